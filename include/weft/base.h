@@ -1,0 +1,86 @@
+/* Statuses, errors, logging and allocation: what every other part of Weft speaks in.
+ *
+ * Errors are values. No function of the library aborts, exits or prints: it returns a status, and
+ * the message (what, where, what to do) is read with weft_last_error(). */
+#ifndef WEFT_BASE_H
+#define WEFT_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_VERSION_MAJOR 0
+#define WEFT_VERSION_MINOR 1
+#define WEFT_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define WEFT_API __attribute__((visibility("default")))
+#define WEFT_CHECKED __attribute__((warn_unused_result))
+#define WEFT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define WEFT_API
+#define WEFT_CHECKED
+#define WEFT_PRINTF(fmt, args)
+#endif
+
+/* The caller's place in the source, "file.c:12". Op macros pass it so that errors can name it. */
+#define WEFT_STRINGIFY_(x) #x
+#define WEFT_STRINGIFY(x) WEFT_STRINGIFY_(x)
+#define WEFT_HERE __FILE__ ":" WEFT_STRINGIFY(__LINE__)
+
+/* Every status with its text. Files and messages use the names, never the numbers. */
+#define WEFT_STATUS_LIST(X)                                        \
+    X(OK, "ok")                                                    \
+    X(ERR_ARGUMENT, "invalid argument")                            \
+    X(ERR_SHAPE, "shapes do not fit")                              \
+    X(ERR_DTYPE, "dtype not accepted")                             \
+    X(ERR_INDEX, "index out of range")                             \
+    X(ERR_STALE, "the variables this tensor reads have moved on")  \
+    X(ERR_OOM, "out of memory")                                    \
+    X(ERR_DEVICE, "no such device")                                \
+    X(ERR_UNSUPPORTED, "not supported")                            \
+    X(ERR_IO, "input or output failed")                            \
+    X(ERR_FORMAT, "malformed data")                                \
+    X(ERR_NUMERIC, "not a finite number")                          \
+    X(ERR_STATE, "not possible in this state")                     \
+    X(ERR_BUSY, "in use by another process")                       \
+    X(ERR_INTERNAL, "a bug in Weft")
+
+typedef enum weft_status {
+#define WEFT_STATUS_ENUM_(name, text) WEFT_##name,
+    WEFT_STATUS_LIST(WEFT_STATUS_ENUM_)
+#undef WEFT_STATUS_ENUM_
+} weft_status;
+
+typedef struct weft_context weft_context;
+
+/* The name of a status, such as "ERR_SHAPE"; never NULL. */
+WEFT_API const char *weft_status_name(weft_status status);
+
+/* The message of the last error of a context, or with NULL the last error of the calling thread.
+ * "" when there was none. Valid until the next error of that context or thread. */
+WEFT_API const char *weft_last_error(const weft_context *ctx);
+
+/* The code that belongs to weft_last_error(). */
+WEFT_API weft_status weft_last_status(const weft_context *ctx);
+
+/* "0.1.0" */
+WEFT_API const char *weft_version(void);
+
+typedef enum weft_log_level { WEFT_LOG_DEBUG, WEFT_LOG_INFO, WEFT_LOG_WARNING, WEFT_LOG_ERROR } weft_log_level;
+
+/* Receives each log line, without a newline. Without a callback nothing is logged. */
+typedef void (*weft_log_fn)(void *user, weft_log_level level, const char *message);
+
+/* The one function through which a context allocates host memory, in the manner of realloc:
+ * old NULL allocates, size 0 frees and returns NULL, NULL otherwise means failure and keeps old. */
+typedef void *(*weft_alloc_fn)(void *user, void *old, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,121 @@
+/* What every part of Weft stands on: the context, failing with a message, memory, checked sizes,
+ * logging, hashing. Knows nothing of tensors. Read next: graph/graph.h. */
+#ifndef WEFT_SRC_BASE_H
+#define WEFT_SRC_BASE_H
+
+#include <stdarg.h>
+#include <weft/base.h>
+
+typedef struct weft_scope weft_scope;
+typedef struct weft_tensor weft_tensor;
+
+#define WEFT_ERROR_SIZE 1024 /* bytes kept of a message */
+
+typedef struct weft_error {
+    weft_status status;
+    char text[WEFT_ERROR_SIZE];
+} weft_error;
+
+/* The state of one use of Weft. Upper folders hang their own state here and are reached from lower
+ * ones only through `hooks`, which weft_open sets. */
+struct weft_context {
+    weft_alloc_fn alloc;
+    void *alloc_user;
+    weft_log_fn log;
+    void *log_user;
+    weft_error error;        /* the last one */
+    uint64_t seed;           /* of the random stream */
+    uint64_t step;           /* optimizer steps done: part of every random counter */
+    uint64_t micro_batch;    /* index within an accumulated batch */
+    uint64_t random_ordinal; /* random nodes recorded outside any module */
+    uint64_t epoch;          /* writes to variables so far; orders reads and writes */
+    uint64_t visit;          /* stamp of the last graph walk */
+    const char *path;        /* layer path of the module being recorded, "" outside */
+    bool training;           /* modules record training behaviour (dropout) */
+    bool quiet_hints;
+    weft_scope *root_scope;
+    weft_scope *scope; /* innermost open one */
+    struct weft_strings *strings; /* interned strings, live as long as the context */
+    struct weft_device *device;
+    struct weft_compiler *compiler; /* program cache */
+    struct weft_module *modules;    /* list of roots */
+    struct weft_variable *variables; /* every live variable */
+    struct {
+        weft_status (*eval)(weft_context *ctx, weft_tensor *const *tensors, size_t count);
+        void (*tensor_gone)(weft_context *ctx, weft_tensor *tensor); /* frees its buffer */
+        void (*modules_free)(weft_context *ctx);
+    } hooks;
+};
+
+/* ---- failing: status.c ---- */
+
+/* Records a message as the last error of ctx (which may be NULL) and of the thread; returns status. */
+weft_status weft__fail(weft_context *ctx, weft_status status, const char *fmt, ...) WEFT_PRINTF(3, 4);
+weft_status weft__failv(weft_context *ctx, weft_status status, const char *fmt, va_list args);
+/* Out of memory while wanting `bytes` for `what`. */
+weft_status weft__fail_oom(weft_context *ctx, size_t bytes, const char *what);
+void weft__log(weft_context *ctx, weft_log_level level, const char *fmt, ...) WEFT_PRINTF(3, 4);
+
+/* Evaluates a call and passes a failure on. */
+#define WEFT_TRY(call)                                \
+    do {                                              \
+        weft_status weft_try_status_ = (call);        \
+        if (weft_try_status_ != WEFT_OK) return weft_try_status_; \
+    } while (0)
+
+/* ---- memory: memory.c. ctx may be NULL: then plain malloc. All return NULL on failure. ---- */
+void *weft__alloc(weft_context *ctx, size_t bytes) __attribute__((malloc));
+void *weft__zalloc(weft_context *ctx, size_t bytes);
+void *weft__array(weft_context *ctx, size_t count, size_t size); /* zeroed, product checked */
+void *weft__realloc(weft_context *ctx, void *old, size_t bytes);
+void weft__free(weft_context *ctx, void *p);
+char *weft__strdup(weft_context *ctx, const char *s);
+/* Aligned to 64 bytes, to be freed with weft__free_aligned. Not zeroed. */
+void *weft__alloc_aligned(weft_context *ctx, size_t bytes);
+void weft__free_aligned(weft_context *ctx, void *p);
+/* Makes room for one more element in a growing array: false on failure, array unchanged. */
+bool weft__grow(weft_context *ctx, void *array_pointer, size_t *capacity, size_t count, size_t size);
+
+/* A bump allocator: freed or rewound at once. Memory is zeroed and aligned to 16 bytes. */
+typedef struct weft_arena_block weft_arena_block;
+typedef struct weft_arena {
+    weft_context *ctx;
+    weft_arena_block *block; /* newest, linked to older ones */
+} weft_arena;
+void weft__arena_init(weft_arena *arena, weft_context *ctx);
+void *weft__arena_alloc(weft_arena *arena, size_t bytes);
+void weft__arena_free(weft_arena *arena);
+/* Keeps one block for reuse and forgets what was in it. */
+void weft__arena_reset(weft_arena *arena);
+
+/* The same pointer for equal strings, valid until the context closes; "" on failure. */
+const char *weft__intern(weft_context *ctx, const char *s);
+
+/* ---- checked size arithmetic: size.c. False on overflow past PTRDIFF_MAX or a negative value. ---- */
+bool weft__mul(int64_t a, int64_t b, int64_t *out);
+bool weft__add(int64_t a, int64_t b, int64_t *out);
+bool weft__numel(int rank, const int64_t *shape, int64_t *out);
+
+/* ---- hashing: hash.c. Two independent 64-bit lanes. ---- */
+typedef struct weft_hash {
+    uint64_t a, b;
+} weft_hash;
+void weft__hash_init(weft_hash *h);
+void weft__hash_u64(weft_hash *h, uint64_t v);
+void weft__hash_bytes(weft_hash *h, const void *data, size_t bytes);
+void weft__hash_str(weft_hash *h, const char *s);
+static inline bool weft__hash_equal(weft_hash x, weft_hash y) { return x.a == y.a && x.b == y.b; }
+uint64_t weft__mix64(uint64_t x); /* finaliser of splitmix64 */
+
+/* ---- Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): random.c ---- */
+void weft__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+/* The stream of (seed, stream) at (step, element): one word. The same on every device. */
+uint32_t weft__random_u32(uint64_t seed, uint64_t stream, uint64_t step, uint64_t element);
+/* Uniform in [0, 1) with 24 bits. */
+static inline float weft__unit_float(uint32_t bits) { return (float)(bits >> 8) * 0x1p-24f; }
+/* Normal by Box and Muller from elements 2*i and 2*i+1 of a stream, computed in double. */
+double weft__random_normal(uint64_t seed, uint64_t stream, uint64_t step, uint64_t i);
+/* A keyed permutation of 0..n-1 (cycle-walking Feistel network over Philox): the image of i. */
+uint64_t weft__permute(uint64_t seed, uint64_t stream, uint64_t n, uint64_t i);
+
+#endif
