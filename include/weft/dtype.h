@@ -1,0 +1,57 @@
+/* Element types. f16 and bf16 are stored so and computed in f32; they are uint16_t in C. */
+#ifndef WEFT_DTYPE_H
+#define WEFT_DTYPE_H
+
+#include <weft/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(NAME, "name", size in bytes, kind), kind one of FLOAT, INT, UINT, BOOL, COMPLEX. Files hold the name. */
+#define WEFT_DTYPE_LIST(X)      \
+    X(F32, "f32", 4, FLOAT)     \
+    X(F64, "f64", 8, FLOAT)     \
+    X(F16, "f16", 2, FLOAT)     \
+    X(BF16, "bf16", 2, FLOAT)   \
+    X(I8, "i8", 1, INT)         \
+    X(I16, "i16", 2, INT)       \
+    X(I32, "i32", 4, INT)       \
+    X(I64, "i64", 8, INT)       \
+    X(U8, "u8", 1, UINT)        \
+    X(U16, "u16", 2, UINT)      \
+    X(U32, "u32", 4, UINT)      \
+    X(U64, "u64", 8, UINT)      \
+    X(BOOL, "bool", 1, BOOL)    \
+    X(C64, "c64", 8, COMPLEX)   \
+    X(C128, "c128", 16, COMPLEX)
+
+typedef enum weft_dtype {
+#define WEFT_DTYPE_ENUM_(name, text, size, kind) WEFT_##name,
+    WEFT_DTYPE_LIST(WEFT_DTYPE_ENUM_)
+#undef WEFT_DTYPE_ENUM_
+    WEFT_DTYPE_COUNT
+} weft_dtype;
+
+/* Bytes of one element; 0 for an unknown value. */
+WEFT_API size_t weft_dtype_size(weft_dtype dtype);
+
+/* "f32" and so on; "?" for an unknown value. Never NULL. */
+WEFT_API const char *weft_dtype_name(weft_dtype dtype);
+
+/* The dtype of that name; false when there is none. */
+WEFT_API bool weft_dtype_parse(const char *name, weft_dtype *dtype);
+
+/* True for f32, f64, f16 and bf16: the dtypes that have gradients. */
+WEFT_API bool weft_dtype_is_float(weft_dtype dtype);
+
+/* Conversions of the 16-bit floats, rounding to nearest even. NaN stays NaN. */
+WEFT_API float weft_f16_to_f32(uint16_t bits);
+WEFT_API uint16_t weft_f32_to_f16(float value);
+WEFT_API float weft_bf16_to_f32(uint16_t bits);
+WEFT_API uint16_t weft_f32_to_bf16(float value);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,75 @@
+/* The dtype table and the conversions of 16-bit floats. */
+#include <string.h>
+#include <weft/dtype.h>
+
+enum { KIND_FLOAT, KIND_INT, KIND_UINT, KIND_BOOL, KIND_COMPLEX };
+
+typedef struct dtype_row {
+    const char *name;
+    size_t size;
+    int kind;
+} dtype_row;
+
+static const dtype_row rows[WEFT_DTYPE_COUNT] = {
+#define ROW(id, text, bytes, kind_) [WEFT_##id] = {text, bytes, KIND_##kind_},
+    WEFT_DTYPE_LIST(ROW)
+#undef ROW
+};
+
+static bool known(weft_dtype dtype) { return (unsigned)dtype < WEFT_DTYPE_COUNT; }
+
+size_t weft_dtype_size(weft_dtype dtype) { return known(dtype) ? rows[dtype].size : 0; }
+
+const char *weft_dtype_name(weft_dtype dtype) { return known(dtype) ? rows[dtype].name : "?"; }
+
+bool weft_dtype_is_float(weft_dtype dtype) { return known(dtype) && rows[dtype].kind == KIND_FLOAT; }
+
+bool weft_dtype_parse(const char *name, weft_dtype *dtype) {
+    for (int i = 0; name && i < WEFT_DTYPE_COUNT; i++)
+        if (strcmp(rows[i].name, name) == 0) {
+            *dtype = (weft_dtype)i;
+            return true;
+        }
+    return false;
+}
+
+static uint32_t bits_of(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+float weft_bf16_to_f32(uint16_t bits) { return float_of((uint32_t)bits << 16); }
+
+uint16_t weft_f32_to_bf16(float value) {
+    uint32_t u = bits_of(value);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40u);
+    return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+
+float weft_f16_to_f32(uint16_t bits) {
+    uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, rest = bits & 0x7fffu;
+    if (rest >= 0x7c00u) /* infinity, NaN */
+        return float_of(sign | 0x7f800000u | ((rest & 0x3ffu) << 13) | (rest > 0x7c00u ? 0x400000u : 0u));
+    if (rest >= 0x400u) return float_of(sign | ((rest + 0x1c000u) << 13));
+    float magnitude = (float)rest * 0x1p-24f; /* subnormal: exact */
+    return sign ? -magnitude : magnitude;
+}
+
+uint16_t weft_f32_to_f16(float value) {
+    uint32_t u = bits_of(value), sign = (u >> 16) & 0x8000u, rest = u & 0x7fffffffu;
+    if (rest > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);
+    if (rest >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); /* rounds to 65536 or more */
+    if (rest < 0x38800000u) {                                   /* below 2^-14: adding 0.5 rounds at 2^-24 */
+        float magnitude = float_of(rest) + 0.5f;
+        return (uint16_t)(sign | (bits_of(magnitude) - 0x3f000000u));
+    }
+    rest += 0xfffu + ((rest >> 13) & 1u);
+    return (uint16_t)(sign | ((rest - 0x38000000u) >> 13));
+}
