@@ -18,8 +18,8 @@ extern "C" {
 #define WEFT_VERSION_PATCH 0
 
 #if defined(__GNUC__)
-#define WEFT_API __attribute__((visibility("default")))
-#define WEFT_CHECKED __attribute__((warn_unused_result))
+#define WEFT_API               __attribute__((visibility("default")))
+#define WEFT_CHECKED           __attribute__((warn_unused_result))
 #define WEFT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define WEFT_API
@@ -29,25 +29,25 @@ extern "C" {
 
 /* The caller's place in the source, "file.c:12". Op macros pass it so that errors can name it. */
 #define WEFT_STRINGIFY_(x) #x
-#define WEFT_STRINGIFY(x) WEFT_STRINGIFY_(x)
-#define WEFT_HERE __FILE__ ":" WEFT_STRINGIFY(__LINE__)
+#define WEFT_STRINGIFY(x)  WEFT_STRINGIFY_(x)
+#define WEFT_HERE          __FILE__ ":" WEFT_STRINGIFY(__LINE__)
 
 /* Every status with its text. Files and messages use the names, never the numbers. */
-#define WEFT_STATUS_LIST(X)                                        \
-    X(OK, "ok")                                                    \
-    X(ERR_ARGUMENT, "invalid argument")                            \
-    X(ERR_SHAPE, "shapes do not fit")                              \
-    X(ERR_DTYPE, "dtype not accepted")                             \
-    X(ERR_INDEX, "index out of range")                             \
-    X(ERR_STALE, "the variables this tensor reads have moved on")  \
-    X(ERR_OOM, "out of memory")                                    \
-    X(ERR_DEVICE, "no such device")                                \
-    X(ERR_UNSUPPORTED, "not supported")                            \
-    X(ERR_IO, "input or output failed")                            \
-    X(ERR_FORMAT, "malformed data")                                \
-    X(ERR_NUMERIC, "not a finite number")                          \
-    X(ERR_STATE, "not possible in this state")                     \
-    X(ERR_BUSY, "in use by another process")                       \
+#define WEFT_STATUS_LIST(X)                                                                                  \
+    X(OK, "ok")                                                                                              \
+    X(ERR_ARGUMENT, "invalid argument")                                                                      \
+    X(ERR_SHAPE, "shapes do not fit")                                                                        \
+    X(ERR_DTYPE, "dtype not accepted")                                                                       \
+    X(ERR_INDEX, "index out of range")                                                                       \
+    X(ERR_STALE, "the variables this tensor reads have moved on")                                            \
+    X(ERR_OOM, "out of memory")                                                                              \
+    X(ERR_DEVICE, "no such device")                                                                          \
+    X(ERR_UNSUPPORTED, "not supported")                                                                      \
+    X(ERR_IO, "input or output failed")                                                                      \
+    X(ERR_FORMAT, "malformed data")                                                                          \
+    X(ERR_NUMERIC, "not a finite number")                                                                    \
+    X(ERR_STATE, "not possible in this state")                                                               \
+    X(ERR_BUSY, "in use by another process")                                                                 \
     X(ERR_INTERNAL, "a bug in Weft")
 
 typedef enum weft_status {
@@ -71,7 +71,12 @@ WEFT_API weft_status weft_last_status(const weft_context *ctx);
 /* "0.1.0" */
 WEFT_API const char *weft_version(void);
 
-typedef enum weft_log_level { WEFT_LOG_DEBUG, WEFT_LOG_INFO, WEFT_LOG_WARNING, WEFT_LOG_ERROR } weft_log_level;
+typedef enum weft_log_level {
+    WEFT_LOG_DEBUG,
+    WEFT_LOG_INFO,
+    WEFT_LOG_WARNING,
+    WEFT_LOG_ERROR
+} weft_log_level;
 
 /* Receives each log line, without a newline. Without a callback nothing is logged. */
 typedef void (*weft_log_fn)(void *user, weft_log_level level, const char *message);

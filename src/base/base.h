@@ -19,7 +19,7 @@ typedef struct weft_error {
 /* The state of one use of Weft. Upper folders hang their own state here and are reached from lower
  * ones only through `hooks`, which weft_open sets. */
 struct weft_context {
-    weft_alloc_fn alloc;
+    weft_alloc_fn alloc; /* NULL: malloc and free */
     void *alloc_user;
     weft_log_fn log;
     void *log_user;
@@ -34,11 +34,11 @@ struct weft_context {
     bool training;           /* modules record training behaviour (dropout) */
     bool quiet_hints;
     weft_scope *root_scope;
-    weft_scope *scope; /* innermost open one */
+    weft_scope *scope;            /* innermost open one */
     struct weft_strings *strings; /* interned strings, live as long as the context */
     struct weft_device *device;
-    struct weft_compiler *compiler; /* program cache */
-    struct weft_module *modules;    /* list of roots */
+    struct weft_compiler *compiler;  /* program cache */
+    struct weft_module *modules;     /* list of roots */
     struct weft_variable *variables; /* every live variable */
     struct {
         weft_status (*eval)(weft_context *ctx, weft_tensor *const *tensors, size_t count);
@@ -57,10 +57,10 @@ weft_status weft__fail_oom(weft_context *ctx, size_t bytes, const char *what);
 void weft__log(weft_context *ctx, weft_log_level level, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
 /* Evaluates a call and passes a failure on. */
-#define WEFT_TRY(call)                                \
-    do {                                              \
-        weft_status weft_try_status_ = (call);        \
-        if (weft_try_status_ != WEFT_OK) return weft_try_status_; \
+#define WEFT_TRY(call)                                                                                       \
+    do {                                                                                                     \
+        weft_status weft_try_status_ = (call);                                                               \
+        if (weft_try_status_ != WEFT_OK) return weft_try_status_;                                            \
     } while (0)
 
 /* ---- memory: memory.c. ctx may be NULL: then plain malloc. All return NULL on failure. ---- */
@@ -89,7 +89,9 @@ void weft__arena_free(weft_arena *arena);
 void weft__arena_reset(weft_arena *arena);
 
 /* The same pointer for equal strings, valid until the context closes; "" on failure. */
-const char *weft__intern(weft_context *ctx, const char *s);
+const char *weft__intern(weft_context *ctx, const char *s); /* strings.c */
+/* Frees every interned string: for weft_close. */
+void weft__strings_free(weft_context *ctx);
 
 /* ---- checked size arithmetic: size.c. False on overflow past PTRDIFF_MAX or a negative value. ---- */
 bool weft__mul(int64_t a, int64_t b, int64_t *out);
@@ -107,8 +109,12 @@ void weft__hash_str(weft_hash *h, const char *s);
 static inline bool weft__hash_equal(weft_hash x, weft_hash y) { return x.a == y.a && x.b == y.b; }
 uint64_t weft__mix64(uint64_t x); /* finaliser of splitmix64 */
 
-/* ---- Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): random.c ---- */
+/* ---- Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): random.c ----
+ */
 void weft__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+/* The Philox key of (seed, stream). Element e of step s is word e % 4 of the block whose counter is
+ * {e / 4 low, e / 4 high, s low, s high}: what a device renders. */
+void weft__random_key(uint64_t seed, uint64_t stream, uint32_t key[2]);
 /* The stream of (seed, stream) at (step, element): one word. The same on every device. */
 uint32_t weft__random_u32(uint64_t seed, uint64_t stream, uint64_t step, uint64_t element);
 /* Uniform in [0, 1) with 24 bits. */

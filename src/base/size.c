@@ -1,0 +1,33 @@
+/* Sizes of shapes and buffers: the only place where they are multiplied or added, so that an overflow
+ * is refused when a tensor is recorded and never reaches an allocation. Read next: random.c. */
+#include "base/base.h"
+
+/* A size that can be held by a pointer difference. */
+static bool valid(int64_t v) { return v >= 0 && v <= (int64_t)PTRDIFF_MAX; }
+
+bool weft__mul(int64_t a, int64_t b, int64_t *out) {
+    int64_t product;
+    if (a < 0 || b < 0 || __builtin_mul_overflow(a, b, &product) || !valid(product)) return false;
+    *out = product;
+    return true;
+}
+
+bool weft__add(int64_t a, int64_t b, int64_t *out) {
+    int64_t sum;
+    if (a < 0 || b < 0 || __builtin_add_overflow(a, b, &sum) || !valid(sum)) return false;
+    *out = sum;
+    return true;
+}
+
+/* A zero among the extents hides no overflow of the others: their product is the largest stride. */
+bool weft__numel(int rank, const int64_t *shape, int64_t *out) {
+    int64_t span = 1;
+    bool empty = false;
+    if (rank < 0) return false;
+    for (int i = 0; i < rank; i++) {
+        if (shape[i] == 0) empty = true;
+        if (!weft__mul(span, shape[i] == 0 ? 1 : shape[i], &span)) return false;
+    }
+    *out = empty ? 0 : span;
+    return true;
+}

@@ -1,0 +1,115 @@
+/* Statuses, the last error of a context and of a thread, log lines, the version.
+ * Nothing here allocates: a failure must be reportable when memory is gone, and a message may be
+ * made of parts of the message before it. Must not know: anything but base.h. Read next: memory.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+
+/* What weft_last_error(NULL) tells. */
+static _Thread_local weft_error thread_error;
+
+const char *weft_status_name(weft_status status) {
+    switch (status) {
+#define NAME(name, text)                                                                                     \
+    case WEFT_##name: return #name;
+        WEFT_STATUS_LIST(NAME)
+#undef NAME
+    }
+    return "unknown status";
+}
+
+/* The sentence that belongs to a status, for failures that bring no message of their own. */
+static const char *status_text(weft_status status) {
+    switch (status) {
+#define TEXT(name, text)                                                                                     \
+    case WEFT_##name: return text;
+        WEFT_STATUS_LIST(TEXT)
+#undef TEXT
+    }
+    return "unknown status";
+}
+
+const char *weft_last_error(const weft_context *ctx) { return ctx ? ctx->error.text : thread_error.text; }
+
+weft_status weft_last_status(const weft_context *ctx) {
+    return ctx ? ctx->error.status : thread_error.status;
+}
+
+const char *weft_version(void) {
+    return WEFT_STRINGIFY(WEFT_VERSION_MAJOR) "." WEFT_STRINGIFY(WEFT_VERSION_MINOR) "." WEFT_STRINGIFY(
+        WEFT_VERSION_PATCH);
+}
+
+/* `text` is a buffer of the caller's, never one of the two errors. */
+static weft_status record(weft_context *ctx, weft_status status, const char *text) {
+    size_t bytes = strlen(text) + 1;
+    thread_error.status = status;
+    memcpy(thread_error.text, text, bytes);
+    if (ctx) {
+        ctx->error.status = status;
+        memcpy(ctx->error.text, text, bytes);
+    }
+    return status;
+}
+
+/* Formats, and marks a text that did not fit with "..." after its last whole UTF-8 character. */
+static void format(char *out, size_t size, const char *fmt, va_list args) {
+    static const char dots[] = "...";
+    int wanted = vsnprintf(out, size, fmt, args);
+    if (wanted < 0) {
+        out[0] = '\0';
+    } else if ((size_t)wanted >= size) {
+        size_t end = size - sizeof dots;
+        while (end > 0 && ((unsigned char)out[end] & 0xC0u) == 0x80u) end--;
+        memcpy(out + end, dots, sizeof dots);
+    }
+}
+
+weft_status weft__failv(weft_context *ctx, weft_status status, const char *fmt, va_list args) {
+    char text[WEFT_ERROR_SIZE]; /* the arguments may point into the error that is replaced */
+    format(text, sizeof text, fmt, args);
+    return record(ctx, status, text[0] ? text : status_text(status));
+}
+
+weft_status weft__fail(weft_context *ctx, weft_status status, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    weft__failv(ctx, status, fmt, args);
+    va_end(args);
+    return status;
+}
+
+/* Appends what fits of `s` at *used. */
+static void append(char *text, size_t size, size_t *used, const char *s) {
+    while (*s && *used + 1 < size) text[(*used)++] = *s++;
+    text[*used] = '\0';
+}
+
+/* Written by hand: printf promises nothing about allocating. */
+weft_status weft__fail_oom(weft_context *ctx, size_t bytes, const char *what) {
+    char text[WEFT_ERROR_SIZE];
+    char digits[24];
+    size_t used = 0, at = sizeof digits;
+    digits[--at] = '\0';
+    do {
+        digits[--at] = (char)('0' + bytes % 10);
+        bytes /= 10;
+    } while (bytes);
+    append(text, sizeof text, &used, "out of memory: ");
+    append(text, sizeof text, &used, what ? what : "allocation");
+    append(text, sizeof text, &used, ": wanted ");
+    append(text, sizeof text, &used, digits + at);
+    append(text, sizeof text, &used, " bytes");
+    return record(ctx, WEFT_ERR_OOM, text);
+}
+
+void weft__log(weft_context *ctx, weft_log_level level, const char *fmt, ...) {
+    if (!ctx || !ctx->log) return;
+    char text[WEFT_ERROR_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    format(text, sizeof text, fmt, args);
+    va_end(args);
+    ctx->log(ctx->log_user, level, text);
+}

@@ -1,0 +1,485 @@
+/* src/base: statuses and last errors, memory and arena under a failing allocator, interned strings,
+ * checked sizes, hashes, Philox and what is drawn from it. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+
+/* An allocator that counts, and fails from the n-th call on. */
+typedef struct counting {
+    long live, calls, fail_after; /* fail_after < 0: never */
+    size_t largest;
+} counting;
+
+static void *counting_alloc(void *user, void *old, size_t size) {
+    counting *c = user;
+    if (size == 0) {
+        if (old) c->live--;
+        free(old);
+        return NULL;
+    }
+    c->calls++;
+    if (size > c->largest) c->largest = size;
+    if (c->fail_after >= 0 && c->calls > c->fail_after) return NULL;
+    void *p = realloc(old, size);
+    if (p && !old) c->live++;
+    return p;
+}
+
+static weft_context context_with(counting *c) {
+    *c = (counting){.fail_after = -1};
+    return (weft_context){.alloc = counting_alloc, .alloc_user = c};
+}
+
+/* ---- status ---- */
+
+static void *other_thread(void *unused) {
+    (void)unused;
+    return (void *)(uintptr_t)(weft_last_status(NULL) == WEFT_OK && weft_last_error(NULL)[0] == '\0');
+}
+
+static void test_errors(void **state) {
+    (void)state;
+    weft_context ctx = {0};
+    assert_string_equal(weft_last_error(&ctx), "");
+    assert_int_equal(weft_last_status(&ctx), WEFT_OK);
+    assert_int_equal(weft__fail(&ctx, WEFT_ERR_SHAPE, "matmul: %d vs %d", 784, 512), WEFT_ERR_SHAPE);
+    assert_string_equal(weft_last_error(&ctx), "matmul: 784 vs 512");
+    assert_int_equal(weft_last_status(NULL), WEFT_ERR_SHAPE);
+    /* a message made of the one before */
+    weft__fail(&ctx, WEFT_ERR_IO, "outer: %s", weft_last_error(&ctx));
+    assert_string_equal(weft_last_error(&ctx), "outer: matmul: 784 vs 512");
+    assert_string_equal(weft_last_error(NULL), "outer: matmul: 784 vs 512");
+    weft__fail(NULL, WEFT_ERR_DTYPE, "thread only");
+    assert_int_equal(weft_last_status(&ctx), WEFT_ERR_IO);
+    assert_int_equal(weft_last_status(NULL), WEFT_ERR_DTYPE);
+    weft__fail(&ctx, WEFT_ERR_BUSY, "%s", "");
+    assert_string_equal(weft_last_error(&ctx), "in use by another process");
+
+    pthread_t thread;
+    void *clean = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, other_thread, NULL), 0);
+    assert_int_equal(pthread_join(thread, &clean), 0);
+    assert_true(clean != NULL);
+}
+
+static void test_long_message_is_cut_at_a_character(void **state) {
+    (void)state;
+    weft_context ctx = {0};
+    char text[3 * WEFT_ERROR_SIZE];
+    for (size_t shift = 0; shift < 3; shift++) {
+        memset(text, 'x', shift);
+        for (size_t i = shift; i + 3 < sizeof text; i += 3) memcpy(text + i, "\xe2\x82\xac", 4);
+        weft__fail(&ctx, WEFT_ERR_FORMAT, "%s", text);
+        const char *got = weft_last_error(&ctx);
+        size_t n = strlen(got);
+        assert_true(n < WEFT_ERROR_SIZE && n > WEFT_ERROR_SIZE - 8);
+        assert_string_equal(got + n - 3, "...");
+        assert_int_equal((n - 3 - shift) % 3, 0);
+    }
+}
+
+static void test_status_names(void **state) {
+    (void)state;
+    assert_string_equal(weft_status_name(WEFT_OK), "OK");
+    assert_string_equal(weft_status_name(WEFT_ERR_SHAPE), "ERR_SHAPE");
+    assert_string_equal(weft_status_name(WEFT_ERR_INTERNAL), "ERR_INTERNAL");
+    assert_string_equal(weft_status_name((weft_status)99), "unknown status");
+    char want[32];
+    snprintf(want, sizeof want, "%d.%d.%d", WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_VERSION_PATCH);
+    assert_string_equal(weft_version(), want);
+}
+
+static void test_oom_allocates_nothing(void **state) {
+    (void)state;
+    counting c;
+    weft_context ctx = context_with(&c);
+    c.fail_after = 0;
+    assert_int_equal(weft__fail_oom(&ctx, SIZE_MAX, "a buffer"), WEFT_ERR_OOM);
+    assert_int_equal(c.calls, 0);
+    char want[96];
+    snprintf(want, sizeof want, "out of memory: a buffer: wanted %zu bytes", SIZE_MAX);
+    assert_string_equal(weft_last_error(&ctx), want);
+    weft__fail_oom(NULL, 0, NULL);
+    assert_string_equal(weft_last_error(NULL), "out of memory: allocation: wanted 0 bytes");
+}
+
+static void keep_line(void *user, weft_log_level level, const char *message) {
+    snprintf(user, 64, "%d %s", (int)level, message);
+}
+
+static void test_log(void **state) {
+    (void)state;
+    char line[64] = "";
+    weft_context ctx = {0};
+    weft__log(NULL, WEFT_LOG_INFO, "nowhere");
+    weft__log(&ctx, WEFT_LOG_INFO, "nowhere");
+    ctx.log = keep_line;
+    ctx.log_user = line;
+    weft__log(&ctx, WEFT_LOG_WARNING, "%s %d", "compiled", 7);
+    assert_string_equal(line, "2 compiled 7");
+}
+
+/* ---- memory ---- */
+
+static void test_alloc(void **state) {
+    (void)state;
+    counting c;
+    weft_context ctx = context_with(&c);
+    weft_context *both[] = {&ctx, NULL};
+    for (int k = 0; k < 2; k++) {
+        void *nothing = weft__alloc(both[k], 0);
+        assert_non_null(nothing);
+        unsigned char *zeros = weft__array(both[k], 33, 7);
+        assert_non_null(zeros);
+        for (size_t i = 0; i < 33 * 7; i++) assert_int_equal(zeros[i], 0);
+        char *text = weft__strdup(both[k], "weft");
+        assert_string_equal(text, "weft");
+        text = weft__realloc(both[k], text, 4096);
+        assert_string_equal(text, "weft");
+        assert_null(weft__alloc(both[k], SIZE_MAX));
+        assert_null(weft__zalloc(both[k], (size_t)PTRDIFF_MAX + 1));
+        assert_null(weft__array(both[k], SIZE_MAX / 2, 3));
+        assert_null(weft__alloc_aligned(both[k], PTRDIFF_MAX));
+        weft__free(both[k], nothing);
+        weft__free(both[k], zeros);
+        weft__free(both[k], text);
+        weft__free(both[k], NULL);
+        weft__free_aligned(both[k], NULL);
+    }
+    assert_int_equal(c.live, 0);
+    assert_true(c.largest <= 4096); /* nothing impossible reached the allocator */
+}
+
+static void test_aligned(void **state) {
+    (void)state;
+    counting c;
+    weft_context ctx = context_with(&c);
+    for (size_t bytes = 0; bytes < 300; bytes += 7) {
+        unsigned char *p = weft__alloc_aligned(&ctx, bytes);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 64, 0);
+        if (bytes) memset(p, 0xab, bytes);
+        weft__free_aligned(&ctx, p);
+    }
+    assert_int_equal(c.live, 0);
+}
+
+static void test_grow(void **state) {
+    (void)state;
+    counting c;
+    weft_context ctx = context_with(&c);
+    int *numbers = NULL;
+    size_t capacity = 0, count = 0;
+    while (count < 10000) {
+        assert_true(weft__grow(&ctx, &numbers, &capacity, count, sizeof *numbers));
+        numbers[count] = (int)count;
+        count++;
+    }
+    assert_true(c.calls < 16); /* doubles */
+    for (size_t i = 0; i < count; i++) assert_int_equal(numbers[i], i);
+    c.fail_after = 0;
+    int *before = numbers;
+    size_t room = capacity;
+    assert_false(weft__grow(&ctx, &numbers, &capacity, capacity, sizeof *numbers));
+    assert_false(weft__grow(&ctx, &numbers, &capacity, SIZE_MAX, sizeof *numbers));
+    assert_ptr_equal(numbers, before);
+    assert_int_equal(capacity, room);
+    weft__free(&ctx, numbers);
+    assert_int_equal(c.live, 0);
+}
+
+static void test_arena(void **state) {
+    (void)state;
+    counting c;
+    weft_context ctx = context_with(&c);
+    weft_arena arena;
+    weft__arena_init(&arena, &ctx);
+    assert_int_equal(c.calls, 0);
+    enum { N = 3000 };
+    static unsigned char *parts[N];
+    for (int round = 0; round < 3; round++) {
+        long calls = c.calls;
+        for (size_t i = 0; i < N; i++) {
+            size_t bytes = i % 257;
+            parts[i] = weft__arena_alloc(&arena, bytes);
+            assert_non_null(parts[i]);
+            assert_int_equal((uintptr_t)parts[i] % 16, 0);
+            for (size_t j = 0; j < bytes; j++) assert_int_equal(parts[i][j], 0);
+            memset(parts[i], (int)(i & 255), bytes);
+        }
+        for (size_t i = 0; i < N; i++)
+            for (size_t j = 0; j < i % 257; j++) assert_int_equal(parts[i][j], i & 255);
+        if (round == 2) assert_int_equal(c.calls, calls); /* one kept block holds it all */
+        weft__arena_reset(&arena);
+        assert_int_equal(c.live, 1);
+    }
+    assert_non_null(weft__arena_alloc(&arena, 5u << 20));
+    c.fail_after = c.calls;
+    assert_null(weft__arena_alloc(&arena, 64u << 20));
+    assert_null(weft__arena_alloc(&arena, SIZE_MAX));
+    assert_non_null(weft__arena_alloc(&arena, 0)); /* still usable */
+    weft__arena_free(&arena);
+    weft__arena_free(&arena);
+    assert_int_equal(c.live, 0);
+}
+
+static void test_intern(void **state) {
+    (void)state;
+    counting c;
+    weft_context ctx = context_with(&c);
+    static const char *kept[2000];
+    char text[32];
+    for (int i = 0; i < 2000; i++) {
+        snprintf(text, sizeof text, "gpt/block%d/mlp", i);
+        kept[i] = weft__intern(&ctx, text);
+        assert_string_equal(kept[i], text);
+    }
+    for (int i = 0; i < 2000; i++) {
+        snprintf(text, sizeof text, "gpt/block%d/mlp", i);
+        assert_ptr_equal(weft__intern(&ctx, text), kept[i]);
+    }
+    assert_string_equal(weft__intern(&ctx, ""), "");
+    c.fail_after = 0;
+    assert_ptr_equal(weft__intern(&ctx, "gpt/block7/mlp"), kept[7]);
+    weft__strings_free(&ctx);
+    weft__strings_free(&ctx);
+    assert_int_equal(c.live, 0);
+    assert_string_equal(weft__intern(&ctx, "no memory"), "");
+    assert_int_equal(c.live, 0);
+}
+
+/* Whichever allocation fails, interning gives "" or the text, and nothing leaks. */
+static void test_intern_failures(void **state) {
+    (void)state;
+    for (long n = 0; n < 12; n++) {
+        counting c;
+        weft_context ctx = context_with(&c);
+        c.fail_after = n;
+        char text[600];
+        memset(text, 'a', sizeof text);
+        text[sizeof text - 1] = '\0';
+        for (int i = 0; i < 300; i++) {
+            text[0] = (char)('0' + i / 100), text[1] = (char)('0' + i / 10 % 10),
+            text[2] = (char)('0' + i % 10);
+            const char *s = weft__intern(&ctx, text);
+            assert_true(s[0] == '\0' || strcmp(s, text) == 0);
+        }
+        weft__strings_free(&ctx);
+        assert_int_equal(c.live, 0);
+    }
+}
+
+/* ---- sizes ---- */
+
+static void test_sizes(void **state) {
+    (void)state;
+    int64_t v = -7;
+    assert_true(weft__mul(INT64_C(1) << 31, INT64_C(1) << 31, &v));
+    assert_int_equal(v, INT64_C(1) << 62);
+    assert_false(weft__mul(INT64_C(1) << 32, INT64_C(1) << 31, &v));
+    assert_false(weft__mul(-1, 1, &v));
+    assert_false(weft__mul(-1, -1, &v));
+    assert_true(weft__mul(0, INT64_MAX, &v) && v == 0);
+    assert_true(weft__add(INT64_MAX - 1, 1, &v) && v == INT64_MAX);
+    assert_false(weft__add(INT64_MAX, 1, &v));
+    assert_false(weft__add(5, -1, &v));
+    assert_int_equal(v, INT64_MAX); /* unchanged by a refusal */
+    assert_true(weft__numel(0, NULL, &v) && v == 1);
+    assert_true(weft__numel(3, (int64_t[]){2, 3, 4}, &v) && v == 24);
+    assert_true(weft__numel(3, (int64_t[]){2, 0, 4}, &v) && v == 0);
+    assert_false(weft__numel(2, (int64_t[]){2, -1}, &v));
+    assert_false(weft__numel(-1, NULL, &v));
+    assert_false(weft__numel(3, (int64_t[]){INT64_C(1) << 40, 0, INT64_C(1) << 40}, &v));
+    assert_false(weft__numel(2, (int64_t[]){INT64_MAX, 2}, &v));
+}
+
+/* ---- hashes ---- */
+
+static weft_hash hash_text(const char *s, size_t n) {
+    weft_hash h;
+    weft__hash_init(&h);
+    weft__hash_bytes(&h, s, n);
+    return h;
+}
+
+static void test_hash(void **state) {
+    (void)state;
+    /* splitmix64's first output for seed 0 is the mix of the golden increment */
+    assert_true(weft__mix64(UINT64_C(0x9e3779b97f4a7c15)) == UINT64_C(0xe220a8397b1dcdaf));
+    assert_true(weft__hash_equal(hash_text("abc", 3), hash_text("abc", 3)));
+    assert_false(weft__hash_equal(hash_text("abc", 3), hash_text("abd", 3)));
+    assert_false(weft__hash_equal(hash_text("abc\0", 4), hash_text("abc", 3)));
+    assert_false(weft__hash_equal(hash_text("\0\0\0\0\0\0\0\0", 8), hash_text("\0\0\0\0", 4)));
+    weft_hash x, y;
+    weft__hash_init(&x);
+    weft__hash_init(&y);
+    weft__hash_str(&x, "ab");
+    weft__hash_str(&x, "c");
+    weft__hash_str(&y, "a");
+    weft__hash_str(&y, "bc");
+    assert_false(weft__hash_equal(x, y));
+    assert_true(x.a != y.a && x.b != y.b);
+    weft__hash_init(&x);
+    weft__hash_init(&y);
+    weft__hash_u64(&x, 1), weft__hash_u64(&x, 2);
+    weft__hash_u64(&y, 2), weft__hash_u64(&y, 1);
+    assert_true(x.a != y.a && x.b != y.b); /* order counts */
+}
+
+/* One flipped bit changes half the bits of either lane, give or take. */
+static void test_hash_avalanche(void **state) {
+    (void)state;
+    for (int bit = 0; bit < 64; bit++) {
+        int a = 0, b = 0;
+        for (uint64_t v = 0; v < 64; v++) {
+            weft_hash x, y;
+            weft__hash_init(&x);
+            weft__hash_init(&y);
+            weft__hash_u64(&x, v * 977);
+            weft__hash_u64(&y, (v * 977) ^ (UINT64_C(1) << bit));
+            a += __builtin_popcountll(x.a ^ y.a);
+            b += __builtin_popcountll(x.b ^ y.b);
+        }
+        assert_in_range(a, 64 * 26, 64 * 38);
+        assert_in_range(b, 64 * 26, 64 * 38);
+    }
+}
+
+/* ---- random ---- */
+
+/* Random123's tests/kat_vectors, the lines of philox4x32 with 10 rounds. */
+static void test_philox_known_answers(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t counter[4], key[2], out[4];
+    } known[] = {
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        uint32_t out[4];
+        weft__philox(known[i].counter, known[i].key, out);
+        assert_memory_equal(out, known[i].out, sizeof out);
+    }
+}
+
+static void test_stream_layout(void **state) {
+    (void)state;
+    const uint64_t step = UINT64_C(0x1122334455667788), block = UINT64_C(0x0102030405060708);
+    uint32_t key[2], out[4];
+    weft__random_key(42, 7, key);
+    const uint32_t counter[4] = {0x05060708, 0x01020304, 0x55667788, 0x11223344};
+    weft__philox(counter, key, out);
+    for (uint64_t w = 0; w < 4; w++) assert_int_equal(weft__random_u32(42, 7, step, 4 * block + w), out[w]);
+    uint32_t swapped[2], next[2];
+    weft__random_key(7, 42, swapped);
+    weft__random_key(42, 8, next);
+    assert_memory_not_equal(key, swapped, sizeof key);
+    assert_memory_not_equal(key, next, sizeof key);
+    assert_true(weft__unit_float(0) == 0.0f);
+    assert_true(weft__unit_float(UINT32_MAX) < 1.0f);
+}
+
+static void test_normal_moments(void **state) {
+    (void)state;
+    enum { N = 200000 };
+    double m1 = 0, m2 = 0, m3 = 0, m4 = 0, pairs = 0, last = 0;
+    for (uint64_t i = 0; i < N; i++) {
+        double x = weft__random_normal(1, 2, 3, i);
+        assert_true(isfinite(x) && fabs(x) < 6.7);
+        m1 += x, m2 += x * x, m3 += x * x * x, m4 += x * x * x * x;
+        pairs += x * last, last = x;
+    }
+    const double sigma = 1.0 / sqrt((double)N); /* five standard errors each */
+    assert_true(fabs(m1 / N) < 5 * sigma);
+    assert_true(fabs(m2 / N - 1) < 5 * sqrt(2.0) * sigma);
+    assert_true(fabs(m3 / N) < 5 * sqrt(15.0) * sigma);
+    assert_true(fabs(m4 / N - 3) < 5 * sqrt(96.0) * sigma);
+    assert_true(fabs(pairs / N) < 5 * sigma);
+    assert_true(weft__random_normal(1, 2, 3, 17) == weft__random_normal(1, 2, 3, 17));
+    /* from elements 2i and 2i+1 */
+    double u = ((double)weft__random_u32(1, 2, 3, 34) + 1) * 0x1p-32;
+    double v = (double)weft__random_u32(1, 2, 3, 35) * 0x1p-32;
+    assert_true(weft__random_normal(1, 2, 3, 17) == sqrt(-2 * log(u)) * cos(6.283185307179586476925 * v));
+}
+
+static void test_permutation(void **state) {
+    (void)state;
+    static unsigned char seen[70000];
+    const uint64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 1000, 1024, 1025, 65537};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        memset(seen, 0, sizeof seen);
+        uint64_t fixed = 0;
+        for (uint64_t i = 0; i < sizes[k]; i++) {
+            uint64_t image = weft__permute(11, 5, sizes[k], i);
+            assert_true(image < sizes[k]);
+            assert_int_equal(seen[image]++, 0);
+            fixed += image == i;
+        }
+        if (sizes[k] >= 1000) assert_true(fixed < 10);
+    }
+    /* large ranges stay in range and differ by seed */
+    assert_true(weft__permute(1, 1, UINT64_MAX, 12345) < UINT64_MAX);
+    assert_true(weft__permute(1, 1, 1u << 20, 9) != weft__permute(2, 1, 1u << 20, 9));
+}
+
+/* All 24 orders of four occur about equally often over seeds: chi-square, 23 degrees of freedom. */
+static void test_permutation_is_fair(void **state) {
+    (void)state;
+    enum { SEEDS = 24000 };
+    int count[256] = {0};
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        unsigned code = 0;
+        for (uint64_t i = 0; i < 4; i++) code = code * 4 + (unsigned)weft__permute(seed, 1, 4, i);
+        count[code]++;
+    }
+    double chi = 0, expected = SEEDS / 24.0;
+    int orders = 0;
+    for (int i = 0; i < 256; i++) {
+        if (!count[i]) continue;
+        orders++;
+        chi += (count[i] - expected) * (count[i] - expected) / expected;
+    }
+    assert_int_equal(orders, 24);
+    printf("chi-square of 24 orders over %d seeds: %.1f\n", SEEDS, chi);
+    assert_true(chi < 49.7); /* one in a thousand for a fair draw; the seeds are fixed */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_long_message_is_cut_at_a_character),
+        cmocka_unit_test(test_status_names),
+        cmocka_unit_test(test_oom_allocates_nothing),
+        cmocka_unit_test(test_log),
+        cmocka_unit_test(test_alloc),
+        cmocka_unit_test(test_aligned),
+        cmocka_unit_test(test_grow),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_intern),
+        cmocka_unit_test(test_intern_failures),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_hash_avalanche),
+        cmocka_unit_test(test_philox_known_answers),
+        cmocka_unit_test(test_stream_layout),
+        cmocka_unit_test(test_normal_moments),
+        cmocka_unit_test(test_permutation),
+        cmocka_unit_test(test_permutation_is_fair),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
