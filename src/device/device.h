@@ -1,0 +1,164 @@
+/* The whole interface between Weft and a device. A device sees kernels, heavy operations and commands; it
+ * never sees nodes. Adding a device is filling one weft_device_ops and one line in registry.c. */
+#ifndef WEFT_DEVICE_DEVICE_H
+#define WEFT_DEVICE_DEVICE_H
+
+#include <weft/tensor.h>
+#include "base/base.h"
+#include "kernel/kernel.h"
+
+typedef struct weft_device weft_device;
+
+/* Memory of a device. Devices embed this as their first member. */
+typedef struct weft_buffer {
+    size_t bytes;
+    void *host; /* where the host may touch the memory directly, else NULL */
+} weft_buffer;
+
+/* The first bad value that the work since the last report met: an index out of range, an integer division
+ * by zero. Updates that follow in the same run are not applied. */
+typedef struct weft_fault {
+    int set;              /* written last */
+    const char *what;     /* "gather: index out of range" */
+    const char *path;     /* layer */
+    int64_t value, bound; /* the index and its limit */
+    int64_t element;      /* which element of the index tensor */
+} weft_fault;
+
+/* ---- heavy operations: a device takes one whole, or declines and the compiler expands it ---- */
+
+#define WEFT_BATCH_DIMS 4
+
+/* c[i] = a[i] b[i] for every batch index i: (m, k) x (k, n) -> (m, n). Sums accumulate in f32 or wider.
+ * Strides in elements; those of c describe a matrix with c_n == 1. Operands, in order: a, b, c. */
+typedef struct weft_matmul {
+    uint8_t dtype;     /* of a and b: f32, f64, f16, bf16, i32, i64 */
+    uint8_t out_dtype; /* of c: the same, or f32 */
+    int batch_rank;
+    int64_t batch[WEFT_BATCH_DIMS], a_batch[WEFT_BATCH_DIMS], b_batch[WEFT_BATCH_DIMS], c_batch[WEFT_BATCH_DIMS];
+    int64_t m, n, k;
+    int64_t a_m, a_k, b_k, b_n, c_m; /* one of a_m, a_k is 1, and one of b_k, b_n (extent 1 aside); all >= 0 */
+} weft_matmul;
+
+/* out (rows, inner) = 0; out[index[i], :] += source[i, :] for i in order, 0 <= i < count. An index outside
+ * is a fault and skipped. Deterministic. outer repeats it over leading blocks that share the index.
+ * Operands: index (i32 or i64), source (outer, count, inner), out (outer, rows, inner). */
+typedef struct weft_scatter {
+    uint8_t dtype, index_dtype;
+    int64_t outer, count, rows, inner;
+} weft_scatter;
+
+/* Scaled dot-product attention (Vaswani et al. 2017, eq. 1), blocked so that no (t_q, t_k) matrix is kept
+ * (Dao et al. 2022, algorithms 1 and 4). Tensors (batch, heads, t, d) with any strides over the first three
+ * dimensions and 1 over the last. Key j is seen by query i where j <= i + (t_k - t_q) when causal. A row that
+ * sees no key is 0. Dropout of the weights: element ((b * heads + h) * t_q + i) * t_k + j of the random key.
+ * Forward operands: q, k, v, random key (i32[8], unused without dropout), out, lse (batch, heads, t_q, f32 or f64).
+ * Backward operands: q, k, v, key, out, lse, dout, dq, dk, dv. */
+typedef struct weft_attention {
+    uint8_t dtype; /* f32, f64, f16, bf16 */
+    bool causal, backward;
+    double scale, dropout;
+    int64_t batch, heads, t_q, t_k, d;
+    int64_t q[3], k[3], v[3], out[3];         /* strides of batch, head, t */
+    int64_t dout[3], dq[3], dk[3], dv[3];     /* backward */
+} weft_attention;
+
+/* out = input with `value` written at offset along one dimension, the offset a device scalar: the slice
+ * assignment of a key/value cache. In place when input and out are one buffer.
+ * Operands: input, value, offset (i32), out. value (outer, extent, inner), out (outer, total, inner). */
+typedef struct weft_update {
+    uint8_t dtype;
+    bool in_place;
+    int64_t outer, total, extent, inner;
+} weft_update;
+
+typedef enum weft_heavy_kind { WEFT_HEAVY_MATMUL, WEFT_HEAVY_SCATTER, WEFT_HEAVY_ATTENTION, WEFT_HEAVY_UPDATE } weft_heavy_kind;
+
+typedef struct weft_heavy {
+    weft_heavy_kind kind;
+    const char *path; /* layer */
+    union {
+        weft_matmul matmul;
+        weft_scatter scatter;
+        weft_attention attention;
+        weft_update update;
+    } as;
+} weft_heavy;
+
+/* ---- programs ---- */
+
+/* Where an operand lies: byte `offset` in the buffer bound to `slot`. Slot 0 is the program's arena. */
+typedef struct weft_operand {
+    int slot;
+    int64_t offset;
+} weft_operand;
+
+typedef enum weft_command_kind { WEFT_COMMAND_KERNEL, WEFT_COMMAND_HEAVY, WEFT_COMMAND_COPY, WEFT_COMMAND_ZERO } weft_command_kind;
+
+typedef struct weft_command {
+    weft_command_kind kind;
+    bool sink;   /* changes a variable: skipped once a fault is recorded */
+    bool after;  /* must wait for all commands before it; false: independent of those since the last `after` */
+    const weft_kernel *kernel; /* KERNEL */
+    weft_heavy heavy;          /* HEAVY */
+    int64_t bytes;             /* COPY (operands: from, to), ZERO (operand: to) */
+    int n_operands;
+    weft_operand *operands;
+} weft_command;
+
+typedef struct weft_commands {
+    int count, n_slots;
+    weft_command *list;
+} weft_commands;
+
+typedef struct weft_executable weft_executable; /* a device's form of a program */
+
+/* Nanoseconds of one command in the last run, for the profile. */
+typedef struct weft_timing {
+    double start_ns, end_ns;
+} weft_timing;
+
+typedef struct weft_device_ops {
+    const char *name;
+    /* Fills in what is there or why it is not; never fails. */
+    void (*describe)(weft_device_description *description);
+    weft_status (*open)(weft_context *ctx, const weft_open_options *options, weft_device **device);
+    void (*close)(weft_device *device);
+    /* Refuses, by name, a dtype that the device lacks. */
+    weft_status (*check_dtype)(weft_device *device, weft_dtype dtype);
+    weft_status (*buffer_new)(weft_device *device, size_t bytes, weft_buffer **buffer);
+    void (*buffer_free)(weft_device *device, weft_buffer *buffer);
+    weft_status (*upload)(weft_device *device, weft_buffer *to, size_t offset, const void *from, size_t bytes);
+    weft_status (*download)(weft_device *device, const weft_buffer *from, size_t offset, void *to, size_t bytes);
+    /* True when the device runs this heavy operation itself. */
+    bool (*takes)(weft_device *device, const weft_heavy *heavy);
+    /* Compiles the commands, which stay alive with the executable. */
+    weft_status (*build)(weft_device *device, const weft_commands *commands, weft_executable **executable);
+    void (*executable_free)(weft_device *device, weft_executable *executable);
+    /* Submits one run; buffers[i] is bound to slot i. Repeats it `times` times. */
+    weft_status (*run)(weft_device *device, weft_executable *executable, weft_buffer *const *buffers, int times);
+    weft_status (*synchronize)(weft_device *device);
+    /* Moves the recorded fault out; fault->set is 0 when there is none. Waits for the work. */
+    weft_status (*take_fault)(weft_device *device, weft_fault *fault);
+    /* Timings of the commands of the last run, when switched on. */
+    void (*set_timing)(weft_device *device, bool on);
+    const weft_timing *(*timings)(weft_device *device, const weft_executable *executable);
+} weft_device_ops;
+
+/* Devices embed this as their first member. */
+struct weft_device {
+    const weft_device_ops *ops;
+    weft_context *ctx;
+    uint64_t bytes_in_use, bytes_peak;
+    uint64_t uploads, downloads, submissions; /* counted by the compiler's calls, for profile and tests */
+};
+
+/* registry.c */
+int weft__device_kinds(void);
+const weft_device_ops *weft__device_kind(int i);
+/* Opens by specification ("cpu", "interp", "null", "auto"); an unknown name lists the known ones. */
+weft_status weft__device_open(weft_context *ctx, const char *spec, const weft_open_options *options,
+                              weft_device **device);
+extern const weft_device_ops weft__device_cpu, weft__device_null, weft__device_interp;
+
+#endif

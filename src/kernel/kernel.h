@@ -1,0 +1,83 @@
+/* The fused kernel: one form for every device. A small SSA program over an index space of parallel and
+ * reduction dimensions. The compiler makes it; devices execute it (CPU tiles, the interpreter) or render it
+ * (CUDA C, OpenCL C, WGSL). Knows views and the rows of ops.def; knows no graph and no device. */
+#ifndef WEFT_KERNEL_KERNEL_H
+#define WEFT_KERNEL_KERNEL_H
+
+#include <weft/dtype.h>
+#include "base/base.h"
+#include "graph/view.h"
+#include "graph/opcode.h"
+
+/* What an instruction does. Values are numbered by the instruction that makes them. */
+#define WEFT_INSTR_LIST(X)                                                                      \
+    X(CONST, "const")   /* number (imm_f for floats, imm_i else)                             */ \
+    X(INDEX, "index")   /* the element number that `view` yields (i32 or i64)                */ \
+    X(MASK, "mask")     /* bool: do all guards of `view` hold                                */ \
+    X(LOAD, "load")     /* args[arg] at `view`; 0 where a guard fails                        */ \
+    X(GATHER, "gather") /* args[arg] at view + a * imm_i, 0 <= a < bound, else 0 and a fault */ \
+    X(RANDOM, "random") /* 32 random bits (i32) of element number `view` and key args[arg]   */ \
+    X(CALC, "calc")     /* row `op` of ops.def on a, b, c                                    */ \
+    X(CAST, "cast")     /* a to dtype, by the rules of design part 10                        */ \
+    X(REDUCE, "reduce") /* reduction row `op` of a over all reduction dimensions             */ \
+    X(STORE, "store")   /* a to args[arg] at `view`                                          */
+
+typedef enum weft_instr_kind {
+#define WEFT_INSTR_ENUM_(id, text) WEFT_INSTR_##id,
+    WEFT_INSTR_LIST(WEFT_INSTR_ENUM_)
+#undef WEFT_INSTR_ENUM_
+    WEFT_INSTR_COUNT
+} weft_instr_kind;
+
+/* Levels. A ROW value exists once per parallel index; a FULL value once per (parallel, reduction) index. A
+ * REDUCE takes FULL to ROW; a ROW value used by a FULL instruction is broadcast over the reduction
+ * dimensions. In a kernel without reduction dimensions every value is ROW. */
+typedef enum weft_level { WEFT_LEVEL_ROW, WEFT_LEVEL_FULL } weft_level;
+
+typedef struct weft_instr {
+    uint8_t kind;  /* weft_instr_kind */
+    uint8_t op;    /* weft_op, for CALC and REDUCE */
+    uint8_t dtype; /* of the result; f16 and bf16 values are computed in f32, u8 wraps, bool is 0 or 1 */
+    uint8_t level; /* weft_level of the result, for STORE of the store */
+    int a, b, c;   /* operand values, -1 where unused */
+    int arg;       /* index into args, -1 where unused */
+    int view;      /* index into views, -1 where unused; its index space is the kernel's whole one
+                    * (parallel dimensions, then reduction dimensions), strides 0 over the reduction
+                    * dimensions at level ROW */
+    int64_t imm_i; /* CONST: integer or bool value; GATHER: stride of the index, in elements */
+    int64_t bound; /* GATHER: extent of the gathered dimension */
+    double imm_f;  /* CONST: floating value */
+} weft_instr;
+
+typedef struct weft_kernel_arg {
+    uint8_t dtype;
+    bool read, written; /* both only when each element is read by the index that writes it */
+    int64_t elements;   /* the buffer holds at least so many */
+} weft_kernel_arg;
+
+typedef struct weft_kernel {
+    const char *name; /* made from its ops, such as "map_mul_add_gelu" */
+    const char *path; /* layer path of its last node, for messages and profiles */
+    int n_parallel, n_reduce;
+    int64_t extent[WEFT_VIEW_RANK]; /* parallel extents, then reduction extents */
+    int n_args, n_views, n_code;
+    weft_kernel_arg *args;
+    weft_view *views;
+    weft_instr *code; /* operands come before their users */
+} weft_kernel;
+
+/* Products of the parallel and of the reduction extents. */
+int64_t weft__kernel_rows(const weft_kernel *kernel);
+int64_t weft__kernel_row_length(const weft_kernel *kernel);
+
+/* Checks the form: operand order, levels, dtypes, argument use, and by intervals that every index that a guard
+ * lets through lies inside its buffer. Reports a bug of the compiler as WEFT_ERR_INTERNAL. */
+weft_status weft__kernel_verify(weft_context *ctx, const weft_kernel *kernel);
+
+/* Readable text of a kernel, at most `size` bytes with the NUL; returns the whole length. Golden files hold it. */
+size_t weft__kernel_print(const weft_kernel *kernel, char *buffer, size_t size);
+
+/* Hash over everything but name and path. */
+weft_hash weft__kernel_hash(const weft_kernel *kernel);
+
+#endif
