@@ -64,11 +64,13 @@ typedef struct weft_safetensors weft_safetensors;
 /* Opens a safetensors file and checks the whole of its header (reliability: sizes, strict JSON, names,
  * dtypes, shapes, ranges that tile the data exactly). On failure *out is NULL: WEFT_ERR_IO, or
  * WEFT_ERR_FORMAT naming the entry and field. The data itself has no checksum in this format. */
-WEFT_API WEFT_CHECKED weft_status weft_safetensors_open(weft_context *ctx, const char *path, weft_safetensors **out);
+WEFT_API WEFT_CHECKED weft_status weft_safetensors_open(weft_context *ctx, const char *path,
+                                                        weft_safetensors **out);
 
 /* The same over bytes in memory, which must outlive the result. `name` stands in messages; NULL: "memory". */
-WEFT_API WEFT_CHECKED weft_status weft_safetensors_open_memory(weft_context *ctx, const char *name, const void *data,
-                                                               size_t bytes, weft_safetensors **out);
+WEFT_API WEFT_CHECKED weft_status weft_safetensors_open_memory(weft_context *ctx, const char *name,
+                                                               const void *data, size_t bytes,
+                                                               weft_safetensors **out);
 
 /* NULL is fine. */
 WEFT_API void weft_safetensors_close(weft_safetensors *file);
@@ -84,8 +86,8 @@ WEFT_API bool weft_safetensors_find(const weft_safetensors *file, const char *na
 
 /* Reads `bytes` bytes of entry i from byte `offset` on. WEFT_ERR_INDEX past the entry's end, WEFT_ERR_IO
  * when the file cannot deliver them (it shrank). */
-WEFT_API WEFT_CHECKED weft_status weft_safetensors_read(weft_safetensors *file, size_t i, size_t offset, void *out,
-                                                        size_t bytes);
+WEFT_API WEFT_CHECKED weft_status weft_safetensors_read(weft_safetensors *file, size_t i, size_t offset,
+                                                        void *out, size_t bytes);
 
 /* The texts under __metadata__, in the order of their keys; valid until close. */
 WEFT_API const weft_metadata *weft_safetensors_metadata(const weft_safetensors *file, size_t *count);
@@ -96,7 +98,8 @@ WEFT_API const weft_metadata *weft_safetensors_metadata(const weft_safetensors *
  * format lacks (c128), WEFT_ERR_IO the path and cause. Nothing is published on failure. */
 WEFT_API WEFT_CHECKED weft_status weft_safetensors_write(weft_context *ctx, const char *path,
                                                          const weft_entry *entries, size_t count,
-                                                         const weft_metadata *metadata, size_t metadata_count);
+                                                         const weft_metadata *metadata,
+                                                         size_t metadata_count);
 
 /* ---- checkpoints: RUN/checkpoints/step-N/{model.safetensors,optimizer.safetensors,state.json} ---- */
 
@@ -117,14 +120,15 @@ typedef struct weft_checkpoint weft_checkpoint;
  * rename, the manifest (state.json: sizes, and CRC-32 plus a 64-bit hash of every array) written last.
  * The checksums detect corruption, not tampering. A checkpoint of the same step is replaced. */
 WEFT_API WEFT_CHECKED weft_status weft_checkpoint_write(weft_context *ctx, const char *run,
-                                                        const weft_checkpoint_state *state, const weft_entry *model,
-                                                        size_t model_count, const weft_entry *optimizer,
-                                                        size_t optimizer_count);
+                                                        const weft_checkpoint_state *state,
+                                                        const weft_entry *model, size_t model_count,
+                                                        const weft_entry *optimizer, size_t optimizer_count);
 
 /* Opens the checkpoint in folder `dir` (the step-N folder itself) and verifies every byte of it. On failure
  * *out is NULL and the error names file and array or field: WEFT_ERR_FORMAT for damage,
  * WEFT_ERR_UNSUPPORTED for a newer format, WEFT_ERR_IO for what cannot be read. */
-WEFT_API WEFT_CHECKED weft_status weft_checkpoint_open(weft_context *ctx, const char *dir, weft_checkpoint **out);
+WEFT_API WEFT_CHECKED weft_status weft_checkpoint_open(weft_context *ctx, const char *dir,
+                                                       weft_checkpoint **out);
 
 /* Opens the newest checkpoint of a run that verifies. A damaged one is passed over with a logged warning
  * and the one before it tried, unless `strict`: then its error is returned. WEFT_ERR_STATE when the run

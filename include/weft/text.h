@@ -36,8 +36,9 @@ WEFT_API bool weft_tokenizer_kind_parse(const char *name, weft_tokenizer_kind *k
  * not look at them). The word vocabulary is <unk>, <eos>, then words by falling count, equal counts by
  * their bytes. options may be NULL. WEFT_ERR_FORMAT names the first byte that is not UTF-8;
  * WEFT_ERR_ARGUMENT for an empty corpus. */
-WEFT_API WEFT_CHECKED weft_status weft_tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind, const char *text,
-                                                       size_t bytes, const weft_tokenizer_options *options,
+WEFT_API WEFT_CHECKED weft_status weft_tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind,
+                                                       const char *text, size_t bytes,
+                                                       const weft_tokenizer_options *options,
                                                        weft_tokenizer **out);
 
 /* NULL is fine. */
@@ -56,18 +57,21 @@ WEFT_API const char *weft_tokenizer_token(const weft_tokenizer *tokenizer, int32
  * more ids than bytes. WEFT_ERR_ARGUMENT when capacity is too small (*count is set), WEFT_ERR_FORMAT for
  * malformed UTF-8, WEFT_ERR_INDEX for a character outside the vocabulary; both name the byte. */
 WEFT_API WEFT_CHECKED weft_status weft_tokenizer_encode(const weft_tokenizer *tokenizer, const char *text,
-                                                        size_t bytes, int32_t *ids, size_t capacity, size_t *count);
+                                                        size_t bytes, int32_t *ids, size_t capacity,
+                                                        size_t *count);
 
 /* Ids to text, not ended by NUL. *bytes is the length; with out NULL it is only counted. Words are joined
  * by one space. WEFT_ERR_INDEX names an id out of range, WEFT_ERR_ARGUMENT a capacity that is too small
  * (*bytes is set). */
 WEFT_API WEFT_CHECKED weft_status weft_tokenizer_decode(const weft_tokenizer *tokenizer, const int32_t *ids,
-                                                        size_t count, char *out, size_t capacity, size_t *bytes);
+                                                        size_t count, char *out, size_t capacity,
+                                                        size_t *bytes);
 
 /* Writes tokenizer.json (atomically), reads it, or reads it from memory. Deterministic. A file that is not
  * exactly such a tokenizer is refused: WEFT_ERR_FORMAT names field and id. */
 WEFT_API WEFT_CHECKED weft_status weft_tokenizer_save(const weft_tokenizer *tokenizer, const char *path);
-WEFT_API WEFT_CHECKED weft_status weft_tokenizer_load(weft_context *ctx, const char *path, weft_tokenizer **out);
+WEFT_API WEFT_CHECKED weft_status weft_tokenizer_load(weft_context *ctx, const char *path,
+                                                      weft_tokenizer **out);
 WEFT_API WEFT_CHECKED weft_status weft_tokenizer_parse(weft_context *ctx, const char *json, size_t bytes,
                                                        weft_tokenizer **out);
 
@@ -87,7 +91,8 @@ WEFT_API WEFT_CHECKED weft_status weft_decoder_push(weft_decoder *decoder, int32
                                                     size_t *bytes);
 
 /* Gives what is left (an incomplete character as U+FFFD) and begins anew. */
-WEFT_API WEFT_CHECKED weft_status weft_decoder_finish(weft_decoder *decoder, const char **text, size_t *bytes);
+WEFT_API WEFT_CHECKED weft_status weft_decoder_finish(weft_decoder *decoder, const char **text,
+                                                      size_t *bytes);
 
 /* ---- corpora ---- */
 
@@ -101,13 +106,14 @@ typedef enum weft_corpus_part {
 typedef struct weft_corpus weft_corpus;
 
 typedef struct weft_corpus_options {
-    weft_tokenizer_kind kind;        /* character when 0 */
-    size_t max_vocabulary;           /* see weft_tokenizer_options */
-    const weft_tokenizer *tokenizer; /* use this one (resume, predict) instead of building; must outlive the corpus */
-    const char *validation_path;     /* a file of its own for validation; then the fraction must be 0 */
-    const char *test_path;           /* a file for the test part */
-    double validation_fraction;      /* of the ids, the last ones: 0 to less than 1; 0: no validation part */
-    uint64_t max_bytes;              /* of one text after unpacking; 0: 16 GiB */
+    weft_tokenizer_kind kind; /* character when 0 */
+    size_t max_vocabulary;    /* see weft_tokenizer_options */
+    const weft_tokenizer
+        *tokenizer; /* use this one (resume, predict) instead of building; must outlive the corpus */
+    const char *validation_path; /* a file of its own for validation; then the fraction must be 0 */
+    const char *test_path;       /* a file for the test part */
+    double validation_fraction;  /* of the ids, the last ones: 0 to less than 1; 0: no validation part */
+    uint64_t max_bytes;          /* of one text after unpacking; 0: 16 GiB */
 } weft_corpus_options;
 
 /* Reads text (plain or gzip, told by content), builds the tokenizer unless one is given, and encodes all

@@ -1,0 +1,130 @@
+/* Reading data files into host arrays: plain files and .gz, idx, npy, csv, JSON matrices.
+ *
+ * Every byte of a file is distrusted. A reader is strict, allocates no more than a small multiple of the
+ * file's size (of its unpacked size, which is itself capped, for .gz), and reads numbers the same way in every
+ * locale. Files compressed with gzip are recognised by their first bytes, whatever their name.
+ *
+ * Everywhere here: `ctx` may be NULL (then plain malloc, and the message is weft_last_error(NULL)); on failure
+ * the outputs are empty and the message names the file and the byte, line or position, and what was
+ * expected there. Statuses: ERR_IO (the file could not be read or written), ERR_FORMAT (its content),
+ * ERR_ARGUMENT (the call's options), ERR_OOM. What is returned is freed with its own _free function
+ * under the same ctx. Calls with different contexts, or with NULL, may run in several threads at once. */
+#ifndef WEFT_DATA_H
+#define WEFT_DATA_H
+
+#include <weft/array.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The content of a file. data[size] is 0, so that text may be used as a C string. */
+typedef struct weft_bytes {
+    uint8_t *data;
+    size_t size;
+} weft_bytes;
+
+/* Frees the data and makes it empty. NULL is allowed. */
+WEFT_API void weft_bytes_free(weft_context *ctx, weft_bytes *bytes);
+
+/* Reads a whole regular file, unpacking gzip. max_bytes limits the (unpacked) size; 0 means no limit
+ * for a plain file and 128 times the file's size + 1 MiB for a packed one. */
+WEFT_API WEFT_CHECKED weft_status weft_read_file(weft_context *ctx, const char *path, size_t max_bytes,
+                                                 weft_bytes *out);
+
+/* Reads an idx file, the format of MNIST: u8, i8, i16, i32, f32 or f64, 1 to 8 dimensions. */
+WEFT_API WEFT_CHECKED weft_status weft_read_idx(weft_context *ctx, const char *path, weft_array *out);
+
+/* Reads an npy file of versions 1 to 3: every dtype but bf16, 0 to 8 dimensions, either byte order. Fortran
+ * order is turned into C order; objects, structures, dates and strings are refused. */
+WEFT_API WEFT_CHECKED weft_status weft_read_npy(weft_context *ctx, const char *path, weft_array *out);
+
+/* Writes an npy file, version 1, little-endian, C order. bf16, which npy lacks, is refused with ERR_DTYPE.
+ * The file appears complete under its name or not at all. */
+WEFT_API WEFT_CHECKED weft_status weft_write_npy(weft_context *ctx, const char *path,
+                                                 const weft_array *array);
+
+/* ---- csv ---- */
+
+typedef enum weft_csv_header {
+    WEFT_CSV_HEADER_AUTO, /* the first line names the columns when none of its cells is empty or a number */
+    WEFT_CSV_HEADER_YES,
+    WEFT_CSV_HEADER_NO
+} weft_csv_header;
+
+typedef enum weft_csv_target {
+    WEFT_CSV_TARGET_AUTO,   /* classes when the column's first cell is text, otherwise numbers */
+    WEFT_CSV_TARGET_NUMBER, /* f32 */
+    WEFT_CSV_TARGET_CLASS   /* i32 class ids */
+} weft_csv_target;
+
+typedef struct weft_csv_options {
+    weft_csv_header header;
+    char delimiter;                /* 0: a comma. Any ASCII character but quote, CR and LF */
+    const char *const *columns;    /* names of the feature columns, in the order wanted; NULL: all but the
+                                      target. Columns of a file without header are named "1", "2", ... */
+    size_t column_count;           /* of `columns` */
+    const char *target;            /* name of the target column, or NULL */
+    int target_column;             /* used without `target`: 0 none, 1 the first, -1 the last column */
+    weft_csv_target target_type;
+    const char *const *classes;    /* class i is called classes[i], as in the training file's result; a label
+                                      not among them is an error. NULL: found in the file */
+    size_t class_count;            /* of `classes` */
+    bool allow_nonfinite;          /* accept nan, inf and -inf as numbers */
+    size_t max_bytes;              /* as in weft_read_file */
+} weft_csv_options;
+
+/* A table read from csv. Text labels get ids 0, 1, ... in the order of their bytes and are kept in `classes`.
+ * Labels that all are integers from 0 on are ids already: `classes` is then NULL and class_count is the
+ * largest one plus 1. For a target of numbers and without target, class_count is 0. */
+typedef struct weft_table {
+    weft_array features; /* f32 [rows, columns] */
+    weft_array target;   /* f32 or i32 [rows]; empty (data NULL) without target */
+    char **columns;      /* names of the feature columns */
+    size_t column_count;
+    char *target_name;   /* NULL without target */
+    char **classes;      /* names of the classes, or NULL */
+    size_t class_count;
+} weft_table;
+
+/* Frees everything and makes the table empty. NULL is allowed. */
+WEFT_API void weft_table_free(weft_context *ctx, weft_table *table);
+
+/* Reads a csv file: fields may be quoted ("" is a quote within), lines are at most 1 MiB, a blank line
+ * may only stand at the end. Numbers are decimal, correctly rounded to f32; one that overflows is an
+ * error, as are a missing cell in a column that is used, text among numbers, and rows of unequal length. NULL
+ * options are the defaults. At most 65,536 distinct text labels. */
+WEFT_API WEFT_CHECKED weft_status weft_read_csv(weft_context *ctx, const char *path,
+                                                const weft_csv_options *options, weft_table *out);
+
+/* ---- JSON ---- */
+
+typedef enum weft_json_type {
+    WEFT_JSON_AUTO, /* i32 when every number is an integer, i64 when one is too large for that; else f32 */
+    WEFT_JSON_F32,
+    WEFT_JSON_F64,
+    WEFT_JSON_I32, /* a number written with a fraction or an exponent is refused */
+    WEFT_JSON_I64
+} weft_json_type;
+
+/* One array wanted from a JSON file. */
+typedef struct weft_json_options {
+    const char *key; /* member of the top-level object; NULL: the file itself is the array */
+    weft_json_type type;
+} weft_json_options;
+
+/* Reads nested arrays of numbers, at most 8 deep, all rows of equal length: {"x": [[...]], "y": [...]} or
+ * [[...], ...]. Duplicate keys and more than 64 levels are refused anywhere in the file. NULL options are
+ * the defaults. f32 is rounded from f64. */
+WEFT_API WEFT_CHECKED weft_status weft_read_json_matrix(weft_context *ctx, const char *path,
+                                                        const weft_json_options *options, weft_array *out);
+
+/* Reads `count` arrays of one file, options[i] into out[i], parsing the file once. */
+WEFT_API WEFT_CHECKED weft_status weft_read_json_matrices(weft_context *ctx, const char *path,
+                                                          const weft_json_options *options, size_t count,
+                                                          weft_array *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,524 @@
+/* Tensor functions. Written by tools/gen_ops.py from src/ops/ops.def: do not edit.
+ *
+ * Each takes and returns tensors of one context; a failure gives a poisoned tensor. The macro of the same name
+ * passes the caller's file and line on; the plain function is for bindings and function pointers. */
+#ifndef WEFT_OPS_H
+#define WEFT_OPS_H
+
+#include <limits.h>
+#include <weft/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* For the axis of a reduction: over all dimensions. */
+#define WEFT_ALL_AXES INT_MIN
+
+typedef enum weft_reduction { WEFT_MEAN, WEFT_SUM, WEFT_NONE } weft_reduction;
+
+typedef struct weft_attention_options {
+    bool causal;    /* query i sees keys up to i + (S - T) */
+    double scale;   /* 0: 1 / sqrt(D) */
+    double dropout; /* of the weights */
+} weft_attention_options;
+
+typedef struct weft_cross_entropy_options {
+    weft_reduction reduction;
+    bool use_ignore;      /* positions whose target is `ignore` count for nothing, in the mean neither */
+    int32_t ignore;
+    double smoothing;     /* label smoothing: that share of the weight is spread over all classes */
+} weft_cross_entropy_options;
+
+/* -x. [number] */
+WEFT_API weft_tensor *weft_neg(weft_tensor *x);
+WEFT_API weft_tensor *weft_neg_at(const char *where, weft_tensor *x);
+#define weft_neg(...) weft_neg_at(WEFT_HERE, __VA_ARGS__)
+
+/* e to the power x. [float] */
+WEFT_API weft_tensor *weft_exp(weft_tensor *x);
+WEFT_API weft_tensor *weft_exp_at(const char *where, weft_tensor *x);
+#define weft_exp(...) weft_exp_at(WEFT_HERE, __VA_ARGS__)
+
+/* 2 to the power x. [float] */
+WEFT_API weft_tensor *weft_exp2(weft_tensor *x);
+WEFT_API weft_tensor *weft_exp2_at(const char *where, weft_tensor *x);
+#define weft_exp2(...) weft_exp2_at(WEFT_HERE, __VA_ARGS__)
+
+/* natural logarithm. [float] */
+WEFT_API weft_tensor *weft_log(weft_tensor *x);
+WEFT_API weft_tensor *weft_log_at(const char *where, weft_tensor *x);
+#define weft_log(...) weft_log_at(WEFT_HERE, __VA_ARGS__)
+
+/* logarithm to base 2. [float] */
+WEFT_API weft_tensor *weft_log2(weft_tensor *x);
+WEFT_API weft_tensor *weft_log2_at(const char *where, weft_tensor *x);
+#define weft_log2(...) weft_log2_at(WEFT_HERE, __VA_ARGS__)
+
+/* log(1 + x), exact near 0. [float] */
+WEFT_API weft_tensor *weft_log1p(weft_tensor *x);
+WEFT_API weft_tensor *weft_log1p_at(const char *where, weft_tensor *x);
+#define weft_log1p(...) weft_log1p_at(WEFT_HERE, __VA_ARGS__)
+
+/* exp(x) - 1, exact near 0. [float] */
+WEFT_API weft_tensor *weft_expm1(weft_tensor *x);
+WEFT_API weft_tensor *weft_expm1_at(const char *where, weft_tensor *x);
+#define weft_expm1(...) weft_expm1_at(WEFT_HERE, __VA_ARGS__)
+
+/* sine of x in radians. [float] */
+WEFT_API weft_tensor *weft_sin(weft_tensor *x);
+WEFT_API weft_tensor *weft_sin_at(const char *where, weft_tensor *x);
+#define weft_sin(...) weft_sin_at(WEFT_HERE, __VA_ARGS__)
+
+/* cosine of x in radians. [float] */
+WEFT_API weft_tensor *weft_cos(weft_tensor *x);
+WEFT_API weft_tensor *weft_cos_at(const char *where, weft_tensor *x);
+#define weft_cos(...) weft_cos_at(WEFT_HERE, __VA_ARGS__)
+
+/* hyperbolic tangent. [float] */
+WEFT_API weft_tensor *weft_tanh(weft_tensor *x);
+WEFT_API weft_tensor *weft_tanh_at(const char *where, weft_tensor *x);
+#define weft_tanh(...) weft_tanh_at(WEFT_HERE, __VA_ARGS__)
+
+/* error function. [float] */
+WEFT_API weft_tensor *weft_erf(weft_tensor *x);
+WEFT_API weft_tensor *weft_erf_at(const char *where, weft_tensor *x);
+#define weft_erf(...) weft_erf_at(WEFT_HERE, __VA_ARGS__)
+
+/* square root. [float] */
+WEFT_API weft_tensor *weft_sqrt(weft_tensor *x);
+WEFT_API weft_tensor *weft_sqrt_at(const char *where, weft_tensor *x);
+#define weft_sqrt(...) weft_sqrt_at(WEFT_HERE, __VA_ARGS__)
+
+/* 1 / sqrt(x). [float] */
+WEFT_API weft_tensor *weft_rsqrt(weft_tensor *x);
+WEFT_API weft_tensor *weft_rsqrt_at(const char *where, weft_tensor *x);
+#define weft_rsqrt(...) weft_rsqrt_at(WEFT_HERE, __VA_ARGS__)
+
+/* 1 / x. [float] */
+WEFT_API weft_tensor *weft_recip(weft_tensor *x);
+WEFT_API weft_tensor *weft_recip_at(const char *where, weft_tensor *x);
+#define weft_recip(...) weft_recip_at(WEFT_HERE, __VA_ARGS__)
+
+/* absolute value. [number] */
+WEFT_API weft_tensor *weft_abs(weft_tensor *x);
+WEFT_API weft_tensor *weft_abs_at(const char *where, weft_tensor *x);
+#define weft_abs(...) weft_abs_at(WEFT_HERE, __VA_ARGS__)
+
+/* -1, 0 or 1; NaN stays. [number] */
+WEFT_API weft_tensor *weft_sign(weft_tensor *x);
+WEFT_API weft_tensor *weft_sign_at(const char *where, weft_tensor *x);
+#define weft_sign(...) weft_sign_at(WEFT_HERE, __VA_ARGS__)
+
+/* largest whole number not above x. [float] */
+WEFT_API weft_tensor *weft_floor(weft_tensor *x);
+WEFT_API weft_tensor *weft_floor_at(const char *where, weft_tensor *x);
+#define weft_floor(...) weft_floor_at(WEFT_HERE, __VA_ARGS__)
+
+/* smallest whole number not below x. [float] */
+WEFT_API weft_tensor *weft_ceil(weft_tensor *x);
+WEFT_API weft_tensor *weft_ceil_at(const char *where, weft_tensor *x);
+#define weft_ceil(...) weft_ceil_at(WEFT_HERE, __VA_ARGS__)
+
+/* nearest whole number, halves to even. [float] */
+WEFT_API weft_tensor *weft_round(weft_tensor *x);
+WEFT_API weft_tensor *weft_round_at(const char *where, weft_tensor *x);
+#define weft_round(...) weft_round_at(WEFT_HERE, __VA_ARGS__)
+
+/* whole number towards zero. [float] */
+WEFT_API weft_tensor *weft_trunc(weft_tensor *x);
+WEFT_API weft_tensor *weft_trunc_at(const char *where, weft_tensor *x);
+#define weft_trunc(...) weft_trunc_at(WEFT_HERE, __VA_ARGS__)
+
+/* true where x is NaN. [float -> bool] */
+WEFT_API weft_tensor *weft_isnan(weft_tensor *x);
+WEFT_API weft_tensor *weft_isnan_at(const char *where, weft_tensor *x);
+#define weft_isnan(...) weft_isnan_at(WEFT_HERE, __VA_ARGS__)
+
+/* true where x is infinite. [float -> bool] */
+WEFT_API weft_tensor *weft_isinf(weft_tensor *x);
+WEFT_API weft_tensor *weft_isinf_at(const char *where, weft_tensor *x);
+#define weft_isinf(...) weft_isinf_at(WEFT_HERE, __VA_ARGS__)
+
+/* max(x, 0). [number] */
+WEFT_API weft_tensor *weft_relu(weft_tensor *x);
+WEFT_API weft_tensor *weft_relu_at(const char *where, weft_tensor *x);
+#define weft_relu(...) weft_relu_at(WEFT_HERE, __VA_ARGS__)
+
+/* 1 / (1 + exp(-x)). [float] */
+WEFT_API weft_tensor *weft_sigmoid(weft_tensor *x);
+WEFT_API weft_tensor *weft_sigmoid_at(const char *where, weft_tensor *x);
+#define weft_sigmoid(...) weft_sigmoid_at(WEFT_HERE, __VA_ARGS__)
+
+/* bitwise complement; logical not of a bool. [integer] */
+WEFT_API weft_tensor *weft_not(weft_tensor *x);
+WEFT_API weft_tensor *weft_not_at(const char *where, weft_tensor *x);
+#define weft_not(...) weft_not_at(WEFT_HERE, __VA_ARGS__)
+
+/* a + b. [number] */
+WEFT_API weft_tensor *weft_add(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_add_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_add(...) weft_add_at(WEFT_HERE, __VA_ARGS__)
+
+/* a - b. [number] */
+WEFT_API weft_tensor *weft_sub(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_sub_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_sub(...) weft_sub_at(WEFT_HERE, __VA_ARGS__)
+
+/* a * b. [number] */
+WEFT_API weft_tensor *weft_mul(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_mul_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_mul(...) weft_mul_at(WEFT_HERE, __VA_ARGS__)
+
+/* a / b; integers truncate, x / 0 gives 0 and a fault. [number] */
+WEFT_API weft_tensor *weft_div(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_div_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_div(...) weft_div_at(WEFT_HERE, __VA_ARGS__)
+
+/* remainder with the sign of b. [number] */
+WEFT_API weft_tensor *weft_mod(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_mod_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_mod(...) weft_mod_at(WEFT_HERE, __VA_ARGS__)
+
+/* the larger; NaN where either is. [number] */
+WEFT_API weft_tensor *weft_maximum(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_maximum_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_maximum(...) weft_maximum_at(WEFT_HERE, __VA_ARGS__)
+
+/* the smaller; NaN where either is. [number] */
+WEFT_API weft_tensor *weft_minimum(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_minimum_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_minimum(...) weft_minimum_at(WEFT_HERE, __VA_ARGS__)
+
+/* a to the power b. [float] */
+WEFT_API weft_tensor *weft_pow(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_pow_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_pow(...) weft_pow_at(WEFT_HERE, __VA_ARGS__)
+
+/* a equal to b. [any -> bool] */
+WEFT_API weft_tensor *weft_eq(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_eq_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_eq(...) weft_eq_at(WEFT_HERE, __VA_ARGS__)
+
+/* a not equal to b. [any -> bool] */
+WEFT_API weft_tensor *weft_ne(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_ne_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_ne(...) weft_ne_at(WEFT_HERE, __VA_ARGS__)
+
+/* a less than b. [any -> bool] */
+WEFT_API weft_tensor *weft_lt(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_lt_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_lt(...) weft_lt_at(WEFT_HERE, __VA_ARGS__)
+
+/* a at most b. [any -> bool] */
+WEFT_API weft_tensor *weft_le(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_le_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_le(...) weft_le_at(WEFT_HERE, __VA_ARGS__)
+
+/* a greater than b. [any -> bool] */
+WEFT_API weft_tensor *weft_gt(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_gt_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_gt(...) weft_gt_at(WEFT_HERE, __VA_ARGS__)
+
+/* a at least b. [any -> bool] */
+WEFT_API weft_tensor *weft_ge(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_ge_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_ge(...) weft_ge_at(WEFT_HERE, __VA_ARGS__)
+
+/* bitwise and. [integer] */
+WEFT_API weft_tensor *weft_and(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_and_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_and(...) weft_and_at(WEFT_HERE, __VA_ARGS__)
+
+/* bitwise or. [integer] */
+WEFT_API weft_tensor *weft_or(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_or_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_or(...) weft_or_at(WEFT_HERE, __VA_ARGS__)
+
+/* bitwise exclusive or. [integer] */
+WEFT_API weft_tensor *weft_xor(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_xor_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_xor(...) weft_xor_at(WEFT_HERE, __VA_ARGS__)
+
+/* a shifted left by b modulo the width. [integer] */
+WEFT_API weft_tensor *weft_shl(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_shl_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_shl(...) weft_shl_at(WEFT_HERE, __VA_ARGS__)
+
+/* a shifted right by b modulo the width, arithmetic. [integer] */
+WEFT_API weft_tensor *weft_shr(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_shr_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_shr(...) weft_shr_at(WEFT_HERE, __VA_ARGS__)
+
+/* b where a is true, else c. [any] */
+WEFT_API weft_tensor *weft_where(weft_tensor *condition, weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_where_at(const char *where, weft_tensor *condition, weft_tensor *a, weft_tensor *b);
+#define weft_where(...) weft_where_at(WEFT_HERE, __VA_ARGS__)
+
+/* x with another shape of as many elements; one extent may be -1: what is left. A view. */
+WEFT_API weft_tensor *weft_reshape(weft_tensor *x, int rank, const int64_t *shape);
+WEFT_API weft_tensor *weft_reshape_at(const char *where, weft_tensor *x, int rank, const int64_t *shape);
+#define weft_reshape(...) weft_reshape_at(WEFT_HERE, __VA_ARGS__)
+
+/* Dimension i of the result is dimension order[i] of x. A view. */
+WEFT_API weft_tensor *weft_permute(weft_tensor *x, const int *order);
+WEFT_API weft_tensor *weft_permute_at(const char *where, weft_tensor *x, const int *order);
+#define weft_permute(...) weft_permute_at(WEFT_HERE, __VA_ARGS__)
+
+/* Swaps two dimensions (negative: from the end). A view. */
+WEFT_API weft_tensor *weft_transpose(weft_tensor *x, int dim0, int dim1);
+WEFT_API weft_tensor *weft_transpose_at(const char *where, weft_tensor *x, int dim0, int dim1);
+#define weft_transpose(...) weft_transpose_at(WEFT_HERE, __VA_ARGS__)
+
+/* x repeated along extents of 1 and new leading dimensions, by NumPy's broadcasting rule. A view. */
+WEFT_API weft_tensor *weft_expand(weft_tensor *x, int rank, const int64_t *shape);
+WEFT_API weft_tensor *weft_expand_at(const char *where, weft_tensor *x, int rank, const int64_t *shape);
+#define weft_expand(...) weft_expand_at(WEFT_HERE, __VA_ARGS__)
+
+/* x with `value` around: before[i] and after[i] elements at the ends of dimension i. */
+WEFT_API weft_tensor *weft_pad(weft_tensor *x, const int64_t *before, const int64_t *after, double value);
+WEFT_API weft_tensor *weft_pad_at(const char *where, weft_tensor *x, const int64_t *before, const int64_t *after, double value);
+#define weft_pad(...) weft_pad_at(WEFT_HERE, __VA_ARGS__)
+
+/* Elements start, start + step, ... before stop of each dimension, as Python counts them (negative from
+ * the end, clamped; negative steps flip; NULL: all). A view. */
+WEFT_API weft_tensor *weft_slice(weft_tensor *x, const int64_t *start, const int64_t *stop, const int64_t *step);
+WEFT_API weft_tensor *weft_slice_at(const char *where, weft_tensor *x, const int64_t *start, const int64_t *stop, const int64_t *step);
+#define weft_slice(...) weft_slice_at(WEFT_HERE, __VA_ARGS__)
+
+/* Elements start..start+extent-1 of one dimension. A view. */
+WEFT_API weft_tensor *weft_narrow(weft_tensor *x, int dim, int64_t start, int64_t extent);
+WEFT_API weft_tensor *weft_narrow_at(const char *where, weft_tensor *x, int dim, int64_t start, int64_t extent);
+#define weft_narrow(...) weft_narrow_at(WEFT_HERE, __VA_ARGS__)
+
+/* x in reverse order along one dimension. A view. */
+WEFT_API weft_tensor *weft_flip(weft_tensor *x, int dim);
+WEFT_API weft_tensor *weft_flip_at(const char *where, weft_tensor *x, int dim);
+#define weft_flip(...) weft_flip_at(WEFT_HERE, __VA_ARGS__)
+
+/* x without dimension dim, whose extent is 1. A view. */
+WEFT_API weft_tensor *weft_squeeze(weft_tensor *x, int dim);
+WEFT_API weft_tensor *weft_squeeze_at(const char *where, weft_tensor *x, int dim);
+#define weft_squeeze(...) weft_squeeze_at(WEFT_HERE, __VA_ARGS__)
+
+/* x with a new dimension of extent 1 that becomes dimension dim. A view. */
+WEFT_API weft_tensor *weft_unsqueeze(weft_tensor *x, int dim);
+WEFT_API weft_tensor *weft_unsqueeze_at(const char *where, weft_tensor *x, int dim);
+#define weft_unsqueeze(...) weft_unsqueeze_at(WEFT_HERE, __VA_ARGS__)
+
+/* The parts one after the other along axis; other extents and dtypes must agree. */
+WEFT_API weft_tensor *weft_concat(weft_tensor *const *parts, int count, int axis);
+WEFT_API weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int count, int axis);
+#define weft_concat(...) weft_concat_at(WEFT_HERE, __VA_ARGS__)
+
+/* Parts of one shape along a new dimension. */
+WEFT_API weft_tensor *weft_stack(weft_tensor *const *parts, int count, int axis);
+WEFT_API weft_tensor *weft_stack_at(const char *where, weft_tensor *const *parts, int count, int axis);
+#define weft_stack(...) weft_stack_at(WEFT_HERE, __VA_ARGS__)
+
+/* x as another dtype. Float to integer truncates and saturates, NaN gives 0; to bool: x != 0. */
+WEFT_API weft_tensor *weft_cast(weft_tensor *x, weft_dtype dtype);
+WEFT_API weft_tensor *weft_cast_at(const char *where, weft_tensor *x, weft_dtype dtype);
+#define weft_cast(...) weft_cast_at(WEFT_HERE, __VA_ARGS__)
+
+/* x, through which no gradient flows. */
+WEFT_API weft_tensor *weft_detach(weft_tensor *x);
+WEFT_API weft_tensor *weft_detach_at(const char *where, weft_tensor *x);
+#define weft_detach(...) weft_detach_at(WEFT_HERE, __VA_ARGS__)
+
+/* Sum along axis; f16, bf16 and f32 accumulate in f32 in a fixed blocked order. 0 over nothing. */
+WEFT_API weft_tensor *weft_sum(weft_tensor *x, int axis, bool keep);
+WEFT_API weft_tensor *weft_sum_at(const char *where, weft_tensor *x, int axis, bool keep);
+#define weft_sum(...) weft_sum_at(WEFT_HERE, __VA_ARGS__)
+
+/* Largest element along axis; NaN wins; ties share the gradient. The axis must not be empty. */
+WEFT_API weft_tensor *weft_max(weft_tensor *x, int axis, bool keep);
+WEFT_API weft_tensor *weft_max_at(const char *where, weft_tensor *x, int axis, bool keep);
+#define weft_max(...) weft_max_at(WEFT_HERE, __VA_ARGS__)
+
+/* Smallest element along axis; NaN wins; ties share the gradient. The axis must not be empty. */
+WEFT_API weft_tensor *weft_min(weft_tensor *x, int axis, bool keep);
+WEFT_API weft_tensor *weft_min_at(const char *where, weft_tensor *x, int axis, bool keep);
+#define weft_min(...) weft_min_at(WEFT_HERE, __VA_ARGS__)
+
+/* Product along axis; 1 over nothing. */
+WEFT_API weft_tensor *weft_prod(weft_tensor *x, int axis, bool keep);
+WEFT_API weft_tensor *weft_prod_at(const char *where, weft_tensor *x, int axis, bool keep);
+#define weft_prod(...) weft_prod_at(WEFT_HERE, __VA_ARGS__)
+
+/* Arithmetic mean along axis, of floats. */
+WEFT_API weft_tensor *weft_mean(weft_tensor *x, int axis, bool keep);
+WEFT_API weft_tensor *weft_mean_at(const char *where, weft_tensor *x, int axis, bool keep);
+#define weft_mean(...) weft_mean_at(WEFT_HERE, __VA_ARGS__)
+
+/* Population variance along axis (divided by n), in two passes. */
+WEFT_API weft_tensor *weft_var(weft_tensor *x, int axis, bool keep);
+WEFT_API weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, bool keep);
+#define weft_var(...) weft_var_at(WEFT_HERE, __VA_ARGS__)
+
+/* Index (i32) of the first largest element along axis; of the first NaN where there is one. */
+WEFT_API weft_tensor *weft_argmax(weft_tensor *x, int axis, bool keep);
+WEFT_API weft_tensor *weft_argmax_at(const char *where, weft_tensor *x, int axis, bool keep);
+#define weft_argmax(...) weft_argmax_at(WEFT_HERE, __VA_ARGS__)
+
+/* Index (i32) of the first smallest element along axis; of the first NaN where there is one. */
+WEFT_API weft_tensor *weft_argmin(weft_tensor *x, int axis, bool keep);
+WEFT_API weft_tensor *weft_argmin_at(const char *where, weft_tensor *x, int axis, bool keep);
+#define weft_argmin(...) weft_argmin_at(WEFT_HERE, __VA_ARGS__)
+
+/* x summed over the dimensions that broadcasting `shape` to x's shape would repeat: the gradient of
+ * expand. */
+WEFT_API weft_tensor *weft_sum_to(weft_tensor *x, int rank, const int64_t *shape);
+WEFT_API weft_tensor *weft_sum_to_at(const char *where, weft_tensor *x, int rank, const int64_t *shape);
+#define weft_sum_to(...) weft_sum_to_at(WEFT_HERE, __VA_ARGS__)
+
+/* Matrix product (..., m, k) x (..., k, n) -> (..., m, n); leading dimensions broadcast; a vector operand
+ * as in NumPy. */
+WEFT_API weft_tensor *weft_matmul(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_matmul_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_matmul(...) weft_matmul_at(WEFT_HERE, __VA_ARGS__)
+
+/* Slices of x along axis at the integers in index (any shape), NumPy's take: x (A, n, B), index (I) -> (A,
+ * I, B). An index outside 0..n-1 is an error at the next status. */
+WEFT_API weft_tensor *weft_gather(weft_tensor *x, weft_tensor *index, int axis);
+WEFT_API weft_tensor *weft_gather_at(const char *where, weft_tensor *x, weft_tensor *index, int axis);
+#define weft_gather(...) weft_gather_at(WEFT_HERE, __VA_ARGS__)
+
+/* x plus the slices of source added at index along axis, repeated indices added in order: x (A, n, B),
+ * index (I), source (A, I, B) -> (A, n, B). Deterministic. */
+WEFT_API weft_tensor *weft_scatter_add(weft_tensor *x, weft_tensor *index, weft_tensor *source, int axis);
+WEFT_API weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor *index, weft_tensor *source, int axis);
+#define weft_scatter_add(...) weft_scatter_add_at(WEFT_HERE, __VA_ARGS__)
+
+/* x with value written over elements offset.. of axis; offset is an i32 scalar tensor, an input of the
+ * program. */
+WEFT_API weft_tensor *weft_update(weft_tensor *x, weft_tensor *value, weft_tensor *offset, int axis);
+WEFT_API weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *value, weft_tensor *offset, int axis);
+#define weft_update(...) weft_update_at(WEFT_HERE, __VA_ARGS__)
+
+/* x + value, a constant of the program. */
+WEFT_API weft_tensor *weft_add_scalar(weft_tensor *x, double value);
+WEFT_API weft_tensor *weft_add_scalar_at(const char *where, weft_tensor *x, double value);
+#define weft_add_scalar(...) weft_add_scalar_at(WEFT_HERE, __VA_ARGS__)
+
+/* x * value, a constant of the program. */
+WEFT_API weft_tensor *weft_mul_scalar(weft_tensor *x, double value);
+WEFT_API weft_tensor *weft_mul_scalar_at(const char *where, weft_tensor *x, double value);
+#define weft_mul_scalar(...) weft_mul_scalar_at(WEFT_HERE, __VA_ARGS__)
+
+/* x * x */
+WEFT_API weft_tensor *weft_square(weft_tensor *x);
+WEFT_API weft_tensor *weft_square_at(const char *where, weft_tensor *x);
+#define weft_square(...) weft_square_at(WEFT_HERE, __VA_ARGS__)
+
+/* x limited to low..high. */
+WEFT_API weft_tensor *weft_clamp(weft_tensor *x, double low, double high);
+WEFT_API weft_tensor *weft_clamp_at(const char *where, weft_tensor *x, double low, double high);
+#define weft_clamp(...) weft_clamp_at(WEFT_HERE, __VA_ARGS__)
+
+/* Zeros of x's shape and dtype. */
+WEFT_API weft_tensor *weft_zeros_like(weft_tensor *x);
+WEFT_API weft_tensor *weft_zeros_like_at(const char *where, weft_tensor *x);
+#define weft_zeros_like(...) weft_zeros_like_at(WEFT_HERE, __VA_ARGS__)
+
+/* A constant of x's shape and dtype. */
+WEFT_API weft_tensor *weft_full_like(weft_tensor *x, double value);
+WEFT_API weft_tensor *weft_full_like_at(const char *where, weft_tensor *x, double value);
+#define weft_full_like(...) weft_full_like_at(WEFT_HERE, __VA_ARGS__)
+
+/* exp(x - max) / sum of it along axis. A row of only -inf gives 0, with gradient 0. */
+WEFT_API weft_tensor *weft_softmax(weft_tensor *x, int axis);
+WEFT_API weft_tensor *weft_softmax_at(const char *where, weft_tensor *x, int axis);
+#define weft_softmax(...) weft_softmax_at(WEFT_HERE, __VA_ARGS__)
+
+/* x - logsumexp(x) along axis. */
+WEFT_API weft_tensor *weft_log_softmax(weft_tensor *x, int axis);
+WEFT_API weft_tensor *weft_log_softmax_at(const char *where, weft_tensor *x, int axis);
+#define weft_log_softmax(...) weft_log_softmax_at(WEFT_HERE, __VA_ARGS__)
+
+/* log of the sum of exp(x) along axis, without overflow; -inf over a row of only -inf. */
+WEFT_API weft_tensor *weft_logsumexp(weft_tensor *x, int axis, bool keep);
+WEFT_API weft_tensor *weft_logsumexp_at(const char *where, weft_tensor *x, int axis, bool keep);
+#define weft_logsumexp(...) weft_logsumexp_at(WEFT_HERE, __VA_ARGS__)
+
+/* x * Phi(x) with erf (Hendrycks and Gimpel 2016). */
+WEFT_API weft_tensor *weft_gelu(weft_tensor *x);
+WEFT_API weft_tensor *weft_gelu_at(const char *where, weft_tensor *x);
+#define weft_gelu(...) weft_gelu_at(WEFT_HERE, __VA_ARGS__)
+
+/* GELU by tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as GPT-2 has it. */
+WEFT_API weft_tensor *weft_gelu_tanh(weft_tensor *x);
+WEFT_API weft_tensor *weft_gelu_tanh_at(const char *where, weft_tensor *x);
+#define weft_gelu_tanh(...) weft_gelu_tanh_at(WEFT_HERE, __VA_ARGS__)
+
+/* x * sigmoid(x) */
+WEFT_API weft_tensor *weft_silu(weft_tensor *x);
+WEFT_API weft_tensor *weft_silu_at(const char *where, weft_tensor *x);
+#define weft_silu(...) weft_silu_at(WEFT_HERE, __VA_ARGS__)
+
+/* x where x > 0, else slope * x. */
+WEFT_API weft_tensor *weft_leaky_relu(weft_tensor *x, double slope);
+WEFT_API weft_tensor *weft_leaky_relu_at(const char *where, weft_tensor *x, double slope);
+#define weft_leaky_relu(...) weft_leaky_relu_at(WEFT_HERE, __VA_ARGS__)
+
+/* log(1 + exp(x)) without overflow. */
+WEFT_API weft_tensor *weft_softplus(weft_tensor *x);
+WEFT_API weft_tensor *weft_softplus_at(const char *where, weft_tensor *x);
+#define weft_softplus(...) weft_softplus_at(WEFT_HERE, __VA_ARGS__)
+
+/* x where x > 0, else alpha * (exp(x) - 1). */
+WEFT_API weft_tensor *weft_elu(weft_tensor *x, double alpha);
+WEFT_API weft_tensor *weft_elu_at(const char *where, weft_tensor *x, double alpha);
+#define weft_elu(...) weft_elu_at(WEFT_HERE, __VA_ARGS__)
+
+/* (x - mean) / sqrt(var + eps) * gamma + beta over the last dimension (Ba et al. 2016). */
+WEFT_API weft_tensor *weft_layer_norm(weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, double eps);
+WEFT_API weft_tensor *weft_layer_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, double eps);
+#define weft_layer_norm(...) weft_layer_norm_at(WEFT_HERE, __VA_ARGS__)
+
+/* x / sqrt(mean(x^2) + eps) * gamma over the last dimension (Zhang and Sennrich 2019). */
+WEFT_API weft_tensor *weft_rms_norm(weft_tensor *x, weft_tensor *gamma, double eps);
+WEFT_API weft_tensor *weft_rms_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, double eps);
+#define weft_rms_norm(...) weft_rms_norm_at(WEFT_HERE, __VA_ARGS__)
+
+/* x with each element zeroed with probability p and the rest divided by 1 - p; drawn anew at each step. */
+WEFT_API weft_tensor *weft_dropout(weft_tensor *x, double p);
+WEFT_API weft_tensor *weft_dropout_at(const char *where, weft_tensor *x, double p);
+#define weft_dropout(...) weft_dropout_at(WEFT_HERE, __VA_ARGS__)
+
+/* Scaled dot-product attention: q (B, H, T, D), k and v (B, H, S, D) -> (B, H, T, D). Never keeps a (T, S)
+ * matrix where the device has a kernel for it. */
+WEFT_API weft_tensor *weft_attention(weft_tensor *q, weft_tensor *k, weft_tensor *v, const weft_attention_options *options);
+WEFT_API weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v, const weft_attention_options *options);
+#define weft_attention(...) weft_attention_at(WEFT_HERE, __VA_ARGS__)
+
+/* -log softmax(logits)[target]: logits (..., C), target (...) integer classes. A class outside 0..C-1 is
+ * an error at the next status. */
+WEFT_API weft_tensor *weft_cross_entropy(weft_tensor *logits, weft_tensor *target, const weft_cross_entropy_options *options);
+WEFT_API weft_tensor *weft_cross_entropy_at(const char *where, weft_tensor *logits, weft_tensor *target, const weft_cross_entropy_options *options);
+#define weft_cross_entropy(...) weft_cross_entropy_at(WEFT_HERE, __VA_ARGS__)
+
+/* Binary cross-entropy of sigmoid(logits) against target in 0..1 of the same shape, without overflow. */
+WEFT_API weft_tensor *weft_bce_with_logits(weft_tensor *logits, weft_tensor *target, weft_reduction reduction);
+WEFT_API weft_tensor *weft_bce_with_logits_at(const char *where, weft_tensor *logits, weft_tensor *target, weft_reduction reduction);
+#define weft_bce_with_logits(...) weft_bce_with_logits_at(WEFT_HERE, __VA_ARGS__)
+
+/* (x - target)^2 */
+WEFT_API weft_tensor *weft_mse(weft_tensor *x, weft_tensor *target, weft_reduction reduction);
+WEFT_API weft_tensor *weft_mse_at(const char *where, weft_tensor *x, weft_tensor *target, weft_reduction reduction);
+#define weft_mse(...) weft_mse_at(WEFT_HERE, __VA_ARGS__)
+
+/* |x - target| */
+WEFT_API weft_tensor *weft_l1(weft_tensor *x, weft_tensor *target, weft_reduction reduction);
+WEFT_API weft_tensor *weft_l1_at(const char *where, weft_tensor *x, weft_tensor *target, weft_reduction reduction);
+#define weft_l1(...) weft_l1_at(WEFT_HERE, __VA_ARGS__)
+
+/* 0.5 d^2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target (Huber 1964). */
+WEFT_API weft_tensor *weft_huber(weft_tensor *x, weft_tensor *target, double delta, weft_reduction reduction);
+WEFT_API weft_tensor *weft_huber_at(const char *where, weft_tensor *x, weft_tensor *target, double delta, weft_reduction reduction);
+#define weft_huber(...) weft_huber_at(WEFT_HERE, __VA_ARGS__)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

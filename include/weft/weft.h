@@ -1,0 +1,15 @@
+/* Weft: training neural networks in C on whatever the machine has. This header includes all the others. */
+#ifndef WEFT_WEFT_H
+#define WEFT_WEFT_H
+
+#include <weft/base.h>
+#include <weft/dtype.h>
+#include <weft/tensor.h>
+#include <weft/ops.h>
+#include <weft/nn.h>
+#include <weft/optim.h>
+#include <weft/data.h>
+#include <weft/text.h>
+#include <weft/io.h>
+
+#endif

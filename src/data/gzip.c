@@ -1,0 +1,174 @@
+/* Gunzip in memory (RFC 1952): every member of the stream, one inflate pass at zlib's speed, output capped.
+ * Truncated streams and bytes after the last member are refused. Must not know what is packed: a format's
+ * header tells the size through weft__declared_fn. Read next: idx.c. */
+#include "data/parse.h"
+
+#include <string.h>
+#include <zlib.h>
+
+#define DEFLATE_RATIO_MAX 1032 /* deflate cannot pack tighter: zlib's "technical details" page */
+#define RATIO_DEFAULT     128  /* far above real text and numbers, far below a bomb */
+#define CAP_EXTRA         ((uint64_t)1 << 20)
+#define CHUNK_MAX         ((size_t)1 << 30) /* zlib counts in unsigned int */
+
+typedef struct gunzip {
+    weft_context *ctx;
+    const char *name;
+    const uint8_t *in;
+    size_t in_size, in_done;
+    uint8_t *out; /* capacity bytes; the first out_done are filled */
+    size_t capacity, out_done;
+    size_t limit;        /* more than this is refused */
+    bool declared;       /* the limit comes from the format's header */
+    bool stop_when_full; /* only the head is wanted: a full buffer is success */
+} gunzip;
+
+bool weft__is_gzip(const void *bytes, size_t size) {
+    const uint8_t *p = bytes;
+    return size >= 2 && p[0] == 0x1f && p[1] == 0x8b;
+}
+
+static voidpf zlib_alloc(voidpf ctx, uInt items, uInt size) {
+    int64_t bytes;
+    if (!weft__mul((int64_t)items, (int64_t)size, &bytes)) return NULL;
+    return weft__alloc(ctx, (size_t)bytes);
+}
+
+static void zlib_free(voidpf ctx, voidpf p) { weft__free(ctx, p); }
+
+static weft_status fail_too_large(const gunzip *g) {
+    if (g->declared) {
+        return weft__fail(g->ctx, WEFT_ERR_FORMAT,
+                          "%s: unpacks to more than the %zu bytes that its header declares", g->name, g->limit);
+    }
+    return weft__fail(g->ctx, WEFT_ERR_FORMAT,
+                      "%s: %zu packed bytes unpack to more than %zu; if that is right, raise the limit or unpack "
+                      "the file",
+                      g->name, g->in_size, g->limit);
+}
+
+/* Doubles the buffer, up to one byte past the limit (that byte shows that the limit is passed). */
+static weft_status grow(gunzip *g) {
+    size_t wanted = g->capacity > g->limit / 2 ? g->limit + 1 : g->capacity * 2;
+    uint8_t *out = weft__alloc_aligned(g->ctx, wanted + 1);
+    if (out == NULL) return weft__fail_oom(g->ctx, wanted, g->name);
+    memcpy(out, g->out, g->out_done);
+    weft__free_aligned(g->ctx, g->out);
+    g->out = out;
+    g->capacity = wanted;
+    return WEFT_OK;
+}
+
+static weft_status fail_inflate(const gunzip *g, int code, const char *message) {
+    if (code == Z_MEM_ERROR) return weft__fail_oom(g->ctx, 0, "unpacking gzip");
+    if (code == Z_BUF_ERROR) {
+        return weft__fail(g->ctx, WEFT_ERR_FORMAT,
+                          "%s: byte %zu: the gzip stream is cut off; the file is incomplete", g->name, g->in_size);
+    }
+    return weft__fail(g->ctx, WEFT_ERR_FORMAT, "%s: byte %zu: not a valid gzip stream: %s", g->name, g->in_done,
+                      message != NULL ? message : "a dictionary is asked for");
+}
+
+/* One call of inflate on as much as can be given; moves in_done and out_done. */
+static int step(gunzip *g, z_stream *z) {
+    size_t in = g->in_size - g->in_done, out = g->capacity - g->out_done;
+    if (in > CHUNK_MAX) in = CHUNK_MAX;
+    if (out > CHUNK_MAX) out = CHUNK_MAX;
+    z->next_in = (z_const Bytef *)(uintptr_t)(g->in + g->in_done); /* zlib only reads it */
+    z->avail_in = (uInt)in;
+    z->next_out = g->out + g->out_done;
+    z->avail_out = (uInt)out;
+    int code = inflate(z, Z_NO_FLUSH);
+    g->in_done += in - z->avail_in;
+    g->out_done += out - z->avail_out;
+    return code;
+}
+
+/* Unpacks member after member until the input ends exactly with one. */
+static weft_status unpack(gunzip *g, z_stream *z) {
+    for (;;) {
+        if (g->out_done == g->capacity) {
+            if (g->stop_when_full) return WEFT_OK;
+            WEFT_TRY(grow(g));
+        }
+        int code = step(g, z);
+        if (!g->stop_when_full && g->out_done > g->limit) return fail_too_large(g);
+        if (code == Z_STREAM_END) {
+            if (g->in_done == g->in_size) return WEFT_OK;
+            if (!weft__is_gzip(g->in + g->in_done, g->in_size - g->in_done)) {
+                return weft__fail(g->ctx, WEFT_ERR_FORMAT,
+                                  "%s: byte %zu: %zu bytes after the end of the gzip stream", g->name, g->in_done,
+                                  g->in_size - g->in_done);
+            }
+            inflateReset(z);
+        } else if (code != Z_OK && !(code == Z_BUF_ERROR && g->in_done < g->in_size)) {
+            return fail_inflate(g, code, z->msg);
+        }
+    }
+}
+
+static weft_status run(gunzip *g) {
+    z_stream z = {.zalloc = zlib_alloc, .zfree = zlib_free, .opaque = g->ctx};
+    if (inflateInit2(&z, 15 + 16) != Z_OK) return weft__fail_oom(g->ctx, 0, "unpacking gzip");
+    weft_status status = unpack(g, &z);
+    inflateEnd(&z);
+    return status;
+}
+
+/* Unpacks the head alone and lets the format say how long the whole must be. */
+static weft_status declared_size(const gunzip *g, weft__declared_fn declared, uint64_t *total) {
+    gunzip head = *g;
+    head.stop_when_full = true;
+    head.capacity = WEFT__HEAD_SIZE;
+    head.out = weft__alloc(g->ctx, WEFT__HEAD_SIZE);
+    if (head.out == NULL) return weft__fail_oom(g->ctx, WEFT__HEAD_SIZE, g->name);
+    weft_status status = run(&head);
+    if (status == WEFT_OK) status = declared(g->ctx, head.out, head.out_done, g->name, total);
+    weft__free(g->ctx, head.out);
+    return status;
+}
+
+/* Sets the limit and the first capacity. The size in the stream's last four bytes (modulo 2^32, and of the
+ * last member only) is a hint: when it is right, which is the rule, the buffer never grows. */
+static weft_status choose_sizes(gunzip *g, weft__declared_fn declared, size_t max_bytes) {
+    uint64_t possible = (uint64_t)g->in_size * DEFLATE_RATIO_MAX;
+    uint64_t limit = max_bytes != 0 ? max_bytes : (uint64_t)g->in_size * RATIO_DEFAULT + CAP_EXTRA;
+    if (declared != NULL) {
+        WEFT_TRY(declared_size(g, declared, &limit));
+        if (limit > possible) {
+            return weft__fail(g->ctx, WEFT_ERR_FORMAT,
+                              "%s: its header declares %llu bytes, but %zu packed bytes cannot hold more than %llu",
+                              g->name, (unsigned long long)limit, g->in_size, (unsigned long long)possible);
+        }
+        g->declared = true;
+    }
+    if (limit > PTRDIFF_MAX / 2) limit = PTRDIFF_MAX / 2;
+    const uint8_t *end = g->in + g->in_size;
+    uint64_t hint = 0;
+    for (size_t i = 1; i <= 4 && i <= g->in_size; i++) hint = hint << 8 | end[-(ptrdiff_t)i];
+    if (hint > possible) hint = possible;
+    if (g->declared || hint > limit) hint = limit;
+    g->limit = (size_t)limit;
+    g->capacity = (size_t)hint + 1;
+    return WEFT_OK;
+}
+
+weft_status weft__gunzip(weft_context *ctx, const void *bytes, size_t size, const char *name,
+                         weft__declared_fn declared, size_t max_bytes, weft_bytes *out) {
+    *out = (weft_bytes){0};
+    if (size > PTRDIFF_MAX / DEFLATE_RATIO_MAX) {
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %zu packed bytes are too many", name, size);
+    }
+    gunzip g = {.ctx = ctx, .name = name, .in = bytes, .in_size = size};
+    WEFT_TRY(choose_sizes(&g, declared, max_bytes));
+    g.out = weft__alloc_aligned(ctx, g.capacity + 1);
+    if (g.out == NULL) return weft__fail_oom(ctx, g.capacity, name);
+    weft_status status = run(&g);
+    if (status != WEFT_OK) {
+        weft__free_aligned(ctx, g.out);
+        return status;
+    }
+    g.out[g.out_done] = 0;
+    *out = (weft_bytes){.data = g.out, .size = g.out_done};
+    return WEFT_OK;
+}

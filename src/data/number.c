@@ -1,0 +1,186 @@
+/* Decimal numbers from text, correctly rounded and free of the locale: [+-] digits [. digits] [e [+-] digits].
+ * Nearly all take the exact fast path (W. Clinger, "How to read floating point numbers accurately", PLDI 1990): a
+ * significand below 2^53 times or divided by a power of ten up to 10^22, both exact, so that one
+ * rounding remains. The rest go to strtod_l in the C locale, reduced to as many digits as can matter.
+ * Must not know what the numbers are for. Read next: csv.c. */
+#define _GNU_SOURCE /* strtod_l, strtof_l */
+#include "data/parse.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__APPLE__)
+#include <xlocale.h>
+#endif
+
+/* A double needs at most 767 digits to be told from a tie with its neighbours; one more stands for all
+ * further ones. */
+#define DIGITS_MAX 768
+
+typedef struct decimal {
+    const char *digits, *digits_end; /* significand as written, possibly with a point in it */
+    bool negative;
+    bool fits;            /* `significand` is the whole of it */
+    uint64_t significand; /* without the point */
+    int64_t exponent;     /* of ten, for `significand` as an integer (of all digits) */
+} decimal;
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* Case-insensitive comparison of a whole word, in ASCII whatever the locale. */
+static bool is_word(const char *p, const char *end, const char *word) {
+    size_t n = strlen(word);
+    if ((size_t)(end - p) != n) return false;
+    for (size_t i = 0; i < n; i++) {
+        if ((p[i] | 0x20) != word[i]) return false;
+    }
+    return true;
+}
+
+/* The digits and the point; false without a digit. */
+static bool scan_significand(const char **at, const char *end, decimal *d) {
+    const char *p = *at;
+    bool point = false, any = false;
+    d->digits = p;
+    d->fits = true;
+    for (; p < end && (is_digit(*p) || (*p == '.' && !point)); p++) {
+        if (*p == '.') {
+            point = true;
+            continue;
+        }
+        any = true;
+        if (d->significand > (UINT64_MAX - 9) / 10) d->fits = false;
+        else d->significand = d->significand * 10 + (uint64_t)(*p - '0');
+        if (point) d->exponent--;
+    }
+    d->digits_end = *at = p;
+    return any;
+}
+
+/* The exponent after 'e'; saturates, far beyond what any number of digits could bring back. */
+static bool scan_exponent(const char **at, const char *end, decimal *d) {
+    const char *p = *at;
+    bool negative = false, any = false;
+    int64_t value = 0;
+    if (p < end && (*p == '+' || *p == '-')) negative = *p++ == '-';
+    for (; p < end && is_digit(*p); p++) {
+        any = true;
+        if (value < INT64_MAX / 100) value = value * 10 + (*p - '0');
+    }
+    d->exponent += negative ? -value : value;
+    *at = p;
+    return any;
+}
+
+static weft__number scan(const char *p, const char *end, decimal *d, double *special) {
+    while (p < end && (*p == ' ' || *p == '\t')) p++;
+    while (end > p && (end[-1] == ' ' || end[-1] == '\t')) end--;
+    if (p == end) return WEFT__NUMBER_EMPTY;
+    if (*p == '+' || *p == '-') d->negative = *p++ == '-';
+    if (is_word(p, end, "nan")) {
+        *special = (double)NAN;
+        return WEFT__NUMBER_NONFINITE;
+    }
+    if (is_word(p, end, "inf") || is_word(p, end, "infinity")) {
+        *special = d->negative ? -(double)INFINITY : (double)INFINITY;
+        return WEFT__NUMBER_NONFINITE;
+    }
+    if (!scan_significand(&p, end, d)) return WEFT__NUMBER_TEXT;
+    if (p < end && (*p == 'e' || *p == 'E')) {
+        p++;
+        if (!scan_exponent(&p, end, d)) return WEFT__NUMBER_TEXT;
+    }
+    return p == end ? WEFT__NUMBER_OK : WEFT__NUMBER_TEXT;
+}
+
+/* Writes the number as digits and an exponent, without point and leading zeros, at most DIGITS_MAX + 1 digits: if a
+ * digit that is left out is not 0, the last one is made odd by a 1, which keeps every comparison. */
+static void canonical(const decimal *d, char out[DIGITS_MAX + 32]) {
+    size_t n = 0, count = 0;
+    int64_t dropped = 0;
+    bool sticky = false;
+    if (d->negative) out[n++] = '-';
+    for (const char *p = d->digits; p < d->digits_end; p++) {
+        if (*p == '.' || (count == 0 && *p == '0')) continue;
+        if (count < DIGITS_MAX) {
+            out[n++] = *p;
+            count++;
+        } else {
+            dropped++;
+            sticky = sticky || *p != '0';
+        }
+    }
+    if (count == 0) out[n++] = '0';
+    int64_t exponent = d->exponent + dropped;
+    if (sticky) {
+        out[n++] = '1';
+        exponent--;
+    }
+    if (exponent > 100000) exponent = 100000;
+    if (exponent < -100000) exponent = -100000;
+    snprintf(out + n, 24, "e%" PRId64, exponent);
+}
+
+/* The hard case, for one of the two types. */
+static weft__number convert_hard(const decimal *d, double *as_f64, float *as_f32) {
+    char text[DIGITS_MAX + 32];
+    canonical(d, text);
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (c == (locale_t)0) return WEFT__NUMBER_NO_MEMORY;
+    if (as_f64 != NULL) *as_f64 = strtod_l(text, NULL, c);
+    if (as_f32 != NULL) *as_f32 = strtof_l(text, NULL, c);
+    freelocale(c);
+    return WEFT__NUMBER_OK;
+}
+
+static bool convert_easy(const decimal *d, double *out) {
+    static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                   1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (!d->fits || d->significand > (uint64_t)1 << 53) return false;
+    double value = (double)d->significand;
+    if (d->significand == 0) *out = 0.0;
+    else if (d->exponent >= 0 && d->exponent <= 22) *out = value * power[d->exponent];
+    else if (d->exponent < 0 && d->exponent >= -22) *out = value / power[-d->exponent];
+    else return false;
+    if (d->negative) *out = -*out;
+    return true;
+}
+
+static weft__number to_f64(const decimal *d, double *out) {
+    if (convert_easy(d, out)) return WEFT__NUMBER_OK;
+    weft__number status = convert_hard(d, out, NULL);
+    if (status == WEFT__NUMBER_OK && isinf(*out)) return WEFT__NUMBER_OVERFLOW;
+    return status;
+}
+
+weft__number weft__parse_f64(const char *text, size_t size, double *out) {
+    decimal d = {0};
+    weft__number status = scan(text, text + size, &d, out);
+    return status == WEFT__NUMBER_OK ? to_f64(&d, out) : status;
+}
+
+/* Rounding to f64 and then to f32 is right unless the f64 lies exactly between two f32: then the digits beyond
+ * the f64 decide. Subnormal f32 have other ties and go the hard way altogether. */
+static bool rounds_twice(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (bits & 0x1fffffffu) == 0x10000000u || (value != 0 && fabs(value) < (double)FLT_MIN);
+}
+
+weft__number weft__parse_f32(const char *text, size_t size, float *out) {
+    decimal d = {0};
+    double value = 0;
+    weft__number status = scan(text, text + size, &d, &value);
+    if (status == WEFT__NUMBER_OK) status = to_f64(&d, &value);
+    if (status == WEFT__NUMBER_NONFINITE) *out = (float)value;
+    if (status != WEFT__NUMBER_OK) return status;
+    if (rounds_twice(value)) status = convert_hard(&d, NULL, out);
+    else if (fabs(value) > 0x1.ffffffp127) return WEFT__NUMBER_OVERFLOW; /* past the tie above FLT_MAX */
+    else *out = (float)value;
+    if (status == WEFT__NUMBER_OK && isinf(*out)) return WEFT__NUMBER_OVERFLOW;
+    return status;
+}

@@ -1,0 +1,33 @@
+/* Variables: named storage that graphs read and steps change. Parameters, optimizer state, caches. */
+#ifndef WEFT_GRAPH_VARIABLE_H
+#define WEFT_GRAPH_VARIABLE_H
+
+#include <weft/tensor.h>
+#include "base/base.h"
+
+struct weft_buffer;
+
+/* Storage, shared by a block and the variables that lie in it. */
+typedef struct weft_storage {
+    struct weft_buffer *buffer; /* NULL until placed on the device */
+    size_t bytes;
+    uint64_t write_epoch; /* context epoch of the last write: readers recorded before it are stale */
+    int users;            /* variables and tensors that refer to it */
+    uint64_t mark;        /* stamp and number of the walk that numbers storages */
+    int number;
+    void *initial;        /* host copy of the values until placed */
+} weft_storage;
+
+/* Moves variables of one dtype (in this order, each on a 64-byte border, gaps zero) into one block and
+ * returns the block as a one-dimensional variable. The variables stay what they are; reading or writing
+ * either sees the other. Values are kept. */
+weft_status weft__variables_place(weft_context *ctx, weft_tensor *const *variables, size_t count,
+                                  weft_tensor **block);
+
+/* Element of its block at which a variable begins; 0 for one of its own. */
+int64_t weft__variable_offset(const weft_tensor *variable);
+
+/* Name given to weft_variable_new, interned. */
+const char *weft__variable_name(const weft_tensor *variable);
+
+#endif

@@ -1,0 +1,87 @@
+/* Strict JSON: one scan of the text for depth, amount and kinds of numbers, then jansson.
+ * jansson itself refuses: malformed UTF-8, control characters and NUL in strings, lone surrogates,
+ * leading zeros, integers past 64 bits, duplicate keys (after unescaping), text after the value.
+ * It accepts -0, allows depth 2048 and allocates as it reads: hence the scan. Read next: json.h's users. */
+#include <stdio.h>
+#include <string.h>
+
+#include "io/json.h"
+
+#define DEPTH_MAX 64
+
+typedef struct scan {
+    const weft__json_limits *limits;
+    const char *text;
+    size_t at, bytes, values;
+    size_t items[DEPTH_MAX + 1]; /* commas of each open array or object */
+    bool array[DEPTH_MAX + 1];
+    int depth;
+    char *problem;
+} scan;
+
+static bool refuse(scan *s, const char *why) {
+    snprintf(s->problem, 256, "%s at byte %zu", why, s->at);
+    return false;
+}
+
+/* From an opening quote to the closing one. */
+static bool skip_string(scan *s) {
+    for (s->at++; s->at < s->bytes; s->at++) {
+        if (s->text[s->at] == '\\') {
+            s->at++;
+        } else if (s->text[s->at] == '"') {
+            return true;
+        }
+    }
+    return refuse(s, "a string has no end");
+}
+
+static bool scan_mark(scan *s, char c) {
+    if (c == '{' || c == '[') {
+        if (s->depth >= s->limits->depth) return refuse(s, "nested too deeply");
+        s->depth++;
+        s->items[s->depth] = 0;
+        s->array[s->depth] = c == '[';
+    } else if (c == '}' || c == ']') {
+        if (s->depth == 0) return refuse(s, "a bracket too many");
+        s->depth--;
+    } else if (c == ',' && s->array[s->depth] && ++s->items[s->depth] >= s->limits->items) {
+        return refuse(s, "too many elements in an array");
+    }
+    if (++s->values > s->limits->values) return refuse(s, "too many values");
+    return true;
+}
+
+static bool scan_text(scan *s) {
+    for (; s->at < s->bytes; s->at++) {
+        char c = s->text[s->at];
+        if (c == '"') {
+            if (!skip_string(s)) return false;
+        } else if (c == '{' || c == '[' || c == '}' || c == ']' || c == ',' || c == ':') {
+            if (!scan_mark(s, c)) return false;
+        } else if (s->limits->plain && !(c >= '0' && c <= '9') && !(c == ' ' || c == '\t' || c == '\n' || c == '\r')) {
+            return refuse(s, "something other than an object, an array, a string or an unsigned integer");
+        } else if (c == '-' && s->at + 1 < s->bytes && s->text[s->at + 1] == '0' &&
+                   !(s->at + 2 < s->bytes && strchr(".eE", s->text[s->at + 2]) && s->text[s->at + 2])) {
+            return refuse(s, "the number -0");
+        }
+    }
+    return s->depth == 0 ? true : refuse(s, "the text ends inside an object or array");
+}
+
+json_t *weft__json_parse(const char *text, size_t bytes, const weft__json_limits *limits, char problem[256]) {
+    scan s = {.limits = limits, .text = text, .bytes = bytes, .problem = problem};
+    json_error_t error;
+    if (limits->depth > DEPTH_MAX || !scan_text(&s)) return NULL;
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!root) {
+        snprintf(problem, 256, "%.180s at byte %d", error.text, error.position);
+        return NULL;
+    }
+    if (!json_is_object(root)) {
+        snprintf(problem, 256, "not an object");
+        json_decref(root);
+        return NULL;
+    }
+    return root;
+}

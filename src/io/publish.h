@@ -1,0 +1,84 @@
+/* The one way in which Weft makes a file or a folder of files visible: all of it, on disk, or nothing.
+ *
+ * file:   temporary name in the same folder (O_EXCL) -> write -> fsync -> close -> rename -> fsync(folder)
+ * folder: temporary folder -> files inside, each fsynced and closed -> fsync -> rename -> fsync(parent)
+ *
+ * Must not know: what is in the files. Read next: publish.c, folder.c. */
+#ifndef WEFT_SRC_IO_PUBLISH_H
+#define WEFT_SRC_IO_PUBLISH_H
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/base.h"
+
+/* The system calls that change the disk, so that tests can make any of them fail. As in POSIX:
+ * -1 and errno. `rename` replaces (flags 0) or swaps two names (WEFT__IO_SWAP). */
+#define WEFT__IO_SWAP 1u
+typedef struct weft__io {
+    void *user;
+    int (*open)(void *user, int dir, const char *name, int flags, mode_t mode);
+    int (*mkdir)(void *user, int dir, const char *name, mode_t mode);
+    ssize_t (*write)(void *user, int fd, const void *data, size_t bytes);
+    int (*sync)(void *user, int fd);
+    int (*close)(void *user, int fd);
+    int (*rename)(void *user, int dir, const char *from, const char *to, unsigned flags);
+    int (*unlink)(void *user, int dir, const char *name, int flags);
+} weft__io;
+
+extern const weft__io weft__io_system;
+
+/* The text of an errno into a buffer of the caller's, which is returned. */
+const char *weft__errno_text(int error, char *buffer, size_t bytes);
+
+/* WEFT_ERR_IO "cannot DO PATH: TEXT". */
+weft_status weft__fail_io(weft_context *ctx, const char *what, const char *path, int error);
+
+/* Bytes that the file system of an open file still takes; UINT64_MAX when unknown. */
+uint64_t weft__free_bytes(int fd);
+
+#define WEFT__TEMP_SIZE 256 /* bytes of a temporary name with its NUL */
+
+/* ".NAME.PID.RANDOM.tmp"; false when NAME is empty, ".", "..", too long or has a slash. */
+bool weft__temp_name(const char *name, char out[WEFT__TEMP_SIZE]);
+bool weft__is_temp_name(const char *name);
+
+/* ---- a file: publish.c ---- */
+
+typedef struct weft__writer weft__writer;
+
+/* Starts a file. `expected` is the final size if known (0: unknown), for the message of a full disk. io NULL: the system's. */
+weft_status weft__writer_open(weft_context *ctx, const weft__io *io, const char *path, uint64_t expected,
+                              weft__writer **out);
+/* The same inside a folder that is itself temporary: `dir` is borrowed, the name is final at once. */
+weft_status weft__writer_open_at(weft_context *ctx, const weft__io *io, int dir, const char *name,
+                                 const char *path, uint64_t expected, weft__writer **out);
+/* After a failure every further call fails the same way and the temporary file is gone. */
+weft_status weft__writer_write(weft__writer *writer, const void *data, size_t bytes);
+/* Makes the file visible. Frees the writer in any case. */
+weft_status weft__writer_commit(weft__writer *writer);
+/* Forgets the file and frees the writer. NULL is fine. */
+void weft__writer_abandon(weft__writer *writer);
+uint64_t weft__writer_bytes(const weft__writer *writer); /* written so far */
+
+/* ---- a folder: folder.c ---- */
+
+typedef struct weft__folder weft__folder;
+
+weft_status weft__folder_open(weft_context *ctx, const weft__io *io, const char *parent, const char *name,
+                              weft__folder **out);
+/* Starts a file in it; to be committed or abandoned before the folder is. */
+weft_status weft__folder_file(weft__folder *folder, const char *name, uint64_t expected, weft__writer **out);
+/* Makes the folder visible, replacing one of the same name. Frees it in any case. */
+weft_status weft__folder_commit(weft__folder *folder);
+void weft__folder_abandon(weft__folder *folder);
+
+/* Removes PARENT/NAME with what is in it: hidden under a temporary name first, so that a crash leaves no
+ * half of it visible. WEFT_OK when it is not there. */
+weft_status weft__folder_remove(weft_context *ctx, const weft__io *io, const char *parent, const char *name);
+
+/* Removes the temporary files and folders that crashed processes left in a folder. Only for who holds
+ * the lock of it. Returns how many are gone. */
+size_t weft__remove_stale(const weft__io *io, const char *path);
+
+#endif

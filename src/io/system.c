@@ -1,0 +1,109 @@
+/* The system calls behind publishing, the texts of their errors, and temporary names.
+ * Must not know: in which order the calls are made. Read next: publish.c. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* renameat2, getrandom */
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "io/publish.h"
+
+static int system_open(void *user, int dir, const char *name, int flags, mode_t mode) {
+    (void)user;
+    return openat(dir, name, flags, mode);
+}
+
+static int system_mkdir(void *user, int dir, const char *name, mode_t mode) {
+    (void)user;
+    return mkdirat(dir, name, mode);
+}
+
+static ssize_t system_write(void *user, int fd, const void *data, size_t bytes) {
+    (void)user;
+    return write(fd, data, bytes);
+}
+
+static int system_sync(void *user, int fd) {
+    (void)user;
+    if (fsync(fd) == 0) return 0;
+    return errno == EINVAL ? 0 : -1; /* some file systems have nothing to flush for a folder */
+}
+
+static int system_close(void *user, int fd) {
+    (void)user;
+    return close(fd);
+}
+
+static int system_rename(void *user, int dir, const char *from, const char *to, unsigned flags) {
+    (void)user;
+    if (!(flags & WEFT__IO_SWAP)) return renameat(dir, from, dir, to);
+#ifdef RENAME_EXCHANGE
+    return renameat2(dir, from, dir, to, RENAME_EXCHANGE);
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+static int system_unlink(void *user, int dir, const char *name, int flags) {
+    (void)user;
+    return unlinkat(dir, name, flags);
+}
+
+const weft__io weft__io_system = {NULL,        system_open,  system_mkdir,  system_write,
+                                  system_sync, system_close, system_rename, system_unlink};
+
+const char *weft__errno_text(int error, char *buffer, size_t bytes) {
+#ifdef __GLIBC__
+    return strerror_r(error, buffer, bytes);
+#else
+    if (strerror_r(error, buffer, bytes) != 0) snprintf(buffer, bytes, "error %d", error);
+    return buffer;
+#endif
+}
+
+weft_status weft__fail_io(weft_context *ctx, const char *what, const char *path, int error) {
+    char text[128];
+    return weft__fail(ctx, WEFT_ERR_IO, "cannot %s %s: %s", what, path,
+                      weft__errno_text(error, text, sizeof text));
+}
+
+uint64_t weft__free_bytes(int fd) {
+    struct statvfs vfs;
+    if (fstatvfs(fd, &vfs) != 0) return UINT64_MAX;
+    uint64_t bytes;
+    if (__builtin_mul_overflow((uint64_t)vfs.f_bavail, (uint64_t)vfs.f_frsize, &bytes)) return UINT64_MAX;
+    return bytes;
+}
+
+/* Unpredictable where the system has a source, and different in each call in any case: O_EXCL decides. */
+static uint64_t random_bits(void) {
+    uint64_t bits;
+    if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) == (ssize_t)sizeof bits) return bits;
+    struct timespec now = {0};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return weft__mix64((uint64_t)now.tv_nsec ^ ((uint64_t)now.tv_sec << 32) ^ (uint64_t)(uintptr_t)&bits);
+}
+
+bool weft__temp_name(const char *name, char out[WEFT__TEMP_SIZE]) {
+    if (name[0] == 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strchr(name, '/')) return false;
+    int n = snprintf(out, WEFT__TEMP_SIZE, ".%s.%ld.%016" PRIx64 ".tmp", name, (long)getpid(), random_bits());
+    return n > 0 && n < WEFT__TEMP_SIZE;
+}
+
+bool weft__is_temp_name(const char *name) {
+    size_t n = strlen(name), digits = 0;
+    const size_t tail = sizeof ".0123456789abcdef.tmp" - 1;
+    if (name[0] != '.' || n < tail + 4 || strcmp(name + n - 4, ".tmp") != 0) return false;
+    const char *p = name + n - tail;
+    if (*p != '.' || strspn(p + 1, "0123456789abcdef") != 16) return false;
+    while (p > name && p[-1] >= '0' && p[-1] <= '9') p--, digits++;
+    return digits > 0 && p - name >= 3 && p[-1] == '.';
+}

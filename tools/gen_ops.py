@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Writes include/weft/ops.h from src/ops/ops.def. With --check: fails when the file is stale."""
+import os
+import re
+import sys
+import textwrap
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+HEAD = """/* Tensor functions. Written by tools/gen_ops.py from src/ops/ops.def: do not edit.
+ *
+ * Each takes and returns tensors of one context; a failure gives a poisoned tensor. The macro of the same name
+ * passes the caller's file and line on; the plain function is for bindings and function pointers. */
+#ifndef WEFT_OPS_H
+#define WEFT_OPS_H
+
+#include <limits.h>
+#include <weft/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* For the axis of a reduction: over all dimensions. */
+#define WEFT_ALL_AXES INT_MIN
+
+typedef enum weft_reduction { WEFT_MEAN, WEFT_SUM, WEFT_NONE } weft_reduction;
+
+typedef struct weft_attention_options {
+    bool causal;    /* query i sees keys up to i + (S - T) */
+    double scale;   /* 0: 1 / sqrt(D) */
+    double dropout; /* of the weights */
+} weft_attention_options;
+
+typedef struct weft_cross_entropy_options {
+    weft_reduction reduction;
+    bool use_ignore;      /* positions whose target is `ignore` count for nothing, in the mean neither */
+    int32_t ignore;
+    double smoothing;     /* label smoothing: that share of the weight is spread over all classes */
+} weft_cross_entropy_options;
+"""
+TAIL = """
+#ifdef __cplusplus
+}
+#endif
+#endif
+"""
+
+
+def strings(text):
+    return re.findall(r'"((?:[^"\\]|\\.)*)"', text)
+
+
+def rows(text):
+    """(name, parameters, arguments, doc) of each public function, in the order of the table."""
+    for line in text.splitlines():
+        m = re.match(r"W_ELEM([123])\(\w+,\s*(\w+),\s*(\w+),\s*(\w+),", line)
+        if m:
+            names = {"1": ["x"], "2": ["a", "b"], "3": ["condition", "a", "b"]}[m.group(1)]
+            doc = strings(line)[-1]
+            doc += f". [{m.group(3).lower()}{' -> bool' if m.group(4) == 'BOOL' else ''}]"
+            yield m.group(2), ", ".join("weft_tensor *" + n for n in names), ", ".join(names), doc
+        m = re.match(r'W_FUNC\((\w+), \((.*?)\), \((.*?)\), "(.*)"\)', line)
+        if m:
+            yield m.groups()
+
+
+def comment(doc):
+    lines = textwrap.wrap(doc, 104)
+    return "/* " + "\n * ".join(lines) + " */\n"
+
+
+def header():
+    with open(ROOT + "/src/ops/ops.def") as f:
+        text = f.read()
+    out = [HEAD]
+    for name, params, args, doc in rows(text):
+        out.append("\n" + comment(doc))
+        out.append(f"WEFT_API weft_tensor *weft_{name}({params});\n")
+        out.append(f"WEFT_API weft_tensor *weft_{name}_at(const char *where, {params});\n")
+        out.append(f"#define weft_{name}(...) weft_{name}_at(WEFT_HERE, __VA_ARGS__)\n")
+    out.append(TAIL)
+    return "".join(out)
+
+
+def main():
+    path = ROOT + "/include/weft/ops.h"
+    text = header()
+    if "--check" in sys.argv:
+        with open(path) as f:
+            if f.read() != text:
+                sys.exit("include/weft/ops.h is stale: run tools/gen_ops.py")
+        return
+    with open(path, "w") as f:
+        f.write(text)
+
+
+if __name__ == "__main__":
+    main()
