@@ -1,11 +1,11 @@
 /* Reading data files into host arrays: plain files and .gz, idx, npy, csv, JSON matrices.
  *
  * Every byte of a file is distrusted. A reader is strict, allocates no more than a small multiple of the
- * file's size (of its unpacked size, which is itself capped, for .gz), and reads numbers the same way in every
- * locale. Files compressed with gzip are recognised by their first bytes, whatever their name.
+ * file's size (of its unpacked size, which is itself capped, for .gz), and reads numbers the same way in
+ * every locale. Files compressed with gzip are recognised by their first bytes, whatever their name.
  *
- * Everywhere here: `ctx` may be NULL (then plain malloc, and the message is weft_last_error(NULL)); on failure
- * the outputs are empty and the message names the file and the byte, line or position, and what was
+ * Everywhere here: `ctx` may be NULL (then plain malloc, and the message is weft_last_error(NULL)); on
+ * failure the outputs are empty and the message names the file and the byte, line or position, and what was
  * expected there. Statuses: ERR_IO (the file could not be read or written), ERR_FORMAT (its content),
  * ERR_ARGUMENT (the call's options), ERR_OOM. What is returned is freed with its own _free function
  * under the same ctx. Calls with different contexts, or with NULL, may run in several threads at once. */
@@ -60,18 +60,18 @@ typedef enum weft_csv_target {
 
 typedef struct weft_csv_options {
     weft_csv_header header;
-    char delimiter;                /* 0: a comma. Any ASCII character but quote, CR and LF */
-    const char *const *columns;    /* names of the feature columns, in the order wanted; NULL: all but the
-                                      target. Columns of a file without header are named "1", "2", ... */
-    size_t column_count;           /* of `columns` */
-    const char *target;            /* name of the target column, or NULL */
-    int target_column;             /* used without `target`: 0 none, 1 the first, -1 the last column */
+    char delimiter;             /* 0: a comma. Any ASCII character but quote, CR and LF */
+    const char *const *columns; /* names of the feature columns, in the order wanted; NULL: all but the
+                                   target. Columns of a file without header are named "1", "2", ... */
+    size_t column_count;        /* of `columns` */
+    const char *target;         /* name of the target column, or NULL */
+    int target_column;          /* used without `target`: 0 none, 1 the first, -1 the last column */
     weft_csv_target target_type;
-    const char *const *classes;    /* class i is called classes[i], as in the training file's result; a label
-                                      not among them is an error. NULL: found in the file */
-    size_t class_count;            /* of `classes` */
-    bool allow_nonfinite;          /* accept nan, inf and -inf as numbers */
-    size_t max_bytes;              /* as in weft_read_file */
+    const char *const *classes; /* class i is called classes[i], as in the training file's result; a label
+                                   not among them is an error. NULL: found in the file */
+    size_t class_count;         /* of `classes` */
+    bool allow_nonfinite;       /* accept nan, inf and -inf as numbers */
+    size_t max_bytes;           /* as in weft_read_file */
 } weft_csv_options;
 
 /* A table read from csv. Text labels get ids 0, 1, ... in the order of their bytes and are kept in `classes`.
@@ -82,8 +82,8 @@ typedef struct weft_table {
     weft_array target;   /* f32 or i32 [rows]; empty (data NULL) without target */
     char **columns;      /* names of the feature columns */
     size_t column_count;
-    char *target_name;   /* NULL without target */
-    char **classes;      /* names of the classes, or NULL */
+    char *target_name; /* NULL without target */
+    char **classes;    /* names of the classes, or NULL */
     size_t class_count;
 } weft_table;
 

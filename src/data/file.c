@@ -1,31 +1,17 @@
-/* Whole files: read by descriptor with the size fstat tells, packed ones unpacked; written under a temporary
- * name, synced and renamed, so that no reader ever sees half a file. Must not know any format.
- * Read next: gzip.c. */
+/* Whole files: read by descriptor, with the size that fstat tells, and unpacked where packed. Must not know
+ * any format. Read next: gzip.c. */
 #define _POSIX_C_SOURCE 200809L
 #include "data/parse.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#define TRANSFER_MAX ((size_t)1 << 30) /* bytes asked of one read or write; Linux moves no more than 2^31 */
+#include "io/publish.h" /* the texts of errno */
 
-/* errno's text; the POSIX strerror_r, since strerror is not safe in threads. */
-static const char *errno_text(char out[128], int code) {
-    if (strerror_r(code, out, 128) != 0) snprintf(out, 128, "error %d", code);
-    return out;
-}
-
-static weft_status fail_errno(weft_context *ctx, const char *path, const char *what) {
-    char text[128];
-    int code = errno;
-    return weft__fail(ctx, WEFT_ERR_IO, "%s: %s: %s", path, what, errno_text(text, code));
-}
+#define TRANSFER_MAX ((size_t)1 << 30) /* bytes asked of one read; Linux moves no more than 2^31 */
 
 weft_status weft__bytes_new(weft_context *ctx, size_t size, const char *name, weft_bytes *out) {
     *out = (weft_bytes){0};
@@ -54,12 +40,13 @@ static weft_status read_exactly(weft_context *ctx, int fd, const char *path, uin
             char text[128];
             int code = errno;
             return weft__fail(ctx, WEFT_ERR_IO, "%s: byte %zu: cannot be read: %s", path, done,
-                              errno_text(text, code));
+                              weft__errno_text(code, text, sizeof text));
         }
         if (got == 0) {
-            return weft__fail(ctx, WEFT_ERR_IO,
-                              "%s: byte %zu: the file ends, %zu bytes were expected; it was cut while being read",
-                              path, done, size);
+            return weft__fail(
+                ctx, WEFT_ERR_IO,
+                "%s: byte %zu: the file ends, %zu bytes were expected; it was cut while being read", path,
+                done, size);
         }
         done += (size_t)got;
     }
@@ -71,7 +58,7 @@ static weft_status refuse_growth(weft_context *ctx, int fd, const char *path, si
     ssize_t got;
     do got = pread(fd, &extra, 1, (off_t)size);
     while (got < 0 && errno == EINTR);
-    if (got < 0) return fail_errno(ctx, path, "cannot be read");
+    if (got < 0) return weft__fail_io(ctx, "read", path, errno);
     if (got > 0) {
         return weft__fail(ctx, WEFT_ERR_IO, "%s: byte %zu: the file grew while being read; try again", path,
                           size);
@@ -82,7 +69,7 @@ static weft_status refuse_growth(weft_context *ctx, int fd, const char *path, si
 /* The size of an open regular file. */
 static weft_status file_size(weft_context *ctx, int fd, const char *path, size_t *size) {
     struct stat st;
-    if (fstat(fd, &st) != 0) return fail_errno(ctx, path, "its size cannot be told");
+    if (fstat(fd, &st) != 0) return weft__fail_io(ctx, "tell the size of", path, errno);
     if (S_ISDIR(st.st_mode)) return weft__fail(ctx, WEFT_ERR_IO, "%s: is a directory, expected a file", path);
     if (!S_ISREG(st.st_mode)) {
         return weft__fail(ctx, WEFT_ERR_IO,
@@ -116,14 +103,14 @@ static weft_status read_raw(weft_context *ctx, int fd, const char *path, size_t 
     return status;
 }
 
-weft_status weft__read_file(weft_context *ctx, const char *path, weft__declared_fn declared,
-                            size_t max_bytes, weft_bytes *out) {
+weft_status weft__read_file(weft_context *ctx, const char *path, weft__declared_fn declared, size_t max_bytes,
+                            weft_bytes *out) {
     *out = (weft_bytes){0};
     if (path == NULL) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "reading a file: its path is NULL");
     int fd;
     do fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a pipe must not hold us up */
     while (fd < 0 && errno == EINTR);
-    if (fd < 0) return fail_errno(ctx, path, "cannot be opened");
+    if (fd < 0) return weft__fail_io(ctx, "open", path, errno);
     weft_bytes raw = {0};
     weft_status status = read_raw(ctx, fd, path, max_bytes, &raw);
     close(fd); /* only read from: nothing can be lost here */
@@ -139,75 +126,4 @@ weft_status weft__read_file(weft_context *ctx, const char *path, weft__declared_
 
 weft_status weft_read_file(weft_context *ctx, const char *path, size_t max_bytes, weft_bytes *out) {
     return weft__read_file(ctx, path, NULL, max_bytes, out);
-}
-
-/* ---- writing ---- */
-
-/* A descriptor of a new file beside `path`, its name put into temporary[size]. */
-static int create_beside(const char *path, char *temporary, size_t size) {
-    const char *slash = strrchr(path, '/');
-    int directory = slash == NULL ? 0 : (int)(slash + 1 - path);
-    for (unsigned attempt = 0; attempt < 100; attempt++) {
-        struct timespec now = {0};
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        uint64_t salt = weft__mix64(((uint64_t)now.tv_sec << 32) ^ (uint64_t)now.tv_nsec ^ ((uint64_t)attempt << 60));
-        snprintf(temporary, size, "%.*s.weft.%ld.%016" PRIx64 ".tmp", directory, path, (long)getpid(), salt);
-        int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-        if (fd >= 0 || (errno != EEXIST && errno != EINTR)) return fd;
-    }
-    return -1;
-}
-
-static weft_status write_parts(weft_context *ctx, int fd, const char *path, const weft__part *parts,
-                               size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        const uint8_t *data = parts[i].data;
-        for (size_t done = 0; done < parts[i].size;) {
-            size_t left = parts[i].size - done;
-            ssize_t put = write(fd, data + done, left < TRANSFER_MAX ? left : TRANSFER_MAX);
-            if (put < 0 && errno == EINTR) continue;
-            if (put < 0) return fail_errno(ctx, path, "cannot be written");
-            done += (size_t)put;
-        }
-    }
-    if (fsync(fd) != 0) return fail_errno(ctx, path, "cannot be synced to disk");
-    return WEFT_OK;
-}
-
-/* Makes the renaming itself last: syncs the directory that holds path. `work` has room for the path. */
-static weft_status sync_directory(weft_context *ctx, const char *path, char *work) {
-    const char *slash = strrchr(path, '/');
-    size_t length = slash == NULL ? 0 : (size_t)(slash + 1 - path);
-    memcpy(work, path, length);
-    memcpy(work + length, ".", 2);
-    int fd = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return fail_errno(ctx, work, "cannot be opened");
-    weft_status status = WEFT_OK;
-    if (fsync(fd) != 0 && errno != EINVAL) status = fail_errno(ctx, work, "cannot be synced to disk");
-    close(fd);
-    return status;
-}
-
-weft_status weft__publish(weft_context *ctx, const char *path, const weft__part *parts, size_t count) {
-    if (path == NULL || path[0] == 0) {
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "writing a file: its path is empty");
-    }
-    size_t size = strlen(path) + 64;
-    char *temporary = weft__alloc(ctx, size);
-    if (temporary == NULL) return weft__fail_oom(ctx, size, path);
-    int fd = create_beside(path, temporary, size);
-    if (fd < 0) {
-        weft_status status = fail_errno(ctx, path, "cannot be created");
-        weft__free(ctx, temporary);
-        return status;
-    }
-    weft_status status = write_parts(ctx, fd, path, parts, count);
-    if (close(fd) != 0 && status == WEFT_OK) status = fail_errno(ctx, path, "cannot be closed");
-    if (status == WEFT_OK && rename(temporary, path) != 0) {
-        status = fail_errno(ctx, path, "the finished file cannot be renamed to this");
-    }
-    if (status != WEFT_OK) unlink(temporary);
-    if (status == WEFT_OK) status = sync_directory(ctx, path, temporary);
-    weft__free(ctx, temporary);
-    return status;
 }

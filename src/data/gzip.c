@@ -39,12 +39,14 @@ static void zlib_free(voidpf ctx, voidpf p) { weft__free(ctx, p); }
 static weft_status fail_too_large(const gunzip *g) {
     if (g->declared) {
         return weft__fail(g->ctx, WEFT_ERR_FORMAT,
-                          "%s: unpacks to more than the %zu bytes that its header declares", g->name, g->limit);
+                          "%s: unpacks to more than the %zu bytes that its header declares", g->name,
+                          g->limit);
     }
-    return weft__fail(g->ctx, WEFT_ERR_FORMAT,
-                      "%s: %zu packed bytes unpack to more than %zu; if that is right, raise the limit or unpack "
-                      "the file",
-                      g->name, g->in_size, g->limit);
+    return weft__fail(
+        g->ctx, WEFT_ERR_FORMAT,
+        "%s: %zu packed bytes unpack to more than %zu; if that is right, raise the limit or unpack "
+        "the file",
+        g->name, g->in_size, g->limit);
 }
 
 /* Doubles the buffer, up to one byte past the limit (that byte shows that the limit is passed). */
@@ -63,10 +65,11 @@ static weft_status fail_inflate(const gunzip *g, int code, const char *message) 
     if (code == Z_MEM_ERROR) return weft__fail_oom(g->ctx, 0, "unpacking gzip");
     if (code == Z_BUF_ERROR) {
         return weft__fail(g->ctx, WEFT_ERR_FORMAT,
-                          "%s: byte %zu: the gzip stream is cut off; the file is incomplete", g->name, g->in_size);
+                          "%s: byte %zu: the gzip stream is cut off; the file is incomplete", g->name,
+                          g->in_size);
     }
-    return weft__fail(g->ctx, WEFT_ERR_FORMAT, "%s: byte %zu: not a valid gzip stream: %s", g->name, g->in_done,
-                      message != NULL ? message : "a dictionary is asked for");
+    return weft__fail(g->ctx, WEFT_ERR_FORMAT, "%s: byte %zu: not a valid gzip stream: %s", g->name,
+                      g->in_done, message != NULL ? message : "a dictionary is asked for");
 }
 
 /* One call of inflate on as much as can be given; moves in_done and out_done. */
@@ -97,8 +100,8 @@ static weft_status unpack(gunzip *g, z_stream *z) {
             if (g->in_done == g->in_size) return WEFT_OK;
             if (!weft__is_gzip(g->in + g->in_done, g->in_size - g->in_done)) {
                 return weft__fail(g->ctx, WEFT_ERR_FORMAT,
-                                  "%s: byte %zu: %zu bytes after the end of the gzip stream", g->name, g->in_done,
-                                  g->in_size - g->in_done);
+                                  "%s: byte %zu: %zu bytes after the end of the gzip stream", g->name,
+                                  g->in_done, g->in_size - g->in_done);
             }
             inflateReset(z);
         } else if (code != Z_OK && !(code == Z_BUF_ERROR && g->in_done < g->in_size)) {
@@ -136,9 +139,10 @@ static weft_status choose_sizes(gunzip *g, weft__declared_fn declared, size_t ma
     if (declared != NULL) {
         WEFT_TRY(declared_size(g, declared, &limit));
         if (limit > possible) {
-            return weft__fail(g->ctx, WEFT_ERR_FORMAT,
-                              "%s: its header declares %llu bytes, but %zu packed bytes cannot hold more than %llu",
-                              g->name, (unsigned long long)limit, g->in_size, (unsigned long long)possible);
+            return weft__fail(
+                g->ctx, WEFT_ERR_FORMAT,
+                "%s: its header declares %llu bytes, but %zu packed bytes cannot hold more than %llu",
+                g->name, (unsigned long long)limit, g->in_size, (unsigned long long)possible);
         }
         g->declared = true;
     }

@@ -1,6 +1,6 @@
-/* The idx format of MNIST (Y. LeCun, "The MNIST database"): two zero bytes, a type byte, the rank, each dimension as
- * a big-endian u32, then the elements, big-endian. Nothing may follow. Must not know where the bytes come
- * from. Read next: npy.c. */
+/* The idx format of MNIST (Y. LeCun, "The MNIST database"): two zero bytes, a type byte, the rank, each
+ * dimension as a big-endian u32, then the elements, big-endian. Nothing may follow. Must not know where the
+ * bytes come from. Read next: npy.c. */
 #include "data/parse.h"
 
 #include <inttypes.h>
@@ -17,7 +17,8 @@ typedef struct idx_header {
 static const struct {
     uint8_t code;
     weft_dtype dtype;
-} types[] = {{0x08, WEFT_U8}, {0x09, WEFT_I8}, {0x0b, WEFT_I16}, {0x0c, WEFT_I32}, {0x0d, WEFT_F32}, {0x0e, WEFT_F64}};
+} types[] = {{0x08, WEFT_U8},  {0x09, WEFT_I8},  {0x0b, WEFT_I16},
+             {0x0c, WEFT_I32}, {0x0d, WEFT_F32}, {0x0e, WEFT_F64}};
 
 static weft_status read_type(weft_context *ctx, uint8_t code, const char *name, weft_dtype *dtype) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -26,21 +27,25 @@ static weft_status read_type(weft_context *ctx, uint8_t code, const char *name, 
             return WEFT_OK;
         }
     }
-    return weft__fail(ctx, WEFT_ERR_FORMAT,
-                      "%s: byte 2: unknown idx type 0x%02x, expected 08 (u8), 09 (i8), 0b (i16), 0c (i32), 0d (f32) or "
-                      "0e (f64)",
-                      name, code);
+    return weft__fail(
+        ctx, WEFT_ERR_FORMAT,
+        "%s: byte 2: unknown idx type 0x%02x, expected 08 (u8), 09 (i8), 0b (i16), 0c (i32), 0d (f32) or "
+        "0e (f64)",
+        name, code);
 }
 
-static weft_status read_header(weft_context *ctx, const uint8_t *p, size_t size, const char *name, idx_header *h) {
+static weft_status read_header(weft_context *ctx, const uint8_t *p, size_t size, const char *name,
+                               idx_header *h) {
     if (size < 4) {
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte %zu: the file ends within the 4 bytes that start an idx file",
-                          name, size);
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: byte %zu: the file ends within the 4 bytes that start an idx file", name,
+                          size);
     }
     if (p[0] != 0 || p[1] != 0) {
         bool swapped = p[2] == 0 && p[3] == 0;
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte 0: an idx file starts with 00 00, found %02x %02x%s", name,
-                          p[0], p[1], swapped ? "; its bytes are swapped (little-endian)" : "");
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: byte 0: an idx file starts with 00 00, found %02x %02x%s", name, p[0], p[1],
+                          swapped ? "; its bytes are swapped (little-endian)" : "");
     }
     WEFT_TRY(read_type(ctx, p[2], name, &h->dtype));
     h->rank = p[3];
@@ -50,7 +55,8 @@ static weft_status read_header(weft_context *ctx, const uint8_t *p, size_t size,
     }
     h->size = 4 + 4 * (size_t)h->rank;
     if (size < h->size) {
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte %zu: the file ends within the header, %zu bytes long for %d dimensions",
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: byte %zu: the file ends within the header, %zu bytes long for %d dimensions",
                           name, size, h->size, h->rank);
     }
     for (int d = 0; d < h->rank; d++) {
@@ -61,8 +67,8 @@ static weft_status read_header(weft_context *ctx, const uint8_t *p, size_t size,
     if (!weft__numel(h->rank, h->shape, &numel) ||
         !weft__mul(numel, (int64_t)weft_dtype_size(h->dtype), &h->body) ||
         h->body > PTRDIFF_MAX - (int64_t)h->size) {
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte 4: the dimensions declare more elements than memory can hold",
-                          name);
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: byte 4: the dimensions declare more elements than memory can hold", name);
     }
     return WEFT_OK;
 }
@@ -82,8 +88,8 @@ static weft_status take(weft_context *ctx, weft_bytes *bytes, const char *name, 
     uint64_t found = bytes->size - h.size;
     if (found < (uint64_t)h.body) {
         return weft__fail(ctx, WEFT_ERR_FORMAT,
-                          "%s: byte %zu: the file ends, its header declares %" PRId64 " bytes of elements and %" PRIu64
-                          " are there",
+                          "%s: byte %zu: the file ends, its header declares %" PRId64
+                          " bytes of elements and %" PRIu64 " are there",
                           name, bytes->size, h.body, found);
     }
     if (found > (uint64_t)h.body) {
@@ -98,7 +104,8 @@ static weft_status take(weft_context *ctx, weft_bytes *bytes, const char *name, 
     return WEFT_OK;
 }
 
-weft_status weft__parse_idx(weft_context *ctx, const void *bytes, size_t size, const char *name, weft_array *out) {
+weft_status weft__parse_idx(weft_context *ctx, const void *bytes, size_t size, const char *name,
+                            weft_array *out) {
     weft_bytes copy;
     *out = (weft_array){0};
     WEFT_TRY(weft__bytes_new(ctx, size, name, &copy));

@@ -1,12 +1,14 @@
-/* The npy format (NumPy enhancement proposal 1; versions 1 to 3 differ in the width of the header's length and
- * its encoding): a magic, a Python dictionary in text, the elements. The dictionary is read by a grammar of our own
- * that accepts exactly what NumPy writes: three keys, each once. Must not know where the bytes come from.
- * Read next: number.c. */
+/* The npy format (NumPy enhancement proposal 1; versions 1 to 3 differ in the width of the header's length
+ * and its encoding): a magic, a Python dictionary in text, the elements. The dictionary is read by a grammar
+ * of our own that accepts exactly what NumPy writes: three keys, each once. Must not know where the bytes
+ * come from. Read next: number.c. */
 #include "data/parse.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "io/publish.h"
 
 #define HEADER_MAX 10000 /* bytes of dictionary; NumPy itself refuses longer ones */
 
@@ -32,8 +34,8 @@ static weft_status fail_at(const cursor *c, const char *expected) {
     char found[WEFT__EXCERPT];
     size_t shown = c->end - c->at < 12 ? c->end - c->at : 12;
     weft__excerpt(found, c->bytes + c->at, shown);
-    return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s: byte %zu: expected %s in the npy header, found %s", c->name, c->at,
-                      expected, c->at == c->end ? "its end" : found);
+    return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s: byte %zu: expected %s in the npy header, found %s",
+                      c->name, c->at, expected, c->at == c->end ? "its end" : found);
 }
 
 static void skip_blanks(cursor *c) {
@@ -60,7 +62,8 @@ static bool accept_word(cursor *c, const char *word) {
 static weft_status read_string(cursor *c, const char *what, const char **text, size_t *size) {
     if (c->at == c->end || (c->bytes[c->at] != '\'' && c->bytes[c->at] != '"')) return fail_at(c, what);
     size_t start = c->at + 1, end = start;
-    while (end < c->end && c->bytes[end] != c->bytes[c->at] && c->bytes[end] != '\\' && c->bytes[end] >= ' ') end++;
+    while (end < c->end && c->bytes[end] != c->bytes[c->at] && c->bytes[end] != '\\' && c->bytes[end] >= ' ')
+        end++;
     if (end == c->end || c->bytes[end] != c->bytes[c->at]) return fail_at(c, what);
     *text = (const char *)c->bytes + start;
     *size = end - start;
@@ -71,8 +74,8 @@ static weft_status read_string(cursor *c, const char *what, const char **text, s
 static const struct {
     char code[3];
     weft_dtype dtype;
-} descrs[] = {{"f4", WEFT_F32}, {"f8", WEFT_F64}, {"f2", WEFT_F16}, {"i1", WEFT_I8},  {"i2", WEFT_I16},
-              {"i4", WEFT_I32}, {"i8", WEFT_I64}, {"u1", WEFT_U8},  {"u2", WEFT_U16}, {"u4", WEFT_U32},
+} descrs[] = {{"f4", WEFT_F32}, {"f8", WEFT_F64},  {"f2", WEFT_F16}, {"i1", WEFT_I8},  {"i2", WEFT_I16},
+              {"i4", WEFT_I32}, {"i8", WEFT_I64},  {"u1", WEFT_U8},  {"u2", WEFT_U16}, {"u4", WEFT_U32},
               {"u8", WEFT_U64}, {"b1", WEFT_BOOL}, {"c8", WEFT_C64}};
 /* c16 has four characters and is handled beside the table. */
 
@@ -91,7 +94,8 @@ static bool known_descr(const char *text, size_t size, weft_dtype *dtype) {
 }
 
 static weft_status read_descr(cursor *c, npy_header *h) {
-    if (c->at < c->end && c->bytes[c->at] == '[') return fail_at(c, "a plain dtype (structures are not read)");
+    if (c->at < c->end && c->bytes[c->at] == '[')
+        return fail_at(c, "a plain dtype (structures are not read)");
     const char *text = NULL;
     size_t size = 0, start = c->at;
     WEFT_TRY(read_string(c, "the dtype as a string such as '<f4'", &text, &size));
@@ -100,19 +104,22 @@ static weft_status read_descr(cursor *c, npy_header *h) {
     if (known && order == '|' && weft_dtype_size(h->dtype) != 1) known = false; /* '|' means: no byte order */
     if (!known) {
         char found[WEFT__EXCERPT];
-        return weft__fail(c->ctx, WEFT_ERR_FORMAT,
-                          "%s: byte %zu: dtype %s is not read, expected < or > and f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 c8 "
-                          "c16%s",
-                          c->name, start, weft__excerpt(found, text, size),
-                          memchr(text, 'O', size) != NULL ? " (objects would run code)" : "");
+        return weft__fail(
+            c->ctx, WEFT_ERR_FORMAT,
+            "%s: byte %zu: dtype %s is not read, expected < or > and f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 c8 "
+            "c16%s",
+            c->name, start, weft__excerpt(found, text, size),
+            memchr(text, 'O', size) != NULL ? " (objects would run code)" : "");
     }
     h->big_endian = order == '>';
     return WEFT_OK;
 }
 
 static weft_status read_order(cursor *c, npy_header *h) {
-    if (accept_word(c, "True")) h->fortran_order = true;
-    else if (!accept_word(c, "False")) return fail_at(c, "True or False");
+    if (accept_word(c, "True"))
+        h->fortran_order = true;
+    else if (!accept_word(c, "False"))
+        return fail_at(c, "True or False");
     return WEFT_OK;
 }
 
@@ -172,38 +179,44 @@ static weft_status read_dictionary(cursor *c, npy_header *h) {
         WEFT_TRY(read_member(c, h));
         comma = accept(c, ',');
     }
-    if (!h->has_descr || !h->has_shape || !h->has_order) return fail_at(c, "descr, fortran_order and shape before here");
-    if (c->at + 1 != c->end || c->bytes[c->at] != '\n') return fail_at(c, "only blanks and a newline at its end");
+    if (!h->has_descr || !h->has_shape || !h->has_order)
+        return fail_at(c, "descr, fortran_order and shape before here");
+    if (c->at + 1 != c->end || c->bytes[c->at] != '\n')
+        return fail_at(c, "only blanks and a newline at its end");
     return WEFT_OK;
 }
 
-static weft_status read_header(weft_context *ctx, const uint8_t *p, size_t size, const char *name, npy_header *h) {
+static weft_status read_header(weft_context *ctx, const uint8_t *p, size_t size, const char *name,
+                               npy_header *h) {
     if (size < 10 || memcmp(p, "\x93NUMPY", 6) != 0) {
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte 0: an npy file starts with 93 'NUMPY' and has at least 10 bytes",
-                          name);
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: byte 0: an npy file starts with 93 'NUMPY' and has at least 10 bytes", name);
     }
     if (p[6] < 1 || p[6] > 3 || p[7] != 0) {
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte 6: npy version %d.%d, expected 1.0, 2.0 or 3.0", name, p[6], p[7]);
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte 6: npy version %d.%d, expected 1.0, 2.0 or 3.0",
+                          name, p[6], p[7]);
     }
     size_t start = p[6] == 1 ? 10 : 12, length = (size_t)p[8] | (size_t)p[9] << 8;
-    if (size < start) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte %zu: the file ends within its header", name, size);
+    if (size < start)
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte %zu: the file ends within its header", name, size);
     if (p[6] > 1) length |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
     if (length > HEADER_MAX) {
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte 8: a header of %zu bytes, expected at most %d", name, length,
-                          HEADER_MAX);
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte 8: a header of %zu bytes, expected at most %d",
+                          name, length, HEADER_MAX);
     }
     if (size - start < length) {
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte %zu: the file ends within its header of %zu bytes", name, size,
-                          length);
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte %zu: the file ends within its header of %zu bytes",
+                          name, size, length);
     }
     cursor c = {.ctx = ctx, .name = name, .bytes = p, .at = start, .end = start + length};
     WEFT_TRY(read_dictionary(&c, h));
     h->size = c.end;
     int64_t numel = 0;
-    if (!weft__numel(h->rank, h->shape, &numel) || !weft__mul(numel, (int64_t)weft_dtype_size(h->dtype), &h->body) ||
+    if (!weft__numel(h->rank, h->shape, &numel) ||
+        !weft__mul(numel, (int64_t)weft_dtype_size(h->dtype), &h->body) ||
         h->body > PTRDIFF_MAX - (int64_t)h->size) {
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte %zu: the shape declares more elements than memory can hold", name,
-                          start);
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: byte %zu: the shape declares more elements than memory can hold", name, start);
     }
     return WEFT_OK;
 }
@@ -216,7 +229,8 @@ weft_status weft__npy_declared(weft_context *ctx, const uint8_t *head, size_t he
     return WEFT_OK;
 }
 
-/* Copies column-major elements into row-major order: walks the result in order and keeps the source's index. */
+/* Copies column-major elements into row-major order: walks the result in order and keeps the source's index.
+ */
 static void reorder(const weft_array *from, uint8_t *to) {
     size_t width = weft_dtype_size(from->dtype), stride[WEFT_ARRAY_MAX_RANK], at = 0;
     int64_t index[WEFT_ARRAY_MAX_RANK] = {0};
@@ -252,7 +266,8 @@ static weft_status check_bools(weft_context *ctx, const char *name, size_t start
     const uint8_t *p = array->data;
     for (size_t i = 0; array->dtype == WEFT_BOOL && i < array->bytes; i++) {
         if (p[i] > 1) {
-            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte %zu: a bool is 0 or 1, found %d", name, start + i, p[i]);
+            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: byte %zu: a bool is 0 or 1, found %d", name,
+                              start + i, p[i]);
         }
     }
     return WEFT_OK;
@@ -264,9 +279,10 @@ static weft_status take(weft_context *ctx, weft_bytes *bytes, const char *name, 
     WEFT_TRY(read_header(ctx, bytes->data, bytes->size, name, &h));
     uint64_t found = bytes->size - h.size;
     if (found != (uint64_t)h.body) {
-        return weft__fail(ctx, WEFT_ERR_FORMAT,
-                          "%s: byte %zu: the header declares %" PRId64 " bytes of elements, %" PRIu64 " are there (%s)",
-                          name, h.size, h.body, found, found < (uint64_t)h.body ? "cut off" : "bytes too many");
+        return weft__fail(
+            ctx, WEFT_ERR_FORMAT,
+            "%s: byte %zu: the header declares %" PRId64 " bytes of elements, %" PRIu64 " are there (%s)",
+            name, h.size, h.body, found, found < (uint64_t)h.body ? "cut off" : "bytes too many");
     }
     *out = (weft_array){.dtype = h.dtype, .rank = h.rank};
     memcpy(out->shape, h.shape, sizeof out->shape);
@@ -283,7 +299,8 @@ static weft_status take_all(weft_context *ctx, weft_bytes *bytes, const char *na
     return status;
 }
 
-weft_status weft__parse_npy(weft_context *ctx, const void *bytes, size_t size, const char *name, weft_array *out) {
+weft_status weft__parse_npy(weft_context *ctx, const void *bytes, size_t size, const char *name,
+                            weft_array *out) {
     weft_bytes copy;
     *out = (weft_array){0};
     WEFT_TRY(weft__bytes_new(ctx, size, name, &copy));
@@ -316,8 +333,9 @@ static size_t format_header(const weft_array *array, const char *descr, char *ou
         const char *after = array->rank == 1 ? "," : d + 1 < array->rank ? ", " : "";
         n += snprintf(shape + n, sizeof shape - (size_t)n, "%" PRId64 "%s", array->shape[d], after);
     }
-    int length = snprintf(out, capacity, "%c%s%c%c??{'descr': '%c%s', 'fortran_order': False, 'shape': (%s), }", 0x93,
-                          "NUMPY", 1, 0, weft_dtype_size(array->dtype) == 1 ? '|' : '<', descr, shape);
+    int length =
+        snprintf(out, capacity, "%c%s%c%c??{'descr': '%c%s', 'fortran_order': False, 'shape': (%s), }", 0x93,
+                 "NUMPY", 1, 0, weft_dtype_size(array->dtype) == 1 ? '|' : '<', descr, shape);
     size_t size = (size_t)length, padded = (size + 1 + 63) / 64 * 64;
     memset(out + size, ' ', padded - size);
     out[padded - 1] = '\n';
@@ -332,29 +350,43 @@ static weft_status check_array(weft_context *ctx, const char *path, const weft_a
         !weft__numel(array->rank, array->shape, &numel) ||
         !weft__mul(numel, (int64_t)weft_dtype_size(array->dtype), &bytes) || (size_t)bytes != array->bytes ||
         (array->data == NULL && bytes > 0)) {
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: writing npy: the array's rank, shape and bytes do not fit together",
-                          path);
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "%s: writing npy: the array's rank, shape and bytes do not fit together", path);
     }
     if (descr_of(array->dtype) == NULL) {
-        return weft__fail(ctx, WEFT_ERR_DTYPE, "%s: writing npy: the format has no %s; convert to f32 first", path,
-                          weft_dtype_name(array->dtype));
+        return weft__fail(ctx, WEFT_ERR_DTYPE, "%s: writing npy: the format has no %s; convert to f32 first",
+                          path, weft_dtype_name(array->dtype));
     }
     return WEFT_OK;
+}
+
+static weft_status write_parts(weft__writer *writer, const char *header, size_t size, const weft_array *array,
+                               const void *data) {
+    WEFT_TRY(weft__writer_write(writer, header, size));
+    return array->bytes > 0 ? weft__writer_write(writer, data, array->bytes) : WEFT_OK;
+}
+
+static weft_status write_file(weft_context *ctx, const char *path, const weft_array *array,
+                              const void *data) {
+    char header[512];
+    size_t size = format_header(array, descr_of(array->dtype), header, sizeof header - 64);
+    weft__writer *writer;
+    WEFT_TRY(weft__writer_open(ctx, NULL, path, size + array->bytes, &writer));
+    weft_status status = write_parts(writer, header, size, array, data);
+    if (status == WEFT_OK) return weft__writer_commit(writer);
+    weft__writer_abandon(writer);
+    return status;
 }
 
 weft_status weft_write_npy(weft_context *ctx, const char *path, const weft_array *array) {
     if (path == NULL) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "writing npy: its path is NULL");
     WEFT_TRY(check_array(ctx, path, array));
-    char header[512];
-    size_t size = format_header(array, descr_of(array->dtype), header, sizeof header - 64);
-    weft__part parts[2] = {{header, size}, {array->data, array->bytes}};
-    if (!weft__host_is_big_endian() || array->bytes == 0) return weft__publish(ctx, path, parts, 2);
+    if (!weft__host_is_big_endian() || array->bytes == 0) return write_file(ctx, path, array, array->data);
     void *swapped = weft__alloc(ctx, array->bytes);
     if (swapped == NULL) return weft__fail_oom(ctx, array->bytes, path);
     memcpy(swapped, array->data, array->bytes);
     weft__to_host_order(array->dtype, swapped, array->bytes, false);
-    parts[1].data = swapped;
-    weft_status status = weft__publish(ctx, path, parts, 2);
+    weft_status status = write_file(ctx, path, array, swapped);
     weft__free(ctx, swapped);
     return status;
 }

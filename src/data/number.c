@@ -1,7 +1,7 @@
-/* Decimal numbers from text, correctly rounded and free of the locale: [+-] digits [. digits] [e [+-] digits].
- * Nearly all take the exact fast path (W. Clinger, "How to read floating point numbers accurately", PLDI 1990): a
- * significand below 2^53 times or divided by a power of ten up to 10^22, both exact, so that one
- * rounding remains. The rest go to strtod_l in the C locale, reduced to as many digits as can matter.
+/* Decimal numbers from text, correctly rounded and free of the locale: [+-] digits [. digits] [e [+-]
+ * digits]. Nearly all take the exact fast path (W. Clinger, "How to read floating point numbers accurately",
+ * PLDI 1990): a significand below 2^53 times or divided by a power of ten up to 10^22, both exact, so that
+ * one rounding remains. The rest go to strtod_l in the C locale, reduced to as many digits as can matter.
  * Must not know what the numbers are for. Read next: csv.c. */
 #define _GNU_SOURCE /* strtod_l, strtof_l */
 #include "data/parse.h"
@@ -53,8 +53,10 @@ static bool scan_significand(const char **at, const char *end, decimal *d) {
             continue;
         }
         any = true;
-        if (d->significand > (UINT64_MAX - 9) / 10) d->fits = false;
-        else d->significand = d->significand * 10 + (uint64_t)(*p - '0');
+        if (d->significand > (UINT64_MAX - 9) / 10)
+            d->fits = false;
+        else
+            d->significand = d->significand * 10 + (uint64_t)(*p - '0');
         if (point) d->exponent--;
     }
     d->digits_end = *at = p;
@@ -97,8 +99,9 @@ static weft__number scan(const char *p, const char *end, decimal *d, double *spe
     return p == end ? WEFT__NUMBER_OK : WEFT__NUMBER_TEXT;
 }
 
-/* Writes the number as digits and an exponent, without point and leading zeros, at most DIGITS_MAX + 1 digits: if a
- * digit that is left out is not 0, the last one is made odd by a 1, which keeps every comparison. */
+/* Writes the number as digits and an exponent, without point and leading zeros, at most DIGITS_MAX + 1
+ * digits: if a digit that is left out is not 0, the last one is made odd by a 1, which keeps every
+ * comparison. */
 static void canonical(const decimal *d, char out[DIGITS_MAX + 32]) {
     size_t n = 0, count = 0;
     int64_t dropped = 0;
@@ -142,10 +145,14 @@ static bool convert_easy(const decimal *d, double *out) {
                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     if (!d->fits || d->significand > (uint64_t)1 << 53) return false;
     double value = (double)d->significand;
-    if (d->significand == 0) *out = 0.0;
-    else if (d->exponent >= 0 && d->exponent <= 22) *out = value * power[d->exponent];
-    else if (d->exponent < 0 && d->exponent >= -22) *out = value / power[-d->exponent];
-    else return false;
+    if (d->significand == 0)
+        *out = 0.0;
+    else if (d->exponent >= 0 && d->exponent <= 22)
+        *out = value * power[d->exponent];
+    else if (d->exponent < 0 && d->exponent >= -22)
+        *out = value / power[-d->exponent];
+    else
+        return false;
     if (d->negative) *out = -*out;
     return true;
 }
@@ -163,8 +170,8 @@ weft__number weft__parse_f64(const char *text, size_t size, double *out) {
     return status == WEFT__NUMBER_OK ? to_f64(&d, out) : status;
 }
 
-/* Rounding to f64 and then to f32 is right unless the f64 lies exactly between two f32: then the digits beyond
- * the f64 decide. Subnormal f32 have other ties and go the hard way altogether. */
+/* Rounding to f64 and then to f32 is right unless the f64 lies exactly between two f32: then the digits
+ * beyond the f64 decide. Subnormal f32 have other ties and go the hard way altogether. */
 static bool rounds_twice(double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -178,9 +185,12 @@ weft__number weft__parse_f32(const char *text, size_t size, float *out) {
     if (status == WEFT__NUMBER_OK) status = to_f64(&d, &value);
     if (status == WEFT__NUMBER_NONFINITE) *out = (float)value;
     if (status != WEFT__NUMBER_OK) return status;
-    if (rounds_twice(value)) status = convert_hard(&d, NULL, out);
-    else if (fabs(value) > 0x1.ffffffp127) return WEFT__NUMBER_OVERFLOW; /* past the tie above FLT_MAX */
-    else *out = (float)value;
+    if (rounds_twice(value))
+        status = convert_hard(&d, NULL, out);
+    else if (fabs(value) > 0x1.ffffffp127)
+        return WEFT__NUMBER_OVERFLOW; /* past the tie above FLT_MAX */
+    else
+        *out = (float)value;
     if (status == WEFT__NUMBER_OK && isinf(*out)) return WEFT__NUMBER_OVERFLOW;
     return status;
 }

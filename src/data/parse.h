@@ -14,18 +14,12 @@ typedef weft_status (*weft__declared_fn)(weft_context *ctx, const uint8_t *head,
                                          const char *name, uint64_t *total);
 #define WEFT__HEAD_SIZE 10240 /* bytes shown to a weft__declared_fn, fewer only if the file is shorter */
 
-/* Reads a file. `declared` (may be NULL) bounds a packed one exactly; otherwise max_bytes as in weft_read_file. */
-weft_status weft__read_file(weft_context *ctx, const char *path, weft__declared_fn declared,
-                            size_t max_bytes, weft_bytes *out);
+/* Reads a file. `declared` (may be NULL) bounds a packed one exactly; otherwise max_bytes as in
+ * weft_read_file. */
+weft_status weft__read_file(weft_context *ctx, const char *path, weft__declared_fn declared, size_t max_bytes,
+                            weft_bytes *out);
 /* Makes bytes of `size` + 1, the last one 0. */
 weft_status weft__bytes_new(weft_context *ctx, size_t size, const char *name, weft_bytes *out);
-
-typedef struct weft__part {
-    const void *data;
-    size_t size;
-} weft__part;
-/* Writes the parts as one file: under a temporary name, synced, then renamed. */
-weft_status weft__publish(weft_context *ctx, const char *path, const weft__part *parts, size_t count);
 
 /* ---- gzip: gzip.c ---- */
 bool weft__is_gzip(const void *bytes, size_t size);
@@ -77,15 +71,16 @@ weft__number weft__parse_f32(const char *text, size_t size, float *out);
 #define WEFT__LABELS_MAX 65536
 typedef struct weft__labels {
     weft_context *ctx;
-    char *text;      /* all labels, each ended by 0 */
+    char *text; /* all labels, each ended by 0 */
     size_t text_size, text_capacity;
-    size_t *offset;  /* of label i, in order of first appearance */
+    size_t *offset; /* of label i, in order of first appearance */
     size_t offset_capacity;
     uint32_t *order; /* the labels' numbers, sorted by text */
     size_t order_capacity;
     size_t count;
 } weft__labels;
-/* The number of a label, added if new. Fails with ERR_OOM, or ERR_FORMAT without message when there are too many. */
+/* The number of a label, added if new. Fails with ERR_OOM, or ERR_FORMAT without message when there are too
+ * many. */
 weft_status weft__labels_add(weft__labels *labels, const char *text, size_t size, uint32_t *number);
 bool weft__labels_find(const weft__labels *labels, const char *text, size_t size, uint32_t *number);
 static inline const char *weft__label(const weft__labels *labels, size_t number) {

@@ -1,0 +1,476 @@
+/* Tables from csv, by libcsv in strict mode. The file is given to it line by line, so that every cell's
+ * line is known; the first row decides the columns (csv_columns.c), every later cell goes straight to its
+ * place. Must not know where the bytes come from. Read next: csv_columns.c. */
+#include "data/csv.h"
+
+#include <csv.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ROW_MAX ((size_t)1 << 20) /* bytes of a row, quoted line ends included */
+
+typedef struct reader {
+    weft_context *ctx;
+    const char *file;
+    const weft_csv_options *options;
+    weft_status status;  /* the first failure: callbacks cannot stop libcsv, so they do nothing after it */
+    size_t line;         /* being read, from 1 */
+    size_t row_line;     /* where the row being read starts */
+    size_t blank_line;   /* a blank line seen, or 0: nothing may follow it */
+    size_t row_bytes;    /* of the row being read */
+    bool row_ended;      /* the last line ended a row */
+    size_t cell;         /* cells of this row so far */
+    csv_columns columns; /* .count is 0 until the first row is complete */
+    size_t header_line;  /* 0 without a header */
+    bool classes;        /* the target is class labels */
+    bool target_decided;
+    char *first; /* cells of the first row, each ended by 0 */
+    size_t first_size, first_capacity;
+    size_t rows;         /* complete ones */
+    float *features;     /* (rows + the one being read, columns.features) */
+    size_t feature_rows; /* capacity */
+    uint32_t *target;    /* (rows + 1): the bits of an f32, or a label's number */
+    size_t target_rows;  /* capacity */
+    weft__labels labels;
+} reader;
+
+/* ---- messages ---- */
+
+/* "f.csv: line 3 (row 2), column 4 ("bmi"): expected a number, found "x"". */
+static void fail_cell(reader *r, size_t column, const char *what, const char *text, size_t size) {
+    char shown[WEFT__EXCERPT], name[WEFT__EXCERPT] = "", found[WEFT__EXCERPT + 16] = "";
+    if (column < r->columns.count) {
+        weft__excerpt(name, r->columns.name[column], strlen(r->columns.name[column]));
+    }
+    if (text != NULL) snprintf(found, sizeof found, ", found %s", weft__excerpt(shown, text, size));
+    r->status = weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: line %zu (row %zu), column %zu (%s): %s%s", r->file,
+                           r->line, r->rows + 1, column + 1, name, what, found);
+}
+
+static void fail_oom(reader *r, size_t bytes) { r->status = weft__fail_oom(r->ctx, bytes, r->file); }
+
+/* ---- cells of data rows ---- */
+
+/* An f32, or a failure that names the cell. */
+static float read_number(reader *r, size_t column, const char *text, size_t size) {
+    float value = 0;
+    switch (weft__parse_f32(text, size, &value)) {
+    case WEFT__NUMBER_OK: return value;
+    case WEFT__NUMBER_NONFINITE:
+        if (!r->options->allow_nonfinite) {
+            fail_cell(r, column, "expected a finite number (option allow_nonfinite accepts others)", text,
+                      size);
+        }
+        return value;
+    case WEFT__NUMBER_EMPTY:
+        fail_cell(r, column, "the cell is missing, expected a number", NULL, 0);
+        return value;
+    case WEFT__NUMBER_OVERFLOW:
+        fail_cell(r, column, "the number is too large for f32", text, size);
+        return value;
+    case WEFT__NUMBER_NO_MEMORY: fail_oom(r, 0); return value;
+    case WEFT__NUMBER_TEXT: break;
+    }
+    const char *what = "expected a number";
+    if (r->rows == 0 && r->header_line == 0)
+        what = "expected a number (set header to yes if line 1 names the columns)";
+    else if (column == r->columns.target)
+        what = "expected a number (set the target's type to class to read labels)";
+    fail_cell(r, column, what, text, size);
+    return value;
+}
+
+static uint32_t read_label(reader *r, size_t column, const char *text, size_t size) {
+    uint32_t number = 0;
+    if (size == 0 || memchr(text, 0, size) != NULL) {
+        fail_cell(r, column,
+                  size == 0 ? "the cell is missing, expected a class" : "expected a class without NUL bytes",
+                  size == 0 ? NULL : text, size);
+        return 0;
+    }
+    if (r->options->classes != NULL) {
+        if (!weft__labels_find(&r->labels, text, size, &number))
+            fail_cell(r, column, "not one of the given classes", text, size);
+        return number;
+    }
+    r->status = weft__labels_add(&r->labels, text, size, &number);
+    if (r->status == WEFT_ERR_FORMAT) {
+        fail_cell(r, column, "more than 65,536 distinct classes; is this a column of free text?", NULL, 0);
+    }
+    return number;
+}
+
+static void read_target(reader *r, size_t column, const char *text, size_t size) {
+    if (!r->target_decided) {
+        double ignored;
+        weft__number kind = weft__parse_f64(text, size, &ignored);
+        weft_csv_target type = r->options->target_type;
+        r->classes = type == WEFT_CSV_TARGET_CLASS || r->options->classes != NULL ||
+                     (type == WEFT_CSV_TARGET_AUTO && kind == WEFT__NUMBER_TEXT);
+        r->target_decided = true;
+    }
+    if (!weft__grow(r->ctx, &r->target, &r->target_rows, r->rows, sizeof *r->target)) {
+        fail_oom(r, r->rows * sizeof *r->target);
+        return;
+    }
+    if (r->classes) {
+        r->target[r->rows] = read_label(r, column, text, size);
+    } else {
+        float value = read_number(r, column, text, size);
+        memcpy(&r->target[r->rows], &value, sizeof value);
+    }
+}
+
+static void read_cell(reader *r, const char *text, size_t size) {
+    size_t column = r->cell++;
+    if (column >= r->columns.count) return; /* the row's end will tell how many there were */
+    ptrdiff_t slot = r->columns.slot[column];
+    if (slot == CSV_UNUSED) return;
+    if (slot == CSV_TARGET) {
+        read_target(r, column, text, size);
+        return;
+    }
+    size_t width = r->columns.features;
+    if (!weft__grow(r->ctx, &r->features, &r->feature_rows, r->rows, width * sizeof *r->features)) {
+        fail_oom(r, (r->rows + 1) * width * sizeof *r->features);
+        return;
+    }
+    r->features[r->rows * width + (size_t)slot] = read_number(r, column, text, size);
+}
+
+static void end_row(reader *r) {
+    size_t wanted = r->columns.count;
+    if (r->cell != wanted) {
+        char missing[WEFT__EXCERPT + 48] = "", shown[WEFT__EXCERPT];
+        if (r->cell < wanted) {
+            const char *name = r->columns.name[r->cell];
+            snprintf(missing, sizeof missing, "; the first missing is column %zu (%s)", r->cell + 1,
+                     weft__excerpt(shown, name, strlen(name)));
+        }
+        r->status = weft__fail(r->ctx, WEFT_ERR_FORMAT,
+                               "%s: line %zu (row %zu): %zu cells, expected %zu as in the first line%s",
+                               r->file, r->row_line, r->rows + 1, r->cell, wanted, missing);
+        return;
+    }
+    r->rows++;
+}
+
+/* ---- the first row ---- */
+
+static void keep_first(reader *r, const char *text, size_t size) {
+    if (size > 0 && memchr(text, 0, size) != NULL) {
+        r->status = weft__fail(r->ctx, WEFT_ERR_FORMAT,
+                               "%s: line 1, column %zu: a NUL byte; is this a text file in UTF-8?", r->file,
+                               r->cell + 1);
+        return;
+    }
+    size_t wanted = r->first_size + size + 1;
+    if (wanted > r->first_capacity) {
+        char *first = weft__realloc(r->ctx, r->first, wanted * 2);
+        if (first == NULL) {
+            fail_oom(r, wanted * 2);
+            return;
+        }
+        r->first = first;
+        r->first_capacity = wanted * 2;
+    }
+    if (size > 0) memcpy(r->first + r->first_size, text, size);
+    r->first[wanted - 1] = 0;
+    r->first_size = wanted;
+    r->cell++;
+}
+
+static bool first_is_header(const reader *r) {
+    if (r->options->header != WEFT_CSV_HEADER_AUTO) return r->options->header == WEFT_CSV_HEADER_YES;
+    const char *text = r->first;
+    for (size_t i = 0; i < r->cell; i++, text += strlen(text) + 1) {
+        double ignored;
+        if (weft__parse_f64(text, strlen(text), &ignored) != WEFT__NUMBER_TEXT) return false;
+    }
+    return true;
+}
+
+/* The cells of the first row as an array of strings, in one block. */
+static char **first_as_names(reader *r) {
+    char **names = weft__alloc(r->ctx, r->cell * sizeof(char *) + r->first_size);
+    if (names == NULL) return NULL;
+    char *text = (char *)(names + r->cell);
+    memcpy(text, r->first, r->first_size);
+    for (size_t i = 0; i < r->cell; i++, text += strlen(text) + 1) names[i] = text;
+    return names;
+}
+
+static void end_first_row(reader *r) {
+    bool header = first_is_header(r);
+    size_t count = r->cell;
+    char **names = header ? first_as_names(r) : weft__csv_numbered(r->ctx, count);
+    if (names == NULL) {
+        fail_oom(r, count * sizeof(char *) + r->first_size);
+        return;
+    }
+    r->status = weft__csv_choose(r->ctx, r->file, names, count, r->options, &r->columns);
+    if (header) r->header_line = r->row_line;
+    if (header || r->status != WEFT_OK) return;
+    r->cell = 0;
+    const char *text = r->first;
+    for (size_t i = 0; i < count && r->status == WEFT_OK; i++, text += strlen(text) + 1)
+        read_cell(r, text, strlen(text));
+    if (r->status == WEFT_OK) end_row(r);
+}
+
+/* ---- libcsv ---- */
+
+static void on_cell(void *text, size_t size, void *user) {
+    reader *r = user;
+    if (r->status != WEFT_OK) return;
+    if (text == NULL) size = 0;
+    if (r->columns.count == 0)
+        keep_first(r, text, size);
+    else
+        read_cell(r, text != NULL ? text : "", size);
+}
+
+static void on_row(int terminator, void *user) {
+    (void)terminator;
+    reader *r = user;
+    if (r->status == WEFT_OK && r->columns.count == 0)
+        end_first_row(r);
+    else if (r->status == WEFT_OK)
+        end_row(r);
+    r->cell = 0;
+    r->row_ended = true;
+}
+
+static weft_status fail_libcsv(reader *r, struct csv_parser *p, size_t byte) {
+    if (csv_error(p) == CSV_ENOMEM) return weft__fail_oom(r->ctx, csv_get_buffer_size(p), r->file);
+    return weft__fail(r->ctx, WEFT_ERR_FORMAT,
+                      "%s: line %zu, byte %zu of the line: a quote in the wrong place (quoted cells start "
+                      "and end with one, "
+                      "a quote within is doubled)",
+                      r->file, r->line, byte + 1);
+}
+
+static bool is_blank(const reader *r, const char *line, size_t size) {
+    char delimiter = r->options->delimiter;
+    for (size_t i = 0; i < size; i++) {
+        char c = line[i];
+        if ((c != ' ' && c != '\t' && c != '\r' && c != '\n') || c == delimiter) return false;
+    }
+    return true;
+}
+
+/* Gives one line, its end included, to libcsv. */
+static weft_status read_line(reader *r, struct csv_parser *p, const char *line, size_t size) {
+    r->line++;
+    if (r->row_ended) {
+        r->row_bytes = 0;
+        r->row_line = r->line;
+        if (is_blank(r, line, size)) {
+            if (r->blank_line == 0) r->blank_line = r->line;
+            return WEFT_OK;
+        }
+        if (r->blank_line != 0) {
+            return weft__fail(r->ctx, WEFT_ERR_FORMAT,
+                              "%s: line %zu is blank, expected a row (blank lines may only end a file)",
+                              r->file, r->blank_line);
+        }
+    }
+    r->row_bytes += size;
+    if (r->row_bytes > ROW_MAX) {
+        return weft__fail(
+            r->ctx, WEFT_ERR_FORMAT,
+            "%s: line %zu: the row that starts here is longer than %zu bytes; is a closing quote missing?",
+            r->file, r->row_line, ROW_MAX);
+    }
+    r->row_ended = false;
+    size_t done = csv_parse(p, line, size, on_cell, on_row, r);
+    if (r->status != WEFT_OK) return r->status;
+    return done == size ? WEFT_OK : fail_libcsv(r, p, done);
+}
+
+static weft_status read_lines(reader *r, struct csv_parser *p, const char *text, size_t size) {
+    const char *end = text + size;
+    r->row_ended = true;
+    while (text < end) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *next = newline != NULL ? newline + 1 : end;
+        WEFT_TRY(read_line(r, p, text, (size_t)(next - text)));
+        text = next;
+    }
+    if (csv_fini(p, on_cell, on_row, r) != 0 && r->status == WEFT_OK) {
+        if (csv_error(p) == CSV_ENOMEM) return fail_libcsv(r, p, 0);
+        return weft__fail(r->ctx, WEFT_ERR_FORMAT,
+                          "%s: line %zu: a quoted cell of the row that starts here is never closed", r->file,
+                          r->row_line);
+    }
+    WEFT_TRY(r->status);
+    if (r->rows > 0) return WEFT_OK;
+    return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: line %zu: the file ends without a row of data", r->file,
+                      r->line);
+}
+
+static weft_status read_text(reader *r, const char *text, size_t size) {
+    struct csv_parser p;
+    if (csv_init(&p, CSV_STRICT | CSV_STRICT_FINI) != 0) return weft__fail_oom(r->ctx, 0, r->file);
+    csv_set_delim(&p, (unsigned char)r->options->delimiter);
+    csv_set_blk_size(&p, 4096);
+    weft_status status = read_lines(r, &p, text, size);
+    csv_free(&p);
+    return status;
+}
+
+/* ---- the result ---- */
+
+/* A class label that is an id: an integer from 0 to 2^31 - 2, without sign or leading zeros. */
+static bool label_is_id(const char *text, int32_t *id) {
+    int64_t value = 0;
+    size_t n = 0;
+    for (; text[n] >= '0' && text[n] <= '9' && n < 11; n++) value = value * 10 + (text[n] - '0');
+    if (n == 0 || text[n] != 0 || (n > 1 && text[0] == '0') || value >= INT32_MAX) return false;
+    *id = (int32_t)value;
+    return true;
+}
+
+/* The id of each label, by its number: as the options give them, as the labels say themselves, or by order.
+ */
+static weft_status assign_ids(reader *r, int32_t *ids, weft_table *out) {
+    const weft__labels *l = &r->labels;
+    bool all_ids = r->options->classes == NULL;
+    int32_t largest = 0;
+    for (size_t i = 0; i < l->count && all_ids; i++) {
+        all_ids = label_is_id(weft__label(l, i), &ids[i]);
+        if (all_ids && ids[i] > largest) largest = ids[i];
+    }
+    out->class_count = all_ids ? (size_t)largest + 1 : l->count;
+    if (all_ids) return WEFT_OK;
+    const char **names = weft__alloc(r->ctx, l->count * sizeof *names);
+    if (names == NULL) return weft__fail_oom(r->ctx, l->count * sizeof *names, r->file);
+    for (size_t i = 0; i < l->count; i++) {
+        uint32_t number = r->options->classes != NULL ? (uint32_t)i : l->order[i];
+        ids[number] = (int32_t)i;
+        names[i] = weft__label(l, number);
+    }
+    out->classes = weft__strings_pack(r->ctx, names, l->count);
+    weft__free(r->ctx, names);
+    return out->classes != NULL ? WEFT_OK : weft__fail_oom(r->ctx, l->text_size, r->file);
+}
+
+static weft_status finish_target(reader *r, weft_table *out) {
+    const csv_columns *c = &r->columns;
+    if (c->target == c->count) return WEFT_OK;
+    int64_t rows = (int64_t)r->rows;
+    out->target_name = weft__strdup(r->ctx, c->name[c->target]);
+    if (out->target_name == NULL) return weft__fail_oom(r->ctx, strlen(c->name[c->target]), r->file);
+    WEFT_TRY(weft_array_new(r->ctx, r->classes ? WEFT_I32 : WEFT_F32, 1, &rows, &out->target));
+    if (!r->classes) {
+        memcpy(out->target.data, r->target, out->target.bytes);
+        return WEFT_OK;
+    }
+    int32_t *ids = weft__array(r->ctx, r->labels.count, sizeof *ids);
+    if (ids == NULL) return weft__fail_oom(r->ctx, r->labels.count * sizeof *ids, r->file);
+    weft_status status = assign_ids(r, ids, out);
+    int32_t *target = out->target.data;
+    for (size_t i = 0; i < r->rows && status == WEFT_OK; i++) target[i] = ids[r->target[i]];
+    weft__free(r->ctx, ids);
+    return status;
+}
+
+static weft_status finish_features(reader *r, weft_table *out) {
+    const csv_columns *c = &r->columns;
+    int64_t shape[2] = {(int64_t)r->rows, (int64_t)c->features};
+    WEFT_TRY(weft_array_new(r->ctx, WEFT_F32, 2, shape, &out->features));
+    memcpy(out->features.data, r->features, out->features.bytes);
+    const char **names = weft__alloc(r->ctx, c->features * sizeof *names);
+    if (names == NULL) return weft__fail_oom(r->ctx, c->features * sizeof *names, r->file);
+    for (size_t i = 0; i < c->count; i++) {
+        if (c->slot[i] >= 0) names[c->slot[i]] = c->name[i];
+    }
+    out->columns = weft__strings_pack(r->ctx, names, c->features);
+    out->column_count = c->features;
+    weft__free(r->ctx, names);
+    return out->columns != NULL ? WEFT_OK : weft__fail_oom(r->ctx, c->features, r->file);
+}
+
+void weft_table_free(weft_context *ctx, weft_table *table) {
+    if (table == NULL) return;
+    weft_array_free(ctx, &table->features);
+    weft_array_free(ctx, &table->target);
+    weft__free(ctx, table->columns);
+    weft__free(ctx, table->target_name);
+    weft__free(ctx, table->classes);
+    *table = (weft_table){0};
+}
+
+/* ---- the whole ---- */
+
+static weft_status check_options(reader *r, const weft_csv_options *o) {
+    unsigned char d = (unsigned char)o->delimiter;
+    if (d == '"' || d == '\r' || d == '\n' || d >= 0x80) {
+        return weft__fail(r->ctx, WEFT_ERR_ARGUMENT,
+                          "%s: reading csv: the delimiter must be ASCII and neither a quote nor a line end",
+                          r->file);
+    }
+    if ((unsigned)o->header > WEFT_CSV_HEADER_NO || (unsigned)o->target_type > WEFT_CSV_TARGET_CLASS) {
+        return weft__fail(r->ctx, WEFT_ERR_ARGUMENT, "%s: reading csv: unknown header or target type",
+                          r->file);
+    }
+    if (o->classes != NULL && o->target_type == WEFT_CSV_TARGET_NUMBER) {
+        return weft__fail(r->ctx, WEFT_ERR_ARGUMENT,
+                          "%s: reading csv: classes are given for a target of numbers", r->file);
+    }
+    for (size_t i = 0; o->classes != NULL && i < o->class_count; i++) {
+        uint32_t number = 0;
+        const char *label = o->classes[i] != NULL ? o->classes[i] : "";
+        weft_status status = weft__labels_add(&r->labels, label, strlen(label), &number);
+        if (status == WEFT_ERR_OOM) return status;
+        if (status != WEFT_OK || label[0] == 0 || number != i) {
+            return weft__fail(r->ctx, WEFT_ERR_ARGUMENT,
+                              "%s: reading csv: the given class %zu is empty, repeated or beyond 65,536",
+                              r->file, i);
+        }
+    }
+    return WEFT_OK;
+}
+
+/* What is not text in UTF-8 gets its own message; a mark of UTF-8 is passed. */
+static weft_status check_encoding(reader *r, const uint8_t *p, size_t size, size_t *start) {
+    *start = size >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    if (size >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff))) {
+        return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: byte 0: the file is in UTF-16, expected UTF-8",
+                          r->file);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, const char *name,
+                            const weft_csv_options *options, weft_table *out) {
+    weft_csv_options chosen = options != NULL ? *options : (weft_csv_options){0};
+    if (chosen.delimiter == 0) chosen.delimiter = ',';
+    *out = (weft_table){0};
+    reader r = {.ctx = ctx, .file = name, .options = &chosen, .labels = {.ctx = ctx}};
+    size_t start = 0;
+    weft_status status = check_options(&r, &chosen);
+    if (status == WEFT_OK) status = check_encoding(&r, bytes, size, &start);
+    if (status == WEFT_OK) status = read_text(&r, (const char *)bytes + start, size - start);
+    if (status == WEFT_OK) status = finish_features(&r, out);
+    if (status == WEFT_OK) status = finish_target(&r, out);
+    if (status != WEFT_OK) weft_table_free(ctx, out);
+    weft__free(ctx, r.first);
+    weft__free(ctx, r.features);
+    weft__free(ctx, r.target);
+    weft__free(ctx, r.columns.name);
+    weft__free(ctx, r.columns.slot);
+    weft__labels_free(&r.labels);
+    return status;
+}
+
+weft_status weft_read_csv(weft_context *ctx, const char *path, const weft_csv_options *options,
+                          weft_table *out) {
+    weft_bytes bytes;
+    *out = (weft_table){0};
+    WEFT_TRY(weft__read_file(ctx, path, NULL, options != NULL ? options->max_bytes : 0, &bytes));
+    weft_status status = weft__parse_csv(ctx, bytes.data, bytes.size, path, options, out);
+    weft_bytes_free(ctx, &bytes);
+    return status;
+}
