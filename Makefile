@@ -1,0 +1,79 @@
+# What people type; CMake and Ninja (or make, without Ninja) do the work in build/.
+#   make BUILD=build-clang CC=clang      another compiler, in a folder of its own
+SHELL := /bin/bash
+BUILD ?= build
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+PREFIX ?= /usr/local
+SECONDS ?= 60
+TEST_ARGS ?=
+WERROR ?= OFF
+DEMO_ARGS ?=
+BENCH ?= xor200 mlp chargpt_small gemm elementwise
+BENCH_ARGS ?=
+
+, := ,
+GENERATOR := $(if $(shell command -v ninja 2>/dev/null),Ninja,Unix Makefiles)
+ifneq ($(origin CC),default)
+COMPILER := -DCMAKE_C_COMPILER=$(CC)
+endif
+# $(call configure,FOLDER,OPTIONS): the generator and the compiler are chosen once for a folder.
+configure = @test -f $(1)/build.ninja -o -f $(1)/Makefile || \
+	cmake -S . -B $(1) -G "$(GENERATOR)" $(COMPILER) $(2) >$(if $(V),/dev/stdout,/dev/null)
+compile = @cmake --build $(1) -j $(JOBS) $(2)
+run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
+
+.DEFAULT_GOAL := all
+.PHONY: all test demo lint format tidy asan fuzz bench install clean help deps deps-lint
+
+all: ## build build/weft, build/libweft.a and build/libweft.so
+	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
+	$(call compile,$(BUILD))
+
+deps:
+	@tools/install_deps.sh
+deps-lint:
+	@tools/install_deps.sh --lint
+
+test: deps ## install what is missing, build, run all tests (TEST_ARGS="-R gpt" for some)
+	@$(MAKE) --no-print-directory all
+	@$(call run_tests,$(BUILD))
+
+demo: deps ## install what is missing, build, train a small GPT on Weft's own source text
+	@$(MAKE) --no-print-directory all
+	@$(BUILD)/weft demo gpt $(DEMO_ARGS)
+
+lint: deps-lint ## format, layers, sizes, names, headers, generated files
+	@$(MAKE) --no-print-directory all
+	@tools/lint.sh $(BUILD)
+
+format: ## write all C files as clang-format does
+	@tools/check_format.sh --fix
+
+tidy: deps-lint ## clang-tidy over the sources (slow)
+	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
+	@find src -name '*.c' | sort | xargs -P $(JOBS) -n 4 clang-tidy -p $(BUILD) --quiet
+
+asan: deps ## build with the address and undefined-behaviour sanitizers in build-asan, run all tests
+	$(call configure,$(BUILD)-asan,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=address$(,)undefined)
+	$(call compile,$(BUILD)-asan)
+	@$(call run_tests,$(BUILD)-asan)
+
+fuzz: deps-lint ## run each fuzz target for SECONDS=60 seconds (clang)
+	@test -f $(BUILD)-fuzz/build.ninja -o -f $(BUILD)-fuzz/Makefile || \
+		cmake -S . -B $(BUILD)-fuzz -G "$(GENERATOR)" -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
+		-DWEFT_FUZZ=ON -DWEFT_TESTS=ON -DWEFT_OPENMP=OFF -DWEFT_SANITIZE=address,undefined >/dev/null
+	@tools/fuzz.sh $(BUILD)-fuzz $(SECONDS) $(JOBS)
+
+bench: all ## run the workloads BENCH="xor200 mlp ..." and print one JSON line each
+	@for workload in $(BENCH); do $(BUILD)/weft bench $$workload --json $(BENCH_ARGS) || exit; done
+
+install: all ## install under PREFIX=/usr/local (DESTDIR is honoured)
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean: ## remove the build folders
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | \
+		while IFS='|' read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
+

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Compiles and runs what README.md and docs/*.md show, so that documents cannot rot.
+
+    check_docs.py --build FOLDER [--cc CC] [FILE.md ...]
+
+A block marked
+    ```c            is a whole file (weft/weft.h is included for it) and runs if it holds `int main`;
+                    what is not a whole file is the body of a function that is given `ctx`
+    ```c no-run     is only compiled
+    ```c skip       is an extract from the sources, shown and not checked
+    ```sh test      runs under `bash -e` in a temporary folder that looks like the root of the source
+                    tree; what it writes stays there
+Other blocks are left alone. Ends with 1 when any block failed."""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FENCE = re.compile(r"^```(c|sh)\b([^\n]*)\n(.*?)^```\s*$", re.M | re.S)
+TIME_LIMIT = 300  # seconds a block may run
+
+FRAGMENT = """#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weft/weft.h>
+weft_status snippet(weft_context *ctx);
+weft_status snippet(weft_context *ctx) {{
+    (void)ctx;
+#line {line} "{name}"
+{text}
+    return WEFT_OK;
+}}
+"""
+WHOLE = '#include <weft/weft.h>\n#line {line} "{name}"\n{text}\n'
+
+
+def run(command, **options):
+    """Exit status and what was printed."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=TIME_LIMIT, check=False, **options)
+        return done.returncode, done.stdout
+    except subprocess.TimeoutExpired:
+        return 124, f"did not end within {TIME_LIMIT} seconds\n"
+
+
+def compile_block(args, work, name, line, text, runs):
+    """Status and output of compiling a block of C as a file or else as the body of a function."""
+    flags = ["-std=c17", "-Wall", "-Wextra", "-Wno-unused", "-I", str(ROOT / "include")]
+    flags += ["-D_POSIX_C_SOURCE=200809L"]
+    source = work / "snippet.c"
+    source.write_text(WHOLE.format(line=line, name=name, text=text))
+    if runs:
+        link = ["-L", str(args.build), "-lweft", "-Wl,-rpath," + str(args.build), "-lm"]
+        return run([args.cc, *flags, str(source), "-o", str(work / "snippet"), *link])
+    status, output = run([args.cc, *flags, "-fsyntax-only", str(source)])
+    if status != 0:
+        source.write_text(FRAGMENT.format(line=line, name=name, text=text))
+        as_body, body_output = run([args.cc, *flags, "-fsyntax-only", str(source)])
+        if as_body == 0 or not re.search(r"^\w[^\n;]*\)\s*\{", text, re.M):
+            return as_body, body_output
+    return status, output
+
+
+def mirror(args, work):
+    """A temporary root of the source tree: links to all in it, with the build folder as `build`."""
+    for entry in ROOT.iterdir():
+        if entry.name not in (".git", "runs") and not entry.name.startswith("build"):
+            (work / entry.name).symlink_to(entry)
+    (work / "build").symlink_to(args.build)
+
+
+def check(args, name, line, language, marks, text):
+    """None when the block is as it says, otherwise what went wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        environment = dict(os.environ, NO_COLOR="1")
+        if language == "sh":
+            mirror(args, work)
+            status, output = run(["bash", "-e", "-o", "pipefail", "-c", text], cwd=work, env=environment)
+            return None if status == 0 else f"exit status {status}\n{output}"
+        runs = "int main" in text and "no-run" not in marks
+        status, output = compile_block(args, work, name, line, text, runs)
+        if status != 0:
+            return "does not compile\n" + output
+        if runs:
+            mirror(args, work)
+            status, output = run([str(work / "snippet")], cwd=work, env=environment)
+            return None if status == 0 else f"ran, exit status {status}\n{output}"
+        return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), required=True)
+    parser.add_argument("--cc", default=os.environ.get("CC", "cc"))
+    parser.add_argument("files", nargs="*", type=pathlib.Path)
+    args = parser.parse_args()
+    files = args.files or [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
+    checked = failed = 0
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        for block in FENCE.finditer(text):
+            language, marks = block[1], block[2].split()
+            if "skip" in marks or (language == "sh" and "test" not in marks):
+                continue
+            line = text.count("\n", 0, block.start()) + 2
+            problem = check(args, str(path), line, language, marks, block[3])
+            checked += 1
+            if problem:
+                failed += 1
+                print(f"{path}:{line}: {language} block: {problem}")
+    print(f"docs: {checked} blocks checked, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

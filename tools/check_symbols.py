@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Holds the names in the libraries of a build folder: the shared one exports weft_* (no weft__*), the static
+one defines only weft_* and weft__*, and no object calls what ends the process or prints. fprintf to a
+file is allowed, stdout and stderr are not."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import c_text
+
+FORBIDDEN = {"abort", "exit", "_exit", "_Exit", "quick_exit", "atexit", "__assert_fail", "raise", "signal",
+             "sigaction", "printf", "vprintf", "__printf_chk", "__vprintf_chk", "puts", "putchar", "perror",
+             "stdout", "stderr", "setlocale", "setenv", "putenv", "system", "popen", "tmpnam", "mktemp",
+             "strtod", "strtof", "atof", "rand", "srand", "drand48"}
+
+
+def symbols(*arguments):
+    """(object, kind, name) of each symbol that nm lists."""
+    output = subprocess.run(["nm", *arguments], capture_output=True, text=True, check=True).stdout
+    member = ""
+    for line in output.splitlines():
+        if line.endswith(":"):
+            member = line[:-1]
+        words = line.split()
+        if len(words) >= 2 and len(words[-2]) == 1:
+            yield member, words[-2], words[-1].split("@")[0]
+
+
+def main():
+    build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build")
+    problems, exported = [], 0
+    for _, _, name in symbols("-D", "--defined-only", str(build / "libweft.so")):
+        exported += 1
+        if not re.match(r"weft_[a-z0-9]", name):
+            problems.append(f"libweft.so exports {name}")
+    for member, kind, name in symbols("-g", str(build / "libweft.a")):
+        if kind == "U" and name in FORBIDDEN:
+            problems.append(f"{member}: uses {name}, which the library may not")
+        elif kind in "TDBRVWC" and not re.match(r"weft_", name):
+            problems.append(f"{member}: defines {name}, which is not weft_*")
+    return c_text.report("symbols", problems, f"{exported} exported")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# All checks of `make lint` on a build folder, cheapest first; each prints one line when all is well.
+# All run, so that one visit shows everything; ends with 1 when any failed.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+build=${1:-build}
+status=0
+
+tools/check_format.sh || status=1
+python3 tools/check_layers.py || status=1
+python3 tools/check_sizes.py || status=1
+if [ -e tools/gen_ops.py ]; then
+    if python3 tools/gen_ops.py --check; then
+        echo "generated: include/weft/ops.h is up to date"
+    else
+        echo "generated: include/weft/ops.h is stale: tools/gen_ops.py"
+        status=1
+    fi
+fi
+python3 tools/check_headers.py || status=1
+python3 tools/check_symbols.py "$build" || status=1
+
+python3 tools/check_flags.py "$build" || status=1
+
+if command -v shellcheck >/dev/null; then
+    if git ls-files '*.sh' .ci/run 2>/dev/null | xargs -r shellcheck -S warning; then
+        echo "shell: ok"
+    else
+        status=1
+    fi
+fi
+exit $status
