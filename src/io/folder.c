@@ -58,8 +58,8 @@ static weft_status folder_failed(weft__folder *f, const char *what, int error) {
     if (error == ENOSPC || error == EDQUOT) {
         char text[128];
         uint64_t room = weft__free_bytes(f->parent);
-        status = weft__fail(f->ctx, WEFT_ERR_IO, "cannot %s %s: %s: 4096 bytes needed, %llu are free", what, f->path,
-                            weft__errno_text(error, text, sizeof text), (unsigned long long)room);
+        status = weft__fail(f->ctx, WEFT_ERR_IO, "cannot %s %s: %s: 4096 bytes needed, %llu are free", what,
+                            f->path, weft__errno_text(error, text, sizeof text), (unsigned long long)room);
     } else {
         status = weft__fail_io(f->ctx, what, f->path, error);
     }

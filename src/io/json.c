@@ -52,6 +52,14 @@ static bool scan_mark(scan *s, char c) {
     return true;
 }
 
+/* At a minus sign: "-0" itself, not "-0.5" nor the exponent of "1e-05". */
+static bool minus_zero(const scan *s) {
+    char before = s->at ? s->text[s->at - 1] : ' ';
+    if (before == 'e' || before == 'E' || s->at + 1 >= s->bytes || s->text[s->at + 1] != '0') return false;
+    char after = s->at + 2 < s->bytes ? s->text[s->at + 2] : ' ';
+    return after != '.' && after != 'e' && after != 'E';
+}
+
 static bool scan_text(scan *s) {
     for (; s->at < s->bytes; s->at++) {
         char c = s->text[s->at];
@@ -59,10 +67,10 @@ static bool scan_text(scan *s) {
             if (!skip_string(s)) return false;
         } else if (c == '{' || c == '[' || c == '}' || c == ']' || c == ',' || c == ':') {
             if (!scan_mark(s, c)) return false;
-        } else if (s->limits->plain && !(c >= '0' && c <= '9') && !(c == ' ' || c == '\t' || c == '\n' || c == '\r')) {
+        } else if (s->limits->plain && !(c >= '0' && c <= '9') &&
+                   !(c == ' ' || c == '\t' || c == '\n' || c == '\r')) {
             return refuse(s, "something other than an object, an array, a string or an unsigned integer");
-        } else if (c == '-' && s->at + 1 < s->bytes && s->text[s->at + 1] == '0' &&
-                   !(s->at + 2 < s->bytes && strchr(".eE", s->text[s->at + 2]) && s->text[s->at + 2])) {
+        } else if (c == '-' && minus_zero(s)) {
             return refuse(s, "the number -0");
         }
     }

@@ -98,7 +98,8 @@ static int open_parent(weft__writer *w) {
         return w->io->open(w->io->user, AT_FDCWD, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     }
     w->name = slash + 1;
-    if (slash == w->path) return w->io->open(w->io->user, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (slash == w->path)
+        return w->io->open(w->io->user, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     *slash = 0;
     int fd = w->io->open(w->io->user, AT_FDCWD, w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     *slash = '/';
@@ -162,7 +163,8 @@ weft_status weft__writer_write(weft__writer *w, const void *data, size_t bytes) 
     const char *p = data;
     if (w->status != WEFT_OK) return w->status;
     while (bytes > 0) {
-        size_t chunk = bytes < ((size_t)1 << 30) ? bytes : (size_t)1 << 30; /* Linux writes below 2 GiB a call */
+        size_t chunk =
+            bytes < ((size_t)1 << 30) ? bytes : (size_t)1 << 30; /* Linux writes below 2 GiB a call */
         if (w->bytes + chunk > w->limit) return write_failed(w, bytes, EFBIG);
         ssize_t n = w->io->write(w->io->user, w->fd, p, chunk);
         if (n < 0 && errno == EINTR) continue;
@@ -211,7 +213,8 @@ static weft_status publish(weft__writer *w) {
         }
     }
     w->created = false;
-    if (w->io->sync(w->io->user, w->dir) != 0) return weft__fail_io(w->ctx, "flush the folder of", w->path, errno);
+    if (w->io->sync(w->io->user, w->dir) != 0)
+        return weft__fail_io(w->ctx, "flush the folder of", w->path, errno);
     return WEFT_OK;
 }
 

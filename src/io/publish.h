@@ -47,7 +47,8 @@ bool weft__is_temp_name(const char *name);
 
 typedef struct weft__writer weft__writer;
 
-/* Starts a file. `expected` is the final size if known (0: unknown), for the message of a full disk. io NULL: the system's. */
+/* Starts a file. `expected` is the final size if known (0: unknown), for the message of a full disk. io NULL:
+ * the system's. */
 weft_status weft__writer_open(weft_context *ctx, const weft__io *io, const char *path, uint64_t expected,
                               weft__writer **out);
 /* The same inside a folder that is itself temporary: `dir` is borrowed, the name is final at once. */

@@ -22,7 +22,8 @@ bool weft__safetensors_dtype(const char *name, weft_dtype *dtype);
 /* Opens a file by descriptor, which the result owns (also on failure: it is closed). */
 weft_status weft__safetensors_open_fd(weft_context *ctx, int fd, const char *path, weft_safetensors **out);
 
-/* Where entry i lies, from the file's beginning; its place in the order of offsets, by `weft__safetensors_nth`. */
+/* Where entry i lies, from the file's beginning; its place in the order of offsets, by
+ * `weft__safetensors_nth`. */
 uint64_t weft__safetensors_offset(const weft_safetensors *file, size_t i);
 size_t weft__safetensors_nth(const weft_safetensors *file, size_t place);
 /* Bytes before the data (length, JSON and padding), and of the whole file. */

@@ -1,0 +1,168 @@
+/* Writing, listing and removing checkpoints. Read next: checkpoint_read.c. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/checkpoint.h"
+
+char *weft__checkpoint_path(weft_context *ctx, const char *run, const char *name) {
+    size_t size = strlen(run) + sizeof "/checkpoints/" + (name ? strlen(name) : 0);
+    char *path = weft__alloc(ctx, size);
+    if (path) snprintf(path, size, "%s/checkpoints%s%s", run, name ? "/" : "", name ? name : "");
+    return path;
+}
+
+bool weft__checkpoint_step(const char *name, uint64_t *step) {
+    uint64_t v = 0;
+    if (strncmp(name, "step-", 5) != 0 || !name[5] || (name[5] == '0' && name[6])) return false;
+    for (const char *p = name + 5; *p; p++)
+        if (*p < '0' || *p > '9' || __builtin_mul_overflow(v, UINT64_C(10), &v) ||
+            __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+            return false;
+    *step = v;
+    return v <= INT64_MAX;
+}
+
+/* ---- writing ---- */
+
+typedef struct plan {
+    const weft_entry *entries[WEFT__MANIFEST_FILES];
+    size_t counts[WEFT__MANIFEST_FILES];
+    weft__written_file files[WEFT__MANIFEST_FILES];
+    char *headers[WEFT__MANIFEST_FILES];
+} plan;
+
+static weft_status write_one(weft__folder *folder, const char *name, const weft_entry *entries,
+                             const char *header, weft__written_file *file) {
+    weft__writer *writer;
+    WEFT_TRY(weft__folder_file(folder, name, file->bytes, &writer));
+    weft_status status = weft__safetensors_stream(writer, entries, header, file);
+    if (status == WEFT_OK) return weft__writer_commit(writer);
+    weft__writer_abandon(writer);
+    return status;
+}
+
+static weft_status write_manifest(weft_context *ctx, weft__folder *folder, const weft_checkpoint_state *state,
+                                  const plan *p) {
+    char *text = NULL;
+    size_t bytes = 0;
+    weft__writer *writer = NULL;
+    weft_status status = weft__manifest_render(ctx, state, p->entries, p->files, &text, &bytes);
+    if (status == WEFT_OK) status = weft__folder_file(folder, "state.json", bytes, &writer);
+    if (status == WEFT_OK) status = weft__writer_write(writer, text, bytes);
+    if (status == WEFT_OK) {
+        status = weft__writer_commit(writer);
+    } else {
+        weft__writer_abandon(writer);
+    }
+    weft__free(ctx, text);
+    return status;
+}
+
+static weft_status write_files(weft_context *ctx, weft__folder *folder, const weft_checkpoint_state *state,
+                               plan *p) {
+    for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++)
+        WEFT_TRY(write_one(folder, weft__checkpoint_files[k], p->entries[k], p->headers[k], &p->files[k]));
+    return write_manifest(ctx, folder, state, p);
+}
+
+weft_status weft__checkpoint_write(weft_context *ctx, const weft__io *io, const char *run,
+                                   const weft_checkpoint_state *state, const weft_entry *model,
+                                   size_t model_count, const weft_entry *optimizer, size_t optimizer_count) {
+    static const weft_metadata made_by = {"format", "weft"};
+    plan p = {.entries = {model, optimizer}, .counts = {model_count, optimizer_count}};
+    char name[WEFT__STEP_NAME];
+    weft__folder *folder = NULL;
+    if (!run || !state)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_write: run or state is NULL");
+    snprintf(name, sizeof name, "step-%" PRIu64, state->step);
+    char *parent = weft__checkpoint_path(ctx, run, NULL);
+    weft_status status = parent ? WEFT_OK : weft__fail_oom(ctx, strlen(run) + 16, "a path");
+    for (size_t k = 0; status == WEFT_OK && k < WEFT__MANIFEST_FILES; k++)
+        status =
+            weft__safetensors_plan(ctx, p.entries[k], p.counts[k], &made_by, 1, &p.files[k], &p.headers[k]);
+    if (status == WEFT_OK) status = weft_make_folder(ctx, parent);
+    if (status == WEFT_OK) status = weft__folder_open(ctx, io, parent, name, &folder);
+    if (status == WEFT_OK) status = write_files(ctx, folder, state, &p);
+    if (status == WEFT_OK) {
+        status = weft__folder_commit(folder);
+    } else {
+        weft__folder_abandon(folder);
+    }
+    for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++) {
+        weft__free(ctx, p.headers[k]);
+        weft__free(ctx, p.files[k].entries);
+    }
+    weft__free(ctx, parent);
+    return status;
+}
+
+weft_status weft_checkpoint_write(weft_context *ctx, const char *run, const weft_checkpoint_state *state,
+                                  const weft_entry *model, size_t model_count, const weft_entry *optimizer,
+                                  size_t optimizer_count) {
+    return weft__checkpoint_write(ctx, NULL, run, state, model, model_count, optimizer, optimizer_count);
+}
+
+/* ---- listing and removing ---- */
+
+/* Insertion into an array that is kept newest first and at its capacity. */
+static void insert_step(uint64_t *steps, size_t capacity, size_t count, uint64_t step) {
+    size_t held = count < capacity ? count : capacity, i = held;
+    if (capacity == 0 || (held == capacity && steps[held - 1] > step)) return;
+    if (i == capacity) i--;
+    for (; i > 0 && steps[i - 1] < step; i--) steps[i] = steps[i - 1];
+    steps[i] = step;
+}
+
+weft_status weft_checkpoint_list(weft_context *ctx, const char *run, uint64_t *steps, size_t capacity,
+                                 size_t *count) {
+    uint64_t step;
+    if (!run || !count || (capacity && !steps))
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_list: run, steps or count is NULL");
+    *count = 0;
+    char *path = weft__checkpoint_path(ctx, run, NULL);
+    if (!path) return weft__fail_oom(ctx, strlen(run) + 16, "a path");
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
+    weft_status status = WEFT_OK;
+    if (!stream) {
+        if (errno != ENOENT) status = weft__fail_io(ctx, "list", path, errno);
+        if (fd >= 0) (void)close(fd);
+    } else {
+        errno = 0;
+        for (const struct dirent *e; (e = readdir(stream));)
+            if (weft__checkpoint_step(e->d_name, &step)) insert_step(steps, capacity, (*count)++, step);
+        if (errno) status = weft__fail_io(ctx, "list", path, errno);
+        closedir(stream);
+    }
+    weft__free(ctx, path);
+    return status;
+}
+
+weft_status weft_checkpoint_prune(weft_context *ctx, const char *run, size_t keep) {
+    size_t count = 0, held;
+    if (keep == 0)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_prune: keep must be at least 1");
+    WEFT_TRY(weft_checkpoint_list(ctx, run, NULL, 0, &count));
+    if (count <= keep) return WEFT_OK;
+    uint64_t *steps = weft__array(ctx, count, sizeof *steps);
+    char *path = weft__checkpoint_path(ctx, run, NULL);
+    weft_status status = steps && path ? WEFT_OK : weft__fail_oom(ctx, count * sizeof *steps, "a list");
+    if (status == WEFT_OK) status = weft_checkpoint_list(ctx, run, steps, count, &held);
+    for (size_t i = keep; status == WEFT_OK && i < count && i < held; i++) {
+        char name[WEFT__STEP_NAME];
+        snprintf(name, sizeof name, "step-%" PRIu64, steps[i]);
+        status = weft__folder_remove(ctx, NULL, path, name);
+    }
+    weft__free(ctx, steps);
+    weft__free(ctx, path);
+    return status;
+}

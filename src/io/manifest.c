@@ -1,0 +1,280 @@
+/* Rendering and reading state.json, see manifest.h. Read next: checkpoint_write.c. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "io/json.h"
+#include "io/manifest.h"
+
+#define MAGIC "weft-checkpoint"
+
+const char *const weft__checkpoint_files[WEFT__MANIFEST_FILES] = {"model.safetensors",
+                                                                  "optimizer.safetensors"};
+
+/* The body "{...\n}\n" becomes "{...,\n "checksum": "SUM"\n}\n"; what follows `,` has a fixed length. */
+#define SEAL_BEFORE "\n \"checksum\": \""
+#define SEAL_AFTER  "\"\n}\n"
+#define SEAL_SIZE   (sizeof SEAL_BEFORE - 1 + WEFT__SUM_TEXT - 1 + sizeof SEAL_AFTER - 1)
+
+weft_status weft__manifest_seal(weft_context *ctx, const char *body, size_t body_bytes, char **text,
+                                size_t *bytes) {
+    size_t kept = body_bytes;
+    weft__sum sum;
+    char digits[WEFT__SUM_TEXT];
+    *text = NULL;
+    while (kept && (body[kept - 1] == '\n' || body[kept - 1] == '}')) {
+        kept--;
+        if (body[kept] == '}') break; /* just the closing one */
+    }
+    while (kept && body[kept - 1] == '\n') kept--;
+    char *out = weft__alloc(ctx, kept + 1 + SEAL_SIZE + 1);
+    if (!out) return weft__fail_oom(ctx, kept + 1 + SEAL_SIZE + 1, "a manifest");
+    memcpy(out, body, kept);
+    out[kept++] = ',';
+    weft__sum_init(&sum);
+    weft__sum_all(&sum, out, kept);
+    weft__sum_text(&sum, digits);
+    snprintf(out + kept, SEAL_SIZE + 1, "%s%s%s", SEAL_BEFORE, digits, SEAL_AFTER);
+    *text = out;
+    *bytes = kept + SEAL_SIZE;
+    return WEFT_OK;
+}
+
+static weft_status check_seal(weft_context *ctx, const char *path, const char *text, size_t bytes) {
+    weft__sum sum;
+    char digits[WEFT__SUM_TEXT], seal[SEAL_SIZE + 1];
+    if (bytes <= SEAL_SIZE)
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: checksum: missing, the file is truncated", path);
+    weft__sum_init(&sum);
+    weft__sum_all(&sum, text, bytes - SEAL_SIZE);
+    weft__sum_text(&sum, digits);
+    snprintf(seal, sizeof seal, "%s%s%s", SEAL_BEFORE, digits, SEAL_AFTER);
+    const char *found = text + bytes - SEAL_SIZE;
+    if (memcmp(found, seal, SEAL_SIZE) == 0) return WEFT_OK;
+    if (memcmp(found, SEAL_BEFORE, sizeof SEAL_BEFORE - 1) != 0)
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: checksum: not where the file must end: truncated, appended to, or edited",
+                          path);
+    return weft__fail(ctx, WEFT_ERR_FORMAT,
+                      "%s: checksum: the file's bytes do not match it: damaged or edited", path);
+}
+
+/* ---- rendering ---- */
+
+static json_t *render_entry(const weft_entry *e, const weft__written_entry *w) {
+    char sum[WEFT__SUM_TEXT];
+    json_t *shape = json_array();
+    for (int i = 0; shape && i < e->rank; i++)
+        if (json_array_append_new(shape, json_integer(e->shape[i])) != 0) {
+            json_decref(shape);
+            shape = NULL;
+        }
+    weft__sum_text(&w->sum, sum);
+    return json_pack("{s:s, s:s, s:o, s:I, s:s}", "name", e->name, "dtype", weft_dtype_name(e->dtype),
+                     "shape", shape, "offset", (json_int_t)w->offset, "checksum", sum);
+}
+
+static json_t *render_file(const char *name, const weft_entry *entries, const weft__written_file *written) {
+    char header[WEFT__SUM_TEXT], crc[9];
+    json_t *tensors = json_array();
+    for (size_t i = 0; tensors && i < written->count; i++) {
+        const weft__written_entry *w = &written->entries[i];
+        if (json_array_append_new(tensors, render_entry(&entries[w->source], w)) != 0) {
+            json_decref(tensors);
+            tensors = NULL;
+        }
+    }
+    weft__sum_text(&written->header, header);
+    snprintf(crc, sizeof crc, "%08" PRIx32, written->crc);
+    return json_pack("{s:s, s:I, s:s, s:I, s:s, s:o}", "name", name, "bytes", (json_int_t)written->bytes,
+                     "crc32", crc, "header_bytes", (json_int_t)written->header_bytes, "header_checksum",
+                     header, "tensors", tensors);
+}
+
+static weft_status render_state(weft_context *ctx, const weft_checkpoint_state *state, json_t **out) {
+    const weft__json_limits limits = {.depth = 60, .values = 10000000, .items = 10000000};
+    char problem[256], seed[24];
+    const char *extra = state->extra ? state->extra : "{}";
+    if (state->step > INT64_MAX || state->data_position > INT64_MAX)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "checkpoint: step or data position past 2^63 - 1");
+    json_t *own = weft__json_parse(extra, strlen(extra), &limits, problem);
+    if (!own) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "checkpoint: extra: %s: give a JSON object", problem);
+    snprintf(seed, sizeof seed, "%" PRIu64, state->seed);
+    *out = json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:I, s:s, s:s, s:o}", "magic", MAGIC, "format",
+                     WEFT__CHECKPOINT_FORMAT, "byte_order", "little", "weft", weft_version(), "step",
+                     (json_int_t)state->step, "seed", seed, "data_position", (json_int_t)state->data_position,
+                     "ranks", (json_int_t)(state->ranks ? state->ranks : 1), "config_hash",
+                     state->config_hash ? state->config_hash : "", "data_hash",
+                     state->data_hash ? state->data_hash : "", "extra", own);
+    if (*out) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                      "checkpoint: config_hash or data_hash is not UTF-8, or out of memory");
+}
+
+weft_status weft__manifest_render(weft_context *ctx, const weft_checkpoint_state *state,
+                                  const weft_entry *const entries[WEFT__MANIFEST_FILES],
+                                  const weft__written_file written[WEFT__MANIFEST_FILES], char **text,
+                                  size_t *bytes) {
+    json_t *root = NULL, *files;
+    *text = NULL;
+    WEFT_TRY(render_state(ctx, state, &root));
+    files = json_array();
+    bool good = files && json_object_set_new(root, "files", files) == 0;
+    for (size_t k = 0; good && k < WEFT__MANIFEST_FILES; k++)
+        good = json_array_append_new(files,
+                                     render_file(weft__checkpoint_files[k], entries[k], &written[k])) == 0;
+    char *body = good ? json_dumps(root, JSON_INDENT(1)) : NULL;
+    json_decref(root);
+    if (!body) return weft__fail_oom(ctx, 4096, "a manifest");
+    weft_status status = weft__manifest_seal(ctx, body, strlen(body), text, bytes);
+    json_free_t release = NULL;
+    json_get_alloc_funcs(NULL, &release);
+    release(body);
+    return status;
+}
+
+/* ---- reading ---- */
+
+typedef struct reader {
+    weft_context *ctx;
+    weft_arena *arena;
+    const char *path;
+} reader;
+
+static weft_status bad(const reader *r, const char *where, const char *field, const char *why) {
+    return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: %.200s%s%s: %s", r->path, where, *where ? ": " : "",
+                      field, why);
+}
+
+static weft_status get_text(const reader *r, const json_t *o, const char *where, const char *field,
+                            const char **out) {
+    const char *text = json_string_value(json_object_get(o, field));
+    if (!text) return bad(r, where, field, "must be a string");
+    size_t n = strlen(text) + 1;
+    char *copy = weft__arena_alloc(r->arena, n);
+    if (!copy) return weft__fail_oom(r->ctx, n, "a manifest");
+    memcpy(copy, text, n);
+    *out = copy;
+    return WEFT_OK;
+}
+
+static weft_status get_count(const reader *r, const json_t *o, const char *where, const char *field,
+                             uint64_t *out) {
+    const json_t *v = json_object_get(o, field);
+    if (!json_is_integer(v) || json_integer_value(v) < 0)
+        return bad(r, where, field, "must be an unsigned integer");
+    *out = (uint64_t)json_integer_value(v);
+    return WEFT_OK;
+}
+
+/* Decimal, all 64 bits: JSON's integers end at 2^63 - 1 here. */
+static weft_status get_seed(const reader *r, const json_t *o, uint64_t *out) {
+    const char *p = json_string_value(json_object_get(o, "seed"));
+    uint64_t v = 0;
+    if (!p || !*p) return bad(r, "", "seed", "must be a string of digits");
+    for (; *p; p++)
+        if (*p < '0' || *p > '9' || __builtin_mul_overflow(v, UINT64_C(10), &v) ||
+            __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+            return bad(r, "", "seed", "must be a string of digits below 2^64");
+    *out = v;
+    return WEFT_OK;
+}
+
+static weft_status read_state(const reader *r, const json_t *root, weft_checkpoint_state *state) {
+    const char *magic, *order;
+    uint64_t format, ranks;
+    WEFT_TRY(get_text(r, root, "", "magic", &magic));
+    if (strcmp(magic, MAGIC) != 0) return bad(r, "", "magic", "not a Weft checkpoint");
+    WEFT_TRY(get_count(r, root, "", "format", &format));
+    if (format == 0 || format > WEFT__CHECKPOINT_FORMAT)
+        return weft__fail(r->ctx, WEFT_ERR_UNSUPPORTED,
+                          "%s: format: %" PRIu64 " is newer than this Weft (%s) reads (%d): use a newer Weft",
+                          r->path, format, weft_version(), WEFT__CHECKPOINT_FORMAT);
+    WEFT_TRY(get_text(r, root, "", "byte_order", &order));
+    if (strcmp(order, "little") != 0)
+        return bad(r, "", "byte_order", "only little-endian checkpoints are read");
+    WEFT_TRY(get_count(r, root, "", "step", &state->step));
+    WEFT_TRY(get_seed(r, root, &state->seed));
+    WEFT_TRY(get_count(r, root, "", "data_position", &state->data_position));
+    WEFT_TRY(get_count(r, root, "", "ranks", &ranks));
+    if (ranks == 0 || ranks > UINT32_MAX) return bad(r, "", "ranks", "must be 1 to 2^32 - 1");
+    state->ranks = (uint32_t)ranks;
+    WEFT_TRY(get_text(r, root, "", "config_hash", &state->config_hash));
+    WEFT_TRY(get_text(r, root, "", "data_hash", &state->data_hash));
+    const json_t *extra = json_object_get(root, "extra");
+    if (!json_is_object(extra)) return bad(r, "", "extra", "must be an object");
+    size_t n = json_dumpb(extra, NULL, 0, JSON_COMPACT);
+    char *text = n ? weft__arena_alloc(r->arena, n + 1) : NULL;
+    if (!text) return weft__fail_oom(r->ctx, n + 1, "a manifest");
+    (void)json_dumpb(extra, text, n, JSON_COMPACT);
+    text[n] = 0;
+    state->extra = text;
+    return WEFT_OK;
+}
+
+static weft_status read_tensor(const reader *r, const json_t *o, weft__manifest_entry *e) {
+    const char *dtype;
+    WEFT_TRY(get_text(r, o, "a tensor", "name", &e->name));
+    WEFT_TRY(get_text(r, o, e->name, "dtype", &dtype));
+    if (!weft_dtype_parse(dtype, &e->dtype)) return bad(r, e->name, "dtype", "not known");
+    const json_t *shape = json_object_get(o, "shape");
+    if (!json_is_array(shape) || json_array_size(shape) > WEFT_ENTRY_RANK_MAX)
+        return bad(r, e->name, "shape", "must be an array of at most 8 sizes");
+    e->rank = (int)json_array_size(shape);
+    for (int i = 0; i < e->rank; i++) {
+        const json_t *v = json_array_get(shape, (size_t)i);
+        if (!json_is_integer(v) || json_integer_value(v) < 0)
+            return bad(r, e->name, "shape", "a size is not an unsigned integer");
+        e->shape[i] = json_integer_value(v);
+    }
+    WEFT_TRY(get_count(r, o, e->name, "offset", &e->offset));
+    return get_text(r, o, e->name, "checksum", &e->sum);
+}
+
+static weft_status read_file(const reader *r, const json_t *o, const char *name, weft__manifest_file *f) {
+    WEFT_TRY(get_text(r, o, "a file", "name", &f->name));
+    if (strcmp(f->name, name) != 0) return bad(r, f->name, "name", "not the file expected at this place");
+    WEFT_TRY(get_count(r, o, name, "bytes", &f->bytes));
+    WEFT_TRY(get_text(r, o, name, "crc32", &f->crc));
+    WEFT_TRY(get_count(r, o, name, "header_bytes", &f->header_bytes));
+    if (f->header_bytes > f->bytes) return bad(r, name, "header_bytes", "more than the file's bytes");
+    WEFT_TRY(get_text(r, o, name, "header_checksum", &f->header_sum));
+    const json_t *tensors = json_object_get(o, "tensors");
+    if (!json_is_array(tensors)) return bad(r, name, "tensors", "must be an array");
+    size_t count = json_array_size(tensors);
+    f->entries = weft__arena_alloc(r->arena, (count ? count : 1) * sizeof *f->entries);
+    if (!f->entries) return weft__fail_oom(r->ctx, count * sizeof *f->entries, "a manifest");
+    for (; f->count < count; f->count++)
+        WEFT_TRY(read_tensor(r, json_array_get(tensors, f->count), &f->entries[f->count]));
+    return WEFT_OK;
+}
+
+static weft_status read_manifest(const reader *r, const json_t *root, weft__manifest *out) {
+    WEFT_TRY(read_state(r, root, &out->state));
+    const json_t *files = json_object_get(root, "files");
+    if (!json_is_array(files) || json_array_size(files) != WEFT__MANIFEST_FILES)
+        return bad(r, "", "files", "must be an array of two");
+    for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++)
+        WEFT_TRY(read_file(r, json_array_get(files, k), weft__checkpoint_files[k], &out->files[k]));
+    return WEFT_OK;
+}
+
+weft_status weft__manifest_parse(weft_context *ctx, const char *path, const char *text, size_t bytes,
+                                 weft__manifest *out) {
+    const weft__json_limits limits = {.depth = 64, .values = 100000000, .items = 2000000};
+    char problem[256];
+    *out = (weft__manifest){.ctx = ctx};
+    WEFT_TRY(check_seal(ctx, path, text, bytes));
+    json_t *root = weft__json_parse(text, bytes, &limits, problem);
+    if (!root) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %s", path, problem);
+    weft__arena_init(&out->arena, ctx);
+    weft_status status = read_manifest(&(reader){ctx, &out->arena, path}, root, out);
+    json_decref(root);
+    if (status != WEFT_OK) weft__manifest_free(out);
+    return status;
+}
+
+void weft__manifest_free(weft__manifest *m) {
+    weft__arena_free(&m->arena);
+    *m = (weft__manifest){.ctx = m->ctx};
+}

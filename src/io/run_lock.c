@@ -1,0 +1,160 @@
+/* One process at a time in a run folder. The lock is the kernel's (an open file description lock, which
+ * ends with its holder however that ends); the text in the file says who holds it. Where file systems are
+ * shared between machines and their locks cannot be relied on, a holder on another machine counts as alive
+ * while it touches the file (the beat). Must not know: what is in the folder, but for stale temporaries. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* F_OFD_SETLK */
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <weft/io.h>
+
+#include "io/checkpoint.h"
+
+#define BEAT_SECONDS 180 /* a holder elsewhere that was silent for so long is gone */
+#define HOLDER_SIZE  512
+
+struct weft_run_lock {
+    weft_context *ctx;
+    int fd;
+};
+
+typedef struct holder {
+    char host[256], boot[64];
+    long pid;
+} holder;
+
+/* ---- who ---- */
+
+static holder myself(void) {
+    holder h = {.pid = (long)getpid()};
+    if (gethostname(h.host, sizeof h.host - 1) != 0 || !h.host[0]) snprintf(h.host, sizeof h.host, "unknown");
+    snprintf(h.boot, sizeof h.boot, "-");
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return h;
+    char text[64] = "";
+    ssize_t n = read(fd, text, sizeof text - 1);
+    (void)close(fd);
+    if (n > 0) {
+        text[strcspn(text, "\n ")] = 0;
+        if (text[0]) memcpy(h.boot, text, sizeof text);
+    }
+    return h;
+}
+
+/* "host HOST\npid PID\nboot BOOT\n"; false for anything else, such as an empty file. */
+static bool read_holder(int fd, holder *h) {
+    char text[HOLDER_SIZE];
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    if (n <= 0) return false;
+    text[n] = 0;
+    memset(h, 0, sizeof *h);
+    return sscanf(text, "host %255s\npid %ld\nboot %63s", h->host, &h->pid, h->boot) == 3 && h->pid > 0;
+}
+
+static bool write_holder(int fd, const holder *h) {
+    char text[HOLDER_SIZE];
+    int n = snprintf(text, sizeof text, "host %s\npid %ld\nboot %s\n", h->host, h->pid, h->boot);
+    if (n <= 0 || (size_t)n >= sizeof text || ftruncate(fd, 0) != 0) return false;
+    return pwrite(fd, text, (size_t)n, 0) == (ssize_t)n;
+}
+
+/* ---- taking ---- */
+
+enum { TAKEN, HELD, NO_LOCKS };
+
+static int try_lock(int fd) {
+#ifdef F_OFD_SETLK
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_OFD_SETLK, &whole) == 0) return TAKEN;
+#else
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return TAKEN;
+#endif
+    return errno == EAGAIN || errno == EACCES || errno == EWOULDBLOCK ? HELD : NO_LOCKS;
+}
+
+/* With the word of the kernel that the other ran under that nobody holds the lock, it is gone; after a
+ * reboot too. Else the text is all there is: a process of this machine can be asked for, one of another
+ * machine (or of another container) is alive while it beats. */
+static bool still_held(int fd, const holder *h, const holder *me, int lock) {
+    struct stat st;
+    bool same_host = strcmp(h->host, me->host) == 0;
+    bool same_kernel = strcmp(h->boot, me->boot) == 0 && strcmp(h->boot, "-") != 0;
+    if (lock == TAKEN && (same_kernel || same_host)) return false;
+    if (same_host && !same_kernel) return false;
+    if (same_host) return h->pid == me->pid || kill((pid_t)h->pid, 0) == 0 || errno == EPERM;
+    if (fstat(fd, &st) != 0) return false;
+    return (int64_t)time(NULL) - (int64_t)st.st_mtime < BEAT_SECONDS;
+}
+
+static weft_status busy(weft_context *ctx, const char *run, const holder *h, bool known) {
+    if (!known)
+        return weft__fail(ctx, WEFT_ERR_BUSY,
+                          "%s is in use by another process: wait for it, or use another run folder", run);
+    return weft__fail(ctx, WEFT_ERR_BUSY,
+                      "%s is in use by process %ld on %s: wait for it, or use another run folder", run,
+                      h->pid, h->host);
+}
+
+static weft_status take(weft_context *ctx, const char *run, int fd) {
+    holder other = {.pid = 0}, me = myself();
+    int lock = try_lock(fd);
+    bool known = read_holder(fd, &other);
+    if (lock == HELD || (known && still_held(fd, &other, &me, lock))) return busy(ctx, run, &other, known);
+    if (!write_holder(fd, &me)) return weft__fail_io(ctx, "write the lock of", run, errno);
+    return WEFT_OK;
+}
+
+weft_status weft_run_lock_take(weft_context *ctx, const char *run, weft_run_lock **out) {
+    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_run_lock_take: out is NULL");
+    *out = NULL;
+    if (!run || !*run) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_run_lock_take: no run folder");
+    size_t size = strlen(run) + sizeof "/lock";
+    weft_run_lock *l = weft__zalloc(ctx, sizeof *l);
+    char *path = weft__alloc(ctx, size);
+    char *checkpoints = weft__checkpoint_path(ctx, run, NULL);
+    weft_status status = WEFT_OK;
+    if (!l || !path || !checkpoints) status = weft__fail_oom(ctx, size, "a lock");
+    int fd = -1;
+    if (status == WEFT_OK) {
+        snprintf(path, size, "%s/lock", run);
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        status = fd >= 0 ? take(ctx, run, fd) : weft__fail_io(ctx, "open", path, errno);
+    }
+    if (status == WEFT_OK) {
+        (void)weft__remove_stale(NULL, run);
+        (void)weft__remove_stale(NULL, checkpoints);
+        l->ctx = ctx;
+        l->fd = fd;
+        *out = l;
+    } else {
+        if (fd >= 0) (void)close(fd);
+        weft__free(ctx, l);
+    }
+    weft__free(ctx, path);
+    weft__free(ctx, checkpoints);
+    return status;
+}
+
+void weft_run_lock_beat(weft_run_lock *l) {
+    if (l) (void)futimens(l->fd, NULL);
+}
+
+/* The text goes first: an empty file names nobody. The file stays, since removing it would let two
+ * processes lock two files of one name. */
+void weft_run_lock_release(weft_run_lock *l) {
+    if (!l) return;
+    int ignored = ftruncate(l->fd, 0);
+    (void)ignored;
+    (void)close(l->fd);
+    weft__free(l->ctx, l);
+}

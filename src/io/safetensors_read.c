@@ -1,0 +1,422 @@
+/* Reading safetensors, strictly: sizes first, then the JSON's form, then names, dtypes and shapes, then
+ * that the ranges tile the data from its first byte to the file's last. Only then is the file usable;
+ * array data is read on demand by pread, so that a file that shrinks is an error and not a SIGBUS.
+ * Must not know: what the arrays are for. Read next: safetensors_write.c. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/json.h"
+#include "io/safetensors.h"
+
+typedef struct entry {
+    const char *name;
+    weft_dtype dtype;
+    int rank;
+    int64_t shape[WEFT_ENTRY_RANK_MAX];
+    uint64_t begin, end; /* from the beginning of the data */
+} entry;
+
+struct weft_safetensors {
+    weft_context *ctx;
+    int fd;                      /* -1: in memory */
+    const unsigned char *memory; /* [size] or NULL */
+    uint64_t size;               /* of the file */
+    uint64_t data;               /* where the data begins */
+    char *path;                  /* for messages */
+    entry *entries;              /* [count], by name */
+    uint32_t *order;             /* [count], indices by (begin, end) */
+    size_t count;
+    char *pool; /* the texts */
+    weft_metadata *metadata;
+    size_t metadata_count;
+};
+
+/* ---- dtypes ---- */
+
+static const struct {
+    weft_dtype dtype;
+    const char *name;
+} dtypes[] = {{WEFT_F32, "F32"},   {WEFT_F64, "F64"}, {WEFT_F16, "F16"}, {WEFT_BF16, "BF16"},
+              {WEFT_I8, "I8"},     {WEFT_I16, "I16"}, {WEFT_I32, "I32"}, {WEFT_I64, "I64"},
+              {WEFT_U8, "U8"},     {WEFT_U16, "U16"}, {WEFT_U32, "U32"}, {WEFT_U64, "U64"},
+              {WEFT_BOOL, "BOOL"}, {WEFT_C64, "C64"}};
+
+const char *weft__safetensors_dtype_name(weft_dtype dtype) {
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (dtypes[i].dtype == dtype) return dtypes[i].name;
+    return NULL;
+}
+
+bool weft__safetensors_dtype(const char *name, weft_dtype *dtype) {
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (strcmp(dtypes[i].name, name) == 0) {
+            *dtype = dtypes[i].dtype;
+            return true;
+        }
+    return false;
+}
+
+/* ---- bytes ---- */
+
+weft_status weft__safetensors_pread(weft_safetensors *f, uint64_t offset, void *out, size_t bytes) {
+    unsigned char *p = out;
+    if (f->memory) {
+        if (offset > f->size || bytes > f->size - offset)
+            return weft__fail(f->ctx, WEFT_ERR_IO, "%s ends before byte %" PRIu64, f->path, offset + bytes);
+        if (bytes) memcpy(p, f->memory + offset, bytes);
+        return WEFT_OK;
+    }
+    while (bytes > 0) {
+        size_t chunk = bytes < ((size_t)1 << 30) ? bytes : (size_t)1 << 30;
+        ssize_t n = pread(f->fd, p, chunk, (off_t)offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return weft__fail_io(f->ctx, "read", f->path, errno);
+        if (n == 0)
+            return weft__fail(f->ctx, WEFT_ERR_IO,
+                              "%s ends at byte %" PRIu64 ", %zu more were wanted: it shrank while open",
+                              f->path, offset, bytes);
+        p += n;
+        offset += (uint64_t)n;
+        bytes -= (size_t)n;
+    }
+    return WEFT_OK;
+}
+
+static uint64_t little_endian(const unsigned char b[8]) {
+    uint64_t v = 0;
+    for (int i = 0; i < 8; i++) v |= (uint64_t)b[i] << (8 * i);
+    return v;
+}
+
+static weft_status bad(const weft_safetensors *f, const char *entry_name, const char *field,
+                       const char *why) {
+    return weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: entry '%.200s': %s: %s", f->path, entry_name, field, why);
+}
+
+/* The length of the JSON, by the rules of the file's size. */
+static weft_status check_length(weft_safetensors *f, uint64_t *length) {
+    unsigned char head[9];
+    if (f->size < 10)
+        return weft__fail(f->ctx, WEFT_ERR_FORMAT,
+                          "%s: %" PRIu64
+                          " bytes are too few for a safetensors file (8 of length, 2 of header)",
+                          f->path, f->size);
+    WEFT_TRY(weft__safetensors_pread(f, 0, head, sizeof head));
+    uint64_t n = little_endian(head), room = f->size - 8;
+    if (n < 2 || n > WEFT__SAFETENSORS_HEADER_MAX || n > room) {
+        uint64_t swapped = __builtin_bswap64(n);
+        if (swapped >= 2 && swapped <= WEFT__SAFETENSORS_HEADER_MAX && swapped <= room && head[8] == '{')
+            return weft__fail(
+                f->ctx, WEFT_ERR_FORMAT,
+                "%s: byte order: the header's length is big-endian, safetensors is little-endian: "
+                "write the file anew",
+                f->path);
+        return weft__fail(f->ctx, WEFT_ERR_FORMAT,
+                          "%s: header length: %" PRIu64 " of a file of %" PRIu64
+                          " bytes (2 to 100,000,000 and not past the end): truncated, or no safetensors file",
+                          f->path, n, f->size);
+    }
+    if (head[8] != '{')
+        return weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: header: byte 8 is 0x%02x, not '{'", f->path, head[8]);
+    *length = n;
+    return WEFT_OK;
+}
+
+/* ---- the header's meaning ---- */
+
+/* An integer that is not negative; jansson holds at most INT64_MAX. */
+static bool unsigned_value(const json_t *v, uint64_t *out) {
+    if (!json_is_integer(v) || json_integer_value(v) < 0) return false;
+    *out = (uint64_t)json_integer_value(v);
+    return true;
+}
+
+static weft_status read_entry(const weft_safetensors *f, const char *name, const json_t *o, entry *e) {
+    const json_t *dtype = json_object_get(o, "dtype"), *shape = json_object_get(o, "shape");
+    const json_t *range = json_object_get(o, "data_offsets");
+    if (!json_is_object(o) || json_object_size(o) != 3 || !dtype || !shape || !range)
+        return bad(f, name, "fields", "must be exactly dtype, shape, data_offsets");
+    if (!json_is_string(dtype) || !weft__safetensors_dtype(json_string_value(dtype), &e->dtype))
+        return weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: entry '%.200s': dtype: '%.20s' is not known", f->path,
+                          name, json_is_string(dtype) ? json_string_value(dtype) : "(no string)");
+    if (!json_is_array(shape) || json_array_size(shape) > WEFT_ENTRY_RANK_MAX)
+        return bad(f, name, "shape", "must be an array of at most 8 sizes");
+    e->rank = (int)json_array_size(shape);
+    for (int i = 0; i < e->rank; i++) {
+        uint64_t extent;
+        if (!unsigned_value(json_array_get(shape, (size_t)i), &extent))
+            return bad(f, name, "shape", "a size is not an unsigned integer");
+        e->shape[i] = (int64_t)extent;
+    }
+    if (!json_is_array(range) || json_array_size(range) != 2 ||
+        !unsigned_value(json_array_get(range, 0), &e->begin) ||
+        !unsigned_value(json_array_get(range, 1), &e->end))
+        return bad(f, name, "data_offsets", "must be two unsigned integers");
+    int64_t elements, bytes;
+    if (!weft__numel(e->rank, e->shape, &elements) ||
+        !weft__mul(elements, (int64_t)weft_dtype_size(e->dtype), &bytes))
+        return bad(f, name, "shape", "its product overflows");
+    if (e->begin > e->end || e->end > f->size - f->data)
+        return bad(f, name, "data_offsets", "reversed, or past the end of the file (truncated?)");
+    if (e->end - e->begin != (uint64_t)bytes)
+        return bad(f, name, "data_offsets", "do not span what dtype and shape need");
+    return WEFT_OK;
+}
+
+static weft_status read_metadata(weft_safetensors *f, const json_t *o) {
+    const char *key;
+    json_t *value;
+    if (!json_is_object(o)) return bad(f, "__metadata__", "value", "must be an object of strings");
+    f->metadata = weft__array(f->ctx, json_object_size(o), sizeof *f->metadata);
+    if (!f->metadata) return weft__fail_oom(f->ctx, json_object_size(o) * sizeof *f->metadata, "metadata");
+    json_object_foreach((json_t *)(uintptr_t)o, key, value) {
+        if (!json_is_string(value)) return bad(f, "__metadata__", key, "must be a string");
+        f->metadata[f->metadata_count++] = (weft_metadata){key, json_string_value(value)};
+    }
+    return WEFT_OK;
+}
+
+static int by_key(const void *x, const void *y) {
+    return strcmp(((const weft_metadata *)x)->key, ((const weft_metadata *)y)->key);
+}
+
+static int by_name(const void *x, const void *y) {
+    return strcmp(((const entry *)x)->name, ((const entry *)y)->name);
+}
+
+/* Moves a text out of the JSON document into the pool. */
+static const char *pooled(char **next, const char *text) {
+    size_t n = strlen(text) + 1;
+    char *copy = *next;
+    memcpy(copy, text, n);
+    *next += n;
+    return copy;
+}
+
+static weft_status keep_texts(weft_safetensors *f) {
+    size_t total = 1;
+    for (size_t i = 0; i < f->count; i++) total += strlen(f->entries[i].name) + 1;
+    for (size_t i = 0; i < f->metadata_count; i++)
+        total += strlen(f->metadata[i].key) + strlen(f->metadata[i].value) + 2;
+    f->pool = weft__alloc(f->ctx, total);
+    if (!f->pool) return weft__fail_oom(f->ctx, total, "the names of a safetensors file");
+    char *next = f->pool;
+    for (size_t i = 0; i < f->count; i++) f->entries[i].name = pooled(&next, f->entries[i].name);
+    for (size_t i = 0; i < f->metadata_count; i++) {
+        f->metadata[i].key = pooled(&next, f->metadata[i].key);
+        f->metadata[i].value = pooled(&next, f->metadata[i].value);
+    }
+    if (f->count) qsort(f->entries, f->count, sizeof *f->entries, by_name);
+    if (f->metadata_count) qsort(f->metadata, f->metadata_count, sizeof *f->metadata, by_key);
+    return WEFT_OK;
+}
+
+static weft_status read_entries(weft_safetensors *f, const json_t *root) {
+    const char *name;
+    json_t *value;
+    size_t most = json_object_size(root);
+    if (most > WEFT__SAFETENSORS_ENTRIES_MAX)
+        return weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: header: %zu entries, at most 1,000,000", f->path,
+                          most);
+    f->entries = weft__array(f->ctx, most, sizeof *f->entries);
+    if (!f->entries)
+        return weft__fail_oom(f->ctx, most * sizeof *f->entries, "the entries of a safetensors file");
+    json_object_foreach((json_t *)(uintptr_t)root, name, value) {
+        if (strcmp(name, "__metadata__") == 0) {
+            WEFT_TRY(read_metadata(f, value));
+            continue;
+        }
+        if (strlen(name) > WEFT_ENTRY_NAME_MAX) return bad(f, name, "name", "longer than 4096 bytes");
+        f->entries[f->count].name = name;
+        WEFT_TRY(read_entry(f, name, value, &f->entries[f->count]));
+        f->count++;
+    }
+    return keep_texts(f);
+}
+
+/* ---- the tiling ---- */
+
+typedef struct range {
+    uint64_t begin, end;
+    uint32_t index;
+} range;
+
+static int by_range(const void *x, const void *y) {
+    const range *a = x, *b = y;
+    if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
+    if (a->end != b->end) return a->end < b->end ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static weft_status check_tiling(weft_safetensors *f) {
+    uint64_t at = 0;
+    weft_status status = WEFT_OK;
+    range *ranges = weft__array(f->ctx, f->count, sizeof *ranges);
+    f->order = weft__array(f->ctx, f->count, sizeof *f->order);
+    if (!ranges || !f->order)
+        status = weft__fail_oom(f->ctx, f->count * sizeof *ranges, "the order of entries");
+    for (size_t i = 0; status == WEFT_OK && i < f->count; i++)
+        ranges[i] = (range){f->entries[i].begin, f->entries[i].end, (uint32_t)i};
+    if (status == WEFT_OK && f->count) qsort(ranges, f->count, sizeof *ranges, by_range);
+    for (size_t i = 0; status == WEFT_OK && i < f->count; i++) {
+        if (ranges[i].begin != at)
+            status = bad(f, f->entries[ranges[i].index].name, "data_offsets",
+                         ranges[i].begin < at ? "overlaps another entry" : "leaves a gap before it");
+        at = ranges[i].end;
+        f->order[i] = ranges[i].index;
+    }
+    weft__free(f->ctx, ranges);
+    if (status == WEFT_OK && at != f->size - f->data)
+        status = weft__fail(f->ctx, WEFT_ERR_FORMAT,
+                            "%s: data: the entries end at byte %" PRIu64 " of the data, which has %" PRIu64,
+                            f->path, at, f->size - f->data);
+    return status;
+}
+
+static weft_status read_header(weft_safetensors *f) {
+    /* A header of 100 MB has fewer marks than this; the bound is what keeps the parsed form small. */
+    const weft__json_limits limits = {.depth = 8, .values = 40000000, .items = 64, .plain = true};
+    uint64_t length = 0;
+    char problem[256];
+    WEFT_TRY(check_length(f, &length));
+    f->data = 8 + length;
+    char *text = weft__alloc(f->ctx, (size_t)length);
+    if (!text) return weft__fail_oom(f->ctx, (size_t)length, "the header of a safetensors file");
+    weft_status status = weft__safetensors_pread(f, 8, text, (size_t)length);
+    json_t *root = NULL;
+    if (status == WEFT_OK) {
+        root = weft__json_parse(text, (size_t)length, &limits, problem);
+        if (!root) status = weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: header: %s", f->path, problem);
+    }
+    weft__free(f->ctx, text);
+    if (status == WEFT_OK) status = read_entries(f, root);
+    json_decref(root);
+    return status == WEFT_OK ? check_tiling(f) : status;
+}
+
+/* ---- opening ---- */
+
+static weft_status finish_open(weft_safetensors *f, weft_safetensors **out) {
+    weft_status status = WEFT_OK;
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+    status =
+        weft__fail(f->ctx, WEFT_ERR_UNSUPPORTED, "%s: files are little-endian, this machine is not", f->path);
+#endif
+    if (status == WEFT_OK) status = read_header(f);
+    if (status != WEFT_OK) {
+        weft_safetensors_close(f);
+        return status;
+    }
+    *out = f;
+    return WEFT_OK;
+}
+
+static weft_safetensors *new_file(weft_context *ctx, const char *path) {
+    weft_safetensors *f = weft__zalloc(ctx, sizeof *f);
+    if (!f) return NULL;
+    f->ctx = ctx;
+    f->fd = -1;
+    f->path = weft__strdup(ctx, path);
+    if (f->path) return f;
+    weft__free(ctx, f);
+    return NULL;
+}
+
+weft_status weft__safetensors_open_fd(weft_context *ctx, int fd, const char *path, weft_safetensors **out) {
+    struct stat st;
+    *out = NULL;
+    weft_safetensors *f = new_file(ctx, path);
+    if (!f) {
+        (void)close(fd);
+        return weft__fail_oom(ctx, sizeof *f, "a safetensors file");
+    }
+    f->fd = fd;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        weft_safetensors_close(f);
+        return weft__fail(ctx, WEFT_ERR_IO, "cannot read %s: not a regular file", path);
+    }
+    f->size = (uint64_t)st.st_size;
+    return finish_open(f, out);
+}
+
+weft_status weft_safetensors_open(weft_context *ctx, const char *path, weft_safetensors **out) {
+    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_safetensors_open: out is NULL");
+    *out = NULL;
+    if (!path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_safetensors_open: path is NULL");
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return weft__fail_io(ctx, "open", path, errno);
+    return weft__safetensors_open_fd(ctx, fd, path, out);
+}
+
+weft_status weft_safetensors_open_memory(weft_context *ctx, const char *name, const void *data, size_t bytes,
+                                         weft_safetensors **out) {
+    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_safetensors_open_memory: out is NULL");
+    *out = NULL;
+    if (!data) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_safetensors_open_memory: data is NULL");
+    weft_safetensors *f = new_file(ctx, name ? name : "memory");
+    if (!f) return weft__fail_oom(ctx, sizeof *f, "a safetensors file");
+    f->memory = data;
+    f->size = bytes;
+    return finish_open(f, out);
+}
+
+void weft_safetensors_close(weft_safetensors *f) {
+    if (!f) return;
+    if (f->fd >= 0) (void)close(f->fd);
+    weft__free(f->ctx, f->path);
+    weft__free(f->ctx, f->entries);
+    weft__free(f->ctx, f->order);
+    weft__free(f->ctx, f->pool);
+    weft__free(f->ctx, f->metadata);
+    weft__free(f->ctx, f);
+}
+
+/* ---- using it ---- */
+
+size_t weft_safetensors_count(const weft_safetensors *f) { return f ? f->count : 0; }
+
+bool weft_safetensors_entry(const weft_safetensors *f, size_t i, weft_entry_info *info) {
+    if (!f || i >= f->count) return false;
+    const entry *e = &f->entries[i];
+    *info = (weft_entry_info){e->name, e->dtype, e->rank, e->shape, (size_t)(e->end - e->begin)};
+    return true;
+}
+
+bool weft_safetensors_find(const weft_safetensors *f, const char *name, size_t *i) {
+    entry key = {.name = name};
+    if (!f || !name || f->count == 0) return false;
+    const entry *e = bsearch(&key, f->entries, f->count, sizeof *e, by_name);
+    if (e) *i = (size_t)(e - f->entries);
+    return e != NULL;
+}
+
+weft_status weft_safetensors_read(weft_safetensors *f, size_t i, size_t offset, void *out, size_t bytes) {
+    if (!f || (!out && bytes)) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_safetensors_read: NULL");
+    if (i >= f->count)
+        return weft__fail(f->ctx, WEFT_ERR_INDEX, "%s: no entry %zu, there are %zu", f->path, i, f->count);
+    const entry *e = &f->entries[i];
+    if (offset > e->end - e->begin || bytes > e->end - e->begin - offset)
+        return weft__fail(f->ctx, WEFT_ERR_INDEX,
+                          "%s: entry '%.200s' has %" PRIu64 " bytes, %zu wanted from byte %zu", f->path,
+                          e->name, e->end - e->begin, bytes, offset);
+    return weft__safetensors_pread(f, f->data + e->begin + offset, out, bytes);
+}
+
+const weft_metadata *weft_safetensors_metadata(const weft_safetensors *f, size_t *count) {
+    *count = f ? f->metadata_count : 0;
+    return f ? f->metadata : NULL;
+}
+
+uint64_t weft__safetensors_offset(const weft_safetensors *f, size_t i) {
+    return f->data + f->entries[i].begin;
+}
+size_t weft__safetensors_nth(const weft_safetensors *f, size_t place) { return f->order[place]; }
+uint64_t weft__safetensors_header_bytes(const weft_safetensors *f) { return f->data; }
+uint64_t weft__safetensors_bytes(const weft_safetensors *f) { return f->size; }

@@ -1,0 +1,252 @@
+/* Writing safetensors: the whole layout is known before the first byte is written, so data streams from
+ * wherever it is in pieces of at most 1 MiB, checksummed on the way. The same entries give the same
+ * bytes: names sorted, wide elements first, nothing of time or place. Read next: checkpoint.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/json.h"
+#include "io/safetensors.h"
+
+#define DATA_ALIGNMENT 64
+
+static weft_status bad(weft_context *ctx, const weft_entry *e, const char *why) {
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "safetensors: entry '%.200s': %s", e->name ? e->name : "(NULL)",
+                      why);
+}
+
+static weft_status check_entry(weft_context *ctx, const weft_entry *e, uint64_t *bytes) {
+    int64_t elements, size;
+    if (!e->name || !*e->name || strlen(e->name) > WEFT_ENTRY_NAME_MAX)
+        return bad(ctx, e, "a name has 1 to 4096 bytes");
+    if (strcmp(e->name, "__metadata__") == 0) return bad(ctx, e, "the name is the format's own");
+    if (weft_dtype_size(e->dtype) == 0) return bad(ctx, e, "no such dtype");
+    if (!weft__safetensors_dtype_name(e->dtype))
+        return weft__fail(ctx, WEFT_ERR_UNSUPPORTED,
+                          "safetensors: entry '%.200s': the format has no %s: store two real arrays", e->name,
+                          weft_dtype_name(e->dtype));
+    if (e->rank < 0 || e->rank > WEFT_ENTRY_RANK_MAX || (e->rank > 0 && !e->shape))
+        return bad(ctx, e, "rank must be 0 to 8, with a shape");
+    if (!weft__numel(e->rank, e->shape, &elements) ||
+        !weft__mul(elements, (int64_t)weft_dtype_size(e->dtype), &size))
+        return bad(ctx, e, "a negative size, or a product that overflows");
+    if (size > 0 && !e->data && !e->read) return bad(ctx, e, "neither data nor read");
+    *bytes = (uint64_t)size;
+    return WEFT_OK;
+}
+
+/* ---- layout ---- */
+
+typedef struct place {
+    const weft_entry *entry;
+    size_t rank; /* in the order of names */
+} place;
+
+static int by_name(const void *x, const void *y) {
+    return strcmp(((const place *)x)->entry->name, ((const place *)y)->entry->name);
+}
+
+static int by_width(const void *x, const void *y) {
+    const place *a = x, *b = y;
+    size_t wide = weft_dtype_size(a->entry->dtype), narrow = weft_dtype_size(b->entry->dtype);
+    if (wide != narrow) return wide > narrow ? -1 : 1;
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+/* Sorts, checks and gives every entry its offset within the data. */
+static weft_status lay_out(weft_context *ctx, const weft_entry *entries, place *places,
+                           weft__written_file *out) {
+    uint64_t at = 0;
+    for (size_t i = 0; i < out->count; i++) {
+        uint64_t bytes;
+        WEFT_TRY(check_entry(ctx, &entries[i], &bytes));
+        places[i].entry = &entries[i];
+    }
+    if (out->count) qsort(places, out->count, sizeof *places, by_name);
+    for (size_t i = 0; i < out->count; i++) {
+        if (i && strcmp(places[i].entry->name, places[i - 1].entry->name) == 0)
+            return bad(ctx, places[i].entry, "the name occurs twice");
+        places[i].rank = i;
+        out->entries[i].source = (size_t)(places[i].entry - entries);
+        WEFT_TRY(check_entry(ctx, places[i].entry, &out->entries[i].bytes));
+    }
+    if (out->count) qsort(places, out->count, sizeof *places, by_width);
+    for (size_t i = 0; i < out->count; i++) {
+        weft__written_entry *e = &out->entries[places[i].rank];
+        e->offset = at;
+        if (__builtin_add_overflow(at, e->bytes, &at) || at > INT64_MAX - WEFT__SAFETENSORS_HEADER_MAX - 16)
+            return bad(ctx, places[i].entry, "the file would be larger than 2^63 bytes");
+    }
+    out->bytes = at; /* of the data so far */
+    return WEFT_OK;
+}
+
+/* ---- header ---- */
+
+static json_t *describe(const weft_entry *e, const weft__written_entry *w) {
+    json_t *shape = json_array();
+    for (int i = 0; shape && i < e->rank; i++)
+        if (json_array_append_new(shape, json_integer(e->shape[i])) != 0) {
+            json_decref(shape);
+            shape = NULL;
+        }
+    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", weft__safetensors_dtype_name(e->dtype), "shape", shape,
+                     "data_offsets", (json_int_t)w->offset, (json_int_t)(w->offset + w->bytes));
+}
+
+static int by_key(const void *x, const void *y) {
+    return strcmp((*(const weft_metadata *const *)x)->key, (*(const weft_metadata *const *)y)->key);
+}
+
+/* Sorted, each value a string. */
+static weft_status describe_metadata(weft_context *ctx, const weft_metadata *metadata, size_t count,
+                                     json_t *root) {
+    const weft_metadata **sorted = weft__array(ctx, count, sizeof *sorted);
+    json_t *object = json_object();
+    weft_status status = WEFT_OK;
+    if (!sorted || !object || json_object_set(root, "__metadata__", object) != 0)
+        status = weft__fail_oom(ctx, count * sizeof *sorted, "metadata");
+    for (size_t i = 0; status == WEFT_OK && i < count; i++) {
+        sorted[i] = &metadata[i];
+        if (!metadata[i].key || !metadata[i].value)
+            status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "safetensors: metadata %zu: key or value is NULL", i);
+    }
+    if (status == WEFT_OK) qsort(sorted, count, sizeof *sorted, by_key);
+    for (size_t i = 0; status == WEFT_OK && i < count; i++)
+        if (json_object_get(object, sorted[i]->key) ||
+            json_object_set_new(object, sorted[i]->key, json_string(sorted[i]->value)) != 0)
+            status =
+                weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                           "safetensors: metadata '%.100s': occurs twice, or is not UTF-8", sorted[i]->key);
+    json_decref(object);
+    weft__free(ctx, sorted);
+    return status;
+}
+
+/* The length, the JSON, and spaces up to where the data is to begin. */
+static weft_status render(weft_context *ctx, const json_t *root, weft__written_file *out, char **header) {
+    size_t json = json_dumpb(root, NULL, 0, JSON_COMPACT);
+    size_t total = (8 + json + DATA_ALIGNMENT - 1) / DATA_ALIGNMENT * DATA_ALIGNMENT;
+    if (json < 2) return weft__fail_oom(ctx, 0, "the header of a safetensors file");
+    if (total - 8 > WEFT__SAFETENSORS_HEADER_MAX)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "safetensors: a header of %zu bytes, at most 100,000,000",
+                          total);
+    char *text = weft__alloc(ctx, total);
+    if (!text) return weft__fail_oom(ctx, total, "the header of a safetensors file");
+    memset(text, ' ', total);
+    (void)json_dumpb(root, text + 8, json, JSON_COMPACT);
+    for (int i = 0; i < 8; i++) text[i] = (char)(unsigned char)(((uint64_t)total - 8) >> (8 * i));
+    out->header_bytes = total;
+    *header = text;
+    return WEFT_OK;
+}
+
+static weft_status make_header(weft_context *ctx, const weft_entry *entries, const weft_metadata *metadata,
+                               size_t metadata_count, weft__written_file *out, char **header) {
+    json_t *root = json_object();
+    weft_status status = root ? WEFT_OK : weft__fail_oom(ctx, 64, "a JSON object");
+    if (status == WEFT_OK && metadata_count) status = describe_metadata(ctx, metadata, metadata_count, root);
+    for (size_t i = 0; status == WEFT_OK && i < out->count; i++) {
+        const weft_entry *e = &entries[out->entries[i].source];
+        json_t *value = describe(e, &out->entries[i]);
+        if (!value) {
+            status = weft__fail_oom(ctx, 256, "the header of a safetensors file");
+        } else if (json_object_set_new(root, e->name, value) != 0) {
+            status = bad(ctx, e, "the name is not UTF-8");
+        }
+    }
+    if (status == WEFT_OK) status = render(ctx, root, out, header);
+    json_decref(root);
+    return status;
+}
+
+weft_status weft__safetensors_plan(weft_context *ctx, const weft_entry *entries, size_t count,
+                                   const weft_metadata *metadata, size_t metadata_count,
+                                   weft__written_file *out, char **header) {
+    *out = (weft__written_file){.ctx = ctx, .count = count};
+    *header = NULL;
+    if ((count && !entries) || (metadata_count && !metadata))
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "safetensors: entries or metadata is NULL");
+    if (count > WEFT__SAFETENSORS_ENTRIES_MAX)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "safetensors: %zu entries, at most 1,000,000", count);
+    out->entries = weft__array(ctx, count, sizeof *out->entries);
+    place *places = weft__array(ctx, count, sizeof *places);
+    weft_status status = WEFT_OK;
+    if (!out->entries || !places) status = weft__fail_oom(ctx, count * sizeof *places, "a safetensors file");
+    if (status == WEFT_OK) status = lay_out(ctx, entries, places, out);
+    weft__free(ctx, places);
+    if (status == WEFT_OK) status = make_header(ctx, entries, metadata, metadata_count, out, header);
+    if (status != WEFT_OK) {
+        weft__free(ctx, out->entries);
+        out->entries = NULL;
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) out->entries[i].offset += out->header_bytes;
+    out->bytes += out->header_bytes;
+    return WEFT_OK;
+}
+
+/* ---- data ---- */
+
+static weft_status stream_entry(weft__writer *writer, const weft_entry *e, weft__written_entry *w,
+                                char *buffer) {
+    weft__sum_init(&w->sum);
+    for (uint64_t at = 0; at < w->bytes;) {
+        size_t n = w->bytes - at < WEFT__SUM_PIECE ? (size_t)(w->bytes - at) : WEFT__SUM_PIECE;
+        const char *piece = e->data ? (const char *)e->data + at : buffer;
+        if (!e->data) WEFT_TRY(e->read(e->user, (size_t)at, buffer, n));
+        weft__sum_piece(&w->sum, piece, n);
+        WEFT_TRY(weft__writer_write(writer, piece, n));
+        at += n;
+    }
+    return WEFT_OK;
+}
+
+static int by_offset(const void *x, const void *y) {
+    const weft__written_entry *a = *(weft__written_entry *const *)x, *b = *(weft__written_entry *const *)y;
+    if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
+    return a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
+}
+
+weft_status weft__safetensors_stream(weft__writer *writer, const weft_entry *entries, const char *header,
+                                     weft__written_file *file) {
+    weft_context *ctx = file->ctx;
+    weft__written_entry **order = weft__array(ctx, file->count, sizeof *order);
+    char *buffer = NULL;
+    weft_status status =
+        order ? WEFT_OK : weft__fail_oom(ctx, file->count * sizeof *order, "the order of entries");
+    weft__sum_init(&file->header);
+    weft__sum_all(&file->header, header, (size_t)file->header_bytes);
+    file->crc = file->header.crc;
+    if (status == WEFT_OK) status = weft__writer_write(writer, header, (size_t)file->header_bytes);
+    for (size_t i = 0; status == WEFT_OK && i < file->count; i++) order[i] = &file->entries[i];
+    if (status == WEFT_OK && file->count) qsort(order, file->count, sizeof *order, by_offset);
+    for (size_t i = 0; status == WEFT_OK && i < file->count; i++) {
+        const weft_entry *e = &entries[order[i]->source];
+        if (!e->data && order[i]->bytes && !buffer && !(buffer = weft__alloc(ctx, WEFT__SUM_PIECE)))
+            status = weft__fail_oom(ctx, WEFT__SUM_PIECE, "a buffer to write entries through");
+        if (status == WEFT_OK) status = stream_entry(writer, e, order[i], buffer);
+        file->crc = weft__crc_join(file->crc, order[i]->sum.crc, order[i]->bytes);
+    }
+    weft__free(ctx, order);
+    weft__free(ctx, buffer);
+    return status;
+}
+
+weft_status weft_safetensors_write(weft_context *ctx, const char *path, const weft_entry *entries,
+                                   size_t count, const weft_metadata *metadata, size_t metadata_count) {
+    weft__written_file file;
+    weft__writer *writer = NULL;
+    char *header;
+    if (!path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_safetensors_write: path is NULL");
+    WEFT_TRY(weft__safetensors_plan(ctx, entries, count, metadata, metadata_count, &file, &header));
+    weft_status status = weft__writer_open(ctx, NULL, path, file.bytes, &writer);
+    if (status == WEFT_OK) status = weft__safetensors_stream(writer, entries, header, &file);
+    if (status == WEFT_OK) {
+        status = weft__writer_commit(writer);
+    } else {
+        weft__writer_abandon(writer);
+    }
+    weft__free(ctx, header);
+    weft__free(ctx, file.entries);
+    return status;
+}
