@@ -8,6 +8,8 @@
 
 typedef struct weft_scope weft_scope;
 typedef struct weft_tensor weft_tensor;
+struct weft_buffer;
+struct weft_buffer;
 
 #define WEFT_ERROR_SIZE 1024 /* bytes kept of a message */
 
@@ -37,12 +39,18 @@ struct weft_context {
     weft_scope *scope;            /* innermost open one */
     struct weft_strings *strings; /* interned strings, live as long as the context */
     struct weft_device *device;
-    struct weft_compiler *compiler;  /* program cache */
-    struct weft_module *modules;     /* list of roots */
-    struct weft_variable *variables; /* every live variable */
+    struct weft_compiler *compiler; /* program cache */
+    struct weft_module *modules;    /* list of roots */
+    struct weft_graph *graph;       /* what recording needs */
     struct {
         weft_status (*eval)(weft_context *ctx, weft_tensor *const *tensors, size_t count);
-        void (*tensor_gone)(weft_context *ctx, weft_tensor *tensor); /* frees its buffer */
+        weft_status (*buffer_new)(weft_context *ctx, size_t bytes, struct weft_buffer **buffer);
+        void (*buffer_free)(weft_context *ctx, struct weft_buffer *buffer);
+        weft_status (*upload)(weft_context *ctx, struct weft_buffer *to, size_t offset, const void *from,
+                              size_t bytes);
+        weft_status (*download)(weft_context *ctx, const struct weft_buffer *from, size_t offset, void *to,
+                                size_t bytes);
+        weft_status (*check_dtype)(weft_context *ctx, int dtype);
         void (*modules_free)(weft_context *ctx);
     } hooks;
 };
