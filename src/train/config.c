@@ -1,0 +1,444 @@
+/* The table of keys at work: taking values, defaults, how keys go together, the nearest key.
+ * Must not know: YAML (config_yaml.c), how files are written (config_write.c), models.
+ * Read next: config_yaml.c. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/parse.h"
+#include "train/config.h"
+
+enum { BOTH = 3, GPT = 1, MLP = 2 };
+
+const weft__config_row weft__config_rows[WEFT__KEY_COUNT] = {
+#define KEY(field, key, kind, low, high, choices, models, gpt, mlp, doc)                                     \
+    [WEFT__KEY_##field] = {key,                                                                              \
+                           WEFT__KIND_##kind,                                                                \
+                           (double)(low),                                                                    \
+                           (double)(high),                                                                   \
+                           (int64_t)low,                                                                     \
+                           (int64_t)high,                                                                    \
+                           choices,                                                                          \
+                           models,                                                                           \
+                           {gpt, mlp},                                                                       \
+                           doc,                                                                              \
+                           offsetof(weft__config, field)},
+#include "train/config_keys.def"
+#undef KEY
+};
+
+const char *weft__config_key_name(weft__config_key key) { return weft__config_rows[key].key; }
+
+static void *field_of(weft__config *config, weft__config_key key) {
+    return (char *)config + weft__config_rows[key].offset;
+}
+
+/* Copies that come from and go back to the C library: a configuration is there before any context. */
+static char *copy_text(const char *text) { return weft__strdup(NULL, text); }
+
+static void clear(weft__config *config, weft__config_key key) {
+    const weft__config_row *row = &weft__config_rows[key];
+    if (row->kind == WEFT__KIND_TEXT || row->kind == WEFT__KIND_PATH) {
+        char **text = field_of(config, key);
+        weft__free(NULL, *text);
+        *text = NULL;
+    } else if (row->kind == WEFT__KIND_TEXTS) {
+        weft__texts *texts = field_of(config, key);
+        for (size_t i = 0; i < texts->count; i++) weft__free(NULL, texts->values[i]);
+        weft__free(NULL, texts->values);
+        *texts = (weft__texts){0};
+    }
+}
+
+void weft__config_init(weft__config *config) { memset(config, 0, sizeof *config); }
+
+void weft__config_free(weft__config *config) {
+    for (int key = 0; key < WEFT__KEY_COUNT; key++) clear(config, (weft__config_key)key);
+    weft__free(NULL, config->file);
+    weft__config_init(config);
+}
+
+weft__config_key weft__config_find(const char *name) {
+    for (int key = 0; key < WEFT__KEY_COUNT; key++)
+        if (strcmp(weft__config_rows[key].key, name) == 0) return (weft__config_key)key;
+    return WEFT__KEY_COUNT;
+}
+
+bool weft__config_given(const weft__config *config, weft__config_key key) {
+    return config->origin[key] > WEFT__ORIGIN_DEFAULT && config->origin[key] != WEFT__ORIGIN_FOUND;
+}
+
+/* ---- values ---- */
+
+/* Whole numbers exactly, up to 64 bits; "1e6" is one too. */
+static bool parse_int(const char *text, int64_t *out) {
+    const char *digit = text + (*text == '-' || *text == '+');
+    uint64_t value = 0;
+    bool plain = *digit != '\0';
+    for (; *digit && plain; digit++) {
+        plain = *digit >= '0' && *digit <= '9' && value <= (UINT64_MAX - 9) / 10;
+        if (plain) value = value * 10 + (uint64_t)(*digit - '0');
+    }
+    if (plain && value <= INT64_MAX) {
+        *out = *text == '-' ? -(int64_t)value : (int64_t)value;
+        return true;
+    }
+    double number = 0;
+    if (weft__parse_f64(text, strlen(text), &number) != WEFT__NUMBER_OK) return false;
+    if (number < -9007199254740992.0 || number > 9007199254740992.0) return false;
+    *out = (int64_t)number;
+    return (double)*out == number;
+}
+
+static bool take_int(const weft__config_row *row, const char *text, int64_t *out, char problem[256]) {
+    if (!parse_int(text, out)) {
+        snprintf(problem, 256, "a whole number is wanted, not '%.60s'", text);
+        return false;
+    }
+    if (*out >= row->low_int && *out <= row->high_int) return true;
+    snprintf(problem, 256, "%.60s is outside %lld to %lld", text, (long long)row->low_int,
+             (long long)row->high_int);
+    return false;
+}
+
+static bool take_num(const weft__config_row *row, const char *text, double *out, char problem[256]) {
+    if (weft__parse_f64(text, strlen(text), out) != WEFT__NUMBER_OK) {
+        snprintf(problem, 256, "a number is wanted, not '%.60s'", text);
+        return false;
+    }
+    if (*out >= row->low && *out <= row->high) return true;
+    snprintf(problem, 256, "%.60s is outside %g to %g", text, row->low, row->high);
+    return false;
+}
+
+static bool take_bool(const char *text, bool *out, char problem[256]) {
+    *out = strcmp(text, "true") == 0;
+    if (*out || strcmp(text, "false") == 0) return true;
+    snprintf(problem, 256, "true or false is wanted, not '%.60s'", text);
+    return false;
+}
+
+static bool take_choice(const weft__config_row *row, const char *text, int *out, char problem[256]) {
+    size_t length = strlen(text);
+    const char *at = row->choices;
+    for (int i = 0; at; i++) {
+        const char *end = strchr(at, '|');
+        size_t size = end ? (size_t)(end - at) : strlen(at);
+        if (size == length && memcmp(at, text, size) == 0) {
+            *out = i;
+            return true;
+        }
+        at = end ? end + 1 : NULL;
+    }
+    char list[160];
+    snprintf(list, sizeof list, "%s", row->choices);
+    for (char *bar = list; (bar = strchr(bar, '|'));) *bar = ' ';
+    snprintf(problem, 256, "one of these is wanted, not '%.60s': %s", text, list);
+    return false;
+}
+
+static bool take_texts(const weft__config_row *row, char *const *texts, size_t count, weft__texts *out,
+                       char problem[256]) {
+    if ((double)count > row->high) {
+        snprintf(problem, 256, "at most %g values are wanted, not %zu", row->high, count);
+        return false;
+    }
+    weft__texts made = {0, weft__array(NULL, count + 1, sizeof(char *))};
+    while (made.values && made.count < count) {
+        made.values[made.count] = copy_text(texts[made.count]);
+        if (!made.values[made.count]) break;
+        made.count++;
+    }
+    if (made.values && made.count == count) {
+        *out = made;
+        return true;
+    }
+    while (made.count > 0) weft__free(NULL, made.values[--made.count]);
+    weft__free(NULL, made.values);
+    snprintf(problem, 256, "out of memory");
+    return false;
+}
+
+static bool take_list(const weft__config_row *row, char *const *texts, size_t count, void *field,
+                      char problem[256]) {
+    if (count < 1 || count > WEFT__LIST_MAX) {
+        snprintf(problem, 256, "1 to %d values are wanted, not %zu", WEFT__LIST_MAX, count);
+        return false;
+    }
+    weft__ints ints = {.count = count};
+    weft__nums nums = {.count = count};
+    for (size_t i = 0; i < count; i++) {
+        bool taken = row->kind == WEFT__KIND_INTS ? take_int(row, texts[i], &ints.values[i], problem)
+                                                  : take_num(row, texts[i], &nums.values[i], problem);
+        if (!taken) return false;
+    }
+    if (row->kind == WEFT__KIND_INTS)
+        *(weft__ints *)field = ints;
+    else
+        *(weft__nums *)field = nums;
+    return true;
+}
+
+bool weft__config_take(weft__config *config, weft__config_key key, char *const *texts, size_t count,
+                       bool list, char problem[256]) {
+    const weft__config_row *row = &weft__config_rows[key];
+    void *field = field_of(config, key);
+    bool wants_list =
+        row->kind == WEFT__KIND_INTS || row->kind == WEFT__KIND_NUMS || row->kind == WEFT__KIND_TEXTS;
+    if (!wants_list && (list || count != 1)) {
+        snprintf(problem, 256, "one value is wanted, not a list");
+        return false;
+    }
+    switch (row->kind) {
+    case WEFT__KIND_INT: return take_int(row, texts[0], field, problem);
+    case WEFT__KIND_NUM: return take_num(row, texts[0], field, problem);
+    case WEFT__KIND_BOOL: return take_bool(texts[0], field, problem);
+    case WEFT__KIND_CHOICE: return take_choice(row, texts[0], field, problem);
+    case WEFT__KIND_INTS:
+    case WEFT__KIND_NUMS: return take_list(row, texts, count, field, problem);
+    case WEFT__KIND_TEXTS: {
+        weft__texts made;
+        if (!take_texts(row, texts, count, &made, problem)) return false;
+        clear(config, key);
+        *(weft__texts *)field = made;
+        return true;
+    }
+    case WEFT__KIND_TEXT:
+    case WEFT__KIND_PATH: break;
+    }
+    if (texts[0][0] == '\0') {
+        snprintf(problem, 256, "a text is wanted, not an empty one");
+        return false;
+    }
+    char *copy = copy_text(texts[0]);
+    if (!copy) {
+        snprintf(problem, 256, "out of memory");
+        return false;
+    }
+    clear(config, key);
+    *(char **)field = copy;
+    return true;
+}
+
+/* Takes a value written in one text: for lists "[a, b]" or "a,b". */
+static bool take_written(weft__config *config, weft__config_key key, const char *text, char problem[256]) {
+    weft__config_kind kind = weft__config_rows[key].kind;
+    char *copy = copy_text(text);
+    char *parts[WEFT__LIST_MAX];
+    size_t count = 0;
+    if (!copy) {
+        snprintf(problem, 256, "out of memory");
+        return false;
+    }
+    bool list = kind == WEFT__KIND_INTS || kind == WEFT__KIND_NUMS || kind == WEFT__KIND_TEXTS;
+    size_t length = strlen(copy);
+    char *at = copy;
+    if (list && length >= 2 && copy[0] == '[' && copy[length - 1] == ']') {
+        copy[length - 1] = '\0';
+        at++;
+    }
+    if (!list) {
+        parts[count++] = copy;
+    } else {
+        while (at && count < WEFT__LIST_MAX) {
+            char *comma = strchr(at, ',');
+            if (comma) *comma = '\0';
+            while (*at == ' ') at++;
+            for (size_t end = strlen(at); end > 0 && at[end - 1] == ' '; end--) at[end - 1] = '\0';
+            parts[count++] = at;
+            at = comma ? comma + 1 : NULL;
+        }
+    }
+    bool taken = weft__config_take(config, key, parts, count, list, problem);
+    weft__free(NULL, copy);
+    return taken;
+}
+
+weft_status weft__config_put(weft__config *config, weft__config_key key, const char *text,
+                             weft__origin_kind origin, const char *where) {
+    char problem[256];
+    if (!take_written(config, key, text, problem))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: %s: %s", where, weft__config_rows[key].key, problem);
+    config->origin[key] = origin;
+    config->line[key] = 0;
+    return WEFT_OK;
+}
+
+weft_status weft__config_set(weft__config *config, const char *assignment) {
+    const char *equals = strchr(assignment, '=');
+    char name[64];
+    if (!equals || equals == assignment)
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "--set %s: key=value is wanted, as in --set train.steps=100", assignment);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - assignment > 63 ? 63 : equals - assignment),
+             assignment);
+    weft__config_key key = weft__config_find(name);
+    if (key == WEFT__KEY_COUNT) {
+        const char *near = weft__config_nearest(name);
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "--set %s: unknown key %s%s%s%s", assignment, name,
+                          near ? "; did you mean " : "; 'weft init gpt' lists all keys", near ? near : "",
+                          near ? "?" : "");
+    }
+    return weft__config_put(config, key, equals + 1, WEFT__ORIGIN_SET, "--set");
+}
+
+/* ---- the nearest key ---- */
+
+#define NAME_MAX_BYTES 63
+
+/* Least number of insertions, deletions, replacements and swaps of neighbours (Damerau, Levenshtein). */
+static size_t distance(const char *a, const char *b) {
+    size_t rows[3][NAME_MAX_BYTES + 2];
+    size_t a_size = strnlen(a, NAME_MAX_BYTES), b_size = strnlen(b, NAME_MAX_BYTES);
+    for (size_t j = 0; j <= b_size; j++) rows[0][j] = j;
+    for (size_t i = 1; i <= a_size; i++) {
+        size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *above2 = rows[(i + 1) % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= b_size; j++) {
+            size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
+            if (above[j] + 1 < best) best = above[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && above2[j - 2] + 1 < best)
+                best = above2[j - 2] + 1;
+            row[j] = best;
+        }
+    }
+    return rows[a_size % 3][b_size];
+}
+
+const char *weft__config_nearest(const char *unknown) {
+    const char *dot = strrchr(unknown, '.');
+    const char *last = dot ? dot + 1 : unknown;
+    const char *nearest = NULL;
+    size_t least = 4 + strlen(last) / 4; /* what differs in more than this was not a slip of the hand */
+    for (int key = 0; key < WEFT__KEY_COUNT; key++) {
+        const char *name = weft__config_rows[key].key;
+        const char *name_dot = strrchr(name, '.');
+        const char *name_last = name_dot ? name_dot + 1 : name;
+        size_t whole = 2 * distance(unknown, name);
+        size_t part = 2 * distance(last, name_last) + 1; /* right name in the wrong section */
+        if (part < whole && distance(last, name_last) * 3 <= strlen(last)) whole = part;
+        size_t common = strlen(last) < strlen(name_last) ? strlen(last) : strlen(name_last);
+        if (common >= 3 && whole > 4 && strncmp(last, name_last, common) == 0) whole = 4; /* batchsize */
+        if (whole < least || (whole == least && !nearest)) {
+            least = whole;
+            nearest = name;
+        }
+    }
+    return nearest;
+}
+
+/* ---- defaults and what must fit together ---- */
+
+static weft_status fill_defaults(weft__config *config) {
+    const char *device = getenv("WEFT_DEVICE");
+    char problem[256];
+    if (config->origin[WEFT__KEY_device] == WEFT__ORIGIN_UNSET && device && device[0])
+        WEFT_TRY(weft__config_put(config, WEFT__KEY_device, device, WEFT__ORIGIN_ENVIRONMENT, "WEFT_DEVICE"));
+    if (config->origin[WEFT__KEY_model_type] == WEFT__ORIGIN_UNSET) {
+        /* a task of vectors is a task for an mlp */
+        bool vectors =
+            config->origin[WEFT__KEY_task] != WEFT__ORIGIN_UNSET && config->task != WEFT__TASK_LANGUAGE_MODEL;
+        config->model_type = vectors ? WEFT__MODEL_MLP : WEFT__MODEL_GPT;
+        config->origin[WEFT__KEY_model_type] = WEFT__ORIGIN_DEFAULT;
+    }
+    for (int i = 0; i < WEFT__KEY_COUNT; i++) {
+        weft__config_key key = (weft__config_key)i;
+        const char *value = weft__config_rows[key].defaults[config->model_type];
+        if (config->origin[key] != WEFT__ORIGIN_UNSET || !value) continue;
+        if (!take_written(config, key, value, problem))
+            return weft__fail(NULL, WEFT_ERR_INTERNAL, "default of %s: %s", weft__config_rows[key].key,
+                              problem);
+        config->origin[key] = WEFT__ORIGIN_DEFAULT;
+    }
+    return WEFT_OK;
+}
+
+/* Values that follow from others where nobody gave them. */
+static void follow(weft__config *config) {
+    if (config->data_val_path && !weft__config_given(config, WEFT__KEY_data_val_fraction)) {
+        config->data_val_fraction = 0;
+        config->origin[WEFT__KEY_data_val_fraction] = WEFT__ORIGIN_FOUND;
+    }
+    bool shape = weft__config_given(config, WEFT__KEY_model_layers) ||
+                 weft__config_given(config, WEFT__KEY_model_width);
+    if (config->model_type == WEFT__MODEL_MLP && shape &&
+        !weft__config_given(config, WEFT__KEY_model_hidden)) {
+        int64_t layers = config->model_layers > 0 ? config->model_layers : 2;
+        int64_t width = config->model_width > 0 ? config->model_width : 512;
+        if (layers > WEFT__LIST_MAX) layers = WEFT__LIST_MAX + 1; /* refused by check() */
+        config->model_hidden.count = (size_t)layers;
+        for (size_t i = 0; i < (size_t)layers && i < WEFT__LIST_MAX; i++)
+            config->model_hidden.values[i] = width;
+        config->origin[WEFT__KEY_model_hidden] = WEFT__ORIGIN_FOUND;
+    }
+    /* epochs given and steps not: the default number of steps does not count, and the other way round */
+    bool steps = weft__config_given(config, WEFT__KEY_train_steps) && config->train_steps > 0;
+    bool epochs = weft__config_given(config, WEFT__KEY_train_epochs) && config->train_epochs > 0;
+    if (epochs && !steps) {
+        config->train_steps = 0;
+        config->origin[WEFT__KEY_train_steps] = WEFT__ORIGIN_UNSET;
+    } else if (steps && !epochs) {
+        config->train_epochs = 0;
+        config->origin[WEFT__KEY_train_epochs] = WEFT__ORIGIN_UNSET;
+    }
+    if (config->optimizer_type == WEFT__OPTIMIZER_SGD &&
+        config->origin[WEFT__KEY_schedule_min_lr] == WEFT__ORIGIN_DEFAULT &&
+        config->schedule_min_lr > config->optimizer_lr)
+        config->schedule_min_lr = 0;
+}
+
+/* "file.yaml:7: key" of the key to blame. */
+static weft_status blame(const weft__config *config, weft__config_key key, const char *what) {
+    char origin[256];
+    weft_status status = config->origin[key] == WEFT__ORIGIN_FILE ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT;
+    return weft__fail(NULL, status, "%s: %s: %s", weft__config_origin(config, key, origin, sizeof origin),
+                      weft__config_rows[key].key, what);
+}
+
+static weft_status check_data(const weft__config *config) {
+    bool text = config->data_source == WEFT__SOURCE_TEXT || config->data_source == WEFT__SOURCE_BYTES ||
+                config->data_source == WEFT__SOURCE_TOKENS;
+    if (!config->data_path)
+        return weft__fail(NULL, config->file ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT,
+                          "%s: data.path is missing: name the training data there or by --set data.path=FILE",
+                          config->file ? config->file : "configuration");
+    if ((config->model_type == WEFT__MODEL_GPT) != (config->task == WEFT__TASK_LANGUAGE_MODEL))
+        return blame(config, WEFT__KEY_task,
+                     "language-model goes with model.type gpt, classification and regression with mlp");
+    if (text != (config->model_type == WEFT__MODEL_GPT))
+        return blame(config, WEFT__KEY_data_source,
+                     "text, bytes and tokens go with model.type gpt, the others with mlp");
+    if (config->data_val_path && config->data_val_fraction > 0)
+        return blame(config, WEFT__KEY_data_val_fraction,
+                     "must be 0 or absent where data.val_path names the validation data");
+    return WEFT_OK;
+}
+
+static weft_status check(const weft__config *config) {
+    WEFT_TRY(check_data(config));
+    if (config->model_type == WEFT__MODEL_GPT && config->model_width % config->model_heads != 0)
+        return blame(config, WEFT__KEY_model_heads, "the heads must divide model.width evenly");
+    if (config->model_hidden.count > WEFT__LIST_MAX)
+        return blame(config, WEFT__KEY_model_layers, "an mlp has at most 64 hidden layers");
+    if (config->optimizer_betas.count != 2)
+        return blame(config, WEFT__KEY_optimizer_betas, "two numbers are wanted, as in [0.9, 0.999]");
+    if (config->optimizer_nesterov && config->optimizer_momentum == 0)
+        return blame(config, WEFT__KEY_optimizer_nesterov, "needs optimizer.momentum above 0");
+    bool falls =
+        config->schedule_type == WEFT__SCHEDULE_COSINE || config->schedule_type == WEFT__SCHEDULE_LINEAR;
+    if (falls && config->schedule_min_lr > config->optimizer_lr)
+        return blame(config, WEFT__KEY_schedule_min_lr, "is above optimizer.lr");
+    if (config->train_steps == 0 && config->train_epochs == 0)
+        return blame(config, WEFT__KEY_train_steps,
+                     "neither train.steps nor train.epochs says how long to train");
+    if (config->train_steps > 0 && config->train_epochs > 0)
+        return blame(config, WEFT__KEY_train_epochs, "only one of train.steps and train.epochs may be given");
+    return WEFT_OK;
+}
+
+weft_status weft__config_resolve(weft__config *config) {
+    WEFT_TRY(fill_defaults(config));
+    follow(config);
+    return check(config);
+}

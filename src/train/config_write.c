@@ -1,0 +1,272 @@
+/* Writes configurations: values and origins as text, the resolved config.yaml, the template of `weft init`,
+ * the hash. Must not know: where the text goes. Read next: run_dir.c. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/parse.h"
+#include "train/config.h"
+
+/* ---- one value ---- */
+
+const char *weft__config_choice(weft__config_key key, int choice, char buffer[32]) {
+    const char *at = weft__config_rows[key].choices;
+    buffer[0] = '\0';
+    for (int i = 0; at; i++) {
+        const char *end = strchr(at, '|');
+        if (i == choice) {
+            snprintf(buffer, 32, "%.*s", (int)(end ? end - at : (int)strlen(at)), at);
+            return buffer;
+        }
+        at = end ? end + 1 : NULL;
+    }
+    return buffer;
+}
+
+/* Appends to a buffer of fixed size; what does not fit is cut. */
+static void append(char *buffer, size_t bytes, const char *text) {
+    size_t used = strlen(buffer);
+    if (used + 1 < bytes) snprintf(buffer + used, bytes - used, "%s", text);
+}
+
+/* The shortest decimal that reads back as the same double. */
+static void append_num(char *buffer, size_t bytes, double value) {
+    char text[40];
+    double back = 0;
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (weft__parse_f64(text, strlen(text), &back) == WEFT__NUMBER_OK && back == value) break;
+    }
+    append(buffer, bytes, text);
+}
+
+/* A text as YAML: plain where that is safe everywhere, else in double quotes. */
+static void append_text(char *buffer, size_t bytes, const char *text) {
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
+    static const char *const words[] = {"null", "true", "false", "yes", "no", "on", "off", "~"};
+    bool plain = strspn(text, safe) == strlen(text) && strchr("+-.0123456789", text[0]) == NULL;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) plain = plain && strcmp(text, words[i]) != 0;
+    if (plain) {
+        append(buffer, bytes, text);
+        return;
+    }
+    append(buffer, bytes, "\"");
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        char part[8];
+        if (*c == '"' || *c == '\\')
+            snprintf(part, sizeof part, "\\%c", *c);
+        else if (*c < 0x20 || *c == 0x7f)
+            snprintf(part, sizeof part, "\\x%02x", *c);
+        else
+            snprintf(part, sizeof part, "%c", *c);
+        append(buffer, bytes, part);
+    }
+    append(buffer, bytes, "\"");
+}
+
+static void append_int(char *buffer, size_t bytes, int64_t value) {
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    append(buffer, bytes, text);
+}
+
+static void append_list(const weft__config_row *row, const void *field, char *buffer, size_t bytes) {
+    const weft__ints *ints = field;
+    const weft__nums *nums = field;
+    const weft__texts *texts = field;
+    size_t count = row->kind == WEFT__KIND_INTS   ? ints->count
+                   : row->kind == WEFT__KIND_NUMS ? nums->count
+                                                  : texts->count;
+    append(buffer, bytes, "[");
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) append(buffer, bytes, ", ");
+        if (row->kind == WEFT__KIND_INTS)
+            append_int(buffer, bytes, ints->values[i]);
+        else if (row->kind == WEFT__KIND_NUMS)
+            append_num(buffer, bytes, nums->values[i]);
+        else
+            append_text(buffer, bytes, texts->values[i]);
+    }
+    append(buffer, bytes, "]");
+}
+
+const char *weft__config_value(const weft__config *config, weft__config_key key, char *buffer, size_t bytes) {
+    const weft__config_row *row = &weft__config_rows[key];
+    const void *field = (const char *)config + row->offset;
+    char choice[32];
+    buffer[0] = '\0';
+    if (config->origin[key] == WEFT__ORIGIN_UNSET) return buffer;
+    switch (row->kind) {
+    case WEFT__KIND_INT: append_int(buffer, bytes, *(const int64_t *)field); break;
+    case WEFT__KIND_NUM: append_num(buffer, bytes, *(const double *)field); break;
+    case WEFT__KIND_BOOL: append(buffer, bytes, *(const bool *)field ? "true" : "false"); break;
+    case WEFT__KIND_CHOICE:
+        append(buffer, bytes, weft__config_choice(key, *(const int *)field, choice));
+        break;
+    case WEFT__KIND_TEXT:
+    case WEFT__KIND_PATH: append_text(buffer, bytes, *(char *const *)field); break;
+    case WEFT__KIND_INTS:
+    case WEFT__KIND_NUMS:
+    case WEFT__KIND_TEXTS: append_list(row, field, buffer, bytes); break;
+    }
+    return buffer;
+}
+
+const char *weft__config_origin(const weft__config *config, weft__config_key key, char *buffer,
+                                size_t bytes) {
+    switch (config->origin[key]) {
+    case WEFT__ORIGIN_UNSET: snprintf(buffer, bytes, "not set"); break;
+    case WEFT__ORIGIN_DEFAULT: snprintf(buffer, bytes, "default"); break;
+    case WEFT__ORIGIN_ENVIRONMENT: snprintf(buffer, bytes, "environment"); break;
+    case WEFT__ORIGIN_FILE:
+        snprintf(buffer, bytes, "%s:%d", config->file ? config->file : "file", config->line[key]);
+        break;
+    case WEFT__ORIGIN_SET: snprintf(buffer, bytes, "--set"); break;
+    case WEFT__ORIGIN_FLAG: snprintf(buffer, bytes, "--%s", weft__config_rows[key].key); break;
+    case WEFT__ORIGIN_FOUND: snprintf(buffer, bytes, "follows from other keys"); break;
+    }
+    return buffer;
+}
+
+/* ---- whole files ---- */
+
+#define VALUE_MAX 8192
+
+/* The room that the texts of a configuration may take: lists and paths are what grows. */
+static size_t value_bytes(const weft__config *config, weft__config_key key) {
+    const weft__config_row *row = &weft__config_rows[key];
+    const void *field = (const char *)config + row->offset;
+    size_t bytes = VALUE_MAX;
+    if (row->kind == WEFT__KIND_TEXT || row->kind == WEFT__KIND_PATH) {
+        const char *text = *(char *const *)field;
+        if (text) bytes += 4 * strlen(text);
+    } else if (row->kind == WEFT__KIND_TEXTS) {
+        const weft__texts *texts = field;
+        for (size_t i = 0; i < texts->count; i++) bytes += 4 * strlen(texts->values[i]) + 8;
+    }
+    return bytes;
+}
+
+/* Prints "section:" where a new one begins, and gives the key's name within it. */
+static const char *open_section(FILE *out, const char *key, char section[32]) {
+    const char *dot = strchr(key, '.');
+    size_t size = dot ? (size_t)(dot - key) : 0;
+    if (strlen(section) != size || strncmp(section, key, size) != 0) {
+        snprintf(section, 32, "%.*s", (int)size, key);
+        fprintf(out, size ? "\n%s:\n" : "\n", section);
+    }
+    return dot ? dot + 1 : key;
+}
+
+char *weft__config_text(const weft__config *config) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return NULL;
+    char section[32] = "";
+    bool failed = false;
+    fprintf(out, "# What this run was made with; behind each value, where it came from.\n");
+    for (int i = 0; i < WEFT__KEY_COUNT; i++) {
+        weft__config_key key = (weft__config_key)i;
+        char origin[512];
+        size_t room = value_bytes(config, key);
+        char *value = malloc(room);
+        if (!value) {
+            failed = true;
+            break;
+        }
+        bool set = config->origin[key] != WEFT__ORIGIN_UNSET;
+        const char *name = open_section(out, weft__config_rows[key].key, section);
+        fprintf(out, "%s%s%s:%s%s  # %s\n", section[0] ? "  " : "", set ? "" : "# ", name, set ? " " : "",
+                weft__config_value(config, key, value, room),
+                weft__config_origin(config, key, origin, sizeof origin));
+        free(value);
+    }
+    failed = ferror(out) || failed;
+    if (fclose(out) != 0 || failed) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* What a line of the template shows behind "#": range or choices. */
+static void print_range(FILE *out, const weft__config_row *row) {
+    if (row->kind == WEFT__KIND_CHOICE) {
+        fprintf(out, " (");
+        for (const char *c = row->choices; *c; c++) {
+            if (*c == '|')
+                fprintf(out, ", ");
+            else
+                fputc(*c, out);
+        }
+        fprintf(out, ")");
+    } else if (row->kind == WEFT__KIND_BOOL) {
+        fprintf(out, " (true, false)");
+    } else if (row->kind == WEFT__KIND_INT || row->kind == WEFT__KIND_INTS) {
+        if (row->low_int > 0) fprintf(out, " (at least %lld)", (long long)row->low_int);
+    }
+}
+
+char *weft__config_template(weft__model_type model, const char *data_path) {
+    char *text = NULL, value[1024];
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return NULL;
+    char section[32] = "";
+    fprintf(
+        out,
+        "# Train with: weft train THIS_FILE    Any value may be changed there: --set train.steps=500\n"
+        "# Every key that Weft knows is here. Lines that begin with # are not set or keep their default.\n");
+    for (int i = 0; i < WEFT__KEY_COUNT; i++) {
+        const weft__config_row *row = &weft__config_rows[i];
+        const char *name = open_section(out, row->key, section);
+        const char *indent = section[0] ? "  " : "", *given = row->defaults[model];
+        value[0] = '\0';
+        if (i == WEFT__KEY_data_path && data_path) {
+            append_text(value, sizeof value, data_path);
+            given = value;
+        }
+        bool here = (row->models & (1u << model)) != 0;
+        fprintf(out, "%s# %s", indent, row->doc);
+        print_range(out, row);
+        if (!here) fprintf(out, " [not for %s]", model == WEFT__MODEL_GPT ? "gpt" : "mlp");
+        bool active = given && here && i != WEFT__KEY_device;
+        fprintf(out, "\n%s%s%s:%s%s\n", indent, active ? "" : "# ", name, given ? " " : "",
+                given ? given : "");
+    }
+    bool failed = ferror(out) != 0;
+    if (fclose(out) != 0 || failed) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+void weft__config_hash(const weft__config *config, char out[17]) {
+    weft_hash hash;
+    weft__hash_init(&hash);
+    for (int i = 0; i < WEFT__KEY_COUNT; i++) {
+        weft__config_key key = (weft__config_key)i;
+        switch (i) { /* how long, how often, where: a run may be resumed with other ones */
+        case WEFT__KEY_data_path:
+        case WEFT__KEY_data_val_path:
+        case WEFT__KEY_data_test_path:
+        case WEFT__KEY_data_labels:
+        case WEFT__KEY_train_steps:
+        case WEFT__KEY_train_epochs:
+        case WEFT__KEY_train_eval_every:
+        case WEFT__KEY_train_save_every:
+        case WEFT__KEY_train_log_every:
+        case WEFT__KEY_train_keep:
+        case WEFT__KEY_train_recompute:
+        case WEFT__KEY_train_deterministic:
+        case WEFT__KEY_device: continue;
+        default: break;
+        }
+        char value[VALUE_MAX];
+        weft__hash_str(&hash, weft__config_rows[key].key);
+        weft__hash_str(&hash, weft__config_value(config, key, value, sizeof value));
+    }
+    snprintf(out, 17, "%016llx", (unsigned long long)(hash.a ^ weft__mix64(hash.b)));
+}

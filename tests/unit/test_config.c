@@ -1,0 +1,245 @@
+/* The configuration: what it accepts, what each malformed class is answered with, and that what it writes
+ * reads back the same. */
+#define _POSIX_C_SOURCE 200809L
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "train/config.h"
+
+static weft_status parse(weft__config *config, const char *text) {
+    weft__config_init(config);
+    return weft__config_parse(config, text, strlen(text), "t.yaml");
+}
+
+static void accepts_every_kind(void **state) {
+    (void)state;
+    weft__config config;
+    char origin[64];
+    assert_int_equal(parse(&config, "task: language-model\n"
+                                    "data:\n  path: \"a b.txt\"\n  source: text\n"
+                                    "model: {type: gpt, layers: 2, bias: false}\n"
+                                    "optimizer:\n  lr: 3e-4\n  betas: [0.8, 0.95]\n"
+                                    "train:\n  steps: 1e3\n  seed: 9223372036854775807\n  save_every: ~\n"),
+                     WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_string_equal(config.data_path, "a b.txt");
+    assert_int_equal(config.model_layers, 2);
+    assert_false(config.model_bias);
+    assert_true(config.optimizer_lr == 3e-4);
+    assert_int_equal(config.optimizer_betas.count, 2);
+    assert_true(config.optimizer_betas.values[1] == 0.95);
+    assert_int_equal(config.train_steps, 1000);
+    assert_true(config.train_seed == INT64_MAX);
+    assert_int_equal(config.train_save_every, 500); /* ~ leaves the default */
+    assert_string_equal(weft__config_origin(&config, WEFT__KEY_optimizer_lr, origin, sizeof origin),
+                        "t.yaml:7");
+    assert_string_equal(weft__config_origin(&config, WEFT__KEY_model_width, origin, sizeof origin),
+                        "default");
+    weft__config_free(&config);
+}
+
+/* Text, and what the message must hold. */
+static void refuses_with_place_and_cause(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"model:\n  layer: 3\n", "t.yaml:2:3: unknown key model.layer; did you mean model.layers?"},
+        {"lr: 0.1\n", "t.yaml:1:1: unknown key lr; did you mean optimizer.lr?"},
+        {"trian:\n  steps: 3\n", "t.yaml:1:1: unknown key trian"},
+        {"model:\n  layers: three\n", "t.yaml:2:11: model.layers: a whole number is wanted"},
+        {"model:\n  layers: 2.5\n", "a whole number is wanted"},
+        {"model:\n  layers: 0\n", "outside 1 to 1000"},
+        {"model:\n  layers: 99999999999999999999\n", "a whole number is wanted"},
+        {"model:\n  layers: [1]\n", "one value is wanted, not a list"},
+        {"model:\n  layers: {a: 1}\n", "a value is wanted here"},
+        {"model:\n  bias: yes\n", "true or false is wanted"},
+        {"optimizer:\n  lr: 0,1\n", "a number is wanted"},
+        {"optimizer:\n  lr: nan\n", "a number is wanted"},
+        {"optimizer:\n  lr: 1e999\n", "a number is wanted"},
+        {"optimizer:\n  lr: -1\n", "outside"},
+        {"optimizer:\n  type: adamx\n", "one of these is wanted, not 'adamx': sgd rmsprop adam adamw"},
+        {"optimizer:\n  betas: [0.9, 2]\n", "outside 0 to"},
+        {"optimizer:\n  betas: []\n", "1 to 64 values"},
+        {"data:\n  path: ''\n", "a text is wanted"},
+        {"data:\n  labels: [a, b, c, d]\n", "at most 3 values"},
+        {"task: regression\ntask: regression\n", "t.yaml:2:7: the key stands here a second time"},
+        {"train: 3\n", "keys are wanted under a section"},
+        {"- a\n- b\n", "'key: value' lines are wanted"},
+        {"", "the file is empty"},
+        {"a: &x 1\n", "unknown key a"},
+        {"task: &x regression\n", "anchors"},
+        {"task: *x\n", "t.yaml:1:7"},
+        {"task: !!str regression\n", "tags"},
+        {"task: regression\n---\ntask: regression\n", "one document"},
+        {"task: [regression\n", "t.yaml:2"},
+        {"task: \"a\\0b\"\n", "NUL"},
+        {"task: \xff\xfe\xfd\n", "t.yaml"},
+        {"task:\tregression\n  x\n", "t.yaml"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__config config;
+        assert_int_equal(parse(&config, cases[i].text), WEFT_ERR_FORMAT);
+        if (!strstr(weft_last_error(NULL), cases[i].message))
+            fail_msg("case %zu: '%s' lacks '%s'", i, weft_last_error(NULL), cases[i].message);
+        weft__config_free(&config);
+    }
+}
+
+static void refuses_what_does_not_fit_together(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"task: language-model\n", "data.path is missing"},
+        {"data: {path: a}\nmodel: {heads: 3}\n", "t.yaml:2: model.heads: the heads must divide"},
+        {"data: {path: a}\ntask: regression\nmodel: {type: gpt}\n", "goes with model.type gpt"},
+        {"data: {path: a, source: csv}\n", "text, bytes and tokens go with"},
+        {"data: {path: a, val_path: b, val_fraction: 0.2}\n", "data.val_fraction: must be 0"},
+        {"data: {path: a}\noptimizer: {betas: [0.9]}\n", "two numbers"},
+        {"data: {path: a}\noptimizer: {nesterov: true}\n", "needs optimizer.momentum"},
+        {"data: {path: a}\nschedule: {min_lr: 1}\n", "above optimizer.lr"},
+        {"data: {path: a}\ntrain: {steps: 0}\n", "how long to train"},
+        {"data: {path: a}\ntrain: {steps: 10, epochs: 1}\n", "only one of"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__config config;
+        assert_int_equal(parse(&config, cases[i].text), WEFT_OK);
+        assert_int_not_equal(weft__config_resolve(&config), WEFT_OK);
+        if (!strstr(weft_last_error(NULL), cases[i].message))
+            fail_msg("case %zu: '%s' lacks '%s'", i, weft_last_error(NULL), cases[i].message);
+        weft__config_free(&config);
+    }
+}
+
+static void set_overrides_and_is_checked(void **state) {
+    (void)state;
+    weft__config config;
+    assert_int_equal(parse(&config, "data: {path: a}\nmodel: {type: mlp}\ntask: classification\n"), WEFT_OK);
+    assert_int_equal(weft__config_set(&config, "model.hidden=[32, 16,8]"), WEFT_OK);
+    assert_int_equal(weft__config_set(&config, "data.path=x=y.idx"), WEFT_OK);
+    assert_int_equal(weft__config_set(&config, "train.epochs=2"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_int_equal(config.model_hidden.count, 3);
+    assert_int_equal(config.model_hidden.values[2], 8);
+    assert_string_equal(config.data_path, "x=y.idx");
+    assert_int_equal(weft__config_set(&config, "train.epochs"), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft__config_set(&config, "train.epoch=1"), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(NULL), "did you mean train.epochs?"));
+    assert_int_equal(weft__config_set(&config, "model.hidden=4,x"), WEFT_ERR_ARGUMENT);
+    weft__config_free(&config);
+}
+
+static void epochs_and_steps_replace_each_other(void **state) {
+    (void)state;
+    weft__config config;
+    assert_int_equal(parse(&config, "data: {path: a}\ntrain: {epochs: 3}\n"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_int_equal(config.train_steps, 0);
+    assert_int_equal(config.train_epochs, 3);
+    weft__config_free(&config);
+}
+
+static void device_comes_from_the_environment_last(void **state) {
+    (void)state;
+    weft__config config;
+    char origin[64];
+    setenv("WEFT_DEVICE", "interp", 1);
+    assert_int_equal(parse(&config, "data: {path: a}\n"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_string_equal(config.device, "interp");
+    assert_string_equal(weft__config_origin(&config, WEFT__KEY_device, origin, sizeof origin), "environment");
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, "data: {path: a}\ndevice: cpu\n"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_string_equal(config.device, "cpu");
+    weft__config_free(&config);
+    unsetenv("WEFT_DEVICE");
+}
+
+/* What is written reads back to the same values, awkward texts included. */
+static void resolved_text_reads_back(void **state) {
+    (void)state;
+    weft__config first, second;
+    assert_int_equal(parse(&first,
+                           "task: regression\nmodel: {type: mlp, hidden: [7]}\n"
+                           "data: {source: csv, path: \"we \\\"ird: #\\\\ p\xc3\xa4th\", columns: [\"1\", "
+                           "'true', a-b, \"x, y\"]}\noptimizer: {lr: 0.1, clip: 0.30000000000000004}\n"),
+                     WEFT_OK);
+    assert_int_equal(weft__config_resolve(&first), WEFT_OK);
+    char *text = weft__config_text(&first);
+    assert_non_null(text);
+    assert_int_equal(parse(&second, text), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&second), WEFT_OK);
+    for (int i = 0; i < WEFT__KEY_COUNT; i++) {
+        char a[512], b[512];
+        weft__config_value(&first, (weft__config_key)i, a, sizeof a);
+        weft__config_value(&second, (weft__config_key)i, b, sizeof b);
+        assert_string_equal(a, b);
+    }
+    assert_string_equal(second.data_path, "we \"ird: #\\ p\xc3\xa4th");
+    assert_string_equal(second.data_columns.values[3], "x, y");
+    char hash_a[17], hash_b[17];
+    weft__config_hash(&first, hash_a);
+    weft__config_hash(&second, hash_b);
+    assert_string_equal(hash_a, hash_b);
+    second.optimizer_lr = 0.2;
+    weft__config_hash(&second, hash_b);
+    assert_string_not_equal(hash_a, hash_b);
+    free(text);
+    weft__config_free(&first);
+    weft__config_free(&second);
+}
+
+/* The template holds every key, and works as it is once it has data. */
+static void template_is_complete_and_valid(void **state) {
+    (void)state;
+    for (int model = 0; model < WEFT__MODEL_TYPE_COUNT; model++) {
+        weft__config config;
+        char *text = weft__config_template((weft__model_type)model, "some data.txt");
+        assert_non_null(text);
+        for (int i = 0; i < WEFT__KEY_COUNT; i++) {
+            const char *key = weft__config_rows[i].key, *dot = strrchr(key, '.');
+            char line[64];
+            snprintf(line, sizeof line, "%s:", dot ? dot + 1 : key);
+            if (!strstr(text, line)) fail_msg("the template lacks %s", key);
+        }
+        assert_int_equal(parse(&config, text), WEFT_OK);
+        assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+        assert_int_equal(config.model_type, model);
+        assert_string_equal(config.data_path, "some data.txt");
+        weft__config_free(&config);
+        free(text);
+    }
+}
+
+static void nearest_key_is_near(void **state) {
+    (void)state;
+    assert_string_equal(weft__config_nearest("model.haeds"), "model.heads");
+    assert_string_equal(weft__config_nearest("optimiser.lr"), "optimizer.lr");
+    assert_string_equal(weft__config_nearest("train.lr"), "optimizer.lr");
+    assert_string_equal(weft__config_nearest("train.batchsize"), "train.batch");
+    assert_null(weft__config_nearest("zzzzqqqq"));
+}
+
+int main(void) {
+    unsetenv("WEFT_DEVICE");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accepts_every_kind),
+        cmocka_unit_test(refuses_with_place_and_cause),
+        cmocka_unit_test(refuses_what_does_not_fit_together),
+        cmocka_unit_test(set_overrides_and_is_checked),
+        cmocka_unit_test(epochs_and_steps_replace_each_other),
+        cmocka_unit_test(device_comes_from_the_environment_last),
+        cmocka_unit_test(resolved_text_reads_back),
+        cmocka_unit_test(template_is_complete_and_valid),
+        cmocka_unit_test(nearest_key_is_near),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
