@@ -1,0 +1,283 @@
+/* src/data/csv.c: headers, columns, targets and classes; every malformed file with its place; the tables of
+ * the tabular folder. */
+#include <math.h>
+
+#include "data_util.h"
+
+static weft_status parse(const char *text, const weft_csv_options *o, weft_table *out) {
+    return weft__parse_csv(NULL, text, strlen(text), "f.csv", o, out);
+}
+
+static float feature(const weft_table *t, int64_t row, int64_t column) {
+    return ((float *)t->features.data)[row * t->features.shape[1] + column];
+}
+
+static void test_plain(void **state) {
+    (void)state;
+    weft_table t;
+    const weft_csv_options o = {.target = "y"};
+    assert_int_equal(parse("a,b,y\n1,2,3\n-4.5,.5,1e3\r\n\n", &o, &t), WEFT_OK);
+    assert_int_equal(t.features.dtype, WEFT_F32);
+    assert_int_equal(t.features.rank, 2);
+    assert_int_equal(t.features.shape[0], 2);
+    assert_int_equal(t.features.shape[1], 2);
+    assert_true(feature(&t, 1, 0) == -4.5f && feature(&t, 1, 1) == 0.5f);
+    assert_int_equal(t.target.dtype, WEFT_F32);
+    assert_true(((float *)t.target.data)[1] == 1000.0f);
+    assert_int_equal(t.column_count, 2);
+    assert_string_equal(t.columns[0], "a");
+    assert_string_equal(t.columns[1], "b");
+    assert_string_equal(t.target_name, "y");
+    assert_int_equal(t.class_count, 0);
+    weft_table_free(NULL, &t);
+    assert_null(t.columns);
+}
+
+static void test_header(void **state) {
+    (void)state;
+    weft_table t;
+    assert_int_equal(parse("1,2\n3,4\n", NULL, &t), WEFT_OK); /* numbers only: no header */
+    assert_int_equal(t.features.shape[0], 2);
+    assert_string_equal(t.columns[1], "2");
+    assert_null(t.target.data);
+    assert_null(t.target_name);
+    weft_table_free(NULL, &t);
+    weft_csv_options o = {.header = WEFT_CSV_HEADER_YES};
+    assert_int_equal(parse("1,2\n3,4\n", &o, &t), WEFT_OK); /* a header of numbers, when said so */
+    assert_int_equal(t.features.shape[0], 1);
+    weft_table_free(NULL, &t);
+    o = (weft_csv_options){.target_column = -1};
+    assert_int_equal(parse("5.1,3.5,setosa\n7.0,3.2,versicolor\n", &o, &t),
+                     WEFT_OK); /* a number: no header */
+    assert_int_equal(t.features.shape[0], 2);
+    assert_int_equal(t.class_count, 2);
+    weft_table_free(NULL, &t);
+    o = (weft_csv_options){.header = WEFT_CSV_HEADER_NO};
+    expect_message(parse("a,b\n3,4\n", &o, &t), WEFT_ERR_FORMAT, "line 1 (row 1), column 1", "header", NULL);
+    assert_int_equal(parse("\xef\xbb\xbf\"a\"\n3", NULL, &t), WEFT_OK); /* a mark of UTF-8, no last newline */
+    assert_string_equal(t.columns[0], "a");
+    weft_table_free(NULL, &t);
+}
+
+static void test_columns(void **state) {
+    (void)state;
+    weft_table t;
+    const char *const names[] = {"c", "a"};
+    const char *text = "a,b,c,d\n1,text,3,\n4,,6,x\n"; /* what is not asked for may be anything */
+    weft_csv_options o = {.columns = names, .column_count = 2};
+    assert_int_equal(parse(text, &o, &t), WEFT_OK);
+    assert_true(feature(&t, 0, 0) == 3 && feature(&t, 0, 1) == 1 && feature(&t, 1, 0) == 6 &&
+                feature(&t, 1, 1) == 4);
+    assert_string_equal(t.columns[0], "c");
+    weft_table_free(NULL, &t);
+    o.target = "a";
+    expect_message(parse(text, &o, &t), WEFT_ERR_ARGUMENT, "\"a\" is asked for twice (it is the target)",
+                   NULL);
+    o.target = "e";
+    expect_message(parse(text, &o, &t), WEFT_ERR_FORMAT, "no column named \"e\"",
+                   "\"a\", \"b\", \"c\", \"d\"", NULL);
+    o.target = NULL;
+    o.target_column = 5;
+    expect_message(parse(text, &o, &t), WEFT_ERR_ARGUMENT, "target column 5", "4 columns", NULL);
+    o.target_column = -5;
+    expect_message(parse(text, &o, &t), WEFT_ERR_ARGUMENT, "target column -5", NULL);
+    const char *const twice[] = {"b", "b"};
+    o = (weft_csv_options){.columns = twice, .column_count = 2};
+    expect_message(parse(text, &o, &t), WEFT_ERR_ARGUMENT, "asked for twice", NULL);
+    o = (weft_csv_options){.target = "a"};
+    expect_message(parse("a,b,a\n1,2,3\n", &o, &t), WEFT_ERR_FORMAT, "columns 1 and 3 are both named \"a\"",
+                   NULL);
+    expect_message(parse("a\n1\n", &o, &t), WEFT_ERR_ARGUMENT, "no feature columns", NULL);
+    const char *const by_number[] = {"3"};
+    o = (weft_csv_options){.columns = by_number, .column_count = 1, .target = "1"};
+    assert_int_equal(parse("1,x,3\n4,x,6\n", &o, &t), WEFT_OK);
+    assert_true(feature(&t, 1, 0) == 6 && ((float *)t.target.data)[1] == 4);
+    weft_table_free(NULL, &t);
+}
+
+static void test_delimiter_and_quotes(void **state) {
+    (void)state;
+    weft_table t;
+    weft_csv_options o = {.delimiter = ';', .target = "the \"y\"; it"};
+    assert_int_equal(parse("a;\"the \"\"y\"\"; it\"\n\"1\"; two\n2;\"two\nlines\"\n", &o, &t), WEFT_OK);
+    assert_int_equal(t.class_count, 2);
+    assert_string_equal(t.classes[0], "two");
+    assert_string_equal(t.classes[1], "two\nlines");
+    weft_table_free(NULL, &t);
+    o = (weft_csv_options){.delimiter = '\t'};
+    assert_int_equal(parse("a\tb\n1\t2\n", &o, &t), WEFT_OK);
+    assert_true(feature(&t, 0, 1) == 2);
+    weft_table_free(NULL, &t);
+    o.delimiter = '"';
+    expect_message(parse("a\n1\n", &o, &t), WEFT_ERR_ARGUMENT, "delimiter", NULL);
+}
+
+static void test_classes(void **state) {
+    (void)state;
+    weft_table t;
+    weft_csv_options o = {.target = "y"};
+    const char *text = "x,y\n1,pear\n2,apple\n3,fig\n4,apple\n";
+    assert_int_equal(parse(text, &o, &t), WEFT_OK);
+    assert_int_equal(t.target.dtype, WEFT_I32);
+    const int32_t want[] = {2, 0, 1, 0};
+    assert_memory_equal(t.target.data, want, sizeof want);
+    assert_int_equal(t.class_count, 3);
+    assert_string_equal(t.classes[0], "apple");
+    assert_string_equal(t.classes[2], "pear");
+    weft_table_free(NULL, &t);
+    const char *const given[] = {"pear", "fig", "apple", "plum"};
+    o.classes = given;
+    o.class_count = 4;
+    assert_int_equal(parse(text, &o, &t), WEFT_OK);
+    const int32_t by_given[] = {0, 2, 1, 2};
+    assert_memory_equal(t.target.data, by_given, sizeof by_given);
+    assert_int_equal(t.class_count, 4);
+    assert_string_equal(t.classes[3], "plum");
+    weft_table_free(NULL, &t);
+    o.class_count = 2;
+    expect_message(parse(text, &o, &t), WEFT_ERR_FORMAT, "line 3 (row 2), column 2 (\"y\")",
+                   "not one of the given", "\"apple\"", NULL);
+    const char *const repeated[] = {"pear", "pear"};
+    o.classes = repeated;
+    expect_message(parse(text, &o, &t), WEFT_ERR_ARGUMENT, "class 1", NULL);
+    o = (weft_csv_options){.target = "y", .target_type = WEFT_CSV_TARGET_CLASS};
+    assert_int_equal(parse("x,y\n1,2\n1,0\n1,7\n", &o, &t), WEFT_OK); /* integers are ids already */
+    const int32_t ids[] = {2, 0, 7};
+    assert_memory_equal(t.target.data, ids, sizeof ids);
+    assert_int_equal(t.class_count, 8);
+    assert_null(t.classes);
+    weft_table_free(NULL, &t);
+    assert_int_equal(parse("x,y\n1,1\n1,-1\n", &o, &t), WEFT_OK); /* -1 is no id: both are names */
+    const int32_t signs[] = {1, 0};
+    assert_memory_equal(t.target.data, signs, sizeof signs);
+    assert_string_equal(t.classes[0], "-1");
+    weft_table_free(NULL, &t);
+    o.target_type = WEFT_CSV_TARGET_NUMBER;
+    expect_message(parse(text, &o, &t), WEFT_ERR_FORMAT, "line 2 (row 1), column 2 (\"y\")", "\"pear\"",
+                   NULL);
+}
+
+static void test_too_many_classes(void **state) {
+    (void)state;
+    size_t size = 0, rows = WEFT__LABELS_MAX + 1;
+    char *text = malloc(rows * 16 + 16);
+    size += (size_t)sprintf(text, "x,y\n");
+    for (size_t i = 0; i < rows; i++) size += (size_t)sprintf(text + size, "1,n%zu\n", i * 7919 % rows);
+    weft_table t;
+    const weft_csv_options o = {.target = "y"};
+    expect_message(weft__parse_csv(NULL, text, size, "f.csv", &o, &t), WEFT_ERR_FORMAT, "line 65538",
+                   "65,536 distinct", NULL);
+    free(text);
+}
+
+static void refuse(const char *text, const char *place, const char *word) {
+    weft_table t;
+    expect_message(parse(text, NULL, &t), WEFT_ERR_FORMAT, "f.csv: ", place, word, NULL);
+    assert_null(t.features.data);
+}
+
+static void test_malformed(void **state) {
+    (void)state;
+    refuse("a,b\n1,2\n3,\n", "line 3 (row 2), column 2 (\"b\")", "missing");
+    refuse("a,b\n1,2\n\"\",4\n", "line 3 (row 2), column 1 (\"a\")", "missing");
+    refuse("a,b\n1,x\n", "line 2 (row 1), column 2 (\"b\")", "expected a number, found \"x\"");
+    refuse("a,b\n1,2\n1,0x10\n", "line 3 (row 2), column 2 (\"b\")", "found \"0x10\"");
+    refuse("a,b\n1,nan\n", "column 2", "finite");
+    refuse("a,b\n1,-inf\n", "column 2", "finite");
+    refuse("a,b\n1,1e39\n", "column 2", "too large for f32");
+    refuse("a,b\n1,2\n3\n", "line 3 (row 2)", "1 cells, expected 2");
+    refuse("a,b\n1,2\n3\n", "first missing is column 2 (\"b\")", "");
+    refuse("a,b\n1,2\n3,4,5\n", "line 3 (row 2)", "3 cells, expected 2");
+    refuse("a,b\n1,2\n\n3,4\n", "line 3 is blank", "expected a row");
+    refuse("a,b\n1,2\n3,\"4\n", "line 3", "never closed");
+    refuse("a,b\n1,2\n3,4\"\n", "line 3, byte 4", "quote in the wrong place");
+    refuse("a,b\n1,2\n3,\"4\"5\n", "line 3, byte 6", "quote in the wrong place");
+    refuse("a,b\n", "line 1", "without a row");
+    refuse("", "line 0", "without a row");
+    refuse("\xff\xfe"
+           "a\n",
+           "byte 0", "UTF-16");
+    weft_table t;
+    expect_message(weft__parse_csv(NULL, "a\0b\n1\n", 6, "f.csv", NULL, &t), WEFT_ERR_FORMAT, "line 1", "NUL",
+                   NULL);
+    expect_message(weft__parse_csv(NULL, "a\n1\0002\n", 6, "f.csv", NULL, &t), WEFT_ERR_FORMAT, "line 2",
+                   "\"1?2\"", NULL);
+}
+
+static void test_nonfinite(void **state) {
+    (void)state;
+    weft_table t;
+    const weft_csv_options o = {.allow_nonfinite = true};
+    assert_int_equal(parse("a,b\nnan,-inf\n", &o, &t), WEFT_OK);
+    assert_true(isnan(feature(&t, 0, 0)) && feature(&t, 0, 1) == -INFINITY);
+    weft_table_free(NULL, &t);
+}
+
+/* A quote that is never closed swallows no more than a megabyte. */
+static void test_long_row(void **state) {
+    (void)state;
+    size_t size = 3 << 20;
+    char *text = malloc(size);
+    memset(text, 'x', size);
+    memcpy(text, "a\n1\n\"2", 6);
+    for (size_t i = 100; i < size; i += 100) text[i] = '\n';
+    weft_table t;
+    expect_message(weft__parse_csv(NULL, text, size, "f.csv", NULL, &t), WEFT_ERR_FORMAT, "line 3", "1048576",
+                   NULL);
+    free(text);
+}
+
+static weft_status parse_classes(weft_context *ctx) {
+    weft_table t;
+    const weft_csv_options o = {.target_column = -1};
+    const char *text = "a,b\n1,x\n2,y\n3,x\n4,x\n5,x\n6,x\n7,x\n8,x\n9,x\n";
+    weft_status status = weft__parse_csv(ctx, text, strlen(text), "f.csv", &o, &t);
+    weft_table_free(ctx, &t);
+    return status;
+}
+
+static void test_out_of_memory(void **state) {
+    (void)state;
+    torture(parse_classes);
+}
+
+static void check_table(const char *name, const weft_csv_options *o, int64_t rows, int64_t columns,
+                        weft_table *t) {
+    char path[512];
+    assert_int_equal(weft_read_csv(NULL, real_file(path, name), o, t), WEFT_OK);
+    assert_int_equal(t->features.shape[0], rows);
+    assert_int_equal(t->features.shape[1], columns);
+}
+
+static void test_real_tables(void **state) {
+    (void)state;
+    weft_table t;
+    weft_csv_options o = {.target = "species", .target_type = WEFT_CSV_TARGET_CLASS};
+    check_table("tabular/iris.csv", &o, 150, 4, &t);
+    assert_int_equal(t.class_count, 3);
+    assert_true(feature(&t, 0, 0) == 5.1f);
+    assert_int_equal(((int32_t *)t.target.data)[149], 2);
+    weft_table_free(NULL, &t);
+    o = (weft_csv_options){.target = "progression"};
+    check_table("tabular/diabetes.csv", &o, 442, 10, &t);
+    assert_true(((float *)t.target.data)[0] == 151.0f);
+    weft_table_free(NULL, &t);
+    o = (weft_csv_options){.target_column = -1, .target_type = WEFT_CSV_TARGET_CLASS};
+    check_table("tabular/digits.csv", &o, 1797, 64, &t);
+    assert_int_equal(t.class_count, 10);
+    weft_table_free(NULL, &t);
+    check_table("tabular/breast_cancer.csv", &o, 569, 30, &t);
+    assert_int_equal(t.class_count, 2);
+    weft_table_free(NULL, &t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain),      cmocka_unit_test(test_header),
+        cmocka_unit_test(test_columns),    cmocka_unit_test(test_delimiter_and_quotes),
+        cmocka_unit_test(test_classes),    cmocka_unit_test(test_too_many_classes),
+        cmocka_unit_test(test_malformed),  cmocka_unit_test(test_nonfinite),
+        cmocka_unit_test(test_long_row),   cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_real_tables)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
