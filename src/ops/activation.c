@@ -1,0 +1,53 @@
+/* Activations made of table ops. Where a branch could overflow, its operand is replaced before the function
+ * and not after it: the gradient of the branch that is not taken must stay finite, or 0 * inf makes NaN of
+ * it. */
+#include "ops/composite.h"
+
+weft_tensor *weft_gelu_at(const char *where, weft_tensor *x) {
+    weft_tensor *bad = reject_float("gelu", where, x);
+    if (bad || !x) return bad;
+    weft_tensor *a = widen(where, x);
+    weft_tensor *y = mul(mulc(a, 0.5), addc(weft_erf_at(where, mulc(a, 0.70710678118654752440)), 1.0));
+    return as_dtype(where, y, weft_dtype_of(x));
+}
+
+weft_tensor *weft_gelu_tanh_at(const char *where, weft_tensor *x) {
+    weft_tensor *bad = reject_float("gelu_tanh", where, x);
+    if (bad || !x) return bad;
+    weft_tensor *a = widen(where, x);
+    weft_tensor *cube = mul(mul(a, a), a);
+    weft_tensor *t = weft_tanh_at(where, mulc(add(a, mulc(cube, 0.044715)), 0.79788456080286535588));
+    return as_dtype(where, mul(mulc(a, 0.5), addc(t, 1.0)), weft_dtype_of(x));
+}
+
+weft_tensor *weft_silu_at(const char *where, weft_tensor *x) {
+    weft_tensor *bad = reject_float("silu", where, x);
+    if (bad || !x) return bad;
+    weft_tensor *a = widen(where, x);
+    return as_dtype(where, mul(a, weft_sigmoid_at(where, a)), weft_dtype_of(x));
+}
+
+weft_tensor *weft_leaky_relu_at(const char *where, weft_tensor *x, double slope) {
+    weft_tensor *bad = reject_float("leaky_relu", where, x);
+    if (bad || !x) return bad;
+    weft_tensor *a = widen(where, x);
+    return as_dtype(where, select(gt(a, zero(a)), a, mulc(a, slope)), weft_dtype_of(x));
+}
+
+/* max(x, 0) + log1p(exp(-|x|)), with selections instead of max and abs: both have gradient 0 at 0, where
+ * softplus has 1/2. */
+weft_tensor *weft_softplus_at(const char *where, weft_tensor *x) {
+    weft_tensor *bad = reject_float("softplus", where, x);
+    if (bad || !x) return bad;
+    weft_tensor *a = widen(where, x), *positive = gt(a, zero(a));
+    weft_tensor *tail = weft_log1p_at(where, expo(select(positive, neg(a), a)));
+    return as_dtype(where, add(select(positive, a, zero(a)), tail), weft_dtype_of(x));
+}
+
+weft_tensor *weft_elu_at(const char *where, weft_tensor *x, double alpha) {
+    weft_tensor *bad = reject_float("elu", where, x);
+    if (bad || !x) return bad;
+    weft_tensor *a = widen(where, x), *positive = gt(a, zero(a));
+    weft_tensor *low = mulc(weft_expm1_at(where, select(positive, zero(a), a)), alpha);
+    return as_dtype(where, select(positive, a, low), weft_dtype_of(x));
+}

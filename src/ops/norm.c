@@ -1,0 +1,54 @@
+/* Normalisation over the last dimension: one row kernel each. The variance is taken in two passes over the
+ * row (mean first): one pass loses all digits where the mean is large. */
+#include "ops/composite.h"
+
+/* NULL when `p` (which may be NULL) is a vector as long as the last dimension of x. */
+static weft_tensor *reject_vector(const char *name, const char *what, const char *where, weft_tensor *x,
+                                  weft_tensor *p) {
+    if (!p) return NULL;
+    weft_tensor *bad = weft__reject(name, where, (weft_tensor *[]){x, p}, 2);
+    if (bad) return bad;
+    if (p->rank == 1 && p->shape[0] == x->shape[x->rank - 1]) return NULL;
+    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                        "%s: %s %s must be a vector as long as the last dimension of %s", name, what,
+                        weft__tensor_text(p, a), weft__tensor_text(x, b));
+}
+
+static weft_tensor *reject_norm(const char *name, const char *where, weft_tensor *x, weft_tensor *gamma,
+                                weft_tensor *beta, double eps) {
+    weft_tensor *bad = reject_float(name, where, x);
+    if (bad || !x) return bad;
+    if (x->rank < 1)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: a scalar has no last dimension", name);
+    if (!(eps >= 0.0))
+        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: eps %g must not be negative", name, eps);
+    bad = reject_vector(name, "gamma", where, x, gamma);
+    return bad ? bad : reject_vector(name, "beta", where, x, beta);
+}
+
+/* normal * gamma + beta, where they are given, in the dtype of x. */
+static weft_tensor *scale_shift(const char *where, weft_tensor *x, weft_tensor *normal, weft_tensor *gamma,
+                                weft_tensor *beta) {
+    if (gamma) normal = mul(normal, widen(where, gamma));
+    if (beta) normal = add(normal, widen(where, beta));
+    return as_dtype(where, normal, weft_dtype_of(x));
+}
+
+weft_tensor *weft_layer_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, weft_tensor *beta,
+                                double eps) {
+    weft_tensor *bad = reject_norm("layer_norm", where, x, gamma, beta, eps);
+    if (bad || !x) return bad;
+    weft_tensor *a = widen(where, x);
+    weft_tensor *d = sub(a, weft_mean_at(where, a, -1, true));
+    weft_tensor *variance = weft_mean_at(where, mul(d, d), -1, true);
+    return scale_shift(where, x, mul(d, weft_rsqrt_at(where, addc(variance, eps))), gamma, beta);
+}
+
+weft_tensor *weft_rms_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, double eps) {
+    weft_tensor *bad = reject_norm("rms_norm", where, x, gamma, NULL, eps);
+    if (bad || !x) return bad;
+    weft_tensor *a = widen(where, x);
+    weft_tensor *square = weft_mean_at(where, mul(a, a), -1, true);
+    return scale_shift(where, x, mul(a, weft_rsqrt_at(where, addc(square, eps))), gamma, NULL);
+}
