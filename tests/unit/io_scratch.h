@@ -1,0 +1,83 @@
+/* A folder of their own for the tests of files: made at the start, removed at the end. */
+#ifndef WEFT_TESTS_IO_SCRATCH_H
+#define WEFT_TESTS_IO_SCRATCH_H
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char scratch[4096]; /* the folder */
+
+/* A path in the folder; one of eight rotating buffers. */
+static inline const char *in_scratch(const char *name) {
+    static char paths[8][8192];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", scratch, name);
+    return path;
+}
+
+static inline void remove_all(const char *path) {
+    DIR *dir = opendir(path);
+    if (!dir) {
+        (void)unlink(path);
+        return;
+    }
+    for (const struct dirent *e; (e = readdir(dir));) {
+        char inner[8192];
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        snprintf(inner, sizeof inner, "%s/%s", path, e->d_name);
+        remove_all(inner);
+    }
+    closedir(dir);
+    (void)rmdir(path);
+}
+
+static inline int scratch_setup(void **state) {
+    (void)state;
+    const char *base = getenv("TMPDIR");
+    snprintf(scratch, sizeof scratch, "%s/weft-test-XXXXXX", base && *base ? base : "/tmp");
+    return mkdtemp(scratch) ? 0 : -1;
+}
+
+static inline int scratch_teardown(void **state) {
+    (void)state;
+    remove_all(scratch);
+    return 0;
+}
+
+/* The whole of a small file; the bytes are the caller's to free. NULL when it cannot be read. */
+static inline char *slurp(const char *path, size_t *bytes) {
+    FILE *f = fopen(path, "rb");
+    if (!f) return NULL;
+    char *data = malloc((size_t)1 << 22);
+    *bytes = data ? fread(data, 1, (size_t)1 << 22, f) : 0;
+    fclose(f);
+    return data;
+}
+
+/* Plain overwriting: what a test needs to damage files with. */
+static inline bool spill(const char *path, const void *data, size_t bytes) {
+    FILE *f = fopen(path, "wb");
+    if (!f) return false;
+    bool good = fwrite(data, 1, bytes, f) == bytes;
+    return fclose(f) == 0 && good;
+}
+
+/* How many entries of a folder begin with a dot: temporaries. */
+static inline int count_hidden(const char *path) {
+    int n = 0;
+    DIR *dir = opendir(path);
+    if (!dir) return 0;
+    for (const struct dirent *e; (e = readdir(dir));)
+        n += e->d_name[0] == '.' && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(dir);
+    return n;
+}
+
+#endif
