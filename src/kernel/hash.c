@@ -1,0 +1,46 @@
+/* The hash of a kernel: everything that a device's compiled form depends on, so neither name nor path.
+ * Must not know: what the fields mean. Read next: verify.c. */
+#include <string.h>
+
+#include "kernel/kernel.h"
+
+static void add(weft_hash *h, int64_t v) { weft__hash_u64(h, (uint64_t)v); }
+
+/* By bits: -0 and 0 differ, and so do NaNs. */
+static void add_double(weft_hash *h, double v) {
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    weft__hash_u64(h, bits);
+}
+
+static void add_instr(weft_hash *h, const weft_instr *in) {
+    weft__hash_u64(h, (uint64_t)in->kind | (uint64_t)in->op << 8 | (uint64_t)in->dtype << 16 |
+                          (uint64_t)in->level << 24);
+    add(h, in->a);
+    add(h, in->b);
+    add(h, in->c);
+    add(h, in->arg);
+    add(h, in->view);
+    add(h, in->imm_i);
+    add(h, in->bound);
+    add_double(h, in->imm_f);
+}
+
+weft_hash weft__kernel_hash(const weft_kernel *kernel) {
+    weft_hash h;
+    weft__hash_init(&h);
+    add(&h, kernel->n_parallel);
+    add(&h, kernel->n_reduce);
+    for (int d = 0; d < kernel->n_parallel + kernel->n_reduce; d++) add(&h, kernel->extent[d]);
+    add(&h, kernel->n_args);
+    for (int i = 0; i < kernel->n_args; i++) {
+        const weft_kernel_arg *arg = &kernel->args[i];
+        weft__hash_u64(&h, (uint64_t)arg->dtype | (uint64_t)arg->read << 8 | (uint64_t)arg->written << 9);
+        add(&h, arg->elements);
+    }
+    add(&h, kernel->n_views);
+    for (int i = 0; i < kernel->n_views; i++) weft__view_hash(&h, &kernel->views[i]);
+    add(&h, kernel->n_code);
+    for (int i = 0; i < kernel->n_code; i++) add_instr(&h, &kernel->code[i]);
+    return h;
+}
