@@ -1,0 +1,64 @@
+/* A context for the fuzz targets of the data readers: its allocator stops the run when more memory lives at
+ * once than a multiple of the input allows, so that a small file which takes much memory is a finding. */
+#ifndef WEFT_FUZZ_BOUNDED_H
+#define WEFT_FUZZ_BOUNDED_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/parse.h"
+
+#define BOUNDED_HEADER 16 /* bytes in front of each block, where its size is kept */
+
+typedef struct bounded {
+    size_t live, limit;
+} bounded;
+
+static inline void *bounded_alloc(void *user, void *old, size_t size) {
+    bounded *b = user;
+    size_t before = 0;
+    char *raw = NULL;
+    if (old) {
+        raw = (char *)old - BOUNDED_HEADER;
+        memcpy(&before, raw, sizeof before);
+    }
+    b->live -= before;
+    if (size == 0) {
+        free(raw);
+        return NULL;
+    }
+    b->live += size;
+    if (b->live > b->limit) {
+        fprintf(stderr, "%zu bytes live, %zu are allowed for this input\n", b->live, b->limit);
+        abort();
+    }
+    raw = realloc(raw, size + BOUNDED_HEADER);
+    if (!raw) abort();
+    memcpy(raw, &size, sizeof size);
+    return raw + BOUNDED_HEADER;
+}
+
+static inline weft_context bounded_context(bounded *b, size_t limit) {
+    *b = (bounded){.limit = limit};
+    return (weft_context){.alloc = bounded_alloc, .alloc_user = b};
+}
+
+/* After everything is freed nothing may live; a failure must have left a message that names the file. */
+static inline void bounded_check(const bounded *b, const weft_context *ctx, weft_status status) {
+    if (b->live != 0 || (status != WEFT_OK && !strstr(weft_last_error(ctx), "input"))) {
+        fprintf(stderr, "%zu bytes leaked; message: %s\n", b->live, weft_last_error(ctx));
+        abort();
+    }
+}
+
+/* Reads every byte of a result, which the sanitizers watch, and checks its sizes. */
+static inline void bounded_walk(const weft_array *a) {
+    volatile uint8_t sum = 0;
+    size_t bytes = weft_dtype_size(a->dtype);
+    for (int d = 0; d < a->rank; d++) bytes *= (size_t)a->shape[d];
+    if (bytes != a->bytes || !a->data) abort();
+    for (size_t i = 0; i < bytes; i++) sum = (uint8_t)(sum + ((const uint8_t *)a->data)[i]);
+}
+
+#endif
