@@ -1,7 +1,6 @@
 /* The table of keys at work: taking values, defaults, how keys go together, the nearest key.
  * Must not know: YAML (config_yaml.c), how files are written (config_write.c), models.
  * Read next: config_yaml.c. */
-#define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <string.h>
 

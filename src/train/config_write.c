@@ -1,6 +1,5 @@
 /* Writes configurations: values and origins as text, the resolved config.yaml, the template of `weft init`,
  * the hash. Must not know: where the text goes. Read next: run_dir.c. */
-#define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* The configuration: what it accepts, what each malformed class is answered with, and that what it writes
  * reads back the same. */
-#define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,0 +1,184 @@
+/* Reads metrics.jsonl and summary.json, and writes the latter.
+ * Must not know: how they are shown. Read next: report.c. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/data.h>
+
+#include <jansson.h>
+
+#include "train/history.h"
+
+#define PATH_BYTES 4096
+
+static double number_of(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+static uint64_t count_of(const json_t *object, const char *key) {
+    double value = number_of(object, key);
+    return value > 0 && value < 9e18 ? (uint64_t)value : 0;
+}
+
+/* ---- summary ---- */
+
+static bool put_number(json_t *object, const char *key, double value) {
+    return !isfinite(value) || json_object_set_new(object, key, json_real(value)) == 0;
+}
+
+weft_status weft__summary_write(const weft__run *run, const weft__summary *s) {
+    json_t *phases = json_object();
+    bool made = phases != NULL;
+    for (size_t i = 0; i < s->phases; i++)
+        made = made && put_number(phases, s->phase[i].name, s->phase[i].seconds);
+    json_t *object = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:o}", "model", s->model, "device",
+                               s->device, "status", s->status, "parameters", (json_int_t)s->parameters,
+                               "step", (json_int_t)s->step, "steps", (json_int_t)s->steps, "epoch_size",
+                               (json_int_t)s->epoch_size, "tokens", s->tokens, "phases", phases);
+    made = made && object && put_number(object, "seconds", s->seconds) &&
+           put_number(object, "val_loss", s->val_loss) && put_number(object, "test_loss", s->test_loss) &&
+           put_number(object, "test_accuracy", s->test_accuracy);
+    char *text = made ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(object);
+    if (!text) return weft__fail_oom(NULL, 0, "the summary");
+    weft_status status = weft__run_write(run, "summary.json", text);
+    free(text);
+    return status;
+}
+
+static void copy_text(char *out, size_t bytes, const json_t *object, const char *key) {
+    const char *text = json_string_value(json_object_get(object, key));
+    snprintf(out, bytes, "%s", text ? text : "");
+}
+
+static void take_summary(const json_t *object, weft__summary *s) {
+    copy_text(s->model, sizeof s->model, object, "model");
+    copy_text(s->device, sizeof s->device, object, "device");
+    copy_text(s->status, sizeof s->status, object, "status");
+    s->parameters = count_of(object, "parameters");
+    s->step = count_of(object, "step");
+    s->steps = count_of(object, "steps");
+    s->epoch_size = count_of(object, "epoch_size");
+    s->tokens = json_is_true(json_object_get(object, "tokens"));
+    s->seconds = number_of(object, "seconds");
+    s->val_loss = number_of(object, "val_loss");
+    s->test_loss = number_of(object, "test_loss");
+    s->test_accuracy = number_of(object, "test_accuracy");
+    const char *name;
+    json_t *value;
+    json_object_foreach(json_object_get(object, "phases"), name, value) {
+        if (s->phases == WEFT__PHASES || !json_is_number(value)) continue;
+        snprintf(s->phase[s->phases].name, sizeof s->phase[0].name, "%s", name);
+        s->phase[s->phases++].seconds = json_number_value(value);
+    }
+}
+
+weft_status weft__summary_read(const char *dir, weft__summary *summary) {
+    char path[PATH_BYTES];
+    weft_bytes bytes;
+    json_error_t error;
+    memset(summary, 0, sizeof *summary);
+    summary->val_loss = summary->test_loss = summary->test_accuracy = (double)NAN;
+    if (!weft__join(path, sizeof path, dir, "summary.json"))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", dir);
+    WEFT_TRY(weft_read_file(NULL, path, 1u << 20, &bytes));
+    json_t *object = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
+    weft_bytes_free(NULL, &bytes);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        return weft__fail(NULL, WEFT_ERR_FORMAT, "%s: no summary: %s", path, error.text);
+    }
+    take_summary(object, summary);
+    json_decref(object);
+    return WEFT_OK;
+}
+
+/* ---- metrics ---- */
+
+static weft_status take_line(weft__history *history, const char *text, size_t size, const char *path,
+                             size_t line) {
+    json_error_t error;
+    json_t *object = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        return weft__fail(NULL, WEFT_ERR_FORMAT, "%s:%zu: no line of metrics", path, line);
+    }
+    if (!weft__grow(NULL, &history->lines, &history->capacity, history->count, sizeof *history->lines)) {
+        json_decref(object);
+        return weft__fail_oom(NULL, history->count * sizeof *history->lines, "the metrics");
+    }
+    weft__metrics *m = &history->lines[history->count++];
+    *m = weft__metrics_none(count_of(object, "step"));
+    m->loss = number_of(object, "loss");
+    m->lr = number_of(object, "lr");
+    m->grad_norm = number_of(object, "grad_norm");
+    m->rate = number_of(object, "samples_per_second");
+    if (isnan(m->rate)) {
+        m->rate = number_of(object, "tokens_per_second");
+        history->tokens = history->tokens || isfinite(m->rate);
+    }
+    m->val_loss = number_of(object, "val_loss");
+    m->val_accuracy = number_of(object, "val_accuracy");
+    m->epoch = number_of(object, "epoch");
+    m->epoch_seconds = number_of(object, "epoch_seconds");
+    m->memory_peak = count_of(object, "memory_peak");
+    json_decref(object);
+    return WEFT_OK;
+}
+
+weft_status weft__history_read(const char *dir, weft__history *history) {
+    char path[PATH_BYTES];
+    weft_bytes bytes;
+    *history = (weft__history){0};
+    if (!weft__join(path, sizeof path, dir, "metrics.jsonl"))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", dir);
+    WEFT_TRY(weft_read_file(NULL, path, 0, &bytes));
+    weft_status status = WEFT_OK;
+    const char *text = (const char *)bytes.data, *last = text + bytes.size;
+    for (size_t line = 1; text < last && status == WEFT_OK; line++) {
+        const char *end = memchr(text, '\n', (size_t)(last - text));
+        if (!end) break;
+        status = take_line(history, text, (size_t)(end - text), path, line);
+        text = end + 1;
+    }
+    weft_bytes_free(NULL, &bytes);
+    if (status != WEFT_OK) weft__history_free(history);
+    return status;
+}
+
+void weft__history_free(weft__history *history) {
+    weft__free(NULL, history->lines);
+    *history = (weft__history){0};
+}
+
+double weft__history_best(const weft__history *history) {
+    double best = (double)NAN, least = (double)NAN;
+    for (size_t i = 0; i < history->count; i++) {
+        const weft__metrics *m = &history->lines[i];
+        if (isfinite(m->val_loss) && !(m->val_loss >= best)) best = m->val_loss;
+        if (isfinite(m->loss) && !(m->loss >= least)) least = m->loss;
+    }
+    return isfinite(best) ? best : least;
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double weft__history_rate(const weft__history *history) {
+    double *rates = weft__array(NULL, history->count + 1, sizeof *rates), median = (double)NAN;
+    size_t count = 0;
+    if (!rates) return median;
+    for (size_t i = 0; i < history->count; i++)
+        if (isfinite(history->lines[i].rate)) rates[count++] = history->lines[i].rate;
+    if (count > 0) {
+        qsort(rates, count, sizeof *rates, ascending);
+        median = rates[count / 2];
+    }
+    weft__free(NULL, rates);
+    return median;
+}

@@ -1,0 +1,48 @@
+/* What a run left behind, read back: its metrics and its summary, for reports and comparisons.
+ * Must not know: the loop. Read next: report.c. */
+#ifndef WEFT_SRC_TRAIN_HISTORY_H
+#define WEFT_SRC_TRAIN_HISTORY_H
+
+#include "train/run_dir.h"
+
+#define WEFT__PHASES 8
+
+/* What is known about a run as a whole: summary.json. */
+typedef struct weft__summary {
+    char model[64]; /* "gpt-L4-H4-E128" */
+    char device[32];
+    char status[16]; /* running, done, stopped, diverged, failed */
+    uint64_t parameters;
+    uint64_t step;       /* done so far */
+    uint64_t steps;      /* wanted */
+    uint64_t epoch_size; /* steps of an epoch */
+    double seconds;      /* training in all, over all resumes */
+    bool tokens;
+    double val_loss, test_loss, test_accuracy; /* final; NaN when not measured */
+    size_t phases;
+    struct {
+        char name[16];
+        double seconds;
+    } phase[WEFT__PHASES];
+} weft__summary;
+
+weft_status weft__summary_write(const weft__run *run, const weft__summary *summary);
+/* WEFT_ERR_IO when there is none, WEFT_ERR_FORMAT. */
+weft_status weft__summary_read(const char *dir, weft__summary *summary);
+
+typedef struct weft__history {
+    weft__metrics *lines;
+    size_t count, capacity;
+    bool tokens;
+} weft__history;
+
+/* Reads metrics.jsonl; a torn last line is left out. WEFT_ERR_FORMAT names the line. */
+weft_status weft__history_read(const char *dir, weft__history *history);
+void weft__history_free(weft__history *history);
+
+/* Least val_loss where there is one, otherwise least loss; NaN when there is nothing. */
+double weft__history_best(const weft__history *history);
+/* Median rate of the lines; NaN when there is none. */
+double weft__history_rate(const weft__history *history);
+
+#endif

@@ -1,0 +1,73 @@
+/* The folder of a run: its name, its lock, and the files that grow in it (metrics, log, samples).
+ * Must not know: models, the loop. Checkpoints are io/'s. Read next: run_dir.c, history.h. */
+#ifndef WEFT_SRC_TRAIN_RUN_DIR_H
+#define WEFT_SRC_TRAIN_RUN_DIR_H
+
+#include <weft/io.h>
+
+#include "base/base.h"
+
+#define WEFT__RUNS_ROOT "runs"
+
+typedef struct weft__run {
+    char *dir; /* "runs/gpt-L4-H4-E128-cpu-1" */
+    weft_run_lock *lock;
+    int metrics; /* metrics.jsonl, open for appending; -1: closed */
+    int csv;     /* metrics.csv */
+    int log;     /* log.txt */
+    bool tokens; /* the rate is of tokens, otherwise of samples */
+} weft__run;
+
+/* One logged step. What was not measured is NaN (memory_peak: 0) and left out. */
+typedef struct weft__metrics {
+    uint64_t step;
+    double loss, lr, grad_norm;
+    double rate; /* tokens or samples a second */
+    double val_loss, val_accuracy;
+    double epoch;         /* passes over the training data, with fraction */
+    double epoch_seconds; /* of the epoch that ended with this step */
+    uint64_t memory_peak; /* bytes of the process */
+} weft__metrics;
+
+/* Everything NaN but the step. */
+weft__metrics weft__metrics_none(uint64_t step);
+
+/* Makes and locks a new folder: `dir` itself (WEFT_ERR_ARGUMENT when it holds a run already), or, with dir
+ * NULL, the first of runs/STEM-1, runs/STEM-2, ... that never was. */
+weft_status weft__run_create(const char *dir, const char *stem, bool tokens, weft__run *run);
+
+/* Locks an existing run and opens its files. WEFT_ERR_ARGUMENT when it is none, WEFT_ERR_BUSY. */
+weft_status weft__run_open(const char *dir, bool tokens, weft__run *run);
+
+/* Cuts metrics, log and samples back to what was written up to and including `step`. */
+weft_status weft__run_cut(weft__run *run, uint64_t step);
+
+/* Appends one step to metrics.jsonl and metrics.csv. */
+weft_status weft__run_metrics(weft__run *run, const weft__metrics *metrics);
+
+/* Brings metrics and log to the disk: before a checkpoint that counts on them. */
+weft_status weft__run_sync(weft__run *run);
+
+/* Appends a line to log.txt: time, step, text. */
+weft_status weft__run_log(weft__run *run, uint64_t step, const char *fmt, ...) WEFT_PRINTF(3, 4);
+
+/* Writes samples/step-N.txt. */
+weft_status weft__run_sample(weft__run *run, uint64_t step, const char *text, size_t bytes);
+
+/* Writes DIR/NAME whole, or nothing. */
+weft_status weft__run_write(const weft__run *run, const char *name, const char *text);
+
+/* Gives the lock back and closes the files. An empty (all zero or closed) run is fine. */
+void weft__run_close(weft__run *run);
+
+/* DIR/NAME into a buffer: false when it does not fit. */
+bool weft__join(char *out, size_t bytes, const char *dir, const char *name);
+
+/* True when the folder has what a run has (a config.yaml). */
+bool weft__is_run(const char *dir);
+
+#define WEFT__NUMBER_TEXT 40
+/* The shortest decimal that reads back the same f32 (where the value is one) or f64. Returns out. */
+const char *weft__number_text(double value, char out[WEFT__NUMBER_TEXT]);
+
+#endif

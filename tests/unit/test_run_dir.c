@@ -1,0 +1,236 @@
+/* The run folder: names that are never used twice, lines that read back, cutting back to a step, the report.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <weft/data.h>
+
+#include "train/history.h"
+#include "train/report.h"
+#include "train/run_dir.h"
+
+static char work[64], back[4096];
+
+static int enter(void **state) {
+    (void)state;
+    strcpy(work, "/tmp/weft-run-XXXXXX");
+    if (!getcwd(back, sizeof back) || !mkdtemp(work) || chdir(work) != 0) return -1;
+    return 0;
+}
+
+static int leave(void **state) {
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", work);
+    if (chdir(back) != 0) return -1;
+    return system(command);
+}
+
+static char *slurp(const char *path) {
+    weft_bytes bytes;
+    assert_int_equal(weft_read_file(NULL, path, 0, &bytes), WEFT_OK);
+    char *copy = malloc(bytes.size + 1);
+    memcpy(copy, bytes.data, bytes.size + 1);
+    weft_bytes_free(NULL, &bytes);
+    return copy;
+}
+
+static void log_steps(weft__run *run, uint64_t first, uint64_t last) {
+    for (uint64_t step = first; step <= last; step++) {
+        weft__metrics m = weft__metrics_none(step);
+        m.loss = (double)(1.0f / (float)step);
+        m.lr = 1e-3;
+        m.grad_norm = 0.5;
+        m.rate = 1000.25;
+        if (step % 10 == 0) m.val_loss = 2.0 / (double)step;
+        m.memory_peak = 1 << 20;
+        assert_int_equal(weft__run_metrics(run, &m), WEFT_OK);
+        assert_int_equal(weft__run_log(run, step, "loss\nis here"), WEFT_OK);
+        if (step % 10 == 0) assert_int_equal(weft__run_sample(run, step, "to be <or> & not", 16), WEFT_OK);
+    }
+}
+
+static void numbers_are_never_used_twice(void **state) {
+    (void)state;
+    weft__run first, second, third;
+    assert_int_equal(weft__run_create(NULL, "gpt-L1-cpu", true, &first), WEFT_OK);
+    assert_int_equal(weft__run_create(NULL, "gpt-L1-cpu", true, &second), WEFT_OK);
+    assert_string_equal(first.dir, "runs/gpt-L1-cpu-1");
+    assert_string_equal(second.dir, "runs/gpt-L1-cpu-2");
+    weft__run_close(&first);
+    assert_int_equal(weft__run_create(NULL, "gpt-L1-cpu", true, &third), WEFT_OK);
+    assert_string_equal(third.dir, "runs/gpt-L1-cpu-3");
+    weft__run_close(&second);
+    weft__run_close(&third);
+}
+
+static void a_run_is_not_overwritten_nor_shared(void **state) {
+    (void)state;
+    weft__run run, other;
+    assert_int_equal(weft__run_open("nowhere", true, &run), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft__run_create("mine", "x", true, &run), WEFT_OK);
+    assert_int_equal(weft__run_write(&run, "config.yaml", "task: regression\n"), WEFT_OK);
+    assert_int_equal(weft__run_create("mine", "x", true, &other), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(NULL), "weft resume mine"));
+    assert_int_equal(weft__run_open("mine", true, &other), WEFT_ERR_BUSY);
+    weft__run_close(&run);
+    assert_int_equal(weft__run_open("mine", true, &other), WEFT_OK);
+    weft__run_close(&other);
+}
+
+static void lines_read_back(void **state) {
+    (void)state;
+    weft__run run;
+    weft__history history;
+    assert_int_equal(weft__run_create("r", "x", false, &run), WEFT_OK);
+    log_steps(&run, 1, 30);
+    assert_int_equal(weft__history_read("r", &history), WEFT_OK);
+    assert_int_equal(history.count, 30);
+    assert_false(history.tokens);
+    assert_true((float)history.lines[6].loss == 1.0f / 7.0f);
+    assert_true(isnan(history.lines[6].val_loss));
+    assert_true(history.lines[29].val_loss == 2.0 / 30.0);
+    assert_true(weft__history_best(&history) == 2.0 / 30.0);
+    assert_true(weft__history_rate(&history) == 1000.25);
+    weft__history_free(&history);
+    char *csv = slurp("r/metrics.csv");
+    assert_int_equal(strncmp(csv, "step,epoch,loss,lr,grad_norm,samples_per_second,", 48), 0);
+    assert_non_null(strstr(csv, "\n10,,0.1,0.001,0.5,1000.25,0.2,,,1048576\n"));
+    free(csv);
+    weft__run_close(&run);
+}
+
+/* What is left after a cut and the same steps again equals what an unbroken run writes. */
+static void cutting_back_then_going_on_is_as_if_unbroken(void **state) {
+    (void)state;
+    weft__run whole, cut;
+    assert_int_equal(weft__run_create("whole", "x", true, &whole), WEFT_OK);
+    log_steps(&whole, 1, 30);
+    assert_int_equal(weft__run_create("cut", "x", true, &cut), WEFT_OK);
+    log_steps(&cut, 1, 27);
+    assert_int_equal(write(cut.metrics, "{\"step\": 28, \"lo", 16), 16); /* torn by a kill */
+    assert_int_equal(write(cut.csv, "28,", 3), 3);
+    assert_int_equal(weft__run_cut(&cut, 15), WEFT_OK);
+    assert_int_equal(access("cut/samples/step-10.txt", F_OK), 0);
+    assert_int_not_equal(access("cut/samples/step-20.txt", F_OK), 0);
+    log_steps(&cut, 16, 30);
+    static const char *const names[] = {"metrics.jsonl", "metrics.csv"};
+    for (int i = 0; i < 2; i++) {
+        char a[64], b[64];
+        snprintf(a, sizeof a, "whole/%s", names[i]);
+        snprintf(b, sizeof b, "cut/%s", names[i]);
+        char *one = slurp(a), *two = slurp(b);
+        assert_string_equal(one, two);
+        free(one);
+        free(two);
+    }
+    char *log = slurp("cut/log.txt");
+    size_t lines = 0;
+    for (char *c = log; *c; c++) lines += *c == '\n';
+    assert_int_equal(lines, 30);
+    free(log);
+    assert_int_equal(weft__run_cut(&cut, 0), WEFT_OK);
+    log = slurp("cut/metrics.csv");
+    assert_int_equal(strncmp(log, "step,", 5), 0);
+    assert_null(strchr(strchr(log, '\n') + 1, '\n'));
+    free(log);
+    weft__run_close(&whole);
+    weft__run_close(&cut);
+}
+
+/* Every tag that is opened is closed, and nothing is loaded from elsewhere. */
+static void report_is_whole(void **state) {
+    (void)state;
+    weft__run run;
+    weft__summary summary = {.model = "gpt <4>",
+                             .device = "cpu",
+                             .status = "done",
+                             .parameters = 1234567,
+                             .step = 30,
+                             .steps = 30,
+                             .seconds = 75,
+                             .tokens = true,
+                             .phases = 2,
+                             .phase = {{"step", 70}, {"data", 5}}};
+    summary.val_loss = 1.5;
+    summary.test_loss = summary.test_accuracy = (double)NAN;
+    assert_int_equal(weft__run_create("rep", "x", true, &run), WEFT_OK);
+    log_steps(&run, 1, 30);
+    assert_int_equal(weft__run_write(&run, "config.yaml", "task: \"<script>\"\n"), WEFT_OK);
+    assert_int_equal(weft__summary_write(&run, &summary), WEFT_OK);
+    assert_int_equal(weft__report_write("rep"), WEFT_OK);
+    char *html = slurp("rep/report.html");
+    static const char *const tags[] = {"figure",  "svg",  "table",  "tr",    "td",   "pre",
+                                       "details", "h2",   "div",    "style", "html", "head",
+                                       "body",    "span", "circle", "text",  "b"};
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
+        char open[16], close[16];
+        long opened = 0, closed = 0;
+        snprintf(open, sizeof open, "<%s", tags[i]);
+        snprintf(close, sizeof close, "</%s>", tags[i]);
+        for (char *at = html; (at = strstr(at, open)); at++) {
+            char after = at[strlen(open)];
+            opened += after == '>' || after == ' ';
+        }
+        for (char *at = html; (at = strstr(at, close)); at++) closed++;
+        if (opened != closed) fail_msg("%s: %ld opened, %ld closed", tags[i], opened, closed);
+    }
+    assert_null(strstr(html, "<script"));
+    assert_null(strstr(html, "http"));
+    assert_null(strstr(html, "nan"));
+    assert_non_null(strstr(html, "gpt &lt;4&gt;"));
+    assert_non_null(strstr(html, "1 min 15 s"));
+    assert_non_null(strstr(html, "Sample after step 30"));
+    assert_non_null(strstr(html, "to be &lt;or&gt; &amp; not"));
+    free(html);
+    weft__summary back_again;
+    assert_int_equal(weft__summary_read("rep", &back_again), WEFT_OK);
+    assert_string_equal(back_again.model, summary.model);
+    assert_int_equal(back_again.phases, 2);
+    assert_true(isnan(back_again.test_loss));
+    weft__run_close(&run);
+}
+
+static void a_damaged_metrics_file_is_reported(void **state) {
+    (void)state;
+    weft__run run;
+    weft__history history;
+    assert_int_equal(weft__run_create("bad", "x", true, &run), WEFT_OK);
+    log_steps(&run, 1, 2);
+    assert_int_equal(write(run.metrics, "nonsense\n", 9), 9);
+    assert_int_equal(weft__history_read("bad", &history), WEFT_ERR_FORMAT);
+    assert_non_null(strstr(weft_last_error(NULL), "bad/metrics.jsonl:3"));
+    weft__run_close(&run);
+}
+
+static void numbers_are_short_and_exact(void **state) {
+    (void)state;
+    char text[WEFT__NUMBER_TEXT];
+    assert_string_equal(weft__number_text((double)0.1f, text), "0.1");
+    assert_string_equal(weft__number_text(0.1, text), "0.1");
+    assert_string_equal(weft__number_text(1.0 / 3.0, text), "0.3333333333333333");
+    assert_string_equal(weft__number_text((double)16777216.0f, text), "16777216");
+    assert_string_equal(weft__number_text(0, text), "0");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(numbers_are_never_used_twice, enter, leave),
+        cmocka_unit_test_setup_teardown(a_run_is_not_overwritten_nor_shared, enter, leave),
+        cmocka_unit_test_setup_teardown(lines_read_back, enter, leave),
+        cmocka_unit_test_setup_teardown(cutting_back_then_going_on_is_as_if_unbroken, enter, leave),
+        cmocka_unit_test_setup_teardown(report_is_whole, enter, leave),
+        cmocka_unit_test_setup_teardown(a_damaged_metrics_file_is_reported, enter, leave),
+        cmocka_unit_test(numbers_are_short_and_exact),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
