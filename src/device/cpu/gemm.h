@@ -1,0 +1,86 @@
+/* The products that heavy operations are made of: the own kernels, one table per instruction set, and the
+ * matmul library opened at run time. Knows no tasks and no threads. Read next: gemm_own.c, then matmul.c. */
+#ifndef WEFT_DEVICE_CPU_GEMM_H
+#define WEFT_DEVICE_CPU_GEMM_H
+
+#include "device/cpu/cpu.h"
+
+/* c (m, n) = a (m, k) b (k, n), or c += a b. Strides in elements; c has unit stride along n. The own kernels
+ * take any strides of a and b. */
+typedef struct weft_gemm {
+    int64_t m, n, k;
+    int64_t a_m, a_k, b_k, b_n, c_m;
+    bool add;
+} weft_gemm;
+
+/* out[i * out_i] = or += sum over p of x[i * x_i + p * x_k] * v[p * v_k], 0 <= i < rows; x_i or x_k is 1,
+ * rows or k being 1 aside. */
+typedef struct weft_gemv {
+    int64_t rows, k, x_i, x_k, v_k, out_i;
+    bool add;
+} weft_gemv;
+
+/* One instruction set's own kernels. Sums are added in an order that the shape alone decides, at most 256
+ * products in a row before a block's sum is added to the others' (class D of the tolerances). */
+typedef struct weft_gemm_own {
+    void (*f32)(const weft_gemm *g, const float *a, const float *b, float *c, void *scratch);
+    void (*f64)(const weft_gemm *g, const double *a, const double *b, double *c, void *scratch);
+    void (*i32)(const weft_gemm *g, const uint32_t *a, const uint32_t *b, uint32_t *c);
+    void (*i64)(const weft_gemm *g, const uint64_t *a, const uint64_t *b, uint64_t *c);
+    /* Bytes of 64-byte aligned scratch that f32 and f64 need. */
+    size_t (*f32_scratch)(const weft_gemm *g);
+    size_t (*f64_scratch)(const weft_gemm *g);
+    /* True where f32 reads b in place, which beats every library (n up to about 128). */
+    bool (*f32_direct)(const weft_gemm *g);
+    /* scratch: k elements of the result's type. */
+    void (*gemv_f32)(const weft_gemv *g, const float *x, const float *v, float *out, void *scratch);
+    void (*gemv_f64)(const weft_gemv *g, const double *x, const double *v, double *out, void *scratch);
+    /* Conversions of n neighbours. */
+    void (*from_f16)(int64_t n, const uint16_t *from, float *to);
+    void (*from_bf16)(int64_t n, const uint16_t *from, float *to);
+    void (*to_f16)(int64_t n, const float *from, uint16_t *to);
+    void (*to_bf16)(int64_t n, const float *from, uint16_t *to);
+    /* to[i] += from[i] */
+    void (*add_f32)(int64_t n, const float *from, float *to);
+    void (*add_f64)(int64_t n, const double *from, double *to);
+    void (*add_f16)(int64_t n, const uint16_t *from, float *to);
+    void (*add_bf16)(int64_t n, const uint16_t *from, float *to);
+} weft_gemm_own;
+
+extern const weft_gemm_own weft__gemm_own_baseline;
+#if defined(__x86_64__)
+extern const weft_gemm_own weft__gemm_own_avx2, weft__gemm_own_avx512;
+#endif
+/* heavy.c: the table of weft__cpu_isa(). */
+const weft_gemm_own *weft__gemm_own(void);
+
+/* The matmul library: f32 always, f64 where it is a CBLAS. */
+typedef struct weft_matmul_library {
+    bool f32, f64; /* what it serves; both false: own kernels serve all */
+} weft_matmul_library;
+
+/* matmul_library.c: opened at the first call, once for the process. Never NULL. */
+const weft_matmul_library *weft__matmul_library(void);
+/* True when a library can take these strides and sizes: unit strides, leading dimensions that fit. */
+bool weft__library_fits(const weft_gemm *g);
+/* One product on the calling thread alone. The library serves the dtype and the product fits. */
+void weft__library_f32(const weft_gemm *g, const float *a, const float *b, float *c);
+void weft__library_f64(const weft_gemm *g, const double *a, const double *b, double *c);
+
+/* Between these two calls library products run on the calling thread alone, whatever the OpenMP settings. */
+int weft__library_enter(void);
+void weft__library_leave(int token);
+
+/* matmul.c, attention.c, scatter.c, update.c: what heavy.c calls. */
+weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_matmul *mm, const char *path,
+                                     weft_cpu_work *work);
+weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_attention *at, const char *path,
+                                        weft_cpu_work *work);
+weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_scatter *sc, const char *path,
+                                      weft_cpu_work *work);
+weft_status weft__cpu_update_prepare(weft_context *ctx, const weft_update *up, const char *path,
+                                     weft_cpu_work *work);
+bool weft__cpu_matmul_takes(const weft_matmul *mm);
+bool weft__cpu_scatter_takes(const weft_scatter *sc);
+
+#endif

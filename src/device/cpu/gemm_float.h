@@ -1,0 +1,352 @@
+/* Own products of one floating type for one instruction set: included by gemm_own.c once for float and once
+ * for double, which define T, VL (lanes), FN (names), SET1, FMA, LOAD_PART, STORE_PART and SHUFFLES before.
+ * No include guard, therefore.
+ *
+ * The scheme is Goto and van de Geijn's ("Anatomy of high-performance matrix multiplication", 2008): panels
+ * of a and b are packed so that the innermost kernel reads both in order; a panel of b stays in the first
+ * cache. Small products skip the packing and read a and b in place. */
+
+typedef T FN(vec) __attribute__((vector_size(VL * sizeof(T))));
+typedef T FN(vecu) __attribute__((vector_size(VL * sizeof(T)), aligned(sizeof(T)), may_alias));
+#define VEC FN(vec)
+
+static ALWAYS VEC FN(load)(const T *p) { return *(const FN(vecu) *)p; }
+static ALWAYS void FN(store)(T *p, VEC v) { *(FN(vecu) *)p = v; }
+
+/* mr rows by nv vectors of c in registers: c = or += a b over k products. `last` is the number of columns
+ * of the last vector that exist; part says that it is not full. mr, nv and part are constants where called.
+ */
+static ALWAYS void FN(micro)(const int mr, const int nv, const bool part, int64_t k, const T *a, int64_t a_m,
+                             int64_t a_k, const T *b, int64_t b_k, T *c, int64_t c_m, int64_t last,
+                             bool add) {
+    VEC acc[ROWS_MAX][VECS_MAX];
+    UNROLL for (int i = 0; i < mr; i++) { UNROLL for (int j = 0; j < nv; j++) acc[i][j] = SET1((T)0); }
+    for (int64_t p = 0; p < k; p++) {
+        VEC bv[VECS_MAX];
+        UNROLL for (int j = 0; j < nv; j++) bv[j] =
+            part && j == nv - 1 ? LOAD_PART(b + j * VL, last) : FN(load)(b + j * VL);
+        UNROLL for (int i = 0; i < mr; i++) {
+            VEC av = SET1(a[i * a_m]);
+            UNROLL for (int j = 0; j < nv; j++) acc[i][j] = FMA(av, bv[j], acc[i][j]);
+        }
+        a += a_k;
+        b += b_k;
+    }
+    UNROLL for (int i = 0; i < mr; i++) {
+        UNROLL for (int j = 0; j < nv; j++) {
+            T *to = c + i * c_m + j * VL;
+            if (part && j == nv - 1) {
+                STORE_PART(to, add ? LOAD_PART(to, last) + acc[i][j] : acc[i][j], last);
+            } else {
+                FN(store)(to, add ? FN(load)(to) + acc[i][j] : acc[i][j]);
+            }
+        }
+    }
+}
+
+typedef void (*FN(kernel))(int64_t k, const T *a, int64_t a_m, int64_t a_k, const T *b, int64_t b_k, T *c,
+                           int64_t c_m, int64_t last, bool add);
+
+/* ---- direct: a and b in place ---- */
+
+#define DIRECT(mr, nv)                                                                                       \
+    static void FN(direct_##mr##_##nv)(int64_t k, const T *a, int64_t a_m, int64_t a_k, const T *b,          \
+                                       int64_t b_k, T *c, int64_t c_m, int64_t last, bool add) {             \
+        FN(micro)(mr, nv, false, k, a, a_m, a_k, b, b_k, c, c_m, last, add);                                 \
+    }                                                                                                        \
+    static void FN(direct_part_##mr##_##nv)(int64_t k, const T *a, int64_t a_m, int64_t a_k, const T *b,     \
+                                            int64_t b_k, T *c, int64_t c_m, int64_t last, bool add) {        \
+        FN(micro)(mr, nv, true, k, a, a_m, a_k, b, b_k, c, c_m, last, add);                                  \
+    }
+DIRECT_LIST(DIRECT)
+#undef DIRECT
+
+/* By vectors, rows and whether the last vector is partial. */
+static const FN(kernel) FN(direct_table)[DIRECT_VECS + 1][DIRECT_ROWS + 1][2] = {
+#define DIRECT(mr, nv) [nv][mr] = {FN(direct_##mr##_##nv), FN(direct_part_##mr##_##nv)},
+    DIRECT_LIST(DIRECT)
+#undef DIRECT
+};
+
+/* Products small enough for the first caches. b has unit stride along n; k is at most DEPTH. */
+static void FN(direct)(const weft_gemm *g, const T *a, const T *b, T *c) {
+    static const int8_t rows_of[DIRECT_VECS + 1] = DIRECT_ROWS_OF;
+    int64_t vecs = (g->n + VL - 1) / VL, tiles = (vecs + DIRECT_VECS - 1) / DIRECT_VECS, v0 = 0;
+    for (int64_t t = 0; t < tiles; t++) {
+        int64_t nv = (vecs - v0 + (tiles - t) - 1) / (tiles - t), j = v0 * VL;
+        int64_t width = g->n - j < nv * VL ? g->n - j : nv * VL, last = width - (nv - 1) * VL;
+        int64_t panels = (g->m + rows_of[nv] - 1) / rows_of[nv], i = 0;
+        for (int64_t r = 0; r < panels; r++) {
+            int64_t mr = (g->m - i + (panels - r) - 1) / (panels - r);
+            FN(direct_table)
+            [nv][mr][last < VL](g->k, a + i * g->a_m, g->a_m, g->a_k, b + j, g->b_k, c + i * g->c_m + j,
+                                g->c_m, last, g->add);
+            i += mr;
+        }
+        v0 += nv;
+    }
+}
+
+/* ---- packed ---- */
+
+#define PANEL (PACKED_VECS * VL) /* columns of a panel of b */
+
+#define PACKED(mr)                                                                                           \
+    static void FN(packed_##mr)(int64_t k, const T *a, const T *b, T *c, int64_t c_m, bool add) {            \
+        FN(micro)(mr, PACKED_VECS, false, k, a, 1, mr, b, PANEL, c, c_m, VL, add);                           \
+    }
+PACKED_LIST(PACKED)
+#undef PACKED
+
+static void (*const FN(packed_table)[PACKED_ROWS + 1])(int64_t k, const T *a, const T *b, T *c, int64_t c_m,
+                                                       bool add) = {
+#define PACKED(mr) [mr] = FN(packed_##mr),
+    PACKED_LIST(PACKED)
+#undef PACKED
+};
+
+/* VL vectors, transposed in log2(VL) rounds of interleaving the first half with the second. */
+static ALWAYS void FN(transpose)(VEC *v) {
+    VEC w[VL];
+    UNROLL for (int round = 1; round < VL; round *= 2) {
+        UNROLL for (int i = 0; i < VL / 2; i++) {
+            w[2 * i] = INTERLEAVE_LOW(v[i], v[i + VL / 2]);
+            w[2 * i + 1] = INTERLEAVE_HIGH(v[i], v[i + VL / 2]);
+        }
+        UNROLL for (int i = 0; i < VL; i++) v[i] = w[i];
+    }
+}
+
+/* to[p * width + i] = from[i * stride + p] for i < rows, p < k; i from rows to width gets 0. May write up to
+ * VL elements past the end where width < VL. */
+static void FN(pack_turned)(T *to, int64_t width, const T *from, int64_t stride, int64_t rows, int64_t k) {
+    for (int64_t i0 = 0; i0 < width; i0 += VL) {
+        int64_t have = rows - i0 < VL ? rows - i0 : VL, want = width - i0 < VL ? width - i0 : VL;
+        for (int64_t p0 = 0; p0 < k; p0 += VL) {
+            int64_t depth = k - p0 < VL ? k - p0 : VL;
+            VEC v[VL];
+            for (int i = 0; i < VL; i++) {
+                const T *row = from + (i0 + i) * stride + p0;
+                v[i] = i >= have ? SET1((T)0) : depth == VL ? FN(load)(row) : LOAD_PART(row, depth);
+            }
+            FN(transpose)(v);
+            for (int p = 0; p < depth; p++) {
+                T *at = to + (p0 + p) * width + i0;
+                if (want == VL || i0 == 0)
+                    FN(store)(at, v[p]);
+                else
+                    STORE_PART(at, v[p], want);
+            }
+        }
+    }
+}
+
+/* to[p * width + i] = from[p * stride + i] for i < rows, 0 up to width. */
+static void FN(pack_straight)(T *to, int64_t width, const T *from, int64_t stride, int64_t rows, int64_t k) {
+    for (int64_t p = 0; p < k; p++) {
+        const T *row = from + p * stride;
+        T *at = to + p * width;
+        int64_t i = 0;
+        for (; i + VL <= rows; i += VL) FN(store)(at + i, FN(load)(row + i));
+        for (; i < rows; i++) at[i] = row[i];
+        for (; i < width; i++) at[i] = 0;
+    }
+}
+
+/* Element (i, p) of the panel lies at from[i * s_i + p * s_k]. */
+static void FN(pack)(T *to, int64_t width, const T *from, int64_t s_i, int64_t s_k, int64_t rows, int64_t k) {
+    if (s_i == 1) {
+        FN(pack_straight)(to, width, from, s_k, rows, k);
+    } else if (s_k == 1) {
+        FN(pack_turned)(to, width, from, s_i, rows, k);
+    } else {
+        for (int64_t p = 0; p < k; p++)
+            for (int64_t i = 0; i < width; i++) to[p * width + i] = i < rows ? from[i * s_i + p * s_k] : 0;
+    }
+}
+
+/* A whole panel of b against every packed panel of a. */
+static void FN(panel)(const T *a, const T *b, T *c, int64_t m, int64_t k, int64_t width, int64_t c_m,
+                      bool add) {
+    int64_t panels = (m + PACKED_ROWS - 1) / PACKED_ROWS, i = 0;
+    for (int64_t r = 0; r < panels; r++) {
+        int64_t mr = (m - i + (panels - r) - 1) / (panels - r);
+        if (width == PANEL) {
+            FN(packed_table)[mr](k, a + i * k, b, c + i * c_m, c_m, add);
+        } else {
+            T tile[PACKED_ROWS * PANEL];
+            FN(packed_table)[mr](k, a + i * k, b, tile, PANEL, false);
+            for (int64_t y = 0; y < mr; y++) {
+                T *to = c + (i + y) * c_m;
+                for (int64_t x = 0; x < width; x++)
+                    to[x] = add ? to[x] + tile[y * PANEL + x] : tile[y * PANEL + x];
+            }
+        }
+        i += mr;
+    }
+}
+
+static void FN(packed)(const weft_gemm *g, const T *a, const T *b, T *c, T *scratch) {
+    int64_t depths = (g->k + DEPTH - 1) / DEPTH, depth = (g->k + depths - 1) / depths;
+    int64_t cols = g->n < COLUMNS ? g->n : COLUMNS, span = (cols + PANEL - 1) / PANEL * PANEL;
+    T *pack_b = scratch, *pack_a = scratch + span * depth;
+    for (int64_t p = 0; p < g->k; p += depth) {
+        int64_t kc = g->k - p < depth ? g->k - p : depth;
+        bool add = g->add || p > 0;
+        for (int64_t j0 = 0; j0 < g->n; j0 += COLUMNS) {
+            int64_t nc = g->n - j0 < COLUMNS ? g->n - j0 : COLUMNS;
+            for (int64_t j = 0; j < nc; j += PANEL) {
+                int64_t width = nc - j < PANEL ? nc - j : PANEL;
+                FN(pack)
+                (pack_b + j * kc, PANEL, b + (j0 + j) * g->b_n + p * g->b_k, g->b_n, g->b_k, width, kc);
+            }
+            for (int64_t i0 = 0; i0 < g->m; i0 += BLOCK_ROWS) {
+                int64_t mc = g->m - i0 < BLOCK_ROWS ? g->m - i0 : BLOCK_ROWS;
+                int64_t panels = (mc + PACKED_ROWS - 1) / PACKED_ROWS, i = 0;
+                for (int64_t r = 0; r < panels; r++) {
+                    int64_t mr = (mc - i + (panels - r) - 1) / (panels - r);
+                    FN(pack)(pack_a + i * kc, mr, a + (i0 + i) * g->a_m + p * g->a_k, g->a_m, g->a_k, mr, kc);
+                    i += mr;
+                }
+                for (int64_t j = 0; j < nc; j += PANEL) {
+                    int64_t width = nc - j < PANEL ? nc - j : PANEL;
+                    FN(panel)(pack_a, pack_b + j * kc, c + i0 * g->c_m + j0 + j, mc, kc, width, g->c_m, add);
+                }
+            }
+        }
+    }
+}
+
+/* Small enough that packing would cost more than it saves: b fits the first cache. */
+static bool FN(is_direct)(const weft_gemm *g) {
+    return g->k <= DEPTH && g->n <= 256 && g->k * g->n * (int64_t)sizeof(T) <= DIRECT_BYTES;
+}
+
+static size_t FN(scratch)(const weft_gemm *g) {
+    int64_t elements;
+    if (FN(is_direct)(g)) {
+        elements = g->b_n == 1 || g->n == 1 ? 0 : g->k * ((g->n + VL - 1) / VL * VL) + VL;
+    } else {
+        int64_t depth = g->k < DEPTH ? g->k : DEPTH, cols = g->n < COLUMNS ? g->n : COLUMNS;
+        int64_t rows = g->m < BLOCK_ROWS ? g->m : BLOCK_ROWS;
+        elements = depth * ((cols + PANEL - 1) / PANEL * PANEL + rows) + VL;
+    }
+    return (size_t)elements * sizeof(T);
+}
+
+static void FN(gemm)(const weft_gemm *g, const T *a, const T *b, T *c, void *scratch) {
+    if (g->m <= 0 || g->n <= 0) return;
+    if (g->k <= 0) {
+        if (g->add) return;
+        for (int64_t i = 0; i < g->m; i++) memset(c + i * g->c_m, 0, (size_t)g->n * sizeof(T));
+    } else if (!FN(is_direct)(g)) {
+        FN(packed)(g, a, b, c, scratch);
+    } else if (g->b_n == 1 || g->n == 1) {
+        FN(direct)(g, a, b, c);
+    } else {
+        weft_gemm h = *g;
+        h.b_k = (g->n + VL - 1) / VL * VL;
+        h.b_n = 1;
+        FN(pack)(scratch, h.b_k, b, g->b_n, g->b_k, g->n, g->k);
+        FN(direct)(&h, a, scratch, c);
+    }
+}
+
+/* ---- matrix times vector ---- */
+
+static ALWAYS T FN(lanes_sum)(VEC v) {
+    T part[VL];
+    FN(store)(part, v);
+    UNROLL for (int half = VL / 2; half > 0; half /= 2) {
+        UNROLL for (int i = 0; i < half; i++) part[i] += part[i + half];
+    }
+    return part[0];
+}
+
+/* `rows` dot products (a constant where called) of rows that lie x_i apart with v; both of unit stride. */
+static ALWAYS void FN(dots)(const int rows, int64_t k, const T *x, int64_t x_i, const T *v, T *out,
+                            int64_t out_i, bool add) {
+    VEC acc[8][2];
+    T tail[8];
+    UNROLL for (int i = 0; i < rows; i++) acc[i][0] = acc[i][1] = SET1((T)0), tail[i] = 0;
+    int64_t p = 0;
+    for (; p + 2 * VL <= k; p += 2 * VL) {
+        VEC v0 = FN(load)(v + p), v1 = FN(load)(v + p + VL);
+        UNROLL for (int i = 0; i < rows; i++) {
+            acc[i][0] = FMA(FN(load)(x + i * x_i + p), v0, acc[i][0]);
+            acc[i][1] = FMA(FN(load)(x + i * x_i + p + VL), v1, acc[i][1]);
+        }
+    }
+    for (; p < k; p++) {
+        UNROLL for (int i = 0; i < rows; i++) tail[i] += x[i * x_i + p] * v[p];
+    }
+    UNROLL for (int i = 0; i < rows; i++) {
+        T sum = FN(lanes_sum)(acc[i][0] + acc[i][1]) + tail[i];
+        out[i * out_i] = add ? out[i * out_i] + sum : sum;
+    }
+}
+
+/* nv vectors of neighbouring results: out[i] = sum_p x[i + p * x_k] * v[p]. */
+static ALWAYS void FN(columns)(const int nv, const bool part, int64_t last, int64_t k, const T *x,
+                               int64_t x_k, const T *v, T *to) {
+    VEC sum[8];
+    UNROLL for (int j = 0; j < nv; j++) sum[j] = SET1((T)0);
+    for (int64_t p0 = 0; p0 < k; p0 += DEPTH) {
+        int64_t end = k - p0 < DEPTH ? k : p0 + DEPTH;
+        VEC acc[8];
+        UNROLL for (int j = 0; j < nv; j++) acc[j] = SET1((T)0);
+        for (int64_t p = p0; p < end; p++) {
+            VEC s = SET1(v[p]);
+            const T *row = x + p * x_k;
+            UNROLL for (int j = 0; j < nv; j++) acc[j] =
+                FMA(part ? LOAD_PART(row, last) : FN(load)(row + j * VL), s, acc[j]);
+        }
+        UNROLL for (int j = 0; j < nv; j++) sum[j] = sum[j] + acc[j];
+    }
+    UNROLL for (int j = 0; j < nv; j++) {
+        if (part)
+            STORE_PART(to, sum[j], last);
+        else
+            FN(store)(to + j * VL, sum[j]);
+    }
+}
+
+static void FN(gemv)(const weft_gemv *g, const T *x, const T *v, T *out, void *scratch) {
+    int64_t i = 0;
+    if (g->v_k != 1 && g->k > 1) {
+        T *copy = scratch;
+        for (int64_t p = 0; p < g->k; p++) copy[p] = v[p * g->v_k];
+        v = copy;
+    }
+    if (g->x_k == 1 || g->k == 1) {
+        for (; i + 4 <= g->rows; i += 4)
+            FN(dots)(4, g->k, x + i * g->x_i, g->x_i, v, out + i * g->out_i, g->out_i, g->add);
+        for (; i < g->rows; i++)
+            FN(dots)(1, g->k, x + i * g->x_i, g->x_i, v, out + i * g->out_i, g->out_i, g->add);
+        return;
+    }
+    while (i < g->rows) {
+        T tile[8 * VL];
+        int64_t left = g->rows - i, count;
+        T *to = g->out_i == 1 && !g->add ? out + i : tile;
+        if (left >= 8 * VL) {
+            FN(columns)(8, false, VL, g->k, x + i, g->x_k, v, to);
+            count = 8 * VL;
+        } else if (left >= VL) {
+            FN(columns)(1, false, VL, g->k, x + i, g->x_k, v, to);
+            count = VL;
+        } else {
+            FN(columns)(1, true, left, g->k, x + i, g->x_k, v, to);
+            count = left;
+        }
+        if (to == tile)
+            for (int64_t j = 0; j < count; j++) {
+                T *at = out + (i + j) * g->out_i;
+                *at = g->add ? *at + tile[j] : tile[j];
+            }
+        i += count;
+    }
+}
+
+#undef VEC
+#undef PANEL

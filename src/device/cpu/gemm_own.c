@@ -1,0 +1,331 @@
+/* Own matrix products, compiled once for each instruction set (WEFT_ISA: baseline, avx2, avx512) and
+ * exported as one table. Must not know which set the machine has: heavy.c chooses. Vectors are the
+ * compilers' vector extension; only the fused multiply-add, broadcast and masked access are intrinsics,
+ * because contraction is switched off for the whole library. Read next: gemm_float.h, matmul.c. */
+#include <math.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "device/cpu/gemm.h"
+
+#define ALWAYS inline __attribute__((always_inline))
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define DEPTH        256   /* products added in a row */
+#define COLUMNS      512   /* of b packed at once: with DEPTH, what stays in the second cache */
+#define BLOCK_ROWS   256   /* of a packed at once */
+#define DIRECT_BYTES 65536 /* of b: no packing below */
+
+/* ---- what an instruction set decides: registers and the shape of the kernels ---- */
+#if defined(__AVX512F__)
+#define VECTOR_BYTES   64
+#define ROWS_MAX       14
+#define VECS_MAX       4
+#define PACKED_ROWS    14
+#define PACKED_VECS    2
+#define PACKED_LIST(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#define DIRECT_ROWS    8
+#define DIRECT_VECS    4
+#define DIRECT_ROWS_OF                                                                                       \
+    { 0, 8, 8, 8, 6 }
+#define DIRECT_LIST(X)                                                                                       \
+    X(1, 1)                                                                                                  \
+    X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)  \
+        X(7, 2) X(8, 2) X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3) X(1, 4) X(2, 4)      \
+            X(3, 4) X(4, 4) X(5, 4) X(6, 4)
+#else
+#if defined(__AVX2__)
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+#define ROWS_MAX       8
+#define VECS_MAX       2
+#define PACKED_ROWS    6
+#define PACKED_VECS    2
+#define PACKED_LIST(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#define DIRECT_ROWS    8
+#define DIRECT_VECS    2
+#define DIRECT_ROWS_OF                                                                                       \
+    { 0, 8, 6 }
+#define DIRECT_LIST(X)                                                                                       \
+    X(1, 1)                                                                                                  \
+    X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
+#endif
+
+#define INTERLEAVE_LOW(a, b)  __builtin_shufflevector(a, b, LOW_ORDER)
+#define INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, HIGH_ORDER)
+
+#define ORDER_LOW_2   0, 2
+#define ORDER_HIGH_2  1, 3
+#define ORDER_LOW_4   0, 4, 1, 5
+#define ORDER_HIGH_4  2, 6, 3, 7
+#define ORDER_LOW_8   0, 8, 1, 9, 2, 10, 3, 11
+#define ORDER_HIGH_8  4, 12, 5, 13, 6, 14, 7, 15
+#define ORDER_LOW_16  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define ORDER_HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+
+/* ---- the primitives of float and double vectors ---- */
+#if defined(__AVX512F__)
+typedef float v_f32 __attribute__((vector_size(64)));
+typedef double v_f64 __attribute__((vector_size(64)));
+static ALWAYS v_f32 set1_f32(float x) { return (v_f32)_mm512_set1_ps(x); }
+static ALWAYS v_f64 set1_f64(double x) { return (v_f64)_mm512_set1_pd(x); }
+static ALWAYS v_f32 fma_f32(v_f32 a, v_f32 b, v_f32 c) {
+    return (v_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+static ALWAYS v_f64 fma_f64(v_f64 a, v_f64 b, v_f64 c) {
+    return (v_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+}
+static ALWAYS v_f32 load_part_f32(const float *p, int64_t n) {
+    return (v_f32)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
+}
+static ALWAYS v_f64 load_part_f64(const double *p, int64_t n) {
+    return (v_f64)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1u), p);
+}
+static ALWAYS void store_part_f32(float *p, v_f32 v, int64_t n) {
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)v);
+}
+static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
+    _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1u), (__m512d)v);
+}
+#elif defined(__AVX2__)
+typedef float v_f32 __attribute__((vector_size(32)));
+typedef double v_f64 __attribute__((vector_size(32)));
+/* Windows of this give the masks of 1 to 8 lanes. */
+static const int32_t mask_32[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+static const int64_t mask_64[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
+static ALWAYS v_f32 set1_f32(float x) { return (v_f32)_mm256_set1_ps(x); }
+static ALWAYS v_f64 set1_f64(double x) { return (v_f64)_mm256_set1_pd(x); }
+static ALWAYS v_f32 fma_f32(v_f32 a, v_f32 b, v_f32 c) {
+    return (v_f32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+static ALWAYS v_f64 fma_f64(v_f64 a, v_f64 b, v_f64 c) {
+    return (v_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
+static ALWAYS v_f32 load_part_f32(const float *p, int64_t n) {
+    return (v_f32)_mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)(const void *)(mask_32 + 8 - n)));
+}
+static ALWAYS v_f64 load_part_f64(const double *p, int64_t n) {
+    return (v_f64)_mm256_maskload_pd(p, _mm256_loadu_si256((const __m256i *)(const void *)(mask_64 + 4 - n)));
+}
+static ALWAYS void store_part_f32(float *p, v_f32 v, int64_t n) {
+    _mm256_maskstore_ps(p, _mm256_loadu_si256((const __m256i *)(const void *)(mask_32 + 8 - n)), (__m256)v);
+}
+static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
+    _mm256_maskstore_pd(p, _mm256_loadu_si256((const __m256i *)(const void *)(mask_64 + 4 - n)), (__m256d)v);
+}
+#else
+typedef float v_f32 __attribute__((vector_size(16)));
+typedef double v_f64 __attribute__((vector_size(16)));
+static ALWAYS v_f32 set1_f32(float x) { return (v_f32){x, x, x, x}; }
+static ALWAYS v_f64 set1_f64(double x) { return (v_f64){x, x}; }
+#if defined(__aarch64__) || defined(__FP_FAST_FMA)
+static ALWAYS v_f32 fma_f32(v_f32 a, v_f32 b, v_f32 c) {
+    v_f32 r;
+    for (int i = 0; i < 4; i++) r[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    return r;
+}
+static ALWAYS v_f64 fma_f64(v_f64 a, v_f64 b, v_f64 c) {
+    v_f64 r;
+    for (int i = 0; i < 2; i++) r[i] = __builtin_fma(a[i], b[i], c[i]);
+    return r;
+}
+#else
+static ALWAYS v_f32 fma_f32(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
+static ALWAYS v_f64 fma_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
+#endif
+static ALWAYS v_f32 load_part_f32(const float *p, int64_t n) {
+    v_f32 v = {0, 0, 0, 0};
+    for (int64_t i = 0; i < n; i++) v[i] = p[i];
+    return v;
+}
+static ALWAYS v_f64 load_part_f64(const double *p, int64_t n) {
+    v_f64 v = {0, 0};
+    for (int64_t i = 0; i < n; i++) v[i] = p[i];
+    return v;
+}
+static ALWAYS void store_part_f32(float *p, v_f32 v, int64_t n) {
+    for (int64_t i = 0; i < n; i++) p[i] = v[i];
+}
+static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
+    for (int64_t i = 0; i < n; i++) p[i] = v[i];
+}
+#endif
+
+#define T          float
+#define FN(x)      x##_f32
+#define VL         (VECTOR_BYTES / 4)
+#define SET1       set1_f32
+#define FMA        fma_f32
+#define LOAD_PART  load_part_f32
+#define STORE_PART store_part_f32
+#if VECTOR_BYTES == 64
+#define LOW_ORDER  ORDER_LOW_16
+#define HIGH_ORDER ORDER_HIGH_16
+#elif VECTOR_BYTES == 32
+#define LOW_ORDER  ORDER_LOW_8
+#define HIGH_ORDER ORDER_HIGH_8
+#else
+#define LOW_ORDER  ORDER_LOW_4
+#define HIGH_ORDER ORDER_HIGH_4
+#endif
+#include "device/cpu/gemm_float.h"
+#undef T
+#undef FN
+#undef VL
+#undef SET1
+#undef FMA
+#undef LOAD_PART
+#undef STORE_PART
+#undef LOW_ORDER
+#undef HIGH_ORDER
+
+#define T          double
+#define FN(x)      x##_f64
+#define VL         (VECTOR_BYTES / 8)
+#define SET1       set1_f64
+#define FMA        fma_f64
+#define LOAD_PART  load_part_f64
+#define STORE_PART store_part_f64
+#if VECTOR_BYTES == 64
+#define LOW_ORDER  ORDER_LOW_8
+#define HIGH_ORDER ORDER_HIGH_8
+#elif VECTOR_BYTES == 32
+#define LOW_ORDER  ORDER_LOW_4
+#define HIGH_ORDER ORDER_HIGH_4
+#else
+#define LOW_ORDER  ORDER_LOW_2
+#define HIGH_ORDER ORDER_HIGH_2
+#endif
+#include "device/cpu/gemm_float.h"
+
+/* ---- integers: wrapping, so any order gives the same bits ---- */
+
+#define INTEGER_GEMM(name, type)                                                                             \
+    static void name(const weft_gemm *g, const type *a, const type *b, type *c) {                            \
+        for (int64_t i = 0; i < g->m; i++) {                                                                 \
+            const type *row = a + i * g->a_m;                                                                \
+            type *to = c + i * g->c_m;                                                                       \
+            if (!g->add) memset(to, 0, (size_t)g->n * sizeof(type));                                         \
+            if (g->b_n == 1) {                                                                               \
+                for (int64_t p = 0; p < g->k; p++) {                                                         \
+                    const type x = row[p * g->a_k];                                                          \
+                    const type *from = b + p * g->b_k;                                                       \
+                    for (int64_t j = 0; j < g->n; j++) to[j] += x * from[j];                                 \
+                }                                                                                            \
+            } else {                                                                                         \
+                for (int64_t j = 0; j < g->n; j++) {                                                         \
+                    const type *col = b + j * g->b_n;                                                        \
+                    type sum = 0;                                                                            \
+                    if (g->a_k == 1 && g->b_k == 1)                                                          \
+                        for (int64_t p = 0; p < g->k; p++) sum += row[p] * col[p];                           \
+                    else                                                                                     \
+                        for (int64_t p = 0; p < g->k; p++) sum += row[p * g->a_k] * col[p * g->b_k];         \
+                    to[j] += sum;                                                                            \
+                }                                                                                            \
+            }                                                                                                \
+        }                                                                                                    \
+    }
+INTEGER_GEMM(gemm_i32, uint32_t)
+INTEGER_GEMM(gemm_i64, uint64_t)
+
+/* ---- 16-bit floats ---- */
+
+static float float_of(uint32_t bits) {
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static uint32_t bits_of(float f) {
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+static void from_bf16(int64_t n, const uint16_t *restrict from, float *restrict to) {
+    for (int64_t i = 0; i < n; i++) to[i] = float_of((uint32_t)from[i] << 16);
+}
+
+/* To nearest even; a NaN keeps its sign and stays one. */
+static void to_bf16(int64_t n, const float *restrict from, uint16_t *restrict to) {
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t x = bits_of(from[i]);
+        uint32_t rounded = (x + 0x7fffu + ((x >> 16) & 1u)) >> 16, nan = (x >> 16) | 0x40u;
+        to[i] = (uint16_t)((x & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+    }
+}
+
+static void from_f16(int64_t n, const uint16_t *restrict from, float *restrict to) {
+    int64_t i = 0;
+#if defined(__F16C__)
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
+#endif
+    for (; i < n; i++) to[i] = weft_f16_to_f32(from[i]);
+}
+
+static void to_f16(int64_t n, const float *restrict from, uint16_t *restrict to) {
+    int64_t i = 0;
+#if defined(__F16C__)
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(void *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), 0));
+#endif
+    for (; i < n; i++) to[i] = weft_f32_to_f16(from[i]);
+}
+
+/* ---- adding rows ---- */
+
+static void add_f32(int64_t n, const float *restrict from, float *restrict to) {
+    for (int64_t i = 0; i < n; i++) to[i] += from[i];
+}
+
+static void add_f64(int64_t n, const double *restrict from, double *restrict to) {
+    for (int64_t i = 0; i < n; i++) to[i] += from[i];
+}
+
+static void add_bf16(int64_t n, const uint16_t *restrict from, float *restrict to) {
+    for (int64_t i = 0; i < n; i++) to[i] += float_of((uint32_t)from[i] << 16);
+}
+
+static void add_f16(int64_t n, const uint16_t *restrict from, float *restrict to) {
+    float wide[64];
+    for (int64_t i = 0; i < n; i += 64) {
+        int64_t part = n - i < 64 ? n - i : 64;
+        from_f16(part, from + i, wide);
+        for (int64_t j = 0; j < part; j++) to[i + j] += wide[j];
+    }
+}
+
+#ifndef WEFT_ISA
+#define WEFT_ISA baseline
+#endif
+#define PASTE_(a, b) a##b
+#define PASTE(a, b)  PASTE_(a, b)
+
+const weft_gemm_own PASTE(weft__gemm_own_, WEFT_ISA) = {
+    .f32 = gemm_f32,
+    .f64 = gemm_f64,
+    .i32 = gemm_i32,
+    .i64 = gemm_i64,
+    .f32_scratch = scratch_f32,
+    .f64_scratch = scratch_f64,
+    .f32_direct = is_direct_f32,
+    .gemv_f32 = gemv_f32,
+    .gemv_f64 = gemv_f64,
+    .from_f16 = from_f16,
+    .from_bf16 = from_bf16,
+    .to_f16 = to_f16,
+    .to_bf16 = to_bf16,
+    .add_f32 = add_f32,
+    .add_f64 = add_f64,
+    .add_f16 = add_f16,
+    .add_bf16 = add_bf16,
+};

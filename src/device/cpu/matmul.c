@@ -1,0 +1,352 @@
+/* A matrix product as tasks: batch items, grouped where they are small, times blocks along M and N, never
+ * along K. The cut and the choice between library and own kernels depend on shape and dtype alone, so that
+ * the bits do not depend on the number of threads (design part 10). Must not know threads. Read next:
+ * gemm_own.c and matmul_library.c, which do the products. */
+#include <string.h>
+
+#include "device/cpu/gemm.h"
+
+#define HALF_DEPTH 512 /* f16 and bf16: products summed in f32 between conversions of blocks of a and b */
+#define HALF_ROWS  256 /* f16 and bf16: largest block, which bounds the scratch */
+#define HALF_COLS  256
+#define HALF_LINES 64 /* likewise of a matrix times a vector */
+
+typedef enum route {
+    ROUTE_LIBRARY,
+    ROUTE_OWN,
+    ROUTE_VECTOR_A, /* m == 1: rows of b^T times the vector a */
+    ROUTE_VECTOR_B  /* n == 1: rows of a times the vector b */
+} route;
+
+typedef struct matmul_plan {
+    weft_matmul mm; /* with leading batch dimensions folded into m where possible */
+    const weft_gemm_own *own;
+    route route;
+    size_t size, out_size; /* of an element */
+    int64_t items, group;  /* products, and how many of them a task does */
+    int64_t m_blocks, n_blocks;
+    int64_t half_depth;
+    size_t own_scratch; /* bytes at the start of the scratch that the own kernels may use */
+} matmul_plan;
+
+bool weft__cpu_matmul_takes(const weft_matmul *mm) {
+    switch (mm->dtype) {
+    case WEFT_F32:
+    case WEFT_F64:
+    case WEFT_I32:
+    case WEFT_I64: return mm->out_dtype == mm->dtype;
+    case WEFT_F16:
+    case WEFT_BF16: return mm->out_dtype == mm->dtype || mm->out_dtype == WEFT_F32;
+    default: return false;
+    }
+}
+
+static bool is_half(const weft_matmul *mm) { return mm->dtype == WEFT_F16 || mm->dtype == WEFT_BF16; }
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
+
+/* Where block i of `blocks` begins; border `blocks` is the extent. Multiples of 16 where that is fine enough.
+ */
+static int64_t border(int64_t extent, int64_t blocks, int64_t i) {
+    int64_t unit = extent >= 64 * blocks ? 16 : 1, units = ceil_div(extent, unit),
+            at = units * i / blocks * unit;
+    return i == blocks || at > extent ? extent : at;
+}
+
+static int64_t largest_block(int64_t extent, int64_t blocks) {
+    int64_t largest = 0;
+    for (int64_t i = 0; i < blocks; i++) {
+        int64_t size = border(extent, blocks, i + 1) - border(extent, blocks, i);
+        if (size > largest) largest = size;
+    }
+    return largest;
+}
+
+static weft_gemm gemm_of(const weft_matmul *mm, int64_t m, int64_t n, int64_t k) {
+    return (weft_gemm){.m = m,
+                       .n = n,
+                       .k = k,
+                       .a_m = mm->a_m,
+                       .a_k = mm->a_k,
+                       .b_k = mm->b_k,
+                       .b_n = mm->b_n,
+                       .c_m = mm->c_m};
+}
+
+/* ---- one block ---- */
+
+static void vector_of(const weft_gemm *g, route r, weft_gemv *v) {
+    if (r == ROUTE_VECTOR_A)
+        *v = (weft_gemv){.rows = g->n, .k = g->k, .x_i = g->b_n, .x_k = g->b_k, .v_k = g->a_k, .out_i = 1};
+    else
+        *v = (weft_gemv){
+            .rows = g->m, .k = g->k, .x_i = g->a_m, .x_k = g->a_k, .v_k = g->b_k, .out_i = g->c_m};
+    v->add = g->add;
+}
+
+static void block_f32(const matmul_plan *plan, const weft_gemm *g, const float *a, const float *b, float *c,
+                      void *scratch) {
+    weft_gemv v;
+    switch (plan->route) {
+    case ROUTE_LIBRARY: weft__library_f32(g, a, b, c); return;
+    case ROUTE_OWN: plan->own->f32(g, a, b, c, scratch); return;
+    case ROUTE_VECTOR_A:
+        vector_of(g, plan->route, &v);
+        plan->own->gemv_f32(&v, b, a, c, scratch);
+        return;
+    case ROUTE_VECTOR_B:
+        vector_of(g, plan->route, &v);
+        plan->own->gemv_f32(&v, a, b, c, scratch);
+        return;
+    }
+}
+
+static void block_f64(const matmul_plan *plan, const weft_gemm *g, const double *a, const double *b,
+                      double *c, void *scratch) {
+    weft_gemv v;
+    switch (plan->route) {
+    case ROUTE_LIBRARY: weft__library_f64(g, a, b, c); return;
+    case ROUTE_OWN: plan->own->f64(g, a, b, c, scratch); return;
+    case ROUTE_VECTOR_A:
+        vector_of(g, plan->route, &v);
+        plan->own->gemv_f64(&v, b, a, c, scratch);
+        return;
+    case ROUTE_VECTOR_B:
+        vector_of(g, plan->route, &v);
+        plan->own->gemv_f64(&v, a, b, c, scratch);
+        return;
+    }
+}
+
+/* A (rows, cols) block in f32, its unit-stride dimension kept: returns the new strides. */
+static void widen(const matmul_plan *plan, const uint16_t *from, int64_t rows, int64_t cols, int64_t *s_row,
+                  int64_t *s_col, float *to) {
+    void (*convert)(int64_t, const uint16_t *, float *) =
+        plan->mm.dtype == WEFT_F16 ? plan->own->from_f16 : plan->own->from_bf16;
+    if (*s_col == 1 || cols == 1) {
+        for (int64_t i = 0; i < rows; i++) convert(cols, from + i * *s_row, to + i * cols);
+        *s_row = cols;
+        *s_col = 1;
+    } else if (*s_row == 1 || rows == 1) {
+        for (int64_t j = 0; j < cols; j++) convert(rows, from + j * *s_col, to + j * rows);
+        *s_row = 1;
+        *s_col = rows;
+    } else {
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < cols; j++) convert(1, from + i * *s_row + j * *s_col, to + i * cols + j);
+        *s_row = cols;
+        *s_col = 1;
+    }
+}
+
+static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
+/* Converted in blocks of K, multiplied in f32, rounded once at the end. */
+static void block_half(const matmul_plan *plan, const weft_gemm *g, const uint16_t *a, const uint16_t *b,
+                       void *c, char *scratch) {
+    int64_t depth = plan->half_depth;
+    float *wide_a = (float *)(void *)(scratch + aligned(plan->own_scratch));
+    float *wide_b = wide_a + aligned((size_t)(g->m * depth) * 4) / 4;
+    float *sum = wide_b + aligned((size_t)(depth * g->n) * 4) / 4;
+    bool direct = plan->mm.out_dtype == WEFT_F32;
+    weft_gemm part = *g;
+    if (direct)
+        sum = c;
+    else
+        part.c_m = g->n;
+    for (int64_t p = 0; p < g->k; p += depth) {
+        part.k = clamp(g->k - p, 0, depth);
+        part.a_m = g->a_m, part.a_k = g->a_k, part.b_k = g->b_k, part.b_n = g->b_n;
+        widen(plan, a + p * g->a_k, g->m, part.k, &part.a_m, &part.a_k, wide_a);
+        widen(plan, b + p * g->b_k, part.k, g->n, &part.b_k, &part.b_n, wide_b);
+        part.add = p > 0;
+        block_f32(plan, &part, wide_a, wide_b, sum, scratch);
+    }
+    for (int64_t i = 0; i < g->m && !direct; i++) {
+        uint16_t *to = (uint16_t *)c + i * g->c_m;
+        (plan->mm.dtype == WEFT_F16 ? plan->own->to_f16 : plan->own->to_bf16)(g->n, sum + i * g->n, to);
+    }
+}
+
+static void block(const matmul_plan *plan, const weft_gemm *g, const char *a, const char *b, char *c,
+                  void *scratch) {
+    if (g->k == 0) {
+        for (int64_t i = 0; i < g->m; i++)
+            memset(c + (size_t)(i * g->c_m) * plan->out_size, 0, (size_t)g->n * plan->out_size);
+        return;
+    }
+    switch (plan->mm.dtype) {
+    case WEFT_F32: block_f32(plan, g, (const void *)a, (const void *)b, (void *)c, scratch); return;
+    case WEFT_F64: block_f64(plan, g, (const void *)a, (const void *)b, (void *)c, scratch); return;
+    case WEFT_I32: plan->own->i32(g, (const void *)a, (const void *)b, (void *)c); return;
+    case WEFT_I64: plan->own->i64(g, (const void *)a, (const void *)b, (void *)c); return;
+    default: block_half(plan, g, (const void *)a, (const void *)b, c, scratch); return;
+    }
+}
+
+/* ---- tasks ---- */
+
+static void run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+                weft_fault *fault) {
+    (void)fault;
+    const matmul_plan *plan = plan_;
+    const weft_matmul *mm = &plan->mm;
+    int token = plan->route == ROUTE_LIBRARY ? weft__library_enter() : 0;
+    int64_t pieces = plan->m_blocks * plan->n_blocks;
+    for (int64_t task = begin; task < end; task++) {
+        int64_t piece = task % pieces, mi = piece / plan->n_blocks, ni = piece % plan->n_blocks;
+        int64_t first = task / pieces * plan->group, last = clamp(first + plan->group, 0, plan->items);
+        int64_t i0 = border(mm->m, plan->m_blocks, mi), j0 = border(mm->n, plan->n_blocks, ni);
+        weft_gemm g = gemm_of(mm, border(mm->m, plan->m_blocks, mi + 1) - i0,
+                              border(mm->n, plan->n_blocks, ni + 1) - j0, mm->k);
+        for (int64_t item = first; item < last; item++) {
+            int64_t a = i0 * mm->a_m, b = j0 * mm->b_n, c = i0 * mm->c_m + j0, rest = item;
+            for (int d = mm->batch_rank - 1; d >= 0; d--) {
+                int64_t at = rest % mm->batch[d];
+                rest /= mm->batch[d];
+                a += at * mm->a_batch[d], b += at * mm->b_batch[d], c += at * mm->c_batch[d];
+            }
+            block(plan, &g, (const char *)args[0] + (size_t)a * plan->size,
+                  (const char *)args[1] + (size_t)b * plan->size,
+                  (char *)args[2] + (size_t)c * plan->out_size, scratch);
+        }
+    }
+    if (plan->route == ROUTE_LIBRARY) weft__library_leave(token);
+}
+
+static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
+
+/* ---- the plan ---- */
+
+/* (B, M, K) x (K, N) with rows that follow each other is one product of B * M rows. */
+static void fold_batch(weft_matmul *mm) {
+    while (mm->batch_rank > 0) {
+        int d = mm->batch_rank - 1;
+        bool one = mm->batch[d] == 1;
+        bool follows =
+            mm->b_batch[d] == 0 && mm->a_batch[d] == mm->m * mm->a_m && mm->c_batch[d] == mm->m * mm->c_m;
+        int64_t rows;
+        if (!one && (!follows || !weft__mul(mm->m, mm->batch[d], &rows))) return;
+        if (!one) mm->m = rows;
+        mm->batch_rank = d;
+    }
+}
+
+/* Own kernels win up to about n = 128; above, and with f64 only where a CBLAS is there, the library. */
+static route choose_route(const matmul_plan *plan) {
+    const weft_matmul *mm = &plan->mm;
+    if (mm->dtype == WEFT_I32 || mm->dtype == WEFT_I64 || mm->k == 0) return ROUTE_OWN;
+    bool a_row = mm->a_k == 1 || mm->a_m == 1 || mm->k == 1,
+         b_col = mm->b_k == 1 || mm->b_n == 1 || mm->k == 1;
+    if (mm->m == 1 && b_col) return ROUTE_VECTOR_A;
+    if (mm->n == 1 && a_row) return ROUTE_VECTOR_B;
+    weft_gemm g = gemm_of(mm, mm->m, mm->n, mm->k);
+    if (mm->dtype != WEFT_F64 && plan->own->f32_direct(&g)) return ROUTE_OWN;
+    if (mm->dtype == WEFT_F64 && mm->m * mm->n <= 128 * 128 && mm->k <= 256) return ROUTE_OWN;
+    bool serves = mm->dtype == WEFT_F64 ? weft__matmul_library()->f64 : weft__matmul_library()->f32;
+    return serves && (is_half(mm) || weft__library_fits(&g)) ? ROUTE_LIBRARY : ROUTE_OWN;
+}
+
+/* How many pieces a product of so many operations is cut into: enough to feed a few threads evenly, few
+ * enough that repeated packing stays under about 5 %. */
+static int64_t pieces_for(double flops) {
+    if (flops < 1e6) return 1;
+    if (flops < 4e6) return 2;
+    if (flops < 128e6) return 4;
+    if (flops < 1e9) return 8;
+    if (flops < 8e9) return 16;
+    return flops < 64e9 ? 32 : 64;
+}
+
+/* Cutting along N repeats the packing of a, along M that of b; narrow blocks of n are slow. */
+static void cut(matmul_plan *plan, int64_t pieces) {
+    const weft_matmul *mm = &plan->mm;
+    bool along_n = plan->route == ROUTE_VECTOR_A || (plan->route != ROUTE_VECTOR_B && mm->n >= 2 * mm->m);
+    int64_t n_least = plan->route == ROUTE_VECTOR_A ? 128 : 64,
+            m_least = plan->route == ROUTE_VECTOR_B ? 128 : 16;
+    int64_t n_most = clamp(mm->n / n_least, 1, pieces), m_most = clamp(mm->m / m_least, 1, pieces);
+    if (along_n) {
+        plan->n_blocks = n_most;
+        plan->m_blocks = clamp(pieces / n_most, 1, m_most);
+    } else {
+        plan->m_blocks = m_most;
+        plan->n_blocks = clamp(pieces / m_most, 1, n_most);
+    }
+    if (is_half(mm)) {
+        int64_t rows = plan->route == ROUTE_VECTOR_B ? HALF_LINES : HALF_ROWS;
+        int64_t cols = plan->route == ROUTE_VECTOR_A ? HALF_LINES : HALF_COLS;
+        if (mm->m > plan->m_blocks * rows) plan->m_blocks = ceil_div(mm->m, rows);
+        if (mm->n > plan->n_blocks * cols) plan->n_blocks = ceil_div(mm->n, cols);
+    }
+}
+
+static double rate(const matmul_plan *plan) {
+    static const double f32[] = {[WEFT_ISA_BASELINE] = 15, [WEFT_ISA_AVX2] = 60, [WEFT_ISA_AVX512] = 120};
+    double r = f32[weft__cpu_isa()];
+    if (plan->route == ROUTE_VECTOR_A || plan->route == ROUTE_VECTOR_B) return 6; /* memory decides */
+    switch (plan->mm.dtype) {
+    case WEFT_F64: return r / 2;
+    case WEFT_I32: return r / 6;
+    case WEFT_I64: return r / 20;
+    default: return r;
+    }
+}
+
+static size_t scratch_for(matmul_plan *plan) {
+    const weft_matmul *mm = &plan->mm;
+    int64_t m = largest_block(mm->m, plan->m_blocks), n = largest_block(mm->n, plan->n_blocks);
+    weft_gemm g = gemm_of(mm, m, n, mm->k);
+    plan->half_depth = mm->k < HALF_DEPTH ? mm->k : HALF_DEPTH;
+    if (is_half(mm)) {
+        /* the widened blocks keep their unit strides; ask for the larger of both layouts of b */
+        g.k = plan->half_depth;
+        g.b_n = 2;
+    }
+    plan->own_scratch = 0;
+    if (plan->route == ROUTE_OWN && mm->dtype == WEFT_F64)
+        plan->own_scratch = plan->own->f64_scratch(&g);
+    else if (plan->route == ROUTE_OWN && mm->dtype != WEFT_I32 && mm->dtype != WEFT_I64)
+        plan->own_scratch = plan->own->f32_scratch(&g);
+    else if (plan->route != ROUTE_LIBRARY && plan->route != ROUTE_OWN)
+        plan->own_scratch = (size_t)g.k * (mm->dtype == WEFT_F64 ? 8 : 4);
+    size_t bytes = aligned(plan->own_scratch);
+    if (is_half(mm)) {
+        bytes += aligned((size_t)(m * plan->half_depth) * 4) + aligned((size_t)(plan->half_depth * n) * 4);
+        if (mm->out_dtype != WEFT_F32) bytes += aligned((size_t)(m * n) * 4);
+    }
+    return bytes;
+}
+
+weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_matmul *mm, const char *path,
+                                     weft_cpu_work *work) {
+    (void)path;
+    matmul_plan *plan = weft__zalloc(ctx, sizeof *plan);
+    if (!plan) return weft__fail_oom(ctx, sizeof *plan, "a matmul plan");
+    plan->mm = *mm;
+    plan->own = weft__gemm_own();
+    plan->size = weft_dtype_size((weft_dtype)mm->dtype);
+    plan->out_size = weft_dtype_size((weft_dtype)mm->out_dtype);
+    fold_batch(&plan->mm);
+    mm = &plan->mm;
+    plan->items = 1;
+    for (int d = 0; d < mm->batch_rank; d++) plan->items *= mm->batch[d];
+    *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan};
+    if (plan->items == 0 || mm->m == 0 || mm->n == 0) {
+        plan->m_blocks = plan->n_blocks = plan->group = 1;
+        return WEFT_OK;
+    }
+    plan->route = choose_route(plan);
+    double flops = 2.0 * (double)mm->m * (double)mm->n * (double)(mm->k > 0 ? mm->k : 1);
+    double slow = 120 / rate(plan), total = flops * (double)plan->items * slow;
+    plan->group = ceil_div(plan->items, clamp((int64_t)(total / 1e6), 1, 64));
+    int64_t pieces = pieces_for(total);
+    cut(plan, plan->group > 1 ? 1 : ceil_div(pieces, plan->items));
+    work->tasks = ceil_div(plan->items, plan->group) * plan->m_blocks * plan->n_blocks;
+    work->scratch_bytes = scratch_for(plan);
+    work->cost_ns =
+        flops * (double)plan->items / rate(plan) +
+        (double)(plan->items * plan->m_blocks * plan->n_blocks) * (plan->route == ROUTE_LIBRARY ? 400 : 40);
+    return WEFT_OK;
+}

@@ -1,0 +1,151 @@
+/* Scatter-add without atomics: a task owns a tile of out (some leading blocks, rows and columns), sets it to
+ * zero and walks through the whole index in order, adding what falls into its rows. So every element is
+ * summed in the order of the index, whatever the threads. f16 and bf16 are summed in an f32 tile of the
+ * scratch and rounded once. Read next: heavy.c. */
+#include <string.h>
+
+#include "device/cpu/gemm.h"
+
+#define HALF_TILE 65536 /* f16 and bf16: elements of the f32 tile */
+
+typedef struct scatter_plan {
+    weft_scatter sc;
+    const char *path;
+    const weft_gemm_own *own;
+    size_t size;   /* of an element */
+    int64_t group; /* leading blocks of a task */
+    int64_t row_tiles, col_tiles;
+    int64_t tile_rows, tile_cols;
+} scatter_plan;
+
+bool weft__cpu_scatter_takes(const weft_scatter *sc) {
+    if (sc->index_dtype != WEFT_I32 && sc->index_dtype != WEFT_I64) return false;
+    switch (sc->dtype) {
+    case WEFT_F32:
+    case WEFT_F64:
+    case WEFT_F16:
+    case WEFT_BF16:
+    case WEFT_I32:
+    case WEFT_I64: return true;
+    default: return false;
+    }
+}
+
+static bool is_half(const weft_scatter *sc) { return sc->dtype == WEFT_F16 || sc->dtype == WEFT_BF16; }
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static void add_row(const scatter_plan *plan, int64_t n, const char *from, void *to) {
+    switch (plan->sc.dtype) {
+    case WEFT_F32: plan->own->add_f32(n, (const void *)from, to); return;
+    case WEFT_F64: plan->own->add_f64(n, (const void *)from, to); return;
+    case WEFT_F16: plan->own->add_f16(n, (const void *)from, to); return;
+    case WEFT_BF16: plan->own->add_bf16(n, (const void *)from, to); return;
+    case WEFT_I32: {
+        uint32_t *sum = to;
+        const uint32_t *more = (const void *)from;
+        for (int64_t i = 0; i < n; i++) sum[i] += more[i];
+        return;
+    }
+    default: {
+        uint64_t *sum = to;
+        const uint64_t *more = (const void *)from;
+        for (int64_t i = 0; i < n; i++) sum[i] += more[i];
+        return;
+    }
+    }
+}
+
+/* One tile: rows r0..r1, columns c0..c1 of leading block `outer`. */
+static void tile(const scatter_plan *plan, void *const *args, int64_t outer, int64_t r0, int64_t r1,
+                 int64_t c0, int64_t c1, float *scratch, weft_fault *fault) {
+    const weft_scatter *sc = &plan->sc;
+    const char *source = (const char *)args[1] + (size_t)(outer * sc->count * sc->inner + c0) * plan->size;
+    char *out = (char *)args[2] + (size_t)(outer * sc->rows * sc->inner + c0) * plan->size;
+    int64_t width = c1 - c0,
+            step = is_half(sc) ? width * (int64_t)sizeof(float) : sc->inner * (int64_t)plan->size;
+    char *sums = is_half(sc) ? (char *)scratch : out + (size_t)r0 * (size_t)step;
+    if (is_half(sc) || width == sc->inner) {
+        memset(sums, 0, (size_t)(r1 - r0) * (size_t)step);
+    } else {
+        for (int64_t r = 0; r < r1 - r0; r++)
+            memset(sums + (size_t)(r * step), 0, (size_t)width * plan->size);
+    }
+    for (int64_t i = 0; i < sc->count; i++) {
+        int64_t row =
+            sc->index_dtype == WEFT_I32 ? ((const int32_t *)args[0])[i] : ((const int64_t *)args[0])[i];
+        if (row < 0 || row >= sc->rows) {
+            /* every task meets the same first one, so the report does not depend on who is first */
+            weft__cpu_fault(fault, "scatter-add: index out of range", plan->path, row, sc->rows, i);
+        } else if (row >= r0 && row < r1) {
+            add_row(plan, width, source + (size_t)(i * sc->inner) * plan->size,
+                    sums + (size_t)((row - r0) * step));
+        }
+    }
+    for (int64_t r = r0; r < r1 && is_half(sc); r++) {
+        uint16_t *to = (uint16_t *)(void *)(out + (size_t)(r * sc->inner) * plan->size);
+        const float *from = scratch + (r - r0) * width;
+        (sc->dtype == WEFT_F16 ? plan->own->to_f16 : plan->own->to_bf16)(width, from, to);
+    }
+}
+
+static void run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+                weft_fault *fault) {
+    const scatter_plan *plan = plan_;
+    const weft_scatter *sc = &plan->sc;
+    int64_t tiles = plan->row_tiles * plan->col_tiles;
+    for (int64_t task = begin; task < end; task++) {
+        int64_t r0 = task % tiles / plan->col_tiles * plan->tile_rows,
+                c0 = task % plan->col_tiles * plan->tile_cols;
+        int64_t first = task / tiles * plan->group, last = smaller(first + plan->group, sc->outer);
+        for (int64_t outer = first; outer < last; outer++)
+            tile(plan, args, outer, r0, smaller(r0 + plan->tile_rows, sc->rows), c0,
+                 smaller(c0 + plan->tile_cols, sc->inner), scratch, fault);
+    }
+}
+
+static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Tiles of one leading block. Where zeroing is most of the work, ranges of rows, which are contiguous; else
+ * ranges of columns, balanced whatever the index holds; with few columns, a few ranges of rows. */
+static void cut(scatter_plan *plan, int64_t pieces) {
+    const weft_scatter *sc = &plan->sc;
+    int64_t rows = sc->rows, cols = sc->inner;
+    if (sc->rows >= 2 * sc->count || sc->inner < 64) {
+        if (sc->inner < 64 && sc->rows < 2 * sc->count) pieces = smaller(pieces, 4);
+        rows = ceil_div(sc->rows, smaller(pieces, sc->rows));
+    } else {
+        cols = ceil_div(ceil_div(sc->inner, 16), smaller(pieces, sc->inner / 32)) * 16;
+    }
+    if (is_half(sc)) {
+        cols = smaller(cols, 1024);
+        rows = smaller(rows, HALF_TILE / cols);
+    }
+    plan->tile_rows = rows;
+    plan->tile_cols = cols;
+    plan->row_tiles = ceil_div(sc->rows, rows);
+    plan->col_tiles = ceil_div(sc->inner, cols);
+}
+
+weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_scatter *sc, const char *path,
+                                      weft_cpu_work *work) {
+    scatter_plan *plan = weft__zalloc(ctx, sizeof *plan);
+    if (!plan) return weft__fail_oom(ctx, sizeof *plan, "a scatter plan");
+    plan->sc = *sc;
+    plan->path = path;
+    plan->own = weft__gemm_own();
+    plan->size = weft_dtype_size((weft_dtype)sc->dtype);
+    *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan};
+    if (sc->outer == 0 || sc->rows == 0 || sc->inner == 0) return WEFT_OK;
+    double bytes = (double)plan->size * (double)sc->inner * ((double)sc->rows + 2 * (double)sc->count);
+    work->cost_ns = (double)sc->outer * (bytes / 6 + 3 * (double)sc->count) + 20;
+    int64_t pieces = (int64_t)(work->cost_ns / 10e3);
+    pieces = pieces < 1 ? 1 : pieces > 16 ? 16 : pieces;
+    plan->group = ceil_div(sc->outer, pieces);
+    cut(plan, ceil_div(pieces, sc->outer));
+    work->tasks = ceil_div(sc->outer, plan->group) * plan->row_tiles * plan->col_tiles;
+    if (is_half(sc)) work->scratch_bytes = (size_t)(plan->tile_rows * plan->tile_cols) * sizeof(float);
+    return WEFT_OK;
+}

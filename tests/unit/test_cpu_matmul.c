@@ -1,0 +1,408 @@
+/* src/device/cpu: matrix products against plain f64 loops within class D, every transpose, stride, dtype and
+ * odd size; the same bits however the tasks are shared out; the matmul library and its prototypes. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#if __has_include(<dnnl.h>)
+#include <dnnl.h>
+#endif
+#if __has_include(<cblas.h>)
+#include <cblas.h>
+#endif
+
+#include "device/cpu/gemm.h"
+#include "device/cpu/matmul_library.h"
+#include "cpu_work.h"
+
+/* ---- the prototypes of matmul_library.def against the libraries' headers ---- */
+
+#define SAME(type, function)                                                                                 \
+    _Static_assert(__builtin_types_compatible_p(type, __typeof__(&function)),                                \
+                   #function " is declared otherwise")
+#if __has_include(<dnnl.h>)
+/* Enumerations as int: the values and sizes are checked apart. */
+_Static_assert(sizeof(dnnl_status_t) == sizeof(int) && sizeof(dnnl_cpu_isa_t) == sizeof(int),
+               "enumerations are int");
+_Static_assert(sizeof(dnnl_dim_t) == sizeof(int64_t) && (dnnl_dim_t)-1 < 0, "dnnl_dim_t is int64_t");
+_Static_assert(dnnl_cpu_isa_sse41 == 0x1 && dnnl_cpu_isa_avx2 == 0x7 && dnnl_cpu_isa_avx512_core == 0x27,
+               "values");
+_Static_assert(dnnl_success == 0, "success is 0");
+SAME(dnnl_status_t (*)(char, char, dnnl_dim_t, dnnl_dim_t, dnnl_dim_t, float, const float *, dnnl_dim_t,
+                       const float *, dnnl_dim_t, float, float *, dnnl_dim_t),
+     dnnl_sgemm);
+SAME(dnnl_status_t (*)(dnnl_cpu_isa_t), dnnl_set_max_cpu_isa);
+SAME(dnnl_cpu_isa_t (*)(void), dnnl_get_effective_cpu_isa);
+SAME(const dnnl_version_t *(*)(void), dnnl_version);
+_Static_assert(offsetof(dnnl_version_t, major) == offsetof(weft_dnnl_version, major) &&
+                   offsetof(dnnl_version_t, minor) == offsetof(weft_dnnl_version, minor) &&
+                   offsetof(dnnl_version_t, patch) == offsetof(weft_dnnl_version, patch),
+               "the start of dnnl_version_t");
+#endif
+#if __has_include(<cblas.h>)
+_Static_assert(CblasRowMajor == 101 && CblasNoTrans == 111 && CblasTrans == 112, "values");
+_Static_assert(sizeof(CBLAS_TRANSPOSE) == sizeof(int), "enumerations are int");
+static void cblas_as_declared(int order, int ta, int tb, int n, double alpha, const double *a, double *c) {
+    /* compiles only where every argument converts to what the header wants; never called */
+    cblas_sgemm((CBLAS_LAYOUT)order, (CBLAS_TRANSPOSE)ta, (CBLAS_TRANSPOSE)tb, n, n, n, 1.0f,
+                (const float *)NULL, n, (const float *)NULL, n, 0.0f, (float *)NULL, n);
+    cblas_dgemm((CBLAS_LAYOUT)order, (CBLAS_TRANSPOSE)ta, (CBLAS_TRANSPOSE)tb, n, n, n, alpha, a, n, a, n,
+                alpha, c, n);
+}
+#endif
+
+/* ---- cases ---- */
+
+typedef struct layout {
+    int a_turned, b_turned;            /* 1: the unit stride is along m (k) */
+    int64_t a_extra, b_extra, c_extra; /* added to the leading dimensions */
+} layout;
+
+static weft_matmul matmul(weft_dtype dtype, int64_t m, int64_t n, int64_t k, layout l) {
+    weft_matmul mm = {.dtype = (uint8_t)dtype, .out_dtype = (uint8_t)dtype, .m = m, .n = n, .k = k};
+    mm.a_m = l.a_turned ? 1 : k + l.a_extra;
+    mm.a_k = l.a_turned ? m + l.a_extra : 1;
+    mm.b_k = l.b_turned ? 1 : n + l.b_extra;
+    mm.b_n = l.b_turned ? k + l.b_extra : 1;
+    mm.c_m = n + l.c_extra;
+    return mm;
+}
+
+static double roundoff(weft_dtype d) {
+    switch (d) {
+    case WEFT_F64: return 0x1p-53;
+    case WEFT_F32: return 0x1p-24;
+    case WEFT_F16: return 0x1p-11;
+    case WEFT_BF16: return 0x1p-8;
+    default: return 0;
+    }
+}
+
+/* Index of element (batch item, row, column) by strides. */
+static int64_t place(const weft_matmul *mm, const int64_t *batch_strides, int64_t item, int64_t r,
+                     int64_t s_r, int64_t c, int64_t s_c) {
+    int64_t at = r * s_r + c * s_c;
+    for (int d = mm->batch_rank - 1; d >= 0; d--) {
+        at += item % mm->batch[d] * batch_strides[d];
+        item /= mm->batch[d];
+    }
+    return at;
+}
+
+static int64_t span(const weft_matmul *mm, const int64_t *batch_strides, int64_t rows, int64_t s_r,
+                    int64_t cols, int64_t s_c) {
+    int64_t at = (rows > 0 ? rows - 1 : 0) * s_r + (cols > 0 ? cols - 1 : 0) * s_c + 1;
+    for (int d = 0; d < mm->batch_rank; d++)
+        if (mm->batch[d] > 0) at += (mm->batch[d] - 1) * batch_strides[d];
+    return at;
+}
+
+/* Largest error over bound: at most 1. Also compares the ways of sharing out tasks, and what lies between
+ * the rows of c. */
+static double check(const weft_matmul *mm) {
+    weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL, .path = "test", .as.matmul = *mm};
+    weft_dtype dt = (weft_dtype)mm->dtype, od = (weft_dtype)mm->out_dtype;
+    int64_t na = span(mm, mm->a_batch, mm->m, mm->a_m, mm->k, mm->a_k);
+    int64_t nb = span(mm, mm->b_batch, mm->k, mm->b_k, mm->n, mm->b_n);
+    int64_t nc = span(mm, mm->c_batch, mm->m, mm->c_m, mm->n, 1);
+    void *a = random_values(dt, na, 1), *b = random_values(dt, nb, 2);
+    size_t bytes = (size_t)nc * weft_dtype_size(od);
+    char *c = malloc(bytes);
+    memset(c, 0x55, bytes);
+    assert_true(weft__cpu_heavy_takes(&heavy));
+    void *args[] = {a, b, c};
+    run_all_ways(&heavy, args, c, bytes);
+
+    double worst = 0, u_out = roundoff(od), u_acc = dt == WEFT_F64 ? 0x1p-53 : 0x1p-24;
+    double factor = (2 * log2(mm->k > 1 ? (double)mm->k : 1) + 4) * u_acc;
+    int64_t items = 1;
+    for (int d = 0; d < mm->batch_rank; d++) items *= mm->batch[d];
+    char *written = calloc((size_t)nc, 1);
+    for (int64_t item = 0; item < items; item++)
+        for (int64_t i = 0; i < mm->m; i++)
+            for (int64_t j = 0; j < mm->n; j++) {
+                double sum = 0, size = 0;
+                uint64_t whole = 0;
+                for (int64_t p = 0; p < mm->k; p++) {
+                    int64_t ia = place(mm, mm->a_batch, item, i, mm->a_m, p, mm->a_k);
+                    int64_t ib = place(mm, mm->b_batch, item, p, mm->b_k, j, mm->b_n);
+                    double x = value(dt, a, ia), y = value(dt, b, ib);
+                    sum += x * y;
+                    size += fabs(x * y);
+                    whole += integer(dt, a, ia) * integer(dt, b, ib);
+                }
+                int64_t ic = place(mm, mm->c_batch, item, i, mm->c_m, j, 1);
+                written[ic] = 1;
+                if (dt == WEFT_I32)
+                    assert_int_equal((uint32_t)whole, (uint32_t)integer(od, c, ic));
+                else if (dt == WEFT_I64)
+                    assert_true(whole == integer(od, c, ic));
+                else {
+                    double error = fabs(value(od, c, ic) - sum), bound = factor * size + u_out * fabs(sum);
+                    if (od == WEFT_F16) bound += 0x1p-25;
+                    if (dt == WEFT_F64) bound += factor * size; /* the reference rounds alike */
+                    double ratio = error == 0 ? 0 : error / bound;
+                    if (!(ratio <= worst)) worst = ratio;
+                }
+            }
+    size_t os = weft_dtype_size(od);
+    for (int64_t i = 0; i < nc; i++)
+        if (!written[i])
+            for (size_t y = 0; y < os; y++) assert_int_equal(c[(size_t)i * os + y], 0x55);
+    free(a), free(b), free(c), free(written);
+    return worst;
+}
+
+static void expect(const weft_matmul *mm, double *worst) {
+    double r = check(mm);
+    if (!(r <= 1)) {
+        print_error("%s %lld x %lld x %lld, a %lld %lld, b %lld %lld: %g of the bound\n",
+                    weft_dtype_name((weft_dtype)mm->dtype), (long long)mm->m, (long long)mm->n,
+                    (long long)mm->k, (long long)mm->a_m, (long long)mm->a_k, (long long)mm->b_k,
+                    (long long)mm->b_n, r);
+        fail();
+    }
+    if (r > *worst) *worst = r;
+}
+
+static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64, WEFT_F16, WEFT_BF16, WEFT_I32, WEFT_I64};
+#define COUNT(x) ((int)(sizeof(x) / sizeof *(x)))
+
+static void test_shapes(void **state) {
+    (void)state;
+    static const int64_t sizes[][3] = {{1, 1, 1},      {2, 8, 4},       {4, 1, 8},     {1, 9, 5},
+                                       {7, 13, 31},    {16, 16, 16},    {17, 33, 15},  {32, 31, 33},
+                                       {64, 64, 64},   {65, 66, 67},    {12, 10, 128}, {1, 300, 257},
+                                       {300, 1, 257},  {128, 129, 127}, {15, 48, 300}, {100, 47, 513},
+                                       {130, 530, 70}, {3, 700, 20},    {257, 80, 260}};
+    for (int d = 0; d < COUNT(dtypes); d++) {
+        double worst = 0;
+        for (int s = 0; s < COUNT(sizes); s++)
+            for (int t = 0; t < 4; t++)
+                for (int extra = 0; extra < 2; extra++) {
+                    layout l = {t & 1, t >> 1, extra * 3, extra * 5, extra * 2};
+                    weft_matmul mm = matmul(dtypes[d], sizes[s][0], sizes[s][1], sizes[s][2], l);
+                    expect(&mm, &worst);
+                }
+        print_message("%s: %.3f of the bound\n", weft_dtype_name(dtypes[d]), worst);
+    }
+}
+
+static void test_large(void **state) {
+    (void)state;
+    double worst = 0;
+    for (int t = 0; t < 4; t++) {
+        weft_matmul mm = matmul(WEFT_F32, 300, 210, 1100, (layout){t & 1, t >> 1, 4, 0, 1});
+        expect(&mm, &worst);
+        mm = matmul(WEFT_F64, 140, 150, 600, (layout){t & 1, t >> 1, 4, 0, 1});
+        expect(&mm, &worst);
+        mm = matmul(WEFT_BF16, 260, 270, 520, (layout){t & 1, t >> 1, 4, 0, 1});
+        mm.out_dtype = WEFT_F32;
+        expect(&mm, &worst);
+        mm = matmul(WEFT_F16, 1, 400, 1100, (layout){t & 1, t >> 1, 4, 0, 1});
+        expect(&mm, &worst);
+    }
+}
+
+static void test_empty(void **state) {
+    (void)state;
+    double worst = 0;
+    for (int d = 0; d < COUNT(dtypes); d++) {
+        weft_matmul none = matmul(dtypes[d], 5, 7, 0, (layout){0, 0, 1, 0, 3});
+        expect(&none, &worst);
+        none = matmul(dtypes[d], 0, 7, 3, (layout){0});
+        expect(&none, &worst);
+        none = matmul(dtypes[d], 4, 0, 3, (layout){0});
+        expect(&none, &worst);
+        none = matmul(dtypes[d], 1, 6, 0, (layout){0});
+        expect(&none, &worst);
+    }
+}
+
+/* (B, T, heads, d) read in place from a packed (B, T, 3 C) projection; q k^T of each head. */
+static void test_packed_projection(void **state) {
+    (void)state;
+    double worst = 0;
+    for (int d = 0; d < COUNT(dtypes); d++) {
+        int64_t B = 3, H = 4, Q = 19, D = 8, C = H * D;
+        weft_matmul mm = {.dtype = (uint8_t)dtypes[d], .out_dtype = (uint8_t)dtypes[d], .batch_rank = 2};
+        mm.batch[0] = B, mm.batch[1] = H;
+        mm.m = mm.n = Q, mm.k = D;
+        mm.a_batch[0] = mm.b_batch[0] = Q * 3 * C, mm.a_batch[1] = mm.b_batch[1] = D;
+        mm.a_m = 3 * C, mm.a_k = 1, mm.b_k = 1, mm.b_n = 3 * C;
+        mm.c_batch[0] = H * Q * Q, mm.c_batch[1] = Q * Q, mm.c_m = Q;
+        expect(&mm, &worst);
+        /* weights times v, written back as (B, T, C) */
+        weft_matmul pv = mm;
+        pv.n = D, pv.k = Q;
+        pv.a_batch[0] = H * Q * Q, pv.a_batch[1] = Q * Q, pv.a_m = Q, pv.a_k = 1;
+        pv.b_k = 3 * C, pv.b_n = 1;
+        pv.c_batch[0] = Q * C, pv.c_batch[1] = D, pv.c_m = C;
+        expect(&pv, &worst);
+    }
+}
+
+static void test_batches(void **state) {
+    (void)state;
+    double worst = 0;
+    for (int d = 0; d < COUNT(dtypes); d++)
+        for (int shared = 0; shared < 3; shared++) {
+            /* 0: (6, M, K) x (K, N), one product; 1: one a for all; 2: both batched with a gap */
+            weft_matmul mm = matmul(dtypes[d], 20, 30, 40, (layout){0});
+            mm.batch_rank = 2;
+            mm.batch[0] = 2, mm.batch[1] = 3;
+            mm.a_batch[1] = shared == 1 ? 0 : 20 * 40 + (shared == 2 ? 7 : 0);
+            mm.a_batch[0] = 3 * mm.a_batch[1];
+            mm.b_batch[1] = shared == 0 ? 0 : 30 * 40;
+            mm.b_batch[0] = shared == 2 ? 0 : 3 * mm.b_batch[1];
+            mm.c_batch[1] = 20 * 30, mm.c_batch[0] = 3 * 20 * 30;
+            expect(&mm, &worst);
+        }
+    /* many small ones, a rank-4 batch, an empty one */
+    weft_matmul many = matmul(WEFT_F32, 9, 5, 6, (layout){0});
+    many.batch_rank = 4;
+    static const int64_t extents[4] = {2, 3, 50, 4};
+    int64_t item = 1;
+    for (int i = 3; i >= 0; i--) {
+        many.batch[i] = extents[i];
+        many.a_batch[i] = item * 54, many.b_batch[i] = item * 30, many.c_batch[i] = item * 45;
+        item *= extents[i];
+    }
+    expect(&many, &worst);
+    many.batch[2] = 0;
+    expect(&many, &worst);
+}
+
+/* The cut must depend on the shape alone, and be fine enough for several threads where it pays. */
+static void test_cut(void **state) {
+    (void)state;
+    static const struct {
+        int64_t m, n, k, least;
+    } cases[] = {{128, 512, 784, 4}, {512, 784, 128, 4}, {256, 3072, 768, 8},  {3072, 768, 256, 8},
+                 {2, 8, 4, 1},       {1, 3072, 768, 4},  {1024, 1024, 1024, 8}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        weft_heavy h = {.kind = WEFT_HEAVY_MATMUL,
+                        .as.matmul =
+                            matmul(WEFT_F32, cases[i].m, cases[i].n, cases[i].k, (layout){0, 1, 0, 0, 0})};
+        weft_cpu_work work;
+        assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, &work), WEFT_OK);
+        assert_true(work.tasks >= cases[i].least);
+        assert_true(work.cost_ns > 0);
+        assert_true(cases[i].least > 1 || work.tasks == 1);
+        work.free(NULL, work.plan);
+    }
+    weft_heavy batch = {.kind = WEFT_HEAVY_MATMUL, .as.matmul = matmul(WEFT_F32, 64, 64, 32, (layout){0})};
+    batch.as.matmul.batch_rank = 1;
+    batch.as.matmul.batch[0] = 48;
+    batch.as.matmul.a_batch[0] = batch.as.matmul.b_batch[0] = 64 * 32;
+    batch.as.matmul.c_batch[0] = 64 * 64;
+    weft_cpu_work work;
+    assert_int_equal(weft__cpu_heavy_prepare(NULL, &batch, &work), WEFT_OK);
+    assert_true(work.tasks >= 4 && work.tasks <= 24);
+    work.free(NULL, work.plan);
+}
+
+/* Own kernels of every instruction set that this machine runs, against the library. */
+static void test_own_kernels(void **state) {
+    (void)state;
+    const weft_gemm_own *tables[3] = {&weft__gemm_own_baseline};
+    int count = 1;
+#if defined(__x86_64__)
+    if (weft__cpu_isa() >= WEFT_ISA_AVX2) tables[count++] = &weft__gemm_own_avx2;
+    if (weft__cpu_isa() >= WEFT_ISA_AVX512) tables[count++] = &weft__gemm_own_avx512;
+#endif
+    static const int64_t sizes[][3] = {
+        {5, 9, 3}, {31, 17, 64}, {70, 90, 300}, {300, 530, 270}, {129, 33, 257}};
+    for (int t = 0; t < count; t++)
+        for (int s = 0; s < COUNT(sizes); s++)
+            for (int turned = 0; turned < 4; turned++) {
+                int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+                weft_gemm g = {.m = m, .n = n, .k = k, .c_m = n + 1, .add = (s & 1) != 0};
+                g.a_m = turned & 1 ? 1 : k, g.a_k = turned & 1 ? m : 1;
+                g.b_k = turned & 2 ? 1 : n, g.b_n = turned & 2 ? k : 1;
+                float *a = random_values(WEFT_F32, m * k, 3), *b = random_values(WEFT_F32, k * n, 4);
+                float *c = random_values(WEFT_F32, m * (n + 1), 5),
+                      *before = malloc((size_t)(m * (n + 1)) * 4);
+                memcpy(before, c, (size_t)(m * (n + 1)) * 4);
+                size_t need = tables[t]->f32_scratch(&g);
+                char *scratch = aligned_alloc(64, (need + 127) / 64 * 64);
+                memset(scratch + need, 0x77, 64);
+                tables[t]->f32(&g, a, b, c, scratch);
+                for (size_t i = 0; i < 64; i++) assert_int_equal(scratch[need + i], 0x77);
+                for (int64_t i = 0; i < m; i++)
+                    for (int64_t j = 0; j < n; j++) {
+                        double sum = g.add ? before[i * g.c_m + j] : 0, size = fabs(sum);
+                        for (int64_t p = 0; p < k; p++) {
+                            double xy = (double)a[i * g.a_m + p * g.a_k] * b[p * g.b_k + j * g.b_n];
+                            sum += xy, size += fabs(xy);
+                        }
+                        assert_true(fabs(c[i * g.c_m + j] - sum) <=
+                                    (2 * log2((double)k) + 4) * 0x1p-24 * size + 0x1p-24 * fabs(sum));
+                    }
+                for (int64_t i = 0; i < m; i++) assert_true(c[i * g.c_m + n] == before[i * g.c_m + n]);
+                free(a), free(b), free(c), free(before), free(scratch);
+            }
+}
+
+/* The library takes what it says it takes, and gives what the own kernels give. */
+static void test_library(void **state) {
+    (void)state;
+    print_message("%s\n", weft__cpu_matmul_description());
+    assert_true(strlen(weft__cpu_matmul_description()) > 0);
+    if (!weft__matmul_library()->f32) return;
+    weft_gemm g = {.m = 65, .n = 130, .k = 300, .a_m = 300, .a_k = 1, .b_k = 130, .b_n = 1, .c_m = 130};
+    assert_true(weft__library_fits(&g));
+    float *a = random_values(WEFT_F32, g.m * g.k, 6), *b = random_values(WEFT_F32, g.k * g.n, 7);
+    float *c = malloc((size_t)(g.m * g.n) * 4), *own = malloc((size_t)(g.m * g.n) * 4);
+    void *scratch = aligned_alloc(64, (weft__gemm_own()->f32_scratch(&g) + 63) / 64 * 64);
+    int token = weft__library_enter();
+    weft__library_f32(&g, a, b, c);
+    weft__library_leave(token);
+    weft__gemm_own()->f32(&g, a, b, own, scratch);
+    for (int64_t i = 0; i < g.m * g.n; i++) assert_true(fabsf(c[i] - own[i]) <= 1e-4f);
+    free(a), free(b), free(c), free(own), free(scratch);
+    g.a_m = 299; /* rows overlap: no library takes that */
+    assert_false(weft__library_fits(&g));
+    g.a_m = 300, g.a_k = 2;
+    assert_false(weft__library_fits(&g));
+    g.a_k = 1, g.m = (int64_t)INT32_MAX + 1;
+    assert_false(weft__library_fits(&g));
+}
+
+static void test_special_values(void **state) {
+    (void)state;
+    for (int64_t n = 1; n <= 200; n += 199) {
+        weft_matmul mm = matmul(WEFT_F32, 3, n, 4, (layout){0});
+        weft_heavy h = {.kind = WEFT_HEAVY_MATMUL, .as.matmul = mm};
+        float a[12] = {1, 2, 3, 4, INFINITY, 1, 1, 1, 1, NAN, 1, 1}, *b = malloc((size_t)n * 16);
+        float *c = malloc((size_t)n * 12);
+        for (int64_t i = 0; i < 4 * n; i++) b[i] = 1;
+        void *args[] = {a, b, c};
+        run_all_ways(&h, args, c, (size_t)n * 12);
+        for (int64_t j = 0; j < n; j++) {
+            assert_true(c[j] == 10);
+            assert_true(isinf(c[n + j]) && c[n + j] > 0);
+            assert_true(isnan(c[2 * n + j]));
+        }
+        free(b), free(c);
+    }
+}
+
+int main(void) {
+#if __has_include(<cblas.h>)
+    (void)cblas_as_declared;
+#endif
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes),         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_empty),          cmocka_unit_test(test_packed_projection),
+        cmocka_unit_test(test_batches),        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_own_kernels),    cmocka_unit_test(test_library),
+        cmocka_unit_test(test_special_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
