@@ -27,8 +27,6 @@ weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, 
                           heavy->path ? heavy->path : "");
     switch (heavy->kind) {
     case WEFT_HEAVY_MATMUL: return weft__cpu_matmul_prepare(ctx, &heavy->as.matmul, heavy->path, work);
-    case WEFT_HEAVY_ATTENTION:
-        return weft__cpu_attention_prepare(ctx, &heavy->as.attention, heavy->path, work);
     case WEFT_HEAVY_ATTENTION: break;
     case WEFT_HEAVY_SCATTER: return weft__cpu_scatter_prepare(ctx, &heavy->as.scatter, heavy->path, work);
     case WEFT_HEAVY_UPDATE: return weft__cpu_update_prepare(ctx, &heavy->as.update, heavy->path, work);
