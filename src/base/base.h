@@ -32,6 +32,7 @@ struct weft_context {
     uint64_t random_ordinal; /* random nodes recorded outside any module */
     uint64_t epoch;          /* writes to variables so far; orders reads and writes */
     uint64_t visit;          /* stamp of the last graph walk */
+    uint64_t identities;     /* handed out to what the keys of programs must tell apart (blocks, caches) */
     const char *path;        /* layer path of the module being recorded, "" outside */
     bool training;           /* modules record training behaviour (dropout) */
     bool quiet_hints;

@@ -1,0 +1,311 @@
+/* Modules: layers that own parameters, and models made of them.
+ *
+ * A module belongs to its parent; a module without one is a root and belongs to the context: weft_close frees
+ * what weft_module_free did not. Constructors never return NULL: what could not be made is a poisoned module,
+ * whose forward gives a poisoned tensor with the cause (weft_module_status asks for it).
+ *
+ * Parameters are drawn when a root is first used (forward, optimizer, iteration, save), from the context's seed
+ * and the parameter's full name, the same on every device; loading into an unused module draws nothing.
+ * After the first use the tree is fixed: children and parameters can no longer be added. */
+#ifndef WEFT_NN_H
+#define WEFT_NN_H
+
+#include <weft/io.h>
+#include <weft/ops.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_module weft_module;
+
+/* ---- initialisers ---- */
+
+typedef enum weft_init_kind {
+    WEFT_INIT_DEFAULT,        /* what the layer says */
+    WEFT_INIT_ZEROS,
+    WEFT_INIT_ONES,
+    WEFT_INIT_CONSTANT,       /* value */
+    WEFT_INIT_UNIFORM,        /* in -value..value; 0: 1 */
+    WEFT_INIT_NORMAL,         /* mean 0, standard deviation value; 0: 1 */
+    WEFT_INIT_XAVIER_UNIFORM, /* Glorot and Bengio 2010; value is the gain; 0: 1 */
+    WEFT_INIT_XAVIER_NORMAL,
+    WEFT_INIT_HE_UNIFORM,     /* He et al. 2015, by fan-in; value is the slope of a leaky ReLU; 0: ReLU */
+    WEFT_INIT_HE_NORMAL
+} weft_init_kind;
+
+/* Fans are taken from shape (out, in, ...). */
+typedef struct weft_init {
+    weft_init_kind kind;
+    double value;
+} weft_init;
+
+/* ---- layers. options may be NULL; dtype 0 is f32 ---- */
+
+typedef struct weft_linear_options {
+    bool no_bias;
+    weft_dtype dtype;
+    weft_init weight; /* default: uniform in +-1/sqrt(in) */
+    weft_init bias;   /* default: the same */
+} weft_linear_options;
+
+/* y = x W^T + b. x (..., in) -> (..., out). Parameters: weight (out, in), bias (out). */
+WEFT_API weft_module *weft_linear(weft_context *ctx, int64_t in, int64_t out, const weft_linear_options *options);
+
+typedef struct weft_embedding_options {
+    weft_dtype dtype;
+    weft_init weight; /* default: normal with deviation 1 */
+} weft_embedding_options;
+
+/* Rows of a table. x (...) integers in 0..count-1 -> (..., width). Parameter: weight (count, width). */
+WEFT_API weft_module *weft_embedding(weft_context *ctx, int64_t count, int64_t width,
+                                     const weft_embedding_options *options);
+
+typedef struct weft_norm_options {
+    double eps;     /* 0: 1e-5 */
+    bool no_affine; /* neither weight nor bias */
+    bool no_bias;
+    weft_dtype dtype;
+} weft_norm_options;
+
+/* Layer normalisation (Ba et al. 2016) of x (..., width). Parameters: weight (width), bias (width). */
+WEFT_API weft_module *weft_layernorm(weft_context *ctx, int64_t width, const weft_norm_options *options);
+
+/* RMS normalisation (Zhang and Sennrich 2019) of x (..., width). Parameter: weight (width). */
+WEFT_API weft_module *weft_rmsnorm(weft_context *ctx, int64_t width, const weft_norm_options *options);
+
+/* Dropout while training, the identity otherwise. */
+WEFT_API weft_module *weft_dropout_layer(weft_context *ctx, double p);
+
+#define WEFT_ACTIVATION_LIST(X) \
+    X(IDENTITY, "identity")     \
+    X(RELU, "relu")             \
+    X(LEAKY_RELU, "leaky_relu") \
+    X(GELU, "gelu")             \
+    X(GELU_TANH, "gelu_tanh")   \
+    X(SILU, "silu")             \
+    X(TANH, "tanh")             \
+    X(SIGMOID, "sigmoid")       \
+    X(SOFTPLUS, "softplus")     \
+    X(ELU, "elu")
+
+typedef enum weft_activation_kind {
+#define WEFT_ACTIVATION_ENUM_(name, text) WEFT_##name,
+    WEFT_ACTIVATION_LIST(WEFT_ACTIVATION_ENUM_)
+#undef WEFT_ACTIVATION_ENUM_
+    WEFT_ACTIVATION_COUNT
+} weft_activation_kind;
+
+/* "relu" and so on; "?" for an unknown value. And back: false when there is none of that name. */
+WEFT_API const char *weft_activation_name(weft_activation_kind kind);
+WEFT_API bool weft_activation_parse(const char *name, weft_activation_kind *kind);
+
+/* An activation as a layer. leaky_relu has slope 0.01, elu alpha 1. */
+WEFT_API weft_module *weft_activation(weft_context *ctx, weft_activation_kind kind);
+
+typedef struct weft_multihead_attention_options {
+    bool causal;
+    bool no_bias;
+    double dropout;      /* of the weights and of the result */
+    weft_dtype dtype;
+    weft_init weight;    /* of both projections; default as weft_linear's */
+    weft_init bias;
+    weft_init residual;  /* weight of the output projection; default: weight */
+} weft_multihead_attention_options;
+
+/* Self-attention (Vaswani et al. 2017). x (B, T, width) -> (B, T, width); width is a multiple of heads. Children:
+ * c_attn (width -> 3 width: queries, keys, values, packed), c_proj (width -> width). */
+WEFT_API weft_module *weft_multihead_attention(weft_context *ctx, int64_t width, int64_t heads,
+                                               const weft_multihead_attention_options *options);
+
+typedef struct weft_mlp_options {
+    weft_activation_kind activation; /* between layers; IDENTITY (0): ReLU */
+    bool no_bias;
+    double dropout;                  /* after each activation */
+    weft_dtype dtype;
+    weft_init weight;
+} weft_mlp_options;
+
+/* sizes[0] -> sizes[1] -> ... -> sizes[count - 1]: linear layers with activations between them. Children are
+ * numbered as in a sequential. */
+WEFT_API weft_module *weft_mlp(weft_context *ctx, const int64_t *sizes, int count, const weft_mlp_options *options);
+
+/* One after the other; the list ends with NULL. Children are named "0", "1", ... name: for messages. */
+WEFT_API weft_module *weft_sequential(weft_context *ctx, const char *name, ...);
+WEFT_API weft_module *weft_sequential_of(weft_context *ctx, const char *name, weft_module *const *children,
+                                         size_t count);
+
+typedef struct weft_transformer_block_options {
+    bool causal;
+    bool no_bias;
+    double dropout;
+    int64_t hidden;                  /* of the MLP; 0: 4 width */
+    weft_activation_kind activation; /* IDENTITY (0): GELU by tanh */
+    double eps;                      /* of the norms; 0: 1e-5 */
+    weft_dtype dtype;
+    weft_init weight;                /* of every linear layer; default as weft_linear's */
+    weft_init bias;
+    weft_init residual;              /* weights of the two projections that end a branch; default: weight */
+} weft_transformer_block_options;
+
+/* Pre-norm block: x + attn(ln_1(x)), then x + mlp(ln_2(x)). x (B, T, width). Children: ln_1, attn, ln_2, mlp
+ * (c_fc, c_proj). */
+WEFT_API weft_module *weft_transformer_block(weft_context *ctx, int64_t width, int64_t heads,
+                                             const weft_transformer_block_options *options);
+
+typedef struct weft_gpt_options {
+    int64_t vocab;      /* must be set */
+    int64_t context;    /* longest sequence; must be set */
+    int64_t layers;     /* must be set, as heads and width */
+    int64_t heads;
+    int64_t width;      /* a multiple of heads */
+    double dropout;
+    bool no_bias;
+    bool untied_head;   /* a head of its own ("lm_head.weight") instead of the token table */
+    weft_dtype dtype;
+} weft_gpt_options;
+
+/* GPT-2 (Radford et al. 2019): learned positions, pre-norm blocks, tanh GELU, tied head; normal(0.02)
+ * initialisation, projections that end a branch 0.02 / sqrt(2 layers). tokens (B, T) integers, T <= context ->
+ * logits (B, T, vocab). Parameter names are GPT-2's: wte.weight, wpe.weight, h.0.ln_1.weight, ..., ln_f.bias;
+ * linear weights are (out, in), the transpose of those in GPT-2's own files. */
+WEFT_API weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options);
+
+/* ---- decoding with a key/value cache ---- */
+
+typedef struct weft_gpt_cache weft_gpt_cache;
+
+/* A cache for one sequence of at most `context` tokens, owned by the model; NULL with weft_last_error set. */
+WEFT_API weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt);
+WEFT_API void weft_gpt_cache_free(weft_gpt_cache *cache);
+
+/* Forgets all tokens. Nothing is compiled anew. */
+WEFT_API void weft_gpt_cache_reset(weft_gpt_cache *cache);
+
+/* Tokens in the cache, and how many it can hold. */
+WEFT_API int64_t weft_gpt_cache_length(const weft_gpt_cache *cache);
+WEFT_API int64_t weft_gpt_cache_capacity(const weft_gpt_cache *cache);
+
+/* Appends `count` tokens and writes the logits (vocab) that follow the last one. One program serves every
+ * position; prompts are padded to 16, 32, 64, ... and masked, so that few programs serve all lengths. Computes
+ * as in evaluation, whatever the mode. WEFT_ERR_STATE when the cache is too full, WEFT_ERR_INDEX for a token
+ * outside the vocabulary; the cache is then as before. */
+WEFT_API WEFT_CHECKED weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t count,
+                                                float *logits);
+
+/* Draws a token from logits (count): temperature 0 takes the largest; top_k > 0 considers the k largest. A pure
+ * function of its arguments: the random number is word `draw` of the stream of `seed`. -1 where no logit is a
+ * finite number. */
+WEFT_API int64_t weft_sample(const float *logits, int64_t count, double temperature, int64_t top_k, uint64_t seed,
+                             uint64_t draw);
+
+/* ---- use ---- */
+
+/* Runs a module on x. Errors name the layer. */
+WEFT_API weft_tensor *weft_forward(weft_module *m, weft_tensor *x);
+WEFT_API weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x);
+#define weft_forward(...) weft_forward_at(WEFT_HERE, __VA_ARGS__)
+
+/* Training mode (the default) or evaluation, for m and all below it: dropout is active only in the first. */
+WEFT_API void weft_train(weft_module *m, bool training);
+WEFT_API bool weft_is_training(const weft_module *m);
+
+/* Freezes (or thaws) every parameter of m and below: optimizers leave them alone. */
+WEFT_API void weft_freeze(weft_module *m, bool frozen);
+
+/* WEFT_OK, or the error that poisoned m (which becomes the last error). NULL is an error. */
+WEFT_API weft_status weft_module_status(const weft_module *m);
+
+/* Frees a root and all below it, and the optimizers and caches made for them. NULL is fine; a module that has a
+ * parent is left to it. */
+WEFT_API void weft_module_free(weft_module *m);
+
+WEFT_API weft_context *weft_module_context(const weft_module *m);
+WEFT_API const char *weft_module_kind(const weft_module *m); /* "linear" */
+/* Name from the root on, "h.0.attn"; that of a root is the name it was given. */
+WEFT_API const char *weft_module_path(weft_module *m);
+
+/* ---- parameters ---- */
+
+typedef struct weft_parameter_info {
+    const char *name;    /* full, "h.0.attn.c_attn.weight"; lives as long as the context */
+    weft_tensor *tensor; /* a variable, owned by its module */
+    weft_module *module; /* its owner */
+    bool frozen;
+    bool buffer;         /* saved, but not trained */
+} weft_parameter_info;
+
+/* Parameters and buffers of m and below, in the order in which they were added, depth first. 0 with
+ * weft_last_error set when they could not be made. */
+WEFT_API size_t weft_parameter_count(weft_module *m);
+WEFT_API bool weft_parameter_at(weft_module *m, size_t i, weft_parameter_info *info);
+/* By the name from the root on. */
+WEFT_API bool weft_parameter_find(weft_module *m, const char *name, weft_parameter_info *info);
+/* Number of elements of all parameters; of those that are not frozen. Buffers do not count. */
+WEFT_API int64_t weft_parameter_elements(weft_module *m, bool trainable_only);
+
+/* A table (layer, kind, shapes, parameters) into buffer, at most `size` bytes with the NUL. Returns the length
+ * that the whole text has, -1 after an error. */
+WEFT_API int64_t weft_summary(weft_module *m, char *buffer, size_t size);
+
+/* ---- modules of one's own ---- */
+
+/* Computes with weft_parameter(), weft_forward() of children and tensor functions. */
+typedef weft_tensor *(*weft_forward_fn)(weft_module *m, weft_tensor *x);
+
+/* A module without children and parameters. kind: a short name, copied. */
+WEFT_API weft_module *weft_module_new(weft_context *ctx, const char *kind, weft_forward_fn forward, void *user);
+WEFT_API void *weft_module_user(const weft_module *m);
+/* Called once when m is freed; several may be given, the last one is called first. */
+WEFT_API WEFT_CHECKED weft_status weft_module_on_free(weft_module *m, void (*call)(void *user), void *user);
+
+/* Adds a parameter (trained) or a buffer (saved only). init NULL: zeros for buffers, else as weft_linear. A
+ * failure poisons m and is returned. */
+WEFT_API weft_status weft_module_parameter(weft_module *m, const char *name, weft_dtype dtype, int rank,
+                                           const int64_t *shape, const weft_init *init);
+WEFT_API weft_status weft_module_buffer(weft_module *m, const char *name, weft_dtype dtype, int rank,
+                                        const int64_t *shape, const weft_init *init);
+
+/* Adds a child, which must be a root that was not used yet. Returns the child; a failure poisons m. */
+WEFT_API weft_module *weft_module_child(weft_module *m, const char *name, weft_module *child);
+
+/* The i-th child; NULL when there is none. */
+WEFT_API weft_module *weft_module_child_at(const weft_module *m, size_t i);
+
+/* The parameter or buffer of m (not of its children) with that name. */
+WEFT_API weft_tensor *weft_parameter(weft_module *m, const char *name);
+
+/* ---- files ---- */
+
+/* A tensor under the name it has in a file. */
+typedef struct weft_named_tensor {
+    const char *name;
+    weft_tensor *tensor;
+} weft_named_tensor;
+
+/* Entries for weft_safetensors_write and weft_checkpoint_write that read the tensors (variables, or computed
+ * ones) when they are written, one at a time. Names are borrowed. Free the entries with weft_entries_free. */
+WEFT_API WEFT_CHECKED weft_status weft_entries_new(weft_context *ctx, const weft_named_tensor *tensors,
+                                                   size_t count, weft_entry **entries);
+WEFT_API void weft_entries_free(weft_context *ctx, weft_entry *entries, size_t count);
+
+/* Fills variables from a file, strictly: a missing or superfluous entry, another shape or dtype is an error that
+ * names it (WEFT_ERR_FORMAT), and then nothing is changed. what: "model", for messages. */
+WEFT_API WEFT_CHECKED weft_status weft_entries_load(weft_context *ctx, const weft_named_tensor *tensors,
+                                                    size_t count, weft_safetensors *file, const char *what);
+
+/* The entries of a module: one for each parameter and buffer, by its name from the root on. *entries is to be
+ * freed with weft_entries_free. */
+WEFT_API WEFT_CHECKED weft_status weft_module_entries(weft_module *m, weft_entry **entries, size_t *count);
+
+/* Writes all parameters and buffers of m to a safetensors file. */
+WEFT_API WEFT_CHECKED weft_status weft_module_save(weft_module *m, const char *path);
+
+/* Reads them back, strictly as weft_entries_load. */
+WEFT_API WEFT_CHECKED weft_status weft_module_load(weft_module *m, const char *path);
+WEFT_API WEFT_CHECKED weft_status weft_module_load_from(weft_module *m, weft_safetensors *file);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,184 @@
+/* Decoding with a key/value cache: one program serves all positions, because the position is an input of it.
+ * The caches are variables which the same program that computes the logits updates. */
+#include <math.h>
+#include <string.h>
+#include "compiler/derive.h"
+#include "nn/module.h"
+#include "ops/build.h"
+
+struct weft_gpt_cache {
+    weft_module *gpt;
+    int64_t length, capacity, layers;
+    uint64_t identity;
+    weft__decode *steps; /* [layers] */
+};
+
+enum { LEAST_PROMPT = 16 };
+
+/* ---- life ---- */
+
+static void release(weft_gpt_cache *cache) {
+    weft_context *ctx = cache->gpt->ctx;
+    for (int64_t i = 0; cache->steps && i < cache->layers; i++) {
+        weft_free(cache->steps[i].keys);
+        weft_free(cache->steps[i].values);
+    }
+    weft__free(ctx, cache->steps);
+    cache->steps = NULL;
+}
+
+/* The model is freed: its caches go with it. */
+static void model_gone(void *user) {
+    weft_gpt_cache *cache = user;
+    weft_context *ctx = cache->gpt->ctx;
+    release(cache);
+    weft__free(ctx, cache);
+}
+
+void weft_gpt_cache_free(weft_gpt_cache *cache) {
+    if (!cache) return;
+    weft_module *gpt = cache->gpt;
+    for (weft__on_free **at = &gpt->on_free; *at; at = &(*at)->next)
+        if ((*at)->user == cache) {
+            weft__on_free *entry = *at;
+            *at = entry->next;
+            weft__free(gpt->ctx, entry);
+            break;
+        }
+    model_gone(cache);
+}
+
+static weft_status make_caches(weft_gpt_cache *cache, const weft_gpt_options *o) {
+    weft_context *ctx = cache->gpt->ctx;
+    int64_t shape[4] = {1, o->heads, o->context, o->width / o->heads};
+    cache->steps = weft__array(ctx, (size_t)o->layers, sizeof *cache->steps);
+    if (!cache->steps) return weft__fail_oom(ctx, (size_t)o->layers * sizeof *cache->steps, "a cache");
+    for (int64_t i = 0; i < o->layers; i++) {
+        cache->steps[i].keys = weft_variable_new(ctx, "cache.keys", o->dtype, 4, shape, NULL);
+        WEFT_TRY(weft_tensor_status(cache->steps[i].keys));
+        cache->steps[i].values = weft_variable_new(ctx, "cache.values", o->dtype, 4, shape, NULL);
+        WEFT_TRY(weft_tensor_status(cache->steps[i].values));
+    }
+    return WEFT_OK;
+}
+
+weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) {
+    if (weft_module_status(gpt) != WEFT_OK) return NULL;
+    weft_context *ctx = gpt->ctx;
+    const weft_gpt_options *o = weft__gpt_options_of(gpt);
+    if (!o) {
+        weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_gpt_cache_new: '%s' was not made by weft_gpt", gpt->kind);
+        return NULL;
+    }
+    weft_gpt_cache *cache = weft__zalloc(ctx, sizeof *cache);
+    if (!cache) {
+        weft__fail_oom(ctx, sizeof *cache, "a cache");
+        return NULL;
+    }
+    cache->gpt = gpt;
+    cache->layers = o->layers;
+    cache->capacity = o->context;
+    cache->identity = ++ctx->identities;
+    if (make_caches(cache, o) == WEFT_OK && weft_module_on_free(gpt, model_gone, cache) == WEFT_OK)
+        return cache;
+    model_gone(cache);
+    return NULL;
+}
+
+void weft_gpt_cache_reset(weft_gpt_cache *cache) {
+    if (cache) cache->length = 0;
+}
+
+int64_t weft_gpt_cache_length(const weft_gpt_cache *cache) { return cache ? cache->length : 0; }
+int64_t weft_gpt_cache_capacity(const weft_gpt_cache *cache) { return cache ? cache->capacity : 0; }
+
+/* ---- a step ---- */
+
+static weft_status assign_caches(void *user, weft_context *ctx, weft_derived *derived) {
+    const weft_gpt_cache *cache = user;
+    (void)ctx;
+    for (int64_t i = 0; i < cache->layers; i++) {
+        const weft__decode *step = &cache->steps[i];
+        WEFT_TRY(weft__derived_assign(derived, step->keys, step->next_keys));
+        WEFT_TRY(weft__derived_assign(derived, step->values, step->next_values));
+    }
+    return WEFT_OK;
+}
+
+/* Feeds `count` tokens padded to `padded`; logits (vocab) of the last one where wanted. */
+static weft_status feed_padded(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, int64_t padded,
+                               float *logits) {
+    weft_module *gpt = cache->gpt;
+    weft_context *ctx = gpt->ctx;
+    const char *where = NULL;
+    int32_t *ids = weft__array(ctx, (size_t)padded, sizeof *ids);
+    if (!ids) return weft__fail_oom(ctx, (size_t)padded * sizeof *ids, "tokens");
+    memcpy(ids, tokens, (size_t)count * sizeof *ids);
+    weft_tensor *input = weft_from(ctx, WEFT_I32, 2, (int64_t[]){1, padded}, ids);
+    weft__free(ctx, ids);
+    weft_tensor *position = weft_scalar_of(ctx, WEFT_I32, (double)cache->length), *last = NULL;
+    if (padded > 1)
+        last = weft_reshape_at(where, weft_scalar_of(ctx, WEFT_I32, (double)(count - 1)), 1, (int64_t[]){1});
+    for (int64_t i = 0; i < cache->layers; i++) cache->steps[i].position = position;
+    weft_module *root = weft__module_root(gpt);
+    root->decoding = true;
+    weft__gpt_decode(gpt, position, last, cache->steps);
+    weft_tensor *out = weft_forward_at(where, gpt, input);
+    weft__gpt_decode(gpt, NULL, NULL, NULL);
+    root->decoding = false;
+    WEFT_TRY(weft_tensor_status(out));
+    if (weft_dtype_of(out) != WEFT_F32) out = weft_cast_at(where, out, WEFT_F32);
+    weft_hash key;
+    weft__hash_init(&key);
+    weft__hash_str(&key, "gpt cache");
+    weft__hash_u64(&key, cache->identity);
+    weft_derivation derivation = {
+        .roots = &out, .n_roots = 1, .key = key, .build = assign_caches, .user = cache};
+    WEFT_TRY(weft__derive_run(ctx, &derivation));
+    return weft_read(out, logits, (size_t)weft_numel(out) * sizeof *logits);
+}
+
+/* Length that a prompt of `count` tokens is padded to: 16, 32, 64, ... where that fits, else 1 token a step.
+ */
+static int64_t padded_length(const weft_gpt_cache *cache, int64_t count, int64_t *taken) {
+    int64_t room = cache->capacity - cache->length, padded = LEAST_PROMPT;
+    if (count > 1 && padded <= room) {
+        while (padded < count && padded * 2 <= room) padded *= 2;
+        *taken = count < padded ? count : padded;
+        return padded;
+    }
+    *taken = 1;
+    return 1;
+}
+
+weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, float *logits) {
+    if (!cache) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_gpt_feed: the cache is NULL");
+    weft_context *ctx = cache->gpt->ctx;
+    const weft_gpt_options *o = weft__gpt_options_of(cache->gpt);
+    if (!tokens || !logits || count < 1)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "weft_gpt_feed: tokens, logits and a count of at least 1 are needed");
+    if (count > cache->capacity - cache->length)
+        return weft__fail(
+            ctx, WEFT_ERR_STATE,
+            "weft_gpt_feed: %lld tokens do not fit after the %lld in a cache for %lld: reset it and feed "
+            "the end of the text again",
+            (long long)count, (long long)cache->length, (long long)cache->capacity);
+    for (int64_t i = 0; i < count; i++)
+        if (tokens[i] < 0 || tokens[i] >= o->vocab)
+            return weft__fail(ctx, WEFT_ERR_INDEX, "weft_gpt_feed: token %d at %lld is not in 0..%lld",
+                              (int)tokens[i], (long long)i, (long long)o->vocab - 1);
+    int64_t before = cache->length;
+    for (int64_t done = 0, taken; done < count; done += taken) {
+        int64_t padded = padded_length(cache, count - done, &taken);
+        weft_scope *scope = weft_scope_open(ctx);
+        weft_status status = scope ? feed_padded(cache, tokens + done, taken, padded, logits) : WEFT_ERR_OOM;
+        weft_scope_close(scope);
+        if (status != WEFT_OK) {
+            cache->length = before;
+            return status;
+        }
+        cache->length += taken;
+    }
+    return WEFT_OK;
+}

@@ -1,0 +1,99 @@
+/* GPT-2: Radford et al., "Language models are unsupervised multitask learners", 2019. The head is the token
+ * table transposed, unless untied. Decoding goes through decode.c, which sets the fields below for one step.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "nn/module.h"
+#include "ops/build.h"
+
+typedef struct gpt_own {
+    weft_gpt_options o;
+    weft_tensor *position, *last; /* of the decoding step under way, or NULL */
+} gpt_own;
+
+/* Children: wte, wpe, h.0 ... h.(layers-1), ln_f, and lm_head where untied. */
+enum { TOKENS, POSITIONS, FIRST_BLOCK };
+
+static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens);
+
+const weft_gpt_options *weft__gpt_options_of(const weft_module *gpt) {
+    return gpt && gpt->forward == gpt_forward && !gpt->error ? &((const gpt_own *)gpt->user)->o : NULL;
+}
+
+void weft__gpt_decode(weft_module *gpt, weft_tensor *position, weft_tensor *last, weft__decode *steps) {
+    gpt_own *own = gpt->user;
+    own->position = position;
+    own->last = last;
+    for (int64_t i = 0; i < own->o.layers; i++) {
+        weft_module *block = gpt->children[FIRST_BLOCK + i];
+        weft__attention_decode(block->children[1], steps ? &steps[i] : NULL);
+    }
+}
+
+/* Position vectors of the tokens: (T, width). */
+static weft_tensor *positions(weft_module *m, const gpt_own *own, int64_t time) {
+    const char *where = m->where;
+    weft_tensor *table = weft__parameter_of(m->children[POSITIONS], 0);
+    if (!own->position) return weft_narrow_at(where, table, 0, 0, time);
+    return weft_gather_at(where, table, add(weft_iota(m->ctx, WEFT_I32, 1, &time), own->position), 0);
+}
+
+static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
+    const gpt_own *own = m->user;
+    const char *where = m->where;
+    if (tokens->rank != 2 || tokens->shape[1] > own->o.context) {
+        char text[WEFT_SHAPE_TEXT];
+        return weft__poison(m->ctx, where, WEFT_ERR_SHAPE,
+                            "gpt: tokens %s must be (batch, time) with time at most the context, %lld",
+                            weft__tensor_text(tokens, text), (long long)own->o.context);
+    }
+    weft_tensor *x = weft_forward_at(where, m->children[TOKENS], tokens);
+    x = add(x, positions(m, own, tokens->shape[1]));
+    if (m->ctx->training && own->o.dropout > 0.0) x = weft_dropout_at(where, x, own->o.dropout);
+    for (int64_t i = 0; i < own->o.layers; i++) x = weft_forward_at(where, m->children[FIRST_BLOCK + i], x);
+    if (own->last) x = weft_gather_at(where, x, own->last, 1); /* (B, 1, width) */
+    x = weft_forward_at(where, m->children[FIRST_BLOCK + own->o.layers], x);
+    if (own->o.untied_head) return weft_forward_at(where, m->children[FIRST_BLOCK + own->o.layers + 1], x);
+    weft_tensor *table = weft__parameter_of(m->children[TOKENS], 0);
+    return weft_matmul_at(where, x, weft_transpose_at(where, table, 0, 1));
+}
+
+weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options) {
+    weft_gpt_options o = options ? *options : (weft_gpt_options){0};
+    weft_module *m = weft__module_make(ctx, "gpt", gpt_forward, sizeof(gpt_own));
+    if (m->error) return m;
+    if (o.vocab < 1 || o.context < 1 || o.layers < 1 || o.heads < 1 || o.width < 1 || o.vocab > INT32_MAX ||
+        o.context > INT32_MAX || o.layers > 100000)
+        return weft__module_poison(
+            m, WEFT_ERR_ARGUMENT,
+            "weft_gpt: vocab %lld, context %lld, layers %lld, heads %lld and width %lld must be "
+            "positive, and none huge",
+            (long long)o.vocab, (long long)o.context, (long long)o.layers, (long long)o.heads,
+            (long long)o.width);
+    ((gpt_own *)m->user)->o = o;
+    weft_init small = {WEFT_INIT_NORMAL, 0.02}, zeros = {WEFT_INIT_ZEROS, 0.0};
+    weft_embedding_options table = {.dtype = o.dtype, .weight = small};
+    weft_module_child(m, "wte", weft_embedding(ctx, o.vocab, o.width, &table));
+    weft_module_child(m, "wpe", weft_embedding(ctx, o.context, o.width, &table));
+    weft_transformer_block_options block = {
+        .causal = true,
+        .no_bias = o.no_bias,
+        .dropout = o.dropout,
+        .dtype = o.dtype,
+        .weight = small,
+        .bias = zeros,
+        .residual = {WEFT_INIT_NORMAL, 0.02 / sqrt(2.0 * (double)o.layers)}};
+    for (int64_t i = 0; i < o.layers && !m->error; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "h.%lld", (long long)i);
+        weft_module_child(m, name, weft_transformer_block(ctx, o.width, o.heads, &block));
+    }
+    weft_norm_options norm = {.no_bias = o.no_bias, .dtype = o.dtype};
+    weft_module_child(m, "ln_f", weft_layernorm(ctx, o.width, &norm));
+    if (o.untied_head) {
+        weft_linear_options head = {.no_bias = true, .dtype = o.dtype, .weight = small};
+        weft_module_child(m, "lm_head", weft_linear(ctx, o.width, o.vocab, &head));
+    }
+    return m;
+}

@@ -1,0 +1,94 @@
+/* First values of parameters, drawn on the host from the Philox stream of (seed, name): the same on every
+ * device. Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks",
+ * 2010, eq. 16; He et al., "Delving deep into rectifiers", 2015, eq. 10 and 14. */
+#include <math.h>
+#include "nn/module.h"
+
+/* Inputs and outputs of one unit: shape (out, in, rest...); a vector counts as (1, n). */
+static void fans(const weft__parameter *p, double *in, double *out) {
+    double rest = 1.0;
+    for (int i = 2; i < p->rank; i++) rest *= (double)p->shape[i];
+    *in = (p->rank >= 2 ? (double)p->shape[1] : p->rank == 1 ? (double)p->shape[0] : 1.0) * rest;
+    *out = (p->rank >= 2 ? (double)p->shape[0] : 1.0) * rest;
+    if (*in < 1.0) *in = 1.0;
+    if (*out < 1.0) *out = 1.0;
+}
+
+/* Standard deviation of the scaled initialisers. */
+static double deviation(const weft__parameter *p) {
+    double in, out, value = p->init.value;
+    fans(p, &in, &out);
+    if (p->init.kind == WEFT_INIT_XAVIER_UNIFORM || p->init.kind == WEFT_INIT_XAVIER_NORMAL)
+        return (value == 0.0 ? 1.0 : value) * sqrt(2.0 / (in + out));
+    return sqrt(2.0 / ((1.0 + value * value) * in));
+}
+
+typedef enum { FILL, UNIFORM, NORMAL } shape_of_draw;
+
+/* The distribution: a constant, uniform in +-scale, or normal with deviation scale. */
+static shape_of_draw distribution(const weft__parameter *p, double *scale) {
+    double value = p->init.value;
+    switch (p->init.kind) {
+    case WEFT_INIT_UNIFORM: *scale = value == 0.0 ? 1.0 : value; return UNIFORM;
+    case WEFT_INIT_NORMAL: *scale = value == 0.0 ? 1.0 : value; return NORMAL;
+    case WEFT_INIT_XAVIER_UNIFORM:
+    case WEFT_INIT_HE_UNIFORM: *scale = sqrt(3.0) * deviation(p); return UNIFORM;
+    case WEFT_INIT_XAVIER_NORMAL:
+    case WEFT_INIT_HE_NORMAL: *scale = deviation(p); return NORMAL;
+    case WEFT_INIT_ONES: *scale = 1.0; return FILL;
+    case WEFT_INIT_CONSTANT: *scale = value; return FILL;
+    case WEFT_INIT_DEFAULT:
+    case WEFT_INIT_ZEROS: break;
+    }
+    *scale = 0.0;
+    return FILL;
+}
+
+static void store(weft_dtype dtype, void *out, int64_t i, double value) {
+    switch (dtype) {
+    case WEFT_F32: ((float *)out)[i] = (float)value; return;
+    case WEFT_F64: ((double *)out)[i] = value; return;
+    case WEFT_F16: ((uint16_t *)out)[i] = weft_f32_to_f16((float)value); return;
+    case WEFT_BF16: ((uint16_t *)out)[i] = weft_f32_to_bf16((float)value); return;
+    case WEFT_I8: ((int8_t *)out)[i] = (int8_t)value; return;
+    case WEFT_I16: ((int16_t *)out)[i] = (int16_t)value; return;
+    case WEFT_I32: ((int32_t *)out)[i] = (int32_t)value; return;
+    case WEFT_I64: ((int64_t *)out)[i] = (int64_t)value; return;
+    case WEFT_U8: ((uint8_t *)out)[i] = (uint8_t)value; return;
+    case WEFT_U16: ((uint16_t *)out)[i] = (uint16_t)value; return;
+    case WEFT_U32: ((uint32_t *)out)[i] = (uint32_t)value; return;
+    case WEFT_U64: ((uint64_t *)out)[i] = (uint64_t)value; return;
+    case WEFT_BOOL: ((bool *)out)[i] = value != 0.0; return;
+    case WEFT_C64:
+        ((float *)out)[2 * i] = (float)value;
+        ((float *)out)[2 * i + 1] = 0.0f;
+        return;
+    case WEFT_C128:
+        ((double *)out)[2 * i] = value;
+        ((double *)out)[2 * i + 1] = 0.0;
+        return;
+    case WEFT_DTYPE_COUNT: return;
+    }
+}
+
+weft_status weft__init_draw(weft_context *ctx, const weft__parameter *p, uint64_t stream, void *out) {
+    double scale;
+    shape_of_draw draw = distribution(p, &scale);
+    int64_t numel;
+    if (!weft__numel(p->rank, p->shape, &numel))
+        return weft__fail(ctx, WEFT_ERR_SHAPE, "%s: too large", p->full);
+    if (draw != FILL && !weft_dtype_is_float(p->dtype))
+        return weft__fail(ctx, WEFT_ERR_DTYPE, "%s: a buffer of %s cannot be drawn at random", p->full,
+                          weft_dtype_name(p->dtype));
+    for (int64_t i = 0; i < numel; i++) {
+        double value = scale;
+        if (draw == UNIFORM)
+            value =
+                scale *
+                (2.0 * (double)weft__unit_float(weft__random_u32(ctx->seed, stream, 0, (uint64_t)i)) - 1.0);
+        else if (draw == NORMAL)
+            value = scale * weft__random_normal(ctx->seed, stream, 0, (uint64_t)i);
+        store(p->dtype, out, i, value);
+    }
+    return WEFT_OK;
+}

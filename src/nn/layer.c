@@ -1,0 +1,127 @@
+/* Layers around one function: norms, dropout, activations. */
+#include <string.h>
+#include "nn/module.h"
+
+/* ---- norms ---- */
+
+typedef struct norm_own {
+    double eps;
+    int64_t width;
+} norm_own;
+
+static weft_tensor *reject_width(weft_module *m, weft_tensor *x) {
+    const norm_own *own = m->user;
+    if (x->rank >= 1 && x->shape[x->rank - 1] == own->width) return NULL;
+    char text[WEFT_SHAPE_TEXT];
+    return weft__poison(x->ctx, m->where, WEFT_ERR_SHAPE, "%s: the last dimension of input %s must be %lld",
+                        m->kind, weft__tensor_text(x, text), (long long)own->width);
+}
+
+static weft_tensor *layernorm_forward(weft_module *m, weft_tensor *x) {
+    weft_tensor *bad = reject_width(m, x);
+    if (bad) return bad;
+    weft_tensor *gamma = m->n_parameters > 0 ? weft__parameter_of(m, 0) : NULL;
+    weft_tensor *beta = m->n_parameters > 1 ? weft__parameter_of(m, 1) : NULL;
+    return weft_layer_norm_at(m->where, x, gamma, beta, ((const norm_own *)m->user)->eps);
+}
+
+static weft_tensor *rmsnorm_forward(weft_module *m, weft_tensor *x) {
+    weft_tensor *bad = reject_width(m, x);
+    if (bad) return bad;
+    weft_tensor *gamma = m->n_parameters > 0 ? weft__parameter_of(m, 0) : NULL;
+    return weft_rms_norm_at(m->where, x, gamma, ((const norm_own *)m->user)->eps);
+}
+
+static weft_module *norm(weft_context *ctx, const char *kind, weft_forward_fn forward, int64_t width,
+                         const weft_norm_options *options, bool biased) {
+    weft_norm_options o = options ? *options : (weft_norm_options){0};
+    weft_module *m = weft__module_make(ctx, kind, forward, sizeof(norm_own));
+    if (m->error) return m;
+    if (width < 1 || !(o.eps >= 0.0))
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                                   "%s: width %lld must be positive, eps %g not negative", kind,
+                                   (long long)width, o.eps);
+    *(norm_own *)m->user = (norm_own){o.eps == 0.0 ? 1e-5 : o.eps, width};
+    if (o.no_affine) return m;
+    weft_module_parameter(m, "weight", o.dtype, 1, &width, &(weft_init){WEFT_INIT_ONES, 0.0});
+    if (biased && !o.no_bias)
+        weft_module_parameter(m, "bias", o.dtype, 1, &width, &(weft_init){WEFT_INIT_ZEROS, 0.0});
+    return m;
+}
+
+weft_module *weft_layernorm(weft_context *ctx, int64_t width, const weft_norm_options *options) {
+    return norm(ctx, "layernorm", layernorm_forward, width, options, true);
+}
+
+weft_module *weft_rmsnorm(weft_context *ctx, int64_t width, const weft_norm_options *options) {
+    return norm(ctx, "rmsnorm", rmsnorm_forward, width, options, false);
+}
+
+/* ---- dropout ---- */
+
+static weft_tensor *dropout_forward(weft_module *m, weft_tensor *x) {
+    return m->ctx->training ? weft_dropout_at(m->where, x, *(const double *)m->user) : x;
+}
+
+weft_module *weft_dropout_layer(weft_context *ctx, double p) {
+    weft_module *m = weft__module_make(ctx, "dropout", dropout_forward, sizeof p);
+    if (m->error) return m;
+    if (!(p >= 0.0 && p <= 1.0))
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_dropout_layer: probability %g is not in 0..1",
+                                   p);
+    *(double *)m->user = p;
+    return m;
+}
+
+/* ---- activations ---- */
+
+static const char *const activation_names[WEFT_ACTIVATION_COUNT] = {
+#define ACTIVATION_NAME(name, text) [WEFT_##name] = text,
+    WEFT_ACTIVATION_LIST(ACTIVATION_NAME)
+#undef ACTIVATION_NAME
+};
+
+const char *weft_activation_name(weft_activation_kind kind) {
+    return (unsigned)kind < WEFT_ACTIVATION_COUNT ? activation_names[kind] : "?";
+}
+
+bool weft_activation_parse(const char *name, weft_activation_kind *kind) {
+    for (int i = 0; i < WEFT_ACTIVATION_COUNT; i++)
+        if (strcmp(name, activation_names[i]) == 0) {
+            *kind = (weft_activation_kind)i;
+            return true;
+        }
+    return false;
+}
+
+weft_tensor *weft__activate(const char *where, weft_activation_kind kind, weft_tensor *x) {
+    switch (kind) {
+    case WEFT_IDENTITY: return x;
+    case WEFT_RELU: return weft_relu_at(where, x);
+    case WEFT_LEAKY_RELU: return weft_leaky_relu_at(where, x, 0.01);
+    case WEFT_GELU: return weft_gelu_at(where, x);
+    case WEFT_GELU_TANH: return weft_gelu_tanh_at(where, x);
+    case WEFT_SILU: return weft_silu_at(where, x);
+    case WEFT_TANH: return weft_tanh_at(where, x);
+    case WEFT_SIGMOID: return weft_sigmoid_at(where, x);
+    case WEFT_SOFTPLUS: return weft_softplus_at(where, x);
+    case WEFT_ELU: return weft_elu_at(where, x, 1.0);
+    case WEFT_ACTIVATION_COUNT: break;
+    }
+    return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "unknown activation %d", (int)kind);
+}
+
+static weft_tensor *activation_forward(weft_module *m, weft_tensor *x) {
+    return weft__activate(m->where, *(const weft_activation_kind *)m->user, x);
+}
+
+weft_module *weft_activation(weft_context *ctx, weft_activation_kind kind) {
+    bool known = (unsigned)kind < WEFT_ACTIVATION_COUNT;
+    weft_module *m = weft__module_make(ctx, known ? activation_names[kind] : "activation", activation_forward,
+                                       sizeof kind);
+    if (m->error) return m;
+    if (!known)
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_activation: unknown activation %d", (int)kind);
+    *(weft_activation_kind *)m->user = kind;
+    return m;
+}

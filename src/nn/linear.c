@@ -1,0 +1,59 @@
+/* Layers with a weight matrix: linear and embedding. */
+#include <math.h>
+#include "nn/module.h"
+#include "ops/build.h"
+
+typedef struct linear_own {
+    int64_t in, out;
+    bool biased;
+} linear_own;
+
+/* y (..., out) = x (..., in) W^T + b. */
+static weft_tensor *linear_forward(weft_module *m, weft_tensor *x) {
+    const linear_own *own = m->user;
+    const char *where = m->where;
+    if (x->rank < 1 || x->shape[x->rank - 1] != own->in) {
+        char text[WEFT_SHAPE_TEXT];
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "linear: the last dimension of input %s must be %lld, the layer's inputs",
+                            weft__tensor_text(x, text), (long long)own->in);
+    }
+    weft_tensor *y = weft_matmul_at(where, x, weft_transpose_at(where, weft__parameter_of(m, 0), 0, 1));
+    return own->biased ? add(y, weft__parameter_of(m, 1)) : y;
+}
+
+weft_module *weft_linear(weft_context *ctx, int64_t in, int64_t out, const weft_linear_options *options) {
+    weft_linear_options o = options ? *options : (weft_linear_options){0};
+    weft_module *m = weft__module_make(ctx, "linear", linear_forward, sizeof(linear_own));
+    if (m->error) return m;
+    if (in < 1 || out < 1)
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                                   "weft_linear: %lld inputs and %lld outputs: both must be positive",
+                                   (long long)in, (long long)out);
+    *(linear_own *)m->user = (linear_own){in, out, !o.no_bias};
+    weft_init fan_in = {WEFT_INIT_HE_UNIFORM, 2.2360679774997897}; /* slope sqrt(5): +-1/sqrt(in) */
+    weft_init weight = weft__init_or(o.weight, fan_in);
+    weft_module_parameter(m, "weight", o.dtype, 2, (int64_t[]){out, in}, &weight);
+    if (o.no_bias) return m;
+    weft_init bias = weft__init_or(o.bias, (weft_init){WEFT_INIT_UNIFORM, 1.0 / sqrt((double)in)});
+    weft_module_parameter(m, "bias", o.dtype, 1, &out, &bias);
+    return m;
+}
+
+static weft_tensor *embedding_forward(weft_module *m, weft_tensor *x) {
+    return weft_gather_at(m->where, weft__parameter_of(m, 0), x, 0);
+}
+
+weft_module *weft_embedding(weft_context *ctx, int64_t count, int64_t width,
+                            const weft_embedding_options *options) {
+    weft_embedding_options o = options ? *options : (weft_embedding_options){0};
+    weft_module *m = weft__module_make(ctx, "embedding", embedding_forward, 0);
+    if (m->error) return m;
+    if (count < 1 || width < 1)
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                                   "weft_embedding: %lld rows of %lld: both must be positive",
+                                   (long long)count, (long long)width);
+    weft_init weight = weft__init_or(o.weight, (weft_init){WEFT_INIT_NORMAL, 1.0});
+    weft_module_parameter(m, "weight", o.dtype, 2, (int64_t[]){count, width}, &weight);
+    return m;
+}

@@ -1,0 +1,206 @@
+/* The tree of modules: making, poisoning, joining and freeing them. Nothing here touches a value: see use.c.
+ */
+#include <string.h>
+#include "nn/module.h"
+
+/* What a constructor returns when there is not even memory for a poisoned module. Never written to. */
+static const weft_error no_memory = {WEFT_ERR_OOM, "out of memory while making a module"};
+static const weft_module no_module = {
+    .kind = "none", .name = "none", .error = (weft_error *)(uintptr_t)&no_memory};
+
+static bool is_real(const weft_module *m) { return m && m != &no_module; }
+
+/* ---- making ---- */
+
+static void unlink_root(weft_module *m) {
+    for (weft_module **at = &m->ctx->modules; *at; at = &(*at)->next)
+        if (*at == m) {
+            *at = m->next;
+            m->next = NULL;
+            return;
+        }
+}
+
+static void free_tree(weft_module *m) {
+    weft_context *ctx = m->ctx;
+    while (m->on_free) {
+        weft__on_free *entry = m->on_free;
+        m->on_free = entry->next;
+        entry->call(entry->user);
+        weft__free(ctx, entry);
+    }
+    for (size_t i = m->n_children; i-- > 0;) free_tree(m->children[i]);
+    for (size_t i = 0; i < m->n_parameters; i++) weft_free(m->parameters[i].variable);
+    if (m->owns_user) weft__free(ctx, m->user);
+    weft__free(ctx, m->children);
+    weft__free(ctx, m->parameters);
+    weft__free(ctx, m->error);
+    weft__free(ctx, m);
+}
+
+void weft_module_free(weft_module *m) {
+    if (!is_real(m) || m->parent) return;
+    unlink_root(m);
+    free_tree(m);
+}
+
+static void free_all(weft_context *ctx) {
+    while (ctx->modules) weft_module_free(ctx->modules);
+}
+
+weft_module *weft_module_new(weft_context *ctx, const char *kind, weft_forward_fn forward, void *user) {
+    if (!ctx || !kind || !forward) {
+        weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_module_new: context, kind and forward must be given");
+        if (!ctx) return (weft_module *)(uintptr_t)&no_module;
+    }
+    weft_module *m = weft__zalloc(ctx, sizeof *m);
+    if (!m) {
+        weft__fail_oom(ctx, sizeof *m, "a module");
+        return (weft_module *)(uintptr_t)&no_module;
+    }
+    m->ctx = ctx;
+    m->kind = weft__intern(ctx, kind ? kind : "module");
+    m->name = m->kind;
+    m->forward = forward;
+    m->user = user;
+    m->next = ctx->modules;
+    ctx->modules = m;
+    ctx->hooks.modules_free = free_all;
+    return kind && forward ? m
+                           : weft__module_poison(m, WEFT_ERR_ARGUMENT, "a module needs a kind and a forward");
+}
+
+weft_module *weft__module_make(weft_context *ctx, const char *kind, weft_forward_fn forward,
+                               size_t own_bytes) {
+    weft_module *m = weft_module_new(ctx, kind, forward, NULL);
+    if (m->error || !own_bytes) return m;
+    m->user = weft__zalloc(ctx, own_bytes);
+    m->owns_user = true;
+    return m->user ? m : weft__module_poison(m, WEFT_ERR_OOM, "%s: out of memory", kind);
+}
+
+weft_module *weft__module_poison(weft_module *m, weft_status status, const char *fmt, ...) {
+    if (m->error) return m;
+    va_list args;
+    va_start(args, fmt);
+    weft__failv(m->ctx, status, fmt, args);
+    va_end(args);
+    m->error = weft__alloc(m->ctx, sizeof *m->error);
+    if (m->error)
+        *m->error = m->ctx->error;
+    else
+        m->forward = NULL; /* forward then says that it is unusable */
+    return m;
+}
+
+weft_status weft_module_on_free(weft_module *m, void (*call)(void *user), void *user) {
+    WEFT_TRY(weft_module_status(m));
+    weft__on_free *entry = weft__zalloc(m->ctx, sizeof *entry);
+    if (!entry) return weft__fail_oom(m->ctx, sizeof *entry, "a module");
+    *entry = (weft__on_free){m->on_free, call, user};
+    m->on_free = entry;
+    return WEFT_OK;
+}
+
+/* ---- asking ---- */
+
+weft_status weft_module_status(const weft_module *m) {
+    if (!m) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "the module is NULL");
+    if (m->error) return weft__fail(m->ctx, m->error->status, "%s", m->error->text);
+    if (!m->forward) return weft__fail(m->ctx, WEFT_ERR_OOM, "%s: out of memory while it was made", m->kind);
+    return WEFT_OK;
+}
+
+weft_module *weft__module_root(weft_module *m) {
+    while (m->parent) m = m->parent;
+    return m;
+}
+
+weft_context *weft_module_context(const weft_module *m) { return m ? m->ctx : NULL; }
+const char *weft_module_kind(const weft_module *m) { return m ? m->kind : ""; }
+void *weft_module_user(const weft_module *m) { return m ? m->user : NULL; }
+
+weft_module *weft_module_child_at(const weft_module *m, size_t i) {
+    return m && i < m->n_children ? m->children[i] : NULL;
+}
+
+/* ---- joining ---- */
+
+/* Refuses additions to a tree in use, and names that are taken. */
+static bool may_add(weft_module *m, const char *what, const char *name) {
+    if (m->error || !is_real(m)) return false;
+    if (!name || !*name) {
+        weft__module_poison(m, WEFT_ERR_ARGUMENT, "%s: a %s needs a name", m->kind, what);
+        return false;
+    }
+    if (weft__module_root(m)->used) {
+        weft__module_poison(m, WEFT_ERR_STATE, "%s: %s '%s' comes too late: the model was used already",
+                            m->kind, what, name);
+        return false;
+    }
+    bool taken = false;
+    for (size_t i = 0; i < m->n_children; i++) taken |= strcmp(m->children[i]->name, name) == 0;
+    for (size_t i = 0; i < m->n_parameters; i++) taken |= strcmp(m->parameters[i].name, name) == 0;
+    if (taken) weft__module_poison(m, WEFT_ERR_ARGUMENT, "%s: the name '%s' is taken", m->kind, name);
+    return !taken;
+}
+
+weft_module *weft_module_child(weft_module *m, const char *name, weft_module *child) {
+    if (!m || !child) {
+        if (m && is_real(m))
+            weft__module_poison(m, WEFT_ERR_ARGUMENT, "%s: child '%s' is NULL", m->kind, name);
+        return child;
+    }
+    if (child->error && is_real(m) && !m->error)
+        weft__module_poison(m, child->error->status, "%s", child->error->text);
+    if (!may_add(m, "child", name) || !is_real(child)) return child;
+    if (child->parent || child->used || child->ctx != m->ctx || child == weft__module_root(m)) {
+        weft__module_poison(m, WEFT_ERR_STATE,
+                            "%s: child '%s' (%s) has a parent, was used already or is of another context",
+                            m->kind, name, child->kind);
+        return child;
+    }
+    if (!weft__grow(m->ctx, &m->children, &m->cap_children, m->n_children, sizeof *m->children)) {
+        weft__module_poison(m, WEFT_ERR_OOM, "%s: out of memory for child '%s'", m->kind, name);
+        return child;
+    }
+    unlink_root(child);
+    child->parent = m;
+    child->name = weft__intern(m->ctx, name);
+    m->children[m->n_children++] = child;
+    return child;
+}
+
+static weft_status add_parameter(weft_module *m, const char *name, weft_dtype dtype, int rank,
+                                 const int64_t *shape, const weft_init *init, bool buffer) {
+    if (!m) return weft_module_status(m);
+    int64_t numel = 0;
+    if (!may_add(m, buffer ? "buffer" : "parameter", name)) return weft_module_status(m);
+    if (rank < 0 || rank > WEFT_MAX_RANK || (rank > 0 && !shape) || !weft__numel(rank, shape, &numel))
+        weft__module_poison(m, WEFT_ERR_SHAPE, "%s: '%s' has no valid shape", m->kind, name);
+    else if ((unsigned)dtype >= WEFT_DTYPE_COUNT || (!buffer && !weft_dtype_is_float(dtype)))
+        weft__module_poison(m, WEFT_ERR_DTYPE, "%s: parameter '%s' cannot be %s, it must be a float", m->kind,
+                            name, weft_dtype_name(dtype));
+    else if (!weft__grow(m->ctx, &m->parameters, &m->cap_parameters, m->n_parameters, sizeof *m->parameters))
+        weft__module_poison(m, WEFT_ERR_OOM, "%s: out of memory for parameter '%s'", m->kind, name);
+    if (m->error) return weft_module_status(m);
+    weft__parameter *p = &m->parameters[m->n_parameters++];
+    *p =
+        (weft__parameter){.name = weft__intern(m->ctx, name), .dtype = dtype, .rank = rank, .buffer = buffer};
+    if (rank) memcpy(p->shape, shape, (size_t)rank * sizeof *shape);
+    if (init) p->init = *init;
+    if (p->init.kind == WEFT_INIT_DEFAULT)
+        p->init = buffer ? (weft_init){WEFT_INIT_ZEROS, 0.0}
+                         : (weft_init){WEFT_INIT_HE_UNIFORM, 2.2360679774997897};
+    return WEFT_OK;
+}
+
+weft_status weft_module_parameter(weft_module *m, const char *name, weft_dtype dtype, int rank,
+                                  const int64_t *shape, const weft_init *init) {
+    return add_parameter(m, name, dtype, rank, shape, init, false);
+}
+
+weft_status weft_module_buffer(weft_module *m, const char *name, weft_dtype dtype, int rank,
+                               const int64_t *shape, const weft_init *init) {
+    return add_parameter(m, name, dtype, rank, shape, init, true);
+}

@@ -1,0 +1,54 @@
+/* Modules that run their children one after the other: sequential and MLP. */
+#include <stdarg.h>
+#include <stdio.h>
+#include "nn/module.h"
+
+static weft_tensor *sequential_forward(weft_module *m, weft_tensor *x) {
+    for (size_t i = 0; i < m->n_children; i++) x = weft_forward_at(m->where, m->children[i], x);
+    return x;
+}
+
+static void append(weft_module *m, weft_module *child) {
+    char name[32];
+    snprintf(name, sizeof name, "%zu", m->n_children);
+    weft_module_child(m, name, child);
+}
+
+static weft_module *sequential(weft_context *ctx, const char *name) {
+    weft_module *m = weft__module_make(ctx, "sequential", sequential_forward, 0);
+    if (!m->error && name && *name) m->name = weft__intern(ctx, name);
+    return m;
+}
+
+weft_module *weft_sequential(weft_context *ctx, const char *name, ...) {
+    weft_module *m = sequential(ctx, name);
+    va_list args;
+    va_start(args, name);
+    for (weft_module *child; (child = va_arg(args, weft_module *)) != NULL;) append(m, child);
+    va_end(args);
+    return m;
+}
+
+weft_module *weft_sequential_of(weft_context *ctx, const char *name, weft_module *const *children,
+                                size_t count) {
+    weft_module *m = sequential(ctx, name);
+    for (size_t i = 0; i < count; i++) append(m, children[i]);
+    return m;
+}
+
+weft_module *weft_mlp(weft_context *ctx, const int64_t *sizes, int count, const weft_mlp_options *options) {
+    weft_mlp_options o = options ? *options : (weft_mlp_options){0};
+    weft_module *m = weft__module_make(ctx, "mlp", sequential_forward, 0);
+    if (m->error) return m;
+    if (!sizes || count < 2)
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_mlp: at least two sizes are needed, got %d",
+                                   count);
+    weft_linear_options linear = {.no_bias = o.no_bias, .dtype = o.dtype, .weight = o.weight};
+    for (int i = 0; i + 1 < count; i++) {
+        append(m, weft_linear(ctx, sizes[i], sizes[i + 1], &linear));
+        if (i + 2 == count) break;
+        append(m, weft_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
+        if (o.dropout != 0.0) append(m, weft_dropout_layer(ctx, o.dropout));
+    }
+    return m;
+}

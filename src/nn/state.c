@@ -1,0 +1,198 @@
+/* Tensors in files: entries that read device memory when they are written, and strict loading. The file
+ * format is not known here: see <weft/io.h>. */
+#include <string.h>
+#include "nn/module.h"
+
+/* ---- writing ---- */
+
+/* A tensor being written: its values are fetched when the first bytes are asked for, and dropped after the
+ * last. */
+typedef struct source {
+    weft_tensor *tensor;
+    char *data;
+    size_t bytes;
+} source;
+
+static weft_status read_source(void *user, size_t offset, void *out, size_t bytes) {
+    source *s = user;
+    weft_context *ctx = s->tensor->ctx;
+    if (!s->data) {
+        s->data = weft__alloc(ctx, s->bytes + 1);
+        if (!s->data) return weft__fail_oom(ctx, s->bytes, "a tensor to be written");
+        weft_status status = weft_read(s->tensor, s->data, s->bytes);
+        if (status != WEFT_OK) {
+            weft__free(ctx, s->data);
+            s->data = NULL;
+            return status;
+        }
+    }
+    if (offset > s->bytes || bytes > s->bytes - offset)
+        return weft__fail(ctx, WEFT_ERR_INTERNAL, "an entry was read past its end");
+    memcpy(out, s->data + offset, bytes);
+    if (offset + bytes == s->bytes) {
+        weft__free(ctx, s->data);
+        s->data = NULL;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_entries_new(weft_context *ctx, const weft_named_tensor *tensors, size_t count,
+                             weft_entry **entries) {
+    weft_entry *list = weft__array(ctx, count + 1, sizeof *list);
+    source *sources = weft__array(ctx, count + 1, sizeof *sources);
+    if (!list || !sources) {
+        weft__free(ctx, list);
+        weft__free(ctx, sources);
+        return weft__fail_oom(ctx, (count + 1) * sizeof *list, "a list of entries");
+    }
+    list[count].user = sources; /* behind the last one: who owns them all */
+    for (size_t i = 0; i < count; i++) {
+        weft_tensor *t = tensors[i].tensor;
+        weft_status status = weft_tensor_status(t);
+        if (status != WEFT_OK) {
+            weft_entries_free(ctx, list, count);
+            return status;
+        }
+        sources[i] = (source){t, NULL, (size_t)t->numel * weft_dtype_size(weft_dtype_of(t))};
+        list[i] = (weft_entry){.name = tensors[i].name,
+                               .dtype = weft_dtype_of(t),
+                               .rank = t->rank,
+                               .shape = t->rank ? t->shape : NULL,
+                               .read = read_source,
+                               .user = &sources[i]};
+    }
+    *entries = list;
+    return WEFT_OK;
+}
+
+void weft_entries_free(weft_context *ctx, weft_entry *entries, size_t count) {
+    if (!entries) return;
+    source *sources = entries[count].user;
+    for (size_t i = 0; i < count; i++) weft__free(ctx, sources[i].data);
+    weft__free(ctx, sources);
+    weft__free(ctx, entries);
+}
+
+/* ---- reading ---- */
+
+/* Finds the entry of a tensor and checks its dtype and shape. */
+static weft_status check_entry(weft_context *ctx, const weft_named_tensor *named, weft_safetensors *file,
+                               const char *what, size_t *at, weft_entry_info *info) {
+    const weft_tensor *t = named->tensor;
+    if (!weft_safetensors_find(file, named->name, at) || !weft_safetensors_entry(file, *at, info))
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the file has no entry '%s'", what, named->name);
+    char in_file[WEFT_SHAPE_TEXT], wanted[WEFT_SHAPE_TEXT];
+    bool same = info->dtype == weft_dtype_of(t) && info->rank == t->rank;
+    for (int i = 0; same && i < t->rank; i++) same = info->shape[i] == t->shape[i];
+    if (same) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: entry '%s' is %s %s in the file, and %s here", what,
+                      named->name, weft_dtype_name(info->dtype),
+                      weft__shape_text(info->rank, info->shape, in_file), weft__tensor_text(t, wanted));
+}
+
+/* Names an entry that no tensor asked for. */
+static weft_status check_superfluous(weft_context *ctx, const weft_named_tensor *tensors, size_t count,
+                                     weft_safetensors *file, const char *what) {
+    size_t n = weft_safetensors_count(file);
+    if (n == count) return WEFT_OK; /* all were found, and names are unique */
+    for (size_t i = 0; i < n; i++) {
+        weft_entry_info info;
+        bool wanted = false;
+        if (!weft_safetensors_entry(file, i, &info)) continue;
+        for (size_t j = 0; j < count && !wanted; j++) wanted = strcmp(info.name, tensors[j].name) == 0;
+        if (!wanted)
+            return weft__fail(ctx, WEFT_ERR_FORMAT,
+                              "%s: the file has %zu entries more than are expected: '%s'", what, n - count,
+                              info.name);
+    }
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: two tensors have one name", what);
+}
+
+weft_status weft_entries_load(weft_context *ctx, const weft_named_tensor *tensors, size_t count,
+                              weft_safetensors *file, const char *what) {
+    size_t at, most = 0;
+    weft_entry_info info;
+    if (!what) what = "loading";
+    for (size_t i = 0; i < count; i++) {
+        WEFT_TRY(weft_tensor_status(tensors[i].tensor));
+        WEFT_TRY(check_entry(ctx, &tensors[i], file, what, &at, &info));
+        if (info.bytes > most) most = info.bytes;
+    }
+    WEFT_TRY(check_superfluous(ctx, tensors, count, file, what));
+    char *buffer = weft__alloc(ctx, most + 1);
+    if (!buffer) return weft__fail_oom(ctx, most, "an entry of a file");
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; status == WEFT_OK && i < count; i++) {
+        status = check_entry(ctx, &tensors[i], file, what, &at, &info);
+        if (status == WEFT_OK) status = weft_safetensors_read(file, at, 0, buffer, info.bytes);
+        if (status == WEFT_OK) status = weft_write(tensors[i].tensor, buffer, info.bytes);
+    }
+    weft__free(ctx, buffer);
+    return status;
+}
+
+/* ---- modules ---- */
+
+/* Parameters and buffers of m by name; the array is to be freed with weft__free. */
+static weft_status named_parameters(weft_module *m, weft_named_tensor **list, size_t *count) {
+    WEFT_TRY(weft_module_status(m));
+    weft_parameter_info info;
+    size_t n = weft_parameter_count(m);
+    if (n == 0) WEFT_TRY(weft__module_use(m, true));
+    *list = weft__array(m->ctx, n + 1, sizeof **list);
+    if (!*list) return weft__fail_oom(m->ctx, n * sizeof **list, "a list of parameters");
+    for (size_t i = 0; i < n && weft_parameter_at(m, i, &info); i++)
+        (*list)[i] = (weft_named_tensor){info.name, info.tensor};
+    *count = n;
+    return WEFT_OK;
+}
+
+weft_status weft_module_entries(weft_module *m, weft_entry **entries, size_t *count) {
+    weft_named_tensor *list = NULL;
+    WEFT_TRY(named_parameters(m, &list, count));
+    weft_status status = weft_entries_new(m->ctx, list, *count, entries);
+    weft__free(m->ctx, list);
+    return status;
+}
+
+weft_status weft_module_save(weft_module *m, const char *path) {
+    weft_entry *entries = NULL;
+    size_t count = 0;
+    WEFT_TRY(weft_module_entries(m, &entries, &count));
+    weft_status status = weft_safetensors_write(m->ctx, path, entries, count, NULL, 0);
+    weft_entries_free(m->ctx, entries, count);
+    return status;
+}
+
+/* Undoes a use without drawing, after a load that failed: the next use draws. */
+static void unuse(weft_module *m) {
+    m->used = false;
+    for (size_t i = 0; i < m->n_parameters; i++) {
+        weft_free(m->parameters[i].variable);
+        m->parameters[i].variable = NULL;
+    }
+    for (size_t i = 0; i < m->n_children; i++) unuse(m->children[i]);
+}
+
+weft_status weft_module_load_from(weft_module *m, weft_safetensors *file) {
+    WEFT_TRY(weft_module_status(m));
+    weft_module *root = weft__module_root(m);
+    bool fresh = !root->used && root == m;
+    WEFT_TRY(weft__module_use(m, !fresh));
+    weft_named_tensor *list = NULL;
+    size_t count = 0;
+    weft_status status = named_parameters(m, &list, &count);
+    if (status == WEFT_OK) status = weft_entries_load(m->ctx, list, count, file, m->kind);
+    weft__free(m->ctx, list);
+    if (status != WEFT_OK && fresh) unuse(m);
+    return status;
+}
+
+weft_status weft_module_load(weft_module *m, const char *path) {
+    WEFT_TRY(weft_module_status(m));
+    weft_safetensors *file = NULL;
+    WEFT_TRY(weft_safetensors_open(m->ctx, path, &file));
+    weft_status status = weft_module_load_from(m, file);
+    weft_safetensors_close(file);
+    return status;
+}

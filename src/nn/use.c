@@ -1,0 +1,211 @@
+/* Using a module: making its variables at the first use, running forward with the layer's path and random
+ * stream, modes, freezing, and walking over parameters. */
+#include <stdio.h>
+#include <string.h>
+#include "nn/module.h"
+#include "ops/build.h"
+
+/* ---- first use ---- */
+
+/* "prefix.name", or name where the prefix is empty; interned. */
+static const char *join(weft_context *ctx, const char *prefix, const char *name) {
+    if (!*prefix) return weft__intern(ctx, name);
+    size_t a = strlen(prefix), b = strlen(name);
+    char *text = weft__alloc(ctx, a + b + 2);
+    if (!text) return NULL;
+    memcpy(text, prefix, a);
+    text[a] = '.';
+    memcpy(text + a + 1, name, b + 1);
+    const char *interned = weft__intern(ctx, text);
+    weft__free(ctx, text);
+    return interned;
+}
+
+/* Which of the roots of that name this one is: two networks of one kind start with different weights. */
+static uint64_t root_number(const weft_module *root) {
+    uint64_t n = 0;
+    for (const weft_module *m = root->ctx->modules; m; m = m->next)
+        n += m != root && m->used && strcmp(m->name, root->name) == 0;
+    return n;
+}
+
+static weft_status make_variable(weft_module *m, weft__parameter *p, uint64_t number, bool draw) {
+    weft_context *ctx = m->ctx;
+    int64_t numel, bytes;
+    if (!weft__numel(p->rank, p->shape, &numel) ||
+        !weft__mul(numel, (int64_t)weft_dtype_size(p->dtype), &bytes))
+        return weft__fail(ctx, WEFT_ERR_SHAPE, "%s: more elements than memory can address", p->full);
+    void *data = NULL;
+    if (draw && p->init.kind != WEFT_INIT_ZEROS) {
+        data = weft__alloc(ctx, (size_t)bytes + 1);
+        if (!data) return weft__fail_oom(ctx, (size_t)bytes, p->full);
+        weft_hash h;
+        weft__hash_init(&h);
+        weft__hash_str(&h, "init");
+        weft__hash_str(&h, p->full);
+        weft__hash_u64(&h, number);
+        weft_status status = weft__init_draw(ctx, p, h.a, data);
+        if (status != WEFT_OK) {
+            weft__free(ctx, data);
+            return status;
+        }
+    }
+    weft_tensor *v = weft_variable_new(ctx, p->full, p->dtype, p->rank, p->shape, data);
+    weft__free(ctx, data);
+    WEFT_TRY(weft_tensor_status(v));
+    p->variable = v;
+    return WEFT_OK;
+}
+
+static weft_status use_tree(weft_module *m, const char *prefix, uint64_t number, bool draw) {
+    weft_context *ctx = m->ctx;
+    m->path = *prefix ? prefix : m->name;
+    for (size_t i = 0; i < m->n_parameters; i++) {
+        weft__parameter *p = &m->parameters[i];
+        if (!p->full && !(p->full = join(ctx, prefix, p->name)))
+            return weft__fail_oom(ctx, strlen(prefix), "a parameter's name");
+        if (!p->variable) WEFT_TRY(make_variable(m, p, number, draw));
+    }
+    for (size_t i = 0; i < m->n_children; i++) {
+        const char *path = join(ctx, prefix, m->children[i]->name);
+        if (!path) return weft__fail_oom(ctx, strlen(prefix), "a layer's path");
+        WEFT_TRY(use_tree(m->children[i], path, number, draw));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__module_use(weft_module *m, bool draw) {
+    WEFT_TRY(weft_module_status(m));
+    weft_module *root = weft__module_root(m);
+    if (root->used) return WEFT_OK;
+    WEFT_TRY(weft_module_status(root));
+    WEFT_TRY(use_tree(root, "", root_number(root), draw));
+    root->used = true;
+    return WEFT_OK;
+}
+
+const char *weft_module_path(weft_module *m) {
+    return m && weft__module_use(m, true) == WEFT_OK && m->path ? m->path : "";
+}
+
+/* ---- forward ---- */
+
+/* What cannot be run, as a poisoned tensor; NULL when all is well. */
+static weft_tensor *reject_call(const char *where, weft_module *m, weft_tensor *x) {
+    if (!x || weft__poisoned(x)) return x;
+    if (!m) return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "forward: the module is NULL");
+    if (m->ctx && m->ctx != x->ctx)
+        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
+                            "forward: the input of %s belongs to another context; copy it with weft_to",
+                            m->kind);
+    if (weft__module_use(m, true) == WEFT_OK) return NULL;
+    char text[WEFT_ERROR_SIZE];
+    snprintf(text, sizeof text, "%s", weft_last_error(NULL));
+    return weft__poison(x->ctx, where, weft_last_status(NULL), "%s", text);
+}
+
+weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) {
+    weft_tensor *bad = reject_call(where, m, x);
+    if (bad || !x) return bad;
+    weft_context *ctx = m->ctx;
+    weft_module *root = weft__module_root(m);
+    const char *path = ctx->path, *outer_where = m->where;
+    uint64_t ordinal = ctx->random_ordinal;
+    bool training = ctx->training;
+    if (root->depth++ == 0) root->pass++;
+    if (m != root && m->pass != root->pass) m->ordinal = 0;
+    if (m != root) m->pass = root->pass;
+    if (m == root && root->depth == 1) m->ordinal = 0;
+    ctx->path = m->path;
+    ctx->random_ordinal = m->ordinal;
+    ctx->training = !m->evaluating && !root->decoding;
+    m->where = where;
+    weft_tensor *y = m->forward(m, x);
+    if (!y) y = weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "forward: module '%s' returned NULL", m->kind);
+    m->ordinal = ctx->random_ordinal;
+    m->where = outer_where;
+    ctx->training = training;
+    ctx->random_ordinal = ordinal;
+    ctx->path = path;
+    root->depth--;
+    return y;
+}
+
+#undef weft_forward
+weft_tensor *weft_forward(weft_module *m, weft_tensor *x) { return weft_forward_at(NULL, m, x); }
+
+/* ---- modes ---- */
+
+void weft_train(weft_module *m, bool training) {
+    if (!m || !m->ctx) return;
+    m->evaluating = !training;
+    for (size_t i = 0; i < m->n_children; i++) weft_train(m->children[i], training);
+}
+
+bool weft_is_training(const weft_module *m) { return m && m->ctx && !m->evaluating; }
+
+void weft_freeze(weft_module *m, bool frozen) {
+    if (!m || !m->ctx) return;
+    for (size_t i = 0; i < m->n_parameters; i++) m->parameters[i].frozen = frozen;
+    for (size_t i = 0; i < m->n_children; i++) weft_freeze(m->children[i], frozen);
+}
+
+/* ---- walking over parameters ---- */
+
+static size_t count_tree(const weft_module *m) {
+    size_t n = m->n_parameters;
+    for (size_t i = 0; i < m->n_children; i++) n += count_tree(m->children[i]);
+    return n;
+}
+
+/* The i-th one of the tree, which has more than i. */
+static weft__parameter *nth(weft_module *m, size_t i, weft_module **owner) {
+    if (i < m->n_parameters) {
+        *owner = m;
+        return &m->parameters[i];
+    }
+    i -= m->n_parameters;
+    for (size_t c = 0; c < m->n_children; c++) {
+        size_t n = count_tree(m->children[c]);
+        if (i < n) return nth(m->children[c], i, owner);
+        i -= n;
+    }
+    return NULL;
+}
+
+size_t weft_parameter_count(weft_module *m) {
+    return weft__module_use(m, true) == WEFT_OK ? count_tree(m) : 0;
+}
+
+bool weft_parameter_at(weft_module *m, size_t i, weft_parameter_info *info) {
+    weft_module *owner = NULL;
+    weft__parameter *p = weft__module_use(m, true) == WEFT_OK ? nth(m, i, &owner) : NULL;
+    if (!p) return false;
+    *info = (weft_parameter_info){p->full, p->variable, owner, p->frozen, p->buffer};
+    return true;
+}
+
+bool weft_parameter_find(weft_module *m, const char *name, weft_parameter_info *info) {
+    for (size_t i = 0; weft_parameter_at(m, i, info); i++)
+        if (strcmp(info->name, name) == 0) return true;
+    return false;
+}
+
+int64_t weft_parameter_elements(weft_module *m, bool trainable_only) {
+    int64_t total = 0;
+    weft_parameter_info info;
+    for (size_t i = 0; weft_parameter_at(m, i, &info); i++)
+        if (!info.buffer && !(trainable_only && info.frozen)) total += weft_numel(info.tensor);
+    return total;
+}
+
+weft_tensor *weft_parameter(weft_module *m, const char *name) {
+    if (!m || !m->ctx) return NULL;
+    const char *where = m->where;
+    if (weft__module_use(m, true) != WEFT_OK)
+        return weft__poison(m->ctx, where, weft_last_status(m->ctx), "%s",
+                            m->error ? m->error->text : m->kind);
+    for (size_t i = 0; i < m->n_parameters; i++)
+        if (strcmp(m->parameters[i].name, name) == 0) return m->parameters[i].variable;
+    return weft__poison(m->ctx, where, WEFT_ERR_ARGUMENT, "%s: no parameter '%s'", m->kind, name);
+}
