@@ -40,9 +40,6 @@ struct weft_module {
     bool used;         /* root: parameters exist and the tree is fixed */
     bool evaluating;   /* not training */
     bool decoding;     /* root: evaluating for now, whatever the mode */
-    int depth;         /* root: forward calls under way */
-    uint64_t pass;     /* root: number of outermost forward calls; else the one that `ordinal` belongs to */
-    uint64_t ordinal;  /* random nodes recorded by this module in that pass */
     const char *where; /* the user's place of the forward call under way */
     weft__on_free *on_free;
     weft_error *error; /* poisoned: why */

@@ -108,26 +108,16 @@ weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) 
     weft_tensor *bad = reject_call(where, m, x);
     if (bad || !x) return bad;
     weft_context *ctx = m->ctx;
-    weft_module *root = weft__module_root(m);
     const char *path = ctx->path, *outer_where = m->where;
-    uint64_t ordinal = ctx->random_ordinal;
     bool training = ctx->training;
-    if (root->depth++ == 0) root->pass++;
-    if (m != root && m->pass != root->pass) m->ordinal = 0;
-    if (m != root) m->pass = root->pass;
-    if (m == root && root->depth == 1) m->ordinal = 0;
-    ctx->path = m->path;
-    ctx->random_ordinal = m->ordinal;
-    ctx->training = !m->evaluating && !root->decoding;
+    ctx->path = m->path; /* names errors, and is the layer's random stream */
+    ctx->training = !m->evaluating && !weft__module_root(m)->decoding;
     m->where = where;
     weft_tensor *y = m->forward(m, x);
     if (!y) y = weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "forward: module '%s' returned NULL", m->kind);
-    m->ordinal = ctx->random_ordinal;
     m->where = outer_where;
     ctx->training = training;
-    ctx->random_ordinal = ordinal;
     ctx->path = path;
-    root->depth--;
     return y;
 }
 
