@@ -1,0 +1,62 @@
+/* Which instruction set the CPU device uses: the best of the machine, capped by WEFT_CPU_ISA; and the tables
+ * and types that hang on it. Must not know: kernels. Read next: tiles.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cpu/tiles.h"
+
+static const char *const isa_names[] = {"baseline", "avx2", "avx512"};
+
+const char *weft__cpu_isa_name(weft_cpu_isa isa) { return isa_names[isa]; }
+
+#if defined(__x86_64__)
+static weft_cpu_isa best_isa(void) {
+    __builtin_cpu_init();
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return avx512 ? WEFT_ISA_AVX512 : avx2 ? WEFT_ISA_AVX2 : WEFT_ISA_BASELINE;
+}
+#else
+static weft_cpu_isa best_isa(void) { return WEFT_ISA_BASELINE; }
+#endif
+
+/* Read again at each call, which is rare, so that a test may change the cap between two contexts. An unknown
+ * name caps nothing. */
+weft_cpu_isa weft__cpu_isa(void) {
+    weft_cpu_isa best = best_isa();
+    const char *cap = getenv("WEFT_CPU_ISA");
+    for (int i = 0; cap && i < (int)best; i++)
+        if (strcmp(cap, isa_names[i]) == 0) return (weft_cpu_isa)i;
+    return best;
+}
+
+const weft_tiles *weft__tiles(void) {
+#if defined(__x86_64__)
+    switch (weft__cpu_isa()) {
+    case WEFT_ISA_AVX512: return &weft__tiles_avx512;
+    case WEFT_ISA_AVX2: return &weft__tiles_avx2;
+    case WEFT_ISA_BASELINE: break;
+    }
+#endif
+    return &weft__tiles_baseline;
+}
+
+weft_ct weft__ct(weft_dtype dtype) {
+    switch (dtype) {
+    case WEFT_F32:
+    case WEFT_F16:
+    case WEFT_BF16: return WEFT_CT_F32;
+    case WEFT_F64: return WEFT_CT_F64;
+    case WEFT_I8:
+    case WEFT_I16:
+    case WEFT_I32:
+    case WEFT_U8:
+    case WEFT_U16:
+    case WEFT_BOOL: return WEFT_CT_I32;
+    case WEFT_I64: return WEFT_CT_I64;
+    default: return WEFT_CT_COUNT;
+    }
+}
+
+size_t weft__ct_size(weft_ct ct) { return ct == WEFT_CT_F64 || ct == WEFT_CT_I64 ? 8 : 4; }

@@ -1,0 +1,503 @@
+/* The tile primitives, made from ops.def and the dtype list; compiled once per instruction set with
+ * WEFT_ISA=baseline, avx2 or avx512 (see CMakeLists.txt). The order in which reductions add is written out as
+ * fixed groups of lanes, so that instruction sets differ by fma alone. `out` never overlaps an operand.
+ * Must not know: kernels, views, threads. Read next: kernel_plan.c. */
+#include "device/cpu/tiles.h"
+#include "kernel/prelude.h"
+
+#ifndef WEFT_ISA
+#define WEFT_ISA baseline
+#endif
+
+#define BLOCK 16 /* lanes of a function at a time; an unfinished block is padded */
+
+typedef float ct_f32;
+typedef double ct_f64;
+typedef int32_t ct_i32;
+typedef int64_t ct_i64;
+
+/* ---- elementwise: one static function per op, compute type and operand form ---- */
+
+/* Angles too big for the vectorised reduction, one by one. */
+static void huge_angles(int64_t n, void *out_, const void *a_, int quarter) {
+    const float *a = a_;
+    float *out = out_;
+    float largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        float m = w_abs_f32(a[i]);
+        largest = m > largest ? m : largest;
+    }
+    if (!(largest > W_ANGLE_MAX)) return;
+    for (int64_t i = 0; i < n; i++) {
+        float m = w_abs_f32(a[i]);
+        if (m <= W_ANGLE_MAX || !(m <= 0x1.fffffep127f)) continue;
+        int32_t turn;
+        float r = w_angle_huge(m, &turn), y = w_sin_core(r, turn + quarter);
+        out[i] = quarter || a[i] > 0 ? y : -y;
+    }
+}
+
+#define CALC_ARGS int64_t n, void *out, const void *pa, const void *pb, const void *pc
+#define UNUSED_B  (void)pb, (void)pc
+#define UNUSED_C  (void)pc
+
+/* Cheap: one loop. */
+#define PLAIN1_(id, ct, R, expr)                                                                             \
+    static void calc_##id##_##ct##_vv(CALC_ARGS) {                                                           \
+        typedef ct_##ct T;                                                                                   \
+        const T *restrict va = pa;                                                                           \
+        R *restrict o = out;                                                                                 \
+        UNUSED_B;                                                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            const T a = va[i];                                                                               \
+            o[i] = (R)(expr);                                                                                \
+        }                                                                                                    \
+    }
+
+/* Dear: whole blocks, the rest in a padded block. */
+#define BLOCK1_(id, ct, R, expr)                                                                             \
+    static __attribute__((noinline)) void blocks_##id##_##ct(int64_t n, R *restrict o,                       \
+                                                             const ct_##ct *restrict va) {                   \
+        typedef ct_##ct T;                                                                                   \
+        n &= ~(int64_t)(BLOCK - 1);                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            const T a = va[i];                                                                               \
+            o[i] = (R)(expr);                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void calc_##id##_##ct##_vv(CALC_ARGS) {                                                           \
+        const int64_t whole = n & ~(int64_t)(BLOCK - 1);                                                     \
+        const ct_##ct *va = pa;                                                                              \
+        R *o = out;                                                                                          \
+        UNUSED_B;                                                                                            \
+        if (whole) blocks_##id##_##ct(whole, o, va);                                                         \
+        if (whole < n) {                                                                                     \
+            ct_##ct x[BLOCK] = {0};                                                                          \
+            R y[BLOCK];                                                                                      \
+            for (int64_t i = whole; i < n; i++) x[i - whole] = va[i];                                        \
+            blocks_##id##_##ct(BLOCK, y, x);                                                                 \
+            for (int64_t i = whole; i < n; i++) o[i] = y[i - whole];                                         \
+        }                                                                                                    \
+        if (WEFT_OP_##id == WEFT_OP_SIN || WEFT_OP_##id == WEFT_OP_COS)                                      \
+            huge_angles(n, out, pa, WEFT_OP_##id == WEFT_OP_COS);                                            \
+    }
+
+#define FORM2_(id, ct, R, expr, form, load_a, load_b)                                                        \
+    static void calc_##id##_##ct##_##form(CALC_ARGS) {                                                       \
+        typedef ct_##ct T;                                                                                   \
+        const T *restrict va = pa;                                                                           \
+        const T *restrict vb = pb;                                                                           \
+        const T a0 = *va, b0 = *vb;                                                                          \
+        R *restrict o = out;                                                                                 \
+        (void)a0, (void)b0, UNUSED_C;                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            const T a = load_a, b = load_b;                                                                  \
+            o[i] = (R)(expr);                                                                                \
+        }                                                                                                    \
+    }
+#define PLAIN2_(id, ct, R, expr)                                                                             \
+    FORM2_(id, ct, R, expr, vv, va[i], vb[i])                                                                \
+    FORM2_(id, ct, R, expr, sv, a0, vb[i])                                                                   \
+    FORM2_(id, ct, R, expr, vs, va[i], b0)
+
+#define FORM3_(id, ct, expr, form, load_a, load_b, load_c)                                                   \
+    static void calc_##id##_##ct##_##form(CALC_ARGS) {                                                       \
+        typedef ct_##ct T;                                                                                   \
+        const int32_t *restrict va = pa;                                                                     \
+        const T *restrict vb = pb;                                                                           \
+        const T *restrict vc = pc;                                                                           \
+        const int32_t a0 = *va;                                                                              \
+        const T b0 = *vb, c0 = *vc;                                                                          \
+        T *restrict o = out;                                                                                 \
+        (void)a0, (void)b0, (void)c0;                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            const int32_t a = load_a;                                                                        \
+            const T b = load_b, c = load_c;                                                                  \
+            o[i] = (expr);                                                                                   \
+        }                                                                                                    \
+    }
+#define PLAIN3_(id, ct, expr)                                                                                \
+    FORM3_(id, ct, expr, vvv, va[i], vb[i], vc[i])                                                           \
+    FORM3_(id, ct, expr, svv, a0, vb[i], vc[i])                                                              \
+    FORM3_(id, ct, expr, vsv, va[i], b0, vc[i])                                                              \
+    FORM3_(id, ct, expr, ssv, a0, b0, vc[i])                                                                 \
+    FORM3_(id, ct, expr, vvs, va[i], vb[i], c0)                                                              \
+    FORM3_(id, ct, expr, svs, a0, vb[i], c0)                                                                 \
+    FORM3_(id, ct, expr, vss, va[i], b0, c0)
+
+#define RESULT_SAME(ct) ct_##ct
+#define RESULT_BOOL(ct) int32_t
+
+#define MAKE1_FLOAT(id, result, expr)                                                                        \
+    BLOCK1_(id, f32, RESULT_##result(f32), expr) PLAIN1_(id, f64, RESULT_##result(f64), expr)
+#define MAKE1_NUMBER(id, result, expr)                                                                       \
+    PLAIN1_(id, f32, RESULT_##result(f32), expr)                                                             \
+    PLAIN1_(id, f64, RESULT_##result(f64), expr)                                                             \
+    MAKE1_INTEGER(id, result, expr)
+#define MAKE1_INTEGER(id, result, expr)                                                                      \
+    PLAIN1_(id, i32, RESULT_##result(i32), expr) PLAIN1_(id, i64, RESULT_##result(i64), expr)
+#define MAKE2_FLOAT(id, result, expr)                                                                        \
+    PLAIN2_(id, f32, RESULT_##result(f32), expr) PLAIN2_(id, f64, RESULT_##result(f64), expr)
+#define MAKE2_INTEGER(id, result, expr)                                                                      \
+    PLAIN2_(id, i32, RESULT_##result(i32), expr) PLAIN2_(id, i64, RESULT_##result(i64), expr)
+#define MAKE2_NUMBER(id, result, expr) MAKE2_FLOAT(id, result, expr) MAKE2_INTEGER(id, result, expr)
+#define MAKE2_ANY(id, result, expr)    MAKE2_NUMBER(id, result, expr)
+#define MAKE3_ANY(id, expr)                                                                                  \
+    PLAIN3_(id, f32, expr) PLAIN3_(id, f64, expr) PLAIN3_(id, i32, expr) PLAIN3_(id, i64, expr)
+
+#define W_ELEM1(id, name, dtypes, result, expr, grad, doc)                   MAKE1_##dtypes(id, result, expr)
+#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc)         MAKE2_##dtypes(id, result, expr)
+#define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc) MAKE3_##dtypes(id, expr)
+#include "ops/ops.def"
+
+/* ---- reductions: lanes first, then a tree over the lanes ---- */
+
+#define FOLD_(T, id, ct, lanes)                                                                              \
+    T s[lanes];                                                                                              \
+    for (int j = 0; j < lanes; j++) s[j] = p[j];                                                             \
+    int64_t i = lanes;                                                                                       \
+    for (; i + lanes <= n; i += lanes)                                                                       \
+        for (int j = 0; j < lanes; j++) s[j] = join1_##id##_##ct(s[j], p[i + j]);                            \
+    for (int j = 0; i + j < n; j++) s[j] = join1_##id##_##ct(s[j], p[i + j]);                                \
+    for (int w = lanes / 2; w; w /= 2)                                                                       \
+        for (int j = 0; j < w; j++) s[j] = join1_##id##_##ct(s[j], s[j + w]);                                \
+    return s[0];
+
+#define REDUCE_(id, ct, expr)                                                                                \
+    static inline ct_##ct join1_##id##_##ct(ct_##ct a, ct_##ct b) {                                          \
+        typedef ct_##ct T;                                                                                   \
+        return (T)(expr);                                                                                    \
+    }                                                                                                        \
+    static ct_##ct row64_##id##_##ct(int64_t n, const ct_##ct *restrict p) { FOLD_(ct_##ct, id, ct, 64) }    \
+    static ct_##ct row16_##id##_##ct(int64_t n, const ct_##ct *restrict p) { FOLD_(ct_##ct, id, ct, 16) }    \
+    static ct_##ct row4_##id##_##ct(int64_t n, const ct_##ct *restrict p) { FOLD_(ct_##ct, id, ct, 4) }      \
+    static void reduce_##id##_##ct(int64_t rows, int64_t n, void *out, const void *pa) {                     \
+        const ct_##ct *p = pa;                                                                               \
+        ct_##ct *restrict o = out;                                                                           \
+        for (int64_t r = 0; r < rows; r++, p += n) {                                                         \
+            if (n >= 128)                                                                                    \
+                o[r] = row64_##id##_##ct(n, p);                                                              \
+            else if (n >= 16)                                                                                \
+                o[r] = row16_##id##_##ct(n, p);                                                              \
+            else if (n >= 4)                                                                                 \
+                o[r] = row4_##id##_##ct(n, p);                                                               \
+            else {                                                                                           \
+                ct_##ct s = p[0];                                                                            \
+                for (int64_t i = 1; i < n; i++) s = join1_##id##_##ct(s, p[i]);                              \
+                o[r] = s;                                                                                    \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void join_##id##_##ct(int64_t n, void *so_far, const void *next) {                                \
+        ct_##ct *restrict s = so_far;                                                                        \
+        const ct_##ct *restrict p = next;                                                                    \
+        for (int64_t i = 0; i < n; i++) s[i] = join1_##id##_##ct(s[i], p[i]);                                \
+    }
+
+#define W_REDUCE(id, name, dtypes, init, expr, grad, doc)                                                    \
+    REDUCE_(id, f32, expr) REDUCE_(id, f64, expr) REDUCE_(id, i32, expr) REDUCE_(id, i64, expr)
+#include "ops/ops.def"
+
+/* ---- storage: X(dtype, storage type, compute type, value loaded from s, value stored from v) ---- */
+
+#define STORAGE_LIST(X)                                                                                      \
+    X(F32, float, f32, s, v)                                                                                 \
+    X(F64, double, f64, s, v)                                                                                \
+    X(F16, uint16_t, f32, w_from_f16(s), w_to_f16(v))                                                        \
+    X(BF16, uint16_t, f32, w_from_bf16(s), w_to_bf16(v))                                                     \
+    X(I8, int8_t, i32, s, (int8_t)v)                                                                         \
+    X(I16, int16_t, i32, s, (int16_t)v)                                                                      \
+    X(I32, int32_t, i32, s, v)                                                                               \
+    X(I64, int64_t, i64, s, v)                                                                               \
+    X(U8, uint8_t, i32, s, (uint8_t)v)                                                                       \
+    X(U16, uint16_t, i32, s, (uint16_t)v)                                                                    \
+    X(BOOL, uint8_t, i32, s != 0, (uint8_t)(v != 0))
+
+#define STORAGE_(dtype, S, ct, get, put)                                                                     \
+    static void load_##dtype(int64_t n, void *out, const void *from, int64_t stride) {                       \
+        const S *restrict p = from;                                                                          \
+        ct_##ct *restrict o = out;                                                                           \
+        if (stride == 1) {                                                                                   \
+            for (int64_t i = 0; i < n; i++) {                                                                \
+                const S s = p[i];                                                                            \
+                o[i] = get;                                                                                  \
+            }                                                                                                \
+        } else if (stride == 0) {                                                                            \
+            const S s = *p;                                                                                  \
+            const ct_##ct x = get;                                                                           \
+            for (int64_t i = 0; i < n; i++) o[i] = x;                                                        \
+        } else {                                                                                             \
+            for (int64_t i = 0; i < n; i++) {                                                                \
+                const S s = p[i * stride];                                                                   \
+                o[i] = get;                                                                                  \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void store_##dtype(int64_t n, void *to, int64_t stride, const void *pa) {                         \
+        const ct_##ct *restrict a = pa;                                                                      \
+        S *restrict o = to;                                                                                  \
+        if (stride == 1) {                                                                                   \
+            for (int64_t i = 0; i < n; i++) {                                                                \
+                const ct_##ct v = a[i];                                                                      \
+                o[i] = put;                                                                                  \
+            }                                                                                                \
+        } else {                                                                                             \
+            for (int64_t i = 0; i < n; i++) {                                                                \
+                const ct_##ct v = a[i];                                                                      \
+                o[i * stride] = put;                                                                         \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    GATHER_(dtype, S, ct, get, i32)                                                                          \
+    GATHER_(dtype, S, ct, get, i64)
+
+/* Neighbours with one index (the rows of an embedding) are loaded as a row. */
+#define GATHER_(dtype, S, ct, get, it)                                                                       \
+    static int64_t gather_##dtype##_##it(int64_t n, void *out, const void *from, int64_t stride,             \
+                                         const void *index, int64_t pitch, int64_t bound) {                  \
+        const S *p = from;                                                                                   \
+        const ct_##it *restrict at = index;                                                                  \
+        ct_##ct *restrict o = out;                                                                           \
+        int64_t bad = -1;                                                                                    \
+        for (int64_t i = 0, next; i < n; i = next) {                                                         \
+            const int64_t k = at[i];                                                                         \
+            for (next = i + 1; next < n && at[next] == k;) next++;                                           \
+            if (k >= 0 && k < bound) {                                                                       \
+                if (next - i > 4)                                                                            \
+                    load_##dtype(next - i, o + i, p + i * stride + k * pitch, stride);                       \
+                else                                                                                         \
+                    for (int64_t j = i; j < next; j++) {                                                     \
+                        const S s = p[j * stride + k * pitch];                                               \
+                        o[j] = get;                                                                          \
+                    }                                                                                        \
+            } else {                                                                                         \
+                bad = bad < 0 ? i : bad;                                                                     \
+                for (int64_t j = i; j < next; j++) o[j] = 0;                                                 \
+            }                                                                                                \
+        }                                                                                                    \
+        return bad;                                                                                          \
+    }
+STORAGE_LIST(STORAGE_)
+
+/* ---- casts and wraps ---- */
+
+W_FN int32_t clamp_i32(int32_t x, int32_t lo, int32_t hi) { return x < lo ? lo : (x > hi ? hi : x); }
+
+#define CAST_(from, dtype, to, expr)                                                                         \
+    static void cast_##from##_##dtype(CALC_ARGS) {                                                           \
+        const ct_##from *restrict va = pa;                                                                   \
+        ct_##to *restrict o = out;                                                                           \
+        UNUSED_B;                                                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            const ct_##from a = va[i];                                                                       \
+            o[i] = (ct_##to)(expr);                                                                          \
+        }                                                                                                    \
+    }
+#define CAST_ALL_(from, to_i32, to_i64)                                                                      \
+    CAST_(from, F32, f32, a)                                                                                 \
+    CAST_(from, F64, f64, a)                                                                                 \
+    CAST_(from, F16, f32, w_from_f16(w_to_f16((float)a)))                                                    \
+    CAST_(from, BF16, f32, w_from_bf16(w_to_bf16((float)a)))                                                 \
+    CAST_(from, I32, i32, to_i32)                                                                            \
+    CAST_(from, I64, i64, to_i64)                                                                            \
+    CAST_(from, BOOL, i32, a != 0)
+#define CAST_FLOAT_(from)                                                                                    \
+    CAST_ALL_(from, w_##from##_to_i32(a), w_##from##_to_i64(a))                                              \
+    CAST_(from, I8, i32, clamp_i32(w_##from##_to_i32(a), -128, 127))                                         \
+    CAST_(from, I16, i32, clamp_i32(w_##from##_to_i32(a), -32768, 32767))                                    \
+    CAST_(from, U8, i32, clamp_i32(w_##from##_to_i32(a), 0, 255))                                            \
+    CAST_(from, U16, i32, clamp_i32(w_##from##_to_i32(a), 0, 65535))
+#define CAST_INT_(from)                                                                                      \
+    CAST_ALL_(from, a, a)                                                                                    \
+    CAST_(from, I8, i32, (int8_t)a)                                                                          \
+    CAST_(from, I16, i32, (int16_t)a)                                                                        \
+    CAST_(from, U8, i32, (uint8_t)a)                                                                         \
+    CAST_(from, U16, i32, (uint16_t)a)
+CAST_FLOAT_(f32)
+CAST_FLOAT_(f64)
+CAST_INT_(i32)
+CAST_INT_(i64)
+
+/* ---- repetition ---- */
+
+#define SPREAD_(ct)                                                                                          \
+    static void fill_##ct(CALC_ARGS) {                                                                       \
+        const ct_##ct x = *(const ct_##ct *)pa;                                                              \
+        ct_##ct *restrict o = out;                                                                           \
+        UNUSED_B;                                                                                            \
+        for (int64_t i = 0; i < n; i++) o[i] = x;                                                            \
+    }                                                                                                        \
+    static void expand_##ct(int64_t times, int64_t n, void *out, const void *pa) {                           \
+        const ct_##ct *restrict a = pa;                                                                      \
+        ct_##ct *restrict o = out;                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            const ct_##ct x = a[i];                                                                          \
+            for (int64_t j = 0; j < times; j++) *o++ = x;                                                    \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void repeat_##ct(int64_t times, int64_t n, void *out, const void *pa) {                           \
+        const ct_##ct *restrict a = pa;                                                                      \
+        ct_##ct *restrict o = out;                                                                           \
+        for (int64_t j = 0; j < times; j++)                                                                  \
+            for (int64_t i = 0; i < n; i++) *o++ = a[i];                                                     \
+    }
+SPREAD_(f32)
+SPREAD_(f64)
+SPREAD_(i32)
+SPREAD_(i64)
+
+/* ---- integers that come from positions ---- */
+
+#define COUNT_(ct)                                                                                           \
+    static void count_##ct(int64_t n, void *out, int64_t start, int64_t stride) {                            \
+        ct_##ct *restrict o = out;                                                                           \
+        const ct_##ct first = (ct_##ct)start, step = (ct_##ct)stride;                                        \
+        for (int64_t i = 0; i < n; i++) o[i] = (ct_##ct)(first + (ct_##ct)i * step);                         \
+    }                                                                                                        \
+    static int64_t find_zero_##ct(int64_t n, const void *pa) {                                               \
+        const ct_##ct *a = pa;                                                                               \
+        int any = 0;                                                                                         \
+        for (int64_t i = 0; i < n; i++) any |= a[i] == 0;                                                    \
+        for (int64_t i = 0; any && i < n; i++)                                                               \
+            if (a[i] == 0) return i;                                                                         \
+        return -1;                                                                                           \
+    }
+COUNT_(i32)
+COUNT_(i64)
+
+/* Philox 4x32-10 (Salmon et al. 2011) for BLOCK counters side by side. */
+typedef struct philox_lanes {
+    uint32_t c0[BLOCK], c1[BLOCK], c2[BLOCK], c3[BLOCK];
+} philox_lanes;
+
+static void philox_rounds(philox_lanes *restrict p, uint32_t k0, uint32_t k1) {
+    for (int round = 0; round < 10; round++) {
+        for (int j = 0; j < BLOCK; j++) {
+            uint64_t x = (uint64_t)0xD2511F53u * p->c0[j], y = (uint64_t)0xCD9E8D57u * p->c2[j];
+            p->c0[j] = (uint32_t)(y >> 32) ^ p->c1[j] ^ k0;
+            p->c1[j] = (uint32_t)y;
+            p->c2[j] = (uint32_t)(x >> 32) ^ p->c3[j] ^ k1;
+            p->c3[j] = (uint32_t)x;
+        }
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+}
+
+static void philox_start(philox_lanes *p, int lane, uint64_t element, const int32_t *key) {
+    p->c0[lane] = (uint32_t)(element / 4);
+    p->c1[lane] = (uint32_t)(element / 4 >> 32);
+    p->c2[lane] = (uint32_t)key[2];
+    p->c3[lane] = (uint32_t)key[3];
+}
+
+static int32_t philox_word(const philox_lanes *p, int lane, uint64_t word) {
+    const uint32_t *w = word == 0 ? p->c0 : word == 1 ? p->c1 : word == 2 ? p->c2 : p->c3;
+    return (int32_t)w[lane];
+}
+
+/* Elements first .. first + n of consecutive counters: four words a block. */
+static void random_row(int64_t n, int32_t *restrict out, uint64_t first, const int32_t *key) {
+    uint64_t skip = first % 4;
+    for (int64_t i = 0; i < n;) {
+        philox_lanes p;
+        int32_t words[4 * BLOCK];
+        uint64_t at = first + (uint64_t)i - skip;
+        for (int j = 0; j < BLOCK; j++) philox_start(&p, j, at + 4 * (uint64_t)j, key);
+        philox_rounds(&p, (uint32_t)key[0], (uint32_t)key[1]);
+        for (int j = 0; j < BLOCK; j++) {
+            words[4 * j] = (int32_t)p.c0[j], words[4 * j + 1] = (int32_t)p.c1[j];
+            words[4 * j + 2] = (int32_t)p.c2[j], words[4 * j + 3] = (int32_t)p.c3[j];
+        }
+        int64_t have = 4 * BLOCK - (int64_t)skip, take = n - i < have ? n - i : have;
+        memcpy(out + i, words + skip, (size_t)take * sizeof *out);
+        i += take;
+        skip = 0;
+    }
+}
+
+static void random_words(int64_t n, int32_t *restrict out, int64_t start, int64_t stride,
+                         const int32_t *key) {
+    uint64_t base = (uint64_t)(uint32_t)key[4] | (uint64_t)(uint32_t)key[5] << 32;
+    if (stride == 1) {
+        random_row(n, out, base + (uint64_t)start, key);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        philox_lanes p;
+        for (int j = 0; j < BLOCK; j++) philox_start(&p, j, base + (uint64_t)(start + (i + j) * stride), key);
+        philox_rounds(&p, (uint32_t)key[0], (uint32_t)key[1]);
+        for (int j = 0; j < BLOCK && i + j < n; j++)
+            out[i + j] = philox_word(&p, j, (base + (uint64_t)(start + (i + j) * stride)) % 4);
+    }
+}
+
+/* ---- the table ---- */
+
+#define CT_f32        WEFT_CT_F32
+#define CT_f64        WEFT_CT_F64
+#define CT_i32        WEFT_CT_I32
+#define CT_i64        WEFT_CT_I64
+#define ROW1_(id, ct) [CT_##ct] = {calc_##id##_##ct##_vv}
+#define ROW2_(id, ct) [CT_##ct] = {calc_##id##_##ct##_vv, calc_##id##_##ct##_sv, calc_##id##_##ct##_vs}
+#define ROW3_(id, ct)                                                                                        \
+    [CT_##ct] = {calc_##id##_##ct##_vvv, calc_##id##_##ct##_svv, calc_##id##_##ct##_vsv,                     \
+                 calc_##id##_##ct##_ssv, calc_##id##_##ct##_vvs, calc_##id##_##ct##_svs,                     \
+                 calc_##id##_##ct##_vss}
+#define TABLE1_FLOAT(id)   ROW1_(id, f32), ROW1_(id, f64)
+#define TABLE1_INTEGER(id) ROW1_(id, i32), ROW1_(id, i64)
+#define TABLE1_NUMBER(id)  TABLE1_FLOAT(id), TABLE1_INTEGER(id)
+#define TABLE2_FLOAT(id)   ROW2_(id, f32), ROW2_(id, f64)
+#define TABLE2_INTEGER(id) ROW2_(id, i32), ROW2_(id, i64)
+#define TABLE2_NUMBER(id)  TABLE2_FLOAT(id), TABLE2_INTEGER(id)
+#define TABLE2_ANY(id)     TABLE2_NUMBER(id)
+#define TABLE3_ANY(id)     ROW3_(id, f32), ROW3_(id, f64), ROW3_(id, i32), ROW3_(id, i64)
+#define REDUCE_ROW_(kind, id)                                                                                \
+    [WEFT_OP_##id] = {kind##_##id##_f32, kind##_##id##_f64, kind##_##id##_i32, kind##_##id##_i64},
+#define CAST_ROW_(from)                                                                                      \
+    [CT_##from] = {                                                                                          \
+        [WEFT_F32] = cast_##from##_F32,   [WEFT_F64] = cast_##from##_F64,  [WEFT_F16] = cast_##from##_F16,   \
+        [WEFT_BF16] = cast_##from##_BF16, [WEFT_I8] = cast_##from##_I8,    [WEFT_I16] = cast_##from##_I16,   \
+        [WEFT_I32] = cast_##from##_I32,   [WEFT_I64] = cast_##from##_I64,  [WEFT_U8] = cast_##from##_U8,     \
+        [WEFT_U16] = cast_##from##_U16,   [WEFT_BOOL] = cast_##from##_BOOL}
+#define LOAD_ROW_(dtype, S, ct, get, put)   [WEFT_##dtype] = load_##dtype,
+#define STORE_ROW_(dtype, S, ct, get, put)  [WEFT_##dtype] = store_##dtype,
+#define GATHER_ROW_(dtype, S, ct, get, put) [WEFT_##dtype] = {gather_##dtype##_i32, gather_##dtype##_i64},
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b)  PASTE_(a, b)
+
+const weft_tiles PASTE(weft__tiles_, WEFT_ISA) = {
+    .calc =
+        {
+#define W_ELEM1(id, name, dtypes, result, expr, grad, doc)           [WEFT_OP_##id] = {TABLE1_##dtypes(id)},
+#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc) [WEFT_OP_##id] = {TABLE2_##dtypes(id)},
+#define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc)                                 \
+    [WEFT_OP_##id] = {TABLE3_##dtypes(id)},
+#include "ops/ops.def"
+        },
+    .cast = {CAST_ROW_(f32), CAST_ROW_(f64), CAST_ROW_(i32), CAST_ROW_(i64)},
+    .wrap = {[WEFT_I8] = cast_i32_I8,
+             [WEFT_I16] = cast_i32_I16,
+             [WEFT_U8] = cast_i32_U8,
+             [WEFT_U16] = cast_i32_U16},
+    .fill = {fill_f32, fill_f64, fill_i32, fill_i64},
+    .reduce =
+        {
+#define W_REDUCE(id, name, dtypes, init, expr, grad, doc) REDUCE_ROW_(reduce, id)
+#include "ops/ops.def"
+        },
+    .join =
+        {
+#define W_REDUCE(id, name, dtypes, init, expr, grad, doc) REDUCE_ROW_(join, id)
+#include "ops/ops.def"
+        },
+    .load = {STORAGE_LIST(LOAD_ROW_)},
+    .store = {STORAGE_LIST(STORE_ROW_)},
+    .gather = {STORAGE_LIST(GATHER_ROW_)},
+    .expand = {expand_f32, expand_f64, expand_i32, expand_i64},
+    .repeat = {repeat_f32, repeat_f64, repeat_i32, repeat_i64},
+    .count = {count_i32, count_i64},
+    .random = random_words,
+    .find_zero = {find_zero_i32, find_zero_i64},
+};

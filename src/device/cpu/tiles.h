@@ -1,0 +1,61 @@
+/* Tile primitives: loops over a row of at most WEFT_TILE elements, one table of them per instruction set. A
+ * tile program (kernel_plan.c) is a list of calls of these. Elements are computed in one of four types;
+ * storage types are converted when loaded and stored. Knows ops and dtypes; knows no kernels. Read next:
+ * tiles.c. */
+#ifndef WEFT_DEVICE_CPU_TILES_H
+#define WEFT_DEVICE_CPU_TILES_H
+
+#include "device/cpu/cpu.h"
+
+#define WEFT_TILE 1024 /* elements of the longest row */
+
+/* f16 and bf16 compute in f32; bool and integers below 32 bits in i32, bool as 0 or 1. */
+typedef enum weft_ct { WEFT_CT_F32, WEFT_CT_F64, WEFT_CT_I32, WEFT_CT_I64, WEFT_CT_COUNT } weft_ct;
+
+/* Which operands are one element instead of n: bit 0 a, bit 1 b, bit 2 c. All: n is 1 and the variant 0. */
+#define WEFT_TILE_VARIANTS 8
+
+typedef void (*weft_tile_calc)(int64_t n, void *out, const void *a, const void *b, const void *c);
+/* out[i] = reduction of a[i * length .. (i+1) * length). length > 0. */
+typedef void (*weft_tile_reduce)(int64_t rows, int64_t length, void *out, const void *a);
+typedef void (*weft_tile_join)(int64_t n, void *so_far, const void *next);
+typedef void (*weft_tile_load)(int64_t n, void *out, const void *from, int64_t stride);
+typedef void (*weft_tile_store)(int64_t n, void *to, int64_t stride, const void *a);
+/* out[i] = from[i * stride + index[i] * pitch]; 0 for an index outside 0..bound-1. Returns the first such i,
+ * or -1. */
+typedef int64_t (*weft_tile_gather)(int64_t n, void *out, const void *from, int64_t stride, const void *index,
+                                    int64_t pitch, int64_t bound);
+/* Copies with repetition: expand aabbcc, repeat abcabc. */
+typedef void (*weft_tile_spread)(int64_t times, int64_t n, void *out, const void *a);
+
+typedef struct weft_tiles {
+    weft_tile_calc calc[WEFT_OP_COUNT][WEFT_CT_COUNT][WEFT_TILE_VARIANTS];
+    weft_tile_calc cast[WEFT_CT_COUNT][WEFT_DTYPE_COUNT]; /* NULL: the value stays as it is */
+    weft_tile_calc wrap[WEFT_DTYPE_COUNT];                /* i32 into u8, i8, u16, i16; else NULL */
+    weft_tile_calc fill[WEFT_CT_COUNT];                   /* n times the one element at a */
+    weft_tile_reduce reduce[WEFT_OP_COUNT][WEFT_CT_COUNT];
+    weft_tile_join join[WEFT_OP_COUNT][WEFT_CT_COUNT];
+    weft_tile_load load[WEFT_DTYPE_COUNT];
+    weft_tile_store store[WEFT_DTYPE_COUNT];
+    weft_tile_gather gather[WEFT_DTYPE_COUNT][2]; /* index i32, i64 */
+    weft_tile_spread expand[WEFT_CT_COUNT], repeat[WEFT_CT_COUNT];
+    /* out[i] = start + i * stride as i32 or i64 */
+    void (*count[2])(int64_t n, void *out, int64_t start, int64_t stride);
+    /* out[i] = 32 random bits of element start + i * stride under key words key[8] */
+    void (*random)(int64_t n, int32_t *out, int64_t start, int64_t stride, const int32_t *key);
+    /* The first i with a[i] == 0, or -1: i32, i64. */
+    int64_t (*find_zero[2])(int64_t n, const void *a);
+} weft_tiles;
+
+/* The compute type of a dtype; WEFT_CT_COUNT where the CPU device has none. */
+weft_ct weft__ct(weft_dtype dtype);
+size_t weft__ct_size(weft_ct ct);
+
+extern const weft_tiles weft__tiles_baseline;
+#if defined(__x86_64__)
+extern const weft_tiles weft__tiles_avx2, weft__tiles_avx512;
+#endif
+/* The table of weft__cpu_isa(). */
+const weft_tiles *weft__tiles(void);
+
+#endif
