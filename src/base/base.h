@@ -123,7 +123,7 @@ uint64_t weft__mix64(uint64_t x); /* finaliser of splitmix64 */
 void weft__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 /* The Philox key of (seed, stream). Element e of step s is word e % 4 of the block whose counter is
  * {e / 4 low, e / 4 high, s low, s high}: what a device renders. */
-void weft__random_key(uint64_t seed, uint64_t stream, uint32_t key[2]);
+void weft__philox_key(uint64_t seed, uint64_t stream, uint32_t key[2]);
 /* The stream of (seed, stream) at (step, element): one word. The same on every device. */
 uint32_t weft__random_u32(uint64_t seed, uint64_t stream, uint64_t step, uint64_t element);
 /* Uniform in [0, 1) with 24 bits. */

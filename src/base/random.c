@@ -29,7 +29,7 @@ void weft__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out
 
 /* Philox has a key of 64 bits; seed and stream are mixed into it, so that neighbours of either share
  * nothing. */
-void weft__random_key(uint64_t seed, uint64_t stream, uint32_t key[2]) {
+void weft__philox_key(uint64_t seed, uint64_t stream, uint32_t key[2]) {
     uint64_t k = weft__mix64(seed + UINT64_C(0x9e3779b97f4a7c15)) ^ stream;
     k = weft__mix64(k + UINT64_C(0xd1b54a32d192ed03));
     key[0] = (uint32_t)k;
@@ -39,7 +39,7 @@ void weft__random_key(uint64_t seed, uint64_t stream, uint32_t key[2]) {
 /* Counter: block of four elements (low, high word), step (low, high word). */
 static void draw_four(uint64_t seed, uint64_t stream, uint64_t step, uint64_t block, uint32_t out[4]) {
     uint32_t key[2];
-    weft__random_key(seed, stream, key);
+    weft__philox_key(seed, stream, key);
     const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)step,
                                  (uint32_t)(step >> 32)};
     weft__philox(counter, key, out);
