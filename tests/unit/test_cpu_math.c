@@ -255,7 +255,7 @@ static void test_integers(void **state) {
 static void test_random(void **state) {
     (void)state;
     uint32_t key[2];
-    weft__random_key(5, 9, key);
+    weft__philox_key(5, 9, key);
     const int32_t words[8] = {(int32_t)key[0], (int32_t)key[1], 3, 1, 6, 2};
     int32_t out[300];
     for (size_t t = 0; t < COUNT(tables) && usable(&tables[t]); t++)
