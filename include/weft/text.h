@@ -135,7 +135,8 @@ WEFT_API const weft_tokenizer *weft_corpus_tokenizer(const weft_corpus *corpus);
 /* Bytes of text read for all parts, after unpacking. */
 WEFT_API uint64_t weft_corpus_bytes(const weft_corpus *corpus);
 
-/* 64 bits that differ when any id of any part differs: the data hash of a checkpoint. */
+/* 64 bits that differ when an id of any part or a token of the vocabulary does: the data hash of a
+ * checkpoint. */
 WEFT_API uint64_t weft_corpus_hash(const weft_corpus *corpus);
 
 #ifdef __cplusplus

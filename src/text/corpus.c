@@ -1,0 +1,135 @@
+/* A corpus: text files read, a tokenizer built or taken, everything encoded once, parts cut.
+ * Must not know: batches, models. Read next: the loader in data/. */
+#include <math.h>
+#include <string.h>
+
+#include <weft/data.h>
+
+#include "text/tokenizer.h"
+
+struct weft_corpus {
+    weft_context *ctx;
+    weft_tokenizer *own;                  /* built here, or NULL */
+    const weft_tokenizer *tokenizer;      /* own or the caller's */
+    int32_t *ids[WEFT_CORPUS_PART_COUNT]; /* what is freed; validation may lie inside train's */
+    const int32_t *parts[WEFT_CORPUS_PART_COUNT];
+    size_t counts[WEFT_CORPUS_PART_COUNT];
+    uint64_t bytes;
+};
+
+/* The files while they are being encoded. */
+typedef struct sources {
+    weft_bytes files[WEFT_CORPUS_PART_COUNT];
+    weft__span spans[WEFT_CORPUS_PART_COUNT]; /* name NULL: not given */
+} sources;
+
+static weft_status read_sources(weft_corpus *c, const char *const paths[WEFT_CORPUS_PART_COUNT],
+                                size_t max_bytes, sources *s) {
+    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
+        if (!paths[part]) continue;
+        WEFT_TRY(weft_read_file(c->ctx, paths[part], max_bytes, &s->files[part]));
+        if (s->files[part].size == 0) return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s is empty", paths[part]);
+        s->spans[part] = (weft__span){paths[part], (const char *)s->files[part].data, s->files[part].size};
+        c->bytes += s->files[part].size;
+    }
+    return WEFT_OK;
+}
+
+/* Characters must all have ids, so every file is looked at; words may be unknown, so only the first is. */
+static weft_status build_tokenizer(weft_corpus *c, const weft_corpus_options *o, const sources *s) {
+    weft__span spans[WEFT_CORPUS_PART_COUNT];
+    size_t count = 0;
+    if (o->tokenizer) {
+        c->tokenizer = o->tokenizer;
+        return WEFT_OK;
+    }
+    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++)
+        if (s->spans[part].name && (part == WEFT_CORPUS_TRAIN || o->kind == WEFT_TOKENIZER_CHARACTER))
+            spans[count++] = s->spans[part];
+    weft_status status = weft__tokenizer_build(c->ctx, o->kind, spans, count, o->max_vocabulary, &c->own);
+    c->tokenizer = c->own;
+    return status;
+}
+
+static weft_status encode_parts(weft_corpus *c, const weft_corpus_options *o, const sources *s) {
+    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
+        if (!s->spans[part].name) continue;
+        WEFT_TRY(weft__tokenizer_encode_all(c->tokenizer, c->ctx, &s->spans[part], &c->ids[part],
+                                            &c->counts[part]));
+        c->parts[part] = c->ids[part];
+    }
+    if (o->validation_fraction > 0) {
+        size_t total = c->counts[WEFT_CORPUS_TRAIN];
+        size_t kept = (size_t)floor((double)total * (1.0 - o->validation_fraction));
+        if (kept > total) kept = total;
+        c->counts[WEFT_CORPUS_TRAIN] = kept;
+        c->counts[WEFT_CORPUS_VALIDATION] = total - kept;
+        c->parts[WEFT_CORPUS_VALIDATION] = c->ids[WEFT_CORPUS_TRAIN] + kept;
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_options(weft_context *ctx, const weft_corpus_options *o) {
+    if ((unsigned)o->kind >= WEFT_TOKENIZER_KIND_COUNT)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_corpus_open: no tokenizer of kind %d", (int)o->kind);
+    if (!(o->validation_fraction >= 0 && o->validation_fraction < 1))
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "weft_corpus_open: validation_fraction must be 0 to less than 1");
+    if (o->validation_fraction > 0 && o->validation_path)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "weft_corpus_open: give validation_fraction or validation_path, not both");
+    return WEFT_OK;
+}
+
+weft_status weft_corpus_open(weft_context *ctx, const char *path, const weft_corpus_options *options,
+                             weft_corpus **out) {
+    static const weft_corpus_options defaults;
+    const weft_corpus_options *o = options ? options : &defaults;
+    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_corpus_open: out is NULL");
+    *out = NULL;
+    if (!path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_corpus_open: path is NULL");
+    WEFT_TRY(check_options(ctx, o));
+    weft_corpus *c = weft__zalloc(ctx, sizeof *c);
+    if (!c) return weft__fail_oom(ctx, sizeof *c, "a corpus");
+    c->ctx = ctx;
+    const char *const paths[WEFT_CORPUS_PART_COUNT] = {path, o->validation_path, o->test_path};
+    sources s;
+    memset(&s, 0, sizeof s);
+    weft_status status = read_sources(c, paths, o->max_bytes, &s);
+    if (status == WEFT_OK) status = build_tokenizer(c, o, &s);
+    if (status == WEFT_OK) status = encode_parts(c, o, &s);
+    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) weft_bytes_free(ctx, &s.files[part]);
+    if (status == WEFT_OK) {
+        *out = c;
+    } else {
+        weft_corpus_free(c);
+    }
+    return status;
+}
+
+void weft_corpus_free(weft_corpus *c) {
+    if (!c) return;
+    weft_tokenizer_free(c->own);
+    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) weft__free(c->ctx, c->ids[part]);
+    weft__free(c->ctx, c);
+}
+
+const int32_t *weft_corpus_ids(const weft_corpus *c, weft_corpus_part part, size_t *count) {
+    bool known = (unsigned)part < WEFT_CORPUS_PART_COUNT;
+    *count = known ? c->counts[part] : 0;
+    return known ? c->parts[part] : NULL;
+}
+
+const weft_tokenizer *weft_corpus_tokenizer(const weft_corpus *c) { return c->tokenizer; }
+
+uint64_t weft_corpus_bytes(const weft_corpus *c) { return c->bytes; }
+
+uint64_t weft_corpus_hash(const weft_corpus *c) {
+    weft_hash h;
+    weft__hash_init(&h);
+    weft__hash_bytes(&h, c->tokenizer->text, c->tokenizer->text_used);
+    weft__hash_bytes(&h, c->tokenizer->ends, c->tokenizer->count * sizeof *c->tokenizer->ends);
+    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++)
+        weft__hash_bytes(&h, c->parts[part], c->counts[part] * sizeof(int32_t)); /* also mixes in the size */
+    return h.a;
+}

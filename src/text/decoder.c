@@ -1,0 +1,102 @@
+/* Streaming decode: ids come one by one, text goes out as soon as it is whole UTF-8. At most three bytes of
+ * an incomplete character wait. Must not know: how text was cut. Read next: corpus.c. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "text/tokenizer.h"
+#include "text/utf8.h"
+
+struct weft_decoder {
+    const weft_tokenizer *tokenizer;
+    char *in;  /* waiting bytes, then those of the id at hand */
+    char *out; /* what the caller is given */
+    size_t in_used, in_capacity, out_capacity;
+    bool spaced; /* a space stands before the next word */
+};
+
+weft_status weft_decoder_open(const weft_tokenizer *tokenizer, weft_decoder **out) {
+    if (!out || !tokenizer) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_decoder_open: NULL");
+    *out = weft__zalloc(tokenizer->ctx, sizeof **out);
+    if (!*out) return weft__fail_oom(tokenizer->ctx, sizeof **out, "a decoder");
+    (*out)->tokenizer = tokenizer;
+    return WEFT_OK;
+}
+
+void weft_decoder_free(weft_decoder *d) {
+    if (!d) return;
+    weft_context *ctx = d->tokenizer->ctx;
+    weft__free(ctx, d->in);
+    weft__free(ctx, d->out);
+    weft__free(ctx, d);
+}
+
+/* Room for `more` bytes that come in, and for all of it going out: three bytes for each that is malformed. */
+static weft_status reserve(weft_decoder *d, size_t more) {
+    weft_context *ctx = d->tokenizer->ctx;
+    size_t in = d->in_used + more, out = 3 * in + 1;
+    if (in > d->in_capacity) {
+        char *p = weft__realloc(ctx, d->in, in);
+        if (!p) return weft__fail_oom(ctx, in, "decoding");
+        d->in = p;
+        d->in_capacity = in;
+    }
+    if (out > d->out_capacity) {
+        char *p = weft__realloc(ctx, d->out, out);
+        if (!p) return weft__fail_oom(ctx, out, "decoding");
+        d->out = p;
+        d->out_capacity = out;
+    }
+    return WEFT_OK;
+}
+
+/* Moves what is whole from in to out; at the `end` what is not whole is malformed. */
+static size_t drain(weft_decoder *d, bool end) {
+    static const char replacement[3] = "\xef\xbf\xbd"; /* U+FFFD */
+    size_t at = 0, used = 0;
+    uint32_t point;
+    while (at < d->in_used) {
+        int n = weft__utf8_read(d->in + at, d->in_used - at, &point);
+        if (n == 0 && !end) break;
+        if (n > 0) {
+            memcpy(d->out + used, d->in + at, (size_t)n);
+            used += (size_t)n;
+            at += (size_t)n;
+        } else {
+            memcpy(d->out + used, replacement, 3);
+            used += 3;
+            at += n < 0 ? (size_t)-n : d->in_used - at;
+        }
+    }
+    d->in_used -= at;
+    if (d->in_used) memmove(d->in, d->in + at, d->in_used);
+    d->out[used] = 0;
+    return used;
+}
+
+weft_status weft_decoder_push(weft_decoder *d, int32_t id, const char **text, size_t *bytes) {
+    size_t n;
+    if (!d || !text || !bytes) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_decoder_push: NULL");
+    const weft_tokenizer *t = d->tokenizer;
+    const char *token = weft_tokenizer_token(t, id, &n);
+    if (!token)
+        return weft__fail(t->ctx, WEFT_ERR_INDEX, "tokenizer: id %" PRId32 ": the vocabulary has %zu", id,
+                          t->count);
+    WEFT_TRY(reserve(d, n + 1));
+    bool word = t->spaced && id != t->newline;
+    if (word && d->spaced) d->in[d->in_used++] = ' ';
+    memcpy(d->in + d->in_used, token, n);
+    d->in_used += n;
+    d->spaced = word;
+    *bytes = drain(d, false);
+    *text = d->out;
+    return WEFT_OK;
+}
+
+weft_status weft_decoder_finish(weft_decoder *d, const char **text, size_t *bytes) {
+    if (!d || !text || !bytes) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_decoder_finish: NULL");
+    WEFT_TRY(reserve(d, 0));
+    *bytes = drain(d, true);
+    *text = d->out;
+    d->spaced = false;
+    return WEFT_OK;
+}

@@ -1,0 +1,194 @@
+/* The word tokenizer: what lies between white space (space, tab, return, vertical tab, form feed) is a word,
+ * a newline is the token <eos>, a word outside the vocabulary is <unk>. Words that are spelled "<unk>" or
+ * "<eos>" in the text are those tokens. Read next: tokenizer_file.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/tokenizer.h"
+
+#define UNK 0
+#define EOS 1
+
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+
+/* The next word or newline from *at on; false at the end. */
+static bool next_word(const weft__span *span, size_t *at, const char **word, size_t *bytes) {
+    size_t i = *at;
+    while (i < span->bytes && is_space(span->text[i])) i++;
+    if (i == span->bytes) return false;
+    size_t begin = i;
+    if (span->text[i] == '\n') {
+        i++;
+    } else {
+        while (i < span->bytes && !is_space(span->text[i]) && span->text[i] != '\n') i++;
+    }
+    *word = span->text + begin;
+    *bytes = i - begin;
+    *at = i;
+    return true;
+}
+
+/* ---- the table from words to ids, over the tokenizer's vocabulary ---- */
+
+static size_t slot_of(const weft_tokenizer *t, const char *word, size_t bytes) {
+    weft_hash h;
+    weft__hash_init(&h);
+    weft__hash_u64(&h, t->key);
+    weft__hash_bytes(&h, word, bytes);
+    for (size_t slot = (size_t)h.a & (t->slot_count - 1);; slot = (slot + 1) & (t->slot_count - 1)) {
+        if (t->slots[slot] < 0) return slot;
+        size_t n;
+        const char *token = weft__token(t, (size_t)t->slots[slot], &n);
+        if (n == bytes && memcmp(token, word, n) == 0) return slot;
+    }
+}
+
+/* Room for one more word at a load of at most one half; on growth all ids are put in anew. */
+static weft_status reserve(weft_tokenizer *t) {
+    if (t->slot_count > 2 * (t->count + 1)) return WEFT_OK;
+    size_t wanted = t->slot_count ? 2 * t->slot_count : 1024;
+    while (wanted <= 2 * (t->count + 1)) wanted *= 2;
+    int32_t *slots = weft__array(t->ctx, wanted, sizeof *slots);
+    if (!slots) return weft__fail_oom(t->ctx, wanted * sizeof *slots, "a vocabulary");
+    memset(slots, 0xff, wanted * sizeof *slots); /* all -1 */
+    weft__free(t->ctx, t->slots);
+    t->slots = slots;
+    t->slot_count = wanted;
+    for (size_t id = 0; id < t->count; id++) {
+        size_t bytes;
+        const char *word = weft__token(t, id, &bytes);
+        slots[slot_of(t, word, bytes)] = (int32_t)id;
+    }
+    return WEFT_OK;
+}
+
+static void start(weft_tokenizer *t) {
+    t->key = weft__mix64((uint64_t)(uintptr_t)t ^ (uint64_t)(uintptr_t)&t << 20);
+    t->newline = EOS;
+    t->spaced = true;
+}
+
+/* ---- building ---- */
+
+typedef struct counted {
+    const char *word;
+    size_t bytes;
+    uint64_t count;
+} counted;
+
+static int by_count(const void *x, const void *y) {
+    const counted *a = x, *b = y;
+    if (a->count != b->count) return a->count > b->count ? -1 : 1;
+    int order = memcmp(a->word, b->word, a->bytes < b->bytes ? a->bytes : b->bytes);
+    if (order) return order;
+    return a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
+}
+
+static weft_status count_words(weft_tokenizer *words, const weft__span *span, counted **counts,
+                               size_t *capacity) {
+    const char *word;
+    size_t bytes;
+    for (size_t at = 0; next_word(span, &at, &word, &bytes);) {
+        if (*word == '\n') continue;
+        WEFT_TRY(reserve(words));
+        size_t slot = slot_of(words, word, bytes);
+        if (words->slots[slot] < 0) {
+            size_t id = words->count;
+            if (!weft__grow(words->ctx, counts, capacity, id, sizeof **counts))
+                return weft__fail_oom(words->ctx, id * sizeof **counts, "counting words");
+            WEFT_TRY(weft__tokenizer_add(words, word, bytes));
+            words->slots[slot] = (int32_t)id;
+            (*counts)[id] = (counted){word, bytes, 0};
+        }
+        (*counts)[words->slots[slot]].count++;
+    }
+    return WEFT_OK;
+}
+
+static bool is_special(const counted *c) {
+    return c->bytes == 5 && (memcmp(c->word, "<unk>", 5) == 0 || memcmp(c->word, "<eos>", 5) == 0);
+}
+
+/* Words are counted in a tokenizer of their own, in the order of their coming, then sorted into t. */
+static weft_status build(weft_tokenizer *t, const weft__span *spans, size_t count, size_t max_vocabulary) {
+    counted *counts = NULL;
+    size_t capacity = 0;
+    if (max_vocabulary == 1)
+        return weft__fail(t->ctx, WEFT_ERR_ARGUMENT,
+                          "tokenizer: a vocabulary of 1 has no room for <unk> and <eos>");
+    weft_tokenizer *words = weft__tokenizer_new(t->ctx, WEFT_TOKENIZER_WORD);
+    if (!words) return weft__fail_oom(t->ctx, sizeof *words, "counting words");
+    start(words);
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; status == WEFT_OK && i < count; i++) {
+        status = weft__check_utf8(t->ctx, &spans[i]);
+        if (status == WEFT_OK) status = count_words(words, &spans[i], &counts, &capacity);
+    }
+    if (status == WEFT_OK) status = weft__tokenizer_add(t, "<unk>", 5);
+    if (status == WEFT_OK) status = weft__tokenizer_add(t, "<eos>", 5);
+    if (status == WEFT_OK && words->count) qsort(counts, words->count, sizeof *counts, by_count);
+    for (size_t i = 0; status == WEFT_OK && i < words->count; i++) {
+        if (max_vocabulary && t->count >= max_vocabulary) break;
+        if (!is_special(&counts[i])) status = weft__tokenizer_add(t, counts[i].word, counts[i].bytes);
+    }
+    weft__free(t->ctx, counts);
+    weft_tokenizer_free(words);
+    return status;
+}
+
+/* ---- use ---- */
+
+static weft_status check_word(const weft_tokenizer *t, const char *name, size_t id) {
+    size_t bytes;
+    const char *word = weft__token(t, id, &bytes);
+    bool good = bytes > 0;
+    for (size_t i = 0; i < bytes; i++) good = good && !is_space(word[i]) && word[i] != '\n';
+    if (good) return WEFT_OK;
+    return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: vocabulary: id %zu is empty or holds white space", name,
+                      id);
+}
+
+static bool token_is(const weft_tokenizer *t, size_t id, const char *text) {
+    size_t bytes;
+    const char *token = weft__token(t, id, &bytes);
+    return bytes == strlen(text) && memcmp(token, text, bytes) == 0;
+}
+
+static weft_status make_index(weft_tokenizer *t, const char *name) {
+    if (t->count < 2 || !token_is(t, UNK, "<unk>") || !token_is(t, EOS, "<eos>"))
+        return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: vocabulary: must begin with <unk>, <eos>", name);
+    start(t);
+    size_t total = t->count;
+    t->count = 0; /* put in one by one, so that each is looked for among those before it */
+    weft_status status = WEFT_OK;
+    for (size_t id = 0; status == WEFT_OK && id < total; id++) {
+        status = check_word(t, name, id);
+        if (status == WEFT_OK) status = reserve(t);
+        if (status != WEFT_OK) break;
+        size_t bytes;
+        const char *word = weft__token(t, id, &bytes);
+        size_t slot = slot_of(t, word, bytes);
+        if (t->slots[slot] >= 0) {
+            status = weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: vocabulary: id %zu repeats id %d", name, id,
+                                (int)t->slots[slot]);
+        } else {
+            t->slots[slot] = (int32_t)id;
+            t->count++;
+        }
+    }
+    t->count = total;
+    return status;
+}
+
+static weft_status encode(const weft_tokenizer *t, const weft__span *span, weft__ids *out) {
+    const char *word;
+    size_t bytes;
+    WEFT_TRY(weft__check_utf8(t->ctx, span));
+    for (size_t at = 0; next_word(span, &at, &word, &bytes);) {
+        int32_t id = *word == '\n' ? EOS : t->slots[slot_of(t, word, bytes)];
+        weft__put_id(out, id < 0 ? UNK : id);
+    }
+    return WEFT_OK;
+}
+
+const weft__tokenizer_type weft__tokenizer_word = {"word", true, build, make_index, encode};
