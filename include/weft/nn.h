@@ -213,6 +213,9 @@ WEFT_API bool weft_is_training(const weft_module *m);
 /* Freezes (or thaws) every parameter of m and below: optimizers leave them alone. */
 WEFT_API void weft_freeze(weft_module *m, bool frozen);
 
+/* Changes with every weft_freeze in the tree that m belongs to. */
+WEFT_API uint64_t weft_freeze_count(const weft_module *m);
+
 /* WEFT_OK, or the error that poisoned m (which becomes the last error). NULL is an error. */
 WEFT_API weft_status weft_module_status(const weft_module *m);
 
@@ -258,6 +261,9 @@ WEFT_API weft_module *weft_module_new(weft_context *ctx, const char *kind, weft_
 WEFT_API void *weft_module_user(const weft_module *m);
 /* Called once when m is freed; several may be given, the last one is called first. */
 WEFT_API WEFT_CHECKED weft_status weft_module_on_free(weft_module *m, void (*call)(void *user), void *user);
+
+/* Takes such a call back. */
+WEFT_API void weft_module_cancel_free(weft_module *m, void (*call)(void *user), void *user);
 
 /* Adds a parameter (trained) or a buffer (saved only). init NULL: zeros for buffers, else as weft_linear. A
  * failure poisons m and is returned. */

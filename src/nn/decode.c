@@ -37,14 +37,7 @@ static void model_gone(void *user) {
 
 void weft_gpt_cache_free(weft_gpt_cache *cache) {
     if (!cache) return;
-    weft_module *gpt = cache->gpt;
-    for (weft__on_free **at = &gpt->on_free; *at; at = &(*at)->next)
-        if ((*at)->user == cache) {
-            weft__on_free *entry = *at;
-            *at = entry->next;
-            weft__free(gpt->ctx, entry);
-            break;
-        }
+    weft_module_cancel_free(cache->gpt, model_gone, cache);
     model_gone(cache);
 }
 

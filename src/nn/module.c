@@ -94,12 +94,22 @@ weft_module *weft__module_poison(weft_module *m, weft_status status, const char 
 }
 
 weft_status weft_module_on_free(weft_module *m, void (*call)(void *user), void *user) {
-    WEFT_TRY(weft_module_status(m));
+    if (!is_real(m)) return weft_module_status(m);
     weft__on_free *entry = weft__zalloc(m->ctx, sizeof *entry);
     if (!entry) return weft__fail_oom(m->ctx, sizeof *entry, "a module");
     *entry = (weft__on_free){m->on_free, call, user};
     m->on_free = entry;
     return WEFT_OK;
+}
+
+void weft_module_cancel_free(weft_module *m, void (*call)(void *user), void *user) {
+    for (weft__on_free **at = is_real(m) ? &m->on_free : NULL; at && *at; at = &(*at)->next)
+        if ((*at)->call == call && (*at)->user == user) {
+            weft__on_free *entry = *at;
+            *at = entry->next;
+            weft__free(m->ctx, entry);
+            return;
+        }
 }
 
 /* ---- asking ---- */

@@ -40,6 +40,7 @@ struct weft_module {
     bool used;         /* root: parameters exist and the tree is fixed */
     bool evaluating;   /* not training */
     bool decoding;     /* root: evaluating for now, whatever the mode */
+    uint64_t freezes;  /* root: calls of weft_freeze in the tree */
     const char *where; /* the user's place of the forward call under way */
     weft__on_free *on_free;
     weft_error *error; /* poisoned: why */

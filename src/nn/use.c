@@ -134,10 +134,21 @@ void weft_train(weft_module *m, bool training) {
 
 bool weft_is_training(const weft_module *m) { return m && m->ctx && !m->evaluating; }
 
+static void freeze_tree(weft_module *m, bool frozen) {
+    for (size_t i = 0; i < m->n_parameters; i++) m->parameters[i].frozen = frozen;
+    for (size_t i = 0; i < m->n_children; i++) freeze_tree(m->children[i], frozen);
+}
+
 void weft_freeze(weft_module *m, bool frozen) {
     if (!m || !m->ctx) return;
-    for (size_t i = 0; i < m->n_parameters; i++) m->parameters[i].frozen = frozen;
-    for (size_t i = 0; i < m->n_children; i++) weft_freeze(m->children[i], frozen);
+    freeze_tree(m, frozen);
+    weft__module_root(m)->freezes++;
+}
+
+uint64_t weft_freeze_count(const weft_module *m) {
+    if (!m) return 0;
+    while (m->parent) m = m->parent;
+    return m->freezes;
 }
 
 /* ---- walking over parameters ---- */

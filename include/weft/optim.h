@@ -1,0 +1,159 @@
+/* Optimizers: one program a step, from the loss to the changed parameters.
+ *
+ * An optimizer belongs to its module and is freed with it at the latest. It lays all parameters that it trains into
+ * one block of memory, so that gradient norm, clipping and update are one kernel each, whatever their number.
+ * Formulas are those of PyTorch's torch.optim, operation by operation. Constructors never return NULL: what could
+ * not be made is a poisoned optimizer, whose step reports the cause. */
+#ifndef WEFT_OPTIM_H
+#define WEFT_OPTIM_H
+
+#include <weft/nn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_optimizer weft_optimizer;
+
+/* Fields of all: lr must be positive. weight_decay 0: none. decay_matrices_only: parameters of rank 0 and 1 (biases,
+ * norms) are not decayed. clip: limit of the global gradient norm, 0: none. track_norm: the gradient norm can be
+ * asked for (with clip it always can). */
+
+typedef struct weft_sgd_options {
+    double lr;
+    double momentum;
+    bool nesterov;
+    double weight_decay; /* added to the gradient: decay * parameter */
+    bool decay_matrices_only;
+    double clip;
+    bool track_norm;
+} weft_sgd_options;
+
+typedef struct weft_rmsprop_options {
+    double lr;
+    double alpha; /* 0: 0.99 */
+    double eps;   /* 0: 1e-8 */
+    double momentum;
+    double weight_decay; /* added to the gradient */
+    bool decay_matrices_only;
+    double clip;
+    bool track_norm;
+} weft_rmsprop_options;
+
+typedef struct weft_adam_options {
+    double lr;
+    double beta1; /* 0: 0.9 */
+    double beta2; /* 0: 0.999 */
+    double eps;   /* 0: 1e-8 */
+    double weight_decay; /* Adam: added to the gradient; AdamW: decoupled */
+    bool decay_matrices_only;
+    double clip;
+    bool track_norm;
+} weft_adam_options;
+
+/* Gradient descent with momentum (no dampening) or Nesterov momentum (Sutskever et al. 2013). */
+WEFT_API weft_optimizer *weft_sgd(weft_module *m, const weft_sgd_options *options);
+/* Hinton 2012, not centred. */
+WEFT_API weft_optimizer *weft_rmsprop(weft_module *m, const weft_rmsprop_options *options);
+/* Kingma and Ba 2015. */
+WEFT_API weft_optimizer *weft_adam(weft_module *m, const weft_adam_options *options);
+/* Loshchilov and Hutter 2019. */
+WEFT_API weft_optimizer *weft_adamw(weft_module *m, const weft_adam_options *options);
+
+/* NULL is fine. */
+WEFT_API void weft_optimizer_free(weft_optimizer *opt);
+
+/* WEFT_OK, or the error that poisoned it. */
+WEFT_API weft_status weft_optimizer_status(const weft_optimizer *opt);
+
+/* "sgd", "rmsprop", "adam" or "adamw". */
+WEFT_API const char *weft_optimizer_kind(const weft_optimizer *opt);
+
+/* ---- steps ---- */
+
+/* Computes loss (one element), its gradients, and changes the parameters. The loss can be read afterwards. Frozen
+ * parameters stay. Errors leave everything as it was. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss);
+
+/* The same in `of` parts: calls with k = 0, 1, ... of - 1 add up gradients, and the last one divides by `of` and
+ * changes the parameters. Where each loss is the mean over one of `of` equal micro-batches, this equals one step on
+ * the whole batch (dropout included: its masks are those of the whole batch). */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int k, int of);
+
+/* Compiles a step of this loss, to be repeated by weft_optimizer_run with nothing recorded anew: change its inputs
+ * with weft_write. From then on groups and frozen parameters are fixed. Free it with weft_program_free. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_hold(weft_optimizer *opt, weft_tensor *loss,
+                                                      weft_program **program);
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_run(weft_optimizer *opt, weft_program *program);
+
+/* Norm of all gradients of the last step, before clipping; NaN when it is not tracked or no step was made. */
+WEFT_API double weft_optimizer_grad_norm(weft_optimizer *opt);
+
+/* ---- learning rate ---- */
+
+typedef enum weft_schedule_kind {
+    WEFT_SCHEDULE_CONSTANT,
+    WEFT_SCHEDULE_STEP,   /* times factor every `every` steps */
+    WEFT_SCHEDULE_COSINE, /* to min_lr at `steps`, half a cosine (Loshchilov and Hutter 2017) */
+    WEFT_SCHEDULE_LINEAR  /* to min_lr at `steps` */
+} weft_schedule_kind;
+
+typedef struct weft_schedule {
+    weft_schedule_kind kind;
+    double lr;       /* the highest */
+    uint64_t warmup; /* steps over which it rises linearly, first: step i has lr (i + 1) / (warmup + 1) */
+    uint64_t steps;  /* of the whole run, warm-up included; from there on min_lr */
+    double min_lr;   /* lowest after the warm-up */
+    uint64_t every;  /* STEP: counted after the warm-up; 0: never */
+    double factor;   /* STEP; 0: 0.1 */
+} weft_schedule;
+
+/* The rate of step `step`, counted from 0. A pure function. */
+WEFT_API double weft_schedule_lr(const weft_schedule *schedule, uint64_t step);
+
+/* "constant", "step", "cosine", "linear"; and back. */
+WEFT_API const char *weft_schedule_name(weft_schedule_kind kind);
+WEFT_API bool weft_schedule_parse(const char *name, weft_schedule_kind *kind);
+
+/* From now on each step uses the schedule's rate. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_schedule(weft_optimizer *opt, const weft_schedule *schedule);
+/* A constant rate (0 stops learning), without a schedule. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_set_lr(weft_optimizer *opt, double lr);
+/* The rate that the next step will use; NaN for a poisoned optimizer. */
+WEFT_API double weft_optimizer_lr(const weft_optimizer *opt);
+
+/* ---- parameter groups ---- */
+
+typedef struct weft_group_options {
+    const char *pattern; /* of the full name, * stands for anything: "h.*.attn.*"; copied */
+    bool (*match)(void *user, const weft_parameter_info *info); /* where pattern is NULL */
+    void *user;
+    double lr_scale;     /* 0: 1 */
+    double weight_decay; /* of this group, for all its parameters; 0: none */
+} weft_group_options;
+
+/* Parameters that match get their own rate and decay; where several groups match, the last one added counts.
+ * WEFT_ERR_ARGUMENT when no parameter matches. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_group(weft_optimizer *opt, const weft_group_options *options);
+
+/* ---- state, for checkpoints ---- */
+
+/* Steps done. */
+WEFT_API uint64_t weft_optimizer_steps(const weft_optimizer *opt);
+/* Goes on as if so many steps had been made (bias corrections, schedule). */
+WEFT_API void weft_optimizer_set_steps(weft_optimizer *opt, uint64_t steps);
+
+/* State tensors, variables named "m.NAME", "v.NAME" (Adam, AdamW), "momentum.NAME" (SGD, RMSprop), "v.NAME"
+ * (RMSprop) after the parameter's full name. */
+WEFT_API size_t weft_optimizer_state_count(weft_optimizer *opt);
+WEFT_API bool weft_optimizer_state_at(weft_optimizer *opt, size_t i, weft_named_tensor *state);
+
+/* Entries for weft_checkpoint_write; free them with weft_entries_free. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_entries(weft_optimizer *opt, weft_entry **entries, size_t *count);
+/* Reads them back, strictly. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_load_from(weft_optimizer *opt, weft_safetensors *file);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

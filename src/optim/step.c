@@ -1,0 +1,105 @@
+/* Running a step: looked up by the loss's graph and the layout, recorded and compiled only the first time. */
+#include "compiler/derive.h"
+#include "optim/optimizer.h"
+
+/* What weft__derive_run hands to build(). */
+typedef struct plan {
+    weft_optimizer *opt;
+    weft_tensor *loss;
+    weft__phase phase;
+    int parts;
+} plan;
+
+static weft_status build(void *user, weft_context *ctx, weft_derived *derived) {
+    const plan *p = user;
+    weft__sinks sinks;
+    (void)ctx;
+    WEFT_TRY(weft__optimizer_record(p->opt, p->loss, p->phase, p->parts, &sinks));
+    for (size_t i = 0; i < sinks.count; i++)
+        WEFT_TRY(weft__derived_assign(derived, sinks.variable[i], sinks.value[i]));
+    return WEFT_OK;
+}
+
+/* Is this a loss that the optimizer can use, and is everything in place? */
+static weft_status prepare(weft_optimizer *opt, weft_tensor *loss) {
+    WEFT_TRY(weft_optimizer_status(opt));
+    if (!loss)
+        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT, "%s: the loss is NULL", weft_optimizer_kind(opt));
+    WEFT_TRY(weft_tensor_status(loss));
+    if (weft_context_of(loss) != opt->ctx)
+        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT, "%s: the loss belongs to another context",
+                          weft_optimizer_kind(opt));
+    char text[WEFT_SHAPE_TEXT];
+    if (weft_numel(loss) != 1 || !weft_dtype_is_float(weft_dtype_of(loss)))
+        return weft__fail(opt->ctx, WEFT_ERR_SHAPE,
+                          "%s: the loss must be one float, it is %s; take its mean or sum",
+                          weft_optimizer_kind(opt), weft__tensor_text(loss, text));
+    return weft__optimizer_layout(opt);
+}
+
+static weft_status run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts) {
+    plan p = {opt, loss, phase, parts};
+    weft_hash key;
+    weft__hash_init(&key);
+    weft__hash_str(&key, "optimizer");
+    weft__hash_u64(&key, opt->identity); /* layout and options */
+    weft__hash_u64(&key, (uint64_t)phase);
+    weft__hash_u64(&key, phase == WEFT__LAST ? (uint64_t)parts : 0);
+    weft_derivation derivation = {.roots = &loss, .n_roots = 1, .key = key, .build = build, .user = &p};
+    return weft__derive_run(opt->ctx, &derivation);
+}
+
+static void step_done(weft_optimizer *opt) {
+    opt->steps++;
+    opt->next_part = 0;
+    opt->ctx->step++;
+    opt->ctx->micro_batch = 0;
+}
+
+weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss) {
+    WEFT_TRY(prepare(opt, loss));
+    if (opt->next_part) opt->next_part = 0; /* an accumulation that was given up */
+    WEFT_TRY(weft__optimizer_numbers(opt));
+    WEFT_TRY(run(opt, loss, WEFT__WHOLE, 1));
+    step_done(opt);
+    return WEFT_OK;
+}
+
+weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int k, int of) {
+    WEFT_TRY(weft_optimizer_status(opt));
+    if (of < 1 || k < 0 || k >= of || (k != 0 && k != opt->next_part))
+        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
+                          "%s: part %d of %d: parts are counted 0, 1, ... in order, and the next one is %d",
+                          weft_optimizer_kind(opt), k, of, opt->next_part);
+    if (of == 1) return weft_optimizer_step(opt, loss);
+    if (k == 0) opt->next_part = 0;
+    WEFT_TRY(prepare(opt, loss));
+    weft__phase phase = k == 0 ? WEFT__FIRST : k == of - 1 ? WEFT__LAST : WEFT__MIDDLE;
+    if (phase == WEFT__LAST) WEFT_TRY(weft__optimizer_numbers(opt));
+    WEFT_TRY(run(opt, loss, phase, of));
+    if (phase == WEFT__LAST) {
+        step_done(opt);
+    } else {
+        opt->next_part = k + 1;
+        opt->ctx->micro_batch = (uint64_t)k + 1; /* what is recorded next belongs to it */
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_optimizer_hold(weft_optimizer *opt, weft_tensor *loss, weft_program **program) {
+    WEFT_TRY(prepare(opt, loss));
+    weft__sinks sinks;
+    WEFT_TRY(weft__optimizer_record(opt, loss, WEFT__WHOLE, 1, &sinks));
+    WEFT_TRY(weft_compile(&loss, 1, sinks.variable, sinks.value, sinks.count, program));
+    opt->held = true;
+    return WEFT_OK;
+}
+
+weft_status weft_optimizer_run(weft_optimizer *opt, weft_program *program) {
+    WEFT_TRY(weft_optimizer_status(opt));
+    WEFT_TRY(weft__optimizer_layout(opt));
+    WEFT_TRY(weft__optimizer_numbers(opt));
+    WEFT_TRY(weft_run(program));
+    step_done(opt);
+    return WEFT_OK;
+}

@@ -1,0 +1,198 @@
+/* The formulas, recorded over whole blocks: gradients, their norm, clipping, update. Operations come in the
+ * order of torch.optim's single-tensor code (adam.py, adamw.py, sgd.py, rmsprop.py), so that roundings agree.
+ */
+#include <math.h>
+#include "optim/optimizer.h"
+#include "ops/build.h"
+
+static const char *const where = NULL; /* the loss carries the user's place */
+
+/* t in the dtype that the block computes in, or is stored in. */
+static weft_tensor *as(weft_tensor *t, weft_dtype dtype) {
+    return weft__poisoned(t) || weft_dtype_of(t) == dtype ? t : weft_cast_at(where, t, dtype);
+}
+
+/* ---- numbers of a step ---- */
+
+static weft_status set(weft__number *number, double value) {
+    if (number->value == value) return WEFT_OK;
+    WEFT_TRY(weft_set_scalar(number->scalar, value));
+    number->value = value;
+    return WEFT_OK;
+}
+
+weft_status weft__optimizer_numbers(weft_optimizer *opt) {
+    const weft__hyper *h = &opt->hyper;
+    double lr = weft_schedule_lr(&opt->schedule, opt->steps), t = (double)(opt->steps + 1);
+    bool adam = opt->kind == WEFT__ADAM || opt->kind == WEFT__ADAMW;
+    double first = adam ? 1.0 - pow(h->beta1, t) : 1.0, second = adam ? sqrt(1.0 - pow(h->beta2, t)) : 1.0;
+    for (size_t b = 0; b < opt->n_blocks; b++) {
+        weft__block *block = &opt->blocks[b];
+        for (size_t r = 0; r < block->n_ranges; r++) {
+            weft__range *range = &block->ranges[r];
+            double rate = lr * range->lr_scale;
+            WEFT_TRY(set(&range->step, rate / first));
+            WEFT_TRY(set(&range->decay,
+                         opt->kind == WEFT__ADAMW ? 1.0 - rate * range->weight_decay : range->weight_decay));
+        }
+        WEFT_TRY(set(&block->correction, second));
+    }
+    return WEFT_OK;
+}
+
+/* The number of each element's range: a scalar, or chosen by the element's place in the block. */
+static weft_tensor *by_range(weft_context *ctx, const weft__block *block, bool decay) {
+    size_t last = block->n_ranges - 1;
+    weft_tensor *value = decay ? block->ranges[last].decay.scalar : block->ranges[last].step.scalar;
+    if (last == 0) return value;
+    int64_t n = weft_numel(block->values);
+    weft_dtype index = n > INT32_MAX ? WEFT_I64 : WEFT_I32;
+    weft_tensor *place = weft_iota(ctx, index, 1, &n);
+    for (size_t r = last; r-- > 0;) {
+        const weft__range *range = &block->ranges[r];
+        weft_tensor *before = lt(place, weft_full_i64(ctx, index, 0, NULL, range->end));
+        value = select(before, decay ? range->decay.scalar : range->step.scalar, value);
+    }
+    return value;
+}
+
+static bool decays(const weft__block *block) {
+    for (size_t r = 0; r < block->n_ranges; r++)
+        if (block->ranges[r].weight_decay != 0.0) return true;
+    return false;
+}
+
+/* ---- rules: p the parameters, g the gradient, state in and out, all in the block's wide dtype ---- */
+
+static weft_tensor *sgd(const weft_optimizer *opt, const weft__block *block, weft_tensor *p, weft_tensor *g,
+                        weft_tensor **state) {
+    const weft__hyper *h = &opt->hyper;
+    if (decays(block)) g = add(g, mul(by_range(opt->ctx, block, true), p));
+    if (h->momentum != 0.0) {
+        state[0] = add(mulc(state[0], h->momentum), g);
+        g = h->nesterov ? add(g, mulc(state[0], h->momentum)) : state[0];
+    }
+    return sub(p, mul(by_range(opt->ctx, block, false), g));
+}
+
+static weft_tensor *rmsprop(const weft_optimizer *opt, const weft__block *block, weft_tensor *p,
+                            weft_tensor *g, weft_tensor **state) {
+    const weft__hyper *h = &opt->hyper;
+    if (decays(block)) g = add(g, mul(by_range(opt->ctx, block, true), p));
+    state[0] = add(mulc(state[0], h->alpha), mul(mulc(g, 1.0 - h->alpha), g));
+    weft_tensor *size = addc(weft_sqrt_at(where, state[0]), h->eps), *rate = by_range(opt->ctx, block, false);
+    if (h->momentum == 0.0) return sub(p, divi(mul(rate, g), size));
+    state[1] = add(mulc(state[1], h->momentum), divi(g, size));
+    return sub(p, mul(rate, state[1]));
+}
+
+/* start + weight (end - start), written from the nearer end as torch.lerp does. */
+static weft_tensor *lerp(weft_tensor *start, weft_tensor *end, double weight) {
+    weft_tensor *d = sub(end, start);
+    return weight < 0.5 ? add(start, mulc(d, weight)) : sub(end, mulc(d, 1.0 - weight));
+}
+
+static weft_tensor *adam(const weft_optimizer *opt, const weft__block *block, weft_tensor *p, weft_tensor *g,
+                         weft_tensor **state) {
+    const weft__hyper *h = &opt->hyper;
+    if (decays(block) && opt->kind == WEFT__ADAMW) p = mul(p, by_range(opt->ctx, block, true));
+    if (decays(block) && opt->kind == WEFT__ADAM) g = add(g, mul(by_range(opt->ctx, block, true), p));
+    state[0] = lerp(state[0], g, 1.0 - h->beta1);
+    state[1] = add(mulc(state[1], h->beta2), mul(mulc(g, 1.0 - h->beta2), g));
+    weft_tensor *size = addc(divi(weft_sqrt_at(where, state[1]), block->correction.scalar), h->eps);
+    return sub(p, divi(mul(by_range(opt->ctx, block, false), state[0]), size));
+}
+
+/* ---- gradients ---- */
+
+/* Gradients of every block, packed as the parameters are, in wide dtypes. */
+static weft_status gradients(weft_optimizer *opt, weft_tensor *loss, weft_tensor **packed) {
+    weft_context *ctx = opt->ctx;
+    size_t n = 0, at = 0;
+    for (size_t b = 0; b < opt->n_blocks; b++) n += opt->blocks[b].count;
+    weft_tensor **wrt = weft__array(ctx, n, 2 * sizeof *wrt), **grads = wrt + n;
+    if (!wrt) return weft__fail_oom(ctx, 2 * n * sizeof *wrt, "the list of gradients");
+    for (size_t b = 0; b < opt->n_blocks; b++)
+        for (size_t i = 0; i < opt->blocks[b].count; i++) wrt[at++] = opt->blocks[b].parameters[i];
+    weft_status status = weft_gradient(loss, wrt, n, grads);
+    at = 0;
+    for (size_t b = 0; status == WEFT_OK && b < opt->n_blocks; b++) {
+        const weft__block *block = &opt->blocks[b];
+        weft_tensor *g =
+            weft__pack(where, grads + at, block->offsets, (int)block->count, weft_numel(block->values));
+        packed[b] = as(g, block->wide);
+        status = weft_tensor_status(packed[b]);
+        at += block->count;
+    }
+    weft__free(ctx, wrt);
+    return status;
+}
+
+static void sink(weft__sinks *sinks, weft_tensor *variable, weft_tensor *value) {
+    sinks->variable[sinks->count] = variable;
+    sinks->value[sinks->count++] = as(value, weft_dtype_of(variable));
+}
+
+/* The sum of gradients so far, a block of its own. */
+static weft_status ensure_sum(weft_context *ctx, weft__block *block) {
+    if (block->sum) return WEFT_OK;
+    int64_t n = weft_numel(block->values);
+    weft_tensor *sum = weft_variable_new(ctx, "gradients", block->wide, 1, &n, NULL);
+    WEFT_TRY(weft_tensor_status(sum));
+    block->sum = sum;
+    return WEFT_OK;
+}
+
+/* Norm over all blocks; clips the gradients to the limit as torch.nn.utils.clip_grad_norm_ does. */
+static void norm_and_clip(weft_optimizer *opt, weft_tensor **g, weft__sinks *sinks) {
+    if (!opt->norm) return;
+    weft_dtype dtype = weft_dtype_of(opt->norm);
+    weft_tensor *total = NULL;
+    for (size_t b = 0; b < opt->n_blocks; b++) {
+        weft_tensor *square = as(weft_sum_at(where, mul(g[b], g[b]), WEFT_ALL_AXES, false), dtype);
+        total = total ? add(total, square) : square;
+    }
+    weft_tensor *norm = weft_sqrt_at(where, total);
+    sink(sinks, opt->norm, norm);
+    if (opt->hyper.clip <= 0.0) return;
+    weft_tensor *limit = weft_full_like_at(where, norm, opt->hyper.clip);
+    weft_tensor *factor = divi(limit, addc(norm, 1e-6));
+    factor = weft_minimum_at(where, factor, weft_full_like_at(where, factor, 1.0));
+    for (size_t b = 0; b < opt->n_blocks; b++) g[b] = mul(g[b], as(factor, opt->blocks[b].wide));
+}
+
+static void update_block(weft_optimizer *opt, weft__block *block, weft_tensor *g, weft__sinks *sinks) {
+    size_t n = weft__optimizer_states(opt);
+    weft_tensor *p = as(block->values, block->wide), *state[WEFT__STATES] = {NULL, NULL};
+    for (size_t s = 0; s < n; s++) state[s] = as(block->state[s], block->wide);
+    if (opt->kind == WEFT__SGD)
+        p = sgd(opt, block, p, g, state);
+    else if (opt->kind == WEFT__RMSPROP)
+        p = rmsprop(opt, block, p, g, state);
+    else
+        p = adam(opt, block, p, g, state);
+    sink(sinks, block->values, p);
+    for (size_t s = 0; s < n; s++) sink(sinks, block->state[s], state[s]);
+}
+
+weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
+                                   weft__sinks *sinks) {
+    weft_tensor *g[WEFT__BLOCKS] = {NULL};
+    sinks->count = 0;
+    WEFT_TRY(gradients(opt, loss, g));
+    for (size_t b = 0; b < opt->n_blocks && phase != WEFT__WHOLE; b++) {
+        weft__block *block = &opt->blocks[b];
+        WEFT_TRY(ensure_sum(opt->ctx, block));
+        if (phase != WEFT__FIRST) g[b] = add(block->sum, g[b]);
+        if (phase == WEFT__LAST)
+            g[b] = mulc(g[b], 1.0 / parts);
+        else
+            sink(sinks, block->sum, g[b]);
+    }
+    if (phase == WEFT__WHOLE || phase == WEFT__LAST) {
+        norm_and_clip(opt, g, sinks);
+        for (size_t b = 0; b < opt->n_blocks; b++) update_block(opt, &opt->blocks[b], g[b], sinks);
+    }
+    for (size_t i = 0; i < sinks->count; i++) WEFT_TRY(weft_tensor_status(sinks->value[i]));
+    return WEFT_OK;
+}
