@@ -1,0 +1,113 @@
+/* Options and arguments of a command from one table, which is its help text too.
+ * Must not know: any command. Read next: main.c. */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "data/parse.h"
+
+/* Bytes of the option's name without what stands behind it. */
+static size_t name_size(const weft__option *option) { return strcspn(option->name, " "); }
+
+static bool optional(const weft__option *option) { return option->name[0] == '['; }
+
+static void print_help(const weft__command *command, const weft__option *options, size_t count) {
+    printf("weft %s: %s\n\nusage: weft %s", command->name, command->about, command->name);
+    for (size_t i = 0; i < count; i++)
+        if (options[i].kind == WEFT__OPTION_ARG) printf(" %s", options[i].name);
+    printf(" [options]\n\n");
+    for (size_t i = 0; i < count; i++) printf("  %-24s %s\n", options[i].name, options[i].doc);
+    printf("  %-24s %s\n", "--help", "this text");
+    if (command->help) printf("\n%s", command->help);
+}
+
+static bool wrong(const weft__command *command, int *code, const char *what, const char *text) {
+    weft__complain("%s: %s%s%s: 'weft %s --help' tells how it is called", command->name, what,
+                   text[0] ? " " : "", text, command->name);
+    *code = WEFT__EXIT_USAGE;
+    return false;
+}
+
+/* Digits only, below 2^63. */
+static bool take_int(const char *text, int64_t *out) {
+    int64_t value = 0;
+    if (!*text) return false;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9' || !weft__mul(value, 10, &value) ||
+            !weft__add(value, *text - '0', &value))
+            return false;
+    }
+    *out = value;
+    return true;
+}
+
+static bool take(const weft__option *option, const char *text) {
+    if (option->kind == WEFT__OPTION_INT) return take_int(text, option->value);
+    if (option->kind == WEFT__OPTION_NUM) {
+        double number = -1;
+        if (weft__parse_f64(text, strlen(text), &number) != WEFT__NUMBER_OK || number < 0) return false;
+        *(double *)option->value = number;
+        return true;
+    }
+    if (option->kind == WEFT__OPTION_TEXTS) {
+        weft__repeated *texts = option->value;
+        if (texts->count == WEFT__REPEATED_MAX) return false;
+        texts->values[texts->count++] = text;
+        return true;
+    }
+    *(const char **)option->value = text;
+    return true;
+}
+
+/* One "--name value" or "--name=value"; *i moves on to the last argument used. */
+static bool take_option(const weft__command *command, int argc, char **argv, int *i,
+                        const weft__option *options, size_t count, int *code) {
+    const char *text = argv[*i];
+    size_t size = strcspn(text, "=");
+    for (size_t o = 0; o < count; o++) {
+        const weft__option *option = &options[o];
+        if (option->kind == WEFT__OPTION_ARG || name_size(option) != size ||
+            memcmp(option->name, text, size) != 0)
+            continue;
+        if (option->kind == WEFT__OPTION_FLAG) {
+            if (text[size] == '=') return wrong(command, code, "takes no value:", text);
+            *(bool *)option->value = true;
+            return true;
+        }
+        const char *value = text[size] == '=' ? text + size + 1 : *i + 1 < argc ? argv[++*i] : NULL;
+        if (!value) return wrong(command, code, "a value is missing behind", text);
+        if (!take(option, value)) {
+            char what[64];
+            snprintf(what, sizeof what, "%.30s: not a proper value:", option->name);
+            return wrong(command, code, what, value);
+        }
+        return true;
+    }
+    return wrong(command, code, "unknown option", text);
+}
+
+bool weft__arguments(const weft__command *command, int argc, char **argv, const weft__option *options,
+                     size_t count, int *code) {
+    size_t next = 0; /* the option table's next ARG */
+    bool only_arguments = false;
+    for (int i = 1; i < argc; i++) {
+        const char *text = argv[i];
+        if (!only_arguments && (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0)) {
+            print_help(command, options, count);
+            *code = WEFT__EXIT_DONE;
+            return false;
+        }
+        if (!only_arguments && strcmp(text, "--") == 0) {
+            only_arguments = true;
+        } else if (!only_arguments && text[0] == '-' && text[1]) {
+            if (!take_option(command, argc, argv, &i, options, count, code)) return false;
+        } else {
+            while (next < count && options[next].kind != WEFT__OPTION_ARG) next++;
+            if (next == count) return wrong(command, code, "one argument too many:", text);
+            *(const char **)options[next++].value = text;
+        }
+    }
+    for (; next < count; next++)
+        if (options[next].kind == WEFT__OPTION_ARG && !optional(&options[next]))
+            return wrong(command, code, "missing:", options[next].name);
+    return true;
+}

@@ -1,0 +1,87 @@
+/* The command: its table, how a command reads its arguments, how it fails.
+ * Must not know: networks. Read next: main.c, then one command: init.c is the shortest. */
+#ifndef WEFT_SRC_CLI_CLI_H
+#define WEFT_SRC_CLI_CLI_H
+
+#include <stdio.h>
+
+#include "base/base.h"
+
+/* The exit codes, as promised in the documentation. 130 and 143: stopped by a signal, after saving. */
+typedef enum weft__exit {
+    WEFT__EXIT_DONE,
+    WEFT__EXIT_FAILED,
+    WEFT__EXIT_USAGE,
+    WEFT__EXIT_DATA,
+    WEFT__EXIT_DEVICE,
+    WEFT__EXIT_MEMORY,
+    WEFT__EXIT_DIVERGED,
+    WEFT__EXIT_NOTHING,
+    WEFT__EXIT_IO,
+    WEFT__EXIT_BUSY
+} weft__exit;
+
+int weft__exit_code(weft_status status);
+
+/* Prints "weft: " and the message to stderr. */
+void weft__complain(const char *fmt, ...) WEFT_PRINTF(1, 2);
+/* Complains of the last error (of ctx, or with NULL of the thread) and returns its exit code. */
+int weft__give_up(weft_context *ctx, weft_status status);
+
+/* ---- arguments ---- */
+
+typedef enum weft__option_kind {
+    WEFT__OPTION_FLAG,  /* bool */
+    WEFT__OPTION_TEXT,  /* const char * */
+    WEFT__OPTION_INT,   /* int64_t, not negative */
+    WEFT__OPTION_NUM,   /* double, not negative */
+    WEFT__OPTION_TEXTS, /* weft__repeated: may be given several times */
+    WEFT__OPTION_ARG /* const char *: the next argument without a dash; name in capitals; [NAME] may be absent
+                      */
+} weft__option_kind;
+
+#define WEFT__REPEATED_MAX 128
+typedef struct weft__repeated {
+    size_t count;
+    const char *values[WEFT__REPEATED_MAX];
+} weft__repeated;
+
+typedef struct weft__option {
+    const char *name; /* "--seed S": what stands behind the name is for the help text */
+    weft__option_kind kind;
+    void *value;
+    const char *doc;
+} weft__option;
+
+typedef struct weft__command {
+    const char *name, *about;
+    int (*run)(const struct weft__command *command, int argc, char **argv);
+    const char *help; /* what is to say beyond the options; examples. May be NULL */
+} weft__command;
+
+/* Reads argv[1..argc) by the options. Returns true to go on; false with *code when the command is done
+ * (--help) or was called wrongly. */
+bool weft__arguments(const weft__command *command, int argc, char **argv, const weft__option *options,
+                     size_t count, int *code);
+
+/* X(name, "what it does") of every command, in the order of the help. */
+#define WEFT__COMMANDS(X)                                                                                    \
+    X(train, "trains a model as a configuration says")                                                       \
+    X(resume, "goes on with a run that was stopped or killed")                                               \
+    X(generate, "continues a text with a trained gpt")                                                       \
+    X(predict, "applies a trained mlp to a file")                                                            \
+    X(eval, "measures a trained model on its validation and test data")                                      \
+    X(runs, "lists the runs of this folder")                                                                 \
+    X(compare, "sets two runs side by side")                                                                 \
+    X(info, "shows, and checks, what a run folder holds")                                                    \
+    X(init, "writes a commented configuration to start from")                                                \
+    X(demo, "trains something small, to see that it works")                                                  \
+    X(devices, "lists what this machine can compute on")                                                     \
+    X(bench, "measures a workload")
+
+#define WEFT__DECLARE(name, about)                                                                           \
+    int weft__command_##name(const weft__command *command, int argc, char **argv);
+WEFT__COMMANDS(WEFT__DECLARE)
+#undef WEFT__DECLARE
+
+#endif

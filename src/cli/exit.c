@@ -1,0 +1,43 @@
+/* How the command fails: one line on stderr, and the exit code of a status.
+ * Must not know: any command. Read next: arguments.c. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+
+int weft__exit_code(weft_status status) {
+    switch (status) {
+    case WEFT_OK: return WEFT__EXIT_DONE;
+    case WEFT_ERR_ARGUMENT: return WEFT__EXIT_USAGE;
+    case WEFT_ERR_FORMAT:
+    case WEFT_ERR_INDEX: return WEFT__EXIT_DATA;
+    case WEFT_ERR_DEVICE: return WEFT__EXIT_DEVICE;
+    case WEFT_ERR_OOM: return WEFT__EXIT_MEMORY;
+    case WEFT_ERR_NUMERIC: return WEFT__EXIT_DIVERGED;
+    case WEFT_ERR_IO: return WEFT__EXIT_IO;
+    case WEFT_ERR_BUSY: return WEFT__EXIT_BUSY;
+    case WEFT_ERR_SHAPE:
+    case WEFT_ERR_DTYPE:
+    case WEFT_ERR_STALE:
+    case WEFT_ERR_UNSUPPORTED:
+    case WEFT_ERR_STATE:
+    case WEFT_ERR_INTERNAL: break;
+    }
+    return WEFT__EXIT_FAILED;
+}
+
+void weft__complain(const char *fmt, ...) {
+    va_list args;
+    fflush(stdout);
+    fputs("weft: ", stderr);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+int weft__give_up(weft_context *ctx, weft_status status) {
+    const char *text = weft_last_error(ctx);
+    weft__complain("%s", text[0] ? text : weft_status_name(status));
+    return weft__exit_code(status);
+}

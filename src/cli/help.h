@@ -1,0 +1,40 @@
+/* What the help of each command says beyond its options. */
+#ifndef WEFT_SRC_CLI_HELP_H
+#define WEFT_SRC_CLI_HELP_H
+
+#define weft__help_train                                                                                     \
+    "Without --run the folder is runs/TYPE-SIZE-DEVICE-N, with the first N that was never used. It holds\n"  \
+    "checkpoints, metrics.jsonl, metrics.csv, log.txt, samples, config.yaml and report.html.\n"              \
+    "Ctrl-C saves and stops; 'weft resume' goes on to the same bits. SIGUSR1 saves at once.\n"               \
+    "WEFT_CONFIG names the configuration and WEFT_DEVICE the device where none is given.\n\n"                \
+    "  weft init gpt > gpt.yaml\n"                                                                           \
+    "  weft train gpt.yaml --set data.path=book.txt --set train.steps=1000\n"
+#define weft__help_resume                                                                                    \
+    "Logs are cut back to the newest checkpoint that is whole, and training goes on as if it had never\n"    \
+    "stopped: the same seed, batches and bits.\n\n"                                                          \
+    "  weft resume runs/gpt-L4-H4-E128-cpu-1 --set train.steps=4000\n"
+#define weft__help_generate                                                                                  \
+    "  weft generate runs/gpt-L4-H4-E128-cpu-1 --prompt 'KING:' --tokens 300 --temperature 0.8\n"
+#define weft__help_predict                                                                                   \
+    "INPUT has the kind of file the model was trained on (idx, csv, json, npy), without a target. Prints "   \
+    "one\n"                                                                                                  \
+    "line a row: the class and its probability, or the predicted number.\n\n"                                \
+    "  weft predict runs/mlp-4-16-3-cpu-1 flowers.csv\n"
+#define weft__help_eval    "  weft eval runs/mlp-784-512-512-10-cpu-1 --json\n"
+#define weft__help_runs    "  weft runs\n  weft runs other/folder\n"
+#define weft__help_compare "  weft compare runs/gpt-L4-H4-E128-cpu-1 runs/gpt-L4-H4-E128-cpu-2\n"
+#define weft__help_info    "  weft info runs/gpt-L4-H4-E128-cpu-1 --check\n"
+#define weft__help_init                                                                                      \
+    "MODEL is gpt or mlp. The file goes to standard output, or to --out, which must not exist.\n\n"          \
+    "  weft init gpt --out gpt.yaml\n"
+#define weft__help_demo                                                                                      \
+    "NAME is gpt (characters of Weft's own source text, about two minutes), mlp (spirals of points, some\n"  \
+    "seconds) or xor (the smallest network there is, at once).\n\n"                                          \
+    "  weft demo gpt\n"
+#define weft__help_devices "  weft devices\n"
+#define weft__help_bench                                                                                     \
+    "WORKLOAD is one of those that 'weft bench list' shows. Times are of whole training steps, the\n"        \
+    "data already in memory; without --data, data of the same shape is made up.\n\n"                         \
+    "  weft bench chargpt_small --json\n"
+
+#endif

@@ -1,0 +1,66 @@
+/* weft info: what a run folder holds; with --check every byte of its checkpoints is verified. */
+#include <string.h>
+
+#include <weft/io.h>
+
+#include "cli/cli.h"
+#include "train/chart.h"
+#include "train/history.h"
+
+#define PATH_BYTES      4096
+#define CHECKPOINTS_MAX 4096
+
+static weft_status check_one(const char *dir, uint64_t step, bool check) {
+    char path[PATH_BYTES], name[64];
+    snprintf(name, sizeof name, "checkpoints/step-%llu", (unsigned long long)step);
+    if (!weft__join(path, sizeof path, dir, name)) return WEFT_ERR_ARGUMENT;
+    weft_status status = check ? weft_checkpoint_verify(NULL, path) : WEFT_OK;
+    printf("  %s%s\n", name, !check ? "" : status == WEFT_OK ? "  whole" : "  DAMAGED");
+    if (status != WEFT_OK) weft__complain("%s", weft_last_error(NULL));
+    return status;
+}
+
+/* A folder of one checkpoint, model.safetensors and all. */
+static bool is_checkpoint(const char *dir) {
+    const char *slash = strrchr(dir, '/');
+    return strncmp(slash ? slash + 1 : dir, "step-", 5) == 0;
+}
+
+int weft__command_info(const weft__command *command, int argc, char **argv) {
+    const char *dir = NULL;
+    bool check = false;
+    int code = 0;
+    const weft__option options[] = {
+        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of a run, or of one checkpoint"},
+        {"--check", WEFT__OPTION_FLAG, &check, "verify every byte of the checkpoints"},
+    };
+    if (!weft__arguments(command, argc, argv, options, 2, &code)) return code;
+    if (is_checkpoint(dir) && !weft__is_run(dir)) {
+        weft_status status = weft_checkpoint_verify(NULL, dir);
+        if (status != WEFT_OK) return weft__give_up(NULL, status);
+        printf("%s: whole\n", dir);
+        return WEFT__EXIT_DONE;
+    }
+    if (!weft__is_run(dir)) {
+        weft__complain("%s: no run folder (it has no config.yaml); 'weft runs' lists them", dir);
+        return WEFT__EXIT_USAGE;
+    }
+    weft__summary summary;
+    char number[24];
+    if (weft__summary_read(dir, &summary) == WEFT_OK) {
+        printf("%s on %s, %s parameters, %s\n", summary.model, summary.device,
+               weft__short_number((double)summary.parameters, number), summary.status);
+        printf("step %llu of %llu, %.1f s\n", (unsigned long long)summary.step,
+               (unsigned long long)summary.steps, summary.seconds);
+    }
+    uint64_t steps[CHECKPOINTS_MAX];
+    size_t count = 0;
+    weft_status worst = weft_checkpoint_list(NULL, dir, steps, CHECKPOINTS_MAX, &count);
+    if (worst != WEFT_OK) return weft__give_up(NULL, worst);
+    printf("checkpoints: %zu\n", count);
+    for (size_t i = 0; i < count && i < CHECKPOINTS_MAX; i++) {
+        weft_status status = check_one(dir, steps[i], check);
+        if (status != WEFT_OK) worst = status;
+    }
+    return weft__exit_code(worst);
+}

@@ -1,0 +1,53 @@
+/* weft init: a commented configuration with every key. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "train/config.h"
+
+static int write_new(const char *path, const char *text) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        weft__complain("%s: %s%s", path, strerror(errno),
+                       errno == EEXIST ? ": choose another name, nothing is overwritten" : "");
+        return WEFT__EXIT_IO;
+    }
+    size_t bytes = strlen(text);
+    bool written = write(fd, text, bytes) == (ssize_t)bytes;
+    if (close(fd) != 0 || !written) {
+        weft__complain("%s: cannot write it: %s", path, strerror(errno));
+        unlink(path);
+        return WEFT__EXIT_IO;
+    }
+    return WEFT__EXIT_DONE;
+}
+
+int weft__command_init(const weft__command *command, int argc, char **argv) {
+    const char *model = NULL, *out = NULL, *data = NULL;
+    int code = 0;
+    const weft__option options[] = {
+        {"MODEL", WEFT__OPTION_ARG, &model, "gpt or mlp"},
+        {"--data FILE", WEFT__OPTION_TEXT, &data, "the training data to write into it"},
+        {"--out FILE", WEFT__OPTION_TEXT, &out, "write there instead of to standard output"},
+    };
+    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    weft__model_type type = strcmp(model, "gpt") == 0 ? WEFT__MODEL_GPT : WEFT__MODEL_MLP;
+    if (type == WEFT__MODEL_MLP && strcmp(model, "mlp") != 0) {
+        weft__complain("init: unknown model %s: gpt or mlp is wanted", model);
+        return WEFT__EXIT_USAGE;
+    }
+    char *text = weft__config_template(type, data ? data : "PATH OF YOUR DATA");
+    if (!text) {
+        weft__complain("init: out of memory");
+        return WEFT__EXIT_MEMORY;
+    }
+    if (out)
+        code = write_new(out, text);
+    else
+        fputs(text, stdout);
+    free(text);
+    return code;
+}

@@ -1,0 +1,73 @@
+/* weft: finds the command and runs it. What every command needs of the process is set up here.
+ * Must not know: what commands do. Read next: cli.h, then the command's own file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/help.h"
+
+static const weft__command commands[] = {
+#define ROW(name, about) {#name, about, weft__command_##name, weft__help_##name},
+    WEFT__COMMANDS(ROW)
+#undef ROW
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static void print_usage(FILE *out) {
+    fprintf(out, "weft %s trains neural networks\n\nusage: weft COMMAND [arguments]\n\n", weft_version());
+    for (size_t i = 0; i < COMMANDS; i++) fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].about);
+    fprintf(out, "\n'weft COMMAND --help' tells more. To begin: weft demo gpt\n");
+}
+
+/* Opens what is closed of 0, 1, 2: otherwise the first file that is opened would become standard output. */
+static void hold_standard_files(void) {
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd)
+            _exit(WEFT__EXIT_IO);
+}
+
+/* The nearest command by its first letters. */
+static const char *nearest(const char *name) {
+    for (size_t size = strlen(name); size > 0; size--)
+        for (size_t i = 0; i < COMMANDS; i++)
+            if (strncmp(commands[i].name, name, size) == 0) return commands[i].name;
+    return NULL;
+}
+
+static int run(int argc, char **argv) {
+    if (argc < 2) {
+        print_usage(stderr);
+        return WEFT__EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_usage(stdout);
+        return WEFT__EXIT_DONE;
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
+        printf("weft %s\n", weft_version());
+        return WEFT__EXIT_DONE;
+    }
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0) return commands[i].run(&commands[i], argc - 1, argv + 1);
+    const char *near = nearest(name);
+    weft__complain("unknown command %s%s%s%s: 'weft --help' lists them all", name,
+                   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    return WEFT__EXIT_USAGE;
+}
+
+int main(int argc, char **argv) {
+    hold_standard_files();
+    signal(SIGPIPE, SIG_IGN);
+    int code = run(argc, argv);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == WEFT__EXIT_DONE) {
+        weft__complain("standard output: %s", strerror(errno));
+        code = WEFT__EXIT_IO;
+    }
+    return code;
+}

@@ -1,0 +1,123 @@
+/* weft runs: a line for each run of a folder; weft compare: two runs side by side. */
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+#include "train/chart.h"
+#include "train/history.h"
+
+#define PATH_BYTES 4096
+
+typedef struct facts {
+    weft__summary summary;
+    double best, rate, last, epoch_seconds;
+} facts;
+
+static weft_status gather(const char *dir, facts *f) {
+    weft__history history;
+    if (!weft__is_run(dir))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "%s: no run folder (it has no config.yaml); 'weft runs' lists them", dir);
+    WEFT_TRY(weft__summary_read(dir, &f->summary));
+    WEFT_TRY(weft__history_read(dir, &history));
+    f->best = weft__history_best(&history);
+    f->rate = weft__history_rate(&history);
+    f->last = f->epoch_seconds = (double)NAN;
+    double sum = 0;
+    size_t epochs = 0;
+    for (size_t i = 0; i < history.count; i++) {
+        if (isfinite(history.lines[i].loss)) f->last = history.lines[i].loss;
+        if (!isfinite(history.lines[i].epoch_seconds)) continue;
+        sum += history.lines[i].epoch_seconds;
+        epochs++;
+    }
+    if (epochs > 0) f->epoch_seconds = sum / (double)epochs;
+    weft__history_free(&history);
+    return WEFT_OK;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static void print_run(const char *root, const char *name) {
+    char dir[PATH_BYTES], best[24], rate[24], parameters[24];
+    facts f;
+    if (!weft__join(dir, sizeof dir, root, name) || !weft__is_run(dir)) return;
+    if (gather(dir, &f) != WEFT_OK) {
+        printf("%-32s %s\n", name, weft_last_error(NULL));
+        return;
+    }
+    printf("%-32s %-9s %8llu/%-8llu %10s %8s %s/s\n", name, f.summary.status,
+           (unsigned long long)f.summary.step, (unsigned long long)f.summary.steps,
+           weft__short_number(f.best, best), weft__short_number((double)f.summary.parameters, parameters),
+           weft__short_number(f.rate, rate));
+}
+
+int weft__command_runs(const weft__command *command, int argc, char **argv) {
+    const char *root = WEFT__RUNS_ROOT;
+    int code = 0;
+    const weft__option options[] = {
+        {"[FOLDER]", WEFT__OPTION_ARG, &root, "where the runs lie; default: runs"}};
+    if (!weft__arguments(command, argc, argv, options, 1, &code)) return code;
+    char **names = NULL;
+    size_t count = 0, capacity = 0;
+    DIR *dir = opendir(root);
+    if (!dir) {
+        weft__complain("%s: no such folder: 'weft train' makes runs", root);
+        return WEFT__EXIT_NOTHING;
+    }
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (entry->d_name[0] == '.') continue;
+        char *name = weft__strdup(NULL, entry->d_name);
+        if (!name || !weft__grow(NULL, &names, &capacity, count, sizeof *names)) {
+            weft__free(NULL, name);
+            break;
+        }
+        names[count++] = name;
+    }
+    closedir(dir);
+    if (count > 0) qsort(names, count, sizeof *names, by_name);
+    printf("%-32s %-9s %17s %10s %8s %s\n", "run", "status", "steps", "best loss", "weights", "rate");
+    for (size_t i = 0; i < count; i++) {
+        print_run(root, names[i]);
+        weft__free(NULL, names[i]);
+    }
+    weft__free(NULL, names);
+    return WEFT__EXIT_DONE;
+}
+
+static void row(const char *label, double a, double b, bool ratio) {
+    char left[24], right[24];
+    printf("%-18s %16s %16s", label, weft__short_number(a, left), weft__short_number(b, right));
+    if (ratio && isfinite(a) && isfinite(b) && a > 0) printf("  x %.3f", b / a);
+    printf("\n");
+}
+
+int weft__command_compare(const weft__command *command, int argc, char **argv) {
+    const char *a = NULL, *b = NULL;
+    int code = 0;
+    const weft__option options[] = {{"A", WEFT__OPTION_ARG, &a, "the folder of a run"},
+                                    {"B", WEFT__OPTION_ARG, &b, "the folder of another one"}};
+    if (!weft__arguments(command, argc, argv, options, 2, &code)) return code;
+    facts left, right;
+    weft_status status = gather(a, &left);
+    if (status == WEFT_OK) status = gather(b, &right);
+    if (status != WEFT_OK) return weft__give_up(NULL, status);
+    printf("%-18s %16s %16s\n", "", "A", "B");
+    printf("%-18s %16s %16s\n", "model", left.summary.model, right.summary.model);
+    printf("%-18s %16s %16s\n", "device", left.summary.device, right.summary.device);
+    printf("%-18s %16s %16s\n", "status", left.summary.status, right.summary.status);
+    row("parameters", (double)left.summary.parameters, (double)right.summary.parameters, true);
+    row("steps", (double)left.summary.step, (double)right.summary.step, true);
+    row("seconds", left.summary.seconds, right.summary.seconds, true);
+    row("seconds an epoch", left.epoch_seconds, right.epoch_seconds, true);
+    row(left.summary.tokens ? "tokens/s" : "samples/s", left.rate, right.rate, true);
+    row("last loss", left.last, right.last, false);
+    row("best loss", left.best, right.best, false);
+    row("validation loss", left.summary.val_loss, right.summary.val_loss, false);
+    row("test loss", left.summary.test_loss, right.summary.test_loss, false);
+    row("test accuracy", left.summary.test_accuracy, right.summary.test_accuracy, false);
+    return WEFT__EXIT_DONE;
+}

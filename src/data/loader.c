@@ -1,0 +1,362 @@
+/* Batches on the device: which samples a batch holds, the data set uploaded once, gathering there.
+ * Must not know: files (loader_open.c), threads (loader_prefetch.c). Read next: loader_prefetch.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/ops.h>
+
+#include "data/loader.h"
+
+#define DEVICE_BYTES (INT64_C(1) << 30)
+
+/* The random streams of the order of rows and of the places of windows. */
+#define STREAM_ROWS    UINT64_C(0x726f77732e776566)
+#define STREAM_WINDOWS UINT64_C(0x77696e646f77732e)
+
+/* ---- which samples ---- */
+
+/* A whole number below `below`, from 64 random bits: their product's upper half (bias below 2^-32). */
+static int64_t random_below(const weft_loader *loader, uint64_t sample, int64_t below) {
+    uint64_t seed = loader->options.seed;
+    uint64_t bits = (uint64_t)weft__random_u32(seed, STREAM_WINDOWS, 0, 2 * sample) << 32 |
+                    weft__random_u32(seed, STREAM_WINDOWS, 0, 2 * sample + 1);
+    uint64_t low = bits & UINT32_MAX, high = bits >> 32, n = (uint64_t)below;
+    uint64_t middle =
+        (low * (n & UINT32_MAX) >> 32) + (high * (n & UINT32_MAX) & UINT32_MAX) + low * (n >> 32);
+    return (int64_t)(high * (n >> 32) + (high * (n & UINT32_MAX) >> 32) + (middle >> 32));
+}
+
+int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_t *starts) {
+    const weft_loader_options *o = &loader->options;
+    uint64_t batches = (uint64_t)loader->batches, epoch = position / batches;
+    int64_t first = (int64_t)(position % batches) * o->batch, count = 0;
+    for (int64_t b = 0; b < o->batch; b++) {
+        int64_t sample = first + b;
+        if (loader->text && !o->in_order) {
+            uint64_t number = position * (uint64_t)o->batch + (uint64_t)b;
+            starts[b] = random_below(loader, number, loader->tokens - loader->context);
+            continue;
+        }
+        bool real = sample < loader->samples;
+        if (!real) sample = 0;
+        if (loader->text) {
+            starts[b] = sample * loader->context;
+            int64_t left = loader->tokens - 1 - starts[b];
+            if (real) count += left < loader->context ? left : loader->context;
+            continue;
+        }
+        if (!o->in_order)
+            sample = (int64_t)weft__permute(o->seed, STREAM_ROWS + epoch, (uint64_t)loader->samples,
+                                            (uint64_t)sample);
+        starts[b] = sample;
+        count += real;
+    }
+    if (loader->text && !o->in_order) count = o->batch * loader->context;
+    return count;
+}
+
+void weft__loader_copy(const weft_loader *loader, const weft__side *side, const int64_t *starts, void *out) {
+    char *to = out;
+    const char *base = side->array.data;
+    size_t end = side->array.bytes;
+    for (int64_t b = 0; b < loader->options.batch; b++, to += side->bytes) {
+        size_t from = side->first + (size_t)starts[b] * side->stride;
+        size_t whole = from >= end ? 0 : end - from < side->bytes ? end - from : side->bytes;
+        memcpy(to, base + from, whole);
+        for (size_t at = whole; at < side->bytes; at += side->stride) /* a text's end */
+            memcpy(to + at, base + end - side->stride, side->stride);
+    }
+}
+
+/* ---- making ---- */
+
+/* i64 becomes i32: an array of the loader's own. */
+static weft_status narrow(weft_context *ctx, const char *what, weft__side *side) {
+    if (side->array.dtype != WEFT_I64) return WEFT_OK;
+    weft_array made;
+    WEFT_TRY(weft_array_new(ctx, WEFT_I32, side->array.rank, side->array.shape, &made));
+    const int64_t *from = side->array.data;
+    int32_t *to = made.data;
+    for (size_t i = 0; i < made.bytes / sizeof *to; i++) {
+        if (from[i] < INT32_MIN || from[i] > INT32_MAX) {
+            weft_array_free(ctx, &made);
+            return weft__fail(ctx, WEFT_ERR_INDEX,
+                              "loader: element %zu of the %s is %lld, which does not fit i32", i, what,
+                              (long long)from[i]);
+        }
+        to[i] = (int32_t)from[i];
+    }
+    weft_array_free(ctx, &side->owned);
+    side->owned = side->array = made;
+    return WEFT_OK;
+}
+
+/* Lays out a batch of rows of an array. */
+static weft_status lay_rows(weft_loader *loader, weft__side *side) {
+    int64_t rows = side->array.shape[0];
+    side->rank = side->array.rank;
+    memcpy(side->shape, side->array.shape, sizeof side->array.shape);
+    side->shape[0] = loader->options.batch;
+    side->bytes = side->stride = rows > 0 ? side->array.bytes / (size_t)rows : 0;
+    int64_t total;
+    if (!weft__mul((int64_t)side->bytes, loader->options.batch, &total))
+        return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT, "loader: a batch of %lld samples is too large",
+                          (long long)loader->options.batch);
+    return WEFT_OK;
+}
+
+static weft_status check_classes(weft_loader *loader) {
+    const weft_array *y = &loader->y.array;
+    int64_t classes = loader->options.classes;
+    if (classes == 0 || !y->data) return WEFT_OK;
+    if (y->dtype != WEFT_I32 && y->dtype != WEFT_U8)
+        return weft__fail(loader->ctx, WEFT_ERR_DTYPE, "loader: classes are i32, i64 or u8, not %s",
+                          weft_dtype_name(y->dtype));
+    size_t count = y->bytes / weft_dtype_size(y->dtype);
+    for (size_t i = 0; i < count; i++) {
+        int32_t value = y->dtype == WEFT_I32 ? ((const int32_t *)y->data)[i] : ((const uint8_t *)y->data)[i];
+        if (value < 0 || value >= classes)
+            return weft__fail(loader->ctx, WEFT_ERR_INDEX,
+                              "loader: the class of sample %zu is %d, but there are 0 to %lld",
+                              i * (size_t)y->shape[0] / count, value, (long long)classes - 1);
+    }
+    return WEFT_OK;
+}
+
+/* The data sets go to the device where they are small enough; otherwise the prefetch thread serves them. */
+static weft_status place(weft_loader *loader) {
+    int64_t limit = loader->options.device_bytes ? loader->options.device_bytes : DEVICE_BYTES;
+    size_t bytes = loader->x.array.bytes + (loader->text ? 0 : loader->y.array.bytes);
+    int64_t reach = loader->text ? loader->tokens : loader->samples;
+    if (limit < 0 || bytes > (size_t)limit || reach > INT32_MAX)
+        return weft__prefetch_new(loader, &loader->prefetch);
+    weft__side *sides[] = {&loader->x, &loader->y};
+    for (int i = 0; i < 2; i++) {
+        weft__side *side = sides[i];
+        if (!side->array.data || (loader->text && i == 1)) continue;
+        side->all = weft_keep(
+            weft_from(loader->ctx, side->array.dtype, side->array.rank, side->array.shape, side->array.data));
+        if (weft_tensor_status(side->all) != WEFT_OK) return weft_tensor_status(side->all);
+    }
+    return WEFT_OK;
+}
+
+/* A kept tensor of zeros, to be written at each batch. */
+static weft_status slot(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape,
+                        weft_tensor **out) {
+    int64_t count = 0;
+    if (!weft__numel(rank, shape, &count))
+        return weft__fail(ctx, WEFT_ERR_SHAPE, "loader: a batch is too large");
+    void *zeros = weft__array(ctx, (size_t)count + 1, weft_dtype_size(dtype));
+    if (!zeros) return weft__fail_oom(ctx, (size_t)count * weft_dtype_size(dtype), "a batch");
+    *out = weft_keep(weft_from(ctx, dtype, rank, shape, zeros));
+    weft__free(ctx, zeros);
+    return weft_tensor_status(*out);
+}
+
+static weft_status make_slots(weft_loader *loader) {
+    weft_context *ctx = loader->ctx;
+    int64_t batch = loader->options.batch, shape[2] = {batch, loader->text ? 1 : 0};
+    size_t count = (size_t)batch;
+    loader->starts = weft__array(ctx, count, sizeof *loader->starts);
+    loader->starts32 = weft__array(ctx, count, sizeof *loader->starts32);
+    if (!loader->starts || !loader->starts32) return weft__fail_oom(ctx, count * 12, "the loader");
+    if (loader->padded > 0) {
+        int64_t elements = 0;
+        if (!weft__mul(batch, loader->padded, &elements))
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: a batch of %lld is too large",
+                              (long long)batch);
+        loader->mask_host = weft__array(ctx, (size_t)elements, sizeof *loader->mask_host);
+        if (!loader->mask_host) return weft__fail_oom(ctx, (size_t)elements * 4, "the loader");
+        shape[1] = loader->padded;
+        WEFT_TRY(slot(ctx, WEFT_F32, loader->text ? 2 : 1, shape, &loader->mask));
+    }
+    shape[1] = 1;
+    WEFT_TRY(place(loader));
+    if (!loader->prefetch) return slot(ctx, WEFT_I32, loader->text ? 2 : 1, shape, &loader->index);
+    weft__side *sides[] = {&loader->x, &loader->y};
+    for (int i = 0; i < 2; i++)
+        if (sides[i]->array.data)
+            WEFT_TRY(slot(ctx, sides[i]->array.dtype, sides[i]->rank, sides[i]->shape, &sides[i]->batch));
+    return WEFT_OK;
+}
+
+static weft_status start(weft_context *ctx, const weft_loader_options *options, weft_loader **out) {
+    *out = NULL;
+    if (!ctx) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "loader: no context was given");
+    if (!options || options->batch < 1)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "loader: options.batch must say how many samples a batch has");
+    weft_loader *loader = weft__zalloc(ctx, sizeof *loader);
+    if (!loader) return weft__fail_oom(ctx, sizeof *loader, "a loader");
+    loader->ctx = ctx;
+    loader->options = *options;
+    if (options->seed == 0) loader->options.seed = ctx->seed;
+    *out = loader;
+    return WEFT_OK;
+}
+
+static weft_status finish(weft_loader **out, weft_status status) {
+    if (status == WEFT_OK) status = make_slots(*out);
+    if (status == WEFT_OK) return WEFT_OK;
+    weft_loader_free(*out);
+    *out = NULL;
+    return status;
+}
+
+static weft_status take_arrays(weft_loader *loader) {
+    weft_context *ctx = loader->ctx;
+    const weft_loader_options *o = &loader->options;
+    WEFT_TRY(narrow(ctx, "inputs", &loader->x));
+    if (loader->y.array.data) WEFT_TRY(narrow(ctx, "targets", &loader->y));
+    loader->samples = loader->x.array.shape[0];
+    loader->batches = loader->samples / o->batch + (!o->drop_last && loader->samples % o->batch > 0);
+    if (loader->batches == 0)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: %lld samples do not fill a batch of %lld",
+                          (long long)loader->samples, (long long)o->batch);
+    loader->padded = loader->samples % o->batch > 0 && !o->drop_last;
+    WEFT_TRY(lay_rows(loader, &loader->x));
+    if (loader->y.array.data) WEFT_TRY(lay_rows(loader, &loader->y));
+    return check_classes(loader);
+}
+
+weft_status weft_loader_new(weft_context *ctx, const weft_array *inputs, const weft_array *targets,
+                            const weft_loader_options *options, weft_loader **out) {
+    WEFT_TRY(start(ctx, options, out));
+    weft_status status = WEFT_OK;
+    if (!inputs || !inputs->data || inputs->rank < 1) {
+        status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: inputs must be an array of samples, (N, ...)");
+    } else if (targets && (targets->rank < 1 || targets->shape[0] != inputs->shape[0])) {
+        status =
+            weft__fail(ctx, WEFT_ERR_SHAPE, "loader: %lld inputs, but %lld targets",
+                       (long long)inputs->shape[0], targets->rank < 1 ? 1LL : (long long)targets->shape[0]);
+    } else {
+        (*out)->x.array = *inputs;
+        if (targets) (*out)->y.array = *targets;
+        status = take_arrays(*out);
+    }
+    return finish(out, status);
+}
+
+static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t count, int64_t context) {
+    int64_t n = (int64_t)count, batch = loader->options.batch, total;
+    if (context < 1 || n < context + 1)
+        return weft__fail(
+            loader->ctx, WEFT_ERR_ARGUMENT,
+            "loader: %lld tokens are too few for windows of %lld: a longer text or a shorter context",
+            (long long)n, (long long)context);
+    if (!weft__mul(batch, context, &total) || !weft__mul(total, 8, &total))
+        return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT, "loader: %lld windows of %lld are too many",
+                          (long long)batch, (long long)context);
+    weft_array array = {WEFT_I32, 1, {n}, NULL, count * sizeof *ids};
+    memcpy(&array.data, &ids, sizeof ids); /* an array's data is never written through here */
+    loader->text = true;
+    loader->context = context;
+    loader->tokens = n;
+    loader->samples = loader->options.in_order ? (n - 2) / context + 1 : n / context;
+    loader->batches = (loader->samples + batch - 1) / batch;
+    loader->padded = loader->options.in_order ? context : 0;
+    weft__side side = {.array = array,
+                       .stride = sizeof *ids,
+                       .bytes = (size_t)context * sizeof *ids,
+                       .rank = 2,
+                       .shape = {batch, context}};
+    loader->x = loader->y = side;
+    loader->y.first = sizeof *ids;
+    return WEFT_OK;
+}
+
+weft_status weft_loader_tokens(weft_context *ctx, const int32_t *ids, size_t count, int64_t context,
+                               const weft_loader_options *options, weft_loader **out) {
+    WEFT_TRY(start(ctx, options, out));
+    return finish(out, take_tokens(*out, ids, count, context));
+}
+
+void weft_loader_free(weft_loader *loader) {
+    if (!loader) return;
+    weft_context *ctx = loader->ctx;
+    weft__prefetch_free(loader->prefetch);
+    weft__side *sides[] = {&loader->x, &loader->y};
+    for (int i = 0; i < 2; i++) {
+        weft_free(sides[i]->all);
+        weft_free(sides[i]->batch);
+        weft_array_free(ctx, &sides[i]->owned);
+    }
+    weft_free(loader->index);
+    weft_free(loader->mask);
+    weft__free(ctx, loader->starts);
+    weft__free(ctx, loader->starts32);
+    weft__free(ctx, loader->mask_host);
+    weft__free(ctx, loader);
+}
+
+/* ---- batches ---- */
+
+static weft_status write_mask(weft_loader *loader, int64_t count) {
+    if (!loader->mask || count == loader->mask_count) return WEFT_OK;
+    int64_t elements = loader->options.batch * loader->padded;
+    /* padding is at the end: real samples come first, and within the last window of a text its tokens do */
+    for (int64_t i = 0; i < elements; i++) loader->mask_host[i] = i < count ? 1.0f : 0.0f;
+    WEFT_TRY(weft_write(loader->mask, loader->mask_host, (size_t)elements * sizeof(float)));
+    loader->mask_count = count;
+    return WEFT_OK;
+}
+
+/* Rows of all[] at the index; of a text the windows that begin there, `ahead` tokens on. */
+static weft_tensor *gather(weft_loader *loader, const weft__side *side, int ahead) {
+    if (!loader->text) return weft_gather(side->all, loader->index, 0);
+    int64_t shape[2] = {1, loader->context};
+    weft_tensor *places = weft_add(loader->index, weft_iota(loader->ctx, WEFT_I32, 2, shape));
+    if (ahead > 0) places = weft_add(places, weft_full_i64(loader->ctx, WEFT_I32, 0, NULL, ahead));
+    if (loader->options.in_order)
+        places = weft_minimum(places, weft_full_i64(loader->ctx, WEFT_I32, 0, NULL, loader->tokens - 1));
+    return weft_gather(side->all, places, 0);
+}
+
+static weft_status get_gathered(weft_loader *loader, uint64_t position, weft_batch *batch) {
+    weft__gathered got;
+    weft__prefetch_get(loader->prefetch, position, &got);
+    size_t rows = (size_t)loader->options.batch;
+    WEFT_TRY(weft_write(loader->x.batch, got.x, rows * loader->x.bytes));
+    if (loader->y.batch) WEFT_TRY(weft_write(loader->y.batch, got.y, rows * loader->y.bytes));
+    batch->x = loader->x.batch;
+    batch->y = loader->y.batch;
+    batch->count = got.count;
+    return WEFT_OK;
+}
+
+static weft_status get_on_device(weft_loader *loader, uint64_t position, weft_batch *batch) {
+    size_t rows = (size_t)loader->options.batch;
+    batch->count = weft__loader_starts(loader, position, loader->starts);
+    for (size_t b = 0; b < rows; b++) loader->starts32[b] = (int32_t)loader->starts[b];
+    WEFT_TRY(weft_write(loader->index, loader->starts32, rows * sizeof(int32_t)));
+    batch->x = gather(loader, &loader->x, 0);
+    if (loader->y.array.data) batch->y = gather(loader, loader->text ? &loader->x : &loader->y, loader->text);
+    return WEFT_OK;
+}
+
+weft_status weft_loader_get(weft_loader *loader, uint64_t position, weft_batch *batch) {
+    *batch = (weft_batch){.epoch = (int64_t)(position / (uint64_t)loader->batches)};
+    WEFT_TRY(loader->prefetch ? get_gathered(loader, position, batch)
+                              : get_on_device(loader, position, batch));
+    WEFT_TRY(write_mask(loader, batch->count));
+    batch->mask = loader->mask;
+    if (loader->options.scale != 0) {
+        if (weft_dtype_of(batch->x) != WEFT_F32) batch->x = weft_cast(batch->x, WEFT_F32);
+        if (loader->options.scale != 1) batch->x = weft_mul_scalar(batch->x, loader->options.scale);
+    }
+    weft_status status = weft_tensor_status(batch->x);
+    return status != WEFT_OK || !batch->y ? status : weft_tensor_status(batch->y);
+}
+
+/* ---- asking ---- */
+
+int64_t weft_loader_batches(const weft_loader *loader) { return loader->batches; }
+int64_t weft_loader_samples(const weft_loader *loader) { return loader->samples; }
+int64_t weft_loader_batch_size(const weft_loader *loader) { return loader->options.batch; }
+bool weft_loader_on_device(const weft_loader *loader) { return loader->prefetch == NULL; }
+
+int weft_loader_sample_shape(const weft_loader *loader, int64_t shape[WEFT_ARRAY_MAX_RANK]) {
+    for (int i = 1; i < loader->x.rank; i++) shape[i - 1] = loader->x.shape[i];
+    return loader->x.rank - 1;
+}

@@ -1,0 +1,65 @@
+/* Between the files of the loader. A sample is found at base + start * stride, whatever it is: a row of an
+ * array, or a window of a text, where rows overlap. Must not know: files. Read next: loader.c. */
+#ifndef WEFT_SRC_DATA_LOADER_H
+#define WEFT_SRC_DATA_LOADER_H
+
+#include <weft/data.h>
+#include <weft/loader.h>
+
+#include "base/base.h"
+
+/* One side (inputs or targets) of the data. */
+typedef struct weft__side {
+    weft_array array; /* host data, borrowed or owned; rank 0 and data NULL: this side is absent */
+    weft_array owned; /* what was made here (i64 narrowed, read from a file) */
+    size_t stride;    /* bytes between the beginnings of samples */
+    size_t bytes;     /* of one sample */
+    size_t first;     /* byte at which sample 0 begins */
+    int rank;         /* of a batch */
+    int64_t shape[WEFT_ARRAY_MAX_RANK + 1]; /* of a batch */
+    weft_tensor *all;                       /* the whole array on the device, or NULL */
+    weft_tensor *batch; /* a batch on the device, written anew each time; NULL where gathered there */
+} weft__side;
+
+typedef struct weft__prefetch weft__prefetch;
+
+struct weft_loader {
+    weft_context *ctx;
+    weft_loader_options options;
+    bool text;
+    int64_t context; /* tokens of a window */
+    int64_t tokens;  /* of the text */
+    int64_t samples; /* of an epoch: rows, or windows */
+    int64_t batches; /* of an epoch */
+    int64_t padded;  /* mask elements a sample has; 0: no mask */
+    weft__side x, y;
+    weft_tensor *index;       /* i32 (batch), of text (batch, 1): the starts of the samples */
+    weft_tensor *mask;        /* f32 */
+    int64_t mask_count;       /* ones that it holds now */
+    int64_t *starts;          /* [batch] */
+    int32_t *starts32;        /* [batch] */
+    float *mask_host;         /* [batch * padded] */
+    weft__prefetch *prefetch; /* NULL: gathered on the device */
+};
+
+/* The starts of the samples of a batch, and how many mask elements are one. A pure function of its arguments.
+ */
+int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_t *starts);
+
+/* Copies the samples at starts[0..batch) one after the other. Past the end of a text its last token repeats.
+ */
+void weft__loader_copy(const weft_loader *loader, const weft__side *side, const int64_t *starts, void *out);
+
+/* ---- loader_prefetch.c: gathers batches in host memory, one ahead ---- */
+
+/* One gathered batch; valid until the next call. */
+typedef struct weft__gathered {
+    const void *x, *y;
+    int64_t count;
+} weft__gathered;
+
+weft_status weft__prefetch_new(weft_loader *loader, weft__prefetch **out);
+void weft__prefetch_free(weft__prefetch *prefetch);
+void weft__prefetch_get(weft__prefetch *prefetch, uint64_t position, weft__gathered *out);
+
+#endif

@@ -1,0 +1,152 @@
+/* Gathers batches in host memory with a thread of its own, one batch ahead of what is asked for. The thread
+ * reads the data and writes its two slots; it calls nothing that belongs to a context. Where no thread can be
+ * made, batches are gathered when they are asked for. Read next: loader_open.c. */
+#include <pthread.h>
+
+#include "data/loader.h"
+
+typedef enum slot_state { EMPTY, WANTED, FULL } slot_state;
+
+typedef struct slot {
+    slot_state state;
+    uint64_t position;
+    int64_t count;
+    int64_t *starts; /* [batch] */
+    void *x, *y;
+} slot;
+
+struct weft__prefetch {
+    weft_loader *loader;
+    slot slots[2];
+    pthread_t thread;
+    bool threaded; /* the lock and conditions below are in use */
+    bool closing;
+    pthread_mutex_t lock;
+    pthread_cond_t wanted, filled;
+};
+
+static void fill(const weft_loader *loader, slot *s) {
+    s->count = weft__loader_starts(loader, s->position, s->starts);
+    weft__loader_copy(loader, &loader->x, s->starts, s->x);
+    if (s->y) weft__loader_copy(loader, &loader->y, s->starts, s->y);
+}
+
+static void *serve(void *user) {
+    weft__prefetch *p = user;
+    pthread_mutex_lock(&p->lock);
+    while (!p->closing) {
+        slot *first = NULL;
+        for (int i = 0; i < 2; i++)
+            if (p->slots[i].state == WANTED && (!first || p->slots[i].position < first->position))
+                first = &p->slots[i];
+        if (!first) {
+            pthread_cond_wait(&p->wanted, &p->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&p->lock);
+        fill(p->loader, first); /* a wanted slot is left alone until it is full */
+        pthread_mutex_lock(&p->lock);
+        first->state = FULL;
+        pthread_cond_signal(&p->filled);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+static void start_thread(weft__prefetch *p) {
+    if (pthread_mutex_init(&p->lock, NULL) != 0) return;
+    if (pthread_cond_init(&p->wanted, NULL) == 0) {
+        if (pthread_cond_init(&p->filled, NULL) == 0) {
+            if (pthread_create(&p->thread, NULL, serve, p) == 0) {
+                p->threaded = true;
+                return;
+            }
+            pthread_cond_destroy(&p->filled);
+        }
+        pthread_cond_destroy(&p->wanted);
+    }
+    pthread_mutex_destroy(&p->lock);
+}
+
+weft_status weft__prefetch_new(weft_loader *loader, weft__prefetch **out) {
+    weft_context *ctx = loader->ctx;
+    size_t batch = (size_t)loader->options.batch;
+    weft__prefetch *p = weft__zalloc(ctx, sizeof *p);
+    if (!p) return weft__fail_oom(ctx, sizeof *p, "prefetching");
+    p->loader = loader;
+    for (int i = 0; i < 2; i++) {
+        slot *s = &p->slots[i];
+        s->starts = weft__array(ctx, batch, sizeof *s->starts);
+        s->x = weft__array(ctx, batch, loader->x.bytes);
+        if (loader->y.array.data) s->y = weft__array(ctx, batch, loader->y.bytes);
+        if (!s->starts || !s->x || (loader->y.array.data && !s->y)) {
+            weft__prefetch_free(p);
+            return weft__fail_oom(ctx, batch * (loader->x.bytes + loader->y.bytes), "prefetching");
+        }
+    }
+    start_thread(p);
+    *out = p;
+    return WEFT_OK;
+}
+
+void weft__prefetch_free(weft__prefetch *p) {
+    if (!p) return;
+    weft_context *ctx = p->loader->ctx;
+    if (p->threaded) {
+        pthread_mutex_lock(&p->lock);
+        p->closing = true;
+        pthread_cond_signal(&p->wanted);
+        pthread_mutex_unlock(&p->lock);
+        pthread_join(p->thread, NULL);
+        pthread_cond_destroy(&p->filled);
+        pthread_cond_destroy(&p->wanted);
+        pthread_mutex_destroy(&p->lock);
+    }
+    for (int i = 0; i < 2; i++) {
+        weft__free(ctx, p->slots[i].starts);
+        weft__free(ctx, p->slots[i].x);
+        weft__free(ctx, p->slots[i].y);
+    }
+    weft__free(ctx, p);
+}
+
+static slot *find(weft__prefetch *p, uint64_t position) {
+    for (int i = 0; i < 2; i++)
+        if (p->slots[i].state != EMPTY && p->slots[i].position == position) return &p->slots[i];
+    return NULL;
+}
+
+/* A slot that the thread is not filling; waits until there is one. */
+static slot *take_free(weft__prefetch *p) {
+    for (;;) {
+        for (int i = 0; i < 2; i++)
+            if (p->slots[i].state != WANTED) return &p->slots[i];
+        pthread_cond_wait(&p->filled, &p->lock);
+    }
+}
+
+void weft__prefetch_get(weft__prefetch *p, uint64_t position, weft__gathered *out) {
+    slot *s = &p->slots[0];
+    if (!p->threaded) {
+        s->position = position;
+        fill(p->loader, s);
+    } else {
+        pthread_mutex_lock(&p->lock);
+        s = find(p, position);
+        if (!s) {
+            s = take_free(p);
+            s->position = position;
+            s->state = WANTED;
+            pthread_cond_signal(&p->wanted);
+        }
+        while (s->state != FULL) pthread_cond_wait(&p->filled, &p->lock);
+        slot *other = s == &p->slots[0] ? &p->slots[1] : &p->slots[0];
+        if (other->state != WANTED && !find(p, position + 1)) {
+            other->position = position + 1;
+            other->state = WANTED;
+            pthread_cond_signal(&p->wanted);
+        }
+        pthread_mutex_unlock(&p->lock);
+    }
+    *out = (weft__gathered){s->x, s->y, s->count};
+}

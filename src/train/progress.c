@@ -1,0 +1,133 @@
+/* Progress on the terminal, and the clock of the phases.
+ * Must not know: models, files. Read next: loop.c. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "train/chart.h"
+#include "train/progress.h"
+
+static const char *const phase_names[WEFT__PHASE_COUNT] = {"prepare",  "compile", "data",   "step",
+                                                           "evaluate", "save",    "sample", "report"};
+
+double weft__now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void weft__progress_start(weft__progress *p, bool quiet, bool tokens) {
+    const char *no_color = getenv("NO_COLOR");
+    memset(p, 0, sizeof *p);
+    p->out = quiet ? NULL : stdout;
+    p->bar = !quiet && isatty(STDOUT_FILENO) == 1;
+    p->color = p->bar && !(no_color && no_color[0]);
+    p->tokens = tokens;
+    p->started = p->phase_from = weft__now();
+}
+
+double weft__progress_phase(weft__progress *p, weft__phase phase) {
+    double now = weft__now(), spent = now - p->phase_from;
+    p->seconds[p->phase] += spent;
+    p->phase = phase;
+    p->phase_from = now;
+    return spent;
+}
+
+static void end_line(weft__progress *p) {
+    if (p->line_shown) fputs("\r\033[K", p->out);
+    p->line_shown = false;
+}
+
+/* "1:02:03", "4:05" */
+static void clock_text(double seconds, char out[32]) {
+    if (!(seconds >= 0 && seconds < 1e7)) {
+        snprintf(out, 32, "?");
+        return;
+    }
+    long whole = lround(seconds);
+    if (whole >= 3600)
+        snprintf(out, 32, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        snprintf(out, 32, "%ld:%02ld", whole / 60, whole % 60);
+}
+
+static void draw_bar(const weft__progress *p, double share) {
+    enum { CELLS = 24 };
+    int full = (int)(share * CELLS + 0.5);
+    if (p->color) fputs("\033[36m", p->out);
+    for (int i = 0; i < CELLS; i++) fputs(i < full ? "\xe2\x94\x81" : " ", p->out);
+    if (p->color) fputs("\033[0m", p->out);
+    fputc(' ', p->out);
+}
+
+void weft__progress_step(weft__progress *p, uint64_t done, const weft__metrics *m) {
+    double now = weft__now();
+    char rate[24], left[32];
+    if (!p->out || p->last == 0) return;
+    if (p->bar && done < p->last && now - p->drawn < 0.1 && p->line_shown) return;
+    p->drawn = now;
+    double steps = (double)(done - p->first), spent = now - p->started;
+    clock_text(steps > 0 ? spent / steps * (double)(p->last - done) : (double)NAN, left);
+    end_line(p);
+    if (p->bar) draw_bar(p, (double)done / (double)p->last);
+    fprintf(p->out, "step %llu/%llu", (unsigned long long)done, (unsigned long long)p->last);
+    if (isfinite(m->epoch) && p->epoch_size > 0) fprintf(p->out, "  epoch %.2f", m->epoch);
+    if (isfinite(m->loss)) fprintf(p->out, "  loss %.4f", m->loss);
+    if (isfinite(m->val_loss)) fprintf(p->out, "  val %.4f", m->val_loss);
+    if (isfinite(m->lr)) fprintf(p->out, "  lr %.2e", m->lr);
+    if (isfinite(m->rate))
+        fprintf(p->out, "  %s %s/s", weft__short_number(m->rate, rate), p->tokens ? "tokens" : "samples");
+    fprintf(p->out, "  %s left", left);
+    if (!p->bar) fputc('\n', p->out);
+    p->line_shown = p->bar;
+    fflush(p->out);
+}
+
+void weft__progress_say(weft__progress *p, const char *fmt, ...) {
+    va_list args;
+    if (!p->out) return;
+    end_line(p);
+    va_start(args, fmt);
+    vfprintf(p->out, fmt, args);
+    va_end(args);
+    fputc('\n', p->out);
+    fflush(p->out);
+}
+
+void weft__progress_end(weft__progress *p) {
+    double total = 0;
+    weft__progress_phase(p, p->phase);
+    if (!p->out) return;
+    end_line(p);
+    for (int i = 0; i < WEFT__PHASE_COUNT; i++) total += p->seconds[i];
+    fprintf(p->out, "\nwhere the time went\n");
+    for (int i = 0; i < WEFT__PHASE_COUNT; i++)
+        if (p->seconds[i] > 0)
+            fprintf(p->out, "  %-9s %9.2f s  %5.1f %%\n", phase_names[i], p->seconds[i],
+                    p->seconds[i] / total * 100);
+    fprintf(p->out, "  %-9s %9.2f s\n", "in all", total);
+    fflush(p->out);
+}
+
+void weft__progress_summary(const weft__progress *p, weft__summary *s) {
+    double now = weft__now(), total = 0;
+    for (int i = 0; i < WEFT__PHASE_COUNT; i++) {
+        double before = 0, spent = p->seconds[i] + ((int)p->phase == i ? now - p->phase_from : 0);
+        for (size_t j = 0; j < s->phases; j++)
+            if (strcmp(s->phase[j].name, phase_names[i]) == 0) before = s->phase[j].seconds;
+        spent += before;
+        total += spent;
+        size_t at = 0;
+        while (at < s->phases && strcmp(s->phase[at].name, phase_names[i]) != 0) at++;
+        if (at == s->phases && at < WEFT__PHASES) {
+            snprintf(s->phase[at].name, sizeof s->phase[at].name, "%s", phase_names[i]);
+            s->phases++;
+        }
+        if (at < WEFT__PHASES) s->phase[at].seconds = spent;
+    }
+    s->seconds = total;
+}
