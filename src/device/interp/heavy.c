@@ -1,0 +1,343 @@
+/* The heavy operations as plain loops in f64, integers in 64 bits, each written from its definition in
+ * device.h: attention forms the whole row of weights, and its backward pass uses neither the saved output nor
+ * the saved log-sum-exp. Read next: interp.c. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "device/interp/interp.h"
+
+/* ---- operands ---- */
+
+typedef struct operand {
+    weft_dtype dtype;
+    char *base;
+} operand;
+
+static weft_value get(operand o, int64_t element) { return weft__interp_load(o.dtype, o.base, element); }
+static void put(operand o, int64_t element, weft_value v) { weft__interp_store(o.dtype, o.base, element, v); }
+
+/* Checks that a strided block of operand i lies inside it. */
+static weft_status inside(weft_interp *device, const weft_heavy *heavy, int i, int64_t bytes,
+                          weft_dtype dtype, int rank, const int64_t *extent, const int64_t *stride) {
+    int64_t least = 0, most = 0;
+    for (int d = 0; d < rank; d++) {
+        if (extent[d] == 0) return WEFT_OK;
+        const int64_t reach = (extent[d] - 1) * stride[d];
+        if (reach < 0)
+            least += reach;
+        else
+            most += reach;
+    }
+    const int64_t n = bytes / (int64_t)weft_dtype_size(dtype);
+    if (least >= 0 && most < n) return WEFT_OK;
+    return weft__fail(device->base.ctx, WEFT_ERR_INTERNAL,
+                      "interp: heavy operation %d: %s: operand %d: elements %" PRId64 "..%" PRId64
+                      " of %" PRId64,
+                      (int)heavy->kind, heavy->path ? heavy->path : "", i, least, most, n);
+}
+
+/* ---- matmul ---- */
+
+static weft_value dot(const weft_heavy_matmul *m, operand a, operand b, int64_t at_a, int64_t at_b) {
+    if (weft_dtype_is_float(a.dtype)) {
+        double sum = 0;
+        for (int64_t k = 0; k < m->k; k++) sum += get(a, at_a + k * m->a_k).f * get(b, at_b + k * m->b_k).f;
+        return (weft_value){.f = sum};
+    }
+    uint64_t sum = 0;
+    for (int64_t k = 0; k < m->k; k++)
+        sum += (uint64_t)get(a, at_a + k * m->a_k).i * (uint64_t)get(b, at_b + k * m->b_k).i;
+    return weft__interp_cast(WEFT_I64, (weft_dtype)m->out_dtype, (weft_value){.i = (int64_t)sum});
+}
+
+static void matmul_block(const weft_heavy_matmul *m, operand a, operand b, operand c) {
+    for (int64_t i = 0; i < m->m; i++)
+        for (int64_t j = 0; j < m->n; j++) put(c, i * m->c_m + j, dot(m, a, b, i * m->a_m, j * m->b_n));
+}
+
+static weft_status matmul(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                          const int64_t *bytes) {
+    const weft_heavy_matmul *m = &heavy->as.matmul;
+    const weft_dtype in = (weft_dtype)m->dtype, out = (weft_dtype)m->out_dtype;
+    int64_t extent[3][WEFT_BATCH_DIMS + 2], stride[3][WEFT_BATCH_DIMS + 2], batches = 1;
+    for (int d = 0; d < m->batch_rank; d++) {
+        for (int o = 0; o < 3; o++) extent[o][d] = m->batch[d];
+        stride[0][d] = m->a_batch[d], stride[1][d] = m->b_batch[d], stride[2][d] = m->c_batch[d];
+        batches *= m->batch[d];
+    }
+    const int r = m->batch_rank;
+    extent[0][r] = m->m, stride[0][r] = m->a_m, extent[0][r + 1] = m->k, stride[0][r + 1] = m->a_k;
+    extent[1][r] = m->k, stride[1][r] = m->b_k, extent[1][r + 1] = m->n, stride[1][r + 1] = m->b_n;
+    extent[2][r] = m->m, stride[2][r] = m->c_m, extent[2][r + 1] = m->n, stride[2][r + 1] = 1;
+    for (int o = 0; o < 3; o++)
+        WEFT_TRY(inside(device, heavy, o, bytes[o], o < 2 ? in : out, r + 2, extent[o], stride[o]));
+    for (int64_t i = 0; i < batches; i++) {
+        int64_t rest = i, at[3] = {0, 0, 0};
+        for (int d = r - 1; d >= 0; d--) {
+            for (int o = 0; o < 3; o++) at[o] += rest % m->batch[d] * stride[o][d];
+            rest /= m->batch[d];
+        }
+        const int64_t in_size = (int64_t)weft_dtype_size(in), out_size = (int64_t)weft_dtype_size(out);
+        matmul_block(m, (operand){in, (char *)args[0] + at[0] * in_size},
+                     (operand){in, (char *)args[1] + at[1] * in_size},
+                     (operand){out, (char *)args[2] + at[2] * out_size});
+    }
+    return WEFT_OK;
+}
+
+/* ---- scatter-add ---- */
+
+static void scatter_block(weft_interp *device, const weft_heavy *heavy, operand index, operand source,
+                          operand out, int64_t block, weft_value *sums) {
+    const weft_heavy_scatter *s = &heavy->as.scatter;
+    const bool is_float = weft_dtype_is_float(source.dtype);
+    const int64_t size = s->rows * s->inner;
+    memset(sums, 0, (size_t)size * sizeof *sums); /* 0.0 and 0 alike */
+    for (int64_t i = 0; i < s->count; i++) {
+        const int64_t row = get(index, i).i;
+        if (row < 0 || row >= s->rows) {
+            weft__interp_fault(device, "scatter: index out of range", heavy->path, row, s->rows, i);
+            continue;
+        }
+        for (int64_t j = 0; j < s->inner; j++) {
+            const weft_value v = get(source, (block * s->count + i) * s->inner + j);
+            weft_value *sum = &sums[row * s->inner + j];
+            if (is_float)
+                sum->f += v.f;
+            else
+                sum->i = (int64_t)((uint64_t)sum->i + (uint64_t)v.i);
+        }
+    }
+    for (int64_t i = 0; i < size; i++) put(out, block * size + i, sums[i]);
+}
+
+static weft_status scatter(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                           const int64_t *bytes) {
+    const weft_heavy_scatter *s = &heavy->as.scatter;
+    const weft_dtype index_dtype = (weft_dtype)s->index_dtype, dtype = (weft_dtype)s->dtype;
+    const int64_t flat[1] = {1},
+                  counts[3] = {s->count, s->outer * s->count * s->inner, s->outer * s->rows * s->inner};
+    for (int o = 0; o < 3; o++)
+        WEFT_TRY(inside(device, heavy, o, bytes[o], o ? dtype : index_dtype, 1, &counts[o], flat));
+    const size_t size = (size_t)(s->rows * s->inner);
+    weft_value *sums = weft__array(device->base.ctx, size, sizeof *sums);
+    if (!sums) return weft__fail_oom(device->base.ctx, size * sizeof *sums, "interp: scatter");
+    for (int64_t block = 0; block < s->outer; block++)
+        scatter_block(device, heavy, (operand){index_dtype, args[0]}, (operand){dtype, args[1]},
+                      (operand){dtype, args[2]}, block, sums);
+    weft__free(device->base.ctx, sums);
+    return WEFT_OK;
+}
+
+/* ---- update ---- */
+
+static weft_status update(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                          const int64_t *bytes) {
+    const weft_heavy_update *u = &heavy->as.update;
+    const weft_dtype dtype = (weft_dtype)u->dtype;
+    const int64_t size = (int64_t)weft_dtype_size(dtype), flat[1] = {1}, one[1] = {1};
+    const int64_t whole = u->outer * u->total * u->inner, part = u->outer * u->extent * u->inner;
+    WEFT_TRY(inside(device, heavy, 0, bytes[0], dtype, 1, &whole, flat));
+    WEFT_TRY(inside(device, heavy, 1, bytes[1], dtype, 1, &part, flat));
+    WEFT_TRY(inside(device, heavy, 2, bytes[2], WEFT_I32, 1, one, flat));
+    WEFT_TRY(inside(device, heavy, 3, bytes[3], dtype, 1, &whole, flat));
+    if (u->in_place != (args[0] == args[3]) && whole > 0)
+        return weft__fail(device->base.ctx, WEFT_ERR_INTERNAL,
+                          "interp: update: %s: in_place does not say how it is",
+                          heavy->path ? heavy->path : "");
+    if (!u->in_place) memcpy(args[3], args[0], (size_t)(whole * size));
+    const int64_t offset = get((operand){WEFT_I32, args[2]}, 0).i;
+    if (offset < 0 || offset > u->total - u->extent) {
+        weft__interp_fault(device, "update: offset out of range", heavy->path, offset,
+                           u->total - u->extent + 1, 0);
+        return WEFT_OK;
+    }
+    for (int64_t o = 0; o < u->outer; o++)
+        memcpy((char *)args[3] + (o * u->total + offset) * u->inner * size,
+               (char *)args[1] + o * u->extent * u->inner * size, (size_t)(u->extent * u->inner * size));
+    return WEFT_OK;
+}
+
+/* ---- attention ---- */
+
+enum { Q, K, V, KEY, OUT, LSE, DOUT, DQ, DK, DV, ATTENTION_OPERANDS };
+
+typedef struct attention {
+    const weft_heavy_attention *a;
+    operand at[ATTENTION_OPERANDS];
+    int32_t key[8];
+    int64_t b, h;    /* the current head */
+    double *weights; /* (t_q, t_k) of it: softmax */
+    double *kept;    /* (t_q, t_k): 0 where dropped, else 1 / (1 - dropout) */
+    double *dweights;
+} attention;
+
+static const int64_t *strides_of(const weft_heavy_attention *a, int which) {
+    const int64_t *all[ATTENTION_OPERANDS] = {a->q, a->k,    a->v,  NULL,  a->out,
+                                              NULL, a->dout, a->dq, a->dk, a->dv};
+    return all[which];
+}
+
+/* Element (t, c) of the current head of a tensor. */
+static int64_t place(const attention *s, int which, int64_t t, int64_t c) {
+    const int64_t *stride = strides_of(s->a, which);
+    return s->b * stride[0] + s->h * stride[1] + t * stride[2] + c;
+}
+static double read_at(const attention *s, int which, int64_t t, int64_t c) {
+    return get(s->at[which], place(s, which, t, c)).f;
+}
+static void write_at(const attention *s, int which, int64_t t, int64_t c, double v) {
+    put(s->at[which], place(s, which, t, c), (weft_value){.f = v});
+}
+
+static bool sees(const weft_heavy_attention *a, int64_t i, int64_t j) {
+    return !a->causal || j <= i + (a->t_k - a->t_q);
+}
+
+/* Row i of the softmax; returns its log-sum-exp, minus infinity where the row sees no key. */
+static double weigh(attention *s, int64_t i) {
+    const weft_heavy_attention *a = s->a;
+    double *row = s->weights + i * a->t_k, most = -HUGE_VAL, sum = 0;
+    for (int64_t j = 0; j < a->t_k; j++) {
+        double score = 0;
+        for (int64_t c = 0; c < a->d; c++) score += read_at(s, Q, i, c) * read_at(s, K, j, c);
+        row[j] = sees(a, i, j) ? score * a->scale : -HUGE_VAL;
+        if (row[j] > most || isnan(row[j])) most = row[j];
+    }
+    if (most == -HUGE_VAL) {
+        memset(row, 0, (size_t)a->t_k * sizeof *row);
+        return most;
+    }
+    for (int64_t j = 0; j < a->t_k; j++) sum += row[j] = exp(row[j] - most);
+    for (int64_t j = 0; j < a->t_k; j++) row[j] /= sum;
+    return most + log(sum);
+}
+
+/* A weight is dropped where its uniform number, 24 bits of the stream, is below the probability. */
+static void drop(attention *s, int64_t i) {
+    const weft_heavy_attention *a = s->a;
+    const int64_t head = s->b * a->heads + s->h;
+    for (int64_t j = 0; j < a->t_k; j++) {
+        double *kept = &s->kept[i * a->t_k + j];
+        *kept = 1;
+        if (!(a->dropout > 0)) continue;
+        const uint32_t bits = (uint32_t)weft__interp_random(s->key, (head * a->t_q + i) * a->t_k + j);
+        *kept = (double)(bits >> 8) * 0x1p-24 < (double)(float)a->dropout ? 0 : 1 / (1 - a->dropout);
+    }
+}
+
+static void attend(attention *s) {
+    const weft_heavy_attention *a = s->a;
+    for (int64_t i = 0; i < a->t_q; i++) {
+        const double *row = s->weights + i * a->t_k, *kept = s->kept + i * a->t_k;
+        const double lse = weigh(s, i);
+        drop(s, i);
+        if (a->backward) continue;
+        put(s->at[LSE], (s->b * a->heads + s->h) * a->t_q + i, (weft_value){.f = lse});
+        for (int64_t c = 0; c < a->d; c++) {
+            double sum = 0;
+            for (int64_t j = 0; j < a->t_k; j++)
+                if (row[j] != 0) sum += row[j] * kept[j] * read_at(s, V, j, c);
+            write_at(s, OUT, i, c, sum);
+        }
+    }
+}
+
+/* With weights p and y = (p kept) v:  dp = kept (dy v^T);  ds = p (dp - sum_j p dp);  dv = (p kept)^T dy;
+ * dq = scale ds k;  dk = scale ds^T q. */
+static void attend_backward(attention *s) {
+    const weft_heavy_attention *a = s->a;
+    for (int64_t i = 0; i < a->t_q; i++) {
+        double *row = s->weights + i * a->t_k, *ds = s->dweights + i * a->t_k, mean = 0;
+        for (int64_t j = 0; j < a->t_k; j++) {
+            ds[j] = 0;
+            if (row[j] == 0) continue;
+            for (int64_t c = 0; c < a->d; c++) ds[j] += read_at(s, DOUT, i, c) * read_at(s, V, j, c);
+            ds[j] *= s->kept[i * a->t_k + j];
+            mean += row[j] * ds[j];
+        }
+        for (int64_t j = 0; j < a->t_k; j++) ds[j] = row[j] == 0 ? 0 : row[j] * (ds[j] - mean);
+        for (int64_t c = 0; c < a->d; c++) {
+            double sum = 0;
+            for (int64_t j = 0; j < a->t_k; j++)
+                if (row[j] != 0) sum += ds[j] * read_at(s, K, j, c);
+            write_at(s, DQ, i, c, a->scale * sum);
+        }
+    }
+    for (int64_t j = 0; j < a->t_k; j++)
+        for (int64_t c = 0; c < a->d; c++) {
+            double dk = 0, dv = 0;
+            for (int64_t i = 0; i < a->t_q; i++) {
+                const int64_t at = i * a->t_k + j;
+                if (s->weights[at] == 0) continue;
+                dk += s->dweights[at] * read_at(s, Q, i, c);
+                dv += s->weights[at] * s->kept[at] * read_at(s, DOUT, i, c);
+            }
+            write_at(s, DK, j, c, a->scale * dk);
+            write_at(s, DV, j, c, dv);
+        }
+}
+
+static weft_status attention_check(weft_interp *device, const weft_heavy *heavy, const int64_t *bytes) {
+    const weft_heavy_attention *a = &heavy->as.attention;
+    const weft_dtype dtype = (weft_dtype)a->dtype, lse_dtype = dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
+    const int64_t lse = a->batch * a->heads * a->t_q, words = 8, flat[1] = {1};
+    for (int o = 0; o < (a->backward ? ATTENTION_OPERANDS : DOUT); o++) {
+        if (o == LSE) {
+            WEFT_TRY(inside(device, heavy, o, bytes[o], lse_dtype, 1, &lse, flat));
+        } else if (o == KEY) {
+            if (a->dropout > 0) WEFT_TRY(inside(device, heavy, o, bytes[o], WEFT_I32, 1, &words, flat));
+        } else {
+            const bool of_keys = o == K || o == V || o == DK || o == DV;
+            const int64_t *s = strides_of(a, o),
+                          extent[4] = {a->batch, a->heads, of_keys ? a->t_k : a->t_q, a->d};
+            const int64_t stride[4] = {s[0], s[1], s[2], 1};
+            WEFT_TRY(inside(device, heavy, o, bytes[o], dtype, 4, extent, stride));
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status attention_run(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                                 const int64_t *bytes) {
+    WEFT_TRY(attention_check(device, heavy, bytes));
+    const weft_heavy_attention *a = &heavy->as.attention;
+    const weft_dtype dtype = (weft_dtype)a->dtype;
+    attention s = {.a = a};
+    for (int o = 0; o < weft__interp_heavy_operands(heavy); o++)
+        s.at[o] = (operand){o == LSE && dtype != WEFT_F64 ? WEFT_F32 : dtype, args[o]};
+    if (a->dropout > 0) memcpy(s.key, args[KEY], sizeof s.key);
+    const size_t size = (size_t)(a->t_q * a->t_k);
+    double *room = weft__array(device->base.ctx, size, 3 * sizeof *room);
+    if (!room) return weft__fail_oom(device->base.ctx, 3 * size * sizeof *room, "interp: attention");
+    s.weights = room, s.kept = room + size, s.dweights = room + 2 * size;
+    for (s.b = 0; s.b < a->batch; s.b++)
+        for (s.h = 0; s.h < a->heads; s.h++) {
+            attend(&s);
+            if (a->backward) attend_backward(&s);
+        }
+    weft__free(device->base.ctx, room);
+    return WEFT_OK;
+}
+
+/* ---- all ---- */
+
+int weft__interp_heavy_operands(const weft_heavy *heavy) {
+    switch (heavy->kind) {
+    case WEFT_HEAVY_MATMUL:
+    case WEFT_HEAVY_SCATTER: return 3;
+    case WEFT_HEAVY_UPDATE: return 4;
+    default: return heavy->as.attention.backward ? ATTENTION_OPERANDS : DOUT;
+    }
+}
+
+weft_status weft__interp_heavy(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                               const int64_t *bytes) {
+    switch (heavy->kind) {
+    case WEFT_HEAVY_MATMUL: return matmul(device, heavy, args, bytes);
+    case WEFT_HEAVY_SCATTER: return scatter(device, heavy, args, bytes);
+    case WEFT_HEAVY_UPDATE: return update(device, heavy, args, bytes);
+    default: return attention_run(device, heavy, args, bytes);
+    }
+}

@@ -1,0 +1,323 @@
+/* The interpreter as a device: buffers between guard bytes, fresh memory full of NaNs, and programs whose
+ * independent commands run in shuffled order. It is the oracle of the tests and is never fast. Must not know:
+ * other devices. Read next: kernel.c. */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "device/interp/interp.h"
+
+#define GUARD_BYTES 256 /* before and after each buffer */
+#define GUARD_BYTE  0xA5
+#define FRESH_BYTE  0xFF /* NaN in every float format, -1 in every integer */
+
+typedef struct interp_buffer {
+    weft_buffer base;
+    unsigned char *memory; /* guard, bytes, guard */
+} interp_buffer;
+
+typedef struct interp_executable {
+    const weft_commands *commands;
+    int *order;           /* of the commands in the current run */
+    weft_timing *timings; /* one a command */
+} interp_executable;
+
+static weft_interp *of(weft_device *device) { return (weft_interp *)device; }
+
+/* ---- the device ---- */
+
+static void describe(weft_device_description *d) {
+    *d = (weft_device_description){.name = "interp",
+                                   .detail =
+                                       "interpreter of kernels in f64, checks indices and races (for tests)",
+                                   .present = true,
+                                   .threads = 1};
+}
+
+static weft_status open_interp(weft_context *ctx, const weft_open_options *options, weft_device **device) {
+    (void)options;
+    weft_interp *d = weft__zalloc(ctx, sizeof *d);
+    if (!d) return weft__fail_oom(ctx, sizeof *d, "interp: device");
+    d->base.ops = &weft__device_interp;
+    d->base.ctx = ctx;
+    d->random = ctx ? ctx->seed : 0;
+    *device = &d->base;
+    return WEFT_OK;
+}
+
+static void close_interp(weft_device *device) {
+    if (device) weft__free(device->ctx, device);
+}
+
+static weft_status check_dtype(weft_device *device, weft_dtype dtype) {
+    if ((unsigned)dtype < WEFT_DTYPE_COUNT && dtype != WEFT_C64 && dtype != WEFT_C128) return WEFT_OK;
+    return weft__fail(device->ctx, WEFT_ERR_DTYPE, "interp: no device here computes %s yet",
+                      weft_dtype_name(dtype));
+}
+
+void weft__interp_decline(weft_device *device, unsigned kind_mask) { of(device)->declined = kind_mask; }
+
+void weft__interp_poison_arena(weft_device *device, bool on) { of(device)->poison_arena = on; }
+
+static bool takes(weft_device *device, const weft_heavy *heavy) {
+    return (of(device)->declined & (1u << heavy->kind)) == 0;
+}
+
+/* ---- memory ---- */
+
+static unsigned char *bytes_of(const weft_buffer *buffer) {
+    return ((const interp_buffer *)buffer)->memory + GUARD_BYTES;
+}
+
+static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
+    interp_buffer *b = weft__zalloc(device->ctx, sizeof *b);
+    if (b && bytes <= PTRDIFF_MAX - 2 * GUARD_BYTES)
+        b->memory = weft__alloc_aligned(device->ctx, bytes + (size_t)2 * GUARD_BYTES);
+    if (!b || !b->memory) {
+        weft__free(device->ctx, b);
+        return weft__fail_oom(device->ctx, bytes, "interp: buffer");
+    }
+    b->base.bytes = bytes;
+    memset(b->memory, GUARD_BYTE, GUARD_BYTES);
+    memset(bytes_of(&b->base), FRESH_BYTE, bytes);
+    memset(bytes_of(&b->base) + bytes, GUARD_BYTE, GUARD_BYTES);
+    device->bytes_in_use += bytes;
+    if (device->bytes_in_use > device->bytes_peak) device->bytes_peak = device->bytes_in_use;
+    *buffer = &b->base;
+    return WEFT_OK;
+}
+
+static void buffer_free(weft_device *device, weft_buffer *buffer) {
+    if (!buffer) return;
+    device->bytes_in_use -= buffer->bytes;
+    weft__free_aligned(device->ctx, ((interp_buffer *)buffer)->memory);
+    weft__free(device->ctx, buffer);
+}
+
+static bool guards_intact(const weft_buffer *buffer) {
+    const unsigned char *before = ((const interp_buffer *)buffer)->memory,
+                        *after = bytes_of(buffer) + buffer->bytes;
+    for (int i = 0; i < GUARD_BYTES; i++)
+        if (before[i] != GUARD_BYTE || after[i] != GUARD_BYTE) return false;
+    return true;
+}
+
+static weft_status check_span(weft_device *device, const weft_buffer *buffer, size_t offset, size_t bytes,
+                              const char *what) {
+    if (offset <= buffer->bytes && bytes <= buffer->bytes - offset) return WEFT_OK;
+    return weft__fail(device->ctx, WEFT_ERR_INTERNAL, "interp: %s of %zu bytes at %zu in a buffer of %zu",
+                      what, bytes, offset, buffer->bytes);
+}
+
+static weft_status upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,
+                          size_t bytes) {
+    WEFT_TRY(check_span(device, to, offset, bytes, "upload"));
+    if (bytes) memcpy(bytes_of(to) + offset, from, bytes);
+    return WEFT_OK;
+}
+
+static weft_status download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
+                            size_t bytes) {
+    WEFT_TRY(check_span(device, from, offset, bytes, "download"));
+    if (bytes) memcpy(to, bytes_of(from) + offset, bytes);
+    return WEFT_OK;
+}
+
+/* ---- programs ---- */
+
+static weft_status refuse(weft_device *device, int i, const weft_command *c, const char *what) {
+    const char *name = c->kind == WEFT_COMMAND_KERNEL ? c->kernel->name : "";
+    return weft__fail(device->ctx, WEFT_ERR_INTERNAL, "interp: command %d %s: %s", i, name ? name : "", what);
+}
+
+static int operands_of(const weft_command *c) {
+    switch (c->kind) {
+    case WEFT_COMMAND_KERNEL: return c->kernel->n_args;
+    case WEFT_COMMAND_HEAVY: return weft__interp_heavy_operands(&c->heavy);
+    case WEFT_COMMAND_COPY: return 2;
+    default: return 1;
+    }
+}
+
+static weft_status check_command(weft_device *device, const weft_commands *commands, int i) {
+    const weft_command *c = &commands->list[i];
+    if (c->kind == WEFT_COMMAND_KERNEL) WEFT_TRY(weft__kernel_verify(device->ctx, c->kernel));
+    if (c->n_operands != operands_of(c)) return refuse(device, i, c, "wrong number of operands");
+    for (int o = 0; o < c->n_operands; o++)
+        if (c->operands[o].slot < 0 || c->operands[o].slot >= commands->n_slots || c->operands[o].offset < 0)
+            return refuse(device, i, c, "an operand lies in no slot");
+    return WEFT_OK;
+}
+
+static void executable_free(weft_device *device, weft_executable *executable) {
+    interp_executable *e = (interp_executable *)executable;
+    if (!e) return;
+    weft__free(device->ctx, e->order);
+    weft__free(device->ctx, e->timings);
+    weft__free(device->ctx, e);
+}
+
+static weft_status build(weft_device *device, const weft_commands *commands, weft_executable **executable) {
+    for (int i = 0; i < commands->count; i++) WEFT_TRY(check_command(device, commands, i));
+    const size_t count = (size_t)commands->count;
+    interp_executable *e = weft__zalloc(device->ctx, sizeof *e);
+    if (e) {
+        e->commands = commands;
+        e->order = weft__array(device->ctx, count + 1, sizeof *e->order);
+        e->timings = weft__array(device->ctx, count + 1, sizeof *e->timings);
+    }
+    if (!e || !e->order || !e->timings) {
+        executable_free(device, (weft_executable *)e);
+        return weft__fail_oom(device->ctx, (count + 1) * sizeof *e->timings, "interp: executable");
+    }
+    *executable = (weft_executable *)e;
+    return WEFT_OK;
+}
+
+/* ---- running ---- */
+
+/* Bytes that the command may touch of an operand; -1 where its own checks tell. */
+static int64_t span_of(const weft_command *c, int o) {
+    if (c->kind == WEFT_COMMAND_HEAVY) return -1;
+    if (c->kind != WEFT_COMMAND_KERNEL) return c->bytes;
+    return c->kernel->args[o].elements * (int64_t)weft_dtype_size((weft_dtype)c->kernel->args[o].dtype);
+}
+
+/* Where the operands lie, and how much of their buffer lies behind. */
+static weft_status bind(weft_device *device, const weft_command *c, int i, weft_buffer *const *buffers,
+                        void **args, int64_t *bytes) {
+    for (int o = 0; o < c->n_operands; o++) {
+        const weft_buffer *buffer = buffers[c->operands[o].slot];
+        if (!buffer) return refuse(device, i, c, "a slot has no buffer");
+        bytes[o] = (int64_t)buffer->bytes - c->operands[o].offset;
+        if (bytes[o] < 0 || span_of(c, o) > bytes[o])
+            return refuse(device, i, c, "an operand leaves its buffer");
+        args[o] = bytes_of(buffer) + c->operands[o].offset;
+        if (c->kind == WEFT_COMMAND_KERNEL &&
+            (uintptr_t)args[o] % weft_dtype_size((weft_dtype)c->kernel->args[o].dtype) != 0)
+            return refuse(device, i, c, "an operand is not aligned to its dtype");
+    }
+    return WEFT_OK;
+}
+
+static weft_status execute(weft_interp *d, const weft_command *c, void *const *args, const int64_t *bytes) {
+    switch (c->kind) {
+    case WEFT_COMMAND_KERNEL: return weft__interp_kernel(d, c->kernel, args);
+    case WEFT_COMMAND_HEAVY: return weft__interp_heavy(d, &c->heavy, args, bytes);
+    case WEFT_COMMAND_COPY: memmove(args[1], args[0], (size_t)c->bytes); return WEFT_OK;
+    default: memset(args[0], 0, (size_t)c->bytes); return WEFT_OK;
+    }
+}
+
+static weft_status run_command(weft_interp *d, const interp_executable *e, int i,
+                               weft_buffer *const *buffers) {
+    const weft_command *c = &e->commands->list[i];
+    weft_context *ctx = d->base.ctx;
+    void **args = weft__array(ctx, (size_t)c->n_operands + 1, sizeof *args);
+    int64_t *bytes = weft__array(ctx, (size_t)c->n_operands + 1, sizeof *bytes);
+    weft_status status = args && bytes ? bind(&d->base, c, i, buffers, args, bytes)
+                                       : weft__fail_oom(ctx, (size_t)c->n_operands * 16, "interp: command");
+    if (status == WEFT_OK) status = execute(d, c, args, bytes);
+    for (int o = 0; status == WEFT_OK && o < c->n_operands; o++)
+        if (!guards_intact(buffers[c->operands[o].slot]))
+            status = refuse(&d->base, i, c, "wrote outside a buffer");
+    weft__free(ctx, args);
+    weft__free(ctx, bytes);
+    return status;
+}
+
+/* The order of one run: between two commands that wait for all before them any order is right, and a random
+ * one is taken; sinks come last there, so that a fault of their neighbours stops them on every device alike.
+ */
+static void shuffle(weft_interp *d, interp_executable *e) {
+    const weft_command *list = e->commands->list;
+    for (int first = 0, last; first < e->commands->count; first = last) {
+        int n = first, plain;
+        for (last = first + 1; last < e->commands->count && !list[last].after;) last++;
+        for (int i = first; i < last; i++)
+            if (!list[i].sink) e->order[n++] = i;
+        plain = n;
+        for (int i = first; i < last; i++)
+            if (list[i].sink) e->order[n++] = i;
+        for (int i = last - 1; i > first; i--) {
+            const int from = i >= plain ? plain : first; /* stays among its kind */
+            const uint64_t draw = weft__mix64(d->random += UINT64_C(0x9e3779b97f4a7c15));
+            const int j = from + (int)(draw % (uint64_t)(i - from + 1));
+            const int swapped = e->order[i];
+            e->order[i] = e->order[j];
+            e->order[j] = swapped;
+        }
+    }
+}
+
+static double now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static weft_status run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                       int times) {
+    weft_interp *d = of(device);
+    interp_executable *e = (interp_executable *)executable;
+    for (int t = 0; t < times; t++) {
+        const double begin = d->timing ? now_ns() : 0;
+        if (d->poison_arena && e->commands->n_slots > 0 && buffers[0])
+            memset(bytes_of(buffers[0]), FRESH_BYTE, buffers[0]->bytes);
+        shuffle(d, e);
+        for (int n = 0; n < e->commands->count; n++) {
+            const int i = e->order[n];
+            if (d->timing) e->timings[i].start_ns = e->timings[i].end_ns = now_ns() - begin;
+            if (e->commands->list[i].sink && d->fault.set) continue;
+            WEFT_TRY(run_command(d, e, i, buffers));
+            if (d->timing) e->timings[i].end_ns = now_ns() - begin;
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status synchronize(weft_device *device) {
+    (void)device; /* all work is done when run returns */
+    return WEFT_OK;
+}
+
+/* ---- faults and timings ---- */
+
+void weft__interp_fault(weft_interp *device, const char *what, const char *path, int64_t value, int64_t bound,
+                        int64_t element) {
+    if (!device->fault.set)
+        device->fault = (weft_fault){
+            .set = 1, .what = what, .path = path, .value = value, .bound = bound, .element = element};
+}
+
+static weft_status take_fault(weft_device *device, weft_fault *fault) {
+    *fault = of(device)->fault;
+    of(device)->fault = (weft_fault){0};
+    return WEFT_OK;
+}
+
+static void set_timing(weft_device *device, bool on) { of(device)->timing = on; }
+
+static const weft_timing *timings(weft_device *device, const weft_executable *executable) {
+    return of(device)->timing ? ((const interp_executable *)executable)->timings : NULL;
+}
+
+const weft_device_ops weft__device_interp = {
+    .name = "interp",
+    .describe = describe,
+    .open = open_interp,
+    .close = close_interp,
+    .check_dtype = check_dtype,
+    .buffer_new = buffer_new,
+    .buffer_free = buffer_free,
+    .upload = upload,
+    .download = download,
+    .takes = takes,
+    .build = build,
+    .executable_free = executable_free,
+    .run = run,
+    .synchronize = synchronize,
+    .take_fault = take_fault,
+    .set_timing = set_timing,
+    .timings = timings,
+};

@@ -1,0 +1,222 @@
+/* The null device: takes every program, logs each command of it at debug level and counts what is run, but
+ * computes nothing; downloads give zeros. Plans of large models are tested with it on any machine, since its
+ * buffers have no memory. Must not know: other devices. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "device/null/null.h"
+
+typedef struct null_device {
+    weft_device base;
+    weft_null_counts counts;
+    bool timing;
+} null_device;
+
+typedef struct null_executable {
+    const weft_commands *commands;
+    weft_null_counts once; /* of one run */
+    weft_timing *timings;  /* all 0 */
+} null_executable;
+
+static void describe(weft_device_description *d) {
+    *d = (weft_device_description){.name = "null",
+                                   .detail = "plans and logs, computes nothing (for tests)",
+                                   .present = true,
+                                   .threads = 1};
+}
+
+static weft_status open_null(weft_context *ctx, const weft_open_options *options, weft_device **device) {
+    (void)options;
+    null_device *d = weft__zalloc(ctx, sizeof *d);
+    if (!d) return weft__fail_oom(ctx, sizeof *d, "null: device");
+    d->base.ops = &weft__device_null;
+    d->base.ctx = ctx;
+    *device = &d->base;
+    return WEFT_OK;
+}
+
+static void close_null(weft_device *device) {
+    if (device) weft__free(device->ctx, device);
+}
+
+static weft_status check_dtype(weft_device *device, weft_dtype dtype) {
+    if ((unsigned)dtype < WEFT_DTYPE_COUNT && dtype != WEFT_C64 && dtype != WEFT_C128) return WEFT_OK;
+    return weft__fail(device->ctx, WEFT_ERR_DTYPE, "null: no device here computes %s yet",
+                      weft_dtype_name(dtype));
+}
+
+static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
+    weft_buffer *b = weft__zalloc(device->ctx, sizeof *b);
+    if (!b) return weft__fail_oom(device->ctx, sizeof *b, "null: buffer");
+    b->bytes = bytes;
+    device->bytes_in_use += bytes;
+    if (device->bytes_in_use > device->bytes_peak) device->bytes_peak = device->bytes_in_use;
+    *buffer = b;
+    return WEFT_OK;
+}
+
+static void buffer_free(weft_device *device, weft_buffer *buffer) {
+    if (!buffer) return;
+    device->bytes_in_use -= buffer->bytes;
+    weft__free(device->ctx, buffer);
+}
+
+static weft_status upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,
+                          size_t bytes) {
+    (void)device, (void)to, (void)offset, (void)from, (void)bytes;
+    return WEFT_OK;
+}
+
+static weft_status download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
+                            size_t bytes) {
+    (void)device, (void)from, (void)offset;
+    if (bytes) memset(to, 0, bytes);
+    return WEFT_OK;
+}
+
+static bool takes(weft_device *device, const weft_heavy *heavy) {
+    (void)device, (void)heavy;
+    return true;
+}
+
+/* ---- programs ---- */
+
+static uint64_t kernel_bytes(const weft_kernel *kernel) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < kernel->n_args; i++) {
+        const weft_kernel_arg *arg = &kernel->args[i];
+        const uint64_t size = (uint64_t)arg->elements * weft_dtype_size((weft_dtype)arg->dtype);
+        bytes += (arg->read ? size : 0) + (arg->written ? size : 0);
+    }
+    return bytes;
+}
+
+static void count_command(weft_null_counts *counts, const weft_command *c) {
+    counts->commands++;
+    switch (c->kind) {
+    case WEFT_COMMAND_KERNEL:
+        counts->kernels++;
+        counts->bytes += kernel_bytes(c->kernel);
+        break;
+    case WEFT_COMMAND_HEAVY: counts->heavy++; break;
+    case WEFT_COMMAND_COPY:
+        counts->copies++;
+        counts->bytes += 2 * (uint64_t)c->bytes;
+        break;
+    case WEFT_COMMAND_ZERO:
+        counts->zeros++;
+        counts->bytes += (uint64_t)c->bytes;
+        break;
+    }
+}
+
+static void log_command(weft_context *ctx, int i, const weft_command *c) {
+    static const char *const heavy_names[] = {[WEFT_HEAVY_MATMUL] = "matmul",
+                                              [WEFT_HEAVY_SCATTER] = "scatter",
+                                              [WEFT_HEAVY_ATTENTION] = "attention",
+                                              [WEFT_HEAVY_UPDATE] = "update"};
+    const char *marks = c->sink ? c->after ? " after sink" : " sink" : c->after ? " after" : "";
+    char text[800];
+    switch (c->kind) {
+    case WEFT_COMMAND_KERNEL:
+        weft__kernel_print(c->kernel, text, sizeof text);
+        weft__log(ctx, WEFT_LOG_DEBUG, "null: %d%s: %s", i, marks, text);
+        break;
+    case WEFT_COMMAND_HEAVY:
+        weft__log(ctx, WEFT_LOG_DEBUG, "null: %d%s: %s  # %s", i, marks, heavy_names[c->heavy.kind],
+                  c->heavy.path ? c->heavy.path : "");
+        break;
+    case WEFT_COMMAND_COPY:
+        weft__log(ctx, WEFT_LOG_DEBUG, "null: %d%s: copy %" PRId64 " bytes", i, marks, c->bytes);
+        break;
+    case WEFT_COMMAND_ZERO:
+        weft__log(ctx, WEFT_LOG_DEBUG, "null: %d%s: zero %" PRId64 " bytes", i, marks, c->bytes);
+        break;
+    }
+}
+
+static void executable_free(weft_device *device, weft_executable *executable) {
+    null_executable *e = (null_executable *)executable;
+    if (!e) return;
+    weft__free(device->ctx, e->timings);
+    weft__free(device->ctx, e);
+}
+
+static weft_status build(weft_device *device, const weft_commands *commands, weft_executable **executable) {
+    for (int i = 0; i < commands->count; i++)
+        if (commands->list[i].kind == WEFT_COMMAND_KERNEL)
+            WEFT_TRY(weft__kernel_verify(device->ctx, commands->list[i].kernel));
+    null_executable *e = weft__zalloc(device->ctx, sizeof *e);
+    if (e) e->timings = weft__array(device->ctx, (size_t)commands->count + 1, sizeof *e->timings);
+    if (!e || !e->timings) {
+        weft__free(device->ctx, e);
+        return weft__fail_oom(device->ctx, (size_t)commands->count * sizeof *e->timings, "null: executable");
+    }
+    e->commands = commands;
+    for (int i = 0; i < commands->count; i++) {
+        count_command(&e->once, &commands->list[i]);
+        log_command(device->ctx, i, &commands->list[i]);
+    }
+    ((null_device *)device)->counts.builds++;
+    *executable = (weft_executable *)e;
+    return WEFT_OK;
+}
+
+static weft_status run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                       int times) {
+    const weft_null_counts *once = &((null_executable *)executable)->once;
+    weft_null_counts *all = &((null_device *)device)->counts;
+    const uint64_t n = times > 0 ? (uint64_t)times : 0;
+    (void)buffers;
+    all->runs += n;
+    all->commands += n * once->commands;
+    all->kernels += n * once->kernels;
+    all->heavy += n * once->heavy;
+    all->copies += n * once->copies;
+    all->zeros += n * once->zeros;
+    all->bytes += n * once->bytes;
+    weft__log(device->ctx, WEFT_LOG_DEBUG, "null: run %d times: %" PRIu64 " commands, %" PRIu64 " bytes",
+              times, once->commands, once->bytes);
+    return WEFT_OK;
+}
+
+static weft_status synchronize(weft_device *device) {
+    (void)device;
+    return WEFT_OK;
+}
+
+static weft_status take_fault(weft_device *device, weft_fault *fault) {
+    (void)device;
+    *fault = (weft_fault){0};
+    return WEFT_OK;
+}
+
+static void set_timing(weft_device *device, bool on) { ((null_device *)device)->timing = on; }
+
+static const weft_timing *timings(weft_device *device, const weft_executable *executable) {
+    return ((null_device *)device)->timing ? ((const null_executable *)executable)->timings : NULL;
+}
+
+const weft_null_counts *weft__null_counts(const weft_device *device) {
+    return device && device->ops == &weft__device_null ? &((const null_device *)device)->counts : NULL;
+}
+
+const weft_device_ops weft__device_null = {
+    .name = "null",
+    .describe = describe,
+    .open = open_null,
+    .close = close_null,
+    .check_dtype = check_dtype,
+    .buffer_new = buffer_new,
+    .buffer_free = buffer_free,
+    .upload = upload,
+    .download = download,
+    .takes = takes,
+    .build = build,
+    .executable_free = executable_free,
+    .run = run,
+    .synchronize = synchronize,
+    .take_fault = take_fault,
+    .set_timing = set_timing,
+    .timings = timings,
+};

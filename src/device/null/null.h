@@ -1,0 +1,18 @@
+/* The null device: plans and logs, computes nothing. What it counted, for tests. */
+#ifndef WEFT_DEVICE_NULL_NULL_H
+#define WEFT_DEVICE_NULL_NULL_H
+
+#include "device/device.h"
+
+/* What was submitted since the device was opened; runs repeated n times count n times. */
+typedef struct weft_null_counts {
+    uint64_t builds, runs;
+    uint64_t commands; /* kernels + heavy + copies + zeros */
+    uint64_t kernels, heavy, copies, zeros;
+    uint64_t bytes; /* that kernels, copies and zeros would have read and written */
+} weft_null_counts;
+
+/* NULL for another device. */
+const weft_null_counts *weft__null_counts(const weft_device *device);
+
+#endif
