@@ -31,22 +31,22 @@ typedef struct weft_fault {
 
 /* c[i] = a[i] b[i] for every batch index i: (m, k) x (k, n) -> (m, n). Sums accumulate in f32 or wider.
  * Strides in elements; those of c describe a matrix with c_n == 1. Operands, in order: a, b, c. */
-typedef struct weft_matmul {
+typedef struct weft_heavy_matmul {
     uint8_t dtype;     /* of a and b: f32, f64, f16, bf16, i32, i64 */
     uint8_t out_dtype; /* of c: the same, or f32 */
     int batch_rank;
     int64_t batch[WEFT_BATCH_DIMS], a_batch[WEFT_BATCH_DIMS], b_batch[WEFT_BATCH_DIMS], c_batch[WEFT_BATCH_DIMS];
     int64_t m, n, k;
     int64_t a_m, a_k, b_k, b_n, c_m; /* one of a_m, a_k is 1, and one of b_k, b_n (extent 1 aside); all >= 0 */
-} weft_matmul;
+} weft_heavy_matmul;
 
 /* out (rows, inner) = 0; out[index[i], :] += source[i, :] for i in order, 0 <= i < count. An index outside
  * is a fault and skipped. Deterministic. outer repeats it over leading blocks that share the index.
  * Operands: index (i32 or i64), source (outer, count, inner), out (outer, rows, inner). */
-typedef struct weft_scatter {
+typedef struct weft_heavy_scatter {
     uint8_t dtype, index_dtype;
     int64_t outer, count, rows, inner;
-} weft_scatter;
+} weft_heavy_scatter;
 
 /* Scaled dot-product attention (Vaswani et al. 2017, eq. 1), blocked so that no (t_q, t_k) matrix is kept
  * (Dao et al. 2022, algorithms 1 and 4). Tensors (batch, heads, t, d) with any strides over the first three
@@ -54,23 +54,23 @@ typedef struct weft_scatter {
  * sees no key is 0. Dropout of the weights: element ((b * heads + h) * t_q + i) * t_k + j of the random key.
  * Forward operands: q, k, v, random key (i32[8], unused without dropout), out, lse (batch, heads, t_q, f32 or f64).
  * Backward operands: q, k, v, key, out, lse, dout, dq, dk, dv. */
-typedef struct weft_attention {
+typedef struct weft_heavy_attention {
     uint8_t dtype; /* f32, f64, f16, bf16 */
     bool causal, backward;
     double scale, dropout;
     int64_t batch, heads, t_q, t_k, d;
     int64_t q[3], k[3], v[3], out[3];         /* strides of batch, head, t */
     int64_t dout[3], dq[3], dk[3], dv[3];     /* backward */
-} weft_attention;
+} weft_heavy_attention;
 
 /* out = input with `value` written at offset along one dimension, the offset a device scalar: the slice
  * assignment of a key/value cache. In place when input and out are one buffer.
  * Operands: input, value, offset (i32), out. value (outer, extent, inner), out (outer, total, inner). */
-typedef struct weft_update {
+typedef struct weft_heavy_update {
     uint8_t dtype;
     bool in_place;
     int64_t outer, total, extent, inner;
-} weft_update;
+} weft_heavy_update;
 
 typedef enum weft_heavy_kind { WEFT_HEAVY_MATMUL, WEFT_HEAVY_SCATTER, WEFT_HEAVY_ATTENTION, WEFT_HEAVY_UPDATE } weft_heavy_kind;
 
@@ -78,10 +78,10 @@ typedef struct weft_heavy {
     weft_heavy_kind kind;
     const char *path; /* layer */
     union {
-        weft_matmul matmul;
-        weft_scatter scatter;
-        weft_attention attention;
-        weft_update update;
+        weft_heavy_matmul matmul;
+        weft_heavy_scatter scatter;
+        weft_heavy_attention attention;
+        weft_heavy_update update;
     } as;
 } weft_heavy;
 

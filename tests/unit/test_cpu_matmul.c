@@ -63,8 +63,8 @@ typedef struct layout {
     int64_t a_extra, b_extra, c_extra; /* added to the leading dimensions */
 } layout;
 
-static weft_matmul matmul(weft_dtype dtype, int64_t m, int64_t n, int64_t k, layout l) {
-    weft_matmul mm = {.dtype = (uint8_t)dtype, .out_dtype = (uint8_t)dtype, .m = m, .n = n, .k = k};
+static weft_heavy_matmul matmul(weft_dtype dtype, int64_t m, int64_t n, int64_t k, layout l) {
+    weft_heavy_matmul mm = {.dtype = (uint8_t)dtype, .out_dtype = (uint8_t)dtype, .m = m, .n = n, .k = k};
     mm.a_m = l.a_turned ? 1 : k + l.a_extra;
     mm.a_k = l.a_turned ? m + l.a_extra : 1;
     mm.b_k = l.b_turned ? 1 : n + l.b_extra;
@@ -84,7 +84,7 @@ static double roundoff(weft_dtype d) {
 }
 
 /* Index of element (batch item, row, column) by strides. */
-static int64_t place(const weft_matmul *mm, const int64_t *batch_strides, int64_t item, int64_t r,
+static int64_t place(const weft_heavy_matmul *mm, const int64_t *batch_strides, int64_t item, int64_t r,
                      int64_t s_r, int64_t c, int64_t s_c) {
     int64_t at = r * s_r + c * s_c;
     for (int d = mm->batch_rank - 1; d >= 0; d--) {
@@ -94,7 +94,7 @@ static int64_t place(const weft_matmul *mm, const int64_t *batch_strides, int64_
     return at;
 }
 
-static int64_t span(const weft_matmul *mm, const int64_t *batch_strides, int64_t rows, int64_t s_r,
+static int64_t span(const weft_heavy_matmul *mm, const int64_t *batch_strides, int64_t rows, int64_t s_r,
                     int64_t cols, int64_t s_c) {
     int64_t at = (rows > 0 ? rows - 1 : 0) * s_r + (cols > 0 ? cols - 1 : 0) * s_c + 1;
     for (int d = 0; d < mm->batch_rank; d++)
@@ -104,7 +104,7 @@ static int64_t span(const weft_matmul *mm, const int64_t *batch_strides, int64_t
 
 /* Largest error over bound: at most 1. Also compares the ways of sharing out tasks, and what lies between
  * the rows of c. */
-static double check(const weft_matmul *mm) {
+static double check(const weft_heavy_matmul *mm) {
     weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL, .path = "test", .as.matmul = *mm};
     weft_dtype dt = (weft_dtype)mm->dtype, od = (weft_dtype)mm->out_dtype;
     int64_t na = span(mm, mm->a_batch, mm->m, mm->a_m, mm->k, mm->a_k);
@@ -158,7 +158,7 @@ static double check(const weft_matmul *mm) {
     return worst;
 }
 
-static void expect(const weft_matmul *mm, double *worst) {
+static void expect(const weft_heavy_matmul *mm, double *worst) {
     double r = check(mm);
     if (!(r <= 1)) {
         print_error("%s %lld x %lld x %lld, a %lld %lld, b %lld %lld: %g of the bound\n",
@@ -186,7 +186,7 @@ static void test_shapes(void **state) {
             for (int t = 0; t < 4; t++)
                 for (int extra = 0; extra < 2; extra++) {
                     layout l = {t & 1, t >> 1, extra * 3, extra * 5, extra * 2};
-                    weft_matmul mm = matmul(dtypes[d], sizes[s][0], sizes[s][1], sizes[s][2], l);
+                    weft_heavy_matmul mm = matmul(dtypes[d], sizes[s][0], sizes[s][1], sizes[s][2], l);
                     expect(&mm, &worst);
                 }
         print_message("%s: %.3f of the bound\n", weft_dtype_name(dtypes[d]), worst);
@@ -197,7 +197,7 @@ static void test_large(void **state) {
     (void)state;
     double worst = 0;
     for (int t = 0; t < 4; t++) {
-        weft_matmul mm = matmul(WEFT_F32, 300, 210, 1100, (layout){t & 1, t >> 1, 4, 0, 1});
+        weft_heavy_matmul mm = matmul(WEFT_F32, 300, 210, 1100, (layout){t & 1, t >> 1, 4, 0, 1});
         expect(&mm, &worst);
         mm = matmul(WEFT_F64, 140, 150, 600, (layout){t & 1, t >> 1, 4, 0, 1});
         expect(&mm, &worst);
@@ -213,7 +213,7 @@ static void test_empty(void **state) {
     (void)state;
     double worst = 0;
     for (int d = 0; d < COUNT(dtypes); d++) {
-        weft_matmul none = matmul(dtypes[d], 5, 7, 0, (layout){0, 0, 1, 0, 3});
+        weft_heavy_matmul none = matmul(dtypes[d], 5, 7, 0, (layout){0, 0, 1, 0, 3});
         expect(&none, &worst);
         none = matmul(dtypes[d], 0, 7, 3, (layout){0});
         expect(&none, &worst);
@@ -230,7 +230,7 @@ static void test_packed_projection(void **state) {
     double worst = 0;
     for (int d = 0; d < COUNT(dtypes); d++) {
         int64_t B = 3, H = 4, Q = 19, D = 8, C = H * D;
-        weft_matmul mm = {.dtype = (uint8_t)dtypes[d], .out_dtype = (uint8_t)dtypes[d], .batch_rank = 2};
+        weft_heavy_matmul mm = {.dtype = (uint8_t)dtypes[d], .out_dtype = (uint8_t)dtypes[d], .batch_rank = 2};
         mm.batch[0] = B, mm.batch[1] = H;
         mm.m = mm.n = Q, mm.k = D;
         mm.a_batch[0] = mm.b_batch[0] = Q * 3 * C, mm.a_batch[1] = mm.b_batch[1] = D;
@@ -238,7 +238,7 @@ static void test_packed_projection(void **state) {
         mm.c_batch[0] = H * Q * Q, mm.c_batch[1] = Q * Q, mm.c_m = Q;
         expect(&mm, &worst);
         /* weights times v, written back as (B, T, C) */
-        weft_matmul pv = mm;
+        weft_heavy_matmul pv = mm;
         pv.n = D, pv.k = Q;
         pv.a_batch[0] = H * Q * Q, pv.a_batch[1] = Q * Q, pv.a_m = Q, pv.a_k = 1;
         pv.b_k = 3 * C, pv.b_n = 1;
@@ -253,7 +253,7 @@ static void test_batches(void **state) {
     for (int d = 0; d < COUNT(dtypes); d++)
         for (int shared = 0; shared < 3; shared++) {
             /* 0: (6, M, K) x (K, N), one product; 1: one a for all; 2: both batched with a gap */
-            weft_matmul mm = matmul(dtypes[d], 20, 30, 40, (layout){0});
+            weft_heavy_matmul mm = matmul(dtypes[d], 20, 30, 40, (layout){0});
             mm.batch_rank = 2;
             mm.batch[0] = 2, mm.batch[1] = 3;
             mm.a_batch[1] = shared == 1 ? 0 : 20 * 40 + (shared == 2 ? 7 : 0);
@@ -264,7 +264,7 @@ static void test_batches(void **state) {
             expect(&mm, &worst);
         }
     /* many small ones, a rank-4 batch, an empty one */
-    weft_matmul many = matmul(WEFT_F32, 9, 5, 6, (layout){0});
+    weft_heavy_matmul many = matmul(WEFT_F32, 9, 5, 6, (layout){0});
     many.batch_rank = 4;
     static const int64_t extents[4] = {2, 3, 50, 4};
     int64_t item = 1;
@@ -377,7 +377,7 @@ static void test_library(void **state) {
 static void test_special_values(void **state) {
     (void)state;
     for (int64_t n = 1; n <= 200; n += 199) {
-        weft_matmul mm = matmul(WEFT_F32, 3, n, 4, (layout){0});
+        weft_heavy_matmul mm = matmul(WEFT_F32, 3, n, 4, (layout){0});
         weft_heavy h = {.kind = WEFT_HEAVY_MATMUL, .as.matmul = mm};
         float a[12] = {1, 2, 3, 4, INFINITY, 1, 1, 1, 1, NAN, 1, 1}, *b = malloc((size_t)n * 16);
         float *c = malloc((size_t)n * 12);

@@ -20,6 +20,20 @@ typedef struct weft_gemv {
     bool add;
 } weft_gemv;
 
+/* The row work of attention, see attention_rows.h. */
+#define WEFT_ATTENTION_ROWS(T)                                                                               \
+    struct {                                                                                                 \
+        void (*weights)(int64_t rows, int64_t cols, T *s, int64_t ld, int64_t seen, int64_t step, T scale,   \
+                        T *most, T *sum, T *out, int64_t d);                                                 \
+        void (*again)(int64_t rows, int64_t cols, T *s, int64_t ld, int64_t seen, int64_t step, T scale,     \
+                      const T *lse);                                                                         \
+        void (*scores)(int64_t rows, int64_t cols, const T *p, T *dp, int64_t ld, const T *delta, T scale);  \
+        void (*keep)(int64_t n, T *to, uint64_t first, const uint32_t *key, T dropout, T factor);            \
+        void (*multiply)(int64_t n, const T *x, const T *y, T *to);                                          \
+        T (*dot)(int64_t n, const T *x, const T *y);                                                         \
+        void (*scale)(int64_t n, T *x, T by);                                                                \
+    }
+
 /* One instruction set's own kernels. Sums are added in an order that the shape alone decides, at most 256
  * products in a row before a block's sum is added to the others' (class D of the tolerances). */
 typedef struct weft_gemm_own {
@@ -45,6 +59,8 @@ typedef struct weft_gemm_own {
     void (*add_f64)(int64_t n, const double *from, double *to);
     void (*add_f16)(int64_t n, const uint16_t *from, float *to);
     void (*add_bf16)(int64_t n, const uint16_t *from, float *to);
+    WEFT_ATTENTION_ROWS(float) attention_f32;
+    WEFT_ATTENTION_ROWS(double) attention_f64;
 } weft_gemm_own;
 
 extern const weft_gemm_own weft__gemm_own_baseline;
@@ -72,15 +88,15 @@ int weft__library_enter(void);
 void weft__library_leave(int token);
 
 /* matmul.c, attention.c, scatter.c, update.c: what heavy.c calls. */
-weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_matmul *mm, const char *path,
+weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *mm, const char *path,
                                      weft_cpu_work *work);
-weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_attention *at, const char *path,
+weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_attention *at, const char *path,
                                         weft_cpu_work *work);
-weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_scatter *sc, const char *path,
+weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_heavy_scatter *sc, const char *path,
                                       weft_cpu_work *work);
-weft_status weft__cpu_update_prepare(weft_context *ctx, const weft_update *up, const char *path,
+weft_status weft__cpu_update_prepare(weft_context *ctx, const weft_heavy_update *up, const char *path,
                                      weft_cpu_work *work);
-bool weft__cpu_matmul_takes(const weft_matmul *mm);
-bool weft__cpu_scatter_takes(const weft_scatter *sc);
+bool weft__cpu_matmul_takes(const weft_heavy_matmul *mm);
+bool weft__cpu_scatter_takes(const weft_heavy_scatter *sc);
 
 #endif

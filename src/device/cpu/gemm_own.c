@@ -9,6 +9,7 @@
 #endif
 
 #include "device/cpu/gemm.h"
+#include "kernel/prelude.h"
 
 #define ALWAYS inline __attribute__((always_inline))
 #if defined(__clang__)
@@ -21,6 +22,18 @@
 #define COLUMNS      512   /* of b packed at once: with DEPTH, what stays in the second cache */
 #define BLOCK_ROWS   256   /* of a packed at once */
 #define DIRECT_BYTES 65536 /* of b: no packing below */
+
+static ALWAYS float float_of(uint32_t bits) {
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static ALWAYS uint32_t bits_of(float f) {
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
 
 /* ---- what an instruction set decides: registers and the shape of the kernels ---- */
 #if defined(__AVX512F__)
@@ -36,9 +49,10 @@
     { 0, 8, 8, 8, 6 }
 #define DIRECT_LIST(X)                                                                                       \
     X(1, 1)                                                                                                  \
-    X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)  \
-        X(7, 2) X(8, 2) X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3) X(1, 4) X(2, 4)      \
-            X(3, 4) X(4, 4) X(5, 4) X(6, 4)
+    X(2, 1)                                                                                                  \
+    X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2)  \
+        X(8, 2) X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3) X(1, 4) X(2, 4) X(3, 4)      \
+            X(4, 4) X(5, 4) X(6, 4)
 #else
 #if defined(__AVX2__)
 #define VECTOR_BYTES 32
@@ -83,6 +97,8 @@ static ALWAYS v_f32 fma_f32(v_f32 a, v_f32 b, v_f32 c) {
 static ALWAYS v_f64 fma_f64(v_f64 a, v_f64 b, v_f64 c) {
     return (v_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
 }
+static ALWAYS v_f32 max_f32(v_f32 a, v_f32 b) { return (v_f32)_mm512_max_ps((__m512)a, (__m512)b); }
+static ALWAYS v_f64 max_f64(v_f64 a, v_f64 b) { return (v_f64)_mm512_max_pd((__m512d)a, (__m512d)b); }
 static ALWAYS v_f32 load_part_f32(const float *p, int64_t n) {
     return (v_f32)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
 }
@@ -109,6 +125,8 @@ static ALWAYS v_f32 fma_f32(v_f32 a, v_f32 b, v_f32 c) {
 static ALWAYS v_f64 fma_f64(v_f64 a, v_f64 b, v_f64 c) {
     return (v_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 }
+static ALWAYS v_f32 max_f32(v_f32 a, v_f32 b) { return (v_f32)_mm256_max_ps((__m256)a, (__m256)b); }
+static ALWAYS v_f64 max_f64(v_f64 a, v_f64 b) { return (v_f64)_mm256_max_pd((__m256d)a, (__m256d)b); }
 static ALWAYS v_f32 load_part_f32(const float *p, int64_t n) {
     return (v_f32)_mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)(const void *)(mask_32 + 8 - n)));
 }
@@ -141,6 +159,14 @@ static ALWAYS v_f64 fma_f64(v_f64 a, v_f64 b, v_f64 c) {
 static ALWAYS v_f32 fma_f32(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
 static ALWAYS v_f64 fma_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
 #endif
+static ALWAYS v_f32 max_f32(v_f32 a, v_f32 b) {
+    for (int i = 0; i < 4; i++) a[i] = a[i] > b[i] ? a[i] : b[i];
+    return a;
+}
+static ALWAYS v_f64 max_f64(v_f64 a, v_f64 b) {
+    for (int i = 0; i < 2; i++) a[i] = a[i] > b[i] ? a[i] : b[i];
+    return a;
+}
 static ALWAYS v_f32 load_part_f32(const float *p, int64_t n) {
     v_f32 v = {0, 0, 0, 0};
     for (int64_t i = 0; i < n; i++) v[i] = p[i];
@@ -159,6 +185,35 @@ static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
 }
 #endif
 
+/* ---- what attention needs beside ---- */
+
+#define PHILOX_LANES 16
+
+/* Neighbouring blocks of Philox 4x32-10 (Salmon et al., SC 2011): words 0..3 of block, of block + 1, ...
+ * Counter words 2 and 3 are key[2] and key[3]. */
+static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
+    uint32_t c[4][PHILOX_LANES], k0 = key[0], k1 = key[1];
+    for (int i = 0; i < PHILOX_LANES; i++) {
+        c[0][i] = (uint32_t)(block + (uint64_t)i);
+        c[1][i] = (uint32_t)((block + (uint64_t)i) >> 32);
+        c[2][i] = key[2];
+        c[3][i] = key[3];
+    }
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < PHILOX_LANES; i++) {
+            uint64_t p0 = (uint64_t)0xd2511f53u * c[0][i], p1 = (uint64_t)0xcd9e8d57u * c[2][i];
+            c[0][i] = (uint32_t)(p1 >> 32) ^ c[1][i] ^ k0;
+            c[1][i] = (uint32_t)p1;
+            c[2][i] = (uint32_t)(p0 >> 32) ^ c[3][i] ^ k1;
+            c[3][i] = (uint32_t)p0;
+        }
+        k0 += 0x9e3779b9u;
+        k1 += 0xbb67ae85u;
+    }
+    for (int i = 0; i < PHILOX_LANES; i++)
+        for (int w = 0; w < 4; w++) words[4 * i + w] = c[w][i];
+}
+
 #define T          float
 #define FN(x)      x##_f32
 #define VL         (VECTOR_BYTES / 4)
@@ -166,6 +221,8 @@ static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
 #define FMA        fma_f32
 #define LOAD_PART  load_part_f32
 #define STORE_PART store_part_f32
+#define VMAX       max_f32
+#define EXP        w_exp_f32
 #if VECTOR_BYTES == 64
 #define LOW_ORDER  ORDER_LOW_16
 #define HIGH_ORDER ORDER_HIGH_16
@@ -177,6 +234,7 @@ static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
 #define HIGH_ORDER ORDER_HIGH_4
 #endif
 #include "device/cpu/gemm_float.h"
+#include "device/cpu/attention_rows.h"
 #undef T
 #undef FN
 #undef VL
@@ -184,6 +242,8 @@ static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
 #undef FMA
 #undef LOAD_PART
 #undef STORE_PART
+#undef VMAX
+#undef EXP
 #undef LOW_ORDER
 #undef HIGH_ORDER
 
@@ -194,6 +254,8 @@ static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
 #define FMA        fma_f64
 #define LOAD_PART  load_part_f64
 #define STORE_PART store_part_f64
+#define VMAX       max_f64
+#define EXP        w_exp_f64
 #if VECTOR_BYTES == 64
 #define LOW_ORDER  ORDER_LOW_8
 #define HIGH_ORDER ORDER_HIGH_8
@@ -205,6 +267,7 @@ static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
 #define HIGH_ORDER ORDER_HIGH_2
 #endif
 #include "device/cpu/gemm_float.h"
+#include "device/cpu/attention_rows.h"
 
 /* ---- integers: wrapping, so any order gives the same bits ---- */
 
@@ -237,18 +300,6 @@ INTEGER_GEMM(gemm_i32, uint32_t)
 INTEGER_GEMM(gemm_i64, uint64_t)
 
 /* ---- 16-bit floats ---- */
-
-static float float_of(uint32_t bits) {
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-static uint32_t bits_of(float f) {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
-}
 
 static void from_bf16(int64_t n, const uint16_t *restrict from, float *restrict to) {
     for (int64_t i = 0; i < n; i++) to[i] = float_of((uint32_t)from[i] << 16);
@@ -328,4 +379,11 @@ const weft_gemm_own PASTE(weft__gemm_own_, WEFT_ISA) = {
     .add_f64 = add_f64,
     .add_f16 = add_f16,
     .add_bf16 = add_bf16,
+#define ATTENTION(type)                                                                                      \
+    {                                                                                                        \
+        attention_weights_##type, attention_again_##type, attention_scores_##type, attention_keep_##type,    \
+            multiply_##type, row_dot_##type, row_scale_##type                                                \
+    }
+    .attention_f32 = ATTENTION(f32),
+    .attention_f64 = ATTENTION(f64),
 };

@@ -13,7 +13,7 @@ const weft_gemm_own *weft__gemm_own(void) {
 bool weft__cpu_heavy_takes(const weft_heavy *heavy) {
     switch (heavy->kind) {
     case WEFT_HEAVY_MATMUL: return weft__cpu_matmul_takes(&heavy->as.matmul);
-    case WEFT_HEAVY_ATTENTION: return false;
+    case WEFT_HEAVY_ATTENTION: return weft_dtype_is_float((weft_dtype)heavy->as.attention.dtype);
     case WEFT_HEAVY_SCATTER: return weft__cpu_scatter_takes(&heavy->as.scatter);
     case WEFT_HEAVY_UPDATE: return weft_dtype_size((weft_dtype)heavy->as.update.dtype) > 0;
     }
@@ -27,7 +27,8 @@ weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, 
                           heavy->path ? heavy->path : "");
     switch (heavy->kind) {
     case WEFT_HEAVY_MATMUL: return weft__cpu_matmul_prepare(ctx, &heavy->as.matmul, heavy->path, work);
-    case WEFT_HEAVY_ATTENTION: break;
+    case WEFT_HEAVY_ATTENTION:
+        return weft__cpu_attention_prepare(ctx, &heavy->as.attention, heavy->path, work);
     case WEFT_HEAVY_SCATTER: return weft__cpu_scatter_prepare(ctx, &heavy->as.scatter, heavy->path, work);
     case WEFT_HEAVY_UPDATE: return weft__cpu_update_prepare(ctx, &heavy->as.update, heavy->path, work);
     }

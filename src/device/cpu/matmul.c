@@ -19,7 +19,7 @@ typedef enum route {
 } route;
 
 typedef struct matmul_plan {
-    weft_matmul mm; /* with leading batch dimensions folded into m where possible */
+    weft_heavy_matmul mm; /* with leading batch dimensions folded into m where possible */
     const weft_gemm_own *own;
     route route;
     size_t size, out_size; /* of an element */
@@ -29,7 +29,7 @@ typedef struct matmul_plan {
     size_t own_scratch; /* bytes at the start of the scratch that the own kernels may use */
 } matmul_plan;
 
-bool weft__cpu_matmul_takes(const weft_matmul *mm) {
+bool weft__cpu_matmul_takes(const weft_heavy_matmul *mm) {
     switch (mm->dtype) {
     case WEFT_F32:
     case WEFT_F64:
@@ -41,7 +41,7 @@ bool weft__cpu_matmul_takes(const weft_matmul *mm) {
     }
 }
 
-static bool is_half(const weft_matmul *mm) { return mm->dtype == WEFT_F16 || mm->dtype == WEFT_BF16; }
+static bool is_half(const weft_heavy_matmul *mm) { return mm->dtype == WEFT_F16 || mm->dtype == WEFT_BF16; }
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -64,7 +64,7 @@ static int64_t largest_block(int64_t extent, int64_t blocks) {
     return largest;
 }
 
-static weft_gemm gemm_of(const weft_matmul *mm, int64_t m, int64_t n, int64_t k) {
+static weft_gemm gemm_of(const weft_heavy_matmul *mm, int64_t m, int64_t n, int64_t k) {
     return (weft_gemm){.m = m,
                        .n = n,
                        .k = k,
@@ -192,7 +192,7 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
                 weft_fault *fault) {
     (void)fault;
     const matmul_plan *plan = plan_;
-    const weft_matmul *mm = &plan->mm;
+    const weft_heavy_matmul *mm = &plan->mm;
     int token = plan->route == ROUTE_LIBRARY ? weft__library_enter() : 0;
     int64_t pieces = plan->m_blocks * plan->n_blocks;
     for (int64_t task = begin; task < end; task++) {
@@ -221,7 +221,7 @@ static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 /* ---- the plan ---- */
 
 /* (B, M, K) x (K, N) with rows that follow each other is one product of B * M rows. */
-static void fold_batch(weft_matmul *mm) {
+static void fold_batch(weft_heavy_matmul *mm) {
     while (mm->batch_rank > 0) {
         int d = mm->batch_rank - 1;
         bool one = mm->batch[d] == 1;
@@ -236,7 +236,7 @@ static void fold_batch(weft_matmul *mm) {
 
 /* Own kernels win up to about n = 128; above, and with f64 only where a CBLAS is there, the library. */
 static route choose_route(const matmul_plan *plan) {
-    const weft_matmul *mm = &plan->mm;
+    const weft_heavy_matmul *mm = &plan->mm;
     if (mm->dtype == WEFT_I32 || mm->dtype == WEFT_I64 || mm->k == 0) return ROUTE_OWN;
     bool a_row = mm->a_k == 1 || mm->a_m == 1 || mm->k == 1,
          b_col = mm->b_k == 1 || mm->b_n == 1 || mm->k == 1;
@@ -262,7 +262,7 @@ static int64_t pieces_for(double flops) {
 
 /* Cutting along N repeats the packing of a, along M that of b; narrow blocks of n are slow. */
 static void cut(matmul_plan *plan, int64_t pieces) {
-    const weft_matmul *mm = &plan->mm;
+    const weft_heavy_matmul *mm = &plan->mm;
     bool along_n = plan->route == ROUTE_VECTOR_A || (plan->route != ROUTE_VECTOR_B && mm->n >= 2 * mm->m);
     int64_t n_least = plan->route == ROUTE_VECTOR_A ? 128 : 64,
             m_least = plan->route == ROUTE_VECTOR_B ? 128 : 16;
@@ -295,7 +295,7 @@ static double rate(const matmul_plan *plan) {
 }
 
 static size_t scratch_for(matmul_plan *plan) {
-    const weft_matmul *mm = &plan->mm;
+    const weft_heavy_matmul *mm = &plan->mm;
     int64_t m = largest_block(mm->m, plan->m_blocks), n = largest_block(mm->n, plan->n_blocks);
     weft_gemm g = gemm_of(mm, m, n, mm->k);
     plan->half_depth = mm->k < HALF_DEPTH ? mm->k : HALF_DEPTH;
@@ -319,7 +319,7 @@ static size_t scratch_for(matmul_plan *plan) {
     return bytes;
 }
 
-weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_matmul *mm, const char *path,
+weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *mm, const char *path,
                                      weft_cpu_work *work) {
     (void)path;
     matmul_plan *plan = weft__zalloc(ctx, sizeof *plan);

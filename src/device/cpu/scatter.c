@@ -9,7 +9,7 @@
 #define HALF_TILE 65536 /* f16 and bf16: elements of the f32 tile */
 
 typedef struct scatter_plan {
-    weft_scatter sc;
+    weft_heavy_scatter sc;
     const char *path;
     const weft_gemm_own *own;
     size_t size;   /* of an element */
@@ -18,7 +18,7 @@ typedef struct scatter_plan {
     int64_t tile_rows, tile_cols;
 } scatter_plan;
 
-bool weft__cpu_scatter_takes(const weft_scatter *sc) {
+bool weft__cpu_scatter_takes(const weft_heavy_scatter *sc) {
     if (sc->index_dtype != WEFT_I32 && sc->index_dtype != WEFT_I64) return false;
     switch (sc->dtype) {
     case WEFT_F32:
@@ -31,7 +31,7 @@ bool weft__cpu_scatter_takes(const weft_scatter *sc) {
     }
 }
 
-static bool is_half(const weft_scatter *sc) { return sc->dtype == WEFT_F16 || sc->dtype == WEFT_BF16; }
+static bool is_half(const weft_heavy_scatter *sc) { return sc->dtype == WEFT_F16 || sc->dtype == WEFT_BF16; }
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -59,7 +59,7 @@ static void add_row(const scatter_plan *plan, int64_t n, const char *from, void 
 /* One tile: rows r0..r1, columns c0..c1 of leading block `outer`. */
 static void tile(const scatter_plan *plan, void *const *args, int64_t outer, int64_t r0, int64_t r1,
                  int64_t c0, int64_t c1, float *scratch, weft_fault *fault) {
-    const weft_scatter *sc = &plan->sc;
+    const weft_heavy_scatter *sc = &plan->sc;
     const char *source = (const char *)args[1] + (size_t)(outer * sc->count * sc->inner + c0) * plan->size;
     char *out = (char *)args[2] + (size_t)(outer * sc->rows * sc->inner + c0) * plan->size;
     int64_t width = c1 - c0,
@@ -92,7 +92,7 @@ static void tile(const scatter_plan *plan, void *const *args, int64_t outer, int
 static void run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
                 weft_fault *fault) {
     const scatter_plan *plan = plan_;
-    const weft_scatter *sc = &plan->sc;
+    const weft_heavy_scatter *sc = &plan->sc;
     int64_t tiles = plan->row_tiles * plan->col_tiles;
     for (int64_t task = begin; task < end; task++) {
         int64_t r0 = task % tiles / plan->col_tiles * plan->tile_rows,
@@ -111,7 +111,7 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /* Tiles of one leading block. Where zeroing is most of the work, ranges of rows, which are contiguous; else
  * ranges of columns, balanced whatever the index holds; with few columns, a few ranges of rows. */
 static void cut(scatter_plan *plan, int64_t pieces) {
-    const weft_scatter *sc = &plan->sc;
+    const weft_heavy_scatter *sc = &plan->sc;
     int64_t rows = sc->rows, cols = sc->inner;
     if (sc->rows >= 2 * sc->count || sc->inner < 64) {
         if (sc->inner < 64 && sc->rows < 2 * sc->count) pieces = smaller(pieces, 4);
@@ -129,7 +129,7 @@ static void cut(scatter_plan *plan, int64_t pieces) {
     plan->col_tiles = ceil_div(sc->inner, cols);
 }
 
-weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_scatter *sc, const char *path,
+weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_heavy_scatter *sc, const char *path,
                                       weft_cpu_work *work) {
     scatter_plan *plan = weft__zalloc(ctx, sizeof *plan);
     if (!plan) return weft__fail_oom(ctx, sizeof *plan, "a scatter plan");

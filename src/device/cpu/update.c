@@ -7,7 +7,7 @@
 #define TASK_BYTES 131072 /* about ten microseconds of copying */
 
 typedef struct update_plan {
-    weft_update up;
+    weft_heavy_update up;
     const char *path;
     size_t row_bytes; /* inner elements */
     int64_t rows;     /* of out: outer * total; a task does `block` of them */
@@ -18,7 +18,7 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
                 weft_fault *fault) {
     (void)scratch;
     const update_plan *plan = plan_;
-    const weft_update *up = &plan->up;
+    const weft_heavy_update *up = &plan->up;
     const char *input = args[0], *value = args[1];
     char *out = args[3];
     int32_t offset;
@@ -46,7 +46,7 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
 
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
-weft_status weft__cpu_update_prepare(weft_context *ctx, const weft_update *up, const char *path,
+weft_status weft__cpu_update_prepare(weft_context *ctx, const weft_heavy_update *up, const char *path,
                                      weft_cpu_work *work) {
     update_plan *plan = weft__zalloc(ctx, sizeof *plan);
     if (!plan) return weft__fail_oom(ctx, sizeof *plan, "an update plan");

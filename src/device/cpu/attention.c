@@ -1,0 +1,149 @@
+/* Scaled dot-product attention, forward and backward, in blocks that stay in the second cache. A task is one
+ * or more (batch, head) pairs, or, forward, a range of queries of one pair where pairs are few; the cut
+ * depends on shapes alone. Must not know threads. Read next: attention_float.h (the algorithm),
+ * attention_rows.h. */
+#include <math.h>
+#include <string.h>
+
+#include "device/cpu/gemm.h"
+#include "kernel/prelude.h"
+
+#define QUERIES 64  /* rows of a block of scores */
+#define KEYS    128 /* columns */
+
+typedef struct attention_plan {
+    weft_heavy_attention at;
+    const weft_gemm_own *own;
+    bool half; /* stored as f16 or bf16, computed in f32 */
+    int64_t pairs, group, q_parts;
+    int64_t bq, bk;
+} attention_plan;
+
+/* Element (pair, t, 0) by the strides of batch, head and t. */
+static int64_t place(const attention_plan *plan, const int64_t *strides, int64_t pair, int64_t t) {
+    return pair / plan->at.heads * strides[0] + pair % plan->at.heads * strides[1] + t * strides[2];
+}
+
+/* How many keys the queries before i see at most. */
+static int64_t visible(const attention_plan *plan, int64_t i) {
+    int64_t seen = plan->at.causal ? i + plan->at.t_k - plan->at.t_q : plan->at.t_k;
+    return seen < 0 ? 0 : seen > plan->at.t_k ? plan->at.t_k : seen;
+}
+
+/* n rows from t on: in place, or converted into buffer. */
+static const float *fetch_f32(const attention_plan *plan, const void *base, const int64_t *strides,
+                              int64_t pair, int64_t t, int64_t n, float *buffer, int64_t *ld) {
+    int64_t at = place(plan, strides, pair, t), d = plan->at.d;
+    if (!plan->half) {
+        *ld = strides[2];
+        return (const float *)base + at;
+    }
+    const uint16_t *from = (const uint16_t *)base + at;
+    for (int64_t r = 0; r < n; r++)
+        (plan->at.dtype == WEFT_F16 ? plan->own->from_f16 : plan->own->from_bf16)(d, from + r * strides[2],
+                                                                                  buffer + r * d);
+    *ld = d;
+    return buffer;
+}
+
+static void put_f32(const attention_plan *plan, void *base, const int64_t *strides, int64_t pair, int64_t t,
+                    int64_t n, const float *rows, int64_t ld) {
+    int64_t at = place(plan, strides, pair, t), d = plan->at.d;
+    for (int64_t r = 0; r < n; r++) {
+        const float *from = rows + r * ld;
+        if (!plan->half) {
+            memcpy((float *)base + at + r * strides[2], from, (size_t)d * sizeof *from);
+            continue;
+        }
+        uint16_t *to = (uint16_t *)base + at + r * strides[2];
+        (plan->at.dtype == WEFT_F16 ? plan->own->to_f16 : plan->own->to_bf16)(d, from, to);
+    }
+}
+
+static const double *fetch_f64(const attention_plan *plan, const void *base, const int64_t *strides,
+                               int64_t pair, int64_t t, int64_t n, double *buffer, int64_t *ld) {
+    (void)n;
+    (void)buffer;
+    *ld = strides[2];
+    return (const double *)base + place(plan, strides, pair, t);
+}
+
+static void put_f64(const attention_plan *plan, void *base, const int64_t *strides, int64_t pair, int64_t t,
+                    int64_t n, const double *rows, int64_t ld) {
+    double *to = (double *)base + place(plan, strides, pair, t);
+    for (int64_t r = 0; r < n; r++)
+        memcpy(to + r * strides[2], rows + r * ld, (size_t)plan->at.d * sizeof *rows);
+}
+
+/* The next n elements of T of the scratch, on a cache line of their own. */
+#define TAKE(n) (used = ((used + 63) & ~(size_t)63) + (n) * sizeof(T), take(base, used - (n) * sizeof(T)))
+
+static void *take(char *base, size_t at) { return base ? base + at : NULL; }
+
+#define T            float
+#define FN(x)        x##_f32
+#define GEMM         f32
+#define GEMM_SCRATCH f32_scratch
+#define ROWS         attention_f32
+#include "device/cpu/attention_float.h"
+#undef T
+#undef FN
+#undef GEMM
+#undef GEMM_SCRATCH
+#undef ROWS
+
+#define T            double
+#define FN(x)        x##_f64
+#define GEMM         f64
+#define GEMM_SCRATCH f64_scratch
+#define ROWS         attention_f64
+#include "device/cpu/attention_float.h"
+
+static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Products at the own kernels' speed, the exponentials, and the random numbers of dropout. */
+static double cost_of(const attention_plan *plan) {
+    static const double rate[] = {[WEFT_ISA_BASELINE] = 12, [WEFT_ISA_AVX2] = 50, [WEFT_ISA_AVX512] = 100};
+    const weft_heavy_attention *at = &plan->at;
+    double wide = at->dtype == WEFT_F64 ? 2 : 1, speed = rate[weft__cpu_isa()];
+    double scores = (double)plan->pairs * (double)at->t_q * (double)at->t_k * (at->causal ? 0.5 : 1);
+    double products = (at->backward ? 10 : 4) * (double)at->d / speed,
+           others = (at->backward ? 60 : 50) / speed;
+    if (at->dtype == WEFT_F64) others += 5;
+    if (at->dropout > 0) others += 150 / speed;
+    return scores * (products + others) * wide + 50 * (double)plan->pairs;
+}
+
+weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_attention *at, const char *path,
+                                        weft_cpu_work *work) {
+    (void)path;
+    attention_plan *plan = weft__zalloc(ctx, sizeof *plan);
+    if (!plan) return weft__fail_oom(ctx, sizeof *plan, "an attention plan");
+    plan->at = *at;
+    plan->own = weft__gemm_own();
+    plan->half = at->dtype == WEFT_F16 || at->dtype == WEFT_BF16;
+    plan->pairs = at->batch * at->heads;
+    plan->bq = at->t_q < QUERIES ? at->t_q : QUERIES;
+    plan->bk = at->t_k < KEYS ? at->t_k : KEYS;
+    if (plan->bq < 1) plan->bq = 1;
+    if (plan->bk < 1) plan->bk = 1;
+    bool wide = at->dtype == WEFT_F64;
+    *work = (weft_cpu_work){.run = wide ? run_f64 : run_f32, .free = plan_free, .plan = plan};
+    plan->group = plan->q_parts = 1;
+    if (plan->pairs == 0) return WEFT_OK;
+    work->cost_ns = cost_of(plan);
+    int64_t pieces = (int64_t)(work->cost_ns / 10e3), blocks = ceil_div(at->t_q, plan->bq);
+    pieces = pieces < 1 ? 1 : pieces > 64 ? 64 : pieces;
+    plan->group = ceil_div(plan->pairs, pieces);
+    if (!at->backward && plan->pairs < 8 && pieces > plan->pairs) {
+        plan->q_parts = ceil_div(pieces < 16 ? pieces : 16, plan->pairs);
+        if (plan->q_parts > blocks) plan->q_parts = blocks > 0 ? blocks : 1;
+    }
+    work->tasks = ceil_div(plan->pairs, plan->group) * plan->q_parts;
+    space_f32 sp32;
+    space_f64 sp64;
+    work->scratch_bytes = wide ? layout_f64(plan, NULL, &sp64) : layout_f32(plan, NULL, &sp32);
+    return WEFT_OK;
+}
