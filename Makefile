@@ -42,16 +42,16 @@ demo: deps ## install what is missing, build, train a small GPT on Weft's own so
 	@$(MAKE) --no-print-directory all
 	@$(BUILD)/weft demo gpt $(DEMO_ARGS)
 
-lint: deps-lint ## format, layers, sizes, names, headers, generated files
+lint: deps-lint ## format, layers, lengths, names, headers, generated files, flags, quick clang-tidy
 	@$(MAKE) --no-print-directory all
 	@tools/lint.sh $(BUILD)
 
 format: ## write all C files as clang-format does
 	@tools/check_format.sh --fix
 
-tidy: deps-lint ## clang-tidy over the sources (slow)
+tidy: deps-lint ## clang-tidy with the path-sensitive analyzer (minutes)
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
-	@find src -name '*.c' | sort | xargs -P $(JOBS) -n 4 clang-tidy -p $(BUILD) --quiet
+	@tools/tidy.sh $(BUILD) $(JOBS)
 
 asan: deps ## build with the address and undefined-behaviour sanitizers in build-asan, run all tests
 	$(call configure,$(BUILD)-asan,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=address$(,)undefined)

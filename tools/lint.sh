@@ -21,6 +21,7 @@ python3 tools/check_headers.py || status=1
 python3 tools/check_symbols.py "$build" || status=1
 
 python3 tools/check_flags.py "$build" || status=1
+tools/tidy.sh --quick "$build" || status=1
 
 if command -v shellcheck >/dev/null; then
     if git ls-files '*.sh' .ci/run 2>/dev/null | xargs -r shellcheck -S warning; then

@@ -65,6 +65,11 @@ weft_status weft__failv(weft_context *ctx, weft_status status, const char *fmt, 
 weft_status weft__fail_oom(weft_context *ctx, size_t bytes, const char *what);
 void weft__log(weft_context *ctx, weft_log_level level, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
+#ifdef __clang_analyzer__ /* cannot see into status.c: what fails returns the status it was given */
+#define weft__fail(ctx, status, ...)     ((void)weft__fail(ctx, status, __VA_ARGS__), (status))
+#define weft__fail_oom(ctx, bytes, what) ((void)weft__fail_oom(ctx, bytes, what), WEFT_ERR_OOM)
+#endif
+
 /* Evaluates a call and passes a failure on. */
 #define WEFT_TRY(call)                                                                                       \
     do {                                                                                                     \

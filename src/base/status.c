@@ -6,6 +6,9 @@
 
 #include "base/base.h"
 
+#undef weft__fail /* defined here, whatever base.h tells the analyzer */
+#undef weft__fail_oom
+
 /* What weft_last_error(NULL) tells. */
 static _Thread_local weft_error thread_error;
 
