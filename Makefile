@@ -43,8 +43,7 @@ demo: deps ## install what is missing, build, train a small GPT on Weft's own so
 	@$(BUILD)/weft demo gpt $(DEMO_ARGS)
 
 lint: deps-lint ## format, layers, lengths, names, headers, generated files, flags, quick clang-tidy
-	@$(MAKE) --no-print-directory all
-	@tools/lint.sh $(BUILD)
+	@$(MAKE) --no-print-directory all; built=$$?; tools/lint.sh $(BUILD) && exit $$built
 
 format: ## write all C files as clang-format does
 	@tools/check_format.sh --fix

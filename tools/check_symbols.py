@@ -31,6 +31,9 @@ def symbols(*arguments):
 def main():
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build")
     problems, exported = [], 0
+    for name in ("libweft.so", "libweft.a"):
+        if not (build / name).exists():
+            return c_text.report("symbols", [f"{build / name} has not been built"], "nothing")
     for _, _, name in symbols("-D", "--defined-only", str(build / "libweft.so")):
         exported += 1
         if not re.match(r"weft_[a-z0-9]", name):
