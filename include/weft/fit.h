@@ -1,0 +1,88 @@
+/* Training and evaluation over batches: what most programs would write themselves. */
+#ifndef WEFT_FIT_H
+#define WEFT_FIT_H
+
+#include <weft/loader.h>
+#include <weft/optim.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a prediction is compared with a target by. */
+typedef enum weft_loss_kind {
+    WEFT_LOSS_CROSS_ENTROPY, /* logits (..., classes) and integer classes (...) */
+    WEFT_LOSS_BCE,           /* logits and numbers in 0..1 of the same shape */
+    WEFT_LOSS_MSE,           /* numbers of the same shape, as for the next two */
+    WEFT_LOSS_L1,
+    WEFT_LOSS_HUBER /* with delta 1 */
+} weft_loss_kind;
+
+/* The loss of each element of the mask's shape, (batch) or (batch, context); averaged by the caller. */
+typedef weft_tensor *(*weft_loss_fn)(void *user, weft_tensor *prediction, const weft_batch *batch);
+
+/* Mean loss of a batch over what counts in it: one element. */
+WEFT_API weft_tensor *weft_batch_loss(weft_loss_kind kind, weft_tensor *prediction, const weft_batch *batch);
+
+/* What a callback is told. */
+typedef struct weft_fit_state {
+    uint64_t step;                     /* done, this one included */
+    uint64_t steps;                    /* wanted in all */
+    double epoch;                      /* passes over the data, with fraction */
+    bool epoch_ends;                   /* with this step */
+    double loss;                       /* of this step, before its update */
+    double lr;                         /* that it used */
+    double seconds_data, seconds_step; /* spent on this step's batches, and on its computation */
+    double mean_loss;                  /* of the epoch so far */
+    double val_loss, val_accuracy; /* when an epoch ended and there is a validation loader; NaN otherwise */
+} weft_fit_state;
+
+/* Called after each step. Sets *stop to end training after it; another status than WEFT_OK ends weft_fit with
+ * it. */
+typedef weft_status (*weft_fit_fn)(void *user, const weft_fit_state *state, bool *stop);
+
+typedef struct weft_fit_options {
+    weft_loss_kind loss;
+    weft_loss_fn custom_loss; /* instead of it; `user` is passed */
+    uint64_t steps;           /* in all, those counted that the optimizer has made before; or: */
+    int64_t epochs;
+    int accumulate;          /* batches whose gradients are averaged in a step; 0: 1 */
+    weft_loader *validation; /* evaluated after each epoch, by `loss` */
+    weft_fit_fn on_step, on_epoch;
+    void *user;
+} weft_fit_options;
+
+typedef struct weft_history_line {
+    uint64_t step;                 /* at the end of the epoch */
+    double loss;                   /* mean over the epoch */
+    double val_loss, val_accuracy; /* NaN when not measured */
+} weft_history_line;
+
+/* One line an epoch, the last one possibly cut short. To be freed by weft_history_free. */
+typedef struct weft_history {
+    weft_history_line *lines;
+    size_t count, capacity;
+    bool stopped; /* by a callback */
+} weft_history;
+
+/* Trains m by the optimizer on the loader's batches, beginning at the position that the optimizer's steps
+ * have come to: a new one at the first batch, a resumed one where it stopped. history may be NULL.
+ * WEFT_ERR_NUMERIC when a loss is not a finite number: the message names step and samples; otherwise what
+ * failed. */
+WEFT_API WEFT_CHECKED weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
+                                           const weft_fit_options *options, weft_history *history);
+WEFT_API void weft_history_free(weft_history *history);
+
+/* Steps of an epoch of weft_fit. */
+WEFT_API uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate);
+
+/* Mean loss over everything that the loader holds, in evaluation mode (the mode is restored); *accuracy,
+ * which may be NULL, is the share of largest logits that are right, NaN where the loss is not a
+ * cross-entropy. */
+WEFT_API WEFT_CHECKED weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind,
+                                                double *loss, double *accuracy);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,253 @@
+/* weft_fit and weft_evaluate: the loop over batches, steps and epochs.
+ * Built on the public headers alone but for the names of samples in messages.
+ * Must not know: files, terminals. Read next: train/loop.c, which drives it for the command. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <weft/fit.h>
+
+#include "data/loader.h"
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* ---- losses ---- */
+
+/* The loss of each sample (of text: of each token), unreduced over those. */
+static weft_tensor *each_loss(weft_loss_kind kind, weft_tensor *prediction, weft_tensor *target) {
+    weft_tensor *each = NULL;
+    switch (kind) {
+    case WEFT_LOSS_CROSS_ENTROPY:
+        return weft_cross_entropy(prediction, target, &(weft_cross_entropy_options){.reduction = WEFT_NONE});
+    case WEFT_LOSS_BCE: each = weft_bce_with_logits(prediction, target, WEFT_NONE); break;
+    case WEFT_LOSS_MSE: each = weft_mse(prediction, target, WEFT_NONE); break;
+    case WEFT_LOSS_L1: each = weft_l1(prediction, target, WEFT_NONE); break;
+    case WEFT_LOSS_HUBER: each = weft_huber(prediction, target, 1, WEFT_NONE); break;
+    }
+    while (weft_rank(each) > 1) each = weft_mean(each, -1, false);
+    return each;
+}
+
+static weft_tensor *mean_loss(weft_loss_kind kind, weft_tensor *prediction, weft_tensor *target) {
+    switch (kind) {
+    case WEFT_LOSS_CROSS_ENTROPY: return weft_cross_entropy(prediction, target, NULL);
+    case WEFT_LOSS_BCE: return weft_bce_with_logits(prediction, target, WEFT_MEAN);
+    case WEFT_LOSS_MSE: return weft_mse(prediction, target, WEFT_MEAN);
+    case WEFT_LOSS_L1: return weft_l1(prediction, target, WEFT_MEAN);
+    case WEFT_LOSS_HUBER: return weft_huber(prediction, target, 1, WEFT_MEAN);
+    }
+    return NULL;
+}
+
+/* The mask in the dtype of what it is multiplied with. */
+static weft_tensor *mask_like(weft_tensor *mask, weft_tensor *like) {
+    weft_dtype dtype = weft_dtype_of(like);
+    return dtype == WEFT_F32 || weft_tensor_status(like) != WEFT_OK ? mask : weft_cast(mask, dtype);
+}
+
+static weft_tensor *masked_mean(weft_tensor *each, weft_tensor *mask) {
+    mask = mask_like(mask, each);
+    weft_tensor *sum = weft_sum(weft_mul(each, mask), WEFT_ALL_AXES, false);
+    return weft_div(sum, weft_sum(mask, WEFT_ALL_AXES, false));
+}
+
+weft_tensor *weft_batch_loss(weft_loss_kind kind, weft_tensor *prediction, const weft_batch *batch) {
+    if (!batch->mask) return mean_loss(kind, prediction, batch->y);
+    return masked_mean(each_loss(kind, prediction, batch->y), batch->mask);
+}
+
+/* ---- evaluation ---- */
+
+/* Sums of losses and of right answers over one batch. */
+static weft_status evaluate_batch(weft_module *m, weft_loader *loader, uint64_t position, weft_loss_kind kind,
+                                  bool wants_right, double *loss, double *right, double *count) {
+    weft_batch batch;
+    WEFT_TRY(weft_loader_get(loader, position, &batch));
+    weft_tensor *prediction = weft_forward(m, batch.x);
+    weft_tensor *each = each_loss(kind, prediction, batch.y), *hits = NULL;
+    weft_tensor *mask = batch.mask ? mask_like(batch.mask, each) : NULL;
+    if (mask) each = weft_mul(each, mask);
+    weft_tensor *results[2] = {weft_sum(each, WEFT_ALL_AXES, false), NULL};
+    if (wants_right) {
+        weft_tensor *target = batch.y, *best = weft_argmax(prediction, -1, false);
+        if (weft_dtype_of(target) != weft_dtype_of(best)) target = weft_cast(target, weft_dtype_of(best));
+        hits = weft_cast(weft_eq(best, target), WEFT_F32);
+        if (batch.mask) hits = weft_mul(hits, batch.mask);
+        results[1] = weft_sum(hits, WEFT_ALL_AXES, false);
+    }
+    WEFT_TRY(weft_eval(results, wants_right ? 2 : 1));
+    *loss += weft_item(results[0]);
+    if (wants_right) *right += weft_item(results[1]);
+    *count += (double)batch.count;
+    return WEFT_OK;
+}
+
+weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
+                          double *accuracy) {
+    weft_context *ctx = weft_module_context(m);
+    double sum = 0, right = 0, count = 0;
+    bool was_training = weft_is_training(m), wants_right = accuracy && kind == WEFT_LOSS_CROSS_ENTROPY;
+    weft_status status = weft_module_status(m);
+    if (status != WEFT_OK) return status;
+    weft_train(m, false);
+    for (int64_t b = 0; b < loader->batches && status == WEFT_OK; b++) {
+        weft_scope *scope = weft_scope_open(ctx);
+        if (!scope)
+            status = weft__fail_oom(ctx, 0, "a scope");
+        else
+            status = evaluate_batch(m, loader, (uint64_t)b, kind, wants_right, &sum, &right, &count);
+        weft_scope_close(scope);
+    }
+    weft_train(m, was_training);
+    *loss = status == WEFT_OK && count > 0 ? sum / count : (double)NAN;
+    if (accuracy) *accuracy = status == WEFT_OK && wants_right && count > 0 ? right / count : (double)NAN;
+    return status;
+}
+
+/* ---- training ---- */
+
+typedef struct fit {
+    weft_context *ctx;
+    weft_module *m;
+    weft_optimizer *opt;
+    weft_loader *loader;
+    const weft_fit_options *options;
+    weft_history *history;
+    uint64_t accumulate;
+    uint64_t epoch_steps;
+    double epoch_sum; /* of the losses of this epoch's steps */
+    uint64_t epoch_done;
+} fit;
+
+uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate) {
+    uint64_t batches = (uint64_t)loader->batches, of = accumulate > 1 ? (uint64_t)accumulate : 1;
+    return (batches + of - 1) / of;
+}
+
+/* Names what was in the step whose loss is no number. */
+static weft_status diverged(const fit *f, uint64_t step, double loss) {
+    char samples[128] = "";
+    const weft_loader *loader = f->loader;
+    weft__loader_starts(loader, step * f->accumulate, loader->starts);
+    int64_t shown = loader->options.batch < 6 ? loader->options.batch : 6;
+    for (int64_t i = 0; i < shown; i++) {
+        size_t used = strlen(samples);
+        snprintf(samples + used, sizeof samples - used, "%s%lld", i ? ", " : "",
+                 (long long)loader->starts[i]);
+    }
+    return weft__fail(
+        f->ctx, WEFT_ERR_NUMERIC,
+        "step %llu: the loss is %f, on %s %s%s of the training data: a lower learning rate or a limit "
+        "of the gradient norm (clip) keeps it finite",
+        (unsigned long long)step + 1, loss, loader->text ? "the windows from tokens" : "samples", samples,
+        shown < loader->options.batch ? ", ..." : "");
+}
+
+/* One batch forward and backward; the last of a step changes the parameters. */
+static weft_status part(fit *f, uint64_t step, uint64_t k, weft_fit_state *state, double *loss) {
+    weft_batch batch;
+    double started = now();
+    weft_scope *scope = weft_scope_open(f->ctx);
+    if (!scope) return weft__fail_oom(f->ctx, 0, "a scope");
+    weft_status status = weft_loader_get(f->loader, step * f->accumulate + k, &batch);
+    double loaded = now();
+    state->seconds_data += loaded - started;
+    if (status == WEFT_OK) {
+        weft_tensor *prediction = weft_forward(f->m, batch.x), *value;
+        if (f->options->custom_loss) {
+            value = f->options->custom_loss(f->options->user, prediction, &batch);
+            value = batch.mask ? masked_mean(value, batch.mask) : weft_mean(value, WEFT_ALL_AXES, false);
+        } else {
+            value = weft_batch_loss(f->options->loss, prediction, &batch);
+        }
+        status = weft_optimizer_accumulate(f->opt, value, (int)k, (int)f->accumulate);
+        if (status == WEFT_OK) *loss += weft_item(value) / (double)f->accumulate;
+    }
+    weft_scope_close(scope);
+    state->seconds_step += now() - loaded;
+    return status;
+}
+
+static weft_status end_epoch(fit *f, weft_fit_state *state, bool *stop) {
+    const weft_fit_options *o = f->options;
+    if (o->validation)
+        WEFT_TRY(weft_evaluate(f->m, o->validation, o->loss, &state->val_loss, &state->val_accuracy));
+    if (f->history) {
+        weft_history *h = f->history;
+        if (!weft__grow(NULL, &h->lines, &h->capacity, h->count, sizeof *h->lines))
+            return weft__fail_oom(f->ctx, h->count * sizeof *h->lines, "the history");
+        h->lines[h->count++] =
+            (weft_history_line){state->step, state->mean_loss, state->val_loss, state->val_accuracy};
+    }
+    return o->on_epoch ? o->on_epoch(o->user, state, stop) : WEFT_OK;
+}
+
+static weft_status one_step(fit *f, uint64_t step, uint64_t steps, bool *stop) {
+    const weft_fit_options *o = f->options;
+    uint64_t batches = (uint64_t)f->loader->batches, before = step * f->accumulate,
+             after = before + f->accumulate;
+    weft_fit_state state = {.step = step + 1,
+                            .steps = steps,
+                            .epoch = (double)after / (double)batches,
+                            .epoch_ends = after / batches > before / batches,
+                            .lr = weft_optimizer_lr(f->opt),
+                            .val_loss = (double)NAN,
+                            .val_accuracy = (double)NAN};
+    for (uint64_t k = 0; k < f->accumulate; k++) WEFT_TRY(part(f, step, k, &state, &state.loss));
+    if (!isfinite(state.loss)) return diverged(f, step, state.loss);
+    f->epoch_sum += state.loss;
+    f->epoch_done++;
+    state.mean_loss = f->epoch_sum / (double)f->epoch_done;
+    if (o->on_step) WEFT_TRY(o->on_step(o->user, &state, stop));
+    if (!state.epoch_ends && step + 1 < steps && !*stop) return WEFT_OK;
+    weft_status status = end_epoch(f, &state, stop);
+    f->epoch_sum = 0;
+    f->epoch_done = 0;
+    return status;
+}
+
+weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
+                     const weft_fit_options *options, weft_history *history) {
+    static const weft_fit_options none = {0};
+    if (history) *history = (weft_history){0};
+    if (!options) options = &none;
+    WEFT_TRY(weft_module_status(m));
+    WEFT_TRY(weft_optimizer_status(opt));
+    fit f = {.ctx = weft_module_context(m),
+             .m = m,
+             .opt = opt,
+             .loader = loader,
+             .options = options,
+             .history = history};
+    f.accumulate = options->accumulate > 1 ? (uint64_t)options->accumulate : 1;
+    f.epoch_steps = weft_fit_epoch_steps(loader, options->accumulate);
+    uint64_t steps = options->steps;
+    if (steps == 0 && options->epochs > 0) { /* the step that ends the last epoch */
+        int64_t batches = 0;
+        if (!weft__mul(options->epochs, loader->batches, &batches))
+            return weft__fail(f.ctx, WEFT_ERR_ARGUMENT, "fit: %lld epochs are too many",
+                              (long long)options->epochs);
+        steps = ((uint64_t)batches + f.accumulate - 1) / f.accumulate;
+    }
+    if (steps == 0)
+        return weft__fail(f.ctx, WEFT_ERR_ARGUMENT, "fit: options.steps or options.epochs must be set");
+    if (!loader->y.array.data)
+        return weft__fail(f.ctx, WEFT_ERR_ARGUMENT, "fit: the loader has no targets to learn from");
+    bool stop = false;
+    weft_status status = WEFT_OK;
+    for (uint64_t step = weft_optimizer_steps(opt); step < steps && !stop && status == WEFT_OK; step++)
+        status = one_step(&f, step, steps, &stop);
+    if (history) history->stopped = stop;
+    return status;
+}
+
+void weft_history_free(weft_history *history) {
+    if (!history) return;
+    weft__free(NULL, history->lines);
+    *history = (weft_history){0};
+}

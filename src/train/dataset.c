@@ -1,0 +1,207 @@
+/* The data of a run as a whole: reading, loaders, and the files that let a trained model be used without its
+ * data. Must not know: formats (dataset_text.c, dataset_table.c). Read next: dataset_table.c. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/io.h>
+
+#include <jansson.h>
+
+#include "train/dataset.h"
+#include "train/run_dir.h"
+
+#define PATH_BYTES 4096
+
+static bool is_text(const weft__config *config) { return config->task == WEFT__TASK_LANGUAGE_MODEL; }
+
+static weft_status load_tokenizer(weft_context *ctx, const char *run, weft__dataset *dataset) {
+    char path[PATH_BYTES];
+    if (!weft__join(path, sizeof path, run, "tokenizer.json"))
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
+    WEFT_TRY(weft_tokenizer_load(ctx, path, &dataset->tokenizer));
+    dataset->vocabulary = (int64_t)weft_tokenizer_vocabulary(dataset->tokenizer);
+    return WEFT_OK;
+}
+
+weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, const char *run,
+                               weft__dataset *dataset) {
+    memset(dataset, 0, sizeof *dataset);
+    dataset->task = (weft__task)config->task;
+    dataset->target_deviation = 1;
+    if (!is_text(config)) {
+        if (run) WEFT_TRY(weft__dataset_describe(ctx, config, run, dataset));
+        return weft__dataset_read_tables(ctx, config, dataset);
+    }
+    if (run && config->data_source != WEFT__SOURCE_TOKENS) WEFT_TRY(load_tokenizer(ctx, run, dataset));
+    return weft__dataset_read_text(ctx, config, dataset);
+}
+
+void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
+    weft_corpus_free(dataset->corpus);
+    weft_tokenizer_free(dataset->tokenizer);
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
+        weft__free(ctx, dataset->ids[i]);
+        weft_array_free(ctx, &dataset->x[i]);
+        weft_array_free(ctx, &dataset->y[i]);
+    }
+    weft__free(ctx, dataset->mean);
+    weft__free(ctx, dataset->deviation);
+    for (int64_t i = 0; dataset->classes && i < dataset->outputs; i++) weft__free(ctx, dataset->classes[i]);
+    weft__free(ctx, dataset->classes);
+    memset(dataset, 0, sizeof *dataset);
+}
+
+const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset) {
+    if (dataset->tokenizer) return dataset->tokenizer;
+    return dataset->corpus ? weft_corpus_tokenizer(dataset->corpus) : NULL;
+}
+
+static const int32_t *ids_of(const weft__dataset *dataset, weft__split split, size_t *count) {
+    static const weft_corpus_part parts[] = {WEFT_CORPUS_TRAIN, WEFT_CORPUS_VALIDATION, WEFT_CORPUS_TEST};
+    if (dataset->corpus) return weft_corpus_ids(dataset->corpus, parts[split], count);
+    *count = dataset->id_count[split];
+    return dataset->ids[split];
+}
+
+bool weft__dataset_has(const weft__dataset *dataset, weft__split split) {
+    size_t count = 0;
+    if (dataset->task != WEFT__TASK_LANGUAGE_MODEL)
+        return dataset->x[split].data && dataset->x[split].shape[0] > 0;
+    return ids_of(dataset, split, &count) && count > 1;
+}
+
+weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                                 weft__split split, weft_loader **out) {
+    weft_loader_options options = {.batch = config->train_batch,
+                                   .in_order = split != WEFT__TRAIN,
+                                   .seed = (uint64_t)config->train_seed,
+                                   .scale = dataset->scale};
+    if (dataset->task == WEFT__TASK_LANGUAGE_MODEL) {
+        size_t count = 0;
+        const int32_t *ids = ids_of(dataset, split, &count);
+        int64_t context = config->model_context;
+        if (split != WEFT__TRAIN && count > 1 && (int64_t)count <= context) context = (int64_t)count - 1;
+        return weft_loader_tokens(ctx, ids, count, context, &options, out);
+    }
+    int64_t rows = dataset->x[split].shape[0];
+    if (options.batch > rows) options.batch = rows; /* the whole set is one batch */
+    if (dataset->task == WEFT__TASK_CLASSIFICATION) options.classes = dataset->outputs;
+    return weft_loader_new(ctx, &dataset->x[split], &dataset->y[split], &options, out);
+}
+
+/* ---- what a trained model needs of its data ---- */
+
+static json_t *floats(const float *values, int64_t count) {
+    json_t *array = json_array();
+    for (int64_t i = 0; array && i < count; i++)
+        if (json_array_append_new(array, json_real((double)values[i])) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+static json_t *describe(const weft__dataset *d) {
+    json_t *object = json_pack("{s:I, s:I, s:f, s:f, s:f}", "features", (json_int_t)d->features, "outputs",
+                               (json_int_t)d->outputs, "scale", d->scale, "target_mean",
+                               (double)d->target_mean, "target_deviation", (double)d->target_deviation);
+    bool made = object != NULL;
+    if (made && d->mean) {
+        made = json_object_set_new(object, "mean", floats(d->mean, d->features)) == 0;
+        made = made && json_object_set_new(object, "deviation", floats(d->deviation, d->features)) == 0;
+    }
+    if (made && d->classes) {
+        json_t *names = json_array();
+        for (int64_t i = 0; names && i < d->outputs; i++)
+            json_array_append_new(names, json_string(d->classes[i]));
+        made = json_object_set_new(object, "classes", names) == 0;
+    }
+    if (made && d->vocabulary > 0)
+        made = json_object_set_new(object, "vocabulary", json_integer(d->vocabulary)) == 0;
+    if (made) return object;
+    json_decref(object);
+    return NULL;
+}
+
+weft_status weft__dataset_save(const weft__dataset *dataset, const char *run) {
+    char path[PATH_BYTES];
+    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(dataset);
+    if (!weft__join(path, sizeof path, run, tokenizer ? "tokenizer.json" : "data.json"))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
+    if (tokenizer) return weft_tokenizer_save(tokenizer, path);
+    json_t *object = describe(dataset);
+    char *text = object ? json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(object);
+    if (!text) return weft__fail(NULL, WEFT_ERR_OOM, "%s: no memory left to describe the data", path);
+    weft_status status = weft_write_file(NULL, path, text, strlen(text));
+    free(text);
+    return status;
+}
+
+static bool take_floats(weft_context *ctx, const json_t *array, int64_t count, float **out) {
+    if (!array) return true;
+    if (!json_is_array(array) || json_array_size(array) != (size_t)count) return false;
+    *out = weft__array(ctx, (size_t)count, sizeof **out);
+    for (int64_t i = 0; *out && i < count; i++) {
+        const json_t *value = json_array_get(array, (size_t)i);
+        if (!json_is_number(value) || fabs(json_number_value(value)) > 3e38) return false;
+        (*out)[i] = (float)json_number_value(value);
+    }
+    return *out != NULL;
+}
+
+static bool take_classes(weft_context *ctx, const json_t *array, weft__dataset *d) {
+    if (!array) return true;
+    if (!json_is_array(array) || json_array_size(array) != (size_t)d->outputs) return false;
+    d->classes = weft__array(ctx, (size_t)d->outputs, sizeof *d->classes);
+    for (int64_t i = 0; d->classes && i < d->outputs; i++) {
+        const char *name = json_string_value(json_array_get(array, (size_t)i));
+        d->classes[i] = name ? weft__strdup(ctx, name) : NULL;
+        if (!d->classes[i]) return false;
+    }
+    return d->classes != NULL;
+}
+
+static int64_t size_of(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    int64_t size = json_is_integer(value) ? (int64_t)json_integer_value(value) : 0;
+    return size > 0 && size <= 1 << 30 ? size : 0;
+}
+
+static bool take_description(weft_context *ctx, const json_t *object, weft__dataset *d) {
+    d->features = size_of(object, "features");
+    d->outputs = size_of(object, "outputs");
+    d->vocabulary = size_of(object, "vocabulary");
+    d->scale = json_number_value(json_object_get(object, "scale"));
+    d->target_mean = (float)json_number_value(json_object_get(object, "target_mean"));
+    d->target_deviation = (float)json_number_value(json_object_get(object, "target_deviation"));
+    if (d->task == WEFT__TASK_LANGUAGE_MODEL) return d->vocabulary > 0;
+    if (d->features == 0 || d->outputs == 0) return false;
+    const json_t *mean = json_object_get(object, "mean"), *deviation = json_object_get(object, "deviation");
+    return (mean != NULL) == (deviation != NULL) && take_floats(ctx, mean, d->features, &d->mean) &&
+           take_floats(ctx, deviation, d->features, &d->deviation) &&
+           take_classes(ctx, json_object_get(object, "classes"), d);
+}
+
+weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config, const char *run,
+                                   weft__dataset *dataset) {
+    char path[PATH_BYTES];
+    weft_bytes bytes;
+    json_error_t error;
+    memset(dataset, 0, sizeof *dataset);
+    dataset->task = (weft__task)config->task;
+    dataset->target_deviation = 1;
+    if (is_text(config) && config->data_source != WEFT__SOURCE_TOKENS)
+        return load_tokenizer(ctx, run, dataset);
+    if (!weft__join(path, sizeof path, run, "data.json"))
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
+    WEFT_TRY(weft_read_file(ctx, path, 1u << 28, &bytes));
+    json_t *object = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
+    weft_bytes_free(ctx, &bytes);
+    bool taken = json_is_object(object) && take_description(ctx, object, dataset);
+    json_decref(object);
+    if (!taken) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: does not describe the data of this model", path);
+    return WEFT_OK;
+}

@@ -1,0 +1,65 @@
+/* The data that a configuration names: read, split into training, validation and test, scaled, and what a
+ * model needs to know of it (sizes, tokenizer, class names). Must not know: models, loops. Read next:
+ * dataset.c. */
+#ifndef WEFT_SRC_TRAIN_DATASET_H
+#define WEFT_SRC_TRAIN_DATASET_H
+
+#include <weft/data.h>
+#include <weft/loader.h>
+#include <weft/text.h>
+
+#include "train/config.h"
+
+typedef enum weft__split { WEFT__TRAIN, WEFT__VALIDATION, WEFT__TEST, WEFT__SPLIT_COUNT } weft__split;
+
+typedef struct weft__dataset {
+    weft__task task;
+    /* language models */
+    weft_corpus *corpus;             /* of text and bytes */
+    weft_tokenizer *tokenizer;       /* given at the start (resume), or NULL; the corpus has it then */
+    int32_t *ids[WEFT__SPLIT_COUNT]; /* of data.source tokens, owned */
+    size_t id_count[WEFT__SPLIT_COUNT];
+    int64_t vocabulary;
+    /* tables and images */
+    weft_array x[WEFT__SPLIT_COUNT], y[WEFT__SPLIT_COUNT];
+    int64_t features;                    /* elements of an input sample */
+    int64_t outputs;                     /* classes, or numbers to predict */
+    double scale;                        /* of u8 inputs, for the loader */
+    float *mean, *deviation;             /* [features] of the inputs before scaling; NULL: not scaled */
+    float target_mean, target_deviation; /* regression; 0 and 1: not scaled */
+    char **classes;                      /* [outputs] names, or NULL */
+    uint64_t hash;                       /* of all the data */
+} weft__dataset;
+
+/* Reads what the configuration names. `run` is the folder of a run to take tokenizer and class names from
+ * (resume, eval), or NULL. Freed by weft__dataset_free, also after a failure. */
+weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, const char *run,
+                               weft__dataset *dataset);
+void weft__dataset_free(weft_context *ctx, weft__dataset *dataset);
+
+/* What generate and predict need, without the data itself: from the run folder alone. */
+weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config, const char *run,
+                                   weft__dataset *dataset);
+/* Writes tokenizer.json or data.json into a run folder, for the above. */
+weft_status weft__dataset_save(const weft__dataset *dataset, const char *run);
+
+/* The tokenizer, or NULL (data.source tokens). */
+const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset);
+
+/* True when the split has data. */
+bool weft__dataset_has(const weft__dataset *dataset, weft__split split);
+
+/* A loader over a split: training order and batches for WEFT__TRAIN, once through otherwise. */
+weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                                 weft__split split, weft_loader **out);
+
+/* Reads inputs as for training (scaled by the dataset's numbers), from a file of the configuration's kind. */
+weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                                 const char *path, weft_array *x);
+
+/* ---- between the files of the data set ---- */
+
+weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
+weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
+
+#endif

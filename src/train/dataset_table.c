@@ -1,0 +1,314 @@
+/* Data of classification and regression: idx, npy, csv and json files into arrays, split, checked and scaled.
+ * Must not know: text, models. Read next: dataset_text.c. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "train/dataset.h"
+
+/* The stream of the permutation that sets validation samples aside. */
+#define STREAM_SPLIT UINT64_C(0x73706c69742e7766)
+
+/* Where the labels lie that belong to the inputs of a split: as given, or by the names of the idx
+ * collections. */
+static weft_status labels_path(weft_context *ctx, const weft__config *config, const char *inputs,
+                               weft__split split, char out[4096]) {
+    if ((size_t)split < config->data_labels.count) {
+        snprintf(out, 4096, "%s", config->data_labels.values[split]);
+        return WEFT_OK;
+    }
+    const char *slash = strrchr(inputs, '/'), *name = slash ? slash + 1 : inputs,
+               *at = strstr(name, "images-idx3");
+    if (!at)
+        return weft__fail(
+            ctx, WEFT_ERR_ARGUMENT,
+            "data.labels: no file of labels is given for %s: name it there (one for each of path, "
+            "val_path, test_path)",
+            inputs);
+    int wanted =
+        snprintf(out, 4096, "%.*slabels-idx1%s", (int)(at - inputs), inputs, at + strlen("images-idx3"));
+    if (wanted >= 4096) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", inputs);
+    return WEFT_OK;
+}
+
+static weft_status read_csv(weft_context *ctx, const weft__config *config, const char *path, bool target,
+                            weft__dataset *d, weft_array *x, weft_array *y) {
+    weft_table table;
+    weft_csv_options options = {.columns = (const char *const *)config->data_columns.values,
+                                .column_count = config->data_columns.count,
+                                .target = target ? config->data_target : NULL,
+                                .target_column = target && !config->data_target ? -1 : 0,
+                                .classes = (const char *const *)d->classes,
+                                .class_count = d->classes ? (size_t)d->outputs : 0};
+    if (config->data_columns.count == 0) options.columns = NULL;
+    if (target)
+        options.target_type =
+            config->task == WEFT__TASK_CLASSIFICATION ? WEFT_CSV_TARGET_CLASS : WEFT_CSV_TARGET_NUMBER;
+    WEFT_TRY(weft_read_csv(ctx, path, &options, &table));
+    *x = table.features;
+    if (y)
+        *y = table.target;
+    else
+        weft_array_free(ctx, &table.target);
+    table.features = table.target = (weft_array){0};
+    if (target && !d->classes && table.classes) {
+        d->classes = weft__array(ctx, table.class_count, sizeof *d->classes);
+        for (size_t i = 0; d->classes && i < table.class_count; i++)
+            d->classes[i] = weft__strdup(ctx, table.classes[i]);
+        d->outputs = (int64_t)table.class_count;
+    }
+    weft_table_free(ctx, &table);
+    return WEFT_OK;
+}
+
+static weft_status read_json(weft_context *ctx, const weft__config *config, const char *path, bool target,
+                             weft_array *x, weft_array *y) {
+    const weft_json_options members[] = {
+        {config->data_columns.count > 0 ? config->data_columns.values[0] : "x", WEFT_JSON_F32},
+        {config->data_target ? config->data_target : "y",
+         config->task == WEFT__TASK_CLASSIFICATION ? WEFT_JSON_I32 : WEFT_JSON_F32}};
+    weft_array arrays[2] = {0};
+    WEFT_TRY(weft_read_json_matrices(ctx, path, members, target ? 2 : 1, arrays));
+    *x = arrays[0];
+    if (target) *y = arrays[1];
+    return WEFT_OK;
+}
+
+/* Inputs of one file, and its targets where y is not NULL. */
+static weft_status read_file(weft_context *ctx, const weft__config *config, const char *path,
+                             weft__split split, weft__dataset *d, weft_array *x, weft_array *y) {
+    char labels[4096];
+    if (config->data_source == WEFT__SOURCE_CSV) return read_csv(ctx, config, path, y != NULL, d, x, y);
+    if (config->data_source == WEFT__SOURCE_JSON) return read_json(ctx, config, path, y != NULL, x, y);
+    bool idx = config->data_source == WEFT__SOURCE_IDX;
+    WEFT_TRY(idx ? weft_read_idx(ctx, path, x) : weft_read_npy(ctx, path, x));
+    if (!y) return WEFT_OK;
+    WEFT_TRY(labels_path(ctx, config, path, split, labels));
+    return idx ? weft_read_idx(ctx, labels, y) : weft_read_npy(ctx, labels, y);
+}
+
+/* ---- dtypes and shapes ---- */
+
+static double element(const weft_array *array, size_t i) {
+    switch (array->dtype) {
+    case WEFT_F32: return (double)((const float *)array->data)[i];
+    case WEFT_F64: return ((const double *)array->data)[i];
+    case WEFT_F16: return (double)weft_f16_to_f32(((const uint16_t *)array->data)[i]);
+    case WEFT_BF16: return (double)weft_bf16_to_f32(((const uint16_t *)array->data)[i]);
+    case WEFT_I8: return ((const int8_t *)array->data)[i];
+    case WEFT_I16: return ((const int16_t *)array->data)[i];
+    case WEFT_I32: return ((const int32_t *)array->data)[i];
+    case WEFT_I64: return (double)((const int64_t *)array->data)[i];
+    case WEFT_U8: return ((const uint8_t *)array->data)[i];
+    case WEFT_U16: return ((const uint16_t *)array->data)[i];
+    case WEFT_U32: return ((const uint32_t *)array->data)[i];
+    case WEFT_U64: return (double)((const uint64_t *)array->data)[i];
+    case WEFT_BOOL: return ((const uint8_t *)array->data)[i] != 0;
+    default: return (double)NAN;
+    }
+}
+
+static size_t elements(const weft_array *array) {
+    size_t size = weft_dtype_size(array->dtype);
+    return size ? array->bytes / size : 0;
+}
+
+/* The array in another dtype (f32, or i32 for classes). */
+static weft_status convert(weft_context *ctx, const char *path, weft_dtype dtype, weft_array *array) {
+    weft_array made;
+    if (array->dtype == dtype) return WEFT_OK;
+    WEFT_TRY(weft_array_new(ctx, dtype, array->rank, array->shape, &made));
+    for (size_t i = 0; i < elements(array); i++) {
+        double value = element(array, i);
+        bool fits =
+            dtype == WEFT_I32 ? value >= 0 && value <= INT32_MAX && value == floor(value) : !isnan(value);
+        if (!fits) {
+            weft_array_free(ctx, &made);
+            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: element %zu is %g, which is no %s", path, i, value,
+                              dtype == WEFT_I32 ? "class" : "number");
+        }
+        if (dtype == WEFT_I32)
+            ((int32_t *)made.data)[i] = (int32_t)value;
+        else
+            ((float *)made.data)[i] = (float)value;
+    }
+    weft_array_free(ctx, array);
+    *array = made;
+    return WEFT_OK;
+}
+
+/* Samples become vectors (N, features); targets (N) for classes, (N, outputs) for numbers. */
+static weft_status shape_inputs(weft_context *ctx, const char *path, weft__dataset *d, weft_array *x) {
+    if (x->rank < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: a single number is no data", path);
+    int64_t features = 1;
+    for (int i = 1; i < x->rank; i++) features *= x->shape[i];
+    if (x->shape[0] < 1 || features < 1)
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there are no samples", path);
+    if (d->features > 0 && d->features != features)
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: samples of %lld numbers, but the model takes %lld", path,
+                          (long long)features, (long long)d->features);
+    d->features = features;
+    x->rank = 2;
+    x->shape[1] = features;
+    return x->dtype == WEFT_U8 ? WEFT_OK : convert(ctx, path, WEFT_F32, x);
+}
+
+static weft_status shape_targets(weft_context *ctx, const char *path, weft__dataset *d, int64_t rows,
+                                 weft_array *y) {
+    if (!y->data || y->rank < 1 || y->shape[0] != rows)
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %lld samples, but %lld targets", path, (long long)rows,
+                          y->data && y->rank > 0 ? (long long)y->shape[0] : 0LL);
+    int64_t width = 1;
+    for (int i = 1; i < y->rank; i++) width *= y->shape[i];
+    if (d->task == WEFT__TASK_REGRESSION) {
+        if (d->outputs > 0 && d->outputs != width)
+            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %lld numbers to predict, but the model gives %lld",
+                              path, (long long)width, (long long)d->outputs);
+        d->outputs = width;
+        y->rank = 2;
+        y->shape[1] = width;
+        return convert(ctx, path, WEFT_F32, y);
+    }
+    if (width != 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: one class a sample is wanted", path);
+    y->rank = 1;
+    return convert(ctx, path, WEFT_I32, y);
+}
+
+/* ---- splitting and scaling ---- */
+
+/* Rows `first`.. of a keyed permutation into a new array. */
+static weft_status pick(weft_context *ctx, const weft_array *from, uint64_t seed, int64_t first,
+                        int64_t count, weft_array *out) {
+    int64_t shape[WEFT_ARRAY_MAX_RANK];
+    memcpy(shape, from->shape, sizeof shape);
+    shape[0] = count;
+    WEFT_TRY(weft_array_new(ctx, from->dtype, from->rank, shape, out));
+    size_t bytes = from->bytes / (size_t)from->shape[0];
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t row = weft__permute(seed, STREAM_SPLIT, (uint64_t)from->shape[0], (uint64_t)(first + i));
+        memcpy((char *)out->data + (size_t)i * bytes, (const char *)from->data + row * bytes, bytes);
+    }
+    return WEFT_OK;
+}
+
+static weft_status set_aside(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    int64_t rows = d->x[WEFT__TRAIN].shape[0],
+            kept = rows - (int64_t)((double)rows * config->data_val_fraction);
+    if (kept == rows) return WEFT_OK;
+    if (kept < 1)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "data.val_fraction: leaves nothing of %lld samples to train on", (long long)rows);
+    weft_array *pairs[][2] = {{&d->x[WEFT__TRAIN], &d->x[WEFT__VALIDATION]},
+                              {&d->y[WEFT__TRAIN], &d->y[WEFT__VALIDATION]}};
+    for (int i = 0; i < 2; i++) {
+        weft_array whole = *pairs[i][0], train = {0};
+        weft_status status = pick(ctx, &whole, (uint64_t)config->train_seed, kept, rows - kept, pairs[i][1]);
+        if (status == WEFT_OK) status = pick(ctx, &whole, (uint64_t)config->train_seed, 0, kept, &train);
+        if (status != WEFT_OK) return status;
+        weft_array_free(ctx, &whole);
+        *pairs[i][0] = train;
+    }
+    return WEFT_OK;
+}
+
+/* Mean and deviation of each column of a (N, columns) array, in f64. */
+static void measure(const weft_array *array, int64_t columns, int64_t column, float *mean, float *deviation) {
+    int64_t rows = array->shape[0];
+    const float *values = (const float *)array->data + column;
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < rows; i++) sum += (double)values[i * columns];
+    double middle = sum / (double)rows;
+    for (int64_t i = 0; i < rows; i++) {
+        double off = (double)values[i * columns] - middle;
+        squares += off * off;
+    }
+    *mean = (float)middle;
+    *deviation = (float)sqrt(squares / (double)rows);
+    if (!(*deviation > 0) || !isfinite(*deviation)) *deviation = 1; /* a constant column stays 0 */
+}
+
+static void scale_rows(weft_array *array, int64_t columns, const float *mean, const float *deviation) {
+    float *values = array->data;
+    size_t count = elements(array);
+    for (size_t i = 0; i < count; i++) {
+        size_t column = i % (size_t)columns;
+        values[i] = (values[i] - mean[column]) / deviation[column];
+    }
+}
+
+static weft_status scale(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    bool images = d->x[WEFT__TRAIN].dtype == WEFT_U8;
+    if (images) {
+        d->scale = config->data_standardize ? 1.0 / 255.0 : 1;
+        for (int i = 1; i < WEFT__SPLIT_COUNT; i++)
+            if (d->x[i].data && d->x[i].dtype != WEFT_U8)
+                return weft__fail(ctx, WEFT_ERR_FORMAT, "data: training inputs are u8, others are not");
+    }
+    if (!config->data_standardize) return WEFT_OK;
+    if (!images && !d->mean) {
+        d->mean = weft__array(ctx, (size_t)d->features, sizeof *d->mean);
+        d->deviation = weft__array(ctx, (size_t)d->features, sizeof *d->deviation);
+        if (!d->mean || !d->deviation) return weft__fail_oom(ctx, (size_t)d->features * 8, "scaling");
+        for (int64_t i = 0; i < d->features; i++)
+            measure(&d->x[WEFT__TRAIN], d->features, i, &d->mean[i], &d->deviation[i]);
+    }
+    bool numbers = d->task == WEFT__TASK_REGRESSION && d->outputs == 1;
+    if (numbers) measure(&d->y[WEFT__TRAIN], 1, 0, &d->target_mean, &d->target_deviation);
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
+        if (!d->x[i].data) continue;
+        if (!images) scale_rows(&d->x[i], d->features, d->mean, d->deviation);
+        if (numbers) scale_rows(&d->y[i], 1, &d->target_mean, &d->target_deviation);
+    }
+    return WEFT_OK;
+}
+
+/* Classes are counted in the training data; what is found elsewhere must be among them. */
+static weft_status count_classes(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
+    if (d->task != WEFT__TASK_CLASSIFICATION) return WEFT_OK;
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
+        const int32_t *labels = d->y[i].data;
+        for (size_t j = 0; labels && j < elements(&d->y[i]); j++) {
+            if (i == WEFT__TRAIN && !d->classes && labels[j] >= d->outputs)
+                d->outputs = (int64_t)labels[j] + 1;
+            if (labels[j] >= d->outputs)
+                return weft__fail(ctx, WEFT_ERR_INDEX,
+                                  "%s: sample %zu has class %d, but the training data has 0 to %lld",
+                                  paths[i], j, labels[j], (long long)d->outputs - 1);
+        }
+    }
+    if (d->outputs > 1000000)
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: %lld classes are more than one can mean; task: regression?", config->data_path,
+                          (long long)d->outputs);
+    return WEFT_OK;
+}
+
+weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
+    weft_hash hash;
+    weft__hash_init(&hash);
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
+        if (!paths[i]) continue;
+        WEFT_TRY(read_file(ctx, config, paths[i], (weft__split)i, d, &d->x[i], &d->y[i]));
+        WEFT_TRY(shape_inputs(ctx, paths[i], d, &d->x[i]));
+        WEFT_TRY(shape_targets(ctx, paths[i], d, d->x[i].shape[0], &d->y[i]));
+        weft__hash_bytes(&hash, d->x[i].data, d->x[i].bytes);
+        weft__hash_bytes(&hash, d->y[i].data, d->y[i].bytes);
+    }
+    d->hash = hash.a ^ weft__mix64(hash.b);
+    WEFT_TRY(count_classes(ctx, config, d));
+    if (!paths[WEFT__VALIDATION]) WEFT_TRY(set_aside(ctx, config, d));
+    return scale(ctx, config, d);
+}
+
+weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                                 const char *path, weft_array *x) {
+    weft__dataset known = *dataset; /* its sizes are checked against, nothing of it is freed */
+    WEFT_TRY(read_file(ctx, config, path, WEFT__TEST, &known, x, NULL));
+    weft_status status = shape_inputs(ctx, path, &known, x);
+    if (status == WEFT_OK && x->dtype == WEFT_F32 && dataset->mean)
+        scale_rows(x, dataset->features, dataset->mean, dataset->deviation);
+    if (status != WEFT_OK) weft_array_free(ctx, x);
+    return status;
+}
