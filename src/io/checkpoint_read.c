@@ -227,13 +227,13 @@ weft_status weft_checkpoint_open(weft_context *ctx, const char *dir, weft_checkp
     if (!dir) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_open: dir is NULL");
     opening o = {.ctx = ctx, .dir = dir, .fd = -1, .path_size = strlen(dir) + 64};
     o.checkpoint = weft__zalloc(ctx, sizeof *o.checkpoint);
+    if (o.checkpoint) o.checkpoint->ctx = o.checkpoint->manifest.ctx = ctx;
     o.path = weft__alloc(ctx, o.path_size);
     o.buffer = weft__alloc(ctx, WEFT__SUM_PIECE);
     weft_status status;
     if (!o.checkpoint || !o.path || !o.buffer) {
         status = weft__fail_oom(ctx, WEFT__SUM_PIECE, "opening a checkpoint");
     } else {
-        o.checkpoint->ctx = ctx;
         status = open_all(&o);
     }
     if (o.fd >= 0) (void)close(o.fd);

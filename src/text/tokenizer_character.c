@@ -21,6 +21,7 @@ static weft_status mark(weft_context *ctx, const weft__span *span, uint8_t *seen
 }
 
 static weft_status build(weft_tokenizer *t, const weft__span *spans, size_t count, size_t max_vocabulary) {
+    static const uint8_t none[8];
     uint8_t *seen = weft__zalloc(t->ctx, POINTS / 8);
     (void)max_vocabulary; /* leaving a character out would make texts unencodable */
     if (!seen) return weft__fail_oom(t->ctx, POINTS / 8, "the characters of a corpus");
@@ -28,6 +29,9 @@ static weft_status build(weft_tokenizer *t, const weft__span *spans, size_t coun
     for (size_t i = 0; status == WEFT_OK && i < count; i++) status = mark(t->ctx, &spans[i], seen);
     for (uint32_t point = 0; status == WEFT_OK && point < POINTS; point++) {
         char bytes[4];
+        if (point % 64 == 0)
+            while (point < POINTS && memcmp(seen + point / 8, none, sizeof none) == 0) point += 64;
+        if (point >= POINTS) break;
         if (seen[point / 8] >> point % 8 & 1)
             status = weft__tokenizer_add(t, bytes, weft__utf8_write(point, bytes));
     }
