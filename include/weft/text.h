@@ -44,6 +44,7 @@ WEFT_API WEFT_CHECKED weft_status weft_tokenizer_build(weft_context *ctx, weft_t
 /* NULL is fine. */
 WEFT_API void weft_tokenizer_free(weft_tokenizer *tokenizer);
 
+/* Which kind it was built as. */
 WEFT_API weft_tokenizer_kind weft_tokenizer_kind_of(const weft_tokenizer *tokenizer);
 
 /* How many ids there are. */

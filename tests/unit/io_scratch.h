@@ -31,8 +31,8 @@ static inline void remove_all(const char *path) {
     for (const struct dirent *e; (e = readdir(dir));) {
         char inner[8192];
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        snprintf(inner, sizeof inner, "%s/%s", path, e->d_name);
-        remove_all(inner);
+        int n = snprintf(inner, sizeof inner, "%s/%s", path, e->d_name);
+        if (n > 0 && (size_t)n < sizeof inner) remove_all(inner);
     }
     closedir(dir);
     (void)rmdir(path);

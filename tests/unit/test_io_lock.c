@@ -90,7 +90,8 @@ static void test_races(void **state) {
                 (void)close(start[1]);
                 (void)!read(start[0], &byte, 1); /* ends when the parent closes it */
                 weft_status status = weft_run_lock_take(NULL, scratch, &lock);
-                if (status == WEFT_OK) usleep(200000); /* until the others have tried */
+                if (status == WEFT_OK)
+                    (void)nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL); /* the others try */
                 _exit(status == WEFT_OK ? 0 : status == WEFT_ERR_BUSY ? 1 : 2);
             }
         }
