@@ -50,16 +50,16 @@ static void map_kill(weft_map *m) {
     }
 }
 
-/* The canonical form: guards within the extents, stride 0 where only one index is let through; an empty
- * index space has the identity, one without valid index has map_kill's form. */
+/* The canonical form: guards within the extents, stride 0 where only one index is let through; an index space
+ * without valid index has map_kill's form. An empty one has no guards but keeps its strides: kernels use
+ * those of the parallel dimensions where the reduction is over nothing. */
 static void map_canonical(weft_map *m) {
+    m->guarded = false;
     if (map_empty(m)) {
-        int64_t shape[WEFT_VIEW_RANK];
-        memcpy(shape, m->extent, sizeof shape);
-        weft__map_identity(m, m->rank, shape);
+        memset(m->lo, 0, sizeof m->lo);
+        memcpy(m->hi, m->extent, sizeof m->hi);
         return;
     }
-    m->guarded = false;
     for (int d = 0; d < m->rank; d++) {
         if (m->lo[d] < 0) m->lo[d] = 0;
         if (m->hi[d] > m->extent[d]) m->hi[d] = m->extent[d];

@@ -4,7 +4,7 @@
 #define WEFT_OPS_BUILD_H
 
 #include <weft/ops.h>
-#include "base/base.h"
+#include "graph/graph.h"
 
 #define add(a, b) weft_add_at(where, a, b)
 #define sub(a, b) weft_sub_at(where, a, b)
@@ -26,10 +26,6 @@
 #define mulc(a, v) weft_mul_scalar_at(where, a, v)
 #define subc_r(v, a) weft_add_scalar_at(where, weft_neg_at(where, a), v) /* v - a */
 #define zero(a) weft_zeros_like_at(where, a)
-
-/* A new tensor that carries an error made by op `name`: "name: message". */
-weft_tensor *weft__poison(weft_context *ctx, const char *where, weft_status status, const char *fmt, ...)
-    WEFT_PRINTF(4, 5);
 
 /* One dimension of n elements with parts[i] (any shapes) laid row-major at element offsets[i], zero elsewhere.
  * Parts do not overlap and are in the order of their offsets. */

@@ -1,0 +1,160 @@
+/* The driver of reverse mode: order the graph between outputs and variables, walk it backwards, add up what
+ * flows into each node. Broadcasts become sums, so nothing is ever added to concurrently. */
+#include "autodiff/autodiff.h"
+
+typedef struct walk {
+    weft_context *ctx;
+    weft_tensor **order; /* inputs before users */
+    weft_tensor **flow;  /* gradient of order[i] so far */
+    bool *needed;        /* does order[i] lead to a wrt */
+    size_t count, capacity;
+    uint64_t mark;
+} walk;
+
+typedef struct frame {
+    weft_tensor *node;
+    int next;
+} frame;
+
+static weft_status push_order(walk *w, weft_tensor *t) {
+    if (!weft__grow(w->ctx, &w->order, &w->capacity, w->count, sizeof *w->order))
+        return weft__fail_oom(w->ctx, (w->count + 1) * sizeof *w->order, "the order of a gradient");
+    t->number = (int)w->count;
+    w->order[w->count++] = t;
+    return WEFT_OK;
+}
+
+/* What gradients flow through from a node to its inputs: an OUTPUT hands on to its composite's inputs. */
+static int flow_inputs(weft_tensor *t, weft_tensor *const **in) {
+    if (t->op == WEFT_OP_OUTPUT) t = t->in[0];
+    *in = t->in;
+    return t->n_in;
+}
+
+/* Depth-first, without recursion; numbers the nodes of this walk. */
+static weft_status visit(walk *w, weft_tensor *root, uint64_t mark) {
+    frame *stack = NULL;
+    size_t depth = 0, capacity = 0;
+    weft_status status = WEFT_OK;
+    if (root->mark == mark) return WEFT_OK;
+    root->mark = mark;
+    if (!weft__grow(w->ctx, &stack, &capacity, depth, sizeof *stack)) return weft__fail_oom(w->ctx, sizeof *stack, "a walk");
+    stack[depth++] = (frame){root, 0};
+    while (depth && status == WEFT_OK) {
+        frame *top = &stack[depth - 1];
+        weft_tensor *const *in;
+        if (top->next == flow_inputs(top->node, &in)) {
+            status = push_order(w, top->node);
+            depth--;
+            continue;
+        }
+        weft_tensor *next = in[top->next++];
+        if (next->mark == mark || !weft_dtype_is_float((weft_dtype)next->dtype)) continue;
+        next->mark = mark;
+        if (!weft__grow(w->ctx, &stack, &capacity, depth, sizeof *stack))
+            status = weft__fail_oom(w->ctx, (depth + 1) * sizeof *stack, "a walk");
+        else
+            stack[depth++] = (frame){next, 0};
+    }
+    weft__free(w->ctx, stack);
+    return status;
+}
+
+static weft_tensor *sum_flow(const char *where, weft_tensor *so_far, weft_tensor *more) {
+    return so_far ? add(so_far, more) : more;
+}
+
+/* A rule that differentiated an expansion has walked over some of our nodes: numbers them again. */
+static uint64_t renumber(walk *w) {
+    w->mark = ++w->ctx->visit;
+    for (size_t i = 0; i < w->count; i++) {
+        w->order[i]->mark = w->mark;
+        w->order[i]->number = (int)i;
+    }
+    return w->mark;
+}
+
+static weft_status step_back(walk *w, size_t i) {
+    uint64_t mark = w->mark;
+    weft_tensor *node = w->order[i], *grads[64] = {NULL};
+    weft_tensor *const *in;
+    int n = flow_inputs(node, &in);
+    if (n > 64) return weft__fail(w->ctx, WEFT_ERR_UNSUPPORTED, "gradient: %s of %d inputs", weft__op_name(node->op), n);
+    w->ctx->path = node->path;
+    WEFT_TRY(weft__gradient_rule(node, w->flow[i], grads));
+    if (w->ctx->visit != mark) mark = renumber(w);
+    for (int k = 0; k < n; k++) {
+        if (!grads[k] || in[k]->mark != mark || !weft_dtype_is_float((weft_dtype)in[k]->dtype)) continue;
+        int at = in[k]->number;
+        if (!w->needed[at]) continue;
+        WEFT_TRY(weft_tensor_status(grads[k]));
+        w->flow[at] = sum_flow(node->where, w->flow[at], grads[k]);
+        WEFT_TRY(weft_tensor_status(w->flow[at]));
+    }
+    return WEFT_OK;
+}
+
+/* needed[i]: is order[i] one of wrt, or does it read one that is. */
+static void find_needed(walk *w, uint64_t mark, weft_tensor *const *wrt, size_t n_wrt) {
+    for (size_t i = 0; i < n_wrt; i++)
+        if (wrt[i]->mark == mark) w->needed[wrt[i]->number] = true;
+    for (size_t i = 0; i < w->count; i++) {
+        weft_tensor *const *in;
+        int n = flow_inputs(w->order[i], &in);
+        for (int k = 0; k < n; k++)
+            if (in[k]->mark == mark && weft_dtype_is_float((weft_dtype)in[k]->dtype) && w->needed[in[k]->number])
+                w->needed[i] = true;
+    }
+}
+
+static weft_status run(walk *w, weft_tensor *const *out, weft_tensor *const *g, int n_out, weft_tensor *const *wrt,
+                       size_t n_wrt, weft_tensor **grads) {
+    uint64_t mark = w->mark = ++w->ctx->visit;
+    for (int j = 0; j < n_out; j++) WEFT_TRY(visit(w, out[j], mark));
+    w->flow = weft__array(w->ctx, w->count + 1, sizeof *w->flow);
+    w->needed = weft__array(w->ctx, w->count + 1, sizeof *w->needed);
+    if (!w->flow || !w->needed) return weft__fail_oom(w->ctx, w->count * sizeof *w->flow, "the gradients of a graph");
+    find_needed(w, mark, wrt, n_wrt);
+    for (int j = 0; j < n_out; j++) w->flow[out[j]->number] = sum_flow(out[j]->where, w->flow[out[j]->number], g[j]);
+    weft_status status = WEFT_OK;
+    for (size_t i = w->count; i-- > 0 && status == WEFT_OK;) {
+        weft_tensor *node = w->order[i];
+        if (w->flow[i] && w->needed[i] && node->n_in) status = step_back(w, i);
+    }
+    for (size_t i = 0; i < n_wrt; i++) grads[i] = wrt[i]->mark == w->mark ? w->flow[wrt[i]->number] : NULL;
+    return status;
+}
+
+weft_status weft__vjp(const char *where, weft_tensor *const *out, weft_tensor *const *g, int n_out,
+                      weft_tensor *const *wrt, size_t n_wrt, weft_tensor **grads) {
+    (void)where;
+    walk w = {.ctx = out[0]->ctx};
+    const char *path = w.ctx->path;
+    weft_status status = run(&w, out, g, n_out, wrt, n_wrt, grads);
+    w.ctx->path = path;
+    weft__free(w.ctx, w.order);
+    weft__free(w.ctx, w.flow);
+    weft__free(w.ctx, w.needed);
+    return status;
+}
+
+weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t count, weft_tensor **grads) {
+    WEFT_TRY(weft_tensor_status(loss));
+    char text[WEFT_SHAPE_TEXT];
+    if (loss->numel != 1 || !weft_dtype_is_float((weft_dtype)loss->dtype))
+        return weft__fail(loss->ctx, WEFT_ERR_SHAPE, "gradient: the loss is %s, not one float; take its mean or sum",
+                          weft__tensor_text(loss, text));
+    for (size_t i = 0; i < count; i++) {
+        WEFT_TRY(weft_tensor_status(wrt[i]));
+        if (!weft_dtype_is_float((weft_dtype)wrt[i]->dtype))
+            return weft__fail(loss->ctx, WEFT_ERR_DTYPE, "gradient: %s has no gradient", weft__tensor_text(wrt[i], text));
+    }
+    weft_tensor *one = weft__constant(loss->ctx, loss->where, (weft_dtype)loss->dtype, loss->rank, loss->shape, 1, 1);
+    WEFT_TRY(weft_tensor_status(one));
+    WEFT_TRY(weft__vjp(loss->where, &loss, &one, 1, wrt, count, grads));
+    for (size_t i = 0; i < count; i++) {
+        if (!grads[i]) grads[i] = weft_zeros_like_at(loss->where, wrt[i]);
+        WEFT_TRY(weft_tensor_status(grads[i]));
+    }
+    return WEFT_OK;
+}

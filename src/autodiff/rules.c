@@ -1,0 +1,268 @@
+/* The gradient of every op. Rows have theirs in ops.def; movement, reductions and op files have a function here.
+ * A rule gets the node and the gradient g of its output, and returns one for each float input. */
+#include <string.h>
+#include "autodiff/autodiff.h"
+
+/* Not differentiable, against "no gradient flows" (NULL). */
+static weft_tensor not_differentiable;
+#define NO_GRAD (&not_differentiable)
+#define ZERO_GRAD NULL
+
+/* ---- movement ---- */
+
+static void grad_reshape(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    grads[0] = weft__reshape_to(where, g, node->in[0]->rank, node->in[0]->shape);
+}
+
+static void grad_permute(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    const weft_attr_order *attr = node->attr;
+    int inverse[WEFT_MAX_RANK];
+    for (int i = 0; i < node->rank; i++) inverse[attr->order[i]] = i;
+    grads[0] = weft_permute_at(where, g, inverse);
+}
+
+static void grad_expand(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    grads[0] = weft_sum_to_at(where, g, node->in[0]->rank, node->in[0]->shape);
+}
+
+static void grad_pad(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    const weft_attr_pad *attr = node->attr;
+    grads[0] = g;
+    for (int i = 0; i < node->rank; i++)
+        grads[0] = weft_narrow_at(where, grads[0], i, attr->lo[i], node->in[0]->shape[i]);
+}
+
+/* g put back at start, start + step, ... of an extent, zeros between: over (A, n, B). */
+static weft_tensor *spread(const char *where, weft_tensor *g, int dim, int64_t start, int64_t step, int64_t extent) {
+    int rank = g->rank;
+    int64_t n = g->shape[dim], shape[WEFT_MAX_RANK], inner = 1, outer = 1;
+    for (int i = 0; i < g->rank; i++) {
+        shape[i] = i == dim ? extent : g->shape[i];
+        if (i < dim) outer *= g->shape[i];
+        if (i > dim) inner *= g->shape[i];
+    }
+    if (n == 0) return weft__constant(g->ctx, where, (weft_dtype)g->dtype, g->rank, shape, 0, 0);
+    if (step < 0) { /* element i of g belongs to start + i * step: the last one is the first */
+        g = weft_flip_at(where, g, dim);
+        start += (n - 1) * step;
+        step = -step;
+    }
+    int64_t slots[4] = {outer, n, 1, inner}, flat[3] = {outer, n * step, inner};
+    int64_t none[4] = {0, 0, 0, 0}, gaps[4] = {0, 0, step - 1, 0};
+    g = weft_pad_at(where, weft__reshape_to(where, g, 4, slots), none, gaps, 0);
+    g = weft__reshape_to(where, g, 3, flat);
+    int64_t used = (n - 1) * step + 1;
+    g = weft_narrow_at(where, g, 1, 0, used);
+    int64_t before[3] = {0, start, 0}, after[3] = {0, extent - start - used, 0};
+    g = weft_pad_at(where, g, before, after, 0);
+    return g->error ? g : weft__reshape_to(where, g, rank, shape);
+}
+
+static void grad_slice(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    const weft_attr_slice *attr = node->attr;
+    const weft_tensor *x = node->in[0];
+    for (int i = 0; i < node->rank && !g->error; i++) {
+        if (attr->step[i] == 1) {
+            int64_t before[WEFT_MAX_RANK] = {0}, after[WEFT_MAX_RANK] = {0};
+            before[i] = attr->start[i];
+            after[i] = x->shape[i] - attr->start[i] - node->shape[i];
+            g = weft_pad_at(where, g, before, after, 0);
+        } else {
+            g = spread(where, g, i, attr->start[i], attr->step[i], x->shape[i]);
+        }
+    }
+    grads[0] = g;
+}
+
+/* ---- reductions; y keeps extents of 1 ---- */
+
+static void grad_sum(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    grads[0] = weft__expand_to(where, g, node->in[0]->rank, node->in[0]->shape);
+}
+
+/* Ties share the gradient equally. */
+static void grad_extreme(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    weft_tensor *x = node->in[0];
+    weft_tensor *hit = weft_cast_at(where, eq(x, node), (weft_dtype)x->dtype);
+    uint32_t mask = ((const weft_attr_axes *)node->attr)->mask;
+    if (hit->error) {
+        grads[0] = hit;
+        return;
+    }
+    grads[0] = mul(hit, divi(g, weft__reduce(where, WEFT_OP_SUM, hit, mask)));
+}
+
+/* y / x, with the product of the others where x is 0. */
+static void grad_prod(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    weft_tensor *x = node->in[0];
+    uint32_t mask = ((const weft_attr_axes *)node->attr)->mask;
+    weft_tensor *is_zero = eq(x, zero(x));
+    weft_tensor *others = select(is_zero, weft_full_like_at(where, x, 1), x);
+    if (others->error) {
+        grads[0] = others;
+        return;
+    }
+    weft_tensor *count = weft__reduce(where, WEFT_OP_SUM, weft_cast_at(where, is_zero, (weft_dtype)x->dtype), mask);
+    weft_tensor *rest = weft__reduce(where, WEFT_OP_PROD, others, mask);
+    weft_tensor *one_zero = select(is_zero, weft__expand_to(where, rest, x->rank, x->shape), zero(x));
+    weft_tensor *none = eq(count, zero(count)), *one = eq(count, weft_full_like_at(where, count, 1));
+    grads[0] = mul(g, select(none, divi(node, others), select(one, one_zero, zero(x))));
+}
+
+/* ---- op files ---- */
+
+static void grad_cast(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    grads[0] = weft_cast_at(where, g, (weft_dtype)node->in[0]->dtype);
+}
+
+/* The matrix that x is the transpose of, when x is recorded so. */
+static bool is_transpose(const weft_tensor *x) {
+    if (x->op != WEFT_OP_PERMUTE) return false;
+    const weft_attr_order *attr = x->attr;
+    for (int i = 0; i < x->rank; i++)
+        if (attr->order[i] != (i == x->rank - 1 ? x->rank - 2 : i == x->rank - 2 ? x->rank - 1 : i)) return false;
+    return true;
+}
+
+/* The gradient of an operand that is a recorded transpose is computed transposed, so that the product writes
+ * the layout of the tensor behind it (a weight's gradient goes straight into its block). */
+static void grad_matmul(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    weft_tensor *a = node->in[0], *b = node->in[1];
+    weft_tensor *at = weft_transpose_at(where, a, -1, -2), *bt = weft_transpose_at(where, b, -1, -2);
+    weft_tensor *gt = weft_transpose_at(where, g, -1, -2);
+    grads[0] = is_transpose(a) ? weft_transpose_at(where, weft_matmul_at(where, b, gt), -1, -2)
+                               : weft_matmul_at(where, g, bt);
+    grads[1] = is_transpose(b) ? weft_transpose_at(where, weft_matmul_at(where, gt, a), -1, -2)
+                               : weft_matmul_at(where, at, g);
+}
+
+static void grad_gather(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    const weft_attr_axis *attr = node->attr;
+    grads[0] = weft__scatter(where, node->in[1], g, (int)attr->axis, attr->extent);
+}
+
+static void grad_scatter_add(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    const weft_attr_axis *attr = node->attr;
+    grads[1] = weft_gather_at(where, g, node->in[0], (int)attr->axis);
+}
+
+static void grad_update(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    const weft_attr_axis *attr = node->attr;
+    weft_tensor *offset = node->in[2];
+    grads[0] = weft_update_at(where, g, zero(node->in[1]), offset, (int)attr->axis);
+    weft_tensor *index = weft_iota(g->ctx, WEFT_I32, 1, &attr->extent);
+    grads[1] = weft_gather_at(where, g, add(index, weft__reshape_to(where, offset, 0, NULL)), (int)attr->axis);
+}
+
+/* ---- composites: through OUTPUT nodes, whose gradients the driver collects ---- */
+
+weft_status weft__composite_expand(const char *where, const weft_tensor *t, weft_tensor **out) {
+    const weft_composite *definition = weft__composite_of(t);
+    const void *params = weft__params_of(t);
+    if (definition->expand) {
+        definition->expand(where, params, t->in, out);
+    } else { /* a gradient: of output 0 of its forward, with respect to the inputs that have one */
+        const weft_composite *forward = definition->forward;
+        weft_tensor *y[4];
+        forward->expand(where, params, t->in, y);
+        weft_tensor *g = t->in[forward->n_inputs + forward->n_outputs];
+        WEFT_TRY(weft__vjp(where, y, &g, 1, t->in, (size_t)definition->n_outputs, out));
+        for (int i = 0; i < definition->n_outputs; i++)
+            if (!out[i]) out[i] = weft_zeros_like_at(where, t->in[i]);
+    }
+    for (int i = 0; i < definition->n_outputs; i++) WEFT_TRY(weft_tensor_status(out[i]));
+    return WEFT_OK;
+}
+
+/* node is OUTPUT number `index` of a composite. Only the gradient of output 0 goes through its own gradient
+ * composite; other outputs and gradients of gradients expand. */
+static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    weft_tensor *whole = node->in[0];
+    const weft_composite *definition = weft__composite_of(whole);
+    int index = (int)((const weft_attr_output *)node->attr)->index;
+    if (definition->gradient && index == 0) {
+        const weft_composite *gradient = definition->gradient;
+        weft_tensor *in[16], *out[16];
+        int n = 0;
+        for (int i = 0; i < definition->n_inputs; i++) in[n++] = whole->in[i];
+        for (int i = 0; i < definition->n_outputs; i++) {
+            weft_attr_output at = {i};
+            weft_dtype dtype = WEFT_F32;
+            int rank = 0;
+            int64_t shape[WEFT_MAX_RANK];
+            definition->shape(weft__params_of(whole), whole->in, i, &dtype, &rank, shape);
+            in[n++] = i == index ? node
+                                 : weft__node(node->ctx, where, WEFT_OP_OUTPUT, dtype, rank, shape, 1, &whole, sizeof at, &at);
+        }
+        in[n++] = g;
+        weft__composite(where, gradient, weft__params_of(whole), in, out);
+        for (int i = 0; i < gradient->n_outputs; i++) grads[i] = out[i];
+        return WEFT_OK;
+    }
+    weft_tensor *out[16] = {NULL};
+    WEFT_TRY(weft__composite_expand(where, whole, out));
+    return weft__vjp(where, &out[index], &g, 1, whole->in, whole->n_in, grads);
+}
+
+/* ---- the table ---- */
+
+typedef void (*rule)(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads);
+
+#define W_ELEM1(id, name, dtypes, result, expr, grad, doc)                                                     \
+    static void rule_##id(const char *where, weft_tensor *y, weft_tensor *g, weft_tensor **grads) {            \
+        weft_tensor *a = y->in[0];                                                                             \
+        (void)where, (void)a, (void)g;                                                                         \
+        grads[0] = grad;                                                                                       \
+    }
+#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc)                                           \
+    static void rule_##id(const char *where, weft_tensor *y, weft_tensor *g, weft_tensor **grads) {            \
+        weft_tensor *a = y->in[0], *b = y->in[1];                                                              \
+        (void)where, (void)a, (void)b, (void)g;                                                                \
+        grads[0] = grad_a;                                                                                     \
+        grads[1] = grad_b;                                                                                     \
+    }
+#define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc)                                   \
+    static void rule_##id(const char *where, weft_tensor *y, weft_tensor *g, weft_tensor **grads) {            \
+        weft_tensor *a = y->in[0];                                                                             \
+        grads[0] = grad_a;                                                                                     \
+        grads[1] = grad_b;                                                                                     \
+        grads[2] = grad_c;                                                                                     \
+    }
+#include "ops/ops.def"
+
+static void none(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    (void)where, (void)g;
+    for (int i = 0; i < node->n_in; i++) grads[i] = NO_GRAD;
+}
+
+static void zero_rule(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    (void)where, (void)node, (void)g, (void)grads;
+}
+
+#undef NO_GRAD
+#undef ZERO_GRAD
+#define NO_GRAD   none
+#define ZERO_GRAD zero_rule
+#define grad_composite none
+static const rule rules[WEFT_OP_COUNT] = {
+#define W_ELEM1(id, name, dtypes, result, expr, grad, doc) [WEFT_OP_##id] = rule_##id,
+#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc) [WEFT_OP_##id] = rule_##id,
+#define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc) [WEFT_OP_##id] = rule_##id,
+#define W_REDUCE(id, name, dtypes, init, expr, grad, doc) [WEFT_OP_##id] = grad,
+#define W_NODE(id, name, grad) [WEFT_OP_##id] = grad,
+#include "ops/ops.def"
+};
+
+weft_status weft__gradient_rule(weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    if (node->op == WEFT_OP_OUTPUT) return grad_output(node->where, node, g, grads);
+    rules[node->op](node->where, node, g, grads);
+    for (int i = 0; i < node->n_in; i++)
+        if (grads[i] == &not_differentiable) {
+            grads[i] = NULL;
+            if (weft_dtype_is_float((weft_dtype)node->in[i]->dtype))
+                return weft__fail(node->ctx, WEFT_ERR_UNSUPPORTED, "%s: %s%s%s is not differentiable; use weft_detach before it",
+                                  node->where ? node->where : "gradient", node->path, *node->path ? ": " : "",
+                                  weft__op_name(node->op));
+        }
+    return WEFT_OK;
+}

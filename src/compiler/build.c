@@ -1,0 +1,469 @@
+/* Tensors -> IR. Movement becomes views on edges; equal nodes become one; a composite is taken by the device as a
+ * heavy operation or expanded; a reduction of much into little is split into two fixed stages. */
+#include <string.h>
+#include "autodiff/autodiff.h"
+#include "compiler/ir.h"
+
+weft_status weft__ir_failed(weft_ir *ir) { return weft__fail_oom(ir->ctx, 0, "compiling a program"); }
+
+/* ---- nodes and views ---- */
+
+int weft__ir_node(weft_ir *ir, ir_kind kind, weft_dtype dtype, int rank, const int64_t *shape, int n_in,
+                  const ir_edge *in) {
+    if (!weft__grow(ir->ctx, &ir->nodes, &ir->node_capacity, ir->n_nodes, sizeof *ir->nodes)) return -1;
+    ir_node *node = &ir->nodes[ir->n_nodes];
+    *node = (ir_node){.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .rank = rank, .n_in = n_in, .cluster = -1,
+                      .pack = -1, .sink = -1, .unit = -1, .numel = 1, .path = "", .place = {-1, 0}};
+    node->shape = weft__arena_alloc(&ir->arena, (size_t)(rank + 1) * sizeof *shape);
+    node->in = weft__arena_alloc(&ir->arena, (size_t)(n_in + 1) * sizeof *in);
+    if (!node->shape || !node->in) return -1;
+    for (int i = 0; i < rank; i++) node->numel *= node->shape[i] = shape[i];
+    if (n_in && in) memcpy(node->in, in, (size_t)n_in * sizeof *in);
+    return (int)ir->n_nodes++;
+}
+
+int weft__ir_view(weft_ir *ir, const weft_view *view) {
+    if (weft__view_is_identity(view)) return -1;
+    weft_hash h;
+    weft__hash_init(&h);
+    weft__view_hash(&h, view);
+    for (size_t i = ir->n_views; i-- > 0;)
+        if (ir->view_hashes[i] == h.a && weft__view_equal(&ir->views[i], view)) return (int)i;
+    size_t capacity = ir->view_capacity;
+    if (!weft__grow(ir->ctx, &ir->view_hashes, &capacity, ir->n_views, sizeof *ir->view_hashes) ||
+        !weft__grow(ir->ctx, &ir->views, &ir->view_capacity, ir->n_views, sizeof *ir->views))
+        return -2;
+    ir->view_hashes[ir->n_views] = h.a;
+    ir->views[ir->n_views] = *view;
+    return (int)ir->n_views++;
+}
+
+bool weft__ir_edge_view(const weft_ir *ir, ir_edge edge, int rank, const int64_t *shape, weft_view *out) {
+    if (edge.view < 0) {
+        weft__view_identity(out, rank, shape);
+        return true;
+    }
+    *out = ir->views[edge.view];
+    return weft__view_reshape(out, rank, shape);
+}
+
+int weft__ir_copy(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape) {
+    int n = weft__ir_node(ir, IR_CAST, (weft_dtype)ir->nodes[edge.node].dtype, rank, shape, 1, &edge);
+    if (n < 0) return n;
+    ir->nodes[n].copy = true;
+    ir->nodes[n].path = ir->nodes[edge.node].path;
+    ir->nodes[n].tensor = ir->nodes[edge.node].tensor;
+    return n;
+}
+
+/* ---- tensor -> edge ---- */
+
+static size_t slot_of(const weft_ir *ir, const void *key) {
+    size_t at = (size_t)weft__mix64((uint64_t)(uintptr_t)key) & (ir->map_capacity - 1);
+    while (ir->map[at].key && ir->map[at].key != key) at = (at + 1) & (ir->map_capacity - 1);
+    return at;
+}
+
+static bool find(const weft_ir *ir, const void *key, ir_edge *edge) {
+    if (!ir->map_capacity) return false;
+    size_t at = slot_of(ir, key);
+    *edge = ir->map[at].edge;
+    return ir->map[at].key != NULL;
+}
+
+static weft_status remember(weft_ir *ir, const void *key, ir_edge edge) {
+    if (2 * (ir->map_count + 1) > ir->map_capacity) {
+        size_t old = ir->map_capacity, capacity = old ? 2 * old : 1024;
+        ir_map_entry *from = ir->map, *to = weft__array(ir->ctx, capacity, sizeof *to);
+        if (!to) return weft__ir_failed(ir);
+        ir->map = to;
+        ir->map_capacity = capacity;
+        for (size_t i = 0; i < old; i++)
+            if (from[i].key) ir->map[slot_of(ir, from[i].key)] = from[i];
+        weft__free(ir->ctx, from);
+    }
+    size_t at = slot_of(ir, key);
+    if (!ir->map[at].key) ir->map_count++;
+    ir->map[at] = (ir_map_entry){key, edge};
+    return WEFT_OK;
+}
+
+/* ---- equal nodes become one ---- */
+
+static uint64_t node_hash(const ir_node *node) {
+    weft_hash h;
+    weft__hash_init(&h);
+    weft__hash_u64(&h, (uint64_t)node->kind | (uint64_t)node->op << 8 | (uint64_t)node->dtype << 16 | (uint64_t)node->axes << 24);
+    weft__hash_bytes(&h, node->shape, (size_t)node->rank * sizeof *node->shape);
+    weft__hash_bytes(&h, node->in, (size_t)node->n_in * sizeof *node->in);
+    weft__hash_bytes(&h, &node->imm_f, sizeof node->imm_f);
+    weft__hash_u64(&h, (uint64_t)node->imm_i);
+    if (node->rank_in) weft__hash_bytes(&h, node->shape_in, (size_t)node->rank_in * sizeof *node->shape_in);
+    return h.a;
+}
+
+static bool node_same(const ir_node *x, const ir_node *y) {
+    return x->kind == y->kind && x->op == y->op && x->dtype == y->dtype && x->axes == y->axes && x->rank == y->rank &&
+           x->n_in == y->n_in && x->rank_in == y->rank_in && x->imm_i == y->imm_i && x->copy == y->copy &&
+           memcmp(&x->imm_f, &y->imm_f, sizeof x->imm_f) == 0 &&
+           memcmp(x->shape, y->shape, (size_t)x->rank * sizeof *x->shape) == 0 &&
+           memcmp(x->in, y->in, (size_t)x->n_in * sizeof *x->in) == 0 &&
+           (!x->rank_in || memcmp(x->shape_in, y->shape_in, (size_t)x->rank_in * sizeof *x->shape_in) == 0);
+}
+
+/* The earlier node equal to the newest one, which is then dropped; or the newest. */
+static int unify(weft_ir *ir, int newest) {
+    if (newest < 0) return newest;
+    if (2 * (ir->cse_count + 1) > ir->cse_capacity) {
+        size_t capacity = ir->cse_capacity ? 2 * ir->cse_capacity : 1024;
+        int *table = weft__array(ir->ctx, capacity, sizeof *table);
+        if (!table) return -1;
+        for (size_t i = 0; i < ir->cse_capacity; i++) {
+            if (!ir->cse[i]) continue;
+            size_t at = node_hash(&ir->nodes[ir->cse[i] - 1]) & (capacity - 1);
+            while (table[at]) at = (at + 1) & (capacity - 1);
+            table[at] = ir->cse[i];
+        }
+        weft__free(ir->ctx, ir->cse);
+        ir->cse = table;
+        ir->cse_capacity = capacity;
+    }
+    size_t at = node_hash(&ir->nodes[newest]) & (ir->cse_capacity - 1);
+    for (; ir->cse[at]; at = (at + 1) & (ir->cse_capacity - 1))
+        if (node_same(&ir->nodes[ir->cse[at] - 1], &ir->nodes[newest])) {
+            ir->n_nodes--;
+            return ir->cse[at] - 1;
+        }
+    ir->cse[at] = newest + 1;
+    ir->cse_count++;
+    return newest;
+}
+
+static int new_node(weft_ir *ir, ir_kind kind, const weft_tensor *t, int n_in, const ir_edge *in) {
+    int n = weft__ir_node(ir, kind, (weft_dtype)t->dtype, t->rank, t->shape, n_in, in);
+    if (n < 0) return n;
+    ir->nodes[n].op = t->op;
+    ir->nodes[n].tensor = t;
+    ir->nodes[n].path = t->path;
+    return n;
+}
+
+/* ---- movement ---- */
+
+static bool move(weft_view *view, const weft_tensor *t) {
+    int64_t extent[WEFT_MAX_RANK];
+    switch (t->op) {
+    case WEFT_OP_RESHAPE: return weft__view_reshape(view, t->rank, t->shape);
+    case WEFT_OP_PERMUTE: {
+        const weft_attr_order *attr = t->attr;
+        int order[WEFT_MAX_RANK];
+        for (int i = 0; i < t->rank; i++) order[i] = attr->order[i];
+        return weft__view_permute(view, order);
+    }
+    case WEFT_OP_EXPAND: return weft__view_expand(view, t->shape);
+    case WEFT_OP_PAD: {
+        const weft_attr_pad *attr = t->attr;
+        return weft__view_pad(view, attr->lo, attr->hi);
+    }
+    default: {
+        const weft_attr_slice *attr = t->attr;
+        for (int i = 0; i < t->rank; i++) extent[i] = t->shape[i];
+        return weft__view_slice(view, attr->start, extent, attr->step);
+    }
+    }
+}
+
+static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out) {
+    const weft_tensor *x = t->in[0];
+    weft_view view;
+    if (!weft__ir_edge_view(ir, in, x->rank, x->shape, &view) || !move(&view, t)) {
+        int copy = weft__ir_copy(ir, in, x->rank, x->shape); /* the list of maps is full */
+        if (copy < 0) return weft__ir_failed(ir);
+        in = (ir_edge){copy, -1};
+        weft__view_identity(&view, x->rank, x->shape);
+        if (!move(&view, t))
+            return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "%s: no view of a contiguous tensor", weft__op_name(t->op));
+    }
+    *out = (ir_edge){in.node, weft__ir_view(ir, &view)};
+    return out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+/* ---- reductions ---- */
+
+/* Into how many fixed blocks the reduced extent is cut, 1 for none: depends on the shape alone. */
+static int64_t reduction_blocks(int64_t rows, int64_t length, bool inner) {
+    int64_t target = 1;
+    if (inner && rows < 64 && length > 8192) target = length / 4096 > 256 ? 256 : length / 4096;
+    if (!inner && length >= 256) target = length / 64 > 16 ? 16 : length / 64;
+    if (!inner && rows > 16384) target = 1; /* enough columns for every thread */
+    for (int64_t blocks = target; blocks > 1; blocks--) /* an even cut needs no guard */
+        if (length % blocks == 0 && 2 * blocks >= target) return blocks;
+    return target;
+}
+
+/* The single run of reduced dimensions first..last-1, if they are adjacent. */
+static bool one_run(const weft_tensor *x, uint32_t mask, int *first, int *last) {
+    *first = 0;
+    while (*first < x->rank && !(mask >> *first & 1u)) ++*first;
+    *last = *first;
+    while (*last < x->rank && (mask >> *last & 1u)) ++*last;
+    return (mask >> *last) == 0;
+}
+
+static int reduce_node(weft_ir *ir, const weft_tensor *t, ir_edge in, int rank_in, const int64_t *shape_in,
+                       uint32_t mask, int rank, const int64_t *shape) {
+    int n = weft__ir_node(ir, IR_REDUCE, (weft_dtype)t->dtype, rank, shape, 1, &in);
+    if (n < 0) return n;
+    ir_node *node = &ir->nodes[n];
+    node->op = t->op;
+    node->tensor = t;
+    node->path = t->path;
+    node->axes = mask;
+    node->rank_in = rank_in;
+    node->shape_in = weft__arena_alloc(&ir->arena, (size_t)(rank_in + 1) * sizeof *shape_in);
+    if (!node->shape_in) return -1;
+    memcpy(node->shape_in, shape_in, (size_t)rank_in * sizeof *shape_in);
+    return unify(ir, n);
+}
+
+/* (before, length, after) -> (before, blocks, block, after) -> sums of blocks -> sum of sums. A length that blocks
+ * do not divide is padded with zeros, which only a sum may. */
+static int split_reduction(weft_ir *ir, const weft_tensor *t, ir_edge in, const int64_t flat[3], int64_t blocks) {
+    int64_t block = (flat[1] + blocks - 1) / blocks, zero[3] = {0, 0, 0}, extra[3] = {0, blocks * block - flat[1], 0};
+    int64_t cut[4] = {flat[0], blocks, block, flat[2]}, partial[4] = {flat[0], blocks, 1, flat[2]};
+    int64_t joined[3] = {flat[0], blocks, flat[2]};
+    weft_view view;
+    if (!weft__ir_edge_view(ir, in, 3, flat, &view)) return -2;
+    if (extra[1] && !weft__view_pad(&view, zero, extra)) return -2;
+    if (!weft__view_reshape(&view, 4, cut)) return -2;
+    ir_edge edge = {in.node, weft__ir_view(ir, &view)};
+    if (edge.view == -2) return -1;
+    int first = reduce_node(ir, t, edge, 4, cut, 1u << 2, 4, partial);
+    if (first < 0) return -1;
+    return reduce_node(ir, t, (ir_edge){first, -1}, 3, joined, 1u << 1, t->rank, t->shape);
+}
+
+static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out) {
+    const weft_tensor *x = t->in[0];
+    uint32_t mask = ((const weft_attr_axes *)t->attr)->mask;
+    int first, last, n = -2;
+    if (ir->fuse && x->numel > 0 && one_run(x, mask, &first, &last)) {
+        int64_t flat[3] = {1, 1, 1};
+        for (int i = 0; i < x->rank; i++) flat[i < first ? 0 : i < last ? 1 : 2] *= x->shape[i];
+        int64_t blocks = reduction_blocks(flat[0] * flat[2], flat[1], flat[2] == 1);
+        if (blocks > 1 && (t->op == WEFT_OP_SUM || flat[1] % blocks == 0)) n = split_reduction(ir, t, in, flat, blocks);
+    }
+    if (n == -2) n = reduce_node(ir, t, in, x->rank, x->shape, mask, t->rank, t->shape);
+    *out = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+/* ---- the other ops ---- */
+
+static bool is_one(const weft_ir *ir, ir_edge edge) {
+    const ir_node *node = &ir->nodes[edge.node];
+    if (node->kind != IR_CONST || (edge.view >= 0 && weft__view_guarded(&ir->views[edge.view]))) return false;
+    return weft_dtype_is_float((weft_dtype)node->dtype) ? node->imm_f == 1.0 : node->imm_i == 1;
+}
+
+/* x * 1 is x, exactly. */
+static bool simplify(const weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    if (t->op != WEFT_OP_MUL) return false;
+    if (is_one(ir, in[1])) {
+        *out = in[0];
+        return true;
+    }
+    *out = in[1];
+    return is_one(ir, in[0]);
+}
+
+static weft_status build_gather(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
+    const weft_tensor *x = t->in[0];
+    if (in[0].view >= 0 || ir->nodes[in[0].node].kind == IR_CONST) { /* the table is read by address */
+        int copy = weft__ir_copy(ir, in[0], x->rank, x->shape);
+        if (copy < 0) return weft__ir_failed(ir);
+        in[0] = (ir_edge){copy, -1};
+    }
+    int n = new_node(ir, IR_GATHER, t, 2, in);
+    if (n < 0) return weft__ir_failed(ir);
+    ir->nodes[n].imm_i = ((const weft_attr_axis *)t->attr)->axis;
+    n = unify(ir, n);
+    *out = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+static weft_status build_pack(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    int n = new_node(ir, IR_PACK, t, t->n_in, in);
+    if (n < 0) return weft__ir_failed(ir);
+    ir->nodes[n].offsets = weft__arena_alloc(&ir->arena, (size_t)t->n_in * sizeof(int64_t));
+    if (!ir->nodes[n].offsets) return weft__ir_failed(ir);
+    memcpy(ir->nodes[n].offsets, t->attr, (size_t)t->n_in * sizeof(int64_t));
+    for (int i = 0; i < t->n_in; i++) { /* each part a stored node of its own that lies in the pack */
+        ir_edge edge = ir->nodes[n].in[i];
+        const ir_node *part = &ir->nodes[edge.node];
+        bool direct = edge.view < 0 && part->pack < 0 && part->kind != IR_LEAF && part->kind != IR_PACK &&
+                      !ir_is_source(part) && part->numel == t->in[i]->numel;
+        if (!direct) {
+            int copy = weft__ir_copy(ir, edge, t->in[i]->rank, t->in[i]->shape);
+            if (copy < 0) return weft__ir_failed(ir);
+            edge = (ir_edge){copy, -1};
+        }
+        ir->nodes[n].in[i] = edge;
+        ir->nodes[edge.node].pack = n;
+        ir->nodes[edge.node].imm_i = ir->nodes[edge.node].kind == IR_HEAVY_OUT ? ir->nodes[edge.node].imm_i : i;
+    }
+    *out = (ir_edge){n, -1};
+    return WEFT_OK;
+}
+
+static weft_status build_leaf(weft_ir *ir, const weft_tensor *t, ir_edge *out) {
+    int n = new_node(ir, IR_LEAF, t, 0, NULL);
+    *out = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+static weft_status build_plain(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    ir_kind kind = t->op == WEFT_OP_CONST    ? IR_CONST
+                   : t->op == WEFT_OP_IOTA   ? IR_IOTA
+                   : t->op == WEFT_OP_RANDOM ? IR_RANDOM
+                   : t->op == WEFT_OP_CAST   ? IR_CAST
+                                             : IR_CALC;
+    if (simplify(ir, t, in, out)) return WEFT_OK;
+    int n = new_node(ir, kind, t, t->n_in, in);
+    if (n < 0) return weft__ir_failed(ir);
+    if (kind == IR_CONST) {
+        const weft_attr_const *attr = t->attr;
+        ir->nodes[n].imm_f = attr->f;
+        ir->nodes[n].imm_i = attr->i;
+    }
+    n = unify(ir, n);
+    *out = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+static weft_status build_graph(weft_ir *ir, const weft_tensor *root);
+
+/* The outputs of a composite: as a heavy operation where the device takes it, else by its expansion. */
+static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out) {
+    const weft_tensor *whole = t->in[0];
+    const weft_composite *definition = weft__composite_of(whole);
+    int index = (int)((const weft_attr_output *)t->attr)->index;
+    const char *keys = (const char *)whole->shape; /* addresses in the composite stand for its outputs */
+    if (find(ir, keys + index, out)) return WEFT_OK;
+    ir_edge in[16], results[16];
+    for (int i = 0; i < whole->n_in; i++)
+        if (!find(ir, whole->in[i], &in[i])) return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a composite before its inputs");
+    weft_status status = weft__ir_heavy(ir, whole, in, results);
+    if (status == WEFT_ERR_UNSUPPORTED) { /* declined */
+        weft_tensor *expanded[16];
+        WEFT_TRY(weft__composite_expand(whole->where, whole, expanded));
+        for (int i = 0; i < definition->n_outputs; i++) {
+            WEFT_TRY(build_graph(ir, expanded[i]));
+            find(ir, expanded[i], &results[i]);
+        }
+    } else if (status != WEFT_OK) {
+        return status;
+    }
+    for (int i = 0; i < definition->n_outputs; i++) WEFT_TRY(remember(ir, keys + i, results[i]));
+    *out = results[index];
+    return WEFT_OK;
+}
+
+static weft_status build_tensor(weft_ir *ir, const weft_tensor *t) {
+    ir_edge small[8], *in = small, out = {-1, -1};
+    if (t->n_in > 8 && !(in = weft__arena_alloc(&ir->arena, (size_t)t->n_in * sizeof *in))) return weft__ir_failed(ir);
+    if (t->op == WEFT_OP_OUTPUT) {
+        WEFT_TRY(build_output(ir, t, &out));
+        return remember(ir, t, out);
+    }
+    if (t->op == WEFT_OP_COMPOSITE) return remember(ir, t, (ir_edge){-1, -1});
+    for (int i = 0; i < t->n_in; i++)
+        if (!find(ir, t->in[i], &in[i])) return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "an op before its inputs");
+    switch (t->op) {
+    case WEFT_OP_INPUT: WEFT_TRY(build_leaf(ir, t, &out)); break;
+    case WEFT_OP_RESHAPE:
+    case WEFT_OP_PERMUTE:
+    case WEFT_OP_EXPAND:
+    case WEFT_OP_PAD:
+    case WEFT_OP_SLICE: WEFT_TRY(build_movement(ir, t, in[0], &out)); break;
+    case WEFT_OP_DETACH: out = in[0]; break;
+    case WEFT_OP_SUM:
+    case WEFT_OP_MAX:
+    case WEFT_OP_MIN:
+    case WEFT_OP_PROD: WEFT_TRY(build_reduce(ir, t, in[0], &out)); break;
+    case WEFT_OP_GATHER: WEFT_TRY(build_gather(ir, t, in, &out)); break;
+    case WEFT_OP_PACK: WEFT_TRY(build_pack(ir, t, in, &out)); break;
+    case WEFT_OP_MATMUL:
+    case WEFT_OP_SCATTER_ADD:
+    case WEFT_OP_UPDATE: WEFT_TRY(weft__ir_heavy(ir, t, in, &out)); break;
+    default: WEFT_TRY(build_plain(ir, t, in, &out)); break;
+    }
+    return remember(ir, t, out);
+}
+
+/* ---- walking ---- */
+
+typedef struct frame {
+    const weft_tensor *t;
+    int next;
+} frame;
+
+static weft_status push(weft_ir *ir, frame **stack, size_t *depth, size_t *capacity, const weft_tensor *t) {
+    if (!weft__grow(ir->ctx, stack, capacity, *depth, sizeof **stack)) return weft__ir_failed(ir);
+    (*stack)[(*depth)++] = (frame){t, 0};
+    return WEFT_OK;
+}
+
+static weft_status build_graph(weft_ir *ir, const weft_tensor *root) {
+    frame *stack = NULL;
+    size_t depth = 0, capacity = 0;
+    ir_edge seen;
+    weft_status status = find(ir, root, &seen) ? WEFT_OK : push(ir, &stack, &depth, &capacity, root);
+    while (depth && status == WEFT_OK) {
+        frame *top = &stack[depth - 1];
+        int inputs = top->t->leaf ? 0 : top->t->n_in;
+        if (top->next < inputs) {
+            const weft_tensor *next = top->t->in[top->next++];
+            if (!find(ir, next, &seen)) status = push(ir, &stack, &depth, &capacity, next);
+            continue;
+        }
+        const weft_tensor *t = top->t;
+        depth--;
+        if (!find(ir, t, &seen)) status = build_tensor(ir, t);
+    }
+    weft__free(ir->ctx, stack);
+    return status;
+}
+
+/* A stored node with exactly these values that nobody else has a claim on. */
+static int claim(weft_ir *ir, const weft_tensor *t) {
+    ir_edge edge;
+    if (!find(ir, t, &edge)) return -1;
+    const ir_node *node = &ir->nodes[edge.node];
+    bool free = edge.view < 0 && (ir_is_compute(node) || node->kind == IR_HEAVY_OUT || node->kind == IR_PACK) &&
+                !node->stored && node->pack < 0 && node->sink < 0 && node->numel == t->numel;
+    int n = free ? edge.node : weft__ir_copy(ir, edge, t->rank, t->shape);
+    if (n >= 0) ir->nodes[n].stored = true;
+    return n;
+}
+
+weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks, size_t n_sinks) {
+    for (size_t i = 0; i < n_outputs; i++) WEFT_TRY(build_graph(ir, outputs[i]));
+    for (size_t i = 0; i < n_sinks; i++) WEFT_TRY(build_graph(ir, sinks[i].value));
+    ir->outputs = outputs;
+    ir->n_outputs = n_outputs;
+    ir->sinks = sinks;
+    ir->n_sinks = n_sinks;
+    ir->output_nodes = weft__arena_alloc(&ir->arena, (n_outputs + 1) * sizeof *ir->output_nodes);
+    if (!ir->output_nodes) return weft__ir_failed(ir);
+    for (size_t i = 0; i < n_sinks; i++) {
+        sinks[i].node = claim(ir, sinks[i].value);
+        if (sinks[i].node < 0) return weft__ir_failed(ir);
+        ir->nodes[sinks[i].node].sink = (int)i;
+    }
+    for (size_t i = 0; i < n_outputs; i++) {
+        ir->output_nodes[i] = claim(ir, outputs[i]);
+        if (ir->output_nodes[i] < 0) return weft__ir_failed(ir);
+    }
+    return WEFT_OK;
+}

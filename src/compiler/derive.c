@@ -1,0 +1,111 @@
+/* Derived programs: see derive.h. */
+#include <string.h>
+#include "compiler/derive.h"
+#include "compiler/program.h"
+
+struct weft_derived {
+    weft_context *ctx;
+    ir_sink *sinks;
+    size_t n_sinks, capacity;
+};
+
+weft_status weft__derived_assign(weft_derived *derived, weft_tensor *variable, weft_tensor *value) {
+    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    WEFT_TRY(weft_tensor_status(variable));
+    WEFT_TRY(weft_tensor_status(value));
+    if (!weft__shape_equal(variable, value) || variable->dtype != value->dtype)
+        return weft__fail(derived->ctx, WEFT_ERR_SHAPE, "assigning %s to '%s', which is %s", weft__tensor_text(value, a),
+                          variable->name ? variable->name : "?", weft__tensor_text(variable, b));
+    if (!weft__grow(derived->ctx, &derived->sinks, &derived->capacity, derived->n_sinks, sizeof *derived->sinks))
+        return weft__fail_oom(derived->ctx, sizeof *derived->sinks, "assignments");
+    derived->sinks[derived->n_sinks++] = (ir_sink){.variable = variable, .value = value};
+    return WEFT_OK;
+}
+
+/* Builds and compiles what the derivation adds to the roots. */
+static weft_status build(weft_context *ctx, const weft_derivation *derivation, weft_tensor *const *roots, size_t n_roots,
+                         const weft_walk *walk, weft_program **program) {
+    weft_derived derived = {.ctx = ctx};
+    weft_walk kept = *walk; /* recording may walk other graphs */
+    kept.leaves = weft__array(ctx, walk->n_leaves + 1, sizeof *kept.leaves);
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_status status = scope && kept.leaves ? WEFT_OK : weft__fail_oom(ctx, 0, "deriving a step");
+    if (status == WEFT_OK && walk->n_leaves) memcpy(kept.leaves, walk->leaves, walk->n_leaves * sizeof *kept.leaves);
+    if (status == WEFT_OK) status = derivation->build(derivation->user, ctx, &derived);
+    if (status == WEFT_OK)
+        status = weft__program_new(ctx, roots, n_roots, derived.sinks, derived.n_sinks, &kept, program);
+    if (status == WEFT_OK) {
+        (*program)->key = kept.key;
+        if (!weft__cache_add(ctx->compiler, *program)) {
+            weft__program_free(*program);
+            status = weft__fail_oom(ctx, 0, "the program cache");
+        }
+    }
+    weft_scope_close(scope);
+    weft__free(ctx, derived.sinks);
+    weft__free(ctx, kept.leaves);
+    return status;
+}
+
+/* The roots, and what was kept in open scopes and would go stale. */
+static weft_status gather_roots(weft_context *ctx, const weft_derivation *derivation, weft_tensor ***out, size_t *count) {
+    size_t n = derivation->n_roots, at = 0;
+    for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
+        for (weft_tensor *t = scope->nodes; t; t = t->next) n += (t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error;
+    weft_tensor **roots = weft__array(ctx, n + 1, sizeof *roots);
+    if (!roots) return weft__fail_oom(ctx, n * sizeof *roots, "the outputs of a step");
+    uint64_t mark = ++ctx->visit;
+    for (size_t i = 0; i < derivation->n_roots; i++) {
+        weft_tensor *t = derivation->roots[i];
+        if (t->mark != mark) roots[at++] = t;
+        t->mark = mark;
+    }
+    for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
+        for (weft_tensor *t = scope->nodes; t; t = t->next) {
+            if (!(t->flags & WEFT_NODE_KEPT) || t->leaf || t->error || t->mark == mark) continue;
+            t->mark = mark;
+            roots[at++] = t;
+        }
+    *out = roots;
+    *count = at;
+    return WEFT_OK;
+}
+
+static weft_status run_derived(weft_context *ctx, const weft_derivation *derivation, weft_tensor *const *roots, size_t n_roots) {
+    weft_walk *walk;
+    WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, &walk));
+    weft_program *program = weft__cache_find(ctx->compiler, walk->key);
+    if (!program) {
+        WEFT_TRY(build(ctx, derivation, roots, n_roots, walk, &program));
+        WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, &walk));
+    }
+    weft_storage **storages = weft__array(ctx, n_roots + 1, sizeof *storages);
+    weft_status status = storages ? WEFT_OK : weft__fail_oom(ctx, n_roots * sizeof *storages, "the results of a step");
+    for (size_t i = 0; status == WEFT_OK && i < n_roots; i++) {
+        size_t bytes = (size_t)roots[i]->numel * weft_dtype_size((weft_dtype)roots[i]->dtype);
+        storages[i] = weft__storage_new(ctx, bytes);
+        status = storages[i] ? ctx->hooks.buffer_new(ctx, bytes, &storages[i]->buffer) : weft__fail_oom(ctx, bytes, "a result");
+    }
+    if (status == WEFT_OK) status = weft__program_run(program, walk, storages);
+    if (status == WEFT_OK) {
+        weft__settle(ctx, roots, n_roots, storages, program->sinks, program->n_sinks);
+    } else {
+        for (size_t i = 0; storages && i < n_roots; i++) weft__storage_release(ctx, storages[i]);
+    }
+    weft__free(ctx, storages);
+    return status;
+}
+
+weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivation) {
+    for (size_t i = 0; i < derivation->n_roots; i++) {
+        WEFT_TRY(weft_tensor_status(derivation->roots[i]));
+        if (derivation->roots[i]->leaf)
+            return weft__fail(ctx, WEFT_ERR_STATE, "the loss has been evaluated already: record it anew for each step");
+    }
+    weft_tensor **roots = NULL;
+    size_t n_roots = 0;
+    WEFT_TRY(gather_roots(ctx, derivation, &roots, &n_roots));
+    weft_status status = run_derived(ctx, derivation, roots, n_roots);
+    weft__free(ctx, roots);
+    return status;
+}

@@ -1,0 +1,296 @@
+/* Asking for values: evaluation through the program cache, reading, writing, assigning, and programs held by hand. */
+#include <math.h>
+#include <string.h>
+#include "compiler/program.h"
+
+weft_status weft__report_fault(weft_context *ctx) {
+    weft_fault fault = {0};
+    WEFT_TRY(ctx->device->ops->take_fault(ctx->device, &fault));
+    if (!fault.set) return WEFT_OK;
+    const char *path = fault.path ? fault.path : "";
+    return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s: %lld is not in 0..%lld (element %lld); nothing was updated", path,
+                      *path ? ": " : "", fault.what, (long long)fault.value, (long long)fault.bound - 1,
+                      (long long)fault.element);
+}
+
+/* ---- running a graph ---- */
+
+static void release_all(weft_context *ctx, weft_storage **storages, size_t n) {
+    for (size_t i = 0; i < n; i++) weft__storage_release(ctx, storages[i]);
+    weft__free(ctx, storages);
+}
+
+/* Storage for each root. */
+static weft_status new_storages(weft_context *ctx, weft_tensor *const *roots, size_t n, weft_storage ***out) {
+    weft_storage **storages = weft__array(ctx, n + 1, sizeof *storages);
+    if (!storages) return weft__fail_oom(ctx, n * sizeof *storages, "the results of a program");
+    for (size_t i = 0; i < n; i++) {
+        size_t bytes = (size_t)roots[i]->numel * weft_dtype_size((weft_dtype)roots[i]->dtype);
+        storages[i] = weft__storage_new(ctx, bytes);
+        weft_status status = storages[i] ? ctx->hooks.buffer_new(ctx, bytes, &storages[i]->buffer)
+                                         : weft__fail_oom(ctx, sizeof **storages, "a result");
+        if (status != WEFT_OK) {
+            release_all(ctx, storages, n);
+            return status;
+        }
+    }
+    *out = storages;
+    return WEFT_OK;
+}
+
+void weft__settle(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, weft_storage **storages,
+                  const ir_sink *sinks, size_t n_sinks) {
+    if (n_sinks) ctx->epoch++;
+    for (size_t i = 0; i < n_sinks; i++) sinks[i].variable->storage->write_epoch = ctx->epoch;
+    for (size_t i = 0; i < n_roots; i++) {
+        weft__node_settle(roots[i], storages[i]);
+        storages[i]->write_epoch = 0;
+    }
+}
+
+weft_status weft__run_graph(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, ir_sink *sinks, size_t n_sinks) {
+    weft_walk *walk;
+    WEFT_TRY(weft__walk(ctx, roots, n_roots, sinks, n_sinks, NULL, &walk));
+    weft_program *program = weft__cache_find(ctx->compiler, walk->key);
+    if (!program) {
+        weft_hash key = walk->key;
+        WEFT_TRY(weft__program_new(ctx, roots, n_roots, sinks, n_sinks, walk, &program));
+        program->key = key;
+        if (!weft__cache_add(ctx->compiler, program)) {
+            weft__program_free(program);
+            return weft__fail_oom(ctx, 0, "the program cache");
+        }
+    }
+    weft_storage **storages;
+    WEFT_TRY(new_storages(ctx, roots, n_roots, &storages));
+    weft_status status = weft__program_run(program, walk, storages);
+    if (status != WEFT_OK) {
+        release_all(ctx, storages, n_roots);
+        return status;
+    }
+    weft__settle(ctx, roots, n_roots, storages, sinks, n_sinks);
+    weft__free(ctx, storages);
+    return WEFT_OK;
+}
+
+/* ---- evaluation ---- */
+
+static weft_status one_context(weft_tensor *const *tensors, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!tensors[i]) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_eval: tensor %zu is NULL", i);
+        WEFT_TRY(weft_tensor_status(tensors[i]));
+        if (tensors[i]->ctx != tensors[0]->ctx)
+            return weft__fail(tensors[i]->ctx, WEFT_ERR_ARGUMENT, "weft_eval: tensor %zu belongs to another context", i);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_eval(weft_tensor *const *tensors, size_t count) {
+    if (!count) return WEFT_OK;
+    WEFT_TRY(one_context(tensors, count));
+    weft_context *ctx = tensors[0]->ctx;
+    weft_tensor *few[16], **roots = count <= 16 ? few : weft__array(ctx, count, sizeof *roots);
+    if (!roots) return weft__fail_oom(ctx, count * sizeof *roots, "a list of tensors");
+    size_t n = 0;
+    uint64_t mark = ++ctx->visit;
+    for (size_t i = 0; i < count; i++) {
+        if (tensors[i]->leaf || tensors[i]->mark == mark) continue;
+        tensors[i]->mark = mark;
+        roots[n++] = tensors[i];
+    }
+    weft_status status = n ? weft__run_graph(ctx, roots, n, NULL, 0) : WEFT_OK;
+    if (roots != few) weft__free(ctx, roots);
+    return status;
+}
+
+/* ---- values ---- */
+
+static weft_status check_size(const weft_tensor *t, const char *what, size_t bytes) {
+    size_t own = (size_t)t->numel * weft_dtype_size((weft_dtype)t->dtype);
+    char text[WEFT_SHAPE_TEXT];
+    if (bytes == own) return WEFT_OK;
+    return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "%s: %s has %zu bytes, the buffer %zu", what, weft__tensor_text(t, text), own, bytes);
+}
+
+weft_status weft_read(weft_tensor *t, void *out, size_t bytes) {
+    if (!t) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_read: the tensor is NULL");
+    WEFT_TRY(weft_tensor_status(t));
+    WEFT_TRY(check_size(t, "weft_read", bytes));
+    weft_context *ctx = t->ctx;
+    if (t->leaf == WEFT_LEAF_SCALAR || t->leaf == WEFT_LEAF_RANDOM) {
+        weft_tensor *copy = weft__node(ctx, t->where, WEFT_OP_RESHAPE, (weft_dtype)t->dtype, t->rank, t->shape, 1, &t, 0, NULL);
+        return weft_read(copy, out, bytes);
+    }
+    WEFT_TRY(weft_eval(&t, 1));
+    WEFT_TRY(weft__storage_place(ctx, t->storage));
+    if (!bytes) return WEFT_OK;
+    ctx->device->downloads++;
+    size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
+    return ctx->device->ops->download(ctx->device, t->storage->buffer, offset, out, bytes);
+}
+
+double weft_item(weft_tensor *t) {
+    if (!t || weft_tensor_status(t) != WEFT_OK) return NAN;
+    if (t->numel != 1) {
+        char text[WEFT_SHAPE_TEXT];
+        weft__fail(t->ctx, WEFT_ERR_SHAPE, "weft_item: %s has not one element", weft__tensor_text(t, text));
+        return NAN;
+    }
+    weft_tensor *wide = weft_dtype_is_float((weft_dtype)t->dtype) && t->dtype != WEFT_F64 ? t : NULL;
+    union {
+        float f32;
+        double f64;
+        uint16_t half;
+        int32_t i32;
+        int64_t i64;
+        uint8_t u8;
+        int8_t i8;
+        int16_t i16;
+        uint32_t u32;
+    } value = {0};
+    (void)wide;
+    if (weft_read(t, &value, weft_dtype_size((weft_dtype)t->dtype)) != WEFT_OK) return NAN;
+    switch ((weft_dtype)t->dtype) {
+    case WEFT_F32: return (double)value.f32;
+    case WEFT_F64: return value.f64;
+    case WEFT_F16: return (double)weft_f16_to_f32(value.half);
+    case WEFT_BF16: return (double)weft_bf16_to_f32(value.half);
+    case WEFT_I32: return value.i32;
+    case WEFT_I64: return (double)value.i64;
+    case WEFT_I8: return value.i8;
+    case WEFT_I16: return value.i16;
+    case WEFT_U16: return value.half;
+    case WEFT_U32: return value.u32;
+    default: return value.u8;
+    }
+}
+
+weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {
+    if (!t) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_write: the tensor is NULL");
+    WEFT_TRY(weft_tensor_status(t));
+    if (t->leaf != WEFT_LEAF_STORAGE)
+        return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "weft_write: only variables and tensors made by weft_from can be written");
+    WEFT_TRY(check_size(t, "weft_write", bytes));
+    weft_context *ctx = t->ctx;
+    size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
+    if (!t->storage->buffer)
+        memcpy((char *)t->storage->initial + offset, data, bytes);
+    else if (bytes)
+        WEFT_TRY(ctx->hooks.upload(ctx, t->storage->buffer, offset, data, bytes));
+    t->storage->write_epoch = ++ctx->epoch;
+    t->epoch = ctx->epoch;
+    return WEFT_OK;
+}
+
+/* ---- assignments ---- */
+
+static weft_status make_sinks(weft_tensor *const *variables, weft_tensor *const *values, size_t count, ir_sink *sinks) {
+    for (size_t i = 0; i < count; i++) {
+        char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+        WEFT_TRY(weft_tensor_status(variables[i]));
+        WEFT_TRY(weft_tensor_status(values[i]));
+        weft_context *ctx = variables[i]->ctx;
+        if (variables[i]->leaf != WEFT_LEAF_STORAGE)
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_assign: target %zu is neither a variable nor data", i);
+        if (!weft__shape_equal(variables[i], values[i]) || variables[i]->dtype != values[i]->dtype)
+            return weft__fail(ctx, WEFT_ERR_SHAPE, "weft_assign: '%s' is %s, the value %s",
+                              variables[i]->name ? variables[i]->name : "data", weft__tensor_text(variables[i], a),
+                              weft__tensor_text(values[i], b));
+        for (size_t k = 0; k < i; k++)
+            if (variables[k] == variables[i])
+                return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_assign: '%s' is assigned twice", variables[i]->name);
+        sinks[i] = (ir_sink){.variable = variables[i], .value = values[i]};
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_assign(weft_tensor *const *variables, weft_tensor *const *values, size_t count) {
+    if (!count) return WEFT_OK;
+    weft_context *ctx = variables[0] ? variables[0]->ctx : NULL;
+    ir_sink few[16], *sinks = count <= 16 ? few : weft__array(ctx, count, sizeof *sinks);
+    if (!sinks) return weft__fail_oom(ctx, count * sizeof *sinks, "assignments");
+    weft_status status = make_sinks(variables, values, count, sinks);
+    if (status == WEFT_OK) status = weft__run_graph(ctx, NULL, 0, sinks, count);
+    if (sinks != few) weft__free(ctx, sinks);
+    return status;
+}
+
+weft_tensor *weft_to(weft_tensor *t, weft_context *ctx) {
+    if (!t) return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_to: the tensor is NULL");
+    if (t->error) return weft__poison(ctx, NULL, t->error->status, "%s", t->error->text);
+    size_t bytes = (size_t)t->numel * weft_dtype_size((weft_dtype)t->dtype);
+    void *data = weft__alloc(ctx, bytes + 1);
+    if (!data) return &ctx->graph->oom;
+    weft_status status = weft_read(t, data, bytes);
+    weft_tensor *copy = status == WEFT_OK ? weft_from(ctx, (weft_dtype)t->dtype, t->rank, t->shape, data)
+                                          : weft__poison(ctx, NULL, status, "weft_to: %s", weft_last_error(t->ctx));
+    weft__free(ctx, data);
+    return copy;
+}
+
+/* ---- held programs ---- */
+
+static weft_status hold(weft_program *program, weft_tensor *const *outputs, size_t n_outputs) {
+    weft_context *ctx = program->ctx;
+    program->held = weft__array(ctx, (size_t)program->n_leaves + n_outputs + 1, sizeof *program->held);
+    program->outputs = weft__array(ctx, n_outputs + 1, sizeof *program->outputs);
+    if (!program->held || !program->outputs) return weft__fail_oom(ctx, n_outputs * sizeof *outputs, "a program");
+    weft_storage **storages;
+    WEFT_TRY(new_storages(ctx, outputs, n_outputs, &storages));
+    for (size_t i = 0; i < n_outputs; i++) {
+        weft__node_settle(outputs[i], storages[i]);
+        program->outputs[i] = outputs[i];
+        if (!(outputs[i]->flags & WEFT_NODE_KEPT)) program->held[program->n_held++] = weft_keep(outputs[i]);
+    }
+    weft__free(ctx, storages);
+    for (int i = 0; i < program->n_leaves; i++)
+        if (!(program->leaves[i].fixed->flags & WEFT_NODE_KEPT))
+            program->held[program->n_held++] = weft_keep(program->leaves[i].fixed);
+    return WEFT_OK;
+}
+
+weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_tensor *const *variables,
+                         weft_tensor *const *values, size_t n_assign, weft_program **out) {
+    WEFT_TRY(one_context(outputs, n_outputs));
+    weft_tensor *any = n_outputs ? outputs[0] : n_assign ? variables[0] : NULL;
+    *out = NULL;
+    if (!any) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_compile: nothing to compute");
+    weft_context *ctx = any->ctx;
+    for (size_t i = 0; i < n_outputs; i++)
+        if (outputs[i]->leaf) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_compile: output %zu is already evaluated", i);
+    ir_sink *sinks = weft__array(ctx, n_assign + 1, sizeof *sinks);
+    if (!sinks) return weft__fail_oom(ctx, n_assign * sizeof *sinks, "assignments");
+    weft_status status = make_sinks(variables, values, n_assign, sinks);
+    weft_walk *walk;
+    if (status == WEFT_OK) status = weft__walk(ctx, outputs, n_outputs, sinks, n_assign, NULL, &walk); /* stale? */
+    if (status == WEFT_OK) status = weft__program_new(ctx, outputs, n_outputs, sinks, n_assign, NULL, out);
+    weft__free(ctx, sinks);
+    if (status == WEFT_OK && (status = hold(*out, outputs, n_outputs)) != WEFT_OK) {
+        weft_program_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+weft_status weft_run(weft_program *program) {
+    weft_context *ctx = program->ctx;
+    weft_storage *few[16] = {NULL}, **storages = program->n_outputs <= 16 ? few : weft__array(ctx, program->n_outputs, sizeof *storages);
+    if (!storages) return weft__fail_oom(ctx, program->n_outputs * sizeof *storages, "a run");
+    for (size_t i = 0; i < program->n_outputs; i++) storages[i] = program->outputs[i]->storage;
+    weft_status status = weft__program_run(program, NULL, storages);
+    if (storages != few) weft__free(ctx, storages);
+    if (status != WEFT_OK) return status;
+    if (program->n_sinks) ctx->epoch++;
+    for (size_t i = 0; i < program->n_sinks; i++) program->sinks[i].variable->storage->write_epoch = ctx->epoch;
+    for (size_t i = 0; i < program->n_outputs; i++) program->outputs[i]->storage->write_epoch = ctx->epoch;
+    return WEFT_OK;
+}
+
+void weft_program_free(weft_program *program) {
+    if (!program) return;
+    weft_context *ctx = program->ctx;
+    for (size_t i = 0; i < program->n_held; i++) weft_free(program->held[i]);
+    weft__free(ctx, program->held);
+    weft__free(ctx, program->outputs);
+    weft__program_free(program);
+}

@@ -1,0 +1,315 @@
+/* Fusion: which nodes one kernel computes, and which values are stored. Greedy, in topological order: a node joins
+ * the newest cluster of its operands whose index space fits and with which no cycle arises. A cluster is a map (one
+ * index space) or a row cluster (reductions over some dimensions of it, with elementwise work before, between and
+ * after). Then each value that another cluster reads is either stored or, when cheap, recomputed there. */
+#include <string.h>
+#include "compiler/ir.h"
+
+/* Limits of recomputing a value in another kernel instead of storing it. */
+enum { SHARED_OPS = 24, SHARED_LOADS = 3, SINGLE_OPS = 64, SINGLE_LOADS = 12 };
+
+/* ---- liveness ---- */
+
+static void mark_live(weft_ir *ir) {
+    for (size_t i = 0; i < ir->n_outputs; i++) ir->nodes[ir->output_nodes[i]].live = true;
+    for (size_t i = 0; i < ir->n_sinks; i++) ir->nodes[ir->sinks[i].node].live = true;
+    for (size_t i = ir->n_nodes; i-- > 0;) { /* operands come first */
+        const ir_node *node = &ir->nodes[i];
+        for (int k = 0; node->live && k < node->n_in; k++) {
+            ir->nodes[node->in[k].node].live = true;
+            ir->nodes[node->in[k].node].users++;
+        }
+    }
+    for (size_t i = 0; i < ir->n_nodes; i++) /* a heavy operation writes all its results, read or not */
+        if (ir->nodes[i].kind == IR_HEAVY_OUT && ir->nodes[ir->nodes[i].in[0].node].live) ir->nodes[i].live = true;
+}
+
+/* ---- clusters ---- */
+
+static uint64_t *before_of(const weft_ir *ir, int c) { return ir->clusters[c].before; }
+static bool has(const uint64_t *set, int c) { return set[c >> 6] >> (c & 63) & 1u; }
+
+/* Cluster `c` now runs after `first`; so does all that runs after c. */
+static void order_after(weft_ir *ir, int c, int first) {
+    uint64_t *set = before_of(ir, c);
+    const uint64_t *add = before_of(ir, first);
+    if (has(set, first)) return;
+    for (int w = 0; w < ir->cluster_words; w++) set[w] |= add[w];
+    set[first >> 6] |= UINT64_C(1) << (first & 63);
+    for (int other = 0; other < ir->n_clusters; other++) {
+        uint64_t *later = before_of(ir, other);
+        if (other == c || !has(later, c)) continue;
+        for (int w = 0; w < ir->cluster_words; w++) later[w] |= set[w];
+    }
+}
+
+static int new_cluster(weft_ir *ir, int heavy) {
+    ir_cluster *cluster = &ir->clusters[ir->n_clusters];
+    memset(cluster, 0, sizeof *cluster);
+    cluster->heavy = heavy;
+    cluster->before = weft__arena_alloc(&ir->arena, (size_t)ir->cluster_words * sizeof *cluster->before);
+    return cluster->before ? ir->n_clusters++ : -1;
+}
+
+static bool add_member(weft_ir *ir, int c, int n) {
+    ir_cluster *cluster = &ir->clusters[c];
+    if (cluster->n_members == cluster->capacity) {
+        int capacity = cluster->capacity ? 2 * cluster->capacity : 8;
+        int *members = weft__arena_alloc(&ir->arena, (size_t)capacity * sizeof *members);
+        if (!members) return false;
+        if (cluster->n_members) memcpy(members, cluster->members, (size_t)cluster->n_members * sizeof *members);
+        cluster->members = members;
+        cluster->capacity = capacity;
+    }
+    cluster->members[cluster->n_members++] = n;
+    ir_node *node = &ir->nodes[n];
+    node->cluster = c;
+    for (int k = 0; k < node->n_in; k++) {
+        int first = ir->nodes[node->in[k].node].cluster;
+        if (first >= 0 && first != c) order_after(ir, c, first);
+    }
+    return true;
+}
+
+/* Would n in cluster c read something that has to run after c? */
+static bool makes_cycle(const weft_ir *ir, int c, const ir_node *node) {
+    for (int k = 0; k < node->n_in; k++) {
+        int other = ir->nodes[node->in[k].node].cluster;
+        if (other >= 0 && other != c && has(before_of(ir, other), c)) return true;
+    }
+    return false;
+}
+
+/* ---- do index spaces fit ---- */
+
+/* Merges adjacent dimensions that are both reduced or both not; extents of 1 vanish. */
+static int canonical(int rank, const int64_t *shape, uint32_t axes, int64_t *out, uint32_t *out_axes) {
+    int n = 0;
+    *out_axes = 0;
+    for (int i = 0; i < rank; i++) {
+        uint32_t reduced = axes >> i & 1u;
+        if (shape[i] == 1) continue;
+        if (n && (*out_axes >> (n - 1) & 1u) == reduced) {
+            out[n - 1] *= shape[i];
+            continue;
+        }
+        out[n] = shape[i];
+        *out_axes |= reduced << n++;
+    }
+    return n;
+}
+
+static bool same_partition(const ir_cluster *cluster, const ir_node *reduce) {
+    int64_t a[WEFT_VIEW_RANK], b[WEFT_VIEW_RANK];
+    uint32_t axes_a, axes_b;
+    int n = canonical(cluster->rank, cluster->shape, cluster->axes, a, &axes_a);
+    return n == canonical(reduce->rank_in, reduce->shape_in, reduce->axes, b, &axes_b) && axes_a == axes_b &&
+           memcmp(a, b, (size_t)n * sizeof *a) == 0;
+}
+
+/* Does the edge repeat a row value over the reduced dimensions of the cluster's space? */
+static bool repeats_rows(const weft_ir *ir, const ir_cluster *cluster, ir_edge edge) {
+    weft_view view;
+    if (edge.view < 0 || !weft__ir_edge_view(ir, edge, cluster->rank, cluster->shape, &view) || view.count != 1 ||
+        weft__view_guarded(&view) || view.map[0].offset)
+        return false;
+    int64_t step = 1;
+    for (int i = cluster->rank - 1; i >= 0; i--) {
+        bool reduced = cluster->axes >> i & 1u;
+        if (cluster->shape[i] != 1 && view.map[0].stride[i] != (reduced ? 0 : step)) return false;
+        if (!reduced) step *= cluster->shape[i];
+    }
+    return true;
+}
+
+/* Can the elementwise node read operand `edge`, a member of the cluster, by the index that computes it? */
+static bool reads_member(const weft_ir *ir, const ir_cluster *cluster, const ir_node *node, ir_edge edge) {
+    const ir_node *member = &ir->nodes[edge.node];
+    if (member->numel == node->numel) return edge.view < 0;
+    return cluster->row && node->numel == cluster->full && member->numel == cluster->rows &&
+           repeats_rows(ir, cluster, edge);
+}
+
+static bool joinable(const weft_ir *ir, int c, const ir_node *node) {
+    const ir_cluster *cluster = &ir->clusters[c];
+    if (cluster->heavy >= 0 || cluster->full == 0 || makes_cycle(ir, c, node)) return false;
+    if (node->kind == IR_REDUCE) {
+        ir_edge edge = node->in[0];
+        if (edge.view >= 0 || ir->nodes[edge.node].numel != cluster->full) return false;
+        return !cluster->row || same_partition(cluster, node);
+    }
+    if (node->numel != cluster->full && !(cluster->row && node->numel == cluster->rows)) return false;
+    for (int k = 0; k < node->n_in; k++) {
+        ir_edge edge = node->in[k];
+        if (ir->nodes[edge.node].cluster != c) continue;
+        if (node->kind == IR_GATHER || !reads_member(ir, cluster, node, edge)) return false;
+    }
+    return true;
+}
+
+static void become_row(ir_cluster *cluster, const ir_node *reduce) {
+    cluster->row = true;
+    cluster->rank = reduce->rank_in;
+    memcpy(cluster->shape, reduce->shape_in, (size_t)reduce->rank_in * sizeof *reduce->shape_in);
+    cluster->axes = reduce->axes;
+    cluster->full = cluster->rows = 1;
+    for (int i = 0; i < cluster->rank; i++) {
+        cluster->full *= cluster->shape[i];
+        if (!(cluster->axes >> i & 1u)) cluster->rows *= cluster->shape[i];
+    }
+}
+
+static void become_map(ir_cluster *cluster, const ir_node *node) {
+    if (cluster->n_members && node->rank <= cluster->rank) return; /* the finest shape describes the space */
+    cluster->rank = node->rank;
+    memcpy(cluster->shape, node->shape, (size_t)node->rank * sizeof *node->shape);
+    cluster->full = cluster->rows = node->numel;
+}
+
+static weft_status assign(weft_ir *ir, int n) {
+    ir_node *node = &ir->nodes[n];
+    int best = -1;
+    for (int k = 0; ir->fuse && k < node->n_in; k++) {
+        int c = ir->nodes[node->in[k].node].cluster;
+        if (c > best && joinable(ir, c, node)) best = c;
+    }
+    if (best < 0) best = new_cluster(ir, -1);
+    if (best < 0) return weft__ir_failed(ir);
+    ir_cluster *cluster = &ir->clusters[best];
+    if (node->kind == IR_REDUCE) {
+        if (!cluster->row) become_row(cluster, node);
+    } else if (!cluster->row) {
+        become_map(cluster, node);
+    }
+    return add_member(ir, best, n) ? WEFT_OK : weft__ir_failed(ir);
+}
+
+/* Depends on nothing but constants and counters: computed wherever it is used. */
+static bool floats(const weft_ir *ir, const ir_node *node) {
+    if (node->kind != IR_CALC && node->kind != IR_CAST) return false;
+    if (node->stored || node->copy) return false;
+    for (int k = 0; k < node->n_in; k++) {
+        const ir_node *in = &ir->nodes[node->in[k].node];
+        if (!ir_is_source(in) && (!ir_is_compute(in) || in->cluster >= 0)) return false;
+    }
+    return true;
+}
+
+static weft_status assign_clusters(weft_ir *ir) {
+    size_t count = 0;
+    for (size_t i = 0; i < ir->n_nodes; i++) count += ir->nodes[i].live;
+    ir->cluster_words = (int)(count / 64 + 1);
+    ir->clusters = weft__arena_alloc(&ir->arena, (count + 1) * sizeof *ir->clusters);
+    if (!ir->clusters) return weft__ir_failed(ir);
+    for (size_t i = 0; i < ir->n_nodes; i++) {
+        ir_node *node = &ir->nodes[i];
+        if (!node->live) continue;
+        if (node->kind == IR_HEAVY || node->kind == IR_PACK) {
+            int c = new_cluster(ir, (int)i);
+            if (c < 0 || !add_member(ir, c, (int)i)) return weft__ir_failed(ir);
+        } else if (node->kind == IR_HEAVY_OUT) {
+            node->cluster = ir->nodes[node->in[0].node].cluster;
+        } else if (ir_is_compute(node) && !(ir->fuse && floats(ir, node))) {
+            WEFT_TRY(assign(ir, (int)i));
+        }
+    }
+    return WEFT_OK;
+}
+
+/* ---- what is stored ---- */
+
+typedef struct cone {
+    int ops, loads;
+} cone;
+
+static void store(weft_ir *ir, int n) {
+    ir_node *node = &ir->nodes[n];
+    node->stored = true;
+}
+
+/* Reductions that a recomputed value reads must be stored. */
+static void store_reductions(weft_ir *ir, int n) {
+    const ir_node *node = &ir->nodes[n];
+    for (int k = 0; k < node->n_in; k++) {
+        const ir_node *in = &ir->nodes[node->in[k].node];
+        if (in->stored || !ir_is_compute(in)) continue;
+        if (in->kind == IR_REDUCE)
+            store(ir, node->in[k].node);
+        else
+            store_reductions(ir, node->in[k].node);
+    }
+}
+
+static cone cone_of(const weft_ir *ir, const cone *cones, int n) {
+    const ir_node *node = &ir->nodes[n];
+    cone sum = {node->kind == IR_CAST ? 0 : 1, 0};
+    for (int k = 0; k < node->n_in; k++) {
+        const ir_node *in = &ir->nodes[node->in[k].node];
+        if (in->kind == IR_CONST || in->kind == IR_IOTA) continue;
+        if (in->kind == IR_RANDOM) {
+            sum.ops += 8;
+        } else if (in->stored || !ir_is_compute(in) || in->kind == IR_REDUCE) {
+            sum.loads++;
+        } else {
+            sum.ops += cones[node->in[k].node].ops;
+            sum.loads += cones[node->in[k].node].loads;
+        }
+        if (sum.ops > 1000) sum.ops = 1000;
+        if (sum.loads > 1000) sum.loads = 1000;
+    }
+    return sum;
+}
+
+/* Does some edge outside its cluster read the value in a way that must store it? */
+static bool must_store(const weft_ir *ir, const ir_node *node, cone cost, int64_t widest, bool crosses) {
+    if (!crosses) return false;
+    if (node->kind == IR_REDUCE || node->kind == IR_GATHER || node->copy) return true;
+    if (!ir->fuse) return true;
+    if (widest > 2 * node->numel && cost.ops > 1) return true;
+    bool single = node->users == 1;
+    return cost.ops > (single ? SINGLE_OPS : SHARED_OPS) || cost.loads > (single ? SINGLE_LOADS : SHARED_LOADS);
+}
+
+static weft_status choose_stored(weft_ir *ir) {
+    size_t n = ir->n_nodes;
+    cone *cones = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *cones);
+    int64_t *widest = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *widest);
+    bool *crosses = weft__arena_alloc(&ir->arena, n + 1);
+    if (!cones || !widest || !crosses) return weft__ir_failed(ir);
+    for (size_t i = 0; i < n; i++) {
+        const ir_node *node = &ir->nodes[i];
+        for (int k = 0; node->live && k < node->n_in; k++) {
+            int from = node->in[k].node;
+            if (node->cluster >= 0 && node->cluster == ir->nodes[from].cluster) continue;
+            crosses[from] = true;
+            if (node->numel > widest[from]) widest[from] = node->numel;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        ir_node *node = &ir->nodes[i];
+        if (!node->live) continue;
+        if (node->kind == IR_HEAVY_OUT || node->kind == IR_PACK || node->pack >= 0) node->stored = true;
+        if (!ir_is_compute(node)) continue;
+        cones[i] = cone_of(ir, cones, (int)i);
+        if (!node->stored && node->cluster >= 0 && must_store(ir, node, cones[i], widest[i], crosses[i]))
+            store(ir, (int)i);
+        if (node->kind == IR_GATHER) { /* its table is read by address */
+            int table = node->in[0].node;
+            if (ir->nodes[table].kind != IR_LEAF) ir->nodes[table].stored = true;
+        }
+        if (!node->stored && crosses[i] && node->cluster >= 0) store_reductions(ir, (int)i);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__ir_fuse(weft_ir *ir) {
+    mark_live(ir);
+    for (size_t i = 0; i < ir->n_nodes; i++) { /* known before clusters form, so that nothing of it floats */
+        ir_node *node = &ir->nodes[i];
+        if (node->live && node->kind == IR_GATHER && ir->nodes[node->in[0].node].kind != IR_LEAF)
+            ir->nodes[node->in[0].node].stored = true;
+        if (node->live && node->pack >= 0) node->stored = true;
+    }
+    WEFT_TRY(assign_clusters(ir));
+    return choose_stored(ir);
+}

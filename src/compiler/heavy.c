@@ -1,0 +1,285 @@
+/* Heavy tensors -> HEAVY nodes. Operands must be stored and addressed by one affine map with a unit stride; what
+ * is not gets a copy node, which the plan shows. Attention writes (B, T, H, D) and reads any strides, so that heads
+ * are never copied. */
+#include <string.h>
+#include "compiler/ir.h"
+#include "ops/ops.h"
+
+/* An operand that a device can address, over an index space of that shape. */
+typedef struct operand {
+    ir_edge edge;
+    int64_t stride[WEFT_VIEW_RANK];
+} operand;
+
+static bool addressable(const weft_ir *ir, ir_edge edge, int rank, const int64_t *shape, operand *out) {
+    weft_view view;
+    if (ir_is_source(&ir->nodes[edge.node]) || !weft__ir_edge_view(ir, edge, rank, shape, &view)) return false;
+    const weft_map *map = &view.map[0];
+    if (view.count != 1 || weft__view_guarded(&view)) return false;
+    for (int i = 0; i < rank; i++) {
+        out->stride[i] = shape[i] == 1 ? 0 : map->stride[i];
+        if (out->stride[i] < 0) return false;
+    }
+    return true;
+}
+
+static void store(weft_ir *ir, int n) {
+    if (ir->nodes[n].kind != IR_LEAF) ir->nodes[n].stored = true;
+}
+
+/* The operand itself, or a row-major copy of it where `direct` does not accept its strides. */
+static weft_status take_operand(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape,
+                                bool (*direct)(int rank, const int64_t *shape, const int64_t *stride), operand *out) {
+    out->edge = edge;
+    if (!addressable(ir, edge, rank, shape, out) || (direct && !direct(rank, shape, out->stride))) {
+        int copy = weft__ir_copy(ir, edge, rank, shape);
+        if (copy < 0) return weft__ir_failed(ir);
+        out->edge = (ir_edge){copy, -1};
+        addressable(ir, out->edge, rank, shape, out);
+    }
+    store(ir, out->edge.node);
+    return WEFT_OK;
+}
+
+/* Gives extents of 1 in the last two dimensions the stride that a matrix library expects. */
+static void matrix_strides(const int64_t *shape, int64_t *stride) {
+    if (shape[1] == 1 && shape[0] == 1) {
+        stride[0] = stride[1] = 1;
+    } else if (shape[1] == 1) { /* a column: unit along it, or a row-major matrix one wide */
+        stride[1] = stride[0] == 1 ? shape[0] : 1;
+    } else if (shape[0] == 1) {
+        stride[0] = stride[1] == 1 ? shape[1] : 1;
+    }
+}
+
+static bool is_matrix(int rank, const int64_t *shape, const int64_t *stride) {
+    int64_t s[2] = {stride[rank - 2], stride[rank - 1]};
+    matrix_strides(&shape[rank - 2], s);
+    if (s[1] == 1) return s[0] >= shape[rank - 1];
+    return s[0] == 1 && s[1] >= shape[rank - 2];
+}
+
+static bool contiguous(int rank, const int64_t *shape, const int64_t *stride) {
+    int64_t expect = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        if (shape[i] != 1 && stride[i] != expect) return false;
+        expect *= shape[i];
+    }
+    return true;
+}
+
+static bool unit_last(int rank, const int64_t *shape, const int64_t *stride) {
+    return shape[rank - 1] == 1 || stride[rank - 1] == 1;
+}
+
+/* ---- HEAVY nodes ---- */
+
+static int heavy_node(weft_ir *ir, const weft_tensor *t, const weft_heavy *heavy, int n_in, const ir_edge *in) {
+    int n = weft__ir_node(ir, IR_HEAVY, (weft_dtype)t->dtype, 0, NULL, n_in, in);
+    if (n < 0) return n;
+    weft_heavy *copy = weft__arena_alloc(&ir->arena, sizeof *copy);
+    if (!copy) return -1;
+    *copy = *heavy;
+    copy->path = t->path;
+    ir->nodes[n].heavy = copy;
+    ir->nodes[n].path = t->path;
+    ir->nodes[n].tensor = t;
+    ir->nodes[n].op = t->op;
+    return n;
+}
+
+static int heavy_out(weft_ir *ir, int heavy, int index, weft_dtype dtype, int rank, const int64_t *shape) {
+    int n = weft__ir_node(ir, IR_HEAVY_OUT, dtype, rank, shape, 1, &(ir_edge){heavy, -1});
+    if (n < 0) return n;
+    ir->nodes[n].imm_i = index;
+    ir->nodes[n].path = ir->nodes[heavy].path;
+    ir->nodes[n].tensor = ir->nodes[heavy].tensor;
+    return n;
+}
+
+static bool takes(const weft_ir *ir, const weft_heavy *heavy) { return ir->device->ops->takes(ir->device, heavy); }
+
+static weft_status declined(const weft_ir *ir, const char *op) {
+    return weft__fail(ir->ctx, WEFT_ERR_UNSUPPORTED, "%s: device %s does not run it", op, ir->device->ops->name);
+}
+
+/* Merges batch dimensions that both operands step through evenly; false when more than the descriptor holds remain. */
+static bool batch_of(weft_heavy_matmul *mm, int n, const int64_t *extent, const int64_t *a, const int64_t *b) {
+    mm->batch_rank = 0;
+    for (int i = 0; i < n; i++) {
+        int last = mm->batch_rank - 1;
+        if (extent[i] == 1) continue;
+        if (last >= 0 && mm->a_batch[last] == a[i] * extent[i] && mm->b_batch[last] == b[i] * extent[i]) {
+            mm->batch[last] *= extent[i];
+            mm->a_batch[last] = a[i];
+            mm->b_batch[last] = b[i];
+            continue;
+        }
+        if (mm->batch_rank == WEFT_BATCH_DIMS) return false;
+        mm->batch[mm->batch_rank] = extent[i];
+        mm->a_batch[mm->batch_rank] = a[i];
+        mm->b_batch[mm->batch_rank++] = b[i];
+    }
+    int64_t step = mm->m * mm->n;
+    for (int i = mm->batch_rank - 1; i >= 0; i--) {
+        mm->c_batch[i] = step;
+        step *= mm->batch[i];
+    }
+    return true;
+}
+
+static weft_status build_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    const weft_tensor *a = t->in[0], *b = t->in[1];
+    int rank = t->rank;
+    operand left, right;
+    WEFT_TRY(take_operand(ir, in[0], rank, a->shape, is_matrix, &left));
+    WEFT_TRY(take_operand(ir, in[1], rank, b->shape, is_matrix, &right));
+    weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL};
+    weft_heavy_matmul *mm = &heavy.as.matmul;
+    mm->dtype = mm->out_dtype = (uint8_t)t->dtype;
+    mm->m = a->shape[rank - 2];
+    mm->k = a->shape[rank - 1];
+    mm->n = b->shape[rank - 1];
+    if (!batch_of(mm, rank - 2, t->shape, left.stride, right.stride)) { /* contiguous copies merge into one */
+        WEFT_TRY(take_operand(ir, in[0], rank, a->shape, contiguous, &left));
+        WEFT_TRY(take_operand(ir, in[1], rank, b->shape, contiguous, &right));
+        batch_of(mm, rank - 2, t->shape, left.stride, right.stride);
+    }
+    matrix_strides(&a->shape[rank - 2], &left.stride[rank - 2]);
+    matrix_strides(&b->shape[rank - 2], &right.stride[rank - 2]);
+    mm->a_m = left.stride[rank - 2];
+    mm->a_k = left.stride[rank - 1];
+    mm->b_k = right.stride[rank - 2];
+    mm->b_n = right.stride[rank - 1];
+    mm->c_m = mm->n;
+    if (!takes(ir, &heavy)) return declined(ir, "matmul");
+    int n = heavy_node(ir, t, &heavy, 2, (ir_edge[]){left.edge, right.edge});
+    if (n >= 0) n = heavy_out(ir, n, 0, (weft_dtype)t->dtype, rank, t->shape);
+    *out = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+static int64_t extent_of(const int64_t *shape, int from, int to) {
+    int64_t n = 1;
+    for (int i = from; i < to; i++) n *= shape[i];
+    return n;
+}
+
+static weft_status build_scatter(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    const weft_attr_axis *attr = t->attr;
+    const weft_tensor *index = t->in[0], *source = t->in[1];
+    operand at, from;
+    WEFT_TRY(take_operand(ir, in[0], index->rank, index->shape, contiguous, &at));
+    WEFT_TRY(take_operand(ir, in[1], source->rank, source->shape, contiguous, &from));
+    int axis = (int)attr->axis;
+    weft_heavy heavy = {.kind = WEFT_HEAVY_SCATTER};
+    heavy.as.scatter = (weft_heavy_scatter){.dtype = (uint8_t)t->dtype,
+                                            .index_dtype = (uint8_t)index->dtype,
+                                            .outer = extent_of(t->shape, 0, axis),
+                                            .count = index->numel,
+                                            .rows = attr->extent,
+                                            .inner = extent_of(t->shape, axis + 1, t->rank)};
+    if (!takes(ir, &heavy)) return declined(ir, "scatter_add");
+    int n = heavy_node(ir, t, &heavy, 2, (ir_edge[]){at.edge, from.edge});
+    if (n >= 0) n = heavy_out(ir, n, 0, (weft_dtype)t->dtype, t->rank, t->shape);
+    *out = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+static weft_status build_update(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    const weft_attr_axis *attr = t->attr;
+    operand x, value, offset;
+    int64_t one = 1;
+    WEFT_TRY(take_operand(ir, in[0], t->rank, t->shape, contiguous, &x));
+    WEFT_TRY(take_operand(ir, in[1], t->rank, t->in[1]->shape, contiguous, &value));
+    WEFT_TRY(take_operand(ir, in[2], 1, &one, contiguous, &offset));
+    int axis = (int)attr->axis;
+    weft_heavy heavy = {.kind = WEFT_HEAVY_UPDATE};
+    heavy.as.update = (weft_heavy_update){.dtype = (uint8_t)t->dtype,
+                                          .outer = extent_of(t->shape, 0, axis),
+                                          .total = t->shape[axis],
+                                          .extent = attr->extent,
+                                          .inner = extent_of(t->shape, axis + 1, t->rank)};
+    if (!takes(ir, &heavy)) return declined(ir, "update");
+    int n = heavy_node(ir, t, &heavy, 3, (ir_edge[]){x.edge, value.edge, offset.edge});
+    if (n >= 0) n = heavy_out(ir, n, 0, (weft_dtype)t->dtype, t->rank, t->shape);
+    *out = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+/* ---- attention: stored (B, T, H, D), seen (B, H, T, D) ---- */
+
+static void head_strides(const int64_t *stride, int64_t *out) {
+    for (int i = 0; i < 3; i++) out[i] = stride[i];
+}
+
+/* Strides of batch, head and position in a tensor stored (B, T, H, D). */
+static void stored_strides(const int64_t *shape, int64_t *out) {
+    out[0] = shape[1] * shape[2] * shape[3];
+    out[1] = shape[3];
+    out[2] = shape[1] * shape[3];
+}
+
+/* Output `index` of a heavy node, of logical shape (B, H, T, D). */
+static weft_status head_output(weft_ir *ir, int heavy, int index, weft_dtype dtype, const int64_t *shape, ir_edge *out) {
+    int64_t stored[4] = {shape[0], shape[2], shape[1], shape[3]};
+    int n = heavy_out(ir, heavy, index, dtype, 4, stored);
+    if (n < 0) return weft__ir_failed(ir);
+    weft_view view;
+    weft__view_identity(&view, 4, stored);
+    weft__view_permute(&view, (int[]){0, 2, 1, 3});
+    *out = (ir_edge){n, weft__ir_view(ir, &view)};
+    return out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+static weft_status build_attention(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    const weft_composite *definition = weft__composite_of(t);
+    const weft_attention_params *params = weft__params_of(t);
+    const weft_tensor *q = t->in[0], *k = t->in[1];
+    weft_heavy heavy = {.kind = WEFT_HEAVY_ATTENTION};
+    weft_heavy_attention *at = &heavy.as.attention;
+    *at = (weft_heavy_attention){.dtype = (uint8_t)q->dtype, .causal = params->causal != 0,
+                                 .backward = definition->forward != NULL, .scale = params->scale,
+                                 .dropout = params->dropout, .batch = q->shape[0], .heads = q->shape[1],
+                                 .t_q = q->shape[2], .t_k = k->shape[2], .d = q->shape[3]};
+    if (!takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
+    operand op[7];
+    ir_edge edges[7];
+    for (int i = 0; i < t->n_in; i++) {
+        bool head = i < 3 || i == 4 || i == 6;
+        WEFT_TRY(take_operand(ir, in[i], t->in[i]->rank, t->in[i]->shape, head ? unit_last : contiguous, &op[i]));
+        edges[i] = op[i].edge;
+    }
+    head_strides(op[0].stride, at->q);
+    head_strides(op[1].stride, at->k);
+    head_strides(op[2].stride, at->v);
+    stored_strides(q->shape, at->out);
+    if (at->backward) {
+        head_strides(op[4].stride, at->out);
+        head_strides(op[6].stride, at->dout);
+        stored_strides(q->shape, at->dq);
+        stored_strides(k->shape, at->dk);
+        stored_strides(k->shape, at->dv);
+    }
+    int n = heavy_node(ir, t, &heavy, t->n_in, edges);
+    if (n < 0) return weft__ir_failed(ir);
+    weft_dtype dtype = (weft_dtype)q->dtype;
+    if (at->backward) {
+        for (int i = 0; i < 3; i++) WEFT_TRY(head_output(ir, n, i, dtype, t->in[i]->shape, &out[i]));
+        return WEFT_OK;
+    }
+    WEFT_TRY(head_output(ir, n, 0, dtype, q->shape, &out[0]));
+    int lse = heavy_out(ir, n, 1, dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, 3, q->shape);
+    out[1] = (ir_edge){lse, -1};
+    return lse < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    switch (t->op) {
+    case WEFT_OP_MATMUL: return build_matmul(ir, t, in, out);
+    case WEFT_OP_SCATTER_ADD: return build_scatter(ir, t, in, out);
+    case WEFT_OP_UPDATE: return build_update(ir, t, in, out);
+    default: break;
+    }
+    return weft__composite_of(t)->kind == WEFT_HEAVY_ATTENTION ? build_attention(ir, t, in, out) : WEFT_ERR_UNSUPPORTED;
+}

@@ -1,0 +1,155 @@
+/* Opening and closing a context: it is put together here from graph, device and compiler, and lower folders get
+ * their way up through the hooks. Also the pool of buffers. */
+#define _GNU_SOURCE /* secure_getenv */
+#include <stdlib.h>
+#include <string.h>
+#include "compiler/program.h"
+
+/* ---- pool: results of one step take the buffers of the last ---- */
+
+enum { POOL_LIMIT = 256, POOL_BYTES = 64 << 20 };
+
+weft_status weft__pool_take(weft_context *ctx, size_t bytes, weft_buffer **buffer) {
+    weft_compiler *compiler = ctx->compiler;
+    size_t want = bytes ? (bytes + 63) & ~(size_t)63 : 64;
+    for (size_t i = compiler->pool_count; i-- > 0;)
+        if (compiler->pool[i]->bytes == want) {
+            *buffer = compiler->pool[i];
+            compiler->pool[i] = compiler->pool[--compiler->pool_count];
+            compiler->pool_bytes -= want;
+            return WEFT_OK;
+        }
+    weft_status status = ctx->device->ops->buffer_new(ctx->device, want, buffer);
+    if (status != WEFT_ERR_OOM || !compiler->pool_count) return status;
+    while (compiler->pool_count) ctx->device->ops->buffer_free(ctx->device, compiler->pool[--compiler->pool_count]);
+    compiler->pool_bytes = 0;
+    return ctx->device->ops->buffer_new(ctx->device, want, buffer);
+}
+
+void weft__pool_give(weft_context *ctx, weft_buffer *buffer) {
+    weft_compiler *compiler = ctx->compiler;
+    bool keep = compiler->pool_count < POOL_LIMIT && compiler->pool_bytes + buffer->bytes <= POOL_BYTES &&
+                weft__grow(ctx, &compiler->pool, &compiler->pool_capacity, compiler->pool_count, sizeof *compiler->pool);
+    if (!keep) {
+        ctx->device->ops->buffer_free(ctx->device, buffer);
+        return;
+    }
+    compiler->pool[compiler->pool_count++] = buffer;
+    compiler->pool_bytes += buffer->bytes;
+}
+
+/* ---- hooks ---- */
+
+static weft_status hook_upload(weft_context *ctx, weft_buffer *to, size_t offset, const void *from, size_t bytes) {
+    ctx->device->uploads++;
+    return ctx->device->ops->upload(ctx->device, to, offset, from, bytes);
+}
+
+static weft_status hook_download(weft_context *ctx, const weft_buffer *from, size_t offset, void *to, size_t bytes) {
+    ctx->device->downloads++;
+    return ctx->device->ops->download(ctx->device, from, offset, to, bytes);
+}
+
+static weft_status hook_check_dtype(weft_context *ctx, int dtype) {
+    return ctx->device->ops->check_dtype(ctx->device, (weft_dtype)dtype);
+}
+
+/* ---- open and close ---- */
+
+static weft_status open_compiler(weft_context *ctx, const weft_open_options *options) {
+    weft_compiler *compiler = weft__zalloc(ctx, sizeof *compiler);
+    if (!compiler) return weft__fail_oom(ctx, sizeof *compiler, "the compiler");
+    ctx->compiler = compiler;
+    compiler->fuse = !options->no_fusion;
+    const char *debug = secure_getenv("WEFT_DEBUG");
+    if (debug) {
+        if (strstr(debug, "graph")) compiler->debug |= DEBUG_GRAPH;
+        if (strstr(debug, "kernels")) compiler->debug |= DEBUG_KERNELS;
+        if (strstr(debug, "plan")) compiler->debug |= DEBUG_PLAN;
+    }
+    return WEFT_OK;
+}
+
+static weft_status open_parts(weft_context *ctx, const weft_open_options *options) {
+    WEFT_TRY(open_compiler(ctx, options));
+    WEFT_TRY(weft__device_open(ctx, options->device, options, &ctx->device));
+    ctx->hooks.eval = NULL;
+    ctx->hooks.buffer_new = weft__pool_take;
+    ctx->hooks.buffer_free = weft__pool_give;
+    ctx->hooks.upload = hook_upload;
+    ctx->hooks.download = hook_download;
+    ctx->hooks.check_dtype = hook_check_dtype;
+    return weft__graph_open(ctx);
+}
+
+static weft_status eval_hook(weft_context *ctx, weft_tensor *const *tensors, size_t count) {
+    (void)ctx;
+    return weft_eval(tensors, count);
+}
+
+weft_status weft_open(const weft_open_options *options, weft_context **out) {
+    static const weft_open_options none;
+    if (!out) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_open: no place for the context");
+    *out = NULL;
+    if (!options) options = &none;
+    weft_context *ctx = options->alloc ? options->alloc(options->alloc_user, NULL, sizeof *ctx) : malloc(sizeof *ctx);
+    if (!ctx) return weft__fail_oom(NULL, sizeof *ctx, "a context");
+    memset(ctx, 0, sizeof *ctx);
+    ctx->alloc = options->alloc;
+    ctx->alloc_user = options->alloc_user;
+    ctx->log = options->log;
+    ctx->log_user = options->log_user;
+    ctx->seed = options->seed;
+    ctx->path = "";
+    ctx->training = true;
+    weft_status status = open_parts(ctx, options);
+    ctx->hooks.eval = eval_hook;
+    if (status != WEFT_OK) {
+        weft_close(ctx);
+        return status;
+    }
+    *out = ctx;
+    return WEFT_OK;
+}
+
+static void close_compiler(weft_context *ctx) {
+    weft_compiler *compiler = ctx->compiler;
+    if (!compiler) return;
+    if (ctx->device) {
+        weft__cache_free(ctx, compiler);
+        while (compiler->pool_count) ctx->device->ops->buffer_free(ctx->device, compiler->pool[--compiler->pool_count]);
+        if (compiler->arena) ctx->device->ops->buffer_free(ctx->device, compiler->arena);
+    }
+    weft__free(ctx, compiler->pool);
+    weft__free(ctx, compiler->stack);
+    weft__free(ctx, compiler->walk.leaves);
+    weft__free(ctx, compiler);
+    ctx->compiler = NULL;
+}
+
+void weft_close(weft_context *ctx) {
+    if (!ctx) return;
+    if (ctx->hooks.modules_free) ctx->hooks.modules_free(ctx);
+    weft__graph_close(ctx);
+    close_compiler(ctx);
+    if (ctx->device) ctx->device->ops->close(ctx->device);
+    weft__strings_free(ctx);
+    weft_alloc_fn alloc = ctx->alloc;
+    if (alloc)
+        alloc(ctx->alloc_user, ctx, 0);
+    else
+        free(ctx);
+}
+
+void weft_seed(weft_context *ctx, uint64_t seed, uint64_t step) {
+    ctx->seed = seed;
+    ctx->step = step;
+    ctx->random_ordinal = 0;
+}
+
+const char *weft_device_of(const weft_context *ctx) { return ctx->device->ops->name; }
+
+weft_status weft_synchronize(weft_context *ctx) {
+    WEFT_TRY(ctx->device->ops->synchronize(ctx->device));
+    return weft__report_fault(ctx);
+}

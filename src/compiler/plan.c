@@ -1,0 +1,507 @@
+/* The plan: units (kernels, heavy operations, copies) in an order, where every value lies, and the commands. Lifetimes
+ * are counted in phases, the stretches between two barriers, so commands of one phase may run side by side. The
+ * arena is packed greedily, largest value first, each at the lowest offset free over its lifetime. */
+#include <string.h>
+#include "compiler/program.h"
+
+typedef struct unit {
+    weft_kernel *kernel;
+    int *args;       /* KERNEL: nodes */
+    int heavy;       /* HEAVY node, -1 */
+    int from, to_sink; /* COPY of node `from` into the variable of a sink; to_sink -1 */
+    int key;         /* newest node it makes: the order in which units were recorded */
+    int *after, n_after, after_capacity; /* units that must run before */
+    int waiting;     /* of those not yet placed */
+    int phase;
+    bool placed, sink;
+} unit;
+
+typedef struct region {
+    int64_t bytes, offset;
+    int first, last; /* phases */
+} region;
+
+typedef struct plan {
+    weft_ir *ir;
+    weft_program *program;
+    const weft_walk *walk;
+    unit *units;
+    int n_units;
+    size_t unit_capacity;
+    int *order; /* units as they run */
+    int *first_phase, *last_phase; /* per node */
+} plan;
+
+static weft_status add_unit(plan *p, unit u) {
+    if (!weft__grow(p->ir->ctx, &p->units, &p->unit_capacity, (size_t)p->n_units, sizeof u)) return weft__ir_failed(p->ir);
+    p->units[p->n_units++] = u;
+    return WEFT_OK;
+}
+
+/* ---- units ---- */
+
+/* A value whose views did not compose is stored after all, in a kernel of its own if it has none. */
+static weft_status store_late(weft_ir *ir, int n) {
+    ir_node *node = &ir->nodes[n];
+    if (node->stored && node->cluster >= 0)
+        return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a view of %s cannot be expressed", weft__op_name(node->op));
+    node->stored = true;
+    if (node->cluster >= 0) return WEFT_OK;
+    ir_cluster *cluster = &ir->clusters[ir->n_clusters];
+    *cluster = (ir_cluster){.rank = node->rank, .full = node->numel, .rows = node->numel, .heavy = -1};
+    memcpy(cluster->shape, node->shape, (size_t)node->rank * sizeof *node->shape);
+    cluster->members = weft__arena_alloc(&ir->arena, sizeof *cluster->members);
+    if (!cluster->members) return weft__ir_failed(ir);
+    cluster->members[0] = n;
+    cluster->n_members = 1;
+    node->cluster = ir->n_clusters++;
+    return WEFT_OK;
+}
+
+static bool cluster_stores(const weft_ir *ir, const ir_cluster *cluster) {
+    for (int i = 0; i < cluster->n_members; i++)
+        if (ir->nodes[cluster->members[i]].stored) return true;
+    return false;
+}
+
+/* Lowers every cluster; starts over when a value turns out to need memory. */
+static weft_status make_units(plan *p) {
+    weft_ir *ir = p->ir;
+    for (int c = 0; c < ir->n_clusters; c++) {
+        const ir_cluster *cluster = &ir->clusters[c];
+        unit u = {.heavy = -1, .from = -1, .to_sink = -1, .key = cluster->members[cluster->n_members - 1]};
+        if (cluster->heavy >= 0) {
+            u.heavy = cluster->heavy;
+            if (ir->nodes[u.heavy].kind == IR_PACK) continue;
+        } else {
+            if (!cluster_stores(ir, cluster)) continue;
+            int failed;
+            WEFT_TRY(weft__ir_lower(ir, c, &p->program->keep, &u.kernel, &u.args, &failed));
+            if (failed >= 0) {
+                WEFT_TRY(store_late(ir, failed));
+                p->n_units = 0;
+                c = -1;
+                continue;
+            }
+        }
+        WEFT_TRY(add_unit(p, u));
+    }
+    for (int i = 0; i < p->n_units; i++) {
+        unit *u = &p->units[i];
+        if (u->heavy >= 0) ir->nodes[u->heavy].unit = i;
+        for (int a = 0; u->kernel && a < u->kernel->n_args; a++)
+            if (u->kernel->args[a].written) ir->nodes[u->args[a]].unit = i;
+    }
+    for (size_t n = 0; n < ir->n_nodes; n++)
+        if (ir->nodes[n].live && ir->nodes[n].kind == IR_HEAVY_OUT) ir->nodes[n].unit = ir->nodes[ir->nodes[n].in[0].node].unit;
+    return WEFT_OK;
+}
+
+static weft_status run_after(plan *p, int later, int earlier) {
+    unit *u = &p->units[later];
+    if (earlier < 0 || earlier == later) return WEFT_OK;
+    for (int i = 0; i < u->n_after; i++)
+        if (u->after[i] == earlier) return WEFT_OK;
+    if (u->n_after == u->after_capacity) {
+        int capacity = u->after_capacity ? 2 * u->after_capacity : 8;
+        int *list = weft__arena_alloc(&p->ir->arena, (size_t)capacity * sizeof *list);
+        if (!list) return weft__ir_failed(p->ir);
+        if (u->n_after) memcpy(list, u->after, (size_t)u->n_after * sizeof *list);
+        u->after = list;
+        u->after_capacity = capacity;
+    }
+    u->after[u->n_after++] = earlier;
+    return WEFT_OK;
+}
+
+/* Unit `later` reads node n: a pack is made by all units that make its parts. */
+static weft_status reads(plan *p, int later, int n) {
+    const ir_node *node = &p->ir->nodes[n];
+    if (node->kind != IR_PACK) return run_after(p, later, node->unit);
+    for (int i = 0; i < node->n_in; i++) WEFT_TRY(run_after(p, later, p->ir->nodes[node->in[i].node].unit));
+    return WEFT_OK;
+}
+
+/* Calls visit for each node that the unit reads. */
+static int unit_reads(const plan *p, const unit *u, int i) {
+    if (u->kernel) {
+        for (int a = 0; a < u->kernel->n_args; a++)
+            if (u->kernel->args[a].read && i-- == 0) return u->args[a];
+        return -1;
+    }
+    if (u->heavy >= 0) return i < p->ir->nodes[u->heavy].n_in ? p->ir->nodes[u->heavy].in[i].node : -1;
+    return i == 0 ? u->from : -1;
+}
+
+static weft_status link_units(plan *p) {
+    for (int i = 0; i < p->n_units; i++)
+        for (int k = 0, n; (n = unit_reads(p, &p->units[i], k)) >= 0; k++) WEFT_TRY(reads(p, i, n));
+    return WEFT_OK;
+}
+
+/* ---- assignments ---- */
+
+static bool overlaps(const weft_tensor *a, const weft_tensor *b) {
+    return a->leaf == WEFT_LEAF_STORAGE && b->leaf == WEFT_LEAF_STORAGE && a->storage == b->storage &&
+           a->offset < b->offset + b->numel && b->offset < a->offset + a->numel;
+}
+
+static bool reads_variable(const plan *p, const unit *u, const weft_tensor *variable) {
+    for (int k = 0, n; (n = unit_reads(p, u, k)) >= 0; k++)
+        if (p->ir->nodes[n].kind == IR_LEAF && overlaps(p->ir->nodes[n].tensor, variable)) return true;
+    return false;
+}
+
+/* Which units run, directly or not, after unit w. */
+static weft_status reach(const plan *p, int w, bool **out) {
+    bool *later = weft__arena_alloc(&p->ir->arena, (size_t)p->n_units + 1);
+    if (!later) return weft__ir_failed(p->ir);
+    for (bool grown = true; grown;) {
+        grown = false;
+        for (int i = 0; i < p->n_units; i++)
+            for (int k = 0; !later[i] && k < p->units[i].n_after; k++)
+                if (p->units[i].after[k] == w || later[p->units[i].after[k]]) grown = later[i] = true;
+    }
+    *out = later;
+    return WEFT_OK;
+}
+
+/* Does the kernel read the variable only at the index that it writes? */
+static bool same_index(const plan *p, const unit *u, const weft_tensor *variable, int value) {
+    const weft_kernel *kernel = u->kernel;
+    int store_view = -1;
+    for (int i = 0; i < kernel->n_code; i++)
+        if (kernel->code[i].kind == WEFT_INSTR_STORE && u->args[kernel->code[i].arg] == value) store_view = kernel->code[i].view;
+    for (int i = 0; i < kernel->n_code; i++) {
+        const weft_instr *instr = &kernel->code[i];
+        if ((instr->kind != WEFT_INSTR_LOAD && instr->kind != WEFT_INSTR_GATHER) || instr->arg < 0) continue;
+        const ir_node *node = &p->ir->nodes[u->args[instr->arg]];
+        if (node->kind != IR_LEAF || !overlaps(node->tensor, variable)) continue;
+        if (instr->kind == WEFT_INSTR_GATHER || kernel->n_reduce || node->tensor->offset != variable->offset ||
+            node->tensor->numel != variable->numel || instr->view != store_view)
+            return false;
+    }
+    return true;
+}
+
+/* Can the unit that makes the value write it straight into the variable? */
+static weft_status try_in_place(plan *p, ir_sink *sink) {
+    const ir_node *node = &p->ir->nodes[sink->node];
+    int w = node->unit;
+    sink->in_place = false;
+    if (w < 0 || node->pack >= 0 || node->kind == IR_PACK) return WEFT_OK;
+    unit *u = &p->units[w];
+    if (u->kernel && !same_index(p, u, sink->variable, sink->node)) return WEFT_OK;
+    if (u->heavy >= 0) {
+        weft_heavy *heavy = p->ir->nodes[u->heavy].heavy;
+        const ir_node *x = &p->ir->nodes[p->ir->nodes[u->heavy].in[0].node];
+        bool updates = heavy->kind == WEFT_HEAVY_UPDATE && x->kind == IR_LEAF && x->tensor->storage == sink->variable->storage &&
+                       x->tensor->offset == sink->variable->offset;
+        if (!updates && reads_variable(p, u, sink->variable)) return WEFT_OK;
+        if (updates) heavy->as.update.in_place = true;
+    }
+    bool *later = NULL;
+    WEFT_TRY(reach(p, w, &later));
+    for (int i = 0; i < p->n_units; i++)
+        if (later[i] && reads_variable(p, &p->units[i], sink->variable)) return WEFT_OK;
+    for (int i = 0; i < p->n_units; i++)
+        if (i != w && reads_variable(p, &p->units[i], sink->variable)) WEFT_TRY(run_after(p, w, i));
+    sink->in_place = u->sink = true;
+    return WEFT_OK;
+}
+
+static weft_status place_sinks(plan *p) {
+    weft_ir *ir = p->ir;
+    for (size_t s = 0; s < ir->n_sinks; s++) WEFT_TRY(try_in_place(p, &ir->sinks[s]));
+    int values = p->n_units;
+    for (size_t s = 0; s < ir->n_sinks; s++) { /* the others: copies after everything else */
+        if (ir->sinks[s].in_place) continue;
+        WEFT_TRY(add_unit(p, (unit){.heavy = -1, .from = ir->sinks[s].node, .to_sink = (int)s, .key = (int)ir->n_nodes, .sink = true}));
+        for (int i = 0; i < values; i++) WEFT_TRY(run_after(p, p->n_units - 1, i));
+    }
+    return WEFT_OK;
+}
+
+/* ---- order and phases ---- */
+
+static weft_status order_units(plan *p) {
+    p->order = weft__arena_alloc(&p->ir->arena, (size_t)(p->n_units + 1) * sizeof *p->order);
+    if (!p->order) return weft__ir_failed(p->ir);
+    for (int at = 0; at < p->n_units; at++) {
+        int best = -1;
+        for (int i = 0; i < p->n_units; i++) {
+            unit *u = &p->units[i];
+            if (u->placed || (best >= 0 && u->key >= p->units[best].key)) continue;
+            bool ready = true;
+            for (int k = 0; ready && k < u->n_after; k++) ready = p->units[u->after[k]].placed;
+            if (ready) best = i;
+        }
+        if (best < 0) return weft__fail(p->ir->ctx, WEFT_ERR_INTERNAL, "the kernels of a program depend on each other in a circle");
+        p->units[best].placed = true;
+        p->order[at] = best;
+    }
+    int phase = 0;
+    for (int at = 0; at < p->n_units; at++) {
+        unit *u = &p->units[p->order[at]];
+        for (int k = 0; k < u->n_after; k++)
+            if (p->units[u->after[k]].phase == phase) phase++;
+        u->phase = phase;
+    }
+    return WEFT_OK;
+}
+
+/* ---- memory ---- */
+
+/* The node whose memory holds node n: the pack it lies in, or itself. */
+static int holder(const weft_ir *ir, int n) { return ir->nodes[n].pack >= 0 ? ir->nodes[n].pack : n; }
+
+static void live_at(plan *p, int n, int phase) {
+    n = holder(p->ir, n);
+    if (p->first_phase[n] < 0 || phase < p->first_phase[n]) p->first_phase[n] = phase;
+    if (phase > p->last_phase[n]) p->last_phase[n] = phase;
+}
+
+static weft_status find_lifetimes(plan *p) {
+    weft_ir *ir = p->ir;
+    p->first_phase = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->first_phase);
+    p->last_phase = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->last_phase);
+    if (!p->first_phase || !p->last_phase) return weft__ir_failed(ir);
+    for (size_t n = 0; n < ir->n_nodes; n++) p->first_phase[n] = p->last_phase[n] = -1;
+    for (int i = 0; i < p->n_units; i++)
+        for (int k = 0, n; (n = unit_reads(p, &p->units[i], k)) >= 0; k++) live_at(p, n, p->units[i].phase);
+    for (size_t n = 0; n < ir->n_nodes; n++)
+        if (ir->nodes[n].live && ir->nodes[n].stored && ir->nodes[n].unit >= 0) live_at(p, (int)n, p->units[ir->nodes[n].unit].phase);
+    for (size_t n = 0; n < ir->n_nodes; n++) /* the gaps of a pack are zeroed at the start */
+        if (ir->nodes[n].kind == IR_PACK && ir->nodes[n].live) live_at(p, (int)n, 0);
+    return WEFT_OK;
+}
+
+/* Lowest offset at which `bytes` are free during the region's phases; placed regions are sorted by offset. */
+static int64_t fit(const region *placed, int n, const region *want) {
+    int64_t at = 0;
+    for (int i = 0; i < n; i++) {
+        const region *r = &placed[i];
+        if (r->last < want->first || r->first > want->last) continue;
+        if (at + want->bytes <= r->offset) break;
+        if (r->offset + r->bytes > at) at = r->offset + r->bytes;
+    }
+    return at;
+}
+
+static int64_t node_bytes(const ir_node *node) {
+    return (node->numel * (int64_t)weft_dtype_size((weft_dtype)node->dtype) + 63) & ~INT64_C(63);
+}
+
+static weft_status place_arena(plan *p) {
+    weft_ir *ir = p->ir;
+    region *placed = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *placed);
+    bool *done = weft__arena_alloc(&ir->arena, ir->n_nodes + 1);
+    if (!placed || !done) return weft__ir_failed(ir);
+    for (int n_placed = 0;;) {
+        int best = -1;
+        for (size_t n = 0; n < ir->n_nodes; n++) {
+            const ir_node *node = &ir->nodes[n];
+            bool wants = node->live && node->stored && node->place.slot < 0 && node->pack < 0 && !done[n] && p->first_phase[n] >= 0;
+            if (wants && (best < 0 || node->numel * (int64_t)weft_dtype_size((weft_dtype)node->dtype) >
+                                          ir->nodes[best].numel * (int64_t)weft_dtype_size((weft_dtype)ir->nodes[best].dtype)))
+                best = (int)n;
+        }
+        if (best < 0) break;
+        done[best] = true;
+        region r = {node_bytes(&ir->nodes[best]), 0, p->first_phase[best], p->last_phase[best]};
+        r.offset = fit(placed, n_placed, &r);
+        ir->nodes[best].place = (ir_place){SLOT_ARENA, r.offset};
+        if (r.offset + r.bytes > p->program->arena_bytes) p->program->arena_bytes = r.offset + r.bytes;
+        int at = n_placed++;
+        for (; at > 0 && placed[at - 1].offset > r.offset; at--) placed[at] = placed[at - 1];
+        placed[at] = r;
+    }
+    return WEFT_OK;
+}
+
+/* ---- slots ---- */
+
+static size_t scalar_bytes(const weft_tensor *t) { return t->leaf == WEFT_LEAF_RANDOM ? 32 : 8; }
+
+/* The leaf entry of a tensor: made at its first use. */
+static int leaf_of(plan *p, const weft_tensor *t) {
+    weft_program *program = p->program;
+    int walk = -1;
+    for (size_t i = 0; p->walk && i < p->walk->n_leaves; i++)
+        if (p->walk->leaves[i] == t) walk = (int)i;
+    for (int i = 0; i < program->n_leaves; i++)
+        if (walk >= 0 ? program->leaves[i].walk == walk : program->leaves[i].fixed == t) return i;
+    program_leaf leaf = {.fixed = walk >= 0 ? NULL : (weft_tensor *)(uintptr_t)t, .walk = walk, .slot = SLOT_SCALARS};
+    if (t->leaf == WEFT_LEAF_STORAGE) {
+        leaf.slot = -1;
+        for (int i = 0; i < program->n_leaves; i++) {
+            const weft_tensor *other = program->leaves[i].fixed ? program->leaves[i].fixed : p->walk->leaves[program->leaves[i].walk];
+            if (other->leaf == WEFT_LEAF_STORAGE && other->storage == t->storage) leaf.slot = program->leaves[i].slot;
+        }
+        if (leaf.slot < 0) leaf.slot = program->commands.n_slots++;
+    } else {
+        leaf.offset = (int64_t)program->scalars_bytes;
+        program->scalars_bytes += (scalar_bytes(t) + 15) & ~(size_t)15;
+    }
+    program->leaves[program->n_leaves] = leaf;
+    return program->n_leaves++;
+}
+
+static ir_place place_of_leaf(plan *p, const weft_tensor *t) {
+    const program_leaf *leaf = &p->program->leaves[leaf_of(p, t)];
+    bool storage = t->leaf == WEFT_LEAF_STORAGE;
+    return (ir_place){leaf->slot, storage ? t->offset * (int64_t)weft_dtype_size((weft_dtype)t->dtype) : leaf->offset};
+}
+
+static weft_status place_leaves(plan *p) {
+    weft_ir *ir = p->ir;
+    weft_program *program = p->program;
+    size_t most = ir->n_sinks + 1;
+    for (size_t n = 0; n < ir->n_nodes; n++) most += ir->nodes[n].kind == IR_LEAF;
+    program->leaves = weft__arena_alloc(&program->keep, most * sizeof *program->leaves);
+    program->sink_leaf = weft__arena_alloc(&program->keep, (ir->n_sinks + 1) * sizeof *program->sink_leaf);
+    program->output_slots = weft__arena_alloc(&program->keep, (ir->n_outputs + 1) * sizeof *program->output_slots);
+    if (!program->leaves || !program->sink_leaf || !program->output_slots) return weft__ir_failed(ir);
+    program->commands.n_slots = SLOT_FIRST;
+    for (size_t n = 0; n < ir->n_nodes; n++)
+        if (ir->nodes[n].live && ir->nodes[n].kind == IR_LEAF) ir->nodes[n].place = place_of_leaf(p, ir->nodes[n].tensor);
+    for (size_t s = 0; s < ir->n_sinks; s++) {
+        ir_sink *sink = &ir->sinks[s];
+        ir_place place = place_of_leaf(p, sink->variable);
+        program->sink_leaf[s] = leaf_of(p, sink->variable);
+        if (sink->in_place) ir->nodes[sink->node].place = place;
+    }
+    for (size_t i = 0; i < ir->n_outputs; i++) {
+        program->output_slots[i] = program->commands.n_slots++;
+        ir->nodes[ir->output_nodes[i]].place = (ir_place){program->output_slots[i], 0};
+    }
+    program->n_outputs = ir->n_outputs;
+    return WEFT_OK;
+}
+
+/* Parts of a pack lie where the pack lies. */
+static void place_parts(weft_ir *ir) {
+    for (size_t n = 0; n < ir->n_nodes; n++) {
+        const ir_node *pack = &ir->nodes[n];
+        for (int i = 0; pack->live && pack->kind == IR_PACK && i < pack->n_in; i++)
+            ir->nodes[pack->in[i].node].place =
+                (ir_place){pack->place.slot, pack->place.offset + pack->offsets[i] * (int64_t)weft_dtype_size((weft_dtype)pack->dtype)};
+    }
+}
+
+/* ---- commands ---- */
+
+static weft_operand operand_of(const weft_ir *ir, int n, int view) {
+    const ir_node *node = &ir->nodes[n];
+    int64_t first = view >= 0 ? ir->views[view].map[0].offset : 0;
+    return (weft_operand){node->place.slot, node->place.offset + first * (int64_t)weft_dtype_size((weft_dtype)node->dtype)};
+}
+
+static weft_operand *new_operands(plan *p, weft_command *command, int n) {
+    command->n_operands = n;
+    return command->operands = weft__arena_alloc(&p->program->keep, (size_t)(n + 1) * sizeof *command->operands);
+}
+
+static weft_status heavy_command(plan *p, const unit *u, weft_command *command) {
+    weft_ir *ir = p->ir;
+    const ir_node *heavy = &ir->nodes[u->heavy];
+    int outputs = heavy->heavy->kind == WEFT_HEAVY_ATTENTION ? heavy->heavy->as.attention.backward ? 3 : 2 : 1;
+    weft_operand *to = new_operands(p, command, heavy->n_in + outputs);
+    if (!to) return weft__ir_failed(ir);
+    command->kind = WEFT_COMMAND_HEAVY;
+    command->heavy = *heavy->heavy;
+    for (int i = 0; i < heavy->n_in; i++) to[i] = operand_of(ir, heavy->in[i].node, heavy->in[i].view);
+    for (size_t n = 0; n < ir->n_nodes; n++)
+        if (ir->nodes[n].kind == IR_HEAVY_OUT && ir->nodes[n].in[0].node == u->heavy)
+            to[heavy->n_in + (int)ir->nodes[n].imm_i] = operand_of(ir, (int)n, -1);
+    return WEFT_OK;
+}
+
+static weft_status make_command(plan *p, const unit *u, weft_command *command) {
+    weft_ir *ir = p->ir;
+    command->sink = u->sink;
+    if (u->heavy >= 0) return heavy_command(p, u, command);
+    if (u->kernel) {
+        weft_operand *to = new_operands(p, command, u->kernel->n_args);
+        if (!to) return weft__ir_failed(ir);
+        command->kind = WEFT_COMMAND_KERNEL;
+        command->kernel = u->kernel;
+        for (int a = 0; a < u->kernel->n_args; a++) to[a] = operand_of(ir, u->args[a], -1);
+        p->program->n_kernels++;
+        return WEFT_OK;
+    }
+    weft_operand *to = new_operands(p, command, 2);
+    if (!to) return weft__ir_failed(ir);
+    const ir_sink *sink = &ir->sinks[u->to_sink];
+    ir_place place = place_of_leaf(p, sink->variable);
+    command->kind = WEFT_COMMAND_COPY;
+    command->bytes = sink->variable->numel * (int64_t)weft_dtype_size((weft_dtype)sink->variable->dtype);
+    to[0] = operand_of(ir, u->from, -1);
+    to[1] = (weft_operand){place.slot, place.offset};
+    p->program->n_copies++;
+    return WEFT_OK;
+}
+
+/* The gaps between the parts of packs. */
+static weft_status zero_gaps(plan *p, weft_command *list, int *count) {
+    weft_ir *ir = p->ir;
+    for (size_t n = 0; n < ir->n_nodes; n++) {
+        const ir_node *pack = &ir->nodes[n];
+        if (!pack->live || pack->kind != IR_PACK) continue;
+        int64_t size = (int64_t)weft_dtype_size((weft_dtype)pack->dtype), end = 0;
+        for (int i = 0; i <= pack->n_in; i++) {
+            int64_t start = i < pack->n_in ? pack->offsets[i] : pack->numel;
+            if (start > end) {
+                weft_command *command = &list[(*count)++];
+                weft_operand *to = new_operands(p, command, 1);
+                if (!to) return weft__ir_failed(ir);
+                command->kind = WEFT_COMMAND_ZERO;
+                command->bytes = (start - end) * size;
+                to[0] = (weft_operand){pack->place.slot, pack->place.offset + end * size};
+            }
+            if (i < pack->n_in) end = start + ir->nodes[pack->in[i].node].numel;
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status make_commands(plan *p) {
+    weft_ir *ir = p->ir;
+    weft_program *program = p->program;
+    size_t most = (size_t)p->n_units + 1;
+    for (size_t n = 0; n < ir->n_nodes; n++)
+        if (ir->nodes[n].kind == IR_PACK) most += (size_t)ir->nodes[n].n_in + 1;
+    weft_command *list = weft__arena_alloc(&program->keep, most * sizeof *list);
+    if (!list) return weft__ir_failed(ir);
+    int count = 0;
+    WEFT_TRY(zero_gaps(p, list, &count));
+    int phase = 0, zeroed = count;
+    for (int at = 0; at < p->n_units; at++) {
+        const unit *u = &p->units[p->order[at]];
+        list[count].after = u->phase != phase || (at == 0 && zeroed > 0);
+        phase = u->phase;
+        WEFT_TRY(make_command(p, u, &list[count++]));
+    }
+    program->commands.count = count;
+    program->commands.list = list;
+    return WEFT_OK;
+}
+
+static weft_status run_plan(plan *p) {
+    WEFT_TRY(make_units(p));
+    WEFT_TRY(link_units(p));
+    WEFT_TRY(place_sinks(p));
+    WEFT_TRY(order_units(p));
+    WEFT_TRY(find_lifetimes(p));
+    WEFT_TRY(place_leaves(p));
+    WEFT_TRY(place_arena(p));
+    place_parts(p->ir);
+    return make_commands(p);
+}
+
+weft_status weft__plan(weft_ir *ir, weft_program *program, const weft_walk *walk) {
+    plan p = {.ir = ir, .program = program, .walk = walk};
+    weft_status status = run_plan(&p);
+    weft__free(ir->ctx, p.units);
+    return status;
+}

@@ -1,0 +1,76 @@
+/* The printed form of a program: what WEFT_DEBUG shows and plan tests read. */
+#include <stdarg.h>
+#include <stdio.h>
+#include "compiler/program.h"
+
+typedef struct text {
+    char *buffer;
+    size_t size, used;
+} text;
+
+static void say(text *t, const char *fmt, ...) WEFT_PRINTF(2, 3);
+static void say(text *t, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    size_t room = t->used < t->size ? t->size - t->used : 0;
+    int n = vsnprintf(room ? t->buffer + t->used : NULL, room, fmt, args);
+    va_end(args);
+    if (n > 0) t->used += (size_t)n;
+}
+
+static const char *heavy_text(const weft_heavy *heavy, char *out, size_t size) {
+    switch (heavy->kind) {
+    case WEFT_HEAVY_MATMUL: {
+        const weft_heavy_matmul *mm = &heavy->as.matmul;
+        int64_t batch = 1;
+        for (int i = 0; i < mm->batch_rank; i++) batch *= mm->batch[i];
+        snprintf(out, size, "matmul %s %lldx %lldx%lldx%lld %c%c", weft_dtype_name((weft_dtype)mm->dtype), (long long)batch,
+                 (long long)mm->m, (long long)mm->n, (long long)mm->k, mm->a_k == 1 ? 'n' : 't', mm->b_n == 1 ? 'n' : 't');
+        break;
+    }
+    case WEFT_HEAVY_SCATTER:
+        snprintf(out, size, "scatter_add %lld into %lldx%lld", (long long)heavy->as.scatter.count,
+                 (long long)heavy->as.scatter.rows, (long long)heavy->as.scatter.inner);
+        break;
+    case WEFT_HEAVY_ATTENTION:
+        snprintf(out, size, "attention%s %lldx%lldx%lldx%lld", heavy->as.attention.backward ? ".grad" : "",
+                 (long long)heavy->as.attention.batch, (long long)heavy->as.attention.heads,
+                 (long long)heavy->as.attention.t_q, (long long)heavy->as.attention.d);
+        break;
+    default:
+        snprintf(out, size, "update%s %lldx%lldx%lld", heavy->as.update.in_place ? " in place" : "",
+                 (long long)heavy->as.update.outer, (long long)heavy->as.update.extent, (long long)heavy->as.update.inner);
+        break;
+    }
+    return out;
+}
+
+static void say_command(text *t, const weft_command *command, int i) {
+    char name[128];
+    const char *what = command->kind == WEFT_COMMAND_KERNEL  ? command->kernel->name
+                       : command->kind == WEFT_COMMAND_HEAVY ? heavy_text(&command->heavy, name, sizeof name)
+                       : command->kind == WEFT_COMMAND_COPY  ? "copy to variable"
+                                                             : "zero";
+    const char *path = command->kind == WEFT_COMMAND_KERNEL  ? command->kernel->path
+                       : command->kind == WEFT_COMMAND_HEAVY ? command->heavy.path
+                                                             : "";
+    say(t, "%s%4d %s%s", command->after ? "--\n" : "", i, what, command->sink ? " (in place)" : "");
+    for (int k = 0; k < command->n_operands; k++)
+        say(t, "%s%d:%lld", k ? ", " : "  (", command->operands[k].slot, (long long)command->operands[k].offset);
+    say(t, "%s%s%s\n", command->n_operands ? ")" : "", path && *path ? "  # " : "", path ? path : "");
+}
+
+size_t weft__program_print(const weft_program *program, int what, char *buffer, size_t size) {
+    text t = {buffer, size, 0};
+    say(&t, "program: %zu nodes, %d commands, %zu kernels, %zu copies, arena %lld bytes, %d leaves, %zu outputs, %zu assignments\n",
+        program->n_nodes, program->commands.count, program->n_kernels, program->n_copies, (long long)program->arena_bytes,
+        program->n_leaves, program->n_outputs, program->n_sinks);
+    for (int i = 0; (what & (DEBUG_PLAN | DEBUG_GRAPH)) && i < program->commands.count; i++)
+        say_command(&t, &program->commands.list[i], i);
+    for (int i = 0; (what & DEBUG_KERNELS) && i < program->commands.count; i++) {
+        if (!program->commands.list[i].kernel) continue;
+        size_t room = t.used < t.size ? t.size - t.used : 0;
+        t.used += weft__kernel_print(program->commands.list[i].kernel, room ? buffer + t.used : NULL, room);
+    }
+    return t.used;
+}

@@ -1,0 +1,175 @@
+/* A program: compiled once from a graph, then bound and run. */
+#include <string.h>
+#include "compiler/program.h"
+
+/* ---- making ---- */
+
+static void free_ir(weft_ir *ir) {
+    weft__free(ir->ctx, ir->nodes);
+    weft__free(ir->ctx, ir->views);
+    weft__free(ir->ctx, ir->view_hashes);
+    weft__free(ir->ctx, ir->map);
+    weft__free(ir->ctx, ir->cse);
+    weft__arena_free(&ir->arena);
+}
+
+static void log_text(weft_context *ctx, const weft_program *program, int what) {
+    size_t size = weft__program_print(program, what, NULL, 0) + 1;
+    char *text = weft__alloc(ctx, size);
+    if (!text) return;
+    weft__program_print(program, what, text, size);
+    for (char *line = text; *line;) {
+        char *end = strchr(line, '\n');
+        if (end) *end = 0;
+        weft__log(ctx, WEFT_LOG_DEBUG, "%s", line);
+        if (!end) break;
+        line = end + 1;
+    }
+    weft__free(ctx, text);
+}
+
+static weft_status compile(weft_program *program, weft_tensor *const *outputs, size_t n_outputs, const ir_sink *sinks,
+                           size_t n_sinks, const weft_walk *walk) {
+    weft_context *ctx = program->ctx;
+    weft_compiler *compiler = ctx->compiler;
+    weft_ir ir = {.ctx = ctx, .device = ctx->device, .fuse = compiler->fuse};
+    weft__arena_init(&ir.arena, ctx);
+    program->sinks = weft__arena_alloc(&program->keep, (n_sinks + 1) * sizeof *sinks);
+    if (!program->sinks) return weft__fail_oom(ctx, n_sinks * sizeof *sinks, "a program");
+    if (n_sinks) memcpy(program->sinks, sinks, n_sinks * sizeof *sinks);
+    program->n_sinks = n_sinks;
+    weft_scope *scope = weft_scope_open(ctx); /* of expansions */
+    weft_status status = scope ? weft__ir_build(&ir, outputs, n_outputs, program->sinks, n_sinks) : WEFT_ERR_OOM;
+    if (status == WEFT_OK) status = weft__ir_fuse(&ir);
+    if (status == WEFT_OK) status = weft__plan(&ir, program, walk);
+    for (size_t n = 0; n < ir.n_nodes; n++) program->n_nodes += ir.nodes[n].live;
+    weft_scope_close(scope);
+    free_ir(&ir);
+    return status;
+}
+
+static weft_status prepare(weft_program *program) {
+    weft_context *ctx = program->ctx;
+    const weft_device_ops *ops = ctx->device->ops;
+    for (int i = 0; i < program->commands.count; i++)
+        if (program->commands.list[i].kernel) WEFT_TRY(weft__kernel_verify(ctx, program->commands.list[i].kernel));
+    program->slots = weft__arena_alloc(&program->keep, (size_t)(program->commands.n_slots + 1) * sizeof *program->slots);
+    size_t bytes = program->scalars_bytes ? program->scalars_bytes : 16;
+    program->scalars_host = weft__arena_alloc(&program->keep, bytes);
+    if (!program->slots || !program->scalars_host) return weft__fail_oom(ctx, bytes, "a program");
+    WEFT_TRY(ops->buffer_new(ctx->device, bytes, &program->scalars));
+    return ops->build(ctx->device, &program->commands, &program->executable);
+}
+
+weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, size_t n_outputs, const ir_sink *sinks,
+                              size_t n_sinks, const weft_walk *walk, weft_program **out) {
+    weft_program *program = weft__zalloc(ctx, sizeof *program);
+    if (!program) return weft__fail_oom(ctx, sizeof *program, "a program");
+    program->ctx = ctx;
+    weft__arena_init(&program->keep, ctx);
+    weft_status status = compile(program, outputs, n_outputs, sinks, n_sinks, walk);
+    if (status == WEFT_OK && ctx->compiler->debug) log_text(ctx, program, ctx->compiler->debug);
+    if (status == WEFT_OK) status = prepare(program);
+    weft__cache_note_compile(ctx, walk);
+    if (status != WEFT_OK) {
+        weft__program_free(program);
+        return status;
+    }
+    *out = program;
+    return WEFT_OK;
+}
+
+void weft__program_free(weft_program *program) {
+    if (!program) return;
+    weft_context *ctx = program->ctx;
+    const weft_device_ops *ops = ctx->device->ops;
+    if (program->executable) ops->executable_free(ctx->device, program->executable);
+    if (program->scalars) ops->buffer_free(ctx->device, program->scalars);
+    weft__arena_free(&program->keep);
+    weft__free(ctx, program);
+}
+
+/* ---- running ---- */
+
+/* Writes a number in the leaf's dtype. */
+static void write_number(char *to, const weft_tensor *t) {
+    double f = t->value.number.f;
+    int64_t i = t->value.number.i;
+    switch ((weft_dtype)t->dtype) {
+    case WEFT_F32: memcpy(to, &(float){(float)f}, 4); break;
+    case WEFT_F64: memcpy(to, &f, 8); break;
+    case WEFT_F16: memcpy(to, &(uint16_t){weft_f32_to_f16((float)f)}, 2); break;
+    case WEFT_BF16: memcpy(to, &(uint16_t){weft_f32_to_bf16((float)f)}, 2); break;
+    case WEFT_BOOL: *to = f != 0; break;
+    default: memcpy(to, &i, 8); break; /* little-endian: the low bytes are the number in any width */
+    }
+}
+
+/* Key, step and first element of a random node, as kernel.h lays them out. */
+static void write_random(char *to, const weft_context *ctx, const weft_tensor *t) {
+    uint32_t words[8] = {0};
+    weft__philox_key(ctx->seed, t->value.random.stream, words);
+    words[2] = (uint32_t)ctx->step;
+    words[3] = (uint32_t)(ctx->step >> 32);
+    words[4] = (uint32_t)t->value.random.first;
+    words[5] = (uint32_t)(t->value.random.first >> 32);
+    memcpy(to, words, sizeof words);
+}
+
+static weft_status bind(weft_program *program, const weft_walk *walk, weft_storage *const *outputs) {
+    weft_context *ctx = program->ctx;
+    for (int i = 0; i < program->n_leaves; i++) {
+        const program_leaf *leaf = &program->leaves[i];
+        const weft_tensor *t = leaf->fixed ? leaf->fixed : walk->leaves[leaf->walk];
+        switch ((weft_leaf)t->leaf) {
+        case WEFT_LEAF_STORAGE:
+            if (!t->storage->buffer) WEFT_TRY(weft__storage_place(ctx, t->storage));
+            program->slots[leaf->slot] = t->storage->buffer;
+            break;
+        case WEFT_LEAF_SCALAR: write_number(program->scalars_host + leaf->offset, t); break;
+        default: write_random(program->scalars_host + leaf->offset, ctx, t); break;
+        }
+    }
+    for (size_t i = 0; i < program->n_outputs; i++) program->slots[program->output_slots[i]] = outputs[i]->buffer;
+    return WEFT_OK;
+}
+
+/* The one arena of the context, grown to what the program needs. */
+static weft_status bind_arena(weft_program *program) {
+    weft_context *ctx = program->ctx;
+    weft_compiler *compiler = ctx->compiler;
+    const weft_device_ops *ops = ctx->device->ops;
+    size_t bytes = (size_t)program->arena_bytes;
+    if (!compiler->arena || compiler->arena->bytes < bytes) {
+        if (compiler->arena) {
+            WEFT_TRY(ops->synchronize(ctx->device));
+            ops->buffer_free(ctx->device, compiler->arena);
+            compiler->arena = NULL;
+        }
+        weft_status status = ops->buffer_new(ctx->device, bytes ? bytes : 64, &compiler->arena);
+        if (status != WEFT_OK) {
+            compiler->arena = NULL;
+            return weft__fail(ctx, status, "%s: the program's arena of %zu bytes; use a smaller batch", weft_last_error(ctx), bytes);
+        }
+    }
+    program->slots[SLOT_ARENA] = compiler->arena;
+    return WEFT_OK;
+}
+
+weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs) {
+    weft_context *ctx = program->ctx;
+    const weft_device_ops *ops = ctx->device->ops;
+    WEFT_TRY(bind(program, walk, outputs));
+    WEFT_TRY(bind_arena(program));
+    program->slots[SLOT_SCALARS] = program->scalars;
+    if (program->scalars_bytes) {
+        if (program->scalars->host)
+            memcpy(program->scalars->host, program->scalars_host, program->scalars_bytes);
+        else
+            WEFT_TRY(ops->upload(ctx->device, program->scalars, 0, program->scalars_host, program->scalars_bytes));
+    }
+    ctx->compiler->runs++;
+    ctx->device->submissions++;
+    WEFT_TRY(ops->run(ctx->device, program->executable, program->slots, 1));
+    return weft__report_fault(ctx);
+}

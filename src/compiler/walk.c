@@ -1,0 +1,114 @@
+/* The walk that recognises a graph: in one pass over its nodes it computes the program's key and lists the leaves.
+ * The key is a stream over (op, dtype, shape, inputs by number, attributes) in visiting order, so equal keys mean equal
+ * structure; values of leaves are no part of it. It is the whole price of an ordinary loop's step besides recording. */
+#include "compiler/program.h"
+
+
+static weft_status push(weft_context *ctx, weft_compiler *compiler, size_t *depth, weft_tensor *t) {
+    if (!weft__grow(ctx, &compiler->stack, &compiler->stack_capacity, *depth, sizeof *compiler->stack))
+        return weft__fail_oom(ctx, (*depth + 1) * sizeof *compiler->stack, "the walk over a graph");
+    compiler->stack[*depth].t = t;
+    compiler->stack[(*depth)++].next = 0;
+    return WEFT_OK;
+}
+
+static weft_status add_leaf(weft_context *ctx, weft_walk *walk, weft_tensor *t) {
+    if (!weft__grow(ctx, &walk->leaves, &walk->capacity, walk->n_leaves, sizeof *walk->leaves))
+        return weft__fail_oom(ctx, (walk->n_leaves + 1) * sizeof *walk->leaves, "the leaves of a graph");
+    walk->leaves[walk->n_leaves++] = t;
+    return WEFT_OK;
+}
+
+static weft_status stale(const weft_tensor *t, const weft_tensor *variable) {
+    return weft__fail(t->ctx, WEFT_ERR_STALE,
+                      "%s%s%s reads '%s', which has been written since it was recorded; evaluate it before (weft_eval), "
+                      "or weft_keep it before the step",
+                      t->where ? t->where : "", t->where ? ": " : "", weft__op_name(t->op),
+                      variable->name ? variable->name : "data");
+}
+
+/* Numbers a node whose inputs are numbered, and adds it to the key. */
+static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *t, uint64_t mark, int *storages) {
+    weft_hash *h = &walk->key;
+    t->number = (int)walk->nodes++;
+    weft__hash_u64(h, (uint64_t)t->op | (uint64_t)t->dtype << 8 | (uint64_t)t->leaf << 16 | (uint64_t)t->rank << 24 |
+                          (uint64_t)t->n_in << 32);
+    for (int i = 0; i < t->rank; i++) weft__hash_u64(h, (uint64_t)t->shape[i]);
+    if (t->leaf) {
+        if (t->leaf == WEFT_LEAF_STORAGE) {
+            weft_storage *storage = t->storage;
+            if (storage->mark != mark) {
+                storage->mark = mark;
+                storage->number = (*storages)++;
+            }
+            weft__hash_u64(h, (uint64_t)storage->number);
+            weft__hash_u64(h, (uint64_t)t->offset);
+        }
+        return add_leaf(ctx, walk, t);
+    }
+    for (int i = 0; i < t->n_in; i++) {
+        const weft_tensor *in = t->in[i];
+        if (in->leaf == WEFT_LEAF_STORAGE && in->storage->write_epoch > t->epoch) return stale(t, in);
+        weft__hash_u64(h, (uint64_t)in->number);
+    }
+    if (t->op == WEFT_OP_CONST) {
+        if (!walk->constant) walk->constant = t->where ? t->where : "?";
+        const weft_attr_const *attr = t->attr;
+        weft__hash_bytes(h, attr, sizeof *attr);
+    } else {
+        walk->loose.a = weft__mix64(walk->loose.a ^ ((uint64_t)t->op << 32 | (uint64_t)t->numel));
+        if (t->attr_bytes) weft__hash_bytes(h, t->attr, t->attr_bytes);
+    }
+    return WEFT_OK;
+}
+
+static weft_status walk_from(weft_context *ctx, weft_compiler *compiler, weft_tensor *root, uint64_t mark, int *storages) {
+    size_t depth = 0;
+    if (root->mark == mark) return WEFT_OK;
+    WEFT_TRY(weft_tensor_status(root));
+    root->mark = mark;
+    WEFT_TRY(push(ctx, compiler, &depth, root));
+    while (depth) {
+        weft_tensor *t = compiler->stack[depth - 1].t;
+        int next = compiler->stack[depth - 1].next++;
+        if (next == (t->leaf ? 0 : t->n_in)) {
+            depth--;
+            WEFT_TRY(number_node(ctx, &compiler->walk, t, mark, storages));
+            continue;
+        }
+        weft_tensor *in = t->in[next];
+        if (in->mark == mark) continue;
+        WEFT_TRY(weft_tensor_status(in));
+        in->mark = mark;
+        WEFT_TRY(push(ctx, compiler, &depth, in));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__walk(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, const ir_sink *sinks, size_t n_sinks,
+                       const weft_hash *extra, weft_walk **out) {
+    weft_compiler *compiler = ctx->compiler;
+    weft_walk *walk = &compiler->walk;
+    uint64_t mark = ++ctx->visit;
+    int storages = 0;
+    weft__hash_init(&walk->key);
+    walk->loose = walk->key;
+    walk->n_leaves = walk->nodes = 0;
+    walk->constant = NULL;
+    weft__hash_u64(&walk->key, (uint64_t)n_roots << 32 | (uint64_t)n_sinks << 1 | (uint64_t)compiler->fuse);
+    if (extra) {
+        weft__hash_u64(&walk->key, extra->a);
+        weft__hash_u64(&walk->key, extra->b);
+    }
+    for (size_t i = 0; i < n_roots; i++) {
+        WEFT_TRY(walk_from(ctx, compiler, roots[i], mark, &storages));
+        weft__hash_u64(&walk->key, (uint64_t)roots[i]->number);
+    }
+    for (size_t i = 0; i < n_sinks; i++) {
+        WEFT_TRY(walk_from(ctx, compiler, sinks[i].value, mark, &storages));
+        WEFT_TRY(walk_from(ctx, compiler, sinks[i].variable, mark, &storages));
+        weft__hash_u64(&walk->key, (uint64_t)sinks[i].value->number << 32 | (uint64_t)sinks[i].variable->number);
+    }
+    *out = walk;
+    return WEFT_OK;
+}

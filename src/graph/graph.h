@@ -1,0 +1,122 @@
+/* The graph: tensors are nodes that record what to compute. Knows ops only by number and attributes; shape rules
+ * live with the ops, values with the compiler. Read next: ops/ for what is recorded, compiler/ for what becomes
+ * of it. */
+#ifndef WEFT_GRAPH_GRAPH_H
+#define WEFT_GRAPH_GRAPH_H
+
+#include <weft/tensor.h>
+#include "base/base.h"
+#include "graph/opcode.h"
+#include "graph/variable.h"
+
+/* What an INPUT is bound to at each run. */
+typedef enum weft_leaf {
+    WEFT_LEAF_NONE,    /* not an input: computed */
+    WEFT_LEAF_STORAGE, /* device memory: data, variables, evaluated tensors */
+    WEFT_LEAF_SCALAR,  /* one number held by the host */
+    WEFT_LEAF_RANDOM   /* the eight words of a random key: seed, stream, step, first element */
+} weft_leaf;
+
+/* ---- attributes ---- */
+typedef struct weft_attr_const { double f; int64_t i; } weft_attr_const;              /* CONST */
+typedef struct weft_attr_random { uint64_t stream, first; } weft_attr_random;         /* of a random leaf */
+typedef struct weft_attr_axes { uint32_t mask; } weft_attr_axes;                      /* reductions, kept as extent 1 */
+typedef struct weft_attr_order { int32_t order[WEFT_MAX_RANK]; } weft_attr_order;     /* PERMUTE */
+typedef struct weft_attr_pad { int64_t lo[WEFT_MAX_RANK], hi[WEFT_MAX_RANK]; } weft_attr_pad;
+typedef struct weft_attr_slice { int64_t start[WEFT_MAX_RANK], step[WEFT_MAX_RANK]; } weft_attr_slice;
+typedef struct weft_attr_axis { int64_t axis, extent; } weft_attr_axis;               /* GATHER, SCATTER_ADD, UPDATE */
+typedef struct weft_attr_output { int64_t index; } weft_attr_output;                  /* OUTPUT of a composite */
+
+enum { WEFT_NODE_KEPT = 1, WEFT_NODE_VARIABLE = 2, WEFT_NODE_HELD = 4 /* by a program */ };
+
+struct weft_tensor {
+    weft_context *ctx;
+    const char *where, *path; /* the user's file and line; the layer */
+    weft_scope *scope;        /* owner; NULL once kept */
+    weft_tensor *next, *prev; /* in the scope's list, or the context's list of kept tensors */
+    weft_tensor **in;
+    void *attr;               /* op's attributes: attr_bytes, no padding, part of the program's key */
+    weft_storage *storage;
+    weft_error *error;        /* poisoned: why */
+    const char *name;         /* of a variable */
+    int64_t offset;           /* first element in storage */
+    uint64_t epoch;           /* context epoch when recorded */
+    uint64_t mark;            /* stamp of the last walk, and the number it gave */
+    int number;
+    uint16_t n_in, attr_bytes;
+    uint8_t op, dtype, leaf, flags;
+    int rank;
+    int64_t shape[WEFT_MAX_RANK];
+    int64_t numel;
+    union {
+        weft_attr_const number;  /* SCALAR leaf */
+        weft_attr_random random; /* RANDOM leaf */
+    } value;                     /* read anew at each run, not part of the key */
+};
+
+struct weft_scope {
+    weft_context *ctx;
+    weft_scope *parent;
+    weft_tensor *nodes; /* doubly linked, newest first */
+    weft_arena arena;   /* inputs and attributes of its nodes */
+    size_t count;
+    bool hinted;
+};
+
+/* Random nodes recorded in one layer since a step or micro-batch began. */
+typedef struct weft_layer_draws {
+    const char *path;
+    uint64_t step, micro_batch, count;
+} weft_layer_draws;
+
+/* State of recording that hangs on the context. */
+typedef struct weft_graph {
+    weft_tensor *free_nodes;  /* recycled structs */
+    weft_scope *free_scopes;
+    weft_tensor *kept;        /* list of kept tensors and variables */
+    weft_arena nodes;         /* where structs come from */
+    weft_layer_draws *draws;  /* one a layer that draws, in the order of the forward pass */
+    size_t n_draws, draws_capacity, draws_at;
+    weft_tensor oom;          /* the preallocated poison: memory is gone */
+    weft_error oom_error;
+} weft_graph;
+
+weft_status weft__graph_open(weft_context *ctx);
+void weft__graph_close(weft_context *ctx);
+
+/* ---- recording ---- */
+
+/* A new node of the innermost scope. attr (may be NULL) is copied. Inputs must not be poisoned. Never NULL. */
+weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_dtype dtype, int rank,
+                        const int64_t *shape, int n_in, weft_tensor *const *in, size_t attr_bytes, const void *attr);
+
+/* The first poisoned one of the inputs, or a new poison where one is NULL or of another context; else NULL. */
+weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const *in, int count);
+
+weft_tensor *weft__poison(weft_context *ctx, const char *where, weft_status status, const char *fmt, ...)
+    WEFT_PRINTF(4, 5);
+static inline bool weft__poisoned(const weft_tensor *t) { return !t || t->error; }
+
+/* Makes t carry storage: an evaluated node becomes a leaf and lets its inputs go. */
+void weft__node_settle(weft_tensor *t, weft_storage *storage);
+
+/* ---- storage ---- */
+weft_storage *weft__storage_new(weft_context *ctx, size_t bytes);
+void weft__storage_release(weft_context *ctx, weft_storage *storage);
+/* Has the tensor a place on the device? If not, places it (variables and data are uploaded at first use). */
+weft_status weft__storage_place(weft_context *ctx, weft_storage *storage);
+
+/* ---- shapes: shape.c ---- */
+/* NumPy's broadcast of two shapes; false when they do not fit. */
+bool weft__broadcast(int rank_a, const int64_t *a, int rank_b, const int64_t *b, int *rank, int64_t *shape);
+bool weft__shape_equal(const weft_tensor *a, const weft_tensor *b);
+/* "f32 [2,3]" into buffer; returns buffer. */
+#define WEFT_SHAPE_TEXT 200
+const char *weft__shape_text(int rank, const int64_t *shape, char *buffer);
+const char *weft__tensor_text(const weft_tensor *t, char *buffer);
+/* Axis counted from the end when negative; false when out of range. */
+bool weft__axis(int axis, int rank, int *out);
+/* Name of an op, as in ops.def. */
+const char *weft__op_name(int op);
+
+#endif

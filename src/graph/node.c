@@ -1,0 +1,312 @@
+/* Making, poisoning, settling and freeing nodes, and the scopes that own them. Structs are recycled through a
+ * free list, so that recording costs tens of nanoseconds; inputs and attributes lie in the scope's arena. */
+#include <string.h>
+#include "graph/graph.h"
+
+static const char *const op_names[WEFT_OP_COUNT] = {
+#define W_ELEM1(id, name, dtypes, result, expr, grad, doc) [WEFT_OP_##id] = #name,
+#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc) [WEFT_OP_##id] = #name,
+#define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc) [WEFT_OP_##id] = #name,
+#define W_REDUCE(id, name, dtypes, init, expr, grad, doc) [WEFT_OP_##id] = #name,
+#define W_NODE(id, name, grad) [WEFT_OP_##id] = #name,
+#include "ops/ops.def"
+};
+
+const char *weft__op_name(int op) { return op >= 0 && op < WEFT_OP_COUNT ? op_names[op] : "?"; }
+
+/* ---- lists ---- */
+
+static weft_tensor **list_of(weft_tensor *t) { return t->scope ? &t->scope->nodes : &t->ctx->graph->kept; }
+
+static void link_node(weft_tensor *t) {
+    weft_tensor **head = list_of(t);
+    t->prev = NULL;
+    t->next = *head;
+    if (*head) (*head)->prev = t;
+    *head = t;
+    if (t->scope) t->scope->count++;
+}
+
+static void unlink_node(weft_tensor *t) {
+    if (t->prev)
+        t->prev->next = t->next;
+    else
+        *list_of(t) = t->next;
+    if (t->next) t->next->prev = t->prev;
+    if (t->scope) t->scope->count--;
+}
+
+static void release_node(weft_context *ctx, weft_tensor *t) {
+    weft__storage_release(ctx, t->storage);
+    if (t->error) weft__free(ctx, t->error);
+    memset(t, 0, sizeof *t);
+    t->next = ctx->graph->free_nodes;
+    ctx->graph->free_nodes = t;
+}
+
+static weft_tensor *blank_node(weft_context *ctx, const char *where) {
+    weft_graph *graph = ctx->graph;
+    weft_tensor *t = graph->free_nodes;
+    if (t) {
+        graph->free_nodes = t->next;
+        t->next = NULL;
+    } else if (!(t = weft__arena_alloc(&graph->nodes, sizeof *t))) {
+        return NULL;
+    }
+    t->ctx = ctx;
+    t->where = where;
+    t->path = ctx->path ? ctx->path : "";
+    t->scope = ctx->scope;
+    t->epoch = ctx->epoch;
+    return t;
+}
+
+/* ---- recording ---- */
+
+static void hint_growth(weft_scope *scope) {
+    if (scope->parent || scope->hinted || scope->count < 100000) return;
+    scope->hinted = true;
+    weft__log(scope->ctx, WEFT_LOG_WARNING,
+              "100,000 tensors recorded without an open scope: open one around each step (weft_scope_open)");
+}
+
+weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_dtype dtype, int rank,
+                        const int64_t *shape, int n_in, weft_tensor *const *in, size_t attr_bytes,
+                        const void *attr) {
+    weft_tensor *t = blank_node(ctx, where);
+    if (!t) return &ctx->graph->oom;
+    size_t input_bytes = (size_t)n_in * sizeof *in;
+    char *extra = NULL;
+    if (input_bytes + attr_bytes && !(extra = weft__arena_alloc(&ctx->scope->arena, input_bytes + attr_bytes))) {
+        release_node(ctx, t);
+        return &ctx->graph->oom;
+    }
+    t->op = (uint8_t)op;
+    t->dtype = (uint8_t)dtype;
+    t->rank = rank;
+    t->numel = 1;
+    for (int i = 0; i < rank; i++) {
+        t->shape[i] = shape[i];
+        if (!weft__mul(t->numel, shape[i], &t->numel)) {
+            release_node(ctx, t);
+            return weft__poison(ctx, where, WEFT_ERR_SHAPE, "%s: the result has more than 2^63 bytes", op_names[op]);
+        }
+    }
+    t->n_in = (uint16_t)n_in;
+    if (n_in) t->in = memcpy(extra, in, input_bytes);
+    t->attr_bytes = (uint16_t)attr_bytes;
+    if (attr_bytes) t->attr = memcpy(extra + input_bytes, attr, attr_bytes);
+    link_node(t);
+    hint_growth(ctx->scope);
+    return t;
+}
+
+weft_tensor *weft__poison(weft_context *ctx, const char *where, weft_status status, const char *fmt, ...) {
+    weft_tensor *t = blank_node(ctx, where);
+    weft_error *error = t ? weft__zalloc(ctx, sizeof *error) : NULL;
+    if (!error) {
+        if (t) release_node(ctx, t);
+        return &ctx->graph->oom;
+    }
+    char text[WEFT_ERROR_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    weft_status said = weft__failv(ctx, status, fmt, args);
+    va_end(args);
+    (void)said;
+    strncpy(text, weft_last_error(ctx), sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    const char *path = t->path;
+    weft__fail(ctx, status, "%s%s%s%s%s", where ? where : "", where ? ": " : "", path, *path ? ": " : "", text);
+    *error = ctx->error;
+    t->error = error;
+    t->rank = -1;
+    t->numel = -1;
+    link_node(t);
+    return t;
+}
+
+weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const *in, int count) {
+    weft_context *ctx = NULL;
+    for (int i = 0; i < count && !ctx; i++)
+        if (in[i]) ctx = in[i]->ctx;
+    for (int i = 0; i < count; i++) {
+        if (!in[i]) {
+            if (!ctx) return NULL;
+            return weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "%s: operand %d is NULL", op, i + 1);
+        }
+        if (in[i]->error) return in[i];
+        if (in[i]->ctx != ctx)
+            return weft__poison(ctx, where, WEFT_ERR_ARGUMENT,
+                                "%s: operand %d belongs to another context; copy it with weft_to", op, i + 1);
+    }
+    return NULL;
+}
+
+void weft__node_settle(weft_tensor *t, weft_storage *storage) {
+    t->op = WEFT_OP_INPUT;
+    t->leaf = WEFT_LEAF_STORAGE;
+    t->storage = storage;
+    t->offset = 0;
+    t->n_in = 0;
+    t->in = NULL;
+    t->attr = NULL;
+    t->attr_bytes = 0;
+    t->epoch = t->ctx->epoch;
+}
+
+weft_tensor *weft_keep(weft_tensor *t) {
+    if (!t || (t->flags & WEFT_NODE_KEPT) || t == &t->ctx->graph->oom) return t;
+    t->flags |= WEFT_NODE_KEPT;
+    return t;
+}
+
+/* Moves a kept node out of its closing scope. */
+static void promote(weft_tensor *t) {
+    unlink_node(t);
+    t->scope = NULL;
+    link_node(t);
+}
+
+void weft_free(weft_tensor *t) {
+    if (!t || !(t->flags & WEFT_NODE_KEPT)) return;
+    if (t->scope) { /* its scope is still open: it becomes a temporary again */
+        t->flags &= (uint8_t)~WEFT_NODE_KEPT;
+        return;
+    }
+    unlink_node(t);
+    release_node(t->ctx, t);
+}
+
+/* ---- scopes ---- */
+
+weft_scope *weft_scope_open(weft_context *ctx) {
+    weft_graph *graph = ctx->graph;
+    weft_scope *scope = graph->free_scopes;
+    if (scope) {
+        graph->free_scopes = scope->parent;
+    } else {
+        scope = weft__zalloc(ctx, sizeof *scope);
+        if (!scope) {
+            weft__fail_oom(ctx, sizeof *scope, "a scope");
+            return NULL;
+        }
+        weft__arena_init(&scope->arena, ctx);
+    }
+    scope->ctx = ctx;
+    scope->nodes = NULL;
+    scope->count = 0;
+    scope->hinted = false;
+    scope->parent = ctx->scope;
+    ctx->scope = scope;
+    return scope;
+}
+
+/* Evaluates what was kept in the scope in one program. */
+static void evaluate_kept(weft_scope *scope) {
+    weft_context *ctx = scope->ctx;
+    size_t count = 0;
+    for (weft_tensor *t = scope->nodes; t; t = t->next) count += (t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error;
+    if (!count) return;
+    weft_tensor **list = weft__array(ctx, count, sizeof *list);
+    weft_status status = WEFT_ERR_OOM;
+    if (list) {
+        size_t n = 0;
+        for (weft_tensor *t = scope->nodes; t; t = t->next)
+            if ((t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error) list[n++] = t;
+        status = ctx->hooks.eval(ctx, list, count);
+    }
+    if (status != WEFT_OK) {
+        weft__log(ctx, WEFT_LOG_ERROR, "closing a scope: %s", weft_last_error(ctx));
+        for (weft_tensor *t = scope->nodes; t; t = t->next)
+            if ((t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error &&
+                (t->error = weft__zalloc(ctx, sizeof *t->error))) {
+                *t->error = ctx->error;
+                t->rank = -1;
+                t->numel = -1;
+            }
+    }
+    weft__free(ctx, list);
+}
+
+static void close_one(weft_scope *scope, bool evaluate) {
+    weft_context *ctx = scope->ctx;
+    if (evaluate) evaluate_kept(scope);
+    ctx->scope = scope->parent;
+    for (weft_tensor *t = scope->nodes, *next; t; t = next) {
+        next = t->next;
+        if ((t->flags & WEFT_NODE_KEPT) && (t->leaf || t->error)) {
+            promote(t);
+        } else {
+            release_node(ctx, t);
+        }
+    }
+    scope->nodes = NULL;
+    weft__arena_reset(&scope->arena);
+    scope->parent = ctx->graph->free_scopes;
+    ctx->graph->free_scopes = scope;
+}
+
+void weft_scope_close(weft_scope *scope) {
+    if (!scope) return;
+    weft_context *ctx = scope->ctx;
+    while (ctx->scope && ctx->scope != scope && ctx->scope != ctx->root_scope) close_one(ctx->scope, true);
+    if (ctx->scope == scope && scope != ctx->root_scope) close_one(scope, true);
+}
+
+/* ---- life of the graph state ---- */
+
+weft_status weft__graph_open(weft_context *ctx) {
+    weft_graph *graph = weft__zalloc(ctx, sizeof *graph);
+    if (!graph) return weft__fail_oom(ctx, sizeof *graph, "the graph");
+    ctx->graph = graph;
+    ctx->path = "";
+    weft__arena_init(&graph->nodes, ctx);
+    graph->oom = (weft_tensor){.ctx = ctx, .path = "", .rank = -1, .numel = -1, .error = &graph->oom_error};
+    graph->oom_error.status = WEFT_ERR_OOM;
+    strcpy(graph->oom_error.text, "out of memory while recording an operation: close scopes or free tensors");
+    ctx->root_scope = weft_scope_open(ctx);
+    return ctx->root_scope ? WEFT_OK : WEFT_ERR_OOM;
+}
+
+void weft__graph_close(weft_context *ctx) {
+    weft_graph *graph = ctx->graph;
+    if (!graph) return;
+    while (ctx->scope) close_one(ctx->scope, false);
+    while (graph->kept) {
+        weft_tensor *t = graph->kept;
+        unlink_node(t);
+        release_node(ctx, t);
+    }
+    while (graph->free_scopes) {
+        weft_scope *scope = graph->free_scopes;
+        graph->free_scopes = scope->parent;
+        weft__arena_free(&scope->arena);
+        weft__free(ctx, scope);
+    }
+    weft__arena_free(&graph->nodes);
+    weft__free(ctx, graph->draws);
+    weft__free(ctx, graph);
+    ctx->graph = NULL;
+    ctx->root_scope = NULL;
+}
+
+/* ---- asking ---- */
+
+int weft_rank(const weft_tensor *t) { return t ? t->rank : -1; }
+
+int64_t weft_dim(const weft_tensor *t, int dim) {
+    int axis;
+    return t && weft__axis(dim, t->rank, &axis) ? t->shape[axis] : -1;
+}
+
+int64_t weft_numel(const weft_tensor *t) { return t ? t->numel : -1; }
+const int64_t *weft_shape(const weft_tensor *t) { return t->shape; }
+weft_dtype weft_dtype_of(const weft_tensor *t) { return (weft_dtype)t->dtype; }
+weft_context *weft_context_of(const weft_tensor *t) { return t->ctx; }
+
+weft_status weft_tensor_status(const weft_tensor *t) {
+    if (!t) return WEFT_ERR_ARGUMENT;
+    if (!t->error) return WEFT_OK;
+    return weft__fail(t->ctx, t->error->status, "%s", t->error->text);
+}

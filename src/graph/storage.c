@@ -1,0 +1,155 @@
+/* Storage on the device, and the leaves that are bound to it: data, scalars, variables. */
+#include <string.h>
+#include "graph/graph.h"
+
+weft_storage *weft__storage_new(weft_context *ctx, size_t bytes) {
+    weft_storage *storage = weft__zalloc(ctx, sizeof *storage);
+    if (!storage) return NULL;
+    storage->bytes = bytes;
+    storage->users = 1;
+    return storage;
+}
+
+void weft__storage_release(weft_context *ctx, weft_storage *storage) {
+    if (!storage || --storage->users > 0) return;
+    if (storage->buffer) ctx->hooks.buffer_free(ctx, storage->buffer);
+    weft__free(ctx, storage->initial);
+    weft__free(ctx, storage);
+}
+
+weft_status weft__storage_place(weft_context *ctx, weft_storage *storage) {
+    if (storage->buffer) return WEFT_OK;
+    WEFT_TRY(ctx->hooks.buffer_new(ctx, storage->bytes, &storage->buffer));
+    if (!storage->initial) return WEFT_OK;
+    weft_status status = ctx->hooks.upload(ctx, storage->buffer, 0, storage->initial, storage->bytes);
+    weft__free(ctx, storage->initial);
+    storage->initial = NULL;
+    return status;
+}
+
+/* A leaf over new storage that holds a copy of data, or zeros. */
+static weft_tensor *leaf(weft_context *ctx, const char *name, weft_dtype dtype, int rank, const int64_t *shape,
+                         const void *data) {
+    int64_t numel, bytes;
+    if ((unsigned)dtype >= WEFT_DTYPE_COUNT)
+        return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "%s: unknown dtype %d", name, (int)dtype);
+    if (rank < 0 || rank > WEFT_MAX_RANK)
+        return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: rank %d is not in 0..%d", name, rank, WEFT_MAX_RANK);
+    for (int i = 0; i < rank; i++)
+        if (shape[i] < 0)
+            return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: dimension %d is %lld", name, i, (long long)shape[i]);
+    if (!weft__numel(rank, shape, &numel) || !weft__mul(numel, (int64_t)weft_dtype_size(dtype), &bytes))
+        return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: more elements than memory can address", name);
+    if (ctx->hooks.check_dtype(ctx, (int)dtype) != WEFT_OK)
+        return weft__poison(ctx, NULL, weft_last_status(ctx), "%s", weft_last_error(ctx));
+    weft_tensor *t = weft__node(ctx, NULL, WEFT_OP_INPUT, dtype, rank, shape, 0, NULL, 0, NULL);
+    if (t->error) return t;
+    t->leaf = WEFT_LEAF_STORAGE;
+    t->name = weft__intern(ctx, name);
+    t->storage = weft__storage_new(ctx, (size_t)bytes);
+    if (t->storage) t->storage->initial = weft__zalloc(ctx, (size_t)bytes + 1);
+    if (!t->storage || !t->storage->initial) return &ctx->graph->oom;
+    if (data && bytes) memcpy(t->storage->initial, data, (size_t)bytes);
+    return t;
+}
+
+weft_tensor *weft_from(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape, const void *data) {
+    if (!data && rank >= 0) {
+        int64_t numel = 0;
+        if (weft__numel(rank, shape, &numel) && numel > 0)
+            return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_from: data is NULL");
+    }
+    return leaf(ctx, "data", dtype, rank, shape, data);
+}
+
+weft_tensor *weft_variable_new(weft_context *ctx, const char *name, weft_dtype dtype, int rank, const int64_t *shape,
+                               const void *data) {
+    weft_tensor *t = leaf(ctx, name ? name : "variable", dtype, rank, shape, data);
+    if (t->error) return t;
+    t->flags |= WEFT_NODE_VARIABLE;
+    return weft_keep(t);
+}
+
+weft_tensor *weft_scalar_of(weft_context *ctx, weft_dtype dtype, double value) {
+    if ((unsigned)dtype >= WEFT_DTYPE_COUNT || dtype == WEFT_C64 || dtype == WEFT_C128)
+        return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "weft_scalar: %s is not accepted", weft_dtype_name(dtype));
+    if (ctx->hooks.check_dtype(ctx, (int)dtype) != WEFT_OK)
+        return weft__poison(ctx, NULL, weft_last_status(ctx), "%s", weft_last_error(ctx));
+    weft_attr_const number = {value, value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : 0};
+    weft_tensor *t = weft__node(ctx, NULL, WEFT_OP_INPUT, dtype, 0, NULL, 0, NULL, 0, NULL);
+    if (t->error) return t;
+    t->leaf = WEFT_LEAF_SCALAR;
+    t->value.number = number;
+    return t;
+}
+
+weft_tensor *weft_scalar(weft_context *ctx, float value) { return weft_scalar_of(ctx, WEFT_F32, (double)value); }
+
+weft_status weft_set_scalar(weft_tensor *scalar, double value) {
+    if (!scalar || scalar->leaf != WEFT_LEAF_SCALAR)
+        return weft__fail(scalar ? scalar->ctx : NULL, WEFT_ERR_ARGUMENT,
+                          "weft_set_scalar: not a tensor made by weft_scalar");
+    weft_attr_const number = {value, value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : 0};
+    scalar->value.number = number;
+    return WEFT_OK;
+}
+
+/* ---- blocks ---- */
+
+int64_t weft__variable_offset(const weft_tensor *variable) { return variable->offset; }
+const char *weft__variable_name(const weft_tensor *variable) { return variable->name; }
+
+/* Bytes of the block with each variable on a 64-byte border. */
+static size_t block_layout(weft_tensor *const *variables, size_t count, size_t *offsets) {
+    size_t end = 0;
+    for (size_t i = 0; i < count; i++) {
+        offsets[i] = end;
+        end += ((size_t)variables[i]->numel * weft_dtype_size((weft_dtype)variables[i]->dtype) + 63) & ~(size_t)63;
+    }
+    return end;
+}
+
+static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, size_t count, const size_t *offsets,
+                              char *data) {
+    for (size_t i = 0; i < count; i++) {
+        const weft_tensor *v = variables[i];
+        size_t size = weft_dtype_size((weft_dtype)v->dtype), bytes = (size_t)v->numel * size;
+        if (v->storage->buffer)
+            WEFT_TRY(ctx->hooks.download(ctx, v->storage->buffer, (size_t)v->offset * size, data + offsets[i], bytes));
+        else if (bytes)
+            memcpy(data + offsets[i], (char *)v->storage->initial + (size_t)v->offset * size, bytes);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__variables_place(weft_context *ctx, weft_tensor *const *variables, size_t count,
+                                  weft_tensor **block) {
+    for (size_t i = 0; i < count; i++)
+        if (!(variables[i]->flags & WEFT_NODE_VARIABLE) || variables[i]->dtype != variables[0]->dtype)
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT, "placing '%s': a block holds variables of one dtype",
+                              variables[i]->name ? variables[i]->name : "?");
+    size_t *offsets = weft__array(ctx, count + 1, sizeof *offsets);
+    if (!offsets) return weft__fail_oom(ctx, count * sizeof *offsets, "a block's layout");
+    size_t bytes = block_layout(variables, count, offsets);
+    weft_dtype dtype = count ? (weft_dtype)variables[0]->dtype : WEFT_F32;
+    size_t size = weft_dtype_size(dtype);
+    int64_t n = (int64_t)(bytes / size);
+    weft_tensor *whole = weft_variable_new(ctx, "block", dtype, 1, &n, NULL);
+    weft_status status = weft_tensor_status(whole);
+    if (status == WEFT_OK) status = block_fill(ctx, variables, count, offsets, whole->storage->initial);
+    for (size_t i = 0; status == WEFT_OK && i < count; i++) {
+        weft_tensor *v = variables[i];
+        weft__storage_release(ctx, v->storage);
+        v->storage = whole->storage;
+        v->storage->users++;
+        v->offset = (int64_t)(offsets[i] / size);
+        if (whole->storage->write_epoch < v->epoch) whole->storage->write_epoch = v->epoch;
+    }
+    weft__free(ctx, offsets);
+    if (status != WEFT_OK) {
+        weft_free(whole);
+        return status;
+    }
+    *block = whole;
+    return WEFT_OK;
+}

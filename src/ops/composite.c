@@ -1,0 +1,24 @@
+/* Composites that a device may take whole: one node that carries its expansion, and a node for each output. */
+#include <string.h>
+#include "ops/ops.h"
+
+void weft__composite(const char *where, const weft_composite *definition, const void *params,
+                     weft_tensor *const *in, weft_tensor **out) {
+    unsigned char attr[sizeof(weft_attr_composite) + WEFT_PARAMS_BYTES] = {0};
+    weft_attr_composite head = {definition};
+    size_t bytes = sizeof head + definition->params_bytes;
+    memcpy(attr, &head, sizeof head);
+    memcpy(attr + sizeof head, params, definition->params_bytes);
+    weft_tensor *whole = weft__node(in[0]->ctx, where, WEFT_OP_COMPOSITE, (weft_dtype)in[0]->dtype, 0, NULL, definition->n_inputs, in,
+                                    bytes, attr);
+    for (int i = 0; i < definition->n_outputs; i++) {
+        weft_dtype dtype = WEFT_F32;
+        int rank = 0;
+        int64_t shape[WEFT_MAX_RANK];
+        out[i] = whole;
+        if (whole->error) continue;
+        weft_attr_output index = {i};
+        definition->shape(params, in, i, &dtype, &rank, shape);
+        out[i] = weft__node(in[0]->ctx, where, WEFT_OP_OUTPUT, dtype, rank, shape, 1, &whole, sizeof index, &index);
+    }
+}

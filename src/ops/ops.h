@@ -1,0 +1,82 @@
+/* What op files share: the dtype classes of the table, and recording an op by its number. */
+#ifndef WEFT_OPS_OPS_H
+#define WEFT_OPS_OPS_H
+
+#include "graph/graph.h"
+#include "ops/build.h"
+
+typedef enum weft_dtype_class { WEFT_CLASS_FLOAT, WEFT_CLASS_NUMBER, WEFT_CLASS_INTEGER, WEFT_CLASS_ANY } weft_dtype_class;
+
+bool weft__dtype_in(weft_dtype dtype, weft_dtype_class class);
+
+/* Does the row of the table accept the dtype? */
+bool weft__row_accepts(weft_op op, weft_dtype dtype);
+
+/* Records elementwise op `op` of the table on n operands, broadcast against each other. */
+weft_tensor *weft__elementwise(const char *where, weft_op op, int n, weft_tensor *const *in);
+
+/* Records reduction `op` over the dimensions of mask, which stay as extents of 1. */
+weft_tensor *weft__reduce(const char *where, weft_op op, weft_tensor *x, uint32_t mask);
+
+/* x reshaped or expanded if it does not have the shape yet; shapes known to fit. */
+weft_tensor *weft__reshape_to(const char *where, weft_tensor *x, int rank, const int64_t *shape);
+weft_tensor *weft__expand_to(const char *where, weft_tensor *x, int rank, const int64_t *shape);
+
+/* A constant of any shape. */
+weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dtype, int rank, const int64_t *shape,
+                            double f, int64_t i);
+
+/* The key of a random node: a leaf of eight words made at each run from seed, stream and step. */
+weft_tensor *weft__random_leaf(weft_context *ctx, const char *where, uint64_t stream);
+/* 32 random bits an element under that key. */
+weft_tensor *weft__random_node(const char *where, weft_tensor *key, int rank, const int64_t *shape);
+/* The stream of the next random node: of the layer being recorded, or of the context outside any. */
+uint64_t weft__next_stream(weft_context *ctx);
+
+/* Zeros (A, extent, B) with the slices of source (A, I, B) added at index (I) along axis. */
+weft_tensor *weft__scatter(const char *where, weft_tensor *index, weft_tensor *source, int axis, int64_t extent);
+
+/* ---- composites that a device may take whole: composite.c ---- */
+
+typedef struct weft_composite weft_composite;
+struct weft_composite {
+    const char *name;
+    int kind; /* weft_heavy_kind that a device may take it as */
+    int n_outputs;
+    size_t params_bytes; /* at most WEFT_PARAMS_BYTES */
+    /* Dtype and shape of an output. */
+    void (*shape)(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype, int *rank, int64_t *dims);
+    /* The same outputs by other ops. NULL in a gradient: autodiff of the forward's expansion. */
+    void (*expand)(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out);
+    /* The composite of its gradients, with the same params: inputs are those of the forward, its outputs, and the
+     * gradient of output 0; outputs the gradients of inputs 0..n-1. NULL: autodiff of the expansion. */
+    const weft_composite *gradient;
+    const weft_composite *forward; /* set in a gradient */
+    int n_inputs;
+};
+
+#define WEFT_PARAMS_BYTES 256
+
+typedef struct weft_attr_composite {
+    const weft_composite *definition;
+    /* params follow */
+} weft_attr_composite;
+
+static inline const weft_composite *weft__composite_of(const weft_tensor *t) {
+    return ((const weft_attr_composite *)t->attr)->definition;
+}
+static inline const void *weft__params_of(const weft_tensor *t) {
+    return (const char *)t->attr + sizeof(weft_attr_composite);
+}
+
+/* Records a composite; out[] gets its outputs. */
+void weft__composite(const char *where, const weft_composite *definition, const void *params,
+                     weft_tensor *const *in, weft_tensor **out);
+
+/* ---- attention.c ---- */
+typedef struct weft_attention_params {
+    double scale, dropout;
+    int64_t causal;
+} weft_attention_params;
+
+#endif

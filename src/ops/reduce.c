@@ -1,0 +1,141 @@
+/* Reductions of the table over any set of dimensions, and what is made of them: mean, variance, argmax. */
+#include <math.h>
+#include "ops/ops.h"
+
+weft_tensor *weft__reduce(const char *where, weft_op op, weft_tensor *x, uint32_t mask) {
+    weft_attr_axes attr = {mask};
+    int64_t shape[WEFT_MAX_RANK];
+    bool any = false;
+    for (int i = 0; i < x->rank; i++) {
+        shape[i] = mask >> i & 1u ? 1 : x->shape[i];
+        any |= mask >> i & 1u && x->shape[i] != 1;
+    }
+    if (!any) return x;
+    return weft__node(x->ctx, where, op, (weft_dtype)x->dtype, x->rank, shape, 1, &x, sizeof attr, &attr);
+}
+
+/* Turns an axis argument into a mask of dimensions. */
+static weft_tensor *mask_of(const char *where, const char *op, weft_tensor *x, int axis, uint32_t *mask) {
+    int at = 0;
+    *mask = (1u << x->rank) - 1u;
+    if (axis == WEFT_ALL_AXES) return NULL;
+    if (!weft__axis(axis, x->rank, &at))
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: axis %d of a tensor of rank %d", op, axis, x->rank);
+    *mask = 1u << at;
+    return NULL;
+}
+
+static weft_tensor *drop(const char *where, weft_tensor *x, uint32_t mask, bool keep) {
+    if (keep || x->error) return x;
+    int64_t shape[WEFT_MAX_RANK];
+    int n = 0;
+    for (int i = 0; i < x->rank; i++)
+        if (!(mask >> i & 1u)) shape[n++] = x->shape[i];
+    return weft__reshape_to(where, x, n, shape);
+}
+
+static int64_t reduced_count(const weft_tensor *x, uint32_t mask) {
+    int64_t n = 1;
+    for (int i = 0; i < x->rank; i++)
+        if (mask >> i & 1u) n *= x->shape[i];
+    return n;
+}
+
+static weft_tensor *reduce_axis(const char *where, weft_op op, weft_tensor *x, int axis, bool keep) {
+    const char *name = weft__op_name(op);
+    weft_tensor *bad = weft__reject(name, where, &x, 1);
+    uint32_t mask;
+    if (bad || !x || (bad = mask_of(where, name, x, axis, &mask))) return bad;
+    char text[WEFT_SHAPE_TEXT];
+    if (!weft__row_accepts(op, (weft_dtype)x->dtype))
+        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "%s: %s is not accepted; convert it with weft_cast", name,
+                            weft__tensor_text(x, text));
+    if ((op == WEFT_OP_MAX || op == WEFT_OP_MIN) && reduced_count(x, mask) == 0)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: nothing to choose from in %s", name,
+                            weft__tensor_text(x, text));
+    return drop(where, weft__reduce(where, op, x, mask), mask, keep);
+}
+
+weft_tensor *weft_sum_at(const char *where, weft_tensor *x, int axis, bool keep) {
+    return reduce_axis(where, WEFT_OP_SUM, x, axis, keep);
+}
+weft_tensor *weft_max_at(const char *where, weft_tensor *x, int axis, bool keep) {
+    return reduce_axis(where, WEFT_OP_MAX, x, axis, keep);
+}
+weft_tensor *weft_min_at(const char *where, weft_tensor *x, int axis, bool keep) {
+    return reduce_axis(where, WEFT_OP_MIN, x, axis, keep);
+}
+weft_tensor *weft_prod_at(const char *where, weft_tensor *x, int axis, bool keep) {
+    return reduce_axis(where, WEFT_OP_PROD, x, axis, keep);
+}
+
+weft_tensor *weft_mean_at(const char *where, weft_tensor *x, int axis, bool keep) {
+    weft_tensor *bad = weft__reject("mean", where, &x, 1);
+    uint32_t mask;
+    if (bad || !x || (bad = mask_of(where, "mean", x, axis, &mask))) return bad;
+    char text[WEFT_SHAPE_TEXT];
+    if (!weft_dtype_is_float((weft_dtype)x->dtype))
+        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "mean: %s is not a float; convert it with weft_cast",
+                            weft__tensor_text(x, text));
+    return mulc(weft_sum_at(where, x, axis, keep), 1.0 / (double)reduced_count(x, mask));
+}
+
+weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, bool keep) {
+    weft_tensor *mean = weft_mean_at(where, x, axis, true);
+    if (!mean || mean->error) return mean;
+    weft_tensor *distance = sub(x, mean);
+    return weft_mean_at(where, mul(distance, distance), axis, keep);
+}
+
+/* The smallest index at which x equals its extreme, or is NaN where the extreme is: one row kernel. */
+static weft_tensor *arg_extreme(const char *where, weft_op op, const char *name, weft_tensor *x, int axis, bool keep) {
+    weft_tensor *bad = weft__reject(name, where, &x, 1);
+    if (bad || !x) return bad;
+    if (axis == WEFT_ALL_AXES) {
+        int64_t flat = x->numel;
+        x = weft__reshape_to(where, x, 1, &flat);
+        axis = 0;
+        if (keep) return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: keep with all axes", name);
+    }
+    weft_tensor *extreme = reduce_axis(where, op, x, axis, true);
+    if (extreme->error) return extreme;
+    int at;
+    weft__axis(axis, x->rank, &at);
+    if (x->shape[at] > INT32_MAX)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: more than 2^31 - 1 elements along the axis", name);
+    weft_tensor *hit = eq(x, extreme);
+    if (weft_dtype_is_float((weft_dtype)x->dtype)) hit = weft_or_at(where, hit, weft_isnan_at(where, x));
+    int64_t column[WEFT_MAX_RANK];
+    for (int i = 0; i < x->rank; i++) column[i] = i == at ? x->shape[at] : 1;
+    weft_tensor *count = weft_iota(x->ctx, WEFT_I32, 1, &x->shape[at]);
+    if (count->error) return count;
+    count = weft__reshape_to(where, count, x->rank, column);
+    weft_tensor *far = weft__constant(x->ctx, where, WEFT_I32, 0, NULL, INT32_MAX, INT32_MAX);
+    return reduce_axis(where, WEFT_OP_MIN, select(hit, count, far), axis, keep);
+}
+
+weft_tensor *weft_argmax_at(const char *where, weft_tensor *x, int axis, bool keep) {
+    return arg_extreme(where, WEFT_OP_MAX, "argmax", x, axis, keep);
+}
+
+weft_tensor *weft_argmin_at(const char *where, weft_tensor *x, int axis, bool keep) {
+    return arg_extreme(where, WEFT_OP_MIN, "argmin", x, axis, keep);
+}
+
+weft_tensor *weft_sum_to_at(const char *where, weft_tensor *x, int rank, const int64_t *shape) {
+    weft_tensor *bad = weft__reject("sum_to", where, &x, 1);
+    if (bad || !x) return bad;
+    uint32_t mask = 0;
+    int lead = x->rank - rank;
+    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    bool fits = lead >= 0;
+    for (int i = 0; fits && i < x->rank; i++) {
+        int64_t to = i < lead ? 1 : shape[i - lead];
+        fits = to == x->shape[i] || to == 1;
+        if (to != x->shape[i]) mask |= 1u << i;
+    }
+    if (!fits)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "sum_to: %s is no broadcast of %s", weft__tensor_text(x, a),
+                            weft__shape_text(rank, shape, b));
+    return weft__reshape_to(where, weft__reduce(where, WEFT_OP_SUM, x, mask), rank, shape);
+}

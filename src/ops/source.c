@@ -1,0 +1,122 @@
+/* Sources: constants, iota and random numbers, a pure function of seed, stream, step and element. */
+#include <math.h>
+#include "ops/ops.h"
+
+weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dtype, int rank, const int64_t *shape,
+                            double f, int64_t i) {
+    weft_attr_const attr = {f, i};
+    return weft__node(ctx, where, WEFT_OP_CONST, dtype, rank, shape, 0, NULL, sizeof attr, &attr);
+}
+
+/* Rank, extents and dtype of a tensor to be made; NULL when fine. */
+static weft_tensor *check(weft_context *ctx, const char *op, weft_dtype dtype, int rank, const int64_t *shape) {
+    if (rank < 0 || rank > WEFT_MAX_RANK)
+        return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: rank %d is not in 0..%d", op, rank, WEFT_MAX_RANK);
+    for (int i = 0; i < rank; i++)
+        if (shape[i] < 0)
+            return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: dimension %d is %lld", op, i, (long long)shape[i]);
+    if (ctx->hooks.check_dtype(ctx, (int)dtype) != WEFT_OK)
+        return weft__poison(ctx, NULL, weft_last_status(ctx), "%s: %s", op, weft_last_error(ctx));
+    return NULL;
+}
+
+weft_tensor *weft_full(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape, double value) {
+    weft_tensor *bad = check(ctx, "weft_full", dtype, rank, shape);
+    if (bad) return bad;
+    bool fits = value >= -0x1p63 && value < 0x1p63;
+    if (!weft_dtype_is_float(dtype) && (!fits || value != (double)(int64_t)value))
+        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_full: %g is no %s", value, weft_dtype_name(dtype));
+    return weft__constant(ctx, NULL, dtype, rank, shape, value, fits ? (int64_t)value : 0);
+}
+
+weft_tensor *weft_full_i64(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape, int64_t value) {
+    weft_tensor *bad = check(ctx, "weft_full_i64", dtype, rank, shape);
+    return bad ? bad : weft__constant(ctx, NULL, dtype, rank, shape, (double)value, value);
+}
+
+weft_tensor *weft_iota(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape) {
+    weft_tensor *bad = check(ctx, "weft_iota", dtype, rank, shape);
+    if (bad) return bad;
+    if (rank == 0) return weft__constant(ctx, NULL, dtype, 0, NULL, 0, 0);
+    weft_dtype index = dtype == WEFT_I32 ? WEFT_I32 : WEFT_I64;
+    weft_tensor *t = weft__node(ctx, NULL, WEFT_OP_IOTA, index, 1, &shape[rank - 1], 0, NULL, 0, NULL);
+    if (t->error) return t;
+    if (index != dtype) t = weft_cast_at(NULL, t, dtype);
+    return t->error ? t : weft__expand_to(NULL, t, rank, shape);
+}
+
+/* ---- random ---- */
+
+uint64_t weft__next_stream(weft_context *ctx) {
+    if (!ctx->path || !*ctx->path) return weft__mix64(UINT64_C(0x5eed) + ctx->random_ordinal++);
+    weft_graph *graph = ctx->graph;
+    weft_layer_draws *draws = NULL;
+    for (size_t i = 0; i < graph->n_draws && !draws; i++) { /* layers draw in the same order in every pass */
+        size_t at = (graph->draws_at + i) % graph->n_draws;
+        if (graph->draws[at].path != ctx->path) continue;
+        draws = &graph->draws[at];
+        graph->draws_at = at;
+    }
+    if (!draws) {
+        if (!weft__grow(ctx, &graph->draws, &graph->draws_capacity, graph->n_draws, sizeof *graph->draws)) return 0;
+        draws = &graph->draws[graph->n_draws++];
+        *draws = (weft_layer_draws){.path = ctx->path, .step = ctx->step, .micro_batch = ctx->micro_batch};
+    }
+    if (draws->step != ctx->step || draws->micro_batch != ctx->micro_batch) draws->count = 0;
+    draws->step = ctx->step;
+    draws->micro_batch = ctx->micro_batch;
+    weft_hash h;
+    weft__hash_init(&h);
+    weft__hash_str(&h, ctx->path);
+    weft__hash_u64(&h, draws->count++);
+    return h.a;
+}
+
+weft_tensor *weft__random_leaf(weft_context *ctx, const char *where, uint64_t stream) {
+    int64_t words = 8;
+    weft_tensor *t = weft__node(ctx, where, WEFT_OP_INPUT, WEFT_I32, 1, &words, 0, NULL, 0, NULL);
+    if (t->error) return t;
+    t->leaf = WEFT_LEAF_RANDOM;
+    t->value.random.stream = stream;
+    return t;
+}
+
+weft_tensor *weft__random_node(const char *where, weft_tensor *key, int rank, const int64_t *shape) {
+    if (key->error) return key;
+    weft_tensor *t = weft__node(key->ctx, where, WEFT_OP_RANDOM, WEFT_I32, rank, shape, 1, &key, 0, NULL);
+    if (!t->error) key->value.random.first = key->ctx->micro_batch * (uint64_t)t->numel;
+    return t;
+}
+
+/* Uniform in [0, 1) with 24 bits, of 32 random bits each. */
+static weft_tensor *unit(const char *where, weft_tensor *bits) {
+    if (bits->error) return bits;
+    weft_tensor *eight = weft__constant(bits->ctx, where, WEFT_I32, 0, NULL, 8, 8);
+    weft_tensor *mask = weft__constant(bits->ctx, where, WEFT_I32, 0, NULL, 0xffffff, 0xffffff);
+    weft_tensor *high = weft_and_at(where, weft_shr_at(where, bits, eight), mask);
+    return mulc(weft_cast_at(where, high, WEFT_F32), 0x1p-24);
+}
+
+weft_tensor *weft__uniform_of_layer(const char *where, weft_context *ctx, int rank, const int64_t *shape) {
+    return unit(where, weft__random_node(where, weft__random_leaf(ctx, where, weft__next_stream(ctx)), rank, shape));
+}
+
+weft_tensor *weft_random_uniform(weft_context *ctx, int rank, const int64_t *shape) {
+    weft_tensor *bad = check(ctx, "weft_random_uniform", WEFT_F32, rank, shape);
+    return bad ? bad : weft__uniform_of_layer(NULL, ctx, rank, shape);
+}
+
+weft_tensor *weft_random_bits(weft_context *ctx, int rank, const int64_t *shape) {
+    weft_tensor *bad = check(ctx, "weft_random_bits", WEFT_I32, rank, shape);
+    if (bad) return bad;
+    return weft__random_node(NULL, weft__random_leaf(ctx, NULL, weft__next_stream(ctx)), rank, shape);
+}
+
+/* Box and Muller 1958: sqrt(-2 log(1 - u)) cos(2 pi v). */
+weft_tensor *weft_random_normal(weft_context *ctx, int rank, const int64_t *shape) {
+    const char *where = NULL;
+    weft_tensor *u = weft_random_uniform(ctx, rank, shape), *v = weft_random_uniform(ctx, rank, shape);
+    if (u->error || v->error) return u->error ? u : v;
+    weft_tensor *radius = weft_sqrt_at(where, mulc(logn(subc_r(1.0, u)), -2.0));
+    return mul(radius, cosine(mulc(v, 6.28318530717958647692)));
+}
