@@ -64,7 +64,7 @@ static void refuses_with_place_and_cause(void **state) {
         {"optimizer:\n  lr: 1e999\n", "a number is wanted"},
         {"optimizer:\n  lr: -1\n", "outside"},
         {"optimizer:\n  type: adamx\n", "one of these is wanted, not 'adamx': sgd rmsprop adam adamw"},
-        {"optimizer:\n  betas: [0.9, 2]\n", "outside 0 to"},
+        {"optimizer:\n  betas: [0.9, 2]\n", "outside 1e-06 to"},
         {"optimizer:\n  betas: []\n", "1 to 64 values"},
         {"data:\n  path: ''\n", "a text is wanted"},
         {"data:\n  labels: [a, b, c, d]\n", "at most 3 values"},

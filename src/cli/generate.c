@@ -1,0 +1,54 @@
+/* weft generate: text from a trained gpt, as it comes. */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "train/generate.h"
+#include "train/use.h"
+
+static weft_status show(void *user, const char *text, size_t bytes) {
+    (void)user;
+    if (fwrite(text, 1, bytes, stdout) == bytes && fflush(stdout) == 0) return WEFT_OK;
+    return weft__fail(NULL, WEFT_ERR_IO, "standard output: %s", strerror(errno));
+}
+
+static weft_status generate(weft__use *use, const weft__generation *wanted) {
+    if (use->config.model_type != WEFT__MODEL_GPT)
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "generate: the run's model is no gpt: 'weft predict' is for mlp");
+    weft_gpt_cache *cache = weft_gpt_cache_new(use->model.module);
+    if (!cache) return weft_last_status(use->model.ctx);
+    weft_status status = weft__generate(cache, weft__dataset_tokenizer(&use->dataset),
+                                        use->dataset.vocabulary, wanted, show, NULL);
+    weft_gpt_cache_free(cache);
+    return status;
+}
+
+int weft__command_generate(const weft__command *command, int argc, char **argv) {
+    const char *dir = NULL, *device = NULL;
+    weft__generation wanted = {.prompt = "", .tokens = 200, .temperature = 0.8, .top_k = 0, .seed = 1};
+    int64_t seed = 1;
+    int code = 0;
+    const weft__option options[] = {
+        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
+        {"--prompt TEXT", WEFT__OPTION_TEXT, &wanted.prompt, "what to continue; default: a new line"},
+        {"--tokens N", WEFT__OPTION_INT, &wanted.tokens, "how many to add; default: 200"},
+        {"--temperature T", WEFT__OPTION_NUM, &wanted.temperature, "0: always the likeliest; default: 0.8"},
+        {"--top-k K", WEFT__OPTION_INT, &wanted.top_k, "choose among the K likeliest; default: all"},
+        {"--seed S", WEFT__OPTION_INT, &seed, "the same seed gives the same text; default: 1"},
+        {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
+    };
+    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    wanted.seed = (uint64_t)seed;
+    if (wanted.tokens > 100000000) {
+        weft__complain("generate: --tokens %lld: at most 100000000", (long long)wanted.tokens);
+        return WEFT__EXIT_USAGE;
+    }
+    weft__use use;
+    weft_status status = weft__use_open(dir, device, false, &use);
+    if (status == WEFT_OK) status = generate(&use, &wanted);
+    code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
+    if (status == WEFT_OK) putchar('\n');
+    weft__use_close(&use);
+    return code;
+}

@@ -1,0 +1,84 @@
+/* weft predict: a trained mlp applied to a file, one line a row. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "train/use.h"
+
+#define BATCH 256
+
+static void print_class(const weft__use *use, const float *logits) {
+    int64_t best = 0;
+    double sum = 0;
+    for (int64_t i = 1; i < use->dataset.outputs; i++)
+        if (logits[i] > logits[best]) best = i;
+    for (int64_t i = 0; i < use->dataset.outputs; i++) sum += exp((double)(logits[i] - logits[best]));
+    if (use->dataset.classes)
+        printf("%s", use->dataset.classes[best]);
+    else
+        printf("%lld", (long long)best);
+    printf("\t%.4f\n", 1 / sum);
+}
+
+static void print_numbers(const weft__use *use, const float *values) {
+    for (int64_t i = 0; i < use->dataset.outputs; i++)
+        printf("%s%.7g", i ? "\t" : "",
+               (double)values[i] * (double)use->dataset.target_deviation + (double)use->dataset.target_mean);
+    printf("\n");
+}
+
+static weft_status predict_batch(weft__use *use, weft_loader *loader, int64_t b, float *out, int64_t *left) {
+    weft_batch batch;
+    size_t outputs = (size_t)use->dataset.outputs, rows = (size_t)weft_loader_batch_size(loader);
+    WEFT_TRY(weft_loader_get(loader, (uint64_t)b, &batch));
+    WEFT_TRY(weft_read(weft_forward(use->model.module, batch.x), out, rows * outputs * sizeof *out));
+    for (size_t i = 0; i<rows && * left> 0; i++, (*left)--) {
+        if (use->config.task == WEFT__TASK_CLASSIFICATION)
+            print_class(use, out + i * outputs);
+        else
+            print_numbers(use, out + i * outputs);
+    }
+    return WEFT_OK;
+}
+
+static weft_status predict(weft__use *use, const weft_array *x) {
+    weft_context *ctx = use->model.ctx;
+    weft_loader *loader = NULL;
+    int64_t left = x->shape[0];
+    const weft_loader_options options = {
+        .batch = left < BATCH ? left : BATCH, .in_order = true, .scale = use->dataset.scale};
+    WEFT_TRY(weft_loader_new(ctx, x, NULL, &options, &loader));
+    float *out = weft__array(ctx, (size_t)options.batch * (size_t)use->dataset.outputs, sizeof *out);
+    weft_status status = out ? WEFT_OK : weft__fail_oom(ctx, 0, "predictions");
+    for (int64_t b = 0; status == WEFT_OK && b < weft_loader_batches(loader); b++) {
+        weft_scope *scope = weft_scope_open(ctx);
+        status = scope ? predict_batch(use, loader, b, out, &left) : weft__fail_oom(ctx, 0, "a scope");
+        weft_scope_close(scope);
+    }
+    weft__free(ctx, out);
+    weft_loader_free(loader);
+    return status;
+}
+
+int weft__command_predict(const weft__command *command, int argc, char **argv) {
+    const char *dir = NULL, *input = NULL, *device = NULL;
+    int code = 0;
+    const weft__option options[] = {
+        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
+        {"INPUT", WEFT__OPTION_ARG, &input, "a file with rows as the training data has them"},
+        {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
+    };
+    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    weft__use use;
+    weft_array x = {0};
+    weft_status status = weft__use_open(dir, device, false, &use);
+    if (status == WEFT_OK && use.config.model_type != WEFT__MODEL_MLP)
+        status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                            "predict: the run's model is a gpt: 'weft generate' is for those");
+    if (status == WEFT_OK) status = weft__dataset_inputs(use.model.ctx, &use.dataset, &use.config, input, &x);
+    if (status == WEFT_OK) status = predict(&use, &x);
+    code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
+    if (use.model.ctx) weft_array_free(use.model.ctx, &x);
+    weft__use_close(&use);
+    return code;
+}

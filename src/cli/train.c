@@ -1,0 +1,87 @@
+/* weft train and weft resume: from arguments to a configuration, and from how a run ended to an exit code. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/run.h"
+#include "train/use.h"
+
+int weft__cli_train(weft__config *config, const weft__train_options *options) {
+    weft__train_result result;
+    weft_status status = weft__train(config, options, &result);
+    if (status != WEFT_OK) {
+        weft__complain("%s", result.error[0] ? result.error : weft_status_name(status));
+        return weft__exit_code(status);
+    }
+    if (result.nothing) {
+        weft__complain("%s: nothing to do: all its steps are done; --set train.steps=N asks for more",
+                       result.dir);
+        return WEFT__EXIT_NOTHING;
+    }
+    if (result.signal == 0) return WEFT__EXIT_DONE;
+    if (!options->quiet) printf("stopped and saved; go on with: weft resume %s\n", result.dir);
+    return 128 + result.signal;
+}
+
+weft_status weft__cli_settings(weft__config *config, const weft__repeated *settings, const char *device) {
+    for (size_t i = 0; i < settings->count; i++) WEFT_TRY(weft__config_set(config, settings->values[i]));
+    return device ? weft__config_put(config, WEFT__KEY_device, device, WEFT__ORIGIN_FLAG, "--device")
+                  : WEFT_OK;
+}
+
+int weft__command_train(const weft__command *command, int argc, char **argv) {
+    const char *path = getenv("WEFT_CONFIG"), *device = NULL, *dir = NULL;
+    weft__repeated settings = {0};
+    bool quiet = false;
+    int code = 0;
+    const weft__option options[] = {
+        {"[CONFIG]", WEFT__OPTION_ARG, &path,
+         "the configuration; 'weft init' writes one; default: $WEFT_CONFIG"},
+        {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings,
+         "change a value of it; may be given several times"},
+        {"--device D", WEFT__OPTION_TEXT, &device,
+         "cpu, interp, auto; default: the configuration's, $WEFT_DEVICE, cpu"},
+        {"--run DIR", WEFT__OPTION_TEXT, &dir, "the folder of the run; default: a new one in runs/"},
+        {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
+    };
+    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    if (!path || !path[0]) {
+        weft__complain("train: CONFIG is missing: 'weft init gpt --out gpt.yaml' writes one, 'weft train "
+                       "--help' tells more");
+        return WEFT__EXIT_USAGE;
+    }
+    weft__config config;
+    weft__config_init(&config);
+    weft_status status = weft__config_read(&config, path);
+    if (status == WEFT_OK) status = weft__cli_settings(&config, &settings, device);
+    if (status == WEFT_OK) status = weft__config_resolve(&config);
+    const weft__train_options how = {.dir = dir, .quiet = quiet, .argc = argc, .argv = argv};
+    code = status == WEFT_OK ? weft__cli_train(&config, &how) : weft__give_up(NULL, status);
+    weft__config_free(&config);
+    return code;
+}
+
+int weft__command_resume(const weft__command *command, int argc, char **argv) {
+    const char *dir = NULL, *device = NULL;
+    weft__repeated settings = {0};
+    bool quiet = false, strict = false;
+    int code = 0;
+    const weft__option options[] = {
+        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
+        {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings, "change how long it trains, or what it logs"},
+        {"--device D", WEFT__OPTION_TEXT, &device, "another device than before"},
+        {"--strict", WEFT__OPTION_FLAG, &strict, "fail where the newest checkpoint is damaged"},
+        {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
+    };
+    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    weft__config config;
+    weft__config_init(&config);
+    weft_status status = weft__use_config(dir, NULL, &config);
+    if (status == WEFT_OK) status = weft__cli_settings(&config, &settings, device);
+    if (status == WEFT_OK) status = weft__config_resolve(&config);
+    const weft__train_options how = {
+        .dir = dir, .resume = true, .strict = strict, .quiet = quiet, .argc = argc, .argv = argv};
+    code = status == WEFT_OK ? weft__cli_train(&config, &how) : weft__give_up(NULL, status);
+    weft__config_free(&config);
+    return code;
+}

@@ -1,0 +1,238 @@
+/* The training loop of the command: what happens after each step of weft_fit (evaluate, sample, log, save,
+ * stop), and how a run ends. Must not know: how models and data are made. Read next: src/cli/train.c. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "train/chart.h"
+#include "train/generate.h"
+#include "train/loop_setup.h"
+#include "train/report.h"
+#include "train/signals.h"
+
+#define SAMPLE_TOKENS 300
+
+/* ---- what is due ---- */
+
+/* every > 0: each so many steps; 0 given: never; not given: at the end of each epoch. The last step always.
+ */
+static bool due(const weft__loop *loop, weft__config_key key, int64_t every, const weft_fit_state *state) {
+    if (state->step == state->steps) return true;
+    if (every > 0) return state->step % (uint64_t)every == 0;
+    return loop->config->origin[key] == WEFT__ORIGIN_UNSET && state->epoch_ends;
+}
+
+static uint64_t memory_peak(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+}
+
+/* ---- the parts of a step's end ---- */
+
+typedef struct text {
+    char *data;
+    size_t size, capacity;
+} text;
+
+static weft_status collect(void *user, const char *piece, size_t bytes) {
+    text *t = user;
+    for (size_t i = 0; i < bytes; i++) {
+        if (!weft__grow(NULL, &t->data, &t->capacity, t->size, 1))
+            return weft__fail_oom(NULL, t->size, "a sample");
+        t->data[t->size++] = piece[i];
+    }
+    return WEFT_OK;
+}
+
+static weft_status sample(weft__loop *loop, uint64_t step) {
+    text made = {0};
+    const weft__generation wanted = {
+        .tokens = SAMPLE_TOKENS, .temperature = 0.8, .seed = (uint64_t)loop->config->train_seed + step};
+    if (loop->config->model_type != WEFT__MODEL_GPT) return WEFT_OK;
+    if (!loop->cache) loop->cache = weft_gpt_cache_new(loop->model.module);
+    if (!loop->cache) return weft_last_status(loop->model.ctx);
+    weft_status status = weft__generate(loop->cache, weft__dataset_tokenizer(&loop->dataset),
+                                        loop->dataset.vocabulary, &wanted, collect, &made);
+    if (status == WEFT_OK) status = weft__run_sample(&loop->run, step, made.data ? made.data : "", made.size);
+    weft__free(NULL, made.data);
+    return status;
+}
+
+static weft_status evaluate(weft__loop *loop, weft__metrics *m) {
+    if (!loop->validation) return WEFT_OK;
+    weft__progress_phase(&loop->progress, WEFT__PHASE_EVAL);
+    WEFT_TRY(weft_evaluate(loop->model.module, loop->validation, loop->model.loss, &m->val_loss,
+                           &m->val_accuracy));
+    loop->summary.val_loss = m->val_loss;
+    return WEFT_OK;
+}
+
+static weft_status save(weft__loop *loop, uint64_t step) {
+    if (loop->saved == step) return WEFT_OK;
+    weft__progress_phase(&loop->progress, WEFT__PHASE_SAVE);
+    WEFT_TRY(weft__run_log(&loop->run, step, "saving"));
+    WEFT_TRY(weft__run_sync(&loop->run)); /* the checkpoint says that the logs reach this step */
+    WEFT_TRY(weft__model_save(&loop->model, loop->config, &loop->dataset, loop->run.dir));
+    loop->saved = step;
+    return WEFT_OK;
+}
+
+static weft_status log_step(weft__loop *loop, const weft_fit_state *state, weft__metrics *m) {
+    m->loss = state->loss;
+    m->lr = state->lr;
+    m->epoch = state->epoch;
+    m->grad_norm = weft_optimizer_grad_norm(loop->model.optimizer);
+    m->memory_peak = memory_peak();
+    if (loop->rate_seconds > 0) m->rate = loop->items * (double)loop->rate_steps / loop->rate_seconds;
+    loop->rate_seconds = 0;
+    loop->rate_steps = 0;
+    if (state->epoch_ends) {
+        m->epoch_seconds = weft__now() - loop->epoch_started;
+        loop->epoch_started = weft__now();
+    }
+    loop->last = *m;
+    return weft__run_metrics(&loop->run, m);
+}
+
+/* Books the time that weft_fit spent on a step: its first one is mostly compiling. */
+static void book(weft__loop *loop, const weft_fit_state *state) {
+    weft__progress *p = &loop->progress;
+    weft__progress_phase(p, WEFT__PHASE_REPORT);
+    p->seconds[WEFT__PHASE_DATA] += state->seconds_data;
+    p->seconds[WEFT__PHASE_STEP] -= state->seconds_data;
+    if (state->step == loop->first + 1) {
+        p->seconds[WEFT__PHASE_COMPILE] += state->seconds_step;
+        p->seconds[WEFT__PHASE_STEP] -= state->seconds_step;
+        if (p->seconds[WEFT__PHASE_STEP] < 0) p->seconds[WEFT__PHASE_STEP] = 0;
+        return;
+    }
+    loop->rate_seconds += state->seconds_data + state->seconds_step;
+    loop->rate_steps++;
+}
+
+static weft_status after_step(weft__loop *loop, const weft_fit_state *state, bool *stop) {
+    const weft__config *c = loop->config;
+    weft__progress *p = &loop->progress;
+    weft__metrics m = weft__metrics_none(state->step);
+    bool evaluates = due(loop, WEFT__KEY_train_eval_every, c->train_eval_every, state);
+    bool logs = evaluates || state->epoch_ends || state->step % (uint64_t)c->train_log_every == 0;
+    book(loop, state);
+    if (evaluates) {
+        WEFT_TRY(evaluate(loop, &m));
+        weft__progress_phase(p, WEFT__PHASE_SAMPLE);
+        WEFT_TRY(sample(loop, state->step));
+        weft__progress_phase(p, WEFT__PHASE_REPORT);
+    }
+    if (logs) WEFT_TRY(log_step(loop, state, &m));
+    if (logs || p->bar) {
+        weft__metrics shown = loop->last;
+        shown.epoch = state->epoch;
+        shown.loss = state->loss;
+        weft__progress_step(p, state->step, &shown);
+    }
+    loop->signal = weft__signals_stop();
+    if (due(loop, WEFT__KEY_train_save_every, c->train_save_every, state) || weft__signals_save() ||
+        loop->signal)
+        WEFT_TRY(save(loop, state->step));
+    if (evaluates) {
+        weft__progress_phase(p, WEFT__PHASE_REPORT);
+        WEFT_TRY(weft__loop_summary(loop, "running"));
+        WEFT_TRY(weft__report_write(loop->run.dir));
+    }
+    *stop = loop->signal != 0;
+    weft__progress_phase(p, WEFT__PHASE_STEP);
+    return WEFT_OK;
+}
+
+static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) {
+    return after_step(user, state, stop);
+}
+
+/* ---- beginning and end ---- */
+
+static void introduce(weft__loop *loop) {
+    char number[24];
+    const weft__summary *s = &loop->summary;
+    weft__progress_say(&loop->progress, "%s, %s parameters, on %s", s->model,
+                       weft__short_number((double)s->parameters, number), s->device);
+    weft__progress_say(&loop->progress, "%s: %llu steps%s, %llu an epoch", loop->run.dir,
+                       (unsigned long long)loop->steps, loop->first > 0 ? " in all, resumed" : "",
+                       (unsigned long long)s->epoch_size);
+}
+
+static weft_status finish(weft__loop *loop) {
+    weft__summary *s = &loop->summary;
+    if (loop->test && !loop->signal) {
+        weft__progress_phase(&loop->progress, WEFT__PHASE_EVAL);
+        WEFT_TRY(weft_evaluate(loop->model.module, loop->test, loop->model.loss, &s->test_loss,
+                               &s->test_accuracy));
+    }
+    weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
+    WEFT_TRY(weft__loop_summary(loop, loop->signal ? "stopped" : "done"));
+    WEFT_TRY(weft__run_log(&loop->run, loop->saved, loop->signal ? "stopped by a signal" : "done"));
+    WEFT_TRY(weft__report_write(loop->run.dir));
+    weft__progress_end(&loop->progress);
+    if (isfinite(s->val_loss)) weft__progress_say(&loop->progress, "\nvalidation loss %.4f", s->val_loss);
+    if (isfinite(loop->last.val_accuracy))
+        weft__progress_say(&loop->progress, "validation accuracy %.2f %%", loop->last.val_accuracy * 100);
+    if (isfinite(s->test_loss)) weft__progress_say(&loop->progress, "test loss %.4f", s->test_loss);
+    if (isfinite(s->test_accuracy))
+        weft__progress_say(&loop->progress, "test accuracy %.2f %%", s->test_accuracy * 100);
+    weft__progress_say(&loop->progress, "report: %s/report.html", loop->run.dir);
+    return WEFT_OK;
+}
+
+static weft_status train(weft__loop *loop) {
+    introduce(loop);
+    loop->progress.first = loop->first;
+    loop->progress.last = loop->steps;
+    loop->progress.epoch_size = loop->summary.epoch_size;
+    loop->progress.started = loop->epoch_started = weft__now();
+    weft__progress_phase(&loop->progress, WEFT__PHASE_STEP);
+    const weft_fit_options options = {.loss = loop->model.loss,
+                                      .steps = loop->steps,
+                                      .accumulate = (int)loop->config->train_accumulate,
+                                      .on_step = on_step,
+                                      .user = loop};
+    WEFT_TRY(weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL));
+    return finish(loop);
+}
+
+/* Keeps the message of a failure, and notes it in the run folder as far as that still works. */
+static void note_failure(weft__loop *loop, weft_status status, weft__train_result *result) {
+    snprintf(result->error, sizeof result->error, "%s", weft_last_error(NULL));
+    if (!loop->run.dir) return;
+    if (status == WEFT_ERR_NUMERIC && loop->saved != UINT64_MAX) {
+        size_t used = strlen(result->error);
+        snprintf(result->error + used, sizeof result->error - used, "; the checkpoint of step %llu is kept",
+                 (unsigned long long)loop->saved);
+    }
+    uint64_t step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : 0;
+    bool noted = weft__run_log(&loop->run, step, "%s", result->error) == WEFT_OK;
+    if (loop->loader && noted &&
+        weft__loop_summary(loop, status == WEFT_ERR_NUMERIC ? "diverged" : "failed") == WEFT_OK)
+        noted = weft__report_write(loop->run.dir) == WEFT_OK;
+    (void)noted; /* what went wrong first is what counts */
+    if (loop->progress.line_shown) fputc('\n', loop->progress.out);
+}
+
+weft_status weft__train(weft__config *config, const weft__train_options *options,
+                        weft__train_result *result) {
+    weft__loop loop;
+    memset(result, 0, sizeof *result);
+    weft__signals_install();
+    weft_status status = weft__loop_open(&loop, config, options);
+    if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir);
+    if (status == WEFT_OK && loop.first >= loop.steps) {
+        result->nothing = true;
+        status = weft__loop_summary(&loop, "done");
+    } else if (status == WEFT_OK) {
+        status = train(&loop);
+    }
+    if (status != WEFT_OK) note_failure(&loop, status, result);
+    result->signal = loop.signal;
+    weft__loop_close(&loop);
+    return status;
+}

@@ -1,0 +1,192 @@
+/* Sets a run up: data, model, run folder, checkpoint.
+ * Must not know: steps. Read next: loop.c. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "train/loop_setup.h"
+
+/* The library's log lines go to log.txt; warnings are shown as well. */
+static void on_log(void *user, weft_log_level level, const char *message) {
+    weft__loop *loop = user;
+    static const char *const names[] = {"debug", "info", "warning", "error"};
+    if (loop->run.dir) {
+        uint64_t step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : loop->first;
+        weft_status ignored = weft__run_log(&loop->run, step, "%s: %s", names[level], message);
+        (void)ignored; /* a log that cannot be written is noticed when the loop writes to it */
+    }
+    if (level >= WEFT_LOG_WARNING) fprintf(stderr, "weft: %s\n", message);
+}
+
+/* Paths of data become absolute, so that a run can be resumed from any folder. */
+static weft_status make_absolute(weft__config *config) {
+    char **paths[] = {&config->data_path, &config->data_val_path, &config->data_test_path};
+    for (size_t i = 0; i < 3 + config->data_labels.count; i++) {
+        char **path = i < 3 ? paths[i] : &config->data_labels.values[i - 3];
+        char *whole = *path ? realpath(*path, NULL) : NULL;
+        if (!whole) continue; /* reading it reports what is wrong */
+        char *copy = weft__strdup(NULL, whole);
+        free(whole);
+        if (!copy) return weft__fail_oom(NULL, strlen(*path), "a path");
+        weft__free(NULL, *path);
+        *path = copy;
+    }
+    return WEFT_OK;
+}
+
+/* ---- the run folder ---- */
+
+static weft_status write_env(const weft__loop *loop) {
+    struct utsname system;
+    char started[32] = "";
+    time_t now = time(NULL);
+    struct tm utc;
+    if (uname(&system) != 0) memset(&system, 0, sizeof system);
+    if (gmtime_r(&now, &utc)) strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    weft_device_description device = {0};
+    const char *name = weft_device_of(loop->model.ctx);
+    for (int i = 0; i < weft_device_count(); i++) {
+        weft_device_description found;
+        if (weft_device_info(i, &found) && strcmp(found.name, name) == 0) device = found;
+    }
+    json_t *words = json_array();
+    for (int i = 0; words && i < loop->options->argc; i++)
+        json_array_append_new(words, json_string(loop->options->argv[i]));
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:i, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:o}", "weft", weft_version(), "device",
+        name, "device_detail", device.detail ? device.detail : "", "device_threads", device.threads,
+        "device_memory", (json_int_t)device.memory, "system", system.sysname, "release", system.release,
+        "machine", system.machine, "processors", (int)sysconf(_SC_NPROCESSORS_ONLN), "compiler", __VERSION__,
+        "started", started, "command", words);
+    char *text = object ? json_dumps(object, JSON_INDENT(2)) : NULL;
+    json_decref(object);
+    if (!text) return weft__fail_oom(NULL, 0, "env.json");
+    weft_status status = weft__run_write(&loop->run, "env.json", text);
+    free(text);
+    return status;
+}
+
+static weft_status write_config(const weft__loop *loop) {
+    char *text = weft__config_text(loop->config);
+    if (!text) return weft__fail_oom(NULL, 0, "config.yaml");
+    weft_status status = weft__run_write(&loop->run, "config.yaml", text);
+    free(text);
+    return status;
+}
+
+/* A new folder. config.yaml comes last: it is what makes the folder a run. */
+static weft_status create(weft__loop *loop, bool tokens) {
+    char stem[128];
+    snprintf(stem, sizeof stem, "%s-%s", loop->summary.model, loop->summary.device);
+    WEFT_TRY(weft__run_create(loop->options->dir, stem, tokens, &loop->run));
+    WEFT_TRY(weft__dataset_save(&loop->dataset, loop->run.dir));
+    WEFT_TRY(write_env(loop));
+    return write_config(loop);
+}
+
+/* Loads the newest checkpoint, if there is one yet, and cuts the logs back to its step. */
+static weft_status go_on(weft__loop *loop) {
+    uint64_t step = 0;
+    weft_status status = weft__model_load(&loop->model, loop->config, &loop->dataset, loop->run.dir,
+                                          loop->options->strict, &step);
+    if (status == WEFT_OK)
+        loop->saved = step;
+    else if (status != WEFT_ERR_STATE)
+        return status;
+    loop->first = status == WEFT_OK ? step : 0;
+    WEFT_TRY(weft__run_cut(&loop->run, loop->first));
+    if (weft__summary_read(loop->run.dir, &loop->before) == WEFT_OK) {
+        memcpy(loop->summary.phase, loop->before.phase, sizeof loop->before.phase);
+        loop->summary.phases = loop->before.phases;
+    }
+    WEFT_TRY(write_config(loop));
+    return weft__run_log(&loop->run, loop->first, "resumed");
+}
+
+/* ---- everything ---- */
+
+static weft_status make_loaders(weft__loop *loop) {
+    weft_context *ctx = loop->model.ctx;
+    weft_loader **loaders[] = {&loop->loader, &loop->validation, &loop->test};
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++)
+        if (i == WEFT__TRAIN || weft__dataset_has(&loop->dataset, (weft__split)i))
+            WEFT_TRY(weft__dataset_loader(ctx, &loop->dataset, loop->config, (weft__split)i, loaders[i]));
+    return WEFT_OK;
+}
+
+static weft_status count_steps(weft__loop *loop) {
+    const weft__config *c = loop->config;
+    int64_t batches = 0;
+    loop->steps = (uint64_t)c->train_steps;
+    if (loop->steps == 0) {
+        if (!weft__mul(c->train_epochs, weft_loader_batches(loop->loader), &batches))
+            return weft__fail(NULL, WEFT_ERR_ARGUMENT, "train.epochs: %lld are too many",
+                              (long long)c->train_epochs);
+        loop->steps = ((uint64_t)batches + (uint64_t)c->train_accumulate - 1) / (uint64_t)c->train_accumulate;
+    }
+    loop->items = (double)weft_loader_batch_size(loop->loader) * (double)c->train_accumulate;
+    if (c->task == WEFT__TASK_LANGUAGE_MODEL) loop->items *= (double)c->model_context;
+    return WEFT_OK;
+}
+
+static void describe(weft__loop *loop) {
+    weft__summary *s = &loop->summary;
+    weft__model_name(loop->config, &loop->dataset, s->model);
+    snprintf(s->device, sizeof s->device, "%s", weft_device_of(loop->model.ctx));
+    s->parameters = (uint64_t)weft_parameter_elements(loop->model.module, false);
+    s->steps = loop->steps;
+    s->epoch_size = weft_fit_epoch_steps(loop->loader, (int)loop->config->train_accumulate);
+    s->tokens = loop->config->task == WEFT__TASK_LANGUAGE_MODEL;
+    s->val_loss = s->test_loss = s->test_accuracy = (double)NAN;
+}
+
+weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__train_options *options) {
+    bool tokens = config->task == WEFT__TASK_LANGUAGE_MODEL;
+    memset(loop, 0, sizeof *loop);
+    loop->config = config;
+    loop->options = options;
+    loop->saved = loop->evaluated = UINT64_MAX;
+    loop->last = weft__metrics_none(0);
+    weft__progress_start(&loop->progress, options->quiet, tokens);
+    WEFT_TRY(make_absolute(config));
+    if (options->resume)
+        WEFT_TRY(weft__run_open(options->dir, tokens, &loop->run)); /* nobody else may be in it */
+    weft_context *ctx = NULL;
+    WEFT_TRY(weft__model_open_context(config, on_log, loop, &ctx));
+    loop->model.ctx = ctx;
+    WEFT_TRY(weft__dataset_read(ctx, config, options->resume ? options->dir : NULL, &loop->dataset));
+    WEFT_TRY(weft__model_build(ctx, config, &loop->dataset, &loop->model));
+    WEFT_TRY(make_loaders(loop));
+    WEFT_TRY(count_steps(loop));
+    WEFT_TRY(weft__model_optimizer(&loop->model, config, loop->steps));
+    describe(loop);
+    WEFT_TRY(options->resume ? go_on(loop) : create(loop, tokens));
+    return weft__loop_summary(loop, "running");
+}
+
+void weft__loop_close(weft__loop *loop) {
+    weft_context *ctx = loop->model.ctx;
+    weft_gpt_cache_free(loop->cache);
+    weft_loader_free(loop->loader);
+    weft_loader_free(loop->validation);
+    weft_loader_free(loop->test);
+    if (ctx) weft__dataset_free(ctx, &loop->dataset);
+    weft_close(ctx);
+    loop->model = (weft__model){0};
+    weft__run_close(&loop->run);
+}
+
+weft_status weft__loop_summary(weft__loop *loop, const char *status) {
+    weft__summary now = loop->summary; /* the phases of earlier processes, to which this one's are added */
+    weft__progress_summary(&loop->progress, &now);
+    now.step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : loop->first;
+    snprintf(now.status, sizeof now.status, "%s", status);
+    return weft__summary_write(&loop->run, &now);
+}

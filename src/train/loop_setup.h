@@ -1,0 +1,40 @@
+/* What the loop works on, and how it is set up. Read next: loop_setup.c, then loop.c. */
+#ifndef WEFT_SRC_TRAIN_LOOP_SETUP_H
+#define WEFT_SRC_TRAIN_LOOP_SETUP_H
+
+#include "train/history.h"
+#include "train/loop.h"
+#include "train/model.h"
+#include "train/progress.h"
+
+typedef struct weft__loop {
+    weft__config *config;
+    const weft__train_options *options;
+    weft__dataset dataset;
+    weft__model model;
+    weft_loader *loader, *validation, *test; /* the last two NULL without data */
+    weft_gpt_cache *cache;                   /* for samples; NULL until the first */
+    weft__run run;
+    weft__progress progress;
+    weft__summary before;  /* as earlier processes of the run left it */
+    weft__summary summary; /* now */
+    weft__metrics last;    /* what was last logged */
+    uint64_t steps, first; /* wanted; done before this process */
+    uint64_t saved;        /* step of the newest checkpoint; UINT64_MAX: none */
+    uint64_t evaluated;    /* last step that was */
+    double items;          /* tokens or samples of a step */
+    double rate_seconds;   /* since the last logged step */
+    uint64_t rate_steps;
+    double epoch_started;
+    int signal;
+} weft__loop;
+
+/* Reads data, builds the model, makes or opens the run folder, loads the checkpoint of a resumed run. What
+ * was made is freed by weft__loop_close, after a failure too. */
+weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__train_options *options);
+void weft__loop_close(weft__loop *loop);
+
+/* Writes summary.json with a status word. */
+weft_status weft__loop_summary(weft__loop *loop, const char *status);
+
+#endif

@@ -1,0 +1,206 @@
+/* Makes what a configuration asks for, by nothing but the public headers, and keeps it in checkpoints.
+ * Must not know: the loop. Read next: loop.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "train/model.h"
+
+weft_status weft__model_open_context(const weft__config *config, weft_log_fn log, void *user,
+                                     weft_context **ctx) {
+    const weft_open_options options = {
+        .device = config->device, .seed = (uint64_t)config->train_seed, .log = log, .log_user = user};
+    return weft_open(&options, ctx);
+}
+
+const char *weft__model_name(const weft__config *config, const weft__dataset *dataset, char out[64]) {
+    if (config->model_type == WEFT__MODEL_GPT) {
+        snprintf(out, 64, "gpt-L%lld-H%lld-E%lld", (long long)config->model_layers,
+                 (long long)config->model_heads, (long long)config->model_width);
+        return out;
+    }
+    int used = snprintf(out, 64, "mlp-%lld", (long long)dataset->features);
+    for (size_t i = 0; i < config->model_hidden.count && used > 0 && used < 40; i++)
+        used += snprintf(out + used, 64 - (size_t)used, "-%lld", (long long)config->model_hidden.values[i]);
+    if (used > 0 && used < 63) snprintf(out + used, 64 - (size_t)used, "-%lld", (long long)dataset->outputs);
+    return out;
+}
+
+static weft_status dtype_of(const weft__config *config, weft_context *ctx, weft_dtype *dtype) {
+    char name[32];
+    *dtype = config->train_precision == WEFT__PRECISION_F64 ? WEFT_F64 : WEFT_F32;
+    if (config->train_precision != WEFT__PRECISION_BF16 && config->train_precision != WEFT__PRECISION_F16)
+        return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "train.precision: %s is not offered yet: use f32",
+                      weft__config_choice(WEFT__KEY_train_precision, config->train_precision, name));
+}
+
+static weft_status build_gpt(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                             weft__model *model) {
+    if (dataset->vocabulary < 1) return weft__fail(model->ctx, WEFT_ERR_STATE, "the data has no vocabulary");
+    if (config->train_recompute)
+        return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED, "train.recompute: is not offered yet: use false");
+    model->module = weft_gpt(model->ctx, &(weft_gpt_options){.vocab = dataset->vocabulary,
+                                                             .context = config->model_context,
+                                                             .layers = config->model_layers,
+                                                             .heads = config->model_heads,
+                                                             .width = config->model_width,
+                                                             .dropout = config->model_dropout,
+                                                             .no_bias = !config->model_bias,
+                                                             .untied_head = config->model_untied_head,
+                                                             .dtype = dtype});
+    model->loss = WEFT_LOSS_CROSS_ENTROPY;
+    return WEFT_OK;
+}
+
+static weft_status build_mlp(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                             weft__model *model) {
+    int64_t sizes[WEFT__LIST_MAX + 2];
+    int count = 0;
+    char name[32];
+    weft_activation_kind activation = WEFT_RELU;
+    sizes[count++] = dataset->features;
+    for (size_t i = 0; i < config->model_hidden.count; i++) sizes[count++] = config->model_hidden.values[i];
+    sizes[count++] = dataset->outputs;
+    weft__config_choice(WEFT__KEY_model_activation, config->model_activation, name);
+    if (!weft_activation_parse(name, &activation) || activation == WEFT_IDENTITY)
+        return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED,
+                          "model.activation: %s: layers without a nonlinearity between them are one layer",
+                          name);
+    if (dtype != WEFT_F32)
+        return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED, "train.precision: an mlp is trained in f32");
+    model->module = weft_mlp(model->ctx, sizes, count,
+                             &(weft_mlp_options){.activation = activation,
+                                                 .no_bias = !config->model_bias,
+                                                 .dropout = config->model_dropout,
+                                                 .dtype = dtype});
+    model->loss = config->task == WEFT__TASK_REGRESSION ? WEFT_LOSS_MSE : WEFT_LOSS_CROSS_ENTROPY;
+    return WEFT_OK;
+}
+
+weft_status weft__model_build(weft_context *ctx, const weft__config *config, const weft__dataset *dataset,
+                              weft__model *model) {
+    weft_dtype dtype;
+    *model = (weft__model){.ctx = ctx};
+    WEFT_TRY(dtype_of(config, ctx, &dtype));
+    if (config->model_type == WEFT__MODEL_GPT)
+        WEFT_TRY(build_gpt(config, dataset, dtype, model));
+    else
+        WEFT_TRY(build_mlp(config, dataset, dtype, model));
+    return weft_module_status(model->module);
+}
+
+weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps) {
+    const double lr = config->optimizer_lr, decay = config->optimizer_weight_decay,
+                 clip = config->optimizer_clip;
+    const weft_adam_options adam = {.lr = lr,
+                                    .beta1 = config->optimizer_betas.values[0],
+                                    .beta2 = config->optimizer_betas.values[1],
+                                    .eps = config->optimizer_eps,
+                                    .weight_decay = decay,
+                                    .decay_matrices_only = true,
+                                    .clip = clip,
+                                    .track_norm = true};
+    switch ((weft__optimizer_type)config->optimizer_type) {
+    case WEFT__OPTIMIZER_SGD:
+        model->optimizer = weft_sgd(model->module, &(weft_sgd_options){.lr = lr,
+                                                                       .momentum = config->optimizer_momentum,
+                                                                       .nesterov = config->optimizer_nesterov,
+                                                                       .weight_decay = decay,
+                                                                       .decay_matrices_only = true,
+                                                                       .clip = clip,
+                                                                       .track_norm = true});
+        break;
+    case WEFT__OPTIMIZER_RMSPROP:
+        model->optimizer =
+            weft_rmsprop(model->module, &(weft_rmsprop_options){.lr = lr,
+                                                                .alpha = config->optimizer_alpha,
+                                                                .eps = config->optimizer_eps,
+                                                                .momentum = config->optimizer_momentum,
+                                                                .weight_decay = decay,
+                                                                .decay_matrices_only = true,
+                                                                .clip = clip,
+                                                                .track_norm = true});
+        break;
+    case WEFT__OPTIMIZER_ADAM: model->optimizer = weft_adam(model->module, &adam); break;
+    case WEFT__OPTIMIZER_ADAMW: model->optimizer = weft_adamw(model->module, &adam); break;
+    }
+    static const weft_schedule_kind kinds[] = {WEFT_SCHEDULE_CONSTANT, WEFT_SCHEDULE_STEP,
+                                               WEFT_SCHEDULE_COSINE, WEFT_SCHEDULE_LINEAR};
+    const weft_schedule schedule = {.kind = kinds[config->schedule_type],
+                                    .lr = lr,
+                                    .warmup = (uint64_t)config->schedule_warmup,
+                                    .steps = steps,
+                                    .min_lr = config->schedule_min_lr,
+                                    .every = config->schedule_every > 0 ? (uint64_t)config->schedule_every
+                                                                        : (steps + 2) / 3,
+                                    .factor = config->schedule_factor};
+    return weft_optimizer_schedule(model->optimizer, &schedule);
+}
+
+/* ---- checkpoints ---- */
+
+static void hash_text(const weft__dataset *dataset, char out[17]) {
+    snprintf(out, 17, "%016llx", (unsigned long long)dataset->hash);
+}
+
+weft_status weft__model_save(const weft__model *model, const weft__config *config,
+                             const weft__dataset *dataset, const char *run) {
+    weft_entry *weights = NULL, *states = NULL;
+    size_t weight_count = 0, state_count = 0;
+    char config_hash[17], data_hash[17];
+    uint64_t step = weft_optimizer_steps(model->optimizer);
+    weft__config_hash(config, config_hash);
+    hash_text(dataset, data_hash);
+    const weft_checkpoint_state state = {.step = step,
+                                         .seed = (uint64_t)config->train_seed,
+                                         .data_position = step * (uint64_t)config->train_accumulate,
+                                         .config_hash = config_hash,
+                                         .data_hash = data_hash};
+    weft_status status = weft_module_entries(model->module, &weights, &weight_count);
+    if (status == WEFT_OK) status = weft_optimizer_entries(model->optimizer, &states, &state_count);
+    if (status == WEFT_OK)
+        status = weft_checkpoint_write(model->ctx, run, &state, weights, weight_count, states, state_count);
+    weft_entries_free(model->ctx, weights, weight_count);
+    weft_entries_free(model->ctx, states, state_count);
+    return status == WEFT_OK ? weft_checkpoint_prune(model->ctx, run, (size_t)config->train_keep) : status;
+}
+
+/* Refuses a checkpoint that was made with other data or another model: what followed would not be the same
+ * run. */
+static weft_status compare(const weft__model *model, const weft__config *config, const weft__dataset *dataset,
+                           const char *run, const weft_checkpoint_state *state) {
+    char config_hash[17], data_hash[17];
+    weft__config_hash(config, config_hash);
+    if (strcmp(state->config_hash, config_hash) != 0)
+        return weft__fail(
+            model->ctx, WEFT_ERR_ARGUMENT,
+            "%s: config.yaml is not the one that its checkpoints were made with: change it back, or train "
+            "anew",
+            run);
+    if (!dataset) return WEFT_OK;
+    hash_text(dataset, data_hash);
+    if (strcmp(state->data_hash, data_hash) != 0)
+        return weft__fail(
+            model->ctx, WEFT_ERR_FORMAT,
+            "%s: the data is not what its checkpoints were made with (%s now, %s then): bring it back, or "
+            "train anew",
+            config->data_path, data_hash, state->data_hash);
+    return WEFT_OK;
+}
+
+weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
+                             const char *run, bool strict, uint64_t *step) {
+    weft_checkpoint *checkpoint = NULL;
+    WEFT_TRY(weft_checkpoint_open_newest(model->ctx, run, strict, &checkpoint));
+    const weft_checkpoint_state *state = weft_checkpoint_state_of(checkpoint);
+    weft_status status = model->optimizer ? compare(model, config, dataset, run, state) : WEFT_OK;
+    if (status == WEFT_OK) status = weft_module_load_from(model->module, weft_checkpoint_model(checkpoint));
+    if (status == WEFT_OK && model->optimizer) {
+        status = weft_optimizer_load_from(model->optimizer, weft_checkpoint_optimizer(checkpoint));
+        weft_optimizer_set_steps(model->optimizer, state->step);
+        weft_seed(model->ctx, state->seed, state->step);
+    }
+    *step = state->step;
+    weft_checkpoint_close(checkpoint);
+    return status;
+}

@@ -1,0 +1,42 @@
+/* From a configuration to a module, an optimizer and a context; checkpoints of both.
+ * Must not know: loops, terminals. Read next: model.c. */
+#ifndef WEFT_SRC_TRAIN_MODEL_H
+#define WEFT_SRC_TRAIN_MODEL_H
+
+#include <weft/fit.h>
+#include <weft/io.h>
+
+#include "train/dataset.h"
+
+/* Everything a run computes with. */
+typedef struct weft__model {
+    weft_context *ctx;
+    weft_module *module;
+    weft_optimizer *optimizer; /* NULL where only used */
+    weft_loss_kind loss;
+} weft__model;
+
+/* Opens a context on the configuration's device. The log goes to `log`. */
+weft_status weft__model_open_context(const weft__config *config, weft_log_fn log, void *user,
+                                     weft_context **ctx);
+
+/* Makes the module of the configuration for the sizes of the data. */
+weft_status weft__model_build(weft_context *ctx, const weft__config *config, const weft__dataset *dataset,
+                              weft__model *model);
+/* Its optimizer, with schedule, for a run of `steps`. */
+weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps);
+
+/* "gpt-L4-H4-E128", "mlp-784-512-512-10". Returns out. */
+const char *weft__model_name(const weft__config *config, const weft__dataset *dataset, char out[64]);
+
+/* Writes the checkpoint of the optimizer's step, and removes all but the newest `keep`. */
+weft_status weft__model_save(const weft__model *model, const weft__config *config,
+                             const weft__dataset *dataset, const char *run);
+
+/* Loads the newest checkpoint that verifies (strict: the newest, or fails) and gives its step. Configuration
+ * and data must be those that it was made with; dataset NULL: data are not compared. The optimizer, if there
+ * is one, goes on from there. */
+weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
+                             const char *run, bool strict, uint64_t *step);
+
+#endif

@@ -1,0 +1,22 @@
+/* A trained model taken from its run folder, to be used. Read next: use.c. */
+#ifndef WEFT_SRC_TRAIN_USE_H
+#define WEFT_SRC_TRAIN_USE_H
+
+#include "train/model.h"
+
+typedef struct weft__use {
+    weft__config config;
+    weft__dataset dataset;
+    weft__model model;
+    uint64_t step; /* of the checkpoint */
+} weft__use;
+
+/* Opens the newest whole checkpoint of a run on `device` (NULL: WEFT_DEVICE, or the run's). with_data: the
+ * data is read too, otherwise only what describes it. Freed by weft__use_close, after a failure too. */
+weft_status weft__use_open(const char *run, const char *device, bool with_data, weft__use *use);
+void weft__use_close(weft__use *use);
+
+/* The configuration of a run folder, with the device replaced. */
+weft_status weft__use_config(const char *run, const char *device, weft__config *config);
+
+#endif
