@@ -28,6 +28,7 @@ typedef struct weft_open_options {
     void *log_user;
     weft_alloc_fn alloc; /* NULL: the C library's */
     void *alloc_user;
+    bool no_fusion;      /* every op a kernel of its own: to see what fusion changes */
 } weft_open_options;
 
 /* Opens a context on a device. options may be NULL. On failure *ctx is NULL and weft_last_error(NULL)

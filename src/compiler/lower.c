@@ -135,7 +135,7 @@ static int emit_viewed(lowering *l, weft_instr_kind kind, weft_dtype dtype, int 
     instr.view = view;
     instr.arg = arg;
     instr.level = level_of(l, view);
-    return arg == OUT_OF_MEMORY ? OUT_OF_MEMORY : add_instr(l, &instr);
+    return add_instr(l, &instr);
 }
 
 static int emit_load(lowering *l, int n, int view) {
@@ -290,7 +290,7 @@ static int emit(lowering *l, int n, access at, int view) {
     case IR_IOTA: return remember(l, n, at, emit_viewed(l, WEFT_INSTR_INDEX, (weft_dtype)node->dtype, view, -1));
     case IR_RANDOM:
         key = add_arg(l, node->in[0].node, false);
-        return remember(l, n, at, emit_viewed(l, WEFT_INSTR_RANDOM, WEFT_I32, view, key));
+        return key < 0 ? key : remember(l, n, at, emit_viewed(l, WEFT_INSTR_RANDOM, WEFT_I32, view, key));
     case IR_CALC:
     case IR_CAST: return remember(l, n, at, emit_calc(l, node, at));
     case IR_GATHER: return remember(l, n, at, emit_gather(l, n, node, at));

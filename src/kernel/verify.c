@@ -108,16 +108,18 @@ static void digit_ranges(const weft_map *m, wide least, wide most, int64_t *firs
 
 enum { RANGE_PROVED, RANGE_NEVER, RANGE_LEAVES };
 
-/* The interval of a view's element numbers. RANGE_LEAVES: a number leaves the index space of a map inside
- * the list, which is map *where. */
-static int view_range(const weft_view *view, wide *least, wide *most, int *where) {
+/* The interval of a view's element numbers over the first `rank` dimensions. RANGE_LEAVES: a number leaves
+ * the index space of a map inside the list, which is map *where. */
+static int view_range(const weft_view *view, int rank, wide *least, wide *most, int *where) {
     int64_t first[WEFT_VIEW_RANK], last[WEFT_VIEW_RANK];
-    for (int d = 0; d < view->map[0].rank; d++) {
+    weft_map outer = view->map[0];
+    outer.rank = rank;
+    for (int d = 0; d < rank; d++) {
         first[d] = 0;
         last[d] = view->map[0].extent[d] - 1;
     }
     for (int i = 0; i < view->count; i++) {
-        const weft_map *m = &view->map[i];
+        const weft_map *m = i ? &view->map[i] : &outer;
         if (i > 0) {
             wide n = 1;
             for (int d = 0; d < m->rank; d++) n *= m->extent[d];
@@ -137,9 +139,10 @@ static weft_status check_range(weft_context *ctx, const weft_kernel *k, int i, w
                                wide limit) {
     wide least = 0, most = 0;
     int where = 0;
-    for (int d = 0; d < k->n_parallel + k->n_reduce; d++)
+    const int rank = k->n_parallel + (k->code[i].level == WEFT_LEVEL_FULL ? k->n_reduce : 0);
+    for (int d = 0; d < rank; d++)
         if (k->extent[d] == 0) return WEFT_OK;
-    switch (view_range(&k->views[k->code[i].view], &least, &most, &where)) {
+    switch (view_range(&k->views[k->code[i].view], rank, &least, &most, &where)) {
     case RANGE_NEVER: return WEFT_OK;
     case RANGE_LEAVES:
         return refuse_at(ctx, k, i, "%" PRId64 "..%" PRId64 " leaves the index space of map %d", clip(least),

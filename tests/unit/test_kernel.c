@@ -171,6 +171,14 @@ static void test_verify_accepts(void **state) {
     e.views[0].map[0].extent[0] = e.views[1].map[0].extent[0] = 0;
     e.args[0].elements = e.args[1].elements = e.args[2].elements = 0;
     assert_int_equal(weft__kernel_verify(&ctx, &e.kernel), WEFT_OK);
+    softmax(&e);
+    e.kernel.extent[2] = 0; /* rows run, over nothing */
+    e.views[0].map[0].extent[2] = e.views[1].map[0].extent[2] = 0;
+    e.views[0].map[0].hi[2] = e.views[1].map[0].hi[2] = 0;
+    e.args[0].elements = e.args[1].elements = 0;
+    assert_int_equal(weft__kernel_verify(&ctx, &e.kernel), WEFT_OK);
+    e.args[2].elements = 7;
+    assert_int_equal(weft__kernel_verify(&ctx, &e.kernel), WEFT_ERR_INTERNAL);
 }
 
 /* Each fault is planted into a good kernel; the message must say `part`. */

@@ -1,4 +1,5 @@
-/* Inside the CPU device: how a kernel or a heavy operation becomes work that threads share. Read next: run.c. */
+/* Inside the CPU device: how a kernel or a heavy operation becomes work that threads share. Read next: run.c.
+ */
 #ifndef WEFT_DEVICE_CPU_CPU_H
 #define WEFT_DEVICE_CPU_CPU_H
 
@@ -11,7 +12,8 @@ typedef struct weft_cpu_work {
     size_t scratch_bytes; /* private memory a thread needs, 64-byte aligned, contents undefined */
     double cost_ns;       /* estimate for one thread: decides how many threads a program gets */
     /* Runs tasks begin..end-1. args[i] is the address of operand i. A bad value goes to *fault. */
-    void (*run)(const void *plan, void *const *args, int64_t begin, int64_t end, void *scratch, weft_fault *fault);
+    void (*run)(const void *plan, void *const *args, int64_t begin, int64_t end, void *scratch,
+                weft_fault *fault);
     void (*free)(weft_context *ctx, void *plan);
     void *plan;
 } weft_cpu_work;
@@ -26,10 +28,12 @@ weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kerne
 /* heavy.c: matmul, scatter-add, attention, update. */
 bool weft__cpu_heavy_takes(const weft_heavy *heavy);
 weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, weft_cpu_work *work);
-/* matmul_library.c: which library serves matmul, such as "oneDNN 2.6.3 (avx512_core)" or "own kernels (avx2)". */
+/* matmul_library.c: which library serves matmul, such as "oneDNN 2.6.3 (avx512_core)" or "own kernels
+ * (avx2)". */
 const char *weft__cpu_matmul_description(void);
 
 /* Records a fault unless one is there; of several the first recorded stays. */
-void weft__cpu_fault(weft_fault *fault, const char *what, const char *path, int64_t value, int64_t bound, int64_t element);
+void weft__cpu_fault(weft_fault *fault, const char *what, const char *path, int64_t value, int64_t bound,
+                     int64_t element);
 
 #endif

@@ -68,7 +68,7 @@ static const FN(kernel) FN(direct_table)[DIRECT_VECS + 1][DIRECT_ROWS + 1][2] = 
 #undef DIRECT
 };
 
-/* Products small enough for the first caches. b has unit stride along n; k is at most DEPTH. */
+/* Products small enough for the first caches. b has unit stride along n, k is at most DEPTH. */
 static void FN(direct)(const weft_gemm *g, const T *a, const T *b, T *c) {
     static const int8_t rows_of[DIRECT_VECS + 1] = DIRECT_ROWS_OF;
     int64_t vecs = (g->n + VL - 1) / VL, tiles = (vecs + DIRECT_VECS - 1) / DIRECT_VECS, v0 = 0;
@@ -219,13 +219,15 @@ static void FN(packed)(const weft_gemm *g, const T *a, const T *b, T *c, T *scra
 
 /* Small enough that packing would cost more than it saves: b fits the first cache. */
 static bool FN(is_direct)(const weft_gemm *g) {
-    return g->k <= DEPTH && g->n <= 256 && g->k * g->n * (int64_t)sizeof(T) <= DIRECT_BYTES;
+    int64_t depth = g->k < DEPTH ? g->k : DEPTH;
+    return (g->k <= DEPTH ? g->n <= 256 : g->n <= 64) && depth * g->n * (int64_t)sizeof(T) <= DIRECT_BYTES;
 }
 
 static size_t FN(scratch)(const weft_gemm *g) {
     int64_t elements;
     if (FN(is_direct)(g)) {
-        elements = g->b_n == 1 || g->n == 1 ? 0 : g->k * ((g->n + VL - 1) / VL * VL) + VL;
+        int64_t depth = g->k < DEPTH ? g->k : DEPTH;
+        elements = g->b_n == 1 || g->n == 1 ? 0 : depth * ((g->n + VL - 1) / VL * VL) + VL;
     } else {
         int64_t depth = g->k < DEPTH ? g->k : DEPTH, cols = g->n < COLUMNS ? g->n : COLUMNS;
         int64_t rows = g->m < BLOCK_ROWS ? g->m : BLOCK_ROWS;
@@ -241,14 +243,20 @@ static void FN(gemm)(const weft_gemm *g, const T *a, const T *b, T *c, void *scr
         for (int64_t i = 0; i < g->m; i++) memset(c + i * g->c_m, 0, (size_t)g->n * sizeof(T));
     } else if (!FN(is_direct)(g)) {
         FN(packed)(g, a, b, c, scratch);
-    } else if (g->b_n == 1 || g->n == 1) {
-        FN(direct)(g, a, b, c);
     } else {
         weft_gemm h = *g;
-        h.b_k = (g->n + VL - 1) / VL * VL;
-        h.b_n = 1;
-        FN(pack)(scratch, h.b_k, b, g->b_n, g->b_k, g->n, g->k);
-        FN(direct)(&h, a, scratch, c);
+        int64_t depths = (g->k + DEPTH - 1) / DEPTH, depth = (g->k + depths - 1) / depths;
+        for (int64_t p = 0; p < g->k; p += depth, h.add = true) {
+            const T *part = b + p * g->b_k;
+            h.k = g->k - p < depth ? g->k - p : depth;
+            if (g->b_n != 1 && g->n != 1) {
+                h.b_k = (g->n + VL - 1) / VL * VL;
+                h.b_n = 1;
+                FN(pack)(scratch, h.b_k, part, g->b_n, g->b_k, g->n, h.k);
+                part = scratch;
+            }
+            FN(direct)(&h, a + p * g->a_k, part, c);
+        }
     }
 }
 
@@ -289,11 +297,11 @@ static ALWAYS void FN(dots)(const int rows, int64_t k, const T *x, int64_t x_i, 
 /* nv vectors of neighbouring results: out[i] = sum_p x[i + p * x_k] * v[p]. */
 static ALWAYS void FN(columns)(const int nv, const bool part, int64_t last, int64_t k, const T *x,
                                int64_t x_k, const T *v, T *to) {
-    VEC sum[8];
+    VEC sum[COLUMN_VECS];
     UNROLL for (int j = 0; j < nv; j++) sum[j] = SET1((T)0);
     for (int64_t p0 = 0; p0 < k; p0 += DEPTH) {
         int64_t end = k - p0 < DEPTH ? k : p0 + DEPTH;
-        VEC acc[8];
+        VEC acc[COLUMN_VECS];
         UNROLL for (int j = 0; j < nv; j++) acc[j] = SET1((T)0);
         for (int64_t p = p0; p < end; p++) {
             VEC s = SET1(v[p]);
@@ -326,12 +334,12 @@ static void FN(gemv)(const weft_gemv *g, const T *x, const T *v, T *out, void *s
         return;
     }
     while (i < g->rows) {
-        T tile[8 * VL];
+        T tile[COLUMN_VECS * VL];
         int64_t left = g->rows - i, count;
         T *to = g->out_i == 1 && !g->add ? out + i : tile;
-        if (left >= 8 * VL) {
-            FN(columns)(8, false, VL, g->k, x + i, g->x_k, v, to);
-            count = 8 * VL;
+        if (left >= COLUMN_VECS * VL) {
+            FN(columns)(COLUMN_VECS, false, VL, g->k, x + i, g->x_k, v, to);
+            count = COLUMN_VECS * VL;
         } else if (left >= VL) {
             FN(columns)(1, false, VL, g->k, x + i, g->x_k, v, to);
             count = VL;

@@ -11,11 +11,6 @@
 #define GUARD_BYTE  0xA5
 #define FRESH_BYTE  0xFF /* NaN in every float format, -1 in every integer */
 
-typedef struct interp_buffer {
-    weft_buffer base;
-    unsigned char *memory; /* guard, bytes, guard */
-} interp_buffer;
-
 typedef struct interp_executable {
     const weft_commands *commands;
     int *order;           /* of the commands in the current run */
@@ -66,11 +61,11 @@ static bool takes(weft_device *device, const weft_heavy *heavy) {
 /* ---- memory ---- */
 
 static unsigned char *bytes_of(const weft_buffer *buffer) {
-    return ((const interp_buffer *)buffer)->memory + GUARD_BYTES;
+    return ((const weft_interp_buffer *)buffer)->memory + GUARD_BYTES;
 }
 
 static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
-    interp_buffer *b = weft__zalloc(device->ctx, sizeof *b);
+    weft_interp_buffer *b = weft__zalloc(device->ctx, sizeof *b);
     if (b && bytes <= PTRDIFF_MAX - 2 * GUARD_BYTES)
         b->memory = weft__alloc_aligned(device->ctx, bytes + (size_t)2 * GUARD_BYTES);
     if (!b || !b->memory) {
@@ -90,12 +85,12 @@ static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **b
 static void buffer_free(weft_device *device, weft_buffer *buffer) {
     if (!buffer) return;
     device->bytes_in_use -= buffer->bytes;
-    weft__free_aligned(device->ctx, ((interp_buffer *)buffer)->memory);
+    weft__free_aligned(device->ctx, ((weft_interp_buffer *)buffer)->memory);
     weft__free(device->ctx, buffer);
 }
 
 static bool guards_intact(const weft_buffer *buffer) {
-    const unsigned char *before = ((const interp_buffer *)buffer)->memory,
+    const unsigned char *before = ((const weft_interp_buffer *)buffer)->memory,
                         *after = bytes_of(buffer) + buffer->bytes;
     for (int i = 0; i < GUARD_BYTES; i++)
         if (before[i] != GUARD_BYTE || after[i] != GUARD_BYTE) return false;

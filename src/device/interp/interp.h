@@ -21,6 +21,14 @@ typedef struct weft_interp {
     bool poison_arena; /* see weft__interp_poison_arena */
 } weft_interp;
 
+/* Device memory between guard bytes, which no command may change. */
+typedef struct weft_interp_buffer {
+    weft_buffer base;
+    unsigned char *memory; /* WEFT_INTERP_GUARD bytes, the data, as many again */
+} weft_interp_buffer;
+
+#define WEFT_INTERP_GUARD 256
+
 /* ---- for tests ---- */
 
 /* Makes takes() answer no to the heavy kinds whose bit (1u << kind) is set: the compiler must expand them. */

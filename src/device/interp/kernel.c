@@ -39,7 +39,8 @@ static weft_status complain(walk *w, int i, const char *what, int64_t element) {
 
 enum { ELEMENT_VALID, ELEMENT_GUARDED, ELEMENT_LOST };
 
-/* The element of a view at the current index. LOST: a number left the index space of a map of a list. */
+/* The element of a view at the current index; outside the reduction dimensions only parallel indices count.
+ * LOST: a number left the index space of a map of a list. */
 static int element_of(const walk *w, const weft_view *view, int64_t *element) {
     int64_t split[WEFT_VIEW_RANK];
     const int64_t *index = w->index;
@@ -55,8 +56,9 @@ static int element_of(const walk *w, const weft_view *view, int64_t *element) {
             if (linear != 0) return ELEMENT_LOST;
             index = split;
         }
+        const int rank = k == 0 && w->inner < 0 ? w->kernel->n_parallel : m->rank;
         linear = m->offset;
-        for (int d = 0; d < m->rank; d++) {
+        for (int d = 0; d < rank; d++) {
             if (index[d] < m->lo[d] || index[d] >= m->hi[d]) return ELEMENT_GUARDED;
             linear += index[d] * m->stride[d];
         }
