@@ -170,6 +170,25 @@ static void put_operands(writer *w, const weft_instr *in) {
     }
 }
 
+/* arg0[i0*4 + v3*2] */
+static void put_access(writer *w, const weft_kernel *kernel, const weft_instr *in) {
+    put(w, " arg%d[", in->arg);
+    if (in->kind == WEFT_INSTR_GATHER) {
+        if (!is_zero(view_of(kernel, in))) {
+            put_element(w, kernel, in);
+            put(w, " + ");
+        }
+        put(w, "v%d", in->a);
+        if (in->imm_i != 1) put(w, "*%" PRId64, in->imm_i);
+    } else {
+        put_element(w, kernel, in);
+    }
+    put(w, "]");
+    if (in->kind == WEFT_INSTR_STORE) put(w, " = v%d", in->a);
+    put_rest(w, kernel, in);
+    if (in->kind == WEFT_INSTR_GATHER) put(w, " bound v%d < %" PRId64, in->a, in->bound);
+}
+
 static void put_body(writer *w, const weft_kernel *kernel, const weft_instr *in) {
     static const char *const words[WEFT_INSTR_COUNT] = {
 #define WORD(id, text) [WEFT_INSTR_##id] = text,
@@ -212,23 +231,7 @@ static void put_body(writer *w, const weft_kernel *kernel, const weft_instr *in)
         break;
     case WEFT_INSTR_LOAD:
     case WEFT_INSTR_STORE:
-    case WEFT_INSTR_GATHER:
-        put(w, " arg%d[", in->arg);
-        if (in->kind == WEFT_INSTR_GATHER) {
-            if (!is_zero(view_of(kernel, in))) {
-                put_element(w, kernel, in);
-                put(w, " + ");
-            }
-            put(w, "v%d", in->a);
-            if (in->imm_i != 1) put(w, "*%" PRId64, in->imm_i);
-        } else {
-            put_element(w, kernel, in);
-        }
-        put(w, "]");
-        if (in->kind == WEFT_INSTR_STORE) put(w, " = v%d", in->a);
-        put_rest(w, kernel, in);
-        if (in->kind == WEFT_INSTR_GATHER) put(w, " bound v%d < %" PRId64, in->a, in->bound);
-        break;
+    case WEFT_INSTR_GATHER: put_access(w, kernel, in); break;
     case WEFT_INSTR_CALC:
     case WEFT_INSTR_REDUCE:
         put(w, "%s%s", in->kind == WEFT_INSTR_REDUCE ? " " : "", op_name(in)); /* fall through */

@@ -313,6 +313,10 @@ static void test_bounds(void **state) {
     v.map[0].offset = 1;
     assert_int_equal(verify_one(&ctx, load, &v, 24, 4), WEFT_ERR_INTERNAL);
     assert_non_null(strstr(weft_last_error(&ctx), "leaves the index space of map 1"));
+    v.map[0] = (weft_map){.rank = 2, .offset = 1, .extent = {4, 6}, .stride = {1, 0}, .hi = {4, 6}};
+    v.map[1] = (weft_map){.rank = 2, .extent = {2, 3}, .stride = {0, 1}, .hi = {2, 3}};
+    assert_int_equal(verify_one(&ctx, load, &v, 3, 4), WEFT_OK); /* 1..4: the inner digit takes all values */
+    assert_int_equal(verify_one(&ctx, load, &v, 2, 4), WEFT_ERR_INTERNAL);
     weft__view_identity(&v, 2, turned);
     assert_true(weft__view_reshape(&v, 2, whole));
     /* a gathered index adds bound - 1 strides */
