@@ -1,0 +1,196 @@
+/* The CPU device: what weft_device_ops asks for, but for programs (run.c) and what they run (kernel_plan.c,
+ * heavy.c). Must not know: graphs. Read next: run.c. */
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise */
+#endif
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "device/cpu/run.h"
+#include "device/cpu/tiles.h"
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+typedef struct cpu_buffer {
+    weft_buffer base;
+    void *mapped; /* start of the mapping, NULL where weft__alloc_aligned gave the memory */
+    size_t mapped_bytes;
+} cpu_buffer;
+
+/* ---- description ---- */
+
+static char detail[160];
+static pthread_once_t detail_once = PTHREAD_ONCE_INIT;
+
+static int default_threads(void) {
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
+static void make_detail(void) {
+    snprintf(detail, sizeof detail, "%s, %s, %d thread%s", weft__cpu_isa_name(weft__cpu_isa()),
+             weft__cpu_matmul_description(), default_threads(), default_threads() == 1 ? "" : "s");
+}
+
+static void cpu_describe(weft_device_description *d) {
+    pthread_once(&detail_once, make_detail);
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    *d = (weft_device_description){
+        .name = "cpu", .detail = detail, .present = true, .threads = default_threads()};
+    d->memory = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+}
+
+/* ---- open and close ---- */
+
+static weft_status cpu_open(weft_context *ctx, const weft_open_options *options, weft_device **device) {
+    weft_cpu_device *d = weft__zalloc(ctx, sizeof *d);
+    if (!d) return weft__fail_oom(ctx, sizeof *d, "the cpu device");
+    d->base.ops = &weft__device_cpu;
+    d->base.ctx = ctx;
+    d->threads = weft__cpu_start_team(options ? options->threads : 0);
+    *device = &d->base;
+    return WEFT_OK;
+}
+
+static void cpu_close(weft_device *device) {
+    if (device) weft__free(device->ctx, device);
+}
+
+static weft_status cpu_check_dtype(weft_device *device, weft_dtype dtype) {
+    if (weft__ct(dtype) != WEFT_CT_COUNT) return WEFT_OK;
+    return weft__fail(device->ctx, WEFT_ERR_UNSUPPORTED, "the cpu device does not compute in %s",
+                      weft_dtype_name(dtype));
+}
+
+/* ---- memory ---- */
+
+/* Fresh huge pages, aligned to one: a page fault for each 4 KiB of a large result costs more than computing
+ * it. */
+static bool map_huge(cpu_buffer *b, size_t bytes) {
+    if (bytes > PTRDIFF_MAX - 2 * HUGE_PAGE) return false;
+    size_t whole = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE + HUGE_PAGE;
+    char *p = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return false;
+    char *host = p + (HUGE_PAGE - (size_t)((uintptr_t)p % HUGE_PAGE)) % HUGE_PAGE;
+#ifdef MADV_HUGEPAGE
+    madvise(host, whole - (size_t)(host - p), MADV_HUGEPAGE);
+#endif
+    b->base.host = host;
+    b->mapped = p;
+    b->mapped_bytes = whole;
+    return true;
+}
+
+static weft_status cpu_buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
+    cpu_buffer *b = weft__zalloc(device->ctx, sizeof *b);
+    if (!b) return weft__fail_oom(device->ctx, sizeof *b, "a buffer");
+    b->base.bytes = bytes;
+    bool ours = device->ctx && device->ctx->alloc; /* the user's allocator gets to see all */
+    if (!(bytes >= HUGE_PAGE && !ours && map_huge(b, bytes)))
+        b->base.host = weft__alloc_aligned(device->ctx, bytes);
+    if (!b->base.host) {
+        weft__free(device->ctx, b);
+        return weft__fail(device->ctx, WEFT_ERR_OOM,
+                          "out of memory: a buffer of %zu bytes on the cpu device, which has %llu in use",
+                          bytes, (unsigned long long)device->bytes_in_use);
+    }
+    device->bytes_in_use += bytes;
+    if (device->bytes_in_use > device->bytes_peak) device->bytes_peak = device->bytes_in_use;
+    *buffer = &b->base;
+    return WEFT_OK;
+}
+
+static void cpu_buffer_free(weft_device *device, weft_buffer *buffer) {
+    if (!buffer) return;
+    cpu_buffer *b = (cpu_buffer *)buffer;
+    device->bytes_in_use -= buffer->bytes;
+    if (b->mapped)
+        munmap(b->mapped, b->mapped_bytes);
+    else
+        weft__free_aligned(device->ctx, buffer->host);
+    weft__free(device->ctx, b);
+}
+
+static bool inside(const weft_buffer *b, size_t offset, size_t bytes) {
+    return offset <= b->bytes && bytes <= b->bytes - offset;
+}
+
+static weft_status cpu_upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,
+                              size_t bytes) {
+    if (!inside(to, offset, bytes))
+        return weft__fail(device->ctx, WEFT_ERR_INTERNAL, "upload: %zu bytes at %zu do not fit into %zu",
+                          bytes, offset, to->bytes);
+    if (bytes) memcpy((char *)to->host + offset, from, bytes);
+    return WEFT_OK;
+}
+
+static weft_status cpu_download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
+                                size_t bytes) {
+    if (!inside(from, offset, bytes))
+        return weft__fail(device->ctx, WEFT_ERR_INTERNAL, "download: %zu bytes at %zu do not lie in %zu",
+                          bytes, offset, from->bytes);
+    if (bytes) memcpy(to, (const char *)from->host + offset, bytes);
+    return WEFT_OK;
+}
+
+/* ---- the rest ---- */
+
+static bool cpu_takes(weft_device *device, const weft_heavy *heavy) {
+    (void)device;
+    return weft__cpu_heavy_takes(heavy);
+}
+
+/* Runs are over when they return. */
+static weft_status cpu_synchronize(weft_device *device) {
+    (void)device;
+    return WEFT_OK;
+}
+
+static weft_status cpu_take_fault(weft_device *device, weft_fault *fault) {
+    weft_cpu_device *d = (weft_cpu_device *)device;
+    *fault = d->fault;
+    memset(&d->fault, 0, sizeof d->fault);
+    return WEFT_OK;
+}
+
+static void cpu_set_timing(weft_device *device, bool on) { ((weft_cpu_device *)device)->timing = on; }
+
+static const weft_timing *cpu_timings(weft_device *device, const weft_executable *executable) {
+    return ((weft_cpu_device *)device)->timing ? executable->timings : NULL;
+}
+
+void weft__cpu_fault(weft_fault *fault, const char *what, const char *path, int64_t value, int64_t bound,
+                     int64_t element) {
+    if (fault->set) return;
+    *fault = (weft_fault){.what = what, .path = path, .value = value, .bound = bound, .element = element};
+    fault->set = 1;
+}
+
+const weft_device_ops weft__device_cpu = {
+    .name = "cpu",
+    .describe = cpu_describe,
+    .open = cpu_open,
+    .close = cpu_close,
+    .check_dtype = cpu_check_dtype,
+    .buffer_new = cpu_buffer_new,
+    .buffer_free = cpu_buffer_free,
+    .upload = cpu_upload,
+    .download = cpu_download,
+    .takes = cpu_takes,
+    .build = weft__cpu_build,
+    .executable_free = weft__cpu_executable_free,
+    .run = weft__cpu_run,
+    .synchronize = cpu_synchronize,
+    .take_fault = cpu_take_fault,
+    .set_timing = cpu_set_timing,
+    .timings = cpu_timings,
+};

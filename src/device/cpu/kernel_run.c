@@ -1,0 +1,201 @@
+/* Runs a tile program over its tasks. Little happens here per step, so that a kernel over a handful of
+ * elements costs tens of nanoseconds. Must not know: how programs are made. Read next: run.c. */
+#include <string.h>
+
+#include "device/cpu/kernel_plan.h"
+
+/* ---- accumulators: partial results climb a binary counter, so that no sum is longer than its logarithm and
+ * the order depends on the shape alone (pairwise summation; Higham, "Accuracy and Stability", section 4.2)
+ * ---- */
+
+typedef struct accumulator {
+    int64_t parts;  /* joined in `current` */
+    int64_t groups; /* finished: level k holds 2^k of them where bit k is set */
+    char pad[48];
+    char data[]; /* current, a spare, then the levels: one vector each */
+} accumulator;
+
+static int levels_of(int64_t parts, int64_t group) {
+    int levels = 1;
+    for (int64_t n = group > parts ? 0 : parts / group; n; n >>= 1) levels++;
+    return levels;
+}
+
+size_t weft__accumulator_bytes(int64_t bytes, int64_t parts, int64_t group) {
+    return sizeof(accumulator) + (size_t)bytes * (size_t)(2 + levels_of(parts, group));
+}
+
+static void climb(accumulator *acc, const weft_step *s, int64_t n) {
+    char *level = acc->data + 2 * s->bytes;
+    for (int64_t rest = acc->groups; rest & 1; rest >>= 1, level += s->bytes) s->join(n, acc->data, level);
+    memcpy(level, acc->data, (size_t)s->bytes);
+    acc->groups++;
+    acc->parts = 0;
+}
+
+static void add_part(accumulator *acc, const weft_step *s, int64_t n, const char *part) {
+    if (acc->parts == 0)
+        memcpy(acc->data, part, (size_t)n * weft__ct_size((weft_ct)s->ct));
+    else
+        s->join(n, acc->data, part);
+    if (++acc->parts == s->group) climb(acc, s, n);
+}
+
+/* FULL elements of one chunk: rows are reduced first, columns row by row. */
+static void add_chunk(const weft_frame *f, const weft_step *s) {
+    accumulator *acc = (accumulator *)(void *)weft__ref(f, s->out);
+    const char *a = weft__ref(f, s->a);
+    const int64_t n = f->count[WEFT_COUNT_ROW];
+    if (f->count[WEFT_COUNT_FULL] == 0) return;
+    if (!f->plan->columns) {
+        s->reduce(1, f->count[WEFT_COUNT_FULL], acc->data + s->bytes, a);
+        add_part(acc, s, 1, acc->data + s->bytes);
+        return;
+    }
+    const int64_t size = n * (int64_t)weft__ct_size((weft_ct)s->ct);
+    for (int64_t i = f->count[WEFT_COUNT_FULL] / n; i > 0; i--, a += size) add_part(acc, s, n, a);
+}
+
+static void finish(const weft_frame *f, const weft_step *s) {
+    accumulator *acc = (accumulator *)(void *)weft__ref(f, s->a);
+    const int64_t n = f->count[WEFT_COUNT_ROW];
+    char *level = acc->data + 2 * s->bytes;
+    if (acc->parts == 0 && acc->groups == 0) {
+        s->fn.calc(n, weft__ref(f, s->out), weft__ref(f, s->b), NULL, NULL);
+        return;
+    }
+    bool any = acc->parts > 0;
+    for (int64_t rest = acc->groups; rest; rest >>= 1, level += s->bytes) {
+        if (!(rest & 1)) continue;
+        if (any)
+            s->join(n, acc->data, level);
+        else
+            memcpy(acc->data, level, (size_t)s->bytes);
+        any = true;
+    }
+    memcpy(weft__ref(f, s->out), acc->data, (size_t)n * weft__ct_size((weft_ct)s->ct));
+}
+
+/* ---- steps ---- */
+
+static void check_divisor(const weft_frame *f, const weft_step *s) {
+    int64_t at = f->plan->tiles->find_zero[s->ct == WEFT_CT_I64](f->count[s->count], weft__ref(f, s->a));
+    if (at >= 0) weft__cpu_fault(f->fault, "integer division by zero", f->plan->path, 0, 0, at);
+}
+
+static void point(const weft_frame *f, const weft_step *s) {
+    const weft_access *x = &f->plan->accesses[s->access];
+    f->base[s->slot] = (char *)f->args[s->arg] + weft__access_offset(f, x) * s->bytes;
+}
+
+static void keep(const weft_frame *f, const weft_step *s) {
+    f->base[s->slot] = weft__ref(f, s->out) + f->ordinal * s->bytes;
+}
+
+/* Steps that are not just one call. */
+static void rare_step(const weft_frame *f, const weft_step *s) {
+    switch (s->kind) {
+    case WEFT_STEP_READ:
+    case WEFT_STEP_WRITE: weft__access_run(f, s); break;
+    case WEFT_STEP_KEEP: keep(f, s); break;
+    case WEFT_STEP_INIT: memset(weft__ref(f, s->out), 0, sizeof(accumulator)); break;
+    case WEFT_STEP_ADD: add_chunk(f, s); break;
+    case WEFT_STEP_DONE: finish(f, s); break;
+    case WEFT_STEP_CHECK: check_divisor(f, s); break;
+    default: break;
+    }
+}
+
+static void run_steps(const weft_frame *f, weft_range range) {
+    const weft_step *s = f->plan->steps + range.begin, *end = f->plan->steps + range.end;
+    const int64_t rows = f->count[WEFT_COUNT_ROW];
+    for (; s < end; s++) {
+        if (s->once && !f->fresh) continue;
+        switch (s->kind) {
+        case WEFT_STEP_CALC:
+            s->fn.calc(f->count[s->count], weft__ref(f, s->out), weft__ref(f, s->a), weft__ref(f, s->b),
+                       weft__ref(f, s->c));
+            break;
+        case WEFT_STEP_POINT: point(f, s); break;
+        case WEFT_STEP_ROWS:
+            s->reduce(rows, f->count[WEFT_COUNT_FULL] / rows, weft__ref(f, s->out), weft__ref(f, s->a));
+            break;
+        case WEFT_STEP_SPREAD:
+            s->fn.spread(f->count[WEFT_COUNT_FULL] / rows, rows, weft__ref(f, s->out), weft__ref(f, s->a));
+            break;
+        default: rare_step(f, s);
+        }
+    }
+}
+
+/* ---- tiles and chunks ---- */
+
+static int64_t chunk_length(const weft_frame *f, const weft_nest *n) {
+    if (n->count == 0) return 1;
+    int64_t left = f->plan->extent[n->split] - f->start[n->split];
+    return left < n->chunk ? left : n->chunk;
+}
+
+static void seek(weft_frame *f, const weft_nest *n, int64_t tile) {
+    if (n->chunks <= 1 && n->split == n->first) return; /* one tile: all starts stay 0 */
+    f->start[n->split] = tile % n->chunks * n->chunk;
+    tile /= n->chunks;
+    for (int d = n->split - 1; d >= n->first; d--) {
+        f->start[d] = tile % f->plan->extent[d];
+        tile /= f->plan->extent[d];
+    }
+}
+
+static void next(weft_frame *f, const weft_nest *n) {
+    f->start[n->split] += n->chunk;
+    for (int d = n->split; d >= n->first && f->start[d] >= f->plan->extent[d]; d--) {
+        f->start[d] = 0;
+        if (d > n->first) f->start[d - 1]++;
+    }
+}
+
+static void run_phases(weft_frame *f) {
+    const weft_kernel_plan *plan = f->plan;
+    const weft_nest *r = &plan->reduction;
+    const int64_t rows = f->count[WEFT_COUNT_ROW], parallel = f->chunk[1];
+    for (int i = 0; i < plan->n_phases; i++) {
+        const weft_phase *phase = &plan->phases[i];
+        f->count[WEFT_COUNT_FULL] = rows * r->max;
+        run_steps(f, phase->before);
+        if (phase->chunk.begin == phase->chunk.end) continue;
+        for (f->ordinal = 0; f->ordinal < r->tiles; f->ordinal++) {
+            f->chunk[2] = chunk_length(f, r);
+            f->chunk[3] = parallel * f->chunk[2];
+            f->count[WEFT_COUNT_FULL] = rows * f->chunk[2] * r->inner;
+            run_steps(f, phase->chunk);
+            next(f, r);
+        }
+    }
+}
+
+void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end, void *scratch,
+                    weft_fault *fault) {
+    const weft_kernel_plan *plan = p;
+    const weft_nest *r = &plan->reduction;
+    weft_frame f = {.plan = plan, .args = args, .base = scratch, .fault = fault};
+    f.base[WEFT_BASE_SCRATCH] = scratch;
+    f.base[WEFT_BASE_CONST] = plan->consts;
+    f.count[WEFT_COUNT_ONE] = 1;
+    f.chunk[0] = 1;
+    f.chunk[2] = r->chunk;
+    int64_t most = -1;
+    seek(&f, &plan->parallel, begin);
+    for (int64_t tile = begin; tile < end; tile++) {
+        f.chunk[1] = chunk_length(&f, &plan->parallel);
+        f.chunk[3] = f.chunk[1] * f.chunk[2];
+        f.count[WEFT_COUNT_ROW] = f.chunk[1] * plan->parallel.inner;
+        f.count[WEFT_COUNT_FULL] = f.count[WEFT_COUNT_ROW] * (r->tiles > 1 ? r->max : r->total);
+        f.fresh = f.count[WEFT_COUNT_ROW] > most;
+        if (f.fresh) most = f.count[WEFT_COUNT_ROW];
+        if (r->tiles > 1)
+            run_phases(&f);
+        else
+            run_steps(&f, plan->phases[0].before);
+        if (tile + 1 < end) next(&f, &plan->parallel);
+    }
+}

@@ -1,0 +1,402 @@
+/* The order of a tile program: one list, or phases separated by reductions, with what is kept between them or
+ * made again; stores; and at the end registers laid over scratch by lifetime. Must not know: how a single
+ * instruction is computed (kernel_values.c). Read next: kernel_run.c. */
+#include <string.h>
+
+#include "device/cpu/kernel_steps.h"
+
+#define KEEP_MOST ((size_t)1 << 20) /* bytes of values kept between phases, a thread */
+#define SUM_GROUP 8                 /* rows of a column that are added in a row */
+
+/* ---- stores ---- */
+
+/* The last step made may write into the buffer at once, if the store is of just its result. Nothing is read
+ * after it, so memory that it overwrites, in place, has been used. */
+static bool write_through(weft_builder *b, const weft_instr *c, int begin, weft_ref value, int access,
+                          weft_ref *now) {
+    const weft_access *x = &b->plan->accesses[access];
+    weft_dtype dtype = (weft_dtype)b->kernel->args[c->arg].dtype;
+    const int last = b->plan->n_steps - 1;
+    if (b->failed || last < begin || x->kind != WEFT_ACCESS_DIRECT ||
+        dtype != (weft_dtype)b->kernel->code[c->a].dtype)
+        return false;
+    if (weft__ct_size(weft__ct(dtype)) != weft_dtype_size(dtype)) return false;
+    weft_step *s = &b->plan->steps[last];
+    if (s->once || value.base != WEFT_BASE_REGISTER || s->out.base != value.base ||
+        s->out.offset != value.offset)
+        return false;
+    if (s->kind != WEFT_STEP_CALC && s->kind != WEFT_STEP_READ && s->kind != WEFT_STEP_ROWS) return false;
+    weft_step maker = *s;
+    b->plan->n_steps--;
+    maker.out = *now = weft__point_add(b, c->arg, access);
+    s = weft__step_add(b, WEFT_STEP_CALC, WEFT_COUNT_ONE);
+    *s = maker;
+    return true;
+}
+
+/* The stores of `chosen` instructions, after all else in the list that begins at step `begin`. */
+static void make_stores(weft_builder *b, const uint8_t *chosen, int begin) {
+    const weft_kernel *k = b->kernel;
+    for (int v = 0; v < k->n_code; v++) { /* spreads and fills first: what is last may write through */
+        const weft_instr *c = &k->code[v];
+        if (!chosen[v] || c->kind != WEFT_INSTR_STORE) continue;
+        weft_tile_value *x = &b->values[v];
+        bool scalar = b->plan->accesses[x->access].kind == WEFT_ACCESS_SCALAR;
+        bool one;
+        x->ref = scalar ? weft__value_use(b, c->a, x->full, &one) : weft__value_vector(b, c->a, x->full);
+    }
+    bool through = false;
+    for (int v = 0; v < k->n_code; v++) {
+        const weft_instr *c = &k->code[v];
+        if (!chosen[v] || c->kind != WEFT_INSTR_STORE) continue;
+        weft_tile_value *x = &b->values[v];
+        weft_ref before = x->ref, after;
+        if (!through && write_through(b, c, begin, before, x->access, &after)) {
+            through = true;
+            for (int i = v + 1; i < k->n_code; i++) /* other stores of the same value */
+                if (chosen[i] && k->code[i].kind == WEFT_INSTR_STORE &&
+                    b->values[i].ref.base == before.base && b->values[i].ref.offset == before.offset)
+                    b->values[i].ref = after;
+            continue;
+        }
+        weft_step *s = weft__step_add(b, WEFT_STEP_WRITE, x->full ? WEFT_COUNT_FULL : WEFT_COUNT_ROW);
+        s->ct = b->values[c->a].ct;
+        s->dtype = k->args[c->arg].dtype;
+        s->arg = c->arg;
+        s->access = x->access;
+        s->a = x->ref;
+        b->cost_ns += x->full || !k->n_reduce ? 0.2 : 0;
+    }
+}
+
+/* ---- accumulators ---- */
+
+static int64_t group_of(const weft_builder *b, const weft_instr *c) {
+    bool sums = c->op == WEFT_OP_SUM || c->op == WEFT_OP_PROD;
+    weft_ct ct = weft__ct((weft_dtype)c->dtype);
+    if (!sums || ct == WEFT_CT_I32 || ct == WEFT_CT_I64) return INT64_MAX; /* any order is exact */
+    return b->plan->columns ? SUM_GROUP : 1;
+}
+
+static weft_step *accumulator_step(weft_builder *b, weft_step_kind kind, const weft_instr *c) {
+    weft_step *s = weft__step_add(b, kind, WEFT_COUNT_ROW);
+    weft_ct ct = weft__ct((weft_dtype)c->dtype);
+    s->ct = (uint8_t)ct;
+    s->group = group_of(b, c);
+    s->bytes = (int64_t)((weft__vector_bytes(b, ct, false) + 63) / 64 * 64);
+    s->join = b->plan->tiles->join[c->op][ct];
+    s->reduce = b->plan->tiles->reduce[c->op][ct];
+    return s;
+}
+
+static void begin_reduction(weft_builder *b, int v) {
+    const weft_instr *c = &b->kernel->code[v];
+    const weft_nest *r = &b->plan->reduction;
+    int64_t parts = b->plan->columns ? r->total : r->tiles;
+    weft_step *s = accumulator_step(b, WEFT_STEP_INIT, c);
+    weft_ref state = weft__register_new(b, weft__accumulator_bytes(s->bytes, parts, s->group), b->phased);
+    s->out = b->values[v].state = state;
+}
+
+static void add_to_reduction(weft_builder *b, int v) {
+    const weft_instr *c = &b->kernel->code[v];
+    weft_ref a = weft__value_vector(b, c->a, true);
+    weft_step *s = accumulator_step(b, WEFT_STEP_ADD, c);
+    s->out = b->values[v].state;
+    s->a = a;
+    b->cost_ns += 0.1;
+}
+
+static void end_reduction(weft_builder *b, int v) {
+    const weft_instr *c = &b->kernel->code[v];
+    weft_tile_value *x = &b->values[v];
+    weft_ref neutral = weft__identity(b, (weft_op)c->op, (weft_dtype)c->dtype);
+    weft_ref out = weft__register_new(b, weft__vector_bytes(b, (weft_ct)x->ct, false), b->phased);
+    weft_step *s = accumulator_step(b, WEFT_STEP_DONE, c);
+    s->fn.calc = b->plan->tiles->fill[x->ct];
+    s->a = x->state;
+    s->b = neutral;
+    s->out = out;
+    x->ref = weft__wrapped(b, out, (weft_dtype)c->dtype, (weft_op)c->op,
+                           x->scalar ? WEFT_COUNT_ONE : WEFT_COUNT_ROW);
+}
+
+/* ---- one list ---- */
+
+static void make_list(weft_builder *b, uint8_t *chosen) {
+    const weft_kernel *k = b->kernel;
+    memset(chosen, 1, (size_t)k->n_code);
+    for (int v = 0; v < k->n_code && !b->failed; v++) {
+        if (k->code[v].kind == WEFT_INSTR_REDUCE && b->plan->columns && b->spreading) {
+            begin_reduction(b, v);
+            add_to_reduction(b, v);
+            end_reduction(b, v);
+        } else
+            weft__value_make(b, v);
+    }
+    make_stores(b, chosen, 0);
+    b->plan->phases[0].before = (weft_range){0, b->plan->n_steps};
+}
+
+/* ---- phases ---- */
+
+/* Is it better to keep such a value than to make it again? */
+static bool worth_keeping(const weft_instr *c, const weft_tile_value *x) {
+    if (x->scalar || x->alias || !x->full) return false;
+    return c->kind == WEFT_INSTR_CALC || c->kind == WEFT_INSTR_CAST || c->kind == WEFT_INSTR_GATHER ||
+           c->kind == WEFT_INSTR_RANDOM;
+}
+
+/* The phase of a FULL store: that of its value, but the last one where earlier memory is read again. */
+static int store_phase(const weft_builder *b, int v, int n_phases) {
+    const weft_instr *c = &b->kernel->code[v];
+    return b->kernel->args[c->arg].read ? n_phases - 1 : b->values[c->a].phase;
+}
+
+/* needed[phase * n_code + v]: phase makes v for each chunk (1), or finds it kept (2). */
+static void choose_values(weft_builder *b, uint8_t *needed, int n_phases) {
+    const weft_kernel *k = b->kernel;
+    const size_t n = (size_t)k->n_code;
+    size_t kept = 0;
+    for (int p = 0; p < n_phases; p++) {
+        uint8_t *now = needed + (size_t)p * n;
+        for (int v = k->n_code - 1; v >= 0; v--) {
+            const weft_instr *c = &k->code[v];
+            weft_tile_value *x = &b->values[v];
+            if (c->kind == WEFT_INSTR_REDUCE && x->phase == p + 1) now[c->a] = 1;
+            if (c->kind == WEFT_INSTR_STORE && x->full && store_phase(b, v, n_phases) == p)
+                now[v] = now[c->a] = 1;
+            if (!now[v] || c->kind == WEFT_INSTR_REDUCE || c->level != WEFT_LEVEL_FULL) continue;
+            bool before = false;
+            for (int q = 0; q < p; q++) before = before || needed[(size_t)q * n + (size_t)v] == 1;
+            size_t bytes = weft__vector_bytes(b, (weft_ct)x->ct, true) * (size_t)b->plan->reduction.tiles;
+            if (before && worth_keeping(c, x) && (x->kept || kept + bytes <= KEEP_MOST)) {
+                kept += x->kept ? 0 : bytes;
+                x->kept = true;
+                now[v] = 2;
+                continue;
+            }
+            if (c->a >= 0) now[c->a] = 1;
+            if (c->b >= 0) now[c->b] = 1;
+            if (c->c >= 0) now[c->c] = 1;
+        }
+    }
+}
+
+/* Points a base at this chunk's part of a kept value. */
+static weft_ref keep_base(weft_builder *b, weft_tile_value *x) {
+    size_t bytes = weft__vector_bytes(b, (weft_ct)x->ct, true);
+    if (x->state.base == WEFT_BASE_NONE)
+        x->state = weft__register_new(b, bytes * (size_t)b->plan->reduction.tiles, true);
+    weft_step *s = weft__step_add(b, WEFT_STEP_KEEP, WEFT_COUNT_ONE);
+    s->out = x->state;
+    s->bytes = (int64_t)bytes;
+    s->slot = b->plan->n_bases++;
+    return (weft_ref){s->slot, 0};
+}
+
+/* ROW values of phase p: results of the phase before, and what is made of them. */
+static void make_rows(weft_builder *b, int p) {
+    const weft_kernel *k = b->kernel;
+    for (int v = 0; v < k->n_code && !b->failed; v++) {
+        const weft_instr *c = &k->code[v];
+        weft_tile_value *x = &b->values[v];
+        if (c->kind == WEFT_INSTR_STORE || x->done || x->phase != p) continue;
+        if (c->level == WEFT_LEVEL_FULL && c->kind != WEFT_INSTR_REDUCE && c->kind != WEFT_INSTR_CONST)
+            continue;
+        if (c->kind == WEFT_INSTR_REDUCE)
+            end_reduction(b, v);
+        else
+            weft__value_make(b, v);
+        x->done = true;
+    }
+}
+
+/* Before the chunks: empty accumulators, and ROW vectors that chunks use spread out once. */
+static void prepare_chunks(weft_builder *b, int p, const uint8_t *now) {
+    const weft_kernel *k = b->kernel;
+    for (int v = 0; v < k->n_code && !b->failed; v++) {
+        const weft_instr *c = &k->code[v];
+        const bool reduces = c->kind == WEFT_INSTR_REDUCE && b->values[v].phase == p + 1;
+        if (reduces) begin_reduction(b, v);
+        if (!reduces && !(now[v] == 1 && c->level == WEFT_LEVEL_FULL)) continue;
+        const int operands[3] = {c->a, c->b, c->c};
+        bool scalar;
+        for (int i = 0; i < 3; i++)
+            if (operands[i] >= 0 && b->values[operands[i]].done)
+                (void)weft__value_use(b, operands[i], true, &scalar);
+    }
+}
+
+static void make_chunk(weft_builder *b, int p, const uint8_t *now) {
+    const weft_kernel *k = b->kernel;
+    const int begin = b->plan->n_steps;
+    for (int v = 0; v < k->n_code && !b->failed; v++) {
+        const weft_instr *c = &k->code[v];
+        weft_tile_value *x = &b->values[v];
+        if (c->kind == WEFT_INSTR_REDUCE && x->phase == p + 1) add_to_reduction(b, v);
+        if (!now[v] || x->done || c->kind == WEFT_INSTR_STORE || c->kind == WEFT_INSTR_REDUCE) continue;
+        if (now[v] == 2) {
+            x->ref = keep_base(b, x);
+            continue;
+        }
+        weft_ref kept = x->kept ? keep_base(b, x) : WEFT_REF_NOTHING;
+        weft__value_make(b, v);
+        if (!x->kept || b->failed) continue;
+        weft_ref made = x->ref;
+        for (int i = begin; i < b->plan->n_steps; i++) { /* its step writes there instead */
+            weft_step *s = &b->plan->steps[i];
+            if (s->out.base == made.base && s->out.offset == made.offset) s->out = kept;
+        }
+        x->ref = kept;
+    }
+    make_stores(b, now, begin);
+    b->plan->phases[p].chunk = (weft_range){begin, b->plan->n_steps};
+}
+
+static void make_phases(weft_builder *b, uint8_t *needed, int n_phases) {
+    const weft_kernel *k = b->kernel;
+    const size_t n = (size_t)k->n_code;
+    choose_values(b, needed, n_phases);
+    for (int p = 0; p <= n_phases && !b->failed; p++) {
+        const int begin = b->plan->n_steps;
+        make_rows(b, p);
+        if (p < n_phases)
+            prepare_chunks(b, p, needed + (size_t)p * n);
+        else {
+            uint8_t *chosen = needed + (size_t)n_phases * n;
+            for (int v = 0; v < k->n_code; v++)
+                chosen[v] = k->code[v].kind == WEFT_INSTR_STORE && !b->values[v].full;
+            make_stores(b, chosen, begin);
+        }
+        b->plan->phases[p].before = (weft_range){begin, b->plan->n_steps};
+        if (p < n_phases) make_chunk(b, p, needed + (size_t)p * n);
+    }
+}
+
+static int count_phases(const weft_builder *b) {
+    int n = 1;
+    for (int v = 0; v < b->kernel->n_code; v++) {
+        const weft_instr *c = &b->kernel->code[v];
+        const weft_tile_value *x = &b->values[v];
+        if (c->kind == WEFT_INSTR_REDUCE && x->phase > n) n = x->phase;
+        if (c->kind == WEFT_INSTR_STORE && x->full && b->values[c->a].phase + 1 > n)
+            n = b->values[c->a].phase + 1;
+    }
+    return n;
+}
+
+/* ---- registers: first fit over lifetimes ---- */
+
+static void see(weft_builder *b, weft_ref r, int step) {
+    if (r.base != WEFT_BASE_REGISTER) return;
+    weft_register *q = &b->registers[r.offset];
+    if (q->first < 0) q->first = step;
+    q->last = step;
+}
+
+/* ROW values live across the chunks of phases, from where they are made to the end. */
+static void extend_lives(weft_builder *b) {
+    for (int p = 0; b->phased && p < b->plan->n_phases; p++) {
+        weft_range rows = b->plan->phases[p].before;
+        for (size_t i = 0; i < b->n_registers; i++)
+            if (b->registers[i].first >= rows.begin && b->registers[i].first < rows.end)
+                b->registers[i].pinned = true;
+    }
+    for (size_t i = 0; i < b->n_registers; i++)
+        if (b->registers[i].pinned) b->registers[i].first = 0, b->registers[i].last = b->plan->n_steps;
+}
+
+static bool overlap(const weft_register *x, const weft_register *y) {
+    return x->first <= y->last && y->first <= x->last && x->offset < y->offset + y->bytes &&
+           y->offset < x->offset + x->bytes;
+}
+
+static size_t place_registers(weft_builder *b, size_t end) {
+    const size_t start = end;
+    for (size_t i = 0; i < b->n_registers; i++) {
+        weft_register *r = &b->registers[i];
+        r->bytes = (r->bytes + 63) / 64 * 64;
+        r->offset = start;
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (size_t j = 0; j < i; j++)
+                if (overlap(r, &b->registers[j])) {
+                    r->offset = b->registers[j].offset + b->registers[j].bytes;
+                    moved = true;
+                }
+        }
+        if (r->offset + r->bytes > end) end = r->offset + r->bytes;
+    }
+    return end;
+}
+
+static weft_ref placed(const weft_builder *b, weft_ref r) {
+    if (r.base == WEFT_BASE_NONE) return (weft_ref){0, 0};
+    if (r.base != WEFT_BASE_REGISTER) return r;
+    return (weft_ref){WEFT_BASE_SCRATCH, (uint32_t)b->registers[r.offset].offset};
+}
+
+static void lay_out(weft_builder *b) {
+    weft_kernel_plan *plan = b->plan;
+    for (int i = 0; i < plan->n_steps; i++) {
+        const weft_step *s = &plan->steps[i];
+        see(b, s->a, i), see(b, s->b, i), see(b, s->c, i), see(b, s->out, i);
+    }
+    extend_lives(b);
+    size_t bases = ((size_t)plan->n_bases * sizeof(char *) + 63) / 64 * 64;
+    plan->scratch_bytes = place_registers(b, bases);
+    for (int i = 0; i < plan->n_steps; i++) {
+        weft_step *s = &plan->steps[i];
+        s->a = placed(b, s->a), s->b = placed(b, s->b), s->c = placed(b, s->c), s->out = placed(b, s->out);
+    }
+}
+
+/* ---- all of it ---- */
+
+static weft_status make(weft_builder *b, uint8_t **needed) {
+    weft_kernel_plan *plan = b->plan;
+    const size_t n = (size_t)b->kernel->n_code;
+    b->values = weft__array(b->ctx, n + 1, sizeof *b->values);
+    plan->consts = weft__array(b->ctx, 3 * n + 8, 8);
+    if (!b->values || !plan->consts)
+        return weft__fail_oom(b->ctx, n * sizeof *b->values, "the plan of a kernel");
+    weft__values_classify(b);
+    if (b->failed) return weft__fail_oom(b->ctx, n * sizeof(weft_access), "the plan of a kernel");
+    const int n_phases = b->phased ? count_phases(b) : 0;
+    plan->n_phases = n_phases + 1;
+    plan->phases = weft__array(b->ctx, (size_t)plan->n_phases, sizeof *plan->phases);
+    *needed = weft__array(b->ctx, n + 1, (size_t)plan->n_phases);
+    if (!plan->phases || !*needed)
+        return weft__fail_oom(b->ctx, n * (size_t)plan->n_phases, "the plan of a kernel");
+    if (b->phased)
+        make_phases(b, *needed, n_phases);
+    else
+        make_list(b, *needed);
+    if (b->lacking >= 0)
+        return weft__fail(b->ctx, WEFT_ERR_INTERNAL,
+                          "kernel %s: instruction %d has an op that its dtype lacks",
+                          b->kernel->name ? b->kernel->name : "?", b->lacking);
+    if (b->failed) return weft__fail_oom(b->ctx, n * sizeof(weft_step), "the plan of a kernel");
+    lay_out(b);
+    return WEFT_OK;
+}
+
+weft_status weft__steps_make(weft_context *ctx, const weft_geometry *g, double *cost_ns) {
+    weft_kernel_plan *plan = g->plan;
+    const weft_nest *r = &plan->reduction;
+    weft_builder b = {.ctx = ctx, .g = g, .kernel = g->kernel, .plan = plan, .lacking = -1};
+    plan->n_bases = WEFT_BASE_FIRST;
+    b.phased = r->tiles > 1;
+    b.spreading = (b.phased ? r->max : r->total) != 1;
+    b.row_max = plan->parallel.max;
+    b.full_max = b.row_max * (b.phased ? r->max : r->total);
+    uint8_t *needed = NULL;
+    weft_status status = make(&b, &needed);
+    weft__free(ctx, needed);
+    weft__free(ctx, b.values);
+    weft__free(ctx, b.registers);
+    *cost_ns = 20 + b.cost_ns * (double)plan->parallel.total * (double)r->total +
+               (double)plan->parallel.tiles * (double)(b.phased ? r->tiles : 1) * 4 * plan->n_steps;
+    return status;
+}

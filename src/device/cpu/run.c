@@ -1,0 +1,319 @@
+/* Programs of the CPU device: commands made into items at build time, one parallel region per run, in which
+ * threads share the tasks of dear items and thread 0 does the cheap ones. Which thread does what never
+ * changes a bit: tasks are fixed by shapes. Must not know: kernels' insides. Read next: kernel_run.c. */
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+#include "device/cpu/run.h"
+
+#define TEAM_COST_NS                                                                                         \
+    25000.0 /* a program below it runs on the caller: waking and joining a team costs as much */
+#define SHARE_COST_NS 4000.0 /* an item below it is not worth two barriers */
+#define MOVE_BLOCK    ((int64_t)1 << 16)
+
+/* ---- copies and zeros as works ---- */
+
+static void copy_tasks(const void *plan, void *const *args, int64_t begin, int64_t end, void *scratch,
+                       weft_fault *fault) {
+    const int64_t bytes = *(const int64_t *)plan, from = begin * MOVE_BLOCK;
+    const int64_t to = end * MOVE_BLOCK < bytes ? end * MOVE_BLOCK : bytes;
+    (void)scratch, (void)fault;
+    if (to > from) memmove((char *)args[1] + from, (const char *)args[0] + from, (size_t)(to - from));
+}
+
+static void zero_tasks(const void *plan, void *const *args, int64_t begin, int64_t end, void *scratch,
+                       weft_fault *fault) {
+    const int64_t bytes = *(const int64_t *)plan, from = begin * MOVE_BLOCK;
+    const int64_t to = end * MOVE_BLOCK < bytes ? end * MOVE_BLOCK : bytes;
+    (void)scratch, (void)fault;
+    if (to > from) memset((char *)args[0] + from, 0, (size_t)(to - from));
+}
+
+static void move_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
+
+static weft_status prepare_move(weft_context *ctx, const weft_command *c, weft_cpu_work *work) {
+    int64_t *bytes = weft__alloc(ctx, sizeof *bytes);
+    if (!bytes) return weft__fail_oom(ctx, sizeof *bytes, "a copy command");
+    *bytes = c->bytes;
+    *work = (weft_cpu_work){.tasks = (c->bytes + MOVE_BLOCK - 1) / MOVE_BLOCK,
+                            .cost_ns = 10 + 0.1 * (double)c->bytes,
+                            .run = c->kind == WEFT_COMMAND_COPY ? copy_tasks : zero_tasks,
+                            .free = move_free,
+                            .plan = bytes};
+    return WEFT_OK;
+}
+
+/* ---- building ---- */
+
+static weft_status prepare(weft_context *ctx, const weft_command *c, weft_cpu_work *work) {
+    switch (c->kind) {
+    case WEFT_COMMAND_KERNEL: return weft__cpu_kernel_prepare(ctx, c->kernel, work);
+    case WEFT_COMMAND_HEAVY: return weft__cpu_heavy_prepare(ctx, &c->heavy, work);
+    case WEFT_COMMAND_COPY:
+    case WEFT_COMMAND_ZERO: return prepare_move(ctx, c, work);
+    }
+    return weft__fail(ctx, WEFT_ERR_INTERNAL, "cpu: command of an unknown kind");
+}
+
+/* An item needs a barrier before it when something that it depends on, done since the last barrier, may have
+ * been done by another thread than the one that now needs it. A sink waits for all before it, so that every
+ * thread knows of their faults. */
+static void place_barriers(weft_executable *e) {
+    int last_after = 0, last_barrier = 0;
+    for (int i = 0; i < e->count; i++) {
+        weft_cpu_item *x = &e->items[i];
+        x->wide = e->threads > 1 && x->work.tasks > 1 && x->work.cost_ns > SHARE_COST_NS;
+        if (x->after || x->sink) last_after = i;
+        for (int j = last_barrier; j < last_after; j++)
+            x->barrier = x->barrier || x->wide || e->items[j].wide;
+        if (x->barrier) last_barrier = i;
+    }
+}
+
+static weft_status fill(weft_cpu_device *d, const weft_commands *commands, weft_executable *e) {
+    weft_context *ctx = d->base.ctx;
+    for (int i = 0; i < commands->count; i++) e->n_args += commands->list[i].n_operands;
+    e->n_slots = commands->n_slots;
+    e->items = weft__array(ctx, (size_t)commands->count + 1, sizeof *e->items);
+    e->args = weft__array(ctx, (size_t)e->n_args + 1, sizeof *e->args);
+    e->places = weft__array(ctx, (size_t)e->n_args + 1, sizeof *e->places);
+    e->bound = weft__array(ctx, (size_t)e->n_slots + 1, sizeof *e->bound);
+    e->timings = weft__array(ctx, (size_t)commands->count + 1, sizeof *e->timings);
+    if (!e->items || !e->args || !e->places || !e->bound || !e->timings)
+        return weft__fail_oom(ctx, (size_t)commands->count * sizeof *e->items, "a program of the cpu device");
+    int args = 0;
+    for (int i = 0; i < commands->count; i++) {
+        const weft_command *c = &commands->list[i];
+        weft_cpu_item *x = &e->items[i];
+        WEFT_TRY(prepare(ctx, c, &x->work));
+        e->count = i + 1;
+        x->args = args;
+        x->sink = c->sink;
+        x->after = c->after;
+        for (int k = 0; k < c->n_operands; k++) e->places[args++] = &c->operands[k];
+        if (x->work.scratch_bytes > e->scratch_bytes) e->scratch_bytes = x->work.scratch_bytes;
+        e->cost_ns += x->work.cost_ns;
+    }
+    e->threads = e->cost_ns < TEAM_COST_NS ? 1 : d->threads;
+    place_barriers(e);
+    e->scratch_bytes =
+        (e->scratch_bytes + 4095) / 4096 * 4096 + 64; /* threads do not share sets of the cache */
+    e->scratch = weft__alloc_aligned(ctx, e->scratch_bytes * (size_t)e->threads);
+    if (!e->scratch)
+        return weft__fail_oom(ctx, e->scratch_bytes * (size_t)e->threads, "scratch of a program");
+    return WEFT_OK;
+}
+
+weft_status weft__cpu_build(weft_device *device, const weft_commands *commands, weft_executable **out) {
+    weft_executable *e = weft__zalloc(device->ctx, sizeof *e);
+    if (!e) return weft__fail_oom(device->ctx, sizeof *e, "a program of the cpu device");
+    weft_status status = fill((weft_cpu_device *)device, commands, e);
+    if (status != WEFT_OK) {
+        weft__cpu_executable_free(device, e);
+        return status;
+    }
+    *out = e;
+    return WEFT_OK;
+}
+
+void weft__cpu_executable_free(weft_device *device, weft_executable *e) {
+    if (!e) return;
+    weft_context *ctx = device->ctx;
+    for (int i = 0; i < e->count; i++)
+        if (e->items[i].work.free) e->items[i].work.free(ctx, e->items[i].work.plan);
+    weft__free(ctx, e->items);
+    weft__free(ctx, e->args);
+    weft__free(ctx, e->places);
+    weft__free(ctx, e->bound);
+    weft__free(ctx, e->timings);
+    weft__free_aligned(ctx, e->scratch);
+    weft__free(ctx, e);
+}
+
+/* ---- running ---- */
+
+/* Subnormals must not be flushed nor rounding changed, whatever a foreign library did to the thread. Returns
+ * what to restore. */
+static unsigned standard_float_state(void) {
+#if defined(__SSE2__)
+    unsigned state = _mm_getcsr();
+    if (state & 0xe040u) _mm_setcsr(state & ~0xe040u); /* FTZ, rounding, DAZ */
+    return state;
+#else
+    return 0;
+#endif
+}
+
+static void restore_float_state(unsigned state) {
+#if defined(__SSE2__)
+    if (state & 0xe040u) _mm_setcsr(state);
+#else
+    (void)state;
+#endif
+}
+
+static double now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void bind(weft_executable *e, weft_buffer *const *buffers) {
+    bool same = true;
+    for (int i = 0; i < e->n_slots; i++) {
+        void *host = buffers[i] ? buffers[i]->host : NULL;
+        same = same && e->bound[i] == host && host;
+        e->bound[i] = host;
+    }
+    if (same) return;
+    for (int i = 0; i < e->n_args; i++) {
+        char *host = e->bound[e->places[i]->slot];
+        e->args[i] = host ? host + e->places[i]->offset : NULL;
+    }
+}
+
+static void run_alone(weft_cpu_device *d, weft_executable *e, int times) {
+    for (; times > 0; times--)
+        for (int i = 0; i < e->count; i++) {
+            const weft_cpu_item *x = &e->items[i];
+            if (x->sink && d->fault.set) continue;
+            if (d->timing) e->timings[i].start_ns = now_ns();
+            x->work.run(x->work.plan, e->args + x->args, 0, x->work.tasks, e->scratch, &d->fault);
+            if (d->timing) e->timings[i].end_ns = now_ns();
+        }
+}
+
+#ifdef _OPENMP
+
+/* The fault of one run: of several that which comes first in the program, then in the order of tasks, so that
+ * the report does not depend on the number of threads. */
+typedef struct run_state {
+    weft_cpu_device *device;
+    weft_executable *executable;
+    int times, team;
+    int fault_item, fault_thread; /* of the one recorded in this run; -1 for an older one */
+} run_state;
+
+static void merge_fault(run_state *r, const weft_fault *fault, int item, int thread) {
+#pragma omp critical(weft_fault)
+    {
+        bool earlier = item < r->fault_item || (item == r->fault_item && thread < r->fault_thread);
+        if (!r->device->fault.set || earlier) {
+            r->device->fault = *fault;
+            r->fault_item = item;
+            r->fault_thread = thread;
+        }
+    }
+}
+
+/* Has a command before sink `item` met a fault? All threads that share the sink answer alike: those commands
+ * are finished, and what later ones meet does not count. */
+static bool fault_before(run_state *r, int item) {
+    bool answer;
+#pragma omp critical(weft_fault)
+    answer = r->device->fault.set && r->fault_item < item;
+    return answer;
+}
+
+static void run_item(run_state *r, int i, int thread) {
+    const weft_cpu_item *x = &r->executable->items[i];
+    int64_t begin = 0, end = x->work.tasks;
+    if (x->wide) {
+        begin = x->work.tasks / r->team * thread + x->work.tasks % r->team * thread / r->team;
+        end = x->work.tasks / r->team * (thread + 1) + x->work.tasks % r->team * (thread + 1) / r->team;
+    } else if (thread > 0)
+        return;
+    if (begin >= end) return;
+    weft_fault fault = {0};
+    char *scratch = r->executable->scratch + r->executable->scratch_bytes * (size_t)thread;
+    x->work.run(x->work.plan, r->executable->args + x->args, begin, end, scratch, &fault);
+    if (fault.set) merge_fault(r, &fault, i, thread);
+}
+
+static void run_thread(run_state *r, int thread) {
+    weft_executable *e = r->executable;
+    const bool timing = r->device->timing;
+    for (int t = 0; t < r->times; t++) {
+        if (t > 0) {
+#pragma omp barrier
+#pragma omp single
+            r->fault_item = r->device->fault.set ? -1 : r->fault_item;
+        }
+        for (int i = 0; i < e->count; i++) {
+            const weft_cpu_item *x = &e->items[i];
+            if (x->barrier || timing) {
+#pragma omp barrier
+            }
+            if (timing && thread == 0) e->timings[i].start_ns = now_ns();
+            if (!x->sink || !fault_before(r, i)) run_item(r, i, thread);
+            if (timing) {
+#pragma omp barrier
+                if (thread == 0) e->timings[i].end_ns = now_ns();
+            }
+        }
+    }
+}
+
+static void run_together(weft_cpu_device *d, weft_executable *e, int times) {
+    run_state r = {.device = d, .executable = e, .times = times, .team = e->threads, .fault_item = -1};
+    if (!d->fault.set) r.fault_item = e->count;
+#pragma omp parallel num_threads(e->threads)
+    {
+        unsigned state = standard_float_state();
+#pragma omp single
+        r.team = omp_get_num_threads();
+        run_thread(&r, omp_get_thread_num());
+        restore_float_state(state);
+    }
+}
+
+static void *nothing(void *user) { return user; }
+
+/* libgomp ends the process when it cannot make a thread; plain threads tell first how many there can be. */
+int weft__cpu_start_team(int threads) {
+    int most = omp_get_max_threads();
+    if (threads <= 0) threads = most;
+    if (threads > 256) threads = 256;
+    int granted = 1;
+    pthread_t probe[256];
+    for (; granted < threads; granted++)
+        if (pthread_create(&probe[granted], NULL, nothing, NULL) != 0) break;
+    for (int i = 1; i < granted; i++) pthread_join(probe[i], NULL);
+    int started = 1;
+#pragma omp parallel num_threads(granted)
+    {
+#pragma omp single
+        started = omp_get_num_threads();
+    }
+    return started;
+}
+
+#else
+
+static void run_together(weft_cpu_device *d, weft_executable *e, int times) { run_alone(d, e, times); }
+
+int weft__cpu_start_team(int threads) {
+    (void)threads;
+    return 1;
+}
+
+#endif
+
+weft_status weft__cpu_run(weft_device *device, weft_executable *e, weft_buffer *const *buffers, int times) {
+    weft_cpu_device *d = (weft_cpu_device *)device;
+    unsigned state = standard_float_state();
+    bind(e, buffers);
+    if (e->threads > 1)
+        run_together(d, e, times);
+    else
+        run_alone(d, e, times);
+    restore_float_state(state);
+    return WEFT_OK;
+}
