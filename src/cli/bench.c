@@ -1,0 +1,215 @@
+/* weft bench: times whole steps of a workload and prints what the peers' scripts print.
+ * Must not know: what a step does. Read next: bench_train.c, bench_ops.c. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "cli/bench.h"
+#include "cli/cli.h"
+#include "train/progress.h"
+
+const weft__workload weft__workloads[] = {
+    {"xor200", "2-8-1, batch 4, SGD, 200 epochs", 200, 0, 10, weft__bench_xor},
+    {"xor10000", "the same, 10,000 epochs", 10000, 0, 100, weft__bench_xor},
+    {"mlp", "784-512-512-10 on Fashion-MNIST, batch 128, Adam", 400, 20, 1, weft__bench_mlp},
+    {"chargpt_small", "4 layers, 4 heads, width 128, context 64, batch 12, AdamW", 200, 5, 1,
+     weft__bench_chargpt_small},
+    {"chargpt_big", "6 layers, 6 heads, width 384, context 256, batch 16, AdamW", 12, 5, 1,
+     weft__bench_chargpt_big},
+    {"gpt2_b4t64", "GPT-2 124M, batch 4, context 64, AdamW", 10, 3, 1, weft__bench_gpt2},
+    {"linreg", "linear regression, 1,000,000 x 32, full batch, SGD", 20, 1, 1, weft__bench_linreg},
+    {"logreg", "logistic regression, the same", 20, 1, 1, weft__bench_logreg},
+    {"gd_small", "linear regression of 100 x 4 from JSON matrices, full batch, SGD", 1000, 0, 50,
+     weft__bench_gd_small},
+    {"gemm", "square f32 matrix products, 128 to 4096", 0, 2, 1, weft__bench_gemm},
+    {"elementwise", "memory-bound chains over 4096 x 4096", 9, 2, 1, weft__bench_elementwise},
+    {"generate_chargpt", "200 tokens after 16, 6 layers, width 384, batch 1", 5, 1, 1, weft__bench_generate},
+    {"generate_gpt2", "200 tokens after 16, GPT-2 124M, batch 1", 3, 1, 1, weft__bench_generate_gpt2},
+};
+const size_t weft__workload_count = sizeof weft__workloads / sizeof *weft__workloads;
+
+typedef struct timing {
+    double least, median, total, cpu_over_wall, loss_first, loss_last;
+    int64_t steps;
+} timing;
+
+static double processor_seconds(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static double read_loss(const weft__bench *bench) {
+    return bench->loss ? weft_item(bench->loss) : bench->loss_value;
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static weft_status time_steps(weft__bench *bench, double *seconds, timing *t) {
+    int64_t block = bench->workload->block, blocks = (bench->steps + block - 1) / block;
+    t->loss_first = (double)NAN;
+    for (int64_t i = 0; i < bench->warmup; i++) {
+        WEFT_TRY(bench->step(bench));
+        if (i == 0) t->loss_first = read_loss(bench);
+    }
+    WEFT_TRY(weft_synchronize(bench->ctx));
+    double cpu = processor_seconds(), wall = weft__now();
+    for (int64_t b = 0; b < blocks; b++) {
+        int64_t steps = b == blocks - 1 ? bench->steps - b * block : block;
+        double from = weft__now();
+        for (int64_t i = 0; i < steps; i++) WEFT_TRY(bench->step(bench));
+        WEFT_TRY(weft_synchronize(bench->ctx));
+        seconds[b] = (weft__now() - from) / (double)steps;
+        if (b == 0 && isnan(t->loss_first)) t->loss_first = read_loss(bench);
+    }
+    t->total = weft__now() - wall;
+    t->cpu_over_wall = (processor_seconds() - cpu) / t->total;
+    t->loss_last = read_loss(bench);
+    qsort(seconds, (size_t)blocks, sizeof *seconds, ascending);
+    t->least = seconds[0];
+    t->median = seconds[blocks / 2];
+    t->steps = bench->steps;
+    return WEFT_OK;
+}
+
+/* ---- printing: one JSON line, or a line for each value ---- */
+
+typedef struct printer {
+    bool json, first;
+} printer;
+
+static void put_text(printer *p, const char *key, const char *value) {
+    if (p->json)
+        printf("%s\"%s\": \"%s\"", p->first ? "{" : ", ", key, value);
+    else
+        printf("%-28s %s\n", key, value);
+    p->first = false;
+}
+
+static void put_number(printer *p, const char *key, double value) {
+    char text[32];
+    snprintf(text, sizeof text, isfinite(value) ? "%.6g" : p->json ? "null" : "-", value);
+    if (p->json)
+        printf("%s\"%s\": %s", p->first ? "{" : ", ", key, text);
+    else
+        printf("%-28s %s\n", key, text);
+    p->first = false;
+}
+
+static void emit(const weft__bench *bench, const timing *t) {
+    printer p = {bench->json, true};
+    struct rusage usage;
+    memset(&usage, 0, sizeof usage);
+    getrusage(RUSAGE_SELF, &usage);
+    put_text(&p, "workload", bench->line_name[0] ? bench->line_name : bench->workload->name);
+    put_text(&p, "peer", "weft");
+    put_text(&p, "version", weft_version());
+    put_number(&p, "threads", bench->threads);
+    put_text(&p, "device", weft_device_of(bench->ctx));
+    put_text(&p, "dtype", "f32");
+    put_number(&p, "seconds_per_step_min", t->least);
+    put_number(&p, "seconds_per_step_median", t->median);
+    put_number(&p, "items_per_second", bench->items_per_step / t->median);
+    put_number(&p, "seconds_total", t->total);
+    put_number(&p, "steps", (double)t->steps);
+    put_number(&p, "cpu_over_wall", t->cpu_over_wall);
+    put_number(&p, "loss_first", t->loss_first);
+    put_number(&p, "loss_last", t->loss_last);
+    put_number(&p, "peak_rss_mb", (double)usage.ru_maxrss / 1024);
+    if (bench->items) put_text(&p, "items", bench->items);
+    if (bench->data_kind) put_text(&p, "data", bench->data_kind);
+    if (bench->module) put_number(&p, "params", (double)weft_parameter_elements(bench->module, false));
+    if (bench->flops > 0) put_number(&p, "gflops", bench->flops / t->median / 1e9);
+    if (bench->flops > 0) put_number(&p, "gflops_best", bench->flops / t->least / 1e9);
+    if (bench->bytes > 0) put_number(&p, "gb_per_s", bench->bytes / t->median / 1e9);
+    if (bench->bytes > 0) put_number(&p, "gb_per_s_best", bench->bytes / t->least / 1e9);
+    printf(bench->json ? "}\n" : "\n");
+    fflush(stdout);
+}
+
+static void close_line(weft__bench *bench) {
+    weft_context *ctx = bench->ctx;
+    weft_program_free(bench->program);
+    weft_loader_free(bench->loader);
+    weft_gpt_cache_free(bench->cache);
+    weft_corpus_free(bench->corpus);
+    weft_array_free(ctx, &bench->x);
+    weft_array_free(ctx, &bench->y);
+    weft__free(ctx, bench->ids);
+    weft_close(ctx);
+}
+
+/* One line: a context of its own, so that lines do not see each other's memory. WEFT_ERR_STATE: there are no
+ * more. */
+static weft_status run_line(weft__bench bench) {
+    timing t;
+    const weft_open_options options = {.device = bench.device, .threads = bench.threads, .seed = 1};
+    WEFT_TRY(weft_open(&options, &bench.ctx));
+    bench.loss_value = (double)NAN;
+    weft_status status = bench.workload->setup(&bench);
+    int64_t block = bench.workload->block;
+    double *seconds = weft__array(NULL, (size_t)((bench.steps + block - 1) / block) + 1, sizeof *seconds);
+    if (status == WEFT_OK && !seconds) status = weft__fail_oom(NULL, 0, "the times");
+    if (status == WEFT_OK) status = time_steps(&bench, seconds, &t);
+    if (status == WEFT_OK) emit(&bench, &t);
+    weft__free(NULL, seconds);
+    close_line(&bench);
+    return status;
+}
+
+static const weft__workload *find_workload(const char *name) {
+    for (size_t i = 0; i < weft__workload_count; i++)
+        if (strcmp(weft__workloads[i].name, name) == 0) return &weft__workloads[i];
+    return NULL;
+}
+
+int weft__command_bench(const weft__command *command, int argc, char **argv) {
+    const char *name = NULL, *device = NULL, *data = NULL;
+    int64_t steps = -1, warmup = -1, threads = 0;
+    bool json = false;
+    int code = 0;
+    const weft__option options[] = {
+        {"WORKLOAD", WEFT__OPTION_ARG, &name, "its name; 'list' shows them all"},
+        {"--steps N", WEFT__OPTION_INT, &steps, "timed steps"},
+        {"--warmup N", WEFT__OPTION_INT, &warmup, "steps before them"},
+        {"--threads N", WEFT__OPTION_INT, &threads, "threads of the device; default: as many as there are"},
+        {"--device D", WEFT__OPTION_TEXT, &device, "cpu, interp, null; default: $WEFT_DEVICE or cpu"},
+        {"--data DIR", WEFT__OPTION_TEXT, &data, "a folder with fashion-mnist/*.gz and tinyshakespeare.txt"},
+        {"--json", WEFT__OPTION_FLAG, &json, "print one JSON line for each measurement"},
+    };
+    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    if (strcmp(name, "list") == 0) {
+        for (size_t i = 0; i < weft__workload_count; i++)
+            printf("%-18s %s\n", weft__workloads[i].name, weft__workloads[i].about);
+        return WEFT__EXIT_DONE;
+    }
+    const weft__workload *workload = find_workload(name);
+    if (!workload || threads > 4096 || steps == 0 || steps > 100000000 || warmup > 100000000) {
+        if (!workload)
+            weft__complain("bench: %s: no such workload: 'weft bench list' shows them", name);
+        else
+            weft__complain("bench: --steps is 1 to 100000000, --threads up to 4096");
+        return WEFT__EXIT_USAGE;
+    }
+    weft_status status = WEFT_OK;
+    weft__bench bench = {.workload = workload, .device = device, .data = data, .json = json};
+    weft_device_description description;
+    for (int i = 0; threads == 0 && i < weft_device_count(); i++)
+        if (weft_device_info(i, &description) && strcmp(description.name, "cpu") == 0)
+            threads = description.threads;
+    bench.threads = (int)threads;
+    bench.steps = steps > 0 ? steps : workload->steps;
+    bench.warmup = warmup >= 0 ? warmup : workload->warmup;
+    for (bench.variant = 0; status == WEFT_OK; bench.variant++) {
+        status = run_line(bench);
+        bool several = workload->setup == weft__bench_gemm || workload->setup == weft__bench_elementwise;
+        if (status == WEFT_ERR_STATE && bench.variant > 0) return WEFT__EXIT_DONE;
+        if (!several) break;
+    }
+    return status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
+}

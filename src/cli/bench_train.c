@@ -1,0 +1,271 @@
+/* The training workloads: models, data (real where a folder is given and has it, made up otherwise), one
+ * step. Must not know: clocks. Read next: bench_ops.c. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/bench.h"
+
+#define STREAM UINT64_C(0x62656e63682e7766)
+
+static double uniform(uint64_t i) { return (double)weft__unit_float(weft__random_u32(1, STREAM, 0, i)); }
+static double normal(int64_t i) { return weft__random_normal(1, STREAM + 1, 0, (uint64_t)i); }
+
+/* The first of some files below the data folder that exists. */
+static bool find_file(const weft__bench *b, const char *first, const char *second, char out[4096]) {
+    const char *names[] = {first, second};
+    for (int i = 0; b->data && i < 2; i++)
+        if (names[i] && snprintf(out, 4096, "%s/%s", b->data, names[i]) < 4096 && access(out, R_OK) == 0)
+            return true;
+    return false;
+}
+
+/* ---- xor and regressions: everything fits a held program ---- */
+
+static weft_status run_held(weft__bench *b) { return weft_optimizer_run(b->optimizer, b->program); }
+
+static weft_status hold(weft__bench *b, weft_tensor *loss) {
+    b->loss = weft_keep(loss);
+    b->step = run_held;
+    return weft_optimizer_hold(b->optimizer, loss, &b->program);
+}
+
+weft_status weft__bench_xor(weft__bench *b) {
+    static const float inputs[] = {0, 0, 0, 1, 1, 0, 1, 1}, targets[] = {0, 1, 1, 0};
+    weft_context *ctx = b->ctx;
+    b->module = weft_sequential(ctx, "xor", weft_linear(ctx, 2, 8, NULL), weft_activation(ctx, WEFT_TANH),
+                                weft_linear(ctx, 8, 1, NULL), NULL);
+    b->optimizer = weft_sgd(b->module, &(weft_sgd_options){.lr = 0.5});
+    b->items_per_step = 4;
+    weft_tensor *x = weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 2}, inputs);
+    weft_tensor *y = weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 1}, targets);
+    return hold(b, weft_bce_with_logits(weft_forward(b->module, x), y, WEFT_MEAN));
+}
+
+static weft_status regression(weft__bench *b, int64_t rows, int64_t columns, bool logistic) {
+    weft_context *ctx = b->ctx;
+    WEFT_TRY(weft_array_new(ctx, WEFT_F32, 2, (int64_t[]){rows, columns}, &b->x));
+    WEFT_TRY(weft_array_new(ctx, WEFT_F32, 2, (int64_t[]){rows, 1}, &b->y));
+    float *x = b->x.data, *y = b->y.data;
+    double truth[32];
+    for (int64_t j = 0; j < columns && j < 32; j++) truth[j] = normal(j);
+    for (int64_t i = 0; i < rows; i++) {
+        double sum = 0.1 * (uniform((uint64_t)i) - 0.5);
+        for (int64_t j = 0; j < columns; j++) {
+            double value = 3.4641016 * (uniform((UINT64_C(1) << 40) + (uint64_t)(i * columns + j)) - 0.5);
+            x[i * columns + j] = (float)value;
+            sum += value * truth[j];
+        }
+        y[i] = (float)(logistic ? sum > 0 : sum);
+    }
+    b->data_kind = "synthetic";
+    return WEFT_OK;
+}
+
+static weft_status fit_line(weft__bench *b, bool logistic) {
+    weft_context *ctx = b->ctx;
+    b->module = weft_linear(ctx, b->x.shape[1], 1, NULL);
+    b->optimizer = weft_sgd(b->module, &(weft_sgd_options){.lr = 0.1});
+    b->items = "rows";
+    b->items_per_step = (double)b->x.shape[0];
+    weft_tensor *x = weft_from(ctx, WEFT_F32, 2, b->x.shape, b->x.data);
+    weft_tensor *y = weft_from(ctx, WEFT_F32, 2, b->y.shape, b->y.data);
+    weft_tensor *prediction = weft_forward(b->module, x);
+    return hold(b, logistic ? weft_bce_with_logits(prediction, y, WEFT_MEAN)
+                            : weft_mse(prediction, y, WEFT_MEAN));
+}
+
+weft_status weft__bench_linreg(weft__bench *b) {
+    WEFT_TRY(regression(b, 1000000, 32, false));
+    b->bytes = 2.0 * 1000000 * 32 * 4;
+    return fit_line(b, false);
+}
+
+weft_status weft__bench_logreg(weft__bench *b) {
+    WEFT_TRY(regression(b, 1000000, 32, true));
+    b->bytes = 2.0 * 1000000 * 32 * 4;
+    return fit_line(b, true);
+}
+
+weft_status weft__bench_gd_small(weft__bench *b) {
+    char path[4096];
+    if (!find_file(b, "gd_small.json", NULL, path)) {
+        WEFT_TRY(regression(b, 100, 4, false));
+        return fit_line(b, false);
+    }
+    const weft_json_options members[] = {{"x", WEFT_JSON_F32}, {"y", WEFT_JSON_F32}};
+    weft_array arrays[2] = {0};
+    WEFT_TRY(weft_read_json_matrices(b->ctx, path, members, 2, arrays));
+    b->x = arrays[0];
+    b->y = arrays[1];
+    b->data_kind = "real";
+    if (b->x.rank != 2 || b->y.bytes / 4 != (size_t)b->x.shape[0])
+        return weft__fail(b->ctx, WEFT_ERR_FORMAT, "%s: x must be a matrix, and y as long as it", path);
+    b->y.rank = 2;
+    b->y.shape[0] = b->x.shape[0];
+    b->y.shape[1] = 1;
+    return fit_line(b, false);
+}
+
+/* ---- networks over batches: an ordinary loop, recorded anew at each step ---- */
+
+/* The loss is read in the scope it lives in; on a device of its own this is where the step is waited for. */
+static weft_status batch_step(weft__bench *b) {
+    weft_batch batch;
+    weft_scope *scope = weft_scope_open(b->ctx);
+    if (!scope) return weft__fail_oom(b->ctx, 0, "a scope");
+    weft_status status = weft_loader_get(b->loader, b->position++, &batch);
+    if (status == WEFT_OK) {
+        weft_tensor *loss =
+            weft_batch_loss(WEFT_LOSS_CROSS_ENTROPY, weft_forward(b->module, batch.x), &batch);
+        status = weft_optimizer_step(b->optimizer, loss);
+        if (status == WEFT_OK) b->loss_value = weft_item(loss);
+    }
+    weft_scope_close(scope);
+    return status;
+}
+
+/* Ten classes of images, half of whose pixels are 0, a tenth of the labels wrong. */
+static weft_status make_images(weft__bench *b) {
+    int64_t rows = 60000;
+    WEFT_TRY(weft_array_new(b->ctx, WEFT_U8, 2, (int64_t[]){rows, 784}, &b->x));
+    WEFT_TRY(weft_array_new(b->ctx, WEFT_U8, 1, &rows, &b->y));
+    uint8_t *x = b->x.data, *y = b->y.data;
+    uint64_t state = 20170825;
+    for (int64_t i = 0; i < rows; i++) {
+        int label = (int)(weft__mix64((uint64_t)i) % 10);
+        for (int64_t j = 0; j < 784; j++) {
+            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            uint64_t spot = weft__mix64((uint64_t)(label * 49 + j / 28 / 4 * 7 + j % 28 / 4)) % 180;
+            uint64_t value = spot + (state >> 33) % 120;
+            x[i * 784 + j] = (uint8_t)(value > 148 ? value < 255 ? value : 255 : 0);
+        }
+        y[i] = (uint8_t)((state >> 40) % 10 ? label : (int)(state >> 50) % 10);
+    }
+    b->data_kind = "synthetic";
+    return WEFT_OK;
+}
+
+weft_status weft__bench_mlp(weft__bench *b) {
+    char images[4096], labels[4096];
+    if (find_file(b, "fashion-mnist/train-images-idx3-ubyte.gz", "train-images-idx3-ubyte.gz", images) &&
+        find_file(b, "fashion-mnist/train-labels-idx1-ubyte.gz", "train-labels-idx1-ubyte.gz", labels)) {
+        WEFT_TRY(weft_read_idx(b->ctx, images, &b->x));
+        WEFT_TRY(weft_read_idx(b->ctx, labels, &b->y));
+        b->x.rank = 2;
+        b->x.shape[1] = 784;
+        b->data_kind = "real";
+    } else {
+        WEFT_TRY(make_images(b));
+    }
+    static const int64_t sizes[] = {784, 512, 512, 10};
+    b->module = weft_mlp(b->ctx, sizes, 4, NULL);
+    b->optimizer = weft_adam(b->module, &(weft_adam_options){.lr = 1e-3});
+    b->items = "images";
+    b->items_per_step = 128;
+    b->step = batch_step;
+    return weft_loader_new(b->ctx, &b->x, &b->y,
+                           &(weft_loader_options){.batch = 128, .scale = 1.0 / 255, .drop_last = true},
+                           &b->loader);
+}
+
+/* Ids of Shakespeare's characters, or of made-up ones with the same number and roughly their frequencies. */
+static weft_status read_characters(weft__bench *b, const int32_t **ids, size_t *count, int64_t *vocabulary) {
+    char path[4096];
+    if (find_file(b, "tinyshakespeare.txt", "input.txt", path)) {
+        WEFT_TRY(weft_corpus_open(b->ctx, path, NULL, &b->corpus));
+        *ids = weft_corpus_ids(b->corpus, WEFT_CORPUS_TRAIN, count);
+        *vocabulary = (int64_t)weft_tokenizer_vocabulary(weft_corpus_tokenizer(b->corpus));
+        b->data_kind = "real";
+        return WEFT_OK;
+    }
+    *count = 1115394;
+    *vocabulary = 65;
+    b->data_kind = "synthetic";
+    b->ids = weft__array(b->ctx, *count, sizeof *b->ids);
+    if (!b->ids) return weft__fail_oom(b->ctx, *count * 4, "a text");
+    for (size_t i = 0; i < *count; i++) b->ids[i] = (int32_t)(65 * pow(uniform(i), 3));
+    *ids = b->ids;
+    return WEFT_OK;
+}
+
+static weft_status train_gpt(weft__bench *b, const weft_gpt_options *options, int64_t batch, int64_t context,
+                             const int32_t *ids, size_t count) {
+    b->module = weft_gpt(b->ctx, options);
+    b->optimizer =
+        weft_adamw(b->module, &(weft_adam_options){.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1});
+    b->items = "tokens";
+    b->items_per_step = (double)(batch * context);
+    b->step = batch_step;
+    return weft_loader_tokens(b->ctx, ids, count, context, &(weft_loader_options){.batch = batch},
+                              &b->loader);
+}
+
+static weft_status chargpt(weft__bench *b, int64_t layers, int64_t heads, int64_t width, int64_t context,
+                           int64_t batch) {
+    const int32_t *ids = NULL;
+    size_t count = 0;
+    int64_t vocabulary = 0;
+    WEFT_TRY(read_characters(b, &ids, &count, &vocabulary));
+    return train_gpt(
+        b,
+        &(weft_gpt_options){
+            .vocab = vocabulary, .context = context, .layers = layers, .heads = heads, .width = width},
+        batch, context, ids, count);
+}
+
+weft_status weft__bench_chargpt_small(weft__bench *b) { return chargpt(b, 4, 4, 128, 64, 12); }
+weft_status weft__bench_chargpt_big(weft__bench *b) { return chargpt(b, 6, 6, 384, 256, 16); }
+
+weft_status weft__bench_gpt2(weft__bench *b) {
+    size_t count = 100000;
+    b->ids = weft__array(b->ctx, count, sizeof *b->ids);
+    if (!b->ids) return weft__fail_oom(b->ctx, count * 4, "a text");
+    for (size_t i = 0; i < count; i++) b->ids[i] = (int32_t)(weft__random_u32(1, STREAM + 2, 0, i) % 50257);
+    b->data_kind = "synthetic";
+    return train_gpt(
+        b, &(weft_gpt_options){.vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768}, 4,
+        64, b->ids, count);
+}
+
+/* ---- decoding ---- */
+
+enum { PROMPT = 16, TOKENS = 200 };
+
+static weft_status decode(weft__bench *b) {
+    int64_t vocabulary = b->x.shape[0];
+    int32_t prompt[PROMPT];
+    float *logits = b->x.data;
+    weft_gpt_cache_reset(b->cache);
+    for (int i = 0; i < PROMPT; i++)
+        prompt[i] = (int32_t)(weft__random_u32(1, STREAM + 3, 0, (uint64_t)i) % 65);
+    WEFT_TRY(weft_gpt_feed(b->cache, prompt, PROMPT, logits));
+    for (int i = 0; i < TOKENS; i++) {
+        int32_t next = (int32_t)weft_sample(logits, vocabulary, 1, 0, 1, (uint64_t)i);
+        if (next < 0) return weft__fail(b->ctx, WEFT_ERR_NUMERIC, "generate: no finite number");
+        if (i + 1 < TOKENS) WEFT_TRY(weft_gpt_feed(b->cache, &next, 1, logits));
+    }
+    return WEFT_OK;
+}
+
+static weft_status generate(weft__bench *b, const weft_gpt_options *options) {
+    b->module = weft_gpt(b->ctx, options);
+    b->cache = weft_gpt_cache_new(b->module);
+    if (!b->cache) return weft_last_status(b->ctx);
+    WEFT_TRY(weft_array_new(b->ctx, WEFT_F32, 1, &options->vocab, &b->x));
+    b->items = "tokens";
+    b->items_per_step = TOKENS;
+    b->step = decode;
+    return WEFT_OK;
+}
+
+weft_status weft__bench_generate(weft__bench *b) {
+    return generate(b,
+                    &(weft_gpt_options){.vocab = 65, .context = 256, .layers = 6, .heads = 6, .width = 384});
+}
+
+weft_status weft__bench_generate_gpt2(weft__bench *b) {
+    return generate(
+        b, &(weft_gpt_options){.vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768});
+}

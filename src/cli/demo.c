@@ -1,0 +1,310 @@
+/* weft demo: three small things to train, without any data of one's own. */
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weft/data.h>
+#include <weft/io.h>
+#include <weft/weft.h>
+
+#include "cli/cli.h"
+#include "cli/run.h"
+#include "train/run_dir.h"
+
+#define PATH_BYTES 4096
+
+/* ---- gpt: Weft's own source text ---- */
+
+typedef struct texts {
+    char *data;
+    size_t size, capacity;
+    size_t files;
+} texts;
+
+static bool wanted_file(const char *name) {
+    static const char *const ends[] = {".c", ".h", ".def", ".md"};
+    size_t size = strlen(name);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (size > strlen(ends[i]) && strcmp(name + size - strlen(ends[i]), ends[i]) == 0) return true;
+    return false;
+}
+
+/* Adds a file's ASCII characters: a small alphabet learns faster. */
+static weft_status add_file(const char *path, texts *out) {
+    weft_bytes bytes;
+    WEFT_TRY(weft_read_file(NULL, path, 1u << 24, &bytes));
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < bytes.size && status == WEFT_OK; i++) {
+        uint8_t c = bytes.data[i];
+        if (c != '\n' && (c < 0x20 || c > 0x7e)) continue;
+        if (!weft__grow(NULL, &out->data, &out->capacity, out->size, 1))
+            status = weft__fail_oom(NULL, out->size, "the text");
+        else
+            out->data[out->size++] = (char)c;
+    }
+    out->files++;
+    weft_bytes_free(NULL, &bytes);
+    return status;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* All files below a folder, in the order of their names, so that the text is the same everywhere. */
+static weft_status add_folder(const char *folder, int depth, texts *out) {
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, NULL, by_name);
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < count; i++) {
+        char path[PATH_BYTES];
+        struct stat info;
+        const char *name = entries[i]->d_name;
+        if (status == WEFT_OK && name[0] != '.' && weft__join(path, sizeof path, folder, name) &&
+            stat(path, &info) == 0) {
+            if (S_ISDIR(info.st_mode) && depth < 8)
+                status = add_folder(path, depth + 1, out);
+            else if (S_ISREG(info.st_mode) && wanted_file(name))
+                status = add_file(path, out);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
+/* The folder that Weft was built from: here, or above the command. */
+static bool find_source(char out[PATH_BYTES]) {
+    char path[PATH_BYTES], self[PATH_BYTES];
+    struct stat info;
+    ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
+    snprintf(out, PATH_BYTES, ".");
+    for (int up = 0; up < 4; up++) {
+        if (weft__join(path, sizeof path, out, "include/weft/weft.h") && stat(path, &info) == 0) return true;
+        if (size <= 0) return false;
+        self[size] = '\0';
+        while (size > 0 && self[size - 1] != '/') size--; /* one folder up */
+        if (size > 0) self[--size] = '\0';
+        snprintf(out, PATH_BYTES, "%s", self);
+    }
+    return false;
+}
+
+static weft_status gather_source(const char *data, texts *text) {
+    static const char *const folders[] = {"src", "include", "docs"};
+    char root[PATH_BYTES], path[PATH_BYTES];
+    if (data) {
+        WEFT_TRY(add_folder(data, 0, text));
+    } else if (find_source(root)) {
+        for (int i = 0; i < 3; i++)
+            if (weft__join(path, sizeof path, root, folders[i])) WEFT_TRY(add_folder(path, 0, text));
+    }
+    if (text->size >= 20000) return WEFT_OK;
+    return weft__fail(
+        NULL, WEFT_ERR_ARGUMENT,
+        "demo gpt: %zu characters of source text found, too few to learn from: name a folder of text by "
+        "--data",
+        text->size);
+}
+
+/* Trains as the settings say; they are applied before those of the command line. */
+static int train(const char *const *defaults, const weft__repeated *settings, const char *device, bool quiet,
+                 int argc, char **argv) {
+    weft__config config;
+    weft_status status = WEFT_OK;
+    weft__config_init(&config);
+    for (; *defaults && status == WEFT_OK; defaults++) status = weft__config_set(&config, *defaults);
+    if (status == WEFT_OK) status = weft__cli_settings(&config, settings, device);
+    if (status == WEFT_OK) status = weft__config_resolve(&config);
+    const weft__train_options how = {.quiet = quiet, .argc = argc, .argv = argv};
+    int code = status == WEFT_OK ? weft__cli_train(&config, &how) : weft__give_up(NULL, status);
+    weft__config_free(&config);
+    return code;
+}
+
+/* The newest run of a stem, for what is said at the end. */
+static void newest_run(const char *stem, char out[PATH_BYTES]) {
+    unsigned long number = 0;
+    size_t size = strlen(stem);
+    DIR *dir = opendir(WEFT__RUNS_ROOT);
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        if (strncmp(entry->d_name, stem, size) == 0 && strtoul(entry->d_name + size, NULL, 10) >= number) {
+            number = strtoul(entry->d_name + size, NULL, 10);
+            snprintf(out, PATH_BYTES, "%s/%s", WEFT__RUNS_ROOT, entry->d_name);
+        }
+    if (dir) closedir(dir);
+}
+
+static void show_sample(const char *run) {
+    char path[PATH_BYTES];
+    weft_bytes bytes;
+    struct dirent **entries = NULL;
+    if (!weft__join(path, sizeof path, run, "samples")) return;
+    int count = scandir(path, &entries, NULL, by_name);
+    unsigned long last = 0;
+    for (int i = 0; i < count; i++) {
+        if (strncmp(entries[i]->d_name, "step-", 5) == 0 && strtoul(entries[i]->d_name + 5, NULL, 10) > last)
+            last = strtoul(entries[i]->d_name + 5, NULL, 10);
+        free(entries[i]);
+    }
+    free(entries);
+    char name[64];
+    snprintf(name, sizeof name, "samples/step-%lu.txt", last);
+    if (!weft__join(path, sizeof path, run, name)) return;
+    if (weft_read_file(NULL, path, 1u << 20, &bytes) != WEFT_OK) return;
+    printf("\nwhat it writes now:\n");
+    printf("----------------------------------------------------------------\n");
+    fwrite(bytes.data, 1, bytes.size, stdout);
+    printf("\n----------------------------------------------------------------\n");
+    weft_bytes_free(NULL, &bytes);
+}
+
+static int demo_gpt(const char *data, const weft__repeated *settings, const char *device, bool quiet,
+                    int argc, char **argv) {
+    static const char file[] = WEFT__RUNS_ROOT "/demo-source.txt";
+    static const char *const defaults[] = {
+        "model.type=gpt",         "data.path=" WEFT__RUNS_ROOT "/demo-source.txt",
+        "model.layers=4",         "model.heads=4",
+        "model.width=128",        "model.context=64",
+        "train.batch=16",         "train.steps=1500",
+        "train.eval_every=250",   "train.save_every=500",
+        "train.log_every=50",     "optimizer.lr=0.002",
+        "schedule.min_lr=0.0002", NULL};
+    texts text = {0};
+    char run[PATH_BYTES] = "";
+    weft_status status = gather_source(data, &text);
+    if (status == WEFT_OK) status = weft_make_folder(NULL, WEFT__RUNS_ROOT);
+    if (status == WEFT_OK) status = weft_write_file(NULL, file, text.data, text.size);
+    if (status == WEFT_OK && !quiet)
+        printf("a gpt learns to write C from %zu files of Weft's own text, %zu characters\n", text.files,
+               text.size);
+    weft__free(NULL, text.data);
+    if (status != WEFT_OK) return weft__give_up(NULL, status);
+    int code = train(defaults, settings, device, quiet, argc, argv);
+    if (code != WEFT__EXIT_DONE || quiet) return code;
+    newest_run("gpt-", run);
+    show_sample(run);
+    printf("\nto go on:\n  weft generate %s --prompt 'static int ' --tokens 400\n"
+           "  weft resume %s --set train.steps=6000\n  open %s/report.html\n",
+           run, run, run);
+    printf("your own text:\n  weft init gpt --data FILE --out gpt.yaml && weft train gpt.yaml\n");
+    return code;
+}
+
+/* ---- mlp: three spirals ---- */
+
+static weft_status write_spirals(const char *path, int points, uint64_t seed) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return weft__fail_oom(NULL, 0, "the spirals");
+    static const char *const names[] = {"red", "green", "blue"};
+    fprintf(out, "x,y,spiral\n");
+    for (int i = 0; i < points; i++) {
+        double along = (double)(i / 3) / (double)(points / 3), radius = 0.1 + along;
+        double angle = along * 7 + i % 3 * 2.0943951023931953;
+        double noise_x = weft__random_normal(seed, 1, 0, (uint64_t)i),
+               noise_y = weft__random_normal(seed, 2, 0, (uint64_t)i);
+        fprintf(out, "%.5f,%.5f,%s\n", radius * cos(angle) + 0.03 * noise_x,
+                radius * sin(angle) + 0.03 * noise_y, names[i % 3]);
+    }
+    bool made = fclose(out) == 0;
+    weft_status status =
+        made ? weft_write_file(NULL, path, text, bytes) : weft__fail_oom(NULL, 0, "the spirals");
+    free(text);
+    return status;
+}
+
+static int demo_mlp(const weft__repeated *settings, const char *device, bool quiet, int argc, char **argv) {
+    static const char train_file[] = WEFT__RUNS_ROOT "/demo-spirals.csv";
+    static const char test_file[] = WEFT__RUNS_ROOT "/demo-spirals-test.csv";
+    static const char *const defaults[] = {"task=classification",
+                                           "model.type=mlp",
+                                           "data.source=csv",
+                                           "data.path=" WEFT__RUNS_ROOT "/demo-spirals.csv",
+                                           "data.test_path=" WEFT__RUNS_ROOT "/demo-spirals-test.csv",
+                                           "model.hidden=64,64",
+                                           "optimizer.lr=0.01",
+                                           "train.batch=64",
+                                           "train.epochs=60",
+                                           "train.eval_every=200",
+                                           "train.save_every=500",
+                                           "train.log_every=100",
+                                           NULL};
+    char run[PATH_BYTES] = "";
+    weft_status status = weft_make_folder(NULL, WEFT__RUNS_ROOT);
+    if (status == WEFT_OK) status = write_spirals(train_file, 3000, 1);
+    if (status == WEFT_OK) status = write_spirals(test_file, 600, 2);
+    if (status != WEFT_OK) return weft__give_up(NULL, status);
+    if (!quiet) printf("an mlp learns to tell three spirals of points apart\n");
+    int code = train(defaults, settings, device, quiet, argc, argv);
+    if (code != WEFT__EXIT_DONE || quiet) return code;
+    newest_run("mlp-2-64-64-3-", run);
+    printf("\nto go on:\n  weft eval %s\n  open %s/report.html\n", run, run);
+    printf("your own table:\n  weft init mlp --data FILE.csv --out mlp.yaml  (and data.source: csv)\n");
+    return code;
+}
+
+/* ---- xor: the library by hand ---- */
+
+static weft_status learn_xor(weft_context *ctx, bool quiet, double answers[4]) {
+    static const float inputs[] = {0, 0, 0, 1, 1, 0, 1, 1}, targets[] = {0, 1, 1, 0};
+    weft_module *net = weft_sequential(ctx, "xor", weft_linear(ctx, 2, 8, NULL),
+                                       weft_activation(ctx, WEFT_TANH), weft_linear(ctx, 8, 1, NULL), NULL);
+    weft_optimizer *sgd = weft_sgd(net, &(weft_sgd_options){.lr = 0.5});
+    weft_tensor *x = weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 2}, inputs);
+    weft_tensor *y = weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 1}, targets);
+    for (int epoch = 1; epoch <= 1000; epoch++) {
+        weft_scope *scope = weft_scope_open(ctx);
+        weft_tensor *loss = weft_bce_with_logits(weft_forward(net, x), y, WEFT_MEAN);
+        weft_status status = weft_optimizer_step(sgd, loss);
+        if (status == WEFT_OK && !quiet && (epoch == 1 || epoch % 200 == 0))
+            printf("epoch %4d  loss %.5f\n", epoch, weft_item(loss));
+        weft_scope_close(scope);
+        if (status != WEFT_OK) return status;
+    }
+    float values[4];
+    WEFT_TRY(weft_read(weft_sigmoid(weft_forward(net, x)), values, sizeof values));
+    for (int i = 0; i < 4; i++) answers[i] = (double)values[i];
+    return WEFT_OK;
+}
+
+static int demo_xor(const char *device, bool quiet) {
+    weft_context *ctx = NULL;
+    double answers[4] = {0};
+    weft_status status = weft_open(&(weft_open_options){.device = device, .seed = 1}, &ctx);
+    if (status == WEFT_OK) status = learn_xor(ctx, quiet, answers);
+    int code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
+    weft_close(ctx);
+    if (code != WEFT__EXIT_DONE) return code;
+    for (int i = 0; i < 4; i++) {
+        if (!quiet) printf("%d xor %d = %.3f\n", i / 2, i % 2, answers[i]);
+        bool right = (answers[i] > 0.5) == (i == 1 || i == 2);
+        if (!right) code = WEFT__EXIT_FAILED;
+    }
+    if (code != WEFT__EXIT_DONE) weft__complain("demo xor: not learned, though it should have been");
+    return code;
+}
+
+int weft__command_demo(const weft__command *command, int argc, char **argv) {
+    const char *name = NULL, *device = NULL, *data = NULL;
+    weft__repeated settings = {0};
+    bool quiet = false;
+    int code = 0;
+    const weft__option options[] = {
+        {"NAME", WEFT__OPTION_ARG, &name, "gpt, mlp or xor"},
+        {"--data DIR", WEFT__OPTION_TEXT, &data, "gpt: a folder of .c, .h and .md files to learn from"},
+        {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings, "change a value of the configuration"},
+        {"--device D", WEFT__OPTION_TEXT, &device, "cpu, interp, auto"},
+        {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
+    };
+    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    if (strcmp(name, "gpt") == 0) return demo_gpt(data, &settings, device, quiet, argc, argv);
+    if (strcmp(name, "mlp") == 0) return demo_mlp(&settings, device, quiet, argc, argv);
+    if (strcmp(name, "xor") == 0) return demo_xor(device, quiet);
+    weft__complain("demo: %s: gpt, mlp or xor is wanted", name);
+    return WEFT__EXIT_USAGE;
+}
