@@ -161,9 +161,8 @@ weft_tensor *weft_keep(weft_tensor *t) {
     return t;
 }
 
-/* Moves a kept node out of its closing scope. */
+/* Moves a kept node out of its closing scope, whose list is dropped as a whole: neighbours may be gone already. */
 static void promote(weft_tensor *t) {
-    unlink_node(t);
     t->scope = NULL;
     link_node(t);
 }
