@@ -21,7 +21,7 @@ static double gradcheck_value(weft_context *ctx, gradcheck_loss loss, void *user
 static double gradcheck_difference(weft_context *ctx, gradcheck_loss loss, void *user, weft_tensor *variable, double *x,
                                    size_t bytes, int64_t i) {
     static const double steps[4] = {1.0, -1.0, 2.0, -2.0}, weights[4] = {8.0, -8.0, -1.0, 1.0};
-    double h = 1e-3, before = x[i], sum = 0.0;
+    double h = 2e-4, before = x[i], sum = 0.0;
     for (int k = 0; k < 4; k++) {
         x[i] = before + steps[k] * h;
         if (weft_write(variable, x, bytes) != WEFT_OK) return (double)NAN;
