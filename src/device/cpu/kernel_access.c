@@ -74,12 +74,7 @@ void weft__access_make(const weft_geometry *g, const weft_view *view, bool full,
         still = still && x->local[i].stride == 0;
         guarded = guarded || x->lo[d] > 0 || x->hi[d] < plan->extent[d];
     }
-    x->kind = WEFT_ACCESS_GENERAL;
-    if (still && !guarded) {
-        x->kind = WEFT_ACCESS_SCALAR;
-        x->n_local = 0;
-        return;
-    }
+    x->kind = still && !guarded ? WEFT_ACCESS_SCALAR : WEFT_ACCESS_GENERAL;
     if (x->guarded) return;
     merge_locals(x);
     if (x->n_local == 1 && x->local[0].stride == 1 && view->count == 1 && !x->empty)

@@ -59,7 +59,9 @@ static void make_stores(weft_builder *b, const uint8_t *chosen, int begin) {
                     b->values[i].ref = after;
             continue;
         }
-        weft_step *s = weft__step_add(b, WEFT_STEP_WRITE, x->full ? WEFT_COUNT_FULL : WEFT_COUNT_ROW);
+        const bool one = b->plan->accesses[x->access].kind == WEFT_ACCESS_SCALAR;
+        weft_count count = one ? WEFT_COUNT_ONE : x->full ? WEFT_COUNT_FULL : WEFT_COUNT_ROW;
+        weft_step *s = weft__step_add(b, WEFT_STEP_WRITE, count);
         s->ct = b->values[c->a].ct;
         s->dtype = k->args[c->arg].dtype;
         s->arg = c->arg;
