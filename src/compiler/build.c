@@ -279,7 +279,8 @@ static bool simplify(const weft_ir *ir, const weft_tensor *t, const ir_edge *in,
 
 static weft_status build_gather(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
     const weft_tensor *x = t->in[0];
-    if (in[0].view >= 0 || ir->nodes[in[0].node].kind == IR_CONST) { /* the table is read by address */
+    uint8_t kind = ir->nodes[in[0].node].kind;
+    if (in[0].view >= 0 || kind == IR_CONST || kind == IR_IOTA || kind == IR_RANDOM) { /* the table is read by address */
         int copy = weft__ir_copy(ir, in[0], x->rank, x->shape);
         if (copy < 0) return weft__ir_failed(ir);
         in[0] = (ir_edge){copy, -1};
