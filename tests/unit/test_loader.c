@@ -1,0 +1,293 @@
+/* The loader: what a batch holds, on the device and from the host thread, again after a jump, padded and
+ * masked. */
+#define _DEFAULT_SOURCE /* mkstemps */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weft/loader.h>
+#include <weft/ops.h>
+
+enum { ROWS = 11, WIDTH = 3, BATCH = 4 };
+
+static weft_context *ctx;
+
+static int open_context(void **state) {
+    (void)state;
+    return weft_open(&(weft_open_options){.device = "cpu", .seed = 7}, &ctx) == WEFT_OK ? 0 : -1;
+}
+
+static int close_context(void **state) {
+    (void)state;
+    weft_close(ctx);
+    return 0;
+}
+
+static float x_data[ROWS][WIDTH];
+static int64_t y_data[ROWS];
+
+static void make_arrays(weft_array *x, weft_array *y) {
+    for (int i = 0; i < ROWS; i++) {
+        y_data[i] = i;
+        for (int j = 0; j < WIDTH; j++) x_data[i][j] = (float)(10 * i + j);
+    }
+    *x = (weft_array){WEFT_F32, 2, {ROWS, WIDTH}, x_data, sizeof x_data};
+    *y = (weft_array){WEFT_I64, 1, {ROWS}, y_data, sizeof y_data};
+}
+
+typedef struct got {
+    float x[BATCH][WIDTH];
+    int32_t y[BATCH];
+    float mask[BATCH];
+    int64_t count;
+} got;
+
+static void get(weft_loader *loader, uint64_t position, got *g) {
+    weft_batch batch;
+    weft_scope *scope = weft_scope_open(ctx);
+    assert_int_equal(weft_loader_get(loader, position, &batch), WEFT_OK);
+    assert_int_equal(weft_read(batch.x, g->x, sizeof g->x), WEFT_OK);
+    assert_int_equal(weft_read(batch.y, g->y, sizeof g->y), WEFT_OK);
+    assert_non_null(batch.mask);
+    assert_int_equal(weft_read(batch.mask, g->mask, sizeof g->mask), WEFT_OK);
+    g->count = batch.count;
+    weft_scope_close(scope);
+}
+
+/* Each epoch holds every sample once, rows and targets belong together, padding is masked. */
+static void epochs_hold_every_sample_once(void **state) {
+    (void)state;
+    weft_array x, y;
+    make_arrays(&x, &y);
+    for (int host = 0; host < 2; host++) {
+        weft_loader *loader = NULL;
+        const weft_loader_options options = {.batch = BATCH, .device_bytes = host ? -1 : 0};
+        assert_int_equal(weft_loader_new(ctx, &x, &y, &options, &loader), WEFT_OK);
+        assert_int_equal(weft_loader_on_device(loader), !host);
+        assert_int_equal(weft_loader_batches(loader), 3);
+        int orders_differ = 0, first[ROWS];
+        for (uint64_t epoch = 0; epoch < 3; epoch++) {
+            int seen[ROWS] = {0}, place = 0;
+            for (uint64_t b = 0; b < 3; b++) {
+                got g;
+                get(loader, 3 * epoch + b, &g);
+                assert_int_equal(g.count, b == 2 ? 3 : 4);
+                for (int i = 0; i < BATCH; i++) {
+                    assert_true(g.mask[i] == (i < g.count ? 1.0f : 0.0f));
+                    for (int j = 0; j < WIDTH; j++) assert_true(g.x[i][j] == (float)(10 * g.y[i] + j));
+                    if (i >= g.count) continue;
+                    seen[g.y[i]]++;
+                    if (epoch == 0)
+                        first[place++] = g.y[i];
+                    else
+                        orders_differ += first[place++] != g.y[i];
+                }
+            }
+            for (int i = 0; i < ROWS; i++) assert_int_equal(seen[i], 1);
+        }
+        assert_true(orders_differ > 0);
+        weft_loader_free(loader);
+    }
+}
+
+/* The same batch at a position whatever came before, and on both ways. */
+static void batches_depend_on_seed_and_position_alone(void **state) {
+    (void)state;
+    static const uint64_t positions[] = {5, 0, 1, 2, 100, 3, 4, 5, 5, 1000001, 6};
+    weft_array x, y;
+    make_arrays(&x, &y);
+    weft_loader *device = NULL, *host = NULL, *other = NULL;
+    assert_int_equal(weft_loader_new(ctx, &x, &y, &(weft_loader_options){.batch = BATCH}, &device), WEFT_OK);
+    assert_int_equal(
+        weft_loader_new(ctx, &x, &y, &(weft_loader_options){.batch = BATCH, .device_bytes = -1}, &host),
+        WEFT_OK);
+    assert_int_equal(weft_loader_new(ctx, &x, &y, &(weft_loader_options){.batch = BATCH, .seed = 8}, &other),
+                     WEFT_OK);
+    int differ = 0;
+    got fifth = {0};
+    for (size_t i = 0; i < sizeof positions / sizeof *positions; i++) {
+        got a, b, c;
+        get(device, positions[i], &a);
+        get(host, positions[i], &b);
+        get(other, positions[i], &c);
+        assert_memory_equal(&a, &b, sizeof a);
+        differ += memcmp(&a, &c, sizeof a) != 0;
+        if (positions[i] == 5 && i == 0) fifth = a;
+        if (positions[i] == 5) assert_memory_equal(&a, &fifth, sizeof a);
+    }
+    assert_true(differ > 3);
+    weft_loader_free(device);
+    weft_loader_free(host);
+    weft_loader_free(other);
+}
+
+/* Three batches of 4 are one of 12: what accumulation stands on. */
+static void small_batches_make_up_the_big_one(void **state) {
+    (void)state;
+    enum { N = 60, TIMES = 12 };
+    int32_t ids[N];
+    for (int i = 0; i < N; i++) ids[i] = i;
+    weft_loader *small = NULL, *big = NULL;
+    assert_int_equal(weft_loader_tokens(ctx, ids, N, 5, &(weft_loader_options){.batch = 4}, &small), WEFT_OK);
+    assert_int_equal(weft_loader_tokens(ctx, ids, N, 5, &(weft_loader_options){.batch = 12}, &big), WEFT_OK);
+    for (uint64_t step = 0; step < 5; step++) {
+        int32_t whole[12][5], part[4][5];
+        weft_batch batch;
+        assert_int_equal(weft_loader_get(big, step, &batch), WEFT_OK);
+        assert_int_equal(weft_read(batch.x, whole, sizeof whole), WEFT_OK);
+        for (uint64_t k = 0; k < 3; k++) {
+            assert_int_equal(weft_loader_get(small, 3 * step + k, &batch), WEFT_OK);
+            assert_int_equal(weft_read(batch.x, part, sizeof part), WEFT_OK);
+            assert_memory_equal(part, whole[4 * k], sizeof part);
+        }
+    }
+    weft_loader_free(small);
+    weft_loader_free(big);
+}
+
+static void windows_are_text_and_what_follows(void **state) {
+    (void)state;
+    enum { N = 23, CONTEXT = 4, WINDOWS = 3 };
+    int32_t ids[N];
+    for (int i = 0; i < N; i++) ids[i] = 100 + i;
+    for (int host = 0; host < 2; host++) {
+        weft_loader *random = NULL, *ordered = NULL;
+        weft_loader_options options = {.batch = WINDOWS, .device_bytes = host ? -1 : 0};
+        int32_t x[WINDOWS][CONTEXT], y[WINDOWS][CONTEXT];
+        float mask[WINDOWS][CONTEXT];
+        weft_batch batch;
+        assert_int_equal(weft_loader_tokens(ctx, ids, N, CONTEXT, &options, &random), WEFT_OK);
+        int starts[N] = {0};
+        for (uint64_t p = 0; p < 200; p++) {
+            weft_scope *scope = weft_scope_open(ctx);
+            assert_int_equal(weft_loader_get(random, p, &batch), WEFT_OK);
+            assert_null(batch.mask);
+            assert_int_equal(weft_read(batch.x, x, sizeof x), WEFT_OK);
+            assert_int_equal(weft_read(batch.y, y, sizeof y), WEFT_OK);
+            for (int w = 0; w < WINDOWS; w++) {
+                starts[x[w][0] - 100]++;
+                for (int t = 0; t < CONTEXT; t++) {
+                    assert_int_equal(x[w][t], x[w][0] + t);
+                    assert_int_equal(y[w][t], x[w][t] + 1);
+                }
+            }
+            weft_scope_close(scope);
+        }
+        for (int i = 0; i < N; i++)
+            assert_int_equal(starts[i] > 0, i < N - CONTEXT); /* every place, none beyond */
+        weft_loader_free(random);
+        options.in_order = true;
+        assert_int_equal(weft_loader_tokens(ctx, ids, N, CONTEXT, &options, &ordered), WEFT_OK);
+        assert_int_equal(weft_loader_batches(ordered), 2);
+        int predicted[N + 1] = {0}, count = 0;
+        for (uint64_t p = 0; p < 2; p++) {
+            assert_int_equal(weft_loader_get(ordered, p, &batch), WEFT_OK);
+            assert_int_equal(weft_read(batch.x, x, sizeof x), WEFT_OK);
+            assert_int_equal(weft_read(batch.y, y, sizeof y), WEFT_OK);
+            assert_int_equal(weft_read(batch.mask, mask, sizeof mask), WEFT_OK);
+            int ones = 0;
+            for (int w = 0; w < WINDOWS; w++)
+                for (int t = 0; t < CONTEXT; t++) {
+                    if (mask[w][t] == 0) continue;
+                    ones++;
+                    predicted[y[w][t] - 100]++;
+                    assert_int_equal(y[w][t], x[w][t] + 1);
+                }
+            assert_int_equal(ones, batch.count);
+            count += ones;
+        }
+        assert_int_equal(count, N - 1);
+        for (int i = 1; i < N; i++) assert_int_equal(predicted[i], 1);
+        weft_loader_free(ordered);
+    }
+}
+
+static void bytes_are_scaled(void **state) {
+    (void)state;
+    static uint8_t pixels[4][2] = {{0, 255}, {51, 102}, {1, 2}, {3, 4}};
+    float x[2][2];
+    const weft_array array = {WEFT_U8, 2, {4, 2}, pixels, sizeof pixels};
+    weft_loader *loader = NULL;
+    weft_batch batch;
+    assert_int_equal(weft_loader_new(ctx, &array, NULL,
+                                     &(weft_loader_options){.batch = 2, .in_order = true, .scale = 1.0 / 255},
+                                     &loader),
+                     WEFT_OK);
+    assert_int_equal(weft_loader_get(loader, 0, &batch), WEFT_OK);
+    assert_null(batch.y);
+    assert_null(batch.mask);
+    assert_int_equal(weft_read(batch.x, x, sizeof x), WEFT_OK);
+    assert_true(x[0][0] == 0 && x[0][1] == 1);
+    assert_float_equal(x[1][0], 0.2f, 1e-6);
+    weft_loader_free(loader);
+}
+
+static void bad_calls_are_refused(void **state) {
+    (void)state;
+    weft_array x, y;
+    weft_loader *loader = NULL;
+    make_arrays(&x, &y);
+    assert_int_equal(weft_loader_new(ctx, &x, &y, NULL, &loader), WEFT_ERR_ARGUMENT);
+    assert_null(loader);
+    y.shape[0] = 10;
+    assert_int_equal(weft_loader_new(ctx, &x, &y, &(weft_loader_options){.batch = 2}, &loader),
+                     WEFT_ERR_SHAPE);
+    make_arrays(&x, &y);
+    assert_int_equal(weft_loader_new(ctx, &x, &y, &(weft_loader_options){.batch = 2, .classes = 9}, &loader),
+                     WEFT_ERR_INDEX);
+    assert_non_null(strstr(weft_last_error(ctx), "sample 9 is 9"));
+    y_data[3] = INT64_C(1) << 40;
+    assert_int_equal(weft_loader_new(ctx, &x, &y, &(weft_loader_options){.batch = 2}, &loader),
+                     WEFT_ERR_INDEX);
+    assert_non_null(strstr(weft_last_error(ctx), "element 3"));
+    int32_t ids[4] = {0};
+    assert_int_equal(weft_loader_tokens(ctx, ids, 4, 4, &(weft_loader_options){.batch = 2}, &loader),
+                     WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_loader_open(ctx, "no/such.npy", NULL, &(weft_loader_options){.batch = 2}, &loader),
+                     WEFT_ERR_IO);
+    assert_int_equal(weft_loader_open(ctx, "what.txt", NULL, &(weft_loader_options){.batch = 2}, &loader),
+                     WEFT_ERR_ARGUMENT);
+    assert_null(loader);
+}
+
+static void csv_files_are_opened(void **state) {
+    (void)state;
+    char path[] = "/tmp/weft-loader-XXXXXX.csv";
+    int fd = mkstemps(path, 4);
+    assert_true(fd >= 0);
+    FILE *file = fdopen(fd, "w");
+    fputs("a,b,kind\n1,2,x\n3,4,y\n5,6,x\n", file);
+    fclose(file);
+    weft_loader *loader = NULL;
+    weft_batch batch;
+    float x[3][2];
+    int32_t y[3];
+    assert_int_equal(
+        weft_loader_open(ctx, path, NULL, &(weft_loader_options){.batch = 3, .in_order = true}, &loader),
+        WEFT_OK);
+    assert_int_equal(weft_loader_get(loader, 0, &batch), WEFT_OK);
+    assert_int_equal(weft_read(batch.x, x, sizeof x), WEFT_OK);
+    assert_int_equal(weft_read(batch.y, y, sizeof y), WEFT_OK);
+    assert_true(x[1][0] == 3 && x[2][1] == 6);
+    assert_true(y[0] == 0 && y[1] == 1 && y[2] == 0);
+    weft_loader_free(loader);
+    remove(path);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(epochs_hold_every_sample_once),
+        cmocka_unit_test(batches_depend_on_seed_and_position_alone),
+        cmocka_unit_test(small_batches_make_up_the_big_one),
+        cmocka_unit_test(windows_are_text_and_what_follows),
+        cmocka_unit_test(bytes_are_scaled),
+        cmocka_unit_test(bad_calls_are_refused),
+        cmocka_unit_test(csv_files_are_opened),
+    };
+    return cmocka_run_group_tests(tests, open_context, close_context);
+}
