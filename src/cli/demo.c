@@ -112,7 +112,7 @@ static weft_status gather_source(const char *data, texts *text) {
 
 /* Trains as the settings say; they are applied before those of the command line. */
 static int train(const char *const *defaults, const weft__repeated *settings, const char *device, bool quiet,
-                 int argc, char **argv) {
+                 int argc, char **argv, char run[WEFT__RUN_BYTES]) {
     weft__config config;
     weft_status status = WEFT_OK;
     weft__config_init(&config);
@@ -120,22 +120,9 @@ static int train(const char *const *defaults, const weft__repeated *settings, co
     if (status == WEFT_OK) status = weft__cli_settings(&config, settings, device);
     if (status == WEFT_OK) status = weft__config_resolve(&config);
     const weft__train_options how = {.quiet = quiet, .argc = argc, .argv = argv};
-    int code = status == WEFT_OK ? weft__cli_train(&config, &how) : weft__give_up(NULL, status);
+    int code = status == WEFT_OK ? weft__cli_train(&config, &how, run) : weft__give_up(NULL, status);
     weft__config_free(&config);
     return code;
-}
-
-/* The newest run of a stem, for what is said at the end. */
-static void newest_run(const char *stem, char out[PATH_BYTES]) {
-    unsigned long number = 0;
-    size_t size = strlen(stem);
-    DIR *dir = opendir(WEFT__RUNS_ROOT);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        if (strncmp(entry->d_name, stem, size) == 0 && strtoul(entry->d_name + size, NULL, 10) >= number) {
-            number = strtoul(entry->d_name + size, NULL, 10);
-            snprintf(out, PATH_BYTES, "%s/%s", WEFT__RUNS_ROOT, entry->d_name);
-        }
-    if (dir) closedir(dir);
 }
 
 static void show_sample(const char *run) {
@@ -174,7 +161,7 @@ static int demo_gpt(const char *data, const weft__repeated *settings, const char
         "train.log_every=50",     "optimizer.lr=0.002",
         "schedule.min_lr=0.0002", NULL};
     texts text = {0};
-    char run[PATH_BYTES] = "";
+    char run[WEFT__RUN_BYTES];
     weft_status status = gather_source(data, &text);
     if (status == WEFT_OK) status = weft_make_folder(NULL, WEFT__RUNS_ROOT);
     if (status == WEFT_OK) status = weft_write_file(NULL, file, text.data, text.size);
@@ -183,9 +170,8 @@ static int demo_gpt(const char *data, const weft__repeated *settings, const char
                text.size);
     weft__free(NULL, text.data);
     if (status != WEFT_OK) return weft__give_up(NULL, status);
-    int code = train(defaults, settings, device, quiet, argc, argv);
+    int code = train(defaults, settings, device, quiet, argc, argv, run);
     if (code != WEFT__EXIT_DONE || quiet) return code;
-    newest_run("gpt-", run);
     show_sample(run);
     printf("\nto go on:\n  weft generate %s --prompt 'static int ' --tokens 400\n"
            "  weft resume %s --set train.steps=6000\n  open %s/report.html\n",
@@ -234,15 +220,14 @@ static int demo_mlp(const weft__repeated *settings, const char *device, bool qui
                                            "train.save_every=500",
                                            "train.log_every=100",
                                            NULL};
-    char run[PATH_BYTES] = "";
+    char run[WEFT__RUN_BYTES];
     weft_status status = weft_make_folder(NULL, WEFT__RUNS_ROOT);
     if (status == WEFT_OK) status = write_spirals(train_file, 3000, 1);
     if (status == WEFT_OK) status = write_spirals(test_file, 600, 2);
     if (status != WEFT_OK) return weft__give_up(NULL, status);
     if (!quiet) printf("an mlp learns to tell three spirals of points apart\n");
-    int code = train(defaults, settings, device, quiet, argc, argv);
+    int code = train(defaults, settings, device, quiet, argc, argv, run);
     if (code != WEFT__EXIT_DONE || quiet) return code;
-    newest_run("mlp-2-64-64-3-", run);
     printf("\nto go on:\n  weft eval %s\n  open %s/report.html\n", run, run);
     printf("your own table:\n  weft init mlp --data FILE.csv --out mlp.yaml  (and data.source: csv)\n");
     return code;

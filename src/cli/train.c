@@ -6,9 +6,10 @@
 #include "cli/run.h"
 #include "train/use.h"
 
-int weft__cli_train(weft__config *config, const weft__train_options *options) {
+int weft__cli_train(weft__config *config, const weft__train_options *options, char run[WEFT__RUN_BYTES]) {
     weft__train_result result;
     weft_status status = weft__train(config, options, &result);
+    if (run) snprintf(run, WEFT__RUN_BYTES, "%s", result.dir);
     if (status != WEFT_OK) {
         weft__complain("%s", result.error[0] ? result.error : weft_status_name(status));
         return weft__exit_code(status);
@@ -56,7 +57,7 @@ int weft__command_train(const weft__command *command, int argc, char **argv) {
     if (status == WEFT_OK) status = weft__cli_settings(&config, &settings, device);
     if (status == WEFT_OK) status = weft__config_resolve(&config);
     const weft__train_options how = {.dir = dir, .quiet = quiet, .argc = argc, .argv = argv};
-    code = status == WEFT_OK ? weft__cli_train(&config, &how) : weft__give_up(NULL, status);
+    code = status == WEFT_OK ? weft__cli_train(&config, &how, NULL) : weft__give_up(NULL, status);
     weft__config_free(&config);
     return code;
 }
@@ -81,7 +82,7 @@ int weft__command_resume(const weft__command *command, int argc, char **argv) {
     if (status == WEFT_OK) status = weft__config_resolve(&config);
     const weft__train_options how = {
         .dir = dir, .resume = true, .strict = strict, .quiet = quiet, .argc = argc, .argv = argv};
-    code = status == WEFT_OK ? weft__cli_train(&config, &how) : weft__give_up(NULL, status);
+    code = status == WEFT_OK ? weft__cli_train(&config, &how, NULL) : weft__give_up(NULL, status);
     weft__config_free(&config);
     return code;
 }

@@ -126,7 +126,7 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
         weft__progress_phase(p, WEFT__PHASE_REPORT);
     }
     if (logs) WEFT_TRY(log_step(loop, state, &m));
-    if (logs || p->bar) {
+    if (evaluates || p->bar || state->step % (uint64_t)c->train_log_every == 0) {
         weft__metrics shown = loop->last;
         shown.epoch = state->epoch;
         shown.loss = state->loss;
