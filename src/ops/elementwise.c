@@ -109,7 +109,8 @@ weft_tensor *weft_clamp_at(const char *where, weft_tensor *x, double low, double
 weft_tensor *weft_full_like_at(const char *where, weft_tensor *x, double value) {
     weft_tensor *bad = weft__reject("full_like", where, &x, 1);
     if (bad || !x) return bad;
-    return weft__constant(x->ctx, where, (weft_dtype)x->dtype, x->rank, x->shape, value, (int64_t)value);
+    int64_t whole = value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : 0; /* infinities are floats only */
+    return weft__constant(x->ctx, where, (weft_dtype)x->dtype, x->rank, x->shape, value, whole);
 }
 
 weft_tensor *weft_zeros_like_at(const char *where, weft_tensor *x) { return weft_full_like_at(where, x, 0); }
