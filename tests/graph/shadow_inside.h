@@ -1,0 +1,23 @@
+/* Inside the shadow interpreter: shadow.c (walk, movement, indexing) and shadow_rows.c (numbers). */
+#ifndef WEFT_TESTS_GRAPH_SHADOW_INSIDE_H
+#define WEFT_TESTS_GRAPH_SHADOW_INSIDE_H
+
+#include "graph/shadow.h"
+
+/* One element: f with error e, or i. */
+typedef struct number {
+    double f, e;
+    int64_t i;
+} number;
+
+/* Row `op` of the table on operands of `dtype`; bool results in i. */
+number shadow_row(int op, weft_dtype dtype, number a, number b, number c);
+number shadow_cast(weft_dtype from, weft_dtype to, number a);
+/* Reduction `op` of n elements. */
+number shadow_reduce(int op, weft_dtype dtype, const number *x, int64_t n);
+/* The sum of n products. */
+number shadow_dot(weft_dtype dtype, const number *a, const number *b, int64_t n);
+/* The sum of n elements added one after the other. */
+number shadow_chain(weft_dtype dtype, const number *x, int64_t n);
+
+#endif

@@ -1,0 +1,297 @@
+/* Random graphs: what is computed must not depend on fusion, device, threads or the run, and must be right.
+ *   fused cpu = unfused cpu, bit for bit (with f16 or bf16 values, which fusion rounds less often: within the bound)
+ *   each of them and interp within the bound that the shadow carries along; integers exactly
+ *   each graph run twice, and on one thread and two: bit for bit
+ * WEFT_GRAPHS sets how many graphs are drawn, WEFT_GRAPH_SEED the first seed. A failure is shrunk and printed. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "compiler/program.h"
+#include "graph/random_graph.h"
+#include "graph/shadow.h"
+
+typedef struct machines {
+    weft_context *record, *fused, *plain, *one, *interp, *interp_plain;
+} machines;
+
+typedef struct totals {
+    uint64_t graphs, nodes, backward, fused_kernels, plain_kernels, elements, abstained;
+    double worst; /* error / bound */
+} totals;
+
+typedef struct values {
+    int n;
+    char *data[GRAPH_OUTPUTS + GRAPH_NODES];
+    size_t bytes[GRAPH_OUTPUTS + GRAPH_NODES];
+    uint64_t kernels;
+} values;
+
+static char why[2048];
+
+static const char *fail_with(const char *fmt, ...) WEFT_PRINTF(1, 2);
+static const char *fail_with(const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    return why;
+}
+
+static void open_machines(machines *m) {
+    struct {
+        weft_context **ctx;
+        weft_open_options options;
+    } all[] = {{&m->record, {.device = "null"}},
+               {&m->fused, {.device = "cpu", .threads = 2}},
+               {&m->plain, {.device = "cpu", .threads = 2, .no_fusion = true}},
+               {&m->one, {.device = "cpu", .threads = 1}},
+               {&m->interp, {.device = "interp"}},
+               {&m->interp_plain, {.device = "interp", .no_fusion = true}}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (weft_open(&all[i].options, all[i].ctx) != WEFT_OK) fail_msg("%s", weft_last_error(NULL));
+}
+
+static void close_machines(machines *m) {
+    weft_context *all[] = {m->record, m->fused, m->plain, m->one, m->interp, m->interp_plain};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) weft_close(all[i]);
+}
+
+/* ---- running ---- */
+
+static void drop(values *v) {
+    for (int i = 0; i < v->n; i++) free(v->data[i]);
+    v->n = 0;
+}
+
+static bool run(weft_context *ctx, const graph *g, values *out) {
+    graph_tensors t;
+    memset(out, 0, sizeof *out);
+    weft_scope *scope = weft_scope_open(ctx);
+    bool fine = graph_record(ctx, g, &t) && weft_eval(t.output, (size_t)t.n_outputs) == WEFT_OK;
+    if (fine && ctx->compiler->newest) out->kernels = ctx->compiler->newest->n_kernels;
+    for (int i = 0; fine && i < t.n_outputs; i++) {
+        out->bytes[i] = (size_t)weft_numel(t.output[i]) * weft_dtype_size(weft_dtype_of(t.output[i]));
+        out->data[i] = malloc(out->bytes[i] + 1);
+        out->n++;
+        fine = weft_read(t.output[i], out->data[i], out->bytes[i]) == WEFT_OK;
+    }
+    weft_scope_close(scope);
+    return fine;
+}
+
+static const char *same_bits(const char *what, const values *a, const values *b) {
+    for (int i = 0; i < a->n; i++)
+        for (size_t k = 0; k < a->bytes[i]; k++)
+            if (a->data[i][k] != b->data[i][k]) return fail_with("%s: output %d differs at byte %zu of %zu", what, i, k, a->bytes[i]);
+    return NULL;
+}
+
+/* ---- against the shadow ---- */
+
+static double element(weft_dtype dtype, const char *data, int64_t k) {
+    float f32;
+    double f64;
+    uint16_t half;
+    switch (dtype) {
+    case WEFT_F64: memcpy(&f64, data + 8 * k, 8); return f64;
+    case WEFT_F32: memcpy(&f32, data + 4 * k, 4); return (double)f32;
+    default: memcpy(&half, data + 2 * k, 2); return (double)(dtype == WEFT_F16 ? weft_f16_to_f32(half) : weft_bf16_to_f32(half));
+    }
+}
+
+static int64_t whole(weft_dtype dtype, const char *data, int64_t k) {
+    int64_t v = 0;
+    memcpy(&v, data + (size_t)k * weft_dtype_size(dtype), weft_dtype_size(dtype));
+    return shadow_wrap(dtype, v);
+}
+
+static const char *one_output(const char *what, int i, weft_dtype dtype, const shadow_value *v, const char *data, totals *sum) {
+    for (int64_t k = 0; k < v->n; k++) {
+        sum->elements++;
+        if (!isfinite(v->e[k])) {
+            sum->abstained++;
+            continue;
+        }
+        if (v->i) {
+            if (whole(dtype, data, k) != v->i[k])
+                return fail_with("%s: output %d element %lld is %lld, not %lld", what, i, (long long)k,
+                                 (long long)whole(dtype, data, k), (long long)v->i[k]);
+            continue;
+        }
+        double got = element(dtype, data, k), error = fabs(got - v->f[k]);
+        if (!(error <= v->e[k]))
+            return fail_with("%s: output %d (%s) element %lld is %.17g, not %.17g within %.3g", what, i, weft_dtype_name(dtype),
+                             (long long)k, got, v->f[k], v->e[k]);
+        if (v->e[k] > 0 && error / v->e[k] > sum->worst) sum->worst = error / v->e[k];
+    }
+    return NULL;
+}
+
+static const char *within_bound(const char *what, const graph_tensors *t, shadow *s, const values *got, totals *sum) {
+    const char *bad = NULL;
+    for (int i = 0; i < got->n && !bad; i++) {
+        const shadow_value *v = shadow_of(s, t->output[i]);
+        bad = v ? one_output(what, i, weft_dtype_of(t->output[i]), v, got->data[i], sum) : fail_with("the shadow gave up");
+    }
+    return bad;
+}
+
+/* Runs g on ctx and compares; bits NULL: only the bound. */
+static const char *on(weft_context *ctx, const char *what, const graph *g, const values *bits, const graph_tensors *t, shadow *s,
+                      totals *sum, values *keep) {
+    values got;
+    const char *bad = NULL;
+    if (!run(ctx, g, &got)) bad = fail_with("%s: %s", what, weft_last_error(ctx));
+    if (!bad && bits) bad = same_bits(what, bits, &got);
+    if (!bad && s) bad = within_bound(what, t, s, &got, sum);
+    if (keep && !bad)
+        *keep = got;
+    else
+        drop(&got);
+    return bad;
+}
+
+/* NULL when all agree, else what does not. */
+static const char *check(const machines *m, const graph *g, totals *sum) {
+    graph_tensors t;
+    values fused = {0}, plain = {0};
+    const char *bad = NULL;
+    bool often = g->seed % 4 == 0;
+    shadow *s = shadow_new();
+    weft_scope *scope = weft_scope_open(m->record);
+    if (!graph_record(m->record, g, &t)) bad = fail_with("recording: %s", weft_last_error(m->record));
+    if (!bad) bad = on(m->fused, "fused", g, NULL, &t, s, sum, &fused);
+    if (!bad) bad = on(m->fused, "fused again", g, &fused, &t, NULL, sum, NULL);
+    if (!bad) bad = on(m->plain, "unfused", g, g->halves ? NULL : &fused, &t, g->halves ? s : NULL, sum, &plain);
+    if (!bad && often) bad = on(m->one, "one thread", g, &fused, &t, NULL, sum, NULL);
+    if (!bad) bad = on(m->interp, "interp", g, NULL, &t, s, sum, NULL);
+    if (!bad && often) bad = on(m->interp_plain, "interp unfused", g, NULL, &t, s, sum, NULL);
+    sum->fused_kernels += fused.kernels;
+    sum->plain_kernels += plain.kernels;
+    drop(&fused);
+    drop(&plain);
+    weft_scope_close(scope);
+    shadow_free(s);
+    return bad;
+}
+
+/* ---- shrinking ---- */
+
+static bool still_fails(const machines *m, const graph *g) {
+    totals none = {0};
+    return g->n_outputs > 0 && check(m, g, &none) != NULL;
+}
+
+static bool try_smaller(const machines *m, graph *g, const graph *smaller) {
+    if (!still_fails(m, smaller)) return false;
+    *g = *smaller;
+    return true;
+}
+
+static void shrink(const machines *m, graph *g) {
+    graph s = *g;
+    s.loss = -1;
+    graph_prune(&s);
+    try_smaller(m, g, &s);
+    for (bool any = true; any;) {
+        any = false;
+        for (int k = g->n_outputs - 1; k >= 0 && g->n_outputs > 1; k--) { /* fewer outputs */
+            s = *g;
+            memmove(&s.output[k], &s.output[k + 1], (size_t)(s.n_outputs - k - 1) * sizeof *s.output);
+            s.n_outputs--;
+            graph_prune(&s);
+            any |= try_smaller(m, g, &s);
+        }
+        for (int i = g->n - 1; i >= 0; i--) {
+            if (i >= g->n || !g->node[i].n_in) continue;
+            for (int k = -1; k < g->node[i].n_in; k++) { /* a leaf instead, or one of its operands */
+                s = *g;
+                if (k < 0) {
+                    graph_cut(&s, i);
+                } else {
+                    const graph_node *x = &g->node[g->node[i].in[k]];
+                    if (x->dtype != g->node[i].dtype || x->rank != g->node[i].rank ||
+                        memcmp(x->shape, g->node[i].shape, (size_t)x->rank * sizeof *x->shape) != 0)
+                        continue;
+                    for (int j = 0; j < s.n; j++)
+                        for (int o = 0; o < s.node[j].n_in; o++)
+                            if (s.node[j].in[o] == i) s.node[j].in[o] = g->node[i].in[k];
+                    for (int o = 0; o < s.n_outputs; o++)
+                        if (s.output[o] == i) s.output[o] = g->node[i].in[k];
+                }
+                graph_prune(&s);
+                if (s.n == g->n && k >= 0) continue;
+                if (try_smaller(m, g, &s)) {
+                    any = true;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+static void report(const machines *m, graph *g) {
+    totals none = {0};
+    graph_print(g, stdout);
+    printf("  fails: %s\nshrunk:\n", why);
+    fflush(stdout);
+    shrink(m, g);
+    const char *reason = check(m, g, &none);
+    graph_print(g, stdout);
+    printf("  fails: %s\n", reason ? reason : "(no more)");
+}
+
+/* ---- the tests ---- */
+
+static graph_options options_of(uint64_t seed) {
+    graph_options o = {.integers = seed % 2 == 0, .size = 5 + (int)(seed * 7 % 56), .most = 600};
+    o.backward = !o.integers && seed % 4 == 1;
+    if (seed % 100 == 3 || seed % 100 == 52) { /* wide enough for several threads */
+        o.most = 60000;
+        o.size = 12;
+    }
+    return o;
+}
+
+static uint64_t number_from(const char *name, uint64_t otherwise) {
+    const char *text = getenv(name);
+    return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void test_random_graphs(void **state) {
+    (void)state;
+    uint64_t count = number_from("WEFT_GRAPHS", 2000), first = number_from("WEFT_GRAPH_SEED", 1), failed = 0;
+    machines m;
+    totals sum = {0};
+    open_machines(&m);
+    for (uint64_t seed = first; seed < first + count && failed < 3; seed++) {
+        graph_options o = options_of(seed);
+        graph g;
+        if (!graph_make(m.record, seed, &o, &g)) continue;
+        sum.graphs++;
+        sum.nodes += (uint64_t)g.n;
+        sum.backward += g.loss >= 0;
+        if (!check(&m, &g, &sum)) continue;
+        failed++;
+        report(&m, &g);
+    }
+    close_machines(&m);
+    double ratio = sum.fused_kernels ? (double)sum.plain_kernels / (double)sum.fused_kernels : 0;
+    printf("random graphs: cells=%llu fail=%llu seed=%llu nodes=%llu backward=%llu nodes/kernel=%.2f elements=%llu "
+           "abstained=%.2f%% worst error/bound=%.3f\n",
+           (unsigned long long)sum.graphs, (unsigned long long)failed, (unsigned long long)first, (unsigned long long)sum.nodes,
+           (unsigned long long)sum.backward, ratio, (unsigned long long)sum.elements,
+           100.0 * (double)sum.abstained / (double)(sum.elements ? sum.elements : 1), sum.worst);
+    assert_int_equal(failed, 0);
+    assert_true(count < 100 || ratio >= 2.0);
+    assert_true(sum.abstained * 50 <= sum.elements);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_graphs)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
