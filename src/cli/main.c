@@ -63,7 +63,8 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     hold_standard_files();
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* write() reports it */
+    signal(SIGXFSZ, SIG_IGN);
     int code = run(argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == WEFT__EXIT_DONE) {
         weft__complain("standard output: %s", strerror(errno));

@@ -1,0 +1,126 @@
+"""Kills a small run with SIGKILL at random moments, some of them inside a save, and resumes it until it is done; its
+weights and logs must then equal an unbroken run's byte for byte (rates, times and memory excepted).
+
+usage: kill_resume.py COMMAND [KILLS]     seeded by $WEFT_SEED (default 1), which is printed
+"""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+COMMAND = os.path.abspath(sys.argv[1])
+KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+SEED = int(os.environ.get("WEFT_SEED", "1"))
+STEPS = 160
+CONFIG = """
+task: language-model
+data: {path: text.txt, val_fraction: 0.1}
+model: {type: gpt, layers: 1, heads: 2, width: 16, context: 16, dropout: 0.1}
+optimizer: {lr: 0.01}
+schedule: {warmup: 10, min_lr: 0.001}
+train: {steps: %d, batch: 4, accumulate: 2, eval_every: 20, save_every: 8, log_every: 4, keep: 2}
+device: cpu
+""" % STEPS
+UNEQUAL = {"tokens_per_second", "samples_per_second", "epoch_seconds", "memory_peak"}
+
+
+def start(*words):
+    env = dict(os.environ, OMP_NUM_THREADS="1", WEFT_DEVICE="cpu")
+    return subprocess.Popen([COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
+
+
+def finish(process, wanted):
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode in wanted, (process.returncode, errors.decode())
+
+
+def metrics(run):
+    with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    return [{k: v for k, v in line.items() if k not in UNEQUAL} for line in lines]
+
+
+def weights(run):
+    files = {}
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        with open(os.path.join(run, "checkpoints", "step-%d" % STEPS, name), "rb") as file:
+            files[name] = file.read()
+    return files
+
+
+def saving(run):
+    """True while a checkpoint is being written: its temporary folder is there."""
+    try:
+        return any(name.startswith(".") for name in os.listdir(os.path.join(run, "checkpoints")))
+    except FileNotFoundError:
+        return False
+
+
+def kill_once(process, run, inside_save, delay):
+    """Waits for the moment and kills. Returns (was running, was inside a save)."""
+    begun = time.monotonic()
+    while process.poll() is None:
+        now = time.monotonic() - begun
+        if inside_save and now >= delay and saving(run):
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            return True, saving(run)
+        if not inside_save and now >= delay:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            return True, saving(run)
+        if not inside_save:
+            time.sleep(0.001)
+    return False, False
+
+
+def main():
+    chance = random.Random(SEED)
+    print("seed %d" % SEED)
+    words = ["the", "loom", "weft", "warp", "thread", "and", "shuttle", "cloth", "a", "of", "\n"]
+    with open("text.txt", "w", encoding="utf-8") as file:
+        file.write(" ".join(chance.choice(words) for _ in range(3000)))
+    with open("config.yaml", "w", encoding="utf-8") as file:
+        file.write(CONFIG)
+    began = time.monotonic()
+    finish(start("train", "config.yaml", "--run", "whole"), {0})
+    length = time.monotonic() - began
+    expected, expected_metrics = weights("whole"), metrics("whole")
+    hits = in_save = runs = 0
+    while hits < KILLS or in_save < 3:
+        run = "killed-%d" % runs
+        runs += 1
+        assert runs <= 10 * KILLS, "too few kills hit a running process"
+        process = start("train", "config.yaml", "--run", run)
+        while True:
+            inside = in_save < 3 or chance.random() < 0.3
+            hit, was_saving = kill_once(process, run, inside, chance.uniform(0, 0.6 * length))
+            hits += hit
+            in_save += was_saving
+            process.stderr.close()
+            if not hit or hits >= 2 * KILLS:
+                break
+            if os.path.exists(os.path.join(run, "config.yaml")):
+                process = start("resume", run)
+            else:  # killed before it was a run: nothing is lost, the folder may be taken again
+                shutil.rmtree(run, ignore_errors=True)
+                process = start("train", "config.yaml", "--run", run)
+        finish(start("resume", run), {0, 7})
+        assert weights(run) == expected, run + ": other weights or optimizer state than the unbroken run"
+        assert metrics(run) == expected_metrics, run + ": other metrics than the unbroken run"
+        left = [n for n in os.listdir(os.path.join(run, "checkpoints")) if n.startswith(".")]
+        assert not left, "left behind: %s" % left
+    print("kill_resume: kills=%d inside_a_save=%d runs=%d equal=%d fail=0" % (hits, in_save, runs, runs))
+
+
+with tempfile.TemporaryDirectory(prefix="weft-kill-") as folder:
+    os.chdir(folder)
+    try:
+        main()
+    finally:
+        os.chdir("/")
