@@ -166,6 +166,132 @@ static void become_map(ir_cluster *cluster, const ir_node *node) {
     cluster->full = cluster->rows = node->numel;
 }
 
+/* ---- joining clusters ---- */
+
+static bool same_space(const ir_cluster *a, const ir_cluster *b) {
+    if (a->heavy >= 0 || b->heavy >= 0 || a->full != b->full || a->full == 0) return false;
+    if (!a->row || !b->row) return true;
+    int64_t x[WEFT_VIEW_RANK], y[WEFT_VIEW_RANK];
+    uint32_t axes_x, axes_y;
+    int n = canonical(a->rank, a->shape, a->axes, x, &axes_x);
+    return n == canonical(b->rank, b->shape, b->axes, y, &axes_y) && axes_x == axes_y &&
+           memcmp(x, y, (size_t)n * sizeof *x) == 0;
+}
+
+/* Do the members of a read those of b only at the index that computes them, in the space of `row`? */
+static bool reads_well(const weft_ir *ir, const ir_cluster *a, int b, const ir_cluster *row) {
+    for (int i = 0; i < a->n_members; i++) {
+        const ir_node *node = &ir->nodes[a->members[i]];
+        for (int k = 0; k < node->n_in; k++) {
+            ir_edge edge = node->in[k];
+            const ir_node *member = &ir->nodes[edge.node];
+            if (member->cluster != b) continue;
+            bool fine = node->kind == IR_REDUCE ? edge.view < 0 && member->numel == row->full
+                                                : node->kind != IR_GATHER && reads_member(ir, row, node, edge);
+            if (!fine) return false;
+        }
+    }
+    return true;
+}
+
+/* Is there a third cluster between them? */
+static bool apart(const weft_ir *ir, int a, int b) {
+    for (int x = 0; x < ir->n_clusters; x++) {
+        if (x == a || x == b) continue;
+        const uint64_t *before = before_of(ir, x);
+        if ((has(before, a) && has(before_of(ir, b), x)) || (has(before, b) && has(before_of(ir, a), x))) return true;
+    }
+    return false;
+}
+
+static bool mergeable(const weft_ir *ir, int a, int b) {
+    const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b], *row = x->row ? x : y;
+    return same_space(x, y) && reads_well(ir, x, b, row) && reads_well(ir, y, a, row) && !apart(ir, a, b);
+}
+
+static void set_bit(uint64_t *set, int c) { set[c >> 6] |= UINT64_C(1) << (c & 63); }
+static void clear_bit(uint64_t *set, int c) { set[c >> 6] &= ~(UINT64_C(1) << (c & 63)); }
+
+/* Moves all of cluster `from` into `to`. */
+static bool merge_clusters(weft_ir *ir, int to, int from) {
+    ir_cluster *x = &ir->clusters[to], *y = &ir->clusters[from];
+    int n = x->n_members + y->n_members, *members = weft__arena_alloc(&ir->arena, (size_t)n * sizeof *members);
+    if (!members) return false;
+    for (int i = 0, j = 0, k = 0; k < n; k++) { /* both are in topological order */
+        bool left = j == y->n_members || (i < x->n_members && x->members[i] < y->members[j]);
+        members[k] = left ? x->members[i++] : y->members[j++];
+        ir->nodes[members[k]].cluster = to;
+    }
+    uint64_t *before = x->before;
+    for (int w = 0; w < ir->cluster_words; w++) before[w] |= y->before[w];
+    clear_bit(before, to);
+    clear_bit(before, from);
+    if (!x->row) {
+        bool finer = y->row || y->rank > x->rank;
+        x->row = y->row;
+        if (finer) {
+            x->rank = y->rank;
+            memcpy(x->shape, y->shape, sizeof x->shape);
+            x->axes = y->axes;
+            x->rows = y->rows;
+        }
+    }
+    x->members = members;
+    x->n_members = x->capacity = n;
+    y->n_members = 0;
+    y->gone = true;
+    for (int c = 0; c < ir->n_clusters; c++) {
+        uint64_t *later = before_of(ir, c);
+        if (c == to || c == from || !(has(later, to) || has(later, from))) continue;
+        for (int w = 0; w < ir->cluster_words; w++) later[w] |= before[w];
+        set_bit(later, to);
+        clear_bit(later, from);
+    }
+    return true;
+}
+
+/* A node joins the operands' clusters: those that fit with its own become one, so that all updates of an
+ * optimizer, say, are one kernel. */
+static bool merge_operands(weft_ir *ir, int n) {
+    const ir_node *node = &ir->nodes[n];
+    for (int k = 0; k < node->n_in; k++) {
+        int other = ir->nodes[node->in[k].node].cluster;
+        if (other < 0 || other == node->cluster || ir->clusters[other].heavy >= 0) continue;
+        if (mergeable(ir, node->cluster, other) && !merge_clusters(ir, node->cluster, other)) return false;
+    }
+    return true;
+}
+
+/* Reductions over the same rows that read the same value, and small ones of the same form, become one kernel. */
+enum { SMALL_SPACE = 1 << 15, MOST_MEMBERS = 64 };
+
+static bool share_input(const weft_ir *ir, const ir_cluster *a, const ir_cluster *b) {
+    for (int i = 0; i < a->n_members; i++)
+        for (int k = 0; k < ir->nodes[a->members[i]].n_in; k++) {
+            int from = ir->nodes[a->members[i]].in[k].node;
+            if (ir_is_source(&ir->nodes[from]) || ir->nodes[from].numel < a->full) continue;
+            for (int j = 0; j < b->n_members; j++)
+                for (int l = 0; l < ir->nodes[b->members[j]].n_in; l++)
+                    if (ir->nodes[b->members[j]].in[l].node == from) return true;
+        }
+    return false;
+}
+
+static bool merge_siblings(weft_ir *ir) {
+    for (int a = 0; a < ir->n_clusters; a++)
+        for (int b = a + 1; b < ir->n_clusters; b++) {
+            const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
+            if (x->gone || y->gone || !x->row || !y->row || !same_space(x, y)) continue;
+            if (has(before_of(ir, a), b) || has(before_of(ir, b), a)) continue;
+            if (x->n_members + y->n_members > MOST_MEMBERS) continue;
+            if (x->full > SMALL_SPACE && !share_input(ir, x, y)) continue;
+            if (mergeable(ir, a, b) && !merge_clusters(ir, a, b)) return false;
+        }
+    return true;
+}
+
+/* ---- assignment ---- */
+
 static weft_status assign(weft_ir *ir, int n) {
     ir_node *node = &ir->nodes[n];
     int best = -1;
@@ -181,7 +307,8 @@ static weft_status assign(weft_ir *ir, int n) {
     } else if (!cluster->row) {
         become_map(cluster, node);
     }
-    return add_member(ir, best, n) ? WEFT_OK : weft__ir_failed(ir);
+    bool fine = add_member(ir, best, n) && (!ir->fuse || merge_operands(ir, n));
+    return fine ? WEFT_OK : weft__ir_failed(ir);
 }
 
 /* Depends on nothing but constants and counters: computed wherever it is used. */
@@ -213,7 +340,137 @@ static weft_status assign_clusters(weft_ir *ir) {
             WEFT_TRY(assign(ir, (int)i));
         }
     }
-    return WEFT_OK;
+    return !ir->fuse || merge_siblings(ir) ? WEFT_OK : weft__ir_failed(ir);
+}
+
+/* ---- merging ---- */
+
+enum { MERGED_MEMBERS = 96 }; /* more would not stay in the registers and tiles of one kernel */
+
+/* Could the members of both be computed over one index space? *wide is the cluster whose space that is. */
+static bool spaces_fit(const ir_cluster *a, const ir_cluster *b, const ir_cluster **wide) {
+    *wide = a->row || !b->row ? a : b;
+    const ir_cluster *other = *wide == a ? b : a;
+    if (!other->row) return other->full == (*wide)->full || ((*wide)->row && other->full == (*wide)->rows);
+    int64_t x[WEFT_VIEW_RANK], y[WEFT_VIEW_RANK];
+    uint32_t axes_x, axes_y;
+    int n = canonical(a->rank, a->shape, a->axes, x, &axes_x);
+    return n == canonical(b->rank, b->shape, b->axes, y, &axes_y) && axes_x == axes_y &&
+           memcmp(x, y, (size_t)n * sizeof *x) == 0;
+}
+
+/* Can the members of `to` read those of `from` by the index that computes them? */
+static bool edges_fit(const weft_ir *ir, const ir_cluster *wide, const ir_cluster *to, int from) {
+    for (int i = 0; i < to->n_members; i++) {
+        const ir_node *node = &ir->nodes[to->members[i]];
+        for (int k = 0; k < node->n_in; k++) {
+            ir_edge edge = node->in[k];
+            if (ir->nodes[edge.node].cluster != from) continue;
+            if (node->kind == IR_GATHER) return false;
+            if (node->kind == IR_REDUCE ? edge.view >= 0 || ir->nodes[edge.node].numel != wide->full
+                                        : !reads_member(ir, wide, node, edge))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Must something run between the two? */
+static bool is_between(const weft_ir *ir, int a, int b) {
+    for (int c = 0; c < ir->n_clusters; c++) {
+        if (c == a || c == b || ir->clusters[c].gone) continue;
+        const uint64_t *set = before_of(ir, c);
+        if ((has(set, a) && has(before_of(ir, b), c)) || (has(set, b) && has(before_of(ir, a), c))) return true;
+    }
+    return false;
+}
+
+/* Moves the members of b into a, in the order of their numbers, which is topological. */
+static bool move_members(weft_ir *ir, int a, int b) {
+    ir_cluster *to = &ir->clusters[a], *from = &ir->clusters[b];
+    int n = to->n_members + from->n_members, i = 0, j = 0;
+    int *members = weft__arena_alloc(&ir->arena, (size_t)n * sizeof *members);
+    if (!members) return false;
+    for (int at = 0; at < n; at++) {
+        bool first = j == from->n_members || (i < to->n_members && to->members[i] < from->members[j]);
+        members[at] = first ? to->members[i++] : from->members[j++];
+        ir->nodes[members[at]].cluster = a;
+    }
+    to->members = members;
+    to->n_members = to->capacity = n;
+    from->n_members = 0;
+    from->gone = true;
+    return true;
+}
+
+static void move_order(weft_ir *ir, int a, int b) {
+    uint64_t *set = before_of(ir, a);
+    for (int w = 0; w < ir->cluster_words; w++) set[w] |= before_of(ir, b)[w];
+    set[a >> 6] &= ~(UINT64_C(1) << (a & 63));
+    set[b >> 6] &= ~(UINT64_C(1) << (b & 63));
+    for (int c = 0; c < ir->n_clusters; c++) {
+        uint64_t *later = before_of(ir, c);
+        if (c == a || ir->clusters[c].gone || !(has(later, a) || has(later, b))) continue;
+        for (int w = 0; w < ir->cluster_words; w++) later[w] |= set[w];
+        later[a >> 6] |= UINT64_C(1) << (a & 63);
+        later[b >> 6] &= ~(UINT64_C(1) << (b & 63));
+    }
+}
+
+/* Makes one cluster of a and b where that is possible. */
+static bool try_merge(weft_ir *ir, int a, int b, bool *failed) {
+    ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
+    const ir_cluster *wide;
+    if (x->heavy >= 0 || y->heavy >= 0 || x->full == 0 || y->full == 0) return false;
+    if (x->n_members + y->n_members > MERGED_MEMBERS || !spaces_fit(x, y, &wide)) return false;
+    if (!edges_fit(ir, wide, x, b) || !edges_fit(ir, wide, y, a) || is_between(ir, a, b)) return false;
+    ir_cluster space = *wide;
+    if (!move_members(ir, a, b)) {
+        *failed = true;
+        return false;
+    }
+    move_order(ir, a, b);
+    x->row = space.row;
+    x->rank = space.rank;
+    memcpy(x->shape, space.shape, sizeof x->shape);
+    x->axes = space.axes;
+    x->full = space.full;
+    x->rows = space.rows;
+    return true;
+}
+
+/* Numbers the clusters that are left. */
+static void drop_gone(weft_ir *ir) {
+    int n = 0;
+    for (int c = 0; c < ir->n_clusters; c++) {
+        if (ir->clusters[c].gone) continue;
+        ir->clusters[n] = ir->clusters[c];
+        for (int i = 0; i < ir->clusters[n].n_members; i++) ir->nodes[ir->clusters[n].members[i]].cluster = n;
+        n++;
+    }
+    for (size_t i = 0; i < ir->n_nodes; i++) {
+        ir_node *node = &ir->nodes[i];
+        if (node->live && node->kind == IR_HEAVY_OUT) node->cluster = ir->nodes[node->in[0].node].cluster;
+    }
+    ir->n_clusters = n;
+}
+
+/* Joins clusters of which one reads the other: the greedy pass goes to the newest operand, which leaves neighbours of
+ * one index space apart, such as the two moments of Adam, or the two sums of a cross-entropy. */
+static weft_status merge_clusters(weft_ir *ir) {
+    bool changed = true, failed = false;
+    while (changed && !failed) {
+        changed = false;
+        for (size_t i = 0; i < ir->n_nodes && !failed; i++) {
+            const ir_node *node = &ir->nodes[i];
+            for (int k = 0; node->live && k < node->n_in && !failed; k++) {
+                int a = ir->nodes[node->in[k].node].cluster, b = node->cluster;
+                if (a >= 0 && b >= 0 && a != b) changed |= try_merge(ir, a < b ? a : b, a < b ? b : a, &failed);
+            }
+        }
+    }
+    drop_gone(ir);
+    return failed ? weft__ir_failed(ir) : WEFT_OK;
 }
 
 /* ---- what is stored ---- */
@@ -311,5 +568,6 @@ weft_status weft__ir_fuse(weft_ir *ir) {
         if (node->live && node->pack >= 0) node->stored = true;
     }
     WEFT_TRY(assign_clusters(ir));
+    if (ir->fuse) WEFT_TRY(merge_clusters(ir));
     return choose_stored(ir);
 }

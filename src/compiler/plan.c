@@ -69,6 +69,7 @@ static weft_status make_units(plan *p) {
     weft_ir *ir = p->ir;
     for (int c = 0; c < ir->n_clusters; c++) {
         const ir_cluster *cluster = &ir->clusters[c];
+        if (cluster->gone) continue;
         unit u = {.heavy = -1, .from = -1, .to_sink = -1, .key = cluster->members[cluster->n_members - 1]};
         if (cluster->heavy >= 0) {
             u.heavy = cluster->heavy;
