@@ -1,0 +1,226 @@
+#!/usr/bin/env bash
+# The command from outside: usage, exit codes, one clear line of error, run folders, signals, generate, eval, predict.
+# Everything happens in a temporary folder; the models are tiny.
+set -u
+weft=$(readlink -f "${WEFT_COMMAND:?names the weft command}")
+work=$(mktemp -d /tmp/weft-cli-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export OMP_NUM_THREADS=1
+unset WEFT_DEVICE WEFT_CONFIG
+cells=0 fail=0
+
+# expect CODE PATTERN COMMAND...: exit code, and an extended regular expression that the output must hold.
+expect() {
+    local code=$1 pattern=$2 got
+    shift 2
+    "$@" >out 2>err
+    got=$?
+    cells=$((cells + 1))
+    if [ "$got" != "$code" ] || { [ -n "$pattern" ] && ! cat out err | grep -Eq -- "$pattern"; }; then
+        fail=$((fail + 1))
+        echo "FAIL: $* : exit $got (wanted $code), output lacks '$pattern'"
+        head -c 2000 out err
+    fi
+}
+
+# one_line: the last error was one line that begins with "weft: ".
+one_line() {
+    cells=$((cells + 1))
+    if [ "$(wc -l <err)" != 1 ] || ! grep -q '^weft: ' err; then
+        fail=$((fail + 1))
+        echo "FAIL: not one line of error:"
+        cat err
+    fi
+}
+
+check() { # check NAME COMMAND...: the command must succeed; it may read the last output, "out"
+    local name=$1
+    shift
+    cells=$((cells + 1))
+    if ! "$@" >checked 2>&1; then
+        fail=$((fail + 1))
+        echo "FAIL: $name: $*"
+        head -c 2000 checked
+    fi
+}
+
+for i in $(seq 120); do echo "the weft goes over and under the warp, line $((i * 7919 % 1000))"; done >text.txt
+cat >gpt.yaml <<'YAML'
+data: {path: text.txt}
+model: {layers: 1, heads: 2, width: 16, context: 16}
+train: {steps: 40, batch: 4, eval_every: 20, save_every: 10, log_every: 5}
+schedule: {warmup: 2, type: constant}
+YAML
+{
+    echo "a,b,kind"
+    for i in $(seq 60); do echo "$((i % 7)).5,$((i % 5)),$([ $((i % 2)) = 0 ] && echo even || echo odd)"; done
+} >table.csv
+cat >mlp.yaml <<'YAML'
+task: classification
+data: {source: csv, path: table.csv, test_path: table.csv, val_fraction: 0.2}
+model: {type: mlp, hidden: [8]}
+train: {epochs: 4, batch: 16, log_every: 2}
+YAML
+cat >line.yaml <<'YAML'
+task: regression
+data: {source: csv, path: table.csv, columns: [a], target: b, val_fraction: 0.2}
+model: {type: mlp, hidden: [8]}
+train: {epochs: 2, batch: 16}
+YAML
+
+# ---- usage ----
+expect 2 'usage: weft COMMAND' "$weft"
+expect 0 'usage: weft COMMAND' "$weft" --help
+expect 0 '^weft [0-9]+\.[0-9]+' "$weft" --version
+expect 2 'did you mean train\?' "$weft" trian
+one_line
+for command in train resume generate predict eval runs compare info init demo devices bench; do
+    expect 0 "usage: weft $command" "$weft" "$command" --help
+done
+expect 2 'unknown option --stesp' "$weft" train gpt.yaml --stesp 3
+one_line
+expect 2 'CONFIG is missing' "$weft" train
+expect 2 'missing: DIR' "$weft" resume
+expect 2 'one argument too many' "$weft" devices extra
+expect 2 'a value is missing behind --device' "$weft" train gpt.yaml --device
+expect 2 'not a proper value' "$weft" generate x --tokens many
+expect 2 'unknown model' "$weft" init cnn
+expect 2 'no such workload' "$weft" bench nothing
+expect 2 'gpt, mlp or xor' "$weft" demo cnn
+expect 0 'cpu' "$weft" devices
+
+# ---- configuration ----
+expect 8 'none.yaml' "$weft" train none.yaml
+one_line
+printf 'model:\n  layer: 2\n' >bad.yaml
+expect 3 'bad.yaml:2:3: unknown key model.layer; did you mean model.layers\?' "$weft" train bad.yaml
+one_line
+expect 2 'did you mean train.steps\?' "$weft" train gpt.yaml --set train.step=3
+one_line
+expect 2 'heads must divide' "$weft" train gpt.yaml --set model.heads=3
+expect 8 'absent.txt' "$weft" train gpt.yaml --set data.path=absent.txt
+printf 'abc\377def' >broken.txt
+expect 3 'broken.txt' "$weft" train gpt.yaml --set data.path=broken.txt
+one_line
+expect 4 'abacus' "$weft" train gpt.yaml --device abacus
+one_line
+expect 2 'too few' "$weft" train gpt.yaml --set model.context=100000
+printf 'a,b,kind\n1,x,odd\n' >bad.csv
+expect 3 'bad.csv' "$weft" train mlp.yaml --set data.path=bad.csv
+one_line
+expect 0 'model:' "$weft" init gpt
+expect 0 '' "$weft" init mlp --data table.csv --out made.yaml
+expect 8 'made.yaml' "$weft" init mlp --out made.yaml
+check "no run folder was made by failures" test ! -e runs
+
+# ---- training, names of folders, what lies in them ----
+expect 0 'where the time went' "$weft" train gpt.yaml
+run=runs/gpt-L1-H2-E16-cpu-1
+for file in config.yaml env.json log.txt metrics.jsonl metrics.csv report.html tokenizer.json summary.json \
+    checkpoints/step-40/model.safetensors checkpoints/step-40/optimizer.safetensors checkpoints/step-40/state.json \
+    samples/step-40.txt; do
+    check "$file is there" test -s "$run/$file"
+done
+check "metrics have the promised keys" grep -Eq '"step": 40, .*"loss": .*"lr": .*"grad_norm": .*"tokens_per_second": .*"val_loss": .*"memory_peak": ' "$run/metrics.jsonl"
+check "one line a logged step" test "$(wc -l <"$run/metrics.jsonl")" = 8
+check "origins are written down" grep -q 'width: 16  # gpt.yaml:2' "$run/config.yaml"
+check "the loss falls" awk -F, 'NR == 2 { first = $3 } { last = $3 } END { exit !(last < first) }' "$run/metrics.csv"
+expect 0 '' env WEFT_CONFIG=gpt.yaml "$weft" train --quiet
+check "quiet prints nothing" test ! -s out
+check "a number is not used twice" test -d runs/gpt-L1-H2-E16-cpu-2
+expect 0 '' "$weft" train gpt.yaml --run again --quiet
+check "the same seed, the same bits" cmp "$run/checkpoints/step-40/model.safetensors" again/checkpoints/step-40/model.safetensors
+expect 2 'weft resume again' "$weft" train gpt.yaml --run again
+expect 7 'nothing to do' "$weft" resume again
+one_line
+expect 0 '' "$weft" resume again --set train.steps=50 --quiet
+check "more steps were done" test -d again/checkpoints/step-50
+expect 2 'not the one that its checkpoints were made with' "$weft" resume again --set train.steps=60 --set optimizer.lr=0.5
+echo "the warp" >>text.txt
+expect 3 'the data is not what' "$weft" resume again --set train.steps=60
+sed -i '$d' text.txt
+expect 2 'no run folder' "$weft" resume nowhere
+
+# ---- using a model ----
+expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3
+cp out first
+expect 0 '' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3
+check "the same seed, the same text" cmp first out
+expect 0 '' "$weft" generate "$run" --tokens 100 --temperature 0 --top-k 5
+expect 3 'prompt|character' "$weft" generate "$run" --prompt 'Ω'
+expect 0 'validation +loss' "$weft" eval "$run"
+expect 0 '"validation": \{"loss": [0-9.]+, "accuracy"' "$weft" eval "$run" --json
+expect 0 'gpt-L1-H2-E16-cpu-1 +done +40/40' "$weft" runs
+expect 0 'best loss' "$weft" compare "$run" again
+expect 0 'step-40  whole' "$weft" info "$run" --check
+
+expect 0 'test accuracy' "$weft" train mlp.yaml --run classes
+check "accuracy is logged" grep -q '"val_accuracy": ' classes/metrics.jsonl
+check "samples a second" grep -q '"samples_per_second": ' classes/metrics.jsonl
+printf 'a,b\n1.5,2\n3.5,4\n' >input.csv
+expect 0 '^(even|odd)	0\.[0-9]+$' "$weft" predict classes input.csv
+check "one line a row" test "$(wc -l <out)" = 2
+printf 'a\n1.5\n' >narrow.csv
+expect 3 'narrow.csv' "$weft" predict classes narrow.csv
+expect 2 'is no gpt' "$weft" generate classes
+expect 0 'accuracy' "$weft" eval classes
+expect 0 '' "$weft" train line.yaml --run numbers --quiet
+printf 'a\n1.5\n2.5\n' >numbers.csv
+expect 0 '^-?[0-9.]+$' "$weft" predict numbers numbers.csv
+expect 0 'root mean square error' "$weft" eval numbers
+expect 2 "generate' is for those" "$weft" predict "$run" input.csv
+
+# ---- damage, diverging, a full disk, two at once, signals ----
+cp -r "$run" damaged
+printf 'x' | dd of=damaged/checkpoints/step-40/model.safetensors bs=1 seek=700 conv=notrunc 2>/dev/null
+expect 3 'DAMAGED|model.safetensors' "$weft" info damaged --check
+expect 0 'model.safetensors' "$weft" generate damaged --tokens 3
+expect 3 'model.safetensors' "$weft" resume damaged --strict --set train.steps=50
+expect 0 '' "$weft" resume damaged --set train.steps=50 --quiet
+check "the older checkpoint gives the same bits" cmp damaged/checkpoints/step-50/model.safetensors again/checkpoints/step-50/model.safetensors
+expect 6 'step [0-9]+: the loss is' "$weft" train gpt.yaml --run wild --set optimizer.type=sgd --set optimizer.lr=1e6 \
+    --set optimizer.clip=0 --set schedule.warmup=0 --set train.save_every=1 --set train.steps=400
+one_line
+check "the last checkpoint is kept" "$weft" info wild --check
+expect 8 'needed|large|full|space' bash -c "ulimit -f 40; exec '$weft' train gpt.yaml --run full --set model.width=64"
+
+"$weft" train gpt.yaml --run long --set train.steps=1000000 --set train.save_every=100000 >long.out 2>&1 &
+pid=$!
+for _ in $(seq 100); do
+    grep -qs 'step 10/' long.out && break
+    sleep 0.1
+done
+expect 9 'long' "$weft" resume long
+one_line
+kill -USR1 $pid
+for _ in $(seq 100); do
+    ls long/checkpoints/step-* >/dev/null 2>&1 && break
+    sleep 0.1
+done
+check "SIGUSR1 saves" ls long/checkpoints/step-*
+kill -INT $pid
+wait $pid
+got=$?
+check "SIGINT gives exit 130, not $got" test $got = 130
+check "it says how to go on" grep -q 'weft resume long' long.out
+expect 0 'whole' "$weft" info long --check
+for signal in INT:130 TERM:143; do
+    "$weft" train gpt.yaml --run "stop-$signal" --set train.steps=1000000 >stop.out 2>&1 &
+    pid=$!
+    sleep 0.7
+    kill -"${signal%:*}" $pid
+    wait $pid
+    got=$?
+    check "SIG${signal%:*} gives exit ${signal#*:}, not $got" test $got = "${signal#*:}"
+    expect 0 'whole' "$weft" info "stop-$signal" --check
+done
+expect 8 'standard output' bash -c "'$weft' init gpt >/dev/full"
+
+# ---- demo xor, bench ----
+expect 0 '1 xor 0 = 0.9' "$weft" demo xor
+expect 0 '"workload": "xor200", "peer": "weft"' "$weft" bench xor200 --json
+expect 0 '"loss_last": [0-9]' "$weft" bench gd_small --steps 20 --json
+
+echo "test_cli: cells=$cells fail=$fail skip=0"
+[ "$fail" = 0 ]
