@@ -1,6 +1,6 @@
-/* The graph: tensors are nodes that record what to compute. Knows ops only by number and attributes; shape rules
- * live with the ops, values with the compiler. Read next: ops/ for what is recorded, compiler/ for what becomes
- * of it. */
+/* The graph: tensors are nodes that record what to compute. Knows ops only by number and attributes; shape
+ * rules live with the ops, values with the compiler. Read next: ops/ for what is recorded, compiler/ for what
+ * becomes of it. */
 #ifndef WEFT_GRAPH_GRAPH_H
 #define WEFT_GRAPH_GRAPH_H
 
@@ -18,14 +18,31 @@ typedef enum weft_leaf {
 } weft_leaf;
 
 /* ---- attributes ---- */
-typedef struct weft_attr_const { double f; int64_t i; } weft_attr_const;              /* CONST */
-typedef struct weft_attr_random { uint64_t stream, first; } weft_attr_random;         /* of a random leaf */
-typedef struct weft_attr_axes { uint32_t mask; } weft_attr_axes;                      /* reductions, kept as extent 1 */
-typedef struct weft_attr_order { int32_t order[WEFT_MAX_RANK]; } weft_attr_order;     /* PERMUTE */
-typedef struct weft_attr_pad { int64_t lo[WEFT_MAX_RANK], hi[WEFT_MAX_RANK]; } weft_attr_pad;
-typedef struct weft_attr_slice { int64_t start[WEFT_MAX_RANK], step[WEFT_MAX_RANK]; } weft_attr_slice;
-typedef struct weft_attr_axis { int64_t axis, extent; } weft_attr_axis;               /* GATHER, SCATTER_ADD, UPDATE */
-typedef struct weft_attr_output { int64_t index; } weft_attr_output;                  /* OUTPUT of a composite */
+typedef struct weft_attr_const {
+    double f;
+    int64_t i;
+} weft_attr_const; /* CONST */
+typedef struct weft_attr_random {
+    uint64_t stream, first;
+} weft_attr_random; /* of a random leaf */
+typedef struct weft_attr_axes {
+    uint32_t mask;
+} weft_attr_axes; /* reductions, kept as extent 1 */
+typedef struct weft_attr_order {
+    int32_t order[WEFT_MAX_RANK];
+} weft_attr_order; /* PERMUTE */
+typedef struct weft_attr_pad {
+    int64_t lo[WEFT_MAX_RANK], hi[WEFT_MAX_RANK];
+} weft_attr_pad;
+typedef struct weft_attr_slice {
+    int64_t start[WEFT_MAX_RANK], step[WEFT_MAX_RANK];
+} weft_attr_slice;
+typedef struct weft_attr_axis {
+    int64_t axis, extent;
+} weft_attr_axis; /* GATHER, SCATTER_ADD, UPDATE */
+typedef struct weft_attr_output {
+    int64_t index;
+} weft_attr_output; /* OUTPUT of a composite */
 
 enum { WEFT_NODE_KEPT = 1, WEFT_NODE_VARIABLE = 2, WEFT_NODE_HELD = 4 /* by a program */ };
 
@@ -35,13 +52,13 @@ struct weft_tensor {
     weft_scope *scope;        /* owner; NULL once kept */
     weft_tensor *next, *prev; /* in the scope's list, or the context's list of kept tensors */
     weft_tensor **in;
-    void *attr;               /* op's attributes: attr_bytes, no padding, part of the program's key */
+    void *attr; /* op's attributes: attr_bytes, no padding, part of the program's key */
     weft_storage *storage;
-    weft_error *error;        /* poisoned: why */
-    const char *name;         /* of a variable */
-    int64_t offset;           /* first element in storage */
-    uint64_t epoch;           /* context epoch when recorded */
-    uint64_t mark;            /* stamp of the last walk, and the number it gave */
+    weft_error *error; /* poisoned: why */
+    const char *name;  /* of a variable */
+    int64_t offset;    /* first element in storage */
+    uint64_t epoch;    /* context epoch when recorded */
+    uint64_t mark;     /* stamp of the last walk, and the number it gave */
     int number;
     uint16_t n_in, attr_bytes;
     uint8_t op, dtype, leaf, flags;
@@ -71,13 +88,13 @@ typedef struct weft_layer_draws {
 
 /* State of recording that hangs on the context. */
 typedef struct weft_graph {
-    weft_tensor *free_nodes;  /* recycled structs */
+    weft_tensor *free_nodes; /* recycled structs */
     weft_scope *free_scopes;
-    weft_tensor *kept;        /* list of kept tensors and variables */
-    weft_arena nodes;         /* where structs come from */
-    weft_layer_draws *draws;  /* one a layer that draws, in the order of the forward pass */
+    weft_tensor *kept;       /* list of kept tensors and variables */
+    weft_arena nodes;        /* where structs come from */
+    weft_layer_draws *draws; /* one a layer that draws, in the order of the forward pass */
     size_t n_draws, draws_capacity, draws_at;
-    weft_tensor oom;          /* the preallocated poison: memory is gone */
+    weft_tensor oom; /* the preallocated poison: memory is gone */
     weft_error oom_error;
 } weft_graph;
 
@@ -86,11 +103,14 @@ void weft__graph_close(weft_context *ctx);
 
 /* ---- recording ---- */
 
-/* A new node of the innermost scope. attr (may be NULL) is copied. Inputs must not be poisoned. Never NULL. */
+/* A new node of the innermost scope. attr (may be NULL) is copied. Inputs must not be poisoned. Never NULL.
+ */
 weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_dtype dtype, int rank,
-                        const int64_t *shape, int n_in, weft_tensor *const *in, size_t attr_bytes, const void *attr);
+                        const int64_t *shape, int n_in, weft_tensor *const *in, size_t attr_bytes,
+                        const void *attr);
 
-/* The first poisoned one of the inputs, or a new poison where one is NULL or of another context; else NULL. */
+/* The first poisoned one of the inputs, or a new poison where one is NULL or of another context; else NULL.
+ */
 weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const *in, int count);
 
 weft_tensor *weft__poison(weft_context *ctx, const char *where, weft_status status, const char *fmt, ...)

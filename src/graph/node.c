@@ -4,11 +4,11 @@
 #include "graph/graph.h"
 
 static const char *const op_names[WEFT_OP_COUNT] = {
-#define W_ELEM1(id, name, dtypes, result, expr, grad, doc) [WEFT_OP_##id] = #name,
-#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc) [WEFT_OP_##id] = #name,
+#define W_ELEM1(id, name, dtypes, result, expr, grad, doc)                   [WEFT_OP_##id] = #name,
+#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc)         [WEFT_OP_##id] = #name,
 #define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc) [WEFT_OP_##id] = #name,
-#define W_REDUCE(id, name, dtypes, init, expr, grad, doc) [WEFT_OP_##id] = #name,
-#define W_NODE(id, name, grad) [WEFT_OP_##id] = #name,
+#define W_REDUCE(id, name, dtypes, init, expr, grad, doc)                    [WEFT_OP_##id] = #name,
+#define W_NODE(id, name, grad)                                               [WEFT_OP_##id] = #name,
 #include "ops/ops.def"
 };
 
@@ -77,7 +77,8 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
     if (!t) return &ctx->graph->oom;
     size_t input_bytes = (size_t)n_in * sizeof *in;
     char *extra = NULL;
-    if (input_bytes + attr_bytes && !(extra = weft__arena_alloc(&ctx->scope->arena, input_bytes + attr_bytes))) {
+    if (input_bytes + attr_bytes &&
+        !(extra = weft__arena_alloc(&ctx->scope->arena, input_bytes + attr_bytes))) {
         release_node(ctx, t);
         return &ctx->graph->oom;
     }
@@ -89,7 +90,8 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
         t->shape[i] = shape[i];
         if (!weft__mul(t->numel, shape[i], &t->numel)) {
             release_node(ctx, t);
-            return weft__poison(ctx, where, WEFT_ERR_SHAPE, "%s: the result has more than 2^63 bytes", op_names[op]);
+            return weft__poison(ctx, where, WEFT_ERR_SHAPE, "%s: the result has more than 2^63 bytes",
+                                op_names[op]);
         }
     }
     t->n_in = (uint16_t)n_in;
@@ -117,7 +119,8 @@ weft_tensor *weft__poison(weft_context *ctx, const char *where, weft_status stat
     strncpy(text, weft_last_error(ctx), sizeof text - 1);
     text[sizeof text - 1] = 0;
     const char *path = t->path;
-    weft__fail(ctx, status, "%s%s%s%s%s", where ? where : "", where ? ": " : "", path, *path ? ": " : "", text);
+    weft__fail(ctx, status, "%s%s%s%s%s", where ? where : "", where ? ": " : "", path, *path ? ": " : "",
+               text);
     *error = ctx->error;
     t->error = error;
     t->rank = -1;
@@ -161,7 +164,8 @@ weft_tensor *weft_keep(weft_tensor *t) {
     return t;
 }
 
-/* Moves a kept node out of its closing scope, whose list is dropped as a whole: neighbours may be gone already. */
+/* Moves a kept node out of its closing scope, whose list is dropped as a whole: neighbours may be gone
+ * already. */
 static void promote(weft_tensor *t) {
     t->scope = NULL;
     link_node(t);
@@ -205,7 +209,8 @@ weft_scope *weft_scope_open(weft_context *ctx) {
 static void evaluate_kept(weft_scope *scope) {
     weft_context *ctx = scope->ctx;
     size_t count = 0;
-    for (weft_tensor *t = scope->nodes; t; t = t->next) count += (t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error;
+    for (weft_tensor *t = scope->nodes; t; t = t->next)
+        count += (t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error;
     if (!count) return;
     weft_tensor **list = weft__array(ctx, count, sizeof *list);
     weft_status status = WEFT_ERR_OOM;

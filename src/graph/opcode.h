@@ -3,11 +3,11 @@
 #define WEFT_GRAPH_OPCODE_H
 
 typedef enum weft_op {
-#define W_ELEM1(id, name, dtypes, result, expr, grad, doc) WEFT_OP_##id,
-#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc) WEFT_OP_##id,
+#define W_ELEM1(id, name, dtypes, result, expr, grad, doc)                   WEFT_OP_##id,
+#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc)         WEFT_OP_##id,
 #define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc) WEFT_OP_##id,
-#define W_REDUCE(id, name, dtypes, init, expr, grad, doc) WEFT_OP_##id,
-#define W_NODE(id, name, grad) WEFT_OP_##id,
+#define W_REDUCE(id, name, dtypes, init, expr, grad, doc)                    WEFT_OP_##id,
+#define W_NODE(id, name, grad)                                               WEFT_OP_##id,
 #include "ops/ops.def"
     WEFT_OP_COUNT
 } weft_op;

@@ -15,7 +15,8 @@ bool weft__broadcast(int rank_a, const int64_t *a, int rank_b, const int64_t *b,
 }
 
 bool weft__shape_equal(const weft_tensor *a, const weft_tensor *b) {
-    return a->rank == b->rank && (a->rank <= 0 || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0);
+    return a->rank == b->rank &&
+           (a->rank <= 0 || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0);
 }
 
 const char *weft__shape_text(int rank, const int64_t *shape, char *buffer) {
@@ -39,4 +40,3 @@ bool weft__axis(int axis, int rank, int *out) {
     *out = axis;
     return axis >= 0 && axis < rank;
 }
-

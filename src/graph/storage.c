@@ -28,16 +28,18 @@ weft_status weft__storage_place(weft_context *ctx, weft_storage *storage) {
 }
 
 /* A leaf over new storage that holds a copy of data, or zeros. */
-static weft_tensor *leaf(weft_context *ctx, const char *name, weft_dtype dtype, int rank, const int64_t *shape,
-                         const void *data) {
+static weft_tensor *leaf(weft_context *ctx, const char *name, weft_dtype dtype, int rank,
+                         const int64_t *shape, const void *data) {
     int64_t numel, bytes;
     if ((unsigned)dtype >= WEFT_DTYPE_COUNT)
         return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "%s: unknown dtype %d", name, (int)dtype);
     if (rank < 0 || rank > WEFT_MAX_RANK)
-        return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: rank %d is not in 0..%d", name, rank, WEFT_MAX_RANK);
+        return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: rank %d is not in 0..%d", name, rank,
+                            WEFT_MAX_RANK);
     for (int i = 0; i < rank; i++)
         if (shape[i] < 0)
-            return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: dimension %d is %lld", name, i, (long long)shape[i]);
+            return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: dimension %d is %lld", name, i,
+                                (long long)shape[i]);
     if (!weft__numel(rank, shape, &numel) || !weft__mul(numel, (int64_t)weft_dtype_size(dtype), &bytes))
         return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: more elements than memory can address", name);
     if (ctx->hooks.check_dtype(ctx, (int)dtype) != WEFT_OK)
@@ -53,7 +55,8 @@ static weft_tensor *leaf(weft_context *ctx, const char *name, weft_dtype dtype, 
     return t;
 }
 
-weft_tensor *weft_from(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape, const void *data) {
+weft_tensor *weft_from(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape,
+                       const void *data) {
     if (!data && rank >= 0) {
         int64_t numel = 0;
         if (weft__numel(rank, shape, &numel) && numel > 0)
@@ -62,8 +65,8 @@ weft_tensor *weft_from(weft_context *ctx, weft_dtype dtype, int rank, const int6
     return leaf(ctx, "data", dtype, rank, shape, data);
 }
 
-weft_tensor *weft_variable_new(weft_context *ctx, const char *name, weft_dtype dtype, int rank, const int64_t *shape,
-                               const void *data) {
+weft_tensor *weft_variable_new(weft_context *ctx, const char *name, weft_dtype dtype, int rank,
+                               const int64_t *shape, const void *data) {
     weft_tensor *t = leaf(ctx, name ? name : "variable", dtype, rank, shape, data);
     if (t->error) return t;
     t->flags |= WEFT_NODE_VARIABLE;
@@ -72,7 +75,8 @@ weft_tensor *weft_variable_new(weft_context *ctx, const char *name, weft_dtype d
 
 weft_tensor *weft_scalar_of(weft_context *ctx, weft_dtype dtype, double value) {
     if ((unsigned)dtype >= WEFT_DTYPE_COUNT || dtype == WEFT_C64 || dtype == WEFT_C128)
-        return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "weft_scalar: %s is not accepted", weft_dtype_name(dtype));
+        return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "weft_scalar: %s is not accepted",
+                            weft_dtype_name(dtype));
     if (ctx->hooks.check_dtype(ctx, (int)dtype) != WEFT_OK)
         return weft__poison(ctx, NULL, weft_last_status(ctx), "%s", weft_last_error(ctx));
     weft_attr_const number = {value, value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : 0};
@@ -83,7 +87,9 @@ weft_tensor *weft_scalar_of(weft_context *ctx, weft_dtype dtype, double value) {
     return t;
 }
 
-weft_tensor *weft_scalar(weft_context *ctx, float value) { return weft_scalar_of(ctx, WEFT_F32, (double)value); }
+weft_tensor *weft_scalar(weft_context *ctx, float value) {
+    return weft_scalar_of(ctx, WEFT_F32, (double)value);
+}
 
 weft_status weft_set_scalar(weft_tensor *scalar, double value) {
     if (!scalar || scalar->leaf != WEFT_LEAF_SCALAR)
@@ -104,18 +110,20 @@ static size_t block_layout(weft_tensor *const *variables, size_t count, size_t *
     size_t end = 0;
     for (size_t i = 0; i < count; i++) {
         offsets[i] = end;
-        end += ((size_t)variables[i]->numel * weft_dtype_size((weft_dtype)variables[i]->dtype) + 63) & ~(size_t)63;
+        end += ((size_t)variables[i]->numel * weft_dtype_size((weft_dtype)variables[i]->dtype) + 63) &
+               ~(size_t)63;
     }
     return end;
 }
 
-static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, size_t count, const size_t *offsets,
-                              char *data) {
+static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, size_t count,
+                              const size_t *offsets, char *data) {
     for (size_t i = 0; i < count; i++) {
         const weft_tensor *v = variables[i];
         size_t size = weft_dtype_size((weft_dtype)v->dtype), bytes = (size_t)v->numel * size;
         if (v->storage->buffer)
-            WEFT_TRY(ctx->hooks.download(ctx, v->storage->buffer, (size_t)v->offset * size, data + offsets[i], bytes));
+            WEFT_TRY(ctx->hooks.download(ctx, v->storage->buffer, (size_t)v->offset * size, data + offsets[i],
+                                         bytes));
         else if (bytes)
             memcpy(data + offsets[i], (char *)v->storage->initial + (size_t)v->offset * size, bytes);
     }

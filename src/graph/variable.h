@@ -15,7 +15,7 @@ typedef struct weft_storage {
     int users;            /* variables and tensors that refer to it */
     uint64_t mark;        /* stamp and number of the walk that numbers storages */
     int number;
-    void *initial;        /* host copy of the values until placed */
+    void *initial; /* host copy of the values until placed */
 } weft_storage;
 
 /* Moves variables of one dtype (in this order, each on a 64-byte border, gaps zero) into one block and

@@ -36,7 +36,7 @@ void weft__view_identity(weft_view *view, int rank, const int64_t *shape);
  * WEFT_VIEW_MAPS or the rank past WEFT_VIEW_RANK; the view is then unchanged and the caller must copy. */
 bool weft__view_reshape(weft_view *view, int rank, const int64_t *shape);
 bool weft__view_permute(weft_view *view, const int *order);
-bool weft__view_expand(weft_view *view, const int64_t *shape);             /* extents 1 grow, same rank */
+bool weft__view_expand(weft_view *view, const int64_t *shape); /* extents 1 grow, same rank */
 bool weft__view_slice(weft_view *view, const int64_t *start, const int64_t *extent, const int64_t *step);
 bool weft__view_pad(weft_view *view, const int64_t *lo, const int64_t *hi); /* zeros around */
 
