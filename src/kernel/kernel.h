@@ -10,23 +10,23 @@
 #include "graph/opcode.h"
 
 /* What an instruction does. Values are numbered by the instruction that makes them. */
-#define WEFT_INSTR_LIST(X)                                                                      \
-    X(CONST, "const")   /* number (imm_f for floats, imm_i else)                             */ \
-    X(INDEX, "index")   /* the element number that `view` yields (i32 or i64)                */ \
-    X(MASK, "mask")     /* bool: do all guards of `view` hold                                */ \
-    X(LOAD, "load")     /* args[arg] at `view`; 0 where a guard fails                        */ \
-    X(GATHER, "gather") /* args[arg] at view + a * imm_i, 0 <= a < bound, else 0 and a fault */ \
-    X(RANDOM, "random") /* 32 random bits (i32) of element number `view` and key args[arg]   */ \
-    X(CALC, "calc")     /* row `op` of ops.def on a, b, c                                    */ \
-    X(CAST, "cast")     /* a to dtype, by the rules of design part 10                        */ \
-    X(REDUCE, "reduce") /* reduction row `op` of a over all reduction dimensions             */ \
+#define WEFT_INSTR_LIST(X)                                                                                   \
+    X(CONST, "const")   /* number (imm_f for floats, imm_i else)                             */              \
+    X(INDEX, "index")   /* the element number that `view` yields (i32 or i64)                */              \
+    X(MASK, "mask")     /* bool: do all guards of `view` hold                                */              \
+    X(LOAD, "load")     /* args[arg] at `view`; 0 where a guard fails                        */              \
+    X(GATHER, "gather") /* args[arg] at view + a * imm_i, 0 <= a < bound, else 0 and a fault */              \
+    X(RANDOM, "random") /* 32 random bits (i32) of element number `view` and key args[arg]   */              \
+    X(CALC, "calc")     /* row `op` of ops.def on a, b, c                                    */              \
+    X(CAST, "cast")     /* a to dtype, by the rules of design part 10                        */              \
+    X(REDUCE, "reduce") /* reduction row `op` of a over all reduction dimensions             */              \
     X(STORE, "store")   /* a to args[arg] at `view`                                          */
 
 typedef enum weft_instr_kind {
 #define WEFT_INSTR_ENUM_(id, text) WEFT_INSTR_##id,
     WEFT_INSTR_LIST(WEFT_INSTR_ENUM_)
 #undef WEFT_INSTR_ENUM_
-    WEFT_INSTR_COUNT
+        WEFT_INSTR_COUNT
 } weft_instr_kind;
 
 /* Levels. A ROW value exists once per parallel index; a FULL value once per (parallel, reduction) index. A
@@ -70,11 +70,12 @@ typedef struct weft_kernel {
 int64_t weft__kernel_rows(const weft_kernel *kernel);
 int64_t weft__kernel_row_length(const weft_kernel *kernel);
 
-/* Checks the form: operand order, levels, dtypes, argument use, and by intervals that every index that a guard
- * lets through lies inside its buffer. Reports a bug of the compiler as WEFT_ERR_INTERNAL. */
+/* Checks the form: operand order, levels, dtypes, argument use, and by intervals that every index that a
+ * guard lets through lies inside its buffer. Reports a bug of the compiler as WEFT_ERR_INTERNAL. */
 weft_status weft__kernel_verify(weft_context *ctx, const weft_kernel *kernel);
 
-/* Readable text of a kernel, at most `size` bytes with the NUL; returns the whole length. Golden files hold it. */
+/* Readable text of a kernel, at most `size` bytes with the NUL; returns the whole length. Golden files hold
+ * it. */
 size_t weft__kernel_print(const weft_kernel *kernel, char *buffer, size_t size);
 
 /* Hash over everything but name and path. */
