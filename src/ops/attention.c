@@ -4,8 +4,8 @@
 #include <math.h>
 #include "ops/ops.h"
 
-static void forward_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype, int *rank,
-                          int64_t *dims) {
+static void forward_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype,
+                          int *rank, int64_t *dims) {
     (void)params;
     *rank = output == 0 ? 4 : 3;
     *dtype = output == 0 ? (weft_dtype)in[0]->dtype : in[0]->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
@@ -25,16 +25,19 @@ static void expand(const char *where, const void *raw, weft_tensor *const *in, w
     const weft_attention_params *params = raw;
     weft_tensor *q = in[0], *k = in[1], *v = in[2];
     weft_dtype wide = q->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, narrow = (weft_dtype)q->dtype;
-    weft_tensor *s = mulc(weft_cast_at(where, weft_matmul_at(where, q, weft_transpose_at(where, k, -1, -2)), wide),
-                          params->scale);
+    weft_tensor *s =
+        mulc(weft_cast_at(where, weft_matmul_at(where, q, weft_transpose_at(where, k, -1, -2)), wide),
+             params->scale);
     if (params->causal)
-        s = select(causal_mask(where, q->ctx, q->shape[2], k->shape[2]), s, weft_full_like_at(where, s, -(double)INFINITY));
+        s = select(causal_mask(where, q->ctx, q->shape[2], k->shape[2]), s,
+                   weft_full_like_at(where, s, -(double)INFINITY));
     weft_tensor *p = weft_softmax_at(where, s, -1);
     out[1] = weft_logsumexp_at(where, s, -1, false);
     if (params->dropout > 0 && !p->error) {
         weft_tensor *bits = weft__random_node(where, in[3], p->rank, p->shape);
-        weft_tensor *high = weft_and_at(where, weft_shr_at(where, bits, weft__constant(p->ctx, where, WEFT_I32, 0, NULL, 8, 8)),
-                                        weft__constant(p->ctx, where, WEFT_I32, 0, NULL, 0xffffff, 0xffffff));
+        weft_tensor *high = weft_and_at(
+            where, weft_shr_at(where, bits, weft__constant(p->ctx, where, WEFT_I32, 0, NULL, 8, 8)),
+            weft__constant(p->ctx, where, WEFT_I32, 0, NULL, 0xffffff, 0xffffff));
         weft_tensor *unit = mulc(weft_cast_at(where, high, WEFT_F32), 0x1p-24);
         weft_tensor *drop = lt(unit, weft_full_like_at(where, unit, params->dropout));
         p = select(drop, weft_zeros_like_at(where, p), mulc(p, 1.0 / (1.0 - params->dropout)));
@@ -42,8 +45,8 @@ static void expand(const char *where, const void *raw, weft_tensor *const *in, w
     out[0] = weft_matmul_at(where, weft_cast_at(where, p, narrow), v);
 }
 
-static void gradient_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype, int *rank,
-                           int64_t *dims) {
+static void gradient_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype,
+                           int *rank, int64_t *dims) {
     (void)params;
     *rank = 4;
     *dtype = (weft_dtype)in[output]->dtype;
@@ -82,18 +85,22 @@ weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k
     bool fits = q->rank == 4 && k->rank == 4 && weft__shape_equal(k, v) && q->shape[0] == k->shape[0] &&
                 q->shape[1] == k->shape[1] && q->shape[3] == k->shape[3];
     if (!fits)
-        return weft__poison(q->ctx, where, WEFT_ERR_SHAPE, "attention: q %s, k %s, v %s are not (B,H,T,D), (B,H,S,D) twice",
+        return weft__poison(q->ctx, where, WEFT_ERR_SHAPE,
+                            "attention: q %s, k %s, v %s are not (B,H,T,D), (B,H,S,D) twice",
                             weft__tensor_text(q, a), weft__tensor_text(k, b), weft__tensor_text(v, c));
     if (q->dtype != k->dtype || q->dtype != v->dtype || !weft_dtype_is_float((weft_dtype)q->dtype))
-        return weft__poison(q->ctx, where, WEFT_ERR_DTYPE, "attention: q %s, k %s, v %s must be of one float dtype",
-                            weft__tensor_text(q, a), weft__tensor_text(k, b), weft__tensor_text(v, c));
+        return weft__poison(q->ctx, where, WEFT_ERR_DTYPE,
+                            "attention: q %s, k %s, v %s must be of one float dtype", weft__tensor_text(q, a),
+                            weft__tensor_text(k, b), weft__tensor_text(v, c));
     if (!(given.dropout >= 0 && given.dropout < 1))
-        return weft__poison(q->ctx, where, WEFT_ERR_ARGUMENT, "attention: dropout %g is not in [0, 1)", given.dropout);
+        return weft__poison(q->ctx, where, WEFT_ERR_ARGUMENT, "attention: dropout %g is not in [0, 1)",
+                            given.dropout);
     weft_attention_params params = {given.scale, given.dropout, given.causal};
     if (params.scale == 0) params.scale = 1.0 / sqrt((double)(q->shape[3] > 0 ? q->shape[3] : 1));
     in[3] = weft__random_leaf(q->ctx, where, params.dropout > 0 ? weft__next_stream(q->ctx) : 0);
     if (in[3]->error) return in[3];
-    in[3]->value.random.first = q->ctx->micro_batch * (uint64_t)(q->shape[0] * q->shape[1] * q->shape[2] * k->shape[2]);
+    in[3]->value.random.first =
+        q->ctx->micro_batch * (uint64_t)(q->shape[0] * q->shape[1] * q->shape[2] * k->shape[2]);
     weft_tensor *out[2];
     weft__composite(where, &weft__attention, &params, in, out);
     return out[0];

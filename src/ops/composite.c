@@ -1,4 +1,5 @@
-/* Composites that a device may take whole: one node that carries its expansion, and a node for each output. */
+/* Composites that a device may take whole: one node that carries its expansion, and a node for each output.
+ */
 #include <string.h>
 #include "ops/ops.h"
 
@@ -9,8 +10,8 @@ void weft__composite(const char *where, const weft_composite *definition, const 
     size_t bytes = sizeof head + definition->params_bytes;
     memcpy(attr, &head, sizeof head);
     memcpy(attr + sizeof head, params, definition->params_bytes);
-    weft_tensor *whole = weft__node(in[0]->ctx, where, WEFT_OP_COMPOSITE, (weft_dtype)in[0]->dtype, 0, NULL, definition->n_inputs, in,
-                                    bytes, attr);
+    weft_tensor *whole = weft__node(in[0]->ctx, where, WEFT_OP_COMPOSITE, (weft_dtype)in[0]->dtype, 0, NULL,
+                                    definition->n_inputs, in, bytes, attr);
     for (int i = 0; i < definition->n_outputs; i++) {
         weft_dtype dtype = WEFT_F32;
         int rank = 0;
@@ -19,6 +20,7 @@ void weft__composite(const char *where, const weft_composite *definition, const 
         if (whole->error) continue;
         weft_attr_output index = {i};
         definition->shape(params, in, i, &dtype, &rank, shape);
-        out[i] = weft__node(in[0]->ctx, where, WEFT_OP_OUTPUT, dtype, rank, shape, 1, &whole, sizeof index, &index);
+        out[i] = weft__node(in[0]->ctx, where, WEFT_OP_OUTPUT, dtype, rank, shape, 1, &whole, sizeof index,
+                            &index);
     }
 }

@@ -1,16 +1,21 @@
 /* Recording the rows of the op table: broadcasting and dtypes of elementwise ops. */
 #include "ops/ops.h"
 
-enum { CLASS_FLOAT = WEFT_CLASS_FLOAT, CLASS_NUMBER = WEFT_CLASS_NUMBER, CLASS_INTEGER = WEFT_CLASS_INTEGER,
-       CLASS_ANY = WEFT_CLASS_ANY };
+enum {
+    CLASS_FLOAT = WEFT_CLASS_FLOAT,
+    CLASS_NUMBER = WEFT_CLASS_NUMBER,
+    CLASS_INTEGER = WEFT_CLASS_INTEGER,
+    CLASS_ANY = WEFT_CLASS_ANY
+};
 enum { RESULT_SAME, RESULT_BOOL };
 
 static const struct {
     unsigned char class, result;
 } rows[WEFT_OP_COUNT] = {
 #define W_ELEM1(id, name, dtypes, result, expr, grad, doc) [WEFT_OP_##id] = {CLASS_##dtypes, RESULT_##result},
-#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc) [WEFT_OP_##id] = {CLASS_##dtypes, RESULT_##result},
-#define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc)                                   \
+#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc)                                         \
+    [WEFT_OP_##id] = {CLASS_##dtypes, RESULT_##result},
+#define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc)                                 \
     [WEFT_OP_##id] = {CLASS_##dtypes, RESULT_##result},
 #define W_REDUCE(id, name, dtypes, init, expr, grad, doc) [WEFT_OP_##id] = {CLASS_##dtypes, RESULT_SAME},
 #include "ops/ops.def"
@@ -25,7 +30,8 @@ bool weft__dtype_in(weft_dtype dtype, weft_dtype_class class) {
     }
 }
 
-static const char *const class_text[] = {"a float dtype", "a number, not bool", "an integer or bool", "any dtype"};
+static const char *const class_text[] = {"a float dtype", "a number, not bool", "an integer or bool",
+                                         "any dtype"};
 
 static weft_tensor *check_dtypes(const char *where, weft_op op, int n, weft_tensor *const *in) {
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
@@ -37,10 +43,11 @@ static weft_tensor *check_dtypes(const char *where, weft_op op, int n, weft_tens
         if (in[i]->dtype != in[first]->dtype)
             return weft__poison(in[0]->ctx, where, WEFT_ERR_DTYPE,
                                 "%s: operands differ in dtype: %s and %s; convert one with weft_cast",
-                                weft__op_name(op), weft__tensor_text(in[first], a), weft__tensor_text(in[i], b));
+                                weft__op_name(op), weft__tensor_text(in[first], a),
+                                weft__tensor_text(in[i], b));
     if (!weft__dtype_in((weft_dtype)in[first]->dtype, (weft_dtype_class)rows[op].class))
-        return weft__poison(in[0]->ctx, where, WEFT_ERR_DTYPE, "%s: %s is not accepted, only %s", weft__op_name(op),
-                            weft__tensor_text(in[first], a), class_text[rows[op].class]);
+        return weft__poison(in[0]->ctx, where, WEFT_ERR_DTYPE, "%s: %s is not accepted, only %s",
+                            weft__op_name(op), weft__tensor_text(in[first], a), class_text[rows[op].class]);
     return NULL;
 }
 
@@ -69,17 +76,18 @@ bool weft__row_accepts(weft_op op, weft_dtype dtype) {
 
 /* ---- the public functions of the rows ---- */
 
-#define W_ELEM1(id, name, dtypes, result, expr, grad, doc)                                                     \
-    weft_tensor *weft_##name##_at(const char *where, weft_tensor *x) {                                         \
-        return weft__elementwise(where, WEFT_OP_##id, 1, &x);                                                  \
+#define W_ELEM1(id, name, dtypes, result, expr, grad, doc)                                                   \
+    weft_tensor *weft_##name##_at(const char *where, weft_tensor *x) {                                       \
+        return weft__elementwise(where, WEFT_OP_##id, 1, &x);                                                \
     }
-#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc)                                           \
-    weft_tensor *weft_##name##_at(const char *where, weft_tensor *a, weft_tensor *b) {                         \
-        return weft__elementwise(where, WEFT_OP_##id, 2, (weft_tensor *const[]){a, b});                        \
+#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc)                                         \
+    weft_tensor *weft_##name##_at(const char *where, weft_tensor *a, weft_tensor *b) {                       \
+        return weft__elementwise(where, WEFT_OP_##id, 2, (weft_tensor *const[]){a, b});                      \
     }
-#define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc)                                   \
-    weft_tensor *weft_##name##_at(const char *where, weft_tensor *condition, weft_tensor *a, weft_tensor *b) { \
-        return weft__elementwise(where, WEFT_OP_##id, 3, (weft_tensor *const[]){condition, a, b});             \
+#define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc)                                 \
+    weft_tensor *weft_##name##_at(const char *where, weft_tensor *condition, weft_tensor *a,                 \
+                                  weft_tensor *b) {                                                          \
+        return weft__elementwise(where, WEFT_OP_##id, 3, (weft_tensor *const[]){condition, a, b});           \
     }
 #include "ops/ops.def"
 

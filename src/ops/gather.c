@@ -1,7 +1,7 @@
-/* Reading and writing by index: gather, its transpose scatter-add, and update, the slice assignment of caches.
- *   gather:  x (A, n, B), index (I) -> (A, I, B); gradient: scatter of dy into zeros (A, n, B)
- *   scatter: index (I), source (A, I, B) -> (A, n, B), repeated indices added in order
- *   update:  x (A, n, B), value (A, m, B), offset -> x with elements offset..offset+m-1 replaced */
+/* Reading and writing by index: gather, its transpose scatter-add, and update, the slice assignment of
+ * caches. gather:  x (A, n, B), index (I) -> (A, I, B); gradient: scatter of dy into zeros (A, n, B) scatter:
+ * index (I), source (A, I, B) -> (A, n, B), repeated indices added in order update:  x (A, n, B), value (A,
+ * m, B), offset -> x with elements offset..offset+m-1 replaced */
 #include "ops/ops.h"
 
 static weft_tensor *check_index(const char *where, const char *op, weft_tensor *index) {
@@ -17,17 +17,21 @@ weft_tensor *weft_gather_at(const char *where, weft_tensor *x, weft_tensor *inde
     int axis, rank = 0;
     int64_t shape[2 * WEFT_MAX_RANK];
     if (!weft__axis(dim, x->rank, &axis))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "gather: axis %d of a tensor of rank %d", dim, x->rank);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "gather: axis %d of a tensor of rank %d", dim,
+                            x->rank);
     for (int i = 0; i < axis; i++) shape[rank++] = x->shape[i];
     for (int i = 0; i < index->rank; i++) shape[rank++] = index->shape[i];
     for (int i = axis + 1; i < x->rank; i++) shape[rank++] = x->shape[i];
     if (rank > WEFT_MAX_RANK)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "gather: the result has rank %d, more than %d", rank, WEFT_MAX_RANK);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "gather: the result has rank %d, more than %d",
+                            rank, WEFT_MAX_RANK);
     weft_attr_axis attr = {axis, x->shape[axis]};
-    return weft__node(x->ctx, where, WEFT_OP_GATHER, (weft_dtype)x->dtype, rank, shape, 2, in, sizeof attr, &attr);
+    return weft__node(x->ctx, where, WEFT_OP_GATHER, (weft_dtype)x->dtype, rank, shape, 2, in, sizeof attr,
+                      &attr);
 }
 
-weft_tensor *weft__scatter(const char *where, weft_tensor *index, weft_tensor *source, int axis, int64_t extent) {
+weft_tensor *weft__scatter(const char *where, weft_tensor *index, weft_tensor *source, int axis,
+                           int64_t extent) {
     int64_t shape[WEFT_MAX_RANK];
     int rank = 0;
     for (int i = 0; i < axis; i++) shape[rank++] = source->shape[i];
@@ -38,23 +42,27 @@ weft_tensor *weft__scatter(const char *where, weft_tensor *index, weft_tensor *s
                       (weft_tensor *const[]){index, source}, sizeof attr, &attr);
 }
 
-weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor *index, weft_tensor *source, int dim) {
+weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor *index, weft_tensor *source,
+                                 int dim) {
     weft_tensor *in[3] = {x, index, source}, *bad = weft__reject("scatter_add", where, in, 3);
     if (bad || !x || (bad = check_index(where, "scatter_add", index))) return bad;
     int axis;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT], c[WEFT_SHAPE_TEXT];
-    bool fits = weft__axis(dim, x->rank, &axis) && source->rank == x->rank - 1 + index->rank && source->dtype == x->dtype;
+    bool fits = weft__axis(dim, x->rank, &axis) && source->rank == x->rank - 1 + index->rank &&
+                source->dtype == x->dtype;
     for (int i = 0; fits && i < source->rank; i++)
         fits = source->shape[i] == (i < axis                 ? x->shape[i]
                                     : i < axis + index->rank ? index->shape[i - axis]
                                                              : x->shape[i - index->rank + 1]);
     if (!fits || !weft__dtype_in((weft_dtype)x->dtype, WEFT_CLASS_NUMBER))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "scatter_add: x %s, index %s, source %s along axis %d",
-                            weft__tensor_text(x, a), weft__tensor_text(index, b), weft__tensor_text(source, c), dim);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "scatter_add: x %s, index %s, source %s along axis %d", weft__tensor_text(x, a),
+                            weft__tensor_text(index, b), weft__tensor_text(source, c), dim);
     return add(x, weft__scatter(where, index, source, axis, x->shape[axis]));
 }
 
-weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *value, weft_tensor *offset, int dim) {
+weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *value, weft_tensor *offset,
+                            int dim) {
     weft_tensor *in[3] = {x, value, offset}, *bad = weft__reject("update", where, in, 3);
     if (bad || !x) return bad;
     int axis;
@@ -64,8 +72,10 @@ weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *valu
     for (int i = 0; fits && i < x->rank; i++)
         fits = i == axis ? value->shape[i] <= x->shape[i] : value->shape[i] == x->shape[i];
     if (!fits)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "update: x %s, value %s, offset %s (an i32 scalar) along axis %d",
-                            weft__tensor_text(x, a), weft__tensor_text(value, b), weft__tensor_text(offset, c), dim);
+        return weft__poison(
+            x->ctx, where, WEFT_ERR_SHAPE, "update: x %s, value %s, offset %s (an i32 scalar) along axis %d",
+            weft__tensor_text(x, a), weft__tensor_text(value, b), weft__tensor_text(offset, c), dim);
     weft_attr_axis attr = {axis, value->shape[axis]};
-    return weft__node(x->ctx, where, WEFT_OP_UPDATE, (weft_dtype)x->dtype, x->rank, x->shape, 3, in, sizeof attr, &attr);
+    return weft__node(x->ctx, where, WEFT_OP_UPDATE, (weft_dtype)x->dtype, x->rank, x->shape, 3, in,
+                      sizeof attr, &attr);
 }

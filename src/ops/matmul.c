@@ -15,7 +15,8 @@ static weft_tensor *product(const char *where, weft_tensor *a, weft_tensor *b) {
     int64_t m = a->shape[a->rank - 2], k = a->shape[a->rank - 1], n = b->shape[b->rank - 1];
     char ta[WEFT_SHAPE_TEXT], tb[WEFT_SHAPE_TEXT];
     if (b->shape[b->rank - 2] != k)
-        return weft__poison(a->ctx, where, WEFT_ERR_SHAPE, "matmul: inner sizes differ: a %s, b %s (%lld and %lld)%s",
+        return weft__poison(a->ctx, where, WEFT_ERR_SHAPE,
+                            "matmul: inner sizes differ: a %s, b %s (%lld and %lld)%s",
                             weft__tensor_text(a, ta), weft__tensor_text(b, tb), (long long)k,
                             (long long)b->shape[b->rank - 2], n == k ? "; did you mean b transposed?" : "");
     if (b->rank == 2 && a->rank > 2) {
@@ -30,7 +31,8 @@ static weft_tensor *product(const char *where, weft_tensor *a, weft_tensor *b) {
     int batch_rank;
     int64_t batch[WEFT_MAX_RANK];
     if (!weft__broadcast(a->rank - 2, a->shape, b->rank - 2, b->shape, &batch_rank, batch))
-        return weft__poison(a->ctx, where, WEFT_ERR_SHAPE, "matmul: leading dimensions do not broadcast: a %s, b %s",
+        return weft__poison(a->ctx, where, WEFT_ERR_SHAPE,
+                            "matmul: leading dimensions do not broadcast: a %s, b %s",
                             weft__tensor_text(a, ta), weft__tensor_text(b, tb));
     batch[batch_rank] = m;
     batch[batch_rank + 1] = k;
@@ -46,7 +48,8 @@ weft_tensor *weft_matmul_at(const char *where, weft_tensor *a, weft_tensor *b) {
     if (bad || !a) return bad;
     char ta[WEFT_SHAPE_TEXT], tb[WEFT_SHAPE_TEXT];
     if (a->dtype != b->dtype || a->dtype == WEFT_BOOL)
-        return weft__poison(a->ctx, where, WEFT_ERR_DTYPE, "matmul: dtypes of a %s and b %s; convert with weft_cast",
+        return weft__poison(a->ctx, where, WEFT_ERR_DTYPE,
+                            "matmul: dtypes of a %s and b %s; convert with weft_cast",
                             weft__tensor_text(a, ta), weft__tensor_text(b, tb));
     if (a->rank == 0 || b->rank == 0)
         return weft__poison(a->ctx, where, WEFT_ERR_SHAPE, "matmul: a %s, b %s: a scalar is no matrix",

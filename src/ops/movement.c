@@ -15,7 +15,8 @@ weft_tensor *weft_reshape_at(const char *where, weft_tensor *x, int rank, const 
     int64_t full[WEFT_MAX_RANK], known = 1;
     int open = -1;
     if (rank < 0 || rank > WEFT_MAX_RANK)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "reshape: rank %d is not in 0..%d", rank, WEFT_MAX_RANK);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "reshape: rank %d is not in 0..%d", rank,
+                            WEFT_MAX_RANK);
     for (int i = 0; i < rank; i++) {
         full[i] = shape[i];
         if (shape[i] == -1 && open < 0)
@@ -42,14 +43,16 @@ weft_tensor *weft_permute_at(const char *where, weft_tensor *x, const int *order
         int axis;
         if (!weft__axis(order[i], x->rank, &axis) || (seen >> axis & 1u))
             return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                                "permute: order[%d] = %d, but each of 0..%d must appear once", i, order[i], x->rank - 1);
+                                "permute: order[%d] = %d, but each of 0..%d must appear once", i, order[i],
+                                x->rank - 1);
         seen |= 1u << axis;
         attr.order[i] = axis;
         shape[i] = x->shape[axis];
         moved |= axis != i;
     }
     if (!moved) return x;
-    return weft__node(x->ctx, where, WEFT_OP_PERMUTE, (weft_dtype)x->dtype, x->rank, shape, 1, &x, sizeof attr, &attr);
+    return weft__node(x->ctx, where, WEFT_OP_PERMUTE, (weft_dtype)x->dtype, x->rank, shape, 1, &x,
+                      sizeof attr, &attr);
 }
 
 weft_tensor *weft_transpose_at(const char *where, weft_tensor *x, int dim0, int dim1) {
@@ -57,8 +60,8 @@ weft_tensor *weft_transpose_at(const char *where, weft_tensor *x, int dim0, int 
     if (bad || !x) return bad;
     int a, b, order[WEFT_MAX_RANK];
     if (!weft__axis(dim0, x->rank, &a) || !weft__axis(dim1, x->rank, &b))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "transpose: dimensions %d and %d of a tensor of rank %d",
-                            dim0, dim1, x->rank);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "transpose: dimensions %d and %d of a tensor of rank %d", dim0, dim1, x->rank);
     for (int i = 0; i < x->rank; i++) order[i] = i == a ? b : i == b ? a : i;
     return weft_permute_at(where, x, order);
 }
@@ -83,12 +86,14 @@ weft_tensor *weft_expand_at(const char *where, weft_tensor *x, int rank, const i
         !weft__broadcast(x->rank, x->shape, rank, shape, &got, both) ||
         memcmp(both, shape, (size_t)rank * sizeof *shape) != 0)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "expand: %s does not broadcast to %s",
-                            weft__tensor_text(x, a), weft__shape_text(rank > WEFT_MAX_RANK ? 0 : rank, shape, b));
+                            weft__tensor_text(x, a),
+                            weft__shape_text(rank > WEFT_MAX_RANK ? 0 : rank, shape, b));
     return weft__expand_to(where, x, rank, shape);
 }
 
 /* Zeros around. */
-static weft_tensor *pad_zeros(const char *where, weft_tensor *x, const int64_t *before, const int64_t *after) {
+static weft_tensor *pad_zeros(const char *where, weft_tensor *x, const int64_t *before,
+                              const int64_t *after) {
     weft_attr_pad attr = {{0}, {0}};
     int64_t shape[WEFT_MAX_RANK];
     bool any = false;
@@ -98,11 +103,13 @@ static weft_tensor *pad_zeros(const char *where, weft_tensor *x, const int64_t *
         any |= before[i] || after[i];
         if (before[i] < 0 || after[i] < 0 || !weft__add(x->shape[i], before[i], &shape[i]) ||
             !weft__add(shape[i], after[i], &shape[i]))
-            return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "pad: dimension %d of extent %lld by %lld and %lld", i,
+            return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                                "pad: dimension %d of extent %lld by %lld and %lld", i,
                                 (long long)x->shape[i], (long long)before[i], (long long)after[i]);
     }
     if (!any) return x;
-    return weft__node(x->ctx, where, WEFT_OP_PAD, (weft_dtype)x->dtype, x->rank, shape, 1, &x, sizeof attr, &attr);
+    return weft__node(x->ctx, where, WEFT_OP_PAD, (weft_dtype)x->dtype, x->rank, shape, 1, &x, sizeof attr,
+                      &attr);
 }
 
 /* True inside the padding's border. */
@@ -111,7 +118,8 @@ static weft_tensor *pad_mask(const char *where, weft_tensor *x, const int64_t *b
     return ones->error ? ones : pad_zeros(where, ones, before, after);
 }
 
-weft_tensor *weft_pad_at(const char *where, weft_tensor *x, const int64_t *before, const int64_t *after, double value) {
+weft_tensor *weft_pad_at(const char *where, weft_tensor *x, const int64_t *before, const int64_t *after,
+                         double value) {
     weft_tensor *bad = weft__reject("pad", where, &x, 1);
     if (bad || !x) return bad;
     weft_tensor *padded = pad_zeros(where, x, before, after);
@@ -130,11 +138,14 @@ static int64_t slice_indices(int64_t extent, int64_t *start, int64_t stop, int64
     return n > 0 ? n : 0;
 }
 
-static weft_tensor *slice_node(const char *where, weft_tensor *x, const weft_attr_slice *attr, const int64_t *shape) {
+static weft_tensor *slice_node(const char *where, weft_tensor *x, const weft_attr_slice *attr,
+                               const int64_t *shape) {
     bool whole = true;
-    for (int i = 0; i < x->rank; i++) whole &= attr->start[i] == 0 && attr->step[i] == 1 && shape[i] == x->shape[i];
+    for (int i = 0; i < x->rank; i++)
+        whole &= attr->start[i] == 0 && attr->step[i] == 1 && shape[i] == x->shape[i];
     if (whole) return x;
-    return weft__node(x->ctx, where, WEFT_OP_SLICE, (weft_dtype)x->dtype, x->rank, shape, 1, &x, sizeof *attr, attr);
+    return weft__node(x->ctx, where, WEFT_OP_SLICE, (weft_dtype)x->dtype, x->rank, shape, 1, &x, sizeof *attr,
+                      attr);
 }
 
 weft_tensor *weft_slice_at(const char *where, weft_tensor *x, const int64_t *start, const int64_t *stop,
@@ -165,7 +176,8 @@ weft_tensor *weft_narrow_at(const char *where, weft_tensor *x, int dim, int64_t 
     if (bad || !x) return bad;
     int axis;
     if (!weft__axis(dim, x->rank, &axis))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "narrow: dimension %d of a tensor of rank %d", dim, x->rank);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "narrow: dimension %d of a tensor of rank %d", dim,
+                            x->rank);
     if (start < 0 || extent < 0 || start > x->shape[axis] - extent)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "narrow: elements %lld..%lld of an extent of %lld",
                             (long long)start, (long long)(start + extent - 1), (long long)x->shape[axis]);
@@ -184,7 +196,8 @@ weft_tensor *weft_flip_at(const char *where, weft_tensor *x, int dim) {
     if (bad || !x) return bad;
     int axis;
     if (!weft__axis(dim, x->rank, &axis))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "flip: dimension %d of a tensor of rank %d", dim, x->rank);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "flip: dimension %d of a tensor of rank %d", dim,
+                            x->rank);
     weft_attr_slice attr = {{0}, {0}};
     for (int i = 0; i < x->rank; i++) {
         attr.start[i] = i == axis && x->shape[i] ? x->shape[i] - 1 : 0;
@@ -200,7 +213,8 @@ weft_tensor *weft_squeeze_at(const char *where, weft_tensor *x, int dim) {
     int64_t shape[WEFT_MAX_RANK];
     if (!weft__axis(dim, x->rank, &axis) || x->shape[axis] != 1) {
         char a[WEFT_SHAPE_TEXT];
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "squeeze: dimension %d of %s is not an extent of 1", dim,
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "squeeze: dimension %d of %s is not an extent of 1", dim,
                             weft__tensor_text(x, a));
     }
     for (int i = 0; i < x->rank; i++)
@@ -214,8 +228,9 @@ weft_tensor *weft_unsqueeze_at(const char *where, weft_tensor *x, int dim) {
     int axis;
     int64_t shape[WEFT_MAX_RANK + 1];
     if (!weft__axis(dim, x->rank + 1, &axis) || x->rank == WEFT_MAX_RANK)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "unsqueeze: dimension %d of a tensor of rank %d, at most %d",
-                            dim, x->rank, WEFT_MAX_RANK);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "unsqueeze: dimension %d of a tensor of rank %d, at most %d", dim, x->rank,
+                            WEFT_MAX_RANK);
     for (int i = 0; i <= x->rank; i++) shape[i] = i == axis ? 1 : x->shape[i < axis ? i : i - 1];
     return weft__reshape_to(where, x, x->rank + 1, shape);
 }
@@ -228,11 +243,13 @@ weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int co
     int axis;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
     if (!weft__axis(dim, first->rank, &axis))
-        return weft__poison(first->ctx, where, WEFT_ERR_SHAPE, "concat: axis %d of a tensor of rank %d", dim, first->rank);
+        return weft__poison(first->ctx, where, WEFT_ERR_SHAPE, "concat: axis %d of a tensor of rank %d", dim,
+                            first->rank);
     int64_t total = 0;
     for (int p = 0; p < count; p++) {
         bool fits = parts[p]->rank == first->rank && parts[p]->dtype == first->dtype;
-        for (int i = 0; fits && i < first->rank; i++) fits = i == axis || parts[p]->shape[i] == first->shape[i];
+        for (int i = 0; fits && i < first->rank; i++)
+            fits = i == axis || parts[p]->shape[i] == first->shape[i];
         if (!fits || !weft__add(total, parts[p]->shape[axis], &total))
             return weft__poison(first->ctx, where, WEFT_ERR_SHAPE, "concat: part %d is %s, the first %s", p,
                                 weft__tensor_text(parts[p], a), weft__tensor_text(first, b));

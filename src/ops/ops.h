@@ -5,7 +5,12 @@
 #include "graph/graph.h"
 #include "ops/build.h"
 
-typedef enum weft_dtype_class { WEFT_CLASS_FLOAT, WEFT_CLASS_NUMBER, WEFT_CLASS_INTEGER, WEFT_CLASS_ANY } weft_dtype_class;
+typedef enum weft_dtype_class {
+    WEFT_CLASS_FLOAT,
+    WEFT_CLASS_NUMBER,
+    WEFT_CLASS_INTEGER,
+    WEFT_CLASS_ANY
+} weft_dtype_class;
 
 bool weft__dtype_in(weft_dtype dtype, weft_dtype_class class);
 
@@ -23,8 +28,8 @@ weft_tensor *weft__reshape_to(const char *where, weft_tensor *x, int rank, const
 weft_tensor *weft__expand_to(const char *where, weft_tensor *x, int rank, const int64_t *shape);
 
 /* A constant of any shape. */
-weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dtype, int rank, const int64_t *shape,
-                            double f, int64_t i);
+weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dtype, int rank,
+                            const int64_t *shape, double f, int64_t i);
 
 /* The key of a random node: a leaf of eight words made at each run from seed, stream and step. */
 weft_tensor *weft__random_leaf(weft_context *ctx, const char *where, uint64_t stream);
@@ -34,7 +39,8 @@ weft_tensor *weft__random_node(const char *where, weft_tensor *key, int rank, co
 uint64_t weft__next_stream(weft_context *ctx);
 
 /* Zeros (A, extent, B) with the slices of source (A, I, B) added at index (I) along axis. */
-weft_tensor *weft__scatter(const char *where, weft_tensor *index, weft_tensor *source, int axis, int64_t extent);
+weft_tensor *weft__scatter(const char *where, weft_tensor *index, weft_tensor *source, int axis,
+                           int64_t extent);
 
 /* ---- composites that a device may take whole: composite.c ---- */
 
@@ -45,11 +51,12 @@ struct weft_composite {
     int n_outputs;
     size_t params_bytes; /* at most WEFT_PARAMS_BYTES */
     /* Dtype and shape of an output. */
-    void (*shape)(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype, int *rank, int64_t *dims);
+    void (*shape)(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype, int *rank,
+                  int64_t *dims);
     /* The same outputs by other ops. NULL in a gradient: autodiff of the forward's expansion. */
     void (*expand)(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out);
-    /* The composite of its gradients, with the same params: inputs are those of the forward, its outputs, and the
-     * gradient of output 0; outputs the gradients of inputs 0..n-1. NULL: autodiff of the expansion. */
+    /* The composite of its gradients, with the same params: inputs are those of the forward, its outputs, and
+     * the gradient of output 0; outputs the gradients of inputs 0..n-1. NULL: autodiff of the expansion. */
     const weft_composite *gradient;
     const weft_composite *forward; /* set in a gradient */
     int n_inputs;

@@ -1,15 +1,16 @@
-/* Pack: several tensors laid into one block, as gradients are for the optimizer. Producers write their part in
- * place where they can. */
+/* Pack: several tensors laid into one block, as gradients are for the optimizer. Producers write their part
+ * in place where they can. */
 #include "ops/ops.h"
 
-weft_tensor *weft__pack(const char *where, weft_tensor *const *parts, const int64_t *offsets, int count, int64_t n) {
+weft_tensor *weft__pack(const char *where, weft_tensor *const *parts, const int64_t *offsets, int count,
+                        int64_t n) {
     weft_tensor *bad = weft__reject("pack", where, parts, count);
     if (bad || count <= 0) return bad;
     int64_t end = 0;
     for (int i = 0; i < count; i++) {
         if (parts[i]->dtype != parts[0]->dtype || offsets[i] < end || parts[i]->numel > n - offsets[i])
-            return weft__poison(parts[0]->ctx, where, WEFT_ERR_ARGUMENT, "pack: part %d does not fit at %lld", i,
-                                (long long)offsets[i]);
+            return weft__poison(parts[0]->ctx, where, WEFT_ERR_ARGUMENT, "pack: part %d does not fit at %lld",
+                                i, (long long)offsets[i]);
         end = offsets[i] + parts[i]->numel;
     }
     return weft__node(parts[0]->ctx, where, WEFT_OP_PACK, (weft_dtype)parts[0]->dtype, 1, &n, count, parts,

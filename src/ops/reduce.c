@@ -20,7 +20,8 @@ static weft_tensor *mask_of(const char *where, const char *op, weft_tensor *x, i
     *mask = (1u << x->rank) - 1u;
     if (axis == WEFT_ALL_AXES) return NULL;
     if (!weft__axis(axis, x->rank, &at))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: axis %d of a tensor of rank %d", op, axis, x->rank);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: axis %d of a tensor of rank %d", op, axis,
+                            x->rank);
     *mask = 1u << at;
     return NULL;
 }
@@ -48,7 +49,8 @@ static weft_tensor *reduce_axis(const char *where, weft_op op, weft_tensor *x, i
     if (bad || !x || (bad = mask_of(where, name, x, axis, &mask))) return bad;
     char text[WEFT_SHAPE_TEXT];
     if (!weft__row_accepts(op, (weft_dtype)x->dtype))
-        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "%s: %s is not accepted; convert it with weft_cast", name,
+        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE,
+                            "%s: %s is not accepted; convert it with weft_cast", name,
                             weft__tensor_text(x, text));
     if ((op == WEFT_OP_MAX || op == WEFT_OP_MIN) && reduced_count(x, mask) == 0)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: nothing to choose from in %s", name,
@@ -75,8 +77,8 @@ weft_tensor *weft_mean_at(const char *where, weft_tensor *x, int axis, bool keep
     if (bad || !x || (bad = mask_of(where, "mean", x, axis, &mask))) return bad;
     char text[WEFT_SHAPE_TEXT];
     if (!weft_dtype_is_float((weft_dtype)x->dtype))
-        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "mean: %s is not a float; convert it with weft_cast",
-                            weft__tensor_text(x, text));
+        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE,
+                            "mean: %s is not a float; convert it with weft_cast", weft__tensor_text(x, text));
     return mulc(weft_sum_at(where, x, axis, keep), 1.0 / (double)reduced_count(x, mask));
 }
 
@@ -88,7 +90,8 @@ weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, bool keep)
 }
 
 /* The smallest index at which x equals its extreme, or is NaN where the extreme is: one row kernel. */
-static weft_tensor *arg_extreme(const char *where, weft_op op, const char *name, weft_tensor *x, int axis, bool keep) {
+static weft_tensor *arg_extreme(const char *where, weft_op op, const char *name, weft_tensor *x, int axis,
+                                bool keep) {
     weft_tensor *bad = weft__reject(name, where, &x, 1);
     if (bad || !x) return bad;
     if (axis == WEFT_ALL_AXES) {
@@ -102,7 +105,8 @@ static weft_tensor *arg_extreme(const char *where, weft_op op, const char *name,
     int at;
     weft__axis(axis, x->rank, &at);
     if (x->shape[at] > INT32_MAX)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: more than 2^31 - 1 elements along the axis", name);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: more than 2^31 - 1 elements along the axis",
+                            name);
     weft_tensor *hit = eq(x, extreme);
     if (weft_dtype_is_float((weft_dtype)x->dtype)) hit = weft_or_at(where, hit, weft_isnan_at(where, x));
     int64_t column[WEFT_MAX_RANK];
@@ -135,7 +139,7 @@ weft_tensor *weft_sum_to_at(const char *where, weft_tensor *x, int rank, const i
         if (to != x->shape[i]) mask |= 1u << i;
     }
     if (!fits)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "sum_to: %s is no broadcast of %s", weft__tensor_text(x, a),
-                            weft__shape_text(rank, shape, b));
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "sum_to: %s is no broadcast of %s",
+                            weft__tensor_text(x, a), weft__shape_text(rank, shape, b));
     return weft__reshape_to(where, weft__reduce(where, WEFT_OP_SUM, x, mask), rank, shape);
 }

@@ -2,19 +2,22 @@
 #include <math.h>
 #include "ops/ops.h"
 
-weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dtype, int rank, const int64_t *shape,
-                            double f, int64_t i) {
+weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dtype, int rank,
+                            const int64_t *shape, double f, int64_t i) {
     weft_attr_const attr = {f, i};
     return weft__node(ctx, where, WEFT_OP_CONST, dtype, rank, shape, 0, NULL, sizeof attr, &attr);
 }
 
 /* Rank, extents and dtype of a tensor to be made; NULL when fine. */
-static weft_tensor *check(weft_context *ctx, const char *op, weft_dtype dtype, int rank, const int64_t *shape) {
+static weft_tensor *check(weft_context *ctx, const char *op, weft_dtype dtype, int rank,
+                          const int64_t *shape) {
     if (rank < 0 || rank > WEFT_MAX_RANK)
-        return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: rank %d is not in 0..%d", op, rank, WEFT_MAX_RANK);
+        return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: rank %d is not in 0..%d", op, rank,
+                            WEFT_MAX_RANK);
     for (int i = 0; i < rank; i++)
         if (shape[i] < 0)
-            return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: dimension %d is %lld", op, i, (long long)shape[i]);
+            return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: dimension %d is %lld", op, i,
+                                (long long)shape[i]);
     if (ctx->hooks.check_dtype(ctx, (int)dtype) != WEFT_OK)
         return weft__poison(ctx, NULL, weft_last_status(ctx), "%s: %s", op, weft_last_error(ctx));
     return NULL;
@@ -25,11 +28,13 @@ weft_tensor *weft_full(weft_context *ctx, weft_dtype dtype, int rank, const int6
     if (bad) return bad;
     bool fits = value >= -0x1p63 && value < 0x1p63;
     if (!weft_dtype_is_float(dtype) && (!fits || value != (double)(int64_t)value))
-        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_full: %g is no %s", value, weft_dtype_name(dtype));
+        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_full: %g is no %s", value,
+                            weft_dtype_name(dtype));
     return weft__constant(ctx, NULL, dtype, rank, shape, value, fits ? (int64_t)value : 0);
 }
 
-weft_tensor *weft_full_i64(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape, int64_t value) {
+weft_tensor *weft_full_i64(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape,
+                           int64_t value) {
     weft_tensor *bad = check(ctx, "weft_full_i64", dtype, rank, shape);
     return bad ? bad : weft__constant(ctx, NULL, dtype, rank, shape, (double)value, value);
 }
@@ -58,7 +63,8 @@ uint64_t weft__next_stream(weft_context *ctx) {
         graph->draws_at = at;
     }
     if (!draws) {
-        if (!weft__grow(ctx, &graph->draws, &graph->draws_capacity, graph->n_draws, sizeof *graph->draws)) return 0;
+        if (!weft__grow(ctx, &graph->draws, &graph->draws_capacity, graph->n_draws, sizeof *graph->draws))
+            return 0;
         draws = &graph->draws[graph->n_draws++];
         *draws = (weft_layer_draws){.path = ctx->path, .step = ctx->step, .micro_batch = ctx->micro_batch};
     }
@@ -98,7 +104,8 @@ static weft_tensor *unit(const char *where, weft_tensor *bits) {
 }
 
 weft_tensor *weft__uniform_of_layer(const char *where, weft_context *ctx, int rank, const int64_t *shape) {
-    return unit(where, weft__random_node(where, weft__random_leaf(ctx, where, weft__next_stream(ctx)), rank, shape));
+    return unit(where,
+                weft__random_node(where, weft__random_leaf(ctx, where, weft__next_stream(ctx)), rank, shape));
 }
 
 weft_tensor *weft_random_uniform(weft_context *ctx, int rank, const int64_t *shape) {
