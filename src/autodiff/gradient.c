@@ -38,7 +38,8 @@ static weft_status visit(walk *w, weft_tensor *root, uint64_t mark) {
     weft_status status = WEFT_OK;
     if (root->mark == mark) return WEFT_OK;
     root->mark = mark;
-    if (!weft__grow(w->ctx, &stack, &capacity, depth, sizeof *stack)) return weft__fail_oom(w->ctx, sizeof *stack, "a walk");
+    if (!weft__grow(w->ctx, &stack, &capacity, depth, sizeof *stack))
+        return weft__fail_oom(w->ctx, sizeof *stack, "a walk");
     stack[depth++] = (frame){root, 0};
     while (depth && status == WEFT_OK) {
         frame *top = &stack[depth - 1];
@@ -79,7 +80,9 @@ static weft_status step_back(walk *w, size_t i) {
     weft_tensor *node = w->order[i], *grads[64] = {NULL};
     weft_tensor *const *in;
     int n = flow_inputs(node, &in);
-    if (n > 64) return weft__fail(w->ctx, WEFT_ERR_UNSUPPORTED, "gradient: %s of %d inputs", weft__op_name(node->op), n);
+    if (n > 64)
+        return weft__fail(w->ctx, WEFT_ERR_UNSUPPORTED, "gradient: %s of %d inputs", weft__op_name(node->op),
+                          n);
     w->ctx->path = node->path;
     WEFT_TRY(weft__gradient_rule(node, w->flow[i], grads));
     if (w->ctx->visit != mark) mark = renumber(w);
@@ -102,20 +105,23 @@ static void find_needed(walk *w, uint64_t mark, weft_tensor *const *wrt, size_t 
         weft_tensor *const *in;
         int n = flow_inputs(w->order[i], &in);
         for (int k = 0; k < n; k++)
-            if (in[k]->mark == mark && weft_dtype_is_float((weft_dtype)in[k]->dtype) && w->needed[in[k]->number])
+            if (in[k]->mark == mark && weft_dtype_is_float((weft_dtype)in[k]->dtype) &&
+                w->needed[in[k]->number])
                 w->needed[i] = true;
     }
 }
 
-static weft_status run(walk *w, weft_tensor *const *out, weft_tensor *const *g, int n_out, weft_tensor *const *wrt,
-                       size_t n_wrt, weft_tensor **grads) {
+static weft_status run(walk *w, weft_tensor *const *out, weft_tensor *const *g, int n_out,
+                       weft_tensor *const *wrt, size_t n_wrt, weft_tensor **grads) {
     uint64_t mark = w->mark = ++w->ctx->visit;
     for (int j = 0; j < n_out; j++) WEFT_TRY(visit(w, out[j], mark));
     w->flow = weft__array(w->ctx, w->count + 1, sizeof *w->flow);
     w->needed = weft__array(w->ctx, w->count + 1, sizeof *w->needed);
-    if (!w->flow || !w->needed) return weft__fail_oom(w->ctx, w->count * sizeof *w->flow, "the gradients of a graph");
+    if (!w->flow || !w->needed)
+        return weft__fail_oom(w->ctx, w->count * sizeof *w->flow, "the gradients of a graph");
     find_needed(w, mark, wrt, n_wrt);
-    for (int j = 0; j < n_out; j++) w->flow[out[j]->number] = sum_flow(out[j]->where, w->flow[out[j]->number], g[j]);
+    for (int j = 0; j < n_out; j++)
+        w->flow[out[j]->number] = sum_flow(out[j]->where, w->flow[out[j]->number], g[j]);
     weft_status status = WEFT_OK;
     for (size_t i = w->count; i-- > 0 && status == WEFT_OK;) {
         weft_tensor *node = w->order[i];
@@ -142,14 +148,17 @@ weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t cou
     WEFT_TRY(weft_tensor_status(loss));
     char text[WEFT_SHAPE_TEXT];
     if (loss->numel != 1 || !weft_dtype_is_float((weft_dtype)loss->dtype))
-        return weft__fail(loss->ctx, WEFT_ERR_SHAPE, "gradient: the loss is %s, not one float; take its mean or sum",
+        return weft__fail(loss->ctx, WEFT_ERR_SHAPE,
+                          "gradient: the loss is %s, not one float; take its mean or sum",
                           weft__tensor_text(loss, text));
     for (size_t i = 0; i < count; i++) {
         WEFT_TRY(weft_tensor_status(wrt[i]));
         if (!weft_dtype_is_float((weft_dtype)wrt[i]->dtype))
-            return weft__fail(loss->ctx, WEFT_ERR_DTYPE, "gradient: %s has no gradient", weft__tensor_text(wrt[i], text));
+            return weft__fail(loss->ctx, WEFT_ERR_DTYPE, "gradient: %s has no gradient",
+                              weft__tensor_text(wrt[i], text));
     }
-    weft_tensor *one = weft__constant(loss->ctx, loss->where, (weft_dtype)loss->dtype, loss->rank, loss->shape, 1, 1);
+    weft_tensor *one =
+        weft__constant(loss->ctx, loss->where, (weft_dtype)loss->dtype, loss->rank, loss->shape, 1, 1);
     WEFT_TRY(weft_tensor_status(one));
     WEFT_TRY(weft__vjp(loss->where, &loss, &one, 1, wrt, count, grads));
     for (size_t i = 0; i < count; i++) {

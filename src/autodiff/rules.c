@@ -1,11 +1,11 @@
-/* The gradient of every op. Rows have theirs in ops.def; movement, reductions and op files have a function here.
- * A rule gets the node and the gradient g of its output, and returns one for each float input. */
+/* The gradient of every op. Rows have theirs in ops.def; movement, reductions and op files have a function
+ * here. A rule gets the node and the gradient g of its output, and returns one for each float input. */
 #include <string.h>
 #include "autodiff/autodiff.h"
 
 /* Not differentiable, against "no gradient flows" (NULL). */
 static weft_tensor not_differentiable;
-#define NO_GRAD (&not_differentiable)
+#define NO_GRAD   (&not_differentiable)
 #define ZERO_GRAD NULL
 
 /* ---- movement ---- */
@@ -33,7 +33,8 @@ static void grad_pad(const char *where, weft_tensor *node, weft_tensor *g, weft_
 }
 
 /* g put back at start, start + step, ... of an extent, zeros between: over (A, n, B). */
-static weft_tensor *spread(const char *where, weft_tensor *g, int dim, int64_t start, int64_t step, int64_t extent) {
+static weft_tensor *spread(const char *where, weft_tensor *g, int dim, int64_t start, int64_t step,
+                           int64_t extent) {
     int rank = g->rank;
     int64_t n = g->shape[dim], shape[WEFT_MAX_RANK], inner = 1, outer = 1;
     for (int i = 0; i < g->rank; i++) {
@@ -102,7 +103,8 @@ static void grad_prod(const char *where, weft_tensor *node, weft_tensor *g, weft
         grads[0] = others;
         return;
     }
-    weft_tensor *count = weft__reduce(where, WEFT_OP_SUM, weft_cast_at(where, is_zero, (weft_dtype)x->dtype), mask);
+    weft_tensor *count =
+        weft__reduce(where, WEFT_OP_SUM, weft_cast_at(where, is_zero, (weft_dtype)x->dtype), mask);
     weft_tensor *rest = weft__reduce(where, WEFT_OP_PROD, others, mask);
     weft_tensor *one_zero = select(is_zero, weft__expand_to(where, rest, x->rank, x->shape), zero(x));
     weft_tensor *none = eq(count, zero(count)), *one = eq(count, weft_full_like_at(where, count, 1));
@@ -120,7 +122,8 @@ static bool is_transpose(const weft_tensor *x) {
     if (x->op != WEFT_OP_PERMUTE) return false;
     const weft_attr_order *attr = x->attr;
     for (int i = 0; i < x->rank; i++)
-        if (attr->order[i] != (i == x->rank - 1 ? x->rank - 2 : i == x->rank - 2 ? x->rank - 1 : i)) return false;
+        if (attr->order[i] != (i == x->rank - 1 ? x->rank - 2 : i == x->rank - 2 ? x->rank - 1 : i))
+            return false;
     return true;
 }
 
@@ -151,7 +154,8 @@ static void grad_update(const char *where, weft_tensor *node, weft_tensor *g, we
     weft_tensor *offset = node->in[2];
     grads[0] = weft_update_at(where, g, zero(node->in[1]), offset, (int)attr->axis);
     weft_tensor *index = weft_iota(g->ctx, WEFT_I32, 1, &attr->extent);
-    grads[1] = weft_gather_at(where, g, add(index, weft__reshape_to(where, offset, 0, NULL)), (int)attr->axis);
+    grads[1] =
+        weft_gather_at(where, g, add(index, weft__reshape_to(where, offset, 0, NULL)), (int)attr->axis);
 }
 
 /* ---- composites: through OUTPUT nodes, whose gradients the driver collects ---- */
@@ -192,7 +196,8 @@ static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor
             int64_t shape[WEFT_MAX_RANK];
             definition->shape(weft__params_of(whole), whole->in, i, &dtype, &rank, shape);
             in[n++] = i == index ? node
-                                 : weft__node(node->ctx, where, WEFT_OP_OUTPUT, dtype, rank, shape, 1, &whole, sizeof at, &at);
+                                 : weft__node(node->ctx, where, WEFT_OP_OUTPUT, dtype, rank, shape, 1, &whole,
+                                              sizeof at, &at);
         }
         in[n++] = g;
         weft__composite(where, gradient, weft__params_of(whole), in, out);
@@ -208,25 +213,25 @@ static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor
 
 typedef void (*rule)(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads);
 
-#define W_ELEM1(id, name, dtypes, result, expr, grad, doc)                                                     \
-    static void rule_##id(const char *where, weft_tensor *y, weft_tensor *g, weft_tensor **grads) {            \
-        weft_tensor *a = y->in[0];                                                                             \
-        (void)where, (void)a, (void)g;                                                                         \
-        grads[0] = grad;                                                                                       \
+#define W_ELEM1(id, name, dtypes, result, expr, grad, doc)                                                   \
+    static void rule_##id(const char *where, weft_tensor *y, weft_tensor *g, weft_tensor **grads) {          \
+        weft_tensor *a = y->in[0];                                                                           \
+        (void)where, (void)a, (void)g;                                                                       \
+        grads[0] = grad;                                                                                     \
     }
-#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc)                                           \
-    static void rule_##id(const char *where, weft_tensor *y, weft_tensor *g, weft_tensor **grads) {            \
-        weft_tensor *a = y->in[0], *b = y->in[1];                                                              \
-        (void)where, (void)a, (void)b, (void)g;                                                                \
-        grads[0] = grad_a;                                                                                     \
-        grads[1] = grad_b;                                                                                     \
+#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc)                                         \
+    static void rule_##id(const char *where, weft_tensor *y, weft_tensor *g, weft_tensor **grads) {          \
+        weft_tensor *a = y->in[0], *b = y->in[1];                                                            \
+        (void)where, (void)a, (void)b, (void)g;                                                              \
+        grads[0] = grad_a;                                                                                   \
+        grads[1] = grad_b;                                                                                   \
     }
-#define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc)                                   \
-    static void rule_##id(const char *where, weft_tensor *y, weft_tensor *g, weft_tensor **grads) {            \
-        weft_tensor *a = y->in[0];                                                                             \
-        grads[0] = grad_a;                                                                                     \
-        grads[1] = grad_b;                                                                                     \
-        grads[2] = grad_c;                                                                                     \
+#define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc)                                 \
+    static void rule_##id(const char *where, weft_tensor *y, weft_tensor *g, weft_tensor **grads) {          \
+        weft_tensor *a = y->in[0];                                                                           \
+        grads[0] = grad_a;                                                                                   \
+        grads[1] = grad_b;                                                                                   \
+        grads[2] = grad_c;                                                                                   \
     }
 #include "ops/ops.def"
 
@@ -241,15 +246,15 @@ static void zero_rule(const char *where, weft_tensor *node, weft_tensor *g, weft
 
 #undef NO_GRAD
 #undef ZERO_GRAD
-#define NO_GRAD   none
-#define ZERO_GRAD zero_rule
+#define NO_GRAD        none
+#define ZERO_GRAD      zero_rule
 #define grad_composite none
 static const rule rules[WEFT_OP_COUNT] = {
-#define W_ELEM1(id, name, dtypes, result, expr, grad, doc) [WEFT_OP_##id] = rule_##id,
-#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc) [WEFT_OP_##id] = rule_##id,
+#define W_ELEM1(id, name, dtypes, result, expr, grad, doc)                   [WEFT_OP_##id] = rule_##id,
+#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc)         [WEFT_OP_##id] = rule_##id,
 #define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc) [WEFT_OP_##id] = rule_##id,
-#define W_REDUCE(id, name, dtypes, init, expr, grad, doc) [WEFT_OP_##id] = grad,
-#define W_NODE(id, name, grad) [WEFT_OP_##id] = grad,
+#define W_REDUCE(id, name, dtypes, init, expr, grad, doc)                    [WEFT_OP_##id] = grad,
+#define W_NODE(id, name, grad)                                               [WEFT_OP_##id] = grad,
 #include "ops/ops.def"
 };
 
@@ -260,7 +265,8 @@ weft_status weft__gradient_rule(weft_tensor *node, weft_tensor *g, weft_tensor *
         if (grads[i] == &not_differentiable) {
             grads[i] = NULL;
             if (weft_dtype_is_float((weft_dtype)node->in[i]->dtype))
-                return weft__fail(node->ctx, WEFT_ERR_UNSUPPORTED, "%s: %s%s%s is not differentiable; use weft_detach before it",
+                return weft__fail(node->ctx, WEFT_ERR_UNSUPPORTED,
+                                  "%s: %s%s%s is not differentiable; use weft_detach before it",
                                   node->where ? node->where : "gradient", node->path, *node->path ? ": " : "",
                                   weft__op_name(node->op));
         }
