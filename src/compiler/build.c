@@ -1,5 +1,5 @@
-/* Tensors -> IR. Movement becomes views on edges; equal nodes become one; a composite is taken by the device as a
- * heavy operation or expanded; a reduction of much into little is split into two fixed stages. */
+/* Tensors -> IR. Movement becomes views on edges; equal nodes become one; a composite is taken by the device
+ * as a heavy operation or expanded; a reduction of much into little is split into two fixed stages. */
 #include <string.h>
 #include "autodiff/autodiff.h"
 #include "compiler/ir.h"
@@ -12,8 +12,17 @@ int weft__ir_node(weft_ir *ir, ir_kind kind, weft_dtype dtype, int rank, const i
                   const ir_edge *in) {
     if (!weft__grow(ir->ctx, &ir->nodes, &ir->node_capacity, ir->n_nodes, sizeof *ir->nodes)) return -1;
     ir_node *node = &ir->nodes[ir->n_nodes];
-    *node = (ir_node){.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .rank = rank, .n_in = n_in, .cluster = -1,
-                      .pack = -1, .sink = -1, .unit = -1, .numel = 1, .path = "", .place = {-1, 0}};
+    *node = (ir_node){.kind = (uint8_t)kind,
+                      .dtype = (uint8_t)dtype,
+                      .rank = rank,
+                      .n_in = n_in,
+                      .cluster = -1,
+                      .pack = -1,
+                      .sink = -1,
+                      .unit = -1,
+                      .numel = 1,
+                      .path = "",
+                      .place = {-1, 0}};
     node->shape = weft__arena_alloc(&ir->arena, (size_t)(rank + 1) * sizeof *shape);
     node->in = weft__arena_alloc(&ir->arena, (size_t)(n_in + 1) * sizeof *in);
     if (!node->shape || !node->in) return -1;
@@ -93,7 +102,8 @@ static weft_status remember(weft_ir *ir, const void *key, ir_edge edge) {
 static uint64_t node_hash(const ir_node *node) {
     weft_hash h;
     weft__hash_init(&h);
-    weft__hash_u64(&h, (uint64_t)node->kind | (uint64_t)node->op << 8 | (uint64_t)node->dtype << 16 | (uint64_t)node->axes << 24);
+    weft__hash_u64(&h, (uint64_t)node->kind | (uint64_t)node->op << 8 | (uint64_t)node->dtype << 16 |
+                           (uint64_t)node->axes << 24);
     weft__hash_bytes(&h, node->shape, (size_t)node->rank * sizeof *node->shape);
     weft__hash_bytes(&h, node->in, (size_t)node->n_in * sizeof *node->in);
     weft__hash_bytes(&h, &node->imm_f, sizeof node->imm_f);
@@ -103,9 +113,9 @@ static uint64_t node_hash(const ir_node *node) {
 }
 
 static bool node_same(const ir_node *x, const ir_node *y) {
-    return x->kind == y->kind && x->op == y->op && x->dtype == y->dtype && x->axes == y->axes && x->rank == y->rank &&
-           x->n_in == y->n_in && x->rank_in == y->rank_in && x->imm_i == y->imm_i && x->copy == y->copy &&
-           memcmp(&x->imm_f, &y->imm_f, sizeof x->imm_f) == 0 &&
+    return x->kind == y->kind && x->op == y->op && x->dtype == y->dtype && x->axes == y->axes &&
+           x->rank == y->rank && x->n_in == y->n_in && x->rank_in == y->rank_in && x->imm_i == y->imm_i &&
+           x->copy == y->copy && memcmp(&x->imm_f, &y->imm_f, sizeof x->imm_f) == 0 &&
            memcmp(x->shape, y->shape, (size_t)x->rank * sizeof *x->shape) == 0 &&
            memcmp(x->in, y->in, (size_t)x->n_in * sizeof *x->in) == 0 &&
            (!x->rank_in || memcmp(x->shape_in, y->shape_in, (size_t)x->rank_in * sizeof *x->shape_in) == 0);
@@ -182,7 +192,8 @@ static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in,
         in = (ir_edge){copy, -1};
         weft__view_identity(&view, x->rank, x->shape);
         if (!move(&view, t))
-            return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "%s: no view of a contiguous tensor", weft__op_name(t->op));
+            return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "%s: no view of a contiguous tensor",
+                              weft__op_name(t->op));
     }
     *out = (ir_edge){in.node, weft__ir_view(ir, &view)};
     return out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
@@ -195,7 +206,7 @@ static int64_t reduction_blocks(int64_t rows, int64_t length, bool inner) {
     int64_t target = 1;
     if (inner && rows < 64 && length > 8192) target = length / 4096 > 256 ? 256 : length / 4096;
     if (!inner && length >= 256) target = length / 64 > 16 ? 16 : length / 64;
-    if (!inner && rows > 16384) target = 1; /* enough columns for every thread */
+    if (!inner && rows > 16384) target = 1;             /* enough columns for every thread */
     for (int64_t blocks = target; blocks > 1; blocks--) /* an even cut needs no guard */
         if (length % blocks == 0 && 2 * blocks >= target) return blocks;
     return target;
@@ -226,10 +237,12 @@ static int reduce_node(weft_ir *ir, const weft_tensor *t, ir_edge in, int rank_i
     return unify(ir, n);
 }
 
-/* (before, length, after) -> (before, blocks, block, after) -> sums of blocks -> sum of sums. A length that blocks
- * do not divide is padded with zeros, which only a sum may. */
-static int split_reduction(weft_ir *ir, const weft_tensor *t, ir_edge in, const int64_t flat[3], int64_t blocks) {
-    int64_t block = (flat[1] + blocks - 1) / blocks, zero[3] = {0, 0, 0}, extra[3] = {0, blocks * block - flat[1], 0};
+/* (before, length, after) -> (before, blocks, block, after) -> sums of blocks -> sum of sums. A length that
+ * blocks do not divide is padded with zeros, which only a sum may. */
+static int split_reduction(weft_ir *ir, const weft_tensor *t, ir_edge in, const int64_t flat[3],
+                           int64_t blocks) {
+    int64_t block = (flat[1] + blocks - 1) / blocks, zero[3] = {0, 0, 0},
+            extra[3] = {0, blocks * block - flat[1], 0};
     int64_t cut[4] = {flat[0], blocks, block, flat[2]}, partial[4] = {flat[0], blocks, 1, flat[2]};
     int64_t joined[3] = {flat[0], blocks, flat[2]};
     weft_view view;
@@ -251,7 +264,8 @@ static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, i
         int64_t flat[3] = {1, 1, 1};
         for (int i = 0; i < x->rank; i++) flat[i < first ? 0 : i < last ? 1 : 2] *= x->shape[i];
         int64_t blocks = reduction_blocks(flat[0] * flat[2], flat[1], flat[2] == 1);
-        if (blocks > 1 && (t->op == WEFT_OP_SUM || flat[1] % blocks == 0)) n = split_reduction(ir, t, in, flat, blocks);
+        if (blocks > 1 && (t->op == WEFT_OP_SUM || flat[1] % blocks == 0))
+            n = split_reduction(ir, t, in, flat, blocks);
     }
     if (n == -2) n = reduce_node(ir, t, in, x->rank, x->shape, mask, t->rank, t->shape);
     *out = (ir_edge){n, -1};
@@ -280,7 +294,8 @@ static bool simplify(const weft_ir *ir, const weft_tensor *t, const ir_edge *in,
 static weft_status build_gather(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
     const weft_tensor *x = t->in[0];
     uint8_t kind = ir->nodes[in[0].node].kind;
-    if (in[0].view >= 0 || kind == IR_CONST || kind == IR_IOTA || kind == IR_RANDOM) { /* the table is read by address */
+    if (in[0].view >= 0 || kind == IR_CONST || kind == IR_IOTA ||
+        kind == IR_RANDOM) { /* the table is read by address */
         int copy = weft__ir_copy(ir, in[0], x->rank, x->shape);
         if (copy < 0) return weft__ir_failed(ir);
         in[0] = (ir_edge){copy, -1};
@@ -311,7 +326,8 @@ static weft_status build_pack(weft_ir *ir, const weft_tensor *t, const ir_edge *
         }
         ir->nodes[n].in[i] = edge;
         ir->nodes[edge.node].pack = n;
-        ir->nodes[edge.node].imm_i = ir->nodes[edge.node].kind == IR_HEAVY_OUT ? ir->nodes[edge.node].imm_i : i;
+        ir->nodes[edge.node].imm_i =
+            ir->nodes[edge.node].kind == IR_HEAVY_OUT ? ir->nodes[edge.node].imm_i : i;
     }
     *out = (ir_edge){n, -1};
     return WEFT_OK;
@@ -353,7 +369,8 @@ static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out)
     if (find(ir, keys + index, out)) return WEFT_OK;
     ir_edge in[16], results[16];
     for (int i = 0; i < whole->n_in; i++)
-        if (!find(ir, whole->in[i], &in[i])) return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a composite before its inputs");
+        if (!find(ir, whole->in[i], &in[i]))
+            return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a composite before its inputs");
     weft_status status = weft__ir_heavy(ir, whole, in, results);
     if (status == WEFT_ERR_UNSUPPORTED) { /* declined */
         weft_tensor *expanded[16];
@@ -372,14 +389,16 @@ static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out)
 
 static weft_status build_tensor(weft_ir *ir, const weft_tensor *t) {
     ir_edge small[8], *in = small, out = {-1, -1};
-    if (t->n_in > 8 && !(in = weft__arena_alloc(&ir->arena, (size_t)t->n_in * sizeof *in))) return weft__ir_failed(ir);
+    if (t->n_in > 8 && !(in = weft__arena_alloc(&ir->arena, (size_t)t->n_in * sizeof *in)))
+        return weft__ir_failed(ir);
     if (t->op == WEFT_OP_OUTPUT) {
         WEFT_TRY(build_output(ir, t, &out));
         return remember(ir, t, out);
     }
     if (t->op == WEFT_OP_COMPOSITE) return remember(ir, t, (ir_edge){-1, -1});
     for (int i = 0; i < t->n_in; i++)
-        if (!find(ir, t->in[i], &in[i])) return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "an op before its inputs");
+        if (!find(ir, t->in[i], &in[i]))
+            return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "an op before its inputs");
     switch (t->op) {
     case WEFT_OP_INPUT: WEFT_TRY(build_leaf(ir, t, &out)); break;
     case WEFT_OP_RESHAPE:
@@ -441,14 +460,16 @@ static int claim(weft_ir *ir, const weft_tensor *t) {
     ir_edge edge;
     if (!find(ir, t, &edge)) return -1;
     const ir_node *node = &ir->nodes[edge.node];
-    bool free = edge.view < 0 && (ir_is_compute(node) || node->kind == IR_HEAVY_OUT || node->kind == IR_PACK) &&
+    bool free = edge.view < 0 &&
+                (ir_is_compute(node) || node->kind == IR_HEAVY_OUT || node->kind == IR_PACK) &&
                 !node->stored && node->pack < 0 && node->sink < 0 && node->numel == t->numel;
     int n = free ? edge.node : weft__ir_copy(ir, edge, t->rank, t->shape);
     if (n >= 0) ir->nodes[n].stored = true;
     return n;
 }
 
-weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks, size_t n_sinks) {
+weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks,
+                           size_t n_sinks) {
     for (size_t i = 0; i < n_outputs; i++) WEFT_TRY(build_graph(ir, outputs[i]));
     for (size_t i = 0; i < n_sinks; i++) WEFT_TRY(build_graph(ir, sinks[i].value));
     ir->outputs = outputs;

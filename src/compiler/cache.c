@@ -4,7 +4,9 @@
 
 enum { CACHE_LIMIT = 256, TABLE_SIZE = 1024 };
 
-static weft_program **bucket(weft_compiler *compiler, weft_hash key) { return &compiler->table[key.a & (TABLE_SIZE - 1)]; }
+static weft_program **bucket(weft_compiler *compiler, weft_hash key) {
+    return &compiler->table[key.a & (TABLE_SIZE - 1)];
+}
 
 static void unlink_program(weft_compiler *compiler, weft_program *program) {
     *(program->prev ? &program->prev->next : &compiler->newest) = program->next;
@@ -42,7 +44,9 @@ static void drop(weft_compiler *compiler, weft_program *program) {
 }
 
 bool weft__cache_add(weft_compiler *compiler, weft_program *program) {
-    if (!compiler->table && !(compiler->table = weft__array(program->ctx, TABLE_SIZE, sizeof *compiler->table))) return false;
+    if (!compiler->table &&
+        !(compiler->table = weft__array(program->ctx, TABLE_SIZE, sizeof *compiler->table)))
+        return false;
     if (compiler->count == CACHE_LIMIT) drop(compiler, compiler->oldest);
     weft_program **at = bucket(compiler, program->key);
     program->chain = *at;
@@ -69,7 +73,8 @@ void weft__cache_note_compile(weft_context *ctx, const weft_walk *walk) {
     }
     if (++compiler->constants[at].compiles == 8)
         weft__log(ctx, WEFT_LOG_WARNING,
-                  "eight programs were compiled that differ only in constants (one is recorded at %s): a number that changes "
+                  "eight programs were compiled that differ only in constants (one is recorded at %s): a "
+                  "number that changes "
                   "from step to step should be a weft_scalar",
                   walk->constant);
 }

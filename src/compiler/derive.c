@@ -14,23 +14,26 @@ weft_status weft__derived_assign(weft_derived *derived, weft_tensor *variable, w
     WEFT_TRY(weft_tensor_status(variable));
     WEFT_TRY(weft_tensor_status(value));
     if (!weft__shape_equal(variable, value) || variable->dtype != value->dtype)
-        return weft__fail(derived->ctx, WEFT_ERR_SHAPE, "assigning %s to '%s', which is %s", weft__tensor_text(value, a),
-                          variable->name ? variable->name : "?", weft__tensor_text(variable, b));
-    if (!weft__grow(derived->ctx, &derived->sinks, &derived->capacity, derived->n_sinks, sizeof *derived->sinks))
+        return weft__fail(derived->ctx, WEFT_ERR_SHAPE, "assigning %s to '%s', which is %s",
+                          weft__tensor_text(value, a), variable->name ? variable->name : "?",
+                          weft__tensor_text(variable, b));
+    if (!weft__grow(derived->ctx, &derived->sinks, &derived->capacity, derived->n_sinks,
+                    sizeof *derived->sinks))
         return weft__fail_oom(derived->ctx, sizeof *derived->sinks, "assignments");
     derived->sinks[derived->n_sinks++] = (ir_sink){.variable = variable, .value = value};
     return WEFT_OK;
 }
 
 /* Builds and compiles what the derivation adds to the roots. */
-static weft_status build(weft_context *ctx, const weft_derivation *derivation, weft_tensor *const *roots, size_t n_roots,
-                         const weft_walk *walk, weft_program **program) {
+static weft_status build(weft_context *ctx, const weft_derivation *derivation, weft_tensor *const *roots,
+                         size_t n_roots, const weft_walk *walk, weft_program **program) {
     weft_derived derived = {.ctx = ctx};
     weft_walk kept = *walk; /* recording may walk other graphs */
     kept.leaves = weft__array(ctx, walk->n_leaves + 1, sizeof *kept.leaves);
     weft_scope *scope = weft_scope_open(ctx);
     weft_status status = scope && kept.leaves ? WEFT_OK : weft__fail_oom(ctx, 0, "deriving a step");
-    if (status == WEFT_OK && walk->n_leaves) memcpy(kept.leaves, walk->leaves, walk->n_leaves * sizeof *kept.leaves);
+    if (status == WEFT_OK && walk->n_leaves)
+        memcpy(kept.leaves, walk->leaves, walk->n_leaves * sizeof *kept.leaves);
     if (status == WEFT_OK) status = derivation->build(derivation->user, ctx, &derived);
     if (status == WEFT_OK)
         status = weft__program_new(ctx, roots, n_roots, derived.sinks, derived.n_sinks, &kept, program);
@@ -48,10 +51,12 @@ static weft_status build(weft_context *ctx, const weft_derivation *derivation, w
 }
 
 /* The roots, and what was kept in open scopes and would go stale. */
-static weft_status gather_roots(weft_context *ctx, const weft_derivation *derivation, weft_tensor ***out, size_t *count) {
+static weft_status gather_roots(weft_context *ctx, const weft_derivation *derivation, weft_tensor ***out,
+                                size_t *count) {
     size_t n = derivation->n_roots, at = 0;
     for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
-        for (weft_tensor *t = scope->nodes; t; t = t->next) n += (t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error;
+        for (weft_tensor *t = scope->nodes; t; t = t->next)
+            n += (t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error;
     weft_tensor **roots = weft__array(ctx, n + 1, sizeof *roots);
     if (!roots) return weft__fail_oom(ctx, n * sizeof *roots, "the outputs of a step");
     uint64_t mark = ++ctx->visit;
@@ -71,7 +76,8 @@ static weft_status gather_roots(weft_context *ctx, const weft_derivation *deriva
     return WEFT_OK;
 }
 
-static weft_status run_derived(weft_context *ctx, const weft_derivation *derivation, weft_tensor *const *roots, size_t n_roots) {
+static weft_status run_derived(weft_context *ctx, const weft_derivation *derivation,
+                               weft_tensor *const *roots, size_t n_roots) {
     weft_walk *walk;
     WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, &walk));
     weft_program *program = weft__cache_find(ctx->compiler, walk->key);
@@ -80,11 +86,13 @@ static weft_status run_derived(weft_context *ctx, const weft_derivation *derivat
         WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, &walk));
     }
     weft_storage **storages = weft__array(ctx, n_roots + 1, sizeof *storages);
-    weft_status status = storages ? WEFT_OK : weft__fail_oom(ctx, n_roots * sizeof *storages, "the results of a step");
+    weft_status status =
+        storages ? WEFT_OK : weft__fail_oom(ctx, n_roots * sizeof *storages, "the results of a step");
     for (size_t i = 0; status == WEFT_OK && i < n_roots; i++) {
         size_t bytes = (size_t)roots[i]->numel * weft_dtype_size((weft_dtype)roots[i]->dtype);
         storages[i] = weft__storage_new(ctx, bytes);
-        status = storages[i] ? ctx->hooks.buffer_new(ctx, bytes, &storages[i]->buffer) : weft__fail_oom(ctx, bytes, "a result");
+        status = storages[i] ? ctx->hooks.buffer_new(ctx, bytes, &storages[i]->buffer)
+                             : weft__fail_oom(ctx, bytes, "a result");
     }
     if (status == WEFT_OK) status = weft__program_run(program, walk, storages);
     if (status == WEFT_OK) {
@@ -100,7 +108,8 @@ weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivatio
     for (size_t i = 0; i < derivation->n_roots; i++) {
         WEFT_TRY(weft_tensor_status(derivation->roots[i]));
         if (derivation->roots[i]->leaf)
-            return weft__fail(ctx, WEFT_ERR_STATE, "the loss has been evaluated already: record it anew for each step");
+            return weft__fail(ctx, WEFT_ERR_STATE,
+                              "the loss has been evaluated already: record it anew for each step");
     }
     weft_tensor **roots = NULL;
     size_t n_roots = 0;

@@ -15,7 +15,7 @@ weft_status weft__derived_assign(weft_derived *derived, weft_tensor *variable, w
 typedef struct weft_derivation {
     weft_tensor *const *roots; /* forward tensors: become outputs of the program, readable after it */
     size_t n_roots;
-    weft_hash key;             /* everything that build depends on besides the graph: options, block identity */
+    weft_hash key; /* everything that build depends on besides the graph: options, block identity */
     /* Records the rest. Leaves that it uses besides the forward graph's must be persistent: variables, or
      * scalars kept with weft_keep, which are read anew at each run. */
     weft_status (*build)(void *user, weft_context *ctx, weft_derived *derived);

@@ -1,4 +1,5 @@
-/* Asking for values: evaluation through the program cache, reading, writing, assigning, and programs held by hand. */
+/* Asking for values: evaluation through the program cache, reading, writing, assigning, and programs held by
+ * hand. */
 #include <math.h>
 #include <string.h>
 #include "compiler/program.h"
@@ -8,7 +9,8 @@ weft_status weft__report_fault(weft_context *ctx) {
     WEFT_TRY(ctx->device->ops->take_fault(ctx->device, &fault));
     if (!fault.set) return WEFT_OK;
     const char *path = fault.path ? fault.path : "";
-    return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s: %lld is not in 0..%lld (element %lld); nothing was updated", path,
+    return weft__fail(ctx, WEFT_ERR_INDEX,
+                      "%s%s%s: %lld is not in 0..%lld (element %lld); nothing was updated", path,
                       *path ? ": " : "", fault.what, (long long)fault.value, (long long)fault.bound - 1,
                       (long long)fault.element);
 }
@@ -48,7 +50,8 @@ void weft__settle(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, 
     }
 }
 
-weft_status weft__run_graph(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, ir_sink *sinks, size_t n_sinks) {
+weft_status weft__run_graph(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, ir_sink *sinks,
+                            size_t n_sinks) {
     weft_walk *walk;
     WEFT_TRY(weft__walk(ctx, roots, n_roots, sinks, n_sinks, NULL, &walk));
     weft_program *program = weft__cache_find(ctx->compiler, walk->key);
@@ -80,7 +83,8 @@ static weft_status one_context(weft_tensor *const *tensors, size_t count) {
         if (!tensors[i]) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_eval: tensor %zu is NULL", i);
         WEFT_TRY(weft_tensor_status(tensors[i]));
         if (tensors[i]->ctx != tensors[0]->ctx)
-            return weft__fail(tensors[i]->ctx, WEFT_ERR_ARGUMENT, "weft_eval: tensor %zu belongs to another context", i);
+            return weft__fail(tensors[i]->ctx, WEFT_ERR_ARGUMENT,
+                              "weft_eval: tensor %zu belongs to another context", i);
     }
     return WEFT_OK;
 }
@@ -109,7 +113,8 @@ static weft_status check_size(const weft_tensor *t, const char *what, size_t byt
     size_t own = (size_t)t->numel * weft_dtype_size((weft_dtype)t->dtype);
     char text[WEFT_SHAPE_TEXT];
     if (bytes == own) return WEFT_OK;
-    return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "%s: %s has %zu bytes, the buffer %zu", what, weft__tensor_text(t, text), own, bytes);
+    return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "%s: %s has %zu bytes, the buffer %zu", what,
+                      weft__tensor_text(t, text), own, bytes);
 }
 
 weft_status weft_read(weft_tensor *t, void *out, size_t bytes) {
@@ -118,7 +123,8 @@ weft_status weft_read(weft_tensor *t, void *out, size_t bytes) {
     WEFT_TRY(check_size(t, "weft_read", bytes));
     weft_context *ctx = t->ctx;
     if (t->leaf == WEFT_LEAF_SCALAR || t->leaf == WEFT_LEAF_RANDOM) {
-        weft_tensor *copy = weft__node(ctx, t->where, WEFT_OP_RESHAPE, (weft_dtype)t->dtype, t->rank, t->shape, 1, &t, 0, NULL);
+        weft_tensor *copy = weft__node(ctx, t->where, WEFT_OP_RESHAPE, (weft_dtype)t->dtype, t->rank,
+                                       t->shape, 1, &t, 0, NULL);
         return weft_read(copy, out, bytes);
     }
     WEFT_TRY(weft_eval(&t, 1));
@@ -169,7 +175,8 @@ weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {
     if (!t) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_write: the tensor is NULL");
     WEFT_TRY(weft_tensor_status(t));
     if (t->leaf != WEFT_LEAF_STORAGE)
-        return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "weft_write: only variables and tensors made by weft_from can be written");
+        return weft__fail(t->ctx, WEFT_ERR_ARGUMENT,
+                          "weft_write: only variables and tensors made by weft_from can be written");
     WEFT_TRY(check_size(t, "weft_write", bytes));
     weft_context *ctx = t->ctx;
     size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
@@ -184,21 +191,24 @@ weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {
 
 /* ---- assignments ---- */
 
-static weft_status make_sinks(weft_tensor *const *variables, weft_tensor *const *values, size_t count, ir_sink *sinks) {
+static weft_status make_sinks(weft_tensor *const *variables, weft_tensor *const *values, size_t count,
+                              ir_sink *sinks) {
     for (size_t i = 0; i < count; i++) {
         char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
         WEFT_TRY(weft_tensor_status(variables[i]));
         WEFT_TRY(weft_tensor_status(values[i]));
         weft_context *ctx = variables[i]->ctx;
         if (variables[i]->leaf != WEFT_LEAF_STORAGE)
-            return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_assign: target %zu is neither a variable nor data", i);
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                              "weft_assign: target %zu is neither a variable nor data", i);
         if (!weft__shape_equal(variables[i], values[i]) || variables[i]->dtype != values[i]->dtype)
             return weft__fail(ctx, WEFT_ERR_SHAPE, "weft_assign: '%s' is %s, the value %s",
-                              variables[i]->name ? variables[i]->name : "data", weft__tensor_text(variables[i], a),
-                              weft__tensor_text(values[i], b));
+                              variables[i]->name ? variables[i]->name : "data",
+                              weft__tensor_text(variables[i], a), weft__tensor_text(values[i], b));
         for (size_t k = 0; k < i; k++)
             if (variables[k] == variables[i])
-                return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_assign: '%s' is assigned twice", variables[i]->name);
+                return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_assign: '%s' is assigned twice",
+                                  variables[i]->name);
         sinks[i] = (ir_sink){.variable = variables[i], .value = values[i]};
     }
     return WEFT_OK;
@@ -222,8 +232,9 @@ weft_tensor *weft_to(weft_tensor *t, weft_context *ctx) {
     void *data = weft__alloc(ctx, bytes + 1);
     if (!data) return &ctx->graph->oom;
     weft_status status = weft_read(t, data, bytes);
-    weft_tensor *copy = status == WEFT_OK ? weft_from(ctx, (weft_dtype)t->dtype, t->rank, t->shape, data)
-                                          : weft__poison(ctx, NULL, status, "weft_to: %s", weft_last_error(t->ctx));
+    weft_tensor *copy = status == WEFT_OK
+                            ? weft_from(ctx, (weft_dtype)t->dtype, t->rank, t->shape, data)
+                            : weft__poison(ctx, NULL, status, "weft_to: %s", weft_last_error(t->ctx));
     weft__free(ctx, data);
     return copy;
 }
@@ -234,7 +245,8 @@ static weft_status hold(weft_program *program, weft_tensor *const *outputs, size
     weft_context *ctx = program->ctx;
     program->held = weft__array(ctx, (size_t)program->n_leaves + n_outputs + 1, sizeof *program->held);
     program->outputs = weft__array(ctx, n_outputs + 1, sizeof *program->outputs);
-    if (!program->held || !program->outputs) return weft__fail_oom(ctx, n_outputs * sizeof *outputs, "a program");
+    if (!program->held || !program->outputs)
+        return weft__fail_oom(ctx, n_outputs * sizeof *outputs, "a program");
     weft_storage **storages;
     WEFT_TRY(new_storages(ctx, outputs, n_outputs, &storages));
     for (size_t i = 0; i < n_outputs; i++) {
@@ -257,12 +269,14 @@ weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_ten
     if (!any) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_compile: nothing to compute");
     weft_context *ctx = any->ctx;
     for (size_t i = 0; i < n_outputs; i++)
-        if (outputs[i]->leaf) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_compile: output %zu is already evaluated", i);
+        if (outputs[i]->leaf)
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_compile: output %zu is already evaluated", i);
     ir_sink *sinks = weft__array(ctx, n_assign + 1, sizeof *sinks);
     if (!sinks) return weft__fail_oom(ctx, n_assign * sizeof *sinks, "assignments");
     weft_status status = make_sinks(variables, values, n_assign, sinks);
     weft_walk *walk;
-    if (status == WEFT_OK) status = weft__walk(ctx, outputs, n_outputs, sinks, n_assign, NULL, &walk); /* stale? */
+    if (status == WEFT_OK)
+        status = weft__walk(ctx, outputs, n_outputs, sinks, n_assign, NULL, &walk); /* stale? */
     if (status == WEFT_OK) status = weft__program_new(ctx, outputs, n_outputs, sinks, n_assign, NULL, out);
     weft__free(ctx, sinks);
     if (status == WEFT_OK && (status = hold(*out, outputs, n_outputs)) != WEFT_OK) {
@@ -274,14 +288,17 @@ weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_ten
 
 weft_status weft_run(weft_program *program) {
     weft_context *ctx = program->ctx;
-    weft_storage *few[16] = {NULL}, **storages = program->n_outputs <= 16 ? few : weft__array(ctx, program->n_outputs, sizeof *storages);
+    weft_storage *few[16] = {NULL}, **storages = program->n_outputs <= 16
+                                                     ? few
+                                                     : weft__array(ctx, program->n_outputs, sizeof *storages);
     if (!storages) return weft__fail_oom(ctx, program->n_outputs * sizeof *storages, "a run");
     for (size_t i = 0; i < program->n_outputs; i++) storages[i] = program->outputs[i]->storage;
     weft_status status = weft__program_run(program, NULL, storages);
     if (storages != few) weft__free(ctx, storages);
     if (status != WEFT_OK) return status;
     if (program->n_sinks) ctx->epoch++;
-    for (size_t i = 0; i < program->n_sinks; i++) program->sinks[i].variable->storage->write_epoch = ctx->epoch;
+    for (size_t i = 0; i < program->n_sinks; i++)
+        program->sinks[i].variable->storage->write_epoch = ctx->epoch;
     for (size_t i = 0; i < program->n_outputs; i++) program->outputs[i]->storage->write_epoch = ctx->epoch;
     return WEFT_OK;
 }

@@ -1,6 +1,6 @@
-/* Heavy tensors -> HEAVY nodes. Operands must be stored and addressed by one affine map with a unit stride; what
- * is not gets a copy node, which the plan shows. Attention writes (B, T, H, D) and reads any strides, so that heads
- * are never copied. */
+/* Heavy tensors -> HEAVY nodes. Operands must be stored and addressed by one affine map with a unit stride;
+ * what is not gets a copy node, which the plan shows. Attention writes (B, T, H, D) and reads any strides, so
+ * that heads are never copied. */
 #include <string.h>
 #include "compiler/ir.h"
 #include "ops/ops.h"
@@ -13,7 +13,8 @@ typedef struct operand {
 
 static bool addressable(const weft_ir *ir, ir_edge edge, int rank, const int64_t *shape, operand *out) {
     weft_view view;
-    if (ir_is_source(&ir->nodes[edge.node]) || !weft__ir_edge_view(ir, edge, rank, shape, &view)) return false;
+    if (ir_is_source(&ir->nodes[edge.node]) || !weft__ir_edge_view(ir, edge, rank, shape, &view))
+        return false;
     const weft_map *map = &view.map[0];
     if (view.count != 1 || weft__view_guarded(&view)) return false;
     for (int i = 0; i < rank; i++) {
@@ -29,7 +30,8 @@ static void store(weft_ir *ir, int n) {
 
 /* The operand itself, or a row-major copy of it where `direct` does not accept its strides. */
 static weft_status take_operand(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape,
-                                bool (*direct)(int rank, const int64_t *shape, const int64_t *stride), operand *out) {
+                                bool (*direct)(int rank, const int64_t *shape, const int64_t *stride),
+                                operand *out) {
     out->edge = edge;
     if (!addressable(ir, edge, rank, shape, out) || (direct && !direct(rank, shape, out->stride))) {
         int copy = weft__ir_copy(ir, edge, rank, shape);
@@ -74,7 +76,8 @@ static bool unit_last(int rank, const int64_t *shape, const int64_t *stride) {
 
 /* ---- HEAVY nodes ---- */
 
-static int heavy_node(weft_ir *ir, const weft_tensor *t, const weft_heavy *heavy, int n_in, const ir_edge *in) {
+static int heavy_node(weft_ir *ir, const weft_tensor *t, const weft_heavy *heavy, int n_in,
+                      const ir_edge *in) {
     int n = weft__ir_node(ir, IR_HEAVY, (weft_dtype)t->dtype, 0, NULL, n_in, in);
     if (n < 0) return n;
     weft_heavy *copy = weft__arena_alloc(&ir->arena, sizeof *copy);
@@ -97,14 +100,19 @@ static int heavy_out(weft_ir *ir, int heavy, int index, weft_dtype dtype, int ra
     return n;
 }
 
-static bool takes(const weft_ir *ir, const weft_heavy *heavy) { return ir->device->ops->takes(ir->device, heavy); }
-
-static weft_status declined(const weft_ir *ir, const char *op) {
-    return weft__fail(ir->ctx, WEFT_ERR_UNSUPPORTED, "%s: device %s does not run it", op, ir->device->ops->name);
+static bool takes(const weft_ir *ir, const weft_heavy *heavy) {
+    return ir->device->ops->takes(ir->device, heavy);
 }
 
-/* Merges batch dimensions that both operands step through evenly; false when more than the descriptor holds remain. */
-static bool batch_of(weft_heavy_matmul *mm, int n, const int64_t *extent, const int64_t *a, const int64_t *b) {
+static weft_status declined(const weft_ir *ir, const char *op) {
+    return weft__fail(ir->ctx, WEFT_ERR_UNSUPPORTED, "%s: device %s does not run it", op,
+                      ir->device->ops->name);
+}
+
+/* Merges batch dimensions that both operands step through evenly; false when more than the descriptor holds
+ * remain. */
+static bool batch_of(weft_heavy_matmul *mm, int n, const int64_t *extent, const int64_t *a,
+                     const int64_t *b) {
     mm->batch_rank = 0;
     for (int i = 0; i < n; i++) {
         int last = mm->batch_rank - 1;
@@ -221,7 +229,8 @@ static void stored_strides(const int64_t *shape, int64_t *out) {
 }
 
 /* Output `index` of a heavy node, of logical shape (B, H, T, D). */
-static weft_status head_output(weft_ir *ir, int heavy, int index, weft_dtype dtype, const int64_t *shape, ir_edge *out) {
+static weft_status head_output(weft_ir *ir, int heavy, int index, weft_dtype dtype, const int64_t *shape,
+                               ir_edge *out) {
     int64_t stored[4] = {shape[0], shape[2], shape[1], shape[3]};
     int n = heavy_out(ir, heavy, index, dtype, 4, stored);
     if (n < 0) return weft__ir_failed(ir);
@@ -238,16 +247,23 @@ static weft_status build_attention(weft_ir *ir, const weft_tensor *t, const ir_e
     const weft_tensor *q = t->in[0], *k = t->in[1];
     weft_heavy heavy = {.kind = WEFT_HEAVY_ATTENTION};
     weft_heavy_attention *at = &heavy.as.attention;
-    *at = (weft_heavy_attention){.dtype = (uint8_t)q->dtype, .causal = params->causal != 0,
-                                 .backward = definition->forward != NULL, .scale = params->scale,
-                                 .dropout = params->dropout, .batch = q->shape[0], .heads = q->shape[1],
-                                 .t_q = q->shape[2], .t_k = k->shape[2], .d = q->shape[3]};
+    *at = (weft_heavy_attention){.dtype = (uint8_t)q->dtype,
+                                 .causal = params->causal != 0,
+                                 .backward = definition->forward != NULL,
+                                 .scale = params->scale,
+                                 .dropout = params->dropout,
+                                 .batch = q->shape[0],
+                                 .heads = q->shape[1],
+                                 .t_q = q->shape[2],
+                                 .t_k = k->shape[2],
+                                 .d = q->shape[3]};
     if (!takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
     operand op[7];
     ir_edge edges[7];
     for (int i = 0; i < t->n_in; i++) {
         bool head = i < 3 || i == 4 || i == 6;
-        WEFT_TRY(take_operand(ir, in[i], t->in[i]->rank, t->in[i]->shape, head ? unit_last : contiguous, &op[i]));
+        WEFT_TRY(
+            take_operand(ir, in[i], t->in[i]->rank, t->in[i]->shape, head ? unit_last : contiguous, &op[i]));
         edges[i] = op[i].edge;
     }
     head_strides(op[0].stride, at->q);
@@ -281,5 +297,6 @@ weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in,
     case WEFT_OP_UPDATE: return build_update(ir, t, in, out);
     default: break;
     }
-    return weft__composite_of(t)->kind == WEFT_HEAVY_ATTENTION ? build_attention(ir, t, in, out) : WEFT_ERR_UNSUPPORTED;
+    return weft__composite_of(t)->kind == WEFT_HEAVY_ATTENTION ? build_attention(ir, t, in, out)
+                                                               : WEFT_ERR_UNSUPPORTED;
 }

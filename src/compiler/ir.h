@@ -12,7 +12,7 @@
 #include "graph/view.h"
 
 typedef enum ir_kind {
-    IR_LEAF,      /* bound at run time */
+    IR_LEAF, /* bound at run time */
     IR_CONST,
     IR_IOTA,
     IR_RANDOM,    /* in: key */
@@ -25,7 +25,8 @@ typedef enum ir_kind {
     IR_PACK       /* parts at imm offsets of one block */
 } ir_kind;
 
-/* Operand: element i of the consumer's index space is element view(i) of node. view -1: row-major identity. */
+/* Operand: element i of the consumer's index space is element view(i) of node. view -1: row-major identity.
+ */
 typedef struct ir_edge {
     int node, view;
 } ir_edge;
@@ -38,24 +39,24 @@ typedef struct ir_place {
 
 typedef struct ir_node {
     uint8_t kind, op, dtype;
-    bool stored;      /* has memory of its own, or lies in a pack */
+    bool stored; /* has memory of its own, or lies in a pack */
     bool live;
-    bool copy;        /* a CAST that only moves data: must stay a node of its own */
+    bool copy; /* a CAST that only moves data: must stay a node of its own */
     int rank, n_in;
-    int users;        /* edges that read it */
-    int cluster;      /* fused kernel it belongs to; -1: none, recomputed where used */
-    int pack;         /* PACK that it lies in, -1 */
-    int sink;         /* index of the assignment that it is the value of, -1 */
-    int unit;         /* scheduled unit that makes it, -1 */
-    uint32_t axes;    /* REDUCE: mask over shape_in */
-    int rank_in;      /* REDUCE: the operand's index space */
-    int64_t *shape;   /* rank extents */
+    int users;      /* edges that read it */
+    int cluster;    /* fused kernel it belongs to; -1: none, recomputed where used */
+    int pack;       /* PACK that it lies in, -1 */
+    int sink;       /* index of the assignment that it is the value of, -1 */
+    int unit;       /* scheduled unit that makes it, -1 */
+    uint32_t axes;  /* REDUCE: mask over shape_in */
+    int rank_in;    /* REDUCE: the operand's index space */
+    int64_t *shape; /* rank extents */
     int64_t *shape_in;
     int64_t numel;
     ir_edge *in;
     double imm_f;
-    int64_t imm_i;    /* CONST value, HEAVY_OUT index, GATHER axis, PACK part offset, HEAVY axis */
-    int64_t *offsets; /* PACK: elements */
+    int64_t imm_i;             /* CONST value, HEAVY_OUT index, GATHER axis, PACK part offset, HEAVY axis */
+    int64_t *offsets;          /* PACK: elements */
     const weft_tensor *tensor; /* LEAF: what it is bound to; else where it comes from */
     const char *path;
     weft_heavy *heavy;
@@ -72,15 +73,15 @@ typedef struct ir_sink {
 
 /* A set of nodes computed by one kernel. */
 typedef struct ir_cluster {
-    bool row;          /* has reductions */
+    bool row; /* has reductions */
     bool gone;
-    int rank;          /* of its full index space */
+    int rank; /* of its full index space */
     int64_t shape[WEFT_VIEW_RANK];
-    uint32_t axes;     /* reduced dimensions of it */
+    uint32_t axes;      /* reduced dimensions of it */
     int64_t full, rows; /* elements of the full space, and of the space without the reduced dimensions */
     int *members, n_members, capacity;
-    uint64_t *before;  /* bit set: clusters and heavies that must run first */
-    int heavy;         /* the HEAVY node, -1 for a kernel */
+    uint64_t *before; /* bit set: clusters and heavies that must run first */
+    int heavy;        /* the HEAVY node, -1 for a kernel */
 } ir_cluster;
 
 typedef struct ir_map_entry {
@@ -94,15 +95,15 @@ typedef struct weft_ir {
     weft_context *ctx;
     weft_device *device;
     weft_arena arena;
-    bool fuse;               /* false: every node is a kernel of its own */
+    bool fuse; /* false: every node is a kernel of its own */
     ir_node *nodes;
     size_t n_nodes, node_capacity;
     weft_view *views;
     size_t n_views, view_capacity;
     uint64_t *view_hashes;
-    ir_map_entry *map;       /* tensor -> edge */
+    ir_map_entry *map; /* tensor -> edge */
     size_t map_count, map_capacity;
-    int *cse;                /* hash table of node numbers */
+    int *cse; /* hash table of node numbers */
     size_t cse_count, cse_capacity;
     weft_tensor *const *outputs;
     int *output_nodes;
@@ -114,7 +115,8 @@ typedef struct weft_ir {
 } weft_ir;
 
 /* ---- build.c ---- */
-weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks, size_t n_sinks);
+weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks,
+                           size_t n_sinks);
 /* A new node; in may be NULL and filled in later. -1 when memory is gone. */
 int weft__ir_node(weft_ir *ir, ir_kind kind, weft_dtype dtype, int rank, const int64_t *shape, int n_in,
                   const ir_edge *in);
@@ -133,12 +135,15 @@ weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in,
 weft_status weft__ir_fuse(weft_ir *ir);
 
 /* ---- lower.c ---- */
-/* The kernel of cluster c, in memory of `keep`. Its arguments are nodes: arg_nodes[i], a stored node or a leaf. When a
- * chain of views cannot be composed, *failed_node (-1 otherwise) is the value that must be stored instead. */
-weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **kernel, int **arg_nodes, int *failed_node);
+/* The kernel of cluster c, in memory of `keep`. Its arguments are nodes: arg_nodes[i], a stored node or a
+ * leaf. When a chain of views cannot be composed, *failed_node (-1 otherwise) is the value that must be
+ * stored instead. */
+weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **kernel, int **arg_nodes,
+                           int *failed_node);
 
 static inline bool ir_is_compute(const ir_node *node) {
-    return node->kind == IR_CALC || node->kind == IR_CAST || node->kind == IR_REDUCE || node->kind == IR_GATHER;
+    return node->kind == IR_CALC || node->kind == IR_CAST || node->kind == IR_REDUCE ||
+           node->kind == IR_GATHER;
 }
 /* Has no operands that need memory: recomputed anywhere. */
 static inline bool ir_is_source(const ir_node *node) {

@@ -1,6 +1,6 @@
-/* A fused cluster -> a kernel. Values are emitted on demand from the stored members backwards; each is remembered by
- * (node, access), so that what two members share is computed once. An access says at which index of the node the
- * kernel's index reads it: the cluster's own full or row index, or any view. */
+/* A fused cluster -> a kernel. Values are emitted on demand from the stored members backwards; each is
+ * remembered by (node, access), so that what two members share is computed once. An access says at which
+ * index of the node the kernel's index reads it: the cluster's own full or row index, or any view. */
 #include <stdio.h>
 #include <string.h>
 #include "compiler/ir.h"
@@ -25,10 +25,10 @@ typedef struct lowering {
     size_t code_capacity, view_capacity, arg_capacity, memo_count, memo_capacity;
     int *arg_nodes;
     memo_entry *memo;
-    int order[WEFT_VIEW_RANK];        /* kernel dimension -> dimension of the cluster's space */
+    int order[WEFT_VIEW_RANK];         /* kernel dimension -> dimension of the cluster's space */
     int64_t row_shape[WEFT_VIEW_RANK]; /* parallel extents */
-    int full_view, row_view;          /* of the identity at both levels */
-    int failed_node;                  /* its view does not compose: it must be stored */
+    int full_view, row_view;           /* of the identity at both levels */
+    int failed_node;                   /* its view does not compose: it must be stored */
 } lowering;
 
 enum { OUT_OF_MEMORY = -1, TOO_MANY_MAPS = -2 };
@@ -72,7 +72,8 @@ static int add_instr(lowering *l, const weft_instr *instr) {
 }
 
 static weft_instr instr_of(weft_instr_kind kind, weft_dtype dtype) {
-    return (weft_instr){.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .a = -1, .b = -1, .c = -1, .arg = -1, .view = -1};
+    return (weft_instr){
+        .kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .a = -1, .b = -1, .c = -1, .arg = -1, .view = -1};
 }
 
 /* A value of a view is FULL when the view moves, or is cut off, along a reduction dimension. */
@@ -88,7 +89,8 @@ static uint8_t level_of(const lowering *l, int view) {
 
 /* An edge over the cluster's full space, its dimensions reordered: parallel first. */
 static bool full_view(const lowering *l, ir_edge edge, weft_view *out) {
-    return weft__ir_edge_view(l->ir, edge, l->cluster->rank, l->cluster->shape, out) && weft__view_permute(out, l->order);
+    return weft__ir_edge_view(l->ir, edge, l->cluster->rank, l->cluster->shape, out) &&
+           weft__view_permute(out, l->order);
 }
 
 /* An edge over the rows, repeated along the reduction dimensions. */
@@ -118,7 +120,8 @@ static int emit(lowering *l, int n, access at, int view);
 
 static int remember(lowering *l, int n, access at, int value) {
     if (value < 0) return value;
-    if (!weft__grow(l->ir->ctx, &l->memo, &l->memo_capacity, l->memo_count, sizeof *l->memo)) return OUT_OF_MEMORY;
+    if (!weft__grow(l->ir->ctx, &l->memo, &l->memo_capacity, l->memo_count, sizeof *l->memo))
+        return OUT_OF_MEMORY;
     l->memo[l->memo_count++] = (memo_entry){n, value, at};
     return value;
 }
@@ -175,13 +178,14 @@ static int emit_operand(lowering *l, const ir_node *user, ir_edge edge, access a
     choose.b = value;
     choose.c = none;
     choose.level = l->kernel.code[mask].level > l->kernel.code[value].level ? l->kernel.code[mask].level
-                                                                             : l->kernel.code[value].level;
+                                                                            : l->kernel.code[value].level;
     return add_instr(l, &choose);
 }
 
 static int emit_calc(lowering *l, const ir_node *node, access at) {
     int in[3] = {-1, -1, -1};
-    weft_instr instr = instr_of(node->kind == IR_CAST ? WEFT_INSTR_CAST : WEFT_INSTR_CALC, (weft_dtype)node->dtype);
+    weft_instr instr =
+        instr_of(node->kind == IR_CAST ? WEFT_INSTR_CAST : WEFT_INSTR_CALC, (weft_dtype)node->dtype);
     for (int k = 0; k < node->n_in; k++) {
         in[k] = emit_operand(l, node, node->in[k], at);
         if (in[k] < 0) return in[k];
@@ -212,7 +216,8 @@ static int emit_reduce(lowering *l, const ir_node *node) {
 }
 
 /* Maps the node's own shape onto its table or its index: a stride for each dimension. */
-static int strided_view(lowering *l, const ir_node *node, access at, const int64_t *stride, const weft_view *inner) {
+static int strided_view(lowering *l, const ir_node *node, access at, const int64_t *stride,
+                        const weft_view *inner) {
     weft_view view, all;
     weft__view_identity(&view, node->rank, node->shape);
     for (int i = 0; i < node->rank; i++) view.map[0].stride[i] = stride[i];
@@ -223,14 +228,16 @@ static int strided_view(lowering *l, const ir_node *node, access at, const int64
         return add_view(l, &view);
     }
     if (at.kind == ACCESS_FULL) {
-        if (!weft__view_reshape(&all, l->cluster->rank, l->cluster->shape) || !weft__view_permute(&all, l->order))
+        if (!weft__view_reshape(&all, l->cluster->rank, l->cluster->shape) ||
+            !weft__view_permute(&all, l->order))
             return TOO_MANY_MAPS;
         return add_view(l, &all);
     }
     int64_t ones[WEFT_VIEW_RANK];
     int rank = l->kernel.n_parallel + l->kernel.n_reduce;
     for (int i = 0; i < rank; i++) ones[i] = i < l->kernel.n_parallel ? l->row_shape[i] : 1;
-    if (!weft__view_reshape(&all, rank, ones) || !weft__view_expand(&all, l->kernel.extent)) return TOO_MANY_MAPS;
+    if (!weft__view_reshape(&all, rank, ones) || !weft__view_expand(&all, l->kernel.extent))
+        return TOO_MANY_MAPS;
     return add_view(l, &all);
 }
 
@@ -258,7 +265,8 @@ static int emit_gather(lowering *l, int n, const ir_node *node, access at) {
     ir_edge index_edge = node->in[1];
     const ir_node *index = &l->ir->nodes[index_edge.node];
     weft_view inner_view;
-    if (!weft__ir_edge_view(l->ir, index_edge, index_rank, index_tensor->shape, &inner_view)) return TOO_MANY_MAPS;
+    if (!weft__ir_edge_view(l->ir, index_edge, index_rank, index_tensor->shape, &inner_view))
+        return TOO_MANY_MAPS;
     int where = strided_view(l, node, at, index_stride, &inner_view);
     int view = strided_view(l, node, at, table_stride, NULL);
     if (where < 0 || view < 0) {
@@ -282,12 +290,14 @@ static int emit_gather(lowering *l, int n, const ir_node *node, access at) {
 
 static int emit(lowering *l, int n, access at, int view) {
     for (size_t i = 0; i < l->memo_count; i++)
-        if (l->memo[i].node == n && l->memo[i].at.kind == at.kind && l->memo[i].at.view == at.view) return l->memo[i].value;
+        if (l->memo[i].node == n && l->memo[i].at.kind == at.kind && l->memo[i].at.view == at.view)
+            return l->memo[i].value;
     const ir_node *node = &l->ir->nodes[n];
     int key;
     switch ((ir_kind)node->kind) {
     case IR_CONST: return remember(l, n, at, emit_const(l, node, node->imm_f, node->imm_i));
-    case IR_IOTA: return remember(l, n, at, emit_viewed(l, WEFT_INSTR_INDEX, (weft_dtype)node->dtype, view, -1));
+    case IR_IOTA:
+        return remember(l, n, at, emit_viewed(l, WEFT_INSTR_INDEX, (weft_dtype)node->dtype, view, -1));
     case IR_RANDOM:
         key = add_arg(l, node->in[0].node, false);
         return key < 0 ? key : remember(l, n, at, emit_viewed(l, WEFT_INSTR_RANDOM, WEFT_I32, view, key));
@@ -343,9 +353,11 @@ static const char *kernel_name(lowering *l) {
 static bool mergeable(const weft_kernel *kernel, int d) {
     for (int v = 0; v < kernel->n_views; v++) {
         const weft_map *map = &kernel->views[v].map[0];
-        if (map->lo[d] > 0 || map->hi[d] < map->extent[d] || map->lo[d + 1] > 0 || map->hi[d + 1] < map->extent[d + 1])
+        if (map->lo[d] > 0 || map->hi[d] < map->extent[d] || map->lo[d + 1] > 0 ||
+            map->hi[d + 1] < map->extent[d + 1])
             return false;
-        if (map->extent[d] != 1 && map->extent[d + 1] != 1 && map->stride[d] != map->stride[d + 1] * map->extent[d + 1])
+        if (map->extent[d] != 1 && map->extent[d + 1] != 1 &&
+            map->stride[d] != map->stride[d + 1] * map->extent[d + 1])
             return false;
     }
     return true;
@@ -393,8 +405,10 @@ static bool open_space(lowering *l) {
             if (reduced != (pass == 1)) continue;
             l->order[rank] = i;
             l->kernel.extent[rank] = cluster->shape[i];
-            if (!reduced) l->row_shape[l->kernel.n_parallel++] = cluster->shape[i];
-            else l->kernel.n_reduce++;
+            if (!reduced)
+                l->row_shape[l->kernel.n_parallel++] = cluster->shape[i];
+            else
+                l->kernel.n_reduce++;
             rank++;
         }
     weft_view view;
@@ -454,7 +468,8 @@ static weft_status finish(lowering *l, weft_arena *keep, weft_kernel **out) {
     return WEFT_OK;
 }
 
-weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **kernel, int **arg_nodes, int *failed_node) {
+weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **kernel, int **arg_nodes,
+                           int *failed_node) {
     lowering l = {.ir = ir, .cluster = &ir->clusters[c], .c = c, .failed_node = -1};
     weft_status status = WEFT_OK;
     int value = open_space(&l) ? 0 : OUT_OF_MEMORY;
@@ -469,8 +484,10 @@ weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **k
     if (value >= 0) {
         status = finish(&l, keep, kernel);
         *arg_nodes = weft__arena_alloc(&ir->arena, (size_t)(l.kernel.n_args + 1) * sizeof(int));
-        if (!*arg_nodes) status = weft__ir_failed(ir);
-        else if (l.kernel.n_args) memcpy(*arg_nodes, l.arg_nodes, (size_t)l.kernel.n_args * sizeof(int));
+        if (!*arg_nodes)
+            status = weft__ir_failed(ir);
+        else if (l.kernel.n_args)
+            memcpy(*arg_nodes, l.arg_nodes, (size_t)l.kernel.n_args * sizeof(int));
     }
     weft__free(ir->ctx, l.kernel.code);
     weft__free(ir->ctx, l.kernel.views);

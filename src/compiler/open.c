@@ -1,5 +1,5 @@
-/* Opening and closing a context: it is put together here from graph, device and compiler, and lower folders get
- * their way up through the hooks. Also the pool of buffers. */
+/* Opening and closing a context: it is put together here from graph, device and compiler, and lower folders
+ * get their way up through the hooks. Also the pool of buffers. */
 #define _GNU_SOURCE /* secure_getenv */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,8 @@ weft_status weft__pool_take(weft_context *ctx, size_t bytes, weft_buffer **buffe
         }
     weft_status status = ctx->device->ops->buffer_new(ctx->device, want, buffer);
     if (status != WEFT_ERR_OOM || !compiler->pool_count) return status;
-    while (compiler->pool_count) ctx->device->ops->buffer_free(ctx->device, compiler->pool[--compiler->pool_count]);
+    while (compiler->pool_count)
+        ctx->device->ops->buffer_free(ctx->device, compiler->pool[--compiler->pool_count]);
     compiler->pool_bytes = 0;
     return ctx->device->ops->buffer_new(ctx->device, want, buffer);
 }
@@ -29,7 +30,8 @@ weft_status weft__pool_take(weft_context *ctx, size_t bytes, weft_buffer **buffe
 void weft__pool_give(weft_context *ctx, weft_buffer *buffer) {
     weft_compiler *compiler = ctx->compiler;
     bool keep = compiler->pool_count < POOL_LIMIT && compiler->pool_bytes + buffer->bytes <= POOL_BYTES &&
-                weft__grow(ctx, &compiler->pool, &compiler->pool_capacity, compiler->pool_count, sizeof *compiler->pool);
+                weft__grow(ctx, &compiler->pool, &compiler->pool_capacity, compiler->pool_count,
+                           sizeof *compiler->pool);
     if (!keep) {
         ctx->device->ops->buffer_free(ctx->device, buffer);
         return;
@@ -40,12 +42,14 @@ void weft__pool_give(weft_context *ctx, weft_buffer *buffer) {
 
 /* ---- hooks ---- */
 
-static weft_status hook_upload(weft_context *ctx, weft_buffer *to, size_t offset, const void *from, size_t bytes) {
+static weft_status hook_upload(weft_context *ctx, weft_buffer *to, size_t offset, const void *from,
+                               size_t bytes) {
     ctx->device->uploads++;
     return ctx->device->ops->upload(ctx->device, to, offset, from, bytes);
 }
 
-static weft_status hook_download(weft_context *ctx, const weft_buffer *from, size_t offset, void *to, size_t bytes) {
+static weft_status hook_download(weft_context *ctx, const weft_buffer *from, size_t offset, void *to,
+                                 size_t bytes) {
     ctx->device->downloads++;
     return ctx->device->ops->download(ctx->device, from, offset, to, bytes);
 }
@@ -92,7 +96,8 @@ weft_status weft_open(const weft_open_options *options, weft_context **out) {
     if (!out) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_open: no place for the context");
     *out = NULL;
     if (!options) options = &none;
-    weft_context *ctx = options->alloc ? options->alloc(options->alloc_user, NULL, sizeof *ctx) : malloc(sizeof *ctx);
+    weft_context *ctx =
+        options->alloc ? options->alloc(options->alloc_user, NULL, sizeof *ctx) : malloc(sizeof *ctx);
     if (!ctx) return weft__fail_oom(NULL, sizeof *ctx, "a context");
     memset(ctx, 0, sizeof *ctx);
     ctx->alloc = options->alloc;
@@ -117,7 +122,8 @@ static void close_compiler(weft_context *ctx) {
     if (!compiler) return;
     if (ctx->device) {
         weft__cache_free(ctx, compiler);
-        while (compiler->pool_count) ctx->device->ops->buffer_free(ctx->device, compiler->pool[--compiler->pool_count]);
+        while (compiler->pool_count)
+            ctx->device->ops->buffer_free(ctx->device, compiler->pool[--compiler->pool_count]);
         if (compiler->arena) ctx->device->ops->buffer_free(ctx->device, compiler->arena);
     }
     weft__free(ctx, compiler->pool);

@@ -1,17 +1,18 @@
-/* The plan: units (kernels, heavy operations, copies) in an order, where every value lies, and the commands. Lifetimes
- * are counted in phases, the stretches between two barriers, so commands of one phase may run side by side. The
- * arena is packed greedily, largest value first, each at the lowest offset free over its lifetime. */
+/* The plan: units (kernels, heavy operations, copies) in an order, where every value lies, and the commands.
+ * Lifetimes are counted in phases, the stretches between two barriers, so commands of one phase may run side
+ * by side. The arena is packed greedily, largest value first, each at the lowest offset free over its
+ * lifetime. */
 #include <string.h>
 #include "compiler/program.h"
 
 typedef struct unit {
     weft_kernel *kernel;
-    int *args;       /* KERNEL: nodes */
-    int heavy;       /* HEAVY node, -1 */
-    int from, to_sink; /* COPY of node `from` into the variable of a sink; to_sink -1 */
-    int key;         /* newest node it makes: the order in which units were recorded */
+    int *args;                           /* KERNEL: nodes */
+    int heavy;                           /* HEAVY node, -1 */
+    int from, to_sink;                   /* COPY of node `from` into the variable of a sink; to_sink -1 */
+    int key;                             /* newest node it makes: the order in which units were recorded */
     int *after, n_after, after_capacity; /* units that must run before */
-    int waiting;     /* of those not yet placed */
+    int waiting;                         /* of those not yet placed */
     int phase;
     bool placed, sink;
 } unit;
@@ -28,12 +29,13 @@ typedef struct plan {
     unit *units;
     int n_units;
     size_t unit_capacity;
-    int *order; /* units as they run */
+    int *order;                    /* units as they run */
     int *first_phase, *last_phase; /* per node */
 } plan;
 
 static weft_status add_unit(plan *p, unit u) {
-    if (!weft__grow(p->ir->ctx, &p->units, &p->unit_capacity, (size_t)p->n_units, sizeof u)) return weft__ir_failed(p->ir);
+    if (!weft__grow(p->ir->ctx, &p->units, &p->unit_capacity, (size_t)p->n_units, sizeof u))
+        return weft__ir_failed(p->ir);
     p->units[p->n_units++] = u;
     return WEFT_OK;
 }
@@ -44,7 +46,8 @@ static weft_status add_unit(plan *p, unit u) {
 static weft_status store_late(weft_ir *ir, int n) {
     ir_node *node = &ir->nodes[n];
     if (node->stored && node->cluster >= 0)
-        return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a view of %s cannot be expressed", weft__op_name(node->op));
+        return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a view of %s cannot be expressed",
+                          weft__op_name(node->op));
     node->stored = true;
     if (node->cluster >= 0) return WEFT_OK;
     ir_cluster *cluster = &ir->clusters[ir->n_clusters];
@@ -94,7 +97,8 @@ static weft_status make_units(plan *p) {
             if (u->kernel->args[a].written) ir->nodes[u->args[a]].unit = i;
     }
     for (size_t n = 0; n < ir->n_nodes; n++)
-        if (ir->nodes[n].live && ir->nodes[n].kind == IR_HEAVY_OUT) ir->nodes[n].unit = ir->nodes[ir->nodes[n].in[0].node].unit;
+        if (ir->nodes[n].live && ir->nodes[n].kind == IR_HEAVY_OUT)
+            ir->nodes[n].unit = ir->nodes[ir->nodes[n].in[0].node].unit;
     return WEFT_OK;
 }
 
@@ -172,14 +176,16 @@ static bool same_index(const plan *p, const unit *u, const weft_tensor *variable
     const weft_kernel *kernel = u->kernel;
     int store_view = -1;
     for (int i = 0; i < kernel->n_code; i++)
-        if (kernel->code[i].kind == WEFT_INSTR_STORE && u->args[kernel->code[i].arg] == value) store_view = kernel->code[i].view;
+        if (kernel->code[i].kind == WEFT_INSTR_STORE && u->args[kernel->code[i].arg] == value)
+            store_view = kernel->code[i].view;
     for (int i = 0; i < kernel->n_code; i++) {
         const weft_instr *instr = &kernel->code[i];
         if ((instr->kind != WEFT_INSTR_LOAD && instr->kind != WEFT_INSTR_GATHER) || instr->arg < 0) continue;
         const ir_node *node = &p->ir->nodes[u->args[instr->arg]];
         if (node->kind != IR_LEAF || !overlaps(node->tensor, variable)) continue;
-        if (instr->kind == WEFT_INSTR_GATHER || kernel->n_reduce || node->tensor->offset != variable->offset ||
-            node->tensor->numel != variable->numel || instr->view != store_view)
+        if (instr->kind == WEFT_INSTR_GATHER || kernel->n_reduce ||
+            node->tensor->offset != variable->offset || node->tensor->numel != variable->numel ||
+            instr->view != store_view)
             return false;
     }
     return true;
@@ -196,7 +202,8 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
     if (u->heavy >= 0) {
         weft_heavy *heavy = p->ir->nodes[u->heavy].heavy;
         const ir_node *x = &p->ir->nodes[p->ir->nodes[u->heavy].in[0].node];
-        bool updates = heavy->kind == WEFT_HEAVY_UPDATE && x->kind == IR_LEAF && x->tensor->storage == sink->variable->storage &&
+        bool updates = heavy->kind == WEFT_HEAVY_UPDATE && x->kind == IR_LEAF &&
+                       x->tensor->storage == sink->variable->storage &&
                        x->tensor->offset == sink->variable->offset;
         if (!updates && reads_variable(p, u, sink->variable)) return WEFT_OK;
         if (updates) heavy->as.update.in_place = true;
@@ -217,7 +224,11 @@ static weft_status place_sinks(plan *p) {
     int values = p->n_units;
     for (size_t s = 0; s < ir->n_sinks; s++) { /* the others: copies after everything else */
         if (ir->sinks[s].in_place) continue;
-        WEFT_TRY(add_unit(p, (unit){.heavy = -1, .from = ir->sinks[s].node, .to_sink = (int)s, .key = (int)ir->n_nodes, .sink = true}));
+        WEFT_TRY(add_unit(p, (unit){.heavy = -1,
+                                    .from = ir->sinks[s].node,
+                                    .to_sink = (int)s,
+                                    .key = (int)ir->n_nodes,
+                                    .sink = true}));
         for (int i = 0; i < values; i++) WEFT_TRY(run_after(p, p->n_units - 1, i));
     }
     return WEFT_OK;
@@ -237,7 +248,9 @@ static weft_status order_units(plan *p) {
             for (int k = 0; ready && k < u->n_after; k++) ready = p->units[u->after[k]].placed;
             if (ready) best = i;
         }
-        if (best < 0) return weft__fail(p->ir->ctx, WEFT_ERR_INTERNAL, "the kernels of a program depend on each other in a circle");
+        if (best < 0)
+            return weft__fail(p->ir->ctx, WEFT_ERR_INTERNAL,
+                              "the kernels of a program depend on each other in a circle");
         p->units[best].placed = true;
         p->order[at] = best;
     }
@@ -271,7 +284,8 @@ static weft_status find_lifetimes(plan *p) {
     for (int i = 0; i < p->n_units; i++)
         for (int k = 0, n; (n = unit_reads(p, &p->units[i], k)) >= 0; k++) live_at(p, n, p->units[i].phase);
     for (size_t n = 0; n < ir->n_nodes; n++)
-        if (ir->nodes[n].live && ir->nodes[n].stored && ir->nodes[n].unit >= 0) live_at(p, (int)n, p->units[ir->nodes[n].unit].phase);
+        if (ir->nodes[n].live && ir->nodes[n].stored && ir->nodes[n].unit >= 0)
+            live_at(p, (int)n, p->units[ir->nodes[n].unit].phase);
     for (size_t n = 0; n < ir->n_nodes; n++) /* the gaps of a pack are zeroed at the start */
         if (ir->nodes[n].kind == IR_PACK && ir->nodes[n].live) live_at(p, (int)n, 0);
     return WEFT_OK;
@@ -302,9 +316,11 @@ static weft_status place_arena(plan *p) {
         int best = -1;
         for (size_t n = 0; n < ir->n_nodes; n++) {
             const ir_node *node = &ir->nodes[n];
-            bool wants = node->live && node->stored && node->place.slot < 0 && node->pack < 0 && !done[n] && p->first_phase[n] >= 0;
+            bool wants = node->live && node->stored && node->place.slot < 0 && node->pack < 0 && !done[n] &&
+                         p->first_phase[n] >= 0;
             if (wants && (best < 0 || node->numel * (int64_t)weft_dtype_size((weft_dtype)node->dtype) >
-                                          ir->nodes[best].numel * (int64_t)weft_dtype_size((weft_dtype)ir->nodes[best].dtype)))
+                                          ir->nodes[best].numel *
+                                              (int64_t)weft_dtype_size((weft_dtype)ir->nodes[best].dtype)))
                 best = (int)n;
         }
         if (best < 0) break;
@@ -332,12 +348,15 @@ static int leaf_of(plan *p, const weft_tensor *t) {
         if (p->walk->leaves[i] == t) walk = (int)i;
     for (int i = 0; i < program->n_leaves; i++)
         if (walk >= 0 ? program->leaves[i].walk == walk : program->leaves[i].fixed == t) return i;
-    program_leaf leaf = {.fixed = walk >= 0 ? NULL : (weft_tensor *)(uintptr_t)t, .walk = walk, .slot = SLOT_SCALARS};
+    program_leaf leaf = {
+        .fixed = walk >= 0 ? NULL : (weft_tensor *)(uintptr_t)t, .walk = walk, .slot = SLOT_SCALARS};
     if (t->leaf == WEFT_LEAF_STORAGE) {
         leaf.slot = -1;
         for (int i = 0; i < program->n_leaves; i++) {
-            const weft_tensor *other = program->leaves[i].fixed ? program->leaves[i].fixed : p->walk->leaves[program->leaves[i].walk];
-            if (other->leaf == WEFT_LEAF_STORAGE && other->storage == t->storage) leaf.slot = program->leaves[i].slot;
+            const weft_tensor *other = program->leaves[i].fixed ? program->leaves[i].fixed
+                                                                : p->walk->leaves[program->leaves[i].walk];
+            if (other->leaf == WEFT_LEAF_STORAGE && other->storage == t->storage)
+                leaf.slot = program->leaves[i].slot;
         }
         if (leaf.slot < 0) leaf.slot = program->commands.n_slots++;
     } else {
@@ -351,7 +370,8 @@ static int leaf_of(plan *p, const weft_tensor *t) {
 static ir_place place_of_leaf(plan *p, const weft_tensor *t) {
     const program_leaf *leaf = &p->program->leaves[leaf_of(p, t)];
     bool storage = t->leaf == WEFT_LEAF_STORAGE;
-    return (ir_place){leaf->slot, storage ? t->offset * (int64_t)weft_dtype_size((weft_dtype)t->dtype) : leaf->offset};
+    return (ir_place){leaf->slot,
+                      storage ? t->offset * (int64_t)weft_dtype_size((weft_dtype)t->dtype) : leaf->offset};
 }
 
 static weft_status place_leaves(plan *p) {
@@ -361,11 +381,13 @@ static weft_status place_leaves(plan *p) {
     for (size_t n = 0; n < ir->n_nodes; n++) most += ir->nodes[n].kind == IR_LEAF;
     program->leaves = weft__arena_alloc(&program->keep, most * sizeof *program->leaves);
     program->sink_leaf = weft__arena_alloc(&program->keep, (ir->n_sinks + 1) * sizeof *program->sink_leaf);
-    program->output_slots = weft__arena_alloc(&program->keep, (ir->n_outputs + 1) * sizeof *program->output_slots);
+    program->output_slots =
+        weft__arena_alloc(&program->keep, (ir->n_outputs + 1) * sizeof *program->output_slots);
     if (!program->leaves || !program->sink_leaf || !program->output_slots) return weft__ir_failed(ir);
     program->commands.n_slots = SLOT_FIRST;
     for (size_t n = 0; n < ir->n_nodes; n++)
-        if (ir->nodes[n].live && ir->nodes[n].kind == IR_LEAF) ir->nodes[n].place = place_of_leaf(p, ir->nodes[n].tensor);
+        if (ir->nodes[n].live && ir->nodes[n].kind == IR_LEAF)
+            ir->nodes[n].place = place_of_leaf(p, ir->nodes[n].tensor);
     for (size_t s = 0; s < ir->n_sinks; s++) {
         ir_sink *sink = &ir->sinks[s];
         ir_place place = place_of_leaf(p, sink->variable);
@@ -385,8 +407,9 @@ static void place_parts(weft_ir *ir) {
     for (size_t n = 0; n < ir->n_nodes; n++) {
         const ir_node *pack = &ir->nodes[n];
         for (int i = 0; pack->live && pack->kind == IR_PACK && i < pack->n_in; i++)
-            ir->nodes[pack->in[i].node].place =
-                (ir_place){pack->place.slot, pack->place.offset + pack->offsets[i] * (int64_t)weft_dtype_size((weft_dtype)pack->dtype)};
+            ir->nodes[pack->in[i].node].place = (ir_place){
+                pack->place.slot,
+                pack->place.offset + pack->offsets[i] * (int64_t)weft_dtype_size((weft_dtype)pack->dtype)};
     }
 }
 
@@ -395,18 +418,21 @@ static void place_parts(weft_ir *ir) {
 static weft_operand operand_of(const weft_ir *ir, int n, int view) {
     const ir_node *node = &ir->nodes[n];
     int64_t first = view >= 0 ? ir->views[view].map[0].offset : 0;
-    return (weft_operand){node->place.slot, node->place.offset + first * (int64_t)weft_dtype_size((weft_dtype)node->dtype)};
+    return (weft_operand){node->place.slot,
+                          node->place.offset + first * (int64_t)weft_dtype_size((weft_dtype)node->dtype)};
 }
 
 static weft_operand *new_operands(plan *p, weft_command *command, int n) {
     command->n_operands = n;
-    return command->operands = weft__arena_alloc(&p->program->keep, (size_t)(n + 1) * sizeof *command->operands);
+    return command->operands =
+               weft__arena_alloc(&p->program->keep, (size_t)(n + 1) * sizeof *command->operands);
 }
 
 static weft_status heavy_command(plan *p, const unit *u, weft_command *command) {
     weft_ir *ir = p->ir;
     const ir_node *heavy = &ir->nodes[u->heavy];
-    int outputs = heavy->heavy->kind == WEFT_HEAVY_ATTENTION ? heavy->heavy->as.attention.backward ? 3 : 2 : 1;
+    int outputs =
+        heavy->heavy->kind == WEFT_HEAVY_ATTENTION ? heavy->heavy->as.attention.backward ? 3 : 2 : 1;
     weft_operand *to = new_operands(p, command, heavy->n_in + outputs);
     if (!to) return weft__ir_failed(ir);
     command->kind = WEFT_COMMAND_HEAVY;

@@ -24,8 +24,9 @@ static const char *heavy_text(const weft_heavy *heavy, char *out, size_t size) {
         const weft_heavy_matmul *mm = &heavy->as.matmul;
         int64_t batch = 1;
         for (int i = 0; i < mm->batch_rank; i++) batch *= mm->batch[i];
-        snprintf(out, size, "matmul %s %lldx %lldx%lldx%lld %c%c", weft_dtype_name((weft_dtype)mm->dtype), (long long)batch,
-                 (long long)mm->m, (long long)mm->n, (long long)mm->k, mm->a_k == 1 ? 'n' : 't', mm->b_n == 1 ? 'n' : 't');
+        snprintf(out, size, "matmul %s %lldx %lldx%lldx%lld %c%c", weft_dtype_name((weft_dtype)mm->dtype),
+                 (long long)batch, (long long)mm->m, (long long)mm->n, (long long)mm->k,
+                 mm->a_k == 1 ? 'n' : 't', mm->b_n == 1 ? 'n' : 't');
         break;
     }
     case WEFT_HEAVY_SCATTER:
@@ -39,7 +40,8 @@ static const char *heavy_text(const weft_heavy *heavy, char *out, size_t size) {
         break;
     default:
         snprintf(out, size, "update%s %lldx%lldx%lld", heavy->as.update.in_place ? " in place" : "",
-                 (long long)heavy->as.update.outer, (long long)heavy->as.update.extent, (long long)heavy->as.update.inner);
+                 (long long)heavy->as.update.outer, (long long)heavy->as.update.extent,
+                 (long long)heavy->as.update.inner);
         break;
     }
     return out;
@@ -56,15 +58,18 @@ static void say_command(text *t, const weft_command *command, int i) {
                                                              : "";
     say(t, "%s%4d %s%s", command->after ? "--\n" : "", i, what, command->sink ? " (in place)" : "");
     for (int k = 0; k < command->n_operands; k++)
-        say(t, "%s%d:%lld", k ? ", " : "  (", command->operands[k].slot, (long long)command->operands[k].offset);
+        say(t, "%s%d:%lld", k ? ", " : "  (", command->operands[k].slot,
+            (long long)command->operands[k].offset);
     say(t, "%s%s%s\n", command->n_operands ? ")" : "", path && *path ? "  # " : "", path ? path : "");
 }
 
 size_t weft__program_print(const weft_program *program, int what, char *buffer, size_t size) {
     text t = {buffer, size, 0};
-    say(&t, "program: %zu nodes, %d commands, %zu kernels, %zu copies, arena %lld bytes, %d leaves, %zu outputs, %zu assignments\n",
-        program->n_nodes, program->commands.count, program->n_kernels, program->n_copies, (long long)program->arena_bytes,
-        program->n_leaves, program->n_outputs, program->n_sinks);
+    say(&t,
+        "program: %zu nodes, %d commands, %zu kernels, %zu copies, arena %lld bytes, %d leaves, %zu outputs, "
+        "%zu assignments\n",
+        program->n_nodes, program->commands.count, program->n_kernels, program->n_copies,
+        (long long)program->arena_bytes, program->n_leaves, program->n_outputs, program->n_sinks);
     for (int i = 0; (what & (DEBUG_PLAN | DEBUG_GRAPH)) && i < program->commands.count; i++)
         say_command(&t, &program->commands.list[i], i);
     for (int i = 0; (what & DEBUG_KERNELS) && i < program->commands.count; i++) {

@@ -28,8 +28,8 @@ static void log_text(weft_context *ctx, const weft_program *program, int what) {
     weft__free(ctx, text);
 }
 
-static weft_status compile(weft_program *program, weft_tensor *const *outputs, size_t n_outputs, const ir_sink *sinks,
-                           size_t n_sinks, const weft_walk *walk) {
+static weft_status compile(weft_program *program, weft_tensor *const *outputs, size_t n_outputs,
+                           const ir_sink *sinks, size_t n_sinks, const weft_walk *walk) {
     weft_context *ctx = program->ctx;
     weft_compiler *compiler = ctx->compiler;
     weft_ir ir = {.ctx = ctx, .device = ctx->device, .fuse = compiler->fuse};
@@ -39,7 +39,8 @@ static weft_status compile(weft_program *program, weft_tensor *const *outputs, s
     if (n_sinks) memcpy(program->sinks, sinks, n_sinks * sizeof *sinks);
     program->n_sinks = n_sinks;
     weft_scope *scope = weft_scope_open(ctx); /* of expansions */
-    weft_status status = scope ? weft__ir_build(&ir, outputs, n_outputs, program->sinks, n_sinks) : WEFT_ERR_OOM;
+    weft_status status =
+        scope ? weft__ir_build(&ir, outputs, n_outputs, program->sinks, n_sinks) : WEFT_ERR_OOM;
     if (status == WEFT_OK) status = weft__ir_fuse(&ir);
     if (status == WEFT_OK) status = weft__plan(&ir, program, walk);
     for (size_t n = 0; n < ir.n_nodes; n++) program->n_nodes += ir.nodes[n].live;
@@ -52,8 +53,10 @@ static weft_status prepare(weft_program *program) {
     weft_context *ctx = program->ctx;
     const weft_device_ops *ops = ctx->device->ops;
     for (int i = 0; i < program->commands.count; i++)
-        if (program->commands.list[i].kernel) WEFT_TRY(weft__kernel_verify(ctx, program->commands.list[i].kernel));
-    program->slots = weft__arena_alloc(&program->keep, (size_t)(program->commands.n_slots + 1) * sizeof *program->slots);
+        if (program->commands.list[i].kernel)
+            WEFT_TRY(weft__kernel_verify(ctx, program->commands.list[i].kernel));
+    program->slots =
+        weft__arena_alloc(&program->keep, (size_t)(program->commands.n_slots + 1) * sizeof *program->slots);
     size_t bytes = program->scalars_bytes ? program->scalars_bytes : 16;
     program->scalars_host = weft__arena_alloc(&program->keep, bytes);
     if (!program->slots || !program->scalars_host) return weft__fail_oom(ctx, bytes, "a program");
@@ -61,8 +64,9 @@ static weft_status prepare(weft_program *program) {
     return ops->build(ctx->device, &program->commands, &program->executable);
 }
 
-weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, size_t n_outputs, const ir_sink *sinks,
-                              size_t n_sinks, const weft_walk *walk, weft_program **out) {
+weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, size_t n_outputs,
+                              const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
+                              weft_program **out) {
     weft_program *program = weft__zalloc(ctx, sizeof *program);
     if (!program) return weft__fail_oom(ctx, sizeof *program, "a program");
     program->ctx = ctx;
@@ -130,7 +134,8 @@ static weft_status bind(weft_program *program, const weft_walk *walk, weft_stora
         default: write_random(program->scalars_host + leaf->offset, ctx, t); break;
         }
     }
-    for (size_t i = 0; i < program->n_outputs; i++) program->slots[program->output_slots[i]] = outputs[i]->buffer;
+    for (size_t i = 0; i < program->n_outputs; i++)
+        program->slots[program->output_slots[i]] = outputs[i]->buffer;
     return WEFT_OK;
 }
 
@@ -149,7 +154,8 @@ static weft_status bind_arena(weft_program *program) {
         weft_status status = ops->buffer_new(ctx->device, bytes ? bytes : 64, &compiler->arena);
         if (status != WEFT_OK) {
             compiler->arena = NULL;
-            return weft__fail(ctx, status, "%s: the program's arena of %zu bytes; use a smaller batch", weft_last_error(ctx), bytes);
+            return weft__fail(ctx, status, "%s: the program's arena of %zu bytes; use a smaller batch",
+                              weft_last_error(ctx), bytes);
         }
     }
     program->slots[SLOT_ARENA] = compiler->arena;
@@ -166,7 +172,8 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
         if (program->scalars->host)
             memcpy(program->scalars->host, program->scalars_host, program->scalars_bytes);
         else
-            WEFT_TRY(ops->upload(ctx->device, program->scalars, 0, program->scalars_host, program->scalars_bytes));
+            WEFT_TRY(
+                ops->upload(ctx->device, program->scalars, 0, program->scalars_host, program->scalars_bytes));
     }
     ctx->compiler->runs++;
     ctx->device->submissions++;

@@ -1,5 +1,5 @@
-/* A compiled program and the cache of them. Read next: program.c for how one is made and run, eval.c and derive.c for
- * who asks. */
+/* A compiled program and the cache of them. Read next: program.c for how one is made and run, eval.c and
+ * derive.c for who asks. */
 #ifndef WEFT_COMPILER_PROGRAM_H
 #define WEFT_COMPILER_PROGRAM_H
 
@@ -8,13 +8,13 @@
 /* Slots of a program: where the buffers of one run are bound. */
 enum { SLOT_ARENA, SLOT_SCALARS, SLOT_FIRST };
 
-/* One leaf of the graph. Leaves of a cached program's graph are found anew by the walk over the graph at hand; fixed
- * ones (of a held program, of a derivation) are the tensors themselves. */
+/* One leaf of the graph. Leaves of a cached program's graph are found anew by the walk over the graph at
+ * hand; fixed ones (of a held program, of a derivation) are the tensors themselves. */
 typedef struct program_leaf {
     weft_tensor *fixed; /* NULL: number `walk` of the walk */
     int walk;
-    int slot;           /* storage: where it is bound; scalars: SLOT_SCALARS */
-    int64_t offset;     /* scalars: byte in the scalars' buffer */
+    int slot;       /* storage: where it is bound; scalars: SLOT_SCALARS */
+    int64_t offset; /* scalars: byte in the scalars' buffer */
 } program_leaf;
 
 struct weft_program {
@@ -29,18 +29,18 @@ struct weft_program {
     int n_leaves;
     int *output_slots;
     size_t n_outputs;
-    ir_sink *sinks;            /* variables: fixed, or found through sink_leaf */
-    int *sink_leaf;            /* index into the walk's leaves, -1: fixed */
+    ir_sink *sinks; /* variables: fixed, or found through sink_leaf */
+    int *sink_leaf; /* index into the walk's leaves, -1: fixed */
     size_t n_sinks;
     weft_buffer *scalars;
     size_t scalars_bytes;
     char *scalars_host;
     int64_t arena_bytes;
-    weft_buffer **slots;       /* of the last run */
+    weft_buffer **slots; /* of the last run */
     size_t n_kernels, n_copies, n_nodes;
-    const char **labels;       /* of the commands: layer and op, for profiles */
+    const char **labels; /* of the commands: layer and op, for profiles */
     /* held programs only */
-    weft_tensor **held;        /* kept alive until weft_program_free */
+    weft_tensor **held; /* kept alive until weft_program_free */
     size_t n_held;
     weft_tensor **outputs;
 };
@@ -50,7 +50,7 @@ typedef struct weft_walk {
     weft_tensor **leaves;
     size_t n_leaves, capacity;
     weft_hash key;
-    weft_hash loose;     /* the key without the values of constants */
+    weft_hash loose;      /* the key without the values of constants */
     const char *constant; /* where the first constant was recorded */
     size_t nodes;
 } weft_walk;
@@ -59,15 +59,21 @@ typedef struct weft_compiler {
     weft_program *newest, *oldest;
     weft_program **table; /* hash table over the cache */
     size_t count;
-    weft_walk walk;       /* reused */
-    struct { weft_tensor *t; int next; } *stack;
+    weft_walk walk; /* reused */
+    struct {
+        weft_tensor *t;
+        int next;
+    } * stack;
     size_t stack_capacity;
-    weft_buffer *arena;   /* shared by all programs: they run one after the other */
-    weft_buffer **pool;   /* free buffers */
+    weft_buffer *arena; /* shared by all programs: they run one after the other */
+    weft_buffer **pool; /* free buffers */
     size_t pool_count, pool_capacity, pool_bytes;
-    struct { uint64_t loose; int compiles; } constants[64];
+    struct {
+        uint64_t loose;
+        int compiles;
+    } constants[64];
     bool fuse;
-    int debug;            /* WEFT_DEBUG: 1 graph, 2 kernels, 4 plan */
+    int debug; /* WEFT_DEBUG: 1 graph, 2 kernels, 4 plan */
     uint64_t compiles, runs, hits;
 } weft_compiler;
 
@@ -75,13 +81,14 @@ enum { DEBUG_GRAPH = 1, DEBUG_KERNELS = 2, DEBUG_PLAN = 4 };
 
 /* ---- walk.c ---- */
 /* Walks the graph of the roots (and sink values): key, leaves, and whether a variable has moved on since. */
-weft_status weft__walk(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, const ir_sink *sinks, size_t n_sinks,
-                       const weft_hash *extra, weft_walk **walk);
+weft_status weft__walk(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, const ir_sink *sinks,
+                       size_t n_sinks, const weft_hash *extra, weft_walk **walk);
 
 /* ---- program.c ---- */
 /* Compiles. walk tells which leaves are found anew at each run; NULL: all are fixed. sinks are copied. */
-weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, size_t n_outputs, const ir_sink *sinks,
-                              size_t n_sinks, const weft_walk *walk, weft_program **program);
+weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, size_t n_outputs,
+                              const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
+                              weft_program **program);
 void weft__program_free(weft_program *program);
 /* Binds leaves and outputs (storages[i] for output i) and runs it. */
 weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs);
@@ -109,7 +116,8 @@ void weft__pool_give(weft_context *ctx, weft_buffer *buffer);
 
 /* ---- eval.c ---- */
 /* Runs the graph of roots and sinks, through the cache; roots become leaves with their values. */
-weft_status weft__run_graph(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, ir_sink *sinks, size_t n_sinks);
+weft_status weft__run_graph(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, ir_sink *sinks,
+                            size_t n_sinks);
 /* After a run: roots carry their storages, variables have a new version. */
 void weft__settle(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, weft_storage **storages,
                   const ir_sink *sinks, size_t n_sinks);

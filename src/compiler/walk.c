@@ -1,8 +1,8 @@
-/* The walk that recognises a graph: in one pass over its nodes it computes the program's key and lists the leaves.
- * The key is a stream over (op, dtype, shape, inputs by number, attributes) in visiting order, so equal keys mean equal
- * structure; values of leaves are no part of it. It is the whole price of an ordinary loop's step besides recording. */
+/* The walk that recognises a graph: in one pass over its nodes it computes the program's key and lists the
+ * leaves. The key is a stream over (op, dtype, shape, inputs by number, attributes) in visiting order, so
+ * equal keys mean equal structure; values of leaves are no part of it. It is the whole price of an ordinary
+ * loop's step besides recording. */
 #include "compiler/program.h"
-
 
 static weft_status push(weft_context *ctx, weft_compiler *compiler, size_t *depth, weft_tensor *t) {
     if (!weft__grow(ctx, &compiler->stack, &compiler->stack_capacity, *depth, sizeof *compiler->stack))
@@ -20,19 +20,21 @@ static weft_status add_leaf(weft_context *ctx, weft_walk *walk, weft_tensor *t) 
 }
 
 static weft_status stale(const weft_tensor *t, const weft_tensor *variable) {
-    return weft__fail(t->ctx, WEFT_ERR_STALE,
-                      "%s%s%s reads '%s', which has been written since it was recorded; evaluate it before (weft_eval), "
-                      "or weft_keep it before the step",
-                      t->where ? t->where : "", t->where ? ": " : "", weft__op_name(t->op),
-                      variable->name ? variable->name : "data");
+    return weft__fail(
+        t->ctx, WEFT_ERR_STALE,
+        "%s%s%s reads '%s', which has been written since it was recorded; evaluate it before (weft_eval), "
+        "or weft_keep it before the step",
+        t->where ? t->where : "", t->where ? ": " : "", weft__op_name(t->op),
+        variable->name ? variable->name : "data");
 }
 
 /* Numbers a node whose inputs are numbered, and adds it to the key. */
-static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *t, uint64_t mark, int *storages) {
+static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *t, uint64_t mark,
+                               int *storages) {
     weft_hash *h = &walk->key;
     t->number = (int)walk->nodes++;
-    weft__hash_u64(h, (uint64_t)t->op | (uint64_t)t->dtype << 8 | (uint64_t)t->leaf << 16 | (uint64_t)t->rank << 24 |
-                          (uint64_t)t->n_in << 32);
+    weft__hash_u64(h, (uint64_t)t->op | (uint64_t)t->dtype << 8 | (uint64_t)t->leaf << 16 |
+                          (uint64_t)t->rank << 24 | (uint64_t)t->n_in << 32);
     for (int i = 0; i < t->rank; i++) weft__hash_u64(h, (uint64_t)t->shape[i]);
     if (t->leaf) {
         if (t->leaf == WEFT_LEAF_STORAGE) {
@@ -62,7 +64,8 @@ static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *
     return WEFT_OK;
 }
 
-static weft_status walk_from(weft_context *ctx, weft_compiler *compiler, weft_tensor *root, uint64_t mark, int *storages) {
+static weft_status walk_from(weft_context *ctx, weft_compiler *compiler, weft_tensor *root, uint64_t mark,
+                             int *storages) {
     size_t depth = 0;
     if (root->mark == mark) return WEFT_OK;
     WEFT_TRY(weft_tensor_status(root));
@@ -85,8 +88,8 @@ static weft_status walk_from(weft_context *ctx, weft_compiler *compiler, weft_te
     return WEFT_OK;
 }
 
-weft_status weft__walk(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, const ir_sink *sinks, size_t n_sinks,
-                       const weft_hash *extra, weft_walk **out) {
+weft_status weft__walk(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, const ir_sink *sinks,
+                       size_t n_sinks, const weft_hash *extra, weft_walk **out) {
     weft_compiler *compiler = ctx->compiler;
     weft_walk *walk = &compiler->walk;
     uint64_t mark = ++ctx->visit;
@@ -107,7 +110,8 @@ weft_status weft__walk(weft_context *ctx, weft_tensor *const *roots, size_t n_ro
     for (size_t i = 0; i < n_sinks; i++) {
         WEFT_TRY(walk_from(ctx, compiler, sinks[i].value, mark, &storages));
         WEFT_TRY(walk_from(ctx, compiler, sinks[i].variable, mark, &storages));
-        weft__hash_u64(&walk->key, (uint64_t)sinks[i].value->number << 32 | (uint64_t)sinks[i].variable->number);
+        weft__hash_u64(&walk->key,
+                       (uint64_t)sinks[i].value->number << 32 | (uint64_t)sinks[i].variable->number);
     }
     *out = walk;
     return WEFT_OK;
