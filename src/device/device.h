@@ -35,9 +35,11 @@ typedef struct weft_heavy_matmul {
     uint8_t dtype;     /* of a and b: f32, f64, f16, bf16, i32, i64 */
     uint8_t out_dtype; /* of c: the same, or f32 */
     int batch_rank;
-    int64_t batch[WEFT_BATCH_DIMS], a_batch[WEFT_BATCH_DIMS], b_batch[WEFT_BATCH_DIMS], c_batch[WEFT_BATCH_DIMS];
+    int64_t batch[WEFT_BATCH_DIMS], a_batch[WEFT_BATCH_DIMS], b_batch[WEFT_BATCH_DIMS],
+        c_batch[WEFT_BATCH_DIMS];
     int64_t m, n, k;
-    int64_t a_m, a_k, b_k, b_n, c_m; /* one of a_m, a_k is 1, and one of b_k, b_n (extent 1 aside); all >= 0 */
+    int64_t a_m, a_k, b_k, b_n,
+        c_m; /* one of a_m, a_k is 1, and one of b_k, b_n (extent 1 aside); all >= 0 */
 } weft_heavy_matmul;
 
 /* out (rows, inner) = 0; out[index[i], :] += source[i, :] for i in order, 0 <= i < count. An index outside
@@ -52,15 +54,15 @@ typedef struct weft_heavy_scatter {
  * (Dao et al. 2022, algorithms 1 and 4). Tensors (batch, heads, t, d) with any strides over the first three
  * dimensions and 1 over the last. Key j is seen by query i where j <= i + (t_k - t_q) when causal. A row that
  * sees no key is 0. Dropout of the weights: element ((b * heads + h) * t_q + i) * t_k + j of the random key.
- * Forward operands: q, k, v, random key (i32[8], unused without dropout), out, lse (batch, heads, t_q, f32 or f64).
- * Backward operands: q, k, v, key, out, lse, dout, dq, dk, dv. */
+ * Forward operands: q, k, v, random key (i32[8], unused without dropout), out, lse (batch, heads, t_q, f32 or
+ * f64). Backward operands: q, k, v, key, out, lse, dout, dq, dk, dv. */
 typedef struct weft_heavy_attention {
     uint8_t dtype; /* f32, f64, f16, bf16 */
     bool causal, backward;
     double scale, dropout;
     int64_t batch, heads, t_q, t_k, d;
-    int64_t q[3], k[3], v[3], out[3];         /* strides of batch, head, t */
-    int64_t dout[3], dq[3], dk[3], dv[3];     /* backward */
+    int64_t q[3], k[3], v[3], out[3];     /* strides of batch, head, t */
+    int64_t dout[3], dq[3], dk[3], dv[3]; /* backward */
 } weft_heavy_attention;
 
 /* out = input with `value` written at offset along one dimension, the offset a device scalar: the slice
@@ -72,7 +74,12 @@ typedef struct weft_heavy_update {
     int64_t outer, total, extent, inner;
 } weft_heavy_update;
 
-typedef enum weft_heavy_kind { WEFT_HEAVY_MATMUL, WEFT_HEAVY_SCATTER, WEFT_HEAVY_ATTENTION, WEFT_HEAVY_UPDATE } weft_heavy_kind;
+typedef enum weft_heavy_kind {
+    WEFT_HEAVY_MATMUL,
+    WEFT_HEAVY_SCATTER,
+    WEFT_HEAVY_ATTENTION,
+    WEFT_HEAVY_UPDATE
+} weft_heavy_kind;
 
 typedef struct weft_heavy {
     weft_heavy_kind kind;
@@ -93,12 +100,17 @@ typedef struct weft_operand {
     int64_t offset;
 } weft_operand;
 
-typedef enum weft_command_kind { WEFT_COMMAND_KERNEL, WEFT_COMMAND_HEAVY, WEFT_COMMAND_COPY, WEFT_COMMAND_ZERO } weft_command_kind;
+typedef enum weft_command_kind {
+    WEFT_COMMAND_KERNEL,
+    WEFT_COMMAND_HEAVY,
+    WEFT_COMMAND_COPY,
+    WEFT_COMMAND_ZERO
+} weft_command_kind;
 
 typedef struct weft_command {
     weft_command_kind kind;
-    bool sink;   /* changes a variable: skipped once a fault is recorded */
-    bool after;  /* must wait for all commands before it; false: independent of those since the last `after` */
+    bool sink;  /* changes a variable: skipped once a fault is recorded */
+    bool after; /* must wait for all commands before it; false: independent of those since the last `after` */
     const weft_kernel *kernel; /* KERNEL */
     weft_heavy heavy;          /* HEAVY */
     int64_t bytes;             /* COPY (operands: from, to), ZERO (operand: to) */
@@ -128,15 +140,18 @@ typedef struct weft_device_ops {
     weft_status (*check_dtype)(weft_device *device, weft_dtype dtype);
     weft_status (*buffer_new)(weft_device *device, size_t bytes, weft_buffer **buffer);
     void (*buffer_free)(weft_device *device, weft_buffer *buffer);
-    weft_status (*upload)(weft_device *device, weft_buffer *to, size_t offset, const void *from, size_t bytes);
-    weft_status (*download)(weft_device *device, const weft_buffer *from, size_t offset, void *to, size_t bytes);
+    weft_status (*upload)(weft_device *device, weft_buffer *to, size_t offset, const void *from,
+                          size_t bytes);
+    weft_status (*download)(weft_device *device, const weft_buffer *from, size_t offset, void *to,
+                            size_t bytes);
     /* True when the device runs this heavy operation itself. */
     bool (*takes)(weft_device *device, const weft_heavy *heavy);
     /* Compiles the commands, which stay alive with the executable. */
     weft_status (*build)(weft_device *device, const weft_commands *commands, weft_executable **executable);
     void (*executable_free)(weft_device *device, weft_executable *executable);
     /* Submits one run; buffers[i] is bound to slot i. Repeats it `times` times. */
-    weft_status (*run)(weft_device *device, weft_executable *executable, weft_buffer *const *buffers, int times);
+    weft_status (*run)(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                       int times);
     weft_status (*synchronize)(weft_device *device);
     /* Moves the recorded fault out; fault->set is 0 when there is none. Waits for the work. */
     weft_status (*take_fault)(weft_device *device, weft_fault *fault);
