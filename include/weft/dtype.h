@@ -9,28 +9,28 @@ extern "C" {
 #endif
 
 /* X(NAME, "name", size in bytes, kind), kind one of FLOAT, INT, UINT, BOOL, COMPLEX. Files hold the name. */
-#define WEFT_DTYPE_LIST(X)      \
-    X(F32, "f32", 4, FLOAT)     \
-    X(F64, "f64", 8, FLOAT)     \
-    X(F16, "f16", 2, FLOAT)     \
-    X(BF16, "bf16", 2, FLOAT)   \
-    X(I8, "i8", 1, INT)         \
-    X(I16, "i16", 2, INT)       \
-    X(I32, "i32", 4, INT)       \
-    X(I64, "i64", 8, INT)       \
-    X(U8, "u8", 1, UINT)        \
-    X(U16, "u16", 2, UINT)      \
-    X(U32, "u32", 4, UINT)      \
-    X(U64, "u64", 8, UINT)      \
-    X(BOOL, "bool", 1, BOOL)    \
-    X(C64, "c64", 8, COMPLEX)   \
+#define WEFT_DTYPE_LIST(X)                                                                                   \
+    X(F32, "f32", 4, FLOAT)                                                                                  \
+    X(F64, "f64", 8, FLOAT)                                                                                  \
+    X(F16, "f16", 2, FLOAT)                                                                                  \
+    X(BF16, "bf16", 2, FLOAT)                                                                                \
+    X(I8, "i8", 1, INT)                                                                                      \
+    X(I16, "i16", 2, INT)                                                                                    \
+    X(I32, "i32", 4, INT)                                                                                    \
+    X(I64, "i64", 8, INT)                                                                                    \
+    X(U8, "u8", 1, UINT)                                                                                     \
+    X(U16, "u16", 2, UINT)                                                                                   \
+    X(U32, "u32", 4, UINT)                                                                                   \
+    X(U64, "u64", 8, UINT)                                                                                   \
+    X(BOOL, "bool", 1, BOOL)                                                                                 \
+    X(C64, "c64", 8, COMPLEX)                                                                                \
     X(C128, "c128", 16, COMPLEX)
 
 typedef enum weft_dtype {
 #define WEFT_DTYPE_ENUM_(name, text, size, kind) WEFT_##name,
     WEFT_DTYPE_LIST(WEFT_DTYPE_ENUM_)
 #undef WEFT_DTYPE_ENUM_
-    WEFT_DTYPE_COUNT
+        WEFT_DTYPE_COUNT
 } weft_dtype;
 
 /* Bytes of one element; 0 for an unknown value. */

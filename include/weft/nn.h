@@ -4,8 +4,8 @@
  * what weft_module_free did not. Constructors never return NULL: what could not be made is a poisoned module,
  * whose forward gives a poisoned tensor with the cause (weft_module_status asks for it).
  *
- * Parameters are drawn when a root is first used (forward, optimizer, iteration, save), from the context's seed
- * and the parameter's full name, the same on every device; loading into an unused module draws nothing.
+ * Parameters are drawn when a root is first used (forward, optimizer, iteration, save), from the context's
+ * seed and the parameter's full name, the same on every device; loading into an unused module draws nothing.
  * After the first use the tree is fixed: children and parameters can no longer be added. */
 #ifndef WEFT_NN_H
 #define WEFT_NN_H
@@ -22,7 +22,7 @@ typedef struct weft_module weft_module;
 /* ---- initialisers ---- */
 
 typedef enum weft_init_kind {
-    WEFT_INIT_DEFAULT,        /* what the layer says */
+    WEFT_INIT_DEFAULT, /* what the layer says */
     WEFT_INIT_ZEROS,
     WEFT_INIT_ONES,
     WEFT_INIT_CONSTANT,       /* value */
@@ -30,7 +30,7 @@ typedef enum weft_init_kind {
     WEFT_INIT_NORMAL,         /* mean 0, standard deviation value; 0: 1 */
     WEFT_INIT_XAVIER_UNIFORM, /* Glorot and Bengio 2010; value is the gain; 0: 1 */
     WEFT_INIT_XAVIER_NORMAL,
-    WEFT_INIT_HE_UNIFORM,     /* He et al. 2015, by fan-in; value is the slope of a leaky ReLU; 0: ReLU */
+    WEFT_INIT_HE_UNIFORM, /* He et al. 2015, by fan-in; value is the slope of a leaky ReLU; 0: ReLU */
     WEFT_INIT_HE_NORMAL
 } weft_init_kind;
 
@@ -50,7 +50,8 @@ typedef struct weft_linear_options {
 } weft_linear_options;
 
 /* y = x W^T + b. x (..., in) -> (..., out). Parameters: weight (out, in), bias (out). */
-WEFT_API weft_module *weft_linear(weft_context *ctx, int64_t in, int64_t out, const weft_linear_options *options);
+WEFT_API weft_module *weft_linear(weft_context *ctx, int64_t in, int64_t out,
+                                  const weft_linear_options *options);
 
 typedef struct weft_embedding_options {
     weft_dtype dtype;
@@ -77,23 +78,23 @@ WEFT_API weft_module *weft_rmsnorm(weft_context *ctx, int64_t width, const weft_
 /* Dropout while training, the identity otherwise. */
 WEFT_API weft_module *weft_dropout_layer(weft_context *ctx, double p);
 
-#define WEFT_ACTIVATION_LIST(X) \
-    X(IDENTITY, "identity")     \
-    X(RELU, "relu")             \
-    X(LEAKY_RELU, "leaky_relu") \
-    X(GELU, "gelu")             \
-    X(GELU_TANH, "gelu_tanh")   \
-    X(SILU, "silu")             \
-    X(TANH, "tanh")             \
-    X(SIGMOID, "sigmoid")       \
-    X(SOFTPLUS, "softplus")     \
+#define WEFT_ACTIVATION_LIST(X)                                                                              \
+    X(IDENTITY, "identity")                                                                                  \
+    X(RELU, "relu")                                                                                          \
+    X(LEAKY_RELU, "leaky_relu")                                                                              \
+    X(GELU, "gelu")                                                                                          \
+    X(GELU_TANH, "gelu_tanh")                                                                                \
+    X(SILU, "silu")                                                                                          \
+    X(TANH, "tanh")                                                                                          \
+    X(SIGMOID, "sigmoid")                                                                                    \
+    X(SOFTPLUS, "softplus")                                                                                  \
     X(ELU, "elu")
 
 typedef enum weft_activation_kind {
 #define WEFT_ACTIVATION_ENUM_(name, text) WEFT_##name,
     WEFT_ACTIVATION_LIST(WEFT_ACTIVATION_ENUM_)
 #undef WEFT_ACTIVATION_ENUM_
-    WEFT_ACTIVATION_COUNT
+        WEFT_ACTIVATION_COUNT
 } weft_activation_kind;
 
 /* "relu" and so on; "?" for an unknown value. And back: false when there is none of that name. */
@@ -106,29 +107,30 @@ WEFT_API weft_module *weft_activation(weft_context *ctx, weft_activation_kind ki
 typedef struct weft_multihead_attention_options {
     bool causal;
     bool no_bias;
-    double dropout;      /* of the weights and of the result */
+    double dropout; /* of the weights and of the result */
     weft_dtype dtype;
-    weft_init weight;    /* of both projections; default as weft_linear's */
+    weft_init weight; /* of both projections; default as weft_linear's */
     weft_init bias;
-    weft_init residual;  /* weight of the output projection; default: weight */
+    weft_init residual; /* weight of the output projection; default: weight */
 } weft_multihead_attention_options;
 
-/* Self-attention (Vaswani et al. 2017). x (B, T, width) -> (B, T, width); width is a multiple of heads. Children:
- * c_attn (width -> 3 width: queries, keys, values, packed), c_proj (width -> width). */
+/* Self-attention (Vaswani et al. 2017). x (B, T, width) -> (B, T, width); width is a multiple of heads.
+ * Children: c_attn (width -> 3 width: queries, keys, values, packed), c_proj (width -> width). */
 WEFT_API weft_module *weft_multihead_attention(weft_context *ctx, int64_t width, int64_t heads,
                                                const weft_multihead_attention_options *options);
 
 typedef struct weft_mlp_options {
     weft_activation_kind activation; /* between layers; IDENTITY (0): ReLU */
     bool no_bias;
-    double dropout;                  /* after each activation */
+    double dropout; /* after each activation */
     weft_dtype dtype;
     weft_init weight;
 } weft_mlp_options;
 
 /* sizes[0] -> sizes[1] -> ... -> sizes[count - 1]: linear layers with activations between them. Children are
  * numbered as in a sequential. */
-WEFT_API weft_module *weft_mlp(weft_context *ctx, const int64_t *sizes, int count, const weft_mlp_options *options);
+WEFT_API weft_module *weft_mlp(weft_context *ctx, const int64_t *sizes, int count,
+                               const weft_mlp_options *options);
 
 /* One after the other; the list ends with NULL. Children are named "0", "1", ... name: for messages. */
 WEFT_API weft_module *weft_sequential(weft_context *ctx, const char *name, ...);
@@ -143,9 +145,9 @@ typedef struct weft_transformer_block_options {
     weft_activation_kind activation; /* IDENTITY (0): GELU by tanh */
     double eps;                      /* of the norms; 0: 1e-5 */
     weft_dtype dtype;
-    weft_init weight;                /* of every linear layer; default as weft_linear's */
+    weft_init weight; /* of every linear layer; default as weft_linear's */
     weft_init bias;
-    weft_init residual;              /* weights of the two projections that end a branch; default: weight */
+    weft_init residual; /* weights of the two projections that end a branch; default: weight */
 } weft_transformer_block_options;
 
 /* Pre-norm block: x + attn(ln_1(x)), then x + mlp(ln_2(x)). x (B, T, width). Children: ln_1, attn, ln_2, mlp
@@ -154,21 +156,21 @@ WEFT_API weft_module *weft_transformer_block(weft_context *ctx, int64_t width, i
                                              const weft_transformer_block_options *options);
 
 typedef struct weft_gpt_options {
-    int64_t vocab;      /* must be set */
-    int64_t context;    /* longest sequence; must be set */
-    int64_t layers;     /* must be set, as heads and width */
+    int64_t vocab;   /* must be set */
+    int64_t context; /* longest sequence; must be set */
+    int64_t layers;  /* must be set, as heads and width */
     int64_t heads;
-    int64_t width;      /* a multiple of heads */
+    int64_t width; /* a multiple of heads */
     double dropout;
     bool no_bias;
-    bool untied_head;   /* a head of its own ("lm_head.weight") instead of the token table */
+    bool untied_head; /* a head of its own ("lm_head.weight") instead of the token table */
     weft_dtype dtype;
 } weft_gpt_options;
 
 /* GPT-2 (Radford et al. 2019): learned positions, pre-norm blocks, tanh GELU, tied head; normal(0.02)
- * initialisation, projections that end a branch 0.02 / sqrt(2 layers). tokens (B, T) integers, T <= context ->
- * logits (B, T, vocab). Parameter names are GPT-2's: wte.weight, wpe.weight, h.0.ln_1.weight, ..., ln_f.bias;
- * linear weights are (out, in), the transpose of those in GPT-2's own files. */
+ * initialisation, projections that end a branch 0.02 / sqrt(2 layers). tokens (B, T) integers, T <= context
+ * -> logits (B, T, vocab). Parameter names are GPT-2's: wte.weight, wpe.weight, h.0.ln_1.weight, ...,
+ * ln_f.bias; linear weights are (out, in), the transpose of those in GPT-2's own files. */
 WEFT_API weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options);
 
 /* ---- decoding with a key/value cache ---- */
@@ -187,17 +189,17 @@ WEFT_API int64_t weft_gpt_cache_length(const weft_gpt_cache *cache);
 WEFT_API int64_t weft_gpt_cache_capacity(const weft_gpt_cache *cache);
 
 /* Appends `count` tokens and writes the logits (vocab) that follow the last one. One program serves every
- * position; prompts are padded to 16, 32, 64, ... and masked, so that few programs serve all lengths. Computes
- * as in evaluation, whatever the mode. WEFT_ERR_STATE when the cache is too full, WEFT_ERR_INDEX for a token
- * outside the vocabulary; the cache is then as before. */
+ * position; prompts are padded to 16, 32, 64, ... and masked, so that few programs serve all lengths.
+ * Computes as in evaluation, whatever the mode. WEFT_ERR_STATE when the cache is too full, WEFT_ERR_INDEX for
+ * a token outside the vocabulary; the cache is then as before. */
 WEFT_API WEFT_CHECKED weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t count,
                                                 float *logits);
 
-/* Draws a token from logits (count): temperature 0 takes the largest; top_k > 0 considers the k largest. A pure
- * function of its arguments: the random number is word `draw` of the stream of `seed`. -1 where no logit is a
- * finite number. */
-WEFT_API int64_t weft_sample(const float *logits, int64_t count, double temperature, int64_t top_k, uint64_t seed,
-                             uint64_t draw);
+/* Draws a token from logits (count): temperature 0 takes the largest; top_k > 0 considers the k largest. A
+ * pure function of its arguments: the random number is word `draw` of the stream of `seed`. -1 where no logit
+ * is a finite number. */
+WEFT_API int64_t weft_sample(const float *logits, int64_t count, double temperature, int64_t top_k,
+                             uint64_t seed, uint64_t draw);
 
 /* ---- use ---- */
 
@@ -219,8 +221,8 @@ WEFT_API uint64_t weft_freeze_count(const weft_module *m);
 /* WEFT_OK, or the error that poisoned m (which becomes the last error). NULL is an error. */
 WEFT_API weft_status weft_module_status(const weft_module *m);
 
-/* Frees a root and all below it, and the optimizers and caches made for them. NULL is fine; a module that has a
- * parent is left to it. */
+/* Frees a root and all below it, and the optimizers and caches made for them. NULL is fine; a module that has
+ * a parent is left to it. */
 WEFT_API void weft_module_free(weft_module *m);
 
 WEFT_API weft_context *weft_module_context(const weft_module *m);
@@ -235,7 +237,7 @@ typedef struct weft_parameter_info {
     weft_tensor *tensor; /* a variable, owned by its module */
     weft_module *module; /* its owner */
     bool frozen;
-    bool buffer;         /* saved, but not trained */
+    bool buffer; /* saved, but not trained */
 } weft_parameter_info;
 
 /* Parameters and buffers of m and below, in the order in which they were added, depth first. 0 with
@@ -247,8 +249,8 @@ WEFT_API bool weft_parameter_find(weft_module *m, const char *name, weft_paramet
 /* Number of elements of all parameters; of those that are not frozen. Buffers do not count. */
 WEFT_API int64_t weft_parameter_elements(weft_module *m, bool trainable_only);
 
-/* A table (layer, kind, shapes, parameters) into buffer, at most `size` bytes with the NUL. Returns the length
- * that the whole text has, -1 after an error. */
+/* A table (layer, kind, shapes, parameters) into buffer, at most `size` bytes with the NUL. Returns the
+ * length that the whole text has, -1 after an error. */
 WEFT_API int64_t weft_summary(weft_module *m, char *buffer, size_t size);
 
 /* ---- modules of one's own ---- */
@@ -257,7 +259,8 @@ WEFT_API int64_t weft_summary(weft_module *m, char *buffer, size_t size);
 typedef weft_tensor *(*weft_forward_fn)(weft_module *m, weft_tensor *x);
 
 /* A module without children and parameters. kind: a short name, copied. */
-WEFT_API weft_module *weft_module_new(weft_context *ctx, const char *kind, weft_forward_fn forward, void *user);
+WEFT_API weft_module *weft_module_new(weft_context *ctx, const char *kind, weft_forward_fn forward,
+                                      void *user);
 WEFT_API void *weft_module_user(const weft_module *m);
 /* Called once when m is freed; several may be given, the last one is called first. */
 WEFT_API WEFT_CHECKED weft_status weft_module_on_free(weft_module *m, void (*call)(void *user), void *user);
@@ -295,8 +298,8 @@ WEFT_API WEFT_CHECKED weft_status weft_entries_new(weft_context *ctx, const weft
                                                    size_t count, weft_entry **entries);
 WEFT_API void weft_entries_free(weft_context *ctx, weft_entry *entries, size_t count);
 
-/* Fills variables from a file, strictly: a missing or superfluous entry, another shape or dtype is an error that
- * names it (WEFT_ERR_FORMAT), and then nothing is changed. what: "model", for messages. */
+/* Fills variables from a file, strictly: a missing or superfluous entry, another shape or dtype is an error
+ * that names it (WEFT_ERR_FORMAT), and then nothing is changed. what: "model", for messages. */
 WEFT_API WEFT_CHECKED weft_status weft_entries_load(weft_context *ctx, const weft_named_tensor *tensors,
                                                     size_t count, weft_safetensors *file, const char *what);
 

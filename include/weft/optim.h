@@ -1,9 +1,9 @@
 /* Optimizers: one program a step, from the loss to the changed parameters.
  *
- * An optimizer belongs to its module and is freed with it at the latest. It lays all parameters that it trains into
- * one block of memory, so that gradient norm, clipping and update are one kernel each, whatever their number.
- * Formulas are those of PyTorch's torch.optim, operation by operation. Constructors never return NULL: what could
- * not be made is a poisoned optimizer, whose step reports the cause. */
+ * An optimizer belongs to its module and is freed with it at the latest. It lays all parameters that it
+ * trains into one block of memory, so that gradient norm, clipping and update are one kernel each, whatever
+ * their number. Formulas are those of PyTorch's torch.optim, operation by operation. Constructors never
+ * return NULL: what could not be made is a poisoned optimizer, whose step reports the cause. */
 #ifndef WEFT_OPTIM_H
 #define WEFT_OPTIM_H
 
@@ -15,9 +15,9 @@ extern "C" {
 
 typedef struct weft_optimizer weft_optimizer;
 
-/* Fields of all: lr must be positive. weight_decay 0: none. decay_matrices_only: parameters of rank 0 and 1 (biases,
- * norms) are not decayed. clip: limit of the global gradient norm, 0: none. track_norm: the gradient norm can be
- * asked for (with clip it always can). */
+/* Fields of all: lr must be positive. weight_decay 0: none. decay_matrices_only: parameters of rank 0 and 1
+ * (biases, norms) are not decayed. clip: limit of the global gradient norm, 0: none. track_norm: the gradient
+ * norm can be asked for (with clip it always can). */
 
 typedef struct weft_sgd_options {
     double lr;
@@ -42,9 +42,9 @@ typedef struct weft_rmsprop_options {
 
 typedef struct weft_adam_options {
     double lr;
-    double beta1; /* 0: 0.9 */
-    double beta2; /* 0: 0.999 */
-    double eps;   /* 0: 1e-8 */
+    double beta1;        /* 0: 0.9 */
+    double beta2;        /* 0: 0.999 */
+    double eps;          /* 0: 1e-8 */
     double weight_decay; /* Adam: added to the gradient; AdamW: decoupled */
     bool decay_matrices_only;
     double clip;
@@ -71,17 +71,19 @@ WEFT_API const char *weft_optimizer_kind(const weft_optimizer *opt);
 
 /* ---- steps ---- */
 
-/* Computes loss (one element), its gradients, and changes the parameters. The loss can be read afterwards. Frozen
- * parameters stay. Errors leave everything as it was. */
+/* Computes loss (one element), its gradients, and changes the parameters. The loss can be read afterwards.
+ * Frozen parameters stay. Errors leave everything as it was. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss);
 
-/* The same in `of` parts: calls with k = 0, 1, ... of - 1 add up gradients, and the last one divides by `of` and
- * changes the parameters. Where each loss is the mean over one of `of` equal micro-batches, this equals one step on
- * the whole batch (dropout included: its masks are those of the whole batch). */
-WEFT_API WEFT_CHECKED weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int k, int of);
+/* The same in `of` parts: calls with k = 0, 1, ... of - 1 add up gradients, and the last one divides by `of`
+ * and changes the parameters. Where each loss is the mean over one of `of` equal micro-batches, this equals
+ * one step on the whole batch (dropout included: its masks are those of the whole batch). */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int k,
+                                                            int of);
 
-/* Compiles a step of this loss, to be repeated by weft_optimizer_run with nothing recorded anew: change its inputs
- * with weft_write. From then on groups and frozen parameters are fixed. Free it with weft_program_free. */
+/* Compiles a step of this loss, to be repeated by weft_optimizer_run with nothing recorded anew: change its
+ * inputs with weft_write. From then on groups and frozen parameters are fixed. Free it with
+ * weft_program_free. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_hold(weft_optimizer *opt, weft_tensor *loss,
                                                       weft_program **program);
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_run(weft_optimizer *opt, weft_program *program);
@@ -134,7 +136,8 @@ typedef struct weft_group_options {
 
 /* Parameters that match get their own rate and decay; where several groups match, the last one added counts.
  * WEFT_ERR_ARGUMENT when no parameter matches. */
-WEFT_API WEFT_CHECKED weft_status weft_optimizer_group(weft_optimizer *opt, const weft_group_options *options);
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_group(weft_optimizer *opt,
+                                                       const weft_group_options *options);
 
 /* ---- state, for checkpoints ---- */
 
@@ -149,7 +152,8 @@ WEFT_API size_t weft_optimizer_state_count(weft_optimizer *opt);
 WEFT_API bool weft_optimizer_state_at(weft_optimizer *opt, size_t i, weft_named_tensor *state);
 
 /* Entries for weft_checkpoint_write; free them with weft_entries_free. */
-WEFT_API WEFT_CHECKED weft_status weft_optimizer_entries(weft_optimizer *opt, weft_entry **entries, size_t *count);
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_entries(weft_optimizer *opt, weft_entry **entries,
+                                                         size_t *count);
 /* Reads them back, strictly. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_load_from(weft_optimizer *opt, weft_safetensors *file);
 

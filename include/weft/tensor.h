@@ -21,14 +21,15 @@ typedef struct weft_program weft_program;
 /* ---- context ---- */
 
 typedef struct weft_open_options {
-    const char *device;  /* "cpu" (default), "interp", "null", "auto"; WEFT_DEVICE in the environment where NULL */
-    int threads;         /* 0: as many as the machine has, or OMP_NUM_THREADS */
-    uint64_t seed;       /* of the random stream */
-    weft_log_fn log;     /* NULL: no log */
+    const char
+        *device;   /* "cpu" (default), "interp", "null", "auto"; WEFT_DEVICE in the environment where NULL */
+    int threads;   /* 0: as many as the machine has, or OMP_NUM_THREADS */
+    uint64_t seed; /* of the random stream */
+    weft_log_fn log; /* NULL: no log */
     void *log_user;
     weft_alloc_fn alloc; /* NULL: the C library's */
     void *alloc_user;
-    bool no_fusion;      /* every op a kernel of its own: to see what fusion changes */
+    bool no_fusion; /* every op a kernel of its own: to see what fusion changes */
 } weft_open_options;
 
 /* Opens a context on a device. options may be NULL. On failure *ctx is NULL and weft_last_error(NULL)
@@ -44,12 +45,12 @@ WEFT_API void weft_seed(weft_context *ctx, uint64_t seed, uint64_t step);
 /* ---- devices ---- */
 
 typedef struct weft_device_description {
-    const char *name;    /* "cpu" */
-    const char *detail;  /* instruction set, matmul library, driver */
-    const char *reason;  /* why it is absent, and the remedy; NULL when present */
+    const char *name;   /* "cpu" */
+    const char *detail; /* instruction set, matmul library, driver */
+    const char *reason; /* why it is absent, and the remedy; NULL when present */
     bool present;
-    int threads;         /* or compute units */
-    uint64_t memory;     /* bytes */
+    int threads;     /* or compute units */
+    uint64_t memory; /* bytes */
 } weft_device_description;
 
 /* How many devices Weft knows on this machine, absent ones included. */
@@ -66,7 +67,8 @@ WEFT_API WEFT_CHECKED weft_status weft_synchronize(weft_context *ctx);
 
 /* ---- scopes ---- */
 
-/* Opens a scope: it owns every temporary recorded until it is closed. Scopes nest. NULL when memory is gone. */
+/* Opens a scope: it owns every temporary recorded until it is closed. Scopes nest. NULL when memory is gone.
+ */
 WEFT_API weft_scope *weft_scope_open(weft_context *ctx);
 
 /* Evaluates what was kept in it, then frees its temporaries (and those of scopes still open inside).
