@@ -66,11 +66,23 @@ W_FN int w_isnan_f64(double a) { return a != a; }
 W_FN int w_isinf_f32(float a) { return w_abs_f32(a) == HUGE_VALF; }
 W_FN int w_isinf_f64(double a) { return fabs(a) == HUGE_VAL; }
 
-/* NaN wins. */
-W_FN float w_max_f32(float a, float b) { return (a > b) | (a != a) ? a : b; }
-W_FN float w_min_f32(float a, float b) { return (a < b) | (a != a) ? a : b; }
-W_FN double w_max_f64(double a, double b) { return (a > b) | (a != a) ? a : b; }
-W_FN double w_min_f64(double a, double b) { return (a < b) | (a != a) ? a : b; }
+/* NaN wins. The first choice is one machine instruction, which yields b where either is NaN. */
+W_FN float w_max_f32(float a, float b) {
+    float m = a > b ? a : b;
+    return a != a ? a : m;
+}
+W_FN float w_min_f32(float a, float b) {
+    float m = a < b ? a : b;
+    return a != a ? a : m;
+}
+W_FN double w_max_f64(double a, double b) {
+    double m = a > b ? a : b;
+    return a != a ? a : m;
+}
+W_FN double w_min_f64(double a, double b) {
+    double m = a < b ? a : b;
+    return a != a ? a : m;
+}
 W_FN int32_t w_max_i32(int32_t a, int32_t b) { return a > b ? a : b; }
 W_FN int32_t w_min_i32(int32_t a, int32_t b) { return a < b ? a : b; }
 W_FN int64_t w_max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -365,25 +377,32 @@ W_FN float w_log2_pair(float x, float *low) {
     return sum;
 }
 
+/* x where the bits of mask are ones, else y: a choice that compilers do not turn into a branch, which would
+ * keep a long function from being vectorised. */
+W_FN float w_mask(int32_t mask, float x, float y) {
+    return w_float((w_bits(x) & mask) | (w_bits(y) & ~mask));
+}
+
 W_FN float w_pow_f32(float x, float y) {
     float ax = w_abs_f32(x), ay = w_abs_f32(y);
-    float yc = ay > 0x1p40f ? w_signed_f32(0x1p40f, y) : y; /* far beyond all results but that of 1 */
+    float yc =
+        w_mask(-(ay > 0x1p40f), w_signed_f32(0x1p40f, y), y); /* far beyond all results but that of 1 */
     float l, h = w_log2_pair(ax, &l);
     float hh = w_cut(h), hl = (h - hh) + l, yh = w_cut(yc), yl = yc - yh;
     float p = yh * hh, q = yl * hh + yc * hl, z = p + q;
-    int over = z > 129.0f, under = z < -151.0f;
-    float zc = over ? 129.0f : (under ? -151.0f : z);
+    int32_t over = -(z > 129.0f), under = -(z < -151.0f);
+    float zc = w_mask(under, -151.0f, w_mask(over, 129.0f, z));
     float magic = zc + W_ROUND_MAGIC, n = magic - W_ROUND_MAGIC;
-    float r = over | under ? 0.0f : (p - n) + q;
+    float r = w_mask(over | under, 0.0f, (p - n) + q);
     float v = w_exp2_core(r, (int32_t)((uint32_t)w_bits(magic) - (uint32_t)w_bits(W_ROUND_MAGIC)));
-    v = (ax == 0) | (ax == HUGE_VALF) ? ((ax == 0) == (y < 0) ? HUGE_VALF : 0.0f) : v;
-    float whole = ay < 0x1p24f ? ay : 0.0f; /* from 2^24 on all are even */
-    int32_t count = (int32_t)whole;
-    int odd = ((float)count == whole) & (count & 1), integer = (ay >= 0x1p24f) | ((float)count == whole);
-    v = (x < 0) & !integer & (ax != HUGE_VALF) & (ax != 0) ? NAN : v;
-    v = odd & (w_bits(x) < 0) ? -v : v;
-    v = (x != x) | (y != y) ? NAN : v;
-    return (x == 1.0f) | (y == 0) ? 1.0f : v;
+    int32_t zero = -(ax == 0), huge = -(ax == HUGE_VALF), negative_y = -(y < 0);
+    v = w_mask(zero | huge, w_mask(zero ^ negative_y, 0.0f, HUGE_VALF), v);
+    float whole = w_mask(-(ay < 0x1p24f), ay, 0.0f); /* from 2^24 on all are even */
+    int32_t count = (int32_t)whole, exact = -((float)count == whole);
+    v = w_float(w_bits(v) ^ (-(count & 1) & exact & w_bits(x) & (int32_t)0x80000000)); /* odd powers */
+    v = w_mask(~exact & -(x < 0) & ~huge, NAN, v);
+    v = w_mask(-(x != x) | -(y != y), NAN, v);
+    return w_mask(-(x == 1.0f) | -(y == 0), 1.0f, v);
 }
 W_FN double w_pow_f64(double x, double y) { return pow(x, y); }
 

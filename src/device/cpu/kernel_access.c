@@ -48,7 +48,9 @@ static void set_dims(const weft_geometry *g, const weft_map *m, weft_access *x) 
     const int n = plan->parallel.count + plan->reduction.count;
     for (int d = 0; d < n; d++) {
         const weft_group *q = &g->group[d];
-        x->stride[d] = m->stride[q->inner];
+        x->stride[d] = m->stride[q->inner] * q->step;
+        x->hi[d] = plan->extent[d];
+        if (q->part) continue;
         x->lo[d] = m->lo[q->outer] * q->scale;
         x->hi[d] = m->hi[q->outer] * q->scale;
         if (x->lo[d] > 0 || x->hi[d] < plan->extent[d]) x->guarded = 1;

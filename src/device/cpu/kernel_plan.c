@@ -29,7 +29,7 @@ static int collapse(weft_geometry *g, int begin, int end, int n) {
             g->plan->extent[n - 1] *= k->extent[d];
             continue;
         }
-        g->group[n] = (weft_group){d, d, 1};
+        g->group[n] = (weft_group){d, d, 1, 1, false};
         g->plan->extent[n++] = k->extent[d];
     }
     return n;
@@ -65,10 +65,9 @@ static void cut(const int64_t *extent, weft_nest *n, int64_t most) {
     for (int i = n->first; i < d; i++) n->tiles *= extent[i];
 }
 
-/* Stride of dimension d of the plan in a view; 0 for a dimension of the plan without one of the kernel. */
+/* Stride of dimension d of the plan in a view. */
 static int64_t stride_of(const weft_geometry *g, const weft_view *v, int d) {
-    int at = g->group[d].inner;
-    return at < 0 ? 0 : v->map[0].stride[at];
+    return v->map[0].stride[g->group[d].inner] * g->group[d].step;
 }
 
 /* Columns where more of what is read and written lies side by side along the last parallel dimension. */
@@ -91,6 +90,54 @@ static bool prefers_columns(const weft_geometry *g) {
     return columns > rows;
 }
 
+/* The dimension along which some view of a map kernel lies side by side, while it jumps along the last one;
+ * -1 where there is none. */
+static int turned_dimension(const weft_geometry *g) {
+    const weft_kernel *k = g->kernel;
+    const int last = g->plan->parallel.count - 1;
+    for (int i = 0; i < k->n_views; i++) {
+        int64_t along = stride_of(g, &k->views[i], last);
+        if (along >= -1 && along <= 1) continue;
+        for (int d = 0; d < last; d++) {
+            int64_t side = stride_of(g, &k->views[i], d);
+            if ((side == 1 || side == -1) && g->plan->extent[d] >= 8) return d;
+        }
+    }
+    return -1;
+}
+
+static bool guarded_along(const weft_kernel *k, int d) {
+    for (int i = 0; i < k->n_views; i++)
+        if (k->views[i].map[0].lo[d] > 0 || k->views[i].map[0].hi[d] < k->extent[d]) return true;
+    return false;
+}
+
+/* A transposition, read row by row, would fetch a cache line for every element: tiles become squares. The
+ * turned dimension moves next to the last one, of which a part is cut off that leaves room for both. */
+static void make_square(weft_geometry *g) {
+    weft_nest *p = &g->plan->parallel;
+    int64_t *extent = g->plan->extent;
+    if (g->kernel->n_reduce || p->count < 2) return;
+    const int turned = turned_dimension(g), last = p->count - 1;
+    if (turned < 0) return;
+    const weft_group group = g->group[turned];
+    const int64_t length = extent[turned];
+    for (int d = turned; d < last - 1; d++) g->group[d] = g->group[d + 1], extent[d] = extent[d + 1];
+    g->group[last - 1] = group, extent[last - 1] = length;
+    int64_t part = 0;
+    for (int64_t n = 64; n >= 16 && extent[last] > 64; n--)
+        if (extent[last] % n == 0 && (n == 32 || !part)) part = n;
+    const weft_group whole = g->group[last];
+    if (!part || p->count == WEFT_DIMS || whole.outer != whole.inner || guarded_along(g->kernel, whole.inner))
+        return;
+    g->group[last + 1] = (weft_group){whole.inner, whole.inner, 1, 1, true};
+    extent[last + 1] = part;
+    g->group[last] = group, extent[last] = length;
+    g->group[last - 1] = (weft_group){whole.inner, whole.inner, 1, part, true};
+    extent[last - 1] = g->kernel->extent[whole.inner] / part;
+    p->count++;
+}
+
 static bool has_wide_values(const weft_kernel *k) {
     for (int i = 0; i < k->n_code; i++)
         if (weft__ct_size(weft__ct((weft_dtype)k->code[i].dtype)) > 4) return true;
@@ -102,6 +149,8 @@ static bool has_wide_values(const weft_kernel *k) {
 static void cut_space(weft_geometry *g) {
     weft_kernel_plan *plan = g->plan;
     const int64_t most = has_wide_values(g->kernel) ? WEFT_TILE / 2 : WEFT_TILE;
+    make_square(g);
+    plan->reduction.first = plan->parallel.count;
     cut(plan->extent, &plan->reduction, most);
     cut(plan->extent, &plan->parallel, most);
     if (plan->reduction.count == 0) return;

@@ -145,10 +145,13 @@ static inline char *weft__ref(const weft_frame *f, weft_ref r) { return f->base[
 
 /* ---- kernel_plan.c: the index space ---- */
 
-/* Neighbouring kernel dimensions outer..inner (those of extent 1 aside) are one of the plan. */
+/* Neighbouring kernel dimensions outer..inner (those of extent 1 aside) are one of the plan; or one dimension
+ * without guards is two of the plan, the outer one in steps of `step`. */
 typedef struct weft_group {
-    int outer, inner; /* -1: no dimension at all */
-    int64_t scale;    /* indices of the group per index of `outer` */
+    int outer, inner;
+    int64_t scale; /* indices of the group per index of `outer` */
+    int64_t step;  /* indices of `inner` per index of the group */
+    bool part;     /* of a dimension cut in two */
 } weft_group;
 
 typedef struct weft_geometry {

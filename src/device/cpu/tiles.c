@@ -22,12 +22,9 @@ typedef int64_t ct_i64;
 static void huge_angles(int64_t n, void *out_, const void *a_, int quarter) {
     const float *a = a_;
     float *out = out_;
-    float largest = 0;
-    for (int64_t i = 0; i < n; i++) {
-        float m = w_abs_f32(a[i]);
-        largest = m > largest ? m : largest;
-    }
-    if (!(largest > W_ANGLE_MAX)) return;
+    int any = 0;
+    for (int64_t i = 0; i < n; i++) any |= w_abs_f32(a[i]) > W_ANGLE_MAX;
+    if (!any) return;
     for (int64_t i = 0; i < n; i++) {
         float m = w_abs_f32(a[i]);
         if (m <= W_ANGLE_MAX || !(m <= 0x1.fffffep127f)) continue;
@@ -152,41 +149,55 @@ static void huge_angles(int64_t n, void *out_, const void *a_, int quarter) {
 
 /* ---- reductions: lanes first, then a tree over the lanes ---- */
 
-#define FOLD_(T, id, ct, lanes)                                                                              \
-    T s[lanes];                                                                                              \
-    for (int j = 0; j < lanes; j++) s[j] = p[j];                                                             \
-    int64_t i = lanes;                                                                                       \
-    for (; i + lanes <= n; i += lanes)                                                                       \
-        for (int j = 0; j < lanes; j++) s[j] = join1_##id##_##ct(s[j], p[i + j]);                            \
-    for (int j = 0; i + j < n; j++) s[j] = join1_##id##_##ct(s[j], p[i + j]);                                \
-    for (int w = lanes / 2; w; w /= 2)                                                                       \
-        for (int j = 0; j < w; j++) s[j] = join1_##id##_##ct(s[j], s[j + w]);                                \
-    return s[0];
+#define FOLD_(id, ct, lanes)                                                                                 \
+    static ct_##ct row##lanes##_##id##_##ct(int64_t n, const ct_##ct *restrict p) {                          \
+        ct_##ct s[lanes];                                                                                    \
+        for (int j = 0; j < lanes; j++) s[j] = p[j];                                                         \
+        int64_t i = lanes;                                                                                   \
+        for (; i + lanes <= n; i += lanes)                                                                   \
+            for (int j = 0; j < lanes; j++) s[j] = fold1_##id##_##ct(s[j], p[i + j]);                        \
+        for (int j = 0; i + j < n; j++) s[j] = fold1_##id##_##ct(s[j], p[i + j]);                            \
+        for (int w = lanes / 2; w; w /= 2)                                                                   \
+            for (int j = 0; j < w; j++) s[j] = fold1_##id##_##ct(s[j], s[j + w]);                            \
+        return s[0];                                                                                         \
+    }
 
+/* Within a row extremes are found as if there were no NaN, one instruction a step; then a NaN is looked for.
+ */
 #define REDUCE_(id, ct, expr)                                                                                \
     static inline ct_##ct join1_##id##_##ct(ct_##ct a, ct_##ct b) {                                          \
         typedef ct_##ct T;                                                                                   \
         return (T)(expr);                                                                                    \
     }                                                                                                        \
-    static ct_##ct row64_##id##_##ct(int64_t n, const ct_##ct *restrict p) { FOLD_(ct_##ct, id, ct, 64) }    \
-    static ct_##ct row16_##id##_##ct(int64_t n, const ct_##ct *restrict p) { FOLD_(ct_##ct, id, ct, 16) }    \
-    static ct_##ct row4_##id##_##ct(int64_t n, const ct_##ct *restrict p) { FOLD_(ct_##ct, id, ct, 4) }      \
+    static inline ct_##ct fold1_##id##_##ct(ct_##ct a, ct_##ct b) {                                          \
+        if (WEFT_OP_##id == WEFT_OP_MAX) return a > b ? a : b;                                               \
+        if (WEFT_OP_##id == WEFT_OP_MIN) return a < b ? a : b;                                               \
+        return join1_##id##_##ct(a, b);                                                                      \
+    }                                                                                                        \
+    FOLD_(id, ct, 64)                                                                                        \
+    FOLD_(id, ct, 16)                                                                                        \
+    FOLD_(id, ct, 4)                                                                                         \
+    static ct_##ct row1_##id##_##ct(int64_t n, const ct_##ct *restrict p) {                                  \
+        ct_##ct s = p[0];                                                                                    \
+        for (int64_t i = 1; i < n; i++) s = fold1_##id##_##ct(s, p[i]);                                      \
+        return s;                                                                                            \
+    }                                                                                                        \
     static void reduce_##id##_##ct(int64_t rows, int64_t n, void *out, const void *pa) {                     \
-        const ct_##ct *p = pa;                                                                               \
+        const ct_##ct *restrict p = pa;                                                                      \
         ct_##ct *restrict o = out;                                                                           \
-        for (int64_t r = 0; r < rows; r++, p += n) {                                                         \
-            if (n >= 128)                                                                                    \
-                o[r] = row64_##id##_##ct(n, p);                                                              \
-            else if (n >= 16)                                                                                \
-                o[r] = row16_##id##_##ct(n, p);                                                              \
-            else if (n >= 4)                                                                                 \
-                o[r] = row4_##id##_##ct(n, p);                                                               \
-            else {                                                                                           \
-                ct_##ct s = p[0];                                                                            \
-                for (int64_t i = 1; i < n; i++) s = join1_##id##_##ct(s, p[i]);                              \
-                o[r] = s;                                                                                    \
-            }                                                                                                \
-        }                                                                                                    \
+        if (n >= 128)                                                                                        \
+            for (int64_t r = 0; r < rows; r++) o[r] = row64_##id##_##ct(n, p + r * n);                       \
+        else if (n >= 16)                                                                                    \
+            for (int64_t r = 0; r < rows; r++) o[r] = row16_##id##_##ct(n, p + r * n);                       \
+        else if (n >= 4)                                                                                     \
+            for (int64_t r = 0; r < rows; r++) o[r] = row4_##id##_##ct(n, p + r * n);                        \
+        else                                                                                                 \
+            for (int64_t r = 0; r < rows; r++) o[r] = row1_##id##_##ct(n, p + r * n);                        \
+        int nan = 0;                                                                                         \
+        if (WEFT_OP_##id == WEFT_OP_MAX || WEFT_OP_##id == WEFT_OP_MIN)                                      \
+            for (int64_t i = 0; i < rows * n; i++) nan |= p[i] != p[i];                                      \
+        for (int64_t i = 0; nan && i < rows * n; i++)                                                        \
+            if (p[i] != p[i]) o[i / n] = p[i];                                                               \
     }                                                                                                        \
     static void join_##id##_##ct(int64_t n, void *so_far, const void *next) {                                \
         ct_##ct *restrict s = so_far;                                                                        \
@@ -365,35 +376,34 @@ SPREAD_(i64)
 COUNT_(i32)
 COUNT_(i64)
 
-/* Philox 4x32-10 (Salmon et al. 2011) for BLOCK counters side by side. */
+/* Philox 4x32-10 (Salmon et al. 2011) of LANES counters side by side: word w of the block of element e has
+ * counter {e / 4 low, e / 4 high, key[2], key[3]}. */
+#define LANES 32 /* above 16, or gcc unrolls the loops before it can vectorise them */
+
 typedef struct philox_lanes {
-    uint32_t c0[BLOCK], c1[BLOCK], c2[BLOCK], c3[BLOCK];
+    uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
 } philox_lanes;
 
-static void philox_rounds(philox_lanes *restrict p, uint32_t k0, uint32_t k1) {
+static void philox_rounds(philox_lanes *restrict p, const int32_t *key) {
+    uint32_t k0 = (uint32_t)key[0], k1 = (uint32_t)key[1];
+    for (int j = 0; j < LANES; j++) p->c2[j] = (uint32_t)key[2], p->c3[j] = (uint32_t)key[3];
     for (int round = 0; round < 10; round++) {
-        for (int j = 0; j < BLOCK; j++) {
-            uint64_t x = (uint64_t)0xD2511F53u * p->c0[j], y = (uint64_t)0xCD9E8D57u * p->c2[j];
-            p->c0[j] = (uint32_t)(y >> 32) ^ p->c1[j] ^ k0;
-            p->c1[j] = (uint32_t)y;
-            p->c2[j] = (uint32_t)(x >> 32) ^ p->c3[j] ^ k1;
-            p->c3[j] = (uint32_t)x;
+        uint32_t d0[LANES], d2[LANES], e0[LANES], e2[LANES];
+        for (int j = 0; j < LANES; j++) {
+            const uint64_t x = (uint64_t)0xD2511F53u * p->c0[j];
+            d0[j] = (uint32_t)(x >> 32), e0[j] = (uint32_t)x;
         }
+        for (int j = 0; j < LANES; j++) {
+            const uint64_t y = (uint64_t)0xCD9E8D57u * p->c2[j];
+            d2[j] = (uint32_t)(y >> 32), e2[j] = (uint32_t)y;
+        }
+        for (int j = 0; j < LANES; j++) p->c0[j] = d2[j] ^ p->c1[j] ^ k0;
+        for (int j = 0; j < LANES; j++) p->c2[j] = d0[j] ^ p->c3[j] ^ k1;
+        for (int j = 0; j < LANES; j++) p->c1[j] = e2[j];
+        for (int j = 0; j < LANES; j++) p->c3[j] = e0[j];
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-}
-
-static void philox_start(philox_lanes *p, int lane, uint64_t element, const int32_t *key) {
-    p->c0[lane] = (uint32_t)(element / 4);
-    p->c1[lane] = (uint32_t)(element / 4 >> 32);
-    p->c2[lane] = (uint32_t)key[2];
-    p->c3[lane] = (uint32_t)key[3];
-}
-
-static int32_t philox_word(const philox_lanes *p, int lane, uint64_t word) {
-    const uint32_t *w = word == 0 ? p->c0 : word == 1 ? p->c1 : word == 2 ? p->c2 : p->c3;
-    return (int32_t)w[lane];
 }
 
 /* Elements first .. first + n of consecutive counters: four words a block. */
@@ -401,15 +411,18 @@ static void random_row(int64_t n, int32_t *restrict out, uint64_t first, const i
     uint64_t skip = first % 4;
     for (int64_t i = 0; i < n;) {
         philox_lanes p;
-        int32_t words[4 * BLOCK];
-        uint64_t at = first + (uint64_t)i - skip;
-        for (int j = 0; j < BLOCK; j++) philox_start(&p, j, at + 4 * (uint64_t)j, key);
-        philox_rounds(&p, (uint32_t)key[0], (uint32_t)key[1]);
-        for (int j = 0; j < BLOCK; j++) {
+        int32_t words[4 * LANES];
+        const uint64_t block = (first + (uint64_t)i) / 4;
+        for (int j = 0; j < LANES; j++) {
+            p.c0[j] = (uint32_t)(block + (uint64_t)j);
+            p.c1[j] = (uint32_t)((block + (uint64_t)j) >> 32);
+        }
+        philox_rounds(&p, key);
+        for (int j = 0; j < LANES; j++) {
             words[4 * j] = (int32_t)p.c0[j], words[4 * j + 1] = (int32_t)p.c1[j];
             words[4 * j + 2] = (int32_t)p.c2[j], words[4 * j + 3] = (int32_t)p.c3[j];
         }
-        int64_t have = 4 * BLOCK - (int64_t)skip, take = n - i < have ? n - i : have;
+        int64_t have = 4 * LANES - (int64_t)skip, take = n - i < have ? n - i : have;
         memcpy(out + i, words + skip, (size_t)take * sizeof *out);
         i += take;
         skip = 0;
@@ -418,17 +431,23 @@ static void random_row(int64_t n, int32_t *restrict out, uint64_t first, const i
 
 static void random_words(int64_t n, int32_t *restrict out, int64_t start, int64_t stride,
                          const int32_t *key) {
-    uint64_t base = (uint64_t)(uint32_t)key[4] | (uint64_t)(uint32_t)key[5] << 32;
+    const uint64_t base = (uint64_t)(uint32_t)key[4] | (uint64_t)(uint32_t)key[5] << 32;
     if (stride == 1) {
         random_row(n, out, base + (uint64_t)start, key);
         return;
     }
-    for (int64_t i = 0; i < n; i += BLOCK) {
+    for (int64_t i = 0; i < n; i += LANES) {
         philox_lanes p;
-        for (int j = 0; j < BLOCK; j++) philox_start(&p, j, base + (uint64_t)(start + (i + j) * stride), key);
-        philox_rounds(&p, (uint32_t)key[0], (uint32_t)key[1]);
-        for (int j = 0; j < BLOCK && i + j < n; j++)
-            out[i + j] = philox_word(&p, j, (base + (uint64_t)(start + (i + j) * stride)) % 4);
+        for (int j = 0; j < LANES; j++) {
+            const uint64_t element = base + (uint64_t)(start + (i + j) * stride);
+            p.c0[j] = (uint32_t)(element / 4), p.c1[j] = (uint32_t)(element / 4 >> 32);
+        }
+        philox_rounds(&p, key);
+        for (int j = 0; j < LANES && i + j < n; j++) {
+            const uint64_t word = (base + (uint64_t)(start + (i + j) * stride)) % 4;
+            const uint32_t *w = word == 0 ? p.c0 : word == 1 ? p.c1 : word == 2 ? p.c2 : p.c3;
+            out[i + j] = (int32_t)w[j];
+        }
     }
 }
 
