@@ -298,15 +298,13 @@ static void cut(matmul_plan *plan, int64_t pieces) {
     }
 }
 
-static double rate(const matmul_plan *plan) {
-    static const double f32[] = {[WEFT_ISA_BASELINE] = 15, [WEFT_ISA_AVX2] = 60, [WEFT_ISA_AVX512] = 120};
-    double r = f32[weft__cpu_isa()];
-    if (plan->route == ROUTE_VECTOR_A || plan->route == ROUTE_VECTOR_B) return 6; /* memory decides */
-    switch (plan->mm.dtype) {
-    case WEFT_F64: return r / 2;
-    case WEFT_I32: return r / 6;
-    case WEFT_I64: return r / 20;
-    default: return r;
+/* How much longer one operation of a dtype takes than one of f32. */
+static double slowness(weft_dtype dtype) {
+    switch (dtype) {
+    case WEFT_F64: return 2;
+    case WEFT_I32: return 6;
+    case WEFT_I64: return 20;
+    default: return 1;
     }
 }
 
@@ -355,14 +353,16 @@ weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul 
     }
     plan->route = choose_route(plan);
     double flops = 2.0 * (double)mm->m * (double)mm->n * (double)(mm->k > 0 ? mm->k : 1);
-    double slow = 120 / rate(plan), total = flops * (double)plan->items * slow;
+    double total = flops * (double)plan->items * slowness((weft_dtype)mm->dtype);
     plan->group = ceil_div(plan->items, clamp((int64_t)(total / 1e6), 1, 64));
     int64_t pieces = pieces_for(total);
     cut(plan, plan->group > 1 ? 1 : ceil_div(pieces, plan->items));
     work->tasks = ceil_div(plan->items, plan->group) * plan->m_blocks * plan->n_blocks;
     work->scratch_bytes = scratch_for(plan);
+    double touched = (double)plan->size * (double)mm->k * (double)(mm->m + mm->n) * (double)plan->items;
+    double calls = (double)(plan->items * plan->m_blocks * plan->n_blocks);
+    static const double rate[] = {[WEFT_ISA_BASELINE] = 15, [WEFT_ISA_AVX2] = 60, [WEFT_ISA_AVX512] = 120};
     work->cost_ns =
-        flops * (double)plan->items / rate(plan) +
-        (double)(plan->items * plan->m_blocks * plan->n_blocks) * (plan->route == ROUTE_LIBRARY ? 400 : 40);
+        total / rate[weft__cpu_isa()] + touched / 20 + calls * (plan->route == ROUTE_LIBRARY ? 400 : 40);
     return WEFT_OK;
 }
