@@ -22,7 +22,7 @@ if(TARGET weft)
 endif()
 function(weft_add_test name)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 120 ENVIRONMENT "${test_environment}")
 endfunction()
 
 find_library(CMOCKA_LIBRARY cmocka)

@@ -225,8 +225,10 @@ WEFT_API weft_status weft_module_status(const weft_module *m);
  * a parent is left to it. */
 WEFT_API void weft_module_free(weft_module *m);
 
+/* The context that m was made in. */
 WEFT_API weft_context *weft_module_context(const weft_module *m);
-WEFT_API const char *weft_module_kind(const weft_module *m); /* "linear" */
+/* What m is, in a word: "linear". */
+WEFT_API const char *weft_module_kind(const weft_module *m);
 /* Name from the root on, "h.0.attn"; that of a root is the name it was given. */
 WEFT_API const char *weft_module_path(weft_module *m);
 

@@ -9,6 +9,8 @@
 #include <weft/nn.h>
 #include <weft/optim.h>
 #include <weft/data.h>
+#include <weft/loader.h>
+#include <weft/fit.h>
 #include <weft/text.h>
 #include <weft/io.h>
 

@@ -58,7 +58,9 @@ static bool read_holder(int fd, holder *h) {
     if (n <= 0) return false;
     text[n] = 0;
     memset(h, 0, sizeof *h);
-    return sscanf(text, "host %255s\npid %ld\nboot %63s", h->host, &h->pid, h->boot) == 3 && h->pid > 0;
+    /* 18 digits cannot overflow a long. NOLINTNEXTLINE(cert-err34-c) */
+    int found = sscanf(text, "host %255s\npid %18ld\nboot %63s", h->host, &h->pid, h->boot);
+    return found == 3 && h->pid > 0;
 }
 
 static bool write_holder(int fd, const holder *h) {

@@ -148,7 +148,7 @@ static void put_double(writer *w, double v) {
     for (int i = 0; i < 3; i++) {
         double back = 0;
         snprintf(text, sizeof text, "%.*g", precisions[i], v);
-        if (sscanf(text, "%lf", &back) == 1 && back == v) break;
+        if (sscanf(text, "%lf", &back) == 1 && back == v) break; // NOLINT(cert-err34-c): written a line above
     }
     for (char *p = text; *p; p++)
         if (!strchr("0123456789+-einfa", *p)) *p = '.';

@@ -104,17 +104,11 @@ static void FN(forward_block)(const attention_plan *plan, void *const *args, int
     FN(put)(plan, args[4], at->out, pair, i0, nq, sp->sum_out, d);
 }
 
-/* The gradients of a pair. dq is summed over the key blocks in its own place, dk and dv in the scratch. */
-static void FN(backward_pair)(const attention_plan *plan, void *const *args, int64_t pair,
-                              const FN(space) * sp) {
+/* The start of a pair's backward pass: delta[i] = out[i] . dout[i], and dq (t_q, d) zero. */
+static void FN(backward_begin)(const attention_plan *plan, void *const *args, int64_t pair,
+                               const FN(space) * sp, T *dq, int64_t lddq) {
     const weft_heavy_attention *at = &plan->at;
-    int64_t d = at->d, off = at->t_k - at->t_q, ldq, ldk, ldv, ldo, lddo, lddq = d, bk = plan->bk;
-    const T *lse = (const T *)args[5] + pair * at->t_q;
-    T *dq = sp->sum_dq;
-    if (!plan->half) {
-        lddq = at->dq[2];
-        dq = (T *)args[7] + place(plan, at->dq, pair, 0);
-    }
+    int64_t d = at->d, ldo, lddo;
     for (int64_t i0 = 0; i0 < at->t_q; i0 += plan->bq) {
         int64_t nq = at->t_q - i0 < plan->bq ? at->t_q - i0 : plan->bq;
         const T *out = FN(fetch)(plan, args[4], at->out, pair, i0, nq, sp->out, &ldo);
@@ -124,6 +118,20 @@ static void FN(backward_pair)(const attention_plan *plan, void *const *args, int
             memset(dq + (i0 + r) * lddq, 0, (size_t)d * sizeof(T));
         }
     }
+}
+
+/* The gradients of a pair. dq is summed over the key blocks in its own place, dk and dv in the scratch. */
+static void FN(backward_pair)(const attention_plan *plan, void *const *args, int64_t pair,
+                              const FN(space) * sp) {
+    const weft_heavy_attention *at = &plan->at;
+    int64_t d = at->d, off = at->t_k - at->t_q, ldq, ldk, ldv, lddo, lddq = d, bk = plan->bk;
+    const T *lse = (const T *)args[5] + pair * at->t_q;
+    T *dq = sp->sum_dq;
+    if (!plan->half) {
+        lddq = at->dq[2];
+        dq = (T *)args[7] + place(plan, at->dq, pair, 0);
+    }
+    FN(backward_begin)(plan, args, pair, sp, dq, lddq);
     for (int64_t j = 0; j < at->t_k; j += bk) {
         int64_t width = at->t_k - j < bk ? at->t_k - j : bk, first = 0;
         const T *k = FN(fetch)(plan, args[1], at->k, pair, j, width, sp->k, &ldk);
