@@ -9,6 +9,7 @@ typedef struct walk {
     bool *needed;        /* does order[i] lead to a wrt */
     size_t count, capacity;
     uint64_t mark;
+    uint64_t stamp; /* of this gradient: which recomputations are its own */
 } walk;
 
 typedef struct frame {
@@ -75,6 +76,25 @@ static uint64_t renumber(walk *w) {
     return w->mark;
 }
 
+/* The recomputation of a node of a segment: the same op on recomputed inputs. Recorded when the backward pass first
+ * needs the segment, so that it runs then. */
+static weft_tensor *again(walk *w, weft_tensor *t) {
+    if (!t->segment || t->leaf || t->again) return t;
+    if (t->twin_mark == w->stamp) return t->twin;
+    weft_tensor **in = weft__array(w->ctx, (size_t)t->n_in + 1, sizeof *in);
+    if (!in) return &w->ctx->graph->oom;
+    for (int i = 0; i < t->n_in; i++) in[i] = t->in[i]->segment == t->segment ? again(w, t->in[i]) : t->in[i];
+    weft_tensor *twin = weft__node(w->ctx, t->where, (weft_op)t->op, (weft_dtype)t->dtype, t->rank, t->shape, t->n_in, in,
+                                   t->attr_bytes, t->attr);
+    weft__free(w->ctx, in);
+    if (twin->error) return twin;
+    twin->path = t->path;
+    twin->again = true;
+    t->twin = twin;
+    t->twin_mark = w->stamp;
+    return twin;
+}
+
 static weft_status step_back(walk *w, size_t i) {
     uint64_t mark = w->mark;
     weft_tensor *node = w->order[i], *grads[64] = {NULL};
@@ -84,7 +104,9 @@ static weft_status step_back(walk *w, size_t i) {
         return weft__fail(w->ctx, WEFT_ERR_UNSUPPORTED, "gradient: %s of %d inputs", weft__op_name(node->op),
                           n);
     w->ctx->path = node->path;
-    WEFT_TRY(weft__gradient_rule(node, w->flow[i], grads));
+    weft_tensor *values = again(w, node);
+    WEFT_TRY(weft_tensor_status(values));
+    WEFT_TRY(weft__gradient_rule(values, w->flow[i], grads));
     if (w->ctx->visit != mark) mark = renumber(w);
     for (int k = 0; k < n; k++) {
         if (!grads[k] || in[k]->mark != mark || !weft_dtype_is_float((weft_dtype)in[k]->dtype)) continue;
@@ -113,7 +135,7 @@ static void find_needed(walk *w, uint64_t mark, weft_tensor *const *wrt, size_t 
 
 static weft_status run(walk *w, weft_tensor *const *out, weft_tensor *const *g, int n_out,
                        weft_tensor *const *wrt, size_t n_wrt, weft_tensor **grads) {
-    uint64_t mark = w->mark = ++w->ctx->visit;
+    uint64_t mark = w->mark = w->stamp = ++w->ctx->visit;
     for (int j = 0; j < n_out; j++) WEFT_TRY(visit(w, out[j], mark));
     w->flow = weft__array(w->ctx, w->count + 1, sizeof *w->flow);
     w->needed = weft__array(w->ctx, w->count + 1, sizeof *w->needed);

@@ -61,6 +61,7 @@ int weft__ir_copy(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape) {
     if (n < 0) return n;
     ir->nodes[n].copy = true;
     ir->nodes[n].path = ir->nodes[edge.node].path;
+    ir->nodes[n].serial = ir->nodes[edge.node].serial;
     ir->nodes[n].tensor = ir->nodes[edge.node].tensor;
     return n;
 }
@@ -103,7 +104,7 @@ static uint64_t node_hash(const ir_node *node) {
     weft_hash h;
     weft__hash_init(&h);
     weft__hash_u64(&h, (uint64_t)node->kind | (uint64_t)node->op << 8 | (uint64_t)node->dtype << 16 |
-                           (uint64_t)node->axes << 24);
+                           (uint64_t)node->axes << 24 | (uint64_t)node->again << 63);
     weft__hash_bytes(&h, node->shape, (size_t)node->rank * sizeof *node->shape);
     weft__hash_bytes(&h, node->in, (size_t)node->n_in * sizeof *node->in);
     weft__hash_bytes(&h, &node->imm_f, sizeof node->imm_f);
@@ -115,7 +116,7 @@ static uint64_t node_hash(const ir_node *node) {
 static bool node_same(const ir_node *x, const ir_node *y) {
     return x->kind == y->kind && x->op == y->op && x->dtype == y->dtype && x->axes == y->axes &&
            x->rank == y->rank && x->n_in == y->n_in && x->rank_in == y->rank_in && x->imm_i == y->imm_i &&
-           x->copy == y->copy && memcmp(&x->imm_f, &y->imm_f, sizeof x->imm_f) == 0 &&
+           x->copy == y->copy && x->again == y->again && memcmp(&x->imm_f, &y->imm_f, sizeof x->imm_f) == 0 &&
            memcmp(x->shape, y->shape, (size_t)x->rank * sizeof *x->shape) == 0 &&
            memcmp(x->in, y->in, (size_t)x->n_in * sizeof *x->in) == 0 &&
            (!x->rank_in || memcmp(x->shape_in, y->shape_in, (size_t)x->rank_in * sizeof *x->shape_in) == 0);
@@ -155,6 +156,8 @@ static int new_node(weft_ir *ir, ir_kind kind, const weft_tensor *t, int n_in, c
     ir->nodes[n].op = t->op;
     ir->nodes[n].tensor = t;
     ir->nodes[n].path = t->path;
+    ir->nodes[n].again = t->again;
+    ir->nodes[n].serial = t->serial;
     return n;
 }
 
@@ -229,6 +232,8 @@ static int reduce_node(weft_ir *ir, const weft_tensor *t, ir_edge in, int rank_i
     node->op = t->op;
     node->tensor = t;
     node->path = t->path;
+    node->again = t->again;
+    node->serial = t->serial;
     node->axes = mask;
     node->rank_in = rank_in;
     node->shape_in = weft__arena_alloc(&ir->arena, (size_t)(rank_in + 1) * sizeof *shape_in);

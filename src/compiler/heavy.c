@@ -88,6 +88,7 @@ static int heavy_node(weft_ir *ir, const weft_tensor *t, const weft_heavy *heavy
     ir->nodes[n].path = t->path;
     ir->nodes[n].tensor = t;
     ir->nodes[n].op = t->op;
+    ir->nodes[n].serial = t->serial;
     return n;
 }
 
@@ -96,6 +97,7 @@ static int heavy_out(weft_ir *ir, int heavy, int index, weft_dtype dtype, int ra
     if (n < 0) return n;
     ir->nodes[n].imm_i = index;
     ir->nodes[n].path = ir->nodes[heavy].path;
+    ir->nodes[n].serial = ir->nodes[heavy].serial;
     ir->nodes[n].tensor = ir->nodes[heavy].tensor;
     return n;
 }

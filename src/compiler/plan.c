@@ -10,7 +10,7 @@ typedef struct unit {
     int *args;                           /* KERNEL: nodes */
     int heavy;                           /* HEAVY node, -1 */
     int from, to_sink;                   /* COPY of node `from` into the variable of a sink; to_sink -1 */
-    int key;                             /* newest node it makes: the order in which units were recorded */
+    uint64_t key;    /* serial of the newest node it makes: the order in which units were recorded */
     int *after, n_after, after_capacity; /* units that must run before */
     int waiting;                         /* of those not yet placed */
     int phase;
@@ -67,13 +67,20 @@ static bool cluster_stores(const weft_ir *ir, const ir_cluster *cluster) {
     return false;
 }
 
+static uint64_t newest(const weft_ir *ir, const ir_cluster *cluster) {
+    uint64_t serial = 0;
+    for (int i = 0; i < cluster->n_members; i++)
+        if (ir->nodes[cluster->members[i]].serial > serial) serial = ir->nodes[cluster->members[i]].serial;
+    return serial;
+}
+
 /* Lowers every cluster; starts over when a value turns out to need memory. */
 static weft_status make_units(plan *p) {
     weft_ir *ir = p->ir;
     for (int c = 0; c < ir->n_clusters; c++) {
         const ir_cluster *cluster = &ir->clusters[c];
         if (cluster->gone) continue;
-        unit u = {.heavy = -1, .from = -1, .to_sink = -1, .key = cluster->members[cluster->n_members - 1]};
+        unit u = {.heavy = -1, .from = -1, .to_sink = -1, .key = newest(ir, cluster)};
         if (cluster->heavy >= 0) {
             u.heavy = cluster->heavy;
             if (ir->nodes[u.heavy].kind == IR_PACK) continue;
@@ -227,7 +234,7 @@ static weft_status place_sinks(plan *p) {
         WEFT_TRY(add_unit(p, (unit){.heavy = -1,
                                     .from = ir->sinks[s].node,
                                     .to_sink = (int)s,
-                                    .key = (int)ir->n_nodes,
+                                    .key = UINT64_MAX,
                                     .sink = true}));
         for (int i = 0; i < values; i++) WEFT_TRY(run_after(p, p->n_units - 1, i));
     }

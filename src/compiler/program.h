@@ -53,6 +53,7 @@ typedef struct weft_walk {
     weft_hash loose;      /* the key without the values of constants */
     const char *constant; /* where the first constant was recorded */
     size_t nodes;
+    uint32_t first_segment;
 } weft_walk;
 
 typedef struct weft_compiler {

@@ -34,7 +34,11 @@ static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *
     weft_hash *h = &walk->key;
     t->number = (int)walk->nodes++;
     weft__hash_u64(h, (uint64_t)t->op | (uint64_t)t->dtype << 8 | (uint64_t)t->leaf << 16 |
-                          (uint64_t)t->rank << 24 | (uint64_t)t->n_in << 32);
+                          (uint64_t)t->rank << 24 | (uint64_t)t->n_in << 32 | (uint64_t)t->again << 48);
+    if (t->segment) { /* segments are told apart by their distance from the first one */
+        if (!walk->first_segment) walk->first_segment = t->segment;
+        weft__hash_u64(h, UINT64_C(1) << 32 | (t->segment - walk->first_segment));
+    }
     for (int i = 0; i < t->rank; i++) weft__hash_u64(h, (uint64_t)t->shape[i]);
     if (t->leaf) {
         if (t->leaf == WEFT_LEAF_STORAGE) {
@@ -98,6 +102,7 @@ weft_status weft__walk(weft_context *ctx, weft_tensor *const *roots, size_t n_ro
     walk->loose = walk->key;
     walk->n_leaves = walk->nodes = 0;
     walk->constant = NULL;
+    walk->first_segment = 0;
     weft__hash_u64(&walk->key, (uint64_t)n_roots << 32 | (uint64_t)n_sinks << 1 | (uint64_t)compiler->fuse);
     if (extra) {
         weft__hash_u64(&walk->key, extra->a);

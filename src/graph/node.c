@@ -58,6 +58,8 @@ static weft_tensor *blank_node(weft_context *ctx, const char *where) {
     t->path = ctx->path ? ctx->path : "";
     t->scope = ctx->scope;
     t->epoch = ctx->epoch;
+    t->serial = ++graph->serial;
+    t->segment = graph->segment;
     return t;
 }
 
@@ -128,6 +130,14 @@ weft_tensor *weft__poison(weft_context *ctx, const char *where, weft_status stat
     link_node(t);
     return t;
 }
+
+uint32_t weft__segment_begin(weft_context *ctx) {
+    uint32_t outer = ctx->graph->segment;
+    if (!outer) ctx->graph->segment = ++ctx->graph->segments;
+    return outer;
+}
+
+void weft__segment_end(weft_context *ctx, uint32_t outer) { ctx->graph->segment = outer; }
 
 weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const *in, int count) {
     weft_context *ctx = NULL;

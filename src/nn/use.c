@@ -113,7 +113,10 @@ weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) 
     ctx->path = m->path; /* names errors, and is the layer's random stream */
     ctx->training = !m->evaluating && !weft__module_root(m)->decoding;
     m->where = where;
+    uint32_t segment = ctx->graph->segment;
+    if (m->recompute && !m->evaluating) segment = weft__segment_begin(ctx);
     weft_tensor *y = m->forward(m, x);
+    weft__segment_end(ctx, segment);
     if (!y) y = weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "forward: module '%s' returned NULL", m->kind);
     m->where = outer_where;
     ctx->training = training;
@@ -130,6 +133,10 @@ void weft_train(weft_module *m, bool training) {
     if (!m || !m->ctx) return;
     m->evaluating = !training;
     for (size_t i = 0; i < m->n_children; i++) weft_train(m->children[i], training);
+}
+
+void weft_module_recompute(weft_module *m, bool on) {
+    if (m && m->ctx) m->recompute = on;
 }
 
 bool weft_is_training(const weft_module *m) { return m && m->ctx && !m->evaluating; }
