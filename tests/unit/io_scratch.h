@@ -61,12 +61,13 @@ static inline char *slurp(const char *path, size_t *bytes) {
     return data;
 }
 
-/* Plain overwriting: what a test needs to damage files with. */
+/* Plain overwriting: what a test needs to damage files with. Not by truncating first, after which some file
+ * systems write everything to the disk at once. */
 static inline bool spill(const char *path, const void *data, size_t bytes) {
-    FILE *f = fopen(path, "wb");
-    if (!f) return false;
-    bool good = fwrite(data, 1, bytes, f) == bytes;
-    return fclose(f) == 0 && good;
+    int fd = open(path, O_WRONLY | O_CREAT, 0644);
+    if (fd < 0) return false;
+    bool good = write(fd, data, bytes) == (ssize_t)bytes && ftruncate(fd, (off_t)bytes) == 0;
+    return close(fd) == 0 && good;
 }
 
 /* How many entries of a folder begin with a dot: temporaries. */
