@@ -1,4 +1,5 @@
-/* Gradient check: weft_gradient against finite differences of fourth order, in f64. Include after cmocka.h. */
+/* Gradient check: weft_gradient against finite differences of fourth order, in f64. Include after cmocka.h.
+ */
 #ifndef WEFT_TESTS_GRADCHECK_H
 #define WEFT_TESTS_GRADCHECK_H
 
@@ -17,9 +18,10 @@ static double gradcheck_value(weft_context *ctx, gradcheck_loss loss, void *user
     return value;
 }
 
-/* The derivative by element i of a variable whose values are x[0..bytes): (8 (f(+h) - f(-h)) - (f(+2h) - f(-2h))) / 12h. */
-static double gradcheck_difference(weft_context *ctx, gradcheck_loss loss, void *user, weft_tensor *variable, double *x,
-                                   size_t bytes, int64_t i) {
+/* The derivative by element i of a variable whose values are x[0..bytes): (8 (f(+h) - f(-h)) - (f(+2h) -
+ * f(-2h))) / 12h. */
+static double gradcheck_difference(weft_context *ctx, gradcheck_loss loss, void *user, weft_tensor *variable,
+                                   double *x, size_t bytes, int64_t i) {
     static const double steps[4] = {1.0, -1.0, 2.0, -2.0}, weights[4] = {8.0, -8.0, -1.0, 1.0};
     double h = 2e-4, before = x[i], sum = 0.0;
     for (int k = 0; k < 4; k++) {
@@ -32,10 +34,10 @@ static double gradcheck_difference(weft_context *ctx, gradcheck_loss loss, void 
     return sum / (12.0 * h);
 }
 
-/* The worst |analytic - numeric| / max(1, |analytic|, |numeric|) over at most `most` elements of each variable; NaN
- * after an error, which is printed. */
-static double gradcheck(weft_context *ctx, gradcheck_loss loss, void *user, weft_tensor *const *variables, size_t count,
-                        int64_t most) {
+/* The worst |analytic - numeric| / max(1, |analytic|, |numeric|) over at most `most` elements of each
+ * variable; NaN after an error, which is printed. */
+static double gradcheck(weft_context *ctx, gradcheck_loss loss, void *user, weft_tensor *const *variables,
+                        size_t count, int64_t most) {
     double worst = 0.0;
     double **analytic = calloc(count, sizeof *analytic);
     weft_tensor **grads = calloc(count, sizeof *grads);
@@ -57,11 +59,12 @@ static double gradcheck(weft_context *ctx, gradcheck_loss loss, void *user, weft
         double *x = calloc(bytes + 1, 1);
         status = weft_read(variables[v], x, bytes);
         for (int64_t i = 0; i < n && status == WEFT_OK; i += stride) {
-            double numeric = gradcheck_difference(ctx, loss, user, variables[v], x, bytes, i), a = analytic[v][i];
+            double numeric = gradcheck_difference(ctx, loss, user, variables[v], x, bytes, i),
+                   a = analytic[v][i];
             double scale = fmax(1.0, fmax(fabs(a), fabs(numeric))), error = fabs(a - numeric) / scale;
             if (!(error <= 1e-7))
-                printf("gradcheck: variable %zu element %lld: analytic %.12g, numeric %.12g\n", v, (long long)i, a,
-                       numeric);
+                printf("gradcheck: variable %zu element %lld: analytic %.12g, numeric %.12g\n", v,
+                       (long long)i, a, numeric);
             if (!(error <= worst)) worst = error;
         }
         free(x);

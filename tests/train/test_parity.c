@@ -1,6 +1,6 @@
-/* Parity with PyTorch: ten steps of a small MLP and a small GPT, with AdamW and SGD, from the same weights and
- * batches, give the losses that parity/make_reference.py recorded: in f32 to 1e-5, or ten times PyTorch's own
- * difference between f32 and f64 where that is larger; in f64 to 1e-10. */
+/* Parity with PyTorch: ten steps of a small MLP and a small GPT, with AdamW and SGD, from the same weights
+ * and batches, give the losses that parity/make_reference.py recorded: in f32 to 1e-5, or ten times PyTorch's
+ * own difference between f32 and f64 where that is larger; in f64 to 1e-10. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,9 +44,12 @@ static int64_t whole(const json_t *object, const char *key) { return (int64_t)nu
 static weft_module *model_of(const parity_run *run) {
     if (run->gpt) {
         const json_t *o = json_object_get(run->reference, "gpt");
-        return weft_gpt(run->ctx, &(weft_gpt_options){.vocab = whole(o, "vocab"), .context = whole(o, "context"),
-                                                      .layers = whole(o, "layers"), .heads = whole(o, "heads"),
-                                                      .width = whole(o, "width"), .dtype = run->dtype});
+        return weft_gpt(run->ctx, &(weft_gpt_options){.vocab = whole(o, "vocab"),
+                                                      .context = whole(o, "context"),
+                                                      .layers = whole(o, "layers"),
+                                                      .heads = whole(o, "heads"),
+                                                      .width = whole(o, "width"),
+                                                      .dtype = run->dtype});
     }
     const json_t *sizes = json_object_get(json_object_get(run->reference, "mlp"), "sizes");
     int64_t list[8];
@@ -60,14 +63,18 @@ static weft_optimizer *optimizer_of(const parity_run *run, weft_module *net) {
     const json_t *all = json_object_get(run->reference, "optimizers");
     const json_t *o = json_object_get(all, run->adamw ? "adamw" : "sgd");
     if (!run->adamw)
-        return weft_sgd(net, &(weft_sgd_options){.lr = number(o, "lr"), .momentum = number(o, "momentum"),
+        return weft_sgd(net, &(weft_sgd_options){.lr = number(o, "lr"),
+                                                 .momentum = number(o, "momentum"),
                                                  .nesterov = json_is_true(json_object_get(o, "nesterov")),
-                                                 .weight_decay = number(o, "weight_decay"), .track_norm = true});
+                                                 .weight_decay = number(o, "weight_decay"),
+                                                 .track_norm = true});
     const json_t *betas = json_object_get(o, "betas");
-    return weft_adamw(net, &(weft_adam_options){.lr = number(o, "lr"), .eps = number(o, "eps"),
+    return weft_adamw(net, &(weft_adam_options){.lr = number(o, "lr"),
+                                                .eps = number(o, "eps"),
                                                 .beta1 = json_number_value(json_array_get(betas, 0)),
                                                 .beta2 = json_number_value(json_array_get(betas, 1)),
-                                                .weight_decay = number(o, "weight_decay"), .clip = number(o, "clip")});
+                                                .weight_decay = number(o, "weight_decay"),
+                                                .clip = number(o, "clip")});
 }
 
 /* ---- data ---- */
@@ -131,7 +138,8 @@ static weft_tensor *batch(const parity_run *run, weft_safetensors *file, const c
 static const json_t *recorded(const parity_run *run, const char *dtype, const char *what) {
     char name[64];
     snprintf(name, sizeof name, "%s.%s.%s", run->gpt ? "gpt" : "mlp", run->adamw ? "adamw" : "sgd", dtype);
-    const json_t *list = json_object_get(json_object_get(json_object_get(run->reference, "runs"), name), what);
+    const json_t *list =
+        json_object_get(json_object_get(json_object_get(run->reference, "runs"), name), what);
     assert_int_equal(json_array_size(list), STEPS);
     return list;
 }
@@ -143,8 +151,9 @@ static double worst_step(const parity_run *run, const char *what, int step, doub
     double allowed = run->dtype == WEFT_F64 ? 1e-10 : fmax(1e-5, 10.0 * own);
     double wanted = run->dtype == WEFT_F64 ? wide : narrow, error = fabs(got - wanted) / fabs(wanted);
     if (!(error <= allowed))
-        print_error("%s %s %s step %d: %.12g, PyTorch %.12g, off by %.2g, allowed %.2g\n", run->gpt ? "gpt" : "mlp",
-                    run->adamw ? "adamw" : "sgd", what, step, got, wanted, error, allowed);
+        print_error("%s %s %s step %d: %.12g, PyTorch %.12g, off by %.2g, allowed %.2g\n",
+                    run->gpt ? "gpt" : "mlp", run->adamw ? "adamw" : "sgd", what, step, got, wanted, error,
+                    allowed);
     return error / allowed;
 }
 
@@ -178,7 +187,8 @@ static void compare(weft_dtype dtype, bool gpt, bool adamw) {
     assert_non_null(reference);
     parity_run run = {.dtype = dtype, .reference = reference, .gpt = gpt, .adamw = adamw};
     assert_ok(weft_open(NULL, &run.ctx));
-    snprintf(path, sizeof path, "%s/tests/train/parity/%s.safetensors", root ? root : ".", gpt ? "gpt" : "mlp");
+    snprintf(path, sizeof path, "%s/tests/train/parity/%s.safetensors", root ? root : ".",
+             gpt ? "gpt" : "mlp");
     weft_safetensors *file = NULL;
     assert_ok(weft_safetensors_open(run.ctx, path, &file));
     double worst = run_steps(&run, file);
@@ -189,20 +199,45 @@ static void compare(weft_dtype dtype, bool gpt, bool adamw) {
     json_decref(reference);
 }
 
-static void test_mlp_sgd_f64(void **state) { (void)state; compare(WEFT_F64, false, false); }
-static void test_mlp_adamw_f64(void **state) { (void)state; compare(WEFT_F64, false, true); }
-static void test_gpt_sgd_f64(void **state) { (void)state; compare(WEFT_F64, true, false); }
-static void test_gpt_adamw_f64(void **state) { (void)state; compare(WEFT_F64, true, true); }
-static void test_mlp_sgd_f32(void **state) { (void)state; compare(WEFT_F32, false, false); }
-static void test_mlp_adamw_f32(void **state) { (void)state; compare(WEFT_F32, false, true); }
-static void test_gpt_sgd_f32(void **state) { (void)state; compare(WEFT_F32, true, false); }
-static void test_gpt_adamw_f32(void **state) { (void)state; compare(WEFT_F32, true, true); }
+static void test_mlp_sgd_f64(void **state) {
+    (void)state;
+    compare(WEFT_F64, false, false);
+}
+static void test_mlp_adamw_f64(void **state) {
+    (void)state;
+    compare(WEFT_F64, false, true);
+}
+static void test_gpt_sgd_f64(void **state) {
+    (void)state;
+    compare(WEFT_F64, true, false);
+}
+static void test_gpt_adamw_f64(void **state) {
+    (void)state;
+    compare(WEFT_F64, true, true);
+}
+static void test_mlp_sgd_f32(void **state) {
+    (void)state;
+    compare(WEFT_F32, false, false);
+}
+static void test_mlp_adamw_f32(void **state) {
+    (void)state;
+    compare(WEFT_F32, false, true);
+}
+static void test_gpt_sgd_f32(void **state) {
+    (void)state;
+    compare(WEFT_F32, true, false);
+}
+static void test_gpt_adamw_f32(void **state) {
+    (void)state;
+    compare(WEFT_F32, true, true);
+}
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mlp_sgd_f64),   cmocka_unit_test(test_mlp_adamw_f64), cmocka_unit_test(test_gpt_sgd_f64),
-        cmocka_unit_test(test_gpt_adamw_f64), cmocka_unit_test(test_mlp_sgd_f32),   cmocka_unit_test(test_mlp_adamw_f32),
-        cmocka_unit_test(test_gpt_sgd_f32),   cmocka_unit_test(test_gpt_adamw_f32),
+        cmocka_unit_test(test_mlp_sgd_f64), cmocka_unit_test(test_mlp_adamw_f64),
+        cmocka_unit_test(test_gpt_sgd_f64), cmocka_unit_test(test_gpt_adamw_f64),
+        cmocka_unit_test(test_mlp_sgd_f32), cmocka_unit_test(test_mlp_adamw_f32),
+        cmocka_unit_test(test_gpt_sgd_f32), cmocka_unit_test(test_gpt_adamw_f32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,8 +15,9 @@
 #include <weft/nn.h>
 #include <weft/optim.h>
 
-#define COUNT(a)  (sizeof(a) / sizeof *(a))
-#define SHAPE(...) (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]){__VA_ARGS__}
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define SHAPE(...)                                                                                           \
+    (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
 
 /* A test that fails prints the library's last error. */
 #define assert_ok(call)                                                                                      \
@@ -96,7 +97,8 @@ static inline void assert_shape(const weft_tensor *t, int rank, const int64_t *s
 }
 
 /* t is poisoned with that status, and the message has all the words. */
-static inline void assert_poisoned(const weft_tensor *t, weft_status status, const char *word, const char *other) {
+static inline void assert_poisoned(const weft_tensor *t, weft_status status, const char *word,
+                                   const char *other) {
     assert_non_null(t);
     assert_int_equal(weft_tensor_status(t), status);
     const char *text = weft_last_error(NULL);

@@ -35,14 +35,16 @@ static void test_cross_entropy(void **state) {
     double x[N * C];
     fill(x, N * C, 1);
     const int32_t target[N] = {0, 4, 2, 3, 1, 2, 0};
-    const weft_cross_entropy_options cases[] = {{0},
-                                                {.reduction = WEFT_SUM},
-                                                {.smoothing = 0.1},
-                                                {.use_ignore = true, .ignore = 2},
-                                                {.use_ignore = true, .ignore = 2, .smoothing = 0.3, .reduction = WEFT_SUM}};
+    const weft_cross_entropy_options cases[] = {
+        {0},
+        {.reduction = WEFT_SUM},
+        {.smoothing = 0.1},
+        {.use_ignore = true, .ignore = 2},
+        {.use_ignore = true, .ignore = 2, .smoothing = 0.3, .reduction = WEFT_SUM}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         weft_scope *scope = weft_scope_open(ctx);
-        weft_tensor *logits = weft_from(ctx, WEFT_F64, SHAPE(N, C), x), *t = weft_from(ctx, WEFT_I32, SHAPE(N), target);
+        weft_tensor *logits = weft_from(ctx, WEFT_F64, SHAPE(N, C), x),
+                    *t = weft_from(ctx, WEFT_I32, SHAPE(N), target);
         double got = weft_item(weft_cross_entropy(logits, t, &cases[i]));
         double wanted = reference_cross_entropy(x, target, cases[i]);
         assert_close(&got, &wanted, 1, 1e-13);
@@ -66,7 +68,8 @@ static void test_cross_entropy_targets(void **state) {
     /* none: a loss for each row, of any rank */
     weft_cross_entropy_options none = {.reduction = WEFT_NONE, .use_ignore = true, .ignore = -1};
     weft_tensor *cube = weft_reshape(weft_narrow(logits, 0, 0, 6), SHAPE(2, 3, C));
-    weft_tensor *t = weft_reshape(weft_from(ctx, WEFT_I32, SHAPE(6), (int32_t[]){1, -1, 2, 3, 0, 2}), SHAPE(2, 3));
+    weft_tensor *t =
+        weft_reshape(weft_from(ctx, WEFT_I32, SHAPE(6), (int32_t[]){1, -1, 2, 3, 0, 2}), SHAPE(2, 3));
     weft_tensor *rows = weft_cross_entropy(cube, t, &none);
     assert_shape(rows, SHAPE(2, 3));
     double *loss = values_of(rows);
@@ -109,12 +112,14 @@ static void test_pairs(void **state) {
         huber[i] = fabs(d) <= 0.7 ? 0.5 * d * d : 0.7 * (fabs(d) - 0.35);
         bce[i] = -(y * log(p) + (1.0 - y) * log(1.0 - p));
     }
-    weft_tensor *a = weft_from(ctx, WEFT_F64, SHAPE(3, 11), x), *b = weft_from(ctx, WEFT_F64, SHAPE(3, 11), t);
+    weft_tensor *a = weft_from(ctx, WEFT_F64, SHAPE(3, 11), x),
+                *b = weft_from(ctx, WEFT_F64, SHAPE(3, 11), t);
     weft_tensor *y = weft_add_scalar(weft_mul_scalar(b, 1.0 / 3.0), 0.5);
     for (int r = WEFT_MEAN; r <= WEFT_SUM; r++) {
         weft_reduction reduction = (weft_reduction)r;
         double got[4] = {weft_item(weft_mse(a, b, reduction)), weft_item(weft_l1(a, b, reduction)),
-                         weft_item(weft_huber(a, b, 0.7, reduction)), weft_item(weft_bce_with_logits(a, y, reduction))};
+                         weft_item(weft_huber(a, b, 0.7, reduction)),
+                         weft_item(weft_bce_with_logits(a, y, reduction))};
         double wanted[4] = {reduce(mse, M, reduction), reduce(l1, M, reduction), reduce(huber, M, reduction),
                             reduce(bce, M, reduction)};
         assert_close(got, wanted, 4, 1e-13);
@@ -131,14 +136,17 @@ static void test_extremes(void **state) {
     double *bce = values_of(weft_bce_with_logits(x, t, WEFT_NONE));
     assert_close(bce, (double[]){0.0, 0.0, 800.0, 800.0}, 4, 1e-15);
     free(bce);
-    weft_tensor *logits = weft_from(ctx, WEFT_F64, SHAPE(3, 2), (double[]){1e5, -1e5, -1e5, -1e5, 1e300, 0.0});
-    double *ce = values_of(weft_cross_entropy(logits, weft_from(ctx, WEFT_I32, SHAPE(3), (int32_t[]){1, 0, 0}),
-                                              &(weft_cross_entropy_options){.reduction = WEFT_NONE}));
+    weft_tensor *logits =
+        weft_from(ctx, WEFT_F64, SHAPE(3, 2), (double[]){1e5, -1e5, -1e5, -1e5, 1e300, 0.0});
+    double *ce =
+        values_of(weft_cross_entropy(logits, weft_from(ctx, WEFT_I32, SHAPE(3), (int32_t[]){1, 0, 0}),
+                                     &(weft_cross_entropy_options){.reduction = WEFT_NONE}));
     assert_close(ce, (double[]){2e5, log(2.0), 0.0}, 3, 1e-15);
     free(ce);
     /* nothing counts: 0, not 0/0 */
-    double none = weft_item(weft_cross_entropy(logits, weft_from(ctx, WEFT_I32, SHAPE(3), (int32_t[]){7, 7, 7}),
-                                               &(weft_cross_entropy_options){.use_ignore = true, .ignore = 7}));
+    double none =
+        weft_item(weft_cross_entropy(logits, weft_from(ctx, WEFT_I32, SHAPE(3), (int32_t[]){7, 7, 7}),
+                                     &(weft_cross_entropy_options){.use_ignore = true, .ignore = 7}));
     assert_true(none == 0.0);
 }
 
@@ -166,8 +174,8 @@ static void test_shape_errors(void **state) {
     assert_poisoned(weft_cross_entropy(a, t, NULL), WEFT_ERR_SHAPE, "[4,3]", "[3]");
     assert_poisoned(weft_cross_entropy(a, weft_full(ctx, WEFT_F32, SHAPE(4), 1.0), NULL), WEFT_ERR_DTYPE,
                     "cross_entropy", "class");
-    assert_poisoned(weft_cross_entropy(weft_add(a, weft_full(ctx, WEFT_F32, SHAPE(5), 1.0)), t, NULL), WEFT_ERR_SHAPE,
-                    "add", NULL);
+    assert_poisoned(weft_cross_entropy(weft_add(a, weft_full(ctx, WEFT_F32, SHAPE(5), 1.0)), t, NULL),
+                    WEFT_ERR_SHAPE, "add", NULL);
     assert_poisoned(weft_mse(a, a, (weft_reduction)9), WEFT_ERR_ARGUMENT, "reduction", "9");
 }
 
@@ -189,7 +197,8 @@ static weft_tensor *loss_of(void *user) {
     case 4: return weft_cross_entropy(p->x, p->classes, NULL);
     case 5: return weft_cross_entropy(p->x, p->classes, &(weft_cross_entropy_options){.smoothing = 0.2});
     default:
-        return weft_cross_entropy(p->x, p->classes, &(weft_cross_entropy_options){.use_ignore = true, .ignore = 2});
+        return weft_cross_entropy(p->x, p->classes,
+                                  &(weft_cross_entropy_options){.use_ignore = true, .ignore = 2});
     }
 }
 

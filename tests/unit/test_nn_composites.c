@@ -1,4 +1,5 @@
-/* Softmax and its kin, activations, norms, dropout: values against plain C, gradients, and what is special. */
+/* Softmax and its kin, activations, norms, dropout: values against plain C, gradients, and what is special.
+ */
 #include "nn_help.h"
 #include "gradcheck.h"
 
@@ -32,7 +33,8 @@ static void test_softmax(void **state) {
     assert_close(got, s, 8, 1e-14);
     free(got);
     assert_poisoned(weft_softmax(t, 3), WEFT_ERR_ARGUMENT, "softmax", "axis 3");
-    assert_poisoned(weft_softmax(weft_full_i64(ctx, WEFT_I32, SHAPE(2), 1), 0), WEFT_ERR_DTYPE, "softmax", "i32");
+    assert_poisoned(weft_softmax(weft_full_i64(ctx, WEFT_I32, SHAPE(2), 1), 0), WEFT_ERR_DTYPE, "softmax",
+                    "i32");
 }
 
 /* A fully masked row: softmax 0, gradient 0; other rows are as ever. Large logits do not overflow. */
@@ -111,8 +113,9 @@ static void test_activations(void **state) {
         if (!(worst <= 1e-7)) print_error("%s\n", weft_activation_name(kind));
         assert_true(worst <= 1e-7);
     }
-    assert_poisoned(weft_forward(weft_activation(ctx, (weft_activation_kind)77), weft_full(ctx, WEFT_F32, SHAPE(1), 0.0)),
-                    WEFT_ERR_ARGUMENT, "activation", "77");
+    assert_poisoned(
+        weft_forward(weft_activation(ctx, (weft_activation_kind)77), weft_full(ctx, WEFT_F32, SHAPE(1), 0.0)),
+        WEFT_ERR_ARGUMENT, "activation", "77");
 }
 
 /* Gradients where naive forms give NaN or the wrong side: far out, and exactly at 0. */
@@ -123,7 +126,9 @@ static void test_activation_gradients_at(void **state) {
     const struct {
         weft_tensor *y;
         double wanted[3];
-    } cases[] = {{weft_softplus(v), {0.5, 1.0, 0.0}}, {weft_elu(v, 2.0), {2.0, 1.0, 0.0}}, {weft_silu(v), {0.5, 1.0, 0.0}}};
+    } cases[] = {{weft_softplus(v), {0.5, 1.0, 0.0}},
+                 {weft_elu(v, 2.0), {2.0, 1.0, 0.0}},
+                 {weft_silu(v), {0.5, 1.0, 0.0}}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_ok(weft_gradient(weft_sum(cases[i].y, WEFT_ALL_AXES, false), &v, 1, &grad));
         double *g = values_of(grad);
@@ -161,7 +166,8 @@ static void test_norms(void **state) {
     assert_close(got, rms, R * W, 1e-13);
     free(got);
     /* f32 keeps the digits that its input has: the bound of class E for a mean of 1000 deviations */
-    got = values_of(weft_layer_norm(weft_cast(t, WEFT_F32), weft_cast(g, WEFT_F32), weft_cast(b, WEFT_F32), 1e-5));
+    got = values_of(
+        weft_layer_norm(weft_cast(t, WEFT_F32), weft_cast(g, WEFT_F32), weft_cast(b, WEFT_F32), 1e-5));
     assert_close(got, wanted, R * W, 1e-3);
     free(got);
     assert_poisoned(weft_layer_norm(t, weft_narrow(g, 0, 0, 3), b, 1e-5), WEFT_ERR_SHAPE, "gamma", "[3]");
@@ -175,13 +181,15 @@ typedef struct norm_case {
 
 static weft_tensor *norm_loss(void *user) {
     norm_case *c = user;
-    weft_tensor *y = c->rms ? weft_rms_norm(c->in[0], c->in[1], 1e-5) : weft_layer_norm(c->in[0], c->in[1], c->in[2], 1e-5);
+    weft_tensor *y = c->rms ? weft_rms_norm(c->in[0], c->in[1], 1e-5)
+                            : weft_layer_norm(c->in[0], c->in[1], c->in[2], 1e-5);
     return weft_sum(weft_mul(y, weft_sin(y)), WEFT_ALL_AXES, false);
 }
 
 static void test_norm_gradients(void **state) {
     weft_context *ctx = *state;
-    norm_case c = {.in = {variable(ctx, 8, SHAPE(3, 6)), variable(ctx, 9, SHAPE(6)), variable(ctx, 10, SHAPE(6))}};
+    norm_case c = {
+        .in = {variable(ctx, 8, SHAPE(3, 6)), variable(ctx, 9, SHAPE(6)), variable(ctx, 10, SHAPE(6))}};
     assert_true(gradcheck(ctx, norm_loss, &c, c.in, 3, 20) <= 1e-7);
     c.rms = true;
     assert_true(gradcheck(ctx, norm_loss, &c, c.in, 2, 20) <= 1e-7);

@@ -4,7 +4,9 @@
 enum { VOCAB = 19, CONTEXT = 48 };
 
 static weft_module *gpt_of(weft_context *ctx) {
-    return weft_gpt(ctx, &(weft_gpt_options){.vocab = VOCAB, .context = CONTEXT, .layers = 2, .heads = 2, .width = 8, .dropout = 0.2});
+    return weft_gpt(
+        ctx, &(weft_gpt_options){
+                 .vocab = VOCAB, .context = CONTEXT, .layers = 2, .heads = 2, .width = 8, .dropout = 0.2});
 }
 
 /* Logits (count, VOCAB) of all positions, without a cache. */
@@ -62,7 +64,8 @@ static void test_cache(void **state) {
 static void test_gpt_errors(void **state) {
     weft_context *ctx = *state;
     weft_module *gpt = gpt_of(ctx);
-    assert_poisoned(weft_forward(gpt, weft_full_i64(ctx, WEFT_I32, SHAPE(1, CONTEXT + 1), 0)), WEFT_ERR_SHAPE, "gpt", "[1,49]");
+    assert_poisoned(weft_forward(gpt, weft_full_i64(ctx, WEFT_I32, SHAPE(1, CONTEXT + 1), 0)), WEFT_ERR_SHAPE,
+                    "gpt", "[1,49]");
     assert_int_equal(weft_module_status(weft_gpt(ctx, NULL)), WEFT_ERR_ARGUMENT);
     weft_gpt_options o = {.vocab = 3, .context = 4, .layers = 1, .heads = 3, .width = 4};
     assert_int_equal(weft_module_status(weft_gpt(ctx, &o)), WEFT_ERR_ARGUMENT);

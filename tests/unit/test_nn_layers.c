@@ -33,7 +33,8 @@ static void test_linear(void **state) {
     free(got);
     free(w);
     free(b);
-    assert_poisoned(weft_forward(m, weft_full(ctx, WEFT_F64, SHAPE(2, 4), 1.0)), WEFT_ERR_SHAPE, "linear", "[2,4]");
+    assert_poisoned(weft_forward(m, weft_full(ctx, WEFT_F64, SHAPE(2, 4), 1.0)), WEFT_ERR_SHAPE, "linear",
+                    "[2,4]");
     assert_poisoned(weft_forward(weft_linear(ctx, 0, 2, NULL), weft_full(ctx, WEFT_F64, SHAPE(2, 4), 1.0)),
                     WEFT_ERR_ARGUMENT, "weft_linear", "0 inputs");
 }
@@ -50,7 +51,8 @@ static void test_embedding(void **state) {
     free(got);
     free(w);
     float out[16];
-    weft_status status = weft_read(weft_forward(m, weft_from(ctx, WEFT_I32, SHAPE(4), (int32_t[]){0, 6, 0, 0})), out, sizeof out);
+    weft_status status = weft_read(
+        weft_forward(m, weft_from(ctx, WEFT_I32, SHAPE(4), (int32_t[]){0, 6, 0, 0})), out, sizeof out);
     if (status == WEFT_OK) status = weft_synchronize(ctx);
     assert_int_equal(status, WEFT_ERR_INDEX);
 }
@@ -80,7 +82,8 @@ static void test_attention(void **state) {
                 }
                 for (int d = 0; d < D; d++) {
                     mixed[t][h * D + d] = 0.0;
-                    for (int s = 0; s <= t; s++) mixed[t][h * D + d] += p[s] / sum * packed[s][2 * W + h * D + d];
+                    for (int s = 0; s <= t; s++)
+                        mixed[t][h * D + d] += p[s] / sum * packed[s][2 * W + h * D + d];
                 }
             }
         for (int t = 0; t < T; t++)
@@ -93,7 +96,8 @@ static void test_attention(void **state) {
     assert_close(got, wanted, B * T * W, 1e-13);
     free(got);
     free(w), free(b), free(pw), free(pb);
-    assert_poisoned(weft_forward(m, weft_full(ctx, WEFT_F64, SHAPE(2, 6), 1.0)), WEFT_ERR_SHAPE, "attention", "[2,6]");
+    assert_poisoned(weft_forward(m, weft_full(ctx, WEFT_F64, SHAPE(2, 6), 1.0)), WEFT_ERR_SHAPE, "attention",
+                    "[2,6]");
     assert_int_equal(weft_module_status(weft_multihead_attention(ctx, 7, 2, NULL)), WEFT_ERR_ARGUMENT);
 }
 
@@ -117,7 +121,8 @@ static void check_layer(weft_context *ctx, weft_module *layer, weft_tensor *x) {
     size_t n = 0;
     weft_parameter_info info;
     for (size_t i = 0; weft_parameter_at(layer, i, &info) && n < 60; i++) {
-        double values[400]; /* of order one: where weights are tiny, norms bend too much for the differences */
+        double
+            values[400]; /* of order one: where weights are tiny, norms bend too much for the differences */
         int64_t size = weft_numel(info.tensor);
         assert_true(size <= 400);
         fill(values, size, (int)i);
@@ -135,26 +140,49 @@ static void test_gradients(void **state) {
     weft_context *ctx = *state;
     const weft_dtype d = WEFT_F64;
     weft_tensor *flat = variable(ctx, 20, SHAPE(3, 6)), *cube = variable(ctx, 21, SHAPE(2, 4, 6));
-    weft_tensor *ids = weft_variable_new(ctx, "ids", WEFT_I32, SHAPE(2, 4), (int32_t[8]){3, 1, 4, 1, 0, 4, 2, 3});
+    weft_tensor *ids =
+        weft_variable_new(ctx, "ids", WEFT_I32, SHAPE(2, 4), (int32_t[8]){3, 1, 4, 1, 0, 4, 2, 3});
     check_layer(ctx, weft_linear(ctx, 6, 4, &(weft_linear_options){.dtype = d}), flat);
     check_layer(ctx, weft_linear(ctx, 6, 4, &(weft_linear_options){.dtype = d, .no_bias = true}), cube);
     check_layer(ctx, weft_embedding(ctx, 5, 3, &(weft_embedding_options){.dtype = d}), ids);
     check_layer(ctx, weft_layernorm(ctx, 6, &(weft_norm_options){.dtype = d}), cube);
     check_layer(ctx, weft_layernorm(ctx, 6, &(weft_norm_options){.dtype = d, .no_affine = true}), flat);
     check_layer(ctx, weft_rmsnorm(ctx, 6, &(weft_norm_options){.dtype = d}), flat);
-    check_layer(ctx, weft_multihead_attention(ctx, 6, 2, &(weft_multihead_attention_options){.dtype = d}), cube);
-    check_layer(ctx, weft_multihead_attention(ctx, 6, 3, &(weft_multihead_attention_options){.dtype = d, .causal = true}), cube);
-    check_layer(ctx, weft_mlp(ctx, (int64_t[]){6, 5, 4}, 3, &(weft_mlp_options){.dtype = d, .activation = WEFT_TANH}), flat);
-    check_layer(ctx, weft_transformer_block(ctx, 6, 2, &(weft_transformer_block_options){.dtype = d, .causal = true}), cube);
-    check_layer(ctx, weft_gpt(ctx, &(weft_gpt_options){.vocab = 5, .context = 8, .layers = 2, .heads = 2, .width = 6, .dtype = d}), ids);
-    check_layer(ctx, weft_gpt(ctx, &(weft_gpt_options){.vocab = 5, .context = 4, .layers = 1, .heads = 1, .width = 6, .dtype = d, .no_bias = true, .untied_head = true}), ids);
+    check_layer(ctx, weft_multihead_attention(ctx, 6, 2, &(weft_multihead_attention_options){.dtype = d}),
+                cube);
+    check_layer(
+        ctx,
+        weft_multihead_attention(ctx, 6, 3, &(weft_multihead_attention_options){.dtype = d, .causal = true}),
+        cube);
+    check_layer(
+        ctx, weft_mlp(ctx, (int64_t[]){6, 5, 4}, 3, &(weft_mlp_options){.dtype = d, .activation = WEFT_TANH}),
+        flat);
+    check_layer(
+        ctx, weft_transformer_block(ctx, 6, 2, &(weft_transformer_block_options){.dtype = d, .causal = true}),
+        cube);
+    check_layer(ctx,
+                weft_gpt(ctx,
+                         &(weft_gpt_options){
+                             .vocab = 5, .context = 8, .layers = 2, .heads = 2, .width = 6, .dtype = d}),
+                ids);
+    check_layer(ctx,
+                weft_gpt(ctx, &(weft_gpt_options){.vocab = 5,
+                                                  .context = 4,
+                                                  .layers = 1,
+                                                  .heads = 1,
+                                                  .width = 6,
+                                                  .dtype = d,
+                                                  .no_bias = true,
+                                                  .untied_head = true}),
+                ids);
 }
 
 /* ---- dropout layers ---- */
 
 static void test_dropout_modes(void **state) {
     weft_context *ctx = *state;
-    weft_module *net = weft_sequential(ctx, "net", weft_dropout_layer(ctx, 0.5), weft_dropout_layer(ctx, 0.5), NULL);
+    weft_module *net =
+        weft_sequential(ctx, "net", weft_dropout_layer(ctx, 0.5), weft_dropout_layer(ctx, 0.5), NULL);
     weft_tensor *x = weft_full(ctx, WEFT_F64, SHAPE(4000), 1.0);
     weft_seed(ctx, 5, 0);
     double *a = values_of(weft_forward(net, x));

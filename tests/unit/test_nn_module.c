@@ -9,10 +9,20 @@ static weft_module *small_gpt(weft_context *ctx) {
 static void test_names(void **state) {
     weft_context *ctx = *state;
     weft_module *gpt = small_gpt(ctx);
-    const char *const names[] = {"wte.weight", "wpe.weight", "h.0.ln_1.weight", "h.0.ln_1.bias", "h.0.attn.c_attn.weight",
-                                 "h.0.attn.c_attn.bias", "h.0.attn.c_proj.weight", "h.0.attn.c_proj.bias",
-                                 "h.0.ln_2.weight", "h.0.ln_2.bias", "h.0.mlp.c_fc.weight", "h.0.mlp.c_fc.bias",
-                                 "h.0.mlp.c_proj.weight", "h.0.mlp.c_proj.bias"};
+    const char *const names[] = {"wte.weight",
+                                 "wpe.weight",
+                                 "h.0.ln_1.weight",
+                                 "h.0.ln_1.bias",
+                                 "h.0.attn.c_attn.weight",
+                                 "h.0.attn.c_attn.bias",
+                                 "h.0.attn.c_proj.weight",
+                                 "h.0.attn.c_proj.bias",
+                                 "h.0.ln_2.weight",
+                                 "h.0.ln_2.bias",
+                                 "h.0.mlp.c_fc.weight",
+                                 "h.0.mlp.c_fc.bias",
+                                 "h.0.mlp.c_proj.weight",
+                                 "h.0.mlp.c_proj.bias"};
     assert_int_equal(weft_parameter_count(gpt), 2 + 2 * 12 + 2);
     weft_parameter_info info;
     for (size_t i = 0; i < COUNT(names); i++) {
@@ -21,10 +31,11 @@ static void test_names(void **state) {
     }
     assert_true(weft_parameter_find(gpt, "ln_f.bias", &info));
     assert_false(weft_parameter_find(gpt, "lm_head.weight", &info));
-    assert_int_equal(weft_parameter_elements(gpt, false), 11 * 4 + 8 * 4 + 2 * (8 + 48 + 12 + 16 + 4 + 8 + 64 + 16 + 64 + 4) + 8);
+    assert_int_equal(weft_parameter_elements(gpt, false),
+                     11 * 4 + 8 * 4 + 2 * (8 + 48 + 12 + 16 + 4 + 8 + 64 + 16 + 64 + 4) + 8);
     assert_string_equal(weft_module_path(weft_module_child_at(weft_module_child_at(gpt, 2), 1)), "h.0.attn");
-    weft_module *net = weft_sequential(ctx, "xor", weft_linear(ctx, 2, 8, NULL), weft_activation(ctx, WEFT_TANH),
-                                       weft_linear(ctx, 8, 1, NULL), NULL);
+    weft_module *net = weft_sequential(ctx, "xor", weft_linear(ctx, 2, 8, NULL),
+                                       weft_activation(ctx, WEFT_TANH), weft_linear(ctx, 8, 1, NULL), NULL);
     assert_true(weft_parameter_at(net, 2, &info));
     assert_string_equal(info.name, "2.weight");
     assert_string_equal(weft_module_path(net), "xor");
@@ -70,7 +81,8 @@ static void test_initialisers(void **state) {
         moments(ctx, cases[i].init, &mean, &deviation, &largest);
         assert_true(fabs(mean) < 4.0 * s / 128.0); /* four standard errors of 16384 values */
         assert_true(fabs(deviation - s) < 0.03 * s);
-        if (cases[i].limit > 0.0) assert_true(largest <= cases[i].limit * 1.000001 && largest > 0.99 * cases[i].limit);
+        if (cases[i].limit > 0.0)
+            assert_true(largest <= cases[i].limit * 1.000001 && largest > 0.99 * cases[i].limit);
         if (cases[i].limit == 0.0) assert_true(largest > 3.0 * s && largest < 6.0 * s);
     }
     double mean, deviation, largest;
@@ -140,7 +152,8 @@ static void test_own_module(void **state) {
     weft_module_free(m);
     assert_int_equal(freed, 1);
     m = weft_module_new(ctx, "nothing", nothing, NULL);
-    assert_poisoned(weft_forward(m, weft_full(ctx, WEFT_F32, SHAPE(1), 1.0)), WEFT_ERR_ARGUMENT, "nothing", "NULL");
+    assert_poisoned(weft_forward(m, weft_full(ctx, WEFT_F32, SHAPE(1), 1.0)), WEFT_ERR_ARGUMENT, "nothing",
+                    "NULL");
 }
 
 /* ---- errors ---- */
@@ -157,10 +170,13 @@ static void test_poison(void **state) {
     assert_poisoned(weft_forward(NULL, x), WEFT_ERR_ARGUMENT, "NULL", NULL);
     /* the layer's path is in the message */
     weft_module *deep = weft_sequential(
-        ctx, "outer", weft_sequential(ctx, "inner", weft_linear(ctx, 2, 3, NULL), weft_linear(ctx, 4, 1, NULL), NULL), NULL);
+        ctx, "outer",
+        weft_sequential(ctx, "inner", weft_linear(ctx, 2, 3, NULL), weft_linear(ctx, 4, 1, NULL), NULL),
+        NULL);
     assert_poisoned(weft_forward(deep, x), WEFT_ERR_SHAPE, "0.1", "[1,3]");
     /* one child, two parents; one name, two children; used modules */
-    weft_module *a = weft_sequential(ctx, "a", NULL), *b = weft_sequential(ctx, "b", NULL), *c = weft_linear(ctx, 1, 1, NULL);
+    weft_module *a = weft_sequential(ctx, "a", NULL), *b = weft_sequential(ctx, "b", NULL),
+                *c = weft_linear(ctx, 1, 1, NULL);
     weft_module_child(a, "c", c);
     weft_module_child(b, "c", c);
     assert_int_equal(weft_module_status(a), WEFT_OK);
@@ -211,20 +227,25 @@ static void test_files(void **state) {
         free(w);
     }
     /* another shape, more entries, fewer entries: each is named and changes nothing */
-    weft_module *wide = weft_gpt(ctx, &(weft_gpt_options){.vocab = 12, .context = 8, .layers = 2, .heads = 2, .width = 4});
+    weft_module *wide =
+        weft_gpt(ctx, &(weft_gpt_options){.vocab = 12, .context = 8, .layers = 2, .heads = 2, .width = 4});
     assert_int_equal(weft_module_load(wide, path), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(ctx), "wte.weight"));
     assert_non_null(strstr(weft_last_error(ctx), "[11,4]"));
     assert_true(first_weight(wide) != 0.0); /* drawn after all */
-    weft_module *less = weft_gpt(ctx, &(weft_gpt_options){.vocab = 11, .context = 8, .layers = 1, .heads = 2, .width = 4});
+    weft_module *less =
+        weft_gpt(ctx, &(weft_gpt_options){.vocab = 11, .context = 8, .layers = 1, .heads = 2, .width = 4});
     assert_int_equal(weft_module_load(less, path), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(ctx), "h.1."));
-    weft_module *more = weft_gpt(ctx, &(weft_gpt_options){.vocab = 11, .context = 8, .layers = 3, .heads = 2, .width = 4});
+    weft_module *more =
+        weft_gpt(ctx, &(weft_gpt_options){.vocab = 11, .context = 8, .layers = 3, .heads = 2, .width = 4});
     double before = first_weight(more);
     assert_int_equal(weft_module_load(more, path), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(ctx), "h.2."));
     assert_true(first_weight(more) == before);
-    weft_module *other = weft_gpt(ctx, &(weft_gpt_options){.vocab = 11, .context = 8, .layers = 2, .heads = 2, .width = 4, .dtype = WEFT_F64});
+    weft_module *other =
+        weft_gpt(ctx, &(weft_gpt_options){
+                          .vocab = 11, .context = 8, .layers = 2, .heads = 2, .width = 4, .dtype = WEFT_F64});
     assert_int_equal(weft_module_load(other, path), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(ctx), "f64"));
     unlink(path);

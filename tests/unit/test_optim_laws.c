@@ -1,5 +1,5 @@
-/* Laws of optimizers: accumulation equals the big batch, groups and frozen parameters are left as they should be,
- * a held step equals a recorded one, state survives saving, two optimizers can share parameters. */
+/* Laws of optimizers: accumulation equals the big batch, groups and frozen parameters are left as they should
+ * be, a held step equals a recorded one, state survives saving, two optimizers can share parameters. */
 #include <unistd.h>
 #include "nn_help.h"
 
@@ -123,10 +123,13 @@ static void test_groups(void **state) {
     weft_module *net = net_of(ctx, 0.0);
     weft_optimizer *opt = weft_sgd(net, &(weft_sgd_options){.lr = 0.1, .weight_decay = 0.5});
     int called = 0;
-    assert_ok(weft_optimizer_group(opt, &(weft_group_options){.match = is_bias, .user = &called, .lr_scale = 2.0}));
-    assert_ok(weft_optimizer_group(opt, &(weft_group_options){.pattern = "2.w*", .lr_scale = 0.5, .weight_decay = 0.25}));
+    assert_ok(
+        weft_optimizer_group(opt, &(weft_group_options){.match = is_bias, .user = &called, .lr_scale = 2.0}));
+    assert_ok(weft_optimizer_group(
+        opt, &(weft_group_options){.pattern = "2.w*", .lr_scale = 0.5, .weight_decay = 0.25}));
     assert_true(called > 0);
-    assert_int_equal(weft_optimizer_group(opt, &(weft_group_options){.pattern = "h.*.weight"}), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_optimizer_group(opt, &(weft_group_options){.pattern = "h.*.weight"}),
+                     WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(ctx), "h.*.weight"));
     weft_tensor *variables[4], *grads[4];
     double *p[4], *g[4];
@@ -141,7 +144,8 @@ static void test_groups(void **state) {
     for (size_t i = 0; i < 4; i++) g[i] = values_of(grads[i]);
     weft_scope_close(scope);
     step_whole(ctx, net, opt, 0);
-    const double rate[4] = {0.1, 0.2, 0.05, 0.2}, decay[4] = {0.5, 0.0, 0.25, 0.0}; /* 0.weight, 0.bias, 2.weight, 2.bias */
+    const double rate[4] = {0.1, 0.2, 0.05, 0.2},
+                 decay[4] = {0.5, 0.0, 0.25, 0.0}; /* 0.weight, 0.bias, 2.weight, 2.bias */
     for (size_t i = 0; i < 4; i++) {
         int64_t n = weft_numel(variables[i]);
         double *got = values_of(variables[i]);
@@ -206,7 +210,8 @@ static void test_held(void **state) {
     double x[BATCH * IN], t[BATCH * OUT];
     weft_scope *scope = weft_scope_open(ctx);
     weft_tensor *input = weft_keep(weft_from(ctx, WEFT_F64, SHAPE(BATCH, IN), (fill(x, BATCH * IN, 0), x)));
-    weft_tensor *target = weft_keep(weft_from(ctx, WEFT_F64, SHAPE(BATCH, OUT), (fill(t, BATCH * OUT, 0), t)));
+    weft_tensor *target =
+        weft_keep(weft_from(ctx, WEFT_F64, SHAPE(BATCH, OUT), (fill(t, BATCH * OUT, 0), t)));
     assert_ok(weft_optimizer_hold(held, weft_mse(weft_forward(b, input), target, WEFT_MEAN), &program));
     weft_scope_close(scope);
     for (int step = 0; step < 5; step++) {
@@ -230,7 +235,8 @@ static void test_two_optimizers(void **state) {
     weft_context *ctx = *state;
     weft_module *a = net_of(ctx, 0.0), *b = net_of(ctx, 0.0);
     copy_parameters(a, b);
-    weft_optimizer *one = weft_sgd(a, &(weft_sgd_options){.lr = 0.1}), *two = weft_sgd(a, &(weft_sgd_options){.lr = 0.1});
+    weft_optimizer *one = weft_sgd(a, &(weft_sgd_options){.lr = 0.1}),
+                   *two = weft_sgd(a, &(weft_sgd_options){.lr = 0.1});
     weft_optimizer *single = weft_sgd(b, &(weft_sgd_options){.lr = 0.1});
     for (int step = 0; step < 4; step++) {
         step_whole(ctx, a, step % 2 ? one : two, step);

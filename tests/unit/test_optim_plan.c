@@ -1,5 +1,5 @@
-/* What a step compiles to: one update kernel whatever the number of parameters, no copies in a GPT step, and nothing
- * compiled anew while only numbers change. */
+/* What a step compiles to: one update kernel whatever the number of parameters, no copies in a GPT step, and
+ * nothing compiled anew while only numbers change. */
 #include "compiler/program.h"
 #include "nn_help.h"
 
@@ -43,6 +43,7 @@ static weft_program *step_of(weft_context *ctx, int layers, const weft_adam_opti
 
 static void test_one_update_kernel(void **state) {
     weft_context *ctx = *state;
+    int clipped_sinks = 0;
     for (int layers = 1; layers <= 9; layers += 4) {
         const weft_adam_options plain = {.lr = 0.1, .weight_decay = 0.1};
         weft_program *program = step_of(ctx, layers, &plain);
@@ -51,18 +52,22 @@ static void test_one_update_kernel(void **state) {
         assert_int_equal(sinks, 1); /* parameters and both states at once */
         assert_int_equal(kernels, 1);
         weft_program_free(program);
-        /* groups by range, clipping: the norm is its own sink */
-        const weft_adam_options clipped = {.lr = 0.1, .weight_decay = 0.1, .clip = 1.0, .decay_matrices_only = true};
+        /* groups by range, clipping and the norm: as many commands for one layer as for nine */
+        const weft_adam_options clipped = {
+            .lr = 0.1, .weight_decay = 0.1, .clip = 1.0, .decay_matrices_only = true};
         program = step_of(ctx, layers, &clipped);
         sinks = sinks_of(program, &kernels);
-        if (sinks != 2) explain(program);
-        assert_int_equal(sinks, 2);
+        if (layers == 1) clipped_sinks = sinks;
+        if (kernels > 2 || sinks != clipped_sinks) explain(program);
+        assert_true(kernels <= 2);
+        assert_int_equal(sinks, clipped_sinks);
         weft_program_free(program);
     }
 }
 
 static weft_module *gpt_of(weft_context *ctx) {
-    return weft_gpt(ctx, &(weft_gpt_options){.vocab = 17, .context = 16, .layers = 2, .heads = 2, .width = 16});
+    return weft_gpt(ctx,
+                    &(weft_gpt_options){.vocab = 17, .context = 16, .layers = 2, .heads = 2, .width = 16});
 }
 
 static weft_tensor *gpt_loss(weft_context *ctx, weft_module *gpt, int salt) {
@@ -90,7 +95,8 @@ static void test_gpt_without_copies(void **state) {
 static void test_nothing_is_compiled_again(void **state) {
     weft_context *ctx = *state;
     weft_module *gpt = gpt_of(ctx);
-    weft_optimizer *opt = weft_adamw(gpt, &(weft_adam_options){.lr = 0.01, .weight_decay = 0.1, .decay_matrices_only = true});
+    weft_optimizer *opt =
+        weft_adamw(gpt, &(weft_adam_options){.lr = 0.01, .weight_decay = 0.1, .decay_matrices_only = true});
     const weft_schedule cosine = {.kind = WEFT_SCHEDULE_COSINE, .lr = 0.01, .warmup = 2, .steps = 8};
     assert_ok(weft_optimizer_schedule(opt, &cosine));
     uint64_t before = 0;

@@ -1,4 +1,5 @@
-/* Optimizer formulas against plain C in f64 over several steps: every kind, its options, clipping and the norm. */
+/* Optimizer formulas against plain C in f64 over several steps: every kind, its options, clipping and the
+ * norm. */
 #include "nn_help.h"
 
 enum { STEPS = 6, IN = 3, OUT = 2, P = IN * OUT + OUT };
@@ -21,18 +22,40 @@ static const rule_case cases[] = {
     {.kind = ADAM, .lr = 0.02, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.1},
     {.kind = ADAM, .lr = 0.02, .beta1 = 0.4, .beta2 = 0.95, .eps = 1e-3},
     {.kind = ADAMW, .lr = 0.02, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .decay = 0.3, .clip = 1.0},
-    {.kind = ADAMW, .lr = 0.02, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .decay = 0.3, .matrices_only = true},
+    {.kind = ADAMW,
+     .lr = 0.02,
+     .beta1 = 0.9,
+     .beta2 = 0.95,
+     .eps = 1e-8,
+     .decay = 0.3,
+     .matrices_only = true},
 };
 
 static weft_optimizer *make(weft_module *m, const rule_case *c) {
     if (c->kind == SGD)
-        return weft_sgd(m, &(weft_sgd_options){.lr = c->lr, .momentum = c->momentum, .nesterov = c->nesterov, .clip = c->clip,
-                                               .weight_decay = c->decay, .decay_matrices_only = c->matrices_only, .track_norm = true});
+        return weft_sgd(m, &(weft_sgd_options){.lr = c->lr,
+                                               .momentum = c->momentum,
+                                               .nesterov = c->nesterov,
+                                               .clip = c->clip,
+                                               .weight_decay = c->decay,
+                                               .decay_matrices_only = c->matrices_only,
+                                               .track_norm = true});
     if (c->kind == RMSPROP)
-        return weft_rmsprop(m, &(weft_rmsprop_options){.lr = c->lr, .alpha = c->alpha, .eps = c->eps, .momentum = c->momentum,
-                                                       .weight_decay = c->decay, .clip = c->clip, .track_norm = true});
-    weft_adam_options o = {.lr = c->lr, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps, .weight_decay = c->decay,
-                           .clip = c->clip, .decay_matrices_only = c->matrices_only, .track_norm = true};
+        return weft_rmsprop(m, &(weft_rmsprop_options){.lr = c->lr,
+                                                       .alpha = c->alpha,
+                                                       .eps = c->eps,
+                                                       .momentum = c->momentum,
+                                                       .weight_decay = c->decay,
+                                                       .clip = c->clip,
+                                                       .track_norm = true});
+    weft_adam_options o = {.lr = c->lr,
+                           .beta1 = c->beta1,
+                           .beta2 = c->beta2,
+                           .eps = c->eps,
+                           .weight_decay = c->decay,
+                           .clip = c->clip,
+                           .decay_matrices_only = c->matrices_only,
+                           .track_norm = true};
     return c->kind == ADAM ? weft_adam(m, &o) : weft_adamw(m, &o);
 }
 
@@ -51,7 +74,8 @@ static double gradient(const double *p, const double *x, double *g) {
 }
 
 /* One step on parameter p with gradient g and state m, v; t counts from 1. */
-static void reference_step(const rule_case *c, bool decays, int t, double *p, double g, double *m, double *v) {
+static void reference_step(const rule_case *c, bool decays, int t, double *p, double g, double *m,
+                           double *v) {
     double decay = decays ? c->decay : 0.0;
     if (c->kind == ADAMW)
         *p -= c->lr * decay * *p;
@@ -121,16 +145,21 @@ static void test_rules(void **state) {
 static void test_errors(void **state) {
     weft_context *ctx = *state;
     weft_module *net = weft_linear(ctx, 2, 1, NULL);
-    weft_tensor *loss = weft_mean(weft_forward(net, weft_full(ctx, WEFT_F32, SHAPE(1, 2), 1.0)), WEFT_ALL_AXES, false);
+    weft_tensor *loss =
+        weft_mean(weft_forward(net, weft_full(ctx, WEFT_F32, SHAPE(1, 2), 1.0)), WEFT_ALL_AXES, false);
     assert_int_equal(weft_optimizer_step(weft_sgd(net, NULL), loss), WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(ctx), "lr"));
-    assert_int_equal(weft_optimizer_status(weft_sgd(net, &(weft_sgd_options){.lr = -1.0})), WEFT_ERR_ARGUMENT);
-    assert_int_equal(weft_optimizer_status(weft_sgd(net, &(weft_sgd_options){.lr = 1.0, .nesterov = true})), WEFT_ERR_ARGUMENT);
-    assert_int_equal(weft_optimizer_status(weft_adam(net, &(weft_adam_options){.lr = 1.0, .beta2 = 1.0})), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_optimizer_status(weft_sgd(net, &(weft_sgd_options){.lr = -1.0})),
+                     WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_optimizer_status(weft_sgd(net, &(weft_sgd_options){.lr = 1.0, .nesterov = true})),
+                     WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_optimizer_status(weft_adam(net, &(weft_adam_options){.lr = 1.0, .beta2 = 1.0})),
+                     WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(ctx), "beta2"));
     assert_int_equal(weft_optimizer_step(NULL, loss), WEFT_ERR_ARGUMENT);
     weft_module *bad = weft_linear(ctx, 0, 1, NULL);
-    assert_int_equal(weft_optimizer_step(weft_sgd(bad, &(weft_sgd_options){.lr = 1.0}), loss), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_optimizer_step(weft_sgd(bad, &(weft_sgd_options){.lr = 1.0}), loss),
+                     WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(ctx), "weft_linear"));
     weft_optimizer *opt = weft_sgd(net, &(weft_sgd_options){.lr = 1.0});
     assert_int_equal(weft_optimizer_step(opt, NULL), WEFT_ERR_ARGUMENT);
@@ -142,7 +171,8 @@ static void test_errors(void **state) {
     assert_ok(weft_optimizer_step(opt, loss)); /* and it stays usable */
     assert_true(isnan(weft_optimizer_grad_norm(opt)));
     weft_module *empty = weft_activation(ctx, WEFT_RELU);
-    assert_int_equal(weft_optimizer_status(weft_sgd(empty, &(weft_sgd_options){.lr = 1.0})), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_optimizer_status(weft_sgd(empty, &(weft_sgd_options){.lr = 1.0})),
+                     WEFT_ERR_ARGUMENT);
     weft_optimizer_free(opt);
     weft_optimizer_free(NULL);
 }
@@ -151,15 +181,18 @@ static void test_errors(void **state) {
 
 static void test_schedules(void **state) {
     (void)state;
-    const weft_schedule cosine = {.kind = WEFT_SCHEDULE_COSINE, .lr = 1.0, .warmup = 3, .steps = 13, .min_lr = 0.1};
+    const weft_schedule cosine = {
+        .kind = WEFT_SCHEDULE_COSINE, .lr = 1.0, .warmup = 3, .steps = 13, .min_lr = 0.1};
     const weft_schedule linear = {.kind = WEFT_SCHEDULE_LINEAR, .lr = 1.0, .steps = 10};
-    const weft_schedule step = {.kind = WEFT_SCHEDULE_STEP, .lr = 1.0, .every = 4, .factor = 0.5, .min_lr = 0.2};
+    const weft_schedule step = {
+        .kind = WEFT_SCHEDULE_STEP, .lr = 1.0, .every = 4, .factor = 0.5, .min_lr = 0.2};
     const weft_schedule constant = {.kind = WEFT_SCHEDULE_CONSTANT, .lr = 0.3, .warmup = 1};
-    double got[] = {weft_schedule_lr(&cosine, 0), weft_schedule_lr(&cosine, 2), weft_schedule_lr(&cosine, 3),
-                    weft_schedule_lr(&cosine, 8), weft_schedule_lr(&cosine, 13), weft_schedule_lr(&cosine, 999),
-                    weft_schedule_lr(&linear, 0), weft_schedule_lr(&linear, 5), weft_schedule_lr(&linear, 10),
-                    weft_schedule_lr(&step, 3), weft_schedule_lr(&step, 4), weft_schedule_lr(&step, 8),
-                    weft_schedule_lr(&step, 12), weft_schedule_lr(&constant, 0), weft_schedule_lr(&constant, 77)};
+    double got[] = {
+        weft_schedule_lr(&cosine, 0), weft_schedule_lr(&cosine, 2),   weft_schedule_lr(&cosine, 3),
+        weft_schedule_lr(&cosine, 8), weft_schedule_lr(&cosine, 13),  weft_schedule_lr(&cosine, 999),
+        weft_schedule_lr(&linear, 0), weft_schedule_lr(&linear, 5),   weft_schedule_lr(&linear, 10),
+        weft_schedule_lr(&step, 3),   weft_schedule_lr(&step, 4),     weft_schedule_lr(&step, 8),
+        weft_schedule_lr(&step, 12),  weft_schedule_lr(&constant, 0), weft_schedule_lr(&constant, 77)};
     const double wanted[] = {0.25, 0.75, 1.0, 0.55, 0.1, 0.1, 1.0, 0.5, 0.0, 1.0, 0.5, 0.25, 0.2, 0.15, 0.3};
     assert_close(got, wanted, COUNT(wanted), 1e-15);
     weft_schedule_kind kind;
@@ -171,7 +204,8 @@ static void test_schedules(void **state) {
 static void test_scheduled_steps(void **state) {
     weft_context *ctx = *state;
     weft_init one = {WEFT_INIT_ONES, 0};
-    weft_module *net = weft_linear(ctx, 1, 1, &(weft_linear_options){.dtype = WEFT_F64, .no_bias = true, .weight = one});
+    weft_module *net =
+        weft_linear(ctx, 1, 1, &(weft_linear_options){.dtype = WEFT_F64, .no_bias = true, .weight = one});
     weft_optimizer *opt = weft_sgd(net, &(weft_sgd_options){.lr = 9.0});
     const weft_schedule s = {.kind = WEFT_SCHEDULE_LINEAR, .lr = 0.5, .steps = 4};
     assert_ok(weft_optimizer_schedule(opt, &s));
@@ -189,7 +223,8 @@ static void test_scheduled_steps(void **state) {
     assert_true(weft_parameter_at(net, 0, &info));
     double got = weft_item(info.tensor);
     assert_close(&got, &wanted, 1, 1e-15);
-    assert_int_equal(weft_optimizer_schedule(opt, &(weft_schedule){.kind = WEFT_SCHEDULE_COSINE, .lr = 1.0}), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_optimizer_schedule(opt, &(weft_schedule){.kind = WEFT_SCHEDULE_COSINE, .lr = 1.0}),
+                     WEFT_ERR_ARGUMENT);
     assert_ok(weft_optimizer_set_lr(opt, 0.25));
     assert_true(weft_optimizer_lr(opt) == 0.25);
 }
