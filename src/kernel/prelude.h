@@ -424,14 +424,14 @@ W_FN float w_mod_f32(float a, float b) {
 /* x / 0 = 0 (whoever calls raises the fault), the least number / -1 wraps. */
 #define W_INTEGERS(T, U, id, mask)                                                                           \
     W_FN T w_div_##id(T a, T b) {                                                                            \
-        T safe = (b == 0) | (b == -1) ? 1 : b;                                                               \
+        T safe = ((b == 0) | (b == -1)) ? 1 : b;                                                             \
         T q = a / safe;                                                                                      \
         return b == 0 ? 0 : (b == -1 ? (T)((U)0 - (U)a) : q);                                                \
     }                                                                                                        \
     W_FN T w_mod_##id(T a, T b) {                                                                            \
-        T safe = (b == 0) | (b == -1) ? 1 : b;                                                               \
+        T safe = ((b == 0) | (b == -1)) ? 1 : b;                                                             \
         T r = a % safe;                                                                                      \
-        return (r != 0) & ((r < 0) != (b < 0)) ? r + b : r;                                                  \
+        return ((r != 0) & ((r < 0) != (b < 0))) ? r + b : r;                                                \
     }                                                                                                        \
     W_FN T w_not_##id(T a) { return ~a; }                                                                    \
     W_FN T w_shl_##id(T a, T b) { return (T)((U)a << (b & mask)); }                                          \

@@ -1,6 +1,9 @@
 /* Programs of the CPU device: commands made into items at build time, one parallel region per run, in which
  * threads share the tasks of dear items and thread 0 does the cheap ones. Which thread does what never
  * changes a bit: tasks are fixed by shapes. Must not know: kernels' insides. Read next: kernel_run.c. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#endif
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
