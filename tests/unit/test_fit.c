@@ -1,0 +1,248 @@
+/* weft_fit and weft_evaluate: learning, histories, stopping and going on, accumulation, masks, numbers that
+ * are none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weft/fit.h>
+
+enum { ROWS = 22, INPUTS = 2, WEIGHTS = 2 * 8 + 8 + 8 * 2 + 2 };
+
+typedef struct setting {
+    weft_context *ctx;
+    weft_module *net;
+    weft_optimizer *opt;
+    weft_loader *loader;
+    float x[ROWS][INPUTS];
+    int32_t y[ROWS];
+} setting;
+
+/* Two classes, apart by a curve. */
+static void set_up(setting *s, int64_t batch, double lr) {
+    memset(s, 0, sizeof *s);
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cpu", .seed = 3}, &s->ctx), WEFT_OK);
+    for (int i = 0; i < ROWS; i++) {
+        s->x[i][0] = (float)(i % 5) - 2;
+        s->x[i][1] = (float)(i % 7) - 3;
+        s->y[i] = s->x[i][0] * s->x[i][0] > s->x[i][1];
+    }
+    const weft_array x = {WEFT_F32, 2, {ROWS, INPUTS}, s->x, sizeof s->x},
+                     y = {WEFT_I32, 1, {ROWS}, s->y, sizeof s->y};
+    s->net = weft_mlp(s->ctx, (int64_t[]){INPUTS, 8, 2}, 3, NULL);
+    s->opt = weft_adamw(s->net, &(weft_adam_options){.lr = lr});
+    assert_int_equal(
+        weft_loader_new(s->ctx, &x, &y, &(weft_loader_options){.batch = batch, .classes = 2}, &s->loader),
+        WEFT_OK);
+}
+
+static void tear_down(setting *s) {
+    weft_loader_free(s->loader);
+    weft_close(s->ctx);
+}
+
+static void read_weights(setting *s, float out[WEIGHTS]) {
+    size_t at = 0;
+    for (size_t i = 0; i < weft_parameter_count(s->net); i++) {
+        weft_parameter_info info;
+        assert_true(weft_parameter_at(s->net, i, &info));
+        size_t count = (size_t)weft_numel(info.tensor);
+        assert_int_equal(weft_read(info.tensor, out + at, count * sizeof *out), WEFT_OK);
+        at += count;
+    }
+    assert_int_equal(at, WEIGHTS);
+}
+
+typedef struct watch {
+    uint64_t steps, stop_at, last;
+    int epochs;
+    double loss;
+} watch;
+
+static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) {
+    watch *w = user;
+    w->steps++;
+    w->last = state->step;
+    w->loss = state->loss;
+    *stop = state->step == w->stop_at;
+    return WEFT_OK;
+}
+
+static weft_status on_epoch(void *user, const weft_fit_state *state, bool *stop) {
+    watch *w = user;
+    (void)state;
+    (void)stop;
+    w->epochs++;
+    return WEFT_OK;
+}
+
+static weft_status refuse(void *user, const weft_fit_state *state, bool *stop) {
+    (void)user;
+    (void)stop;
+    return state->step == 2 ? WEFT_ERR_IO : WEFT_OK;
+}
+
+static void it_learns_and_tells(void **state) {
+    (void)state;
+    setting s;
+    weft_history history;
+    watch w = {0};
+    double loss, accuracy;
+    set_up(&s, 8, 0.05);
+    const weft_fit_options options = {
+        .epochs = 60, .validation = s.loader, .on_step = on_step, .on_epoch = on_epoch, .user = &w};
+    assert_int_equal(weft_fit(s.net, s.opt, s.loader, &options, &history), WEFT_OK);
+    assert_int_equal(w.steps, 180); /* 22 samples are 3 batches, the last one padded */
+    assert_int_equal(w.epochs, 60);
+    assert_int_equal(history.count, 60);
+    assert_int_equal(history.lines[59].step, 180);
+    assert_false(history.stopped);
+    assert_true(history.lines[59].loss < 0.5 * history.lines[0].loss);
+    assert_int_equal(weft_evaluate(s.net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &loss, &accuracy), WEFT_OK);
+    assert_true(loss == history.lines[59].val_loss);
+    assert_true(accuracy == history.lines[59].val_accuracy && accuracy > 0.9);
+    weft_history_free(&history);
+    tear_down(&s);
+}
+
+/* The mean over what counts, whatever the batches are: padding changes nothing but the order of sums. */
+static void evaluation_does_not_depend_on_batches(void **state) {
+    (void)state;
+    double expected = 0, expected_accuracy = 0;
+    for (int64_t batch = 1; batch <= ROWS; batch++) {
+        setting s;
+        double loss, accuracy;
+        set_up(&s, batch, 0.05);
+        assert_int_equal(weft_evaluate(s.net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &loss, &accuracy), WEFT_OK);
+        if (batch == 1) {
+            expected = loss;
+            expected_accuracy = accuracy;
+        }
+        assert_true(fabs(loss - expected) < 1e-6);
+        assert_true(accuracy == expected_accuracy);
+        tear_down(&s);
+    }
+}
+
+static void stopping_and_going_on_is_as_if_unbroken(void **state) {
+    (void)state;
+    setting whole, cut;
+    weft_history history;
+    float a[WEIGHTS], b[WEIGHTS];
+    watch w = {.stop_at = 17}, rest = {0};
+    set_up(&whole, 8, 0.01);
+    set_up(&cut, 8, 0.01);
+    assert_int_equal(weft_fit(whole.net, whole.opt, whole.loader, &(weft_fit_options){.steps = 40}, NULL),
+                     WEFT_OK);
+    assert_int_equal(weft_fit(cut.net, cut.opt, cut.loader,
+                              &(weft_fit_options){.steps = 40, .on_step = on_step, .user = &w}, &history),
+                     WEFT_OK);
+    assert_true(history.stopped);
+    assert_int_equal(w.last, 17);
+    weft_history_free(&history);
+    assert_int_equal(weft_fit(cut.net, cut.opt, cut.loader,
+                              &(weft_fit_options){.steps = 40, .on_step = on_step, .user = &rest}, NULL),
+                     WEFT_OK);
+    assert_int_equal(rest.steps, 23);
+    read_weights(&whole, a);
+    read_weights(&cut, b);
+    assert_memory_equal(a, b, sizeof a);
+    tear_down(&whole);
+    tear_down(&cut);
+}
+
+/* 2 x 11 samples a step are 22: the same samples, so the same weights but for rounding. */
+static void accumulation_is_the_big_batch(void **state) {
+    (void)state;
+    setting big, small;
+    float a[WEIGHTS], b[WEIGHTS];
+    set_up(&big, 22, 0.01);
+    set_up(&small, 11, 0.01);
+    assert_int_equal(weft_fit(big.net, big.opt, big.loader, &(weft_fit_options){.steps = 10}, NULL), WEFT_OK);
+    assert_int_equal(
+        weft_fit(small.net, small.opt, small.loader, &(weft_fit_options){.steps = 10, .accumulate = 2}, NULL),
+        WEFT_OK);
+    read_weights(&big, a);
+    read_weights(&small, b);
+    for (int i = 0; i < WEIGHTS; i++) assert_true(fabsf(a[i] - b[i]) < 2e-4f);
+    assert_int_equal(weft_fit_epoch_steps(small.loader, 2), 1);
+    tear_down(&big);
+    tear_down(&small);
+}
+
+static void a_loss_that_is_no_number_names_step_and_samples(void **state) {
+    (void)state;
+    setting s;
+    watch w = {0};
+    set_up(&s, 8, 0.01);
+    s.x[4][1] = NAN; /* after the upload this changes nothing: a loader of its own sees it */
+    weft_loader_free(s.loader);
+    const weft_array x = {WEFT_F32, 2, {ROWS, INPUTS}, s.x, sizeof s.x},
+                     y = {WEFT_I32, 1, {ROWS}, s.y, sizeof s.y};
+    assert_int_equal(
+        weft_loader_new(s.ctx, &x, &y, &(weft_loader_options){.batch = 2, .in_order = true}, &s.loader),
+        WEFT_OK);
+    const weft_fit_options options = {.steps = 40, .on_step = on_step, .user = &w};
+    assert_int_equal(weft_fit(s.net, s.opt, s.loader, &options, NULL), WEFT_ERR_NUMERIC);
+    assert_int_equal(w.last, 2);
+    assert_non_null(strstr(weft_last_error(s.ctx), "step 3"));
+    assert_non_null(strstr(weft_last_error(s.ctx), "samples 4, 5"));
+    tear_down(&s);
+}
+
+static void callbacks_and_bad_calls_end_it(void **state) {
+    (void)state;
+    setting s;
+    set_up(&s, 8, 0.01);
+    assert_int_equal(
+        weft_fit(s.net, s.opt, s.loader, &(weft_fit_options){.steps = 9, .on_step = refuse}, NULL),
+        WEFT_ERR_IO);
+    assert_int_equal(weft_optimizer_steps(s.opt), 2);
+    assert_int_equal(weft_fit(s.net, s.opt, s.loader, NULL, NULL), WEFT_ERR_ARGUMENT);
+    weft_loader *blind = NULL;
+    const weft_array x = {WEFT_F32, 2, {ROWS, INPUTS}, s.x, sizeof s.x};
+    assert_int_equal(weft_loader_new(s.ctx, &x, NULL, &(weft_loader_options){.batch = 2}, &blind), WEFT_OK);
+    assert_int_equal(weft_fit(s.net, s.opt, blind, &(weft_fit_options){.steps = 9}, NULL), WEFT_ERR_ARGUMENT);
+    weft_loader_free(blind);
+    tear_down(&s);
+}
+
+/* Evaluating between steps leaves training as it was, dropout included. */
+static void evaluation_does_not_change_training(void **state) {
+    (void)state;
+    float weights[2][WEIGHTS];
+    for (int evaluates = 0; evaluates < 2; evaluates++) {
+        setting s;
+        double loss;
+        set_up(&s, 8, 0.01);
+        weft_module *net = weft_mlp(s.ctx, (int64_t[]){INPUTS, 8, 2}, 3, &(weft_mlp_options){.dropout = 0.3});
+        weft_optimizer *opt = weft_adamw(net, &(weft_adam_options){.lr = 0.01});
+        s.net = net;
+        for (uint64_t steps = 1; steps <= 12; steps++) {
+            assert_int_equal(weft_fit(net, opt, s.loader, &(weft_fit_options){.steps = steps}, NULL),
+                             WEFT_OK);
+            if (evaluates)
+                assert_int_equal(weft_evaluate(net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &loss, NULL), WEFT_OK);
+        }
+        read_weights(&s, weights[evaluates]);
+        tear_down(&s);
+    }
+    assert_memory_equal(weights[0], weights[1], sizeof weights[0]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_learns_and_tells),
+        cmocka_unit_test(evaluation_does_not_depend_on_batches),
+        cmocka_unit_test(stopping_and_going_on_is_as_if_unbroken),
+        cmocka_unit_test(accumulation_is_the_big_batch),
+        cmocka_unit_test(a_loss_that_is_no_number_names_step_and_samples),
+        cmocka_unit_test(callbacks_and_bad_calls_end_it),
+        cmocka_unit_test(evaluation_does_not_change_training),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
