@@ -236,6 +236,9 @@ WEFT_API const char *weft_module_kind(const weft_module *m);
 /* Name from the root on, "h.0.attn"; that of a root is the name it was given. */
 WEFT_API const char *weft_module_path(weft_module *m);
 
+/* Makes the parameters now instead of at the first use, and says why they could not be made. */
+WEFT_API WEFT_CHECKED weft_status weft_module_prepare(weft_module *m);
+
 /* ---- parameters ---- */
 
 typedef struct weft_parameter_info {

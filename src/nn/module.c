@@ -34,7 +34,7 @@ static void free_tree(weft_module *m) {
     if (m->owns_user) weft__free(ctx, m->user);
     weft__free(ctx, m->children);
     weft__free(ctx, m->parameters);
-    weft__free(ctx, m->error);
+    if (m->error != &no_memory) weft__free(ctx, m->error);
     weft__free(ctx, m);
 }
 
@@ -85,11 +85,10 @@ weft_module *weft__module_poison(weft_module *m, weft_status status, const char 
     va_start(args, fmt);
     weft__failv(m->ctx, status, fmt, args);
     va_end(args);
-    m->error = weft__alloc(m->ctx, sizeof *m->error);
-    if (m->error)
-        *m->error = m->ctx->error;
-    else
-        m->forward = NULL; /* forward then says that it is unusable */
+    weft_error *error = weft__alloc(m->ctx, sizeof *error);
+    if (error) *error = m->ctx->error;
+    m->error =
+        error ? error : (weft_error *)(uintptr_t)&no_memory; /* the cause is lost, not that there is one */
     return m;
 }
 
@@ -117,7 +116,6 @@ void weft_module_cancel_free(weft_module *m, void (*call)(void *user), void *use
 weft_status weft_module_status(const weft_module *m) {
     if (!m) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "the module is NULL");
     if (m->error) return weft__fail(m->ctx, m->error->status, "%s", m->error->text);
-    if (!m->forward) return weft__fail(m->ctx, WEFT_ERR_OOM, "%s: out of memory while it was made", m->kind);
     return WEFT_OK;
 }
 

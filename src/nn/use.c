@@ -84,6 +84,8 @@ weft_status weft__module_use(weft_module *m, bool draw) {
     return WEFT_OK;
 }
 
+weft_status weft_module_prepare(weft_module *m) { return weft__module_use(m, true); }
+
 const char *weft_module_path(weft_module *m) {
     return m && weft__module_use(m, true) == WEFT_OK && m->path ? m->path : "";
 }

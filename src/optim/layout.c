@@ -124,6 +124,7 @@ static weft_status slot_of(weft_optimizer *opt, const weft_parameter_info *info,
 
 /* Marks what is trained now. */
 static weft_status find_trained(weft_optimizer *opt) {
+    WEFT_TRY(weft_module_prepare(opt->module));
     for (size_t i = 0; i < opt->n_slots; i++) opt->slots[i].trained = false;
     weft_parameter_info info;
     size_t trained = 0;

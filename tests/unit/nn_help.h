@@ -27,7 +27,7 @@
         assert_int_equal(status_, WEFT_OK);                                                                  \
     } while (0)
 
-static int setup(void **state) {
+static inline int setup(void **state) {
     weft_context *ctx = NULL;
     if (weft_open(&(weft_open_options){.seed = 11}, &ctx) != WEFT_OK) {
         print_error("%s\n", weft_last_error(NULL));
@@ -37,7 +37,7 @@ static int setup(void **state) {
     return 0;
 }
 
-static int teardown(void **state) {
+static inline int teardown(void **state) {
     weft_close(*state);
     return 0;
 }
