@@ -152,14 +152,21 @@ static void show_sample(const char *run) {
 static int demo_gpt(const char *data, const weft__repeated *settings, const char *device, bool quiet,
                     int argc, char **argv) {
     static const char file[] = WEFT__RUNS_ROOT "/demo-source.txt";
-    static const char *const defaults[] = {
-        "model.type=gpt",         "data.path=" WEFT__RUNS_ROOT "/demo-source.txt",
-        "model.layers=4",         "model.heads=4",
-        "model.width=128",        "model.context=64",
-        "train.batch=16",         "train.steps=1500",
-        "train.eval_every=250",   "train.save_every=500",
-        "train.log_every=50",     "optimizer.lr=0.002",
-        "schedule.min_lr=0.0002", NULL};
+    static const char *const defaults[] = {"model.type=gpt",
+                                           "data.path=" WEFT__RUNS_ROOT "/demo-source.txt",
+                                           "data.val_fraction=0.05",
+                                           "model.layers=4",
+                                           "model.heads=4",
+                                           "model.width=128",
+                                           "model.context=64",
+                                           "train.batch=12",
+                                           "train.steps=1500",
+                                           "train.eval_every=250",
+                                           "train.save_every=500",
+                                           "train.log_every=50",
+                                           "optimizer.lr=0.002",
+                                           "schedule.min_lr=0.0002",
+                                           NULL};
     texts text = {0};
     char run[WEFT__RUN_BYTES];
     weft_status status = gather_source(data, &text);

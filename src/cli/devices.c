@@ -1,4 +1,6 @@
 /* weft devices: what this machine can compute on, and why the rest is absent. */
+#include <string.h>
+
 #include <weft/tensor.h>
 
 #include "cli/cli.h"
@@ -15,7 +17,9 @@ int weft__command_devices(const weft__command *command, int argc, char **argv) {
             continue;
         }
         printf("%s", device.detail ? device.detail : "");
-        if (device.threads > 0) printf(", %d threads", device.threads);
+        bool said = device.detail && strstr(device.detail, "thread");
+        if (device.threads > 0 && !said)
+            printf(", %d thread%s", device.threads, device.threads == 1 ? "" : "s");
         if (device.memory > 0) printf(", %.1f GiB", (double)device.memory / (1024.0 * 1024.0 * 1024.0));
         printf("\n");
     }

@@ -40,7 +40,13 @@ static weft_status read_csv(weft_context *ctx, const weft__config *config, const
                                 .target_column = target && !config->data_target ? -1 : 0,
                                 .classes = (const char *const *)d->classes,
                                 .class_count = d->classes ? (size_t)d->outputs : 0};
+    static const weft_csv_header headers[] = {WEFT_CSV_HEADER_AUTO, WEFT_CSV_HEADER_YES, WEFT_CSV_HEADER_NO};
     if (config->data_columns.count == 0) options.columns = NULL;
+    options.header = headers[config->data_header];
+    if (config->data_delimiter) options.delimiter = config->data_delimiter[0];
+    if (config->data_delimiter && config->data_delimiter[1])
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "data.delimiter: one character is wanted, not '%.20s'",
+                          config->data_delimiter);
     if (target)
         options.target_type =
             config->task == WEFT__TASK_CLASSIFICATION ? WEFT_CSV_TARGET_CLASS : WEFT_CSV_TARGET_NUMBER;
@@ -137,6 +143,19 @@ static weft_status convert(weft_context *ctx, const char *path, weft_dtype dtype
     return WEFT_OK;
 }
 
+/* Refuses numbers that are none: they would turn every weight into one. */
+static weft_status check_finite(weft_context *ctx, const char *path, const weft_array *array) {
+    const float *values = array->data;
+    size_t count = elements(array), row = count / (size_t)array->shape[0];
+    if (array->dtype != WEFT_F32) return WEFT_OK;
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return weft__fail(ctx, WEFT_ERR_FORMAT,
+                              "%s: sample %zu, number %zu is %f: mend it or leave the sample out", path,
+                              i / row, i % row, (double)values[i]);
+    return WEFT_OK;
+}
+
 /* Samples become vectors (N, features); targets (N) for classes, (N, outputs) for numbers. */
 static weft_status shape_inputs(weft_context *ctx, const char *path, weft__dataset *d, weft_array *x) {
     if (x->rank < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: a single number is no data", path);
@@ -150,7 +169,9 @@ static weft_status shape_inputs(weft_context *ctx, const char *path, weft__datas
     d->features = features;
     x->rank = 2;
     x->shape[1] = features;
-    return x->dtype == WEFT_U8 ? WEFT_OK : convert(ctx, path, WEFT_F32, x);
+    if (x->dtype == WEFT_U8) return WEFT_OK;
+    WEFT_TRY(convert(ctx, path, WEFT_F32, x));
+    return check_finite(ctx, path, x);
 }
 
 static weft_status shape_targets(weft_context *ctx, const char *path, weft__dataset *d, int64_t rows,
@@ -167,7 +188,8 @@ static weft_status shape_targets(weft_context *ctx, const char *path, weft__data
         d->outputs = width;
         y->rank = 2;
         y->shape[1] = width;
-        return convert(ctx, path, WEFT_F32, y);
+        WEFT_TRY(convert(ctx, path, WEFT_F32, y));
+        return check_finite(ctx, path, y);
     }
     if (width != 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: one class a sample is wanted", path);
     y->rank = 1;

@@ -37,8 +37,6 @@ static weft_status dtype_of(const weft__config *config, weft_context *ctx, weft_
 static weft_status build_gpt(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                              weft__model *model) {
     if (dataset->vocabulary < 1) return weft__fail(model->ctx, WEFT_ERR_STATE, "the data has no vocabulary");
-    if (config->train_recompute)
-        return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED, "train.recompute: is not offered yet: use false");
     model->module = weft_gpt(model->ctx, &(weft_gpt_options){.vocab = dataset->vocabulary,
                                                              .context = config->model_context,
                                                              .layers = config->model_layers,
@@ -49,6 +47,9 @@ static weft_status build_gpt(const weft__config *config, const weft__dataset *da
                                                              .untied_head = config->model_untied_head,
                                                              .dtype = dtype});
     model->loss = WEFT_LOSS_CROSS_ENTROPY;
+    weft_module *child = NULL;
+    for (size_t i = 0; config->train_recompute && (child = weft_module_child_at(model->module, i)); i++)
+        if (strcmp(weft_module_kind(child), "transformer_block") == 0) weft_module_recompute(child, true);
     return WEFT_OK;
 }
 
