@@ -127,9 +127,17 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
     }
     static const weft_schedule_kind kinds[] = {WEFT_SCHEDULE_CONSTANT, WEFT_SCHEDULE_STEP,
                                                WEFT_SCHEDULE_COSINE, WEFT_SCHEDULE_LINEAR};
+    uint64_t warmup = (uint64_t)config->schedule_warmup;
+    if (warmup >= steps && !weft__config_given(config, WEFT__KEY_schedule_warmup))
+        warmup = steps / 10; /* the default is too long for so short a run */
+    if (warmup >= steps)
+        return weft__fail(
+            model->ctx, WEFT_ERR_ARGUMENT,
+            "schedule.warmup: %llu steps of warm-up leave nothing of %llu steps: --set schedule.warmup=%llu",
+            (unsigned long long)warmup, (unsigned long long)steps, (unsigned long long)steps / 10);
     const weft_schedule schedule = {.kind = kinds[config->schedule_type],
                                     .lr = lr,
-                                    .warmup = (uint64_t)config->schedule_warmup,
+                                    .warmup = warmup,
                                     .steps = steps,
                                     .min_lr = config->schedule_min_lr,
                                     .every = config->schedule_every > 0 ? (uint64_t)config->schedule_every
