@@ -453,6 +453,8 @@ static int random_view(built *t, bool full, bool plain_store, int64_t *elements)
 
 static void random_kernel(uint64_t seed) {
     static const weft_op binary[] = {WEFT_OP_ADD, WEFT_OP_SUB, WEFT_OP_MUL, WEFT_OP_MAXIMUM, WEFT_OP_MINIMUM};
+    static const weft_dtype stored[] = {WEFT_F32,  WEFT_F32, WEFT_F32, WEFT_F32,
+                                        WEFT_BF16, WEFT_U8,  WEFT_I32, WEFT_BOOL};
     random_state = seed * 7919;
     built t;
     int64_t extent[6], sizes[] = {1, 2, 3, 5, 8, 17, 33, 130, 600, 1500};
@@ -471,7 +473,15 @@ static void random_kernel(uint64_t seed) {
         bool full = n_reduce > 0 && draw(4) > 0;
         int64_t elements;
         int v = random_view(&t, full, false, &elements);
-        int a = load(&t, full, add_arg(&t, WEFT_F32, elements, true, false, seed + (uint64_t)i), v);
+        weft_dtype dtype = stored[draw((int64_t)COUNT(stored))];
+        int a = load(&t, full, add_arg(&t, dtype, elements, true, false, seed + (uint64_t)i), v);
+        if (dtype == WEFT_BOOL)
+            a = calc(&t, WEFT_OP_WHERE, full, WEFT_F32, a, constant(&t, 0, WEFT_F32, 0.25, 0),
+                     constant(&t, 0, WEFT_F32, -1, 0));
+        else if (dtype != WEFT_F32)
+            a = cast(&t, full, WEFT_F32, a);
+        if (draw(2) == 0 && dtype != WEFT_F32 && dtype != WEFT_BF16)
+            a = calc(&t, WEFT_OP_MUL, full, WEFT_F32, a, constant(&t, 0, WEFT_F32, 0.0625, 0), -1);
         if (full)
             full_values[n_full++] = a;
         else
