@@ -311,10 +311,15 @@ static weft_status assign(weft_ir *ir, int n) {
     return fine ? WEFT_OK : weft__ir_failed(ir);
 }
 
+static bool divides_integers(const ir_node *node) {
+    return node->kind == IR_CALC && (node->op == WEFT_OP_DIV || node->op == WEFT_OP_MOD) &&
+           !weft_dtype_is_float((weft_dtype)node->dtype);
+}
+
 /* Depends on nothing but constants and counters: computed wherever it is used. */
 static bool floats(const weft_ir *ir, const ir_node *node) {
     if (node->kind != IR_CALC && node->kind != IR_CAST) return false;
-    if (node->stored || node->copy) return false;
+    if (node->stored || node->copy || divides_integers(node)) return false;
     for (int k = 0; k < node->n_in; k++) {
         const ir_node *in = &ir->nodes[node->in[k].node];
         if (!ir_is_source(in) && (!ir_is_compute(in) || in->cluster >= 0)) return false;
@@ -347,6 +352,7 @@ static weft_status assign_clusters(weft_ir *ir) {
 
 typedef struct cone {
     int ops, loads;
+    bool divides; /* integers: where a guard fails the divisor is 0, and recomputing it there a fault */
 } cone;
 
 static void store(weft_ir *ir, int n) {
@@ -369,7 +375,7 @@ static void store_reductions(weft_ir *ir, int n) {
 
 static cone cone_of(const weft_ir *ir, const cone *cones, int n) {
     const ir_node *node = &ir->nodes[n];
-    cone sum = {node->kind == IR_CAST ? 0 : 1, 0};
+    cone sum = {node->kind == IR_CAST ? 0 : 1, 0, divides_integers(node)};
     for (int k = 0; k < node->n_in; k++) {
         const ir_node *in = &ir->nodes[node->in[k].node];
         if (in->kind == IR_CONST || in->kind == IR_IOTA) continue;
@@ -380,6 +386,7 @@ static cone cone_of(const weft_ir *ir, const cone *cones, int n) {
         } else {
             sum.ops += cones[node->in[k].node].ops;
             sum.loads += cones[node->in[k].node].loads;
+            sum.divides |= cones[node->in[k].node].divides;
         }
         if (sum.ops > 1000) sum.ops = 1000;
         if (sum.loads > 1000) sum.loads = 1000;
@@ -390,7 +397,7 @@ static cone cone_of(const weft_ir *ir, const cone *cones, int n) {
 /* Does some edge outside its cluster read the value in a way that must store it? */
 static bool must_store(const weft_ir *ir, const ir_node *node, cone cost, int64_t widest, bool crosses) {
     if (!crosses) return false;
-    if (node->kind == IR_REDUCE || node->kind == IR_GATHER || node->copy) return true;
+    if (node->kind == IR_REDUCE || node->kind == IR_GATHER || node->copy || cost.divides) return true;
     if (!ir->fuse) return true;
     if (widest > 2 * node->numel && cost.ops > 1) return true;
     bool single = node->users == 1;

@@ -152,6 +152,38 @@ static bool in_memory(const lowering *l, const ir_node *node) {
     return node->kind == IR_LEAF || (node->stored && node->cluster != l->c);
 }
 
+/* Does no index get through the view's guards? */
+static bool lets_nothing_through(const weft_view *view) {
+    for (int d = 0; d < view->map[0].rank; d++)
+        if (view->map[0].extent[d] == 0) return false; /* there is no index at all */
+    for (int i = 0; i < view->count; i++)
+        for (int d = 0; d < view->map[i].rank; d++)
+            if (view->map[i].lo[d] >= view->map[i].hi[d]) return true;
+    return false;
+}
+
+/* Value of node n as a view sees it: 0 where a guard fails. */
+static int emit_seen(lowering *l, int n, int view) {
+    const ir_node *node = &l->ir->nodes[n];
+    if (lets_nothing_through(&l->kernel.views[view])) return emit_const(l, node, 0, 0);
+    if (in_memory(l, node)) return emit_load(l, n, view);
+    access through = {ACCESS_VIEW, view};
+    bool guarded = weft__view_guarded(&l->kernel.views[view]);
+    if (!guarded) return emit(l, n, through, view);
+    int mask = emit_viewed(l, WEFT_INSTR_MASK, WEFT_BOOL, view, -1);
+    if (node->kind == IR_CONST && node->dtype == WEFT_BOOL && node->imm_i) return mask;
+    int value = emit(l, n, through, view), none = emit_const(l, node, 0, 0);
+    if (mask < 0 || value < 0 || none < 0) return value < mask ? value : mask;
+    weft_instr choose = instr_of(WEFT_INSTR_CALC, (weft_dtype)node->dtype);
+    choose.op = WEFT_OP_WHERE;
+    choose.a = mask;
+    choose.b = value;
+    choose.c = none;
+    choose.level = l->kernel.code[mask].level > l->kernel.code[value].level ? l->kernel.code[mask].level
+                                                                            : l->kernel.code[value].level;
+    return add_instr(l, &choose);
+}
+
 /* Value of the operand that node `user`, itself read at `at`, sees through the edge. */
 static int emit_operand(lowering *l, const ir_node *user, ir_edge edge, access at) {
     const ir_node *node = &l->ir->nodes[edge.node];
@@ -163,23 +195,7 @@ static int emit_operand(lowering *l, const ir_node *user, ir_edge edge, access a
     }
     int view = view_at(l, edge, user, at);
     if (view == TOO_MANY_MAPS) l->failed_node = edge.node;
-    if (view < 0) return view;
-    if (in_memory(l, node)) return emit_load(l, edge.node, view);
-    access through = {ACCESS_VIEW, view};
-    bool guarded = weft__view_guarded(&l->kernel.views[view]);
-    if (!guarded) return emit(l, edge.node, through, view);
-    int mask = emit_viewed(l, WEFT_INSTR_MASK, WEFT_BOOL, view, -1);
-    if (node->kind == IR_CONST && node->dtype == WEFT_BOOL && node->imm_i) return mask;
-    int value = emit(l, edge.node, through, view), none = emit_const(l, node, 0, 0);
-    if (mask < 0 || value < 0 || none < 0) return value < mask ? value : mask;
-    weft_instr choose = instr_of(WEFT_INSTR_CALC, (weft_dtype)node->dtype);
-    choose.op = WEFT_OP_WHERE;
-    choose.a = mask;
-    choose.b = value;
-    choose.c = none;
-    choose.level = l->kernel.code[mask].level > l->kernel.code[value].level ? l->kernel.code[mask].level
-                                                                            : l->kernel.code[value].level;
-    return add_instr(l, &choose);
+    return view < 0 ? view : emit_seen(l, edge.node, view);
 }
 
 static int emit_calc(lowering *l, const ir_node *node, access at) {
@@ -263,7 +279,6 @@ static int emit_gather(lowering *l, int n, const ir_node *node, access at) {
         outer *= node->shape[i];
     }
     ir_edge index_edge = node->in[1];
-    const ir_node *index = &l->ir->nodes[index_edge.node];
     weft_view inner_view;
     if (!weft__ir_edge_view(l->ir, index_edge, index_rank, index_tensor->shape, &inner_view))
         return TOO_MANY_MAPS;
@@ -273,8 +288,7 @@ static int emit_gather(lowering *l, int n, const ir_node *node, access at) {
         l->failed_node = where < 0 ? index_edge.node : n;
         return where < view ? where : view;
     }
-    int value = in_memory(l, index) ? emit_load(l, index_edge.node, where)
-                                    : emit(l, index_edge.node, (access){ACCESS_VIEW, where}, where);
+    int value = emit_seen(l, index_edge.node, where);
     int arg = value < 0 ? value : add_arg(l, node->in[0].node, false);
     if (arg < 0) return arg;
     weft_instr instr = instr_of(WEFT_INSTR_GATHER, (weft_dtype)node->dtype);

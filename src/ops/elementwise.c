@@ -96,7 +96,8 @@ bool weft__row_accepts(weft_op op, weft_dtype dtype) {
 static weft_tensor *with_number(const char *where, weft_op op, weft_tensor *x, double value) {
     weft_tensor *bad = weft__reject(weft__op_name(op), where, &x, 1);
     if (bad || !x) return bad;
-    weft_tensor *number = weft__constant(x->ctx, where, (weft_dtype)x->dtype, 0, NULL, value, (int64_t)value);
+    weft_tensor *number =
+        weft__number(x->ctx, where, weft__op_name(op), (weft_dtype)x->dtype, 0, NULL, value);
     return weft__elementwise(where, op, 2, (weft_tensor *const[]){x, number});
 }
 
@@ -117,8 +118,7 @@ weft_tensor *weft_clamp_at(const char *where, weft_tensor *x, double low, double
 weft_tensor *weft_full_like_at(const char *where, weft_tensor *x, double value) {
     weft_tensor *bad = weft__reject("full_like", where, &x, 1);
     if (bad || !x) return bad;
-    int64_t whole = value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : 0; /* infinities are floats only */
-    return weft__constant(x->ctx, where, (weft_dtype)x->dtype, x->rank, x->shape, value, whole);
+    return weft__number(x->ctx, where, "full_like", (weft_dtype)x->dtype, x->rank, x->shape, value);
 }
 
 weft_tensor *weft_zeros_like_at(const char *where, weft_tensor *x) { return weft_full_like_at(where, x, 0); }

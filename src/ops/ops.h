@@ -30,6 +30,9 @@ weft_tensor *weft__expand_to(const char *where, weft_tensor *x, int rank, const 
 /* A constant of any shape. */
 weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dtype, int rank,
                             const int64_t *shape, double f, int64_t i);
+/* The same of one number, refused where an integer dtype or bool does not have it. */
+weft_tensor *weft__number(weft_context *ctx, const char *where, const char *op, weft_dtype dtype, int rank,
+                          const int64_t *shape, double value);
 
 /* The key of a random node: a leaf of eight words made at each run from seed, stream and step. */
 weft_tensor *weft__random_leaf(weft_context *ctx, const char *where, uint64_t stream);

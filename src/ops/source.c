@@ -8,6 +8,23 @@ weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dty
     return weft__node(ctx, where, WEFT_OP_CONST, dtype, rank, shape, 0, NULL, sizeof attr, &attr);
 }
 
+/* Is it a value of the integer dtype, or of bool? */
+static bool is_value_of(weft_dtype dtype, double value) {
+    bool sign = dtype == WEFT_I8 || dtype == WEFT_I16 || dtype == WEFT_I32 || dtype == WEFT_I64;
+    int bits = dtype == WEFT_BOOL ? 1 : (int)(8 * weft_dtype_size(dtype));
+    double top = ldexp(1.0, sign ? bits - 1 : bits);
+    return value == floor(value) && value < top && value >= (sign ? -top : 0.0);
+}
+
+weft_tensor *weft__number(weft_context *ctx, const char *where, const char *op, weft_dtype dtype, int rank,
+                          const int64_t *shape, double value) {
+    bool whole = value >= -0x1p63 && value < 0x1p63;
+    if (!weft_dtype_is_float(dtype) && !is_value_of(dtype, value))
+        return weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "%s: %g is no %s", op, value,
+                            weft_dtype_name(dtype));
+    return weft__constant(ctx, where, dtype, rank, shape, value, whole ? (int64_t)value : 0);
+}
+
 /* Rank, extents and dtype of a tensor to be made; NULL when fine. */
 static weft_tensor *check(weft_context *ctx, const char *op, weft_dtype dtype, int rank,
                           const int64_t *shape) {
@@ -26,16 +43,14 @@ static weft_tensor *check(weft_context *ctx, const char *op, weft_dtype dtype, i
 weft_tensor *weft_full(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape, double value) {
     weft_tensor *bad = check(ctx, "weft_full", dtype, rank, shape);
     if (bad) return bad;
-    bool fits = value >= -0x1p63 && value < 0x1p63;
-    if (!weft_dtype_is_float(dtype) && (!fits || value != (double)(int64_t)value))
-        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_full: %g is no %s", value,
-                            weft_dtype_name(dtype));
-    return weft__constant(ctx, NULL, dtype, rank, shape, value, fits ? (int64_t)value : 0);
+    return weft__number(ctx, NULL, "weft_full", dtype, rank, shape, value);
 }
 
 weft_tensor *weft_full_i64(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape,
                            int64_t value) {
     weft_tensor *bad = check(ctx, "weft_full_i64", dtype, rank, shape);
+    bool exact = dtype == WEFT_I64 || dtype == WEFT_U64 || weft_dtype_is_float(dtype);
+    if (!bad && !exact) return weft__number(ctx, NULL, "weft_full_i64", dtype, rank, shape, (double)value);
     return bad ? bad : weft__constant(ctx, NULL, dtype, rank, shape, (double)value, value);
 }
 
