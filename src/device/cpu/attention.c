@@ -84,18 +84,21 @@ static void *take(char *base, size_t at) { return base ? base + at : NULL; }
 #define FN(x)        x##_f32
 #define GEMM         f32
 #define GEMM_SCRATCH f32_scratch
+#define GEMV         gemv_f32
 #define ROWS         attention_f32
 #include "device/cpu/attention_float.h"
 #undef T
 #undef FN
 #undef GEMM
 #undef GEMM_SCRATCH
+#undef GEMV
 #undef ROWS
 
 #define T            double
 #define FN(x)        x##_f64
 #define GEMM         f64
 #define GEMM_SCRATCH f64_scratch
+#define GEMV         gemv_f64
 #define ROWS         attention_f64
 #include "device/cpu/attention_float.h"
 
@@ -126,9 +129,9 @@ weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_atte
     plan->half = at->dtype == WEFT_F16 || at->dtype == WEFT_BF16;
     plan->pairs = at->batch * at->heads;
     plan->bq = at->t_q < QUERIES ? at->t_q : QUERIES;
-    plan->bk = at->t_k < KEYS ? at->t_k : KEYS;
+    plan->bk = at->t_k < KEYS ? (at->t_k + 15) / 16 * 16 : KEYS; /* rows of whole vectors */
     if (plan->bq < 1) plan->bq = 1;
-    if (plan->bk < 1) plan->bk = 1;
+    if (plan->bk < 16) plan->bk = 16;
     bool wide = at->dtype == WEFT_F64;
     *work = (weft_cpu_work){.run = wide ? run_f64 : run_f32, .free = plan_free, .plan = plan};
     plan->group = plan->q_parts = 1;

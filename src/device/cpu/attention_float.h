@@ -1,6 +1,7 @@
 /* Attention of one (batch, head) pair in one computing type: included by attention.c once for float (f32,
- * f16, bf16) and once for double, which define T, FN (names), GEMM and GEMM_SCRATCH (own products), ROWS (row
- * work), fetch and put before. Only blocks of (bq, bk) scores ever exist. No include guard, therefore.
+ * f16, bf16) and once for double, which define T, FN (names), GEMM, GEMV and GEMM_SCRATCH (own products),
+ * ROWS (row work), fetch and put before. Only blocks of (bq, bk) scores ever exist. No include guard,
+ * therefore.
  *
  * Forward: the online softmax of Milakov and Gimelshein (2018) as blocked by Dao et al. (2022, algorithm 1).
  * Backward: the weights again from the log-sum-exp, dS = P * (dP - rowsum(dO * O)) (algorithm 4). */
@@ -51,6 +52,11 @@ static size_t FN(layout)(const attention_plan *plan, char *base, FN(space) * sp)
 /* s (nq, nk) = x y^T, both with rows of d. */
 static void FN(scores_of)(const attention_plan *plan, int64_t nq, int64_t nk, const T *x, int64_t ldx,
                           const T *y, int64_t ldy, T *s, void *scratch) {
+    if (nq == 1) { /* decoding: nothing is packed that is read once */
+        const weft_gemv one = {.rows = nk, .k = plan->at.d, .x_i = ldy, .x_k = 1, .v_k = 1, .out_i = 1};
+        plan->own->GEMV(&one, y, x, s, scratch);
+        return;
+    }
     const weft_gemm g = {
         .m = nq, .n = nk, .k = plan->at.d, .a_m = ldx, .a_k = 1, .b_k = 1, .b_n = ldy, .c_m = plan->bk};
     plan->own->GEMM(&g, x, y, s, scratch);
@@ -91,6 +97,12 @@ static void FN(forward_block)(const attention_plan *plan, void *const *args, int
         if (at->dropout > 0) {
             FN(keep_block)(plan, args[3], pair, i0, nq, j, nk, sp->keep);
             FN(multiply_block)(plan, nq, nk, sp->s, sp->keep, sp->s);
+        }
+        if (nq == 1 && ldv > 1) {
+            const weft_gemv one = {
+                .rows = d, .k = nk, .x_i = 1, .x_k = ldv, .v_k = 1, .out_i = 1, .add = true};
+            plan->own->GEMV(&one, v, sp->s, sp->sum_out, sp->gemm);
+            continue;
         }
         const weft_gemm g = {
             .m = nq, .n = d, .k = nk, .a_m = plan->bk, .a_k = 1, .b_k = ldv, .b_n = 1, .c_m = d, .add = true};

@@ -54,8 +54,10 @@ static ALWAYS uint32_t bits_of(float f) {
     X(3, 1)                                                                                                  \
     X(4, 1)                                                                                                  \
     X(5, 1)                                                                                                  \
-    X(6, 1) X(7, 1) X(8, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) X(1, 3) X(2, 3)  \
-        X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
+    X(6, 1)                                                                                                  \
+    X(7, 1)                                                                                                  \
+    X(8, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) X(1, 3) X(2, 3) X(3, 3) X(4, 3)  \
+        X(5, 3) X(6, 3) X(7, 3) X(8, 3) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
 #else
 #if defined(__AVX2__)
 #define VECTOR_BYTES 32
@@ -191,32 +193,76 @@ static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
 
 /* ---- what attention needs beside ---- */
 
-#define PHILOX_LANES 16
+/* Vectors of 64-bit lanes whose low halves are multiplied: what Philox is made of. */
+typedef uint64_t v_u64 __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint64_t v_u64_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+#if defined(__AVX512F__)
+static ALWAYS v_u64 multiply_low(v_u64 a, uint32_t m) {
+    return (v_u64)_mm512_mul_epu32((__m512i)a, _mm512_set1_epi64((int64_t)m));
+}
+#elif defined(__AVX2__)
+static ALWAYS v_u64 multiply_low(v_u64 a, uint32_t m) {
+    return (v_u64)_mm256_mul_epu32((__m256i)a, _mm256_set1_epi64x((int64_t)m));
+}
+#elif defined(__SSE2__)
+static ALWAYS v_u64 multiply_low(v_u64 a, uint32_t m) {
+    return (v_u64)_mm_mul_epu32((__m128i)a, _mm_set1_epi64x((int64_t)m));
+}
+#else
+static ALWAYS v_u64 multiply_low(v_u64 a, uint32_t m) { return (a & 0xffffffffu) * (uint64_t)m; }
+#endif
+
+#if VECTOR_BYTES == 64
+#define LOW_ORDER  ORDER_LOW_8
+#define HIGH_ORDER ORDER_HIGH_8
+#elif VECTOR_BYTES == 32
+#define LOW_ORDER  ORDER_LOW_4
+#define HIGH_ORDER ORDER_HIGH_4
+#else
+#define LOW_ORDER  ORDER_LOW_2
+#define HIGH_ORDER ORDER_HIGH_2
+#endif
+#define PHILOX_VECS  2
+#define PHILOX_LANES (PHILOX_VECS * VECTOR_BYTES / 8)
 
 /* Neighbouring blocks of Philox 4x32-10 (Salmon et al., SC 2011): words 0..3 of block, of block + 1, ...
- * Counter words 2 and 3 are key[2] and key[3]. */
+ * Counter words 2 and 3 are key[2] and key[3]. A word is the low half of a lane; what the upper half holds is
+ * no matter. */
 static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
-    uint32_t c[4][PHILOX_LANES], k0 = key[0], k1 = key[1];
-    for (int i = 0; i < PHILOX_LANES; i++) {
-        c[0][i] = (uint32_t)(block + (uint64_t)i);
-        c[1][i] = (uint32_t)((block + (uint64_t)i) >> 32);
-        c[2][i] = key[2];
-        c[3][i] = key[3];
+    v_u64 c[4][PHILOX_VECS];
+    uint32_t k0 = key[0], k1 = key[1];
+    UNROLL for (int v = 0; v < PHILOX_VECS; v++) {
+        v_u64 n;
+        for (int i = 0; i < VECTOR_BYTES / 8; i++) n[i] = block + (uint64_t)(v * (VECTOR_BYTES / 8) + i);
+        c[0][v] = n;
+        c[1][v] = n >> 32;
+        c[2][v] = (v_u64){0} + key[2];
+        c[3][v] = (v_u64){0} + key[3];
     }
     for (int round = 0; round < 10; round++) {
-        for (int i = 0; i < PHILOX_LANES; i++) {
-            uint64_t p0 = (uint64_t)0xd2511f53u * c[0][i], p1 = (uint64_t)0xcd9e8d57u * c[2][i];
-            c[0][i] = (uint32_t)(p1 >> 32) ^ c[1][i] ^ k0;
-            c[1][i] = (uint32_t)p1;
-            c[2][i] = (uint32_t)(p0 >> 32) ^ c[3][i] ^ k1;
-            c[3][i] = (uint32_t)p0;
+        UNROLL for (int v = 0; v < PHILOX_VECS; v++) {
+            v_u64 p0 = multiply_low(c[0][v], 0xd2511f53u), p1 = multiply_low(c[2][v], 0xcd9e8d57u);
+            c[0][v] = (p1 >> 32) ^ c[1][v] ^ (uint64_t)k0;
+            c[1][v] = p1;
+            c[2][v] = (p0 >> 32) ^ c[3][v] ^ (uint64_t)k1;
+            c[3][v] = p0;
         }
         k0 += 0x9e3779b9u;
         k1 += 0xbb67ae85u;
     }
-    for (int i = 0; i < PHILOX_LANES; i++)
-        for (int w = 0; w < 4; w++) words[4 * i + w] = c[w][i];
+    UNROLL for (int v = 0; v < PHILOX_VECS; v++) {
+        v_u64 front = (c[0][v] & 0xffffffffu) | c[1][v] << 32, back = (c[2][v] & 0xffffffffu) | c[3][v] << 32;
+        v_u64 low = INTERLEAVE_LOW(front, back), high = INTERLEAVE_HIGH(front, back);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        low = low << 32 | low >> 32;
+        high = high << 32 | high >> 32;
+#endif
+        *(v_u64_unaligned *)(words + v * VECTOR_BYTES / 2) = low;
+        *(v_u64_unaligned *)(words + v * VECTOR_BYTES / 2 + VECTOR_BYTES / 4) = high;
+    }
 }
+#undef LOW_ORDER
+#undef HIGH_ORDER
 
 #define T          float
 #define FN(x)      x##_f32
@@ -227,6 +273,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #define STORE_PART store_part_f32
 #define VMAX       max_f32
 #define EXP        w_exp_f32
+#define INT        int32_t
 #if VECTOR_BYTES == 64
 #define LOW_ORDER  ORDER_LOW_16
 #define HIGH_ORDER ORDER_HIGH_16
@@ -248,6 +295,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #undef STORE_PART
 #undef VMAX
 #undef EXP
+#undef INT
 #undef LOW_ORDER
 #undef HIGH_ORDER
 
@@ -260,6 +308,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #define STORE_PART store_part_f64
 #define VMAX       max_f64
 #define EXP        w_exp_f64
+#define INT        int64_t
 #if VECTOR_BYTES == 64
 #define LOW_ORDER  ORDER_LOW_8
 #define HIGH_ORDER ORDER_HIGH_8
