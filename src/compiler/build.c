@@ -31,8 +31,15 @@ int weft__ir_node(weft_ir *ir, ir_kind kind, weft_dtype dtype, int rank, const i
     return (int)ir->n_nodes++;
 }
 
-int weft__ir_view(weft_ir *ir, const weft_view *view) {
-    if (weft__view_is_identity(view)) return -1;
+/* Does it run over all elements of the node, and not just the first of them? */
+static bool covers(const weft_ir *ir, int n, const weft_view *view) {
+    int64_t numel = 1;
+    for (int d = 0; d < weft__view_rank(view); d++) numel *= view->map[0].extent[d];
+    return numel == ir->nodes[n].numel;
+}
+
+int weft__ir_view(weft_ir *ir, int n, const weft_view *view) {
+    if (weft__view_is_identity(view) && covers(ir, n, view)) return -1;
     weft_hash h;
     weft__hash_init(&h);
     weft__view_hash(&h, view);
@@ -198,7 +205,7 @@ static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in,
             return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "%s: no view of a contiguous tensor",
                               weft__op_name(t->op));
     }
-    *out = (ir_edge){in.node, weft__ir_view(ir, &view)};
+    *out = (ir_edge){in.node, weft__ir_view(ir, in.node, &view)};
     return out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
@@ -254,7 +261,7 @@ static int split_reduction(weft_ir *ir, const weft_tensor *t, ir_edge in, const 
     if (!weft__ir_edge_view(ir, in, 3, flat, &view)) return -2;
     if (extra[1] && !weft__view_pad(&view, zero, extra)) return -2;
     if (!weft__view_reshape(&view, 4, cut)) return -2;
-    ir_edge edge = {in.node, weft__ir_view(ir, &view)};
+    ir_edge edge = {in.node, weft__ir_view(ir, in.node, &view)};
     if (edge.view == -2) return -1;
     int first = reduce_node(ir, t, edge, 4, cut, 1u << 2, 4, partial);
     if (first < 0) return -1;
@@ -299,6 +306,7 @@ static bool simplify(const weft_ir *ir, const weft_tensor *t, const ir_edge *in,
 static weft_status build_gather(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
     const weft_tensor *x = t->in[0];
     uint8_t kind = ir->nodes[in[0].node].kind;
+    if (in[0].view >= 0 && weft__view_is_identity(&ir->views[in[0].view])) in[0].view = -1; /* a prefix */
     if (in[0].view >= 0 || kind == IR_CONST || kind == IR_IOTA ||
         kind == IR_RANDOM) { /* the table is read by address */
         int copy = weft__ir_copy(ir, in[0], x->rank, x->shape);

@@ -1,7 +1,8 @@
-/* Fusion: which nodes one kernel computes, and which values are stored. Greedy, in topological order: a node joins
- * the newest cluster of its operands whose index space fits and with which no cycle arises. A cluster is a map (one
- * index space) or a row cluster (reductions over some dimensions of it, with elementwise work before, between and
- * after). Then each value that another cluster reads is either stored or, when cheap, recomputed there. */
+/* Fusion: which nodes one kernel computes, and which values are stored. Greedy, in topological order: a node
+ * joins the newest cluster of its operands whose index space fits and with which no cycle arises. A cluster
+ * is a map (one index space) or a row cluster (reductions over some dimensions of it, with elementwise work
+ * before, between and after). Then each value that another cluster reads is either stored or, when cheap,
+ * recomputed there. */
 #include <string.h>
 #include "compiler/ir.h"
 
@@ -21,7 +22,8 @@ static void mark_live(weft_ir *ir) {
         }
     }
     for (size_t i = 0; i < ir->n_nodes; i++) /* a heavy operation writes all its results, read or not */
-        if (ir->nodes[i].kind == IR_HEAVY_OUT && ir->nodes[ir->nodes[i].in[0].node].live) ir->nodes[i].live = true;
+        if (ir->nodes[i].kind == IR_HEAVY_OUT && ir->nodes[ir->nodes[i].in[0].node].live)
+            ir->nodes[i].live = true;
 }
 
 /* ---- clusters ---- */
@@ -57,7 +59,8 @@ static bool add_member(weft_ir *ir, int c, int n) {
         int capacity = cluster->capacity ? 2 * cluster->capacity : 8;
         int *members = weft__arena_alloc(&ir->arena, (size_t)capacity * sizeof *members);
         if (!members) return false;
-        if (cluster->n_members) memcpy(members, cluster->members, (size_t)cluster->n_members * sizeof *members);
+        if (cluster->n_members)
+            memcpy(members, cluster->members, (size_t)cluster->n_members * sizeof *members);
         cluster->members = members;
         cluster->capacity = capacity;
     }
@@ -110,8 +113,8 @@ static bool same_partition(const ir_cluster *cluster, const ir_node *reduce) {
 /* Does the edge repeat a row value over the reduced dimensions of the cluster's space? */
 static bool repeats_rows(const weft_ir *ir, const ir_cluster *cluster, ir_edge edge) {
     weft_view view;
-    if (edge.view < 0 || !weft__ir_edge_view(ir, edge, cluster->rank, cluster->shape, &view) || view.count != 1 ||
-        weft__view_guarded(&view) || view.map[0].offset)
+    if (edge.view < 0 || !weft__ir_edge_view(ir, edge, cluster->rank, cluster->shape, &view) ||
+        view.count != 1 || weft__view_guarded(&view) || view.map[0].offset)
         return false;
     int64_t step = 1;
     for (int i = cluster->rank - 1; i >= 0; i--) {
@@ -186,8 +189,9 @@ static bool reads_well(const weft_ir *ir, const ir_cluster *a, int b, const ir_c
             ir_edge edge = node->in[k];
             const ir_node *member = &ir->nodes[edge.node];
             if (member->cluster != b) continue;
-            bool fine = node->kind == IR_REDUCE ? edge.view < 0 && member->numel == row->full
-                                                : node->kind != IR_GATHER && reads_member(ir, row, node, edge);
+            bool fine = node->kind == IR_REDUCE
+                            ? edge.view < 0 && member->numel == row->full
+                            : node->kind != IR_GATHER && reads_member(ir, row, node, edge);
             if (!fine) return false;
         }
     }
@@ -199,7 +203,8 @@ static bool apart(const weft_ir *ir, int a, int b) {
     for (int x = 0; x < ir->n_clusters; x++) {
         if (x == a || x == b) continue;
         const uint64_t *before = before_of(ir, x);
-        if ((has(before, a) && has(before_of(ir, b), x)) || (has(before, b) && has(before_of(ir, a), x))) return true;
+        if ((has(before, a) && has(before_of(ir, b), x)) || (has(before, b) && has(before_of(ir, a), x)))
+            return true;
     }
     return false;
 }
@@ -215,7 +220,8 @@ static void clear_bit(uint64_t *set, int c) { set[c >> 6] &= ~(UINT64_C(1) << (c
 /* Moves all of cluster `from` into `to`. */
 static bool merge_clusters(weft_ir *ir, int to, int from) {
     ir_cluster *x = &ir->clusters[to], *y = &ir->clusters[from];
-    int n = x->n_members + y->n_members, *members = weft__arena_alloc(&ir->arena, (size_t)n * sizeof *members);
+    int n = x->n_members + y->n_members,
+        *members = weft__arena_alloc(&ir->arena, (size_t)n * sizeof *members);
     if (!members) return false;
     for (int i = 0, j = 0, k = 0; k < n; k++) { /* both are in topological order */
         bool left = j == y->n_members || (i < x->n_members && x->members[i] < y->members[j]);
@@ -262,7 +268,8 @@ static bool merge_operands(weft_ir *ir, int n) {
     return true;
 }
 
-/* Reductions over the same rows that read the same value, and small ones of the same form, become one kernel. */
+/* Reductions over the same rows that read the same value, and small ones of the same form, become one kernel.
+ */
 enum { SMALL_SPACE = 1 << 15, MOST_MEMBERS = 64 };
 
 static bool share_input(const weft_ir *ir, const ir_cluster *a, const ir_cluster *b) {
@@ -401,7 +408,8 @@ static bool must_store(const weft_ir *ir, const ir_node *node, cone cost, int64_
     if (!ir->fuse) return true;
     if (widest > 2 * node->numel && cost.ops > 1) return true;
     bool single = node->users == 1;
-    return cost.ops > (single ? SINGLE_OPS : SHARED_OPS) || cost.loads > (single ? SINGLE_LOADS : SHARED_LOADS);
+    return cost.ops > (single ? SINGLE_OPS : SHARED_OPS) ||
+           cost.loads > (single ? SINGLE_LOADS : SHARED_LOADS);
 }
 
 static weft_status choose_stored(weft_ir *ir) {

@@ -239,7 +239,7 @@ static weft_status head_output(weft_ir *ir, int heavy, int index, weft_dtype dty
     weft_view view;
     weft__view_identity(&view, 4, stored);
     weft__view_permute(&view, (int[]){0, 2, 1, 3});
-    *out = (ir_edge){n, weft__ir_view(ir, &view)};
+    *out = (ir_edge){n, weft__ir_view(ir, n, &view)};
     return out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
 }
 

@@ -122,8 +122,8 @@ weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_ou
 /* A new node; in may be NULL and filled in later. -1 when memory is gone. */
 int weft__ir_node(weft_ir *ir, ir_kind kind, weft_dtype dtype, int rank, const int64_t *shape, int n_in,
                   const ir_edge *in);
-/* Number of a view, -1 for the identity, -2 when memory is gone. */
-int weft__ir_view(weft_ir *ir, const weft_view *view);
+/* Number of a view of node n, -1 for the identity over all of it, -2 when memory is gone. */
+int weft__ir_view(weft_ir *ir, int n, const weft_view *view);
 /* The view of an edge over an index space of that shape (as many elements as the edge's own). */
 bool weft__ir_edge_view(const weft_ir *ir, ir_edge edge, int rank, const int64_t *shape, weft_view *out);
 /* A node that holds the values that edge sees over `shape`, row-major. */
