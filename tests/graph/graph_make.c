@@ -1,5 +1,5 @@
-/* Drawing random graphs. Each candidate node is recorded and evaluated by the shadow at once; one that leaves the
- * range where its error is known, or that would make the graph too big, is dropped. */
+/* Drawing random graphs. Each candidate node is recorded and evaluated by the shadow at once; one that leaves
+ * the range where its error is known, or that would make the graph too big, is dropped. */
 #include <math.h>
 #include <string.h>
 #include "graph/random_graph.h"
@@ -25,7 +25,9 @@ static int below(maker *m, int n) { return graph_below(&m->state, n); }
 static bool chance(maker *m, int percent) { return below(m, 100) < percent; }
 static bool is_float(const graph_node *node) { return weft_dtype_is_float(node->dtype); }
 
-static int class_of(weft_dtype dtype) { return weft_dtype_is_float(dtype) ? FLOATS : dtype == WEFT_BOOL ? BOOLS : INTEGERS; }
+static int class_of(weft_dtype dtype) {
+    return weft_dtype_is_float(dtype) ? FLOATS : dtype == WEFT_BOOL ? BOOLS : INTEGERS;
+}
 
 /* ---- which candidates are taken ---- */
 
@@ -69,7 +71,8 @@ static int offer(maker *m, graph_node *node) {
     node->salt = graph_draw(&m->state);
     g->node[g->n] = *node;
     weft_tensor *t = graph_record_node(m->ctx, g, g->n, m->made);
-    if (weft_tensor_status(t) != WEFT_OK || weft_rank(t) > GRAPH_RANK || weft_numel(t) > m->options->most) return -1;
+    if (weft_tensor_status(t) != WEFT_OK || weft_rank(t) > GRAPH_RANK || weft_numel(t) > m->options->most)
+        return -1;
     graph_node *own = &g->node[g->n];
     own->dtype = weft_dtype_of(t);
     own->rank = weft_rank(t);
@@ -93,7 +96,8 @@ static weft_dtype draw_dtype(maker *m, int classes) {
     return classes & INTEGERS ? ints[below(m, COUNT(ints))] : WEFT_BOOL;
 }
 
-static int new_leaf(maker *m, graph_kind kind, weft_dtype dtype, int rank, const int64_t *shape, int64_t bound) {
+static int new_leaf(maker *m, graph_kind kind, weft_dtype dtype, int rank, const int64_t *shape,
+                    int64_t bound) {
     graph_node node = {.kind = kind, .dtype = dtype, .rank = rank};
     if (rank > GRAPH_RANK) return -1;
     for (int d = 0; d < rank; d++) node.shape[d] = shape[d];
@@ -117,6 +121,7 @@ static int random_leaf(maker *m, int classes) {
     }
     weft_dtype dtype = draw_dtype(m, classes);
     graph_node node = {.kind = GRAPH_FULL, .dtype = dtype, .rank = rank, .value = (double)below(m, 3)};
+    if (dtype == WEFT_BOOL) node.value = (double)below(m, 2);
     memcpy(node.shape, shape, sizeof shape);
     switch (below(m, 12)) {
     case 0: return offer(m, &node);
@@ -127,9 +132,7 @@ static int random_leaf(maker *m, int classes) {
         node.value = dtype == WEFT_BOOL ? 1 : 0.25 + (double)below(m, 4);
         if (!weft_dtype_is_float(dtype)) node.value = (double)below(m, 5);
         return offer(m, &node);
-    case 3:
-        node.kind = dtype == WEFT_I32 ? GRAPH_RANDOM : GRAPH_LEAF;
-        return offer(m, &node);
+    case 3: node.kind = dtype == WEFT_I32 ? GRAPH_RANDOM : GRAPH_LEAF; return offer(m, &node);
     default: return new_leaf(m, GRAPH_LEAF, dtype, rank, shape, 0);
     }
 }
@@ -178,10 +181,12 @@ static int partner(maker *m, int a, graph_kind kind) {
 static int op_of(maker *m, const int *list, int n) { return list[below(m, n)]; }
 
 static int draw_row1(maker *m, int a) {
-    static const int floats[] = {WEFT_OP_NEG, WEFT_OP_EXP,  WEFT_OP_SIN,   WEFT_OP_COS,     WEFT_OP_TANH, WEFT_OP_ERF,
-                                 WEFT_OP_ABS, WEFT_OP_RELU, WEFT_OP_EXPM1, WEFT_OP_SIGMOID, WEFT_OP_EXP2, WEFT_OP_FLOOR,
-                                 WEFT_OP_CEIL, WEFT_OP_ROUND, WEFT_OP_TRUNC, WEFT_OP_SIGN, WEFT_OP_ISNAN};
-    static const int safe[] = {WEFT_OP_LOG, WEFT_OP_LOG2, WEFT_OP_LOG1P, WEFT_OP_SQRT, WEFT_OP_RSQRT, WEFT_OP_RECIP};
+    static const int floats[] = {WEFT_OP_NEG,  WEFT_OP_EXP,   WEFT_OP_SIN,  WEFT_OP_COS,   WEFT_OP_TANH,
+                                 WEFT_OP_ERF,  WEFT_OP_ABS,   WEFT_OP_RELU, WEFT_OP_EXPM1, WEFT_OP_SIGMOID,
+                                 WEFT_OP_EXP2, WEFT_OP_FLOOR, WEFT_OP_CEIL, WEFT_OP_ROUND, WEFT_OP_TRUNC,
+                                 WEFT_OP_SIGN, WEFT_OP_ISNAN};
+    static const int safe[] = {WEFT_OP_LOG,  WEFT_OP_LOG2,  WEFT_OP_LOG1P,
+                               WEFT_OP_SQRT, WEFT_OP_RSQRT, WEFT_OP_RECIP};
     static const int ints[] = {WEFT_OP_NEG, WEFT_OP_ABS, WEFT_OP_SIGN, WEFT_OP_RELU, WEFT_OP_NOT};
     graph_node node = {.kind = GRAPH_ROW1, .n_in = 1, .in = {a}};
     if (a < 0) return -1;
@@ -198,14 +203,18 @@ static int draw_row1(maker *m, int a) {
 }
 
 static int draw_row2(maker *m, int a) {
-    static const int floats[] = {WEFT_OP_ADD, WEFT_OP_SUB, WEFT_OP_MUL, WEFT_OP_MUL, WEFT_OP_DIV, WEFT_OP_MAXIMUM, WEFT_OP_MINIMUM};
-    static const int ints[] = {WEFT_OP_ADD, WEFT_OP_SUB, WEFT_OP_MUL, WEFT_OP_MAXIMUM, WEFT_OP_MINIMUM, WEFT_OP_AND,
-                               WEFT_OP_OR,  WEFT_OP_XOR, WEFT_OP_SHL, WEFT_OP_SHR,     WEFT_OP_DIV,     WEFT_OP_MOD};
+    static const int floats[] = {WEFT_OP_ADD, WEFT_OP_SUB,     WEFT_OP_MUL,    WEFT_OP_MUL,
+                                 WEFT_OP_DIV, WEFT_OP_MAXIMUM, WEFT_OP_MINIMUM};
+    static const int ints[] = {WEFT_OP_ADD,     WEFT_OP_SUB, WEFT_OP_MUL, WEFT_OP_MAXIMUM,
+                               WEFT_OP_MINIMUM, WEFT_OP_AND, WEFT_OP_OR,  WEFT_OP_XOR,
+                               WEFT_OP_SHL,     WEFT_OP_SHR, WEFT_OP_DIV, WEFT_OP_MOD};
     static const int bools[] = {WEFT_OP_AND, WEFT_OP_OR, WEFT_OP_XOR, WEFT_OP_EQ, WEFT_OP_NE};
     graph_node node = {.kind = GRAPH_ROW2, .n_in = 2, .in = {a}};
     if (a < 0) return -1;
     int class = class_of(m->g->node[a].dtype);
-    node.op = class == FLOATS ? op_of(m, floats, COUNT(floats)) : class == BOOLS ? op_of(m, bools, COUNT(bools)) : op_of(m, ints, COUNT(ints));
+    node.op = class == FLOATS  ? op_of(m, floats, COUNT(floats))
+              : class == BOOLS ? op_of(m, bools, COUNT(bools))
+                               : op_of(m, ints, COUNT(ints));
     if (class != BOOLS && chance(m, 12)) node.op = WEFT_OP_EQ + below(m, 6);
     bool divides = class == INTEGERS && (node.op == WEFT_OP_DIV || node.op == WEFT_OP_MOD);
     node.in[1] = partner(m, a, divides ? GRAPH_DIVISOR : GRAPH_LEAF);
@@ -234,7 +243,11 @@ static int draw_where(maker *m, int a) {
 
 static int draw_number(maker *m, int a) {
     static const double values[] = {0.5, -1.0, 0.25, 2.0, 1.0, 1.5};
-    graph_node node = {.kind = chance(m, 45) ? GRAPH_MULC : chance(m, 70) ? GRAPH_ADDC : GRAPH_CLAMP, .n_in = 1, .in = {a}};
+    graph_node node = {.kind = chance(m, 45)   ? GRAPH_MULC
+                               : chance(m, 70) ? GRAPH_ADDC
+                                               : GRAPH_CLAMP,
+                       .n_in = 1,
+                       .in = {a}};
     if (a < 0 || m->g->node[a].dtype == WEFT_BOOL) return -1;
     node.value = is_float(&m->g->node[a]) ? values[below(m, COUNT(values))] : (double)(1 + below(m, 5));
     if (node.kind == GRAPH_CLAMP && m->g->node[a].dtype == WEFT_U8) return -1;
@@ -335,7 +348,9 @@ static int draw_reduce(maker *m, int a) {
     if (a < 0) return -1;
     const graph_node *x = &m->g->node[a];
     int class = class_of(x->dtype);
-    node.op = class == FLOATS ? below(m, 9) : class == BOOLS ? op_of(m, bools, 2) : op_of(m, ints, COUNT(ints));
+    node.op = class == FLOATS  ? below(m, 9)
+              : class == BOOLS ? op_of(m, bools, 2)
+                               : op_of(m, ints, COUNT(ints));
     if (class == FLOATS && chance(m, 30)) node.op = 0;
     node.p[0][0] = x->rank && chance(m, 75) ? below(m, x->rank) : -1;
     node.p[0][1] = chance(m, 40);
@@ -363,7 +378,8 @@ static int draw_gather(maker *m, int a) {
 }
 
 static int draw_scatter(maker *m, int a) {
-    if (a < 0 || !m->g->node[a].rank || m->g->node[a].dtype == WEFT_BOOL || m->g->node[a].dtype == WEFT_U8) return -1;
+    if (a < 0 || !m->g->node[a].rank || m->g->node[a].dtype == WEFT_BOOL || m->g->node[a].dtype == WEFT_U8)
+        return -1;
     const graph_node *x = &m->g->node[a];
     int axis = below(m, x->rank);
     int64_t count = 1 + below(m, 9), shape[GRAPH_RANK];
@@ -393,7 +409,8 @@ static int draw_update(maker *m, int a) {
 }
 
 static int draw_matmul(maker *m, int a) {
-    if (a < 0 || !m->g->node[a].rank || m->g->node[a].dtype == WEFT_BOOL || m->g->node[a].dtype == WEFT_U8) return -1;
+    if (a < 0 || !m->g->node[a].rank || m->g->node[a].dtype == WEFT_BOOL || m->g->node[a].dtype == WEFT_U8)
+        return -1;
     const graph_node *x = &m->g->node[a];
     graph_node node = {.kind = GRAPH_MATMUL, .n_in = 2, .in = {a, pick_dtype(m, x->dtype)}};
     int known = offer(m, &node); /* where one that there is happens to fit */
@@ -409,7 +426,9 @@ static int draw_matmul(maker *m, int a) {
 
 static int draw_join(maker *m, int a) {
     if (a < 0) return -1;
-    graph_node node = {.kind = chance(m, 70) && m->g->node[a].rank ? GRAPH_CONCAT : GRAPH_STACK, .n_in = 2 + below(m, 2), .in = {a}};
+    graph_node node = {.kind = chance(m, 70) && m->g->node[a].rank ? GRAPH_CONCAT : GRAPH_STACK,
+                       .n_in = 2 + below(m, 2),
+                       .in = {a}};
     int rank = m->g->node[a].rank;
     int64_t shape[GRAPH_RANK];
     node.p[0][0] = node.kind == GRAPH_CONCAT ? below(m, rank) : below(m, rank + 1);
@@ -515,8 +534,10 @@ static void choose_outputs(maker *m) {
     graph *g = m->g;
     for (int i = 0; i < g->n && g->n_outputs < GRAPH_OUTPUTS; i++) {
         const graph_node *node = &g->node[i];
-        bool any = computes(node) || node->kind == GRAPH_IOTA || node->kind == GRAPH_RANDOM || node->kind == GRAPH_FULL;
-        if (any && (!m->used[i] || i == g->loss || (computes(node) && chance(m, 6)))) g->output[g->n_outputs++] = i;
+        bool any = computes(node) || node->kind == GRAPH_IOTA || node->kind == GRAPH_RANDOM ||
+                   node->kind == GRAPH_FULL;
+        if (any && (!m->used[i] || i == g->loss || (computes(node) && chance(m, 6))))
+            g->output[g->n_outputs++] = i;
     }
 }
 

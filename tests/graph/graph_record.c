@@ -13,7 +13,8 @@ static const char *const kind_names[] = {
 
 /* ---- leaves ---- */
 
-/* Floats are eighths in -2..2, so that much of the arithmetic on them is exact; integers small, some of any size. */
+/* Floats are eighths in -2..2, so that much of the arithmetic on them is exact; integers small, some of any
+ * size. */
 static void fill(const graph_node *node, weft_dtype dtype, int64_t n, char *data) {
     uint64_t state = node->salt;
     size_t size = weft_dtype_size(dtype);
@@ -23,11 +24,14 @@ static void fill(const graph_node *node, weft_dtype dtype, int64_t n, char *data
         float f32 = (float)f;
         uint16_t half = dtype == WEFT_F16 ? weft_f32_to_f16(f32) : weft_f32_to_bf16(f32);
         int64_t i = bits >> 60 == 0 ? (int64_t)(bits << 4) : (int64_t)(bits % 19) - 9;
-        if (node->kind == GRAPH_INDEX) i = (int64_t)(bits % (uint64_t)(node->p[0][0] > 0 ? node->p[0][0] : 1));
+        if (node->kind == GRAPH_INDEX)
+            i = (int64_t)(bits % (uint64_t)(node->p[0][0] > 0 ? node->p[0][0] : 1));
         if (node->kind == GRAPH_DIVISOR) i = (int64_t)(bits % 9) + 1;
         if (node->kind == GRAPH_DIVISOR && dtype != WEFT_U8 && (bits >> 40 & 1)) i = -i;
         if (dtype == WEFT_BOOL) i = (int64_t)(bits & 1);
-        const void *from = dtype == WEFT_F32 ? (const void *)&f32 : dtype == WEFT_F64 ? (const void *)&f : (const void *)&i;
+        const void *from = dtype == WEFT_F32   ? (const void *)&f32
+                           : dtype == WEFT_F64 ? (const void *)&f
+                                               : (const void *)&i;
         if (dtype == WEFT_F16 || dtype == WEFT_BF16) from = &half;
         memcpy(data + (size_t)k * size, from, size);
     }
@@ -138,7 +142,9 @@ weft_tensor *graph_record_node(weft_context *ctx, const graph *g, int i, weft_te
     case GRAPH_CONCAT:
     case GRAPH_STACK: return join(node, in);
     case GRAPH_SOFTMAX: return softmax(node, in[0]);
-    case GRAPH_NORM: return node->n_in == 3 ? weft_layer_norm(in[0], in[1], in[2], 1e-2) : weft_rms_norm(in[0], in[1], 1e-2);
+    case GRAPH_NORM:
+        return node->n_in == 3 ? weft_layer_norm(in[0], in[1], in[2], 1e-2)
+                               : weft_rms_norm(in[0], in[1], 1e-2);
     case GRAPH_CROSS_ENTROPY: return weft_cross_entropy(in[0], in[1], NULL);
     case GRAPH_ATTENTION:
         return weft_attention(in[0], in[1], in[2], &(weft_attention_options){.causal = node->op != 0});
@@ -178,8 +184,10 @@ void graph_print(const graph *g, FILE *to) {
         const graph_node *node = &g->node[i];
         bool row_op = node->kind == GRAPH_ROW1 || node->kind == GRAPH_ROW2 || node->kind == GRAPH_SAFE;
         fprintf(to, "  %%%d = %s", i, kind_names[node->kind]);
-        if (row_op) fprintf(to, " %s", weft__op_name(node->op));
-        else if (node->op) fprintf(to, " #%d", node->op);
+        if (row_op)
+            fprintf(to, " %s", weft__op_name(node->op));
+        else if (node->op)
+            fprintf(to, " #%d", node->op);
         for (int k = 0; k < node->n_in; k++) fprintf(to, " %%%d", node->in[k]);
         fprintf(to, " -> %s ", weft_dtype_name(node->dtype));
         print_numbers(to, node->shape, node->rank);

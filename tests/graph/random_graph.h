@@ -1,5 +1,5 @@
-/* Random graphs as plain data, so that one can be recorded on several contexts, printed and shrunk. graph_make.c draws
- * them, graph_record.c replays them. */
+/* Random graphs as plain data, so that one can be recorded on several contexts, printed and shrunk.
+ * graph_make.c draws them, graph_record.c replays them. */
 #ifndef WEFT_TESTS_GRAPH_RANDOM_GRAPH_H
 #define WEFT_TESTS_GRAPH_RANDOM_GRAPH_H
 
@@ -9,9 +9,11 @@
 enum { GRAPH_RANK = 5, GRAPH_NODES = 96, GRAPH_INPUTS = 4, GRAPH_OUTPUTS = 40 };
 
 #define GRAPH_KINDS(X)                                                                                       \
-    X(LEAF) X(INDEX) X(DIVISOR) X(SCALAR) X(FULL) X(IOTA) X(RANDOM) X(ROW1) X(SAFE) X(ROW2) X(WHERE) X(ADDC) \
-    X(MULC) X(CLAMP) X(SHAPED) X(RESHAPE) X(PERMUTE) X(EXPAND) X(PAD) X(SLICE) X(REDUCE) X(CAST) X(GATHER)   \
-    X(SCATTER) X(UPDATE) X(MATMUL) X(CONCAT) X(STACK) X(SOFTMAX) X(NORM) X(CROSS_ENTROPY) X(ATTENTION)
+    X(LEAF)                                                                                                  \
+    X(INDEX) X(DIVISOR) X(SCALAR) X(FULL) X(IOTA) X(RANDOM) X(ROW1) X(SAFE) X(ROW2) X(WHERE) X(ADDC) X(MULC) \
+        X(CLAMP) X(SHAPED) X(RESHAPE) X(PERMUTE) X(EXPAND) X(PAD) X(SLICE) X(REDUCE) X(CAST) X(GATHER)       \
+            X(SCATTER) X(UPDATE) X(MATMUL) X(CONCAT) X(STACK) X(SOFTMAX) X(NORM) X(CROSS_ENTROPY)            \
+                X(ATTENTION)
 
 typedef enum graph_kind {
 #define GRAPH_ENUM_(name) GRAPH_##name,
@@ -21,14 +23,14 @@ typedef enum graph_kind {
 
 typedef struct graph_node {
     graph_kind kind;
-    int op;                 /* which row, reduction or function of its kind */
+    int op; /* which row, reduction or function of its kind */
     int n_in, in[GRAPH_INPUTS];
-    weft_dtype dtype;       /* of the result, as are rank and shape */
+    weft_dtype dtype; /* of the result, as are rank and shape */
     int rank;
     int64_t shape[GRAPH_RANK];
     int64_t p[3][GRAPH_RANK]; /* parameters: order, paddings, start/stop/step, axis, bound */
     double value;
-    uint64_t salt;          /* of a leaf's data */
+    uint64_t salt; /* of a leaf's data */
 } graph_node;
 
 typedef struct graph {
@@ -36,7 +38,7 @@ typedef struct graph {
     int n;
     graph_node node[GRAPH_NODES];
     int n_outputs, output[GRAPH_OUTPUTS];
-    int loss; /* whose gradient by every float leaf is an output too; -1: none */
+    int loss;    /* whose gradient by every float leaf is an output too; -1: none */
     bool halves; /* some value is f16 or bf16 */
 } graph;
 
@@ -50,12 +52,12 @@ typedef struct graph_tensors {
 typedef struct graph_options {
     bool integers; /* only integers and bools: every device agrees exactly */
     bool backward;
-    int size;      /* nodes */
-    int64_t most;  /* elements of a tensor */
+    int size;     /* nodes */
+    int64_t most; /* elements of a tensor */
 } graph_options;
 
-/* Draws a graph, evaluating it along the way (in a context that only records) so that values stay in range and no
- * discontinuous op gets a value that rounding could move over its step. */
+/* Draws a graph, evaluating it along the way (in a context that only records) so that values stay in range
+ * and no discontinuous op gets a value that rounding could move over its step. */
 bool graph_make(weft_context *record, uint64_t seed, const graph_options *options, graph *g);
 
 /* Records node i, whose inputs are in made[]. */

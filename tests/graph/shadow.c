@@ -1,5 +1,5 @@
-/* The shadow's walk over a recorded graph, and everything that is a matter of indices: movement, reductions over
- * dimensions, gather, scatter, matmul. Numbers are computed in shadow_rows.c. */
+/* The shadow's walk over a recorded graph, and everything that is a matter of indices: movement, reductions
+ * over dimensions, gather, scatter, matmul. Numbers are computed in shadow_rows.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,10 +99,19 @@ static number load(weft_dtype dtype, const char *data, int64_t k) {
     float f32;
     uint16_t half;
     switch (dtype) {
-    case WEFT_F32: memcpy(&f32, at, 4); r.f = (double)f32; break;
+    case WEFT_F32:
+        memcpy(&f32, at, 4);
+        r.f = (double)f32;
+        break;
     case WEFT_F64: memcpy(&r.f, at, 8); break;
-    case WEFT_F16: memcpy(&half, at, 2); r.f = (double)weft_f16_to_f32(half); break;
-    case WEFT_BF16: memcpy(&half, at, 2); r.f = (double)weft_bf16_to_f32(half); break;
+    case WEFT_F16:
+        memcpy(&half, at, 2);
+        r.f = (double)weft_f16_to_f32(half);
+        break;
+    case WEFT_BF16:
+        memcpy(&half, at, 2);
+        r.f = (double)weft_bf16_to_f32(half);
+        break;
     default:
         memcpy(&r.i, at, weft_dtype_size(dtype));
         r.i = shadow_wrap(dtype, r.i);
@@ -136,7 +145,8 @@ static void constant(const weft_tensor *t, shadow_value *out) {
 static void random_bits(const weft_tensor *t, shadow_value *out) {
     const weft_attr_random *key = &t->in[0]->value.random;
     for (int64_t k = 0; k < t->numel; k++)
-        out->i[k] = (int32_t)weft__random_u32(t->ctx->seed, key->stream, t->ctx->step, key->first + (uint64_t)k);
+        out->i[k] =
+            (int32_t)weft__random_u32(t->ctx->seed, key->stream, t->ctx->step, key->first + (uint64_t)k);
 }
 
 /* ---- movement ---- */
@@ -185,7 +195,8 @@ static void reduce(const weft_tensor *t, const shadow_value *x, shadow_value *ou
         int64_t row = join(t->rank, t->shape, at);
         rows[row * length + fill[row]++] = get(x, k);
     }
-    for (int64_t r = 0; r < t->numel; r++) put(out, r, shadow_reduce(t->op, (weft_dtype)t->dtype, rows + r * length, length));
+    for (int64_t r = 0; r < t->numel; r++)
+        put(out, r, shadow_reduce(t->op, (weft_dtype)t->dtype, rows + r * length, length));
     free(rows);
     free(fill);
 }
@@ -214,10 +225,12 @@ static int64_t extent_of(const int64_t *shape, int from, int to) {
     return n;
 }
 
-static void gather(const weft_tensor *t, const shadow_value *x, const shadow_value *index, shadow_value *out) {
+static void gather(const weft_tensor *t, const shadow_value *x, const shadow_value *index,
+                   shadow_value *out) {
     int axis = (int)((const weft_attr_axis *)t->attr)->axis;
     const weft_tensor *table = t->in[0];
-    int64_t extent = table->shape[axis], inner = extent_of(table->shape, axis + 1, table->rank), count = index->n;
+    int64_t extent = table->shape[axis], inner = extent_of(table->shape, axis + 1, table->rank),
+            count = index->n;
     for (int64_t k = 0; k < t->numel; k++) {
         int64_t b = k % inner, i = k / inner % count, a = k / inner / count, at = index->i[i];
         number v = at >= 0 && at < extent ? get(x, (a * extent + at) * inner + b) : (number){0, 0, 0};
@@ -226,7 +239,8 @@ static void gather(const weft_tensor *t, const shadow_value *x, const shadow_val
     }
 }
 
-static void scatter(const weft_tensor *t, const shadow_value *index, const shadow_value *x, shadow_value *out) {
+static void scatter(const weft_tensor *t, const shadow_value *index, const shadow_value *x,
+                    shadow_value *out) {
     int axis = (int)((const weft_attr_axis *)t->attr)->axis;
     int64_t extent = t->shape[axis], inner = extent_of(t->shape, axis + 1, t->rank), count = index->n;
     number *terms = calloc((size_t)count + 1, sizeof *terms);
@@ -239,8 +253,8 @@ static void scatter(const weft_tensor *t, const shadow_value *index, const shado
     free(terms);
 }
 
-static void update(const weft_tensor *t, const shadow_value *x, const shadow_value *v, const shadow_value *offset,
-                   shadow_value *out) {
+static void update(const weft_tensor *t, const shadow_value *x, const shadow_value *v,
+                   const shadow_value *offset, shadow_value *out) {
     const weft_attr_axis *attr = t->attr;
     int64_t inner = extent_of(t->shape, (int)attr->axis + 1, t->rank), total = t->shape[attr->axis];
     for (int64_t k = 0; k < t->numel; k++) {
@@ -256,7 +270,8 @@ static void elementwise(const weft_tensor *t, const shadow_value *const *in, sha
     weft_dtype dtype = (weft_dtype)t->in[t->op == WEFT_OP_WHERE ? 1 : 0]->dtype;
     number none = {0, 0, 0};
     for (int64_t k = 0; k < t->numel; k++) {
-        number a = get(in[0], k), b = t->n_in > 1 ? get(in[1], k) : none, c = t->n_in > 2 ? get(in[2], k) : none;
+        number a = get(in[0], k), b = t->n_in > 1 ? get(in[1], k) : none,
+               c = t->n_in > 2 ? get(in[2], k) : none;
         put(out, k, shadow_row(t->op, dtype, a, b, c));
     }
 }
@@ -293,6 +308,16 @@ static bool compute(const weft_tensor *t, const shadow_value *const *in, shadow_
     return true;
 }
 
+/* May fusion change the last bits? Sums of floats are blocked by the layout of their kernel; f16 and bf16 are
+ * rounded only where stored. */
+static bool is_loose(const weft_tensor *t, const shadow_value *const *in) {
+    bool half = t->dtype == WEFT_F16 || t->dtype == WEFT_BF16,
+         sums = t->op == WEFT_OP_SUM || t->op == WEFT_OP_PROD;
+    for (int i = 0; i < t->n_in; i++)
+        if (in[i]->loose) return true;
+    return !t->leaf && (half || (sums && weft_dtype_is_float((weft_dtype)t->dtype)));
+}
+
 /* An output of a composite: of its expansion. */
 static const shadow_value *expansion(shadow *s, weft_tensor *t) {
     weft_tensor *out[16] = {NULL};
@@ -301,6 +326,7 @@ static const shadow_value *expansion(shadow *s, weft_tensor *t) {
     if (!v) return NULL;
     shadow_value *own = make(s, t);
     for (int64_t k = 0; k < t->numel; k++) put(own, k, get(v, k));
+    own->loose = true; /* a device may take it whole, fused or not; what it does inside is its own */
     return own;
 }
 
@@ -316,6 +342,7 @@ const shadow_value *shadow_of(shadow *s, weft_tensor *t) {
     for (int i = 0; i < t->n_in; i++)
         if (!(in[i] = shadow_of(s, t->in[i]))) return NULL;
     shadow_value *out = make(s, t);
+    out->loose = is_loose(t, in);
     if (t->leaf ? leaf(t, out) : compute(t, in, out)) return out;
     printf("shadow: %s is not known\n", weft__op_name(t->op));
     return NULL;

@@ -1,5 +1,6 @@
-/* The shadow's numbers: every row of the op table by its definition, with the error that a device may make. Bounds
- * are those of the tolerance classes: B (correctly rounded), C (own polynomials), D (sums). Next: shadow.c. */
+/* The shadow's numbers: every row of the op table by its definition, with the error that a device may make.
+ * Bounds are those of the tolerance classes: B (correctly rounded), C (own polynomials), D (sums). Next:
+ * shadow.c. */
 #include <math.h>
 #include "graph/shadow_inside.h"
 
@@ -14,10 +15,15 @@ static double unit_of(weft_dtype dtype) {
 }
 
 static double smallest(weft_dtype dtype) {
-    return dtype == WEFT_F16 ? 0x1p-24 : dtype == WEFT_BF16 ? 0x1p-133 : dtype == WEFT_F32 ? 0x1p-149 : 0x1p-1070;
+    return dtype == WEFT_F16    ? 0x1p-24
+           : dtype == WEFT_BF16 ? 0x1p-133
+           : dtype == WEFT_F32  ? 0x1p-149
+                                : 0x1p-1070;
 }
 
-static double largest(weft_dtype dtype) { return dtype == WEFT_F16 ? 65504.0 : dtype == WEFT_F64 ? 1e300 : 3e38; }
+static double largest(weft_dtype dtype) {
+    return dtype == WEFT_F16 ? 65504.0 : dtype == WEFT_F64 ? 1e300 : 3e38;
+}
 
 static bool representable(weft_dtype dtype, double v) {
     if (dtype == WEFT_F64) return true;
@@ -26,8 +32,8 @@ static bool representable(weft_dtype dtype, double v) {
     return dtype == WEFT_F32 || (double)weft_bf16_to_f32(weft_f32_to_bf16((float)v)) == v;
 }
 
-/* f with the error handed on and that of computing it: `ulps` in f32 or f64, then one rounding to dtype. exact: the
- * operation is correctly rounded and its operands are exact. */
+/* f with the error handed on and that of computing it: `ulps` in f32 or f64, then one rounding to dtype.
+ * exact: the operation is correctly rounded and its operands are exact. */
 static number rounded(weft_dtype dtype, double f, double e, double ulps, bool exact) {
     number r = {f, 0, 0};
     if (!isfinite(f) || !isfinite(e) || fabs(f) + e > largest(dtype)) {
@@ -36,7 +42,8 @@ static number rounded(weft_dtype dtype, double f, double e, double ulps, bool ex
     }
     if (exact && representable(dtype, f)) return r;
     double compute = dtype == WEFT_F64 ? unit_of(WEFT_F64) : unit_of(WEFT_F32);
-    r.e = e + 2.0 * ulps * compute * fabs(f) + unit_of(dtype) * (fabs(f) + e) + (1.0 + ulps) * smallest(dtype);
+    r.e =
+        e + 2.0 * ulps * compute * fabs(f) + unit_of(dtype) * (fabs(f) + e) + (1.0 + ulps) * smallest(dtype);
     return r;
 }
 
@@ -101,7 +108,8 @@ static double ulps_of(int op) {
 }
 
 static bool steps(int op) {
-    return op == WEFT_OP_SIGN || op == WEFT_OP_FLOOR || op == WEFT_OP_CEIL || op == WEFT_OP_ROUND || op == WEFT_OP_TRUNC;
+    return op == WEFT_OP_SIGN || op == WEFT_OP_FLOOR || op == WEFT_OP_CEIL || op == WEFT_OP_ROUND ||
+           op == WEFT_OP_TRUNC;
 }
 
 static number unary(int op, weft_dtype dtype, number a) {
@@ -116,10 +124,12 @@ static number unary(int op, weft_dtype dtype, number a) {
         e = fmax(fabs(y - below), fabs(y - above));
         if (op == WEFT_OP_ABS) e = a.e;
         if (op == WEFT_OP_RECIP && fabs(a.f) <= a.e) e = (double)INFINITY;
-        if (steps(op) && (e != 0 || (op == WEFT_OP_SIGN && a.e > 0 && fabs(a.f) <= a.e))) e = (double)INFINITY;
+        if (steps(op) && (e != 0 || (op == WEFT_OP_SIGN && a.e > 0 && fabs(a.f) <= a.e)))
+            e = (double)INFINITY;
         if (isnan(e)) e = (double)INFINITY;
     }
     if (steps(op) && e == 0) exact = true;
+    if (op == WEFT_OP_NEG || op == WEFT_OP_ABS || op == WEFT_OP_RELU) return (number){y, e, 0};
     return rounded(dtype, y, e, ulps_of(op), exact);
 }
 
@@ -129,7 +139,8 @@ static number divide(weft_dtype dtype, number a, number b) {
     double room = fabs(b.f) - b.e;
     if (!(room > 0)) return (number){a.f / b.f, (double)INFINITY, 0};
     double e = (a.e + fabs(a.f / b.f) * b.e) / room;
-    return rounded(dtype, a.f / b.f, e, 0.5, a.e == 0 && b.e == 0 && dtype != WEFT_F64 && a.f / b.f * b.f == a.f);
+    return rounded(dtype, a.f / b.f, e, 0.5,
+                   a.e == 0 && b.e == 0 && dtype != WEFT_F64 && a.f / b.f * b.f == a.f);
 }
 
 static number power(weft_dtype dtype, number a, number b) {
@@ -159,11 +170,12 @@ static number binary(int op, weft_dtype dtype, number a, number b) {
     switch (op) {
     case WEFT_OP_ADD: return rounded(dtype, a.f + b.f, a.e + b.e, 0.5, exact);
     case WEFT_OP_SUB: return rounded(dtype, a.f - b.f, a.e + b.e, 0.5, exact);
-    case WEFT_OP_MUL: return rounded(dtype, a.f * b.f, fabs(a.f) * b.e + fabs(b.f) * a.e + a.e * b.e, 0.5, exact);
+    case WEFT_OP_MUL:
+        return rounded(dtype, a.f * b.f, fabs(a.f) * b.e + fabs(b.f) * a.e + a.e * b.e, 0.5, exact);
     case WEFT_OP_DIV: return divide(dtype, a, b);
     case WEFT_OP_POW: return power(dtype, a, b);
-    case WEFT_OP_MAXIMUM: return rounded(dtype, fmax(a.f, b.f), fmax(a.e, b.e), 0.0, true);
-    case WEFT_OP_MINIMUM: return rounded(dtype, fmin(a.f, b.f), fmax(a.e, b.e), 0.0, true);
+    case WEFT_OP_MAXIMUM: return (number){fmax(a.f, b.f), fmax(a.e, b.e), 0};
+    case WEFT_OP_MINIMUM: return (number){fmin(a.f, b.f), fmax(a.e, b.e), 0};
     default: { /* MOD */
         double r = fmod(a.f, b.f);
         if (r != 0 && (r < 0) != (b.f < 0)) r += b.f;
@@ -198,9 +210,7 @@ static int64_t whole(int op, weft_dtype dtype, int64_t a, int64_t b) {
     case WEFT_OP_SUB: return (int64_t)(x - y);
     case WEFT_OP_MUL: return (int64_t)(x * y);
     case WEFT_OP_DIV: return b == 0 ? 0 : b == -1 ? (int64_t)(0 - x) : a / b;
-    case WEFT_OP_MOD:
-        r = b == 0 || b == -1 ? 0 : a % b;
-        return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+    case WEFT_OP_MOD: r = b == 0 || b == -1 ? 0 : a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r;
     case WEFT_OP_MAXIMUM: return a > b ? a : b;
     case WEFT_OP_MINIMUM: return a < b ? a : b;
     case WEFT_OP_AND: return a & b;
@@ -263,8 +273,10 @@ static int lowest_bit(double v) {
     return exponent - 53 + zeros;
 }
 
-/* A sum of terms with magnitudes adding to `total`, all multiples of 2^low: exact in any order where it fits. */
-static number finish_sum(weft_dtype dtype, double sum, double total, double e, int64_t n, double depth, int low, bool exact) {
+/* A sum of terms with magnitudes adding to `total`, all multiples of 2^low: exact in any order where it fits.
+ */
+static number finish_sum(weft_dtype dtype, double sum, double total, double e, int64_t n, double depth,
+                         int low, bool exact) {
     double bits = dtype == WEFT_F64 ? 50.0 : 24.0;
     if (exact && (total == 0 || log2(total) - low < bits)) return rounded(dtype, sum, 0, 0.5, true);
     double unit = dtype == WEFT_F64 ? unit_of(WEFT_F64) : unit_of(WEFT_F32);
@@ -327,7 +339,8 @@ number shadow_reduce(int op, weft_dtype dtype, const number *x, int64_t n) {
         product *= x[k].f;
         outer *= fabs(x[k].f) + x[k].e;
     }
-    return rounded(dtype, product, exact ? 0 : outer - fabs(product) + (double)n * 0x1p-23 * outer, 0.5, exact);
+    return rounded(dtype, product, exact ? 0 : outer - fabs(product) + (double)n * 0x1p-23 * outer, 0.5,
+                   exact);
 }
 
 number shadow_dot(weft_dtype dtype, const number *a, const number *b, int64_t n) {
@@ -344,6 +357,7 @@ number shadow_dot(weft_dtype dtype, const number *a, const number *b, int64_t n)
             low = lowest_bit(a[k].f) + lowest_bit(b[k].f);
         if (!isfinite(a[k].e + b[k].e)) e = (double)INFINITY;
     }
-    if (!weft_dtype_is_float(dtype)) return (number){0, e > 0 ? (double)INFINITY : 0, shadow_wrap(dtype, (int64_t)whole_sum)};
+    if (!weft_dtype_is_float(dtype))
+        return (number){0, e > 0 ? (double)INFINITY : 0, shadow_wrap(dtype, (int64_t)whole_sum)};
     return finish_sum(dtype, sum, total, e, n, depth_of(n), low, e == 0);
 }
