@@ -1,5 +1,6 @@
 # Registers the tests by their names:
 #   tests/FOLDER/test_NAME.c    one executable, linked with the other .c files of its folder
+#   tests/ops/test_NAME.c       the same, run once a device, which is its first argument
 #   tests/FOLDER/test_NAME.sh   a script, given the command as $WEFT_COMMAND
 #   tests/fuzz/fuzz_NAME.c      a libFuzzer target, with WEFT_FUZZ only
 # All run in the root of the source tree and write only to temporary folders. Data sets lie in the
@@ -49,8 +50,23 @@ foreach(source ${test_sources})
   endif()
   weft_link_test(${name} ${source})
   target_link_libraries(${name} PRIVATE ${CMOCKA_LIBRARY} Threads::Threads)
-  weft_add_test(${name} ${name})
+  if(NOT folder_name STREQUAL "ops")
+    weft_add_test(${name} ${name})
+  endif()
 endforeach()
+
+# The matrix of ops and the gradient checks run once a device, each writing a record of its cells from which
+# docs/op-matrix.md is made; a device that is absent is skipped.
+if(TARGET test_ops)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/op-matrix)
+  foreach(device interp cpu)
+    foreach(matrix ops grad)
+      weft_add_test(${matrix}_${device} test_${matrix} ${device} --record
+                    ${PROJECT_BINARY_DIR}/op-matrix/${matrix}-${device}.tsv)
+      set_tests_properties(${matrix}_${device} PROPERTIES SKIP_RETURN_CODE 77 FIXTURES_SETUP op_records)
+    endforeach()
+  endforeach()
+endif()
 
 file(GLOB test_scripts CONFIGURE_DEPENDS tests/*/test_*.sh)
 foreach(script ${test_scripts})

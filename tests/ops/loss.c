@@ -1,0 +1,237 @@
+/* Losses: mse, l1, huber, bce_with_logits, cross_entropy, with every reduction. f16 and bf16 give f32. */
+#include "ops/grad.h"
+
+static const char *const reduction_names[] = {"mean", "sum", "none"};
+
+/* The values and bounds of single elements, reduced. divisor: of the mean. */
+static array *reduced(matrix *m, const array *each, weft_reduction reduction, real divisor) {
+    if (reduction == WEFT_NONE) return (array *)(uintptr_t)each;
+    array *y = array_new(m, each->dtype, SCALAR_SHAPE);
+    real sum = 0, magnitude = 0, bound = 0;
+    for (int64_t k = 0; k < each->n; k++) {
+        sum += each->f[k];
+        magnitude += fabsl(each->f[k]);
+        bound += each->bound[k];
+    }
+    real by = reduction == WEFT_MEAN ? divisor : 1;
+    y->f[0] = sum / by;
+    y->bound = ops_alloc(m, sizeof *y->bound);
+    y->bound[0] = bound / by + bound_sum(each->dtype, each->n, magnitude / by, y->f[0]);
+    return y;
+}
+
+/* ---- of two tensors of one shape ---- */
+
+typedef struct pair_loss {
+    const char *name;
+    weft_tensor *(*fn)(weft_tensor *x, weft_tensor *t, weft_reduction reduction);
+    real (*reference)(real x, real t, real *size); /* size: of the largest intermediate value */
+} pair_loss;
+
+static real mse(real x, real t, real *size) { return *size = (x - t) * (x - t); }
+static real l1(real x, real t, real *size) { return *size = fabsl(x - t); }
+static real huber(real x, real t, real *size) {
+    real d = fabsl(x - t);
+    *size = 0.75L * (d + 1);
+    return d <= 0.75L ? 0.5L * d * d : 0.75L * (d - 0.375L);
+}
+static real bce(real x, real t, real *size) {
+    *size = fabsl(x) + 1;
+    return (x > 0 ? x : 0) - x * t + log1pl(expl(-fabsl(x)));
+}
+
+static weft_tensor *call_huber(weft_tensor *x, weft_tensor *t, weft_reduction reduction) {
+    return weft_huber(x, t, 0.75, reduction);
+}
+
+static const pair_loss mse_ = {"mse", weft_mse, mse}, l1_ = {"l1", weft_l1, l1}, huber_ = {"huber", call_huber, huber},
+                       bce_ = {"bce_with_logits", weft_bce_with_logits, bce};
+
+static array *expect_pair(matrix *m, const pair_loss *op, const array *x, const array *t, weft_reduction reduction) {
+    weft_dtype wide = x->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
+    array *each = array_like(m, x, wide);
+    each->bound = ops_alloc(m, (size_t)(each->n + 1) * sizeof *each->bound);
+    for (int64_t k = 0; k < x->n; k++) {
+        real size;
+        each->f[k] = op->reference(x->f[k], t->f[k], &size);
+        each->bound[k] = 6 * roundoff(wide) * size + bound_store(wide, each->f[k]);
+    }
+    return reduced(m, each, reduction, (real)x->n);
+}
+
+static void check_pair(matrix *m, const pair_loss *op, weft_dtype dtype, shape s, view_kind view) {
+    ops_breathe(m);
+    operand x = operand_new(m, dtype, s, view, GEN_NORMAL), t = operand_new(m, dtype, s, VIEW_PLAIN, GEN_NORMAL);
+    if (op == &bce_) { /* targets in 0..1 */
+        array *h = array_like(m, t.h, dtype);
+        for (int64_t k = 0; k < h->n; k++) h->f[k] = rounded(dtype, (real)(ops_random(m) % 5) / 4);
+        t = operand_of(m, h);
+    }
+    for (int r = WEFT_MEAN; r <= WEFT_NONE; r++)
+        if (shape_count(s) || r != WEFT_MEAN)
+            ops_check(m, op->name, dtype, ops_text(m, "%s %s %s", reduction_names[r], view_name(view), shape_text(m, s)),
+                      op->fn(x.t, t.t, (weft_reduction)r), expect_pair(m, op, x.h, t.h, (weft_reduction)r), TOLERANCE_GIVEN);
+}
+
+static void run_pair(matrix *m, const pair_loss *op) {
+    for (int d = 0; d < OPS_DTYPES; d++) {
+        weft_dtype dtype = ops_dtypes[d];
+        if (!ops_has_dtype(m, op->name, dtype)) continue;
+        operand x = operand_new(m, dtype, SHAPE(3, 1), VIEW_PLAIN, GEN_NORMAL);
+        if (!is_float(dtype)) {
+            ops_refused(m, op->name, dtype, "dtype", op->fn(x.t, x.t, WEFT_MEAN), WEFT_ERR_DTYPE);
+            continue;
+        }
+        operand row = operand_new(m, dtype, SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
+        operand other = operand_new(m, ops_dtypes[(d + 1) % 4], SHAPE(3, 1), VIEW_PLAIN, GEN_NORMAL);
+        ops_refused(m, op->name, dtype, "broadcast", op->fn(x.t, row.t, WEFT_MEAN), WEFT_ERR_SHAPE);
+        ops_refused(m, op->name, dtype, "mixed dtypes", op->fn(x.t, other.t, WEFT_MEAN), WEFT_ERR_DTYPE);
+        ops_refused(m, op->name, dtype, "reduction 7", op->fn(x.t, x.t, (weft_reduction)7), WEFT_ERR_ARGUMENT);
+        for (int i = 0; i < ops_n_sizes; i++) check_pair(m, op, dtype, ops_sizes[i], VIEW_PLAIN);
+        for (int v = 1; v < VIEW_COUNT; v++) check_pair(m, op, dtype, SHAPE(17, 31), (view_kind)v);
+    }
+    ops_flush(m);
+}
+
+typedef struct use {
+    const pair_loss *op;
+    weft_reduction reduction;
+} use;
+
+static weft_tensor *build_pair(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+    const use *u = user;
+    (void)ctx, (void)dtype;
+    return u->op->fn(in[0], in[1], u->reduction);
+}
+
+/* Both operands: a target may have a gradient too. Values near kinks are avoided by the distance of all values. */
+static void gradient_pair(matrix *m, const pair_loss *op) {
+    for (int r = WEFT_MEAN; r <= WEFT_NONE; r++) {
+        use u = {op, (weft_reduction)r};
+        bool kinks = op == &l1_;
+        grad_check(m, &(grad_case){.op = op->name, .sample = reduction_names[r], .n = 2, .s = {SHAPE(3, 4), SHAPE(3, 4)},
+                                   .low = op == &bce_ ? 0.1 : -2, .high = op == &bce_ ? 0.9 : 2,
+                                   .avoid = kinks ? AVOID_TIES : AVOID_NOTHING, .build = build_pair, .user = &u,
+                                   .first_only = op == &huber_});
+    }
+}
+
+#define PAIR_LOSS(name, ref)                                                                                     \
+    void ops_case_##name(matrix *m);                                                                             \
+    void ops_case_##name(matrix *m) { run_pair(m, &ref); }                                                       \
+    void ops_grad_##name(matrix *m);                                                                             \
+    void ops_grad_##name(matrix *m) { gradient_pair(m, &ref); }
+PAIR_LOSS(mse, mse_)
+PAIR_LOSS(l1, l1_)
+PAIR_LOSS(huber, huber_)
+PAIR_LOSS(bce_with_logits, bce_)
+
+/* ---- cross-entropy ---- */
+
+static array *expect_cross_entropy(matrix *m, const array *x, const array *t, weft_cross_entropy_options o) {
+    weft_dtype wide = x->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
+    array *each = array_new(m, wide, t->s);
+    each->bound = ops_alloc(m, (size_t)(each->n + 1) * sizeof *each->bound);
+    int64_t c = x->s.dim[x->s.rank - 1], counted = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        real largest = -HUGE_VALL, sum = 0, mean = 0, far = 0;
+        const real *v = x->f + i * c;
+        if (o.use_ignore && t->i[i] == o.ignore) continue;
+        counted++;
+        for (int64_t j = 0; j < c; j++) largest = v[j] > largest ? v[j] : largest;
+        for (int64_t j = 0; j < c; j++) {
+            sum += expl(v[j] - largest);
+            mean += (v[j] - largest) / (real)c;
+            far = fmaxl(far, fabsl(v[j] - largest));
+        }
+        real nll = logl(sum) - (v[t->i[i]] - largest), smooth = logl(sum) - mean, s = (real)o.smoothing;
+        each->f[i] = (1 - s) * nll + s * smooth;
+        each->bound[i] = bound_softmax(wide, 4, c, logl(sum) + far + 1);
+    }
+    return reduced(m, each, o.reduction, counted || !o.use_ignore ? (real)counted : 1);
+}
+
+static void check_cross_entropy(matrix *m, weft_dtype dtype, weft_dtype classes, shape s, view_kind view,
+                                weft_cross_entropy_options o) {
+    ops_breathe(m);
+    operand x = operand_new(m, dtype, s, view, GEN_NORMAL);
+    shape outer = {s.rank - 1, {0}};
+    for (int i = 0; i < outer.rank; i++) outer.dim[i] = s.dim[i];
+    array *t = array_new(m, classes, outer);
+    for (int64_t k = 0; k < t->n; k++) {
+        t->i[k] = (int64_t)(ops_random(m) % (uint64_t)s.dim[s.rank - 1]);
+        if (o.use_ignore && ops_random(m) % 3 == 0) t->i[k] = o.ignore;
+    }
+    operand target = operand_of(m, t);
+    ops_check(m, "cross_entropy", dtype,
+              ops_text(m, "%s %s %s %s%s%s", reduction_names[o.reduction], weft_dtype_name(classes), view_name(view),
+                       shape_text(m, s), o.use_ignore ? " ignoring" : "", o.smoothing > 0 ? " smoothed" : ""),
+              weft_cross_entropy(x.t, target.t, &o), expect_cross_entropy(m, x.h, t, o), TOLERANCE_GIVEN);
+}
+
+static void refusals_cross_entropy(matrix *m) {
+    const int32_t above[2] = {0, 5}, below[2] = {-1, 0};
+    operand x = operand_new(m, WEFT_F32, SHAPE(2, 5), VIEW_PLAIN, GEN_NORMAL);
+    weft_tensor *t = weft_iota(m->ctx, WEFT_I32, DIMS(2));
+    ops_refused(m, "cross_entropy", WEFT_F32, "float target", weft_cross_entropy(x.t, weft_narrow(x.t, 1, 0, 1), NULL),
+                WEFT_ERR_SHAPE);
+    ops_refused(m, "cross_entropy", WEFT_F32, "float target", weft_cross_entropy(x.t, weft_max(x.t, 1, false), NULL),
+                WEFT_ERR_DTYPE);
+    ops_refused(m, "cross_entropy", WEFT_F32, "smoothing 2",
+                weft_cross_entropy(x.t, t, &(weft_cross_entropy_options){.smoothing = 2}), WEFT_ERR_ARGUMENT);
+    for (int i = 0; i < 2; i++) {
+        weft_tensor *bad = weft_from(m->ctx, WEFT_I32, DIMS(2), i ? below : above);
+        weft_tensor *y = weft_cross_entropy(x.t, bad, NULL);
+        ops_hold(m, "cross_entropy", WEFT_F32, i ? "class -1" : "class C", weft_eval(&y, 1) != WEFT_OK);
+    }
+    ops_flush(m);
+}
+
+void ops_case_cross_entropy(matrix *m);
+void ops_case_cross_entropy(matrix *m) {
+    static const shape shapes[] = {{2, {1, 1}},  {1, {7}},        {2, {0, 5}},       {2, {17, 10}},  {2, {33, 65}},
+                                   {2, {3, 1025}}, {3, {2, 5, 129}}, {3, {7, 13, 31}}, {4, {2, 3, 2, 16}}};
+    static const weft_dtype classes[] = {WEFT_I32, WEFT_I64, WEFT_U8};
+    for (int d = 0; d < OPS_DTYPES; d++) {
+        weft_dtype dtype = ops_dtypes[d];
+        if (!ops_has_dtype(m, "cross_entropy", dtype)) continue;
+        if (!is_float(dtype)) {
+            operand x = operand_new(m, dtype, SHAPE(2, 5), VIEW_PLAIN, GEN_NORMAL);
+            weft_tensor *t = weft_iota(m->ctx, WEFT_I32, DIMS(2));
+            ops_refused(m, "cross_entropy", dtype, "dtype", weft_cross_entropy(x.t, t, NULL), WEFT_ERR_DTYPE);
+            continue;
+        }
+        for (int i = 0; i < COUNT(shapes); i++)
+            for (int r = WEFT_MEAN; r <= WEFT_NONE; r++) {
+                weft_cross_entropy_options o = {.reduction = (weft_reduction)r};
+                bool none = shape_count(shapes[i]) == 0 && r == WEFT_MEAN;
+                weft_dtype how = shapes[i].dim[shapes[i].rank - 1] > 255 ? WEFT_I32 : classes[(i + r) % 3];
+                if (!none) check_cross_entropy(m, dtype, how, shapes[i], VIEW_PLAIN, o);
+                o.use_ignore = true;
+                o.ignore = r == WEFT_SUM ? -100 : 0;
+                check_cross_entropy(m, dtype, r == WEFT_SUM ? WEFT_I32 : how, shapes[i], VIEW_PLAIN, o);
+                o.smoothing = 0.1;
+                check_cross_entropy(m, dtype, WEFT_I32, shapes[i], VIEW_PLAIN, o);
+            }
+        for (int v = 1; v < VIEW_COUNT; v++)
+            check_cross_entropy(m, dtype, WEFT_I32, SHAPE(17, 31), (view_kind)v, (weft_cross_entropy_options){.reduction = WEFT_MEAN});
+    }
+    refusals_cross_entropy(m);
+}
+
+static weft_tensor *build_cross_entropy(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+    const int32_t classes[6] = {3, 0, 2, 1, 0, 3};
+    (void)dtype;
+    return weft_cross_entropy(in[0], weft_from(ctx, WEFT_I32, DIMS(6), classes), user);
+}
+
+void ops_grad_cross_entropy(matrix *m);
+void ops_grad_cross_entropy(matrix *m) {
+    const weft_cross_entropy_options options[] = {{WEFT_MEAN, false, 0, 0},
+                                                  {WEFT_SUM, false, 0, 0.2},
+                                                  {WEFT_NONE, true, 0, 0},
+                                                  {WEFT_MEAN, true, 3, 0.1}};
+    for (int i = 0; i < COUNT(options); i++)
+        grad_check(m, &(grad_case){.op = "cross_entropy", .sample = ops_text(m, "options %d", i), .n = 1,
+                                   .s = {SHAPE(6, 4)}, .low = -2, .high = 2, .build = build_cross_entropy, .user = &options[i]});
+}

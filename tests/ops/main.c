@@ -1,0 +1,71 @@
+/* A program that goes through a table of ops on one device:
+ *     NAME DEVICE [--op NAME] [--seed N] [--record FILE]
+ * Prints each cell that fails and one line of totals; exit code 1 when one failed, 77 (skipped) where the device is
+ * absent. */
+#include <time.h>
+#include "ops/matrix.h"
+
+static bool done_before(const op_cases *table, int i) {
+    for (int k = 0; k < i; k++)
+        if (table[k].run == table[i].run) return true;
+    return false;
+}
+
+static void usage(const char *name) {
+    fprintf(stderr, "usage: %s DEVICE [--op NAME] [--seed N] [--record FILE]\n", name);
+    exit(2);
+}
+
+static matrix arguments(int argc, char **argv) {
+    matrix m = {.seed = 1};
+    if (argc < 2 || argc % 2) usage(argv[0]);
+    m.device = argv[1];
+    for (int i = 2; i + 1 < argc; i += 2) {
+        if (!strcmp(argv[i], "--op"))
+            m.only = argv[i + 1];
+        else if (!strcmp(argv[i], "--seed"))
+            m.seed = strtoull(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--record"))
+            usage(argv[0]);
+        else if (!(m.record = fopen(argv[i + 1], "w")))
+            fprintf(stderr, "%s: cannot write %s\n", argv[0], argv[i + 1]);
+    }
+    return m;
+}
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void run_op(matrix *m, const op_cases *op, uint64_t number) {
+    double from = seconds();
+    long cells = m->cells;
+    m->worst = 0;
+    m->random = m->seed * 1000003u + number; /* an op alone sees the same numbers */
+    op->run(m);
+    ops_flush(m);
+    printf("%-16s %5ld cells, worst %.3g of the bound, %.2f s\n", op->name, m->cells - cells, m->worst, seconds() - from);
+}
+
+int ops_main(int argc, char **argv, const char *title, const op_cases *table, int count) {
+    matrix m = arguments(argc, argv);
+    if (weft_open(&(weft_open_options){.device = m.device, .seed = m.seed}, &m.ctx) != WEFT_OK) {
+        printf("%s: skipped, no device %s: %s\n", title, m.device, weft_last_error(NULL));
+        return 77;
+    }
+    m.slow = !strcmp(m.device, "interp");
+    m.gpu = !strcmp(m.device, "opencl") || !strcmp(m.device, "webgpu");
+    double begin = seconds();
+    ops_flush(&m);
+    for (int i = 0; i < count; i++)
+        if (!done_before(table, i) && (!m.only || !strcmp(m.only, table[i].name))) run_op(&m, &table[i], (uint64_t)i);
+    printf("%s: cells=%ld fail=%ld skip=%ld seed=%llu device=%s in %.1f s\n", title, m.cells, m.failures, m.skipped,
+           (unsigned long long)m.seed, m.device, seconds() - begin);
+    if (m.record) fclose(m.record);
+    free(m.queue);
+    weft_scope_close(m.scope);
+    weft_close(m.ctx);
+    return m.failures != 0 || m.cells == 0;
+}

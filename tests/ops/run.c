@@ -1,0 +1,280 @@
+/* The queue of cells: results are recorded by the case files, evaluated many in one program, compared with what is
+ * expected, and written to the record. Read next: test_ops.c, which goes through the table of ops. */
+#include <stdarg.h>
+#include "ops/matrix.h"
+
+enum { QUEUE_LENGTH = 64, FAILURES_SHOWN = 200 };
+
+typedef struct check {
+    const char *op, *sample;
+    weft_dtype column;
+    weft_tensor *got;
+    const array *want;
+    tolerance how;
+} check;
+
+typedef struct block {
+    struct block *next;
+} block;
+
+/* How far a cell is off, for the record. */
+typedef struct verdict {
+    double ratio, ulps; /* worst error / bound; worst error in ulps */
+    int64_t at;         /* element of the worst ratio */
+    long nans, infinities;
+    real got, want;
+} verdict;
+
+void *ops_alloc(matrix *m, size_t bytes) {
+    block *b = calloc(1, sizeof(max_align_t) + bytes);
+    if (!b) {
+        fprintf(stderr, "ops: out of memory\n");
+        exit(1);
+    }
+    b->next = m->blocks;
+    m->blocks = b;
+    return (char *)b + sizeof(max_align_t);
+}
+
+const char *ops_text(matrix *m, const char *fmt, ...) {
+    char text[200], *copy;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    copy = ops_alloc(m, strlen(text) + 1);
+    return strcpy(copy, text);
+}
+
+const char *shape_text(matrix *m, shape s) {
+    char text[100] = "[";
+    size_t at = 1;
+    for (int i = 0; i < s.rank; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld", i ? "x" : "", (long long)s.dim[i]);
+    return ops_text(m, "%s]", text);
+}
+
+/* ---- one element ---- */
+
+static double ulps_allowed(const matrix *m, tolerance how, weft_dtype dtype) {
+    static const struct {
+        double f32, gpu, f64, half;
+    } table[] = {
+#define ROW(name, f32, gpu, f64, half, what) {f32, gpu, f64, half},
+        TOLERANCE_LIST(ROW)
+#undef ROW
+    };
+    if (dtype == WEFT_F64) return table[how].f64;
+    if (dtype != WEFT_F32) return table[how].half;
+    return m->gpu ? table[how].gpu : table[how].f32;
+}
+
+/* |got - want| with infinity as the power of two after the largest number; NaN where the kinds differ. */
+static real distance(weft_dtype dtype, real got, real want, verdict *v) {
+    real top = ldexpl(1, format_of(dtype).emax + 1);
+    if (isnan(want) || isnan(got)) {
+        if (isnan(want) && isnan(got)) return 0;
+        v->nans++;
+        return NAN;
+    }
+    if (isinf(want) && want != got) {
+        v->infinities++;
+        return NAN;
+    }
+    if (isinf(got)) got = copysignl(top, got);
+    if (fabsl(want) > top) want = copysignl(top, want);
+    return fabsl(got - want);
+}
+
+static double float_ratio(const matrix *m, tolerance how, const array *want, int64_t k, real got, verdict *v) {
+    weft_dtype dtype = want->dtype;
+    real w = want->f[k], error = distance(dtype, got, w, v);
+    if (isnan(error)) return HUGE_VAL;
+    double ulps = (double)(error / ulp_of(dtype, w)), allowed = ulps_allowed(m, how, dtype);
+    if (ulps > v->ulps) v->ulps = ulps;
+    if (how == TOLERANCE_GIVEN) return error == 0 ? 0 : (double)(error / want->bound[k]);
+    if (how == TOLERANCE_COPY && !isnan(w) && signbit(got) != signbit(w)) return HUGE_VAL;
+    if (allowed == 0) return error == 0 ? 0 : HUGE_VAL;
+    return ulps / (allowed + 0x1p-9); /* the reference itself is rounded to 64 bits */
+}
+
+static real decode(weft_dtype dtype, const char *data, int64_t k) {
+    float f;
+    double d;
+    uint16_t h;
+    switch (dtype) {
+    case WEFT_F32: memcpy(&f, data + 4 * k, sizeof f); return (real)f;
+    case WEFT_F64: memcpy(&d, data + 8 * k, sizeof d); return (real)d;
+    default: break;
+    }
+    memcpy(&h, data + 2 * k, sizeof h);
+    return (real)(dtype == WEFT_F16 ? weft_f16_to_f32(h) : weft_bf16_to_f32(h));
+}
+
+static int64_t decode_integer(weft_dtype dtype, const char *data, int64_t k) {
+    int32_t i32;
+    int64_t i64;
+    switch (dtype) {
+    case WEFT_I32: memcpy(&i32, data + 4 * k, sizeof i32); return i32;
+    case WEFT_I64: memcpy(&i64, data + 8 * k, sizeof i64); return i64;
+    default: return (unsigned char)data[k];
+    }
+}
+
+static verdict compare(const matrix *m, const check *c, const char *data) {
+    verdict v = {0};
+    for (int64_t k = 0; k < c->want->n; k++) {
+        real got, want;
+        double ratio;
+        if (c->want->f) {
+            got = decode(c->want->dtype, data, k);
+            want = c->want->f[k];
+            ratio = float_ratio(m, c->how, c->want, k, got, &v);
+        } else {
+            int64_t g = decode_integer(c->want->dtype, data, k), w = c->want->i[k];
+            got = (real)g;
+            want = (real)w;
+            ratio = g == w ? 0 : HUGE_VAL;
+        }
+        if (ratio > v.ratio || !(ratio == ratio)) {
+            v.ratio = ratio == ratio ? ratio : HUGE_VAL;
+            v.at = k;
+            v.got = got;
+            v.want = want;
+        }
+    }
+    return v;
+}
+
+/* ---- cells ---- */
+
+static void failed(matrix *m, const char *op, weft_dtype column, const char *sample, const char *why) {
+    if (m->failures++ < FAILURES_SHOWN)
+        printf("FAIL %s %s %s %s: %s\n", op, weft_dtype_name(column), m->device, sample, why);
+}
+
+static void record(matrix *m, const char *op, weft_dtype column, const char *sample, const char *kind, int64_t n,
+                   const verdict *v) {
+    m->cells++;
+    if (m->record)
+        fprintf(m->record, "%s\t%s\t%s\t%s\t%s\t%lld\t%.3g\t%.3g\t%lld\t%ld\t%ld\n", op, weft_dtype_name(column),
+                m->device, kind, sample, (long long)n, v->ulps, v->ratio, (long long)v->at, v->nans, v->infinities);
+    if (v->ratio > m->worst) m->worst = v->ratio;
+}
+
+void ops_refused(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got,
+                 weft_status status) {
+    weft_status is = weft_tensor_status(got);
+    if (is != status)
+        failed(m, op, column, sample,
+               ops_text(m, "%s where %s is due", weft_status_name(is), weft_status_name(status)));
+    else if (!strstr(weft_last_error(got ? m->ctx : NULL), ": "))
+        failed(m, op, column, sample, "the message names no op");
+    record(m, op, column, sample, "refused", 0, &(verdict){0});
+}
+
+void ops_hold(matrix *m, const char *op, weft_dtype column, const char *sample, bool holds) {
+    if (!holds) failed(m, op, column, sample, "does not hold");
+    record(m, op, column, sample, "value", 1, &(verdict){0});
+}
+
+void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got, array *want,
+               tolerance how) {
+    if (!m->queue) m->queue = calloc(QUEUE_LENGTH, sizeof *m->queue);
+    weft_status status = weft_tensor_status(got);
+    const char *why = NULL;
+    bool same = status == WEFT_OK && weft_rank(got) == want->s.rank;
+    for (int i = 0; same && i < want->s.rank; i++) same = weft_dim(got, i) == want->s.dim[i];
+    if (status != WEFT_OK)
+        why = ops_text(m, "refused: %s", weft_last_error(got ? m->ctx : NULL));
+    else if (!same)
+        why = ops_text(m, "wrong shape, %s is due", shape_text(m, want->s));
+    else if (weft_dtype_of(got) != want->dtype)
+        why = ops_text(m, "%s, %s is due", weft_dtype_name(weft_dtype_of(got)), weft_dtype_name(want->dtype));
+    if (why) {
+        failed(m, op, column, sample, why);
+        record(m, op, column, sample, "value", want->n, &(verdict){.ratio = HUGE_VAL});
+        return;
+    }
+    if (m->queued == QUEUE_LENGTH) {
+        fprintf(stderr, "ops: %s %s queues too much without ops_breathe()\n", op, sample);
+        exit(1);
+    }
+    m->queue[m->queued++] = (check){op, sample, column, got, want, how};
+}
+
+static void settle(matrix *m, const check *c, bool alone) {
+    size_t bytes = (size_t)c->want->n * weft_dtype_size(c->want->dtype);
+    char *data = ops_alloc(m, bytes + 1);
+    weft_status status = alone ? weft_eval(&c->got, 1) : WEFT_OK;
+    if (status == WEFT_OK) status = weft_read(c->got, data, bytes);
+    if (status != WEFT_OK) {
+        failed(m, c->op, c->column, c->sample, weft_last_error(m->ctx));
+        record(m, c->op, c->column, c->sample, "value", c->want->n, &(verdict){.ratio = HUGE_VAL});
+        return;
+    }
+    verdict v = compare(m, c, data);
+    if (v.ratio > 1)
+        failed(m, c->op, c->column, c->sample,
+               ops_text(m, "element %lld is %.17Lg, not %.17Lg: %.3g times the bound", (long long)v.at, v.got, v.want,
+                        v.ratio));
+    record(m, c->op, c->column, c->sample, "value", c->want->n, &v);
+}
+
+void ops_flush(matrix *m) {
+    weft_tensor *outputs[QUEUE_LENGTH];
+    for (int i = 0; i < m->queued; i++) outputs[i] = m->queue[i].got;
+    bool alone = m->queued && weft_eval(outputs, (size_t)m->queued) != WEFT_OK;
+    for (int i = 0; i < m->queued; i++) settle(m, &m->queue[i], alone);
+    m->queued = 0;
+    if (m->scope) weft_scope_close(m->scope);
+    m->scope = weft_scope_open(m->ctx);
+    for (block *b = m->blocks, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    m->blocks = NULL;
+}
+
+void ops_breathe(matrix *m) {
+    if (m->queued > QUEUE_LENGTH / 2) ops_flush(m);
+}
+
+bool ops_has_dtype(matrix *m, const char *op, weft_dtype dtype) {
+    (void)op;
+    if (weft_tensor_status(weft_full(m->ctx, dtype, 0, NULL, 0)) == WEFT_OK) return true;
+    m->skipped++;
+    return false;
+}
+
+/* ---- ops of one operand ---- */
+
+static void check_unary(matrix *m, const unary_op *op, weft_dtype dtype, shape s, view_kind view, generator gen) {
+    ops_breathe(m);
+    operand x = operand_new(m, dtype, s, view, gen);
+    const char *kind = gen == GEN_SPECIAL ? "specials" : view_name(view);
+    ops_check(m, op->name, dtype, ops_text(m, "%s %s", kind, shape_text(m, s)), op->record(x.t, op->user),
+              op->expect(m, x.h, op->user), op->how);
+}
+
+void ops_run_unary(matrix *m, const unary_op *op) {
+    for (int d = 0; d < OPS_DTYPES; d++) {
+        weft_dtype dtype = ops_dtypes[d];
+        if (!ops_has_dtype(m, op->name, dtype)) continue;
+        if (!accepts(op->accept, d)) {
+            operand x = operand_new(m, dtype, SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
+            ops_refused(m, op->name, dtype, "dtype", op->record(x.t, op->user), WEFT_ERR_DTYPE);
+            continue;
+        }
+        for (int i = 0; i < ops_n_sizes; i++) check_unary(m, op, dtype, ops_sizes[i], VIEW_PLAIN, op->gen);
+        for (int i = 0; i < ops_n_views; i++)
+            for (int v = 1; v < VIEW_COUNT; v++) check_unary(m, op, dtype, ops_views[i], (view_kind)v, op->gen);
+        if (!op->no_specials) check_unary(m, op, dtype, SHAPE(46), VIEW_PLAIN, GEN_SPECIAL);
+        if (!m->slow && dtype == WEFT_F32) { /* enough for every thread */
+            ops_flush(m);
+            check_unary(m, op, dtype, SHAPE((1 << 20) + 3), VIEW_PLAIN, op->gen);
+            ops_flush(m);
+        }
+    }
+    ops_flush(m);
+}

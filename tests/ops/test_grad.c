@@ -1,0 +1,19 @@
+/* Gradient checks on one device: every op of ops.def that a program can call, by its cases. An op without cases does
+ * not link; one that is not differentiable must say so. */
+#include "ops/matrix.h"
+
+#define W_ELEM1(id, name, ...) void ops_grad_##name(matrix *m);
+#define W_ELEM2(id, name, ...) void ops_grad_##name(matrix *m);
+#define W_ELEM3(id, name, ...) void ops_grad_##name(matrix *m);
+#define W_FUNC(name, ...)      void ops_grad_##name(matrix *m);
+#include "ops/ops.def"
+
+static const op_cases table[] = {
+#define W_ELEM1(id, name, ...) {#name, ops_grad_##name},
+#define W_ELEM2(id, name, ...) {#name, ops_grad_##name},
+#define W_ELEM3(id, name, ...) {#name, ops_grad_##name},
+#define W_FUNC(name, ...)      {#name, ops_grad_##name},
+#include "ops/ops.def"
+};
+
+int main(int argc, char **argv) { return ops_main(argc, argv, "grad", table, COUNT(table)); }

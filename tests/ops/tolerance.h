@@ -1,0 +1,103 @@
+/* How far a result may lie from the reference: the one table for every op, dtype and device. The reference is
+ * computed in long double, so it is exact for f32, f16 and bf16 and has 11 bits to spare for f64. A bound is
+ * widened only by a commit that says why and on which device.
+ *
+ * ulp(r) = 2^(clamp(floor(log2 |r|), emin, emax) - (digits - 1)), Muller's unit in the last place with subnormals;
+ * half of it is a correctly rounded result. 16-bit floats are computed in f32 and rounded once. */
+#ifndef WEFT_TESTS_OPS_TOLERANCE_H
+#define WEFT_TESTS_OPS_TOLERANCE_H
+
+#include <math.h>
+#include <weft/dtype.h>
+
+/* X(NAME, ulps in f32 on CPU, CUDA and interp; on OpenCL and WebGPU; in f64; in f16 and bf16; for what)
+ * 0: bit-equal. CHOICE: bit-equal but for the sign of a zero. GIVEN: the case states each element's bound
+ * with one of the functions below. */
+#define TOLERANCE_LIST(X)                                                                                        \
+    X(COPY, 0, 0, 0, 0, "copies, views, comparisons, whole numbers, exact casts: class A")                         \
+    X(CHOICE, 0, 0, 0, 0, "max, min, relu, rounding to whole numbers: class A, IEEE leaves the sign of 0 open")    \
+    X(BASIC, 0.5, 0.5, 0.5, 0.5, "+ - * and casts that round: class B")                                            \
+    X(DIVIDE, 0.5, 2.5, 0.5, 0.5, "division and 1/x: class B")                                                     \
+    X(ROOT, 0.5, 5, 0.5, 0.5, "square root: class B")                                                              \
+    X(RSQRT, 3, 3, 3, 1, "1/sqrt(x): class B")                                                                     \
+    X(TWO_STEPS, 1, 1, 1, 1, "two operations of class B, each rounded")                                            \
+    X(EXP, 4, 4, 4, 1, "exp, log and their kin: class C")                                                          \
+    X(TRIG, 4, 4, 4, 1, "sin and cos: class C")                                                                    \
+    X(SIGMOID, 5, 5, 5, 1, "class C")                                                                              \
+    X(TANH, 6, 6, 6, 1, "class C")                                                                                 \
+    X(ERF, 8, 8, 8, 1, "class C")                                                                                  \
+    X(POW, 16, 16, 16, 1, "class C")                                                                               \
+    X(SOFTPLUS, 8, 8, 8, 1, "softplus, silu, elu: class C")                                                        \
+    X(GIVEN, 0, 0, 0, 0, "sums, products of matrices, softmax, norms, losses: classes D and E, by element")
+
+typedef enum tolerance {
+#define TOLERANCE_ENUM_(name, f32, gpu, f64, half, what) TOLERANCE_##name,
+    TOLERANCE_LIST(TOLERANCE_ENUM_)
+#undef TOLERANCE_ENUM_
+} tolerance;
+
+/* The floating-point formats: digits of the significand with the leading one, exponents of normal numbers. */
+typedef struct float_format {
+    int digits, emin, emax;
+} float_format;
+
+static inline float_format format_of(weft_dtype dtype) {
+    switch (dtype) {
+    case WEFT_F64: return (float_format){53, -1022, 1023};
+    case WEFT_F16: return (float_format){11, -14, 15};
+    case WEFT_BF16: return (float_format){8, -126, 127};
+    default: return (float_format){24, -126, 127};
+    }
+}
+
+static inline long double ulp_of(weft_dtype dtype, long double r) {
+    float_format f = format_of(dtype);
+    int e = r != 0 && isfinite(r) ? ilogbl(r) : f.emin;
+    if (isinf(r)) e = f.emax;
+    e = e < f.emin ? f.emin : e > f.emax ? f.emax : e;
+    return ldexpl(1, e - (f.digits - 1));
+}
+
+/* Unit roundoffs: of the dtype itself, and of what sums in it are accumulated in. */
+static inline long double roundoff(weft_dtype dtype) { return ldexpl(1, -format_of(dtype).digits); }
+static inline long double roundoff_sum(weft_dtype dtype) { return ldexpl(1, dtype == WEFT_F64 ? -53 : -24); }
+
+/* Rounding r once to the dtype where it is stored, in subnormal range too. */
+static inline long double bound_store(weft_dtype dtype, long double r) {
+    return roundoff(dtype) * fabsl(r) + 0.5L * ulp_of(dtype, 0);
+}
+
+/* Class D, a contraction of length k: sum, mean, matmul. magnitude is the sum of |a_i b_i|. */
+static inline long double bound_sum(weft_dtype dtype, int64_t k, long double magnitude, long double r) {
+    long double steps = 2 * log2l((long double)(k > 1 ? k : 1)) + 4;
+    return steps * roundoff_sum(dtype) * magnitude + bound_store(dtype, r);
+}
+
+/* A product of k factors: each step rounds once, in any order. */
+static inline long double bound_product(weft_dtype dtype, int64_t k, long double r) {
+    return (long double)k * (roundoff_sum(dtype) * fabsl(r) + ulp_of(dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, 0)) +
+           bound_store(dtype, r);
+}
+
+/* Class E, softmax and what is made of it: distance is |x_i - max x|, n the length of the row; relative. */
+static inline long double bound_softmax(weft_dtype dtype, long double distance, int64_t n, long double r) {
+    long double steps = distance + 2 * log2l((long double)(n > 1 ? n : 1)) + 8;
+    return steps * (roundoff_sum(dtype) * fabsl(r) + ulp_of(dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, 0)) +
+           bound_store(dtype, r);
+}
+
+/* Class E, norms and variance: relative to `scale`, the largest |x-hat| of the row; rms and sigma of the row. */
+static inline long double bound_norm(weft_dtype dtype, int64_t n, long double rms, long double sigma,
+                                     long double scale, long double r) {
+    long double steps = 2 * log2l((long double)(n > 1 ? n : 1)) + 12, ratio = sigma > 0 ? rms / sigma : 0;
+    return steps * roundoff_sum(dtype) * (1 + ratio) * scale + bound_store(dtype, r);
+}
+
+/* Class H, gradients in f32, f16 and bf16 against those in f64: of a formula of about ten roundings whose largest
+ * intermediate value is `scale`, summed over k terms. */
+static inline long double bound_gradient(weft_dtype dtype, int64_t k, long double scale, long double r) {
+    long double steps = 2 * log2l((long double)(k > 1 ? k : 1)) + 32;
+    return steps * roundoff_sum(dtype) * (scale + fabsl(r)) + bound_store(dtype, r);
+}
+
+#endif
