@@ -16,6 +16,7 @@
 
 #include "data/parse.h"
 #include "io/publish.h"
+#include "train/events.h"
 #include "train/run_dir.h"
 
 #define PATH_BYTES 4096
@@ -102,11 +103,13 @@ static weft_status take(weft__run *run) {
     WEFT_TRY(open_appending(run, "metrics.jsonl", &run->metrics));
     WEFT_TRY(open_appending(run, "metrics.csv", &run->csv));
     WEFT_TRY(open_appending(run, "log.txt", &run->log));
+    WEFT_TRY(open_appending(run, WEFT__EVENTS_FILE, &run->events));
     return write_csv_header(run);
 }
 
 static weft_status start(weft__run *run, const char *dir, bool tokens) {
-    *run = (weft__run){.metrics = -1, .csv = -1, .log = -1, .tokens = tokens, .dir = weft__strdup(NULL, dir)};
+    *run = (weft__run){
+        .metrics = -1, .csv = -1, .log = -1, .events = -1, .tokens = tokens, .dir = weft__strdup(NULL, dir)};
     if (!run->dir) return weft__fail_oom(NULL, strlen(dir), "the run folder's name");
     weft_status status = take(run);
     if (status != WEFT_OK) weft__run_close(run);
@@ -128,7 +131,7 @@ static weft_status make_numbered(const char *stem, char path[PATH_BYTES]) {
 
 weft_status weft__run_create(const char *dir, const char *stem, bool tokens, weft__run *run) {
     char path[PATH_BYTES];
-    *run = (weft__run){.metrics = -1, .csv = -1, .log = -1};
+    *run = (weft__run){.metrics = -1, .csv = -1, .log = -1, .events = -1};
     if (!dir) {
         WEFT_TRY(make_numbered(stem, path));
         return start(run, path, tokens);
@@ -142,7 +145,7 @@ weft_status weft__run_create(const char *dir, const char *stem, bool tokens, wef
 }
 
 weft_status weft__run_open(const char *dir, bool tokens, weft__run *run) {
-    *run = (weft__run){.metrics = -1, .csv = -1, .log = -1};
+    *run = (weft__run){.metrics = -1, .csv = -1, .log = -1, .events = -1};
     if (!weft__is_run(dir))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "%s: no run folder (it has no config.yaml); 'weft runs' lists them", dir);
@@ -154,9 +157,10 @@ void weft__run_close(weft__run *run) {
     if (run->metrics >= 0) close(run->metrics);
     if (run->csv >= 0) close(run->csv);
     if (run->log >= 0) close(run->log);
+    if (run->events >= 0) close(run->events);
     weft_run_lock_release(run->lock);
     weft__free(NULL, run->dir);
-    *run = (weft__run){.metrics = -1, .csv = -1, .log = -1};
+    *run = (weft__run){.metrics = -1, .csv = -1, .log = -1, .events = -1};
 }
 
 /* ---- growing ---- */
@@ -198,7 +202,8 @@ weft_status weft__run_metrics(weft__run *run, const weft__metrics *m) {
     fclose(json);
     fclose(csv);
     WEFT_TRY(write_all(run->metrics, "metrics.jsonl", line, strlen(line)));
-    return write_all(run->csv, "metrics.csv", row, strlen(row));
+    WEFT_TRY(write_all(run->csv, "metrics.csv", row, strlen(row)));
+    return weft__events_append(run->events, m, run->tokens, (double)time(NULL));
 }
 
 weft_status weft__run_sync(weft__run *run) {
@@ -300,10 +305,23 @@ static weft_status cut_samples(const weft__run *run, uint64_t step) {
     return WEFT_OK;
 }
 
+static weft_status cut_events(const weft__run *run, uint64_t step) {
+    char path[PATH_BYTES];
+    weft_bytes bytes;
+    if (!weft__join(path, sizeof path, run->dir, WEFT__EVENTS_FILE)) return WEFT_ERR_ARGUMENT;
+    WEFT_TRY(weft_read_file(NULL, path, 0, &bytes));
+    size_t kept = weft__events_until(bytes.data, bytes.size, step), size = bytes.size;
+    weft_bytes_free(NULL, &bytes);
+    if (kept < size && ftruncate(run->events, (off_t)kept) != 0)
+        return weft__fail_io(NULL, "cut back", path, errno);
+    return WEFT_OK;
+}
+
 weft_status weft__run_cut(weft__run *run, uint64_t step) {
     WEFT_TRY(cut_file(run, run->metrics, "metrics.jsonl", "\"step\": ", step));
     WEFT_TRY(cut_file(run, run->csv, "metrics.csv", "", step));
     WEFT_TRY(write_csv_header(run));
     WEFT_TRY(cut_file(run, run->log, "log.txt", " step ", step));
+    WEFT_TRY(cut_events(run, step));
     return cut_samples(run, step);
 }

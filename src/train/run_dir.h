@@ -15,6 +15,7 @@ typedef struct weft__run {
     int metrics; /* metrics.jsonl, open for appending; -1: closed */
     int csv;     /* metrics.csv */
     int log;     /* log.txt */
+    int events;  /* TensorBoard's event file */
     bool tokens; /* the rate is of tokens, otherwise of samples */
 } weft__run;
 
@@ -42,7 +43,7 @@ weft_status weft__run_open(const char *dir, bool tokens, weft__run *run);
 /* Cuts metrics, log and samples back to what was written up to and including `step`. */
 weft_status weft__run_cut(weft__run *run, uint64_t step);
 
-/* Appends one step to metrics.jsonl and metrics.csv. */
+/* Appends one step to metrics.jsonl, metrics.csv and the TensorBoard events. */
 weft_status weft__run_metrics(weft__run *run, const weft__metrics *metrics);
 
 /* Brings metrics and log to the disk: before a checkpoint that counts on them. */

@@ -1,5 +1,6 @@
 /* The run folder: names that are never used twice, lines that read back, cutting back to a step, the report.
  */
+#define _GNU_SOURCE /* memmem */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 
 #include <weft/data.h>
 
+#include "train/events.h"
 #include "train/history.h"
 #include "train/report.h"
 #include "train/run_dir.h"
@@ -200,6 +202,31 @@ static void report_is_whole(void **state) {
     weft__run_close(&run);
 }
 
+/* Records are whole up to the step that is asked for, and a torn one is left out. */
+static void events_are_cut_between_records(void **state) {
+    (void)state;
+    weft__run run;
+    weft_bytes bytes;
+    assert_int_equal(weft__run_create("ev", "x", true, &run), WEFT_OK);
+    log_steps(&run, 1, 12);
+    assert_int_equal(weft_read_file(NULL, "ev/" WEFT__EVENTS_FILE, 0, &bytes), WEFT_OK);
+    assert_non_null(memmem(bytes.data, 64, "brain.Event:2", 13));
+    static const uint8_t head[] = {24, 0, 0,    0,    0,    0,
+                                   0,  0, 0xa3, 0x7f, 0x4b, 0x22}; /* length, masked CRC-32C */
+    assert_memory_equal(bytes.data, head, sizeof head);
+    assert_int_equal(weft__events_until(bytes.data, bytes.size, 12), bytes.size);
+    size_t all = bytes.size, ten = weft__events_until(bytes.data, all, 10), torn = all - 1;
+    assert_true(ten < all);
+    assert_true(weft__events_until(bytes.data, torn, 12) < torn);
+    assert_true(weft__events_until(bytes.data, torn, 12) > ten);
+    weft_bytes_free(NULL, &bytes);
+    assert_int_equal(weft__run_cut(&run, 10), WEFT_OK);
+    assert_int_equal(weft_read_file(NULL, "ev/" WEFT__EVENTS_FILE, 0, &bytes), WEFT_OK);
+    assert_int_equal(bytes.size, ten);
+    weft_bytes_free(NULL, &bytes);
+    weft__run_close(&run);
+}
+
 static void a_damaged_metrics_file_is_reported(void **state) {
     (void)state;
     weft__run run;
@@ -229,6 +256,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(lines_read_back, enter, leave),
         cmocka_unit_test_setup_teardown(cutting_back_then_going_on_is_as_if_unbroken, enter, leave),
         cmocka_unit_test_setup_teardown(report_is_whole, enter, leave),
+        cmocka_unit_test_setup_teardown(events_are_cut_between_records, enter, leave),
         cmocka_unit_test_setup_teardown(a_damaged_metrics_file_is_reported, enter, leave),
         cmocka_unit_test(numbers_are_short_and_exact),
     };
