@@ -1,5 +1,6 @@
 /* src/device/cpu: matrix products against plain f64 loops within class D, every transpose, stride, dtype and
  * odd size; the same bits however the tasks are shared out; the matmul library and its prototypes. */
+#include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -230,7 +231,8 @@ static void test_packed_projection(void **state) {
     double worst = 0;
     for (int d = 0; d < COUNT(dtypes); d++) {
         int64_t B = 3, H = 4, Q = 19, D = 8, C = H * D;
-        weft_heavy_matmul mm = {.dtype = (uint8_t)dtypes[d], .out_dtype = (uint8_t)dtypes[d], .batch_rank = 2};
+        weft_heavy_matmul mm = {
+            .dtype = (uint8_t)dtypes[d], .out_dtype = (uint8_t)dtypes[d], .batch_rank = 2};
         mm.batch[0] = B, mm.batch[1] = H;
         mm.m = mm.n = Q, mm.k = D;
         mm.a_batch[0] = mm.b_batch[0] = Q * 3 * C, mm.a_batch[1] = mm.b_batch[1] = D;
@@ -349,9 +351,20 @@ static void test_own_kernels(void **state) {
             }
 }
 
+/* Threads of this process; 0 where the system does not say. */
+static int threads(void) {
+    DIR *dir = opendir("/proc/self/task");
+    int count = 0;
+    if (!dir) return 0;
+    while (readdir(dir)) count++;
+    closedir(dir);
+    return count;
+}
+
 /* The library takes what it says it takes, and gives what the own kernels give. */
 static void test_library(void **state) {
     (void)state;
+    assert_non_null(weft__matmul_library());
     print_message("%s\n", weft__cpu_matmul_description());
     assert_true(strlen(weft__cpu_matmul_description()) > 0);
     if (!weft__matmul_library()->f32) return;
@@ -360,9 +373,11 @@ static void test_library(void **state) {
     float *a = random_values(WEFT_F32, g.m * g.k, 6), *b = random_values(WEFT_F32, g.k * g.n, 7);
     float *c = malloc((size_t)(g.m * g.n) * 4), *own = malloc((size_t)(g.m * g.n) * 4);
     void *scratch = aligned_alloc(64, (weft__gemm_own()->f32_scratch(&g) + 63) / 64 * 64);
+    int before = threads();
     int token = weft__library_enter();
     weft__library_f32(&g, a, b, c);
     weft__library_leave(token);
+    assert_int_equal(threads(), before); /* alone, though OpenMP would give it more */
     weft__gemm_own()->f32(&g, a, b, own, scratch);
     for (int64_t i = 0; i < g.m * g.n; i++) assert_true(fabsf(c[i] - own[i]) <= 1e-4f);
     free(a), free(b), free(c), free(own), free(scratch);
