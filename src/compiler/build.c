@@ -321,27 +321,24 @@ static weft_status build_gather(weft_ir *ir, const weft_tensor *t, ir_edge *in, 
     return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
-static weft_status build_pack(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+/* Each part becomes a stored node of its own that lies in the pack; operands come before their users. */
+static weft_status build_pack(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
+    for (int i = 0; i < t->n_in; i++) {
+        const ir_node *part = &ir->nodes[in[i].node];
+        bool direct = in[i].view < 0 && part->pack < 0 && part->kind != IR_LEAF && part->kind != IR_PACK &&
+                      !ir_is_source(part) && part->numel == t->in[i]->numel;
+        for (int k = 0; direct && k < i; k++) direct = in[k].node != in[i].node;
+        if (direct) continue;
+        int copy = weft__ir_copy(ir, in[i], t->in[i]->rank, t->in[i]->shape);
+        if (copy < 0) return weft__ir_failed(ir);
+        in[i] = (ir_edge){copy, -1};
+    }
     int n = new_node(ir, IR_PACK, t, t->n_in, in);
     if (n < 0) return weft__ir_failed(ir);
     ir->nodes[n].offsets = weft__arena_alloc(&ir->arena, (size_t)t->n_in * sizeof(int64_t));
     if (!ir->nodes[n].offsets) return weft__ir_failed(ir);
     memcpy(ir->nodes[n].offsets, t->attr, (size_t)t->n_in * sizeof(int64_t));
-    for (int i = 0; i < t->n_in; i++) { /* each part a stored node of its own that lies in the pack */
-        ir_edge edge = ir->nodes[n].in[i];
-        const ir_node *part = &ir->nodes[edge.node];
-        bool direct = edge.view < 0 && part->pack < 0 && part->kind != IR_LEAF && part->kind != IR_PACK &&
-                      !ir_is_source(part) && part->numel == t->in[i]->numel;
-        if (!direct) {
-            int copy = weft__ir_copy(ir, edge, t->in[i]->rank, t->in[i]->shape);
-            if (copy < 0) return weft__ir_failed(ir);
-            edge = (ir_edge){copy, -1};
-        }
-        ir->nodes[n].in[i] = edge;
-        ir->nodes[edge.node].pack = n;
-        ir->nodes[edge.node].imm_i =
-            ir->nodes[edge.node].kind == IR_HEAVY_OUT ? ir->nodes[edge.node].imm_i : i;
-    }
+    for (int i = 0; i < t->n_in; i++) ir->nodes[in[i].node].pack = n;
     *out = (ir_edge){n, -1};
     return WEFT_OK;
 }
