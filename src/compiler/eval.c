@@ -214,13 +214,34 @@ static weft_status make_sinks(weft_tensor *const *variables, weft_tensor *const 
     return WEFT_OK;
 }
 
+/* What was kept in open scopes and would go stale: outputs of the assignments' program. */
+static weft_status gather_kept(weft_context *ctx, weft_tensor ***out, size_t *count) {
+    size_t n = 0, capacity = 0;
+    weft_walk *walk;
+    *out = NULL;
+    for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
+        for (weft_tensor *t = scope->nodes; t; t = t->next) {
+            if (!(t->flags & WEFT_NODE_KEPT) || t->leaf || t->error) continue;
+            if (weft__walk(ctx, &t, 1, NULL, 0, NULL, &walk) != WEFT_OK) continue; /* is stale already */
+            if (!weft__grow(ctx, out, &capacity, n, sizeof **out))
+                return weft__fail_oom(ctx, (n + 1) * sizeof **out, "kept tensors");
+            (*out)[n++] = t;
+        }
+    *count = n;
+    return WEFT_OK;
+}
+
 weft_status weft_assign(weft_tensor *const *variables, weft_tensor *const *values, size_t count) {
     if (!count) return WEFT_OK;
     weft_context *ctx = variables[0] ? variables[0]->ctx : NULL;
     ir_sink few[16], *sinks = count <= 16 ? few : weft__array(ctx, count, sizeof *sinks);
     if (!sinks) return weft__fail_oom(ctx, count * sizeof *sinks, "assignments");
     weft_status status = make_sinks(variables, values, count, sinks);
-    if (status == WEFT_OK) status = weft__run_graph(ctx, NULL, 0, sinks, count);
+    weft_tensor **kept = NULL;
+    size_t n_kept = 0;
+    if (status == WEFT_OK) status = gather_kept(ctx, &kept, &n_kept);
+    if (status == WEFT_OK) status = weft__run_graph(ctx, kept, n_kept, sinks, count);
+    weft__free(ctx, kept);
     if (sinks != few) weft__free(ctx, sinks);
     return status;
 }
@@ -296,7 +317,7 @@ weft_status weft_run(weft_program *program) {
     weft_status status = weft__program_run(program, NULL, storages);
     if (storages != few) weft__free(ctx, storages);
     if (status != WEFT_OK) return status;
-    if (program->n_sinks) ctx->epoch++;
+    ctx->epoch++; /* what was recorded before on outputs or variables is stale now */
     for (size_t i = 0; i < program->n_sinks; i++)
         program->sinks[i].variable->storage->write_epoch = ctx->epoch;
     for (size_t i = 0; i < program->n_outputs; i++) program->outputs[i]->storage->write_epoch = ctx->epoch;

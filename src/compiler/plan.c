@@ -7,10 +7,10 @@
 
 typedef struct unit {
     weft_kernel *kernel;
-    int *args;                           /* KERNEL: nodes */
-    int heavy;                           /* HEAVY node, -1 */
-    int from, to_sink;                   /* COPY of node `from` into the variable of a sink; to_sink -1 */
-    uint64_t key;    /* serial of the newest node it makes: the order in which units were recorded */
+    int *args;         /* KERNEL: nodes */
+    int heavy;         /* HEAVY node, -1 */
+    int from, to_sink; /* COPY of node `from` into the variable of a sink; to_sink -1 */
+    uint64_t key;      /* serial of the newest node it makes: the order in which units were recorded */
     int *after, n_after, after_capacity; /* units that must run before */
     int waiting;                         /* of those not yet placed */
     int phase;
@@ -45,7 +45,7 @@ static weft_status add_unit(plan *p, unit u) {
 /* A value whose views did not compose is stored after all, in a kernel of its own if it has none. */
 static weft_status store_late(weft_ir *ir, int n) {
     ir_node *node = &ir->nodes[n];
-    if (node->stored && node->cluster >= 0)
+    if ((node->stored && node->cluster >= 0) || !node->live)
         return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a view of %s cannot be expressed",
                           weft__op_name(node->op));
     node->stored = true;
@@ -198,6 +198,22 @@ static bool same_index(const plan *p, const unit *u, const weft_tensor *variable
     return true;
 }
 
+/* Can the unit meet a bad index or divisor? Then no variable may have changed before it has run. (The slice
+ * assignment of a cache checks its offset before it writes.) */
+static bool can_fault(const plan *p, const unit *u) {
+    if (u->heavy >= 0) {
+        return p->ir->nodes[u->heavy].heavy->kind == WEFT_HEAVY_SCATTER;
+    }
+    for (int i = 0; u->kernel && i < u->kernel->n_code; i++) {
+        const weft_instr *instr = &u->kernel->code[i];
+        bool divides =
+            instr->kind == WEFT_INSTR_CALC && (instr->op == WEFT_OP_DIV || instr->op == WEFT_OP_MOD);
+        if (instr->kind == WEFT_INSTR_GATHER || (divides && !weft_dtype_is_float((weft_dtype)instr->dtype)))
+            return true;
+    }
+    return false;
+}
+
 /* Can the unit that makes the value write it straight into the variable? */
 static weft_status try_in_place(plan *p, ir_sink *sink) {
     const ir_node *node = &p->ir->nodes[sink->node];
@@ -205,22 +221,27 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
     sink->in_place = false;
     if (w < 0 || node->pack >= 0 || node->kind == IR_PACK) return WEFT_OK;
     unit *u = &p->units[w];
-    if (u->kernel && !same_index(p, u, sink->variable, sink->node)) return WEFT_OK;
-    if (u->heavy >= 0) {
-        weft_heavy *heavy = p->ir->nodes[u->heavy].heavy;
+    if (u->kernel && (can_fault(p, u) || !same_index(p, u, sink->variable, sink->node))) return WEFT_OK;
+    weft_heavy *heavy = u->heavy >= 0 ? p->ir->nodes[u->heavy].heavy : NULL;
+    bool updates = false; /* a cache, not a parameter: faults elsewhere do not matter to it */
+    if (heavy) {
         const ir_node *x = &p->ir->nodes[p->ir->nodes[u->heavy].in[0].node];
-        bool updates = heavy->kind == WEFT_HEAVY_UPDATE && x->kind == IR_LEAF &&
-                       x->tensor->storage == sink->variable->storage &&
-                       x->tensor->offset == sink->variable->offset;
-        if (!updates && reads_variable(p, u, sink->variable)) return WEFT_OK;
-        if (updates) heavy->as.update.in_place = true;
+        updates = heavy->kind == WEFT_HEAVY_UPDATE && x->kind == IR_LEAF &&
+                  x->tensor->storage == sink->variable->storage &&
+                  x->tensor->offset == sink->variable->offset;
+        if (!updates && (can_fault(p, u) || reads_variable(p, u, sink->variable))) return WEFT_OK;
     }
     bool *later = NULL;
     WEFT_TRY(reach(p, w, &later));
     for (int i = 0; i < p->n_units; i++)
-        if (later[i] && reads_variable(p, &p->units[i], sink->variable)) return WEFT_OK;
+        if (later[i] &&
+            ((!updates && can_fault(p, &p->units[i])) || reads_variable(p, &p->units[i], sink->variable)))
+            return WEFT_OK;
     for (int i = 0; i < p->n_units; i++)
-        if (i != w && reads_variable(p, &p->units[i], sink->variable)) WEFT_TRY(run_after(p, w, i));
+        if (i != w &&
+            ((!updates && can_fault(p, &p->units[i])) || reads_variable(p, &p->units[i], sink->variable)))
+            WEFT_TRY(run_after(p, w, i));
+    if (updates) heavy->as.update.in_place = true;
     sink->in_place = u->sink = true;
     return WEFT_OK;
 }
@@ -231,11 +252,10 @@ static weft_status place_sinks(plan *p) {
     int values = p->n_units;
     for (size_t s = 0; s < ir->n_sinks; s++) { /* the others: copies after everything else */
         if (ir->sinks[s].in_place) continue;
-        WEFT_TRY(add_unit(p, (unit){.heavy = -1,
-                                    .from = ir->sinks[s].node,
-                                    .to_sink = (int)s,
-                                    .key = UINT64_MAX,
-                                    .sink = true}));
+        WEFT_TRY(add_unit(
+            p,
+            (unit){
+                .heavy = -1, .from = ir->sinks[s].node, .to_sink = (int)s, .key = UINT64_MAX, .sink = true}));
         for (int i = 0; i < values; i++) WEFT_TRY(run_after(p, p->n_units - 1, i));
     }
     return WEFT_OK;

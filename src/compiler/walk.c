@@ -25,7 +25,9 @@ static weft_status stale(const weft_tensor *t, const weft_tensor *variable) {
         "%s%s%s reads '%s', which has been written since it was recorded; evaluate it before (weft_eval), "
         "or weft_keep it before the step",
         t->where ? t->where : "", t->where ? ": " : "", weft__op_name(t->op),
-        variable->name ? variable->name : "data");
+        variable->name                       ? variable->name
+        : variable->leaf == WEFT_LEAF_SCALAR ? "a scalar"
+                                             : "data");
 }
 
 /* Numbers a node whose inputs are numbered, and adds it to the key. */
@@ -54,7 +56,10 @@ static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *
     }
     for (int i = 0; i < t->n_in; i++) {
         const weft_tensor *in = t->in[i];
-        if (in->leaf == WEFT_LEAF_STORAGE && in->storage->write_epoch > t->epoch) return stale(t, in);
+        uint64_t written = in->leaf == WEFT_LEAF_STORAGE  ? in->storage->write_epoch
+                           : in->leaf == WEFT_LEAF_SCALAR ? in->epoch
+                                                          : 0;
+        if (written > t->epoch) return stale(t, in);
         weft__hash_u64(h, (uint64_t)in->number);
     }
     if (t->op == WEFT_OP_CONST) {

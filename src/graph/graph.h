@@ -58,12 +58,12 @@ struct weft_tensor {
     const char *name;  /* of a variable */
     int64_t offset;    /* first element in storage */
     uint64_t epoch;    /* context epoch when recorded */
-    uint64_t serial;          /* counts recorded nodes: the order of the program's units */
-    uint64_t mark;            /* stamp of the last walk, and the number it gave */
+    uint64_t serial;   /* counts recorded nodes: the order of the program's units */
+    uint64_t mark;     /* stamp of the last walk, and the number it gave */
     int number;
-    uint32_t segment;         /* recomputed in the backward pass together; 0: kept */
-    bool again;               /* such a recomputation: never unified with the first one */
-    weft_tensor *twin;        /* its recomputation, of the gradient with stamp twin_mark */
+    uint32_t segment;  /* recomputed in the backward pass together; 0: kept */
+    bool again;        /* such a recomputation: never unified with the first one */
+    weft_tensor *twin; /* its recomputation, of the gradient with stamp twin_mark */
     uint64_t twin_mark;
     uint16_t n_in, attr_bytes;
     uint8_t op, dtype, leaf, flags;
@@ -96,10 +96,10 @@ typedef struct weft_graph {
     weft_tensor *free_nodes; /* recycled structs */
     weft_scope *free_scopes;
     weft_tensor *kept;       /* list of kept tensors and variables */
-    weft_arena nodes;         /* where structs come from */
-    uint64_t serial;          /* nodes recorded */
-    uint32_t segment;         /* segment being recorded, 0: none */
-    uint32_t segments;        /* given out */
+    weft_arena nodes;        /* where structs come from */
+    uint64_t serial;         /* nodes recorded */
+    uint32_t segment;        /* segment being recorded, 0: none */
+    uint32_t segments;       /* given out */
     weft_layer_draws *draws; /* one a layer that draws, in the order of the forward pass */
     size_t n_draws, draws_capacity, draws_at;
     weft_tensor oom; /* the preallocated poison: memory is gone */
@@ -128,8 +128,8 @@ static inline bool weft__poisoned(const weft_tensor *t) { return !t || t->error;
 /* Makes t carry storage: an evaluated node becomes a leaf and lets its inputs go. */
 void weft__node_settle(weft_tensor *t, weft_storage *storage);
 
-/* What is recorded until the matching end is recomputed in the backward pass instead of kept (Chen et al. 2016,
- * "Training deep nets with sublinear memory cost"). An inner pair belongs to the outer one. */
+/* What is recorded until the matching end is recomputed in the backward pass instead of kept (Chen et al.
+ * 2016, "Training deep nets with sublinear memory cost"). An inner pair belongs to the outer one. */
 uint32_t weft__segment_begin(weft_context *ctx);
 void weft__segment_end(weft_context *ctx, uint32_t outer);
 

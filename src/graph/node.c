@@ -38,7 +38,7 @@ static void unlink_node(weft_tensor *t) {
 
 static void release_node(weft_context *ctx, weft_tensor *t) {
     weft__storage_release(ctx, t->storage);
-    if (t->error) weft__free(ctx, t->error);
+    if (t->error != &ctx->graph->oom_error) weft__free(ctx, t->error);
     memset(t, 0, sizeof *t);
     t->next = ctx->graph->free_nodes;
     ctx->graph->free_nodes = t;
@@ -215,32 +215,34 @@ weft_scope *weft_scope_open(weft_context *ctx) {
     return scope;
 }
 
-/* Evaluates what was kept in the scope in one program. */
+static bool is_pending(const weft_tensor *t) { return (t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error; }
+
+/* Evaluates what was kept in the scope in one program; where that fails, one by one, so that a tensor that
+ * cannot be computed takes no other with it. What is left carries its error. */
 static void evaluate_kept(weft_scope *scope) {
     weft_context *ctx = scope->ctx;
     size_t count = 0;
-    for (weft_tensor *t = scope->nodes; t; t = t->next)
-        count += (t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error;
+    for (weft_tensor *t = scope->nodes; t; t = t->next) count += is_pending(t);
     if (!count) return;
     weft_tensor **list = weft__array(ctx, count, sizeof *list);
-    weft_status status = WEFT_ERR_OOM;
     if (list) {
         size_t n = 0;
         for (weft_tensor *t = scope->nodes; t; t = t->next)
-            if ((t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error) list[n++] = t;
-        status = ctx->hooks.eval(ctx, list, count);
+            if (is_pending(t)) list[n++] = t;
+        if (ctx->hooks.eval(ctx, list, count) == WEFT_OK) count = 0;
+        weft__free(ctx, list);
     }
-    if (status != WEFT_OK) {
+    for (weft_tensor *t = scope->nodes; count && t; t = t->next) {
+        if (!is_pending(t) || ctx->hooks.eval(ctx, &t, 1) == WEFT_OK) continue;
         weft__log(ctx, WEFT_LOG_ERROR, "closing a scope: %s", weft_last_error(ctx));
-        for (weft_tensor *t = scope->nodes; t; t = t->next)
-            if ((t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error &&
-                (t->error = weft__zalloc(ctx, sizeof *t->error))) {
-                *t->error = ctx->error;
-                t->rank = -1;
-                t->numel = -1;
-            }
+        t->error = weft__zalloc(ctx, sizeof *t->error);
+        if (t->error)
+            *t->error = ctx->error;
+        else
+            t->error = &ctx->graph->oom_error;
+        t->rank = -1;
+        t->numel = -1;
     }
-    weft__free(ctx, list);
 }
 
 static void close_one(weft_scope *scope, bool evaluate) {

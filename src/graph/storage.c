@@ -97,6 +97,7 @@ weft_status weft_set_scalar(weft_tensor *scalar, double value) {
                           "weft_set_scalar: not a tensor made by weft_scalar");
     weft_attr_const number = {value, value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : 0};
     scalar->value.number = number;
+    scalar->epoch = ++scalar->ctx->epoch;
     return WEFT_OK;
 }
 
