@@ -57,8 +57,15 @@ weft_tensor *weft_matmul_at(const char *where, weft_tensor *a, weft_tensor *b) {
     bool row = a->rank == 1, column = b->rank == 1;
     if (row) a = weft_unsqueeze_at(where, a, 0);
     if (column) b = weft_unsqueeze_at(where, b, 1);
+    weft_dtype dtype = (weft_dtype)a->dtype;
+    bool narrow = !weft_dtype_is_float(dtype) && weft_dtype_size(dtype) < 4; /* i32 wraps to the same values */
+    if (narrow) {
+        a = weft_cast_at(where, a, WEFT_I32);
+        b = weft_cast_at(where, b, WEFT_I32);
+    }
     weft_tensor *y = product(where, a, b);
     if (y->error) return y;
+    if (narrow) y = weft_cast_at(where, y, dtype);
     if (column) y = weft_squeeze_at(where, y, -1);
     if (row) y = weft_squeeze_at(where, y, column ? -1 : -2);
     return y;

@@ -158,6 +158,8 @@ weft_tensor *weft_slice_at(const char *where, weft_tensor *x, const int64_t *sta
         int64_t by = step ? step[i] : 1;
         if (by == 0)
             return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "slice: step 0 in dimension %d", i);
+        if (by > x->shape[i]) by = x->shape[i] + 1; /* as far as any: nothing overflows */
+        if (by < -x->shape[i]) by = -x->shape[i] - 1;
         int64_t from = start ? start[i] : by > 0 ? 0 : -1;
         if (stop || by > 0)
             shape[i] = slice_indices(x->shape[i], &from, stop ? stop[i] : x->shape[i], by);
@@ -247,7 +249,10 @@ weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int co
                             first->rank);
     int64_t total = 0;
     for (int p = 0; p < count; p++) {
-        bool fits = parts[p]->rank == first->rank && parts[p]->dtype == first->dtype;
+        if (parts[p]->dtype != first->dtype)
+            return weft__poison(first->ctx, where, WEFT_ERR_DTYPE, "concat: part %d is %s, the first %s; convert one with weft_cast",
+                                p, weft__tensor_text(parts[p], a), weft__tensor_text(first, b));
+        bool fits = parts[p]->rank == first->rank;
         for (int i = 0; fits && i < first->rank; i++)
             fits = i == axis || parts[p]->shape[i] == first->shape[i];
         if (!fits || !weft__add(total, parts[p]->shape[axis], &total))
