@@ -160,7 +160,7 @@ static int demo_gpt(const char *data, const weft__repeated *settings, const char
                                            "model.width=128",
                                            "model.context=64",
                                            "train.batch=12",
-                                           "train.steps=1500",
+                                           "train.steps=2000",
                                            "train.eval_every=250",
                                            "train.save_every=500",
                                            "train.log_every=50",
