@@ -3,6 +3,7 @@
 #   tests/ops/test_NAME.c       the same, run once a device, which is its first argument
 #   tests/FOLDER/test_NAME.sh   a script, given the command as $WEFT_COMMAND
 #   tests/fuzz/fuzz_NAME.c      a libFuzzer target, with WEFT_FUZZ only
+#   examples/NAME.c             a program that must end with 0
 # All run in the root of the source tree and write only to temporary folders. Data sets lie in the
 # folder named by $WEFT_TEST_DATA; tests that need an absent one say so and are skipped.
 
@@ -74,6 +75,18 @@ foreach(script ${test_scripts})
   if(TARGET weft)
     weft_add_test(${name} bash ${script})
   endif()
+endforeach()
+
+# The examples: built against the public headers alone, and run.
+set(example_arguments_classify ${PROJECT_BINARY_DIR}/classify.safetensors)
+set(example_arguments_speak src/graph/view.c 60)
+file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
+foreach(source ${example_sources})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(example_${name} ${source})
+  target_compile_options(example_${name} PRIVATE ${WEFT_WARNINGS})
+  target_link_libraries(example_${name} PRIVATE weft_shared m)
+  weft_add_test(example_${name} example_${name} ${example_arguments_${name}})
 endforeach()
 
 # Against an installation, and the documents; a sanitized library would need a sanitized consumer.
