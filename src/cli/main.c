@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN);
     int code = run(argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == WEFT__EXIT_DONE) {
-        weft__complain("standard output: %s", strerror(errno));
+        if (errno != EPIPE) weft__complain("standard output: %s", strerror(errno)); /* who read it has left */
         code = WEFT__EXIT_IO;
     }
     return code;

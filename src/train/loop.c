@@ -12,7 +12,8 @@
 #include "train/report.h"
 #include "train/signals.h"
 
-#define SAMPLE_TOKENS 300
+#define SAMPLE_TOKENS  300
+#define REPORT_SECONDS 2.0 /* the report is not written more often, but always at the end */
 
 /* ---- what is due ---- */
 
@@ -136,10 +137,11 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
     if (due(loop, WEFT__KEY_train_save_every, c->train_save_every, state) || weft__signals_save() ||
         loop->signal)
         WEFT_TRY(save(loop, state->step));
-    if (evaluates) {
+    if (evaluates && weft__now() - loop->reported > REPORT_SECONDS) {
         weft__progress_phase(p, WEFT__PHASE_REPORT);
         WEFT_TRY(weft__loop_summary(loop, "running"));
         WEFT_TRY(weft__report_write(loop->run.dir));
+        loop->reported = weft__now();
     }
     *stop = loop->signal != 0;
     weft__progress_phase(p, WEFT__PHASE_STEP);

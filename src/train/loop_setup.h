@@ -26,6 +26,7 @@ typedef struct weft__loop {
     double rate_seconds;   /* since the last logged step */
     uint64_t rate_steps;
     double epoch_started;
+    double reported; /* when the report was last written */
     int signal;
 } weft__loop;
 
