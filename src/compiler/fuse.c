@@ -125,12 +125,14 @@ static bool repeats_rows(const weft_ir *ir, const ir_cluster *cluster, ir_edge e
     return true;
 }
 
-/* Can the elementwise node read operand `edge`, a member of the cluster, by the index that computes it? */
+/* Can the elementwise node read operand `edge`, a member of the cluster, by the index that computes it? The
+ * reduction of a whole vector (a gradient's norm) ends its kernel: what reads it then runs in parallel, and
+ * updates variables in place. */
 static bool reads_member(const weft_ir *ir, const ir_cluster *cluster, const ir_node *node, ir_edge edge) {
     const ir_node *member = &ir->nodes[edge.node];
     if (member->numel == node->numel) return edge.view < 0;
-    return cluster->row && node->numel == cluster->full && member->numel == cluster->rows &&
-           repeats_rows(ir, cluster, edge);
+    return cluster->row && cluster->rank > 1 && node->numel == cluster->full &&
+           member->numel == cluster->rows && repeats_rows(ir, cluster, edge);
 }
 
 static bool joinable(const weft_ir *ir, int c, const ir_node *node) {
