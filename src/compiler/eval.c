@@ -9,6 +9,9 @@ weft_status weft__report_fault(weft_context *ctx) {
     WEFT_TRY(ctx->device->ops->take_fault(ctx->device, &fault));
     if (!fault.set) return WEFT_OK;
     const char *path = fault.path ? fault.path : "";
+    if (fault.bound <= 0) /* no range to name: a division by zero, an index into nothing */
+        return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s (element %lld); nothing was updated", path,
+                          *path ? ": " : "", fault.what, (long long)fault.element);
     return weft__fail(ctx, WEFT_ERR_INDEX,
                       "%s%s%s: %lld is not in 0..%lld (element %lld); nothing was updated", path,
                       *path ? ": " : "", fault.what, (long long)fault.value, (long long)fault.bound - 1,

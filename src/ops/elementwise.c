@@ -1,4 +1,5 @@
 /* Recording the rows of the op table: broadcasting and dtypes of elementwise ops. */
+#include <math.h>
 #include "ops/ops.h"
 
 enum {
@@ -95,7 +96,7 @@ bool weft__row_accepts(weft_op op, weft_dtype dtype) {
 
 static weft_tensor *with_number(const char *where, weft_op op, weft_tensor *x, double value) {
     weft_tensor *bad = weft__reject(weft__op_name(op), where, &x, 1);
-    if (bad || !x) return bad;
+    if (bad || !x || (bad = check_dtypes(where, op, 1, &x))) return bad;
     weft_tensor *number =
         weft__number(x->ctx, where, weft__op_name(op), (weft_dtype)x->dtype, 0, NULL, value);
     return weft__elementwise(where, op, 2, (weft_tensor *const[]){x, number});
@@ -111,8 +112,29 @@ weft_tensor *weft_mul_scalar_at(const char *where, weft_tensor *x, double value)
 
 weft_tensor *weft_square_at(const char *where, weft_tensor *x) { return mul(x, x); }
 
+/* A limit that every value of an integer dtype keeps: there is nothing to do, and it need not be such a
+ * value. */
+static bool keeps_low(weft_dtype dtype, double low) {
+    bool has_sign = dtype == WEFT_I8 || dtype == WEFT_I16 || dtype == WEFT_I32 || dtype == WEFT_I64;
+    int bits = (int)(8 * weft_dtype_size(dtype));
+    return !weft_dtype_is_float(dtype) && low <= (has_sign ? -ldexp(1, bits - 1) : 0);
+}
+
+static bool keeps_high(weft_dtype dtype, double high) {
+    bool has_sign = dtype == WEFT_I8 || dtype == WEFT_I16 || dtype == WEFT_I32 || dtype == WEFT_I64;
+    int bits = (int)(8 * weft_dtype_size(dtype)) - (has_sign ? 1 : 0);
+    return !weft_dtype_is_float(dtype) && high >= ldexp(1, bits) - 1;
+}
+
 weft_tensor *weft_clamp_at(const char *where, weft_tensor *x, double low, double high) {
-    return with_number(where, WEFT_OP_MINIMUM, with_number(where, WEFT_OP_MAXIMUM, x, low), high);
+    weft_tensor *bad = weft__reject("clamp", where, &x, 1);
+    if (bad || !x || (bad = check_dtypes(where, WEFT_OP_MAXIMUM, 1, &x))) return bad;
+    if (!(low <= high))
+        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "clamp: %g to %g is no range", low, high);
+    if (!keeps_low((weft_dtype)x->dtype, low)) x = with_number(where, WEFT_OP_MAXIMUM, x, low);
+    return weft__poisoned(x) || keeps_high((weft_dtype)x->dtype, high)
+               ? x
+               : with_number(where, WEFT_OP_MINIMUM, x, high);
 }
 
 weft_tensor *weft_full_like_at(const char *where, weft_tensor *x, double value) {

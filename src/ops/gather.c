@@ -48,13 +48,16 @@ weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor 
     if (bad || !x || (bad = check_index(where, "scatter_add", index))) return bad;
     int axis;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT], c[WEFT_SHAPE_TEXT];
-    bool fits = weft__axis(dim, x->rank, &axis) && source->rank == x->rank - 1 + index->rank &&
-                source->dtype == x->dtype;
+    if (source->dtype != x->dtype || !weft__dtype_in((weft_dtype)x->dtype, WEFT_CLASS_NUMBER))
+        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE,
+                            "scatter_add: x %s and source %s must be of one dtype, not bool",
+                            weft__tensor_text(x, a), weft__tensor_text(source, c));
+    bool fits = weft__axis(dim, x->rank, &axis) && source->rank == x->rank - 1 + index->rank;
     for (int i = 0; fits && i < source->rank; i++)
         fits = source->shape[i] == (i < axis                 ? x->shape[i]
                                     : i < axis + index->rank ? index->shape[i - axis]
                                                              : x->shape[i - index->rank + 1]);
-    if (!fits || !weft__dtype_in((weft_dtype)x->dtype, WEFT_CLASS_NUMBER))
+    if (!fits)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
                             "scatter_add: x %s, index %s, source %s along axis %d", weft__tensor_text(x, a),
                             weft__tensor_text(index, b), weft__tensor_text(source, c), dim);
@@ -62,7 +65,10 @@ weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor 
     if (weft_dtype_is_float(dtype) || weft_dtype_size(dtype) >= 4)
         return add(x, weft__scatter(where, index, source, axis, x->shape[axis]));
     source = weft_cast_at(where, source, WEFT_I32); /* which wraps to the same values */
-    return source->error ? source : add(x, weft_cast_at(where, weft__scatter(where, index, source, axis, x->shape[axis]), dtype));
+    return source->error
+               ? source
+               : add(x,
+                     weft_cast_at(where, weft__scatter(where, index, source, axis, x->shape[axis]), dtype));
 }
 
 weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *value, weft_tensor *offset,
@@ -72,8 +78,9 @@ weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *valu
     int axis;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT], c[WEFT_SHAPE_TEXT];
     if (value->dtype != x->dtype || offset->dtype != WEFT_I32)
-        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "update: x %s and value %s must be of one dtype, offset %s an i32",
-                            weft__tensor_text(x, a), weft__tensor_text(value, b), weft__tensor_text(offset, c));
+        return weft__poison(
+            x->ctx, where, WEFT_ERR_DTYPE, "update: x %s and value %s must be of one dtype, offset %s an i32",
+            weft__tensor_text(x, a), weft__tensor_text(value, b), weft__tensor_text(offset, c));
     bool fits = weft__axis(dim, x->rank, &axis) && value->rank == x->rank && offset->numel == 1;
     for (int i = 0; fits && i < x->rank; i++)
         fits = i == axis ? value->shape[i] <= x->shape[i] : value->shape[i] == x->shape[i];

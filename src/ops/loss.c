@@ -10,7 +10,7 @@ static weft_tensor *reduce(const char *where, weft_tensor *x, weft_reduction red
     }
     return weft__poisoned(x)
                ? x
-               : weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "unknown reduction %d", (int)reduction);
+               : weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "loss: unknown reduction %d", (int)reduction);
 }
 
 /* NULL when both are floats of one shape and dtype. */

@@ -58,7 +58,8 @@ weft_tensor *weft_matmul_at(const char *where, weft_tensor *a, weft_tensor *b) {
     if (row) a = weft_unsqueeze_at(where, a, 0);
     if (column) b = weft_unsqueeze_at(where, b, 1);
     weft_dtype dtype = (weft_dtype)a->dtype;
-    bool narrow = !weft_dtype_is_float(dtype) && weft_dtype_size(dtype) < 4; /* i32 wraps to the same values */
+    bool narrow =
+        !weft_dtype_is_float(dtype) && weft_dtype_size(dtype) < 4; /* i32 wraps to the same values */
     if (narrow) {
         a = weft_cast_at(where, a, WEFT_I32);
         b = weft_cast_at(where, b, WEFT_I32);

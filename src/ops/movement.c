@@ -250,8 +250,9 @@ weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int co
     int64_t total = 0;
     for (int p = 0; p < count; p++) {
         if (parts[p]->dtype != first->dtype)
-            return weft__poison(first->ctx, where, WEFT_ERR_DTYPE, "concat: part %d is %s, the first %s; convert one with weft_cast",
-                                p, weft__tensor_text(parts[p], a), weft__tensor_text(first, b));
+            return weft__poison(first->ctx, where, WEFT_ERR_DTYPE,
+                                "concat: part %d is %s, the first %s; convert one with weft_cast", p,
+                                weft__tensor_text(parts[p], a), weft__tensor_text(first, b));
         bool fits = parts[p]->rank == first->rank;
         for (int i = 0; fits && i < first->rank; i++)
             fits = i == axis || parts[p]->shape[i] == first->shape[i];

@@ -1,5 +1,6 @@
 /* Reductions of the table over any set of dimensions, and what is made of them: mean, variance, argmax. */
 #include <math.h>
+#include "ops/composite.h"
 #include "ops/ops.h"
 
 weft_tensor *weft__reduce(const char *where, weft_op op, weft_tensor *x, uint32_t mask) {
@@ -11,6 +12,11 @@ weft_tensor *weft__reduce(const char *where, weft_op op, weft_tensor *x, uint32_
         any |= mask >> i & 1u && x->shape[i] != 1;
     }
     if (!any) return x;
+    if ((op == WEFT_OP_SUM || op == WEFT_OP_PROD) && is_half((weft_dtype)x->dtype)) {
+        /* in f32, also where partial results are stored */
+        weft_tensor *wide = weft__reduce(where, op, weft_cast_at(where, x, WEFT_F32), mask);
+        return wide->error ? wide : weft_cast_at(where, wide, (weft_dtype)x->dtype);
+    }
     return weft__node(x->ctx, where, op, (weft_dtype)x->dtype, x->rank, shape, 1, &x, sizeof attr, &attr);
 }
 
@@ -79,14 +85,18 @@ weft_tensor *weft_mean_at(const char *where, weft_tensor *x, int axis, bool keep
     if (!weft_dtype_is_float((weft_dtype)x->dtype))
         return weft__poison(x->ctx, where, WEFT_ERR_DTYPE,
                             "mean: %s is not a float; convert it with weft_cast", weft__tensor_text(x, text));
-    return mulc(weft_sum_at(where, x, axis, keep), 1.0 / (double)reduced_count(x, mask));
+    weft_dtype dtype = (weft_dtype)x->dtype;
+    weft_tensor *sum = weft_sum_at(where, widen(where, x), axis, keep);
+    return as_dtype(where, mulc(sum, 1.0 / (double)reduced_count(x, mask)), dtype);
 }
 
 weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, bool keep) {
-    weft_tensor *mean = weft_mean_at(where, x, axis, true);
-    if (!mean || mean->error) return mean;
-    weft_tensor *distance = sub(x, mean);
-    return weft_mean_at(where, mul(distance, distance), axis, keep);
+    weft_tensor *bad = reject_float("var", where, x);
+    if (bad || !x) return bad;
+    weft_tensor *wide = widen(where, x), *mean = weft_mean_at(where, wide, axis, true);
+    if (mean->error) return mean;
+    weft_tensor *distance = sub(wide, mean);
+    return as_dtype(where, weft_mean_at(where, mul(distance, distance), axis, keep), (weft_dtype)x->dtype);
 }
 
 /* The smallest index at which x equals its extreme, or is NaN where the extreme is: one row kernel. */
@@ -95,10 +105,9 @@ static weft_tensor *arg_extreme(const char *where, weft_op op, const char *name,
     weft_tensor *bad = weft__reject(name, where, &x, 1);
     if (bad || !x) return bad;
     if (axis == WEFT_ALL_AXES) {
-        int64_t flat = x->numel;
-        x = weft__reshape_to(where, x, 1, &flat);
-        axis = 0;
-        if (keep) return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: keep with all axes", name);
+        const int64_t flat = x->numel, ones[WEFT_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
+        weft_tensor *index = arg_extreme(where, op, name, weft__reshape_to(where, x, 1, &flat), 0, false);
+        return index->error || !keep ? index : weft__reshape_to(where, index, x->rank, ones);
     }
     weft_tensor *extreme = reduce_axis(where, op, x, axis, true);
     if (extreme->error) return extreme;
@@ -132,6 +141,9 @@ weft_tensor *weft_sum_to_at(const char *where, weft_tensor *x, int rank, const i
     uint32_t mask = 0;
     int lead = x->rank - rank;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    if (!weft__row_accepts(WEFT_OP_SUM, (weft_dtype)x->dtype))
+        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE,
+                            "sum_to: %s is not accepted; convert it with weft_cast", weft__tensor_text(x, a));
     bool fits = lead >= 0;
     for (int i = 0; fits && i < x->rank; i++) {
         int64_t to = i < lead ? 1 : shape[i - lead];

@@ -161,7 +161,7 @@ static void run(matrix *m, const binary_ref *ref) {
         check_aliased(m, ref, dtype);
         check_specials(m, ref, dtype);
         operand x = operand_new(m, dtype, SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
-        operand y = operand_new(m, ops_dtypes[(d + 1) % OPS_DTYPES], SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
+        operand y = operand_new(m, other_dtype(d), SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
         ops_refused(m, ref->name, dtype, "mixed dtypes", ref->fn(x.t, y.t), WEFT_ERR_DTYPE);
     }
     ops_flush(m);
@@ -273,7 +273,7 @@ void ops_case_where(matrix *m) {
         check_where(m, dtype, VIEW_PLAIN, (shape[3]){SHAPE(3, 1), SHAPE(4), SCALAR_SHAPE});
         check_where(m, dtype, VIEW_PLAIN, (shape[3]){SCALAR_SHAPE, SHAPE(2, 1, 3), SHAPE(4, 1)});
         operand x = operand_new(m, dtype, SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
-        operand y = operand_new(m, ops_dtypes[(d + 1) % OPS_DTYPES], SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
+        operand y = operand_new(m, other_dtype(d), SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
         operand c = operand_new(m, WEFT_BOOL, SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
         ops_refused(m, "where", dtype, "mixed dtypes", weft_where(c.t, x.t, y.t), WEFT_ERR_DTYPE);
         if (dtype != WEFT_BOOL)

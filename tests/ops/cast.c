@@ -1,10 +1,12 @@
 /* cast between every two dtypes, and detach. */
 #include "ops/grad.h"
 
-/* The limits of an integer dtype. */
+/* The limits of an integer dtype: of n bits, with or without a sign. */
 static void limits(weft_dtype dtype, int64_t *least, int64_t *most) {
-    *least = dtype == WEFT_I32 ? INT32_MIN : dtype == WEFT_I64 ? INT64_MIN : 0;
-    *most = dtype == WEFT_I32 ? INT32_MAX : dtype == WEFT_I64 ? INT64_MAX : 255;
+    bool has_sign = dtype == WEFT_I8 || dtype == WEFT_I16 || dtype == WEFT_I32 || dtype == WEFT_I64;
+    int bits = (int)(8 * weft_dtype_size(dtype)) - (has_sign ? 1 : 0);
+    *most = (int64_t)((UINT64_C(1) << bits) - 1);
+    *least = has_sign ? -*most - 1 : 0;
 }
 
 static int64_t to_integer(weft_dtype to, real v) {
@@ -66,7 +68,7 @@ void ops_case_cast(matrix *m) {
         }
     operand x = operand_new(m, WEFT_F32, SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
     ops_refused(m, "cast", WEFT_C64, "dtype", weft_cast(x.t, WEFT_C64), WEFT_ERR_DTYPE);
-    ops_refused(m, "cast", WEFT_I8, "dtype", weft_cast(x.t, WEFT_I8), WEFT_ERR_DTYPE);
+    ops_refused(m, "cast", WEFT_C128, "dtype", weft_cast(x.t, WEFT_C128), WEFT_ERR_DTYPE);
     ops_flush(m);
 }
 

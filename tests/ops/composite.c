@@ -85,14 +85,16 @@ static row rows_of(shape s, int axis) {
         return r;
     }
     if (axis < 0) axis += s.rank;
-    for (int i = axis + 1; i < s.rank; i++) r.inner *= s.dim[i];
     r.n = s.dim[axis];
+    for (int i = 0; i < s.rank; i++) {
+        if (i > axis) r.inner *= s.dim[i];
+        if (i != axis) r.rows *= s.dim[i];
+    }
     r.step = r.inner;
-    r.rows = shape_count(s) / (r.n ? r.n : 1);
     return r;
 }
 
-static int64_t row_base(row r, int64_t i) { return r.step == 1 && r.inner == 1 ? i * r.n : i / r.inner * r.inner * r.n + i % r.inner; }
+static int64_t row_base(row r, int64_t i) { return i / r.inner * r.inner * r.n + i % r.inner; }
 
 typedef enum soft { SOFTMAX, LOG_SOFTMAX, LOGSUMEXP } soft;
 
@@ -123,10 +125,9 @@ static array *expect_soft(matrix *m, const array *x, soft what, int axis, bool k
     array *y = array_new(m, x->dtype, s);
     y->bound = ops_alloc(m, (size_t)(y->n + 1) * sizeof *y->bound);
     for (int64_t i = 0; i < r.rows; i++) {
-        real largest, base = 0;
+        real largest;
         int64_t at = row_base(r, i);
         real sum = row_sum(x, r, at, &largest), log_sum = sum == 0 ? 0 : logl(sum);
-        (void)base;
         if (what == LOGSUMEXP) {
             y->f[i] = sum == 0 ? -HUGE_VALL : largest + log_sum;
             y->bound[i] = bound_softmax(x->dtype, 0, r.n, fabsl(largest) + log_sum + 1);

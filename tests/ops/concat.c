@@ -69,7 +69,7 @@ static void run(matrix *m, const char *op, bool stack) {
                           join(m, j, parts), TOLERANCE_COPY);
             }
         operand x = operand_new(m, dtype, SHAPE(2, 3), VIEW_PLAIN, GEN_NORMAL);
-        operand y = operand_new(m, ops_dtypes[(d + 1) % OPS_DTYPES], SHAPE(2, 3), VIEW_PLAIN, GEN_NORMAL);
+        operand y = operand_new(m, other_dtype(d), SHAPE(2, 3), VIEW_PLAIN, GEN_NORMAL);
         operand z = operand_new(m, dtype, SHAPE(2, 4), VIEW_PLAIN, GEN_NORMAL);
         weft_tensor *mixed[2] = {x.t, y.t}, *uneven[2] = {x.t, z.t}, *same[2] = {x.t, x.t};
         joining j = {.count = 2, .axis = 0, .stack = stack};

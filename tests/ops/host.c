@@ -2,8 +2,8 @@
  * the formats. Knows the library only to upload. Read next: run.c. */
 #include "ops/matrix.h"
 
-const weft_dtype ops_dtypes[OPS_DTYPES] = {WEFT_F32, WEFT_F64, WEFT_F16, WEFT_BF16,
-                                           WEFT_I32, WEFT_I64, WEFT_U8,  WEFT_BOOL};
+const weft_dtype ops_dtypes[OPS_DTYPES] = {WEFT_F32, WEFT_F64, WEFT_F16,  WEFT_BF16, WEFT_I32, WEFT_I64,
+                                           WEFT_U8,  WEFT_BOOL, WEFT_I8, WEFT_I16,  WEFT_U16, WEFT_U32};
 
 const shape ops_sizes[] = {
     {0, {0}},     {1, {0}},      {1, {1}},      {1, {15}},        {1, {16}},           {1, {17}},
@@ -45,8 +45,12 @@ bool is_float(weft_dtype dtype) {
 int64_t wrap(weft_dtype dtype, int64_t v) {
     switch (dtype) {
     case WEFT_BOOL: return v != 0;
-    case WEFT_U8: return v & 0xff;
-    case WEFT_I32: return (int64_t)(int32_t)(uint32_t)(uint64_t)v;
+    case WEFT_U8: return (uint8_t)v;
+    case WEFT_U16: return (uint16_t)v;
+    case WEFT_U32: return (uint32_t)v;
+    case WEFT_I8: return (int8_t)v;
+    case WEFT_I16: return (int16_t)v;
+    case WEFT_I32: return (int32_t)v;
     default: return v;
     }
 }
@@ -189,15 +193,20 @@ static void encode(const array *a, int64_t k, char *out) {
     float f = a->f ? (float)a->f[k] : 0;
     double d = a->f ? (double)a->f[k] : 0;
     uint16_t h = a->dtype == WEFT_F16 ? weft_f32_to_f16(f) : weft_f32_to_bf16(f);
-    int32_t i32 = a->i ? (int32_t)a->i[k] : 0;
-    uint8_t u8 = a->i ? (uint8_t)a->i[k] : 0;
+    uint64_t bits = a->i ? (uint64_t)a->i[k] : 0;
+    uint32_t u32 = (uint32_t)bits;
+    uint16_t u16 = (uint16_t)bits;
+    uint8_t u8 = (uint8_t)bits;
     switch (a->dtype) {
     case WEFT_F32: memcpy(out, &f, sizeof f); return;
     case WEFT_F64: memcpy(out, &d, sizeof d); return;
     case WEFT_F16:
     case WEFT_BF16: memcpy(out, &h, sizeof h); return;
-    case WEFT_I32: memcpy(out, &i32, sizeof i32); return;
-    case WEFT_I64: memcpy(out, &a->i[k], sizeof a->i[k]); return;
+    case WEFT_I32:
+    case WEFT_U32: memcpy(out, &u32, sizeof u32); return;
+    case WEFT_I16:
+    case WEFT_U16: memcpy(out, &u16, sizeof u16); return;
+    case WEFT_I64: memcpy(out, &bits, sizeof bits); return;
     default: memcpy(out, &u8, sizeof u8); return;
     }
 }

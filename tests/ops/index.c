@@ -187,7 +187,7 @@ void ops_case_update(matrix *m) {
             check_update(m, dtype, SHAPE(5, 7), 0, 2, 0, (view_kind)v);
         }
         operand x = operand_new(m, dtype, SHAPE(5), VIEW_PLAIN, GEN_NORMAL);
-        operand y = operand_new(m, ops_dtypes[(d + 1) % OPS_DTYPES], SHAPE(2), VIEW_PLAIN, GEN_NORMAL);
+        operand y = operand_new(m, other_dtype(d), SHAPE(2), VIEW_PLAIN, GEN_NORMAL);
         operand z = operand_new(m, dtype, SHAPE(6), VIEW_PLAIN, GEN_NORMAL);
         weft_tensor *zero = weft_scalar_of(m->ctx, WEFT_I32, 0);
         ops_refused(m, "update", dtype, "mixed dtypes", weft_update(x.t, y.t, zero, 0), WEFT_ERR_DTYPE);

@@ -129,7 +129,7 @@ void ops_case_matmul(matrix *m) {
         weft_dtype dtype = ops_dtypes[d];
         if (!ops_has_dtype(m, "matmul", dtype)) continue;
         operand x = operand_new(m, dtype, SHAPE(3, 3), VIEW_PLAIN, GEN_NORMAL);
-        operand y = operand_new(m, ops_dtypes[(d + 1) % OPS_DTYPES], SHAPE(3, 3), VIEW_PLAIN, GEN_NORMAL);
+        operand y = operand_new(m, other_dtype(d), SHAPE(3, 3), VIEW_PLAIN, GEN_NORMAL);
         operand z = operand_new(m, dtype, SHAPE(4, 3), VIEW_PLAIN, GEN_NORMAL);
         ops_refused(m, "matmul", dtype, "mixed dtypes", weft_matmul(x.t, y.t), WEFT_ERR_DTYPE);
         if (!accepts(ACCEPT_NUMBER, d)) {

@@ -127,9 +127,11 @@ extern const shape ops_views[]; /* shapes on which every view is tried */
 extern const int ops_n_views;
 
 /* ---- dtypes ---- */
-enum { ACCEPT_FLOAT = 0x0f, ACCEPT_NUMBER = 0x7f, ACCEPT_INTEGER = 0xf0, ACCEPT_ANY = 0xff };
-#define OPS_DTYPES 8
-extern const weft_dtype ops_dtypes[OPS_DTYPES]; /* f32 f64 f16 bf16 i32 i64 u8 bool */
+enum { ACCEPT_FLOAT = 0x00f, ACCEPT_NUMBER = 0xf7f, ACCEPT_INTEGER = 0xff0, ACCEPT_ANY = 0xfff };
+#define OPS_DTYPES 12
+extern const weft_dtype ops_dtypes[OPS_DTYPES]; /* f32 f64 f16 bf16 i32 i64 u8 bool, then i8 i16 u16 u32 */
+/* Another dtype than ops_dtypes[d] that every device has. */
+static inline weft_dtype other_dtype(int d) { return d == 0 ? WEFT_I32 : WEFT_F32; }
 /* Does bit i of the mask accept ops_dtypes[i]? */
 static inline bool accepts(int mask, int i) { return mask >> i & 1; }
 /* False, counted as skipped, where the device lacks the dtype. */

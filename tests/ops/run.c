@@ -112,13 +112,16 @@ static real decode(weft_dtype dtype, const char *data, int64_t k) {
 }
 
 static int64_t decode_integer(weft_dtype dtype, const char *data, int64_t k) {
-    int32_t i32;
-    int64_t i64;
-    switch (dtype) {
-    case WEFT_I32: memcpy(&i32, data + 4 * k, sizeof i32); return i32;
-    case WEFT_I64: memcpy(&i64, data + 8 * k, sizeof i64); return i64;
-    default: return (unsigned char)data[k];
+    int64_t v = 0;
+    uint32_t u32;
+    uint16_t u16;
+    switch (weft_dtype_size(dtype)) {
+    case 8: memcpy(&v, data + 8 * k, sizeof v); break;
+    case 4: memcpy(&u32, data + 4 * k, sizeof u32); v = u32; break;
+    case 2: memcpy(&u16, data + 2 * k, sizeof u16); v = u16; break;
+    default: return dtype == WEFT_I8 ? (signed char)data[k] : (unsigned char)data[k]; /* a bool other than 0, 1 shows */
     }
+    return wrap(dtype, v);
 }
 
 static verdict compare(const matrix *m, const check *c, const char *data) {
