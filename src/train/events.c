@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "events.pb-c.h"
+#include <events.pb-c.h> /* made from events.proto by the build */
+
 #include "io/publish.h"
 #include "train/events.h"
 
