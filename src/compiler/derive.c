@@ -85,23 +85,7 @@ static weft_status run_derived(weft_context *ctx, const weft_derivation *derivat
         WEFT_TRY(build(ctx, derivation, roots, n_roots, walk, &program));
         WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, &walk));
     }
-    weft_storage **storages = weft__array(ctx, n_roots + 1, sizeof *storages);
-    weft_status status =
-        storages ? WEFT_OK : weft__fail_oom(ctx, n_roots * sizeof *storages, "the results of a step");
-    for (size_t i = 0; status == WEFT_OK && i < n_roots; i++) {
-        size_t bytes = (size_t)roots[i]->numel * weft_dtype_size((weft_dtype)roots[i]->dtype);
-        storages[i] = weft__storage_new(ctx, bytes);
-        status = storages[i] ? ctx->hooks.buffer_new(ctx, bytes, &storages[i]->buffer)
-                             : weft__fail_oom(ctx, bytes, "a result");
-    }
-    if (status == WEFT_OK) status = weft__program_run(program, walk, storages);
-    if (status == WEFT_OK) {
-        weft__settle(ctx, roots, n_roots, storages, program->sinks, program->n_sinks);
-    } else {
-        for (size_t i = 0; storages && i < n_roots; i++) weft__storage_release(ctx, storages[i]);
-    }
-    weft__free(ctx, storages);
-    return status;
+    return weft__run_once(program, walk, roots, n_roots, program->sinks);
 }
 
 weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivation) {

@@ -43,8 +43,9 @@ static weft_status new_storages(weft_context *ctx, weft_tensor *const *roots, si
     return WEFT_OK;
 }
 
-void weft__settle(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, weft_storage **storages,
-                  const ir_sink *sinks, size_t n_sinks) {
+/* Roots carry their values, variables have a new version. */
+static void settle(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, weft_storage **storages,
+                   const ir_sink *sinks, size_t n_sinks) {
     if (n_sinks) ctx->epoch++;
     for (size_t i = 0; i < n_sinks; i++) sinks[i].variable->storage->write_epoch = ctx->epoch;
     for (size_t i = 0; i < n_roots; i++) {
@@ -53,8 +54,23 @@ void weft__settle(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, 
     }
 }
 
-weft_status weft__run_graph(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, ir_sink *sinks,
-                            size_t n_sinks) {
+weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
+                           size_t n_roots, const ir_sink *sinks) {
+    weft_context *ctx = program->ctx;
+    weft_storage **storages;
+    WEFT_TRY(new_storages(ctx, roots, n_roots, &storages));
+    weft_status status = weft__program_run(program, walk, storages);
+    if (status != WEFT_OK) {
+        release_all(ctx, storages, n_roots);
+        return status;
+    }
+    settle(ctx, roots, n_roots, storages, sinks, program->n_sinks);
+    weft__free(ctx, storages);
+    return WEFT_OK;
+}
+
+static weft_status run_graph(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, ir_sink *sinks,
+                             size_t n_sinks) {
     weft_walk *walk;
     WEFT_TRY(weft__walk(ctx, roots, n_roots, sinks, n_sinks, NULL, &walk));
     weft_program *program = weft__cache_find(ctx->compiler, walk->key);
@@ -67,16 +83,7 @@ weft_status weft__run_graph(weft_context *ctx, weft_tensor *const *roots, size_t
             return weft__fail_oom(ctx, 0, "the program cache");
         }
     }
-    weft_storage **storages;
-    WEFT_TRY(new_storages(ctx, roots, n_roots, &storages));
-    weft_status status = weft__program_run(program, walk, storages);
-    if (status != WEFT_OK) {
-        release_all(ctx, storages, n_roots);
-        return status;
-    }
-    weft__settle(ctx, roots, n_roots, storages, sinks, n_sinks);
-    weft__free(ctx, storages);
-    return WEFT_OK;
+    return weft__run_once(program, walk, roots, n_roots, sinks);
 }
 
 /* ---- evaluation ---- */
@@ -105,7 +112,7 @@ weft_status weft_eval(weft_tensor *const *tensors, size_t count) {
         tensors[i]->mark = mark;
         roots[n++] = tensors[i];
     }
-    weft_status status = n ? weft__run_graph(ctx, roots, n, NULL, 0) : WEFT_OK;
+    weft_status status = n ? run_graph(ctx, roots, n, NULL, 0) : WEFT_OK;
     if (roots != few) weft__free(ctx, roots);
     return status;
 }
@@ -243,7 +250,7 @@ weft_status weft_assign(weft_tensor *const *variables, weft_tensor *const *value
     weft_tensor **kept = NULL;
     size_t n_kept = 0;
     if (status == WEFT_OK) status = gather_kept(ctx, &kept, &n_kept);
-    if (status == WEFT_OK) status = weft__run_graph(ctx, kept, n_kept, sinks, count);
+    if (status == WEFT_OK) status = run_graph(ctx, kept, n_kept, sinks, count);
     weft__free(ctx, kept);
     if (sinks != few) weft__free(ctx, sinks);
     return status;

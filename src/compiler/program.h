@@ -116,12 +116,10 @@ weft_status weft__pool_take(weft_context *ctx, size_t bytes, weft_buffer **buffe
 void weft__pool_give(weft_context *ctx, weft_buffer *buffer);
 
 /* ---- eval.c ---- */
-/* Runs the graph of roots and sinks, through the cache; roots become leaves with their values. */
-weft_status weft__run_graph(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, ir_sink *sinks,
-                            size_t n_sinks);
-/* After a run: roots carry their storages, variables have a new version. */
-void weft__settle(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, weft_storage **storages,
-                  const ir_sink *sinks, size_t n_sinks);
+/* Runs the program of the graph that was walked: roots become leaves with their values, the sinks' variables
+ * have a new version. sinks: those of the graph at hand, as many as the program has. */
+weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
+                           size_t n_roots, const ir_sink *sinks);
 weft_status weft__report_fault(weft_context *ctx);
 
 #endif
