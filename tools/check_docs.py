@@ -4,8 +4,8 @@
     check_docs.py --build FOLDER [--cc CC] [FILE.md ...]
 
 A block marked
-    ```c            is a whole file (weft/weft.h is included for it) and runs if it holds `int main`;
-                    what is not a whole file is the body of a function that is given `ctx`
+    ```c            is a whole program if it holds `int main` (weft/weft.h is included for it), else the
+                    body of a function that is given `ctx`; it runs and must end well
     ```c no-run     is only compiled
     ```c skip       is an extract from the sources, shown and not checked
     ```sh test      runs under `bash -e` in a temporary folder that looks like the root of the source
@@ -35,6 +35,14 @@ weft_status snippet(weft_context *ctx) {{
 {text}
     return WEFT_OK;
 }}
+int main(void) {{
+    weft_context *ctx;
+    weft_status status = weft_open(NULL, &ctx);
+    if (status == WEFT_OK) status = snippet(ctx);
+    if (status != WEFT_OK) fprintf(stderr, "%s: %s\\n", weft_status_name(status), weft_last_error(NULL));
+    weft_close(ctx);
+    return status != WEFT_OK;
+}}
 """
 WHOLE = '#include <weft/weft.h>\n#line {line} "{name}"\n{text}\n'
 
@@ -50,21 +58,15 @@ def run(command, **options):
 
 
 def compile_block(args, work, name, line, text, runs):
-    """Status and output of compiling a block of C as a file or else as the body of a function."""
+    """Status and output of compiling a block of C: a program, or the body of a function."""
     flags = ["-std=c17", "-Wall", "-Wextra", "-Wno-unused", "-I", str(ROOT / "include")]
     flags += ["-D_POSIX_C_SOURCE=200809L"]
     source = work / "snippet.c"
-    source.write_text(WHOLE.format(line=line, name=name, text=text))
-    if runs:
-        link = ["-L", str(args.build), "-lweft", "-Wl,-rpath," + str(args.build), "-lm"]
-        return run([args.cc, *flags, str(source), "-o", str(work / "snippet"), *link])
-    status, output = run([args.cc, *flags, "-fsyntax-only", str(source)])
-    if status != 0:
-        source.write_text(FRAGMENT.format(line=line, name=name, text=text))
-        as_body, body_output = run([args.cc, *flags, "-fsyntax-only", str(source)])
-        if as_body == 0 or not re.search(r"^\w[^\n;]*\)\s*\{", text, re.M):
-            return as_body, body_output
-    return status, output
+    frame = WHOLE if "int main" in text else FRAGMENT
+    source.write_text(frame.format(line=line, name=name, text=text))
+    link = ["-L", str(args.build), "-lweft", "-Wl,-rpath," + str(args.build), "-lm"]
+    target = ["-o", str(work / "snippet"), *link] if runs else ["-fsyntax-only"]
+    return run([args.cc, *flags, str(source), *target])
 
 
 def mirror(args, work):
@@ -84,7 +86,7 @@ def check(args, name, line, language, marks, text):
             mirror(args, work)
             status, output = run(["bash", "-e", "-o", "pipefail", "-c", text], cwd=work, env=environment)
             return None if status == 0 else f"exit status {status}\n{output}"
-        runs = "int main" in text and "no-run" not in marks
+        runs = "no-run" not in marks
         status, output = compile_block(args, work, name, line, text, runs)
         if status != 0:
             return "does not compile\n" + output
