@@ -41,8 +41,8 @@ typedef struct ir_node {
     uint8_t kind, op, dtype;
     bool stored; /* has memory of its own, or lies in a pack */
     bool live;
-    bool again;       /* recomputed for the backward pass: not the node it equals */
-    bool copy;        /* a CAST that only moves data: must stay a node of its own */
+    bool again; /* recomputed for the backward pass: not the node it equals */
+    bool copy;  /* a CAST that only moves data: must stay a node of its own */
     int rank, n_in;
     int users;      /* edges that read it */
     int cluster;    /* fused kernel it belongs to; -1: none, recomputed where used */
@@ -60,7 +60,7 @@ typedef struct ir_node {
     int64_t *offsets;          /* PACK: elements */
     const weft_tensor *tensor; /* LEAF: what it is bound to; else where it comes from */
     const char *path;
-    uint64_t serial;  /* of the tensor: units run in the order in which they were recorded */
+    uint64_t serial; /* of the tensor: units run in the order in which they were recorded */
     weft_heavy *heavy;
     ir_place place;
 } ir_node;
