@@ -287,7 +287,8 @@ void weft__access_run(const weft_frame *f, const weft_step *s) {
     }
     if (outside(&w))
         gap_of(&w, 0, f->count[s->count]);
-    else if (x->n_local == 0 || s->count == WEFT_COUNT_ONE) /* of a broadcast, one element is all there is room for */
+    else if (x->n_local == 0 ||
+             s->count == WEFT_COUNT_ONE) /* of a broadcast, one element is all there is room for */
         follow(&w, 1, 0, 1, weft__access_offset(f, x), 0);
     else
         box(&w, 0, 0, weft__access_offset(f, x));
