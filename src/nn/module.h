@@ -39,7 +39,7 @@ struct weft_module {
     bool owns_user;    /* user is private memory of a built-in layer */
     bool used;         /* root: parameters exist and the tree is fixed */
     bool evaluating;   /* not training */
-    bool recompute; /* its activations are computed again in the backward pass */
+    bool recompute;    /* its activations are computed again in the backward pass */
     bool decoding;     /* root: evaluating for now, whatever the mode */
     uint64_t freezes;  /* root: calls of weft_freeze in the tree */
     const char *where; /* the user's place of the forward call under way */
