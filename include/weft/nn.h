@@ -208,8 +208,9 @@ WEFT_API weft_tensor *weft_forward(weft_module *m, weft_tensor *x);
 WEFT_API weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x);
 #define weft_forward(...) weft_forward_at(WEFT_HERE, __VA_ARGS__)
 
-/* With `on`, what the module computes in training is not kept for the backward pass but computed again there (activation
- * checkpointing): less memory, about a third more work, the same bits. Usual for each block of a deep model. */
+/* With `on`, what the module computes in training is not kept for the backward pass but computed again there
+ * (activation checkpointing): less memory, about a third more work, the same bits. Usual for each block of a
+ * deep model. */
 WEFT_API void weft_module_recompute(weft_module *m, bool on);
 
 /* Training mode (the default) or evaluation, for m and all below it: dropout is active only in the first. */
