@@ -33,21 +33,32 @@ static int64_t squared(int64_t v) { return (int64_t)((uint64_t)v * (uint64_t)v);
 static int64_t clamped_integer(int64_t v) { return v < 0 ? 0 : v > 3 ? 3 : v; }
 
 /* name, recording of x, float x, function of an integer, tolerance, values that keep away from kinks */
-#define NUMBER(op_, call, on_float_, on_integer_, how_, low_, high_)                                             \
-    static weft_tensor *fn_##op_(weft_tensor *x) { return call; }                                                 \
-    static real float_##op_(real x) { return on_float_; }                                                         \
-    static const number_op op_##op_ = {fn_##op_, float_##op_, on_integer_};                                         \
-    void ops_case_##op_(matrix *m);                                                                               \
-    void ops_case_##op_(matrix *m) {                                                                              \
-        ops_run_unary(m, &(unary_op){.name = #op_, .record = record, .expect = expect, .user = &op_##op_,          \
-                                     .accept = ACCEPT_NUMBER, .how = how_, .gen = GEN_WIDE});                    \
-        refusals_##op_(m);                                                                                        \
-        ops_flush(m);                                                                                            \
-    }                                                                                                            \
-    void ops_grad_##op_(matrix *m);                                                                               \
-    void ops_grad_##op_(matrix *m) {                                                                              \
-        grad_check(m, &(grad_case){.op = #op_, .sample = "values", .n = 1, .s = {SHAPE(3, 4)}, .low = low_,        \
-                                   .high = high_, .build = build, .user = &op_##op_});                             \
+#define NUMBER(op_, call, on_float_, on_integer_, how_, low_, high_)                                         \
+    static weft_tensor *fn_##op_(weft_tensor *x) { return call; }                                            \
+    static real float_##op_(real x) { return on_float_; }                                                    \
+    static const number_op op_##op_ = {fn_##op_, float_##op_, on_integer_};                                  \
+    void ops_case_##op_(matrix *m);                                                                          \
+    void ops_case_##op_(matrix *m) {                                                                         \
+        ops_run_unary(m, &(unary_op){.name = #op_,                                                           \
+                                     .record = record,                                                       \
+                                     .expect = expect,                                                       \
+                                     .user = &op_##op_,                                                      \
+                                     .accept = ACCEPT_NUMBER,                                                \
+                                     .how = how_,                                                            \
+                                     .gen = GEN_WIDE});                                                      \
+        refusals_##op_(m);                                                                                   \
+        ops_flush(m);                                                                                        \
+    }                                                                                                        \
+    void ops_grad_##op_(matrix *m);                                                                          \
+    void ops_grad_##op_(matrix *m) {                                                                         \
+        grad_check(m, &(grad_case){.op = #op_,                                                               \
+                                   .sample = "values",                                                       \
+                                   .n = 1,                                                                   \
+                                   .s = {SHAPE(3, 4)},                                                       \
+                                   .low = low_,                                                              \
+                                   .high = high_,                                                            \
+                                   .build = build,                                                           \
+                                   .user = &op_##op_});                                                      \
     }
 
 /* A number that the dtype cannot hold is refused, never cut off. */
@@ -70,7 +81,8 @@ static void refusals_clamp(matrix *m) {
     const weft_dtype dtypes[3] = {WEFT_U8, WEFT_I32, WEFT_I64};
     for (int d = 0; d < 3; d++) {
         operand x = operand_new(m, dtypes[d], SHAPE(129), VIEW_PLAIN, GEN_WIDE);
-        ops_check(m, "clamp", dtypes[d], "infinite", weft_clamp(x.t, -HUGE_VAL, HUGE_VAL), x.h, TOLERANCE_COPY);
+        ops_check(m, "clamp", dtypes[d], "infinite", weft_clamp(x.t, -HUGE_VAL, HUGE_VAL), x.h,
+                  TOLERANCE_COPY);
     }
     operand x = operand_new(m, WEFT_F32, SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
     ops_refused(m, "clamp", WEFT_F32, "low above high", weft_clamp(x.t, 2, 1), WEFT_ERR_ARGUMENT);
@@ -79,5 +91,5 @@ static void refusals_clamp(matrix *m) {
 
 NUMBER(add_scalar, weft_add_scalar(x, 7), x + 7, plus_seven, TOLERANCE_BASIC, -2, 2)
 NUMBER(mul_scalar, weft_mul_scalar(x, 3), x * 3, times_three, TOLERANCE_BASIC, -2, 2)
-NUMBER(square, weft_square(x), x * x, squared, TOLERANCE_BASIC, -2, 2)
+NUMBER(square, weft_square(x), x *x, squared, TOLERANCE_BASIC, -2, 2)
 NUMBER(clamp, weft_clamp(x, 0, 3), clamped(x), clamped_integer, TOLERANCE_CHOICE, 0.1, 2.9)

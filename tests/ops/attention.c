@@ -24,7 +24,8 @@ static const sample samples[] = {
 static bool sees(const sample *o, int64_t i, int64_t j) { return !o->options.causal || j <= i + o->s - o->t; }
 
 /* Weights of one query in p, how far off they may be (relative) in off; false where it sees nothing. */
-static bool weights(const sample *o, const real *q, const real *k, int64_t i, real scale, weft_dtype dtype, real *p, real *off) {
+static bool weights(const sample *o, const real *q, const real *k, int64_t i, real scale, weft_dtype dtype,
+                    real *p, real *off) {
     real largest = -HUGE_VALL, sum = 0, u = roundoff(dtype);
     for (int64_t j = 0; j < o->s; j++) {
         real dot = 0, size = 0;
@@ -45,10 +46,12 @@ static bool weights(const sample *o, const real *q, const real *k, int64_t i, re
     return true;
 }
 
-static array *expect(matrix *m, const sample *o, const array *q, const array *k, const array *v, uint64_t stream) {
+static array *expect(matrix *m, const sample *o, const array *q, const array *k, const array *v,
+                     uint64_t stream) {
     array *y = array_like(m, q, q->dtype);
     y->bound = ops_alloc(m, (size_t)(y->n + 1) * sizeof *y->bound);
-    real *p = ops_alloc(m, (size_t)(o->s + 1) * sizeof *p), *off = ops_alloc(m, (size_t)(o->s + 1) * sizeof *off);
+    real *p = ops_alloc(m, (size_t)(o->s + 1) * sizeof *p),
+         *off = ops_alloc(m, (size_t)(o->s + 1) * sizeof *off);
     real scale = o->options.scale > 0 ? (real)o->options.scale : 1 / sqrtl((real)o->d), worst = 0;
     for (int64_t row = 0; row < o->b * o->h * o->t; row++) {
         int64_t head = row / o->t, i = row % o->t;
@@ -76,11 +79,13 @@ static array *expect(matrix *m, const sample *o, const array *q, const array *k,
 static void check(matrix *m, const sample *o, weft_dtype dtype, view_kind view) {
     ops_breathe(m);
     shape queries = SHAPE(o->b, o->h, o->t, o->d), keys = SHAPE(o->b, o->h, o->s, o->d);
-    operand q = operand_new(m, dtype, queries, view, GEN_NEAR_ONE), k = operand_new(m, dtype, keys, view, GEN_NORMAL);
+    operand q = operand_new(m, dtype, queries, view, GEN_NEAR_ONE),
+            k = operand_new(m, dtype, keys, view, GEN_NORMAL);
     operand v = operand_new(m, dtype, keys, view, GEN_NORMAL);
     uint64_t stream = weft__mix64(UINT64_C(0x5eed) + m->ctx->random_ordinal);
-    ops_check(m, "attention", dtype, ops_text(m, "%s %s", o->name, view_name(view)), weft_attention(q.t, k.t, v.t, &o->options),
-              expect(m, o, q.h, k.h, v.h, stream), TOLERANCE_GIVEN);
+    ops_check(m, "attention", dtype, ops_text(m, "%s %s", o->name, view_name(view)),
+              weft_attention(q.t, k.t, v.t, &o->options), expect(m, o, q.h, k.h, v.h, stream),
+              TOLERANCE_GIVEN);
 }
 
 /* q, k and v as narrow slices of one packed projection (B, T, 3 H D), as a model has them. */
@@ -92,8 +97,10 @@ static void check_packed(matrix *m, weft_dtype dtype) {
     for (int i = 0; i < 3; i++) {
         const int order[4] = {0, 2, 1, 3};
         weft_tensor *t = weft_squeeze(weft_narrow(all.t, 2, i, 1), 2);
-        array *h = array_slice(m, all.h, (int64_t[]){0, 0, i, 0, 0}, (int64_t[]){1, 1, 1, 1, 1}, SHAPE(B, T, 1, H, D));
-        part[i] = (operand){weft_permute(t, order), array_permute(m, array_reshape(m, h, SHAPE(B, T, H, D)), order)};
+        array *h = array_slice(m, all.h, (int64_t[]){0, 0, i, 0, 0}, (int64_t[]){1, 1, 1, 1, 1},
+                               SHAPE(B, T, 1, H, D));
+        part[i] = (operand){weft_permute(t, order),
+                            array_permute(m, array_reshape(m, h, SHAPE(B, T, H, D)), order)};
     }
     ops_check(m, "attention", dtype, "packed", weft_attention(part[0].t, part[1].t, part[2].t, &o.options),
               expect(m, &o, part[0].h, part[1].h, part[2].h, 0), TOLERANCE_GIVEN);
@@ -142,8 +149,13 @@ void ops_grad_attention(matrix *m) {
     for (int i = 0; i < COUNT(checked); i++) {
         const sample *o = &checked[i];
         shape keys = SHAPE(o->b, o->h, o->s, o->d);
-        grad_check(m, &(grad_case){.op = "attention", .sample = o->name, .n = 3,
-                                   .s = {SHAPE(o->b, o->h, o->t, o->d), keys, keys}, .low = -1, .high = 1, .build = build,
+        grad_check(m, &(grad_case){.op = "attention",
+                                   .sample = o->name,
+                                   .n = 3,
+                                   .s = {SHAPE(o->b, o->h, o->t, o->d), keys, keys},
+                                   .low = -1,
+                                   .high = 1,
+                                   .build = build,
                                    .user = o});
     }
 }

@@ -1,4 +1,5 @@
-/* Elementwise ops of two and three operands: references, samples, broadcasting, aliased operands, gradients. */
+/* Elementwise ops of two and three operands: references, samples, broadcasting, aliased operands, gradients.
+ */
 #include "ops/grad.h"
 
 #define SMOOTH grad_check
@@ -30,28 +31,28 @@ static real larger(real x, real y) { return isnan(x) || isnan(y) ? NAN : x > y ?
 static real smaller(real x, real y) { return isnan(x) || isnan(y) ? NAN : x < y ? x : y; }
 
 /* X(name, accepted, float x and y, integer v and w of dtype t, tolerance, gradient, low, high, avoid) */
-#define BINARY_LIST(X)                                                                                           \
-    X(add, NUMBER, x + y, (uint64_t)v + (uint64_t)w, BASIC, SMOOTH, -3, 3, NOTHING)                                \
-    X(sub, NUMBER, x - y, (uint64_t)v - (uint64_t)w, BASIC, SMOOTH, -3, 3, NOTHING)                                \
-    X(mul, NUMBER, x * y, (uint64_t)v * (uint64_t)w, BASIC, SMOOTH, -3, 3, NOTHING)                                \
-    X(div, NUMBER, x / y, (uint64_t)quotient(v, w), DIVIDE, SMOOTH, 0.5, 3, NOTHING)                               \
-    X(mod, NUMBER, modulo(x, y), (uint64_t)remainder_of(v, w), BASIC, SMOOTH, 21, 39, TIES)                      \
-    X(maximum, NUMBER, larger(x, y), (uint64_t)(v > w ? v : w), CHOICE, SMOOTH, -3, 3, TIES)                       \
-    X(minimum, NUMBER, smaller(x, y), (uint64_t)(v < w ? v : w), CHOICE, SMOOTH, -3, 3, TIES)                      \
-    X(pow, FLOAT, powl(x, y), 0, POW, SMOOTH, 0.5, 2.5, NOTHING)                                                   \
-    X(and, INTEGER, 0, (uint64_t)(v & w), COPY, NONE, 0, 0, NOTHING)                                               \
-    X(or, INTEGER, 0, (uint64_t)(v | w), COPY, NONE, 0, 0, NOTHING)                                                \
-    X(xor, INTEGER, 0, (uint64_t)(v ^ w), COPY, NONE, 0, 0, NOTHING)                                               \
-    X(shl, INTEGER, 0, (uint64_t)v << shift(w, t), COPY, NONE, 0, 0, NOTHING)                                      \
+#define BINARY_LIST(X)                                                                                       \
+    X(add, NUMBER, x + y, (uint64_t)v + (uint64_t)w, BASIC, SMOOTH, -3, 3, NOTHING)                          \
+    X(sub, NUMBER, x - y, (uint64_t)v - (uint64_t)w, BASIC, SMOOTH, -3, 3, NOTHING)                          \
+    X(mul, NUMBER, x *y, (uint64_t)v *(uint64_t)w, BASIC, SMOOTH, -3, 3, NOTHING)                            \
+    X(div, NUMBER, x / y, (uint64_t)quotient(v, w), DIVIDE, SMOOTH, 0.5, 3, NOTHING)                         \
+    X(mod, NUMBER, modulo(x, y), (uint64_t)remainder_of(v, w), BASIC, SMOOTH, 21, 39, TIES)                  \
+    X(maximum, NUMBER, larger(x, y), (uint64_t)(v > w ? v : w), CHOICE, SMOOTH, -3, 3, TIES)                 \
+    X(minimum, NUMBER, smaller(x, y), (uint64_t)(v < w ? v : w), CHOICE, SMOOTH, -3, 3, TIES)                \
+    X(pow, FLOAT, powl(x, y), 0, POW, SMOOTH, 0.5, 2.5, NOTHING)                                             \
+    X(and, INTEGER, 0, (uint64_t)(v & w), COPY, NONE, 0, 0, NOTHING)                                         \
+    X(or, INTEGER, 0, (uint64_t)(v | w), COPY, NONE, 0, 0, NOTHING)                                          \
+    X(xor, INTEGER, 0, (uint64_t)(v ^ w), COPY, NONE, 0, 0, NOTHING)                                         \
+    X(shl, INTEGER, 0, (uint64_t)v << shift(w, t), COPY, NONE, 0, 0, NOTHING)                                \
     X(shr, INTEGER, 0, (uint64_t)shift_right(v, shift(w, t)), COPY, NONE, 0, 0, NOTHING)
 
 /* X(name, condition on any two values) */
-#define COMPARE_LIST(X)                                                                                          \
-    X(eq, x == y)                                                                                                \
-    X(ne, x != y)                                                                                                \
-    X(lt, x < y)                                                                                                 \
-    X(le, x <= y)                                                                                                \
-    X(gt, x > y)                                                                                                 \
+#define COMPARE_LIST(X)                                                                                      \
+    X(eq, x == y)                                                                                            \
+    X(ne, x != y)                                                                                            \
+    X(lt, x < y)                                                                                             \
+    X(le, x <= y)                                                                                            \
+    X(gt, x > y)                                                                                             \
     X(ge, x >= y)
 
 typedef struct binary_ref {
@@ -73,7 +74,8 @@ static array *expect(matrix *m, const binary_ref *ref, const array *a, const arr
     array *z = array_new(m, ref->compares ? WEFT_BOOL : a->dtype, s);
     for (int64_t k = 0; k < z->n; k++) {
         if (ref->compares)
-            z->i[k] = x->f ? ref->on_float(x->f[k], y->f[k]) != 0 : ref->on_integer(x->i[k], y->i[k], a->dtype) != 0;
+            z->i[k] = x->f ? ref->on_float(x->f[k], y->f[k]) != 0
+                           : ref->on_integer(x->i[k], y->i[k], a->dtype) != 0;
         else if (z->f)
             z->f[k] = ref->on_float(x->f[k], y->f[k]);
         else
@@ -83,8 +85,9 @@ static array *expect(matrix *m, const binary_ref *ref, const array *a, const arr
 }
 
 static void check(matrix *m, const binary_ref *ref, const char *kind, operand a, operand b) {
-    ops_check(m, ref->name, a.h->dtype, ops_text(m, "%s %s %s", kind, shape_text(m, a.h->s), shape_text(m, b.h->s)),
-              ref->fn(a.t, b.t), expect(m, ref, a.h, b.h), ref->how);
+    ops_check(m, ref->name, a.h->dtype,
+              ops_text(m, "%s %s %s", kind, shape_text(m, a.h->s), shape_text(m, b.h->s)), ref->fn(a.t, b.t),
+              expect(m, ref, a.h, b.h), ref->how);
 }
 
 static void check_views(matrix *m, const binary_ref *ref, weft_dtype dtype) {
@@ -97,7 +100,8 @@ static void check_views(matrix *m, const binary_ref *ref, weft_dtype dtype) {
             check(m, ref, view_name(view), operand_new(m, dtype, s, view, GEN_WIDE),
                   operand_new(m, dtype, s, VIEW_PLAIN, GEN_NONZERO));
             if (is_float(dtype) || view != VIEW_PADDED)
-                check(m, ref, ops_text(m, "plain and %s", view_name(view)), operand_new(m, dtype, s, VIEW_PLAIN, GEN_WIDE),
+                check(m, ref, ops_text(m, "plain and %s", view_name(view)),
+                      operand_new(m, dtype, s, VIEW_PLAIN, GEN_WIDE),
                       operand_new(m, dtype, s, view, GEN_NONZERO));
             check(m, ref, ops_text(m, "%s and %s", view_name(view), view_name(zeros ? VIEW_STEPPED : other)),
                   operand_new(m, dtype, s, view, GEN_WIDE),
@@ -106,10 +110,14 @@ static void check_views(matrix *m, const binary_ref *ref, weft_dtype dtype) {
 }
 
 static void check_broadcast(matrix *m, const binary_ref *ref, weft_dtype dtype) {
-    static const shape pairs[][2] = {{{2, {3, 1}}, {2, {1, 4}}},        {{1, {5}}, {2, {3, 5}}},
-                                     {{0, {0}}, {2, {4, 3}}},           {{2, {4, 3}}, {0, {0}}},
-                                     {{3, {2, 1, 3}}, {2, {4, 1}}},     {{1, {0}}, {1, {1}}},
-                                     {{3, {7, 1, 31}}, {2, {13, 1}}},   {{2, {129, 1}}, {1, {33}}},
+    static const shape pairs[][2] = {{{2, {3, 1}}, {2, {1, 4}}},
+                                     {{1, {5}}, {2, {3, 5}}},
+                                     {{0, {0}}, {2, {4, 3}}},
+                                     {{2, {4, 3}}, {0, {0}}},
+                                     {{3, {2, 1, 3}}, {2, {4, 1}}},
+                                     {{1, {0}}, {1, {1}}},
+                                     {{3, {7, 1, 31}}, {2, {13, 1}}},
+                                     {{2, {129, 1}}, {1, {33}}},
                                      {{8, {2, 1, 2, 1, 2, 1, 2, 1}}, {8, {1, 2, 1, 2, 1, 2, 1, 2}}}};
     for (int i = 0; i < COUNT(pairs); i++) {
         ops_breathe(m);
@@ -126,8 +134,10 @@ static void check_aliased(matrix *m, const binary_ref *ref, weft_dtype dtype) {
     operand y = {weft_transpose(x.t, 0, 1), array_permute(m, x.h, (int[]){1, 0})};
     check(m, ref, "aliased transposed", x, y);
     shape part = SHAPE(16, 17);
-    operand low = {weft_narrow(x.t, 0, 0, 16), array_slice(m, x.h, (int64_t[]){0, 0}, (int64_t[]){1, 1}, part)};
-    operand high = {weft_narrow(x.t, 0, 1, 16), array_slice(m, x.h, (int64_t[]){1, 0}, (int64_t[]){1, 1}, part)};
+    operand low = {weft_narrow(x.t, 0, 0, 16),
+                   array_slice(m, x.h, (int64_t[]){0, 0}, (int64_t[]){1, 1}, part)};
+    operand high = {weft_narrow(x.t, 0, 1, 16),
+                    array_slice(m, x.h, (int64_t[]){1, 0}, (int64_t[]){1, 1}, part)};
     check(m, ref, "aliased slices", low, high);
 }
 
@@ -176,71 +186,99 @@ static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *cons
     return ref->compares ? weft_cast(y, dtype) : y;
 }
 
-static weft_tensor *build_alias(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_alias(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                const void *user) {
     (void)ctx, (void)dtype;
     return ((const binary_ref *)user)->fn(in[0], in[0]);
 }
 
-static weft_tensor *build_integer(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_integer(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                  const void *user) {
     (void)ctx;
     weft_tensor *v = weft_cast(in[0], WEFT_I32);
     return weft_cast(((const binary_ref *)user)->fn(v, v), dtype);
 }
 
 static void gradient(matrix *m, const binary_ref *ref, double low, double high, avoid where) {
-    static const shape pairs[][2] = {{{0, {0}}, {0, {0}}},         {{2, {3, 4}}, {2, {3, 4}}}, {{2, {3, 1}}, {1, {4}}},
-                                     {{1, {4}}, {2, {3, 4}}},      {{0, {0}}, {2, {3, 2}}},    {{3, {2, 3, 1}}, {0, {0}}},
+    static const shape pairs[][2] = {{{0, {0}}, {0, {0}}},         {{2, {3, 4}}, {2, {3, 4}}},
+                                     {{2, {3, 1}}, {1, {4}}},      {{1, {4}}, {2, {3, 4}}},
+                                     {{0, {0}}, {2, {3, 2}}},      {{3, {2, 3, 1}}, {0, {0}}},
                                      {{2, {13, 1}}, {2, {1, 11}}}, {{1, {130}}, {1, {130}}}};
     for (int i = 0; i < COUNT(pairs); i++)
         grad_check(m, &(grad_case){.op = ref->name,
-                                   .sample = ops_text(m, "%s %s", shape_text(m, pairs[i][0]), shape_text(m, pairs[i][1])),
-                                   .n = 2, .s = {pairs[i][0], pairs[i][1]}, .low = low, .high = high, .avoid = where,
-                                   .build = build, .user = ref});
+                                   .sample = ops_text(m, "%s %s", shape_text(m, pairs[i][0]),
+                                                      shape_text(m, pairs[i][1])),
+                                   .n = 2,
+                                   .s = {pairs[i][0], pairs[i][1]},
+                                   .low = low,
+                                   .high = high,
+                                   .avoid = where,
+                                   .build = build,
+                                   .user = ref});
     if (where == AVOID_TIES) return;
-    grad_check(m, &(grad_case){.op = ref->name, .sample = "aliased", .n = 1, .s = {SHAPE(3, 4)}, .low = low,
-                               .high = high, .build = build_alias, .user = ref});
+    grad_check(m, &(grad_case){.op = ref->name,
+                               .sample = "aliased",
+                               .n = 1,
+                               .s = {SHAPE(3, 4)},
+                               .low = low,
+                               .high = high,
+                               .build = build_alias,
+                               .user = ref});
 }
 
-static void grad_binary(matrix *m, const binary_ref *ref, void (*kind)(matrix *, const grad_case *), double low,
-                        double high, avoid where) {
+static void grad_binary(matrix *m, const binary_ref *ref, void (*kind)(matrix *, const grad_case *),
+                        double low, double high, avoid where) {
     if (kind == grad_check)
         gradient(m, ref, low, high, where);
     else
-        grad_none(m, &(grad_case){.op = ref->name, .sample = "cast", .blames = "cast", .n = 1, .s = {SHAPE(3)}, .low = 1, .high = 3,
-                                  .build = build_integer, .user = ref});
+        grad_none(m, &(grad_case){.op = ref->name,
+                                  .sample = "cast",
+                                  .blames = "cast",
+                                  .n = 1,
+                                  .s = {SHAPE(3)},
+                                  .low = 1,
+                                  .high = 3,
+                                  .build = build_integer,
+                                  .user = ref});
 }
 
-#define BINARY(name_, accept_, on_float_, on_integer_, how_, kind, low, high, where)                             \
-    static real float_##name_(real x, real y) {                                                                  \
-        (void)x, (void)y;                                                                                        \
-        return on_float_;                                                                                        \
-    }                                                                                                            \
-    static uint64_t integer_##name_(int64_t v, int64_t w, weft_dtype t) {                                        \
-        (void)v, (void)w, (void)t;                                                                               \
-        return on_integer_;                                                                                      \
-    }                                                                                                            \
-    static const binary_ref ref_##name_ = {                                                                      \
-        #name_, weft_##name_, float_##name_, integer_##name_, false, ACCEPT_##accept_, TOLERANCE_##how_};        \
-    void ops_case_##name_(matrix *m);                                                                            \
-    void ops_case_##name_(matrix *m) { run(m, &ref_##name_); }                                                   \
-    void ops_grad_##name_(matrix *m);                                                                            \
+#define BINARY(name_, accept_, on_float_, on_integer_, how_, kind, low, high, where)                         \
+    static real float_##name_(real x, real y) {                                                              \
+        (void)x, (void)y;                                                                                    \
+        return on_float_;                                                                                    \
+    }                                                                                                        \
+    static uint64_t integer_##name_(int64_t v, int64_t w, weft_dtype t) {                                    \
+        (void)v, (void)w, (void)t;                                                                           \
+        return on_integer_;                                                                                  \
+    }                                                                                                        \
+    static const binary_ref ref_##name_ = {#name_, weft_##name_,     float_##name_,   integer_##name_,       \
+                                           false,  ACCEPT_##accept_, TOLERANCE_##how_};                      \
+    void ops_case_##name_(matrix *m);                                                                        \
+    void ops_case_##name_(matrix *m) { run(m, &ref_##name_); }                                               \
+    void ops_grad_##name_(matrix *m);                                                                        \
     void ops_grad_##name_(matrix *m) { grad_binary(m, &ref_##name_, kind, low, high, AVOID_##where); }
 BINARY_LIST(BINARY)
 
-#define COMPARE(name_, condition)                                                                                \
-    static real float_##name_(real x, real y) { return condition; }                                              \
-    static uint64_t integer_##name_(int64_t x, int64_t y, weft_dtype t) {                                        \
-        (void)t;                                                                                                 \
-        return condition;                                                                                        \
-    }                                                                                                            \
-    static const binary_ref ref_##name_ = {                                                                      \
-        #name_, weft_##name_, float_##name_, integer_##name_, true, ACCEPT_ANY, TOLERANCE_COPY};                 \
-    void ops_case_##name_(matrix *m);                                                                            \
-    void ops_case_##name_(matrix *m) { run(m, &ref_##name_); }                                                   \
-    void ops_grad_##name_(matrix *m);                                                                            \
-    void ops_grad_##name_(matrix *m) {                                                                           \
-        grad_none(m, &(grad_case){.op = #name_, .sample = "cast", .n = 2, .s = {SHAPE(3), SHAPE(3)}, .low = -1,  \
-                                  .high = 1, .build = build, .user = &ref_##name_});                             \
+#define COMPARE(name_, condition)                                                                            \
+    static real float_##name_(real x, real y) { return condition; }                                          \
+    static uint64_t integer_##name_(int64_t x, int64_t y, weft_dtype t) {                                    \
+        (void)t;                                                                                             \
+        return condition;                                                                                    \
+    }                                                                                                        \
+    static const binary_ref ref_##name_ = {#name_, weft_##name_, float_##name_, integer_##name_,             \
+                                           true,   ACCEPT_ANY,   TOLERANCE_COPY};                            \
+    void ops_case_##name_(matrix *m);                                                                        \
+    void ops_case_##name_(matrix *m) { run(m, &ref_##name_); }                                               \
+    void ops_grad_##name_(matrix *m);                                                                        \
+    void ops_grad_##name_(matrix *m) {                                                                       \
+        grad_none(m, &(grad_case){.op = #name_,                                                              \
+                                  .sample = "cast",                                                          \
+                                  .n = 2,                                                                    \
+                                  .s = {SHAPE(3), SHAPE(3)},                                                 \
+                                  .low = -1,                                                                 \
+                                  .high = 1,                                                                 \
+                                  .build = build,                                                            \
+                                  .user = &ref_##name_});                                                    \
     }
 COMPARE_LIST(COMPARE)
 
@@ -256,8 +294,8 @@ static void check_where(matrix *m, weft_dtype dtype, view_kind view, const shape
     const array *x = array_expand(m, c.h, r), *y = array_expand(m, a.h, r), *z = array_expand(m, b.h, r);
     array *want = array_new(m, dtype, r);
     for (int64_t k = 0; k < want->n; k++) array_copy(want, k, x->i[k] ? y : z, k);
-    ops_check(m, "where", dtype, ops_text(m, "%s %s", view_name(view), shape_text(m, r)), weft_where(c.t, a.t, b.t),
-              want, TOLERANCE_COPY);
+    ops_check(m, "where", dtype, ops_text(m, "%s %s", view_name(view), shape_text(m, r)),
+              weft_where(c.t, a.t, b.t), want, TOLERANCE_COPY);
 }
 
 void ops_case_where(matrix *m);
@@ -282,14 +320,16 @@ void ops_case_where(matrix *m) {
     ops_flush(m);
 }
 
-static weft_tensor *build_where(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_where(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                const void *user) {
     const bool choices[3] = {true, false, true};
     (void)dtype, (void)user;
     return weft_where(weft_from(ctx, WEFT_BOOL, 1, (int64_t[]){3}, choices), in[0], in[1]);
 }
 
 /* The condition depends on an operand: no gradient flows through it, and that is no error. */
-static weft_tensor *build_where_greater(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_where_greater(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                        const void *user) {
     (void)ctx, (void)dtype, (void)user;
     return weft_where(weft_gt(in[0], in[1]), weft_mul(in[0], in[0]), in[1]);
 }
@@ -298,8 +338,14 @@ void ops_grad_where(matrix *m);
 void ops_grad_where(matrix *m) {
     const shape b[3] = {SHAPE(3), SHAPE(2, 3), SCALAR_SHAPE};
     for (int i = 0; i < 3; i++) {
-        grad_case c = {.op = "where", .sample = shape_text(m, b[i]), .n = 2, .s = {SHAPE(2, 1), b[i]}, .low = -2,
-                       .high = 2, .avoid = AVOID_TIES, .build = build_where};
+        grad_case c = {.op = "where",
+                       .sample = shape_text(m, b[i]),
+                       .n = 2,
+                       .s = {SHAPE(2, 1), b[i]},
+                       .low = -2,
+                       .high = 2,
+                       .avoid = AVOID_TIES,
+                       .build = build_where};
         grad_check(m, &c);
         c.sample = ops_text(m, "condition on operands %s", c.sample);
         c.build = build_where_greater;

@@ -34,8 +34,8 @@ static void check(matrix *m, weft_dtype from, weft_dtype to, shape s, view_kind 
     ops_breathe(m);
     operand x = operand_new(m, from, s, view, gen);
     ops_check(m, "cast", to,
-              ops_text(m, "from %s %s %s", weft_dtype_name(from), gen == GEN_SPECIAL ? "specials" : view_name(view),
-                       shape_text(m, s)),
+              ops_text(m, "from %s %s %s", weft_dtype_name(from),
+                       gen == GEN_SPECIAL ? "specials" : view_name(view), shape_text(m, s)),
               weft_cast(x.t, to), expect(m, x.h, to), is_float(to) ? TOLERANCE_BASIC : TOLERANCE_COPY);
 }
 
@@ -62,7 +62,8 @@ void ops_case_cast(matrix *m) {
             weft_dtype from = ops_dtypes[a], to = ops_dtypes[b];
             if (!ops_has_dtype(m, "cast", from) || !ops_has_dtype(m, "cast", to)) continue;
             for (int i = 0; i < ops_n_sizes; i++) check(m, from, to, ops_sizes[i], VIEW_PLAIN, GEN_WIDE);
-            for (int v = 1; v < VIEW_COUNT; v++) check(m, from, to, SHAPE(3, 5, 7, 4), (view_kind)v, GEN_WIDE);
+            for (int v = 1; v < VIEW_COUNT; v++)
+                check(m, from, to, SHAPE(3, 5, 7, 4), (view_kind)v, GEN_WIDE);
             check(m, from, to, SHAPE(46), VIEW_PLAIN, GEN_SPECIAL);
             check_halfway(m, from, to);
         }
@@ -72,21 +73,34 @@ void ops_case_cast(matrix *m) {
     ops_flush(m);
 }
 
-static weft_tensor *build_cast(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_cast(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                               const void *user) {
     (void)ctx, (void)user;
-    return weft_mul(weft_cast(weft_mul(weft_cast(in[0], WEFT_F64), weft_cast(in[0], WEFT_F64)), dtype), in[0]);
+    return weft_mul(weft_cast(weft_mul(weft_cast(in[0], WEFT_F64), weft_cast(in[0], WEFT_F64)), dtype),
+                    in[0]);
 }
 
-static weft_tensor *build_through_integer(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_through_integer(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                          const void *user) {
     (void)ctx, (void)user;
     return weft_cast(weft_cast(in[0], WEFT_I32), dtype);
 }
 
 void ops_grad_cast(matrix *m);
 void ops_grad_cast(matrix *m) {
-    grad_check(m, &(grad_case){.op = "cast", .sample = "to f64", .n = 1, .s = {SHAPE(5)}, .low = -2, .high = 2,
+    grad_check(m, &(grad_case){.op = "cast",
+                               .sample = "to f64",
+                               .n = 1,
+                               .s = {SHAPE(5)},
+                               .low = -2,
+                               .high = 2,
                                .build = build_cast});
-    grad_none(m, &(grad_case){.op = "cast", .sample = "through i32", .n = 1, .s = {SHAPE(5)}, .low = -2, .high = 2,
+    grad_none(m, &(grad_case){.op = "cast",
+                              .sample = "through i32",
+                              .n = 1,
+                              .s = {SHAPE(5)},
+                              .low = -2,
+                              .high = 2,
                               .build = build_through_integer});
 }
 
@@ -104,17 +118,27 @@ static array *expect_same(matrix *m, const array *x, const void *user) {
 
 void ops_case_detach(matrix *m);
 void ops_case_detach(matrix *m) {
-    ops_run_unary(m, &(unary_op){.name = "detach", .record = record_detach, .expect = expect_same, .accept = ACCEPT_ANY,
-                                 .how = TOLERANCE_COPY, .gen = GEN_WIDE});
+    ops_run_unary(m, &(unary_op){.name = "detach",
+                                 .record = record_detach,
+                                 .expect = expect_same,
+                                 .accept = ACCEPT_ANY,
+                                 .how = TOLERANCE_COPY,
+                                 .gen = GEN_WIDE});
 }
 
-static weft_tensor *build_detach(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_detach(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                 const void *user) {
     (void)ctx, (void)dtype, (void)user;
     return weft_detach(weft_mul(in[0], in[0]));
 }
 
 void ops_grad_detach(matrix *m);
 void ops_grad_detach(matrix *m) {
-    grad_zero(m, &(grad_case){.op = "detach", .sample = "product", .n = 1, .s = {SHAPE(5)}, .low = -2, .high = 2,
+    grad_zero(m, &(grad_case){.op = "detach",
+                              .sample = "product",
+                              .n = 1,
+                              .s = {SHAPE(5)},
+                              .low = -2,
+                              .high = 2,
                               .build = build_detach});
 }

@@ -3,7 +3,8 @@
 
 /* ---- activations: elementwise ---- */
 
-static const real sqrt_half = 0.707106781186547524400844362104849039L, sqrt_2_pi = 0.797884560802865355879892119868763737L;
+static const real sqrt_half = 0.707106781186547524400844362104849039L,
+                  sqrt_2_pi = 0.797884560802865355879892119868763737L;
 
 static real gelu(real x) { return x * 0.5L * erfcl(-x * sqrt_half); }
 static real gelu_tanh(real x) {
@@ -47,22 +48,42 @@ static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *cons
 }
 
 static void run(matrix *m, const activation *op) {
-    ops_run_unary(m, &(unary_op){.name = op->name, .record = record, .expect = expect, .user = op,
-                                 .accept = ACCEPT_FLOAT, .how = op->how, .gen = GEN_NORMAL, .no_specials = op->tail});
+    ops_run_unary(m, &(unary_op){.name = op->name,
+                                 .record = record,
+                                 .expect = expect,
+                                 .user = op,
+                                 .accept = ACCEPT_FLOAT,
+                                 .how = op->how,
+                                 .gen = GEN_NORMAL,
+                                 .no_specials = op->tail});
 }
 
 static void gradient(matrix *m, const activation *op, avoid where) {
-    grad_check(m, &(grad_case){.op = op->name, .sample = "[3x4]", .n = 1, .s = {SHAPE(3, 4)}, .low = -3, .high = 3,
-                               .avoid = where, .build = build, .user = op});
-    grad_check(m, &(grad_case){.op = op->name, .sample = "[130]", .n = 1, .s = {SHAPE(130)}, .low = -3, .high = 3,
-                               .avoid = where, .build = build, .user = op});
+    grad_check(m, &(grad_case){.op = op->name,
+                               .sample = "[3x4]",
+                               .n = 1,
+                               .s = {SHAPE(3, 4)},
+                               .low = -3,
+                               .high = 3,
+                               .avoid = where,
+                               .build = build,
+                               .user = op});
+    grad_check(m, &(grad_case){.op = op->name,
+                               .sample = "[130]",
+                               .n = 1,
+                               .s = {SHAPE(130)},
+                               .low = -3,
+                               .high = 3,
+                               .avoid = where,
+                               .build = build,
+                               .user = op});
 }
 
-#define ACTIVATION(name_, fn_, reference_, how_, tail_, where_)                                                  \
-    static const activation op_##name_ = {#name_, fn_, reference_, how_, tail_};                                 \
-    void ops_case_##name_(matrix *m);                                                                            \
-    void ops_case_##name_(matrix *m) { run(m, &op_##name_); }                                                    \
-    void ops_grad_##name_(matrix *m);                                                                            \
+#define ACTIVATION(name_, fn_, reference_, how_, tail_, where_)                                              \
+    static const activation op_##name_ = {#name_, fn_, reference_, how_, tail_};                             \
+    void ops_case_##name_(matrix *m);                                                                        \
+    void ops_case_##name_(matrix *m) { run(m, &op_##name_); }                                                \
+    void ops_grad_##name_(matrix *m);                                                                        \
     void ops_grad_##name_(matrix *m) { gradient(m, &op_##name_, where_); }
 ACTIVATION(gelu, weft_gelu, gelu, TOLERANCE_GIVEN, true, AVOID_NOTHING)
 ACTIVATION(gelu_tanh, weft_gelu_tanh, gelu_tanh, TOLERANCE_GIVEN, true, AVOID_NOTHING)
@@ -136,7 +157,8 @@ static array *expect_soft(matrix *m, const array *x, soft what, int axis, bool k
             int64_t k = at + j * r.step;
             real z = x->f[k] - largest, size = what == SOFTMAX ? 0 : fabsl(z) + log_sum + 1;
             y->f[k] = what == SOFTMAX ? (sum == 0 ? 0 : expl(z) / sum) : z - log_sum;
-            y->bound[k] = bound_softmax(x->dtype, isfinite(z) ? fabsl(z) : 0, r.n, what == SOFTMAX ? y->f[k] : size);
+            y->bound[k] =
+                bound_softmax(x->dtype, isfinite(z) ? fabsl(z) : 0, r.n, what == SOFTMAX ? y->f[k] : size);
         }
     }
     return y;
@@ -176,7 +198,8 @@ static void run_soft(matrix *m, soft what) {
         if (!ops_has_dtype(m, soft_names[what], dtype)) continue;
         if (!is_float(dtype)) {
             operand x = operand_new(m, dtype, SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
-            ops_refused(m, soft_names[what], dtype, "dtype", record_soft(x.t, what, 0, false), WEFT_ERR_DTYPE);
+            ops_refused(m, soft_names[what], dtype, "dtype", record_soft(x.t, what, 0, false),
+                        WEFT_ERR_DTYPE);
             continue;
         }
         for (int i = 0; i < ops_n_sizes; i++) {
@@ -189,7 +212,8 @@ static void run_soft(matrix *m, soft what) {
             for (int v = 1; v < VIEW_COUNT; v++) {
                 ops_breathe(m);
                 operand x = operand_new(m, dtype, ops_views[i], (view_kind)v, GEN_NORMAL);
-                for (int axis = -1; axis >= -ops_views[i].rank; axis--) check_soft(m, what, view_name((view_kind)v), x, axis);
+                for (int axis = -1; axis >= -ops_views[i].rank; axis--)
+                    check_soft(m, what, view_name((view_kind)v), x, axis);
             }
         ops_breathe(m);
         check_masked(m, what, dtype);
@@ -202,7 +226,8 @@ typedef struct use {
     int axis;
 } use;
 
-static weft_tensor *build_soft(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_soft(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                               const void *user) {
     const use *u = user;
     (void)ctx, (void)dtype;
     return record_soft(in[0], u->what, u->axis, false);
@@ -213,14 +238,26 @@ static void gradient_soft(matrix *m, soft what) {
     const int axes[] = {0, 0, 1, -1, WEFT_ALL_AXES};
     for (int i = 0; i < COUNT(axes); i++) {
         use u = {what, axes[i]};
-        grad_check(m, &(grad_case){.op = soft_names[what], .sample = shape_text(m, shapes[i]), .n = 1, .s = {shapes[i]},
-                                   .low = -2, .high = 2, .build = build_soft, .user = &u});
+        grad_check(m, &(grad_case){.op = soft_names[what],
+                                   .sample = shape_text(m, shapes[i]),
+                                   .n = 1,
+                                   .s = {shapes[i]},
+                                   .low = -2,
+                                   .high = 2,
+                                   .build = build_soft,
+                                   .user = &u});
     }
-    const double x[6] = {-HUGE_VAL, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, 5, -HUGE_VAL}, zero[6] = {0}, one[6] = {0, 0, 0, 0, 1, 0};
+    const double x[6] = {-HUGE_VAL, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, 5, -HUGE_VAL}, zero[6] = {0},
+                 one[6] = {0, 0, 0, 0, 1, 0};
     use u = {what, 1};
     if (what != LOG_SOFTMAX) /* there the masked elements are -inf themselves */
-        grad_expect(m, &(grad_case){.op = soft_names[what], .sample = "masked", .n = 1, .s = {SHAPE(2, 3)},
-                                    .build = build_soft, .user = &u},
+        grad_expect(m,
+                    &(grad_case){.op = soft_names[what],
+                                 .sample = "masked",
+                                 .n = 1,
+                                 .s = {SHAPE(2, 3)},
+                                 .build = build_soft,
+                                 .user = &u},
                     x, what == LOGSUMEXP ? one : zero);
 }
 
@@ -257,7 +294,8 @@ static array *expect_norm(matrix *m, const array *x, const array *gamma, const a
         for (int64_t j = 0; j < r.n; j++) {
             real g = gamma ? gamma->f[j] : 1, b = beta ? beta->f[j] : 0;
             y->f[i * r.n + j] = (v[j] - mean) / sigma * g + b;
-            y->bound[i * r.n + j] = bound_norm(x->dtype, r.n, rms, sigma, largest * fabsl(g) + fabsl(b), y->f[i * r.n + j]);
+            y->bound[i * r.n + j] =
+                bound_norm(x->dtype, r.n, rms, sigma, largest * fabsl(g) + fabsl(b), y->f[i * r.n + j]);
         }
     }
     return y;
@@ -271,8 +309,9 @@ static void check_norm(matrix *m, bool centred, const char *kind, operand x, int
     if (!(given & 1)) gamma = (operand){NULL, NULL};
     if (!(given & 2) || !centred) beta = (operand){NULL, NULL};
     weft_tensor *y = centred ? weft_layer_norm(x.t, gamma.t, beta.t, eps) : weft_rms_norm(x.t, gamma.t, eps);
-    ops_check(m, centred ? "layer_norm" : "rms_norm", dtype, ops_text(m, "%s %s with %d", kind, shape_text(m, x.h->s), given),
-              y, expect_norm(m, x.h, gamma.h, beta.h, centred), TOLERANCE_GIVEN);
+    ops_check(m, centred ? "layer_norm" : "rms_norm", dtype,
+              ops_text(m, "%s %s with %d", kind, shape_text(m, x.h->s), given), y,
+              expect_norm(m, x.h, gamma.h, beta.h, centred), TOLERANCE_GIVEN);
 }
 
 static void run_norm(matrix *m, const char *op, bool centred) {
@@ -287,12 +326,14 @@ static void run_norm(matrix *m, const char *op, bool centred) {
         }
         for (int i = 1; i < ops_n_sizes; i++) {
             ops_breathe(m);
-            check_norm(m, centred, "plain", operand_new(m, dtype, ops_sizes[i], VIEW_PLAIN, GEN_NORMAL), i % 4);
+            check_norm(m, centred, "plain", operand_new(m, dtype, ops_sizes[i], VIEW_PLAIN, GEN_NORMAL),
+                       i % 4);
         }
         for (int i = 0; i < ops_n_views; i++)
             for (int v = 1; v < VIEW_COUNT; v++) {
                 ops_breathe(m);
-                check_norm(m, centred, view_name((view_kind)v), operand_new(m, dtype, ops_views[i], (view_kind)v, GEN_NORMAL), v % 4);
+                check_norm(m, centred, view_name((view_kind)v),
+                           operand_new(m, dtype, ops_views[i], (view_kind)v, GEN_NORMAL), v % 4);
             }
         ops_breathe(m);
         array *far = array_random(m, dtype, SHAPE(3, 129), GEN_POSITIVE); /* mean 1000, deviation about 1 */
@@ -306,12 +347,14 @@ static void run_norm(matrix *m, const char *op, bool centred) {
     ops_flush(m);
 }
 
-static weft_tensor *build_layer_norm(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_layer_norm(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                     const void *user) {
     (void)ctx, (void)dtype, (void)user;
     return weft_layer_norm(in[0], in[1], in[2], 1e-3);
 }
 
-static weft_tensor *build_rms_norm(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_rms_norm(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                   const void *user) {
     (void)ctx, (void)dtype, (void)user;
     return weft_rms_norm(in[0], in[1], 1e-3);
 }
@@ -326,8 +369,13 @@ void ops_grad_layer_norm(matrix *m) {
     const shape shapes[] = {SHAPE(5), SHAPE(3, 4), SHAPE(5, 33)};
     for (int i = 0; i < 3; i++) {
         shape last = SHAPE(shapes[i].dim[shapes[i].rank - 1]);
-        grad_check(m, &(grad_case){.op = "layer_norm", .sample = shape_text(m, shapes[i]), .n = 3,
-                                   .s = {shapes[i], last, last}, .low = -2, .high = 2, .build = build_layer_norm});
+        grad_check(m, &(grad_case){.op = "layer_norm",
+                                   .sample = shape_text(m, shapes[i]),
+                                   .n = 3,
+                                   .s = {shapes[i], last, last},
+                                   .low = -2,
+                                   .high = 2,
+                                   .build = build_layer_norm});
     }
 }
 
@@ -336,7 +384,12 @@ void ops_grad_rms_norm(matrix *m) {
     const shape shapes[] = {SHAPE(5), SHAPE(3, 4), SHAPE(5, 33)};
     for (int i = 0; i < 3; i++) {
         shape last = SHAPE(shapes[i].dim[shapes[i].rank - 1]);
-        grad_check(m, &(grad_case){.op = "rms_norm", .sample = shape_text(m, shapes[i]), .n = 2, .s = {shapes[i], last},
-                                   .low = -2, .high = 2, .build = build_rms_norm});
+        grad_check(m, &(grad_case){.op = "rms_norm",
+                                   .sample = shape_text(m, shapes[i]),
+                                   .n = 2,
+                                   .s = {shapes[i], last},
+                                   .low = -2,
+                                   .high = 2,
+                                   .build = build_rms_norm});
     }
 }

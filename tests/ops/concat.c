@@ -16,7 +16,11 @@ static const joining joinings[] = {
     {"middle", 2, 1, false, {{3, {2, 3, 4}}, {3, {2, 5, 4}}}},
     {"one", 1, 0, false, {{1, {7}}}},
     {"empty", 3, 0, false, {{1, {0}}, {1, {5}}, {1, {0}}}},
-    {"many", 9, 0, false, {{1, {1}}, {1, {2}}, {1, {3}}, {1, {4}}, {1, {5}}, {1, {6}}, {1, {7}}, {1, {8}}, {1, {129}}}},
+    {"many",
+     9,
+     0,
+     false,
+     {{1, {1}}, {1, {2}}, {1, {3}}, {1, {4}}, {1, {5}}, {1, {6}}, {1, {7}}, {1, {8}}, {1, {129}}}},
     {"rank 8", 2, 7, false, {{8, {1, 2, 1, 2, 1, 2, 1, 2}}, {8, {1, 2, 1, 2, 1, 2, 1, 3}}}},
     {"first", 3, 0, true, {{2, {2, 5}}, {2, {2, 5}}, {2, {2, 5}}}},
     {"last", 3, -1, true, {{2, {2, 5}}, {2, {2, 5}}, {2, {2, 5}}}},
@@ -65,8 +69,8 @@ static void run(matrix *m, const char *op, bool stack) {
                     parts[p] = operand_new(m, dtype, j->s[p], (view_kind)((v + p) % VIEW_COUNT), GEN_SPECIAL);
                     tensors[p] = parts[p].t;
                 }
-                ops_check(m, op, dtype, ops_text(m, "%s %s", j->sample, view_name((view_kind)v)), record(j, tensors),
-                          join(m, j, parts), TOLERANCE_COPY);
+                ops_check(m, op, dtype, ops_text(m, "%s %s", j->sample, view_name((view_kind)v)),
+                          record(j, tensors), join(m, j, parts), TOLERANCE_COPY);
             }
         operand x = operand_new(m, dtype, SHAPE(2, 3), VIEW_PLAIN, GEN_NORMAL);
         operand y = operand_new(m, other_dtype(d), SHAPE(2, 3), VIEW_PLAIN, GEN_NORMAL);
@@ -89,7 +93,8 @@ static void gradient(matrix *m, const char *op, bool stack) {
     for (int i = 0; i < COUNT(joinings); i++) {
         const joining *j = &joinings[i];
         if (j->stack != stack || j->count > GRAD_OPERANDS || !strcmp(j->sample, "empty")) continue;
-        grad_case c = {.op = op, .sample = j->sample, .n = j->count, .low = -2, .high = 2, .build = build, .user = j};
+        grad_case c = {
+            .op = op, .sample = j->sample, .n = j->count, .low = -2, .high = 2, .build = build, .user = j};
         for (int p = 0; p < j->count; p++) c.s[p] = j->s[p];
         grad_check(m, &c);
     }

@@ -1,6 +1,6 @@
-/* Checks gradients: one held program gives the result and its gradients; inputs are written anew for each difference
- * (8 (f(+h) - f(-h)) - (f(+2h) - f(-2h))) / 12h, whose error is of order h^4. The whole Jacobian where it is small,
- * else three random directions. */
+/* Checks gradients: one held program gives the result and its gradients; inputs are written anew for each
+ * difference (8 (f(+h) - f(-h)) - (f(+2h) - f(-2h))) / 12h, whose error is of order h^4. The whole Jacobian
+ * where it is small, else three random directions. */
 #include "ops/grad.h"
 
 enum { JACOBIAN_MOST = 64, DIRECTIONS = 3 };
@@ -27,7 +27,9 @@ static void choose_values(matrix *m, const grad_case *c, function *f) {
         double u = ops_uniform(m);
         switch (c->avoid) {
         case AVOID_ZERO: all[k] = (ops_random(m) & 1 ? 1 : -1) * (0.05 + u * (c->high - 0.05)); break;
-        case AVOID_HALVES: all[k] = 0.5 * floor(2 * c->low + u * 2 * (c->high - c->low)) + 0.05 + 0.4 * ops_uniform(m); break;
+        case AVOID_HALVES:
+            all[k] = 0.5 * floor(2 * c->low + u * 2 * (c->high - c->low)) + 0.05 + 0.4 * ops_uniform(m);
+            break;
         case AVOID_TIES: all[k] = c->low + (c->high - c->low) * ((double)k + 0.5) / (double)f->total; break;
         default: all[k] = c->low + u * (c->high - c->low); break;
         }
@@ -123,7 +125,9 @@ static weft_status read_numbers(matrix *m, weft_tensor *t, double *v) {
         if (dtype == WEFT_F64)
             memcpy(&v[k], data + 8 * k, 8);
         else
-            v[k] = (double)(dtype == WEFT_F32 ? f32 : dtype == WEFT_F16 ? weft_f16_to_f32(half) : weft_bf16_to_f32(half));
+            v[k] = (double)(dtype == WEFT_F32   ? f32
+                            : dtype == WEFT_F16 ? weft_f16_to_f32(half)
+                                                : weft_bf16_to_f32(half));
     }
     return status;
 }
@@ -181,7 +185,8 @@ static void note(outcome *o, int64_t at, double a, double numeric) {
 
 static weft_status check_jacobian(matrix *m, function *f, outcome *o) {
     double *numeric = numbers(m, f->total * f->results), *row = numbers(m, f->total);
-    double *direction = numbers(m, f->total), *weights = numbers(m, f->results), *slope = numbers(m, f->results);
+    double *direction = numbers(m, f->total), *weights = numbers(m, f->results),
+           *slope = numbers(m, f->results);
     weft_status status = WEFT_OK;
     for (int64_t i = 0; i < f->total && status == WEFT_OK; i++) {
         direction[i] = 1;
@@ -214,8 +219,8 @@ static weft_status check_directions(matrix *m, function *f, outcome *o) {
 }
 
 /* One cell: sample with a word before it. */
-static void conclude(matrix *m, const grad_case *c, weft_dtype dtype, const char *what, weft_status status, double worst,
-                     const char *why) {
+static void conclude(matrix *m, const grad_case *c, weft_dtype dtype, const char *what, weft_status status,
+                     double worst, const char *why) {
     bool fine = status == WEFT_OK && worst <= 1;
     if (worst > m->worst) m->worst = worst;
     if (!fine)
@@ -225,8 +230,9 @@ static void conclude(matrix *m, const grad_case *c, weft_dtype dtype, const char
 
 static void check_function(matrix *m, const grad_case *c, function *f, const char *what) {
     outcome o = {0};
-    weft_status status = f->total <= JACOBIAN_MOST && f->results <= JACOBIAN_MOST ? check_jacobian(m, f, &o)
-                                                                                 : check_directions(m, f, &o);
+    weft_status status = f->total <= JACOBIAN_MOST && f->results <= JACOBIAN_MOST
+                             ? check_jacobian(m, f, &o)
+                             : check_directions(m, f, &o);
     conclude(m, c, WEFT_F64, what, status, o.worst / accepted,
              ops_text(m, "number %lld: analytic %.12g, numeric %.12g", (long long)o.at, o.a, o.numeric));
 }
@@ -238,10 +244,12 @@ static void check_second(matrix *m, const grad_case *c, const function *first) {
     open_operands(m, c, WEFT_F64, &f);
     for (int i = 0; i < f.n; i++) f.at[i] = first->at[i];
     weft_tensor *y = c->build(m->ctx, WEFT_F64, f.x, c->user);
-    weft_tensor *weights = weft_from(m->ctx, WEFT_F64, weft_rank(y), weft_shape(y), random_direction(m, first->results));
+    weft_tensor *weights =
+        weft_from(m->ctx, WEFT_F64, weft_rank(y), weft_shape(y), random_direction(m, first->results));
     weft_status status = weft_gradient(weighted_sum(y, weights), f.x, (size_t)f.n, grads);
     for (int i = 0; i < f.n && status == WEFT_OK; i++) {
-        weft_tensor *mix = weft_from(m->ctx, WEFT_F64, c->s[i].rank, c->s[i].dim, random_direction(m, f.size[i]));
+        weft_tensor *mix =
+            weft_from(m->ctx, WEFT_F64, c->s[i].rank, c->s[i].dim, random_direction(m, f.size[i]));
         weft_tensor *part = weighted_sum(grads[i], mix);
         sum = sum ? weft_add(sum, part) : part;
     }
@@ -256,7 +264,8 @@ static void check_second(matrix *m, const grad_case *c, const function *first) {
 /* The gradient in a narrower dtype against the one in f64 at the same values. */
 static void check_narrow(matrix *m, const grad_case *c, function *wide, weft_dtype dtype) {
     function f;
-    double *weights = random_direction(m, wide->results), *want = numbers(m, wide->total), *got = numbers(m, wide->total);
+    double *weights = random_direction(m, wide->results), *want = numbers(m, wide->total),
+           *got = numbers(m, wide->total);
     double scale = 0, worst = 0, kept[GRAD_OPERANDS] = {0};
     (void)kept;
     open_operands(m, c, dtype, &f);
@@ -281,7 +290,8 @@ static void check_narrow(matrix *m, const grad_case *c, function *wide, weft_dty
         if (ratio > worst || !(ratio == ratio)) worst = ratio == ratio ? ratio : HUGE_VAL, at = k;
     }
     conclude(m, c, dtype, "narrow", status, worst,
-             ops_text(m, "element %lld is %.9g, not %.9g: %.3g times the bound", (long long)at, got[at], want[at], worst));
+             ops_text(m, "element %lld is %.9g, not %.9g: %.3g times the bound", (long long)at, got[at],
+                      want[at], worst));
     for (int i = 0; i < f.n; i++) wide->at[i] = before[i];
     close_function(&f);
 }

@@ -1,16 +1,36 @@
-/* Values on the host: random arrays, their views as naive index maps, and rounding to a dtype from the definition of
- * the formats. Knows the library only to upload. Read next: run.c. */
+/* Values on the host: random arrays, their views as naive index maps, and rounding to a dtype from the
+ * definition of the formats. Knows the library only to upload. Read next: run.c. */
 #include "ops/matrix.h"
 
-const weft_dtype ops_dtypes[OPS_DTYPES] = {WEFT_F32, WEFT_F64, WEFT_F16,  WEFT_BF16, WEFT_I32, WEFT_I64,
-                                           WEFT_U8,  WEFT_BOOL, WEFT_I8, WEFT_I16,  WEFT_U16, WEFT_U32};
+const weft_dtype ops_dtypes[OPS_DTYPES] = {WEFT_F32, WEFT_F64,  WEFT_F16, WEFT_BF16, WEFT_I32, WEFT_I64,
+                                           WEFT_U8,  WEFT_BOOL, WEFT_I8,  WEFT_I16,  WEFT_U16, WEFT_U32};
 
-const shape ops_sizes[] = {
-    {0, {0}},     {1, {0}},      {1, {1}},      {1, {15}},        {1, {16}},           {1, {17}},
-    {1, {31}},    {1, {32}},     {1, {33}},     {1, {127}},       {1, {128}},          {1, {129}},
-    {1, {1023}},  {1, {1024}},   {1, {1025}},   {3, {7, 13, 31}}, {2, {1, 1}},         {2, {0, 3}},
-    {2, {3, 17}}, {2, {65, 33}}, {3, {2, 0, 3}}, {4, {3, 5, 7, 4}}, {5, {2, 1, 3, 2, 5}},
-    {6, {2, 2, 1, 3, 2, 2}},     {7, {2, 1, 2, 2, 1, 3, 2}},      {8, {2, 1, 2, 1, 2, 3, 1, 2}}};
+const shape ops_sizes[] = {{0, {0}},
+                           {1, {0}},
+                           {1, {1}},
+                           {1, {15}},
+                           {1, {16}},
+                           {1, {17}},
+                           {1, {31}},
+                           {1, {32}},
+                           {1, {33}},
+                           {1, {127}},
+                           {1, {128}},
+                           {1, {129}},
+                           {1, {1023}},
+                           {1, {1024}},
+                           {1, {1025}},
+                           {3, {7, 13, 31}},
+                           {2, {1, 1}},
+                           {2, {0, 3}},
+                           {2, {3, 17}},
+                           {2, {65, 33}},
+                           {3, {2, 0, 3}},
+                           {4, {3, 5, 7, 4}},
+                           {5, {2, 1, 3, 2, 5}},
+                           {6, {2, 2, 1, 3, 2, 2}},
+                           {7, {2, 1, 2, 2, 1, 3, 2}},
+                           {8, {2, 1, 2, 1, 2, 3, 1, 2}}};
 const int ops_n_sizes = COUNT(ops_sizes);
 
 const shape ops_views[] = {{1, {33}}, {2, {17, 31}}, {4, {3, 5, 7, 4}}};
@@ -67,16 +87,17 @@ static real special(weft_dtype dtype, int64_t at) {
     float_format f = format_of(dtype);
     real least = ldexpl(1, f.emin - (f.digits - 1)), normal = ldexpl(1, f.emin);
     real most = ldexpl(2 - ldexpl(1, 1 - f.digits), f.emax);
-    const real values[] = {0,      HUGE_VALL,   NAN,   1,      least,  most,         0.5L, normal,
-                           1.5L,   2.5L,        2,     3,      10,     0.6931471L,   100,  normal - least,
-                           0.999L, 1 + 0x1p-7L, 1e-3L, 1e-20L, 1e20L,  88.5L,        103.5L};
+    const real values[] = {0,      HUGE_VALL,   NAN,   1,      least, most,       0.5L,  normal,
+                           1.5L,   2.5L,        2,     3,      10,    0.6931471L, 100,   normal - least,
+                           0.999L, 1 + 0x1p-7L, 1e-3L, 1e-20L, 1e20L, 88.5L,      103.5L};
     int n = COUNT(values);
     real v = values[at % n];
     return rounded(dtype, at / n % 2 ? -v : v);
 }
 
 static int64_t special_integer(weft_dtype dtype, int64_t at) {
-    static const int64_t values[] = {0, 1, -1, 2, 3, -2, 7, 31, 32, 63, 64, 255, 127, 128, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
+    static const int64_t values[] = {0,  1,  -1,  2,   3,   -2,        7,         31,        32,
+                                     63, 64, 255, 127, 128, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
     return wrap(dtype, values[at % COUNT(values)]);
 }
 
@@ -114,11 +135,11 @@ static int64_t random_integer(matrix *m, weft_dtype dtype, generator gen, int64_
         v = wrap(dtype, (int64_t)(ops_random(m) & 1 ? ops_random(m) : ops_random(m) % 20) - 8);
         return v ? v : 1;
     case GEN_POSITIVE: return wrap(dtype, 1 + (int64_t)(ops_random(m) % 9));
-    case GEN_NEAR_ONE:
-        v = (int64_t)(ops_random(m) % 4) - 2;
-        return wrap(dtype, v >= 0 ? v + 1 : v);
+    case GEN_NEAR_ONE: v = (int64_t)(ops_random(m) % 4) - 2; return wrap(dtype, v >= 0 ? v + 1 : v);
     case GEN_STEPS: return wrap(dtype, (int64_t)(ops_random(m) % 4));
-    default: return wrap(dtype, dtype == WEFT_BOOL ? (int64_t)(ops_random(m) & 1) : (int64_t)(ops_random(m) % 19) - 9);
+    default:
+        return wrap(dtype,
+                    dtype == WEFT_BOOL ? (int64_t)(ops_random(m) & 1) : (int64_t)(ops_random(m) % 19) - 9);
     }
 }
 
@@ -294,8 +315,8 @@ static operand permuted(matrix *m, weft_dtype dtype, shape s, const int *order, 
 }
 
 /* Elements first, first + step, ... of a base that is `times` as large and has `more` elements on top. */
-static operand sliced(matrix *m, weft_dtype dtype, shape s, int64_t times, int64_t more, int64_t first, int64_t step,
-                      generator gen) {
+static operand sliced(matrix *m, weft_dtype dtype, shape s, int64_t times, int64_t more, int64_t first,
+                      int64_t step, generator gen) {
     shape base = s;
     int64_t start[WEFT_MAX_RANK], stop[WEFT_MAX_RANK], by[WEFT_MAX_RANK];
     for (int i = 0; i < s.rank; i++) {

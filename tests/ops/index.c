@@ -1,5 +1,5 @@
-/* gather, scatter_add, update, and the faults that only values can cause: an index out of range, an integer divided
- * by 0. */
+/* gather, scatter_add, update, and the faults that only values can cause: an index out of range, an integer
+ * divided by 0. */
 #include "ops/grad.h"
 
 /* x (A, n, B) with an index of any shape I. */
@@ -10,10 +10,10 @@ typedef struct sample {
 } sample;
 
 static const sample samples[] = {
-    {"rows", {2, {17, 5}}, {1, {33}}, 0},         {"columns", {2, {5, 17}}, {1, {7}}, -1},
-    {"middle", {3, {3, 7, 4}}, {2, {2, 3}}, 1},   {"one", {1, {1}}, {1, {1}}, 0},
-    {"scalar index", {2, {4, 3}}, {0, {0}}, 0},   {"no index", {2, {4, 3}}, {1, {0}}, 0},
-    {"empty slices", {2, {4, 0}}, {1, {3}}, 0},   {"vector", {1, {1025}}, {1, {129}}, 0},
+    {"rows", {2, {17, 5}}, {1, {33}}, 0},          {"columns", {2, {5, 17}}, {1, {7}}, -1},
+    {"middle", {3, {3, 7, 4}}, {2, {2, 3}}, 1},    {"one", {1, {1}}, {1, {1}}, 0},
+    {"scalar index", {2, {4, 3}}, {0, {0}}, 0},    {"no index", {2, {4, 3}}, {1, {0}}, 0},
+    {"empty slices", {2, {4, 0}}, {1, {3}}, 0},    {"vector", {1, {1025}}, {1, {129}}, 0},
     {"embedding", {2, {65, 33}}, {2, {4, 31}}, 0}, {"rank 8", {4, {2, 3, 2, 2}}, {5, {1, 2, 1, 2, 1}}, 2}};
 
 static shape result_shape(const sample *s, int axis) {
@@ -45,7 +45,8 @@ static operand index_operand(matrix *m, weft_dtype dtype, const sample *s, view_
 
 /* ---- gather ---- */
 
-static void check_gather(matrix *m, weft_dtype dtype, weft_dtype itype, const sample *s, view_kind view, view_kind iview) {
+static void check_gather(matrix *m, weft_dtype dtype, weft_dtype itype, const sample *s, view_kind view,
+                         view_kind iview) {
     ops_breathe(m);
     operand x = operand_new(m, dtype, s->x, view, GEN_SPECIAL), i = index_operand(m, itype, s, iview);
     array *y = array_new(m, dtype, result_shape(s, axis_of(s)));
@@ -53,8 +54,10 @@ static void check_gather(matrix *m, weft_dtype dtype, weft_dtype itype, const sa
         int64_t row;
         array_copy(y, k, x.h, source_of(s, i.h, k, &row));
     }
-    ops_check(m, "gather", dtype, ops_text(m, "%s %s by %s %s", s->name, view_name(view), weft_dtype_name(itype), view_name(iview)),
-              weft_gather(x.t, i.t, s->axis), y, TOLERANCE_COPY);
+    ops_check(
+        m, "gather", dtype,
+        ops_text(m, "%s %s by %s %s", s->name, view_name(view), weft_dtype_name(itype), view_name(iview)),
+        weft_gather(x.t, i.t, s->axis), y, TOLERANCE_COPY);
 }
 
 /* The same after a fault: the context stays usable. */
@@ -63,7 +66,8 @@ static void check_fault(matrix *m, const char *op, weft_dtype column, const char
     weft_status status = weft_tensor_status(got);
     if (status == WEFT_OK) status = weft_eval(&got, 1);
     ops_hold(m, op, column, ops_text(m, "%s: an error", what), status != WEFT_OK);
-    ops_hold(m, op, column, ops_text(m, "%s: names %s", what, op), strstr(weft_last_error(m->ctx), op) != NULL);
+    ops_hold(m, op, column, ops_text(m, "%s: names %s", what, op),
+             strstr(weft_last_error(m->ctx), op) != NULL);
     weft_tensor *fine = weft_full(m->ctx, WEFT_F32, 0, NULL, 2);
     weft_status after = weft_read(weft_add(fine, fine), value, 4);
     ops_hold(m, op, column, ops_text(m, "%s: usable after it", what), after == WEFT_OK);
@@ -73,7 +77,8 @@ static void faults_gather(matrix *m) {
     const int32_t below[2] = {0, -1}, above[2] = {4, 0};
     const int64_t far[2] = {INT64_C(1) << 32, 0}; /* 0 when cut to 32 bits */
     operand x = operand_new(m, WEFT_F32, SHAPE(4, 3), VIEW_PLAIN, GEN_NORMAL);
-    weft_tensor *i = weft_from(m->ctx, WEFT_I32, DIMS(2), below), *j = weft_from(m->ctx, WEFT_I32, DIMS(2), above);
+    weft_tensor *i = weft_from(m->ctx, WEFT_I32, DIMS(2), below),
+                *j = weft_from(m->ctx, WEFT_I32, DIMS(2), above);
     weft_tensor *l = weft_from(m->ctx, WEFT_I64, DIMS(2), far);
     check_fault(m, "gather", WEFT_I32, "-1", weft_gather(x.t, i, 0));
     check_fault(m, "gather", WEFT_I32, "n", weft_gather(x.t, j, 0));
@@ -99,7 +104,8 @@ void ops_case_gather(matrix *m) {
 
 /* ---- scatter_add ---- */
 
-static array *expect_scatter(matrix *m, const sample *s, const array *x, const array *index, const array *source) {
+static array *expect_scatter(matrix *m, const sample *s, const array *x, const array *index,
+                             const array *source) {
     array *y = array_reshape(m, x, x->s);
     real *magnitude = ops_alloc(m, (size_t)(y->n + 1) * sizeof *magnitude);
     int64_t *count = ops_alloc(m, (size_t)(y->n + 1) * sizeof *count);
@@ -120,17 +126,19 @@ static array *expect_scatter(matrix *m, const sample *s, const array *x, const a
     }
     /* In order, one after the other: count roundings, and two of 16 bits where the sum is stored between. */
     for (int64_t k = 0; k < y->n && y->f; k++)
-        y->bound[k] = (real)count[k] * roundoff_sum(y->dtype) * magnitude[k] + bound_store(y->dtype, y->f[k]) +
-                      bound_store(y->dtype, magnitude[k]);
+        y->bound[k] = (real)count[k] * roundoff_sum(y->dtype) * magnitude[k] +
+                      bound_store(y->dtype, y->f[k]) + bound_store(y->dtype, magnitude[k]);
     return y;
 }
 
 static void check_scatter(matrix *m, weft_dtype dtype, const sample *s, view_kind view) {
     ops_breathe(m);
     operand x = operand_new(m, dtype, s->x, view, GEN_NORMAL), i = index_operand(m, WEFT_I32, s, VIEW_PLAIN);
-    operand source = operand_new(m, dtype, result_shape(s, axis_of(s)), (view_kind)((view + 1) % VIEW_COUNT), GEN_NORMAL);
+    operand source =
+        operand_new(m, dtype, result_shape(s, axis_of(s)), (view_kind)((view + 1) % VIEW_COUNT), GEN_NORMAL);
     ops_check(m, "scatter_add", dtype, ops_text(m, "%s %s", s->name, view_name(view)),
-              weft_scatter_add(x.t, i.t, source.t, s->axis), expect_scatter(m, s, x.h, i.h, source.h), TOLERANCE_GIVEN);
+              weft_scatter_add(x.t, i.t, source.t, s->axis), expect_scatter(m, s, x.h, i.h, source.h),
+              TOLERANCE_GIVEN);
 }
 
 void ops_case_scatter_add(matrix *m);
@@ -153,13 +161,15 @@ void ops_case_scatter_add(matrix *m) {
     weft_tensor *i = weft_from(m->ctx, WEFT_I32, DIMS(2), bad);
     check_fault(m, "scatter", WEFT_F32, "index n", weft_scatter_add(x.t, i, y.t, 0));
     ops_refused(m, "scatter_add", WEFT_F32, "shapes", weft_scatter_add(x.t, i, x.t, 0), WEFT_ERR_SHAPE);
-    ops_refused(m, "scatter_add", WEFT_F32, "float index", weft_scatter_add(x.t, y.t, x.t, 0), WEFT_ERR_DTYPE);
+    ops_refused(m, "scatter_add", WEFT_F32, "float index", weft_scatter_add(x.t, y.t, x.t, 0),
+                WEFT_ERR_DTYPE);
     ops_flush(m);
 }
 
 /* ---- update ---- */
 
-static void check_update(matrix *m, weft_dtype dtype, shape s, int axis, int64_t extent, int64_t offset, view_kind view) {
+static void check_update(matrix *m, weft_dtype dtype, shape s, int axis, int64_t extent, int64_t offset,
+                         view_kind view) {
     ops_breathe(m);
     shape part = s;
     part.dim[axis] = extent;
@@ -171,8 +181,10 @@ static void check_update(matrix *m, weft_dtype dtype, shape s, int axis, int64_t
         at[axis] += offset;
         array_copy(y, position(s, at), v.h, k);
     }
-    ops_check(m, "update", dtype, ops_text(m, "%s at %lld %s", shape_text(m, s), (long long)offset, view_name(view)),
-              weft_update(x.t, v.t, weft_scalar_of(m->ctx, WEFT_I32, (double)offset), axis), y, TOLERANCE_COPY);
+    ops_check(m, "update", dtype,
+              ops_text(m, "%s at %lld %s", shape_text(m, s), (long long)offset, view_name(view)),
+              weft_update(x.t, v.t, weft_scalar_of(m->ctx, WEFT_I32, (double)offset), axis), y,
+              TOLERANCE_COPY);
 }
 
 void ops_case_update(matrix *m);
@@ -195,8 +207,10 @@ void ops_case_update(matrix *m) {
     }
     operand x = operand_new(m, WEFT_F32, SHAPE(5, 2), VIEW_PLAIN, GEN_NORMAL);
     operand v = operand_new(m, WEFT_F32, SHAPE(2, 2), VIEW_PLAIN, GEN_NORMAL);
-    check_fault(m, "update", WEFT_F32, "beyond the end", weft_update(x.t, v.t, weft_scalar_of(m->ctx, WEFT_I32, 4), 0));
-    check_fault(m, "update", WEFT_F32, "below 0", weft_update(x.t, v.t, weft_scalar_of(m->ctx, WEFT_I32, -1), 0));
+    check_fault(m, "update", WEFT_F32, "beyond the end",
+                weft_update(x.t, v.t, weft_scalar_of(m->ctx, WEFT_I32, 4), 0));
+    check_fault(m, "update", WEFT_F32, "below 0",
+                weft_update(x.t, v.t, weft_scalar_of(m->ctx, WEFT_I32, -1), 0));
     ops_flush(m);
 }
 
@@ -224,19 +238,22 @@ static weft_tensor *index_in(weft_context *ctx, const sample *s) {
     return weft_from(ctx, WEFT_I32, s->index.rank, s->index.dim, data);
 }
 
-static weft_tensor *build_gather(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_gather(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                 const void *user) {
     const sample *s = user;
     (void)dtype;
     return weft_gather(in[0], index_in(ctx, s), s->axis);
 }
 
-static weft_tensor *build_scatter(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_scatter(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                  const void *user) {
     const sample *s = user;
     (void)dtype;
     return weft_scatter_add(in[0], index_in(ctx, s), in[1], s->axis);
 }
 
-static weft_tensor *build_update(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_update(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                 const void *user) {
     (void)dtype;
     return weft_update(in[0], in[1], weft_scalar_of(ctx, WEFT_I32, 2), *(const int *)user);
 }
@@ -244,23 +261,46 @@ static weft_tensor *build_update(weft_context *ctx, weft_dtype dtype, weft_tenso
 void ops_grad_gather(matrix *m);
 void ops_grad_gather(matrix *m) {
     for (int i = 0; i < 5; i++)
-        grad_check(m, &(grad_case){.op = "gather", .sample = samples[i].name, .n = 1, .s = {samples[i].x}, .low = -2,
-                                   .high = 2, .build = build_gather, .user = &samples[i]});
+        grad_check(m, &(grad_case){.op = "gather",
+                                   .sample = samples[i].name,
+                                   .n = 1,
+                                   .s = {samples[i].x},
+                                   .low = -2,
+                                   .high = 2,
+                                   .build = build_gather,
+                                   .user = &samples[i]});
 }
 
 void ops_grad_scatter_add(matrix *m);
 void ops_grad_scatter_add(matrix *m) {
     for (int i = 0; i < 5; i++)
-        grad_check(m, &(grad_case){.op = "scatter_add", .sample = samples[i].name, .n = 2,
-                                   .s = {samples[i].x, result_shape(&samples[i], axis_of(&samples[i]))}, .low = -2,
-                                   .high = 2, .build = build_scatter, .user = &samples[i]});
+        grad_check(m, &(grad_case){.op = "scatter_add",
+                                   .sample = samples[i].name,
+                                   .n = 2,
+                                   .s = {samples[i].x, result_shape(&samples[i], axis_of(&samples[i]))},
+                                   .low = -2,
+                                   .high = 2,
+                                   .build = build_scatter,
+                                   .user = &samples[i]});
 }
 
 void ops_grad_update(matrix *m);
 void ops_grad_update(matrix *m) {
     const int axes[2] = {0, 1};
-    grad_check(m, &(grad_case){.op = "update", .sample = "rows", .n = 2, .s = {SHAPE(5, 3), SHAPE(2, 3)}, .low = -2,
-                               .high = 2, .build = build_update, .user = &axes[0]});
-    grad_check(m, &(grad_case){.op = "update", .sample = "middle", .n = 2, .s = {SHAPE(2, 4, 3), SHAPE(2, 1, 3)},
-                               .low = -2, .high = 2, .build = build_update, .user = &axes[1]});
+    grad_check(m, &(grad_case){.op = "update",
+                               .sample = "rows",
+                               .n = 2,
+                               .s = {SHAPE(5, 3), SHAPE(2, 3)},
+                               .low = -2,
+                               .high = 2,
+                               .build = build_update,
+                               .user = &axes[0]});
+    grad_check(m, &(grad_case){.op = "update",
+                               .sample = "middle",
+                               .n = 2,
+                               .s = {SHAPE(2, 4, 3), SHAPE(2, 1, 3)},
+                               .low = -2,
+                               .high = 2,
+                               .build = build_update,
+                               .user = &axes[1]});
 }

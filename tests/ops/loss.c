@@ -44,10 +44,12 @@ static weft_tensor *call_huber(weft_tensor *x, weft_tensor *t, weft_reduction re
     return weft_huber(x, t, 0.75, reduction);
 }
 
-static const pair_loss mse_ = {"mse", weft_mse, mse}, l1_ = {"l1", weft_l1, l1}, huber_ = {"huber", call_huber, huber},
+static const pair_loss mse_ = {"mse", weft_mse, mse}, l1_ = {"l1", weft_l1, l1},
+                       huber_ = {"huber", call_huber, huber},
                        bce_ = {"bce_with_logits", weft_bce_with_logits, bce};
 
-static array *expect_pair(matrix *m, const pair_loss *op, const array *x, const array *t, weft_reduction reduction) {
+static array *expect_pair(matrix *m, const pair_loss *op, const array *x, const array *t,
+                          weft_reduction reduction) {
     weft_dtype wide = x->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
     array *each = array_like(m, x, wide);
     each->bound = ops_alloc(m, (size_t)(each->n + 1) * sizeof *each->bound);
@@ -61,7 +63,8 @@ static array *expect_pair(matrix *m, const pair_loss *op, const array *x, const 
 
 static void check_pair(matrix *m, const pair_loss *op, weft_dtype dtype, shape s, view_kind view) {
     ops_breathe(m);
-    operand x = operand_new(m, dtype, s, view, GEN_NORMAL), t = operand_new(m, dtype, s, VIEW_PLAIN, GEN_NORMAL);
+    operand x = operand_new(m, dtype, s, view, GEN_NORMAL),
+            t = operand_new(m, dtype, s, VIEW_PLAIN, GEN_NORMAL);
     if (op == &bce_) { /* targets in 0..1 */
         array *h = array_like(m, t.h, dtype);
         for (int64_t k = 0; k < h->n; k++) h->f[k] = rounded(dtype, (real)(ops_random(m) % 5) / 4);
@@ -69,8 +72,10 @@ static void check_pair(matrix *m, const pair_loss *op, weft_dtype dtype, shape s
     }
     for (int r = WEFT_MEAN; r <= WEFT_NONE; r++)
         if (shape_count(s) || r != WEFT_MEAN)
-            ops_check(m, op->name, dtype, ops_text(m, "%s %s %s", reduction_names[r], view_name(view), shape_text(m, s)),
-                      op->fn(x.t, t.t, (weft_reduction)r), expect_pair(m, op, x.h, t.h, (weft_reduction)r), TOLERANCE_GIVEN);
+            ops_check(m, op->name, dtype,
+                      ops_text(m, "%s %s %s", reduction_names[r], view_name(view), shape_text(m, s)),
+                      op->fn(x.t, t.t, (weft_reduction)r), expect_pair(m, op, x.h, t.h, (weft_reduction)r),
+                      TOLERANCE_GIVEN);
 }
 
 static void run_pair(matrix *m, const pair_loss *op) {
@@ -86,7 +91,8 @@ static void run_pair(matrix *m, const pair_loss *op) {
         operand other = operand_new(m, d == 0 ? WEFT_F16 : WEFT_F32, SHAPE(3, 1), VIEW_PLAIN, GEN_NORMAL);
         ops_refused(m, op->name, dtype, "broadcast", op->fn(x.t, row.t, WEFT_MEAN), WEFT_ERR_SHAPE);
         ops_refused(m, op->name, dtype, "mixed dtypes", op->fn(x.t, other.t, WEFT_MEAN), WEFT_ERR_DTYPE);
-        ops_refused(m, op->name, dtype, "reduction 7", op->fn(x.t, x.t, (weft_reduction)7), WEFT_ERR_ARGUMENT);
+        ops_refused(m, op->name, dtype, "reduction 7", op->fn(x.t, x.t, (weft_reduction)7),
+                    WEFT_ERR_ARGUMENT);
         for (int i = 0; i < ops_n_sizes; i++) check_pair(m, op, dtype, ops_sizes[i], VIEW_PLAIN);
         for (int v = 1; v < VIEW_COUNT; v++) check_pair(m, op, dtype, SHAPE(17, 31), (view_kind)v);
     }
@@ -98,28 +104,36 @@ typedef struct use {
     weft_reduction reduction;
 } use;
 
-static weft_tensor *build_pair(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_pair(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                               const void *user) {
     const use *u = user;
     (void)ctx, (void)dtype;
     return u->op->fn(in[0], in[1], u->reduction);
 }
 
-/* Both operands: a target may have a gradient too. Values near kinks are avoided by the distance of all values. */
+/* Both operands: a target may have a gradient too. Values near kinks are avoided by the distance of all
+ * values. */
 static void gradient_pair(matrix *m, const pair_loss *op) {
     for (int r = WEFT_MEAN; r <= WEFT_NONE; r++) {
         use u = {op, (weft_reduction)r};
         bool kinks = op == &l1_;
-        grad_check(m, &(grad_case){.op = op->name, .sample = reduction_names[r], .n = 2, .s = {SHAPE(3, 4), SHAPE(3, 4)},
-                                   .low = op == &bce_ ? 0.1 : -2, .high = op == &bce_ ? 0.9 : 2,
-                                   .avoid = kinks ? AVOID_TIES : AVOID_NOTHING, .build = build_pair, .user = &u,
+        grad_check(m, &(grad_case){.op = op->name,
+                                   .sample = reduction_names[r],
+                                   .n = 2,
+                                   .s = {SHAPE(3, 4), SHAPE(3, 4)},
+                                   .low = op == &bce_ ? 0.1 : -2,
+                                   .high = op == &bce_ ? 0.9 : 2,
+                                   .avoid = kinks ? AVOID_TIES : AVOID_NOTHING,
+                                   .build = build_pair,
+                                   .user = &u,
                                    .first_only = op == &huber_});
     }
 }
 
-#define PAIR_LOSS(name, ref)                                                                                     \
-    void ops_case_##name(matrix *m);                                                                             \
-    void ops_case_##name(matrix *m) { run_pair(m, &ref); }                                                       \
-    void ops_grad_##name(matrix *m);                                                                             \
+#define PAIR_LOSS(name, ref)                                                                                 \
+    void ops_case_##name(matrix *m);                                                                         \
+    void ops_case_##name(matrix *m) { run_pair(m, &ref); }                                                   \
+    void ops_grad_##name(matrix *m);                                                                         \
     void ops_grad_##name(matrix *m) { gradient_pair(m, &ref); }
 PAIR_LOSS(mse, mse_)
 PAIR_LOSS(l1, l1_)
@@ -164,8 +178,9 @@ static void check_cross_entropy(matrix *m, weft_dtype dtype, weft_dtype classes,
     }
     operand target = operand_of(m, t);
     ops_check(m, "cross_entropy", dtype,
-              ops_text(m, "%s %s %s %s%s%s", reduction_names[o.reduction], weft_dtype_name(classes), view_name(view),
-                       shape_text(m, s), o.use_ignore ? " ignoring" : "", o.smoothing > 0 ? " smoothed" : ""),
+              ops_text(m, "%s %s %s %s%s%s", reduction_names[o.reduction], weft_dtype_name(classes),
+                       view_name(view), shape_text(m, s), o.use_ignore ? " ignoring" : "",
+                       o.smoothing > 0 ? " smoothed" : ""),
               weft_cross_entropy(x.t, target.t, &o), expect_cross_entropy(m, x.h, t, o), TOLERANCE_GIVEN);
 }
 
@@ -173,10 +188,10 @@ static void refusals_cross_entropy(matrix *m) {
     const int32_t above[2] = {0, 5}, below[2] = {-1, 0};
     operand x = operand_new(m, WEFT_F32, SHAPE(2, 5), VIEW_PLAIN, GEN_NORMAL);
     weft_tensor *t = weft_iota(m->ctx, WEFT_I32, DIMS(2));
-    ops_refused(m, "cross_entropy", WEFT_F32, "float target", weft_cross_entropy(x.t, weft_narrow(x.t, 1, 0, 1), NULL),
-                WEFT_ERR_SHAPE);
-    ops_refused(m, "cross_entropy", WEFT_F32, "float target", weft_cross_entropy(x.t, weft_max(x.t, 1, false), NULL),
-                WEFT_ERR_DTYPE);
+    ops_refused(m, "cross_entropy", WEFT_F32, "float target",
+                weft_cross_entropy(x.t, weft_narrow(x.t, 1, 0, 1), NULL), WEFT_ERR_SHAPE);
+    ops_refused(m, "cross_entropy", WEFT_F32, "float target",
+                weft_cross_entropy(x.t, weft_max(x.t, 1, false), NULL), WEFT_ERR_DTYPE);
     ops_refused(m, "cross_entropy", WEFT_F32, "smoothing 2",
                 weft_cross_entropy(x.t, t, &(weft_cross_entropy_options){.smoothing = 2}), WEFT_ERR_ARGUMENT);
     for (int i = 0; i < 2; i++) {
@@ -189,8 +204,9 @@ static void refusals_cross_entropy(matrix *m) {
 
 void ops_case_cross_entropy(matrix *m);
 void ops_case_cross_entropy(matrix *m) {
-    static const shape shapes[] = {{2, {1, 1}},  {1, {7}},        {2, {0, 5}},       {2, {17, 10}},  {2, {33, 65}},
-                                   {2, {3, 1025}}, {3, {2, 5, 129}}, {3, {7, 13, 31}}, {4, {2, 3, 2, 16}}};
+    static const shape shapes[] = {{2, {1, 1}},      {1, {7}},         {2, {0, 5}},
+                                   {2, {17, 10}},    {2, {33, 65}},    {2, {3, 1025}},
+                                   {3, {2, 5, 129}}, {3, {7, 13, 31}}, {4, {2, 3, 2, 16}}};
     static const weft_dtype classes[] = {WEFT_I32, WEFT_I64, WEFT_U8};
     for (int d = 0; d < OPS_DTYPES; d++) {
         weft_dtype dtype = ops_dtypes[d];
@@ -214,12 +230,14 @@ void ops_case_cross_entropy(matrix *m) {
                 check_cross_entropy(m, dtype, WEFT_I32, shapes[i], VIEW_PLAIN, o);
             }
         for (int v = 1; v < VIEW_COUNT; v++)
-            check_cross_entropy(m, dtype, WEFT_I32, SHAPE(17, 31), (view_kind)v, (weft_cross_entropy_options){.reduction = WEFT_MEAN});
+            check_cross_entropy(m, dtype, WEFT_I32, SHAPE(17, 31), (view_kind)v,
+                                (weft_cross_entropy_options){.reduction = WEFT_MEAN});
     }
     refusals_cross_entropy(m);
 }
 
-static weft_tensor *build_cross_entropy(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_cross_entropy(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                        const void *user) {
     const int32_t classes[6] = {3, 0, 2, 1, 0, 3};
     (void)dtype;
     return weft_cross_entropy(in[0], weft_from(ctx, WEFT_I32, DIMS(6), classes), user);
@@ -232,6 +250,12 @@ void ops_grad_cross_entropy(matrix *m) {
                                                   {WEFT_NONE, true, 0, 0},
                                                   {WEFT_MEAN, true, 3, 0.1}};
     for (int i = 0; i < COUNT(options); i++)
-        grad_check(m, &(grad_case){.op = "cross_entropy", .sample = ops_text(m, "options %d", i), .n = 1,
-                                   .s = {SHAPE(6, 4)}, .low = -2, .high = 2, .build = build_cross_entropy, .user = &options[i]});
+        grad_check(m, &(grad_case){.op = "cross_entropy",
+                                   .sample = ops_text(m, "options %d", i),
+                                   .n = 1,
+                                   .s = {SHAPE(6, 4)},
+                                   .low = -2,
+                                   .high = 2,
+                                   .build = build_cross_entropy,
+                                   .user = &options[i]});
 }

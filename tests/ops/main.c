@@ -1,7 +1,7 @@
 /* A program that goes through a table of ops on one device:
  *     NAME DEVICE [--op NAME] [--seed N] [--record FILE]
- * Prints each cell that fails and one line of totals; exit code 1 when one failed, 77 (skipped) where the device is
- * absent. */
+ * Prints each cell that fails and one line of totals; exit code 1 when one failed, 77 (skipped) where the
+ * device is absent. */
 #include <time.h>
 #include "ops/matrix.h"
 
@@ -46,7 +46,8 @@ static void run_op(matrix *m, const op_cases *op, uint64_t number) {
     m->random = m->seed * 1000003u + number; /* an op alone sees the same numbers */
     op->run(m);
     ops_flush(m);
-    printf("%-16s %5ld cells, worst %.3g of the bound, %.2f s\n", op->name, m->cells - cells, m->worst, seconds() - from);
+    printf("%-16s %5ld cells, worst %.3g of the bound, %.2f s\n", op->name, m->cells - cells, m->worst,
+           seconds() - from);
 }
 
 int ops_main(int argc, char **argv, const char *title, const op_cases *table, int count) {
@@ -60,9 +61,10 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
     double begin = seconds();
     ops_flush(&m);
     for (int i = 0; i < count; i++)
-        if (!done_before(table, i) && (!m.only || !strcmp(m.only, table[i].name))) run_op(&m, &table[i], (uint64_t)i);
-    printf("%s: cells=%ld fail=%ld skip=%ld seed=%llu device=%s in %.1f s\n", title, m.cells, m.failures, m.skipped,
-           (unsigned long long)m.seed, m.device, seconds() - begin);
+        if (!done_before(table, i) && (!m.only || !strcmp(m.only, table[i].name)))
+            run_op(&m, &table[i], (uint64_t)i);
+    printf("%s: cells=%ld fail=%ld skip=%ld seed=%llu device=%s in %.1f s\n", title, m.cells, m.failures,
+           m.skipped, (unsigned long long)m.seed, m.device, seconds() - begin);
     if (m.record) fclose(m.record);
     free(m.queue);
     weft_scope_close(m.scope);

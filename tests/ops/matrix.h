@@ -1,7 +1,7 @@
 /* The op matrix: every op on every dtype, view and size, on one device, against references written from the
- * definitions. A case file (unary.c, reduce.c, ...) makes operands on host and device, records the op, computes
- * what is expected, and hands both to ops_check(); results are evaluated in batches.
- * Must not know: ops.def's expressions, the library's kernels. Read next: unary.c, then run.c. */
+ * definitions. A case file (unary.c, reduce.c, ...) makes operands on host and device, records the op,
+ * computes what is expected, and hands both to ops_check(); results are evaluated in batches. Must not know:
+ * ops.def's expressions, the library's kernels. Read next: unary.c, then run.c. */
 #ifndef WEFT_TESTS_OPS_MATRIX_H
 #define WEFT_TESTS_OPS_MATRIX_H
 
@@ -15,10 +15,17 @@
 
 typedef long double real;
 
-#define COUNT(a)     (int)(sizeof(a) / sizeof *(a))
-#define DIMS(...)    COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]){__VA_ARGS__}
-#define SHAPE(...)   (shape){COUNT(((int64_t[]){__VA_ARGS__})), {__VA_ARGS__}}
-#define SCALAR_SHAPE (shape){0, {0}}
+#define COUNT(a) (int)(sizeof(a) / sizeof *(a))
+#define DIMS(...)                                                                                            \
+    COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
+#define SHAPE(...)                                                                                           \
+    (shape) {                                                                                                \
+        COUNT(((int64_t[]){__VA_ARGS__})), { __VA_ARGS__ }                                                   \
+    }
+#define SCALAR_SHAPE                                                                                         \
+    (shape) {                                                                                                \
+        0, { 0 }                                                                                             \
+    }
 
 typedef struct shape {
     int rank;
@@ -49,9 +56,9 @@ struct matrix {
     const char *device;
     const char *only; /* name of the one op to run, or NULL */
     uint64_t seed, random;
-    FILE *record;     /* one line a cell, or NULL */
-    bool slow;        /* a device that computes element by element: fewer and smaller samples */
-    bool gpu;         /* the looser column of the tolerances */
+    FILE *record; /* one line a cell, or NULL */
+    bool slow;    /* a device that computes element by element: fewer and smaller samples */
+    bool gpu;     /* the looser column of the tolerances */
     struct check *queue;
     int queued;
     void *blocks; /* host memory until the next flush */
@@ -140,10 +147,11 @@ bool ops_has_dtype(matrix *m, const char *op, weft_dtype dtype);
 /* ---- checking: run.c ---- */
 
 /* got must become `want`: one cell. The names are kept as pointers. */
-void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got, array *want,
-               tolerance how);
+void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got,
+               array *want, tolerance how);
 /* got must be poisoned with that status: one cell. */
-void ops_refused(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got, weft_status status);
+void ops_refused(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got,
+                 weft_status status);
 /* A condition that must hold: one cell. */
 void ops_hold(matrix *m, const char *op, weft_dtype column, const char *sample, bool holds);
 /* Text kept until the next flush. */
@@ -158,8 +166,8 @@ void ops_breathe(matrix *m);
 typedef weft_tensor *(*unary_fn)(weft_tensor *x);
 typedef weft_tensor *(*binary_fn)(weft_tensor *a, weft_tensor *b);
 
-/* Sizes, views and special values of an op of one operand. expect computes the result on the host; dtypes that are
- * not accepted must be refused. */
+/* Sizes, views and special values of an op of one operand. expect computes the result on the host; dtypes
+ * that are not accepted must be refused. */
 typedef struct unary_op {
     const char *name;
     weft_tensor *(*record)(weft_tensor *x, const void *user);

@@ -3,7 +3,9 @@
 #include "ops/grad.h"
 
 /* The stream of the next random node outside any layer. */
-static uint64_t next_stream(const matrix *m) { return weft__mix64(UINT64_C(0x5eed) + m->ctx->random_ordinal); }
+static uint64_t next_stream(const matrix *m) {
+    return weft__mix64(UINT64_C(0x5eed) + m->ctx->random_ordinal);
+}
 
 static real unit(const matrix *m, uint64_t stream, int64_t k) {
     return (real)(weft__random_u32(m->ctx->seed, stream, m->ctx->step, (uint64_t)k) >> 8) * 0x1p-24L;
@@ -12,7 +14,8 @@ static real unit(const matrix *m, uint64_t stream, int64_t k) {
 static void check_stream(matrix *m, shape s) {
     ops_breathe(m);
     const char *sample = shape_text(m, s);
-    array *bits = array_new(m, WEFT_I32, s), *uniform = array_new(m, WEFT_F32, s), *normal = array_new(m, WEFT_F32, s);
+    array *bits = array_new(m, WEFT_I32, s), *uniform = array_new(m, WEFT_F32, s),
+          *normal = array_new(m, WEFT_F32, s);
     normal->bound = ops_alloc(m, (size_t)(normal->n + 1) * sizeof *normal->bound);
     uint64_t stream = next_stream(m);
     for (int64_t k = 0; k < bits->n; k++)
@@ -20,8 +23,8 @@ static void check_stream(matrix *m, shape s) {
     ops_check(m, "random", WEFT_I32, sample, weft_random_bits(m->ctx, s.rank, s.dim), bits, TOLERANCE_COPY);
     stream = next_stream(m);
     for (int64_t k = 0; k < uniform->n; k++) uniform->f[k] = unit(m, stream, k);
-    ops_check(m, "random", WEFT_F32, ops_text(m, "uniform %s", sample), weft_random_uniform(m->ctx, s.rank, s.dim),
-              uniform, TOLERANCE_COPY);
+    ops_check(m, "random", WEFT_F32, ops_text(m, "uniform %s", sample),
+              weft_random_uniform(m->ctx, s.rank, s.dim), uniform, TOLERANCE_COPY);
     stream = next_stream(m);
     m->ctx->random_ordinal++; /* a normal draws from two streams */
     uint64_t second = next_stream(m);
@@ -31,8 +34,8 @@ static void check_stream(matrix *m, shape s) {
         normal->f[k] = radius * cosl(2 * acosl(-1.0L) * unit(m, second, k));
         normal->bound[k] = 16 * roundoff(WEFT_F32) * radius + 8 * ulp_of(WEFT_F32, normal->f[k]);
     }
-    ops_check(m, "random", WEFT_F32, ops_text(m, "normal %s", sample), weft_random_normal(m->ctx, s.rank, s.dim), normal,
-              TOLERANCE_GIVEN);
+    ops_check(m, "random", WEFT_F32, ops_text(m, "normal %s", sample),
+              weft_random_normal(m->ctx, s.rank, s.dim), normal, TOLERANCE_GIVEN);
 }
 
 void ops_case_random(matrix *m);
@@ -56,8 +59,8 @@ static void check_dropout(matrix *m, weft_dtype dtype, shape s, view_kind view, 
         bool kept = p == 0 || (p < 1 && unit(m, stream, k) >= (real)(float)p);
         y->f[k] = kept ? x.h->f[k] / (1 - (real)p) : 0;
     }
-    ops_check(m, "dropout", dtype, ops_text(m, "%g %s %s", p, view_name(view), shape_text(m, s)), weft_dropout(x.t, p), y,
-              TOLERANCE_TWO_STEPS);
+    ops_check(m, "dropout", dtype, ops_text(m, "%g %s %s", p, view_name(view), shape_text(m, s)),
+              weft_dropout(x.t, p), y, TOLERANCE_TWO_STEPS);
 }
 
 void ops_case_dropout(matrix *m);
@@ -90,6 +93,11 @@ static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *cons
 
 void ops_grad_dropout(matrix *m);
 void ops_grad_dropout(matrix *m) {
-    grad_check(m, &(grad_case){.op = "dropout", .sample = "0.4", .n = 1, .s = {SHAPE(4, 9)}, .low = -2, .high = 2,
+    grad_check(m, &(grad_case){.op = "dropout",
+                               .sample = "0.4",
+                               .n = 1,
+                               .s = {SHAPE(4, 9)},
+                               .low = -2,
+                               .high = 2,
                                .build = build});
 }

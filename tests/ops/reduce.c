@@ -1,5 +1,5 @@
-/* Reductions: sum, max, min, prod, mean, var, argmax, argmin, sum_to. References add in long double, one element after
- * the other. */
+/* Reductions: sum, max, min, prod, mean, var, argmax, argmin, sum_to. References add in long double, one
+ * element after the other. */
 #include "ops/grad.h"
 
 typedef enum kind { SUM, MAX, MIN, PROD, MEAN, VAR, ARGMAX, ARGMIN } kind;
@@ -83,7 +83,8 @@ static void finish_float(array *y, int64_t j, const reduction *r, const group *g
         real variance = g->distances / n, rms = sqrtl(g->squares / n), steps = 2 * log2l(n > 1 ? n : 1) + 12;
         real floor_ = steps * roundoff_sum(y->dtype) * rms;
         y->f[j] = variance;
-        y->bound[j] = bound_norm(y->dtype, g->count, rms, sqrtl(variance), variance, variance) + floor_ * floor_;
+        y->bound[j] =
+            bound_norm(y->dtype, g->count, rms, sqrtl(variance), variance, variance) + floor_ * floor_;
         break;
     }
     default: y->f[j] = g->best; break;
@@ -130,8 +131,9 @@ static void check(matrix *m, const reduction *r, const char *what, operand x, in
     int64_t count = 1;
     for (int i = 0; i < x.h->s.rank; i++)
         if (mask >> i & 1u) count *= x.h->s.dim[i];
-    const char *sample = axis == WEFT_ALL_AXES ? ops_text(m, "%s %s all", what, shape_text(m, x.h->s))
-                                               : ops_text(m, "%s %s axis %d", what, shape_text(m, x.h->s), axis);
+    const char *sample = axis == WEFT_ALL_AXES
+                             ? ops_text(m, "%s %s all", what, shape_text(m, x.h->s))
+                             : ops_text(m, "%s %s axis %d", what, shape_text(m, x.h->s), axis);
     if (count == 0 && chooses(r->kind)) {
         ops_refused(m, r->name, x.h->dtype, sample, r->fn(x.t, axis, keep), WEFT_ERR_SHAPE);
         return;
@@ -144,13 +146,15 @@ static generator generator_of(const reduction *r) {
     return r->kind == PROD ? GEN_NEAR_ONE : chooses(r->kind) ? GEN_STEPS : GEN_NORMAL;
 }
 
-static void check_shape(matrix *m, const reduction *r, weft_dtype dtype, shape s, view_kind view, generator gen) {
+static void check_shape(matrix *m, const reduction *r, weft_dtype dtype, shape s, view_kind view,
+                        generator gen) {
     ops_breathe(m);
     operand x = operand_new(m, dtype, s, view, gen);
     const char *what = gen == GEN_SPECIAL ? "specials" : gen == GEN_POSITIVE ? "positive" : view_name(view);
     bool keep = ops_random(m) & 1;
     check(m, r, what, x, WEFT_ALL_AXES, keep);
-    for (int axis = 0; axis < s.rank; axis++) check(m, r, what, x, ops_random(m) & 1 ? axis : axis - s.rank, !keep);
+    for (int axis = 0; axis < s.rank; axis++)
+        check(m, r, what, x, ops_random(m) & 1 ? axis : axis - s.rank, !keep);
 }
 
 static void check_edges(matrix *m, const reduction *r, weft_dtype dtype) {
@@ -186,7 +190,8 @@ static void run(matrix *m, const reduction *r) {
             ops_refused(m, r->name, dtype, "dtype", r->fn(x.t, 0, false), WEFT_ERR_DTYPE);
             continue;
         }
-        for (int i = 0; i < ops_n_sizes; i++) check_shape(m, r, dtype, ops_sizes[i], VIEW_PLAIN, generator_of(r));
+        for (int i = 0; i < ops_n_sizes; i++)
+            check_shape(m, r, dtype, ops_sizes[i], VIEW_PLAIN, generator_of(r));
         for (int i = 0; i < ops_n_views; i++)
             for (int v = 1; v < VIEW_COUNT; v++)
                 check_shape(m, r, dtype, ops_views[i], (view_kind)v, generator_of(r));
@@ -236,44 +241,60 @@ static void gradient(matrix *m, const reduction *r) {
         shape s;
         int axis;
         bool keep;
-    } samples[] = {{SHAPE(7), 0, false},      {SHAPE(3, 4), 0, false},   {SHAPE(3, 4), -1, true},
-                   {SHAPE(2, 3, 4), 1, false}, {SHAPE(2, 3, 4), WEFT_ALL_AXES, false},
-                   {SHAPE(1, 5), 0, true},     {SHAPE(33, 5), 0, false}, {SHAPE(5, 33), 1, false}};
+    } samples[] = {{SHAPE(7), 0, false},
+                   {SHAPE(3, 4), 0, false},
+                   {SHAPE(3, 4), -1, true},
+                   {SHAPE(2, 3, 4), 1, false},
+                   {SHAPE(2, 3, 4), WEFT_ALL_AXES, false},
+                   {SHAPE(1, 5), 0, true},
+                   {SHAPE(33, 5), 0, false},
+                   {SHAPE(5, 33), 1, false}};
     bool none = r->kind == ARGMAX || r->kind == ARGMIN;
     for (int i = 0; i < COUNT(samples); i++) {
         use u = {r, samples[i].axis, samples[i].keep};
-        grad_case c = {.op = r->name, .blames = "eq", .sample = ops_text(m, "%s axis %d", shape_text(m, samples[i].s), u.axis),
-                       .n = 1, .s = {samples[i].s}, .low = 0.5, .high = 1.5,
-                       .avoid = chooses(r->kind) ? AVOID_TIES : AVOID_NOTHING, .build = build, .user = &u};
+        grad_case c = {.op = r->name,
+                       .blames = "eq",
+                       .sample = ops_text(m, "%s axis %d", shape_text(m, samples[i].s), u.axis),
+                       .n = 1,
+                       .s = {samples[i].s},
+                       .low = 0.5,
+                       .high = 1.5,
+                       .avoid = chooses(r->kind) ? AVOID_TIES : AVOID_NOTHING,
+                       .build = build,
+                       .user = &u};
         (none ? grad_none : grad_check)(m, &c);
     }
 }
 
-#define REDUCTION(name, extra_case, extra_grad)                                                                  \
-    void ops_case_##name(matrix *m);                                                                             \
-    void ops_case_##name(matrix *m) {                                                                            \
-        run(m, &name##_);                                                                                        \
-        extra_case;                                                                                              \
-    }                                                                                                            \
-    void ops_grad_##name(matrix *m);                                                                             \
-    void ops_grad_##name(matrix *m) {                                                                            \
-        gradient(m, &name##_);                                                                                   \
-        extra_grad;                                                                                              \
+#define REDUCTION(name, extra_case, extra_grad)                                                              \
+    void ops_case_##name(matrix *m);                                                                         \
+    void ops_case_##name(matrix *m) {                                                                        \
+        run(m, &name##_);                                                                                    \
+        extra_case;                                                                                          \
+    }                                                                                                        \
+    void ops_grad_##name(matrix *m);                                                                         \
+    void ops_grad_##name(matrix *m) {                                                                        \
+        gradient(m, &name##_);                                                                               \
+        extra_grad;                                                                                          \
     }
 
 static void grad_ties(matrix *m, const reduction *r) {
     const double x[6] = {2, 1, 2, 1, 1, 2}, high[6] = {1 / 3.0, 0, 1 / 3.0, 0, 0, 1 / 3.0},
                  low[6] = {0, 1 / 3.0, 0, 1 / 3.0, 1 / 3.0, 0};
     use u = {r, WEFT_ALL_AXES, false};
-    grad_expect(m, &(grad_case){.op = r->name, .sample = "ties", .n = 1, .s = {SHAPE(2, 3)}, .build = build, .user = &u},
-                x, r->kind == MAX ? high : low);
+    grad_expect(
+        m,
+        &(grad_case){.op = r->name, .sample = "ties", .n = 1, .s = {SHAPE(2, 3)}, .build = build, .user = &u},
+        x, r->kind == MAX ? high : low);
 }
 
 static void grad_zeros(matrix *m) {
     const double x[9] = {0, 2, 3, 0, 0, 3, 1, 2, 3}, want[9] = {6, 0, 0, 0, 0, 0, 6, 3, 2};
     use u = {&prod_, 1, false};
-    grad_expect(m, &(grad_case){.op = "prod", .sample = "zeros", .n = 1, .s = {SHAPE(3, 3)}, .build = build, .user = &u},
-                x, want);
+    grad_expect(
+        m,
+        &(grad_case){.op = "prod", .sample = "zeros", .n = 1, .s = {SHAPE(3, 3)}, .build = build, .user = &u},
+        x, want);
 }
 
 REDUCTION(sum, check_hard(m, &sum_), (void)0)
@@ -291,9 +312,15 @@ typedef struct pair {
     shape from, to;
 } pair;
 
-static const pair pairs[] = {{{2, {3, 4}}, {1, {4}}},          {{2, {3, 4}}, {2, {3, 1}}},  {{2, {3, 4}}, {0, {0}}},
-                             {{3, {2, 33, 5}}, {2, {33, 1}}},  {{1, {7}}, {1, {7}}},        {{3, {2, 3, 4}}, {3, {1, 3, 1}}},
-                             {{4, {3, 5, 7, 4}}, {3, {1, 7, 4}}}, {{2, {0, 3}}, {2, {1, 3}}}, {{2, {129, 65}}, {2, {1, 65}}}};
+static const pair pairs[] = {{{2, {3, 4}}, {1, {4}}},
+                             {{2, {3, 4}}, {2, {3, 1}}},
+                             {{2, {3, 4}}, {0, {0}}},
+                             {{3, {2, 33, 5}}, {2, {33, 1}}},
+                             {{1, {7}}, {1, {7}}},
+                             {{3, {2, 3, 4}}, {3, {1, 3, 1}}},
+                             {{4, {3, 5, 7, 4}}, {3, {1, 7, 4}}},
+                             {{2, {0, 3}}, {2, {1, 3}}},
+                             {{2, {129, 65}}, {2, {1, 65}}}};
 
 static void check_sum_to(matrix *m, weft_dtype dtype, pair p, view_kind view) {
     ops_breathe(m);
@@ -304,7 +331,8 @@ static void check_sum_to(matrix *m, weft_dtype dtype, pair p, view_kind view) {
         if (i < lead || (p.to.dim[i - lead] == 1 && p.from.dim[i] != 1)) mask |= 1u << i;
     array *want = expect(m, &sum_, x.h, mask, true);
     want->s = p.to;
-    ops_check(m, "sum_to", dtype, ops_text(m, "%s %s to %s", view_name(view), shape_text(m, p.from), shape_text(m, p.to)),
+    ops_check(m, "sum_to", dtype,
+              ops_text(m, "%s %s to %s", view_name(view), shape_text(m, p.from), shape_text(m, p.to)),
               weft_sum_to(x.t, p.to.rank, p.to.dim), want, TOLERANCE_GIVEN);
 }
 
@@ -326,7 +354,8 @@ void ops_case_sum_to(matrix *m) {
     ops_flush(m);
 }
 
-static weft_tensor *build_sum_to(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+static weft_tensor *build_sum_to(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                 const void *user) {
     const pair *p = user;
     (void)ctx, (void)dtype;
     return weft_sum_to(in[0], p->to.rank, p->to.dim);
@@ -335,6 +364,12 @@ static weft_tensor *build_sum_to(weft_context *ctx, weft_dtype dtype, weft_tenso
 void ops_grad_sum_to(matrix *m);
 void ops_grad_sum_to(matrix *m) {
     for (int i = 0; i < 6; i++)
-        grad_check(m, &(grad_case){.op = "sum_to", .sample = shape_text(m, pairs[i].to), .n = 1, .s = {pairs[i].from},
-                                   .low = -2, .high = 2, .build = build_sum_to, .user = &pairs[i]});
+        grad_check(m, &(grad_case){.op = "sum_to",
+                                   .sample = shape_text(m, pairs[i].to),
+                                   .n = 1,
+                                   .s = {pairs[i].from},
+                                   .low = -2,
+                                   .high = 2,
+                                   .build = build_sum_to,
+                                   .user = &pairs[i]});
 }

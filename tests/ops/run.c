@@ -1,5 +1,5 @@
-/* The queue of cells: results are recorded by the case files, evaluated many in one program, compared with what is
- * expected, and written to the record. Read next: test_ops.c, which goes through the table of ops. */
+/* The queue of cells: results are recorded by the case files, evaluated many in one program, compared with
+ * what is expected, and written to the record. Read next: test_ops.c, which goes through the table of ops. */
 #include <stdarg.h>
 #include "ops/matrix.h"
 
@@ -86,7 +86,8 @@ static real distance(weft_dtype dtype, real got, real want, verdict *v) {
     return fabsl(got - want);
 }
 
-static double float_ratio(const matrix *m, tolerance how, const array *want, int64_t k, real got, verdict *v) {
+static double float_ratio(const matrix *m, tolerance how, const array *want, int64_t k, real got,
+                          verdict *v) {
     weft_dtype dtype = want->dtype;
     real w = want->f[k], error = distance(dtype, got, w, v);
     if (isnan(error)) return HUGE_VAL;
@@ -117,9 +118,17 @@ static int64_t decode_integer(weft_dtype dtype, const char *data, int64_t k) {
     uint16_t u16;
     switch (weft_dtype_size(dtype)) {
     case 8: memcpy(&v, data + 8 * k, sizeof v); break;
-    case 4: memcpy(&u32, data + 4 * k, sizeof u32); v = u32; break;
-    case 2: memcpy(&u16, data + 2 * k, sizeof u16); v = u16; break;
-    default: return dtype == WEFT_I8 ? (signed char)data[k] : (unsigned char)data[k]; /* a bool other than 0, 1 shows */
+    case 4:
+        memcpy(&u32, data + 4 * k, sizeof u32);
+        v = u32;
+        break;
+    case 2:
+        memcpy(&u16, data + 2 * k, sizeof u16);
+        v = u16;
+        break;
+    default:
+        return dtype == WEFT_I8 ? (signed char)data[k]
+                                : (unsigned char)data[k]; /* a bool other than 0, 1 shows */
     }
     return wrap(dtype, v);
 }
@@ -156,12 +165,13 @@ static void failed(matrix *m, const char *op, weft_dtype column, const char *sam
         printf("FAIL %s %s %s %s: %s\n", op, weft_dtype_name(column), m->device, sample, why);
 }
 
-static void record(matrix *m, const char *op, weft_dtype column, const char *sample, const char *kind, int64_t n,
-                   const verdict *v) {
+static void record(matrix *m, const char *op, weft_dtype column, const char *sample, const char *kind,
+                   int64_t n, const verdict *v) {
     m->cells++;
     if (m->record)
-        fprintf(m->record, "%s\t%s\t%s\t%s\t%s\t%lld\t%.3g\t%.3g\t%lld\t%ld\t%ld\n", op, weft_dtype_name(column),
-                m->device, kind, sample, (long long)n, v->ulps, v->ratio, (long long)v->at, v->nans, v->infinities);
+        fprintf(m->record, "%s\t%s\t%s\t%s\t%s\t%lld\t%.3g\t%.3g\t%lld\t%ld\t%ld\n", op,
+                weft_dtype_name(column), m->device, kind, sample, (long long)n, v->ulps, v->ratio,
+                (long long)v->at, v->nans, v->infinities);
     if (v->ratio > m->worst) m->worst = v->ratio;
 }
 
@@ -181,8 +191,8 @@ void ops_hold(matrix *m, const char *op, weft_dtype column, const char *sample, 
     record(m, op, column, sample, "value", 1, &(verdict){0});
 }
 
-void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got, array *want,
-               tolerance how) {
+void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got,
+               array *want, tolerance how) {
     if (!m->queue) m->queue = calloc(QUEUE_LENGTH, sizeof *m->queue);
     weft_status status = weft_tensor_status(got);
     const char *why = NULL;
@@ -219,8 +229,8 @@ static void settle(matrix *m, const check *c, bool alone) {
     verdict v = compare(m, c, data);
     if (v.ratio > 1)
         failed(m, c->op, c->column, c->sample,
-               ops_text(m, "element %lld is %.17Lg, not %.17Lg: %.3g times the bound", (long long)v.at, v.got, v.want,
-                        v.ratio));
+               ops_text(m, "element %lld is %.17Lg, not %.17Lg: %.3g times the bound", (long long)v.at, v.got,
+                        v.want, v.ratio));
     record(m, c->op, c->column, c->sample, "value", c->want->n, &v);
 }
 
@@ -252,7 +262,8 @@ bool ops_has_dtype(matrix *m, const char *op, weft_dtype dtype) {
 
 /* ---- ops of one operand ---- */
 
-static void check_unary(matrix *m, const unary_op *op, weft_dtype dtype, shape s, view_kind view, generator gen) {
+static void check_unary(matrix *m, const unary_op *op, weft_dtype dtype, shape s, view_kind view,
+                        generator gen) {
     ops_breathe(m);
     operand x = operand_new(m, dtype, s, view, gen);
     const char *kind = gen == GEN_SPECIAL ? "specials" : view_name(view);
@@ -271,7 +282,8 @@ void ops_run_unary(matrix *m, const unary_op *op) {
         }
         for (int i = 0; i < ops_n_sizes; i++) check_unary(m, op, dtype, ops_sizes[i], VIEW_PLAIN, op->gen);
         for (int i = 0; i < ops_n_views; i++)
-            for (int v = 1; v < VIEW_COUNT; v++) check_unary(m, op, dtype, ops_views[i], (view_kind)v, op->gen);
+            for (int v = 1; v < VIEW_COUNT; v++)
+                check_unary(m, op, dtype, ops_views[i], (view_kind)v, op->gen);
         if (!op->no_specials) check_unary(m, op, dtype, SHAPE(46), VIEW_PLAIN, GEN_SPECIAL);
         if (!m->slow && dtype == WEFT_F32) { /* enough for every thread */
             ops_flush(m);

@@ -8,7 +8,8 @@
 static void check_data(matrix *m, weft_dtype dtype, shape s) {
     ops_breathe(m);
     array *x = array_random(m, dtype, s, GEN_SPECIAL);
-    ops_check(m, "input", dtype, ops_text(m, "data %s", shape_text(m, s)), array_upload(m, x), x, TOLERANCE_COPY);
+    ops_check(m, "input", dtype, ops_text(m, "data %s", shape_text(m, s)), array_upload(m, x), x,
+              TOLERANCE_COPY);
     double value = is_float(dtype) ? 0.75 : 1;
     array *one = array_new(m, dtype, SCALAR_SHAPE);
     if (one->f)
@@ -49,21 +50,26 @@ void ops_case_const(matrix *m) {
         if (!ops_has_dtype(m, "const", dtype)) continue;
         for (int i = 0; i < ops_n_sizes; i++) {
             shape s = ops_sizes[i];
-            double value = is_float(dtype) ? floats[i % COUNT(floats)] : dtype == WEFT_BOOL ? i % 2 : 1 + i * 4;
+            double value = is_float(dtype)      ? floats[i % COUNT(floats)]
+                           : dtype == WEFT_BOOL ? i % 2
+                                                : 1 + i * 4;
             ops_breathe(m);
             ops_check(m, "const", dtype, ops_text(m, "%g %s", value, shape_text(m, s)),
-                      weft_full(m->ctx, dtype, s.rank, s.dim, value), filled(m, dtype, s, value), TOLERANCE_COPY);
+                      weft_full(m->ctx, dtype, s.rank, s.dim, value), filled(m, dtype, s, value),
+                      TOLERANCE_COPY);
         }
         if (is_float(dtype)) continue;
         ops_refused(m, "const", dtype, "fraction", weft_full(m->ctx, dtype, 0, NULL, 0.5), WEFT_ERR_ARGUMENT);
-        ops_refused(m, "const", dtype, "NaN", weft_full(m->ctx, dtype, 0, NULL, (double)NAN), WEFT_ERR_ARGUMENT);
+        ops_refused(m, "const", dtype, "NaN", weft_full(m->ctx, dtype, 0, NULL, (double)NAN),
+                    WEFT_ERR_ARGUMENT);
         if (dtype != WEFT_I64 && dtype != WEFT_U32)
-            ops_refused(m, "const", dtype, "too large", weft_full(m->ctx, dtype, 0, NULL, 3e9), WEFT_ERR_ARGUMENT);
+            ops_refused(m, "const", dtype, "too large", weft_full(m->ctx, dtype, 0, NULL, 3e9),
+                        WEFT_ERR_ARGUMENT);
     }
     array *large = array_new(m, WEFT_I64, SHAPE(2));
     large->i[0] = large->i[1] = INT64_MAX - 1;
-    ops_check(m, "const", WEFT_I64, "2^63 - 2", weft_full_i64(m->ctx, WEFT_I64, 1, large->s.dim, INT64_MAX - 1), large,
-              TOLERANCE_COPY);
+    ops_check(m, "const", WEFT_I64, "2^63 - 2",
+              weft_full_i64(m->ctx, WEFT_I64, 1, large->s.dim, INT64_MAX - 1), large, TOLERANCE_COPY);
     ops_flush(m);
 }
 
@@ -87,20 +93,30 @@ static array *expect_ones(matrix *m, const array *x, const void *user) {
     return filled(m, x->dtype, x->s, 1);
 }
 
-#define LIKE(op_, record_fn, expect_fn)                                                                           \
-    void ops_case_##op_(matrix *m);                                                                               \
-    void ops_case_##op_(matrix *m) {                                                                              \
-        ops_run_unary(m, &(unary_op){.name = #op_, .record = record_fn, .expect = expect_fn, .accept = ACCEPT_ANY, \
-                                     .how = TOLERANCE_COPY, .gen = GEN_WIDE});                                   \
-    }                                                                                                            \
-    static weft_tensor *build_##op_(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) { \
-        (void)ctx, (void)dtype;                                                                                  \
-        return record_fn(in[0], user);                                                                           \
-    }                                                                                                            \
-    void ops_grad_##op_(matrix *m);                                                                               \
-    void ops_grad_##op_(matrix *m) {                                                                              \
-        grad_zero(m, &(grad_case){.op = #op_, .sample = "of x", .n = 1, .s = {SHAPE(4)}, .low = -1, .high = 1,    \
-                                  .build = build_##op_});                                                         \
+#define LIKE(op_, record_fn, expect_fn)                                                                      \
+    void ops_case_##op_(matrix *m);                                                                          \
+    void ops_case_##op_(matrix *m) {                                                                         \
+        ops_run_unary(m, &(unary_op){.name = #op_,                                                           \
+                                     .record = record_fn,                                                    \
+                                     .expect = expect_fn,                                                    \
+                                     .accept = ACCEPT_ANY,                                                   \
+                                     .how = TOLERANCE_COPY,                                                  \
+                                     .gen = GEN_WIDE});                                                      \
+    }                                                                                                        \
+    static weft_tensor *build_##op_(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,             \
+                                    const void *user) {                                                      \
+        (void)ctx, (void)dtype;                                                                              \
+        return record_fn(in[0], user);                                                                       \
+    }                                                                                                        \
+    void ops_grad_##op_(matrix *m);                                                                          \
+    void ops_grad_##op_(matrix *m) {                                                                         \
+        grad_zero(m, &(grad_case){.op = #op_,                                                                \
+                                  .sample = "of x",                                                          \
+                                  .n = 1,                                                                    \
+                                  .s = {SHAPE(4)},                                                           \
+                                  .low = -1,                                                                 \
+                                  .high = 1,                                                                 \
+                                  .build = build_##op_});                                                    \
     }
 LIKE(zeros_like, record_zeros, expect_zeros)
 LIKE(full_like, record_full, expect_ones)
@@ -123,7 +139,8 @@ void ops_case_iota(matrix *m) {
                 else
                     y->i[k] = wrap(dtype, at);
             }
-            ops_check(m, "iota", dtype, shape_text(m, s), weft_iota(m->ctx, dtype, s.rank, s.dim), y, TOLERANCE_COPY);
+            ops_check(m, "iota", dtype, shape_text(m, s), weft_iota(m->ctx, dtype, s.rank, s.dim), y,
+                      TOLERANCE_COPY);
         }
     }
     ops_flush(m);
@@ -146,8 +163,8 @@ void ops_case_pack(matrix *m) {
                 parts[p] = x.t;
                 for (int64_t k = 0; k < x.h->n; k++) array_copy(y, offsets[p] + k, x.h, k);
             }
-            ops_check(m, "pack", ops_dtypes[d], view_name((view_kind)v), weft__pack(WEFT_HERE, parts, offsets, 3, total),
-                      y, TOLERANCE_COPY);
+            ops_check(m, "pack", ops_dtypes[d], view_name((view_kind)v),
+                      weft__pack(WEFT_HERE, parts, offsets, 3, total), y, TOLERANCE_COPY);
         }
     }
     ops_flush(m);
