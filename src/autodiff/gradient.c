@@ -7,6 +7,7 @@ typedef struct walk {
     weft_tensor **order; /* inputs before users */
     weft_tensor **flow;  /* gradient of order[i] so far */
     bool *needed;        /* does order[i] lead to a wrt */
+    bool all;            /* also through integers and bools: see is_followed */
     size_t count, capacity;
     uint64_t mark;
     uint64_t stamp; /* of this gradient: which recomputations are its own */
@@ -32,6 +33,21 @@ static int flow_inputs(weft_tensor *t, weft_tensor *const **in) {
     return t->n_in;
 }
 
+/* Does the walk go from a node to its input k? Through floats; when `all`, through all but a detach, and not
+ * into what merely chooses among floats: conditions and indices. */
+static bool is_followed(const walk *w, const weft_tensor *node, int k, const weft_tensor *input) {
+    if (!w->all) return weft_dtype_is_float((weft_dtype)input->dtype);
+    if (node->op == WEFT_OP_DETACH) return false;
+    if (!weft_dtype_is_float((weft_dtype)node->dtype)) return true;
+    switch ((weft_op)node->op) {
+    case WEFT_OP_WHERE:
+    case WEFT_OP_SCATTER_ADD: return k != 0;
+    case WEFT_OP_GATHER: return k != 1;
+    case WEFT_OP_UPDATE: return k != 2;
+    default: return true;
+    }
+}
+
 /* Depth-first, without recursion; numbers the nodes of this walk. */
 static weft_status visit(walk *w, weft_tensor *root, uint64_t mark) {
     frame *stack = NULL;
@@ -50,8 +66,9 @@ static weft_status visit(walk *w, weft_tensor *root, uint64_t mark) {
             depth--;
             continue;
         }
-        weft_tensor *next = in[top->next++];
-        if (next->mark == mark || !weft_dtype_is_float((weft_dtype)next->dtype)) continue;
+        int k = top->next++;
+        weft_tensor *next = in[k];
+        if (next->mark == mark || !is_followed(w, top->node, k, next)) continue;
         next->mark = mark;
         if (!weft__grow(w->ctx, &stack, &capacity, depth, sizeof *stack))
             status = weft__fail_oom(w->ctx, (depth + 1) * sizeof *stack, "a walk");
@@ -76,16 +93,16 @@ static uint64_t renumber(walk *w) {
     return w->mark;
 }
 
-/* The recomputation of a node of a segment: the same op on recomputed inputs. Recorded when the backward pass first
- * needs the segment, so that it runs then. */
+/* The recomputation of a node of a segment: the same op on recomputed inputs. Recorded when the backward pass
+ * first needs the segment, so that it runs then. */
 static weft_tensor *again(walk *w, weft_tensor *t) {
     if (!t->segment || t->leaf || t->again) return t;
     if (t->twin_mark == w->stamp) return t->twin;
     weft_tensor **in = weft__array(w->ctx, (size_t)t->n_in + 1, sizeof *in);
     if (!in) return &w->ctx->graph->oom;
     for (int i = 0; i < t->n_in; i++) in[i] = t->in[i]->segment == t->segment ? again(w, t->in[i]) : t->in[i];
-    weft_tensor *twin = weft__node(w->ctx, t->where, (weft_op)t->op, (weft_dtype)t->dtype, t->rank, t->shape, t->n_in, in,
-                                   t->attr_bytes, t->attr);
+    weft_tensor *twin = weft__node(w->ctx, t->where, (weft_op)t->op, (weft_dtype)t->dtype, t->rank, t->shape,
+                                   t->n_in, in, t->attr_bytes, t->attr);
     weft__free(w->ctx, in);
     if (twin->error) return twin;
     twin->path = t->path;
@@ -166,6 +183,54 @@ weft_status weft__vjp(const char *where, weft_tensor *const *out, weft_tensor *c
     return status;
 }
 
+/* The first op that makes an integer or bool of a float which leads to a wrt; NULL: there is none. */
+static const weft_tensor *first_rounding(walk *w) {
+    for (size_t i = 0; i < w->count; i++) {
+        weft_tensor *const *in;
+        int n = flow_inputs(w->order[i], &in);
+        for (int k = 0; k < n; k++) {
+            if (in[k]->mark != w->mark || !is_followed(w, w->order[i], k, in[k])) continue;
+            if (!w->needed[in[k]->number]) continue;
+            w->needed[i] = true;
+            if (weft_dtype_is_float((weft_dtype)in[k]->dtype) &&
+                !weft_dtype_is_float((weft_dtype)w->order[i]->dtype))
+                return w->order[i];
+        }
+    }
+    return NULL;
+}
+
+/* Fails where the loss depends on a tensor, but only through integers or bools: a gradient of zeros would be
+ * a silent mistake. */
+static weft_status refuse_lost(weft_tensor *loss, weft_tensor *const *wrt, size_t count,
+                               weft_tensor *const *grads) {
+    walk floats = {.ctx = loss->ctx}, all = {.ctx = loss->ctx, .all = true};
+    bool *lost = weft__array(loss->ctx, count + 1, sizeof *lost), any = false;
+    floats.mark = ++loss->ctx->visit;
+    weft_status status =
+        lost ? visit(&floats, loss, floats.mark) : weft__fail_oom(loss->ctx, count, "a walk");
+    for (size_t i = 0; i < count && status == WEFT_OK; i++)
+        lost[i] = !grads[i] && wrt[i]->mark != floats.mark;
+    all.mark = ++loss->ctx->visit;
+    if (status == WEFT_OK) status = visit(&all, loss, all.mark);
+    if (status == WEFT_OK && !(all.needed = weft__array(loss->ctx, all.count + 1, sizeof *all.needed)))
+        status = weft__fail_oom(loss->ctx, all.count, "a walk");
+    for (size_t i = 0; i < count && status == WEFT_OK; i++)
+        if (lost[i] && wrt[i]->mark == all.mark) any = all.needed[wrt[i]->number] = true;
+    const weft_tensor *op = any && status == WEFT_OK ? first_rounding(&all) : NULL;
+    if (op)
+        status = weft__fail(
+            loss->ctx, WEFT_ERR_UNSUPPORTED,
+            "%s: %s%s%s is not differentiable, and the loss depends on a tensor through it alone; use "
+            "weft_detach where that is meant",
+            op->where ? op->where : "gradient", op->path, *op->path ? ": " : "", weft__op_name(op->op));
+    weft__free(loss->ctx, lost);
+    weft__free(loss->ctx, floats.order);
+    weft__free(loss->ctx, all.order);
+    weft__free(loss->ctx, all.needed);
+    return status;
+}
+
 weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t count, weft_tensor **grads) {
     WEFT_TRY(weft_tensor_status(loss));
     char text[WEFT_SHAPE_TEXT];
@@ -183,6 +248,9 @@ weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t cou
         weft__constant(loss->ctx, loss->where, (weft_dtype)loss->dtype, loss->rank, loss->shape, 1, 1);
     WEFT_TRY(weft_tensor_status(one));
     WEFT_TRY(weft__vjp(loss->where, &loss, &one, 1, wrt, count, grads));
+    size_t found = 0;
+    while (found < count && grads[found]) found++;
+    if (found < count) WEFT_TRY(refuse_lost(loss, wrt, count, grads));
     for (size_t i = 0; i < count; i++) {
         if (!grads[i]) grads[i] = weft_zeros_like_at(loss->where, wrt[i]);
         WEFT_TRY(weft_tensor_status(grads[i]));

@@ -84,7 +84,7 @@ static void grad_sum(const char *where, weft_tensor *node, weft_tensor *g, weft_
 /* Ties share the gradient equally. */
 static void grad_extreme(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     weft_tensor *x = node->in[0];
-    weft_tensor *hit = weft_cast_at(where, eq(x, node), (weft_dtype)x->dtype);
+    weft_tensor *hit = select(eq(x, node), weft_full_like_at(where, x, 1), zero(x));
     uint32_t mask = ((const weft_attr_axes *)node->attr)->mask;
     if (hit->error) {
         grads[0] = hit;

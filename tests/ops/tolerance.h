@@ -94,10 +94,11 @@ static inline long double bound_norm(weft_dtype dtype, int64_t n, long double rm
 }
 
 /* Class H, gradients in f32, f16 and bf16 against those in f64: of a formula of about ten roundings whose largest
- * intermediate value is `scale`, summed over k terms. */
+ * value is `scale`, summed over k terms. In 16 bits, products are stored before they are summed. */
 static inline long double bound_gradient(weft_dtype dtype, int64_t k, long double scale, long double r) {
     long double steps = 2 * log2l((long double)(k > 1 ? k : 1)) + 32;
-    return steps * roundoff_sum(dtype) * (scale + fabsl(r)) + bound_store(dtype, r);
+    bool half = dtype == WEFT_F16 || dtype == WEFT_BF16;
+    return (half ? 8 * roundoff(dtype) : steps * roundoff_sum(dtype)) * (scale + fabsl(r)) + bound_store(dtype, r);
 }
 
 #endif
