@@ -1,15 +1,10 @@
-/* Programs of the CPU device: commands made into items at build time, one parallel region per run, in which
- * threads share the tasks of dear items and thread 0 does the cheap ones. Which thread does what never
- * changes a bit: tasks are fixed by shapes. Must not know: kernels' insides. Read next: kernel_run.c. */
+/* Programs of the CPU device: commands made into items at build time, run one after the other by the caller,
+ * or by a team (team.c) when they are worth it. Must not know: kernels' insides. Read next: kernel_run.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #endif
-#include <pthread.h>
 #include <string.h>
 #include <time.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
@@ -18,8 +13,7 @@
 
 #define TEAM_COST_NS                                                                                         \
     25000.0 /* a program below it runs on the caller: waking and joining a team costs as much */
-#define SHARE_COST_NS 4000.0 /* an item below it is not worth two barriers */
-#define MOVE_BLOCK    ((int64_t)1 << 16)
+#define MOVE_BLOCK ((int64_t)1 << 16)
 
 /* ---- copies and zeros as works ---- */
 
@@ -65,21 +59,6 @@ static weft_status prepare(weft_context *ctx, const weft_command *c, weft_cpu_wo
     return weft__fail(ctx, WEFT_ERR_INTERNAL, "cpu: command of an unknown kind");
 }
 
-/* An item needs a barrier before it when something that it depends on, done since the last barrier, may have
- * been done by another thread than the one that now needs it. A sink waits for all before it, so that every
- * thread knows of their faults. */
-static void place_barriers(weft_executable *e) {
-    int last_after = 0, last_barrier = 0;
-    for (int i = 0; i < e->count; i++) {
-        weft_cpu_item *x = &e->items[i];
-        x->wide = e->threads > 1 && x->work.tasks > 1 && x->work.cost_ns > SHARE_COST_NS;
-        if (x->after || x->sink) last_after = i;
-        for (int j = last_barrier; j < last_after; j++)
-            x->barrier = x->barrier || x->wide || e->items[j].wide;
-        if (x->barrier) last_barrier = i;
-    }
-}
-
 static weft_status fill(weft_cpu_device *d, const weft_commands *commands, weft_executable *e) {
     weft_context *ctx = d->base.ctx;
     for (int i = 0; i < commands->count; i++) e->n_args += commands->list[i].n_operands;
@@ -105,7 +84,7 @@ static weft_status fill(weft_cpu_device *d, const weft_commands *commands, weft_
         e->cost_ns += x->work.cost_ns;
     }
     e->threads = e->cost_ns < TEAM_COST_NS ? 1 : d->threads;
-    place_barriers(e);
+    if (e->threads > 1) WEFT_TRY(weft__cpu_team_build(ctx, e));
     e->scratch_bytes =
         (e->scratch_bytes + 4095) / 4096 * 4096 + 64; /* threads do not share sets of the cache */
     e->scratch = weft__alloc_aligned(ctx, e->scratch_bytes * (size_t)e->threads);
@@ -136,15 +115,15 @@ void weft__cpu_executable_free(weft_device *device, weft_executable *e) {
     weft__free(ctx, e->places);
     weft__free(ctx, e->bound);
     weft__free(ctx, e->timings);
+    weft__free(ctx, e->units);
+    weft__free_aligned(ctx, e->claims);
     weft__free_aligned(ctx, e->scratch);
     weft__free(ctx, e);
 }
 
 /* ---- running ---- */
 
-/* Subnormals must not be flushed nor rounding changed, whatever a foreign library did to the thread. Returns
- * what to restore. */
-static unsigned standard_float_state(void) {
+unsigned weft__cpu_standard_float_state(void) {
 #if defined(__SSE2__)
     unsigned state = _mm_getcsr();
     if (state & 0xe040u) _mm_setcsr(state & ~0xe040u); /* FTZ, rounding, DAZ */
@@ -154,7 +133,7 @@ static unsigned standard_float_state(void) {
 #endif
 }
 
-static void restore_float_state(unsigned state) {
+void weft__cpu_restore_float_state(unsigned state) {
 #if defined(__SSE2__)
     if (state & 0xe040u) _mm_setcsr(state);
 #else
@@ -162,7 +141,7 @@ static void restore_float_state(unsigned state) {
 #endif
 }
 
-static double now_ns(void) {
+double weft__cpu_now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
@@ -187,136 +166,20 @@ static void run_alone(weft_cpu_device *d, weft_executable *e, int times) {
         for (int i = 0; i < e->count; i++) {
             const weft_cpu_item *x = &e->items[i];
             if (x->sink && d->fault.set) continue;
-            if (d->timing) e->timings[i].start_ns = now_ns();
+            if (d->timing) e->timings[i].start_ns = weft__cpu_now_ns();
             x->work.run(x->work.plan, e->args + x->args, 0, x->work.tasks, e->scratch, &d->fault);
-            if (d->timing) e->timings[i].end_ns = now_ns();
+            if (d->timing) e->timings[i].end_ns = weft__cpu_now_ns();
         }
 }
-
-#ifdef _OPENMP
-
-/* The fault of one run: of several that which comes first in the program, then in the order of tasks, so that
- * the report does not depend on the number of threads. */
-typedef struct run_state {
-    weft_cpu_device *device;
-    weft_executable *executable;
-    int times, team;
-    int fault_item, fault_thread; /* of the one recorded in this run; -1 for an older one */
-} run_state;
-
-static void merge_fault(run_state *r, const weft_fault *fault, int item, int thread) {
-#pragma omp critical(weft_fault)
-    {
-        bool earlier = item < r->fault_item || (item == r->fault_item && thread < r->fault_thread);
-        if (!r->device->fault.set || earlier) {
-            r->device->fault = *fault;
-            r->fault_item = item;
-            r->fault_thread = thread;
-        }
-    }
-}
-
-/* Has a command before sink `item` met a fault? All threads that share the sink answer alike: those commands
- * are finished, and what later ones meet does not count. */
-static bool fault_before(run_state *r, int item) {
-    bool answer;
-#pragma omp critical(weft_fault)
-    answer = r->device->fault.set && r->fault_item < item;
-    return answer;
-}
-
-static void run_item(run_state *r, int i, int thread) {
-    const weft_cpu_item *x = &r->executable->items[i];
-    int64_t begin = 0, end = x->work.tasks;
-    if (x->wide) {
-        begin = x->work.tasks / r->team * thread + x->work.tasks % r->team * thread / r->team;
-        end = x->work.tasks / r->team * (thread + 1) + x->work.tasks % r->team * (thread + 1) / r->team;
-    } else if (thread > 0)
-        return;
-    if (begin >= end) return;
-    weft_fault fault = {0};
-    char *scratch = r->executable->scratch + r->executable->scratch_bytes * (size_t)thread;
-    x->work.run(x->work.plan, r->executable->args + x->args, begin, end, scratch, &fault);
-    if (fault.set) merge_fault(r, &fault, i, thread);
-}
-
-static void run_thread(run_state *r, int thread) {
-    weft_executable *e = r->executable;
-    const bool timing = r->device->timing;
-    for (int t = 0; t < r->times; t++) {
-        if (t > 0) {
-#pragma omp barrier
-#pragma omp single
-            r->fault_item = r->device->fault.set ? -1 : r->fault_item;
-        }
-        for (int i = 0; i < e->count; i++) {
-            const weft_cpu_item *x = &e->items[i];
-            if (x->barrier || timing) {
-#pragma omp barrier
-            }
-            if (timing && thread == 0) e->timings[i].start_ns = now_ns();
-            if (!x->sink || !fault_before(r, i)) run_item(r, i, thread);
-            if (timing) {
-#pragma omp barrier
-                if (thread == 0) e->timings[i].end_ns = now_ns();
-            }
-        }
-    }
-}
-
-static void run_together(weft_cpu_device *d, weft_executable *e, int times) {
-    run_state r = {.device = d, .executable = e, .times = times, .team = e->threads, .fault_item = -1};
-    if (!d->fault.set) r.fault_item = e->count;
-#pragma omp parallel num_threads(e->threads)
-    {
-        unsigned state = standard_float_state();
-#pragma omp single
-        r.team = omp_get_num_threads();
-        run_thread(&r, omp_get_thread_num());
-        restore_float_state(state);
-    }
-}
-
-static void *nothing(void *user) { return user; }
-
-/* libgomp ends the process when it cannot make a thread; plain threads tell first how many there can be. */
-int weft__cpu_start_team(int threads) {
-    int most = omp_get_max_threads();
-    if (threads <= 0) threads = most;
-    if (threads > 256) threads = 256;
-    int granted = 1;
-    pthread_t probe[256];
-    for (; granted < threads; granted++)
-        if (pthread_create(&probe[granted], NULL, nothing, NULL) != 0) break;
-    for (int i = 1; i < granted; i++) pthread_join(probe[i], NULL);
-    int started = 1;
-#pragma omp parallel num_threads(granted)
-    {
-#pragma omp single
-        started = omp_get_num_threads();
-    }
-    return started;
-}
-
-#else
-
-static void run_together(weft_cpu_device *d, weft_executable *e, int times) { run_alone(d, e, times); }
-
-int weft__cpu_start_team(int threads) {
-    (void)threads;
-    return 1;
-}
-
-#endif
 
 weft_status weft__cpu_run(weft_device *device, weft_executable *e, weft_buffer *const *buffers, int times) {
     weft_cpu_device *d = (weft_cpu_device *)device;
-    unsigned state = standard_float_state();
+    unsigned state = weft__cpu_standard_float_state();
     bind(e, buffers);
     if (e->threads > 1)
-        run_together(d, e, times);
+        weft__cpu_team_run(d, e, times);
     else
         run_alone(d, e, times);
-    restore_float_state(state);
+    weft__cpu_restore_float_state(state);
     return WEFT_OK;
 }

@@ -14,12 +14,24 @@ typedef struct weft_cpu_device {
 /* One command made ready. */
 typedef struct weft_cpu_item {
     weft_cpu_work work;
-    int args;     /* its first address in weft_executable.args */
-    bool sink;    /* skipped once a fault is recorded */
-    bool after;   /* waits for all before it */
-    bool wide;    /* its tasks are shared among the threads; else thread 0 does them */
-    bool barrier; /* threads meet before it */
+    int args;   /* its first address in weft_executable.args */
+    bool sink;  /* skipped once a fault is recorded */
+    bool after; /* waits for all before it */
 } weft_cpu_item;
+
+/* A stretch of the program that a team claims in chunks. */
+typedef struct weft_cpu_unit {
+    int first, last; /* items; several only where all are cheap: then one thread does them in order */
+    int64_t chunks;  /* each a range of tasks of the one item; 1 for cheap items */
+    int64_t before;  /* chunks of all units before it */
+    bool wait;       /* until all of those are done */
+} weft_cpu_unit;
+
+/* Chunks of a unit that are claimed; alone in its cache line. */
+typedef struct weft_cpu_claim {
+    _Atomic int64_t next;
+    char padding[56];
+} weft_cpu_claim;
 
 struct weft_executable {
     int count, n_slots, n_args;
@@ -32,12 +44,30 @@ struct weft_executable {
     char *scratch;
     double cost_ns; /* of one run on one thread */
     weft_timing *timings;
+    int n_units; /* of a program for a team */
+    weft_cpu_unit *units;
+    weft_cpu_claim *claims;
 };
 
 weft_status weft__cpu_build(weft_device *device, const weft_commands *commands, weft_executable **out);
 void weft__cpu_executable_free(weft_device *device, weft_executable *executable);
 weft_status weft__cpu_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                           int times);
+
+double weft__cpu_now_ns(void);
+
+/* ---- team.c ---- */
+
+/* Cuts the program into units. */
+weft_status weft__cpu_team_build(weft_context *ctx, weft_executable *executable);
+
+/* Runs it with all threads of the executable. */
+void weft__cpu_team_run(weft_cpu_device *device, weft_executable *executable, int times);
+
+/* Subnormals must not be flushed nor rounding changed, whatever a foreign library did to the thread. Returns
+ * what to restore. */
+unsigned weft__cpu_standard_float_state(void);
+void weft__cpu_restore_float_state(unsigned state);
 
 /* Starts the team of threads that later runs use; fewer where the system grants no more. Returns how many. */
 int weft__cpu_start_team(int threads);

@@ -1,0 +1,203 @@
+/* A program run by a team of threads: one parallel region a run, in which threads claim chunks of tasks. A
+ * thread that the system takes off its core holds up the others only while it has a chunk, not at every
+ * barrier; who does what never changes a bit, since tasks are fixed by shapes. Must not know: kernels'
+ * insides. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+#include "device/cpu/run.h"
+
+#define SHARE_COST_NS 4000.0 /* an item below it is not worth sharing */
+#define CHUNK_COST_NS 2000.0 /* nor a chunk below it a claim */
+enum { CHUNKS_A_THREAD = 4, SPINS = 2000 };
+
+/* ---- units ---- */
+
+static bool is_wide(const weft_cpu_item *x) { return x->work.tasks > 1 && x->work.cost_ns > SHARE_COST_NS; }
+
+static int64_t chunks_of(const weft_executable *e, const weft_cpu_item *x) {
+    int64_t most = (int64_t)(x->work.cost_ns / CHUNK_COST_NS), share = (int64_t)e->threads * CHUNKS_A_THREAD;
+    if (share > most) share = most;
+    if (share > x->work.tasks) share = x->work.tasks;
+    return share > 0 ? share : 1;
+}
+
+/* A sink waits for all before it, so that every thread knows of their faults. */
+weft_status weft__cpu_team_build(weft_context *ctx, weft_executable *e) {
+    size_t count = (size_t)e->count + 1;
+    e->units = weft__array(ctx, count, sizeof *e->units);
+    e->claims = weft__alloc_aligned(ctx, count * sizeof *e->claims);
+    if (!e->units || !e->claims)
+        return weft__fail_oom(ctx, count * sizeof *e->claims, "a program of the cpu device");
+    int64_t before = 0;
+    for (int i = 0; i < e->count; i++) {
+        const weft_cpu_item *x = &e->items[i];
+        weft_cpu_unit *last = e->n_units ? &e->units[e->n_units - 1] : NULL;
+        bool wait = x->after || x->sink;
+        if (last && !is_wide(x) && !is_wide(&e->items[last->first]) && !x->sink) {
+            last->last = i; /* cheap after cheap: the same thread goes on */
+            last->wait = last->wait || wait;
+            continue;
+        }
+        int64_t chunks = is_wide(x) ? chunks_of(e, x) : 1;
+        e->units[e->n_units++] =
+            (weft_cpu_unit){.first = i, .last = i, .chunks = chunks, .before = before, .wait = wait};
+        before += chunks;
+    }
+    return WEFT_OK;
+}
+
+#ifdef _OPENMP
+
+/* ---- running ---- */
+
+typedef struct run_state {
+    weft_cpu_device *device;
+    weft_executable *executable;
+    int times;
+    _Atomic int64_t done; /* chunks finished in this repetition */
+    int fault_item;       /* of the fault recorded in this run; -1 for an older one */
+    int64_t fault_task;
+} run_state;
+
+/* The fault of one run is that which comes first in the program, then in the order of tasks, so that the
+ * report does not depend on the number of threads. */
+static void merge_fault(run_state *r, const weft_fault *fault, int item, int64_t task) {
+#pragma omp critical(weft_fault)
+    {
+        bool earlier = item < r->fault_item || (item == r->fault_item && task < r->fault_task);
+        if (!r->device->fault.set || earlier) {
+            r->device->fault = *fault;
+            r->fault_item = item;
+            r->fault_task = task;
+        }
+    }
+}
+
+/* Has a command before sink `item` met a fault? All threads that share the sink answer alike: those commands
+ * are finished, and what later ones meet does not count. */
+static bool fault_before(run_state *r, int item) {
+    bool answer;
+#pragma omp critical(weft_fault)
+    answer = r->device->fault.set && r->fault_item < item;
+    return answer;
+}
+
+static void run_tasks(run_state *r, int i, int64_t begin, int64_t end, int thread) {
+    const weft_executable *e = r->executable;
+    const weft_cpu_item *x = &e->items[i];
+    if (x->sink && fault_before(r, i)) return;
+    weft_fault fault = {0};
+    char *scratch = e->scratch + e->scratch_bytes * (size_t)thread;
+    x->work.run(x->work.plan, e->args + x->args, begin, end, scratch, &fault);
+    if (fault.set) merge_fault(r, &fault, i, begin);
+}
+
+static void wait_for(run_state *r, int64_t chunks) {
+    for (int spin = 0; atomic_load_explicit(&r->done, memory_order_acquire) < chunks; spin++) {
+        if (spin > SPINS) {
+            sched_yield();
+            continue;
+        }
+#if defined(__SSE2__)
+        _mm_pause();
+#endif
+    }
+}
+
+static void run_chunk(run_state *r, const weft_cpu_unit *unit, int64_t chunk, int thread) {
+    weft_executable *e = r->executable;
+    const bool timing = r->device->timing;
+    for (int i = unit->first; i <= unit->last; i++) {
+        int64_t tasks = e->items[i].work.tasks;
+        if (timing && chunk == 0) e->timings[i].start_ns = weft__cpu_now_ns();
+        run_tasks(r, i, tasks / unit->chunks * chunk + tasks % unit->chunks * chunk / unit->chunks,
+                  tasks / unit->chunks * (chunk + 1) + tasks % unit->chunks * (chunk + 1) / unit->chunks,
+                  thread);
+        if (timing && unit->chunks == 1) e->timings[i].end_ns = weft__cpu_now_ns();
+    }
+    int64_t done = atomic_fetch_add_explicit(&r->done, 1, memory_order_acq_rel) + 1;
+    if (timing && unit->chunks > 1 && done == unit->before + unit->chunks)
+        e->timings[unit->first].end_ns = weft__cpu_now_ns();
+}
+
+static void run_thread(run_state *r, int thread) {
+    weft_executable *e = r->executable;
+    for (int u = 0; u < e->n_units; u++) {
+        const weft_cpu_unit *unit = &e->units[u];
+        _Atomic int64_t *next = &e->claims[u].next;
+        if (atomic_load_explicit(next, memory_order_relaxed) >= unit->chunks) continue;
+        if (unit->wait || r->device->timing) wait_for(r, unit->before);
+        for (;;) {
+            int64_t chunk = atomic_fetch_add_explicit(next, 1, memory_order_relaxed);
+            if (chunk >= unit->chunks) break;
+            run_chunk(r, unit, chunk, thread);
+        }
+    }
+}
+
+static void begin(run_state *r) {
+    weft_executable *e = r->executable;
+    for (int u = 0; u < e->n_units; u++) atomic_store_explicit(&e->claims[u].next, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->done, 0, memory_order_relaxed);
+    r->fault_item = r->device->fault.set ? -1 : e->count;
+}
+
+void weft__cpu_team_run(weft_cpu_device *d, weft_executable *e, int times) {
+    run_state r = {.device = d, .executable = e, .times = times};
+    begin(&r);
+#pragma omp parallel num_threads(e->threads)
+    {
+        unsigned state = weft__cpu_standard_float_state();
+        for (int t = 0; t < times; t++) {
+            if (t > 0) {
+#pragma omp barrier
+#pragma omp single
+                begin(&r);
+            }
+            run_thread(&r, omp_get_thread_num());
+        }
+        weft__cpu_restore_float_state(state);
+    }
+}
+
+static void *nothing(void *user) { return user; }
+
+/* libgomp ends the process when it cannot make a thread; plain threads tell first how many there can be. */
+int weft__cpu_start_team(int threads) {
+    int most = omp_get_max_threads();
+    if (threads <= 0) threads = most;
+    if (threads > 256) threads = 256;
+    int granted = 1;
+    pthread_t probe[256];
+    for (; granted < threads; granted++)
+        if (pthread_create(&probe[granted], NULL, nothing, NULL) != 0) break;
+    for (int i = 1; i < granted; i++) pthread_join(probe[i], NULL);
+    int started = 1;
+#pragma omp parallel num_threads(granted)
+    {
+#pragma omp single
+        started = omp_get_num_threads();
+    }
+    return started;
+}
+
+#else
+
+void weft__cpu_team_run(weft_cpu_device *d, weft_executable *e, int times) {
+    (void)d, (void)e, (void)times; /* without OpenMP no program has a team */
+}
+
+int weft__cpu_start_team(int threads) {
+    (void)threads;
+    return 1;
+}
+
+#endif
