@@ -174,8 +174,13 @@ static void become_map(ir_cluster *cluster, const ir_node *node) {
 /* ---- joining clusters ---- */
 
 static bool same_space(const ir_cluster *a, const ir_cluster *b) {
-    if (a->heavy >= 0 || b->heavy >= 0 || a->full != b->full || a->full == 0) return false;
-    if (!a->row || !b->row) return true;
+    if (a->heavy >= 0 || b->heavy >= 0 || a->full == 0 || b->full == 0) return false;
+    if (a->row != b->row) { /* a map over the full space, or over the rows */
+        const ir_cluster *row = a->row ? a : b, *map = a->row ? b : a;
+        return map->full == row->full || map->full == row->rows;
+    }
+    if (a->full != b->full) return false;
+    if (!a->row) return true;
     int64_t x[WEFT_VIEW_RANK], y[WEFT_VIEW_RANK];
     uint32_t axes_x, axes_y;
     int n = canonical(a->rank, a->shape, a->axes, x, &axes_x);
@@ -241,6 +246,7 @@ static bool merge_clusters(weft_ir *ir, int to, int from) {
             x->rank = y->rank;
             memcpy(x->shape, y->shape, sizeof x->shape);
             x->axes = y->axes;
+            x->full = y->full;
             x->rows = y->rows;
         }
     }
@@ -266,6 +272,20 @@ static bool merge_operands(weft_ir *ir, int n) {
         int other = ir->nodes[node->in[k].node].cluster;
         if (other < 0 || other == node->cluster || ir->clusters[other].heavy >= 0) continue;
         if (mergeable(ir, node->cluster, other) && !merge_clusters(ir, node->cluster, other)) return false;
+    }
+    return true;
+}
+
+/* What is computed once a row and read by a row kernel only at that row becomes part of it. */
+static bool absorb_rows(weft_ir *ir) {
+    for (size_t i = 0; i < ir->n_nodes; i++) {
+        const ir_node *node = &ir->nodes[i];
+        for (int k = 0; node->live && k < node->n_in; k++) {
+            int c = node->cluster, other = ir->nodes[node->in[k].node].cluster;
+            if (c < 0 || other < 0 || c == other || !ir->clusters[c].row || ir->clusters[other].row) continue;
+            if (ir->clusters[other].full != ir->clusters[c].rows) continue;
+            if (mergeable(ir, c, other) && !merge_clusters(ir, c, other)) return false;
+        }
     }
     return true;
 }
@@ -340,6 +360,7 @@ static weft_status assign_clusters(weft_ir *ir) {
     size_t count = 0;
     for (size_t i = 0; i < ir->n_nodes; i++) count += ir->nodes[i].live;
     ir->cluster_words = (int)(count / 64 + 1);
+    ir->cluster_capacity = (int)count + 1;
     ir->clusters = weft__arena_alloc(&ir->arena, (count + 1) * sizeof *ir->clusters);
     if (!ir->clusters) return weft__ir_failed(ir);
     for (size_t i = 0; i < ir->n_nodes; i++) {
@@ -354,7 +375,7 @@ static weft_status assign_clusters(weft_ir *ir) {
             WEFT_TRY(assign(ir, (int)i));
         }
     }
-    return !ir->fuse || merge_siblings(ir) ? WEFT_OK : weft__ir_failed(ir);
+    return !ir->fuse || (absorb_rows(ir) && merge_siblings(ir)) ? WEFT_OK : weft__ir_failed(ir);
 }
 
 /* ---- what is stored ---- */

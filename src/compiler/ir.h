@@ -113,7 +113,7 @@ typedef struct weft_ir {
     ir_sink *sinks;
     size_t n_sinks;
     ir_cluster *clusters;
-    int n_clusters, cluster_words;
+    int n_clusters, cluster_capacity, cluster_words;
 } weft_ir;
 
 /* ---- build.c ---- */
@@ -139,9 +139,9 @@ weft_status weft__ir_fuse(weft_ir *ir);
 /* ---- lower.c ---- */
 /* The kernel of cluster c, in memory of `keep`. Its arguments are nodes: arg_nodes[i], a stored node or a
  * leaf. When a chain of views cannot be composed, *failed_node (-1 otherwise) is the value that must be
- * stored instead. */
+ * stored instead; when *failed_user is not -1, a copy of what that node reads of it. */
 weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **kernel, int **arg_nodes,
-                           int *failed_node);
+                           int *failed_node, int *failed_user);
 
 static inline bool ir_is_compute(const ir_node *node) {
     return node->kind == IR_CALC || node->kind == IR_CAST || node->kind == IR_REDUCE ||

@@ -29,6 +29,7 @@ typedef struct lowering {
     int64_t row_shape[WEFT_VIEW_RANK]; /* parallel extents */
     int full_view, row_view;           /* of the identity at both levels */
     int failed_node;                   /* its view does not compose: it must be stored */
+    int failed_user; /* or what this node, whose shape the cluster cuts up, sees of it; -1 */
 } lowering;
 
 enum { OUT_OF_MEMORY = -1, TOO_MANY_MAPS = -2 };
@@ -194,7 +195,12 @@ static int emit_operand(lowering *l, const ir_node *user, ir_edge edge, access a
             return emit(l, edge.node, (access){ACCESS_ROW, 0}, l->row_view);
     }
     int view = view_at(l, edge, user, at);
-    if (view == TOO_MANY_MAPS) l->failed_node = edge.node;
+    if (view ==
+        TOO_MANY_MAPS) { /* what is read through a view must be stored, so that the chain ends there */
+        int reader = (int)(user - l->ir->nodes);
+        l->failed_node = at.kind == ACCESS_VIEW ? reader : edge.node;
+        l->failed_user = at.kind == ACCESS_VIEW ? -1 : reader;
+    }
     return view < 0 ? view : emit_seen(l, edge.node, view);
 }
 
@@ -285,7 +291,7 @@ static int emit_gather(lowering *l, int n, const ir_node *node, access at) {
     int where = strided_view(l, node, at, index_stride, &inner_view);
     int view = strided_view(l, node, at, table_stride, NULL);
     if (where < 0 || view < 0) {
-        l->failed_node = where < 0 ? index_edge.node : n;
+        l->failed_node = where < 0 && at.kind != ACCESS_VIEW ? index_edge.node : n;
         return where < view ? where : view;
     }
     int value = emit_seen(l, index_edge.node, where);
@@ -483,8 +489,8 @@ static weft_status finish(lowering *l, weft_arena *keep, weft_kernel **out) {
 }
 
 weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **kernel, int **arg_nodes,
-                           int *failed_node) {
-    lowering l = {.ir = ir, .cluster = &ir->clusters[c], .c = c, .failed_node = -1};
+                           int *failed_node, int *failed_user) {
+    lowering l = {.ir = ir, .cluster = &ir->clusters[c], .c = c, .failed_node = -1, .failed_user = -1};
     weft_status status = WEFT_OK;
     int value = open_space(&l) ? 0 : OUT_OF_MEMORY;
     for (int i = 0; value >= 0 && i < l.cluster->n_members; i++) {
@@ -494,6 +500,7 @@ weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **k
         l.kernel.path = ir->nodes[n].path;
     }
     *failed_node = value == TOO_MANY_MAPS ? l.failed_node : -1;
+    *failed_user = value == TOO_MANY_MAPS ? l.failed_user : -1;
     if (value == OUT_OF_MEMORY) status = weft__ir_failed(ir);
     if (value >= 0) {
         status = finish(&l, keep, kernel);

@@ -42,14 +42,17 @@ static weft_status add_unit(plan *p, unit u) {
 
 /* ---- units ---- */
 
-/* A value whose views did not compose is stored after all, in a kernel of its own if it has none. */
-static weft_status store_late(weft_ir *ir, int n) {
+/* A cluster of node n alone. */
+static weft_status alone(weft_ir *ir, int n) {
     ir_node *node = &ir->nodes[n];
-    if ((node->stored && node->cluster >= 0) || !node->live)
-        return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a view of %s cannot be expressed",
-                          weft__op_name(node->op));
-    node->stored = true;
-    if (node->cluster >= 0) return WEFT_OK;
+    if (ir->n_clusters == ir->cluster_capacity) {
+        int capacity = 2 * ir->cluster_capacity;
+        ir_cluster *clusters = weft__arena_alloc(&ir->arena, (size_t)capacity * sizeof *clusters);
+        if (!clusters) return weft__ir_failed(ir);
+        memcpy(clusters, ir->clusters, (size_t)ir->n_clusters * sizeof *clusters);
+        ir->clusters = clusters;
+        ir->cluster_capacity = capacity;
+    }
     ir_cluster *cluster = &ir->clusters[ir->n_clusters];
     *cluster = (ir_cluster){.rank = node->rank, .full = node->numel, .rows = node->numel, .heavy = -1};
     memcpy(cluster->shape, node->shape, (size_t)node->rank * sizeof *node->shape);
@@ -59,6 +62,34 @@ static weft_status store_late(weft_ir *ir, int n) {
     cluster->n_members = 1;
     node->cluster = ir->n_clusters++;
     return WEFT_OK;
+}
+
+/* A value whose views did not compose is stored after all, in a kernel of its own if it has none. */
+static weft_status store_late(weft_ir *ir, int n) {
+    ir_node *node = &ir->nodes[n];
+    if ((node->stored && node->cluster >= 0) || !node->live)
+        return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a view of %s cannot be expressed",
+                          weft__op_name(node->op));
+    node->stored = true;
+    return node->cluster >= 0 ? WEFT_OK : alone(ir, n);
+}
+
+/* What `user` sees of node n through its views is stored row-major: the shape of user's cluster cuts them up.
+ */
+static weft_status copy_late(weft_ir *ir, int user, int n) {
+    for (int k = 0; k < ir->nodes[user].n_in; k++) {
+        ir_edge edge = ir->nodes[user].in[k];
+        if (edge.node != n || edge.view < 0) continue;
+        bool reduces = ir->nodes[user].kind == IR_REDUCE;
+        int rank = reduces ? ir->nodes[user].rank_in : ir->nodes[user].rank;
+        int copy = weft__ir_copy(ir, edge, rank, reduces ? ir->nodes[user].shape_in : ir->nodes[user].shape);
+        if (copy < 0) return weft__ir_failed(ir);
+        ir->nodes[copy].live = ir->nodes[copy].stored = true;
+        ir->nodes[copy].users = 1;
+        ir->nodes[user].in[k] = (ir_edge){copy, -1};
+        return alone(ir, copy);
+    }
+    return store_late(ir, n);
 }
 
 static bool cluster_stores(const weft_ir *ir, const ir_cluster *cluster) {
@@ -86,10 +117,10 @@ static weft_status make_units(plan *p) {
             if (ir->nodes[u.heavy].kind == IR_PACK) continue;
         } else {
             if (!cluster_stores(ir, cluster)) continue;
-            int failed;
-            WEFT_TRY(weft__ir_lower(ir, c, &p->program->keep, &u.kernel, &u.args, &failed));
+            int failed, user;
+            WEFT_TRY(weft__ir_lower(ir, c, &p->program->keep, &u.kernel, &u.args, &failed, &user));
             if (failed >= 0) {
-                WEFT_TRY(store_late(ir, failed));
+                WEFT_TRY(user >= 0 ? copy_late(ir, user, failed) : store_late(ir, failed));
                 p->n_units = 0;
                 c = -1;
                 continue;
