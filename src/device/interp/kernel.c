@@ -4,6 +4,7 @@
  * stored at the last one, so that memory stays small and a row may be updated in place. Every index is
  * checked here, without trust in the verifier or in weft__view_at. Read next: heavy.c. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ typedef struct walk {
     void *const *args;
     weft_shadow shadow;
     weft_value *values; /* one an instruction: of the row, or of the current reduction index */
+    double *lost;       /* of a sum so far: what rounding cut off */
     int *stage;         /* of the value; for a reduction the stage in which it sums */
     int stages;         /* the last one */
     int64_t rows, length;
@@ -216,15 +218,26 @@ static bool stage_is_full(const walk *w, int s) {
     return false;
 }
 
+/* One more term of reduction i. Sums of floats keep what rounding cuts off (Neumaier, 1974): an oracle's sum
+ * must not depend on the order either. */
+static void run_reduce(walk *w, int i) {
+    const weft_instr *in = &w->kernel->code[i];
+    const weft_value so_far = w->values[i], term = w->values[in->a];
+    bool unused = false;
+    w->values[i] =
+        weft__interp_calc(in->op, (weft_dtype)in->dtype, so_far, term, (weft_value){.i = 0}, &unused);
+    if (in->op != WEFT_OP_SUM || !weft_dtype_is_float((weft_dtype)in->dtype) || !isfinite(w->values[i].f))
+        return;
+    const double s = w->values[i].f, t = s - so_far.f;
+    w->lost[i] += (so_far.f - (s - t)) + (term.f - t);
+}
+
 /* The current reduction index of stage s. */
 static weft_status run_inner(walk *w, int s) {
     for (int i = 0; i < w->kernel->n_code; i++) {
         const weft_instr *in = &w->kernel->code[i];
         if (in->kind == WEFT_INSTR_REDUCE) {
-            bool unused = false;
-            if (w->stage[i] != s) continue;
-            w->values[i] = weft__interp_calc(in->op, (weft_dtype)in->dtype, w->values[i], w->values[in->a],
-                                             (weft_value){.i = 0}, &unused);
+            if (w->stage[i] == s) run_reduce(w, i);
         } else if (in->level == WEFT_LEVEL_FULL && w->stage[i] <= s) {
             if (in->kind == WEFT_INSTR_STORE && s != w->stages) continue;
             WEFT_TRY(run_instr(w, i));
@@ -261,12 +274,17 @@ static weft_status run_row(walk *w) {
         WEFT_TRY(run_row_values(w, s));
         if (!stage_is_full(w, s)) continue;
         for (int i = 0; i < k->n_code; i++)
-            if (k->code[i].kind == WEFT_INSTR_REDUCE && w->stage[i] == s)
+            if (k->code[i].kind == WEFT_INSTR_REDUCE && w->stage[i] == s) {
                 w->values[i] = weft__interp_start(k->code[i].op, (weft_dtype)k->code[i].dtype);
+                w->lost[i] = 0;
+            }
         for (w->inner = 0; w->inner < w->length; w->inner++) {
             unravel(w->inner, k->extent + k->n_parallel, k->n_reduce, w->index + k->n_parallel);
             WEFT_TRY(run_inner(w, s));
         }
+        for (int i = 0; i < k->n_code; i++)
+            if (k->code[i].kind == WEFT_INSTR_REDUCE && w->stage[i] == s && w->lost[i] != 0)
+                w->values[i].f += w->lost[i];
         memset(w->index + k->n_parallel, 0, (size_t)k->n_reduce * sizeof *w->index);
     }
     w->inner = -1;
@@ -309,8 +327,9 @@ weft_status weft__interp_kernel(weft_interp *device, const weft_kernel *kernel, 
     w.rows = weft__kernel_rows(kernel);
     w.length = weft__kernel_row_length(kernel);
     w.values = weft__array(ctx, (size_t)kernel->n_code + 1, sizeof *w.values);
+    w.lost = weft__array(ctx, (size_t)kernel->n_code + 1, sizeof *w.lost);
     w.stage = weft__array(ctx, (size_t)kernel->n_code + 1, sizeof *w.stage);
-    weft_status status = w.values && w.stage
+    weft_status status = w.values && w.lost && w.stage
                              ? weft__shadow_open(&w.shadow, ctx, kernel, args)
                              : weft__fail_oom(ctx, (size_t)kernel->n_code * 12, "interp: kernel");
     if (status == WEFT_OK) {
@@ -319,6 +338,7 @@ weft_status weft__interp_kernel(weft_interp *device, const weft_kernel *kernel, 
         weft__shadow_close(&w.shadow);
     }
     weft__free(ctx, w.values);
+    weft__free(ctx, w.lost);
     weft__free(ctx, w.stage);
     return status;
 }
