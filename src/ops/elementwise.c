@@ -39,21 +39,22 @@ static weft_tensor *check_dtypes(const char *where, weft_op op, int n, weft_tens
     int first = n == 3 ? 1 : 0; /* where: the first operand is the condition */
     if (n == 3 && in[0]->dtype != WEFT_BOOL)
         return weft__poison(in[0]->ctx, where, WEFT_ERR_DTYPE, "%s: the condition is %s, not bool",
-                            weft__op_name(op), weft__tensor_text(in[0], a));
+                            weft__op_name((int)op), weft__tensor_text(in[0], a));
     for (int i = first + 1; i < n; i++)
         if (in[i]->dtype != in[first]->dtype)
             return weft__poison(in[0]->ctx, where, WEFT_ERR_DTYPE,
                                 "%s: operands differ in dtype: %s and %s; convert one with weft_cast",
-                                weft__op_name(op), weft__tensor_text(in[first], a),
+                                weft__op_name((int)op), weft__tensor_text(in[first], a),
                                 weft__tensor_text(in[i], b));
     if (!weft__dtype_in((weft_dtype)in[first]->dtype, (weft_dtype_class)rows[op].class))
         return weft__poison(in[0]->ctx, where, WEFT_ERR_DTYPE, "%s: %s is not accepted, only %s",
-                            weft__op_name(op), weft__tensor_text(in[first], a), class_text[rows[op].class]);
+                            weft__op_name((int)op), weft__tensor_text(in[first], a),
+                            class_text[rows[op].class]);
     return NULL;
 }
 
 weft_tensor *weft__elementwise(const char *where, weft_op op, int n, weft_tensor *const *in) {
-    weft_tensor *bad = weft__reject(weft__op_name(op), where, in, n);
+    weft_tensor *bad = weft__reject(weft__op_name((int)op), where, in, n);
     if (bad || !in[0]) return bad;
     if ((bad = check_dtypes(where, op, n, in))) return bad;
     weft_tensor *full[3];
@@ -64,7 +65,8 @@ weft_tensor *weft__elementwise(const char *where, weft_op op, int n, weft_tensor
         char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
         if (!weft__broadcast(rank, shape, in[i]->rank, in[i]->shape, &rank, shape))
             return weft__poison(in[0]->ctx, where, WEFT_ERR_SHAPE, "%s: shapes %s and %s do not broadcast",
-                                weft__op_name(op), weft__tensor_text(in[0], a), weft__tensor_text(in[i], b));
+                                weft__op_name((int)op), weft__tensor_text(in[0], a),
+                                weft__tensor_text(in[i], b));
     }
     for (int i = 0; i < n; i++) full[i] = weft__expand_to(where, in[i], rank, shape);
     weft_dtype dtype = rows[op].result == RESULT_BOOL ? WEFT_BOOL : (weft_dtype)in[n == 3 ? 1 : 0]->dtype;
@@ -95,10 +97,10 @@ bool weft__row_accepts(weft_op op, weft_dtype dtype) {
 /* ---- arithmetic with numbers ---- */
 
 static weft_tensor *with_number(const char *where, weft_op op, weft_tensor *x, double value) {
-    weft_tensor *bad = weft__reject(weft__op_name(op), where, &x, 1);
+    weft_tensor *bad = weft__reject(weft__op_name((int)op), where, &x, 1);
     if (bad || !x || (bad = check_dtypes(where, op, 1, &x))) return bad;
     weft_tensor *number =
-        weft__number(x->ctx, where, weft__op_name(op), (weft_dtype)x->dtype, 0, NULL, value);
+        weft__number(x->ctx, where, weft__op_name((int)op), (weft_dtype)x->dtype, 0, NULL, value);
     return weft__elementwise(where, op, 2, (weft_tensor *const[]){x, number});
 }
 

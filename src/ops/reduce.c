@@ -49,7 +49,7 @@ static int64_t reduced_count(const weft_tensor *x, uint32_t mask) {
 }
 
 static weft_tensor *reduce_axis(const char *where, weft_op op, weft_tensor *x, int axis, bool keep) {
-    const char *name = weft__op_name(op);
+    const char *name = weft__op_name((int)op);
     weft_tensor *bad = weft__reject(name, where, &x, 1);
     uint32_t mask;
     if (bad || !x || (bad = mask_of(where, name, x, axis, &mask))) return bad;
