@@ -451,12 +451,14 @@ static int random_view(built *t, bool full, bool plain_store, int64_t *elements)
     return add_view(t, &v);
 }
 
-static void random_kernel(uint64_t seed) {
-    static const weft_op binary[] = {WEFT_OP_ADD, WEFT_OP_SUB, WEFT_OP_MUL, WEFT_OP_MAXIMUM, WEFT_OP_MINIMUM};
-    static const weft_dtype stored[] = {WEFT_F32,  WEFT_F32, WEFT_F32, WEFT_F32,
-                                        WEFT_BF16, WEFT_U8,  WEFT_I32, WEFT_BOOL};
-    random_state = seed * 7919;
+/* A random kernel in the making: the values so far, of the whole index space and of rows. */
+typedef struct random_values {
     built t;
+    uint64_t seed;
+    int full[40], row[40], n_full, n_row;
+} random_values;
+
+static void random_space(random_values *r) {
     int64_t extent[6], sizes[] = {1, 2, 3, 5, 8, 17, 33, 130, 600, 1500};
     int n_parallel = (int)draw(4), n_reduce = (int)draw(3);
     int64_t total = 1;
@@ -466,55 +468,73 @@ static void random_kernel(uint64_t seed) {
         total *= extent[d];
     }
     char name[32];
-    snprintf(name, sizeof name, "random kernel %d", (int)seed);
-    built_init(&t, name, n_parallel, n_reduce, extent);
-    int full_values[40], row_values[40], n_full = 0, n_row = 0, reductions_made = 0;
-    for (int i = (int)draw(3) + 1; i > 0; i--) {
-        bool full = n_reduce > 0 && draw(4) > 0;
-        int64_t elements;
-        int v = random_view(&t, full, false, &elements);
-        weft_dtype dtype = stored[draw((int64_t)COUNT(stored))];
-        int a = load(&t, full, add_arg(&t, dtype, elements, true, false, seed + (uint64_t)i), v);
-        if (dtype == WEFT_BOOL)
-            a = calc(&t, WEFT_OP_WHERE, full, WEFT_F32, a, constant(&t, 0, WEFT_F32, 0.25, 0),
-                     constant(&t, 0, WEFT_F32, -1, 0));
-        else if (dtype != WEFT_F32)
-            a = cast(&t, full, WEFT_F32, a);
-        if (draw(2) == 0 && dtype != WEFT_F32 && dtype != WEFT_BF16)
-            a = calc(&t, WEFT_OP_MUL, full, WEFT_F32, a, constant(&t, 0, WEFT_F32, 0.0625, 0), -1);
-        if (full)
-            full_values[n_full++] = a;
-        else
-            row_values[n_row++] = a;
-    }
-    row_values[n_row++] = constant(&t, WEFT_LEVEL_ROW, WEFT_F32, 0.5, 0);
+    snprintf(name, sizeof name, "random kernel %d", (int)r->seed);
+    built_init(&r->t, name, n_parallel, n_reduce, extent);
+}
+
+static void random_load(random_values *r, int i) {
+    static const weft_dtype stored[] = {WEFT_F32,  WEFT_F32, WEFT_F32, WEFT_F32,
+                                        WEFT_BF16, WEFT_U8,  WEFT_I32, WEFT_BOOL};
+    built *t = &r->t;
+    bool full = t->kernel.n_reduce > 0 && draw(4) > 0;
+    int64_t elements;
+    int v = random_view(t, full, false, &elements);
+    weft_dtype dtype = stored[draw((int64_t)COUNT(stored))];
+    int a = load(t, full, add_arg(t, dtype, elements, true, false, r->seed + (uint64_t)i), v);
+    if (dtype == WEFT_BOOL)
+        a = calc(t, WEFT_OP_WHERE, full, WEFT_F32, a, constant(t, 0, WEFT_F32, 0.25, 0),
+                 constant(t, 0, WEFT_F32, -1, 0));
+    else if (dtype != WEFT_F32)
+        a = cast(t, full, WEFT_F32, a);
+    if (draw(2) == 0 && dtype != WEFT_F32 && dtype != WEFT_BF16)
+        a = calc(t, WEFT_OP_MUL, full, WEFT_F32, a, constant(t, 0, WEFT_F32, 0.0625, 0), -1);
+    if (full)
+        r->full[r->n_full++] = a;
+    else
+        r->row[r->n_row++] = a;
+}
+
+static void random_work(random_values *r) {
+    static const weft_op binary[] = {WEFT_OP_ADD, WEFT_OP_SUB, WEFT_OP_MUL, WEFT_OP_MAXIMUM, WEFT_OP_MINIMUM};
+    built *t = &r->t;
+    int reductions_made = 0;
     for (int i = (int)draw(9) + 2; i > 0; i--) {
-        if (n_full && draw(4) == 0 && reductions_made < 3) {
-            row_values[n_row++] =
-                reduce(&t, draw(2) ? WEFT_OP_SUM : WEFT_OP_MAX, WEFT_F32, full_values[draw(n_full)]);
+        if (r->n_full && draw(4) == 0 && reductions_made < 3) {
+            r->row[r->n_row++] =
+                reduce(t, draw(2) ? WEFT_OP_SUM : WEFT_OP_MAX, WEFT_F32, r->full[draw(r->n_full)]);
             reductions_made++;
-            row_values[n_row] = calc(&t, WEFT_OP_TANH, 0, WEFT_F32, row_values[n_row - 1], -1, -1), n_row++;
+            r->row[r->n_row] = calc(t, WEFT_OP_TANH, 0, WEFT_F32, r->row[r->n_row - 1], -1, -1);
+            r->n_row++;
             continue;
         }
-        bool full = n_full && draw(3) > 0;
-        int a = full ? full_values[draw(n_full)] : row_values[draw(n_row)];
-        int b = full && draw(2) ? full_values[draw(n_full)] : row_values[draw(n_row)];
-        int x = draw(5) == 0 ? calc(&t, WEFT_OP_TANH, full, WEFT_F32, a, -1, -1)
-                             : calc(&t, binary[draw(5)], full, WEFT_F32, a, b, -1);
+        bool full = r->n_full && draw(3) > 0;
+        int a = full ? r->full[draw(r->n_full)] : r->row[draw(r->n_row)];
+        int b = full && draw(2) ? r->full[draw(r->n_full)] : r->row[draw(r->n_row)];
+        int x = draw(5) == 0 ? calc(t, WEFT_OP_TANH, full, WEFT_F32, a, -1, -1)
+                             : calc(t, binary[draw(5)], full, WEFT_F32, a, b, -1);
         if (full)
-            full_values[n_full++] = x;
+            r->full[r->n_full++] = x;
         else
-            row_values[n_row++] = x;
+            r->row[r->n_row++] = x;
     }
+}
+
+static void random_kernel(uint64_t seed) {
+    random_values r = {.seed = seed};
+    random_state = seed * 7919;
+    random_space(&r);
+    for (int i = (int)draw(3) + 1; i > 0; i--) random_load(&r, i);
+    r.row[r.n_row++] = constant(&r.t, WEFT_LEVEL_ROW, WEFT_F32, 0.5, 0);
+    random_work(&r);
     for (int i = (int)draw(3) + 1; i > 0; i--) {
-        bool full = n_full && draw(2);
+        bool full = r.n_full && draw(2);
         int64_t elements;
-        int v = random_view(&t, full, true, &elements);
-        store(&t, full, add_arg(&t, WEFT_F32, elements, false, true, seed + 99), v,
-              full ? full_values[n_full - 1 - draw(n_full > 2 ? 3 : n_full)]
-                   : row_values[n_row - 1 - draw(n_row > 2 ? 3 : n_row)]);
+        int v = random_view(&r.t, full, true, &elements);
+        store(&r.t, full, add_arg(&r.t, WEFT_F32, elements, false, true, seed + 99), v,
+              full ? r.full[r.n_full - 1 - draw(r.n_full > 2 ? 3 : r.n_full)]
+                   : r.row[r.n_row - 1 - draw(r.n_row > 2 ? 3 : r.n_row)]);
     }
-    check(&t, 400);
+    check(&r.t, 400);
 }
 
 static void test_random_kernels(void **state) {
