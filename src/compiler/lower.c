@@ -134,7 +134,12 @@ static int emit_const(lowering *l, const ir_node *node, double f, int64_t i) {
     return add_instr(l, &instr);
 }
 
+/* Loads, indices and masks: one of each, however many members need it. */
 static int emit_viewed(lowering *l, weft_instr_kind kind, weft_dtype dtype, int view, int arg) {
+    for (int i = 0; i < l->kernel.n_code; i++) {
+        const weft_instr *same = &l->kernel.code[i];
+        if (same->kind == kind && same->view == view && same->arg == arg && same->dtype == dtype) return i;
+    }
     weft_instr instr = instr_of(kind, dtype);
     instr.view = view;
     instr.arg = arg;

@@ -1,0 +1,228 @@
+/* Golden kernels: the plans and kernels of about forty small graphs lie as text beside this file, so that a
+ * change of the compiler shows as a readable difference. UPDATE=1 in the environment writes them anew; look
+ * at the difference before you commit it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <weft/ops.h>
+#include "compiler/program.h"
+
+#define SHAPE(...)                                                                                           \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]) { __VA_ARGS__ }
+
+/* What the graphs are made of, and what they evaluate or assign. */
+typedef struct board {
+    weft_context *ctx;
+    weft_tensor *a, *b;     /* f32 [8,16] */
+    weft_tensor *row, *col; /* f32 [16], [8,1] */
+    weft_tensor *cube, *w;  /* f32 [3,8,16], [16,12] */
+    weft_tensor *big;       /* f32 [4,20000] */
+    weft_tensor *mask, *i;  /* bool, i32 [8,16] */
+    weft_tensor *index;     /* i32 [5] */
+    weft_tensor *half;      /* f16 [8,16] */
+    weft_tensor *p, *m;     /* variables, f32 [64] */
+    weft_tensor *g;         /* f32 [64] */
+    weft_tensor *out[4], *variable[4], *value[4];
+    int n, n_assign;
+} board;
+
+static weft_tensor *zeros(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape) {
+    void *data = calloc(80000, 8);
+    weft_tensor *t = weft_from(ctx, dtype, rank, shape, data);
+    free(data);
+    return t;
+}
+
+static void out(board *s, weft_tensor *t) { s->out[s->n++] = t; }
+
+static void assign(board *s, weft_tensor *variable, weft_tensor *value) {
+    s->variable[s->n_assign] = variable;
+    s->value[s->n_assign++] = value;
+}
+
+/* y and its gradients by x and z (which may be NULL), weighted by b. */
+static void with_gradients(board *s, weft_tensor *y, weft_tensor *x, weft_tensor *z) {
+    weft_tensor *wrt[2] = {x, z}, *grads[2] = {NULL, NULL},
+                *loss = weft_sum(weft_mul(y, s->b), WEFT_ALL_AXES, false);
+    size_t n = z ? 2 : 1;
+    if (weft_gradient(loss, wrt, n, grads) != WEFT_OK) fail_msg("%s", weft_last_error(s->ctx));
+    out(s, y);
+    for (size_t k = 0; k < n; k++) out(s, grads[k]);
+}
+
+/* ---- the graphs: GOLDEN(name of the file, statements) ---- */
+#define GRAPHS                                                                                               \
+    GOLDEN(add, out(s, weft_add(s->a, s->b)))                                                                \
+    GOLDEN(broadcast, out(s, weft_mul(weft_add(s->a, s->row), s->col)))                                      \
+    GOLDEN(scalar_input, out(s, weft_mul(s->a, weft_scalar(s->ctx, 3))))                                     \
+    GOLDEN(gelu, out(s, weft_gelu(s->a)))                                                                    \
+    GOLDEN(gelu_gradient, with_gradients(s, weft_gelu(s->a), s->a, NULL))                                    \
+    GOLDEN(silu_gradient, with_gradients(s, weft_silu(s->a), s->a, NULL))                                    \
+    GOLDEN(softplus, out(s, weft_softplus(s->a)))                                                            \
+    GOLDEN(where, out(s, weft_where(s->mask, s->a, weft_neg(s->b))))                                         \
+    GOLDEN(integers, out(s, weft_mod(weft_shr(weft_mul_scalar(s->i, 3), s->i), weft_add_scalar(s->i, 5))))   \
+    GOLDEN(casts, out(s, weft_cast(weft_mul(weft_cast(s->half, WEFT_F32), s->a), WEFT_F16)))                 \
+    GOLDEN(transpose, out(s, weft_add(weft_transpose(s->a, 0, 1), weft_reshape(s->b, SHAPE(16, 8)))))        \
+    GOLDEN(flip_slice, out(s, weft_slice(s->a, (int64_t[]){-1, 1}, NULL, (int64_t[]){-2, 3})))               \
+    GOLDEN(pad, out(s, weft_pad(s->a, (int64_t[]){1, 0}, (int64_t[]){0, 2}, 7)))                             \
+    GOLDEN(concat, out(s, weft_concat((weft_tensor *[]){s->a, s->b, s->a}, 3, 1)))                           \
+    GOLDEN(stack, out(s, weft_stack((weft_tensor *[]){s->a, weft_exp(s->b)}, 2, 0)))                         \
+    GOLDEN(reshape_of_transpose, out(s, weft_exp(weft_reshape(weft_transpose(s->a, 0, 1), SHAPE(4, 32)))))   \
+    GOLDEN(iota, out(s, weft_add(weft_iota(s->ctx, WEFT_I32, SHAPE(8, 16)), s->i)))                          \
+    GOLDEN(random_uniform, out(s, weft_random_uniform(s->ctx, SHAPE(8, 16))))                                \
+    GOLDEN(sum_rows, out(s, weft_sum(s->a, 1, false)))                                                       \
+    GOLDEN(sum_columns, out(s, weft_sum(s->a, 0, false)))                                                    \
+    GOLDEN(sum_all, out(s, weft_sum(s->a, WEFT_ALL_AXES, false)))                                            \
+    GOLDEN(sum_in_two_stages, out(s, weft_sum(s->big, 1, false)))                                            \
+    GOLDEN(sum_middle, out(s, weft_sum(s->cube, 1, true)))                                                   \
+    GOLDEN(max_gradient, with_gradients(s, weft_max(s->a, 1, true), s->a, NULL))                             \
+    GOLDEN(argmax, out(s, weft_argmax(s->a, 1, false)))                                                      \
+    GOLDEN(variance, out(s, weft_var(s->a, 1, false)))                                                       \
+    GOLDEN(softmax, out(s, weft_softmax(s->a, -1)))                                                          \
+    GOLDEN(softmax_gradient, with_gradients(s, weft_softmax(s->a, -1), s->a, NULL))                          \
+    GOLDEN(softmax_first_axis, out(s, weft_softmax(s->a, 0)))                                                \
+    GOLDEN(layer_norm, out(s, weft_layer_norm(s->a, s->row, s->row, 1e-5)))                                  \
+    GOLDEN(layer_norm_gradient,                                                                              \
+           with_gradients(s, weft_layer_norm(s->a, s->row, s->row, 1e-5), s->a, s->row))                     \
+    GOLDEN(rms_norm, out(s, weft_rms_norm(s->a, s->row, 1e-5)))                                              \
+    GOLDEN(cross_entropy_gradient,                                                                           \
+           with_gradients(s, weft_cross_entropy(s->a, weft_argmax(s->b, 1, false), NULL), s->a, NULL))       \
+    GOLDEN(bce, out(s, weft_bce_with_logits(s->a, s->b, WEFT_MEAN)))                                         \
+    GOLDEN(gather, out(s, weft_gather(s->a, s->index, 0)))                                                   \
+    GOLDEN(gather_gradient,                                                                                  \
+           with_gradients(s, weft_sum(weft_square(weft_gather(s->a, s->index, 0)), 0, true), s->a, NULL))    \
+    GOLDEN(scatter_add,                                                                                      \
+           out(s, weft_scatter_add(s->a, s->index, weft_slice(s->b, NULL, (int64_t[]){5, 16}, NULL), 0)))    \
+    GOLDEN(matmul_bias_relu, out(s, weft_relu(weft_add(weft_matmul(s->a, s->w),                              \
+                                                       weft_slice(s->row, NULL, (int64_t[]){12}, NULL)))))   \
+    GOLDEN(matmul_gradient,                                                                                  \
+           with_gradients(s, weft_sum(weft_matmul(s->cube, s->w), -1, true), s->cube, s->w))                 \
+    GOLDEN(attention, out(s, weft_attention(weft_reshape(s->cube, SHAPE(3, 2, 4, 16)),                       \
+                                            weft_reshape(s->cube, SHAPE(3, 2, 4, 16)),                       \
+                                            weft_reshape(s->cube, SHAPE(3, 2, 4, 16)),                       \
+                                            &(weft_attention_options){.causal = true})))                     \
+    GOLDEN(update, out(s, weft_update(s->a, weft_slice(s->b, NULL, (int64_t[]){2, 16}, NULL),                \
+                                      weft_scalar_of(s->ctx, WEFT_I32, 3), 0)))                              \
+    GOLDEN(momentum, (assign(s, s->m, weft_add(weft_mul_scalar(s->m, 0.9), s->g)),                           \
+                      assign(s, s->p,                                                                        \
+                             weft_sub(s->p, weft_mul(weft_scalar(s->ctx, 1),                                 \
+                                                     weft_add(weft_mul_scalar(s->m, 0.9), s->g))))))         \
+    GOLDEN(swap, (assign(s, s->m, s->p), assign(s, s->p, s->m)))
+
+#define GOLDEN(name, statement)                                                                              \
+    static void graph_##name(board *s) { statement; }
+GRAPHS
+#undef GOLDEN
+
+static const struct {
+    const char *name;
+    void (*make)(board *s);
+} graphs[] = {
+#define GOLDEN(name, statement) {#name, graph_##name},
+    GRAPHS
+#undef GOLDEN
+};
+
+/* ---- text ---- */
+
+static char *printed(const char *name, void (*make)(board *s)) {
+    board s = {0};
+    if (weft_open(&(weft_open_options){.device = "interp"}, &s.ctx) != WEFT_OK)
+        fail_msg("%s", weft_last_error(NULL));
+    weft_scope *scope = weft_scope_open(s.ctx);
+    s.a = zeros(s.ctx, WEFT_F32, SHAPE(8, 16));
+    s.b = zeros(s.ctx, WEFT_F32, SHAPE(8, 16));
+    s.row = zeros(s.ctx, WEFT_F32, SHAPE(16));
+    s.col = zeros(s.ctx, WEFT_F32, SHAPE(8, 1));
+    s.cube = zeros(s.ctx, WEFT_F32, SHAPE(3, 8, 16));
+    s.w = zeros(s.ctx, WEFT_F32, SHAPE(16, 12));
+    s.big = zeros(s.ctx, WEFT_F32, SHAPE(4, 20000));
+    s.mask = zeros(s.ctx, WEFT_BOOL, SHAPE(8, 16));
+    s.i = zeros(s.ctx, WEFT_I32, SHAPE(8, 16));
+    s.index = zeros(s.ctx, WEFT_I32, SHAPE(5));
+    s.half = zeros(s.ctx, WEFT_F16, SHAPE(8, 16));
+    s.p = weft_variable_new(s.ctx, "p", WEFT_F32, SHAPE(64), NULL);
+    s.m = weft_variable_new(s.ctx, "m", WEFT_F32, SHAPE(64), NULL);
+    s.g = zeros(s.ctx, WEFT_F32, SHAPE(64));
+    make(&s);
+    weft_status status =
+        s.n_assign ? weft_assign(s.variable, s.value, (size_t)s.n_assign) : weft_eval(s.out, (size_t)s.n);
+    if (status != WEFT_OK) fail_msg("%s: %s", name, weft_last_error(s.ctx));
+    const weft_program *program = s.ctx->compiler->newest;
+    size_t length = weft__program_print(program, DEBUG_PLAN | DEBUG_KERNELS, NULL, 0);
+    char *text = calloc(length + 1, 1);
+    weft__program_print(program, DEBUG_PLAN | DEBUG_KERNELS, text, length + 1);
+    weft_scope_close(scope);
+    weft_close(s.ctx);
+    return text;
+}
+
+static void path_of(char *path, size_t size, const char *name) {
+    const char *root = getenv("WEFT_SOURCE_DIR");
+    snprintf(path, size, "%s/tests/golden/%s.txt", root ? root : ".", name);
+}
+
+static char *stored(const char *path) {
+    char *text = calloc(1, 1 << 16);
+    FILE *file = fopen(path, "rb");
+    size_t n = file ? fread(text, 1, (1 << 16) - 1, file) : 0;
+    text[n] = 0;
+    if (file) fclose(file);
+    return text;
+}
+
+static void write_file(const char *path, const char *text) {
+    FILE *file = fopen(path, "wb");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0) fail_msg("cannot write %s", path);
+}
+
+/* Prints the lines in which they first differ. */
+static void show_difference(const char *name, const char *was, const char *is) {
+    int line = 1;
+    while (*was && *was == *is) {
+        const char *end_was = strchr(was, '\n'), *end_is = strchr(is, '\n');
+        if (!end_was || !end_is || end_was - was != end_is - is ||
+            strncmp(was, is, (size_t)(end_was - was)) != 0)
+            break;
+        was = end_was + 1;
+        is = end_is + 1;
+        line++;
+    }
+    print_error("%s.txt, line %d:\n- %.*s\n+ %.*s\n", name, line, (int)strcspn(was, "\n"), was,
+                (int)strcspn(is, "\n"), is);
+}
+
+static void test_golden(void **state) {
+    (void)state;
+    const char *update = getenv("UPDATE");
+    int differ = 0, n = (int)(sizeof graphs / sizeof *graphs);
+    for (int i = 0; i < n; i++) {
+        char path[1024], *is = printed(graphs[i].name, graphs[i].make);
+        path_of(path, sizeof path, graphs[i].name);
+        char *was = stored(path);
+        if (strcmp(was, is) != 0) {
+            if (update && *update == '1') {
+                write_file(path, is);
+            } else {
+                show_difference(graphs[i].name, was, is);
+                differ++;
+            }
+        }
+        free(was);
+        free(is);
+    }
+    printf("golden: cells=%d fail=%d\n", n, differ);
+    if (differ)
+        print_error("if the new kernels are right, run this test with UPDATE=1 and commit the files\n");
+    assert_int_equal(differ, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_golden)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
