@@ -332,13 +332,17 @@ number shadow_reduce(int op, weft_dtype dtype, const number *x, int64_t n) {
     if (op == WEFT_OP_MAX || op == WEFT_OP_MIN) return extreme(op, is_float, x, n);
     if (!is_float) return chain_int(dtype, op, x, n);
     if (op == WEFT_OP_SUM) return sum_of(dtype, x, n, depth_of(n));
-    double product = 1, outer = 1;
+    double product = 1, outer = 1, most = 1, least = 1; /* of any part of the factors */
     bool exact = true;
     for (int64_t k = 0; k < n; k++) {
         exact &= x[k].e == 0 && representable(WEFT_F16, product * x[k].f);
         product *= x[k].f;
         outer *= fabs(x[k].f) + x[k].e;
+        most *= fmax(1, fabs(x[k].f) + x[k].e);
+        if (x[k].f != 0) least *= fmin(1, fabs(x[k].f));
     }
+    if (!(most < largest(dtype)) || least < 0x1p40 * smallest(dtype))
+        return (number){product, (double)INFINITY, 0};
     return rounded(dtype, product, exact ? 0 : outer - fabs(product) + (double)n * 0x1p-23 * outer, 0.5,
                    exact);
 }

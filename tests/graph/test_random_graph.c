@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "compiler/program.h"
+#include "device/interp/interp.h"
 #include "graph/random_graph.h"
 #include "graph/shadow.h"
 
@@ -54,6 +55,8 @@ static void open_machines(machines *m) {
                {&m->interp_plain, {.device = "interp", .no_fusion = true}}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (weft_open(&all[i].options, all[i].ctx) != WEFT_OK) fail_msg("%s", weft_last_error(NULL));
+    weft__interp_poison_arena(m->interp->device, true); /* nothing may come from the run before */
+    weft__interp_decline(m->interp_plain->device, 1U << WEFT_HEAVY_ATTENTION); /* by its expansion */
 }
 
 static void close_machines(machines *m) {

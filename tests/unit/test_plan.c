@@ -205,6 +205,60 @@ static void test_arena_is_reused(void **state) {
     assert_true(program->arena_bytes * 4 < sum);
 }
 
+/* ---- barriers ---- */
+
+typedef struct span {
+    int slot, command;
+    int64_t begin, end;
+    bool written;
+} span;
+
+/* What command i reads and writes; of the operands of a heavy operation that are read only the first byte. */
+static int spans_of(const weft_program *program, int i, span *out) {
+    const weft_command *c = &program->commands.list[i];
+    int n = 0;
+    for (int k = 0; k < c->n_operands; k++) {
+        int64_t bytes = c->kind == WEFT_COMMAND_HEAVY ? 1 : c->bytes;
+        bool written = k == c->n_operands - 1;
+        if (c->kernel) {
+            bytes =
+                c->kernel->args[k].elements * (int64_t)weft_dtype_size((weft_dtype)c->kernel->args[k].dtype);
+            written = c->kernel->args[k].written;
+        } else if (c->kind == WEFT_COMMAND_HEAVY && c->heavy.kind == WEFT_HEAVY_MATMUL && written) {
+            bytes = c->heavy.as.matmul.m * c->heavy.as.matmul.n * 4;
+        }
+        out[n++] =
+            (span){c->operands[k].slot, i, c->operands[k].offset, c->operands[k].offset + bytes, written};
+    }
+    return n;
+}
+
+/* Commands between two barriers may run side by side: none touches what another one writes. */
+static void assert_barriers(const weft_program *program) {
+    span all[512];
+    int n = 0;
+    for (int i = 0; i < program->commands.count; i++) {
+        if (program->commands.list[i].after) n = 0;
+        int added = spans_of(program, i, all + n);
+        for (int a = n; a < n + added; a++)
+            for (int b = 0; b < n; b++)
+                if (all[a].slot == all[b].slot && all[a].begin < all[b].end && all[b].begin < all[a].end &&
+                    (all[a].written || all[b].written))
+                    fail_msg("commands %d and %d meet in slot %d without a barrier", all[b].command,
+                             all[a].command, all[a].slot);
+        n += added;
+    }
+}
+
+static void test_barriers(void **state) {
+    weft_context *ctx = *state;
+    assert_barriers(mlp_step(ctx, 8));
+    weft_tensor *x = numbers(ctx, false, 1, SHAPE(64, 64)), *w = numbers(ctx, true, 2, SHAPE(64, 64)), *y = x;
+    for (int i = 0; i < 4; i++) y = weft_softmax(weft_matmul(weft_layer_norm(y, NULL, NULL, 1e-5), w), -1);
+    assert_barriers(gradients(y, x, &w, 1, true));
+    assert_true(newest(ctx)->commands.list[1].after); /* there are some at all */
+}
+
 static void test_no_fusion_is_one_kernel_a_node(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", true);
@@ -256,6 +310,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_packed_projection_is_not_copied, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gpt_step, setup, teardown),
         cmocka_unit_test_setup_teardown(test_arena_is_reused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_barriers, setup, teardown),
         cmocka_unit_test(test_no_fusion_is_one_kernel_a_node),
         cmocka_unit_test_setup_teardown(test_cheap_values_are_recomputed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_printed_form, setup, teardown),
