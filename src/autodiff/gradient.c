@@ -232,6 +232,8 @@ static weft_status refuse_lost(weft_tensor *loss, weft_tensor *const *wrt, size_
 }
 
 weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t count, weft_tensor **grads) {
+    if (count && (!wrt || !grads))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_gradient: a list is NULL");
     WEFT_TRY(weft_tensor_status(loss));
     char text[WEFT_SHAPE_TEXT];
     if (loss->numel != 1 || !weft_dtype_is_float((weft_dtype)loss->dtype))
@@ -240,6 +242,9 @@ weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t cou
                           weft__tensor_text(loss, text));
     for (size_t i = 0; i < count; i++) {
         WEFT_TRY(weft_tensor_status(wrt[i]));
+        if (wrt[i]->ctx != loss->ctx)
+            return weft__fail(loss->ctx, WEFT_ERR_ARGUMENT, "gradient: tensor %zu belongs to another context",
+                              i);
         if (!weft_dtype_is_float((weft_dtype)wrt[i]->dtype))
             return weft__fail(loss->ctx, WEFT_ERR_DTYPE, "gradient: %s has no gradient",
                               weft__tensor_text(wrt[i], text));

@@ -101,6 +101,7 @@ static weft_status one_context(weft_tensor *const *tensors, size_t count) {
 
 weft_status weft_eval(weft_tensor *const *tensors, size_t count) {
     if (!count) return WEFT_OK;
+    if (!tensors) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_eval: the list is NULL");
     WEFT_TRY(one_context(tensors, count));
     weft_context *ctx = tensors[0]->ctx;
     weft_tensor *few[16], **roots = count <= 16 ? few : weft__array(ctx, count, sizeof *roots);
@@ -131,6 +132,7 @@ weft_status weft_read(weft_tensor *t, void *out, size_t bytes) {
     if (!t) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_read: the tensor is NULL");
     WEFT_TRY(weft_tensor_status(t));
     WEFT_TRY(check_size(t, "weft_read", bytes));
+    if (bytes && !out) return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "weft_read: the buffer is NULL");
     weft_context *ctx = t->ctx;
     if (t->leaf == WEFT_LEAF_SCALAR || t->leaf == WEFT_LEAF_RANDOM) {
         weft_tensor *copy = weft__node(ctx, t->where, WEFT_OP_RESHAPE, (weft_dtype)t->dtype, t->rank,
@@ -188,6 +190,7 @@ weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {
         return weft__fail(t->ctx, WEFT_ERR_ARGUMENT,
                           "weft_write: only variables and tensors made by weft_from can be written");
     WEFT_TRY(check_size(t, "weft_write", bytes));
+    if (bytes && !data) return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "weft_write: the data is NULL");
     weft_context *ctx = t->ctx;
     size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
     if (!t->storage->buffer)
@@ -208,6 +211,9 @@ static weft_status make_sinks(weft_tensor *const *variables, weft_tensor *const 
         WEFT_TRY(weft_tensor_status(variables[i]));
         WEFT_TRY(weft_tensor_status(values[i]));
         weft_context *ctx = variables[i]->ctx;
+        if (ctx != variables[0]->ctx || ctx != values[i]->ctx)
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                              "weft_assign: target %zu or its value belongs to another context", i);
         if (variables[i]->leaf != WEFT_LEAF_STORAGE)
             return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                               "weft_assign: target %zu is neither a variable nor data", i);
@@ -243,6 +249,7 @@ static weft_status gather_kept(weft_context *ctx, weft_tensor ***out, size_t *co
 
 weft_status weft_assign(weft_tensor *const *variables, weft_tensor *const *values, size_t count) {
     if (!count) return WEFT_OK;
+    if (!variables || !values) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_assign: a list is NULL");
     weft_context *ctx = variables[0] ? variables[0]->ctx : NULL;
     ir_sink few[16], *sinks = count <= 16 ? few : weft__array(ctx, count, sizeof *sinks);
     if (!sinks) return weft__fail_oom(ctx, count * sizeof *sinks, "assignments");
@@ -257,7 +264,9 @@ weft_status weft_assign(weft_tensor *const *variables, weft_tensor *const *value
 }
 
 weft_tensor *weft_to(weft_tensor *t, weft_context *ctx) {
-    if (!t) return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_to: the tensor is NULL");
+    if (!t || !ctx)
+        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_to: the %s is NULL",
+                            t ? "context" : "tensor");
     if (t->error) return weft__poison(ctx, NULL, t->error->status, "%s", t->error->text);
     size_t bytes = (size_t)t->numel * weft_dtype_size((weft_dtype)t->dtype);
     void *data = weft__alloc(ctx, bytes + 1);
@@ -294,9 +303,12 @@ static weft_status hold(weft_program *program, weft_tensor *const *outputs, size
 
 weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_tensor *const *variables,
                          weft_tensor *const *values, size_t n_assign, weft_program **out) {
+    if (out) *out = NULL;
+    if (!out || (n_outputs && !outputs) || (n_assign && (!variables || !values)))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "weft_compile: a list or the place of the program is NULL");
     WEFT_TRY(one_context(outputs, n_outputs));
     weft_tensor *any = n_outputs ? outputs[0] : n_assign ? variables[0] : NULL;
-    *out = NULL;
     if (!any) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_compile: nothing to compute");
     weft_context *ctx = any->ctx;
     for (size_t i = 0; i < n_outputs; i++)
@@ -306,6 +318,8 @@ weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_ten
     if (!sinks) return weft__fail_oom(ctx, n_assign * sizeof *sinks, "assignments");
     weft_status status = make_sinks(variables, values, n_assign, sinks);
     weft_walk *walk;
+    if (status == WEFT_OK && n_assign && variables[0]->ctx != ctx)
+        status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_compile: the variables belong to another context");
     if (status == WEFT_OK)
         status = weft__walk(ctx, outputs, n_outputs, sinks, n_assign, NULL, &walk); /* stale? */
     if (status == WEFT_OK) status = weft__program_new(ctx, outputs, n_outputs, sinks, n_assign, NULL, out);
@@ -318,6 +332,7 @@ weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_ten
 }
 
 weft_status weft_run(weft_program *program) {
+    if (!program) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_run: the program is NULL");
     weft_context *ctx = program->ctx;
     weft_storage *few[16] = {NULL}, **storages = program->n_outputs <= 16
                                                      ? few

@@ -148,14 +148,16 @@ void weft_close(weft_context *ctx) {
 }
 
 void weft_seed(weft_context *ctx, uint64_t seed, uint64_t step) {
+    if (!ctx) return;
     ctx->seed = seed;
     ctx->step = step;
     ctx->random_ordinal = 0;
 }
 
-const char *weft_device_of(const weft_context *ctx) { return ctx->device->ops->name; }
+const char *weft_device_of(const weft_context *ctx) { return ctx ? ctx->device->ops->name : ""; }
 
 weft_status weft_synchronize(weft_context *ctx) {
+    if (!ctx) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_synchronize: the context is NULL");
     WEFT_TRY(ctx->device->ops->synchronize(ctx->device));
     return weft__report_fault(ctx);
 }

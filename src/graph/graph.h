@@ -121,6 +121,7 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
  */
 weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const *in, int count);
 
+/* A tensor that carries an error; ctx may be NULL: then one that belongs to the thread. */
 weft_tensor *weft__poison(weft_context *ctx, const char *where, weft_status status, const char *fmt, ...)
     WEFT_PRINTF(4, 5);
 static inline bool weft__poisoned(const weft_tensor *t) { return !t || t->error; }

@@ -1,5 +1,6 @@
 /* Making, poisoning, settling and freeing nodes, and the scopes that own them. Structs are recycled through a
  * free list, so that recording costs tens of nanoseconds; inputs and attributes lie in the scope's arena. */
+#include <stdio.h>
 #include <string.h>
 #include "graph/graph.h"
 
@@ -105,19 +106,34 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
     return t;
 }
 
+/* Where there is no context to own a poison: one a thread, with the last such cause. */
+static weft_tensor *orphan(void) {
+    static _Thread_local weft_error cause;
+    static _Thread_local weft_tensor poison;
+    cause.status = weft_last_status(NULL);
+    snprintf(cause.text, sizeof cause.text, "%s", weft_last_error(NULL));
+    poison = (weft_tensor){.path = "", .rank = -1, .numel = -1, .error = &cause};
+    return &poison;
+}
+
 weft_tensor *weft__poison(weft_context *ctx, const char *where, weft_status status, const char *fmt, ...) {
-    weft_tensor *t = blank_node(ctx, where);
-    weft_error *error = t ? weft__zalloc(ctx, sizeof *error) : NULL;
-    if (!error) {
-        if (t) release_node(ctx, t);
-        return &ctx->graph->oom;
-    }
     char text[WEFT_ERROR_SIZE];
     va_list args;
     va_start(args, fmt);
     weft_status said = weft__failv(ctx, status, fmt, args);
     va_end(args);
     (void)said;
+    if (!ctx) {
+        snprintf(text, sizeof text, "%s", weft_last_error(NULL));
+        weft__fail(NULL, status, "%s%s%s", where ? where : "", where ? ": " : "", text);
+        return orphan();
+    }
+    weft_tensor *t = blank_node(ctx, where);
+    weft_error *error = t ? weft__zalloc(ctx, sizeof *error) : NULL;
+    if (!error) {
+        if (t) release_node(ctx, t);
+        return &ctx->graph->oom;
+    }
     strncpy(text, weft_last_error(ctx), sizeof text - 1);
     text[sizeof text - 1] = 0;
     const char *path = t->path;
@@ -144,10 +160,7 @@ weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const 
     for (int i = 0; i < count && !ctx; i++)
         if (in[i]) ctx = in[i]->ctx;
     for (int i = 0; i < count; i++) {
-        if (!in[i]) {
-            if (!ctx) return NULL;
-            return weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "%s: operand %d is NULL", op, i + 1);
-        }
+        if (!in[i]) return weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "%s: operand %d is NULL", op, i + 1);
         if (in[i]->error) return in[i];
         if (in[i]->ctx != ctx)
             return weft__poison(ctx, where, WEFT_ERR_ARGUMENT,
@@ -169,7 +182,7 @@ void weft__node_settle(weft_tensor *t, weft_storage *storage) {
 }
 
 weft_tensor *weft_keep(weft_tensor *t) {
-    if (!t || (t->flags & WEFT_NODE_KEPT) || t == &t->ctx->graph->oom) return t;
+    if (!t || !t->ctx || (t->flags & WEFT_NODE_KEPT) || t == &t->ctx->graph->oom) return t;
     t->flags |= WEFT_NODE_KEPT;
     return t;
 }
@@ -194,6 +207,10 @@ void weft_free(weft_tensor *t) {
 /* ---- scopes ---- */
 
 weft_scope *weft_scope_open(weft_context *ctx) {
+    if (!ctx) {
+        weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_scope_open: the context is NULL");
+        return NULL;
+    }
     weft_graph *graph = ctx->graph;
     weft_scope *scope = graph->free_scopes;
     if (scope) {
@@ -317,12 +334,12 @@ int64_t weft_dim(const weft_tensor *t, int dim) {
 }
 
 int64_t weft_numel(const weft_tensor *t) { return t ? t->numel : -1; }
-const int64_t *weft_shape(const weft_tensor *t) { return t->shape; }
-weft_dtype weft_dtype_of(const weft_tensor *t) { return (weft_dtype)t->dtype; }
-weft_context *weft_context_of(const weft_tensor *t) { return t->ctx; }
+const int64_t *weft_shape(const weft_tensor *t) { return t ? t->shape : NULL; }
+weft_dtype weft_dtype_of(const weft_tensor *t) { return t ? (weft_dtype)t->dtype : WEFT_F32; }
+weft_context *weft_context_of(const weft_tensor *t) { return t ? t->ctx : NULL; }
 
 weft_status weft_tensor_status(const weft_tensor *t) {
-    if (!t) return WEFT_ERR_ARGUMENT;
+    if (!t) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "the tensor is NULL");
     if (!t->error) return WEFT_OK;
     return weft__fail(t->ctx, t->error->status, "%s", t->error->text);
 }

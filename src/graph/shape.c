@@ -22,7 +22,7 @@ bool weft__shape_equal(const weft_tensor *a, const weft_tensor *b) {
 const char *weft__shape_text(int rank, const int64_t *shape, char *buffer) {
     size_t n = 0;
     buffer[n++] = '[';
-    for (int i = 0; i < rank; i++)
+    for (int i = 0; i < rank && i <= WEFT_MAX_RANK; i++) /* one dimension too many can be shown */
         n += (size_t)snprintf(buffer + n, WEFT_SHAPE_TEXT - n, i ? ",%lld" : "%lld", (long long)shape[i]);
     snprintf(buffer + n, WEFT_SHAPE_TEXT - n, "]");
     return buffer;

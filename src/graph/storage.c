@@ -28,22 +28,25 @@ weft_status weft__storage_place(weft_context *ctx, weft_storage *storage) {
 }
 
 /* A leaf over new storage that holds a copy of data, or zeros. */
-static weft_tensor *leaf(weft_context *ctx, const char *name, weft_dtype dtype, int rank,
+static weft_tensor *leaf(weft_context *ctx, const char *op, const char *name, weft_dtype dtype, int rank,
                          const int64_t *shape, const void *data) {
     int64_t numel, bytes;
+    if (!ctx || (rank && !shape))
+        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "%s: the %s is NULL", op,
+                            ctx ? "shape" : "context");
     if ((unsigned)dtype >= WEFT_DTYPE_COUNT)
-        return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "%s: unknown dtype %d", name, (int)dtype);
+        return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "%s: unknown dtype %d", op, (int)dtype);
     if (rank < 0 || rank > WEFT_MAX_RANK)
-        return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: rank %d is not in 0..%d", name, rank,
+        return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: rank %d is not in 0..%d", op, rank,
                             WEFT_MAX_RANK);
     for (int i = 0; i < rank; i++)
         if (shape[i] < 0)
-            return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: dimension %d is %lld", name, i,
+            return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: dimension %d is %lld", op, i,
                                 (long long)shape[i]);
     if (!weft__numel(rank, shape, &numel) || !weft__mul(numel, (int64_t)weft_dtype_size(dtype), &bytes))
-        return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: more elements than memory can address", name);
+        return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: more elements than memory can address", op);
     if (ctx->hooks.check_dtype(ctx, (int)dtype) != WEFT_OK)
-        return weft__poison(ctx, NULL, weft_last_status(ctx), "%s", weft_last_error(ctx));
+        return weft__poison(ctx, NULL, weft_last_status(ctx), "%s: %s", op, weft_last_error(ctx));
     weft_tensor *t = weft__node(ctx, NULL, WEFT_OP_INPUT, dtype, rank, shape, 0, NULL, 0, NULL);
     if (t->error) return t;
     t->leaf = WEFT_LEAF_STORAGE;
@@ -57,23 +60,25 @@ static weft_tensor *leaf(weft_context *ctx, const char *name, weft_dtype dtype, 
 
 weft_tensor *weft_from(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape,
                        const void *data) {
-    if (!data && rank >= 0) {
+    if (!data && ctx && rank >= 0 && rank <= WEFT_MAX_RANK && (shape || !rank)) {
         int64_t numel = 0;
         if (weft__numel(rank, shape, &numel) && numel > 0)
             return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_from: data is NULL");
     }
-    return leaf(ctx, "data", dtype, rank, shape, data);
+    return leaf(ctx, "weft_from", "data", dtype, rank, shape, data);
 }
 
 weft_tensor *weft_variable_new(weft_context *ctx, const char *name, weft_dtype dtype, int rank,
                                const int64_t *shape, const void *data) {
-    weft_tensor *t = leaf(ctx, name ? name : "variable", dtype, rank, shape, data);
+    weft_tensor *t =
+        leaf(ctx, name ? name : "weft_variable_new", name ? name : "variable", dtype, rank, shape, data);
     if (t->error) return t;
     t->flags |= WEFT_NODE_VARIABLE;
     return weft_keep(t);
 }
 
 weft_tensor *weft_scalar_of(weft_context *ctx, weft_dtype dtype, double value) {
+    if (!ctx) return weft__poison(NULL, NULL, WEFT_ERR_ARGUMENT, "weft_scalar: the context is NULL");
     if ((unsigned)dtype >= WEFT_DTYPE_COUNT || dtype == WEFT_C64 || dtype == WEFT_C128)
         return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "weft_scalar: %s is not accepted",
                             weft_dtype_name(dtype));

@@ -14,6 +14,7 @@ weft_tensor *weft_reshape_at(const char *where, weft_tensor *x, int rank, const 
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
     int64_t full[WEFT_MAX_RANK], known = 1;
     int open = -1;
+    if (rank && !shape) return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "reshape: the shape is NULL");
     if (rank < 0 || rank > WEFT_MAX_RANK)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "reshape: rank %d is not in 0..%d", rank,
                             WEFT_MAX_RANK);
@@ -35,6 +36,8 @@ weft_tensor *weft_reshape_at(const char *where, weft_tensor *x, int rank, const 
 weft_tensor *weft_permute_at(const char *where, weft_tensor *x, const int *order) {
     weft_tensor *bad = weft__reject("permute", where, &x, 1);
     if (bad || !x) return bad;
+    if (x->rank && !order)
+        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "permute: the order is NULL");
     weft_attr_order attr = {{0}};
     int64_t shape[WEFT_MAX_RANK];
     unsigned seen = 0;
@@ -79,6 +82,10 @@ weft_tensor *weft__expand_to(const char *where, weft_tensor *x, int rank, const 
 weft_tensor *weft_expand_at(const char *where, weft_tensor *x, int rank, const int64_t *shape) {
     weft_tensor *bad = weft__reject("expand", where, &x, 1);
     if (bad || !x) return bad;
+    if (rank && !shape) return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "expand: the shape is NULL");
+    if (rank < 0 || rank > WEFT_MAX_RANK)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "expand: rank %d is not in 0..%d", rank,
+                            WEFT_MAX_RANK);
     int got;
     int64_t both[WEFT_MAX_RANK];
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
@@ -122,6 +129,8 @@ weft_tensor *weft_pad_at(const char *where, weft_tensor *x, const int64_t *befor
                          double value) {
     weft_tensor *bad = weft__reject("pad", where, &x, 1);
     if (bad || !x) return bad;
+    if (x->rank && (!before || !after))
+        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "pad: before or after is NULL");
     weft_tensor *padded = pad_zeros(where, x, before, after);
     if (padded->error || padded == x || value == 0) return padded;
     return select(pad_mask(where, x, before, after), padded, weft_full_like_at(where, padded, value));
@@ -238,7 +247,8 @@ weft_tensor *weft_unsqueeze_at(const char *where, weft_tensor *x, int dim) {
 }
 
 weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int count, int dim) {
-    if (count <= 0 || !parts) return NULL;
+    if (count <= 0 || !parts)
+        return weft__poison(NULL, where, WEFT_ERR_ARGUMENT, "concat: there are no parts");
     weft_tensor *bad = weft__reject("concat", where, parts, count);
     if (bad || !parts[0]) return bad;
     weft_tensor *first = parts[0];
@@ -273,14 +283,18 @@ weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int co
 }
 
 weft_tensor *weft_stack_at(const char *where, weft_tensor *const *parts, int count, int axis) {
-    if (count <= 0 || !parts) return NULL;
+    if (count <= 0 || !parts)
+        return weft__poison(NULL, where, WEFT_ERR_ARGUMENT, "stack: there are no parts");
     weft_tensor *bad = weft__reject("stack", where, parts, count);
     if (bad || !parts[0]) return bad;
+    int rank = parts[0]->rank, at;
+    if (rank == WEFT_MAX_RANK || !weft__axis(axis, rank + 1, &at))
+        return weft__poison(parts[0]->ctx, where, WEFT_ERR_SHAPE,
+                            "stack: axis %d of parts of rank %d, at most %d", axis, rank, WEFT_MAX_RANK - 1);
     weft_tensor **rows = weft__array(parts[0]->ctx, (size_t)count, sizeof *rows);
     if (!rows) return &parts[0]->ctx->graph->oom;
-    for (int p = 0; p < count; p++)
-        rows[p] = weft_unsqueeze_at(where, parts[p], axis < 0 ? axis + parts[p]->rank + 1 : axis);
-    weft_tensor *all = weft_concat_at(where, rows, count, axis < 0 ? axis + parts[0]->rank + 1 : axis);
+    for (int p = 0; p < count; p++) rows[p] = weft_unsqueeze_at(where, parts[p], at);
+    weft_tensor *all = weft_concat_at(where, rows, count, at);
     weft__free(parts[0]->ctx, rows);
     return all;
 }

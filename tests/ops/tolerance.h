@@ -2,8 +2,9 @@
  * computed in long double, so it is exact for f32, f16 and bf16 and has 11 bits to spare for f64. A bound is
  * widened only by a commit that says why and on which device.
  *
- * ulp(r) = 2^(clamp(floor(log2 |r|), emin, emax) - (digits - 1)), Muller's unit in the last place with subnormals;
- * half of it is a correctly rounded result. 16-bit floats are computed in f32 and rounded once. */
+ * ulp(r) = 2^(clamp(floor(log2 |r|), emin, emax) - (digits - 1)), Muller's unit in the last place with
+ * subnormals; half of it is a correctly rounded result. 16-bit floats are computed in f32 and rounded once.
+ */
 #ifndef WEFT_TESTS_OPS_TOLERANCE_H
 #define WEFT_TESTS_OPS_TOLERANCE_H
 
@@ -13,21 +14,22 @@
 /* X(NAME, ulps in f32 on CPU, CUDA and interp; on OpenCL and WebGPU; in f64; in f16 and bf16; for what)
  * 0: bit-equal. CHOICE: bit-equal but for the sign of a zero. GIVEN: the case states each element's bound
  * with one of the functions below. */
-#define TOLERANCE_LIST(X)                                                                                        \
-    X(COPY, 0, 0, 0, 0, "copies, views, comparisons, whole numbers, exact casts: class A")                         \
-    X(CHOICE, 0, 0, 0, 0, "max, min, relu, rounding to whole numbers: class A, IEEE leaves the sign of 0 open")    \
-    X(BASIC, 0.5, 0.5, 0.5, 0.5, "+ - * and casts that round: class B")                                            \
-    X(DIVIDE, 0.5, 2.5, 0.5, 0.5, "division and 1/x: class B")                                                     \
-    X(ROOT, 0.5, 5, 0.5, 0.5, "square root: class B")                                                              \
-    X(RSQRT, 3, 3, 3, 1, "1/sqrt(x): class B")                                                                     \
-    X(TWO_STEPS, 1, 1, 1, 1, "two operations of class B, each rounded")                                            \
-    X(EXP, 4, 4, 4, 1, "exp, log and their kin: class C")                                                          \
-    X(TRIG, 4, 4, 4, 1, "sin and cos: class C")                                                                    \
-    X(SIGMOID, 5, 5, 5, 1, "class C")                                                                              \
-    X(TANH, 6, 6, 6, 1, "class C")                                                                                 \
-    X(ERF, 8, 8, 8, 1, "class C")                                                                                  \
-    X(POW, 16, 16, 16, 1, "class C")                                                                               \
-    X(SOFTPLUS, 8, 8, 8, 1, "softplus, silu, elu: class C")                                                        \
+#define TOLERANCE_LIST(X)                                                                                    \
+    X(COPY, 0, 0, 0, 0, "copies, views, comparisons, whole numbers, exact casts: class A")                   \
+    X(CHOICE, 0, 0, 0, 0,                                                                                    \
+      "max, min, relu, rounding to whole numbers: class A, IEEE leaves the sign of 0 open")                  \
+    X(BASIC, 0.5, 0.5, 0.5, 0.5, "+ - * and casts that round: class B")                                      \
+    X(DIVIDE, 0.5, 2.5, 0.5, 0.5, "division and 1/x: class B")                                               \
+    X(ROOT, 0.5, 5, 0.5, 0.5, "square root: class B")                                                        \
+    X(RSQRT, 3, 3, 3, 1, "1/sqrt(x): class B")                                                               \
+    X(TWO_STEPS, 1, 1, 1, 1, "two operations of class B, each rounded")                                      \
+    X(EXP, 4, 4, 4, 1, "exp, log and their kin: class C")                                                    \
+    X(TRIG, 4, 4, 4, 1, "sin and cos: class C")                                                              \
+    X(SIGMOID, 5, 5, 5, 1, "class C")                                                                        \
+    X(TANH, 6, 6, 6, 1, "class C")                                                                           \
+    X(ERF, 8, 8, 8, 1, "class C")                                                                            \
+    X(POW, 16, 16, 16, 1, "class C")                                                                         \
+    X(SOFTPLUS, 8, 8, 8, 1, "softplus, silu, elu: class C")                                                  \
     X(GIVEN, 0, 0, 0, 0, "sums, products of matrices, softmax, norms, losses: classes D and E, by element")
 
 typedef enum tolerance {
@@ -75,7 +77,8 @@ static inline long double bound_sum(weft_dtype dtype, int64_t k, long double mag
 
 /* A product of k factors: each step rounds once, in any order. */
 static inline long double bound_product(weft_dtype dtype, int64_t k, long double r) {
-    return (long double)k * (roundoff_sum(dtype) * fabsl(r) + ulp_of(dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, 0)) +
+    return (long double)k *
+               (roundoff_sum(dtype) * fabsl(r) + ulp_of(dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, 0)) +
            bound_store(dtype, r);
 }
 
@@ -86,19 +89,21 @@ static inline long double bound_softmax(weft_dtype dtype, long double distance, 
            bound_store(dtype, r);
 }
 
-/* Class E, norms and variance: relative to `scale`, the largest |x-hat| of the row; rms and sigma of the row. */
+/* Class E, norms and variance: relative to `scale`, the largest |x-hat| of the row; rms and sigma of the row.
+ */
 static inline long double bound_norm(weft_dtype dtype, int64_t n, long double rms, long double sigma,
                                      long double scale, long double r) {
     long double steps = 2 * log2l((long double)(n > 1 ? n : 1)) + 12, ratio = sigma > 0 ? rms / sigma : 0;
     return steps * roundoff_sum(dtype) * (1 + ratio) * scale + bound_store(dtype, r);
 }
 
-/* Class H, gradients in f32, f16 and bf16 against those in f64: of a formula of about ten roundings whose largest
- * value is `scale`, summed over k terms. In 16 bits, products are stored before they are summed. */
+/* Class H, gradients in f32, f16 and bf16 against those in f64: of a formula of about ten roundings whose
+ * largest value is `scale`, summed over k terms. In 16 bits, products are stored before they are summed. */
 static inline long double bound_gradient(weft_dtype dtype, int64_t k, long double scale, long double r) {
     long double steps = 2 * log2l((long double)(k > 1 ? k : 1)) + 32;
     bool half = dtype == WEFT_F16 || dtype == WEFT_BF16;
-    return (half ? 8 * roundoff(dtype) : steps * roundoff_sum(dtype)) * (scale + fabsl(r)) + bound_store(dtype, r);
+    return (half ? 8 * roundoff(dtype) : steps * roundoff_sum(dtype)) * (scale + fabsl(r)) +
+           bound_store(dtype, r);
 }
 
 #endif
