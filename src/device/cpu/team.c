@@ -37,6 +37,7 @@ weft_status weft__cpu_team_build(weft_context *ctx, weft_executable *e) {
     if (!e->units || !e->claims)
         return weft__fail_oom(ctx, count * sizeof *e->claims, "a program of the cpu device");
     int64_t before = 0;
+    bool inside = false; /* does the last unit hold something that what waits in its middle had to wait for */
     for (int i = 0; i < e->count; i++) {
         const weft_cpu_item *x = &e->items[i];
         weft_cpu_unit *last = e->n_units ? &e->units[e->n_units - 1] : NULL;
@@ -44,12 +45,14 @@ weft_status weft__cpu_team_build(weft_context *ctx, weft_executable *e) {
         if (last && !is_wide(x) && !is_wide(&e->items[last->first]) && !x->sink) {
             last->last = i; /* cheap after cheap: the same thread goes on */
             last->wait = last->wait || wait;
+            inside = inside || wait;
             continue;
         }
         int64_t chunks = is_wide(x) ? chunks_of(e, x) : 1;
-        e->units[e->n_units++] =
-            (weft_cpu_unit){.first = i, .last = i, .chunks = chunks, .before = before, .wait = wait};
+        e->units[e->n_units++] = (weft_cpu_unit){
+            .first = i, .last = i, .chunks = chunks, .before = before, .wait = wait || inside};
         before += chunks;
+        inside = false;
     }
     return WEFT_OK;
 }
@@ -133,10 +136,11 @@ static void run_thread(run_state *r, int thread) {
     for (int u = 0; u < e->n_units; u++) {
         const weft_cpu_unit *unit = &e->units[u];
         _Atomic int64_t *next = &e->claims[u].next;
-        if (atomic_load_explicit(next, memory_order_relaxed) >= unit->chunks) continue;
+        /* Whoever claimed the last chunk has waited, and what it waited for is seen here. */
+        if (atomic_load_explicit(next, memory_order_acquire) >= unit->chunks) continue;
         if (unit->wait || r->device->timing) wait_for(r, unit->before);
         for (;;) {
-            int64_t chunk = atomic_fetch_add_explicit(next, 1, memory_order_relaxed);
+            int64_t chunk = atomic_fetch_add_explicit(next, 1, memory_order_acq_rel);
             if (chunk >= unit->chunks) break;
             run_chunk(r, unit, chunk, thread);
         }
