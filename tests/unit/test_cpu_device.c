@@ -12,6 +12,7 @@
 #endif
 
 #include "cpu_kernels.h"
+#include "device/cpu/run.h"
 
 #define ROWS    300
 #define COLUMNS 2000
@@ -364,11 +365,34 @@ static void test_out_of_memory(void **state) {
     free(p);
 }
 
+/* A cheap copy, another that waits for it and is merged behind it, and a wide one after both, which may read
+ * what the first wrote: it has to wait for the pair. */
+static void test_wait_inside_a_unit(void **state) {
+    (void)state;
+    weft_operand small[2] = {{0, 0}, {0, 64}}, next[2] = {{0, 64}, {0, 128}}, wide[2] = {{0, 0}, {1, 0}};
+    weft_command list[3] = {
+        {.kind = WEFT_COMMAND_COPY, .bytes = 64, .n_operands = 2, .operands = small},
+        {.kind = WEFT_COMMAND_COPY, .bytes = 64, .n_operands = 2, .operands = next, .after = true},
+        {.kind = WEFT_COMMAND_COPY, .bytes = 4 << 20, .n_operands = 2, .operands = wide}};
+    const weft_commands commands = {.count = 3, .n_slots = 2, .list = list};
+    weft_device *d = open_device(NULL, 2);
+    weft_executable *e = NULL;
+    assert_int_equal(d->ops->build(d, &commands, &e), WEFT_OK);
+    if (e->threads > 1) {
+        assert_int_equal(e->n_units, 2);
+        assert_int_equal(e->units[0].last, 1);
+        assert_true(e->units[1].wait);
+    }
+    d->ops->executable_free(d, e);
+    d->ops->close(d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads),  cmocka_unit_test(test_faults_stop_sinks),
-        cmocka_unit_test(test_timings),  cmocka_unit_test(test_float_state),
-        cmocka_unit_test(test_describe), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_wait_inside_a_unit), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_faults_stop_sinks),  cmocka_unit_test(test_timings),
+        cmocka_unit_test(test_float_state),        cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
