@@ -8,13 +8,13 @@
 
 enum { GRAPH_RANK = 5, GRAPH_NODES = 96, GRAPH_INPUTS = 4, GRAPH_OUTPUTS = 40 };
 
-#define GRAPH_KINDS(X)                                                                                       \
-    X(LEAF)                                                                                                  \
-    X(INDEX)                                                                                                 \
-    X(DIVISOR)                                                                                               \
-    X(SCALAR) X(FULL) X(IOTA) X(RANDOM) X(ROW1) X(SAFE) X(ROW2) X(WHERE) X(ADDC) X(MULC) X(CLAMP) X(SHAPED)  \
-        X(RESHAPE) X(PERMUTE) X(EXPAND) X(PAD) X(SLICE) X(REDUCE) X(CAST) X(GATHER) X(SCATTER) X(UPDATE)     \
-            X(MATMUL) X(CONCAT) X(STACK) X(SOFTMAX) X(NORM) X(CROSS_ENTROPY) X(ATTENTION)
+/* clang-format off */
+#define GRAPH_KINDS(X) \
+    X(LEAF) X(INDEX) X(DIVISOR) X(SCALAR) X(FULL) X(IOTA) X(RANDOM) X(ROW1) X(SAFE) X(ROW2) X(WHERE) \
+    X(ADDC) X(MULC) X(CLAMP) X(SHAPED) X(RESHAPE) X(PERMUTE) X(EXPAND) X(PAD) X(SLICE) X(REDUCE) X(CAST) \
+    X(GATHER) X(SCATTER) X(UPDATE) X(MATMUL) X(CONCAT) X(STACK) X(SOFTMAX) X(NORM) X(CROSS_ENTROPY) \
+    X(ATTENTION)
+/* clang-format on */
 
 typedef enum graph_kind {
 #define GRAPH_ENUM_(name) GRAPH_##name,

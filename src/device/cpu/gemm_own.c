@@ -48,18 +48,13 @@ static ALWAYS uint32_t bits_of(float f) {
 #define COLUMN_VECS    16
 #define DIRECT_ROWS_OF                                                                                       \
     { 0, 8, 8, 8, 6 }
-#define DIRECT_LIST(X)                                                                                       \
-    X(1, 1)                                                                                                  \
-    X(2, 1)                                                                                                  \
-    X(3, 1)                                                                                                  \
-    X(4, 1)                                                                                                  \
-    X(5, 1)                                                                                                  \
-    X(6, 1)                                                                                                  \
-    X(7, 1)                                                                                                  \
-    X(8, 1)                                                                                                  \
-    X(1, 2)                                                                                                  \
-    X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3)  \
-        X(7, 3) X(8, 3) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
+/* clang-format off */
+#define DIRECT_LIST(X) \
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) \
+    X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) \
+    X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3) \
+    X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
+/* clang-format on */
 #else
 #if defined(__AVX2__)
 #define VECTOR_BYTES 32
