@@ -179,7 +179,8 @@ static int emit_seen(lowering *l, int n, int view) {
     int mask = emit_viewed(l, WEFT_INSTR_MASK, WEFT_BOOL, view, -1);
     if (node->kind == IR_CONST && node->dtype == WEFT_BOOL && node->imm_i) return mask;
     int value = emit(l, n, through, view), none = emit_const(l, node, 0, 0);
-    if (mask < 0 || value < 0 || none < 0) return value < mask ? value : mask;
+    if (none < 0) return none;
+    if (mask < 0 || value < 0) return value < mask ? value : mask;
     weft_instr choose = instr_of(WEFT_INSTR_CALC, (weft_dtype)node->dtype);
     choose.op = WEFT_OP_WHERE;
     choose.a = mask;
