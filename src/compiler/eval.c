@@ -283,7 +283,8 @@ weft_tensor *weft_to(weft_tensor *t, weft_context *ctx) {
 
 static weft_status hold(weft_program *program, weft_tensor *const *outputs, size_t n_outputs) {
     weft_context *ctx = program->ctx;
-    program->held = weft__array(ctx, (size_t)program->n_leaves + n_outputs + 1, sizeof *program->held);
+    program->held =
+        weft__array(ctx, (size_t)program->n_leaves + n_outputs + program->n_sinks + 1, sizeof *program->held);
     program->outputs = weft__array(ctx, n_outputs + 1, sizeof *program->outputs);
     if (!program->held || !program->outputs)
         return weft__fail_oom(ctx, n_outputs * sizeof *outputs, "a program");
@@ -292,12 +293,13 @@ static weft_status hold(weft_program *program, weft_tensor *const *outputs, size
     for (size_t i = 0; i < n_outputs; i++) {
         weft__node_settle(outputs[i], storages[i]);
         program->outputs[i] = outputs[i];
-        if (!(outputs[i]->flags & WEFT_NODE_KEPT)) program->held[program->n_held++] = weft_keep(outputs[i]);
+        weft__node_hold(program->held[program->n_held++] = outputs[i]);
     }
     weft__free(ctx, storages);
     for (int i = 0; i < program->n_leaves; i++)
-        if (!(program->leaves[i].fixed->flags & WEFT_NODE_KEPT))
-            program->held[program->n_held++] = weft_keep(program->leaves[i].fixed);
+        weft__node_hold(program->held[program->n_held++] = program->leaves[i].fixed);
+    for (size_t i = 0; i < program->n_sinks; i++)
+        weft__node_hold(program->held[program->n_held++] = program->sinks[i].variable);
     return WEFT_OK;
 }
 
@@ -352,7 +354,7 @@ weft_status weft_run(weft_program *program) {
 void weft_program_free(weft_program *program) {
     if (!program) return;
     weft_context *ctx = program->ctx;
-    for (size_t i = 0; i < program->n_held; i++) weft_free(program->held[i]);
+    for (size_t i = 0; i < program->n_held; i++) weft__node_let_go(program->held[i]);
     weft__free(ctx, program->held);
     weft__free(ctx, program->outputs);
     weft__program_free(program);

@@ -44,7 +44,7 @@ typedef struct weft_attr_output {
     int64_t index;
 } weft_attr_output; /* OUTPUT of a composite */
 
-enum { WEFT_NODE_KEPT = 1, WEFT_NODE_VARIABLE = 2, WEFT_NODE_HELD = 4 /* by a program */ };
+enum { WEFT_NODE_KEPT = 1, WEFT_NODE_VARIABLE = 2, WEFT_NODE_HELD = 4 /* kept by nothing but programs */ };
 
 struct weft_tensor {
     weft_context *ctx;
@@ -65,6 +65,7 @@ struct weft_tensor {
     bool again;        /* such a recomputation: never unified with the first one */
     weft_tensor *twin; /* its recomputation, of the gradient with stamp twin_mark */
     uint64_t twin_mark;
+    uint32_t holds; /* programs that need it, whoever else lets go of it */
     uint16_t n_in, attr_bytes;
     uint8_t op, dtype, leaf, flags;
     int rank;
@@ -128,6 +129,10 @@ static inline bool weft__poisoned(const weft_tensor *t) { return !t || t->error;
 
 /* Makes t carry storage: an evaluated node becomes a leaf and lets its inputs go. */
 void weft__node_settle(weft_tensor *t, weft_storage *storage);
+
+/* A program needs t, also where its user lets go of it; and does so no longer. */
+void weft__node_hold(weft_tensor *t);
+void weft__node_let_go(weft_tensor *t);
 
 /* What is recorded until the matching end is recomputed in the backward pass instead of kept (Chen et al.
  * 2016, "Training deep nets with sublinear memory cost"). An inner pair belongs to the outer one. */

@@ -182,9 +182,20 @@ void weft__node_settle(weft_tensor *t, weft_storage *storage) {
 }
 
 weft_tensor *weft_keep(weft_tensor *t) {
-    if (!t || !t->ctx || (t->flags & WEFT_NODE_KEPT) || t == &t->ctx->graph->oom) return t;
-    t->flags |= WEFT_NODE_KEPT;
+    if (!t || !t->ctx || t == &t->ctx->graph->oom) return t;
+    t->flags = (uint8_t)((t->flags | WEFT_NODE_KEPT) & ~WEFT_NODE_HELD);
     return t;
+}
+
+void weft__node_hold(weft_tensor *t) {
+    if (!(t->flags & WEFT_NODE_KEPT)) t->flags |= WEFT_NODE_KEPT | WEFT_NODE_HELD;
+    t->holds++;
+}
+
+void weft__node_let_go(weft_tensor *t) {
+    if (--t->holds > 0 || !(t->flags & WEFT_NODE_HELD)) return;
+    t->flags &= (uint8_t)~WEFT_NODE_HELD;
+    weft_free(t);
 }
 
 /* Moves a kept node out of its closing scope, whose list is dropped as a whole: neighbours may be gone
@@ -196,6 +207,10 @@ static void promote(weft_tensor *t) {
 
 void weft_free(weft_tensor *t) {
     if (!t || !(t->flags & WEFT_NODE_KEPT)) return;
+    if (t->holds > 0) { /* the last program that holds it frees it */
+        t->flags |= WEFT_NODE_HELD;
+        return;
+    }
     if (t->scope) { /* its scope is still open: it becomes a temporary again */
         t->flags &= (uint8_t)~WEFT_NODE_KEPT;
         return;

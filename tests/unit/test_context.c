@@ -222,6 +222,33 @@ static void test_held_program(void **state) {
     weft_program_free(NULL);
 }
 
+/* What two programs share outlives the first, and what their user frees outlives neither too early. */
+static void test_held_programs_share(void **state) {
+    weft_context *ctx = *state;
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *x = weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){1, 2});
+    weft_tensor *w = weft_variable_new(ctx, "w", WEFT_F32, SHAPE(2), (float[]){3, 4});
+    weft_tensor *only = weft_variable_new(ctx, "only", WEFT_F32, SHAPE(2), NULL); /* written, never read */
+    weft_tensor *a = weft_mul(x, w), *b = weft_keep(weft_add(x, w)), *next = weft_sub(x, w);
+    weft_program *first = NULL, *second = NULL;
+    assert_ok(weft_compile(&a, 1, NULL, NULL, 0, &first));
+    assert_ok(weft_compile(&b, 1, &only, &next, 1, &second));
+    weft_scope_close(scope);
+    weft_program_free(first);
+    weft_free(w);
+    weft_free(b);
+    weft_free(only);
+    for (int i = 0; i < 50; i++) weft_from(ctx, WEFT_F32, SHAPE(2), NULL); /* takes what was freed */
+    for (int i = 0; i < 50; i++) weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){9, 9});
+    assert_ok(weft_run(second));
+    float out[2];
+    assert_ok(weft_read(b, out, sizeof out));
+    assert_true(out[0] == 4 && out[1] == 6);
+    assert_ok(weft_read(only, out, sizeof out));
+    assert_true(out[0] == -2 && out[1] == -2);
+    weft_program_free(second);
+}
+
 /* Also without assignments, a run makes recorded readers of its outputs stale. */
 static void test_held_outputs_are_versions(void **state) {
     weft_context *ctx = *state;
@@ -300,6 +327,7 @@ int main(void) {
         cmocka_unit_test(test_fault_leaves_variables),
         cmocka_unit_test_setup_teardown(test_held_program, setup, teardown),
         cmocka_unit_test_setup_teardown(test_held_outputs_are_versions, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_held_programs_share, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scalar_is_read_when_recorded, setup, teardown),
         cmocka_unit_test(test_two_threads),
     };
