@@ -458,10 +458,6 @@ static weft_status choose_stored(weft_ir *ir) {
         cones[i] = cone_of(ir, cones, (int)i);
         if (!node->stored && node->cluster >= 0 && must_store(ir, node, cones[i], widest[i], crosses[i]))
             store(ir, (int)i);
-        if (node->kind == IR_GATHER) { /* its table is read by address */
-            int table = node->in[0].node;
-            if (ir->nodes[table].kind != IR_LEAF) ir->nodes[table].stored = true;
-        }
         if (!node->stored && crosses[i] && node->cluster >= 0) store_reductions(ir, (int)i);
     }
     return WEFT_OK;
