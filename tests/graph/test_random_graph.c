@@ -15,6 +15,7 @@
 #include "device/interp/interp.h"
 #include "graph/random_graph.h"
 #include "graph/shadow.h"
+#include "unit/plan_race.h"
 
 typedef struct machines {
     weft_context *record, *fused, *plain, *one, *interp, *interp_plain;
@@ -30,6 +31,8 @@ typedef struct values {
     char *data[GRAPH_OUTPUTS + GRAPH_NODES];
     size_t bytes[GRAPH_OUTPUTS + GRAPH_NODES];
     uint64_t kernels;
+    bool race;
+    int racing[2]; /* commands */
 } values;
 
 static char why[2048];
@@ -64,6 +67,9 @@ static void close_machines(machines *m) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) weft_close(all[i]);
 }
 
+/* Big enough for several threads; one with a gradient, one without, one of integers. */
+static bool is_wide(uint64_t seed) { return seed % 100 == 1 || seed % 100 == 3 || seed % 100 == 52; }
+
 /* ---- running ---- */
 
 static void drop(values *v) {
@@ -76,7 +82,10 @@ static bool run(weft_context *ctx, const graph *g, values *out) {
     memset(out, 0, sizeof *out);
     weft_scope *scope = weft_scope_open(ctx);
     bool fine = graph_record(ctx, g, &t) && weft_eval(t.output, (size_t)t.n_outputs) == WEFT_OK;
-    if (fine && ctx->compiler->newest) out->kernels = ctx->compiler->newest->n_kernels;
+    if (fine && ctx->compiler->newest) {
+        out->kernels = ctx->compiler->newest->n_kernels;
+        out->race = plan_race(ctx->compiler->newest, &out->racing[0], &out->racing[1]);
+    }
     for (int i = 0; fine && i < t.n_outputs; i++) {
         out->bytes[i] = (size_t)weft_numel(t.output[i]) * weft_dtype_size(weft_dtype_of(t.output[i]));
         out->data[i] = malloc(out->bytes[i] + 1);
@@ -158,6 +167,8 @@ static const char *on(weft_context *ctx, const char *what, const graph *g, const
     values got;
     const char *bad = NULL;
     if (!run(ctx, g, &got)) bad = fail_with("%s: %s", what, weft_last_error(ctx));
+    if (!bad && got.race)
+        bad = fail_with("%s: commands %d and %d meet without a barrier", what, got.racing[0], got.racing[1]);
     if (!bad && bits) bad = same_bits(what, bits, &got, s, t);
     if (!bad && s) bad = within_bound(what, t, s, &got, sum);
     if (keep && !bad)
@@ -172,7 +183,7 @@ static const char *check(const machines *m, const graph *g, totals *sum) {
     graph_tensors t;
     values fused = {0}, plain = {0};
     const char *bad = NULL;
-    bool often = g->seed % 4 == 0;
+    bool often = g->seed % 4 == 0 || is_wide(g->seed);
     shadow *s = shadow_new();
     weft_scope *scope = weft_scope_open(m->record);
     if (!graph_record(m->record, g, &t)) bad = fail_with("recording: %s", weft_last_error(m->record));
@@ -273,7 +284,7 @@ static void report(const machines *m, graph *g) {
 static graph_options options_of(uint64_t seed) {
     graph_options o = {.integers = seed % 2 == 0, .size = 5 + (int)(seed * 7 % 56), .most = 600};
     o.backward = !o.integers && seed % 4 == 1;
-    if (seed % 100 == 3 || seed % 100 == 52) { /* wide enough for several threads */
+    if (is_wide(seed)) {
         o.most = 60000;
         o.size = 12;
     }

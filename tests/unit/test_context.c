@@ -109,9 +109,27 @@ static void test_swap(void **state) {
     assert_ok(weft_assign(v, both, 2));
     assert_values(v[0], (float[]){4, 6}, 2);
     assert_values(v[1], (float[]){2, 2}, 2);
-    weft_tensor *turned = weft_flip(v[0], 0);
-    assert_ok(weft_assign(v, &turned, 1)); /* reads and writes other elements of itself */
-    assert_values(v[0], (float[]){6, 4}, 2);
+}
+
+/* A variable that gets its own elements in another order: more of them than a kernel holds at a time. */
+static void turn(const char *device) {
+    enum { N = 5000 };
+    weft_context *ctx = open_device(device, false);
+    float *values = calloc(N, sizeof *values), *got = calloc(N, sizeof *got);
+    for (int i = 0; i < N; i++) values[i] = (float)i;
+    weft_tensor *v = weft_variable_new(ctx, "v", WEFT_F32, SHAPE(N), values), *turned = weft_flip(v, 0);
+    assert_ok(weft_assign(&v, &turned, 1));
+    assert_ok(weft_read(v, got, N * sizeof *got));
+    for (int i = 0; i < N; i++) assert_true(got[i] == values[N - 1 - i]);
+    weft_close(ctx);
+    free(values);
+    free(got);
+}
+
+static void test_turn(void **state) {
+    (void)state;
+    turn("cpu");
+    turn("interp");
 }
 
 /* ---- poison ---- */
@@ -321,6 +339,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_close_with_stale_work, setup, teardown),
         cmocka_unit_test_setup_teardown(test_keep_before_a_step, setup, teardown),
         cmocka_unit_test_setup_teardown(test_swap, setup, teardown),
+        cmocka_unit_test(test_turn),
         cmocka_unit_test_setup_teardown(test_poison_travels, setup, teardown),
         cmocka_unit_test_setup_teardown(test_numbers_a_dtype_lacks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_two_contexts_do_not_mix, setup, teardown),

@@ -1,6 +1,7 @@
 /* What programs are made of: how many kernels and library calls, where memory is saved, what is never copied.
  * The numbers are the promises of the design; a change that breaks one prints the plan. */
 #include "core_help.h"
+#include "plan_race.h"
 
 static int setup(void **state) {
     *state = open_device("cpu", false);
@@ -207,47 +208,10 @@ static void test_arena_is_reused(void **state) {
 
 /* ---- barriers ---- */
 
-typedef struct span {
-    int slot, command;
-    int64_t begin, end;
-    bool written;
-} span;
-
-/* What command i reads and writes; of the operands of a heavy operation that are read only the first byte. */
-static int spans_of(const weft_program *program, int i, span *out) {
-    const weft_command *c = &program->commands.list[i];
-    int n = 0;
-    for (int k = 0; k < c->n_operands; k++) {
-        int64_t bytes = c->kind == WEFT_COMMAND_HEAVY ? 1 : c->bytes;
-        bool written = k == c->n_operands - 1;
-        if (c->kernel) {
-            bytes =
-                c->kernel->args[k].elements * (int64_t)weft_dtype_size((weft_dtype)c->kernel->args[k].dtype);
-            written = c->kernel->args[k].written;
-        } else if (c->kind == WEFT_COMMAND_HEAVY && c->heavy.kind == WEFT_HEAVY_MATMUL && written) {
-            bytes = c->heavy.as.matmul.m * c->heavy.as.matmul.n * 4;
-        }
-        out[n++] =
-            (span){c->operands[k].slot, i, c->operands[k].offset, c->operands[k].offset + bytes, written};
-    }
-    return n;
-}
-
-/* Commands between two barriers may run side by side: none touches what another one writes. */
 static void assert_barriers(const weft_program *program) {
-    span all[512];
-    int n = 0;
-    for (int i = 0; i < program->commands.count; i++) {
-        if (program->commands.list[i].after) n = 0;
-        int added = spans_of(program, i, all + n);
-        for (int a = n; a < n + added; a++)
-            for (int b = 0; b < n; b++)
-                if (all[a].slot == all[b].slot && all[a].begin < all[b].end && all[b].begin < all[a].end &&
-                    (all[a].written || all[b].written))
-                    fail_msg("commands %d and %d meet in slot %d without a barrier", all[b].command,
-                             all[a].command, all[a].slot);
-        n += added;
-    }
+    int first, second;
+    if (plan_race(program, &first, &second))
+        fail_msg("commands %d and %d meet without a barrier", first, second);
 }
 
 static void test_barriers(void **state) {

@@ -1,0 +1,74 @@
+/* Commands between two barriers may run side by side: does one of them touch what another one writes? */
+#ifndef WEFT_TESTS_PLAN_RACE_H
+#define WEFT_TESTS_PLAN_RACE_H
+
+#include <stdlib.h>
+#include "compiler/program.h"
+
+typedef struct span {
+    int slot, command;
+    int64_t begin, end;
+    bool written;
+} span;
+
+/* Has some operand no elements? Where it lies means nothing then. */
+static inline bool heavy_is_empty(const weft_heavy *heavy) {
+    const weft_heavy_matmul *mm = &heavy->as.matmul;
+    const weft_heavy_scatter *sc = &heavy->as.scatter;
+    const weft_heavy_update *up = &heavy->as.update;
+    const weft_heavy_attention *at = &heavy->as.attention;
+    int64_t batch = 1;
+    switch (heavy->kind) {
+    case WEFT_HEAVY_SCATTER: return sc->outer * sc->count * sc->rows * sc->inner == 0;
+    case WEFT_HEAVY_UPDATE: return up->outer * up->extent * up->total * up->inner == 0;
+    case WEFT_HEAVY_ATTENTION: return at->batch * at->heads * at->t_q * at->t_k * at->d == 0;
+    default: break;
+    }
+    for (int i = 0; i < mm->batch_rank; i++) batch *= mm->batch[i];
+    return batch * mm->m * mm->n * mm->k == 0;
+}
+
+/* What command i reads and writes; of the operands of a heavy operation that are read only the first byte. */
+static inline int plan_spans(const weft_program *program, int i, span *out) {
+    const weft_command *c = &program->commands.list[i];
+    for (int k = 0; k < c->n_operands; k++) {
+        int64_t bytes = c->kind != WEFT_COMMAND_HEAVY ? c->bytes : !heavy_is_empty(&c->heavy);
+        bool written = k == c->n_operands - 1;
+        if (c->kernel) {
+            weft_dtype dtype = (weft_dtype)c->kernel->args[k].dtype;
+            bytes = c->kernel->args[k].elements * (int64_t)weft_dtype_size(dtype);
+            written = c->kernel->args[k].written;
+        } else if (c->kind == WEFT_COMMAND_HEAVY && c->heavy.kind == WEFT_HEAVY_MATMUL && written && bytes) {
+            bytes = c->heavy.as.matmul.m * c->heavy.as.matmul.n *
+                    (int64_t)weft_dtype_size((weft_dtype)c->heavy.as.matmul.out_dtype);
+        }
+        out[k] =
+            (span){c->operands[k].slot, i, c->operands[k].offset, c->operands[k].offset + bytes, written};
+    }
+    return c->n_operands;
+}
+
+/* True, with two commands that meet, when a barrier is missing. */
+static inline bool plan_race(const weft_program *program, int *first, int *second) {
+    size_t most = 1;
+    bool found = false;
+    for (int i = 0; i < program->commands.count; i++) most += (size_t)program->commands.list[i].n_operands;
+    span *all = calloc(most, sizeof *all);
+    int n = 0;
+    for (int i = 0; i < program->commands.count && !found; i++) {
+        if (program->commands.list[i].after) n = 0;
+        int added = plan_spans(program, i, all + n);
+        for (int k = 0; k < n * added && !found; k++) {
+            const span *x = &all[n + k % added], *y = &all[k / added];
+            found =
+                x->slot == y->slot && x->begin < y->end && y->begin < x->end && (x->written || y->written);
+            *first = y->command;
+            *second = x->command;
+        }
+        n += added;
+    }
+    free(all);
+    return found;
+}
+
+#endif
