@@ -178,17 +178,18 @@ static void record(matrix *m, const char *op, weft_dtype column, const char *sam
 void ops_refused(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got,
                  weft_status status) {
     weft_status is = weft_tensor_status(got);
+    bool named = strstr(weft_last_error(got ? m->ctx : NULL), ": ") != NULL;
     if (is != status)
         failed(m, op, column, sample,
                ops_text(m, "%s where %s is due", weft_status_name(is), weft_status_name(status)));
-    else if (!strstr(weft_last_error(got ? m->ctx : NULL), ": "))
+    else if (!named)
         failed(m, op, column, sample, "the message names no op");
-    record(m, op, column, sample, "refused", 0, &(verdict){0});
+    record(m, op, column, sample, "refused", 0, &(verdict){.ratio = is == status && named ? 0 : HUGE_VAL});
 }
 
 void ops_hold(matrix *m, const char *op, weft_dtype column, const char *sample, bool holds) {
     if (!holds) failed(m, op, column, sample, "does not hold");
-    record(m, op, column, sample, "value", 1, &(verdict){0});
+    record(m, op, column, sample, "value", 1, &(verdict){.ratio = holds ? 0 : HUGE_VAL});
 }
 
 void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got,
