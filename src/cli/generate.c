@@ -6,20 +6,21 @@
 #include "train/generate.h"
 #include "train/use.h"
 
+/* user: a bool, set where who read the text has left; that is no error to speak of. */
 static weft_status show(void *user, const char *text, size_t bytes) {
-    (void)user;
     if (fwrite(text, 1, bytes, stdout) == bytes && fflush(stdout) == 0) return WEFT_OK;
+    *(bool *)user = errno == EPIPE;
     return weft__fail(NULL, WEFT_ERR_IO, "standard output: %s", strerror(errno));
 }
 
-static weft_status generate(weft__use *use, const weft__generation *wanted) {
+static weft_status generate(weft__use *use, const weft__generation *wanted, bool *reader_left) {
     if (use->config.model_type != WEFT__MODEL_GPT)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "generate: the run's model is no gpt: 'weft predict' is for mlp");
     weft_gpt_cache *cache = weft_gpt_cache_new(use->model.module);
     if (!cache) return weft_last_status(use->model.ctx);
     weft_status status = weft__generate(cache, weft__dataset_tokenizer(&use->dataset),
-                                        use->dataset.vocabulary, wanted, show, NULL);
+                                        use->dataset.vocabulary, wanted, show, reader_left);
     weft_gpt_cache_free(cache);
     return status;
 }
@@ -28,6 +29,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     const char *dir = NULL, *device = NULL;
     weft__generation wanted = {.prompt = "", .tokens = 200, .temperature = 0.8, .top_k = 0, .seed = 1};
     int64_t seed = 1;
+    bool reader_left = false;
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
@@ -46,8 +48,11 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     }
     weft__use use;
     weft_status status = weft__use_open(dir, device, false, &use);
-    if (status == WEFT_OK) status = generate(&use, &wanted);
-    code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
+    if (status == WEFT_OK) status = generate(&use, &wanted, &reader_left);
+    if (status == WEFT_OK)
+        code = WEFT__EXIT_DONE;
+    else
+        code = reader_left ? WEFT__EXIT_IO : weft__give_up(NULL, status);
     if (status == WEFT_OK) putchar('\n');
     weft__use_close(&use);
     return code;

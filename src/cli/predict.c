@@ -32,7 +32,7 @@ static weft_status predict_batch(weft__use *use, weft_loader *loader, int64_t b,
     size_t outputs = (size_t)use->dataset.outputs, rows = (size_t)weft_loader_batch_size(loader);
     WEFT_TRY(weft_loader_get(loader, (uint64_t)b, &batch));
     WEFT_TRY(weft_read(weft_forward(use->model.module, batch.x), out, rows * outputs * sizeof *out));
-    for (size_t i = 0; i<rows && * left> 0; i++, (*left)--) {
+    for (size_t i = 0; i < rows && left[0] > 0; i++, left[0]--) {
         if (use->config.task == WEFT__TASK_CLASSIFICATION)
             print_class(use, out + i * outputs);
         else

@@ -106,7 +106,7 @@ static bool take_num(const weft__config_row *row, const char *text, double *out,
         return false;
     }
     if (*out >= row->low && *out <= row->high) return true;
-    snprintf(problem, 256, "%.60s is outside %g to %g", text, row->low, row->high);
+    snprintf(problem, 256, "%.60s is outside %.9g to %.9g", text, row->low, row->high);
     return false;
 }
 
@@ -353,9 +353,15 @@ static weft_status fill_defaults(weft__config *config) {
     return WEFT_OK;
 }
 
-/* Values that follow from others where nobody gave them. */
+/* Whether `key` was given by a source that yields to that of `other`: a file yields to --set. */
+static bool weaker(const weft__config *config, weft__config_key key, weft__config_key other) {
+    return !weft__config_given(config, key) ||
+           (config->origin[key] == WEFT__ORIGIN_FILE && config->origin[other] == WEFT__ORIGIN_SET);
+}
+
+/* Values that follow from others where nobody gave them, or where what was given yields to --set. */
 static void follow(weft__config *config) {
-    if (config->data_val_path && !weft__config_given(config, WEFT__KEY_data_val_fraction)) {
+    if (config->data_val_path && weaker(config, WEFT__KEY_data_val_fraction, WEFT__KEY_data_val_path)) {
         config->data_val_fraction = 0;
         config->origin[WEFT__KEY_data_val_fraction] = WEFT__ORIGIN_FOUND;
     }
@@ -374,10 +380,10 @@ static void follow(weft__config *config) {
     /* epochs given and steps not: the default number of steps does not count, and the other way round */
     bool steps = weft__config_given(config, WEFT__KEY_train_steps) && config->train_steps > 0;
     bool epochs = weft__config_given(config, WEFT__KEY_train_epochs) && config->train_epochs > 0;
-    if (epochs && !steps) {
+    if (epochs && (!steps || weaker(config, WEFT__KEY_train_steps, WEFT__KEY_train_epochs))) {
         config->train_steps = 0;
         config->origin[WEFT__KEY_train_steps] = WEFT__ORIGIN_UNSET;
-    } else if (steps && !epochs) {
+    } else if (steps && (!epochs || weaker(config, WEFT__KEY_train_epochs, WEFT__KEY_train_steps))) {
         config->train_epochs = 0;
         config->origin[WEFT__KEY_train_epochs] = WEFT__ORIGIN_UNSET;
     }

@@ -207,11 +207,31 @@ static void print_range(FILE *out, const weft__config_row *row) {
     }
 }
 
+/* The kind of file that a name tells, "csv" of "a.csv.gz"; NULL where it tells none. */
+static const char *source_of(const char *path) {
+    static const char *const kinds[] = {"csv", "json", "npy"};
+    size_t size = strlen(path);
+    if (size > 3 && strcmp(path + size - 3, ".gz") == 0) size -= 3;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t end = strlen(kinds[i]);
+        if (size > end && path[size - end - 1] == '.' && strncmp(path + size - end, kinds[i], end) == 0)
+            return kinds[i];
+    }
+    return NULL;
+}
+
 char *weft__config_template(weft__model_type model, const char *data_path) {
-    char *text = NULL, value[1024];
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    if (!out) return NULL;
+    char *text = NULL;
+    size_t bytes = 0, room = data_path ? 4 * strlen(data_path) + 8 : 8;
+    char *path = malloc(room);
+    FILE *out = path ? open_memstream(&text, &bytes) : NULL;
+    if (!out) {
+        free(path);
+        return NULL;
+    }
+    const char *source = data_path && model == WEFT__MODEL_MLP ? source_of(data_path) : NULL;
+    path[0] = '\0';
+    if (data_path) append_text(path, room, data_path);
     char section[32] = "";
     fprintf(
         out,
@@ -221,11 +241,8 @@ char *weft__config_template(weft__model_type model, const char *data_path) {
         const weft__config_row *row = &weft__config_rows[i];
         const char *name = open_section(out, row->key, section);
         const char *indent = section[0] ? "  " : "", *given = row->defaults[model];
-        value[0] = '\0';
-        if (i == WEFT__KEY_data_path && data_path) {
-            append_text(value, sizeof value, data_path);
-            given = value;
-        }
+        if (i == WEFT__KEY_data_path && data_path) given = path;
+        if (i == WEFT__KEY_data_source && source) given = source;
         bool here = (row->models & (1u << model)) != 0;
         fprintf(out, "%s# %s", indent, row->doc);
         print_range(out, row);
@@ -234,6 +251,7 @@ char *weft__config_template(weft__model_type model, const char *data_path) {
         fprintf(out, "\n%s%s%s:%s%s\n", indent, active ? "" : "# ", name, given ? " " : "",
                 given ? given : "");
     }
+    free(path);
     bool failed = ferror(out) != 0;
     if (fclose(out) != 0 || failed) {
         free(text);

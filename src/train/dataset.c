@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "data/parse.h"
 #include "train/dataset.h"
 #include "train/run_dir.h"
 
@@ -50,6 +51,8 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
     weft__free(ctx, dataset->deviation);
     for (int64_t i = 0; dataset->classes && i < dataset->outputs; i++) weft__free(ctx, dataset->classes[i]);
     weft__free(ctx, dataset->classes);
+    weft__free(ctx, dataset->columns);
+    weft__free(ctx, dataset->target);
     memset(dataset, 0, sizeof *dataset);
 }
 
@@ -103,6 +106,16 @@ static json_t *floats(const float *values, int64_t count) {
     return array;
 }
 
+static json_t *texts(char *const *values, int64_t count) {
+    json_t *array = json_array();
+    for (int64_t i = 0; array && i < count; i++)
+        if (json_array_append_new(array, json_string(values[i])) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
 static json_t *describe(const weft__dataset *d) {
     json_t *object = json_pack("{s:I, s:I, s:f, s:f, s:f}", "features", (json_int_t)d->features, "outputs",
                                (json_int_t)d->outputs, "scale", d->scale, "target_mean",
@@ -112,11 +125,11 @@ static json_t *describe(const weft__dataset *d) {
         made = json_object_set_new(object, "mean", floats(d->mean, d->features)) == 0;
         made = made && json_object_set_new(object, "deviation", floats(d->deviation, d->features)) == 0;
     }
-    if (made && d->classes) {
-        json_t *names = json_array();
-        for (int64_t i = 0; names && i < d->outputs; i++)
-            json_array_append_new(names, json_string(d->classes[i]));
-        made = json_object_set_new(object, "classes", names) == 0;
+    if (made && d->classes) made = json_object_set_new(object, "classes", texts(d->classes, d->outputs)) == 0;
+    json_t *names = made && d->columns ? texts(d->columns, d->features) : NULL;
+    if (names) { /* names that are not UTF-8 are not kept: columns go by position then */
+        made = json_object_set_new(object, "columns", names) == 0;
+        if (d->target) json_object_set_new(object, "target", json_string(d->target));
     }
     if (made && d->vocabulary > 0)
         made = json_object_set_new(object, "vocabulary", json_integer(d->vocabulary)) == 0;
@@ -164,6 +177,19 @@ static bool take_classes(weft_context *ctx, const json_t *array, weft__dataset *
     return d->classes != NULL;
 }
 
+static bool take_columns(weft_context *ctx, const json_t *array, const json_t *target, weft__dataset *d) {
+    if (!array) return true;
+    if (!json_is_array(array) || json_array_size(array) != (size_t)d->features) return false;
+    const char **names = weft__array(ctx, (size_t)d->features, sizeof *names);
+    bool taken = names != NULL;
+    for (int64_t i = 0; taken && i < d->features; i++)
+        taken = (names[i] = json_string_value(json_array_get(array, (size_t)i))) != NULL;
+    if (taken) d->columns = weft__strings_pack(ctx, names, (size_t)d->features);
+    weft__free(ctx, names);
+    if (json_is_string(target)) d->target = weft__strdup(ctx, json_string_value(target));
+    return d->columns != NULL;
+}
+
 static int64_t size_of(const json_t *object, const char *key) {
     const json_t *value = json_object_get(object, key);
     int64_t size = json_is_integer(value) ? (int64_t)json_integer_value(value) : 0;
@@ -182,7 +208,8 @@ static bool take_description(weft_context *ctx, const json_t *object, weft__data
     const json_t *mean = json_object_get(object, "mean"), *deviation = json_object_get(object, "deviation");
     return (mean != NULL) == (deviation != NULL) && take_floats(ctx, mean, d->features, &d->mean) &&
            take_floats(ctx, deviation, d->features, &d->deviation) &&
-           take_classes(ctx, json_object_get(object, "classes"), d);
+           take_classes(ctx, json_object_get(object, "classes"), d) &&
+           take_columns(ctx, json_object_get(object, "columns"), json_object_get(object, "target"), d);
 }
 
 weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config, const char *run,

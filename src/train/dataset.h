@@ -28,7 +28,8 @@ typedef struct weft__dataset {
     float *mean, *deviation;             /* [features] of the inputs before scaling; NULL: not scaled */
     float target_mean, target_deviation; /* regression; 0 and 1: not scaled */
     char **classes;                      /* [outputs] names, or NULL */
-    uint64_t hash;                       /* of all the data */
+    char **columns, *target; /* csv: [features] names, and the target's; NULL: the file has none */
+    uint64_t hash;           /* of all the data */
 } weft__dataset;
 
 /* Reads what the configuration names. `run` is the folder of a run to take tokenizer and class names from

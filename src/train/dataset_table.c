@@ -31,6 +31,38 @@ static weft_status labels_path(weft_context *ctx, const weft__config *config, co
     return WEFT_OK;
 }
 
+/* Reads columns by the names that the training data gave them, in whatever order the file has them and
+ * whatever else it has. A file that names none is taken as it is. */
+static weft_status read_named(weft_context *ctx, const char *path, const weft_csv_options *options,
+                              const weft__dataset *d, weft_table *table) {
+    weft_csv_options named = *options;
+    named.columns = (const char *const *)d->columns;
+    named.column_count = (size_t)d->features;
+    if (options->target_column != 0 && d->target) {
+        named.target = d->target;
+        named.target_column = 0;
+    }
+    weft_status status = weft_read_csv(ctx, path, &named, table);
+    if (status != WEFT_ERR_FORMAT && status != WEFT_ERR_ARGUMENT) return status;
+    if (weft_read_csv(ctx, path, options, table) == WEFT_OK) {
+        if (strcmp(table->columns[0], "1") == 0) return WEFT_OK;
+        weft_table_free(ctx, table);
+    }
+    return weft_read_csv(ctx, path, &named, table); /* its message names the column */
+}
+
+/* What later files are asked for, where the training data has names. */
+static void keep_names(weft_context *ctx, const weft__config *config, weft__dataset *d, weft_table *table) {
+    if (d->columns || config->data_columns.count > 0 || strcmp(table->columns[0], "1") == 0) return;
+    for (size_t i = 0; i < table->column_count; i++)
+        for (size_t j = 0; j < i && table->column_count <= 4096; j++)
+            if (strcmp(table->columns[i], table->columns[j]) == 0) return; /* no way to tell them apart */
+    d->columns = table->columns;
+    table->columns = NULL;
+    d->features = (int64_t)table->column_count;
+    if (table->target_name) d->target = weft__strdup(ctx, table->target_name);
+}
+
 static weft_status read_csv(weft_context *ctx, const weft__config *config, const char *path, bool target,
                             weft__dataset *d, weft_array *x, weft_array *y) {
     weft_table table;
@@ -50,7 +82,11 @@ static weft_status read_csv(weft_context *ctx, const weft__config *config, const
     if (target)
         options.target_type =
             config->task == WEFT__TASK_CLASSIFICATION ? WEFT_CSV_TARGET_CLASS : WEFT_CSV_TARGET_NUMBER;
-    WEFT_TRY(weft_read_csv(ctx, path, &options, &table));
+    if (d->columns)
+        WEFT_TRY(read_named(ctx, path, &options, d, &table));
+    else
+        WEFT_TRY(weft_read_csv(ctx, path, &options, &table));
+    if (target) keep_names(ctx, config, d, &table);
     *x = table.features;
     if (y)
         *y = table.target;

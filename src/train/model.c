@@ -7,6 +7,9 @@
 
 weft_status weft__model_open_context(const weft__config *config, weft_log_fn log, void *user,
                                      weft_context **ctx) {
+    if (config->device && strcmp(config->device, "null") == 0)
+        return weft__fail(NULL, WEFT_ERR_DEVICE,
+                          "device null computes nothing: it is for 'weft bench' and tests");
     const weft_open_options options = {
         .device = config->device, .seed = (uint64_t)config->train_seed, .log = log, .log_user = user};
     return weft_open(&options, ctx);
@@ -183,8 +186,8 @@ static weft_status compare(const weft__model *model, const weft__config *config,
     if (strcmp(state->config_hash, config_hash) != 0)
         return weft__fail(
             model->ctx, WEFT_ERR_ARGUMENT,
-            "%s: config.yaml is not the one that its checkpoints were made with: change it back, or train "
-            "anew",
+            "%s: the configuration (config.yaml, --set) is not the one that its checkpoints were made with: "
+            "change it back, or train anew",
             run);
     if (!dataset) return WEFT_OK;
     hash_text(dataset, data_hash);

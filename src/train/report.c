@@ -104,10 +104,11 @@ static void column(const weft__history *h, size_t offset, double *values) {
         memcpy(&values[i], (const char *)&h->lines[i] + offset, sizeof values[i]);
 }
 
+/* Over about a fortieth of the curve, so that it does not lag behind where the lines are few. */
 static void smooth(const double *in, size_t count, double *out) {
-    double mean = (double)NAN;
+    double weight = fmin(1, fmax(0.05, 40 / (double)(count + 1))), mean = (double)NAN;
     for (size_t i = 0; i < count; i++) {
-        if (isfinite(in[i])) mean = isfinite(mean) ? 0.9 * mean + 0.1 * in[i] : in[i];
+        if (isfinite(in[i])) mean = isfinite(mean) ? mean + weight * (in[i] - mean) : in[i];
         out[i] = isfinite(in[i]) ? mean : (double)NAN;
     }
 }

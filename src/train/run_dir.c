@@ -35,6 +35,10 @@ bool weft__is_run(const char *dir) {
 
 const char *weft__number_text(double value, char out[WEFT__NUMBER_TEXT]) {
     bool single = (double)(float)value == value;
+    if (value == floor(value) && fabs(value) < 1e15) {
+        snprintf(out, WEFT__NUMBER_TEXT, "%.0f", value); /* 20, not 2e+01 */
+        return out;
+    }
     for (int digits = 1; digits <= 17; digits++) {
         float back32 = 0;
         double back64 = 0;

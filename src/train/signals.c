@@ -1,6 +1,7 @@
 /* Handlers do nothing but store: all work is done by the loop, between two steps.
  * Must not know: the loop. Read next: loop.c. */
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,7 +27,9 @@ void weft__signals_install(void) {
     action.sa_handler = on_stop;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    struct sigaction was;
+    bool nohup = sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler == SIG_IGN;
+    if (!nohup) sigaction(SIGHUP, &action, NULL);
     action.sa_handler = on_save;
     sigaction(SIGUSR1, &action, NULL);
     action.sa_handler = SIG_IGN;

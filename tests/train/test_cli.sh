@@ -103,6 +103,8 @@ expect 8 'absent.txt' "$weft" train gpt.yaml --set data.path=absent.txt
 printf 'abc\377def' >broken.txt
 expect 3 'broken.txt' "$weft" train gpt.yaml --set data.path=broken.txt
 one_line
+expect 4 'computes nothing' "$weft" train gpt.yaml --device null
+one_line
 expect 4 'abacus' "$weft" train gpt.yaml --device abacus
 one_line
 expect 2 'too few' "$weft" train gpt.yaml --set model.context=100000
@@ -148,6 +150,9 @@ cp out first
 expect 0 '' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3
 check "the same seed, the same text" cmp first out
 expect 0 '' "$weft" generate "$run" --tokens 100 --temperature 0 --top-k 5
+expect 4 'computes nothing' "$weft" generate "$run" --device null
+"$weft" generate "$run" --tokens 3000 2>err | head -c 5 >/dev/null
+check "a reader that left is no error line" test ! -s err
 expect 3 'prompt|character' "$weft" generate "$run" --prompt 'Ω'
 expect 0 'validation +loss' "$weft" eval "$run"
 expect 0 '"validation": \{"loss": [0-9.]+, "accuracy"' "$weft" eval "$run" --json
@@ -156,11 +161,25 @@ expect 0 'best loss' "$weft" compare "$run" again
 expect 0 'step-40  whole' "$weft" info "$run" --check
 
 expect 0 'test accuracy' "$weft" train mlp.yaml --run classes
+check "whole numbers are written as such" grep -q '"epoch": 4,' classes/metrics.jsonl
+expect 0 '2/2' "$weft" train mlp.yaml --run two --set train.steps=2
+expect 2 'only one of' "$weft" train mlp.yaml --set train.steps=2 --set train.epochs=2
 check "accuracy is logged" grep -q '"val_accuracy": ' classes/metrics.jsonl
 check "samples a second" grep -q '"samples_per_second": ' classes/metrics.jsonl
 printf 'a,b\n1.5,2\n3.5,4\n' >input.csv
 expect 0 '^(even|odd)	0\.[0-9]+$' "$weft" predict classes input.csv
 check "one line a row" test "$(wc -l <out)" = 2
+cp out first
+printf 'b,note,a\n2,x,1.5\n4,y,3.5\n' >mixed.csv # by their names, whatever the order
+expect 0 '' "$weft" predict classes mixed.csv
+check "columns go by name" cmp first out
+printf '1.5,2\n3.5,4\n' >bare.csv
+expect 0 '' "$weft" predict classes bare.csv
+check "columns without names go by position" cmp first out
+expect 0 '' "$weft" predict classes table.csv # the target is passed over
+check "one line a row" test "$(wc -l <out)" = 60
+printf 'a,c\n1.5,2\n' >other.csv
+expect 3 'no column named "b"' "$weft" predict classes other.csv
 printf 'a\n1.5\n' >narrow.csv
 expect 3 'narrow.csv' "$weft" predict classes narrow.csv
 expect 2 'is no gpt' "$weft" generate classes

@@ -218,6 +218,49 @@ static void template_is_complete_and_valid(void **state) {
     }
 }
 
+/* The name of the data tells its kind, and a path of any length fits. */
+static void template_follows_the_data(void **state) {
+    (void)state;
+    char longest[3000];
+    memset(longest, '"', sizeof longest); /* each is written as two characters */
+    memcpy(longest + sizeof longest - 8, ".csv.gz", 8);
+    const struct {
+        const char *path;
+        int source;
+    } cases[] = {{"iris.csv", WEFT__SOURCE_CSV}, {"a/b.json", WEFT__SOURCE_JSON},
+                 {"x.npy.gz", WEFT__SOURCE_NPY}, {"csv", WEFT__SOURCE_IDX},
+                 {"t10k.gz", WEFT__SOURCE_IDX},  {"a.csv.bak", WEFT__SOURCE_IDX},
+                 {longest, WEFT__SOURCE_CSV}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__config config;
+        char *text = weft__config_template(WEFT__MODEL_MLP, cases[i].path);
+        assert_non_null(text);
+        assert_int_equal(parse(&config, text), WEFT_OK);
+        assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+        assert_int_equal(config.data_source, cases[i].source);
+        assert_string_equal(config.data_path, cases[i].path);
+        weft__config_free(&config);
+        free(text);
+    }
+}
+
+/* Of two values of which only one may be given, the file's yields to --set. */
+static void set_wins_over_the_file(void **state) {
+    (void)state;
+    weft__config config;
+    assert_int_equal(parse(&config, "data: {path: a, val_fraction: 0.2}\ntrain: {epochs: 5}\n"), WEFT_OK);
+    assert_int_equal(weft__config_set(&config, "train.steps=7"), WEFT_OK);
+    assert_int_equal(weft__config_set(&config, "data.val_path=b"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_true(config.train_steps == 7 && config.train_epochs == 0 && config.data_val_fraction == 0);
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, "data: {path: a}\ntrain: {steps: 5}\n"), WEFT_OK);
+    assert_int_equal(weft__config_set(&config, "train.epochs=7"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_true(config.train_steps == 0 && config.train_epochs == 7);
+    weft__config_free(&config);
+}
+
 static void nearest_key_is_near(void **state) {
     (void)state;
     assert_string_equal(weft__config_nearest("model.haeds"), "model.heads");
@@ -238,6 +281,8 @@ int main(void) {
         cmocka_unit_test(device_comes_from_the_environment_last),
         cmocka_unit_test(resolved_text_reads_back),
         cmocka_unit_test(template_is_complete_and_valid),
+        cmocka_unit_test(template_follows_the_data),
+        cmocka_unit_test(set_wins_over_the_file),
         cmocka_unit_test(nearest_key_is_near),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -247,6 +247,9 @@ static void numbers_are_short_and_exact(void **state) {
     assert_string_equal(weft__number_text(1.0 / 3.0, text), "0.3333333333333333");
     assert_string_equal(weft__number_text((double)16777216.0f, text), "16777216");
     assert_string_equal(weft__number_text(0, text), "0");
+    assert_string_equal(weft__number_text(20, text), "20");
+    assert_string_equal(weft__number_text(-3e6, text), "-3000000");
+    assert_string_equal(weft__number_text(1e300, text), "1e+300");
 }
 
 int main(void) {
