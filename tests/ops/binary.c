@@ -215,7 +215,19 @@ static void gradient(matrix *m, const binary_ref *ref, double low, double high, 
                                    .avoid = where,
                                    .build = build,
                                    .user = ref});
-    if (where == AVOID_TIES) return;
+    if (where == AVOID_TIES && ref->how != TOLERANCE_CHOICE) return;
+    if (where == AVOID_TIES) { /* x against itself: both halves of a tie's gradient */
+        const double x[3] = {-1, 0, 2}, one[3] = {1, 1, 1};
+        grad_expect(m,
+                    &(grad_case){.op = ref->name,
+                                 .sample = "ties",
+                                 .n = 1,
+                                 .s = {SHAPE(3)},
+                                 .build = build_alias,
+                                 .user = ref},
+                    x, one);
+        return;
+    }
     grad_check(m, &(grad_case){.op = ref->name,
                                .sample = "aliased",
                                .n = 1,
@@ -226,8 +238,24 @@ static void gradient(matrix *m, const binary_ref *ref, double low, double high, 
                                .user = ref});
 }
 
+/* 0 to a power: no 0 * inf. */
+static weft_tensor *build_powers(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                 const void *user) {
+    const double powers[3] = {0, 1, 2};
+    (void)user;
+    return weft_pow(in[0], weft_cast(weft_from(ctx, WEFT_F64, DIMS(3), powers), dtype));
+}
+
+static void gradient_at_zero(matrix *m) {
+    const double x[3] = {0, 0, 0}, want[3] = {0, 1, 0};
+    grad_expect(m,
+                &(grad_case){.op = "pow", .sample = "of 0", .n = 1, .s = {SHAPE(3)}, .build = build_powers},
+                x, want);
+}
+
 static void grad_binary(matrix *m, const binary_ref *ref, void (*kind)(matrix *, const grad_case *),
                         double low, double high, avoid where) {
+    if (!strcmp(ref->name, "pow")) gradient_at_zero(m);
     if (kind == grad_check)
         gradient(m, ref, low, high, where);
     else

@@ -71,6 +71,15 @@ static void gradient(matrix *m, const char *name, const unary_ref *ref,
                              .user = ref});
 }
 
+/* At a kink, where the table says what the gradient is: 0 for relu and abs. */
+static void gradient_at_zero(matrix *m, const char *name, const unary_ref *ref) {
+    const double x[3] = {-2, 0, 3}, relu[3] = {0, 0, 1}, abs_[3] = {-1, 0, 1};
+    if (strcmp(name, "relu") && strcmp(name, "abs")) return;
+    grad_expect(
+        m, &(grad_case){.op = name, .sample = "kink", .n = 1, .s = {SHAPE(3)}, .build = build, .user = ref},
+        x, strcmp(name, "relu") ? abs_ : relu);
+}
+
 #define UNARY(name_, accept_, on_float_, on_integer_, how_, kind, low, high, where)                          \
     static real float_##name_(real x) { return on_float_; }                                                  \
     static uint64_t integer_##name_(int64_t v, weft_dtype t) {                                               \
@@ -89,7 +98,10 @@ static void gradient(matrix *m, const char *name, const unary_ref *ref,
                                      .gen = GEN_WIDE});                                                      \
     }                                                                                                        \
     void ops_grad_##name_(matrix *m);                                                                        \
-    void ops_grad_##name_(matrix *m) { gradient(m, #name_, &ref_##name_, kind, low, high, AVOID_##where); }
+    void ops_grad_##name_(matrix *m) {                                                                       \
+        gradient(m, #name_, \&ref_##name_, kind, low, high, AVOID_##where);                                  \
+        gradient_at_zero(m, #name_, \&ref_##name_);                                                          \
+    }
 UNARY_LIST(UNARY)
 
 /* ---- bitwise not, and what gives a bool ---- */
