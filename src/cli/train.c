@@ -51,6 +51,10 @@ int weft__command_train(const weft__command *command, int argc, char **argv) {
                        "--help' tells more");
         return WEFT__EXIT_USAGE;
     }
+    if (dir && !dir[0]) {
+        weft__complain("train: --run: a folder is wanted, not an empty name");
+        return WEFT__EXIT_USAGE;
+    }
     weft__config config;
     weft__config_init(&config);
     weft_status status = weft__config_read(&config, path);

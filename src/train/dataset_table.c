@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text/utf8.h"
 #include "train/dataset.h"
 
 /* The stream of the permutation that sets validation samples aside. */
@@ -49,6 +50,17 @@ static weft_status read_named(weft_context *ctx, const char *path, const weft_cs
         weft_table_free(ctx, table);
     }
     return weft_read_csv(ctx, path, &named, table); /* its message names the column */
+}
+
+static bool is_utf8(const char *text) {
+    uint32_t point;
+    for (size_t left = strlen(text); left > 0;) {
+        int size = weft__utf8_read(text, left, &point);
+        if (size <= 0) return false;
+        text += size;
+        left -= (size_t)size;
+    }
+    return true;
 }
 
 /* What later files are asked for, where the training data has names. */
@@ -100,6 +112,11 @@ static weft_status read_csv(weft_context *ctx, const weft__config *config, const
         d->outputs = (int64_t)table.class_count;
     }
     weft_table_free(ctx, &table);
+    for (int64_t i = 0; target && d->classes && i < d->outputs; i++)
+        if (!d->classes[i] || !is_utf8(d->classes[i]))
+            return weft__fail(ctx, WEFT_ERR_FORMAT,
+                              "%s: the name of class %lld is not UTF-8: convert the file", path,
+                              (long long)i);
     return WEFT_OK;
 }
 

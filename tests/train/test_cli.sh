@@ -89,6 +89,7 @@ expect 2 'unknown model' "$weft" init cnn
 expect 2 'no such workload' "$weft" bench nothing
 expect 2 'gpt, mlp or xor' "$weft" demo cnn
 expect 0 'cpu' "$weft" devices
+expect 0 'WEFT_CPU_ISA: must be' env WEFT_CPU_ISA=sse9 "$weft" devices
 
 # ---- configuration ----
 expect 8 'none.yaml' "$weft" train none.yaml
@@ -114,6 +115,11 @@ one_line
 expect 0 'model:' "$weft" init gpt
 expect 0 '' "$weft" init mlp --data table.csv --out made.yaml
 expect 8 'made.yaml' "$weft" init mlp --out made.yaml
+expect 2 'run: a folder is wanted' "$weft" train gpt.yaml --run ''
+printf 'a,kind\n1,x\344\n2,y\n' >latin.csv
+expect 3 'latin.csv: the name of class 0 is not UTF-8' "$weft" train mlp.yaml --set data.path=latin.csv \
+    --set data.test_path=latin.csv --set data.val_fraction=0
+one_line
 check "no run folder was made by failures" test ! -e runs
 
 # ---- training, names of folders, what lies in them ----

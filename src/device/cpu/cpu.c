@@ -25,7 +25,7 @@ typedef struct cpu_buffer {
 
 /* ---- description ---- */
 
-static char detail[160];
+static char detail[224];
 static pthread_once_t detail_once = PTHREAD_ONCE_INIT;
 
 static int default_threads(void) {
@@ -37,7 +37,8 @@ static int default_threads(void) {
 }
 
 static void make_detail(void) {
-    snprintf(detail, sizeof detail, "%s, %s, %d thread%s", weft__cpu_isa_name(weft__cpu_isa()),
+    snprintf(detail, sizeof detail, "%s%s, %s, %d thread%s", weft__cpu_isa_name(weft__cpu_isa()),
+             weft__cpu_isa_known() ? "" : " (WEFT_CPU_ISA: must be baseline, avx2 or avx512)",
              weft__cpu_matmul_description(), default_threads(), default_threads() == 1 ? "" : "s");
 }
 

@@ -22,6 +22,8 @@ typedef struct weft_cpu_work {
 typedef enum weft_cpu_isa { WEFT_ISA_BASELINE, WEFT_ISA_AVX2, WEFT_ISA_AVX512 } weft_cpu_isa;
 weft_cpu_isa weft__cpu_isa(void);
 const char *weft__cpu_isa_name(weft_cpu_isa isa);
+/* Whether WEFT_CPU_ISA, if it is set, names one. */
+bool weft__cpu_isa_known(void);
 
 /* kernel_plan.c: a fused kernel as a list of tile primitives. */
 weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kernel, weft_cpu_work *work);

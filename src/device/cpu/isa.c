@@ -31,6 +31,13 @@ weft_cpu_isa weft__cpu_isa(void) {
     return best;
 }
 
+bool weft__cpu_isa_known(void) {
+    const char *cap = getenv("WEFT_CPU_ISA");
+    for (size_t i = 0; cap && i < sizeof isa_names / sizeof *isa_names; i++)
+        if (strcmp(cap, isa_names[i]) == 0) return true;
+    return !cap || !cap[0];
+}
+
 const weft_tiles *weft__tiles(void) {
 #if defined(__x86_64__)
     switch (weft__cpu_isa()) {
