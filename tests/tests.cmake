@@ -90,6 +90,9 @@ endforeach()
 set(example_arguments_classify ${PROJECT_BINARY_DIR}/classify.safetensors)
 set(example_arguments_speak src/graph/view.c 60)
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
+if(WEFT_PORTABLE)
+  set(example_sources)
+endif()
 foreach(source ${example_sources})
   get_filename_component(name ${source} NAME_WE)
   add_executable(example_${name} ${source})
@@ -98,10 +101,17 @@ foreach(source ${example_sources})
   weft_add_test(example_${name} example_${name} ${example_arguments_${name}})
 endforeach()
 
+# Planted faults: minutes, so only where WEFT_MUTANTS=1 asks for them (make mutants).
+find_program(PATCH_PROGRAM patch)
+if(PATCH_PROGRAM AND UNIX AND NOT WEFT_SANITIZE AND NOT WEFT_FUZZ)
+  weft_add_test(mutants bash tests/mutants/run.sh)
+  set_tests_properties(mutants PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77)
+endif()
+
 # Against an installation, and the documents; a sanitized library would need a sanitized consumer.
 find_program(BASH_PROGRAM bash)
 find_program(PYTHON_PROGRAM python3)
-if(BASH_PROGRAM AND NOT WEFT_SANITIZE AND NOT WEFT_FUZZ)
+if(BASH_PROGRAM AND NOT WEFT_SANITIZE AND NOT WEFT_FUZZ AND NOT WEFT_PORTABLE)
   weft_add_test(consumer ${BASH_PROGRAM} tests/consumer/run.sh ${PROJECT_BINARY_DIR})
   if(PYTHON_PROGRAM)
     weft_add_test(docs ${PYTHON_PROGRAM} tools/check_docs.py --build ${PROJECT_BINARY_DIR} --cc
