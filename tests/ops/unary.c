@@ -99,8 +99,8 @@ static void gradient_at_zero(matrix *m, const char *name, const unary_ref *ref) 
     }                                                                                                        \
     void ops_grad_##name_(matrix *m);                                                                        \
     void ops_grad_##name_(matrix *m) {                                                                       \
-        gradient(m, #name_, \&ref_##name_, kind, low, high, AVOID_##where);                                  \
-        gradient_at_zero(m, #name_, \&ref_##name_);                                                          \
+        gradient(m, #name_, &ref_##name_, kind, low, high, AVOID_##where);                                   \
+        gradient_at_zero(m, #name_, &ref_##name_);                                                           \
     }
 UNARY_LIST(UNARY)
 
