@@ -169,6 +169,9 @@ WEFT_API WEFT_CHECKED weft_status weft_run_lock_take(weft_context *ctx, const ch
 /* Tells other machines on a shared file system that the holder lives: call at least once a minute. */
 WEFT_API void weft_run_lock_beat(weft_run_lock *lock);
 
+/* Whether a process that lives holds the run folder. Changes nothing. */
+WEFT_API bool weft_run_lock_held(const char *run);
+
 /* Gives the folder back. NULL is fine. */
 WEFT_API void weft_run_lock_release(weft_run_lock *lock);
 

@@ -157,7 +157,8 @@ WEFT_API int64_t weft_format(weft_tensor *t, char *buffer, size_t size);
 /* Compiles the graph of `outputs` with the assignments variables[i] <- values[i] into a program that
  * weft_run replays, with nothing rebuilt or hashed. Tensors made by weft_from, weft_scalar and variables are
  * its inputs: change them with weft_write and weft_set_scalar. outputs are re-evaluated in place at each run.
- * The program keeps outputs and inputs alive; free it with weft_program_free. */
+ * The program keeps outputs, inputs and variables alive, whoever else frees them; it is freed with
+ * weft_program_free or with the context. */
 WEFT_API WEFT_CHECKED weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs,
                                                weft_tensor *const *variables, weft_tensor *const *values,
                                                size_t n_assign, weft_program **program);

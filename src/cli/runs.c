@@ -29,6 +29,7 @@ static weft_status gather(const char *dir, facts *f) {
     double sum = 0;
     size_t epochs = 0;
     for (size_t i = 0; i < history.count; i++) {
+        if (history.lines[i].step > f->summary.step) f->summary.step = history.lines[i].step;
         if (isfinite(history.lines[i].loss)) f->last = history.lines[i].loss;
         if (!isfinite(history.lines[i].epoch_seconds)) continue;
         sum += history.lines[i].epoch_seconds;

@@ -283,6 +283,10 @@ weft_tensor *weft_to(weft_tensor *t, weft_context *ctx) {
 
 static weft_status hold(weft_program *program, weft_tensor *const *outputs, size_t n_outputs) {
     weft_context *ctx = program->ctx;
+    program->prev = NULL;
+    program->next = ctx->compiler->by_hand;
+    if (program->next) program->next->prev = program;
+    ctx->compiler->by_hand = program;
     program->held =
         weft__array(ctx, (size_t)program->n_leaves + n_outputs + program->n_sinks + 1, sizeof *program->held);
     program->outputs = weft__array(ctx, n_outputs + 1, sizeof *program->outputs);
@@ -354,6 +358,8 @@ weft_status weft_run(weft_program *program) {
 void weft_program_free(weft_program *program) {
     if (!program) return;
     weft_context *ctx = program->ctx;
+    if (program->next) program->next->prev = program->prev;
+    *(program->prev ? &program->prev->next : &ctx->compiler->by_hand) = program->next;
     for (size_t i = 0; i < program->n_held; i++) weft__node_let_go(program->held[i]);
     weft__free(ctx, program->held);
     weft__free(ctx, program->outputs);

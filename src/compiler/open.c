@@ -136,6 +136,7 @@ static void close_compiler(weft_context *ctx) {
 void weft_close(weft_context *ctx) {
     if (!ctx) return;
     if (ctx->hooks.modules_free) ctx->hooks.modules_free(ctx);
+    while (ctx->compiler && ctx->compiler->by_hand) weft_program_free(ctx->compiler->by_hand);
     weft__graph_close(ctx);
     close_compiler(ctx);
     if (ctx->device) ctx->device->ops->close(ctx->device);

@@ -20,7 +20,7 @@ typedef struct program_leaf {
 struct weft_program {
     weft_context *ctx;
     weft_hash key;
-    weft_program *next, *prev; /* in the cache, most recently used first */
+    weft_program *next, *prev; /* in the cache, most recently used first; or among those held by hand */
     weft_program *chain;       /* in its bucket */
     weft_arena keep;           /* kernels, commands and all else that lives as long */
     weft_commands commands;
@@ -58,6 +58,7 @@ typedef struct weft_walk {
 
 typedef struct weft_compiler {
     weft_program *newest, *oldest;
+    weft_program *by_hand; /* held programs, which the context frees when their owner did not */
     weft_program **table; /* hash table over the cache */
     size_t count;
     weft_walk walk; /* reused */

@@ -147,6 +147,21 @@ weft_status weft_run_lock_take(weft_context *ctx, const char *run, weft_run_lock
     return status;
 }
 
+bool weft_run_lock_held(const char *run) {
+    char path[4096];
+    holder other, me = myself();
+    if (!run || snprintf(path, sizeof path, "%s/lock", run) >= (int)sizeof path) return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), lock = NO_LOCKS;
+    if (fd < 0) return false;
+#ifdef F_OFD_GETLK
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_OFD_GETLK, &whole) == 0) lock = whole.l_type == F_UNLCK ? TAKEN : HELD;
+#endif
+    bool held = lock == HELD || (read_holder(fd, &other) && still_held(fd, &other, &me, lock));
+    (void)close(fd);
+    return held;
+}
+
 void weft_run_lock_beat(weft_run_lock *l) {
     if (l) (void)futimens(l->fd, NULL);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <weft/data.h>
+#include <weft/io.h>
 
 #include <jansson.h>
 
@@ -93,6 +94,8 @@ weft_status weft__summary_read(const char *dir, weft__summary *summary) {
     }
     take_summary(object, summary);
     json_decref(object);
+    if (strcmp(summary->status, "running") == 0 && !weft_run_lock_held(dir))
+        snprintf(summary->status, sizeof summary->status, "killed"); /* it had no time to say so */
     return WEFT_OK;
 }
 

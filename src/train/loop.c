@@ -157,6 +157,7 @@ static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) 
 static void introduce(weft__loop *loop) {
     char number[24];
     const weft__summary *s = &loop->summary;
+    loop->introduced = true;
     weft__progress_say(&loop->progress, "%s, %s parameters, on %s", s->model,
                        weft__short_number((double)s->parameters, number), s->device);
     weft__progress_say(&loop->progress, "%s: %llu steps%s, %llu an epoch", loop->run.dir,
@@ -213,7 +214,7 @@ static void note_failure(weft__loop *loop, weft_status status, weft__train_resul
     }
     uint64_t step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : 0;
     bool noted = weft__run_log(&loop->run, step, "%s", result->error) == WEFT_OK;
-    if (loop->loader && noted &&
+    if (loop->introduced && noted && /* else the summary is that of an earlier process */
         weft__loop_summary(loop, status == WEFT_ERR_NUMERIC ? "diverged" : "failed") == WEFT_OK)
         noted = weft__report_write(loop->run.dir) == WEFT_OK;
     (void)noted; /* what went wrong first is what counts */

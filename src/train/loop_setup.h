@@ -28,6 +28,7 @@ typedef struct weft__loop {
     double epoch_started;
     double reported; /* when the report was last written */
     int signal;
+    bool introduced; /* training has begun: the summary in the folder is this process's */
 } weft__loop;
 
 /* Reads data, builds the model, makes or opens the run folder, loads the checkpoint of a resumed run. What

@@ -145,6 +145,7 @@ one_line
 expect 0 '' "$weft" resume again --set train.steps=50 --quiet
 check "more steps were done" test -d again/checkpoints/step-50
 expect 2 'not the one that its checkpoints were made with' "$weft" resume again --set train.steps=60 --set optimizer.lr=0.5
+expect 0 'again +done +50/50' "$weft" runs .
 echo "the warp" >>text.txt
 expect 3 'the data is not what' "$weft" resume again --set train.steps=60
 sed -i '$d' text.txt
@@ -230,6 +231,16 @@ got=$?
 check "SIGINT gives exit 130, not $got" test $got = 130
 check "it says how to go on" grep -q 'weft resume long' long.out
 expect 0 'whole' "$weft" info long --check
+"$weft" train gpt.yaml --run killed --set train.steps=1000000 >killed.out 2>&1 &
+pid=$!
+for _ in $(seq 100); do
+    grep -qs 'step 10/' killed.out && break
+    sleep 0.1
+done
+expect 0 'killed +running' "$weft" runs .
+kill -KILL $pid
+wait $pid 2>/dev/null
+expect 0 'killed +killed +[1-9][0-9]*/1000000' "$weft" runs .
 for signal in INT:130 TERM:143; do
     "$weft" train gpt.yaml --run "stop-$signal" --set train.steps=1000000 >stop.out 2>&1 &
     pid=$!

@@ -265,6 +265,9 @@ static void test_held_programs_share(void **state) {
     assert_ok(weft_read(only, out, sizeof out));
     assert_true(out[0] == -2 && out[1] == -2);
     weft_program_free(second);
+    weft_tensor *again = weft_mul_scalar(weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){1, 2}), 3);
+    assert_ok(weft_compile(&again, 1, NULL, NULL, 0, &first));
+    assert_ok(weft_run(first)); /* weft_close frees it */
 }
 
 /* Also without assignments, a run makes recorded readers of its outputs stale. */

@@ -17,7 +17,9 @@ static void test_one_holder(void **state) {
     (void)state;
     weft_run_lock *lock, *other;
     char pid[32];
+    assert_false(weft_run_lock_held(scratch));
     assert_int_equal(weft_run_lock_take(NULL, scratch, &lock), WEFT_OK);
+    assert_true(weft_run_lock_held(scratch));
     assert_int_equal(weft_run_lock_take(NULL, scratch, &other), WEFT_ERR_BUSY);
     assert_null(other);
     snprintf(pid, sizeof pid, "process %ld on ", (long)getpid());
