@@ -4,20 +4,6 @@
 #include <string.h>
 #include "compiler/program.h"
 
-weft_status weft__report_fault(weft_context *ctx) {
-    weft_fault fault = {0};
-    WEFT_TRY(ctx->device->ops->take_fault(ctx->device, &fault));
-    if (!fault.set) return WEFT_OK;
-    const char *path = fault.path ? fault.path : "";
-    if (fault.bound <= 0) /* no range to name: a division by zero, an index into nothing */
-        return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s (element %lld); nothing was updated", path,
-                          *path ? ": " : "", fault.what, (long long)fault.element);
-    return weft__fail(ctx, WEFT_ERR_INDEX,
-                      "%s%s%s: %lld is not in 0..%lld (element %lld); nothing was updated", path,
-                      *path ? ": " : "", fault.what, (long long)fault.value, (long long)fault.bound - 1,
-                      (long long)fault.element);
-}
-
 /* ---- running a graph ---- */
 
 static void release_all(weft_context *ctx, weft_storage **storages, size_t n) {

@@ -1,4 +1,5 @@
 /* The compiler's own form of a graph: movement is gone, each operand is an edge (node, view). The passes:
+ *   ir.c     nodes and views, what the passes share
  *   build.c  tensors -> IR: views folded into edges, composites taken or expanded, big reductions split
  *   fuse.c   which nodes share a kernel, which values are stored
  *   lower.c  a fused cluster -> a kernel
@@ -116,9 +117,7 @@ typedef struct weft_ir {
     int n_clusters, cluster_capacity, cluster_words;
 } weft_ir;
 
-/* ---- build.c ---- */
-weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks,
-                           size_t n_sinks);
+/* ---- ir.c ---- */
 /* A new node; in may be NULL and filled in later. -1 when memory is gone. */
 int weft__ir_node(weft_ir *ir, ir_kind kind, weft_dtype dtype, int rank, const int64_t *shape, int n_in,
                   const ir_edge *in);
@@ -129,6 +128,10 @@ bool weft__ir_edge_view(const weft_ir *ir, ir_edge edge, int rank, const int64_t
 /* A node that holds the values that edge sees over `shape`, row-major. */
 int weft__ir_copy(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape);
 weft_status weft__ir_failed(weft_ir *ir); /* out of memory */
+
+/* ---- build.c ---- */
+weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks,
+                           size_t n_sinks);
 
 /* ---- heavy.c: heavy tensors -> HEAVY nodes whose operands a device can address ---- */
 weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out);

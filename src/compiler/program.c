@@ -162,6 +162,20 @@ static weft_status bind_arena(weft_program *program) {
     return WEFT_OK;
 }
 
+weft_status weft__report_fault(weft_context *ctx) {
+    weft_fault fault = {0};
+    WEFT_TRY(ctx->device->ops->take_fault(ctx->device, &fault));
+    if (!fault.set) return WEFT_OK;
+    const char *path = fault.path ? fault.path : "";
+    if (fault.bound <= 0) /* no range to name: a division by zero, an index into nothing */
+        return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s (element %lld); nothing was updated", path,
+                          *path ? ": " : "", fault.what, (long long)fault.element);
+    return weft__fail(ctx, WEFT_ERR_INDEX,
+                      "%s%s%s: %lld is not in 0..%lld (element %lld); nothing was updated", path,
+                      *path ? ": " : "", fault.what, (long long)fault.value, (long long)fault.bound - 1,
+                      (long long)fault.element);
+}
+
 weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs) {
     weft_context *ctx = program->ctx;
     const weft_device_ops *ops = ctx->device->ops;

@@ -59,7 +59,7 @@ typedef struct weft_walk {
 typedef struct weft_compiler {
     weft_program *newest, *oldest;
     weft_program *by_hand; /* held programs, which the context frees when their owner did not */
-    weft_program **table; /* hash table over the cache */
+    weft_program **table;  /* hash table over the cache */
     size_t count;
     weft_walk walk; /* reused */
     struct {
@@ -94,6 +94,8 @@ weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, si
 void weft__program_free(weft_program *program);
 /* Binds leaves and outputs (storages[i] for output i) and runs it. */
 weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs);
+/* The bad value that runs since the last report met, as an error. */
+weft_status weft__report_fault(weft_context *ctx);
 
 /* ---- cache.c ---- */
 weft_program *weft__cache_find(weft_compiler *compiler, weft_hash key);
@@ -121,6 +123,5 @@ void weft__pool_give(weft_context *ctx, weft_buffer *buffer);
  * have a new version. sinks: those of the graph at hand, as many as the program has. */
 weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
                            size_t n_roots, const ir_sink *sinks);
-weft_status weft__report_fault(weft_context *ctx);
 
 #endif

@@ -1,0 +1,70 @@
+/* Nodes, views and edges of the IR: what every pass makes them with. */
+#include <string.h>
+#include "compiler/ir.h"
+
+weft_status weft__ir_failed(weft_ir *ir) { return weft__fail_oom(ir->ctx, 0, "compiling a program"); }
+
+int weft__ir_node(weft_ir *ir, ir_kind kind, weft_dtype dtype, int rank, const int64_t *shape, int n_in,
+                  const ir_edge *in) {
+    if (!weft__grow(ir->ctx, &ir->nodes, &ir->node_capacity, ir->n_nodes, sizeof *ir->nodes)) return -1;
+    ir_node *node = &ir->nodes[ir->n_nodes];
+    *node = (ir_node){.kind = (uint8_t)kind,
+                      .dtype = (uint8_t)dtype,
+                      .rank = rank,
+                      .n_in = n_in,
+                      .cluster = -1,
+                      .pack = -1,
+                      .sink = -1,
+                      .unit = -1,
+                      .numel = 1,
+                      .path = "",
+                      .place = {-1, 0}};
+    node->shape = weft__arena_alloc(&ir->arena, (size_t)(rank + 1) * sizeof *shape);
+    node->in = weft__arena_alloc(&ir->arena, (size_t)(n_in + 1) * sizeof *in);
+    if (!node->shape || !node->in) return -1;
+    for (int i = 0; i < rank; i++) node->numel *= node->shape[i] = shape[i];
+    if (n_in && in) memcpy(node->in, in, (size_t)n_in * sizeof *in);
+    return (int)ir->n_nodes++;
+}
+
+/* Does it run over all elements of the node, and not just the first of them? */
+static bool covers(const weft_ir *ir, int n, const weft_view *view) {
+    int64_t numel = 1;
+    for (int d = 0; d < weft__view_rank(view); d++) numel *= view->map[0].extent[d];
+    return numel == ir->nodes[n].numel;
+}
+
+int weft__ir_view(weft_ir *ir, int n, const weft_view *view) {
+    if (weft__view_is_identity(view) && covers(ir, n, view)) return -1;
+    weft_hash h;
+    weft__hash_init(&h);
+    weft__view_hash(&h, view);
+    for (size_t i = ir->n_views; i-- > 0;)
+        if (ir->view_hashes[i] == h.a && weft__view_equal(&ir->views[i], view)) return (int)i;
+    size_t capacity = ir->view_capacity;
+    if (!weft__grow(ir->ctx, &ir->view_hashes, &capacity, ir->n_views, sizeof *ir->view_hashes) ||
+        !weft__grow(ir->ctx, &ir->views, &ir->view_capacity, ir->n_views, sizeof *ir->views))
+        return -2;
+    ir->view_hashes[ir->n_views] = h.a;
+    ir->views[ir->n_views] = *view;
+    return (int)ir->n_views++;
+}
+
+bool weft__ir_edge_view(const weft_ir *ir, ir_edge edge, int rank, const int64_t *shape, weft_view *out) {
+    if (edge.view < 0) {
+        weft__view_identity(out, rank, shape);
+        return true;
+    }
+    *out = ir->views[edge.view];
+    return weft__view_reshape(out, rank, shape);
+}
+
+int weft__ir_copy(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape) {
+    int n = weft__ir_node(ir, IR_CAST, (weft_dtype)ir->nodes[edge.node].dtype, rank, shape, 1, &edge);
+    if (n < 0) return n;
+    ir->nodes[n].copy = true;
+    ir->nodes[n].path = ir->nodes[edge.node].path;
+    ir->nodes[n].serial = ir->nodes[edge.node].serial;
+    ir->nodes[n].tensor = ir->nodes[edge.node].tensor;
+    return n;
+}
