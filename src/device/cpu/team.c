@@ -126,9 +126,10 @@ static void run_chunk(run_state *r, const weft_cpu_unit *unit, int64_t chunk, in
                   thread);
         if (timing && unit->chunks == 1) e->timings[i].end_ns = weft__cpu_now_ns();
     }
+    double now = timing ? weft__cpu_now_ns() : 0; /* before others may go on */
     int64_t done = atomic_fetch_add_explicit(&r->done, 1, memory_order_acq_rel) + 1;
     if (timing && unit->chunks > 1 && done == unit->before + unit->chunks)
-        e->timings[unit->first].end_ns = weft__cpu_now_ns();
+        e->timings[unit->first].end_ns = now;
 }
 
 static void run_thread(run_state *r, int thread) {
