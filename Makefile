@@ -23,7 +23,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo lint format tidy asan fuzz bench install clean help deps deps-lint
+.PHONY: all test demo lint format tidy asan fuzz mutants portable bench install clean help deps deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -63,6 +63,14 @@ fuzz: deps-lint ## run each fuzz target for SECONDS=60 seconds (clang)
 		-DWEFT_FUZZ=ON -DWEFT_TESTS=ON -DWEFT_OPENMP=OFF -DWEFT_SANITIZE=address,undefined >/dev/null
 	@tools/fuzz.sh $(BUILD)-fuzz $(SECONDS) $(JOBS)
 
+mutants: deps ## plant faults into copies of the tree: each must be caught by the test that it names (minutes)
+	@WEFT_MUTANTS=1 tests/mutants/run.sh
+
+portable: deps ## build in build-portable the command and tests that need libc alone; run them in an empty root
+	$(call configure,$(BUILD)-portable,-DWEFT_PORTABLE=ON)
+	$(call compile,$(BUILD)-portable)
+	@tools/portable.sh $(BUILD)-portable
+
 bench: all ## run the workloads BENCH="xor200 mlp ..." and print one JSON line each
 	@for workload in $(BENCH); do $(BUILD)/weft bench $$workload --json $(BENCH_ARGS) || exit; done
 
@@ -70,7 +78,7 @@ install: all ## install under PREFIX=/usr/local (DESTDIR is honoured)
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean: ## remove the build folders
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-portable
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | \

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Shows that the portable build in folder $1 needs libc alone: what its programs load is looked at, then the command and
+# the tests run in an empty root that holds nothing but them, libc, libm and the loader.
+set -euo pipefail
+build=$(cd "$1" && pwd)
+source=$(cd "$(dirname "$0")/.." && pwd)
+allowed='^(linux-vdso\.so\.1|libc\.so\.6|libm\.so\.6|ld-linux.*|/lib.*/ld-linux.*)$'
+
+# Only what is on the list, or lies beside the programs.
+foreign() { # foreign PROGRAM: names of other libraries that it loads
+    ldd "$1" | awk -v beside="$build/" '$2 == "=>" && index($3, beside) == 1 { next } { print $1 }' | grep -Ev "$allowed" || true
+}
+# cmocka has no static library in most distributions: it goes beside the tests.
+for program in "$build"/test_*; do
+    if [ ! -x "$program" ] || [ -d "$program" ]; then continue; fi
+    ldd "$program" | awk '$1 ~ /^libcmocka/ && $3 ~ /^\// { print $3 }' | while read -r library; do
+        if [ ! -e "$build/$(basename "$library")" ]; then cp -L "$library" "$build/"; fi
+    done
+    break
+done
+programs=("$build/weft")
+for program in "$build"/test_*; do
+    if [ -f "$program" ] && [ -x "$program" ]; then programs+=("$program"); fi
+done
+for program in "${programs[@]}"; do
+    found=$(foreign "$program")
+    if [ -n "$found" ]; then
+        echo "portable: $(basename "$program") loads $(echo "$found" | tr '\n' ' ')"
+        exit 1
+    fi
+done
+echo "portable: ${#programs[@]} programs load libc, libm and what lies beside them"
+
+if [ "$(id -u)" -eq 0 ]; then
+    enter=("$(command -v chroot)")
+elif unshare -Ur true 2>/dev/null; then
+    enter=("$(command -v unshare)" -Ur "$(command -v chroot)")
+else
+    echo "portable: the run in an empty root is skipped: neither root nor user namespaces"
+    exit 0
+fi
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+mkdir -p "$root/bin" "$root/tmp" "$root/dev"
+: >"$root/dev/null"
+chmod 666 "$root/dev/null"
+ldd "$build/weft" | grep -oE '/[^ ]+' | while read -r library; do
+    mkdir -p "$root$(dirname "$library")"
+    cp -L "$library" "$root$library"
+done
+cp "${programs[@]}" "$root/bin/"
+cp "$build"/libcmocka* "$root/bin/" 2>/dev/null || true
+cp -r "$source/tests" "$source/include" "$root/"
+mkdir -p "$root/src/ops" && cp "$source/src/ops/ops.def" "$root/src/ops/"
+
+# Without /proc the loader is told where $ORIGIN is.
+inside() { env -i LD_ORIGIN_PATH=/bin PATH=/bin HOME=/tmp TMPDIR=/tmp WEFT_SOURCE_DIR=/ "${enter[@]}" "$root" "$@"; }
+inside /bin/weft devices
+inside /bin/weft demo xor | tail -1
+failed=()
+for program in "${programs[@]:1}"; do
+    name=$(basename "$program")
+    arguments=()
+    case $name in test_ops | test_grad) arguments=(cpu) ;; esac
+    inside "/bin/$name" "${arguments[@]}" >"$root/tmp/log" 2>&1 || {
+        failed+=("$name")
+        tail -5 "$root/tmp/log"
+    }
+done
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "portable: failed in an empty root: ${failed[*]}"
+    exit 1
+fi
+echo "portable: $((${#programs[@]} - 1)) tests pass in an empty root"
