@@ -15,9 +15,9 @@
  * 0: bit-equal. CHOICE: bit-equal but for the sign of a zero. GIVEN: the case states each element's bound
  * with one of the functions below. */
 #define TOLERANCE_LIST(X)                                                                                    \
-    X(COPY, 0, 0, 0, 0, "copies, views, comparisons, whole numbers, exact casts: class A")                   \
-    X(CHOICE, 0, 0, 0, 0,                                                                                    \
-      "max, min, relu, rounding to whole numbers: class A, IEEE leaves the sign of 0 open")                  \
+    X(COPY, 0, 0, 0, 0,                                                                                      \
+      "copies, views, comparisons, integers, rounding to whole numbers, exact casts: class A")               \
+    X(CHOICE, 0, 0, 0, 0, "max, min, relu, clamp: class A, IEEE leaves the sign of 0 open")                  \
     X(BASIC, 0.5, 0.5, 0.5, 0.5, "+ - * and casts that round: class B")                                      \
     X(DIVIDE, 0.5, 2.5, 0.5, 0.5, "division and 1/x: class B")                                               \
     X(ROOT, 0.5, 5, 0.5, 0.5, "square root: class B")                                                        \
