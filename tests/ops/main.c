@@ -1,5 +1,5 @@
 /* A program that goes through a table of ops on one device:
- *     NAME DEVICE [--op NAME] [--seed N] [--record FILE]
+ *     NAME DEVICE [--op NAME] [--seed N] [--record FILE] [--fusion off]
  * Prints each cell that fails and one line of totals; exit code 1 when one failed, 77 (skipped) where the
  * device is absent. */
 #include <time.h>
@@ -12,7 +12,7 @@ static bool done_before(const op_cases *table, int i) {
 }
 
 static void usage(const char *name) {
-    fprintf(stderr, "usage: %s DEVICE [--op NAME] [--seed N] [--record FILE]\n", name);
+    fprintf(stderr, "usage: %s DEVICE [--op NAME] [--seed N] [--record FILE] [--fusion off]\n", name);
     exit(2);
 }
 
@@ -25,6 +25,8 @@ static matrix arguments(int argc, char **argv) {
             m.only = argv[i + 1];
         else if (!strcmp(argv[i], "--seed"))
             m.seed = strtoull(argv[i + 1], NULL, 10);
+        else if (!strcmp(argv[i], "--fusion"))
+            m.unfused = !strcmp(argv[i + 1], "off");
         else if (strcmp(argv[i], "--record"))
             usage(argv[0]);
         else if (!(m.record = fopen(argv[i + 1], "w")))
@@ -52,7 +54,8 @@ static void run_op(matrix *m, const op_cases *op, uint64_t number) {
 
 int ops_main(int argc, char **argv, const char *title, const op_cases *table, int count) {
     matrix m = arguments(argc, argv);
-    if (weft_open(&(weft_open_options){.device = m.device, .seed = m.seed}, &m.ctx) != WEFT_OK) {
+    if (weft_open(&(weft_open_options){.device = m.device, .seed = m.seed, .no_fusion = m.unfused}, &m.ctx) !=
+        WEFT_OK) {
         printf("%s: skipped, no device %s: %s\n", title, m.device, weft_last_error(NULL));
         return 77;
     }

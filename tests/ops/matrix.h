@@ -58,6 +58,7 @@ struct matrix {
     uint64_t seed, random;
     FILE *record; /* one line a cell, or NULL */
     bool slow;    /* a device that computes element by element: fewer and smaller samples */
+    bool unfused; /* every op a kernel of its own */
     bool gpu;     /* the looser column of the tolerances */
     struct check *queue;
     int queued;

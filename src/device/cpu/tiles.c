@@ -294,6 +294,22 @@ STORAGE_LIST(STORAGE_)
 
 W_FN int32_t clamp_i32(int32_t x, int32_t lo, int32_t hi) { return x < lo ? lo : (x > hi ? hi : x); }
 
+/* To f32, rounded to odd: the last bit is set where something was cut off. Rounding once more, to 16 bits, is
+ * then as if there had been only one rounding (Boldo and Melquiond, 2008). */
+W_FN float odd_f32(float x) { return x; }
+W_FN float odd_f64(double x) {
+    float f = (float)x;
+    double d = (double)f;
+    int32_t beyond = fabs(d) > fabs(x), inexact = d != x; /* of NaN the last bit does not matter */
+    return w_float((w_bits(f) - beyond) | inexact);
+}
+W_FN float odd_i32(int32_t x) { return odd_f64((double)x); }
+W_FN float odd_i64(int64_t x) {
+    int64_t top = (x >> 11) | ((x & 0x7ff) != 0); /* 53 bits, the last of them sticky */
+    int large = x > INT64_C(1) << 53 || x < -(INT64_C(1) << 53);
+    return odd_f64(large ? (double)top * 2048.0 : (double)x);
+}
+
 #define CAST_(from, dtype, to, expr)                                                                         \
     static void cast_##from##_##dtype(CALC_ARGS) {                                                           \
         const ct_##from *restrict va = pa;                                                                   \
@@ -307,8 +323,8 @@ W_FN int32_t clamp_i32(int32_t x, int32_t lo, int32_t hi) { return x < lo ? lo :
 #define CAST_ALL_(from, to_i32, to_i64)                                                                      \
     CAST_(from, F32, f32, a)                                                                                 \
     CAST_(from, F64, f64, a)                                                                                 \
-    CAST_(from, F16, f32, w_from_f16(w_to_f16((float)a)))                                                    \
-    CAST_(from, BF16, f32, w_from_bf16(w_to_bf16((float)a)))                                                 \
+    CAST_(from, F16, f32, w_from_f16(w_to_f16(odd_##from(a))))                                               \
+    CAST_(from, BF16, f32, w_from_bf16(w_to_bf16(odd_##from(a))))                                            \
     CAST_(from, I32, i32, to_i32)                                                                            \
     CAST_(from, I64, i64, to_i64)                                                                            \
     CAST_(from, BOOL, i32, a != 0)

@@ -126,12 +126,26 @@ static int64_t saturate(weft_dtype dtype, double v) {
     return whole < 0 ? (int64_t)whole : (int64_t)(uint64_t)whole;
 }
 
+/* A large integer, rounded to odd: the store rounds it to the shorter float that is asked for as if at once.
+ */
+static double integer_to_odd(bool negative, uint64_t magnitude) {
+    if (magnitude >> 53 == 0) return negative ? -(double)magnitude : (double)magnitude;
+    const double v = ldexp((double)((magnitude >> 11) | ((magnitude & 0x7ff) != 0)), 11);
+    return negative ? -v : v;
+}
+
+static double to_double(weft_dtype from, weft_dtype to, int64_t i) {
+    const bool negative = from != WEFT_U64 && i < 0;
+    if (to == WEFT_F64) return from == WEFT_U64 ? (double)(uint64_t)i : (double)i;
+    return integer_to_odd(negative, negative ? 0 - (uint64_t)i : (uint64_t)i);
+}
+
 weft_value weft__interp_cast(weft_dtype from, weft_dtype to, weft_value v) {
     const bool from_float = weft_dtype_is_float(from), to_float = weft_dtype_is_float(to);
     if (from_float && to_float) return v;
     if (to == WEFT_BOOL) return integer(from_float ? v.f != 0 : v.i != 0);
     if (from_float) return integer(saturate(to, v.f));
-    if (to_float) return number(from == WEFT_U64 ? (double)(uint64_t)v.i : (double)v.i);
+    if (to_float) return number(to_double(from, to, v.i));
     return integer(wrap(to, (uint64_t)v.i));
 }
 
