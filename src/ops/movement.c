@@ -190,8 +190,9 @@ weft_tensor *weft_narrow_at(const char *where, weft_tensor *x, int dim, int64_t 
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "narrow: dimension %d of a tensor of rank %d", dim,
                             x->rank);
     if (start < 0 || extent < 0 || start > x->shape[axis] - extent)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "narrow: elements %lld..%lld of an extent of %lld",
-                            (long long)start, (long long)(start + extent - 1), (long long)x->shape[axis]);
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "narrow: %lld elements from %lld of an extent of %lld", (long long)extent,
+                            (long long)start, (long long)x->shape[axis]);
     weft_attr_slice attr = {{0}, {0}};
     int64_t shape[WEFT_MAX_RANK];
     for (int i = 0; i < x->rank; i++) {

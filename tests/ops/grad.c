@@ -118,13 +118,15 @@ static weft_status read_numbers(matrix *m, weft_tensor *t, double *v) {
     char *data = ops_alloc(m, bytes + 1);
     weft_status status = weft_read(t, data, bytes);
     for (int64_t k = 0; k < n && status == WEFT_OK; k++) {
-        float f32;
-        uint16_t half;
-        memcpy(&f32, data + 4 * k * (dtype == WEFT_F32), 4);
-        memcpy(&half, data + 2 * k, 2);
+        float f32 = 0;
+        uint16_t half = 0;
         if (dtype == WEFT_F64)
             memcpy(&v[k], data + 8 * k, 8);
+        else if (dtype == WEFT_F32)
+            memcpy(&f32, data + 4 * k, 4);
         else
+            memcpy(&half, data + 2 * k, 2);
+        if (dtype != WEFT_F64)
             v[k] = (double)(dtype == WEFT_F32   ? f32
                             : dtype == WEFT_F16 ? weft_f16_to_f32(half)
                                                 : weft_bf16_to_f32(half));
