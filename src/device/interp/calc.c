@@ -184,7 +184,7 @@ static double float_unary(int op, double a) {
     case WEFT_OP_ROUND: return rint(a);
     case WEFT_OP_TRUNC: return trunc(a);
     case WEFT_OP_RELU: return larger(a, 0);
-    case WEFT_OP_SIGMOID: return 1 / (1 + exp(-a));
+    case WEFT_OP_SIGMOID: return (a < 0 ? exp(a) : 1) / (1 + exp(-fabs(a))); /* no overflow on the way to 0 */
     default: return NAN;
     }
 }
