@@ -6,6 +6,9 @@ weft_tensor *weft__pack(const char *where, weft_tensor *const *parts, const int6
                         int64_t n) {
     weft_tensor *bad = weft__reject("pack", where, parts, count);
     if (bad || count <= 0) return bad;
+    if ((size_t)count * sizeof *offsets > UINT16_MAX) /* what a node's attributes may hold */
+        return weft__poison(parts[0]->ctx, where, WEFT_ERR_UNSUPPORTED, "pack: %d parts are more than %d",
+                            count, (int)(UINT16_MAX / sizeof *offsets));
     int64_t end = 0;
     for (int i = 0; i < count; i++) {
         if (parts[i]->dtype != parts[0]->dtype || offsets[i] < end || parts[i]->numel > n - offsets[i])
