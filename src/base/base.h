@@ -35,7 +35,6 @@ struct weft_context {
     uint64_t identities;     /* handed out to what the keys of programs must tell apart (blocks, caches) */
     const char *path;        /* layer path of the module being recorded, "" outside */
     bool training;           /* modules record training behaviour (dropout) */
-    bool quiet_hints;
     weft_scope *root_scope;
     weft_scope *scope;            /* innermost open one */
     struct weft_strings *strings; /* interned strings, live as long as the context */

@@ -140,7 +140,6 @@ double weft_item(weft_tensor *t) {
         weft__fail(t->ctx, WEFT_ERR_SHAPE, "weft_item: %s has not one element", weft__tensor_text(t, text));
         return NAN;
     }
-    weft_tensor *wide = weft_dtype_is_float((weft_dtype)t->dtype) && t->dtype != WEFT_F64 ? t : NULL;
     union {
         float f32;
         double f64;
@@ -152,7 +151,6 @@ double weft_item(weft_tensor *t) {
         int16_t i16;
         uint32_t u32;
     } value = {0};
-    (void)wide;
     if (weft_read(t, &value, weft_dtype_size((weft_dtype)t->dtype)) != WEFT_OK) return NAN;
     switch ((weft_dtype)t->dtype) {
     case WEFT_F32: return (double)value.f32;

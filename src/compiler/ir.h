@@ -92,8 +92,6 @@ typedef struct ir_map_entry {
     ir_edge edge;
 } ir_map_entry;
 
-typedef struct weft_unit weft_unit; /* plan.c */
-
 typedef struct weft_ir {
     weft_context *ctx;
     weft_device *device;

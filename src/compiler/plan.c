@@ -12,7 +12,6 @@ typedef struct unit {
     int from, to_sink; /* COPY of node `from` into the variable of a sink; to_sink -1 */
     uint64_t key;      /* serial of the newest node it makes: the order in which units were recorded */
     int *after, n_after, after_capacity; /* units that must run before */
-    int waiting;                         /* of those not yet placed */
     int phase;
     bool placed, sink;
 } unit;
