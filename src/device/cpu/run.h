@@ -27,7 +27,7 @@ typedef struct weft_cpu_unit {
     bool wait;       /* until all of those are done */
 } weft_cpu_unit;
 
-/* Chunks of a unit that are claimed; alone in its cache line. */
+/* The next chunk of a unit's part to be claimed; alone in its cache line. */
 typedef struct weft_cpu_claim {
     _Atomic int64_t next;
     char padding[56];
@@ -45,8 +45,9 @@ struct weft_executable {
     double cost_ns; /* of one run on one thread */
     weft_timing *timings;
     int n_units; /* of a program for a team */
+    int parts;   /* of a unit, one a thread where there are few: whose chunks a thread claims first */
     weft_cpu_unit *units;
-    weft_cpu_claim *claims;
+    weft_cpu_claim *claims; /* [n_units][parts] */
 };
 
 weft_status weft__cpu_build(weft_device *device, const weft_commands *commands, weft_executable **out);

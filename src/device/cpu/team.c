@@ -1,7 +1,8 @@
 /* A program run by a team of threads: one parallel region a run, in which threads claim chunks of tasks. A
  * thread that the system takes off its core holds up the others only while it has a chunk, not at every
- * barrier; who does what never changes a bit, since tasks are fixed by shapes. Must not know: kernels'
- * insides. */
+ * barrier; who does what never changes a bit, since tasks are fixed by shapes. A thread claims first in its own
+ * part of a unit, which is the same part of every unit: the rows that it wrote lie in its own cache. Must not
+ * know: kernels' insides. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -16,7 +17,7 @@
 
 #define SHARE_COST_NS 4000.0 /* an item below it is not worth sharing */
 #define CHUNK_COST_NS 2000.0 /* nor a chunk below it a claim */
-enum { CHUNKS_A_THREAD = 4, SPINS = 2000 };
+enum { CHUNKS_A_THREAD = 4, SPINS = 2000, MOST_PARTS = 16 };
 
 /* ---- units ---- */
 
@@ -32,10 +33,12 @@ static int64_t chunks_of(const weft_executable *e, const weft_cpu_item *x) {
 /* A sink waits for all before it, so that every thread knows of their faults. */
 weft_status weft__cpu_team_build(weft_context *ctx, weft_executable *e) {
     size_t count = (size_t)e->count + 1;
+    e->parts = e->threads < MOST_PARTS ? e->threads : MOST_PARTS;
     e->units = weft__array(ctx, count, sizeof *e->units);
-    e->claims = weft__alloc_aligned(ctx, count * sizeof *e->claims);
+    e->claims = weft__alloc_aligned(ctx, count * (size_t)e->parts * sizeof *e->claims);
     if (!e->units || !e->claims)
-        return weft__fail_oom(ctx, count * sizeof *e->claims, "a program of the cpu device");
+        return weft__fail_oom(ctx, count * (size_t)e->parts * sizeof *e->claims,
+                              "a program of the cpu device");
     int64_t before = 0;
     bool inside = false; /* does the last unit hold something that what waits in its middle had to wait for */
     for (int i = 0; i < e->count; i++) {
@@ -132,25 +135,37 @@ static void run_chunk(run_state *r, const weft_cpu_unit *unit, int64_t chunk, in
         e->timings[unit->first].end_ns = now;
 }
 
-static void run_thread(run_state *r, int thread) {
+/* Chunks of part p end where those of part p + 1 begin. */
+static int64_t part_begin(const weft_executable *e, const weft_cpu_unit *unit, int p) {
+    return unit->chunks * p / e->parts;
+}
+
+/* Claims chunks of unit u, those of the own part first. */
+static void share_unit(run_state *r, int u, int thread) {
     weft_executable *e = r->executable;
-    for (int u = 0; u < e->n_units; u++) {
-        const weft_cpu_unit *unit = &e->units[u];
-        _Atomic int64_t *next = &e->claims[u].next;
-        /* Whoever claimed the last chunk has waited, and what it waited for is seen here. */
-        if (atomic_load_explicit(next, memory_order_acquire) >= unit->chunks) continue;
-        if (unit->wait || r->device->timing) wait_for(r, unit->before);
-        for (;;) {
+    const weft_cpu_unit *unit = &e->units[u];
+    const int own = e->threads <= e->parts ? thread : thread * e->parts / e->threads;
+    bool waited = !unit->wait && !r->device->timing;
+    for (int i = 0; i < e->parts; i++) {
+        const int p = own + i < e->parts ? own + i : own + i - e->parts;
+        const int64_t end = part_begin(e, unit, p + 1);
+        _Atomic int64_t *next = &e->claims[u * e->parts + p].next;
+        /* Whoever claimed a part's last chunk has waited, and what it waited for is seen here. */
+        while (atomic_load_explicit(next, memory_order_acquire) < end) {
+            if (!waited) wait_for(r, unit->before);
+            waited = true;
             int64_t chunk = atomic_fetch_add_explicit(next, 1, memory_order_acq_rel);
-            if (chunk >= unit->chunks) break;
-            run_chunk(r, unit, chunk, thread);
+            if (chunk < end) run_chunk(r, unit, chunk, thread);
         }
     }
 }
 
 static void begin(run_state *r) {
     weft_executable *e = r->executable;
-    for (int u = 0; u < e->n_units; u++) atomic_store_explicit(&e->claims[u].next, 0, memory_order_relaxed);
+    for (int u = 0; u < e->n_units; u++)
+        for (int p = 0; p < e->parts; p++)
+            atomic_store_explicit(&e->claims[u * e->parts + p].next, part_begin(e, &e->units[u], p),
+                                  memory_order_relaxed);
     atomic_store_explicit(&r->done, 0, memory_order_relaxed);
     r->fault_item = r->device->fault.set ? -1 : e->count;
 }
@@ -167,7 +182,7 @@ void weft__cpu_team_run(weft_cpu_device *d, weft_executable *e, int times) {
 #pragma omp single
                 begin(&r);
             }
-            run_thread(&r, omp_get_thread_num());
+            for (int u = 0; u < e->n_units; u++) share_unit(&r, u, omp_get_thread_num());
         }
         weft__cpu_restore_float_state(state);
     }
