@@ -8,32 +8,52 @@
 
 #include "cli/bench.h"
 #include "cli/cli.h"
+#include "compiler/program.h"
+#include "device/device.h"
 #include "train/progress.h"
 
 const weft__workload weft__workloads[] = {
-    {"xor200", "2-8-1, batch 4, SGD, 200 epochs", 200, 0, 10, weft__bench_xor},
-    {"xor10000", "the same, 10,000 epochs", 10000, 0, 100, weft__bench_xor},
-    {"mlp", "784-512-512-10 on Fashion-MNIST, batch 128, Adam", 400, 20, 1, weft__bench_mlp},
-    {"chargpt_small", "4 layers, 4 heads, width 128, context 64, batch 12, AdamW", 200, 5, 1,
-     weft__bench_chargpt_small},
-    {"chargpt_big", "6 layers, 6 heads, width 384, context 256, batch 16, AdamW", 12, 5, 1,
-     weft__bench_chargpt_big},
-    {"gpt2_b4t64", "GPT-2 124M, batch 4, context 64, AdamW", 10, 3, 1, weft__bench_gpt2},
-    {"linreg", "linear regression, 1,000,000 x 32, full batch, SGD", 20, 1, 1, weft__bench_linreg},
-    {"logreg", "logistic regression, the same", 20, 1, 1, weft__bench_logreg},
-    {"gd_small", "linear regression of 100 x 4 from JSON matrices, full batch, SGD", 1000, 0, 50,
-     weft__bench_gd_small},
-    {"gemm", "square f32 matrix products, 128 to 4096", 0, 2, 1, weft__bench_gemm},
-    {"elementwise", "memory-bound chains over 4096 x 4096", 9, 2, 1, weft__bench_elementwise},
-    {"generate_chargpt", "200 tokens after 16, 6 layers, width 384, batch 1", 5, 1, 1, weft__bench_generate},
-    {"generate_gpt2", "200 tokens after 16, GPT-2 124M, batch 1", 3, 1, 1, weft__bench_generate_gpt2},
+    {"xor200", "2-8-1, batch 4, SGD, 200 epochs", 200, 0, 10, false, NULL, weft__bench_xor},
+    {"xor10000", "the same, 10,000 epochs", 10000, 0, 100, false, NULL, weft__bench_xor},
+    {"mlp", "784-512-512-10 on Fashion-MNIST, batch 128, Adam", 400, 20, 1, false, weft__bench_images,
+     weft__bench_mlp},
+    {"chargpt_small", "4 layers, 4 heads, width 128, context 64, batch 12, AdamW", 200, 5, 1, false,
+     weft__bench_characters, weft__bench_chargpt_small},
+    {"chargpt_big", "6 layers, 6 heads, width 384, context 256, batch 16, AdamW", 12, 5, 1, false,
+     weft__bench_characters, weft__bench_chargpt_big},
+    {"gpt2_b4t64", "GPT-2 124M, batch 4, context 64, AdamW", 10, 3, 1, false, weft__bench_tokens,
+     weft__bench_gpt2},
+    {"linreg", "linear regression, 1,000,000 x 32, full batch, SGD", 20, 1, 1, false, weft__bench_regression,
+     weft__bench_linreg},
+    {"logreg", "logistic regression, the same", 20, 1, 1, false, weft__bench_regression, weft__bench_logreg},
+    {"gd_small", "linear regression of 100 x 4 from JSON matrices, full batch, SGD", 1000, 0, 50, false,
+     weft__bench_gd_small_data, weft__bench_linreg},
+    {"gemm", "f32 matrix products of 8 to 4096 and of layers, each within a program of up to 1,000", 0, 2, 1,
+     true, NULL, weft__bench_gemm},
+    {"elementwise", "memory-bound chains over 4096 x 4096, and AdamW's update", 9, 2, 1, true, NULL,
+     weft__bench_elementwise},
+    {"generate_chargpt", "200 tokens after 16, 6 layers, width 384, batch 1", 5, 1, 1, false, NULL,
+     weft__bench_generate},
+    {"generate_gpt2", "200 tokens after 16, GPT-2 124M, batch 1", 3, 1, 1, false, NULL,
+     weft__bench_generate_gpt2},
 };
 const size_t weft__workload_count = sizeof weft__workloads / sizeof *weft__workloads;
+
+/* ---- timing ---- */
 
 typedef struct timing {
     double least, median, total, cpu_over_wall, loss_first, loss_last;
     int64_t steps;
 } timing;
+
+/* What is measured once, besides the steps. */
+typedef struct costs {
+    double started;          /* when the process was, by weft__now */
+    double start, compile;   /* seconds; NaN: not measured */
+    double loop;             /* median seconds of an ordinary loop's step, of workloads that hold a program */
+    double record, nodes;    /* nanoseconds a node, and nodes recorded, of a step */
+    double arena, plan, rss; /* megabytes */
+} costs;
 
 static double processor_seconds(void) {
     struct timespec time;
@@ -41,40 +61,126 @@ static double processor_seconds(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static double read_loss(const weft__bench *bench) {
-    return bench->loss ? weft_item(bench->loss) : bench->loss_value;
-}
-
 static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static weft_status time_steps(weft__bench *bench, double *seconds, timing *t) {
+static double median(double *seconds, int64_t count) {
+    qsort(seconds, (size_t)count, sizeof *seconds, ascending);
+    return seconds[count / 2];
+}
+
+typedef weft_status (*step_fn)(weft__bench *bench);
+
+/* Times steps in blocks: seconds of one part of one step into seconds[0..count), sorted. */
+static weft_status time_blocks(weft__bench *bench, step_fn step, double *seconds, int64_t *count) {
     int64_t block = bench->workload->block, blocks = (bench->steps + block - 1) / block;
-    t->loss_first = (double)NAN;
-    for (int64_t i = 0; i < bench->warmup; i++) {
-        WEFT_TRY(bench->step(bench));
-        if (i == 0) t->loss_first = read_loss(bench);
-    }
-    WEFT_TRY(weft_synchronize(bench->ctx));
-    double cpu = processor_seconds(), wall = weft__now();
+    int64_t parts = bench->parts ? bench->parts : 1;
     for (int64_t b = 0; b < blocks; b++) {
         int64_t steps = b == blocks - 1 ? bench->steps - b * block : block;
         double from = weft__now();
-        for (int64_t i = 0; i < steps; i++) WEFT_TRY(bench->step(bench));
+        for (int64_t i = 0; i < steps; i++) WEFT_TRY(step(bench));
         WEFT_TRY(weft_synchronize(bench->ctx));
-        seconds[b] = (weft__now() - from) / (double)steps;
-        if (b == 0 && isnan(t->loss_first)) t->loss_first = read_loss(bench);
+        seconds[b] = (weft__now() - from) / (double)(steps * parts);
     }
+    *count = blocks;
+    return WEFT_OK;
+}
+
+static double read_loss(const weft__bench *bench) {
+    return bench->loss ? weft_item(bench->loss) : bench->loss_value;
+}
+
+static weft_status time_steps(weft__bench *bench, double *seconds, timing *t, costs *c) {
+    int64_t count;
+    WEFT_TRY(bench->step(bench));
+    WEFT_TRY(weft_synchronize(bench->ctx));
+    c->start = weft__now() - c->started;
+    t->loss_first = read_loss(bench);
+    for (int64_t i = 1; i < bench->warmup; i++) WEFT_TRY(bench->step(bench));
+    WEFT_TRY(weft_synchronize(bench->ctx));
+    double cpu = processor_seconds(), wall = weft__now();
+    WEFT_TRY(time_blocks(bench, bench->step, seconds, &count));
     t->total = weft__now() - wall;
     t->cpu_over_wall = (processor_seconds() - cpu) / t->total;
     t->loss_last = read_loss(bench);
-    qsort(seconds, (size_t)blocks, sizeof *seconds, ascending);
+    t->median = median(seconds, count);
     t->least = seconds[0];
-    t->median = seconds[blocks / 2];
     t->steps = bench->steps;
     return WEFT_OK;
+}
+
+/* ---- what else a step costs ---- */
+
+static void measure_memory(const weft__bench *bench, costs *c) {
+    const weft_buffer *arena = bench->ctx->compiler->arena;
+    struct rusage usage;
+    memset(&usage, 0, sizeof usage);
+    getrusage(RUSAGE_SELF, &usage);
+    c->arena = arena ? (double)arena->bytes / 1048576 : 0;
+    c->plan = (double)(bench->ctx->device->bytes_in_use + bench->data_bytes) / 1048576;
+    c->rss = (double)usage.ru_maxrss / 1024;
+}
+
+/* The ordinary loop beside a held program. */
+static weft_status measure_loop(weft__bench *bench, double *seconds, costs *c) {
+    int64_t count;
+    WEFT_TRY(weft__bench_loop(bench));
+    WEFT_TRY(time_blocks(bench, weft__bench_loop, seconds, &count));
+    c->loop = median(seconds, count);
+    return WEFT_OK;
+}
+
+/* Compiles a step once more: gradients, fusion, plan, the device's form. */
+static weft_status measure_compile(weft__bench *bench, costs *c) {
+    weft_program *program;
+    double from = weft__now();
+    WEFT_TRY(weft_optimizer_hold(bench->optimizer, weft__bench_loss(bench), &program));
+    c->compile = weft__now() - from;
+    weft_program_free(program);
+    return WEFT_OK;
+}
+
+/* Records, recognises and frees the graph of a step, again and again, without running it. */
+static weft_status measure_recording(weft__bench *bench, costs *c) {
+    enum { REPEATS = 25, BLOCK = 4 };
+    double seconds[REPEATS];
+    weft_context *ctx = bench->ctx;
+    for (int i = 0; i < REPEATS; i++) {
+        double from = weft__now();
+        for (int k = 0; k < BLOCK; k++) {
+            weft_walk *walk = NULL;
+            weft_scope *scope = weft_scope_open(ctx);
+            if (!scope) return weft__fail_oom(ctx, 0, "a scope");
+            weft_tensor *loss = weft__bench_loss(bench);
+            weft_status status = weft__walk(ctx, &loss, 1, NULL, 0, NULL, &walk);
+            if (status == WEFT_OK) {
+                weft__cache_find(ctx->compiler, walk->key);
+                c->nodes = (double)walk->nodes;
+            }
+            weft_scope_close(scope);
+            WEFT_TRY(status);
+        }
+        seconds[i] = (weft__now() - from) / BLOCK;
+    }
+    c->record = median(seconds, REPEATS) / c->nodes * 1e9;
+    return WEFT_OK;
+}
+
+/* Of a training step: its ordinary loop, its compilation, its graph work. */
+static weft_status measure_costs(weft__bench *bench, double *seconds, costs *c) {
+    measure_memory(bench, c);
+    if (!bench->optimizer || bench->workload->lines) return WEFT_OK;
+    if (bench->program) WEFT_TRY(measure_loop(bench, seconds, c));
+    weft_scope *scope = weft_scope_open(bench->ctx); /* of the batch */
+    if (!scope) return weft__fail_oom(bench->ctx, 0, "a scope");
+    weft_status status = WEFT_OK;
+    if (bench->loader) status = weft_loader_get(bench->loader, bench->position, &bench->batch);
+    if (status == WEFT_OK) status = measure_recording(bench, c);
+    if (status == WEFT_OK) status = measure_compile(bench, c);
+    weft_scope_close(scope);
+    return status;
 }
 
 /* ---- printing: one JSON line, or a line for each value ---- */
@@ -101,11 +207,13 @@ static void put_number(printer *p, const char *key, double value) {
     p->first = false;
 }
 
-static void emit(const weft__bench *bench, const timing *t) {
+/* What not every workload has. */
+static void put_known(printer *p, const char *key, double value) {
+    if (!isnan(value)) put_number(p, key, value);
+}
+
+static void emit(const weft__bench *bench, const timing *t, const costs *c) {
     printer p = {bench->json, true};
-    struct rusage usage;
-    memset(&usage, 0, sizeof usage);
-    getrusage(RUSAGE_SELF, &usage);
     put_text(&p, "workload", bench->line_name[0] ? bench->line_name : bench->workload->name);
     put_text(&p, "peer", "weft");
     put_text(&p, "version", weft_version());
@@ -114,13 +222,21 @@ static void emit(const weft__bench *bench, const timing *t) {
     put_text(&p, "dtype", "f32");
     put_number(&p, "seconds_per_step_min", t->least);
     put_number(&p, "seconds_per_step_median", t->median);
+    put_known(&p, "seconds_per_step_loop", c->loop);
     put_number(&p, "items_per_second", bench->items_per_step / t->median);
     put_number(&p, "seconds_total", t->total);
     put_number(&p, "steps", (double)t->steps);
     put_number(&p, "cpu_over_wall", t->cpu_over_wall);
     put_number(&p, "loss_first", t->loss_first);
     put_number(&p, "loss_last", t->loss_last);
-    put_number(&p, "peak_rss_mb", (double)usage.ru_maxrss / 1024);
+    put_number(&p, "peak_rss_mb", c->rss);
+    put_number(&p, "plan_mb", c->plan);
+    put_number(&p, "arena_mb", c->arena);
+    put_known(&p, "start_seconds", c->start);
+    put_known(&p, "compile_seconds", c->compile);
+    put_known(&p, "nodes", c->nodes);
+    put_known(&p, "record_ns_per_node", c->record);
+    if (bench->parts) put_number(&p, "products", (double)bench->parts);
     if (bench->items) put_text(&p, "items", bench->items);
     if (bench->data_kind) put_text(&p, "data", bench->data_kind);
     if (bench->module) put_number(&p, "params", (double)weft_parameter_elements(bench->module, false));
@@ -140,23 +256,30 @@ static void close_line(weft__bench *bench) {
     weft_corpus_free(bench->corpus);
     weft_array_free(ctx, &bench->x);
     weft_array_free(ctx, &bench->y);
-    weft__free(ctx, bench->ids);
+    weft__free(ctx, bench->own_ids);
     weft_close(ctx);
 }
 
-/* One line: a context of its own, so that lines do not see each other's memory. WEFT_ERR_STATE: there are no
- * more. */
-static weft_status run_line(weft__bench bench) {
+/* One line: a context of its own, so that lines do not see each other's memory. started: as if the process
+ * had been, for this line. WEFT_ERR_STATE: there are no more. */
+static weft_status run_line(weft__bench bench, double started) {
+    const double none = (double)NAN;
     timing t;
+    costs c = {started, none, none, none, none, none, none, none, none};
     const weft_open_options options = {.device = bench.device, .threads = bench.threads, .seed = 1};
     WEFT_TRY(weft_open(&options, &bench.ctx));
-    bench.loss_value = (double)NAN;
-    weft_status status = bench.workload->setup(&bench);
+    bench.loss_value = none;
+    double from = weft__now();
+    weft_status status = bench.workload->data ? bench.workload->data(&bench) : WEFT_OK;
+    c.started += weft__now() - from;
+    if (status == WEFT_OK) status = bench.workload->setup(&bench);
+    bool wanted = status == WEFT_OK && bench.step;
     int64_t block = bench.workload->block;
     double *seconds = weft__array(NULL, (size_t)((bench.steps + block - 1) / block) + 1, sizeof *seconds);
-    if (status == WEFT_OK && !seconds) status = weft__fail_oom(NULL, 0, "the times");
-    if (status == WEFT_OK) status = time_steps(&bench, seconds, &t);
-    if (status == WEFT_OK) emit(&bench, &t);
+    if (wanted && !seconds) status = weft__fail_oom(NULL, 0, "the times");
+    if (wanted && status == WEFT_OK) status = time_steps(&bench, seconds, &t, &c);
+    if (wanted && status == WEFT_OK) status = measure_costs(&bench, seconds, &c);
+    if (wanted && status == WEFT_OK) emit(&bench, &t, &c);
     weft__free(NULL, seconds);
     close_line(&bench);
     return status;
@@ -169,7 +292,8 @@ static const weft__workload *find_workload(const char *name) {
 }
 
 int weft__command_bench(const weft__command *command, int argc, char **argv) {
-    const char *name = NULL, *device = NULL, *data = NULL;
+    double started = weft__now() - processor_seconds(); /* what the loader did, it did without waiting */
+    const char *name = NULL, *device = NULL, *data = NULL, *only = NULL;
     int64_t steps = -1, warmup = -1, threads = 0;
     bool json = false;
     int code = 0;
@@ -180,6 +304,7 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         {"--threads N", WEFT__OPTION_INT, &threads, "threads of the device; default: as many as there are"},
         {"--device D", WEFT__OPTION_TEXT, &device, "cpu, interp, null; default: $WEFT_DEVICE or cpu"},
         {"--data DIR", WEFT__OPTION_TEXT, &data, "a folder with fashion-mnist/*.gz and tinyshakespeare.txt"},
+        {"--only TEXT", WEFT__OPTION_TEXT, &only, "of gemm and elementwise: lines whose name contains it"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON line for each measurement"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
@@ -197,7 +322,7 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         return WEFT__EXIT_USAGE;
     }
     weft_status status = WEFT_OK;
-    weft__bench bench = {.workload = workload, .device = device, .data = data, .json = json};
+    weft__bench bench = {.workload = workload, .device = device, .folder = data, .only = only, .json = json};
     weft_device_description description;
     for (int i = 0; threads == 0 && i < weft_device_count(); i++)
         if (weft_device_info(i, &description) && strcmp(description.name, "cpu") == 0)
@@ -206,10 +331,10 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
     bench.steps = steps > 0 ? steps : workload->steps;
     bench.warmup = warmup >= 0 ? warmup : workload->warmup;
     for (bench.variant = 0; status == WEFT_OK; bench.variant++) {
-        status = run_line(bench);
-        bool several = workload->setup == weft__bench_gemm || workload->setup == weft__bench_elementwise;
-        if (status == WEFT_ERR_STATE && bench.variant > 0) return WEFT__EXIT_DONE;
-        if (!several) break;
+        status = run_line(bench, started);
+        if (status == WEFT_ERR_STATE && workload->lines) return WEFT__EXIT_DONE;
+        if (!workload->lines) break;
+        started = weft__now();
     }
     return status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
 }

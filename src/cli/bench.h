@@ -14,46 +14,71 @@ typedef struct weft__workload {
     const char *name;
     const char *about;
     int64_t steps, warmup; /* where the command line does not say */
-    int block; /* steps that are timed together: more than 1 where one is too short for the clock */
-    /* Makes model, data and whatever else; sets items and the step. */
+    int block;  /* steps that are timed together: more than 1 where one is too short for the clock */
+    bool lines; /* several measurements: setup is called for variant 0, 1, ... until it returns WEFT_ERR_STATE
+                 */
+    /* Reads or makes up what it trains on; NULL: nothing. Its time is not part of start_seconds. */
+    weft_status (*data)(weft__bench *bench);
+    /* Makes the model and whatever else; sets items and the step. */
     weft_status (*setup)(weft__bench *bench);
 } weft__workload;
 
-/* X(name, setup, about, steps, warmup, block) */
 extern const weft__workload weft__workloads[];
 extern const size_t weft__workload_count;
 
 struct weft__bench {
     const weft__workload *workload;
     weft_context *ctx;
-    const char *data; /* folder of real data, or NULL */
+    const char *folder; /* of real data, or NULL */
     const char *device;
+    const char *only; /* lines whose name contains it; NULL: all. Others set no step. */
     int threads;
     bool json;
     int64_t steps, warmup;
+    /* set by data */
+    const char *data_kind; /* "real", "synthetic", or NULL */
+    size_t data_bytes;     /* that stay in host memory */
+    weft_array x, y;
+    weft_corpus *corpus;
+    int32_t *own_ids;
+    const int32_t *ids; /* of a text */
+    size_t n_ids;
+    int64_t vocabulary;
     /* set by setup */
     weft_status (*step)(weft__bench *bench); /* one whole step */
-    weft_tensor *loss;                       /* kept, readable after a step; NULL: none */
     const char *items;                       /* "tokens", "rows", "images" */
     double items_per_step;
-    const char *data_kind; /* "real", "synthetic", or NULL */
     weft_module *module;
     weft_optimizer *optimizer;
-    weft_loader *loader;
+    weft_loss_kind loss_kind;
+    weft_loader *loader; /* of batches; NULL: batch stays as setup made it */
+    weft_batch batch;
     weft_program *program;
-    weft_corpus *corpus;
+    weft_tensor *loss; /* of a held program, readable after a step */
     weft_gpt_cache *cache;
-    weft_array x, y;
-    int32_t *ids;
     uint64_t position; /* batches taken */
     double loss_value; /* of the last step that read it; NaN */
-    /* of workloads with several lines: gemm, elementwise */
+    /* of workloads with several lines */
     char line_name[64];
     double flops, bytes; /* of a step; 0: not said */
-    int variant;         /* which line; setup returns WEFT_ERR_STATE when there are no more */
+    int64_t parts;       /* equal parts of a step whose time is wanted, as products in a program; 0: 1 */
+    int variant;         /* which line */
 };
 
-/* ---- setups ---- */
+/* ---- a training step ---- */
+
+/* Records the loss of the batch at hand. */
+weft_tensor *weft__bench_loss(weft__bench *bench);
+/* An ordinary loop's step: takes a batch where there is a loader, records, runs, reads the loss. */
+weft_status weft__bench_loop(weft__bench *bench);
+
+/* ---- data and setups ---- */
+
+weft_status weft__bench_regression(weft__bench *bench);
+weft_status weft__bench_gd_small_data(weft__bench *bench);
+weft_status weft__bench_images(weft__bench *bench);
+weft_status weft__bench_characters(weft__bench *bench);
+weft_status weft__bench_tokens(weft__bench *bench);
 weft_status weft__bench_xor(weft__bench *bench);
 weft_status weft__bench_mlp(weft__bench *bench);
 weft_status weft__bench_chargpt_small(weft__bench *bench);
@@ -61,7 +86,6 @@ weft_status weft__bench_chargpt_big(weft__bench *bench);
 weft_status weft__bench_gpt2(weft__bench *bench);
 weft_status weft__bench_linreg(weft__bench *bench);
 weft_status weft__bench_logreg(weft__bench *bench);
-weft_status weft__bench_gd_small(weft__bench *bench);
 weft_status weft__bench_gemm(weft__bench *bench);
 weft_status weft__bench_elementwise(weft__bench *bench);
 weft_status weft__bench_generate(weft__bench *bench);

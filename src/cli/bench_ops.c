@@ -1,8 +1,11 @@
 /* Single operations: matrix products, and chains that are bound by memory. Each is a held program.
  * Must not know: clocks. Read next: cli/bench.c, which times them. */
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/bench.h"
+#include "optim/optimizer.h"
 
 static weft_status run_once(weft__bench *b) { return weft_run(b->program); }
 
@@ -15,23 +18,102 @@ static weft_tensor *some(weft_context *ctx, int rank, const int64_t *shape) {
     return weft_assign(variables, values, 1) == WEFT_OK ? variable : t;
 }
 
+/* ---- products ---- */
+
+/* (m, k) x (k, n); in memory a is (k, m) where a_t, b is (n, k) where b_t. */
+typedef struct product {
+    const char *name;
+    int64_t m, n, k;
+    bool a_t, b_t;
+} product;
+
+static const product products[] = {
+    {"n8", 8, 8, 8, false, false},
+    {"n16", 16, 16, 16, false, false},
+    {"n32", 32, 32, 32, false, false},
+    {"n48", 48, 48, 48, false, false},
+    {"n64", 64, 64, 64, false, false},
+    {"n128", 128, 128, 128, false, false},
+    {"n256", 256, 256, 256, false, false},
+    {"n512", 512, 512, 512, false, false},
+    {"n1024", 1024, 1024, 1024, false, false},
+    {"n2048", 2048, 2048, 2048, false, false},
+    {"n4096", 4096, 4096, 4096, false, false},
+    /* of layers: y = x W^T, dx = dy W, dW = dy^T x; of a token in decoding */
+    {"mlp_fwd_nt_128x512x784", 128, 512, 784, false, true},
+    {"mlp_dx_nn_128x512x512", 128, 512, 512, false, false},
+    {"mlp_dw_tn_512x784x128", 512, 784, 128, true, false},
+    {"gpt2_fwd_nt_256x3072x768", 256, 3072, 768, false, true},
+    {"gpt2_dx_nn_256x768x3072", 256, 768, 3072, false, false},
+    {"gpt2_dw_tn_3072x768x256", 3072, 768, 256, true, false},
+    {"gpt2_head_nt_256x50304x768", 256, 50304, 768, false, true},
+    {"gemv_nt_1x3072x768", 1, 3072, 768, false, true},
+};
+
+enum { PRODUCTS = 1000 };
+
+/* Product i: of rows i, i + 1, ... of a, so that no two are the same one. */
+static weft_tensor *one_product(const product *p, weft_tensor *a, weft_tensor *b, int64_t i) {
+    int64_t rows = p->a_t ? p->k : p->m;
+    weft_tensor *window = weft_slice(a, (int64_t[]){i, 0}, (int64_t[]){i + rows, weft_dim(a, 1)}, NULL);
+    return weft_matmul(p->a_t ? weft_transpose(window, 0, 1) : window, p->b_t ? weft_transpose(b, 0, 1) : b);
+}
+
+static weft_status compile_products(weft__bench *b, const product *p) {
+    weft_tensor *out[PRODUCTS], *left, *right;
+    int64_t a_shape[] = {(p->a_t ? p->k : p->m) + b->parts - 1, p->a_t ? p->m : p->k};
+    int64_t b_shape[] = {p->b_t ? p->n : p->k, p->b_t ? p->k : p->n};
+    left = some(b->ctx, 2, a_shape);
+    right = some(b->ctx, 2, b_shape);
+    for (int64_t i = 0; i < b->parts; i++) out[i] = weft_keep(one_product(p, left, right, i));
+    return weft_compile(out, (size_t)b->parts, NULL, NULL, 0, &b->program);
+}
+
+/* A program of as many products as take 20 ms at 300 GFLOPS and whose results fit the caches (they are all
+ * different ones), at most 1,000; the time is that of one. */
 weft_status weft__bench_gemm(weft__bench *b) {
-    static const int64_t sizes[] = {128, 256, 512, 1024, 2048, 4096};
-    if (b->variant >= (int)(sizeof sizes / sizeof *sizes)) return WEFT_ERR_STATE;
-    int64_t n = sizes[b->variant], shape[] = {n, n};
-    weft_tensor *out = weft_keep(weft_matmul(some(b->ctx, 2, shape), some(b->ctx, 2, shape)));
-    WEFT_TRY(weft_compile(&out, 1, NULL, NULL, 0, &b->program));
-    snprintf(b->line_name, sizeof b->line_name, "gemm_f32_n%lld", (long long)n);
-    b->flops = 2.0 * (double)n * (double)n * (double)n;
-    if (b->steps == 0) b->steps = n >= 4096 ? 3 : n >= 1024 ? 30 : n >= 512 ? 200 : 2000;
+    if (b->variant >= (int)(sizeof products / sizeof *products)) return WEFT_ERR_STATE;
+    const product *p = &products[b->variant];
+    snprintf(b->line_name, sizeof b->line_name, "gemm_f32_%s", p->name);
+    if (b->only && !strstr(b->line_name, b->only)) return WEFT_OK;
+    b->flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    double fit = fmin(0.02 * 300e9 / b->flops, 4194304.0 / (4.0 * (double)(p->m * p->n)));
+    b->parts = (int64_t)fmax(1.0, fmin(fit, PRODUCTS));
+    double runs = 0.3 * 300e9 / b->flops / (double)b->parts;
+    if (b->steps == 0) b->steps = (int64_t)fmax(5.0, fmin(runs, 1000.0));
     b->items_per_step = b->flops;
+    b->step = run_once;
+    return compile_products(b, p);
+}
+
+/* ---- chains, and the update ---- */
+
+/* AdamW of one 4096 x 4096 parameter whose gradient is given: the loss is linear in it, and left out. */
+static weft_status adamw(weft__bench *b) {
+    const int64_t n = 4096, square[] = {n, n};
+    b->module = weft_linear(b->ctx, n, n, &(weft_linear_options){.no_bias = true});
+    b->optimizer = weft_adamw(b->module, &(weft_adam_options){.lr = 1e-3, .weight_decay = 0.1});
+    weft_tensor *loss = weft_sum(weft_mul(weft_parameter(b->module, "weight"), some(b->ctx, 2, square)),
+                                 WEFT_ALL_AXES, false);
+    weft__sinks sinks;
+    WEFT_TRY(weft__optimizer_layout(b->optimizer));
+    WEFT_TRY(weft__optimizer_numbers(b->optimizer));
+    WEFT_TRY(weft__optimizer_record(b->optimizer, loss, WEFT__WHOLE, 1, &sinks));
+    WEFT_TRY(weft_compile(NULL, 0, sinks.variable, sinks.value, sinks.count, &b->program));
+    b->bytes =
+        7.0 * (double)(n * n) * 4; /* reads parameter, gradient, both moments; writes all but the gradient */
+    b->items_per_step = (double)(n * n);
     b->step = run_once;
     return WEFT_OK;
 }
 
 weft_status weft__bench_elementwise(weft__bench *b) {
     static const char *const names[] = {"add", "gelu", "softmax", "layernorm", "sumrow", "sumcol"};
-    if (b->variant >= (int)(sizeof names / sizeof *names)) return WEFT_ERR_STATE;
+    if (b->variant > (int)(sizeof names / sizeof *names)) return WEFT_ERR_STATE;
+    bool update = b->variant == (int)(sizeof names / sizeof *names);
+    snprintf(b->line_name, sizeof b->line_name, "ew_%s_4096", update ? "adamw" : names[b->variant]);
+    if (b->only && !strstr(b->line_name, b->only)) return WEFT_OK;
+    if (update) return adamw(b);
     const int64_t n = 4096, square[] = {n, n};
     weft_tensor *x = some(b->ctx, 2, square), *w = some(b->ctx, 1, &n), *shift = some(b->ctx, 1, &n),
                 *out = NULL;
@@ -45,7 +127,6 @@ weft_status weft__bench_elementwise(weft__bench *b) {
     }
     weft_keep(out);
     WEFT_TRY(weft_compile(&out, 1, NULL, NULL, 0, &b->program));
-    snprintf(b->line_name, sizeof b->line_name, "ew_%s_4096", names[b->variant]);
     b->bytes = (b->variant < 4 ? 2.0 : 1.0) * (double)(n * n) * 4;
     b->items_per_step = (double)(n * n);
     b->step = run_once;

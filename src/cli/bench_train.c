@@ -15,21 +15,43 @@ static double normal(int64_t i) { return weft__random_normal(1, STREAM + 1, 0, (
 /* The first of some files below the data folder that exists. */
 static bool find_file(const weft__bench *b, const char *first, const char *second, char out[4096]) {
     const char *names[] = {first, second};
-    for (int i = 0; b->data && i < 2; i++)
-        if (names[i] && snprintf(out, 4096, "%s/%s", b->data, names[i]) < 4096 && access(out, R_OK) == 0)
+    for (int i = 0; b->folder && i < 2; i++)
+        if (names[i] && snprintf(out, 4096, "%s/%s", b->folder, names[i]) < 4096 && access(out, R_OK) == 0)
             return true;
     return false;
 }
 
-/* ---- xor and regressions: everything fits a held program ---- */
+/* ---- steps ---- */
+
+weft_tensor *weft__bench_loss(weft__bench *b) {
+    return weft_batch_loss(b->loss_kind, weft_forward(b->module, b->batch.x), &b->batch);
+}
+
+/* The loss is read in the scope it lives in; on a device of its own this is where the step is waited for. */
+weft_status weft__bench_loop(weft__bench *b) {
+    weft_scope *scope = weft_scope_open(b->ctx);
+    if (!scope) return weft__fail_oom(b->ctx, 0, "a scope");
+    weft_status status = b->loader ? weft_loader_get(b->loader, b->position++, &b->batch) : WEFT_OK;
+    if (status == WEFT_OK) {
+        weft_tensor *loss = weft__bench_loss(b);
+        status = weft_optimizer_step(b->optimizer, loss);
+        if (status == WEFT_OK) b->loss_value = weft_item(loss);
+    }
+    weft_scope_close(scope);
+    return status;
+}
 
 static weft_status run_held(weft__bench *b) { return weft_optimizer_run(b->optimizer, b->program); }
 
-static weft_status hold(weft__bench *b, weft_tensor *loss) {
-    b->loss = weft_keep(loss);
+/* A program of the batch that x and y are. */
+static weft_status hold(weft__bench *b, weft_tensor *x, weft_tensor *y) {
+    b->batch = (weft_batch){.x = x, .y = y};
+    b->loss = weft_keep(weft__bench_loss(b));
     b->step = run_held;
-    return weft_optimizer_hold(b->optimizer, loss, &b->program);
+    return weft_optimizer_hold(b->optimizer, b->loss, &b->program);
 }
+
+/* ---- xor and regressions: everything fits a held program ---- */
 
 weft_status weft__bench_xor(weft__bench *b) {
     static const float inputs[] = {0, 0, 0, 1, 1, 0, 1, 1}, targets[] = {0, 1, 1, 0};
@@ -38,12 +60,13 @@ weft_status weft__bench_xor(weft__bench *b) {
                                 weft_linear(ctx, 8, 1, NULL), NULL);
     b->optimizer = weft_sgd(b->module, &(weft_sgd_options){.lr = 0.5});
     b->items_per_step = 4;
-    weft_tensor *x = weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 2}, inputs);
-    weft_tensor *y = weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 1}, targets);
-    return hold(b, weft_bce_with_logits(weft_forward(b->module, x), y, WEFT_MEAN));
+    b->loss_kind = WEFT_LOSS_BCE;
+    return hold(b, weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 2}, inputs),
+                weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 1}, targets));
 }
 
-static weft_status regression(weft__bench *b, int64_t rows, int64_t columns, bool logistic) {
+/* Rows of uniform features and a linear function of them: with some noise, or its sign. */
+static weft_status make_rows(weft__bench *b, int64_t rows, int64_t columns, bool logistic) {
     weft_context *ctx = b->ctx;
     WEFT_TRY(weft_array_new(ctx, WEFT_F32, 2, (int64_t[]){rows, columns}, &b->x));
     WEFT_TRY(weft_array_new(ctx, WEFT_F32, 2, (int64_t[]){rows, 1}, &b->y));
@@ -63,37 +86,13 @@ static weft_status regression(weft__bench *b, int64_t rows, int64_t columns, boo
     return WEFT_OK;
 }
 
-static weft_status fit_line(weft__bench *b, bool logistic) {
-    weft_context *ctx = b->ctx;
-    b->module = weft_linear(ctx, b->x.shape[1], 1, NULL);
-    b->optimizer = weft_sgd(b->module, &(weft_sgd_options){.lr = 0.1});
-    b->items = "rows";
-    b->items_per_step = (double)b->x.shape[0];
-    weft_tensor *x = weft_from(ctx, WEFT_F32, 2, b->x.shape, b->x.data);
-    weft_tensor *y = weft_from(ctx, WEFT_F32, 2, b->y.shape, b->y.data);
-    weft_tensor *prediction = weft_forward(b->module, x);
-    return hold(b, logistic ? weft_bce_with_logits(prediction, y, WEFT_MEAN)
-                            : weft_mse(prediction, y, WEFT_MEAN));
+weft_status weft__bench_regression(weft__bench *b) {
+    return make_rows(b, 1000000, 32, b->workload->setup == weft__bench_logreg);
 }
 
-weft_status weft__bench_linreg(weft__bench *b) {
-    WEFT_TRY(regression(b, 1000000, 32, false));
-    b->bytes = 2.0 * 1000000 * 32 * 4;
-    return fit_line(b, false);
-}
-
-weft_status weft__bench_logreg(weft__bench *b) {
-    WEFT_TRY(regression(b, 1000000, 32, true));
-    b->bytes = 2.0 * 1000000 * 32 * 4;
-    return fit_line(b, true);
-}
-
-weft_status weft__bench_gd_small(weft__bench *b) {
+weft_status weft__bench_gd_small_data(weft__bench *b) {
     char path[4096];
-    if (!find_file(b, "gd_small.json", NULL, path)) {
-        WEFT_TRY(regression(b, 100, 4, false));
-        return fit_line(b, false);
-    }
+    if (!find_file(b, "gd_small.json", NULL, path)) return make_rows(b, 100, 4, false);
     const weft_json_options members[] = {{"x", WEFT_JSON_F32}, {"y", WEFT_JSON_F32}};
     weft_array arrays[2] = {0};
     WEFT_TRY(weft_read_json_matrices(b->ctx, path, members, 2, arrays));
@@ -105,26 +104,28 @@ weft_status weft__bench_gd_small(weft__bench *b) {
     b->y.rank = 2;
     b->y.shape[0] = b->x.shape[0];
     b->y.shape[1] = 1;
-    return fit_line(b, false);
+    return WEFT_OK;
 }
+
+static weft_status fit_line(weft__bench *b, weft_loss_kind kind) {
+    weft_context *ctx = b->ctx;
+    b->module = weft_linear(ctx, b->x.shape[1], 1, NULL);
+    b->optimizer = weft_sgd(b->module, &(weft_sgd_options){.lr = 0.1});
+    b->items = "rows";
+    b->items_per_step = (double)b->x.shape[0];
+    b->bytes = 2.0 * (double)b->x.bytes; /* X is read for the prediction and for the gradient */
+    b->loss_kind = kind;
+    weft_tensor *x = weft_from(ctx, WEFT_F32, 2, b->x.shape, b->x.data);
+    weft_tensor *y = weft_from(ctx, WEFT_F32, 2, b->y.shape, b->y.data);
+    weft_array_free(ctx, &b->x); /* the tensors have copies */
+    weft_array_free(ctx, &b->y);
+    return hold(b, x, y);
+}
+
+weft_status weft__bench_linreg(weft__bench *b) { return fit_line(b, WEFT_LOSS_MSE); }
+weft_status weft__bench_logreg(weft__bench *b) { return fit_line(b, WEFT_LOSS_BCE); }
 
 /* ---- networks over batches: an ordinary loop, recorded anew at each step ---- */
-
-/* The loss is read in the scope it lives in; on a device of its own this is where the step is waited for. */
-static weft_status batch_step(weft__bench *b) {
-    weft_batch batch;
-    weft_scope *scope = weft_scope_open(b->ctx);
-    if (!scope) return weft__fail_oom(b->ctx, 0, "a scope");
-    weft_status status = weft_loader_get(b->loader, b->position++, &batch);
-    if (status == WEFT_OK) {
-        weft_tensor *loss =
-            weft_batch_loss(WEFT_LOSS_CROSS_ENTROPY, weft_forward(b->module, batch.x), &batch);
-        status = weft_optimizer_step(b->optimizer, loss);
-        if (status == WEFT_OK) b->loss_value = weft_item(loss);
-    }
-    weft_scope_close(scope);
-    return status;
-}
 
 /* Ten classes of images, half of whose pixels are 0, a tenth of the labels wrong. */
 static weft_status make_images(weft__bench *b) {
@@ -147,7 +148,7 @@ static weft_status make_images(weft__bench *b) {
     return WEFT_OK;
 }
 
-weft_status weft__bench_mlp(weft__bench *b) {
+weft_status weft__bench_images(weft__bench *b) {
     char images[4096], labels[4096];
     if (find_file(b, "fashion-mnist/train-images-idx3-ubyte.gz", "train-images-idx3-ubyte.gz", images) &&
         find_file(b, "fashion-mnist/train-labels-idx1-ubyte.gz", "train-labels-idx1-ubyte.gz", labels)) {
@@ -159,74 +160,80 @@ weft_status weft__bench_mlp(weft__bench *b) {
     } else {
         WEFT_TRY(make_images(b));
     }
+    b->data_bytes = b->x.bytes + b->y.bytes;
+    return WEFT_OK;
+}
+
+weft_status weft__bench_mlp(weft__bench *b) {
     static const int64_t sizes[] = {784, 512, 512, 10};
     b->module = weft_mlp(b->ctx, sizes, 4, NULL);
     b->optimizer = weft_adam(b->module, &(weft_adam_options){.lr = 1e-3});
     b->items = "images";
     b->items_per_step = 128;
-    b->step = batch_step;
+    b->step = weft__bench_loop;
     return weft_loader_new(b->ctx, &b->x, &b->y,
                            &(weft_loader_options){.batch = 128, .scale = 1.0 / 255, .drop_last = true},
                            &b->loader);
 }
 
-/* Ids of Shakespeare's characters, or of made-up ones with the same number and roughly their frequencies. */
-static weft_status read_characters(weft__bench *b, const int32_t **ids, size_t *count, int64_t *vocabulary) {
-    char path[4096];
-    if (find_file(b, "tinyshakespeare.txt", "input.txt", path)) {
-        WEFT_TRY(weft_corpus_open(b->ctx, path, NULL, &b->corpus));
-        *ids = weft_corpus_ids(b->corpus, WEFT_CORPUS_TRAIN, count);
-        *vocabulary = (int64_t)weft_tokenizer_vocabulary(weft_corpus_tokenizer(b->corpus));
-        b->data_kind = "real";
-        return WEFT_OK;
-    }
-    *count = 1115394;
-    *vocabulary = 65;
+/* count ids of our own, each by make. */
+static weft_status make_ids(weft__bench *b, size_t count, int32_t (*make)(size_t i)) {
+    b->own_ids = weft__array(b->ctx, count, sizeof *b->own_ids);
+    if (!b->own_ids) return weft__fail_oom(b->ctx, count * sizeof *b->own_ids, "a text");
+    for (size_t i = 0; i < count; i++) b->own_ids[i] = make(i);
+    b->ids = b->own_ids;
+    b->n_ids = count;
+    b->data_bytes = count * sizeof *b->own_ids;
     b->data_kind = "synthetic";
-    b->ids = weft__array(b->ctx, *count, sizeof *b->ids);
-    if (!b->ids) return weft__fail_oom(b->ctx, *count * 4, "a text");
-    for (size_t i = 0; i < *count; i++) b->ids[i] = (int32_t)(65 * pow(uniform(i), 3));
-    *ids = b->ids;
     return WEFT_OK;
 }
 
-static weft_status train_gpt(weft__bench *b, const weft_gpt_options *options, int64_t batch, int64_t context,
-                             const int32_t *ids, size_t count) {
+static int32_t some_character(size_t i) { return (int32_t)(65 * pow(uniform(i), 3)); }
+static int32_t some_token(size_t i) { return (int32_t)(weft__random_u32(1, STREAM + 2, 0, i) % 50257); }
+
+/* Ids of Shakespeare's characters, or of made-up ones with the same number and roughly their frequencies. */
+weft_status weft__bench_characters(weft__bench *b) {
+    char path[4096];
+    b->vocabulary = 65;
+    if (!find_file(b, "tinyshakespeare.txt", "input.txt", path)) return make_ids(b, 1115394, some_character);
+    WEFT_TRY(weft_corpus_open(b->ctx, path, NULL, &b->corpus));
+    b->ids = weft_corpus_ids(b->corpus, WEFT_CORPUS_TRAIN, &b->n_ids);
+    b->vocabulary = (int64_t)weft_tokenizer_vocabulary(weft_corpus_tokenizer(b->corpus));
+    b->data_bytes = b->n_ids * sizeof *b->ids;
+    b->data_kind = "real";
+    return WEFT_OK;
+}
+
+weft_status weft__bench_tokens(weft__bench *b) { return make_ids(b, 100000, some_token); }
+
+static weft_status train_gpt(weft__bench *b, const weft_gpt_options *options, int64_t batch,
+                             int64_t context) {
     b->module = weft_gpt(b->ctx, options);
     b->optimizer =
         weft_adamw(b->module, &(weft_adam_options){.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1});
     b->items = "tokens";
     b->items_per_step = (double)(batch * context);
-    b->step = batch_step;
-    return weft_loader_tokens(b->ctx, ids, count, context, &(weft_loader_options){.batch = batch},
+    b->step = weft__bench_loop;
+    return weft_loader_tokens(b->ctx, b->ids, b->n_ids, context, &(weft_loader_options){.batch = batch},
                               &b->loader);
 }
 
-static weft_status chargpt(weft__bench *b, int64_t layers, int64_t heads, int64_t width, int64_t context,
-                           int64_t batch) {
-    const int32_t *ids = NULL;
-    size_t count = 0;
-    int64_t vocabulary = 0;
-    WEFT_TRY(read_characters(b, &ids, &count, &vocabulary));
-    return train_gpt(
-        b,
-        &(weft_gpt_options){
-            .vocab = vocabulary, .context = context, .layers = layers, .heads = heads, .width = width},
-        batch, context, ids, count);
+weft_status weft__bench_chargpt_small(weft__bench *b) {
+    const weft_gpt_options options = {
+        .vocab = b->vocabulary, .context = 64, .layers = 4, .heads = 4, .width = 128};
+    return train_gpt(b, &options, 12, 64);
 }
 
-weft_status weft__bench_chargpt_small(weft__bench *b) { return chargpt(b, 4, 4, 128, 64, 12); }
-weft_status weft__bench_chargpt_big(weft__bench *b) { return chargpt(b, 6, 6, 384, 256, 16); }
+weft_status weft__bench_chargpt_big(weft__bench *b) {
+    const weft_gpt_options options = {
+        .vocab = b->vocabulary, .context = 256, .layers = 6, .heads = 6, .width = 384};
+    return train_gpt(b, &options, 16, 256);
+}
 
 weft_status weft__bench_gpt2(weft__bench *b) {
-    size_t count = 100000;
-    b->ids = weft__array(b->ctx, count, sizeof *b->ids);
-    if (!b->ids) return weft__fail_oom(b->ctx, count * 4, "a text");
-    for (size_t i = 0; i < count; i++) b->ids[i] = (int32_t)(weft__random_u32(1, STREAM + 2, 0, i) % 50257);
-    b->data_kind = "synthetic";
-    return train_gpt(
-        b, &(weft_gpt_options){.vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768}, 4,
-        64, b->ids, count);
+    const weft_gpt_options options = {
+        .vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768};
+    return train_gpt(b, &options, 4, 64);
 }
 
 /* ---- decoding ---- */

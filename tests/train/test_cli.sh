@@ -256,7 +256,11 @@ expect 8 'standard output' bash -c "'$weft' init gpt >/dev/full"
 # ---- demo xor, bench ----
 expect 0 '1 xor 0 = 0.9' "$weft" demo xor
 expect 0 '"workload": "xor200", "peer": "weft"' "$weft" bench xor200 --json
-expect 0 '"loss_last": [0-9]' "$weft" bench gd_small --steps 20 --json
+expect 0 '"seconds_per_step_loop": [0-9.e-]+, .*"record_ns_per_node": [0-9.]+' "$weft" bench xor200 --json
+expect 0 '"loss_last": [0-9.e-]+, "peak_rss_mb": [0-9.]+, "plan_mb": [0-9.e-]+, "arena_mb": [0-9.e-]+' \
+    "$weft" bench gd_small --steps 20 --json
+expect 0 '"workload": "gemm_f32_n8", .*"products": 1000, .*"gflops": [0-9]' "$weft" bench gemm --only n8 --json --steps 1
+check "--only chooses lines" test "$("$weft" bench gemm --only n48 --json --steps 1 | grep -c workload)" = 1
 
 echo "test_cli: cells=$cells fail=$fail skip=0"
 [ "$fail" = 0 ]
