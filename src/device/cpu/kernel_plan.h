@@ -108,6 +108,15 @@ typedef struct weft_phase {
     weft_range before, chunk; /* once per tile; once per chunk */
 } weft_phase;
 
+/* What the next tile will read or write: fetched while this one is computed, since hardware prefetchers stop
+ * at the end of a page, which is as long as a tile. */
+typedef struct weft_ahead {
+    int arg, access;
+    bool written;
+    int64_t size, bytes; /* of an element; of a tile */
+} weft_ahead;
+#define WEFT_AHEAD_MOST 8
+
 typedef struct weft_kernel_plan {
     const weft_tiles *tiles;
     const char *path;
@@ -119,6 +128,9 @@ typedef struct weft_kernel_plan {
     weft_access *accesses;
     weft_phase *phases;
     char *consts; /* 8 bytes each */
+    int n_ahead;
+    int64_t ahead_lines; /* lines of cache to fetch before each step */
+    weft_ahead ahead[WEFT_AHEAD_MOST];
     size_t scratch_bytes;
 } weft_kernel_plan;
 
@@ -133,6 +145,11 @@ typedef struct weft_frame {
     int64_t start[WEFT_DIMS];
     int64_t ordinal; /* of the reduction chunk */
     bool fresh;      /* more elements than any tile before: `once` steps run */
+    struct {         /* of the next tile: the span being fetched, and from where on */
+        int span;
+        int64_t at;
+        const char *from[WEFT_AHEAD_MOST];
+    } ahead;
 } weft_frame;
 
 /* A guard-free element number of an access at the tile's first index. */

@@ -106,11 +106,42 @@ static void rare_step(const weft_frame *f, const weft_step *s) {
     }
 }
 
-static void run_steps(const weft_frame *f, weft_range range) {
+/* ---- fetching ahead ---- */
+
+static void look_ahead(weft_frame *f) {
+    const weft_kernel_plan *plan = f->plan;
+    for (int i = 0; i < plan->n_ahead; i++) {
+        const weft_ahead *a = &plan->ahead[i];
+        f->ahead.from[i] = (const char *)f->args[a->arg] +
+                           weft__access_offset(f, &plan->accesses[a->access]) * a->size + a->bytes;
+    }
+    f->ahead.span = 0;
+    f->ahead.at = 0;
+}
+
+static void fetch_lines(weft_frame *f) {
+    const weft_kernel_plan *plan = f->plan;
+    int64_t lines = plan->ahead_lines;
+    while (lines > 0 && f->ahead.span < plan->n_ahead) {
+        const weft_ahead *a = &plan->ahead[f->ahead.span];
+        const char *from = f->ahead.from[f->ahead.span] + f->ahead.at;
+        int64_t left = (a->bytes - f->ahead.at + 63) / 64, n = left < lines ? left : lines;
+        if (a->written)
+            for (int64_t i = 0; i < n; i++) __builtin_prefetch(from + 64 * i, 1, 2);
+        else
+            for (int64_t i = 0; i < n; i++) __builtin_prefetch(from + 64 * i, 0, 2);
+        lines -= n;
+        f->ahead.at += 64 * n;
+        if (n == left) f->ahead.at = 0, f->ahead.span++;
+    }
+}
+
+static void run_steps(weft_frame *f, weft_range range) {
     const weft_step *s = f->plan->steps + range.begin, *end = f->plan->steps + range.end;
     const int64_t rows = f->count[WEFT_COUNT_ROW];
     for (; s < end; s++) {
         if (s->once && !f->fresh) continue;
+        if (f->ahead.span < f->plan->n_ahead) fetch_lines(f);
         switch (s->kind) {
         case WEFT_STEP_CALC:
             s->fn.calc(f->count[s->count], weft__ref(f, s->out), weft__ref(f, s->a), weft__ref(f, s->b),
@@ -192,6 +223,7 @@ void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end
         f.count[WEFT_COUNT_FULL] = f.count[WEFT_COUNT_ROW] * (r->tiles > 1 ? r->max : r->total);
         f.fresh = f.count[WEFT_COUNT_ROW] > most;
         if (f.fresh) most = f.count[WEFT_COUNT_ROW];
+        if (plan->n_ahead) look_ahead(&f);
         if (r->tiles > 1)
             run_phases(&f);
         else

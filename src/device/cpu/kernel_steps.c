@@ -5,8 +5,9 @@
 
 #include "device/cpu/kernel_steps.h"
 
-#define KEEP_MOST ((size_t)1 << 20) /* bytes of values kept between phases, a thread */
-#define SUM_GROUP 8                 /* rows of a column that are added in a row */
+#define KEEP_MOST   ((size_t)1 << 20)  /* bytes of values kept between phases, a thread */
+#define SUM_GROUP   8                  /* rows of a column that are added in a row */
+#define AHEAD_LEAST ((int64_t)4 << 20) /* bytes of a kernel that it pays to fetch ahead */
 
 /* ---- stores ---- */
 
@@ -354,6 +355,41 @@ static void lay_out(weft_builder *b) {
     }
 }
 
+/* ---- what to fetch ahead ---- */
+
+static bool known_ahead(const weft_kernel_plan *plan, int arg, int64_t offset) {
+    for (int i = 0; i < plan->n_ahead; i++)
+        if (plan->ahead[i].arg == arg && plan->accesses[plan->ahead[i].access].offset == offset) return true;
+    return false;
+}
+
+/* Arguments of which tile after tile takes the next piece, where there is too much of them for a cache. */
+static void look_ahead(weft_builder *b) {
+    weft_kernel_plan *plan = b->plan;
+    const weft_nest *p = &plan->parallel, *r = &plan->reduction;
+    int64_t lines = 0, steps = 0, all = 0;
+    for (int v = 0; v < b->kernel->n_code; v++) {
+        const weft_instr *c = &b->kernel->code[v];
+        if (c->arg < 0 || (c->kind != WEFT_INSTR_LOAD && c->kind != WEFT_INSTR_STORE)) continue;
+        const weft_access *x = &plan->accesses[b->values[v].access];
+        const int64_t size = (int64_t)weft_dtype_size((weft_dtype)b->kernel->args[c->arg].dtype);
+        const int64_t bytes = p->max * (b->values[v].full ? r->total : 1) * size;
+        if (x->kind != WEFT_ACCESS_DIRECT || p->count == 0 || x->stride[p->split] == 0 || plan->columns)
+            continue;
+        if (bytes < 512 || known_ahead(plan, c->arg, x->offset) || plan->n_ahead == WEFT_AHEAD_MOST) continue;
+        plan->ahead[plan->n_ahead++] =
+            (weft_ahead){c->arg, b->values[v].access, b->kernel->args[c->arg].written, size, bytes};
+        lines += (bytes + 63) / 64;
+        all += bytes * p->tiles;
+    }
+    for (int i = 0; i < plan->n_phases; i++) {
+        steps += plan->phases[i].before.end - plan->phases[i].before.begin;
+        steps += (plan->phases[i].chunk.end - plan->phases[i].chunk.begin) * (b->phased ? r->tiles : 1);
+    }
+    if (all < AHEAD_LEAST) plan->n_ahead = 0;
+    plan->ahead_lines = lines / (steps ? steps : 1) + 1;
+}
+
 /* ---- all of it ---- */
 
 static weft_status make(weft_builder *b, uint8_t **needed) {
@@ -380,6 +416,7 @@ static weft_status make(weft_builder *b, uint8_t **needed) {
                           "kernel %s: instruction %d has an op that its dtype lacks",
                           b->kernel->name ? b->kernel->name : "?", b->lacking);
     if (b->failed) return weft__fail_oom(b->ctx, n * sizeof(weft_step), "the plan of a kernel");
+    look_ahead(b);
     lay_out(b);
     return WEFT_OK;
 }
