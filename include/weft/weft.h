@@ -6,6 +6,7 @@
 #include <weft/dtype.h>
 #include <weft/tensor.h>
 #include <weft/ops.h>
+#include <weft/profile.h>
 #include <weft/nn.h>
 #include <weft/optim.h>
 #include <weft/data.h>

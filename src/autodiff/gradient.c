@@ -1,5 +1,6 @@
 /* The driver of reverse mode: order the graph between outputs and variables, walk it backwards, add up what
  * flows into each node. Broadcasts become sums, so nothing is ever added to concurrently. */
+#include <weft/profile.h>
 #include "autodiff/autodiff.h"
 
 typedef struct walk {
@@ -175,8 +176,11 @@ weft_status weft__vjp(const char *where, weft_tensor *const *out, weft_tensor *c
     (void)where;
     walk w = {.ctx = out[0]->ctx};
     const char *path = w.ctx->path;
+    uint8_t stage = w.ctx->stage;
+    w.ctx->stage = WEFT_STAGE_BACKWARD;
     weft_status status = run(&w, out, g, n_out, wrt, n_wrt, grads);
     w.ctx->path = path;
+    w.ctx->stage = stage;
     weft__free(w.ctx, w.order);
     weft__free(w.ctx, w.flow);
     weft__free(w.ctx, w.needed);

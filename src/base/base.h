@@ -34,6 +34,7 @@ struct weft_context {
     uint64_t visit;          /* stamp of the last graph walk */
     uint64_t identities;     /* handed out to what the keys of programs must tell apart (blocks, caches) */
     const char *path;        /* layer path of the module being recorded, "" outside */
+    uint8_t stage;           /* weft_stage of what is being recorded, for profiles */
     bool training;           /* modules record training behaviour (dropout) */
     weft_scope *root_scope;
     weft_scope *scope;            /* innermost open one */

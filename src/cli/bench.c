@@ -8,6 +8,7 @@
 
 #include "cli/bench.h"
 #include "cli/cli.h"
+#include "cli/profile.h"
 #include "compiler/program.h"
 #include "device/device.h"
 #include "train/progress.h"
@@ -248,6 +249,18 @@ static void emit(const weft__bench *bench, const timing *t, const costs *c) {
     fflush(stdout);
 }
 
+/* The table by kernel of as many steps again. */
+static weft_status profile_steps(weft__bench *bench) {
+    weft_profile *profile = NULL;
+    WEFT_TRY(weft_profile_start(bench->ctx, NULL, &profile));
+    weft_status status = weft_profile_peaks(profile, NULL, NULL);
+    for (int64_t i = 0; i < bench->steps && status == WEFT_OK; i++) status = bench->step(bench);
+    weft_profile_stop(profile);
+    if (status == WEFT_OK) status = weft__print_profile(profile, (uint64_t)bench->steps);
+    weft_profile_free(profile);
+    return status;
+}
+
 static void close_line(weft__bench *bench) {
     weft_context *ctx = bench->ctx;
     weft_program_free(bench->program);
@@ -280,6 +293,7 @@ static weft_status run_line(weft__bench bench, double started) {
     if (wanted && status == WEFT_OK) status = time_steps(&bench, seconds, &t, &c);
     if (wanted && status == WEFT_OK) status = measure_costs(&bench, seconds, &c);
     if (wanted && status == WEFT_OK) emit(&bench, &t, &c);
+    if (wanted && status == WEFT_OK && bench.profile) status = profile_steps(&bench);
     weft__free(NULL, seconds);
     close_line(&bench);
     return status;
@@ -295,7 +309,7 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
     double started = weft__now() - processor_seconds(); /* what the loader did, it did without waiting */
     const char *name = NULL, *device = NULL, *data = NULL, *only = NULL;
     int64_t steps = -1, warmup = -1, threads = 0;
-    bool json = false;
+    bool json = false, profile = false;
     int code = 0;
     const weft__option options[] = {
         {"WORKLOAD", WEFT__OPTION_ARG, &name, "its name; 'list' shows them all"},
@@ -306,6 +320,7 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         {"--data DIR", WEFT__OPTION_TEXT, &data, "a folder with fashion-mnist/*.gz and tinyshakespeare.txt"},
         {"--only TEXT", WEFT__OPTION_TEXT, &only, "of gemm and elementwise: lines whose name contains it"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON line for each measurement"},
+        {"--profile", WEFT__OPTION_FLAG, &profile, "then print the time by kernel, over as many steps again"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (strcmp(name, "list") == 0) {
@@ -322,7 +337,12 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         return WEFT__EXIT_USAGE;
     }
     weft_status status = WEFT_OK;
-    weft__bench bench = {.workload = workload, .device = device, .folder = data, .only = only, .json = json};
+    weft__bench bench = {.workload = workload,
+                         .device = device,
+                         .folder = data,
+                         .only = only,
+                         .json = json,
+                         .profile = profile};
     weft_device_description description;
     for (int i = 0; threads == 0 && i < weft_device_count(); i++)
         if (weft_device_info(i, &description) && strcmp(description.name, "cpu") == 0)

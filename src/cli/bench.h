@@ -33,7 +33,7 @@ struct weft__bench {
     const char *device;
     const char *only; /* lines whose name contains it; NULL: all. Others set no step. */
     int threads;
-    bool json;
+    bool json, profile;
     int64_t steps, warmup;
     /* set by data */
     const char *data_kind; /* "real", "synthetic", or NULL */

@@ -315,7 +315,11 @@ static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out)
     weft_status status = weft__ir_heavy(ir, whole, in, results);
     if (status == WEFT_ERR_UNSUPPORTED) { /* declined */
         weft_tensor *expanded[16];
-        WEFT_TRY(weft__composite_expand(whole->where, whole, expanded));
+        uint8_t stage = ir->ctx->stage;
+        ir->ctx->stage = whole->stage;
+        status = weft__composite_expand(whole->where, whole, expanded);
+        ir->ctx->stage = stage;
+        WEFT_TRY(status);
         for (int i = 0; i < definition->n_outputs; i++) {
             WEFT_TRY(build_graph(ir, expanded[i]));
             find(ir, expanded[i], &results[i]);

@@ -1,7 +1,7 @@
 /* Derived programs: see derive.h. */
 #include <string.h>
 #include "compiler/derive.h"
-#include "compiler/program.h"
+#include "compiler/profile.h"
 
 struct weft_derived {
     weft_context *ctx;
@@ -82,7 +82,10 @@ static weft_status run_derived(weft_context *ctx, const weft_derivation *derivat
     WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, &walk));
     weft_program *program = weft__cache_find(ctx->compiler, walk->key);
     if (!program) {
-        WEFT_TRY(build(ctx, derivation, roots, n_roots, walk, &program));
+        weft__span span = weft__profile_enter(ctx, WEFT__DOING_COMPILE);
+        weft_status status = build(ctx, derivation, roots, n_roots, walk, &program);
+        weft__profile_leave(ctx, span);
+        WEFT_TRY(status);
         WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, &walk));
     }
     return weft__run_once(program, walk, roots, n_roots, program->sinks);

@@ -128,9 +128,8 @@ weft_status weft_read(weft_tensor *t, void *out, size_t bytes) {
     WEFT_TRY(weft_eval(&t, 1));
     WEFT_TRY(weft__storage_place(ctx, t->storage));
     if (!bytes) return WEFT_OK;
-    ctx->device->downloads++;
     size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
-    return ctx->device->ops->download(ctx->device, t->storage->buffer, offset, out, bytes);
+    return ctx->hooks.download(ctx, t->storage->buffer, offset, out, bytes);
 }
 
 double weft_item(weft_tensor *t) {

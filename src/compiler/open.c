@@ -3,7 +3,7 @@
 #define _GNU_SOURCE /* secure_getenv */
 #include <stdlib.h>
 #include <string.h>
-#include "compiler/program.h"
+#include "compiler/profile.h"
 
 /* ---- pool: results of one step take the buffers of the last ---- */
 
@@ -45,13 +45,19 @@ void weft__pool_give(weft_context *ctx, weft_buffer *buffer) {
 static weft_status hook_upload(weft_context *ctx, weft_buffer *to, size_t offset, const void *from,
                                size_t bytes) {
     ctx->device->uploads++;
-    return ctx->device->ops->upload(ctx->device, to, offset, from, bytes);
+    weft__span span = weft__profile_enter(ctx, WEFT__DOING_TRANSFER);
+    weft_status status = ctx->device->ops->upload(ctx->device, to, offset, from, bytes);
+    weft__profile_leave(ctx, span);
+    return status;
 }
 
 static weft_status hook_download(weft_context *ctx, const weft_buffer *from, size_t offset, void *to,
                                  size_t bytes) {
     ctx->device->downloads++;
-    return ctx->device->ops->download(ctx->device, from, offset, to, bytes);
+    weft__span span = weft__profile_enter(ctx, WEFT__DOING_TRANSFER);
+    weft_status status = ctx->device->ops->download(ctx->device, from, offset, to, bytes);
+    weft__profile_leave(ctx, span);
+    return status;
 }
 
 static weft_status hook_check_dtype(weft_context *ctx, int dtype) {
@@ -135,6 +141,7 @@ static void close_compiler(weft_context *ctx) {
 
 void weft_close(weft_context *ctx) {
     if (!ctx) return;
+    if (ctx->compiler) weft_profile_stop(ctx->compiler->profile);
     if (ctx->hooks.modules_free) ctx->hooks.modules_free(ctx);
     while (ctx->compiler && ctx->compiler->by_hand) weft_program_free(ctx->compiler->by_hand);
     weft__graph_close(ctx);

@@ -11,6 +11,7 @@ typedef struct unit {
     int heavy;         /* HEAVY node, -1 */
     int from, to_sink; /* COPY of node `from` into the variable of a sink; to_sink -1 */
     uint64_t key;      /* serial of the newest node it makes: the order in which units were recorded */
+    uint8_t stage;     /* weft_stage, for profiles */
     int *after, n_after, after_capacity; /* units that must run before */
     int phase;
     bool placed, sink;
@@ -104,13 +105,31 @@ static uint64_t newest(const weft_ir *ir, const ir_cluster *cluster) {
     return serial;
 }
 
+/* The stage in which most of what the cluster calculates was recorded. */
+static uint8_t main_stage(const weft_ir *ir, const ir_cluster *cluster) {
+    int64_t elements[WEFT_STAGE_COUNT] = {0};
+    for (int i = 0; i < cluster->n_members; i++) {
+        const ir_node *node = &ir->nodes[cluster->members[i]];
+        elements[node->tensor->stage] +=
+            node->kind == IR_REDUCE ? ir->nodes[node->in[0].node].numel : node->numel;
+    }
+    int most = 0;
+    for (int s = 1; s < WEFT_STAGE_COUNT; s++)
+        if (elements[s] > elements[most]) most = s;
+    return (uint8_t)most;
+}
+
 /* Lowers every cluster; starts over when a value turns out to need memory. */
 static weft_status make_units(plan *p) {
     weft_ir *ir = p->ir;
     for (int c = 0; c < ir->n_clusters; c++) {
         const ir_cluster *cluster = &ir->clusters[c];
         if (cluster->gone) continue;
-        unit u = {.heavy = -1, .from = -1, .to_sink = -1, .key = newest(ir, cluster)};
+        unit u = {.heavy = -1,
+                  .from = -1,
+                  .to_sink = -1,
+                  .key = newest(ir, cluster),
+                  .stage = main_stage(ir, cluster)};
         if (cluster->heavy >= 0) {
             u.heavy = cluster->heavy;
             if (ir->nodes[u.heavy].kind == IR_PACK) continue;
@@ -282,10 +301,12 @@ static weft_status place_sinks(plan *p) {
     int values = p->n_units;
     for (size_t s = 0; s < ir->n_sinks; s++) { /* the others: copies after everything else */
         if (ir->sinks[s].in_place) continue;
-        WEFT_TRY(add_unit(
-            p,
-            (unit){
-                .heavy = -1, .from = ir->sinks[s].node, .to_sink = (int)s, .key = UINT64_MAX, .sink = true}));
+        WEFT_TRY(add_unit(p, (unit){.heavy = -1,
+                                    .from = ir->sinks[s].node,
+                                    .to_sink = (int)s,
+                                    .key = UINT64_MAX,
+                                    .sink = true,
+                                    .stage = ir->sinks[s].value->stage}));
         for (int i = 0; i < values; i++) WEFT_TRY(run_after(p, p->n_units - 1, i));
     }
     return WEFT_OK;
@@ -556,14 +577,17 @@ static weft_status make_commands(plan *p) {
     for (size_t n = 0; n < ir->n_nodes; n++)
         if (ir->nodes[n].kind == IR_PACK) most += (size_t)ir->nodes[n].n_in + 1;
     weft_command *list = weft__arena_alloc(&program->keep, most * sizeof *list);
-    if (!list) return weft__ir_failed(ir);
+    program->stages = weft__arena_alloc(&program->keep, most);
+    if (!list || !program->stages) return weft__ir_failed(ir);
     int count = 0;
     WEFT_TRY(zero_gaps(p, list, &count));
+    memset(program->stages, WEFT_STAGE_OPTIMIZER, (size_t)count); /* gradients as the parameters lie */
     int phase = 0, zeroed = count;
     for (int at = 0; at < p->n_units; at++) {
         const unit *u = &p->units[p->order[at]];
         list[count].after = u->phase != phase || (at == 0 && zeroed > 0);
         phase = u->phase;
+        program->stages[count] = u->stage;
         WEFT_TRY(make_command(p, u, &list[count++]));
     }
     program->commands.count = count;

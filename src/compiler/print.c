@@ -18,7 +18,7 @@ static void say(text *t, const char *fmt, ...) {
     if (n > 0) t->used += (size_t)n;
 }
 
-static const char *heavy_text(const weft_heavy *heavy, char *out, size_t size) {
+static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
     switch (heavy->kind) {
     case WEFT_HEAVY_MATMUL: {
         const weft_heavy_matmul *mm = &heavy->as.matmul;
@@ -44,23 +44,33 @@ static const char *heavy_text(const weft_heavy *heavy, char *out, size_t size) {
                  (long long)heavy->as.update.inner);
         break;
     }
-    return out;
+}
+
+const char *weft__command_text(const weft_command *command, char name[WEFT_COMMAND_TEXT], const char **path) {
+    *path = "";
+    switch (command->kind) {
+    case WEFT_COMMAND_KERNEL:
+        if (command->kernel->path) *path = command->kernel->path;
+        snprintf(name, WEFT_COMMAND_TEXT, "%s", command->kernel->name);
+        break;
+    case WEFT_COMMAND_HEAVY:
+        if (command->heavy.path) *path = command->heavy.path;
+        heavy_text(&command->heavy, name, WEFT_COMMAND_TEXT);
+        break;
+    case WEFT_COMMAND_COPY: snprintf(name, WEFT_COMMAND_TEXT, "copy to variable"); break;
+    case WEFT_COMMAND_ZERO: snprintf(name, WEFT_COMMAND_TEXT, "zero"); break;
+    }
+    return name;
 }
 
 static void say_command(text *t, const weft_command *command, int i) {
-    char name[128];
-    const char *what = command->kind == WEFT_COMMAND_KERNEL  ? command->kernel->name
-                       : command->kind == WEFT_COMMAND_HEAVY ? heavy_text(&command->heavy, name, sizeof name)
-                       : command->kind == WEFT_COMMAND_COPY  ? "copy to variable"
-                                                             : "zero";
-    const char *path = command->kind == WEFT_COMMAND_KERNEL  ? command->kernel->path
-                       : command->kind == WEFT_COMMAND_HEAVY ? command->heavy.path
-                                                             : "";
+    char name[WEFT_COMMAND_TEXT];
+    const char *path, *what = weft__command_text(command, name, &path);
     say(t, "%s%4d %s%s", command->after ? "--\n" : "", i, what, command->sink ? " (in place)" : "");
     for (int k = 0; k < command->n_operands; k++)
         say(t, "%s%d:%lld", k ? ", " : "  (", command->operands[k].slot,
             (long long)command->operands[k].offset);
-    say(t, "%s%s%s\n", command->n_operands ? ")" : "", path && *path ? "  # " : "", path ? path : "");
+    say(t, "%s%s%s\n", command->n_operands ? ")" : "", *path ? "  # " : "", path);
 }
 
 size_t weft__program_print(const weft_program *program, int what, char *buffer, size_t size) {

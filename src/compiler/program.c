@@ -1,6 +1,6 @@
 /* A program: compiled once from a graph, then bound and run. */
 #include <string.h>
-#include "compiler/program.h"
+#include "compiler/profile.h"
 
 /* ---- making ---- */
 
@@ -69,12 +69,14 @@ weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, si
                               weft_program **out) {
     weft_program *program = weft__zalloc(ctx, sizeof *program);
     if (!program) return weft__fail_oom(ctx, sizeof *program, "a program");
+    weft__span span = weft__profile_enter(ctx, WEFT__DOING_COMPILE);
     program->ctx = ctx;
     weft__arena_init(&program->keep, ctx);
     weft_status status = compile(program, outputs, n_outputs, sinks, n_sinks, walk);
     if (status == WEFT_OK && ctx->compiler->debug) log_text(ctx, program, ctx->compiler->debug);
     if (status == WEFT_OK) status = prepare(program);
     weft__cache_note_compile(ctx, walk);
+    weft__profile_leave(ctx, span);
     if (status != WEFT_OK) {
         weft__program_free(program);
         return status;
@@ -191,6 +193,7 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
     }
     ctx->compiler->runs++;
     ctx->device->submissions++;
-    WEFT_TRY(ops->run(ctx->device, program->executable, program->slots, 1));
+    WEFT_TRY(ctx->compiler->profile ? weft__profile_run(ctx->compiler->profile, program)
+                                    : ops->run(ctx->device, program->executable, program->slots, 1));
     return weft__report_fault(ctx);
 }

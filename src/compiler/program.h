@@ -3,6 +3,7 @@
 #ifndef WEFT_COMPILER_PROGRAM_H
 #define WEFT_COMPILER_PROGRAM_H
 
+#include <weft/profile.h>
 #include "compiler/ir.h"
 
 /* Slots of a program: where the buffers of one run are bound. */
@@ -38,7 +39,9 @@ struct weft_program {
     int64_t arena_bytes;
     weft_buffer **slots; /* of the last run */
     size_t n_kernels, n_copies, n_nodes;
-    const char **labels; /* of the commands: layer and op, for profiles */
+    uint8_t *stages;       /* weft_stage of each command */
+    uint64_t profile;      /* number of the profile that last booked a run, */
+    size_t profile_number; /* and the program's number in it */
     /* held programs only */
     weft_tensor **held; /* kept alive until weft_program_free */
     size_t n_held;
@@ -57,6 +60,8 @@ typedef struct weft_walk {
 } weft_walk;
 
 typedef struct weft_compiler {
+    weft_profile *profile; /* the running one */
+    uint64_t profiles;     /* started so far */
     weft_program *newest, *oldest;
     weft_program *by_hand; /* held programs, which the context frees when their owner did not */
     weft_program **table;  /* hash table over the cache */
@@ -112,6 +117,9 @@ weft_status weft__plan(weft_ir *ir, weft_program *program, const weft_walk *walk
 /* ---- print.c ---- */
 /* The program's commands, kernels and memory as text; returns the whole length. */
 size_t weft__program_print(const weft_program *program, int what, char *buffer, size_t size);
+/* What a command does and the layer that it belongs to; returns name. */
+#define WEFT_COMMAND_TEXT 128
+const char *weft__command_text(const weft_command *command, char name[WEFT_COMMAND_TEXT], const char **path);
 
 /* ---- open.c ---- */
 /* From the pool, or new; the pool is given back to the device before giving up. */

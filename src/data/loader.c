@@ -5,6 +5,7 @@
 
 #include <weft/ops.h>
 
+#include "compiler/profile.h"
 #include "data/loader.h"
 
 #define DEVICE_BYTES (INT64_C(1) << 30)
@@ -335,7 +336,7 @@ static weft_status get_on_device(weft_loader *loader, uint64_t position, weft_ba
     return WEFT_OK;
 }
 
-weft_status weft_loader_get(weft_loader *loader, uint64_t position, weft_batch *batch) {
+static weft_status get(weft_loader *loader, uint64_t position, weft_batch *batch) {
     *batch = (weft_batch){.epoch = (int64_t)(position / (uint64_t)loader->batches)};
     WEFT_TRY(loader->prefetch ? get_gathered(loader, position, batch)
                               : get_on_device(loader, position, batch));
@@ -347,6 +348,13 @@ weft_status weft_loader_get(weft_loader *loader, uint64_t position, weft_batch *
     }
     weft_status status = weft_tensor_status(batch->x);
     return status != WEFT_OK || !batch->y ? status : weft_tensor_status(batch->y);
+}
+
+weft_status weft_loader_get(weft_loader *loader, uint64_t position, weft_batch *batch) {
+    weft__span span = weft__profile_enter(loader->ctx, WEFT__DOING_DATA);
+    weft_status status = get(loader, position, batch);
+    weft__profile_leave(loader->ctx, span);
+    return status;
 }
 
 /* ---- asking ---- */

@@ -3,6 +3,7 @@
  * made, batches are gathered when they are asked for. Read next: loader_open.c. */
 #include <pthread.h>
 
+#include "compiler/profile.h"
 #include "data/loader.h"
 
 typedef enum slot_state { EMPTY, WANTED, FULL } slot_state;
@@ -139,7 +140,9 @@ void weft__prefetch_get(weft__prefetch *p, uint64_t position, weft__gathered *ou
             s->state = WANTED;
             pthread_cond_signal(&p->wanted);
         }
+        weft__span span = weft__profile_enter(p->loader->ctx, WEFT__DOING_WAITING);
         while (s->state != FULL) pthread_cond_wait(&p->filled, &p->lock);
+        weft__profile_leave(p->loader->ctx, span);
         slot *other = s == &p->slots[0] ? &p->slots[1] : &p->slots[0];
         if (other->state != WANTED && !find(p, position + 1)) {
             other->position = position + 1;

@@ -68,6 +68,7 @@ struct weft_tensor {
     uint32_t holds; /* programs that need it, whoever else lets go of it */
     uint16_t n_in, attr_bytes;
     uint8_t op, dtype, leaf, flags;
+    uint8_t stage; /* weft_stage: like the path no part of the program's key */
     int rank;
     int64_t shape[WEFT_MAX_RANK];
     int64_t numel;

@@ -57,6 +57,7 @@ static weft_tensor *blank_node(weft_context *ctx, const char *where) {
     t->ctx = ctx;
     t->where = where;
     t->path = ctx->path ? ctx->path : "";
+    t->stage = ctx->stage;
     t->scope = ctx->scope;
     t->epoch = ctx->epoch;
     t->serial = ++graph->serial;

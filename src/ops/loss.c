@@ -1,6 +1,19 @@
 /* Losses. Operands are never broadcast: a difference of shapes is an error that names both. The loss of f16
  * and bf16 operands is computed and returned in f32. */
+#include <weft/profile.h>
 #include "ops/composite.h"
+
+/* What is recorded until the matching done is the loss, for profiles; unless a gradient is being recorded. */
+static uint8_t begin(const weft_tensor *x) {
+    uint8_t outer = x->ctx->stage;
+    if (outer == WEFT_STAGE_FORWARD) x->ctx->stage = WEFT_STAGE_LOSS;
+    return outer;
+}
+
+static weft_tensor *done(const weft_tensor *x, uint8_t outer, weft_tensor *loss) {
+    x->ctx->stage = outer;
+    return loss;
+}
 
 static weft_tensor *reduce(const char *where, weft_tensor *x, weft_reduction reduction) {
     switch (reduction) {
@@ -34,14 +47,17 @@ static weft_tensor *reject_pair(const char *name, const char *where, weft_tensor
 weft_tensor *weft_mse_at(const char *where, weft_tensor *x, weft_tensor *target, weft_reduction reduction) {
     weft_tensor *bad = reject_pair("mse", where, x, target);
     if (bad || !x) return bad;
+    uint8_t outer = begin(x);
     weft_tensor *d = sub(widen(where, x), widen(where, target));
-    return reduce(where, mul(d, d), reduction);
+    return done(x, outer, reduce(where, mul(d, d), reduction));
 }
 
 weft_tensor *weft_l1_at(const char *where, weft_tensor *x, weft_tensor *target, weft_reduction reduction) {
     weft_tensor *bad = reject_pair("l1", where, x, target);
     if (bad || !x) return bad;
-    return reduce(where, weft_abs_at(where, sub(widen(where, x), widen(where, target))), reduction);
+    uint8_t outer = begin(x);
+    weft_tensor *size = weft_abs_at(where, sub(widen(where, x), widen(where, target)));
+    return done(x, outer, reduce(where, size, reduction));
 }
 
 weft_tensor *weft_huber_at(const char *where, weft_tensor *x, weft_tensor *target, double delta,
@@ -50,10 +66,11 @@ weft_tensor *weft_huber_at(const char *where, weft_tensor *x, weft_tensor *targe
     if (bad || !x) return bad;
     if (!(delta > 0.0))
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "huber: delta %g must be positive", delta);
+    uint8_t outer = begin(x);
     weft_tensor *d = sub(widen(where, x), widen(where, target)), *size = weft_abs_at(where, d);
     weft_tensor *near = mulc(mul(d, d), 0.5), *far = mulc(addc(size, -0.5 * delta), delta);
     weft_tensor *inside = weft_le_at(where, size, weft_full_like_at(where, size, delta));
-    return reduce(where, select(inside, near, far), reduction);
+    return done(x, outer, reduce(where, select(inside, near, far), reduction));
 }
 
 /* x * ([x > 0] - target) + log1p(exp(-|x|)): no cancellation where the target is 0 or 1. */
@@ -61,10 +78,11 @@ weft_tensor *weft_bce_with_logits_at(const char *where, weft_tensor *logits, wef
                                      weft_reduction reduction) {
     weft_tensor *bad = reject_pair("bce_with_logits", where, logits, target);
     if (bad || !logits) return bad;
+    uint8_t outer = begin(logits);
     weft_tensor *x = widen(where, logits), *t = widen(where, target), *positive = gt(x, zero(x));
     weft_tensor *step = select(positive, weft_full_like_at(where, x, 1.0), zero(x));
     weft_tensor *tail = weft_log1p_at(where, expo(select(positive, neg(x), x)));
-    return reduce(where, add(mul(x, sub(step, t)), tail), reduction);
+    return done(logits, outer, reduce(where, add(mul(x, sub(step, t)), tail), reduction));
 }
 
 /* ---- cross-entropy ---- */
@@ -120,11 +138,8 @@ static weft_tensor *row_losses(const char *where, weft_tensor *logits, weft_tens
     return add(mulc(nll, 1.0 - smoothing), mulc(spread, smoothing));
 }
 
-weft_tensor *weft_cross_entropy_at(const char *where, weft_tensor *logits, weft_tensor *target,
-                                   const weft_cross_entropy_options *options) {
-    weft_cross_entropy_options o = options ? *options : (weft_cross_entropy_options){0};
-    weft_tensor *bad = reject_classes(where, logits, target, o.smoothing);
-    if (bad || !logits) return bad;
+static weft_tensor *cross_entropy(const char *where, weft_tensor *logits, weft_tensor *target,
+                                  weft_cross_entropy_options o) {
     if (weft_dtype_of(target) == WEFT_U8) target = weft_cast_at(where, target, WEFT_I32);
     weft_tensor *ignored = NULL;
     if (o.use_ignore) {
@@ -140,4 +155,13 @@ weft_tensor *weft_cross_entropy_at(const char *where, weft_tensor *logits, weft_
     weft_tensor *count = weft_sum_at(where, select(ignored, zero(one), one), WEFT_ALL_AXES, false);
     weft_tensor *total = weft_sum_at(where, losses, WEFT_ALL_AXES, false);
     return divi(total, weft_maximum_at(where, count, weft_full_like_at(where, count, 1.0)));
+}
+
+weft_tensor *weft_cross_entropy_at(const char *where, weft_tensor *logits, weft_tensor *target,
+                                   const weft_cross_entropy_options *options) {
+    weft_cross_entropy_options o = options ? *options : (weft_cross_entropy_options){0};
+    weft_tensor *bad = reject_classes(where, logits, target, o.smoothing);
+    if (bad || !logits) return bad;
+    uint8_t outer = begin(logits);
+    return done(logits, outer, cross_entropy(where, logits, target, o));
 }

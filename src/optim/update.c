@@ -2,6 +2,7 @@
  * order of torch.optim's single-tensor code (adam.py, adamw.py, sgd.py, rmsprop.py), so that roundings agree.
  */
 #include <math.h>
+#include <weft/profile.h>
 #include "optim/optimizer.h"
 #include "ops/build.h"
 
@@ -175,8 +176,8 @@ static void update_block(weft_optimizer *opt, weft__block *block, weft_tensor *g
     for (size_t s = 0; s < n; s++) sink(sinks, block->state[s], state[s]);
 }
 
-weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
-                                   weft__sinks *sinks) {
+static weft_status record(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
+                          weft__sinks *sinks) {
     weft_tensor *g[WEFT__BLOCKS] = {NULL};
     sinks->count = 0;
     WEFT_TRY(gradients(opt, loss, g));
@@ -195,4 +196,13 @@ weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, weft_
     }
     for (size_t i = 0; i < sinks->count; i++) WEFT_TRY(weft_tensor_status(sinks->value[i]));
     return WEFT_OK;
+}
+
+weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
+                                   weft__sinks *sinks) {
+    uint8_t stage = opt->ctx->stage;
+    opt->ctx->stage = WEFT_STAGE_OPTIMIZER;
+    weft_status status = record(opt, loss, phase, parts, sinks);
+    opt->ctx->stage = stage;
+    return status;
 }

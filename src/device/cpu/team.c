@@ -1,8 +1,8 @@
 /* A program run by a team of threads: one parallel region a run, in which threads claim chunks of tasks. A
  * thread that the system takes off its core holds up the others only while it has a chunk, not at every
- * barrier; who does what never changes a bit, since tasks are fixed by shapes. A thread claims first in its own
- * part of a unit, which is the same part of every unit: the rows that it wrote lie in its own cache. Must not
- * know: kernels' insides. */
+ * barrier; who does what never changes a bit, since tasks are fixed by shapes. A thread claims first in its
+ * own part of a unit, which is the same part of every unit: the rows that it wrote lie in its own cache. Must
+ * not know: kernels' insides. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,0 +1,91 @@
+/* Where the time of a context goes: each kernel, matrix product and attention with its time, floating-point
+ * operations and bytes, the parts of a training step, and what the host does besides. */
+#ifndef WEFT_PROFILE_H
+#define WEFT_PROFILE_H
+
+#include <weft/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_profile weft_profile;
+
+/* The part of a training step in which something was recorded. A kernel that was fused of several counts as
+ * the one that most of its calculations belong to. */
+typedef enum weft_stage {
+    WEFT_STAGE_FORWARD,
+    WEFT_STAGE_LOSS,
+    WEFT_STAGE_BACKWARD,
+    WEFT_STAGE_OPTIMIZER,
+    WEFT_STAGE_COUNT
+} weft_stage;
+
+typedef enum weft_work {
+    WEFT_WORK_MATMUL,
+    WEFT_WORK_ATTENTION,
+    WEFT_WORK_OTHER, /* kernels, copies, everything else that the device does */
+    WEFT_WORK_COUNT
+} weft_work;
+
+typedef struct weft_profile_options {
+    int every; /* time the commands of every so-manieth run of a program; 0: of all. A timed run is slower, as
+                * its commands do not overlap */
+    bool trace; /* keep what happened when, for weft_profile_trace */
+} weft_profile_options;
+
+/* One kind of command in one layer. */
+typedef struct weft_profile_entry {
+    const char *name; /* "matmul f32 1x 12x128x64 nn", "map_mul_add"; it lives as long as the profile */
+    const char *path; /* layer, "" outside of all */
+    weft_stage stage;
+    weft_work work;
+    uint64_t calls;      /* timed ones */
+    double seconds;      /* of all of them, as are the next three */
+    double flops, bytes; /* what must be computed, and moved where nothing stays in a cache */
+    double bound;        /* the least seconds by the machine's peaks; 0: not measured */
+} weft_profile_entry;
+
+/* Everything between start and stop, in seconds; the parts add up to the whole. Where only some runs are
+ * timed, the time of a program's other runs is divided as theirs was. */
+typedef struct weft_profile_times {
+    double work[WEFT_WORK_COUNT]; /* the device's */
+    double data;                  /* the host's: making batches */
+    double transfer;              /* to the device and back */
+    double waiting;               /* for the thread that makes batches */
+    double compile;
+    double host; /* everything else: recording, looking up, the caller's own */
+    double total;
+    double stage[WEFT_STAGE_COUNT]; /* the device's time again, by stage */
+    uint64_t runs, timed;           /* of programs */
+} weft_profile_times;
+
+/* Begins to profile the context; options may be NULL. One profile a context at a time. Costs nothing before
+ * and after. */
+WEFT_API WEFT_CHECKED weft_status weft_profile_start(weft_context *ctx, const weft_profile_options *options,
+                                                     weft_profile **profile);
+/* Ends it: what was collected stays readable. Stopping twice is fine. */
+WEFT_API void weft_profile_stop(weft_profile *profile);
+/* Frees it, stopping it first; to be called before weft_close. NULL is fine. */
+WEFT_API void weft_profile_free(weft_profile *profile);
+
+/* Measures, in a fraction of a second, what the device reaches in a large f32 product (operations a second)
+ * and in a large copy (bytes a second, read and written): entries have a bound then. Not counted as time. */
+WEFT_API WEFT_CHECKED weft_status weft_profile_peaks(weft_profile *profile, double *flops, double *bytes);
+
+/* The entries, those that took longest first; NULL when memory is gone. They live until the next call. */
+WEFT_API const weft_profile_entry *weft_profile_entries(weft_profile *profile, size_t *count);
+WEFT_API void weft_profile_total(const weft_profile *profile, weft_profile_times *times);
+
+/* Writes the table of entries into buffer, at most `size` bytes with the NUL: microseconds and calls of each
+ * of `steps` steps. Layers that differ only in a number are one row. Returns the whole length, -1 on failure.
+ */
+WEFT_API int64_t weft_profile_text(weft_profile *profile, uint64_t steps, char *buffer, size_t size);
+
+/* Writes the trace as JSON that Perfetto (ui.perfetto.dev) and chrome://tracing open. */
+WEFT_API WEFT_CHECKED weft_status weft_profile_trace(const weft_profile *profile, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

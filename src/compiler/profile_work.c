@@ -1,0 +1,173 @@
+/* What a command must at least compute and move, and what the device reaches at best: the two sides of the
+ * bound that a profile shows. Must not know: runs. Read next: profile_text.c. */
+#include <string.h>
+
+#include "compiler/profile.h"
+
+/* ---- kernels ---- */
+
+/* Elements of a buffer that an access over the index space touches: dimensions of stride 0 read one again. */
+static double touched(const weft_view *view, double most) {
+    double n = 1;
+    for (int d = 0; d < view->map[0].rank; d++)
+        if (view->map[0].stride[d] != 0) n *= (double)view->map[0].extent[d];
+    return n < most ? n : most;
+}
+
+/* One operation for each value calculated or reduced; each argument is read and written once. */
+static void kernel_work(const weft_kernel *kernel, double *flops, double *bytes) {
+    double rows = (double)weft__kernel_rows(kernel), all = rows * (double)weft__kernel_row_length(kernel);
+    for (int a = 0; a < kernel->n_args; a++) {
+        const weft_kernel_arg *arg = &kernel->args[a];
+        double most = (double)arg->elements, read = 0, written = 0;
+        for (int i = 0; i < kernel->n_code; i++) {
+            const weft_instr *instr = &kernel->code[i];
+            if (instr->arg != a || instr->view < 0) continue;
+            double level = instr->level == WEFT_LEVEL_FULL ? all : rows;
+            double n = instr->kind == WEFT_INSTR_GATHER ? level : touched(&kernel->views[instr->view], level);
+            *(instr->kind == WEFT_INSTR_STORE ? &written : &read) += n;
+        }
+        *bytes += ((read < most ? read : most) + (written < most ? written : most)) *
+                  (double)weft_dtype_size((weft_dtype)arg->dtype);
+    }
+    for (int i = 0; i < kernel->n_code; i++) {
+        const weft_instr *instr = &kernel->code[i];
+        if (instr->kind == WEFT_INSTR_REDUCE) *flops += all;
+        if (instr->kind == WEFT_INSTR_CALC) *flops += instr->level == WEFT_LEVEL_FULL ? all : rows;
+    }
+}
+
+/* ---- heavy operations ---- */
+
+static void matmul_work(const weft_heavy_matmul *mm, double *flops, double *bytes) {
+    double size = (double)weft_dtype_size((weft_dtype)mm->dtype), a = 1, b = 1, c = 1;
+    for (int i = 0; i < mm->batch_rank; i++) { /* an operand that is broadcast is read once */
+        double n = (double)mm->batch[i];
+        c *= n;
+        if (mm->a_batch[i] != 0) a *= n;
+        if (mm->b_batch[i] != 0) b *= n;
+    }
+    double m = (double)mm->m, n = (double)mm->n, k = (double)mm->k;
+    *flops = 2 * c * m * n * k;
+    *bytes = size * (a * m * k + b * k * n) + c * m * n * (double)weft_dtype_size((weft_dtype)mm->out_dtype);
+}
+
+/* Two products of each query with each key that it sees, and five in the backward pass. */
+static void attention_work(const weft_heavy_attention *at, double *flops, double *bytes) {
+    double heads = (double)at->batch * (double)at->heads, q = (double)at->t_q, k = (double)at->t_k;
+    double seen = !at->causal ? q * k : q <= k ? q * (k - q) + q * (q + 1) / 2 : k * (k + 1) / 2;
+    double d = (double)at->d, rows = at->backward ? 4 * (q + k) : 2 * (q + k);
+    *flops = heads * seen * d * 2 * (at->backward ? 5 : 2);
+    *bytes = heads * rows * d * (double)weft_dtype_size((weft_dtype)at->dtype);
+}
+
+static void heavy_work(const weft_heavy *heavy, double *flops, double *bytes) {
+    switch (heavy->kind) {
+    case WEFT_HEAVY_MATMUL: matmul_work(&heavy->as.matmul, flops, bytes); break;
+    case WEFT_HEAVY_ATTENTION: attention_work(&heavy->as.attention, flops, bytes); break;
+    case WEFT_HEAVY_SCATTER: {
+        const weft_heavy_scatter *s = &heavy->as.scatter;
+        double size = (double)weft_dtype_size((weft_dtype)s->dtype),
+               inner = (double)s->outer * (double)s->inner;
+        *flops = (double)s->count * inner;
+        *bytes = size * inner * (3 * (double)s->count + (double)s->rows) +
+                 (double)s->count * (double)weft_dtype_size((weft_dtype)s->index_dtype);
+        break;
+    }
+    case WEFT_HEAVY_UPDATE: {
+        const weft_heavy_update *u = &heavy->as.update;
+        double size = (double)weft_dtype_size((weft_dtype)u->dtype),
+               inner = (double)u->outer * (double)u->inner;
+        *bytes = 2 * size * inner * (double)(u->in_place ? u->extent : u->total);
+        break;
+    }
+    }
+}
+
+void weft__command_work(const weft_command *command, double *flops, double *bytes) {
+    *flops = *bytes = 0;
+    switch (command->kind) {
+    case WEFT_COMMAND_KERNEL: kernel_work(command->kernel, flops, bytes); break;
+    case WEFT_COMMAND_HEAVY: heavy_work(&command->heavy, flops, bytes); break;
+    case WEFT_COMMAND_COPY: *bytes = 2 * (double)command->bytes; break;
+    case WEFT_COMMAND_ZERO: *bytes = (double)command->bytes; break;
+    }
+}
+
+/* ---- peaks ---- */
+
+#define LONG_NS 2e6 /* a slow device, such as one for tests, is measured by something smaller */
+
+/* The least nanoseconds of some runs of one command, whose operands lie one after the other in a buffer. */
+static weft_status time_command(weft_context *ctx, weft_command *command, size_t bytes, double *least) {
+    weft_device *device = ctx->device;
+    weft_commands commands = {1, 1, command};
+    weft_executable *executable = NULL;
+    weft_buffer *buffer = NULL;
+    WEFT_TRY(device->ops->buffer_new(device, bytes, &buffer));
+    weft_status status = device->ops->build(device, &commands, &executable);
+    for (int i = 0; i < 6 && status == WEFT_OK; i++) {
+        double from = weft__profile_now();
+        status = device->ops->run(device, executable, &buffer, 1);
+        if (status == WEFT_OK) status = device->ops->synchronize(device);
+        double ns = weft__profile_now() - from;
+        if (i == 0 || ns < *least) *least = ns;
+    }
+    if (executable) device->ops->executable_free(device, executable);
+    device->ops->buffer_free(device, buffer);
+    return status;
+}
+
+static weft_status peak_of_products(weft_context *ctx, double *flops) {
+    double ns = 0;
+    for (int64_t n = 64; n <= 2048 && ns < LONG_NS; n *= 2) {
+        int64_t bytes = n * n * (int64_t)sizeof(float);
+        weft_operand operands[] = {{0, 0}, {0, bytes}, {0, 2 * bytes}};
+        weft_command command = {.kind = WEFT_COMMAND_HEAVY, .n_operands = 3, .operands = operands};
+        command.heavy = (weft_heavy){.kind = WEFT_HEAVY_MATMUL, .path = ""};
+        command.heavy.as.matmul = (weft_heavy_matmul){.dtype = WEFT_F32,
+                                                      .out_dtype = WEFT_F32,
+                                                      .m = n,
+                                                      .n = n,
+                                                      .k = n,
+                                                      .a_m = n,
+                                                      .a_k = 1,
+                                                      .b_k = n,
+                                                      .b_n = 1,
+                                                      .c_m = n};
+        WEFT_TRY(time_command(ctx, &command, (size_t)(3 * bytes), &ns));
+        double reached = 2.0 * (double)n * (double)n * (double)n / (ns + 1) * 1e9;
+        if (reached > *flops) *flops = reached;
+    }
+    return WEFT_OK;
+}
+
+static weft_status peak_of_copies(weft_context *ctx, double *bytes_a_second) {
+    const int64_t bytes = INT64_C(128) << 20; /* beyond any cache */
+    double ns = 0;
+    weft_operand operands[] = {{0, 0}, {0, bytes}};
+    weft_command command = {.kind = WEFT_COMMAND_COPY, .bytes = bytes, .n_operands = 2, .operands = operands};
+    WEFT_TRY(time_command(ctx, &command, (size_t)(2 * bytes), &ns));
+    *bytes_a_second = 2.0 * (double)bytes / (ns + 1) * 1e9;
+    return WEFT_OK;
+}
+
+weft_status weft_profile_peaks(weft_profile *p, double *flops, double *bytes) {
+    if (!p) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_profile_peaks: the profile is NULL");
+    double now[2] = {p->peak_flops, p->peak_bytes};
+    weft_status status = WEFT_OK;
+    if (!(now[0] > 0)) {
+        double from = weft__profile_now();
+        status = peak_of_products(p->ctx, &now[0]);
+        if (status == WEFT_OK) status = peak_of_copies(p->ctx, &now[1]);
+        double spent = weft__profile_now() - from;
+        p->since_ns += spent; /* is nobody's time */
+    }
+    if (status == WEFT_OK) {
+        p->peak_flops = now[0];
+        p->peak_bytes = now[1];
+    }
+    if (flops) *flops = now[0];
+    if (bytes) *bytes = now[1];
+    return status;
+}
