@@ -400,16 +400,16 @@ static weft_status build_graph(weft_ir *ir, const weft_tensor *root) {
     return status;
 }
 
-/* A stored node with exactly these values that nobody else has a claim on. */
+/* A stored node with exactly these values that nobody else has a claim on; it may well be read by others. */
 static int claim(weft_ir *ir, const weft_tensor *t) {
     ir_edge edge;
     if (!find(ir, t, &edge)) return -1;
     const ir_node *node = &ir->nodes[edge.node];
     bool free = edge.view < 0 &&
                 (ir_is_compute(node) || node->kind == IR_HEAVY_OUT || node->kind == IR_PACK) &&
-                !node->stored && node->pack < 0 && node->sink < 0 && node->numel == t->numel;
+                !node->claimed && node->pack < 0 && node->numel == t->numel;
     int n = free ? edge.node : weft__ir_copy(ir, edge, t->rank, t->shape);
-    if (n >= 0) ir->nodes[n].stored = true;
+    if (n >= 0) ir->nodes[n].stored = ir->nodes[n].claimed = true;
     return n;
 }
 

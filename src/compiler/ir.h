@@ -40,7 +40,8 @@ typedef struct ir_place {
 
 typedef struct ir_node {
     uint8_t kind, op, dtype;
-    bool stored; /* has memory of its own, or lies in a pack */
+    bool stored;  /* has memory of its own, or lies in a pack */
+    bool claimed; /* that memory is an output's or a variable's */
     bool live;
     bool again; /* recomputed for the backward pass: not the node it equals */
     bool copy;  /* a CAST that only moves data: must stay a node of its own */

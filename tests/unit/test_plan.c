@@ -192,6 +192,30 @@ static void test_gpt_step(void **state) {
     assert_plan(program, 1, 5);
 }
 
+/* A token of a GPT with a cache: the caches are written where they lie, though attention reads them after. */
+static void test_decoding_copies_nothing(void **state) {
+    weft_context *ctx = *state;
+    enum { VOCAB = 9, LAYERS = 3 };
+    weft_module *gpt = weft_gpt(
+        ctx,
+        &(weft_gpt_options){.vocab = VOCAB, .context = 64, .layers = LAYERS, .heads = 2, .width = 16});
+    weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
+    assert_non_null(cache);
+    float logits[VOCAB];
+    assert_ok(weft_gpt_feed(cache, &(int32_t){4}, 1, logits));
+    const weft_program *program = newest(ctx);
+    int in_place = 0;
+    for (int i = 0; i < program->commands.count; i++) {
+        const weft_command *command = &program->commands.list[i];
+        if (command->kind == WEFT_COMMAND_HEAVY && command->heavy.kind == WEFT_HEAVY_UPDATE)
+            in_place += command->heavy.as.update.in_place && command->sink;
+    }
+    assert_int_equal(in_place, 2 * LAYERS);
+    assert_int_equal(program->n_copies, 0);
+    assert_int_equal(copies(program), 0);
+    weft_gpt_cache_free(cache);
+}
+
 /* ---- memory ---- */
 
 static void test_arena_is_reused(void **state) {
@@ -273,6 +297,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_update_is_one_kernel, setup, teardown),
         cmocka_unit_test_setup_teardown(test_packed_projection_is_not_copied, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gpt_step, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_decoding_copies_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_arena_is_reused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_barriers, setup, teardown),
         cmocka_unit_test(test_no_fusion_is_one_kernel_a_node),
