@@ -252,6 +252,7 @@ static weft_status build_attention(weft_ir *ir, const weft_tensor *t, const ir_e
     *at = (weft_heavy_attention){.dtype = (uint8_t)q->dtype,
                                  .causal = params->causal != 0,
                                  .backward = definition->forward != NULL,
+                                 .cached = definition == &weft__attention_cached,
                                  .scale = params->scale,
                                  .dropout = params->dropout,
                                  .batch = q->shape[0],

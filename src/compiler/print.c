@@ -34,7 +34,10 @@ static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
                  (long long)heavy->as.scatter.rows, (long long)heavy->as.scatter.inner);
         break;
     case WEFT_HEAVY_ATTENTION:
-        snprintf(out, size, "attention%s %lldx%lldx%lldx%lld", heavy->as.attention.backward ? ".grad" : "",
+        snprintf(out, size, "attention%s %lldx%lldx%lldx%lld",
+                 heavy->as.attention.backward ? ".grad"
+                 : heavy->as.attention.cached ? ".cached"
+                                              : "",
                  (long long)heavy->as.attention.batch, (long long)heavy->as.attention.heads,
                  (long long)heavy->as.attention.t_q, (long long)heavy->as.attention.d);
         break;

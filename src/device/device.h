@@ -53,12 +53,14 @@ typedef struct weft_heavy_scatter {
 /* Scaled dot-product attention (Vaswani et al. 2017, eq. 1), blocked so that no (t_q, t_k) matrix is kept
  * (Dao et al. 2022, algorithms 1 and 4). Tensors (batch, heads, t, d) with any strides over the first three
  * dimensions and 1 over the last. Key j is seen by query i where j <= i + (t_k - t_q) when causal. A row that
- * sees no key is 0. Dropout of the weights: element ((b * heads + h) * t_q + i) * t_k + j of the random key.
- * Forward operands: q, k, v, random key (i32[8], unused without dropout), out, lse (batch, heads, t_q, f32 or
- * f64). Backward operands: q, k, v, key, out, lse, dout, dq, dk, dv. */
+ * sees no key is 0. Cached, k and v are caches for t_k: the position, one i32 on the device, is there instead
+ * of the random key, and key j is seen where j <= i + position. Dropout of the weights: element ((b * heads +
+ * h) * t_q + i) * t_k + j of the random key. Forward operands: q, k, v, random key (i32[8], unused without
+ * dropout), out, lse (batch, heads, t_q, f32 or f64). Backward operands: q, k, v, key, out, lse, dout, dq,
+ * dk, dv. */
 typedef struct weft_heavy_attention {
     uint8_t dtype; /* f32, f64, f16, bf16 */
-    bool causal, backward;
+    bool causal, backward, cached;
     double scale, dropout;
     int64_t batch, heads, t_q, t_k, d;
     int64_t q[3], k[3], v[3], out[3];     /* strides of batch, head, t */

@@ -1,7 +1,6 @@
 /* Multi-head self-attention, and the transformer block around it. Queries, keys and values are views of one
  * packed projection; heads are a permuted view: nothing is copied before the attention kernel reads it. In
  * decoding, keys and values go to a cache and the step looks at all of it, masked by position. */
-#include <math.h>
 #include "nn/module.h"
 #include "ops/build.h"
 
@@ -25,22 +24,14 @@ static weft_tensor *head_view(const char *where, const attention_own *own, weft_
     return weft_permute_at(where, v, (int[]){0, 2, 1, 3});
 }
 
-/* Attention of q, k, v (1, H, T, D) at positions position..position+T-1 over the caches (1, H, S, D): key j
- * is visible to query i where j <= position + i. */
+/* Attention of q, k, v (1, H, T, D) at positions position..position+T-1 over the caches (1, H, S, D), which
+ * get k and v first. */
 static weft_tensor *decode_step(const char *where, weft__decode *step, weft_tensor *q, weft_tensor *k,
                                 weft_tensor *v) {
     if (weft__poisoned(q)) return q;
-    weft_context *ctx = q->ctx;
-    int64_t time = q->shape[2], width = q->shape[3], capacity = step->keys->shape[2];
     step->next_keys = weft_update_at(where, step->keys, k, step->position, 2);
     step->next_values = weft_update_at(where, step->values, v, step->position, 2);
-    weft_tensor *scores = weft_matmul_at(where, q, weft_transpose_at(where, step->next_keys, 2, 3));
-    scores = mulc(scores, 1.0 / sqrt((double)width));
-    weft_tensor *row = weft_reshape_at(where, weft_iota(ctx, WEFT_I32, 1, &time), 2, (int64_t[]){time, 1});
-    weft_tensor *visible =
-        weft_le_at(where, weft_iota(ctx, WEFT_I32, 1, &capacity), add(row, step->position));
-    scores = select(visible, scores, weft_full_like_at(where, scores, -INFINITY));
-    return weft_matmul_at(where, weft_softmax_at(where, scores, -1), step->next_values);
+    return weft__attention_over_cache(where, q, step->next_keys, step->next_values, step->position);
 }
 
 static weft_tensor *attention_forward(weft_module *m, weft_tensor *x) {

@@ -1,6 +1,7 @@
 /* Scaled dot-product attention (Vaswani et al. 2017, eq. 1) as a composite that a device may take whole:
  *   s = q k^T * scale, masked where causal; p = softmax(s); y = dropout(p) v; lse = logsumexp(s)
- * q (B, H, T, D), k and v (B, H, S, D); y (B, H, T, D), lse (B, H, T). A row that sees no key is 0. */
+ * q (B, H, T, D), k and v (B, H, S, D); y (B, H, T, D), lse (B, H, T). A row that sees no key is 0.
+ * In decoding, k and v are caches and the mask follows from the position, a number on the device. */
 #include <math.h>
 #include "ops/ops.h"
 
@@ -12,24 +13,25 @@ static void forward_shape(const void *params, weft_tensor *const *in, int output
     for (int i = 0; i < *rank; i++) dims[i] = in[0]->shape[i];
 }
 
-/* True at (i, j) where key j is seen by query i: j <= i + (S - T). */
-static weft_tensor *causal_mask(const char *where, weft_context *ctx, int64_t t, int64_t s) {
+/* True at (i, j) where key j is seen by query i: j <= i + position, which is S - T where it is not given. */
+static weft_tensor *causal_mask(const char *where, weft_context *ctx, int64_t t, int64_t s,
+                                weft_tensor *position) {
     int64_t column[2] = {t, 1};
     weft_tensor *i = weft_iota(ctx, WEFT_I32, 1, &t), *j = weft_iota(ctx, WEFT_I32, 1, &s);
     if (i->error || j->error) return i->error ? i : j;
-    weft_tensor *last = weft_add_scalar_at(where, weft__reshape_to(where, i, 2, column), (double)(s - t));
-    return weft_le_at(where, j, last);
+    i = weft__reshape_to(where, i, 2, column);
+    return weft_le_at(where, j, position ? add(i, position) : addc(i, (double)(s - t)));
 }
 
-static void expand(const char *where, const void *raw, weft_tensor *const *in, weft_tensor **out) {
-    const weft_attention_params *params = raw;
+static void expand_from(const char *where, const weft_attention_params *params, weft_tensor *const *in,
+                        weft_tensor *position, weft_tensor **out) {
     weft_tensor *q = in[0], *k = in[1], *v = in[2];
     weft_dtype wide = q->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, narrow = (weft_dtype)q->dtype;
     weft_tensor *s =
         mulc(weft_cast_at(where, weft_matmul_at(where, q, weft_transpose_at(where, k, -1, -2)), wide),
              params->scale);
     if (params->causal)
-        s = select(causal_mask(where, q->ctx, q->shape[2], k->shape[2]), s,
+        s = select(causal_mask(where, q->ctx, q->shape[2], k->shape[2], position), s,
                    weft_full_like_at(where, s, -(double)INFINITY));
     weft_tensor *p = weft_softmax_at(where, s, -1);
     out[1] = weft_logsumexp_at(where, s, -1, false);
@@ -43,6 +45,14 @@ static void expand(const char *where, const void *raw, weft_tensor *const *in, w
         p = select(drop, weft_zeros_like_at(where, p), mulc(p, 1.0 / (1.0 - params->dropout)));
     }
     out[0] = weft_matmul_at(where, weft_cast_at(where, p, narrow), v);
+}
+
+static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
+    expand_from(where, params, in, NULL, out);
+}
+
+static void expand_cached(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
+    expand_from(where, params, in, in[3], out);
 }
 
 static void gradient_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype,
@@ -75,6 +85,26 @@ const weft_composite weft__attention = {
     .expand = expand,
     .gradient = &attention_gradient,
 };
+
+const weft_composite weft__attention_cached = {
+    .name = "attention.cached",
+    .kind = 2,
+    .n_inputs = 4, /* q, k, v, position */
+    .n_outputs = 2,
+    .params_bytes = sizeof(weft_attention_params),
+    .shape = forward_shape,
+    .expand = expand_cached,
+};
+
+weft_tensor *weft__attention_over_cache(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v,
+                                        weft_tensor *position) {
+    weft_tensor *in[4] = {q, k, v, position}, *out[2];
+    weft_tensor *bad = weft__reject("attention", where, in, 4);
+    if (bad) return bad;
+    weft_attention_params params = {.scale = 1.0 / sqrt((double)q->shape[3]), .causal = true};
+    weft__composite(where, &weft__attention_cached, &params, in, out);
+    return out[0];
+}
 
 weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v,
                                const weft_attention_options *options) {

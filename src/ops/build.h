@@ -32,6 +32,11 @@
 weft_tensor *weft__pack(const char *where, weft_tensor *const *parts, const int64_t *offsets, int count,
                         int64_t n);
 
+/* Causal attention over caches (B, H, S, D) whose queries are at position, position + 1, ...: key j is seen
+ * by query i where j <= position + i (an i32 scalar). What lies beyond must be finite. No gradient. */
+weft_tensor *weft__attention_over_cache(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v,
+                                        weft_tensor *position);
+
 /* Dropout and attention draw from the stream of the layer being recorded: see ops/random.c. */
 weft_tensor *weft__uniform_of_layer(const char *where, weft_context *ctx, int rank, const int64_t *shape);
 

@@ -89,4 +89,7 @@ typedef struct weft_attention_params {
     int64_t causal;
 } weft_attention_params;
 
+/* Its form for decoding has a position, an i32 scalar, instead of a random key, and no gradient. */
+extern const weft_composite weft__attention_cached;
+
 #endif

@@ -322,6 +322,37 @@ static void test_special_values(void **state) {
     drop(&p);
 }
 
+/* Over a cache: the bits of causal attention over its first keys, whatever lies beyond. */
+static void test_cached(void **state) {
+    (void)state;
+    enum { HEADS = 3, CAPACITY = 300, WIDTH = 32 };
+    const int64_t cases[][2] = {{1, 0}, {1, 9}, {1, 130}, {1, 299}, {16, 0}, {16, 250}, {70, 100}};
+    for (int n = 0; n < COUNT(cases) * COUNT(dtypes); n++) {
+        int64_t t_q = cases[n % COUNT(cases)][0], seen = cases[n % COUNT(cases)][1] + t_q;
+        weft_dtype dtype = dtypes[n / COUNT(cases)];
+        problem p = make(dtype, false, true, 0, (int64_t[]){1, HEADS, t_q, CAPACITY, WIDTH});
+        size_t size = weft_dtype_size(dtype), bytes = (size_t)p.n_out * size;
+        p.at.t_k = seen;
+        forward(&p);
+        void *wanted = malloc(bytes);
+        memcpy(wanted, p.out, bytes);
+        for (int64_t h = 0; h < HEADS; h++) { /* bytes of ones: NaN in any of them */
+            size_t from = (size_t)((h * CAPACITY + seen) * WIDTH) * size,
+                   rest = (size_t)((CAPACITY - seen) * WIDTH) * size;
+            memset((char *)p.k + from, 0xff, rest);
+            memset((char *)p.v + from, 0xff, rest);
+        }
+        p.at.t_k = CAPACITY;
+        p.at.cached = true;
+        int32_t position = (int32_t)(seen - t_q);
+        weft_heavy heavy = {.kind = WEFT_HEAVY_ATTENTION, .as.attention = p.at};
+        run_all_ways(&heavy, (void *[]){p.q, p.k, p.v, &position, p.out, p.lse}, p.out, bytes);
+        assert_memory_equal(p.out, wanted, bytes);
+        free(wanted);
+        drop(&p);
+    }
+}
+
 static void test_cut(void **state) {
     (void)state;
     weft_cpu_work work;
@@ -345,7 +376,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_definition),   cmocka_unit_test(test_finite_differences),
         cmocka_unit_test(test_sees_nothing), cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_cached),       cmocka_unit_test(test_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -357,6 +357,26 @@ static void test_attention_values(void **state) {
     teardown(&f);
 }
 
+/* Over a cache at position 1: causal attention over the first two keys of four. */
+static void test_attention_over_a_cache(void **state) {
+    (void)state;
+    static problem p;
+    fixture f;
+    double wanted[B * H * D];
+    setup(&f);
+    make(&p, true, 0, 1);
+    p.h.as.attention.t_k = 2;
+    run_attention(&f, &p, false);
+    memcpy(wanted, p.out, sizeof wanted);
+    memset(p.out, 0, sizeof p.out);
+    p.h.as.attention.t_k = TK;
+    p.h.as.attention.cached = true;
+    p.key[0] = 1;
+    run_attention(&f, &p, false);
+    assert_memory_equal(p.out, wanted, sizeof wanted);
+    teardown(&f);
+}
+
 /* More queries than keys: the first ones see none, give 0 and have gradient 0. */
 static void test_attention_without_keys(void **state) {
     (void)state;
@@ -472,6 +492,7 @@ int main(void) {
         cmocka_unit_test(test_scatter),
         cmocka_unit_test(test_update),
         cmocka_unit_test(test_attention_values),
+        cmocka_unit_test(test_attention_over_a_cache),
         cmocka_unit_test(test_attention_without_keys),
         cmocka_unit_test(test_attention_gradients),
         cmocka_unit_test(test_attention_dropout),

@@ -1,4 +1,5 @@
 /* Decoding with a cache gives what the whole sequence gives; sampling. */
+#include "device/device.h"
 #include "nn_help.h"
 
 enum { VOCAB = 19, CONTEXT = 48 };
@@ -61,6 +62,39 @@ static void test_cache(void **state) {
     free(wanted);
 }
 
+static const weft_device_ops *real;
+static bool takes_no_attention(weft_device *device, const weft_heavy *heavy) {
+    return heavy->kind != WEFT_HEAVY_ATTENTION && real->takes(device, heavy);
+}
+
+/* A device without attention computes its expansion; another one agrees. */
+static void test_devices(void **state) {
+    (void)state;
+    for (int expanded = 0; expanded < 2; expanded++) {
+        weft_context *ctx = NULL;
+        assert_ok(weft_open(&(weft_open_options){.device = expanded ? "cpu" : "interp", .seed = 11}, &ctx));
+        real = ctx->device->ops;
+        weft_device_ops declining = *real;
+        declining.takes = takes_no_attention;
+        weft_module *gpt = gpt_of(ctx);
+        int32_t tokens[21];
+        for (int i = 0; i < 21; i++) tokens[i] = (i * 5 + 1) % VOCAB;
+        double *wanted = whole(ctx, gpt, tokens, 21);
+        if (expanded) ctx->device->ops = &declining;
+        weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
+        float logits[VOCAB];
+        assert_ok(weft_gpt_feed(cache, tokens, 19, logits));
+        compare(logits, wanted + 18 * VOCAB);
+        for (int i = 19; i < 21; i++) {
+            assert_ok(weft_gpt_feed(cache, tokens + i, 1, logits));
+            compare(logits, wanted + i * VOCAB);
+        }
+        ctx->device->ops = real;
+        free(wanted);
+        weft_close(ctx);
+    }
+}
+
 static void test_gpt_errors(void **state) {
     weft_context *ctx = *state;
     weft_module *gpt = gpt_of(ctx);
@@ -107,6 +141,7 @@ static void test_sample(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cache, setup, teardown),
+        cmocka_unit_test(test_devices),
         cmocka_unit_test_setup_teardown(test_gpt_errors, setup, teardown),
         cmocka_unit_test_setup_teardown(test_causality, setup, teardown),
         cmocka_unit_test(test_sample),

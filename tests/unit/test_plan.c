@@ -197,8 +197,7 @@ static void test_decoding_copies_nothing(void **state) {
     weft_context *ctx = *state;
     enum { VOCAB = 9, LAYERS = 3 };
     weft_module *gpt = weft_gpt(
-        ctx,
-        &(weft_gpt_options){.vocab = VOCAB, .context = 64, .layers = LAYERS, .heads = 2, .width = 16});
+        ctx, &(weft_gpt_options){.vocab = VOCAB, .context = 64, .layers = LAYERS, .heads = 2, .width = 16});
     weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
     assert_non_null(cache);
     float logits[VOCAB];
@@ -211,6 +210,7 @@ static void test_decoding_copies_nothing(void **state) {
             in_place += command->heavy.as.update.in_place && command->sink;
     }
     assert_int_equal(in_place, 2 * LAYERS);
+    assert_int_equal(heavies(program, WEFT_HEAVY_ATTENTION), LAYERS);
     assert_int_equal(program->n_copies, 0);
     assert_int_equal(copies(program), 0);
     weft_gpt_cache_free(cache);

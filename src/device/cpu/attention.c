@@ -11,6 +11,8 @@
 #define QUERIES 64  /* rows of a block of scores */
 #define KEYS    128 /* columns */
 
+#define CACHE_NS 0.4 /* to read an element of k and one of v from memory */
+
 typedef struct attention_plan {
     weft_heavy_attention at;
     const weft_gemm_own *own;
@@ -24,9 +26,14 @@ static int64_t place(const attention_plan *plan, const int64_t *strides, int64_t
     return pair / plan->at.heads * strides[0] + pair % plan->at.heads * strides[1] + t * strides[2];
 }
 
+/* The first query sees keys 0..shift where attention is causal. */
+static int64_t shift_of(const attention_plan *plan, void *const *args) {
+    return plan->at.cached ? *(const int32_t *)args[3] : plan->at.t_k - plan->at.t_q;
+}
+
 /* How many keys the queries before i see at most. */
-static int64_t visible(const attention_plan *plan, int64_t i) {
-    int64_t seen = plan->at.causal ? i + plan->at.t_k - plan->at.t_q : plan->at.t_k;
+static int64_t visible(const attention_plan *plan, int64_t shift, int64_t i) {
+    int64_t seen = plan->at.causal ? i + shift : plan->at.t_k;
     return seen < 0 ? 0 : seen > plan->at.t_k ? plan->at.t_k : seen;
 }
 
@@ -116,7 +123,8 @@ static double cost_of(const attention_plan *plan) {
            others = (at->backward ? 60 : 50) / speed;
     if (at->dtype == WEFT_F64) others += 5;
     if (at->dropout > 0) others += 150 / speed;
-    return scores * (products + others) * wide + 50 * (double)plan->pairs;
+    double keys = at->t_q == 1 ? scores * (double)at->d * CACHE_NS : 0; /* each is read for one query alone */
+    return (scores * (products + others) + keys) * wide + 50 * (double)plan->pairs;
 }
 
 weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_attention *at, const char *path,

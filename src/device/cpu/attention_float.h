@@ -83,7 +83,7 @@ static void FN(multiply_block)(const attention_plan *plan, int64_t nq, int64_t n
 static void FN(forward_block)(const attention_plan *plan, void *const *args, int64_t pair, int64_t i0,
                               int64_t nq, const FN(space) * sp) {
     const weft_heavy_attention *at = &plan->at;
-    int64_t d = at->d, off = at->t_k - at->t_q, end = visible(plan, i0 + nq), ldq, ldk, ldv;
+    int64_t d = at->d, off = shift_of(plan, args), end = visible(plan, off, i0 + nq), ldq, ldk, ldv;
     const T *q = FN(fetch)(plan, args[0], at->q, pair, i0, nq, sp->q, &ldq);
     memset(sp->sum_out, 0, (size_t)(nq * d) * sizeof(T));
     for (int64_t r = 0; r < nq; r++) sp->most[r] = -(T)INFINITY, sp->sum[r] = 0;
@@ -136,7 +136,7 @@ static void FN(backward_begin)(const attention_plan *plan, void *const *args, in
 static void FN(backward_pair)(const attention_plan *plan, void *const *args, int64_t pair,
                               const FN(space) * sp) {
     const weft_heavy_attention *at = &plan->at;
-    int64_t d = at->d, off = at->t_k - at->t_q, ldq, ldk, ldv, lddo, lddq = d, bk = plan->bk;
+    int64_t d = at->d, off = shift_of(plan, args), ldq, ldk, ldv, lddo, lddq = d, bk = plan->bk;
     const T *lse = (const T *)args[5] + pair * at->t_q;
     T *dq = sp->sum_dq;
     if (!plan->half) {
@@ -152,7 +152,7 @@ static void FN(backward_pair)(const attention_plan *plan, void *const *args, int
         memset(sp->sum_dv, 0, (size_t)(width * d) * sizeof(T));
         if (at->causal && j > off) first = (j - off) / plan->bq * plan->bq;
         for (int64_t i = first; i < at->t_q; i += plan->bq) {
-            int64_t nq = at->t_q - i < plan->bq ? at->t_q - i : plan->bq, nk = visible(plan, i + nq) - j;
+            int64_t nq = at->t_q - i < plan->bq ? at->t_q - i : plan->bq, nk = visible(plan, off, i + nq) - j;
             if (nk > width) nk = width;
             if (nk <= 0) continue;
             const T *q = FN(fetch)(plan, args[0], at->q, pair, i, nq, sp->q, &ldq);

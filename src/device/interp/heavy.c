@@ -167,6 +167,7 @@ typedef struct attention {
     const weft_heavy_attention *a;
     operand at[ATTENTION_OPERANDS];
     int32_t key[8];
+    int64_t shift;   /* the first query sees keys 0..shift */
     int64_t b, h;    /* the current head */
     double *weights; /* (t_q, t_k) of it: softmax */
     double *kept;    /* (t_q, t_k): 0 where dropped, else 1 / (1 - dropout) */
@@ -191,9 +192,7 @@ static void write_at(const attention *s, int which, int64_t t, int64_t c, double
     put(s->at[which], place(s, which, t, c), (weft_value){.f = v});
 }
 
-static bool sees(const weft_heavy_attention *a, int64_t i, int64_t j) {
-    return !a->causal || j <= i + (a->t_k - a->t_q);
-}
+static bool sees(const attention *s, int64_t i, int64_t j) { return !s->a->causal || j <= i + s->shift; }
 
 /* Row i of the softmax; returns its log-sum-exp, minus infinity where the row sees no key. */
 static double weigh(attention *s, int64_t i) {
@@ -202,7 +201,7 @@ static double weigh(attention *s, int64_t i) {
     for (int64_t j = 0; j < a->t_k; j++) {
         double score = 0;
         for (int64_t c = 0; c < a->d; c++) score += read_at(s, Q, i, c) * read_at(s, K, j, c);
-        row[j] = sees(a, i, j) ? score * a->scale : -HUGE_VAL;
+        row[j] = sees(s, i, j) ? score * a->scale : -HUGE_VAL;
         if (row[j] > most || isnan(row[j])) most = row[j];
     }
     if (most == -HUGE_VAL) {
@@ -287,7 +286,8 @@ static weft_status attention_check(weft_interp *device, const weft_heavy *heavy,
         if (o == LSE) {
             WEFT_TRY(inside(device, heavy, o, bytes[o], lse_dtype, 1, &lse, flat));
         } else if (o == KEY) {
-            if (a->dropout > 0) WEFT_TRY(inside(device, heavy, o, bytes[o], WEFT_I32, 1, &words, flat));
+            if (a->cached || a->dropout > 0)
+                WEFT_TRY(inside(device, heavy, o, bytes[o], WEFT_I32, 1, a->cached ? flat : &words, flat));
         } else {
             const bool of_keys = o == K || o == V || o == DK || o == DV;
             const int64_t *s = strides_of(a, o),
@@ -304,10 +304,11 @@ static weft_status attention_run(weft_interp *device, const weft_heavy *heavy, v
     WEFT_TRY(attention_check(device, heavy, bytes));
     const weft_heavy_attention *a = &heavy->as.attention;
     const weft_dtype dtype = (weft_dtype)a->dtype;
-    attention s = {.a = a};
+    attention s = {.a = a, .shift = a->t_k - a->t_q};
     for (int o = 0; o < weft__interp_heavy_operands(heavy); o++)
         s.at[o] = (operand){o == LSE && dtype != WEFT_F64 ? WEFT_F32 : dtype, args[o]};
     if (a->dropout > 0) memcpy(s.key, args[KEY], sizeof s.key);
+    if (a->cached) s.shift = *(const int32_t *)args[KEY];
     const size_t size = (size_t)(a->t_q * a->t_k);
     double *room = weft__array(device->base.ctx, size, 3 * sizeof *room);
     if (!room) return weft__fail_oom(device->base.ctx, 3 * size * sizeof *room, "interp: attention");
