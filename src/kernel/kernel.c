@@ -10,6 +10,10 @@ static int64_t product(const int64_t *extent, int count) {
 
 int64_t weft__kernel_rows(const weft_kernel *kernel) { return product(kernel->extent, kernel->n_parallel); }
 
+int64_t weft__kernel_block_rows(const weft_kernel *kernel) {
+    return product(kernel->extent + kernel->n_parallel - kernel->n_fold, kernel->n_fold);
+}
+
 int64_t weft__kernel_row_length(const weft_kernel *kernel) {
     return product(kernel->extent + kernel->n_parallel, kernel->n_reduce);
 }

@@ -20,6 +20,7 @@
     X(CALC, "calc")     /* row `op` of ops.def on a, b, c                                    */              \
     X(CAST, "cast")     /* a to dtype, by the rules of design part 10                        */              \
     X(REDUCE, "reduce") /* reduction row `op` of a over all reduction dimensions             */              \
+    X(FOLD, "fold")     /* reduction row `op` of a over the rows of a block, for stores only */              \
     X(STORE, "store")   /* a to args[arg] at `view`                                          */
 
 typedef enum weft_instr_kind {
@@ -31,19 +32,29 @@ typedef enum weft_instr_kind {
 
 /* Levels. A ROW value exists once per parallel index; a FULL value once per (parallel, reduction) index. A
  * REDUCE takes FULL to ROW; a ROW value used by a FULL instruction is broadcast over the reduction
- * dimensions. In a kernel without reduction dimensions every value is ROW. */
-typedef enum weft_level { WEFT_LEVEL_ROW, WEFT_LEVEL_FULL } weft_level;
+ * dimensions. In a kernel without reduction dimensions every value is ROW.
+ * The last n_fold parallel dimensions are the rows of a block, which one task walks in order: FOLD takes FULL
+ * to COLUMN, a value per block and reduction index, and ROW to BLOCK, a value per block. A second kernel over
+ * the blocks adds up what this one stored of them. */
+typedef enum weft_level {
+    WEFT_LEVEL_ROW,
+    WEFT_LEVEL_FULL, /* bit 0: differs between reduction indices */
+    WEFT_LEVEL_BLOCK,
+    WEFT_LEVEL_COLUMN /* bit 1: folded */
+} weft_level;
+static inline bool weft__level_inner(int level) { return level & 1; }
+static inline bool weft__level_folded(int level) { return level & 2; }
 
 typedef struct weft_instr {
     uint8_t kind;  /* weft_instr_kind */
-    uint8_t op;    /* weft_op, for CALC and REDUCE */
+    uint8_t op;    /* weft_op, for CALC, REDUCE and FOLD */
     uint8_t dtype; /* of the result; f16 and bf16 values are computed in f32, u8 wraps, bool is 0 or 1 */
     uint8_t level; /* weft_level of the result, for STORE of the store */
     int a, b, c;   /* operand values, -1 where unused */
     int arg;       /* index into args, -1 where unused */
     int view;      /* index into views, -1 where unused; its index space is the kernel's whole one
-                    * (parallel dimensions, then reduction dimensions), strides 0 over the reduction
-                    * dimensions at level ROW */
+                    * (parallel dimensions, then reduction dimensions), strides 0 over the dimensions that
+                    * the level leaves out */
     int64_t imm_i; /* CONST: integer or bool value; GATHER: stride of the index, in elements */
     int64_t bound; /* GATHER: extent of the gathered dimension */
     double imm_f;  /* CONST: floating value */
@@ -59,6 +70,7 @@ typedef struct weft_kernel {
     const char *name; /* made from its ops, such as "map_mul_add_gelu" */
     const char *path; /* layer path of its last node, for messages and profiles */
     int n_parallel, n_reduce;
+    int n_fold; /* of the parallel dimensions, the last: rows of a block; 0 without FOLD */
     int64_t extent[WEFT_VIEW_RANK]; /* parallel extents, then reduction extents */
     int n_args, n_views, n_code;
     weft_kernel_arg *args;
@@ -66,8 +78,9 @@ typedef struct weft_kernel {
     weft_instr *code; /* operands come before their users */
 } weft_kernel;
 
-/* Products of the parallel and of the reduction extents. */
+/* Products of the parallel, the folded and the reduction extents. */
 int64_t weft__kernel_rows(const weft_kernel *kernel);
+int64_t weft__kernel_block_rows(const weft_kernel *kernel);
 int64_t weft__kernel_row_length(const weft_kernel *kernel);
 
 /* Checks the form: operand order, levels, dtypes, argument use, and by intervals that every index that a

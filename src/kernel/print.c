@@ -8,9 +8,9 @@
  *     ...
  *     store arg1[i0*8192 + i1*128 + r0] = v5
  *
- * i0, i1, .. are parallel indices, r0, .. reduction indices. A list of maps reads from the buffer outwards:
- * `arg0[a0*4 + a1] with a = (i0*2 + i1) in (3, 4)` splits the number in brackets over the extents (3, 4).
- * Must not know: devices. Read next: verify.c. */
+ * i0, i1, .. are parallel indices, f0, .. those of the rows of a block, r0, .. reduction indices. A list of
+ * maps reads from the buffer outwards: `arg0[a0*4 + a1] with a = (i0*2 + i1) in (3, 4)` splits the number in
+ * brackets over the extents (3, 4). Must not know: devices. Read next: verify.c. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,10 +54,13 @@ static space space_of(const weft_kernel *kernel, int map) {
 }
 
 static void put_index(writer *w, space s, int d) {
+    const int folds = s.kernel ? s.kernel->n_parallel - s.kernel->n_fold : 0;
     if (!s.kernel)
         put(w, "%c%d", s.letter, d);
-    else if (d < s.kernel->n_parallel)
+    else if (d < folds)
         put(w, "i%d", d);
+    else if (d < s.kernel->n_parallel)
+        put(w, "f%d", d - folds);
     else
         put(w, "r%d", d - s.kernel->n_parallel);
 }
@@ -234,7 +237,8 @@ static void put_body(writer *w, const weft_kernel *kernel, const weft_instr *in)
     case WEFT_INSTR_GATHER: put_access(w, kernel, in); break;
     case WEFT_INSTR_CALC:
     case WEFT_INSTR_REDUCE:
-        put(w, "%s%s", in->kind == WEFT_INSTR_REDUCE ? " " : "", op_name(in)); /* fall through */
+    case WEFT_INSTR_FOLD:
+        put(w, "%s%s", in->kind == WEFT_INSTR_CALC ? "" : " ", op_name(in)); /* fall through */
     case WEFT_INSTR_CAST: put_operands(w, in); break;
     case WEFT_INSTR_COUNT: break;
     }
@@ -243,8 +247,9 @@ static void put_body(writer *w, const weft_kernel *kernel, const weft_instr *in)
 static void put_instr(writer *w, const weft_kernel *kernel, int i) {
     const weft_instr *in = &kernel->code[i];
     if (in->kind != WEFT_INSTR_STORE) {
-        const bool row = kernel->n_reduce > 0 && in->level == WEFT_LEVEL_ROW;
-        put(w, "v%d %s%s = ", i, weft_dtype_name((weft_dtype)in->dtype), row ? " row" : "");
+        static const char *const levels[] = {" row", "", " block", " column"};
+        const bool plain = in->level > WEFT_LEVEL_COLUMN || (in->level == 0 && kernel->n_reduce == 0);
+        put(w, "v%d %s%s = ", i, weft_dtype_name((weft_dtype)in->dtype), plain ? "" : levels[in->level]);
     }
     put_body(w, kernel, in);
 }
@@ -258,8 +263,12 @@ size_t weft__kernel_print_instr(const weft_kernel *kernel, int i, char *buffer, 
 size_t weft__kernel_print(const weft_kernel *kernel, char *buffer, size_t size) {
     writer w = writer_of(buffer, size);
     put(&w, "kernel %s (", kernel->name ? kernel->name : "?");
-    for (int d = 0; d < kernel->n_parallel; d++) put(&w, "%s%" PRId64, d ? ", " : "rows ", kernel->extent[d]);
-    if (kernel->n_parallel == 0) put(&w, "one row");
+    const int outer = kernel->n_parallel - kernel->n_fold;
+    for (int d = 0; d < outer; d++)
+        put(&w, "%s%" PRId64, d ? ", " : kernel->n_fold ? "blocks " : "rows ", kernel->extent[d]);
+    if (outer == 0) put(&w, kernel->n_fold ? "one block" : "one row");
+    for (int d = outer; d < kernel->n_parallel; d++)
+        put(&w, "%s%" PRId64, d > outer ? ", " : "; rows ", kernel->extent[d]);
     for (int d = 0; d < kernel->n_reduce; d++)
         put(&w, "%s%" PRId64, d ? ", " : "; reduce ", kernel->extent[kernel->n_parallel + d]);
     put(&w, ")");

@@ -53,6 +53,9 @@ static weft_status check_frame(weft_context *ctx, const weft_kernel *k) {
     int64_t total;
     if (!weft__numel(k->n_parallel + k->n_reduce, k->extent, &total))
         return refuse(ctx, k, "the index space is too large or has a negative extent");
+    if (k->n_fold < 0 || k->n_fold > k->n_parallel)
+        return refuse(ctx, k, "%d of %d parallel dimensions are rows of a block", k->n_fold, k->n_parallel);
+    if (weft__kernel_block_rows(k) == 0) return refuse(ctx, k, "a block has no rows");
     if (k->n_args < 0 || k->n_views < 0 || k->n_code < 0) return refuse(ctx, k, "a negative count");
     for (int i = 0; i < k->n_args; i++) {
         if (!known_dtype(k->args[i].dtype)) return refuse(ctx, k, "arg%d has dtype %d", i, k->args[i].dtype);
@@ -139,7 +142,7 @@ static weft_status check_range(weft_context *ctx, const weft_kernel *k, int i, w
                                wide limit) {
     wide least = 0, most = 0;
     int where = 0;
-    const int rank = k->n_parallel + (k->code[i].level == WEFT_LEVEL_FULL ? k->n_reduce : 0);
+    const int rank = k->n_parallel + (weft__level_inner(k->code[i].level) ? k->n_reduce : 0);
     for (int d = 0; d < rank; d++)
         if (k->extent[d] == 0) return WEFT_OK;
     switch (view_range(&k->views[k->code[i].view], rank, &least, &most, &where)) {
@@ -174,6 +177,7 @@ static const fields fields_of[WEFT_INSTR_COUNT] = {
     [WEFT_INSTR_CALC] = {-1, false, false, false, false},
     [WEFT_INSTR_CAST] = {1, false, false, false, false},
     [WEFT_INSTR_REDUCE] = {1, false, false, false, false},
+    [WEFT_INSTR_FOLD] = {1, false, false, false, false},
     [WEFT_INSTR_STORE] = {1, true, true, false, true},
 };
 
@@ -189,16 +193,20 @@ static weft_status check_operands(weft_context *ctx, const weft_kernel *k, int i
         if (operands[o] >= i) return refuse_at(ctx, k, i, "v%d does not come before its user", operands[o]);
         const weft_instr *from = &k->code[operands[o]];
         if (from->kind == WEFT_INSTR_STORE) return refuse_at(ctx, k, i, "v%d is a store", operands[o]);
+        if (from->kind == WEFT_INSTR_FOLD && (in->kind != WEFT_INSTR_STORE || in->level != from->level))
+            return refuse_at(ctx, k, i, "v%d is folded: it is only stored, once a block", operands[o]);
         if (in->kind != WEFT_INSTR_REDUCE && in->level == WEFT_LEVEL_ROW && from->level == WEFT_LEVEL_FULL)
             return refuse_at(ctx, k, i, "a row value needs v%d, which is not one", operands[o]);
+        if (in->kind == WEFT_INSTR_STORE && weft__level_folded(in->level) && from->kind != WEFT_INSTR_FOLD)
+            return refuse_at(ctx, k, i, "v%d is not folded", operands[o]);
     }
     return WEFT_OK;
 }
 
-/* Strides and guards must leave the reduction dimensions alone. */
-static bool row_view(const weft_kernel *k, const weft_view *view) {
+/* Strides and guards must leave dimensions first..last-1 alone. */
+static bool still_along(const weft_view *view, int first, int last) {
     const weft_map *m = &view->map[0];
-    for (int d = k->n_parallel; d < m->rank; d++)
+    for (int d = first; d < last; d++)
         if ((m->extent[d] > 1 && m->stride[d] != 0) || m->lo[d] > 0 || m->hi[d] < m->extent[d]) return false;
     return true;
 }
@@ -211,8 +219,11 @@ static weft_status check_places(weft_context *ctx, const weft_kernel *k, int i, 
         return refuse_at(ctx, k, i, "view %d", in->view);
     if (f->reads && !k->args[in->arg].read) return refuse_at(ctx, k, i, "arg%d is not read", in->arg);
     if (f->writes && !k->args[in->arg].written) return refuse_at(ctx, k, i, "arg%d is not written", in->arg);
-    if (f->view && in->level == WEFT_LEVEL_ROW && !row_view(k, &k->views[in->view]))
+    const int p = k->n_parallel;
+    if (f->view && !weft__level_inner(in->level) && !still_along(&k->views[in->view], p, p + k->n_reduce))
         return refuse_at(ctx, k, i, "a row's view depends on a reduction index");
+    if (f->view && weft__level_folded(in->level) && !still_along(&k->views[in->view], p - k->n_fold, p))
+        return refuse_at(ctx, k, i, "a block's view depends on the row");
     return WEFT_OK;
 }
 
@@ -274,19 +285,24 @@ static weft_status check_instr(weft_context *ctx, const weft_kernel *k, int i) {
     if (in->kind >= WEFT_INSTR_COUNT) return refuse_at(ctx, k, i, "no such instruction");
     if (in->kind != WEFT_INSTR_STORE && !known_dtype(in->dtype))
         return refuse_at(ctx, k, i, "dtype %d", in->dtype);
-    if (in->level > WEFT_LEVEL_FULL) return refuse_at(ctx, k, i, "level %d", in->level);
-    if (in->level == WEFT_LEVEL_FULL && k->n_reduce == 0)
+    const bool fold = in->kind == WEFT_INSTR_FOLD, reduce = in->kind == WEFT_INSTR_REDUCE || fold;
+    const bool calc = in->kind == WEFT_INSTR_CALC;
+    if (in->level > WEFT_LEVEL_COLUMN) return refuse_at(ctx, k, i, "level %d", in->level);
+    if (weft__level_inner(in->level) && k->n_reduce == 0)
         return refuse_at(ctx, k, i, "without reduction dimensions all values are rows");
+    if (weft__level_folded(in->level) && (k->n_fold == 0 || !(fold || in->kind == WEFT_INSTR_STORE)))
+        return refuse_at(ctx, k, i, "only folds and their stores are of a block of rows");
     const fields *f = &fields_of[in->kind];
     const weft_row *row = weft__row(in->op);
-    const bool calc = in->kind == WEFT_INSTR_CALC, reduce = in->kind == WEFT_INSTR_REDUCE;
     if ((calc || reduce) && (!row || row->reduce != reduce)) return refuse_at(ctx, k, i, "op %d", in->op);
     WEFT_TRY(check_operands(ctx, k, i, calc ? row->arity : f->operands));
     WEFT_TRY(check_places(ctx, k, i, f));
     if (calc) return check_calc(ctx, k, i);
     if (reduce) {
         const weft_instr *from = &k->code[in->a];
-        if (from->level != WEFT_LEVEL_FULL || in->level != WEFT_LEVEL_ROW)
+        if (fold && in->level != (from->level | WEFT_LEVEL_BLOCK))
+            return refuse_at(ctx, k, i, "a fold takes a full value to a column, a row value to a block");
+        if (!fold && (from->level != WEFT_LEVEL_FULL || in->level != WEFT_LEVEL_ROW))
             return refuse_at(ctx, k, i, "a reduction takes a full value to a row value");
         if (from->dtype != in->dtype || !weft__row_takes(row, (weft_dtype)in->dtype))
             return refuse_at(ctx, k, i, "%s of %s to another dtype or one it does not take", row->name,
@@ -297,7 +313,8 @@ static weft_status check_instr(weft_context *ctx, const weft_kernel *k, int i) {
 
 /* ---- arguments ---- */
 
-/* What is written is stored to; what is also read is read only where the same index writes it. */
+/* What is written is stored to; what is also read is read only where the same index writes it, which no row
+ * of a block does for the block. */
 static weft_status check_arg_use(weft_context *ctx, const weft_kernel *k, int arg) {
     int store = -1;
     if (!k->args[arg].written) return WEFT_OK;
@@ -310,6 +327,7 @@ static weft_status check_arg_use(weft_context *ctx, const weft_kernel *k, int ar
         bool same = false;
         for (int s = 0; !same && in->kind == WEFT_INSTR_LOAD && s < k->n_code; s++)
             same = k->code[s].kind == WEFT_INSTR_STORE && k->code[s].arg == arg &&
+                   !weft__level_folded(k->code[s].level) &&
                    weft__view_equal(&k->views[k->code[s].view], &k->views[in->view]);
         if (!same) return refuse_at(ctx, k, i, "arg%d is written, and read elsewhere than where it is", arg);
     }

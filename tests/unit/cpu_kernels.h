@@ -148,6 +148,14 @@ static inline int reduce(built *t, weft_op op, weft_dtype dtype, int a) {
                                     .view = -1});
 }
 
+/* Over the rows of a block. */
+static inline int fold(built *t, weft_op op, weft_dtype dtype, int a) {
+    const int made = reduce(t, op, dtype, a);
+    t->code[made].kind = WEFT_INSTR_FOLD;
+    t->code[made].level = (uint8_t)(t->code[a].level | WEFT_LEVEL_BLOCK);
+    return made;
+}
+
 static inline int cast(built *t, weft_level level, weft_dtype dtype, int a) {
     return add_code(t, (weft_instr){.kind = WEFT_INSTR_CAST,
                                     .dtype = (uint8_t)dtype,
@@ -325,18 +333,29 @@ static inline plain plain_instr(const built *t, int v, const int64_t *index, pla
     return x;
 }
 
-static inline plain plain_reduce(const weft_instr *c, const plain *a, int64_t n) {
+static inline plain plain_reduce(const weft_instr *c, const plain *a, int64_t n, int64_t step) {
     const weft_dtype d = (weft_dtype)c->dtype;
     plain x = {0, 0, 0};
     if (c->op == WEFT_OP_PROD) x = (plain){1, 1, 1};
     if (c->op == WEFT_OP_MAX && n == 0)
         x = (plain){-INFINITY, d == WEFT_U8 || d == WEFT_BOOL ? 0 : d == WEFT_I32 ? INT32_MIN : INT64_MIN, 0};
     if (c->op == WEFT_OP_MAX || c->op == WEFT_OP_MIN) x = n ? a[0] : x;
-    for (int64_t i = 0; i < n; i++) x = plain_op((weft_op)c->op, d, true, x, a[i], x);
+    for (int64_t i = 0; i < n; i++) x = plain_op((weft_op)c->op, d, true, x, a[i * step], x);
     return x;
 }
 
-/* Runs the kernel on expected[]. Instructions outermost: every store comes after all loads. */
+static inline plain plain_value(const built *t, int v, const int64_t *index, plain *const *values, int64_t p,
+                                int64_t r) {
+    const weft_instr *c = &t->code[v];
+    const int64_t length = weft__kernel_row_length(&t->kernel), rows = weft__kernel_block_rows(&t->kernel);
+    if (c->kind == WEFT_INSTR_REDUCE) return plain_reduce(c, values[c->a] + p * length, length, 1);
+    if (c->kind != WEFT_INSTR_FOLD) return plain_instr(t, v, index, values, p, r);
+    const int64_t step = c->level == WEFT_LEVEL_COLUMN ? length : 1;
+    return plain_reduce(c, values[c->a] + p * rows * step + r, rows, step);
+}
+
+/* Runs the kernel on expected[]. Instructions outermost: every store comes after all loads. Of what is folded
+ * p counts blocks. */
 static inline void evaluate(built *t) {
     const weft_kernel *k = &t->kernel;
     const int64_t rows = weft__kernel_rows(k), length = weft__kernel_row_length(k);
@@ -345,12 +364,13 @@ static inline void evaluate(built *t) {
     for (int pass = 0; pass < 2; pass++)
         for (int v = 0; v < k->n_code; v++) {
             const weft_instr *c = &k->code[v];
-            const bool full = c->level == WEFT_LEVEL_FULL && k->n_reduce;
+            const bool full = weft__level_inner(c->level) && k->n_reduce;
+            const int64_t at_once = weft__level_folded(c->level) ? weft__kernel_block_rows(k) : 1;
             if ((c->kind == WEFT_INSTR_STORE) != (pass == 1)) continue;
             if (pass == 0) values[v] = malloc(sizeof(plain) * (size_t)(rows * (full ? length : 1) + 1));
-            for (int64_t p = 0; p < rows; p++)
+            for (int64_t p = 0; p < rows / at_once; p++)
                 for (int64_t r = 0; r < (full ? length : 1); r++) {
-                    int64_t index[WEFT_VIEW_RANK] = {0}, rest = p;
+                    int64_t index[WEFT_VIEW_RANK] = {0}, rest = p * at_once;
                     for (int d = k->n_parallel - 1; d >= 0; d--)
                         index[d] = rest % k->extent[d], rest /= k->extent[d];
                     rest = r;
@@ -358,13 +378,11 @@ static inline void evaluate(built *t) {
                         index[d] = rest % k->extent[d], rest /= k->extent[d];
                     const int64_t at = full ? p * length + r : p;
                     if (pass == 0) {
-                        values[v][at] = c->kind == WEFT_INSTR_REDUCE
-                                            ? plain_reduce(c, values[c->a] + p * length, length)
-                                            : plain_instr(t, v, index, values, p, r);
+                        values[v][at] = plain_value(t, v, index, values, p, r);
                         continue;
                     }
                     const int64_t to = weft__view_at(&t->views[c->view], index);
-                    const bool from_full = t->code[c->a].level == WEFT_LEVEL_FULL && k->n_reduce;
+                    const bool from_full = weft__level_inner(t->code[c->a].level) && k->n_reduce;
                     const plain x = values[c->a][from_full ? at : p];
                     if (to < 0) continue;
                     write_value((weft_dtype)t->args[c->arg].dtype, t->expected[c->arg], to, x.f, x.i);

@@ -410,15 +410,82 @@ static void test_nan(void **state) {
         }
 }
 
+/* ---- folds ---- */
+
+/* Per block of rows the sum, the extreme and the product of columns, the sum of row values that a reduction
+ * made, all beside what is stored as it is. */
+static void folds(int64_t blocks, int64_t rows, int64_t length, weft_dtype dtype) {
+    built t;
+    const int64_t extent[3] = {blocks, rows, length}, along[3] = {rows * length, length, 1};
+    const int64_t column[3] = {length, 0, 1}, block[3] = {1, 0, 0}, row[3] = {0, 0, 1};
+    const bool is_float = weft_dtype_is_float(dtype);
+    built_init(&t, "folds", 2, 1, extent);
+    t.kernel.n_fold = 1;
+    const int64_t n = blocks * rows * length;
+    const int x = add_arg(&t, dtype, n, true, false, 60), w = add_arg(&t, dtype, length, true, false, 61);
+    const int all = add_strides(&t, 0, along), a = load(&t, WEFT_LEVEL_FULL, x, all);
+    const int b = load(&t, WEFT_LEVEL_FULL, w, add_strides(&t, 0, row));
+    const int product = calc(&t, WEFT_OP_MUL, WEFT_LEVEL_FULL, dtype, a, b, -1);
+    const int dot = reduce(&t, WEFT_OP_SUM, dtype, product);
+    const int scaled = calc(&t, WEFT_OP_MUL, WEFT_LEVEL_FULL, dtype, a, is_float ? dot : b, -1);
+    const int columns = add_strides(&t, 0, column), of_block = add_strides(&t, 0, block);
+    const int made[] = {fold(&t, WEFT_OP_SUM, dtype, scaled), fold(&t, WEFT_OP_MAX, dtype, a),
+                        fold(&t, WEFT_OP_MIN, dtype, dot), fold(&t, WEFT_OP_SUM, dtype, dot)};
+    for (size_t i = 0; i < COUNT(made); i++) {
+        const weft_level level = (weft_level)t.code[made[i]].level;
+        const bool inner = level == WEFT_LEVEL_COLUMN;
+        const int to = add_arg(&t, dtype, inner ? blocks * length : blocks, false, true, 62);
+        store(&t, level, to, inner ? columns : of_block, made[i]);
+    }
+    store(&t, WEFT_LEVEL_FULL, add_arg(&t, dtype, n, false, true, 63), all, scaled);
+    check(&t, 2 * log2((double)(rows * (length + 1))) + 20);
+}
+
+static void test_folds(void **state) {
+    (void)state;
+    for (size_t i = 1; i < COUNT(edges); i++) {
+        const int64_t n = edges[i];
+        folds(3, 1, n, WEFT_F32);
+        folds(1, 2, n, WEFT_F32);
+        folds(4, 37, n, WEFT_F32);
+        folds(2, n, 32, WEFT_F32);
+        folds(2, n, 3, WEFT_F64);
+        folds(2, 5, n, WEFT_U8);
+    }
+    folds(2, 20000, 2, WEFT_F32);  /* many tiles of many rows */
+    folds(2, 130, 3000, WEFT_F64); /* columns in chunks */
+}
+
+/* The bound of class D for sums of ones scaled to 1/10, as a plain loop would not keep it. */
+static void test_fold_of_tenths(void **state) {
+    (void)state;
+    for (int64_t length = 1; length < 3000; length = length * 7 + 2) {
+        const int64_t rows = 200000 / length, extent[2] = {rows, length}, along[2] = {0, 1},
+                      still[2] = {0, 0};
+        built t;
+        built_init(&t, "tenths in folds", 1, 1, extent);
+        t.kernel.n_fold = 1;
+        const int tenth = constant(&t, WEFT_LEVEL_FULL, WEFT_F32, 0.1f, 0);
+        const int row = constant(&t, WEFT_LEVEL_ROW, WEFT_F32, 0.1f, 0);
+        store(&t, WEFT_LEVEL_COLUMN, add_arg(&t, WEFT_F32, length, false, true, 1), add_strides(&t, 0, along),
+              fold(&t, WEFT_OP_SUM, WEFT_F32, tenth));
+        store(&t, WEFT_LEVEL_BLOCK, add_arg(&t, WEFT_F32, 1, false, true, 2), add_strides(&t, 0, still),
+              fold(&t, WEFT_OP_SUM, WEFT_F32, row));
+        check(&t, 2 * log2((double)rows) + 4);
+    }
+}
+
 /* ---- random kernels ---- */
 
 static uint64_t random_state;
 static int64_t draw(int64_t n) { return (int64_t)(weft__mix64(++random_state) % (uint64_t)n); }
 
 /* A view of the kernel's space onto a buffer of *elements: strides in a random order of dimensions, some 0,
- * some negative, guards, an offset; ROW views do not move along reductions. */
-static int random_view(built *t, bool full, bool plain_store, int64_t *elements) {
-    const int rank = t->kernel.n_parallel + t->kernel.n_reduce, last = full ? rank : t->kernel.n_parallel;
+ * some negative, guards, an offset; ROW views do not move along reductions, folded ones not along rows. */
+static int random_view(built *t, int level, bool plain_store, int64_t *elements) {
+    const int rank = t->kernel.n_parallel + t->kernel.n_reduce;
+    const int last = weft__level_inner(level) ? rank : t->kernel.n_parallel;
+    const int still = weft__level_folded(level) ? t->kernel.n_parallel - t->kernel.n_fold : rank;
     weft_view v = {.count = 1};
     weft_map *m = &v.map[0];
     m->rank = rank;
@@ -432,6 +499,7 @@ static int random_view(built *t, bool full, bool plain_store, int64_t *elements)
     int64_t pitch = 1, low = 0, high = 0;
     for (int i = last - 1; i >= 0; i--) {
         int d = order[i];
+        if (d >= still && d < t->kernel.n_parallel) continue;
         if (!plain_store && draw(6) == 0) continue;
         m->stride[d] = pitch * (!plain_store && draw(8) == 0 ? -1 : 1) * (draw(10) == 0 ? 2 : 1);
         pitch *= m->extent[d] * 2 / (draw(4) ? 2 : 1);
@@ -519,6 +587,22 @@ static void random_work(random_values *r) {
     }
 }
 
+/* Now and then the last parallel dimensions become the rows of a block, and values are folded. */
+static void random_folds(random_values *r) {
+    built *t = &r->t;
+    if (t->kernel.n_parallel == 0 || draw(3) > 0) return;
+    t->kernel.n_fold = 1 + (int)draw(t->kernel.n_parallel);
+    for (int i = (int)draw(3) + 1; i > 0; i--) {
+        const bool full = r->n_full && draw(3) > 0;
+        const int a = full ? r->full[draw(r->n_full)] : r->row[draw(r->n_row)];
+        const int made = fold(t, draw(3) ? WEFT_OP_SUM : WEFT_OP_MIN, WEFT_F32, a),
+                  level = t->code[made].level;
+        int64_t elements;
+        const int v = random_view(t, level, true, &elements);
+        store(t, (weft_level)level, add_arg(t, WEFT_F32, elements, false, true, r->seed + 77), v, made);
+    }
+}
+
 static void random_kernel(uint64_t seed) {
     random_values r = {.seed = seed};
     random_state = seed * 7919;
@@ -534,6 +618,7 @@ static void random_kernel(uint64_t seed) {
               full ? r.full[r.n_full - 1 - draw(r.n_full > 2 ? 3 : r.n_full)]
                    : r.row[r.n_row - 1 - draw(r.n_row > 2 ? 3 : r.n_row)]);
     }
+    random_folds(&r);
     check(&r.t, 400);
 }
 
@@ -547,12 +632,20 @@ static void test_random_kernels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_map_edges),  cmocka_unit_test(test_map_views),
-        cmocka_unit_test(test_map_dtypes), cmocka_unit_test(test_where_forms),
-        cmocka_unit_test(test_in_place),   cmocka_unit_test(test_sources),
-        cmocka_unit_test(test_faults),     cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_reductions), cmocka_unit_test(test_sum_of_ones),
-        cmocka_unit_test(test_nan),        cmocka_unit_test(test_random_kernels),
+        cmocka_unit_test(test_map_edges),
+        cmocka_unit_test(test_map_views),
+        cmocka_unit_test(test_map_dtypes),
+        cmocka_unit_test(test_where_forms),
+        cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_sum_of_ones),
+        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_folds),
+        cmocka_unit_test(test_fold_of_tenths),
+        cmocka_unit_test(test_random_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,6 +135,13 @@ static int reduce(maker *m, weft_op op, weft_dtype dtype, int a) {
                                .view = -1});
 }
 
+static int fold(maker *m, weft_op op, weft_dtype dtype, int a) {
+    const int i = reduce(m, op, dtype, a);
+    m->code[i].kind = WEFT_INSTR_FOLD;
+    m->code[i].level = (uint8_t)(m->code[a].level | WEFT_LEVEL_BLOCK);
+    return i;
+}
+
 static weft_interp *interp_of(weft_device *device) { return (weft_interp *)device; }
 
 /* A context and an interpreter. */
@@ -341,6 +348,42 @@ static void test_empty_reductions(void **state) {
     const double fexpected[8] = {0, 1, -HUGE_VAL, HUGE_VAL, 0, 1, -HUGE_VAL, HUGE_VAL};
     assert_memory_equal(got, expected, sizeof got);
     assert_memory_equal(fgot, fexpected, sizeof fgot);
+    teardown(&f);
+}
+
+/* x (2 blocks, 3 rows, 4): column sums and the largest row sum of each block. */
+static void test_folds(void **state) {
+    (void)state;
+    fixture f;
+    maker m;
+    weft_view columns, blocks;
+    setup(&f), begin(&m, 2, 1, SHAPE(2, 3, 4));
+    m.kernel.n_fold = 1;
+    weft__view_identity(&columns, 3, SHAPE(2, 1, 4));
+    weft__view_identity(&blocks, 3, SHAPE(2, 1, 1));
+    assert_true(weft__view_expand(&columns, m.kernel.extent));
+    assert_true(weft__view_expand(&blocks, m.kernel.extent));
+    const int in = arg(&m, WEFT_F32, "r", 24), sums = arg(&m, WEFT_F32, "w", 8);
+    const int most = arg(&m, WEFT_F32, "w", 2), out = arg(&m, WEFT_F32, "w", 24), all = whole(&m);
+    const int x = load(&m, WEFT_F32, FULL, in, all), sum = reduce(&m, WEFT_OP_SUM, WEFT_F32, x);
+    const int less = calc(&m, WEFT_OP_SUB, WEFT_F32, FULL, x, sum, -1);
+    store(&m, WEFT_LEVEL_COLUMN, sums, view(&m, &columns), fold(&m, WEFT_OP_SUM, WEFT_F32, less));
+    store(&m, WEFT_LEVEL_BLOCK, most, view(&m, &blocks), fold(&m, WEFT_OP_MAX, WEFT_F32, sum));
+    store(&m, FULL, out, all, less);
+    float a[24], b[8], c[2], d[24];
+    for (int i = 0; i < 24; i++) a[i] = (float)(i * i % 17);
+    assert_int_equal(run_kernel(&f, &m, (void *[]){a, b, c, d}), WEFT_OK);
+    for (int i = 0; i < 8; i++) {
+        float column = 0, largest = -1;
+        for (const float *row = a + i / 4 * 12; row < a + i / 4 * 12 + 12; row += 4) {
+            const float total = row[0] + row[1] + row[2] + row[3];
+            largest = total > largest ? total : largest, column += row[i % 4] - total;
+        }
+        assert_true(b[i] == column && c[i / 4] == largest);
+    }
+    assert_int_equal(run_kernel(&f, &m, (void *[]){a, b, b, d}), WEFT_ERR_INTERNAL); /* both at one place */
+    assert_says(&f, "written twice");
+    assert_int_equal(run_kernel(&f, &m, (void *[]){a, a, c, d}), WEFT_ERR_INTERNAL); /* over what rows read */
     teardown(&f);
 }
 
@@ -742,6 +785,7 @@ int main(void) {
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_empty_reductions),
+        cmocka_unit_test(test_folds),
         cmocka_unit_test(test_integer_sums_wrap),
         cmocka_unit_test(test_races),
         cmocka_unit_test(test_races_within_a_row),

@@ -16,9 +16,9 @@ enum { ROWS = 4, LENGTH = 8 };
 /* A softmax over the last dimension of (2, 4, 8), with views: 0 the whole, 1 one per row. */
 typedef struct example {
     weft_kernel kernel;
-    weft_kernel_arg args[3];
-    weft_view views[3];
-    weft_instr code[9];
+    weft_kernel_arg args[4];
+    weft_view views[4];
+    weft_instr code[12];
 } example;
 
 static weft_instr instr(int kind, int op, int dtype, int level, int a, int b) {
@@ -161,6 +161,53 @@ static void test_print_of_views(void **state) {
                               "  v9 f64 = cast v0\n");
 }
 
+/* Sums of blocks of a softmax: of its columns, and of its denominators. */
+static void folded(example *e) {
+    static const int64_t shape[] = {2, ROWS, LENGTH}, columns[] = {2, 1, LENGTH}, blocks[] = {2, 1, 1};
+    softmax(e);
+    e->kernel.n_fold = 1;
+    e->kernel.n_args = e->kernel.n_views = 4;
+    e->args[1].elements = 16;
+    e->args[2].elements = 2;
+    e->args[3] = (weft_kernel_arg){WEFT_F32, false, true, 64};
+    weft__view_identity(&e->views[2], 3, columns);
+    weft__view_identity(&e->views[3], 3, blocks);
+    assert_true(weft__view_expand(&e->views[2], shape));
+    assert_true(weft__view_expand(&e->views[3], shape));
+    e->code[6] = instr(WEFT_INSTR_FOLD, WEFT_OP_SUM, WEFT_F32, WEFT_LEVEL_COLUMN, 5, -1);
+    e->code[7] = instr(WEFT_INSTR_FOLD, WEFT_OP_MAX, WEFT_F32, WEFT_LEVEL_BLOCK, 4, -1);
+    e->code[8] = access_at(WEFT_INSTR_STORE, WEFT_F32, WEFT_LEVEL_COLUMN, 1, 2, 6);
+    e->code[9] = access_at(WEFT_INSTR_STORE, WEFT_F32, WEFT_LEVEL_BLOCK, 2, 3, 7);
+    e->code[10] = access_at(WEFT_INSTR_STORE, WEFT_F32, FULL, 3, 0, 5);
+    e->kernel.n_code = 11;
+}
+
+static void test_print_of_folds(void **state) {
+    (void)state;
+    example e;
+    weft_context ctx = {0};
+    char text[2000];
+    folded(&e);
+    assert_int_equal(weft__kernel_verify(&ctx, &e.kernel), WEFT_OK);
+    weft__kernel_print(&e.kernel, text, sizeof text);
+    assert_string_equal(text, "kernel row_softmax (blocks 2; rows 4; reduce 8)  # gpt.h0.attn\n"
+                              "  arg0 f32 in 64\n"
+                              "  arg1 f32 out 16\n"
+                              "  arg2 f32 out 2\n"
+                              "  arg3 f32 out 64\n"
+                              "  v0 f32 = load arg0[i0*32 + f0*8 + r0]\n"
+                              "  v1 f32 row = reduce max v0\n"
+                              "  v2 f32 = sub v0, v1\n"
+                              "  v3 f32 = exp v2\n"
+                              "  v4 f32 row = reduce sum v3\n"
+                              "  v5 f32 = div v3, v4\n"
+                              "  v6 f32 column = fold sum v5\n"
+                              "  v7 f32 block = fold max v4\n"
+                              "  store arg1[i0*8 + r0] = v6\n"
+                              "  store arg2[i0] = v7\n"
+                              "  store arg3[i0*32 + f0*8 + r0] = v5\n");
+}
+
 static void test_verify_accepts(void **state) {
     (void)state;
     example e;
@@ -184,10 +231,10 @@ static void test_verify_accepts(void **state) {
 /* Each fault is planted into a good kernel; the message must say `part`. */
 typedef void (*plant)(example *e);
 
-static void assert_refused(plant fault, const char *part) {
+static void assert_bad(void (*make)(example *e), plant fault, const char *part) {
     example e;
     weft_context ctx = {0};
-    softmax(&e);
+    make(&e);
     fault(&e);
     assert_int_equal(weft__kernel_verify(&ctx, &e.kernel), WEFT_ERR_INTERNAL);
     if (!strstr(weft_last_error(&ctx), part)) {
@@ -196,13 +243,16 @@ static void assert_refused(plant fault, const char *part) {
     }
 }
 
+static void assert_refused(plant fault, const char *part) { assert_bad(softmax, fault, part); }
+
 static void operand_later(example *e) { e->code[2].a = 3; }
 static void operand_missing(example *e) { e->code[2].b = -1; }
 static void operand_extra(example *e) { e->code[3].c = 1; }
 static void operand_store(example *e) { e->code[7].a = 6; }
 static void row_from_full(example *e) { e->code[5].level = ROW; }
 static void reduce_of_row(example *e) { e->code[4].a = 1; }
-static void level_bad(example *e) { e->code[3].level = 2; }
+static void level_bad(example *e) { e->code[3].level = 4; }
+static void level_folded(example *e) { e->code[3].level = WEFT_LEVEL_COLUMN; }
 static void kind_bad(example *e) { e->code[3].kind = WEFT_INSTR_COUNT; }
 static void op_bad(example *e) { e->code[3].op = WEFT_OP_MATMUL; }
 static void op_reduce(example *e) { e->code[3].op = WEFT_OP_SUM; }
@@ -240,7 +290,8 @@ static void test_verify_refuses(void **state) {
     assert_refused(operand_store, "v6 is a store");
     assert_refused(row_from_full, "a row value needs v3");
     assert_refused(reduce_of_row, "a reduction takes a full value");
-    assert_refused(level_bad, "level 2");
+    assert_refused(level_bad, "level 4");
+    assert_refused(level_folded, "only folds and their stores");
     assert_refused(kind_bad, "no such instruction");
     assert_refused(op_bad, "op ");
     assert_refused(op_reduce, "op ");
@@ -260,6 +311,45 @@ static void test_verify_refuses(void **state) {
     assert_refused(rank_bad, "11 reduction dimensions");
     assert_refused(huge, "too large");
     assert_refused(read_elsewhere, "read elsewhere than where it is");
+}
+
+static void fold_without_rows(example *e) { e->kernel.n_fold = 0; }
+static void fold_too_many(example *e) { e->kernel.n_fold = 3; }
+static void fold_of_none(example *e) {
+    e->kernel.extent[1] = 0;
+    for (int v = 0; v < 4; v++) e->views[v].map[0].extent[1] = e->views[v].map[0].hi[1] = 0;
+}
+static void fold_of_other(example *e) { e->code[6].level = WEFT_LEVEL_BLOCK; }
+static void fold_of_fold(example *e) { e->code[7].a = 6; }
+static void fold_op(example *e) { e->code[6].op = WEFT_OP_ADD; }
+static void fold_dtype(example *e) { e->code[6].dtype = WEFT_F64; }
+static void fold_used(example *e) { e->code[7] = instr(WEFT_INSTR_CALC, WEFT_OP_NEG, WEFT_F32, FULL, 6, -1); }
+static void fold_stored_rowwise(example *e) { e->code[9].level = ROW; }
+static void row_stored_as_block(example *e) { e->code[9].a = 4; }
+static void fold_view_moves(example *e) { e->code[8].view = 0, e->args[1].elements = 64; }
+static void fold_view_inner(example *e) { e->code[9].view = 2, e->args[2].elements = 16; }
+static void fold_leaves(example *e) { e->args[1].elements = 15; }
+static void fold_over_input(example *e) {
+    e->args[1] = (weft_kernel_arg){WEFT_F32, true, true, 64};
+    e->code[0].arg = 1;
+}
+
+static void test_verify_refuses_folds(void **state) {
+    (void)state;
+    assert_bad(folded, fold_without_rows, "only folds and their stores");
+    assert_bad(folded, fold_too_many, "3 of 2 parallel dimensions");
+    assert_bad(folded, fold_of_none, "a block has no rows");
+    assert_bad(folded, fold_of_other, "a fold takes a full value to a column");
+    assert_bad(folded, fold_of_fold, "v6 is folded");
+    assert_bad(folded, fold_op, "op ");
+    assert_bad(folded, fold_dtype, "sum of f32 to another dtype");
+    assert_bad(folded, fold_used, "v6 is folded");
+    assert_bad(folded, fold_stored_rowwise, "v7 is folded");
+    assert_bad(folded, row_stored_as_block, "v4 is not folded");
+    assert_bad(folded, fold_view_moves, "depends on the row");
+    assert_bad(folded, fold_view_inner, "depends on a reduction index");
+    assert_bad(folded, fold_leaves, "elements 0..15 of 0..14");
+    assert_bad(folded, fold_over_input, "read elsewhere than where it is");
 }
 
 /* Reading and writing one buffer is fine where the index is the same. */
@@ -387,6 +477,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_print),          cmocka_unit_test(test_print_of_views),
         cmocka_unit_test(test_verify_accepts), cmocka_unit_test(test_verify_refuses),
+        cmocka_unit_test(test_print_of_folds), cmocka_unit_test(test_verify_refuses_folds),
         cmocka_unit_test(test_in_place),       cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_hash),           cmocka_unit_test(test_rows),
     };

@@ -59,8 +59,9 @@ static void set_dims(const weft_geometry *g, const weft_map *m, weft_access *x) 
         if (g->kernel->extent[d] == 1 && (m->lo[d] > 0 || m->hi[d] < 1)) x->empty = 1;
 }
 
-void weft__access_make(const weft_geometry *g, const weft_view *view, bool full, weft_access *x) {
+void weft__access_make(const weft_geometry *g, const weft_view *view, int level, weft_access *x) {
     const weft_kernel_plan *plan = g->plan;
+    const bool full = weft__level_inner(level) && g->kernel->n_reduce > 0;
     memset(x, 0, sizeof *x);
     x->view = view;
     x->offset = view->map[0].offset;
@@ -68,7 +69,7 @@ void weft__access_make(const weft_geometry *g, const weft_view *view, bool full,
     add_terms(&plan->parallel, x);
     if (full) add_terms(&plan->reduction, x);
     if (full && plan->columns) add_locals(g, &plan->reduction, 2, x);
-    add_locals(g, &plan->parallel, 1, x);
+    if (!weft__level_folded(level)) add_locals(g, &plan->parallel, 1, x);
     if (full && !plan->columns) add_locals(g, &plan->reduction, 2, x);
     bool still = true, guarded = false; /* within the box */
     for (int i = 0; i < x->n_local; i++) {

@@ -43,7 +43,7 @@ static void cut(const int64_t *extent, weft_nest *n, int64_t most) {
     n->total = n->inner = n->tiles = 1;
     int d = n->first + n->count - 1;
     for (int i = n->first; i <= d; i++) n->total *= extent[i];
-    for (; d > n->first && extent[d] * n->inner <= most; d--) n->inner *= extent[d];
+    for (; d > n->single && extent[d] * n->inner <= most; d--) n->inner *= extent[d];
     n->split = d;
     if (n->count == 0 || n->total == 0) {
         n->split = n->first, n->inner = n->chunk = n->chunks = 1, n->max = n->total;
@@ -75,7 +75,7 @@ static bool prefers_columns(const weft_geometry *g) {
     const weft_kernel *k = g->kernel;
     const weft_nest *p = &g->plan->parallel, *r = &g->plan->reduction;
     int rows = 0, columns = 0;
-    if (r->count == 0 || p->count == 0) return false;
+    if (r->count == 0 || p->count == 0 || k->n_fold) return false;
     for (int i = 0; i < k->n_code; i++) {
         const weft_instr *c = &k->code[i];
         if (c->level != WEFT_LEVEL_FULL || c->view < 0) continue;
@@ -117,7 +117,7 @@ static bool guarded_along(const weft_kernel *k, int d) {
 static void make_square(weft_geometry *g) {
     weft_nest *p = &g->plan->parallel;
     int64_t *extent = g->plan->extent;
-    if (g->kernel->n_reduce || p->count < 2) return;
+    if (g->kernel->n_reduce || g->kernel->n_fold || p->count < 2) return;
     const int turned = turned_dimension(g), last = p->count - 1;
     if (turned < 0) return;
     const weft_group group = g->group[turned];
@@ -150,7 +150,7 @@ static void cut_space(weft_geometry *g) {
     weft_kernel_plan *plan = g->plan;
     const int64_t most = has_wide_values(g->kernel) ? WEFT_TILE / 2 : WEFT_TILE;
     make_square(g);
-    plan->reduction.first = plan->parallel.count;
+    plan->reduction.first = plan->reduction.single = plan->parallel.count;
     cut(plan->extent, &plan->reduction, most);
     cut(plan->extent, &plan->parallel, most);
     if (plan->reduction.count == 0) return;
@@ -166,6 +166,30 @@ static void cut_space(weft_geometry *g) {
         int64_t fit = length ? most / length : most;
         cut(plan->extent, &plan->parallel, fit > 1 ? fit : 1);
     }
+}
+
+/* Groups all dimensions; those of the rows of a block are never one with others, nor none. */
+static void set_space(weft_geometry *g) {
+    const weft_kernel *k = g->kernel;
+    const int outer = k->n_parallel - k->n_fold;
+    const int single = collapse(g, 0, outer, 0);
+    int n = collapse(g, outer, k->n_parallel, single);
+    if (k->n_fold && n == single) {
+        g->group[n] = (weft_group){outer, outer, 1, 1, false};
+        g->plan->extent[n++] = 1;
+    }
+    g->plan->parallel = (weft_nest){.first = 0, .count = n, .single = k->n_fold ? single : 0};
+    const int all = collapse(g, k->n_parallel, k->n_parallel + k->n_reduce, n);
+    g->plan->reduction = (weft_nest){.first = n, .count = all - n};
+}
+
+/* How many tiles the rows of a block are. */
+static int64_t tiles_a_block(const weft_geometry *g) {
+    const weft_nest *p = &g->plan->parallel;
+    int64_t tiles = p->chunks;
+    if (g->kernel->n_fold == 0) return 1;
+    for (int d = p->single; d < p->split; d++) tiles *= g->plan->extent[d];
+    return tiles;
 }
 
 static weft_status check_dtypes(weft_context *ctx, const weft_kernel *k) {
@@ -197,18 +221,17 @@ weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kerne
     weft_geometry g = {.plan = plan, .kernel = kernel};
     plan->tiles = weft__tiles();
     plan->path = kernel->path;
-    int n = collapse(&g, 0, kernel->n_parallel, 0);
-    plan->parallel = (weft_nest){.first = 0, .count = n};
-    int all = collapse(&g, kernel->n_parallel, kernel->n_parallel + kernel->n_reduce, n);
-    plan->reduction = (weft_nest){.first = n, .count = all - n};
+    set_space(&g);
     cut_space(&g);
+    plan->folds = kernel->n_fold > 0;
+    plan->tiles_a_block = tiles_a_block(&g);
     double per_run = 0;
     weft_status status = weft__steps_make(ctx, &g, &per_run);
     if (status != WEFT_OK) {
         plan_free(ctx, plan);
         return status;
     }
-    *work = (weft_cpu_work){.tasks = plan->parallel.tiles,
+    *work = (weft_cpu_work){.tasks = plan->parallel.tiles / plan->tiles_a_block,
                             .scratch_bytes = plan->scratch_bytes,
                             .cost_ns = per_run,
                             .run = weft__plan_run,

@@ -6,7 +6,8 @@
  * per (parallel, reduction) index of tile and chunk. The layout says which of both runs fastest in a FULL
  * value: reductions (rows of numbers that lie side by side) or parallel indices (columns). Where one chunk
  * holds all reduction indices, the program is one list of steps; else it is phases, each a list before and a
- * list for every chunk, so that a reduction's result is known before the phase that uses it. */
+ * list for every chunk, so that a reduction's result is known before the phase that uses it. Where rows are
+ * folded, a task is all tiles of a block, with lists before the first and after the last of them. */
 #ifndef WEFT_DEVICE_CPU_KERNEL_PLAN_H
 #define WEFT_DEVICE_CPU_KERNEL_PLAN_H
 
@@ -15,7 +16,13 @@
 #define WEFT_DIMS WEFT_VIEW_RANK /* neighbouring dimensions that every view lets merge are one */
 
 /* How many elements a step handles. */
-typedef enum weft_count { WEFT_COUNT_ROW, WEFT_COUNT_FULL, WEFT_COUNT_ONE, WEFT_COUNTS } weft_count;
+typedef enum weft_count {
+    WEFT_COUNT_ROW,
+    WEFT_COUNT_FULL,
+    WEFT_COUNT_ONE,
+    WEFT_COUNT_LINE, /* reduction indices of the chunk */
+    WEFT_COUNTS
+} weft_count;
 
 /* Where an operand lies: base[base] + offset. Bases 0 and 1 are scratch and constants, others are set by
  * POINT and KEEP steps. While a plan is made, base WEFT_BASE_REGISTER counts registers. */
@@ -66,6 +73,7 @@ typedef enum weft_step_kind {
     WEFT_STEP_INIT,   /* an accumulator at out is empty */
     WEFT_STEP_ADD,    /* this chunk of a joins the accumulator at out */
     WEFT_STEP_DONE,   /* out = result of the accumulator at a, or b if nothing came */
+    WEFT_STEP_FOLD,   /* the rows of a join the accumulator at out */
     WEFT_STEP_CHECK   /* fault if a divisor in a is 0 */
 } weft_step_kind;
 
@@ -85,8 +93,8 @@ typedef struct weft_step {
     weft_tile_reduce reduce;
     weft_tile_join join;
     int64_t pitch, bound; /* GATHER */
-    int64_t group;        /* ADD: parts in a row before they climb a level of the cascade */
-    int64_t bytes;        /* KEEP: of one chunk; ADD, DONE: of one vector of the accumulator */
+    int64_t group;        /* ADD, FOLD: parts in a row before they climb a level of the cascade */
+    int64_t bytes;        /* KEEP: of one chunk; ADD, FOLD, DONE: of one vector of the accumulator */
     int index_access;     /* GATHER: the access that made a, for the fault, or -1 */
 } weft_step;
 
@@ -94,6 +102,7 @@ typedef struct weft_step {
  * indices of it, all indices inside. */
 typedef struct weft_nest {
     int first, count, split;
+    int single;            /* dimensions before it are never more than one index at a time */
     int64_t chunk, chunks; /* indices of the split dimension at a time; how many times */
     int64_t inner;         /* indices inside the split dimension */
     int64_t max;           /* chunk * inner: most indices of a tile */
@@ -122,6 +131,9 @@ typedef struct weft_kernel_plan {
     const char *path;
     int64_t extent[WEFT_DIMS];
     weft_nest parallel, reduction;
+    int64_t tiles_a_block;  /* tiles that are one task; 1 without folds */
+    weft_phase open, close; /* before the first tile of a block, after the last one */
+    bool folds;
     bool columns; /* layout of FULL values: parallel indices run fastest */
     int n_steps, n_accesses, n_phases, n_bases;
     weft_step *steps;
@@ -178,7 +190,7 @@ typedef struct weft_geometry {
 } weft_geometry;
 
 /* ---- kernel_access.c ---- */
-void weft__access_make(const weft_geometry *g, const weft_view *view, bool full, weft_access *out);
+void weft__access_make(const weft_geometry *g, const weft_view *view, int level, weft_access *out);
 /* READ (all sources) and WRITE steps. */
 void weft__access_run(const weft_frame *f, const weft_step *s);
 

@@ -56,9 +56,23 @@ static void add_chunk(const weft_frame *f, const weft_step *s) {
     for (int64_t i = f->count[WEFT_COUNT_FULL] / n; i > 0; i--, a += size) add_part(acc, s, n, a);
 }
 
+/* All rows of a tile. */
+static void add_rows(const weft_frame *f, const weft_step *s) {
+    accumulator *acc = (accumulator *)(void *)weft__ref(f, s->out);
+    const int64_t n = f->count[s->count], rows = f->count[WEFT_COUNT_ROW];
+    const char *part = weft__ref(f, s->a);
+    if (n == 0) return;
+    if (rows > 1) {
+        char *spare = acc->data + s->bytes;
+        s->count == WEFT_COUNT_ONE ? s->reduce(1, rows, spare, part) : s->reduce(rows, n, spare, part);
+        part = spare;
+    }
+    add_part(acc, s, n, part);
+}
+
 static void finish(const weft_frame *f, const weft_step *s) {
     accumulator *acc = (accumulator *)(void *)weft__ref(f, s->a);
-    const int64_t n = f->count[WEFT_COUNT_ROW];
+    const int64_t n = f->count[s->count];
     char *level = acc->data + 2 * s->bytes;
     if (acc->parts == 0 && acc->groups == 0) {
         s->fn.calc(n, weft__ref(f, s->out), weft__ref(f, s->b), NULL, NULL);
@@ -101,6 +115,7 @@ static void rare_step(const weft_frame *f, const weft_step *s) {
     case WEFT_STEP_INIT: memset(weft__ref(f, s->out), 0, sizeof(accumulator)); break;
     case WEFT_STEP_ADD: add_chunk(f, s); break;
     case WEFT_STEP_DONE: finish(f, s); break;
+    case WEFT_STEP_FOLD: add_rows(f, s); break;
     case WEFT_STEP_CHECK: check_divisor(f, s); break;
     default: break;
     }
@@ -185,22 +200,19 @@ static void next(weft_frame *f, const weft_nest *n) {
     }
 }
 
-static void run_phases(weft_frame *f) {
-    const weft_kernel_plan *plan = f->plan;
-    const weft_nest *r = &plan->reduction;
+static void run_phase(weft_frame *f, const weft_phase *phase) {
+    const weft_nest *r = &f->plan->reduction;
     const int64_t rows = f->count[WEFT_COUNT_ROW], parallel = f->chunk[1];
-    for (int i = 0; i < plan->n_phases; i++) {
-        const weft_phase *phase = &plan->phases[i];
-        f->count[WEFT_COUNT_FULL] = rows * r->max;
-        run_steps(f, phase->before);
-        if (phase->chunk.begin == phase->chunk.end) continue;
-        for (f->ordinal = 0; f->ordinal < r->tiles; f->ordinal++) {
-            f->chunk[2] = chunk_length(f, r);
-            f->chunk[3] = parallel * f->chunk[2];
-            f->count[WEFT_COUNT_FULL] = rows * f->chunk[2] * r->inner;
-            run_steps(f, phase->chunk);
-            next(f, r);
-        }
+    if (r->tiles > 1) f->count[WEFT_COUNT_FULL] = rows * r->max;
+    run_steps(f, phase->before);
+    if (phase->chunk.begin == phase->chunk.end) return;
+    for (f->ordinal = 0; f->ordinal < r->tiles; f->ordinal++) {
+        f->chunk[2] = chunk_length(f, r);
+        f->chunk[3] = parallel * f->chunk[2];
+        f->count[WEFT_COUNT_LINE] = f->chunk[2] * r->inner;
+        f->count[WEFT_COUNT_FULL] = rows * f->count[WEFT_COUNT_LINE];
+        run_steps(f, phase->chunk);
+        next(f, r);
     }
 }
 
@@ -214,9 +226,11 @@ void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end
     f.count[WEFT_COUNT_ONE] = 1;
     f.chunk[0] = 1;
     f.chunk[2] = r->chunk;
-    int64_t most = -1;
-    seek(&f, &plan->parallel, begin);
-    for (int64_t tile = begin; tile < end; tile++) {
+    f.count[WEFT_COUNT_LINE] = r->total;
+    const int64_t first = begin * plan->tiles_a_block, last = end * plan->tiles_a_block;
+    int64_t most = -1, in_block = 0;
+    seek(&f, &plan->parallel, first);
+    for (int64_t tile = first; tile < last; tile++) {
         f.chunk[1] = chunk_length(&f, &plan->parallel);
         f.chunk[3] = f.chunk[1] * f.chunk[2];
         f.count[WEFT_COUNT_ROW] = f.chunk[1] * plan->parallel.inner;
@@ -224,10 +238,9 @@ void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end
         f.fresh = f.count[WEFT_COUNT_ROW] > most;
         if (f.fresh) most = f.count[WEFT_COUNT_ROW];
         if (plan->n_ahead) look_ahead(&f);
-        if (r->tiles > 1)
-            run_phases(&f);
-        else
-            run_steps(&f, plan->phases[0].before);
-        if (tile + 1 < end) next(&f, &plan->parallel);
+        if (plan->folds && in_block == 0) run_phase(&f, &plan->open);
+        for (int i = 0; i < plan->n_phases; i++) run_phase(&f, &plan->phases[i]);
+        if (plan->folds && ++in_block == plan->tiles_a_block) run_phase(&f, &plan->close), in_block = 0;
+        if (tile + 1 < last) next(&f, &plan->parallel);
     }
 }

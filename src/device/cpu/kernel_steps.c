@@ -6,7 +6,6 @@
 #include "device/cpu/kernel_steps.h"
 
 #define KEEP_MOST   ((size_t)1 << 20)  /* bytes of values kept between phases, a thread */
-#define SUM_GROUP   8                  /* rows of a column that are added in a row */
 #define AHEAD_LEAST ((int64_t)4 << 20) /* bytes of a kernel that it pays to fetch ahead */
 
 /* ---- stores ---- */
@@ -35,12 +34,17 @@ static bool write_through(weft_builder *b, const weft_instr *c, int begin, weft_
     return true;
 }
 
+/* Folds are stored at the end of a block. */
+static bool is_store(const weft_instr *c) {
+    return c->kind == WEFT_INSTR_STORE && !weft__level_folded(c->level);
+}
+
 /* The stores of `chosen` instructions, after all else in the list that begins at step `begin`. */
 static void make_stores(weft_builder *b, const uint8_t *chosen, int begin) {
     const weft_kernel *k = b->kernel;
     for (int v = 0; v < k->n_code; v++) { /* spreads and fills first: what is last may write through */
         const weft_instr *c = &k->code[v];
-        if (!chosen[v] || c->kind != WEFT_INSTR_STORE) continue;
+        if (!chosen[v] || !is_store(c)) continue;
         weft_tile_value *x = &b->values[v];
         bool scalar = b->plan->accesses[x->access].kind == WEFT_ACCESS_SCALAR;
         bool one;
@@ -49,14 +53,14 @@ static void make_stores(weft_builder *b, const uint8_t *chosen, int begin) {
     bool through = false;
     for (int v = 0; v < k->n_code; v++) {
         const weft_instr *c = &k->code[v];
-        if (!chosen[v] || c->kind != WEFT_INSTR_STORE) continue;
+        if (!chosen[v] || !is_store(c)) continue;
         weft_tile_value *x = &b->values[v];
         weft_ref before = x->ref, after;
         if (!through && write_through(b, c, begin, before, x->access, &after)) {
             through = true;
             for (int i = v + 1; i < k->n_code; i++) /* other stores of the same value */
-                if (chosen[i] && k->code[i].kind == WEFT_INSTR_STORE &&
-                    b->values[i].ref.base == before.base && b->values[i].ref.offset == before.offset)
+                if (chosen[i] && is_store(&k->code[i]) && b->values[i].ref.base == before.base &&
+                    b->values[i].ref.offset == before.offset)
                     b->values[i].ref = after;
             continue;
         }
@@ -78,7 +82,7 @@ static int64_t group_of(const weft_builder *b, const weft_instr *c) {
     bool sums = c->op == WEFT_OP_SUM || c->op == WEFT_OP_PROD;
     weft_ct ct = weft__ct((weft_dtype)c->dtype);
     if (!sums || ct == WEFT_CT_I32 || ct == WEFT_CT_I64) return INT64_MAX; /* any order is exact */
-    return b->plan->columns ? SUM_GROUP : 1;
+    return b->plan->columns ? WEFT_SUM_GROUP : 1;
 }
 
 static weft_step *accumulator_step(weft_builder *b, weft_step_kind kind, const weft_instr *c) {
@@ -128,17 +132,20 @@ static void end_reduction(weft_builder *b, int v) {
 
 static void make_list(weft_builder *b, uint8_t *chosen) {
     const weft_kernel *k = b->kernel;
+    const int begin = b->plan->n_steps;
     memset(chosen, 1, (size_t)k->n_code);
     for (int v = 0; v < k->n_code && !b->failed; v++) {
         if (k->code[v].kind == WEFT_INSTR_REDUCE && b->plan->columns && b->spreading) {
             begin_reduction(b, v);
             add_to_reduction(b, v);
             end_reduction(b, v);
-        } else
+        } else if (k->code[v].kind == WEFT_INSTR_FOLD)
+            weft__fold_add(b, v);
+        else
             weft__value_make(b, v);
     }
-    make_stores(b, chosen, 0);
-    b->plan->phases[0].before = (weft_range){0, b->plan->n_steps};
+    make_stores(b, chosen, begin);
+    b->plan->phases[0].before = (weft_range){begin, b->plan->n_steps};
 }
 
 /* ---- phases ---- */
@@ -156,6 +163,11 @@ static int store_phase(const weft_builder *b, int v, int n_phases) {
     return b->kernel->args[c->arg].read ? n_phases - 1 : b->values[c->a].phase;
 }
 
+/* Does phase p, chunk by chunk, fold the value of c? */
+static bool folds_in(const weft_instr *c, const weft_tile_value *x, int p) {
+    return c->kind == WEFT_INSTR_FOLD && c->level == WEFT_LEVEL_COLUMN && x->phase == p;
+}
+
 /* needed[phase * n_code + v]: phase makes v for each chunk (1), or finds it kept (2). */
 static void choose_values(weft_builder *b, uint8_t *needed, int n_phases) {
     const weft_kernel *k = b->kernel;
@@ -167,6 +179,7 @@ static void choose_values(weft_builder *b, uint8_t *needed, int n_phases) {
             const weft_instr *c = &k->code[v];
             weft_tile_value *x = &b->values[v];
             if (c->kind == WEFT_INSTR_REDUCE && x->phase == p + 1) now[c->a] = 1;
+            if (folds_in(c, x, p)) now[c->a] = 1;
             if (c->kind == WEFT_INSTR_STORE && x->full && store_phase(b, v, n_phases) == p)
                 now[v] = now[c->a] = 1;
             if (!now[v] || c->kind == WEFT_INSTR_REDUCE || c->level != WEFT_LEVEL_FULL) continue;
@@ -204,7 +217,7 @@ static void make_rows(weft_builder *b, int p) {
     for (int v = 0; v < k->n_code && !b->failed; v++) {
         const weft_instr *c = &k->code[v];
         weft_tile_value *x = &b->values[v];
-        if (c->kind == WEFT_INSTR_STORE || x->done || x->phase != p) continue;
+        if (c->kind == WEFT_INSTR_STORE || c->kind == WEFT_INSTR_FOLD || x->done || x->phase != p) continue;
         if (c->level == WEFT_LEVEL_FULL && c->kind != WEFT_INSTR_REDUCE && c->kind != WEFT_INSTR_CONST)
             continue;
         if (c->kind == WEFT_INSTR_REDUCE)
@@ -238,6 +251,7 @@ static void make_chunk(weft_builder *b, int p, const uint8_t *now) {
         const weft_instr *c = &k->code[v];
         weft_tile_value *x = &b->values[v];
         if (c->kind == WEFT_INSTR_REDUCE && x->phase == p + 1) add_to_reduction(b, v);
+        if (folds_in(c, x, p)) weft__fold_add(b, v);
         if (!now[v] || x->done || c->kind == WEFT_INSTR_STORE || c->kind == WEFT_INSTR_REDUCE) continue;
         if (now[v] == 2) {
             x->ref = keep_base(b, x);
@@ -268,8 +282,11 @@ static void make_phases(weft_builder *b, uint8_t *needed, int n_phases) {
             prepare_chunks(b, p, needed + (size_t)p * n);
         else {
             uint8_t *chosen = needed + (size_t)n_phases * n;
-            for (int v = 0; v < k->n_code; v++)
-                chosen[v] = k->code[v].kind == WEFT_INSTR_STORE && !b->values[v].full;
+            for (int v = 0; v < k->n_code; v++) {
+                chosen[v] = is_store(&k->code[v]) && !b->values[v].full;
+                if (k->code[v].kind == WEFT_INSTR_FOLD && k->code[v].level == WEFT_LEVEL_BLOCK)
+                    weft__fold_add(b, v);
+            }
             make_stores(b, chosen, begin);
         }
         b->plan->phases[p].before = (weft_range){begin, b->plan->n_steps};
@@ -283,7 +300,8 @@ static int count_phases(const weft_builder *b) {
         const weft_instr *c = &b->kernel->code[v];
         const weft_tile_value *x = &b->values[v];
         if (c->kind == WEFT_INSTR_REDUCE && x->phase > n) n = x->phase;
-        if (c->kind == WEFT_INSTR_STORE && x->full && b->values[c->a].phase + 1 > n)
+        if (((c->kind == WEFT_INSTR_STORE && x->full) || folds_in(c, x, x->phase)) &&
+            b->values[c->a].phase + 1 > n)
             n = b->values[c->a].phase + 1;
     }
     return n;
@@ -407,10 +425,12 @@ static weft_status make(weft_builder *b, uint8_t **needed) {
     *needed = weft__array(b->ctx, n + 1, (size_t)plan->n_phases);
     if (!plan->phases || !*needed)
         return weft__fail_oom(b->ctx, n * (size_t)plan->n_phases, "the plan of a kernel");
+    weft__folds_begin(b);
     if (b->phased)
         make_phases(b, *needed, n_phases);
     else
         make_list(b, *needed);
+    weft__folds_end(b);
     if (b->lacking >= 0)
         return weft__fail(b->ctx, WEFT_ERR_INTERNAL,
                           "kernel %s: instruction %d has an op that its dtype lacks",

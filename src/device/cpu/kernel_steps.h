@@ -1,9 +1,11 @@
-/* What the two halves of the making of tile programs share: kernel_steps.c (order and phases) and
- * kernel_values.c (the steps of one instruction). */
+/* What the parts of the making of tile programs share: kernel_steps.c (order and phases), kernel_values.c
+ * (the steps of one instruction) and kernel_folds.c (those of folds). */
 #ifndef WEFT_DEVICE_CPU_KERNEL_STEPS_H
 #define WEFT_DEVICE_CPU_KERNEL_STEPS_H
 
 #include "device/cpu/kernel_plan.h"
+
+#define WEFT_SUM_GROUP 8 /* rows of a column that are added in a row */
 
 /* A register: tile-sized scratch, shared by values whose lives do not overlap. */
 typedef struct weft_register {
@@ -24,7 +26,7 @@ typedef struct weft_tile_value {
     int access;      /* -1 without a view */
     weft_ref ref;    /* valid in the list being made */
     weft_ref spread; /* of a ROW vector: the FULL vector made of it; base NONE where there is none */
-    weft_ref state;  /* REDUCE: its accumulator; kept values: their storage */
+    weft_ref state;  /* REDUCE, FOLD: its accumulator; kept values: their storage */
 } weft_tile_value;
 
 typedef struct weft_builder {
@@ -67,5 +69,12 @@ weft_ref weft__point_add(weft_builder *b, int arg, int access);
 weft_ref weft__identity(weft_builder *b, weft_op op, weft_dtype dtype);
 /* u8 and its kin after an op that may leave their range; ref itself for others. */
 weft_ref weft__wrapped(weft_builder *b, weft_ref ref, weft_dtype dtype, weft_op op, weft_count count);
+
+/* ---- kernel_folds.c ---- */
+/* The lists of steps at the two ends of a block. */
+void weft__folds_begin(weft_builder *b);
+void weft__folds_end(weft_builder *b);
+/* Appends the steps by which a tile, or a chunk of it, joins fold v. */
+void weft__fold_add(weft_builder *b, int v);
 
 #endif

@@ -51,10 +51,10 @@ weft_ref weft__const_new(weft_builder *b, weft_ct ct, double f, int64_t i) {
     return (weft_ref){WEFT_BASE_CONST, (uint32_t)(8 * b->n_consts++)};
 }
 
-static int access_new(weft_builder *b, const weft_view *view, bool full) {
+static int access_new(weft_builder *b, const weft_view *view, int level) {
     if (!grow(b, &b->plan->accesses, &b->cap_accesses, (size_t)b->plan->n_accesses, sizeof(weft_access)))
         return 0;
-    weft__access_make(b->g, view, full, &b->plan->accesses[b->plan->n_accesses]);
+    weft__access_make(b->g, view, level, &b->plan->accesses[b->plan->n_accesses]);
     return b->plan->n_accesses++;
 }
 
@@ -116,7 +116,7 @@ void weft__values_classify(weft_builder *b) {
         *x = (weft_tile_value){
             .full = is_full(b, c), .ct = (uint8_t)weft__ct((weft_dtype)c->dtype), .access = -1};
         x->ref = x->spread = x->state = WEFT_REF_NOTHING;
-        if (c->view >= 0) x->access = access_new(b, &k->views[c->view], x->full);
+        if (c->view >= 0) x->access = access_new(b, &k->views[c->view], c->level);
         if (b->failed) return;
         classify_operands(b, c, x);
         if (c->kind == WEFT_INSTR_REDUCE) {
@@ -394,7 +394,8 @@ void weft__value_make(weft_builder *b, int v) {
     case WEFT_INSTR_CALC: make_calc(b, v, c, x); break;
     case WEFT_INSTR_CAST: make_cast(b, c, x); break;
     case WEFT_INSTR_REDUCE: make_rows(b, c, x); break;
-    case WEFT_INSTR_STORE: break;
+    case WEFT_INSTR_STORE:
+    case WEFT_INSTR_FOLD: break;
     default: make_read(b, v, c, x);
     }
 }

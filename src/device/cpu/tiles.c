@@ -162,6 +162,27 @@ static void huge_angles(int64_t n, void *out_, const void *a_, int quarter) {
         return s[0];                                                                                         \
     }
 
+/* Columns side by side, in groups of rows, of which even and odd ones are apart. */
+#define COLUMNS_(id, ct, lanes)                                                                              \
+    static void columns##lanes##_##id##_##ct(int64_t rows, int64_t n, ct_##ct *restrict o,                   \
+                                             const ct_##ct *restrict p) {                                    \
+        for (int64_t first = 0; first < rows; first += 32, p += 32 * n) {                                    \
+            ct_##ct s[lanes], t[lanes];                                                                      \
+            const int64_t group = rows - first < 32 ? rows - first : 32, second = group > 1 ? n : 0;         \
+            for (int j = 0; j < lanes; j++) s[j] = p[j];                                                     \
+            for (int j = 0; j < lanes; j++) t[j] = p[second + j];                                            \
+            int64_t i = 2;                                                                                   \
+            for (; i + 1 < group; i += 2)                                                                    \
+                for (int j = 0; j < lanes; j++) {                                                            \
+                    s[j] = join1_##id##_##ct(s[j], p[i * n + j]);                                            \
+                    t[j] = join1_##id##_##ct(t[j], p[(i + 1) * n + j]);                                      \
+                }                                                                                            \
+            for (int j = 0; i < group && j < lanes; j++) s[j] = join1_##id##_##ct(s[j], p[i * n + j]);       \
+            for (int j = 0; group > 1 && j < lanes; j++) s[j] = join1_##id##_##ct(s[j], t[j]);               \
+            for (int j = 0; j < lanes; j++) o[j] = first ? join1_##id##_##ct(o[j], s[j]) : s[j];             \
+        }                                                                                                    \
+    }
+
 /* Within a row extremes are found as if there were no NaN, one instruction a step; then a NaN is looked for.
  */
 #define REDUCE_(id, ct, expr)                                                                                \
@@ -198,6 +219,17 @@ static void huge_angles(int64_t n, void *out_, const void *a_, int quarter) {
             for (int64_t i = 0; i < rows * n; i++) nan |= p[i] != p[i];                                      \
         for (int64_t i = 0; nan && i < rows * n; i++)                                                        \
             if (p[i] != p[i]) o[i / n] = p[i];                                                               \
+    }                                                                                                        \
+    COLUMNS_(id, ct, 64)                                                                                     \
+    COLUMNS_(id, ct, 16)                                                                                     \
+    COLUMNS_(id, ct, 1)                                                                                      \
+    static void columns_##id##_##ct(int64_t rows, int64_t n, void *out, const void *pa) {                    \
+        const ct_##ct *p = pa;                                                                               \
+        ct_##ct *o = out;                                                                                    \
+        int64_t j = 0;                                                                                       \
+        for (; j + 64 <= n; j += 64) columns64_##id##_##ct(rows, n, o + j, p + j);                           \
+        for (; j + 16 <= n; j += 16) columns16_##id##_##ct(rows, n, o + j, p + j);                           \
+        for (; j < n; j++) columns1_##id##_##ct(rows, n, o + j, p + j);                                      \
     }                                                                                                        \
     static void join_##id##_##ct(int64_t n, void *so_far, const void *next) {                                \
         ct_##ct *restrict s = so_far;                                                                        \
@@ -520,6 +552,11 @@ const weft_tiles PASTE(weft__tiles_, WEFT_ISA) = {
     .reduce =
         {
 #define W_REDUCE(id, name, dtypes, init, expr, grad, doc) REDUCE_ROW_(reduce, id)
+#include "ops/ops.def"
+        },
+    .columns =
+        {
+#define W_REDUCE(id, name, dtypes, init, expr, grad, doc) REDUCE_ROW_(columns, id)
 #include "ops/ops.def"
         },
     .join =

@@ -34,6 +34,7 @@ typedef struct weft_tiles {
     weft_tile_calc wrap[WEFT_DTYPE_COUNT];                /* i32 into u8, i8, u16, i16; else NULL */
     weft_tile_calc fill[WEFT_CT_COUNT];                   /* n times the one element at a */
     weft_tile_reduce reduce[WEFT_OP_COUNT][WEFT_CT_COUNT];
+    weft_tile_reduce columns[WEFT_OP_COUNT][WEFT_CT_COUNT]; /* of each of `length` columns over the rows */
     weft_tile_join join[WEFT_OP_COUNT][WEFT_CT_COUNT];
     weft_tile_load load[WEFT_DTYPE_COUNT];
     weft_tile_store store[WEFT_DTYPE_COUNT];

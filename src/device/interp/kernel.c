@@ -1,8 +1,10 @@
 /* Runs a kernel by walking it: for each parallel index, in shuffled order, instruction after instruction.
  * A row with reductions goes over its reduction indices once a stage: stage 0 is all that needs no reduction,
  * stage s + 1 what needs one of stage s. Values of the reduction indices are computed anew at each stage and
- * stored at the last one, so that memory stays small and a row may be updated in place. Every index is
- * checked here, without trust in the verifier or in weft__view_at. Read next: heavy.c. */
+ * stored at the last one, so that memory stays small and a row may be updated in place. Folds have a sum a
+ * block and reduction index, which the rows join in the order in which they come, and which are stored after
+ * all rows. Every index is checked here, without trust in the verifier or in weft__view_at. Read next:
+ * heavy.c. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +13,12 @@
 #include "device/interp/interp.h"
 #include "kernel/print.h"
 
+/* A sum so far: what rounding cut off lies beside it. */
+typedef struct sum {
+    weft_value value;
+    double lost;
+} sum;
+
 typedef struct walk {
     weft_interp *device;
     const weft_kernel *kernel;
@@ -18,9 +26,10 @@ typedef struct walk {
     weft_shadow shadow;
     weft_value *values; /* one an instruction: of the row, or of the current reduction index */
     double *lost;       /* of a sum so far: what rounding cut off */
+    sum **folds;        /* of a fold: one an element that it makes */
     int *stage;         /* of the value; for a reduction the stage in which it sums */
     int stages;         /* the last one */
-    int64_t rows, length;
+    int64_t rows, length, block_rows;
     int64_t index[WEFT_VIEW_RANK];
     int64_t row, inner; /* linear; inner is -1 outside the reduction dimensions */
 } walk;
@@ -79,7 +88,7 @@ static weft_status locate(walk *w, int i, int64_t *element, bool *valid) {
 /* ---- instructions ---- */
 
 static int64_t inner_at(const walk *w, int i) {
-    return w->kernel->code[i].level == WEFT_LEVEL_FULL ? w->inner : -1;
+    return weft__level_inner(w->kernel->code[i].level) ? w->inner : -1;
 }
 
 static weft_status read_element(walk *w, int i, int64_t element) {
@@ -213,23 +222,29 @@ static bool stage_is_full(const walk *w, int s) {
     for (int i = 0; i < w->kernel->n_code; i++) {
         const weft_instr *in = &w->kernel->code[i];
         if (in->kind == WEFT_INSTR_REDUCE && w->stage[i] == s) return true;
+        if (in->kind == WEFT_INSTR_FOLD && in->level == WEFT_LEVEL_COLUMN && w->stage[i] == s) return true;
         if (in->kind == WEFT_INSTR_STORE && in->level == WEFT_LEVEL_FULL && s == w->stages) return true;
     }
     return false;
 }
 
-/* One more term of reduction i. Sums of floats keep what rounding cuts off (Neumaier, 1974): an oracle's sum
- * must not depend on the order either. */
-static void run_reduce(walk *w, int i) {
+/* One more term of reduction or fold i. Sums of floats keep what rounding cuts off (Neumaier, 1974): an
+ * oracle's sum must not depend on the order either. */
+static void join_term(const walk *w, int i, weft_value *value, double *lost) {
     const weft_instr *in = &w->kernel->code[i];
-    const weft_value so_far = w->values[i], term = w->values[in->a];
+    const weft_value so_far = *value, term = w->values[in->a];
     bool unused = false;
-    w->values[i] =
-        weft__interp_calc(in->op, (weft_dtype)in->dtype, so_far, term, (weft_value){.i = 0}, &unused);
-    if (in->op != WEFT_OP_SUM || !weft_dtype_is_float((weft_dtype)in->dtype) || !isfinite(w->values[i].f))
-        return;
-    const double s = w->values[i].f, t = s - so_far.f;
-    w->lost[i] += (so_far.f - (s - t)) + (term.f - t);
+    *value = weft__interp_calc(in->op, (weft_dtype)in->dtype, so_far, term, (weft_value){.i = 0}, &unused);
+    if (in->op != WEFT_OP_SUM || !weft_dtype_is_float((weft_dtype)in->dtype) || !isfinite(value->f)) return;
+    const double s = value->f, t = s - so_far.f;
+    *lost += (so_far.f - (s - t)) + (term.f - t);
+}
+
+static void run_fold(walk *w, int i) {
+    const int64_t block = w->row / w->block_rows;
+    const bool column = w->kernel->code[i].level == WEFT_LEVEL_COLUMN;
+    sum *s = &w->folds[i][column ? block * w->length + w->inner : block];
+    join_term(w, i, &s->value, &s->lost);
 }
 
 /* The current reduction index of stage s. */
@@ -237,7 +252,9 @@ static weft_status run_inner(walk *w, int s) {
     for (int i = 0; i < w->kernel->n_code; i++) {
         const weft_instr *in = &w->kernel->code[i];
         if (in->kind == WEFT_INSTR_REDUCE) {
-            if (w->stage[i] == s) run_reduce(w, i);
+            if (w->stage[i] == s) join_term(w, i, &w->values[i], &w->lost[i]);
+        } else if (in->kind == WEFT_INSTR_FOLD) {
+            if (w->stage[i] == s && in->level == WEFT_LEVEL_COLUMN) run_fold(w, i);
         } else if (in->level == WEFT_LEVEL_FULL && w->stage[i] <= s) {
             if (in->kind == WEFT_INSTR_STORE && s != w->stages) continue;
             WEFT_TRY(run_instr(w, i));
@@ -288,9 +305,54 @@ static weft_status run_row(walk *w) {
         memset(w->index + k->n_parallel, 0, (size_t)k->n_reduce * sizeof *w->index);
     }
     w->inner = -1;
-    for (int i = 0; k->n_reduce > 0 && i < k->n_code; i++)
-        if (k->code[i].kind == WEFT_INSTR_STORE && k->code[i].level == WEFT_LEVEL_ROW)
+    for (int i = 0; i < k->n_code; i++) {
+        if (k->code[i].kind == WEFT_INSTR_FOLD && k->code[i].level == WEFT_LEVEL_BLOCK) run_fold(w, i);
+        if (k->n_reduce > 0 && k->code[i].kind == WEFT_INSTR_STORE && k->code[i].level == WEFT_LEVEL_ROW)
             WEFT_TRY(run_instr(w, i));
+    }
+    return WEFT_OK;
+}
+
+/* ---- folds ---- */
+
+static int64_t fold_elements(const walk *w, int i) {
+    const int64_t blocks = w->rows / w->block_rows;
+    return w->kernel->code[i].level == WEFT_LEVEL_COLUMN ? blocks * w->length : blocks;
+}
+
+static weft_status begin_folds(walk *w) {
+    const weft_kernel *k = w->kernel;
+    for (int i = 0; i < k->n_code; i++) {
+        if (k->code[i].kind != WEFT_INSTR_FOLD) continue;
+        const int64_t n = fold_elements(w, i);
+        w->folds[i] = weft__array(w->device->base.ctx, (size_t)n + 1, sizeof **w->folds);
+        if (!w->folds[i])
+            return weft__fail_oom(w->device->base.ctx, (size_t)n * sizeof **w->folds, "interp: kernel");
+        for (int64_t e = 0; e < n; e++)
+            w->folds[i][e].value = weft__interp_start(k->code[i].op, (weft_dtype)k->code[i].dtype);
+    }
+    return WEFT_OK;
+}
+
+/* Stores what was folded. For the shadow each block is a row of its own after the others. */
+static weft_status store_folds(walk *w) {
+    const weft_kernel *k = w->kernel;
+    for (int i = 0; i < k->n_code; i++) {
+        const weft_instr *in = &k->code[i];
+        if (in->kind != WEFT_INSTR_STORE || !weft__level_folded(in->level)) continue;
+        const bool column = in->level == WEFT_LEVEL_COLUMN;
+        for (int64_t e = 0; e < fold_elements(w, in->a); e++) {
+            const sum *s = &w->folds[in->a][e];
+            const int64_t block = column ? e / w->length : e;
+            w->inner = column ? e % w->length : -1;
+            unravel(block * w->block_rows, k->extent, k->n_parallel, w->index);
+            unravel(column ? w->inner : 0, k->extent + k->n_parallel, k->n_reduce, w->index + k->n_parallel);
+            w->row = w->rows + block;
+            w->values[in->a] = s->value;
+            if (s->lost != 0) w->values[in->a].f += s->lost;
+            WEFT_TRY(run_instr(w, i));
+        }
+    }
     return WEFT_OK;
 }
 
@@ -326,19 +388,25 @@ weft_status weft__interp_kernel(weft_interp *device, const weft_kernel *kernel, 
     walk w = {.device = device, .kernel = kernel, .args = args};
     w.rows = weft__kernel_rows(kernel);
     w.length = weft__kernel_row_length(kernel);
+    w.block_rows = weft__kernel_block_rows(kernel);
     w.values = weft__array(ctx, (size_t)kernel->n_code + 1, sizeof *w.values);
     w.lost = weft__array(ctx, (size_t)kernel->n_code + 1, sizeof *w.lost);
     w.stage = weft__array(ctx, (size_t)kernel->n_code + 1, sizeof *w.stage);
-    weft_status status = w.values && w.lost && w.stage
+    w.folds = weft__array(ctx, (size_t)kernel->n_code + 1, sizeof *w.folds);
+    weft_status status = w.values && w.lost && w.stage && w.folds
                              ? weft__shadow_open(&w.shadow, ctx, kernel, args)
                              : weft__fail_oom(ctx, (size_t)kernel->n_code * 12, "interp: kernel");
     if (status == WEFT_OK) {
         find_stages(&w);
-        status = run_rows(&w);
+        status = begin_folds(&w);
+        if (status == WEFT_OK) status = run_rows(&w);
+        if (status == WEFT_OK) status = store_folds(&w);
         weft__shadow_close(&w.shadow);
     }
     weft__free(ctx, w.values);
     weft__free(ctx, w.lost);
     weft__free(ctx, w.stage);
+    for (int i = 0; w.folds && i < kernel->n_code; i++) weft__free(ctx, w.folds[i]);
+    weft__free(ctx, w.folds);
     return status;
 }
