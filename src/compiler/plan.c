@@ -2,6 +2,7 @@
  * Lifetimes are counted in phases, the stretches between two barriers, so commands of one phase may run side
  * by side. The arena is packed greedily, largest value first, each at the lowest offset free over its
  * lifetime. */
+#include <stdlib.h>
 #include <string.h>
 #include "compiler/program.h"
 
@@ -31,6 +32,7 @@ typedef struct plan {
     size_t unit_capacity;
     int *order;                    /* units as they run */
     int *first_phase, *last_phase; /* per node */
+    int *heir;                     /* per node: the value that takes over its memory, -1 */
 } plan;
 
 static weft_status add_unit(plan *p, unit u) {
@@ -227,21 +229,38 @@ static weft_status reach(const plan *p, int w, bool **out) {
     return WEFT_OK;
 }
 
-/* Does the kernel read the variable only at the index that it writes? */
-static bool same_index(const plan *p, const unit *u, const weft_tensor *variable, int value) {
-    const weft_kernel *kernel = u->kernel;
+/* Does the kernel read argument `in` only at the index at which it stores `out`, and store nothing that it
+ * merely read from there? Then both may lie in the same memory. */
+static bool same_index(const weft_kernel *kernel, int in, int out) {
     int store_view = -1;
     for (int i = 0; i < kernel->n_code; i++)
-        if (kernel->code[i].kind == WEFT_INSTR_STORE && u->args[kernel->code[i].arg] == value)
+        if (kernel->code[i].kind == WEFT_INSTR_STORE && kernel->code[i].arg == out &&
+            !weft__level_folded(kernel->code[i].level))
             store_view = kernel->code[i].view;
+    if (store_view < 0) return false;
     for (int i = 0; i < kernel->n_code; i++) {
-        const weft_instr *instr = &kernel->code[i];
-        if ((instr->kind != WEFT_INSTR_LOAD && instr->kind != WEFT_INSTR_GATHER) || instr->arg < 0) continue;
-        const ir_node *node = &p->ir->nodes[u->args[instr->arg]];
+        const weft_instr *instr = &kernel->code[i], *from = instr;
+        while (from->kind == WEFT_INSTR_STORE || from->kind == WEFT_INSTR_CAST) from = &kernel->code[from->a];
+        if ((from->kind != WEFT_INSTR_LOAD && from->kind != WEFT_INSTR_GATHER) || from->arg != in) continue;
+        if (instr->kind == WEFT_INSTR_STORE || from->kind == WEFT_INSTR_GATHER || from->view != store_view)
+            return false;
+    }
+    return true;
+}
+
+static int arg_of(const unit *u, int node) {
+    for (int a = 0; a < u->kernel->n_args; a++)
+        if (u->args[a] == node) return a;
+    return -1;
+}
+
+/* The same for all that the unit's kernel reads of a variable, which `value` is to replace. */
+static bool same_index_of(const plan *p, const unit *u, const weft_tensor *variable, int value) {
+    for (int a = 0; a < u->kernel->n_args; a++) {
+        const ir_node *node = &p->ir->nodes[u->args[a]];
         if (node->kind != IR_LEAF || !overlaps(node->tensor, variable)) continue;
-        if (instr->kind == WEFT_INSTR_GATHER || kernel->n_reduce ||
-            node->tensor->offset != variable->offset || node->tensor->numel != variable->numel ||
-            instr->view != store_view)
+        if (u->kernel->n_reduce || node->tensor->offset != variable->offset ||
+            node->tensor->numel != variable->numel || !same_index(u->kernel, a, arg_of(u, value)))
             return false;
     }
     return true;
@@ -270,7 +289,7 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
     sink->in_place = false;
     if (w < 0 || node->pack >= 0 || node->kind == IR_PACK) return WEFT_OK;
     unit *u = &p->units[w];
-    if (u->kernel && (can_fault(p, u) || !same_index(p, u, sink->variable, sink->node))) return WEFT_OK;
+    if (u->kernel && (can_fault(p, u) || !same_index_of(p, u, sink->variable, sink->node))) return WEFT_OK;
     weft_heavy *heavy = u->heavy >= 0 ? p->ir->nodes[u->heavy].heavy : NULL;
     bool updates = false; /* a cache, not a parameter: faults elsewhere do not matter to it */
     if (heavy) {
@@ -344,8 +363,13 @@ static weft_status order_units(plan *p) {
 
 /* ---- memory ---- */
 
-/* The node whose memory holds node n: the pack it lies in, or itself. */
+/* The node whose memory holds node n, its heirs aside: the pack it lies in, or itself. */
 static int holder(const weft_ir *ir, int n) { return ir->nodes[n].pack >= 0 ? ir->nodes[n].pack : n; }
+
+static bool in_arena(const plan *p, int n) {
+    const ir_node *node = &p->ir->nodes[n];
+    return node->live && node->stored && node->place.slot < 0 && node->pack < 0 && p->first_phase[n] >= 0;
+}
 
 static void live_at(plan *p, int n, int phase) {
     n = holder(p->ir, n);
@@ -364,8 +388,64 @@ static weft_status find_lifetimes(plan *p) {
     for (size_t n = 0; n < ir->n_nodes; n++)
         if (ir->nodes[n].live && ir->nodes[n].stored && ir->nodes[n].unit >= 0)
             live_at(p, (int)n, p->units[ir->nodes[n].unit].phase);
-    for (size_t n = 0; n < ir->n_nodes; n++) /* the gaps of a pack are zeroed at the start */
-        if (ir->nodes[n].kind == IR_PACK && ir->nodes[n].live) live_at(p, (int)n, 0);
+    return WEFT_OK;
+}
+
+/* Makes of two arguments of a kernel one that is read and written. */
+static void merge_args(unit *u, int in, int out) {
+    weft_kernel *kernel = u->kernel;
+    kernel->args[out].read = true;
+    kernel->n_args--;
+    for (int a = in; a < kernel->n_args; a++) {
+        kernel->args[a] = kernel->args[a + 1];
+        u->args[a] = u->args[a + 1];
+    }
+    for (int i = 0; i < kernel->n_code; i++) {
+        int *arg = &kernel->code[i].arg;
+        if (*arg == in) *arg = out;
+        if (*arg > in) --*arg;
+    }
+}
+
+/* The argument whose memory `out` may take over, -1: nothing reads it after the unit. */
+static int dying_arg(const plan *p, const unit *u, int out, const int *last_readers) {
+    const weft_kernel *kernel = u->kernel;
+    const ir_node *value = &p->ir->nodes[u->args[out]];
+    if (!kernel->args[out].written || kernel->args[out].read || value->place.slot >= 0) return -1;
+    for (int in = 0; in < kernel->n_args; in++) {
+        int n = u->args[in];
+        const ir_node *node = &p->ir->nodes[n];
+        if (!kernel->args[in].read || kernel->args[in].written || !in_arena(p, n)) continue;
+        if (p->last_phase[n] != u->phase || last_readers[n] != 1) continue;
+        if (node->numel == value->numel && node->dtype == value->dtype && same_index(kernel, in, out))
+            return in;
+    }
+    return -1;
+}
+
+/* A value that nothing reads after a kernel hands its memory to one that the kernel computes element by
+ * element: the gradient of an activation lies where that of its result lay. */
+static weft_status hand_over(plan *p) {
+    weft_ir *ir = p->ir;
+    int *last_readers = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *last_readers);
+    p->heir = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->heir);
+    if (!last_readers || !p->heir) return weft__ir_failed(ir);
+    for (size_t n = 0; n < ir->n_nodes; n++) p->heir[n] = -1;
+    for (int i = 0; i < p->n_units; i++)
+        for (int k = 0, n; (n = unit_reads(p, &p->units[i], k)) >= 0; k++)
+            last_readers[n] += p->units[i].phase == p->last_phase[n];
+    for (int at = 0; at < p->n_units; at++) {
+        unit *u = &p->units[p->order[at]];
+        for (int out = 0; u->kernel && out < u->kernel->n_args; out++) {
+            int in = dying_arg(p, u, out, last_readers);
+            if (in < 0) continue;
+            int from = u->args[in], to = u->args[out];
+            p->heir[from] = to;
+            live_at(p, to, p->first_phase[from]);
+            merge_args(u, in, out);
+            if (in < out) out--;
+        }
+    }
     return WEFT_OK;
 }
 
@@ -385,29 +465,31 @@ static int64_t node_bytes(const ir_node *node) {
     return (node->numel * (int64_t)weft_dtype_size((weft_dtype)node->dtype) + 63) & ~INT64_C(63);
 }
 
+typedef struct region_of {
+    int64_t bytes;
+    int node;
+} region_of;
+
+static int largest_first(const void *x, const void *y) {
+    const region_of *a = x, *b = y;
+    return a->bytes != b->bytes ? (a->bytes < b->bytes) - (a->bytes > b->bytes) : a->node - b->node;
+}
+
 static weft_status place_arena(plan *p) {
     weft_ir *ir = p->ir;
     region *placed = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *placed);
-    bool *done = weft__arena_alloc(&ir->arena, ir->n_nodes + 1);
-    if (!placed || !done) return weft__ir_failed(ir);
-    for (int n_placed = 0;;) {
-        int best = -1;
-        for (size_t n = 0; n < ir->n_nodes; n++) {
-            const ir_node *node = &ir->nodes[n];
-            bool wants = node->live && node->stored && node->place.slot < 0 && node->pack < 0 && !done[n] &&
-                         p->first_phase[n] >= 0;
-            if (wants && (best < 0 || node->numel * (int64_t)weft_dtype_size((weft_dtype)node->dtype) >
-                                          ir->nodes[best].numel *
-                                              (int64_t)weft_dtype_size((weft_dtype)ir->nodes[best].dtype)))
-                best = (int)n;
-        }
-        if (best < 0) break;
-        done[best] = true;
-        region r = {node_bytes(&ir->nodes[best]), 0, p->first_phase[best], p->last_phase[best]};
-        r.offset = fit(placed, n_placed, &r);
-        ir->nodes[best].place = (ir_place){SLOT_ARENA, r.offset};
+    region_of *list = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *list);
+    if (!placed || !list) return weft__ir_failed(ir);
+    int count = 0;
+    for (int n = 0; n < (int)ir->n_nodes; n++)
+        if (in_arena(p, n) && p->heir[n] < 0) list[count++] = (region_of){node_bytes(&ir->nodes[n]), n};
+    qsort(list, (size_t)count, sizeof *list, largest_first);
+    for (int i = 0; i < count; i++) {
+        int n = list[i].node, at = i;
+        region r = {list[i].bytes, 0, p->first_phase[n], p->last_phase[n]};
+        r.offset = fit(placed, i, &r);
+        ir->nodes[n].place = (ir_place){SLOT_ARENA, r.offset};
         if (r.offset + r.bytes > p->program->arena_bytes) p->program->arena_bytes = r.offset + r.bytes;
-        int at = n_placed++;
         for (; at > 0 && placed[at - 1].offset > r.offset; at--) placed[at] = placed[at - 1];
         placed[at] = r;
     }
@@ -480,14 +562,20 @@ static weft_status place_leaves(plan *p) {
     return WEFT_OK;
 }
 
-/* Parts of a pack lie where the pack lies. */
-static void place_parts(weft_ir *ir) {
+/* Parts of a pack lie where the pack lies, and what has an heir where that lies. */
+static void place_parts(const plan *p) {
+    weft_ir *ir = p->ir;
     for (size_t n = 0; n < ir->n_nodes; n++) {
         const ir_node *pack = &ir->nodes[n];
         for (int i = 0; pack->live && pack->kind == IR_PACK && i < pack->n_in; i++)
             ir->nodes[pack->in[i].node].place = (ir_place){
                 pack->place.slot,
                 pack->place.offset + pack->offsets[i] * (int64_t)weft_dtype_size((weft_dtype)pack->dtype)};
+    }
+    for (size_t n = 0; n < ir->n_nodes; n++) {
+        int last = (int)n;
+        while (p->heir[last] >= 0) last = p->heir[last];
+        ir->nodes[n].place = ir->nodes[last].place;
     }
 }
 
@@ -547,25 +635,30 @@ static weft_status make_command(plan *p, const unit *u, weft_command *command) {
     return WEFT_OK;
 }
 
-/* The gaps between the parts of packs. */
-static weft_status zero_gaps(plan *p, weft_command *list, int *count) {
-    weft_ir *ir = p->ir;
-    for (size_t n = 0; n < ir->n_nodes; n++) {
-        const ir_node *pack = &ir->nodes[n];
-        if (!pack->live || pack->kind != IR_PACK) continue;
-        int64_t size = (int64_t)weft_dtype_size((weft_dtype)pack->dtype), end = 0;
-        for (int i = 0; i <= pack->n_in; i++) {
-            int64_t start = i < pack->n_in ? pack->offsets[i] : pack->numel;
-            if (start > end) {
-                weft_command *command = &list[(*count)++];
-                weft_operand *to = new_operands(p, command, 1);
-                if (!to) return weft__ir_failed(ir);
-                command->kind = WEFT_COMMAND_ZERO;
-                command->bytes = (start - end) * size;
-                to[0] = (weft_operand){pack->place.slot, pack->place.offset + end * size};
-            }
-            if (i < pack->n_in) end = start + ir->nodes[pack->in[i].node].numel;
+/* Zeroes the gaps between the parts of a pack. */
+static weft_status zero_gaps(plan *p, const ir_node *pack, weft_command *list, int *count) {
+    int64_t size = (int64_t)weft_dtype_size((weft_dtype)pack->dtype), end = 0;
+    for (int i = 0; i <= pack->n_in; i++) {
+        int64_t start = i < pack->n_in ? pack->offsets[i] : pack->numel;
+        if (start > end) {
+            weft_command *command = &list[(*count)++];
+            weft_operand *to = new_operands(p, command, 1);
+            if (!to) return weft__ir_failed(p->ir);
+            command->kind = WEFT_COMMAND_ZERO;
+            command->bytes = (start - end) * size;
+            to[0] = (weft_operand){pack->place.slot, pack->place.offset + end * size};
         }
+        if (i < pack->n_in) end = start + p->ir->nodes[pack->in[i].node].numel;
+    }
+    return WEFT_OK;
+}
+
+/* Packs whose memory is first used in this phase. */
+static weft_status begin_packs(plan *p, int phase, weft_command *list, int *count) {
+    for (size_t n = 0; n < p->ir->n_nodes; n++) {
+        const ir_node *pack = &p->ir->nodes[n];
+        if (pack->live && pack->kind == IR_PACK && p->first_phase[n] == phase)
+            WEFT_TRY(zero_gaps(p, pack, list, count));
     }
     return WEFT_OK;
 }
@@ -580,15 +673,14 @@ static weft_status make_commands(plan *p) {
     program->stages = weft__arena_alloc(&program->keep, most);
     if (!list || !program->stages) return weft__ir_failed(ir);
     int count = 0;
-    WEFT_TRY(zero_gaps(p, list, &count));
-    memset(program->stages, WEFT_STAGE_OPTIMIZER, (size_t)count); /* gradients as the parameters lie */
-    int phase = 0, zeroed = count;
-    for (int at = 0; at < p->n_units; at++) {
+    for (int at = 0, phase = -1; at < p->n_units; at++) {
         const unit *u = &p->units[p->order[at]];
-        list[count].after = u->phase != phase || (at == 0 && zeroed > 0);
-        phase = u->phase;
-        program->stages[count] = u->stage;
+        int first = count;
+        if (u->phase != phase) WEFT_TRY(begin_packs(p, u->phase, list, &count));
+        memset(program->stages + first, u->stage, (size_t)(count - first + 1));
         WEFT_TRY(make_command(p, u, &list[count++]));
+        list[first].after = u->phase != phase && at > 0;
+        phase = u->phase;
     }
     program->commands.count = count;
     program->commands.list = list;
@@ -602,8 +694,9 @@ static weft_status run_plan(plan *p) {
     WEFT_TRY(order_units(p));
     WEFT_TRY(find_lifetimes(p));
     WEFT_TRY(place_leaves(p));
+    WEFT_TRY(hand_over(p));
     WEFT_TRY(place_arena(p));
-    place_parts(p->ir);
+    place_parts(p);
     return make_commands(p);
 }
 

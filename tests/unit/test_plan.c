@@ -230,6 +230,24 @@ static void test_arena_is_reused(void **state) {
     assert_true(program->arena_bytes * 4 < sum);
 }
 
+/* tanh lies where its operand lay, unless that is read once more. */
+static void test_memory_is_handed_over(void **state) {
+    weft_context *ctx = *state;
+    const int64_t bytes = 64 * 64 * 4;
+    for (int again = 0; again < 2; again++) {
+        weft_tensor *x = numbers(ctx, false, 1, SHAPE(64, 64)), *w = numbers(ctx, true, 2, SHAPE(64, 64));
+        weft_tensor *a = weft_matmul(x, w), *y = weft_matmul(weft_tanh(a), w);
+        if (again) y = weft_matmul(y, a);
+        assert_ok(weft_eval(&y, 1));
+        weft_program *program = newest(ctx);
+        assert_plan(program, 1, again ? 3 : 2);
+        assert_int_equal(program->arena_bytes, again ? 3 * bytes : bytes);
+        const weft_kernel *kernel = program->commands.list[1].kernel;
+        assert_non_null(kernel);
+        assert_int_equal(kernel->n_args, again ? 2 : 1);
+    }
+}
+
 /* ---- barriers ---- */
 
 static void assert_barriers(const weft_program *program) {
@@ -299,6 +317,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_gpt_step, setup, teardown),
         cmocka_unit_test_setup_teardown(test_decoding_copies_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_arena_is_reused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_memory_is_handed_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_barriers, setup, teardown),
         cmocka_unit_test(test_no_fusion_is_one_kernel_a_node),
         cmocka_unit_test_setup_teardown(test_cheap_values_are_recomputed, setup, teardown),
