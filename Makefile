@@ -23,7 +23,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo lint format tidy asan fuzz mutants portable bench install clean help deps deps-lint
+.PHONY: all test demo lint format tidy asan fuzz mutants portable bench instructions install clean help deps deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -73,6 +73,10 @@ portable: deps ## build in build-portable the command and tests that need libc a
 
 bench: all ## run the workloads BENCH="xor200 mlp ..." and print one JSON line each
 	@for workload in $(BENCH); do $(BUILD)/weft bench $$workload --json $(BENCH_ARGS) || exit; done
+
+instructions: deps ## write what a step of this build executes to tests/bench/instructions.tsv, which a test asserts
+	@$(MAKE) --no-print-directory all
+	@WEFT_BINARY_DIR=$(abspath $(BUILD)) tests/bench/test_instructions.sh --update
 
 install: all ## install under PREFIX=/usr/local (DESTDIR is honoured)
 	@cmake --install $(BUILD) --prefix $(PREFIX)

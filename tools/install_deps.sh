@@ -42,6 +42,7 @@ find_missing() {
     want protobuf-c-compiler has protoc-c
     want libcmocka-dev cmocka_header
     want python3 has python3
+    want valgrind has valgrind
     want libdnnl2 matmul_library
     if [[ ${CC:-cc} == *clang* ]]; then
         want libomp-dev openmp

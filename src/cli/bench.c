@@ -74,8 +74,10 @@ static double median(double *seconds, int64_t count) {
 
 typedef weft_status (*step_fn)(weft__bench *bench);
 
-/* Times steps in blocks: seconds of one part of one step into seconds[0..count), sorted. */
-static weft_status time_blocks(weft__bench *bench, step_fn step, double *seconds, int64_t *count) {
+/* Times steps in blocks: seconds of one part of one step into seconds[0..count). A function of its own in the
+ * binary: tests/bench/test_instructions.sh counts what is executed below it. */
+static __attribute__((noinline)) weft_status time_blocks(weft__bench *bench, step_fn step, double *seconds,
+                                                         int64_t *count) {
     int64_t block = bench->workload->block, blocks = (bench->steps + block - 1) / block;
     int64_t parts = bench->parts ? bench->parts : 1;
     for (int64_t b = 0; b < blocks; b++) {
@@ -218,7 +220,7 @@ static void emit(const weft__bench *bench, const timing *t, const costs *c) {
     put_text(&p, "workload", bench->line_name[0] ? bench->line_name : bench->workload->name);
     put_text(&p, "peer", "weft");
     put_text(&p, "version", weft_version());
-    put_number(&p, "threads", bench->threads);
+    put_number(&p, "threads", (double)bench->threads);
     put_text(&p, "device", weft_device_of(bench->ctx));
     put_text(&p, "dtype", "f32");
     put_number(&p, "seconds_per_step_min", t->least);
@@ -279,7 +281,7 @@ static weft_status run_line(weft__bench bench, double started) {
     const double none = (double)NAN;
     timing t;
     costs c = {started, none, none, none, none, none, none, none, none};
-    const weft_open_options options = {.device = bench.device, .threads = bench.threads, .seed = 1};
+    const weft_open_options options = {.device = bench.device, .threads = (int)bench.threads, .seed = 1};
     WEFT_TRY(weft_open(&options, &bench.ctx));
     bench.loss_value = none;
     double from = weft__now();
@@ -305,51 +307,59 @@ static const weft__workload *find_workload(const char *name) {
     return NULL;
 }
 
+static int usage(const char *name, const weft__workload *workload) {
+    if (!workload)
+        weft__complain("bench: %s: no such workload: 'weft bench list' shows them", name);
+    else
+        weft__complain("bench: --steps is 1 to 100000000, --threads up to 4096, --batch up to 1000000");
+    return WEFT__EXIT_USAGE;
+}
+
+static int list(void) {
+    for (size_t i = 0; i < weft__workload_count; i++)
+        printf("%-18s %s\n", weft__workloads[i].name, weft__workloads[i].about);
+    return WEFT__EXIT_DONE;
+}
+
+static int64_t all_threads(void) {
+    weft_device_description description;
+    for (int i = 0; i < weft_device_count(); i++)
+        if (weft_device_info(i, &description) && strcmp(description.name, "cpu") == 0)
+            return description.threads;
+    return 0;
+}
+
 int weft__command_bench(const weft__command *command, int argc, char **argv) {
     double started = weft__now() - processor_seconds(); /* what the loader did, it did without waiting */
-    const char *name = NULL, *device = NULL, *data = NULL, *only = NULL;
-    int64_t steps = -1, warmup = -1, threads = 0;
-    bool json = false, profile = false;
+    const char *name = NULL;
     int code = 0;
+    weft__bench bench = {.steps = -1, .warmup = -1};
     const weft__option options[] = {
         {"WORKLOAD", WEFT__OPTION_ARG, &name, "its name; 'list' shows them all"},
-        {"--steps N", WEFT__OPTION_INT, &steps, "timed steps"},
-        {"--warmup N", WEFT__OPTION_INT, &warmup, "steps before them"},
-        {"--threads N", WEFT__OPTION_INT, &threads, "threads of the device; default: as many as there are"},
-        {"--device D", WEFT__OPTION_TEXT, &device, "cpu, interp, null; default: $WEFT_DEVICE or cpu"},
-        {"--data DIR", WEFT__OPTION_TEXT, &data, "a folder with fashion-mnist/*.gz and tinyshakespeare.txt"},
-        {"--only TEXT", WEFT__OPTION_TEXT, &only, "of gemm and elementwise: lines whose name contains it"},
-        {"--json", WEFT__OPTION_FLAG, &json, "print one JSON line for each measurement"},
-        {"--profile", WEFT__OPTION_FLAG, &profile, "then print the time by kernel, over as many steps again"},
+        {"--steps N", WEFT__OPTION_INT, &bench.steps, "timed steps"},
+        {"--warmup N", WEFT__OPTION_INT, &bench.warmup, "steps before them"},
+        {"--batch N", WEFT__OPTION_INT, &bench.batch_size, "samples in a step of mlp and the GPTs"},
+        {"--threads N", WEFT__OPTION_INT, &bench.threads,
+         "threads of the device; default: as many as there are"},
+        {"--device D", WEFT__OPTION_TEXT, &bench.device, "cpu, interp, null; default: $WEFT_DEVICE or cpu"},
+        {"--data DIR", WEFT__OPTION_TEXT, &bench.folder,
+         "a folder with fashion-mnist/*.gz and tinyshakespeare.txt"},
+        {"--only TEXT", WEFT__OPTION_TEXT, &bench.only,
+         "of gemm and elementwise: lines whose name contains it"},
+        {"--json", WEFT__OPTION_FLAG, &bench.json, "print one JSON line for each measurement"},
+        {"--profile", WEFT__OPTION_FLAG, &bench.profile,
+         "then print the time by kernel, over as many steps again"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    if (strcmp(name, "list") == 0) {
-        for (size_t i = 0; i < weft__workload_count; i++)
-            printf("%-18s %s\n", weft__workloads[i].name, weft__workloads[i].about);
-        return WEFT__EXIT_DONE;
-    }
-    const weft__workload *workload = find_workload(name);
-    if (!workload || threads > 4096 || steps == 0 || steps > 100000000 || warmup > 100000000) {
-        if (!workload)
-            weft__complain("bench: %s: no such workload: 'weft bench list' shows them", name);
-        else
-            weft__complain("bench: --steps is 1 to 100000000, --threads up to 4096");
-        return WEFT__EXIT_USAGE;
-    }
+    if (strcmp(name, "list") == 0) return list();
+    const weft__workload *workload = bench.workload = find_workload(name);
+    if (!workload || bench.threads > 4096 || bench.batch_size < 0 || bench.batch_size > 1000000 ||
+        bench.steps == 0 || bench.steps > 100000000 || bench.warmup > 100000000)
+        return usage(name, workload);
+    if (bench.threads == 0) bench.threads = all_threads();
+    if (bench.steps < 0) bench.steps = workload->steps;
+    if (bench.warmup < 0) bench.warmup = workload->warmup;
     weft_status status = WEFT_OK;
-    weft__bench bench = {.workload = workload,
-                         .device = device,
-                         .folder = data,
-                         .only = only,
-                         .json = json,
-                         .profile = profile};
-    weft_device_description description;
-    for (int i = 0; threads == 0 && i < weft_device_count(); i++)
-        if (weft_device_info(i, &description) && strcmp(description.name, "cpu") == 0)
-            threads = description.threads;
-    bench.threads = (int)threads;
-    bench.steps = steps > 0 ? steps : workload->steps;
-    bench.warmup = warmup >= 0 ? warmup : workload->warmup;
     for (bench.variant = 0; status == WEFT_OK; bench.variant++) {
         status = run_line(bench, started);
         if (status == WEFT_ERR_STATE && workload->lines) return WEFT__EXIT_DONE;

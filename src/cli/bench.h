@@ -32,9 +32,9 @@ struct weft__bench {
     const char *folder; /* of real data, or NULL */
     const char *device;
     const char *only; /* lines whose name contains it; NULL: all. Others set no step. */
-    int threads;
     bool json, profile;
-    int64_t steps, warmup;
+    int64_t steps, warmup, threads;
+    int64_t batch_size; /* in place of the workload's; 0: the workload's */
     /* set by data */
     const char *data_kind; /* "real", "synthetic", or NULL */
     size_t data_bytes;     /* that stay in host memory */

@@ -169,10 +169,11 @@ weft_status weft__bench_mlp(weft__bench *b) {
     b->module = weft_mlp(b->ctx, sizes, 4, NULL);
     b->optimizer = weft_adam(b->module, &(weft_adam_options){.lr = 1e-3});
     b->items = "images";
-    b->items_per_step = 128;
+    int64_t batch = b->batch_size ? b->batch_size : 128;
+    b->items_per_step = (double)batch;
     b->step = weft__bench_loop;
     return weft_loader_new(b->ctx, &b->x, &b->y,
-                           &(weft_loader_options){.batch = 128, .scale = 1.0 / 255, .drop_last = true},
+                           &(weft_loader_options){.batch = batch, .scale = 1.0 / 255, .drop_last = true},
                            &b->loader);
 }
 
@@ -208,6 +209,7 @@ weft_status weft__bench_tokens(weft__bench *b) { return make_ids(b, 100000, some
 
 static weft_status train_gpt(weft__bench *b, const weft_gpt_options *options, int64_t batch,
                              int64_t context) {
+    if (b->batch_size) batch = b->batch_size;
     b->module = weft_gpt(b->ctx, options);
     b->optimizer =
         weft_adamw(b->module, &(weft_adam_options){.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1});
