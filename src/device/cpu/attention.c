@@ -1,4 +1,4 @@
-/* Scaled dot-product attention, forward and backward, in blocks that stay in the second cache. A task is one
+/* Scaled dot-product attention, forward and backward, in blocks that stay in the first caches. A task is one
  * or more (batch, head) pairs, or, forward, a range of queries of one pair where pairs are few; the cut
  * depends on shapes alone. Must not know threads. Read next: attention_float.h (the algorithm),
  * attention_rows.h. */
@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "device/cpu/gemm.h"
-#include "kernel/prelude.h"
 
-#define QUERIES 64  /* rows of a block of scores */
-#define KEYS    128 /* columns */
+#define LANES WEFT_ATTENTION_LANES /* queries of a block of scores, side by side */
+#define KEYS  128                  /* keys of one, below each other */
 
 #define CACHE_NS 0.4 /* to read an element of k and one of v from memory */
 
@@ -18,7 +17,7 @@ typedef struct attention_plan {
     const weft_gemm_own *own;
     bool half; /* stored as f16 or bf16, computed in f32 */
     int64_t pairs, group, q_parts;
-    int64_t bq, bk;
+    int64_t bk; /* keys of a block */
 } attention_plan;
 
 /* Element (pair, t, 0) by the strides of batch, head and t. */
@@ -136,16 +135,14 @@ weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_atte
     plan->own = weft__gemm_own();
     plan->half = at->dtype == WEFT_F16 || at->dtype == WEFT_BF16;
     plan->pairs = at->batch * at->heads;
-    plan->bq = at->t_q < QUERIES ? at->t_q : QUERIES;
-    plan->bk = at->t_k < KEYS ? (at->t_k + 15) / 16 * 16 : KEYS; /* rows of whole vectors */
-    if (plan->bq < 1) plan->bq = 1;
+    plan->bk = at->t_k < KEYS ? (at->t_k + 15) / 16 * 16 : KEYS; /* whole vectors, for a single query */
     if (plan->bk < 16) plan->bk = 16;
     bool wide = at->dtype == WEFT_F64;
     *work = (weft_cpu_work){.run = wide ? run_f64 : run_f32, .free = plan_free, .plan = plan};
     plan->group = plan->q_parts = 1;
     if (plan->pairs == 0) return WEFT_OK;
     work->cost_ns = cost_of(plan);
-    int64_t pieces = (int64_t)(work->cost_ns / 10e3), blocks = ceil_div(at->t_q, plan->bq);
+    int64_t pieces = (int64_t)(work->cost_ns / 10e3), blocks = ceil_div(at->t_q, LANES);
     pieces = pieces < 1 ? 1 : pieces > 64 ? 64 : pieces;
     plan->group = ceil_div(plan->pairs, pieces);
     if (!at->backward && plan->pairs < 8 && pieces > plan->pairs) {

@@ -20,14 +20,17 @@ typedef struct weft_gemv {
     bool add;
 } weft_gemv;
 
-/* The row work of attention, see attention_rows.h. */
+/* What attention does beside products, see attention_rows.h. Scores lie keys down and queries across, so that
+ * a vector holds the same key of neighbouring queries and nothing is ever summed across a vector. */
+#define WEFT_ATTENTION_LANES 32
 #define WEFT_ATTENTION_ROWS(T)                                                                               \
     struct {                                                                                                 \
-        void (*weights)(int64_t rows, int64_t cols, T *s, int64_t ld, int64_t seen, int64_t step, T scale,   \
-                        T *most, T *sum, T *out, int64_t d);                                                 \
-        void (*again)(int64_t rows, int64_t cols, T *s, int64_t ld, int64_t seen, int64_t step, T scale,     \
-                      const T *lse);                                                                         \
-        void (*scores)(int64_t rows, int64_t cols, const T *p, T *dp, int64_t ld, const T *delta, T scale);  \
+        void (*turn)(int64_t rows, int64_t k, const T *from, int64_t stride, T scale, T *to);                \
+        void (*weights)(int64_t keys, int64_t first, T *s, T *most, T *sum, T *keep);                        \
+        void (*finish)(const T *most, const T *sum, T *lse, T *factor);                                      \
+        void (*again)(int64_t keys, int64_t first, T *s, const T *lse);                                      \
+        void (*scores)(int64_t keys, const T *p, T *dp, const T *delta, T scale);                            \
+        T (*one)(int64_t n, T *s, T scale, T *most, T *sum);                                                 \
         void (*keep)(int64_t n, T *to, uint64_t first, const uint32_t *key, T dropout, T factor);            \
         void (*multiply)(int64_t n, const T *x, const T *y, T *to);                                          \
         T (*dot)(int64_t n, const T *x, const T *y);                                                         \

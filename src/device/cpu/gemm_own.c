@@ -270,6 +270,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #define STORE_PART store_part_f32
 #define VMAX       max_f32
 #define EXP        w_exp_f32
+#define LOG        w_log_f32
 #define INT        int32_t
 #if VECTOR_BYTES == 64
 #define LOW_ORDER  ORDER_LOW_16
@@ -292,6 +293,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #undef STORE_PART
 #undef VMAX
 #undef EXP
+#undef LOG
 #undef INT
 #undef LOW_ORDER
 #undef HIGH_ORDER
@@ -305,6 +307,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #define STORE_PART store_part_f64
 #define VMAX       max_f64
 #define EXP        w_exp_f64
+#define LOG        w_log_f64
 #define INT        int64_t
 #if VECTOR_BYTES == 64
 #define LOW_ORDER  ORDER_LOW_8
@@ -454,8 +457,9 @@ const weft_gemm_own PASTE(weft__gemm_own_, WEFT_ISA) = {
     .add_bf16 = add_bf16,
 #define ATTENTION(type)                                                                                      \
     {                                                                                                        \
-        attention_weights_##type, attention_again_##type, attention_scores_##type, attention_keep_##type,    \
-            multiply_##type, row_dot_##type, row_scale_##type                                                \
+        attention_turn_##type, attention_weights_##type, attention_finish_##type, attention_again_##type,    \
+            attention_scores_##type, attention_one_##type, attention_keep_##type, multiply_##type,           \
+            row_dot_##type, row_scale_##type                                                                 \
     }
     .attention_f32 = ATTENTION(f32),
     .attention_f64 = ATTENTION(f64),
