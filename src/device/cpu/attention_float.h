@@ -126,13 +126,8 @@ static void FN(one_query)(const attention_plan *plan, void *const *args, int64_t
             FN(keep_row)(plan, args[3], pair, i, j, nk, sp->keep);
             plan->own->ROWS.multiply(nk, sp->s, sp->keep, sp->s);
         }
-        if (ldv > 1) {
-            const weft_gemv add = {
-                .rows = d, .k = nk, .x_i = 1, .x_k = ldv, .v_k = 1, .out_i = 1, .add = true};
-            plan->own->GEMV(&add, v, sp->s, sp->sum_out, sp->gemm);
-        } else { /* d is 1 */
-            sp->sum_out[0] += plan->own->ROWS.dot(nk, sp->s, v);
-        }
+        const weft_gemv add = {.rows = d, .k = nk, .x_i = 1, .x_k = ldv, .v_k = 1, .out_i = 1, .add = true};
+        plan->own->GEMV(&add, v, sp->s, sp->sum_out, sp->gemm);
     }
 }
 
