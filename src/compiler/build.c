@@ -142,11 +142,12 @@ static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in,
 
 /* ---- reductions ---- */
 
-/* Into how many fixed blocks the reduced extent is cut, 1 for none: depends on the shape alone. */
+/* Into how many fixed blocks the reduced extent is cut, 1 for none: depends on the shape alone. Columns and
+ * sums of everything of the same length have the same blocks, so that one kernel can fold both. */
 static int64_t reduction_blocks(int64_t rows, int64_t length, bool inner) {
     int64_t target = 1;
     if (inner && rows < 64 && length > 8192) target = length / 4096 > 256 ? 256 : length / 4096;
-    if (!inner && length >= 256) target = length / 64 > 16 ? 16 : length / 64;
+    if (inner ? rows == 1 && length > 8192 : length >= 256) target = length / 32 > 64 ? 64 : length / 32;
     if (!inner && rows > 16384) target = 1;             /* enough columns for every thread */
     for (int64_t blocks = target; blocks > 1; blocks--) /* an even cut needs no guard */
         if (length % blocks == 0 && 2 * blocks >= target) return blocks;

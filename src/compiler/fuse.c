@@ -85,31 +85,6 @@ static bool makes_cycle(const weft_ir *ir, int c, const ir_node *node) {
 
 /* ---- do index spaces fit ---- */
 
-/* Merges adjacent dimensions that are both reduced or both not; extents of 1 vanish. */
-static int canonical(int rank, const int64_t *shape, uint32_t axes, int64_t *out, uint32_t *out_axes) {
-    int n = 0;
-    *out_axes = 0;
-    for (int i = 0; i < rank; i++) {
-        uint32_t reduced = axes >> i & 1u;
-        if (shape[i] == 1) continue;
-        if (n && (*out_axes >> (n - 1) & 1u) == reduced) {
-            out[n - 1] *= shape[i];
-            continue;
-        }
-        out[n] = shape[i];
-        *out_axes |= reduced << n++;
-    }
-    return n;
-}
-
-static bool same_partition(const ir_cluster *cluster, const ir_node *reduce) {
-    int64_t a[WEFT_VIEW_RANK], b[WEFT_VIEW_RANK];
-    uint32_t axes_a, axes_b;
-    int n = canonical(cluster->rank, cluster->shape, cluster->axes, a, &axes_a);
-    return n == canonical(reduce->rank_in, reduce->shape_in, reduce->axes, b, &axes_b) && axes_a == axes_b &&
-           memcmp(a, b, (size_t)n * sizeof *a) == 0;
-}
-
 /* Does the edge repeat a row value over the reduced dimensions of the cluster's space? */
 static bool repeats_rows(const weft_ir *ir, const ir_cluster *cluster, ir_edge edge) {
     weft_view view;
@@ -130,20 +105,35 @@ static bool repeats_rows(const weft_ir *ir, const ir_cluster *cluster, ir_edge e
  * updates variables in place. */
 static bool reads_member(const weft_ir *ir, const ir_cluster *cluster, const ir_node *node, ir_edge edge) {
     const ir_node *member = &ir->nodes[edge.node];
+    if (member->kind == IR_REDUCE && weft__space_folds(cluster, member)) return false;
     if (member->numel == node->numel) return edge.view < 0;
     return cluster->row && cluster->rank > 1 && node->numel == cluster->full &&
            member->numel == cluster->rows && repeats_rows(ir, cluster, edge);
 }
 
+/* Do the views of all members suit the space, if it is one of blocks? */
+static bool all_suit(const weft_ir *ir, const ir_cluster *cluster, const ir_cluster *space) {
+    for (int i = 0; space->folds && i < cluster->n_members; i++)
+        if (!weft__space_suits(ir, space, &ir->nodes[cluster->members[i]])) return false;
+    return true;
+}
+
+static bool takes_reduction(const weft_ir *ir, const ir_cluster *cluster, const ir_node *node) {
+    const ir_node *from = &ir->nodes[node->in[0].node];
+    ir_cluster own, joint;
+    weft__space_of(node, &own);
+    if (node->in[0].view >= 0 || from->numel != own.full || from->fold) return false;
+    if (!cluster->row) return from->numel == cluster->full;
+    if (!weft__space_join(ir, cluster, &own, &joint)) return false;
+    return cluster->folds || all_suit(ir, cluster, &joint);
+}
+
 static bool joinable(const weft_ir *ir, int c, const ir_node *node) {
     const ir_cluster *cluster = &ir->clusters[c];
     if (cluster->heavy >= 0 || cluster->full == 0 || makes_cycle(ir, c, node)) return false;
-    if (node->kind == IR_REDUCE) {
-        ir_edge edge = node->in[0];
-        if (edge.view >= 0 || ir->nodes[edge.node].numel != cluster->full) return false;
-        return !cluster->row || same_partition(cluster, node);
-    }
+    if (node->kind == IR_REDUCE) return takes_reduction(ir, cluster, node);
     if (node->numel != cluster->full && !(cluster->row && node->numel == cluster->rows)) return false;
+    if (cluster->folds && !weft__space_suits(ir, cluster, node)) return false;
     for (int k = 0; k < node->n_in; k++) {
         ir_edge edge = node->in[k];
         if (ir->nodes[edge.node].cluster != c) continue;
@@ -152,16 +142,30 @@ static bool joinable(const weft_ir *ir, int c, const ir_node *node) {
     return true;
 }
 
-static void become_row(ir_cluster *cluster, const ir_node *reduce) {
-    cluster->row = true;
-    cluster->rank = reduce->rank_in;
-    memcpy(cluster->shape, reduce->shape_in, (size_t)reduce->rank_in * sizeof *reduce->shape_in);
-    cluster->axes = reduce->axes;
-    cluster->full = cluster->rows = 1;
-    for (int i = 0; i < cluster->rank; i++) {
-        cluster->full *= cluster->shape[i];
-        if (!(cluster->axes >> i & 1u)) cluster->rows *= cluster->shape[i];
+/* Gives the cluster a space in which its reductions have their places. */
+static void set_space(weft_ir *ir, ir_cluster *cluster, const ir_cluster *space) {
+    cluster->row = space->row;
+    cluster->rank = space->rank;
+    memcpy(cluster->shape, space->shape, sizeof cluster->shape);
+    cluster->axes = space->axes;
+    cluster->folds = space->folds;
+    cluster->full = space->full;
+    cluster->rows = space->rows;
+    for (int i = 0; i < cluster->n_members; i++) {
+        ir_node *node = &ir->nodes[cluster->members[i]];
+        if (node->kind == IR_REDUCE) node->fold = weft__space_folds(cluster, node);
     }
+}
+
+/* Before the reduction becomes a member. */
+static void become_row(weft_ir *ir, ir_cluster *cluster, ir_node *reduce) {
+    ir_cluster own, joint;
+    weft__space_of(reduce, &own);
+    if (!cluster->row)
+        set_space(ir, cluster, &own);
+    else if (weft__space_join(ir, cluster, &own, &joint))
+        set_space(ir, cluster, &joint);
+    reduce->fold = weft__space_folds(cluster, reduce);
 }
 
 static void become_map(ir_cluster *cluster, const ir_node *node) {
@@ -173,19 +177,13 @@ static void become_map(ir_cluster *cluster, const ir_node *node) {
 
 /* ---- joining clusters ---- */
 
-static bool same_space(const ir_cluster *a, const ir_cluster *b) {
+/* Their joint space, if there is one. */
+static bool same_space(const weft_ir *ir, const ir_cluster *a, const ir_cluster *b, ir_cluster *joint) {
     if (a->heavy >= 0 || b->heavy >= 0 || a->full == 0 || b->full == 0) return false;
-    if (a->row != b->row) { /* a map over the full space, or over the rows */
-        const ir_cluster *row = a->row ? a : b, *map = a->row ? b : a;
-        return map->full == row->full || map->full == row->rows;
-    }
-    if (a->full != b->full) return false;
-    if (!a->row) return true;
-    int64_t x[WEFT_VIEW_RANK], y[WEFT_VIEW_RANK];
-    uint32_t axes_x, axes_y;
-    int n = canonical(a->rank, a->shape, a->axes, x, &axes_x);
-    return n == canonical(b->rank, b->shape, b->axes, y, &axes_y) && axes_x == axes_y &&
-           memcmp(x, y, (size_t)n * sizeof *x) == 0;
+    if (a->row && b->row) return a->full == b->full && weft__space_join(ir, a, b, joint);
+    const ir_cluster *row = a->row ? a : b, *map = a->row ? b : a;
+    *joint = row->row || row->rank > map->rank ? *row : *map; /* the finest shape describes the space */
+    return map->full == row->full || (row->row && map->full == row->rows);
 }
 
 /* Do the members of a read those of b only at the index that computes them, in the space of `row`? */
@@ -217,8 +215,10 @@ static bool apart(const weft_ir *ir, int a, int b) {
 }
 
 static bool mergeable(const weft_ir *ir, int a, int b) {
-    const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b], *row = x->row ? x : y;
-    return same_space(x, y) && reads_well(ir, x, b, row) && reads_well(ir, y, a, row) && !apart(ir, a, b);
+    const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
+    ir_cluster joint;
+    return same_space(ir, x, y, &joint) && reads_well(ir, x, b, &joint) && reads_well(ir, y, a, &joint) &&
+           all_suit(ir, x, &joint) && all_suit(ir, y, &joint) && !apart(ir, a, b);
 }
 
 static void set_bit(uint64_t *set, int c) { set[c >> 6] |= UINT64_C(1) << (c & 63); }
@@ -226,7 +226,8 @@ static void clear_bit(uint64_t *set, int c) { set[c >> 6] &= ~(UINT64_C(1) << (c
 
 /* Moves all of cluster `from` into `to`. */
 static bool merge_clusters(weft_ir *ir, int to, int from) {
-    ir_cluster *x = &ir->clusters[to], *y = &ir->clusters[from];
+    ir_cluster *x = &ir->clusters[to], *y = &ir->clusters[from], joint;
+    same_space(ir, x, y, &joint);
     int n = x->n_members + y->n_members,
         *members = weft__arena_alloc(&ir->arena, (size_t)n * sizeof *members);
     if (!members) return false;
@@ -239,19 +240,9 @@ static bool merge_clusters(weft_ir *ir, int to, int from) {
     for (int w = 0; w < ir->cluster_words; w++) before[w] |= y->before[w];
     clear_bit(before, to);
     clear_bit(before, from);
-    if (!x->row) {
-        bool finer = y->row || y->rank > x->rank;
-        x->row = y->row;
-        if (finer) {
-            x->rank = y->rank;
-            memcpy(x->shape, y->shape, sizeof x->shape);
-            x->axes = y->axes;
-            x->full = y->full;
-            x->rows = y->rows;
-        }
-    }
     x->members = members;
     x->n_members = x->capacity = n;
+    set_space(ir, x, &joint);
     y->n_members = 0;
     y->gone = true;
     for (int c = 0; c < ir->n_clusters; c++) {
@@ -310,10 +301,11 @@ static bool merge_siblings(weft_ir *ir) {
     for (int a = 0; a < ir->n_clusters; a++)
         for (int b = a + 1; b < ir->n_clusters; b++) {
             const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
-            if (x->gone || y->gone || !x->row || !y->row || !same_space(x, y)) continue;
+            ir_cluster joint;
+            if (x->gone || y->gone || !x->row || !y->row || !same_space(ir, x, y, &joint)) continue;
             if (has(before_of(ir, a), b) || has(before_of(ir, b), a)) continue;
             if (x->n_members + y->n_members > MOST_MEMBERS) continue;
-            if (x->full > SMALL_SPACE && !share_input(ir, x, y)) continue;
+            if ((x->full > SMALL_SPACE || joint.folds) && !share_input(ir, x, y)) continue;
             if (mergeable(ir, a, b) && !merge_clusters(ir, a, b)) return false;
         }
     return true;
@@ -332,7 +324,7 @@ static weft_status assign(weft_ir *ir, int n) {
     if (best < 0) return weft__ir_failed(ir);
     ir_cluster *cluster = &ir->clusters[best];
     if (node->kind == IR_REDUCE) {
-        if (!cluster->row) become_row(cluster, node);
+        become_row(ir, cluster, node);
     } else if (!cluster->row) {
         become_map(cluster, node);
     }

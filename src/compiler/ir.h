@@ -1,6 +1,7 @@
 /* The compiler's own form of a graph: movement is gone, each operand is an edge (node, view). The passes:
  *   ir.c     nodes and views, what the passes share
  *   build.c  tensors -> IR: views folded into edges, composites taken or expanded, big reductions split
+ *   space.c  index spaces of kernels: which fit together
  *   fuse.c   which nodes share a kernel, which values are stored
  *   lower.c  a fused cluster -> a kernel
  *   plan.c   order, lifetimes, one arena, commands
@@ -44,6 +45,7 @@ typedef struct ir_node {
     bool claimed; /* that memory is an output's or a variable's */
     bool live;
     bool again; /* recomputed for the backward pass: not the node it equals */
+    bool fold;  /* a REDUCE that adds up the rows of a block of its cluster's space */
     bool copy;  /* a CAST that only moves data: must stay a node of its own */
     int rank, n_in;
     int users;      /* edges that read it */
@@ -82,6 +84,7 @@ typedef struct ir_cluster {
     int rank; /* of its full index space */
     int64_t shape[WEFT_VIEW_RANK];
     uint32_t axes;      /* reduced dimensions of it */
+    uint32_t folds;     /* rows of a block: then it is (block, row, column), and columns are reduced */
     int64_t full, rows; /* elements of the full space, and of the space without the reduced dimensions */
     int *members, n_members, capacity;
     uint64_t *before; /* bit set: clusters and heavies that must run first */
@@ -134,6 +137,17 @@ weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_ou
 
 /* ---- heavy.c: heavy tensors -> HEAVY nodes whose operands a device can address ---- */
 weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out);
+
+/* ---- space.c ---- */
+/* The space of a cluster that holds just this reduction. */
+void weft__space_of(const ir_node *reduce, ir_cluster *out);
+/* The space in which the members of two clusters with reductions can be together, in a copy of x; y may also
+ * be one reduction over row values of x. */
+bool weft__space_join(const weft_ir *ir, const ir_cluster *x, const ir_cluster *y, ir_cluster *out);
+/* Does the reduction add up the rows of blocks, in a cluster of that space? */
+bool weft__space_folds(const ir_cluster *cluster, const ir_node *reduce);
+/* Can the node's views be cut into a space of blocks without becoming longer lists? */
+bool weft__space_suits(const weft_ir *ir, const ir_cluster *space, const ir_node *node);
 
 /* ---- fuse.c ---- */
 weft_status weft__ir_fuse(weft_ir *ir);

@@ -28,6 +28,7 @@ typedef struct lowering {
     int order[WEFT_VIEW_RANK];         /* kernel dimension -> dimension of the cluster's space */
     int64_t row_shape[WEFT_VIEW_RANK]; /* parallel extents */
     int full_view, row_view;           /* of the identity at both levels */
+    int column_view, block_view;       /* of the identity of what is folded; -1 */
     int failed_node;                   /* its view does not compose: it must be stored */
     int failed_user; /* or what this node, whose shape the cluster cuts up, sees of it; -1 */
 } lowering;
@@ -227,19 +228,34 @@ static int emit_calc(lowering *l, const ir_node *node, access at) {
     return add_instr(l, &instr);
 }
 
+/* A row value for each reduction index. */
+static int lift(lowering *l, int value) {
+    weft_instr instr = instr_of(WEFT_INSTR_CAST, (weft_dtype)l->kernel.code[value].dtype);
+    instr.a = value;
+    instr.level = WEFT_LEVEL_FULL;
+    return add_instr(l, &instr);
+}
+
 static int emit_reduce(lowering *l, const ir_node *node) {
     int a = emit_operand(l, node, node->in[0], (access){ACCESS_FULL, 0});
+    if (a >= 0 && l->kernel.code[a].level == WEFT_LEVEL_ROW) a = lift(l, a); /* is still summed along it */
     if (a < 0) return a;
-    if (l->kernel.code[a].level == WEFT_LEVEL_ROW) { /* a constant along the row is still summed along it */
-        weft_instr lift = instr_of(WEFT_INSTR_CAST, (weft_dtype)node->dtype);
-        lift.a = a;
-        lift.level = WEFT_LEVEL_FULL;
-        a = add_instr(l, &lift);
-        if (a < 0) return a;
-    }
     weft_instr instr = instr_of(WEFT_INSTR_REDUCE, (weft_dtype)node->dtype);
     instr.op = node->op;
     instr.a = a;
+    return add_instr(l, &instr);
+}
+
+/* The rows of a block added up; what is constant along the row is so for each column of it. */
+static int emit_fold(lowering *l, const ir_node *node) {
+    const bool column = l->ir->nodes[node->in[0].node].numel == l->cluster->full;
+    int a = emit_operand(l, node, node->in[0], (access){column ? ACCESS_FULL : ACCESS_ROW, 0});
+    if (a >= 0 && column && l->kernel.code[a].level == WEFT_LEVEL_ROW) a = lift(l, a);
+    if (a < 0) return a;
+    weft_instr instr = instr_of(WEFT_INSTR_FOLD, (weft_dtype)node->dtype);
+    instr.op = node->op;
+    instr.a = a;
+    instr.level = column ? WEFT_LEVEL_COLUMN : WEFT_LEVEL_BLOCK;
     return add_instr(l, &instr);
 }
 
@@ -331,7 +347,7 @@ static int emit(lowering *l, int n, access at, int view) {
     case IR_CAST: return remember(l, n, at, emit_calc(l, node, at));
     case IR_GATHER: return remember(l, n, at, emit_gather(l, n, node, at));
     case IR_REDUCE:
-        if (at.kind == ACCESS_VIEW || node->cluster != l->c) {
+        if (at.kind == ACCESS_VIEW || node->cluster != l->c || node->fold) {
             l->failed_node = n;
             return TOO_MANY_MAPS;
         }
@@ -347,24 +363,31 @@ static int emit_store(lowering *l, int n) {
     bool full = node->kind != IR_REDUCE && node->numel == l->cluster->full;
     access at = {full ? ACCESS_FULL : ACCESS_ROW, 0};
     int view = full ? l->full_view : l->row_view;
-    int value = emit(l, n, at, view), arg = value < 0 ? value : add_arg(l, n, true);
+    int value = node->fold ? emit_fold(l, node) : emit(l, n, at, view);
+    int arg = value < 0 ? value : add_arg(l, n, true);
     if (arg < 0) return arg;
     weft_instr instr = instr_of(WEFT_INSTR_STORE, (weft_dtype)node->dtype);
     instr.a = value;
     instr.arg = arg;
     instr.view = view;
     instr.level = full && l->kernel.n_reduce ? WEFT_LEVEL_FULL : WEFT_LEVEL_ROW;
+    if (node->fold) {
+        instr.level = l->kernel.code[value].level;
+        instr.view = instr.level == WEFT_LEVEL_COLUMN ? l->column_view : l->block_view;
+    }
     return add_instr(l, &instr);
 }
 
 static const char *kernel_name(lowering *l) {
     char text[96];
-    int n = snprintf(text, sizeof text, "%s", l->kernel.n_reduce ? "row" : "map"), last = -1, shown = 0;
+    const char *form = l->kernel.n_fold ? "fold" : l->kernel.n_reduce ? "row" : "map";
+    int n = snprintf(text, sizeof text, "%s", form), last = -1, shown = 0;
     for (int i = 0; i < l->kernel.n_code && shown < 5; i++) {
         const weft_instr *instr = &l->kernel.code[i];
         const char *part = instr->kind == WEFT_INSTR_GATHER   ? "gather"
                            : instr->kind == WEFT_INSTR_RANDOM ? "random"
-                           : instr->kind == WEFT_INSTR_CALC || instr->kind == WEFT_INSTR_REDUCE
+                           : instr->kind == WEFT_INSTR_CALC || instr->kind == WEFT_INSTR_REDUCE ||
+                                   instr->kind == WEFT_INSTR_FOLD
                                ? weft__op_name(instr->op)
                                : NULL;
         if (!part || (instr->kind == WEFT_INSTR_CALC && instr->op == last)) continue;
@@ -406,16 +429,19 @@ static void merge(weft_kernel *kernel, int d) {
     }
     kernel->extent[d + 1] *= kernel->extent[d];
     for (int i = d; i + 1 < rank; i++) kernel->extent[i] = kernel->extent[i + 1];
+    if (d >= kernel->n_parallel - kernel->n_fold && d < kernel->n_parallel) kernel->n_fold--;
     if (d < kernel->n_parallel)
         kernel->n_parallel--;
     else
         kernel->n_reduce--;
 }
 
-/* Merges dimensions where all views allow, so that devices see few and long ones. */
+/* Merges dimensions where all views allow, so that devices see few and long ones; never across what tells
+ * parallel, folded and reduced ones apart. */
 static void collapse(weft_kernel *kernel) {
     for (int d = 0; d + 1 < kernel->n_parallel + kernel->n_reduce;) {
-        if (d + 1 != kernel->n_parallel && mergeable(kernel, d))
+        const bool apart = d + 1 == kernel->n_parallel || d + 1 == kernel->n_parallel - kernel->n_fold;
+        if (!apart && mergeable(kernel, d))
             merge(kernel, d);
         else
             d++;
@@ -437,10 +463,20 @@ static bool open_space(lowering *l) {
                 l->kernel.n_reduce++;
             rank++;
         }
+    l->kernel.n_fold = cluster->folds ? 1 : 0;
     weft_view view;
     ir_edge self = {0, -1};
     bool fine = full_view(l, self, &view) && (l->full_view = add_view(l, &view)) >= 0;
-    return fine && row_view(l, self, &view) && (l->row_view = add_view(l, &view)) >= 0;
+    fine = fine && row_view(l, self, &view) && (l->row_view = add_view(l, &view)) >= 0;
+    for (int i = 0; fine && cluster->folds && i < 2; i++) {
+        int64_t shape[3] = {cluster->shape[0], 1, i == 0 ? cluster->shape[2] : 1};
+        weft__view_identity(&view, 3, shape);
+        fine = weft__view_expand(&view, cluster->shape);
+        int at = fine ? add_view(l, &view) : -1;
+        fine = at >= 0;
+        *(i == 0 ? &l->column_view : &l->block_view) = at;
+    }
+    return fine;
 }
 
 /* Stores go last: a kernel that updates a variable in place has then read all it needs. */

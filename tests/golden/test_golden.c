@@ -22,12 +22,13 @@ typedef struct board {
     weft_tensor *row, *col; /* f32 [16], [8,1] */
     weft_tensor *cube, *w;  /* f32 [3,8,16], [16,12] */
     weft_tensor *big;       /* f32 [4,20000] */
+    weft_tensor *tall, *up; /* f32 [512,16] */
     weft_tensor *mask, *i;  /* bool, i32 [8,16] */
     weft_tensor *index;     /* i32 [5] */
     weft_tensor *half;      /* f16 [8,16] */
     weft_tensor *p, *m;     /* variables, f32 [64] */
     weft_tensor *g;         /* f32 [64] */
-    weft_tensor *out[4], *variable[4], *value[4];
+    weft_tensor *out[5], *variable[4], *value[4];
     int n, n_assign;
 } board;
 
@@ -45,14 +46,18 @@ static void assign(board *s, weft_tensor *variable, weft_tensor *value) {
     s->value[s->n_assign++] = value;
 }
 
-/* y and its gradients by x and z (which may be NULL), weighted by b. */
-static void with_gradients(board *s, weft_tensor *y, weft_tensor *x, weft_tensor *z) {
-    weft_tensor *wrt[2] = {x, z}, *grads[2] = {NULL, NULL},
-                *loss = weft_sum(weft_mul(y, s->b), WEFT_ALL_AXES, false);
-    size_t n = z ? 2 : 1;
+/* y and its gradients by x, z and v (the last may be NULL), weighted by b, or by up. */
+static void with_gradients_of(board *s, weft_tensor *y, weft_tensor *x, weft_tensor *z, weft_tensor *v) {
+    weft_tensor *wrt[3] = {x, z, v}, *grads[3] = {NULL, NULL, NULL}, *by = weft_dim(y, 0) > 8 ? s->up : s->b,
+                *loss = weft_sum(weft_mul(y, by), WEFT_ALL_AXES, false);
+    size_t n = v ? 3 : z ? 2 : 1;
     if (weft_gradient(loss, wrt, n, grads) != WEFT_OK) fail_msg("%s", weft_last_error(s->ctx));
     out(s, y);
     for (size_t k = 0; k < n; k++) out(s, grads[k]);
+}
+
+static void with_gradients(board *s, weft_tensor *y, weft_tensor *x, weft_tensor *z) {
+    with_gradients_of(s, y, x, z, NULL);
 }
 
 /* ---- the graphs: GOLDEN(name of the file, statements) ---- */
@@ -89,6 +94,10 @@ static void with_gradients(board *s, weft_tensor *y, weft_tensor *x, weft_tensor
     GOLDEN(layer_norm, out(s, weft_layer_norm(s->a, s->row, s->row, 1e-5)))                                  \
     GOLDEN(layer_norm_gradient,                                                                              \
            with_gradients(s, weft_layer_norm(s->a, s->row, s->row, 1e-5), s->a, s->row))                     \
+    GOLDEN(layer_norm_columns,                                                                               \
+           with_gradients_of(s, weft_layer_norm(s->tall, s->row, weft_neg(s->row), 1e-5), s->tall, s->row,   \
+                             NULL))                                                                          \
+    GOLDEN(bias_gelu_columns, with_gradients(s, weft_gelu(weft_add(s->tall, s->row)), s->row, s->tall))      \
     GOLDEN(rms_norm, out(s, weft_rms_norm(s->a, s->row, 1e-5)))                                              \
     GOLDEN(cross_entropy_gradient,                                                                           \
            with_gradients(s, weft_cross_entropy(s->a, weft_argmax(s->b, 1, false), NULL), s->a, NULL))       \
@@ -142,6 +151,8 @@ static char *printed(const char *name, void (*make)(board *s)) {
     s.cube = zeros(s.ctx, WEFT_F32, SHAPE(3, 8, 16));
     s.w = zeros(s.ctx, WEFT_F32, SHAPE(16, 12));
     s.big = zeros(s.ctx, WEFT_F32, SHAPE(4, 20000));
+    s.tall = zeros(s.ctx, WEFT_F32, SHAPE(512, 16));
+    s.up = zeros(s.ctx, WEFT_F32, SHAPE(512, 16));
     s.mask = zeros(s.ctx, WEFT_BOOL, SHAPE(8, 16));
     s.i = zeros(s.ctx, WEFT_I32, SHAPE(8, 16));
     s.index = zeros(s.ctx, WEFT_I32, SHAPE(5));

@@ -457,6 +457,37 @@ static int draw_norm(maker *m, int a) {
     return offer(m, &node);
 }
 
+/* The newest tensor of as many rows as the first one. */
+static int pick_tall(maker *m) {
+    for (int i = m->g->n - 1; i > 0; i--)
+        if (m->g->node[i].rank == m->g->node[0].rank && m->g->node[i].dtype == m->g->node[0].dtype &&
+            memcmp(m->g->node[i].shape, m->g->node[0].shape, sizeof m->g->node[i].shape) == 0 &&
+            chance(m, 60))
+            return i;
+    return 0;
+}
+
+/* Reductions along rows, whose results are used along them again, and along columns. */
+static int draw_tall(maker *m) {
+    const int a = pick_tall(m), rank = m->g->node[a].rank;
+    graph_node node = {.kind = GRAPH_REDUCE, .n_in = 1, .in = {a}};
+    node.p[0][0] = chance(m, 50) ? rank - 1 : 0;
+    node.p[0][1] = 1;
+    if (chance(m, 20) && !m->options->integers) return chance(m, 50) ? draw_norm(m, a) : draw_softmax(m, a);
+    const int made = offer(m, &node);
+    graph_node both = {.kind = GRAPH_ROW2, .op = WEFT_OP_SUB, .n_in = 2, .in = {pick_tall(m), made}};
+    return chance(m, 70) ? offer(m, &both) : made;
+}
+
+static int tall_leaf(maker *m) {
+    static const int64_t rows[] = {256, 288, 320, 512};
+    int64_t shape[3] = {rows[below(m, 4)], 1 + below(m, 7), 0};
+    const bool cube = chance(m, 30);
+    if (cube) shape[2] = shape[1], shape[1] = shape[0] / 16, shape[0] = 16;
+    return new_leaf(m, GRAPH_LEAF, m->options->integers ? WEFT_I32 : draw_dtype(m, FLOATS), cube ? 3 : 2,
+                    shape, 0);
+}
+
 static int draw_loss(maker *m, int a) {
     if (a < 0 || m->g->node[a].rank < 1) return -1;
     const graph_node *x = &m->g->node[a];
@@ -483,6 +514,7 @@ static int draw_attention(maker *m, int a) {
 }
 
 static int draw_node(maker *m) {
+    if (m->options->tall && chance(m, 40)) return draw_tall(m);
     int classes = m->options->integers ? INTEGERS : chance(m, 88) ? FLOATS : INTEGERS;
     if (m->options->integers && chance(m, 15)) classes = BOOLS;
     int a = pick(m, classes), what = below(m, 100);
@@ -549,7 +581,10 @@ bool graph_make(weft_context *record, uint64_t seed, const graph_options *option
     m.halves = !options->integers && chance(&m, 20);
     weft_scope *scope = weft_scope_open(record);
     weft_seed(record, 77, 3);
-    random_leaf(&m, options->integers ? INTEGERS : FLOATS);
+    if (options->tall)
+        tall_leaf(&m);
+    else
+        random_leaf(&m, options->integers ? INTEGERS : FLOATS);
     for (int tries = 0; g->n < options->size && tries < 20 * options->size; tries++) draw_node(&m);
     if (options->backward) add_loss(&m);
     choose_outputs(&m);

@@ -53,6 +53,7 @@ typedef struct graph_tensors {
 typedef struct graph_options {
     bool integers; /* only integers and bools: every device agrees exactly */
     bool backward;
+    bool tall;    /* around a tensor of many rows, whose columns are reduced as well as its rows */
     int size;     /* nodes */
     int64_t most; /* elements of a tensor */
 } graph_options;
