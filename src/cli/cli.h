@@ -77,6 +77,7 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(init, "writes a commented configuration to start from")                                                \
     X(demo, "trains something small, to see that it works")                                                  \
     X(devices, "lists what this machine can compute on")                                                     \
+    X(profile, "shows where the time of training steps goes")                                                \
     X(bench, "measures a workload")
 
 #define WEFT__DECLARE(name, about)                                                                           \

@@ -1,8 +1,16 @@
-/* weft profile: where the time of training steps goes.
+/* weft profile: where the time of training steps goes, by kernel and by stage.
  * Must not know: how it is collected. Read next: train/profile.c. */
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include <jansson.h>
+
+#include "cli/cli.h"
 #include "cli/profile.h"
+#include "cli/run.h"
+#include "train/profile.h"
+
+static const char *const stages[WEFT_STAGE_COUNT] = {"forward", "loss", "backward", "optimizer"};
 
 weft_status weft__print_profile(weft_profile *profile, uint64_t steps) {
     int64_t length = weft_profile_text(profile, steps, NULL, 0);
@@ -12,4 +20,140 @@ weft_status weft__print_profile(weft_profile *profile, uint64_t steps) {
     fputs(text, stdout);
     weft__free(NULL, text);
     return WEFT_OK;
+}
+
+/* What the commands of each stage must do. */
+static void sum_stages(const weft_profile_entry *entries, size_t count, weft_profile_entry sums[]) {
+    memset(sums, 0, WEFT_STAGE_COUNT * sizeof *sums);
+    for (size_t i = 0; i < count; i++) {
+        weft_profile_entry *sum = &sums[entries[i].stage];
+        sum->flops += entries[i].flops;
+        sum->bytes += entries[i].bytes;
+        sum->bound += entries[i].bound;
+    }
+}
+
+/* All of a step: the host's parts around the device's stages. */
+static void by_stage(const weft_profile_times *t, weft__shares *shares) {
+    *shares = (weft__shares){.count = 0};
+    weft__shares_add(shares, "data", t->data);
+    for (int s = 0; s < WEFT_STAGE_COUNT; s++) weft__shares_add(shares, stages[s], t->stage[s]);
+    weft__shares_add(shares, "transfer", t->transfer);
+    weft__shares_add(shares, "waiting", t->waiting);
+    weft__shares_add(shares, "compile", t->compile);
+    weft__shares_add(shares, "host", t->host);
+}
+
+static void print_stages(const weft__profiling *p, const weft_profile_entry sums[]) {
+    weft__shares shares;
+    double percent[WEFT__SHARES], steps = (double)p->steps;
+    by_stage(&p->times, &shares);
+    weft__shares_percent(&shares, percent);
+    printf("\n%-9s %11s %6s %10s %10s %8s %7s %6s\n", "stage", "us a step", "%", "MFLOP", "MB", "GFLOP/s",
+           "GB/s", "%bound");
+    for (size_t i = 0; i < shares.count; i++) {
+        double seconds = shares.item[i].seconds;
+        printf("%-9s %11.1f %6.1f", shares.item[i].name, seconds / steps * 1e6, percent[i]);
+        if (i >= 1 && i <= WEFT_STAGE_COUNT && seconds > 0) {
+            const weft_profile_entry *sum = &sums[i - 1];
+            printf(" %10.2f %10.2f %8.1f %7.2f %6.0f", sum->flops / steps / 1e6, sum->bytes / steps / 1e6,
+                   sum->flops / seconds / 1e9, sum->bytes / seconds / 1e9, sum->bound / seconds * 100);
+        }
+        printf("\n");
+    }
+    printf("%-9s %11.1f %6.1f\n", "in all", p->times.total / steps * 1e6, 100.0);
+}
+
+static void print_head(const weft__profiling *p) {
+    char name[64];
+    weft__model_name(p->loop.config, &p->loop.dataset, name);
+    printf("%s, %lld parameters, on %s: %llu steps after %llu\n", name,
+           (long long)weft_parameter_elements(p->loop.model.module, false), weft_device_of(p->loop.model.ctx),
+           (unsigned long long)p->steps, (unsigned long long)p->warmup);
+    printf("%.3f s until the first step, which took %.3f s, %.3f s of them to compile\n\n", p->prepare,
+           p->first_step, p->compile);
+}
+
+/* ---- JSON ---- */
+
+static json_t *entry_json(const weft_profile_entry *e, double steps) {
+    static const char *const work[WEFT_WORK_COUNT] = {"matmul", "attention", "other"};
+    return json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f}", "name", e->name, "layer", e->path,
+                     "stage", stages[e->stage], "work", work[e->work], "calls", (double)e->calls / steps,
+                     "seconds", e->seconds / steps, "flops", e->flops / steps, "bytes", e->bytes / steps,
+                     "bound", e->bound / steps);
+}
+
+static weft_status print_json(const weft__profiling *p, const weft_profile_entry *entries, size_t count) {
+    weft__shares shares;
+    double steps = (double)p->steps;
+    by_stage(&p->times, &shares);
+    json_t *kernels = json_array(), *times = json_object();
+    for (size_t i = 0; kernels && i < count; i++)
+        json_array_append_new(kernels, entry_json(&entries[i], steps));
+    for (size_t i = 0; times && i < shares.count; i++)
+        json_object_set_new(times, shares.item[i].name, json_real(shares.item[i].seconds / steps));
+    json_t *object = json_pack(
+        "{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "steps", (json_int_t)p->steps, "seconds_per_step",
+        p->times.total / steps, "prepare", p->prepare, "first_step", p->first_step, "compile", p->compile,
+        "peak_flops", p->peak_flops, "peak_bytes", p->peak_bytes, "stages", times, "kernels", kernels);
+    char *text = object ? json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(object);
+    if (!text) return weft__fail_oom(NULL, 0, "the profile");
+    puts(text);
+    free(text);
+    return WEFT_OK;
+}
+
+static weft_status show(weft__profiling *p, bool json, const char *trace) {
+    size_t count = 0;
+    weft_profile_entry sums[WEFT_STAGE_COUNT];
+    const weft_profile_entry *entries = weft_profile_entries(p->profile, &count);
+    if (!entries) return WEFT_ERR_OOM;
+    if (trace) WEFT_TRY(weft_profile_trace(p->profile, trace));
+    if (json) return print_json(p, entries, count);
+    sum_stages(entries, count, sums);
+    print_head(p);
+    WEFT_TRY(weft__print_profile(p->profile, p->steps));
+    print_stages(p, sums);
+    if (trace) printf("\ntrace: %s (ui.perfetto.dev opens it)\n", trace);
+    return WEFT_OK;
+}
+
+int weft__command_profile(const weft__command *command, int argc, char **argv) {
+    const char *path = getenv("WEFT_CONFIG"), *device = NULL, *trace = NULL;
+    weft__repeated settings = {0};
+    int64_t steps = 20, warmup = 3;
+    bool json = false;
+    int code = 0;
+    const weft__option options[] = {
+        {"[CONFIG]", WEFT__OPTION_ARG, &path, "the configuration; default: $WEFT_CONFIG"},
+        {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings,
+         "change a value of it; may be given several times"},
+        {"--device D", WEFT__OPTION_TEXT, &device,
+         "cpu, interp, auto; default: the configuration's, $WEFT_DEVICE, cpu"},
+        {"--steps N", WEFT__OPTION_INT, &steps, "steps to profile; default: 20"},
+        {"--warmup N", WEFT__OPTION_INT, &warmup, "steps before them; default: 3"},
+        {"--trace FILE", WEFT__OPTION_TEXT, &trace, "write what happened when, for Perfetto"},
+        {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
+    };
+    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    if (!path || !path[0] || steps < 1 || steps > 1000000 || warmup < 1 || warmup > 1000000) {
+        weft__complain(path && path[0] ? "profile: --steps and --warmup are 1 to 1000000"
+                                       : "profile: CONFIG is missing: 'weft profile --help' tells more");
+        return WEFT__EXIT_USAGE;
+    }
+    weft__config config;
+    weft__profiling profiling = {
+        .warmup = (uint64_t)warmup, .steps = (uint64_t)steps, .trace = trace != NULL};
+    weft__config_init(&config);
+    weft_status status = weft__config_read(&config, path);
+    if (status == WEFT_OK) status = weft__cli_settings(&config, &settings, device);
+    if (status == WEFT_OK) status = weft__config_resolve(&config);
+    if (status == WEFT_OK) status = weft__profiling_run(&profiling, &config);
+    if (status == WEFT_OK) status = show(&profiling, json, trace);
+    code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
+    weft__profiling_free(&profiling);
+    weft__config_free(&config);
+    return code;
 }

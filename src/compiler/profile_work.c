@@ -162,6 +162,7 @@ weft_status weft_profile_peaks(weft_profile *p, double *flops, double *bytes) {
         if (status == WEFT_OK) status = peak_of_copies(p->ctx, &now[1]);
         double spent = weft__profile_now() - from;
         p->since_ns += spent; /* is nobody's time */
+        p->started_ns += spent;
     }
     if (status == WEFT_OK) {
         p->peak_flops = now[0];

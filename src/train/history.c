@@ -30,18 +30,33 @@ static bool put_number(json_t *object, const char *key, double value) {
     return !isfinite(value) || json_object_set_new(object, key, json_real(value)) == 0;
 }
 
+static json_t *shares_json(const weft__shares *shares) {
+    json_t *object = json_object();
+    for (size_t i = 0; object && i < shares->count; i++)
+        if (!put_number(object, shares->item[i].name, shares->item[i].seconds)) {
+            json_decref(object);
+            return NULL;
+        }
+    return object;
+}
+
+static void take_shares(const json_t *object, weft__shares *shares) {
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)object, name, value) if (json_is_number(value))
+        weft__shares_add(shares, name, json_number_value(value));
+}
+
 weft_status weft__summary_write(const weft__run *run, const weft__summary *s) {
-    json_t *phases = json_object();
-    bool made = phases != NULL;
-    for (size_t i = 0; i < s->phases; i++)
-        made = made && put_number(phases, s->phase[i].name, s->phase[i].seconds);
-    json_t *object = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:o}", "model", s->model, "device",
-                               s->device, "status", s->status, "parameters", (json_int_t)s->parameters,
-                               "step", (json_int_t)s->step, "steps", (json_int_t)s->steps, "epoch_size",
-                               (json_int_t)s->epoch_size, "tokens", s->tokens, "phases", phases);
-    made = made && object && put_number(object, "seconds", s->seconds) &&
-           put_number(object, "val_loss", s->val_loss) && put_number(object, "test_loss", s->test_loss) &&
-           put_number(object, "test_accuracy", s->test_accuracy);
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "model", s->model, "device",
+                  s->device, "status", s->status, "parameters", (json_int_t)s->parameters, "step",
+                  (json_int_t)s->step, "steps", (json_int_t)s->steps, "epoch_size", (json_int_t)s->epoch_size,
+                  "tokens", s->tokens, "phases", shares_json(&s->phases), "parts", shares_json(&s->parts));
+    bool made = object && put_number(object, "seconds", s->seconds) &&
+                put_number(object, "val_loss", s->val_loss) &&
+                put_number(object, "test_loss", s->test_loss) &&
+                put_number(object, "test_accuracy", s->test_accuracy);
     char *text = made ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(object);
     if (!text) return weft__fail_oom(NULL, 0, "the summary");
@@ -68,13 +83,8 @@ static void take_summary(const json_t *object, weft__summary *s) {
     s->val_loss = number_of(object, "val_loss");
     s->test_loss = number_of(object, "test_loss");
     s->test_accuracy = number_of(object, "test_accuracy");
-    const char *name;
-    json_t *value;
-    json_object_foreach(json_object_get(object, "phases"), name, value) {
-        if (s->phases == WEFT__PHASES || !json_is_number(value)) continue;
-        snprintf(s->phase[s->phases].name, sizeof s->phase[0].name, "%s", name);
-        s->phase[s->phases++].seconds = json_number_value(value);
-    }
+    take_shares(json_object_get(object, "phases"), &s->phases);
+    take_shares(json_object_get(object, "parts"), &s->parts);
 }
 
 weft_status weft__summary_read(const char *dir, weft__summary *summary) {

@@ -4,8 +4,7 @@
 #define WEFT_SRC_TRAIN_HISTORY_H
 
 #include "train/run_dir.h"
-
-#define WEFT__PHASES 8
+#include "train/times.h"
 
 /* What is known about a run as a whole: summary.json. */
 typedef struct weft__summary {
@@ -19,11 +18,8 @@ typedef struct weft__summary {
     double seconds;      /* training in all, over all resumes */
     bool tokens;
     double val_loss, test_loss, test_accuracy; /* final; NaN when not measured */
-    size_t phases;
-    struct {
-        char name[16];
-        double seconds;
-    } phase[WEFT__PHASES];
+    weft__shares phases;                       /* preparing, training, ... */
+    weft__shares parts;                        /* the same time again: matmul, host, ... */
 } weft__summary;
 
 weft_status weft__summary_write(const weft__run *run, const weft__summary *summary);

@@ -97,29 +97,17 @@ static weft_status log_step(weft__loop *loop, const weft_fit_state *state, weft_
     return weft__run_metrics(&loop->run, m);
 }
 
-/* Books the time that weft_fit spent on a step: its first one is mostly compiling. */
-static void book(weft__loop *loop, const weft_fit_state *state) {
-    weft__progress *p = &loop->progress;
-    weft__progress_phase(p, WEFT__PHASE_REPORT);
-    p->seconds[WEFT__PHASE_DATA] += state->seconds_data;
-    p->seconds[WEFT__PHASE_STEP] -= state->seconds_data;
-    if (state->step == loop->first + 1) {
-        p->seconds[WEFT__PHASE_COMPILE] += state->seconds_step;
-        p->seconds[WEFT__PHASE_STEP] -= state->seconds_step;
-        if (p->seconds[WEFT__PHASE_STEP] < 0) p->seconds[WEFT__PHASE_STEP] = 0;
-        return;
-    }
-    loop->rate_seconds += state->seconds_data + state->seconds_step;
-    loop->rate_steps++;
-}
-
 static weft_status after_step(weft__loop *loop, const weft_fit_state *state, bool *stop) {
     const weft__config *c = loop->config;
     weft__progress *p = &loop->progress;
     weft__metrics m = weft__metrics_none(state->step);
     bool evaluates = due(loop, WEFT__KEY_train_eval_every, c->train_eval_every, state);
     bool logs = evaluates || state->epoch_ends || state->step % (uint64_t)c->train_log_every == 0;
-    book(loop, state);
+    weft__progress_phase(p, WEFT__PHASE_REPORT);
+    if (state->step > loop->first + 1) { /* the first is mostly compiling */
+        loop->rate_seconds += state->seconds_data + state->seconds_step;
+        loop->rate_steps++;
+    }
     if (evaluates) {
         WEFT_TRY(evaluate(loop, &m));
         weft__progress_phase(p, WEFT__PHASE_SAMPLE);
@@ -144,7 +132,7 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
         loop->reported = weft__now();
     }
     *stop = loop->signal != 0;
-    weft__progress_phase(p, WEFT__PHASE_STEP);
+    weft__progress_phase(p, WEFT__PHASE_TRAIN);
     return WEFT_OK;
 }
 
@@ -176,7 +164,9 @@ static weft_status finish(weft__loop *loop) {
     WEFT_TRY(weft__loop_summary(loop, loop->signal ? "stopped" : "done"));
     WEFT_TRY(weft__run_log(&loop->run, loop->saved, loop->signal ? "stopped by a signal" : "done"));
     WEFT_TRY(weft__report_write(loop->run.dir));
-    weft__progress_end(&loop->progress);
+    weft_profile_times times;
+    weft_profile_total(loop->profile, &times);
+    weft__progress_end(&loop->progress, &times);
     if (isfinite(s->val_loss)) weft__progress_say(&loop->progress, "\nvalidation loss %.4f", s->val_loss);
     if (isfinite(loop->last.val_accuracy))
         weft__progress_say(&loop->progress, "validation accuracy %.2f %%", loop->last.val_accuracy * 100);
@@ -193,7 +183,7 @@ static weft_status train(weft__loop *loop) {
     loop->progress.last = loop->steps;
     loop->progress.epoch_size = loop->summary.epoch_size;
     loop->progress.started = loop->epoch_started = weft__now();
-    weft__progress_phase(&loop->progress, WEFT__PHASE_STEP);
+    weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
     const weft_fit_options options = {.loss = loop->model.loss,
                                       .steps = loop->steps,
                                       .accumulate = (int)loop->config->train_accumulate,

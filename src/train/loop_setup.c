@@ -11,7 +11,10 @@
 
 #include <jansson.h>
 
+#include "compiler/profile.h"
 #include "train/loop_setup.h"
+
+#define TIMED_EVERY 100 /* runs of a program: a timed one takes longer, by up to a third */
 
 /* The library's log lines go to log.txt; warnings are shown as well. */
 static void on_log(void *user, weft_log_level level, const char *message) {
@@ -103,8 +106,8 @@ static weft_status go_on(weft__loop *loop) {
     loop->first = status == WEFT_OK ? step : 0;
     WEFT_TRY(weft__run_cut(&loop->run, loop->first));
     if (weft__summary_read(loop->run.dir, &loop->before) == WEFT_OK) {
-        memcpy(loop->summary.phase, loop->before.phase, sizeof loop->before.phase);
         loop->summary.phases = loop->before.phases;
+        loop->summary.parts = loop->before.parts;
     }
     WEFT_TRY(write_config(loop));
     return weft__run_log(&loop->run, loop->first, "resumed");
@@ -147,25 +150,33 @@ static void describe(weft__loop *loop) {
     s->val_loss = s->test_loss = s->test_accuracy = (double)NAN;
 }
 
+weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const char *run) {
+    WEFT_TRY(make_absolute(config));
+    weft_context *ctx = NULL;
+    WEFT_TRY(weft__model_open_context(config, on_log, loop, &ctx));
+    loop->config = config;
+    loop->model.ctx = ctx;
+    WEFT_TRY(weft_profile_start(ctx, &(weft_profile_options){.every = TIMED_EVERY}, &loop->profile));
+    weft__span span = weft__profile_enter(ctx, WEFT__DOING_DATA);
+    weft_status status = weft__dataset_read(ctx, config, run, &loop->dataset);
+    weft__profile_leave(ctx, span);
+    WEFT_TRY(status);
+    WEFT_TRY(weft__model_build(ctx, config, &loop->dataset, &loop->model));
+    WEFT_TRY(make_loaders(loop));
+    WEFT_TRY(count_steps(loop));
+    return weft__model_optimizer(&loop->model, config, loop->steps);
+}
+
 weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__train_options *options) {
     bool tokens = config->task == WEFT__TASK_LANGUAGE_MODEL;
     memset(loop, 0, sizeof *loop);
-    loop->config = config;
     loop->options = options;
     loop->saved = loop->evaluated = UINT64_MAX;
     loop->last = weft__metrics_none(0);
     weft__progress_start(&loop->progress, options->quiet, tokens);
-    WEFT_TRY(make_absolute(config));
     if (options->resume)
         WEFT_TRY(weft__run_open(options->dir, tokens, &loop->run)); /* nobody else may be in it */
-    weft_context *ctx = NULL;
-    WEFT_TRY(weft__model_open_context(config, on_log, loop, &ctx));
-    loop->model.ctx = ctx;
-    WEFT_TRY(weft__dataset_read(ctx, config, options->resume ? options->dir : NULL, &loop->dataset));
-    WEFT_TRY(weft__model_build(ctx, config, &loop->dataset, &loop->model));
-    WEFT_TRY(make_loaders(loop));
-    WEFT_TRY(count_steps(loop));
-    WEFT_TRY(weft__model_optimizer(&loop->model, config, loop->steps));
+    WEFT_TRY(weft__loop_prepare(loop, config, options->resume ? options->dir : NULL));
     describe(loop);
     WEFT_TRY(options->resume ? go_on(loop) : create(loop, tokens));
     return weft__loop_summary(loop, "running");
@@ -178,6 +189,7 @@ void weft__loop_close(weft__loop *loop) {
     weft_loader_free(loop->validation);
     weft_loader_free(loop->test);
     if (ctx) weft__dataset_free(ctx, &loop->dataset);
+    weft_profile_free(loop->profile);
     weft_close(ctx);
     loop->model = (weft__model){0};
     weft__run_close(&loop->run);
@@ -185,7 +197,10 @@ void weft__loop_close(weft__loop *loop) {
 
 weft_status weft__loop_summary(weft__loop *loop, const char *status) {
     weft__summary now = loop->summary; /* the phases of earlier processes, to which this one's are added */
+    weft_profile_times times;
+    weft_profile_total(loop->profile, &times);
     weft__progress_summary(&loop->progress, &now);
+    weft__shares_add_parts(&now.parts, &times);
     now.step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : loop->first;
     snprintf(now.status, sizeof now.status, "%s", status);
     return weft__summary_write(&loop->run, &now);

@@ -16,6 +16,7 @@ typedef struct weft__loop {
     weft_gpt_cache *cache;                   /* for samples; NULL until the first */
     weft__run run;
     weft__progress progress;
+    weft_profile *profile; /* of the whole process, some of its runs timed */
     weft__summary before;  /* as earlier processes of the run left it */
     weft__summary summary; /* now */
     weft__metrics last;    /* what was last logged */
@@ -30,6 +31,10 @@ typedef struct weft__loop {
     int signal;
     bool introduced; /* training has begun: the summary in the folder is this process's */
 } weft__loop;
+
+/* The first half of weft__loop_open, which needs no folder: reads data (tokenizer and class names from `run`,
+ * which may be NULL), builds the model, its loaders and its optimizer. */
+weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const char *run);
 
 /* Reads data, builds the model, makes or opens the run folder, loads the checkpoint of a resumed run. What
  * was made is freed by weft__loop_close, after a failure too. */

@@ -10,8 +10,8 @@
 #include "train/chart.h"
 #include "train/progress.h"
 
-static const char *const phase_names[WEFT__PHASE_COUNT] = {"prepare",  "compile", "data",   "step",
-                                                           "evaluate", "save",    "sample", "report"};
+static const char *const phase_names[WEFT__PHASE_COUNT] = {"prepare", "train",  "evaluate",
+                                                           "save",    "sample", "report"};
 
 double weft__now(void) {
     struct timespec now;
@@ -98,36 +98,28 @@ void weft__progress_say(weft__progress *p, const char *fmt, ...) {
     fflush(p->out);
 }
 
-void weft__progress_end(weft__progress *p) {
-    double total = 0;
-    weft__progress_phase(p, p->phase);
-    if (!p->out) return;
-    end_line(p);
-    for (int i = 0; i < WEFT__PHASE_COUNT; i++) total += p->seconds[i];
-    fprintf(p->out, "\nwhere the time went\n");
+void weft__progress_summary(const weft__progress *p, weft__summary *s) {
+    double now = weft__now();
     for (int i = 0; i < WEFT__PHASE_COUNT; i++)
-        if (p->seconds[i] > 0)
-            fprintf(p->out, "  %-9s %9.2f s  %5.1f %%\n", phase_names[i], p->seconds[i],
-                    p->seconds[i] / total * 100);
-    fprintf(p->out, "  %-9s %9.2f s\n", "in all", total);
-    fflush(p->out);
+        weft__shares_add(&s->phases, phase_names[i],
+                         p->seconds[i] + ((int)p->phase == i ? now - p->phase_from : 0));
+    s->seconds = weft__shares_total(&s->phases);
 }
 
-void weft__progress_summary(const weft__progress *p, weft__summary *s) {
-    double now = weft__now(), total = 0;
-    for (int i = 0; i < WEFT__PHASE_COUNT; i++) {
-        double before = 0, spent = p->seconds[i] + ((int)p->phase == i ? now - p->phase_from : 0);
-        for (size_t j = 0; j < s->phases; j++)
-            if (strcmp(s->phase[j].name, phase_names[i]) == 0) before = s->phase[j].seconds;
-        spent += before;
-        total += spent;
-        size_t at = 0;
-        while (at < s->phases && strcmp(s->phase[at].name, phase_names[i]) != 0) at++;
-        if (at == s->phases && at < WEFT__PHASES) {
-            snprintf(s->phase[at].name, sizeof s->phase[at].name, "%s", phase_names[i]);
-            s->phases++;
-        }
-        if (at < WEFT__PHASES) s->phase[at].seconds = spent;
-    }
-    s->seconds = total;
+void weft__progress_end(weft__progress *p, const weft_profile_times *times) {
+    weft__summary s = {.seconds = 0};
+    if (!p->out) return;
+    weft__progress_summary(p, &s);
+    weft__shares_add_parts(&s.parts, times);
+    end_line(p);
+    fprintf(p->out, "\nwhere the time went\n");
+    weft__shares_print(&s.parts, p->out);
+    fprintf(p->out, "  (the first three: divided as in %llu of %llu runs of programs, which were timed)\n",
+            (unsigned long long)times->timed, (unsigned long long)times->runs);
+    double faster = weft__shares_without(&s.parts, "matmul");
+    if (faster > 0) fprintf(p->out, "if matmul took no time, this run would be %.2f times faster\n", faster);
+    for (size_t i = 0; i < s.phases.count; i++)
+        fprintf(p->out, "%s%s %.2f s", i ? ", " : "", s.phases.item[i].name, s.phases.item[i].seconds);
+    fprintf(p->out, "\n");
+    fflush(p->out);
 }

@@ -8,9 +8,7 @@
 
 typedef enum weft__phase {
     WEFT__PHASE_PREPARE, /* reading data, building the model */
-    WEFT__PHASE_COMPILE, /* the first step of each program */
-    WEFT__PHASE_DATA,    /* making and uploading batches */
-    WEFT__PHASE_STEP,    /* forward, backward, update */
+    WEFT__PHASE_TRAIN,   /* batches, and their steps */
     WEFT__PHASE_EVAL,
     WEFT__PHASE_SAVE,
     WEFT__PHASE_SAMPLE,
@@ -48,10 +46,10 @@ void weft__progress_step(weft__progress *progress, uint64_t done, const weft__me
 /* A line of its own among the others. */
 void weft__progress_say(weft__progress *progress, const char *fmt, ...) WEFT_PRINTF(2, 3);
 
-/* Ends the line and prints the table of where the time went. */
-void weft__progress_end(weft__progress *progress);
+/* Ends the line and prints the tables of where the time went: by the parts of the profile, and by phases. */
+void weft__progress_end(weft__progress *progress, const weft_profile_times *times);
 
-/* Copies the phases into a summary, added to what earlier processes of the run spent. */
+/* Adds the phases to those that a summary has of earlier processes of the run. */
 void weft__progress_summary(const weft__progress *progress, weft__summary *summary);
 
 #endif

@@ -144,21 +144,32 @@ static weft_status charts(FILE *out, const weft__history *h) {
     return WEFT_OK;
 }
 
-static void phases(FILE *out, const weft__summary *s) {
-    double total = 0;
-    for (size_t i = 0; i < s->phases; i++) total += s->phase[i].seconds;
-    if (!(total > 0)) return;
-    fprintf(out, "<h2>Where the time went</h2>\n<table>\n");
-    for (size_t i = 0; i < s->phases; i++) {
-        double share = s->phase[i].seconds / total * 100;
+static void shares(FILE *out, const weft__shares *s) {
+    double percent[WEFT__SHARES];
+    weft__shares_percent(s, percent);
+    fprintf(out, "<table>\n");
+    for (size_t i = 0; i < s->count; i++) {
         fprintf(out, "<tr><td>");
-        weft__html_text(out, s->phase[i].name, strlen(s->phase[i].name));
+        weft__html_text(out, s->item[i].name, strlen(s->item[i].name));
         fprintf(out,
-                "</td><td class=\"n\">%.2f s</td><td class=\"n\">%.1f %%</td><td style=\"width:50%%\"><div "
+                "</td><td class=\"n\">%.3f s</td><td class=\"n\">%.1f %%</td><td style=\"width:50%%\"><div "
                 "class=\"bar\" style=\"width:%.1f%%\"></div></td></tr>\n",
-                s->phase[i].seconds, share, share);
+                s->item[i].seconds, percent[i], percent[i]);
     }
     fprintf(out, "</table>\n");
+}
+
+static void times(FILE *out, const weft__summary *s) {
+    if (weft__shares_total(&s->parts) > 0) {
+        fprintf(out, "<h2>Where the time went</h2>\n");
+        shares(out, &s->parts);
+        double faster = weft__shares_without(&s->parts, "matmul");
+        if (faster > 0)
+            fprintf(out, "<p>If matmul took no time, this run would be %.2f times faster.</p>\n", faster);
+    }
+    if (!(weft__shares_total(&s->phases) > 0)) return;
+    fprintf(out, "<h2>The same time, by what was done</h2>\n");
+    shares(out, &s->phases);
 }
 
 static void file_section(FILE *out, const char *dir, const char *name, const char *title) {
@@ -215,7 +226,7 @@ weft_status weft__report_write(const char *dir) {
     if (status == WEFT_OK) {
         head(out, dir, &summary, &history);
         status = charts(out, &history);
-        phases(out, &summary);
+        times(out, &summary);
         samples(out, dir);
         file_section(out, dir, "config.yaml", "Configuration, and where each value came from");
         file_section(out, dir, "env.json", "Machine and versions");

@@ -75,7 +75,7 @@ expect 0 'usage: weft COMMAND' "$weft" --help
 expect 0 '^weft [0-9]+\.[0-9]+' "$weft" --version
 expect 2 'did you mean train\?' "$weft" trian
 one_line
-for command in train resume generate predict eval runs compare info init demo devices bench; do
+for command in train resume generate predict eval runs compare info init demo devices profile bench; do
     expect 0 "usage: weft $command" "$weft" "$command" --help
 done
 expect 2 'unknown option --stesp' "$weft" train gpt.yaml --stesp 3
@@ -124,6 +124,9 @@ check "no run folder was made by failures" test ! -e runs
 
 # ---- training, names of folders, what lies in them ----
 expect 0 'where the time went' "$weft" train gpt.yaml
+check "the parts of the time add up to 100 %" awk '/^where/ {on = 1; next} /in all/ {exit !(sum > 99.95 && sum < 100.05 && n == 8)}
+    on {sum += $(NF - 1); n++}' out
+check "and the run is so much faster without its products" grep -Eq '^if matmul took no time, this run would be [1-9][0-9.]+ times faster$' out
 run=runs/gpt-L1-H2-E16-cpu-1
 for file in config.yaml env.json log.txt metrics.jsonl metrics.csv report.html tokenizer.json summary.json \
     checkpoints/step-40/model.safetensors checkpoints/step-40/optimizer.safetensors checkpoints/step-40/state.json \
@@ -253,12 +256,43 @@ for signal in INT:130 TERM:143; do
 done
 expect 8 'standard output' bash -c "'$weft' init gpt >/dev/full"
 
+# ---- profile ----
+expect 2 'CONFIG is missing' "$weft" profile
+expect 2 'steps and --warmup' "$weft" profile gpt.yaml --steps 0
+expect 8 'no/such' "$weft" profile gpt.yaml --steps 2 --trace no/such
+one_line
+before=$(ls runs | wc -l)
+expect 0 'in all; the bound is' "$weft" profile gpt.yaml --steps 4 --trace trace.json
+check "it makes no run folder" test "$(ls runs | wc -l)" = "$before"
+check "every stage is there" awk '/^(data|forward|loss|backward|optimizer|host|in all) / {n++} END {exit n != 7}' out
+check "its shares add up" awk '/^stage/ {on = 1; next} /^in all/ {exit !(sum > 99.95 && sum < 100.05)} on {sum += $3}' out
+expect 0 '"stage": "optimizer"' "$weft" profile mlp.yaml --steps 5 --json --device interp
+if command -v python3 >/dev/null; then
+    check "the JSON is JSON" python3 -c '
+import json
+p = json.load(open("out"))
+assert p["steps"] == 5 and abs(sum(p["stages"].values()) / p["seconds_per_step"] - 1) < 1e-3
+assert {k["stage"] for k in p["kernels"]} >= {"forward", "backward", "optimizer"}'
+    check "the trace is one" python3 -c '
+import json
+events = json.load(open("trace.json"))["traceEvents"]
+tracks = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+assert tracks == {1: "host", 2: "cpu"}
+runs = sorted((e["ts"], e["dur"]) for e in events if e["name"] == "run")
+assert len(runs) == 4
+commands = [e for e in events if e.get("tid") == 2 and e["ph"] == "X"]
+assert {c["cat"] for c in commands} >= {"forward", "backward", "optimizer"}
+assert all(any(t - 1 <= c["ts"] and c["ts"] + c["dur"] <= t + d + 1 for t, d in runs) for c in commands)
+assert any(e["name"] == "data" for e in events)'
+fi
+
 # ---- demo xor, bench ----
 expect 0 '1 xor 0 = 0.9' "$weft" demo xor
 expect 0 '"workload": "xor200", "peer": "weft"' "$weft" bench xor200 --json
 expect 0 '"seconds_per_step_loop": [0-9.e-]+, .*"record_ns_per_node": [0-9.]+' "$weft" bench xor200 --json
 expect 0 '"loss_last": [0-9.e-]+, "peak_rss_mb": [0-9.]+, "plan_mb": [0-9.e-]+, "arena_mb": [0-9.e-]+' \
     "$weft" bench gd_small --steps 20 --json
+expect 0 'calls +GFLOP/s' "$weft" bench xor200 --steps 10 --profile
 expect 0 '"workload": "gemm_f32_n8", .*"products": 1000, .*"gflops": [0-9]' "$weft" bench gemm --only n8 --json --steps 1
 check "--only chooses lines" test "$("$weft" bench gemm --only n48 --json --steps 1 | grep -c workload)" = 1
 

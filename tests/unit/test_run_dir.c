@@ -165,8 +165,8 @@ static void report_is_whole(void **state) {
                              .steps = 30,
                              .seconds = 75,
                              .tokens = true,
-                             .phases = 2,
-                             .phase = {{"step", 70}, {"data", 5}}};
+                             .phases = {2, {{"train", 70}, {"prepare", 5}}},
+                             .parts = {3, {{"matmul", 50}, {"data", 5}, {"host", 20}}}};
     summary.val_loss = 1.5;
     summary.test_loss = summary.test_accuracy = (double)NAN;
     assert_int_equal(weft__run_create("rep", "x", true, &run), WEFT_OK);
@@ -195,13 +195,16 @@ static void report_is_whole(void **state) {
     assert_null(strstr(html, "nan"));
     assert_non_null(strstr(html, "gpt &lt;4&gt;"));
     assert_non_null(strstr(html, "1 min 15 s"));
+    assert_non_null(strstr(html, "If matmul took no time, this run would be 3.00 times faster."));
     assert_non_null(strstr(html, "Sample after step 30"));
     assert_non_null(strstr(html, "to be &lt;or&gt; &amp; not"));
     free(html);
     weft__summary back_again;
     assert_int_equal(weft__summary_read("rep", &back_again), WEFT_OK);
     assert_string_equal(back_again.model, summary.model);
-    assert_int_equal(back_again.phases, 2);
+    assert_int_equal(back_again.phases.count, 2);
+    assert_int_equal(back_again.parts.count, 3);
+    assert_true(back_again.parts.item[0].seconds == 50);
     assert_true(isnan(back_again.test_loss));
     weft__run_close(&run);
 }

@@ -1,0 +1,49 @@
+/* Trains some steps of a configuration as a run would, without a run folder, and profiles them.
+ * Must not know: how a profile is shown. Read next: src/cli/profile.c. */
+#include <stdlib.h>
+
+#include "train/profile.h"
+
+/* From the context of the warm-up, whose profile tells what compiling took, to one of every command. */
+static weft_status begin(weft__profiling *p) {
+    weft_context *ctx = p->loop.model.ctx;
+    weft_profile_free(p->loop.profile);
+    p->loop.profile = NULL;
+    WEFT_TRY(weft_profile_start(ctx, &(weft_profile_options){.trace = p->trace}, &p->profile));
+    return weft_profile_peaks(p->profile, &p->peak_flops, &p->peak_bytes);
+}
+
+static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) {
+    weft__profiling *p = user;
+    if (state->step == 1) {
+        weft_profile_times times;
+        weft_profile_total(p->loop.profile, &times);
+        p->first_step = state->seconds_data + state->seconds_step;
+        p->compile = times.compile;
+    }
+    *stop = false;
+    return state->step == p->warmup ? begin(p) : WEFT_OK;
+}
+
+weft_status weft__profiling_run(weft__profiling *p, weft__config *config) {
+    double from = weft__now();
+    weft__loop *loop = &p->loop;
+    *loop = (weft__loop){.saved = UINT64_MAX};
+    config->train_steps = (int64_t)(p->warmup + p->steps);
+    WEFT_TRY(weft__loop_prepare(loop, config, NULL));
+    p->prepare = weft__now() - from;
+    const weft_fit_options options = {.loss = loop->model.loss,
+                                      .steps = p->warmup + p->steps,
+                                      .accumulate = (int)config->train_accumulate,
+                                      .on_step = on_step,
+                                      .user = p};
+    WEFT_TRY(weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL));
+    weft_profile_stop(p->profile);
+    weft_profile_total(p->profile, &p->times);
+    return WEFT_OK;
+}
+
+void weft__profiling_free(weft__profiling *p) {
+    weft_profile_free(p->profile);
+    weft__loop_close(&p->loop);
+}
