@@ -210,6 +210,38 @@ static void test_large(void **state) {
     }
 }
 
+/* One row or one column, long enough to be cut; alone and several, with results that are wider than a and b.
+ */
+static void test_vectors(void **state) {
+    (void)state;
+    static const int64_t sizes[][3] = {{1, 1500, 515}, {700, 1, 300}, {1, 1100, 64}, {1, 90, 2100}};
+    double worst = 0;
+    for (int d = 0; d < 4; d++) /* the floats */
+        for (int s = 0; s < COUNT(sizes); s++)
+            for (int t = 0; t < 16; t++) {
+                int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+                weft_heavy_matmul mm = matmul(dtypes[d], m, n, k, (layout){t & 1, t >> 1 & 1, 3, 5, 2});
+                if (t & 4 && weft_dtype_size(dtypes[d]) == 2) mm.out_dtype = WEFT_F32;
+                if (t & 8) {
+                    mm.batch_rank = 1;
+                    mm.batch[0] = 3;
+                    mm.a_batch[0] = (m + 3) * (k + 3), mm.b_batch[0] = (n + 5) * (k + 5);
+                    mm.c_batch[0] = m * (n + 2);
+                }
+                expect(&mm, &worst);
+            }
+    weft_heavy cases[2] = {
+        {.kind = WEFT_HEAVY_MATMUL, .as.matmul = matmul(WEFT_F32, 1, 384, 1536, (layout){0, 1, 0, 0, 0})},
+        {.kind = WEFT_HEAVY_MATMUL, .as.matmul = matmul(WEFT_BF16, 1, 384, 1536, (layout){0, 1, 0, 0, 0})}};
+    for (int i = 0; i < 2; i++) {
+        weft_cpu_work work;
+        assert_int_equal(weft__cpu_heavy_prepare(NULL, &cases[i], &work), WEFT_OK);
+        assert_true(work.tasks >= 8);              /* by bytes, not by operations */
+        assert_true(work.scratch_bytes < 1 << 14); /* nothing of the matrix is kept widened */
+        work.free(NULL, work.plan);
+    }
+}
+
 static void test_empty(void **state) {
     (void)state;
     double worst = 0;
@@ -414,15 +446,11 @@ int main(void) {
 #endif
     const struct CMUnitTest tests[] = {
         /* first: it counts threads, and none has a reason to exist yet */
-        cmocka_unit_test(test_library),
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_packed_projection),
-        cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_own_kernels),
-        cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_library),     cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_large),       cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_empty),       cmocka_unit_test(test_packed_projection),
+        cmocka_unit_test(test_batches),     cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_own_kernels), cmocka_unit_test(test_special_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,16 +118,16 @@ static void FN(one_query)(const attention_plan *plan, void *const *args, int64_t
         int64_t nk = end - j < plan->bk ? end - j : plan->bk;
         const T *k = FN(fetch)(plan, args[1], at->k, pair, j, nk, sp->k, &ldk);
         const T *v = FN(fetch)(plan, args[2], at->v, pair, j, nk, sp->v, &ldv);
-        const weft_gemv dots = {.rows = nk, .k = d, .x_i = ldk, .x_k = 1, .v_k = 1, .out_i = 1};
-        plan->own->GEMV(&dots, k, q, sp->s, sp->gemm);
+        const weft_gemv dots = {.rows = nk, .k = d, .x_i = ldk, .x_k = 1, .out_i = 1};
+        plan->own->GEMV(&dots, k, q, sp->s);
         T keep = plan->own->ROWS.one(nk, sp->s, (T)at->scale, sp->most, sp->sum);
         if (keep != 1) plan->own->ROWS.scale(d, sp->sum_out, keep);
         if (at->dropout > 0) {
             FN(keep_row)(plan, args[3], pair, i, j, nk, sp->keep);
             plan->own->ROWS.multiply(nk, sp->s, sp->keep, sp->s);
         }
-        const weft_gemv add = {.rows = d, .k = nk, .x_i = 1, .x_k = ldv, .v_k = 1, .out_i = 1, .add = true};
-        plan->own->GEMV(&add, v, sp->s, sp->sum_out, sp->gemm);
+        const weft_gemv add = {.rows = d, .k = nk, .x_i = 1, .x_k = ldv, .out_i = 1, .add = true};
+        plan->own->GEMV(&add, v, sp->s, sp->sum_out);
     }
 }
 

@@ -13,10 +13,10 @@ typedef struct weft_gemm {
     bool add;
 } weft_gemm;
 
-/* out[i * out_i] = or += sum over p of x[i * x_i + p * x_k] * v[p * v_k], 0 <= i < rows; x_i or x_k is 1,
- * rows or k being 1 aside. */
+/* out[i * out_i] = or += sum over p of x[i * x_i + p * x_k] * v[p], 0 <= i < rows; x_i or x_k is 1, rows or k
+ * being 1 aside. */
 typedef struct weft_gemv {
-    int64_t rows, k, x_i, x_k, v_k, out_i;
+    int64_t rows, k, x_i, x_k, out_i;
     bool add;
 } weft_gemv;
 
@@ -49,9 +49,10 @@ typedef struct weft_gemm_own {
     size_t (*f64_scratch)(const weft_gemm *g);
     /* True where f32 reads b in place, which beats every library (n up to about 128). */
     bool (*f32_direct)(const weft_gemm *g);
-    /* scratch: k elements of the result's type. */
-    void (*gemv_f32)(const weft_gemv *g, const float *x, const float *v, float *out, void *scratch);
-    void (*gemv_f64)(const weft_gemv *g, const double *x, const double *v, double *out, void *scratch);
+    void (*gemv_f32)(const weft_gemv *g, const float *x, const float *v, float *out);
+    void (*gemv_f64)(const weft_gemv *g, const double *x, const double *v, double *out);
+    void (*gemv_bf16)(const weft_gemv *g, const uint16_t *x, const float *v, float *out);
+    void (*gemv_f16)(const weft_gemv *g, const uint16_t *x, const float *v, float *out);
     /* Conversions of n neighbours. */
     void (*from_f16)(int64_t n, const uint16_t *from, float *to);
     void (*from_bf16)(int64_t n, const uint16_t *from, float *to);
@@ -89,6 +90,27 @@ void weft__library_f64(const weft_gemm *g, const double *a, const double *b, dou
 /* Between these two calls library products run on the calling thread alone, whatever the OpenMP settings. */
 int weft__library_enter(void);
 void weft__library_leave(int token);
+
+/* How products are cut: where block i of `blocks` begins; border `blocks` is the extent. Multiples of 16
+ * where that is fine enough. */
+static inline int64_t weft__border(int64_t extent, int64_t blocks, int64_t i) {
+    int64_t unit = extent >= 64 * blocks ? 16 : 1, units = (extent + unit - 1) / unit,
+            at = units * i / blocks * unit;
+    return i == blocks || at > extent ? extent : at;
+}
+
+static inline int64_t weft__largest_block(int64_t extent, int64_t blocks) {
+    int64_t largest = 0;
+    for (int64_t i = 0; i < blocks; i++) {
+        int64_t size = weft__border(extent, blocks, i + 1) - weft__border(extent, blocks, i);
+        if (size > largest) largest = size;
+    }
+    return largest;
+}
+
+/* gemv.c: products whose m or n is 1, batch dimensions folded into m where possible. */
+bool weft__cpu_gemv_takes(const weft_heavy_matmul *mm);
+weft_status weft__cpu_gemv_prepare(weft_context *ctx, const weft_heavy_matmul *mm, weft_cpu_work *work);
 
 /* matmul.c, attention.c, scatter.c, update.c: what heavy.c calls. */
 weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *mm, const char *path,

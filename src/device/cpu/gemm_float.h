@@ -13,6 +13,15 @@ typedef T FN(vecu) __attribute__((vector_size(VL * sizeof(T)), aligned(sizeof(T)
 static ALWAYS VEC FN(load)(const T *p) { return *(const FN(vecu) *)p; }
 static ALWAYS void FN(store)(T *p, VEC v) { *(FN(vecu) *)p = v; }
 
+static ALWAYS T FN(lanes_sum)(VEC v) {
+    T part[VL];
+    FN(store)(part, v);
+    UNROLL for (int half = VL / 2; half > 0; half /= 2) {
+        UNROLL for (int i = 0; i < half; i++) part[i] += part[i + half];
+    }
+    return part[0];
+}
+
 /* mr rows by nv vectors of c in registers: c = or += a b over k products. `last` is the number of columns
  * of the last vector that exist; part says that it is not full. mr, nv and part are constants where called.
  */
@@ -257,102 +266,6 @@ static void FN(gemm)(const weft_gemm *g, const T *a, const T *b, T *c, void *scr
             }
             FN(direct)(&h, a + p * g->a_k, part, c);
         }
-    }
-}
-
-/* ---- matrix times vector ---- */
-
-static ALWAYS T FN(lanes_sum)(VEC v) {
-    T part[VL];
-    FN(store)(part, v);
-    UNROLL for (int half = VL / 2; half > 0; half /= 2) {
-        UNROLL for (int i = 0; i < half; i++) part[i] += part[i + half];
-    }
-    return part[0];
-}
-
-/* `rows` dot products (a constant where called) of rows that lie x_i apart with v; both of unit stride. */
-static ALWAYS void FN(dots)(const int rows, int64_t k, const T *x, int64_t x_i, const T *v, T *out,
-                            int64_t out_i, bool add) {
-    VEC acc[8][2];
-    T tail[8];
-    UNROLL for (int i = 0; i < rows; i++) acc[i][0] = acc[i][1] = SET1((T)0), tail[i] = 0;
-    int64_t p = 0;
-    for (; p + 2 * VL <= k; p += 2 * VL) {
-        VEC v0 = FN(load)(v + p), v1 = FN(load)(v + p + VL);
-        UNROLL for (int i = 0; i < rows; i++) {
-            acc[i][0] = FMA(FN(load)(x + i * x_i + p), v0, acc[i][0]);
-            acc[i][1] = FMA(FN(load)(x + i * x_i + p + VL), v1, acc[i][1]);
-        }
-    }
-    for (; p < k; p++) {
-        UNROLL for (int i = 0; i < rows; i++) tail[i] += x[i * x_i + p] * v[p];
-    }
-    UNROLL for (int i = 0; i < rows; i++) {
-        T sum = FN(lanes_sum)(acc[i][0] + acc[i][1]) + tail[i];
-        out[i * out_i] = add ? out[i * out_i] + sum : sum;
-    }
-}
-
-/* nv vectors of neighbouring results: out[i] = sum_p x[i + p * x_k] * v[p]. */
-static ALWAYS void FN(columns)(const int nv, const bool part, int64_t last, int64_t k, const T *x,
-                               int64_t x_k, const T *v, T *to) {
-    VEC sum[COLUMN_VECS];
-    UNROLL for (int j = 0; j < nv; j++) sum[j] = SET1((T)0);
-    for (int64_t p0 = 0; p0 < k; p0 += DEPTH) {
-        int64_t end = k - p0 < DEPTH ? k : p0 + DEPTH;
-        VEC acc[COLUMN_VECS];
-        UNROLL for (int j = 0; j < nv; j++) acc[j] = SET1((T)0);
-        for (int64_t p = p0; p < end; p++) {
-            VEC s = SET1(v[p]);
-            const T *row = x + p * x_k;
-            UNROLL for (int j = 0; j < nv; j++) acc[j] =
-                FMA(part ? LOAD_PART(row, last) : FN(load)(row + j * VL), s, acc[j]);
-        }
-        UNROLL for (int j = 0; j < nv; j++) sum[j] = sum[j] + acc[j];
-    }
-    UNROLL for (int j = 0; j < nv; j++) {
-        if (part)
-            STORE_PART(to, sum[j], last);
-        else
-            FN(store)(to + j * VL, sum[j]);
-    }
-}
-
-static void FN(gemv)(const weft_gemv *g, const T *x, const T *v, T *out, void *scratch) {
-    int64_t i = 0;
-    if (g->v_k != 1 && g->k > 1) {
-        T *copy = scratch;
-        for (int64_t p = 0; p < g->k; p++) copy[p] = v[p * g->v_k];
-        v = copy;
-    }
-    if (g->x_k == 1 || g->k == 1) {
-        for (; i + 4 <= g->rows; i += 4)
-            FN(dots)(4, g->k, x + i * g->x_i, g->x_i, v, out + i * g->out_i, g->out_i, g->add);
-        for (; i < g->rows; i++)
-            FN(dots)(1, g->k, x + i * g->x_i, g->x_i, v, out + i * g->out_i, g->out_i, g->add);
-        return;
-    }
-    while (i < g->rows) {
-        T tile[COLUMN_VECS * VL];
-        int64_t left = g->rows - i, count;
-        T *to = g->out_i == 1 && !g->add ? out + i : tile;
-        if (left >= COLUMN_VECS * VL) {
-            FN(columns)(COLUMN_VECS, false, VL, g->k, x + i, g->x_k, v, to);
-            count = COLUMN_VECS * VL;
-        } else if (left >= VL) {
-            FN(columns)(1, false, VL, g->k, x + i, g->x_k, v, to);
-            count = VL;
-        } else {
-            FN(columns)(1, true, left, g->k, x + i, g->x_k, v, to);
-            count = left;
-        }
-        if (to == tile)
-            for (int64_t j = 0; j < count; j++) {
-                T *at = out + (i + j) * g->out_i;
-                *at = g->add ? *at + tile[j] : tile[j];
-            }
-        i += count;
     }
 }
 

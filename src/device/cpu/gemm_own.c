@@ -188,6 +188,36 @@ static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
 }
 #endif
 
+/* ---- 16-bit floats as vectors of floats ---- */
+
+typedef uint16_t v_halves __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias));
+typedef uint32_t v_u32 __attribute__((vector_size(VECTOR_BYTES)));
+
+static ALWAYS v_f32 wide_bf16(const uint16_t *p) {
+    return (v_f32)(__builtin_convertvector(*(const v_halves *)p, v_u32) << 16);
+}
+
+static ALWAYS v_f32 wide_f16(const uint16_t *p) {
+#if defined(__AVX512F__)
+    return (v_f32)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+#elif defined(__F16C__)
+    return (v_f32)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+#else
+    v_f32 v;
+    for (int i = 0; i < VECTOR_BYTES / 4; i++) v[i] = weft_f16_to_f32(p[i]);
+    return v;
+#endif
+}
+
+#define WIDE_PART_OF(type)                                                                                   \
+    static ALWAYS v_f32 wide_part_##type(const uint16_t *p, int64_t n) {                                     \
+        uint16_t all[VECTOR_BYTES / 4] = {0};                                                                \
+        memcpy(all, p, (size_t)n * sizeof *p);                                                               \
+        return wide_##type(all);                                                                             \
+    }
+WIDE_PART_OF(bf16)
+WIDE_PART_OF(f16)
+
 /* ---- what attention needs beside ---- */
 
 /* Vectors of 64-bit lanes whose low halves are multiplied: what Philox is made of. */
@@ -284,6 +314,32 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #endif
 #include "device/cpu/gemm_float.h"
 #include "device/cpu/attention_rows.h"
+
+#define V         v_f32
+#define LOAD      load_f32
+#define SUM       lanes_sum_f32
+#define X         float
+#define WIDE      load_f32
+#define WIDE_PART load_part_f32
+#define ONE(x)    (x)
+#include "device/cpu/gemv_float.h"
+#undef FN
+#define FN(x)     x##_bf16
+#define X         uint16_t
+#define WIDE      wide_bf16
+#define WIDE_PART wide_part_bf16
+#define ONE(x)    float_of((uint32_t)(x) << 16)
+#include "device/cpu/gemv_float.h"
+#undef FN
+#define FN(x)     x##_f16
+#define X         uint16_t
+#define WIDE      wide_f16
+#define WIDE_PART wide_part_f16
+#define ONE       weft_f16_to_f32
+#include "device/cpu/gemv_float.h"
+#undef V
+#undef LOAD
+#undef SUM
 #undef T
 #undef FN
 #undef VL
@@ -321,6 +377,15 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #endif
 #include "device/cpu/gemm_float.h"
 #include "device/cpu/attention_rows.h"
+
+#define V         v_f64
+#define LOAD      load_f64
+#define SUM       lanes_sum_f64
+#define X         double
+#define WIDE      load_f64
+#define WIDE_PART load_part_f64
+#define ONE(x)    (x)
+#include "device/cpu/gemv_float.h"
 
 /* ---- integers: wrapping, so any order gives the same bits ---- */
 
@@ -447,6 +512,8 @@ const weft_gemm_own PASTE(weft__gemm_own_, WEFT_ISA) = {
     .f32_direct = is_direct_f32,
     .gemv_f32 = gemv_f32,
     .gemv_f64 = gemv_f64,
+    .gemv_bf16 = gemv_bf16,
+    .gemv_f16 = gemv_f16,
     .from_f16 = from_f16,
     .from_bf16 = from_bf16,
     .to_f16 = to_f16,

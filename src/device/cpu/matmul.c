@@ -1,7 +1,7 @@
 /* A matrix product as tasks: batch items, grouped where they are small, times blocks along M and N, never
  * along K. The cut and the choice between library and own kernels depend on shape and dtype alone, so that
- * the bits do not depend on the number of threads (design part 10). Must not know threads. Read next:
- * gemm_own.c and matmul_library.c, which do the products. */
+ * the bits do not depend on the number of threads (design part 10). Must not know threads. Read next: gemv.c,
+ * which has what multiplies a vector; gemm_own.c and matmul_library.c, which do the products. */
 #include <math.h>
 #include <string.h>
 
@@ -10,19 +10,14 @@
 #define HALF_DEPTH 512 /* f16 and bf16: products summed in f32 between conversions of blocks of a and b */
 #define HALF_ROWS  256 /* f16 and bf16: largest block, which bounds the scratch */
 #define HALF_COLS  256
-#define HALF_LINES 64 /* likewise of a matrix times a vector */
 
-typedef enum route {
-    ROUTE_LIBRARY,
-    ROUTE_OWN,
-    ROUTE_VECTOR_A, /* m == 1: rows of b^T times the vector a */
-    ROUTE_VECTOR_B  /* n == 1: rows of a times the vector b */
-} route;
+#define M_LEAST 16 /* of a block */
+#define N_LEAST 64
 
 typedef struct matmul_plan {
     weft_heavy_matmul mm; /* with leading batch dimensions folded into m where possible */
     const weft_gemm_own *own;
-    route route;
+    bool library;          /* else the own kernels */
     size_t size, out_size; /* of an element */
     int64_t items, group;  /* products, and how many of them a task does */
     int64_t m_blocks, n_blocks;
@@ -48,23 +43,6 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
 
-/* Where block i of `blocks` begins; border `blocks` is the extent. Multiples of 16 where that is fine enough.
- */
-static int64_t border(int64_t extent, int64_t blocks, int64_t i) {
-    int64_t unit = extent >= 64 * blocks ? 16 : 1, units = ceil_div(extent, unit),
-            at = units * i / blocks * unit;
-    return i == blocks || at > extent ? extent : at;
-}
-
-static int64_t largest_block(int64_t extent, int64_t blocks) {
-    int64_t largest = 0;
-    for (int64_t i = 0; i < blocks; i++) {
-        int64_t size = border(extent, blocks, i + 1) - border(extent, blocks, i);
-        if (size > largest) largest = size;
-    }
-    return largest;
-}
-
 static weft_gemm gemm_of(const weft_heavy_matmul *mm, int64_t m, int64_t n, int64_t k) {
     return (weft_gemm){.m = m,
                        .n = n,
@@ -78,47 +56,20 @@ static weft_gemm gemm_of(const weft_heavy_matmul *mm, int64_t m, int64_t n, int6
 
 /* ---- one block ---- */
 
-static void vector_of(const weft_gemm *g, route r, weft_gemv *v) {
-    if (r == ROUTE_VECTOR_A)
-        *v = (weft_gemv){.rows = g->n, .k = g->k, .x_i = g->b_n, .x_k = g->b_k, .v_k = g->a_k, .out_i = 1};
-    else
-        *v = (weft_gemv){
-            .rows = g->m, .k = g->k, .x_i = g->a_m, .x_k = g->a_k, .v_k = g->b_k, .out_i = g->c_m};
-    v->add = g->add;
-}
-
 static void block_f32(const matmul_plan *plan, const weft_gemm *g, const float *a, const float *b, float *c,
                       void *scratch) {
-    weft_gemv v;
-    switch (plan->route) {
-    case ROUTE_LIBRARY: weft__library_f32(g, a, b, c); return;
-    case ROUTE_OWN: plan->own->f32(g, a, b, c, scratch); return;
-    case ROUTE_VECTOR_A:
-        vector_of(g, plan->route, &v);
-        plan->own->gemv_f32(&v, b, a, c, scratch);
-        return;
-    case ROUTE_VECTOR_B:
-        vector_of(g, plan->route, &v);
-        plan->own->gemv_f32(&v, a, b, c, scratch);
-        return;
-    }
+    if (plan->library)
+        weft__library_f32(g, a, b, c);
+    else
+        plan->own->f32(g, a, b, c, scratch);
 }
 
 static void block_f64(const matmul_plan *plan, const weft_gemm *g, const double *a, const double *b,
                       double *c, void *scratch) {
-    weft_gemv v;
-    switch (plan->route) {
-    case ROUTE_LIBRARY: weft__library_f64(g, a, b, c); return;
-    case ROUTE_OWN: plan->own->f64(g, a, b, c, scratch); return;
-    case ROUTE_VECTOR_A:
-        vector_of(g, plan->route, &v);
-        plan->own->gemv_f64(&v, b, a, c, scratch);
-        return;
-    case ROUTE_VECTOR_B:
-        vector_of(g, plan->route, &v);
-        plan->own->gemv_f64(&v, a, b, c, scratch);
-        return;
-    }
+    if (plan->library)
+        weft__library_f64(g, a, b, c);
+    else
+        plan->own->f64(g, a, b, c, scratch);
 }
 
 /* A (rows, cols) block in f32, its unit-stride dimension kept: returns the new strides. */
@@ -194,14 +145,14 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     (void)fault;
     const matmul_plan *plan = plan_;
     const weft_heavy_matmul *mm = &plan->mm;
-    int token = plan->route == ROUTE_LIBRARY ? weft__library_enter() : 0;
+    int token = plan->library ? weft__library_enter() : 0;
     int64_t pieces = plan->m_blocks * plan->n_blocks;
     for (int64_t task = begin; task < end; task++) {
         int64_t piece = task % pieces, mi = piece / plan->n_blocks, ni = piece % plan->n_blocks;
         int64_t first = task / pieces * plan->group, last = clamp(first + plan->group, 0, plan->items);
-        int64_t i0 = border(mm->m, plan->m_blocks, mi), j0 = border(mm->n, plan->n_blocks, ni);
-        weft_gemm g = gemm_of(mm, border(mm->m, plan->m_blocks, mi + 1) - i0,
-                              border(mm->n, plan->n_blocks, ni + 1) - j0, mm->k);
+        int64_t i0 = weft__border(mm->m, plan->m_blocks, mi), j0 = weft__border(mm->n, plan->n_blocks, ni);
+        weft_gemm g = gemm_of(mm, weft__border(mm->m, plan->m_blocks, mi + 1) - i0,
+                              weft__border(mm->n, plan->n_blocks, ni + 1) - j0, mm->k);
         for (int64_t item = first; item < last; item++) {
             int64_t a = i0 * mm->a_m, b = j0 * mm->b_n, c = i0 * mm->c_m + j0, rest = item;
             for (int d = mm->batch_rank - 1; d >= 0; d--) {
@@ -214,7 +165,7 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
                   (char *)args[2] + (size_t)c * plan->out_size, scratch);
         }
     }
-    if (plan->route == ROUTE_LIBRARY) weft__library_leave(token);
+    if (plan->library) weft__library_leave(token);
 }
 
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
@@ -236,18 +187,14 @@ static void fold_batch(weft_heavy_matmul *mm) {
 }
 
 /* Own kernels win up to about n = 128; above, and with f64 only where a CBLAS is there, the library. */
-static route choose_route(const matmul_plan *plan) {
+static bool wants_library(const matmul_plan *plan) {
     const weft_heavy_matmul *mm = &plan->mm;
-    if (mm->dtype == WEFT_I32 || mm->dtype == WEFT_I64 || mm->k == 0) return ROUTE_OWN;
-    bool a_row = mm->a_k == 1 || mm->a_m == 1 || mm->k == 1,
-         b_col = mm->b_k == 1 || mm->b_n == 1 || mm->k == 1;
-    if (mm->m == 1 && b_col) return ROUTE_VECTOR_A;
-    if (mm->n == 1 && a_row) return ROUTE_VECTOR_B;
+    if (mm->dtype == WEFT_I32 || mm->dtype == WEFT_I64 || mm->k == 0) return false;
     weft_gemm g = gemm_of(mm, mm->m, mm->n, mm->k);
-    if (mm->dtype != WEFT_F64 && plan->own->f32_direct(&g)) return ROUTE_OWN;
-    if (mm->dtype == WEFT_F64 && mm->m * mm->n <= 128 * 128 && mm->k <= 256) return ROUTE_OWN;
+    if (mm->dtype != WEFT_F64 && plan->own->f32_direct(&g)) return false;
+    if (mm->dtype == WEFT_F64 && mm->m * mm->n <= 128 * 128 && mm->k <= 256) return false;
     bool serves = mm->dtype == WEFT_F64 ? weft__matmul_library()->f64 : weft__matmul_library()->f32;
-    return serves && (is_half(mm) || weft__library_fits(&g)) ? ROUTE_LIBRARY : ROUTE_OWN;
+    return serves && (is_half(mm) || weft__library_fits(&g));
 }
 
 /* How many pieces a product of so many operations is cut into: enough to feed a few threads evenly, few
@@ -273,16 +220,14 @@ static double repeated(const weft_heavy_matmul *mm, int64_t m_blocks, int64_t n_
 
 static void cut(matmul_plan *plan, int64_t pieces) {
     const weft_heavy_matmul *mm = &plan->mm;
-    int64_t n_least = plan->route == ROUTE_VECTOR_A ? 256 : 64,
-            m_least = plan->route == ROUTE_VECTOR_B ? 128 : 16;
     double best = INFINITY;
     plan->m_blocks = plan->n_blocks = 1;
     for (; pieces > 1 && best == INFINITY; pieces--) {
         for (int64_t m_blocks = 1; m_blocks <= pieces; m_blocks++) {
             int64_t n_blocks = pieces / m_blocks;
             if (m_blocks * n_blocks != pieces) continue;
-            if (m_blocks > 1 && mm->m < m_blocks * m_least) continue;
-            if (n_blocks > 1 && mm->n < n_blocks * n_least) continue;
+            if (m_blocks > 1 && mm->m < m_blocks * M_LEAST) continue;
+            if (n_blocks > 1 && mm->n < n_blocks * N_LEAST) continue;
             double cost = repeated(mm, m_blocks, n_blocks);
             if (cost >= best) continue;
             best = cost;
@@ -291,10 +236,8 @@ static void cut(matmul_plan *plan, int64_t pieces) {
         }
     }
     if (is_half(mm)) {
-        int64_t rows = plan->route == ROUTE_VECTOR_B ? HALF_LINES : HALF_ROWS;
-        int64_t cols = plan->route == ROUTE_VECTOR_A ? HALF_LINES : HALF_COLS;
-        if (mm->m > plan->m_blocks * rows) plan->m_blocks = ceil_div(mm->m, rows);
-        if (mm->n > plan->n_blocks * cols) plan->n_blocks = ceil_div(mm->n, cols);
+        if (mm->m > plan->m_blocks * HALF_ROWS) plan->m_blocks = ceil_div(mm->m, HALF_ROWS);
+        if (mm->n > plan->n_blocks * HALF_COLS) plan->n_blocks = ceil_div(mm->n, HALF_COLS);
     }
 }
 
@@ -310,7 +253,7 @@ static double slowness(weft_dtype dtype) {
 
 static size_t scratch_for(matmul_plan *plan) {
     const weft_heavy_matmul *mm = &plan->mm;
-    int64_t m = largest_block(mm->m, plan->m_blocks), n = largest_block(mm->n, plan->n_blocks);
+    int64_t m = weft__largest_block(mm->m, plan->m_blocks), n = weft__largest_block(mm->n, plan->n_blocks);
     weft_gemm g = gemm_of(mm, m, n, mm->k);
     plan->half_depth = mm->k < HALF_DEPTH ? mm->k : HALF_DEPTH;
     if (is_half(mm)) {
@@ -319,12 +262,10 @@ static size_t scratch_for(matmul_plan *plan) {
         g.b_n = 2;
     }
     plan->own_scratch = 0;
-    if (plan->route == ROUTE_OWN && mm->dtype == WEFT_F64)
+    if (!plan->library && mm->dtype == WEFT_F64)
         plan->own_scratch = plan->own->f64_scratch(&g);
-    else if (plan->route == ROUTE_OWN && mm->dtype != WEFT_I32 && mm->dtype != WEFT_I64)
+    else if (!plan->library && mm->dtype != WEFT_I32 && mm->dtype != WEFT_I64)
         plan->own_scratch = plan->own->f32_scratch(&g);
-    else if (plan->route != ROUTE_LIBRARY && plan->route != ROUTE_OWN)
-        plan->own_scratch = (size_t)g.k * (mm->dtype == WEFT_F64 ? 8 : 4);
     size_t bytes = aligned(plan->own_scratch);
     if (is_half(mm)) {
         bytes += aligned((size_t)(m * plan->half_depth) * 4) + aligned((size_t)(plan->half_depth * n) * 4);
@@ -333,17 +274,18 @@ static size_t scratch_for(matmul_plan *plan) {
     return bytes;
 }
 
-weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *mm, const char *path,
+weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *given, const char *path,
                                      weft_cpu_work *work) {
     (void)path;
+    weft_heavy_matmul folded = *given, *mm = &folded;
+    fold_batch(mm);
+    if (weft__cpu_gemv_takes(mm)) return weft__cpu_gemv_prepare(ctx, mm, work);
     matmul_plan *plan = weft__zalloc(ctx, sizeof *plan);
     if (!plan) return weft__fail_oom(ctx, sizeof *plan, "a matmul plan");
     plan->mm = *mm;
     plan->own = weft__gemm_own();
     plan->size = weft_dtype_size((weft_dtype)mm->dtype);
     plan->out_size = weft_dtype_size((weft_dtype)mm->out_dtype);
-    fold_batch(&plan->mm);
-    mm = &plan->mm;
     plan->items = 1;
     for (int d = 0; d < mm->batch_rank; d++) plan->items *= mm->batch[d];
     *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan};
@@ -351,7 +293,7 @@ weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul 
         plan->m_blocks = plan->n_blocks = plan->group = 1;
         return WEFT_OK;
     }
-    plan->route = choose_route(plan);
+    plan->library = wants_library(plan);
     double flops = 2.0 * (double)mm->m * (double)mm->n * (double)(mm->k > 0 ? mm->k : 1);
     double total = flops * (double)plan->items * slowness((weft_dtype)mm->dtype);
     plan->group = ceil_div(plan->items, clamp((int64_t)(total / 1e6), 1, 64));
@@ -362,7 +304,6 @@ weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul 
     double touched = (double)plan->size * (double)mm->k * (double)(mm->m + mm->n) * (double)plan->items;
     double calls = (double)(plan->items * plan->m_blocks * plan->n_blocks);
     static const double rate[] = {[WEFT_ISA_BASELINE] = 15, [WEFT_ISA_AVX2] = 60, [WEFT_ISA_AVX512] = 120};
-    work->cost_ns =
-        total / rate[weft__cpu_isa()] + touched / 20 + calls * (plan->route == ROUTE_LIBRARY ? 400 : 40);
+    work->cost_ns = total / rate[weft__cpu_isa()] + touched / 20 + calls * (plan->library ? 400 : 40);
     return WEFT_OK;
 }
