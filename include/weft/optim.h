@@ -88,6 +88,12 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_hold(weft_optimizer *opt, weft_
                                                       weft_program **program);
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_run(weft_optimizer *opt, weft_program *program);
 
+/* The same, so many times, on the same inputs: the loss that can be read afterwards is the last step's. Where
+ * no number changes from step to step (SGD and RMSprop at a constant rate, no dropout), the steps are one
+ * submission to the device; a bad index in one of them leaves those before it done, though not counted. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_run_many(weft_optimizer *opt, weft_program *program,
+                                                          uint64_t steps);
+
 /* Norm of all gradients of the last step, before clipping; NaN when it is not tracked or no step was made. */
 WEFT_API double weft_optimizer_grad_norm(weft_optimizer *opt);
 

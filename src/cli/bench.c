@@ -51,6 +51,7 @@ typedef struct timing {
 typedef struct costs {
     double started;          /* when the process was, by weft__now */
     double start, compile;   /* seconds; NaN: not measured */
+    double queued;           /* median seconds of a step of many in one call */
     double loop;             /* median seconds of an ordinary loop's step, of workloads that hold a program */
     double record, nodes;    /* nanoseconds a node, and nodes recorded, of a step */
     double arena, plan, rss; /* megabytes */
@@ -135,6 +136,20 @@ static weft_status measure_loop(weft__bench *bench, double *seconds, costs *c) {
     return WEFT_OK;
 }
 
+/* As many held steps as there are, in a few calls. */
+static weft_status measure_queued(weft__bench *bench, costs *c) {
+    enum { CALLS = 5 };
+    double seconds[CALLS];
+    for (int i = 0; i < CALLS; i++) {
+        double from = weft__now();
+        WEFT_TRY(weft_optimizer_run_many(bench->optimizer, bench->program, (uint64_t)bench->steps));
+        WEFT_TRY(weft_synchronize(bench->ctx));
+        seconds[i] = (weft__now() - from) / (double)bench->steps;
+    }
+    c->queued = median(seconds, CALLS);
+    return WEFT_OK;
+}
+
 /* Compiles a step once more: gradients, fusion, plan, the device's form. */
 static weft_status measure_compile(weft__bench *bench, costs *c) {
     weft_program *program;
@@ -176,6 +191,7 @@ static weft_status measure_costs(weft__bench *bench, double *seconds, costs *c) 
     measure_memory(bench, c);
     if (!bench->optimizer || bench->workload->lines) return WEFT_OK;
     if (bench->program) WEFT_TRY(measure_loop(bench, seconds, c));
+    if (bench->program && bench->workload->block > 1) WEFT_TRY(measure_queued(bench, c));
     weft_scope *scope = weft_scope_open(bench->ctx); /* of the batch */
     if (!scope) return weft__fail_oom(bench->ctx, 0, "a scope");
     weft_status status = WEFT_OK;
@@ -226,6 +242,7 @@ static void emit(const weft__bench *bench, const timing *t, const costs *c) {
     put_number(&p, "seconds_per_step_min", t->least);
     put_number(&p, "seconds_per_step_median", t->median);
     put_known(&p, "seconds_per_step_loop", c->loop);
+    put_known(&p, "seconds_per_step_queued", c->queued);
     put_number(&p, "items_per_second", bench->items_per_step / t->median);
     put_number(&p, "seconds_total", t->total);
     put_number(&p, "steps", (double)t->steps);
@@ -280,7 +297,7 @@ static void close_line(weft__bench *bench) {
 static weft_status run_line(weft__bench bench, double started) {
     const double none = (double)NAN;
     timing t;
-    costs c = {started, none, none, none, none, none, none, none, none};
+    costs c = {started, none, none, none, none, none, none, none, none, none};
     const weft_open_options options = {.device = bench.device, .threads = (int)bench.threads, .seed = 1};
     WEFT_TRY(weft_open(&options, &bench.ctx));
     bench.loss_value = none;

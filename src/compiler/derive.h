@@ -26,4 +26,10 @@ typedef struct weft_derivation {
  * the graph's open scopes become outputs too. */
 weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivation);
 
+/* ---- held programs: eval.c ---- */
+/* weft_run, `times` times on the same inputs and numbers, in one submission. */
+weft_status weft__run_times(weft_program *program, int times);
+/* Does it draw random numbers, which must differ from step to step? */
+bool weft__program_random(const weft_program *program);
+
 #endif

@@ -2,6 +2,7 @@
  * hand. */
 #include <math.h>
 #include <string.h>
+#include "compiler/derive.h"
 #include "compiler/program.h"
 
 /* ---- running a graph ---- */
@@ -45,7 +46,7 @@ weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_te
     weft_context *ctx = program->ctx;
     weft_storage **storages;
     WEFT_TRY(new_storages(ctx, roots, n_roots, &storages));
-    weft_status status = weft__program_run(program, walk, storages);
+    weft_status status = weft__program_run(program, walk, storages, 1);
     if (status != WEFT_OK) {
         release_all(ctx, storages, n_roots);
         return status;
@@ -320,7 +321,17 @@ weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_ten
     return status;
 }
 
-weft_status weft_run(weft_program *program) {
+weft_status weft_run(weft_program *program) { return weft__run_times(program, 1); }
+
+bool weft__program_random(const weft_program *program) {
+    for (int i = 0; i < program->n_leaves; i++) {
+        const weft_tensor *leaf = program->leaves[i].fixed;
+        if (!leaf || leaf->leaf == WEFT_LEAF_RANDOM) return true;
+    }
+    return false;
+}
+
+weft_status weft__run_times(weft_program *program, int times) {
     if (!program) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_run: the program is NULL");
     weft_context *ctx = program->ctx;
     weft_storage *few[16] = {NULL}, **storages = program->n_outputs <= 16
@@ -328,7 +339,7 @@ weft_status weft_run(weft_program *program) {
                                                      : weft__array(ctx, program->n_outputs, sizeof *storages);
     if (!storages) return weft__fail_oom(ctx, program->n_outputs * sizeof *storages, "a run");
     for (size_t i = 0; i < program->n_outputs; i++) storages[i] = program->outputs[i]->storage;
-    weft_status status = weft__program_run(program, NULL, storages);
+    weft_status status = weft__program_run(program, NULL, storages, times);
     if (storages != few) weft__free(ctx, storages);
     if (status != WEFT_OK) return status;
     ctx->epoch++; /* what was recorded before on outputs or variables is stale now */

@@ -178,7 +178,8 @@ weft_status weft__report_fault(weft_context *ctx) {
                       (long long)fault.element);
 }
 
-weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs) {
+weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs,
+                              int times) {
     weft_context *ctx = program->ctx;
     const weft_device_ops *ops = ctx->device->ops;
     WEFT_TRY(bind(program, walk, outputs));
@@ -191,9 +192,10 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
             WEFT_TRY(
                 ops->upload(ctx->device, program->scalars, 0, program->scalars_host, program->scalars_bytes));
     }
-    ctx->compiler->runs++;
+    ctx->compiler->runs += (uint64_t)times;
     ctx->device->submissions++;
-    WEFT_TRY(ctx->compiler->profile ? weft__profile_run(ctx->compiler->profile, program)
-                                    : ops->run(ctx->device, program->executable, program->slots, 1));
+    if (!ctx->compiler->profile) WEFT_TRY(ops->run(ctx->device, program->executable, program->slots, times));
+    for (int i = 0; ctx->compiler->profile && i < times; i++)
+        WEFT_TRY(weft__profile_run(ctx->compiler->profile, program));
     return weft__report_fault(ctx);
 }

@@ -97,8 +97,9 @@ weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, si
                               const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
                               weft_program **program);
 void weft__program_free(weft_program *program);
-/* Binds leaves and outputs (storages[i] for output i) and runs it. */
-weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs);
+/* Binds leaves and outputs (storages[i] for output i) and runs it `times` times. */
+weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs,
+                              int times);
 /* The bad value that runs since the last report met, as an error. */
 weft_status weft__report_fault(weft_context *ctx);
 

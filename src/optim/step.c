@@ -49,10 +49,10 @@ static weft_status run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase
     return weft__derive_run(opt->ctx, &derivation);
 }
 
-static void step_done(weft_optimizer *opt) {
-    opt->steps++;
+static void steps_done(weft_optimizer *opt, uint64_t steps) {
+    opt->steps += steps;
     opt->next_part = 0;
-    opt->ctx->step++;
+    opt->ctx->step += steps;
     opt->ctx->micro_batch = 0;
 }
 
@@ -61,7 +61,7 @@ weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss) {
     if (opt->next_part) opt->next_part = 0; /* an accumulation that was given up */
     WEFT_TRY(weft__optimizer_numbers(opt));
     WEFT_TRY(run(opt, loss, WEFT__WHOLE, 1));
-    step_done(opt);
+    steps_done(opt, 1);
     return WEFT_OK;
 }
 
@@ -78,7 +78,7 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
     if (phase == WEFT__LAST) WEFT_TRY(weft__optimizer_numbers(opt));
     WEFT_TRY(run(opt, loss, phase, of));
     if (phase == WEFT__LAST) {
-        step_done(opt);
+        steps_done(opt, 1);
     } else {
         opt->next_part = k + 1;
         opt->ctx->micro_batch = (uint64_t)k + 1; /* what is recorded next belongs to it */
@@ -95,11 +95,27 @@ weft_status weft_optimizer_hold(weft_optimizer *opt, weft_tensor *loss, weft_pro
     return WEFT_OK;
 }
 
-weft_status weft_optimizer_run(weft_optimizer *opt, weft_program *program) {
-    WEFT_TRY(weft_optimizer_status(opt));
-    WEFT_TRY(weft__optimizer_layout(opt));
-    WEFT_TRY(weft__optimizer_numbers(opt));
-    WEFT_TRY(weft_run(program));
-    step_done(opt);
+/* Does the next step read the same numbers as all that follow? */
+static bool settled(const weft_optimizer *opt, const weft_program *program) {
+    bool adam = opt->kind == WEFT__ADAM || opt->kind == WEFT__ADAMW;
+    return !adam && opt->schedule.kind == WEFT_SCHEDULE_CONSTANT && opt->steps >= opt->schedule.warmup &&
+           program && !weft__program_random(program);
+}
+
+weft_status weft_optimizer_run_many(weft_optimizer *opt, weft_program *program, uint64_t steps) {
+    const uint64_t most = 1 << 20; /* so that a fault shows before long */
+    while (steps > 0) {
+        WEFT_TRY(weft_optimizer_status(opt));
+        WEFT_TRY(weft__optimizer_layout(opt));
+        WEFT_TRY(weft__optimizer_numbers(opt));
+        uint64_t times = !settled(opt, program) ? 1 : steps < most ? steps : most;
+        WEFT_TRY(weft__run_times(program, (int)times));
+        steps_done(opt, times);
+        steps -= times;
+    }
     return WEFT_OK;
+}
+
+weft_status weft_optimizer_run(weft_optimizer *opt, weft_program *program) {
+    return weft_optimizer_run_many(opt, program, 1);
 }

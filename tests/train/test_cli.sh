@@ -289,7 +289,7 @@ fi
 # ---- demo xor, bench ----
 expect 0 '1 xor 0 = 0.9' "$weft" demo xor
 expect 0 '"workload": "xor200", "peer": "weft"' "$weft" bench xor200 --json
-expect 0 '"seconds_per_step_loop": [0-9.e-]+, .*"record_ns_per_node": [0-9.]+' "$weft" bench xor200 --json
+expect 0 '"seconds_per_step_loop": [0-9.e-]+, "seconds_per_step_queued": [0-9.e-]+, .*"record_ns_per_node": [0-9.]+' "$weft" bench xor200 --json
 expect 0 '"loss_last": [0-9.e-]+, "peak_rss_mb": [0-9.]+, "plan_mb": [0-9.e-]+, "arena_mb": [0-9.e-]+' \
     "$weft" bench gd_small --steps 20 --json
 expect 0 'calls +GFLOP/s' "$weft" bench xor200 --steps 10 --profile

@@ -1,6 +1,7 @@
 /* Laws of optimizers: accumulation equals the big batch, groups and frozen parameters are left as they should
  * be, a held step equals a recorded one, state survives saving, two optimizers can share parameters. */
 #include <unistd.h>
+#include "device/device.h"
 #include "nn_help.h"
 
 enum { IN = 4, HIDDEN = 6, OUT = 3, BATCH = 12 };
@@ -228,6 +229,51 @@ static void test_held(void **state) {
     weft_program_free(program);
 }
 
+/* Makes seven held steps, one by one or in one call; returns the submissions that took. */
+static uint64_t seven_steps(weft_context *ctx, weft_module *net, weft_optimizer *opt, bool many,
+                            double *last) {
+    double x[BATCH * IN], t[BATCH * OUT];
+    weft_program *program;
+    fill(x, BATCH * IN, 1);
+    fill(t, BATCH * OUT, 2);
+    weft_tensor *prediction = weft_forward(net, weft_from(ctx, WEFT_F64, SHAPE(BATCH, IN), x));
+    weft_tensor *loss =
+        weft_keep(weft_mse(prediction, weft_from(ctx, WEFT_F64, SHAPE(BATCH, OUT), t), WEFT_MEAN));
+    assert_ok(weft_optimizer_hold(opt, loss, &program));
+    uint64_t before = ctx->device->submissions;
+    for (int step = 0; step < (many ? 0 : 7); step++) assert_ok(weft_optimizer_run(opt, program));
+    if (many) assert_ok(weft_optimizer_run_many(opt, program, 7));
+    before = ctx->device->submissions - before;
+    *last = weft_item(loss);
+    assert_true(weft_optimizer_steps(opt) == 7 && ctx->step == 7);
+    assert_int_equal(weft_optimizer_run_many(opt, NULL, 2), WEFT_ERR_ARGUMENT);
+    weft_program_free(program);
+    return before;
+}
+
+/* Many steps in one call are as many calls: in one submission, or, where each step has numbers of its own
+ * (bias corrections, masks of dropout), in as many. */
+static void test_held_many(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 3; kind++) {
+        weft_context *ctx[2];
+        weft_module *net[2];
+        double last[2];
+        for (int i = 0; i < 2; i++) {
+            assert_ok(weft_open(&(weft_open_options){.seed = 3}, &ctx[i]));
+            net[i] = net_of(ctx[i], kind == 2 ? 0.3 : 0.0);
+            weft_optimizer *opt =
+                kind == 1 ? adamw_of(net[i]) : weft_sgd(net[i], &(weft_sgd_options){.lr = 0.1});
+            uint64_t submissions = seven_steps(ctx[i], net[i], opt, i == 1, &last[i]);
+            assert_int_equal(submissions, i == 1 && kind == 0 ? 1 : 7);
+        }
+        assert_same(net[0], net[1], 0.0);
+        assert_true(last[0] == last[1]);
+        weft_close(ctx[0]);
+        weft_close(ctx[1]);
+    }
+}
+
 /* ---- sharing ---- */
 
 /* Each takes the parameters into its own block; neither may work on a stale copy. */
@@ -313,6 +359,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_freezing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_freezing_keeps_state, setup, teardown),
         cmocka_unit_test_setup_teardown(test_held, setup, teardown),
+        cmocka_unit_test(test_held_many),
         cmocka_unit_test_setup_teardown(test_two_optimizers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_state, setup, teardown),
         cmocka_unit_test(test_same_seed),
