@@ -1,5 +1,6 @@
 /* What a command must at least compute and move, and what the device reaches at best: the two sides of the
  * bound that a profile shows. Must not know: runs. Read next: profile_text.c. */
+#include <math.h>
 #include <string.h>
 
 #include "compiler/profile.h"
@@ -14,16 +15,22 @@ static double touched(const weft_view *view, double most) {
     return n < most ? n : most;
 }
 
+/* How often a value of the level exists. */
+static double at_level(const weft_kernel *kernel, int level) {
+    double n = (double)weft__kernel_rows(kernel);
+    if (weft__level_folded(level)) n /= (double)weft__kernel_block_rows(kernel);
+    return weft__level_inner(level) ? n * (double)weft__kernel_row_length(kernel) : n;
+}
+
 /* One operation for each value calculated or reduced; each argument is read and written once. */
 static void kernel_work(const weft_kernel *kernel, double *flops, double *bytes) {
-    double rows = (double)weft__kernel_rows(kernel), all = rows * (double)weft__kernel_row_length(kernel);
     for (int a = 0; a < kernel->n_args; a++) {
         const weft_kernel_arg *arg = &kernel->args[a];
         double most = (double)arg->elements, read = 0, written = 0;
         for (int i = 0; i < kernel->n_code; i++) {
             const weft_instr *instr = &kernel->code[i];
             if (instr->arg != a || instr->view < 0) continue;
-            double level = instr->level == WEFT_LEVEL_FULL ? all : rows;
+            double level = at_level(kernel, instr->level);
             double n = instr->kind == WEFT_INSTR_GATHER ? level : touched(&kernel->views[instr->view], level);
             *(instr->kind == WEFT_INSTR_STORE ? &written : &read) += n;
         }
@@ -32,8 +39,9 @@ static void kernel_work(const weft_kernel *kernel, double *flops, double *bytes)
     }
     for (int i = 0; i < kernel->n_code; i++) {
         const weft_instr *instr = &kernel->code[i];
-        if (instr->kind == WEFT_INSTR_REDUCE) *flops += all;
-        if (instr->kind == WEFT_INSTR_CALC) *flops += instr->level == WEFT_LEVEL_FULL ? all : rows;
+        if (instr->kind == WEFT_INSTR_CALC) *flops += at_level(kernel, instr->level);
+        if (instr->kind == WEFT_INSTR_REDUCE || instr->kind == WEFT_INSTR_FOLD)
+            *flops += at_level(kernel, kernel->code[instr->a].level);
     }
 }
 
@@ -52,9 +60,11 @@ static void matmul_work(const weft_heavy_matmul *mm, double *flops, double *byte
     *bytes = size * (a * m * k + b * k * n) + c * m * n * (double)weft_dtype_size((weft_dtype)mm->out_dtype);
 }
 
-/* Two products of each query with each key that it sees, and five in the backward pass. */
+/* Two products of each query with each key that it sees, and five in the backward pass. Of a cache the host
+ * does not know how full it is: half. */
 static void attention_work(const weft_heavy_attention *at, double *flops, double *bytes) {
-    double heads = (double)at->batch * (double)at->heads, q = (double)at->t_q, k = (double)at->t_k;
+    double heads = (double)at->batch * (double)at->heads, q = (double)at->t_q;
+    double k = at->cached ? ceil((double)at->t_k / 2) : (double)at->t_k;
     double seen = !at->causal ? q * k : q <= k ? q * (k - q) + q * (q + 1) / 2 : k * (k + 1) / 2;
     double d = (double)at->d, rows = at->backward ? 4 * (q + k) : 2 * (q + k);
     *flops = heads * seen * d * 2 * (at->backward ? 5 : 2);

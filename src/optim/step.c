@@ -1,5 +1,6 @@
 /* Running a step: looked up by the loss's graph and the layout, recorded and compiled only the first time. */
 #include "compiler/derive.h"
+#include "compiler/profile.h"
 #include "optim/optimizer.h"
 
 /* What weft__derive_run hands to build(). */
@@ -89,7 +90,10 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
 weft_status weft_optimizer_hold(weft_optimizer *opt, weft_tensor *loss, weft_program **program) {
     WEFT_TRY(prepare(opt, loss));
     weft__sinks sinks;
-    WEFT_TRY(weft__optimizer_record(opt, loss, WEFT__WHOLE, 1, &sinks));
+    weft__span span = weft__profile_enter(opt->ctx, WEFT__DOING_COMPILE);
+    weft_status status = weft__optimizer_record(opt, loss, WEFT__WHOLE, 1, &sinks);
+    weft__profile_leave(opt->ctx, span);
+    WEFT_TRY(status);
     WEFT_TRY(weft_compile(&loss, 1, sinks.variable, sinks.value, sinks.count, program));
     opt->held = true;
     return WEFT_OK;

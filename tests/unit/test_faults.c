@@ -3,6 +3,8 @@
  * scenario. */
 #include "core_help.h"
 
+#include <weft/profile.h>
+
 typedef struct meter {
     int calls, fail_at, live; /* fail_at 0: never */
     bool for_good;            /* every allocation from fail_at on fails */
@@ -168,6 +170,18 @@ static weft_status train(weft_context *ctx) {
     return status;
 }
 
+/* The same with a profile, whose memory ends as well; a trace is cut short. */
+static weft_status profile(weft_context *ctx) {
+    weft_profile *profile = NULL;
+    size_t count = 0;
+    weft_status status = weft_profile_start(ctx, &(weft_profile_options){.trace = true}, &profile);
+    if (status == WEFT_OK) status = train(ctx);
+    if (status == WEFT_OK && !weft_profile_entries(profile, &count)) status = weft_last_status(ctx);
+    if (status == WEFT_OK && count == 0) status = WEFT_ERR_INTERNAL;
+    weft_profile_free(profile);
+    return status;
+}
+
 static void test_evaluate(void **state) {
     (void)state;
     torture_all("evaluate", evaluate);
@@ -188,10 +202,14 @@ static void test_train(void **state) {
     (void)state;
     torture_all("train", train);
 }
+static void test_profile(void **state) {
+    (void)state;
+    torture_all("profile", profile);
+}
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_evaluate), cmocka_unit_test(test_differentiate),
-                                       cmocka_unit_test(test_assign), cmocka_unit_test(test_hold),
-                                       cmocka_unit_test(test_train)};
+                                       cmocka_unit_test(test_assign),   cmocka_unit_test(test_hold),
+                                       cmocka_unit_test(test_train),    cmocka_unit_test(test_profile)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
