@@ -151,7 +151,7 @@ static void release_block(weft_context *ctx, weft__block *block) {
         weft_free(block->ranges[r].step.scalar);
         weft_free(block->ranges[r].decay.scalar);
     }
-    weft_free(block->correction.scalar);
+    weft_free(block->epsilon.scalar);
     weft__free(ctx, block->parameters);
     weft__free(ctx, block->offsets);
     weft__free(ctx, block->ranges);
@@ -225,7 +225,7 @@ static weft_status make_ranges(weft_optimizer *opt, weft__block *block, weft__sl
         WEFT_TRY(make_number(ctx, block->wide, &range->step));
         WEFT_TRY(make_number(ctx, block->wide, &range->decay));
     }
-    return make_number(ctx, block->wide, &block->correction);
+    return make_number(ctx, block->wide, &block->epsilon);
 }
 
 static weft_status make_blocks(weft_optimizer *opt, weft__slot **sorted) {

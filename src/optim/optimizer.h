@@ -58,7 +58,7 @@ typedef struct weft__block {
     weft_tensor *sum;                 /* of gradients, while accumulating; in wide; NULL until needed */
     weft__range *ranges;
     size_t n_ranges;
-    weft__number correction; /* Adam: sqrt(1 - beta2^t) */
+    weft__number epsilon; /* Adam: eps sqrt(1 - beta2^t) */
 } weft__block;
 
 enum { WEFT__BLOCKS = 4 }; /* float dtypes */
