@@ -46,7 +46,10 @@ struct weft_context {
     struct {
         weft_status (*eval)(weft_context *ctx, weft_tensor *const *tensors, size_t count);
         weft_status (*buffer_new)(weft_context *ctx, size_t bytes, struct weft_buffer **buffer);
+        weft_status (*buffer_zeroed)(weft_context *ctx, size_t bytes, struct weft_buffer **buffer);
         void (*buffer_free)(weft_context *ctx, struct weft_buffer *buffer);
+        /* Where the host may touch its memory directly, else NULL. */
+        void *(*buffer_host)(const struct weft_buffer *buffer);
         weft_status (*upload)(weft_context *ctx, struct weft_buffer *to, size_t offset, const void *from,
                               size_t bytes);
         weft_status (*download)(weft_context *ctx, const struct weft_buffer *from, size_t offset, void *to,

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/base.h"
+#include "base/normal.h"
 
 #define PHILOX_M0     0xD2511F53u
 #define PHILOX_M1     0xCD9E8D57u
@@ -56,8 +57,7 @@ double weft__random_normal(uint64_t seed, uint64_t stream, uint64_t step, uint64
     uint32_t four[4];
     draw_four(seed, stream, step, i / 2, four);
     double u = ((double)four[i % 2 * 2] + 1.0) * 0x1p-32;
-    double v = (double)four[i % 2 * 2 + 1] * 0x1p-32;
-    return sqrt(-2.0 * log(u)) * cos(6.283185307179586476925 * v);
+    return sqrt(-2.0 * weft__log_unit(u)) * weft__cos_turn(four[i % 2 * 2 + 1]);
 }
 
 /* Bits of the smallest power of two that holds 0..n-1. */

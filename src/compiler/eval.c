@@ -177,10 +177,9 @@ weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {
     if (bytes && !data) return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "weft_write: the data is NULL");
     weft_context *ctx = t->ctx;
     size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
-    if (!t->storage->buffer)
-        memcpy((char *)t->storage->initial + offset, data, bytes);
-    else if (bytes)
-        WEFT_TRY(ctx->hooks.upload(ctx, t->storage->buffer, offset, data, bytes));
+    WEFT_TRY(bytes == t->storage->bytes ? weft__storage_reserve(ctx, t->storage)
+                                        : weft__storage_place(ctx, t->storage));
+    if (bytes) WEFT_TRY(ctx->hooks.upload(ctx, t->storage->buffer, offset, data, bytes));
     t->storage->write_epoch = ++ctx->epoch;
     t->epoch = ctx->epoch;
     return WEFT_OK;

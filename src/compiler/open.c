@@ -36,11 +36,28 @@ void weft__pool_give(weft_context *ctx, weft_buffer *buffer) {
         ctx->device->ops->buffer_free(ctx->device, buffer);
         return;
     }
+    buffer->zero = false;
     compiler->pool[compiler->pool_count++] = buffer;
     compiler->pool_bytes += buffer->bytes;
 }
 
 /* ---- hooks ---- */
+
+/* A buffer that holds zeros: memory fresh from the system does already, and is not touched. */
+static weft_status hook_buffer_zeroed(weft_context *ctx, size_t bytes, weft_buffer **buffer) {
+    static const char zeros[4096];
+    WEFT_TRY(weft__pool_take(ctx, bytes, buffer));
+    if ((*buffer)->zero) return WEFT_OK;
+    if ((*buffer)->host) memset((*buffer)->host, 0, bytes);
+    weft_status status = WEFT_OK;
+    for (size_t at = 0; !(*buffer)->host && status == WEFT_OK && at < bytes; at += sizeof zeros)
+        status = ctx->device->ops->upload(ctx->device, *buffer, at, zeros,
+                                          bytes - at < sizeof zeros ? bytes - at : sizeof zeros);
+    if (status != WEFT_OK) weft__pool_give(ctx, *buffer);
+    return status;
+}
+
+static void *hook_buffer_host(const weft_buffer *buffer) { return buffer->host; }
 
 static weft_status hook_upload(weft_context *ctx, weft_buffer *to, size_t offset, const void *from,
                                size_t bytes) {
@@ -85,7 +102,9 @@ static weft_status open_parts(weft_context *ctx, const weft_open_options *option
     WEFT_TRY(weft__device_open(ctx, options->device, options, &ctx->device));
     ctx->hooks.eval = NULL;
     ctx->hooks.buffer_new = weft__pool_take;
+    ctx->hooks.buffer_zeroed = hook_buffer_zeroed;
     ctx->hooks.buffer_free = weft__pool_give;
+    ctx->hooks.buffer_host = hook_buffer_host;
     ctx->hooks.upload = hook_upload;
     ctx->hooks.download = hook_download;
     ctx->hooks.check_dtype = hook_check_dtype;

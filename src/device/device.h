@@ -13,6 +13,7 @@ typedef struct weft_device weft_device;
 typedef struct weft_buffer {
     size_t bytes;
     void *host; /* where the host may touch the memory directly, else NULL */
+    bool zero;  /* fresh from the system: all bytes are 0, and not in memory yet */
 } weft_buffer;
 
 /* The first bad value that the work since the last report met: an index out of range, an integer division
@@ -166,6 +167,7 @@ typedef struct weft_device_ops {
 struct weft_device {
     const weft_device_ops *ops;
     weft_context *ctx;
+    int threads; /* of the host, for what the host does for it; 0 counts as 1 */
     uint64_t bytes_in_use, bytes_peak;
     uint64_t uploads, downloads, submissions; /* counted by the compiler's calls, for profile and tests */
 };

@@ -143,8 +143,10 @@ void weft__segment_end(weft_context *ctx, uint32_t outer);
 /* ---- storage ---- */
 weft_storage *weft__storage_new(weft_context *ctx, size_t bytes);
 void weft__storage_release(weft_context *ctx, weft_storage *storage);
-/* Has the tensor a place on the device? If not, places it (variables and data are uploaded at first use). */
+/* Has it a place on the device? If not, gives it one, with its first values. */
 weft_status weft__storage_place(weft_context *ctx, weft_storage *storage);
+/* The same for what is about to be written as a whole: its values are anything. */
+weft_status weft__storage_reserve(weft_context *ctx, weft_storage *storage);
 
 /* ---- shapes: shape.c ---- */
 /* NumPy's broadcast of two shapes; false when they do not fit. */

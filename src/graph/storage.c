@@ -13,21 +13,48 @@ weft_storage *weft__storage_new(weft_context *ctx, size_t bytes) {
 void weft__storage_release(weft_context *ctx, weft_storage *storage) {
     if (!storage || --storage->users > 0) return;
     if (storage->buffer) ctx->hooks.buffer_free(ctx, storage->buffer);
-    weft__free(ctx, storage->initial);
+    weft__free(ctx, storage->with);
     weft__free(ctx, storage);
+}
+
+/* ---- first values ---- */
+
+/* Writes the first values of a storage without a place to where there are zeros. */
+static weft_status fill(weft_context *ctx, const weft_storage *storage, struct weft_buffer *to,
+                        size_t offset) {
+    if (!storage->fill || !storage->bytes) return WEFT_OK;
+    char *host = ctx->hooks.buffer_host(to);
+    if (host) {
+        storage->fill(ctx, storage->with, host + offset);
+        return WEFT_OK;
+    }
+    void *values = weft__zalloc(ctx, storage->bytes);
+    if (!values) return weft__fail_oom(ctx, storage->bytes, "first values");
+    storage->fill(ctx, storage->with, values);
+    weft_status status = ctx->hooks.upload(ctx, to, offset, values, storage->bytes);
+    weft__free(ctx, values);
+    return status;
+}
+
+weft_status weft__storage_reserve(weft_context *ctx, weft_storage *storage) {
+    return storage->buffer ? WEFT_OK : ctx->hooks.buffer_new(ctx, storage->bytes, &storage->buffer);
 }
 
 weft_status weft__storage_place(weft_context *ctx, weft_storage *storage) {
     if (storage->buffer) return WEFT_OK;
-    WEFT_TRY(ctx->hooks.buffer_new(ctx, storage->bytes, &storage->buffer));
-    if (!storage->initial) return WEFT_OK;
-    weft_status status = ctx->hooks.upload(ctx, storage->buffer, 0, storage->initial, storage->bytes);
-    weft__free(ctx, storage->initial);
-    storage->initial = NULL;
+    struct weft_buffer *buffer;
+    WEFT_TRY(ctx->hooks.buffer_zeroed(ctx, storage->bytes, &buffer));
+    weft_status status = fill(ctx, storage, buffer, 0);
+    if (status == WEFT_OK)
+        storage->buffer = buffer;
+    else
+        ctx->hooks.buffer_free(ctx, buffer);
     return status;
 }
 
-/* A leaf over new storage that holds a copy of data, or zeros. */
+/* ---- leaves ---- */
+
+/* A leaf over new storage that holds a copy of data, or first values that are yet to be made. */
 static weft_tensor *leaf(weft_context *ctx, const char *op, const char *name, weft_dtype dtype, int rank,
                          const int64_t *shape, const void *data) {
     int64_t numel, bytes;
@@ -52,10 +79,11 @@ static weft_tensor *leaf(weft_context *ctx, const char *op, const char *name, we
     t->leaf = WEFT_LEAF_STORAGE;
     t->name = weft__intern(ctx, name);
     t->storage = weft__storage_new(ctx, (size_t)bytes);
-    if (t->storage) t->storage->initial = weft__zalloc(ctx, (size_t)bytes + 1);
-    if (!t->storage || !t->storage->initial) return &ctx->graph->oom;
-    if (data && bytes) memcpy(t->storage->initial, data, (size_t)bytes);
-    return t;
+    if (!t->storage) return &ctx->graph->oom;
+    if (!data || !bytes) return t;
+    weft_status status = weft__storage_reserve(ctx, t->storage);
+    if (status == WEFT_OK) status = ctx->hooks.upload(ctx, t->storage->buffer, 0, data, (size_t)bytes);
+    return status == WEFT_OK ? t : weft__poison(ctx, NULL, status, "%s: %s", op, weft_last_error(ctx));
 }
 
 weft_tensor *weft_from(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape,
@@ -75,6 +103,22 @@ weft_tensor *weft_variable_new(weft_context *ctx, const char *name, weft_dtype d
     if (t->error) return t;
     t->flags |= WEFT_NODE_VARIABLE;
     return weft_keep(t);
+}
+
+weft_tensor *weft__variable_filled(weft_context *ctx, const char *name, weft_dtype dtype, int rank,
+                                   const int64_t *shape,
+                                   void (*make)(weft_context *ctx, const void *with, void *values),
+                                   const void *with, size_t with_bytes) {
+    weft_tensor *t = weft_variable_new(ctx, name, dtype, rank, shape, NULL);
+    if (t->error) return t;
+    t->storage->with = weft__alloc(ctx, with_bytes);
+    if (!t->storage->with) {
+        weft_free(t);
+        return &ctx->graph->oom;
+    }
+    memcpy(t->storage->with, with, with_bytes);
+    t->storage->fill = make;
+    return t;
 }
 
 weft_tensor *weft_scalar_of(weft_context *ctx, weft_dtype dtype, double value) {
@@ -122,17 +166,30 @@ static size_t block_layout(weft_tensor *const *variables, size_t count, size_t *
     return end;
 }
 
+/* Copies a variable's values, or makes its first ones, at an offset of a block that holds zeros. */
+static weft_status move_in(weft_context *ctx, const weft_tensor *v, struct weft_buffer *to, size_t offset) {
+    size_t size = weft_dtype_size((weft_dtype)v->dtype), bytes = (size_t)v->numel * size;
+    struct weft_buffer *from = v->storage->buffer;
+    if (!from || !bytes) return fill(ctx, v->storage, to, offset);
+    const char *host = ctx->hooks.buffer_host(from);
+    if (host) return ctx->hooks.upload(ctx, to, offset, host + (size_t)v->offset * size, bytes);
+    void *values = weft__alloc(ctx, bytes);
+    if (!values) return weft__fail_oom(ctx, bytes, "moving a variable");
+    weft_status status = ctx->hooks.download(ctx, from, (size_t)v->offset * size, values, bytes);
+    if (status == WEFT_OK) status = ctx->hooks.upload(ctx, to, offset, values, bytes);
+    weft__free(ctx, values);
+    return status;
+}
+
+/* A block of nothing but zeros gets no place yet. */
 static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, size_t count,
-                              const size_t *offsets, char *data) {
-    for (size_t i = 0; i < count; i++) {
-        const weft_tensor *v = variables[i];
-        size_t size = weft_dtype_size((weft_dtype)v->dtype), bytes = (size_t)v->numel * size;
-        if (v->storage->buffer)
-            WEFT_TRY(ctx->hooks.download(ctx, v->storage->buffer, (size_t)v->offset * size, data + offsets[i],
-                                         bytes));
-        else if (bytes)
-            memcpy(data + offsets[i], (char *)v->storage->initial + (size_t)v->offset * size, bytes);
-    }
+                              const size_t *offsets, weft_storage *block) {
+    bool zeros = true;
+    for (size_t i = 0; i < count; i++)
+        zeros &= !variables[i]->storage->buffer && !variables[i]->storage->fill;
+    if (zeros) return WEFT_OK;
+    WEFT_TRY(weft__storage_place(ctx, block));
+    for (size_t i = 0; i < count; i++) WEFT_TRY(move_in(ctx, variables[i], block->buffer, offsets[i]));
     return WEFT_OK;
 }
 
@@ -150,7 +207,7 @@ weft_status weft__variables_place(weft_context *ctx, weft_tensor *const *variabl
     int64_t n = (int64_t)(bytes / size);
     weft_tensor *whole = weft_variable_new(ctx, "block", dtype, 1, &n, NULL);
     weft_status status = weft_tensor_status(whole);
-    if (status == WEFT_OK) status = block_fill(ctx, variables, count, offsets, whole->storage->initial);
+    if (status == WEFT_OK) status = block_fill(ctx, variables, count, offsets, whole->storage);
     for (size_t i = 0; status == WEFT_OK && i < count; i++) {
         weft_tensor *v = variables[i];
         weft__storage_release(ctx, v->storage);

@@ -15,8 +15,16 @@ typedef struct weft_storage {
     int users;            /* variables and tensors that refer to it */
     uint64_t mark;        /* stamp and number of the walk that numbers storages */
     int number;
-    void *initial; /* host copy of the values until placed */
+    void (*fill)(weft_context *ctx, const void *with, void *values); /* first values, NULL: zeros */
+    void *with;                                                      /* what fill needs; own memory */
 } weft_storage;
+
+/* A variable whose first values are made where they are to lie, when they are needed first and nothing else
+ * was written: fill(ctx, copy of `with`, values), which are zeros until then. */
+weft_tensor *weft__variable_filled(weft_context *ctx, const char *name, weft_dtype dtype, int rank,
+                                   const int64_t *shape,
+                                   void (*fill)(weft_context *ctx, const void *with, void *values),
+                                   const void *with, size_t with_bytes);
 
 /* Moves variables of one dtype (in this order, each on a 64-byte border, gaps zero) into one block and
  * returns the block as a one-dimensional variable. The variables stay what they are; reading or writing

@@ -1,7 +1,10 @@
-/* First values of parameters, drawn on the host from the Philox stream of (seed, name): the same on every
- * device. Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks",
- * 2010, eq. 16; He et al., "Delving deep into rectifiers", 2015, eq. 10 and 14. */
+/* First values of parameters, drawn on the host from the Philox stream of (seed, name), where they are to lie
+ * and when they are needed: the same on every device. Glorot and Bengio, "Understanding the difficulty of
+ * training deep feedforward neural networks", 2010, eq. 16; He et al., "Delving deep into rectifiers", 2015,
+ * eq. 10 and 14. */
 #include <math.h>
+#include "device/cpu/draw.h"
+#include "device/device.h"
 #include "nn/module.h"
 
 /* Inputs and outputs of one unit: shape (out, in, rest...); a vector counts as (1, n). */
@@ -71,24 +74,41 @@ static void store(weft_dtype dtype, void *out, int64_t i, double value) {
     }
 }
 
-weft_status weft__init_draw(weft_context *ctx, const weft__parameter *p, uint64_t stream, void *out) {
+typedef struct drawing {
+    weft__parameter parameter;
+    uint64_t seed, stream;
+} drawing;
+
+static void draw_values(weft_context *ctx, const void *with, void *values) {
+    const drawing *d = with;
     double scale;
-    shape_of_draw draw = distribution(p, &scale);
-    int64_t numel;
-    if (!weft__numel(p->rank, p->shape, &numel))
-        return weft__fail(ctx, WEFT_ERR_SHAPE, "%s: too large", p->full);
-    if (draw != FILL && !weft_dtype_is_float(p->dtype))
-        return weft__fail(ctx, WEFT_ERR_DTYPE, "%s: a buffer of %s cannot be drawn at random", p->full,
-                          weft_dtype_name(p->dtype));
+    shape_of_draw draw = distribution(&d->parameter, &scale);
+    int64_t numel = 1;
+    for (int i = 0; i < d->parameter.rank; i++) numel *= d->parameter.shape[i];
+    if (d->parameter.dtype == WEFT_F32 && draw != FILL) {
+        weft__draw(draw == NORMAL ? WEFT_DRAW_NORMAL : WEFT_DRAW_UNIFORM, d->seed, d->stream, scale, numel,
+                   values, ctx->device->threads);
+        return;
+    }
     for (int64_t i = 0; i < numel; i++) {
         double value = scale;
         if (draw == UNIFORM)
             value =
                 scale *
-                (2.0 * (double)weft__unit_float(weft__random_u32(ctx->seed, stream, 0, (uint64_t)i)) - 1.0);
+                (2.0 * (double)weft__unit_float(weft__random_u32(d->seed, d->stream, 0, (uint64_t)i)) - 1.0);
         else if (draw == NORMAL)
-            value = scale * weft__random_normal(ctx->seed, stream, 0, (uint64_t)i);
-        store(p->dtype, out, i, value);
+            value = scale * weft__random_normal(d->seed, d->stream, 0, (uint64_t)i);
+        store(d->parameter.dtype, values, i, value);
     }
-    return WEFT_OK;
+}
+
+weft_tensor *weft__init_variable(weft_context *ctx, const weft__parameter *p, uint64_t stream) {
+    if (p->init.kind == WEFT_INIT_ZEROS)
+        return weft_variable_new(ctx, p->full, p->dtype, p->rank, p->shape, NULL);
+    double scale;
+    if (distribution(p, &scale) != FILL && !weft_dtype_is_float(p->dtype))
+        return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "%s: a buffer of %s cannot be drawn at random",
+                            p->full, weft_dtype_name(p->dtype));
+    const drawing d = {*p, ctx->seed, stream};
+    return weft__variable_filled(ctx, p->full, p->dtype, p->rank, p->shape, draw_values, &d, sizeof d);
 }

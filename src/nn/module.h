@@ -56,8 +56,8 @@ weft_module *weft__module_poison(weft_module *m, weft_status status, const char 
 
 weft_module *weft__module_root(weft_module *m);
 
-/* Makes the variables of m's whole tree; draw false leaves zeros, for a load that follows. */
-weft_status weft__module_use(weft_module *m, bool draw);
+/* Makes the variables of m's whole tree. */
+weft_status weft__module_use(weft_module *m);
 
 /* The i-th parameter of m, in the order of adding; for a module in use. */
 static inline weft_tensor *weft__parameter_of(const weft_module *m, size_t i) {
@@ -69,8 +69,8 @@ static inline weft_init weft__init_or(weft_init init, weft_init otherwise) {
     return init.kind == WEFT_INIT_DEFAULT ? otherwise : init;
 }
 
-/* Draws the first values of a parameter into out, which holds them in its dtype. stream: of its name. */
-weft_status weft__init_draw(weft_context *ctx, const weft__parameter *parameter, uint64_t stream, void *out);
+/* The variable of a parameter, whose first values are drawn when they are needed; stream: of its name. */
+weft_tensor *weft__init_variable(weft_context *ctx, const weft__parameter *parameter, uint64_t stream);
 
 /* Applies an activation. */
 weft_tensor *weft__activate(const char *where, weft_activation_kind kind, weft_tensor *x);

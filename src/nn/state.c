@@ -138,7 +138,7 @@ static weft_status named_parameters(weft_module *m, weft_named_tensor **list, si
     WEFT_TRY(weft_module_status(m));
     weft_parameter_info info;
     size_t n = weft_parameter_count(m);
-    if (n == 0) WEFT_TRY(weft__module_use(m, true));
+    if (n == 0) WEFT_TRY(weft__module_use(m));
     *list = weft__array(m->ctx, n + 1, sizeof **list);
     if (!*list) return weft__fail_oom(m->ctx, n * sizeof **list, "a list of parameters");
     for (size_t i = 0; i < n && weft_parameter_at(m, i, &info); i++)
@@ -164,7 +164,7 @@ weft_status weft_module_save(weft_module *m, const char *path) {
     return status;
 }
 
-/* Undoes a use without drawing, after a load that failed: the next use draws. */
+/* Undoes a use, after a load that failed: the next use draws what was overwritten. */
 static void unuse(weft_module *m) {
     m->used = false;
     for (size_t i = 0; i < m->n_parameters; i++) {
@@ -178,7 +178,7 @@ weft_status weft_module_load_from(weft_module *m, weft_safetensors *file) {
     WEFT_TRY(weft_module_status(m));
     weft_module *root = weft__module_root(m);
     bool fresh = !root->used && root == m;
-    WEFT_TRY(weft__module_use(m, !fresh));
+    WEFT_TRY(weft__module_use(m));
     weft_named_tensor *list = NULL;
     size_t count = 0;
     weft_status status = named_parameters(m, &list, &count);

@@ -63,7 +63,7 @@ static int widest(const weft_module *m, int depth) {
 }
 
 int64_t weft_summary(weft_module *m, char *buffer, size_t size) {
-    if (weft__module_use(m, true) != WEFT_OK) return -1;
+    if (weft__module_use(m) != WEFT_OK) return -1;
     text t = {buffer, size, 0};
     int width = widest(m, 0);
     if (width < 5) width = 5;

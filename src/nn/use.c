@@ -29,65 +29,49 @@ static uint64_t root_number(const weft_module *root) {
     return n;
 }
 
-static weft_status make_variable(weft_module *m, weft__parameter *p, uint64_t number, bool draw) {
-    weft_context *ctx = m->ctx;
-    int64_t numel, bytes;
-    if (!weft__numel(p->rank, p->shape, &numel) ||
-        !weft__mul(numel, (int64_t)weft_dtype_size(p->dtype), &bytes))
-        return weft__fail(ctx, WEFT_ERR_SHAPE, "%s: more elements than memory can address", p->full);
-    void *data = NULL;
-    if (draw && p->init.kind != WEFT_INIT_ZEROS) {
-        data = weft__alloc(ctx, (size_t)bytes + 1);
-        if (!data) return weft__fail_oom(ctx, (size_t)bytes, p->full);
-        weft_hash h;
-        weft__hash_init(&h);
-        weft__hash_str(&h, "init");
-        weft__hash_str(&h, p->full);
-        weft__hash_u64(&h, number);
-        weft_status status = weft__init_draw(ctx, p, h.a, data);
-        if (status != WEFT_OK) {
-            weft__free(ctx, data);
-            return status;
-        }
-    }
-    weft_tensor *v = weft_variable_new(ctx, p->full, p->dtype, p->rank, p->shape, data);
-    weft__free(ctx, data);
+static weft_status make_variable(weft_module *m, weft__parameter *p, uint64_t number) {
+    weft_hash h;
+    weft__hash_init(&h);
+    weft__hash_str(&h, "init");
+    weft__hash_str(&h, p->full);
+    weft__hash_u64(&h, number);
+    weft_tensor *v = weft__init_variable(m->ctx, p, h.a);
     WEFT_TRY(weft_tensor_status(v));
     p->variable = v;
     return WEFT_OK;
 }
 
-static weft_status use_tree(weft_module *m, const char *prefix, uint64_t number, bool draw) {
+static weft_status use_tree(weft_module *m, const char *prefix, uint64_t number) {
     weft_context *ctx = m->ctx;
     m->path = *prefix ? prefix : m->name;
     for (size_t i = 0; i < m->n_parameters; i++) {
         weft__parameter *p = &m->parameters[i];
         if (!p->full && !(p->full = join(ctx, prefix, p->name)))
             return weft__fail_oom(ctx, strlen(prefix), "a parameter's name");
-        if (!p->variable) WEFT_TRY(make_variable(m, p, number, draw));
+        if (!p->variable) WEFT_TRY(make_variable(m, p, number));
     }
     for (size_t i = 0; i < m->n_children; i++) {
         const char *path = join(ctx, prefix, m->children[i]->name);
         if (!path) return weft__fail_oom(ctx, strlen(prefix), "a layer's path");
-        WEFT_TRY(use_tree(m->children[i], path, number, draw));
+        WEFT_TRY(use_tree(m->children[i], path, number));
     }
     return WEFT_OK;
 }
 
-weft_status weft__module_use(weft_module *m, bool draw) {
+weft_status weft__module_use(weft_module *m) {
     WEFT_TRY(weft_module_status(m));
     weft_module *root = weft__module_root(m);
     if (root->used) return WEFT_OK;
     WEFT_TRY(weft_module_status(root));
-    WEFT_TRY(use_tree(root, "", root_number(root), draw));
+    WEFT_TRY(use_tree(root, "", root_number(root)));
     root->used = true;
     return WEFT_OK;
 }
 
-weft_status weft_module_prepare(weft_module *m) { return weft__module_use(m, true); }
+weft_status weft_module_prepare(weft_module *m) { return weft__module_use(m); }
 
 const char *weft_module_path(weft_module *m) {
-    return m && weft__module_use(m, true) == WEFT_OK && m->path ? m->path : "";
+    return m && weft__module_use(m) == WEFT_OK && m->path ? m->path : "";
 }
 
 /* ---- forward ---- */
@@ -100,7 +84,7 @@ static weft_tensor *reject_call(const char *where, weft_module *m, weft_tensor *
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
                             "forward: the input of %s belongs to another context; copy it with weft_to",
                             m->kind);
-    if (weft__module_use(m, true) == WEFT_OK) return NULL;
+    if (weft__module_use(m) == WEFT_OK) return NULL;
     char text[WEFT_ERROR_SIZE];
     snprintf(text, sizeof text, "%s", weft_last_error(NULL));
     return weft__poison(x->ctx, where, weft_last_status(NULL), "%s", text);
@@ -183,13 +167,11 @@ static weft__parameter *nth(weft_module *m, size_t i, weft_module **owner) {
     return NULL;
 }
 
-size_t weft_parameter_count(weft_module *m) {
-    return weft__module_use(m, true) == WEFT_OK ? count_tree(m) : 0;
-}
+size_t weft_parameter_count(weft_module *m) { return weft__module_use(m) == WEFT_OK ? count_tree(m) : 0; }
 
 bool weft_parameter_at(weft_module *m, size_t i, weft_parameter_info *info) {
     weft_module *owner = NULL;
-    weft__parameter *p = weft__module_use(m, true) == WEFT_OK ? nth(m, i, &owner) : NULL;
+    weft__parameter *p = weft__module_use(m) == WEFT_OK ? nth(m, i, &owner) : NULL;
     if (!p) return false;
     *info = (weft_parameter_info){p->full, p->variable, owner, p->frozen, p->buffer};
     return true;
@@ -212,7 +194,7 @@ int64_t weft_parameter_elements(weft_module *m, bool trainable_only) {
 weft_tensor *weft_parameter(weft_module *m, const char *name) {
     if (!m || !m->ctx) return NULL;
     const char *where = m->where;
-    if (weft__module_use(m, true) != WEFT_OK)
+    if (weft__module_use(m) != WEFT_OK)
         return weft__poison(m->ctx, where, weft_last_status(m->ctx), "%s",
                             m->error ? m->error->text : m->kind);
     for (size_t i = 0; i < m->n_parameters; i++)

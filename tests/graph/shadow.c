@@ -128,9 +128,13 @@ static bool leaf(const weft_tensor *t, shadow_value *out) {
         put(out, 0, x);
         return true;
     }
-    if (t->leaf != WEFT_LEAF_STORAGE || !t->storage->initial) return t->leaf == WEFT_LEAF_RANDOM;
-    for (int64_t k = 0; k < t->numel; k++) put(out, k, load(dtype, t->storage->initial, t->offset + k));
-    return true;
+    if (t->leaf != WEFT_LEAF_STORAGE) return t->leaf == WEFT_LEAF_RANDOM;
+    size_t bytes = (size_t)t->numel * weft_dtype_size(dtype);
+    void *values = malloc(bytes + 1);
+    bool read = values && weft_read((weft_tensor *)(uintptr_t)t, values, bytes) == WEFT_OK;
+    for (int64_t k = 0; read && k < t->numel; k++) put(out, k, load(dtype, values, k));
+    free(values);
+    return read;
 }
 
 static void constant(const weft_tensor *t, shadow_value *out) {

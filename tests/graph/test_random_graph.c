@@ -50,7 +50,7 @@ static void open_machines(machines *m) {
     struct {
         weft_context **ctx;
         weft_open_options options;
-    } all[] = {{&m->record, {.device = "null"}},
+    } all[] = {{&m->record, {.device = "cpu", .threads = 1}}, /* never runs: it holds the leaves */
                {&m->fused, {.device = "cpu", .threads = 2}},
                {&m->plain, {.device = "cpu", .threads = 2, .no_fusion = true}},
                {&m->one, {.device = "cpu", .threads = 1}},

@@ -57,7 +57,7 @@ static weft_status cpu_open(weft_context *ctx, const weft_open_options *options,
     if (!d) return weft__fail_oom(ctx, sizeof *d, "the cpu device");
     d->base.ops = &weft__device_cpu;
     d->base.ctx = ctx;
-    d->threads = weft__cpu_start_team(options ? options->threads : 0);
+    d->base.threads = weft__cpu_start_team(options ? options->threads : 0);
     *device = &d->base;
     return WEFT_OK;
 }
@@ -86,6 +86,7 @@ static bool map_huge(cpu_buffer *b, size_t bytes) {
     madvise(host, whole - (size_t)(host - p), MADV_HUGEPAGE);
 #endif
     b->base.host = host;
+    b->base.zero = true;
     b->mapped = p;
     b->mapped_bytes = whole;
     return true;

@@ -7,7 +7,6 @@
 typedef struct weft_cpu_device {
     weft_device base;
     weft_fault fault; /* the first since it was last taken */
-    int threads;
     bool timing;
 } weft_cpu_device;
 
