@@ -150,6 +150,26 @@ WEFT_API weft_tensor *weft_sigmoid(weft_tensor *x);
 WEFT_API weft_tensor *weft_sigmoid_at(const char *where, weft_tensor *x);
 #define weft_sigmoid(...) weft_sigmoid_at(WEFT_HERE, __VA_ARGS__)
 
+/* x * Phi(x) with erf (Hendrycks and Gimpel 2016). [float] */
+WEFT_API weft_tensor *weft_gelu(weft_tensor *x);
+WEFT_API weft_tensor *weft_gelu_at(const char *where, weft_tensor *x);
+#define weft_gelu(...) weft_gelu_at(WEFT_HERE, __VA_ARGS__)
+
+/* derivative of gelu. [float] */
+WEFT_API weft_tensor *weft_gelu_slope(weft_tensor *x);
+WEFT_API weft_tensor *weft_gelu_slope_at(const char *where, weft_tensor *x);
+#define weft_gelu_slope(...) weft_gelu_slope_at(WEFT_HERE, __VA_ARGS__)
+
+/* GELU by tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as GPT-2 has it. [float] */
+WEFT_API weft_tensor *weft_gelu_tanh(weft_tensor *x);
+WEFT_API weft_tensor *weft_gelu_tanh_at(const char *where, weft_tensor *x);
+#define weft_gelu_tanh(...) weft_gelu_tanh_at(WEFT_HERE, __VA_ARGS__)
+
+/* derivative of gelu_tanh. [float] */
+WEFT_API weft_tensor *weft_gelu_tanh_slope(weft_tensor *x);
+WEFT_API weft_tensor *weft_gelu_tanh_slope_at(const char *where, weft_tensor *x);
+#define weft_gelu_tanh_slope(...) weft_gelu_tanh_slope_at(WEFT_HERE, __VA_ARGS__)
+
 /* bitwise complement; logical not of a bool. [integer] */
 WEFT_API weft_tensor *weft_not(weft_tensor *x);
 WEFT_API weft_tensor *weft_not_at(const char *where, weft_tensor *x);
@@ -440,16 +460,6 @@ WEFT_API weft_tensor *weft_log_softmax_at(const char *where, weft_tensor *x, int
 WEFT_API weft_tensor *weft_logsumexp(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_logsumexp_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_logsumexp(...) weft_logsumexp_at(WEFT_HERE, __VA_ARGS__)
-
-/* x * Phi(x) with erf (Hendrycks and Gimpel 2016). */
-WEFT_API weft_tensor *weft_gelu(weft_tensor *x);
-WEFT_API weft_tensor *weft_gelu_at(const char *where, weft_tensor *x);
-#define weft_gelu(...) weft_gelu_at(WEFT_HERE, __VA_ARGS__)
-
-/* GELU by tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as GPT-2 has it. */
-WEFT_API weft_tensor *weft_gelu_tanh(weft_tensor *x);
-WEFT_API weft_tensor *weft_gelu_tanh_at(const char *where, weft_tensor *x);
-#define weft_gelu_tanh(...) weft_gelu_tanh_at(WEFT_HERE, __VA_ARGS__)
 
 /* x * sigmoid(x) */
 WEFT_API weft_tensor *weft_silu(weft_tensor *x);

@@ -209,6 +209,26 @@ static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor
     return weft__vjp(where, &out[index], &g, 1, whole->in, whole->n_in, grads);
 }
 
+/* ---- second derivatives of gelu, whose first is a row ---- */
+
+/* phi(x) (2 - x^2) with the density phi of the normal distribution. */
+static weft_tensor *gelu_bend(const char *where, weft_tensor *x) {
+    weft_tensor *square = mul(x, x);
+    return mul(mulc(expo(mulc(square, -0.5)), 0.39894228040143267794), subc_r(2.0, square));
+}
+
+/* Of x s(z), z = 2 sqrt(2/pi) (x + 0.044715 x^3), s the sigmoid: s (1 - s) (2 z' + x (z'' + (1 - 2 s) z'^2)).
+ */
+static weft_tensor *gelu_tanh_bend(const char *where, weft_tensor *x) {
+    weft_tensor *square = mul(x, x);
+    weft_tensor *z = mulc(mul(x, addc(mulc(square, 0.044715), 1.0)), 1.59576912160573071176);
+    weft_tensor *first = mulc(addc(mulc(square, 0.134145), 1.0), 1.59576912160573071176);
+    weft_tensor *second = mulc(x, 1.59576912160573071176 * 0.26829);
+    weft_tensor *s = weft_sigmoid_at(where, z);
+    weft_tensor *turn = add(second, mul(subc_r(1.0, mulc(s, 2.0)), mul(first, first)));
+    return mul(mul(s, subc_r(1.0, s)), add(mulc(first, 2.0), mul(x, turn)));
+}
+
 /* ---- the table ---- */
 
 typedef void (*rule)(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads);

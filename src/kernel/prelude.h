@@ -134,23 +134,35 @@ W_FN double w_recip_f64(double a) { return 1.0 / a; }
 
 /* y 2^n for -300 < n < 254, in two steps so that results reach the subnormals and infinity. */
 W_FN float w_scale_f32(float y, int32_t n) {
-    int32_t half = n >> 1, rest = n - half;
-    return y * w_float((int32_t)((uint32_t)(half + 127) << 23)) *
-           w_float((int32_t)((uint32_t)(rest + 127) << 23));
+    int32_t both = n + 254, half = both >> 1, rest = both - half; /* exponents, with their bias */
+    return y * w_float((int32_t)((uint32_t)half << 23)) * w_float((int32_t)((uint32_t)rest << 23));
 }
 
-W_FN float w_exp_f32(float x) {
-    float t = x > 89.0f ? 89.0f : x;
-    t = t < -105.0f ? -105.0f : t;
-    float z = t * W_LOG2E + W_ROUND_MAGIC, n = z - W_ROUND_MAGIC;
-    float r = w_fma_f32(n, -W_LN2_LO, w_fma_f32(n, -W_LN2_HI, t));
+/* exp(x) = y 2^n, 0.7 < y < 1.5; n are the low bits of *z. */
+W_FN float w_exp_core(float x, int32_t *z_bits) {
+    float z = w_fma_f32(x, W_LOG2E, W_ROUND_MAGIC), n = z - W_ROUND_MAGIC;
+    float r = w_fma_f32(n, -W_LN2_LO, w_fma_f32(n, -W_LN2_HI, x));
     float p = 0x1.6a1a70p-10f;
     p = w_fma_f32(p, r, 0x1.123fc6p-7f);
     p = w_fma_f32(p, r, 0x1.555916p-5f);
     p = w_fma_f32(p, r, 0x1.55548ap-3f);
     p = w_fma_f32(p, r, 0x1.fffffcp-2f);
-    float y = 1.0f + w_fma_f32(r * r, p, r);
-    return w_scale_f32(y, (int32_t)((uint32_t)w_bits(z) - (uint32_t)w_bits(W_ROUND_MAGIC)));
+    *z_bits = w_bits(z);
+    return 1.0f + w_fma_f32(r * r, p, r);
+}
+
+W_FN float w_exp_f32(float x) {
+    float t = x > 89.0f ? 89.0f : x;
+    int32_t z;
+    float y = w_exp_core(t < -105.0f ? -105.0f : t, &z);
+    return w_scale_f32(y, (int32_t)((uint32_t)z - (uint32_t)w_bits(W_ROUND_MAGIC)));
+}
+
+/* The same for -87 <= x <= 88, where no result leaves the normal numbers: n is added to the exponent. */
+W_FN float w_exp_normal(float x) {
+    int32_t z;
+    float y = w_exp_core(x, &z);
+    return w_float((int32_t)((uint32_t)w_bits(y) + ((uint32_t)z << 23)));
 }
 
 /* 2^(n + r) for whole n and |r| <= 1/2. */
@@ -297,6 +309,70 @@ W_FN float w_erf_f32(float x) {
     return w_signed_f32(m < 1.0f ? m * p : far, x);
 }
 W_FN double w_erf_f64(double x) { return erf(x); }
+
+/* ---- GELU: x Phi(x) and its derivative Phi(x) + x phi(x); Phi(-m) = exp(-m^2 / 2) P(m) for m >= 0 ---- */
+
+#define W_SQRT_HALF_F64   0.70710678118654752440
+#define W_PHI_0           0.39894228040143267794 /* 1 / sqrt(2 pi) */
+#define W_TWICE_SQRT_2_PI 1.59576912160573071176
+#define W_GELU_CUBE       0.044715
+
+/* P(m), to a few units of the last place of Phi, up to 6; beyond, where Phi is below 2^-29, P(6). */
+W_FN float w_normal_tail(float m) {
+    float t = m > 6.0f ? 6.0f : m;
+    float p = -0x1.93ab0cp-23f;
+    p = w_fma_f32(p, t, 0x1.5e7066p-18f);
+    p = w_fma_f32(p, t, -0x1.0dc48ep-14f);
+    p = w_fma_f32(p, t, 0x1.eda4c4p-12f);
+    p = w_fma_f32(p, t, -0x1.31f49cp-9f);
+    p = w_fma_f32(p, t, 0x1.188c40p-7f);
+    p = w_fma_f32(p, t, -0x1.997966p-6f);
+    p = w_fma_f32(p, t, 0x1.f8afc6p-5f);
+    p = w_fma_f32(p, t, -0x1.0fbdf4p-3f);
+    p = w_fma_f32(p, t, 0x1.ffe5ccp-3f);
+    p = w_fma_f32(p, t, -0x1.988376p-2f);
+    return w_fma_f32(p, t, 0x1.fffffep-2f);
+}
+
+/* max(x, 0) - |x| Phi(-|x|). */
+W_FN float w_gelu_f32(float x) {
+    float m = w_abs_f32(x), t = m > 13.0f ? 13.0f : m;
+    float e = w_exp_normal(t * t * -0.5f);
+    return w_fma_f32(-t, e * w_normal_tail(t), w_max_f32(x, 0.0f));
+}
+W_FN float w_gelu_slope_f32(float x) {
+    float m = w_abs_f32(x), t = m > 13.0f ? 13.0f : m;
+    float e = w_exp_normal(t * t * -0.5f);
+    float y = e * w_fma_f32(-(float)W_PHI_0, t, w_normal_tail(t));
+    return x > 0 ? 1.0f - y : y;
+}
+W_FN double w_gelu_f64(double x) { return x * (0.5 * erfc(-x * W_SQRT_HALF_F64)); }
+W_FN double w_gelu_slope_f64(double x) {
+    return 0.5 * erfc(-x * W_SQRT_HALF_F64) + x * (exp(-0.5 * x * x) * W_PHI_0);
+}
+
+/* By tanh: 0.5 (1 + tanh(z / 2)) is the sigmoid of z. The derivative is constant where |x| is large. */
+W_FN float w_gelu_tanh_f32(float x) {
+    float z = x * w_fma_f32(x * x, (float)(-W_TWICE_SQRT_2_PI * W_GELU_CUBE), (float)-W_TWICE_SQRT_2_PI);
+    return x / (1.0f + w_exp_f32(z));
+}
+W_FN float w_gelu_tanh_slope_f32(float x) {
+    float t = x > 10.0f ? 10.0f : x;
+    t = t < -10.0f ? -10.0f : t;
+    float q = t * t;
+    float z = t * w_fma_f32(q, (float)(-W_TWICE_SQRT_2_PI * W_GELU_CUBE), (float)-W_TWICE_SQRT_2_PI);
+    float step = t * w_fma_f32(q, (float)(3 * W_TWICE_SQRT_2_PI * W_GELU_CUBE), (float)W_TWICE_SQRT_2_PI);
+    float e = w_exp_normal(z), s = 1.0f / (1.0f + e);
+    return w_fma_f32(step * (e * s), s, s);
+}
+W_FN double w_gelu_tanh_f64(double x) {
+    return 0.5 * x * (1.0 + tanh(0.5 * W_TWICE_SQRT_2_PI * (x + W_GELU_CUBE * x * x * x)));
+}
+W_FN double w_gelu_tanh_slope_f64(double x) {
+    double t = x > 20 ? 20 : x < -20 ? -20 : x;
+    double e = exp(-W_TWICE_SQRT_2_PI * (t + W_GELU_CUBE * t * t * t)), s = 1.0 / (1.0 + e);
+    return s + s * (e * s) * t * (W_TWICE_SQRT_2_PI * (1.0 + 3 * W_GELU_CUBE * t * t));
+}
 
 /* ---- sine and cosine: x = n pi/2 + r, pi/2 in parts of 11 bits, so that n times a part is exact ---- */
 
@@ -489,37 +565,41 @@ W_FN uint16_t w_to_bf16(float x) {
 #define W_INTS_(f, a)   _Generic((a), int32_t : f##_i32, int64_t : f##_i64)
 #define W_NUMBERS_(f, a)                                                                                     \
     _Generic((a), float : f##_f32, double : f##_f64, int32_t : f##_i32, int64_t : f##_i64)
-#define w_exp(a)       W_FLOATS_(w_exp, a)(a)
-#define w_exp2(a)      W_FLOATS_(w_exp2, a)(a)
-#define w_log(a)       W_FLOATS_(w_log, a)(a)
-#define w_log2(a)      W_FLOATS_(w_log2, a)(a)
-#define w_log1p(a)     W_FLOATS_(w_log1p, a)(a)
-#define w_expm1(a)     W_FLOATS_(w_expm1, a)(a)
-#define w_sin(a)       W_FLOATS_(w_sin, a)(a)
-#define w_cos(a)       W_FLOATS_(w_cos, a)(a)
-#define w_tanh(a)      W_FLOATS_(w_tanh, a)(a)
-#define w_erf(a)       W_FLOATS_(w_erf, a)(a)
-#define w_sqrt(a)      W_FLOATS_(w_sqrt, a)(a)
-#define w_rsqrt(a)     W_FLOATS_(w_rsqrt, a)(a)
-#define w_recip(a)     W_FLOATS_(w_recip, a)(a)
-#define w_floor(a)     W_FLOATS_(w_floor, a)(a)
-#define w_ceil(a)      W_FLOATS_(w_ceil, a)(a)
-#define w_round(a)     W_FLOATS_(w_round, a)(a)
-#define w_trunc(a)     W_FLOATS_(w_trunc, a)(a)
-#define w_isnan(a)     W_FLOATS_(w_isnan, a)(a)
-#define w_isinf(a)     W_FLOATS_(w_isinf, a)(a)
-#define w_sigmoid(a)   W_FLOATS_(w_sigmoid, a)(a)
-#define w_pow(a, b)    W_FLOATS_(w_pow, a)(a, b)
-#define w_fma(a, b, c) W_FLOATS_(w_fma, a)(a, b, c)
-#define w_abs(a)       W_NUMBERS_(w_abs, a)(a)
-#define w_sign(a)      W_NUMBERS_(w_sign, a)(a)
-#define w_max(a, b)    W_NUMBERS_(w_max, a)(a, b)
-#define w_min(a, b)    W_NUMBERS_(w_min, a)(a, b)
-#define w_div(a, b)    W_NUMBERS_(w_div, a)(a, b)
-#define w_mod(a, b)    W_NUMBERS_(w_mod, a)(a, b)
-#define w_sel(c, x, y) W_NUMBERS_(w_sel, x)((int)(c), x, y)
-#define w_not(a)       W_INTS_(w_not, a)(a)
-#define w_shl(a, b)    W_INTS_(w_shl, a)(a, b)
-#define w_shr(a, b)    W_INTS_(w_shr, a)(a, b)
+#define w_exp(a)             W_FLOATS_(w_exp, a)(a)
+#define w_exp2(a)            W_FLOATS_(w_exp2, a)(a)
+#define w_log(a)             W_FLOATS_(w_log, a)(a)
+#define w_log2(a)            W_FLOATS_(w_log2, a)(a)
+#define w_log1p(a)           W_FLOATS_(w_log1p, a)(a)
+#define w_expm1(a)           W_FLOATS_(w_expm1, a)(a)
+#define w_sin(a)             W_FLOATS_(w_sin, a)(a)
+#define w_cos(a)             W_FLOATS_(w_cos, a)(a)
+#define w_tanh(a)            W_FLOATS_(w_tanh, a)(a)
+#define w_erf(a)             W_FLOATS_(w_erf, a)(a)
+#define w_sqrt(a)            W_FLOATS_(w_sqrt, a)(a)
+#define w_rsqrt(a)           W_FLOATS_(w_rsqrt, a)(a)
+#define w_recip(a)           W_FLOATS_(w_recip, a)(a)
+#define w_floor(a)           W_FLOATS_(w_floor, a)(a)
+#define w_ceil(a)            W_FLOATS_(w_ceil, a)(a)
+#define w_round(a)           W_FLOATS_(w_round, a)(a)
+#define w_trunc(a)           W_FLOATS_(w_trunc, a)(a)
+#define w_isnan(a)           W_FLOATS_(w_isnan, a)(a)
+#define w_isinf(a)           W_FLOATS_(w_isinf, a)(a)
+#define w_sigmoid(a)         W_FLOATS_(w_sigmoid, a)(a)
+#define w_gelu(a)            W_FLOATS_(w_gelu, a)(a)
+#define w_gelu_slope(a)      W_FLOATS_(w_gelu_slope, a)(a)
+#define w_gelu_tanh(a)       W_FLOATS_(w_gelu_tanh, a)(a)
+#define w_gelu_tanh_slope(a) W_FLOATS_(w_gelu_tanh_slope, a)(a)
+#define w_pow(a, b)          W_FLOATS_(w_pow, a)(a, b)
+#define w_fma(a, b, c)       W_FLOATS_(w_fma, a)(a, b, c)
+#define w_abs(a)             W_NUMBERS_(w_abs, a)(a)
+#define w_sign(a)            W_NUMBERS_(w_sign, a)(a)
+#define w_max(a, b)          W_NUMBERS_(w_max, a)(a, b)
+#define w_min(a, b)          W_NUMBERS_(w_min, a)(a, b)
+#define w_div(a, b)          W_NUMBERS_(w_div, a)(a, b)
+#define w_mod(a, b)          W_NUMBERS_(w_mod, a)(a, b)
+#define w_sel(c, x, y)       W_NUMBERS_(w_sel, x)((int)(c), x, y)
+#define w_not(a)             W_INTS_(w_not, a)(a)
+#define w_shl(a, b)          W_INTS_(w_shl, a)(a, b)
+#define w_shr(a, b)          W_INTS_(w_shr, a)(a, b)
 
 #endif

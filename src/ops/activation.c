@@ -3,23 +3,6 @@
  * it. */
 #include "ops/composite.h"
 
-weft_tensor *weft_gelu_at(const char *where, weft_tensor *x) {
-    weft_tensor *bad = reject_float("gelu", where, x);
-    if (bad || !x) return bad;
-    weft_tensor *a = widen(where, x);
-    weft_tensor *y = mul(mulc(a, 0.5), addc(weft_erf_at(where, mulc(a, 0.70710678118654752440)), 1.0));
-    return as_dtype(where, y, weft_dtype_of(x));
-}
-
-weft_tensor *weft_gelu_tanh_at(const char *where, weft_tensor *x) {
-    weft_tensor *bad = reject_float("gelu_tanh", where, x);
-    if (bad || !x) return bad;
-    weft_tensor *a = widen(where, x);
-    weft_tensor *cube = mul(mul(a, a), a);
-    weft_tensor *t = weft_tanh_at(where, mulc(add(a, mulc(cube, 0.044715)), 0.79788456080286535588));
-    return as_dtype(where, mul(mulc(a, 0.5), addc(t, 1.0)), weft_dtype_of(x));
-}
-
 weft_tensor *weft_silu_at(const char *where, weft_tensor *x) {
     weft_tensor *bad = reject_float("silu", where, x);
     if (bad || !x) return bad;

@@ -62,6 +62,9 @@ int64_t shadow_wrap(weft_dtype dtype, int64_t v) {
 
 /* ---- floats, one operand ---- */
 
+static double sigmoid(double x) { return x >= 0 ? 1.0 / (1.0 + exp(-x)) : exp(x) / (1.0 + exp(x)); }
+static double cubic(double x) { return sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x); }
+
 static double function(int op, double x) {
     switch (op) {
     case WEFT_OP_NEG: return -x;
@@ -85,7 +88,15 @@ static double function(int op, double x) {
     case WEFT_OP_ROUND: return nearbyint(x);
     case WEFT_OP_TRUNC: return trunc(x);
     case WEFT_OP_RELU: return x > 0 ? x : x != x ? x : 0.0;
-    default: return x >= 0 ? 1.0 / (1.0 + exp(-x)) : exp(x) / (1.0 + exp(x)); /* SIGMOID */
+    case WEFT_OP_SIGMOID: return sigmoid(x);
+    case WEFT_OP_GELU: return x * 0.5 * erfc(-x * sqrt(0.5));
+    case WEFT_OP_GELU_SLOPE: return 0.5 * erfc(-x * sqrt(0.5)) + x * exp(-0.5 * x * x) / sqrt(2 * acos(-1));
+    case WEFT_OP_GELU_TANH: return x * sigmoid(2 * cubic(x));
+    case WEFT_OP_GELU_TANH_SLOPE: {
+        double turn = sqrt(2 / acos(-1)) * (1 + 3 * 0.044715 * x * x);
+        return sigmoid(2 * cubic(x)) + x * 2 * turn * sigmoid(2 * cubic(x)) * sigmoid(-2 * cubic(x));
+    }
+    default: return NAN;
     }
 }
 
@@ -100,7 +111,11 @@ static double ulps_of(int op) {
     case WEFT_OP_LOG1P:
     case WEFT_OP_EXPM1:
     case WEFT_OP_TANH: return 6.0;
-    case WEFT_OP_ERF: return 8.0;
+    case WEFT_OP_ERF:
+    case WEFT_OP_GELU:
+    case WEFT_OP_GELU_SLOPE:
+    case WEFT_OP_GELU_TANH:
+    case WEFT_OP_GELU_TANH_SLOPE: return 8.0;
     case WEFT_OP_SIGMOID: return 5.0;
     case WEFT_OP_RSQRT: return 3.0;
     default: return 0.5;
@@ -112,6 +127,11 @@ static bool steps(int op) {
            op == WEFT_OP_TRUNC;
 }
 
+static bool is_gelu(int op) {
+    return op == WEFT_OP_GELU || op == WEFT_OP_GELU_SLOPE || op == WEFT_OP_GELU_TANH ||
+           op == WEFT_OP_GELU_TANH_SLOPE;
+}
+
 static number unary(int op, weft_dtype dtype, number a) {
     if (op == WEFT_OP_ISNAN || op == WEFT_OP_ISINF)
         return (number){0, a.e, op == WEFT_OP_ISNAN ? isnan(a.f) : isinf(a.f)};
@@ -119,6 +139,8 @@ static number unary(int op, weft_dtype dtype, number a) {
     bool exact = a.e == 0 && ulps_of(op) == 0.5;
     if (op == WEFT_OP_SIN || op == WEFT_OP_COS) {
         e = a.e;
+    } else if (is_gelu(op)) { /* no steeper than 1.13, and exact to 4 u |x| */
+        e = 1.13 * a.e + 4 * fmin(unit_of(dtype), unit_of(WEFT_F32)) * fabs(a.f);
     } else { /* monotone between the ends, or an error that covers both */
         double below = function(op, a.f - a.e), above = function(op, a.f + a.e);
         e = fmax(fabs(y - below), fabs(y - above));

@@ -11,6 +11,13 @@ static real gelu_tanh(real x) {
     if (isinf(x)) return x > 0 ? x : NAN;
     return 0.5L * x * (1 + tanhl(sqrt_2_pi * (x + 0.044715L * x * x * x)));
 }
+static real gelu_slope(real x) {
+    return 0.5L * erfcl(-x * sqrt_half) + x * expl(-0.5L * x * x) * sqrt_2_pi * 0.5L;
+}
+static real gelu_tanh_slope(real x) {
+    real z = 2 * sqrt_2_pi * (x + 0.044715L * x * x * x), turn = 2 * sqrt_2_pi * (1 + 3 * 0.044715L * x * x);
+    return 1 / (1 + expl(-z)) + x * turn / (2 + expl(-z) + expl(z));
+}
 static real silu(real x) { return x / (1 + expl(-x)); }
 static real leaky(real x) { return x > 0 ? x : 0.25L * x; }
 static real softplus(real x) { return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x)); }
@@ -87,6 +94,8 @@ static void gradient(matrix *m, const activation *op, avoid where) {
     void ops_grad_##name_(matrix *m) { gradient(m, &op_##name_, where_); }
 ACTIVATION(gelu, weft_gelu, gelu, TOLERANCE_GIVEN, true, AVOID_NOTHING)
 ACTIVATION(gelu_tanh, weft_gelu_tanh, gelu_tanh, TOLERANCE_GIVEN, true, AVOID_NOTHING)
+ACTIVATION(gelu_slope, weft_gelu_slope, gelu_slope, TOLERANCE_GIVEN, true, AVOID_NOTHING)
+ACTIVATION(gelu_tanh_slope, weft_gelu_tanh_slope, gelu_tanh_slope, TOLERANCE_GIVEN, true, AVOID_NOTHING)
 ACTIVATION(silu, weft_silu, silu, TOLERANCE_SOFTPLUS, true, AVOID_NOTHING)
 ACTIVATION(leaky_relu, call_leaky, leaky, TOLERANCE_BASIC, false, AVOID_ZERO)
 ACTIVATION(softplus, weft_softplus, softplus, TOLERANCE_SOFTPLUS, false, AVOID_NOTHING)

@@ -141,6 +141,43 @@ static void test_unary(void **state) {
     for (size_t i = 0; i < COUNT(unaries); i++) sweep(&unaries[i], step ? step : 257, use);
 }
 
+static double want_gelu(double x) { return x * 0.5 * erfc(-x * sqrt(0.5)); }
+static double want_gelu_slope(double x) {
+    return 0.5 * erfc(-x * sqrt(0.5)) + x * exp(-0.5 * x * x) / sqrt(2 * acos(-1));
+}
+static double twice(double x) { return 2 * sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x); }
+static double want_gelu_tanh(double x) { return x / (1 + exp(-twice(x))); }
+static double want_gelu_tanh_slope(double x) {
+    double turn = 2 * sqrt(2 / acos(-1)) * (1 + 3 * 0.044715 * x * x), e = exp(-fabs(twice(x)));
+    return (x > 0 ? 1 : e) / (1 + e) + (e > 0 ? x * turn * e / ((1 + e) * (1 + e)) : 0);
+}
+
+/* Eight units in the last place, or 4 u |x| where the result is small beside x. */
+static void test_gelu(void **state) {
+    (void)state;
+    static const unary rows[] = {{WEFT_OP_GELU, "gelu", want_gelu, 8},
+                                 {WEFT_OP_GELU_SLOPE, "gelu_slope", want_gelu_slope, 8},
+                                 {WEFT_OP_GELU_TANH, "gelu_tanh", want_gelu_tanh, 8},
+                                 {WEFT_OP_GELU_TANH_SLOPE, "gelu_tanh_slope", want_gelu_tanh_slope, 8}};
+    for (size_t t = 0; t < COUNT(tables) && usable(&tables[t]); t++)
+        for (size_t r = 0; r < COUNT(rows); r++) {
+            double worst = 0;
+            float at = 0;
+            for (uint64_t pattern = 0; pattern <= UINT32_MAX; pattern += 4099) {
+                float x = float_of((uint32_t)pattern), y;
+                if (isinf(x)) continue;
+                tables[t].tiles->calc[rows[r].op][WEFT_CT_F32][0](1, &y, &x, &x, &x);
+                double want = rows[r].want((double)x), ulps = ulp_error(y, want);
+                double small = fabs((double)y - want) / (fabs((double)x) * 0x1p-22) * rows[r].bound;
+                double error = small < ulps ? small : ulps;
+                if (error > worst) worst = error, at = x;
+            }
+            print_message("%-8s %-16s worst %.3f of %g at %a\n", tables[t].name, rows[r].name, worst,
+                          rows[r].bound, (double)at);
+            if (worst > rows[r].bound) fail_msg("%s %s at %a", tables[t].name, rows[r].name, (double)at);
+        }
+}
+
 static void test_pow(void **state) {
     (void)state;
     static float x[WEFT_TILE], y[WEFT_TILE], z[WEFT_TILE];
@@ -283,9 +320,10 @@ static void test_random(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unary),      cmocka_unit_test(test_pow),
-        cmocka_unit_test(test_predicates), cmocka_unit_test(test_half_floats),
-        cmocka_unit_test(test_integers),   cmocka_unit_test(test_random),
+        cmocka_unit_test(test_unary),       cmocka_unit_test(test_gelu),
+        cmocka_unit_test(test_pow),         cmocka_unit_test(test_predicates),
+        cmocka_unit_test(test_half_floats), cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

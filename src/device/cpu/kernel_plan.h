@@ -83,6 +83,7 @@ typedef struct weft_step {
     uint8_t ct;          /* of out (of a for WRITE, CHECK) */
     uint8_t dtype;       /* READ, WRITE: of the buffer */
     uint8_t index_ct;    /* GATHER: of a */
+    uint8_t dear;        /* CALC: a function of one f32 operand that takes long */
     uint8_t once;        /* the same for all tiles: only where there are more elements than ever before */
     int slot, arg, access;
     weft_ref out, a, b, c;
@@ -125,6 +126,8 @@ typedef struct weft_ahead {
     int64_t size, bytes; /* of an element; of a tile */
 } weft_ahead;
 #define WEFT_AHEAD_MOST 8
+#define WEFT_AHEAD_SLICE                                                                                     \
+    128 /* elements of a dear function between fetches: their number in flight is small */
 
 typedef struct weft_kernel_plan {
     const weft_tiles *tiles;
@@ -141,7 +144,7 @@ typedef struct weft_kernel_plan {
     weft_phase *phases;
     char *consts; /* 8 bytes each */
     int n_ahead;
-    int64_t ahead_lines; /* lines of cache to fetch before each step */
+    int64_t ahead_lines; /* lines of cache to fetch before each step or slice of one */
     weft_ahead ahead[WEFT_AHEAD_MOST];
     size_t scratch_bytes;
 } weft_kernel_plan;

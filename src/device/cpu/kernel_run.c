@@ -151,14 +151,28 @@ static void fetch_lines(weft_frame *f) {
     }
 }
 
+static void run_slices(weft_frame *f, const weft_step *s) {
+    const int64_t n = f->count[s->count];
+    float *out = (float *)(void *)weft__ref(f, s->out);
+    const float *a = (const float *)(const void *)weft__ref(f, s->a);
+    for (int64_t i = 0; i < n; i += WEFT_AHEAD_SLICE) {
+        if (i) fetch_lines(f);
+        s->fn.calc(n - i < WEFT_AHEAD_SLICE ? n - i : WEFT_AHEAD_SLICE, out + i, a + i, a, a);
+    }
+}
+
 static void run_steps(weft_frame *f, weft_range range) {
     const weft_step *s = f->plan->steps + range.begin, *end = f->plan->steps + range.end;
     const int64_t rows = f->count[WEFT_COUNT_ROW];
     for (; s < end; s++) {
         if (s->once && !f->fresh) continue;
-        if (f->ahead.span < f->plan->n_ahead) fetch_lines(f);
+        if (f->ahead.span < f->plan->n_ahead && s->kind != WEFT_STEP_POINT) fetch_lines(f);
         switch (s->kind) {
         case WEFT_STEP_CALC:
+            if (s->dear && f->ahead.span < f->plan->n_ahead) {
+                run_slices(f, s);
+                break;
+            }
             s->fn.calc(f->count[s->count], weft__ref(f, s->out), weft__ref(f, s->a), weft__ref(f, s->b),
                        weft__ref(f, s->c));
             break;

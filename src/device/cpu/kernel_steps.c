@@ -381,11 +381,23 @@ static bool known_ahead(const weft_kernel_plan *plan, int arg, int64_t offset) {
     return false;
 }
 
+/* How often fetches are given out. */
+static int64_t slots_of(const weft_builder *b, weft_range range) {
+    int64_t slots = 0;
+    for (int i = range.begin; i < range.end; i++) {
+        const weft_step *s = &b->plan->steps[i];
+        const int64_t n = s->count == WEFT_COUNT_FULL ? b->full_max : b->row_max;
+        if (s->kind == WEFT_STEP_POINT || s->once) continue;
+        slots += s->dear && s->count != WEFT_COUNT_ONE ? n / WEFT_AHEAD_SLICE + 1 : 1;
+    }
+    return slots;
+}
+
 /* Arguments of which tile after tile takes the next piece, where there is too much of them for a cache. */
 static void look_ahead(weft_builder *b) {
     weft_kernel_plan *plan = b->plan;
     const weft_nest *p = &plan->parallel, *r = &plan->reduction;
-    int64_t lines = 0, steps = 0, all = 0;
+    int64_t lines = 0, slots = 0, all = 0;
     for (int v = 0; v < b->kernel->n_code; v++) {
         const weft_instr *c = &b->kernel->code[v];
         if (c->arg < 0 || (c->kind != WEFT_INSTR_LOAD && c->kind != WEFT_INSTR_STORE)) continue;
@@ -401,11 +413,11 @@ static void look_ahead(weft_builder *b) {
         all += bytes * p->tiles;
     }
     for (int i = 0; i < plan->n_phases; i++) {
-        steps += plan->phases[i].before.end - plan->phases[i].before.begin;
-        steps += (plan->phases[i].chunk.end - plan->phases[i].chunk.begin) * (b->phased ? r->tiles : 1);
+        slots += slots_of(b, plan->phases[i].before);
+        slots += slots_of(b, plan->phases[i].chunk) * (b->phased ? r->tiles : 1);
     }
     if (all < AHEAD_LEAST) plan->n_ahead = 0;
-    plan->ahead_lines = lines / (steps ? steps : 1) + 1;
+    plan->ahead_lines = lines / (slots ? slots : 1) + 1;
 }
 
 /* ---- all of it ---- */

@@ -198,9 +198,8 @@ weft_ref weft__wrapped(weft_builder *b, weft_ref ref, weft_dtype dtype, weft_op 
     return wrap ? calc(b, wrap, count, WEFT_CT_I32, ref, ref, ref) : ref;
 }
 
-/* Nanoseconds an element, measured roughly: only the number of threads hangs on it. */
-static double op_cost(weft_op op, weft_ct ct) {
-    bool dear;
+/* A function of many instructions. */
+static bool is_dear(weft_op op) {
     switch (op) {
     case WEFT_OP_EXP:
     case WEFT_OP_EXP2:
@@ -213,11 +212,19 @@ static double op_cost(weft_op op, weft_ct ct) {
     case WEFT_OP_TANH:
     case WEFT_OP_ERF:
     case WEFT_OP_SIGMOID:
+    case WEFT_OP_GELU:
+    case WEFT_OP_GELU_SLOPE:
+    case WEFT_OP_GELU_TANH:
+    case WEFT_OP_GELU_TANH_SLOPE:
     case WEFT_OP_POW:
-    case WEFT_OP_MOD: dear = true; break;
-    default: dear = false;
+    case WEFT_OP_MOD: return true;
+    default: return false;
     }
-    if (dear) return ct == WEFT_CT_F64 ? 12 : 0.6;
+}
+
+/* Nanoseconds an element, measured roughly: only the number of threads hangs on it. */
+static double op_cost(weft_op op, weft_ct ct) {
+    if (is_dear(op)) return ct == WEFT_CT_F64 ? 12 : 0.6;
     return weft__ct_size(ct) > 4 ? 0.15 : 0.06;
 }
 
@@ -265,6 +272,8 @@ static void make_calc(weft_builder *b, int v, const weft_instr *c, weft_tile_val
         return;
     }
     x->ref = calc(b, fn, count, (weft_ct)x->ct, ref[0], ref[1], ref[2]);
+    if (!b->failed && c->b < 0 && ct == WEFT_CT_F32 && x->ct == ct && is_dear((weft_op)c->op))
+        b->plan->steps[b->plan->n_steps - 1].dear = 1;
     x->ref = weft__wrapped(b, x->ref, (weft_dtype)c->dtype, (weft_op)c->op, count);
     if (!x->scalar) b->cost_ns += op_cost((weft_op)c->op, ct) * (x->full || !b->kernel->n_reduce ? 1 : 0.02);
 }
