@@ -70,7 +70,8 @@ WEFT_API void weft_profile_stop(weft_profile *profile);
 WEFT_API void weft_profile_free(weft_profile *profile);
 
 /* Measures, in a fraction of a second, what the device reaches in a large f32 product (operations a second)
- * and in a large copy (bytes a second, read and written): entries have a bound then. Not counted as time. */
+ * and in changing, in place, as much memory as the context holds, 64 MiB to 1 GiB (bytes a second, read and
+ * written): entries have a bound then. Not counted as time. */
 WEFT_API WEFT_CHECKED weft_status weft_profile_peaks(weft_profile *profile, double *flops, double *bytes);
 
 /* The entries, those that took longest first; NULL when memory is gone. They live until the next call. */

@@ -36,8 +36,9 @@
     "Trains as 'weft train' would, without a run folder, and prints the time of a step by kernel and by\n"   \
     "stage. Every command is timed, which keeps them from overlapping, so that a step takes somewhat\n"      \
     "longer than in training. The bound is the least time that the machine's peaks allow: f32 operations\n"  \
-    "at the rate of a large product, bytes at the rate of a large copy, both measured at the start; what\n"  \
-    "finds its operands in a cache can be above 100 %. The trace opens in ui.perfetto.dev.\n\n"              \
+    "at the rate of a large product, bytes at the rate of changing as much memory as is in use, both\n"      \
+    "measured after the warm-up. What finds its operands in a cache can be above 100 %. The trace opens\n"   \
+    "in ui.perfetto.dev.\n\n"                                                                                \
     "  weft profile gpt.yaml --steps 50 --trace trace.json\n"
 #define weft__help_bench                                                                                     \
     "WORKLOAD is one of those that 'weft bench list' shows. Times are of whole training steps, the\n"        \

@@ -66,7 +66,8 @@ int64_t weft_profile_text(weft_profile *p, uint64_t steps, char *buffer, size_t 
         bound += p->entries[i].bound;
     }
     if (p->peak_flops > 0)
-        say(&t, "bound: the longer of f32 operations at %.0f GFLOP/s and bytes at %.1f GB/s, as measured\n",
+        say(&t,
+            "bound: the longer of f32 operations at %.0f GFLOP/s and bytes at %.1f GB/s, measured just now\n",
             p->peak_flops / 1e9, p->peak_bytes / 1e9);
     say(&t, "%11s %6s %7s %8s %7s %6s  %-9s  %s\n", steps > 0 ? "us a step" : "us", "%", "calls", "GFLOP/s",
         "GB/s", "%bound", "stage", "kernel  # layer");

@@ -199,8 +199,7 @@ weft_status weft__loop_summary(weft__loop *loop, const char *status) {
     weft__summary now = loop->summary; /* the phases of earlier processes, to which this one's are added */
     weft_profile_times times;
     weft_profile_total(loop->profile, &times);
-    weft__progress_summary(&loop->progress, &now);
-    weft__shares_add_parts(&now.parts, &times);
+    weft__progress_summary(&loop->progress, &times, &now);
     now.step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : loop->first;
     snprintf(now.status, sizeof now.status, "%s", status);
     return weft__summary_write(&loop->run, &now);

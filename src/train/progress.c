@@ -98,19 +98,22 @@ void weft__progress_say(weft__progress *p, const char *fmt, ...) {
     fflush(p->out);
 }
 
-void weft__progress_summary(const weft__progress *p, weft__summary *s) {
-    double now = weft__now();
-    for (int i = 0; i < WEFT__PHASE_COUNT; i++)
-        weft__shares_add(&s->phases, phase_names[i],
-                         p->seconds[i] + ((int)p->phase == i ? now - p->phase_from : 0));
+void weft__progress_summary(const weft__progress *p, const weft_profile_times *times, weft__summary *s) {
+    double now = weft__now(), spent = 0;
+    for (int i = 0; i < WEFT__PHASE_COUNT; i++) {
+        double seconds = p->seconds[i] + ((int)p->phase == i ? now - p->phase_from : 0);
+        weft__shares_add(&s->phases, phase_names[i], seconds);
+        spent += seconds;
+    }
+    weft__shares_add_parts(&s->parts, times);
+    if (spent > times->total) weft__shares_add(&s->parts, "host", spent - times->total);
     s->seconds = weft__shares_total(&s->phases);
 }
 
 void weft__progress_end(weft__progress *p, const weft_profile_times *times) {
     weft__summary s = {.seconds = 0};
     if (!p->out) return;
-    weft__progress_summary(p, &s);
-    weft__shares_add_parts(&s.parts, times);
+    weft__progress_summary(p, times, &s);
     end_line(p);
     fprintf(p->out, "\nwhere the time went\n");
     weft__shares_print(&s.parts, p->out);

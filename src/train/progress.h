@@ -49,7 +49,9 @@ void weft__progress_say(weft__progress *progress, const char *fmt, ...) WEFT_PRI
 /* Ends the line and prints the tables of where the time went: by the parts of the profile, and by phases. */
 void weft__progress_end(weft__progress *progress, const weft_profile_times *times);
 
-/* Adds the phases to those that a summary has of earlier processes of the run. */
-void weft__progress_summary(const weft__progress *progress, weft__summary *summary);
+/* Adds phases and parts to those that a summary has of earlier processes of the run. What was before the
+ * profile began is the host's. */
+void weft__progress_summary(const weft__progress *progress, const weft_profile_times *times,
+                            weft__summary *summary);
 
 #endif

@@ -273,6 +273,12 @@ import json
 p = json.load(open("out"))
 assert p["steps"] == 5 and abs(sum(p["stages"].values()) / p["seconds_per_step"] - 1) < 1e-3
 assert {k["stage"] for k in p["kernels"]} >= {"forward", "backward", "optimizer"}'
+    check "phases and parts of a resumed run are the same time" python3 -c '
+import glob, json
+for path in ("again/summary.json", glob.glob("runs/gpt*1/summary.json")[0]):
+    s = json.load(open(path))
+    phases, parts = sum(s["phases"].values()), sum(s["parts"].values())
+    assert 0 < phases and abs(phases - s["seconds"]) < 1e-6 and abs(phases - parts) < 0.02 * phases, s'
     check "the trace is one" python3 -c '
 import json
 events = json.load(open("trace.json"))["traceEvents"]

@@ -122,6 +122,46 @@ static void test_bytes_of_a_kernel(void **state) {
     weft_close(ctx);
 }
 
+/* Products counted by hand: 2 in the forward pass, 5 in the backward one; each query sees the keys up to
+ * itself. */
+static void test_work_of_heavies(void **state) {
+    (void)state;
+    double flops = 0, bytes = 0, size = 4;
+    weft_command command = {.kind = WEFT_COMMAND_HEAVY, .heavy = {.kind = WEFT_HEAVY_ATTENTION}};
+    weft_heavy_attention *at = &command.heavy.as.attention;
+    *at = (weft_heavy_attention){.dtype = WEFT_F32, .batch = 2, .heads = 3, .t_q = 4, .t_k = 4, .d = 8};
+    weft__command_work(&command, &flops, &bytes);
+    assert_true(flops == 2.0 * 3 * (4 * 4) * 8 * 2 * 2 && bytes == 2.0 * 3 * 16 * 8 * size);
+    at->causal = true;
+    weft__command_work(&command, &flops, &bytes);
+    assert_true(flops == 2.0 * 3 * (1 + 2 + 3 + 4) * 8 * 2 * 2);
+    at->t_k = 6; /* two keys before the first query's own */
+    weft__command_work(&command, &flops, &bytes);
+    assert_true(flops == 2.0 * 3 * (3 + 4 + 5 + 6) * 8 * 2 * 2);
+    at->backward = true;
+    weft__command_work(&command, &flops, &bytes);
+    assert_true(flops == 2.0 * 3 * (3 + 4 + 5 + 6) * 8 * 2 * 5);
+
+    command.heavy.kind = WEFT_HEAVY_MATMUL; /* b is one matrix for all five */
+    command.heavy.as.matmul = (weft_heavy_matmul){
+        .dtype = WEFT_F16, .out_dtype = WEFT_F32, .batch_rank = 1, .batch = {5}, .m = 2, .n = 3, .k = 7};
+    command.heavy.as.matmul.a_batch[0] = 14;
+    weft__command_work(&command, &flops, &bytes);
+    assert_true(flops == 5 * 2.0 * 2 * 3 * 7);
+    assert_true(bytes == 2.0 * (5 * 2 * 7 + 7 * 3) + 4.0 * 5 * 2 * 3);
+
+    command.heavy.kind = WEFT_HEAVY_SCATTER;
+    command.heavy.as.scatter = (weft_heavy_scatter){
+        .dtype = WEFT_F32, .index_dtype = WEFT_I64, .outer = 2, .count = 3, .rows = 10, .inner = 4};
+    weft__command_work(&command, &flops, &bytes);
+    assert_true(flops == 2.0 * 3 * 4); /* zeros, then read, read and write each row */
+    assert_true(bytes == size * 2 * 4 * (10 + 3 * 3) + 8.0 * 3);
+
+    command = (weft_command){.kind = WEFT_COMMAND_COPY, .bytes = 100};
+    weft__command_work(&command, &flops, &bytes);
+    assert_true(flops == 0 && bytes == 200);
+}
+
 static void test_sampling(void **state) {
     (void)state;
     net n = open_net("cpu");
@@ -272,6 +312,7 @@ int main(void) {
         cmocka_unit_test(test_parts_add_up),
         cmocka_unit_test(test_stages_and_operations),
         cmocka_unit_test(test_bytes_of_a_kernel),
+        cmocka_unit_test(test_work_of_heavies),
         cmocka_unit_test(test_sampling),
         cmocka_unit_test(test_peaks_and_table),
         cmocka_unit_test(test_alike_layers_are_one_row),
