@@ -224,8 +224,21 @@ static bool is_one(const weft_ir *ir, ir_edge edge) {
     return weft_dtype_is_float((weft_dtype)node->dtype) ? node->imm_f == 1.0 : node->imm_i == 1;
 }
 
+/* Padded parts of one value side by side are a view of it again: the gradient of slices that share out a
+ * tensor. (x + 0 is x but for the sign of a zero.) */
+static bool join_parts(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    weft_view x, y, joined;
+    if (in[0].node != in[1].node || in[0].view < 0 || in[1].view < 0) return false;
+    if (!weft__ir_edge_view(ir, in[0], t->rank, t->shape, &x) ||
+        !weft__ir_edge_view(ir, in[1], t->rank, t->shape, &y) || !weft__view_join(&x, &y, &joined))
+        return false;
+    *out = (ir_edge){in[0].node, weft__ir_view(ir, in[0].node, &joined)};
+    return out->view != -2;
+}
+
 /* x * 1 is x, exactly. */
-static bool simplify(const weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+static bool simplify(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    if (t->op == WEFT_OP_ADD) return join_parts(ir, t, in, out);
     if (t->op != WEFT_OP_MUL) return false;
     if (is_one(ir, in[1])) {
         *out = in[0];

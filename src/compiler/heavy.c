@@ -223,24 +223,36 @@ static void head_strides(const int64_t *stride, int64_t *out) {
     for (int i = 0; i < 3; i++) out[i] = stride[i];
 }
 
-/* Strides of batch, head and position in a tensor stored (B, T, H, D). */
-static void stored_strides(const int64_t *shape, int64_t *out) {
-    out[0] = shape[1] * shape[2] * shape[3];
+/* Strides of batch, head and position in a tensor stored (B, T, parts, H, D), one of its parts. */
+static void stored_strides(const int64_t *shape, int parts, int64_t *out) {
+    out[2] = parts * shape[1] * shape[3];
     out[1] = shape[3];
-    out[2] = shape[1] * shape[3];
+    out[0] = shape[2] * out[2];
 }
 
-/* Output `index` of a heavy node, of logical shape (B, H, T, D). */
-static weft_status head_output(weft_ir *ir, int heavy, int index, weft_dtype dtype, const int64_t *shape,
-                               ir_edge *out) {
-    int64_t stored[4] = {shape[0], shape[2], shape[1], shape[3]};
-    int n = heavy_out(ir, heavy, index, dtype, 4, stored);
-    if (n < 0) return weft__ir_failed(ir);
-    weft_view view;
-    weft__view_identity(&view, 4, stored);
-    weft__view_permute(&view, (int[]){0, 2, 1, 3});
-    *out = (ir_edge){n, weft__ir_view(ir, n, &view)};
-    return out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
+/* Results index.. of a heavy node, `parts` of them side by side in one node, of logical shape (B, H, T, D).
+ */
+static weft_status head_outputs(weft_ir *ir, int heavy, int index, int parts, weft_dtype dtype,
+                                const int64_t *shape, ir_edge *out) {
+    int64_t stored[5] = {shape[0], shape[2], parts, shape[1], shape[3]};
+    int n = heavy_out(ir, heavy, index, dtype, 5, stored);
+    int64_t *offsets = weft__arena_alloc(&ir->arena, (size_t)parts * sizeof *offsets);
+    if (n < 0 || !offsets) return weft__ir_failed(ir);
+    ir->nodes[n].offsets = offsets;
+    ir->nodes[n].n_results = parts;
+    for (int i = 0; i < parts; i++) {
+        weft_view view;
+        offsets[i] = i * shape[1] * shape[3];
+        weft__view_identity(&view, 5, stored);
+        weft__view_slice(&view, (int64_t[]){0, 0, i, 0, 0},
+                         (int64_t[]){stored[0], stored[1], 1, stored[3], stored[4]},
+                         (int64_t[]){1, 1, 1, 1, 1});
+        weft__view_reshape(&view, 4, (int64_t[]){stored[0], stored[1], stored[3], stored[4]});
+        weft__view_permute(&view, (int[]){0, 2, 1, 3});
+        out[i] = (ir_edge){n, weft__ir_view(ir, n, &view)};
+        if (out[i].view == -2) return weft__ir_failed(ir);
+    }
+    return WEFT_OK;
 }
 
 static weft_status build_attention(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
@@ -261,6 +273,9 @@ static weft_status build_attention(weft_ir *ir, const weft_tensor *t, const ir_e
                                  .t_k = k->shape[2],
                                  .d = q->shape[3]};
     if (!takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
+    /* The gradients of q, k and v lie as those three do in a packed projection, whose gradient they then are.
+     */
+    const int parts = at->t_q == at->t_k ? 3 : 1;
     operand op[7];
     ir_edge edges[7];
     for (int i = 0; i < t->n_in; i++) {
@@ -272,22 +287,23 @@ static weft_status build_attention(weft_ir *ir, const weft_tensor *t, const ir_e
     head_strides(op[0].stride, at->q);
     head_strides(op[1].stride, at->k);
     head_strides(op[2].stride, at->v);
-    stored_strides(q->shape, at->out);
+    stored_strides(q->shape, 1, at->out);
     if (at->backward) {
         head_strides(op[4].stride, at->out);
         head_strides(op[6].stride, at->dout);
-        stored_strides(q->shape, at->dq);
-        stored_strides(k->shape, at->dk);
-        stored_strides(k->shape, at->dv);
+        stored_strides(q->shape, parts, at->dq);
+        stored_strides(k->shape, parts, at->dk);
+        stored_strides(k->shape, parts, at->dv);
     }
     int n = heavy_node(ir, t, &heavy, t->n_in, edges);
     if (n < 0) return weft__ir_failed(ir);
     weft_dtype dtype = (weft_dtype)q->dtype;
     if (at->backward) {
-        for (int i = 0; i < 3; i++) WEFT_TRY(head_output(ir, n, i, dtype, t->in[i]->shape, &out[i]));
+        for (int i = 0; i < 3; i += parts)
+            WEFT_TRY(head_outputs(ir, n, i, parts, dtype, t->in[i]->shape, &out[i]));
         return WEFT_OK;
     }
-    WEFT_TRY(head_output(ir, n, 0, dtype, q->shape, &out[0]));
+    WEFT_TRY(head_outputs(ir, n, 0, 1, dtype, q->shape, &out[0]));
     int lse = heavy_out(ir, n, 1, dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, 3, q->shape);
     out[1] = (ir_edge){lse, -1};
     return lse < 0 ? weft__ir_failed(ir) : WEFT_OK;

@@ -61,7 +61,8 @@ typedef struct ir_node {
     ir_edge *in;
     double imm_f;
     int64_t imm_i;             /* CONST value, HEAVY_OUT index, GATHER axis, PACK part offset, HEAVY axis */
-    int64_t *offsets;          /* PACK: elements */
+    int64_t *offsets;          /* PACK: elements; HEAVY_OUT that holds several results: likewise */
+    int n_results;             /* HEAVY_OUT: results imm_i.. lie in it */
     const weft_tensor *tensor; /* LEAF: what it is bound to; else where it comes from */
     const char *path;
     uint64_t serial; /* of the tensor: units run in the order in which they were recorded */

@@ -604,9 +604,16 @@ static weft_status heavy_command(plan *p, const unit *u, weft_command *command) 
     command->kind = WEFT_COMMAND_HEAVY;
     command->heavy = *heavy->heavy;
     for (int i = 0; i < heavy->n_in; i++) to[i] = operand_of(ir, heavy->in[i].node, heavy->in[i].view);
-    for (size_t n = 0; n < ir->n_nodes; n++)
-        if (ir->nodes[n].kind == IR_HEAVY_OUT && ir->nodes[n].in[0].node == u->heavy)
-            to[heavy->n_in + (int)ir->nodes[n].imm_i] = operand_of(ir, (int)n, -1);
+    for (size_t n = 0; n < ir->n_nodes; n++) {
+        const ir_node *out = &ir->nodes[n];
+        if (out->kind != IR_HEAVY_OUT || out->in[0].node != u->heavy) continue;
+        weft_operand first = operand_of(ir, (int)n, -1), *results = to + heavy->n_in + out->imm_i;
+        results[0] = first;
+        for (int i = 1; i < out->n_results; i++)
+            results[i] = (weft_operand){first.slot,
+                                        first.offset + out->offsets[i] *
+                                                           (int64_t)weft_dtype_size((weft_dtype)out->dtype)};
+    }
     return WEFT_OK;
 }
 

@@ -352,6 +352,49 @@ bool weft__view_guarded(const weft_view *view) {
     return false;
 }
 
+/* The stride of a dimension along which only one index passes says nothing: joining may choose it. */
+static bool join_maps(const weft_map *x, const weft_map *y, weft_map *out) {
+    int across = -1;
+    *out = *x;
+    for (int d = 0; d < x->rank; d++) {
+        if (x->extent[d] != y->extent[d]) return false;
+        if (x->lo[d] == y->lo[d] && x->hi[d] == y->hi[d]) {
+            if (x->hi[d] - x->lo[d] > 1 && x->stride[d] != y->stride[d]) return false;
+        } else if (across >= 0 || x->hi[d] != y->lo[d]) {
+            return false;
+        } else {
+            across = d;
+        }
+    }
+    if (across < 0 || x->lo[across] >= x->hi[across] || y->lo[across] >= y->hi[across]) return false;
+    int64_t first = x->offset, second = y->offset, width = y->lo[across] - x->lo[across];
+    for (int d = 0; d < x->rank; d++) {
+        first += x->lo[d] * x->stride[d];
+        second += y->lo[d] * y->stride[d];
+    }
+    if ((second - first) % width != 0) return false;
+    int64_t step = (second - first) / width;
+    if (x->hi[across] - x->lo[across] > 1 && x->stride[across] != step) return false;
+    if (y->hi[across] - y->lo[across] > 1 && y->stride[across] != step) return false;
+    out->offset += x->lo[across] * (x->stride[across] - step);
+    out->stride[across] = step;
+    out->hi[across] = y->hi[across];
+    out->guarded = false;
+    for (int d = 0; d < x->rank; d++)
+        out->guarded = out->guarded || out->lo[d] > 0 || out->hi[d] < out->extent[d];
+    return true;
+}
+
+bool weft__view_join(const weft_view *x, const weft_view *y, weft_view *out) {
+    if (x->count != 1 || y->count != 1 || x->map[0].rank != y->map[0].rank) return false;
+    weft_view joined = {.count = 1};
+    if (!join_maps(&x->map[0], &y->map[0], &joined.map[0]) &&
+        !join_maps(&y->map[0], &x->map[0], &joined.map[0]))
+        return false;
+    *out = joined;
+    return true;
+}
+
 bool weft__view_is_identity(const weft_view *view) {
     const weft_map *m = &view->map[0];
     if (view->count != 1) return false;

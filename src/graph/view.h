@@ -44,6 +44,10 @@ bool weft__view_pad(weft_view *view, const int64_t *lo, const int64_t *hi); /* z
  * as many elements as outer's last map addresses. False as above. */
 bool weft__view_compose(const weft_view *outer, const weft_view *inner, weft_view *out);
 
+/* One view for two into the same buffer whose guards let disjoint neighbouring boxes through: what the sum of
+ * both loads is, parts of a buffer put side by side again. False where it is none. */
+bool weft__view_join(const weft_view *x, const weft_view *y, weft_view *out);
+
 /* True when the access is the row-major identity over n elements: no guard, linear index = element. */
 bool weft__view_is_identity(const weft_view *view);
 bool weft__view_guarded(const weft_view *view);

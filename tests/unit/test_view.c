@@ -398,6 +398,50 @@ static void test_empty_and_never_valid(void **state) {
     assert_int_equal(weft__view_at(&v, SHAPE(0)), -1);
 }
 
+/* Part [from, to) of dimension 1 of a (rows, columns) buffer, padded to all of it. */
+static weft_view padded_part(int64_t rows, int64_t columns, int64_t from, int64_t to) {
+    weft_view view;
+    weft__view_identity(&view, 2, (int64_t[]){rows, columns});
+    assert_true(
+        weft__view_slice(&view, (int64_t[]){0, from}, (int64_t[]){rows, to - from}, (int64_t[]){1, 1}));
+    assert_true(weft__view_pad(&view, (int64_t[]){0, from}, (int64_t[]){0, columns - to}));
+    return view;
+}
+
+/* Every index of a joined view gives what one of the two gives; parts that do not fit are not joined. */
+static void test_join(void **state) {
+    (void)state;
+    for (int i = 0; i < 3000; i++) {
+        int64_t rows = 1 + pick(4), columns = 2 + pick(8), cut[4];
+        for (int k = 0; k < 4; k++) cut[k] = pick(columns + 1);
+        weft_view x =
+            padded_part(rows, columns, cut[0] < cut[1] ? cut[0] : cut[1], cut[0] < cut[1] ? cut[1] : cut[0]);
+        weft_view y =
+            padded_part(rows, columns, cut[2] < cut[3] ? cut[2] : cut[3], cut[2] < cut[3] ? cut[3] : cut[2]);
+        if (pick(4) == 0) y.map[0].offset += pick(2), y.map[0].stride[1] += pick(2);
+        weft_view joined = x;
+        const weft_map *a = &x.map[0], *b = &y.map[0];
+        bool full = a->lo[1] < a->hi[1] && b->lo[1] < b->hi[1];
+        bool beside = full && (a->hi[1] == b->lo[1] || b->hi[1] == a->lo[1]);
+        bool same = a->offset == b->offset && a->stride[1] == b->stride[1];
+        bool done = weft__view_join(&x, &y, &joined);
+        if (!beside) assert_false(done);
+        if (beside && same) assert_true(done);
+        for (int64_t at = 0; done && at < rows * columns; at++) {
+            int64_t index[2] = {at / columns, at % columns};
+            int64_t one = weft__view_at(&x, index), two = weft__view_at(&y, index);
+            assert_true(one < 0 || two < 0);
+            assert_int_equal(weft__view_at(&joined, index), one < 0 ? two : one);
+        }
+    }
+    weft_view thirds[3], all;
+    for (int i = 0; i < 3; i++) thirds[i] = padded_part(4, 6, 2 * i, 2 * i + 2);
+    assert_false(weft__view_join(&thirds[0], &thirds[2], &all));
+    assert_true(weft__view_join(&thirds[2], &thirds[1], &all));
+    assert_true(weft__view_join(&thirds[0], &all, &all));
+    assert_true(weft__view_is_identity(&all));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chains),
@@ -406,6 +450,7 @@ int main(void) {
         cmocka_unit_test(test_there_and_back_is_identity),
         cmocka_unit_test(test_padded_reshapes),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_join),
         cmocka_unit_test(test_empty_and_never_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
