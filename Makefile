@@ -8,8 +8,9 @@ SECONDS ?= 60
 TEST_ARGS ?=
 WERROR ?= OFF
 DEMO_ARGS ?=
-BENCH ?= xor200 mlp chargpt_small gemm elementwise
 BENCH_ARGS ?=
+VENV ?=
+KANN ?=
 
 , := ,
 GENERATOR := $(if $(shell command -v ninja 2>/dev/null),Ninja,Unix Makefiles)
@@ -23,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo lint format tidy asan fuzz mutants portable bench instructions install clean help deps deps-lint
+.PHONY: all test demo lint format tidy asan fuzz mutants portable bench bench-compare instructions install clean help deps deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -72,7 +73,10 @@ portable: deps ## build in build-portable the command and tests that need libc a
 	@tools/portable.sh $(BUILD)-portable
 
 bench: all ## run the workloads BENCH="xor200 mlp ..." and print one JSON line each
-	@for workload in $(BENCH); do $(BUILD)/weft bench $$workload --json $(BENCH_ARGS) || exit; done
+	@for workload in $(or $(BENCH),xor200 mlp chargpt_small gemm elementwise); do $(BUILD)/weft bench $$workload --json $(BENCH_ARGS) || exit; done
+
+bench-compare: all ## the same beside other libraries, in turns: docs/performance.md (BENCH, VENV=DIR, KANN=DIR, BENCH_ARGS)
+	@bench/table --build $(BUILD) $(if $(VENV),--venv $(VENV)) $(if $(KANN),--kann $(KANN)) $(BENCH_ARGS) $(BENCH)
 
 instructions: deps ## write what a step of this build executes to tests/bench/instructions.tsv, which a test asserts
 	@$(MAKE) --no-print-directory all
@@ -85,6 +89,6 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-portable
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | \
-		while IFS='|' read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | \
+		while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 

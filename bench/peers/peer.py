@@ -1,0 +1,96 @@
+"""What the peers' scripts share: options, data, timing, the JSON line. Steps are whole, as those of `weft bench`: a batch
+drawn and gathered from data in memory, forward, loss, backward, update. Read next: train.py."""
+
+import argparse
+import gzip
+import json
+import os
+import resource
+import statistics
+import time
+
+import numpy
+import torch
+
+IMAGES = ["fashion-mnist/train-images-idx3-ubyte.gz", "train-images-idx3-ubyte.gz"]
+LABELS = ["fashion-mnist/train-labels-idx1-ubyte.gz", "train-labels-idx1-ubyte.gz"]
+
+
+def arguments(workloads, about):
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("workload", choices=list(workloads))
+    parser.add_argument("--compile", action="store_true", help="through torch.compile")
+    parser.add_argument("--steps", type=int, default=0, help="timed steps; 0: the workload's")
+    parser.add_argument("--threads", type=int, default=int(os.environ.get("OMP_NUM_THREADS", "2")))
+    parser.add_argument("--data", help="a folder with fashion-mnist/*.gz and tinyshakespeare.txt")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(1)
+    return args
+
+
+def compiled(args, function):
+    return torch.compile(function) if args.compile else function
+
+
+# ---- data: as weft bench has it, real where a folder is given, made up otherwise ----
+
+def find(folder, names):
+    paths = [os.path.join(folder, name) for name in names] if folder else []
+    return next((path for path in paths if os.path.exists(path)), None)
+
+
+def idx(path):
+    """The array of an idx.gz file: two zeros, a type, the rank, big-endian extents, bytes."""
+    with gzip.open(path) as file:
+        raw = file.read()
+    shape = numpy.frombuffer(raw, ">u4", raw[3], 4)
+    return numpy.frombuffer(raw, numpy.uint8, offset=4 + 4 * raw[3]).reshape(shape)
+
+
+def images(args):
+    """Images of 784 numbers in 0..1, labels."""
+    x, y = find(args.data, IMAGES), find(args.data, LABELS)
+    if x and y:
+        x, y = idx(x), idx(y)
+    else:
+        y = numpy.random.default_rng(1).integers(0, 10, 60000)
+        x = numpy.random.default_rng(2).integers(0, 256, (60000, 784)) * (numpy.arange(784) // 79 == y[:, None])
+    x = numpy.ascontiguousarray(x.reshape(len(x), 784), dtype=numpy.float32) / 255
+    return torch.from_numpy(x), torch.from_numpy(y.astype(numpy.int64))
+
+
+def characters(args):
+    """Ids of a text and the number of different ones."""
+    path = find(args.data, ["tinyshakespeare.txt", "input.txt"])
+    if path:
+        with open(path, "rb") as file:
+            raw = numpy.frombuffer(file.read(), numpy.uint8)
+        kinds, ids = numpy.unique(raw, return_inverse=True)
+        return torch.from_numpy(ids.astype(numpy.int64)), len(kinds)
+    return (65 * torch.rand(1115394) ** 3).long(), 65
+
+
+# ---- timing ----
+
+def timed(step, steps, warmup):
+    """Seconds of each step, the first loss of all and the last."""
+    first = step() if warmup else None
+    for _ in range(warmup - 1):
+        step()
+    seconds, loss = [], None
+    for _ in range(steps):
+        start = time.perf_counter()
+        loss = step()
+        seconds.append(time.perf_counter() - start)
+    first = loss if first is None else first
+    return seconds, [None if value is None else float(value) for value in (first, loss)]
+
+
+def report(workload, args, seconds, losses=(None, None), parts=1):
+    """One JSON line; parts: of a step, whose time is wanted."""
+    print(json.dumps({
+        "workload": workload, "peer": "torch", "version": torch.__version__, "threads": args.threads,
+        "seconds_per_step_min": min(seconds) / parts, "seconds_per_step_median": statistics.median(seconds) / parts,
+        "loss_first": losses[0], "loss_last": losses[1],
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}), flush=True)

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""The training and decoding workloads of `weft bench` in torch, with its fused optimizers.
+
+    train.py mlp [--compile]        # one JSON line
+
+Read next: gpt.py."""
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+import peer
+from gpt import GPT
+
+
+def stepper(optimizer, loss_of):
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+    return step
+
+
+def xor(args):
+    x = torch.tensor([[0., 0.], [0., 1.], [1., 0.], [1., 1.]])
+    y = torch.tensor([[0.], [1.], [1.], [0.]])
+    net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+    run = peer.compiled(args, net)
+    sgd = torch.optim.SGD(net.parameters(), lr=0.5, fused=True)
+    return stepper(sgd, lambda: functional.binary_cross_entropy_with_logits(run(x), y))
+
+
+def mlp(args):
+    x, y = peer.images(args)
+    net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    run = peer.compiled(args, net)
+
+    def batches():
+        while True:
+            for chosen in torch.randperm(len(x)).split(128):
+                if len(chosen) == 128:
+                    yield x[chosen], y[chosen]
+    batch = batches()
+
+    def loss():
+        images, labels = next(batch)
+        return functional.cross_entropy(run(images), labels)
+    return stepper(torch.optim.Adam(net.parameters(), lr=1e-3, fused=True), loss)
+
+
+def train_gpt(args, ids, net, batch, context):
+    run = peer.compiled(args, net)
+    window = torch.arange(context)
+
+    def loss():
+        places = torch.randint(len(ids) - context - 1, (batch, 1)) + window
+        return run(ids[places], ids[places + 1])
+    adamw = torch.optim.AdamW(net.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1, fused=True)
+    return stepper(adamw, loss)
+
+
+def chargpt_small(args):
+    ids, vocabulary = peer.characters(args)
+    return train_gpt(args, ids, GPT(vocabulary, 64, 4, 4, 128), 12, 64)
+
+
+def chargpt_big(args):
+    ids, vocabulary = peer.characters(args)
+    return train_gpt(args, ids, GPT(vocabulary, 256, 6, 6, 384), 16, 256)
+
+
+def gpt2(args):
+    return train_gpt(args, torch.randint(50257, (100000,)), GPT(50304, 1024, 12, 12, 768), 4, 64)
+
+
+def regression(args, loss, logistic):
+    x = torch.randn(1000000, 32)
+    y = x @ torch.randn(32, 1) + 0.1 * torch.randn(1000000, 1)
+    y = (y > 0).float() if logistic else y
+    net = nn.Linear(32, 1)
+    run = peer.compiled(args, lambda: loss(net(x), y))
+    return stepper(torch.optim.SGD(net.parameters(), lr=0.1, fused=True), run)
+
+
+def linreg(args):
+    return regression(args, functional.mse_loss, False)
+
+
+def logreg(args):
+    return regression(args, functional.binary_cross_entropy_with_logits, True)
+
+
+def decode(args, net):
+    net.eval()
+    if args.compile:
+        for block in net.blocks:
+            block.split, block.join = torch.compile(block.split), torch.compile(block.join)
+    prompt = torch.randint(65, (1, 16))
+
+    def step():
+        net.generate(prompt, 200)
+    return step
+
+
+def generate_chargpt(args):
+    return decode(args, GPT(65, 256, 6, 6, 384))
+
+
+def generate_gpt2(args):
+    return decode(args, GPT(50304, 1024, 12, 12, 768))
+
+
+# name: what makes its step, timed steps, steps before them
+WORKLOADS = {"xor10000": (xor, 10000, 1), "mlp": (mlp, 400, 20), "chargpt_small": (chargpt_small, 200, 5),
+             "chargpt_big": (chargpt_big, 8, 2), "gpt2_b4t64": (gpt2, 8, 2), "linreg": (linreg, 20, 2),
+             "logreg": (logreg, 20, 2), "generate_chargpt": (generate_chargpt, 5, 1),
+             "generate_gpt2": (generate_gpt2, 2, 1)}
+
+
+def main():
+    args = peer.arguments(WORKLOADS, __doc__.split("\n", maxsplit=1)[0])
+    make, steps, warmup = WORKLOADS[args.workload]
+    seconds, losses = peer.timed(make(args), args.steps or steps, warmup)
+    peer.report(args.workload, args, seconds, losses)
+
+
+if __name__ == "__main__":
+    main()

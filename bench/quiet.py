@@ -1,0 +1,77 @@
+"""How Weft and its peers are measured: on an idle machine, each run alone, thrown away where others worked meanwhile.
+Read next: compare (one workload, any peer), table (all of them)."""
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def busy_seconds():
+    """Processor seconds that the whole machine has worked since it was started, stolen ones included."""
+    with open("/proc/stat", encoding="ascii") as file:
+        values = [int(word) for word in file.readline().split()[1:9]]
+    idle, waiting = values[3], values[4]
+    return (sum(values) - idle - waiting) / TICKS
+
+
+def children_seconds():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def wait_until_idle(limit, patience):
+    """False when the machine did not come to rest in time."""
+    deadline = time.monotonic() + patience
+    while True:
+        busy, start = busy_seconds(), time.monotonic()
+        time.sleep(1.0)
+        if (busy_seconds() - busy) / (time.monotonic() - start) <= limit:
+            return True
+        if time.monotonic() > deadline:
+            return False
+
+
+class Disturbed(Exception):
+    pass
+
+
+def run_once(command, args, **variables):
+    """JSON lines of one undisturbed run; variables: of its environment."""
+    env = dict(os.environ, OMP_NUM_THREADS=str(args.threads), **variables)
+    for _ in range(args.tries):
+        if not wait_until_idle(args.limit, args.patience):
+            raise Disturbed(f"the machine was not idle within {args.patience:g} seconds")
+        own, busy, start = children_seconds(), busy_seconds(), time.monotonic()
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+                              timeout=args.timeout, env=env)
+        wall = time.monotonic() - start
+        others = (busy_seconds() - busy - (children_seconds() - own)) / wall
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr[-1000:]}")
+        if others <= args.limit:
+            return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        print(f"  disturbed by {others:.2f} processors of other work, once more", file=sys.stderr)
+    raise Disturbed(f"{args.tries} runs in a row were disturbed")
+
+
+def median_of(runs, workload):
+    lines = [line for run in runs for line in run if line.get("workload") == workload]
+    return {"median": statistics.median(line["seconds_per_step_median"] for line in lines),
+            "least": min(line["seconds_per_step_min"] for line in lines),
+            "spread": max(line["seconds_per_step_median"] for line in lines)
+            / min(line["seconds_per_step_median"] for line in lines),
+            "line": lines[0], "runs": len(lines)}
+
+
+def add_options(parser):
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--limit", type=float, default=0.12, help="processors that others may use")
+    parser.add_argument("--patience", type=float, default=120, help="seconds to wait for an idle machine")
+    parser.add_argument("--tries", type=int, default=4, help="of each run")
+    parser.add_argument("--timeout", type=float, default=1200, help="seconds of one run")
