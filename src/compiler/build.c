@@ -147,7 +147,7 @@ static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in,
 static int64_t reduction_blocks(int64_t rows, int64_t length, bool inner) {
     int64_t target = 1;
     if (inner && rows < 64 && length > 8192) target = length / 4096 > 256 ? 256 : length / 4096;
-    if (inner ? rows == 1 && length > 8192 : length >= 256) target = length / 32 > 64 ? 64 : length / 32;
+    if (inner ? rows == 1 && length >= 8192 : length >= 256) target = length / 32 > 64 ? 64 : length / 32;
     if (!inner && rows > 16384) target = 1;             /* enough columns for every thread */
     for (int64_t blocks = target; blocks > 1; blocks--) /* an even cut needs no guard */
         if (length % blocks == 0 && 2 * blocks >= target) return blocks;
@@ -163,12 +163,13 @@ static bool one_run(const weft_tensor *x, uint32_t mask, int *first, int *last) 
     return (mask >> *last) == 0;
 }
 
+/* The tensor is a reduction, or a product of which one is made. */
 static int reduce_node(weft_ir *ir, const weft_tensor *t, ir_edge in, int rank_in, const int64_t *shape_in,
                        uint32_t mask, int rank, const int64_t *shape) {
     int n = weft__ir_node(ir, IR_REDUCE, (weft_dtype)t->dtype, rank, shape, 1, &in);
     if (n < 0) return n;
     ir_node *node = &ir->nodes[n];
-    node->op = t->op;
+    node->op = t->op == WEFT_OP_MATMUL ? WEFT_OP_SUM : t->op;
     node->tensor = t;
     node->path = t->path;
     node->again = t->again;
@@ -214,6 +215,67 @@ static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, i
     if (n == -2) n = reduce_node(ir, t, in, x->rank, x->shape, mask, t->rank, t->shape);
     *out = (ir_edge){n, -1};
     return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+/* ---- products of a long matrix and a vector ---- */
+
+enum { THIN_MOST = 64, THIN_LONG = 8192 }; /* columns; rows */
+
+/* Sees operand `in` of shape (rows, columns), or turned, as (rows, columns) in one map; with `repeat` it is a
+ * vector of the rows, or of the columns, and repeated along the others. */
+static bool thin_view(const weft_ir *ir, ir_edge in, const weft_tensor *x, const int64_t *shape, bool turned,
+                      int repeat, weft_view *view) {
+    const int64_t vector[2] = {repeat == 0 ? 1 : shape[0], repeat == 1 ? 1 : shape[1]};
+    if (!weft__ir_edge_view(ir, in, 2, x->shape, view)) return false;
+    if (repeat >= 0) {
+        if (!weft__view_reshape(view, 2, vector) || !weft__view_expand(view, shape)) return false;
+    } else if (turned && !weft__view_permute(view, (int[]){1, 0}))
+        return false;
+    return view->count == 1 && !weft__view_guarded(view);
+}
+
+/* X w and X^T r for X of many rows and few columns: the elementwise product over X and its sums, so that one
+ * kernel does both, and what lies between them, in one pass over X. -2: another product. */
+static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
+    const weft_tensor *a = t->in[0], *b = t->in[1];
+    if (!ir->fuse || t->rank != 2 || (t->dtype != WEFT_F32 && t->dtype != WEFT_F64)) return -2;
+    const int64_t m = a->shape[0], k = a->shape[1], n = b->shape[1];
+    const bool right = m == 1; /* the vector is a */
+    if (m != 1 && n != 1) return -2;
+    const int64_t across = right ? n : m; /* of the matrix: the side that stays */
+    const bool sum_rows = k >= THIN_LONG && across <= THIN_MOST && across > 1;
+    const bool sum_columns = across >= THIN_LONG && k <= THIN_MOST && k > 1;
+    if (!sum_rows && !sum_columns) return -2;
+    const int64_t shape[2] = {sum_rows ? k : across, sum_rows ? across : k};
+    const bool turned = right != sum_rows;
+    weft_view matrix, vector;
+    if (!thin_view(ir, in[right], right ? b : a, shape, turned, -1, &matrix) ||
+        matrix.map[0].stride[1] != 1 ||
+        !thin_view(ir, in[!right], right ? a : b, shape, false, sum_rows ? 1 : 0, &vector))
+        return -2;
+    const ir_edge edges[2] = {{in[right].node, weft__ir_view(ir, in[right].node, &matrix)},
+                              {in[!right].node, weft__ir_view(ir, in[!right].node, &vector)}};
+    if (edges[0].view == -2 || edges[1].view == -2) return -1;
+    int product = weft__ir_node(ir, IR_CALC, (weft_dtype)t->dtype, 2, shape, 2, edges);
+    if (product < 0) return -1;
+    ir_node *node = &ir->nodes[product];
+    node->op = WEFT_OP_MUL;
+    node->tensor = t;
+    node->path = t->path;
+    node->again = t->again;
+    node->serial = t->serial;
+    product = unify(ir, product);
+    if (product < 0) return -1;
+    const int64_t flat[3] = {1, shape[0], shape[1]};
+    const int64_t blocks = reduction_blocks(shape[1], shape[0], false);
+    if (sum_rows && blocks > 1) return split_reduction(ir, t, (ir_edge){product, -1}, flat, blocks);
+    return reduce_node(ir, t, (ir_edge){product, -1}, 2, shape, sum_rows ? 1 : 2, t->rank, t->shape);
+}
+
+static weft_status build_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    const int n = build_thin(ir, t, in);
+    *out = (ir_edge){n, -1};
+    return n == -2 ? weft__ir_heavy(ir, t, in, out) : n < 0 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
 /* ---- the other ops ---- */
@@ -372,7 +434,7 @@ static weft_status build_tensor(weft_ir *ir, const weft_tensor *t) {
     case WEFT_OP_PROD: WEFT_TRY(build_reduce(ir, t, in[0], &out)); break;
     case WEFT_OP_GATHER: WEFT_TRY(build_gather(ir, t, in, &out)); break;
     case WEFT_OP_PACK: WEFT_TRY(build_pack(ir, t, in, &out)); break;
-    case WEFT_OP_MATMUL:
+    case WEFT_OP_MATMUL: WEFT_TRY(build_matmul(ir, t, in, &out)); break;
     case WEFT_OP_SCATTER_ADD:
     case WEFT_OP_UPDATE: WEFT_TRY(weft__ir_heavy(ir, t, in, &out)); break;
     default: WEFT_TRY(build_plain(ir, t, in, &out)); break;

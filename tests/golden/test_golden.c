@@ -23,6 +23,7 @@ typedef struct board {
     weft_tensor *cube, *w;  /* f32 [3,8,16], [16,12] */
     weft_tensor *big;       /* f32 [4,20000] */
     weft_tensor *tall, *up; /* f32 [512,16] */
+    weft_tensor *table, *y; /* f32 [10240,4], [10240,1] */
     weft_tensor *mask, *i;  /* bool, i32 [8,16] */
     weft_tensor *index;     /* i32 [5] */
     weft_tensor *half;      /* f16 [8,16] */
@@ -54,6 +55,17 @@ static void with_gradients_of(board *s, weft_tensor *y, weft_tensor *x, weft_ten
     if (weft_gradient(loss, wrt, n, grads) != WEFT_OK) fail_msg("%s", weft_last_error(s->ctx));
     out(s, y);
     for (size_t k = 0; k < n; k++) out(s, grads[k]);
+}
+
+/* w and b after a step of gradient descent, and the loss that they had. */
+static void linear_step(board *s, bool logistic) {
+    weft_tensor *w = weft_slice(s->row, NULL, (int64_t[]){4}, NULL);
+    weft_tensor *b = weft_slice(s->row, NULL, (int64_t[]){1}, NULL), *wrt[2] = {w, b}, *grads[2];
+    weft_tensor *p = weft_add(weft_matmul(s->table, weft_reshape(w, SHAPE(4, 1))), b);
+    weft_tensor *loss = logistic ? weft_bce_with_logits(p, s->y, WEFT_MEAN) : weft_mse(p, s->y, WEFT_MEAN);
+    if (weft_gradient(loss, wrt, 2, grads) != WEFT_OK) fail_msg("%s", weft_last_error(s->ctx));
+    out(s, loss);
+    for (int k = 0; k < 2; k++) out(s, weft_sub(wrt[k], weft_mul_scalar(grads[k], 0.1)));
 }
 
 static void with_gradients(board *s, weft_tensor *y, weft_tensor *x, weft_tensor *z) {
@@ -98,6 +110,8 @@ static void with_gradients(board *s, weft_tensor *y, weft_tensor *x, weft_tensor
            with_gradients_of(s, weft_layer_norm(s->tall, s->row, weft_neg(s->row), 1e-5), s->tall, s->row,   \
                              NULL))                                                                          \
     GOLDEN(bias_gelu_columns, with_gradients(s, weft_gelu(weft_add(s->tall, s->row)), s->row, s->tall))      \
+    GOLDEN(linear_regression, linear_step(s, false))                                                         \
+    GOLDEN(logistic_regression, linear_step(s, true))                                                        \
     GOLDEN(rms_norm, out(s, weft_rms_norm(s->a, s->row, 1e-5)))                                              \
     GOLDEN(cross_entropy_gradient,                                                                           \
            with_gradients(s, weft_cross_entropy(s->a, weft_argmax(s->b, 1, false), NULL), s->a, NULL))       \
@@ -153,6 +167,8 @@ static char *printed(const char *name, void (*make)(board *s)) {
     s.big = zeros(s.ctx, WEFT_F32, SHAPE(4, 20000));
     s.tall = zeros(s.ctx, WEFT_F32, SHAPE(512, 16));
     s.up = zeros(s.ctx, WEFT_F32, SHAPE(512, 16));
+    s.table = zeros(s.ctx, WEFT_F32, SHAPE(10240, 4));
+    s.y = zeros(s.ctx, WEFT_F32, SHAPE(10240, 1));
     s.mask = zeros(s.ctx, WEFT_BOOL, SHAPE(8, 16));
     s.i = zeros(s.ctx, WEFT_I32, SHAPE(8, 16));
     s.index = zeros(s.ctx, WEFT_I32, SHAPE(5));

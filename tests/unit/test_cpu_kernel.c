@@ -429,8 +429,10 @@ static void folds(int64_t blocks, int64_t rows, int64_t length, weft_dtype dtype
     const int dot = reduce(&t, WEFT_OP_SUM, dtype, product);
     const int scaled = calc(&t, WEFT_OP_MUL, WEFT_LEVEL_FULL, dtype, a, is_float ? dot : b, -1);
     const int columns = add_strides(&t, 0, column), of_block = add_strides(&t, 0, block);
-    const int made[] = {fold(&t, WEFT_OP_SUM, dtype, scaled), fold(&t, WEFT_OP_MAX, dtype, a),
-                        fold(&t, WEFT_OP_MIN, dtype, dot), fold(&t, WEFT_OP_SUM, dtype, dot)};
+    const int once = calc(&t, WEFT_OP_MUL, WEFT_LEVEL_FULL, dtype, is_float ? dot : b, a, -1);
+    const int made[] = {fold(&t, WEFT_OP_SUM, dtype, scaled), fold(&t, WEFT_OP_SUM, dtype, once),
+                        fold(&t, WEFT_OP_MAX, dtype, a), fold(&t, WEFT_OP_MIN, dtype, dot),
+                        fold(&t, WEFT_OP_SUM, dtype, dot)};
     for (size_t i = 0; i < COUNT(made); i++) {
         const weft_level level = (weft_level)t.code[made[i]].level;
         const bool inner = level == WEFT_LEVEL_COLUMN;

@@ -40,12 +40,30 @@ static weft_step *fold_step(weft_builder *b, weft_step_kind kind, int v) {
     s->group = WEFT_SUM_GROUP;
     s->bytes = bytes;
     s->join = b->plan->tiles->join[c->op][ct];
-    s->reduce = is_column(c) ? b->plan->tiles->columns[c->op][ct] : b->plan->tiles->reduce[c->op][ct];
+    s->reduce = b->plan->tiles->reduce[c->op][ct];
+    if (is_column(c)) s->fn.products = b->plan->tiles->columns[c->op][ct];
     return s;
+}
+
+/* Rows times a row value each: neither the value spread out nor the products are made. */
+static void fold_product(weft_builder *b, int v) {
+    const weft_instr *product = &b->kernel->code[b->kernel->code[v].a];
+    const bool turned = !b->values[product->a].full;
+    const weft_ref rows = weft__value_vector(b, turned ? product->b : product->a, true);
+    const weft_ref by = weft__value_vector(b, turned ? product->a : product->b, false);
+    weft_step *s = fold_step(b, WEFT_STEP_FOLD, v);
+    s->a = rows;
+    s->b = by;
+    s->fn.products = b->plan->tiles->scaled[s->ct];
+    b->cost_ns += 0.1;
 }
 
 void weft__fold_add(weft_builder *b, int v) {
     const weft_instr *c = &b->kernel->code[v];
+    if (b->values[c->a].product) {
+        fold_product(b, v);
+        return;
+    }
     const weft_ref a = weft__value_vector(b, c->a, is_column(c));
     fold_step(b, WEFT_STEP_FOLD, v)->a = a;
     b->cost_ns += is_column(c) ? 0.1 : 0;

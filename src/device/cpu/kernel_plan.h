@@ -73,7 +73,8 @@ typedef enum weft_step_kind {
     WEFT_STEP_INIT,   /* an accumulator at out is empty */
     WEFT_STEP_ADD,    /* this chunk of a joins the accumulator at out */
     WEFT_STEP_DONE,   /* out = result of the accumulator at a, or b if nothing came */
-    WEFT_STEP_FOLD,   /* the rows of a join the accumulator at out */
+    WEFT_STEP_FOLD,   /* the rows of a, some times those of b, join the accumulator at out */
+    WEFT_STEP_DOT,    /* out = sum of each row of a * b */
     WEFT_STEP_CHECK   /* fault if a divisor in a is 0 */
 } weft_step_kind;
 
@@ -90,6 +91,7 @@ typedef struct weft_step {
     union {
         weft_tile_calc calc;
         weft_tile_spread spread;
+        weft_tile_products products; /* DOT, FOLD */
     } fn;
     weft_tile_reduce reduce;
     weft_tile_join join;

@@ -62,9 +62,12 @@ static void add_rows(const weft_frame *f, const weft_step *s) {
     const int64_t n = f->count[s->count], rows = f->count[WEFT_COUNT_ROW];
     const char *part = weft__ref(f, s->a);
     if (n == 0) return;
-    if (rows > 1) {
+    if (f->plan->parallel.max > 1) { /* else rows are added as they are */
         char *spare = acc->data + s->bytes;
-        s->count == WEFT_COUNT_ONE ? s->reduce(1, rows, spare, part) : s->reduce(rows, n, spare, part);
+        if (s->count == WEFT_COUNT_ONE)
+            s->reduce(1, rows, spare, part);
+        else
+            s->fn.products(rows, n, spare, part, weft__ref(f, s->b));
         part = spare;
     }
     add_part(acc, s, n, part);
@@ -179,6 +182,10 @@ static void run_steps(weft_frame *f, weft_range range) {
         case WEFT_STEP_POINT: point(f, s); break;
         case WEFT_STEP_ROWS:
             s->reduce(rows, f->count[WEFT_COUNT_FULL] / rows, weft__ref(f, s->out), weft__ref(f, s->a));
+            break;
+        case WEFT_STEP_DOT:
+            s->fn.products(rows, f->count[WEFT_COUNT_FULL] / rows, weft__ref(f, s->out), weft__ref(f, s->a),
+                           weft__ref(f, s->b));
             break;
         case WEFT_STEP_SPREAD:
             s->fn.spread(f->count[WEFT_COUNT_FULL] / rows, rows, weft__ref(f, s->out), weft__ref(f, s->a));

@@ -16,11 +16,12 @@ typedef struct weft_register {
 
 /* What is known of the value of an instruction. */
 typedef struct weft_tile_value {
-    bool scalar; /* one element for the whole tile */
-    bool full;   /* a FULL vector, else a ROW vector */
-    bool alias;  /* a CAST that changes nothing */
-    bool kept;   /* stored by the phase that makes it for those that need it again */
-    bool done;   /* a ROW value, once made */
+    bool scalar;  /* one element for the whole tile */
+    bool full;    /* a FULL vector, else a ROW vector */
+    bool alias;   /* a CAST that changes nothing */
+    bool kept;    /* stored by the phase that makes it for those that need it again */
+    bool done;    /* a ROW value, once made */
+    bool product; /* made only where its one user adds it up */
     uint8_t ct;
     int phase;       /* the first in which it can be computed */
     int access;      /* -1 without a view */

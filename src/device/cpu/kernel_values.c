@@ -108,6 +108,30 @@ static void classify_operands(weft_builder *b, const weft_instr *c, weft_tile_va
     }
 }
 
+/* A product that is only summed, along rows or, of rows and a row value, over them. Tiles of one row would
+ * not gain by it. */
+static bool is_product(const weft_builder *b, int v, int user) {
+    const weft_instr *c = &b->kernel->code[v], *u = &b->kernel->code[user];
+    if (c->kind != WEFT_INSTR_CALC || c->op != WEFT_OP_MUL || u->op != WEFT_OP_SUM || b->row_max <= 1)
+        return false;
+    if (c->dtype != WEFT_F32 && c->dtype != WEFT_F64) return false;
+    const weft_tile_value *x = &b->values[c->a], *y = &b->values[c->b];
+    if (x->scalar || y->scalar) return false;
+    if (u->kind == WEFT_INSTR_REDUCE) return x->full && y->full && b->plan->reduction.total > 0;
+    return u->kind == WEFT_INSTR_FOLD && u->level == WEFT_LEVEL_COLUMN && x->full != y->full;
+}
+
+static void find_products(weft_builder *b) {
+    const weft_kernel *k = b->kernel;
+    if (b->phased || b->plan->columns || !b->spreading) return;
+    for (int v = 0; v < k->n_code; v++) {
+        int users = 0, user = -1;
+        for (int i = v + 1; i < k->n_code; i++)
+            if (k->code[i].a == v || k->code[i].b == v || k->code[i].c == v) users++, user = i;
+        b->values[v].product = users == 1 && is_product(b, v, user);
+    }
+}
+
 void weft__values_classify(weft_builder *b) {
     const weft_kernel *k = b->kernel;
     for (int v = 0; v < k->n_code && !b->failed; v++) {
@@ -129,6 +153,7 @@ void weft__values_classify(weft_builder *b) {
             x->full = b->values[c->a].full;
         }
     }
+    find_products(b);
 }
 
 /* ---- operands ---- */
@@ -375,7 +400,25 @@ weft_ref weft__identity(weft_builder *b, weft_op op, weft_dtype dtype) {
     return weft__const_new(b, weft__ct(dtype), f, i);
 }
 
+static void make_dot(weft_builder *b, const weft_instr *c, weft_tile_value *x) {
+    const weft_instr *product = &b->kernel->code[c->a];
+    const weft_ref left = weft__value_vector(b, product->a, true);
+    const weft_ref right = weft__value_vector(b, product->b, true);
+    x->ref = weft__register_new(b, weft__vector_bytes(b, (weft_ct)x->ct, false), false);
+    weft_step *s = weft__step_add(b, WEFT_STEP_DOT, WEFT_COUNT_ROW);
+    s->fn.products = b->plan->tiles->dot[x->ct];
+    s->ct = x->ct;
+    s->out = x->ref;
+    s->a = left;
+    s->b = right;
+    b->cost_ns += 0.1;
+}
+
 static void make_rows(weft_builder *b, const weft_instr *c, weft_tile_value *x) {
+    if (b->values[c->a].product) {
+        make_dot(b, c, x);
+        return;
+    }
     weft_ref a = weft__value_vector(b, c->a, true);
     const weft_count count = count_of(x);
     if (b->plan->reduction.total == 0) { /* nothing to reduce */
@@ -396,6 +439,7 @@ static void make_rows(weft_builder *b, const weft_instr *c, weft_tile_value *x) 
 void weft__value_make(weft_builder *b, int v) {
     const weft_instr *c = &b->kernel->code[v];
     weft_tile_value *x = &b->values[v];
+    if (x->product) return;
     switch (c->kind) {
     case WEFT_INSTR_CONST:
         if (x->ref.base == WEFT_BASE_NONE) x->ref = weft__const_new(b, (weft_ct)x->ct, c->imm_f, c->imm_i);

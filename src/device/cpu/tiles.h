@@ -18,6 +18,7 @@ typedef enum weft_ct { WEFT_CT_F32, WEFT_CT_F64, WEFT_CT_I32, WEFT_CT_I64, WEFT_
 typedef void (*weft_tile_calc)(int64_t n, void *out, const void *a, const void *b, const void *c);
 /* out[i] = reduction of a[i * length .. (i+1) * length). length > 0. */
 typedef void (*weft_tile_reduce)(int64_t rows, int64_t length, void *out, const void *a);
+typedef void (*weft_tile_products)(int64_t rows, int64_t length, void *out, const void *a, const void *b);
 typedef void (*weft_tile_join)(int64_t n, void *so_far, const void *next);
 typedef void (*weft_tile_load)(int64_t n, void *out, const void *from, int64_t stride);
 typedef void (*weft_tile_store)(int64_t n, void *to, int64_t stride, const void *a);
@@ -34,7 +35,9 @@ typedef struct weft_tiles {
     weft_tile_calc wrap[WEFT_DTYPE_COUNT];                /* i32 into u8, i8, u16, i16; else NULL */
     weft_tile_calc fill[WEFT_CT_COUNT];                   /* n times the one element at a */
     weft_tile_reduce reduce[WEFT_OP_COUNT][WEFT_CT_COUNT];
-    weft_tile_reduce columns[WEFT_OP_COUNT][WEFT_CT_COUNT]; /* of each of `length` columns over the rows */
+    weft_tile_products columns[WEFT_OP_COUNT][WEFT_CT_COUNT]; /* of each of `length` columns over the rows */
+    weft_tile_products scaled[2],
+        dot[2]; /* f32, f64: sum of columns of a[row] * b[row]; sum of rows of a * b */
     weft_tile_join join[WEFT_OP_COUNT][WEFT_CT_COUNT];
     weft_tile_load load[WEFT_DTYPE_COUNT];
     weft_tile_store store[WEFT_DTYPE_COUNT];
