@@ -1,48 +1,35 @@
 /* The readable form of a tensor's values. */
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <weft/ops.h>
+#include "base/text.h"
 #include "graph/graph.h"
 
 enum { EDGE = 3, LONG = 8 }; /* extents above LONG show EDGE elements at each end */
 
 typedef struct printer {
-    char *buffer;
-    size_t size;
-    int64_t used;
+    weft_text text;
     const weft_tensor *t;
     const char *data;
 } printer;
 
-static void say(printer *p, const char *fmt, ...) WEFT_PRINTF(2, 3);
-static void say(printer *p, const char *fmt, ...) {
-    va_list args;
-    va_start(args, fmt);
-    size_t room = (size_t)p->used < p->size ? p->size - (size_t)p->used : 0;
-    int n = vsnprintf(room ? p->buffer + p->used : NULL, room, fmt, args);
-    va_end(args);
-    if (n > 0) p->used += n;
-}
-
 static void say_element(printer *p, int64_t i) {
     const void *at = p->data + (size_t)i * weft_dtype_size((weft_dtype)p->t->dtype);
     switch ((weft_dtype)p->t->dtype) {
-    case WEFT_F32: say(p, "%.6g", (double)*(const float *)at); break;
-    case WEFT_F64: say(p, "%.10g", *(const double *)at); break;
-    case WEFT_F16: say(p, "%.4g", (double)weft_f16_to_f32(*(const uint16_t *)at)); break;
-    case WEFT_BF16: say(p, "%.3g", (double)weft_bf16_to_f32(*(const uint16_t *)at)); break;
-    case WEFT_I8: say(p, "%d", *(const int8_t *)at); break;
-    case WEFT_I16: say(p, "%d", *(const int16_t *)at); break;
-    case WEFT_I32: say(p, "%d", *(const int32_t *)at); break;
-    case WEFT_I64: say(p, "%lld", (long long)*(const int64_t *)at); break;
-    case WEFT_U8: say(p, "%u", *(const uint8_t *)at); break;
-    case WEFT_U16: say(p, "%u", *(const uint16_t *)at); break;
-    case WEFT_U32: say(p, "%u", *(const uint32_t *)at); break;
-    case WEFT_U64: say(p, "%llu", (unsigned long long)*(const uint64_t *)at); break;
-    case WEFT_BOOL: say(p, "%s", *(const uint8_t *)at ? "true" : "false"); break;
-    default: say(p, "?"); break;
+    case WEFT_F32: weft__put(&p->text, "%.6g", (double)*(const float *)at); break;
+    case WEFT_F64: weft__put(&p->text, "%.10g", *(const double *)at); break;
+    case WEFT_F16: weft__put(&p->text, "%.4g", (double)weft_f16_to_f32(*(const uint16_t *)at)); break;
+    case WEFT_BF16: weft__put(&p->text, "%.3g", (double)weft_bf16_to_f32(*(const uint16_t *)at)); break;
+    case WEFT_I8: weft__put(&p->text, "%d", *(const int8_t *)at); break;
+    case WEFT_I16: weft__put(&p->text, "%d", *(const int16_t *)at); break;
+    case WEFT_I32: weft__put(&p->text, "%d", *(const int32_t *)at); break;
+    case WEFT_I64: weft__put(&p->text, "%lld", (long long)*(const int64_t *)at); break;
+    case WEFT_U8: weft__put(&p->text, "%u", *(const uint8_t *)at); break;
+    case WEFT_U16: weft__put(&p->text, "%u", *(const uint16_t *)at); break;
+    case WEFT_U32: weft__put(&p->text, "%u", *(const uint32_t *)at); break;
+    case WEFT_U64: weft__put(&p->text, "%llu", (unsigned long long)*(const uint64_t *)at); break;
+    case WEFT_BOOL: weft__put(&p->text, "%s", *(const uint8_t *)at ? "true" : "false"); break;
+    default: weft__put(&p->text, "?"); break;
     }
 }
 
@@ -55,16 +42,16 @@ static void say_dimension(printer *p, int d, int64_t first) {
     }
     int64_t step = 1;
     for (int i = d + 1; i < t->rank; i++) step *= t->shape[i];
-    say(p, "[");
+    weft__put(&p->text, "[");
     for (int64_t i = 0; i < t->shape[d]; i++) {
-        if (i) say(p, d + 1 < t->rank ? ",\n%*s" : ", ", d + 1, "");
+        if (i) weft__put(&p->text, d + 1 < t->rank ? ",\n%*s" : ", ", d + 1, "");
         if (t->shape[d] > LONG && i == EDGE) {
-            say(p, d + 1 < t->rank ? "...\n%*s" : "..., ", d + 1, "");
+            weft__put(&p->text, d + 1 < t->rank ? "...\n%*s" : "..., ", d + 1, "");
             i = t->shape[d] - EDGE;
         }
         say_dimension(p, d + 1, first + i * step);
     }
-    say(p, "]");
+    weft__put(&p->text, "]");
 }
 
 int64_t weft_format(weft_tensor *t, char *buffer, size_t size) {
@@ -75,14 +62,14 @@ int64_t weft_format(weft_tensor *t, char *buffer, size_t size) {
         weft__fail_oom(t->ctx, bytes, "printing a tensor");
         return -1;
     }
-    if (size) *buffer = 0;
+    weft_text whole = weft__text(buffer, size);
     int64_t used = -1;
     if (weft_read(t, data, bytes) == WEFT_OK) {
         char text[WEFT_SHAPE_TEXT];
-        printer p = {buffer, size, 0, t, data};
-        say(&p, "%s ", weft__tensor_text(t, text));
+        printer p = {whole, t, data};
+        weft__put(&p.text, "%s ", weft__tensor_text(t, text));
         say_dimension(&p, 0, 0);
-        used = p.used;
+        used = (int64_t)p.text.length;
     }
     weft__free(t->ctx, data);
     return used;

@@ -1,22 +1,7 @@
 /* The printed form of a program: what WEFT_DEBUG shows and plan tests read. */
-#include <stdarg.h>
 #include <stdio.h>
+#include "base/text.h"
 #include "compiler/program.h"
-
-typedef struct text {
-    char *buffer;
-    size_t size, used;
-} text;
-
-static void say(text *t, const char *fmt, ...) WEFT_PRINTF(2, 3);
-static void say(text *t, const char *fmt, ...) {
-    va_list args;
-    va_start(args, fmt);
-    size_t room = t->used < t->size ? t->size - t->used : 0;
-    int n = vsnprintf(room ? t->buffer + t->used : NULL, room, fmt, args);
-    va_end(args);
-    if (n > 0) t->used += (size_t)n;
-}
 
 static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
     switch (heavy->kind) {
@@ -66,19 +51,20 @@ const char *weft__command_text(const weft_command *command, char name[WEFT_COMMA
     return name;
 }
 
-static void say_command(text *t, const weft_command *command, int i) {
+static void say_command(weft_text *t, const weft_command *command, int i) {
     char name[WEFT_COMMAND_TEXT];
     const char *path, *what = weft__command_text(command, name, &path);
-    say(t, "%s%4d %s%s", command->after ? "--\n" : "", i, what, command->sink ? " (in place)" : "");
+    weft__put(t, "%s%4d %s%s", command->after ? "--\n" : "", i, what, command->sink ? " (in place)" : "");
     for (int k = 0; k < command->n_operands; k++)
-        say(t, "%s%d:%lld", k ? ", " : "  (", command->operands[k].slot,
-            (long long)command->operands[k].offset);
-    say(t, "%s%s%s\n", command->n_operands ? ")" : "", *path ? "  # " : "", path);
+        weft__put(t, "%s%d:%lld", k ? ", " : "  (", command->operands[k].slot,
+                  (long long)command->operands[k].offset);
+    weft__put(t, "%s%s%s\n", command->n_operands ? ")" : "", *path ? "  # " : "", path);
 }
 
 size_t weft__program_print(const weft_program *program, int what, char *buffer, size_t size) {
-    text t = {buffer, size, 0};
-    say(&t,
+    weft_text t = weft__text(buffer, size);
+    weft__put(
+        &t,
         "program: %zu nodes, %d commands, %zu kernels, %zu copies, arena %lld bytes, %d leaves, %zu outputs, "
         "%zu assignments\n",
         program->n_nodes, program->commands.count, program->n_kernels, program->n_copies,
@@ -87,8 +73,9 @@ size_t weft__program_print(const weft_program *program, int what, char *buffer, 
         say_command(&t, &program->commands.list[i], i);
     for (int i = 0; (what & DEBUG_KERNELS) && i < program->commands.count; i++) {
         if (!program->commands.list[i].kernel) continue;
-        size_t room = t.used < t.size ? t.size - t.used : 0;
-        t.used += weft__kernel_print(program->commands.list[i].kernel, room ? buffer + t.used : NULL, room);
+        size_t room = t.length < t.size ? t.size - t.length : 0;
+        t.length +=
+            weft__kernel_print(program->commands.list[i].kernel, room ? buffer + t.length : NULL, room);
     }
-    return t.used;
+    return t.length;
 }

@@ -1,84 +1,70 @@
 /* A profile for readers: the table of its entries, and the trace for Perfetto.
  * Must not know: how it was collected. Read next: src/train/profile.c. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
 
+#include "base/text.h"
 #include "compiler/profile.h"
 
 static const char *const stage_names[] = {"forward", "loss", "backward", "optimizer"};
 
 /* ---- the table ---- */
 
-typedef struct text {
-    char *buffer;
-    size_t size, used;
-} text;
-
-static void say(text *t, const char *fmt, ...) WEFT_PRINTF(2, 3);
-static void say(text *t, const char *fmt, ...) {
-    va_list args;
-    va_start(args, fmt);
-    size_t room = t->used < t->size ? t->size - t->used : 0;
-    int n = vsnprintf(room ? t->buffer + t->used : NULL, room, fmt, args);
-    va_end(args);
-    if (n > 0) t->used += (size_t)n;
-}
-
 /* A path with its numbers as "*", when it stands for several. */
-static void say_path(text *t, const char *path, bool several) {
+static void say_path(weft_text *t, const char *path, bool several) {
     for (const char *c = path; *c; c++) {
         bool digit = several && *c >= '0' && *c <= '9';
-        if (!digit) say(t, "%c", *c);
-        if (digit && (c == path || c[-1] < '0' || c[-1] > '9')) say(t, "*");
+        if (!digit) weft__put(t, "%c", *c);
+        if (digit && (c == path || c[-1] < '0' || c[-1] > '9')) weft__put(t, "*");
     }
 }
 
 /* Of microseconds, in a table that comes to so many seconds. */
 static int decimals(double seconds) { return seconds < 1e-4 ? 3 : 1; }
 
-static void say_entry(text *t, const weft_profile_entry *e, double steps, double total) {
+static void say_entry(weft_text *t, const weft_profile_entry *e, double steps, double total) {
     double calls = (double)e->calls / steps;
-    say(t, "%11.*f %6.1f %7.*f ", decimals(total / steps), e->seconds / steps * 1e6, e->seconds / total * 100,
-        calls < 10 && calls != (double)(int)calls ? 1 : 0, calls);
-    say(t, "%8.1f %7.2f ", e->flops / e->seconds / 1e9, e->bytes / e->seconds / 1e9);
+    weft__put(t, "%11.*f %6.1f %7.*f ", decimals(total / steps), e->seconds / steps * 1e6,
+              e->seconds / total * 100, calls < 10 && calls != (double)(int)calls ? 1 : 0, calls);
+    weft__put(t, "%8.1f %7.2f ", e->flops / e->seconds / 1e9, e->bytes / e->seconds / 1e9);
     if (e->bound > 0)
-        say(t, "%6.0f  ", e->bound / e->seconds * 100);
+        weft__put(t, "%6.0f  ", e->bound / e->seconds * 100);
     else
-        say(t, "%6s  ", "-");
-    say(t, "%-9s  %s", stage_names[e->stage], e->name);
-    if (*e->path) say(t, "  # ");
+        weft__put(t, "%6s  ", "-");
+    weft__put(t, "%-9s  %s", stage_names[e->stage], e->name);
+    if (*e->path) weft__put(t, "  # ");
     say_path(t, e->path, (double)e->calls > steps);
-    say(t, "\n");
+    weft__put(t, "\n");
 }
 
 int64_t weft_profile_text(weft_profile *p, uint64_t steps, char *buffer, size_t size) {
     size_t count = 0;
     if (!weft_profile_entries(p, &count)) return -1;
     count = weft__profile_merge(p->entries, count, true);
-    text t = {buffer, size, 0};
+    weft_text t = weft__text(buffer, size);
     double per = steps > 0 ? (double)steps : 1, total = 0, bound = 0;
     for (size_t i = 0; i < count; i++) {
         total += p->entries[i].seconds;
         bound += p->entries[i].bound;
     }
     if (p->peak_flops > 0)
-        say(&t,
+        weft__put(
+            &t,
             "bound: the longer of f32 operations at %.0f GFLOP/s and bytes at %.1f GB/s, measured just now\n",
             p->peak_flops / 1e9, p->peak_bytes / 1e9);
-    say(&t, "%11s %6s %7s %8s %7s %6s  %-9s  %s\n", steps > 0 ? "us a step" : "us", "%", "calls", "GFLOP/s",
-        "GB/s", "%bound", "stage", "kernel  # layer");
+    weft__put(&t, "%11s %6s %7s %8s %7s %6s  %-9s  %s\n", steps > 0 ? "us a step" : "us", "%", "calls",
+              "GFLOP/s", "GB/s", "%bound", "stage", "kernel  # layer");
     for (size_t i = 0; i < count; i++)
         if (p->entries[i].seconds > 0) say_entry(&t, &p->entries[i], per, total);
-    say(&t, "%11.*f %6.1f in all", decimals(total / per), total / per * 1e6, total > 0 ? 100.0 : 0);
+    weft__put(&t, "%11.*f %6.1f in all", decimals(total / per), total / per * 1e6, total > 0 ? 100.0 : 0);
     if (bound > 0 && total > 0)
-        say(&t, "; the bound is %.*f us, %.0f %%", decimals(total / per), bound / per * 1e6,
-            bound / total * 100);
-    say(&t, "\n");
-    return (int64_t)t.used;
+        weft__put(&t, "; the bound is %.*f us, %.0f %%", decimals(total / per), bound / per * 1e6,
+                  bound / total * 100);
+    weft__put(&t, "\n");
+    return (int64_t)t.length;
 }
 
 /* ---- the trace: Chrome's Trace Event Format, complete events ("ph": "X"), times in microseconds ---- */
