@@ -16,7 +16,7 @@ static const char *const isas[] = {"baseline", "avx2", "avx512"};
 static const int64_t edges[] = {0, 1, 2, 3, 15, 16, 17, 31, 32, 33, 127, 128, 129, 1023, 1024, 1025, 2500};
 
 static void prepare(const built *t, weft_cpu_work *work) {
-    if (weft__cpu_kernel_prepare(NULL, &t->kernel, work) != WEFT_OK)
+    if (weft__cpu_kernel_prepare(NULL, &t->kernel, NULL, work) != WEFT_OK)
         fail_msg("%s: %s", t->kernel.name, weft_last_error(NULL));
 }
 

@@ -26,7 +26,8 @@ const char *weft__cpu_isa_name(weft_cpu_isa isa);
 bool weft__cpu_isa_known(void);
 
 /* kernel_plan.c: a fused kernel as a list of tile primitives. */
-weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kernel, weft_cpu_work *work);
+weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kernel, const weft_operand *places,
+                                     weft_cpu_work *work);
 /* heavy.c: matmul, scatter-add, attention, update. */
 bool weft__cpu_heavy_takes(const weft_heavy *heavy);
 weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, weft_cpu_work *work);

@@ -213,12 +213,13 @@ static void plan_free(weft_context *ctx, void *p) {
     weft__free(ctx, plan);
 }
 
-weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kernel, weft_cpu_work *work) {
+weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kernel, const weft_operand *places,
+                                     weft_cpu_work *work) {
     memset(work, 0, sizeof *work);
     WEFT_TRY(check_dtypes(ctx, kernel));
     weft_kernel_plan *plan = weft__zalloc(ctx, sizeof *plan);
     if (!plan) return weft__fail_oom(ctx, sizeof *plan, "the plan of a kernel");
-    weft_geometry g = {.plan = plan, .kernel = kernel};
+    weft_geometry g = {.plan = plan, .kernel = kernel, .places = places};
     plan->tiles = weft__tiles();
     plan->path = kernel->path;
     set_space(&g);

@@ -192,6 +192,7 @@ typedef struct weft_geometry {
     weft_group group[WEFT_DIMS];
     weft_kernel_plan *plan;
     const weft_kernel *kernel;
+    const weft_operand *places; /* of the kernel's arguments; NULL: no two share memory */
 } weft_geometry;
 
 /* ---- kernel_access.c ---- */

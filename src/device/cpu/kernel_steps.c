@@ -10,28 +10,65 @@
 
 /* ---- stores ---- */
 
-/* The last step made may write into the buffer at once, if the store is of just its result. Nothing is read
- * after it, so memory that it overwrites, in place, has been used. */
-static bool write_through(weft_builder *b, const weft_instr *c, int begin, weft_ref value, int access,
-                          weft_ref *now) {
-    const weft_access *x = &b->plan->accesses[access];
-    weft_dtype dtype = (weft_dtype)b->kernel->args[c->arg].dtype;
-    const int last = b->plan->n_steps - 1;
-    if (b->failed || last < begin || x->kind != WEFT_ACCESS_DIRECT ||
-        dtype != (weft_dtype)b->kernel->code[c->a].dtype)
-        return false;
-    if (weft__ct_size(weft__ct(dtype)) != weft_dtype_size(dtype)) return false;
-    weft_step *s = &b->plan->steps[last];
-    if (s->once || value.base != WEFT_BASE_REGISTER || s->out.base != value.base ||
-        s->out.offset != value.offset)
-        return false;
-    if (s->kind != WEFT_STEP_CALC && s->kind != WEFT_STEP_READ && s->kind != WEFT_STEP_ROWS) return false;
-    weft_step maker = *s;
-    b->plan->n_steps--;
-    maker.out = *now = weft__point_add(b, c->arg, access);
-    s = weft__step_add(b, WEFT_STEP_CALC, WEFT_COUNT_ONE);
-    *s = maker;
-    return true;
+static bool same_ref(weft_ref x, weft_ref y) { return x.base == y.base && x.offset == y.offset; }
+
+/* Do two arguments share memory? A variable that is replaced in place is one that is read and one written. */
+static bool share(const weft_builder *b, int x, int y) {
+    const weft_kernel_arg *args = b->kernel->args;
+    if (x == y || !b->g->places) return x == y;
+    const weft_operand *p = &b->g->places[x], *q = &b->g->places[y];
+    return p->slot == q->slot &&
+           p->offset < q->offset + args[y].elements * (int64_t)weft_dtype_size((weft_dtype)args[y].dtype) &&
+           q->offset < p->offset + args[x].elements * (int64_t)weft_dtype_size((weft_dtype)args[x].dtype);
+}
+
+/* Does the step read memory of the argument? */
+static bool reads_memory(const weft_builder *b, const weft_step *s, int arg) {
+    if (s->kind == WEFT_STEP_READ && s->arg >= 0 && share(b, s->arg, arg)) return true;
+    const weft_step *steps = b->plan->steps;
+    for (int i = 0; i < b->plan->n_steps; i++)
+        if (steps[i].kind == WEFT_STEP_POINT && share(b, steps[i].arg, arg) &&
+            (s->a.base == steps[i].slot || s->b.base == steps[i].slot || s->c.base == steps[i].slot))
+            return true;
+    return false;
+}
+
+/* The step in the list since `begin` that makes the value and may as well write it where c stores it; -1 if
+ * there is none. No later step may read memory that it overwrites, in place. */
+static int writer_of(const weft_builder *b, const weft_instr *c, int begin, weft_ref value, int access) {
+    const weft_kernel_arg *arg = &b->kernel->args[c->arg];
+    const weft_dtype dtype = (weft_dtype)arg->dtype;
+    if (b->failed || value.base != WEFT_BASE_REGISTER) return -1;
+    if (b->plan->accesses[access].kind != WEFT_ACCESS_DIRECT) return -1;
+    if (dtype != (weft_dtype)b->kernel->code[c->a].dtype) return -1;
+    if (weft__ct_size(weft__ct(dtype)) != weft_dtype_size(dtype)) return -1;
+    for (int i = b->plan->n_steps - 1; i >= begin; i--) {
+        const weft_step *s = &b->plan->steps[i];
+        const bool one_call = s->kind == WEFT_STEP_CALC || s->kind == WEFT_STEP_READ ||
+                              s->kind == WEFT_STEP_ROWS || s->kind == WEFT_STEP_SPREAD;
+        if (same_ref(s->out, value)) return one_call && !s->once ? i : -1;
+        if (reads_memory(b, s, c->arg)) return -1;
+    }
+    return -1;
+}
+
+/* Step `at` writes its result, so far `value`, into the buffer at once; who reads it reads it there. */
+static void write_through(weft_builder *b, const weft_instr *c, int at, weft_ref value, int access) {
+    weft_ref there = weft__point_add(b, c->arg, access);
+    if (b->failed) return;
+    weft_step *steps = b->plan->steps, point = steps[b->plan->n_steps - 1];
+    memmove(steps + at + 1, steps + at, (size_t)(b->plan->n_steps - 1 - at) * sizeof *steps);
+    steps[at] = point;
+    for (int i = at + 1; i < b->plan->n_steps; i++) {
+        if (same_ref(steps[i].out, value)) steps[i].out = there;
+        if (same_ref(steps[i].a, value)) steps[i].a = there;
+        if (same_ref(steps[i].b, value)) steps[i].b = there;
+        if (same_ref(steps[i].c, value)) steps[i].c = there;
+    }
+    for (int v = 0; v < b->kernel->n_code; v++) {
+        if (same_ref(b->values[v].ref, value)) b->values[v].ref = there;
+        if (same_ref(b->values[v].spread, value)) b->values[v].spread = there;
+    }
 }
 
 /* Folds are stored at the end of a block. */
@@ -42,7 +79,7 @@ static bool is_store(const weft_instr *c) {
 /* The stores of `chosen` instructions, after all else in the list that begins at step `begin`. */
 static void make_stores(weft_builder *b, const uint8_t *chosen, int begin) {
     const weft_kernel *k = b->kernel;
-    for (int v = 0; v < k->n_code; v++) { /* spreads and fills first: what is last may write through */
+    for (int v = 0; v < k->n_code; v++) { /* spreads and fills first */
         const weft_instr *c = &k->code[v];
         if (!chosen[v] || !is_store(c)) continue;
         weft_tile_value *x = &b->values[v];
@@ -50,18 +87,13 @@ static void make_stores(weft_builder *b, const uint8_t *chosen, int begin) {
         bool one;
         x->ref = scalar ? weft__value_use(b, c->a, x->full, &one) : weft__value_vector(b, c->a, x->full);
     }
-    bool through = false;
     for (int v = 0; v < k->n_code; v++) {
         const weft_instr *c = &k->code[v];
         if (!chosen[v] || !is_store(c)) continue;
         weft_tile_value *x = &b->values[v];
-        weft_ref before = x->ref, after;
-        if (!through && write_through(b, c, begin, before, x->access, &after)) {
-            through = true;
-            for (int i = v + 1; i < k->n_code; i++) /* other stores of the same value */
-                if (chosen[i] && is_store(&k->code[i]) && b->values[i].ref.base == before.base &&
-                    b->values[i].ref.offset == before.offset)
-                    b->values[i].ref = after;
+        const int writer = writer_of(b, c, begin, x->ref, x->access);
+        if (writer >= 0) {
+            write_through(b, c, writer, x->ref, x->access);
             continue;
         }
         const bool one = b->plan->accesses[x->access].kind == WEFT_ACCESS_SCALAR;
@@ -337,7 +369,7 @@ static size_t place_registers(weft_builder *b, size_t end) {
     const size_t start = end;
     for (size_t i = 0; i < b->n_registers; i++) {
         weft_register *r = &b->registers[i];
-        r->bytes = (r->bytes + 63) / 64 * 64;
+        r->bytes = r->first < 0 ? 0 : (r->bytes + 63) / 64 * 64; /* 0: its maker writes elsewhere */
         r->offset = start;
         for (bool moved = true; moved;) {
             moved = false;

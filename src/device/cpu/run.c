@@ -51,7 +51,7 @@ static weft_status prepare_move(weft_context *ctx, const weft_command *c, weft_c
 
 static weft_status prepare(weft_context *ctx, const weft_command *c, weft_cpu_work *work) {
     switch (c->kind) {
-    case WEFT_COMMAND_KERNEL: return weft__cpu_kernel_prepare(ctx, c->kernel, work);
+    case WEFT_COMMAND_KERNEL: return weft__cpu_kernel_prepare(ctx, c->kernel, c->operands, work);
     case WEFT_COMMAND_HEAVY: return weft__cpu_heavy_prepare(ctx, &c->heavy, work);
     case WEFT_COMMAND_COPY:
     case WEFT_COMMAND_ZERO: return prepare_move(ctx, c, work);
