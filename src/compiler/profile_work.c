@@ -108,7 +108,7 @@ void weft__command_work(const weft_command *command, double *flops, double *byte
 
 /* A slow device, such as one for tests, is measured by something smaller: nothing larger follows what took so
  * long. */
-#define LONG_PRODUCT_NS 2e6
+#define LONG_PRODUCT_NS 1e7
 #define LONG_UPDATE_NS  2e7
 
 /* The least nanoseconds of some runs of one command, whose operands lie one after the other in a buffer. */
