@@ -25,12 +25,12 @@ def children_seconds():
     return usage.ru_utime + usage.ru_stime
 
 
-def wait_until_idle(limit, patience):
+def wait_until_idle(limit, patience, rest):
     """False when the machine did not come to rest in time."""
     deadline = time.monotonic() + patience
     while True:
         busy, start = busy_seconds(), time.monotonic()
-        time.sleep(1.0)
+        time.sleep(rest)
         if (busy_seconds() - busy) / (time.monotonic() - start) <= limit:
             return True
         if time.monotonic() > deadline:
@@ -45,7 +45,7 @@ def run_once(command, args, **variables):
     """JSON lines of one undisturbed run; variables: of its environment."""
     env = dict(os.environ, OMP_NUM_THREADS=str(args.threads), **variables)
     for _ in range(args.tries):
-        if not wait_until_idle(args.limit, args.patience):
+        if not wait_until_idle(args.limit, args.patience, args.rest):
             raise Disturbed(f"the machine was not idle within {args.patience:g} seconds")
         own, busy, start = children_seconds(), busy_seconds(), time.monotonic()
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
@@ -72,6 +72,7 @@ def median_of(runs, workload):
 def add_options(parser):
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=float, default=0.12, help="processors that others may use")
+    parser.add_argument("--rest", type=float, default=1.0, help="seconds that it must have been idle before a run")
     parser.add_argument("--patience", type=float, default=120, help="seconds to wait for an idle machine")
     parser.add_argument("--tries", type=int, default=4, help="of each run")
     parser.add_argument("--timeout", type=float, default=1200, help="seconds of one run")

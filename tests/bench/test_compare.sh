@@ -14,7 +14,7 @@ failed=0
 expect() {
     local code=$1 pattern=$2 got
     shift 2
-    python3 bench/compare --weft "$weft" --threads 1 "$@" >"$out" 2>&1
+    python3 bench/compare --weft "$weft" --threads 1 --rest 0.01 "$@" >"$out" 2>&1
     got=$?
     if [ "$got" != "$code" ] || ! grep -Eq -- "$pattern" "$out"; then
         failed=1

@@ -22,7 +22,7 @@ chmod +x "$folder/venv/bin/python"
 printf 'before\n<!-- measured by make bench-compare: begin -->\nold\n<!-- measured: end -->\nafter\n' >"$folder/page.md"
 
 table() {
-    python3 bench/table --weft "$weft" --venv "$folder/venv" --threads 1 --runs 2 --results "$folder/results.json" \
+    python3 bench/table --weft "$weft" --venv "$folder/venv" --threads 1 --rest 0.01 --runs 2 --results "$folder/results.json" \
         --page "$folder/page.md" "$@" >"$folder/out" 2>&1
 }
 expect() { # expect FILE PATTERN
