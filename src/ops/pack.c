@@ -16,6 +16,7 @@ weft_tensor *weft__pack(const char *where, weft_tensor *const *parts, const int6
                                 i, (long long)offsets[i]);
         end = offsets[i] + parts[i]->numel;
     }
+    if (parts[0]->numel == n) return weft_reshape_at(where, parts[0], 1, &n); /* it fills all: a view */
     return weft__node(parts[0]->ctx, where, WEFT_OP_PACK, (weft_dtype)parts[0]->dtype, 1, &n, count, parts,
                       (size_t)count * sizeof *offsets, offsets);
 }
