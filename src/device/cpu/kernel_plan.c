@@ -144,18 +144,38 @@ static bool has_wide_values(const weft_kernel *k) {
     return false;
 }
 
-/* A tile holds WEFT_TILE elements of 4 bytes, half as many of 8. Columns are narrower where that gives the
- * threads something to share. */
+/* Is all that is made of the elements sums of their products, which are not made themselves
+ * (weft__values_classify)? What is left are row values, of which small tiles would have few. */
+static bool only_sums_products(const weft_kernel *k) {
+    bool any = false;
+    for (int v = 0; v < k->n_code; v++) {
+        const weft_instr *c = &k->code[v];
+        if (c->level != WEFT_LEVEL_FULL || c->kind == WEFT_INSTR_LOAD) continue;
+        if (c->kind != WEFT_INSTR_CALC || c->op != WEFT_OP_MUL) return false;
+        for (int i = v + 1; i < k->n_code; i++) {
+            const weft_instr *user = &k->code[i];
+            if (user->a != v && user->b != v && user->c != v) continue;
+            if ((user->kind != WEFT_INSTR_REDUCE && user->kind != WEFT_INSTR_FOLD) || user->op != WEFT_OP_SUM)
+                return false;
+        }
+        any = true;
+    }
+    return any;
+}
+
+/* A tile holds WEFT_TILE elements of 4 bytes, half as many of 8; four times as many where only sums of them
+ * are made. Columns are narrower where that gives the threads something to share. */
 static void cut_space(weft_geometry *g) {
     weft_kernel_plan *plan = g->plan;
-    const int64_t most = has_wide_values(g->kernel) ? WEFT_TILE / 2 : WEFT_TILE;
+    int64_t most = has_wide_values(g->kernel) ? WEFT_TILE / 2 : WEFT_TILE;
     make_square(g);
     plan->reduction.first = plan->reduction.single = plan->parallel.count;
+    plan->columns = prefers_columns(g);
+    if (!plan->columns && only_sums_products(g->kernel)) most *= 4;
     cut(plan->extent, &plan->reduction, most);
     cut(plan->extent, &plan->parallel, most);
     if (plan->reduction.count == 0) return;
     int64_t length = plan->reduction.total, rows = plan->parallel.total;
-    plan->columns = prefers_columns(g);
     if (plan->columns) {
         const int64_t last = plan->extent[plan->parallel.first + plan->parallel.count - 1];
         int64_t width = rows / 8 < 128 ? 128 : rows / 8;

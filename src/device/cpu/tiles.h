@@ -1,4 +1,4 @@
-/* Tile primitives: loops over a row of at most WEFT_TILE elements, one table of them per instruction set. A
+/* Tile primitives: loops over a row of about WEFT_TILE elements, one table of them per instruction set. A
  * tile program (kernel_plan.c) is a list of calls of these. Elements are computed in one of four types;
  * storage types are converted when loaded and stored. Knows ops and dtypes; knows no kernels. Read next:
  * tiles.c. */
@@ -7,7 +7,7 @@
 
 #include "device/cpu/cpu.h"
 
-#define WEFT_TILE 1024 /* elements of the longest row */
+#define WEFT_TILE 1024 /* elements that a tile usually holds */
 
 /* f16 and bf16 compute in f32; bool and integers below 32 bits in i32, bool as 0 or 1. */
 typedef enum weft_ct { WEFT_CT_F32, WEFT_CT_F64, WEFT_CT_I32, WEFT_CT_I64, WEFT_CT_COUNT } weft_ct;
