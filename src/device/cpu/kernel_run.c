@@ -137,6 +137,16 @@ static void look_ahead(weft_frame *f) {
     f->ahead.at = 0;
 }
 
+/* A line that another core has read would be fetched to be shared, and asked for again by the store.
+ * Processors without the instruction for it ignore it. */
+#if defined(__x86_64__)
+__attribute__((target("prfchw")))
+#endif
+static void
+fetch_to_write(const char *from, int64_t lines) {
+    for (int64_t i = 0; i < lines; i++) __builtin_prefetch(from + 64 * i, 1, 2);
+}
+
 static void fetch_lines(weft_frame *f) {
     const weft_kernel_plan *plan = f->plan;
     int64_t lines = plan->ahead_lines;
@@ -145,7 +155,7 @@ static void fetch_lines(weft_frame *f) {
         const char *from = f->ahead.from[f->ahead.span] + f->ahead.at;
         int64_t left = (a->bytes - f->ahead.at + 63) / 64, n = left < lines ? left : lines;
         if (a->written)
-            for (int64_t i = 0; i < n; i++) __builtin_prefetch(from + 64 * i, 1, 2);
+            fetch_to_write(from, n);
         else
             for (int64_t i = 0; i < n; i++) __builtin_prefetch(from + 64 * i, 0, 2);
         lines -= n;
