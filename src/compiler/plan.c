@@ -1,41 +1,9 @@
-/* The plan: units (kernels, heavy operations, copies) in an order, where every value lies, and the commands.
- * Lifetimes are counted in phases, the stretches between two barriers, so commands of one phase may run side
- * by side. The arena is packed greedily, largest value first, each at the lowest offset free over its
- * lifetime. */
-#include <stdlib.h>
+/* The plan: units (kernels, heavy operations, copies) in an order, in phases, the stretches between two
+ * barriers; what is computed straight into variables; slots; and the commands. Read next: plan_memory.c. */
 #include <string.h>
-#include "compiler/program.h"
+#include "compiler/plan.h"
 
-typedef struct unit {
-    weft_kernel *kernel;
-    int *args;         /* KERNEL: nodes */
-    int heavy;         /* HEAVY node, -1 */
-    int from, to_sink; /* COPY of node `from` into the variable of a sink; to_sink -1 */
-    uint64_t key;      /* serial of the newest node it makes: the order in which units were recorded */
-    uint8_t stage;     /* weft_stage, for profiles */
-    int *after, n_after, after_capacity; /* units that must run before */
-    int phase;
-    bool placed, sink;
-} unit;
-
-typedef struct region {
-    int64_t bytes, offset;
-    int first, last; /* phases */
-} region;
-
-typedef struct plan {
-    weft_ir *ir;
-    weft_program *program;
-    const weft_walk *walk;
-    unit *units;
-    int n_units;
-    size_t unit_capacity;
-    int *order;                    /* units as they run */
-    int *first_phase, *last_phase; /* per node */
-    int *heir;                     /* per node: the value that takes over its memory, -1 */
-} plan;
-
-static weft_status add_unit(plan *p, unit u) {
+static weft_status add_unit(plan *p, plan_unit u) {
     if (!weft__grow(p->ir->ctx, &p->units, &p->unit_capacity, (size_t)p->n_units, sizeof u))
         return weft__ir_failed(p->ir);
     p->units[p->n_units++] = u;
@@ -127,11 +95,11 @@ static weft_status make_units(plan *p) {
     for (int c = 0; c < ir->n_clusters; c++) {
         const ir_cluster *cluster = &ir->clusters[c];
         if (cluster->gone) continue;
-        unit u = {.heavy = -1,
-                  .from = -1,
-                  .to_sink = -1,
-                  .key = newest(ir, cluster),
-                  .stage = main_stage(ir, cluster)};
+        plan_unit u = {.heavy = -1,
+                       .from = -1,
+                       .to_sink = -1,
+                       .key = newest(ir, cluster),
+                       .stage = main_stage(ir, cluster)};
         if (cluster->heavy >= 0) {
             u.heavy = cluster->heavy;
             if (ir->nodes[u.heavy].kind == IR_PACK) continue;
@@ -149,7 +117,7 @@ static weft_status make_units(plan *p) {
         WEFT_TRY(add_unit(p, u));
     }
     for (int i = 0; i < p->n_units; i++) {
-        unit *u = &p->units[i];
+        plan_unit *u = &p->units[i];
         if (u->heavy >= 0) ir->nodes[u->heavy].unit = i;
         for (int a = 0; u->kernel && a < u->kernel->n_args; a++)
             if (u->kernel->args[a].written) ir->nodes[u->args[a]].unit = i;
@@ -161,7 +129,7 @@ static weft_status make_units(plan *p) {
 }
 
 static weft_status run_after(plan *p, int later, int earlier) {
-    unit *u = &p->units[later];
+    plan_unit *u = &p->units[later];
     if (earlier < 0 || earlier == later) return WEFT_OK;
     for (int i = 0; i < u->n_after; i++)
         if (u->after[i] == earlier) return WEFT_OK;
@@ -186,7 +154,7 @@ static weft_status reads(plan *p, int later, int n) {
 }
 
 /* Calls visit for each node that the unit reads. */
-static int unit_reads(const plan *p, const unit *u, int i) {
+int weft__plan_reads(const plan *p, const plan_unit *u, int i) {
     if (u->kernel) {
         for (int a = 0; a < u->kernel->n_args; a++)
             if (u->kernel->args[a].read && i-- == 0) return u->args[a];
@@ -198,7 +166,7 @@ static int unit_reads(const plan *p, const unit *u, int i) {
 
 static weft_status link_units(plan *p) {
     for (int i = 0; i < p->n_units; i++)
-        for (int k = 0, n; (n = unit_reads(p, &p->units[i], k)) >= 0; k++) WEFT_TRY(reads(p, i, n));
+        for (int k = 0, n; (n = weft__plan_reads(p, &p->units[i], k)) >= 0; k++) WEFT_TRY(reads(p, i, n));
     return WEFT_OK;
 }
 
@@ -209,8 +177,8 @@ static bool overlaps(const weft_tensor *a, const weft_tensor *b) {
            a->offset < b->offset + b->numel && b->offset < a->offset + a->numel;
 }
 
-static bool reads_variable(const plan *p, const unit *u, const weft_tensor *variable) {
-    for (int k = 0, n; (n = unit_reads(p, u, k)) >= 0; k++)
+static bool reads_variable(const plan *p, const plan_unit *u, const weft_tensor *variable) {
+    for (int k = 0, n; (n = weft__plan_reads(p, u, k)) >= 0; k++)
         if (p->ir->nodes[n].kind == IR_LEAF && overlaps(p->ir->nodes[n].tensor, variable)) return true;
     return false;
 }
@@ -229,9 +197,7 @@ static weft_status reach(const plan *p, int w, bool **out) {
     return WEFT_OK;
 }
 
-/* Does the kernel read argument `in` only at the index at which it stores `out`, and store nothing that it
- * merely read from there? Then both may lie in the same memory. */
-static bool same_index(const weft_kernel *kernel, int in, int out) {
+bool weft__plan_same_index(const weft_kernel *kernel, int in, int out) {
     int store_view = -1;
     for (int i = 0; i < kernel->n_code; i++)
         if (kernel->code[i].kind == WEFT_INSTR_STORE && kernel->code[i].arg == out &&
@@ -248,19 +214,19 @@ static bool same_index(const weft_kernel *kernel, int in, int out) {
     return true;
 }
 
-static int arg_of(const unit *u, int node) {
+static int arg_of(const plan_unit *u, int node) {
     for (int a = 0; a < u->kernel->n_args; a++)
         if (u->args[a] == node) return a;
     return -1;
 }
 
 /* The same for all that the unit's kernel reads of a variable, which `value` is to replace. */
-static bool same_index_of(const plan *p, const unit *u, const weft_tensor *variable, int value) {
+static bool same_index_of(const plan *p, const plan_unit *u, const weft_tensor *variable, int value) {
     for (int a = 0; a < u->kernel->n_args; a++) {
         const ir_node *node = &p->ir->nodes[u->args[a]];
         if (node->kind != IR_LEAF || !overlaps(node->tensor, variable)) continue;
         if (u->kernel->n_reduce || node->tensor->offset != variable->offset ||
-            node->tensor->numel != variable->numel || !same_index(u->kernel, a, arg_of(u, value)))
+            node->tensor->numel != variable->numel || !weft__plan_same_index(u->kernel, a, arg_of(u, value)))
             return false;
     }
     return true;
@@ -268,7 +234,7 @@ static bool same_index_of(const plan *p, const unit *u, const weft_tensor *varia
 
 /* Can the unit meet a bad index or divisor? Then no variable may have changed before it has run. (The slice
  * assignment of a cache checks its offset before it writes.) */
-static bool can_fault(const plan *p, const unit *u) {
+static bool can_fault(const plan *p, const plan_unit *u) {
     if (u->heavy >= 0) {
         return p->ir->nodes[u->heavy].heavy->kind == WEFT_HEAVY_SCATTER;
     }
@@ -288,7 +254,7 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
     int w = node->unit;
     sink->in_place = false;
     if (w < 0 || node->pack >= 0 || node->kind == IR_PACK) return WEFT_OK;
-    unit *u = &p->units[w];
+    plan_unit *u = &p->units[w];
     if (u->kernel && (can_fault(p, u) || !same_index_of(p, u, sink->variable, sink->node))) return WEFT_OK;
     weft_heavy *heavy = u->heavy >= 0 ? p->ir->nodes[u->heavy].heavy : NULL;
     bool updates = false; /* a cache, not a parameter: faults elsewhere do not matter to it */
@@ -320,12 +286,12 @@ static weft_status place_sinks(plan *p) {
     int values = p->n_units;
     for (size_t s = 0; s < ir->n_sinks; s++) { /* the others: copies after everything else */
         if (ir->sinks[s].in_place) continue;
-        WEFT_TRY(add_unit(p, (unit){.heavy = -1,
-                                    .from = ir->sinks[s].node,
-                                    .to_sink = (int)s,
-                                    .key = UINT64_MAX,
-                                    .sink = true,
-                                    .stage = ir->sinks[s].value->stage}));
+        WEFT_TRY(add_unit(p, (plan_unit){.heavy = -1,
+                                         .from = ir->sinks[s].node,
+                                         .to_sink = (int)s,
+                                         .key = UINT64_MAX,
+                                         .sink = true,
+                                         .stage = ir->sinks[s].value->stage}));
         for (int i = 0; i < values; i++) WEFT_TRY(run_after(p, p->n_units - 1, i));
     }
     return WEFT_OK;
@@ -339,7 +305,7 @@ static weft_status order_units(plan *p) {
     for (int at = 0; at < p->n_units; at++) {
         int best = -1;
         for (int i = 0; i < p->n_units; i++) {
-            unit *u = &p->units[i];
+            plan_unit *u = &p->units[i];
             if (u->placed || (best >= 0 && u->key >= p->units[best].key)) continue;
             bool ready = true;
             for (int k = 0; ready && k < u->n_after; k++) ready = p->units[u->after[k]].placed;
@@ -353,145 +319,10 @@ static weft_status order_units(plan *p) {
     }
     int phase = 0;
     for (int at = 0; at < p->n_units; at++) {
-        unit *u = &p->units[p->order[at]];
+        plan_unit *u = &p->units[p->order[at]];
         for (int k = 0; k < u->n_after; k++)
             if (p->units[u->after[k]].phase == phase) phase++;
         u->phase = phase;
-    }
-    return WEFT_OK;
-}
-
-/* ---- memory ---- */
-
-/* The node whose memory holds node n, its heirs aside: the pack it lies in, or itself. */
-static int holder(const weft_ir *ir, int n) { return ir->nodes[n].pack >= 0 ? ir->nodes[n].pack : n; }
-
-static bool in_arena(const plan *p, int n) {
-    const ir_node *node = &p->ir->nodes[n];
-    return node->live && node->stored && node->place.slot < 0 && node->pack < 0 && p->first_phase[n] >= 0;
-}
-
-static void live_at(plan *p, int n, int phase) {
-    n = holder(p->ir, n);
-    if (p->first_phase[n] < 0 || phase < p->first_phase[n]) p->first_phase[n] = phase;
-    if (phase > p->last_phase[n]) p->last_phase[n] = phase;
-}
-
-static weft_status find_lifetimes(plan *p) {
-    weft_ir *ir = p->ir;
-    p->first_phase = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->first_phase);
-    p->last_phase = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->last_phase);
-    if (!p->first_phase || !p->last_phase) return weft__ir_failed(ir);
-    for (size_t n = 0; n < ir->n_nodes; n++) p->first_phase[n] = p->last_phase[n] = -1;
-    for (int i = 0; i < p->n_units; i++)
-        for (int k = 0, n; (n = unit_reads(p, &p->units[i], k)) >= 0; k++) live_at(p, n, p->units[i].phase);
-    for (size_t n = 0; n < ir->n_nodes; n++)
-        if (ir->nodes[n].live && ir->nodes[n].stored && ir->nodes[n].unit >= 0)
-            live_at(p, (int)n, p->units[ir->nodes[n].unit].phase);
-    return WEFT_OK;
-}
-
-/* Makes of two arguments of a kernel one that is read and written. */
-static void merge_args(unit *u, int in, int out) {
-    weft_kernel *kernel = u->kernel;
-    kernel->args[out].read = true;
-    kernel->n_args--;
-    for (int a = in; a < kernel->n_args; a++) {
-        kernel->args[a] = kernel->args[a + 1];
-        u->args[a] = u->args[a + 1];
-    }
-    for (int i = 0; i < kernel->n_code; i++) {
-        int *arg = &kernel->code[i].arg;
-        if (*arg == in) *arg = out;
-        if (*arg > in) --*arg;
-    }
-}
-
-/* The argument whose memory `out` may take over, -1: nothing reads it after the unit. */
-static int dying_arg(const plan *p, const unit *u, int out, const int *last_readers) {
-    const weft_kernel *kernel = u->kernel;
-    const ir_node *value = &p->ir->nodes[u->args[out]];
-    if (!kernel->args[out].written || kernel->args[out].read || value->place.slot >= 0) return -1;
-    for (int in = 0; in < kernel->n_args; in++) {
-        int n = u->args[in];
-        const ir_node *node = &p->ir->nodes[n];
-        if (!kernel->args[in].read || kernel->args[in].written || !in_arena(p, n)) continue;
-        if (p->last_phase[n] != u->phase || last_readers[n] != 1) continue;
-        if (node->numel == value->numel && node->dtype == value->dtype && same_index(kernel, in, out))
-            return in;
-    }
-    return -1;
-}
-
-/* A value that nothing reads after a kernel hands its memory to one that the kernel computes element by
- * element: the gradient of an activation lies where that of its result lay. */
-static weft_status hand_over(plan *p) {
-    weft_ir *ir = p->ir;
-    int *last_readers = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *last_readers);
-    p->heir = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->heir);
-    if (!last_readers || !p->heir) return weft__ir_failed(ir);
-    for (size_t n = 0; n < ir->n_nodes; n++) p->heir[n] = -1;
-    for (int i = 0; i < p->n_units; i++)
-        for (int k = 0, n; (n = unit_reads(p, &p->units[i], k)) >= 0; k++)
-            last_readers[n] += p->units[i].phase == p->last_phase[n];
-    for (int at = 0; at < p->n_units; at++) {
-        unit *u = &p->units[p->order[at]];
-        for (int out = 0; u->kernel && out < u->kernel->n_args; out++) {
-            int in = dying_arg(p, u, out, last_readers);
-            if (in < 0) continue;
-            int from = u->args[in], to = u->args[out];
-            p->heir[from] = to;
-            live_at(p, to, p->first_phase[from]);
-            merge_args(u, in, out);
-            if (in < out) out--;
-        }
-    }
-    return WEFT_OK;
-}
-
-/* Lowest offset at which `bytes` are free during the region's phases; placed regions are sorted by offset. */
-static int64_t fit(const region *placed, int n, const region *want) {
-    int64_t at = 0;
-    for (int i = 0; i < n; i++) {
-        const region *r = &placed[i];
-        if (r->last < want->first || r->first > want->last) continue;
-        if (at + want->bytes <= r->offset) break;
-        if (r->offset + r->bytes > at) at = r->offset + r->bytes;
-    }
-    return at;
-}
-
-static int64_t node_bytes(const ir_node *node) {
-    return (node->numel * (int64_t)weft_dtype_size((weft_dtype)node->dtype) + 63) & ~INT64_C(63);
-}
-
-typedef struct region_of {
-    int64_t bytes;
-    int node;
-} region_of;
-
-static int largest_first(const void *x, const void *y) {
-    const region_of *a = x, *b = y;
-    return a->bytes != b->bytes ? (a->bytes < b->bytes) - (a->bytes > b->bytes) : a->node - b->node;
-}
-
-static weft_status place_arena(plan *p) {
-    weft_ir *ir = p->ir;
-    region *placed = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *placed);
-    region_of *list = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *list);
-    if (!placed || !list) return weft__ir_failed(ir);
-    int count = 0;
-    for (int n = 0; n < (int)ir->n_nodes; n++)
-        if (in_arena(p, n) && p->heir[n] < 0) list[count++] = (region_of){node_bytes(&ir->nodes[n]), n};
-    qsort(list, (size_t)count, sizeof *list, largest_first);
-    for (int i = 0; i < count; i++) {
-        int n = list[i].node, at = i;
-        region r = {list[i].bytes, 0, p->first_phase[n], p->last_phase[n]};
-        r.offset = fit(placed, i, &r);
-        ir->nodes[n].place = (ir_place){SLOT_ARENA, r.offset};
-        if (r.offset + r.bytes > p->program->arena_bytes) p->program->arena_bytes = r.offset + r.bytes;
-        for (; at > 0 && placed[at - 1].offset > r.offset; at--) placed[at] = placed[at - 1];
-        placed[at] = r;
     }
     return WEFT_OK;
 }
@@ -594,7 +425,7 @@ static weft_operand *new_operands(plan *p, weft_command *command, int n) {
                weft__arena_alloc(&p->program->keep, (size_t)(n + 1) * sizeof *command->operands);
 }
 
-static weft_status heavy_command(plan *p, const unit *u, weft_command *command) {
+static weft_status heavy_command(plan *p, const plan_unit *u, weft_command *command) {
     weft_ir *ir = p->ir;
     const ir_node *heavy = &ir->nodes[u->heavy];
     int outputs =
@@ -617,7 +448,7 @@ static weft_status heavy_command(plan *p, const unit *u, weft_command *command) 
     return WEFT_OK;
 }
 
-static weft_status make_command(plan *p, const unit *u, weft_command *command) {
+static weft_status make_command(plan *p, const plan_unit *u, weft_command *command) {
     weft_ir *ir = p->ir;
     command->sink = u->sink;
     if (u->heavy >= 0) return heavy_command(p, u, command);
@@ -681,7 +512,7 @@ static weft_status make_commands(plan *p) {
     if (!list || !program->stages) return weft__ir_failed(ir);
     int count = 0;
     for (int at = 0, phase = -1; at < p->n_units; at++) {
-        const unit *u = &p->units[p->order[at]];
+        const plan_unit *u = &p->units[p->order[at]];
         int first = count;
         if (u->phase != phase) WEFT_TRY(begin_packs(p, u->phase, list, &count));
         memset(program->stages + first, u->stage, (size_t)(count - first + 1));
@@ -699,10 +530,8 @@ static weft_status run_plan(plan *p) {
     WEFT_TRY(link_units(p));
     WEFT_TRY(place_sinks(p));
     WEFT_TRY(order_units(p));
-    WEFT_TRY(find_lifetimes(p));
     WEFT_TRY(place_leaves(p));
-    WEFT_TRY(hand_over(p));
-    WEFT_TRY(place_arena(p));
+    WEFT_TRY(weft__plan_memory(p));
     place_parts(p);
     return make_commands(p);
 }

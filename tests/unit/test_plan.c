@@ -264,6 +264,27 @@ static void test_barriers(void **state) {
     assert_true(newest(ctx)->commands.list[1].after); /* there are some at all */
 }
 
+/* The gradient of w2 reads the activations last: it comes first, and the activations' gradient lies there. */
+static void test_phases_are_split_where_it_saves_memory(void **state) {
+    (void)state;
+    weft_context *ctx = open_device("null", false);
+    enum { ROWS = 1024, IN = 64, HIDDEN = 4096 };
+    float *data = calloc(ROWS * HIDDEN, sizeof *data);
+    assert_non_null(data);
+    weft_tensor *x = weft_from(ctx, WEFT_F32, SHAPE(ROWS, IN), data);
+    weft_tensor *w1 = weft_variable_new(ctx, "w1", WEFT_F32, SHAPE(IN, HIDDEN), NULL),
+                *w2 = weft_variable_new(ctx, "w2", WEFT_F32, SHAPE(HIDDEN, IN), NULL), *wrt[2] = {w1, w2};
+    weft_tensor *y = weft_matmul(weft_gelu(weft_matmul(x, w1)), w2), *out[2];
+    assert_ok(weft_gradient(total(weft_square(y)), wrt, 2, out));
+    assert_ok(weft_eval(out, 2));
+    weft_program *program = newest(ctx);
+    int64_t hidden = (int64_t)ROWS * HIDDEN * 4;
+    assert_true(program->arena_bytes >= 2 * hidden && program->arena_bytes < 3 * hidden);
+    assert_barriers(program);
+    weft_close(ctx);
+    free(data);
+}
+
 static void test_no_fusion_is_one_kernel_a_node(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", true);
@@ -318,6 +339,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_arena_is_reused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory_is_handed_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_barriers, setup, teardown),
+        cmocka_unit_test(test_phases_are_split_where_it_saves_memory),
         cmocka_unit_test(test_no_fusion_is_one_kernel_a_node),
         cmocka_unit_test_setup_teardown(test_cheap_values_are_recomputed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_printed_form, setup, teardown),

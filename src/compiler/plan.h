@@ -1,0 +1,43 @@
+/* Inside the plan: units, and what its two files share. Read next: plan.c, plan_memory.c. */
+#ifndef WEFT_COMPILER_PLAN_H
+#define WEFT_COMPILER_PLAN_H
+
+#include "compiler/program.h"
+
+typedef struct plan_unit {
+    weft_kernel *kernel;
+    int *args;         /* KERNEL: nodes */
+    int heavy;         /* HEAVY node, -1 */
+    int from, to_sink; /* COPY of node `from` into the variable of a sink; to_sink -1 */
+    uint64_t key;      /* serial of the newest node it makes: the order in which units were recorded */
+    uint8_t stage;     /* weft_stage, for profiles */
+    int *after, n_after, after_capacity; /* units that must run before */
+    int phase;
+    bool placed, sink;
+} plan_unit;
+
+typedef struct plan {
+    weft_ir *ir;
+    weft_program *program;
+    const weft_walk *walk;
+    plan_unit *units;
+    int n_units;
+    size_t unit_capacity;
+    int *order;                    /* units as they run */
+    int *first_phase, *last_phase; /* per node */
+    int *heir;                     /* per node: the value that takes over its memory, -1 */
+} plan;
+
+/* ---- plan.c ---- */
+/* The i-th node that the unit reads, -1 after the last. */
+int weft__plan_reads(const plan *p, const plan_unit *u, int i);
+/* Does the kernel read argument `in` only at the index at which it stores `out`, and store nothing that it
+ * merely read from there? Then both may lie in the same memory. */
+bool weft__plan_same_index(const weft_kernel *kernel, int in, int out);
+
+/* ---- plan_memory.c ---- */
+/* Lifetimes, and with them places in the arena. Orders the units of a phase anew, and splits it, where that
+ * saves memory. */
+weft_status weft__plan_memory(plan *p);
+
+#endif
