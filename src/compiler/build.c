@@ -148,9 +148,12 @@ static int64_t reduction_blocks(int64_t rows, int64_t length, bool inner) {
     int64_t target = 1;
     if (inner && rows < 64 && length > 8192) target = length / 4096 > 256 ? 256 : length / 4096;
     if (inner ? rows == 1 && length >= 8192 : length >= 256) target = length / 32 > 64 ? 64 : length / 32;
-    if (!inner && rows > 16384) target = 1;             /* enough columns for every thread */
-    for (int64_t blocks = target; blocks > 1; blocks--) /* an even cut needs no guard */
-        if (length % blocks == 0 && 2 * blocks >= target) return blocks;
+    if (!inner && rows > 16384) target = 1; /* enough columns for every thread */
+    for (int64_t blocks = target; 2 * blocks >= target && blocks > 1;
+         blocks--) /* an even cut leaves no rest */
+        if (length % blocks == 0) return blocks;
+    for (int64_t blocks = target + 1; blocks <= 4 * target && target > 1 && length / blocks >= 32; blocks++)
+        if (length % blocks == 0) return blocks;
     return target;
 }
 
@@ -182,23 +185,41 @@ static int reduce_node(weft_ir *ir, const weft_tensor *t, ir_edge in, int rank_i
     return unify(ir, n);
 }
 
-/* (before, length, after) -> (before, blocks, block, after) -> sums of blocks -> sum of sums. A length that
- * blocks do not divide is padded with zeros, which only a sum may. */
+/* Sees elements first..first+length-1 of the middle one of three dimensions; 0 or an error below it. */
+static int part_of(weft_ir *ir, ir_edge in, const int64_t flat[3], int64_t first, int64_t length,
+                   weft_view *view) {
+    const int64_t start[3] = {0, first, 0}, extent[3] = {flat[0], length, flat[2]}, step[3] = {1, 1, 1};
+    if (!weft__ir_edge_view(ir, in, 3, flat, view) || !weft__view_slice(view, start, extent, step)) return -2;
+    return 0;
+}
+
+static int join_sums(weft_ir *ir, const weft_tensor *t, int a, int b) {
+    if (a < 0 || b < 0) return -1;
+    int n = new_node(ir, IR_CALC, t, 2, (ir_edge[]){{a, -1}, {b, -1}});
+    if (n < 0) return -1;
+    ir->nodes[n].op = WEFT_OP_ADD;
+    return unify(ir, n);
+}
+
+/* (before, length, after) -> (before, blocks, block, after) -> sums of blocks -> sum of sums. What blocks do
+ * not hold, less than one element a block, is added up apart, which only a sum may be: guards would cost
+ * more. */
 static int split_reduction(weft_ir *ir, const weft_tensor *t, ir_edge in, const int64_t flat[3],
                            int64_t blocks) {
-    int64_t block = (flat[1] + blocks - 1) / blocks, zero[3] = {0, 0, 0},
-            extra[3] = {0, blocks * block - flat[1], 0};
-    int64_t cut[4] = {flat[0], blocks, block, flat[2]}, partial[4] = {flat[0], blocks, 1, flat[2]};
-    int64_t joined[3] = {flat[0], blocks, flat[2]};
-    weft_view view;
-    if (!weft__ir_edge_view(ir, in, 3, flat, &view)) return -2;
-    if (extra[1] && !weft__view_pad(&view, zero, extra)) return -2;
-    if (!weft__view_reshape(&view, 4, cut)) return -2;
+    const int64_t block = flat[1] / blocks, even = blocks * block;
+    const int64_t cut[4] = {flat[0], blocks, block, flat[2]}, partial[4] = {flat[0], blocks, 1, flat[2]};
+    const int64_t joined[3] = {flat[0], blocks, flat[2]}, rest[3] = {flat[0], flat[1] - even, flat[2]};
+    weft_view view, after;
+    if (part_of(ir, in, flat, 0, even, &view) || !weft__view_reshape(&view, 4, cut)) return -2;
+    if (rest[1] && part_of(ir, in, flat, even, rest[1], &after)) return -2;
     ir_edge edge = {in.node, weft__ir_view(ir, in.node, &view)};
     if (edge.view == -2) return -1;
-    int first = reduce_node(ir, t, edge, 4, cut, 1u << 2, 4, partial);
-    if (first < 0) return -1;
-    return reduce_node(ir, t, (ir_edge){first, -1}, 3, joined, 1u << 1, t->rank, t->shape);
+    int sum = reduce_node(ir, t, edge, 4, cut, 1u << 2, 4, partial);
+    if (sum >= 0) sum = reduce_node(ir, t, (ir_edge){sum, -1}, 3, joined, 1u << 1, t->rank, t->shape);
+    if (sum < 0 || rest[1] == 0) return sum;
+    edge.view = weft__ir_view(ir, in.node, &after);
+    if (edge.view == -2) return -1;
+    return join_sums(ir, t, sum, reduce_node(ir, t, edge, 3, rest, 1u << 1, t->rank, t->shape));
 }
 
 static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out) {
@@ -247,6 +268,8 @@ static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
     const bool sum_columns = across >= THIN_LONG && k <= THIN_MOST && k > 1;
     if (!sum_rows && !sum_columns) return -2;
     const int64_t shape[2] = {sum_rows ? k : across, sum_rows ? across : k};
+    const int64_t blocks = reduction_blocks(shape[1], shape[0], false);
+    if (shape[0] % blocks) return -2; /* would not be one kernel */
     const bool turned = right != sum_rows;
     weft_view matrix, vector;
     if (!thin_view(ir, in[right], right ? b : a, shape, turned, -1, &matrix) ||
@@ -267,8 +290,7 @@ static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
     product = unify(ir, product);
     if (product < 0) return -1;
     const int64_t flat[3] = {1, shape[0], shape[1]};
-    const int64_t blocks = reduction_blocks(shape[1], shape[0], false);
-    if (sum_rows && blocks > 1) return split_reduction(ir, t, (ir_edge){product, -1}, flat, blocks);
+    if (sum_rows) return split_reduction(ir, t, (ir_edge){product, -1}, flat, blocks);
     return reduce_node(ir, t, (ir_edge){product, -1}, 2, shape, sum_rows ? 1 : 2, t->rank, t->shape);
 }
 

@@ -480,9 +480,9 @@ static int draw_tall(maker *m) {
 }
 
 static int tall_leaf(maker *m) {
-    static const int64_t rows[] = {256, 288, 320, 512};
-    int64_t shape[3] = {rows[below(m, 4)], 1 + below(m, 7), 0};
-    const bool cube = chance(m, 30);
+    static const int64_t rows[] = {256, 288, 320, 512, 269}; /* the last is prime */
+    int64_t shape[3] = {rows[below(m, 5)], 1 + below(m, 7), 0};
+    const bool cube = shape[0] % 16 == 0 && chance(m, 30);
     if (cube) shape[2] = shape[1], shape[1] = shape[0] / 16, shape[0] = 16;
     return new_leaf(m, GRAPH_LEAF, m->options->integers ? WEFT_I32 : draw_dtype(m, FLOATS), cube ? 3 : 2,
                     shape, 0);

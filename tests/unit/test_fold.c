@@ -136,6 +136,32 @@ static void test_other_products(void **state) {
     weft_close(ctx);
 }
 
+/* Lengths that no number of blocks divides: what is left over is added apart, without guards. */
+static void test_rests(void **state) {
+    (void)state;
+    enum { N = 10007, C = 3 };
+    weft_context *ctx = open_device("cpu", false);
+    int32_t *x = malloc(sizeof(int32_t) * N * C), want[C + 1] = {0}, got[C + 1];
+    for (int i = 0; i < N * C; i++) {
+        x[i] = (int32_t)(weft__mix64((uint64_t)i) % 1000) - 500;
+        want[i % C] += x[i], want[C] += i < N ? x[i] : 0;
+    }
+    weft_tensor *out[2] = {weft_sum(weft_from(ctx, WEFT_I32, SHAPE(N, C), x), 0, false),
+                           weft_sum(weft_from(ctx, WEFT_I32, SHAPE(N), x), 0, false)};
+    assert_ok(weft_eval(out, 2));
+    const weft_program *program = newest(ctx);
+    for (int i = 0; i < program->commands.count; i++) {
+        const weft_kernel *kernel = program->commands.list[i].kernel;
+        for (int v = 0; kernel && v < kernel->n_views; v++)
+            assert_false(weft__view_guarded(&kernel->views[v]) || kernel->views[v].count > 1);
+    }
+    assert_ok(weft_read(out[0], got, sizeof(int32_t) * C));
+    assert_ok(weft_read(out[1], got + C, sizeof(int32_t)));
+    assert_memory_equal(got, want, sizeof want);
+    free(x);
+    weft_close(ctx);
+}
+
 /* Backward of layer norm with the gradients of scale and shift, and of the bias that was added before it. */
 static void test_layer_norm(void **state) {
     (void)state;
@@ -172,6 +198,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_linear_models),
         cmocka_unit_test(test_other_products),
+        cmocka_unit_test(test_rests),
         cmocka_unit_test(test_layer_norm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
