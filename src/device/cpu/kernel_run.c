@@ -137,14 +137,16 @@ static void look_ahead(weft_frame *f) {
     f->ahead.at = 0;
 }
 
-/* A line that another core has read would be fetched to be shared, and asked for again by the store.
- * Processors without the instruction for it ignore it. */
+/* A line that another core has read would be fetched to be shared, and asked for again by the store. The
+ * compiler has no word for it in code for all processors; those without the instruction ignore it. */
+static inline void fetch_to_write(const char *from, int64_t lines) {
+    for (int64_t i = 0; i < lines; i++) {
 #if defined(__x86_64__)
-__attribute__((target("prfchw")))
+        __asm__ volatile("prefetchw %0" : : "m"(from[64 * i]));
+#else
+        __builtin_prefetch(from + 64 * i, 1, 2);
 #endif
-static void
-fetch_to_write(const char *from, int64_t lines) {
-    for (int64_t i = 0; i < lines; i++) __builtin_prefetch(from + 64 * i, 1, 2);
+    }
 }
 
 static void fetch_lines(weft_frame *f) {
