@@ -207,7 +207,17 @@ static void test_large(void **state) {
         expect(&mm, &worst);
         mm = matmul(WEFT_F16, 1, 400, 1100, (layout){t & 1, t >> 1, 4, 0, 1});
         expect(&mm, &worst);
+        /* of the own kernels: more rows than a block, more columns than are packed at once */
+        mm = matmul(WEFT_F64, 390, 40, 260, (layout){t & 1, t >> 1, 4, 0, 1});
+        expect(&mm, &worst);
+        mm = matmul(WEFT_F64, 20, 530, 260, (layout){t & 1, t >> 1, 4, 0, 1});
+        expect(&mm, &worst);
     }
+    /* where they beat the library */
+    weft_heavy_matmul few = matmul(WEFT_F32, 515, 100, 300, (layout){0, 1, 0, 0, 0});
+    expect(&few, &worst);
+    weft_heavy_matmul tall = matmul(WEFT_F32, 70, 17, 2100, (layout){1, 0, 0, 0, 0});
+    expect(&tall, &worst);
 }
 
 /* One row or one column, long enough to be cut; alone and several, with results that are wider than a and b.

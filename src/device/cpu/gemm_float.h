@@ -2,9 +2,9 @@
  * for double, which define T, VL (lanes), FN (names), SET1, FMA, LOAD_PART, STORE_PART and SHUFFLES before.
  * No include guard, therefore.
  *
- * The scheme is Goto and van de Geijn's ("Anatomy of high-performance matrix multiplication", 2008): panels
- * of a and b are packed so that the innermost kernel reads both in order; a panel of b stays in the first
- * cache. Small products skip the packing and read a and b in place. */
+ * The scheme is Goto and van de Geijn's ("Anatomy of high-performance matrix multiplication", 2008) with less
+ * packing: a panel of b, packed, stays in the first cache while the innermost kernel passes all rows of a,
+ * which it reads in place where they lie row by row. Small products pack nothing. */
 
 typedef T FN(vec) __attribute__((vector_size(VL * sizeof(T))));
 typedef T FN(vecu) __attribute__((vector_size(VL * sizeof(T)), aligned(sizeof(T)), may_alias));
@@ -77,6 +77,20 @@ static const FN(kernel) FN(direct_table)[DIRECT_VECS + 1][DIRECT_ROWS + 1][2] = 
 #undef DIRECT
 };
 
+/* c (m, columns of the panel) = or += a b for a panel of b: nv vectors, the last of `last` columns. At most
+ * `rows` rows at a time, as even as can be. Where a_k is 0, a is packed tile by tile. */
+static void FN(panel)(int64_t m, int64_t rows, int64_t k, const T *a, int64_t a_m, int64_t a_k, const T *b,
+                      int64_t b_k, int64_t nv, int64_t last, T *c, int64_t c_m, bool add) {
+    int64_t tiles = (m + rows - 1) / rows, i = 0;
+    for (int64_t r = 0; r < tiles; r++) {
+        int64_t mr = (m - i + (tiles - r) - 1) / (tiles - r);
+        FN(direct_table)
+        [nv][mr][last < VL](k, a + i * (a_k ? a_m : k), a_k ? a_m : 1, a_k ? a_k : mr, b, b_k, c + i * c_m,
+                            c_m, last, add);
+        i += mr;
+    }
+}
+
 /* Products small enough for the first caches. b has unit stride along n, k is at most DEPTH. */
 static void FN(direct)(const weft_gemm *g, const T *a, const T *b, T *c) {
     static const int8_t rows_of[DIRECT_VECS + 1] = DIRECT_ROWS_OF;
@@ -84,35 +98,13 @@ static void FN(direct)(const weft_gemm *g, const T *a, const T *b, T *c) {
     for (int64_t t = 0; t < tiles; t++) {
         int64_t nv = (vecs - v0 + (tiles - t) - 1) / (tiles - t), j = v0 * VL;
         int64_t width = g->n - j < nv * VL ? g->n - j : nv * VL, last = width - (nv - 1) * VL;
-        int64_t panels = (g->m + rows_of[nv] - 1) / rows_of[nv], i = 0;
-        for (int64_t r = 0; r < panels; r++) {
-            int64_t mr = (g->m - i + (panels - r) - 1) / (panels - r);
-            FN(direct_table)
-            [nv][mr][last < VL](g->k, a + i * g->a_m, g->a_m, g->a_k, b + j, g->b_k, c + i * g->c_m + j,
-                                g->c_m, last, g->add);
-            i += mr;
-        }
+        FN(panel)
+        (g->m, rows_of[nv], g->k, a, g->a_m, g->a_k, b + j, g->b_k, nv, last, c + j, g->c_m, g->add);
         v0 += nv;
     }
 }
 
 /* ---- packed ---- */
-
-#define PANEL (PACKED_VECS * VL) /* columns of a panel of b */
-
-#define PACKED(mr)                                                                                           \
-    static void FN(packed_##mr)(int64_t k, const T *a, const T *b, T *c, int64_t c_m, bool add) {            \
-        FN(micro)(mr, PACKED_VECS, false, k, a, 1, mr, b, PANEL, c, c_m, VL, add);                           \
-    }
-PACKED_LIST(PACKED)
-#undef PACKED
-
-static void (*const FN(packed_table)[PACKED_ROWS + 1])(int64_t k, const T *a, const T *b, T *c, int64_t c_m,
-                                                       bool add) = {
-#define PACKED(mr) [mr] = FN(packed_##mr),
-    PACKED_LIST(PACKED)
-#undef PACKED
-};
 
 /* VL vectors, transposed in log2(VL) rounds of interleaving the first half with the second. */
 static ALWAYS void FN(transpose)(VEC *v) {
@@ -126,11 +118,11 @@ static ALWAYS void FN(transpose)(VEC *v) {
     }
 }
 
-/* to[p * width + i] = from[i * stride + p] for i < rows, p < k; i from rows to width gets 0. May write up to
- * VL elements past the end where width < VL. */
+/* to[p * width + i] = from[i * stride + p] for i < rows, p < k; i from rows to width, whole vectors, gets 0.
+ */
 static void FN(pack_turned)(T *to, int64_t width, const T *from, int64_t stride, int64_t rows, int64_t k) {
     for (int64_t i0 = 0; i0 < width; i0 += VL) {
-        int64_t have = rows - i0 < VL ? rows - i0 : VL, want = width - i0 < VL ? width - i0 : VL;
+        int64_t have = rows - i0 < VL ? rows - i0 : VL;
         for (int64_t p0 = 0; p0 < k; p0 += VL) {
             int64_t depth = k - p0 < VL ? k - p0 : VL;
             VEC v[VL];
@@ -139,13 +131,7 @@ static void FN(pack_turned)(T *to, int64_t width, const T *from, int64_t stride,
                 v[i] = i >= have ? SET1((T)0) : depth == VL ? FN(load)(row) : LOAD_PART(row, depth);
             }
             FN(transpose)(v);
-            for (int p = 0; p < depth; p++) {
-                T *at = to + (p0 + p) * width + i0;
-                if (want == VL || i0 == 0)
-                    FN(store)(at, v[p]);
-                else
-                    STORE_PART(at, v[p], want);
-            }
+            for (int p = 0; p < depth; p++) FN(store)(to + (p0 + p) * width + i0, v[p]);
         }
     }
 }
@@ -174,73 +160,92 @@ static void FN(pack)(T *to, int64_t width, const T *from, int64_t s_i, int64_t s
     }
 }
 
-/* A whole panel of b against every packed panel of a. */
-static void FN(panel)(const T *a, const T *b, T *c, int64_t m, int64_t k, int64_t width, int64_t c_m,
-                      bool add) {
-    int64_t panels = (m + PACKED_ROWS - 1) / PACKED_ROWS, i = 0;
-    for (int64_t r = 0; r < panels; r++) {
-        int64_t mr = (m - i + (panels - r) - 1) / (panels - r);
-        if (width == PANEL) {
-            FN(packed_table)[mr](k, a + i * k, b, c + i * c_m, c_m, add);
-        } else {
-            T tile[PACKED_ROWS * PANEL];
-            FN(packed_table)[mr](k, a + i * k, b, tile, PANEL, false);
-            for (int64_t y = 0; y < mr; y++) {
-                T *to = c + (i + y) * c_m;
-                for (int64_t x = 0; x < width; x++)
-                    to[x] = add ? to[x] + tile[y * PANEL + x] : tile[y * PANEL + x];
+/* A block (m, k) of a with unit stride along m, tile by tile as the kernels read it; two full tiles at a
+ * time, because they share the cache lines of a. */
+static void FN(pack_a)(T *to, const T *a, int64_t a_k, int64_t m, int64_t k) {
+    int64_t tiles = (m + TILE_ROWS - 1) / TILE_ROWS, i = 0;
+    for (int64_t r = 0; r < tiles;) {
+        int64_t mr = (m - i + (tiles - r) - 1) / (tiles - r);
+        T *at = to + i * k;
+        const T *from = a + i;
+        if (m - i >= 2 * TILE_ROWS && (m - i) / (tiles - r) == TILE_ROWS) {
+            T *next = at + TILE_ROWS * k;
+            for (int64_t p = 0; p < k; p++, from += a_k) {
+                memcpy(at + p * TILE_ROWS, from, TILE_ROWS * sizeof(T));
+                memcpy(next + p * TILE_ROWS, from + TILE_ROWS, TILE_ROWS * sizeof(T));
             }
+            i += 2 * TILE_ROWS;
+            r += 2;
+            continue;
         }
+        for (int64_t p = 0; p < k; p++, from += a_k)
+            for (int64_t x = 0; x < mr; x++) at[p * mr + x] = from[x];
         i += mr;
+        r++;
+    }
+}
+
+/* Rows of b stay in place where few rows of a use them, or where they lie close enough not to evict each
+ * other. */
+static bool FN(packs_b)(const weft_gemm *g) { return g->b_n != 1 || (g->m >= 128 && g->b_k >= 256); }
+
+/* Columns of a far apart are gathered, rows are read where they lie. */
+static bool FN(packs_a)(const weft_gemm *g) { return g->a_k != 1 && g->a_m == 1 && g->m > 1; }
+
+/* One block (mc, kc) of a times `cols` columns of b, whose panels are packed with the first rows of a. */
+static void FN(block)(const weft_gemm *g, bool first, int64_t cols, const T *a, int64_t a_m, int64_t a_k,
+                      const T *b, T *pack_b, T *c) {
+    int64_t vecs = (cols + VL - 1) / VL, tiles = (vecs + TILE_VECS - 1) / TILE_VECS, v0 = 0;
+    bool copy = FN(packs_b)(g);
+    for (int64_t t = 0; t < tiles; t++) {
+        int64_t nv = (vecs - v0 + (tiles - t) - 1) / (tiles - t), j = v0 * VL, b_k = g->b_k;
+        int64_t width = cols - j < nv * VL ? cols - j : nv * VL, last = width - (nv - 1) * VL;
+        const T *panel = b + j * g->b_n;
+        if (copy) {
+            b_k = nv * VL;
+            if (first) FN(pack)(pack_b + j * g->k, b_k, panel, g->b_n, g->b_k, width, g->k);
+            panel = pack_b + j * g->k;
+        }
+        FN(panel)(g->m, TILE_ROWS, g->k, a, a_m, a_k, panel, b_k, nv, last, c + j, g->c_m, g->add);
+        v0 += nv;
     }
 }
 
 static void FN(packed)(const weft_gemm *g, const T *a, const T *b, T *c, T *scratch) {
     int64_t depths = (g->k + DEPTH - 1) / DEPTH, depth = (g->k + depths - 1) / depths;
-    int64_t cols = g->n < COLUMNS ? g->n : COLUMNS, span = (cols + PANEL - 1) / PANEL * PANEL;
+    int64_t spans = (g->n + COLUMNS - 1) / COLUMNS, span = ((g->n + spans - 1) / spans + VL - 1) / VL * VL;
     T *pack_b = scratch, *pack_a = scratch + span * depth;
-    for (int64_t p = 0; p < g->k; p += depth) {
-        int64_t kc = g->k - p < depth ? g->k - p : depth;
-        bool add = g->add || p > 0;
-        for (int64_t j0 = 0; j0 < g->n; j0 += COLUMNS) {
-            int64_t nc = g->n - j0 < COLUMNS ? g->n - j0 : COLUMNS;
-            for (int64_t j = 0; j < nc; j += PANEL) {
-                int64_t width = nc - j < PANEL ? nc - j : PANEL;
-                FN(pack)
-                (pack_b + j * kc, PANEL, b + (j0 + j) * g->b_n + p * g->b_k, g->b_n, g->b_k, width, kc);
+    for (int64_t j = 0; j < g->n; j += span)
+        for (int64_t p = 0; p < g->k; p += depth)
+            for (int64_t i = 0; i < g->m; i += BLOCK_ROWS) {
+                weft_gemm h = *g;
+                h.m = g->m - i < BLOCK_ROWS ? g->m - i : BLOCK_ROWS;
+                h.k = g->k - p < depth ? g->k - p : depth;
+                h.add = g->add || p > 0;
+                const T *from = a + i * g->a_m + p * g->a_k;
+                bool copy = FN(packs_a)(&h);
+                if (copy) FN(pack_a)(pack_a, from, g->a_k, h.m, h.k);
+                FN(block)
+                (&h, i == 0, g->n - j < span ? g->n - j : span, copy ? pack_a : from, g->a_m,
+                 copy ? 0 : g->a_k, b + j * g->b_n + p * g->b_k, pack_b, c + i * g->c_m + j);
             }
-            for (int64_t i0 = 0; i0 < g->m; i0 += BLOCK_ROWS) {
-                int64_t mc = g->m - i0 < BLOCK_ROWS ? g->m - i0 : BLOCK_ROWS;
-                int64_t panels = (mc + PACKED_ROWS - 1) / PACKED_ROWS, i = 0;
-                for (int64_t r = 0; r < panels; r++) {
-                    int64_t mr = (mc - i + (panels - r) - 1) / (panels - r);
-                    FN(pack)(pack_a + i * kc, mr, a + (i0 + i) * g->a_m + p * g->a_k, g->a_m, g->a_k, mr, kc);
-                    i += mr;
-                }
-                for (int64_t j = 0; j < nc; j += PANEL) {
-                    int64_t width = nc - j < PANEL ? nc - j : PANEL;
-                    FN(panel)(pack_a, pack_b + j * kc, c + i0 * g->c_m + j0 + j, mc, kc, width, g->c_m, add);
-                }
-            }
-        }
-    }
 }
 
-/* Small enough that packing would cost more than it saves: b fits the first cache. */
+/* Small enough that packing would cost more than it saves: b fits the first cache, and a long k does not jump
+ * from column to column of a. */
 static bool FN(is_direct)(const weft_gemm *g) {
     int64_t depth = g->k < DEPTH ? g->k : DEPTH;
+    if (g->k > DEPTH / 2 && FN(packs_a)(g)) return false;
     return (g->k <= DEPTH ? g->n <= 256 : g->n <= 64) && depth * g->n * (int64_t)sizeof(T) <= DIRECT_BYTES;
 }
 
 static size_t FN(scratch)(const weft_gemm *g) {
-    int64_t elements;
+    int64_t depth = g->k < DEPTH ? g->k : DEPTH, elements;
     if (FN(is_direct)(g)) {
-        int64_t depth = g->k < DEPTH ? g->k : DEPTH;
-        elements = g->b_n == 1 || g->n == 1 ? 0 : depth * ((g->n + VL - 1) / VL * VL) + VL;
+        elements = g->b_n == 1 || g->n == 1 ? 0 : depth * ((g->n + VL - 1) / VL * VL);
     } else {
-        int64_t depth = g->k < DEPTH ? g->k : DEPTH, cols = g->n < COLUMNS ? g->n : COLUMNS;
-        int64_t rows = g->m < BLOCK_ROWS ? g->m : BLOCK_ROWS;
-        elements = depth * ((cols + PANEL - 1) / PANEL * PANEL + rows) + VL;
+        int64_t cols = g->n < COLUMNS ? g->n : COLUMNS, rows = g->m < BLOCK_ROWS ? g->m : BLOCK_ROWS;
+        elements = depth * ((cols + VL - 1) / VL * VL + rows);
     }
     return (size_t)elements * sizeof(T);
 }
@@ -270,4 +275,3 @@ static void FN(gemm)(const weft_gemm *g, const T *a, const T *b, T *c, void *scr
 }
 
 #undef VEC
-#undef PANEL

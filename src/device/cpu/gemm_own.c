@@ -20,7 +20,7 @@
 
 #define DEPTH        256   /* products added in a row */
 #define COLUMNS      512   /* of b packed at once: with DEPTH, what stays in the second cache */
-#define BLOCK_ROWS   256   /* of a packed at once */
+#define BLOCK_ROWS   384   /* of a multiplied with them at once, likewise */
 #define DIRECT_BYTES 65536 /* of b: no packing below */
 
 static ALWAYS float float_of(uint32_t bits) {
@@ -37,15 +37,14 @@ static ALWAYS uint32_t bits_of(float f) {
 
 /* ---- what an instruction set decides: registers and the shape of the kernels ---- */
 #if defined(__AVX512F__)
-#define VECTOR_BYTES   64
-#define ROWS_MAX       14
-#define VECS_MAX       4
-#define PACKED_ROWS    14
-#define PACKED_VECS    2
-#define PACKED_LIST(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
-#define DIRECT_ROWS    8
-#define DIRECT_VECS    4
-#define COLUMN_VECS    16
+#define VECTOR_BYTES 64
+#define ROWS_MAX     8
+#define VECS_MAX     4
+#define TILE_ROWS    8
+#define TILE_VECS    3
+#define DIRECT_ROWS  8
+#define DIRECT_VECS  4
+#define COLUMN_VECS  16
 #define DIRECT_ROWS_OF                                                                                       \
     { 0, 8, 8, 8, 6 }
 /* clang-format off */
@@ -61,14 +60,13 @@ static ALWAYS uint32_t bits_of(float f) {
 #else
 #define VECTOR_BYTES 16
 #endif
-#define ROWS_MAX       8
-#define VECS_MAX       2
-#define PACKED_ROWS    6
-#define PACKED_VECS    2
-#define PACKED_LIST(X) X(1) X(2) X(3) X(4) X(5) X(6)
-#define DIRECT_ROWS    8
-#define DIRECT_VECS    2
-#define COLUMN_VECS    8
+#define ROWS_MAX    8
+#define VECS_MAX    2
+#define TILE_ROWS   6
+#define TILE_VECS   2
+#define DIRECT_ROWS 8
+#define DIRECT_VECS 2
+#define COLUMN_VECS 8
 #define DIRECT_ROWS_OF                                                                                       \
     { 0, 8, 6 }
 #define DIRECT_LIST(X)                                                                                       \

@@ -186,12 +186,22 @@ static void fold_batch(weft_heavy_matmul *mm) {
     }
 }
 
+/* Where the own kernels beat the library although b does not fit the first cache, by 6 and 25 % (AVX-512,
+ * oneDNN 2.6, operands in the third cache): many rows times few long columns, since rows of a are not packed;
+ * and long sums of tall results, as gradients of weights are. Elsewhere they are equal or up to 10 % behind.
+ */
+static bool own_is_faster(const weft_heavy_matmul *mm) {
+    if (mm->dtype != WEFT_F32 || weft__cpu_isa() != WEFT_ISA_AVX512) return false;
+    if (mm->a_k == 1) return mm->b_n != 1 && mm->m >= 512 && mm->n <= 128 && mm->k >= 256 && mm->k <= 512;
+    return mm->k >= 2048 && mm->m >= 4 * mm->n;
+}
+
 /* Own kernels win up to about n = 128; above, and with f64 only where a CBLAS is there, the library. */
 static bool wants_library(const matmul_plan *plan) {
     const weft_heavy_matmul *mm = &plan->mm;
     if (mm->dtype == WEFT_I32 || mm->dtype == WEFT_I64 || mm->k == 0) return false;
     weft_gemm g = gemm_of(mm, mm->m, mm->n, mm->k);
-    if (mm->dtype != WEFT_F64 && plan->own->f32_direct(&g)) return false;
+    if (mm->dtype != WEFT_F64 && (plan->own->f32_direct(&g) || own_is_faster(mm))) return false;
     if (mm->dtype == WEFT_F64 && mm->m * mm->n <= 128 * 128 && mm->k <= 256) return false;
     bool serves = mm->dtype == WEFT_F64 ? weft__matmul_library()->f64 : weft__matmul_library()->f32;
     return serves && (is_half(mm) || weft__library_fits(&g));
@@ -203,18 +213,21 @@ static int64_t pieces_for(double flops) {
     if (flops < 1e6) return 1;
     if (flops < 4e6) return 2;
     if (flops < 256e6) return 4;
-    if (flops < 4e9) return 8;
-    if (flops < 32e9) return 16;
-    return flops < 256e9 ? 32 : 64;
+    if (flops < 32e9) return 8;
+    return flops < 256e9 ? 16 : 32;
 }
 
-/* Every block along M packs b again and every block along N packs a again; blocks that are narrow in N or
- * flat in M are slow besides. Measured for oneDNN 2.6 on AVX-512, one core: 4 pieces cost 0 to 5 %, 8 up to
- * 10 %. */
-static double repeated(const weft_heavy_matmul *mm, int64_t m_blocks, int64_t n_blocks) {
-    double cost = (double)m_blocks * (double)mm->n + (double)n_blocks * (double)mm->m;
-    if (mm->n / n_blocks < 128) cost *= 1.3;
-    if (mm->m / m_blocks < 48) cost *= 1.3;
+/* What a cut repeats, in elements. Every block along M packs b again and every block along N packs a again;
+ * blocks that are narrow in N or flat in M are slow besides. Measured on AVX-512, two cores, for oneDNN 2.6:
+ * 4 pieces cost 0 to 5 %, 8 up to 10 %. The own kernels only copy rows of b that lie in order, if at all, and
+ * gather columns of a. */
+static double repeated(const matmul_plan *plan, int64_t m_blocks, int64_t n_blocks) {
+    const weft_heavy_matmul *mm = &plan->mm;
+    bool own = !plan->library;
+    double b = own && mm->b_n == 1 ? 0.25 : 1, a = own && mm->a_k != 1 ? 2 : 1;
+    double cost = b * (double)m_blocks * (double)mm->n + a * (double)n_blocks * (double)mm->m;
+    if (mm->n / n_blocks < (own ? 96 : 128)) cost *= 1.3;
+    if (mm->m / m_blocks < (own ? 16 : 32)) cost *= 1.3;
     return cost;
 }
 
@@ -228,7 +241,7 @@ static void cut(matmul_plan *plan, int64_t pieces) {
             if (m_blocks * n_blocks != pieces) continue;
             if (m_blocks > 1 && mm->m < m_blocks * M_LEAST) continue;
             if (n_blocks > 1 && mm->n < n_blocks * N_LEAST) continue;
-            double cost = repeated(mm, m_blocks, n_blocks);
+            double cost = repeated(plan, m_blocks, n_blocks);
             if (cost >= best) continue;
             best = cost;
             plan->m_blocks = m_blocks;
