@@ -84,7 +84,8 @@ typedef struct weft_step {
     uint8_t ct;          /* of out (of a for WRITE, CHECK) */
     uint8_t dtype;       /* READ, WRITE: of the buffer */
     uint8_t index_ct;    /* GATHER: of a */
-    uint8_t dear;        /* CALC: a function of one f32 operand that takes long */
+    uint8_t dear;        /* CALC: takes long; of f32 */
+    uint8_t fixed;       /* of a dear one, bits: a, b are one element */
     uint8_t once;        /* the same for all tiles: only where there are more elements than ever before */
     int slot, arg, access;
     weft_ref out, a, b, c;

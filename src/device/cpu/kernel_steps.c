@@ -407,9 +407,15 @@ static void lay_out(weft_builder *b) {
 
 /* ---- what to fetch ahead ---- */
 
-static bool known_ahead(const weft_kernel_plan *plan, int arg, int64_t offset) {
-    for (int i = 0; i < plan->n_ahead; i++)
-        if (plan->ahead[i].arg == arg && plan->accesses[plan->ahead[i].access].offset == offset) return true;
+/* Is that already fetched, perhaps as the argument that is read in place of the one written? */
+static bool known_ahead(const weft_builder *b, int arg, int64_t offset) {
+    weft_kernel_plan *plan = b->plan;
+    for (int i = 0; i < plan->n_ahead; i++) {
+        weft_ahead *a = &plan->ahead[i];
+        if (!share(b, a->arg, arg) || plan->accesses[a->access].offset != offset) continue;
+        a->written = a->written || b->kernel->args[arg].written;
+        return true;
+    }
     return false;
 }
 
@@ -438,7 +444,7 @@ static void look_ahead(weft_builder *b) {
         const int64_t bytes = p->max * (b->values[v].full ? r->total : 1) * size;
         if (x->kind != WEFT_ACCESS_DIRECT || p->count == 0 || x->stride[p->split] == 0 || plan->columns)
             continue;
-        if (bytes < 512 || known_ahead(plan, c->arg, x->offset) || plan->n_ahead == WEFT_AHEAD_MOST) continue;
+        if (bytes < 512 || known_ahead(b, c->arg, x->offset) || plan->n_ahead == WEFT_AHEAD_MOST) continue;
         plan->ahead[plan->n_ahead++] =
             (weft_ahead){c->arg, b->values[v].access, b->kernel->args[c->arg].written, size, bytes};
         lines += (bytes + 63) / 64;

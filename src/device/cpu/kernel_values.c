@@ -247,6 +247,12 @@ static bool is_dear(weft_op op) {
     }
 }
 
+/* Long enough to fetch something meanwhile. */
+static bool is_long(weft_op op) {
+    return is_dear(op) || op == WEFT_OP_DIV || op == WEFT_OP_SQRT || op == WEFT_OP_RSQRT ||
+           op == WEFT_OP_RECIP;
+}
+
 /* Nanoseconds an element, measured roughly: only the number of threads hangs on it. */
 static double op_cost(weft_op op, weft_ct ct) {
     if (is_dear(op)) return ct == WEFT_CT_F64 ? 12 : 0.6;
@@ -297,8 +303,11 @@ static void make_calc(weft_builder *b, int v, const weft_instr *c, weft_tile_val
         return;
     }
     x->ref = calc(b, fn, count, (weft_ct)x->ct, ref[0], ref[1], ref[2]);
-    if (!b->failed && c->b < 0 && ct == WEFT_CT_F32 && x->ct == ct && is_dear((weft_op)c->op))
-        b->plan->steps[b->plan->n_steps - 1].dear = 1;
+    if (!b->failed && ct == WEFT_CT_F32 && x->ct == ct && c->c < 0 && is_long((weft_op)c->op)) {
+        weft_step *s = &b->plan->steps[b->plan->n_steps - 1];
+        s->dear = 1;
+        s->fixed = (uint8_t)variant;
+    }
     x->ref = weft__wrapped(b, x->ref, (weft_dtype)c->dtype, (weft_op)c->op, count);
     if (!x->scalar) b->cost_ns += op_cost((weft_op)c->op, ct) * (x->full || !b->kernel->n_reduce ? 1 : 0.02);
 }
