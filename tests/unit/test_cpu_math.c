@@ -178,6 +178,31 @@ static void test_gelu(void **state) {
         }
 }
 
+/* Two operations in one loop are those two, bit for bit, for vectors and single elements. */
+static void test_pairs(void **state) {
+    (void)state;
+    static const weft_op ops[] = {WEFT_OP_ADD, WEFT_OP_SUB, WEFT_OP_MUL, WEFT_OP_SUB};
+    enum { N = 37 };
+    float x[3][N], t[N], want[N], got[N];
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < N; i++)
+            x[k][i] = (float)((double)(int64_t)weft__mix64((uint64_t)(k * N + i + 1)) * 0x1p-62);
+    for (size_t f = 0; f < COUNT(tables) && usable(&tables[f]); f++)
+        for (int p = 0; p < WEFT_PAIR_FROM; p++)
+            for (int q = 0; q < WEFT_PAIRS; q++)
+                for (unsigned one = 0; one < WEFT_TILE_VARIANTS; one++) {
+                    const weft_tiles *tiles = tables[f].tiles;
+                    if ((one & 3) == 3) continue;
+                    tiles->calc[ops[p]][WEFT_CT_F32][one & 3](N, t, x[0], x[1], x[1]);
+                    if (q == WEFT_PAIR_FROM)
+                        tiles->calc[ops[q]][WEFT_CT_F32][one >> 2](N, want, x[2], t, t);
+                    else
+                        tiles->calc[ops[q]][WEFT_CT_F32][one >> 2 << 1](N, want, t, x[2], x[2]);
+                    tiles->pair[p][q][one](N, got, x[0], x[1], x[2]);
+                    assert_memory_equal(got, want, sizeof got);
+                }
+}
+
 static void test_pow(void **state) {
     (void)state;
     static float x[WEFT_TILE], y[WEFT_TILE], z[WEFT_TILE];
@@ -320,10 +345,10 @@ static void test_random(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unary),       cmocka_unit_test(test_gelu),
-        cmocka_unit_test(test_pow),         cmocka_unit_test(test_predicates),
-        cmocka_unit_test(test_half_floats), cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_unary),      cmocka_unit_test(test_gelu),
+        cmocka_unit_test(test_pairs),      cmocka_unit_test(test_pow),
+        cmocka_unit_test(test_predicates), cmocka_unit_test(test_half_floats),
+        cmocka_unit_test(test_integers),   cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,8 +85,10 @@ typedef struct weft_step {
     uint8_t dtype;       /* READ, WRITE: of the buffer */
     uint8_t index_ct;    /* GATHER: of a */
     uint8_t dear;        /* CALC: takes long; of f32 */
-    uint8_t fixed;       /* of a dear one, bits: a, b are one element */
-    uint8_t once;        /* the same for all tiles: only where there are more elements than ever before */
+    uint8_t fixed;       /* CALC of f32, bits: a, b are one element */
+    uint8_t pairs;       /* CALC: may become one of a pair, as weft_pair `pair` */
+    uint8_t pair;
+    uint8_t once; /* the same for all tiles: only where there are more elements than ever before */
     int slot, arg, access;
     weft_ref out, a, b, c;
     union {

@@ -10,8 +10,6 @@
 
 /* ---- stores ---- */
 
-static bool same_ref(weft_ref x, weft_ref y) { return x.base == y.base && x.offset == y.offset; }
-
 /* Do two arguments share memory? A variable that is replaced in place is one that is read and one written. */
 static bool share(const weft_builder *b, int x, int y) {
     const weft_kernel_arg *args = b->kernel->args;
@@ -46,7 +44,7 @@ static int writer_of(const weft_builder *b, const weft_instr *c, int begin, weft
         const weft_step *s = &b->plan->steps[i];
         const bool one_call = s->kind == WEFT_STEP_CALC || s->kind == WEFT_STEP_READ ||
                               s->kind == WEFT_STEP_ROWS || s->kind == WEFT_STEP_SPREAD;
-        if (same_ref(s->out, value)) return one_call && !s->once ? i : -1;
+        if (weft__same_ref(s->out, value)) return one_call && !s->once ? i : -1;
         if (reads_memory(b, s, c->arg)) return -1;
     }
     return -1;
@@ -60,14 +58,14 @@ static void write_through(weft_builder *b, const weft_instr *c, int at, weft_ref
     memmove(steps + at + 1, steps + at, (size_t)(b->plan->n_steps - 1 - at) * sizeof *steps);
     steps[at] = point;
     for (int i = at + 1; i < b->plan->n_steps; i++) {
-        if (same_ref(steps[i].out, value)) steps[i].out = there;
-        if (same_ref(steps[i].a, value)) steps[i].a = there;
-        if (same_ref(steps[i].b, value)) steps[i].b = there;
-        if (same_ref(steps[i].c, value)) steps[i].c = there;
+        if (weft__same_ref(steps[i].out, value)) steps[i].out = there;
+        if (weft__same_ref(steps[i].a, value)) steps[i].a = there;
+        if (weft__same_ref(steps[i].b, value)) steps[i].b = there;
+        if (weft__same_ref(steps[i].c, value)) steps[i].c = there;
     }
     for (int v = 0; v < b->kernel->n_code; v++) {
-        if (same_ref(b->values[v].ref, value)) b->values[v].ref = there;
-        if (same_ref(b->values[v].spread, value)) b->values[v].spread = there;
+        if (weft__same_ref(b->values[v].ref, value)) b->values[v].ref = there;
+        if (weft__same_ref(b->values[v].spread, value)) b->values[v].spread = there;
     }
 }
 
@@ -176,6 +174,7 @@ static void make_list(weft_builder *b, uint8_t *chosen) {
         else
             weft__value_make(b, v);
     }
+    weft__pairs_make(b, chosen, begin);
     make_stores(b, chosen, begin);
     b->plan->phases[0].before = (weft_range){begin, b->plan->n_steps};
 }
@@ -299,6 +298,7 @@ static void make_chunk(weft_builder *b, int p, const uint8_t *now) {
         }
         x->ref = kept;
     }
+    weft__pairs_make(b, now, begin);
     make_stores(b, now, begin);
     b->plan->phases[p].chunk = (weft_range){begin, b->plan->n_steps};
 }

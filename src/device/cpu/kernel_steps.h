@@ -49,6 +49,13 @@ typedef struct weft_builder {
 
 #define WEFT_REF_NOTHING ((weft_ref){WEFT_BASE_NONE, 0})
 
+static inline bool weft__same_ref(weft_ref x, weft_ref y) { return x.base == y.base && x.offset == y.offset; }
+
+/* kernel_pairs.c */
+/* Makes one step of two in the list since `begin` where the first's result is the second's alone. Before the
+ * stores of `chosen` instructions, whose values stay. */
+void weft__pairs_make(weft_builder *b, const uint8_t *chosen, int begin);
+
 /* kernel_values.c */
 /* Access, shape and phase of every value, before any step is made. */
 void weft__values_classify(weft_builder *b);

@@ -303,10 +303,12 @@ static void make_calc(weft_builder *b, int v, const weft_instr *c, weft_tile_val
         return;
     }
     x->ref = calc(b, fn, count, (weft_ct)x->ct, ref[0], ref[1], ref[2]);
-    if (!b->failed && ct == WEFT_CT_F32 && x->ct == ct && c->c < 0 && is_long((weft_op)c->op)) {
+    if (!b->failed && ct == WEFT_CT_F32 && x->ct == ct && c->c < 0 && !x->scalar) {
         weft_step *s = &b->plan->steps[b->plan->n_steps - 1];
-        s->dear = 1;
+        s->dear = is_long((weft_op)c->op);
         s->fixed = (uint8_t)variant;
+        s->pairs = c->op == WEFT_OP_ADD || c->op == WEFT_OP_SUB || c->op == WEFT_OP_MUL;
+        s->pair = c->op == WEFT_OP_ADD ? WEFT_PAIR_ADD : c->op == WEFT_OP_SUB ? WEFT_PAIR_SUB : WEFT_PAIR_MUL;
     }
     x->ref = weft__wrapped(b, x->ref, (weft_dtype)c->dtype, (weft_op)c->op, count);
     if (!x->scalar) b->cost_ns += op_cost((weft_op)c->op, ct) * (x->full || !b->kernel->n_reduce ? 1 : 0.02);

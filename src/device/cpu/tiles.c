@@ -147,6 +147,36 @@ static void huge_angles(int64_t n, void *out_, const void *a_, int quarter) {
 #define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc) MAKE3_##dtypes(id, expr)
 #include "ops/ops.def"
 
+/* ---- pairs ---- */
+
+#define DUO_FORM_(p, first, q, second, form, load_a, load_b, load_c)                                         \
+    static void pair_##p##_##q##_##form(CALC_ARGS) {                                                         \
+        const float *restrict va = pa;                                                                       \
+        const float *restrict vb = pb;                                                                       \
+        const float *restrict vc = pc;                                                                       \
+        const float a0 = *va, b0 = *vb, c0 = *vc;                                                            \
+        float *restrict o = out;                                                                             \
+        (void)a0, (void)b0, (void)c0;                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            const float a = load_a, b = load_b, c = load_c;                                                  \
+            const float t = first;                                                                           \
+            o[i] = second;                                                                                   \
+        }                                                                                                    \
+    }
+#define DUO_(p, first, q, second)                                                                            \
+    DUO_FORM_(p, first, q, second, vvv, va[i], vb[i], vc[i])                                                 \
+    DUO_FORM_(p, first, q, second, svv, a0, vb[i], vc[i])                                                    \
+    DUO_FORM_(p, first, q, second, vsv, va[i], b0, vc[i])                                                    \
+    DUO_FORM_(p, first, q, second, vvs, va[i], vb[i], c0)                                                    \
+    DUO_FORM_(p, first, q, second, svs, a0, vb[i], c0)                                                       \
+    DUO_FORM_(p, first, q, second, vss, va[i], b0, c0)
+#define DUOS_(p, first)                                                                                      \
+    DUO_(p, first, ADD, t + c)                                                                               \
+    DUO_(p, first, SUB, t - c) DUO_(p, first, MUL, t *c) DUO_(p, first, FROM, c - t)
+DUOS_(ADD, a + b)
+DUOS_(SUB, a - b)
+DUOS_(MUL, a *b)
+
 /* ---- reductions: lanes first, then a tree over the lanes ---- */
 
 /* do_it for j below w = lanes / 2, lanes / 4, .. 1; not a loop, which would not be unrolled. */
@@ -626,6 +656,11 @@ static void random_words(int64_t n, int32_t *restrict out, int64_t start, int64_
 #define TABLE3_ANY(id)     ROW3_(id, f32), ROW3_(id, f64), ROW3_(id, i32), ROW3_(id, i64)
 #define REDUCE_ROW_(kind, id)                                                                                \
     [WEFT_OP_##id] = {kind##_##id##_f32, kind##_##id##_f64, kind##_##id##_i32, kind##_##id##_i64},
+#define PAIR_ROW_(p, q)                                                                                      \
+    [WEFT_PAIR_##q] = {[0] = pair_##p##_##q##_vvv, [1] = pair_##p##_##q##_svv, [2] = pair_##p##_##q##_vsv,   \
+                       [4] = pair_##p##_##q##_vvs, [5] = pair_##p##_##q##_svs, [6] = pair_##p##_##q##_vss}
+#define PAIR_ROWS_(p)                                                                                        \
+    [WEFT_PAIR_##p] = {PAIR_ROW_(p, ADD), PAIR_ROW_(p, SUB), PAIR_ROW_(p, MUL), PAIR_ROW_(p, FROM)}
 #define CAST_ROW_(from)                                                                                      \
     [CT_##from] = {                                                                                          \
         [WEFT_F32] = cast_##from##_F32,   [WEFT_F64] = cast_##from##_F64,  [WEFT_F16] = cast_##from##_F16,   \
@@ -648,6 +683,7 @@ const weft_tiles PASTE(weft__tiles_, WEFT_ISA) = {
     [WEFT_OP_##id] = {TABLE3_##dtypes(id)},
 #include "ops/ops.def"
         },
+    .pair = {PAIR_ROWS_(ADD), PAIR_ROWS_(SUB), PAIR_ROWS_(MUL)},
     .cast = {CAST_ROW_(f32), CAST_ROW_(f64), CAST_ROW_(i32), CAST_ROW_(i64)},
     .wrap = {[WEFT_I8] = cast_i32_I8,
              [WEFT_I16] = cast_i32_I16,

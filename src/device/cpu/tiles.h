@@ -29,8 +29,13 @@ typedef int64_t (*weft_tile_gather)(int64_t n, void *out, const void *from, int6
 /* Copies with repetition: expand aabbcc, repeat abcabc. */
 typedef void (*weft_tile_spread)(int64_t times, int64_t n, void *out, const void *a);
 
+/* Two operations of f32 in one loop, each rounded: t = a FIRST b; t + c, t - c, t * c or c - t. */
+typedef enum weft_pair { WEFT_PAIR_ADD, WEFT_PAIR_SUB, WEFT_PAIR_MUL, WEFT_PAIR_FROM, WEFT_PAIRS } weft_pair;
+
 typedef struct weft_tiles {
     weft_tile_calc calc[WEFT_OP_COUNT][WEFT_CT_COUNT][WEFT_TILE_VARIANTS];
+    weft_tile_calc pair[WEFT_PAIR_FROM][WEFT_PAIRS]
+                       [WEFT_TILE_VARIANTS];              /* not where a and b are one element */
     weft_tile_calc cast[WEFT_CT_COUNT][WEFT_DTYPE_COUNT]; /* NULL: the value stays as it is */
     weft_tile_calc wrap[WEFT_DTYPE_COUNT];                /* i32 into u8, i8, u16, i16; else NULL */
     weft_tile_calc fill[WEFT_CT_COUNT];                   /* n times the one element at a */
