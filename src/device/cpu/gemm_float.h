@@ -13,15 +13,6 @@ typedef T FN(vecu) __attribute__((vector_size(VL * sizeof(T)), aligned(sizeof(T)
 static ALWAYS VEC FN(load)(const T *p) { return *(const FN(vecu) *)p; }
 static ALWAYS void FN(store)(T *p, VEC v) { *(FN(vecu) *)p = v; }
 
-static ALWAYS T FN(lanes_sum)(VEC v) {
-    T part[VL];
-    FN(store)(part, v);
-    UNROLL for (int half = VL / 2; half > 0; half /= 2) {
-        UNROLL for (int i = 0; i < half; i++) part[i] += part[i + half];
-    }
-    return part[0];
-}
-
 /* mr rows by nv vectors of c in registers: c = or += a b over k products. `last` is the number of columns
  * of the last vector that exist; part says that it is not full. mr, nv and part are constants where called.
  */

@@ -112,6 +112,8 @@ static ALWAYS void store_part_f32(float *p, v_f32 v, int64_t n) {
 static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
     _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1u), (__m512d)v);
 }
+static ALWAYS float lanes_sum_f32(v_f32 v) { return _mm512_reduce_add_ps((__m512)v); }
+static ALWAYS double lanes_sum_f64(v_f64 v) { return _mm512_reduce_add_pd((__m512d)v); }
 #elif defined(__AVX2__)
 typedef float v_f32 __attribute__((vector_size(32)));
 typedef double v_f64 __attribute__((vector_size(32)));
@@ -139,6 +141,16 @@ static ALWAYS void store_part_f32(float *p, v_f32 v, int64_t n) {
 }
 static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
     _mm256_maskstore_pd(p, _mm256_loadu_si256((const __m256i *)(const void *)(mask_64 + 4 - n)), (__m256d)v);
+}
+/* The upper half is added to the lower one until one lane is left, as everywhere. */
+static ALWAYS float lanes_sum_f32(v_f32 v) {
+    __m128 x = _mm_add_ps(_mm256_castps256_ps128((__m256)v), _mm256_extractf128_ps((__m256)v, 1));
+    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+static ALWAYS double lanes_sum_f64(v_f64 v) {
+    __m128d x = _mm_add_pd(_mm256_castpd256_pd128((__m256d)v), _mm256_extractf128_pd((__m256d)v, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)));
 }
 #else
 typedef float v_f32 __attribute__((vector_size(16)));
@@ -184,15 +196,25 @@ static ALWAYS void store_part_f32(float *p, v_f32 v, int64_t n) {
 static ALWAYS void store_part_f64(double *p, v_f64 v, int64_t n) {
     for (int64_t i = 0; i < n; i++) p[i] = v[i];
 }
+static ALWAYS float lanes_sum_f32(v_f32 v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+static ALWAYS double lanes_sum_f64(v_f64 v) { return v[0] + v[1]; }
 #endif
 
 /* ---- 16-bit floats as vectors of floats ---- */
 
+#if !defined(__AVX2__)
 typedef uint16_t v_halves __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias));
+#endif
 typedef uint32_t v_u32 __attribute__((vector_size(VECTOR_BYTES)));
 
 static ALWAYS v_f32 wide_bf16(const uint16_t *p) {
+#if defined(__AVX512F__)
+    return (v_f32)((v_u32)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p)) << 16);
+#elif defined(__AVX2__)
+    return (v_f32)((v_u32)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)) << 16);
+#else
     return (v_f32)(__builtin_convertvector(*(const v_halves *)p, v_u32) << 16);
+#endif
 }
 
 static ALWAYS v_f32 wide_f16(const uint16_t *p) {
@@ -319,21 +341,18 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #define X         float
 #define WIDE      load_f32
 #define WIDE_PART load_part_f32
-#define ONE(x)    (x)
 #include "device/cpu/gemv_float.h"
 #undef FN
 #define FN(x)     x##_bf16
 #define X         uint16_t
 #define WIDE      wide_bf16
 #define WIDE_PART wide_part_bf16
-#define ONE(x)    float_of((uint32_t)(x) << 16)
 #include "device/cpu/gemv_float.h"
 #undef FN
 #define FN(x)     x##_f16
 #define X         uint16_t
 #define WIDE      wide_f16
 #define WIDE_PART wide_part_f16
-#define ONE       weft_f16_to_f32
 #include "device/cpu/gemv_float.h"
 #undef V
 #undef LOAD
@@ -382,7 +401,6 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #define X         double
 #define WIDE      load_f64
 #define WIDE_PART load_part_f64
-#define ONE(x)    (x)
 #include "device/cpu/gemv_float.h"
 
 /* ---- integers: wrapping, so any order gives the same bits ---- */
