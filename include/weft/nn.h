@@ -324,6 +324,10 @@ WEFT_API WEFT_CHECKED weft_status weft_module_save(weft_module *m, const char *p
 WEFT_API WEFT_CHECKED weft_status weft_module_load(weft_module *m, const char *path);
 WEFT_API WEFT_CHECKED weft_status weft_module_load_from(weft_module *m, weft_safetensors *file);
 
+/* The same, but that f32 entries are rounded to nearest even for parameters of bf16: a trained network that
+ * is only used takes half the memory. */
+WEFT_API WEFT_CHECKED weft_status weft_module_load_rounded(weft_module *m, weft_safetensors *file);
+
 #ifdef __cplusplus
 }
 #endif

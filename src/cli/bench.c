@@ -238,7 +238,7 @@ static void emit(const weft__bench *bench, const timing *t, const costs *c) {
     put_text(&p, "version", weft_version());
     put_number(&p, "threads", (double)bench->threads);
     put_text(&p, "device", weft_device_of(bench->ctx));
-    put_text(&p, "dtype", "f32");
+    put_text(&p, "dtype", bench->precision);
     put_number(&p, "seconds_per_step_min", t->least);
     put_number(&p, "seconds_per_step_median", t->median);
     put_known(&p, "seconds_per_step_loop", c->loop);
@@ -324,9 +324,19 @@ static const weft__workload *find_workload(const char *name) {
     return NULL;
 }
 
-static int usage(const char *name, const weft__workload *workload) {
-    if (!workload)
+static bool has_precision(const weft__bench *bench) {
+    bool generates =
+        bench->workload->setup == weft__bench_generate || bench->workload->setup == weft__bench_generate_gpt2;
+    return strcmp(bench->precision, "f32") == 0 || (generates && strcmp(bench->precision, "bf16") == 0);
+}
+
+static int usage(const char *name, const weft__bench *bench) {
+    if (!bench->workload)
         weft__complain("bench: %s: no such workload: 'weft bench list' shows them", name);
+    else if (!has_precision(bench))
+        weft__complain("bench: --precision %s: %s has it in f32 alone, or is unknown; bf16 is for "
+                       "generate_chargpt and generate_gpt2",
+                       bench->precision, name);
     else
         weft__complain("bench: --steps is 1 to 100000000, --threads up to 4096, --batch up to 1000000");
     return WEFT__EXIT_USAGE;
@@ -350,12 +360,14 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
     double started = weft__now() - processor_seconds(); /* what the loader did, it did without waiting */
     const char *name = NULL;
     int code = 0;
-    weft__bench bench = {.steps = -1, .warmup = -1};
+    weft__bench bench = {.steps = -1, .warmup = -1, .precision = "f32"};
     const weft__option options[] = {
         {"WORKLOAD", WEFT__OPTION_ARG, &name, "its name; 'list' shows them all"},
         {"--steps N", WEFT__OPTION_INT, &bench.steps, "timed steps"},
         {"--warmup N", WEFT__OPTION_INT, &bench.warmup, "steps before them"},
         {"--batch N", WEFT__OPTION_INT, &bench.batch_size, "samples in a step of mlp and the GPTs"},
+        {"--precision P", WEFT__OPTION_TEXT, &bench.precision,
+         "of the weights: f32, or bf16 for generate_chargpt and generate_gpt2; default: f32"},
         {"--threads N", WEFT__OPTION_INT, &bench.threads,
          "threads of the device; default: as many as there are"},
         {"--device D", WEFT__OPTION_TEXT, &bench.device, "cpu, interp, null; default: $WEFT_DEVICE or cpu"},
@@ -370,9 +382,9 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (strcmp(name, "list") == 0) return list();
     const weft__workload *workload = bench.workload = find_workload(name);
-    if (!workload || bench.threads > 4096 || bench.batch_size < 0 || bench.batch_size > 1000000 ||
-        bench.steps == 0 || bench.steps > 100000000 || bench.warmup > 100000000)
-        return usage(name, workload);
+    if (!workload || !has_precision(&bench) || bench.threads > 4096 || bench.batch_size < 0 ||
+        bench.batch_size > 1000000 || bench.steps == 0 || bench.steps > 100000000 || bench.warmup > 100000000)
+        return usage(name, &bench);
     if (bench.threads == 0) bench.threads = all_threads();
     if (bench.steps < 0) bench.steps = workload->steps;
     if (bench.warmup < 0) bench.warmup = workload->warmup;

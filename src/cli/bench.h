@@ -33,6 +33,7 @@ struct weft__bench {
     const char *device;
     const char *only; /* lines whose name contains it; NULL: all. Others set no step. */
     bool json, profile;
+    const char *precision; /* of the weights: "f32", or "bf16" where a gpt generates */
     int64_t steps, warmup, threads;
     int64_t batch_size; /* in place of the workload's; 0: the workload's */
     /* set by data */

@@ -258,11 +258,14 @@ static weft_status decode(weft__bench *b) {
     return WEFT_OK;
 }
 
-static weft_status generate(weft__bench *b, const weft_gpt_options *options) {
-    b->module = weft_gpt(b->ctx, options);
+static weft_status generate(weft__bench *b, const weft_gpt_options *sizes) {
+    weft_gpt_options options = *sizes;
+    if (!weft_dtype_parse(b->precision, &options.dtype))
+        return weft__fail(b->ctx, WEFT_ERR_ARGUMENT, "generate: %s is no dtype", b->precision);
+    b->module = weft_gpt(b->ctx, &options);
     b->cache = weft_gpt_cache_new(b->module);
     if (!b->cache) return weft_last_status(b->ctx);
-    WEFT_TRY(weft_array_new(b->ctx, WEFT_F32, 1, &options->vocab, &b->x));
+    WEFT_TRY(weft_array_new(b->ctx, WEFT_F32, 1, &options.vocab, &b->x));
     b->items = "tokens";
     b->items_per_step = TOKENS;
     b->step = decode;

@@ -71,7 +71,7 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__use use;
     weft_array x = {0};
-    weft_status status = weft__use_open(dir, device, false, &use);
+    weft_status status = weft__use_open(dir, device, NULL, false, &use);
     if (status == WEFT_OK && use.config.model_type != WEFT__MODEL_MLP)
         status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
                             "predict: the run's model is a gpt: 'weft generate' is for those");

@@ -75,14 +75,16 @@ void weft_entries_free(weft_context *ctx, weft_entry *entries, size_t count) {
 
 /* ---- reading ---- */
 
-/* Finds the entry of a tensor and checks its dtype and shape. */
+/* Finds the entry of a tensor and checks its dtype, which may be f32 for bf16 where that is to be rounded,
+ * and its shape. */
 static weft_status check_entry(weft_context *ctx, const weft_named_tensor *named, weft_safetensors *file,
-                               const char *what, size_t *at, weft_entry_info *info) {
+                               bool round, const char *what, size_t *at, weft_entry_info *info) {
     const weft_tensor *t = named->tensor;
     if (!weft_safetensors_find(file, named->name, at) || !weft_safetensors_entry(file, *at, info))
         return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the file has no entry '%s'", what, named->name);
     char in_file[WEFT_SHAPE_TEXT], wanted[WEFT_SHAPE_TEXT];
-    bool same = info->dtype == weft_dtype_of(t) && info->rank == t->rank;
+    bool rounded = round && info->dtype == WEFT_F32 && weft_dtype_of(t) == WEFT_BF16;
+    bool same = (info->dtype == weft_dtype_of(t) || rounded) && info->rank == t->rank;
     for (int i = 0; same && i < t->rank; i++) same = info->shape[i] == t->shape[i];
     if (same) return WEFT_OK;
     return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: entry '%s' is %s %s in the file, and %s here", what,
@@ -108,14 +110,33 @@ static weft_status check_superfluous(weft_context *ctx, const weft_named_tensor 
     return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: two tensors have one name", what);
 }
 
-weft_status weft_entries_load(weft_context *ctx, const weft_named_tensor *tensors, size_t count,
-                              weft_safetensors *file, const char *what) {
+/* Reads an entry into its tensor by way of a buffer that holds it. */
+static weft_status load_entry(weft_tensor *t, weft_safetensors *file, size_t at, const weft_entry_info *info,
+                              char *buffer) {
+    size_t bytes = info->bytes;
+    WEFT_TRY(weft_safetensors_read(file, at, 0, buffer, bytes));
+    if (info->dtype != weft_dtype_of(t)) { /* f32 to bf16, where it stands */
+        const float *from = (const float *)(const void *)buffer;
+        uint16_t *to = (uint16_t *)(void *)buffer;
+        bytes = (size_t)t->numel * sizeof *to;
+        for (int64_t i = 0; i < t->numel; i++) {
+            float value;
+            memcpy(&value, from + i, sizeof value);
+            uint16_t rounded = weft_f32_to_bf16(value);
+            memcpy(to + i, &rounded, sizeof rounded);
+        }
+    }
+    return weft_write(t, buffer, bytes);
+}
+
+static weft_status load_entries(weft_context *ctx, const weft_named_tensor *tensors, size_t count,
+                                weft_safetensors *file, bool round, const char *what) {
     size_t at, most = 0;
     weft_entry_info info;
     if (!what) what = "loading";
     for (size_t i = 0; i < count; i++) {
         WEFT_TRY(weft_tensor_status(tensors[i].tensor));
-        WEFT_TRY(check_entry(ctx, &tensors[i], file, what, &at, &info));
+        WEFT_TRY(check_entry(ctx, &tensors[i], file, round, what, &at, &info));
         if (info.bytes > most) most = info.bytes;
     }
     WEFT_TRY(check_superfluous(ctx, tensors, count, file, what));
@@ -123,12 +144,16 @@ weft_status weft_entries_load(weft_context *ctx, const weft_named_tensor *tensor
     if (!buffer) return weft__fail_oom(ctx, most, "an entry of a file");
     weft_status status = WEFT_OK;
     for (size_t i = 0; status == WEFT_OK && i < count; i++) {
-        status = check_entry(ctx, &tensors[i], file, what, &at, &info);
-        if (status == WEFT_OK) status = weft_safetensors_read(file, at, 0, buffer, info.bytes);
-        if (status == WEFT_OK) status = weft_write(tensors[i].tensor, buffer, info.bytes);
+        status = check_entry(ctx, &tensors[i], file, round, what, &at, &info);
+        if (status == WEFT_OK) status = load_entry(tensors[i].tensor, file, at, &info, buffer);
     }
     weft__free(ctx, buffer);
     return status;
+}
+
+weft_status weft_entries_load(weft_context *ctx, const weft_named_tensor *tensors, size_t count,
+                              weft_safetensors *file, const char *what) {
+    return load_entries(ctx, tensors, count, file, false, what);
 }
 
 /* ---- modules ---- */
@@ -174,7 +199,7 @@ static void unuse(weft_module *m) {
     for (size_t i = 0; i < m->n_children; i++) unuse(m->children[i]);
 }
 
-weft_status weft_module_load_from(weft_module *m, weft_safetensors *file) {
+static weft_status load_module(weft_module *m, weft_safetensors *file, bool round) {
     WEFT_TRY(weft_module_status(m));
     weft_module *root = weft__module_root(m);
     bool fresh = !root->used && root == m;
@@ -182,10 +207,18 @@ weft_status weft_module_load_from(weft_module *m, weft_safetensors *file) {
     weft_named_tensor *list = NULL;
     size_t count = 0;
     weft_status status = named_parameters(m, &list, &count);
-    if (status == WEFT_OK) status = weft_entries_load(m->ctx, list, count, file, m->kind);
+    if (status == WEFT_OK) status = load_entries(m->ctx, list, count, file, round, m->kind);
     weft__free(m->ctx, list);
     if (status != WEFT_OK && fresh) unuse(m);
     return status;
+}
+
+weft_status weft_module_load_from(weft_module *m, weft_safetensors *file) {
+    return load_module(m, file, false);
+}
+
+weft_status weft_module_load_rounded(weft_module *m, weft_safetensors *file) {
+    return load_module(m, file, true);
 }
 
 weft_status weft_module_load(weft_module *m, const char *path) {

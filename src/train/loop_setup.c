@@ -161,7 +161,7 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     weft_status status = weft__dataset_read(ctx, config, run, &loop->dataset);
     weft__profile_leave(ctx, span);
     WEFT_TRY(status);
-    WEFT_TRY(weft__model_build(ctx, config, &loop->dataset, &loop->model));
+    WEFT_TRY(weft__model_build(ctx, config, &loop->dataset, NULL, &loop->model));
     WEFT_TRY(make_loaders(loop));
     WEFT_TRY(count_steps(loop));
     return weft__model_optimizer(&loop->model, config, loop->steps);

@@ -37,6 +37,19 @@ static weft_status dtype_of(const weft__config *config, weft_context *ctx, weft_
                       weft__config_choice(WEFT__KEY_train_precision, config->train_precision, name));
 }
 
+/* The dtype to be used in, where it was trained in `trained`. */
+static weft_status narrow(const weft__config *config, weft_context *ctx, weft_dtype trained,
+                          const char *precision, weft_dtype *dtype) {
+    *dtype = trained;
+    if (!precision || strcmp(precision, weft_dtype_name(trained)) == 0) return WEFT_OK;
+    *dtype = WEFT_BF16;
+    if (strcmp(precision, "bf16") == 0 && trained == WEFT_F32 && config->model_type == WEFT__MODEL_GPT)
+        return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "--precision %s: a model trained in %s is used in %s%s",
+                      precision, weft_dtype_name(trained), weft_dtype_name(trained),
+                      trained == WEFT_F32 && config->model_type == WEFT__MODEL_GPT ? " or bf16" : "");
+}
+
 static weft_status build_gpt(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                              weft__model *model) {
     if (dataset->vocabulary < 1) return weft__fail(model->ctx, WEFT_ERR_STATE, "the data has no vocabulary");
@@ -82,10 +95,12 @@ static weft_status build_mlp(const weft__config *config, const weft__dataset *da
 }
 
 weft_status weft__model_build(weft_context *ctx, const weft__config *config, const weft__dataset *dataset,
-                              weft__model *model) {
-    weft_dtype dtype;
+                              const char *precision, weft__model *model) {
+    weft_dtype trained, dtype;
     *model = (weft__model){.ctx = ctx};
-    WEFT_TRY(dtype_of(config, ctx, &dtype));
+    WEFT_TRY(dtype_of(config, ctx, &trained));
+    WEFT_TRY(narrow(config, ctx, trained, precision, &dtype));
+    model->rounded = dtype != trained;
     if (config->model_type == WEFT__MODEL_GPT)
         WEFT_TRY(build_gpt(config, dataset, dtype, model));
     else
@@ -206,7 +221,9 @@ weft_status weft__model_load(weft__model *model, const weft__config *config, con
     WEFT_TRY(weft_checkpoint_open_newest(model->ctx, run, strict, &checkpoint));
     const weft_checkpoint_state *state = weft_checkpoint_state_of(checkpoint);
     weft_status status = model->optimizer ? compare(model, config, dataset, run, state) : WEFT_OK;
-    if (status == WEFT_OK) status = weft_module_load_from(model->module, weft_checkpoint_model(checkpoint));
+    if (status == WEFT_OK)
+        status = (model->rounded ? weft_module_load_rounded
+                                 : weft_module_load_from)(model->module, weft_checkpoint_model(checkpoint));
     if (status == WEFT_OK && model->optimizer) {
         status = weft_optimizer_load_from(model->optimizer, weft_checkpoint_optimizer(checkpoint));
         weft_optimizer_set_steps(model->optimizer, state->step);

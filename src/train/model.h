@@ -14,15 +14,17 @@ typedef struct weft__model {
     weft_module *module;
     weft_optimizer *optimizer; /* NULL where only used */
     weft_loss_kind loss;
+    bool rounded; /* used in less than it was trained in */
 } weft__model;
 
 /* Opens a context on the configuration's device. The log goes to `log`. */
 weft_status weft__model_open_context(const weft__config *config, weft_log_fn log, void *user,
                                      weft_context **ctx);
 
-/* Makes the module of the configuration for the sizes of the data. */
+/* Makes the module of the configuration for the sizes of the data. precision: NULL, as it is trained; or what
+ * it is used in, "bf16" for a gpt trained in f32, whose weights weft__model_load then rounds. */
 weft_status weft__model_build(weft_context *ctx, const weft__config *config, const weft__dataset *dataset,
-                              weft__model *model);
+                              const char *precision, weft__model *model);
 /* Its optimizer, with schedule, for a run of `steps`. */
 weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps);
 

@@ -25,7 +25,8 @@ weft_status weft__use_config(const char *run, const char *device, weft__config *
     return WEFT_OK;
 }
 
-weft_status weft__use_open(const char *run, const char *device, bool with_data, weft__use *use) {
+weft_status weft__use_open(const char *run, const char *device, const char *precision, bool with_data,
+                           weft__use *use) {
     weft_context *ctx = NULL;
     memset(use, 0, sizeof *use);
     WEFT_TRY(weft__use_config(run, device, &use->config));
@@ -36,7 +37,7 @@ weft_status weft__use_open(const char *run, const char *device, bool with_data, 
         WEFT_TRY(weft__dataset_read(ctx, &use->config, run, &use->dataset));
     else
         WEFT_TRY(weft__dataset_describe(ctx, &use->config, run, &use->dataset));
-    WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, &use->model));
+    WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));
     WEFT_TRY(weft__model_load(&use->model, &use->config, NULL, run, false, &use->step));
     weft_train(use->model.module, false);
     return WEFT_OK;

@@ -160,7 +160,11 @@ cp out first
 expect 0 '' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3
 check "the same seed, the same text" cmp first out
 expect 0 '' "$weft" generate "$run" --tokens 100 --temperature 0 --top-k 5
+expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3 --precision bf16
+expect 2 'precision f16: a model trained in f32 is used in f32 or bf16' "$weft" generate "$run" --precision f16
 expect 4 'computes nothing' "$weft" generate "$run" --device null
+expect 2 'precision bf16: mlp' "$weft" bench mlp --precision bf16
+expect 0 '"dtype": "bf16"' "$weft" bench generate_chargpt --precision bf16 --steps 1 --warmup 0 --json
 "$weft" generate "$run" --tokens 3000 2>err | head -c 5 >/dev/null
 check "a reader that left is no error line" test ! -s err
 expect 3 'prompt|character' "$weft" generate "$run" --prompt 'Ω'

@@ -62,6 +62,46 @@ static void test_cache(void **state) {
     free(wanted);
 }
 
+/* A network saved in f32 and used in bf16: the same logits, as nearly as weights of 8 bits allow. */
+static void test_rounded(void **state) {
+    weft_context *ctx = *state;
+    weft_gpt_options o = {.vocab = VOCAB, .context = CONTEXT, .layers = 2, .heads = 2, .width = 32};
+    weft_module *wide = weft_gpt(ctx, &o);
+    o.dtype = WEFT_BF16;
+    weft_module *narrow = weft_gpt(ctx, &o);
+    const char *path = "test_nn_decode.safetensors";
+    weft_safetensors *file = NULL;
+    assert_ok(weft_module_save(wide, path));
+    assert_ok(weft_safetensors_open(ctx, path, &file));
+    assert_int_equal(weft_module_load_from(narrow, file), WEFT_ERR_FORMAT); /* strictly: another dtype */
+    assert_ok(weft_module_load_rounded(narrow, file));
+    weft_safetensors_close(file);
+    assert_int_equal(remove(path), 0);
+    weft_parameter_info master, rounded;
+    assert_true(weft_parameter_find(wide, "wte.weight", &master));
+    assert_true(weft_parameter_find(narrow, "wte.weight", &rounded));
+    float from[VOCAB * 32];
+    uint16_t to[VOCAB * 32];
+    assert_ok(weft_read(master.tensor, from, sizeof from));
+    assert_ok(weft_read(rounded.tensor, to, sizeof to));
+    for (int i = 0; i < VOCAB * 32; i++) assert_int_equal(to[i], weft_f32_to_bf16(from[i]));
+    weft_gpt_cache *a = weft_gpt_cache_new(wide), *b = weft_gpt_cache_new(narrow);
+    int32_t tokens[24];
+    for (int i = 0; i < 24; i++) tokens[i] = (i * 11 + 3) % VOCAB;
+    float x[VOCAB], y[VOCAB];
+    assert_ok(weft_gpt_feed(a, tokens, 18, x));
+    assert_ok(weft_gpt_feed(b, tokens, 18, y));
+    for (int at = 18; at <= 24; at++) {
+        double size = 0, off = 0;
+        for (int i = 0; i < VOCAB; i++) size += (double)x[i] * (double)x[i];
+        for (int i = 0; i < VOCAB; i++) off += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
+        assert_true(off > 0 && sqrt(off / size) < 0x1p-6); /* a few roundings of 2^-9 */
+        if (at == 24) break;
+        assert_ok(weft_gpt_feed(a, tokens + at, 1, x));
+        assert_ok(weft_gpt_feed(b, tokens + at, 1, y));
+    }
+}
+
 static const weft_device_ops *real;
 static bool takes_no_attention(weft_device *device, const weft_heavy *heavy) {
     return heavy->kind != WEFT_HEAVY_ATTENTION && real->takes(device, heavy);
@@ -142,6 +182,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cache, setup, teardown),
         cmocka_unit_test(test_devices),
+        cmocka_unit_test_setup_teardown(test_rounded, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gpt_errors, setup, teardown),
         cmocka_unit_test_setup_teardown(test_causality, setup, teardown),
         cmocka_unit_test(test_sample),
