@@ -58,14 +58,15 @@ def publish(results, page):
 
 # ---- the chart ----
 
-LEFT, WIDTH, ROW, TOP = 230, 520, 22, 46
+LEFT, WIDTH, ROW, TOP = 270, 480, 22, 46
 STYLE = ("text{font:12px sans-serif;fill:#1b1b1b}.note{fill:#666}.grid{stroke:#ddd}.one{stroke:#555}"
-         ".asked{stroke:#1b1b1b;stroke-width:2}.good{fill:#2a7f62}.less{fill:#c8703a}")
+         ".asked{stroke:#1b1b1b;stroke-width:2}.good{fill:#2a7f62}.less{fill:#c8703a}"
+         ".figure{paint-order:stroke;stroke:#fff;stroke-width:4px}")
 
 
 def draw(results, path):
-    """Horizontal bars: how many times as fast as the best peer, up to 4; a mark where a ratio is asked for."""
-    most, rows = 4.0, results["rows"]
+    """Horizontal bars: how many times as fast as the best peer, up to 3; a mark where a ratio is asked for."""
+    most, rows = 3.0, results["rows"]
     scale, height = WIDTH / most, TOP + ROW * len(rows) + 34
 
     def x(ratio):
@@ -83,7 +84,7 @@ def draw(results, path):
         parts.append(f'<text x="{LEFT - 8}" y="{y + 15}" text-anchor="end">{escape(row["workload"])}</text>'
                      f'<rect class="{kind}" x="{LEFT}" y="{y + 4}" width="{x(row["ratio"]) - LEFT:.1f}" height="{ROW - 8}">'
                      f'<title>{escape(row["peer"])}: {seconds(row["peer_seconds"])}, Weft: {seconds(row["weft"])}</title></rect>'
-                     f'<text x="{x(row["ratio"]) + 6:.1f}" y="{y + 15}">{row["ratio"]:.2f}</text>')
+                     f'<text class="figure" x="{x(row["ratio"]) + 8:.1f}" y="{y + 15}">{row["ratio"]:.2f}</text>')
         if row["ratio_asked"]:
             at = x(row["ratio_asked"])
             parts.append(f'<line class="asked" x1="{at:.1f}" x2="{at:.1f}" y1="{y + 2}" y2="{y + ROW - 2}"/>')

@@ -114,7 +114,7 @@ def generate_gpt2(args):
 
 # name: what makes its step, timed steps, steps before them
 WORKLOADS = {"xor10000": (xor, 10000, 1), "mlp": (mlp, 400, 20), "chargpt_small": (chargpt_small, 200, 5),
-             "chargpt_big": (chargpt_big, 8, 2), "gpt2_b4t64": (gpt2, 8, 2), "linreg": (linreg, 20, 2),
+             "chargpt_big": (chargpt_big, 6, 2), "gpt2_b4t64": (gpt2, 6, 2), "linreg": (linreg, 20, 2),
              "logreg": (logreg, 20, 2), "generate_chargpt": (generate_chargpt, 5, 1),
              "generate_gpt2": (generate_gpt2, 2, 1)}
 

@@ -20,7 +20,7 @@ const weft__workload weft__workloads[] = {
      weft__bench_mlp},
     {"chargpt_small", "4 layers, 4 heads, width 128, context 64, batch 12, AdamW", 200, 5, 1, false,
      weft__bench_characters, weft__bench_chargpt_small},
-    {"chargpt_big", "6 layers, 6 heads, width 384, context 256, batch 16, AdamW", 12, 5, 1, false,
+    {"chargpt_big", "6 layers, 6 heads, width 384, context 256, batch 16, AdamW", 12, 2, 1, false,
      weft__bench_characters, weft__bench_chargpt_big},
     {"gpt2_b4t64", "GPT-2 124M, batch 4, context 64, AdamW", 10, 3, 1, false, weft__bench_tokens,
      weft__bench_gpt2},
