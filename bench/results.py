@@ -25,7 +25,7 @@ def asked(row):
 def cells(row):
     memory = ["", "", ""]
     if "memory_mb" in row:
-        memory = [f"{row['memory_mb']:.0f} (plan {row['plan_mb']:.0f})", f"{row['memory_ratio']:.2f}",
+        memory = [f"{row['memory_mb']:.0f} (plan {row['plan_mb']:.0f})", f"{row['memory_ratio']:.2f}" + (" (above)" if row["memory_ratio"] > row["memory_asked"] else ""),
                   f"{row['memory_asked']:g}"]
     ratio = f"{row['ratio']:.2f}" + ("" if row["reached"] else " (below)")
     return [row["workload"], seconds(row["weft"]), seconds(row["peer_seconds"]), row["peer"], ratio, asked(row), *memory,
@@ -65,8 +65,8 @@ STYLE = ("text{font:12px sans-serif;fill:#1b1b1b}.note{fill:#666}.grid{stroke:#d
 
 
 def draw(results, path):
-    """Horizontal bars: how many times as fast as the best peer, up to 3; a mark where a ratio is asked for."""
-    most, rows = 3.0, results["rows"]
+    """Horizontal bars: how many times as fast as the best peer, up to 4; a mark where a ratio is asked for."""
+    most, rows = 4.0, results["rows"]
     scale, height = WIDTH / most, TOP + ROW * len(rows) + 34
 
     def x(ratio):

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 typedef struct product {
@@ -66,6 +67,7 @@ static double now(void) {
 static float *numbers(size_t count) {
     float *x = aligned_alloc(2097152, (count * 4 + 2097151) / 2097152 * 2097152);
     if (!x) exit(1);
+    madvise(x, (count * 4 + 2097151) / 2097152 * 2097152, MADV_HUGEPAGE);
     for (size_t i = 0; i < count; i++) x[i] = (float)((i * 2654435761u >> 8) % 2001) / 1000 - 1;
     return x;
 }
