@@ -40,7 +40,7 @@ weft_tensor *weft_softmax_at(const char *where, weft_tensor *x, int axis) {
     weft_tensor *wide = widen(where, x);
     weft_tensor *e = expo(sub(wide, shift_of(where, wide, axis)));
     weft_tensor *s = not_zero(where, weft_sum_at(where, e, axis, true));
-    return as_dtype(where, divi(e, s), weft_dtype_of(x));
+    return as_dtype(where, mul(e, weft_recip_at(where, s)), weft_dtype_of(x));
 }
 
 weft_tensor *weft_log_softmax_at(const char *where, weft_tensor *x, int axis) {
