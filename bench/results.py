@@ -49,7 +49,7 @@ def publish(results, page):
     lines = [
         f"{c['threads']} threads of {c['processor']}; {c['system']};",
         f"{c['peers']}{kann}; data {c['data']}; latest run {c['date']}.",
-        "Medians of runs in turns: the last column is the commit that a row was measured at (+: with changes) and how",
+        "Medians of runs in turns: the last column is the commit of the sources that a row was measured at (+: with changes) and how",
         "many. *Warm memory*: glibc's malloc keeps what is freed, in huge pages. *Below*: short of what is asked for.",
         "Memory is the peak of the whole process, torch's as it comes.", "",
         *show(results["rows"]), "", "![Times as fast as the best peer](../bench/results.svg)"]
