@@ -50,6 +50,7 @@ typedef struct weft_fit_options {
     weft_loader *validation; /* evaluated after each epoch, by `loss` */
     weft_fit_fn on_step, on_epoch;
     void *user;
+    void (*on_plan)(void *user, const weft_memory_plan *plan); /* once, before the first step runs */
 } weft_fit_options;
 
 typedef struct weft_history_line {

@@ -81,6 +81,17 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_step(weft_optimizer *opt, weft_
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int k,
                                                             int of);
 
+/* Bytes that a step needs on the device. */
+typedef struct weft_memory_plan {
+    uint64_t parameters, states; /* of the optimizer's, and sums of gradients while it accumulates */
+    uint64_t work;               /* activations and gradients */
+    uint64_t pending;            /* of all these and the batch, what is not taken yet */
+} weft_memory_plan;
+
+/* Compiles the step (of > 1: the first part of an accumulated one), which may follow, and runs nothing. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of,
+                                                      weft_memory_plan *plan);
+
 /* Compiles a step of this loss, to be repeated by weft_optimizer_run with nothing recorded anew: change its
  * inputs with weft_write. From then on groups and frozen parameters are fixed. Free it with
  * weft_program_free. */

@@ -76,22 +76,37 @@ static weft_status gather_roots(weft_context *ctx, const weft_derivation *deriva
     return WEFT_OK;
 }
 
-static weft_status run_derived(weft_context *ctx, const weft_derivation *derivation,
-                               weft_tensor *const *roots, size_t n_roots) {
-    weft_walk *walk;
-    WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, &walk));
-    weft_program *program = weft__cache_find(ctx->compiler, walk->key);
-    if (!program) {
-        weft__span span = weft__profile_enter(ctx, WEFT__DOING_COMPILE);
-        weft_status status = build(ctx, derivation, roots, n_roots, walk, &program);
-        weft__profile_leave(ctx, span);
-        WEFT_TRY(status);
-        WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, &walk));
-    }
-    return weft__run_once(program, walk, roots, n_roots, program->sinks);
+/* The program, and a walk that is valid for it. */
+static weft_status find(weft_context *ctx, const weft_derivation *derivation, weft_tensor *const *roots,
+                        size_t n_roots, weft_walk **walk, weft_program **program) {
+    WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, walk));
+    *program = weft__cache_find(ctx->compiler, (*walk)->key);
+    if (*program) return WEFT_OK;
+    weft__span span = weft__profile_enter(ctx, WEFT__DOING_COMPILE);
+    weft_status status = build(ctx, derivation, roots, n_roots, *walk, program);
+    weft__profile_leave(ctx, span);
+    WEFT_TRY(status);
+    return weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, walk);
 }
 
-weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivation) {
+/* What a run of the program would take from the device. */
+static uint64_t pending_of(weft_context *ctx, const weft_walk *walk, const weft_program *program) {
+    const weft_buffer *arena = ctx->compiler->arena;
+    uint64_t needs = (uint64_t)program->arena_bytes, has = arena ? arena->bytes : 0;
+    uint64_t bytes = needs > has ? needs - has : 0, mark = ++ctx->visit;
+    for (int i = 0; i < program->n_leaves; i++) {
+        const program_leaf *leaf = &program->leaves[i];
+        const weft_tensor *t = leaf->fixed ? leaf->fixed : walk->leaves[leaf->walk];
+        if (t->leaf != WEFT_LEAF_STORAGE || t->storage->buffer || t->storage->mark == mark) continue;
+        t->storage->mark = mark;
+        bytes += t->storage->bytes;
+    }
+    return bytes;
+}
+
+/* Runs it, or where `arena` is given only tells what it takes. */
+static weft_status derive(weft_context *ctx, const weft_derivation *derivation, uint64_t *arena,
+                          uint64_t *pending) {
     for (size_t i = 0; i < derivation->n_roots; i++) {
         WEFT_TRY(weft_tensor_status(derivation->roots[i]));
         if (derivation->roots[i]->leaf)
@@ -101,7 +116,24 @@ weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivatio
     weft_tensor **roots = NULL;
     size_t n_roots = 0;
     WEFT_TRY(gather_roots(ctx, derivation, &roots, &n_roots));
-    weft_status status = run_derived(ctx, derivation, roots, n_roots);
+    weft_walk *walk;
+    weft_program *program;
+    weft_status status = find(ctx, derivation, roots, n_roots, &walk, &program);
+    if (status == WEFT_OK && arena) {
+        *arena = (uint64_t)program->arena_bytes;
+        *pending = pending_of(ctx, walk, program);
+    } else if (status == WEFT_OK) {
+        status = weft__run_once(program, walk, roots, n_roots, program->sinks);
+    }
     weft__free(ctx, roots);
     return status;
+}
+
+weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivation) {
+    return derive(ctx, derivation, NULL, NULL);
+}
+
+weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivation, uint64_t *arena,
+                              uint64_t *pending) {
+    return derive(ctx, derivation, arena, pending);
 }

@@ -25,6 +25,10 @@ typedef struct weft_derivation {
 /* Runs the derived program, compiled at the first call with this graph and key. Kept, unevaluated tensors of
  * the graph's open scopes become outputs too. */
 weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivation);
+/* Compiles it and runs nothing. arena: bytes of its values; pending: bytes that a run would yet take from the
+ * device. */
+weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivation, uint64_t *arena,
+                              uint64_t *pending);
 
 /* ---- held programs: eval.c ---- */
 /* weft_run, `times` times on the same inputs and numbers, in one submission. */

@@ -122,6 +122,7 @@ typedef struct fit {
     uint64_t epoch_steps;
     double epoch_sum; /* of the losses of this epoch's steps */
     uint64_t epoch_done;
+    bool planned;
 } fit;
 
 uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate) {
@@ -148,6 +149,14 @@ static weft_status diverged(const fit *f, uint64_t step, double loss) {
         shown < loader->options.batch ? ", ..." : "");
 }
 
+static weft_status plan(fit *f, weft_tensor *loss) {
+    weft_memory_plan memory;
+    f->planned = true;
+    WEFT_TRY(weft_optimizer_plan(f->opt, loss, (int)f->accumulate, &memory));
+    f->options->on_plan(f->options->user, &memory);
+    return WEFT_OK;
+}
+
 /* One batch forward and backward; the last of a step changes the parameters. */
 static weft_status part(fit *f, uint64_t step, uint64_t k, weft_fit_state *state, double *loss) {
     weft_batch batch;
@@ -165,7 +174,8 @@ static weft_status part(fit *f, uint64_t step, uint64_t k, weft_fit_state *state
         } else {
             value = weft_batch_loss(f->options->loss, prediction, &batch);
         }
-        status = weft_optimizer_accumulate(f->opt, value, (int)k, (int)f->accumulate);
+        if (f->options->on_plan && !f->planned) status = plan(f, value);
+        if (status == WEFT_OK) status = weft_optimizer_accumulate(f->opt, value, (int)k, (int)f->accumulate);
         if (status == WEFT_OK) *loss += weft_item(value) / (double)f->accumulate;
     }
     weft_scope_close(scope);

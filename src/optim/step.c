@@ -38,7 +38,9 @@ static weft_status prepare(weft_optimizer *opt, weft_tensor *loss) {
     return weft__optimizer_layout(opt);
 }
 
-static weft_status run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts) {
+/* Runs it, or where a plan is wanted fills in that of its program. */
+static weft_status run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
+                       weft_memory_plan *wanted) {
     plan p = {opt, loss, phase, parts};
     weft_hash key;
     weft__hash_init(&key);
@@ -47,7 +49,8 @@ static weft_status run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase
     weft__hash_u64(&key, (uint64_t)phase);
     weft__hash_u64(&key, phase == WEFT__LAST ? (uint64_t)parts : 0);
     weft_derivation derivation = {.roots = &loss, .n_roots = 1, .key = key, .build = build, .user = &p};
-    return weft__derive_run(opt->ctx, &derivation);
+    return wanted ? weft__derive_plan(opt->ctx, &derivation, &wanted->work, &wanted->pending)
+                  : weft__derive_run(opt->ctx, &derivation);
 }
 
 static void steps_done(weft_optimizer *opt, uint64_t steps) {
@@ -61,7 +64,7 @@ weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss) {
     WEFT_TRY(prepare(opt, loss));
     if (opt->next_part) opt->next_part = 0; /* an accumulation that was given up */
     WEFT_TRY(weft__optimizer_numbers(opt));
-    WEFT_TRY(run(opt, loss, WEFT__WHOLE, 1));
+    WEFT_TRY(run(opt, loss, WEFT__WHOLE, 1, NULL));
     steps_done(opt, 1);
     return WEFT_OK;
 }
@@ -77,12 +80,36 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
     WEFT_TRY(prepare(opt, loss));
     weft__phase phase = k == 0 ? WEFT__FIRST : k == of - 1 ? WEFT__LAST : WEFT__MIDDLE;
     if (phase == WEFT__LAST) WEFT_TRY(weft__optimizer_numbers(opt));
-    WEFT_TRY(run(opt, loss, phase, of));
+    WEFT_TRY(run(opt, loss, phase, of, NULL));
     if (phase == WEFT__LAST) {
         steps_done(opt, 1);
     } else {
         opt->next_part = k + 1;
         opt->ctx->micro_batch = (uint64_t)k + 1; /* what is recorded next belongs to it */
+    }
+    return WEFT_OK;
+}
+
+static uint64_t bytes_of(const weft_tensor *t) {
+    return t ? (uint64_t)weft_numel(t) * weft_dtype_size(weft_dtype_of(t)) : 0;
+}
+
+weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, weft_memory_plan *out) {
+    WEFT_TRY(weft_optimizer_status(opt));
+    if (!out || of < 1)
+        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT, "%s: a plan needs a place and at least one part",
+                          weft_optimizer_kind(opt));
+    *out = (weft_memory_plan){0};
+    WEFT_TRY(prepare(opt, loss));
+    WEFT_TRY(run(opt, loss, of > 1 ? WEFT__FIRST : WEFT__WHOLE, of, out));
+    for (size_t b = 0; b < opt->n_blocks; b++) {
+        out->parameters += bytes_of(opt->blocks[b].values);
+        out->states += bytes_of(opt->blocks[b].sum);
+        for (size_t s = 0; s < weft__optimizer_states(opt); s++)
+            out->states += bytes_of(opt->blocks[b].state[s]);
+        for (size_t s = 0; of > 1 && s < weft__optimizer_states(opt);
+             s++) /* the last part's, not the first's */
+            out->pending += opt->blocks[b].state[s]->storage->buffer ? 0 : bytes_of(opt->blocks[b].state[s]);
     }
     return WEFT_OK;
 }

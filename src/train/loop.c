@@ -153,6 +153,18 @@ static void introduce(weft__loop *loop) {
                        (unsigned long long)s->epoch_size);
 }
 
+/* What the process will need at its peak: what it has taken so far, data included, and what a step takes. */
+static void on_plan(void *user, const weft_memory_plan *plan) {
+    weft__loop *loop = user;
+    const double mb = 1 << 20, total = (double)(memory_peak() + plan->pending) / mb;
+    double parameters = (double)plan->parameters / mb, states = (double)plan->states / mb,
+           work = (double)plan->work / mb, rest = total - parameters - states - work;
+    weft__progress_say(&loop->progress,
+                       "memory: %.1f MB: parameters %.1f, optimizer %.1f, activations and gradients %.1f, "
+                       "data and program %.1f",
+                       total, parameters, states, work, rest > 0 ? rest : 0);
+}
+
 static weft_status finish(weft__loop *loop) {
     weft__summary *s = &loop->summary;
     if (loop->test && !loop->signal) {
@@ -188,6 +200,7 @@ static weft_status train(weft__loop *loop) {
                                       .steps = loop->steps,
                                       .accumulate = (int)loop->config->train_accumulate,
                                       .on_step = on_step,
+                                      .on_plan = on_plan,
                                       .user = loop};
     WEFT_TRY(weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL));
     return finish(loop);

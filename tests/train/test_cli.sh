@@ -137,6 +137,22 @@ check "metrics have the promised keys" grep -Eq '"step": 40, .*"loss": .*"lr": .
 check "one line a logged step" test "$(wc -l <"$run/metrics.jsonl")" = 8
 check "origins are written down" grep -q 'width: 16  # gpt.yaml:2' "$run/config.yaml"
 check "the loss falls" awk -F, 'NR == 2 { first = $3 } { last = $3 } END { exit !(last < first) }' "$run/metrics.csv"
+
+# The memory that is announced before the first step is that of the peak, 1.2 times at most.
+announced() {
+    local run=$1 said peak
+    said=$(sed -n 's/^memory: \([0-9]*\)\.\([0-9]\) MB.*/\1\2/p' out)
+    peak=$(sed -n 's/.*"memory_peak": \([0-9]*\).*/\1/p' "$run"/metrics.jsonl | tail -1)
+    echo "said $said tenths of a MB, peak $((peak * 10 >> 20))"
+    [ -n "${ASAN_OPTIONS:-}" ] && return # a sanitizer takes memory of its own
+    [ "$peak" -gt 0 ] && [ $((peak * 100)) -le $((said * 12 << 20)) ] && [ $((peak * 120)) -ge $((said * 10 << 20)) ]
+}
+expect 0 'memory: [0-9.]+ MB: parameters' "$weft" train gpt.yaml --run small
+check 'memory of a small model' announced small
+expect 0 'memory: [0-9.]+ MB: parameters' "$weft" train gpt.yaml --run middle --set train.steps=4 --set train.batch=8 \
+    --set model.width=256 --set model.layers=4 --set model.heads=4 --set model.context=128
+check 'memory of a middle model' announced middle
+
 expect 0 '' env WEFT_CONFIG=gpt.yaml "$weft" train --quiet
 check "quiet prints nothing" test ! -s out
 check "a number is not used twice" test -d runs/gpt-L1-H2-E16-cpu-2

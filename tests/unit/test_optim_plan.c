@@ -141,12 +141,43 @@ static void test_accumulation_programs(void **state) {
     assert_int_equal(ctx->compiler->compiles, before + 3);
 }
 
+/* A plan runs nothing, and says what the device then gives; after a step all of it is taken. */
+static void test_memory_is_told_before(void **state) {
+    weft_context *ctx = *state;
+    for (int of = 1; of <= 2; of++) {
+        weft_module *gpt = gpt_of(ctx);
+        weft_optimizer *opt = weft_adamw(gpt, &(weft_adam_options){.lr = 0.1});
+        weft_memory_plan plan, after;
+        assert_int_equal(weft_optimizer_plan(opt, NULL, of, &plan), WEFT_ERR_ARGUMENT);
+        uint64_t runs = ctx->compiler->runs;
+        for (int k = 0; k < of; k++) {
+            weft_scope *scope = weft_scope_open(ctx);
+            weft_tensor *loss = gpt_loss(ctx, gpt, of);
+            if (k == 0) {
+                assert_int_equal(weft_optimizer_plan(opt, loss, 0, &plan), WEFT_ERR_ARGUMENT);
+                assert_ok(weft_optimizer_plan(opt, loss, of, &plan));
+                assert_true(ctx->compiler->runs == runs && plan.work > 0);
+                assert_true(plan.states == (of > 1 ? 3 : 2) * plan.parameters);
+                assert_true(plan.pending >= plan.states);
+            }
+            assert_ok(weft_optimizer_accumulate(opt, loss, k, of));
+            weft_scope_close(scope);
+        }
+        weft_scope *scope = weft_scope_open(ctx);
+        assert_ok(weft_optimizer_plan(opt, gpt_loss(ctx, gpt, of), of, &after));
+        weft_scope_close(scope);
+        assert_true(after.pending == 0 && after.work == plan.work && after.states == plan.states);
+        weft_optimizer_free(opt);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_one_update_kernel, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gpt_without_copies, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nothing_is_compiled_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_accumulation_programs, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_memory_is_told_before, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
