@@ -29,7 +29,6 @@ weft_status weft__profiling_run(weft__profiling *p, weft__config *config) {
     double from = weft__now();
     weft__loop *loop = &p->loop;
     *loop = (weft__loop){.saved = UINT64_MAX};
-    config->train_steps = (int64_t)(p->warmup + p->steps);
     WEFT_TRY(weft__loop_prepare(loop, config, NULL));
     p->prepare = weft__now() - from;
     const weft_fit_options options = {.loss = loop->model.loss,

@@ -282,6 +282,7 @@ expect 2 'steps and --warmup' "$weft" profile gpt.yaml --steps 0
 expect 8 'no/such' "$weft" profile gpt.yaml --steps 2 --trace no/such
 one_line
 before=$(ls runs | wc -l)
+expect 0 'in all; the bound is' "$weft" profile gpt.yaml --steps 4 --set schedule.warmup=30 # longer than the profile
 expect 0 'in all; the bound is' "$weft" profile gpt.yaml --steps 4 --trace trace.json
 check "it makes no run folder" test "$(ls runs | wc -l)" = "$before"
 check "every stage is there" awk '/^(data|forward|loss|backward|optimizer|host|in all) / {n++} END {exit n != 7}' out
