@@ -88,14 +88,18 @@ static int unify(weft_ir *ir, int newest) {
     return newest;
 }
 
+/* The node computes t, or a step on the way to it. */
+static void comes_from(ir_node *node, const weft_tensor *t, weft_op op) {
+    node->op = (uint8_t)op;
+    node->tensor = t;
+    node->path = t->path;
+    node->again = t->again;
+    node->serial = t->serial;
+}
+
 static int new_node(weft_ir *ir, ir_kind kind, const weft_tensor *t, int n_in, const ir_edge *in) {
     int n = weft__ir_node(ir, kind, (weft_dtype)t->dtype, t->rank, t->shape, n_in, in);
-    if (n < 0) return n;
-    ir->nodes[n].op = t->op;
-    ir->nodes[n].tensor = t;
-    ir->nodes[n].path = t->path;
-    ir->nodes[n].again = t->again;
-    ir->nodes[n].serial = t->serial;
+    if (n >= 0) comes_from(&ir->nodes[n], t, (weft_op)t->op);
     return n;
 }
 
@@ -172,11 +176,7 @@ static int reduce_node(weft_ir *ir, const weft_tensor *t, ir_edge in, int rank_i
     int n = weft__ir_node(ir, IR_REDUCE, (weft_dtype)t->dtype, rank, shape, 1, &in);
     if (n < 0) return n;
     ir_node *node = &ir->nodes[n];
-    node->op = t->op == WEFT_OP_MATMUL ? WEFT_OP_SUM : t->op;
-    node->tensor = t;
-    node->path = t->path;
-    node->again = t->again;
-    node->serial = t->serial;
+    comes_from(node, t, t->op == WEFT_OP_MATMUL ? WEFT_OP_SUM : (weft_op)t->op);
     node->axes = mask;
     node->rank_in = rank_in;
     node->shape_in = weft__arena_alloc(&ir->arena, (size_t)(rank_in + 1) * sizeof *shape_in);
@@ -185,12 +185,11 @@ static int reduce_node(weft_ir *ir, const weft_tensor *t, ir_edge in, int rank_i
     return unify(ir, n);
 }
 
-/* Sees elements first..first+length-1 of the middle one of three dimensions; 0 or an error below it. */
-static int part_of(weft_ir *ir, ir_edge in, const int64_t flat[3], int64_t first, int64_t length,
-                   weft_view *view) {
+/* Sees elements first..first+length-1 of the middle one of three dimensions. */
+static bool part_of(const weft_ir *ir, ir_edge in, const int64_t flat[3], int64_t first, int64_t length,
+                    weft_view *view) {
     const int64_t start[3] = {0, first, 0}, extent[3] = {flat[0], length, flat[2]}, step[3] = {1, 1, 1};
-    if (!weft__ir_edge_view(ir, in, 3, flat, view) || !weft__view_slice(view, start, extent, step)) return -2;
-    return 0;
+    return weft__ir_edge_view(ir, in, 3, flat, view) && weft__view_slice(view, start, extent, step);
 }
 
 static int join_sums(weft_ir *ir, const weft_tensor *t, int a, int b) {
@@ -210,8 +209,8 @@ static int split_reduction(weft_ir *ir, const weft_tensor *t, ir_edge in, const 
     const int64_t cut[4] = {flat[0], blocks, block, flat[2]}, partial[4] = {flat[0], blocks, 1, flat[2]};
     const int64_t joined[3] = {flat[0], blocks, flat[2]}, rest[3] = {flat[0], flat[1] - even, flat[2]};
     weft_view view, after;
-    if (part_of(ir, in, flat, 0, even, &view) || !weft__view_reshape(&view, 4, cut)) return -2;
-    if (rest[1] && part_of(ir, in, flat, even, rest[1], &after)) return -2;
+    if (!part_of(ir, in, flat, 0, even, &view) || !weft__view_reshape(&view, 4, cut)) return -2;
+    if (rest[1] && !part_of(ir, in, flat, even, rest[1], &after)) return -2;
     ir_edge edge = {in.node, weft__ir_view(ir, in.node, &view)};
     if (edge.view == -2) return -1;
     int sum = reduce_node(ir, t, edge, 4, cut, 1u << 2, 4, partial);
@@ -281,17 +280,12 @@ static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
     if (edges[0].view == -2 || edges[1].view == -2) return -1;
     int product = weft__ir_node(ir, IR_CALC, (weft_dtype)t->dtype, 2, shape, 2, edges);
     if (product < 0) return -1;
-    ir_node *node = &ir->nodes[product];
-    node->op = WEFT_OP_MUL;
-    node->tensor = t;
-    node->path = t->path;
-    node->again = t->again;
-    node->serial = t->serial;
+    comes_from(&ir->nodes[product], t, WEFT_OP_MUL);
     product = unify(ir, product);
     if (product < 0) return -1;
     const int64_t flat[3] = {1, shape[0], shape[1]};
     if (sum_rows) return split_reduction(ir, t, (ir_edge){product, -1}, flat, blocks);
-    return reduce_node(ir, t, (ir_edge){product, -1}, 2, shape, sum_rows ? 1 : 2, t->rank, t->shape);
+    return reduce_node(ir, t, (ir_edge){product, -1}, 2, shape, 1u << 1, t->rank, t->shape);
 }
 
 static weft_status build_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
