@@ -1,0 +1,78 @@
+/* Kernels as source text: what the renderer (kernel forms) and the templates (heavy operations) make, and what a
+ * device compiles and launches. One dialect-neutral C: macros of the prelude of each language name address
+ * spaces, barriers and work-items, so that the same template serves OpenCL C and CUDA C. Knows no device's
+ * interface. */
+#ifndef WEFT_KERNEL_SOURCE_H
+#define WEFT_KERNEL_SOURCE_H
+
+#include "base/base.h"
+#include "kernel/kernel.h"
+
+typedef enum weft_language { WEFT_OPENCL_C } weft_language;
+
+/* What text depends on of a device. A row is computed by `lanes` lanes at once. On CPUs they are elements of a
+ * vector type and a group is one work-item (compilers vectorise explicit vectors well, work-items badly); on
+ * GPUs they are the work-items of a group. */
+typedef struct weft_target {
+    weft_language language;
+    bool vectors;        /* lanes are elements of vectors of one work-item; else work-items of a group */
+    int lanes;           /* a power of two: 16 with vectors, else items of a group, at most 256 */
+    int units;           /* compute units: how many groups it takes to feed the device */
+    int64_t local_bytes; /* of a group */
+    bool f64;
+} weft_target;
+
+/* Parts of the prelude that a text uses; the device puts them before it. */
+enum {
+    WEFT_PRELUDE_F32 = 1,   /* functions of f32: w_exp_f32 ... */
+    WEFT_PRELUDE_F64 = 2,   /* the same of f64, and the pragma that allows it */
+    WEFT_PRELUDE_INT = 4,   /* of integers */
+    WEFT_PRELUDE_HALF = 8,  /* loads and stores of f16 and bf16 */
+    WEFT_PRELUDE_RANDOM = 16
+};
+
+typedef enum weft_argument_kind {
+    WEFT_ARGUMENT_OPERAND, /* operand `index` of the command, as elements of `dtype`: in OpenCL two arguments, the
+                            * buffer and a 64-bit offset in elements */
+    WEFT_ARGUMENT_SCRATCH, /* the executable's scratch from byte `i` on, as elements of `dtype`; two likewise */
+    WEFT_ARGUMENT_I32,     /* the number i */
+    WEFT_ARGUMENT_I64,
+    WEFT_ARGUMENT_F32, /* the number f */
+    WEFT_ARGUMENT_F64,
+    WEFT_ARGUMENT_FAULT /* the fault record, and the number of the command: two arguments */
+} weft_argument_kind;
+
+typedef struct weft_argument {
+    uint8_t kind, dtype;
+    bool written;
+    int index;
+    int64_t i;
+    double f;
+} weft_argument;
+
+/* One launch. Equal texts are compiled once: sizes, strides and offsets are arguments. */
+typedef struct weft_launch {
+    const char *name; /* of the function in `text` */
+    const char *text; /* of the kernel alone, without the prelude */
+    unsigned prelude;
+    int n_arguments;
+    weft_argument *arguments;
+    int64_t groups[3];
+    int items[3]; /* of a group */
+} weft_launch;
+
+/* The launches of one command, in an arena that lives as long as the executable. */
+typedef struct weft_launches {
+    weft_context *ctx;
+    weft_arena *arena;
+    const weft_target *target;
+    int count;
+    size_t capacity;
+    weft_launch *list;
+    int64_t scratch_bytes; /* that the command needs of the executable's scratch */
+} weft_launches;
+
+/* render.c: the launch of a kernel form. `sink`: does nothing once a fault is recorded. */
+weft_status weft__render(weft_launches *launches, const weft_kernel *kernel, bool sink);
+
+#endif
