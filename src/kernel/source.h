@@ -1,7 +1,7 @@
-/* Kernels as source text: what the renderer (kernel forms) and the templates (heavy operations) make, and what a
- * device compiles and launches. One dialect-neutral C: macros of the prelude of each language name address
- * spaces, barriers and work-items, so that the same template serves OpenCL C and CUDA C. Knows no device's
- * interface. */
+/* Kernels as source text: what the renderer (kernel forms) and the templates (heavy operations) make, and
+ * what a device compiles and launches. One dialect-neutral C: macros of the prelude of each language name
+ * address spaces, barriers and work-items, so that the same template serves OpenCL C and CUDA C. Knows no
+ * device's interface. */
 #ifndef WEFT_KERNEL_SOURCE_H
 #define WEFT_KERNEL_SOURCE_H
 
@@ -10,9 +10,9 @@
 
 typedef enum weft_language { WEFT_OPENCL_C } weft_language;
 
-/* What text depends on of a device. A row is computed by `lanes` lanes at once. On CPUs they are elements of a
- * vector type and a group is one work-item (compilers vectorise explicit vectors well, work-items badly); on
- * GPUs they are the work-items of a group. */
+/* What text depends on of a device. A row is computed by `lanes` lanes at once. On CPUs they are elements of
+ * a vector type and a group is one work-item (compilers vectorise explicit vectors well, work-items badly);
+ * on GPUs they are the work-items of a group. */
 typedef struct weft_target {
     weft_language language;
     bool vectors;        /* lanes are elements of vectors of one work-item; else work-items of a group */
@@ -24,22 +24,23 @@ typedef struct weft_target {
 
 /* Parts of the prelude that a text uses; the device puts them before it. */
 enum {
-    WEFT_PRELUDE_F32 = 1,   /* functions of f32: w_exp_f32 ... */
-    WEFT_PRELUDE_F64 = 2,   /* the same of f64, and the pragma that allows it */
-    WEFT_PRELUDE_INT = 4,   /* of integers */
-    WEFT_PRELUDE_HALF = 8,  /* loads and stores of f16 and bf16 */
+    WEFT_PRELUDE_F32 = 1,  /* functions of f32: w_exp_f32 ... */
+    WEFT_PRELUDE_F64 = 2,  /* the same of f64, and the pragma that allows it */
+    WEFT_PRELUDE_INT = 4,  /* of integers */
+    WEFT_PRELUDE_HALF = 8, /* loads and stores of f16 and bf16 */
     WEFT_PRELUDE_RANDOM = 16
 };
 
 typedef enum weft_argument_kind {
-    WEFT_ARGUMENT_OPERAND, /* operand `index` of the command, as elements of `dtype`: in OpenCL two arguments, the
-                            * buffer and a 64-bit offset in elements */
-    WEFT_ARGUMENT_SCRATCH, /* the executable's scratch from byte `i` on, as elements of `dtype`; two likewise */
+    WEFT_ARGUMENT_OPERAND, /* operand `index` of the command, as elements of `dtype`: in OpenCL two arguments,
+                            * the buffer and a 64-bit offset in elements */
+    WEFT_ARGUMENT_SCRATCH, /* the executable's scratch from byte `i` on, as elements of `dtype`; two likewise
+                            */
     WEFT_ARGUMENT_I32,     /* the number i */
     WEFT_ARGUMENT_I64,
     WEFT_ARGUMENT_F32, /* the number f */
     WEFT_ARGUMENT_F64,
-    WEFT_ARGUMENT_FAULT /* the fault record, and the number of the command: two arguments */
+    WEFT_ARGUMENT_FAULT /* two arguments: `W_GLOBAL w_faults *`, and the number of the command, an int */
 } weft_argument_kind;
 
 typedef struct weft_argument {
@@ -61,16 +62,19 @@ typedef struct weft_launch {
     int items[3]; /* of a group */
 } weft_launch;
 
-/* The launches of one command, in an arena that lives as long as the executable. */
+/* The launches of one command. */
 typedef struct weft_launches {
     weft_context *ctx;
-    weft_arena *arena;
+    weft_arena *arena; /* for arguments and texts that are made: lives as long as the executable */
     const weft_target *target;
     int count;
     size_t capacity;
     weft_launch *list;
     int64_t scratch_bytes; /* that the command needs of the executable's scratch */
 } weft_launches;
+
+/* source.c: adds a launch, whose arguments are copied into the arena. */
+weft_status weft__launch(weft_launches *launches, const weft_launch *launch);
 
 /* render.c: the launch of a kernel form. `sink`: does nothing once a fault is recorded. */
 weft_status weft__render(weft_launches *launches, const weft_kernel *kernel, bool sink);

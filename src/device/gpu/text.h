@@ -1,0 +1,12 @@
+/* Texts for GPUs that lie in files of their own and are built into the library: NAME is
+ * src/device/gpu/NAME.cl, prelude_NAME is src/device/gpu/prelude/NAME.cl. A new file is one line here. */
+#ifndef WEFT_DEVICE_GPU_TEXT_H
+#define WEFT_DEVICE_GPU_TEXT_H
+
+#define WEFT__GPU_TEXTS(X) X(prelude_opencl)
+
+#define WEFT__TEXT_(name) extern const char weft__text_##name[];
+WEFT__GPU_TEXTS(WEFT__TEXT_)
+#undef WEFT__TEXT_
+
+#endif
