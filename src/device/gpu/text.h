@@ -3,7 +3,7 @@
 #ifndef WEFT_DEVICE_GPU_TEXT_H
 #define WEFT_DEVICE_GPU_TEXT_H
 
-#define WEFT__GPU_TEXTS(X) X(prelude_opencl)
+#define WEFT__GPU_TEXTS(X) X(prelude_opencl) X(storage) X(scatter) X(update)
 
 #define WEFT__TEXT_(name) extern const char weft__text_##name[];
 WEFT__GPU_TEXTS(WEFT__TEXT_)

@@ -1,0 +1,95 @@
+/* Scatter-add for GPU backends: how the rows and columns of out are dealt to workers, each of which walks
+ * through the whole index. Read next: scatter.cl. */
+#include "device/gpu/heavy.h"
+#include "device/gpu/template.h"
+#include "device/gpu/text.h"
+
+#define ROOM       (1 << 21) /* f16 and bf16: sums kept at a time */
+#define WORK       65536     /* elements that are worth a group */
+#define GROUPS_MAX 65535     /* of the second and third dimension */
+
+bool weft__gpu_scatter_takes(const weft_target *target, const weft_heavy_scatter *sc) {
+    return (sc->index_dtype == WEFT_I32 || sc->index_dtype == WEFT_I64) &&
+           weft__gpu_knows(target, (weft_dtype)sc->dtype);
+}
+
+typedef struct cut {
+    int64_t width, tile; /* columns and rows of a worker, which takes further rows until all are done */
+    int64_t columns, rows, outer; /* groups */
+    int64_t workers;              /* of a group */
+} cut;
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Columns are balanced whatever the index holds; rows are cut too where columns are few or most of the work
+ * is to begin them. */
+static cut cut_of(const weft_launches *launches, const weft_heavy_scatter *sc) {
+    const weft_target *target = launches->target;
+    const int items = weft__gpu_items(target);
+    const double elements =
+        (double)sc->outer * (double)sc->inner * ((double)sc->rows + 2 * (double)sc->count);
+    const int64_t pieces =
+        (int64_t)larger(1, smaller(8 * (int64_t)target->units, (int64_t)(elements / WORK)));
+    cut c = {.width = smaller(sc->inner, items), .workers = 1, .outer = smaller(sc->outer, GROUPS_MAX)};
+    int64_t wanted = weft__ceil_div(pieces, c.outer);
+    if (target->vectors) {
+        const bool by_rows = sc->rows >= 2 * sc->count || sc->inner < 64;
+        c.width = sc->inner;
+        if (!by_rows) {
+            c.width = weft__ceil_div(weft__ceil_div(sc->inner, 16), smaller(wanted, sc->inner / 32)) * 16;
+            wanted = 1;
+        } else if (sc->rows < 2 * sc->count) {
+            wanted = smaller(wanted, 4);
+        }
+    } else {
+        c.workers = items / c.width;
+        wanted *= c.workers;
+    }
+    c.columns = weft__ceil_div(sc->inner, c.width);
+    wanted = larger(1, smaller(wanted / c.columns, smaller(sc->rows, GROUPS_MAX)));
+    c.tile = weft__ceil_div(sc->rows, wanted);
+    c.rows = weft__ceil_div(sc->rows, c.tile * c.workers);
+    if (weft__gpu_sum_dtype((weft_dtype)sc->dtype) != (weft_dtype)sc->dtype) {
+        const int64_t others = c.columns * c.rows * c.outer * c.workers * c.width;
+        c.tile = larger(1, smaller(c.tile, ROOM / larger(1, others)));
+    }
+    return c;
+}
+
+weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, bool sink) {
+    const weft_heavy_scatter *sc = &heavy->as.scatter;
+    if (sc->outer == 0 || sc->rows == 0 || sc->inner == 0) return WEFT_OK;
+    const weft_dtype dtype = (weft_dtype)sc->dtype, sum = weft__gpu_sum_dtype(dtype);
+    const cut c = cut_of(launches, sc);
+    const bool room = sum != dtype;
+    if (room)
+        launches->scratch_bytes =
+            c.columns * c.rows * c.outer * c.workers * c.tile * c.width * (int64_t)weft_dtype_size(sum);
+    weft_argument arguments[] = {READS(0, sc->index_dtype),
+                                 READS(1, sc->dtype),
+                                 READS(2, sc->dtype),
+                                 WRITES(2, sc->dtype),
+                                 WRITES(2, sc->dtype),
+                                 I32(0),
+                                 I64(sc->outer),
+                                 I64(sc->count),
+                                 I64(sc->rows),
+                                 I64(sc->inner),
+                                 I64(c.tile),
+                                 I64(c.width),
+                                 I32(sink),
+                                 FAULT};
+    if (room) arguments[4] = (weft_argument)SCRATCH(0, (uint8_t)sum);
+    const char *text = weft__gpu_text(
+        launches, dtype, sc->index_dtype == WEFT_I32 ? "#define INDEX int\n" : "#define INDEX long\n",
+        weft__text_scatter);
+    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a scatter");
+    const weft_launch launch = {.name = "scatter",
+                                .text = text,
+                                .prelude = weft__gpu_prelude(dtype),
+                                ARGUMENTS(arguments),
+                                .groups = {c.columns, c.rows, c.outer},
+                                .items = {weft__gpu_items(launches->target), 1, 1}};
+    return weft__launch(launches, &launch);
+}

@@ -1,0 +1,80 @@
+/* out (rows, inner) = base, or 0; then out[index[i]] += source[i] in the order of i, for every outer block. No
+ * atomics: a worker owns some rows and columns and walks through the whole index, adding what falls into its
+ * rows. With vectors a worker is a group of one item, else the items of a group that share rows, a column
+ * each, `width` of them. INDEX: the type of the index. Sums are kept in out, or, where they are wider than
+ * it, in `room` until their rows are done. start: 0 zero, 1 the base, 2 what out holds. */
+#define CHUNK 256 /* of the index, read by all items of the group */
+
+W_FN void begin(const W_GLOBAL T *from, W_GLOBAL S *to, int start, w_i64 width) {
+    w_i64 c = 0;
+#ifdef VECTORS
+    for (; c + 16 <= width; c += 16) vstore16(start ? LOAD16(from + c) : (S16)(0), 0, to + c);
+#endif
+    for (; c < width; c++) to[c] = start ? LOAD(from, c) : (S)0;
+}
+
+W_FN void add(const W_GLOBAL T *from, W_GLOBAL S *to, w_i64 width) {
+    w_i64 c = 0;
+#ifdef VECTORS
+    for (; c + 16 <= width; c += 16) vstore16(vload16(0, to + c) + LOAD16(from + c), 0, to + c);
+#endif
+    for (; c < width; c++) to[c] += LOAD(from, c);
+}
+
+#if FORMAT
+W_FN void end(const W_GLOBAL S *from, W_GLOBAL T *to, w_i64 width) {
+    w_i64 c = 0;
+#ifdef VECTORS
+    for (; c + 16 <= width; c += 16) STORE16(to + c, vload16(0, from + c));
+#endif
+    for (; c < width; c++) STORE(to, c, from[c]);
+}
+#endif
+
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(
+    const W_GLOBAL INDEX *index, w_i64 index_at, const W_GLOBAL T *source, w_i64 source_at,
+    const W_GLOBAL T *base, w_i64 base_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *room, w_i64 room_at,
+    int start, w_i64 outer, w_i64 count, w_i64 rows, w_i64 inner, w_i64 tile, w_i64 width, int sink,
+    W_GLOBAL w_faults *faults, int command) {
+    W_LOCAL INDEX chunk[CHUNK];
+    if (sink && w_faulted(faults)) return;
+#ifdef VECTORS
+    const w_i64 workers = 1, worker = 0, c0 = w_group(0) * width, mine = min(width, inner - c0);
+#else
+    const w_i64 workers = ITEMS / width, worker = w_item(0) / width,
+                c0 = w_group(0) * width + w_item(0) % width, mine = worker < workers && c0 < inner;
+#endif
+    const w_i64 slot = ((w_group(2) * (w_i64)w_groups(1) + w_group(1)) * w_groups(0) + w_group(0)) * workers;
+    room += room_at + (slot + worker) * tile * width + c0 % width;
+    for (w_i64 o = w_group(2); o < outer; o += w_groups(2))
+        for (w_i64 r = w_group(1) * workers * tile; r < rows; r += w_groups(1) * workers * tile) {
+            const w_i64 r0 = r + worker * tile, r1 = mine ? min(r0 + tile, rows) : r0;
+            const w_i64 at = (o * rows + r0) * inner + c0;
+#if FORMAT
+            const w_i64 ld = width;
+            W_GLOBAL S *sums = room;
+#else
+            const w_i64 ld = inner;
+            W_GLOBAL S *sums = out + out_at + at;
+#endif
+            for (w_i64 i = r0; i < r1 && start < 2; i++)
+                begin(base + base_at + at + (i - r0) * inner, sums + (i - r0) * ld, start, mine);
+            for (w_i64 i0 = 0; i0 < count; i0 += CHUNK) {
+                const int n = (int)min(count - i0, (w_i64)CHUNK);
+                w_barrier();
+                for (int k = w_item(0); k < n; k += ITEMS) chunk[k] = index[index_at + i0 + k];
+                w_barrier();
+                for (int k = 0; k < n; k++) {
+                    const w_i64 row = chunk[k];
+                    if (row >= r0 && row < r1)
+                        add(source + source_at + (o * count + i0 + k) * inner + c0, sums + (row - r0) * ld, mine);
+                    else if (row < 0 || row >= rows) /* every worker meets the same one first */
+                        w_fault(faults, command, W_FAULT_SCATTER, row, rows, i0 + k);
+                }
+            }
+#if FORMAT
+            for (w_i64 i = r0; i < r1; i++)
+                end(sums + (i - r0) * ld, out + out_at + at + (i - r0) * inner, mine);
+#endif
+        }
+}

@@ -1,0 +1,33 @@
+/* Elements as they lie in memory: T; as they are computed with: S, S16 sixteen of them. FORMAT: 0 where T is S,
+ * 1 for f16, 2 for bf16, both in 16 bits of an unsigned T with S float. Before the texts of heavy operations. */
+#if FORMAT == 0
+#define LOAD(p, i)     ((p)[i])
+#define STORE(p, i, v) ((p)[i] = (v))
+#elif FORMAT == 1
+#define LOAD(p, i)     vload_half(i, (const W_GLOBAL half *)(p))
+#define STORE(p, i, v) vstore_half_rte(v, i, (W_GLOBAL half *)(p))
+#else
+#define LOAD(p, i)     as_float((w_u32)(p)[i] << 16)
+#define STORE(p, i, v) ((p)[i] = to_bf16(v))
+W_FN w_u16 to_bf16(float v) {
+    const w_u32 bits = as_uint(v), nan = bits >> 16 | 64;
+    return (w_u16)(v != v ? nan : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+#endif
+
+#ifdef VECTORS
+#if FORMAT == 0
+#define LOAD16(p)     vload16(0, p)
+#define STORE16(p, v) vstore16(v, 0, p)
+#elif FORMAT == 1
+#define LOAD16(p)     vload_half16(0, (const W_GLOBAL half *)(p))
+#define STORE16(p, v) vstore_half16_rte(v, 0, (W_GLOBAL half *)(p))
+#else
+#define LOAD16(p)     as_float16(convert_uint16(vload16(0, p)) << 16)
+#define STORE16(p, v) vstore16(to_bf16x16(v), 0, p)
+W_FN ushort16 to_bf16x16(float16 v) {
+    const uint16 bits = as_uint16(v), nan = bits >> 16 | 64;
+    return convert_ushort16(select((bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan, v != v));
+}
+#endif
+#endif

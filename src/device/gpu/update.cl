@@ -1,0 +1,29 @@
+/* out = input with `value` at an offset of its rows that only the device knows. A group has `block` rows of those
+ * that are written: all of out, or, in place, as many as value has. T: an unsigned integer of the size of an
+ * element. */
+W_FN void copy(const W_GLOBAL T *from, W_GLOBAL T *to, w_i64 first, w_i64 step, w_i64 n) {
+#ifdef VECTORS
+    for (; first + 16 <= n; first += 16) vstore16(vload16(0, from + first), 0, to + first);
+#endif
+    for (; first < n; first += step) to[first] = from[first];
+}
+
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void update(
+    const W_GLOBAL T *input, w_i64 input_at, const W_GLOBAL T *value, w_i64 value_at,
+    const W_GLOBAL int *offset, w_i64 offset_at, W_GLOBAL T *out, w_i64 out_at, int in_place, w_i64 outer,
+    w_i64 total, w_i64 extent, w_i64 inner, w_i64 block, int width, int sink, W_GLOBAL w_faults *faults,
+    int command) {
+    if (sink && w_faulted(faults)) return;
+    const int at = offset[offset_at], fits = at >= 0 && at <= total - extent;
+    if (!fits && w_group(0) == 0 && w_item(0) == 0)
+        w_fault(faults, command, W_FAULT_UPDATE, at, total - extent + 1, 0);
+    if (!fits && in_place) return; /* out is input then */
+    const w_i64 each = in_place ? extent : total, workers = ITEMS / width;
+    const w_i64 first = w_group(0) * block, last = min(first + block, outer * each);
+    for (w_i64 i = first + w_item(0) / width; i < last && w_item(0) < workers * width; i += workers) {
+        const w_i64 o = i / each, row = in_place ? at + i % each : i % each;
+        const int inside = fits && row >= at && row < at + extent;
+        copy(inside ? value + value_at + (o * extent + row - at) * inner : input + input_at + (o * total + row) * inner,
+             out + out_at + (o * total + row) * inner, w_item(0) % width, width, inner);
+    }
+}
