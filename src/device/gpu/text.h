@@ -3,7 +3,16 @@
 #ifndef WEFT_DEVICE_GPU_TEXT_H
 #define WEFT_DEVICE_GPU_TEXT_H
 
-#define WEFT__GPU_TEXTS(X) X(prelude_opencl) X(storage) X(scatter) X(update)
+#define WEFT__GPU_TEXTS(X)                                                                                   \
+    X(prelude_opencl)                                                                                        \
+    X(storage)                                                                                               \
+    X(scatter)                                                                                               \
+    X(update)                                                                                                \
+    X(matmul)                                                                                                \
+    X(matmul_vectors)                                                                                        \
+    X(matmul_tiles)                                                                                          \
+    X(matmul_rows)                                                                                           \
+    X(matmul_sum)
 
 #define WEFT__TEXT_(name) extern const char weft__text_##name[];
 WEFT__GPU_TEXTS(WEFT__TEXT_)

@@ -1,0 +1,293 @@
+/* Matrix products for GPU backends: which text, which tile, how many groups. Must not know: how launches are
+ * run. Read next: matmul.cl, then matmul_vectors.cl (CPUs), matmul_tiles.cl (GPUs), matmul_rows.cl (few rows,
+ * both). */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device/gpu/heavy.h"
+#include "device/gpu/template.h"
+#include "device/gpu/text.h"
+
+#define FEW_ROWS 4  /* up to so many, b is read where it lies */
+#define PART     16 /* lengths of parts of k are multiples of it */
+
+/* A product as it is launched. */
+typedef struct product {
+    const weft_target *target;
+    weft_dtype dtype, out, sum;
+    bool sink;
+    int a, b; /* operands: swapped where c has one column */
+    weft_heavy_matmul mm;
+    int64_t items;            /* of the batch */
+    int64_t splits, part;     /* k is cut into `splits` parts */
+    int64_t block_m, block_n; /* of c, a group */
+    int group_items;
+    char head[512]; /* definitions of the text */
+} product;
+
+bool weft__gpu_matmul_takes(const weft_target *target, const weft_heavy_matmul *mm) {
+    if (!weft__gpu_knows(target, (weft_dtype)mm->dtype)) return false;
+    if (mm->m > INT_MAX / 2 || mm->n > INT_MAX / 2 || mm->k > INT_MAX / 2) return false;
+    switch (mm->dtype) {
+    case WEFT_F32:
+    case WEFT_F64:
+    case WEFT_I32:
+    case WEFT_I64: return mm->out_dtype == mm->dtype;
+    case WEFT_F16:
+    case WEFT_BF16: return mm->out_dtype == mm->dtype || mm->out_dtype == WEFT_F32;
+    default: return false;
+    }
+}
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t round_up(int64_t a, int64_t b) { return weft__ceil_div(a, b) * b; }
+
+static product product_of(const weft_launches *launches, const weft_heavy_matmul *mm, bool sink) {
+    product p = {.target = launches->target,
+                 .dtype = (weft_dtype)mm->dtype,
+                 .out = (weft_dtype)mm->out_dtype,
+                 .sum = weft__gpu_sum_dtype((weft_dtype)mm->dtype),
+                 .sink = sink,
+                 .b = 1,
+                 .mm = *mm,
+                 .items = 1,
+                 .splits = 1,
+                 .part = mm->k};
+    if (mm->n == 1 && mm->c_m == 1 && mm->m > 1) { /* a column: one row of the transposed product */
+        p.a = 1, p.b = 0;
+        p.mm.m = 1, p.mm.n = mm->m, p.mm.c_m = mm->m;
+        p.mm.a_m = mm->b_n, p.mm.a_k = mm->b_k;
+        p.mm.b_n = mm->a_m, p.mm.b_k = mm->a_k;
+        for (int d = 0; d < mm->batch_rank; d++)
+            p.mm.a_batch[d] = mm->b_batch[d], p.mm.b_batch[d] = mm->a_batch[d];
+    }
+    for (int d = p.mm.batch_rank; d < WEFT_BATCH_DIMS; d++) {
+        p.mm.batch[d] = 1;
+        p.mm.a_batch[d] = p.mm.b_batch[d] = p.mm.c_batch[d] = 0;
+    }
+    for (int d = 0; d < WEFT_BATCH_DIMS; d++) p.items *= p.mm.batch[d];
+    return p;
+}
+
+/* A stride of a dimension of extent 1 is whatever suits. */
+static bool unit(int64_t stride, int64_t extent) { return stride == 1 || extent <= 1; }
+static bool a_lines(const product *p) { return unit(p->mm.a_k, p->mm.k); }
+static bool b_lines(const product *p) { return unit(p->mm.b_n, p->mm.n); }
+
+/* Cuts k for products of few tiles, by shape alone, since it decides in which order is added. */
+static void split(product *p, int64_t tiles, int64_t wanted, int64_t least) {
+    if (tiles >= wanted || p->mm.k < 2 * least) return;
+    const int64_t splits = smaller(weft__ceil_div(wanted, tiles), p->mm.k / least);
+    p->part = round_up(weft__ceil_div(p->mm.k, splits), PART);
+    p->splits = weft__ceil_div(p->mm.k, p->part);
+}
+
+/* ---- CPUs ---- */
+
+/* Tiles that registers hold, 24 vectors of 64 bytes and what is multiplied. */
+typedef struct tile {
+    int rows, vectors;
+    double rate; /* relative */
+} tile;
+static const tile tiles4[] = {{6, 4, 1}, {12, 2, 0.97}, {24, 1, 0.85}}, /* elements of 4 bytes */
+    tiles8[] = {{6, 2, 1}, {12, 1, 0.97}};
+enum { TILES4 = sizeof tiles4 / sizeof *tiles4, TILES8 = sizeof tiles8 / sizeof *tiles8 };
+
+/* What local memory is laid out for. */
+typedef struct room {
+    int depth, m, n;
+} room;
+
+static room room_of(const product *p, const tile *t) {
+    const int64_t size = (int64_t)weft_dtype_size(p->sum), cols = t->vectors * 16;
+    int64_t depth = 128, m = 264, n = 1024 / size;
+    for (;;) {
+        const int64_t a = larger((depth + 16) * m, (m + 16) * depth);
+        if ((a + depth * n + m * n) * size <= p->target->local_bytes) break;
+        if (n > cols)
+            n = larger(n / 2, cols);
+        else if (m > 24)
+            m = larger(m / 2 / 24 * 24, 24);
+        else if (depth > 16)
+            depth /= 2;
+        else
+            break;
+    }
+    return (room){.depth = (int)depth, .m = (int)(m / t->rows * t->rows), .n = (int)n};
+}
+
+/* Element-steps of one core: products at `rate` 32 a step, copies into local memory at far fewer; what is
+ * outside of c is computed as well. */
+static double cost_of(const product *p, const tile *t, int64_t m, int64_t n) {
+    const double k = (double)p->part, work = (double)(m * n) * k / (32 * t->rate);
+    const double copies = (double)m * k * 0.15 + (double)n * k * (b_lines(p) ? 0.15 : 0.35);
+    const int64_t groups = weft__ceil_div(p->mm.m, m) * weft__ceil_div(p->mm.n, n) * p->items * p->splits;
+    return (work + copies + 300) * (double)weft__ceil_div(groups, larger(p->target->units, 1));
+}
+
+static void choose_block(product *p, const tile *t, const room *r, double *best, const tile **chosen) {
+    const int64_t cols = t->vectors * 16, m = p->mm.m, n = p->mm.n;
+    const int64_t m0 = weft__ceil_div(m, r->m), n0 = weft__ceil_div(n, r->n);
+    for (int64_t i = m0; i < m0 + 8; i++) {
+        for (int64_t j = n0; j < n0 + 8; j++) {
+            const int64_t block_m = round_up(weft__ceil_div(m, i), t->rows);
+            const int64_t block_n = round_up(weft__ceil_div(n, j), cols);
+            const double cost = cost_of(p, t, block_m, block_n);
+            if (cost >= *best) continue;
+            *best = cost;
+            *chosen = t;
+            p->block_m = block_m;
+            p->block_n = block_n;
+        }
+    }
+}
+
+static const char *plan_vectors(product *p) {
+    const bool wide = weft_dtype_size(p->sum) == 8;
+    const tile *list = wide ? tiles8 : tiles4, *t = list;
+    split(p, weft__ceil_div(p->mm.m, 48) * weft__ceil_div(p->mm.n, 64) * p->items, 4, 1024);
+    double best = INFINITY;
+    for (int i = 0; i < (wide ? TILES8 : TILES4); i++) {
+        const room r = room_of(p, &list[i]);
+        choose_block(p, &list[i], &r, &best, &t);
+    }
+    const room r = room_of(p, t);
+    snprintf(p->head, sizeof p->head,
+             "#define ROWS %d\n#define WIDTH %d\n#define DEPTH %d\n#define BLOCK_M %d\n#define BLOCK_N %d\n",
+             t->rows, t->vectors, r.depth, r.m, r.n);
+    return weft__text_matmul_vectors;
+}
+
+/* ---- GPUs ---- */
+
+/* Patches of 4 x 4 sums of an item. */
+static const struct patches { int m, n; } patches[] = {{2, 2}, {2, 1}, {1, 1}};
+enum { PATCHES = sizeof patches / sizeof *patches };
+
+static const char *plan_tiles(product *p) {
+    const int64_t size = (int64_t)weft_dtype_size(p->sum), groups = 2 * (int64_t)p->target->units;
+    int wide = 1, depth = 16, i = 0;
+    while (2 * wide * 2 * wide <= p->group_items && wide < 16) wide *= 2;
+    const int high = p->group_items / wide;
+    split(p, weft__ceil_div(p->mm.m, 64) * weft__ceil_div(p->mm.n, 64) * p->items, 64, 512);
+    for (; i < PATCHES; i++) { /* the largest that leaves all units busy */
+        p->block_m = high * 4 * patches[i].m;
+        p->block_n = wide * 4 * patches[i].n;
+        const int64_t tiles = weft__ceil_div(p->mm.m, p->block_m) * weft__ceil_div(p->mm.n, p->block_n);
+        if (i == PATCHES - 1 || tiles * p->items * p->splits >= groups) break;
+    }
+    while (depth > 4 && (p->block_m + p->block_n + 8) * depth * size > p->target->local_bytes) depth /= 2;
+    snprintf(p->head, sizeof p->head,
+             "#define S4 %s\n#define WIDE_ITEMS %d\n#define HIGH_ITEMS %d\n#define PATCH_M %d\n"
+             "#define PATCH_N %d\n#define DEPTH %d\n",
+             size == 4            ? p->sum == WEFT_F32 ? "float4" : "uint4"
+             : p->sum == WEFT_F64 ? "double4"
+                                  : "ulong4",
+             wide, high, patches[i].m, patches[i].n, depth);
+    return weft__text_matmul_tiles;
+}
+
+/* ---- few rows ---- */
+
+static const char *plan_rows(product *p) {
+    const bool vectors = p->target->vectors, wide = weft_dtype_size(p->sum) == 8;
+    const int rows = p->mm.m == 1 ? 1 : p->mm.m == 2 ? 2 : FEW_ROWS;
+    int columns = (int)smaller(32, p->group_items), at_once = 1;
+    if (vectors) {
+        at_once = (int)smaller(8, (wide ? 8 : 16) / rows);
+        columns = b_lines(p) ? (wide ? 128 : 256) / rows : 64;
+    }
+    p->block_m = rows;
+    p->block_n = columns;
+    split(p, weft__ceil_div(p->mm.n, columns) * p->items, vectors ? 4 : 64, vectors ? 4096 : 512);
+    snprintf(p->head, sizeof p->head, "#define ROWS %d\n#define COLUMNS %d\n#define AT_ONCE %d\n", rows,
+             columns, at_once);
+    return weft__text_matmul_rows;
+}
+
+/* ---- launches ---- */
+
+static const char *text_of(weft_launches *launches, const product *p, bool wide, const char *text) {
+    const bool integers = p->sum == WEFT_I32 || p->sum == WEFT_I64;
+    const size_t size = sizeof p->head + 128 + strlen(weft__text_matmul);
+    char *more = weft__arena_alloc(launches->arena, size);
+    if (!more) return NULL;
+    snprintf(more, size, "%s#define A_LINES %d\n#define B_LINES %d\n#define WIDE %d\n#define INTEGERS %d\n%s",
+             p->head, a_lines(p), b_lines(p), wide, integers, weft__text_matmul);
+    return weft__gpu_text(launches, p->dtype, more, text);
+}
+
+#define BATCH(s) I64((s)[0]), I64((s)[1]), I64((s)[2]), I64((s)[3])
+
+static weft_status launch_product(weft_launches *launches, const product *p, const char *text) {
+    const weft_heavy_matmul *mm = &p->mm;
+    const bool parts = p->splits > 1;
+    weft_argument arguments[] = {READS(p->a, p->dtype),
+                                 READS(p->b, p->dtype),
+                                 WRITES(2, p->out),
+                                 I32(mm->m),
+                                 I32(mm->n),
+                                 I32(mm->k),
+                                 I64(a_lines(p) ? mm->a_m : mm->a_k),
+                                 I64(b_lines(p) ? mm->b_k : mm->b_n),
+                                 I64(parts ? mm->n : mm->c_m),
+                                 I32(p->splits),
+                                 I32(p->part),
+                                 I32(mm->batch[1]),
+                                 I32(mm->batch[2]),
+                                 I32(mm->batch[3]),
+                                 BATCH(mm->a_batch),
+                                 BATCH(mm->b_batch),
+                                 BATCH(mm->c_batch),
+                                 I32(p->block_m),
+                                 I32(p->block_n),
+                                 I32(p->sink),
+                                 FAULT};
+    if (parts) arguments[2] = (weft_argument)SCRATCH(0, (uint8_t)p->sum);
+    const weft_launch launch = {.name = "matmul",
+                                .text = text,
+                                .prelude = weft__gpu_prelude(p->dtype),
+                                ARGUMENTS(arguments),
+                                .groups = {weft__ceil_div(mm->n, p->block_n),
+                                           weft__ceil_div(mm->m, p->block_m), p->items * p->splits},
+                                .items = {p->group_items, 1, 1}};
+    return weft__launch(launches, &launch);
+}
+
+#define SUM_EACH 1024 /* elements of a group */
+
+static weft_status launch_sum(weft_launches *launches, product *p) {
+    const weft_heavy_matmul *mm = &p->mm;
+    snprintf(p->head, sizeof p->head, "#define EACH %d\n", SUM_EACH);
+    const char *text = text_of(launches, p, p->out == p->sum, weft__text_matmul_sum);
+    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
+    weft_argument arguments[] = {SCRATCH(0, p->sum), WRITES(2, p->out),  I32(mm->m),        I32(mm->n),
+                                 I64(mm->c_m),       I32(p->splits),     I32(mm->batch[1]), I32(mm->batch[2]),
+                                 I32(mm->batch[3]),  BATCH(mm->c_batch), I32(p->sink),      FAULT};
+    arguments[0].written = false;
+    const weft_launch launch = {.name = "matmul_sum",
+                                .text = text,
+                                .prelude = weft__gpu_prelude(p->dtype),
+                                ARGUMENTS(arguments),
+                                .groups = {weft__ceil_div(mm->m * mm->n, SUM_EACH), p->items, 1},
+                                .items = {p->group_items, 1, 1}};
+    return weft__launch(launches, &launch);
+}
+
+weft_status weft__gpu_matmul(weft_launches *launches, const weft_heavy *heavy, bool sink) {
+    product p = product_of(launches, &heavy->as.matmul, sink);
+    if (p.mm.m == 0 || p.mm.n == 0 || p.items == 0) return WEFT_OK;
+    p.group_items = weft__gpu_items(p.target);
+    const char *text = p.mm.m <= FEW_ROWS  ? plan_rows(&p)
+                       : p.target->vectors ? plan_vectors(&p)
+                                           : plan_tiles(&p);
+    text = text_of(launches, &p, p.splits > 1 || p.out == p.sum, text);
+    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
+    WEFT_TRY(launch_product(launches, &p, text));
+    if (p.splits == 1) return WEFT_OK;
+    launches->scratch_bytes = p.items * p.splits * p.mm.m * p.mm.n * (int64_t)weft_dtype_size(p.sum);
+    return launch_sum(launches, &p);
+}

@@ -1,0 +1,74 @@
+/* Products on GPUs: a group of WIDE_ITEMS x HIGH_ITEMS items holds a tile of c in its registers, PATCH_N x PATCH_M
+ * patches of 4 x 4 an item, and reads a and b in parts DEPTH deep through local memory; the next part is on its
+ * way from global memory while one is multiplied. */
+#define TILE_M (HIGH_ITEMS * 4 * PATCH_M)
+#define TILE_N (WIDE_ITEMS * 4 * PATCH_N)
+#define A_EACH ((TILE_M * DEPTH + ITEMS - 1) / ITEMS)
+#define B_EACH ((TILE_N * DEPTH + ITEMS - 1) / ITEMS)
+
+/* Element e of a part that has `size` lines of either kind: neighbours lie along the unit stride. */
+#define K_OF(e, along_k, size)    ((along_k) ? (e) % DEPTH : (e) / (size))
+#define LINE_OF(e, along_k, size) ((along_k) ? (e) / DEPTH : (e) % (size))
+
+/* What this item brings of one part; zeros outside. */
+W_FN void fetch(const W_GLOBAL T *from, w_i64 line, int along_k, int size, int lines, int depth, int each, S *to) {
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+        const int e = w_item(0) + i * ITEMS, p = K_OF(e, along_k, size), l = LINE_OF(e, along_k, size);
+        to[i] = p < depth && l < lines ? LOAD(from, along_k ? l * line + p : p * line + l) : (S)0;
+    }
+}
+
+W_FN void put_down(const S *from, int along_k, int size, int each, W_LOCAL S *to) {
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+        const int e = w_item(0) + i * ITEMS;
+        if (e < size * DEPTH) to[K_OF(e, along_k, size) * (size + 4) + LINE_OF(e, along_k, size)] = from[i];
+    }
+}
+
+W_FN void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2] = from.z, to[3] = from.w; }
+
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
+    W_LOCAL S4 x[DEPTH * (TILE_M + 4) / 4], y[DEPTH * (TILE_N + 4) / 4];
+    BEGIN
+    const int across = w_item(0) % WIDE_ITEMS, down = w_item(0) / WIDE_ITEMS;
+    S sum[PATCH_M * 4][PATCH_N * 4], next_a[A_EACH], next_b[B_EACH];
+#pragma unroll
+    for (int i = 0; i < PATCH_M * 4; i++)
+#pragma unroll
+        for (int j = 0; j < PATCH_N * 4; j++) sum[i][j] = 0;
+    fetch(a + k0 * A_K, a_line, A_LINES, TILE_M, rows, k1 - k0, A_EACH, next_a);
+    fetch(b + k0 * B_K, b_line, !B_LINES, TILE_N, cols, k1 - k0, B_EACH, next_b);
+    for (int p0 = k0; p0 < k1; p0 += DEPTH) {
+        put_down(next_a, A_LINES, TILE_M, A_EACH, (W_LOCAL S *)x);
+        put_down(next_b, !B_LINES, TILE_N, B_EACH, (W_LOCAL S *)y);
+        w_barrier();
+        const int next = p0 + DEPTH;
+        fetch(a + next * A_K, a_line, A_LINES, TILE_M, rows, k1 - next, A_EACH, next_a);
+        fetch(b + next * B_K, b_line, !B_LINES, TILE_N, cols, k1 - next, B_EACH, next_b);
+#pragma unroll
+        for (int p = 0; p < DEPTH; p++) {
+            S ones[PATCH_M * 4], others[PATCH_N * 4];
+#pragma unroll
+            for (int i = 0; i < PATCH_M; i++)
+                spread(x[p * (TILE_M / 4 + 1) + i * HIGH_ITEMS + down], ones + i * 4);
+#pragma unroll
+            for (int j = 0; j < PATCH_N; j++)
+                spread(y[p * (TILE_N / 4 + 1) + j * WIDE_ITEMS + across], others + j * 4);
+#pragma unroll
+            for (int i = 0; i < PATCH_M * 4; i++)
+#pragma unroll
+                for (int j = 0; j < PATCH_N * 4; j++) sum[i][j] = MAD(ones[i], others[j], sum[i][j]);
+        }
+        w_barrier();
+    }
+#pragma unroll
+    for (int i = 0; i < PATCH_M * 4; i++)
+#pragma unroll
+        for (int j = 0; j < PATCH_N * 4; j++) {
+            const int row = (i / 4 * HIGH_ITEMS + down) * 4 + i % 4;
+            const int column = (j / 4 * WIDE_ITEMS + across) * 4 + j % 4;
+            if (row < rows && column < cols) PUT(c, row * c_m + column, sum[i][j]);
+        }
+}

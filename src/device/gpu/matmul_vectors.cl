@@ -1,0 +1,133 @@
+/* Products on CPUs: a group is one work-item with a block of c that its cache holds. Parts of a and b, DEPTH deep,
+ * are copied (and widened) side by side into local memory; then tiles of ROWS x WIDTH * 16 sums are kept in
+ * registers (Goto and van de Geijn 2008). Sums of a block wait in local memory for the next part. */
+#define COLS (WIDTH * 16)
+#if A_LINES
+#define A_PITCH    (DEPTH + 16) /* no power of two: lines fall into different sets of the cache */
+#define A_COUNT    (BLOCK_M * A_PITCH)
+#define A_AT(i, p) ((i) * A_PITCH + (p))
+#else
+#define A_PITCH    (BLOCK_M + 16)
+#define A_COUNT    (DEPTH * A_PITCH)
+#define A_AT(i, p) ((p) * A_PITCH + (i))
+#endif
+
+/* Lines of a, along its unit stride. */
+W_FN void pack_a(const W_GLOBAL T *from, w_i64 line, int lines, int length, W_LOCAL S *to) {
+    for (int i = 0; i < lines; i++, from += line, to += A_PITCH) {
+        int j = 0;
+        for (; j + 16 <= length; j += 16) vstore16(LOAD16(from + j), 0, to + j);
+        for (; j < length; j++) to[j] = LOAD(from, j);
+    }
+}
+
+#if B_LINES
+/* To columns of COLS, one after the other, each with its k in order. */
+W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S16 *to) {
+    for (; cols > 0; cols -= COLS, b += COLS, to += DEPTH * WIDTH) {
+        const W_GLOBAL T *from = b;
+        for (int p = 0; p < depth; p++, from += line)
+            if (cols >= COLS) {
+#pragma unroll
+                for (int v = 0; v < WIDTH; v++) to[p * WIDTH + v] = LOAD16(from + v * 16);
+            } else {
+                W_LOCAL S *one = (W_LOCAL S *)(to + p * WIDTH);
+                for (int j = 0; j < COLS; j++) one[j] = j < cols ? LOAD(from, j) : (S)0;
+            }
+    }
+}
+#else
+/* x[i][j] to x[j][i]: a perfect shuffle for each power of two. */
+W_FN void transpose(S16 *x) {
+    S16 y[16];
+#pragma unroll 1
+    for (int step = 1; step < 16; step *= 2) {
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            y[2 * i].even = x[i].lo;
+            y[2 * i].odd = x[i + 8].lo;
+            y[2 * i + 1].even = x[i].hi;
+            y[2 * i + 1].odd = x[i + 8].hi;
+        }
+#pragma unroll
+        for (int i = 0; i < 16; i++) x[i] = y[i];
+    }
+}
+
+/* The same from columns; lines behind the last are copies of it, whose sums nobody stores. */
+W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S16 *to) {
+    for (int j0 = 0; j0 < cols; j0 += 16) {
+        W_LOCAL S16 *at = to + j0 / COLS * (DEPTH * WIDTH) + j0 % COLS / 16;
+        int p = 0;
+        for (; p + 16 <= depth; p += 16) {
+            S16 x[16];
+#pragma unroll
+            for (int i = 0; i < 16; i++) x[i] = LOAD16(b + min(j0 + i, cols - 1) * line + p);
+            transpose(x);
+#pragma unroll
+            for (int i = 0; i < 16; i++) at[(p + i) * WIDTH] = x[i];
+        }
+        for (; p < depth; p++)
+            for (int i = 0; i < 16; i++)
+                ((W_LOCAL S *)(at + p * WIDTH))[i] = LOAD(b, min(j0 + i, cols - 1) * line + p);
+    }
+}
+#endif
+
+/* sum += (ROWS, depth) x (depth, COLS) */
+W_FN void multiply(const W_LOCAL S *x, const W_LOCAL S16 *y, int depth, S16 sum[ROWS][WIDTH]) {
+    for (int p = 0; p < depth; p++) {
+        S16 line[WIDTH];
+#pragma unroll
+        for (int v = 0; v < WIDTH; v++) line[v] = y[p * WIDTH + v];
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const S16 one = x[A_AT(i, p)];
+#pragma unroll
+            for (int v = 0; v < WIDTH; v++) sum[i][v] = MAD(one, line[v], sum[i][v]);
+        }
+    }
+}
+
+/* One part of k. Sums are kept in `kept`, tile by tile, until the last part. */
+W_FN void block(const W_LOCAL S *x, const W_LOCAL S16 *y, W_LOCAL S16 *kept, W_GLOBAL O *c, w_i64 c_m, int rows,
+                int cols, int depth, int first, int last) {
+    for (int j0 = 0; j0 < cols; j0 += COLS, y += DEPTH * WIDTH) {
+        for (int i0 = 0; i0 < rows; i0 += ROWS, kept += ROWS * WIDTH) {
+            S16 sum[ROWS][WIDTH];
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                for (int v = 0; v < WIDTH; v++) sum[i][v] = first ? (S16)(0) : kept[i * WIDTH + v];
+            multiply(x + A_AT(i0, 0), y, depth, sum);
+            W_GLOBAL O *to = c + i0 * c_m + j0;
+            if (last && i0 + ROWS <= rows && j0 + COLS <= cols) {
+#pragma unroll
+                for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                    for (int v = 0; v < WIDTH; v++) PUT16(to + i * c_m + v * 16, sum[i][v]);
+                continue;
+            }
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                for (int v = 0; v < WIDTH; v++) kept[i * WIDTH + v] = sum[i][v];
+            for (int i = 0; last && i < min(ROWS, rows - i0); i++)
+                for (int j = 0; j < min(COLS, cols - j0); j++)
+                    PUT(to, i * c_m + j, ((W_LOCAL S *)(kept + i * WIDTH))[j]);
+        }
+    }
+}
+
+W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS) {
+    W_LOCAL S16 x[A_COUNT / 16], y[DEPTH * BLOCK_N / 16], kept[BLOCK_M * BLOCK_N / 16];
+    BEGIN
+    int p = k0;
+    do {
+        const int depth = min(DEPTH, k1 - p);
+        pack_a(a + p * A_K, a_line, A_LINES ? rows : depth, A_LINES ? depth : rows, (W_LOCAL S *)x);
+        pack_b(b + p * B_K, b_line, depth, cols, y);
+        block((W_LOCAL S *)x, y, kept, c, c_m, rows, cols, depth, p == k0, p + depth == k1);
+        p += DEPTH;
+    } while (p < k1);
+}
