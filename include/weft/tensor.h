@@ -21,10 +21,11 @@ typedef struct weft_program weft_program;
 /* ---- context ---- */
 
 typedef struct weft_open_options {
-    const char
-        *device;   /* "cpu" (default), "interp", "null", "auto"; WEFT_DEVICE in the environment where NULL */
-    int threads;   /* 0: as many as the machine has, or OMP_NUM_THREADS */
-    uint64_t seed; /* of the random stream */
+    /* "cpu" (default), "opencl", "opencl:1", "opencl:NAME" (part of its name), "gpu", "auto", or a list of
+     * which the first that opens is taken: "opencl,cpu"; WEFT_DEVICE in the environment where NULL. */
+    const char *device;
+    int threads;     /* 0: as many as the machine has, or OMP_NUM_THREADS */
+    uint64_t seed;   /* of the random stream */
     weft_log_fn log; /* NULL: no log */
     void *log_user;
     weft_alloc_fn alloc; /* NULL: the C library's */
@@ -53,13 +54,13 @@ typedef struct weft_device_description {
     uint64_t memory; /* bytes */
 } weft_device_description;
 
-/* How many devices Weft knows on this machine, absent ones included. */
+/* How many devices Weft knows on this machine, absent ones included. Looks for drivers of cards. */
 WEFT_API int weft_device_count(void);
 
 /* Describes device i; false when there is none. Strings live as long as the process. */
 WEFT_API bool weft_device_info(int i, weft_device_description *info);
 
-/* Name of the context's device. */
+/* Name of the context's device, as options.device names it: "opencl:0". */
 WEFT_API const char *weft_device_of(const weft_context *ctx);
 
 /* Waits until all submitted work is done; reports what went wrong in it. */

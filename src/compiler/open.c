@@ -45,14 +45,9 @@ void weft__pool_give(weft_context *ctx, weft_buffer *buffer) {
 
 /* A buffer that holds zeros: memory fresh from the system does already, and is not touched. */
 static weft_status hook_buffer_zeroed(weft_context *ctx, size_t bytes, weft_buffer **buffer) {
-    static const char zeros[4096];
     WEFT_TRY(weft__pool_take(ctx, bytes, buffer));
     if ((*buffer)->zero) return WEFT_OK;
-    if ((*buffer)->host) memset((*buffer)->host, 0, bytes);
-    weft_status status = WEFT_OK;
-    for (size_t at = 0; !(*buffer)->host && status == WEFT_OK && at < bytes; at += sizeof zeros)
-        status = ctx->device->ops->upload(ctx->device, *buffer, at, zeros,
-                                          bytes - at < sizeof zeros ? bytes - at : sizeof zeros);
+    weft_status status = ctx->device->ops->zero(ctx->device, *buffer, 0, bytes);
     if (status != WEFT_OK) weft__pool_give(ctx, *buffer);
     return status;
 }
@@ -74,6 +69,7 @@ static weft_status hook_download(weft_context *ctx, const weft_buffer *from, siz
     weft__span span = weft__profile_enter(ctx, WEFT__DOING_TRANSFER);
     weft_status status = ctx->device->ops->download(ctx->device, from, offset, to, bytes);
     weft__profile_leave(ctx, span);
+    if (status == WEFT_OK && ctx->device->asynchronous) status = weft__report_fault(ctx);
     return status;
 }
 
@@ -181,7 +177,7 @@ void weft_seed(weft_context *ctx, uint64_t seed, uint64_t step) {
     ctx->random_ordinal = 0;
 }
 
-const char *weft_device_of(const weft_context *ctx) { return ctx ? ctx->device->ops->name : ""; }
+const char *weft_device_of(const weft_context *ctx) { return ctx ? ctx->device->name : ""; }
 
 weft_status weft_synchronize(weft_context *ctx) {
     if (!ctx) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_synchronize: the context is NULL");

@@ -197,5 +197,5 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
     if (!ctx->compiler->profile) WEFT_TRY(ops->run(ctx->device, program->executable, program->slots, times));
     for (int i = 0; ctx->compiler->profile && i < times; i++)
         WEFT_TRY(weft__profile_run(ctx->compiler->profile, program));
-    return weft__report_fault(ctx);
+    return ctx->device->asynchronous ? WEFT_OK : weft__report_fault(ctx);
 }

@@ -134,10 +134,14 @@ typedef struct weft_timing {
 } weft_timing;
 
 typedef struct weft_device_ops {
-    const char *name;
-    /* Fills in what is there or why it is not; never fails. */
-    void (*describe)(weft_device_description *description);
-    weft_status (*open)(weft_context *ctx, const weft_open_options *options, weft_device **device);
+    const char *name; /* of the kind: "opencl" */
+    /* How many devices of the kind there are; 1 where describe tells why there is none. */
+    int (*count)(void);
+    /* Fills in what device i is or why it is absent; never fails. */
+    void (*describe)(int i, weft_device_description *description);
+    /* selector: what stands behind "opencl:" in the specification, "" where nothing does. */
+    weft_status (*open)(weft_context *ctx, const char *selector, const weft_open_options *options,
+                        weft_device **device);
     void (*close)(weft_device *device);
     /* Refuses, by name, a dtype that the device lacks. */
     weft_status (*check_dtype)(weft_device *device, weft_dtype dtype);
@@ -147,14 +151,17 @@ typedef struct weft_device_ops {
                           size_t bytes);
     weft_status (*download)(weft_device *device, const weft_buffer *from, size_t offset, void *to,
                             size_t bytes);
+    /* Makes bytes 0. */
+    weft_status (*zero)(weft_device *device, weft_buffer *to, size_t offset, size_t bytes);
     /* True when the device runs this heavy operation itself. */
     bool (*takes)(weft_device *device, const weft_heavy *heavy);
     /* Compiles the commands, which stay alive with the executable. */
     weft_status (*build)(weft_device *device, const weft_commands *commands, weft_executable **executable);
     void (*executable_free)(weft_device *device, weft_executable *executable);
-    /* Submits one run; buffers[i] is bound to slot i. Repeats it `times` times. */
+    /* Submits one run, and need not wait for it; buffers[i] is bound to slot i. Repeats it `times` times. */
     weft_status (*run)(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                        int times);
+    /* Waits until all submitted work is done. */
     weft_status (*synchronize)(weft_device *device);
     /* Moves the recorded fault out; fault->set is 0 when there is none. Waits for the work. */
     weft_status (*take_fault)(weft_device *device, weft_fault *fault);
@@ -167,7 +174,10 @@ typedef struct weft_device_ops {
 struct weft_device {
     const weft_device_ops *ops;
     weft_context *ctx;
-    int threads; /* of the host, for what the host does for it; 0 counts as 1 */
+    const char *name; /* what opens it again: "opencl:1" */
+    bool
+        asynchronous; /* a run returns before its work is done: faults are taken when the host waits anyway */
+    int threads;      /* of the host, for what the host does for it; 0 counts as 1 */
     uint64_t bytes_in_use, bytes_peak;
     uint64_t uploads, downloads, submissions; /* counted by the compiler's calls, for profile and tests */
 };
@@ -175,9 +185,13 @@ struct weft_device {
 /* registry.c */
 int weft__device_kinds(void);
 const weft_device_ops *weft__device_kind(int i);
-/* Opens by specification ("cpu", "interp", "null", "auto"); an unknown name lists the known ones. */
+/* How many devices of kinds that have one each; the kind itself checks what it is asked for. */
+int weft__device_one(void);
+/* Opens by specification: a kind ("cpu", "opencl"), one of several ("opencl:1", "opencl:NAME"), "gpu",
+ * "auto", or a list of which the first that opens is taken ("cuda,opencl,cpu"), with a warning that says why
+ * the others are not. A device named alone is that or an error, which names what there is. */
 weft_status weft__device_open(weft_context *ctx, const char *spec, const weft_open_options *options,
                               weft_device **device);
-extern const weft_device_ops weft__device_cpu, weft__device_null, weft__device_interp;
+extern const weft_device_ops weft__device_cpu, weft__device_opencl, weft__device_null, weft__device_interp;
 
 #endif

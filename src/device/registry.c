@@ -1,5 +1,5 @@
 /* The table of devices, and opening one by its name. A new device is one line here. Must not know: what any
- * device does. Read next: cpu/cpu.h, interp/interp.h. */
+ * device does. Read next: cpu/cpu.c, opencl/opencl.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */
 #endif
@@ -11,40 +11,121 @@
 
 static const weft_device_ops *const kinds[] = {
     &weft__device_cpu,
+    &weft__device_opencl,
     &weft__device_interp,
     &weft__device_null,
 };
 
-enum { KINDS = sizeof kinds / sizeof *kinds };
+/* Names that people try, and what there is instead. */
+static const struct {
+    const char *name, *reason;
+} absent[] = {
+    {"cuda", "this version has no CUDA device; NVIDIA cards are served by their OpenCL driver: opencl"},
+    {"webgpu", "this version has no WebGPU device; cards are served by their OpenCL driver: opencl"},
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds, ABSENT = sizeof absent / sizeof *absent };
 
 int weft__device_kinds(void) { return KINDS; }
 
 const weft_device_ops *weft__device_kind(int i) { return i >= 0 && i < KINDS ? kinds[i] : NULL; }
 
-int weft_device_count(void) { return KINDS; }
+int weft__device_one(void) { return 1; }
+
+/* ---- all devices ---- */
+
+int weft_device_count(void) {
+    int n = ABSENT;
+    for (int k = 0; k < KINDS; k++) n += kinds[k]->count();
+    return n;
+}
 
 bool weft_device_info(int i, weft_device_description *info) {
-    if (i < 0 || i >= KINDS || !info) return false;
+    if (i < 0 || !info) return false;
     *info = (weft_device_description){0};
-    kinds[i]->describe(info);
+    for (int k = 0; k < KINDS; k++) {
+        const int n = kinds[k]->count();
+        if (i < n) {
+            kinds[k]->describe(i, info);
+            return true;
+        }
+        i -= n;
+    }
+    if (i >= ABSENT) return false;
+    info->name = absent[i].name;
+    info->reason = absent[i].reason;
     return true;
 }
 
-/* "cpu, interp, null, auto" */
+/* "cpu, opencl, interp, null, gpu, auto" */
 static const char *known_names(char *text, size_t size) {
     size_t used = 0;
     for (int i = 0; i < KINDS && used < size; i++) {
         const int n = snprintf(text + used, size - used, "%s, ", kinds[i]->name);
         used += n > 0 ? (size_t)n : 0;
     }
-    if (used < size) snprintf(text + used, size - used, "auto");
+    if (used < size) snprintf(text + used, size - used, "gpu, auto");
     return text;
 }
 
-/* "cpu" and "cpu:0" name the cpu; each kind has one device so far. */
-static bool names(const char *spec, const char *kind) {
+/* ---- one specification ---- */
+
+/* What stands behind the kind's name: "" for "opencl", "1" for "opencl:1"; NULL where another kind is meant.
+ */
+static const char *selector_of(const char *spec, const char *kind) {
     const size_t n = strlen(kind);
-    return strncmp(spec, kind, n) == 0 && (spec[n] == '\0' || strcmp(spec + n, ":0") == 0);
+    if (strncmp(spec, kind, n) != 0) return NULL;
+    return spec[n] == '\0' ? spec + n : spec[n] == ':' ? spec + n + 1 : NULL;
+}
+
+static weft_status open_kind(weft_context *ctx, const weft_device_ops *kind, const char *selector,
+                             const weft_open_options *options, weft_device **device) {
+    const bool one = kind->count == weft__device_one; /* "cpu:0" is the cpu, "cpu:1" is nothing */
+    if (one && *selector && strcmp(selector, "0") != 0)
+        return weft__fail(ctx, WEFT_ERR_DEVICE,
+                          "device \"%s:%s\": there is one %s: name it \"%s\" or \"%s:0\"", kind->name,
+                          selector, kind->name, kind->name, kind->name);
+    return kind->open(ctx, selector, options, device);
+}
+
+static weft_status open_named(weft_context *ctx, const char *spec, const char *origin,
+                              const weft_open_options *options, weft_device **device) {
+    char text[200];
+    for (int i = 0; i < KINDS; i++) {
+        const char *selector = selector_of(spec, kinds[i]->name);
+        if (selector) return open_kind(ctx, kinds[i], selector, options, device);
+    }
+    for (int i = 0; i < ABSENT; i++)
+        if (selector_of(spec, absent[i].name))
+            return weft__fail(ctx, WEFT_ERR_DEVICE, "device %s%s: %s", spec, origin, absent[i].reason);
+    return weft__fail(ctx, WEFT_ERR_DEVICE, "device \"%s\"%s is unknown: choose one of %s", spec, origin,
+                      known_names(text, sizeof text));
+}
+
+/* ---- lists ---- */
+
+/* The first of the list that opens. */
+static weft_status open_list(weft_context *ctx, const char *list, const char *origin,
+                             const weft_open_options *options, weft_device **device) {
+    char whys[700] = "", spec[100];
+    size_t used = 0;
+    for (const char *at = list; *at;) {
+        const size_t n = strcspn(at, ",");
+        snprintf(spec, sizeof spec, "%.*s", (int)n, at);
+        at += n + (at[n] == ',');
+        const weft_status status = open_named(ctx, spec, "", options, device);
+        if (status == WEFT_OK) {
+            if (used)
+                weft__log(ctx, WEFT_LOG_WARNING, "device %s%s: %s is used: %s", list, origin, spec, whys);
+            return WEFT_OK;
+        }
+        if (status != WEFT_ERR_DEVICE) return status; /* memory, say: no reason to go on elsewhere */
+        const int more =
+            snprintf(whys + used, sizeof whys - used, "%s%s", used ? "; " : "", weft_last_error(ctx));
+        used += more > 0 ? (size_t)more : 0;
+        if (used >= sizeof whys) used = sizeof whys - 1;
+    }
+    return weft__fail(ctx, WEFT_ERR_DEVICE, "device %s%s: none of them opens: %s", list, origin, whys);
 }
 
 /* Where the specification came from, for messages. */
@@ -56,35 +137,16 @@ static const char *resolve(const char **spec) {
     return "";
 }
 
-static weft_status open_kind(weft_context *ctx, const weft_device_ops *kind, const weft_open_options *options,
-                             weft_device **device) {
-    weft_device_description info = {0};
-    kind->describe(&info);
-    if (!info.present)
-        return weft__fail(ctx, WEFT_ERR_DEVICE, "device %s: %s", kind->name,
-                          info.reason ? info.reason : "absent");
-    return kind->open(ctx, options, device);
-}
-
 weft_status weft__device_open(weft_context *ctx, const char *spec, const weft_open_options *options,
                               weft_device **device) {
     const char *origin = resolve(&spec);
-    char text[200];
     *device = NULL;
     if (strcmp(spec, "auto") == 0) {
-        weft__log(ctx, WEFT_LOG_INFO, "device auto%s: cpu, the only device that computes in this build",
+        weft__log(ctx, WEFT_LOG_INFO, "device auto%s: cpu, since no costs of other devices are measured yet",
                   origin);
         spec = "cpu";
     }
-    for (int i = 0; i < KINDS; i++)
-        if (names(spec, kinds[i]->name)) return open_kind(ctx, kinds[i], options, device);
-    for (int i = 0; i < KINDS; i++) {
-        const size_t n = strlen(kinds[i]->name);
-        if (strncmp(spec, kinds[i]->name, n) == 0 && spec[n] == ':')
-            return weft__fail(ctx, WEFT_ERR_DEVICE,
-                              "device \"%s\"%s: there is one %s: name it \"%s\" or \"%s:0\"", spec, origin,
-                              kinds[i]->name, kinds[i]->name, kinds[i]->name);
-    }
-    return weft__fail(ctx, WEFT_ERR_DEVICE, "device \"%s\"%s is unknown: choose one of %s", spec, origin,
-                      known_names(text, sizeof text));
+    if (strcmp(spec, "gpu") == 0) return open_list(ctx, "cuda,opencl:gpu,webgpu", origin, options, device);
+    if (strchr(spec, ',')) return open_list(ctx, spec, origin, options, device);
+    return open_named(ctx, spec, origin, options, device);
 }

@@ -153,7 +153,7 @@ typedef struct fixture {
 static void setup(fixture *f) {
     memset(f, 0, sizeof *f);
     f->ctx.seed = 11;
-    assert_int_equal(weft__device_interp.open(&f->ctx, NULL, &f->device), WEFT_OK);
+    assert_int_equal(weft__device_interp.open(&f->ctx, "", NULL, &f->device), WEFT_OK);
 }
 static void teardown(fixture *f) {
     assert_int_equal(f->device->bytes_in_use, 0);
@@ -702,11 +702,10 @@ static void test_registry(void **state) {
     weft_context ctx = {.log = keep_line, .log_user = &lines};
     weft_device *device;
     weft_device_description info;
-    assert_int_equal(weft_device_count(), weft__device_kinds());
+    assert_true(weft_device_count() >= weft__device_kinds());
     for (int i = 0; i < weft_device_count(); i++) {
         assert_true(weft_device_info(i, &info));
-        assert_string_equal(info.name, weft__device_kind(i)->name);
-        assert_true(info.present || info.reason);
+        assert_true(info.name && (info.present || info.reason));
     }
     assert_false(weft_device_info(-1, &info));
     assert_false(weft_device_info(weft_device_count(), &info));
@@ -721,9 +720,8 @@ static void test_registry(void **state) {
     open_as("interp", "interp");
     setenv("WEFT_DEVICE", "abacus", 1);
     assert_int_equal(weft__device_open(&ctx, NULL, NULL, &device), WEFT_ERR_DEVICE);
-    assert_string_equal(
-        weft_last_error(&ctx),
-        "device \"abacus\" (from WEFT_DEVICE) is unknown: choose one of cpu, interp, null, auto");
+    assert_string_equal(weft_last_error(&ctx), "device \"abacus\" (from WEFT_DEVICE) is unknown: choose one "
+                                               "of cpu, opencl, interp, null, gpu, auto");
     assert_null(device);
     unsetenv("WEFT_DEVICE");
     assert_int_equal(weft__device_open(&ctx, "cpu:1", NULL, &device), WEFT_ERR_DEVICE);
@@ -732,7 +730,7 @@ static void test_registry(void **state) {
     assert_int_equal(weft__device_open(&ctx, "auto", NULL, &device), WEFT_OK);
     assert_string_equal(device->ops->name, "cpu");
     device->ops->close(device);
-    assert_non_null(strstr(lines.text, "device auto: cpu, the only device that computes"));
+    assert_non_null(strstr(lines.text, "device auto: cpu, since no costs of other devices"));
 }
 
 static void test_null(void **state) {

@@ -151,7 +151,7 @@ typedef struct fixture {
 
 static void setup(fixture *f) {
     memset(f, 0, sizeof *f);
-    assert_int_equal(weft__device_interp.open(&f->ctx, NULL, &f->device), WEFT_OK);
+    assert_int_equal(weft__device_interp.open(&f->ctx, "", NULL, &f->device), WEFT_OK);
 }
 static void teardown(fixture *f) { f->device->ops->close(f->device); }
 

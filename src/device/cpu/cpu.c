@@ -42,7 +42,8 @@ static void make_detail(void) {
              weft__cpu_matmul_description(), default_threads(), default_threads() == 1 ? "" : "s");
 }
 
-static void cpu_describe(weft_device_description *d) {
+static void cpu_describe(int i, weft_device_description *d) {
+    (void)i;
     pthread_once(&detail_once, make_detail);
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     *d = (weft_device_description){
@@ -52,11 +53,14 @@ static void cpu_describe(weft_device_description *d) {
 
 /* ---- open and close ---- */
 
-static weft_status cpu_open(weft_context *ctx, const weft_open_options *options, weft_device **device) {
+static weft_status cpu_open(weft_context *ctx, const char *selector, const weft_open_options *options,
+                            weft_device **device) {
+    (void)selector;
     weft_cpu_device *d = weft__zalloc(ctx, sizeof *d);
     if (!d) return weft__fail_oom(ctx, sizeof *d, "the cpu device");
     d->base.ops = &weft__device_cpu;
     d->base.ctx = ctx;
+    d->base.name = "cpu";
     d->base.threads = weft__cpu_start_team(options ? options->threads : 0);
     *device = &d->base;
     return WEFT_OK;
@@ -144,6 +148,14 @@ static weft_status cpu_download(weft_device *device, const weft_buffer *from, si
     return WEFT_OK;
 }
 
+static weft_status cpu_zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes) {
+    if (!inside(to, offset, bytes))
+        return weft__fail(device->ctx, WEFT_ERR_INTERNAL, "%zu zeros at %zu do not fit into %zu", bytes,
+                          offset, to->bytes);
+    if (bytes) memset((char *)to->host + offset, 0, bytes);
+    return WEFT_OK;
+}
+
 /* ---- the rest ---- */
 
 static bool cpu_takes(weft_device *device, const weft_heavy *heavy) {
@@ -179,6 +191,7 @@ void weft__cpu_fault(weft_fault *fault, const char *what, const char *path, int6
 
 const weft_device_ops weft__device_cpu = {
     .name = "cpu",
+    .count = weft__device_one,
     .describe = cpu_describe,
     .open = cpu_open,
     .close = cpu_close,
@@ -187,6 +200,7 @@ const weft_device_ops weft__device_cpu = {
     .buffer_free = cpu_buffer_free,
     .upload = cpu_upload,
     .download = cpu_download,
+    .zero = cpu_zero,
     .takes = cpu_takes,
     .build = weft__cpu_build,
     .executable_free = weft__cpu_executable_free,

@@ -5,6 +5,7 @@
 
 #define WEFT__GPU_TEXTS(X)                                                                                   \
     X(prelude_opencl)                                                                                        \
+    X(move)                                                                                                  \
     X(storage)                                                                                               \
     X(scatter)                                                                                               \
     X(update)                                                                                                \

@@ -21,7 +21,8 @@ static weft_interp *of(weft_device *device) { return (weft_interp *)device; }
 
 /* ---- the device ---- */
 
-static void describe(weft_device_description *d) {
+static void describe(int i, weft_device_description *d) {
+    (void)i;
     *d = (weft_device_description){.name = "interp",
                                    .detail =
                                        "interpreter of kernels in f64, checks indices and races (for tests)",
@@ -29,12 +30,14 @@ static void describe(weft_device_description *d) {
                                    .threads = 1};
 }
 
-static weft_status open_interp(weft_context *ctx, const weft_open_options *options, weft_device **device) {
-    (void)options;
+static weft_status open_interp(weft_context *ctx, const char *selector, const weft_open_options *options,
+                               weft_device **device) {
+    (void)selector, (void)options;
     weft_interp *d = weft__zalloc(ctx, sizeof *d);
     if (!d) return weft__fail_oom(ctx, sizeof *d, "interp: device");
     d->base.ops = &weft__device_interp;
     d->base.ctx = ctx;
+    d->base.name = "interp";
     d->random = ctx ? ctx->seed : 0;
     *device = &d->base;
     return WEFT_OK;
@@ -115,6 +118,12 @@ static weft_status download(weft_device *device, const weft_buffer *from, size_t
                             size_t bytes) {
     WEFT_TRY(check_span(device, from, offset, bytes, "download"));
     if (bytes) memcpy(to, bytes_of(from) + offset, bytes);
+    return WEFT_OK;
+}
+
+static weft_status zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes) {
+    WEFT_TRY(check_span(device, to, offset, bytes, "zeros"));
+    if (bytes) memset(bytes_of(to) + offset, 0, bytes);
     return WEFT_OK;
 }
 
@@ -299,6 +308,7 @@ static const weft_timing *timings(weft_device *device, const weft_executable *ex
 
 const weft_device_ops weft__device_interp = {
     .name = "interp",
+    .count = weft__device_one,
     .describe = describe,
     .open = open_interp,
     .close = close_interp,
@@ -307,6 +317,7 @@ const weft_device_ops weft__device_interp = {
     .buffer_free = buffer_free,
     .upload = upload,
     .download = download,
+    .zero = zero,
     .takes = takes,
     .build = build,
     .executable_free = executable_free,

@@ -18,19 +18,22 @@ typedef struct null_executable {
     weft_timing *timings;  /* all 0 */
 } null_executable;
 
-static void describe(weft_device_description *d) {
+static void describe(int i, weft_device_description *d) {
+    (void)i;
     *d = (weft_device_description){.name = "null",
                                    .detail = "plans and logs, computes nothing (for tests)",
                                    .present = true,
                                    .threads = 1};
 }
 
-static weft_status open_null(weft_context *ctx, const weft_open_options *options, weft_device **device) {
-    (void)options;
+static weft_status open_null(weft_context *ctx, const char *selector, const weft_open_options *options,
+                             weft_device **device) {
+    (void)selector, (void)options;
     null_device *d = weft__zalloc(ctx, sizeof *d);
     if (!d) return weft__fail_oom(ctx, sizeof *d, "null: device");
     d->base.ops = &weft__device_null;
     d->base.ctx = ctx;
+    d->base.name = "null";
     *device = &d->base;
     return WEFT_OK;
 }
@@ -71,6 +74,11 @@ static weft_status download(weft_device *device, const weft_buffer *from, size_t
                             size_t bytes) {
     (void)device, (void)from, (void)offset;
     if (bytes) memset(to, 0, bytes);
+    return WEFT_OK;
+}
+
+static weft_status zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes) {
+    (void)device, (void)to, (void)offset, (void)bytes;
     return WEFT_OK;
 }
 
@@ -203,6 +211,7 @@ const weft_null_counts *weft__null_counts(const weft_device *device) {
 
 const weft_device_ops weft__device_null = {
     .name = "null",
+    .count = weft__device_one,
     .describe = describe,
     .open = open_null,
     .close = close_null,
@@ -211,6 +220,7 @@ const weft_device_ops weft__device_null = {
     .buffer_free = buffer_free,
     .upload = upload,
     .download = download,
+    .zero = zero,
     .takes = takes,
     .build = build,
     .executable_free = executable_free,

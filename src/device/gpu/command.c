@@ -1,0 +1,41 @@
+/* Commands as launches: kernels are rendered, heavy operations are templates. Must not know: how launches are
+ * run. Read next: kernel/source.h, heavy.h. */
+#include "device/gpu/gpu.h"
+#include "device/gpu/heavy.h"
+
+bool weft__gpu_takes(const weft_target *target, const weft_heavy *heavy) {
+    switch (heavy->kind) {
+    case WEFT_HEAVY_MATMUL: return weft__gpu_matmul_takes(target, &heavy->as.matmul);
+    case WEFT_HEAVY_SCATTER: return weft__gpu_scatter_takes(target, &heavy->as.scatter);
+    case WEFT_HEAVY_ATTENTION: return weft__gpu_attention_takes(target, &heavy->as.attention);
+    case WEFT_HEAVY_UPDATE: return weft__gpu_update_takes(target, &heavy->as.update);
+    }
+    return false;
+}
+
+static weft_status launch_heavy(weft_launches *launches, const weft_heavy *heavy, bool sink) {
+    switch (heavy->kind) {
+    case WEFT_HEAVY_MATMUL: return weft__gpu_matmul(launches, heavy, sink);
+    case WEFT_HEAVY_SCATTER: return weft__gpu_scatter(launches, heavy, sink);
+    case WEFT_HEAVY_ATTENTION: return weft__gpu_attention(launches, heavy, sink);
+    case WEFT_HEAVY_UPDATE: return weft__gpu_update(launches, heavy, sink);
+    }
+    return weft__fail(launches->ctx, WEFT_ERR_INTERNAL, "gpu: a heavy operation of an unknown kind");
+}
+
+weft_status weft__gpu_command(weft_launches *launches, const weft_command *command) {
+    switch (command->kind) {
+    case WEFT_COMMAND_KERNEL: return weft__render(launches, command->kernel, command->sink);
+    case WEFT_COMMAND_HEAVY: return launch_heavy(launches, &command->heavy, command->sink);
+    case WEFT_COMMAND_COPY: return weft__gpu_copy(launches, command);
+    case WEFT_COMMAND_ZERO: return weft__gpu_zero(launches, command);
+    }
+    return weft__fail(launches->ctx, WEFT_ERR_INTERNAL, "gpu: a command of an unknown kind");
+}
+
+const char *weft__gpu_path(const weft_command *command) {
+    const char *path = command->kind == WEFT_COMMAND_KERNEL  ? command->kernel->path
+                       : command->kind == WEFT_COMMAND_HEAVY ? command->heavy.path
+                                                             : NULL;
+    return path ? path : "";
+}

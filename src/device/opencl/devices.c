@@ -1,0 +1,184 @@
+/* Finding the OpenCL devices and choosing one by its number, kind or name. Must not know: contexts, buffers.
+ * Read next: opencl.c. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "device/opencl/devices.h"
+#include "device/opencl/hooks.h"
+
+enum { PLATFORMS_MOST = 16, DEVICES_MOST = 32 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool looked;
+static int count;
+static weft__opencl_found found[DEVICES_MOST];
+static const char *why_none;
+
+/* ---- looking ---- */
+
+static cl_ulong number(cl_device_id id, cl_uint what) {
+    cl_ulong value = 0; /* little-endian: the low bytes are the number in any width */
+    return weft__cl.clGetDeviceInfo(id, what, sizeof value, &value, NULL) == 0 ? value : 0;
+}
+
+/* Without spaces at its ends, which drivers leave there. */
+static void text(cl_device_id id, cl_uint what, char *to, size_t size) {
+    char whole[1024] = "";
+    if (weft__cl.clGetDeviceInfo(id, what, sizeof whole - 1, whole, NULL) != 0) whole[0] = 0;
+    const char *from = whole + strspn(whole, " ");
+    size_t length = strlen(from);
+    while (length && from[length - 1] == ' ') length--;
+    snprintf(to, size, "%.*s", (int)length, from);
+}
+
+/* 12 for "OpenCL 1.2 and what the vendor adds". */
+static long version_of(const char *version) {
+    static const char start[] = "OpenCL ";
+    if (strncmp(version, start, sizeof start - 1) != 0) return 0;
+    char *end;
+    const long major = strtol(version + sizeof start - 1, &end, 10);
+    return major * 10 + (*end == '.' ? strtol(end + 1, NULL, 10) : 0);
+}
+
+/* What Weft needs that this device lacks. */
+static void check(weft__opencl_found *f) {
+    char version[96], profile[32];
+    text(f->id, OPENCL_DEVICE_VERSION, version, sizeof version);
+    text(f->id, OPENCL_DEVICE_PROFILE, profile, sizeof profile);
+    if (!number(f->id, OPENCL_DEVICE_AVAILABLE))
+        snprintf(f->reason, sizeof f->reason,
+                 "its driver says that it is not available: is it in use or off?");
+    else if (!number(f->id, OPENCL_DEVICE_COMPILER_AVAILABLE))
+        snprintf(f->reason, sizeof f->reason, "its driver has no compiler: install the full driver");
+    else if (!number(f->id, OPENCL_DEVICE_ENDIAN_LITTLE))
+        snprintf(f->reason, sizeof f->reason, "it is big-endian, which Weft does not serve");
+    else if (version_of(version) < 12)
+        snprintf(f->reason, sizeof f->reason, "%s is below OpenCL 1.2: install a newer driver", version);
+    else if (strcmp(profile, "FULL_PROFILE") != 0)
+        snprintf(f->reason, sizeof f->reason, "it has the embedded profile only, without 64-bit integers");
+}
+
+static void describe(weft__opencl_found *f, cl_platform_id platform, cl_device_id id) {
+    char version[96];
+    *f = (weft__opencl_found){.platform = platform, .id = id};
+    text(id, OPENCL_DEVICE_NAME, f->name, sizeof f->name);
+    text(id, OPENCL_DRIVER_VERSION, f->driver, sizeof f->driver);
+    text(id, OPENCL_DEVICE_VERSION, version, sizeof version);
+    if (weft__cl.clGetPlatformInfo(platform, OPENCL_PLATFORM_NAME, sizeof f->platform_name - 1,
+                                   f->platform_name, NULL) != 0)
+        f->platform_name[0] = 0;
+    const cl_ulong type = number(id, OPENCL_DEVICE_TYPE);
+    f->cpu = type & OPENCL_DEVICE_TYPE_CPU;
+    f->gpu = type & OPENCL_DEVICE_TYPE_GPU;
+    f->f64 = number(id, OPENCL_DEVICE_DOUBLE_FP_CONFIG) != 0;
+    f->shares_memory = number(id, OPENCL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+    f->units = (int)number(id, OPENCL_DEVICE_MAX_COMPUTE_UNITS);
+    f->most_items = (int)number(id, OPENCL_DEVICE_MAX_WORK_GROUP_SIZE);
+    f->memory = number(id, OPENCL_DEVICE_GLOBAL_MEM_SIZE);
+    f->most_bytes = number(id, OPENCL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    f->local_bytes = number(id, OPENCL_DEVICE_LOCAL_MEM_SIZE);
+    check(f);
+    snprintf(f->detail, sizeof f->detail, "%.120s (%.60s), %.90s, driver %.100s", f->name, f->platform_name,
+             version, f->driver);
+}
+
+/* GPUs come first: "opencl" alone should not mean the processor where there is a card. */
+static void collect(bool gpus) {
+    cl_platform_id platforms[PLATFORMS_MOST];
+    cl_uint n_platforms = 0;
+    if (weft__cl.clGetPlatformIDs(PLATFORMS_MOST, platforms, &n_platforms) != 0) n_platforms = 0;
+    for (cl_uint p = 0; p < n_platforms && p < PLATFORMS_MOST; p++) {
+        cl_device_id ids[DEVICES_MOST];
+        cl_uint n = 0;
+        if (weft__cl.clGetDeviceIDs(platforms[p], (cl_uint)OPENCL_DEVICE_TYPE_ALL, DEVICES_MOST, ids, &n) !=
+            0)
+            continue;
+        for (cl_uint i = 0; i < n && i < DEVICES_MOST && count < DEVICES_MOST; i++) {
+            weft__opencl_found f;
+            describe(&f, platforms[p], ids[i]);
+            if (f.gpu != gpus) continue;
+            snprintf(f.spec, sizeof f.spec, "opencl:%d", count);
+            found[count++] = f;
+        }
+    }
+}
+
+int weft__opencl_devices(const weft__opencl_found **list, const char **why) {
+    pthread_mutex_lock(&lock);
+    if (!looked) {
+        count = 0;
+        why_none = weft__opencl_open_library();
+        if (!why_none) {
+            collect(true);
+            collect(false);
+            if (!count)
+                why_none = "the OpenCL loader finds no device: install the driver of your card, or "
+                           "pocl-opencl-icd to compute on the processor (clinfo shows what the loader sees)";
+        }
+        looked = true;
+    }
+    pthread_mutex_unlock(&lock);
+    *list = found;
+    if (why) *why = why_none;
+    return count;
+}
+
+void weft__opencl_forget(void) {
+    looked = false;
+    weft__opencl_forget_library();
+}
+
+/* ---- choosing ---- */
+
+static bool has(const char *whole, const char *part) {
+    const size_t n = strlen(part);
+    for (; *whole; whole++)
+        if (strncasecmp(whole, part, n) == 0) return true;
+    return false;
+}
+
+static bool means(const weft__opencl_found *f, int i, const char *selector) {
+    char *end;
+    const long wanted = strtol(selector, &end, 10);
+    if (*selector == '\0') return true;
+    if (*end == '\0') return wanted == i;
+    if (strcmp(selector, "gpu") == 0) return f->gpu;
+    if (strcmp(selector, "cpu") == 0) return f->cpu;
+    return has(f->name, selector) || has(f->platform_name, selector);
+}
+
+/* "opencl:0 (NAME), opencl:1 (NAME: why not)" */
+static const char *all(char *to, size_t size) {
+    size_t used = 0;
+    to[0] = 0;
+    for (int i = 0; i < count && used < size; i++) {
+        const int n = snprintf(to + used, size - used, "%s%s (%s%s%s)", i ? ", " : "", found[i].spec,
+                               found[i].name, found[i].reason[0] ? ": " : "", found[i].reason);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return to;
+}
+
+const weft__opencl_found *weft__opencl_choose(weft_context *ctx, const char *selector) {
+    const weft__opencl_found *list, *refused = NULL;
+    const char *why;
+    char others[600];
+    const int n = weft__opencl_devices(&list, &why);
+    if (!selector) selector = "";
+    for (int i = 0; i < n; i++) {
+        if (!means(&list[i], i, selector)) continue;
+        if (!list[i].reason[0]) return &list[i];
+        if (!refused) refused = &list[i];
+    }
+    if (!n)
+        weft__fail(ctx, WEFT_ERR_DEVICE, "device opencl: %s", why);
+    else if (refused)
+        weft__fail(ctx, WEFT_ERR_DEVICE, "device %s (%s): %s", refused->spec, refused->name, refused->reason);
+    else
+        weft__fail(ctx, WEFT_ERR_DEVICE, "device \"opencl:%s\": there is none; there are %s", selector,
+                   all(others, sizeof others));
+    return NULL;
+}

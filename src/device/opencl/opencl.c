@@ -1,0 +1,254 @@
+/* The OpenCL device: opening it, memory, and the table of what it does. Must not know: what kernels compute.
+ * Read next: run.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/opencl/opencl.h"
+
+enum { GUARD_BYTE = 0xA5 };
+
+/* ---- errors ---- */
+
+weft_status weft__opencl_fail(weft__opencl *d, cl_int error, const char *what) {
+    char name[64];
+    const char *spec = d->found->spec;
+    weft__opencl_error_name(error, name);
+    if (error == OPENCL_MEM_OBJECT_ALLOCATION_FAILURE || error == OPENCL_OUT_OF_RESOURCES ||
+        error == OPENCL_OUT_OF_HOST_MEMORY || error == OPENCL_INVALID_BUFFER_SIZE)
+        return weft__fail(d->base.ctx, WEFT_ERR_OOM, "%s: %s: %s; %llu bytes are in use of %llu", spec, what,
+                          name, (unsigned long long)d->base.bytes_in_use,
+                          (unsigned long long)d->found->memory);
+    if (error == OPENCL_DEVICE_NOT_AVAILABLE || error == OPENCL_INVALID_COMMAND_QUEUE)
+        return weft__fail(d->base.ctx, WEFT_ERR_DEVICE,
+                          "%s: %s: the device is lost (%s); open a new context, and look at the driver's log",
+                          spec, what, name);
+    return weft__fail(d->base.ctx, WEFT_ERR_DEVICE, "%s: %s: %s", spec, what, name);
+}
+
+cl_int weft__opencl_gone(void) {
+    if (weft__opencl_hook.lose_device > 1) weft__opencl_hook.lose_device--;
+    return weft__opencl_hook.lose_device == 1 ? OPENCL_DEVICE_NOT_AVAILABLE : 0;
+}
+
+/* ---- description ---- */
+
+static int count(void) {
+    const weft__opencl_found *list;
+    const int n = weft__opencl_devices(&list, NULL);
+    return n ? n : 1; /* its absence */
+}
+
+static void describe(int i, weft_device_description *d) {
+    const weft__opencl_found *list;
+    const char *why;
+    const int n = weft__opencl_devices(&list, &why);
+    *d = (weft_device_description){.name = "opencl", .reason = why};
+    if (i < 0 || i >= n) return;
+    const weft__opencl_found *f = &list[i];
+    *d = (weft_device_description){.name = f->spec,
+                                   .detail = f->detail,
+                                   .reason = f->reason[0] ? f->reason : NULL,
+                                   .present = !f->reason[0],
+                                   .threads = f->units,
+                                   .memory = f->memory};
+}
+
+/* ---- open and close ---- */
+
+static weft_status open_queue(weft__opencl *d) {
+    cl_int error = 0;
+    const intptr_t properties[] = {OPENCL_CONTEXT_PLATFORM, (intptr_t)d->found->platform, 0};
+    d->context = weft__cl.clCreateContext(properties, 1, &d->found->id, NULL, NULL, &error);
+    if (error) return weft__opencl_fail(d, error, "a context");
+    weft__opencl_hook.contexts++;
+    d->plain = weft__cl.clCreateCommandQueue(d->context, d->found->id, 0, &error);
+    if (error) return weft__opencl_fail(d, error, "a queue");
+    d->queue = d->plain;
+    WEFT_TRY(weft__opencl_memory(d, sizeof d->record, "the fault record", &d->faults));
+    error =
+        weft__cl.clEnqueueWriteBuffer(d->queue, d->faults, 1, 0, sizeof d->record, &d->record, 0, NULL, NULL);
+    return error ? weft__opencl_fail(d, error, "the fault record") : WEFT_OK;
+}
+
+/* CPUs want vectors of the widest floats (16 on AVX-512, two halves elsewhere), cards groups of work-items.
+ */
+static weft_target target_of(const weft__opencl_found *f) {
+    weft_target t = {.language = WEFT_OPENCL_C,
+                     .vectors = f->cpu,
+                     .lanes = f->cpu ? 16 : 256,
+                     .units = f->units > 0 ? f->units : 1,
+                     .local_bytes = (int64_t)f->local_bytes,
+                     .f64 = f->f64};
+    while (!t.vectors && t.lanes > f->most_items && t.lanes > 1) t.lanes /= 2;
+    return t;
+}
+
+static void close_opencl(weft_device *device) {
+    weft__opencl *d = weft__opencl_of(device);
+    if (!d) return;
+    if (d->queue) weft__cl.clFinish(d->queue);
+    weft__opencl_texts_free(d);
+    weft__opencl_staging_free(d);
+    if (d->mark) weft__cl.clReleaseEvent(d->mark);
+    if (d->scratch) weft__cl.clReleaseMemObject(d->scratch);
+    if (d->faults) weft__cl.clReleaseMemObject(d->faults);
+    if (d->timed) weft__cl.clReleaseCommandQueue(d->timed);
+    if (d->plain) weft__cl.clReleaseCommandQueue(d->plain);
+    if (d->context) weft__cl.clReleaseContext(d->context);
+    weft__free(device->ctx, d->paths.list);
+    weft__free(device->ctx, d);
+}
+
+static weft_status open_opencl(weft_context *ctx, const char *selector, const weft_open_options *options,
+                               weft_device **device) {
+    (void)options;
+    const weft__opencl_found *found = weft__opencl_choose(ctx, selector);
+    if (!found) return WEFT_ERR_DEVICE;
+    weft__opencl *d = weft__zalloc(ctx, sizeof *d);
+    if (!d) return weft__fail_oom(ctx, sizeof *d, "the opencl device");
+    d->base.ops = &weft__device_opencl;
+    d->base.ctx = ctx;
+    d->base.name = found->spec;
+    d->base.asynchronous = true;
+    d->found = found;
+    d->target = target_of(found);
+    d->guard = (size_t)weft__opencl_hook.guard;
+    const weft_status status = open_queue(d);
+    if (status != WEFT_OK) {
+        close_opencl(&d->base);
+        return status;
+    }
+    *device = &d->base;
+    return WEFT_OK;
+}
+
+static weft_status check_dtype(weft_device *device, weft_dtype dtype) {
+    const weft__opencl *d = weft__opencl_of(device);
+    if (dtype == WEFT_F64 && !d->target.f64)
+        return weft__fail(device->ctx, WEFT_ERR_DTYPE, "%s (%s) does not compute in f64: use f32",
+                          d->found->spec, d->found->name);
+    if ((unsigned)dtype < WEFT_DTYPE_COUNT && dtype != WEFT_C64 && dtype != WEFT_C128) return WEFT_OK;
+    return weft__fail(device->ctx, WEFT_ERR_DTYPE, "%s: no device here computes %s yet", d->found->spec,
+                      weft_dtype_name(dtype));
+}
+
+/* ---- memory ---- */
+
+weft_status weft__opencl_memory(weft__opencl *d, size_t bytes, const char *what, cl_mem *memory) {
+    size_t most = d->found->most_bytes;
+    cl_int error = 0;
+    if (weft__opencl_hook.most_bytes && weft__opencl_hook.most_bytes < most)
+        most = weft__opencl_hook.most_bytes;
+    if (bytes > most)
+        return weft__fail(d->base.ctx, WEFT_ERR_OOM,
+                          "%s: %s of %zu bytes: this device gives at most %zu bytes in one piece",
+                          d->found->spec, what, bytes, most);
+    if (weft__opencl_hook.fail_allocation && --weft__opencl_hook.fail_allocation == 0)
+        error = OPENCL_MEM_OBJECT_ALLOCATION_FAILURE;
+    else
+        *memory = weft__cl.clCreateBuffer(d->context, OPENCL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &error);
+    if (error) {
+        char text[96];
+        *memory = NULL;
+        snprintf(text, sizeof text, "%s of %zu bytes", what, bytes);
+        return weft__opencl_fail(d, error, text);
+    }
+    weft__opencl_hook.buffers++;
+    return WEFT_OK;
+}
+
+static weft_status write_guards(weft__opencl *d, const weft__opencl_buffer *b) {
+    const unsigned char byte = GUARD_BYTE;
+    const size_t at[2] = {0, d->guard + b->base.bytes};
+    cl_int error = 0;
+    for (int i = 0; i < 2 && d->guard && !error; i++)
+        error = weft__cl.clEnqueueFillBuffer(d->queue, b->memory, &byte, 1, at[i], d->guard, 0, NULL, NULL);
+    return error ? weft__opencl_fail(d, error, "guard bytes") : WEFT_OK;
+}
+
+static void look_at_guards(weft__opencl *d, const weft__opencl_buffer *b) {
+    const size_t at[2] = {0, d->guard + b->base.bytes};
+    for (int i = 0; i < 2 && d->guard; i++) {
+        unsigned char bytes[1024];
+        const size_t n = d->guard < sizeof bytes ? d->guard : sizeof bytes;
+        if (weft__cl.clEnqueueReadBuffer(d->queue, b->memory, 1, at[i], n, bytes, 0, NULL, NULL) != 0) return;
+        for (size_t k = 0; k < n; k++)
+            if (bytes[k] != GUARD_BYTE) {
+                weft__opencl_hook.guards_broken++;
+                break;
+            }
+    }
+}
+
+static void buffer_free(weft_device *device, weft_buffer *buffer) {
+    weft__opencl *d = weft__opencl_of(device);
+    weft__opencl_buffer *b = (weft__opencl_buffer *)buffer;
+    if (!b) return;
+    look_at_guards(d, b);
+    device->bytes_in_use -= buffer->bytes;
+    weft__cl.clReleaseMemObject(b->memory); /* which waits for what was submitted */
+    weft__free(device->ctx, b);
+}
+
+static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
+    weft__opencl *d = weft__opencl_of(device);
+    if (bytes > PTRDIFF_MAX - 2 * d->guard) return weft__fail_oom(device->ctx, bytes, "opencl: a buffer");
+    weft__opencl_buffer *b = weft__zalloc(device->ctx, sizeof *b);
+    if (!b) return weft__fail_oom(device->ctx, sizeof *b, "opencl: a buffer");
+    weft_status status = weft__opencl_memory(d, bytes + 2 * d->guard, "a buffer", &b->memory);
+    if (status != WEFT_OK) {
+        weft__free(device->ctx, b);
+        return status;
+    }
+    b->base.bytes = bytes;
+    b->serial = ++d->serial;
+    device->bytes_in_use += bytes;
+    if (device->bytes_in_use > device->bytes_peak) device->bytes_peak = device->bytes_in_use;
+    status = write_guards(d, b);
+    if (status != WEFT_OK)
+        buffer_free(device, &b->base);
+    else
+        *buffer = &b->base;
+    return status;
+}
+
+/* ---- the rest ---- */
+
+static bool takes(weft_device *device, const weft_heavy *heavy) {
+    return weft__gpu_takes(&weft__opencl_of(device)->target, heavy);
+}
+
+static void set_timing(weft_device *device, bool on) {
+    weft__opencl *d = weft__opencl_of(device);
+    cl_int error = 0;
+    if (on && !d->timed)
+        d->timed =
+            weft__cl.clCreateCommandQueue(d->context, d->found->id, OPENCL_QUEUE_PROFILING_ENABLE, &error);
+    if (error) d->timed = NULL; /* then there are no timings */
+    if (d->timing == on) return;
+    weft__cl.clFinish(d->queue); /* two queues know no order between them */
+    d->timing = on && d->timed;
+    d->queue = d->timing ? d->timed : d->plain;
+}
+
+const weft_device_ops weft__device_opencl = {
+    .name = "opencl",
+    .count = count,
+    .describe = describe,
+    .open = open_opencl,
+    .close = close_opencl,
+    .check_dtype = check_dtype,
+    .buffer_new = buffer_new,
+    .buffer_free = buffer_free,
+    .upload = weft__opencl_upload,
+    .download = weft__opencl_download,
+    .zero = weft__opencl_zero,
+    .takes = takes,
+    .build = weft__opencl_build,
+    .executable_free = weft__opencl_executable_free,
+    .run = weft__opencl_run,
+    .synchronize = weft__opencl_synchronize,
+    .take_fault = weft__opencl_take_fault,
+    .set_timing = set_timing,
+    .timings = weft__opencl_timings,
+};

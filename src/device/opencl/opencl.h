@@ -1,0 +1,96 @@
+/* An open OpenCL device, as its files share it. Read next: opencl.c (device and memory), transfer.c,
+ * compile.c (texts), run.c (programs). */
+#ifndef WEFT_DEVICE_OPENCL_OPENCL_H
+#define WEFT_DEVICE_OPENCL_OPENCL_H
+
+#include "device/gpu/gpu.h"
+#include "device/opencl/devices.h"
+#include "device/opencl/hooks.h"
+
+typedef struct weft__opencl_buffer {
+    weft_buffer base;
+    cl_mem memory;
+    uint64_t serial; /* of all buffers of the device; where memory lies may come again */
+} weft__opencl_buffer;
+
+/* A text that was compiled. */
+typedef struct weft__opencl_text {
+    weft_hash key;
+    cl_program program;
+} weft__opencl_text;
+
+/* Where uploads wait for their turn, so that the caller need not: a ring of pieces, the oldest first. */
+enum { STAGING_BYTES = 8 << 20, STAGING_PIECES = 64 };
+typedef struct weft__opencl_staging {
+    char *memory;
+    size_t head;
+    struct {
+        size_t from, to;
+        cl_event event;
+    } pieces[STAGING_PIECES];
+    int first, count;
+} weft__opencl_staging;
+
+typedef struct weft__opencl {
+    weft_device base;
+    const weft__opencl_found *found;
+    weft_target target;
+    size_t guard; /* bytes before and after each buffer */
+    cl_context context;
+    cl_command_queue queue;        /* the one in use: */
+    cl_command_queue plain, timed; /* in order, without and with the times of commands */
+    uint64_t serial;               /* of the newest buffer */
+    weft__opencl_staging staging;
+    cl_mem faults;          /* the record on the device, */
+    weft_gpu_faults record; /* and as it was when the host last waited */
+    bool unseen;            /* work was submitted since */
+    weft_gpu_paths paths;
+    weft__opencl_text *texts;
+    size_t n_texts, text_capacity;
+    cl_mem scratch; /* of all programs: they run one after the other */
+    size_t scratch_bytes;
+    uint64_t scratch_serial;
+    cl_event mark; /* some launches ago: the host does not run ahead of the device without end */
+    int since_mark;
+    bool timing;
+} weft__opencl;
+
+static inline weft__opencl *weft__opencl_of(weft_device *device) { return (weft__opencl *)device; }
+
+/* ---- opencl.c ---- */
+
+/* An OpenCL error as one of Weft's: WEFT_ERR_OOM where memory is gone, else WEFT_ERR_DEVICE. */
+weft_status weft__opencl_fail(weft__opencl *d, cl_int error, const char *what);
+/* What a submission must ask first: 0, or the error of a device that a test took away. */
+cl_int weft__opencl_gone(void);
+/* Memory of at least one byte; counts it. */
+weft_status weft__opencl_memory(weft__opencl *d, size_t bytes, const char *what, cl_mem *memory);
+
+/* ---- transfer.c ---- */
+
+weft_status weft__opencl_upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,
+                                size_t bytes);
+weft_status weft__opencl_download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
+                                  size_t bytes);
+weft_status weft__opencl_zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes);
+weft_status weft__opencl_synchronize(weft_device *device);
+weft_status weft__opencl_take_fault(weft_device *device, weft_fault *fault);
+void weft__opencl_staging_free(weft__opencl *d);
+
+/* ---- compile.c ---- */
+
+/* programs[i] holds the kernel of launches[i]; the device owns it. */
+weft_status weft__opencl_compile(weft__opencl *d, const weft_launch *launches, int count,
+                                 cl_program *programs);
+void weft__opencl_texts_free(weft__opencl *d);
+
+/* ---- run.c ---- */
+
+weft_status weft__opencl_build(weft_device *device, const weft_commands *commands,
+                               weft_executable **executable);
+void weft__opencl_executable_free(weft_device *device, weft_executable *executable);
+weft_status weft__opencl_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                             int times);
+const weft_timing *weft__opencl_timings(weft_device *device, const weft_executable *executable);
+
+#endif

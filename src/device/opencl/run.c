@@ -1,0 +1,286 @@
+/* Programs of the OpenCL device: the launches of all commands, each a kernel object whose arguments are set
+ * once and whose buffers are bound again only when a slot holds another one. A run enqueues them, in order,
+ * and waits for nothing. Must not know: kernel forms, heavy operations. Read next: gpu/command.c. */
+#include <string.h>
+
+#include "device/opencl/opencl.h"
+
+enum { RUN_AHEAD = 1024 }; /* launches between two marks */
+
+typedef struct opencl_launch {
+    cl_kernel kernel;
+    size_t items[3], group[3];
+    int command;
+} opencl_launch;
+
+/* Argument `index` of a launch is the buffer in `slot`. */
+typedef struct opencl_place {
+    int slot, launch;
+    cl_uint index;
+} opencl_place;
+
+typedef struct opencl_executable {
+    int n_commands, n_slots, n_launches; /* slot n_slots is the scratch */
+    opencl_launch *launches;
+    opencl_place *places;
+    size_t n_places, place_capacity;
+    uint64_t *bound; /* serial of the buffer that a slot's arguments name */
+    weft_timing *timings;
+    cl_event *events; /* of the launches of a timed run */
+} opencl_executable;
+
+/* ---- arguments ---- */
+
+static weft_status set(weft__opencl *d, const opencl_launch *launch, cl_uint index, size_t bytes,
+                       const void *value) {
+    const cl_int error = weft__cl.clSetKernelArg(launch->kernel, index, bytes, value);
+    return error ? weft__opencl_fail(d, error, "an argument of a kernel") : WEFT_OK;
+}
+
+/* A buffer, bound by the first run, and where in it the operand begins. */
+static weft_status set_place(weft__opencl *d, opencl_executable *e, int launch, cl_uint index, int slot,
+                             int64_t offset, const weft_argument *argument) {
+    const int64_t bytes = offset + (int64_t)d->guard;
+    const int64_t elements = bytes / (int64_t)weft_dtype_size((weft_dtype)argument->dtype);
+    if (!weft__grow(d->base.ctx, &e->places, &e->place_capacity, e->n_places, sizeof *e->places))
+        return weft__fail_oom(d->base.ctx, sizeof *e->places, "opencl: a program");
+    e->places[e->n_places++] = (opencl_place){slot, launch, index};
+    return set(d, &e->launches[launch], index + 1, sizeof elements, &elements);
+}
+
+static weft_status set_fault(weft__opencl *d, const opencl_launch *launch, cl_uint index,
+                             const weft_command *command) {
+    const cl_int number = weft__gpu_path_number(d->base.ctx, &d->paths, weft__gpu_path(command));
+    if (number < 0) return weft__fail_oom(d->base.ctx, sizeof number, "opencl: a program");
+    WEFT_TRY(set(d, launch, index, sizeof d->faults, &d->faults));
+    return set(d, launch, index + 1, sizeof number, &number);
+}
+
+static weft_status set_argument(weft__opencl *d, opencl_executable *e, int launch,
+                                const weft_command *command, const weft_argument *a, cl_uint *index) {
+    const opencl_launch *l = &e->launches[launch];
+    const cl_uint at = *index;
+    *index += a->kind <= WEFT_ARGUMENT_SCRATCH || a->kind == WEFT_ARGUMENT_FAULT ? 2 : 1;
+    switch ((weft_argument_kind)a->kind) {
+    case WEFT_ARGUMENT_OPERAND:
+        return set_place(d, e, launch, at, command->operands[a->index].slot,
+                         command->operands[a->index].offset, a);
+    case WEFT_ARGUMENT_SCRATCH: return set_place(d, e, launch, at, e->n_slots, a->i, a);
+    case WEFT_ARGUMENT_I32: return set(d, l, at, 4, &(int32_t){(int32_t)a->i});
+    case WEFT_ARGUMENT_I64: return set(d, l, at, 8, &a->i);
+    case WEFT_ARGUMENT_F32: return set(d, l, at, 4, &(float){(float)a->f});
+    case WEFT_ARGUMENT_F64: return set(d, l, at, 8, &a->f);
+    case WEFT_ARGUMENT_FAULT: return set_fault(d, l, at, command);
+    }
+    return weft__fail(d->base.ctx, WEFT_ERR_INTERNAL, "opencl: an argument of an unknown kind");
+}
+
+/* ---- building ---- */
+
+/* The launches of all commands, and which command each is of. */
+static weft_status collect(weft_launches *launches, const weft_commands *commands, int **owners,
+                           int64_t *scratch_bytes) {
+    size_t capacity = 0;
+    for (int i = 0; i < commands->count; i++) {
+        const int before = launches->count;
+        launches->scratch_bytes = 0;
+        WEFT_TRY(weft__gpu_command(launches, &commands->list[i]));
+        if (launches->scratch_bytes > *scratch_bytes) *scratch_bytes = launches->scratch_bytes;
+        for (int l = before; l < launches->count; l++) {
+            if (!weft__grow(launches->ctx, owners, &capacity, (size_t)l, sizeof **owners))
+                return weft__fail_oom(launches->ctx, sizeof **owners, "opencl: a program");
+            (*owners)[l] = i;
+        }
+    }
+    return WEFT_OK;
+}
+
+/* The scratch of the device, which all programs share. */
+static weft_status grow_scratch(weft__opencl *d, int64_t bytes) {
+    cl_mem memory;
+    if ((size_t)bytes <= d->scratch_bytes) return WEFT_OK;
+    WEFT_TRY(weft__opencl_memory(d, (size_t)bytes + 2 * d->guard, "scratch memory", &memory));
+    if (d->scratch) weft__cl.clReleaseMemObject(d->scratch);
+    d->base.bytes_in_use += (size_t)bytes - d->scratch_bytes;
+    if (d->base.bytes_in_use > d->base.bytes_peak) d->base.bytes_peak = d->base.bytes_in_use;
+    d->scratch = memory;
+    d->scratch_bytes = (size_t)bytes;
+    d->scratch_serial = ++d->serial;
+    return WEFT_OK;
+}
+
+static weft_status make_launch(weft__opencl *d, opencl_executable *e, const weft_launch *from,
+                               cl_program program, const weft_command *command) {
+    opencl_launch *to = &e->launches[e->n_launches];
+    cl_int error = 0;
+    to->kernel = weft__cl.clCreateKernel(program, from->name, &error);
+    if (error) return weft__opencl_fail(d, error, from->name);
+    weft__opencl_hook.kernels++;
+    cl_uint index = 0;
+    for (int i = 0; i < 3; i++) {
+        to->group[i] = (size_t)from->items[i];
+        to->items[i] = (size_t)from->groups[i] * to->group[i];
+    }
+    e->n_launches++;
+    for (int a = 0; a < from->n_arguments; a++)
+        WEFT_TRY(set_argument(d, e, e->n_launches - 1, command, &from->arguments[a], &index));
+    return WEFT_OK;
+}
+
+static weft_status fill(weft__opencl *d, opencl_executable *e, const weft_commands *commands,
+                        const weft_launches *launches, const int *owners) {
+    weft_context *ctx = d->base.ctx;
+    const size_t count = (size_t)launches->count;
+    cl_program *programs = weft__array(ctx, count + 1, sizeof *programs);
+    e->n_commands = commands->count;
+    e->n_slots = commands->n_slots;
+    e->launches = weft__array(ctx, count + 1, sizeof *e->launches);
+    e->bound = weft__array(ctx, (size_t)e->n_slots + 1, sizeof *e->bound);
+    e->timings = weft__array(ctx, (size_t)e->n_commands + 1, sizeof *e->timings);
+    e->events = weft__array(ctx, count + 1, sizeof *e->events);
+    weft_status status = programs && e->launches && e->bound && e->timings && e->events
+                             ? weft__opencl_compile(d, launches->list, launches->count, programs)
+                             : weft__fail_oom(ctx, (count + 1) * sizeof *e->launches, "opencl: a program");
+    for (int l = 0; status == WEFT_OK && l < launches->count; l++) {
+        const weft_launch *launch = &launches->list[l];
+        if (launch->groups[0] <= 0 || launch->groups[1] <= 0 || launch->groups[2] <= 0) continue;
+        e->launches[e->n_launches].command = owners[l];
+        status = make_launch(d, e, launch, programs[l], &commands->list[owners[l]]);
+    }
+    weft__free(ctx, programs);
+    return status;
+}
+
+weft_status weft__opencl_build(weft_device *device, const weft_commands *commands, weft_executable **out) {
+    weft__opencl *d = weft__opencl_of(device);
+    opencl_executable *e = weft__zalloc(device->ctx, sizeof *e);
+    if (!e) return weft__fail_oom(device->ctx, sizeof *e, "opencl: a program");
+    weft_arena arena;
+    weft__arena_init(&arena, device->ctx);
+    weft_launches launches = {.ctx = device->ctx, .arena = &arena, .target = &d->target};
+    int *owners = NULL;
+    int64_t scratch_bytes = 0;
+    weft_status status = collect(&launches, commands, &owners, &scratch_bytes);
+    if (status == WEFT_OK) status = grow_scratch(d, scratch_bytes);
+    if (status == WEFT_OK) status = fill(d, e, commands, &launches, owners);
+    weft__free(device->ctx, owners);
+    weft__free(device->ctx, launches.list);
+    weft__arena_free(&arena);
+    if (status != WEFT_OK) {
+        weft__opencl_executable_free(device, (weft_executable *)e);
+        return status;
+    }
+    *out = (weft_executable *)e;
+    return WEFT_OK;
+}
+
+static void release_events(opencl_executable *e) {
+    for (int l = 0; e->events && l < e->n_launches; l++) {
+        if (e->events[l]) weft__cl.clReleaseEvent(e->events[l]);
+        e->events[l] = NULL;
+    }
+}
+
+void weft__opencl_executable_free(weft_device *device, weft_executable *executable) {
+    opencl_executable *e = (opencl_executable *)executable;
+    if (!e) return;
+    release_events(e);
+    for (int l = 0; l < e->n_launches; l++) weft__cl.clReleaseKernel(e->launches[l].kernel);
+    weft__free(device->ctx, e->launches);
+    weft__free(device->ctx, e->places);
+    weft__free(device->ctx, e->bound);
+    weft__free(device->ctx, e->timings);
+    weft__free(device->ctx, e->events);
+    weft__free(device->ctx, e);
+}
+
+/* ---- running ---- */
+
+static weft_status bind(weft__opencl *d, opencl_executable *e, weft_buffer *const *buffers) {
+    bool same = true;
+    for (int s = 0; s <= e->n_slots; s++) {
+        const weft__opencl_buffer *b = s < e->n_slots ? (const weft__opencl_buffer *)buffers[s] : NULL;
+        const uint64_t serial = s == e->n_slots ? d->scratch_serial : b ? b->serial : 0;
+        same = same && e->bound[s] == serial;
+    }
+    for (size_t p = 0; !same && p < e->n_places; p++) {
+        const opencl_place *place = &e->places[p];
+        const bool scratch = place->slot == e->n_slots;
+        const weft__opencl_buffer *b = scratch ? NULL : (const weft__opencl_buffer *)buffers[place->slot];
+        if (!scratch && !b) return weft__fail(d->base.ctx, WEFT_ERR_INTERNAL, "opencl: a slot has no buffer");
+        if (e->bound[place->slot] == (scratch ? d->scratch_serial : b->serial)) continue;
+        WEFT_TRY(set(d, &e->launches[place->launch], place->index, sizeof(cl_mem),
+                     scratch ? &d->scratch : &b->memory));
+    }
+    for (int s = 0; !same && s <= e->n_slots; s++)
+        e->bound[s] = s == e->n_slots ? d->scratch_serial
+                      : buffers[s]    ? ((const weft__opencl_buffer *)buffers[s])->serial
+                                      : 0;
+    return WEFT_OK;
+}
+
+/* Lets the device catch up with the mark before the last. */
+static cl_int keep_step(weft__opencl *d, cl_event newest) {
+    cl_int error = 0;
+    if (d->mark) {
+        error = weft__cl.clFlush(d->queue);
+        if (!error) error = weft__cl.clWaitForEvents(1, &d->mark);
+        weft__cl.clReleaseEvent(d->mark);
+    }
+    d->mark = newest;
+    d->since_mark = 0;
+    return error;
+}
+
+static cl_int enqueue(weft__opencl *d, opencl_executable *e, int l) {
+    const opencl_launch *launch = &e->launches[l];
+    const bool marks = !d->timing && ++d->since_mark >= RUN_AHEAD;
+    cl_event event = NULL;
+    cl_int error = weft__opencl_gone();
+    if (!error)
+        error = weft__cl.clEnqueueNDRangeKernel(d->queue, launch->kernel, 3, NULL, launch->items,
+                                                launch->group, 0, NULL,
+                                                d->timing ? &e->events[l]
+                                                : marks   ? &event
+                                                          : NULL);
+    return error || !marks ? error : keep_step(d, event);
+}
+
+weft_status weft__opencl_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                             int times) {
+    weft__opencl *d = weft__opencl_of(device);
+    opencl_executable *e = (opencl_executable *)executable;
+    cl_int error = 0;
+    WEFT_TRY(bind(d, e, buffers));
+    d->unseen = true;
+    for (; times > 0 && !error; times--) {
+        release_events(e);
+        for (int l = 0; l < e->n_launches && !error; l++) error = enqueue(d, e, l);
+    }
+    if (!error) error = weft__cl.clFlush(d->queue);
+    return error ? weft__opencl_fail(d, error, "a run") : WEFT_OK;
+}
+
+/* A command lasts from the start of its first launch to the end of its last. */
+const weft_timing *weft__opencl_timings(weft_device *device, const weft_executable *executable) {
+    const opencl_executable *e = (const opencl_executable *)executable;
+    double last = 0;
+    if (!weft__opencl_of(device)->timing) return NULL;
+    memset(e->timings, 0, (size_t)e->n_commands * sizeof *e->timings);
+    for (int l = 0; l < e->n_launches; l++) {
+        weft_timing *t = &e->timings[e->launches[l].command];
+        cl_ulong from = 0, to = 0;
+        if (!e->events[l]) return NULL;
+        weft__cl.clGetEventProfilingInfo(e->events[l], OPENCL_PROFILING_COMMAND_START, sizeof from, &from,
+                                         NULL);
+        weft__cl.clGetEventProfilingInfo(e->events[l], OPENCL_PROFILING_COMMAND_END, sizeof to, &to, NULL);
+        if (t->end_ns == 0) t->start_ns = (double)from;
+        t->end_ns = last = (double)to;
+    }
+    for (int i = e->n_commands - 1; i >= 0;
+         i--) { /* a command without launches takes no time, in its place */
+        if (e->timings[i].end_ns == 0) e->timings[i].start_ns = e->timings[i].end_ns = last;
+        last = e->timings[i].start_ns;
+    }
+    return e->timings;
+}
