@@ -63,6 +63,9 @@ WEFT_API bool weft_device_info(int i, weft_device_description *info);
 /* Name of the context's device, as options.device names it: "opencl:0". */
 WEFT_API const char *weft_device_of(const weft_context *ctx);
 
+/* Describes the context's device. */
+WEFT_API void weft_device_describe(const weft_context *ctx, weft_device_description *info);
+
 /* Waits until all submitted work is done; reports what went wrong in it. */
 WEFT_API WEFT_CHECKED weft_status weft_synchronize(weft_context *ctx);
 

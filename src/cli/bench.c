@@ -350,9 +350,8 @@ static int list(void) {
 
 static int64_t all_threads(void) {
     weft_device_description description;
-    for (int i = 0; i < weft_device_count(); i++)
-        if (weft_device_info(i, &description) && strcmp(description.name, "cpu") == 0)
-            return description.threads;
+    for (int i = 0; weft_device_info(i, &description); i++) /* not the count: that looks for cards */
+        if (strcmp(description.name, "cpu") == 0) return description.threads;
     return 0;
 }
 

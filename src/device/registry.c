@@ -57,6 +57,18 @@ bool weft_device_info(int i, weft_device_description *info) {
     return true;
 }
 
+void weft_device_describe(const weft_context *ctx, weft_device_description *info) {
+    if (!info) return;
+    *info = (weft_device_description){0};
+    const weft_device *device = ctx ? ctx->device : NULL;
+    const int n = device ? device->ops->count() : 0;
+    for (int i = 0; i < n; i++) {
+        weft_device_description found = {0};
+        device->ops->describe(i, &found);
+        if (strcmp(found.name, device->name) == 0) *info = found;
+    }
+}
+
 /* "cpu, opencl, interp, null, gpu, auto" */
 static const char *known_names(char *text, size_t size) {
     size_t used = 0;

@@ -55,10 +55,7 @@ static weft_status write_env(const weft__loop *loop) {
     if (gmtime_r(&now, &utc)) strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &utc);
     weft_device_description device = {0};
     const char *name = weft_device_of(loop->model.ctx);
-    for (int i = 0; i < weft_device_count(); i++) {
-        weft_device_description found;
-        if (weft_device_info(i, &found) && strcmp(found.name, name) == 0) device = found;
-    }
+    weft_device_describe(loop->model.ctx, &device);
     json_t *words = json_array();
     for (int i = 0; words && i < loop->options->argc; i++)
         json_array_append_new(words, json_string(loop->options->argv[i]));

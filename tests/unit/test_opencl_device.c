@@ -2,6 +2,7 @@
  * what happens without a library; and, where there is a device, memory, transfers, programs of copies, faults
  * and everything that can go wrong. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -173,6 +174,34 @@ static void test_names(void **state) {
     assert_non_null(strstr(weft_last_error(&f.ctx), list[0].name)); /* the devices that there are */
     assert_int_equal(weft__device_open(&f.ctx, "opencl:abacus", NULL, &device), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(&f.ctx), "\"opencl:abacus\": there is none"));
+    teardown(&f);
+}
+
+/* Drivers take signals over: PoCL's LLVM takes SIGUSR1, on which a run saves. */
+static volatile sig_atomic_t heard;
+static void hear(int number) { heard = number; }
+
+static void test_signals_stay(void **state) {
+    (void)state;
+    fixture f;
+    weft_executable *e;
+    const struct sigaction ours = {.sa_handler = hear};
+    struct sigaction was, after;
+    assert_int_equal(sigaction(SIGUSR1, &ours, &was), 0);
+    weft__opencl_forget();
+    if (!setup(&f)) return skip();
+    command(&f, WEFT_COMMAND_ZERO, false, 64);
+    weft_buffer *slots[2] = {buffer_of(&f, 64), NULL};
+    assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_OK);
+    assert_int_equal(f.device->ops->run(f.device, e, slots, 1), WEFT_OK);
+    assert_int_equal(f.device->ops->synchronize(f.device), WEFT_OK);
+    assert_int_equal(sigaction(SIGUSR1, NULL, &after), 0);
+    assert_ptr_equal(after.sa_handler, hear);
+    raise(SIGUSR1);
+    assert_int_equal(heard, SIGUSR1);
+    assert_int_equal(sigaction(SIGUSR1, &was, NULL), 0);
+    f.device->ops->executable_free(f.device, e);
+    f.device->ops->buffer_free(f.device, slots[0]);
     teardown(&f);
 }
 
@@ -416,6 +445,7 @@ static void test_guards(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_signals_stay), /* first: they are taken over once a process */
         cmocka_unit_test(test_without_library), cmocka_unit_test(test_lists),
         cmocka_unit_test(test_names),           cmocka_unit_test(test_transfers),
         cmocka_unit_test(test_moves),           cmocka_unit_test(test_sinks_after_a_fault),

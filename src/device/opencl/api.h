@@ -3,6 +3,7 @@
 #ifndef WEFT_DEVICE_OPENCL_API_H
 #define WEFT_DEVICE_OPENCL_API_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,6 +39,16 @@ extern weft__opencl_functions weft__cl;
 /* Opens the library, once a process; NULL, or why that cannot be and what helps. Thread-safe. */
 const char *weft__opencl_open_library(void);
 void weft__opencl_forget_library(void);
+
+/* Drivers start threads and LLVM inside them takes over signals (SIGUSR1 among them). Between these two calls
+ * threads are born with all signals blocked, and afterwards the handlers are what they were. */
+enum { OPENCL_SIGNALS = 32 };
+typedef struct weft__opencl_signals {
+    sigset_t mask;
+    struct sigaction actions[OPENCL_SIGNALS];
+} weft__opencl_signals;
+void weft__opencl_keep_signals(weft__opencl_signals *kept);
+void weft__opencl_restore_signals(const weft__opencl_signals *kept);
 
 /* "out of resources" for CL_OUT_OF_RESOURCES; "error -77" for what has no row in opencl.def. */
 const char *weft__opencl_error_name(cl_int error, char text[64]);

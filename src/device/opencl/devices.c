@@ -109,6 +109,8 @@ static void collect(bool gpus) {
 int weft__opencl_devices(const weft__opencl_found **list, const char **why) {
     pthread_mutex_lock(&lock);
     if (!looked) {
+        weft__opencl_signals signals;
+        weft__opencl_keep_signals(&signals);
         count = 0;
         why_none = weft__opencl_open_library();
         if (!why_none) {
@@ -118,6 +120,7 @@ int weft__opencl_devices(const weft__opencl_found **list, const char **why) {
                 why_none = "the OpenCL loader finds no device: install the driver of your card, or "
                            "pocl-opencl-icd to compute on the processor (clinfo shows what the loader sees)";
         }
+        weft__opencl_restore_signals(&signals);
         looked = true;
     }
     pthread_mutex_unlock(&lock);

@@ -113,7 +113,10 @@ static weft_status open_opencl(weft_context *ctx, const char *selector, const we
     d->found = found;
     d->target = target_of(found);
     d->guard = (size_t)weft__opencl_hook.guard;
+    weft__opencl_signals signals;
+    weft__opencl_keep_signals(&signals);
     const weft_status status = open_queue(d);
+    weft__opencl_restore_signals(&signals);
     if (status != WEFT_OK) {
         close_opencl(&d->base);
         return status;

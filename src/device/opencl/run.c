@@ -161,8 +161,11 @@ weft_status weft__opencl_build(weft_device *device, const weft_commands *command
     int *owners = NULL;
     int64_t scratch_bytes = 0;
     weft_status status = collect(&launches, commands, &owners, &scratch_bytes);
+    weft__opencl_signals signals;
+    weft__opencl_keep_signals(&signals);
     if (status == WEFT_OK) status = grow_scratch(d, scratch_bytes);
     if (status == WEFT_OK) status = fill(d, e, commands, &launches, owners);
+    weft__opencl_restore_signals(&signals);
     weft__free(device->ctx, owners);
     weft__free(device->ctx, launches.list);
     weft__arena_free(&arena);
