@@ -56,6 +56,7 @@ typedef struct weft_launch {
     const char *name; /* of the function in `text` */
     const char *text; /* of the kernel alone, without the prelude */
     unsigned prelude;
+    bool shares; /* the text defines nothing but that function: it may stand in one program with others */
     int n_arguments;
     weft_argument *arguments;
     int64_t groups[3];

@@ -16,6 +16,7 @@
 #endif
 
 #include "device/opencl/opencl.h"
+#include "io_scratch.h"
 
 #if __has_include(<CL/cl.h>)
 #define OPENCL_FUNCTION(result, name, arguments)                                                             \
@@ -395,11 +396,11 @@ static void test_compiler_refuses(void **state) {
     (void)state;
     fixture f;
     weft_executable *e = NULL;
-    cl_program program;
+    const weft__opencl_text *text;
     const weft_launch bad = {.name = "wrong",
                              .text = "W_KERNEL void wrong(W_GLOBAL int *a) { a[0] = nothing; }"};
     if (!setup(&f)) return skip();
-    assert_int_equal(weft__opencl_compile(weft__opencl_of(f.device), &bad, 1, &program), WEFT_ERR_DEVICE);
+    assert_int_equal(weft__opencl_compile(weft__opencl_of(f.device), &bad, 1, &text), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(&f.ctx), "its compiler refuses kernel wrong: "));
     assert_non_null(strstr(weft_last_error(&f.ctx), "nothing"));
     command(&f, WEFT_COMMAND_ZERO, false, 64);
@@ -409,6 +410,89 @@ static void test_compiler_refuses(void **state) {
     assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_OK); /* and goes on */
     f.device->ops->executable_free(f.device, e);
     teardown(&f);
+}
+
+/* ---- compiled once ---- */
+
+/* Texts that define their kernel alone share a program; the others do not. */
+static void test_texts_share_programs(void **state) {
+    (void)state;
+    fixture f;
+    const weft__opencl_text *texts[4];
+    const weft_launch launches[4] = {
+        {.name = "same", .text = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 1; }", .shares = true},
+        {.name = "same", .text = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 2; }", .shares = true},
+        {.name = "alone", .text = "#define T int\nW_KERNEL void alone(W_GLOBAL T *a) { a[0] = 3; }"},
+        {.name = "same", .text = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 1; }", .shares = true},
+    };
+    if (!setup(&f)) return skip();
+    weft__opencl *d = weft__opencl_of(f.device);
+    const int before = weft__opencl_hook.compiles;
+    assert_int_equal(weft__opencl_compile(d, launches, 4, texts), WEFT_OK);
+    assert_int_equal(weft__opencl_hook.compiles - before, 2);
+    assert_true(texts[0] == texts[3] && texts[0] != texts[1] && texts[0]->program == texts[1]->program);
+    assert_true(texts[2]->program != texts[0]->program);
+    for (int i = 0; i < 3; i++) {
+        char name[WEFT_OPENCL_NAME];
+        cl_int error, got = 0;
+        cl_mem memory;
+        weft__opencl_kernel_name(texts[i], launches[i].name, name);
+        const cl_kernel kernel =
+            weft__cl.clCreateKernel(d->programs[texts[i]->program].program, name, &error);
+        assert_int_equal(error, 0);
+        assert_int_equal(weft__opencl_memory(d, 4, "test", &memory), WEFT_OK);
+        assert_int_equal(weft__cl.clSetKernelArg(kernel, 0, sizeof memory, &memory), 0);
+        assert_int_equal(weft__cl.clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &(size_t){1},
+                                                         &(size_t){1}, 0, NULL, NULL),
+                         0);
+        assert_int_equal(weft__cl.clEnqueueReadBuffer(d->queue, memory, 1, 0, 4, &got, 0, NULL, NULL), 0);
+        assert_int_equal(got, i + 1);
+        weft__cl.clReleaseKernel(kernel);
+        weft__cl.clReleaseMemObject(memory);
+    }
+    assert_int_equal(weft__opencl_compile(d, launches, 4, texts), WEFT_OK);
+    assert_int_equal(weft__opencl_hook.compiles - before, 2);
+    teardown(&f);
+}
+
+static void damage_files(void) {
+    DIR *dir = opendir(scratch);
+    for (const struct dirent *e; dir && (e = readdir(dir));) {
+        FILE *file = e->d_name[0] == '.' ? NULL : fopen(in_scratch(e->d_name), "r+");
+        if (!file) continue;
+        fseek(file, 100, SEEK_SET);
+        fputs("damage", file);
+        fclose(file);
+    }
+    if (dir) closedir(dir);
+}
+
+/* The second start compiles nothing; a damaged file is as good as none. */
+static void test_second_start(void **state) {
+    (void)state;
+    fixture f;
+    static const int expected[4][2] = {{1, 0}, {0, 1}, {1, 0}, {0, 1}}; /* compiled, from disk */
+    setenv("WEFT_KERNEL_CACHE", scratch, 1);
+    for (int start = 0; start < 4; start++) {
+        weft_executable *e;
+        int64_t got = 1;
+        if (!setup(&f)) return skip();
+        const int compiles = weft__opencl_hook.compiles, cached = weft__opencl_hook.from_cache;
+        weft_buffer *slots[2] = {buffer_of(&f, 8), NULL};
+        assert_int_equal(f.device->ops->upload(f.device, slots[0], 0, &got, 8), WEFT_OK);
+        command(&f, WEFT_COMMAND_ZERO, false, 8);
+        assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_OK);
+        assert_int_equal(f.device->ops->run(f.device, e, slots, 1), WEFT_OK);
+        assert_int_equal(f.device->ops->download(f.device, slots[0], 0, &got, 8), WEFT_OK);
+        assert_int_equal(got, 0);
+        assert_int_equal(weft__opencl_hook.compiles - compiles, expected[start][0]);
+        assert_int_equal(weft__opencl_hook.from_cache - cached, expected[start][1]);
+        f.device->ops->executable_free(f.device, e);
+        f.device->ops->buffer_free(f.device, slots[0]);
+        teardown(&f);
+        if (start == 1) damage_files();
+    }
+    setenv("WEFT_KERNEL_CACHE", "off", 1);
 }
 
 static void test_guards(void **state) {
@@ -446,11 +530,18 @@ static void test_guards(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals_stay), /* first: they are taken over once a process */
-        cmocka_unit_test(test_without_library), cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_names),           cmocka_unit_test(test_transfers),
-        cmocka_unit_test(test_moves),           cmocka_unit_test(test_sinks_after_a_fault),
-        cmocka_unit_test(test_timings),         cmocka_unit_test(test_memory_is_gone),
-        cmocka_unit_test(test_device_is_lost),  cmocka_unit_test(test_compiler_refuses),
+        cmocka_unit_test(test_without_library),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_sinks_after_a_fault),
+        cmocka_unit_test(test_timings),
+        cmocka_unit_test(test_memory_is_gone),
+        cmocka_unit_test(test_device_is_lost),
+        cmocka_unit_test(test_compiler_refuses),
+        cmocka_unit_test(test_texts_share_programs),
+        cmocka_unit_test_setup_teardown(test_second_start, scratch_setup, scratch_teardown),
         cmocka_unit_test(test_guards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

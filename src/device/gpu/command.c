@@ -23,9 +23,16 @@ static weft_status launch_heavy(weft_launches *launches, const weft_heavy *heavy
     return weft__fail(launches->ctx, WEFT_ERR_INTERNAL, "gpu: a heavy operation of an unknown kind");
 }
 
+static weft_status launch_kernel(weft_launches *launches, const weft_kernel *kernel, bool sink) {
+    int l = launches->count;
+    WEFT_TRY(weft__render(launches, kernel, sink));
+    for (; l < launches->count; l++) launches->list[l].shares = true;
+    return WEFT_OK;
+}
+
 weft_status weft__gpu_command(weft_launches *launches, const weft_command *command) {
     switch (command->kind) {
-    case WEFT_COMMAND_KERNEL: return weft__render(launches, command->kernel, command->sink);
+    case WEFT_COMMAND_KERNEL: return launch_kernel(launches, command->kernel, command->sink);
     case WEFT_COMMAND_HEAVY: return launch_heavy(launches, &command->heavy, command->sink);
     case WEFT_COMMAND_COPY: return weft__gpu_copy(launches, command);
     case WEFT_COMMAND_ZERO: return weft__gpu_zero(launches, command);

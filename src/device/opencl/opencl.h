@@ -13,10 +13,17 @@ typedef struct weft__opencl_buffer {
     uint64_t serial; /* of all buffers of the device; where memory lies may come again */
 } weft__opencl_buffer;
 
+typedef struct weft__opencl_program {
+    cl_program program;
+    weft_hash key; /* on disk */
+    bool fresh;    /* compiled in this process */
+} weft__opencl_program;
+
 /* A text that was compiled. */
 typedef struct weft__opencl_text {
     weft_hash key;
-    cl_program program;
+    int program;
+    bool shares; /* the program with others, under another name */
 } weft__opencl_text;
 
 /* Where uploads wait for their turn, so that the caller need not: a ring of pieces, the oldest first. */
@@ -47,6 +54,8 @@ typedef struct weft__opencl {
     weft_gpu_paths paths;
     weft__opencl_text *texts;
     size_t n_texts, text_capacity;
+    weft__opencl_program *programs;
+    size_t n_programs, program_capacity;
     cl_mem scratch; /* of all programs: they run one after the other */
     size_t scratch_bytes;
     uint64_t scratch_serial;
@@ -79,9 +88,12 @@ void weft__opencl_staging_free(weft__opencl *d);
 
 /* ---- compile.c ---- */
 
-/* programs[i] holds the kernel of launches[i]; the device owns it. */
+/* texts[i] is the text of launches[i], until the next call. */
 weft_status weft__opencl_compile(weft__opencl *d, const weft_launch *launches, int count,
-                                 cl_program *programs);
+                                 const weft__opencl_text **texts);
+/* What the kernel that its launch calls `name` is called in its program. */
+enum { WEFT_OPENCL_NAME = 160 };
+void weft__opencl_kernel_name(const weft__opencl_text *text, const char *name, char to[WEFT_OPENCL_NAME]);
 void weft__opencl_texts_free(weft__opencl *d);
 
 /* ---- run.c ---- */

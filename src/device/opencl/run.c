@@ -110,10 +110,12 @@ static weft_status grow_scratch(weft__opencl *d, int64_t bytes) {
 }
 
 static weft_status make_launch(weft__opencl *d, opencl_executable *e, const weft_launch *from,
-                               cl_program program, const weft_command *command) {
+                               const weft__opencl_text *text, const weft_command *command) {
     opencl_launch *to = &e->launches[e->n_launches];
+    char name[WEFT_OPENCL_NAME];
     cl_int error = 0;
-    to->kernel = weft__cl.clCreateKernel(program, from->name, &error);
+    weft__opencl_kernel_name(text, from->name, name);
+    to->kernel = weft__cl.clCreateKernel(d->programs[text->program].program, name, &error);
     if (error) return weft__opencl_fail(d, error, from->name);
     weft__opencl_hook.kernels++;
     cl_uint index = 0;
@@ -131,23 +133,23 @@ static weft_status fill(weft__opencl *d, opencl_executable *e, const weft_comman
                         const weft_launches *launches, const int *owners) {
     weft_context *ctx = d->base.ctx;
     const size_t count = (size_t)launches->count;
-    cl_program *programs = weft__array(ctx, count + 1, sizeof *programs);
+    const weft__opencl_text **texts = weft__array(ctx, count + 1, sizeof *texts);
     e->n_commands = commands->count;
     e->n_slots = commands->n_slots;
     e->launches = weft__array(ctx, count + 1, sizeof *e->launches);
     e->bound = weft__array(ctx, (size_t)e->n_slots + 1, sizeof *e->bound);
     e->timings = weft__array(ctx, (size_t)e->n_commands + 1, sizeof *e->timings);
     e->events = weft__array(ctx, count + 1, sizeof *e->events);
-    weft_status status = programs && e->launches && e->bound && e->timings && e->events
-                             ? weft__opencl_compile(d, launches->list, launches->count, programs)
+    weft_status status = texts && e->launches && e->bound && e->timings && e->events
+                             ? weft__opencl_compile(d, launches->list, launches->count, texts)
                              : weft__fail_oom(ctx, (count + 1) * sizeof *e->launches, "opencl: a program");
     for (int l = 0; status == WEFT_OK && l < launches->count; l++) {
         const weft_launch *launch = &launches->list[l];
         if (launch->groups[0] <= 0 || launch->groups[1] <= 0 || launch->groups[2] <= 0) continue;
         e->launches[e->n_launches].command = owners[l];
-        status = make_launch(d, e, launch, programs[l], &commands->list[owners[l]]);
+        status = make_launch(d, e, launch, texts[l], &commands->list[owners[l]]);
     }
-    weft__free(ctx, programs);
+    weft__free(ctx, texts);
     return status;
 }
 

@@ -1,0 +1,16 @@
+/* Compiled kernels on disk, for the next start. Read next: cache.c. */
+#ifndef WEFT_DEVICE_GPU_CACHE_H
+#define WEFT_DEVICE_GPU_CACHE_H
+
+#include "base/base.h"
+
+/* The key says everything that the bytes depend on: source, options, device, driver. */
+
+/* Whether there is a folder to keep them in. */
+bool weft__gpu_cache_wanted(void);
+/* True where there is an undamaged file: *bytes is to be freed with weft__free. */
+bool weft__gpu_cache_load(weft_context *ctx, weft_hash key, void **bytes, size_t *size);
+/* Does what it can; a disk that is full or a folder that is not ours costs the next start a compilation. */
+void weft__gpu_cache_store(weft_context *ctx, weft_hash key, const void *bytes, size_t size);
+
+#endif
