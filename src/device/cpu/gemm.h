@@ -13,6 +13,18 @@ typedef struct weft_gemm {
     bool add;
 } weft_gemm;
 
+/* A kernel multiplies rows of a and vectors of b that its name says; of the last vector `last` columns exist.
+ * A call: which one, and where its operands begin. */
+#define WEFT_GEMM_CALL(type, T)                                                                              \
+    typedef void (*weft_gemm_kernel_##type)(int64_t k, const T *a, int64_t a_m, int64_t a_k, const T *b,     \
+                                            int64_t b_k, T *c, int64_t c_m, int64_t last, bool add);         \
+    typedef struct weft_gemm_call_##type {                                                                   \
+        weft_gemm_kernel_##type kernel;                                                                      \
+        int64_t a, b, c, last;                                                                               \
+    } weft_gemm_call_##type;
+WEFT_GEMM_CALL(f32, float)
+WEFT_GEMM_CALL(f64, double)
+
 /* out[i * out_i] = or += sum over p of x[i * x_i + p * x_k] * v[p], 0 <= i < rows; x_i or x_k is 1, rows or k
  * being 1 aside. */
 typedef struct weft_gemv {
@@ -49,6 +61,12 @@ typedef struct weft_gemm_own {
     size_t (*f64_scratch)(const weft_gemm *g);
     /* True where f32 reads b in place, which beats every library (n up to about 128). */
     bool (*f32_direct)(const weft_gemm *g);
+    /* The calls, at most `most`, that f32 would make for a direct product; 0 where there are more, or none
+     * but f32 can do it. Where b's unit stride is not along n, they want its columns packed, b_k apart: the
+     * new b_k is set, and f32_pack(to, b_k, b, b_n, the old b_k, n, k) makes them. */
+    int64_t (*f32_calls)(weft_gemm *g, weft_gemm_call_f32 *calls, int64_t most);
+    void (*f32_pack)(float *to, int64_t width, const float *from, int64_t s_i, int64_t s_k, int64_t rows,
+                     int64_t k);
     void (*gemv_f32)(const weft_gemv *g, const float *x, const float *v, float *out);
     void (*gemv_f64)(const weft_gemv *g, const double *x, const double *v, double *out);
     void (*gemv_bf16)(const weft_gemv *g, const uint16_t *x, const float *v, float *out);

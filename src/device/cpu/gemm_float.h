@@ -44,9 +44,6 @@ static ALWAYS void FN(micro)(const int mr, const int nv, const bool part, int64_
     }
 }
 
-typedef void (*FN(kernel))(int64_t k, const T *a, int64_t a_m, int64_t a_k, const T *b, int64_t b_k, T *c,
-                           int64_t c_m, int64_t last, bool add);
-
 /* ---- direct: a and b in place ---- */
 
 #define DIRECT(mr, nv)                                                                                       \
@@ -62,7 +59,7 @@ DIRECT_LIST(DIRECT)
 #undef DIRECT
 
 /* By vectors, rows and whether the last vector is partial. */
-static const FN(kernel) FN(direct_table)[DIRECT_VECS + 1][DIRECT_ROWS + 1][2] = {
+static const FN(weft_gemm_kernel) FN(direct_table)[DIRECT_VECS + 1][DIRECT_ROWS + 1][2] = {
 #define DIRECT(mr, nv) [nv][mr] = {FN(direct_##mr##_##nv), FN(direct_part_##mr##_##nv)},
     DIRECT_LIST(DIRECT)
 #undef DIRECT
@@ -82,17 +79,30 @@ static void FN(panel)(int64_t m, int64_t rows, int64_t k, const T *a, int64_t a_
     }
 }
 
-/* Products small enough for the first caches. b has unit stride along n, k is at most DEPTH. */
-static void FN(direct)(const weft_gemm *g, const T *a, const T *b, T *c) {
+/* The products of kernels that a direct one is made of: noted in `calls` or, where that is NULL, done. b has
+ * unit stride along n, k is at most DEPTH. Returns how many they are, above `most` where they do not fit. */
+static int64_t FN(direct)(const weft_gemm *g, const T *a, const T *b, T *c, FN(weft_gemm_call) * calls,
+                          int64_t most) {
     static const int8_t rows_of[DIRECT_VECS + 1] = DIRECT_ROWS_OF;
-    int64_t vecs = (g->n + VL - 1) / VL, tiles = (vecs + DIRECT_VECS - 1) / DIRECT_VECS, v0 = 0;
-    for (int64_t t = 0; t < tiles; t++) {
-        int64_t nv = (vecs - v0 + (tiles - t) - 1) / (tiles - t), j = v0 * VL;
-        int64_t width = g->n - j < nv * VL ? g->n - j : nv * VL, last = width - (nv - 1) * VL;
-        FN(panel)
-        (g->m, rows_of[nv], g->k, a, g->a_m, g->a_k, b + j, g->b_k, nv, last, c + j, g->c_m, g->add);
+    int64_t vecs = (g->n + VL - 1) / VL, spans = (vecs + DIRECT_VECS - 1) / DIRECT_VECS, n = 0;
+    for (int64_t v0 = 0; spans > 0; spans--) {
+        int64_t nv = (vecs - v0 + spans - 1) / spans, j = v0 * VL, width = g->n - j;
+        int64_t last = width < nv * VL ? width - (nv - 1) * VL : VL, rows = rows_of[nv];
+        int64_t tiles = (g->m + rows - 1) / rows;
+        for (int64_t i = 0; tiles > 0; tiles--, n++) {
+            int64_t mr = (g->m - i + tiles - 1) / tiles;
+            FN(weft_gemm_call)
+            call = {FN(direct_table)[nv][mr][last < VL], i * g->a_m, j, i * g->c_m + j, last};
+            i += mr;
+            if (!calls)
+                call.kernel(g->k, a + call.a, g->a_m, g->a_k, b + call.b, g->b_k, c + call.c, g->c_m, last,
+                            g->add);
+            else if (n < most)
+                calls[n] = call;
+        }
         v0 += nv;
     }
+    return n;
 }
 
 /* ---- packed ---- */
@@ -260,9 +270,17 @@ static void FN(gemm)(const weft_gemm *g, const T *a, const T *b, T *c, void *scr
                 FN(pack)(scratch, h.b_k, part, g->b_n, g->b_k, g->n, h.k);
                 part = scratch;
             }
-            FN(direct)(&h, a + p * g->a_k, part, c);
+            FN(direct)(&h, a + p * g->a_k, part, c, NULL, 0);
         }
     }
+}
+
+/* How a product of one depth is done: see weft_gemm_own. */
+static ALWAYS int64_t FN(calls)(weft_gemm *g, FN(weft_gemm_call) * calls, int64_t most) {
+    if (g->m <= 0 || g->n <= 0 || g->k <= 0 || g->k > DEPTH || !FN(is_direct)(g)) return 0;
+    if (g->b_n != 1 && g->n != 1) g->b_k = (g->n + VL - 1) / VL * VL;
+    int64_t n = FN(direct)(g, NULL, NULL, NULL, calls, most);
+    return n <= most ? n : 0;
 }
 
 #undef VEC

@@ -170,6 +170,61 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
 
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
+/* ---- one task of a few calls: all is known before ---- */
+
+#define CALLS_MOST 16
+
+typedef struct direct_plan {
+    weft_gemm g; /* as the kernels are called */
+    bool packs;
+    int64_t b_k, b_n; /* where b lies before it is packed */
+    void (*pack)(float *to, int64_t width, const float *from, int64_t s_i, int64_t s_k, int64_t rows,
+                 int64_t k);
+    int64_t n_calls;
+    weft_gemm_call_f32 calls[];
+} direct_plan;
+
+static void run_direct(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+                       weft_fault *fault) {
+    (void)fault, (void)begin, (void)end;
+    const direct_plan *plan = plan_;
+    const weft_gemm *g = &plan->g;
+    const float *a = args[0], *b = args[1];
+    float *c = args[2];
+    if (plan->packs) {
+        plan->pack(scratch, g->b_k, b, plan->b_n, plan->b_k, g->n, g->k);
+        b = scratch;
+    }
+    for (const weft_gemm_call_f32 *x = plan->calls, *last = x + plan->n_calls; x < last; x++)
+        x->kernel(g->k, a + x->a, g->a_m, g->a_k, b + x->b, g->b_k, c + x->c, g->c_m, x->last, false);
+}
+
+/* Replaces the plan of a work of one task where it can. */
+static weft_status make_direct(weft_context *ctx, weft_cpu_work *work) {
+    const matmul_plan *plan = work->plan;
+    const weft_heavy_matmul *mm = &plan->mm;
+    weft_gemm_call_f32 calls[CALLS_MOST];
+    if (work->tasks != 1 || plan->items != 1 || mm->dtype != WEFT_F32 || plan->library) return WEFT_OK;
+    weft_gemm g = gemm_of(mm, mm->m, mm->n, mm->k);
+    const int64_t n = plan->own->f32_calls(&g, calls, CALLS_MOST);
+    if (n == 0) return WEFT_OK;
+    direct_plan *direct = weft__zalloc(ctx, sizeof *direct + (size_t)n * sizeof *calls);
+    if (direct) {
+        *direct = (direct_plan){.g = g,
+                                .packs = mm->b_n != 1 && mm->n != 1,
+                                .b_k = mm->b_k,
+                                .b_n = mm->b_n,
+                                .pack = plan->own->f32_pack,
+                                .n_calls = n};
+        memcpy(direct->calls, calls, (size_t)n * sizeof *calls);
+    }
+    work->free(ctx, work->plan);
+    if (!direct) return weft__fail_oom(ctx, sizeof *direct, "a matmul plan");
+    work->plan = direct;
+    work->run = run_direct;
+    return WEFT_OK;
+}
+
 /* ---- the plan ---- */
 
 /* (B, M, K) x (K, N) with rows that follow each other is one product of B * M rows. */
@@ -318,5 +373,5 @@ weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul 
     double calls = (double)(plan->items * plan->m_blocks * plan->n_blocks);
     static const double rate[] = {[WEFT_ISA_BASELINE] = 15, [WEFT_ISA_AVX2] = 60, [WEFT_ISA_AVX512] = 120};
     work->cost_ns = total / rate[weft__cpu_isa()] + touched / 20 + calls * (plan->library ? 400 : 40);
-    return WEFT_OK;
+    return make_direct(ctx, work);
 }

@@ -76,7 +76,7 @@ static weft_status fill(weft_cpu_device *d, const weft_commands *commands, weft_
         weft_cpu_item *x = &e->items[i];
         WEFT_TRY(prepare(ctx, c, &x->work));
         e->count = i + 1;
-        x->args = args;
+        x->args = e->args + args;
         x->sink = c->sink;
         x->after = c->after;
         for (int k = 0; k < c->n_operands; k++) e->places[args++] = &c->operands[k];
@@ -167,7 +167,7 @@ static void run_alone(weft_cpu_device *d, weft_executable *e, int times) {
             const weft_cpu_item *x = &e->items[i];
             if (x->sink && d->fault.set) continue;
             if (d->timing) e->timings[i].start_ns = weft__cpu_now_ns();
-            x->work.run(x->work.plan, e->args + x->args, 0, x->work.tasks, e->scratch, &d->fault);
+            x->work.run(x->work.plan, x->args, 0, x->work.tasks, e->scratch, &d->fault);
             if (d->timing) e->timings[i].end_ns = weft__cpu_now_ns();
         }
 }
