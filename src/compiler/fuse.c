@@ -457,6 +457,7 @@ static weft_status choose_stored(weft_ir *ir) {
 
 weft_status weft__ir_fuse(weft_ir *ir) {
     mark_live(ir);
+    WEFT_TRY(weft__ir_base_scatters(ir));
     for (size_t i = 0; i < ir->n_nodes; i++) { /* known before clusters form, so that nothing of it floats */
         ir_node *node = &ir->nodes[i];
         if (node->live && node->kind == IR_GATHER && ir->nodes[node->in[0].node].kind != IR_LEAF)

@@ -138,6 +138,8 @@ weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_ou
 
 /* ---- heavy.c: heavy tensors -> HEAVY nodes whose operands a device can address ---- */
 weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out);
+/* Sums of a scatter-add and another value become scatter-adds to that base. Users are counted. */
+weft_status weft__ir_base_scatters(weft_ir *ir);
 
 /* ---- space.c ---- */
 /* The space of a cluster that holds just this reduction. */

@@ -437,7 +437,7 @@ static weft_status heavy_command(plan *p, const plan_unit *u, weft_command *comm
     for (int i = 0; i < heavy->n_in; i++) to[i] = operand_of(ir, heavy->in[i].node, heavy->in[i].view);
     for (size_t n = 0; n < ir->n_nodes; n++) {
         const ir_node *out = &ir->nodes[n];
-        if (out->kind != IR_HEAVY_OUT || out->in[0].node != u->heavy) continue;
+        if (!out->live || out->kind != IR_HEAVY_OUT || out->in[0].node != u->heavy) continue;
         weft_operand first = operand_of(ir, (int)n, -1), *results = to + heavy->n_in + out->imm_i;
         results[0] = first;
         for (int i = 1; i < out->n_results; i++)

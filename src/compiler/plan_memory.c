@@ -148,6 +148,11 @@ static void merge_args(plan_unit *u, int in, int out) {
     }
 }
 
+/* Is the unit the last to read node n? */
+static bool dies_in(const plan *p, int n, const plan_unit *u, const int *last_readers) {
+    return in_arena(p, n) && p->last_phase[n] == u->phase && last_readers[n] == 1;
+}
+
 /* The argument whose memory `out` may take over, -1: nothing reads it after the unit. */
 static int dying_arg(const plan *p, const plan_unit *u, int out, const int *last_readers) {
     const weft_kernel *kernel = u->kernel;
@@ -156,13 +161,33 @@ static int dying_arg(const plan *p, const plan_unit *u, int out, const int *last
     for (int in = 0; in < kernel->n_args; in++) {
         int n = u->args[in];
         const ir_node *node = &p->ir->nodes[n];
-        if (!kernel->args[in].read || kernel->args[in].written || !in_arena(p, n)) continue;
-        if (p->last_phase[n] != u->phase || last_readers[n] != 1) continue;
+        if (!kernel->args[in].read || kernel->args[in].written || !dies_in(p, n, u, last_readers)) continue;
         if (node->numel == value->numel && node->dtype == value->dtype &&
             weft__plan_same_index(kernel, in, out))
             return in;
     }
     return -1;
+}
+
+/* Value `to` lies where `from` lay. */
+static void inherit(plan *p, int to, int from) {
+    p->heir[from] = to;
+    live_at(p, to, p->first_phase[from]);
+    p->first_phase[from] = p->last_phase[from] = -1;
+}
+
+/* The sum of a scatter-add lies where its base lay. */
+static void hand_base(plan *p, const plan_unit *u, const int *last_readers) {
+    const ir_node *node = &p->ir->nodes[u->heavy];
+    if (node->heavy->kind != WEFT_HEAVY_SCATTER || !node->heavy->as.scatter.based) return;
+    const int from = node->in[2].node;
+    int to = 0; /* it comes after its operands */
+    while (p->ir->nodes[to].kind != IR_HEAVY_OUT || p->ir->nodes[to].in[0].node != u->heavy ||
+           !p->ir->nodes[to].live)
+        to++;
+    if (p->ir->nodes[to].place.slot >= 0 || !dies_in(p, from, u, last_readers)) return;
+    inherit(p, to, from);
+    node->heavy->as.scatter.in_place = true;
 }
 
 /* A value that nothing reads after a kernel hands its memory to one that the kernel computes element by
@@ -176,13 +201,12 @@ static weft_status hand_over(plan *p) {
             last_readers[n] += p->units[i].phase == p->last_phase[n];
     for (int at = 0; at < p->n_units; at++) {
         plan_unit *u = &p->units[p->order[at]];
+        if (u->heavy >= 0) hand_base(p, u, last_readers);
         for (int out = 0; u->kernel && out < u->kernel->n_args; out++) {
             int in = dying_arg(p, u, out, last_readers);
             if (in < 0) continue;
             int from = u->args[in], to = u->args[out];
-            p->heir[from] = to;
-            live_at(p, to, p->first_phase[from]);
-            p->first_phase[from] = p->last_phase[from] = -1;
+            inherit(p, to, from);
             merge_args(u, in, out);
             if (in < out) out--;
         }
