@@ -128,7 +128,7 @@ typedef struct weft_phase {
 typedef struct weft_ahead {
     int arg, access;
     bool written;
-    int64_t size, bytes; /* of an element; of a tile */
+    int64_t size, bytes, lines; /* of an element; of a tile */
 } weft_ahead;
 #define WEFT_AHEAD_MOST 8
 #define WEFT_AHEAD_SLICE                                                                                     \
@@ -149,7 +149,8 @@ typedef struct weft_kernel_plan {
     weft_phase *phases;
     char *consts; /* 8 bytes each */
     int n_ahead;
-    int64_t ahead_lines; /* lines of cache to fetch before each step or slice of one */
+    int64_t ahead_lines; /* lines of each to fetch before each step or slice of one */
+    int64_t ahead_end;   /* most lines of one */
     weft_ahead ahead[WEFT_AHEAD_MOST];
     size_t scratch_bytes;
 } weft_kernel_plan;
@@ -165,8 +166,7 @@ typedef struct weft_frame {
     int64_t start[WEFT_DIMS];
     int64_t ordinal; /* of the reduction chunk */
     bool fresh;      /* more elements than any tile before: `once` steps run */
-    struct {         /* of the next tile: the span being fetched, and from where on */
-        int span;
+    struct {         /* of the next tile: lines of each that are fetched, and from where on */
         int64_t at;
         const char *from[WEFT_AHEAD_MOST];
     } ahead;

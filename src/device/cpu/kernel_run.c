@@ -133,7 +133,6 @@ static void look_ahead(weft_frame *f) {
         f->ahead.from[i] = (const char *)f->args[a->arg] +
                            weft__access_offset(f, &plan->accesses[a->access]) * a->size + a->bytes;
     }
-    f->ahead.span = 0;
     f->ahead.at = 0;
 }
 
@@ -149,21 +148,21 @@ static inline void fetch_to_write(const char *from, int64_t lines) {
     }
 }
 
+/* A few lines of every stream in turn: the hardware's prefetcher, which runs on within each page that it sees
+ * read, then does so in all of them at once. */
 static void fetch_lines(weft_frame *f) {
     const weft_kernel_plan *plan = f->plan;
-    int64_t lines = plan->ahead_lines;
-    while (lines > 0 && f->ahead.span < plan->n_ahead) {
-        const weft_ahead *a = &plan->ahead[f->ahead.span];
-        const char *from = f->ahead.from[f->ahead.span] + f->ahead.at;
-        int64_t left = (a->bytes - f->ahead.at + 63) / 64, n = left < lines ? left : lines;
+    const int64_t first = f->ahead.at, last = first + plan->ahead_lines;
+    for (int i = 0; i < plan->n_ahead; i++) {
+        const weft_ahead *a = &plan->ahead[i];
+        const char *from = f->ahead.from[i] + 64 * first;
+        const int64_t n = (last < a->lines ? last : a->lines) - first;
         if (a->written)
             fetch_to_write(from, n);
         else
-            for (int64_t i = 0; i < n; i++) __builtin_prefetch(from + 64 * i, 0, 2);
-        lines -= n;
-        f->ahead.at += 64 * n;
-        if (n == left) f->ahead.at = 0, f->ahead.span++;
+            for (int64_t k = 0; k < n; k++) __builtin_prefetch(from + 64 * k, 0, 2);
     }
+    f->ahead.at = last;
 }
 
 static void run_slices(weft_frame *f, const weft_step *s) {
@@ -184,10 +183,10 @@ static void run_steps(weft_frame *f, weft_range range) {
     const int64_t rows = f->count[WEFT_COUNT_ROW];
     for (; s < end; s++) {
         if (s->once && !f->fresh) continue;
-        if (f->ahead.span < f->plan->n_ahead && s->kind != WEFT_STEP_POINT) fetch_lines(f);
+        if (f->ahead.at < f->plan->ahead_end && s->kind != WEFT_STEP_POINT) fetch_lines(f);
         switch (s->kind) {
         case WEFT_STEP_CALC:
-            if (s->dear && f->ahead.span < f->plan->n_ahead) {
+            if (s->dear && f->ahead.at < f->plan->ahead_end) {
                 run_slices(f, s);
                 break;
             }

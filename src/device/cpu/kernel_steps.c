@@ -435,27 +435,27 @@ static int64_t slots_of(const weft_builder *b, weft_range range) {
 static void look_ahead(weft_builder *b) {
     weft_kernel_plan *plan = b->plan;
     const weft_nest *p = &plan->parallel, *r = &plan->reduction;
-    int64_t lines = 0, slots = 0, all = 0;
+    int64_t slots = 0, all = 0;
     for (int v = 0; v < b->kernel->n_code; v++) {
         const weft_instr *c = &b->kernel->code[v];
         if (c->arg < 0 || (c->kind != WEFT_INSTR_LOAD && c->kind != WEFT_INSTR_STORE)) continue;
         const weft_access *x = &plan->accesses[b->values[v].access];
         const int64_t size = (int64_t)weft_dtype_size((weft_dtype)b->kernel->args[c->arg].dtype);
-        const int64_t bytes = p->max * (b->values[v].full ? r->total : 1) * size;
+        const int64_t bytes = p->max * (b->values[v].full ? r->total : 1) * size, lines = (bytes + 63) / 64;
         if (x->kind != WEFT_ACCESS_DIRECT || p->count == 0 || x->stride[p->split] == 0 || plan->columns)
             continue;
         if (bytes < 512 || known_ahead(b, c->arg, x->offset) || plan->n_ahead == WEFT_AHEAD_MOST) continue;
         plan->ahead[plan->n_ahead++] =
-            (weft_ahead){c->arg, b->values[v].access, b->kernel->args[c->arg].written, size, bytes};
-        lines += (bytes + 63) / 64;
+            (weft_ahead){c->arg, b->values[v].access, b->kernel->args[c->arg].written, size, bytes, lines};
+        if (lines > plan->ahead_end) plan->ahead_end = lines;
         all += bytes * p->tiles;
     }
     for (int i = 0; i < plan->n_phases; i++) {
         slots += slots_of(b, plan->phases[i].before);
         slots += slots_of(b, plan->phases[i].chunk) * (b->phased ? r->tiles : 1);
     }
-    if (all < AHEAD_LEAST) plan->n_ahead = 0;
-    plan->ahead_lines = lines / (slots ? slots : 1) + 1;
+    if (all < AHEAD_LEAST) plan->n_ahead = 0, plan->ahead_end = 0;
+    plan->ahead_lines = plan->ahead_end / (slots ? slots : 1) + 1;
 }
 
 /* ---- all of it ---- */
