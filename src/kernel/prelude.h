@@ -131,6 +131,9 @@ W_FN double w_recip_f64(double a) { return 1.0 / a; }
 #define W_LOG2E       0x1.715476p+0f
 #define W_LN2_HI      0x1.62ep-1f /* 13 bits: times a whole number below 2^11 it is exact */
 #define W_LN2_LO      0x1.0bfbe8p-15f
+/* (exp(r) - 1 - r) / r^2, the highest power first. */
+#define W_EXP_TERMS                                                                                          \
+    { 0x1.6a1a70p-10f, 0x1.123fc6p-7f, 0x1.555916p-5f, 0x1.55548ap-3f, 0x1.fffffcp-2f }
 
 /* y 2^n for -300 < n < 254, in two steps so that results reach the subnormals and infinity. */
 W_FN float w_scale_f32(float y, int32_t n) {
@@ -142,11 +145,11 @@ W_FN float w_scale_f32(float y, int32_t n) {
 W_FN float w_exp_core(float x, int32_t *z_bits) {
     float z = w_fma_f32(x, W_LOG2E, W_ROUND_MAGIC), n = z - W_ROUND_MAGIC;
     float r = w_fma_f32(n, -W_LN2_LO, w_fma_f32(n, -W_LN2_HI, x));
-    float p = 0x1.6a1a70p-10f;
-    p = w_fma_f32(p, r, 0x1.123fc6p-7f);
-    p = w_fma_f32(p, r, 0x1.555916p-5f);
-    p = w_fma_f32(p, r, 0x1.55548ap-3f);
-    p = w_fma_f32(p, r, 0x1.fffffcp-2f);
+    const float c[] = W_EXP_TERMS;
+    float p = w_fma_f32(c[0], r, c[1]);
+    p = w_fma_f32(p, r, c[2]);
+    p = w_fma_f32(p, r, c[3]);
+    p = w_fma_f32(p, r, c[4]);
     *z_bits = w_bits(z);
     return 1.0f + w_fma_f32(r * r, p, r);
 }

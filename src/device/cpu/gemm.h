@@ -5,12 +5,32 @@
 
 #include "device/cpu/cpu.h"
 
+/* Rows of memory to ask for while a product is computed: the first of each of n tensors, the second, ... */
+typedef struct weft_ahead {
+    const char *next[8];
+    int64_t stride[8], bytes, rows;
+    int n, tensor;
+} weft_ahead;
+
+/* As many as the first cache can wait for at once. */
+static inline void weft__ask_ahead(weft_ahead *ahead) {
+    for (int64_t lines = 0; lines < 16 && ahead->rows > 0; lines += (ahead->bytes + 63) / 64) {
+        const char *row = ahead->next[ahead->tensor];
+        for (int64_t b = 0; b < ahead->bytes; b += 64) __builtin_prefetch(row + b, 0, 2);
+        ahead->next[ahead->tensor] = row + ahead->stride[ahead->tensor];
+        if (++ahead->tensor < ahead->n) continue;
+        ahead->tensor = 0;
+        ahead->rows--;
+    }
+}
+
 /* c (m, n) = a (m, k) b (k, n), or c += a b. Strides in elements; c has unit stride along n. The own kernels
  * take any strides of a and b. */
 typedef struct weft_gemm {
     int64_t m, n, k;
     int64_t a_m, a_k, b_k, b_n, c_m;
     bool add;
+    weft_ahead *ahead; /* asked for between tiles of a product that packs nothing, or NULL */
 } weft_gemm;
 
 /* A kernel multiplies rows of a and vectors of b that its name says; of the last vector `last` columns exist.
@@ -32,21 +52,21 @@ typedef struct weft_gemv {
     bool add;
 } weft_gemv;
 
-/* What attention does beside products, see attention_rows.h. Scores lie keys down and queries across, so that
- * a vector holds the same key of neighbouring queries and nothing is ever summed across a vector. */
+/* What attention does beside products, see attention_rows.h. Forward, scores lie keys down and queries
+ * across, so that a vector holds the same key of neighbouring queries and nothing is summed across a vector.
+ */
 #define WEFT_ATTENTION_LANES 32
 #define WEFT_ATTENTION_ROWS(T)                                                                               \
     struct {                                                                                                 \
-        void (*turn)(int64_t rows, int64_t k, const T *from, int64_t stride, T scale, T *to);                \
+        void (*turn)(int64_t rows, int64_t k, const T *from, int64_t stride, T scale, int64_t width, T *to); \
         void (*weights)(int64_t keys, int64_t first, T *s, T *most, T *sum, T *keep);                        \
-        void (*finish)(const T *most, const T *sum, T *lse, T *factor);                                      \
-        void (*again)(int64_t keys, int64_t first, T *s, const T *lse);                                      \
-        void (*scores)(int64_t keys, const T *p, T *dp, const T *delta, T scale);                            \
+        void (*finish)(int64_t n, const T *most, const T *sum, T *lse, T *factor);                           \
+        void (*gradient)(int64_t n, int64_t seen, T *s, T *dp, T lse, T delta, T scale, const T *keep);      \
         T (*one)(int64_t n, T *s, T scale, T *most, T *sum);                                                 \
         void (*keep)(int64_t n, T *to, uint64_t first, const uint32_t *key, T dropout, T factor);            \
         void (*multiply)(int64_t n, const T *x, const T *y, T *to);                                          \
         T (*dot)(int64_t n, const T *x, const T *y);                                                         \
-        void (*scale)(int64_t n, T *x, T by);                                                                \
+        void (*scale)(int64_t n, const T *x, T by, T *to);                                                   \
     }
 
 /* One instruction set's own kernels. Sums are added in an order that the shape alone decides, at most 256

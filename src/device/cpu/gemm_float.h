@@ -94,11 +94,13 @@ static int64_t FN(direct)(const weft_gemm *g, const T *a, const T *b, T *c, FN(w
             FN(weft_gemm_call)
             call = {FN(direct_table)[nv][mr][last < VL], i * g->a_m, j, i * g->c_m + j, last};
             i += mr;
-            if (!calls)
-                call.kernel(g->k, a + call.a, g->a_m, g->a_k, b + call.b, g->b_k, c + call.c, g->c_m, last,
-                            g->add);
-            else if (n < most)
-                calls[n] = call;
+            if (calls) {
+                if (n < most) calls[n] = call;
+                continue;
+            }
+            call.kernel(g->k, a + call.a, g->a_m, g->a_k, b + call.b, g->b_k, c + call.c, g->c_m, last,
+                        g->add);
+            if (g->ahead) weft__ask_ahead(g->ahead);
         }
         v0 += nv;
     }
