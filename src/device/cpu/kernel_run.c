@@ -255,7 +255,14 @@ void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end
                     weft_fault *fault) {
     const weft_kernel_plan *plan = p;
     const weft_nest *r = &plan->reduction;
-    weft_frame f = {.plan = plan, .args = args, .base = scratch, .fault = fault};
+    weft_frame f; /* as a whole 300 bytes, which take as long to clear as a small kernel takes */
+    f.plan = plan;
+    f.args = args;
+    f.base = scratch;
+    f.fault = fault;
+    f.ordinal = 0;
+    f.ahead.at = 0;
+    memset(f.start, 0, sizeof f.start);
     f.base[WEFT_BASE_SCRATCH] = scratch;
     f.base[WEFT_BASE_CONST] = plan->consts;
     f.count[WEFT_COUNT_ONE] = 1;
