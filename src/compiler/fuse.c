@@ -88,8 +88,8 @@ static bool makes_cycle(const weft_ir *ir, int c, const ir_node *node) {
 /* Does the edge repeat a row value over the reduced dimensions of the cluster's space? */
 static bool repeats_rows(const weft_ir *ir, const ir_cluster *cluster, ir_edge edge) {
     weft_view view;
-    if (edge.view < 0 || !weft__ir_edge_view(ir, edge, cluster->rank, cluster->shape, &view) ||
-        view.count != 1 || weft__view_guarded(&view) || view.map[0].offset)
+    if (edge.view < 0 || !weft__space_view(ir, cluster, edge, cluster->shape, &view) || view.count != 1 ||
+        weft__view_guarded(&view) || view.map[0].offset)
         return false;
     int64_t step = 1;
     for (int i = cluster->rank - 1; i >= 0; i--) {
@@ -123,7 +123,7 @@ static bool takes_reduction(const weft_ir *ir, const ir_cluster *cluster, const 
     ir_cluster own, joint;
     weft__space_of(node, &own);
     if (node->in[0].view >= 0 || from->numel != own.full || from->fold) return false;
-    if (!cluster->row) return from->numel == cluster->full;
+    if (!cluster->row) return from->numel == cluster->full && all_suit(ir, cluster, &own);
     if (!weft__space_join(ir, cluster, &own, &joint)) return false;
     return cluster->folds || all_suit(ir, cluster, &joint);
 }

@@ -10,7 +10,7 @@
 /* The box of a nest's dimensions in a tile, outermost first. */
 static void add_locals(const weft_geometry *g, const weft_nest *n, uint8_t bit, weft_access *x) {
     for (int d = n->split; d < n->first + n->count; d++) {
-        bool varies = d == n->split && n->chunks > 1;
+        bool varies = d == n->split && (n->chunks > 1 || (bit == 1 && g->plan->last_rows));
         if (varies && n->chunk == 1) continue; /* one index a tile */
         int64_t unit = varies ? 1 : g->plan->extent[d];
         x->local[x->n_local++] = (weft_local){unit, x->stride[d], d, varies ? bit : 0};

@@ -249,6 +249,7 @@ weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kerne
     cut_space(&g);
     plan->folds = kernel->n_fold > 0;
     plan->tiles_a_block = tiles_a_block(&g);
+    plan->last_rows = kernel->last_rows;
     double per_run = 0;
     weft_status status = weft__steps_make(ctx, &g, &per_run);
     if (status != WEFT_OK) {

@@ -140,6 +140,7 @@ typedef struct weft_kernel_plan {
     int64_t extent[WEFT_DIMS];
     weft_nest parallel, reduction;
     int64_t tiles_a_block;  /* tiles that are one task; 1 without folds */
+    int64_t last_rows;      /* of the last block, where it has fewer than the others; else 0 */
     weft_phase open, close; /* before the first tile of a block, after the last one */
     bool folds;
     bool columns; /* layout of FULL values: parallel indices run fastest */

@@ -251,6 +251,15 @@ static void run_phase(weft_frame *f, const weft_phase *phase) {
     }
 }
 
+/* Parallel indices of a tile; 0 beyond the last row. */
+static int64_t tile_length(const weft_frame *f, int64_t tile) {
+    const weft_kernel_plan *plan = f->plan;
+    const int64_t length = chunk_length(f, &plan->parallel);
+    if (!plan->last_rows || tile < plan->parallel.tiles - plan->tiles_a_block) return length;
+    const int64_t left = plan->last_rows - f->start[plan->parallel.split];
+    return left < 0 ? 0 : left < length ? left : length;
+}
+
 void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end, void *scratch,
                     weft_fault *fault) {
     const weft_kernel_plan *plan = p;
@@ -273,7 +282,7 @@ void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end
     int64_t most = -1, in_block = 0;
     seek(&f, &plan->parallel, first);
     for (int64_t tile = first; tile < last; tile++) {
-        f.chunk[1] = chunk_length(&f, &plan->parallel);
+        f.chunk[1] = tile_length(&f, tile);
         f.chunk[3] = f.chunk[1] * f.chunk[2];
         f.count[WEFT_COUNT_ROW] = f.chunk[1] * plan->parallel.inner;
         f.count[WEFT_COUNT_FULL] = f.count[WEFT_COUNT_ROW] * (r->tiles > 1 ? r->max : r->total);
@@ -281,7 +290,7 @@ void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end
         if (f.fresh) most = f.count[WEFT_COUNT_ROW];
         if (plan->n_ahead) look_ahead(&f);
         if (plan->folds && in_block == 0) run_phase(&f, &plan->open);
-        for (int i = 0; i < plan->n_phases; i++) run_phase(&f, &plan->phases[i]);
+        for (int i = 0; i < plan->n_phases && f.chunk[1] > 0; i++) run_phase(&f, &plan->phases[i]);
         if (plan->folds && ++in_block == plan->tiles_a_block) run_phase(&f, &plan->close), in_block = 0;
         if (tile + 1 < last) next(&f, &plan->parallel);
     }
