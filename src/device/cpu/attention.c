@@ -7,9 +7,10 @@
 
 #include "device/cpu/gemm.h"
 
-#define LANES WEFT_ATTENTION_LANES /* queries of a block of scores, side by side */
-#define KEYS  128                  /* keys of one, below each other */
-#define STEP  16 /* a block that a causal mask cuts is computed in steps of so many queries */
+#define LANES   WEFT_ATTENTION_LANES /* queries of a block of scores, side by side */
+#define KEYS    128                  /* keys of one, below each other */
+#define QUERIES 64                   /* backward, where a block has queries down and keys across */
+#define STEP    16 /* a block that a causal mask cuts is computed in steps of so many queries */
 
 #define CACHE_NS 0.4 /* to read an element of k and one of v from memory */
 
@@ -18,7 +19,7 @@ typedef struct attention_plan {
     const weft_gemm_own *own;
     bool half; /* stored as f16 or bf16, computed in f32 */
     int64_t pairs, group, q_parts;
-    int64_t bk; /* keys of a block */
+    int64_t bk, bq; /* keys and queries of a block */
 } attention_plan;
 
 static int64_t clip(int64_t x, int64_t least, int64_t most) {
@@ -157,6 +158,7 @@ weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_atte
     plan->pairs = at->batch * at->heads;
     plan->bk = at->t_k < KEYS ? (at->t_k + 15) / 16 * 16 : KEYS; /* whole vectors, for a single query */
     if (plan->bk < 16) plan->bk = 16;
+    plan->bq = at->backward ? clip((at->t_q + STEP - 1) / STEP * STEP, STEP, QUERIES) : LANES;
     bool wide = at->dtype == WEFT_F64;
     *work = (weft_cpu_work){.run = wide ? run_f64 : run_f32, .free = plan_free, .plan = plan};
     plan->group = plan->q_parts = 1;

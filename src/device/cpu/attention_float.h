@@ -2,18 +2,18 @@
  * f16, bf16) and once for double, which define T, FN (names), GEMM, GEMV and GEMM_SCRATCH (own products),
  * ROWS (the rest of the work), fetch and put before. No include guard, therefore. Only blocks of scores ever
  * exist: of keys times queries forward, where LANES queries are turned and meet the keys block by block, of
- * queries times keys backward, where bk keys and values are turned and meet the queries.
+ * queries times keys backward, where bk keys and values are turned and meet bq queries after the other.
  *
  * Forward: the online softmax of Milakov and Gimelshein (2018) as blocked by Dao et al. (2022, algorithm 1).
  * Backward: the weights again from the log-sum-exp, dS = P * (dP - rowsum(dO * O)) (algorithm 4). */
 
 typedef struct FN(space) {
     T *qt, *keep_rows;             /* forward: (d, LANES) queries turned, (LANES, bk) */
-    T *s, *keep;                   /* forward (bk, LANES) each; backward (LANES, bk) and (bk) */
+    T *s, *keep;                   /* forward (bk, LANES) each; backward (bq, bk) and (bk) */
     T *q, *k, *v, *out, *dout;     /* blocks in T, where the tensors are stored otherwise */
     T *sum_out, *most, *sum, *fix; /* forward: (LANES, d), then (LANES) each */
-    T *kt, *vt, *dp, *delta;       /* backward: (d, bk) keys and values turned, (LANES, bk), (t_q) */
-    T *sum_dq, *sum_dk, *sum_dv;   /* backward: (t_q, d) where stored otherwise, (bk, d), (bk, d) */
+    T *kt, *vt, *dp, *delta;       /* backward: (d, bk) keys and values turned, (bq, bk), (t_q) */
+    T *sum_dq, *sum_dk, *sum_dv;   /* backward, where stored otherwise: (t_q, d), (bk, d), (bk, d) */
     void *gemm;
     weft_ahead *ahead;
 } FN(space);
@@ -21,17 +21,17 @@ typedef struct FN(space) {
 /* Deals the scratch out; the bytes that it must have. base may be NULL. */
 static size_t FN(layout)(const attention_plan *plan, char *base, FN(space) * sp) {
     const weft_heavy_attention *at = &plan->at;
-    size_t used = 0, square = (size_t)plan->bk * LANES, d = (size_t)at->d, bk = (size_t)plan->bk;
+    size_t used = 0, d = (size_t)at->d, bk = (size_t)plan->bk, bq = (size_t)plan->bq, square = bk * bq;
     bool half = plan->half, back = at->backward, drop = at->dropout > 0;
     sp->qt = TAKE(back ? 0 : d * LANES);
     sp->s = TAKE(square);
     sp->keep = TAKE(!drop ? 0 : back ? bk : square);
     sp->keep_rows = TAKE(drop && !back ? square : 0);
-    sp->q = TAKE(half ? LANES * d : 0);
+    sp->q = TAKE(half ? bq * d : 0);
     sp->k = TAKE(half ? bk * d : 0);
     sp->v = TAKE(half ? bk * d : 0);
-    sp->out = TAKE(half && back ? LANES * d : 0);
-    sp->dout = TAKE(half && back ? LANES * d : 0);
+    sp->out = TAKE(half && back ? bq * d : 0);
+    sp->dout = TAKE(half && back ? bq * d : 0);
     sp->sum_out = TAKE(back ? 0 : LANES * d);
     sp->most = TAKE(back ? 0 : LANES);
     sp->sum = TAKE(back ? 0 : LANES);
@@ -41,12 +41,12 @@ static size_t FN(layout)(const attention_plan *plan, char *base, FN(space) * sp)
     sp->dp = TAKE(back ? square : 0);
     sp->delta = TAKE(back ? (size_t)at->t_q : 0);
     sp->sum_dq = TAKE(back && half ? (size_t)at->t_q * d : 0);
-    sp->sum_dk = TAKE(back ? bk * d : 0);
-    sp->sum_dv = TAKE(back ? bk * d : 0);
-    const weft_gemm products[] = {{.m = plan->bk, .n = LANES, .k = at->d, .b_n = 1},
-                                  {.m = LANES, .n = plan->bk, .k = at->d, .b_n = 1},
-                                  {.m = LANES, .n = at->d, .k = plan->bk, .b_n = 1},
-                                  {.m = plan->bk, .n = at->d, .k = LANES, .b_n = 1}};
+    sp->sum_dk = TAKE(back && half ? bk * d : 0);
+    sp->sum_dv = TAKE(back && half ? bk * d : 0);
+    const weft_gemm products[] = {{.m = plan->bk, .n = plan->bq, .k = at->d, .b_n = 1},
+                                  {.m = plan->bq, .n = plan->bk, .k = at->d, .b_n = 1},
+                                  {.m = plan->bq, .n = at->d, .k = plan->bk, .b_n = 1},
+                                  {.m = plan->bk, .n = at->d, .k = plan->bq, .b_n = 1}};
     size_t most = 0;
     for (int i = 0; i < 4; i++) {
         size_t need = plan->own->GEMM_SCRATCH(&products[i]);
@@ -181,9 +181,9 @@ static void FN(deltas)(const attention_plan *plan, void *const *args, int64_t pa
 
 /* Queries and keys of a block of gradients. */
 typedef struct FN(block) {
-    int64_t pair, i, nq, j, nk, ldq, lddo, ldk, lddq;
+    int64_t pair, i, nq, j, nk, begun, ldq, lddo, ldk, lddq, lddk, lddv;
     const T *q, *dout, *k;
-    T *dq;
+    T *dq, *dk, *dv;
 } FN(block);
 
 /* How many of the block's queries from r on are one step, whose last query sees *n keys: all where they see
@@ -224,56 +224,90 @@ static void FN(backward_queries)(const attention_plan *plan, void *const *args, 
     plan->own->GEMM(&add, dp, b->k, b->dq + r * b->lddq, sp->gemm);
 }
 
-/* What the queries and keys of a block, turned in kt and vt, give to each other's gradients. */
+/* What the queries give to dk and dv, of which the first b->begun keys have sums already. */
+static void FN(backward_keys)(const attention_plan *plan, FN(block) * b, int64_t off, const FN(space) * sp) {
+    const int64_t bk = plan->bk;
+    int64_t n, from = 0;
+    weft_gemm g = {.n = plan->at.d, .a_m = 1, .a_k = bk, .b_n = 1, .ahead = sp->ahead};
+    for (int64_t r = 0, m; r < b->nq; r += m) {
+        m = FN(backward_step)(plan, b, off, r, &n);
+        g.k = b->nq - r;
+        for (; from < n; from += g.m) { /* keys that no query before r sees */
+            g.add = from < b->begun;
+            g.m = (g.add && b->begun < n ? b->begun : n) - from;
+            g.b_k = b->lddo;
+            g.c_m = b->lddv;
+            plan->own->GEMM(&g, sp->s + r * bk + from, b->dout + r * b->lddo, b->dv + from * g.c_m, sp->gemm);
+            g.b_k = b->ldq;
+            g.c_m = b->lddk;
+            plan->own->GEMM(&g, sp->dp + r * bk + from, b->q + r * b->ldq, b->dk + from * g.c_m, sp->gemm);
+        }
+    }
+    if (b->begun < from) b->begun = from;
+}
+
+/* What queries and the keys of a block, turned in kt and vt, give to each other's gradients. */
 static void FN(backward_block)(const attention_plan *plan, void *const *args, FN(block) * b,
                                const FN(space) * sp) {
     const weft_heavy_attention *at = &plan->at;
-    const int64_t d = at->d, bk = plan->bk, off = shift_of(plan, args);
-    int64_t n, done = 0;
+    const int64_t off = shift_of(plan, args);
+    int64_t n;
     b->q = FN(fetch)(plan, args[0], at->q, b->pair, b->i, b->nq, sp->q, &b->ldq);
     b->dout = FN(fetch)(plan, args[6], at->dout, b->pair, b->i, b->nq, sp->dout, &b->lddo);
     for (int64_t r = 0, m; r < b->nq; r += m) {
         m = FN(backward_step)(plan, b, off, r, &n);
         FN(backward_queries)(plan, args, b, r, m, n, sp);
     }
-    weft_gemm g = {.n = d, .a_m = 1, .a_k = bk, .b_n = 1, .c_m = d, .add = true, .ahead = sp->ahead};
-    for (int64_t r = 0, m; r < b->nq; r += m, done = n) { /* keys that the queries before r do not see */
-        m = FN(backward_step)(plan, b, off, r, &n);
-        g.m = n - done;
-        g.k = b->nq - r;
-        g.b_k = b->lddo;
-        plan->own->GEMM(&g, sp->s + r * bk + done, b->dout + r * b->lddo, sp->sum_dv + done * d, sp->gemm);
-        g.b_k = b->ldq;
-        plan->own->GEMM(&g, sp->dp + r * bk + done, b->q + r * b->ldq, sp->sum_dk + done * d, sp->gemm);
+    FN(backward_keys)(plan, b, off, sp);
+}
+
+/* What keys j .. j + width - 1 of a pair and all its queries give to each other's gradients. */
+static void FN(backward_span)(const attention_plan *plan, void *const *args, FN(block) * b, int64_t width,
+                              T *dq, const FN(space) * sp) {
+    const weft_heavy_attention *at = &plan->at;
+    const int64_t d = at->d, bk = plan->bk, bq = plan->bq;
+    int64_t ldv;
+    const T *v = FN(fetch)(plan, args[2], at->v, b->pair, b->j, width, sp->v, &ldv);
+    b->k = FN(fetch)(plan, args[1], at->k, b->pair, b->j, width, sp->k, &b->ldk);
+    plan->own->ROWS.turn(width, d, b->k, b->ldk, (T)at->scale, bk, sp->kt);
+    plan->own->ROWS.turn(width, d, v, ldv, 1, bk, sp->vt);
+    b->begun = 0;
+    for (b->i = 0; b->i < at->t_q; b->i += bq) {
+        b->nq = at->t_q - b->i < bq ? at->t_q - b->i : bq;
+        b->nk = clip(visible(plan, shift_of(plan, args), b->i + b->nq) - b->j, 0, width);
+        b->dq = dq + b->i * b->lddq;
+        if (b->nk > 0 || b->j == 0) FN(backward_block)(plan, args, b, sp); /* the first keys set dq */
+    }
+    for (int64_t r = b->begun; r < width; r++) { /* that no query sees */
+        memset(b->dk + r * b->lddk, 0, (size_t)d * sizeof(T));
+        memset(b->dv + r * b->lddv, 0, (size_t)d * sizeof(T));
     }
 }
 
-/* The gradients of a pair. dq is summed over the key blocks in its own place, dk and dv in the scratch. */
+/* The gradients of a pair, summed over the blocks in their own places if they are stored as T. */
 static void FN(backward_pair)(const attention_plan *plan, void *const *args, int64_t pair,
                               const FN(space) * sp) {
     const weft_heavy_attention *at = &plan->at;
-    int64_t d = at->d, off = shift_of(plan, args), bk = plan->bk, ldv;
-    FN(block) b = {.pair = pair, .lddq = plan->half ? d : at->dq[2]};
-    T *dq = plan->half ? sp->sum_dq : (T *)args[7] + place(plan, at->dq, pair, 0);
+    const int64_t d = at->d, bk = plan->bk;
+    const bool half = plan->half;
+    FN(block) b = {.pair = pair, .dk = sp->sum_dk, .dv = sp->sum_dv, .lddq = d, .lddk = d, .lddv = d};
+    T *dq = sp->sum_dq;
+    if (!half) {
+        b.lddq = at->dq[2], b.lddk = at->dk[2], b.lddv = at->dv[2];
+        dq = (T *)args[7] + place(plan, at->dq, pair, 0);
+    }
     FN(deltas)(plan, args, pair, sp);
     for (b.j = 0; b.j < at->t_k; b.j += bk) {
         int64_t width = at->t_k - b.j < bk ? at->t_k - b.j : bk;
-        b.k = FN(fetch)(plan, args[1], at->k, pair, b.j, width, sp->k, &b.ldk);
-        const T *v = FN(fetch)(plan, args[2], at->v, pair, b.j, width, sp->v, &ldv);
-        plan->own->ROWS.turn(width, d, b.k, b.ldk, (T)at->scale, bk, sp->kt);
-        plan->own->ROWS.turn(width, d, v, ldv, 1, bk, sp->vt);
-        memset(sp->sum_dk, 0, (size_t)(width * d) * sizeof(T));
-        memset(sp->sum_dv, 0, (size_t)(width * d) * sizeof(T));
-        for (b.i = 0; b.i < at->t_q; b.i += LANES) {
-            b.nq = at->t_q - b.i < LANES ? at->t_q - b.i : LANES;
-            b.nk = clip(visible(plan, off, b.i + b.nq) - b.j, 0, width);
-            b.dq = dq + b.i * b.lddq;
-            if (b.nk > 0 || b.j == 0) FN(backward_block)(plan, args, &b, sp); /* the first keys set dq */
+        if (!half) {
+            b.dk = (T *)args[8] + place(plan, at->dk, pair, b.j);
+            b.dv = (T *)args[9] + place(plan, at->dv, pair, b.j);
         }
-        FN(put)(plan, args[8], at->dk, pair, b.j, width, sp->sum_dk, d);
-        FN(put)(plan, args[9], at->dv, pair, b.j, width, sp->sum_dv, d);
+        FN(backward_span)(plan, args, &b, width, dq, sp);
+        if (half) FN(put)(plan, args[8], at->dk, pair, b.j, width, sp->sum_dk, d);
+        if (half) FN(put)(plan, args[9], at->dv, pair, b.j, width, sp->sum_dv, d);
     }
-    if (plan->half) FN(put)(plan, args[7], at->dq, pair, 0, at->t_q, dq, d);
+    if (half) FN(put)(plan, args[7], at->dq, pair, 0, at->t_q, dq, d);
 }
 
 static void FN(run)(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
