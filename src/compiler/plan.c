@@ -393,21 +393,26 @@ static weft_status place_leaves(plan *p) {
     return WEFT_OK;
 }
 
-/* Parts of a pack lie where the pack lies, and what has an heir where that lies. */
-static void place_parts(const plan *p) {
+/* What has an heir lies where that lies, parts of a pack where the pack lies. */
+static ir_place place_of(const plan *p, int n) {
+    while (p->heir[n] >= 0) n = p->heir[n];
+    const ir_node *node = &p->ir->nodes[n];
+    if (node->pack < 0) return node->place;
+    const ir_node *pack = &p->ir->nodes[node->pack];
+    ir_place place = place_of(p, node->pack);
+    int i = 0;
+    while (pack->in[i].node != n) i++;
+    place.offset += pack->offsets[i] * (int64_t)weft_dtype_size((weft_dtype)pack->dtype);
+    return place;
+}
+
+static weft_status place_parts(const plan *p) {
     weft_ir *ir = p->ir;
-    for (size_t n = 0; n < ir->n_nodes; n++) {
-        const ir_node *pack = &ir->nodes[n];
-        for (int i = 0; pack->live && pack->kind == IR_PACK && i < pack->n_in; i++)
-            ir->nodes[pack->in[i].node].place = (ir_place){
-                pack->place.slot,
-                pack->place.offset + pack->offsets[i] * (int64_t)weft_dtype_size((weft_dtype)pack->dtype)};
-    }
-    for (size_t n = 0; n < ir->n_nodes; n++) {
-        int last = (int)n;
-        while (p->heir[last] >= 0) last = p->heir[last];
-        ir->nodes[n].place = ir->nodes[last].place;
-    }
+    ir_place *places = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *places);
+    if (!places) return weft__ir_failed(ir);
+    for (size_t n = 0; n < ir->n_nodes; n++) places[n] = place_of(p, (int)n);
+    for (size_t n = 0; n < ir->n_nodes; n++) ir->nodes[n].place = places[n];
+    return WEFT_OK;
 }
 
 /* ---- commands ---- */
@@ -495,7 +500,7 @@ static weft_status zero_gaps(plan *p, const ir_node *pack, weft_command *list, i
 static weft_status begin_packs(plan *p, int phase, weft_command *list, int *count) {
     for (size_t n = 0; n < p->ir->n_nodes; n++) {
         const ir_node *pack = &p->ir->nodes[n];
-        if (pack->live && pack->kind == IR_PACK && p->first_phase[n] == phase)
+        if (pack->live && pack->kind == IR_PACK && p->first_phase[weft__plan_holder(p, (int)n)] == phase)
             WEFT_TRY(zero_gaps(p, pack, list, count));
     }
     return WEFT_OK;
@@ -532,7 +537,7 @@ static weft_status run_plan(plan *p) {
     WEFT_TRY(order_units(p));
     WEFT_TRY(place_leaves(p));
     WEFT_TRY(weft__plan_memory(p));
-    place_parts(p);
+    WEFT_TRY(place_parts(p));
     return make_commands(p);
 }
 

@@ -40,4 +40,7 @@ bool weft__plan_same_index(const weft_kernel *kernel, int in, int out);
  * saves memory. */
 weft_status weft__plan_memory(plan *p);
 
+/* The node whose memory holds node n: its last heir, or the pack that it lies in, or itself. */
+int weft__plan_holder(const plan *p, int n);
+
 #endif

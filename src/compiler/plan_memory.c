@@ -12,10 +12,15 @@ typedef struct region {
 
 /* ---- lifetimes ---- */
 
-/* The node whose memory holds node n: its last heir or itself, or the pack that this lies in. */
-static int holder(const plan *p, int n) {
-    while (p->heir[n] >= 0) n = p->heir[n];
-    return p->ir->nodes[n].pack >= 0 ? p->ir->nodes[n].pack : n;
+int weft__plan_holder(const plan *p, int n) {
+    for (;;) {
+        if (p->heir[n] >= 0)
+            n = p->heir[n];
+        else if (p->ir->nodes[n].pack >= 0)
+            n = p->ir->nodes[n].pack;
+        else
+            return n;
+    }
 }
 
 /* Once lifetimes are known. */
@@ -25,7 +30,7 @@ static bool in_arena(const plan *p, int n) {
 }
 
 static void live_at(plan *p, int n, int phase) {
-    n = holder(p, n);
+    n = weft__plan_holder(p, n);
     if (p->first_phase[n] < 0 || phase < p->first_phase[n]) p->first_phase[n] = phase;
     if (phase > p->last_phase[n]) p->last_phase[n] = phase;
 }
@@ -67,12 +72,12 @@ static int measure(const plan *p, const pressure *m) {
     for (size_t n = 0; n < ir->n_nodes; n++) m->reader[n] = -1;
     for (int i = 0; i < p->n_units; i++)
         for (int k = 0, n; (n = weft__plan_reads(p, &p->units[i], k)) >= 0; k++) {
-            n = holder(p, n);
+            n = weft__plan_holder(p, n);
             if (p->units[i].phase == p->last_phase[n] && m->reader[n] != i)
                 m->reader[n] = m->reader[n] == -1 ? i : -2;
         }
     for (int n = 0; n < (int)ir->n_nodes; n++) {
-        int unit = ir->nodes[n].unit, in = holder(p, n);
+        int unit = ir->nodes[n].unit, in = weft__plan_holder(p, n);
         if (unit >= 0 && in_arena(p, in) && ir->nodes[in].kind != IR_PACK &&
             p->units[unit].phase == p->first_phase[in])
             m->born[unit] += node_bytes(&ir->nodes[in]);
