@@ -84,8 +84,9 @@ typedef struct weft_step {
     uint8_t ct;          /* of out (of a for WRITE, CHECK) */
     uint8_t dtype;       /* READ, WRITE: of the buffer */
     uint8_t index_ct;    /* GATHER: of a */
-    uint8_t dear;        /* CALC: takes long; of f32 */
-    uint8_t fixed;       /* CALC of f32, bits: a, b are one element */
+    uint8_t dear;        /* CALC of f32: takes long, or shall; lines are fetched between slices of it */
+    uint8_t slices;      /* CALC of f32: may be done in slices */
+    uint8_t fixed;       /* the same, bits: a, b, c are one element */
     uint8_t pairs;       /* CALC: may become one of a pair, as weft_pair `pair` */
     uint8_t pair;
     uint8_t once; /* the same for all tiles: only where there are more elements than ever before */

@@ -170,11 +170,12 @@ static void run_slices(weft_frame *f, const weft_step *s) {
     float *out = (float *)(void *)weft__ref(f, s->out);
     const float *a = (const float *)(const void *)weft__ref(f, s->a);
     const float *b = (const float *)(const void *)weft__ref(f, s->b);
-    const int64_t step_a = s->fixed & 1 ? 0 : 1, step_b = s->fixed & 2 ? 0 : 1;
+    const float *c = (const float *)(const void *)weft__ref(f, s->c);
+    const int64_t step_a = s->fixed & 1 ? 0 : 1, step_b = s->fixed & 2 ? 0 : 1, step_c = s->fixed & 4 ? 0 : 1;
     for (int64_t i = 0; i < n; i += WEFT_AHEAD_SLICE) {
         if (i) fetch_lines(f);
         s->fn.calc(n - i < WEFT_AHEAD_SLICE ? n - i : WEFT_AHEAD_SLICE, out + i, a + i * step_a,
-                   b + i * step_b, b);
+                   b + i * step_b, c + i * step_c);
     }
 }
 

@@ -7,6 +7,7 @@
 
 #define KEEP_MOST   ((size_t)1 << 20)  /* bytes of values kept between phases, a thread */
 #define AHEAD_LEAST ((int64_t)4 << 20) /* bytes of a kernel that it pays to fetch ahead */
+#define FEW_SLOTS   8
 
 /* ---- stores ---- */
 
@@ -419,8 +420,8 @@ static bool known_ahead(const weft_builder *b, int arg, int64_t offset) {
     return false;
 }
 
-/* How often fetches are given out. */
-static int64_t slots_of(const weft_builder *b, weft_range range) {
+/* How often the steps give out fetches. */
+static int64_t slots_in(const weft_builder *b, weft_range range) {
     int64_t slots = 0;
     for (int i = range.begin; i < range.end; i++) {
         const weft_step *s = &b->plan->steps[i];
@@ -431,11 +432,26 @@ static int64_t slots_of(const weft_builder *b, weft_range range) {
     return slots;
 }
 
+/* The same for a tile. Where there would be few, which would ask for too much at once, cheap steps are done
+ * in slices as well. */
+static int64_t slots_of(weft_builder *b) {
+    const weft_kernel_plan *plan = b->plan;
+    const int64_t chunks = b->phased ? plan->reduction.tiles : 1;
+    int64_t slots = 0;
+    for (int pass = 0; pass < 2 && slots < FEW_SLOTS; pass++) {
+        for (int i = 0; pass == 1 && i < plan->n_steps; i++) plan->steps[i].dear |= plan->steps[i].slices;
+        slots = 0;
+        for (int i = 0; i < plan->n_phases; i++)
+            slots += slots_in(b, plan->phases[i].before) + slots_in(b, plan->phases[i].chunk) * chunks;
+    }
+    return slots > 0 ? slots : 1;
+}
+
 /* Arguments of which tile after tile takes the next piece, where there is too much of them for a cache. */
 static void look_ahead(weft_builder *b) {
     weft_kernel_plan *plan = b->plan;
     const weft_nest *p = &plan->parallel, *r = &plan->reduction;
-    int64_t slots = 0, all = 0;
+    int64_t all = 0;
     for (int v = 0; v < b->kernel->n_code; v++) {
         const weft_instr *c = &b->kernel->code[v];
         if (c->arg < 0 || (c->kind != WEFT_INSTR_LOAD && c->kind != WEFT_INSTR_STORE)) continue;
@@ -450,12 +466,8 @@ static void look_ahead(weft_builder *b) {
         if (lines > plan->ahead_end) plan->ahead_end = lines;
         all += bytes * p->tiles;
     }
-    for (int i = 0; i < plan->n_phases; i++) {
-        slots += slots_of(b, plan->phases[i].before);
-        slots += slots_of(b, plan->phases[i].chunk) * (b->phased ? r->tiles : 1);
-    }
     if (all < AHEAD_LEAST) plan->n_ahead = 0, plan->ahead_end = 0;
-    plan->ahead_lines = plan->ahead_end / (slots ? slots : 1) + 1;
+    plan->ahead_lines = plan->ahead_end / slots_of(b) + 1;
 }
 
 /* ---- all of it ---- */
