@@ -154,10 +154,11 @@ W_FN float w_exp_core(float x, int32_t *z_bits) {
     return 1.0f + w_fma_f32(r * r, p, r);
 }
 
+/* |x| is cut, not x from both sides: compilers make more of two choices in a row. */
 W_FN float w_exp_f32(float x) {
-    float t = x > 89.0f ? 89.0f : x;
+    float m = w_abs_f32(x);
     int32_t z;
-    float y = w_exp_core(t < -105.0f ? -105.0f : t, &z);
+    float y = w_exp_core(w_signed_f32(m > 105.0f ? 105.0f : m, x), &z);
     return w_scale_f32(y, (int32_t)((uint32_t)z - (uint32_t)w_bits(W_ROUND_MAGIC)));
 }
 
@@ -356,13 +357,12 @@ W_FN double w_gelu_slope_f64(double x) {
 
 /* By tanh: 0.5 (1 + tanh(z / 2)) is the sigmoid of z. The derivative is constant where |x| is large. */
 W_FN float w_gelu_tanh_f32(float x) {
-    float z = x * w_fma_f32(x * x, (float)(-W_TWICE_SQRT_2_PI * W_GELU_CUBE), (float)-W_TWICE_SQRT_2_PI);
-    return x / (1.0f + w_exp_f32(z));
+    float t = x < -10.0f ? -10.0f : x; /* from there on -1e-37 */
+    float z = t * w_fma_f32(t * t, (float)(-W_TWICE_SQRT_2_PI * W_GELU_CUBE), (float)-W_TWICE_SQRT_2_PI);
+    return t / (1.0f + w_exp_normal(z < -87.0f ? -87.0f : z));
 }
 W_FN float w_gelu_tanh_slope_f32(float x) {
-    float t = x > 10.0f ? 10.0f : x;
-    t = t < -10.0f ? -10.0f : t;
-    float q = t * t;
+    float m = w_abs_f32(x), t = w_signed_f32(m > 10.0f ? 10.0f : m, x), q = t * t;
     float z = t * w_fma_f32(q, (float)(-W_TWICE_SQRT_2_PI * W_GELU_CUBE), (float)-W_TWICE_SQRT_2_PI);
     float step = t * w_fma_f32(q, (float)(3 * W_TWICE_SQRT_2_PI * W_GELU_CUBE), (float)W_TWICE_SQRT_2_PI);
     float e = w_exp_normal(z), s = 1.0f / (1.0f + e);

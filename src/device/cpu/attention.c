@@ -43,11 +43,11 @@ static int64_t visible(const attention_plan *plan, int64_t shift, int64_t i) {
 
 /* What the next pair reads and writes is asked for while this one is computed: its rows lie too far apart for
  * the processor to see them coming. */
-static void look_ahead(const attention_plan *plan, void *const *args, int64_t pair, weft_ahead *ahead) {
+static void look_ahead(const attention_plan *plan, void *const *args, int64_t pair, weft_lookahead *ahead) {
     const weft_heavy_attention *at = &plan->at;
     const int64_t *strides[] = {at->q, at->k, at->v, NULL, at->out, NULL, at->dout, at->dq, at->dk, at->dv};
     const int64_t size = (int64_t)weft_dtype_size((weft_dtype)at->dtype);
-    *ahead = (weft_ahead){.bytes = at->d * size};
+    *ahead = (weft_lookahead){.bytes = at->d * size};
     if (pair + 1 == plan->pairs || plan->q_parts > 1) return;
     ahead->rows = at->t_q < at->t_k ? at->t_q : at->t_k;
     for (int i = 0; i < (at->backward ? 10 : 5); i++) {

@@ -15,7 +15,7 @@ typedef struct FN(space) {
     T *kt, *vt, *dp, *delta;       /* backward: (d, bk) keys and values turned, (bq, bk), (t_q) */
     T *sum_dq, *sum_dk, *sum_dv;   /* backward, where stored otherwise: (t_q, d), (bk, d), (bk, d) */
     void *gemm;
-    weft_ahead *ahead;
+    weft_lookahead *ahead;
 } FN(space);
 
 /* Deals the scratch out; the bytes that it must have. base may be NULL. */
@@ -315,7 +315,7 @@ static void FN(run)(const void *plan_, void *const *args, int64_t begin, int64_t
     (void)fault;
     const attention_plan *plan = plan_;
     const weft_heavy_attention *at = &plan->at;
-    weft_ahead ahead;
+    weft_lookahead ahead;
     FN(space) sp = {.ahead = &ahead};
     FN(layout)(plan, scratch, &sp);
     for (int64_t task = begin; task < end; task++) {

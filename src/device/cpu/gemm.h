@@ -6,14 +6,14 @@
 #include "device/cpu/cpu.h"
 
 /* Rows of memory to ask for while a product is computed: the first of each of n tensors, the second, ... */
-typedef struct weft_ahead {
+typedef struct weft_lookahead {
     const char *next[8];
     int64_t stride[8], bytes, rows;
     int n, tensor;
-} weft_ahead;
+} weft_lookahead;
 
 /* As many as the first cache can wait for at once. */
-static inline void weft__ask_ahead(weft_ahead *ahead) {
+static inline void weft__ask_ahead(weft_lookahead *ahead) {
     for (int64_t lines = 0; lines < 16 && ahead->rows > 0; lines += (ahead->bytes + 63) / 64) {
         const char *row = ahead->next[ahead->tensor];
         for (int64_t b = 0; b < ahead->bytes; b += 64) __builtin_prefetch(row + b, 0, 2);
@@ -30,7 +30,7 @@ typedef struct weft_gemm {
     int64_t m, n, k;
     int64_t a_m, a_k, b_k, b_n, c_m;
     bool add;
-    weft_ahead *ahead; /* asked for between tiles of a product that packs nothing, or NULL */
+    weft_lookahead *ahead; /* asked for between tiles of a product that packs nothing, or NULL */
 } weft_gemm;
 
 /* A kernel multiplies rows of a and vectors of b that its name says; of the last vector `last` columns exist.
