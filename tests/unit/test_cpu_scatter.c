@@ -143,18 +143,18 @@ static void test_scatter_cut(void **state) {
     h.as.scatter = (weft_heavy_scatter){
         .dtype = WEFT_F32, .index_dtype = WEFT_I32, .outer = 1, .count = 256, .rows = 50304, .inner = 768};
     weft_cpu_work work;
-    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, &work), WEFT_OK);
+    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, 2, &work), WEFT_OK);
     assert_true(work.tasks >= 4 && work.tasks <= 64);
     work.free(NULL, work.plan);
     /* added to another gradient in place it costs what its 256 rows cost, still shared */
     const double swept = work.cost_ns;
     h.as.scatter.based = h.as.scatter.in_place = true;
-    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, &work), WEFT_OK);
+    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, 2, &work), WEFT_OK);
     assert_true(work.tasks >= 4 && work.cost_ns * 50 < swept);
     work.free(NULL, work.plan);
     h.as.scatter.based = h.as.scatter.in_place = false;
     h.as.scatter.rows = 8, h.as.scatter.inner = 4;
-    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, &work), WEFT_OK);
+    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, 2, &work), WEFT_OK);
     assert_int_equal(work.tasks, 1);
     work.free(NULL, work.plan);
     h.as.scatter.dtype = WEFT_BOOL;

@@ -69,7 +69,7 @@ typedef struct weft_gemv {
         void (*scale)(int64_t n, const T *x, T by, T *to);                                                   \
     }
 
-/* One instruction set's own kernels. Sums are added in an order that the shape alone decides, at most 256
+/* One instruction set's own kernels. Sums are added in an order that k alone decides, at most 384
  * products in a row before a block's sum is added to the others' (class D of the tolerances). */
 typedef struct weft_gemm_own {
     void (*f32)(const weft_gemm *g, const float *a, const float *b, float *c, void *scratch);
@@ -151,7 +151,7 @@ bool weft__cpu_gemv_takes(const weft_heavy_matmul *mm);
 weft_status weft__cpu_gemv_prepare(weft_context *ctx, const weft_heavy_matmul *mm, weft_cpu_work *work);
 
 /* matmul.c, attention.c, scatter.c, update.c: what heavy.c calls. */
-weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *mm, const char *path,
+weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *mm, int threads,
                                      weft_cpu_work *work);
 weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_attention *at, const char *path,
                                         weft_cpu_work *work);

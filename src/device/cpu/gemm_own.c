@@ -18,10 +18,34 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#define DEPTH        256   /* products added in a row */
-#define COLUMNS      512   /* of b packed at once: with DEPTH, what stays in the second cache */
-#define BLOCK_ROWS   384   /* of a multiplied with them at once, likewise */
-#define DIRECT_BYTES 65536 /* of b: no packing below */
+#define DEPTH            384 /* products added in a row */
+#define COLUMNS          768 /* of b packed at once: with DEPTH, what stays in the second cache */
+#define BLOCK_ROWS       48  /* of a packed at once, likewise */
+#define IN_PLACE_COLUMNS 256 /* of b: rows of a are not packed up to here */
+#define IN_PLACE_ROWS    384 /* of a multiplied at once where they are not: what stays in the second cache */
+#define TILE_STEP        8   /* elements from column to column of a packed tile of a, a power of two */
+#define B_AHEAD          16  /* rows of a packed panel of b fetched before they are used */
+#define C_AHEAD          24  /* products between the fetches of two rows of c, at the end of a tile's sum */
+#define DIRECT_BYTES     65536 /* of b: no packing below */
+
+static ALWAYS int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* How many products of k are added in a row, the last time fewer. */
+static ALWAYS int64_t depth_of(int64_t k) { return ceil_div(k, ceil_div(k, DEPTH)); }
+
+/* An extent in parts of at most `most`, as few and as even as can be. */
+typedef struct weft_split {
+    int64_t count, larger, size; /* `larger` parts of size + 1, then parts of `size` */
+} weft_split;
+
+static ALWAYS weft_split split_of(int64_t extent, int64_t most) {
+    int64_t count = ceil_div(extent, most);
+    return (weft_split){count, extent % count, extent / count};
+}
+
+static ALWAYS int64_t split_size(weft_split s, int64_t i) { return s.size + (i < s.larger); }
+
+static ALWAYS int64_t split_at(weft_split s, int64_t i) { return i * s.size + (i < s.larger ? i : s.larger); }
 
 static ALWAYS float float_of(uint32_t bits) {
     float f;
@@ -53,6 +77,10 @@ static ALWAYS uint32_t bits_of(float f) {
     X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) \
     X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3) \
     X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
+#define TILE_LIST(X) \
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) \
+    X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) \
+    X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3)
 /* clang-format on */
 #else
 #if defined(__AVX2__)
@@ -72,6 +100,8 @@ static ALWAYS uint32_t bits_of(float f) {
 #define DIRECT_LIST(X)                                                                                       \
     X(1, 1)                                                                                                  \
     X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
+#define TILE_LIST(X)                                                                                         \
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
 #endif
 
 #define INTERLEAVE_LOW(a, b)  __builtin_shufflevector(a, b, LOW_ORDER)
