@@ -245,6 +245,19 @@ static bool outside(const walk *w) { /* guards of dimensions that the box does n
     return false;
 }
 
+/* n runs of `size` elements of the buffer, which begin `pitch` elements apart. */
+static void load_runs(const walk *w, int64_t at, int64_t n, int64_t size, int64_t offset, int64_t pitch,
+                      int64_t stride) {
+    const weft_tile_load load = w->frame->plan->tiles->load[w->step->dtype];
+    const char *from = w->buffer + offset * (int64_t)w->size;
+    char *out = w->out + at * (int64_t)w->ct_size;
+    for (int64_t i = 0; i < n; i++) {
+        load(size, out, from, stride);
+        from += pitch * (int64_t)w->size;
+        out += size * (int64_t)w->ct_size;
+    }
+}
+
 /* The box of one map without guards: runs along the last dimension, nothing to look at. */
 static int64_t plain_box(const walk *w, int level, int64_t at, int64_t offset) {
     const weft_local *l = &w->access->local[level], *in = l + 1;
@@ -259,6 +272,10 @@ static int64_t plain_box(const walk *w, int level, int64_t at, int64_t offset) {
         return here - at;
     }
     const int64_t size = in->unit * chunk[in->by];
+    if (w->step->kind == WEFT_STEP_READ && w->step->source == WEFT_INSTR_LOAD) {
+        load_runs(w, at, n, size, offset, l->stride, in->stride);
+        return n * size;
+    }
     for (int64_t i = 0; i < n; i++, here += size) run_of(w, here, size, offset + i * l->stride, in->stride);
     return here - at;
 }

@@ -144,6 +144,7 @@ typedef struct weft_kernel_plan {
     int64_t last_rows;      /* of the last block, where it has fewer than the others; else 0 */
     weft_phase open, close; /* before the first tile of a block, after the last one */
     bool folds;
+    bool plain;   /* one tile and nothing to fetch ahead: steps need no other look */
     bool columns; /* layout of FULL values: parallel indices run fastest */
     int n_steps, n_accesses, n_phases, n_bases;
     weft_step *steps;

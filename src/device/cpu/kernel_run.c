@@ -179,15 +179,17 @@ static void run_slices(weft_frame *f, const weft_step *s) {
     }
 }
 
-static void run_steps(weft_frame *f, weft_range range) {
+/* A plain plan has nothing to fetch and one tile only. */
+static inline __attribute__((always_inline)) void run_list(weft_frame *f, weft_range range,
+                                                           const bool plain) {
     const weft_step *s = f->plan->steps + range.begin, *end = f->plan->steps + range.end;
     const int64_t rows = f->count[WEFT_COUNT_ROW];
     for (; s < end; s++) {
-        if (s->once && !f->fresh) continue;
-        if (f->ahead.at < f->plan->ahead_end && s->kind != WEFT_STEP_POINT) fetch_lines(f);
+        if (!plain && s->once && !f->fresh) continue;
+        if (!plain && f->ahead.at < f->plan->ahead_end && s->kind != WEFT_STEP_POINT) fetch_lines(f);
         switch (s->kind) {
         case WEFT_STEP_CALC:
-            if (s->dear && f->ahead.at < f->plan->ahead_end) {
+            if (!plain && s->dear && f->ahead.at < f->plan->ahead_end) {
                 run_slices(f, s);
                 break;
             }
@@ -208,6 +210,13 @@ static void run_steps(weft_frame *f, weft_range range) {
         default: rare_step(f, s);
         }
     }
+}
+
+static void run_steps(weft_frame *f, weft_range range) {
+    if (f->plan->plain)
+        run_list(f, range, true);
+    else
+        run_list(f, range, false);
 }
 
 /* ---- tiles and chunks ---- */
