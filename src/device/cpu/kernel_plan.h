@@ -124,12 +124,12 @@ typedef struct weft_phase {
     weft_range before, chunk; /* once per tile; once per chunk */
 } weft_phase;
 
-/* What the next tile will read or write: fetched while this one is computed, since hardware prefetchers stop
- * at the end of a page, which is as long as a tile. */
+/* What the next tile, or in columns the next chunk, will read or write: fetched while this one is computed,
+ * since hardware prefetchers stop at the end of a page, which is as long as a tile. */
 typedef struct weft_ahead {
     int arg, access;
     bool written;
-    int64_t size, bytes, lines; /* of an element; of a tile */
+    int64_t size, bytes, lines; /* of an element; to the next piece; of a piece */
 } weft_ahead;
 #define WEFT_AHEAD_MOST 8
 #define WEFT_AHEAD_SLICE                                                                                     \

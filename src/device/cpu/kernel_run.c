@@ -256,6 +256,7 @@ static void run_phase(weft_frame *f, const weft_phase *phase) {
         f->chunk[3] = parallel * f->chunk[2];
         f->count[WEFT_COUNT_LINE] = f->chunk[2] * r->inner;
         f->count[WEFT_COUNT_FULL] = rows * f->count[WEFT_COUNT_LINE];
+        if (f->plan->columns && f->plan->n_ahead) look_ahead(f);
         run_steps(f, phase->chunk);
         next(f, r);
     }
@@ -280,7 +281,7 @@ void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end
     f.base = scratch;
     f.fault = fault;
     f.ordinal = 0;
-    f.ahead.at = 0;
+    f.ahead.at = plan->ahead_end; /* nothing yet */
     memset(f.start, 0, sizeof f.start);
     f.base[WEFT_BASE_SCRATCH] = scratch;
     f.base[WEFT_BASE_CONST] = plan->consts;
@@ -298,7 +299,7 @@ void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end
         f.count[WEFT_COUNT_FULL] = f.count[WEFT_COUNT_ROW] * (r->tiles > 1 ? r->max : r->total);
         f.fresh = f.count[WEFT_COUNT_ROW] > most;
         if (f.fresh) most = f.count[WEFT_COUNT_ROW];
-        if (plan->n_ahead) look_ahead(&f);
+        if (plan->n_ahead && !plan->columns) look_ahead(&f);
         if (plan->folds && in_block == 0) run_phase(&f, &plan->open);
         for (int i = 0; i < plan->n_phases && f.chunk[1] > 0; i++) run_phase(&f, &plan->phases[i]);
         if (plan->folds && ++in_block == plan->tiles_a_block) run_phase(&f, &plan->close), in_block = 0;
