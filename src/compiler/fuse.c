@@ -203,14 +203,12 @@ static bool reads_well(const weft_ir *ir, const ir_cluster *a, int b, const ir_c
     return true;
 }
 
-/* Is there a third cluster between them? */
-static bool apart(const weft_ir *ir, int a, int b) {
-    for (int x = 0; x < ir->n_clusters; x++) {
-        if (x == a || x == b) continue;
-        const uint64_t *before = before_of(ir, x);
-        if ((has(before, a) && has(before_of(ir, b), x)) || (has(before, b) && has(before_of(ir, a), x)))
-            return true;
-    }
+/* Is there a third cluster after a and before b? `before` is closed: all before what is before b are in it.
+ */
+static bool between(const weft_ir *ir, int a, int b) {
+    const uint64_t *before = before_of(ir, b);
+    for (int x = 0; has(before, a) && x < ir->n_clusters; x++)
+        if (has(before, x) && has(before_of(ir, x), a)) return true;
     return false;
 }
 
@@ -218,7 +216,7 @@ static bool mergeable(const weft_ir *ir, int a, int b) {
     const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
     ir_cluster joint;
     return same_space(ir, x, y, &joint) && reads_well(ir, x, b, &joint) && reads_well(ir, y, a, &joint) &&
-           all_suit(ir, x, &joint) && all_suit(ir, y, &joint) && !apart(ir, a, b);
+           all_suit(ir, x, &joint) && all_suit(ir, y, &joint) && !between(ir, a, b) && !between(ir, b, a);
 }
 
 static void set_bit(uint64_t *set, int c) { set[c >> 6] |= UINT64_C(1) << (c & 63); }
@@ -248,7 +246,8 @@ static bool merge_clusters(weft_ir *ir, int to, int from) {
     for (int c = 0; c < ir->n_clusters; c++) {
         uint64_t *later = before_of(ir, c);
         if (c == to || c == from || !(has(later, to) || has(later, from))) continue;
-        for (int w = 0; w < ir->cluster_words; w++) later[w] |= before[w];
+        if (!has(later, to) || !has(later, from)) /* else it has all that is before them */
+            for (int w = 0; w < ir->cluster_words; w++) later[w] |= before[w];
         set_bit(later, to);
         clear_bit(later, from);
     }

@@ -25,7 +25,8 @@ typedef struct plan {
     size_t unit_capacity;
     int *order;                    /* units as they run */
     int *first_phase, *last_phase; /* per node */
-    int *heir;                     /* per node: the value that takes over its memory, -1 */
+    int *first_out, *next_out; /* per node: a heavy node's first output, and the one after an output, -1 */
+    int *heir;                 /* per node: the value that takes over its memory, -1 */
 } plan;
 
 /* ---- plan.c ---- */
