@@ -78,6 +78,7 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(demo, "trains something small, to see that it works")                                                  \
     X(devices, "lists what this machine can compute on")                                                     \
     X(profile, "shows where the time of training steps goes")                                                \
+    X(verify, "compares a training step on two devices")                                                     \
     X(bench, "measures a workload")
 
 #define WEFT__DECLARE(name, about)                                                                           \

@@ -40,6 +40,12 @@
     "measured after the warm-up. What finds its operands in a cache can be above 100 %. The trace opens\n"   \
     "in ui.perfetto.dev.\n\n"                                                                                \
     "  weft profile gpt.yaml --steps 50 --trace trace.json\n"
+#define weft__help_verify                                                                                    \
+    "Computes the first step's loss and gradients on both, and names the first node whose values differ\n"   \
+    "by more than its dtype allows; the exit status is then 1. All nodes are kept in memory: a small\n"      \
+    "train.batch will do. Then the losses of whole steps are compared.\n\n"                                  \
+    "  weft verify gpt.yaml --devices cpu,interp --set train.batch=2\n"                                      \
+    "  weft verify gpt.yaml --devices cpu   # with fusion against without\n"
 #define weft__help_bench                                                                                     \
     "WORKLOAD is one of those that 'weft bench list' shows. Times are of whole training steps, the\n"        \
     "data already in memory; without --data, data of the same shape is made up.\n\n"                         \

@@ -170,14 +170,15 @@ static bool one_run(const weft_tensor *x, uint32_t mask, int *first, int *last) 
     return (mask >> *last) == 0;
 }
 
-/* The tensor is a reduction, or a product of which one is made. */
+/* The tensor is a reduction, or a product of which one is made. `rows`: see imm_i of ir_node. */
 static int reduce_node(weft_ir *ir, const weft_tensor *t, ir_edge in, int rank_in, const int64_t *shape_in,
-                       uint32_t mask, int rank, const int64_t *shape) {
+                       int64_t rows, uint32_t mask, int rank, const int64_t *shape) {
     int n = weft__ir_node(ir, IR_REDUCE, (weft_dtype)t->dtype, rank, shape, 1, &in);
     if (n < 0) return n;
     ir_node *node = &ir->nodes[n];
     comes_from(node, t, t->op == WEFT_OP_MATMUL ? WEFT_OP_SUM : (weft_op)t->op);
     node->axes = mask;
+    node->imm_i = rows;
     node->rank_in = rank_in;
     node->shape_in = weft__arena_alloc(&ir->arena, (size_t)(rank_in + 1) * sizeof *shape_in);
     if (!node->shape_in) return -1;
@@ -200,25 +201,37 @@ static int join_sums(weft_ir *ir, const weft_tensor *t, int a, int b) {
     return unify(ir, n);
 }
 
+/* (rows, after) -> (blocks, block, after), the last block shorter -> sums of blocks -> sum of sums. */
+static int fold_rows(weft_ir *ir, const weft_tensor *t, ir_edge in, int64_t rows, int64_t after,
+                     int64_t blocks) {
+    const int64_t block = (rows + blocks - 1) / blocks, count = (rows + block - 1) / block;
+    const int64_t cut[4] = {1, count, block, after}, partial[2] = {count, after};
+    const int sum = reduce_node(ir, t, in, 4, cut, rows, 1u << 2, 2, partial);
+    if (sum < 0) return sum;
+    return reduce_node(ir, t, (ir_edge){sum, -1}, 2, partial, 0, 1u << 0, t->rank, t->shape);
+}
+
 /* (before, length, after) -> (before, blocks, block, after) -> sums of blocks -> sum of sums. What blocks do
  * not hold, less than one element a block, is added up apart, which only a sum may be: guards would cost
- * more. */
+ * more. Not so where one pass shall do it with others of those rows. */
 static int split_reduction(weft_ir *ir, const weft_tensor *t, ir_edge in, const int64_t flat[3],
                            int64_t blocks) {
     const int64_t block = flat[1] / blocks, even = blocks * block;
     const int64_t cut[4] = {flat[0], blocks, block, flat[2]}, partial[4] = {flat[0], blocks, 1, flat[2]};
     const int64_t joined[3] = {flat[0], blocks, flat[2]}, rest[3] = {flat[0], flat[1] - even, flat[2]};
     weft_view view, after;
+    if (flat[1] == ir->ragged && flat[0] == 1 && even < flat[1] && in.view < 0)
+        return fold_rows(ir, t, in, flat[1], flat[2], blocks);
     if (!part_of(ir, in, flat, 0, even, &view) || !weft__view_reshape(&view, 4, cut)) return -2;
     if (rest[1] && !part_of(ir, in, flat, even, rest[1], &after)) return -2;
     ir_edge edge = {in.node, weft__ir_view(ir, in.node, &view)};
     if (edge.view == -2) return -1;
-    int sum = reduce_node(ir, t, edge, 4, cut, 1u << 2, 4, partial);
-    if (sum >= 0) sum = reduce_node(ir, t, (ir_edge){sum, -1}, 3, joined, 1u << 1, t->rank, t->shape);
+    int sum = reduce_node(ir, t, edge, 4, cut, 0, 1u << 2, 4, partial);
+    if (sum >= 0) sum = reduce_node(ir, t, (ir_edge){sum, -1}, 3, joined, 0, 1u << 1, t->rank, t->shape);
     if (sum < 0 || rest[1] == 0) return sum;
     edge.view = weft__ir_view(ir, in.node, &after);
     if (edge.view == -2) return -1;
-    return join_sums(ir, t, sum, reduce_node(ir, t, edge, 3, rest, 1u << 1, t->rank, t->shape));
+    return join_sums(ir, t, sum, reduce_node(ir, t, edge, 3, rest, 0, 1u << 1, t->rank, t->shape));
 }
 
 static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out) {
@@ -232,7 +245,7 @@ static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, i
         if (blocks > 1 && (t->op == WEFT_OP_SUM || flat[1] % blocks == 0))
             n = split_reduction(ir, t, in, flat, blocks);
     }
-    if (n == -2) n = reduce_node(ir, t, in, x->rank, x->shape, mask, t->rank, t->shape);
+    if (n == -2) n = reduce_node(ir, t, in, x->rank, x->shape, 0, mask, t->rank, t->shape);
     *out = (ir_edge){n, -1};
     return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
 }
@@ -268,7 +281,6 @@ static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
     if (!sum_rows && !sum_columns) return -2;
     const int64_t shape[2] = {sum_rows ? k : across, sum_rows ? across : k};
     const int64_t blocks = reduction_blocks(shape[1], shape[0], false);
-    if (shape[0] % blocks) return -2; /* would not be one kernel */
     const bool turned = right != sum_rows;
     weft_view matrix, vector;
     if (!thin_view(ir, in[right], right ? b : a, shape, turned, -1, &matrix) ||
@@ -284,8 +296,9 @@ static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
     product = unify(ir, product);
     if (product < 0) return -1;
     const int64_t flat[3] = {1, shape[0], shape[1]};
+    if (shape[0] % blocks) ir->ragged = shape[0];
     if (sum_rows) return split_reduction(ir, t, (ir_edge){product, -1}, flat, blocks);
-    return reduce_node(ir, t, (ir_edge){product, -1}, 2, shape, 1u << 1, t->rank, t->shape);
+    return reduce_node(ir, t, (ir_edge){product, -1}, 2, shape, 0, 1u << 1, t->rank, t->shape);
 }
 
 static weft_status build_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {

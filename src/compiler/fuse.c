@@ -88,8 +88,8 @@ static bool makes_cycle(const weft_ir *ir, int c, const ir_node *node) {
 /* Does the edge repeat a row value over the reduced dimensions of the cluster's space? */
 static bool repeats_rows(const weft_ir *ir, const ir_cluster *cluster, ir_edge edge) {
     weft_view view;
-    if (edge.view < 0 || !weft__ir_edge_view(ir, edge, cluster->rank, cluster->shape, &view) ||
-        view.count != 1 || weft__view_guarded(&view) || view.map[0].offset)
+    if (edge.view < 0 || !weft__space_view(ir, cluster, edge, cluster->shape, &view) || view.count != 1 ||
+        weft__view_guarded(&view) || view.map[0].offset)
         return false;
     int64_t step = 1;
     for (int i = cluster->rank - 1; i >= 0; i--) {
@@ -123,7 +123,7 @@ static bool takes_reduction(const weft_ir *ir, const ir_cluster *cluster, const 
     ir_cluster own, joint;
     weft__space_of(node, &own);
     if (node->in[0].view >= 0 || from->numel != own.full || from->fold) return false;
-    if (!cluster->row) return from->numel == cluster->full;
+    if (!cluster->row) return from->numel == cluster->full && all_suit(ir, cluster, &own);
     if (!weft__space_join(ir, cluster, &own, &joint)) return false;
     return cluster->folds || all_suit(ir, cluster, &joint);
 }
@@ -203,14 +203,12 @@ static bool reads_well(const weft_ir *ir, const ir_cluster *a, int b, const ir_c
     return true;
 }
 
-/* Is there a third cluster between them? */
-static bool apart(const weft_ir *ir, int a, int b) {
-    for (int x = 0; x < ir->n_clusters; x++) {
-        if (x == a || x == b) continue;
-        const uint64_t *before = before_of(ir, x);
-        if ((has(before, a) && has(before_of(ir, b), x)) || (has(before, b) && has(before_of(ir, a), x)))
-            return true;
-    }
+/* Is there a third cluster after a and before b? `before` is closed: all before what is before b are in it.
+ */
+static bool between(const weft_ir *ir, int a, int b) {
+    const uint64_t *before = before_of(ir, b);
+    for (int x = 0; has(before, a) && x < ir->n_clusters; x++)
+        if (has(before, x) && has(before_of(ir, x), a)) return true;
     return false;
 }
 
@@ -218,7 +216,7 @@ static bool mergeable(const weft_ir *ir, int a, int b) {
     const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
     ir_cluster joint;
     return same_space(ir, x, y, &joint) && reads_well(ir, x, b, &joint) && reads_well(ir, y, a, &joint) &&
-           all_suit(ir, x, &joint) && all_suit(ir, y, &joint) && !apart(ir, a, b);
+           all_suit(ir, x, &joint) && all_suit(ir, y, &joint) && !between(ir, a, b) && !between(ir, b, a);
 }
 
 static void set_bit(uint64_t *set, int c) { set[c >> 6] |= UINT64_C(1) << (c & 63); }
@@ -248,7 +246,8 @@ static bool merge_clusters(weft_ir *ir, int to, int from) {
     for (int c = 0; c < ir->n_clusters; c++) {
         uint64_t *later = before_of(ir, c);
         if (c == to || c == from || !(has(later, to) || has(later, from))) continue;
-        for (int w = 0; w < ir->cluster_words; w++) later[w] |= before[w];
+        if (!has(later, to) || !has(later, from)) /* else it has all that is before them */
+            for (int w = 0; w < ir->cluster_words; w++) later[w] |= before[w];
         set_bit(later, to);
         clear_bit(later, from);
     }
@@ -457,6 +456,7 @@ static weft_status choose_stored(weft_ir *ir) {
 
 weft_status weft__ir_fuse(weft_ir *ir) {
     mark_live(ir);
+    WEFT_TRY(weft__ir_base_scatters(ir));
     for (size_t i = 0; i < ir->n_nodes; i++) { /* known before clusters form, so that nothing of it floats */
         ir_node *node = &ir->nodes[i];
         if (node->live && node->kind == IR_GATHER && ir->nodes[node->in[0].node].kind != IR_LEAF)

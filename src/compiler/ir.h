@@ -60,9 +60,10 @@ typedef struct ir_node {
     int64_t numel;
     ir_edge *in;
     double imm_f;
-    int64_t imm_i;             /* CONST value, HEAVY_OUT index, GATHER axis, PACK part offset, HEAVY axis */
-    int64_t *offsets;          /* PACK: elements; HEAVY_OUT that holds several results: likewise */
-    int n_results;             /* HEAVY_OUT: results imm_i.. lie in it */
+    int64_t imm_i;    /* CONST value, HEAVY_OUT index, GATHER axis, PACK part offset, HEAVY axis; REDUCE: how
+                       * many rows there are where the last of the blocks in shape_in is shorter, else 0 */
+    int64_t *offsets; /* PACK: elements; HEAVY_OUT that holds several results: likewise */
+    int n_results;    /* HEAVY_OUT: results imm_i.. lie in it */
     const weft_tensor *tensor; /* LEAF: what it is bound to; else where it comes from */
     const char *path;
     uint64_t serial; /* of the tensor: units run in the order in which they were recorded */
@@ -85,7 +86,8 @@ typedef struct ir_cluster {
     int rank; /* of its full index space */
     int64_t shape[WEFT_VIEW_RANK];
     uint32_t axes;      /* reduced dimensions of it */
-    uint32_t folds;     /* rows of a block: then it is (block, row, column), and columns are reduced */
+    uint32_t folds;     /* rows of a block: then it is (block, row, column), and columns are reduced, or
+                         * (block, row); the last block is shorter where shape[0] * shape[1] > rows */
     int64_t full, rows; /* elements of the full space, and of the space without the reduced dimensions */
     int *members, n_members, capacity;
     uint64_t *before; /* bit set: clusters and heavies that must run first */
@@ -101,7 +103,8 @@ typedef struct weft_ir {
     weft_context *ctx;
     weft_device *device;
     weft_arena arena;
-    bool fuse; /* false: every node is a kernel of its own */
+    bool fuse;      /* false: every node is a kernel of its own */
+    int64_t ragged; /* sums of so many rows are folds, the last block shorter; 0: none are */
     ir_node *nodes;
     size_t n_nodes, node_capacity;
     weft_view *views;
@@ -138,6 +141,8 @@ weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_ou
 
 /* ---- heavy.c: heavy tensors -> HEAVY nodes whose operands a device can address ---- */
 weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out);
+/* Sums of a scatter-add and another value become scatter-adds to that base. Users are counted. */
+weft_status weft__ir_base_scatters(weft_ir *ir);
 
 /* ---- space.c ---- */
 /* The space of a cluster that holds just this reduction. */
@@ -147,6 +152,9 @@ void weft__space_of(const ir_node *reduce, ir_cluster *out);
 bool weft__space_join(const weft_ir *ir, const ir_cluster *x, const ir_cluster *y, ir_cluster *out);
 /* Does the reduction add up the rows of blocks, in a cluster of that space? */
 bool weft__space_folds(const ir_cluster *cluster, const ir_node *reduce);
+/* The view of an edge over the cluster's space, whose shape that is (reduced extents may be 1). */
+bool weft__space_view(const weft_ir *ir, const ir_cluster *space, ir_edge edge, const int64_t *shape,
+                      weft_view *out);
 /* Can the node's views be cut into a space of blocks without becoming longer lists? */
 bool weft__space_suits(const weft_ir *ir, const ir_cluster *space, const ir_node *node);
 

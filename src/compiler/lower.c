@@ -91,7 +91,7 @@ static uint8_t level_of(const lowering *l, int view) {
 
 /* An edge over the cluster's full space, its dimensions reordered: parallel first. */
 static bool full_view(const lowering *l, ir_edge edge, weft_view *out) {
-    return weft__ir_edge_view(l->ir, edge, l->cluster->rank, l->cluster->shape, out) &&
+    return weft__space_view(l->ir, l->cluster, edge, l->cluster->shape, out) &&
            weft__view_permute(out, l->order);
 }
 
@@ -100,7 +100,7 @@ static bool row_view(const lowering *l, ir_edge edge, weft_view *out) {
     int p = l->kernel.n_parallel, r = l->kernel.n_reduce;
     int64_t ones[WEFT_VIEW_RANK];
     for (int i = 0; i < p + r; i++) ones[i] = i < p ? l->row_shape[i] : 1;
-    return weft__ir_edge_view(l->ir, edge, p + r, ones, out) && weft__view_expand(out, l->kernel.extent);
+    return weft__space_view(l->ir, l->cluster, edge, ones, out) && weft__view_expand(out, l->kernel.extent);
 }
 
 static int view_at(lowering *l, ir_edge edge, const ir_node *user, access at) {
@@ -248,7 +248,7 @@ static int emit_reduce(lowering *l, const ir_node *node) {
 
 /* The rows of a block added up; what is constant along the row is so for each column of it. */
 static int emit_fold(lowering *l, const ir_node *node) {
-    const bool column = l->ir->nodes[node->in[0].node].numel == l->cluster->full;
+    const bool column = l->kernel.n_reduce && l->ir->nodes[node->in[0].node].numel == l->cluster->full;
     int a = emit_operand(l, node, node->in[0], (access){column ? ACCESS_FULL : ACCESS_ROW, 0});
     if (a >= 0 && column && l->kernel.code[a].level == WEFT_LEVEL_ROW) a = lift(l, a);
     if (a < 0) return a;
@@ -468,9 +468,11 @@ static bool open_space(lowering *l) {
     ir_edge self = {0, -1};
     bool fine = full_view(l, self, &view) && (l->full_view = add_view(l, &view)) >= 0;
     fine = fine && row_view(l, self, &view) && (l->row_view = add_view(l, &view)) >= 0;
+    if (cluster->folds && cluster->shape[0] * cluster->shape[1] > cluster->rows)
+        l->kernel.last_rows = cluster->rows - (cluster->shape[0] - 1) * cluster->shape[1];
     for (int i = 0; fine && cluster->folds && i < 2; i++) {
         int64_t shape[3] = {cluster->shape[0], 1, i == 0 ? cluster->shape[2] : 1};
-        weft__view_identity(&view, 3, shape);
+        weft__view_identity(&view, cluster->rank, shape);
         fine = weft__view_expand(&view, cluster->shape);
         int at = fine ? add_view(l, &view) : -1;
         fine = at >= 0;

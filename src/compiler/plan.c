@@ -393,21 +393,26 @@ static weft_status place_leaves(plan *p) {
     return WEFT_OK;
 }
 
-/* Parts of a pack lie where the pack lies, and what has an heir where that lies. */
-static void place_parts(const plan *p) {
+/* What has an heir lies where that lies, parts of a pack where the pack lies. */
+static ir_place place_of(const plan *p, int n) {
+    while (p->heir[n] >= 0) n = p->heir[n];
+    const ir_node *node = &p->ir->nodes[n];
+    if (node->pack < 0) return node->place;
+    const ir_node *pack = &p->ir->nodes[node->pack];
+    ir_place place = place_of(p, node->pack);
+    int i = 0;
+    while (pack->in[i].node != n) i++;
+    place.offset += pack->offsets[i] * (int64_t)weft_dtype_size((weft_dtype)pack->dtype);
+    return place;
+}
+
+static weft_status place_parts(const plan *p) {
     weft_ir *ir = p->ir;
-    for (size_t n = 0; n < ir->n_nodes; n++) {
-        const ir_node *pack = &ir->nodes[n];
-        for (int i = 0; pack->live && pack->kind == IR_PACK && i < pack->n_in; i++)
-            ir->nodes[pack->in[i].node].place = (ir_place){
-                pack->place.slot,
-                pack->place.offset + pack->offsets[i] * (int64_t)weft_dtype_size((weft_dtype)pack->dtype)};
-    }
-    for (size_t n = 0; n < ir->n_nodes; n++) {
-        int last = (int)n;
-        while (p->heir[last] >= 0) last = p->heir[last];
-        ir->nodes[n].place = ir->nodes[last].place;
-    }
+    ir_place *places = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *places);
+    if (!places) return weft__ir_failed(ir);
+    for (size_t n = 0; n < ir->n_nodes; n++) places[n] = place_of(p, (int)n);
+    for (size_t n = 0; n < ir->n_nodes; n++) ir->nodes[n].place = places[n];
+    return WEFT_OK;
 }
 
 /* ---- commands ---- */
@@ -435,10 +440,9 @@ static weft_status heavy_command(plan *p, const plan_unit *u, weft_command *comm
     command->kind = WEFT_COMMAND_HEAVY;
     command->heavy = *heavy->heavy;
     for (int i = 0; i < heavy->n_in; i++) to[i] = operand_of(ir, heavy->in[i].node, heavy->in[i].view);
-    for (size_t n = 0; n < ir->n_nodes; n++) {
+    for (int n = p->first_out[u->heavy]; n >= 0; n = p->next_out[n]) {
         const ir_node *out = &ir->nodes[n];
-        if (out->kind != IR_HEAVY_OUT || out->in[0].node != u->heavy) continue;
-        weft_operand first = operand_of(ir, (int)n, -1), *results = to + heavy->n_in + out->imm_i;
+        weft_operand first = operand_of(ir, n, -1), *results = to + heavy->n_in + out->imm_i;
         results[0] = first;
         for (int i = 1; i < out->n_results; i++)
             results[i] = (weft_operand){first.slot,
@@ -492,13 +496,33 @@ static weft_status zero_gaps(plan *p, const ir_node *pack, weft_command *list, i
 }
 
 /* Packs whose memory is first used in this phase. */
-static weft_status begin_packs(plan *p, int phase, weft_command *list, int *count) {
-    for (size_t n = 0; n < p->ir->n_nodes; n++) {
-        const ir_node *pack = &p->ir->nodes[n];
-        if (pack->live && pack->kind == IR_PACK && p->first_phase[n] == phase)
-            WEFT_TRY(zero_gaps(p, pack, list, count));
-    }
+static weft_status begin_packs(plan *p, const int *packs, int phase, weft_command *list, int *count) {
+    for (int i = 0; packs[i] >= 0; i++)
+        if (p->first_phase[weft__plan_holder(p, packs[i])] == phase)
+            WEFT_TRY(zero_gaps(p, &p->ir->nodes[packs[i]], list, count));
     return WEFT_OK;
+}
+
+/* Lists the packs, -1 after the last, and chains the outputs of heavy nodes: commands look for them. NULL:
+ * out of memory. */
+static int *list_parts(plan *p) {
+    weft_ir *ir = p->ir;
+    int *packs = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *packs), count = 0;
+    p->first_out = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->first_out);
+    p->next_out = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->next_out);
+    if (!packs || !p->first_out || !p->next_out) return NULL;
+    for (size_t n = 0; n < ir->n_nodes; n++) {
+        p->first_out[n] = -1;
+        if (ir->nodes[n].live && ir->nodes[n].kind == IR_PACK) packs[count++] = (int)n;
+    }
+    packs[count] = -1;
+    for (size_t n = ir->n_nodes; n-- > 0;) {
+        if (!ir->nodes[n].live || ir->nodes[n].kind != IR_HEAVY_OUT) continue;
+        int heavy = ir->nodes[n].in[0].node;
+        p->next_out[n] = p->first_out[heavy];
+        p->first_out[heavy] = (int)n;
+    }
+    return packs;
 }
 
 static weft_status make_commands(plan *p) {
@@ -509,12 +533,13 @@ static weft_status make_commands(plan *p) {
         if (ir->nodes[n].kind == IR_PACK) most += (size_t)ir->nodes[n].n_in + 1;
     weft_command *list = weft__arena_alloc(&program->keep, most * sizeof *list);
     program->stages = weft__arena_alloc(&program->keep, most);
-    if (!list || !program->stages) return weft__ir_failed(ir);
+    const int *packs = list_parts(p);
+    if (!list || !program->stages || !packs) return weft__ir_failed(ir);
     int count = 0;
     for (int at = 0, phase = -1; at < p->n_units; at++) {
         const plan_unit *u = &p->units[p->order[at]];
         int first = count;
-        if (u->phase != phase) WEFT_TRY(begin_packs(p, u->phase, list, &count));
+        if (u->phase != phase) WEFT_TRY(begin_packs(p, packs, u->phase, list, &count));
         memset(program->stages + first, u->stage, (size_t)(count - first + 1));
         WEFT_TRY(make_command(p, u, &list[count++]));
         list[first].after = u->phase != phase && at > 0;
@@ -532,7 +557,7 @@ static weft_status run_plan(plan *p) {
     WEFT_TRY(order_units(p));
     WEFT_TRY(place_leaves(p));
     WEFT_TRY(weft__plan_memory(p));
-    place_parts(p);
+    WEFT_TRY(place_parts(p));
     return make_commands(p);
 }
 

@@ -25,7 +25,8 @@ typedef struct plan {
     size_t unit_capacity;
     int *order;                    /* units as they run */
     int *first_phase, *last_phase; /* per node */
-    int *heir;                     /* per node: the value that takes over its memory, -1 */
+    int *first_out, *next_out; /* per node: a heavy node's first output, and the one after an output, -1 */
+    int *heir;                 /* per node: the value that takes over its memory, -1 */
 } plan;
 
 /* ---- plan.c ---- */
@@ -39,5 +40,8 @@ bool weft__plan_same_index(const weft_kernel *kernel, int in, int out);
 /* Lifetimes, and with them places in the arena. Orders the units of a phase anew, and splits it, where that
  * saves memory. */
 weft_status weft__plan_memory(plan *p);
+
+/* The node whose memory holds node n: its last heir, or the pack that it lies in, or itself. */
+int weft__plan_holder(const plan *p, int n);
 
 #endif

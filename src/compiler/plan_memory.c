@@ -12,10 +12,15 @@ typedef struct region {
 
 /* ---- lifetimes ---- */
 
-/* The node whose memory holds node n: its last heir or itself, or the pack that this lies in. */
-static int holder(const plan *p, int n) {
-    while (p->heir[n] >= 0) n = p->heir[n];
-    return p->ir->nodes[n].pack >= 0 ? p->ir->nodes[n].pack : n;
+int weft__plan_holder(const plan *p, int n) {
+    for (;;) {
+        if (p->heir[n] >= 0)
+            n = p->heir[n];
+        else if (p->ir->nodes[n].pack >= 0)
+            n = p->ir->nodes[n].pack;
+        else
+            return n;
+    }
 }
 
 /* Once lifetimes are known. */
@@ -25,7 +30,7 @@ static bool in_arena(const plan *p, int n) {
 }
 
 static void live_at(plan *p, int n, int phase) {
-    n = holder(p, n);
+    n = weft__plan_holder(p, n);
     if (p->first_phase[n] < 0 || phase < p->first_phase[n]) p->first_phase[n] = phase;
     if (phase > p->last_phase[n]) p->last_phase[n] = phase;
 }
@@ -67,12 +72,12 @@ static int measure(const plan *p, const pressure *m) {
     for (size_t n = 0; n < ir->n_nodes; n++) m->reader[n] = -1;
     for (int i = 0; i < p->n_units; i++)
         for (int k = 0, n; (n = weft__plan_reads(p, &p->units[i], k)) >= 0; k++) {
-            n = holder(p, n);
+            n = weft__plan_holder(p, n);
             if (p->units[i].phase == p->last_phase[n] && m->reader[n] != i)
                 m->reader[n] = m->reader[n] == -1 ? i : -2;
         }
     for (int n = 0; n < (int)ir->n_nodes; n++) {
-        int unit = ir->nodes[n].unit, in = holder(p, n);
+        int unit = ir->nodes[n].unit, in = weft__plan_holder(p, n);
         if (unit >= 0 && in_arena(p, in) && ir->nodes[in].kind != IR_PACK &&
             p->units[unit].phase == p->first_phase[in])
             m->born[unit] += node_bytes(&ir->nodes[in]);
@@ -148,6 +153,11 @@ static void merge_args(plan_unit *u, int in, int out) {
     }
 }
 
+/* Is the unit the last to read node n? */
+static bool dies_in(const plan *p, int n, const plan_unit *u, const int *last_readers) {
+    return in_arena(p, n) && p->last_phase[n] == u->phase && last_readers[n] == 1;
+}
+
 /* The argument whose memory `out` may take over, -1: nothing reads it after the unit. */
 static int dying_arg(const plan *p, const plan_unit *u, int out, const int *last_readers) {
     const weft_kernel *kernel = u->kernel;
@@ -156,13 +166,33 @@ static int dying_arg(const plan *p, const plan_unit *u, int out, const int *last
     for (int in = 0; in < kernel->n_args; in++) {
         int n = u->args[in];
         const ir_node *node = &p->ir->nodes[n];
-        if (!kernel->args[in].read || kernel->args[in].written || !in_arena(p, n)) continue;
-        if (p->last_phase[n] != u->phase || last_readers[n] != 1) continue;
+        if (!kernel->args[in].read || kernel->args[in].written || !dies_in(p, n, u, last_readers)) continue;
         if (node->numel == value->numel && node->dtype == value->dtype &&
             weft__plan_same_index(kernel, in, out))
             return in;
     }
     return -1;
+}
+
+/* Value `to` lies where `from` lay. */
+static void inherit(plan *p, int to, int from) {
+    p->heir[from] = to;
+    live_at(p, to, p->first_phase[from]);
+    p->first_phase[from] = p->last_phase[from] = -1;
+}
+
+/* The sum of a scatter-add lies where its base lay. */
+static void hand_base(plan *p, const plan_unit *u, const int *last_readers) {
+    const ir_node *node = &p->ir->nodes[u->heavy];
+    if (node->heavy->kind != WEFT_HEAVY_SCATTER || !node->heavy->as.scatter.based) return;
+    const int from = node->in[2].node;
+    int to = 0; /* it comes after its operands */
+    while (p->ir->nodes[to].kind != IR_HEAVY_OUT || p->ir->nodes[to].in[0].node != u->heavy ||
+           !p->ir->nodes[to].live)
+        to++;
+    if (p->ir->nodes[to].place.slot >= 0 || !dies_in(p, from, u, last_readers)) return;
+    inherit(p, to, from);
+    node->heavy->as.scatter.in_place = true;
 }
 
 /* A value that nothing reads after a kernel hands its memory to one that the kernel computes element by
@@ -176,13 +206,12 @@ static weft_status hand_over(plan *p) {
             last_readers[n] += p->units[i].phase == p->last_phase[n];
     for (int at = 0; at < p->n_units; at++) {
         plan_unit *u = &p->units[p->order[at]];
+        if (u->heavy >= 0) hand_base(p, u, last_readers);
         for (int out = 0; u->kernel && out < u->kernel->n_args; out++) {
             int in = dying_arg(p, u, out, last_readers);
             if (in < 0) continue;
             int from = u->args[in], to = u->args[out];
-            p->heir[from] = to;
-            live_at(p, to, p->first_phase[from]);
-            p->first_phase[from] = p->last_phase[from] = -1;
+            inherit(p, to, from);
             merge_args(u, in, out);
             if (in < out) out--;
         }

@@ -15,8 +15,12 @@ static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
         break;
     }
     case WEFT_HEAVY_SCATTER:
-        snprintf(out, size, "scatter_add %lld into %lldx%lld", (long long)heavy->as.scatter.count,
-                 (long long)heavy->as.scatter.rows, (long long)heavy->as.scatter.inner);
+        snprintf(out, size, "scatter_add%s %lld into %lldx%lld",
+                 heavy->as.scatter.in_place ? " in place"
+                 : heavy->as.scatter.based  ? " to base"
+                                            : "",
+                 (long long)heavy->as.scatter.count, (long long)heavy->as.scatter.rows,
+                 (long long)heavy->as.scatter.inner);
         break;
     case WEFT_HEAVY_ATTENTION:
         snprintf(out, size, "attention%s %lldx%lldx%lldx%lld",

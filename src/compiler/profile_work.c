@@ -80,7 +80,8 @@ static void heavy_work(const weft_heavy *heavy, double *flops, double *bytes) {
         double size = (double)weft_dtype_size((weft_dtype)s->dtype),
                inner = (double)s->outer * (double)s->inner;
         *flops = (double)s->count * inner;
-        *bytes = size * inner * (3 * (double)s->count + (double)s->rows) +
+        double swept = s->in_place ? 0 : s->based ? 2 : 1; /* all rows: copied, or set to zero */
+        *bytes = size * inner * (3 * (double)s->count + swept * (double)s->rows) +
                  (double)s->count * (double)weft_dtype_size((weft_dtype)s->index_dtype);
         break;
     }

@@ -49,12 +49,19 @@ static weft_status compile(weft_program *program, weft_tensor *const *outputs, s
     return status;
 }
 
+/* No device checks again what is checked here. */
+static weft_status check(const weft_program *program, const weft_command *command) {
+    for (int k = 0; k < command->n_operands; k++)
+        if (command->operands[k].slot < 0 || command->operands[k].slot >= program->commands.n_slots)
+            return weft__fail(program->ctx, WEFT_ERR_INTERNAL, "%s: operand %d has no place",
+                              command->kernel ? command->kernel->name : "a command", k);
+    return command->kernel ? weft__kernel_verify(program->ctx, command->kernel) : WEFT_OK;
+}
+
 static weft_status prepare(weft_program *program) {
     weft_context *ctx = program->ctx;
     const weft_device_ops *ops = ctx->device->ops;
-    for (int i = 0; i < program->commands.count; i++)
-        if (program->commands.list[i].kernel)
-            WEFT_TRY(weft__kernel_verify(ctx, program->commands.list[i].kernel));
+    for (int i = 0; i < program->commands.count; i++) WEFT_TRY(check(program, &program->commands.list[i]));
     program->slots =
         weft__arena_alloc(&program->keep, (size_t)(program->commands.n_slots + 1) * sizeof *program->slots);
     size_t bytes = program->scalars_bytes ? program->scalars_bytes : 16;

@@ -43,11 +43,13 @@ typedef struct weft_heavy_matmul {
         c_m; /* one of a_m, a_k is 1, and one of b_k, b_n (extent 1 aside); all >= 0 */
 } weft_heavy_matmul;
 
-/* out (rows, inner) = 0; out[index[i], :] += source[i, :] for i in order, 0 <= i < count. An index outside
- * is a fault and skipped. Deterministic. outer repeats it over leading blocks that share the index.
- * Operands: index (i32 or i64), source (outer, count, inner), out (outer, rows, inner). */
+/* out (rows, inner) = base, or 0; out[index[i], :] += source[i, :] for i in order, 0 <= i < count. An index
+ * outside is a fault and skipped. Deterministic. outer repeats it over leading blocks that share the index.
+ * In place when base and out are one buffer.
+ * Operands: index (i32 or i64), source (outer, count, inner), with a base that, out (outer, rows, inner). */
 typedef struct weft_heavy_scatter {
     uint8_t dtype, index_dtype;
+    bool based, in_place;
     int64_t outer, count, rows, inner;
 } weft_heavy_scatter;
 

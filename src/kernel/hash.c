@@ -32,6 +32,7 @@ weft_hash weft__kernel_hash(const weft_kernel *kernel) {
     add(&h, kernel->n_parallel);
     add(&h, kernel->n_reduce);
     add(&h, kernel->n_fold);
+    add(&h, kernel->last_rows);
     for (int d = 0; d < kernel->n_parallel + kernel->n_reduce; d++) add(&h, kernel->extent[d]);
     add(&h, kernel->n_args);
     for (int i = 0; i < kernel->n_args; i++) {

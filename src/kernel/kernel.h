@@ -70,7 +70,9 @@ typedef struct weft_kernel {
     const char *name; /* made from its ops, such as "map_mul_add_gelu" */
     const char *path; /* layer path of its last node, for messages and profiles */
     int n_parallel, n_reduce;
-    int n_fold; /* of the parallel dimensions, the last: rows of a block; 0 without FOLD */
+    int n_fold;        /* of the parallel dimensions, the last: rows of a block; 0 without FOLD */
+    int64_t last_rows; /* of the last block, where it has fewer rows than the others; else 0. Then there is
+                        * one dimension of blocks and one of rows */
     int64_t extent[WEFT_VIEW_RANK]; /* parallel extents, then reduction extents */
     int n_args, n_views, n_code;
     weft_kernel_arg *args;

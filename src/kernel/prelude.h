@@ -131,6 +131,9 @@ W_FN double w_recip_f64(double a) { return 1.0 / a; }
 #define W_LOG2E       0x1.715476p+0f
 #define W_LN2_HI      0x1.62ep-1f /* 13 bits: times a whole number below 2^11 it is exact */
 #define W_LN2_LO      0x1.0bfbe8p-15f
+/* (exp(r) - 1 - r) / r^2, the highest power first. */
+#define W_EXP_TERMS                                                                                          \
+    { 0x1.6a1a70p-10f, 0x1.123fc6p-7f, 0x1.555916p-5f, 0x1.55548ap-3f, 0x1.fffffcp-2f }
 
 /* y 2^n for -300 < n < 254, in two steps so that results reach the subnormals and infinity. */
 W_FN float w_scale_f32(float y, int32_t n) {
@@ -142,19 +145,20 @@ W_FN float w_scale_f32(float y, int32_t n) {
 W_FN float w_exp_core(float x, int32_t *z_bits) {
     float z = w_fma_f32(x, W_LOG2E, W_ROUND_MAGIC), n = z - W_ROUND_MAGIC;
     float r = w_fma_f32(n, -W_LN2_LO, w_fma_f32(n, -W_LN2_HI, x));
-    float p = 0x1.6a1a70p-10f;
-    p = w_fma_f32(p, r, 0x1.123fc6p-7f);
-    p = w_fma_f32(p, r, 0x1.555916p-5f);
-    p = w_fma_f32(p, r, 0x1.55548ap-3f);
-    p = w_fma_f32(p, r, 0x1.fffffcp-2f);
+    const float c[] = W_EXP_TERMS;
+    float p = w_fma_f32(c[0], r, c[1]);
+    p = w_fma_f32(p, r, c[2]);
+    p = w_fma_f32(p, r, c[3]);
+    p = w_fma_f32(p, r, c[4]);
     *z_bits = w_bits(z);
     return 1.0f + w_fma_f32(r * r, p, r);
 }
 
+/* |x| is cut, not x from both sides: compilers make more of two choices in a row. */
 W_FN float w_exp_f32(float x) {
-    float t = x > 89.0f ? 89.0f : x;
+    float m = w_abs_f32(x);
     int32_t z;
-    float y = w_exp_core(t < -105.0f ? -105.0f : t, &z);
+    float y = w_exp_core(w_signed_f32(m > 105.0f ? 105.0f : m, x), &z);
     return w_scale_f32(y, (int32_t)((uint32_t)z - (uint32_t)w_bits(W_ROUND_MAGIC)));
 }
 
@@ -353,13 +357,12 @@ W_FN double w_gelu_slope_f64(double x) {
 
 /* By tanh: 0.5 (1 + tanh(z / 2)) is the sigmoid of z. The derivative is constant where |x| is large. */
 W_FN float w_gelu_tanh_f32(float x) {
-    float z = x * w_fma_f32(x * x, (float)(-W_TWICE_SQRT_2_PI * W_GELU_CUBE), (float)-W_TWICE_SQRT_2_PI);
-    return x / (1.0f + w_exp_f32(z));
+    float t = x < -10.0f ? -10.0f : x; /* from there on -1e-37 */
+    float z = t * w_fma_f32(t * t, (float)(-W_TWICE_SQRT_2_PI * W_GELU_CUBE), (float)-W_TWICE_SQRT_2_PI);
+    return t / (1.0f + w_exp_normal(z < -87.0f ? -87.0f : z));
 }
 W_FN float w_gelu_tanh_slope_f32(float x) {
-    float t = x > 10.0f ? 10.0f : x;
-    t = t < -10.0f ? -10.0f : t;
-    float q = t * t;
+    float m = w_abs_f32(x), t = w_signed_f32(m > 10.0f ? 10.0f : m, x), q = t * t;
     float z = t * w_fma_f32(q, (float)(-W_TWICE_SQRT_2_PI * W_GELU_CUBE), (float)-W_TWICE_SQRT_2_PI);
     float step = t * w_fma_f32(q, (float)(3 * W_TWICE_SQRT_2_PI * W_GELU_CUBE), (float)W_TWICE_SQRT_2_PI);
     float e = w_exp_normal(z), s = 1.0f / (1.0f + e);

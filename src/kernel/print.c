@@ -249,6 +249,7 @@ size_t weft__kernel_print(const weft_kernel *kernel, char *buffer, size_t size) 
     if (outer == 0) weft__put(&w, kernel->n_fold ? "one block" : "one row");
     for (int d = outer; d < kernel->n_parallel; d++)
         weft__put(&w, "%s%" PRId64, d > outer ? ", " : "; rows ", kernel->extent[d]);
+    if (kernel->last_rows) weft__put(&w, ", in the last %" PRId64, kernel->last_rows);
     for (int d = 0; d < kernel->n_reduce; d++)
         weft__put(&w, "%s%" PRId64, d ? ", " : "; reduce ", kernel->extent[kernel->n_parallel + d]);
     weft__put(&w, ")");

@@ -56,6 +56,9 @@ static weft_status check_frame(weft_context *ctx, const weft_kernel *k) {
     if (k->n_fold < 0 || k->n_fold > k->n_parallel)
         return refuse(ctx, k, "%d of %d parallel dimensions are rows of a block", k->n_fold, k->n_parallel);
     if (weft__kernel_block_rows(k) == 0) return refuse(ctx, k, "a block has no rows");
+    if (k->last_rows && (k->n_fold != 1 || k->n_parallel != 2 || k->extent[0] < 1 || k->last_rows < 0 ||
+                         k->last_rows >= k->extent[1]))
+        return refuse(ctx, k, "%" PRId64 " rows in the last block", k->last_rows);
     if (k->n_args < 0 || k->n_views < 0 || k->n_code < 0) return refuse(ctx, k, "a negative count");
     for (int i = 0; i < k->n_args; i++) {
         if (!known_dtype(k->args[i].dtype)) return refuse(ctx, k, "arg%d has dtype %d", i, k->args[i].dtype);
@@ -111,16 +114,28 @@ static void digit_ranges(const weft_map *m, wide least, wide most, int64_t *firs
 
 enum { RANGE_PROVED, RANGE_NEVER, RANGE_LEAVES };
 
+/* Smallest and largest index of the kernel's space. Where its last block is shorter, the space is that of all
+ * others (part 0) and the last one (part 1). */
+static void part_of(const weft_kernel *k, int part, int64_t *first, int64_t *last) {
+    for (int d = 0; d < k->n_parallel + k->n_reduce; d++) {
+        first[d] = 0;
+        last[d] = k->extent[d] - 1;
+    }
+    if (!k->last_rows) return;
+    if (part == 0)
+        last[0]--;
+    else
+        first[0] = last[0], last[1] = k->last_rows - 1;
+}
+
 /* The interval of a view's element numbers over the first `rank` dimensions. RANGE_LEAVES: a number leaves
  * the index space of a map inside the list, which is map *where. */
-static int view_range(const weft_view *view, int rank, wide *least, wide *most, int *where) {
+static int view_range(const weft_kernel *k, int part, const weft_view *view, int rank, wide *least,
+                      wide *most, int *where) {
     int64_t first[WEFT_VIEW_RANK], last[WEFT_VIEW_RANK];
     weft_map outer = view->map[0];
     outer.rank = rank;
-    for (int d = 0; d < rank; d++) {
-        first[d] = 0;
-        last[d] = view->map[0].extent[d] - 1;
-    }
+    part_of(k, part, first, last);
     for (int i = 0; i < view->count; i++) {
         const weft_map *m = i ? &view->map[i] : &outer;
         if (i > 0) {
@@ -137,15 +152,11 @@ static int view_range(const weft_view *view, int rank, wide *least, wide *most, 
 
 static int64_t clip(wide v) { return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v; }
 
-/* Proves that the numbers of instruction i's view, plus 0..span, lie in 0..limit-1. */
-static weft_status check_range(weft_context *ctx, const weft_kernel *k, int i, wide span_low, wide span_high,
-                               wide limit) {
+static weft_status check_part(weft_context *ctx, const weft_kernel *k, int part, int i, int rank,
+                              wide span_low, wide span_high, wide limit) {
     wide least = 0, most = 0;
     int where = 0;
-    const int rank = k->n_parallel + (weft__level_inner(k->code[i].level) ? k->n_reduce : 0);
-    for (int d = 0; d < rank; d++)
-        if (k->extent[d] == 0) return WEFT_OK;
-    switch (view_range(&k->views[k->code[i].view], rank, &least, &most, &where)) {
+    switch (view_range(k, part, &k->views[k->code[i].view], rank, &least, &most, &where)) {
     case RANGE_NEVER: return WEFT_OK;
     case RANGE_LEAVES:
         return refuse_at(ctx, k, i, "%" PRId64 "..%" PRId64 " leaves the index space of map %d", clip(least),
@@ -157,6 +168,17 @@ static weft_status check_range(weft_context *ctx, const weft_kernel *k, int i, w
     if (least >= 0 && most < limit) return WEFT_OK;
     return refuse_at(ctx, k, i, "elements %" PRId64 "..%" PRId64 " of 0..%" PRId64, clip(least), clip(most),
                      clip(limit - 1));
+}
+
+/* Proves that the numbers of instruction i's view, plus 0..span, lie in 0..limit-1. */
+static weft_status check_range(weft_context *ctx, const weft_kernel *k, int i, wide span_low, wide span_high,
+                               wide limit) {
+    const int rank = k->n_parallel + (weft__level_inner(k->code[i].level) ? k->n_reduce : 0);
+    for (int d = 0; d < rank; d++)
+        if (k->extent[d] == 0) return WEFT_OK;
+    if (k->last_rows) WEFT_TRY(check_part(ctx, k, 1, i, rank, span_low, span_high, limit));
+    if (k->last_rows && k->extent[0] == 1) return WEFT_OK;
+    return check_part(ctx, k, 0, i, rank, span_low, span_high, limit);
 }
 
 /* ---- instructions ---- */

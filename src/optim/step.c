@@ -139,7 +139,7 @@ weft_status weft_optimizer_run_many(weft_optimizer *opt, weft_program *program, 
         WEFT_TRY(weft_optimizer_status(opt));
         WEFT_TRY(weft__optimizer_layout(opt));
         WEFT_TRY(weft__optimizer_numbers(opt));
-        uint64_t times = !settled(opt, program) ? 1 : steps < most ? steps : most;
+        uint64_t times = steps == 1 || !settled(opt, program) ? 1 : steps < most ? steps : most;
         WEFT_TRY(weft__run_times(program, (int)times));
         steps_done(opt, times);
         steps -= times;

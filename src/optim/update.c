@@ -41,16 +41,20 @@ weft_status weft__optimizer_numbers(weft_optimizer *opt) {
     return WEFT_OK;
 }
 
+static bool same_number(const weft__range *a, const weft__range *b, bool decay) {
+    return a->lr_scale == b->lr_scale && (!decay || a->weight_decay == b->weight_decay);
+}
+
 /* The number of each element's range: a scalar, or chosen by the element's place in the block. */
 static weft_tensor *by_range(weft_context *ctx, const weft__block *block, bool decay) {
     size_t last = block->n_ranges - 1;
     weft_tensor *value = decay ? block->ranges[last].decay.scalar : block->ranges[last].step.scalar;
-    if (last == 0) return value;
     int64_t n = weft_numel(block->values);
     weft_dtype index = n > INT32_MAX ? WEFT_I64 : WEFT_I32;
     weft_tensor *place = weft_iota(ctx, index, 1, &n);
     for (size_t r = last; r-- > 0;) {
         const weft__range *range = &block->ranges[r];
+        if (same_number(range, range + 1, decay)) continue;
         weft_tensor *before = lt(place, weft_full_i64(ctx, index, 0, NULL, range->end));
         value = select(before, decay ? range->decay.scalar : range->step.scalar, value);
     }

@@ -243,16 +243,35 @@ static void gather(const weft_tensor *t, const shadow_value *x, const shadow_val
     }
 }
 
+/* What is added to element k. */
+static int64_t scattered(const weft_tensor *t, const shadow_value *index, const shadow_value *x, int64_t k,
+                         number *terms) {
+    int axis = (int)((const weft_attr_axis *)t->attr)->axis;
+    int64_t extent = t->shape[axis], inner = extent_of(t->shape, axis + 1, t->rank);
+    int64_t b = k % inner, row = k / inner % extent, a = k / inner / extent, n = 0;
+    for (int64_t i = 0; i < index->n; i++)
+        if (index->i[i] == row) terms[n++] = get(x, (a * index->n + i) * inner + b);
+    return n;
+}
+
 static void scatter(const weft_tensor *t, const shadow_value *index, const shadow_value *x,
                     shadow_value *out) {
-    int axis = (int)((const weft_attr_axis *)t->attr)->axis;
-    int64_t extent = t->shape[axis], inner = extent_of(t->shape, axis + 1, t->rank), count = index->n;
-    number *terms = calloc((size_t)count + 1, sizeof *terms);
-    for (int64_t k = 0; k < t->numel; k++) {
-        int64_t b = k % inner, row = k / inner % extent, a = k / inner / extent, n = 0;
-        for (int64_t i = 0; i < count; i++)
-            if (index->i[i] == row) terms[n++] = get(x, (a * count + i) * inner + b);
-        put(out, k, shadow_chain((weft_dtype)t->dtype, terms, n));
+    number *terms = calloc((size_t)index->n + 1, sizeof *terms);
+    for (int64_t k = 0; k < t->numel; k++)
+        put(out, k, shadow_chain((weft_dtype)t->dtype, terms, scattered(t, index, x, k, terms)));
+    free(terms);
+}
+
+/* The sum of a scatter-add and another value may be added up from that on: as wrong as this may be. */
+static void based_on(shadow *s, const weft_tensor *t, int k, shadow_value *out) {
+    const weft_tensor *part = t->in[k];
+    const shadow_value *base = shadow_of(s, t->in[1 - k]), *index = shadow_of(s, part->in[0]),
+                       *x = shadow_of(s, part->in[1]);
+    number *terms = calloc((size_t)index->n + 1, sizeof *terms);
+    for (int64_t i = 0; i < t->numel; i++) {
+        terms[0] = get(base, i);
+        number sum = shadow_chain((weft_dtype)t->dtype, terms, 1 + scattered(part, index, x, i, terms + 1));
+        out->e[i] = fmax(out->e[i], sum.e);
     }
     free(terms);
 }
@@ -347,7 +366,11 @@ const shadow_value *shadow_of(shadow *s, weft_tensor *t) {
         if (!(in[i] = shadow_of(s, t->in[i]))) return NULL;
     shadow_value *out = make(s, t);
     out->loose = is_loose(t, in);
-    if (t->leaf ? leaf(t, out) : compute(t, in, out)) return out;
-    printf("shadow: %s is not known\n", weft__op_name(t->op));
-    return NULL;
+    if (!(t->leaf ? leaf(t, out) : compute(t, in, out))) {
+        printf("shadow: %s is not known\n", weft__op_name(t->op));
+        return NULL;
+    }
+    for (int k = 0; t->op == WEFT_OP_ADD && k < 2; k++)
+        if (t->in[k]->op == WEFT_OP_SCATTER_ADD) based_on(s, t, k, out);
+    return out;
 }

@@ -75,7 +75,7 @@ expect 0 'usage: weft COMMAND' "$weft" --help
 expect 0 '^weft [0-9]+\.[0-9]+' "$weft" --version
 expect 2 'did you mean train\?' "$weft" trian
 one_line
-for command in train resume generate predict eval runs compare info init demo devices profile bench; do
+for command in train resume generate predict eval runs compare info init demo devices profile verify bench; do
     expect 0 "usage: weft $command" "$weft" "$command" --help
 done
 expect 2 'unknown option --stesp' "$weft" train gpt.yaml --stesp 3
@@ -275,6 +275,17 @@ for signal in INT:130 TERM:143; do
     expect 0 'whole' "$weft" info "stop-$signal" --check
 done
 expect 8 'standard output' bash -c "'$weft' init gpt >/dev/full"
+
+# ---- verify ----
+expect 2 'CONFIG is missing' "$weft" verify --devices cpu
+expect 2 'devices is missing' "$weft" verify gpt.yaml
+expect 2 'two names' "$weft" verify gpt.yaml --devices cpu,cpu,cpu
+expect 4 'abacus' "$weft" verify gpt.yaml --devices cpu,abacus
+one_line
+expect 0 'every node agrees' "$weft" verify gpt.yaml --devices cpu,interp --steps 2
+expect 0 'every node agrees to the bit' "$weft" verify mlp.yaml --devices cpu,cpu
+expect 0 'losses of 3 steps agree' "$weft" verify gpt.yaml --devices cpu --steps 3
+expect 1 'differs: .* on null' "$weft" verify mlp.yaml --devices cpu,null
 
 # ---- profile ----
 expect 2 'CONFIG is missing' "$weft" profile

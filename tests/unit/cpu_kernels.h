@@ -344,6 +344,12 @@ static inline plain plain_reduce(const weft_instr *c, const plain *a, int64_t n,
     return x;
 }
 
+/* Rows that block p has. */
+static inline int64_t rows_of_block(const weft_kernel *k, int64_t p) {
+    const int64_t rows = weft__kernel_block_rows(k), blocks = weft__kernel_rows(k) / rows;
+    return k->last_rows && p == blocks - 1 ? k->last_rows : rows;
+}
+
 static inline plain plain_value(const built *t, int v, const int64_t *index, plain *const *values, int64_t p,
                                 int64_t r) {
     const weft_instr *c = &t->code[v];
@@ -351,7 +357,7 @@ static inline plain plain_value(const built *t, int v, const int64_t *index, pla
     if (c->kind == WEFT_INSTR_REDUCE) return plain_reduce(c, values[c->a] + p * length, length, 1);
     if (c->kind != WEFT_INSTR_FOLD) return plain_instr(t, v, index, values, p, r);
     const int64_t step = c->level == WEFT_LEVEL_COLUMN ? length : 1;
-    return plain_reduce(c, values[c->a] + p * rows * step + r, rows, step);
+    return plain_reduce(c, values[c->a] + p * rows * step + r, rows_of_block(&t->kernel, p), step);
 }
 
 /* Runs the kernel on expected[]. Instructions outermost: every store comes after all loads. Of what is folded
@@ -377,6 +383,8 @@ static inline void evaluate(built *t) {
                     for (int d = rank - 1; full && d >= k->n_parallel; d--)
                         index[d] = rest % k->extent[d], rest /= k->extent[d];
                     const int64_t at = full ? p * length + r : p;
+                    const int64_t block_rows = weft__kernel_block_rows(k);
+                    if (at_once == 1 && p % block_rows >= rows_of_block(k, p / block_rows)) continue;
                     if (pass == 0) {
                         values[v][at] = plain_value(t, v, index, values, p, r);
                         continue;

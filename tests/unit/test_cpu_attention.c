@@ -359,14 +359,14 @@ static void test_cut(void **state) {
     weft_heavy h = {.kind = WEFT_HEAVY_ATTENTION};
     problem p = make(WEFT_F32, false, true, 0, (int64_t[]){12, 4, 64, 64, 32});
     h.as.attention = p.at;
-    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, &work), WEFT_OK);
+    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, 2, &work), WEFT_OK);
     assert_true(work.tasks >= 4 && work.scratch_bytes < 1 << 20);
     work.free(NULL, work.plan);
     drop(&p);
     /* one long head: cut along the queries */
     p = make(WEFT_F32, false, true, 0, (int64_t[]){1, 1, 1024, 1024, 64});
     h.as.attention = p.at;
-    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, &work), WEFT_OK);
+    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, 2, &work), WEFT_OK);
     assert_true(work.tasks >= 8 && work.scratch_bytes < 1 << 20);
     work.free(NULL, work.plan);
     drop(&p);

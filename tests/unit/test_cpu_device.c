@@ -387,12 +387,54 @@ static void test_wait_inside_a_unit(void **state) {
     d->ops->close(d);
 }
 
+/* Cheap copies that do not wait for each other are shared; what waits for them comes after all. */
+static void test_shared_unit(void **state) {
+    (void)state;
+    enum { COPIES = 40, PART = 16384 };
+    weft_operand operands[COPIES + 1][2];
+    weft_command list[COPIES + 1];
+    for (int i = 0; i <= COPIES; i++) {
+        const int from = i < COPIES ? 0 : 1, at = i < COPIES ? i : COPIES - 1;
+        operands[i][0] = (weft_operand){from, (int64_t)at * PART};
+        operands[i][1] = (weft_operand){1, (int64_t)i * PART};
+        list[i] = (weft_command){.kind = WEFT_COMMAND_COPY,
+                                 .bytes = PART,
+                                 .n_operands = 2,
+                                 .operands = operands[i],
+                                 .after = i == COPIES};
+    }
+    const weft_commands commands = {.count = COPIES + 1, .n_slots = 2, .list = list};
+    weft_device *d = open_device(NULL, 3);
+    weft_executable *e = NULL;
+    weft_buffer *buffers[2];
+    for (int b = 0; b < 2; b++)
+        assert_int_equal(d->ops->buffer_new(d, (COPIES + 1) * PART, &buffers[b]), WEFT_OK);
+    uint64_t *from = buffers[0]->host, *to = buffers[1]->host;
+    for (uint64_t i = 0; i < COPIES * PART / 8; i++) from[i] = weft__mix64(i);
+    assert_int_equal(d->ops->build(d, &commands, &e), WEFT_OK);
+    if (e->threads > 1) {
+        assert_int_equal(e->n_units, 2);
+        assert_int_equal(e->units[0].last, COPIES - 1);
+        assert_true(e->units[0].chunks > 1);
+        assert_true(e->units[1].wait);
+    }
+    for (int run = 0; run < 20; run++) {
+        memset(to, 0, (COPIES + 1) * PART);
+        assert_int_equal(d->ops->run(d, e, buffers, 1), WEFT_OK);
+        assert_memory_equal(from, to, COPIES * PART);
+        assert_memory_equal(to + (COPIES - 1) * PART / 8, to + COPIES * PART / 8, PART);
+    }
+    d->ops->executable_free(d, e);
+    for (int b = 0; b < 2; b++) d->ops->buffer_free(d, buffers[b]);
+    d->ops->close(d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wait_inside_a_unit), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_faults_stop_sinks),  cmocka_unit_test(test_timings),
         cmocka_unit_test(test_float_state),        cmocka_unit_test(test_describe),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_out_of_memory),      cmocka_unit_test(test_shared_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -412,15 +412,18 @@ static void test_nan(void **state) {
 
 /* ---- folds ---- */
 
-/* Per block of rows the sum, the extreme and the product of columns, the sum of row values that a reduction
- * made, all beside what is stored as it is. */
-static void folds(int64_t blocks, int64_t rows, int64_t length, weft_dtype dtype) {
+static int64_t one_less(int64_t n) { return n > 1 ? n - 1 : 0; }
+
+/* Per block of rows, of which the last may have `last_rows` alone, the sum, the extreme and the product of
+ * columns, the sum of row values that a reduction made, all beside what is stored as it is. */
+static void folds(int64_t blocks, int64_t rows, int64_t last_rows, int64_t length, weft_dtype dtype) {
     built t;
     const int64_t extent[3] = {blocks, rows, length}, along[3] = {rows * length, length, 1};
     const int64_t column[3] = {length, 0, 1}, block[3] = {1, 0, 0}, row[3] = {0, 0, 1};
     const bool is_float = weft_dtype_is_float(dtype);
     built_init(&t, "folds", 2, 1, extent);
     t.kernel.n_fold = 1;
+    t.kernel.last_rows = last_rows;
     const int64_t n = blocks * rows * length;
     const int x = add_arg(&t, dtype, n, true, false, 60), w = add_arg(&t, dtype, length, true, false, 61);
     const int all = add_strides(&t, 0, along), a = load(&t, WEFT_LEVEL_FULL, x, all);
@@ -447,15 +450,21 @@ static void test_folds(void **state) {
     (void)state;
     for (size_t i = 1; i < COUNT(edges); i++) {
         const int64_t n = edges[i];
-        folds(3, 1, n, WEFT_F32);
-        folds(1, 2, n, WEFT_F32);
-        folds(4, 37, n, WEFT_F32);
-        folds(2, n, 32, WEFT_F32);
-        folds(2, n, 3, WEFT_F64);
-        folds(2, 5, n, WEFT_U8);
+        folds(3, 1, 0, n, WEFT_F32);
+        folds(1, 2, 0, n, WEFT_F32);
+        folds(4, 37, 0, n, WEFT_F32);
+        folds(4, 37, 5, n, WEFT_F32);
+        folds(2, n, 0, 32, WEFT_F32);
+        folds(2, n, one_less(n), 32, WEFT_F32);
+        folds(3, n, n > 1, 3, WEFT_F64);
+        folds(2, 5, 0, n, WEFT_U8);
+        folds(2, 5, 4, n, WEFT_U8);
+        folds(1, 5, 3, n, WEFT_F32);
     }
-    folds(2, 20000, 2, WEFT_F32);  /* many tiles of many rows */
-    folds(2, 130, 3000, WEFT_F64); /* columns in chunks */
+    for (int64_t last = 0; last < 20000; last = 3 * last + 700)
+        folds(2, 20000, last, 2, WEFT_F32); /* many tiles of many rows */
+    folds(2, 130, 0, 3000, WEFT_F64);       /* columns in chunks */
+    folds(2, 130, 17, 3000, WEFT_F64);
 }
 
 /* The bound of class D for sums of ones scaled to 1/10, as a plain loop would not keep it. */
@@ -594,6 +603,7 @@ static void random_folds(random_values *r) {
     built *t = &r->t;
     if (t->kernel.n_parallel == 0 || draw(3) > 0) return;
     t->kernel.n_fold = 1 + (int)draw(t->kernel.n_parallel);
+    if (t->kernel.n_parallel == 2 && t->kernel.n_fold == 1) t->kernel.last_rows = draw(t->kernel.extent[1]);
     for (int i = (int)draw(3) + 1; i > 0; i--) {
         const bool full = r->n_full && draw(3) > 0;
         const int a = full ? r->full[draw(r->n_full)] : r->row[draw(r->n_row)];

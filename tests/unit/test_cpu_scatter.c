@@ -16,16 +16,36 @@
 #define COUNT(x) ((int)(sizeof(x) / sizeof *(x)))
 static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64, WEFT_F16, WEFT_BF16, WEFT_I32, WEFT_I64};
 
+/* What the sums begin with. */
+typedef enum start_kind { ZEROS, BASE, IN_PLACE } start_kind;
+
+static void assert_sums(weft_dtype dt, int64_t n, const void *out, const double *sum, const uint64_t *whole) {
+    for (int64_t i = 0; i < n; i++) {
+        if (dt == WEFT_I32)
+            assert_int_equal((uint32_t)integer(dt, out, i), (uint32_t)whole[i]);
+        else if (dt == WEFT_I64)
+            assert_true(integer(dt, out, i) == whole[i]);
+        else if (dt == WEFT_F16)
+            assert_int_equal(((const uint16_t *)out)[i], weft_f32_to_f16((float)sum[i]));
+        else if (dt == WEFT_BF16)
+            assert_int_equal(((const uint16_t *)out)[i], weft_f32_to_bf16((float)sum[i]));
+        else
+            assert_true(value(dt, out, i) == sum[i]);
+    }
+}
+
 /* The definition: one sum after the other in the order of the index, in the accumulator of the dtype. */
-static void check_scatter(weft_dtype dt, bool wide_index, int64_t outer, int64_t count, int64_t rows,
-                          int64_t inner, int64_t bad) {
+static void check_start(start_kind start, weft_dtype dt, bool wide_index, int64_t outer, int64_t count,
+                        int64_t rows, int64_t inner, int64_t bad) {
     weft_heavy h = {.kind = WEFT_HEAVY_SCATTER, .path = "wte"};
     h.as.scatter = (weft_heavy_scatter){.dtype = (uint8_t)dt,
                                         .index_dtype = wide_index ? WEFT_I64 : WEFT_I32,
                                         .outer = outer,
                                         .count = count,
                                         .rows = rows,
-                                        .inner = inner};
+                                        .inner = inner,
+                                        .based = start != ZEROS,
+                                        .in_place = start == IN_PLACE};
     size_t size = weft_dtype_size(dt), bytes = size * (size_t)(outer * rows * inner);
     int64_t *index = malloc((size_t)(count + 1) * 8);
     uint64_t seed = 5;
@@ -35,10 +55,16 @@ static void check_scatter(weft_dtype dt, bool wide_index, int64_t outer, int64_t
     int32_t *narrow = malloc((size_t)(count + 1) * 4);
     for (int64_t i = 0; i < count; i++) narrow[i] = (int32_t)index[i];
     void *source = random_values(dt, outer * count * inner, 8);
+    void *base = random_values(dt, outer * rows * inner, 9);
     char *out = malloc(bytes + 1);
     memset(out, 0x33, bytes);
+    if (start == IN_PLACE) memcpy(out, base, bytes);
     assert_true(weft__cpu_heavy_takes(&h));
-    void *args[] = {wide_index ? (void *)index : (void *)narrow, source, out};
+    void *args[] = {wide_index ? (void *)index : (void *)narrow, source,
+                    start == ZEROS  ? out
+                    : start == BASE ? base
+                                    : out,
+                    out};
     weft_fault fault = run_all_ways(&h, args, out, bytes);
     assert_int_equal(fault.set != 0, bad >= 0);
     if (bad >= 0) {
@@ -50,6 +76,10 @@ static void check_scatter(weft_dtype dt, bool wide_index, int64_t outer, int64_t
     }
     double *sum = calloc((size_t)(outer * rows * inner + 1), sizeof *sum);
     uint64_t *whole = calloc((size_t)(outer * rows * inner + 1), sizeof *whole);
+    for (int64_t i = 0; start != ZEROS && i < outer * rows * inner; i++) {
+        sum[i] = value(dt, base, i);
+        whole[i] = integer(dt, base, i);
+    }
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < count; i++) {
             if (index[i] < 0 || index[i] >= rows) continue;
@@ -60,19 +90,14 @@ static void check_scatter(weft_dtype dt, bool wide_index, int64_t outer, int64_t
                 whole[to] += integer(dt, source, from);
             }
         }
-    for (int64_t i = 0; i < outer * rows * inner; i++) {
-        if (dt == WEFT_I32)
-            assert_int_equal((uint32_t)integer(dt, out, i), (uint32_t)whole[i]);
-        else if (dt == WEFT_I64)
-            assert_true(integer(dt, out, i) == whole[i]);
-        else if (dt == WEFT_F16)
-            assert_int_equal(((uint16_t *)(void *)out)[i], weft_f32_to_f16((float)sum[i]));
-        else if (dt == WEFT_BF16)
-            assert_int_equal(((uint16_t *)(void *)out)[i], weft_f32_to_bf16((float)sum[i]));
-        else
-            assert_true(value(dt, out, i) == sum[i]);
-    }
-    free(index), free(narrow), free(source), free(out), free(sum), free(whole);
+    assert_sums(dt, outer * rows * inner, out, sum, whole);
+    free(index), free(narrow), free(source), free(base), free(out), free(sum), free(whole);
+}
+
+static void check_scatter(weft_dtype dt, bool wide_index, int64_t outer, int64_t count, int64_t rows,
+                          int64_t inner, int64_t bad) {
+    for (start_kind s = ZEROS; s <= IN_PLACE; s++)
+        check_start(s, dt, wide_index, outer, count, rows, inner, bad);
 }
 
 static void test_scatter(void **state) {
@@ -118,11 +143,18 @@ static void test_scatter_cut(void **state) {
     h.as.scatter = (weft_heavy_scatter){
         .dtype = WEFT_F32, .index_dtype = WEFT_I32, .outer = 1, .count = 256, .rows = 50304, .inner = 768};
     weft_cpu_work work;
-    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, &work), WEFT_OK);
+    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, 2, &work), WEFT_OK);
     assert_true(work.tasks >= 4 && work.tasks <= 64);
     work.free(NULL, work.plan);
+    /* added to another gradient in place it costs what its 256 rows cost, still shared */
+    const double swept = work.cost_ns;
+    h.as.scatter.based = h.as.scatter.in_place = true;
+    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, 2, &work), WEFT_OK);
+    assert_true(work.tasks >= 4 && work.cost_ns * 50 < swept);
+    work.free(NULL, work.plan);
+    h.as.scatter.based = h.as.scatter.in_place = false;
     h.as.scatter.rows = 8, h.as.scatter.inner = 4;
-    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, &work), WEFT_OK);
+    assert_int_equal(weft__cpu_heavy_prepare(NULL, &h, 2, &work), WEFT_OK);
     assert_int_equal(work.tasks, 1);
     work.free(NULL, work.plan);
     h.as.scatter.dtype = WEFT_BOOL;

@@ -242,6 +242,19 @@ static void test_scatter(void **state) {
     const float expected[12] = {10, 12, 0, 0, 6, 8, 100, 120, 0, 0, 60, 80};
     assert_memory_equal(out, expected, sizeof out);
     assert_int_equal(fault_of(&f).set, 0);
+    float base[12];
+    for (int i = 0; i < 12; i++) base[i] = (float)i;
+    void *based[4] = {picks, (void *)(uintptr_t)source, base, out};
+    const int64_t based_bytes[4] = {sizeof index, sizeof source, sizeof base, sizeof out};
+    h.as.scatter.based = true;
+    assert_int_equal(run_heavy(&f, &h, based, based_bytes), WEFT_OK);
+    for (int i = 0; i < 12; i++) assert_true(out[i] == expected[i] + (float)i);
+    based[3] = base; /* in place, and says so */
+    assert_int_equal(run_heavy(&f, &h, based, based_bytes), WEFT_ERR_INTERNAL);
+    h.as.scatter.in_place = true;
+    assert_int_equal(run_heavy(&f, &h, based, based_bytes), WEFT_OK);
+    assert_memory_equal(base, out, sizeof out);
+    h.as.scatter.based = h.as.scatter.in_place = false;
     picks[3] = 3;
     assert_int_equal(run_heavy(&f, &h, args, bytes), WEFT_OK);
     assert_true(out[0] == 3 && out[1] == 4 && out[4] == 6);

@@ -189,6 +189,16 @@ static void test_print_of_folds(void **state) {
     char text[2000];
     folded(&e);
     assert_int_equal(weft__kernel_verify(&ctx, &e.kernel), WEFT_OK);
+    weft_hash even = weft__kernel_hash(&e.kernel);
+    e.kernel.last_rows = 3; /* of what no row is there for, buffers need not have */
+    e.args[0].elements = e.args[3].elements = 56;
+    assert_int_equal(weft__kernel_verify(&ctx, &e.kernel), WEFT_OK);
+    weft__kernel_print(&e.kernel, text, sizeof text);
+    assert_non_null(strstr(text, "(blocks 2; rows 4, in the last 3; reduce 8)"));
+    e.args[0].elements = e.args[3].elements = 64;
+    weft_hash short_last = weft__kernel_hash(&e.kernel);
+    assert_true(even.a != short_last.a && even.b != short_last.b);
+    e.kernel.last_rows = 0;
     weft__kernel_print(&e.kernel, text, sizeof text);
     assert_string_equal(text, "kernel row_softmax (blocks 2; rows 4; reduce 8)  # gpt.h0.attn\n"
                               "  arg0 f32 in 64\n"
@@ -329,6 +339,10 @@ static void row_stored_as_block(example *e) { e->code[9].a = 4; }
 static void fold_view_moves(example *e) { e->code[8].view = 0, e->args[1].elements = 64; }
 static void fold_view_inner(example *e) { e->code[9].view = 2, e->args[2].elements = 16; }
 static void fold_leaves(example *e) { e->args[1].elements = 15; }
+static void fold_last_of_many(example *e) { e->kernel.last_rows = ROWS; }
+static void fold_last_of_none(example *e) { e->kernel.last_rows = -1; }
+static void fold_last_without(example *e) { e->kernel.n_fold = 0, e->kernel.last_rows = 1; }
+static void fold_last_leaves(example *e) { e->kernel.last_rows = 3, e->args[0].elements = 55; }
 static void fold_over_input(example *e) {
     e->args[1] = (weft_kernel_arg){WEFT_F32, true, true, 64};
     e->code[0].arg = 1;
@@ -349,6 +363,10 @@ static void test_verify_refuses_folds(void **state) {
     assert_bad(folded, fold_view_moves, "depends on the row");
     assert_bad(folded, fold_view_inner, "depends on a reduction index");
     assert_bad(folded, fold_leaves, "elements 0..15 of 0..14");
+    assert_bad(folded, fold_last_of_many, "4 rows in the last block");
+    assert_bad(folded, fold_last_of_none, "-1 rows in the last block");
+    assert_bad(folded, fold_last_without, "1 rows in the last block");
+    assert_bad(folded, fold_last_leaves, "elements 32..55 of 0..54");
     assert_bad(folded, fold_over_input, "read elsewhere than where it is");
 }
 

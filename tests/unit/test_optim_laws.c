@@ -107,6 +107,25 @@ static void test_accumulate(void **state) {
 }
 
 /* The masks of the micro-batches are those of the whole batch. */
+/* Without fusion a kernel may take over the memory of the block of gradients. */
+static void test_fused_against_unfused(void **state) {
+    (void)state;
+    weft_context *one = NULL, *other = NULL;
+    assert_ok(weft_open(&(weft_open_options){.seed = 3}, &one));
+    assert_ok(weft_open(&(weft_open_options){.seed = 3, .no_fusion = true}, &other));
+    weft_module *a = net_of(one, 0.2), *b = net_of(other, 0.2);
+    weft_optimizer *fused = adamw_of(a), *unfused = adamw_of(b);
+    for (int step = 0; step < 4; step++) {
+        step_whole(one, a, fused, step);
+        step_whole(other, b, unfused, step);
+        double norms[2] = {weft_optimizer_grad_norm(fused), weft_optimizer_grad_norm(unfused)};
+        assert_close(&norms[0], &norms[1], 1, 1e-13);
+        assert_same(a, b, 1e-12);
+    }
+    weft_close(one);
+    weft_close(other);
+}
+
 static void test_accumulate_dropout(void **state) {
     (void)state;
     accumulate_against_whole(0.4);
@@ -355,6 +374,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_accumulate, setup, teardown),
         cmocka_unit_test_setup_teardown(test_accumulate_dropout, setup, teardown),
+        cmocka_unit_test(test_fused_against_unfused),
         cmocka_unit_test_setup_teardown(test_groups, setup, teardown),
         cmocka_unit_test_setup_teardown(test_freezing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_freezing_keeps_state, setup, teardown),

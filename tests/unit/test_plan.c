@@ -247,6 +247,65 @@ static void test_memory_is_handed_over(void **state) {
     }
 }
 
+/* ---- sums onto a base ---- */
+
+static const weft_command *scatter_of(const weft_program *program) {
+    for (int i = 0; i < program->commands.count; i++) {
+        const weft_command *command = &program->commands.list[i];
+        if (command->kind == WEFT_COMMAND_HEAVY && command->heavy.kind == WEFT_HEAVY_SCATTER) return command;
+    }
+    fail_msg("no scatter-add");
+    return NULL;
+}
+
+/* The table of a net is its head as well: the head's gradient is written into the optimizer's block, and the
+ * gathered rows' are added there. */
+static void test_tied_gradients_meet_in_place(void **state) {
+    weft_context *ctx = *state;
+    enum { VOCAB = 50, WIDTH = 8, N = 12 };
+    weft_module *gpt = weft_gpt(
+        ctx, &(weft_gpt_options){.vocab = VOCAB, .context = N, .layers = 1, .heads = 2, .width = WIDTH});
+    weft_optimizer *opt = weft_adamw(gpt, &(weft_adam_options){.lr = 0.01});
+    weft_tensor *tokens = weft_from(ctx, WEFT_I32, SHAPE(1, N), (int32_t[N]){1, 2, 1});
+    weft_program *program = NULL;
+    assert_ok(
+        weft_optimizer_hold(opt, weft_cross_entropy(weft_forward(gpt, tokens), tokens, NULL), &program));
+    const weft_command *scatter = scatter_of(program);
+    assert_true(scatter->heavy.as.scatter.based && scatter->heavy.as.scatter.in_place);
+    int products = 0;
+    for (int i = 0; i < program->commands.count; i++) {
+        const weft_command *command = &program->commands.list[i];
+        const weft_heavy_matmul *mm = &command->heavy.as.matmul;
+        if (command->kind != WEFT_COMMAND_HEAVY || command->heavy.kind != WEFT_HEAVY_MATMUL) continue;
+        if (mm->m != VOCAB || mm->k != N) continue;
+        products++;
+        for (int k = 2; k < 4; k++) { /* its result, the base, the sum: one place */
+            assert_int_equal(command->operands[2].slot, scatter->operands[k].slot);
+            assert_int_equal(command->operands[2].offset, scatter->operands[k].offset);
+        }
+    }
+    assert_int_equal(products, 1);
+    weft_program_free(program);
+}
+
+/* In place where nothing else reads the base; a leaf is copied; what is read once more has to stay as well,
+ * and adding costs no more than that copy. */
+static void test_scatters_have_a_base(void **state) {
+    weft_context *ctx = *state;
+    int32_t rows[4] = {3, 0, 3, 63};
+    weft_tensor *x = numbers(ctx, false, 1, SHAPE(64, 64)), *w = numbers(ctx, true, 2, SHAPE(64, 64));
+    weft_tensor *index = weft_from(ctx, WEFT_I32, SHAPE(4), rows),
+                *more = numbers(ctx, false, 3, SHAPE(4, 64));
+    for (int way = 0; way < 3; way++) {
+        weft_tensor *base = way == 1 ? w : weft_matmul(x, w), *y = weft_scatter_add(base, index, more, 0);
+        y = weft_matmul(way == 2 ? weft_mul(y, base) : y, w);
+        assert_ok(weft_eval(&y, 1));
+        const weft_heavy_scatter *scatter = &scatter_of(newest(ctx))->heavy.as.scatter;
+        assert_true(scatter->based == (way != 2) && scatter->in_place == (way == 0));
+        assert_int_equal(newest(ctx)->n_kernels, way == 2);
+    }
+}
+
 /* ---- barriers ---- */
 
 static void assert_barriers(const weft_program *program) {
@@ -338,6 +397,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_decoding_copies_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_arena_is_reused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory_is_handed_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tied_gradients_meet_in_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_scatters_have_a_base, setup, teardown),
         cmocka_unit_test_setup_teardown(test_barriers, setup, teardown),
         cmocka_unit_test(test_phases_are_split_where_it_saves_memory),
         cmocka_unit_test(test_no_fusion_is_one_kernel_a_node),

@@ -156,6 +156,12 @@ static void test_work_of_heavies(void **state) {
     weft__command_work(&command, &flops, &bytes);
     assert_true(flops == 2.0 * 3 * 4); /* zeros, then read, read and write each row */
     assert_true(bytes == size * 2 * 4 * (10 + 3 * 3) + 8.0 * 3);
+    command.heavy.as.scatter.based = true; /* a copy, and in place not even that */
+    weft__command_work(&command, &flops, &bytes);
+    assert_true(bytes == size * 2 * 4 * (2 * 10 + 3 * 3) + 8.0 * 3);
+    command.heavy.as.scatter.in_place = true;
+    weft__command_work(&command, &flops, &bytes);
+    assert_true(bytes == size * 2 * 4 * (3 * 3) + 8.0 * 3);
 
     command = (weft_command){.kind = WEFT_COMMAND_COPY, .bytes = 100};
     weft__command_work(&command, &flops, &bytes);

@@ -7,8 +7,10 @@
 
 #include "device/cpu/gemm.h"
 
-#define LANES WEFT_ATTENTION_LANES /* queries of a block of scores, side by side */
-#define KEYS  128                  /* keys of one, below each other */
+#define LANES   WEFT_ATTENTION_LANES /* queries of a block of scores, side by side */
+#define KEYS    128                  /* keys of one, below each other */
+#define QUERIES 64                   /* backward, where a block has queries down and keys across */
+#define STEP    16 /* a block that a causal mask cuts is computed in steps of so many queries */
 
 #define CACHE_NS 0.4 /* to read an element of k and one of v from memory */
 
@@ -17,8 +19,12 @@ typedef struct attention_plan {
     const weft_gemm_own *own;
     bool half; /* stored as f16 or bf16, computed in f32 */
     int64_t pairs, group, q_parts;
-    int64_t bk; /* keys of a block */
+    int64_t bk, bq; /* keys and queries of a block */
 } attention_plan;
+
+static int64_t clip(int64_t x, int64_t least, int64_t most) {
+    return x < least ? least : x > most ? most : x;
+}
 
 /* Element (pair, t, 0) by the strides of batch, head and t. */
 static int64_t place(const attention_plan *plan, const int64_t *strides, int64_t pair, int64_t t) {
@@ -32,8 +38,23 @@ static int64_t shift_of(const attention_plan *plan, void *const *args) {
 
 /* How many keys the queries before i see at most. */
 static int64_t visible(const attention_plan *plan, int64_t shift, int64_t i) {
-    int64_t seen = plan->at.causal ? i + shift : plan->at.t_k;
-    return seen < 0 ? 0 : seen > plan->at.t_k ? plan->at.t_k : seen;
+    return clip(plan->at.causal ? i + shift : plan->at.t_k, 0, plan->at.t_k);
+}
+
+/* What the next pair reads and writes is asked for while this one is computed: its rows lie too far apart for
+ * the processor to see them coming. */
+static void look_ahead(const attention_plan *plan, void *const *args, int64_t pair, weft_lookahead *ahead) {
+    const weft_heavy_attention *at = &plan->at;
+    const int64_t *strides[] = {at->q, at->k, at->v, NULL, at->out, NULL, at->dout, at->dq, at->dk, at->dv};
+    const int64_t size = (int64_t)weft_dtype_size((weft_dtype)at->dtype);
+    *ahead = (weft_lookahead){.bytes = at->d * size};
+    if (pair + 1 == plan->pairs || plan->q_parts > 1) return;
+    ahead->rows = at->t_q < at->t_k ? at->t_q : at->t_k;
+    for (int i = 0; i < (at->backward ? 10 : 5); i++) {
+        if (!strides[i]) continue;
+        ahead->next[ahead->n] = (const char *)args[i] + place(plan, strides[i], pair + 1, 0) * size;
+        ahead->stride[ahead->n++] = strides[i][2] * size;
+    }
 }
 
 /* n rows from t on: in place, or converted into buffer. */
@@ -137,6 +158,7 @@ weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_atte
     plan->pairs = at->batch * at->heads;
     plan->bk = at->t_k < KEYS ? (at->t_k + 15) / 16 * 16 : KEYS; /* whole vectors, for a single query */
     if (plan->bk < 16) plan->bk = 16;
+    plan->bq = at->backward ? clip((at->t_q + STEP - 1) / STEP * STEP, STEP, QUERIES) : LANES;
     bool wide = at->dtype == WEFT_F64;
     *work = (weft_cpu_work){.run = wide ? run_f64 : run_f32, .free = plan_free, .plan = plan};
     plan->group = plan->q_parts = 1;

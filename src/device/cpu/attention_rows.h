@@ -1,20 +1,31 @@
 /* The work of attention beside its products, for one floating type and one instruction set: included by
- * gemm_own.c after gemm_float.h, with the same macros, EXP and LOG (T's functions) and INT (an integer of T's
- * size). A block of scores has keys down and LANES queries across. Row r is seen by the lanes from `first` +
- * r on; what they do not see is 0 afterwards, whatever it was. Loops over LANES are what the compiler makes
- * vectors of. No include guard: once per type. */
+ * gemm_own.c after gemm_float.h, with the same macros, EXPV, EXP and LOG (T's functions, of vectors and of
+ * one) and INT (an integer of T's size). A block of scores forward has keys down and LANES queries across;
+ * row r is seen by the lanes from `first` + r on; what they do not see is 0 afterwards, whatever it was.
+ * Backward it has queries down. All is written in vectors, because not every compiler makes them of such
+ * loops. No include guard: once per type. */
 
-#define LANES WEFT_ATTENTION_LANES
+#define LANES  WEFT_ATTENTION_LANES
+#define ACROSS (LANES / VL) /* vectors */
 
 typedef T FN(row_vec) __attribute__((vector_size(VL * sizeof(T))));
 typedef INT FN(row_int) __attribute__((vector_size(VL * sizeof(T))));
 
+static ALWAYS FN(row_int) FN(lane_numbers)(void) {
+    FN(row_int) lane;
+    UNROLL for (int i = 0; i < VL; i++) lane[i] = i;
+    return lane;
+}
+
+/* v where the bits of mask are ones, else other. */
+static ALWAYS FN(row_vec) FN(choose)(FN(row_int) mask, FN(row_vec) v, FN(row_vec) other) {
+    return (FN(row_vec))((mask & (FN(row_int))v) | (~mask & (FN(row_int))other));
+}
+
 /* The first n lanes of v, those after them from other. */
 static ALWAYS FN(row_vec) FN(first_lanes)(FN(row_vec) v, int64_t n, FN(row_vec) other) {
-    FN(row_int) lane, count = (FN(row_int)){0} + (INT)n;
-    for (int i = 0; i < VL; i++) lane[i] = i;
-    FN(row_int) mask = lane < count;
-    return (FN(row_vec))((mask & (FN(row_int))v) | (~mask & (FN(row_int))other));
+    const FN(row_int) count = (FN(row_int)){0} + (INT)n;
+    return FN(choose)(FN(lane_numbers)() < count, v, other);
 }
 
 /* x[i] *= scale for i < n, rounded up to whole vectors; the largest of the n, NaN aside. */
@@ -36,16 +47,12 @@ static T FN(scale_max)(int64_t n, T *x, T scale) {
     return lanes[0];
 }
 
-/* x[i] = exp(x[i] - minus) for i < n, 0 from there to the next whole vector; the sum. The lanes after
- * n are not made -inf before, because results that underflow cost a hundred cycles on some processors. */
+/* x[i] = exp(x[i] - minus) for i < n, 0 from there to the next whole vector; the sum. */
 static T FN(row_exp)(int64_t n, T *x, T minus) {
     const FN(row_vec) zero = SET1((T)0), less = SET1(minus);
     FN(row_vec) sum = zero;
     for (int64_t i = 0; i < n; i += VL) {
-        T lanes[VL];
-        FN(store)(lanes, FN(load)(x + i) - less);
-        for (int j = 0; j < VL; j++) lanes[j] = EXP(lanes[j]);
-        FN(row_vec) v = FN(load)(lanes);
+        FN(row_vec) v = EXPV(FN(load)(x + i) - less);
         if (i + VL > n) v = FN(first_lanes)(v, n - i, zero);
         FN(store)(x + i, v);
         sum = sum + v;
@@ -62,8 +69,12 @@ static T FN(row_dot)(int64_t n, const T *x, const T *y) {
     return FN(lanes_sum)(sum) + rest;
 }
 
-static void FN(row_scale)(int64_t n, T *x, T by) {
-    for (int64_t i = 0; i < n; i++) x[i] *= by;
+/* to[i] = x[i] * by */
+static void FN(row_scale)(int64_t n, const T *x, T by, T *to) {
+    const FN(row_vec) factor = SET1(by);
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) FN(store)(to + i, FN(load)(x + i) * factor);
+    if (i < n) STORE_PART(to + i, LOAD_PART(x + i, n - i) * factor, n - i);
 }
 
 /* One query's step of the online softmax over n neighbouring scores: they become weights relative to the
@@ -78,82 +89,124 @@ static T FN(attention_one)(int64_t n, T *s, T scale, T *most, T *sum) {
     return keep;
 }
 
-/* to[p * LANES + i] = from[i * stride + p] * scale for i < rows, p < k, and 0 for the lanes after them. */
-static void FN(attention_turn)(int64_t rows, int64_t k, const T *from, int64_t stride, T scale, T *to) {
-    FN(pack_turned)(to, LANES, from, stride, rows, k);
-    for (int64_t i = 0; scale != 1 && i < k * LANES; i++) to[i] *= scale;
+/* to[p * width + i] = from[i * stride + p] * scale for i < rows, p < k, and 0 from there to width. */
+static void FN(attention_turn)(int64_t rows, int64_t k, const T *from, int64_t stride, T scale, int64_t width,
+                               T *to) {
+    FN(pack_turned)(to, width, from, stride, rows, k);
+    if (scale != 1) FN(row_scale)(k * width, to, scale, to);
 }
 
-/* Lanes that do not see row r, and how many rows all lanes see. */
-static ALWAYS int64_t FN(unseen)(int64_t first, int64_t r) { return first + r > LANES ? LANES : first + r; }
+/* Which lanes of vector v see row r, as a mask. */
+static ALWAYS FN(row_int) FN(seen)(int64_t first, int64_t r, int v) {
+    const int64_t unseen = first + r > LANES ? LANES : first + r;
+    return FN(lane_numbers)() >= (FN(row_int)){0} + (INT)(unseen - v * VL);
+}
+
+/* How many rows all lanes see. */
 static ALWAYS int64_t FN(whole_rows)(int64_t first, int64_t keys) {
     return first > 0 ? 0 : 1 - first < keys ? 1 - first : keys;
 }
 
-/* s = exp(s - base), 0 where unseen; part gets the sums of the lanes. What is unseen is not made -inf before,
- * because results that underflow cost a hundred cycles on some processors. */
-static void FN(lanes_exp)(int64_t keys, int64_t first, T *restrict s, const T *restrict base,
-                          T *restrict part) {
-    int64_t r = 0, whole = FN(whole_rows)(first, keys);
-    for (int i = 0; i < LANES; i++) part[i] = 0;
-    for (; r < whole; r++, s += LANES)
-        for (int i = 0; i < LANES; i++) s[i] = EXP(s[i] - base[i]), part[i] += s[i];
+/* best = max of it and each lane's scores; four rows at a time, because a maximum takes a while. */
+static ALWAYS void FN(lanes_max)(int64_t keys, int64_t first, const T *s, FN(row_vec) * best) {
+    const int64_t whole = FN(whole_rows)(first, keys);
+    int64_t r = 0;
+    for (; r + 4 <= whole; r += 4) {
+        UNROLL for (int v = 0; v < ACROSS; v++) {
+            const T *at = s + r * LANES + v * VL;
+            FN(row_vec) a = VMAX(FN(load)(at), FN(load)(at + LANES));
+            FN(row_vec) b = VMAX(FN(load)(at + 2 * LANES), FN(load)(at + 3 * LANES));
+            best[v] = VMAX(VMAX(a, b), best[v]);
+        }
+    }
+    for (; r < keys; r++) {
+        UNROLL for (int v = 0; v < ACROSS; v++) {
+            FN(row_vec) x = VMAX(FN(load)(s + r * LANES + v * VL), best[v]);
+            best[v] = r < whole ? x : FN(choose)(FN(seen)(first, r, v), x, best[v]);
+        }
+    }
+}
+
+/* s = exp(s - base), 0 where unseen; part gets the sums of the lanes. */
+static ALWAYS void FN(lanes_exp)(int64_t keys, int64_t first, T *s, const FN(row_vec) * base,
+                                 FN(row_vec) * part) {
+    const int64_t whole = FN(whole_rows)(first, keys);
+    int64_t r = 0;
+    UNROLL for (int v = 0; v < ACROSS; v++) part[v] = SET1((T)0);
+    for (; r < whole; r++, s += LANES) {
+        UNROLL for (int v = 0; v < ACROSS; v++) {
+            FN(row_vec) e = EXPV(FN(load)(s + v * VL) - base[v]);
+            FN(store)(s + v * VL, e);
+            part[v] += e;
+        }
+    }
     for (; r < keys; r++, s += LANES) {
-        const INT unseen = (INT)FN(unseen)(first, r);
-        for (int i = 0; i < LANES; i++) {
-            T e = EXP(i < unseen ? 0 : s[i] - base[i]);
-            s[i] = i < unseen ? 0 : e;
-            part[i] += s[i];
+        UNROLL for (int v = 0; v < ACROSS; v++) {
+            FN(row_vec) e = SET1((T)0);
+            if (first + r < (v + 1) * VL)
+                e = FN(choose)(FN(seen)(first, r, v), EXPV(FN(load)(s + v * VL) - base[v]), e);
+            FN(store)(s + v * VL, e);
+            part[v] += e;
         }
     }
 }
 
 /* One step of the online softmax: scores become weights relative to each lane's running maximum; keep is the
  * factor that brings what was summed before to it. */
-static void FN(attention_weights)(int64_t keys, int64_t first, T *restrict s, T *restrict most,
-                                  T *restrict sum, T *restrict keep) {
-    T best[LANES], base[LANES], part[LANES];
-    const int64_t whole = FN(whole_rows)(first, keys);
-    for (int i = 0; i < LANES; i++) best[i] = most[i];
-    for (int64_t r = 0; r < whole; r++)
-        for (int i = 0; i < LANES; i++) best[i] = s[r * LANES + i] > best[i] ? s[r * LANES + i] : best[i];
-    for (int64_t r = whole; r < keys; r++) {
-        const T *row = s + r * LANES;
-        const INT unseen = (INT)FN(unseen)(first, r);
-        for (int i = 0; i < LANES; i++) best[i] = i >= unseen && row[i] > best[i] ? row[i] : best[i];
-    }
-    for (int i = 0; i < LANES; i++) {
-        base[i] = best[i] == -(T)INFINITY ? 0 : best[i]; /* all of them -inf: weights 0, not NaN */
-        T factor = EXP(most[i] == -(T)INFINITY ? 0 : most[i] - base[i]);
-        keep[i] = most[i] == -(T)INFINITY ? 0 : factor;
-        most[i] = best[i];
+static void FN(attention_weights)(int64_t keys, int64_t first, T *s, T *most, T *sum, T *keep) {
+    const FN(row_vec) zero = SET1((T)0), nothing = SET1(-(T)INFINITY);
+    FN(row_vec) best[ACROSS], base[ACROSS], part[ACROSS];
+    UNROLL for (int v = 0; v < ACROSS; v++) best[v] = FN(load)(most + v * VL);
+    FN(lanes_max)(keys, first, s, best);
+    UNROLL for (int v = 0; v < ACROSS; v++) { /* all of them -inf: weights 0, not NaN */
+        base[v] = FN(choose)(best[v] == nothing, zero, best[v]);
     }
     FN(lanes_exp)(keys, first, s, base, part);
-    for (int i = 0; i < LANES; i++) sum[i] = sum[i] * keep[i] + part[i];
+    for (int v = 0; v < ACROSS; v++) {
+        FN(row_vec) before = FN(load)(most + v * VL), factor = EXPV(before - base[v]);
+        FN(store)(keep + v * VL, factor);
+        FN(store)(sum + v * VL, FN(load)(sum + v * VL) * factor + part[v]);
+        FN(store)(most + v * VL, best[v]);
+    }
 }
 
-/* The log-sum-exp of each lane and what its sums are divided by; of a lane that saw nothing, -inf and 0. */
-static void FN(attention_finish)(const T *restrict most, const T *restrict sum, T *restrict lse,
+/* The log-sum-exp of n lanes and what their sums are divided by; of a lane that saw nothing, -inf and 0. */
+static void FN(attention_finish)(int64_t n, const T *restrict most, const T *restrict sum, T *restrict lse,
                                  T *restrict factor) {
-    for (int i = 0; i < LANES; i++) {
+    for (int64_t i = 0; i < n; i++) {
         T l = most[i] + LOG(sum[i] == 0 ? 1 : sum[i]);
         lse[i] = sum[i] == 0 ? -(T)INFINITY : l;
         factor[i] = sum[i] == 0 ? 0 : 1 / sum[i];
     }
 }
 
-/* Scores become weights again, from the log-sum-exp of each lane. */
-static void FN(attention_again)(int64_t keys, int64_t first, T *restrict s, const T *restrict lse) {
-    T base[LANES], part[LANES];
-    for (int i = 0; i < LANES; i++) base[i] = lse[i] == -(T)INFINITY ? (T)INFINITY : lse[i];
-    FN(lanes_exp)(keys, first, s, base, part);
-}
-
-/* The gradient of the scores: dp = p * (dp - delta) * scale. */
-static void FN(attention_scores)(int64_t keys, const T *restrict p, T *restrict dp, const T *restrict delta,
-                                 T scale) {
-    for (int64_t r = 0; r < keys; r++, p += LANES, dp += LANES)
-        for (int i = 0; i < LANES; i++) dp[i] = p[i] * (dp[i] - delta[i]) * scale;
+/* One query's n scores, of which it sees the first `seen`, become weights again, from their log-sum-exp, and
+ * dp the gradient of the scores: p * (dp - delta) * scale. keep: the factors of dropout, or NULL; the weights
+ * that are left in s are those that met the values. All up to the next whole vector. */
+static void FN(attention_gradient)(int64_t n, int64_t seen, T *s, T *dp, T lse, T delta, T scale,
+                                   const T *keep) {
+    const FN(row_vec) zero = SET1((T)0), base = SET1(lse == -(T)INFINITY ? (T)INFINITY : lse),
+                      less = SET1(delta), by = SET1(scale);
+    for (int64_t i = 0; i < n; i += VL) {
+        FN(row_vec) p = zero, g = zero;
+        if (i < seen) {
+            p = EXPV(FN(load)(s + i) - base);
+            const FN(row_vec) d = FN(load)(dp + i);
+            if (keep) {
+                const FN(row_vec) kept = FN(load)(keep + i);
+                g = p * (d * kept - less) * by;
+                p = p * kept;
+            } else {
+                g = p * (d - less) * by;
+            }
+            if (i + VL > seen) {
+                p = FN(first_lanes)(p, seen - i, zero);
+                g = FN(first_lanes)(g, seen - i, zero);
+            }
+        }
+        FN(store)(s + i, p);
+        FN(store)(dp + i, g);
+    }
 }
 
 static void FN(multiply)(int64_t n, const T *restrict x, const T *restrict y, T *restrict to) {
@@ -175,3 +228,4 @@ static void FN(attention_keep)(int64_t n, T *to, uint64_t first, const uint32_t 
 }
 
 #undef LANES
+#undef ACROSS

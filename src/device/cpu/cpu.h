@@ -5,8 +5,8 @@
 
 #include "device/device.h"
 
-/* Work cut into tasks whose number and borders depend on shapes and dtypes alone, never on the number of
- * threads, so that neither do the bits. Each task writes its own part of the results. */
+/* Work cut into tasks. Their number and borders depend on shapes and dtypes alone, never on the number of
+ * threads, wherever bits depend on them. Each task writes its own part of the results. */
 typedef struct weft_cpu_work {
     int64_t tasks;
     size_t scratch_bytes; /* private memory a thread needs, 64-byte aligned, contents undefined */
@@ -28,9 +28,10 @@ bool weft__cpu_isa_known(void);
 /* kernel_plan.c: a fused kernel as a list of tile primitives. */
 weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kernel, const weft_operand *places,
                                      weft_cpu_work *work);
-/* heavy.c: matmul, scatter-add, attention, update. */
+/* heavy.c: matmul, scatter-add, attention, update. `threads` may decide a cut that changes no bit. */
 bool weft__cpu_heavy_takes(const weft_heavy *heavy);
-weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, weft_cpu_work *work);
+weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, int threads,
+                                    weft_cpu_work *work);
 /* matmul_library.c: which library serves matmul, such as "oneDNN 2.6.3 (avx512_core)" or "own kernels
  * (avx2)". */
 const char *weft__cpu_matmul_description(void);

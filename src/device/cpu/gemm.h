@@ -5,13 +5,45 @@
 
 #include "device/cpu/cpu.h"
 
+/* Rows of memory to ask for while a product is computed: the first of each of n tensors, the second, ... */
+typedef struct weft_lookahead {
+    const char *next[8];
+    int64_t stride[8], bytes, rows;
+    int n, tensor;
+} weft_lookahead;
+
+/* As many as the first cache can wait for at once. */
+static inline void weft__ask_ahead(weft_lookahead *ahead) {
+    for (int64_t lines = 0; lines < 16 && ahead->rows > 0; lines += (ahead->bytes + 63) / 64) {
+        const char *row = ahead->next[ahead->tensor];
+        for (int64_t b = 0; b < ahead->bytes; b += 64) __builtin_prefetch(row + b, 0, 2);
+        ahead->next[ahead->tensor] = row + ahead->stride[ahead->tensor];
+        if (++ahead->tensor < ahead->n) continue;
+        ahead->tensor = 0;
+        ahead->rows--;
+    }
+}
+
 /* c (m, n) = a (m, k) b (k, n), or c += a b. Strides in elements; c has unit stride along n. The own kernels
  * take any strides of a and b. */
 typedef struct weft_gemm {
     int64_t m, n, k;
     int64_t a_m, a_k, b_k, b_n, c_m;
     bool add;
+    weft_lookahead *ahead; /* asked for between tiles of a product that packs nothing, or NULL */
 } weft_gemm;
+
+/* A kernel multiplies rows of a and vectors of b that its name says; of the last vector `last` columns exist.
+ * A call: which one, and where its operands begin. */
+#define WEFT_GEMM_CALL(type, T)                                                                              \
+    typedef void (*weft_gemm_kernel_##type)(int64_t k, const T *a, int64_t a_m, int64_t a_k, const T *b,     \
+                                            int64_t b_k, T *c, int64_t c_m, int64_t last, bool add);         \
+    typedef struct weft_gemm_call_##type {                                                                   \
+        weft_gemm_kernel_##type kernel;                                                                      \
+        int64_t a, b, c, last;                                                                               \
+    } weft_gemm_call_##type;
+WEFT_GEMM_CALL(f32, float)
+WEFT_GEMM_CALL(f64, double)
 
 /* out[i * out_i] = or += sum over p of x[i * x_i + p * x_k] * v[p], 0 <= i < rows; x_i or x_k is 1, rows or k
  * being 1 aside. */
@@ -20,24 +52,24 @@ typedef struct weft_gemv {
     bool add;
 } weft_gemv;
 
-/* What attention does beside products, see attention_rows.h. Scores lie keys down and queries across, so that
- * a vector holds the same key of neighbouring queries and nothing is ever summed across a vector. */
+/* What attention does beside products, see attention_rows.h. Forward, scores lie keys down and queries
+ * across, so that a vector holds the same key of neighbouring queries and nothing is summed across a vector.
+ */
 #define WEFT_ATTENTION_LANES 32
 #define WEFT_ATTENTION_ROWS(T)                                                                               \
     struct {                                                                                                 \
-        void (*turn)(int64_t rows, int64_t k, const T *from, int64_t stride, T scale, T *to);                \
+        void (*turn)(int64_t rows, int64_t k, const T *from, int64_t stride, T scale, int64_t width, T *to); \
         void (*weights)(int64_t keys, int64_t first, T *s, T *most, T *sum, T *keep);                        \
-        void (*finish)(const T *most, const T *sum, T *lse, T *factor);                                      \
-        void (*again)(int64_t keys, int64_t first, T *s, const T *lse);                                      \
-        void (*scores)(int64_t keys, const T *p, T *dp, const T *delta, T scale);                            \
+        void (*finish)(int64_t n, const T *most, const T *sum, T *lse, T *factor);                           \
+        void (*gradient)(int64_t n, int64_t seen, T *s, T *dp, T lse, T delta, T scale, const T *keep);      \
         T (*one)(int64_t n, T *s, T scale, T *most, T *sum);                                                 \
         void (*keep)(int64_t n, T *to, uint64_t first, const uint32_t *key, T dropout, T factor);            \
         void (*multiply)(int64_t n, const T *x, const T *y, T *to);                                          \
         T (*dot)(int64_t n, const T *x, const T *y);                                                         \
-        void (*scale)(int64_t n, T *x, T by);                                                                \
+        void (*scale)(int64_t n, const T *x, T by, T *to);                                                   \
     }
 
-/* One instruction set's own kernels. Sums are added in an order that the shape alone decides, at most 256
+/* One instruction set's own kernels. Sums are added in an order that k alone decides, at most 384
  * products in a row before a block's sum is added to the others' (class D of the tolerances). */
 typedef struct weft_gemm_own {
     void (*f32)(const weft_gemm *g, const float *a, const float *b, float *c, void *scratch);
@@ -49,6 +81,12 @@ typedef struct weft_gemm_own {
     size_t (*f64_scratch)(const weft_gemm *g);
     /* True where f32 reads b in place, which beats every library (n up to about 128). */
     bool (*f32_direct)(const weft_gemm *g);
+    /* The calls, at most `most`, that f32 would make for a direct product; 0 where there are more, or none
+     * but f32 can do it. Where b's unit stride is not along n, they want its columns packed, b_k apart: the
+     * new b_k is set, and f32_pack(to, b_k, b, b_n, the old b_k, n, k) makes them. */
+    int64_t (*f32_calls)(weft_gemm *g, weft_gemm_call_f32 *calls, int64_t most);
+    void (*f32_pack)(float *to, int64_t width, const float *from, int64_t s_i, int64_t s_k, int64_t rows,
+                     int64_t k);
     void (*gemv_f32)(const weft_gemv *g, const float *x, const float *v, float *out);
     void (*gemv_f64)(const weft_gemv *g, const double *x, const double *v, double *out);
     void (*gemv_bf16)(const weft_gemv *g, const uint16_t *x, const float *v, float *out);
@@ -113,7 +151,7 @@ bool weft__cpu_gemv_takes(const weft_heavy_matmul *mm);
 weft_status weft__cpu_gemv_prepare(weft_context *ctx, const weft_heavy_matmul *mm, weft_cpu_work *work);
 
 /* matmul.c, attention.c, scatter.c, update.c: what heavy.c calls. */
-weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *mm, const char *path,
+weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *mm, int threads,
                                      weft_cpu_work *work);
 weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_attention *at, const char *path,
                                         weft_cpu_work *work);

@@ -18,10 +18,34 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#define DEPTH        256   /* products added in a row */
-#define COLUMNS      512   /* of b packed at once: with DEPTH, what stays in the second cache */
-#define BLOCK_ROWS   384   /* of a multiplied with them at once, likewise */
-#define DIRECT_BYTES 65536 /* of b: no packing below */
+#define DEPTH            384 /* products added in a row */
+#define COLUMNS          768 /* of b packed at once: with DEPTH, what stays in the second cache */
+#define BLOCK_ROWS       48  /* of a packed at once, likewise */
+#define IN_PLACE_COLUMNS 256 /* of b: rows of a are not packed up to here */
+#define IN_PLACE_ROWS    384 /* of a multiplied at once where they are not: what stays in the second cache */
+#define TILE_STEP        8   /* elements from column to column of a packed tile of a, a power of two */
+#define B_AHEAD          16  /* rows of a packed panel of b fetched before they are used */
+#define C_AHEAD          24  /* products between the fetches of two rows of c, at the end of a tile's sum */
+#define DIRECT_BYTES     65536 /* of b: no packing below */
+
+static ALWAYS int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* How many products of k are added in a row, the last time fewer. */
+static ALWAYS int64_t depth_of(int64_t k) { return ceil_div(k, ceil_div(k, DEPTH)); }
+
+/* An extent in parts of at most `most`, as few and as even as can be. */
+typedef struct weft_split {
+    int64_t count, larger, size; /* `larger` parts of size + 1, then parts of `size` */
+} weft_split;
+
+static ALWAYS weft_split split_of(int64_t extent, int64_t most) {
+    int64_t count = ceil_div(extent, most);
+    return (weft_split){count, extent % count, extent / count};
+}
+
+static ALWAYS int64_t split_size(weft_split s, int64_t i) { return s.size + (i < s.larger); }
+
+static ALWAYS int64_t split_at(weft_split s, int64_t i) { return i * s.size + (i < s.larger ? i : s.larger); }
 
 static ALWAYS float float_of(uint32_t bits) {
     float f;
@@ -53,6 +77,10 @@ static ALWAYS uint32_t bits_of(float f) {
     X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) \
     X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3) \
     X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
+#define TILE_LIST(X) \
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) \
+    X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) \
+    X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3)
 /* clang-format on */
 #else
 #if defined(__AVX2__)
@@ -72,6 +100,8 @@ static ALWAYS uint32_t bits_of(float f) {
 #define DIRECT_LIST(X)                                                                                       \
     X(1, 1)                                                                                                  \
     X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
+#define TILE_LIST(X)                                                                                         \
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
 #endif
 
 #define INTERLEAVE_LOW(a, b)  __builtin_shufflevector(a, b, LOW_ORDER)
@@ -240,6 +270,27 @@ WIDE_PART_OF(f16)
 
 /* ---- what attention needs beside ---- */
 
+typedef int32_t v_i32 __attribute__((vector_size(VECTOR_BYTES)));
+
+/* exp(x) for x up to 88, as w_exp_f32 but 0 below -87: sums of weights beside a 1 do not miss what leaves the
+ * normal numbers, and subnormal factors cost a hundred cycles on some processors. */
+static ALWAYS v_f32 exps_f32(v_f32 x) {
+    const float terms[] = W_EXP_TERMS;
+    const v_f32 magic = set1_f32(W_ROUND_MAGIC);
+    const v_f32 z = fma_f32(x, set1_f32(W_LOG2E), magic), n = z - magic;
+    const v_f32 r = fma_f32(n, set1_f32(-W_LN2_LO), fma_f32(n, set1_f32(-W_LN2_HI), x));
+    v_f32 p = set1_f32(terms[0]);
+    UNROLL for (int i = 1; i < 5; i++) p = fma_f32(p, r, set1_f32(terms[i]));
+    const v_f32 y = set1_f32(1) + fma_f32(r * r, p, r);
+    const v_i32 power = ((v_i32)z + 127) << 23;
+    return (v_f32)(~(x < set1_f32(-87)) & (v_i32)(y * (v_f32)power));
+}
+
+static v_f64 exps_f64(v_f64 x) {
+    for (int i = 0; i < VECTOR_BYTES / 8; i++) x[i] = w_exp_f64(x[i]);
+    return x;
+}
+
 /* Vectors of 64-bit lanes whose low halves are multiplied: what Philox is made of. */
 typedef uint64_t v_u64 __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint64_t v_u64_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
@@ -319,6 +370,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #define LOAD_PART  load_part_f32
 #define STORE_PART store_part_f32
 #define VMAX       max_f32
+#define EXPV       exps_f32
 #define EXP        w_exp_f32
 #define LOG        w_log_f32
 #define INT        int32_t
@@ -365,6 +417,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #undef LOAD_PART
 #undef STORE_PART
 #undef VMAX
+#undef EXPV
 #undef EXP
 #undef LOG
 #undef INT
@@ -379,6 +432,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #define LOAD_PART  load_part_f64
 #define STORE_PART store_part_f64
 #define VMAX       max_f64
+#define EXPV       exps_f64
 #define EXP        w_exp_f64
 #define LOG        w_log_f64
 #define INT        int64_t
@@ -526,6 +580,8 @@ const weft_gemm_own PASTE(weft__gemm_own_, WEFT_ISA) = {
     .f32_scratch = scratch_f32,
     .f64_scratch = scratch_f64,
     .f32_direct = is_direct_f32,
+    .f32_calls = calls_f32,
+    .f32_pack = pack_f32,
     .gemv_f32 = gemv_f32,
     .gemv_f64 = gemv_f64,
     .gemv_bf16 = gemv_bf16,
@@ -540,9 +596,8 @@ const weft_gemm_own PASTE(weft__gemm_own_, WEFT_ISA) = {
     .add_bf16 = add_bf16,
 #define ATTENTION(type)                                                                                      \
     {                                                                                                        \
-        attention_turn_##type, attention_weights_##type, attention_finish_##type, attention_again_##type,    \
-            attention_scores_##type, attention_one_##type, attention_keep_##type, multiply_##type,           \
-            row_dot_##type, row_scale_##type                                                                 \
+        attention_turn_##type, attention_weights_##type, attention_finish_##type, attention_gradient_##type, \
+            attention_one_##type, attention_keep_##type, multiply_##type, row_dot_##type, row_scale_##type   \
     }
     .attention_f32 = ATTENTION(f32),
     .attention_f64 = ATTENTION(f64),

@@ -98,6 +98,14 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     }
 }
 
+/* One task of one product of f32 whose vector lies in order. */
+static void run_one(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+                    weft_fault *fault) {
+    const gemv_plan *plan = plan_;
+    (void)fault, (void)begin, (void)end, (void)scratch;
+    plan->own->gemv_f32(&plan->g, args[plan->left ? 1 : 0], args[plan->left ? 0 : 1], args[2]);
+}
+
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
 static int64_t at_most(int64_t wanted, int64_t most) {
@@ -137,7 +145,9 @@ weft_status weft__cpu_gemv_prepare(weft_context *ctx, const weft_heavy_matmul *m
     }
     cut(plan);
     work->tasks = (plan->items + plan->group - 1) / plan->group * plan->parts;
-    if (is_half(mm->dtype) || plan->v_k != 1)
+    const bool in_order = plan->v_k == 1 || mm->k == 1;
+    if (work->tasks == 1 && plan->items == 1 && mm->dtype == WEFT_F32 && in_order) work->run = run_one;
+    if (is_half(mm->dtype) || !in_order)
         plan->v_bytes = aligned((size_t)mm->k * (mm->dtype == WEFT_F64 ? 8 : 4));
     work->scratch_bytes = plan->v_bytes;
     if (is_half(mm->dtype) && mm->out_dtype != WEFT_F32)

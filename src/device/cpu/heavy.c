@@ -20,13 +20,14 @@ bool weft__cpu_heavy_takes(const weft_heavy *heavy) {
     return false;
 }
 
-weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, weft_cpu_work *work) {
+weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, int threads,
+                                    weft_cpu_work *work) {
     *work = (weft_cpu_work){0};
     if (!weft__cpu_heavy_takes(heavy))
         return weft__fail(ctx, WEFT_ERR_INTERNAL, "cpu: a heavy operation that the device does not take: %s",
                           heavy->path ? heavy->path : "");
     switch (heavy->kind) {
-    case WEFT_HEAVY_MATMUL: return weft__cpu_matmul_prepare(ctx, &heavy->as.matmul, heavy->path, work);
+    case WEFT_HEAVY_MATMUL: return weft__cpu_matmul_prepare(ctx, &heavy->as.matmul, threads, work);
     case WEFT_HEAVY_ATTENTION:
         return weft__cpu_attention_prepare(ctx, &heavy->as.attention, heavy->path, work);
     case WEFT_HEAVY_SCATTER: return weft__cpu_scatter_prepare(ctx, &heavy->as.scatter, heavy->path, work);

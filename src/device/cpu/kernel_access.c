@@ -10,7 +10,7 @@
 /* The box of a nest's dimensions in a tile, outermost first. */
 static void add_locals(const weft_geometry *g, const weft_nest *n, uint8_t bit, weft_access *x) {
     for (int d = n->split; d < n->first + n->count; d++) {
-        bool varies = d == n->split && n->chunks > 1;
+        bool varies = d == n->split && (n->chunks > 1 || (bit == 1 && g->plan->last_rows));
         if (varies && n->chunk == 1) continue; /* one index a tile */
         int64_t unit = varies ? 1 : g->plan->extent[d];
         x->local[x->n_local++] = (weft_local){unit, x->stride[d], d, varies ? bit : 0};
@@ -245,6 +245,41 @@ static bool outside(const walk *w) { /* guards of dimensions that the box does n
     return false;
 }
 
+/* n runs of `size` elements of the buffer, which begin `pitch` elements apart. */
+static void load_runs(const walk *w, int64_t at, int64_t n, int64_t size, int64_t offset, int64_t pitch,
+                      int64_t stride) {
+    const weft_tile_load load = w->frame->plan->tiles->load[w->step->dtype];
+    const char *from = w->buffer + offset * (int64_t)w->size;
+    char *out = w->out + at * (int64_t)w->ct_size;
+    for (int64_t i = 0; i < n; i++) {
+        load(size, out, from, stride);
+        from += pitch * (int64_t)w->size;
+        out += size * (int64_t)w->ct_size;
+    }
+}
+
+/* The box of one map without guards: runs along the last dimension, nothing to look at. */
+static int64_t plain_box(const walk *w, int level, int64_t at, int64_t offset) {
+    const weft_local *l = &w->access->local[level], *in = l + 1;
+    const int64_t *chunk = w->frame->chunk, n = l->unit * chunk[l->by];
+    if (level == w->access->n_local - 1) {
+        run_of(w, at, n, offset, l->stride);
+        return n;
+    }
+    int64_t here = at;
+    if (level < w->access->n_local - 2) {
+        for (int64_t i = 0; i < n; i++) here += plain_box(w, level + 1, here, offset + i * l->stride);
+        return here - at;
+    }
+    const int64_t size = in->unit * chunk[in->by];
+    if (w->step->kind == WEFT_STEP_READ && w->step->source == WEFT_INSTR_LOAD) {
+        load_runs(w, at, n, size, offset, l->stride, in->stride);
+        return n * size;
+    }
+    for (int64_t i = 0; i < n; i++, here += size) run_of(w, here, size, offset + i * l->stride, in->stride);
+    return here - at;
+}
+
 /* Nested loops over the box; the last dimension is a run, whose ends guards cut off. */
 static int64_t box(const walk *w, int level, int64_t at, int64_t offset) {
     const weft_access *x = w->access;
@@ -286,10 +321,12 @@ void weft__access_run(const weft_frame *f, const weft_step *s) {
         w.out = weft__ref(f, s->out);
         if (s->source == WEFT_INSTR_GATHER) w.a = weft__ref(f, s->a);
     }
-    if (outside(&w))
+    const bool one = x->n_local == 0 || s->count == WEFT_COUNT_ONE;
+    if (!x->guarded && !x->empty && !one && x->view->count == 1)
+        plain_box(&w, 0, 0, weft__access_offset(f, x));
+    else if (outside(&w))
         gap_of(&w, 0, f->count[s->count]);
-    else if (x->n_local == 0 ||
-             s->count == WEFT_COUNT_ONE) /* of a broadcast, one element is all there is room for */
+    else if (one) /* of a broadcast, one element is all there is room for */
         follow(&w, 1, 0, 1, weft__access_offset(f, x), 0);
     else
         box(&w, 0, 0, weft__access_offset(f, x));

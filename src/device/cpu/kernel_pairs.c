@@ -50,7 +50,9 @@ void weft__pairs_make(weft_builder *b, const uint8_t *chosen, int begin) {
         s->a = f->a;
         s->b = f->b;
         s->fn.calc = b->plan->tiles->pair[f->pair][pair][f->fixed | other << 2];
-        s->pairs = s->fixed = 0;
+        s->fixed = (uint8_t)(f->fixed | other << 2);
+        s->pairs = 0;
+        s->slices = 1;
         memmove(&b->plan->steps[first], &b->plan->steps[first + 1],
                 (size_t)(b->plan->n_steps - first - 1) * sizeof *s);
         b->plan->n_steps--;

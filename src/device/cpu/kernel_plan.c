@@ -249,12 +249,14 @@ weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kerne
     cut_space(&g);
     plan->folds = kernel->n_fold > 0;
     plan->tiles_a_block = tiles_a_block(&g);
+    plan->last_rows = kernel->last_rows;
     double per_run = 0;
     weft_status status = weft__steps_make(ctx, &g, &per_run);
     if (status != WEFT_OK) {
         plan_free(ctx, plan);
         return status;
     }
+    plan->plain = plan->n_ahead == 0 && plan->parallel.tiles == 1;
     *work = (weft_cpu_work){.tasks = plan->parallel.tiles / plan->tiles_a_block,
                             .scratch_bytes = plan->scratch_bytes,
                             .cost_ns = per_run,

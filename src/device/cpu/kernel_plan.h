@@ -84,8 +84,9 @@ typedef struct weft_step {
     uint8_t ct;          /* of out (of a for WRITE, CHECK) */
     uint8_t dtype;       /* READ, WRITE: of the buffer */
     uint8_t index_ct;    /* GATHER: of a */
-    uint8_t dear;        /* CALC: takes long; of f32 */
-    uint8_t fixed;       /* CALC of f32, bits: a, b are one element */
+    uint8_t dear;        /* CALC of f32: takes long, or shall; lines are fetched between slices of it */
+    uint8_t slices;      /* CALC of f32: may be done in slices */
+    uint8_t fixed;       /* the same, bits: a, b, c are one element */
     uint8_t pairs;       /* CALC: may become one of a pair, as weft_pair `pair` */
     uint8_t pair;
     uint8_t once; /* the same for all tiles: only where there are more elements than ever before */
@@ -123,12 +124,12 @@ typedef struct weft_phase {
     weft_range before, chunk; /* once per tile; once per chunk */
 } weft_phase;
 
-/* What the next tile will read or write: fetched while this one is computed, since hardware prefetchers stop
- * at the end of a page, which is as long as a tile. */
+/* What the next tile, or in columns the next chunk, will read or write: fetched while this one is computed,
+ * since hardware prefetchers stop at the end of a page, which is as long as a tile. */
 typedef struct weft_ahead {
     int arg, access;
     bool written;
-    int64_t size, bytes; /* of an element; of a tile */
+    int64_t size, bytes, lines; /* of an element; to the next piece; of a piece */
 } weft_ahead;
 #define WEFT_AHEAD_MOST 8
 #define WEFT_AHEAD_SLICE                                                                                     \
@@ -140,8 +141,10 @@ typedef struct weft_kernel_plan {
     int64_t extent[WEFT_DIMS];
     weft_nest parallel, reduction;
     int64_t tiles_a_block;  /* tiles that are one task; 1 without folds */
+    int64_t last_rows;      /* of the last block, where it has fewer than the others; else 0 */
     weft_phase open, close; /* before the first tile of a block, after the last one */
     bool folds;
+    bool plain;   /* one tile and nothing to fetch ahead: steps need no other look */
     bool columns; /* layout of FULL values: parallel indices run fastest */
     int n_steps, n_accesses, n_phases, n_bases;
     weft_step *steps;
@@ -149,7 +152,8 @@ typedef struct weft_kernel_plan {
     weft_phase *phases;
     char *consts; /* 8 bytes each */
     int n_ahead;
-    int64_t ahead_lines; /* lines of cache to fetch before each step or slice of one */
+    int64_t ahead_lines; /* lines of each to fetch before each step or slice of one */
+    int64_t ahead_end;   /* most lines of one */
     weft_ahead ahead[WEFT_AHEAD_MOST];
     size_t scratch_bytes;
 } weft_kernel_plan;
@@ -165,8 +169,7 @@ typedef struct weft_frame {
     int64_t start[WEFT_DIMS];
     int64_t ordinal; /* of the reduction chunk */
     bool fresh;      /* more elements than any tile before: `once` steps run */
-    struct {         /* of the next tile: the span being fetched, and from where on */
-        int span;
+    struct {         /* of the next tile: lines of each that are fetched, and from where on */
         int64_t at;
         const char *from[WEFT_AHEAD_MOST];
     } ahead;

@@ -133,7 +133,6 @@ static void look_ahead(weft_frame *f) {
         f->ahead.from[i] = (const char *)f->args[a->arg] +
                            weft__access_offset(f, &plan->accesses[a->access]) * a->size + a->bytes;
     }
-    f->ahead.span = 0;
     f->ahead.at = 0;
 }
 
@@ -149,21 +148,21 @@ static inline void fetch_to_write(const char *from, int64_t lines) {
     }
 }
 
+/* A few lines of every stream in turn: the hardware's prefetcher, which runs on within each page that it sees
+ * read, then does so in all of them at once. */
 static void fetch_lines(weft_frame *f) {
     const weft_kernel_plan *plan = f->plan;
-    int64_t lines = plan->ahead_lines;
-    while (lines > 0 && f->ahead.span < plan->n_ahead) {
-        const weft_ahead *a = &plan->ahead[f->ahead.span];
-        const char *from = f->ahead.from[f->ahead.span] + f->ahead.at;
-        int64_t left = (a->bytes - f->ahead.at + 63) / 64, n = left < lines ? left : lines;
+    const int64_t first = f->ahead.at, last = first + plan->ahead_lines;
+    for (int i = 0; i < plan->n_ahead; i++) {
+        const weft_ahead *a = &plan->ahead[i];
+        const char *from = f->ahead.from[i] + 64 * first;
+        const int64_t n = (last < a->lines ? last : a->lines) - first;
         if (a->written)
             fetch_to_write(from, n);
         else
-            for (int64_t i = 0; i < n; i++) __builtin_prefetch(from + 64 * i, 0, 2);
-        lines -= n;
-        f->ahead.at += 64 * n;
-        if (n == left) f->ahead.at = 0, f->ahead.span++;
+            for (int64_t k = 0; k < n; k++) __builtin_prefetch(from + 64 * k, 0, 2);
     }
+    f->ahead.at = last;
 }
 
 static void run_slices(weft_frame *f, const weft_step *s) {
@@ -171,23 +170,26 @@ static void run_slices(weft_frame *f, const weft_step *s) {
     float *out = (float *)(void *)weft__ref(f, s->out);
     const float *a = (const float *)(const void *)weft__ref(f, s->a);
     const float *b = (const float *)(const void *)weft__ref(f, s->b);
-    const int64_t step_a = s->fixed & 1 ? 0 : 1, step_b = s->fixed & 2 ? 0 : 1;
+    const float *c = (const float *)(const void *)weft__ref(f, s->c);
+    const int64_t step_a = s->fixed & 1 ? 0 : 1, step_b = s->fixed & 2 ? 0 : 1, step_c = s->fixed & 4 ? 0 : 1;
     for (int64_t i = 0; i < n; i += WEFT_AHEAD_SLICE) {
         if (i) fetch_lines(f);
         s->fn.calc(n - i < WEFT_AHEAD_SLICE ? n - i : WEFT_AHEAD_SLICE, out + i, a + i * step_a,
-                   b + i * step_b, b);
+                   b + i * step_b, c + i * step_c);
     }
 }
 
-static void run_steps(weft_frame *f, weft_range range) {
+/* A plain plan has nothing to fetch and one tile only. */
+static inline __attribute__((always_inline)) void run_list(weft_frame *f, weft_range range,
+                                                           const bool plain) {
     const weft_step *s = f->plan->steps + range.begin, *end = f->plan->steps + range.end;
     const int64_t rows = f->count[WEFT_COUNT_ROW];
     for (; s < end; s++) {
-        if (s->once && !f->fresh) continue;
-        if (f->ahead.span < f->plan->n_ahead && s->kind != WEFT_STEP_POINT) fetch_lines(f);
+        if (!plain && s->once && !f->fresh) continue;
+        if (!plain && f->ahead.at < f->plan->ahead_end && s->kind != WEFT_STEP_POINT) fetch_lines(f);
         switch (s->kind) {
         case WEFT_STEP_CALC:
-            if (s->dear && f->ahead.span < f->plan->n_ahead) {
+            if (!plain && s->dear && f->ahead.at < f->plan->ahead_end) {
                 run_slices(f, s);
                 break;
             }
@@ -208,6 +210,13 @@ static void run_steps(weft_frame *f, weft_range range) {
         default: rare_step(f, s);
         }
     }
+}
+
+static void run_steps(weft_frame *f, weft_range range) {
+    if (f->plan->plain)
+        run_list(f, range, true);
+    else
+        run_list(f, range, false);
 }
 
 /* ---- tiles and chunks ---- */
@@ -247,16 +256,33 @@ static void run_phase(weft_frame *f, const weft_phase *phase) {
         f->chunk[3] = parallel * f->chunk[2];
         f->count[WEFT_COUNT_LINE] = f->chunk[2] * r->inner;
         f->count[WEFT_COUNT_FULL] = rows * f->count[WEFT_COUNT_LINE];
+        if (f->plan->columns && f->plan->n_ahead) look_ahead(f);
         run_steps(f, phase->chunk);
         next(f, r);
     }
+}
+
+/* Parallel indices of a tile; 0 beyond the last row. */
+static int64_t tile_length(const weft_frame *f, int64_t tile) {
+    const weft_kernel_plan *plan = f->plan;
+    const int64_t length = chunk_length(f, &plan->parallel);
+    if (!plan->last_rows || tile < plan->parallel.tiles - plan->tiles_a_block) return length;
+    const int64_t left = plan->last_rows - f->start[plan->parallel.split];
+    return left < 0 ? 0 : left < length ? left : length;
 }
 
 void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end, void *scratch,
                     weft_fault *fault) {
     const weft_kernel_plan *plan = p;
     const weft_nest *r = &plan->reduction;
-    weft_frame f = {.plan = plan, .args = args, .base = scratch, .fault = fault};
+    weft_frame f; /* as a whole 300 bytes, which take as long to clear as a small kernel takes */
+    f.plan = plan;
+    f.args = args;
+    f.base = scratch;
+    f.fault = fault;
+    f.ordinal = 0;
+    f.ahead.at = plan->ahead_end; /* nothing yet */
+    memset(f.start, 0, sizeof f.start);
     f.base[WEFT_BASE_SCRATCH] = scratch;
     f.base[WEFT_BASE_CONST] = plan->consts;
     f.count[WEFT_COUNT_ONE] = 1;
@@ -267,15 +293,15 @@ void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end
     int64_t most = -1, in_block = 0;
     seek(&f, &plan->parallel, first);
     for (int64_t tile = first; tile < last; tile++) {
-        f.chunk[1] = chunk_length(&f, &plan->parallel);
+        f.chunk[1] = tile_length(&f, tile);
         f.chunk[3] = f.chunk[1] * f.chunk[2];
         f.count[WEFT_COUNT_ROW] = f.chunk[1] * plan->parallel.inner;
         f.count[WEFT_COUNT_FULL] = f.count[WEFT_COUNT_ROW] * (r->tiles > 1 ? r->max : r->total);
         f.fresh = f.count[WEFT_COUNT_ROW] > most;
         if (f.fresh) most = f.count[WEFT_COUNT_ROW];
-        if (plan->n_ahead) look_ahead(&f);
+        if (plan->n_ahead && !plan->columns) look_ahead(&f);
         if (plan->folds && in_block == 0) run_phase(&f, &plan->open);
-        for (int i = 0; i < plan->n_phases; i++) run_phase(&f, &plan->phases[i]);
+        for (int i = 0; i < plan->n_phases && f.chunk[1] > 0; i++) run_phase(&f, &plan->phases[i]);
         if (plan->folds && ++in_block == plan->tiles_a_block) run_phase(&f, &plan->close), in_block = 0;
         if (tile + 1 < last) next(&f, &plan->parallel);
     }

@@ -7,6 +7,7 @@
 
 #define KEEP_MOST   ((size_t)1 << 20)  /* bytes of values kept between phases, a thread */
 #define AHEAD_LEAST ((int64_t)4 << 20) /* bytes of a kernel that it pays to fetch ahead */
+#define FEW_SLOTS   8
 
 /* ---- stores ---- */
 
@@ -419,8 +420,8 @@ static bool known_ahead(const weft_builder *b, int arg, int64_t offset) {
     return false;
 }
 
-/* How often fetches are given out. */
-static int64_t slots_of(const weft_builder *b, weft_range range) {
+/* How often the steps give out fetches. */
+static int64_t slots_in(const weft_builder *b, weft_range range) {
     int64_t slots = 0;
     for (int i = range.begin; i < range.end; i++) {
         const weft_step *s = &b->plan->steps[i];
@@ -431,31 +432,64 @@ static int64_t slots_of(const weft_builder *b, weft_range range) {
     return slots;
 }
 
-/* Arguments of which tile after tile takes the next piece, where there is too much of them for a cache. */
+/* With those of a phase: of all its chunks, or in columns, where each fetches the next one, those of the
+ * phase that has fewest. */
+static int64_t add_slots(const weft_builder *b, const weft_phase *phase, int64_t slots) {
+    const int64_t chunk = slots_in(b, phase->chunk);
+    if (b->plan->columns) return chunk && (!slots || chunk < slots) ? chunk : slots;
+    return slots + slots_in(b, phase->before) + chunk * (b->phased ? b->plan->reduction.tiles : 1);
+}
+
+/* The same for what is fetched at a time. Where there would be few, which would ask for too much at once,
+ * cheap steps are done in slices as well. */
+static int64_t slots_of(weft_builder *b) {
+    const weft_kernel_plan *plan = b->plan;
+    int64_t slots = 0;
+    for (int pass = 0; pass < 2 && slots < FEW_SLOTS; pass++) {
+        for (int i = 0; pass == 1 && i < plan->n_steps; i++) plan->steps[i].dear |= plan->steps[i].slices;
+        slots = 0;
+        for (int i = 0; i < plan->n_phases; i++) slots = add_slots(b, &plan->phases[i], slots);
+    }
+    return slots > 0 ? slots : 1;
+}
+
+/* The piece of an argument that instruction c reads or writes at a time, where the next one follows; no lines
+ * where it does not. */
+static weft_ahead piece_of(const weft_builder *b, int v, const weft_instr *c) {
+    const weft_kernel_plan *plan = b->plan;
+    const weft_nest *p = &plan->parallel, *r = &plan->reduction;
+    const weft_access *x = &plan->accesses[b->values[v].access];
+    const weft_kernel_arg *arg = &b->kernel->args[c->arg];
+    weft_ahead a = {.arg = c->arg, .access = b->values[v].access, .written = arg->written};
+    a.size = (int64_t)weft_dtype_size((weft_dtype)arg->dtype);
+    const bool full = b->values[v].full;
+    if (x->kind != WEFT_ACCESS_DIRECT || p->count == 0 || (plan->columns && !(full && b->phased))) return a;
+    const int64_t extent = p->max * (plan->columns ? r->max : full ? r->total : 1) * a.size;
+    a.bytes = plan->columns ? x->stride[r->split] * r->chunk * a.size : extent;
+    if (extent >= 512 && x->stride[plan->columns ? r->split : p->split] != 0) a.lines = (extent + 63) / 64;
+    return a;
+}
+
+/* Arguments of which tile after tile, in columns chunk after chunk, takes the next piece, where there is too
+ * much of them for a cache. */
 static void look_ahead(weft_builder *b) {
     weft_kernel_plan *plan = b->plan;
-    const weft_nest *p = &plan->parallel, *r = &plan->reduction;
-    int64_t lines = 0, slots = 0, all = 0;
+    const int64_t chunks = b->phased ? plan->reduction.tiles : 1;
+    int64_t all = 0;
     for (int v = 0; v < b->kernel->n_code; v++) {
         const weft_instr *c = &b->kernel->code[v];
         if (c->arg < 0 || (c->kind != WEFT_INSTR_LOAD && c->kind != WEFT_INSTR_STORE)) continue;
-        const weft_access *x = &plan->accesses[b->values[v].access];
-        const int64_t size = (int64_t)weft_dtype_size((weft_dtype)b->kernel->args[c->arg].dtype);
-        const int64_t bytes = p->max * (b->values[v].full ? r->total : 1) * size;
-        if (x->kind != WEFT_ACCESS_DIRECT || p->count == 0 || x->stride[p->split] == 0 || plan->columns)
+        const weft_ahead a = piece_of(b, v, c);
+        if (a.lines == 0 || known_ahead(b, c->arg, plan->accesses[a.access].offset) ||
+            plan->n_ahead == WEFT_AHEAD_MOST)
             continue;
-        if (bytes < 512 || known_ahead(b, c->arg, x->offset) || plan->n_ahead == WEFT_AHEAD_MOST) continue;
-        plan->ahead[plan->n_ahead++] =
-            (weft_ahead){c->arg, b->values[v].access, b->kernel->args[c->arg].written, size, bytes};
-        lines += (bytes + 63) / 64;
-        all += bytes * p->tiles;
+        plan->ahead[plan->n_ahead++] = a;
+        if (a.lines > plan->ahead_end) plan->ahead_end = a.lines;
+        all += 64 * a.lines * plan->parallel.tiles * (plan->columns ? chunks : 1);
     }
-    for (int i = 0; i < plan->n_phases; i++) {
-        slots += slots_of(b, plan->phases[i].before);
-        slots += slots_of(b, plan->phases[i].chunk) * (b->phased ? r->tiles : 1);
-    }
-    if (all < AHEAD_LEAST) plan->n_ahead = 0;
-    plan->ahead_lines = lines / (slots ? slots : 1) + 1;
+    const bool alone = plan->columns && plan->n_ahead == 1; /* down a matrix the hardware is faster then */
+    if (all < AHEAD_LEAST || alone) plan->n_ahead = 0, plan->ahead_end = 0;
+    plan->ahead_lines = plan->ahead_end / slots_of(b) + 1;
 }
 
 /* ---- all of it ---- */

@@ -306,6 +306,7 @@ static void make_calc(weft_builder *b, int v, const weft_instr *c, weft_tile_val
     if (!b->failed && ct == WEFT_CT_F32 && x->ct == ct && c->c < 0 && !x->scalar) {
         weft_step *s = &b->plan->steps[b->plan->n_steps - 1];
         s->dear = is_long((weft_op)c->op);
+        s->slices = 1;
         s->fixed = (uint8_t)variant;
         s->pairs = c->op == WEFT_OP_ADD || c->op == WEFT_OP_SUB || c->op == WEFT_OP_MUL;
         s->pair = c->op == WEFT_OP_ADD ? WEFT_PAIR_ADD : c->op == WEFT_OP_SUB ? WEFT_PAIR_SUB : WEFT_PAIR_MUL;

@@ -1,7 +1,8 @@
 /* A matrix product as tasks: batch items, grouped where they are small, times blocks along M and N, never
- * along K. The cut and the choice between library and own kernels depend on shape and dtype alone, so that
- * the bits do not depend on the number of threads (design part 10). Must not know threads. Read next: gemv.c,
- * which has what multiplies a vector; gemm_own.c and matmul_library.c, which do the products. */
+ * along K. The choice between library and own kernels depends on shape, dtype and instruction set alone, and
+ * so does the cut of a library's product, so that the bits do not depend on the number of threads (design
+ * part 10); an own product's sums are the same in every cut, which therefore follows the threads. Read next:
+ * gemv.c, which has what multiplies a vector; gemm_own.c and matmul_library.c, which do the products. */
 #include <math.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 #define HALF_DEPTH 512 /* f16 and bf16: products summed in f32 between conversions of blocks of a and b */
 #define HALF_ROWS  256 /* f16 and bf16: largest block, which bounds the scratch */
 #define HALF_COLS  256
+
+#define OWN_COLUMNS 768 /* of b that the own kernels pack at once */
 
 #define M_LEAST 16 /* of a block */
 #define N_LEAST 64
@@ -170,6 +173,61 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
 
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
+/* ---- one task of a few calls: all is known before ---- */
+
+#define CALLS_MOST 16
+
+typedef struct direct_plan {
+    weft_gemm g; /* as the kernels are called */
+    bool packs;
+    int64_t b_k, b_n; /* where b lies before it is packed */
+    void (*pack)(float *to, int64_t width, const float *from, int64_t s_i, int64_t s_k, int64_t rows,
+                 int64_t k);
+    int64_t n_calls;
+    weft_gemm_call_f32 calls[];
+} direct_plan;
+
+static void run_direct(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+                       weft_fault *fault) {
+    (void)fault, (void)begin, (void)end;
+    const direct_plan *plan = plan_;
+    const weft_gemm *g = &plan->g;
+    const float *a = args[0], *b = args[1];
+    float *c = args[2];
+    if (plan->packs) {
+        plan->pack(scratch, g->b_k, b, plan->b_n, plan->b_k, g->n, g->k);
+        b = scratch;
+    }
+    for (const weft_gemm_call_f32 *x = plan->calls, *last = x + plan->n_calls; x < last; x++)
+        x->kernel(g->k, a + x->a, g->a_m, g->a_k, b + x->b, g->b_k, c + x->c, g->c_m, x->last, false);
+}
+
+/* Replaces the plan of a work of one task where it can. */
+static weft_status make_direct(weft_context *ctx, weft_cpu_work *work) {
+    const matmul_plan *plan = work->plan;
+    const weft_heavy_matmul *mm = &plan->mm;
+    weft_gemm_call_f32 calls[CALLS_MOST];
+    if (work->tasks != 1 || plan->items != 1 || mm->dtype != WEFT_F32 || plan->library) return WEFT_OK;
+    weft_gemm g = gemm_of(mm, mm->m, mm->n, mm->k);
+    const int64_t n = plan->own->f32_calls(&g, calls, CALLS_MOST);
+    if (n == 0) return WEFT_OK;
+    direct_plan *direct = weft__zalloc(ctx, sizeof *direct + (size_t)n * sizeof *calls);
+    if (direct) {
+        *direct = (direct_plan){.g = g,
+                                .packs = mm->b_n != 1 && mm->n != 1,
+                                .b_k = mm->b_k,
+                                .b_n = mm->b_n,
+                                .pack = plan->own->f32_pack,
+                                .n_calls = n};
+        memcpy(direct->calls, calls, (size_t)n * sizeof *calls);
+    }
+    work->free(ctx, work->plan);
+    if (!direct) return weft__fail_oom(ctx, sizeof *direct, "a matmul plan");
+    work->plan = direct;
+    work->run = run_direct;
+    return WEFT_OK;
+}
+
 /* ---- the plan ---- */
 
 /* (B, M, K) x (K, N) with rows that follow each other is one product of B * M rows. */
@@ -186,22 +244,14 @@ static void fold_batch(weft_heavy_matmul *mm) {
     }
 }
 
-/* Where the own kernels beat the library although b does not fit the first cache, by 6 and 25 % (AVX-512,
- * oneDNN 2.6, operands in the third cache): many rows times few long columns, since rows of a are not packed;
- * and long sums of tall results, as gradients of weights are. Elsewhere they are equal or up to 10 % behind.
- */
-static bool own_is_faster(const weft_heavy_matmul *mm) {
-    if (mm->dtype != WEFT_F32 || weft__cpu_isa() != WEFT_ISA_AVX512) return false;
-    if (mm->a_k == 1) return mm->b_n != 1 && mm->m >= 512 && mm->n <= 128 && mm->k >= 256 && mm->k <= 512;
-    return mm->k >= 2048 && mm->m >= 4 * mm->n;
-}
-
-/* Own kernels win up to about n = 128; above, and with f64 only where a CBLAS is there, the library. */
+/* Own kernels win with AVX-512, elsewhere up to about n = 128; above, and with f64 only where a CBLAS is
+ * there, the library. */
 static bool wants_library(const matmul_plan *plan) {
     const weft_heavy_matmul *mm = &plan->mm;
     if (mm->dtype == WEFT_I32 || mm->dtype == WEFT_I64 || mm->k == 0) return false;
     weft_gemm g = gemm_of(mm, mm->m, mm->n, mm->k);
-    if (mm->dtype != WEFT_F64 && (plan->own->f32_direct(&g) || own_is_faster(mm))) return false;
+    if (mm->dtype != WEFT_F64 && (plan->own->f32_direct(&g) || weft__cpu_isa() == WEFT_ISA_AVX512))
+        return false;
     if (mm->dtype == WEFT_F64 && mm->m * mm->n <= 128 * 128 && mm->k <= 256) return false;
     bool serves = mm->dtype == WEFT_F64 ? weft__matmul_library()->f64 : weft__matmul_library()->f32;
     return serves && (is_half(mm) || weft__library_fits(&g));
@@ -217,15 +267,22 @@ static int64_t pieces_for(double flops) {
     return flops < 256e9 ? 16 : 32;
 }
 
+/* As many pieces as threads while each is worth a claim and short enough that a thread which comes late does
+ * not hold up the others for long: about 40 ms. */
+static int64_t own_pieces_for(double flops, int threads) {
+    double waves = ceil(flops / (8e9 * threads)), most = flops / 5e5;
+    double pieces = waves * threads < most ? waves * threads : most;
+    return clamp((int64_t)pieces, 1, 1 << 20);
+}
+
 /* What a cut repeats, in elements. Every block along M packs b again and every block along N packs a again;
- * blocks that are narrow in N or flat in M are slow besides. Measured on AVX-512, two cores, for oneDNN 2.6:
- * 4 pieces cost 0 to 5 %, 8 up to 10 %. The own kernels only copy rows of b that lie in order, if at all, and
- * gather columns of a. */
+ * the own kernels pack a for each OWN_COLUMNS. Blocks that are narrow in N or flat in M are slow besides.
+ * Measured on AVX-512, two cores: of oneDNN 2.6 4 pieces cost 0 to 5 %, 8 up to 10 %. */
 static double repeated(const matmul_plan *plan, int64_t m_blocks, int64_t n_blocks) {
     const weft_heavy_matmul *mm = &plan->mm;
     bool own = !plan->library;
-    double b = own && mm->b_n == 1 ? 0.25 : 1, a = own && mm->a_k != 1 ? 2 : 1;
-    double cost = b * (double)m_blocks * (double)mm->n + a * (double)n_blocks * (double)mm->m;
+    int64_t spans = own ? n_blocks * ceil_div(ceil_div(mm->n, n_blocks), OWN_COLUMNS) : n_blocks;
+    double cost = (double)m_blocks * (double)mm->n + (double)spans * (double)mm->m;
     if (mm->n / n_blocks < (own ? 96 : 128)) cost *= 1.3;
     if (mm->m / m_blocks < (own ? 16 : 32)) cost *= 1.3;
     return cost;
@@ -287,9 +344,8 @@ static size_t scratch_for(matmul_plan *plan) {
     return bytes;
 }
 
-weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *given, const char *path,
+weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *given, int threads,
                                      weft_cpu_work *work) {
-    (void)path;
     weft_heavy_matmul folded = *given, *mm = &folded;
     fold_batch(mm);
     if (weft__cpu_gemv_takes(mm)) return weft__cpu_gemv_prepare(ctx, mm, work);
@@ -310,7 +366,7 @@ weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul 
     double flops = 2.0 * (double)mm->m * (double)mm->n * (double)(mm->k > 0 ? mm->k : 1);
     double total = flops * (double)plan->items * slowness((weft_dtype)mm->dtype);
     plan->group = ceil_div(plan->items, clamp((int64_t)(total / 1e6), 1, 64));
-    int64_t pieces = pieces_for(total);
+    int64_t pieces = plan->library ? pieces_for(total) : own_pieces_for(total, threads);
     cut(plan, plan->group > 1 ? 1 : ceil_div(pieces, plan->items));
     work->tasks = ceil_div(plan->items, plan->group) * plan->m_blocks * plan->n_blocks;
     work->scratch_bytes = scratch_for(plan);
@@ -318,5 +374,5 @@ weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul 
     double calls = (double)(plan->items * plan->m_blocks * plan->n_blocks);
     static const double rate[] = {[WEFT_ISA_BASELINE] = 15, [WEFT_ISA_AVX2] = 60, [WEFT_ISA_AVX512] = 120};
     work->cost_ns = total / rate[weft__cpu_isa()] + touched / 20 + calls * (plan->library ? 400 : 40);
-    return WEFT_OK;
+    return make_direct(ctx, work);
 }

@@ -49,10 +49,10 @@ static weft_status prepare_move(weft_context *ctx, const weft_command *c, weft_c
 
 /* ---- building ---- */
 
-static weft_status prepare(weft_context *ctx, const weft_command *c, weft_cpu_work *work) {
+static weft_status prepare(weft_context *ctx, const weft_command *c, int threads, weft_cpu_work *work) {
     switch (c->kind) {
     case WEFT_COMMAND_KERNEL: return weft__cpu_kernel_prepare(ctx, c->kernel, c->operands, work);
-    case WEFT_COMMAND_HEAVY: return weft__cpu_heavy_prepare(ctx, &c->heavy, work);
+    case WEFT_COMMAND_HEAVY: return weft__cpu_heavy_prepare(ctx, &c->heavy, threads, work);
     case WEFT_COMMAND_COPY:
     case WEFT_COMMAND_ZERO: return prepare_move(ctx, c, work);
     }
@@ -74,9 +74,9 @@ static weft_status fill(weft_cpu_device *d, const weft_commands *commands, weft_
     for (int i = 0; i < commands->count; i++) {
         const weft_command *c = &commands->list[i];
         weft_cpu_item *x = &e->items[i];
-        WEFT_TRY(prepare(ctx, c, &x->work));
+        WEFT_TRY(prepare(ctx, c, d->base.threads, &x->work));
         e->count = i + 1;
-        x->args = args;
+        x->args = e->args + args;
         x->sink = c->sink;
         x->after = c->after;
         for (int k = 0; k < c->n_operands; k++) e->places[args++] = &c->operands[k];
@@ -167,7 +167,7 @@ static void run_alone(weft_cpu_device *d, weft_executable *e, int times) {
             const weft_cpu_item *x = &e->items[i];
             if (x->sink && d->fault.set) continue;
             if (d->timing) e->timings[i].start_ns = weft__cpu_now_ns();
-            x->work.run(x->work.plan, e->args + x->args, 0, x->work.tasks, e->scratch, &d->fault);
+            x->work.run(x->work.plan, x->args, 0, x->work.tasks, e->scratch, &d->fault);
             if (d->timing) e->timings[i].end_ns = weft__cpu_now_ns();
         }
 }

@@ -13,15 +13,15 @@ typedef struct weft_cpu_device {
 /* One command made ready. */
 typedef struct weft_cpu_item {
     weft_cpu_work work;
-    int args;   /* its first address in weft_executable.args */
-    bool sink;  /* skipped once a fault is recorded */
-    bool after; /* waits for all before it */
+    void **args; /* its addresses, in weft_executable.args */
+    bool sink;   /* skipped once a fault is recorded */
+    bool after;  /* waits for all before it */
 } weft_cpu_item;
 
 /* A stretch of the program that a team claims in chunks. */
 typedef struct weft_cpu_unit {
-    int first, last; /* items; several only where all are cheap: then one thread does them in order */
-    int64_t chunks;  /* each a range of tasks of the one item; 1 for cheap items */
+    int first, last; /* items; several only where all are cheap */
+    int64_t chunks;  /* ranges of tasks of the one item; of several, ranges of items: 1 unless independent */
     int64_t before;  /* chunks of all units before it */
     bool wait;       /* until all of those are done */
 } weft_cpu_unit;

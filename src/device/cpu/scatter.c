@@ -1,7 +1,7 @@
 /* Scatter-add without atomics: a task owns a tile of out (some leading blocks, rows and columns), sets it to
- * zero and walks through the whole index in order, adding what falls into its rows. So every element is
- * summed in the order of the index, whatever the threads. f16 and bf16 are summed in an f32 tile of the
- * scratch and rounded once. Read next: heavy.c. */
+ * zero or to its base, which in place it is already, and walks through the whole index in order, adding what
+ * falls into its rows. So every element is summed in the order of the index, whatever the threads. f16 and
+ * bf16 are summed in an f32 tile of the scratch and rounded once. Read next: heavy.c. */
 #include <string.h>
 
 #include "device/cpu/gemm.h"
@@ -56,21 +56,41 @@ static void add_row(const scatter_plan *plan, int64_t n, const char *from, void 
     }
 }
 
+/* Rows of sums before the first is added: zeros, or those of base. */
+static void begin_rows(const scatter_plan *plan, int64_t rows, int64_t width, const char *base, char *sums,
+                       size_t step) {
+    const weft_heavy_scatter *sc = &plan->sc;
+    bool half = is_half(sc);
+    if (!base && (half || width == sc->inner)) {
+        memset(sums, 0, (size_t)rows * step);
+        return;
+    }
+    if (base == sums) return;
+    for (int64_t r = 0; r < rows; r++, sums += step) {
+        const char *from = base ? base + (size_t)(r * sc->inner) * plan->size : NULL;
+        if (!base)
+            memset(sums, 0, (size_t)width * plan->size);
+        else if (half)
+            (sc->dtype == WEFT_F16 ? plan->own->from_f16 : plan->own->from_bf16)(width, (const void *)from,
+                                                                                 (void *)sums);
+        else
+            memcpy(sums, from, (size_t)width * plan->size);
+    }
+}
+
 /* One tile: rows r0..r1, columns c0..c1 of leading block `outer`. */
 static void tile(const scatter_plan *plan, void *const *args, int64_t outer, int64_t r0, int64_t r1,
                  int64_t c0, int64_t c1, float *scratch, weft_fault *fault) {
     const weft_heavy_scatter *sc = &plan->sc;
     const char *source = (const char *)args[1] + (size_t)(outer * sc->count * sc->inner + c0) * plan->size;
-    char *out = (char *)args[2] + (size_t)(outer * sc->rows * sc->inner + c0) * plan->size;
+    size_t first = (size_t)(outer * sc->rows * sc->inner + c0) * plan->size,
+           row0 = (size_t)(r0 * sc->inner) * plan->size;
+    const char *base = sc->based ? (const char *)args[2] + first + row0 : NULL;
+    char *out = (char *)args[sc->based ? 3 : 2] + first;
     int64_t width = c1 - c0,
             step = is_half(sc) ? width * (int64_t)sizeof(float) : sc->inner * (int64_t)plan->size;
-    char *sums = is_half(sc) ? (char *)scratch : out + (size_t)r0 * (size_t)step;
-    if (is_half(sc) || width == sc->inner) {
-        memset(sums, 0, (size_t)(r1 - r0) * (size_t)step);
-    } else {
-        for (int64_t r = 0; r < r1 - r0; r++)
-            memset(sums + (size_t)(r * step), 0, (size_t)width * plan->size);
-    }
+    char *sums = is_half(sc) ? (char *)scratch : out + row0;
+    begin_rows(plan, r1 - r0, width, base, sums, (size_t)step);
     for (int64_t i = 0; i < sc->count; i++) {
         int64_t row =
             sc->index_dtype == WEFT_I32 ? ((const int32_t *)args[0])[i] : ((const int64_t *)args[0])[i];
@@ -108,13 +128,19 @@ static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Tiles of one leading block. Where zeroing is most of the work, ranges of rows, which are contiguous; else
- * ranges of columns, balanced whatever the index holds; with few columns, a few ranges of rows. */
+/* Rows that are touched whatever the index holds, as often as they are read or written. */
+static int64_t swept_rows(const weft_heavy_scatter *sc) {
+    return sc->in_place && !is_half(sc) ? 0 : sc->based ? 2 * sc->rows : sc->rows;
+}
+
+/* Tiles of one leading block. Where what is swept is most of the work, ranges of rows, which are contiguous;
+ * else ranges of columns, balanced whatever the index holds; with few columns, a few ranges of rows. */
 static void cut(scatter_plan *plan, int64_t pieces) {
     const weft_heavy_scatter *sc = &plan->sc;
     int64_t rows = sc->rows, cols = sc->inner;
-    if (sc->rows >= 2 * sc->count || sc->inner < 64) {
-        if (sc->inner < 64 && sc->rows < 2 * sc->count) pieces = smaller(pieces, 4);
+    bool sweeps = swept_rows(sc) >= 2 * sc->count;
+    if (sweeps || sc->inner < 64) {
+        if (sc->inner < 64 && !sweeps) pieces = smaller(pieces, 4);
         rows = ceil_div(sc->rows, smaller(pieces, sc->rows));
     } else {
         cols = ceil_div(ceil_div(sc->inner, 16), smaller(pieces, sc->inner / 32)) * 16;
@@ -139,7 +165,7 @@ weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_heavy_scatte
     plan->size = weft_dtype_size((weft_dtype)sc->dtype);
     *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan};
     if (sc->outer == 0 || sc->rows == 0 || sc->inner == 0) return WEFT_OK;
-    double bytes = (double)plan->size * (double)sc->inner * ((double)sc->rows + 2 * (double)sc->count);
+    double bytes = (double)plan->size * (double)sc->inner * ((double)swept_rows(sc) + 2 * (double)sc->count);
     work->cost_ns = (double)sc->outer * (bytes / 6 + 3 * (double)sc->count) + 20;
     int64_t pieces = (int64_t)(work->cost_ns / 10e3);
     pieces = pieces < 1 ? 1 : pieces > 16 ? 16 : pieces;

@@ -23,14 +23,26 @@ enum { CHUNKS_A_THREAD = 4, SPINS = 2000, MOST_PARTS = 16 };
 
 static bool is_wide(const weft_cpu_item *x) { return x->work.tasks > 1 && x->work.cost_ns > SHARE_COST_NS; }
 
-static int64_t chunks_of(const weft_executable *e, const weft_cpu_item *x) {
-    int64_t most = (int64_t)(x->work.cost_ns / CHUNK_COST_NS), share = (int64_t)e->threads * CHUNKS_A_THREAD;
+static int64_t chunks_of(const weft_executable *e, double cost_ns, int64_t parts) {
+    int64_t most = (int64_t)(cost_ns / CHUNK_COST_NS), share = (int64_t)e->threads * CHUNKS_A_THREAD;
     if (share > most) share = most;
-    if (share > x->work.tasks) share = x->work.tasks;
+    if (share > parts) share = parts;
     return share > 0 ? share : 1;
 }
 
-/* A sink waits for all before it, so that every thread knows of their faults. */
+/* How many cheap items from i on are independent of each other, and what they cost. */
+static int alike(const weft_executable *e, int i, double *cost_ns) {
+    int n = 0;
+    for (*cost_ns = 0; i + n < e->count; n++) {
+        const weft_cpu_item *x = &e->items[i + n];
+        if (is_wide(x) || x->sink || (n > 0 && x->after)) break;
+        *cost_ns += x->work.cost_ns;
+    }
+    return n;
+}
+
+/* A sink waits for all before it, so that every thread knows of their faults. Cheap items are one unit: where
+ * many follow that do not wait for each other, threads share them; else one thread does them in order. */
 weft_status weft__cpu_team_build(weft_context *ctx, weft_executable *e) {
     size_t count = (size_t)e->count + 1;
     e->parts = e->threads < MOST_PARTS ? e->threads : MOST_PARTS;
@@ -41,19 +53,26 @@ weft_status weft__cpu_team_build(weft_context *ctx, weft_executable *e) {
                               "a program of the cpu device");
     int64_t before = 0;
     bool inside = false; /* does the last unit hold something that what waits in its middle had to wait for */
-    for (int i = 0; i < e->count; i++) {
+    bool open = false;   /* may the last unit have more cheap items */
+    for (int i = 0, n = 1; i < e->count; i += n) {
         const weft_cpu_item *x = &e->items[i];
-        weft_cpu_unit *last = e->n_units ? &e->units[e->n_units - 1] : NULL;
-        bool wait = x->after || x->sink;
-        if (last && !is_wide(x) && !is_wide(&e->items[last->first]) && !x->sink) {
-            last->last = i; /* cheap after cheap: the same thread goes on */
+        double cost_ns;
+        n = alike(e, i, &cost_ns);
+        const bool wait = x->after || x->sink, shared = n > 1 && cost_ns > SHARE_COST_NS;
+        if (open && n > 0 && !shared) {
+            weft_cpu_unit *last = &e->units[e->n_units - 1];
+            last->last = i + n - 1;
             last->wait = last->wait || wait;
             inside = inside || wait;
             continue;
         }
-        int64_t chunks = is_wide(x) ? chunks_of(e, x) : 1;
+        int64_t chunks = shared       ? chunks_of(e, cost_ns, n)
+                         : is_wide(x) ? chunks_of(e, x->work.cost_ns, x->work.tasks)
+                                      : 1;
+        open = n > 0 && !shared;
+        if (n == 0) n = 1;
         e->units[e->n_units++] = (weft_cpu_unit){
-            .first = i, .last = i, .chunks = chunks, .before = before, .wait = wait || inside};
+            .first = i, .last = i + n - 1, .chunks = chunks, .before = before, .wait = wait || inside};
         before += chunks;
         inside = false;
     }
@@ -96,14 +115,14 @@ static bool fault_before(run_state *r, int item) {
     return answer;
 }
 
-static void run_tasks(run_state *r, int i, int64_t begin, int64_t end, int thread) {
-    const weft_executable *e = r->executable;
-    const weft_cpu_item *x = &e->items[i];
+/* `fault` is empty, and is again. */
+static void run_tasks(run_state *r, int i, int64_t begin, int64_t end, char *scratch, weft_fault *fault) {
+    const weft_cpu_item *x = &r->executable->items[i];
     if (x->sink && fault_before(r, i)) return;
-    weft_fault fault = {0};
-    char *scratch = e->scratch + e->scratch_bytes * (size_t)thread;
-    x->work.run(x->work.plan, e->args + x->args, begin, end, scratch, &fault);
-    if (fault.set) merge_fault(r, &fault, i, begin);
+    x->work.run(x->work.plan, x->args, begin, end, scratch, fault);
+    if (!fault->set) return;
+    merge_fault(r, fault, i, begin);
+    *fault = (weft_fault){0};
 }
 
 static void wait_for(run_state *r, int64_t chunks) {
@@ -118,21 +137,45 @@ static void wait_for(run_state *r, int64_t chunks) {
     }
 }
 
-static void run_chunk(run_state *r, const weft_cpu_unit *unit, int64_t chunk, int thread) {
+/* Where chunk i of `chunks` begins. */
+static int64_t chunk_begin(int64_t all, int64_t chunks, int64_t i) {
+    return all / chunks * i + all % chunks * i / chunks;
+}
+
+/* Whole items one after the other. */
+static void run_items(run_state *r, int first, int last, char *scratch) {
     weft_executable *e = r->executable;
     const bool timing = r->device->timing;
-    for (int i = unit->first; i <= unit->last; i++) {
-        int64_t tasks = e->items[i].work.tasks;
-        if (timing && chunk == 0) e->timings[i].start_ns = weft__cpu_now_ns();
-        run_tasks(r, i, tasks / unit->chunks * chunk + tasks % unit->chunks * chunk / unit->chunks,
-                  tasks / unit->chunks * (chunk + 1) + tasks % unit->chunks * (chunk + 1) / unit->chunks,
-                  thread);
-        if (timing && unit->chunks == 1) e->timings[i].end_ns = weft__cpu_now_ns();
+    weft_fault fault = {0};
+    for (int i = first; i <= last; i++) {
+        if (timing) e->timings[i].start_ns = weft__cpu_now_ns();
+        run_tasks(r, i, 0, e->items[i].work.tasks, scratch, &fault);
+        if (timing) e->timings[i].end_ns = weft__cpu_now_ns();
     }
-    double now = timing ? weft__cpu_now_ns() : 0; /* before others may go on */
+}
+
+static void run_chunk(run_state *r, const weft_cpu_unit *unit, int64_t chunk, int thread) {
+    weft_executable *e = r->executable;
+    char *scratch = e->scratch + e->scratch_bytes * (size_t)thread;
+    weft_timing *timing =
+        r->device->timing && unit->first == unit->last && unit->chunks > 1 ? &e->timings[unit->first] : NULL;
+    double now = 0;
+    if (unit->chunks == 1) {
+        run_items(r, unit->first, unit->last, scratch);
+    } else if (unit->first < unit->last) {
+        const int64_t n = unit->last - unit->first + 1;
+        run_items(r, unit->first + (int)chunk_begin(n, unit->chunks, chunk),
+                  unit->first + (int)chunk_begin(n, unit->chunks, chunk + 1) - 1, scratch);
+    } else {
+        const int64_t tasks = e->items[unit->first].work.tasks;
+        weft_fault fault = {0};
+        if (timing && chunk == 0) timing->start_ns = weft__cpu_now_ns();
+        run_tasks(r, unit->first, chunk_begin(tasks, unit->chunks, chunk),
+                  chunk_begin(tasks, unit->chunks, chunk + 1), scratch, &fault);
+        if (timing) now = weft__cpu_now_ns(); /* before others may go on */
+    }
     int64_t done = atomic_fetch_add_explicit(&r->done, 1, memory_order_acq_rel) + 1;
-    if (timing && unit->chunks > 1 && done == unit->before + unit->chunks)
-        e->timings[unit->first].end_ns = now;
+    if (timing && done == unit->before + unit->chunks) timing->end_ns = now;
 }
 
 /* Chunks of part p end where those of part p + 1 begin. */

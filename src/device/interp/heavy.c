@@ -89,11 +89,12 @@ static weft_status matmul(weft_interp *device, const weft_heavy *heavy, void *co
 /* ---- scatter-add ---- */
 
 static void scatter_block(weft_interp *device, const weft_heavy *heavy, operand index, operand source,
-                          operand out, int64_t block, weft_value *sums) {
+                          operand base, operand out, int64_t block, weft_value *sums) {
     const weft_heavy_scatter *s = &heavy->as.scatter;
     const bool is_float = weft_dtype_is_float(source.dtype);
     const int64_t size = s->rows * s->inner;
-    memset(sums, 0, (size_t)size * sizeof *sums); /* 0.0 and 0 alike */
+    if (!s->based) memset(sums, 0, (size_t)size * sizeof *sums); /* 0.0 and 0 alike */
+    for (int64_t i = 0; s->based && i < size; i++) sums[i] = get(base, block * size + i);
     for (int64_t i = 0; i < s->count; i++) {
         const int64_t row = get(index, i).i;
         if (row < 0 || row >= s->rows) {
@@ -116,16 +117,21 @@ static weft_status scatter(weft_interp *device, const weft_heavy *heavy, void *c
                            const int64_t *bytes) {
     const weft_heavy_scatter *s = &heavy->as.scatter;
     const weft_dtype index_dtype = (weft_dtype)s->index_dtype, dtype = (weft_dtype)s->dtype;
-    const int64_t flat[1] = {1},
-                  counts[3] = {s->count, s->outer * s->count * s->inner, s->outer * s->rows * s->inner};
-    for (int o = 0; o < 3; o++)
+    const int64_t flat[1] = {1}, whole = s->outer * s->rows * s->inner,
+                  counts[4] = {s->count, s->outer * s->count * s->inner, whole, whole};
+    const int to = s->based ? 3 : 2;
+    for (int o = 0; o <= to; o++)
         WEFT_TRY(inside(device, heavy, o, bytes[o], o ? dtype : index_dtype, 1, &counts[o], flat));
+    if (s->in_place != (s->based && args[2] == args[to]) && whole > 0)
+        return weft__fail(device->base.ctx, WEFT_ERR_INTERNAL,
+                          "interp: scatter: %s: in_place does not say how it is",
+                          heavy->path ? heavy->path : "");
     const size_t size = (size_t)(s->rows * s->inner);
     weft_value *sums = weft__array(device->base.ctx, size, sizeof *sums);
     if (!sums) return weft__fail_oom(device->base.ctx, size * sizeof *sums, "interp: scatter");
     for (int64_t block = 0; block < s->outer; block++)
         scatter_block(device, heavy, (operand){index_dtype, args[0]}, (operand){dtype, args[1]},
-                      (operand){dtype, args[2]}, block, sums);
+                      (operand){dtype, args[2]}, (operand){dtype, args[to]}, block, sums);
     weft__free(device->base.ctx, sums);
     return WEFT_OK;
 }
@@ -326,8 +332,8 @@ static weft_status attention_run(weft_interp *device, const weft_heavy *heavy, v
 
 int weft__interp_heavy_operands(const weft_heavy *heavy) {
     switch (heavy->kind) {
-    case WEFT_HEAVY_MATMUL:
-    case WEFT_HEAVY_SCATTER: return 3;
+    case WEFT_HEAVY_MATMUL: return 3;
+    case WEFT_HEAVY_SCATTER: return heavy->as.scatter.based ? 4 : 3;
     case WEFT_HEAVY_UPDATE: return 4;
     default: return heavy->as.attention.backward ? ATTENTION_OPERANDS : DOUT;
     }

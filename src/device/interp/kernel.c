@@ -377,7 +377,9 @@ static weft_status run_rows(walk *w) {
     step %= w->rows;
     w->row = (int64_t)(weft__mix64(draw) % (uint64_t)w->rows);
     for (int64_t n = 0; n < w->rows; n++) {
-        WEFT_TRY(run_row(w));
+        const bool last = w->row / w->block_rows == w->rows / w->block_rows - 1;
+        if (!last || !w->kernel->last_rows || w->row % w->block_rows < w->kernel->last_rows)
+            WEFT_TRY(run_row(w));
         w->row = w->row >= w->rows - step ? w->row - (w->rows - step) : w->row + step;
     }
     return WEFT_OK;

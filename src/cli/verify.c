@@ -1,0 +1,75 @@
+/* weft verify: does another device, or the unfused program, compute the same training step?
+ * Must not know: how it is compared. Read next: train/verify.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/run.h"
+#include "train/verify.h"
+
+/* "cpu,opencl": two devices; "cpu": fused against unfused on one. */
+static bool read_sides(const char *devices, weft__verification *v) {
+    const char *comma = strchr(devices, ',');
+    const size_t length = comma ? (size_t)(comma - devices) : strlen(devices);
+    const char *second = comma ? comma + 1 : devices;
+    if (length == 0 || length >= sizeof v->side[0].device || !*second || strchr(second, ',') ||
+        strlen(second) >= sizeof v->side[1].device)
+        return false;
+    snprintf(v->side[0].device, sizeof v->side[0].device, "%.*s", (int)length, devices);
+    snprintf(v->side[1].device, sizeof v->side[1].device, "%s", second);
+    v->side[1].no_fusion = !comma;
+    return true;
+}
+
+static void show(const weft__verification *v) {
+    const weft__verify_side *side = v->side;
+    weft_context *ctx = side[0].model.ctx;
+    printf("%s against %s%s: %lld parameters, %zu nodes of a training step\n", weft_device_of(ctx),
+           weft_device_of(side[1].model.ctx), side[1].no_fusion ? " without fusion" : "",
+           (long long)weft_parameter_elements(side[0].model.module, false), v->nodes);
+    if (v->differs) {
+        printf("differs: %s\n", v->difference);
+        return;
+    }
+    printf("every node agrees%s%s\n", v->worst > 0 ? "; furthest apart: " : " to the bit",
+           v->worst > 0 ? v->worst_node : "");
+    printf("losses of %llu steps agree to %.2g; the last: %.7g and %.7g\n", (unsigned long long)v->steps,
+           v->worst_loss, v->loss[0], v->loss[1]);
+}
+
+int weft__command_verify(const weft__command *command, int argc, char **argv) {
+    const char *path = getenv("WEFT_CONFIG"), *devices = NULL;
+    weft__repeated settings = {0};
+    int64_t steps = 5;
+    int code = 0;
+    const weft__option options[] = {
+        {"[CONFIG]", WEFT__OPTION_ARG, &path, "the configuration; default: $WEFT_CONFIG"},
+        {"--devices A,B", WEFT__OPTION_TEXT, &devices,
+         "two devices to compare; or one, A: with fusion and without"},
+        {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings,
+         "change a value of it; may be given several times"},
+        {"--steps N", WEFT__OPTION_INT, &steps, "steps whose losses are compared; default: 5"},
+    };
+    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    weft__verification v = {.steps = (uint64_t)steps};
+    const char *wrong = !path || !path[0]              ? "CONFIG is missing"
+                        : !devices                     ? "--devices is missing"
+                        : steps < 1 || steps > 1000000 ? "--steps is 1 to 1000000"
+                        : !read_sides(devices, &v)     ? "--devices wants two names, as in cpu,opencl, or one"
+                                                       : NULL;
+    if (wrong) {
+        weft__complain("verify: %s: 'weft verify --help' tells more", wrong);
+        return WEFT__EXIT_USAGE;
+    }
+    weft__config config;
+    weft__config_init(&config);
+    weft_status status = weft__config_read(&config, path);
+    if (status == WEFT_OK) status = weft__cli_settings(&config, &settings, NULL);
+    if (status == WEFT_OK) status = weft__config_resolve(&config);
+    if (status == WEFT_OK) status = weft__verify(&v, &config);
+    if (status == WEFT_OK) show(&v);
+    code = status != WEFT_OK ? weft__give_up(NULL, status) : v.differs ? WEFT__EXIT_FAILED : WEFT__EXIT_DONE;
+    weft__verification_free(&v);
+    weft__config_free(&config);
+    return code;
+}
