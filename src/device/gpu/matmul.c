@@ -10,8 +10,8 @@
 #include "device/gpu/template.h"
 #include "device/gpu/text.h"
 
-#define FEW_ROWS 4  /* up to so many, b is read where it lies */
-#define PART     16 /* lengths of parts of k are multiples of it */
+#define FEW_ROWS 4   /* up to so many, b is read where it lies */
+#define CHUNK    128 /* as in matmul.cl; lengths of parts of k are multiples of it */
 
 /* A product as it is launched. */
 typedef struct product {
@@ -81,7 +81,7 @@ static bool b_lines(const product *p) { return unit(p->mm.b_n, p->mm.n); }
 static void split(product *p, int64_t tiles, int64_t wanted, int64_t least) {
     if (tiles >= wanted || p->mm.k < 2 * least) return;
     const int64_t splits = smaller(weft__ceil_div(wanted, tiles), p->mm.k / least);
-    p->part = round_up(weft__ceil_div(p->mm.k, splits), PART);
+    p->part = round_up(weft__ceil_div(p->mm.k, splits), CHUNK);
     p->splits = weft__ceil_div(p->mm.k, p->part);
 }
 
@@ -96,27 +96,22 @@ static const tile tiles4[] = {{6, 4, 1}, {12, 2, 0.97}, {24, 1, 0.85}}, /* eleme
     tiles8[] = {{6, 2, 1}, {12, 1, 0.97}};
 enum { TILES4 = sizeof tiles4 / sizeof *tiles4, TILES8 = sizeof tiles8 / sizeof *tiles8 };
 
-/* What local memory is laid out for. */
+/* The largest block that local memory holds. */
 typedef struct room {
-    int depth, m, n;
+    int m, n;
 } room;
 
+static int64_t bytes_of(const product *p, int64_t m, int64_t n) {
+    const int64_t a = larger((CHUNK + 16) * m, (m + 16) * CHUNK);
+    return (a + CHUNK * n + m * n) * (int64_t)weft_dtype_size(p->sum);
+}
+
 static room room_of(const product *p, const tile *t) {
-    const int64_t size = (int64_t)weft_dtype_size(p->sum), cols = t->vectors * 16;
-    int64_t depth = 128, m = 264, n = 1024 / size;
-    for (;;) {
-        const int64_t a = larger((depth + 16) * m, (m + 16) * depth);
-        if ((a + depth * n + m * n) * size <= p->target->local_bytes) break;
-        if (n > cols)
-            n = larger(n / 2, cols);
-        else if (m > 24)
-            m = larger(m / 2 / 24 * 24, 24);
-        else if (depth > 16)
-            depth /= 2;
-        else
-            break;
-    }
-    return (room){.depth = (int)depth, .m = (int)(m / t->rows * t->rows), .n = (int)n};
+    int64_t m = 264, n = 1024 / (int64_t)weft_dtype_size(p->sum);
+    while (n > t->vectors * 16 && bytes_of(p, m, n) > p->target->local_bytes) n /= 2;
+    while (m > 24 && bytes_of(p, m, n) > p->target->local_bytes) m -= 24;
+    while (m > t->rows && bytes_of(p, m, n) > p->target->local_bytes) m -= t->rows;
+    return (room){.m = (int)(m / t->rows * t->rows), .n = (int)n};
 }
 
 /* Element-steps of one core: products at `rate` 32 a step, copies into local memory at far fewer; what is
@@ -152,12 +147,14 @@ static const char *plan_vectors(product *p) {
     double best = INFINITY;
     for (int i = 0; i < (wide ? TILES8 : TILES4); i++) {
         const room r = room_of(p, &list[i]);
+        if (i > 0 && bytes_of(p, r.m, r.n) > p->target->local_bytes) continue;
         choose_block(p, &list[i], &r, &best, &t);
     }
     const room r = room_of(p, t);
     snprintf(p->head, sizeof p->head,
-             "#define ROWS %d\n#define WIDTH %d\n#define DEPTH %d\n#define BLOCK_M %d\n#define BLOCK_N %d\n",
-             t->rows, t->vectors, r.depth, r.m, r.n);
+             "#define ROWS %d\n#define WIDTH %d\n#define BLOCK_M %d\n#define BLOCK_N %d\n"
+             "#define A_LINES %d\n#define B_LINES %d\n",
+             t->rows, t->vectors, r.m, r.n, a_lines(p), b_lines(p));
     return weft__text_matmul_vectors;
 }
 
@@ -182,29 +179,39 @@ static const char *plan_tiles(product *p) {
     while (depth > 4 && (p->block_m + p->block_n + 8) * depth * size > p->target->local_bytes) depth /= 2;
     snprintf(p->head, sizeof p->head,
              "#define S4 %s\n#define WIDE_ITEMS %d\n#define HIGH_ITEMS %d\n#define PATCH_M %d\n"
-             "#define PATCH_N %d\n#define DEPTH %d\n",
+             "#define PATCH_N %d\n#define DEPTH %d\n#define A_LINES %d\n#define B_LINES %d\n",
              size == 4            ? p->sum == WEFT_F32 ? "float4" : "uint4"
              : p->sum == WEFT_F64 ? "double4"
                                   : "ulong4",
-             wide, high, patches[i].m, patches[i].n, depth);
+             wide, high, patches[i].m, patches[i].n, depth, a_lines(p), b_lines(p));
     return weft__text_matmul_tiles;
 }
 
 /* ---- few rows ---- */
 
+/* Columns of a group on CPUs: as many lines of memory as the prefetcher likes, of as many groups as feed the
+ * device; `most` at most. */
+static int64_t columns_of(const product *p, int64_t most) {
+    const int64_t groups = larger(1, p->target->units / p->items) * weft__ceil_div(p->mm.n, most);
+    return larger(64, round_up(weft__ceil_div(p->mm.n, groups), 16));
+}
+
 static const char *plan_rows(product *p) {
     const bool vectors = p->target->vectors, wide = weft_dtype_size(p->sum) == 8;
-    const int rows = p->mm.m == 1 ? 1 : p->mm.m == 2 ? 2 : FEW_ROWS;
+    const int rows = p->mm.m == 1 ? 1 : FEW_ROWS;
     int columns = (int)smaller(32, p->group_items), at_once = 1;
+    p->block_n = columns;
     if (vectors) {
+        const int64_t size = wide ? 8 : 4, fit = (p->target->local_bytes / size - rows * CHUNK) / (2 * rows);
         at_once = (int)smaller(8, (wide ? 8 : 16) / rows);
-        columns = b_lines(p) ? (wide ? 128 : 256) / rows : 64;
+        columns = b_lines(p) ? (int)larger(64, smaller(1024, fit / 64 * 64)) : 32;
+        p->block_n = b_lines(p) ? columns_of(p, columns) : columns;
     }
     p->block_m = rows;
-    p->block_n = columns;
     split(p, weft__ceil_div(p->mm.n, columns) * p->items, vectors ? 4 : 64, vectors ? 4096 : 512);
-    snprintf(p->head, sizeof p->head, "#define ROWS %d\n#define COLUMNS %d\n#define AT_ONCE %d\n", rows,
-             columns, at_once);
+    snprintf(p->head, sizeof p->head,
+             "#define ROWS %d\n#define COLUMNS %d\n#define AT_ONCE %d\n#define B_LINES %d\n", rows, columns,
+             at_once, b_lines(p));
     return weft__text_matmul_rows;
 }
 
@@ -215,8 +222,8 @@ static const char *text_of(weft_launches *launches, const product *p, bool wide,
     const size_t size = sizeof p->head + 128 + strlen(weft__text_matmul);
     char *more = weft__arena_alloc(launches->arena, size);
     if (!more) return NULL;
-    snprintf(more, size, "%s#define A_LINES %d\n#define B_LINES %d\n#define WIDE %d\n#define INTEGERS %d\n%s",
-             p->head, a_lines(p), b_lines(p), wide, integers, weft__text_matmul);
+    snprintf(more, size, "%s#define WIDE %d\n#define INTEGERS %d\n%s", p->head, wide, integers,
+             weft__text_matmul);
     return weft__gpu_text(launches, p->dtype, more, text);
 }
 
@@ -231,8 +238,10 @@ static weft_status launch_product(weft_launches *launches, const product *p, con
                                  I32(mm->m),
                                  I32(mm->n),
                                  I32(mm->k),
-                                 I64(a_lines(p) ? mm->a_m : mm->a_k),
-                                 I64(b_lines(p) ? mm->b_k : mm->b_n),
+                                 I64(mm->a_m),
+                                 I64(mm->a_k),
+                                 I64(mm->b_k),
+                                 I64(mm->b_n),
                                  I64(parts ? mm->n : mm->c_m),
                                  I32(p->splits),
                                  I32(p->part),

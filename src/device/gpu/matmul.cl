@@ -1,7 +1,6 @@
 /* What the texts of products share. A group computes a block of one product of the batch or, where k is cut into
- * `splits`, the sums over one part of it. Sums run along k in order and by fused multiply-adds, whatever the
- * shapes of tiles. A_LINES, B_LINES: a and b have unit stride along k and n; the stride of the other dimension
- * is a_line, b_line. WIDE: c holds sums (S) as they are. Before storage.cl and matmul_*.cl. */
+ * `splits`, the sums over one part of it. Whatever the tile, an element is the sum, in order, of
+ * sums over CHUNK products each, in order and by fused multiply-adds: short chains, for their rounding errors. WIDE: c holds sums (S) as they are. Before storage.cl and matmul_*.cl. */
 #if WIDE
 #define O              S
 #define PUT(p, i, v)   ((p)[i] = (v))
@@ -17,10 +16,15 @@
 #define MAD(x, y, z) fma(x, y, z)
 #endif
 
+/* Functions whose counts are constants where they are called, and whose arrays are registers then. */
+#define INLINE W_FN __attribute__((always_inline))
+
+#define CHUNK 128
+
 #define BATCH(name) w_i64 name##0, w_i64 name##1, w_i64 name##2, w_i64 name##3
 #define PARAMETERS                                                                                           \
     const W_GLOBAL T *a, w_i64 a_at, const W_GLOBAL T *b, w_i64 b_at, W_GLOBAL O *c, w_i64 c_at, int m,      \
-        int n, int k, w_i64 a_line, w_i64 b_line, w_i64 c_m, int splits, int part, int extent1, int extent2, \
+        int n, int k, w_i64 a_m, w_i64 a_k, w_i64 b_k, w_i64 b_n, w_i64 c_m, int splits, int part, int extent1, int extent2, \
         int extent3, BATCH(a_batch), BATCH(b_batch), BATCH(c_batch), int block_m, int block_n, int sink,      \
         W_GLOBAL w_faults *faults, int command
 
@@ -33,12 +37,10 @@
     const int k0 = w_group(2) % splits * part, k1 = min(k, k0 + part);                                        \
     const int at3 = item % extent3, at2 = item / extent3 % extent2, at1 = item / extent3 / extent2 % extent1; \
     const int at0 = item / extent3 / extent2 / extent1;                                                       \
-    a += a_at + at0 * a_batch0 + at1 * a_batch1 + at2 * a_batch2 + at3 * a_batch3 + i0 * (A_LINES ? a_line : 1); \
-    b += b_at + at0 * b_batch0 + at1 * b_batch1 + at2 * b_batch2 + at3 * b_batch3 + j0 * (B_LINES ? 1 : b_line); \
+    a += a_at + at0 * a_batch0 + at1 * a_batch1 + at2 * a_batch2 + at3 * a_batch3 + i0 * a_m; \
+    b += b_at + at0 * b_batch0 + at1 * b_batch1 + at2 * b_batch2 + at3 * b_batch3 + j0 * b_n; \
     c += c_at + i0 * c_m + j0;                                                                                \
     if (splits > 1)                                                                                           \
         c += w_group(2) * (w_i64)m * n;                                                                       \
     else                                                                                                      \
         c += at0 * c_batch0 + at1 * c_batch1 + at2 * c_batch2 + at3 * c_batch3;
-#define A_K (A_LINES ? 1 : a_line) /* strides of k */
-#define B_K (B_LINES ? b_line : 1)

@@ -1,7 +1,11 @@
 /* Products of a few rows, ROWS at most, where reading b is all the work, as in decoding. a is read again by every
- * group and comes from the cache. */
+ * group and comes from the cache. B_LINES: the unit stride of b is along n. */
 #ifdef VECTORS
-#define DEPTH 1024 /* of a kept in local memory */
+#if B_LINES
+#define DEPTH CHUNK /* of a, kept in local memory */
+#else
+#define DEPTH (4 * CHUNK) /* in sixteen chains */
+#endif
 
 W_FN S16 some(const W_GLOBAL T *from, int count) {
     S x[16];
@@ -21,37 +25,54 @@ W_FN void pack_a(const W_GLOBAL T *from, w_i64 row, w_i64 step, int rows, int de
 }
 
 #if B_LINES
-/* COLUMNS columns, k in order. */
-W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS) {
-    W_LOCAL S16 x[ROWS * DEPTH / 16];
-    BEGIN
-    S16 sum[ROWS][COLUMNS / 16];
+#define AHEAD 4 /* lines of b at once: as many streams for the prefetcher, and sums are loaded and stored less often */
+
+/* sum (ROWS, 16) += x (ROWS, lines) b (lines, 16), k in order */
+INLINE void add_lines(const S *x, const S16 *y, int lines, W_LOCAL S16 *sum) {
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        S16 total = sum[i];
+#pragma unroll
+        for (int p = 0; p < lines; p++) total = MAD((S16)(x[i * AHEAD + p]), y[p], total);
+        sum[i] = total;
+    }
+}
+
+INLINE void add(const W_LOCAL S *from, const W_GLOBAL T *b, w_i64 b_k, int lines, int cols, W_LOCAL S16 *sum) {
+    S x[ROWS * AHEAD];
+    S16 y[AHEAD];
 #pragma unroll
     for (int i = 0; i < ROWS; i++)
 #pragma unroll
-        for (int v = 0; v < COLUMNS / 16; v++) sum[i][v] = 0;
+        for (int p = 0; p < lines; p++) x[i * AHEAD + p] = from[i * DEPTH + p];
+    for (; cols >= 16; cols -= 16, b += 16, sum += ROWS) {
+#pragma unroll
+        for (int p = 0; p < lines; p++) y[p] = LOAD16(b + p * b_k);
+        add_lines(x, y, lines, sum);
+    }
+    if (cols <= 0) return;
+#pragma unroll
+    for (int p = 0; p < lines; p++) y[p] = some(b + p * b_k, cols);
+    add_lines(x, y, lines, sum);
+}
+
+W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS) {
+    W_LOCAL S16 x[ROWS * DEPTH / 16], sum[ROWS * COLUMNS / 16], total[ROWS * COLUMNS / 16];
+    BEGIN
+    const int vectors = (cols + 15) / 16 * ROWS;
+    for (int v = 0; v < vectors; v++) total[v] = sum[v] = 0;
     for (int p0 = k0; p0 < k1; p0 += DEPTH) {
         const int depth = min(DEPTH, k1 - p0);
-        const W_GLOBAL T *from = b + p0 * b_line;
-        pack_a(a + p0 * A_K, A_LINES ? a_line : 1, A_K, rows, depth, (W_LOCAL S *)x);
-        for (int p = 0; p < depth; p++, from += b_line) {
-#pragma unroll
-            for (int v = 0; v < COLUMNS / 16; v++) {
-                const S16 y = v * 16 + 16 <= cols ? LOAD16(from + v * 16) : some(from + v * 16, cols - v * 16);
-#pragma unroll
-                for (int i = 0; i < ROWS; i++)
-                    sum[i][v] = MAD((S16)(((W_LOCAL S *)x)[i * DEPTH + p]), y, sum[i][v]);
-            }
-        }
+        const W_GLOBAL T *from = b + p0 * b_k;
+        const W_LOCAL S *at = (W_LOCAL S *)x;
+        pack_a(a + p0 * a_k, a_m, a_k, rows, depth, (W_LOCAL S *)x);
+        int p = 0;
+        for (; p + AHEAD <= depth; p += AHEAD) add(at + p, from + p * b_k, b_k, AHEAD, cols, sum);
+        for (; p < depth; p++) add(at + p, from + p * b_k, b_k, 1, cols, sum);
+        for (int v = 0; v < vectors; v++) total[v] += sum[v], sum[v] = 0;
     }
-#pragma unroll
-    for (int i = 0; i < ROWS; i++)
-#pragma unroll
-        for (int v = 0; v < COLUMNS / 16; v++) {
-            S x[16];
-            vstore16(sum[i][v], 0, x);
-            for (int j = 0; j < 16 && i < rows && v * 16 + j < cols; j++) PUT(c, i * c_m + v * 16 + j, x[j]);
-        }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < cols; j++) PUT(c, i * c_m + j, ((W_LOCAL S *)(total + j / 16 * ROWS + i))[j % 16]);
 }
 #else
 W_FN S folded(S16 of) {
@@ -64,22 +85,22 @@ W_FN S folded(S16 of) {
     return x[0];
 }
 
-/* AT_ONCE columns of b, which lie along k: sixteen sums each, k over sixteen in turn, then folded by halves. */
+/* AT_ONCE columns of b, which lie along k: sixteen chains of sums each, in the end folded by halves. */
 W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS) {
     W_LOCAL S16 x[ROWS * DEPTH / 16], kept[COLUMNS * ROWS];
     BEGIN
     int p0 = k0;
     do {
         const int depth = min(DEPTH, k1 - p0);
-        pack_a(a + p0 * A_K, A_LINES ? a_line : 1, A_K, rows, depth, (W_LOCAL S *)x);
+        pack_a(a + p0 * a_k, a_m, a_k, rows, depth, (W_LOCAL S *)x);
         for (int j0 = 0; j0 < cols; j0 += AT_ONCE) {
             S16 sum[AT_ONCE][ROWS];
             const W_GLOBAL T *from[AT_ONCE];
 #pragma unroll
             for (int j = 0; j < AT_ONCE; j++) {
-                from[j] = b + min(j0 + j, cols - 1) * b_line + p0;
+                from[j] = b + min(j0 + j, cols - 1) * b_n + p0;
 #pragma unroll
-                for (int i = 0; i < ROWS; i++) sum[j][i] = p0 == k0 ? (S16)(0) : kept[(j0 + j) * ROWS + i];
+                for (int i = 0; i < ROWS; i++) sum[j][i] = 0;
             }
             int p = 0;
             for (; p + 16 <= depth; p += 16)
@@ -97,7 +118,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS) {
 #pragma unroll
             for (int j = 0; j < AT_ONCE; j++)
 #pragma unroll
-                for (int i = 0; i < ROWS; i++) kept[(j0 + j) * ROWS + i] = sum[j][i];
+                for (int i = 0; i < ROWS; i++)
+                    kept[(j0 + j) * ROWS + i] = sum[j][i] + (p0 == k0 ? (S16)(0) : kept[(j0 + j) * ROWS + i]);
         }
         p0 += DEPTH;
     } while (p0 < k1);
@@ -115,21 +137,22 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
     /* neighbours read neighbours of b; those of one column take its k in turn */
     const int j = B_LINES ? w_item(0) % COLUMNS : w_item(0) / SLICES;
     const int slice = B_LINES ? w_item(0) / COLUMNS : w_item(0) % SLICES;
-    S sum[ROWS];
-    for (int i = 0; i < ROWS; i++) sum[i] = 0;
+    S sum[ROWS], total[ROWS];
+    for (int i = 0; i < ROWS; i++) total[i] = sum[i] = 0;
     if (j < cols)
-        for (int p = k0 + slice; p < k1; p += SLICES) {
-            const S y = LOAD(b, j * (B_LINES ? 1 : b_line) + p * B_K);
+        for (int p = k0 + slice, count = 1; p < k1; p += SLICES, count++) {
+            const S y = LOAD(b, j * b_n + p * b_k);
             for (int i = 0; i < ROWS; i++)
-                sum[i] = MAD(LOAD(a, min(i, rows - 1) * (A_LINES ? a_line : 1) + p * A_K), y, sum[i]);
+                sum[i] = MAD(LOAD(a, min(i, rows - 1) * a_m + p * a_k), y, sum[i]);
+            for (int i = 0; i < ROWS && count % CHUNK == 0; i++) total[i] += sum[i], sum[i] = 0;
         }
-    for (int i = 0; i < ROWS; i++) kept[(slice * COLUMNS + j) * ROWS + i] = sum[i];
+    for (int i = 0; i < ROWS; i++) kept[(slice * COLUMNS + j) * ROWS + i] = total[i] + sum[i];
     w_barrier();
     for (int e = w_item(0); e < cols * rows; e += ITEMS) {
         const int row = e / cols, column = e % cols;
-        S total = 0;
-        for (int s = 0; s < SLICES; s++) total += kept[(s * COLUMNS + column) * ROWS + row];
-        PUT(c, row * c_m + column, total);
+        S whole = 0;
+        for (int s = 0; s < SLICES; s++) whole += kept[(s * COLUMNS + column) * ROWS + row];
+        PUT(c, row * c_m + column, whole);
     }
 }
 #endif

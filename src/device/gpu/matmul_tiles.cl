@@ -1,6 +1,7 @@
 /* Products on GPUs: a group of WIDE_ITEMS x HIGH_ITEMS items holds a tile of c in its registers, PATCH_N x PATCH_M
  * patches of 4 x 4 an item, and reads a and b in parts DEPTH deep through local memory; the next part is on its
- * way from global memory while one is multiplied. */
+ * way from global memory while one is multiplied. A_LINES, B_LINES: the unit stride of a is along k, that of b along
+ * n. */
 #define TILE_M (HIGH_ITEMS * 4 * PATCH_M)
 #define TILE_N (WIDE_ITEMS * 4 * PATCH_N)
 #define A_EACH ((TILE_M * DEPTH + ITEMS - 1) / ITEMS)
@@ -11,7 +12,7 @@
 #define LINE_OF(e, along_k, size) ((along_k) ? (e) / DEPTH : (e) % (size))
 
 /* What this item brings of one part; zeros outside. */
-W_FN void fetch(const W_GLOBAL T *from, w_i64 line, int along_k, int size, int lines, int depth, int each, S *to) {
+INLINE void fetch(const W_GLOBAL T *from, w_i64 line, int along_k, int size, int lines, int depth, int each, S *to) {
 #pragma unroll
     for (int i = 0; i < each; i++) {
         const int e = w_item(0) + i * ITEMS, p = K_OF(e, along_k, size), l = LINE_OF(e, along_k, size);
@@ -19,7 +20,7 @@ W_FN void fetch(const W_GLOBAL T *from, w_i64 line, int along_k, int size, int l
     }
 }
 
-W_FN void put_down(const S *from, int along_k, int size, int each, W_LOCAL S *to) {
+INLINE void put_down(const S *from, int along_k, int size, int each, W_LOCAL S *to) {
 #pragma unroll
     for (int i = 0; i < each; i++) {
         const int e = w_item(0) + i * ITEMS;
@@ -27,27 +28,27 @@ W_FN void put_down(const S *from, int along_k, int size, int each, W_LOCAL S *to
     }
 }
 
-W_FN void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2] = from.z, to[3] = from.w; }
+INLINE void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2] = from.z, to[3] = from.w; }
 
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
     W_LOCAL S4 x[DEPTH * (TILE_M + 4) / 4], y[DEPTH * (TILE_N + 4) / 4];
     BEGIN
     const int across = w_item(0) % WIDE_ITEMS, down = w_item(0) / WIDE_ITEMS;
-    S sum[PATCH_M * 4][PATCH_N * 4], next_a[A_EACH], next_b[B_EACH];
+    S total[PATCH_M * 4][PATCH_N * 4], sum[PATCH_M * 4][PATCH_N * 4], next_a[A_EACH], next_b[B_EACH];
 #pragma unroll
     for (int i = 0; i < PATCH_M * 4; i++)
 #pragma unroll
-        for (int j = 0; j < PATCH_N * 4; j++) sum[i][j] = 0;
-    fetch(a + k0 * A_K, a_line, A_LINES, TILE_M, rows, k1 - k0, A_EACH, next_a);
-    fetch(b + k0 * B_K, b_line, !B_LINES, TILE_N, cols, k1 - k0, B_EACH, next_b);
+        for (int j = 0; j < PATCH_N * 4; j++) total[i][j] = sum[i][j] = 0;
+    fetch(a + k0 * a_k, A_LINES ? a_m : a_k, A_LINES, TILE_M, rows, k1 - k0, A_EACH, next_a);
+    fetch(b + k0 * b_k, B_LINES ? b_k : b_n, !B_LINES, TILE_N, cols, k1 - k0, B_EACH, next_b);
     for (int p0 = k0; p0 < k1; p0 += DEPTH) {
         put_down(next_a, A_LINES, TILE_M, A_EACH, (W_LOCAL S *)x);
         put_down(next_b, !B_LINES, TILE_N, B_EACH, (W_LOCAL S *)y);
         w_barrier();
         const int next = p0 + DEPTH;
-        fetch(a + next * A_K, a_line, A_LINES, TILE_M, rows, k1 - next, A_EACH, next_a);
-        fetch(b + next * B_K, b_line, !B_LINES, TILE_N, cols, k1 - next, B_EACH, next_b);
-#pragma unroll
+        fetch(a + next * a_k, A_LINES ? a_m : a_k, A_LINES, TILE_M, rows, k1 - next, A_EACH, next_a);
+        fetch(b + next * b_k, B_LINES ? b_k : b_n, !B_LINES, TILE_N, cols, k1 - next, B_EACH, next_b);
+#pragma unroll 2
         for (int p = 0; p < DEPTH; p++) {
             S ones[PATCH_M * 4], others[PATCH_N * 4];
 #pragma unroll
@@ -62,6 +63,11 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
                 for (int j = 0; j < PATCH_N * 4; j++) sum[i][j] = MAD(ones[i], others[j], sum[i][j]);
         }
         w_barrier();
+        if ((next - k0) % CHUNK != 0 && next < k1) continue;
+#pragma unroll
+        for (int i = 0; i < PATCH_M * 4; i++)
+#pragma unroll
+            for (int j = 0; j < PATCH_N * 4; j++) total[i][j] += sum[i][j], sum[i][j] = 0;
     }
 #pragma unroll
     for (int i = 0; i < PATCH_M * 4; i++)
@@ -69,6 +75,6 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
         for (int j = 0; j < PATCH_N * 4; j++) {
             const int row = (i / 4 * HIGH_ITEMS + down) * 4 + i % 4;
             const int column = (j / 4 * WIDE_ITEMS + across) * 4 + j % 4;
-            if (row < rows && column < cols) PUT(c, row * c_m + column, sum[i][j]);
+            if (row < rows && column < cols) PUT(c, row * c_m + column, total[i][j]);
         }
 }

@@ -1,14 +1,15 @@
-/* Products on CPUs: a group is one work-item with a block of c that its cache holds. Parts of a and b, DEPTH deep,
+/* Products on CPUs: a group is one work-item with a block of c that its cache holds. Chunks of a and b
  * are copied (and widened) side by side into local memory; then tiles of ROWS x WIDTH * 16 sums are kept in
- * registers (Goto and van de Geijn 2008). Sums of a block wait in local memory for the next part. */
+ * registers (Goto and van de Geijn 2008). Sums of a block wait in local memory for the next chunk. A_LINES, B_LINES:
+ * the unit stride of a is along k, that of b along n. */
 #define COLS (WIDTH * 16)
 #if A_LINES
-#define A_PITCH    (DEPTH + 16) /* no power of two: lines fall into different sets of the cache */
+#define A_PITCH    (CHUNK + 16) /* no power of two: lines fall into different sets of the cache */
 #define A_COUNT    (BLOCK_M * A_PITCH)
 #define A_AT(i, p) ((i) * A_PITCH + (p))
 #else
 #define A_PITCH    (BLOCK_M + 16)
-#define A_COUNT    (DEPTH * A_PITCH)
+#define A_COUNT    (CHUNK * A_PITCH)
 #define A_AT(i, p) ((p) * A_PITCH + (i))
 #endif
 
@@ -24,7 +25,7 @@ W_FN void pack_a(const W_GLOBAL T *from, w_i64 line, int lines, int length, W_LO
 #if B_LINES
 /* To columns of COLS, one after the other, each with its k in order. */
 W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S16 *to) {
-    for (; cols > 0; cols -= COLS, b += COLS, to += DEPTH * WIDTH) {
+    for (; cols > 0; cols -= COLS, b += COLS, to += CHUNK * WIDTH) {
         const W_GLOBAL T *from = b;
         for (int p = 0; p < depth; p++, from += line)
             if (cols >= COLS) {
@@ -38,7 +39,7 @@ W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S
 }
 #else
 /* x[i][j] to x[j][i]: a perfect shuffle for each power of two. */
-W_FN void transpose(S16 *x) {
+INLINE void transpose(S16 *x) {
     S16 y[16];
 #pragma unroll 1
     for (int step = 1; step < 16; step *= 2) {
@@ -57,7 +58,7 @@ W_FN void transpose(S16 *x) {
 /* The same from columns; lines behind the last are copies of it, whose sums nobody stores. */
 W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S16 *to) {
     for (int j0 = 0; j0 < cols; j0 += 16) {
-        W_LOCAL S16 *at = to + j0 / COLS * (DEPTH * WIDTH) + j0 % COLS / 16;
+        W_LOCAL S16 *at = to + j0 / COLS * (CHUNK * WIDTH) + j0 % COLS / 16;
         int p = 0;
         for (; p + 16 <= depth; p += 16) {
             S16 x[16];
@@ -75,7 +76,7 @@ W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S
 #endif
 
 /* sum += (ROWS, depth) x (depth, COLS) */
-W_FN void multiply(const W_LOCAL S *x, const W_LOCAL S16 *y, int depth, S16 sum[ROWS][WIDTH]) {
+INLINE void multiply(const W_LOCAL S *x, const W_LOCAL S16 *y, int depth, S16 sum[ROWS][WIDTH]) {
     for (int p = 0; p < depth; p++) {
         S16 line[WIDTH];
 #pragma unroll
@@ -89,17 +90,21 @@ W_FN void multiply(const W_LOCAL S *x, const W_LOCAL S16 *y, int depth, S16 sum[
     }
 }
 
-/* One part of k. Sums are kept in `kept`, tile by tile, until the last part. */
+/* One chunk of k. Sums are kept in `kept`, tile by tile, until the last. */
 W_FN void block(const W_LOCAL S *x, const W_LOCAL S16 *y, W_LOCAL S16 *kept, W_GLOBAL O *c, w_i64 c_m, int rows,
                 int cols, int depth, int first, int last) {
-    for (int j0 = 0; j0 < cols; j0 += COLS, y += DEPTH * WIDTH) {
+    for (int j0 = 0; j0 < cols; j0 += COLS, y += CHUNK * WIDTH) {
         for (int i0 = 0; i0 < rows; i0 += ROWS, kept += ROWS * WIDTH) {
             S16 sum[ROWS][WIDTH];
 #pragma unroll
             for (int i = 0; i < ROWS; i++)
 #pragma unroll
-                for (int v = 0; v < WIDTH; v++) sum[i][v] = first ? (S16)(0) : kept[i * WIDTH + v];
+                for (int v = 0; v < WIDTH; v++) sum[i][v] = 0;
             multiply(x + A_AT(i0, 0), y, depth, sum);
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                for (int v = 0; v < WIDTH; v++) sum[i][v] += first ? (S16)(0) : kept[i * WIDTH + v];
             W_GLOBAL O *to = c + i0 * c_m + j0;
             if (last && i0 + ROWS <= rows && j0 + COLS <= cols) {
 #pragma unroll
@@ -120,14 +125,14 @@ W_FN void block(const W_LOCAL S *x, const W_LOCAL S16 *y, W_LOCAL S16 *kept, W_G
 }
 
 W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS) {
-    W_LOCAL S16 x[A_COUNT / 16], y[DEPTH * BLOCK_N / 16], kept[BLOCK_M * BLOCK_N / 16];
+    W_LOCAL S16 x[A_COUNT / 16], y[CHUNK * BLOCK_N / 16], kept[BLOCK_M * BLOCK_N / 16];
     BEGIN
     int p = k0;
     do {
-        const int depth = min(DEPTH, k1 - p);
-        pack_a(a + p * A_K, a_line, A_LINES ? rows : depth, A_LINES ? depth : rows, (W_LOCAL S *)x);
-        pack_b(b + p * B_K, b_line, depth, cols, y);
+        const int depth = min(CHUNK, k1 - p);
+        pack_a(a + p * a_k, A_LINES ? a_m : a_k, A_LINES ? rows : depth, A_LINES ? depth : rows, (W_LOCAL S *)x);
+        pack_b(b + p * b_k, B_LINES ? b_k : b_n, depth, cols, y);
         block((W_LOCAL S *)x, y, kept, c, c_m, rows, cols, depth, p == k0, p + depth == k1);
-        p += DEPTH;
+        p += CHUNK;
     } while (p < k1);
 }
