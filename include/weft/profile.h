@@ -49,7 +49,7 @@ typedef struct weft_profile_entry {
 /* Everything between start and stop, in seconds; the parts add up to the whole. Where only some runs are
  * timed, the time of a program's other runs is divided as theirs was. */
 typedef struct weft_profile_times {
-    double work[WEFT_WORK_COUNT]; /* the device's */
+    double work[WEFT_WORK_COUNT]; /* the device's, and the host's waiting for it */
     double data;                  /* the host's: making batches */
     double transfer;              /* to the device and back */
     double waiting;               /* for the thread that makes batches */
@@ -58,6 +58,10 @@ typedef struct weft_profile_times {
     double total;
     double stage[WEFT_STAGE_COUNT]; /* the device's time again, by stage */
     uint64_t runs, timed;           /* of programs */
+    double upload, download;        /* the parts of transfer: host to device, device to host */
+    double context;                 /* opening the device took; not in total */
+    double busy;                    /* the part of total that the device was computing, by the timed runs */
+    uint64_t bytes_in_use, bytes_peak; /* of the device's memory */
 } weft_profile_times;
 
 /* Begins to profile the context; options may be NULL. One profile a context at a time. Costs nothing before

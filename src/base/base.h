@@ -26,6 +26,7 @@ struct weft_context {
     weft_log_fn log;
     void *log_user;
     weft_error error;        /* the last one */
+    double open_seconds;     /* that opening it took */
     uint64_t seed;           /* of the random stream */
     uint64_t step;           /* optimizer steps done: part of every random counter */
     uint64_t micro_batch;    /* index within an accumulated batch */

@@ -38,7 +38,8 @@ static void by_stage(const weft_profile_times *t, weft__shares *shares) {
     *shares = (weft__shares){.count = 0};
     weft__shares_add(shares, "data", t->data);
     for (int s = 0; s < WEFT_STAGE_COUNT; s++) weft__shares_add(shares, stages[s], t->stage[s]);
-    weft__shares_add(shares, "transfer", t->transfer);
+    weft__shares_add(shares, "upload", t->upload);
+    weft__shares_add(shares, "download", t->download);
     weft__shares_add(shares, "waiting", t->waiting);
     weft__shares_add(shares, "compile", t->compile);
     weft__shares_add(shares, "host", t->host);
@@ -70,8 +71,11 @@ static void print_head(const weft__profiling *p) {
     printf("%s, %lld parameters, on %s: %llu steps after %llu\n", name,
            (long long)weft_parameter_elements(p->loop.model.module, false), weft_device_of(p->loop.model.ctx),
            (unsigned long long)p->steps, (unsigned long long)p->warmup);
-    printf("%.3f s until the first step, which took %.3f s, %.3f s of them to compile\n\n", p->prepare,
-           p->first_step, p->compile);
+    printf("%.3f s until the first step (%.3f s to open the device), which took %.3f s, %.3f s of them to "
+           "compile\n",
+           p->prepare, p->times.context, p->first_step, p->compile);
+    printf("the device is busy %.0f %% of the time; of its memory %.1f MiB are in use, %.1f at most\n\n",
+           100 * p->times.busy, (double)p->times.bytes_in_use / 0x1p20, (double)p->times.bytes_peak / 0x1p20);
 }
 
 /* ---- JSON ---- */

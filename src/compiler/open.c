@@ -57,8 +57,15 @@ static void *hook_buffer_host(const weft_buffer *buffer) { return buffer->host; 
 static weft_status hook_upload(weft_context *ctx, weft_buffer *to, size_t offset, const void *from,
                                size_t bytes) {
     ctx->device->uploads++;
-    weft__span span = weft__profile_enter(ctx, WEFT__DOING_TRANSFER);
+    weft__span span = weft__profile_enter(ctx, WEFT__DOING_UPLOAD);
     weft_status status = ctx->device->ops->upload(ctx->device, to, offset, from, bytes);
+    weft__profile_leave(ctx, span);
+    return status;
+}
+
+static weft_status wait_for_device(weft_context *ctx) {
+    weft__span span = weft__profile_enter(ctx, WEFT__DOING_DEVICE);
+    weft_status status = ctx->device->ops->synchronize(ctx->device);
     weft__profile_leave(ctx, span);
     return status;
 }
@@ -66,7 +73,8 @@ static weft_status hook_upload(weft_context *ctx, weft_buffer *to, size_t offset
 static weft_status hook_download(weft_context *ctx, const weft_buffer *from, size_t offset, void *to,
                                  size_t bytes) {
     ctx->device->downloads++;
-    weft__span span = weft__profile_enter(ctx, WEFT__DOING_TRANSFER);
+    if (ctx->compiler->profile && ctx->device->asynchronous) WEFT_TRY(wait_for_device(ctx));
+    weft__span span = weft__profile_enter(ctx, WEFT__DOING_DOWNLOAD);
     weft_status status = ctx->device->ops->download(ctx->device, from, offset, to, bytes);
     weft__profile_leave(ctx, span);
     if (status == WEFT_OK && ctx->device->asynchronous) status = weft__report_fault(ctx);
@@ -89,6 +97,7 @@ static weft_status open_compiler(weft_context *ctx, const weft_open_options *opt
         if (strstr(debug, "graph")) compiler->debug |= DEBUG_GRAPH;
         if (strstr(debug, "kernels")) compiler->debug |= DEBUG_KERNELS;
         if (strstr(debug, "plan")) compiler->debug |= DEBUG_PLAN;
+        if (strstr(debug, "launch")) compiler->debug |= DEBUG_LAUNCH;
     }
     return WEFT_OK;
 }
@@ -128,7 +137,9 @@ weft_status weft_open(const weft_open_options *options, weft_context **out) {
     ctx->seed = options->seed;
     ctx->path = "";
     ctx->training = true;
+    const double from = weft__profile_now();
     weft_status status = open_parts(ctx, options);
+    ctx->open_seconds = 1e-9 * (weft__profile_now() - from);
     ctx->hooks.eval = eval_hook;
     if (status != WEFT_OK) {
         weft_close(ctx);
@@ -181,6 +192,6 @@ const char *weft_device_of(const weft_context *ctx) { return ctx ? ctx->device->
 
 weft_status weft_synchronize(weft_context *ctx) {
     if (!ctx) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_synchronize: the context is NULL");
-    WEFT_TRY(ctx->device->ops->synchronize(ctx->device));
+    WEFT_TRY(wait_for_device(ctx));
     return weft__report_fault(ctx);
 }

@@ -179,20 +179,30 @@ weft_status weft__profile_run(weft_profile *p, weft_program *program) {
 
 /* ---- what came out ---- */
 
-/* A program's time divided as its timed runs were; untimed it is other work of the forward pass. */
-static void add_program(const weft_profile *p, const profile_program *program, weft_profile_times *times) {
+/* Seconds that the device was busy with a program, by its timed runs. */
+static double busy_with(const weft_profile *p, const profile_program *program) {
+    double timed = 0;
+    for (int i = 0; i < program->count; i++) timed += p->commands[program->first + (size_t)i].seconds;
+    return program->timed ? timed / (double)program->timed * (double)program->runs : 0;
+}
+
+/* A program's time divided as its timed runs were; untimed it is other work of the forward pass. `waited`:
+ * its part of what the host waited for the device outside of runs. */
+static void add_program(const weft_profile *p, const profile_program *program, double waited,
+                        weft_profile_times *times) {
+    const double seconds = program->seconds + waited;
     double timed = 0;
     for (int i = 0; i < program->count; i++) timed += p->commands[program->first + (size_t)i].seconds;
     times->runs += program->runs;
     times->timed += program->timed;
     if (!(timed > 0)) {
-        times->work[WEFT_WORK_OTHER] += program->seconds;
-        times->stage[WEFT_STAGE_FORWARD] += program->seconds;
+        times->work[WEFT_WORK_OTHER] += seconds;
+        times->stage[WEFT_STAGE_FORWARD] += seconds;
     }
     for (int i = 0; timed > 0 && i < program->count; i++) {
         const weft_profile_entry *command = &p->commands[program->first + (size_t)i];
-        times->work[command->work] += command->seconds / timed * program->seconds;
-        times->stage[command->stage] += command->seconds / timed * program->seconds;
+        times->work[command->work] += command->seconds / timed * seconds;
+        times->stage[command->stage] += command->seconds / timed * seconds;
     }
 }
 
@@ -202,14 +212,28 @@ void weft_profile_total(const weft_profile *p, weft_profile_times *times) {
     double ns[WEFT__DOING_COUNT];
     memcpy(ns, p->ns, sizeof ns);
     if (p->running) ns[p->doing] += weft__profile_now() - p->since_ns;
-    for (size_t i = 0; i < p->n_programs; i++) add_program(p, &p->programs[i], times);
+    double busy = 0;
+    const double waited = 1e-9 * ns[WEFT__DOING_DEVICE];
+    for (size_t i = 0; i < p->n_programs; i++) busy += busy_with(p, &p->programs[i]);
+    for (size_t i = 0; i < p->n_programs; i++)
+        add_program(p, &p->programs[i], busy > 0 ? waited * busy_with(p, &p->programs[i]) / busy : 0, times);
+    if (!(busy > 0)) {
+        times->work[WEFT_WORK_OTHER] += waited;
+        times->stage[WEFT_STAGE_FORWARD] += waited;
+    }
     times->data = 1e-9 * ns[WEFT__DOING_DATA];
-    times->transfer = 1e-9 * ns[WEFT__DOING_TRANSFER];
+    times->upload = 1e-9 * ns[WEFT__DOING_UPLOAD];
+    times->download = 1e-9 * ns[WEFT__DOING_DOWNLOAD];
+    times->transfer = times->upload + times->download;
     times->waiting = 1e-9 * ns[WEFT__DOING_WAITING];
     times->compile = 1e-9 * ns[WEFT__DOING_COMPILE];
     times->host = 1e-9 * ns[WEFT__DOING_HOST];
     times->total = times->data + times->transfer + times->waiting + times->compile + times->host;
     for (int w = 0; w < WEFT_WORK_COUNT; w++) times->total += times->work[w];
+    times->context = p->ctx->open_seconds;
+    times->busy = times->total > 0 ? busy / times->total : 0;
+    times->bytes_in_use = p->ctx->device->bytes_in_use;
+    times->bytes_peak = p->ctx->device->bytes_peak;
 }
 
 /* Equal, or equal but for their numbers. */

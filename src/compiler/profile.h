@@ -10,7 +10,9 @@
 typedef enum weft__activity {
     WEFT__DOING_HOST,
     WEFT__DOING_DATA,
-    WEFT__DOING_TRANSFER,
+    WEFT__DOING_UPLOAD,
+    WEFT__DOING_DOWNLOAD,
+    WEFT__DOING_DEVICE, /* waiting for it */
     WEFT__DOING_WAITING,
     WEFT__DOING_COMPILE,
     WEFT__DOING_RUN,

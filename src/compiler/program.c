@@ -80,7 +80,8 @@ weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, si
     program->ctx = ctx;
     weft__arena_init(&program->keep, ctx);
     weft_status status = compile(program, outputs, n_outputs, sinks, n_sinks, walk);
-    if (status == WEFT_OK && ctx->compiler->debug) log_text(ctx, program, ctx->compiler->debug);
+    if (status == WEFT_OK && (ctx->compiler->debug & ~DEBUG_LAUNCH))
+        log_text(ctx, program, ctx->compiler->debug);
     if (status == WEFT_OK) status = prepare(program);
     weft__cache_note_compile(ctx, walk);
     weft__profile_leave(ctx, span);
@@ -163,8 +164,12 @@ static weft_status bind_arena(weft_program *program) {
         weft_status status = ops->buffer_new(ctx->device, bytes ? bytes : 64, &compiler->arena);
         if (status != WEFT_OK) {
             compiler->arena = NULL;
-            return weft__fail(ctx, status, "%s: the program's arena of %zu bytes; use a smaller batch",
-                              weft_last_error(ctx), bytes);
+            char largest[400] = "";
+            return weft__fail(ctx, status,
+                              "%s: the program's arena of %zu bytes; its largest results: %s; use a smaller "
+                              "batch or context, or checkpoint activations",
+                              weft_last_error(ctx), bytes,
+                              weft__program_largest(program, largest, sizeof largest));
         }
     }
     program->slots[SLOT_ARENA] = compiler->arena;
@@ -201,7 +206,10 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
     }
     ctx->compiler->runs += (uint64_t)times;
     ctx->device->submissions++;
-    if (!ctx->compiler->profile) WEFT_TRY(ops->run(ctx->device, program->executable, program->slots, times));
+    const bool aloud = (ctx->compiler->debug & DEBUG_LAUNCH) && !ctx->compiler->profile;
+    for (int i = 0; aloud && i < times; i++) WEFT_TRY(weft__program_run_aloud(program));
+    if (!ctx->compiler->profile && !aloud)
+        WEFT_TRY(ops->run(ctx->device, program->executable, program->slots, times));
     for (int i = 0; ctx->compiler->profile && i < times; i++)
         WEFT_TRY(weft__profile_run(ctx->compiler->profile, program));
     return ctx->device->asynchronous ? WEFT_OK : weft__report_fault(ctx);

@@ -80,11 +80,11 @@ typedef struct weft_compiler {
         int compiles;
     } constants[64];
     bool fuse;
-    int debug; /* WEFT_DEBUG: 1 graph, 2 kernels, 4 plan */
+    int debug; /* WEFT_DEBUG: sum of DEBUG_... */
     uint64_t compiles, runs, hits;
 } weft_compiler;
 
-enum { DEBUG_GRAPH = 1, DEBUG_KERNELS = 2, DEBUG_PLAN = 4 };
+enum { DEBUG_GRAPH = 1, DEBUG_KERNELS = 2, DEBUG_PLAN = 4, DEBUG_LAUNCH = 8 };
 
 /* ---- walk.c ---- */
 /* Walks the graph of the roots (and sink values): key, leaves, and whether a variable has moved on since. */
@@ -118,6 +118,10 @@ weft_status weft__plan(weft_ir *ir, weft_program *program, const weft_walk *walk
 /* ---- print.c ---- */
 /* The program's commands, kernels and memory as text; returns the whole length. */
 size_t weft__program_print(const weft_program *program, int what, char *buffer, size_t size);
+/* "12.0 MiB of layers.0.attention: matmul ...": the largest results in the program's arena; returns text. */
+const char *weft__program_largest(const weft_program *program, char *text, size_t size);
+/* Runs a program whose slots are bound, waits for it, and logs each command with its shapes and time. */
+weft_status weft__program_run_aloud(weft_program *program);
 /* What a command does and the layer that it belongs to; returns name. */
 #define WEFT_COMMAND_TEXT 128
 const char *weft__command_text(const weft_command *command, char name[WEFT_COMMAND_TEXT], const char **path);

@@ -20,7 +20,8 @@ void weft__shares_add_parts(weft__shares *shares, const weft_profile_times *time
     weft__shares_add(shares, "attention", times->work[WEFT_WORK_ATTENTION]);
     weft__shares_add(shares, "other kernels", times->work[WEFT_WORK_OTHER]);
     weft__shares_add(shares, "data", times->data);
-    weft__shares_add(shares, "transfer", times->transfer);
+    weft__shares_add(shares, "upload", times->upload);
+    weft__shares_add(shares, "download", times->download);
     weft__shares_add(shares, "waiting", times->waiting);
     weft__shares_add(shares, "compile", times->compile);
     weft__shares_add(shares, "host", times->host);
