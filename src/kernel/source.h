@@ -24,11 +24,12 @@ typedef struct weft_target {
 
 /* Parts of the prelude that a text uses; the device puts them before it. */
 enum {
-    WEFT_PRELUDE_F32 = 1,  /* functions of f32: w_exp_f32 ... */
-    WEFT_PRELUDE_F64 = 2,  /* the same of f64, and the pragma that allows it */
-    WEFT_PRELUDE_INT = 4,  /* of integers */
-    WEFT_PRELUDE_HALF = 8, /* loads and stores of f16 and bf16 */
-    WEFT_PRELUDE_RANDOM = 16
+    WEFT_PRELUDE_LANES =
+        1, /* elements as values, choices, integers, rounding to 16 bits: of rendered kernels */
+    WEFT_PRELUDE_VECTORS = 2, /* all parts for vectors as well */
+    WEFT_PRELUDE_F32 = 4,     /* functions of f32: w_exp_f32 ...; with LANES */
+    WEFT_PRELUDE_F64 = 8,     /* the same of f64, and the pragma that allows it; with LANES or without */
+    WEFT_PRELUDE_RANDOM = 16  /* with LANES */
 };
 
 typedef enum weft_argument_kind {

@@ -1,10 +1,24 @@
 /* Texts for GPUs that lie in files of their own and are built into the library: NAME is
- * src/device/gpu/NAME.cl, prelude_NAME is src/device/gpu/prelude/NAME.cl. A new file is one line here. */
+ * src/device/gpu/NAME.cl, prelude_NAME is src/device/gpu/prelude/NAME.cl or src/kernel/prelude_NAME.h. A new
+ * file is one line here. */
 #ifndef WEFT_DEVICE_GPU_TEXT_H
 #define WEFT_DEVICE_GPU_TEXT_H
 
 #define WEFT__GPU_TEXTS(X)                                                                                   \
     X(prelude_opencl)                                                                                        \
+    X(prelude_overloads)                                                                                     \
+    X(prelude_words)                                                                                         \
+    X(prelude_vectors)                                                                                       \
+    X(prelude_access)                                                                                        \
+    X(prelude_access_vectors)                                                                                \
+    X(prelude_access_f64)                                                                                    \
+    X(prelude_half)                                                                                          \
+    X(prelude_int)                                                                                           \
+    X(prelude_integers)                                                                                      \
+    X(prelude_f32)                                                                                           \
+    X(prelude_f64)                                                                                           \
+    X(prelude_angle)                                                                                         \
+    X(prelude_random)                                                                                        \
     X(move)                                                                                                  \
     X(storage)                                                                                               \
     X(scatter)                                                                                               \

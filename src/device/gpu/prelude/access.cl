@@ -1,0 +1,24 @@
+/* Elements of a buffer as values: 16-bit floats become f32, small integers i32, bools 0 or 1; and back:
+ * w_get_f32(p, i), w_put_f32(p, i, v) and so on. */
+#define W_BF16(u)         as_float((uint)(u) << 16)
+#define W_ROUND_BF16(b)   (((b) + 0x7fffu + ((b) >> 16 & 1u)) >> 16)
+W_FN ushort w_to_bf16(float x) {
+    uint b = as_uint(x);
+    return (ushort)((b & 0x7fffffffu) > 0x7f800000u ? (b >> 16 | 0x40u) : W_ROUND_BF16(b));
+}
+
+#define W_ONE(id, S, V, get, put)                                  \
+    W_FN V w_get_##id(const W_GLOBAL S *p, long i) { return get; } \
+    W_FN void w_put_##id(W_GLOBAL S *p, long i, V v) { put; }
+W_ONE(f32, float, float, p[i], p[i] = v)
+W_ONE(f16, half, float, vload_half(i, p), vstore_half_rte(v, i, p))
+W_ONE(bf16, ushort, float, W_BF16(p[i]), p[i] = w_to_bf16(v))
+W_ONE(i8, char, int, p[i], p[i] = (char)v)
+W_ONE(i16, short, int, p[i], p[i] = (short)v)
+W_ONE(i32, int, int, p[i], p[i] = v)
+W_ONE(i64, long, long, p[i], p[i] = v)
+W_ONE(u8, uchar, int, p[i], p[i] = (uchar)v)
+W_ONE(u16, ushort, int, p[i], p[i] = (ushort)v)
+W_ONE(u32, uint, uint, p[i], p[i] = v)
+W_ONE(u64, ulong, ulong, p[i], p[i] = v)
+W_ONE(bool, uchar, int, p[i] != 0, p[i] = (uchar)v)

@@ -1,0 +1,75 @@
+/* Vectors of a buffer's elements, as access.cl has single ones. For each dtype:
+ *     w_load(p, from, to)          p[0..15], 0 in the lanes outside from..to-1, of which nothing is read
+ *     w_load_step(p, s, from, to)  p[0], p[s], ..
+ *     w_load_at(p, e, live)        p[e[0]], p[e[1]], .. where live
+ * and the same for stores, each with _f32 and so on behind its name. */
+W_FN ushort16 w_to_bf16(float16 x) {
+    uint16 b = as_uint16(x);
+    return convert_ushort16((b & 0x7fffffffu) > 0x7f800000u ? (b >> 16 | 0x40u) : W_ROUND_BF16(b));
+}
+
+/* Lane by lane where a vector is not whole. */
+#define W_SIXTEEN(id, S, V, V16, get, put)                                                              \
+    W_FN V16 w_load_##id(const W_GLOBAL S *p, int from, int to) {                                       \
+        if (from <= 0 && to >= 16) return get;                                                          \
+        V t[16];                                                                                        \
+        for (int j = 0; j < 16; j++) t[j] = j >= from && j < to ? w_get_##id(p, j) : (V)0;              \
+        return vload16(0, t);                                                                           \
+    }                                                                                                   \
+    W_FN V16 w_load_step_##id(const W_GLOBAL S *p, long s, int from, int to) {                          \
+        V t[16];                                                                                        \
+        if (from <= 0 && to >= 16)                                                                      \
+            for (int j = 0; j < 16; j++) t[j] = w_get_##id(p, j * s);                                   \
+        else                                                                                            \
+            for (int j = 0; j < 16; j++) t[j] = j >= from && j < to ? w_get_##id(p, j * s) : (V)0;      \
+        return vload16(0, t);                                                                           \
+    }                                                                                                   \
+    W_FN void w_store_##id(W_GLOBAL S *p, int from, int to, V16 v) {                                    \
+        if (from <= 0 && to >= 16) {                                                                    \
+            put;                                                                                        \
+            return;                                                                                     \
+        }                                                                                               \
+        V t[16];                                                                                        \
+        vstore16(v, 0, t);                                                                              \
+        for (int j = from > 0 ? from : 0; j < to && j < 16; j++) w_put_##id(p, j, t[j]);                \
+    }                                                                                                   \
+    W_FN void w_store_step_##id(W_GLOBAL S *p, long s, int from, int to, V16 v) {                       \
+        V t[16];                                                                                        \
+        vstore16(v, 0, t);                                                                              \
+        for (int j = from > 0 ? from : 0; j < to && j < 16; j++) w_put_##id(p, j * s, t[j]);            \
+    }                                                                                                   \
+    W_AT(id, S, V, V16, int, int16)                                                                     \
+    W_AT(id, S, V, V16, long, long16)
+#define W_AT(id, S, V, V16, E, E16)                                                                     \
+    W_FN V16 w_load_at_##id(const W_GLOBAL S *p, E16 e, int16 live) {                                   \
+        V t[16];                                                                                        \
+        E at[16];                                                                                       \
+        int in[16];                                                                                     \
+        vstore16(e, 0, at);                                                                             \
+        vstore16(live, 0, in);                                                                          \
+        for (int j = 0; j < 16; j++) t[j] = in[j] ? w_get_##id(p, at[j]) : (V)0;                        \
+        return vload16(0, t);                                                                           \
+    }                                                                                                   \
+    W_FN void w_store_at_##id(W_GLOBAL S *p, E16 e, int16 live, V16 v) {                                \
+        V t[16];                                                                                        \
+        E at[16];                                                                                       \
+        int in[16];                                                                                     \
+        vstore16(v, 0, t);                                                                              \
+        vstore16(e, 0, at);                                                                             \
+        vstore16(live, 0, in);                                                                          \
+        for (int j = 0; j < 16; j++)                                                                    \
+            if (in[j]) w_put_##id(p, at[j], t[j]);                                                      \
+    }
+W_SIXTEEN(f32, float, float, float16, vload16(0, p), vstore16(v, 0, p))
+W_SIXTEEN(f16, half, float, float16, vload_half16(0, p), vstore_half16_rte(v, 0, p))
+W_SIXTEEN(bf16, ushort, float, float16, as_float16(convert_uint16(vload16(0, p)) << 16),
+          vstore16(w_to_bf16(v), 0, p))
+W_SIXTEEN(i8, char, int, int16, convert_int16(vload16(0, p)), vstore16(convert_char16(v), 0, p))
+W_SIXTEEN(i16, short, int, int16, convert_int16(vload16(0, p)), vstore16(convert_short16(v), 0, p))
+W_SIXTEEN(i32, int, int, int16, vload16(0, p), vstore16(v, 0, p))
+W_SIXTEEN(i64, long, long, long16, vload16(0, p), vstore16(v, 0, p))
+W_SIXTEEN(u8, uchar, int, int16, convert_int16(vload16(0, p)), vstore16(convert_uchar16(v), 0, p))
+W_SIXTEEN(u16, ushort, int, int16, convert_int16(vload16(0, p)), vstore16(convert_ushort16(v), 0, p))
+W_SIXTEEN(u32, uint, uint, uint16, vload16(0, p), vstore16(v, 0, p))
+W_SIXTEEN(u64, ulong, ulong, ulong16, vload16(0, p), vstore16(v, 0, p))
+W_SIXTEEN(bool, uchar, int, int16, (convert_int16(vload16(0, p)) != 0) & 1, vstore16(convert_uchar16(v), 0, p))

@@ -1,0 +1,28 @@
+/* Rounding to 16-bit floats, which stay f32 values. w_odd makes f32 of longer numbers, rounded to odd: the last bit
+ * is set where something was cut off, so that rounding once more, to 16 bits, is then as if there had been only one
+ * rounding (Boldo and Melquiond, 2008). */
+#ifdef W_VECTORS
+W_FN float16 w_round_f16(float16 x) {
+    ushort t[16];
+    vstore_half16_rte(x, 0, (half *)t);
+    return vload_half16(0, (const half *)t);
+}
+W_FN float16 w_round_bf16(float16 x) { return as_float16(convert_uint16(w_to_bf16(x)) << 16); }
+#else
+W_FN float w_round_f16(float x) {
+    ushort t[1];
+    vstore_half_rte(x, 0, (half *)t);
+    return vload_half(0, (const half *)t);
+}
+W_FN float w_round_bf16(float x) { return W_BF16(w_to_bf16(x)); }
+#endif
+#undef W_ODD
+#define W_ODD(id, T, back)                                         \
+    W_FN W_F32 w_odd_##id(T from) {                                \
+        W_F32 x = W_CUT(convert_float)(from);                    \
+        return w_float(w_bits(x) | w_bool(back(x) != from));       \
+    }
+W_ODD(i32, W_V(int), W_V(convert_int))
+W_ODD(i64, W_V(long), W_V(convert_long))
+W_ODD(u32, W_V(uint), W_V(convert_uint))
+W_ODD(u64, W_V(ulong), W_V(convert_ulong))

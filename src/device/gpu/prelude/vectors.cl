@@ -1,0 +1,25 @@
+/* From here on the words of words.cl mean vectors. */
+#define W_VECTORS
+#define W_LANES ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+
+/* Lanes with a number below n. */
+#define w_live(n)         ((W_LANES < (int16)(n)) & 1)
+#define w_any(c)          any(-(c))
+/* The first lane where c is true, or 16. */
+W_FN int w_first(int16 c) {
+    int at = 0;
+    int lane[16];
+    vstore16(c, 0, lane);
+    while (at < 16 && !lane[at]) at++;
+    return at;
+}
+W_FN int w_lane(int16 v, int j) {
+    int lane[16];
+    vstore16(v, 0, lane);
+    return lane[j & 15];
+}
+W_FN long w_lane(long16 v, int j) {
+    long lane[16];
+    vstore16(v, 0, lane);
+    return lane[j & 15];
+}

@@ -1,0 +1,357 @@
+/* The functions of f32 in the op table, in a C that C, OpenCL C and CUDA C share: 32-bit numbers, no branch,
+ * no library call but the square root and the remainder, so that compilers vectorise them. Whoever includes
+ * it, or puts its text before a kernel, says what the types and the few words below are: numbers (prelude.h),
+ * or vectors of them, of which a comparison yields -1 or 0 (device/gpu/prelude). W_F32, W_I32, W_U32   float,
+ * int, unsigned int W_FN                  before a function W_MASK(c), w_bool(c)  a comparison as all ones or
+ * 0; as 1 or 0 w_bits(x), w_float(i), w_uns(i), w_sig(u)       bits as another type w_to_f32(i), w_to_i32(x),
+ * w_root(x), w_remainder(x, y), w_fma_f32(a, b, c) Bounds in ULP: tests/unit/test_cpu_math.c. Coefficients
+ * were fitted for these intervals by the exchange algorithm of Remez (relative error, 40 digits) and rounded
+ * to f32. Sources: Cody and Waite, "Software Manual for the Elementary Functions" (1980), for argument
+ * reduction; Muller, "Elementary Functions", 3rd ed. (2016), chapters 3, 4 and 11; Dekker (1971) for split
+ * products. No guard against a second inclusion: a text may have it for numbers and for vectors. */
+
+#define W_SIGN (-0x7fffffff - 1)
+
+W_FN W_F32 w_abs_f32(W_F32 a) { return w_float(w_bits(a) & 0x7fffffff); }
+/* |x| with the sign of s. */
+W_FN W_F32 w_signed_f32(W_F32 x, W_F32 s) { return w_float((w_bits(x) & 0x7fffffff) | (w_bits(s) & W_SIGN)); }
+W_FN W_I32 w_isnan_f32(W_F32 a) { return w_bool(a != a); }
+W_FN W_I32 w_isinf_f32(W_F32 a) { return w_bool(w_abs_f32(a) == HUGE_VALF); }
+/* NaN wins. The first choice is one machine instruction, which yields b where either is NaN. */
+W_FN W_F32 w_max_f32(W_F32 a, W_F32 b) {
+    W_F32 m = a > b ? a : b;
+    return a != a ? a : m;
+}
+W_FN W_F32 w_min_f32(W_F32 a, W_F32 b) {
+    W_F32 m = a < b ? a : b;
+    return a != a ? a : m;
+}
+W_FN W_F32 w_sign_f32(W_F32 a) { return a > 0 ? 1.0f : (a < 0 ? -1.0f : a); }
+
+/* ---- rounding: adding 2^23 rounds to a whole number, half to even ---- */
+
+W_FN W_F32 w_round_f32(W_F32 a) {
+    W_F32 m = w_abs_f32(a), t = (m + 0x1p23f) - 0x1p23f;
+    return m < 0x1p23f ? w_signed_f32(t, a) : a;
+}
+W_FN W_F32 w_floor_f32(W_F32 a) {
+    W_F32 t = w_round_f32(a);
+    return w_abs_f32(a) < 0x1p23f ? w_signed_f32(t - (t > a ? 1.0f : 0.0f), a) : a;
+}
+W_FN W_F32 w_ceil_f32(W_F32 a) {
+    W_F32 t = w_round_f32(a);
+    return w_abs_f32(a) < 0x1p23f ? w_signed_f32(t + (t < a ? 1.0f : 0.0f), a) : a;
+}
+W_FN W_F32 w_trunc_f32(W_F32 a) {
+    W_F32 m = w_abs_f32(a), t = w_round_f32(m);
+    return m < 0x1p23f ? w_signed_f32(t - (t > m ? 1.0f : 0.0f), a) : a;
+}
+
+/* ---- roots and quotients ---- */
+
+W_FN W_F32 w_sqrt_f32(W_F32 a) { return w_root(a); }
+W_FN W_F32 w_rsqrt_f32(W_F32 a) { return 1.0f / w_root(a); }
+W_FN W_F32 w_recip_f32(W_F32 a) { return 1.0f / a; }
+
+/* ---- exponentials: x = n ln 2 + r, |r| <= ln 2 / 2 (Cody and Waite) ---- */
+
+#define W_ROUND_MAGIC 0x1.8p23f
+#define W_LOG2E       0x1.715476p+0f
+#define W_LN2_HI      0x1.62ep-1f /* 13 bits: times a whole number below 2^11 it is exact */
+#define W_LN2_LO      0x1.0bfbe8p-15f
+/* (exp(r) - 1 - r) / r^2, the highest power first. */
+#define W_EXP_TERMS                                                                                          \
+    { 0x1.6a1a70p-10f, 0x1.123fc6p-7f, 0x1.555916p-5f, 0x1.55548ap-3f, 0x1.fffffcp-2f }
+
+/* y 2^n for -300 < n < 254, in two steps so that results reach the subnormals and infinity. */
+W_FN W_F32 w_scale_f32(W_F32 y, W_I32 n) {
+    W_I32 both = n + 254, first = both >> 1, rest = both - first; /* exponents, with their bias */
+    return y * w_float(w_sig(w_uns(first) << 23)) * w_float(w_sig(w_uns(rest) << 23));
+}
+/* exp(x) = y 2^n, 0.7 < y < 1.5; n are the low bits of *z. */
+W_FN W_F32 w_exp_core(W_F32 x, W_I32 *z_bits) {
+    W_F32 z = w_fma_f32(x, W_LOG2E, W_ROUND_MAGIC), n = z - W_ROUND_MAGIC;
+    W_F32 r = w_fma_f32(n, -W_LN2_LO, w_fma_f32(n, -W_LN2_HI, x));
+    const float c[] = W_EXP_TERMS;
+    W_F32 p = w_fma_f32(c[0], r, c[1]);
+    p = w_fma_f32(p, r, c[2]);
+    p = w_fma_f32(p, r, c[3]);
+    p = w_fma_f32(p, r, c[4]);
+    *z_bits = w_bits(z);
+    return 1.0f + w_fma_f32(r * r, p, r);
+}
+/* |x| is cut, not x from both sides: compilers make more of two choices in a row. */
+W_FN W_F32 w_exp_f32(W_F32 x) {
+    W_F32 m = w_abs_f32(x);
+    W_I32 z;
+    W_F32 y = w_exp_core(w_signed_f32(m > 105.0f ? 105.0f : m, x), &z);
+    return w_scale_f32(y, w_sig(w_uns(z) - w_uns(w_bits(W_ROUND_MAGIC))));
+}
+/* The same for -87 <= x <= 88, where no result leaves the normal numbers: n is added to the exponent. */
+W_FN W_F32 w_exp_normal(W_F32 x) {
+    W_I32 z;
+    W_F32 y = w_exp_core(x, &z);
+    return w_float(w_sig(w_uns(w_bits(y)) + (w_uns(z) << 23)));
+}
+/* 2^(n + r) for whole n and |r| <= 1/2. */
+W_FN W_F32 w_exp2_core(W_F32 r, W_I32 n) {
+    W_F32 p = 0x1.41f77cp-13f;
+    p = w_fma_f32(p, r, 0x1.5f46dep-10f);
+    p = w_fma_f32(p, r, 0x1.3b2d66p-7f);
+    p = w_fma_f32(p, r, 0x1.c6aed8p-5f);
+    p = w_fma_f32(p, r, 0x1.ebfbdcp-3f);
+    p = w_fma_f32(p, r, 0x1.62e430p-1f);
+    return w_scale_f32(w_fma_f32(p, r, 1.0f), n);
+}
+W_FN W_F32 w_exp2_f32(W_F32 x) {
+    W_F32 t = x > 129.0f ? 129.0f : x;
+    t = t < -151.0f ? -151.0f : t;
+    W_F32 z = t + W_ROUND_MAGIC, n = z - W_ROUND_MAGIC;
+    return w_exp2_core(t - n, w_sig(w_uns(w_bits(z)) - w_uns(w_bits(W_ROUND_MAGIC))));
+}
+/* exp(x) - 1 for -20 <= x <= 89: 2 (s e + (s - 1/2)) with s = 2^(n-1) and e = exp(r) - 1. */
+W_FN W_F32 w_expm1_core(W_F32 x) {
+    W_F32 z = x * W_LOG2E + W_ROUND_MAGIC, n = z - W_ROUND_MAGIC;
+    W_F32 r = w_fma_f32(n, -W_LN2_LO, w_fma_f32(n, -W_LN2_HI, x));
+    W_F32 p = 0x1.a1a902p-13f;
+    p = w_fma_f32(p, r, 0x1.6d7b3ap-10f);
+    p = w_fma_f32(p, r, 0x1.11108ap-7f);
+    p = w_fma_f32(p, r, 0x1.5554a8p-5f);
+    p = w_fma_f32(p, r, 0x1.555556p-3f);
+    p = w_fma_f32(p, r, 0.5f);
+    W_F32 e = w_fma_f32(r * r, p, r);
+    W_U32 whole = w_uns(w_bits(z)) - w_uns(w_bits(W_ROUND_MAGIC));
+    W_F32 s = w_float(w_sig((whole + 126u) << 23));
+    W_F32 y = 2.0f * w_fma_f32(s, e, s - 0.5f);
+    return w_abs_f32(x) < 0x1p-25f ? x : y; /* keeps subnormals and -0 */
+}
+W_FN W_F32 w_expm1_f32(W_F32 x) {
+    W_F32 t = x > 89.0f ? 89.0f : x;
+    return w_expm1_core(t < -20.0f ? -20.0f : t);
+}
+/* (exp(2x) - 1) / (exp(2x) + 1); 1 to the last bit beyond 10. */
+W_FN W_F32 w_tanh_f32(W_F32 x) {
+    W_F32 m = w_abs_f32(x), t = m > 10.0f ? 10.0f : m;
+    W_F32 e = w_expm1_core(t + t);
+    return w_signed_f32(e / (e + 2.0f), x);
+}
+/* exp(-|x|) never overflows. */
+W_FN W_F32 w_sigmoid_f32(W_F32 x) {
+    W_F32 e = w_exp_f32(-w_abs_f32(x));
+    return (x >= 0 ? 1.0f : e) / (1.0f + e);
+}
+
+/* ---- logarithms: x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2) ---- */
+
+#define W_SQRT_HALF 0x3f3504f3 /* bits of sqrt(1/2) */
+
+/* log(1 + f) - f = -f^2/2 + f^3 P(f). */
+W_FN W_F32 w_log_tail(W_F32 f) {
+    W_F32 p = 0x1.145da6p-4f, q = f * f;
+    p = w_fma_f32(p, f, -0x1.de60a2p-4f);
+    p = w_fma_f32(p, f, 0x1.e700c8p-4f);
+    p = w_fma_f32(p, f, -0x1.fc1dccp-4f);
+    p = w_fma_f32(p, f, 0x1.233634p-3f);
+    p = w_fma_f32(p, f, -0x1.555c5cp-3f);
+    p = w_fma_f32(p, f, 0x1.99a4c2p-3f);
+    p = w_fma_f32(p, f, -0x1.000006p-2f);
+    p = w_fma_f32(p, f, 0x1.555548p-2f);
+    return w_fma_f32(q, -0.5f, q * f * p);
+}
+/* The values at 0, below 0, infinity and NaN. */
+W_FN W_F32 w_log_special(W_F32 x, W_F32 y) {
+    y = x <= 0x1.fffffep127f ? y : x;
+    y = x < 0 ? NAN : y;
+    return x == 0 ? -HUGE_VALF : y;
+}
+W_FN W_F32 w_log_f32(W_F32 x) {
+    W_I32 small = x < 0x1p-126f;
+    W_F32 s = small ? x * 0x1p23f : x;
+    W_I32 i = w_sig(w_uns(w_bits(s)) - W_SQRT_HALF);
+    W_F32 k = w_to_f32((i >> 23) - (small ? 23 : 0)), f = w_float((i & 0x7fffff) + W_SQRT_HALF) - 1.0f;
+    W_F32 y = f + w_fma_f32(k, W_LN2_LO, w_log_tail(f));
+    return w_log_special(x, w_fma_f32(k, W_LN2_HI, y));
+}
+W_FN W_F32 w_log2_f32(W_F32 x) {
+    W_I32 small = x < 0x1p-126f;
+    W_F32 s = small ? x * 0x1p23f : x;
+    W_I32 i = w_sig(w_uns(w_bits(s)) - W_SQRT_HALF);
+    W_F32 k = w_to_f32((i >> 23) - (small ? 23 : 0)), f = w_float((i & 0x7fffff) + W_SQRT_HALF) - 1.0f;
+    return w_log_special(x, w_fma_f32(f + w_log_tail(f), W_LOG2E, k));
+}
+/* u = 1 + x rounded; the rounding error c comes back as c / u (Muller, section 11). */
+W_FN W_F32 w_log1p_f32(W_F32 x) {
+    W_F32 u = 1.0f + x, c = x - (u - 1.0f);
+    W_I32 i = w_sig(w_uns(w_bits(u)) - W_SQRT_HALF);
+    W_F32 k = w_to_f32(i >> 23), f = w_float((i & 0x7fffff) + W_SQRT_HALF) - 1.0f;
+    W_F32 y = f + (c / u + w_fma_f32(k, W_LN2_LO, w_log_tail(f)));
+    y = w_fma_f32(k, W_LN2_HI, y);
+    y = x <= 0x1.fffffep127f ? y : x;
+    y = x < -1.0f ? NAN : y;
+    y = x == -1.0f ? -HUGE_VALF : y;
+    return x == 0 ? x : y;
+}
+
+/* ---- error function: x P(x^2) up to 1, then 1 - exp(Q(|x|)) with Q near log(erfc) ---- */
+
+W_FN W_F32 w_erf_f32(W_F32 x) {
+    W_F32 m = w_abs_f32(x), z = x * x;
+    W_F32 p = 0x1.496a28p-14f;
+    p = w_fma_f32(p, z, -0x1.a3f6fap-11f);
+    p = w_fma_f32(p, z, 0x1.5405b0p-8f);
+    p = w_fma_f32(p, z, -0x1.b7f90cp-6f);
+    p = w_fma_f32(p, z, 0x1.ce2cf8p-4f);
+    p = w_fma_f32(p, z, -0x1.81273ep-2f);
+    p = w_fma_f32(p, z, 0x1.20dd74p+0f);
+    W_F32 t = m > 4.0f ? 4.0f : m;
+    W_F32 q = 0x1.8bfc7ep-13f;
+    q = w_fma_f32(q, t, -0x1.8599bep-9f);
+    q = w_fma_f32(q, t, 0x1.677868p-6f);
+    q = w_fma_f32(q, t, -0x1.a73a5ap-4f);
+    q = w_fma_f32(q, t, -0x1.4698a4p-1f);
+    q = w_fma_f32(q, t, -0x1.20938ap+0f);
+    q = w_fma_f32(q, t, -0x1.3b0f44p-12f);
+    W_F32 far = 1.0f - w_exp_f32(q);
+    return w_signed_f32(m < 1.0f ? m * p : far, x);
+}
+
+/* ---- GELU: x Phi(x) and its derivative Phi(x) + x phi(x); Phi(-m) = exp(-m^2 / 2) P(m) for m >= 0 ---- */
+
+#define W_PHI_0_F32   0x1.988454p-2f /* 1 / sqrt(2 pi) */
+#define W_TANH_LINE   0x1.988454p+0f /* sqrt(8 / pi), and 0.044715 and 3 * 0.044715 times that */
+#define W_TANH_CUBE   0x1.2444f2p-4f
+#define W_TANH_CUBE_3 0x1.b6676cp-3f
+
+/* P(m), to a few units of the last place of Phi, up to 6; beyond, where Phi is below 2^-29, P(6). */
+W_FN W_F32 w_normal_tail(W_F32 m) {
+    W_F32 t = m > 6.0f ? 6.0f : m;
+    W_F32 p = -0x1.93ab0cp-23f;
+    p = w_fma_f32(p, t, 0x1.5e7066p-18f);
+    p = w_fma_f32(p, t, -0x1.0dc48ep-14f);
+    p = w_fma_f32(p, t, 0x1.eda4c4p-12f);
+    p = w_fma_f32(p, t, -0x1.31f49cp-9f);
+    p = w_fma_f32(p, t, 0x1.188c40p-7f);
+    p = w_fma_f32(p, t, -0x1.997966p-6f);
+    p = w_fma_f32(p, t, 0x1.f8afc6p-5f);
+    p = w_fma_f32(p, t, -0x1.0fbdf4p-3f);
+    p = w_fma_f32(p, t, 0x1.ffe5ccp-3f);
+    p = w_fma_f32(p, t, -0x1.988376p-2f);
+    return w_fma_f32(p, t, 0x1.fffffep-2f);
+}
+/* max(x, 0) - |x| Phi(-|x|). */
+W_FN W_F32 w_gelu_f32(W_F32 x) {
+    W_F32 m = w_abs_f32(x), t = m > 13.0f ? 13.0f : m;
+    W_F32 e = w_exp_normal(t * t * -0.5f);
+    return w_fma_f32(-t, e * w_normal_tail(t), w_max_f32(x, 0.0f));
+}
+W_FN W_F32 w_gelu_slope_f32(W_F32 x) {
+    W_F32 m = w_abs_f32(x), t = m > 13.0f ? 13.0f : m;
+    W_F32 e = w_exp_normal(t * t * -0.5f);
+    W_F32 y = e * w_fma_f32(-W_PHI_0_F32, t, w_normal_tail(t));
+    return x > 0 ? 1.0f - y : y;
+}
+/* By tanh: 0.5 (1 + tanh(z / 2)) is the sigmoid of z. The derivative is constant where |x| is large. */
+W_FN W_F32 w_gelu_tanh_f32(W_F32 x) {
+    W_F32 t = x < -10.0f ? -10.0f : x; /* from there on -1e-37 */
+    W_F32 z = t * w_fma_f32(t * t, -W_TANH_CUBE, -W_TANH_LINE);
+    return t / (1.0f + w_exp_normal(z < -87.0f ? -87.0f : z));
+}
+W_FN W_F32 w_gelu_tanh_slope_f32(W_F32 x) {
+    W_F32 m = w_abs_f32(x), t = w_signed_f32(m > 10.0f ? 10.0f : m, x), q = t * t;
+    W_F32 z = t * w_fma_f32(q, -W_TANH_CUBE, -W_TANH_LINE);
+    W_F32 step = t * w_fma_f32(q, W_TANH_CUBE_3, W_TANH_LINE);
+    W_F32 e = w_exp_normal(z), s = 1.0f / (1.0f + e);
+    return w_fma_f32(step * (e * s), s, s);
+}
+
+/* ---- sine and cosine: x = n pi/2 + r, pi/2 in parts of 11 bits, so that n times a part is exact ---- */
+
+#define W_ANGLE_MAX 8192.0f /* beyond, w_angle_huge */
+
+/* sin(r + n pi/2), |r| <= pi/4. */
+W_FN W_F32 w_sin_core(W_F32 r, W_I32 n) {
+    W_F32 z = r * r;
+    W_F32 s = w_fma_f32(w_fma_f32(-0x1.992c06p-13f, z, 0x1.1106fcp-7f), z, -0x1.555544p-3f);
+    s = w_fma_f32(r * z, s, r);
+    W_F32 c = w_fma_f32(w_fma_f32(0x1.99cb82p-16f, z, -0x1.6c0bc4p-10f), z, 0x1.55554ap-5f);
+    c = w_fma_f32(z * z, c, w_fma_f32(z, -0.5f, 1.0f));
+    W_F32 y = (n & 1) != 0 ? c : s;
+    return w_float(w_bits(y) ^ w_sig(w_uns(n & 2) << 30));
+}
+W_FN W_F32 w_angle(W_F32 x, W_I32 *n) {
+    W_F32 z = x * 0x1.45f306p-1f + W_ROUND_MAGIC, k = z - W_ROUND_MAGIC, r = x;
+    r = w_fma_f32(k, -0x1.92p+0f, r);
+    r = w_fma_f32(k, -0x1.fb4p-12f, r);
+    r = w_fma_f32(k, -0x1.444p-24f, r);
+    r = w_fma_f32(k, -0x1.68cp-39f, r);
+    r = w_fma_f32(k, -0x1.1a6264p-54f, r);
+    *n = w_sig(w_uns(w_bits(z)) - w_uns(w_bits(W_ROUND_MAGIC)));
+    return r;
+}
+W_FN W_F32 w_sin_f32(W_F32 x) {
+    W_I32 n;
+    W_F32 r = w_angle(w_abs_f32(x), &n), y = w_sin_core(r, n);
+    return w_float(w_bits(y) ^ (w_bits(x) & W_SIGN));
+}
+W_FN W_F32 w_cos_f32(W_F32 x) {
+    W_I32 n;
+    W_F32 r = w_angle(w_abs_f32(x), &n);
+    return w_sin_core(r, n + 1);
+}
+
+/* ---- powers: 2^(y log2 x), the logarithm as a sum of two floats (Dekker's products) ---- */
+
+#define W_HIGH_BITS (-0x1000) /* 12 of a significand: products are exact */
+
+W_FN W_F32 w_cut(W_F32 x) { return w_float(w_bits(x) & W_HIGH_BITS); }
+
+/* log2 of a positive number: the result plus *low, to about 2^-30 relative. */
+W_FN W_F32 w_log2_pair(W_F32 x, W_F32 *low) {
+    W_I32 small = x < 0x1p-126f;
+    W_F32 v = small ? x * 0x1p23f : x;
+    W_I32 i = w_sig(w_uns(w_bits(v)) - W_SQRT_HALF);
+    W_F32 k = w_to_f32((i >> 23) - (small ? 23 : 0)), m = w_float((i & 0x7fffff) + W_SQRT_HALF), f = m - 1.0f;
+    W_F32 d = m + 1.0f, s = f / d;
+    W_F32 sh = w_cut(s), dh = w_cut(d), dl = m - (dh - 1.0f);
+    W_F32 sl = ((f - sh * dh) - sh * dl) / d; /* s = sh + sl */
+    W_F32 z = s * s;
+    W_F32 p = w_fma_f32(w_fma_f32(0x1.322b06p-2f, z, 0x1.995c3ep-2f), z, 0x1.55557cp-1f);
+    W_F32 lh = 2.0f * sh, ll = w_fma_f32(s * z, p, 2.0f * sl); /* log m = lh + ll */
+    W_F32 hi = lh * 0x1.714p+0f, lo = w_fma_f32(lh, 0x1.47652cp-12f, ll * W_LOG2E);
+    W_F32 sum = k + hi;
+    *low = lo + (hi - (sum - k));
+    return sum;
+}
+
+/* x where the bits of mask are ones, else y: a choice that compilers do not turn into a branch, which would
+ * keep a long function from being vectorised. */
+W_FN W_F32 w_mask(W_I32 mask, W_F32 x, W_F32 y) { return w_float((w_bits(x) & mask) | (w_bits(y) & ~mask)); }
+W_FN W_F32 w_pow_f32(W_F32 x, W_F32 y) {
+    W_F32 ax = w_abs_f32(x), ay = w_abs_f32(y);
+    W_F32 yc =
+        w_mask(W_MASK(ay > 0x1p40f), w_signed_f32(0x1p40f, y), y); /* far beyond all results but that of 1 */
+    W_F32 l, h = w_log2_pair(ax, &l);
+    W_F32 hh = w_cut(h), hl = (h - hh) + l, yh = w_cut(yc), yl = yc - yh;
+    W_F32 p = yh * hh, q = yl * hh + yc * hl, z = p + q;
+    W_I32 over = W_MASK(z > 129.0f), under = W_MASK(z < -151.0f);
+    W_F32 zc = w_mask(under, -151.0f, w_mask(over, 129.0f, z));
+    W_F32 magic = zc + W_ROUND_MAGIC, n = magic - W_ROUND_MAGIC;
+    W_F32 r = w_mask(over | under, 0.0f, (p - n) + q);
+    W_F32 v = w_exp2_core(r, w_sig(w_uns(w_bits(magic)) - w_uns(w_bits(W_ROUND_MAGIC))));
+    W_I32 zero = W_MASK(ax == 0), huge = W_MASK(ax == HUGE_VALF), negative_y = W_MASK(y < 0);
+    v = w_mask(zero | huge, w_mask(zero ^ negative_y, 0.0f, HUGE_VALF), v);
+    W_F32 whole = w_mask(W_MASK(ay < 0x1p24f), ay, 0.0f); /* from 2^24 on all are even */
+    W_I32 count = w_to_i32(whole), exact = W_MASK(w_to_f32(count) == whole);
+    v = w_float(w_bits(v) ^ (-(count & 1) & exact & w_bits(x) & W_SIGN)); /* odd powers */
+    v = w_mask(~exact & W_MASK(x < 0) & ~huge, NAN, v);
+    v = w_mask(W_MASK(x != x) | W_MASK(y != y), NAN, v);
+    return w_mask(W_MASK(x == 1.0f) | W_MASK(y == 0), 1.0f, v);
+}
+
+/* ---- division and remainder ---- */
+
+W_FN W_F32 w_div_f32(W_F32 a, W_F32 b) { return a / b; }
+W_FN W_F32 w_mod_f32(W_F32 a, W_F32 b) {
+    W_F32 r = w_remainder(a, b);
+    return r == 0 ? w_signed_f32(0.0f, b) : ((r < 0) != (b < 0) ? r + b : r);
+}

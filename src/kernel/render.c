@@ -1,0 +1,365 @@
+/* The renderer: a kernel form as a launch, whose text is C for groups of work-items (kernel/source.h) and
+ * readable: one line an instruction, v0, v1, .. being values as kernel/print.c numbers them. The text is the
+ * same for all shapes of a kind; sizes, strides and constants are arguments. What it looks like is chosen in
+ * render_choose.c. Must not know: devices, their interfaces. Read next: render_choose.c. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernel/render.h"
+
+#define ARGUMENT_BYTES 1000 /* all arguments; OpenCL promises 1,024 */
+
+/* ---- text ---- */
+
+static void put_indent(weft_render *r) { weft__put(&r->text, "%*s", 4 * r->indent, ""); }
+
+static void put_line(weft_render *r, const char *fmt, va_list args, const char *end) {
+    weft_text *text = &r->text;
+    put_indent(r);
+    const size_t room = text->length < text->size ? text->size - text->length : 0;
+    const int n = vsnprintf(room ? text->buffer + text->length : NULL, room, fmt, args);
+    if (n > 0) text->length += (size_t)n;
+    weft__put(text, "%s", end);
+}
+
+void weft__put_line(weft_render *r, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    put_line(r, fmt, args, "\n");
+    va_end(args);
+}
+
+void weft__put_open(weft_render *r, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    put_line(r, fmt, args, " {\n");
+    va_end(args);
+    r->indent++;
+}
+
+void weft__put_close(weft_render *r) {
+    r->indent--;
+    weft__put_line(r, "}");
+}
+
+/* ---- numbers ---- */
+
+static const char *literal(weft_render *r, weft_argument_kind kind, weft_argument value) {
+    char digits[64];
+    weft_text text = weft__text(digits, sizeof digits);
+    if (kind == WEFT_ARGUMENT_F32 || kind == WEFT_ARGUMENT_F64)
+        weft__put_float(&text, value.f, kind == WEFT_ARGUMENT_F32 ? WEFT_RENDER_F32 : WEFT_RENDER_F64);
+    else
+        weft__put_integer(&text, value.i, kind == WEFT_ARGUMENT_I32 ? WEFT_RENDER_I32 : WEFT_RENDER_I64);
+    if (digits[0] != '-') return weft__intern(r->launches->ctx, digits);
+    char negative[80];
+    snprintf(negative, sizeof negative, "(%s)", digits);
+    return weft__intern(r->launches->ctx, negative);
+}
+
+static const char *number(weft_render *r, weft_argument_kind kind, weft_argument value, const char *fmt,
+                          va_list args) {
+    char name[WEFT_RENDER_NAME];
+    if (r->literal) return literal(r, kind, value);
+    vsnprintf(name, sizeof name, fmt, args);
+    for (size_t i = 0; i < r->n_numbers; i++)
+        if (!strcmp(r->numbers[i].name, name)) return r->numbers[i].name;
+    if (!weft__grow(r->launches->ctx, &r->numbers, &r->number_capacity, r->n_numbers, sizeof *r->numbers)) {
+        r->failed = true;
+        return "";
+    }
+    weft_render_number *n = &r->numbers[r->n_numbers++];
+    *n = (weft_render_number){weft__intern(r->launches->ctx, name), value};
+    n->argument.kind = (uint8_t)kind;
+    return n->name;
+}
+
+const char *weft__render_number(weft_render *r, weft_argument_kind kind, weft_argument value, const char *fmt,
+                                ...) {
+    va_list args;
+    va_start(args, fmt);
+    const char *name = number(r, kind, value, fmt, args);
+    va_end(args);
+    return name;
+}
+
+const char *weft__render_size(weft_render *r, int64_t value, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    const char *name =
+        number(r, r->wide ? WEFT_ARGUMENT_I64 : WEFT_ARGUMENT_I32, (weft_argument){.i = value}, fmt, args);
+    va_end(args);
+    return name;
+}
+
+const char *weft__render_extent(weft_render *r, int d) {
+    char x[8];
+    return weft__render_size(r, r->kernel->extent[d], "n_%s", weft__render_index(r, d, x));
+}
+
+/* ---- groups ---- */
+
+/* How the work is cut. */
+typedef struct cut {
+    int64_t strip, strips; /* indices of a strip of the lane dimension, where that is parallel; how many */
+    int64_t units, per, groups;
+    int items;
+} cut;
+
+static cut cut_of(const weft_render *r) {
+    const weft_kernel *k = r->kernel;
+    const int lanes = r->target->lanes;
+    const int64_t length = weft__kernel_row_length(k), block = weft__kernel_block_rows(k);
+    cut c = {.strip = 1, .strips = 1, .items = r->target->vectors ? 1 : lanes};
+    c.units = weft__kernel_rows(k) / block;
+    if (r->lane >= 0 && !r->reduced) {
+        const int64_t n = k->extent[r->lane], whole = (n + lanes - 1) / lanes * lanes;
+        c.strip = lanes;
+        if (r->target->vectors) { /* some thousand elements */
+            c.strip = 4096 / (length * block > 0 ? length * block : 1) / lanes * lanes;
+            c.strip = c.strip < lanes ? lanes : c.strip > whole ? whole : c.strip;
+        }
+        c.strips = (n + c.strip - 1) / c.strip;
+        c.units = c.units / (n > 0 ? n : 1) * c.strips;
+    }
+    const int64_t a_unit = (length > 0 ? length : 1) * block * (c.strip > 0 ? c.strip : 1);
+    const int64_t least = r->target->vectors ? 16384 : lanes; /* elements that are worth a group */
+    c.per = least / a_unit;
+    if (c.per * r->target->units * 4 > c.units) c.per = c.units / (r->target->units * 4);
+    if (c.per < 1) c.per = 1;
+    while ((c.units + c.per - 1) / c.per > 65535) c.per *= 2;
+    c.groups = (c.units + c.per - 1) / c.per;
+    return c;
+}
+
+static const char *index_type(const weft_render *r) { return r->wide ? "long" : "int"; }
+
+/* The indices of unit u: parallel ones, the last fastest, after the strip. */
+static void put_indices(weft_render *r, const cut *c) {
+    const weft_kernel *k = r->kernel;
+    const bool strips = r->lane >= 0 && !r->reduced;
+    char x[8];
+    weft__put_line(r, "%s rest = unit;", index_type(r));
+    if (strips) {
+        weft__put_line(r, "const %s first_lane = rest %% %s * %s;", index_type(r),
+                       weft__render_size(r, c->strips, "strips"),
+                       weft__render_size(r, c->strip, "strip_size"));
+        weft__put_line(r, "rest /= %s;", weft__render_size(r, c->strips, "strips"));
+    }
+    for (int d = k->n_parallel - k->n_fold - 1; d >= 0; d--) {
+        if (k->extent[d] == 1 || d == r->lane) continue;
+        weft__put_line(r, "const %s %s = rest %% %s;", index_type(r), weft__render_index(r, d, x),
+                       weft__render_extent(r, d));
+        weft__put_line(r, "rest /= %s;", weft__render_extent(r, d));
+    }
+    if (!strips) return;
+    weft__render_index(r, r->lane, x);
+    if (!r->target->vectors) {
+        weft__put_line(r, "const %s %s = first_lane + lane;", index_type(r), x);
+        weft__put_open(r, "if (%s < %s)", x, weft__render_extent(r, r->lane));
+        return;
+    }
+    weft__put_line(r, "const %s end_lane = min(first_lane + %s, %s);", index_type(r),
+                   weft__render_size(r, c->strip, "strip_size"), weft__render_extent(r, r->lane));
+    weft__put_open(r, "for (%s %s = first_lane; %s < end_lane; %s += %d)", index_type(r), x, x, x,
+                   r->target->lanes);
+    weft__put_line(
+        r, r->wide ? "const int m = (int)min(end_lane - %s, 16L);" : "const int m = end_lane - %s;", x);
+}
+
+static void put_body(weft_render *r, const cut *c) {
+    const bool alone = r->lane < 0 && !r->target->vectors;
+    weft__put_line(r, "const %s first = w_group(0)*%s;", index_type(r), weft__render_size(r, c->per, "per"));
+    weft__put_line(r, "const %s last = min(first + %s, %s);", index_type(r),
+                   weft__render_size(r, c->per, "per"), weft__render_size(r, c->units, "units"));
+    weft__put_open(r, "for (%s unit = first; unit < last; unit++)", index_type(r));
+    put_indices(r, c);
+    if (alone) weft__put_open(r, "if (lane == 0)");
+    weft__put_unit(r);
+    if (alone) weft__put_close(r);
+    if (r->lane >= 0 && !r->reduced) weft__put_close(r);
+    weft__put_close(r);
+}
+
+/* ---- the head ---- */
+
+static void put_parameter(weft_render *r, bool first, const char *type, bool written, const char *name,
+                          int i) {
+    weft__put(&r->text, "%s\n    %sW_GLOBAL %s *%s%d_, long %s%d_at", first ? "" : ",",
+              written ? "" : "const ", type, name, i, name, i);
+}
+
+static bool is_column_fold(const weft_render *r, int v) {
+    return r->kernel->code[v].kind == WEFT_INSTR_FOLD && r->kernel->code[v].level == WEFT_LEVEL_COLUMN;
+}
+
+static void put_parameters(weft_render *r) {
+    const weft_kernel *k = r->kernel;
+    static const char *const types[] = {[WEFT_ARGUMENT_I32] = "int",
+                                        [WEFT_ARGUMENT_I64] = "long",
+                                        [WEFT_ARGUMENT_F32] = "float",
+                                        [WEFT_ARGUMENT_F64] = "double"};
+    bool first = true;
+    for (int a = 0; a < k->n_args; a++, first = false)
+        put_parameter(r, first, weft__storage_name((weft_dtype)k->args[a].dtype), k->args[a].written, "arg",
+                      a);
+    for (int v = 0; v < k->n_code; v++)
+        if (is_column_fold(r, v))
+            put_parameter(r, false, weft__type_name(weft__render_type((weft_dtype)k->code[v].dtype), false),
+                          true, "fold", v);
+    if (r->faults) weft__put(&r->text, "%s\n    W_GLOBAL w_faults *faults, int command", first ? "" : ",");
+    for (size_t i = 0; i < r->n_numbers; i++)
+        weft__put(&r->text, "%s%s %s", i % 8 || (first && !r->faults) ? ", " : ",\n    ",
+                  types[r->numbers[i].argument.kind], r->numbers[i].name);
+}
+
+static void put_pointers(weft_render *r) {
+    const weft_kernel *k = r->kernel;
+    for (int a = 0; a < k->n_args; a++)
+        weft__put_line(r, "%sW_GLOBAL %s *arg%d = arg%d_ + arg%d_at;", k->args[a].written ? "" : "const ",
+                       weft__storage_name((weft_dtype)k->args[a].dtype), a, a, a);
+    for (int v = 0; v < k->n_code; v++)
+        if (is_column_fold(r, v))
+            weft__put_line(r, "W_GLOBAL %s *fold%d = fold%d_ + fold%d_at;",
+                           weft__type_name(weft__render_type((weft_dtype)k->code[v].dtype), false), v, v, v);
+    if (r->sink) weft__put_line(r, "if (w_faulted(faults)) return;");
+    if (!r->target->vectors) weft__put_line(r, "const int lane = w_item(0);");
+    for (int t = 0; t < WEFT_RENDER_TYPES; t++)
+        if (r->local[t])
+            weft__put_line(r, "W_LOCAL %s local_%s[%d];", weft__type_name((weft_render_type)t, false),
+                           weft__type_suffix((weft_render_type)t), r->target->lanes);
+}
+
+/* The kernel's name as an identifier. */
+static const char *identifier(const weft_render *r) {
+    char name[128];
+    snprintf(name, sizeof name, "%s", r->kernel->name && r->kernel->name[0] ? r->kernel->name : "kernel");
+    for (char *p = name; *p; p++) {
+        const bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_';
+        if (!letter && (p == name || *p < '0' || *p > '9')) *p = '_';
+    }
+    return weft__intern(r->launches->ctx, name);
+}
+
+static void put_all(weft_render *r, const cut *c, const char *name) {
+    weft__put(&r->text, "W_KERNEL W_ITEMS(%d, 1, 1) void %s(", c->items, name);
+    put_parameters(r);
+    weft__put(&r->text, ") {\n");
+    r->indent = 1;
+    put_pointers(r);
+    put_body(r, c);
+    r->indent = 0;
+    weft__put_line(r, "}");
+}
+
+/* ---- the launch ---- */
+
+static weft_argument *arguments_of(weft_render *r, weft_argument *list) {
+    const weft_kernel *k = r->kernel;
+    for (int a = 0; a < k->n_args; a++)
+        *list++ = (weft_argument){.kind = WEFT_ARGUMENT_OPERAND,
+                                  .dtype = k->args[a].dtype,
+                                  .written = k->args[a].written,
+                                  .index = a};
+    for (int v = 0; v < k->n_code; v++)
+        if (is_column_fold(r, v))
+            *list++ = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH,
+                                      .dtype = k->code[v].dtype,
+                                      .written = true,
+                                      .i = r->scratch[v]};
+    if (r->faults) *list++ = (weft_argument){.kind = WEFT_ARGUMENT_FAULT, .written = true};
+    for (size_t i = 0; i < r->n_numbers; i++) *list++ = r->numbers[i].argument;
+    return list;
+}
+
+static size_t argument_bytes(const weft_render *r) {
+    size_t bytes = (size_t)r->kernel->n_args * 16 + 16;
+    for (int v = 0; v < r->kernel->n_code; v++) bytes += is_column_fold(r, v) ? 16 : 0;
+    for (size_t i = 0; i < r->n_numbers; i++) {
+        const int kind = r->numbers[i].argument.kind;
+        bytes += kind == WEFT_ARGUMENT_I32 || kind == WEFT_ARGUMENT_F32 ? 4 : 8;
+    }
+    return bytes;
+}
+
+/* Where the columns of folds lie: of all that is added up in f32 or wider, until it is stored. */
+static void place_folds(weft_render *r) {
+    const weft_kernel *k = r->kernel;
+    const int64_t columns = weft__kernel_rows(k) / weft__kernel_block_rows(k) * weft__kernel_row_length(k);
+    for (int v = 0; v < k->n_code; v++) {
+        if (!is_column_fold(r, v)) continue;
+        const weft_render_type type = weft__render_type((weft_dtype)k->code[v].dtype);
+        const bool long_ = type == WEFT_RENDER_F64 || type == WEFT_RENDER_I64 || type == WEFT_RENDER_U64;
+        r->scratch[v] = (r->launches->scratch_bytes + 63) / 64 * 64;
+        r->launches->scratch_bytes = r->scratch[v] + columns * (long_ ? 8 : 4);
+    }
+}
+
+/* As alike as can be: texts with the same prelude are compiled at once. */
+static void find_prelude(weft_render *r) {
+    r->prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | WEFT_PRELUDE_RANDOM;
+    if (r->target->vectors) r->prelude |= WEFT_PRELUDE_VECTORS;
+    for (int v = 0; v < r->kernel->n_code; v++) {
+        const weft_instr *in = &r->kernel->code[v];
+        if (in->kind != WEFT_INSTR_STORE && in->dtype == WEFT_F64) r->prelude |= WEFT_PRELUDE_F64;
+    }
+}
+
+/* Writes the body for its arguments, then all of it: to know its length, and into memory. */
+static const char *write_text(weft_render *r, const cut *c, const char *name) {
+    char *memory = NULL;
+    size_t size = 0;
+    for (int pass = 0; pass < 2 && !r->failed; pass++) {
+        r->text = weft__text(memory, size);
+        put_body(r, c);
+        if (!r->literal && argument_bytes(r) > ARGUMENT_BYTES) {
+            r->literal = true;
+            r->n_numbers = 0;
+            put_body(r, c);
+        }
+        r->text = weft__text(memory, size);
+        put_all(r, c, name);
+        if (pass == 1) return memory;
+        size = r->text.length + 1;
+        memory = weft__arena_alloc(r->launches->arena, size);
+        if (!memory) return NULL;
+    }
+    return NULL;
+}
+
+static weft_status render(weft_render *r) {
+    WEFT_TRY(weft__render_choose(r));
+    const weft_kernel *k = r->kernel;
+    const cut c = cut_of(r);
+    const char *name = identifier(r);
+    place_folds(r);
+    find_prelude(r);
+    r->faults = r->sink;
+    const char *text = write_text(r, &c, name);
+    if (!text) return weft__fail_oom(r->launches->ctx, 4096, "the text of a kernel");
+    const size_t most = (size_t)(k->n_args + k->n_code) + r->n_numbers + 1;
+    weft_argument *arguments = weft__arena_alloc(r->launches->arena, most * sizeof *arguments);
+    if (!arguments)
+        return weft__fail_oom(r->launches->ctx, most * sizeof *arguments, "the arguments of a kernel");
+    const weft_argument *end = arguments_of(r, arguments);
+    return weft__launch(r->launches, &(weft_launch){.name = name,
+                                                    .text = text,
+                                                    .prelude = r->prelude,
+                                                    .n_arguments = (int)(end - arguments),
+                                                    .arguments = arguments,
+                                                    .groups = {c.groups, 1, 1},
+                                                    .items = {c.items, 1, 1}});
+}
+
+weft_status weft__render(weft_launches *launches, const weft_kernel *kernel, bool sink) {
+    if (weft__kernel_rows(kernel) == 0) return WEFT_OK; /* nothing to store */
+    weft_render r = {.launches = launches, .target = launches->target, .kernel = kernel, .sink = sink};
+    const weft_status status = render(&r);
+    weft__free(launches->ctx, r.stage);
+    weft__free(launches->ctx, r.varies);
+    weft__free(launches->ctx, r.wanted);
+    weft__free(launches->ctx, r.scratch);
+    weft__free(launches->ctx, r.numbers);
+    return status;
+}

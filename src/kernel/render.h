@@ -1,0 +1,120 @@
+/* What the parts of the renderer share; see render.c for the whole. Must not know: devices, their interfaces.
+ *
+ * A kernel runs as groups. A group takes `per` units one after the other: rows (blocks where rows are
+ * folded), or strips of the lane dimension. The lane dimension is the one along which lanes lie side by side:
+ * reduced, so that a row is shared by all lanes and its sums end with a tree over them, or parallel, so that
+ * a lane is an element of its own. Values that differ between lanes `vary`: where target.vectors they are
+ * vectors of 16. */
+#ifndef WEFT_KERNEL_RENDER_H
+#define WEFT_KERNEL_RENDER_H
+
+#include "base/text.h"
+#include "kernel/source.h"
+
+/* What a dtype is computed in. */
+typedef enum weft_render_type {
+    WEFT_RENDER_F32,
+    WEFT_RENDER_F64,
+    WEFT_RENDER_I32,
+    WEFT_RENDER_I64,
+    WEFT_RENDER_U32,
+    WEFT_RENDER_U64,
+    WEFT_RENDER_TYPES
+} weft_render_type;
+
+#define WEFT_RENDER_NAME 32
+/* A number that the text names and the launch gives. */
+typedef struct weft_render_number {
+    const char *name; /* interned */
+    weft_argument argument;
+} weft_render_number;
+
+typedef struct weft_render {
+    weft_launches *launches;
+    const weft_target *target;
+    const weft_kernel *kernel;
+    bool sink;
+    /* choices: render_choose.c */
+    int lane;     /* dimension that lanes run over; -1: there is none, one lane works */
+    bool reduced; /* it is a reduction dimension */
+    bool wide;    /* indices have 64 bits */
+    bool literal; /* too many numbers for arguments: they stand in the text */
+    int stages;   /* the last one */
+    uint8_t *stage;
+    bool *varies;
+    bool *wanted; /* by the loop that is being written */
+    /* what is being written */
+    weft_text text;
+    int indent;
+    unsigned prelude;
+    bool faults;                       /* takes the fault record */
+    bool local[WEFT_RENDER_TYPES];     /* lanes meet in local memory for sums of that type */
+    int64_t *scratch;                  /* byte where the fold has its columns; of COLUMN folds */
+    bool failed;                       /* out of memory */
+    size_t n_numbers, number_capacity; /* in order of their first use */
+    weft_render_number *numbers;
+} weft_render;
+
+/* ---- render.c ---- */
+/* One line of the text, indented. */
+void weft__put_line(weft_render *r, const char *fmt, ...) WEFT_PRINTF(2, 3);
+void weft__put_open(weft_render *r, const char *fmt, ...) WEFT_PRINTF(2, 3); /* a line that ends with { */
+void weft__put_close(weft_render *r);
+/* How the text calls a number: by a name, which becomes an argument, or as it is. */
+const char *weft__render_number(weft_render *r, weft_argument_kind kind, weft_argument value, const char *fmt,
+                                ...) WEFT_PRINTF(4, 5);
+const char *weft__render_size(weft_render *r, int64_t value, const char *fmt, ...) WEFT_PRINTF(3, 4);
+const char *weft__render_extent(weft_render *r, int d); /* of a dimension of the kernel */
+
+/* ---- render_choose.c ---- */
+weft_status weft__render_choose(weft_render *r);
+bool weft__render_vector(const weft_render *r, int v); /* is value v a vector? */
+bool weft__stage_is_full(const weft_render *r, int stage);
+
+/* ---- render_words.c ---- */
+weft_render_type weft__render_type(weft_dtype dtype);
+const char *weft__type_name(weft_render_type type, bool vector);
+const char *weft__type_suffix(weft_render_type type);
+const char *weft__storage_name(weft_dtype dtype);
+bool weft__stored_plainly(weft_dtype dtype); /* as it is computed */
+/* The row's expression on a, b, c, which compute in `type`. */
+void weft__put_row(weft_text *out, int op, weft_render_type type, bool vector, const char *a, const char *b,
+                   const char *c);
+/* What a reduction starts from. */
+void weft__put_start(weft_text *out, int op, weft_dtype dtype);
+void weft__put_float(weft_text *out, double value, weft_render_type type);
+void weft__put_integer(weft_text *out, int64_t value, weft_render_type type);
+
+/* ---- render_place.c ---- */
+#define WEFT_RENDER_TERM 640
+typedef enum weft_place_kind {
+    WEFT_PLACE_ONE,  /* one element: `element`, valid where `guard` */
+    WEFT_PLACE_LINE, /* a vector from `element` on, of which lanes from..to-1 are valid */
+    WEFT_PLACE_STEP, /* the same in steps of `step` */
+    WEFT_PLACE_EACH  /* vectors of elements, and of bools that tell the valid ones */
+} weft_place_kind;
+typedef struct weft_place {
+    weft_place_kind kind;
+    char element[WEFT_RENDER_TERM];
+    char guard[WEFT_RENDER_TERM]; /* "" where always valid */
+    char from[WEFT_RENDER_NAME * 2], to[WEFT_RENDER_TERM];
+    const char *step;
+} weft_place;
+/* Where instruction v reads or writes; `each`: its lanes one by one where it varies. Writes the lines that it
+ * takes. */
+void weft__put_place(weft_render *r, int v, bool each, weft_place *out);
+/* How the text calls the index of dimension d of the kernel. */
+const char *weft__render_index(const weft_render *r, int d, char name[8]);
+
+/* ---- render_value.c ---- */
+/* The line of an instruction that yields a value, or of a store. */
+void weft__put_value(weft_render *r, int v);
+void weft__put_store(weft_render *r, int v, const char *value, bool vector);
+/* A value as an operand of something that is a vector or not. */
+void weft__put_operand(weft_render *r, weft_text *out, int v, bool vector);
+
+/* ---- render_rows.c ---- */
+/* The lines for one unit, whose indices are there. */
+void weft__put_unit(weft_render *r);
+
+#endif

@@ -1,0 +1,158 @@
+/* What the text of a kernel is like: stages, the lane dimension, which values vary between lanes, the width
+ * of indices. All of it depends on shapes, views and dtypes alone. Must not know: text. Read next:
+ * render_rows.c. */
+#include <string.h>
+
+#include "kernel/render.h"
+
+/* ---- stages, as in device/interp/kernel.c ---- */
+
+static void find_stages(weft_render *r) {
+    const weft_kernel *k = r->kernel;
+    for (int i = 0; i < k->n_code; i++) {
+        const int operands[3] = {k->code[i].a, k->code[i].b, k->code[i].c};
+        r->stage[i] = 0;
+        for (int o = 0; o < 3; o++) {
+            if (operands[o] < 0) continue;
+            const int needs = r->stage[operands[o]] + (k->code[operands[o]].kind == WEFT_INSTR_REDUCE);
+            if (needs > r->stage[i]) r->stage[i] = (uint8_t)needs;
+        }
+        if (r->stage[i] > r->stages) r->stages = r->stage[i];
+    }
+}
+
+bool weft__stage_is_full(const weft_render *r, int stage) {
+    for (int i = 0; i < r->kernel->n_code; i++) {
+        const weft_instr *in = &r->kernel->code[i];
+        if (in->kind == WEFT_INSTR_REDUCE && r->stage[i] == stage) return true;
+        if (in->kind == WEFT_INSTR_FOLD && in->level == WEFT_LEVEL_COLUMN && r->stage[i] == stage)
+            return true;
+        if (in->kind == WEFT_INSTR_STORE && in->level == WEFT_LEVEL_FULL && stage == r->stages) return true;
+    }
+    return false;
+}
+
+/* ---- the lane dimension ---- */
+
+/* Does an access differ between the lanes of dimension d? */
+static bool moves_along(const weft_map *m, int d) {
+    return m->stride[d] != 0 || m->lo[d] > 0 || m->hi[d] < m->extent[d];
+}
+
+/* Roughly what an access costs a vector, or the items of a group, whose lanes run along d. */
+static double access_cost(const weft_render *r, const weft_view *view, int d) {
+    const weft_map *m = &view->map[0];
+    if (!moves_along(m, d)) return 0.5;
+    if (view->count > 1) return r->target->vectors ? 40 : 12;
+    return m->stride[d] == 1 ? 1 : r->target->vectors ? 12 : 8;
+}
+
+/* Of one element of the index space, if lanes run along d. */
+static double lane_cost(const weft_render *r, int d) {
+    const weft_kernel *k = r->kernel;
+    const bool reduced = d >= k->n_parallel;
+    const double lanes = r->target->lanes, extent = (double)k->extent[d];
+    const double length = (double)weft__kernel_row_length(k);
+    double full = 0, row = 0;
+    for (int i = 0; i < k->n_code; i++) {
+        const weft_instr *in = &k->code[i];
+        if (in->kind == WEFT_INSTR_CONST) continue;
+        double cost = in->view >= 0 ? access_cost(r, &k->views[in->view], d) : 1;
+        if (in->kind == WEFT_INSTR_REDUCE && reduced) row += r->target->vectors ? 12 : 60;
+        if (weft__level_inner(in->level) || in->kind == WEFT_INSTR_REDUCE || k->n_reduce == 0)
+            full += cost;
+        else
+            row += reduced ? cost : cost / lanes;
+    }
+    int64_t whole = ((int64_t)extent + r->target->lanes - 1) / r->target->lanes;
+    const double waste = (double)whole * lanes / extent;
+    if (!reduced) row *= waste;
+    return full * waste / lanes + row / (length > 0 ? length : 1);
+}
+
+static void choose_lane(weft_render *r) {
+    const weft_kernel *k = r->kernel;
+    double best = 0;
+    r->lane = -1;
+    for (int d = 0; d < k->n_parallel + k->n_reduce; d++) {
+        const bool folded = d >= k->n_parallel - k->n_fold && d < k->n_parallel;
+        const bool uneven = k->last_rows && d < k->n_parallel && r->target->vectors; /* blocks of vectors */
+        if (folded || uneven || k->extent[d] <= 1) continue;
+        const double cost = lane_cost(r, d);
+        if (r->lane >= 0 && cost >= best) continue;
+        best = cost;
+        r->lane = d;
+    }
+    r->reduced = r->lane >= k->n_parallel;
+}
+
+/* ---- what varies ---- */
+
+static void find_varying(weft_render *r) {
+    const weft_kernel *k = r->kernel;
+    for (int i = 0; i < k->n_code; i++) {
+        const weft_instr *in = &k->code[i];
+        const int operands[3] = {in->a, in->b, in->c};
+        bool varies = false;
+        for (int o = 0; o < 3; o++) varies = varies || (operands[o] >= 0 && r->varies[operands[o]]);
+        if (in->view >= 0 && r->lane >= 0)
+            varies = varies || moves_along(&k->views[in->view].map[0], r->lane);
+        if (r->lane < 0) varies = false;
+        if (r->reduced && !weft__level_inner(in->level)) varies = false;
+        if (in->kind == WEFT_INSTR_FOLD && in->level == WEFT_LEVEL_COLUMN) varies = r->lane >= 0;
+        r->varies[i] = varies;
+    }
+}
+
+bool weft__render_vector(const weft_render *r, int v) { return r->target->vectors && r->varies[v]; }
+
+/* ---- the width of indices ---- */
+
+#define BEYOND 65536 /* how far a loop may look past an end */
+
+/* Do all numbers that computing an element meets fit in 32 bits? Lanes go beyond the end of theirs. */
+static bool map_is_narrow(const weft_map *m, int lane, int lanes) {
+    int64_t most = m->offset < 0 ? -m->offset : m->offset, term;
+    for (int d = 0; d < m->rank; d++) {
+        const int64_t stride = m->stride[d] < 0 ? -m->stride[d] : m->stride[d];
+        const int64_t extent = m->extent[d] + (d == lane ? lanes : 0);
+        if (!weft__mul(extent, stride, &term) || !weft__add(most, term, &most)) return false;
+    }
+    return most <= INT32_MAX;
+}
+
+static bool is_narrow(const weft_render *r) {
+    const weft_kernel *k = r->kernel;
+    if (weft__kernel_rows(k) * weft__kernel_row_length(k) > INT32_MAX - BEYOND) return false;
+    if (weft__kernel_rows(k) > INT32_MAX - BEYOND || weft__kernel_row_length(k) > INT32_MAX - BEYOND)
+        return false;
+    for (int a = 0; a < k->n_args; a++)
+        if (k->args[a].elements > INT32_MAX - BEYOND) return false;
+    for (int i = 0; i < k->n_code; i++) {
+        const weft_instr *in = &k->code[i];
+        int64_t reach = 0;
+        const int64_t pitch = in->imm_i < 0 ? -in->imm_i : in->imm_i;
+        if (in->kind == WEFT_INSTR_GATHER && !weft__mul(pitch, in->bound, &reach)) return false;
+        if (reach > INT32_MAX) return false;
+        for (int m = 0; in->view >= 0 && m < k->views[in->view].count; m++)
+            if (!map_is_narrow(&k->views[in->view].map[m], m == 0 ? r->lane : -1, r->target->lanes))
+                return false;
+    }
+    return true;
+}
+
+weft_status weft__render_choose(weft_render *r) {
+    const weft_kernel *k = r->kernel;
+    const size_t n = (size_t)k->n_code + 1;
+    r->stage = weft__array(r->launches->ctx, n, sizeof *r->stage);
+    r->varies = weft__array(r->launches->ctx, n, sizeof *r->varies);
+    r->wanted = weft__array(r->launches->ctx, n, sizeof *r->wanted);
+    r->scratch = weft__array(r->launches->ctx, n, sizeof *r->scratch);
+    if (!r->stage || !r->varies || !r->wanted || !r->scratch)
+        return weft__fail_oom(r->launches->ctx, n * 12, "render: kernel");
+    find_stages(r);
+    choose_lane(r);
+    find_varying(r);
+    r->wide = !is_narrow(r);
+    return WEFT_OK;
+}

@@ -1,0 +1,192 @@
+/* Views as index arithmetic. An index is called as kernel/print.c calls it: i0, i1, .. the parallel ones, f0,
+ * .. those of the rows of a block, r0, .. the reduced ones; the one that lanes run over counts for lane 0 of
+ * a vector. Sizes, strides, offsets and guards are arguments; which of them are 0, 1 or absent is part of the
+ * text. Must not know: what is done with elements. Read next: render_value.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "kernel/render.h"
+
+const char *weft__render_index(const weft_render *r, int d, char name[8]) {
+    const weft_kernel *k = r->kernel;
+    const int folds = k->n_parallel - k->n_fold;
+    if (d < folds)
+        snprintf(name, 8, "i%d", d & 15);
+    else if (d < k->n_parallel)
+        snprintf(name, 8, "f%d", (d - folds) & 15);
+    else
+        snprintf(name, 8, "r%d", (d - k->n_parallel) & 15);
+    return name;
+}
+
+/* One view on its way into text. */
+typedef struct walk {
+    weft_render *r;
+    const weft_view *view;
+    int v, number; /* instruction; of the view */
+    int level;
+    bool vector; /* elements of lanes one by one */
+    char digits[WEFT_VIEW_MAPS];
+} walk;
+
+/* Dimensions that the level leaves out count as index 0. */
+static bool in_level(const walk *w, int d) {
+    const weft_kernel *k = w->r->kernel;
+    if (k->extent[d] == 1) return false;
+    if (d >= k->n_parallel) return weft__level_inner(w->level);
+    return d < k->n_parallel - k->n_fold || !weft__level_folded(w->level);
+}
+
+/* Index d of map m: i0, or a digit of the number before. */
+static const char *index_of(const walk *w, int m, int d, char name[32]) {
+    char plain[8];
+    if (m > 0)
+        snprintf(name, 32, "e%d_%c%d", w->v, 'a' + m - 1, d);
+    else if (w->vector && d == w->r->lane)
+        snprintf(name, 32, "(%s + %s)", weft__render_index(w->r, d, plain),
+                 w->r->wide ? "convert_long16(W_LANES)" : "W_LANES");
+    else
+        weft__render_index(w->r, d, name);
+    return name;
+}
+
+static bool takes_part(const walk *w, int m, int d) {
+    return m > 0 ? w->view->map[m].extent[d] != 1 : in_level(w, d);
+}
+
+static const char *stride_name(const walk *w, int m, int d) {
+    char plain[8];
+    const int64_t stride = w->view->map[m].stride[d];
+    if (m > 0) return weft__render_size(w->r, stride, "s%d_%c%d", w->number, 'a' + m - 1, d);
+    return weft__render_size(w->r, stride, "s%d_%s", w->number, weft__render_index(w->r, d, plain));
+}
+
+/* i0*s0_i0 + r0 + o0 */
+static void put_element(const walk *w, int m, weft_text *out) {
+    const weft_map *map = &w->view->map[m];
+    const size_t before = out->length;
+    char name[32];
+    for (int d = 0; d < map->rank; d++) {
+        if (map->stride[d] == 0 || !takes_part(w, m, d)) continue;
+        weft__put(out, "%s%s", out->length > before ? " + " : "", index_of(w, m, d, name));
+        if (map->stride[d] != 1) weft__put(out, "*%s", stride_name(w, m, d));
+    }
+    if (map->offset != 0)
+        weft__put(out, "%s%s", out->length > before ? " + " : "",
+                  m > 0 ? weft__render_size(w->r, map->offset, "o%d_%c", w->number, 'a' + m - 1)
+                        : weft__render_size(w->r, map->offset, "o%d", w->number));
+    if (out->length == before) weft__put(out, "0");
+}
+
+static const char *guard_name(const walk *w, int m, int d, bool high) {
+    char plain[8];
+    const int64_t value = high ? w->view->map[m].hi[d] : w->view->map[m].lo[d];
+    const char *which = high ? "hi" : "lo";
+    if (m > 0) return weft__render_size(w->r, value, "%s%d_%c%d", which, w->number, 'a' + m - 1, d);
+    return weft__render_size(w->r, value, "%s%d_%s", which, w->number, weft__render_index(w->r, d, plain));
+}
+
+/* i0 >= lo && i0 < hi && ..; of vectors w_bool(..) & ... Leaves the lane dimension to the caller where `lane`
+ * is true. */
+static void put_guards(const walk *w, int m, bool lane, weft_text *out) {
+    const weft_map *map = &w->view->map[m];
+    char name[32];
+    for (int d = 0; d < map->rank; d++) {
+        if (!takes_part(w, m, d) || (m == 0 && lane && d == w->r->lane)) continue;
+        for (int high = 0; high < 2; high++) {
+            if (high ? map->hi[d] >= map->extent[d] : map->lo[d] <= 0) continue;
+            const bool vector = w->vector && (m > 0 || d == w->r->lane);
+            weft__put(out, "%s", out->length ? w->vector ? " & " : " && " : "");
+            weft__put(out,
+                      vector      ? "w_bool(%s %s %s)"
+                      : w->vector ? "(int16)(%s %s %s)"
+                                  : "%s %s %s",
+                      index_of(w, m, d, name), high ? "<" : ">=", guard_name(w, m, d, high));
+        }
+    }
+}
+
+/* Does map m > 0 see vectors? */
+static const char *index_type(const walk *w) {
+    return weft__type_name(w->r->wide ? WEFT_RENDER_I64 : WEFT_RENDER_I32, w->vector);
+}
+
+/* Splits the number that map m - 1 yields over the extents of map m. */
+static void put_digits(walk *w, int m, const char *number) {
+    const weft_map *map = &w->view->map[m];
+    const char letter = (char)('a' + m - 1);
+    int left = 0;
+    for (int d = 0; d < map->rank; d++) left += map->extent[d] != 1;
+    weft__put_line(w->r, "%s e%d_%c = %s;", index_type(w), w->v, letter, number);
+    for (int d = map->rank - 1; d >= 0; d--) {
+        if (map->extent[d] == 1) continue;
+        const char *extent = weft__render_size(w->r, map->extent[d], "n%d_%c%d", w->number, letter, d);
+        if (--left == 0) {
+            weft__put_line(w->r, "const %s e%d_%c%d = e%d_%c;", index_type(w), w->v, letter, d, w->v, letter);
+            continue;
+        }
+        weft__put_line(w->r, "const %s e%d_%c%d = e%d_%c %% %s;", index_type(w), w->v, letter, d, w->v,
+                       letter, extent);
+        weft__put_line(w->r, "e%d_%c /= %s;", w->v, letter, extent);
+    }
+}
+
+/* Follows the list; leaves the last map's element and all guards. */
+static void follow(walk *w, bool lane, weft_place *out) {
+    weft_text guard = weft__text(out->guard, sizeof out->guard);
+    for (int m = 0; m < w->view->count; m++) {
+        weft_text element = weft__text(out->element, sizeof out->element);
+        if (m > 0) {
+            char number[WEFT_RENDER_TERM];
+            weft_text text = weft__text(number, sizeof number);
+            put_element(w, m - 1, &text);
+            put_digits(w, m, number);
+        }
+        put_guards(w, m, lane, &guard);
+        put_element(w, m, &element);
+    }
+}
+
+/* Lanes from..to-1 of a vector, where guards of the lane dimension, or of others, let them through. */
+static void put_lanes(const walk *w, weft_place *out) {
+    const weft_map *map = &w->view->map[0];
+    const int d = w->r->lane;
+    char name[8];
+    const char *x = weft__render_index(w->r, d, name), *narrow = w->r->wide ? "(int)" : "";
+    weft_text to = weft__text(out->to, sizeof out->to);
+    snprintf(out->from, sizeof out->from, "0");
+    if (map->lo[d] > 0)
+        snprintf(out->from, sizeof out->from, "%s(%s - %s)", narrow, guard_name(w, 0, d, false), x);
+    if (out->guard[0]) weft__put(&to, "(%s ? ", out->guard);
+    if (map->hi[d] < map->extent[d])
+        weft__put(&to, "min(m, %s(%s - %s))", narrow, guard_name(w, 0, d, true), x);
+    else
+        weft__put(&to, "m");
+    if (out->guard[0]) weft__put(&to, " : 0)");
+    out->step = map->stride[d] != 1 ? stride_name(w, 0, d) : "";
+    out->kind = map->stride[d] == 1 ? WEFT_PLACE_LINE : WEFT_PLACE_STEP;
+}
+
+void weft__put_place(weft_render *r, int v, bool each, weft_place *out) {
+    const weft_instr *in = &r->kernel->code[v];
+    walk w = {.r = r, .view = &r->kernel->views[in->view], .v = v, .number = in->view, .level = in->level};
+    const weft_map *map = &w.view->map[0];
+    const bool stored = in->kind == WEFT_INSTR_STORE || in->kind == WEFT_INSTR_GATHER;
+    bool moves =
+        r->lane >= 0 && in_level(&w, r->lane) &&
+        (map->stride[r->lane] != 0 || map->lo[r->lane] > 0 || map->hi[r->lane] < map->extent[r->lane]);
+    if (stored && r->varies[v]) moves = true;
+    *out = (weft_place){.kind = WEFT_PLACE_ONE, .step = ""};
+    if (!r->target->vectors || !moves) {
+        follow(&w, false, out);
+        return;
+    }
+    if (!each && w.view->count == 1) {
+        follow(&w, true, out);
+        put_lanes(&w, out);
+        return;
+    }
+    w.vector = true;
+    follow(&w, false, out);
+    out->kind = WEFT_PLACE_EACH;
+}

@@ -1,0 +1,379 @@
+/* The line of each instruction. Must not know: loops and stages. Read next: render_rows.c. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernel/render.h"
+#include "kernel/rows.h"
+
+#define LINE 1600 /* bytes of an expression */
+
+static const weft_instr *code_of(const weft_render *r, int v) { return &r->kernel->code[v]; }
+static weft_render_type type_of(const weft_render *r, int v) {
+    return weft__render_type((weft_dtype)code_of(r, v)->dtype);
+}
+static const char *dtype_of(const weft_render *r, int arg) {
+    return weft_dtype_name((weft_dtype)r->kernel->args[arg].dtype);
+}
+
+/* ---- operands ---- */
+
+/* Constants that a reader knows stand in the text; others are arguments, so that the text serves all of them.
+ */
+static bool is_known(double f) {
+    return isnan(f) || isinf(f) || f == 0.5 || f == -0.5 || (f == rint(f) && fabs(f) <= 16);
+}
+
+static void put_const(weft_render *r, weft_text *out, int v) {
+    const weft_instr *in = code_of(r, v);
+    const weft_render_type type = type_of(r, v);
+    const bool is_64 = type == WEFT_RENDER_I64 || type == WEFT_RENDER_U64;
+    if (weft_dtype_is_float((weft_dtype)in->dtype)) {
+        double f = in->imm_f;
+        if (in->dtype == WEFT_F16) f = (double)weft_f16_to_f32(weft_f32_to_f16((float)f));
+        if (in->dtype == WEFT_BF16) f = (double)weft_bf16_to_f32(weft_f32_to_bf16((float)f));
+        if (is_known(f) || r->literal)
+            weft__put_float(out, f, type);
+        else
+            weft__put(out, "%s",
+                      weft__render_number(r, type == WEFT_RENDER_F64 ? WEFT_ARGUMENT_F64 : WEFT_ARGUMENT_F32,
+                                          (weft_argument){.f = f}, "c%d", v));
+        return;
+    }
+    const int64_t i = in->dtype == WEFT_BOOL ? in->imm_i != 0 : in->imm_i;
+    if ((i >= -64 && i <= 64) || r->literal || type == WEFT_RENDER_U32 || type == WEFT_RENDER_U64)
+        weft__put_integer(out, i, type);
+    else
+        weft__put(out, "%s",
+                  weft__render_number(r, is_64 ? WEFT_ARGUMENT_I64 : WEFT_ARGUMENT_I32,
+                                      (weft_argument){.i = i}, "c%d", v));
+}
+
+void weft__put_operand(weft_render *r, weft_text *out, int v, bool vector) {
+    const bool spread = vector && !weft__render_vector(r, v);
+    if (spread) weft__put(out, "(%s)(", weft__type_name(type_of(r, v), true));
+    if (code_of(r, v)->kind == WEFT_INSTR_CONST)
+        put_const(r, out, v);
+    else
+        weft__put(out, "v%d", v);
+    if (spread) weft__put(out, ")");
+}
+
+static const char *operand(weft_render *r, int v, bool vector, char *buffer, size_t size) {
+    weft_text text = weft__text(buffer, size);
+    if (v >= 0) weft__put_operand(r, &text, v, vector);
+    return buffer;
+}
+
+/* ---- calculations ---- */
+
+/* Whether results leave the range of a dtype that is narrower than what it is computed in. */
+static bool must_wrap(int op, weft_dtype dtype) {
+    if (dtype != WEFT_I8 && dtype != WEFT_I16 && dtype != WEFT_U8 && dtype != WEFT_U16) return false;
+    switch (op) {
+    case WEFT_OP_NEG:
+    case WEFT_OP_ABS:
+    case WEFT_OP_NOT:
+    case WEFT_OP_ADD:
+    case WEFT_OP_SUB:
+    case WEFT_OP_MUL:
+    case WEFT_OP_DIV:
+    case WEFT_OP_SHL:
+    case WEFT_OP_SUM:
+    case WEFT_OP_PROD: return true;
+    default: return false;
+    }
+}
+
+/* A divisor of 0 in a lane that counts. */
+static void put_divide_check(weft_render *r, int v, const char *divisor, bool vector) {
+    r->faults = true;
+    if (vector)
+        weft__put_open(r, "if (w_any(w_bool(%s == 0) & w_live(m)))", divisor);
+    else
+        weft__put_open(r, "if (%s == 0)", divisor);
+    weft__put_line(r, "w_fault(faults, command, W_FAULT_DIVIDE, 0, 0, 0);");
+    weft__put_close(r);
+    (void)v;
+}
+
+static void put_calc(weft_render *r, int v) {
+    const weft_instr *in = code_of(r, v);
+    const weft_row *row = weft__row(in->op);
+    const bool vector = weft__render_vector(r, v);
+    const int first = row->arity == 3 ? in->b : in->a; /* of the dtype that is computed in */
+    const weft_dtype dtype = (weft_dtype)code_of(r, first)->dtype;
+    const weft_render_type type = weft__render_type(dtype);
+    char a[128], b[160], c[128], line[LINE];
+    weft_text out = weft__text(line, sizeof line);
+    operand(r, in->a, vector, a, sizeof a);
+    operand(r, in->b, vector, b, sizeof b);
+    operand(r, in->c, vector, c, sizeof c);
+    const bool is_float = weft_dtype_is_float(dtype);
+    if ((in->op == WEFT_OP_DIV || in->op == WEFT_OP_MOD) && !is_float) put_divide_check(r, v, b, vector);
+    if (in->op == WEFT_OP_SHL || in->op == WEFT_OP_SHR) { /* counts are taken modulo a narrower width */
+        const size_t bits = dtype == WEFT_BOOL ? 1 : 8 * weft_dtype_size(dtype);
+        if (bits < 32) snprintf(b + strlen(b), sizeof b - strlen(b), " & %d", (int)bits - 1);
+    }
+    const bool wrap = must_wrap(in->op, dtype);
+    const bool compares = row->to_bool && in->op != WEFT_OP_ISNAN && in->op != WEFT_OP_ISINF;
+    if (wrap) weft__put(&out, "w_wrap_%s(", weft_dtype_name(dtype));
+    if (compares) weft__put(&out, "w_bool(");
+    if (in->op == WEFT_OP_NOT && dtype == WEFT_BOOL)
+        weft__put(&out, "%s ^ 1", a);
+    else
+        weft__put_row(&out, in->op, type, vector, a, b, c);
+    if (wrap || compares) weft__put(&out, ")");
+    weft__put_line(r, "const %s v%d = %s;", weft__type_name(type_of(r, v), vector), v, line);
+}
+
+/* ---- casts ---- */
+
+/* Float to integer: saturates, NaN gives 0. */
+static void put_saturated(weft_text *out, weft_dtype to, bool vector, const char *a) {
+    const char *lanes = vector ? "16" : "";
+    const char *type = weft__type_name(weft__render_type(to), false);
+    const struct {
+        weft_dtype dtype;
+        int least, most;
+    } narrow[] = {{WEFT_I8, -128, 127}, {WEFT_I16, -32768, 32767}, {WEFT_U8, 0, 255}, {WEFT_U16, 0, 65535}};
+    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
+        if (narrow[i].dtype == to) {
+            weft__put(out, "clamp(convert_int%s_sat(%s), %d, %d)", lanes, a, narrow[i].least, narrow[i].most);
+            return;
+        }
+    weft__put(out, "convert_%s%s_sat(%s)", type, lanes, a);
+}
+
+static void put_cast(weft_render *r, int v) {
+    const weft_instr *in = code_of(r, v);
+    const weft_dtype to = (weft_dtype)in->dtype, from = (weft_dtype)code_of(r, in->a)->dtype;
+    const bool vector = weft__render_vector(r, v), same = weft__render_type(from) == weft__render_type(to);
+    const char *lanes = vector ? "16" : "", *type = weft__type_name(weft__render_type(to), false);
+    const bool half = to == WEFT_F16 || to == WEFT_BF16;
+    char a[128], line[LINE];
+    weft_text out = weft__text(line, sizeof line);
+    operand(r, in->a, vector, a, sizeof a);
+    if (to == from || (same && (to == WEFT_F32 || to == WEFT_I32 || from == WEFT_BOOL)))
+        weft__put(&out, "%s", a);
+    else if (to == WEFT_BOOL)
+        weft__put(&out, "w_bool(%s != 0)", a);
+    else if (half && (from == WEFT_F32 || from == WEFT_F16 || from == WEFT_BF16))
+        weft__put(&out, "w_round_%s(%s)", weft_dtype_name(to), a);
+    else if (half)
+        weft__put(&out, "w_round_%s(w_odd_%s(%s))", weft_dtype_name(to),
+                  weft__type_suffix(weft__render_type(from)), a);
+    else if (weft_dtype_is_float(to) || (!weft_dtype_is_float(from) && weft__stored_plainly(to)))
+        weft__put(&out, "convert_%s%s(%s)", type, lanes, a);
+    else if (weft_dtype_is_float(from))
+        put_saturated(&out, to, vector, a);
+    else
+        weft__put(&out, same ? "w_wrap_%s(%s)" : "w_wrap_%s(convert_int%s(%s))", weft_dtype_name(to),
+                  same ? a : lanes, a);
+    weft__put_line(r, "const %s v%d = %s;", weft__type_name(weft__render_type(to), vector), v, line);
+}
+
+/* ---- reading ---- */
+
+/* Choice between a value and 0 by the guard of the place. */
+static void put_guarded(weft_render *r, int v, const weft_place *p, bool vector, const char *value) {
+    const weft_render_type type = type_of(r, v);
+    const char *name = weft__type_name(type, vector);
+    if (!p->guard[0])
+        weft__put_line(r, "const %s v%d = %s;", name, v, value);
+    else if (vector)
+        weft__put_line(r, "const %s v%d = w_sel_%s(%s, %s, (%s)(0));", name, v, weft__type_suffix(type),
+                       p->guard, value, name);
+    else
+        weft__put_line(r, "const %s v%d = %s ? %s : 0;", name, v, p->guard, value);
+}
+
+/* An element of an argument, as an expression. */
+static void put_one(const weft_render *r, weft_text *out, int arg, const char *element) {
+    if (weft__stored_plainly((weft_dtype)r->kernel->args[arg].dtype))
+        weft__put(out, "arg%d[%s]", arg, element);
+    else
+        weft__put(out, "w_get_%s(arg%d, %s)", dtype_of(r, arg), arg, element);
+}
+
+static void put_read(weft_render *r, int v, int arg, const weft_place *p, const char *live) {
+    const char *dtype = dtype_of(r, arg), *type = weft__type_name(type_of(r, v), p->kind != WEFT_PLACE_ONE);
+    char line[LINE];
+    weft_text out = weft__text(line, sizeof line);
+    switch (p->kind) {
+    case WEFT_PLACE_ONE:
+        put_one(r, &out, arg, p->element);
+        put_guarded(r, v, p, false, line);
+        return;
+    case WEFT_PLACE_LINE:
+        weft__put_line(r, "const %s v%d = w_load_%s(arg%d + (%s), %s, %s);", type, v, dtype, arg, p->element,
+                       p->from, p->to);
+        return;
+    case WEFT_PLACE_STEP:
+        weft__put_line(r, "const %s v%d = w_load_step_%s(arg%d + (%s), %s, %s, %s);", type, v, dtype, arg,
+                       p->element, p->step, p->from, p->to);
+        return;
+    case WEFT_PLACE_EACH:
+        weft__put_line(r, "const %s v%d = w_load_at_%s(arg%d, (%s)(%s), %s);", type, v, dtype, arg,
+                       weft__type_name(r->wide ? WEFT_RENDER_I64 : WEFT_RENDER_I32, true), p->element, live);
+        return;
+    }
+}
+
+/* The lanes that count and that guards let through. */
+static void live_lanes(const weft_place *p, char *live, size_t size) {
+    snprintf(live, size, "w_live(m)%s%s", p->guard[0] ? " & " : "", p->guard);
+}
+
+static void put_load(weft_render *r, int v) {
+    weft_place p;
+    char live[WEFT_RENDER_TERM + 32];
+    weft__put_place(r, v, false, &p);
+    live_lanes(&p, live, sizeof live);
+    put_read(r, v, code_of(r, v)->arg, &p, live);
+}
+
+/* ---- gather ---- */
+
+/* The number of an index's element in its tensor, in the lane that was found to be bad. */
+static void put_origin(weft_render *r, int v, bool vector, weft_text *out) {
+    while (code_of(r, v)->kind == WEFT_INSTR_CAST) v = code_of(r, v)->a;
+    weft_place p;
+    if (code_of(r, v)->kind != WEFT_INSTR_LOAD) {
+        weft__put(out, "-1");
+        return;
+    }
+    weft__put_place(r, v, true, &p);
+    if (vector && p.kind == WEFT_PLACE_EACH)
+        weft__put(out, "w_lane((%s)(%s), bad)",
+                  weft__type_name(r->wide ? WEFT_RENDER_I64 : WEFT_RENDER_I32, true), p.element);
+    else
+        weft__put(out, "%s", p.element);
+}
+
+/* Makes a string longer. */
+static void append(char *string, size_t size, const char *fmt, ...) WEFT_PRINTF(3, 4);
+static void append(char *string, size_t size, const char *fmt, ...) {
+    const size_t length = strlen(string);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(string + length, size - length, fmt, args);
+    va_end(args);
+}
+
+static void put_gather(weft_render *r, int v) {
+    const weft_instr *in = code_of(r, v);
+    const bool each = weft__render_vector(r, in->a), vector = weft__render_vector(r, v);
+    const bool is_64 = code_of(r, in->a)->dtype == WEFT_I64;
+    char live[WEFT_RENDER_TERM + 96], at[128], origin[WEFT_RENDER_TERM + 32];
+    weft_text text = weft__text(origin, sizeof origin);
+    weft_place p;
+    weft__put_place(r, v, each, &p);
+    operand(r, in->a, false, at, sizeof at);
+    const char *bound = weft__render_number(r, is_64 || r->wide ? WEFT_ARGUMENT_I64 : WEFT_ARGUMENT_I32,
+                                            (weft_argument){.i = in->bound}, "bound%d", v);
+    const char *pitch = weft__render_size(r, in->imm_i, "pitch%d", v);
+    r->faults = true;
+    if (each)
+        live_lanes(&p, live, sizeof live);
+    else
+        snprintf(live, sizeof live, "%s", p.guard[0] ? p.guard : "1");
+    weft__put_line(r,
+                   each ? "const int16 in%d = w_bool(%s >= 0) & w_bool(%s < %s);"
+                        : "const int in%d = %s >= 0 && %s < %s;",
+                   v, at, at, bound);
+    weft__put_open(r, each ? "if (w_any((in%d ^ 1) & %s))" : "if (!in%d && %s)", v, live);
+    if (each) weft__put_line(r, "const int bad = w_first((in%d ^ 1) & %s);", v, live);
+    put_origin(r, in->a, each, &text);
+    weft__put_line(r,
+                   each ? "w_fault(faults, command, W_FAULT_GATHER, w_lane(%s, bad), %s, %s);"
+                        : "w_fault(faults, command, W_FAULT_GATHER, %s, %s, %s);",
+                   at, bound, origin);
+    weft__put_close(r);
+    const char *index = r->wide ? (each ? "convert_long16" : "convert_long")
+                        : each  ? "convert_int16"
+                                : "convert_int";
+    append(p.element, sizeof p.element, " + %s(%s)*%s", index, at, pitch);
+    if (each)
+        append(live, sizeof live, " & in%d", v);
+    else if (vector)
+        append(p.to, sizeof p.to, "*in%d", v);
+    else
+        append(p.guard, sizeof p.guard, "%sin%d", p.guard[0] ? " && " : "", v);
+    put_read(r, v, in->arg, &p, live);
+}
+
+/* ---- values that no buffer holds ---- */
+
+static void put_numbered(weft_render *r, int v) {
+    const weft_instr *in = code_of(r, v);
+    const bool vector = weft__render_vector(r, v);
+    const char *lanes = vector ? "16" : "";
+    char line[LINE];
+    weft_place p;
+    weft__put_place(r, v, true, &p);
+    weft_text out = weft__text(line, sizeof line);
+    const char *index = weft__type_name(r->wide ? WEFT_RENDER_I64 : WEFT_RENDER_I32, vector);
+    if (in->kind == WEFT_INSTR_MASK) {
+        weft__put_line(r, "const %s v%d = %s;", weft__type_name(WEFT_RENDER_I32, vector), v,
+                       p.guard[0] ? p.guard : "1");
+        return;
+    }
+    if (in->kind == WEFT_INSTR_RANDOM) {
+        weft__put(&out, "w_random(arg%d, convert_ulong%s((%s)(%s)))", in->arg, lanes, index, p.element);
+    } else {
+        weft__put(&out, "convert_%s%s((%s)(%s))", weft__type_name(type_of(r, v), false), lanes, index,
+                  p.element);
+    }
+    put_guarded(r, v, &p, vector, line);
+}
+
+void weft__put_value(weft_render *r, int v) {
+    switch ((weft_instr_kind)code_of(r, v)->kind) {
+    case WEFT_INSTR_LOAD: put_load(r, v); break;
+    case WEFT_INSTR_GATHER: put_gather(r, v); break;
+    case WEFT_INSTR_INDEX:
+    case WEFT_INSTR_MASK:
+    case WEFT_INSTR_RANDOM: put_numbered(r, v); break;
+    case WEFT_INSTR_CALC: put_calc(r, v); break;
+    case WEFT_INSTR_CAST: put_cast(r, v); break;
+    default: break; /* constants stand where they are used */
+    }
+}
+
+/* ---- writing ---- */
+
+void weft__put_store(weft_render *r, int v, const char *value, bool vector) {
+    const weft_instr *in = code_of(r, v);
+    const weft_dtype dtype = (weft_dtype)r->kernel->args[in->arg].dtype;
+    const char *name = weft_dtype_name(dtype);
+    weft_place p;
+    char live[WEFT_RENDER_TERM + 32];
+    weft__put_place(r, v, false, &p);
+    live_lanes(&p, live, sizeof live);
+    switch (p.kind) {
+    case WEFT_PLACE_ONE:
+        if (p.guard[0]) weft__put_open(r, "if (%s)", p.guard);
+        if (weft__stored_plainly(dtype))
+            weft__put_line(r, "arg%d[%s] = %s%s;", in->arg, p.element, value, vector ? ".s0" : "");
+        else
+            weft__put_line(r, "w_put_%s(arg%d, %s, %s%s);", name, in->arg, p.element, value,
+                           vector ? ".s0" : "");
+        if (p.guard[0]) weft__put_close(r);
+        return;
+    case WEFT_PLACE_LINE:
+        weft__put_line(r, "w_store_%s(arg%d + (%s), %s, %s, %s);", name, in->arg, p.element, p.from, p.to,
+                       value);
+        return;
+    case WEFT_PLACE_STEP:
+        weft__put_line(r, "w_store_step_%s(arg%d + (%s), %s, %s, %s, %s);", name, in->arg, p.element, p.step,
+                       p.from, p.to, value);
+        return;
+    case WEFT_PLACE_EACH:
+        weft__put_line(r, "w_store_at_%s(arg%d, (%s)(%s), %s, %s);", name, in->arg,
+                       weft__type_name(r->wide ? WEFT_RENDER_I64 : WEFT_RENDER_I32, true), p.element, live,
+                       value);
+        return;
+    }
+}

@@ -1,0 +1,175 @@
+/* Names of types, numbers, and the expressions of ops.def as text. Must not know: kernels. Read next:
+ * render_value.c. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernel/render.h"
+
+static const char *const expressions[WEFT_OP_COUNT] = {
+#define W_ELEM1(id, name, dtypes, result, expr, grad, doc)                   [WEFT_OP_##id] = #expr,
+#define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc)         [WEFT_OP_##id] = #expr,
+#define W_ELEM3(id, name, dtypes, result, expr, grad_a, grad_b, grad_c, doc) [WEFT_OP_##id] = #expr,
+#define W_REDUCE(id, name, dtypes, init, expr, grad, doc)                    [WEFT_OP_##id] = #expr,
+#include "ops/ops.def"
+};
+
+static const char *const starts[WEFT_OP_COUNT] = {
+#define W_REDUCE(id, name, dtypes, init, expr, grad, doc) [WEFT_OP_##id] = #init,
+#include "ops/ops.def"
+};
+
+/* ---- types ---- */
+
+static const struct type {
+    const char *name, *vector, *suffix;
+} types[WEFT_RENDER_TYPES] = {
+    [WEFT_RENDER_F32] = {"float", "float16", "f32"}, [WEFT_RENDER_F64] = {"double", "double16", "f64"},
+    [WEFT_RENDER_I32] = {"int", "int16", "i32"},     [WEFT_RENDER_I64] = {"long", "long16", "i64"},
+    [WEFT_RENDER_U32] = {"uint", "uint16", "u32"},   [WEFT_RENDER_U64] = {"ulong", "ulong16", "u64"},
+};
+
+const char *weft__type_name(weft_render_type type, bool vector) {
+    return vector ? types[type].vector : types[type].name;
+}
+const char *weft__type_suffix(weft_render_type type) { return types[type].suffix; }
+
+weft_render_type weft__render_type(weft_dtype dtype) {
+    switch (dtype) {
+    case WEFT_F32:
+    case WEFT_F16:
+    case WEFT_BF16: return WEFT_RENDER_F32;
+    case WEFT_F64: return WEFT_RENDER_F64;
+    case WEFT_I64: return WEFT_RENDER_I64;
+    case WEFT_U32: return WEFT_RENDER_U32;
+    case WEFT_U64: return WEFT_RENDER_U64;
+    default: return WEFT_RENDER_I32;
+    }
+}
+
+const char *weft__storage_name(weft_dtype dtype) {
+    switch (dtype) {
+    case WEFT_F16: return "half";
+    case WEFT_I8: return "char";
+    case WEFT_I16: return "short";
+    case WEFT_U8:
+    case WEFT_BOOL: return "uchar";
+    case WEFT_U16:
+    case WEFT_BF16: return "ushort";
+    default: return types[weft__render_type(dtype)].name;
+    }
+}
+
+bool weft__stored_plainly(weft_dtype dtype) {
+    return !strcmp(weft__storage_name(dtype), types[weft__render_type(dtype)].name);
+}
+
+/* ---- numbers ---- */
+
+void weft__put_float(weft_text *out, double value, weft_render_type type) {
+    const char *end = type == WEFT_RENDER_F32 ? "f" : "";
+    char digits[64];
+    if (isnan(value)) {
+        weft__put(out, "NAN");
+    } else if (isinf(value)) {
+        weft__put(out, value < 0 ? "-INFINITY" : "INFINITY");
+    } else if (value == rint(value) && fabs(value) < 1e6) {
+        weft__put(out, "%s%d.0%s", signbit(value) ? "-" : "", (int)fabs(value), end);
+    } else {
+        snprintf(digits, sizeof digits, "%a", type == WEFT_RENDER_F32 ? (double)(float)value : value);
+        for (char *p = digits; *p; p++)
+            if (!strchr("0123456789abcdefpx+-", *p)) *p = '.'; /* of other locales */
+        weft__put(out, "%s%s", digits, end);
+    }
+}
+
+void weft__put_integer(weft_text *out, int64_t value, weft_render_type type) {
+    switch (type) {
+    case WEFT_RENDER_I64:
+        if (value == INT64_MIN)
+            weft__put(out, "(-0x7fffffffffffffffL - 1)");
+        else
+            weft__put(out, "%" PRId64 "L", value);
+        return;
+    case WEFT_RENDER_U32: weft__put(out, "%" PRIu32 "u", (uint32_t)value); return;
+    case WEFT_RENDER_U64: weft__put(out, "%" PRIu64 "ul", (uint64_t)value); return;
+    default:
+        if (value == INT32_MIN)
+            weft__put(out, "(-0x7fffffff - 1)");
+        else
+            weft__put(out, "%" PRId32, (int32_t)value);
+    }
+}
+
+typedef struct limits {
+    int64_t least, most;
+} limits;
+
+static limits limits_of(weft_dtype dtype) {
+    switch (dtype) {
+    case WEFT_BOOL: return (limits){0, 1};
+    case WEFT_I8: return (limits){INT8_MIN, INT8_MAX};
+    case WEFT_I16: return (limits){INT16_MIN, INT16_MAX};
+    case WEFT_U8: return (limits){0, UINT8_MAX};
+    case WEFT_U16: return (limits){0, UINT16_MAX};
+    case WEFT_U32: return (limits){0, UINT32_MAX};
+    case WEFT_U64: return (limits){0, -1};
+    case WEFT_I64: return (limits){INT64_MIN, INT64_MAX};
+    default: return (limits){INT32_MIN, INT32_MAX};
+    }
+}
+
+void weft__put_start(weft_text *out, int op, weft_dtype dtype) {
+    const weft_render_type type = weft__render_type(dtype);
+    const bool lowest = !strcmp(starts[op], "LOWEST"), highest = !strcmp(starts[op], "HIGHEST");
+    if (weft_dtype_is_float(dtype))
+        weft__put_float(out, lowest ? -HUGE_VAL : highest ? HUGE_VAL : starts[op][0] - '0', type);
+    else
+        weft__put_integer(out,
+                          lowest    ? limits_of(dtype).least
+                          : highest ? limits_of(dtype).most
+                                    : starts[op][0] - '0',
+                          type);
+}
+
+/* ---- expressions ---- */
+
+static bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Signed integers wrap: what an operator makes of them is made of their unsigned twins. */
+static bool needs_twin(const char *expression, weft_render_type type) {
+    if (type != WEFT_RENDER_I32 && type != WEFT_RENDER_I64) return false;
+    return !strcmp(expression, "-a") || !strcmp(expression, "a + b") || !strcmp(expression, "a - b") ||
+           !strcmp(expression, "a * b");
+}
+
+void weft__put_row(weft_text *out, int op, weft_render_type type, bool vector, const char *a, const char *b,
+                   const char *c) {
+    const char *p = expressions[op];
+    const bool twin = needs_twin(p, type);
+    const char *as = type == WEFT_RENDER_I64 ? "as_ulong" : "as_uint", *lanes = vector ? "16" : "";
+    if (twin) weft__put(out, "as_%s(", weft__type_name(type, vector));
+    while (*p) {
+        size_t n = 0;
+        while (is_word(p[n])) n++;
+        if (n == 0) {
+            weft__put(out, "%c", *p++);
+            continue;
+        }
+        const char *operand = n != 1 ? NULL : *p == 'a' ? a : *p == 'b' ? b : *p == 'c' ? c : NULL;
+        if (operand && twin)
+            weft__put(out, "%s%s(%s)", as, lanes, operand);
+        else if (operand)
+            weft__put(out, "%s", operand);
+        else if (n == 1 && *p == 'T')
+            weft__put(out, "%s", weft__type_name(type, vector));
+        else
+            weft__put(out, "%.*s%s%s", (int)n, p, p[0] == 'w' ? "_" : "",
+                      p[0] == 'w' ? types[type].suffix : "");
+        p += n;
+    }
+    if (twin) weft__put(out, ")");
+}
