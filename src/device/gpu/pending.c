@@ -1,11 +1,6 @@
 /* What is not there yet; the file goes with the last of it. */
 #include "device/gpu/heavy.h"
 
-weft_status weft__render(weft_launches *launches, const weft_kernel *kernel, bool sink) {
-    (void)sink;
-    return weft__fail(launches->ctx, WEFT_ERR_UNSUPPORTED, "gpu: %s is not rendered yet", kernel->name);
-}
-
 bool weft__gpu_attention_takes(const weft_target *target, const weft_heavy_attention *attention) {
     (void)target, (void)attention;
     return false;
