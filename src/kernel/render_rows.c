@@ -365,6 +365,20 @@ static void put_row(weft_render *r) {
     }
 }
 
+/* Opens the loop over one dimension of the rows of a block, of which the last may have fewer. */
+static void put_rows_of_block(weft_render *r, int d, const char *x) {
+    const weft_kernel *k = r->kernel;
+    const char *rows = weft__render_extent(r, d);
+    if (k->last_rows) {
+        const char *last = weft__render_size(r, k->last_rows, "last_rows");
+        if (k->extent[0] > 1)
+            weft__put_line(r, "const %s rows = i0 == %s - 1 ? %s : %s;", index_type(r),
+                           weft__render_extent(r, 0), last, rows);
+        rows = k->extent[0] > 1 ? "rows" : last;
+    }
+    weft__put_open(r, "for (%s %s = 0; %s < %s; %s++)", index_type(r), x, x, rows, x);
+}
+
 void weft__put_unit(weft_render *r) {
     const weft_kernel *k = r->kernel;
     const int folds = k->n_parallel - k->n_fold;
@@ -380,8 +394,7 @@ void weft__put_unit(weft_render *r) {
     for (int d = folds; d < k->n_parallel; d++) {
         weft__render_index(r, d, x);
         weft__put(&first, "%s%s == 0", d > folds ? " && " : "", x);
-        weft__put_open(r, "for (%s %s = 0; %s < %s; %s++)", index_type(r), x, x, weft__render_extent(r, d),
-                       x);
+        put_rows_of_block(r, d, x);
     }
     if (has_columns(r, -1)) weft__put_line(r, "const int fresh = %s;", fresh);
     put_row(r);
