@@ -21,6 +21,8 @@
     X(prelude_random)                                                                                        \
     X(move)                                                                                                  \
     X(storage)                                                                                               \
+    X(attention_items)                                                                                       \
+    X(attention_vectors)                                                                                     \
     X(scatter)                                                                                               \
     X(update)                                                                                                \
     X(matmul)                                                                                                \

@@ -1,0 +1,231 @@
+/* Attention for GPU backends: which kernels, how they are cut, what they get. Forward a launch; backward two,
+ * of which the second needs sums of the first. Must not know: how launches are run. Read next:
+ * attention_vectors.cl (CPUs), attention_items.cl (GPUs). */
+#include <limits.h>
+#include <stdio.h>
+
+#include "device/gpu/heavy.h"
+#include "device/gpu/template.h"
+#include "device/gpu/text.h"
+
+#define CHANNELS_MAX 256
+#define ROWS_FEW     8     /* below, each query is a group of its own */
+#define GROUPS_MAX   65535 /* of the second dimension */
+
+/* Queries and keys of a block with vectors, as in attention_vectors.cl. */
+enum { LANES = 32, KEYS = 64 };
+
+/* Rows of a group and of a block that it walks over, with work-items. */
+typedef struct tile {
+    int rows, others;
+} tile;
+static const tile tiles[] = {{32, 32}, {16, 16}, {16, 8}, {8, 8}, {8, 4}};
+enum { TILES = sizeof tiles / sizeof *tiles };
+
+/* Room for channels. */
+static int room_of(const weft_heavy_attention *at) {
+    int room = 32;
+    while (room < at->d) room *= 2;
+    return room;
+}
+
+static int smaller(int a, int b) { return a < b ? a : b; }
+
+static int items_of(const weft_target *target, const tile *t) {
+    return smaller(target->lanes, t->rows * smaller(4, t->others / 2));
+}
+
+/* The first tile that local memory holds, else NULL. */
+static const tile *tile_of(const weft_target *target, const weft_heavy_attention *at) {
+    const int64_t row = room_of(at) + 1, size = at->dtype == WEFT_F64 ? 8 : 4;
+    for (const tile *t = tiles; t < tiles + TILES; t++) {
+        const int items = items_of(target, t);
+        const int64_t rows = at->backward ? 2 * (t->rows + t->others) : t->rows + t->others;
+        if (2 * items < t->rows) continue; /* an item has two rows */
+        if ((rows * row + t->rows * (t->others + 1) + 2 * items) * size <= target->local_bytes) return t;
+    }
+    return NULL;
+}
+
+bool weft__gpu_attention_takes(const weft_target *target, const weft_heavy_attention *at) {
+    if (!weft__gpu_knows(target, (weft_dtype)at->dtype) || !weft_dtype_is_float((weft_dtype)at->dtype))
+        return false;
+    if (at->d > CHANNELS_MAX || at->t_q > INT_MAX / 2 || at->t_k > INT_MAX / 2) return false;
+    if (at->batch * at->heads > GROUPS_MAX) return false;
+    return target->vectors || tile_of(target, at);
+}
+
+/* ---- texts ---- */
+
+typedef struct plan {
+    weft_launches *launches;
+    const weft_heavy_attention *at;
+    weft_dtype dtype, sum;
+    bool sink;
+    int room, items, rows;  /* rows of a group */
+    int64_t pairs, scratch; /* bytes */
+    const char *text;
+} plan;
+
+static weft_status make_text(plan *p) {
+    const weft_heavy_attention *at = p->at;
+    const weft_target *target = p->launches->target;
+    const bool wide = p->sum == WEFT_F64;
+    const tile *t = target->vectors ? NULL : tile_of(target, at);
+    char head[512];
+    int n =
+        snprintf(head, sizeof head, "#define D %d\n#define EXP w_exp_%s\n#define LOG w_log_%s\n%s", p->room,
+                 wide ? "f64" : "f32", wide ? "f64" : "f32", at->dropout > 0 ? "#define DROPOUT\n" : "");
+    if (t) {
+        p->items = items_of(target, t);
+        p->rows = t->rows;
+        snprintf(head + n, sizeof head - (size_t)n,
+                 "#undef ITEMS\n#define ITEMS %d\n#define BR %d\n#define BC %d\n#define TPR %d\n", p->items,
+                 t->rows, t->others, 2 * p->items / t->rows);
+    } else {
+        p->items = 1;
+        p->rows = LANES;
+        snprintf(head + n, sizeof head - (size_t)n,
+                 "#define S8 %s8\n#define INT16 %s16\n#define TO_V convert_%s16\n", wide ? "double" : "float",
+                 wide ? "long" : "int", wide ? "double" : "float");
+    }
+    p->text = weft__gpu_text(p->launches, p->dtype, head,
+                             t ? weft__text_attention_items : weft__text_attention_vectors);
+    return p->text ? WEFT_OK : weft__fail_oom(p->launches->ctx, sizeof head, "the text of an attention");
+}
+
+/* ---- launches ---- */
+
+/* Operands, from device.h. */
+enum { Q, K, V, KEY, OUT, LSE, DOUT, DQ, DK, DV };
+
+enum { ARGUMENTS_MAX = 48 };
+typedef struct arguments {
+    weft_argument list[ARGUMENTS_MAX];
+    int n;
+} arguments;
+
+static void add(arguments *to, weft_argument argument) { to->list[to->n++] = argument; }
+
+static void operands(arguments *to, const plan *p, const char *which, bool written) {
+    for (; *which; which++) {
+        const int i = *which - '0';
+        const weft_dtype dtype = i == KEY ? WEFT_I32 : i == LSE ? p->sum : p->dtype;
+        add(to, (weft_argument){
+                    .kind = WEFT_ARGUMENT_OPERAND, .index = i, .dtype = (uint8_t)dtype, .written = written});
+    }
+}
+
+static void places(arguments *to, const plan *p, const char *which) {
+    const weft_heavy_attention *at = p->at;
+    const int64_t *strides[] = {at->q, at->k, at->v, NULL, at->out, NULL, at->dout, at->dq, at->dk, at->dv};
+    for (; *which; which++)
+        for (int d = 0; d < 3; d++) add(to, (weft_argument)I64(strides[*which - '0'][d]));
+}
+
+static void number(arguments *to, const plan *p, double v) {
+    add(to, p->sum == WEFT_F64 ? (weft_argument){.kind = WEFT_ARGUMENT_F64, .f = v} : (weft_argument)F32(v));
+}
+
+static void scratch(arguments *to, const plan *p) { add(to, (weft_argument)SCRATCH(0, (uint8_t)p->sum)); }
+
+/* What all but the last kernel of CPUs end with. */
+static void others(arguments *to, const plan *p) {
+    const weft_heavy_attention *at = p->at;
+    add(to, (weft_argument)I64(at->heads));
+    add(to, (weft_argument)I32(at->t_q));
+    add(to, (weft_argument)I32(at->t_k));
+    add(to, (weft_argument)I32(at->d));
+    number(to, p, at->scale);
+    number(to, p, at->dropout);
+    number(to, p, 1 / (1 - at->dropout));
+    add(to, (weft_argument)I32(at->causal));
+    add(to, (weft_argument)I32(at->cached));
+    add(to, (weft_argument)I32(p->sink));
+    add(to, (weft_argument)FAULT);
+}
+
+static weft_status launch(const plan *p, const char *name, int64_t groups, arguments *list) {
+    if (groups == 0 || p->pairs == 0) return WEFT_OK;
+    unsigned prelude = WEFT_PRELUDE_F32 | weft__gpu_prelude(p->dtype);
+    if (p->at->dropout > 0) prelude |= WEFT_PRELUDE_RANDOM;
+    const weft_launch one = {.name = name,
+                             .text = p->text,
+                             .prelude = prelude,
+                             .arguments = list->list,
+                             .n_arguments = list->n,
+                             .groups = {groups, p->pairs, 1},
+                             .items = {p->items, 1, 1}};
+    return weft__launch(p->launches, &one);
+}
+
+static weft_status forward(const plan *p) {
+    arguments to = {.n = 0};
+    operands(&to, p, "0123", false);
+    operands(&to, p, "45", true);
+    places(&to, p, "0124");
+    others(&to, p);
+    if (p->at->t_q < ROWS_FEW) return launch(p, "attention_row", p->at->t_q, &to);
+    return launch(p, "attention", weft__ceil_div(p->at->t_q, p->rows), &to);
+}
+
+/* Key blocks of a pair are dealt to as many groups as it takes to feed the device; each sums its own dq. */
+static weft_status backward_vectors(const plan *p) {
+    const weft_heavy_attention *at = p->at;
+    const int64_t blocks = weft__ceil_div(at->t_q, LANES), key_blocks = weft__ceil_div(at->t_k, KEYS);
+    int64_t parts = weft__ceil_div(2 * (int64_t)p->launches->target->units, p->pairs);
+    if (parts > key_blocks) parts = key_blocks;
+    if (parts < 1) parts = 1;
+    p->launches->scratch_bytes =
+        (parts * p->pairs * blocks + 1) * p->room * LANES * (int64_t)weft_dtype_size(p->sum);
+    arguments to = {.n = 0}, last = {.n = 0};
+    operands(&to, p, "0123456", false);
+    operands(&to, p, "89", true);
+    scratch(&to, p);
+    places(&to, p, "0124689");
+    others(&to, p);
+    WEFT_TRY(launch(p, "attention_back", parts, &to));
+    scratch(&last, p);
+    operands(&last, p, "7", true);
+    places(&last, p, "7");
+    add(&last, (weft_argument)I64(at->heads));
+    add(&last, (weft_argument)I32(at->t_q));
+    add(&last, (weft_argument)I32(at->d));
+    add(&last, (weft_argument)I32(parts));
+    add(&last, (weft_argument)I32(p->sink));
+    add(&last, (weft_argument)FAULT);
+    return launch(p, "attention_dq", blocks, &last);
+}
+
+static weft_status backward_items(const plan *p) {
+    const weft_heavy_attention *at = p->at;
+    p->launches->scratch_bytes = (p->pairs * at->t_q + 1) * (int64_t)weft_dtype_size(p->sum);
+    arguments to = {.n = 0}, last = {.n = 0};
+    operands(&to, p, "0123456", false);
+    operands(&to, p, "7", true);
+    scratch(&to, p);
+    places(&to, p, "012467");
+    others(&to, p);
+    WEFT_TRY(launch(p, "attention_dq", weft__ceil_div(at->t_q, p->rows), &to));
+    operands(&last, p, "012356", false);
+    operands(&last, p, "89", true);
+    scratch(&last, p);
+    places(&last, p, "012689");
+    others(&last, p);
+    return launch(p, "attention_dkv", weft__ceil_div(at->t_k, p->rows), &last);
+}
+
+weft_status weft__gpu_attention(weft_launches *launches, const weft_heavy *heavy, bool sink) {
+    const weft_heavy_attention *at = &heavy->as.attention;
+    plan p = {.launches = launches,
+              .at = at,
+              .dtype = (weft_dtype)at->dtype,
+              .sum = weft__gpu_sum_dtype((weft_dtype)at->dtype),
+              .sink = sink,
+              .room = room_of(at),
+              .pairs = at->batch * at->heads};
+    if (p.pairs == 0 || at->d == 0) return WEFT_OK;
+    WEFT_TRY(make_text(&p));
+    if (!at->backward) return forward(&p);
+    return launches->target->vectors ? backward_vectors(&p) : backward_items(&p);
+}

@@ -1,0 +1,293 @@
+/* Attention on GPUs: a group has BR rows in local memory and walks over blocks of BC others, queries against keys
+ * or, for the gradients of keys and values, the reverse. An item has two rows, BR / 2 apart, and of each every
+ * TPR-th of the BC products and of the d channels, in registers. Local memory: rows of LD, so that neighbouring
+ * items meet different banks. D: the room for channels, a power of two. */
+#define LD       (D + 1)
+#define COLUMNS  (BC / TPR)
+#define CHANNELS (D / TPR)
+#define ROW(q)   (w_item(0) / TPR + (q) * (BR / 2))
+#define COLUMN(u) (w_item(0) % TPR + (u) * TPR)
+
+/* n rows of d channels, and zeros. */
+W_FN void load(const W_GLOBAL T *from, w_i64 stride, int n, int rows, int d, W_LOCAL S *to) {
+    for (int e = w_item(0); e < rows * D; e += ITEMS) {
+        const int r = e / D, c = e % D;
+        to[r * LD + c] = r < n && c < d ? LOAD(from, r * stride + c) : 0;
+    }
+}
+
+W_FN void dots(const W_LOCAL S *x, const W_LOCAL S *y, int d, S sum[2][COLUMNS]) {
+#pragma unroll
+    for (int u = 0; u < COLUMNS; u++) sum[0][u] = sum[1][u] = 0;
+    for (int c = 0; c < d; c++) {
+        const S x0 = x[ROW(0) * LD + c], x1 = x[ROW(1) * LD + c];
+#pragma unroll
+        for (int u = 0; u < COLUMNS; u++) {
+            const S z = y[COLUMN(u) * LD + c];
+            sum[0][u] = fma(x0, z, sum[0][u]);
+            sum[1][u] = fma(x1, z, sum[1][u]);
+        }
+    }
+}
+
+/* sum += tile y: tile (BR, BC), y (BC, D). */
+W_FN void gather(const W_LOCAL S *tile, const W_LOCAL S *y, S sum[2][CHANNELS]) {
+    for (int j = 0; j < BC; j++) {
+        const S x0 = tile[ROW(0) * (BC + 1) + j], x1 = tile[ROW(1) * (BC + 1) + j];
+#pragma unroll
+        for (int u = 0; u < CHANNELS; u++) {
+            const S z = y[j * LD + COLUMN(u)];
+            sum[0][u] = fma(x0, z, sum[0][u]);
+            sum[1][u] = fma(x1, z, sum[1][u]);
+        }
+    }
+}
+
+W_FN void put(W_GLOBAL T *to, w_i64 stride, int n, int d, S sum[2][CHANNELS], S by0, S by1) {
+#pragma unroll
+    for (int u = 0; u < CHANNELS; u++) {
+        if (ROW(0) < n && COLUMN(u) < d) STORE(to, ROW(0) * stride + COLUMN(u), sum[0][u] * by0);
+        if (ROW(1) < n && COLUMN(u) < d) STORE(to, ROW(1) * stride + COLUMN(u), sum[1][u] * by1);
+    }
+}
+
+/* The sum of the numbers of the items that share row q, in order; all of the group call it. */
+W_FN S row_sum(W_LOCAL S *part, S v0, S v1, int q) {
+    part[ROW(0) * TPR + COLUMN(0)] = v0;
+    part[ROW(1) * TPR + COLUMN(0)] = v1;
+    w_barrier();
+    S sum = 0;
+    for (int t = 0; t < TPR; t++) sum += part[ROW(q) * TPR + t];
+    w_barrier();
+    return sum;
+}
+
+/* What dropout multiplies the weight of an element by. */
+W_FN S kept(const W_GLOBAL int *key, w_i64 element, S dropout, S factor) {
+#ifdef DROPOUT
+    return (S)((uint)w_random(key, (ulong)element) >> 8) * (S)0x1p-24f < dropout ? (S)0 : factor;
+#else
+    return 1;
+#endif
+}
+
+#define IN(name)     const W_GLOBAL T *name, w_i64 name##_at
+#define PLACES(name) w_i64 name##_b, w_i64 name##_h, w_i64 name##_t
+#define AT(name, t)  (name + name##_at + b * name##_b + h * name##_h + (t) * name##_t)
+
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(
+    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *lse,
+    w_i64 lse_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out), w_i64 heads, int t_q, int t_k, int d, S scale,
+    S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
+    W_LOCAL S mine[BR * LD], other[BC * LD], tile[BR * (BC + 1)], part[BR * TPR];
+    if (sink && w_faulted(faults)) return;
+    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
+    const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* long ones first */
+    const int shift = cached ? key[key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    S sums[2][CHANNELS], most[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+#pragma unroll
+    for (int u = 0; u < CHANNELS; u++) sums[0][u] = sums[1][u] = 0;
+    load(AT(q, i0), q_t, n, BR, d, mine);
+    for (int j = 0; j < end; j += BC) {
+        S s[2][COLUMNS];
+        load(AT(k, j), k_t, end - j, BC, d, other);
+        w_barrier();
+        dots(mine, other, d, s);
+        for (int q_ = 0; q_ < 2; q_++) {
+            S best = -INFINITY;
+            for (int u = 0; u < COLUMNS; u++) {
+                const int at = j + COLUMN(u), seen = at < end && (!causal || at <= i0 + ROW(q_) + shift);
+                s[q_][u] = seen ? s[q_][u] * scale : (S)-INFINITY;
+                best = s[q_][u] > best ? s[q_][u] : best;
+            }
+            part[ROW(q_) * TPR + COLUMN(0)] = best;
+        }
+        w_barrier();
+        load(AT(v, j), v_t, end - j, BC, d, other);
+        for (int q_ = 0; q_ < 2; q_++) {
+            S best = most[q_];
+            for (int t = 0; t < TPR; t++) best = fmax(best, part[ROW(q_) * TPR + t]);
+            const S base = best == (S)-INFINITY ? (S)0 : best; /* all of them -inf: weights 0, not NaN */
+            const S keep = most[q_] == (S)-INFINITY ? (S)0 : EXP(most[q_] - base);
+            most[q_] = best;
+            S more = 0;
+            for (int u = 0; u < COLUMNS; u++) {
+                const S e = s[q_][u] == (S)-INFINITY ? (S)0 : EXP(s[q_][u] - base);
+                more += e;
+                tile[ROW(q_) * (BC + 1) + COLUMN(u)] =
+                    e * kept(key + key_at, (pair * t_q + i0 + ROW(q_)) * t_k + j + COLUMN(u), dropout, factor);
+            }
+            sum[q_] = fma(sum[q_], keep, more);
+#pragma unroll
+            for (int u = 0; u < CHANNELS; u++) sums[q_][u] *= keep;
+        }
+        w_barrier();
+        gather(tile, other, sums);
+        w_barrier();
+    }
+    const S sum0 = row_sum(part, sum[0], sum[1], 0), sum1 = row_sum(part, sum[0], sum[1], 1);
+    if (COLUMN(0) == 0 && ROW(0) < n)
+        lse[lse_at + pair * t_q + i0 + ROW(0)] = sum0 == 0 ? (S)-INFINITY : most[0] + LOG(sum0);
+    if (COLUMN(0) == 0 && ROW(1) < n)
+        lse[lse_at + pair * t_q + i0 + ROW(1)] = sum1 == 0 ? (S)-INFINITY : most[1] + LOG(sum1);
+    put(AT(out, i0), out_t, n, d, sums, sum0 == 0 ? (S)0 : (S)1 / sum0, sum1 == 0 ? (S)0 : (S)1 / sum1);
+}
+
+/* ---- single queries, as in decoding: an item has a key, then a channel ---- */
+
+#define WIDE   (D > ITEMS ? D / ITEMS : 1) /* channels of an item */
+#define SLICES (ITEMS > D ? ITEMS / D : 1) /* of the keys */
+
+W_FN S group_best(W_LOCAL S *part, S v, int sum) {
+    part[w_item(0)] = v;
+    for (int left = ITEMS / 2; left > 0; left /= 2) {
+        w_barrier();
+        if (w_item(0) < left) {
+            const S x = part[w_item(0)], y = part[w_item(0) + left];
+            part[w_item(0)] = sum ? x + y : fmax(x, y);
+        }
+    }
+    w_barrier();
+    const S all = part[0];
+    w_barrier();
+    return all;
+}
+
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(
+    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *lse,
+    w_i64 lse_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out), w_i64 heads, int t_q, int t_k, int d, S scale,
+    S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
+    W_LOCAL S query[D], weight[ITEMS], part[ITEMS];
+    if (sink && w_faulted(faults)) return;
+    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
+    const int i = w_group(0), item = w_item(0), shift = cached ? key[key_at] : t_k - t_q;
+    const int end = causal ? min(t_k, max(0, i + 1 + shift)) : t_k, first = item % D, slice = item / D;
+    S sums[WIDE], most = -INFINITY, sum = 0;
+    for (int u = 0; u < WIDE; u++) sums[u] = 0;
+    for (int c = item; c < d; c += ITEMS) query[c] = LOAD(AT(q, i), c);
+    w_barrier();
+    for (int j = 0; j < end; j += ITEMS) {
+        S s = 0;
+        const int n = min(end - j, ITEMS);
+        for (int c = 0; c < d && item < n; c++) s = fma(query[c], LOAD(AT(k, j + item), c), s);
+        s = item < n ? s * scale : (S)-INFINITY;
+        const S best = fmax(most, group_best(part, s, 0)), base = best == (S)-INFINITY ? (S)0 : best;
+        const S keep = most == (S)-INFINITY ? (S)0 : EXP(most - base), e = s == (S)-INFINITY ? (S)0 : EXP(s - base);
+        most = best;
+        sum = fma(sum, keep, e);
+        weight[item] = e * kept(key + key_at, (pair * t_q + i) * t_k + j + item, dropout, factor);
+        w_barrier();
+        for (int u = 0; u < WIDE; u++) {
+            const int c = first + u * ITEMS;
+            sums[u] *= keep;
+            for (int r = slice; r < n && c < d; r += SLICES) sums[u] = fma(weight[r], LOAD(AT(v, j + r), c), sums[u]);
+        }
+        w_barrier();
+    }
+    const S total = group_best(part, sum, 1), by = total == 0 ? (S)0 : (S)1 / total;
+    if (item == 0) lse[lse_at + pair * t_q + i] = total == 0 ? (S)-INFINITY : most + LOG(total);
+    for (int u = 0; u < WIDE; u++) {
+        part[item] = sums[u];
+        w_barrier();
+        const int c = first + u * ITEMS;
+        S all = 0;
+        for (int r = 0; r < SLICES; r++) all += part[first + r * D * (SLICES > 1)];
+        if (slice == 0 && c < d) STORE(AT(out, i), c, all * by);
+        w_barrier();
+    }
+}
+
+/* ---- the backward pass ---- */
+
+#define LSE(i) (lse[lse_at + pair * t_q + (i)])
+#define AGAIN(s, l) EXP((s) * scale - ((l) == (S)-INFINITY ? (S)INFINITY : (l)))
+
+/* dq of a block of queries; and delta, the products of the rows of out and dout. */
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(
+    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, IN(out), const W_GLOBAL S *lse, w_i64 lse_at,
+    IN(dout), W_GLOBAL T *dq, w_i64 dq_at, W_GLOBAL S *delta, w_i64 delta_at, PLACES(q), PLACES(k), PLACES(v),
+    PLACES(out), PLACES(dout), PLACES(dq), w_i64 heads, int t_q, int t_k, int d, S scale, S dropout,
+    S factor, int causal,
+    int cached, int sink, W_GLOBAL w_faults *faults, int command) {
+    W_LOCAL S mine[BR * LD], douts[BR * LD], keys[BC * LD], values[BC * LD], tile[BR * (BC + 1)], part[BR * TPR];
+    if (sink && w_faulted(faults)) return;
+    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
+    const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR);
+    const int shift = cached ? key[key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    S sums[2][CHANNELS], dot[2] = {0, 0}, mean[2], norm[2];
+#pragma unroll
+    for (int u = 0; u < CHANNELS; u++) sums[0][u] = sums[1][u] = 0;
+    load(AT(q, i0), q_t, n, BR, d, mine);
+    load(AT(dout, i0), dout_t, n, BR, d, douts);
+    w_barrier();
+    for (int q_ = 0; q_ < 2; q_++)
+        for (int c = COLUMN(0); c < d && ROW(q_) < n; c += TPR)
+            dot[q_] = fma(LOAD(AT(out, i0 + ROW(q_)), c), douts[ROW(q_) * LD + c], dot[q_]);
+    for (int q_ = 0; q_ < 2; q_++) {
+        mean[q_] = row_sum(part, dot[0], dot[1], q_);
+        norm[q_] = ROW(q_) < n ? LSE(i0 + ROW(q_)) : 0;
+        if (COLUMN(0) == 0 && ROW(q_) < n) delta[delta_at + pair * t_q + i0 + ROW(q_)] = mean[q_];
+    }
+    for (int j = 0; j < end; j += BC) {
+        S s[2][COLUMNS], dp[2][COLUMNS];
+        load(AT(k, j), k_t, end - j, BC, d, keys);
+        load(AT(v, j), v_t, end - j, BC, d, values);
+        w_barrier();
+        dots(mine, keys, d, s);
+        dots(douts, values, d, dp);
+        for (int q_ = 0; q_ < 2; q_++)
+            for (int u = 0; u < COLUMNS; u++) {
+                const int i = i0 + ROW(q_), at = j + COLUMN(u), seen = at < end && (!causal || at <= i + shift);
+                const S weight = seen ? AGAIN(s[q_][u], norm[q_]) : (S)0;
+                const S by = kept(key + key_at, (pair * t_q + i) * t_k + at, dropout, factor);
+                tile[ROW(q_) * (BC + 1) + COLUMN(u)] = weight * (dp[q_][u] * by - mean[q_]) * scale;
+            }
+        w_barrier();
+        gather(tile, keys, sums);
+        w_barrier();
+    }
+    put(AT(dq, i0), dq_t, n, d, sums, 1, 1);
+}
+
+/* dk and dv of a block of keys. */
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(
+    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, const W_GLOBAL S *lse, w_i64 lse_at, IN(dout),
+    W_GLOBAL T *dk, w_i64 dk_at, W_GLOBAL T *dv, w_i64 dv_at, const W_GLOBAL S *delta, w_i64 delta_at, PLACES(q),
+    PLACES(k), PLACES(v), PLACES(dout), PLACES(dk), PLACES(dv), w_i64 heads, int t_q, int t_k, int d, S scale,
+    S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
+    W_LOCAL S keys[BR * LD], values[BR * LD], mine[BC * LD], douts[BC * LD], tile[BR * (BC + 1)];
+    if (sink && w_faulted(faults)) return;
+    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
+    const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[key_at] : t_k - t_q;
+    S sums_k[2][CHANNELS], sums_v[2][CHANNELS];
+#pragma unroll
+    for (int u = 0; u < CHANNELS; u++) sums_k[0][u] = sums_k[1][u] = sums_v[0][u] = sums_v[1][u] = 0;
+    load(AT(k, j0), k_t, n, BR, d, keys);
+    load(AT(v, j0), v_t, n, BR, d, values);
+    for (int i = causal && j0 > shift ? (j0 - shift) / BC * BC : 0; i < t_q; i += BC) {
+        S s[2][COLUMNS], dp[2][COLUMNS];
+        load(AT(q, i), q_t, t_q - i, BC, d, mine);
+        load(AT(dout, i), dout_t, t_q - i, BC, d, douts);
+        w_barrier();
+        dots(keys, mine, d, s);
+        dots(values, douts, d, dp);
+        for (int q_ = 0; q_ < 2; q_++)
+            for (int u = 0; u < COLUMNS; u++) {
+                const int at = i + COLUMN(u), j = j0 + ROW(q_), seen = at < t_q && (!causal || j <= at + shift);
+                const S weight = seen ? AGAIN(s[q_][u], LSE(at)) : (S)0;
+                const S by = kept(key + key_at, (pair * t_q + at) * t_k + j, dropout, factor);
+                tile[ROW(q_) * (BC + 1) + COLUMN(u)] = weight * by;
+                s[q_][u] = seen ? weight * (dp[q_][u] * by - delta[delta_at + pair * t_q + at]) * scale : (S)0;
+            }
+        w_barrier();
+        gather(tile, douts, sums_v);
+        w_barrier();
+        for (int q_ = 0; q_ < 2; q_++)
+            for (int u = 0; u < COLUMNS; u++) tile[ROW(q_) * (BC + 1) + COLUMN(u)] = s[q_][u];
+        w_barrier();
+        gather(tile, mine, sums_k);
+        w_barrier();
+    }
+    put(AT(dk, j0), dk_t, n, d, sums_k, 1, 1);
+    put(AT(dv, j0), dv_t, n, d, sums_v, 1, 1);
+}

@@ -1,0 +1,439 @@
+/* Attention on CPUs: a group is one item that holds a block of queries side by side, LANES of them in two
+ * vectors, and walks over blocks of keys. All work of a block is products whose lanes are the queries: scores
+ * (keys, LANES) = k q^T, sums (channels, LANES) = v^T weights. Rows of k and v are copied beside each other, with
+ * zeros up to whole ROWS. D: the room for channels, a power of two. */
+#define LANES 32
+#define VECS  2
+#define KEYS  64 /* of a block */
+#define ROWS  8  /* of a product, in registers */
+#define WHOLE(n) (((n) + ROWS - 1) / ROWS * ROWS)
+
+typedef S16 V;
+
+/* c (m, 32) = c * keep + a b, the sum alone without keep: a[r * ar + p * ap], rows of b (n, 32) and c are ldb and
+ * ldc vectors apart, m is a multiple of ROWS. */
+W_FN void product(const S *a, int ar, int ap, const V *b, int ldb, V *c, int ldc, const V *keep, int m, int n) {
+    for (int r0 = 0; r0 < m; r0 += ROWS, a += ROWS * ar, c += ROWS * ldc) {
+        V sum[ROWS][VECS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            for (int l = 0; l < VECS; l++) sum[r][l] = 0;
+        for (int p = 0; p < n; p++) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                for (int l = 0; l < VECS; l++)
+                    sum[r][l] = fma((V)(a[r * ar + p * ap]), b[p * ldb + l], sum[r][l]);
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            for (int l = 0; l < VECS; l++)
+                c[r * ldc + l] = keep ? fma(c[r * ldc + l], keep[l], sum[r][l]) : sum[r][l];
+    }
+}
+
+W_FN void transpose(V *x) {
+    V y[16];
+#pragma unroll
+    for (int round = 0; round < 2; round++) {
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            y[i] = (V)(x[2 * i].even, x[2 * i + 1].even);
+            y[i + 8] = (V)(x[2 * i].odd, x[2 * i + 1].odd);
+        }
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            x[i] = (V)(y[2 * i].even, y[2 * i + 1].even);
+            x[i + 8] = (V)(y[2 * i].odd, y[2 * i + 1].odd);
+        }
+    }
+}
+
+/* to (D, LANES) = the rows (LANES, D), turned, times `by`. */
+W_FN void turn(const V *rows, int d, S by, V *to) {
+    for (int l = 0; l < VECS; l++)
+        for (int c = 0; c < d; c += 16) {
+            V x[16];
+#pragma unroll
+            for (int i = 0; i < 16; i++) x[i] = rows[(l * 16 + i) * (D / 16) + c / 16];
+            transpose(x);
+#pragma unroll
+            for (int i = 0; i < 16; i++) to[(c + i) * VECS + l] = x[i] * by;
+        }
+}
+
+/* The reverse, lane by lane times `by`. */
+W_FN void turn_back(const V *from, int d, const V *by, V *rows) {
+    for (int l = 0; l < VECS; l++)
+        for (int c = 0; c < d; c += 16) {
+            V x[16];
+#pragma unroll
+            for (int i = 0; i < 16; i++) x[i] = from[(c + i) * VECS + l] * by[l];
+            transpose(x);
+#pragma unroll
+            for (int i = 0; i < 16; i++) rows[(l * 16 + i) * (D / 16) + c / 16] = x[i];
+        }
+}
+
+/* n channels, zeros from there on. */
+W_FN V part(const W_GLOBAL T *from, int n) {
+    if (n >= 16) return LOAD16(from);
+    S x[16];
+    for (int c = 0; c < 16; c++) x[c] = c < n ? LOAD(from, c) : 0;
+    return vload16(0, x);
+}
+
+/* to (whole, D): n rows of d channels, zeros after them and up to whole 32 channels. */
+W_FN void fetch(const W_GLOBAL T *from, w_i64 stride, int n, int whole, int d, V *to) {
+    for (int r = 0; r < whole; r++, from += stride, to += D / 16)
+        for (int c = 0; c < (d + 31) / 32 * 2; c++) to[c] = r < n && c * 16 < d ? part(from + c * 16, d - c * 16) : (V)(0);
+}
+
+W_FN void put(const V *rows, W_GLOBAL T *to, w_i64 stride, int n, int d) {
+    for (int r = 0; r < n; r++, to += stride, rows += D / 16) {
+        int c = 0;
+        for (; c + 16 <= d; c += 16) STORE16(to + c, rows[c / 16]);
+        for (; c < d; c++) STORE(to, c, ((const S *)rows)[c]);
+    }
+}
+
+/* The first lanes that do not see row r of a block: those below first + r. */
+W_FN V seen(V x, int first, int l, V other) {
+    const INT16 lane = (INT16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) + l * 16;
+    return select(other, x, lane >= first);
+}
+
+/* One step of the online softmax: scores become weights relative to each lane's running maximum; keep brings what
+ * was summed before to it. Rows from `keys` to whole ROWS become 0. */
+W_FN void weigh(V *s, int keys, int first, V *most, V *sum, V *keep) {
+    const int whole = first > 0 ? 0 : min(1 - first, keys); /* rows that all lanes see */
+    for (int l = 0; l < VECS; l++) {
+        V best = most[l];
+        for (int r = 0; r < whole; r++) best = select(best, s[r * VECS + l], s[r * VECS + l] > best);
+        for (int r = whole; r < keys; r++) {
+            const V x = seen(s[r * VECS + l], first + r, l, -INFINITY);
+            best = select(best, x, x > best);
+        }
+        const V base = select(best, (V)(0), best == (S)-INFINITY); /* all of them -inf: weights 0, not NaN */
+        keep[l] = select(EXP(most[l] - base), (V)(0), most[l] == (S)-INFINITY);
+        most[l] = best;
+        V more = 0;
+        for (int r = 0; r < whole; r++) {
+            const V e = EXP(s[r * VECS + l] - base);
+            s[r * VECS + l] = e;
+            more += e;
+        }
+        for (int r = whole; r < keys; r++) {
+            const V e = seen(EXP(seen(s[r * VECS + l] - base, first + r, l, 0)), first + r, l, 0);
+            s[r * VECS + l] = e;
+            more += e;
+        }
+        for (int r = keys; r < WHOLE(keys); r++) s[r * VECS + l] = 0;
+        sum[l] = fma(sum[l], keep[l], more);
+    }
+}
+
+#ifdef DROPOUT
+/* Both halves of x m: products of the even lanes and of the odd ones, which are what processors have. */
+W_FN void wide(uint16 x, uint m, uint16 *high, uint16 *low) {
+    const ulong8 half_ = (ulong8)(0xffffffffu), even = (as_ulong8(x) & half_) * (ulong)m, odd = (as_ulong8(x) >> 32) * (ulong)m;
+    *high = as_uint16(even >> 32 | (odd & ~half_));
+    *low = as_uint16((even & half_) | odd << 32);
+}
+
+/* Four words of the random stream for each lane: Philox 4x32-10 (base/random.c). */
+W_FN void philox(ulong16 block, const W_GLOBAL int *key, uint16 *word) {
+    uint16 c0 = convert_uint16(block), c1 = convert_uint16(block >> 32), c2 = (uint)key[2], c3 = (uint)key[3];
+    uint k0 = (uint)key[0], k1 = (uint)key[1];
+    for (int round = 0; round < 10; round++) {
+        uint16 h0, l0, h1, l1;
+        wide(c0, 0xD2511F53u, &h0, &l0);
+        wide(c2, 0xCD9E8D57u, &h1, &l1);
+        c0 = h1 ^ c1 ^ k0;
+        c1 = l1;
+        c2 = h0 ^ c3 ^ k1;
+        c3 = l0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    word[0] = c0, word[1] = c1, word[2] = c2, word[3] = c3;
+}
+
+/* What a weight is multiplied by: 0, or what makes up for those that are dropped. */
+W_FN V kept(uint16 word, S dropout, S factor) {
+    const V u = TO_V(word >> 8) * (S)0x1p-24f;
+    return select((V)(factor), (V)(0), u < (V)(dropout));
+}
+
+/* The factors of a vector of elements of the stream. */
+W_FN V keep_of(ulong16 element, const W_GLOBAL int *key, S dropout, S factor) {
+    const ulong16 n = element + ((ulong)(uint)key[4] | (ulong)(uint)key[5] << 32);
+    uint16 word[4];
+    philox(n >> 2, key, word);
+    const uint16 which = convert_uint16(n) & 3;
+    const uint16 low = select(word[0], word[1], (which & 1) != 0), high = select(word[2], word[3], (which & 1) != 0);
+    return kept(select(low, high, (which & 2) != 0), dropout, factor);
+}
+
+/* The factors of a block of scores, whose first lane and row are that element; lanes are t_k apart. */
+W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL int *key, S dropout, S factor) {
+    const ulong origin = (ulong)(uint)key[4] | (ulong)(uint)key[5] << 32;
+    const ulong16 lane = (ulong16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) * (ulong)t_k;
+    const int quads = ((origin | (ulong)element | (ulong)t_k) & 3) == 0; /* rows r to r + 3 are four words */
+    for (int l = 0; l < VECS; l++) {
+        const ulong16 first = lane + (ulong)(element + l * 16 * (w_i64)t_k);
+        for (int r = 0; r < keys && quads; r += 4) {
+            uint16 word[4];
+            philox((first + origin + (ulong)r) >> 2, key, word);
+            for (int i = 0; i < 4; i++) keep[(r + i) * VECS + l] = kept(word[i], dropout, factor);
+        }
+        for (int r = 0; r < keys && !quads; r++) keep[r * VECS + l] = keep_of(first + (ulong)r, key, dropout, factor);
+    }
+}
+#endif
+
+#define IN(name)      const W_GLOBAL T *name, w_i64 name##_at
+#define PLACES(name)  w_i64 name##_b, w_i64 name##_h, w_i64 name##_t
+#define AT(name, t)   (name + name##_at + b * name##_b + h * name##_h + (t) * name##_t)
+
+W_KERNEL W_ITEMS(1, 1, 1) void attention(
+    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *lse,
+    w_i64 lse_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out), w_i64 heads, int t_q, int t_k, int d, S scale,
+    S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
+    if (sink && w_faulted(faults)) return;
+    V rows[KEYS * D / 16], qt[D * VECS], sums[D * VECS], s[KEYS * VECS], most[VECS], sum[VECS], keep[VECS];
+#ifdef DROPOUT
+    V kept[KEYS * VECS];
+#endif
+    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
+    const int i0 = (w_groups(0) - 1 - w_group(0)) * LANES, n = min(t_q - i0, LANES); /* long ones first */
+    const int shift = cached ? key[key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    fetch(AT(q, i0), q_t, n, LANES, d, rows);
+    turn(rows, d, scale, qt);
+    for (int l = 0; l < VECS; l++) most[l] = -INFINITY, sum[l] = 0;
+    for (int c = 0; c < D * VECS; c++) sums[c] = 0;
+    for (int j = 0; j < end; j += KEYS) {
+        const int keys = min(end - j, KEYS), whole = WHOLE(keys);
+        fetch(AT(k, j), k_t, keys, whole, d, rows);
+        product((const S *)rows, D, 1, qt, VECS, s, VECS, 0, whole, d);
+        weigh(s, keys, causal ? j - i0 - shift : -keys, most, sum, keep);
+#ifdef DROPOUT
+        keep_block(kept, keys, (pair * t_q + i0) * t_k + j, t_k, key + key_at, dropout, factor);
+        for (int r = 0; r < keys * VECS; r++) s[r] *= kept[r];
+#endif
+        fetch(AT(v, j), v_t, keys, whole, d, rows);
+        product((const S *)rows, 1, D, s, VECS, sums, VECS, keep, WHOLE(d), whole);
+    }
+    for (int l = 0; l < VECS; l++) {
+        const V log_sum = most[l] + LOG(select(sum[l], (V)(1), sum[l] == 0));
+        most[l] = select(log_sum, (V)(-INFINITY), sum[l] == 0);
+        keep[l] = select((S)1 / sum[l], (V)(0), sum[l] == 0);
+    }
+    for (int i = 0; i < n; i++) lse[lse_at + pair * t_q + i0 + i] = ((const S *)most)[i];
+    turn_back(sums, d, keep, rows);
+    put(rows, AT(out, i0), out_t, n, d);
+}
+
+/* ---- single queries, as in decoding: lanes are keys, then channels ---- */
+
+/* The sums of the lanes of 16 vectors. */
+W_FN V lane_sums(V *x) {
+#pragma unroll
+    for (int left = 8; left > 0; left /= 2) {
+#pragma unroll
+        for (int i = 0; i < left; i++) x[i] = (V)(x[2 * i].even + x[2 * i].odd, x[2 * i + 1].even + x[2 * i + 1].odd);
+    }
+    return x[0];
+}
+W_FN S lanes_sum(V x) {
+    const S8 a = x.lo + x.hi;
+    return (a.s0 + a.s4) + (a.s2 + a.s6) + ((a.s1 + a.s5) + (a.s3 + a.s7));
+}
+W_FN S lanes_max(V x) {
+    const S8 a = fmax(x.lo, x.hi);
+    return fmax(fmax(fmax(a.s0, a.s4), fmax(a.s2, a.s6)), fmax(fmax(a.s1, a.s5), fmax(a.s3, a.s7)));
+}
+
+/* Scores of n <= KEYS keys, which a query of d channels meets; -inf after them. */
+W_FN void dots(const W_GLOBAL T *k, w_i64 stride, int n, int d, const V *q, S scale, V *s) {
+    const V lane = (V)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    for (int r = 0; r < KEYS; r += 16) {
+        V x[16];
+#pragma unroll
+        for (int i = 0; i < 16; i++) {
+            const W_GLOBAL T *row = k + min(r + i, n - 1) * stride;
+            x[i] = 0;
+            for (int c = 0; c < d; c += 16) x[i] = fma(q[c / 16], part(row + c, d - c), x[i]);
+        }
+        s[r / 16] = select((V)(-INFINITY), lane_sums(x) * scale, lane < (V)(n - r));
+    }
+}
+
+W_KERNEL W_ITEMS(1, 1, 1) void attention_row(
+    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *lse,
+    w_i64 lse_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out), w_i64 heads, int t_q, int t_k, int d, S scale,
+    S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
+    if (sink && w_faulted(faults)) return;
+    V query[D / 16], sums[D / 16], s[KEYS / 16], sum = 0;
+    S most = -INFINITY;
+    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
+    const int i = w_group(0), shift = cached ? key[key_at] : t_k - t_q;
+    const int end = causal ? min(t_k, max(0, i + 1 + shift)) : t_k;
+    for (int c = 0; c < d; c += 16) query[c / 16] = part(AT(q, i) + c, d - c), sums[c / 16] = 0;
+    for (int j = 0; j < end; j += KEYS) {
+        const int keys = min(end - j, KEYS);
+        dots(AT(k, j), k_t, keys, d, query, scale, s);
+        V best = s[0];
+        for (int r = 1; r < KEYS / 16; r++) best = select(best, s[r], s[r] > best);
+        const S now = fmax(most, lanes_max(best)), base = now == (S)-INFINITY ? 0 : now;
+        const V keep = most == (S)-INFINITY ? (V)(0) : EXP((V)(most - base));
+        most = now;
+        sum *= keep;
+        for (int r = 0; r < KEYS / 16; r++) {
+            s[r] = select((V)(0), EXP(s[r] - base), s[r] != (V)(-INFINITY));
+            sum += s[r];
+#ifdef DROPOUT
+            s[r] *= keep_of((ulong16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) +
+                                (ulong)((pair * t_q + i) * t_k + j + r * 16), key + key_at, dropout, factor);
+#endif
+        }
+        for (int c = 0; c < d; c += 64) {
+            const W_GLOBAL T *row = AT(v, j) + c;
+            V some[4];
+#pragma unroll
+            for (int u = 0; u < 4; u++) some[u] = c + u * 16 < d ? sums[c / 16 + u] * keep : (V)(0);
+            for (int r = 0; r < keys; r++, row += v_t) {
+                const V weight = ((const S *)s)[r];
+                if (d - c >= 64) {
+#pragma unroll
+                    for (int u = 0; u < 4; u++) some[u] = fma(weight, LOAD16(row + u * 16), some[u]);
+                } else {
+                    for (int u = 0; c + u * 16 < d; u++)
+                        some[u] = fma(weight, part(row + u * 16, d - c - u * 16), some[u]);
+                }
+            }
+#pragma unroll
+            for (int u = 0; u < 4; u++)
+                if (c + u * 16 < d) sums[c / 16 + u] = some[u];
+        }
+    }
+    const S total = lanes_sum(sum);
+    lse[lse_at + pair * t_q + i] = total == 0 ? -INFINITY : most + LOG(total);
+    for (int c = 0; c < d; c++)
+        STORE(AT(out, i), c, total == 0 ? (S)0 : ((const S *)sums)[c] / total);
+}
+
+/* ---- the backward pass: a group is a part of the key blocks of a pair ---- */
+
+/* Weights again, from the log-sum-exp of the lanes. */
+W_FN void weigh_again(V *s, int keys, int first, const V *lse) {
+    for (int l = 0; l < VECS; l++) {
+        const V base = select(lse[l], (V)(INFINITY), lse[l] == (S)-INFINITY);
+        for (int r = 0; r < keys; r++) {
+            const V x = s[r * VECS + l] - base;
+            s[r * VECS + l] =
+                first + r > 0 ? seen(EXP(seen(x, first + r, l, 0)), first + r, l, 0) : EXP(x);
+        }
+        for (int r = keys; r < WHOLE(keys); r++) s[r * VECS + l] = 0;
+    }
+}
+
+/* The products of rows of x and y (LANES, D). */
+W_FN void row_dots(const W_GLOBAL T *x, w_i64 stride, const V *y, int n, int d, V *to) {
+    for (int l = 0; l < VECS; l++) {
+        V sum[16];
+        for (int i = 0; i < 16; i++) {
+            const int r = l * 16 + i;
+            sum[i] = 0;
+            for (int c = 0; c < d && r < n; c += 16)
+                sum[i] = fma(part(x + r * stride + c, d - c), y[r * (D / 16) + c / 16], sum[i]);
+        }
+        to[l] = lane_sums(sum);
+    }
+}
+
+/* sums (keys, D) += s (keys, LANES) rows (LANES, D). */
+W_FN void add_to_keys(const V *s, const V *rows, V *sums, int whole, int d) {
+    const V one[VECS] = {1, 1};
+    for (int c = 0; c < d; c += 32)
+        product((const S *)s, LANES, 1, rows + c / 16, D / 16, sums + c / 16, D / 16, one, whole, LANES);
+}
+
+/* dq is summed over the key blocks of the group in `room`: (parts, pairs, query blocks) of (D, LANES). */
+W_KERNEL W_ITEMS(1, 1, 1) void attention_back(
+    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, IN(out), const W_GLOBAL S *lse, w_i64 lse_at,
+    IN(dout), W_GLOBAL T *dk, w_i64 dk_at, W_GLOBAL T *dv, w_i64 dv_at, W_GLOBAL S *room, w_i64 room_at, PLACES(q),
+    PLACES(k), PLACES(v), PLACES(out), PLACES(dout), PLACES(dk), PLACES(dv), w_i64 heads, int t_q, int t_k, int d,
+    S scale, S dropout,
+    S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
+    if (sink && w_faulted(faults)) return;
+    V keys_[KEYS * D / 16], values[KEYS * D / 16], dkeys[KEYS * D / 16], dvalues[KEYS * D / 16];
+    V queries[LANES * D / 16], douts[LANES * D / 16], qt[D * VECS], doutt[D * VECS], dqt[D * VECS];
+    V s[KEYS * VECS], dp[KEYS * VECS], lses[VECS], delta[VECS];
+#ifdef DROPOUT
+    V kept[KEYS * VECS], weights[KEYS * VECS];
+#else
+    V *weights = s;
+#endif
+    const V one[VECS] = {1, 1};
+    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
+    const int shift = cached ? key[key_at] : t_k - t_q, blocks = (t_q + LANES - 1) / LANES;
+    room += room_at + (w_group(0) * (w_i64)w_groups(1) + pair) * blocks * D * LANES;
+    for (w_i64 c = 0; c < (w_i64)blocks * D * VECS; c++) vstore16((V)(0), c, room);
+    for (int j = w_group(0) * KEYS; j < t_k; j += w_groups(0) * KEYS) {
+        const int width = min(t_k - j, KEYS);
+        fetch(AT(k, j), k_t, width, WHOLE(width), d, keys_);
+        fetch(AT(v, j), v_t, width, WHOLE(width), d, values);
+        for (int c = 0; c < KEYS * D / 16; c++) dkeys[c] = 0, dvalues[c] = 0;
+        for (int i = causal && j > shift ? (j - shift) / LANES * LANES : 0; i < t_q; i += LANES) {
+            const int n = min(t_q - i, LANES), keys = causal ? min(width, i + n + shift - j) : width,
+                      whole = WHOLE(keys);
+            if (keys <= 0) continue;
+            fetch(AT(q, i), q_t, n, LANES, d, queries);
+            fetch(AT(dout, i), dout_t, n, LANES, d, douts);
+            turn(queries, d, scale, qt);
+            turn(douts, d, 1, doutt);
+            row_dots(AT(out, i), out_t, douts, n, d, delta);
+            for (int r = 0; r < LANES; r++) ((S *)lses)[r] = r < n ? lse[lse_at + pair * t_q + i + r] : 0;
+            product((const S *)keys_, D, 1, qt, VECS, s, VECS, 0, whole, d);
+            weigh_again(s, keys, causal ? j - i - shift : -keys, lses);
+            product((const S *)values, D, 1, doutt, VECS, dp, VECS, 0, whole, d);
+#ifdef DROPOUT
+            keep_block(kept, keys, (pair * t_q + i) * t_k + j, t_k, key + key_at, dropout, factor);
+            for (int r = 0; r < whole * VECS; r++) {
+                const V by = r < keys * VECS ? kept[r] : (V)(0);
+                weights[r] = s[r] * by;
+                dp[r] *= by;
+            }
+#endif
+            add_to_keys(weights, douts, dvalues, whole, d);
+            for (int r = 0; r < whole; r++)
+                for (int l = 0; l < VECS; l++)
+                    dp[r * VECS + l] = s[r * VECS + l] * (dp[r * VECS + l] - delta[l]) * scale;
+            add_to_keys(dp, queries, dkeys, whole, d);
+            W_GLOBAL S *at = room + (w_i64)(i / LANES) * D * LANES;
+            for (int c = 0; c < WHOLE(d) * VECS; c++) dqt[c] = vload16(c, at);
+            product((const S *)keys_, 1, D, dp, VECS, dqt, VECS, one, WHOLE(d), whole);
+            for (int c = 0; c < WHOLE(d) * VECS; c++) vstore16(dqt[c], c, at);
+        }
+        put(dkeys, AT(dk, j), dk_t, width, d);
+        put(dvalues, AT(dv, j), dv_t, width, d);
+    }
+}
+
+/* dq from the sums of all parts. */
+W_KERNEL W_ITEMS(1, 1, 1) void attention_dq(const W_GLOBAL S *room, w_i64 room_at, W_GLOBAL T *dq, w_i64 dq_at,
+                                            PLACES(dq), w_i64 heads, int t_q, int d, int parts, int sink,
+                                            W_GLOBAL w_faults *faults, int command) {
+    if (sink && w_faulted(faults)) return;
+    V sums[D * VECS], rows[LANES * D / 16];
+    const V one[VECS] = {1, 1};
+    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads, i = (w_i64)w_group(0) * LANES;
+    for (int c = 0; c < (d + 15) / 16 * 16 * VECS; c++) sums[c] = 0;
+    for (int part = 0; part < parts; part++) {
+        const W_GLOBAL S *from =
+            room + room_at + ((part * (w_i64)w_groups(1) + pair) * w_groups(0) + w_group(0)) * D * LANES;
+        for (int c = 0; c < d * VECS; c++) sums[c] += vload16(c, from);
+    }
+    turn_back(sums, d, one, rows);
+    put(rows, AT(dq, i), dq_t, (int)min((w_i64)LANES, t_q - i), d);
+}
