@@ -55,9 +55,15 @@ static void aim(int items) {
 
 typedef struct operands {
     int n;
-    void *data[OPERANDS_MAX]; /* equal ones are one buffer */
-    size_t bytes[OPERANDS_MAX];
+    void *data[OPERANDS_MAX];                         /* equal ones are one buffer */
+    size_t bytes[OPERANDS_MAX], offset[OPERANDS_MAX]; /* of a buffer, and in it */
 } operands;
+
+static int slot_of(const operands *o, int i) {
+    int slot = 0;
+    while (o->data[slot] != o->data[i]) slot++;
+    return slot;
+}
 
 /* Runs it once; what it wrote is in the operands afterwards. */
 static weft_fault run_on(weft_device *device, const weft_heavy *heavy, const operands *o) {
@@ -70,9 +76,8 @@ static weft_fault run_on(weft_device *device, const weft_heavy *heavy, const ope
     weft_executable *executable;
     weft_fault fault = {0};
     for (int i = 0; i < o->n; i++) {
-        int slot = 0;
-        while (o->data[slot] != o->data[i]) slot++;
-        where[i] = (weft_operand){slot, 0};
+        const int slot = slot_of(o, i);
+        where[i] = (weft_operand){slot, (int64_t)o->offset[i]};
         assert_int_equal(ops->buffer_new(device, slot == i ? o->bytes[i] : 0, &buffers[i]), WEFT_OK);
         if (slot == i && o->bytes[i])
             assert_int_equal(ops->upload(device, buffers[i], 0, o->data[i], o->bytes[i]), WEFT_OK);
@@ -99,18 +104,14 @@ static weft_fault run_twice(const weft_heavy *heavy, const operands *o) {
     operands again = *o;
     assert_true(opencl->ops->takes(opencl, heavy));
     for (int i = 0; i < o->n; i++) {
-        int slot = 0;
-        while (o->data[slot] != o->data[i]) slot++;
+        const int slot = slot_of(o, i);
         again.data[i] = slot == i ? copy_of(o->data[i], o->bytes[i]) : again.data[slot];
     }
     run_on(opencl, heavy, &again);
     const weft_fault fault = run_on(opencl, heavy, o);
     for (int i = 0; i < o->n; i++) assert_memory_equal(again.data[i], o->data[i], o->bytes[i]);
-    for (int i = 0; i < o->n; i++) {
-        int slot = 0;
-        while (o->data[slot] != o->data[i]) slot++;
-        if (slot == i) free(again.data[i]);
-    }
+    for (int i = 0; i < o->n; i++)
+        if (slot_of(o, i) == i) free(again.data[i]);
     return fault;
 }
 
@@ -128,13 +129,23 @@ static void check_fault(const weft_fault *got, const weft_fault *want) {
 
 enum { RANDOM, SORTED, REPEATED, BAD };
 
-/* Sums of a few numbers: exact where those are small whole ones, so that any order gives the interpreter's.
- */
-static void check_scatter(weft_dtype dt, weft_dtype index_dt, int kind, const int64_t *size) {
+/* Sums of small multiples of 1/4 are exact, so that any order gives the interpreter's. */
+static void *quarters(weft_dtype dt, size_t n, uint64_t seed) {
+    void *values = random_values(dt, (int64_t)n, seed);
+    for (int64_t i = 0; weft_dtype_is_float(dt) && i < (int64_t)n; i++)
+        set_value(dt, values, i, floor(8 * value(dt, values, i)) / 4);
+    return values;
+}
+
+enum { FROM_ZERO, ON_A_BASE, IN_PLACE };
+
+static void check_scatter(weft_dtype dt, weft_dtype index_dt, int kind, int begin, const int64_t *size) {
     const int64_t outer = size[0], count = size[1], rows = size[2], inner = size[3];
     weft_heavy h = {.kind = WEFT_HEAVY_SCATTER, .path = "wte"};
     h.as.scatter = (weft_heavy_scatter){.dtype = (uint8_t)dt,
                                         .index_dtype = (uint8_t)index_dt,
+                                        .based = begin != FROM_ZERO,
+                                        .in_place = begin == IN_PLACE && outer * rows * inner > 0,
                                         .outer = outer,
                                         .count = count,
                                         .rows = rows,
@@ -151,21 +162,21 @@ static void check_scatter(weft_dtype dt, weft_dtype index_dt, int kind, const in
         if (kind == BAD && i >= count / 2) index[i] = i % 3 ? rows + i : -i;
         narrow[i] = (int32_t)index[i];
     }
-    void *source = random_values(dt, (int64_t)n, 8);
-    for (size_t i = 0; weft_dtype_is_float(dt) && i < n; i++)
-        set_value(dt, source, (int64_t)i, floor(8 * value(dt, source, (int64_t)i)) / 4);
-    operands o = {
-        .n = 3,
-        .data = {index_dt == WEFT_I64 ? (void *)index : (void *)narrow, source, malloc(m * each + 1)},
-        .bytes = {(size_t)count * weft_dtype_size(index_dt), n * each, m * each}};
+    void *source = quarters(dt, n, 8), *base = quarters(dt, m, 9), *out = quarters(dt, m, 10);
+    const int to = begin == FROM_ZERO ? 2 : 3;
+    operands o = {.n = to + 1,
+                  .data = {index_dt == WEFT_I64 ? (void *)index : (void *)narrow, source, base},
+                  .bytes = {(size_t)count * weft_dtype_size(index_dt), n * each, m * each, m * each}};
+    o.data[to] = begin == IN_PLACE ? base : out;
     operands want = o;
-    memset(o.data[2], 0x33, m * each);
-    want.data[2] = copy_of(o.data[2], m * each);
+    if (begin != FROM_ZERO) want.data[2] = copy_of(base, m * each);
+    want.data[to] = begin == IN_PLACE ? want.data[2] : copy_of(out, m * each);
     const weft_fault fault = run_twice(&h, &o), expected = run_on(interp, &h, &want);
     check_fault(&fault, &expected);
     assert_int_equal(expected.set != 0, kind == BAD && count > 0 && outer > 0);
-    assert_memory_equal(o.data[2], want.data[2], m * each);
-    free(index), free(narrow), free(source), free(o.data[2]), free(want.data[2]);
+    assert_memory_equal(o.data[to], want.data[to], m * each);
+    if (begin == ON_A_BASE) free(want.data[2]);
+    free(index), free(narrow), free(source), free(base), free(out), free(want.data[to]);
 }
 
 static void test_scatter(void **state) {
@@ -178,9 +189,10 @@ static void test_scatter(void **state) {
     for (int items = 0; items <= 64; items += 64)
         for (int d = 0; d < COUNT(dtypes); d++)
             for (int s = 0; s < COUNT(sizes); s++) {
+                const weft_dtype index = d % 2 ? WEFT_I64 : WEFT_I32;
                 aim(items);
-                check_scatter(dtypes[d], s & 1 ? WEFT_I64 : WEFT_I32, (d + s) % 3, sizes[s]);
-                if (s % 3 == 0) check_scatter(dtypes[d], s & 1 ? WEFT_I64 : WEFT_I32, BAD, sizes[s]);
+                check_scatter(dtypes[d], index, (d + s) % 3, (d + s / 2) % 3, sizes[s]);
+                if (s % 3 == 0) check_scatter(dtypes[d], index, BAD, (d + s) % 3, sizes[s]);
             }
 }
 
@@ -254,11 +266,193 @@ static void test_update(void **state) {
             }
 }
 
+/* ---- attention ---- */
+
+/* Operands of attention, as in device.h. */
+enum { Q, K, V, KEY, OUT, LSE, DOUT, DQ, DK, DV };
+
+typedef struct attention_case {
+    int64_t batch, heads, t_q, t_k, d;
+    bool causal,
+        packed; /* q, k, v and their gradients beside each other in one tensor: (batch, t, 3, heads, d) */
+    double dropout;
+    int32_t position; /* of a cache, less 1; 0: there is none */
+} attention_case;
+
+static void contiguous(int64_t *stride, int64_t heads, int64_t t, int64_t width) {
+    stride[0] = heads * t * width, stride[1] = t * width, stride[2] = width;
+}
+
+static weft_heavy_attention attention_of(weft_dtype dt, const attention_case *c) {
+    weft_heavy_attention a = {.dtype = (uint8_t)dt,
+                              .causal = c->causal,
+                              .cached = c->position != 0,
+                              .scale = 1 / sqrt((double)c->d),
+                              .dropout = c->dropout,
+                              .batch = c->batch,
+                              .heads = c->heads,
+                              .t_q = c->t_q,
+                              .t_k = c->t_k,
+                              .d = c->d};
+    int64_t *all[] = {a.q, a.k, a.v, a.out, a.dout, a.dq, a.dk, a.dv};
+    for (int i = 0; i < COUNT(all); i++)
+        contiguous(all[i], c->heads, i == 1 || i == 2 || i > 5 ? c->t_k : c->t_q, c->d);
+    for (int i = 0; c->packed && i < COUNT(all); i++) {
+        const int64_t columns = (i == 3 || i == 4 ? 1 : 3) * c->heads * c->d;
+        all[i][0] = c->t_q * columns, all[i][1] = c->d, all[i][2] = columns;
+    }
+    return a;
+}
+
+/* Tensors of a dtype, which hold the same values for each. What is written is filled with a pattern. */
+static operands attention_operands(weft_dtype dt, weft_dtype like, const attention_case *c) {
+    const int64_t nq = c->batch * c->heads * c->t_q * c->d, nk = c->batch * c->heads * c->t_k * c->d;
+    const int64_t rows = c->batch * c->heads * c->t_q, n[] = {nq, nk, nk, 0, nq, rows, nq, nq, nk, nk};
+    const weft_dtype lse = dt == WEFT_F64 ? WEFT_F64 : WEFT_F32;
+    operands o = {.n = COUNT(n)};
+    for (int i = 0; i < COUNT(n); i++) {
+        const bool three = c->packed && (i < KEY || i > DOUT), first = i == Q || i == DQ;
+        const size_t each = weft_dtype_size(i == LSE ? lse : dt);
+        if (i == KEY) {
+            static const int32_t key[8] = {0x12345678, -77, 5, 0, -2, 3, 0, 0}; /* begins past 2^32 */
+            const int32_t position = c->position - 1;
+            o.bytes[i] = sizeof key;
+            o.data[i] = copy_of(key, sizeof key);
+            if (c->position) memcpy(o.data[i], &position, sizeof position);
+        } else if (three && !first) {
+            const int base = i < KEY ? Q : DQ;
+            o.data[i] = o.data[base], o.bytes[i] = o.bytes[base];
+            o.offset[i] = (size_t)((i - base) * c->heads * c->d) * each;
+        } else {
+            const int64_t count = three ? 3 * n[i] : n[i];
+            void *values = random_values(like, count, (uint64_t)i + 1);
+            o.bytes[i] = (size_t)count * each;
+            o.data[i] = malloc(o.bytes[i] + 1);
+            memset(o.data[i], 0x3c, o.bytes[i]);
+            for (int64_t e = 0; (i < KEY || i == DOUT) && e < count; e++)
+                set_value(dt, o.data[i], e, value(like, values, e));
+            free(values);
+        }
+    }
+    return o;
+}
+
+static void free_operands(operands *o) {
+    for (int i = o->n - 1; i >= 0; i--)
+        if (slot_of(o, i) == i) free(o->data[i]);
+}
+
+/* All elements are within `bound` of the largest. */
+static void near(const char *what, weft_dtype dt, const void *got, const void *want, size_t bytes,
+                 double bound) {
+    const int64_t n = (int64_t)(bytes / weft_dtype_size(dt));
+    double largest = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(value(WEFT_F64, want, i))) largest = fmax(largest, fabs(value(WEFT_F64, want, i)));
+    for (int64_t i = 0; i < n; i++) {
+        const double x = value(dt, got, i), y = value(WEFT_F64, want, i);
+        if (x == y || (isfinite(y) && fabs(x - y) <= bound * largest)) continue;
+        fail_msg("%s %s: element %lld: %g, should be %g (bound %g)", weft_dtype_name(dt), what, (long long)i,
+                 x, y, bound * largest);
+    }
+}
+
+static void check_attention(weft_dtype dt, const attention_case *c) {
+    static const char *const names[] = {"", "", "", "", "out", "lse", "", "dq", "dk", "dv"};
+    const double u = dt == WEFT_F64 ? 0x1p-53 : 0x1p-24, root = sqrt((double)c->d),
+                 stored = dt == WEFT_F16    ? 0x1p-11
+                          : dt == WEFT_BF16 ? 0x1p-8
+                                            : 0;
+    const double slack = 2 * root + 2 * log2((double)c->t_k) + 8 + (2 * log2((double)c->d) + 4) * root;
+    weft_heavy h = {.kind = WEFT_HEAVY_ATTENTION, .as.attention = attention_of(dt, c)};
+    weft_heavy reference = {.kind = WEFT_HEAVY_ATTENTION, .as.attention = attention_of(WEFT_F64, c)};
+    operands o = attention_operands(dt, dt, c), want = attention_operands(WEFT_F64, dt, c);
+    for (int back = 0; back < (c->position ? 1 : 2); back++) {
+        h.as.attention.backward = reference.as.attention.backward = back;
+        o.n = want.n = back ? OPERANDS_MAX : DOUT;
+        run_twice(&h, &o);
+        run_on(interp, &reference, &want);
+        for (int i = back ? DQ : OUT; i < o.n; i++)
+            near(names[i], i == LSE && dt != WEFT_F64 ? WEFT_F32 : dt, o.data[i], want.data[i], o.bytes[i],
+                 (back ? 4 : 1) * (slack * u + (i == LSE ? 0 : 2 * stored)));
+    }
+    o.n = want.n = OPERANDS_MAX;
+    free_operands(&o), free_operands(&want);
+}
+
+static void test_attention(void **state) {
+    (void)state;
+    static const int64_t sizes[][5] = {{2, 2, 1, 1, 1},    {1, 2, 17, 17, 8},    {1, 3, 16, 15, 1},
+                                       {2, 3, 64, 64, 64}, {1, 1, 257, 257, 64}, {1, 2, 63, 65, 64},
+                                       {1, 2, 65, 63, 64}, {1, 1, 33, 70, 65},   {2, 2, 31, 31, 128},
+                                       {1, 2, 1, 257, 64}, {1, 1, 3, 100, 65}};
+    if (!opencl) return skip();
+    for (int items = 0; items <= 64; items += 64)
+        for (int s = 0; s < COUNT(sizes); s++)
+            for (int causal = 0; causal < 2; causal++) {
+                const int64_t *n = sizes[s];
+                const attention_case c = {
+                    n[0], n[1], n[2], n[3], n[4], causal, n[2] == n[3] && (s + causal) % 2, 0, 0};
+                aim(items);
+                check_attention(WEFT_F32, &c);
+            }
+}
+
+static void test_attention_dtypes(void **state) {
+    (void)state;
+    static const weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_F64};
+    if (!opencl) return skip();
+    for (int items = 0; items <= 64; items += 64)
+        for (int d = 0; d < (items ? 2 : COUNT(dtypes)); d++) { /* conversions are the same text for both */
+            const attention_case odd = {1, 2, 63, 65, 33, true, false, 0.3, 0},
+                                 even = {2, 1, 40, 40, 64, true, true, 0.2, 0},
+                                 one = {1, 2, 1, 67, 64, true, false, 0.3, 0};
+            aim(items);
+            check_attention(dtypes[d], &odd);
+            check_attention(dtypes[d], &even);
+            check_attention(dtypes[d], &one);
+        }
+}
+
+/* The position of a cache is known on the device only; keys after it are not looked at. */
+static void test_attention_cached(void **state) {
+    (void)state;
+    static const int64_t queries[] = {1, 5, 40};
+    static const int32_t positions[] = {1, 30, 101, 128, -3}; /* 0, 29, ...; before the first key */
+    if (!opencl) return skip();
+    for (int items = 0; items <= 64; items += 64)
+        for (int q = 0; q < COUNT(queries); q++)
+            for (int p = 0; p < COUNT(positions); p++) {
+                const attention_case c = {2, 2, queries[q], 128, 64, true, false, 0, positions[p]};
+                aim(items);
+                check_attention(WEFT_F32, &c);
+            }
+}
+
+/* Wide heads and small local memory are the compiler's to expand. */
+static void test_attention_takes(void **state) {
+    (void)state;
+    const attention_case wide = {1, 1, 4, 4, 257, false, false, 0, 0},
+                         fits = {1, 1, 4, 4, 256, false, false, 0, 0};
+    if (!opencl) return skip();
+    for (int items = 0; items <= 64; items += 64) {
+        weft_heavy h = {.kind = WEFT_HEAVY_ATTENTION, .as.attention = attention_of(WEFT_F32, &wide)};
+        aim(items);
+        assert_false(opencl->ops->takes(opencl, &h));
+        h.as.attention = attention_of(WEFT_F32, &fits);
+        h.as.attention.backward = true;
+        assert_true(opencl->ops->takes(opencl, &h));
+        weft__opencl_of(opencl)->target.local_bytes = 1024;
+        assert_int_equal(opencl->ops->takes(opencl, &h), items == 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scatter),
-        cmocka_unit_test(test_scatter_order),
-        cmocka_unit_test(test_update),
+        cmocka_unit_test(test_scatter),          cmocka_unit_test(test_scatter_order),
+        cmocka_unit_test(test_update),           cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_attention_dtypes), cmocka_unit_test(test_attention_cached),
+        cmocka_unit_test(test_attention_takes),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

@@ -147,7 +147,8 @@ static void others(arguments *to, const plan *p) {
 
 static weft_status launch(const plan *p, const char *name, int64_t groups, arguments *list) {
     if (groups == 0 || p->pairs == 0) return WEFT_OK;
-    unsigned prelude = WEFT_PRELUDE_F32 | weft__gpu_prelude(p->dtype);
+    unsigned prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | weft__gpu_prelude(p->dtype);
+    if (p->launches->target->vectors) prelude |= WEFT_PRELUDE_VECTORS;
     if (p->at->dropout > 0) prelude |= WEFT_PRELUDE_RANDOM;
     const weft_launch one = {.name = name,
                              .text = p->text,

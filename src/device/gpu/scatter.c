@@ -27,14 +27,14 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static cut cut_of(const weft_launches *launches, const weft_heavy_scatter *sc) {
     const weft_target *target = launches->target;
     const int items = weft__gpu_items(target);
-    const double elements =
-        (double)sc->outer * (double)sc->inner * ((double)sc->rows + 2 * (double)sc->count);
+    const double begun = sc->in_place ? 0 : (double)sc->rows; /* rows that are set first */
+    const double elements = (double)sc->outer * (double)sc->inner * (begun + 2 * (double)sc->count);
     const int64_t pieces =
         (int64_t)larger(1, smaller(8 * (int64_t)target->units, (int64_t)(elements / WORK)));
     cut c = {.width = smaller(sc->inner, items), .workers = 1, .outer = smaller(sc->outer, GROUPS_MAX)};
     int64_t wanted = weft__ceil_div(pieces, c.outer);
     if (target->vectors) {
-        const bool by_rows = sc->rows >= 2 * sc->count || sc->inner < 64;
+        const bool by_rows = begun >= 2 * (double)sc->count || sc->inner < 64;
         c.width = sc->inner;
         if (!by_rows) {
             c.width = weft__ceil_div(weft__ceil_div(sc->inner, 16), smaller(wanted, sc->inner / 32)) * 16;
@@ -63,15 +63,17 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
     const weft_dtype dtype = (weft_dtype)sc->dtype, sum = weft__gpu_sum_dtype(dtype);
     const cut c = cut_of(launches, sc);
     const bool room = sum != dtype;
+    const int out = sc->based ? 3 : 2, start = !sc->based ? 0 : sc->in_place && !room ? 2 : 1;
     if (room)
         launches->scratch_bytes =
             c.columns * c.rows * c.outer * c.workers * c.tile * c.width * (int64_t)weft_dtype_size(sum);
+    /* Without a base its argument, and without a room that of the room, is out, where nothing reads them. */
     weft_argument arguments[] = {READS(0, sc->index_dtype),
                                  READS(1, sc->dtype),
                                  READS(2, sc->dtype),
-                                 WRITES(2, sc->dtype),
-                                 WRITES(2, sc->dtype),
-                                 I32(0),
+                                 WRITES(out, sc->dtype),
+                                 WRITES(out, sc->dtype),
+                                 I32(start),
                                  I64(sc->outer),
                                  I64(sc->count),
                                  I64(sc->rows),

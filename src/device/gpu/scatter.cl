@@ -37,7 +37,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(
     int start, w_i64 outer, w_i64 count, w_i64 rows, w_i64 inner, w_i64 tile, w_i64 width, int sink,
     W_GLOBAL w_faults *faults, int command) {
     W_LOCAL INDEX chunk[CHUNK];
-    if (sink && w_faulted(faults)) return;
+    W_LOCAL int stop; /* one answer for the group: another one may record a fault meanwhile */
+    if (w_item(0) == 0) stop = sink && w_faulted(faults);
+    w_barrier();
+    if (stop) return;
 #ifdef VECTORS
     const w_i64 workers = 1, worker = 0, c0 = w_group(0) * width, mine = min(width, inner - c0);
 #else
