@@ -32,6 +32,8 @@ static int open_devices(void **state) {
         return 0;
     }
     weft__opencl_hook.guard = 64;
+    setenv("WEFT_KERNEL_CACHE", "off",
+           1); /* to store kernels costs more than to compile those few that run */
     assert_int_equal(weft__device_open(&context, "opencl", NULL, &opencl), WEFT_OK);
     return 0;
 }
