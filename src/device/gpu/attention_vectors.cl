@@ -85,7 +85,8 @@ W_FN V part(const W_GLOBAL T *from, int n) {
 /* to (whole, D): n rows of d channels, zeros after them and up to whole 32 channels. */
 W_FN void fetch(const W_GLOBAL T *from, w_i64 stride, int n, int whole, int d, V *to) {
     for (int r = 0; r < whole; r++, from += stride, to += D / 16)
-        for (int c = 0; c < (d + 31) / 32 * 2; c++) to[c] = r < n && c * 16 < d ? part(from + c * 16, d - c * 16) : (V)(0);
+        for (int c = 0; c < (d + 31) / 32 * 2; c++)
+            to[c] = r < n && c * 16 < d ? part(from + c * 16, d - c * 16) : (V)(0);
 }
 
 W_FN void put(const V *rows, W_GLOBAL T *to, w_i64 stride, int n, int d) {
@@ -135,9 +136,10 @@ W_FN void weigh(V *s, int keys, int first, V *most, V *sum, V *keep) {
 #ifdef DROPOUT
 /* Both halves of x m: products of the even lanes and of the odd ones, which are what processors have. */
 W_FN void wide(uint16 x, uint m, uint16 *high, uint16 *low) {
-    const ulong8 half_ = (ulong8)(0xffffffffu), even = (as_ulong8(x) & half_) * (ulong)m, odd = (as_ulong8(x) >> 32) * (ulong)m;
-    *high = as_uint16(even >> 32 | (odd & ~half_));
-    *low = as_uint16((even & half_) | odd << 32);
+    const ulong8 word = (ulong8)(0xffffffffu);
+    const ulong8 even = (as_ulong8(x) & word) * (ulong)m, odd = (as_ulong8(x) >> 32) * (ulong)m;
+    *high = as_uint16(even >> 32 | (odd & ~word));
+    *low = as_uint16((even & word) | odd << 32);
 }
 
 /* Four words of the random stream for each lane: Philox 4x32-10 (base/random.c). */
