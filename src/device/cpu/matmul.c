@@ -244,14 +244,20 @@ static void fold_batch(weft_heavy_matmul *mm) {
     }
 }
 
-/* Own kernels win with AVX-512, elsewhere up to about n = 128; above, and with f64 only where a CBLAS is
- * there, the library. */
+/* Whether own kernels, packed, are at least as fast as oneDNN 2.6: with AVX-512 where a is turned, b narrow
+ * or the product large (up to 15 %; at n = 256 and 512 they are 3 to 8 % behind). */
+static bool own_is_faster(const weft_heavy_matmul *mm) {
+    if (weft__cpu_isa() != WEFT_ISA_AVX512) return false;
+    return mm->a_k != 1 || mm->n <= 128 || (double)mm->m * (double)mm->n * (double)mm->k >= 0x1p28;
+}
+
+/* Elsewhere own kernels win up to about n = 128; above, and with f64 only where a CBLAS is there, the
+ * library. */
 static bool wants_library(const matmul_plan *plan) {
     const weft_heavy_matmul *mm = &plan->mm;
     if (mm->dtype == WEFT_I32 || mm->dtype == WEFT_I64 || mm->k == 0) return false;
     weft_gemm g = gemm_of(mm, mm->m, mm->n, mm->k);
-    if (mm->dtype != WEFT_F64 && (plan->own->f32_direct(&g) || weft__cpu_isa() == WEFT_ISA_AVX512))
-        return false;
+    if (mm->dtype != WEFT_F64 && (plan->own->f32_direct(&g) || own_is_faster(mm))) return false;
     if (mm->dtype == WEFT_F64 && mm->m * mm->n <= 128 * 128 && mm->k <= 256) return false;
     bool serves = mm->dtype == WEFT_F64 ? weft__matmul_library()->f64 : weft__matmul_library()->f32;
     return serves && (is_half(mm) || weft__library_fits(&g));
