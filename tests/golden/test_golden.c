@@ -1,6 +1,7 @@
-/* Golden kernels: the plans and kernels of about forty small graphs lie as text beside this file, so that a
- * change of the compiler shows as a readable difference. UPDATE=1 in the environment writes them anew; look
- * at the difference before you commit it. */
+/* Golden kernels: the plans and kernels of about forty small graphs lie as text beside this file, and their
+ * OpenCL C in opencl/: NAME.cl for vectors, NAME.items.cl of some for work-items. A change of the compiler or
+ * the renderer shows as a readable difference. UPDATE=1 in the environment writes them anew; look at the
+ * difference before you commit it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,9 @@
 #include <string.h>
 #include <cmocka.h>
 #include <weft/ops.h>
+#include "base/text.h"
 #include "compiler/program.h"
+#include "kernel/source.h"
 
 #define SHAPE(...)                                                                                           \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]) { __VA_ARGS__ }
@@ -162,7 +165,37 @@ static const struct {
 
 /* ---- text ---- */
 
-static char *printed(const char *name, void (*make)(board *s)) {
+enum { PLAN, VECTORS, ITEMS }; /* of which text */
+
+/* Graphs whose OpenCL C is also there as work-items: one of each kind of kernel. */
+static const char *const as_items[] = {"add",     "pad",        "gather",      "transpose",
+                                       "softmax", "sum_middle", "sum_columns", "layer_norm_columns"};
+
+/* The OpenCL C of a program's kernels, each after its form as a comment. */
+static char *rendered(weft_context *ctx, const weft_program *program, bool vectors) {
+    const weft_target target = {.vectors = vectors, .lanes = vectors ? 16 : 64, .units = 4, .f64 = true};
+    const size_t size = 1 << 16;
+    char *text = calloc(1, size), form[1 << 13];
+    weft_text out = weft__text(text, size);
+    for (int c = 0; c < program->commands.count; c++) {
+        const weft_command *command = &program->commands.list[c];
+        weft_arena arena;
+        if (command->kind != WEFT_COMMAND_KERNEL) continue;
+        weft__arena_init(&arena, ctx);
+        weft_launches launches = {.ctx = ctx, .arena = &arena, .target = &target};
+        if (weft__render(&launches, command->kernel, command->sink) != WEFT_OK)
+            fail_msg("%s", weft_last_error(ctx));
+        weft__kernel_print(command->kernel, form, sizeof form);
+        weft__put(&out, "/*\n%s*/\n", form);
+        for (int l = 0; l < launches.count; l++) weft__put(&out, "%s\n", launches.list[l].text);
+        weft__free(ctx, launches.list);
+        weft__arena_free(&arena);
+    }
+    if (out.length >= size) fail_msg("a text is longer than %zu", size);
+    return text;
+}
+
+static char *printed(const char *name, void (*make)(board *s), int which) {
     board s = {0};
     if (weft_open(&(weft_open_options){.device = "interp"}, &s.ctx) != WEFT_OK)
         fail_msg("%s", weft_last_error(NULL));
@@ -190,17 +223,24 @@ static char *printed(const char *name, void (*make)(board *s)) {
         s.n_assign ? weft_assign(s.variable, s.value, (size_t)s.n_assign) : weft_eval(s.out, (size_t)s.n);
     if (status != WEFT_OK) fail_msg("%s: %s", name, weft_last_error(s.ctx));
     const weft_program *program = s.ctx->compiler->newest;
-    size_t length = weft__program_print(program, DEBUG_PLAN | DEBUG_KERNELS, NULL, 0);
-    char *text = calloc(length + 1, 1);
-    weft__program_print(program, DEBUG_PLAN | DEBUG_KERNELS, text, length + 1);
+    char *text;
+    if (which == PLAN) {
+        size_t length = weft__program_print(program, DEBUG_PLAN | DEBUG_KERNELS, NULL, 0);
+        text = calloc(length + 1, 1);
+        weft__program_print(program, DEBUG_PLAN | DEBUG_KERNELS, text, length + 1);
+    } else {
+        text = rendered(s.ctx, program, which == VECTORS);
+    }
     weft_scope_close(scope);
     weft_close(s.ctx);
     return text;
 }
 
-static void path_of(char *path, size_t size, const char *name) {
+static void path_of(char *path, size_t size, const char *name, int which) {
+    static const char *const folders[] = {"", "opencl/", "opencl/"}, *const ends[] = {".txt", ".cl",
+                                                                                      ".items.cl"};
     const char *root = getenv("WEFT_SOURCE_DIR");
-    snprintf(path, size, "%s/tests/golden/%s.txt", root ? root : ".", name);
+    snprintf(path, size, "%s/tests/golden/%s%s%s", root ? root : ".", folders[which], name, ends[which]);
 }
 
 static char *stored(const char *path) {
@@ -229,29 +269,44 @@ static void show_difference(const char *name, const char *was, const char *is) {
         is = end_is + 1;
         line++;
     }
-    print_error("%s.txt, line %d:\n- %.*s\n+ %.*s\n", name, line, (int)strcspn(was, "\n"), was,
+    print_error("%s, line %d:\n- %.*s\n+ %.*s\n", name, line, (int)strcspn(was, "\n"), was,
                 (int)strcspn(is, "\n"), is);
+}
+
+static bool is_wanted(const char *name, int which) {
+    if (which != ITEMS) return true;
+    for (size_t i = 0; i < sizeof as_items / sizeof *as_items; i++)
+        if (strcmp(name, as_items[i]) == 0) return true;
+    return false;
+}
+
+/* 1 where the text is not what is stored. */
+static int differs(const char *name, void (*make)(board *s), int which) {
+    const char *update = getenv("UPDATE");
+    char path[1024], *is = printed(name, make, which);
+    path_of(path, sizeof path, name, which);
+    char *was = stored(path);
+    bool differ = strcmp(was, is) != 0;
+    if (differ && update && *update == '1') {
+        write_file(path, is);
+        differ = false;
+    } else if (differ) {
+        show_difference(path, was, is);
+    }
+    free(was);
+    free(is);
+    return differ;
 }
 
 static void test_golden(void **state) {
     (void)state;
-    const char *update = getenv("UPDATE");
-    int differ = 0, n = (int)(sizeof graphs / sizeof *graphs);
-    for (int i = 0; i < n; i++) {
-        char path[1024], *is = printed(graphs[i].name, graphs[i].make);
-        path_of(path, sizeof path, graphs[i].name);
-        char *was = stored(path);
-        if (strcmp(was, is) != 0) {
-            if (update && *update == '1') {
-                write_file(path, is);
-            } else {
-                show_difference(graphs[i].name, was, is);
-                differ++;
-            }
+    int differ = 0, n = 0;
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
+        for (int which = PLAN; which <= ITEMS; which++) {
+            if (!is_wanted(graphs[i].name, which)) continue;
+            differ += differs(graphs[i].name, graphs[i].make, which);
+            n++;
         }
-        free(was);
-        free(is);
-    }
     printf("golden: cells=%d fail=%d\n", n, differ);
     if (differ)
         print_error("if the new kernels are right, run this test with UPDATE=1 and commit the files\n");

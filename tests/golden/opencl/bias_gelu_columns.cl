@@ -1,0 +1,116 @@
+/*
+kernel row_add_gelu_gelu_slope_mul_sum (rows 16, 16; reduce 32)
+  arg0 f32 in 8192
+  arg1 f32 in 16
+  arg2 f32 out 8192
+  arg3 f32 in 8192
+  arg4 f32 out 8192
+  arg5 f32 out 256
+  v0 f32 = load arg0[i0*512 + i1 + r0*16]
+  v1 f32 row = load arg1[i1]
+  v2 f32 = add v0, v1
+  v3 f32 = gelu v2
+  v4 f32 = load arg3[i0*512 + i1 + r0*16]
+  v5 f32 = gelu_slope v2
+  v6 f32 = mul v4, v5
+  v7 f32 row = reduce sum v6
+  store arg2[i0*512 + i1 + r0*16] = v3
+  store arg4[i0*512 + i1 + r0*16] = v6
+  store arg5[i0*16 + i1] = v7
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
+    const W_GLOBAL float *arg0_, long arg0_at,
+    const W_GLOBAL float *arg1_, long arg1_at,
+    W_GLOBAL float *arg2_, long arg2_at,
+    const W_GLOBAL float *arg3_, long arg3_at,
+    W_GLOBAL float *arg4_, long arg4_at,
+    W_GLOBAL float *arg5_, long arg5_at,
+    int per, int units, int strip_size, int strips, int n_i0, int n_i1, int n_r0, int s0_i0,
+    int s0_r0, int s1_i0) {
+    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    const W_GLOBAL float *arg3 = arg3_ + arg3_at;
+    W_GLOBAL float *arg4 = arg4_ + arg4_at;
+    W_GLOBAL float *arg5 = arg5_ + arg5_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = rest % n_i0;
+        rest /= n_i0;
+        const int end_lane = min(first_lane + strip_size, n_i1);
+        for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
+            const int m = end_lane - i1;
+            const float16 v1 = w_load_f32(arg1 + (i1), 0, m);
+            float16 t7 = 0.0f;
+            for (int strip = 0; strip < n_r0; strip += 32) {
+                float16 p7 = 0.0f;
+                const int end = min(strip + 32, n_r0);
+                for (int r0 = strip; r0 < end; r0 += 1) {
+                    const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m);
+                    const float16 v2 = v0 + v1;
+                    const float16 v4 = w_load_f32(arg3 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m);
+                    const float16 v5 = w_gelu_slope_f32(v2);
+                    const float16 v6 = v4 * v5;
+                    p7 = p7 + v6;
+                }
+                t7 = t7 + p7;
+            }
+            const float16 v7 = t7;
+            for (int r0 = 0; r0 < n_r0; r0 += 1) {
+                const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m);
+                const float16 v2 = v0 + v1;
+                const float16 v3 = w_gelu_f32(v2);
+                const float16 v4 = w_load_f32(arg3 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m);
+                const float16 v5 = w_gelu_slope_f32(v2);
+                const float16 v6 = v4 * v5;
+                w_store_f32(arg2 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m, v3);
+                w_store_f32(arg4 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m, v6);
+            }
+            w_store_f32(arg5 + (i0*s1_i0 + i1), 0, m, v7);
+        }
+    }
+}
+
+/*
+kernel row_sum (rows 16; reduce 16)
+  arg0 f32 in 256
+  arg1 f32 out 16
+  v0 f32 = load arg0[i0 + r0*16]
+  v1 f32 row = reduce sum v0
+  store arg1[i0] = v1
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+    const W_GLOBAL float *arg0_, long arg0_at,
+    W_GLOBAL float *arg1_, long arg1_at,
+    int per, int units, int strip_size, int strips, int n_i0, int n_r0, int s0_r0) {
+    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int end_lane = min(first_lane + strip_size, n_i0);
+        for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
+            const int m = end_lane - i0;
+            float16 t1 = 0.0f;
+            for (int strip = 0; strip < n_r0; strip += 32) {
+                float16 p1 = 0.0f;
+                const int end = min(strip + 32, n_r0);
+                for (int r0 = strip; r0 < end; r0 += 1) {
+                    const float16 v0 = w_load_f32(arg0 + (i0 + r0*s0_r0), 0, m);
+                    p1 = p1 + v0;
+                }
+                t1 = t1 + p1;
+            }
+            const float16 v1 = t1;
+            w_store_f32(arg1 + (i0), 0, m, v1);
+        }
+    }
+}
+

@@ -1,0 +1,315 @@
+/*
+kernel row_max_eq_isnan_or_where (rows 8; reduce 16)
+  arg0 f32 in 128
+  arg1 i32 out 8
+  v0 f32 = load arg0[i0*16 + r0]
+  v1 f32 row = reduce max v0
+  v2 bool = eq v0, v1
+  v3 bool = isnan v0
+  v4 bool = or v2, v3
+  v5 i32 = index r0
+  v6 i32 row = const 2147483647
+  v7 i32 = where v4, v5, v6
+  v8 i32 row = reduce min v7
+  store arg1[i0] = v8
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
+    const W_GLOBAL float *arg0_, long arg0_at,
+    W_GLOBAL int *arg1_, long arg1_at,
+    int per, int units, int n_i0, int n_r0, int s0_i0, int c6) {
+    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + arg1_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int i0 = rest % n_i0;
+        rest /= n_i0;
+        float16 t1 = -INFINITY;
+        for (int r0 = 0; r0 < n_r0; r0 += 16) {
+            const int m = n_r0 - r0;
+            const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
+            t1 = w_max_f32(t1, w_sel_f32(w_live(m), v0, (float16)(-INFINITY)));
+        }
+        t1 = w_max_f32(t1, t1.s89abcdef01234567);
+        t1 = w_max_f32(t1, t1.s4567012389abcdef);
+        t1 = w_max_f32(t1, t1.s23016745ab89efcd);
+        t1 = w_max_f32(t1, t1.s1032547698badcfe);
+        const float v1 = t1.s0;
+        int16 t8 = 2147483647;
+        for (int r0 = 0; r0 < n_r0; r0 += 16) {
+            const int m = n_r0 - r0;
+            const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
+            const int16 v2 = w_bool(v0 == (float16)(v1));
+            const int16 v3 = w_isnan_f32(v0);
+            const int16 v4 = v2 | v3;
+            const int16 v5 = convert_int16((int16)((r0 + W_LANES)));
+            const int16 v7 = w_sel_i32(v4, v5, (int16)(c6));
+            t8 = w_min_i32(t8, w_sel_i32(w_live(m), v7, (int16)(2147483647)));
+        }
+        t8 = w_min_i32(t8, t8.s89abcdef01234567);
+        t8 = w_min_i32(t8, t8.s4567012389abcdef);
+        t8 = w_min_i32(t8, t8.s23016745ab89efcd);
+        t8 = w_min_i32(t8, t8.s1032547698badcfe);
+        const int v8 = t8.s0;
+        arg1[i0] = v8;
+    }
+}
+
+/*
+kernel copy (rows 16)
+  arg0 i32 out 16
+  v0 i32 = index i0
+  store arg0[i0] = v0
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void copy(
+    W_GLOBAL int *arg0_, long arg0_at,
+    int per, int units, int strip_size, int strips, int n_i0) {
+    W_GLOBAL int *arg0 = arg0_ + arg0_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int end_lane = min(first_lane + strip_size, n_i0);
+        for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
+            const int m = end_lane - i0;
+            const int16 v0 = convert_int16((int16)((i0 + W_LANES)));
+            w_store_i32(arg0 + (i0), 0, m, v0);
+        }
+    }
+}
+
+/*
+kernel row_sum (one row; reduce 128)
+  arg0 f32 in 128
+  arg1 f32 out 1
+  v0 f32 = load arg0[r0]
+  v1 f32 row = reduce sum v0
+  store arg1[0] = v1
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+    const W_GLOBAL float *arg0_, long arg0_at,
+    W_GLOBAL float *arg1_, long arg1_at,
+    int per, int units, int n_r0) {
+    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        float16 t1 = 0.0f;
+        for (int strip = 0; strip < n_r0; strip += 512) {
+            float16 p1 = 0.0f;
+            const int end = min(strip + 512, n_r0);
+            for (int r0 = strip; r0 < end; r0 += 16) {
+                const int m = n_r0 - r0;
+                const float16 v0 = w_load_f32(arg0 + (r0), 0, m);
+                p1 = p1 + w_sel_f32(w_live(m), v0, (float16)(0.0f));
+            }
+            t1 = t1 + p1;
+        }
+        t1 = t1 + t1.s89abcdef01234567;
+        t1 = t1 + t1.s4567012389abcdef;
+        t1 = t1 + t1.s23016745ab89efcd;
+        t1 = t1 + t1.s1032547698badcfe;
+        const float v1 = t1.s0;
+        arg1[0] = v1;
+    }
+}
+
+/*
+kernel row_max_eq_where_sub_exp (rows 8; reduce 16)
+  arg0 f32 in 128
+  arg1 f32 out 8
+  arg2 i32 in 8
+  arg3 i32 in 16
+  arg4 f32 out 8
+  arg5 f32 in 1
+  arg6 f32 out 128
+  v0 f32 = load arg0[i0*16 + r0]
+  v1 f32 row = reduce max v0
+  v2 f32 row = const -inf
+  v3 bool row = eq v1, v2
+  v4 f32 row = const 0
+  v5 f32 row = where v3, v4, v1
+  v6 f32 = sub v0, v5
+  v7 f32 = exp v6
+  v8 f32 row = reduce sum v7
+  v9 i32 row = load arg2[i0]
+  v10 i32 row = gather arg3[v9] bound v9 < 16
+  v11 i32 = index r0
+  v12 bool = eq v10, v11
+  v13 f32 row = const 0
+  v14 f32 = where v12, v6, v13
+  v15 f32 row = reduce sum v14
+  v16 f32 row = load arg5[0]
+  v17 f32 row = const 0.125
+  v18 f32 row = mul v16, v17
+  v19 f32 row = neg v18
+  v20 f32 = where v12, v19, v13
+  v21 f32 row = const 0
+  v22 bool row = eq v8, v21
+  v23 f32 row = const 1
+  v24 f32 row = where v22, v23, v8
+  v25 f32 row = div v18, v24
+  v26 f32 row = where v22, v21, v25
+  v27 f32 = mul v26, v7
+  v28 f32 = add v20, v27
+  store arg1[i0] = v8
+  store arg4[i0] = v15
+  store arg6[i0*16 + r0] = v28
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
+    const W_GLOBAL float *arg0_, long arg0_at,
+    W_GLOBAL float *arg1_, long arg1_at,
+    const W_GLOBAL int *arg2_, long arg2_at,
+    const W_GLOBAL int *arg3_, long arg3_at,
+    W_GLOBAL float *arg4_, long arg4_at,
+    const W_GLOBAL float *arg5_, long arg5_at,
+    W_GLOBAL float *arg6_, long arg6_at,
+    W_GLOBAL w_faults *faults, int command,
+    int per, int units, int n_i0, int bound10, int pitch10, float c17, int n_r0, int s0_i0) {
+    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL int *arg2 = arg2_ + arg2_at;
+    const W_GLOBAL int *arg3 = arg3_ + arg3_at;
+    W_GLOBAL float *arg4 = arg4_ + arg4_at;
+    const W_GLOBAL float *arg5 = arg5_ + arg5_at;
+    W_GLOBAL float *arg6 = arg6_ + arg6_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int i0 = rest % n_i0;
+        rest /= n_i0;
+        const int v9 = arg2[i0];
+        const int in10 = v9 >= 0 && v9 < bound10;
+        if (!in10 && 1) {
+            w_fault(faults, command, W_FAULT_GATHER, v9, bound10, i0);
+        }
+        const int v10 = in10 ? arg3[0 + convert_int(v9)*pitch10] : 0;
+        const float v16 = arg5[0];
+        const float v18 = v16 * c17;
+        const float v19 = -v18;
+        float16 t1 = -INFINITY;
+        for (int r0 = 0; r0 < n_r0; r0 += 16) {
+            const int m = n_r0 - r0;
+            const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
+            t1 = w_max_f32(t1, w_sel_f32(w_live(m), v0, (float16)(-INFINITY)));
+        }
+        t1 = w_max_f32(t1, t1.s89abcdef01234567);
+        t1 = w_max_f32(t1, t1.s4567012389abcdef);
+        t1 = w_max_f32(t1, t1.s23016745ab89efcd);
+        t1 = w_max_f32(t1, t1.s1032547698badcfe);
+        const float v1 = t1.s0;
+        const int v3 = w_bool(v1 == -INFINITY);
+        const float v5 = w_sel_f32(v3, 0.0f, v1);
+        float16 t8 = 0.0f;
+        float16 t15 = 0.0f;
+        for (int strip = 0; strip < n_r0; strip += 512) {
+            float16 p8 = 0.0f;
+            float16 p15 = 0.0f;
+            const int end = min(strip + 512, n_r0);
+            for (int r0 = strip; r0 < end; r0 += 16) {
+                const int m = n_r0 - r0;
+                const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
+                const float16 v6 = v0 - (float16)(v5);
+                const float16 v7 = w_exp_f32(v6);
+                p8 = p8 + w_sel_f32(w_live(m), v7, (float16)(0.0f));
+                const int16 v11 = convert_int16((int16)((r0 + W_LANES)));
+                const int16 v12 = w_bool((int16)(v10) == v11);
+                const float16 v14 = w_sel_f32(v12, v6, (float16)(0.0f));
+                p15 = p15 + w_sel_f32(w_live(m), v14, (float16)(0.0f));
+            }
+            t8 = t8 + p8;
+            t15 = t15 + p15;
+        }
+        t8 = t8 + t8.s89abcdef01234567;
+        t8 = t8 + t8.s4567012389abcdef;
+        t8 = t8 + t8.s23016745ab89efcd;
+        t8 = t8 + t8.s1032547698badcfe;
+        const float v8 = t8.s0;
+        t15 = t15 + t15.s89abcdef01234567;
+        t15 = t15 + t15.s4567012389abcdef;
+        t15 = t15 + t15.s23016745ab89efcd;
+        t15 = t15 + t15.s1032547698badcfe;
+        const float v15 = t15.s0;
+        const int v22 = w_bool(v8 == 0.0f);
+        const float v24 = w_sel_f32(v22, 1.0f, v8);
+        const float v25 = w_div_f32(v18, v24);
+        const float v26 = w_sel_f32(v22, 0.0f, v25);
+        for (int r0 = 0; r0 < n_r0; r0 += 16) {
+            const int m = n_r0 - r0;
+            const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
+            const float16 v6 = v0 - (float16)(v5);
+            const float16 v7 = w_exp_f32(v6);
+            const int16 v11 = convert_int16((int16)((r0 + W_LANES)));
+            const int16 v12 = w_bool((int16)(v10) == v11);
+            const float16 v20 = w_sel_f32(v12, (float16)(v19), (float16)(0.0f));
+            const float16 v27 = (float16)(v26) * v7;
+            const float16 v28 = v20 + v27;
+            w_store_f32(arg6 + (i0*s0_i0 + r0), 0, m, v28);
+        }
+        arg1[i0] = v8;
+        arg4[i0] = v15;
+    }
+}
+
+/*
+kernel row_eq_where_log_sub_sum (one row; reduce 8)
+  arg0 f32 in 8
+  arg1 f32 in 8
+  arg2 f32 out 1
+  v0 f32 = load arg0[r0]
+  v1 f32 row = const 0
+  v2 bool = eq v0, v1
+  v3 f32 row = const 1
+  v4 f32 = where v2, v3, v0
+  v5 f32 = log v4
+  v6 f32 = load arg1[r0]
+  v7 f32 = sub v5, v6
+  v8 f32 row = reduce sum v7
+  v9 f32 row = const 0.125
+  v10 f32 row = mul v8, v9
+  store arg2[0] = v10
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void row_eq_where_log_sub_sum(
+    const W_GLOBAL float *arg0_, long arg0_at,
+    const W_GLOBAL float *arg1_, long arg1_at,
+    W_GLOBAL float *arg2_, long arg2_at,
+    int per, int units, int n_r0, float c9) {
+    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        float16 t8 = 0.0f;
+        for (int strip = 0; strip < n_r0; strip += 512) {
+            float16 p8 = 0.0f;
+            const int end = min(strip + 512, n_r0);
+            for (int r0 = strip; r0 < end; r0 += 16) {
+                const int m = n_r0 - r0;
+                const float16 v0 = w_load_f32(arg0 + (r0), 0, m);
+                const int16 v2 = w_bool(v0 == (float16)(0.0f));
+                const float16 v4 = w_sel_f32(v2, (float16)(1.0f), v0);
+                const float16 v5 = w_log_f32(v4);
+                const float16 v6 = w_load_f32(arg1 + (r0), 0, m);
+                const float16 v7 = v5 - v6;
+                p8 = p8 + w_sel_f32(w_live(m), v7, (float16)(0.0f));
+            }
+            t8 = t8 + p8;
+        }
+        t8 = t8 + t8.s89abcdef01234567;
+        t8 = t8 + t8.s4567012389abcdef;
+        t8 = t8 + t8.s23016745ab89efcd;
+        t8 = t8 + t8.s1032547698badcfe;
+        const float v8 = t8.s0;
+        const float v10 = v8 * c9;
+        arg2[0] = v10;
+    }
+}
+

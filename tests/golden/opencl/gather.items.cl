@@ -1,0 +1,41 @@
+/*
+kernel map_gather (rows 5, 16)
+  arg0 i32 in 5
+  arg1 f32 in 128
+  arg2 f32 out 80
+  v0 i32 = load arg0[i0]
+  v1 f32 = gather arg1[i1 + v0*16] bound v0 < 8
+  store arg2[i0*16 + i1] = v1
+*/
+W_KERNEL W_ITEMS(64, 1, 1) void map_gather(
+    const W_GLOBAL int *arg0_, long arg0_at,
+    const W_GLOBAL float *arg1_, long arg1_at,
+    W_GLOBAL float *arg2_, long arg2_at,
+    W_GLOBAL w_faults *faults, int command,
+    int per, int units, int strip_size, int strips, int n_i0, int n_i1, int bound1, int pitch1,
+    int s0_i0) {
+    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = rest % n_i0;
+        rest /= n_i0;
+        const int i1 = first_lane + lane;
+        if (i1 < n_i1) {
+            const int v0 = arg0[i0];
+            const int in1 = v0 >= 0 && v0 < bound1;
+            if (!in1 && 1) {
+                w_fault(faults, command, W_FAULT_GATHER, v0, bound1, i0);
+            }
+            const float v1 = in1 ? arg1[i1 + convert_int(v0)*pitch1] : 0;
+            arg2[i0*s0_i0 + i1] = v1;
+        }
+    }
+}
+

@@ -1,0 +1,113 @@
+/*
+kernel row_sum (rows 16; reduce 8)
+  arg0 f32 in 128
+  arg1 f32 out 16
+  v0 f32 = load arg0[i0 + r0*16]
+  v1 f32 row = reduce sum v0
+  store arg1[i0] = v1
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+    const W_GLOBAL float *arg0_, long arg0_at,
+    W_GLOBAL float *arg1_, long arg1_at,
+    int per, int units, int strip_size, int strips, int n_i0, int n_r0, int s0_r0) {
+    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int end_lane = min(first_lane + strip_size, n_i0);
+        for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
+            const int m = end_lane - i0;
+            float16 t1 = 0.0f;
+            for (int strip = 0; strip < n_r0; strip += 32) {
+                float16 p1 = 0.0f;
+                const int end = min(strip + 32, n_r0);
+                for (int r0 = strip; r0 < end; r0 += 1) {
+                    const float16 v0 = w_load_f32(arg0 + (i0 + r0*s0_r0), 0, m);
+                    p1 = p1 + v0;
+                }
+                t1 = t1 + p1;
+            }
+            const float16 v1 = t1;
+            w_store_f32(arg1 + (i0), 0, m, v1);
+        }
+    }
+}
+
+/*
+kernel row_gather_mul_sum_mul_add (rows 16; reduce 5)
+  arg0 i32 in 5
+  arg1 f32 in 128
+  arg2 f32 out 16
+  arg3 f32 in 16
+  arg4 f32 out 80
+  v0 i32 = load arg0[r0]
+  v1 f32 = gather arg1[i0 + v0*16] bound v0 < 8
+  v2 f32 = mul v1, v1
+  v3 f32 row = reduce sum v2
+  v4 f32 row = load arg3[i0]
+  v5 f32 = mul v4, v1
+  v6 f32 = add v5, v5
+  store arg2[i0] = v3
+  store arg4[i0 + r0*16] = v6
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void row_gather_mul_sum_mul_add(
+    const W_GLOBAL int *arg0_, long arg0_at,
+    const W_GLOBAL float *arg1_, long arg1_at,
+    W_GLOBAL float *arg2_, long arg2_at,
+    const W_GLOBAL float *arg3_, long arg3_at,
+    W_GLOBAL float *arg4_, long arg4_at,
+    W_GLOBAL w_faults *faults, int command,
+    int per, int units, int strip_size, int strips, int n_i0, int n_r0, int bound1, int pitch1,
+    int s0_r0) {
+    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    const W_GLOBAL float *arg3 = arg3_ + arg3_at;
+    W_GLOBAL float *arg4 = arg4_ + arg4_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int end_lane = min(first_lane + strip_size, n_i0);
+        for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
+            const int m = end_lane - i0;
+            const float16 v4 = w_load_f32(arg3 + (i0), 0, m);
+            float16 t3 = 0.0f;
+            for (int strip = 0; strip < n_r0; strip += 32) {
+                float16 p3 = 0.0f;
+                const int end = min(strip + 32, n_r0);
+                for (int r0 = strip; r0 < end; r0 += 1) {
+                    const int v0 = arg0[r0];
+                    const int in1 = v0 >= 0 && v0 < bound1;
+                    if (!in1 && 1) {
+                        w_fault(faults, command, W_FAULT_GATHER, v0, bound1, r0);
+                    }
+                    const float16 v1 = w_load_f32(arg1 + (i0 + convert_int(v0)*pitch1), 0, m*in1);
+                    const float16 v2 = v1 * v1;
+                    p3 = p3 + v2;
+                }
+                t3 = t3 + p3;
+            }
+            const float16 v3 = t3;
+            for (int r0 = 0; r0 < n_r0; r0 += 1) {
+                const int v0 = arg0[r0];
+                const int in1 = v0 >= 0 && v0 < bound1;
+                if (!in1 && 1) {
+                    w_fault(faults, command, W_FAULT_GATHER, v0, bound1, r0);
+                }
+                const float16 v1 = w_load_f32(arg1 + (i0 + convert_int(v0)*pitch1), 0, m*in1);
+                const float16 v5 = v4 * v1;
+                const float16 v6 = v5 + v5;
+                w_store_f32(arg4 + (i0 + r0*s0_r0), 0, m, v6);
+            }
+            w_store_f32(arg2 + (i0), 0, m, v3);
+        }
+    }
+}
+

@@ -1,0 +1,34 @@
+/*
+kernel map_add (rows 8, 16)
+  arg0 i32 in 128
+  arg1 i32 out 128
+  v0 i32 = index i1
+  v1 i32 = load arg0[i0*16 + i1]
+  v2 i32 = add v0, v1
+  store arg1[i0*16 + i1] = v2
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void map_add(
+    const W_GLOBAL int *arg0_, long arg0_at,
+    W_GLOBAL int *arg1_, long arg1_at,
+    int per, int units, int strip_size, int strips, int n_i0, int n_i1, int s0_i0) {
+    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + arg1_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = rest % n_i0;
+        rest /= n_i0;
+        const int end_lane = min(first_lane + strip_size, n_i1);
+        for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
+            const int m = end_lane - i1;
+            const int16 v0 = convert_int16((int16)((i1 + W_LANES)));
+            const int16 v1 = w_load_i32(arg0 + (i0*s0_i0 + i1), 0, m);
+            const int16 v2 = as_int16(as_uint16(v0) + as_uint16(v1));
+            w_store_i32(arg1 + (i0*s0_i0 + i1), 0, m, v2);
+        }
+    }
+}
+

@@ -1,0 +1,87 @@
+/*
+kernel row_sum_mul_sub_mul_sum (rows 8; reduce 16)
+  arg0 f32 in 128
+  arg1 f32 in 16
+  arg2 f32 out 128
+  v0 f32 = load arg0[i0*16 + r0]
+  v1 f32 row = reduce sum v0
+  v2 f32 row = const 0.0625
+  v3 f32 row = mul v1, v2
+  v4 f32 = sub v0, v3
+  v5 f32 = mul v4, v4
+  v6 f32 row = reduce sum v5
+  v7 f32 row = mul v6, v2
+  v8 f32 row = const 1e-05
+  v9 f32 row = add v7, v8
+  v10 f32 row = rsqrt v9
+  v11 f32 = mul v4, v10
+  v12 f32 = load arg1[r0]
+  v13 f32 = mul v11, v12
+  v14 f32 = add v13, v12
+  store arg2[i0*16 + r0] = v14
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
+    const W_GLOBAL float *arg0_, long arg0_at,
+    const W_GLOBAL float *arg1_, long arg1_at,
+    W_GLOBAL float *arg2_, long arg2_at,
+    int per, int units, int n_i0, int n_r0, int s0_i0, float c2, float c8) {
+    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int i0 = rest % n_i0;
+        rest /= n_i0;
+        float16 t1 = 0.0f;
+        for (int strip = 0; strip < n_r0; strip += 512) {
+            float16 p1 = 0.0f;
+            const int end = min(strip + 512, n_r0);
+            for (int r0 = strip; r0 < end; r0 += 16) {
+                const int m = n_r0 - r0;
+                const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
+                p1 = p1 + w_sel_f32(w_live(m), v0, (float16)(0.0f));
+            }
+            t1 = t1 + p1;
+        }
+        t1 = t1 + t1.s89abcdef01234567;
+        t1 = t1 + t1.s4567012389abcdef;
+        t1 = t1 + t1.s23016745ab89efcd;
+        t1 = t1 + t1.s1032547698badcfe;
+        const float v1 = t1.s0;
+        const float v3 = v1 * c2;
+        float16 t6 = 0.0f;
+        for (int strip = 0; strip < n_r0; strip += 512) {
+            float16 p6 = 0.0f;
+            const int end = min(strip + 512, n_r0);
+            for (int r0 = strip; r0 < end; r0 += 16) {
+                const int m = n_r0 - r0;
+                const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
+                const float16 v4 = v0 - (float16)(v3);
+                const float16 v5 = v4 * v4;
+                p6 = p6 + w_sel_f32(w_live(m), v5, (float16)(0.0f));
+            }
+            t6 = t6 + p6;
+        }
+        t6 = t6 + t6.s89abcdef01234567;
+        t6 = t6 + t6.s4567012389abcdef;
+        t6 = t6 + t6.s23016745ab89efcd;
+        t6 = t6 + t6.s1032547698badcfe;
+        const float v6 = t6.s0;
+        const float v7 = v6 * c2;
+        const float v9 = v7 + c8;
+        const float v10 = w_rsqrt_f32(v9);
+        for (int r0 = 0; r0 < n_r0; r0 += 16) {
+            const int m = n_r0 - r0;
+            const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
+            const float16 v4 = v0 - (float16)(v3);
+            const float16 v11 = v4 * (float16)(v10);
+            const float16 v12 = w_load_f32(arg1 + (r0), 0, m);
+            const float16 v13 = v11 * v12;
+            const float16 v14 = v13 + v12;
+            w_store_f32(arg2 + (i0*s0_i0 + r0), 0, m, v14);
+        }
+    }
+}
+

@@ -1,0 +1,39 @@
+/*
+kernel map_add_relu (rows 8, 12)
+  arg0 f32 in 96
+  arg1 f32 in 16
+  arg2 f32 out 96
+  v0 f32 = load arg0[i0*12 + i1]
+  v1 f32 = load arg1[i1]
+  v2 f32 = add v0, v1
+  v3 f32 = relu v2
+  store arg2[i0*12 + i1] = v3
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void map_add_relu(
+    const W_GLOBAL float *arg0_, long arg0_at,
+    const W_GLOBAL float *arg1_, long arg1_at,
+    W_GLOBAL float *arg2_, long arg2_at,
+    int per, int units, int strip_size, int strips, int n_i0, int n_i1, int s0_i0) {
+    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = rest % n_i0;
+        rest /= n_i0;
+        const int end_lane = min(first_lane + strip_size, n_i1);
+        for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
+            const int m = end_lane - i1;
+            const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + i1), 0, m);
+            const float16 v1 = w_load_f32(arg1 + (i1), 0, m);
+            const float16 v2 = v0 + v1;
+            const float16 v3 = w_max_f32(v2, (float16)0);
+            w_store_f32(arg2 + (i0*s0_i0 + i1), 0, m, v3);
+        }
+    }
+}
+

@@ -1,0 +1,34 @@
+/*
+kernel map_exp (rows 128)
+  arg0 f32 in 128
+  arg1 f32 out 128
+  v0 f32 = load arg0[a0 + a1*16] with a = (i0) in (16, 8)
+  v1 f32 = exp v0
+  store arg1[i0] = v1
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void map_exp(
+    const W_GLOBAL float *arg0_, long arg0_at,
+    W_GLOBAL float *arg1_, long arg1_at,
+    int per, int units, int strip_size, int strips, int n_i0, int n1_a1, int n1_a0, int s1_a1) {
+    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int end_lane = min(first_lane + strip_size, n_i0);
+        for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
+            const int m = end_lane - i0;
+            int16 e0_a = (i0 + W_LANES);
+            const int16 e0_a1 = e0_a % n1_a1;
+            e0_a /= n1_a1;
+            const int16 e0_a0 = e0_a;
+            const float16 v0 = w_load_at_f32(arg0, (int16)(e0_a0 + e0_a1*s1_a1), w_live(m));
+            const float16 v1 = w_exp_f32(v0);
+            w_store_f32(arg1 + (i0), 0, m, v1);
+        }
+    }
+}
+

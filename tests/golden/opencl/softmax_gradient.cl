@@ -1,0 +1,114 @@
+/*
+kernel row_max_eq_where_sub_exp (rows 8; reduce 16)
+  arg0 f32 in 128
+  arg1 f32 out 128
+  arg2 f32 in 128
+  arg3 f32 out 128
+  v0 f32 = load arg0[i0*16 + r0]
+  v1 f32 row = reduce max v0
+  v2 f32 row = const -inf
+  v3 bool row = eq v1, v2
+  v4 f32 row = const 0
+  v5 f32 row = where v3, v4, v1
+  v6 f32 = sub v0, v5
+  v7 f32 = exp v6
+  v8 f32 row = reduce sum v7
+  v9 bool row = eq v8, v4
+  v10 f32 row = const 1
+  v11 f32 row = where v9, v10, v8
+  v12 f32 row = recip v11
+  v13 f32 = mul v7, v12
+  v14 f32 = load arg2[i0*16 + r0]
+  v15 f32 = mul v14, v12
+  v16 f32 = mul v14, v7
+  v17 f32 row = reduce sum v16
+  v18 f32 row = mul v12, v12
+  v19 f32 row = mul v17, v18
+  v20 f32 row = neg v19
+  v21 f32 row = where v9, v4, v20
+  v22 f32 = add v15, v21
+  v23 f32 = mul v22, v7
+  store arg1[i0*16 + r0] = v13
+  store arg3[i0*16 + r0] = v23
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
+    const W_GLOBAL float *arg0_, long arg0_at,
+    W_GLOBAL float *arg1_, long arg1_at,
+    const W_GLOBAL float *arg2_, long arg2_at,
+    W_GLOBAL float *arg3_, long arg3_at,
+    int per, int units, int n_i0, int n_r0, int s0_i0) {
+    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    W_GLOBAL float *arg3 = arg3_ + arg3_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int i0 = rest % n_i0;
+        rest /= n_i0;
+        float16 t1 = -INFINITY;
+        for (int r0 = 0; r0 < n_r0; r0 += 16) {
+            const int m = n_r0 - r0;
+            const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
+            t1 = w_max_f32(t1, w_sel_f32(w_live(m), v0, (float16)(-INFINITY)));
+        }
+        t1 = w_max_f32(t1, t1.s89abcdef01234567);
+        t1 = w_max_f32(t1, t1.s4567012389abcdef);
+        t1 = w_max_f32(t1, t1.s23016745ab89efcd);
+        t1 = w_max_f32(t1, t1.s1032547698badcfe);
+        const float v1 = t1.s0;
+        const int v3 = w_bool(v1 == -INFINITY);
+        const float v5 = w_sel_f32(v3, 0.0f, v1);
+        float16 t8 = 0.0f;
+        float16 t17 = 0.0f;
+        for (int strip = 0; strip < n_r0; strip += 512) {
+            float16 p8 = 0.0f;
+            float16 p17 = 0.0f;
+            const int end = min(strip + 512, n_r0);
+            for (int r0 = strip; r0 < end; r0 += 16) {
+                const int m = n_r0 - r0;
+                const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
+                const float16 v6 = v0 - (float16)(v5);
+                const float16 v7 = w_exp_f32(v6);
+                p8 = p8 + w_sel_f32(w_live(m), v7, (float16)(0.0f));
+                const float16 v14 = w_load_f32(arg2 + (i0*s0_i0 + r0), 0, m);
+                const float16 v16 = v14 * v7;
+                p17 = p17 + w_sel_f32(w_live(m), v16, (float16)(0.0f));
+            }
+            t8 = t8 + p8;
+            t17 = t17 + p17;
+        }
+        t8 = t8 + t8.s89abcdef01234567;
+        t8 = t8 + t8.s4567012389abcdef;
+        t8 = t8 + t8.s23016745ab89efcd;
+        t8 = t8 + t8.s1032547698badcfe;
+        const float v8 = t8.s0;
+        t17 = t17 + t17.s89abcdef01234567;
+        t17 = t17 + t17.s4567012389abcdef;
+        t17 = t17 + t17.s23016745ab89efcd;
+        t17 = t17 + t17.s1032547698badcfe;
+        const float v17 = t17.s0;
+        const int v9 = w_bool(v8 == 0.0f);
+        const float v11 = w_sel_f32(v9, 1.0f, v8);
+        const float v12 = w_recip_f32(v11);
+        const float v18 = v12 * v12;
+        const float v19 = v17 * v18;
+        const float v20 = -v19;
+        const float v21 = w_sel_f32(v9, 0.0f, v20);
+        for (int r0 = 0; r0 < n_r0; r0 += 16) {
+            const int m = n_r0 - r0;
+            const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
+            const float16 v6 = v0 - (float16)(v5);
+            const float16 v7 = w_exp_f32(v6);
+            const float16 v13 = v7 * (float16)(v12);
+            const float16 v14 = w_load_f32(arg2 + (i0*s0_i0 + r0), 0, m);
+            const float16 v15 = v14 * (float16)(v12);
+            const float16 v22 = v15 + (float16)(v21);
+            const float16 v23 = v22 * v7;
+            w_store_f32(arg1 + (i0*s0_i0 + r0), 0, m, v13);
+            w_store_f32(arg3 + (i0*s0_i0 + r0), 0, m, v23);
+        }
+    }
+}
+

@@ -1,0 +1,43 @@
+/*
+kernel map_gt_where_neg_where_exp (rows 128)
+  arg0 f32 in 128
+  arg1 f32 out 128
+  v0 f32 = load arg0[i0]
+  v1 f32 = const 0
+  v2 bool = gt v0, v1
+  v3 f32 = where v2, v0, v1
+  v4 f32 = neg v0
+  v5 f32 = where v2, v4, v0
+  v6 f32 = exp v5
+  v7 f32 = log1p v6
+  v8 f32 = add v3, v7
+  store arg1[i0] = v8
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void map_gt_where_neg_where_exp(
+    const W_GLOBAL float *arg0_, long arg0_at,
+    W_GLOBAL float *arg1_, long arg1_at,
+    int per, int units, int strip_size, int strips, int n_i0) {
+    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int end_lane = min(first_lane + strip_size, n_i0);
+        for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
+            const int m = end_lane - i0;
+            const float16 v0 = w_load_f32(arg0 + (i0), 0, m);
+            const int16 v2 = w_bool(v0 > (float16)(0.0f));
+            const float16 v3 = w_sel_f32(v2, v0, (float16)(0.0f));
+            const float16 v4 = -v0;
+            const float16 v5 = w_sel_f32(v2, v4, v0);
+            const float16 v6 = w_exp_f32(v5);
+            const float16 v7 = w_log1p_f32(v6);
+            const float16 v8 = v3 + v7;
+            w_store_f32(arg1 + (i0), 0, m, v8);
+        }
+    }
+}
+

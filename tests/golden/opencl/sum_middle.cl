@@ -1,0 +1,42 @@
+/*
+kernel row_sum (rows 3, 16; reduce 8)
+  arg0 f32 in 384
+  arg1 f32 out 48
+  v0 f32 = load arg0[i0*128 + i1 + r0*16]
+  v1 f32 row = reduce sum v0
+  store arg1[i0*16 + i1] = v1
+*/
+W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
+    const W_GLOBAL float *arg0_, long arg0_at,
+    W_GLOBAL float *arg1_, long arg1_at,
+    int per, int units, int strip_size, int strips, int n_i0, int n_i1, int n_r0, int s0_i0,
+    int s0_r0, int s1_i0) {
+    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = rest % n_i0;
+        rest /= n_i0;
+        const int end_lane = min(first_lane + strip_size, n_i1);
+        for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
+            const int m = end_lane - i1;
+            float16 t1 = 0.0f;
+            for (int strip = 0; strip < n_r0; strip += 32) {
+                float16 p1 = 0.0f;
+                const int end = min(strip + 32, n_r0);
+                for (int r0 = strip; r0 < end; r0 += 1) {
+                    const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m);
+                    p1 = p1 + v0;
+                }
+                t1 = t1 + p1;
+            }
+            const float16 v1 = t1;
+            w_store_f32(arg1 + (i0*s1_i0 + i1), 0, m, v1);
+        }
+    }
+}
+
