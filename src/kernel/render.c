@@ -140,7 +140,10 @@ static void put_indices(weft_render *r, const cut *c) {
     const weft_kernel *k = r->kernel;
     const bool strips = r->lane >= 0 && !r->reduced;
     char x[8];
-    weft__put_line(r, "%s rest = unit;", index_type(r));
+    bool several = strips;
+    for (int d = 0; d < k->n_parallel - k->n_fold; d++)
+        several = several || (k->extent[d] != 1 && d != r->lane);
+    if (several) weft__put_line(r, "%s rest = unit;", index_type(r));
     if (strips) {
         weft__put_line(r, "const %s first_lane = rest %% %s * %s;", index_type(r),
                        weft__render_size(r, c->strips, "strips"),

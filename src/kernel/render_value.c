@@ -278,12 +278,16 @@ static void put_gather(weft_render *r, int v) {
     if (each)
         live_lanes(&p, live, sizeof live);
     else
-        snprintf(live, sizeof live, "%s", p.guard[0] ? p.guard : "1");
+        snprintf(live, sizeof live, "%s", p.guard);
     weft__put_line(r,
                    each ? "const int16 in%d = w_bool(%s >= 0) & w_bool(%s < %s);"
                         : "const int in%d = %s >= 0 && %s < %s;",
                    v, at, at, bound);
-    weft__put_open(r, each ? "if (w_any((in%d ^ 1) & %s))" : "if (!in%d && %s)", v, live);
+    weft__put_open(r,
+                   each      ? "if (w_any((in%d ^ 1) & %s))"
+                   : live[0] ? "if (!in%d && %s)"
+                             : "if (!in%d%s)",
+                   v, live);
     if (each) weft__put_line(r, "const int bad = w_first((in%d ^ 1) & %s);", v, live);
     put_origin(r, in->a, each, &text);
     weft__put_line(r,

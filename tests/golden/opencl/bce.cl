@@ -32,7 +32,6 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_gt_where_sub_mul_neg(
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
         float16 t13 = 0.0f;
         for (int strip = 0; strip < n_r0; strip += 512) {
             float16 p13 = 0.0f;

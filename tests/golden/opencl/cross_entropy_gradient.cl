@@ -98,7 +98,6 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
         float16 t1 = 0.0f;
         for (int strip = 0; strip < n_r0; strip += 512) {
             float16 p1 = 0.0f;
@@ -186,7 +185,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
         rest /= n_i0;
         const int v9 = arg2[i0];
         const int in10 = v9 >= 0 && v9 < bound10;
-        if (!in10 && 1) {
+        if (!in10) {
             w_fault(faults, command, W_FAULT_GATHER, v9, bound10, i0);
         }
         const int v10 = in10 ? arg3[0 + convert_int(v9)*pitch10] : 0;
@@ -286,7 +285,6 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_eq_where_log_sub_sum(
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
         float16 t8 = 0.0f;
         for (int strip = 0; strip < n_r0; strip += 512) {
             float16 p8 = 0.0f;

@@ -30,7 +30,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_gather(
             const int m = end_lane - i1;
             const int v0 = arg0[i0];
             const int in1 = v0 >= 0 && v0 < bound1;
-            if (!in1 && 1) {
+            if (!in1) {
                 w_fault(faults, command, W_FAULT_GATHER, v0, bound1, i0);
             }
             const float16 v1 = w_load_f32(arg1 + (i1 + convert_int(v0)*pitch1), 0, m*in1);

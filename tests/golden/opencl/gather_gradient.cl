@@ -85,7 +85,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_gather_mul_sum_mul_add(
                 for (int r0 = strip; r0 < end; r0 += 1) {
                     const int v0 = arg0[r0];
                     const int in1 = v0 >= 0 && v0 < bound1;
-                    if (!in1 && 1) {
+                    if (!in1) {
                         w_fault(faults, command, W_FAULT_GATHER, v0, bound1, r0);
                     }
                     const float16 v1 = w_load_f32(arg1 + (i0 + convert_int(v0)*pitch1), 0, m*in1);
@@ -98,7 +98,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_gather_mul_sum_mul_add(
             for (int r0 = 0; r0 < n_r0; r0 += 1) {
                 const int v0 = arg0[r0];
                 const int in1 = v0 >= 0 && v0 < bound1;
-                if (!in1 && 1) {
+                if (!in1) {
                     w_fault(faults, command, W_FAULT_GATHER, v0, bound1, r0);
                 }
                 const float16 v1 = w_load_f32(arg1 + (i0 + convert_int(v0)*pitch1), 0, m*in1);

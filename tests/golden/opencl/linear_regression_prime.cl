@@ -191,7 +191,6 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sum_mul_sub(
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
         const float v4 = arg2[0];
         float16 t1 = 0.0f;
         float16 t6 = 0.0f;
