@@ -52,6 +52,10 @@ typedef struct weft_device_description {
     bool present;
     int threads;     /* or compute units */
     uint64_t memory; /* bytes */
+    /* of GPU backends, else 0 */
+    uint64_t buffer_limit; /* bytes of the largest buffer */
+    uint64_t local_memory; /* bytes that a group of work-items shares */
+    bool f64;              /* it computes in f64 */
 } weft_device_description;
 
 /* How many devices Weft knows on this machine, absent ones included. Looks for drivers of cards. */
@@ -132,7 +136,10 @@ WEFT_API weft_status weft_tensor_status(const weft_tensor *t);
 
 /* ---- values ---- */
 
-/* Computes the tensors in one program. Poisoned or stale ones are reported. */
+/* Computes the tensors in one program. Poisoned or stale ones are reported. A bad value met on the way (an
+ * index out of range, an integer division by zero) is reported here where the device is done when this
+ * returns, as cpu is, and else by the next read or weft_synchronize; no variable is changed after it until
+ * then. */
 WEFT_API WEFT_CHECKED weft_status weft_eval(weft_tensor *const *tensors, size_t count);
 
 /* Evaluates t and copies its values, row-major, to out, which holds `bytes`, exactly the tensor's size. */

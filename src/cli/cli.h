@@ -76,7 +76,8 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(info, "shows, and checks, what a run folder holds")                                                    \
     X(init, "writes a commented configuration to start from")                                                \
     X(demo, "trains something small, to see that it works")                                                  \
-    X(devices, "lists what this machine can compute on")                                                     \
+    X(devices, "lists what this machine can compute on, each tried out")                                     \
+    X(doctor, "explains which device is taken, and what is in the way of others")                            \
     X(profile, "shows where the time of training steps goes")                                                \
     X(verify, "compares a training step on two devices")                                                     \
     X(bench, "measures a workload")

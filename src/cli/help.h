@@ -32,6 +32,7 @@
     "seconds) or xor (the smallest network there is, at once).\n\n"                                          \
     "  weft demo gpt\n"
 #define weft__help_devices "  weft devices\n"
+#define weft__help_doctor  "  weft doctor\n"
 #define weft__help_profile                                                                                   \
     "Trains as 'weft train' would, without a run folder, and prints the time of a step by kernel and by\n"   \
     "stage. Every command is timed, which keeps them from overlapping, so that a step takes somewhat\n"      \

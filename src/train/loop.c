@@ -148,6 +148,12 @@ static void introduce(weft__loop *loop) {
     loop->introduced = true;
     weft__progress_say(&loop->progress, "%s, %s parameters, on %s", s->model,
                        weft__short_number((double)s->parameters, number), s->device);
+    weft_device_description device;
+    weft_device_describe(loop->model.ctx, &device);
+    const char *wish = loop->config->device;
+    weft__progress_say(&loop->progress, "device %s, %s%s: %s", s->device,
+                       wish && wish[0] ? "as it is asked for: " : "the default", wish && wish[0] ? wish : "",
+                       device.detail ? device.detail : "");
     weft__progress_say(&loop->progress, "%s: %llu steps%s, %llu an epoch", loop->run.dir,
                        (unsigned long long)loop->steps, loop->first > 0 ? " in all, resumed" : "",
                        (unsigned long long)s->epoch_size);

@@ -85,6 +85,8 @@ static weft_status write_config(const weft__loop *loop) {
 static weft_status create(weft__loop *loop, bool tokens) {
     char stem[128];
     snprintf(stem, sizeof stem, "%s-%s", loop->summary.model, loop->summary.device);
+    for (char *c = stem; *c; c++)
+        if (*c == ':') *c = '-'; /* opencl:0 */
     WEFT_TRY(weft__run_create(loop->options->dir, stem, tokens, &loop->run));
     WEFT_TRY(weft__dataset_save(&loop->dataset, loop->run.dir));
     WEFT_TRY(write_env(loop));

@@ -65,6 +65,7 @@ static void check_fault(matrix *m, const char *op, weft_dtype column, const char
     char value[8] = {0};
     weft_status status = weft_tensor_status(got);
     if (status == WEFT_OK) status = weft_eval(&got, 1);
+    if (status == WEFT_OK) status = weft_synchronize(m->ctx); /* devices that work on their own say it now */
     ops_hold(m, op, column, ops_text(m, "%s: an error", what), status != WEFT_OK);
     ops_hold(m, op, column, ops_text(m, "%s: names %s", what, op),
              strstr(weft_last_error(m->ctx), op) != NULL);

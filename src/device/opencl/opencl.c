@@ -50,7 +50,10 @@ static void describe(int i, weft_device_description *d) {
                                    .reason = f->reason[0] ? f->reason : NULL,
                                    .present = !f->reason[0],
                                    .threads = f->units,
-                                   .memory = f->memory};
+                                   .memory = f->memory,
+                                   .buffer_limit = f->most_bytes,
+                                   .local_memory = f->local_bytes,
+                                   .f64 = f->f64};
 }
 
 /* ---- open and close ---- */

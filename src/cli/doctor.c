@@ -1,0 +1,60 @@
+/* weft doctor: which device a run takes and why, what each one says, where kernels are kept, and what to do
+ * about what is missing. Must not know: devices. Read next: devices.c. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/devices.h"
+
+/* The drivers that the OpenCL loader is told of. */
+static void print_drivers(void) {
+    static const char folder[] = "/etc/OpenCL/vendors";
+    DIR *dir = opendir(folder);
+    int n = 0;
+    printf("OpenCL drivers in %s:", folder);
+    for (const struct dirent *e; dir && (e = readdir(dir));)
+        if (strstr(e->d_name, ".icd")) printf("%s %s", n++ ? "," : "", e->d_name);
+    printf("%s\n",
+           n ? "" : " none (Debian: pocl-opencl-icd, mesa-opencl-icd, intel-opencl-icd, nvidia-opencl-icd)");
+    if (dir) closedir(dir);
+}
+
+static void print_cache(void) {
+    const char *chosen = getenv("WEFT_KERNEL_CACHE"), *cache = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME");
+    if (chosen && chosen[0])
+        printf("compiled kernels: %s (WEFT_KERNEL_CACHE)\n", chosen);
+    else if (cache && cache[0] == '/')
+        printf("compiled kernels: %s/weft/kernels\n", cache);
+    else
+        printf("compiled kernels: %s%s\n", home ? home : "nowhere, HOME is not set",
+               home ? "/.cache/weft/kernels" : "");
+}
+
+int weft__command_doctor(const weft__command *command, int argc, char **argv) {
+    int code = 0, broken = 0;
+    weft_context *ctx = NULL;
+    if (!weft__arguments(command, argc, argv, NULL, 0, &code)) return code;
+    const char *wish = getenv("WEFT_DEVICE");
+    const bool opens = weft_open(NULL, &ctx) == WEFT_OK;
+    printf("a run without --device takes %s, %s%s\n", opens ? weft_device_of(ctx) : "none",
+           wish && wish[0] ? "as WEFT_DEVICE says: " : "which is the default", wish && wish[0] ? wish : "");
+    if (!opens) printf("  that fails: %s\n", weft_last_error(NULL));
+    weft_close(ctx);
+    for (int i = 0; i < weft_device_count(); i++) {
+        weft_device_description device;
+        if (weft_device_info(i, &device) && !weft__device_print(&device)) broken++;
+    }
+    print_drivers();
+    print_cache();
+    if (broken || !opens) {
+        printf("%d device%s above fail%s; WEFT_DEBUG=launch shows each kernel of a run, and without the "
+               "driver's\n"
+               "package the others go on working\n",
+               broken, broken == 1 ? "" : "s", broken == 1 ? "s" : "");
+        return WEFT__EXIT_DEVICE;
+    }
+    printf("all is well\n");
+    return WEFT__EXIT_DONE;
+}
