@@ -19,6 +19,7 @@ typedef struct weft_target {
     int lanes;           /* a power of two: 16 with vectors, else items of a group, at most 256 */
     int units;           /* compute units: how many groups it takes to feed the device */
     int64_t local_bytes; /* of a group */
+    int vector_bytes;    /* of a register that holds a vector; 0 where unknown, or no matter */
     bool f64;
 } weft_target;
 

@@ -57,7 +57,7 @@ static void become(fixture *f, family like) {
     *t = f->target;
     t->vectors = like <= SMALL;
     t->lanes = t->vectors ? 16 : 64;
-    if (like == SMALL) t->local_bytes = 32768, t->units = 8;
+    if (like == SMALL) t->local_bytes = 32768, t->units = 8, t->vector_bytes = 32;
     if (like == CARD) t->units = 64;
     if (like == BUSY_CARD) t->units = 1, t->lanes = 256;
 }

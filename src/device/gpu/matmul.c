@@ -87,14 +87,23 @@ static void split(product *p, int64_t tiles, int64_t wanted, int64_t least) {
 
 /* ---- CPUs ---- */
 
-/* Tiles that registers hold, 24 vectors of 64 bytes and what is multiplied. */
+/* Tiles that registers hold with what is multiplied: 24 vectors of 64 bytes, or 12 where there are 16
+ * narrower registers. */
 typedef struct tile {
     int rows, vectors;
     double rate; /* relative */
 } tile;
 static const tile tiles4[] = {{6, 4, 1}, {12, 2, 0.97}, {24, 1, 0.85}}, /* elements of 4 bytes */
-    tiles8[] = {{6, 2, 1}, {12, 1, 0.97}};
-enum { TILES4 = sizeof tiles4 / sizeof *tiles4, TILES8 = sizeof tiles8 / sizeof *tiles8 };
+    tiles8[] = {{6, 2, 1}, {12, 1, 0.97}}, narrow4[] = {{6, 1, 1}}, narrow8[] = {{2, 1, 1}};
+
+static const tile *tiles_of(const product *p, int *count) {
+    const bool wide = weft_dtype_size(p->sum) == 8;
+    const bool narrow = p->target->vector_bytes > 0 && p->target->vector_bytes < 64;
+    *count = narrow ? 1
+             : wide ? (int)(sizeof tiles8 / sizeof *tiles8)
+                    : (int)(sizeof tiles4 / sizeof *tiles4);
+    return narrow ? wide ? narrow8 : narrow4 : wide ? tiles8 : tiles4;
+}
 
 /* The largest block that local memory holds. */
 typedef struct room {
@@ -141,11 +150,11 @@ static void choose_block(product *p, const tile *t, const room *r, double *best,
 }
 
 static const char *plan_vectors(product *p) {
-    const bool wide = weft_dtype_size(p->sum) == 8;
-    const tile *list = wide ? tiles8 : tiles4, *t = list;
+    int count;
+    const tile *list = tiles_of(p, &count), *t = list;
     split(p, weft__ceil_div(p->mm.m, 48) * weft__ceil_div(p->mm.n, 64) * p->items, 4, 1024);
     double best = INFINITY;
-    for (int i = 0; i < (wide ? TILES8 : TILES4); i++) {
+    for (int i = 0; i < count; i++) {
         const room r = room_of(p, &list[i]);
         if (i > 0 && bytes_of(p, r.m, r.n) > p->target->local_bytes) continue;
         choose_block(p, &list[i], &r, &best, &t);

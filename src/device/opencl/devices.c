@@ -76,6 +76,7 @@ static void describe(weft__opencl_found *f, cl_platform_id platform, cl_device_i
     f->f64 = number(id, OPENCL_DEVICE_DOUBLE_FP_CONFIG) != 0;
     f->shares_memory = number(id, OPENCL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     f->units = (int)number(id, OPENCL_DEVICE_MAX_COMPUTE_UNITS);
+    f->vector_bytes = 4 * (int)number(id, OPENCL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
     f->most_items = (int)number(id, OPENCL_DEVICE_MAX_WORK_GROUP_SIZE);
     f->memory = number(id, OPENCL_DEVICE_GLOBAL_MEM_SIZE);
     f->most_bytes = number(id, OPENCL_DEVICE_MAX_MEM_ALLOC_SIZE);

@@ -12,7 +12,7 @@ typedef struct weft__opencl_found {
     char name[128], platform_name[64], driver[160], detail[400];
     char reason[200]; /* why Weft cannot use it, "" where it can */
     bool cpu, gpu, f64, shares_memory;
-    int units, most_items; /* of a group */
+    int units, most_items /* of a group */, vector_bytes /* that its registers hold */;
     uint64_t memory, local_bytes, most_bytes /* of one buffer */;
 } weft__opencl_found;
 

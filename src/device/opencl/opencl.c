@@ -81,6 +81,7 @@ static weft_target target_of(const weft__opencl_found *f) {
                      .lanes = f->cpu ? 16 : 256,
                      .units = f->units > 0 ? f->units : 1,
                      .local_bytes = (int64_t)f->local_bytes,
+                     .vector_bytes = f->vector_bytes,
                      .f64 = f->f64};
     while (!t.vectors && t.lanes > f->most_items && t.lanes > 1) t.lanes /= 2;
     return t;
