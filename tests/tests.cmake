@@ -33,6 +33,17 @@ function(weft_add_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_seconds} ENVIRONMENT "${test_environment}")
 endfunction()
 
+# These run on each of these devices as well, where it is there.
+set(device_tests test_context test_fit test_loss test_nn_composites test_nn_decode test_nn_layers test_nn_module
+    test_optim_laws test_optim_rules test_parity test_random_graph test_random_program test_recompute)
+function(weft_add_device_tests name)
+  foreach(device opencl)
+    weft_add_test(${name}_${device} ${name})
+    set_tests_properties(${name}_${device} PROPERTIES SKIP_RETURN_CODE 77
+      ENVIRONMENT "${test_environment};WEFT_TEST_DEVICE=${device}")
+  endforeach()
+endfunction()
+
 find_library(CMOCKA_LIBRARY cmocka)
 find_package(Threads REQUIRED)
 file(GLOB test_sources CONFIGURE_DEPENDS tests/*/test_*.c)
@@ -60,13 +71,16 @@ foreach(source ${test_sources})
   if(NOT folder_name STREQUAL "ops")
     weft_add_test(${name} ${name})
   endif()
+  if(name IN_LIST device_tests)
+    weft_add_device_tests(${name})
+  endif()
 endforeach()
 
 # The matrix of ops and the gradient checks run once a device, each writing a record of its cells from which
 # docs/op-matrix.md is made; a device that is absent is skipped.
 if(TARGET test_ops)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/op-matrix)
-  foreach(device interp cpu)
+  foreach(device interp cpu opencl)
     foreach(matrix ops grad)
       weft_add_test(${matrix}_${device} test_${matrix} ${device} --record
                     ${PROJECT_BINARY_DIR}/op-matrix/${matrix}-${device}.tsv)

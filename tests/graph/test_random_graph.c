@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "compiler/program.h"
+#include "device.h"
 #include "device/interp/interp.h"
 #include "graph/random_graph.h"
 #include "graph/shadow.h"
@@ -19,6 +20,7 @@
 
 typedef struct machines {
     weft_context *record, *fused, *plain, *one, *interp, *interp_plain;
+    weft_context *other; /* on the device under test where that is not the CPU, else NULL */
 } machines;
 
 typedef struct totals {
@@ -56,6 +58,7 @@ static void open_machines(machines *m) {
                {&m->one, {.device = "cpu", .threads = 1}},
                {&m->interp, {.device = "interp"}},
                {&m->interp_plain, {.device = "interp", .no_fusion = true}}};
+    if (!test_on_cpu() && test_open(NULL, &m->other) != WEFT_OK) fail_msg("%s", weft_last_error(NULL));
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (weft_open(&all[i].options, all[i].ctx) != WEFT_OK) fail_msg("%s", weft_last_error(NULL));
     weft__interp_poison_arena(m->interp->device, true); /* nothing may come from the run before */
@@ -63,7 +66,7 @@ static void open_machines(machines *m) {
 }
 
 static void close_machines(machines *m) {
-    weft_context *all[] = {m->record, m->fused, m->plain, m->one, m->interp, m->interp_plain};
+    weft_context *all[] = {m->record, m->fused, m->plain, m->one, m->interp, m->interp_plain, m->other};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) weft_close(all[i]);
 }
 
@@ -184,7 +187,7 @@ static const char *on(weft_context *ctx, const char *what, const graph *g, const
 /* NULL when all agree, else what does not. */
 static const char *check(const machines *m, const graph *g, totals *sum) {
     graph_tensors t;
-    values fused = {0}, plain = {0};
+    values fused = {0}, plain = {0}, other = {0};
     const char *bad = NULL;
     bool often = g->seed % 4 == 0 || is_wide(g->seed);
     shadow *s = shadow_new();
@@ -193,6 +196,8 @@ static const char *check(const machines *m, const graph *g, totals *sum) {
     if (!bad) bad = on(m->fused, "fused", g, NULL, &t, s, sum, &fused);
     if (!bad) bad = on(m->fused, "fused again", g, &fused, &t, NULL, sum, NULL);
     if (!bad) bad = on(m->plain, "unfused", g, &fused, &t, s, sum, &plain);
+    if (!bad && m->other) bad = on(m->other, test_device(), g, NULL, &t, s, sum, &other);
+    if (!bad && m->other) bad = on(m->other, "the device again", g, &other, &t, NULL, sum, NULL);
     if (!bad && often) bad = on(m->one, "one thread", g, &fused, &t, NULL, sum, NULL);
     if (!bad) bad = on(m->interp, "interp", g, NULL, &t, s, sum, NULL);
     if (!bad && often) bad = on(m->interp_plain, "interp unfused", g, NULL, &t, s, sum, NULL);
@@ -201,6 +206,7 @@ static const char *check(const machines *m, const graph *g, totals *sum) {
     sum->plain_kernels += plain.kernels;
     drop(&fused);
     drop(&plain);
+    drop(&other);
     weft_scope_close(scope);
     shadow_free(s);
     return bad;
@@ -306,8 +312,8 @@ static uint64_t number_from(const char *name, uint64_t otherwise) {
 
 static void test_random_graphs(void **state) {
     (void)state;
-    uint64_t count = number_from("WEFT_GRAPHS", 2000), first = number_from("WEFT_GRAPH_SEED", 1), failed = 0;
-    machines m;
+    uint64_t count = number_from("WEFT_GRAPHS", test_on_cpu() ? 2000 : 200), first = number_from("WEFT_GRAPH_SEED", 1), failed = 0;
+    machines m = {0};
     totals sum = {0};
     open_machines(&m);
     for (uint64_t seed = first; seed < first + count && failed < number_from("WEFT_GRAPH_FAILURES", 3);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include <weft/ops.h>
+#include "device.h"
 #include "graph/random_graph.h"
 
 enum { WIDTH = 5, VARIABLES = 3, MOST = 200, STEPS = 60 };
@@ -306,10 +307,10 @@ static int run_program(weft_context *ctx, uint64_t seed, bool print) {
 
 static void run_all(const weft_open_options *options) {
     const char *count = getenv("WEFT_PROGRAMS"), *first = getenv("WEFT_PROGRAM_SEED");
-    uint64_t n = count ? strtoull(count, NULL, 10) : 1000, seed = first ? strtoull(first, NULL, 10) : 1;
+    uint64_t n = count ? strtoull(count, NULL, 10) : test_on_cpu() ? 1000 : 50, seed = first ? strtoull(first, NULL, 10) : 1;
     weft_context *ctx;
     int stale = 0;
-    if (weft_open(options, &ctx) != WEFT_OK) fail_msg("%s", weft_last_error(NULL));
+    if (test_open(options, &ctx) != WEFT_OK) fail_msg("%s", weft_last_error(NULL));
     for (uint64_t k = 0; k < n; k++) stale += run_program(ctx, seed + k, first != NULL && n == 1);
     weft_close(ctx);
     printf("random programs: cells=%llu fail=0 seed=%llu stale reads=%d\n", (unsigned long long)n,
@@ -319,12 +320,12 @@ static void run_all(const weft_open_options *options) {
 
 static void test_cpu(void **state) {
     (void)state;
-    run_all(&(weft_open_options){.device = "cpu"});
+    run_all(&(weft_open_options){.device = test_device()});
 }
 
 static void test_cpu_unfused(void **state) {
     (void)state;
-    run_all(&(weft_open_options){.device = "cpu", .no_fusion = true});
+    run_all(&(weft_open_options){.device = test_device(), .no_fusion = true});
 }
 
 static void test_interp(void **state) {

@@ -302,8 +302,21 @@ static bool wanted(const matrix *m) {
     return weft_tensor_status(weft_full(m->ctx, WEFT_F64, 0, NULL, 0)) == WEFT_OK;
 }
 
+/* Where each text costs a compilation: the first case of each op, one in four of the others; one in eight of
+ * those in what is far from training. */
+static bool chosen(matrix *m, const grad_case *c) {
+    const bool first = !m->met;
+    m->met = 1;
+    return !m->gpu || first || ops_drawn(m, c->op, WEFT_F64, c->sample, 4);
+}
+
+static bool chosen_part(const matrix *m, const grad_case *c, weft_dtype dtype) {
+    return !m->gpu || ops_drawn(m, c->op, dtype, c->sample, 8);
+}
+
 void grad_check(matrix *m, const grad_case *c) {
     function f;
+    if (!chosen(m, c)) return;
     grad_case copy = *c;
     copy.sample = strcpy(ops_alloc(m, strlen(c->sample) + 1), c->sample);
     if (!wanted(m)) {
@@ -317,12 +330,10 @@ void grad_check(matrix *m, const grad_case *c) {
         conclude(m, &copy, WEFT_F64, "first", status, 0, "");
     } else {
         check_function(m, &copy, &f, "first");
-        if (!c->first_only) check_second(m, &copy, &f);
+        if (!c->first_only && chosen_part(m, c, WEFT_F64)) check_second(m, &copy, &f);
         check_narrow(m, &copy, &f, WEFT_F32);
-        if (c->avoid == AVOID_NOTHING) {
-            check_narrow(m, &copy, &f, WEFT_F16);
-            check_narrow(m, &copy, &f, WEFT_BF16);
-        }
+        for (weft_dtype half = WEFT_F16; half <= WEFT_BF16 && c->avoid == AVOID_NOTHING; half++)
+            if (chosen_part(m, c, half)) check_narrow(m, &copy, &f, half);
     }
     close_function(&f);
 }

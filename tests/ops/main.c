@@ -45,6 +45,7 @@ static void run_op(matrix *m, const op_cases *op, uint64_t number) {
     double from = seconds();
     long cells = m->cells;
     m->worst = 0;
+    m->met = 0;
     m->random = m->seed * 1000003u + number; /* an op alone sees the same numbers */
     op->run(m);
     ops_flush(m);

@@ -59,7 +59,8 @@ struct matrix {
     FILE *record; /* one line a cell, or NULL */
     bool slow;    /* a device that computes element by element: fewer and smaller samples */
     bool unfused; /* every op a kernel of its own */
-    bool gpu;     /* the looser column of the tolerances */
+    bool gpu;     /* the looser column of the tolerances, and fewer samples: each costs a compilation */
+    uint32_t met; /* dtypes in which the op being run has been computed, a bit each */
     struct check *queue;
     int queued;
     void *blocks; /* host memory until the next flush */
@@ -147,12 +148,15 @@ bool ops_has_dtype(matrix *m, const char *op, weft_dtype dtype);
 
 /* ---- checking: run.c ---- */
 
-/* got must become `want`: one cell. The names are kept as pointers. */
+/* got must become `want`: one cell, unless the device takes samples of cells and this is none. The names are
+ * kept as pointers. */
 void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got,
                array *want, tolerance how);
 /* got must be poisoned with that status: one cell. */
 void ops_refused(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got,
                  weft_status status);
+/* True of one sample in `rarity`; another seed chooses others. */
+bool ops_drawn(const matrix *m, const char *op, weft_dtype column, const char *sample, unsigned rarity);
 /* A condition that must hold: one cell. */
 void ops_hold(matrix *m, const char *op, weft_dtype column, const char *sample, bool holds);
 /* Text kept until the next flush. */

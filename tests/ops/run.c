@@ -192,9 +192,30 @@ void ops_hold(matrix *m, const char *op, weft_dtype column, const char *sample, 
     record(m, op, column, sample, "value", 1, &(verdict){.ratio = holds ? 0 : HUGE_VAL});
 }
 
+/* A compiler of kernels takes a tenth of a second a text, so on a GPU's backend an op is computed in each dtype
+ * on plain operands, whose sizes share texts, and of the other cells one in `RARITY` is, chosen by the seed. */
+bool ops_drawn(const matrix *m, const char *op, weft_dtype column, const char *sample, unsigned rarity) {
+    uint64_t h = 0x9e3779b97f4a7c15 * (m->seed + (unsigned)column);
+    for (const char *s = op; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001b3;
+    for (const char *s = sample; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001b3;
+    return (h >> 40) % rarity == 0;
+}
+
+static bool left_out(matrix *m, const char *op, weft_dtype column, const char *sample, const array *want) {
+    enum { RARITY = 32, ALL_SIZES = 16 };
+    const uint32_t bit = 1U << column;
+    if (!m->gpu) return false;
+    if (want->n >= ALL_SIZES && (!(m->met & bit) || strncmp(sample, "plain [", 7) == 0)) {
+        m->met |= bit;
+        return false;
+    }
+    return !ops_drawn(m, op, column, sample, RARITY);
+}
+
 void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got,
                array *want, tolerance how) {
     if (!m->queue) m->queue = calloc(QUEUE_LENGTH, sizeof *m->queue);
+    if (left_out(m, op, column, sample, want)) return;
     weft_status status = weft_tensor_status(got);
     const char *why = NULL;
     bool same = status == WEFT_OK && weft_rank(got) == want->s.rank;

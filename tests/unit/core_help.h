@@ -17,6 +17,7 @@
 #include <weft/ops.h>
 #include <weft/optim.h>
 #include "compiler/program.h"
+#include "device.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 /* rank and shape as two arguments */
@@ -32,7 +33,7 @@
 
 static inline weft_context *open_device(const char *device, bool no_fusion) {
     weft_context *ctx = NULL;
-    assert_ok(weft_open(
+    assert_ok(test_open(
         &(weft_open_options){.device = device, .threads = 1, .no_fusion = no_fusion, .seed = 5}, &ctx));
     return ctx;
 }

@@ -14,6 +14,7 @@
 
 #include <weft/nn.h>
 #include <weft/optim.h>
+#include "device.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define SHAPE(...)                                                                                           \
@@ -29,7 +30,7 @@
 
 static inline int setup(void **state) {
     weft_context *ctx = NULL;
-    if (weft_open(&(weft_open_options){.seed = 11}, &ctx) != WEFT_OK) {
+    if (test_open(&(weft_open_options){.seed = 11}, &ctx) != WEFT_OK) {
         print_error("%s\n", weft_last_error(NULL));
         return -1;
     }

@@ -4,7 +4,7 @@
 #include "core_help.h"
 
 static int setup(void **state) {
-    *state = open_device("cpu", false);
+    *state = open_device(NULL, false);
     return 0;
 }
 
@@ -128,7 +128,7 @@ static void turn(const char *device) {
 
 static void test_turn(void **state) {
     (void)state;
-    turn("cpu");
+    turn(NULL);
     turn("interp");
 }
 
@@ -203,8 +203,8 @@ static void fault_leaves_variables(const char *device, bool no_fusion) {
 
 static void test_fault_leaves_variables(void **state) {
     (void)state;
-    fault_leaves_variables("cpu", false);
-    fault_leaves_variables("cpu", true);
+    fault_leaves_variables(NULL, false);
+    fault_leaves_variables(NULL, true);
     fault_leaves_variables("interp", false);
     fault_leaves_variables("interp", true);
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <weft/fit.h>
+#include "device.h"
 
 enum { ROWS = 22, INPUTS = 2, WEIGHTS = 2 * 8 + 8 + 8 * 2 + 2 };
 
@@ -25,7 +26,7 @@ typedef struct setting {
 /* Two classes, apart by a curve. */
 static void set_up(setting *s, int64_t batch, double lr) {
     memset(s, 0, sizeof *s);
-    assert_int_equal(weft_open(&(weft_open_options){.device = "cpu", .seed = 3}, &s->ctx), WEFT_OK);
+    assert_int_equal(test_open(&(weft_open_options){.seed = 3}, &s->ctx), WEFT_OK);
     for (int i = 0; i < ROWS; i++) {
         s->x[i][0] = (float)(i % 5) - 2;
         s->x[i][1] = (float)(i % 7) - 3;

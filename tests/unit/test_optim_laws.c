@@ -70,8 +70,8 @@ static void assert_same(weft_module *a, weft_module *b, double relative) {
 /* In two contexts, so that both draw the same random streams. */
 static void accumulate_against_whole(double dropout) {
     weft_context *one = NULL, *other = NULL;
-    assert_ok(weft_open(&(weft_open_options){.seed = 3}, &one));
-    assert_ok(weft_open(&(weft_open_options){.seed = 3}, &other));
+    assert_ok(test_open(&(weft_open_options){.seed = 3}, &one));
+    assert_ok(test_open(&(weft_open_options){.seed = 3}, &other));
     weft_module *a = net_of(one, dropout), *b = net_of(other, dropout);
     assert_same(a, b, 0.0);
     weft_optimizer *whole = adamw_of(a), *parts = adamw_of(b);
@@ -111,8 +111,8 @@ static void test_accumulate(void **state) {
 static void test_fused_against_unfused(void **state) {
     (void)state;
     weft_context *one = NULL, *other = NULL;
-    assert_ok(weft_open(&(weft_open_options){.seed = 3}, &one));
-    assert_ok(weft_open(&(weft_open_options){.seed = 3, .no_fusion = true}, &other));
+    assert_ok(test_open(&(weft_open_options){.seed = 3}, &one));
+    assert_ok(test_open(&(weft_open_options){.seed = 3, .no_fusion = true}, &other));
     weft_module *a = net_of(one, 0.2), *b = net_of(other, 0.2);
     weft_optimizer *fused = adamw_of(a), *unfused = adamw_of(b);
     for (int step = 0; step < 4; step++) {
@@ -279,7 +279,7 @@ static void test_held_many(void **state) {
         weft_module *net[2];
         double last[2];
         for (int i = 0; i < 2; i++) {
-            assert_ok(weft_open(&(weft_open_options){.seed = 3}, &ctx[i]));
+            assert_ok(test_open(&(weft_open_options){.seed = 3}, &ctx[i]));
             net[i] = net_of(ctx[i], kind == 2 ? 0.3 : 0.0);
             weft_optimizer *opt =
                 kind == 1 ? adamw_of(net[i]) : weft_sgd(net[i], &(weft_sgd_options){.lr = 0.1});
@@ -352,7 +352,7 @@ static void test_state(void **state) {
 
 static double *train(uint64_t seed, int64_t *n) {
     weft_context *ctx = NULL;
-    assert_ok(weft_open(&(weft_open_options){.seed = seed}, &ctx));
+    assert_ok(test_open(&(weft_open_options){.seed = seed}, &ctx));
     weft_module *net = net_of(ctx, 0.3);
     weft_optimizer *opt = adamw_of(net);
     for (int step = 0; step < 5; step++) step_whole(ctx, net, opt, step);
