@@ -25,6 +25,8 @@
 #define w_to_i32(x)       ((int32_t)(x))
 #define w_root(x)         __builtin_sqrtf(x)
 #define w_remainder(x, y) fmodf(x, y)
+#define fmod_f64(x, y)    fmod(x, y)
+#define pow_f64(x, y)     pow(x, y)
 
 W_FN int32_t w_bits(float x) {
     int32_t i;

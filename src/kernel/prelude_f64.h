@@ -34,7 +34,7 @@ W_FN W_F64 w_sin_f64(W_F64 x) { return sin(x); }
 W_FN W_F64 w_cos_f64(W_F64 x) { return cos(x); }
 W_FN W_F64 w_tanh_f64(W_F64 x) { return tanh(x); }
 W_FN W_F64 w_erf_f64(W_F64 x) { return erf(x); }
-W_FN W_F64 w_pow_f64(W_F64 x, W_F64 y) { return pow(x, y); }
+W_FN W_F64 w_pow_f64(W_F64 x, W_F64 y) { return pow_f64(x, y); }
 W_FN W_F64 w_sigmoid_f64(W_F64 x) {
     W_F64 e = exp(-fabs(x));
     return (x >= 0 ? 1.0 : e) / (1.0 + e);
@@ -62,6 +62,6 @@ W_FN W_F64 w_gelu_tanh_slope_f64(W_F64 x) {
 /* Remainder with the sign of the divisor, exact. */
 W_FN W_F64 w_div_f64(W_F64 a, W_F64 b) { return a / b; }
 W_FN W_F64 w_mod_f64(W_F64 a, W_F64 b) {
-    W_F64 r = fmod(a, b);
+    W_F64 r = fmod_f64(a, b);
     return r == 0 ? copysign(0.0, b) : ((r < 0) != (b < 0) ? r + b : r);
 }
