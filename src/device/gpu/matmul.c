@@ -34,6 +34,7 @@ bool weft__gpu_matmul_takes(const weft_target *target, const weft_heavy_matmul *
     case WEFT_F32:
     case WEFT_F64:
     case WEFT_I32:
+    case WEFT_U32:
     case WEFT_I64: return mm->out_dtype == mm->dtype;
     case WEFT_F16:
     case WEFT_BF16: return mm->out_dtype == mm->dtype || mm->out_dtype == WEFT_F32;
@@ -227,7 +228,7 @@ static const char *plan_rows(product *p) {
 /* ---- launches ---- */
 
 static const char *text_of(weft_launches *launches, const product *p, bool wide, const char *text) {
-    const bool integers = p->sum == WEFT_I32 || p->sum == WEFT_I64;
+    const bool integers = p->sum == WEFT_I32 || p->sum == WEFT_U32 || p->sum == WEFT_I64;
     const size_t size = sizeof p->head + 128 + strlen(weft__text_matmul);
     char *more = weft__arena_alloc(launches->arena, size);
     if (!more) return NULL;
