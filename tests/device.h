@@ -1,5 +1,5 @@
-/* The device that a test's contexts are opened on: the CPU, or the one named by $WEFT_TEST_DEVICE (tests.cmake
- * runs a list of tests so once more). A test whose device is absent ends as skipped. */
+/* The device that a test's contexts are opened on: the CPU, or the one named by $WEFT_TEST_DEVICE
+ * (tests.cmake runs a list of tests so once more). A test whose device is absent ends as skipped. */
 #ifndef WEFT_TESTS_DEVICE_H
 #define WEFT_TESTS_DEVICE_H
 

@@ -33,13 +33,15 @@ function(weft_add_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_seconds} ENVIRONMENT "${test_environment}")
 endfunction()
 
-# These run on each of these devices as well, where it is there.
+# These, the op matrix and the gradient checks run once more on each device of WEFT_TEST_DEVICES that is there; compiling
+# their kernels takes minutes, so none does unless asked for: -DWEFT_TEST_DEVICES=opencl.
+set(WEFT_TEST_DEVICES "" CACHE STRING "devices besides the CPU whose tests run, as opencl")
 set(device_tests test_context test_fit test_loss test_nn_composites test_nn_decode test_nn_layers test_nn_module
     test_optim_laws test_optim_rules test_parity test_random_graph test_random_program test_recompute)
 function(weft_add_device_tests name)
-  foreach(device opencl)
+  foreach(device ${WEFT_TEST_DEVICES})
     weft_add_test(${name}_${device} ${name})
-    set_tests_properties(${name}_${device} PROPERTIES SKIP_RETURN_CODE 77
+    set_tests_properties(${name}_${device} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900
       ENVIRONMENT "${test_environment};WEFT_TEST_DEVICE=${device}")
   endforeach()
 endfunction()
@@ -80,11 +82,14 @@ endforeach()
 # docs/op-matrix.md is made; a device that is absent is skipped.
 if(TARGET test_ops)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/op-matrix)
-  foreach(device interp cpu opencl)
+  foreach(device interp cpu ${WEFT_TEST_DEVICES})
     foreach(matrix ops grad)
       weft_add_test(${matrix}_${device} test_${matrix} ${device} --record
                     ${PROJECT_BINARY_DIR}/op-matrix/${matrix}-${device}.tsv)
       set_tests_properties(${matrix}_${device} PROPERTIES SKIP_RETURN_CODE 77 FIXTURES_SETUP op_records)
+      if(NOT device MATCHES "^(interp|cpu)$")
+        set_tests_properties(${matrix}_${device} PROPERTIES TIMEOUT 1800)
+      endif()
     endforeach()
   endforeach()
   find_program(PYTHON_PROGRAM python3)
@@ -100,6 +105,9 @@ foreach(script ${test_scripts})
   if(TARGET weft)
     weft_add_test(${name} bash ${script})
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+    if(name MATCHES opencl) # whose kernels are compiled
+      set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+    endif()
   endif()
 endforeach()
 

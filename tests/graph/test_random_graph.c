@@ -312,7 +312,8 @@ static uint64_t number_from(const char *name, uint64_t otherwise) {
 
 static void test_random_graphs(void **state) {
     (void)state;
-    uint64_t count = number_from("WEFT_GRAPHS", test_on_cpu() ? 2000 : 200), first = number_from("WEFT_GRAPH_SEED", 1), failed = 0;
+    uint64_t count = number_from("WEFT_GRAPHS", test_on_cpu() ? 2000 : 200),
+             first = number_from("WEFT_GRAPH_SEED", 1), failed = 0;
     machines m = {0};
     totals sum = {0};
     open_machines(&m);

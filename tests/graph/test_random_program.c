@@ -307,7 +307,10 @@ static int run_program(weft_context *ctx, uint64_t seed, bool print) {
 
 static void run_all(const weft_open_options *options) {
     const char *count = getenv("WEFT_PROGRAMS"), *first = getenv("WEFT_PROGRAM_SEED");
-    uint64_t n = count ? strtoull(count, NULL, 10) : test_on_cpu() ? 1000 : 50, seed = first ? strtoull(first, NULL, 10) : 1;
+    uint64_t n = count           ? strtoull(count, NULL, 10)
+                 : test_on_cpu() ? 1000
+                                 : 50,
+             seed = first ? strtoull(first, NULL, 10) : 1;
     weft_context *ctx;
     int stale = 0;
     if (test_open(options, &ctx) != WEFT_OK) fail_msg("%s", weft_last_error(NULL));

@@ -197,7 +197,8 @@ static void refusals_cross_entropy(matrix *m) {
     for (int i = 0; i < 2; i++) {
         weft_tensor *bad = weft_from(m->ctx, WEFT_I32, DIMS(2), i ? below : above);
         weft_tensor *y = weft_cross_entropy(x.t, bad, NULL);
-        ops_hold(m, "cross_entropy", WEFT_F32, i ? "class -1" : "class C", weft_eval(&y, 1) != WEFT_OK);
+        ops_hold(m, "cross_entropy", WEFT_F32, i ? "class -1" : "class C",
+                 weft_eval(&y, 1) != WEFT_OK || weft_synchronize(m->ctx) != WEFT_OK);
     }
     ops_flush(m);
 }

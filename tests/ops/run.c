@@ -192,8 +192,9 @@ void ops_hold(matrix *m, const char *op, weft_dtype column, const char *sample, 
     record(m, op, column, sample, "value", 1, &(verdict){.ratio = holds ? 0 : HUGE_VAL});
 }
 
-/* A compiler of kernels takes a tenth of a second a text, so on a GPU's backend an op is computed in each dtype
- * on plain operands, whose sizes share texts, and of the other cells one in `RARITY` is, chosen by the seed. */
+/* A compiler of kernels takes a tenth of a second a text, so on a GPU's backend an op is computed in each
+ * dtype on plain operands, whose sizes share texts, and of the other cells one in `RARITY` is, chosen by the
+ * seed. */
 bool ops_drawn(const matrix *m, const char *op, weft_dtype column, const char *sample, unsigned rarity) {
     uint64_t h = 0x9e3779b97f4a7c15 * (m->seed + (unsigned)column);
     for (const char *s = op; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001b3;
@@ -202,7 +203,7 @@ bool ops_drawn(const matrix *m, const char *op, weft_dtype column, const char *s
 }
 
 static bool left_out(matrix *m, const char *op, weft_dtype column, const char *sample, const array *want) {
-    enum { RARITY = 32, ALL_SIZES = 16 };
+    enum { RARITY = 100, ALL_SIZES = 16 };
     const uint32_t bit = 1U << column;
     if (!m->gpu) return false;
     if (want->n >= ALL_SIZES && (!(m->met & bit) || strncmp(sample, "plain [", 7) == 0)) {

@@ -1,6 +1,6 @@
 /* Parity with PyTorch: ten steps of a small MLP and a small GPT, with AdamW and SGD, from the same weights
- * and batches, give the losses that parity/make_reference.py recorded: in f32 to 1e-5 (2e-5 on GPUs), or ten times
- * PyTorch's own difference between f32 and f64 where that is larger; in f64 to 1e-10. */
+ * and batches, give the losses that parity/make_reference.py recorded: in f32 to 1e-5 (2e-5 on GPUs), or ten
+ * times PyTorch's own difference between f32 and f64 where that is larger; in f64 to 1e-10. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
