@@ -31,6 +31,9 @@ endif()
 function(weft_add_test name)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_seconds} ENVIRONMENT "${test_environment}")
+  if(name MATCHES "opencl|_gpu_") # a driver compiles their kernels
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  endif()
 endfunction()
 
 # These, the op matrix and the gradient checks run once more on each device of WEFT_TEST_DEVICES that is there; compiling
@@ -105,9 +108,6 @@ foreach(script ${test_scripts})
   if(TARGET weft)
     weft_add_test(${name} bash ${script})
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
-    if(name MATCHES opencl) # whose kernels are compiled
-      set_tests_properties(${name} PROPERTIES TIMEOUT 600)
-    endif()
   endif()
 endforeach()
 
