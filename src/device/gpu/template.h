@@ -6,11 +6,11 @@
 #include "kernel/source.h"
 
 #define READS(i, type)                                                                                       \
-    { .kind = WEFT_ARGUMENT_OPERAND, .index = (i), .dtype = (type) }
+    { .kind = WEFT_ARGUMENT_OPERAND, .index = (i), .dtype = (uint8_t)(type) }
 #define WRITES(i, type)                                                                                      \
-    { .kind = WEFT_ARGUMENT_OPERAND, .index = (i), .dtype = (type), .written = true }
+    { .kind = WEFT_ARGUMENT_OPERAND, .index = (i), .dtype = (uint8_t)(type), .written = true }
 #define SCRATCH(at, type)                                                                                    \
-    { .kind = WEFT_ARGUMENT_SCRATCH, .i = (at), .dtype = (type), .written = true }
+    { .kind = WEFT_ARGUMENT_SCRATCH, .i = (at), .dtype = (uint8_t)(type), .written = true }
 #define I32(v)                                                                                               \
     { .kind = WEFT_ARGUMENT_I32, .i = (v) }
 #define I64(v)                                                                                               \
