@@ -115,6 +115,10 @@ void weft__strings_free(weft_context *ctx);
 bool weft__mul(int64_t a, int64_t b, int64_t *out);
 bool weft__add(int64_t a, int64_t b, int64_t *out);
 bool weft__numel(int rank, const int64_t *shape, int64_t *out);
+/* How many parts of b there are in a, the last maybe smaller; neither is negative. */
+static inline int64_t weft__ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t weft__smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t weft__larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- hashing: hash.c. Two independent 64-bit lanes. ---- */
 typedef struct weft_hash {

@@ -111,7 +111,7 @@ static cut cut_of(const weft_render *r) {
     const weft_kernel *k = r->kernel;
     const int lanes = r->target->lanes;
     const int64_t length = weft__kernel_row_length(k), block = weft__kernel_block_rows(k);
-    cut c = {.strip = 1, .strips = 1, .items = r->target->vectors ? 1 : lanes};
+    cut c = {.strip = 1, .strips = 1, .items = weft__target_items(r->target)};
     c.units = weft__kernel_rows(k) / block;
     if (r->lane >= 0 && !r->reduced) {
         const int64_t n = k->extent[r->lane], whole = (n + lanes - 1) / lanes * lanes;

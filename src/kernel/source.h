@@ -23,6 +23,11 @@ typedef struct weft_target {
     bool f64;
 } weft_target;
 
+/* Work-items of a group whose lanes are all at work. */
+static inline int weft__target_items(const weft_target *target) {
+    return target->vectors ? 1 : target->lanes;
+}
+
 /* Parts of the prelude that a text uses; the device puts them before it. */
 enum {
     WEFT_PRELUDE_LANES =

@@ -131,8 +131,6 @@ static void *take(char *base, size_t at) { return base ? base + at : NULL; }
 
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* Products at the own kernels' speed, the exponentials, and the random numbers of dropout. */
 static double cost_of(const attention_plan *plan) {
     static const double rate[] = {[WEFT_ISA_BASELINE] = 12, [WEFT_ISA_AVX2] = 50, [WEFT_ISA_AVX512] = 100};
@@ -164,14 +162,14 @@ weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_atte
     plan->group = plan->q_parts = 1;
     if (plan->pairs == 0) return WEFT_OK;
     work->cost_ns = cost_of(plan);
-    int64_t pieces = (int64_t)(work->cost_ns / 10e3), blocks = ceil_div(at->t_q, LANES);
+    int64_t pieces = (int64_t)(work->cost_ns / 10e3), blocks = weft__ceil_div(at->t_q, LANES);
     pieces = pieces < 1 ? 1 : pieces > 64 ? 64 : pieces;
-    plan->group = ceil_div(plan->pairs, pieces);
+    plan->group = weft__ceil_div(plan->pairs, pieces);
     if (!at->backward && plan->pairs < 8 && pieces > plan->pairs) {
-        plan->q_parts = ceil_div(pieces < 16 ? pieces : 16, plan->pairs);
+        plan->q_parts = weft__ceil_div(pieces < 16 ? pieces : 16, plan->pairs);
         if (plan->q_parts > blocks) plan->q_parts = blocks > 0 ? blocks : 1;
     }
-    work->tasks = ceil_div(plan->pairs, plan->group) * plan->q_parts;
+    work->tasks = weft__ceil_div(plan->pairs, plan->group) * plan->q_parts;
     space_f32 sp32;
     space_f64 sp64;
     work->scratch_bytes = wide ? layout_f64(plan, NULL, &sp64) : layout_f32(plan, NULL, &sp32);

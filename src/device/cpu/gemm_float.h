@@ -110,7 +110,8 @@ static size_t FN(scratch)(const weft_gemm *g) {
     else if (!FN(is_direct)(g))
         elements = FN(packed_scratch)(g);
     else
-        elements = g->b_n == 1 || g->n == 1 ? 0 : (g->k < DEPTH ? g->k : DEPTH) * ceil_div(g->n, VL) * VL;
+        elements =
+            g->b_n == 1 || g->n == 1 ? 0 : (g->k < DEPTH ? g->k : DEPTH) * weft__ceil_div(g->n, VL) * VL;
     return (size_t)elements * sizeof(T);
 }
 
@@ -128,7 +129,7 @@ static void FN(gemm)(const weft_gemm *g, const T *a, const T *b, T *c, void *scr
             const T *part = b + p * g->b_k;
             h.k = g->k - p < depth ? g->k - p : depth;
             if (g->b_n != 1 && g->n != 1) {
-                h.b_k = ceil_div(g->n, VL) * VL;
+                h.b_k = weft__ceil_div(g->n, VL) * VL;
                 h.b_n = 1;
                 FN(pack)(scratch, h.b_k, part, g->b_n, g->b_k, g->n, h.k);
                 part = scratch;
@@ -141,7 +142,7 @@ static void FN(gemm)(const weft_gemm *g, const T *a, const T *b, T *c, void *scr
 /* How a product of one depth is done: see weft_gemm_own. */
 static ALWAYS int64_t FN(calls)(weft_gemm *g, FN(weft_gemm_call) * calls, int64_t most) {
     if (g->m <= 0 || g->n <= 0 || g->k <= 0 || g->k > DEPTH || !FN(is_direct)(g)) return 0;
-    if (g->b_n != 1 && g->n != 1) g->b_k = ceil_div(g->n, VL) * VL;
+    if (g->b_n != 1 && g->n != 1) g->b_k = weft__ceil_div(g->n, VL) * VL;
     int64_t n = FN(direct)(g, NULL, NULL, NULL, calls, most);
     return n <= most ? n : 0;
 }

@@ -28,10 +28,8 @@
 #define C_AHEAD          24  /* products between the fetches of two rows of c, at the end of a tile's sum */
 #define DIRECT_BYTES     65536 /* of b: no packing below */
 
-static ALWAYS int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* How many products of k are added in a row, the last time fewer. */
-static ALWAYS int64_t depth_of(int64_t k) { return ceil_div(k, ceil_div(k, DEPTH)); }
+static ALWAYS int64_t depth_of(int64_t k) { return weft__ceil_div(k, weft__ceil_div(k, DEPTH)); }
 
 /* An extent in parts of at most `most`, as few and as even as can be. */
 typedef struct weft_split {
@@ -39,7 +37,7 @@ typedef struct weft_split {
 } weft_split;
 
 static ALWAYS weft_split split_of(int64_t extent, int64_t most) {
-    int64_t count = ceil_div(extent, most);
+    int64_t count = weft__ceil_div(extent, most);
     return (weft_split){count, extent % count, extent / count};
 }
 

@@ -139,7 +139,7 @@ static void FN(pack_tile)(T *to, const T *from, int64_t stride, int64_t rows, in
 
 /* Panels of b of g->n columns, one behind the other; what lies row by row is read so. */
 static void FN(pack_b)(T *to, const weft_gemm *g, const T *b) {
-    weft_split panels = split_of(ceil_div(g->n, VL), TILE_VECS);
+    weft_split panels = split_of(weft__ceil_div(g->n, VL), TILE_VECS);
     if (g->b_n != 1) {
         for (int64_t t = 0; t < panels.count; t++) {
             int64_t j = split_at(panels, t) * VL, width = split_size(panels, t) * VL, have = g->n - j;
@@ -189,7 +189,7 @@ static void FN(pack_a)(T *to, const weft_gemm *g, const T *a) {
 
 /* A packed block of a times packed panels of b. */
 static void FN(block)(const weft_gemm *g, const T *a, const T *b, T *c) {
-    weft_split tiles = split_of(g->m, TILE_ROWS), panels = split_of(ceil_div(g->n, VL), TILE_VECS);
+    weft_split tiles = split_of(g->m, TILE_ROWS), panels = split_of(weft__ceil_div(g->n, VL), TILE_VECS);
     for (int64_t r = 0; r < tiles.count; r++, a += g->k * TILE_STEP) {
         int64_t mr = split_size(tiles, r);
         for (int64_t t = 0, j = 0; t < panels.count; t++) {
@@ -204,7 +204,7 @@ static void FN(block)(const weft_gemm *g, const T *a, const T *b, T *c) {
 /* The same with rows of a in place, which is faster where few columns use them. Panels of b are packed with
  * the first rows, unless few rows use them or they lie close enough not to evict each other. */
 static void FN(block_in_place)(const weft_gemm *g, bool first, const T *a, const T *b, T *packed_b, T *c) {
-    weft_split tiles = split_of(g->m, TILE_ROWS), panels = split_of(ceil_div(g->n, VL), TILE_VECS);
+    weft_split tiles = split_of(g->m, TILE_ROWS), panels = split_of(weft__ceil_div(g->n, VL), TILE_VECS);
     bool packs_b = g->b_n != 1 || (g->m >= 128 && g->b_k >= 256);
     for (int64_t t = 0, j = 0; t < panels.count; t++) {
         int64_t nv = split_size(panels, t), have = g->n - j, last = have - (nv - 1) * VL, b_k = g->b_k;
@@ -226,7 +226,9 @@ static void FN(block_in_place)(const weft_gemm *g, bool first, const T *a, const
     }
 }
 
-static int64_t FN(span)(int64_t n) { return ceil_div(ceil_div(n, ceil_div(n, COLUMNS)), VL) * VL; }
+static int64_t FN(span)(int64_t n) {
+    return weft__ceil_div(weft__ceil_div(n, weft__ceil_div(n, COLUMNS)), VL) * VL;
+}
 
 static void FN(packed)(const weft_gemm *g, const T *a, const T *b, T *c, T *scratch) {
     int64_t depth = depth_of(g->k), span = FN(span)(g->n);
@@ -258,6 +260,7 @@ static void FN(packed)(const weft_gemm *g, const T *a, const T *b, T *c, T *scra
  * stored whole. */
 static int64_t FN(packed_scratch)(const weft_gemm *g) {
     int64_t rows = g->m < BLOCK_ROWS ? g->m : BLOCK_ROWS, cols = g->n < COLUMNS ? g->n : COLUMNS;
-    return (g->k < DEPTH ? g->k : DEPTH) * (ceil_div(cols, VL) * VL + ceil_div(rows, TILE_ROWS) * TILE_STEP) +
+    return (g->k < DEPTH ? g->k : DEPTH) *
+               (weft__ceil_div(cols, VL) * VL + weft__ceil_div(rows, TILE_ROWS) * TILE_STEP) +
            TILE_STEP * VL;
 }

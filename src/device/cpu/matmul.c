@@ -42,8 +42,6 @@ bool weft__cpu_matmul_takes(const weft_heavy_matmul *mm) {
 
 static bool is_half(const weft_heavy_matmul *mm) { return mm->dtype == WEFT_F16 || mm->dtype == WEFT_BF16; }
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
 
 static weft_gemm gemm_of(const weft_heavy_matmul *mm, int64_t m, int64_t n, int64_t k) {
@@ -287,7 +285,7 @@ static int64_t own_pieces_for(double flops, int threads) {
 static double repeated(const matmul_plan *plan, int64_t m_blocks, int64_t n_blocks) {
     const weft_heavy_matmul *mm = &plan->mm;
     bool own = !plan->library;
-    int64_t spans = own ? n_blocks * ceil_div(ceil_div(mm->n, n_blocks), OWN_COLUMNS) : n_blocks;
+    int64_t spans = own ? n_blocks * weft__ceil_div(weft__ceil_div(mm->n, n_blocks), OWN_COLUMNS) : n_blocks;
     double cost = (double)m_blocks * (double)mm->n + (double)spans * (double)mm->m;
     if (mm->n / n_blocks < (own ? 96 : 128)) cost *= 1.3;
     if (mm->m / m_blocks < (own ? 16 : 32)) cost *= 1.3;
@@ -312,8 +310,8 @@ static void cut(matmul_plan *plan, int64_t pieces) {
         }
     }
     if (is_half(mm)) {
-        if (mm->m > plan->m_blocks * HALF_ROWS) plan->m_blocks = ceil_div(mm->m, HALF_ROWS);
-        if (mm->n > plan->n_blocks * HALF_COLS) plan->n_blocks = ceil_div(mm->n, HALF_COLS);
+        if (mm->m > plan->m_blocks * HALF_ROWS) plan->m_blocks = weft__ceil_div(mm->m, HALF_ROWS);
+        if (mm->n > plan->n_blocks * HALF_COLS) plan->n_blocks = weft__ceil_div(mm->n, HALF_COLS);
     }
 }
 
@@ -371,10 +369,10 @@ weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul 
     plan->library = wants_library(plan);
     double flops = 2.0 * (double)mm->m * (double)mm->n * (double)(mm->k > 0 ? mm->k : 1);
     double total = flops * (double)plan->items * slowness((weft_dtype)mm->dtype);
-    plan->group = ceil_div(plan->items, clamp((int64_t)(total / 1e6), 1, 64));
+    plan->group = weft__ceil_div(plan->items, clamp((int64_t)(total / 1e6), 1, 64));
     int64_t pieces = plan->library ? pieces_for(total) : own_pieces_for(total, threads);
-    cut(plan, plan->group > 1 ? 1 : ceil_div(pieces, plan->items));
-    work->tasks = ceil_div(plan->items, plan->group) * plan->m_blocks * plan->n_blocks;
+    cut(plan, plan->group > 1 ? 1 : weft__ceil_div(pieces, plan->items));
+    work->tasks = weft__ceil_div(plan->items, plan->group) * plan->m_blocks * plan->n_blocks;
     work->scratch_bytes = scratch_for(plan);
     double touched = (double)plan->size * (double)mm->k * (double)(mm->m + mm->n) * (double)plan->items;
     double calls = (double)(plan->items * plan->m_blocks * plan->n_blocks);

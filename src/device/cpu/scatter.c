@@ -33,8 +33,6 @@ bool weft__cpu_scatter_takes(const weft_heavy_scatter *sc) {
 
 static bool is_half(const weft_heavy_scatter *sc) { return sc->dtype == WEFT_F16 || sc->dtype == WEFT_BF16; }
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static void add_row(const scatter_plan *plan, int64_t n, const char *from, void *to) {
     switch (plan->sc.dtype) {
     case WEFT_F32: plan->own->add_f32(n, (const void *)from, to); return;
@@ -117,16 +115,14 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     for (int64_t task = begin; task < end; task++) {
         int64_t r0 = task % tiles / plan->col_tiles * plan->tile_rows,
                 c0 = task % plan->col_tiles * plan->tile_cols;
-        int64_t first = task / tiles * plan->group, last = smaller(first + plan->group, sc->outer);
+        int64_t first = task / tiles * plan->group, last = weft__smaller(first + plan->group, sc->outer);
         for (int64_t outer = first; outer < last; outer++)
-            tile(plan, args, outer, r0, smaller(r0 + plan->tile_rows, sc->rows), c0,
-                 smaller(c0 + plan->tile_cols, sc->inner), scratch, fault);
+            tile(plan, args, outer, r0, weft__smaller(r0 + plan->tile_rows, sc->rows), c0,
+                 weft__smaller(c0 + plan->tile_cols, sc->inner), scratch, fault);
     }
 }
 
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
-
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Rows that are touched whatever the index holds, as often as they are read or written. */
 static int64_t swept_rows(const weft_heavy_scatter *sc) {
@@ -140,19 +136,19 @@ static void cut(scatter_plan *plan, int64_t pieces) {
     int64_t rows = sc->rows, cols = sc->inner;
     bool sweeps = swept_rows(sc) >= 2 * sc->count;
     if (sweeps || sc->inner < 64) {
-        if (sc->inner < 64 && !sweeps) pieces = smaller(pieces, 4);
-        rows = ceil_div(sc->rows, smaller(pieces, sc->rows));
+        if (sc->inner < 64 && !sweeps) pieces = weft__smaller(pieces, 4);
+        rows = weft__ceil_div(sc->rows, weft__smaller(pieces, sc->rows));
     } else {
-        cols = ceil_div(ceil_div(sc->inner, 16), smaller(pieces, sc->inner / 32)) * 16;
+        cols = weft__ceil_div(weft__ceil_div(sc->inner, 16), weft__smaller(pieces, sc->inner / 32)) * 16;
     }
     if (is_half(sc)) {
-        cols = smaller(cols, 1024);
-        rows = smaller(rows, HALF_TILE / cols);
+        cols = weft__smaller(cols, 1024);
+        rows = weft__smaller(rows, HALF_TILE / cols);
     }
     plan->tile_rows = rows;
     plan->tile_cols = cols;
-    plan->row_tiles = ceil_div(sc->rows, rows);
-    plan->col_tiles = ceil_div(sc->inner, cols);
+    plan->row_tiles = weft__ceil_div(sc->rows, rows);
+    plan->col_tiles = weft__ceil_div(sc->inner, cols);
 }
 
 weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_heavy_scatter *sc, const char *path,
@@ -169,9 +165,9 @@ weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_heavy_scatte
     work->cost_ns = (double)sc->outer * (bytes / 6 + 3 * (double)sc->count) + 20;
     int64_t pieces = (int64_t)(work->cost_ns / 10e3);
     pieces = pieces < 1 ? 1 : pieces > 16 ? 16 : pieces;
-    plan->group = ceil_div(sc->outer, pieces);
-    cut(plan, ceil_div(pieces, sc->outer));
-    work->tasks = ceil_div(sc->outer, plan->group) * plan->row_tiles * plan->col_tiles;
+    plan->group = weft__ceil_div(sc->outer, pieces);
+    cut(plan, weft__ceil_div(pieces, sc->outer));
+    work->tasks = weft__ceil_div(sc->outer, plan->group) * plan->row_tiles * plan->col_tiles;
     if (is_half(sc)) work->scratch_bytes = (size_t)(plan->tile_rows * plan->tile_cols) * sizeof(float);
     return WEFT_OK;
 }

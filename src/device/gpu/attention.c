@@ -29,10 +29,8 @@ static int room_of(const weft_heavy_attention *at) {
     return room;
 }
 
-static int smaller(int a, int b) { return a < b ? a : b; }
-
 static int items_of(const weft_target *target, const tile *t) {
-    return smaller(target->lanes, t->rows * smaller(4, t->others / 2));
+    return (int)weft__smaller(target->lanes, t->rows * weft__smaller(4, t->others / 2));
 }
 
 /* The first tile that local memory holds, else NULL. */

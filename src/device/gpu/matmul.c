@@ -42,8 +42,6 @@ bool weft__gpu_matmul_takes(const weft_target *target, const weft_heavy_matmul *
     }
 }
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t round_up(int64_t a, int64_t b) { return weft__ceil_div(a, b) * b; }
 
 static product product_of(const weft_launches *launches, const weft_heavy_matmul *mm, bool sink) {
@@ -81,7 +79,7 @@ static bool b_lines(const product *p) { return unit(p->mm.b_n, p->mm.n); }
 /* Cuts k for products of few tiles, by shape alone, since it decides in which order is added. */
 static void split(product *p, int64_t tiles, int64_t wanted, int64_t least) {
     if (tiles >= wanted || p->mm.k < 2 * least) return;
-    const int64_t splits = smaller(weft__ceil_div(wanted, tiles), p->mm.k / least);
+    const int64_t splits = weft__smaller(weft__ceil_div(wanted, tiles), p->mm.k / least);
     p->part = round_up(weft__ceil_div(p->mm.k, splits), CHUNK);
     p->splits = weft__ceil_div(p->mm.k, p->part);
 }
@@ -112,7 +110,7 @@ typedef struct room {
 } room;
 
 static int64_t bytes_of(const product *p, int64_t m, int64_t n) {
-    const int64_t a = larger((CHUNK + 16) * m, (m + 16) * CHUNK);
+    const int64_t a = weft__larger((CHUNK + 16) * m, (m + 16) * CHUNK);
     return (a + CHUNK * n + m * n) * (int64_t)weft_dtype_size(p->sum);
 }
 
@@ -130,7 +128,7 @@ static double cost_of(const product *p, const tile *t, int64_t m, int64_t n) {
     const double k = (double)p->part, work = (double)(m * n) * k / (32 * t->rate);
     const double copies = (double)m * k * 0.15 + (double)n * k * (b_lines(p) ? 0.15 : 0.35);
     const int64_t groups = weft__ceil_div(p->mm.m, m) * weft__ceil_div(p->mm.n, n) * p->items * p->splits;
-    return (work + copies + 300) * (double)weft__ceil_div(groups, larger(p->target->units, 1));
+    return (work + copies + 300) * (double)weft__ceil_div(groups, weft__larger(p->target->units, 1));
 }
 
 static void choose_block(product *p, const tile *t, const room *r, double *best, const tile **chosen) {
@@ -202,19 +200,19 @@ static const char *plan_tiles(product *p) {
 /* Columns of a group on CPUs: as many lines of memory as the prefetcher likes, of as many groups as feed the
  * device; `most` at most. */
 static int64_t columns_of(const product *p, int64_t most) {
-    const int64_t groups = larger(1, p->target->units / p->items) * weft__ceil_div(p->mm.n, most);
-    return larger(64, round_up(weft__ceil_div(p->mm.n, groups), 16));
+    const int64_t groups = weft__larger(1, p->target->units / p->items) * weft__ceil_div(p->mm.n, most);
+    return weft__larger(64, round_up(weft__ceil_div(p->mm.n, groups), 16));
 }
 
 static const char *plan_rows(product *p) {
     const bool vectors = p->target->vectors, wide = weft_dtype_size(p->sum) == 8;
     const int rows = p->mm.m == 1 ? 1 : FEW_ROWS;
-    int columns = (int)smaller(32, p->group_items), at_once = 1;
+    int columns = (int)weft__smaller(32, p->group_items), at_once = 1;
     p->block_n = columns;
     if (vectors) {
         const int64_t size = wide ? 8 : 4, fit = (p->target->local_bytes / size - rows * CHUNK) / (2 * rows);
-        at_once = (int)smaller(8, (wide ? 8 : 16) / rows);
-        columns = b_lines(p) ? (int)larger(64, smaller(1024, fit / 64 * 64)) : 32;
+        at_once = (int)weft__smaller(8, (wide ? 8 : 16) / rows);
+        columns = b_lines(p) ? (int)weft__larger(64, weft__smaller(1024, fit / 64 * 64)) : 32;
         p->block_n = b_lines(p) ? columns_of(p, columns) : columns;
     }
     p->block_m = rows;
@@ -299,7 +297,7 @@ static weft_status launch_sum(weft_launches *launches, product *p) {
 weft_status weft__gpu_matmul(weft_launches *launches, const weft_heavy *heavy, bool sink) {
     product p = product_of(launches, &heavy->as.matmul, sink);
     if (p.mm.m == 0 || p.mm.n == 0 || p.items == 0) return WEFT_OK;
-    p.group_items = weft__gpu_items(p.target);
+    p.group_items = weft__target_items(p.target);
     const char *text = p.mm.m <= FEW_ROWS  ? plan_rows(&p)
                        : p.target->vectors ? plan_vectors(&p)
                                            : plan_tiles(&p);

@@ -8,7 +8,7 @@ enum { BYTES_OF_GROUP = 1 << 14 }; /* below it a group costs more than it moves 
 static weft_status move(weft_launches *launches, const weft_command *command, const char *wide,
                         const char *narrow) {
     const weft_target *target = launches->target;
-    const int items = target->vectors ? 1 : target->lanes;
+    const int items = weft__target_items(target);
     int64_t together = command->bytes, groups = command->bytes / BYTES_OF_GROUP + 1;
     weft_argument arguments[6];
     int n = 0;

@@ -19,40 +19,40 @@ typedef struct cut {
     int64_t workers;              /* of a group */
 } cut;
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-
 /* Columns are balanced whatever the index holds; rows are cut too where columns are few or most of the work
  * is to begin them. */
 static cut cut_of(const weft_launches *launches, const weft_heavy_scatter *sc) {
     const weft_target *target = launches->target;
-    const int items = weft__gpu_items(target);
+    const int items = weft__target_items(target);
     const double begun = sc->in_place ? 0 : (double)sc->rows; /* rows that are set first */
     const double elements = (double)sc->outer * (double)sc->inner * (begun + 2 * (double)sc->count);
     const int64_t pieces =
-        (int64_t)larger(1, smaller(8 * (int64_t)target->units, (int64_t)(elements / WORK)));
-    cut c = {.width = smaller(sc->inner, items), .workers = 1, .outer = smaller(sc->outer, GROUPS_MAX)};
+        (int64_t)weft__larger(1, weft__smaller(8 * (int64_t)target->units, (int64_t)(elements / WORK)));
+    cut c = {.width = weft__smaller(sc->inner, items),
+             .workers = 1,
+             .outer = weft__smaller(sc->outer, GROUPS_MAX)};
     int64_t wanted = weft__ceil_div(pieces, c.outer);
     if (target->vectors) {
         const bool by_rows = begun >= 2 * (double)sc->count || sc->inner < 64;
         c.width = sc->inner;
         if (!by_rows) {
-            c.width = weft__ceil_div(weft__ceil_div(sc->inner, 16), smaller(wanted, sc->inner / 32)) * 16;
+            c.width =
+                weft__ceil_div(weft__ceil_div(sc->inner, 16), weft__smaller(wanted, sc->inner / 32)) * 16;
             wanted = 1;
         } else if (sc->rows < 2 * sc->count) {
-            wanted = smaller(wanted, 4);
+            wanted = weft__smaller(wanted, 4);
         }
     } else {
         c.workers = items / c.width;
         wanted *= c.workers;
     }
     c.columns = weft__ceil_div(sc->inner, c.width);
-    wanted = larger(1, smaller(wanted / c.columns, smaller(sc->rows, GROUPS_MAX)));
+    wanted = weft__larger(1, weft__smaller(wanted / c.columns, weft__smaller(sc->rows, GROUPS_MAX)));
     c.tile = weft__ceil_div(sc->rows, wanted);
     c.rows = weft__ceil_div(sc->rows, c.tile * c.workers);
     if (weft__gpu_sum_dtype((weft_dtype)sc->dtype) != (weft_dtype)sc->dtype) {
         const int64_t others = c.columns * c.rows * c.outer * c.workers * c.width;
-        c.tile = larger(1, smaller(c.tile, ROOM / larger(1, others)));
+        c.tile = weft__larger(1, weft__smaller(c.tile, ROOM / weft__larger(1, others)));
     }
     return c;
 }
@@ -92,6 +92,6 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
                                 .prelude = weft__gpu_prelude(dtype),
                                 ARGUMENTS(arguments),
                                 .groups = {c.columns, c.rows, c.outer},
-                                .items = {weft__gpu_items(launches->target), 1, 1}};
+                                .items = {weft__target_items(launches->target), 1, 1}};
     return weft__launch(launches, &launch);
 }

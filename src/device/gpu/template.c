@@ -30,8 +30,6 @@ weft_dtype weft__gpu_sum_dtype(weft_dtype dtype) {
 
 unsigned weft__gpu_prelude(weft_dtype dtype) { return dtype == WEFT_F64 ? WEFT_PRELUDE_F64 : 0; }
 
-int weft__gpu_items(const weft_target *target) { return target->vectors ? 1 : target->lanes; }
-
 const char *weft__gpu_text(weft_launches *launches, weft_dtype dtype, const char *more, const char *text) {
     const size_t size = 512 + strlen(more) + strlen(weft__text_storage) + strlen(text);
     const struct storage *s = &storage[dtype];
@@ -40,7 +38,7 @@ const char *weft__gpu_text(weft_launches *launches, weft_dtype dtype, const char
     weft_text to = weft__text(whole, size);
     weft__put(&to,
               "#define T %s\n#define S %s\n#define S16 %s16\n#define FORMAT %d\n#define ITEMS %d\n%s%s%s%s",
-              s->stored, s->sum, s->sum, s->format, weft__gpu_items(launches->target),
+              s->stored, s->sum, s->sum, s->format, weft__target_items(launches->target),
               launches->target->vectors ? "#define VECTORS\n" : "", more, weft__text_storage, text);
     return whole;
 }

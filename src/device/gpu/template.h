@@ -29,9 +29,5 @@ unsigned weft__gpu_prelude(weft_dtype dtype);
 /* Whether templates know the dtype and the device can have it. */
 bool weft__gpu_knows(const weft_target *target, weft_dtype dtype);
 weft_dtype weft__gpu_sum_dtype(weft_dtype dtype); /* S */
-/* Lanes that are work-items: 1 with vectors. */
-int weft__gpu_items(const weft_target *target);
-
-static inline int64_t weft__ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 #endif
