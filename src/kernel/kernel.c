@@ -48,3 +48,20 @@ bool weft__row_takes(const weft_row *row, weft_dtype dtype) {
     }
     return false;
 }
+
+bool weft__row_wraps(int op, weft_dtype dtype) {
+    if (dtype != WEFT_I8 && dtype != WEFT_I16 && dtype != WEFT_U8 && dtype != WEFT_U16) return false;
+    switch (op) {
+    case WEFT_OP_NEG:
+    case WEFT_OP_ABS:
+    case WEFT_OP_NOT:
+    case WEFT_OP_ADD:
+    case WEFT_OP_SUB:
+    case WEFT_OP_MUL:
+    case WEFT_OP_DIV:
+    case WEFT_OP_SHL:
+    case WEFT_OP_SUM:
+    case WEFT_OP_PROD: return true;
+    default: return false;
+    }
+}

@@ -43,6 +43,15 @@ void weft__put_close(weft_render *r) {
     weft__put_line(r, "}");
 }
 
+const char *weft__index_type(const weft_render *r) { return r->wide ? "long" : "int"; }
+
+void weft__put_live_lanes(weft_render *r, const char *end, const char *index) {
+    if (r->wide)
+        weft__put_line(r, "const int m = (int)min(%s - %s, 16L);", end, index);
+    else
+        weft__put_line(r, "const int m = %s - %s;", end, index);
+}
+
 /* ---- numbers ---- */
 
 static const char *literal(weft_render *r, weft_argument_kind kind, weft_argument value) {
@@ -133,8 +142,6 @@ static cut cut_of(const weft_render *r) {
     return c;
 }
 
-static const char *index_type(const weft_render *r) { return r->wide ? "long" : "int"; }
-
 /* The indices of unit u: parallel ones, the last fastest, after the strip. */
 static void put_indices(weft_render *r, const cut *c) {
     const weft_kernel *k = r->kernel;
@@ -143,40 +150,40 @@ static void put_indices(weft_render *r, const cut *c) {
     bool several = strips;
     for (int d = 0; d < k->n_parallel - k->n_fold; d++)
         several = several || (k->extent[d] != 1 && d != r->lane);
-    if (several) weft__put_line(r, "%s rest = unit;", index_type(r));
+    if (several) weft__put_line(r, "%s rest = unit;", weft__index_type(r));
     if (strips) {
-        weft__put_line(r, "const %s first_lane = rest %% %s * %s;", index_type(r),
+        weft__put_line(r, "const %s first_lane = rest %% %s * %s;", weft__index_type(r),
                        weft__render_size(r, c->strips, "strips"),
                        weft__render_size(r, c->strip, "strip_size"));
         weft__put_line(r, "rest /= %s;", weft__render_size(r, c->strips, "strips"));
     }
     for (int d = k->n_parallel - k->n_fold - 1; d >= 0; d--) {
         if (k->extent[d] == 1 || d == r->lane) continue;
-        weft__put_line(r, "const %s %s = rest %% %s;", index_type(r), weft__render_index(r, d, x),
+        weft__put_line(r, "const %s %s = rest %% %s;", weft__index_type(r), weft__render_index(r, d, x),
                        weft__render_extent(r, d));
         weft__put_line(r, "rest /= %s;", weft__render_extent(r, d));
     }
     if (!strips) return;
     weft__render_index(r, r->lane, x);
     if (!r->target->vectors) {
-        weft__put_line(r, "const %s %s = first_lane + lane;", index_type(r), x);
+        weft__put_line(r, "const %s %s = first_lane + lane;", weft__index_type(r), x);
         weft__put_open(r, "if (%s < %s)", x, weft__render_extent(r, r->lane));
         return;
     }
-    weft__put_line(r, "const %s end_lane = min(first_lane + %s, %s);", index_type(r),
+    weft__put_line(r, "const %s end_lane = min(first_lane + %s, %s);", weft__index_type(r),
                    weft__render_size(r, c->strip, "strip_size"), weft__render_extent(r, r->lane));
-    weft__put_open(r, "for (%s %s = first_lane; %s < end_lane; %s += %d)", index_type(r), x, x, x,
+    weft__put_open(r, "for (%s %s = first_lane; %s < end_lane; %s += %d)", weft__index_type(r), x, x, x,
                    r->target->lanes);
-    weft__put_line(
-        r, r->wide ? "const int m = (int)min(end_lane - %s, 16L);" : "const int m = end_lane - %s;", x);
+    weft__put_live_lanes(r, "end_lane", x);
 }
 
 static void put_body(weft_render *r, const cut *c) {
     const bool alone = r->lane < 0 && !r->target->vectors;
-    weft__put_line(r, "const %s first = w_group(0)*%s;", index_type(r), weft__render_size(r, c->per, "per"));
-    weft__put_line(r, "const %s last = min(first + %s, %s);", index_type(r),
+    weft__put_line(r, "const %s first = w_group(0)*%s;", weft__index_type(r),
+                   weft__render_size(r, c->per, "per"));
+    weft__put_line(r, "const %s last = min(first + %s, %s);", weft__index_type(r),
                    weft__render_size(r, c->per, "per"), weft__render_size(r, c->units, "units"));
-    weft__put_open(r, "for (%s unit = first; unit < last; unit++)", index_type(r));
+    weft__put_open(r, "for (%s unit = first; unit < last; unit++)", weft__index_type(r));
     put_indices(r, c);
     if (alone) weft__put_open(r, "if (lane == 0)");
     weft__put_unit(r);

@@ -55,11 +55,16 @@ typedef struct weft_render {
     weft_render_number *numbers;
 } weft_render;
 
+static inline const weft_instr *weft__code_of(const weft_render *r, int v) { return &r->kernel->code[v]; }
+
 /* ---- render.c ---- */
 /* One line of the text, indented. */
 void weft__put_line(weft_render *r, const char *fmt, ...) WEFT_PRINTF(2, 3);
 void weft__put_open(weft_render *r, const char *fmt, ...) WEFT_PRINTF(2, 3); /* a line that ends with { */
 void weft__put_close(weft_render *r);
+const char *weft__index_type(const weft_render *r); /* of one index */
+/* m: lanes of the vector at `index` that lie before `end`. */
+void weft__put_live_lanes(weft_render *r, const char *end, const char *index);
 /* How the text calls a number: by a name, which becomes an argument, or as it is. */
 const char *weft__render_number(weft_render *r, weft_argument_kind kind, weft_argument value, const char *fmt,
                                 ...) WEFT_PRINTF(4, 5);
@@ -70,9 +75,12 @@ const char *weft__render_extent(weft_render *r, int d); /* of a dimension of the
 weft_status weft__render_choose(weft_render *r);
 bool weft__render_vector(const weft_render *r, int v); /* is value v a vector? */
 bool weft__stage_is_full(const weft_render *r, int stage);
+/* Does an access differ between the lanes of dimension d? */
+bool weft__moves_along(const weft_map *m, int d);
 
 /* ---- render_words.c ---- */
 weft_render_type weft__render_type(weft_dtype dtype);
+weft_render_type weft__type_of(const weft_render *r, int v); /* of value v */
 const char *weft__type_name(weft_render_type type, bool vector);
 const char *weft__type_suffix(weft_render_type type);
 const char *weft__storage_name(weft_dtype dtype);

@@ -34,15 +34,14 @@ bool weft__stage_is_full(const weft_render *r, int stage) {
 
 /* ---- the lane dimension ---- */
 
-/* Does an access differ between the lanes of dimension d? */
-static bool moves_along(const weft_map *m, int d) {
+bool weft__moves_along(const weft_map *m, int d) {
     return m->stride[d] != 0 || m->lo[d] > 0 || m->hi[d] < m->extent[d];
 }
 
 /* Roughly what an access costs a vector, or the items of a group, whose lanes run along d. */
 static double access_cost(const weft_render *r, const weft_view *view, int d) {
     const weft_map *m = &view->map[0];
-    if (!moves_along(m, d)) return 0.5;
+    if (!weft__moves_along(m, d)) return 0.5;
     if (view->count > 1) return r->target->vectors ? 40 : 12;
     return m->stride[d] == 1 ? 1 : r->target->vectors ? 12 : 8;
 }
@@ -96,7 +95,7 @@ static void find_varying(weft_render *r) {
         bool varies = false;
         for (int o = 0; o < 3; o++) varies = varies || (operands[o] >= 0 && r->varies[operands[o]]);
         if (in->view >= 0 && r->lane >= 0)
-            varies = varies || moves_along(&k->views[in->view].map[0], r->lane);
+            varies = varies || weft__moves_along(&k->views[in->view].map[0], r->lane);
         if (r->lane < 0) varies = false;
         if (r->reduced && !weft__level_inner(in->level)) varies = false;
         if (in->kind == WEFT_INSTR_FOLD && in->level == WEFT_LEVEL_COLUMN) varies = r->lane >= 0;

@@ -106,7 +106,6 @@ static void put_guards(const walk *w, int m, bool lane, weft_text *out) {
     }
 }
 
-/* Does map m > 0 see vectors? */
 static const char *index_type(const walk *w) {
     return weft__type_name(w->r->wide ? WEFT_RENDER_I64 : WEFT_RENDER_I32, w->vector);
 }
@@ -172,9 +171,7 @@ void weft__put_place(weft_render *r, int v, bool each, weft_place *out) {
     walk w = {.r = r, .view = &r->kernel->views[in->view], .v = v, .number = in->view, .level = in->level};
     const weft_map *map = &w.view->map[0];
     const bool stored = in->kind == WEFT_INSTR_STORE || in->kind == WEFT_INSTR_GATHER;
-    bool moves =
-        r->lane >= 0 && in_level(&w, r->lane) &&
-        (map->stride[r->lane] != 0 || map->lo[r->lane] > 0 || map->hi[r->lane] < map->extent[r->lane]);
+    bool moves = r->lane >= 0 && in_level(&w, r->lane) && weft__moves_along(map, r->lane);
     if (stored && r->varies[v]) moves = true;
     *out = (weft_place){.kind = WEFT_PLACE_ONE, .step = ""};
     if (!r->target->vectors || !moves) {

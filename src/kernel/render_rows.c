@@ -6,20 +6,15 @@
 #include <string.h>
 
 #include "kernel/render.h"
+#include "kernel/rows.h"
 
 #define STRIP 32 /* terms of a lane that are added before they join the sum of such strips */
 #define LINE  512
 
-static const weft_instr *code_of(const weft_render *r, int v) { return &r->kernel->code[v]; }
-static weft_render_type type_of(const weft_render *r, int v) {
-    return weft__render_type((weft_dtype)code_of(r, v)->dtype);
-}
-static const char *index_type(const weft_render *r) { return r->wide ? "long" : "int"; }
-
 /* ---- which values a loop needs ---- */
 
 static bool ends_stage(const weft_render *r, int v, int stage) {
-    const weft_instr *in = code_of(r, v);
+    const weft_instr *in = weft__code_of(r, v);
     if (in->kind == WEFT_INSTR_REDUCE) return r->stage[v] == stage;
     if (in->kind == WEFT_INSTR_FOLD) return in->level == WEFT_LEVEL_COLUMN && r->stage[v] == stage;
     return in->kind == WEFT_INSTR_STORE && in->level == WEFT_LEVEL_FULL && stage == r->stages;
@@ -28,11 +23,11 @@ static bool ends_stage(const weft_render *r, int v, int stage) {
 static void find_wanted(weft_render *r, int stage) {
     memset(r->wanted, 0, (size_t)r->kernel->n_code * sizeof *r->wanted);
     for (int v = r->kernel->n_code - 1; v >= 0; v--) {
-        const weft_instr *in = code_of(r, v);
+        const weft_instr *in = weft__code_of(r, v);
         const int operands[3] = {in->a, in->b, in->c};
         r->wanted[v] = r->wanted[v] || ends_stage(r, v, stage);
         for (int o = 0; r->wanted[v] && o < 3; o++)
-            if (operands[o] >= 0 && code_of(r, operands[o])->level == WEFT_LEVEL_FULL)
+            if (operands[o] >= 0 && weft__code_of(r, operands[o])->level == WEFT_LEVEL_FULL)
                 r->wanted[operands[o]] = true;
     }
 }
@@ -41,31 +36,32 @@ static void find_wanted(weft_render *r, int stage) {
 
 /* Sums of floats are cut into strips. */
 static bool in_strips(const weft_render *r, int v) {
-    return code_of(r, v)->op == WEFT_OP_SUM && weft_dtype_is_float((weft_dtype)code_of(r, v)->dtype);
+    return weft__code_of(r, v)->op == WEFT_OP_SUM &&
+           weft_dtype_is_float((weft_dtype)weft__code_of(r, v)->dtype);
 }
 
 /* The sum so far is a vector, of which each lane has its own. */
 static bool sum_is_vector(const weft_render *r, int v) {
-    return r->target->vectors && (r->reduced || r->varies[code_of(r, v)->a]);
+    return r->target->vectors && (r->reduced || r->varies[weft__code_of(r, v)->a]);
 }
 
 static void put_variable(weft_render *r, int v, char letter, bool vector) {
     char start[64];
     weft_text text = weft__text(start, sizeof start);
-    weft__put_start(&text, code_of(r, v)->op, (weft_dtype)code_of(r, v)->dtype);
-    weft__put_line(r, "%s %c%d = %s;", weft__type_name(type_of(r, v), vector), letter, v, start);
+    weft__put_start(&text, weft__code_of(r, v)->op, (weft_dtype)weft__code_of(r, v)->dtype);
+    weft__put_line(r, "%s %c%d = %s;", weft__type_name(weft__type_of(r, v), vector), letter, v, start);
 }
 
 /* x = x joined with y */
 static void put_join(weft_render *r, int v, bool vector, const char *x, const char *y) {
     char line[LINE];
     weft_text out = weft__text(line, sizeof line);
-    weft__put_row(&out, code_of(r, v)->op, type_of(r, v), vector, x, y, "");
+    weft__put_row(&out, weft__code_of(r, v)->op, weft__type_of(r, v), vector, x, y, "");
     weft__put_line(r, "%s = %s;", x, line);
 }
 
 static void put_term(weft_render *r, int v) {
-    const weft_instr *in = code_of(r, v);
+    const weft_instr *in = weft__code_of(r, v);
     const bool vector = sum_is_vector(r, v);
     char sum[WEFT_RENDER_NAME], term[128], start[64], live[256];
     weft_text text = weft__text(term, sizeof term), first = weft__text(start, sizeof start);
@@ -73,8 +69,9 @@ static void put_term(weft_render *r, int v) {
     weft__put_operand(r, &text, in->a, vector);
     if (vector && r->reduced) { /* lanes beyond the end do not count */
         weft__put_start(&first, in->op, (weft_dtype)in->dtype);
-        snprintf(live, sizeof live, "w_sel_%s(w_live(m), %s, (%s)(%s))", weft__type_suffix(type_of(r, v)),
-                 term, weft__type_name(type_of(r, v), true), start);
+        snprintf(live, sizeof live, "w_sel_%s(w_live(m), %s, (%s)(%s))",
+                 weft__type_suffix(weft__type_of(r, v)), term, weft__type_name(weft__type_of(r, v), true),
+                 start);
         put_join(r, v, vector, sum, live);
     } else {
         put_join(r, v, vector, sum, term);
@@ -95,7 +92,7 @@ static void put_halves_of_vector(weft_render *r, int v) {
 
 /* The lanes of a group by halves, in local memory. */
 static void put_halves_of_group(weft_render *r, int v) {
-    const weft_render_type type = type_of(r, v);
+    const weft_render_type type = weft__type_of(r, v);
     char here[64], there[80];
     r->local[type] = true;
     snprintf(here, sizeof here, "local_%s[lane]", weft__type_suffix(type));
@@ -105,7 +102,7 @@ static void put_halves_of_group(weft_render *r, int v) {
     weft__put_open(r, "for (int half_ = %d; half_ > 0; half_ /= 2)", r->target->lanes / 2);
     char line[LINE];
     weft_text out = weft__text(line, sizeof line);
-    weft__put_row(&out, code_of(r, v)->op, type, false, here, there, "");
+    weft__put_row(&out, weft__code_of(r, v)->op, type, false, here, there, "");
     weft__put_line(r, "if (lane < half_) %s = %s;", here, line);
     weft__put_line(r, "w_barrier();");
     weft__put_close(r);
@@ -115,11 +112,9 @@ static void put_halves_of_group(weft_render *r, int v) {
 
 /* Narrow integers leave their range on the way only. */
 static void put_result(weft_render *r, int v, char letter, const char *lane, bool vector) {
-    const weft_dtype dtype = (weft_dtype)code_of(r, v)->dtype;
-    const int op = code_of(r, v)->op;
-    const bool narrow = dtype == WEFT_I8 || dtype == WEFT_I16 || dtype == WEFT_U8 || dtype == WEFT_U16;
-    const bool wrap = narrow && (op == WEFT_OP_SUM || op == WEFT_OP_PROD);
-    weft__put_line(r, "const %s v%d = %s%s%s%c%d%s%s;", weft__type_name(type_of(r, v), vector), v,
+    const weft_dtype dtype = (weft_dtype)weft__code_of(r, v)->dtype;
+    const bool wrap = weft__row_wraps(weft__code_of(r, v)->op, dtype);
+    weft__put_line(r, "const %s v%d = %s%s%s%c%d%s%s;", weft__type_name(weft__type_of(r, v), vector), v,
                    wrap ? "w_wrap_" : "", wrap ? weft_dtype_name(dtype) : "", wrap ? "(" : "", letter, v,
                    lane, wrap ? ")" : "");
 }
@@ -143,13 +138,6 @@ static int inner_dimension(const weft_render *r) {
     return -1;
 }
 
-static void put_live_lanes(weft_render *r, const char *end, const char *index) {
-    if (r->wide)
-        weft__put_line(r, "const int m = (int)min(%s - %s, 16L);", end, index);
-    else
-        weft__put_line(r, "const int m = %s - %s;", end, index);
-}
-
 /* Opens them all; returns how many braces to close. With `strips` the innermost is cut, and partial sums
  * begin. */
 static int open_loops(weft_render *r, int stage, bool strips) {
@@ -162,8 +150,8 @@ static int open_loops(weft_render *r, int stage, bool strips) {
     for (int d = k->n_parallel; d < k->n_parallel + k->n_reduce; d++) {
         if (d == inner || k->extent[d] == 1) continue;
         weft__render_index(r, d, x);
-        weft__put_open(r, "for (%s %s = 0; %s < %s; %s++)", index_type(r), x, x, weft__render_extent(r, d),
-                       x);
+        weft__put_open(r, "for (%s %s = 0; %s < %s; %s++)", weft__index_type(r), x, x,
+                       weft__render_extent(r, d), x);
         braces++;
     }
     if (inner < 0) {
@@ -172,24 +160,24 @@ static int open_loops(weft_render *r, int stage, bool strips) {
     }
     weft__render_index(r, inner < 0 ? 0 : inner, x);
     if (strips && inner >= 0) {
-        weft__put_open(r, "for (%s strip = 0; strip < %s; strip += %d)", index_type(r),
+        weft__put_open(r, "for (%s strip = 0; strip < %s; strip += %d)", weft__index_type(r),
                        weft__render_extent(r, inner), STRIP * step);
         braces++;
     }
     for (int v = 0; strips && v < k->n_code; v++)
-        if (code_of(r, v)->kind == WEFT_INSTR_REDUCE && r->stage[v] == stage && in_strips(r, v))
+        if (weft__code_of(r, v)->kind == WEFT_INSTR_REDUCE && r->stage[v] == stage && in_strips(r, v))
             put_variable(r, v, 'p', sum_is_vector(r, v));
     if (inner < 0) return braces;
     if (strips)
-        weft__put_line(r, "const %s end = min(strip + %d, %s);", index_type(r), STRIP * step,
+        weft__put_line(r, "const %s end = min(strip + %d, %s);", weft__index_type(r), STRIP * step,
                        weft__render_extent(r, inner));
-    weft__put_open(r, "for (%s %s = %s%s; %s < %s; %s += %d)", index_type(r), x,
+    weft__put_open(r, "for (%s %s = %s%s; %s < %s; %s += %d)", weft__index_type(r), x,
                    strips  ? "strip"
                    : items ? ""
                            : "0",
                    items ? strips ? " + lane" : "lane" : "", x,
                    strips ? "end" : weft__render_extent(r, inner), x, step);
-    if (lanes && r->target->vectors) put_live_lanes(r, weft__render_extent(r, inner), x);
+    if (lanes && r->target->vectors) weft__put_live_lanes(r, weft__render_extent(r, inner), x);
     return braces + 1;
 }
 
@@ -214,17 +202,17 @@ static void put_column_number(weft_render *r) {
             out = weft__text(line, sizeof line);
             weft__put(&out, "(%s)*%s + %s", before, weft__render_extent(r, d), weft__render_index(r, d, x));
         }
-    weft__put_line(r, "const %s column = %s;", index_type(r), out.length ? line : "0");
+    weft__put_line(r, "const %s column = %s;", weft__index_type(r), out.length ? line : "0");
 }
 
 static void put_column_term(weft_render *r, int v) {
     const bool vector = weft__render_vector(r, v);
-    const char *suffix = weft__type_suffix(type_of(r, v));
+    const char *suffix = weft__type_suffix(weft__type_of(r, v));
     char term[128], sum[WEFT_RENDER_NAME], so_far[128];
     weft_text text = weft__text(term, sizeof term);
-    weft__put_operand(r, &text, code_of(r, v)->a, vector);
+    weft__put_operand(r, &text, weft__code_of(r, v)->a, vector);
     snprintf(sum, sizeof sum, "s%d", v);
-    weft__put_line(r, "%s %s = %s;", weft__type_name(type_of(r, v), vector), sum, term);
+    weft__put_line(r, "%s %s = %s;", weft__type_name(weft__type_of(r, v), vector), sum, term);
     if (vector)
         snprintf(so_far, sizeof so_far, "w_load_%s(fold%d + column, 0, m)", suffix, v);
     else
@@ -240,7 +228,7 @@ static void put_column_term(weft_render *r, int v) {
 
 static bool has_columns(const weft_render *r, int stage) {
     for (int v = 0; v < r->kernel->n_code; v++)
-        if (code_of(r, v)->kind == WEFT_INSTR_FOLD && code_of(r, v)->level == WEFT_LEVEL_COLUMN &&
+        if (weft__code_of(r, v)->kind == WEFT_INSTR_FOLD && weft__code_of(r, v)->level == WEFT_LEVEL_COLUMN &&
             (stage < 0 || r->stage[v] == stage))
             return true;
     return false;
@@ -250,17 +238,17 @@ static bool has_columns(const weft_render *r, int stage) {
 static bool one_lane_writes(const weft_render *r) { return r->reduced && !r->target->vectors; }
 
 static void put_result_store(weft_render *r, int v, char letter) {
-    const int a = code_of(r, v)->a;
+    const int a = weft__code_of(r, v)->a;
     const bool vector = weft__render_vector(r, v);
     char value[160];
     weft_text text = weft__text(value, sizeof value);
     if (letter == 'v')
         weft__put_operand(r, &text, a, vector);
     else if (vector && !weft__render_vector(r, a))
-        weft__put(&text, "(%s)(%c%d)", weft__type_name(type_of(r, a), true), letter, a);
+        weft__put(&text, "(%s)(%c%d)", weft__type_name(weft__type_of(r, a), true), letter, a);
     else
         weft__put(&text, "%c%d", letter, a);
-    if (one_lane_writes(r) && !weft__level_inner(code_of(r, v)->level)) {
+    if (one_lane_writes(r) && !weft__level_inner(weft__code_of(r, v)->level)) {
         weft__put_open(r, "if (lane == 0)");
         weft__put_store(r, v, value, vector);
         weft__put_close(r);
@@ -271,7 +259,7 @@ static void put_result_store(weft_render *r, int v, char letter) {
 
 static void put_fold_stores(weft_render *r) {
     for (int v = 0; v < r->kernel->n_code; v++) {
-        const weft_instr *in = code_of(r, v);
+        const weft_instr *in = weft__code_of(r, v);
         if (in->kind != WEFT_INSTR_STORE || in->level != WEFT_LEVEL_BLOCK) continue;
         put_result(r, in->a, 'b', "", weft__render_vector(r, in->a));
         put_result_store(r, v, 'v');
@@ -280,11 +268,11 @@ static void put_fold_stores(weft_render *r) {
     const int braces = open_loops(r, 0, false);
     put_column_number(r);
     for (int v = 0; v < r->kernel->n_code; v++) {
-        const weft_instr *in = code_of(r, v);
+        const weft_instr *in = weft__code_of(r, v);
         if (in->kind != WEFT_INSTR_STORE || in->level != WEFT_LEVEL_COLUMN) continue;
         const bool vector = weft__render_vector(r, in->a);
-        const char *suffix = weft__type_suffix(type_of(r, in->a)),
-                   *type = weft__type_name(type_of(r, in->a), vector);
+        const char *suffix = weft__type_suffix(weft__type_of(r, in->a)),
+                   *type = weft__type_name(weft__type_of(r, in->a), vector);
         if (vector)
             weft__put_line(r, "const %s s%d = w_load_%s(fold%d + column, 0, m);", type, in->a, suffix, in->a);
         else
@@ -300,7 +288,7 @@ static void put_fold_stores(weft_render *r) {
 static void put_row_values(weft_render *r, int stage) {
     const weft_kernel *k = r->kernel;
     for (int v = 0; v < k->n_code; v++) {
-        const weft_instr *in = code_of(r, v);
+        const weft_instr *in = weft__code_of(r, v);
         if (in->level != WEFT_LEVEL_ROW || r->stage[v] != stage || in->kind == WEFT_INSTR_REDUCE) continue;
         if (in->kind != WEFT_INSTR_STORE)
             weft__put_value(r, v);
@@ -314,7 +302,7 @@ static void put_loop(weft_render *r, int stage) {
     bool strips = false;
     find_wanted(r, stage);
     for (int v = 0; v < k->n_code; v++) {
-        if (code_of(r, v)->kind != WEFT_INSTR_REDUCE || r->stage[v] != stage) continue;
+        if (weft__code_of(r, v)->kind != WEFT_INSTR_REDUCE || r->stage[v] != stage) continue;
         put_variable(r, v, 't', sum_is_vector(r, v));
         strips = strips || in_strips(r, v);
     }
@@ -322,7 +310,7 @@ static void put_loop(weft_render *r, int stage) {
     if (has_columns(r, stage)) put_column_number(r);
     for (int v = 0; v < k->n_code; v++) {
         if (!r->wanted[v]) continue;
-        const weft_instr *in = code_of(r, v);
+        const weft_instr *in = weft__code_of(r, v);
         if (in->kind == WEFT_INSTR_REDUCE)
             put_term(r, v);
         else if (in->kind == WEFT_INSTR_FOLD)
@@ -335,14 +323,15 @@ static void put_loop(weft_render *r, int stage) {
     if (inner_dimension(r) >= 0) weft__put_close(r);
     for (int v = 0; strips && v < k->n_code; v++) {
         char sum[WEFT_RENDER_NAME], part[WEFT_RENDER_NAME];
-        if (code_of(r, v)->kind != WEFT_INSTR_REDUCE || r->stage[v] != stage || !in_strips(r, v)) continue;
+        if (weft__code_of(r, v)->kind != WEFT_INSTR_REDUCE || r->stage[v] != stage || !in_strips(r, v))
+            continue;
         snprintf(sum, sizeof sum, "t%d", v);
         snprintf(part, sizeof part, "p%d", v);
         put_join(r, v, sum_is_vector(r, v), sum, part);
     }
     for (int i = inner_dimension(r) >= 0; i < braces; i++) weft__put_close(r);
     for (int v = 0; v < k->n_code; v++)
-        if (code_of(r, v)->kind == WEFT_INSTR_REDUCE && r->stage[v] == stage) put_reduced(r, v);
+        if (weft__code_of(r, v)->kind == WEFT_INSTR_REDUCE && r->stage[v] == stage) put_reduced(r, v);
 }
 
 static void put_row(weft_render *r) {
@@ -352,7 +341,7 @@ static void put_row(weft_render *r) {
         if (weft__stage_is_full(r, s)) put_loop(r, s);
     }
     for (int v = 0; v < k->n_code; v++) {
-        const weft_instr *in = code_of(r, v);
+        const weft_instr *in = weft__code_of(r, v);
         if (in->kind == WEFT_INSTR_FOLD && in->level == WEFT_LEVEL_BLOCK) {
             char sum[WEFT_RENDER_NAME], term[128];
             weft_text text = weft__text(term, sizeof term);
@@ -372,11 +361,11 @@ static void put_rows_of_block(weft_render *r, int d, const char *x) {
     if (k->last_rows) {
         const char *last = weft__render_size(r, k->last_rows, "last_rows");
         if (k->extent[0] > 1)
-            weft__put_line(r, "const %s rows = i0 == %s - 1 ? %s : %s;", index_type(r),
+            weft__put_line(r, "const %s rows = i0 == %s - 1 ? %s : %s;", weft__index_type(r),
                            weft__render_extent(r, 0), last, rows);
         rows = k->extent[0] > 1 ? "rows" : last;
     }
-    weft__put_open(r, "for (%s %s = 0; %s < %s; %s++)", index_type(r), x, x, rows, x);
+    weft__put_open(r, "for (%s %s = 0; %s < %s; %s++)", weft__index_type(r), x, x, rows, x);
 }
 
 void weft__put_unit(weft_render *r) {
@@ -387,7 +376,7 @@ void weft__put_unit(weft_render *r) {
         return;
     }
     for (int v = 0; v < k->n_code; v++)
-        if (code_of(r, v)->kind == WEFT_INSTR_FOLD && code_of(r, v)->level == WEFT_LEVEL_BLOCK)
+        if (weft__code_of(r, v)->kind == WEFT_INSTR_FOLD && weft__code_of(r, v)->level == WEFT_LEVEL_BLOCK)
             put_variable(r, v, 'b', weft__render_vector(r, v));
     char x[8], fresh[256];
     weft_text first = weft__text(fresh, sizeof fresh);

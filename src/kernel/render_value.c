@@ -9,10 +9,6 @@
 
 #define LINE 1600 /* bytes of an expression */
 
-static const weft_instr *code_of(const weft_render *r, int v) { return &r->kernel->code[v]; }
-static weft_render_type type_of(const weft_render *r, int v) {
-    return weft__render_type((weft_dtype)code_of(r, v)->dtype);
-}
 static const char *dtype_of(const weft_render *r, int arg) {
     return weft_dtype_name((weft_dtype)r->kernel->args[arg].dtype);
 }
@@ -26,8 +22,8 @@ static bool is_known(double f) {
 }
 
 static void put_const(weft_render *r, weft_text *out, int v) {
-    const weft_instr *in = code_of(r, v);
-    const weft_render_type type = type_of(r, v);
+    const weft_instr *in = weft__code_of(r, v);
+    const weft_render_type type = weft__type_of(r, v);
     const bool is_64 = type == WEFT_RENDER_I64 || type == WEFT_RENDER_U64;
     if (weft_dtype_is_float((weft_dtype)in->dtype)) {
         double f = in->imm_f;
@@ -52,8 +48,8 @@ static void put_const(weft_render *r, weft_text *out, int v) {
 
 void weft__put_operand(weft_render *r, weft_text *out, int v, bool vector) {
     const bool spread = vector && !weft__render_vector(r, v);
-    if (spread) weft__put(out, "(%s)(", weft__type_name(type_of(r, v), true));
-    if (code_of(r, v)->kind == WEFT_INSTR_CONST)
+    if (spread) weft__put(out, "(%s)(", weft__type_name(weft__type_of(r, v), true));
+    if (weft__code_of(r, v)->kind == WEFT_INSTR_CONST)
         put_const(r, out, v);
     else
         weft__put(out, "v%d", v);
@@ -68,26 +64,8 @@ static const char *operand(weft_render *r, int v, bool vector, char *buffer, siz
 
 /* ---- calculations ---- */
 
-/* Whether results leave the range of a dtype that is narrower than what it is computed in. */
-static bool must_wrap(int op, weft_dtype dtype) {
-    if (dtype != WEFT_I8 && dtype != WEFT_I16 && dtype != WEFT_U8 && dtype != WEFT_U16) return false;
-    switch (op) {
-    case WEFT_OP_NEG:
-    case WEFT_OP_ABS:
-    case WEFT_OP_NOT:
-    case WEFT_OP_ADD:
-    case WEFT_OP_SUB:
-    case WEFT_OP_MUL:
-    case WEFT_OP_DIV:
-    case WEFT_OP_SHL:
-    case WEFT_OP_SUM:
-    case WEFT_OP_PROD: return true;
-    default: return false;
-    }
-}
-
 /* A divisor of 0 in a lane that counts. */
-static void put_divide_check(weft_render *r, int v, const char *divisor, bool vector) {
+static void put_divide_check(weft_render *r, const char *divisor, bool vector) {
     r->faults = true;
     if (vector)
         weft__put_open(r, "if (w_any(w_bool(%s == 0) & w_live(m)))", divisor);
@@ -95,15 +73,14 @@ static void put_divide_check(weft_render *r, int v, const char *divisor, bool ve
         weft__put_open(r, "if (%s == 0)", divisor);
     weft__put_line(r, "w_fault(faults, command, W_FAULT_DIVIDE, 0, 0, 0);");
     weft__put_close(r);
-    (void)v;
 }
 
 static void put_calc(weft_render *r, int v) {
-    const weft_instr *in = code_of(r, v);
+    const weft_instr *in = weft__code_of(r, v);
     const weft_row *row = weft__row(in->op);
     const bool vector = weft__render_vector(r, v);
     const int first = row->arity == 3 ? in->b : in->a; /* of the dtype that is computed in */
-    const weft_dtype dtype = (weft_dtype)code_of(r, first)->dtype;
+    const weft_dtype dtype = (weft_dtype)weft__code_of(r, first)->dtype;
     const weft_render_type type = weft__render_type(dtype);
     char a[128], b[160], c[128], line[LINE];
     weft_text out = weft__text(line, sizeof line);
@@ -111,12 +88,12 @@ static void put_calc(weft_render *r, int v) {
     operand(r, in->b, vector, b, sizeof b);
     operand(r, in->c, vector, c, sizeof c);
     const bool is_float = weft_dtype_is_float(dtype);
-    if ((in->op == WEFT_OP_DIV || in->op == WEFT_OP_MOD) && !is_float) put_divide_check(r, v, b, vector);
+    if ((in->op == WEFT_OP_DIV || in->op == WEFT_OP_MOD) && !is_float) put_divide_check(r, b, vector);
     if (in->op == WEFT_OP_SHL || in->op == WEFT_OP_SHR) { /* counts are taken modulo a narrower width */
         const size_t bits = dtype == WEFT_BOOL ? 1 : 8 * weft_dtype_size(dtype);
         if (bits < 32) snprintf(b + strlen(b), sizeof b - strlen(b), " & %d", (int)bits - 1);
     }
-    const bool wrap = must_wrap(in->op, dtype);
+    const bool wrap = weft__row_wraps(in->op, dtype);
     const bool compares = row->to_bool && in->op != WEFT_OP_ISNAN && in->op != WEFT_OP_ISINF;
     if (wrap) weft__put(&out, "w_wrap_%s(", weft_dtype_name(dtype));
     if (compares) weft__put(&out, "w_bool(");
@@ -125,7 +102,7 @@ static void put_calc(weft_render *r, int v) {
     else
         weft__put_row(&out, in->op, type, vector, a, b, c);
     if (wrap || compares) weft__put(&out, ")");
-    weft__put_line(r, "const %s v%d = %s;", weft__type_name(type_of(r, v), vector), v, line);
+    weft__put_line(r, "const %s v%d = %s;", weft__type_name(weft__type_of(r, v), vector), v, line);
 }
 
 /* ---- casts ---- */
@@ -147,8 +124,8 @@ static void put_saturated(weft_text *out, weft_dtype to, bool vector, const char
 }
 
 static void put_cast(weft_render *r, int v) {
-    const weft_instr *in = code_of(r, v);
-    const weft_dtype to = (weft_dtype)in->dtype, from = (weft_dtype)code_of(r, in->a)->dtype;
+    const weft_instr *in = weft__code_of(r, v);
+    const weft_dtype to = (weft_dtype)in->dtype, from = (weft_dtype)weft__code_of(r, in->a)->dtype;
     const bool vector = weft__render_vector(r, v), same = weft__render_type(from) == weft__render_type(to);
     const char *lanes = vector ? "16" : "", *type = weft__type_name(weft__render_type(to), false);
     const bool half = to == WEFT_F16 || to == WEFT_BF16;
@@ -178,7 +155,7 @@ static void put_cast(weft_render *r, int v) {
 
 /* Choice between a value and 0 by the guard of the place. */
 static void put_guarded(weft_render *r, int v, const weft_place *p, bool vector, const char *value) {
-    const weft_render_type type = type_of(r, v);
+    const weft_render_type type = weft__type_of(r, v);
     const char *name = weft__type_name(type, vector);
     if (!p->guard[0])
         weft__put_line(r, "const %s v%d = %s;", name, v, value);
@@ -198,7 +175,8 @@ static void put_one(const weft_render *r, weft_text *out, int arg, const char *e
 }
 
 static void put_read(weft_render *r, int v, int arg, const weft_place *p, const char *live) {
-    const char *dtype = dtype_of(r, arg), *type = weft__type_name(type_of(r, v), p->kind != WEFT_PLACE_ONE);
+    const char *dtype = dtype_of(r, arg),
+               *type = weft__type_name(weft__type_of(r, v), p->kind != WEFT_PLACE_ONE);
     char line[LINE];
     weft_text out = weft__text(line, sizeof line);
     switch (p->kind) {
@@ -231,16 +209,16 @@ static void put_load(weft_render *r, int v) {
     char live[WEFT_RENDER_TERM + 32];
     weft__put_place(r, v, false, &p);
     live_lanes(&p, live, sizeof live);
-    put_read(r, v, code_of(r, v)->arg, &p, live);
+    put_read(r, v, weft__code_of(r, v)->arg, &p, live);
 }
 
 /* ---- gather ---- */
 
 /* The number of an index's element in its tensor, in the lane that was found to be bad. */
 static void put_origin(weft_render *r, int v, bool vector, weft_text *out) {
-    while (code_of(r, v)->kind == WEFT_INSTR_CAST) v = code_of(r, v)->a;
+    while (weft__code_of(r, v)->kind == WEFT_INSTR_CAST) v = weft__code_of(r, v)->a;
     weft_place p;
-    if (code_of(r, v)->kind != WEFT_INSTR_LOAD) {
+    if (weft__code_of(r, v)->kind != WEFT_INSTR_LOAD) {
         weft__put(out, "-1");
         return;
     }
@@ -263,9 +241,9 @@ static void append(char *string, size_t size, const char *fmt, ...) {
 }
 
 static void put_gather(weft_render *r, int v) {
-    const weft_instr *in = code_of(r, v);
+    const weft_instr *in = weft__code_of(r, v);
     const bool each = weft__render_vector(r, in->a), vector = weft__render_vector(r, v);
-    const bool is_64 = code_of(r, in->a)->dtype == WEFT_I64;
+    const bool is_64 = weft__code_of(r, in->a)->dtype == WEFT_I64;
     char live[WEFT_RENDER_TERM + 96], at[128], origin[WEFT_RENDER_TERM + 32];
     weft_text text = weft__text(origin, sizeof origin);
     weft_place p;
@@ -311,7 +289,7 @@ static void put_gather(weft_render *r, int v) {
 /* ---- values that no buffer holds ---- */
 
 static void put_numbered(weft_render *r, int v) {
-    const weft_instr *in = code_of(r, v);
+    const weft_instr *in = weft__code_of(r, v);
     const bool vector = weft__render_vector(r, v);
     const char *lanes = vector ? "16" : "";
     char line[LINE];
@@ -327,14 +305,14 @@ static void put_numbered(weft_render *r, int v) {
     if (in->kind == WEFT_INSTR_RANDOM) {
         weft__put(&out, "w_random(arg%d, convert_ulong%s((%s)(%s)))", in->arg, lanes, index, p.element);
     } else {
-        weft__put(&out, "convert_%s%s((%s)(%s))", weft__type_name(type_of(r, v), false), lanes, index,
+        weft__put(&out, "convert_%s%s((%s)(%s))", weft__type_name(weft__type_of(r, v), false), lanes, index,
                   p.element);
     }
     put_guarded(r, v, &p, vector, line);
 }
 
 void weft__put_value(weft_render *r, int v) {
-    switch ((weft_instr_kind)code_of(r, v)->kind) {
+    switch ((weft_instr_kind)weft__code_of(r, v)->kind) {
     case WEFT_INSTR_LOAD: put_load(r, v); break;
     case WEFT_INSTR_GATHER: put_gather(r, v); break;
     case WEFT_INSTR_INDEX:
@@ -349,7 +327,7 @@ void weft__put_value(weft_render *r, int v) {
 /* ---- writing ---- */
 
 void weft__put_store(weft_render *r, int v, const char *value, bool vector) {
-    const weft_instr *in = code_of(r, v);
+    const weft_instr *in = weft__code_of(r, v);
     const weft_dtype dtype = (weft_dtype)r->kernel->args[in->arg].dtype;
     const char *name = weft_dtype_name(dtype);
     weft_place p;

@@ -48,6 +48,10 @@ weft_render_type weft__render_type(weft_dtype dtype) {
     }
 }
 
+weft_render_type weft__type_of(const weft_render *r, int v) {
+    return weft__render_type((weft_dtype)weft__code_of(r, v)->dtype);
+}
+
 const char *weft__storage_name(weft_dtype dtype) {
     switch (dtype) {
     case WEFT_F16: return "half";

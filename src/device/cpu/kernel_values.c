@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "device/cpu/kernel_steps.h"
+#include "kernel/rows.h"
 
 /* ---- growing arrays; a failure is remembered and reported at the end ---- */
 
@@ -206,20 +207,7 @@ static weft_ref calc(weft_builder *b, weft_tile_calc fn, weft_count count, weft_
 }
 
 weft_ref weft__wrapped(weft_builder *b, weft_ref ref, weft_dtype dtype, weft_op op, weft_count count) {
-    weft_tile_calc wrap = b->plan->tiles->wrap[dtype];
-    switch (op) {
-    case WEFT_OP_NEG:
-    case WEFT_OP_ABS:
-    case WEFT_OP_NOT:
-    case WEFT_OP_ADD:
-    case WEFT_OP_SUB:
-    case WEFT_OP_MUL:
-    case WEFT_OP_DIV:
-    case WEFT_OP_SHL:
-    case WEFT_OP_SUM:
-    case WEFT_OP_PROD: break;
-    default: return ref;
-    }
+    weft_tile_calc wrap = weft__row_wraps(op, dtype) ? b->plan->tiles->wrap[dtype] : NULL;
     return wrap ? calc(b, wrap, count, WEFT_CT_I32, ref, ref, ref) : ref;
 }
 
