@@ -1,11 +1,12 @@
 /* weft doctor: which device a run takes and why, what each one says, where kernels are kept, and what to do
- * about what is missing. Must not know: devices. Read next: devices.c. */
+ * about what is missing. Must not know: what devices do. Read next: devices.c. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/devices.h"
+#include "device/gpu/cache.h"
 
 /* The drivers that the OpenCL loader is told of. */
 static void print_drivers(void) {
@@ -21,15 +22,12 @@ static void print_drivers(void) {
 }
 
 static void print_cache(void) {
-    const char *chosen = getenv("WEFT_KERNEL_CACHE"), *cache = getenv("XDG_CACHE_HOME"),
-               *home = getenv("HOME");
-    if (chosen && chosen[0])
-        printf("compiled kernels: %s (WEFT_KERNEL_CACHE)\n", chosen);
-    else if (cache && cache[0] == '/')
-        printf("compiled kernels: %s/weft/kernels\n", cache);
+    char path[WEFT_GPU_CACHE_PATH];
+    if (!weft__gpu_cache_folder(path))
+        printf("compiled kernels: not kept, as WEFT_KERNEL_CACHE=off or an empty HOME have it\n");
     else
-        printf("compiled kernels: %s%s\n", home ? home : "nowhere, HOME is not set",
-               home ? "/.cache/weft/kernels" : "");
+        printf("compiled kernels: %s%s\n", path,
+               weft__gpu_cache_wanted() ? "" : ", where nothing can be kept: it must be the user's own");
 }
 
 int weft__command_doctor(const weft__command *command, int argc, char **argv) {

@@ -10,23 +10,26 @@ typedef struct result {
     const weft_command *command;
 } result;
 
-/* Which operand a heavy operation writes, and its elements. */
-static int64_t heavy_elements(const weft_heavy *heavy, int *operand) {
+/* The first operand that a heavy operation writes: the last of them, but attention writes several. */
+static int heavy_written(const weft_command *c) {
+    if (c->heavy.kind == WEFT_HEAVY_ATTENTION) return c->heavy.as.attention.backward ? 7 : 4;
+    return c->n_operands - 1;
+}
+
+/* Elements of that operand. */
+static int64_t heavy_elements(const weft_heavy *heavy) {
     switch (heavy->kind) {
     case WEFT_HEAVY_MATMUL: {
         int64_t n = heavy->as.matmul.m * heavy->as.matmul.n;
         for (int i = 0; i < heavy->as.matmul.batch_rank; i++) n *= heavy->as.matmul.batch[i];
-        *operand = 2;
         return n;
     }
     case WEFT_HEAVY_SCATTER:
-        *operand = 2;
         return heavy->as.scatter.outer * heavy->as.scatter.rows * heavy->as.scatter.inner;
     case WEFT_HEAVY_ATTENTION:
-        *operand = heavy->as.attention.backward ? 7 : 4;
         return heavy->as.attention.batch * heavy->as.attention.heads * heavy->as.attention.t_q *
                heavy->as.attention.d;
-    default: *operand = 3; return heavy->as.update.outer * heavy->as.update.total * heavy->as.update.inner;
+    default: return heavy->as.update.outer * heavy->as.update.total * heavy->as.update.inner;
     }
 }
 
@@ -50,11 +53,10 @@ static void offer(result largest[LARGEST], result r) {
 
 static void offer_command(result largest[LARGEST], const weft_command *c) {
     if (c->kind == WEFT_COMMAND_HEAVY) {
-        int operand;
-        const int64_t elements = heavy_elements(&c->heavy, &operand);
-        if (operand < c->n_operands && c->operands[operand].slot == SLOT_ARENA)
-            offer(largest, (result){elements * (int64_t)weft_dtype_size((weft_dtype)heavy_dtype(&c->heavy)),
-                                    c->operands[operand].offset, c});
+        const weft_operand *to = &c->operands[heavy_written(c)];
+        const int64_t bytes =
+            heavy_elements(&c->heavy) * (int64_t)weft_dtype_size((weft_dtype)heavy_dtype(&c->heavy));
+        if (to->slot == SLOT_ARENA) offer(largest, (result){bytes, to->offset, c});
     }
     for (int k = 0; c->kind == WEFT_COMMAND_KERNEL && k < c->n_operands; k++)
         if (c->kernel->args[k].written && !c->kernel->args[k].read && c->operands[k].slot == SLOT_ARENA)

@@ -16,7 +16,7 @@
 
 #include "device/gpu/cache.h"
 
-enum { PATH_SIZE = 1024, BYTES_MOST = 256 << 20 };
+enum { PATH_SIZE = WEFT_GPU_CACHE_PATH, BYTES_MOST = 256 << 20 };
 
 typedef struct file_head {
     char magic[8];
@@ -40,20 +40,41 @@ static bool join(char to[PATH_SIZE], const char *base, const char *name) {
     return n > 0 && n < PATH_SIZE;
 }
 
-static bool folder(char path[PATH_SIZE]) {
-    char base[PATH_SIZE], weft[PATH_SIZE];
+/* The name alone. *above: how much of it is a folder that need not be the user's own. */
+static bool name_folder(char path[PATH_SIZE], size_t *above) {
     const char *chosen = secure_getenv("WEFT_KERNEL_CACHE"), *cache = secure_getenv("XDG_CACHE_HOME");
     const char *home = secure_getenv("HOME");
     if (chosen && strcmp(chosen, "off") == 0) return false;
-    if (chosen && *chosen == '/')
-        return snprintf(path, PATH_SIZE, "%s", chosen) < PATH_SIZE && own_folder(path);
-    if (cache && *cache == '/') {
-        if (snprintf(base, sizeof base, "%s", cache) >= PATH_SIZE) return false;
-    } else if (!home || *home != '/' || !join(base, home, ".cache")) {
-        return false;
+    if (chosen && *chosen == '/') {
+        *above = (size_t)(strrchr(chosen, '/') - chosen);
+        return snprintf(path, PATH_SIZE, "%s", chosen) < PATH_SIZE;
     }
-    if (mkdir(base, 0700) != 0 && errno != EEXIST) return false;
-    return join(weft, base, "weft") && own_folder(weft) && join(path, weft, "kernels") && own_folder(path);
+    if (cache && *cache == '/') {
+        *above = strlen(cache);
+        return join(path, cache, "weft/kernels");
+    }
+    if (!home || *home != '/') return false;
+    *above = strlen(home) + strlen("/.cache");
+    return join(path, home, ".cache/weft/kernels");
+}
+
+static bool folder(char path[PATH_SIZE]) {
+    char made[PATH_SIZE];
+    size_t length;
+    if (!name_folder(path, &length)) return false;
+    snprintf(made, sizeof made, "%.*s", (int)length, path);
+    if (length && mkdir(made, 0700) != 0 && errno != EEXIST) return false;
+    while (path[length]) {
+        length += 1 + strcspn(path + length + 1, "/");
+        snprintf(made, sizeof made, "%.*s", (int)length, path);
+        if (!own_folder(made)) return false;
+    }
+    return true;
+}
+
+bool weft__gpu_cache_folder(char path[WEFT_GPU_CACHE_PATH]) {
+    size_t above;
+    return name_folder(path, &above);
 }
 
 bool weft__gpu_cache_wanted(void) {

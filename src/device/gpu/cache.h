@@ -6,7 +6,10 @@
 
 /* The key says everything that the bytes depend on: source, options, device, driver. */
 
-/* Whether there is a folder to keep them in. */
+enum { WEFT_GPU_CACHE_PATH = 1024 };
+/* Where they are to be kept; false where nowhere. */
+bool weft__gpu_cache_folder(char path[WEFT_GPU_CACHE_PATH]);
+/* Whether they can be kept there; makes the folder. */
 bool weft__gpu_cache_wanted(void);
 /* True where there is an undamaged file: *bytes is to be freed with weft__free. */
 bool weft__gpu_cache_load(weft_context *ctx, weft_hash key, void **bytes, size_t *size);

@@ -262,8 +262,9 @@ static void store(weft__opencl *d, const weft__opencl_program *p) {
 }
 
 void weft__opencl_texts_free(weft__opencl *d) {
+    const bool kept = d->n_programs && weft__gpu_cache_wanted();
     for (size_t i = 0; i < d->n_programs; i++) {
-        if (d->programs[i].fresh && weft__gpu_cache_wanted()) store(d, &d->programs[i]);
+        if (d->programs[i].fresh && kept) store(d, &d->programs[i]);
         weft__cl.clReleaseProgram(d->programs[i].program);
     }
     weft__free(d->base.ctx, d->programs);

@@ -201,26 +201,30 @@ void weft__opencl_executable_free(weft_device *device, weft_executable *executab
 
 /* ---- running ---- */
 
+/* What is bound to a slot, and its serial, 0 where there is nothing. */
+static const cl_mem *slot_memory(const weft__opencl *d, const opencl_executable *e,
+                                 weft_buffer *const *buffers, int slot, uint64_t *serial) {
+    const weft__opencl_buffer *b = slot < e->n_slots ? (const weft__opencl_buffer *)buffers[slot] : NULL;
+    *serial = slot == e->n_slots ? d->scratch_serial : b ? b->serial : 0;
+    return b ? &b->memory : &d->scratch;
+}
+
 static weft_status bind(weft__opencl *d, opencl_executable *e, weft_buffer *const *buffers) {
     bool same = true;
+    uint64_t serial;
     for (int s = 0; s <= e->n_slots; s++) {
-        const weft__opencl_buffer *b = s < e->n_slots ? (const weft__opencl_buffer *)buffers[s] : NULL;
-        const uint64_t serial = s == e->n_slots ? d->scratch_serial : b ? b->serial : 0;
+        slot_memory(d, e, buffers, s, &serial);
         same = same && e->bound[s] == serial;
     }
-    for (size_t p = 0; !same && p < e->n_places; p++) {
+    if (same) return WEFT_OK;
+    for (size_t p = 0; p < e->n_places; p++) {
         const opencl_place *place = &e->places[p];
-        const bool scratch = place->slot == e->n_slots;
-        const weft__opencl_buffer *b = scratch ? NULL : (const weft__opencl_buffer *)buffers[place->slot];
-        if (!scratch && !b) return weft__fail(d->base.ctx, WEFT_ERR_INTERNAL, "opencl: a slot has no buffer");
-        if (e->bound[place->slot] == (scratch ? d->scratch_serial : b->serial)) continue;
-        WEFT_TRY(set(d, &e->launches[place->launch], place->index, sizeof(cl_mem),
-                     scratch ? &d->scratch : &b->memory));
+        const cl_mem *memory = slot_memory(d, e, buffers, place->slot, &serial);
+        if (!serial) return weft__fail(d->base.ctx, WEFT_ERR_INTERNAL, "opencl: a slot has no buffer");
+        if (e->bound[place->slot] == serial) continue;
+        WEFT_TRY(set(d, &e->launches[place->launch], place->index, sizeof *memory, memory));
     }
-    for (int s = 0; !same && s <= e->n_slots; s++)
-        e->bound[s] = s == e->n_slots ? d->scratch_serial
-                      : buffers[s]    ? ((const weft__opencl_buffer *)buffers[s])->serial
-                                      : 0;
+    for (int s = 0; s <= e->n_slots; s++) slot_memory(d, e, buffers, s, &e->bound[s]);
     return WEFT_OK;
 }
 
