@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <weft/base.h>
+#include <weft/dtype.h>
 
 typedef struct weft_scope weft_scope;
 typedef struct weft_tensor weft_tensor;
@@ -119,6 +120,11 @@ bool weft__numel(int rank, const int64_t *shape, int64_t *out);
 static inline int64_t weft__ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t weft__smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t weft__larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* ---- dtypes: dtype.c ---- */
+
+/* Element i of an array; NaN of a dtype that is no real number. */
+double weft__element(weft_dtype dtype, const void *data, int64_t i);
 
 /* ---- hashing: hash.c. Two independent 64-bit lanes. ---- */
 typedef struct weft_hash {

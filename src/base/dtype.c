@@ -1,6 +1,8 @@
-/* The dtype table and the conversions of 16-bit floats. */
+/* The dtype table, the conversions of 16-bit floats, and elements as numbers. */
+#include <math.h>
 #include <string.h>
-#include <weft/dtype.h>
+
+#include "base/base.h"
 
 enum { KIND_FLOAT, KIND_INT, KIND_UINT, KIND_BOOL, KIND_COMPLEX };
 
@@ -72,4 +74,23 @@ uint16_t weft_f32_to_f16(float value) {
     }
     rest += 0xfffu + ((rest >> 13) & 1u);
     return (uint16_t)(sign | ((rest - 0x38000000u) >> 13));
+}
+
+double weft__element(weft_dtype dtype, const void *data, int64_t i) {
+    switch (dtype) {
+    case WEFT_F32: return (double)((const float *)data)[i];
+    case WEFT_F64: return ((const double *)data)[i];
+    case WEFT_F16: return (double)weft_f16_to_f32(((const uint16_t *)data)[i]);
+    case WEFT_BF16: return (double)weft_bf16_to_f32(((const uint16_t *)data)[i]);
+    case WEFT_I8: return ((const int8_t *)data)[i];
+    case WEFT_I16: return ((const int16_t *)data)[i];
+    case WEFT_I32: return ((const int32_t *)data)[i];
+    case WEFT_I64: return (double)((const int64_t *)data)[i];
+    case WEFT_U8: return ((const uint8_t *)data)[i];
+    case WEFT_U16: return ((const uint16_t *)data)[i];
+    case WEFT_U32: return ((const uint32_t *)data)[i];
+    case WEFT_U64: return (double)((const uint64_t *)data)[i];
+    case WEFT_BOOL: return ((const uint8_t *)data)[i] != 0;
+    default: return (double)NAN;
+    }
 }

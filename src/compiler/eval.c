@@ -140,31 +140,9 @@ double weft_item(weft_tensor *t) {
         weft__fail(t->ctx, WEFT_ERR_SHAPE, "weft_item: %s has not one element", weft__tensor_text(t, text));
         return NAN;
     }
-    union {
-        float f32;
-        double f64;
-        uint16_t half;
-        int32_t i32;
-        int64_t i64;
-        uint8_t u8;
-        int8_t i8;
-        int16_t i16;
-        uint32_t u32;
-    } value = {0};
-    if (weft_read(t, &value, weft_dtype_size((weft_dtype)t->dtype)) != WEFT_OK) return NAN;
-    switch ((weft_dtype)t->dtype) {
-    case WEFT_F32: return (double)value.f32;
-    case WEFT_F64: return value.f64;
-    case WEFT_F16: return (double)weft_f16_to_f32(value.half);
-    case WEFT_BF16: return (double)weft_bf16_to_f32(value.half);
-    case WEFT_I32: return value.i32;
-    case WEFT_I64: return (double)value.i64;
-    case WEFT_I8: return value.i8;
-    case WEFT_I16: return value.i16;
-    case WEFT_U16: return value.half;
-    case WEFT_U32: return value.u32;
-    default: return value.u8;
-    }
+    _Alignas(16) char value[16]; /* of the largest dtype */
+    if (weft_read(t, value, weft_dtype_size((weft_dtype)t->dtype)) != WEFT_OK) return NAN;
+    return weft__element((weft_dtype)t->dtype, value, 0);
 }
 
 weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {

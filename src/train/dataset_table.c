@@ -148,25 +148,6 @@ static weft_status read_file(weft_context *ctx, const weft__config *config, cons
 
 /* ---- dtypes and shapes ---- */
 
-static double element(const weft_array *array, size_t i) {
-    switch (array->dtype) {
-    case WEFT_F32: return (double)((const float *)array->data)[i];
-    case WEFT_F64: return ((const double *)array->data)[i];
-    case WEFT_F16: return (double)weft_f16_to_f32(((const uint16_t *)array->data)[i]);
-    case WEFT_BF16: return (double)weft_bf16_to_f32(((const uint16_t *)array->data)[i]);
-    case WEFT_I8: return ((const int8_t *)array->data)[i];
-    case WEFT_I16: return ((const int16_t *)array->data)[i];
-    case WEFT_I32: return ((const int32_t *)array->data)[i];
-    case WEFT_I64: return (double)((const int64_t *)array->data)[i];
-    case WEFT_U8: return ((const uint8_t *)array->data)[i];
-    case WEFT_U16: return ((const uint16_t *)array->data)[i];
-    case WEFT_U32: return ((const uint32_t *)array->data)[i];
-    case WEFT_U64: return (double)((const uint64_t *)array->data)[i];
-    case WEFT_BOOL: return ((const uint8_t *)array->data)[i] != 0;
-    default: return (double)NAN;
-    }
-}
-
 static size_t elements(const weft_array *array) {
     size_t size = weft_dtype_size(array->dtype);
     return size ? array->bytes / size : 0;
@@ -178,7 +159,7 @@ static weft_status convert(weft_context *ctx, const char *path, weft_dtype dtype
     if (array->dtype == dtype) return WEFT_OK;
     WEFT_TRY(weft_array_new(ctx, dtype, array->rank, array->shape, &made));
     for (size_t i = 0; i < elements(array); i++) {
-        double value = element(array, i);
+        double value = weft__element(array->dtype, array->data, (int64_t)i);
         bool fits =
             dtype == WEFT_I32 ? value >= 0 && value <= INT32_MAX && value == floor(value) : !isnan(value);
         if (!fits) {

@@ -98,8 +98,6 @@ static int addend_of(const weft_tensor *t, uint64_t mark) {
 }
 
 static weft_status add_entry(weft_context *ctx, graph *g, weft_tensor *t, uint64_t mark) {
-    t->number = -1;
-    if (!is_compared(t)) return WEFT_OK;
     if (!weft__grow(ctx, &g->list, &g->capacity, g->count, sizeof *g->list))
         return weft__fail_oom(ctx, (g->count + 1) * sizeof *g->list, "the nodes of a step");
     g->list[g->count] = (entry){.t = t, .path = t->path, .op = t->op, .addend = addend_of(t, mark)};
@@ -107,41 +105,22 @@ static weft_status add_entry(weft_context *ctx, graph *g, weft_tensor *t, uint64
     return WEFT_OK;
 }
 
-typedef struct frame {
-    weft_tensor *t;
-    int next;
-} frame;
-
-/* Depth first, inputs before users. */
-static weft_status gather_from(weft_context *ctx, graph *g, weft_tensor *root, uint64_t mark, frame **stack,
-                               size_t *capacity) {
-    size_t depth = 0;
-    weft_tensor *t = root;
-    for (;;) {
-        if (t && t->mark != mark) {
-            t->mark = mark;
-            if (!weft__grow(ctx, stack, capacity, depth, sizeof **stack))
-                return weft__fail_oom(ctx, depth * sizeof **stack, "a walk over a step");
-            (*stack)[depth++] = (frame){t, 0};
-        }
-        if (!depth) return WEFT_OK;
-        frame *top = &(*stack)[depth - 1];
-        t = top->next < (top->t->leaf ? 0 : top->t->n_in) ? top->t->in[top->next++] : NULL;
-        if (t) continue;
-        WEFT_TRY(add_entry(ctx, g, top->t, mark));
-        depth--;
-    }
+static void reach(weft_tensor *t, uint64_t mark) {
+    t->mark = mark;
+    t->number = -1;
 }
 
+/* All that the roots are made of, inputs before users. The scope lists what was recorded, newest first, and
+ * inputs are older than their users. */
 static weft_status gather(weft_context *ctx, graph *g, weft_tensor *const *roots, size_t count) {
-    frame *stack = NULL;
-    size_t capacity = 0;
-    weft_status status = WEFT_OK;
-    uint64_t mark = ++ctx->visit;
-    for (size_t i = 0; i < count && status == WEFT_OK; i++)
-        status = gather_from(ctx, g, roots[i], mark, &stack, &capacity);
-    weft__free(ctx, stack);
-    return status;
+    const uint64_t mark = ++ctx->visit;
+    weft_tensor *oldest = NULL;
+    for (size_t i = 0; i < count; i++) reach(roots[i], mark);
+    for (weft_tensor *t = ctx->scope->nodes; t; oldest = t, t = t->next)
+        for (int i = 0; t->mark == mark && !t->leaf && i < t->n_in; i++) reach(t->in[i], mark);
+    for (weft_tensor *t = oldest; t; t = t->prev)
+        if (t->mark == mark && is_compared(t)) WEFT_TRY(add_entry(ctx, g, t, mark));
+    return WEFT_OK;
 }
 
 /* Records the first step on one side, and computes every node of it in one program. */
@@ -171,23 +150,6 @@ static weft_status compute(weft__verify_side *side, graph *g) {
 
 /* ---- comparing ---- */
 
-static double element(weft_dtype dtype, const void *data, int64_t i) {
-    switch (dtype) {
-    case WEFT_F32: return (double)((const float *)data)[i];
-    case WEFT_F64: return ((const double *)data)[i];
-    case WEFT_F16: return (double)weft_f16_to_f32(((const uint16_t *)data)[i]);
-    case WEFT_BF16: return (double)weft_bf16_to_f32(((const uint16_t *)data)[i]);
-    case WEFT_I8: return ((const int8_t *)data)[i];
-    case WEFT_I16: return ((const int16_t *)data)[i];
-    case WEFT_U16: return ((const uint16_t *)data)[i];
-    case WEFT_I32: return ((const int32_t *)data)[i];
-    case WEFT_U32: return ((const uint32_t *)data)[i];
-    case WEFT_I64:
-    case WEFT_U64: return (double)((const int64_t *)data)[i];
-    default: return ((const uint8_t *)data)[i];
-    }
-}
-
 /* The two values of a node. */
 typedef struct pair {
     weft_dtype dtype;
@@ -198,7 +160,7 @@ typedef struct pair {
 static double magnitude(const pair *p) {
     double most = 0;
     for (int64_t i = 0; i < p->count; i++) {
-        double x = fabs(element(p->dtype, p->data[0], i));
+        double x = fabs(weft__element(p->dtype, p->data[0], i));
         if (isfinite(x) && x > most) most = x;
     }
     return most;
@@ -209,7 +171,7 @@ static double furthest(const pair *p, int64_t *at) {
     double most = 0;
     *at = 0;
     for (int64_t i = 0; i < p->count; i++) {
-        double x = element(p->dtype, p->data[0], i), y = element(p->dtype, p->data[1], i);
+        double x = weft__element(p->dtype, p->data[0], i), y = weft__element(p->dtype, p->data[1], i);
         if (x == y || (isnan(x) && isnan(y))) continue;
         double d = fabs(x - y);
         if (!(d <= most)) { /* NaN too */
@@ -225,7 +187,7 @@ static double furthest(const pair *p, int64_t *at) {
 static double flipped(const pair *p, int64_t *at) {
     int64_t count = 0;
     for (int64_t i = p->count - 1; i >= 0; i--)
-        if (element(p->dtype, p->data[0], i) != element(p->dtype, p->data[1], i)) {
+        if (weft__element(p->dtype, p->data[0], i) != weft__element(p->dtype, p->data[1], i)) {
             count++;
             *at = i;
         }
@@ -237,8 +199,8 @@ static void describe(const weft__verification *v, const entry *e, const pair *p,
     char shape[WEFT_SHAPE_TEXT];
     snprintf(text, size, "%s %s%s%s: element %lld is %.9g on %s and %.9g on %s, %.3g of the tolerance",
              weft__op_name(e->op), weft__tensor_text(e->t, shape), e->path && *e->path ? " of " : "",
-             e->path ? e->path : "", (long long)at, element(p->dtype, p->data[0], at), v->side[0].device,
-             element(p->dtype, p->data[1], at), v->side[1].device, times);
+             e->path ? e->path : "", (long long)at, weft__element(p->dtype, p->data[0], at),
+             v->side[0].device, weft__element(p->dtype, p->data[1], at), v->side[1].device, times);
 }
 
 /* How far the node differs, in its tolerance. */

@@ -357,6 +357,26 @@ static void test_hash_avalanche(void **state) {
 /* ---- random ---- */
 
 /* Random123's tests/kat_vectors, the lines of philox4x32 with 10 rounds. */
+static void test_elements_as_numbers(void **state) {
+    (void)state;
+    const uint64_t u64[2] = {1, UINT64_C(1) << 63};
+    const int64_t i64[2] = {1, INT64_MIN};
+    const uint32_t u32[2] = {1, UINT32_MAX};
+    const uint16_t f16[2] = {0, 0xc000}, bf16[2] = {0, 0xc000};
+    const uint8_t bytes[2] = {1, 200};
+    const float f32[2] = {0, 0.1F};
+    assert_true(weft__element(WEFT_U64, u64, 1) == 0x1p63);
+    assert_true(weft__element(WEFT_I64, i64, 1) == -0x1p63);
+    assert_true(weft__element(WEFT_U32, u32, 1) == 4294967295.0);
+    assert_true(weft__element(WEFT_F16, f16, 1) == -2);
+    assert_true(weft__element(WEFT_BF16, bf16, 1) == -2);
+    assert_true(weft__element(WEFT_F32, f32, 1) == (double)0.1F);
+    assert_true(weft__element(WEFT_U8, bytes, 1) == 200);
+    assert_true(weft__element(WEFT_I8, bytes, 1) == -56);
+    assert_true(weft__element(WEFT_BOOL, bytes, 1) == 1);
+    assert_true(isnan(weft__element(WEFT_C64, f32, 0)));
+}
+
 static void test_philox_known_answers(void **state) {
     (void)state;
     static const struct {
@@ -476,6 +496,7 @@ int main(void) {
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_hash),
         cmocka_unit_test(test_hash_avalanche),
+        cmocka_unit_test(test_elements_as_numbers),
         cmocka_unit_test(test_philox_known_answers),
         cmocka_unit_test(test_stream_layout),
         cmocka_unit_test(test_normal_moments),
