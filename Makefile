@@ -24,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo lint format tidy asan fuzz mutants portable bench bench-compare instructions install clean help deps deps-lint
+.PHONY: all test demo lint format tidy asan fuzz mutants portable bench bench-compare bench-opencl instructions install clean help deps deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -77,6 +77,11 @@ bench: all ## run the workloads BENCH="xor200 mlp ..." and print one JSON line e
 
 bench-compare: all ## the same beside other libraries, in turns: docs/performance.md (BENCH, VENV=DIR, KANN=DIR, BENCH_ARGS)
 	@bench/table --build $(BUILD) $(if $(VENV),--venv $(VENV)) $(if $(KANN),--kann $(KANN)) $(BENCH_ARGS) $(BENCH)
+
+bench-opencl: all ## products on the OpenCL device beside those of the processor and of CLBlast, in turns (BENCH, BENCH_ARGS)
+	@mkdir -p $(BUILD)/peers && $(or $(CC),cc) -O3 bench/peers/clblast.c -ldl -lm -o $(BUILD)/peers/clblast
+	@bench/compare --table --weft $(BUILD)/weft $(BENCH_ARGS) --options "--device opencl $(if $(BENCH),--only $(BENCH))" gemm \
+		-- $(BUILD)/weft bench gemm --json --device cpu $(if $(BENCH),--only $(BENCH)) -- $(BUILD)/peers/clblast $(BENCH)
 
 instructions: deps ## write what a step of this build executes to tests/bench/instructions.tsv, which a test asserts
 	@$(MAKE) --no-print-directory all

@@ -27,6 +27,9 @@ peer='{"workload": "xor200", "peer": "made-up", "seconds_per_step_min": 1, "seco
 expect 0 '"peer_median": 2(\.0)?, "peer_least": 1, "peer_over_weft": [0-9]{4,}' \
     --runs 2 --limit 1000 --json xor200 -- echo "$peer"
 expect 0 'weft is [0-9]+\.[0-9]+ times as fast' --runs 1 --limit 1000 xor200 -- echo "$peer"
+other='{"workload": "another", "peer": "also", "seconds_per_step_min": 1, "seconds_per_step_median": 3}'
+expect 0 '^\| xor200 \| .* \| 2 s \([0-9.]+\) \| 3 s \([0-9.]+\) \|$' \
+    --runs 1 --limit 1000 --table xor200 -- echo "$peer" -- echo "$other"
 expect 3 'refused: the machine was not idle' --patience 0 --limit -1 xor200 -- echo "$peer"
 expect 1 'exit status 1' --runs 1 --limit 1000 xor200 -- false
 expect 2 'command is missing' xor200

@@ -1,0 +1,143 @@
+/* The products of `weft bench gemm` by CLBlast, on the first OpenCL device there is (a GPU first, as Weft
+ * chooses): operands stay on the device, several products are queued, and one clFinish waits for them. Some
+ * elements of each are checked. Must not know: Weft. Needs no headers: what it calls of OpenCL and CLBlast is
+ * declared here. cc -O3 clblast.c -ldl -lm -o clblast
+ *   ./clblast [TEXT]        lines whose name contains TEXT */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "products.h"
+
+typedef void *handle; /* cl_platform_id, cl_device_id, cl_context, cl_command_queue, cl_mem */
+
+/* Functions of OpenCL 1.2 (Khronos specification, 4.1 to 5.13). */
+#define OPENCL(X)                                                                                            \
+    X(int, clGetPlatformIDs, (unsigned, handle *, unsigned *))                                               \
+    X(int, clGetDeviceIDs, (handle, uint64_t, unsigned, handle *, unsigned *))                               \
+    X(int, clGetDeviceInfo, (handle, unsigned, size_t, void *, size_t *))                                    \
+    X(handle, clCreateContext, (const intptr_t *, unsigned, const handle *, void *, void *, int *))          \
+    X(handle, clCreateCommandQueue, (handle, handle, uint64_t, int *))                                       \
+    X(handle, clCreateBuffer, (handle, uint64_t, size_t, void *, int *))                                     \
+    X(int, clReleaseMemObject, (handle))                                                                     \
+    X(int, clEnqueueWriteBuffer,                                                                             \
+      (handle, handle, unsigned, size_t, size_t, const void *, unsigned, const handle *, handle *))          \
+    X(int, clEnqueueReadBuffer,                                                                              \
+      (handle, handle, unsigned, size_t, size_t, void *, unsigned, const handle *, handle *))                \
+    X(int, clFinish, (handle))
+#define POINTER(type, name, arguments) static type(*name) arguments;
+OPENCL(POINTER)
+
+/* clblast_c.h: CLBlastSgemm(layout, a's transpose, b's transpose, m, n, k, alpha, a, offset, ld, b, offset,
+ * ld, beta, c, offset, ld, queue, event) */
+typedef int sgemm_fn(int, int, int, size_t, size_t, size_t, float, handle, size_t, size_t, handle, size_t,
+                     size_t, float, handle, size_t, size_t, handle *, handle *);
+static sgemm_fn *sgemm;
+
+enum { ROW_MAJOR = 101, PLAIN = 111, TURNED = 112, GPU = 4, NAME = 0x102B, READ_WRITE = 1 };
+
+static handle context, queue;
+
+static void check(int error, const char *what) {
+    if (!error) return;
+    fprintf(stderr, "clblast: %s: error %d\n", what, error);
+    exit(1);
+}
+
+static void open_libraries(void) {
+    void *opencl = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_GLOBAL),
+         *clblast = dlopen("libclblast.so.1", RTLD_NOW);
+    if (!opencl || !clblast) {
+        fprintf(stderr, "clblast: %s\n", dlerror());
+        exit(1);
+    }
+#define FIND(type, name, arguments) *(void **)&name = dlsym(opencl, #name);
+    OPENCL(FIND)
+    *(void **)&sgemm = dlsym(clblast, "CLBlastSgemm");
+    if (!sgemm) check(1, "CLBlastSgemm");
+}
+
+static void open_device(void) {
+    handle platforms[16], device = NULL;
+    char name[256] = "";
+    unsigned count = 0;
+    int error;
+    check(clGetPlatformIDs(16, platforms, &count), "clGetPlatformIDs");
+    for (int all = 0; all < 2 && !device; all++)
+        for (unsigned i = 0; i < count && i < 16 && !device; i++)
+            if (clGetDeviceIDs(platforms[i], all ? (uint64_t)0xffffffff : GPU, 1, &device, NULL) != 0)
+                device = NULL;
+    check(!device, "no device");
+    clGetDeviceInfo(device, NAME, sizeof name - 1, name, NULL);
+    fprintf(stderr, "clblast: on %s\n", name);
+    context = clCreateContext(NULL, 1, &device, NULL, NULL, &error);
+    check(error, "clCreateContext");
+    queue = clCreateCommandQueue(context, device, 0, &error);
+    check(error, "clCreateCommandQueue");
+}
+
+/* On the device, and as the host keeps them. */
+static handle numbers(size_t count, float **host) {
+    int error;
+    *host = malloc(count * sizeof **host);
+    check(!*host, "memory");
+    for (size_t i = 0; i < count; i++) (*host)[i] = number(i);
+    handle memory = clCreateBuffer(context, READ_WRITE, count * sizeof **host, NULL, &error);
+    check(error, "clCreateBuffer");
+    check(clEnqueueWriteBuffer(queue, memory, 1, 0, count * sizeof **host, *host, 0, NULL, NULL), "a write");
+    return memory;
+}
+
+static void multiply(const product *p, handle a, size_t a_at, handle b, handle c, size_t c_at) {
+    check(sgemm(ROW_MAJOR, p->a_t ? TURNED : PLAIN, p->b_t ? TURNED : PLAIN, (size_t)p->m, (size_t)p->n,
+                (size_t)p->k, 1, a, a_at, (size_t)width_of(p), b, 0, (size_t)(p->b_t ? p->k : p->n), 0, c,
+                c_at, (size_t)p->n, &queue, NULL),
+          "CLBlastSgemm");
+}
+
+/* A few elements of the last product. */
+static void verify(const product *p, const float *a, const float *b, handle from, size_t at) {
+    for (size_t e = 0; e < 7; e++) {
+        const size_t i = e * 131 % (size_t)p->m, j = e * 977 % (size_t)p->n;
+        double sum = 0, size = 0;
+        float got = 0;
+        for (size_t q = 0; q < (size_t)p->k; q++) {
+            const double x = a[p->a_t ? q * (size_t)p->m + i : i * (size_t)p->k + q],
+                         y = b[p->b_t ? j * (size_t)p->k + q : q * (size_t)p->n + j];
+            sum += x * y, size += fabs(x * y);
+        }
+        check(clEnqueueReadBuffer(queue, from, 1, (at + i * (size_t)p->n + j) * sizeof got, sizeof got, &got,
+                                  0, NULL, NULL),
+              "a read");
+        check(fabs(got - sum) > 1e-5 * (size + 1), p->name);
+    }
+}
+
+static void time_product(const product *p) {
+    const double flops = 2.0 * p->m * p->n * p->k;
+    const int count = count_of(p), runs = (int)fmax(3, fmin(200, 2e10 / flops / count));
+    const size_t step = (size_t)p->m * (size_t)p->n, width = (size_t)width_of(p);
+    double seconds[RUNS_MOST];
+    float *host_a, *host_b, *host_c;
+    handle a = numbers(a_size(p), &host_a), b = numbers((size_t)p->k * (size_t)p->n, &host_b),
+           c = numbers(step * (size_t)count, &host_c);
+    for (int run = -1; run < runs; run++) { /* the first compiles */
+        const double from = now();
+        for (int i = 0; i < count; i++) multiply(p, a, (size_t)i * width, b, c, (size_t)i * step);
+        check(clFinish(queue), "clFinish");
+        if (run >= 0) seconds[run] = (now() - from) / count;
+    }
+    verify(p, host_a + (size_t)(count - 1) * width, host_b, c, (size_t)(count - 1) * step);
+    report("gemm_f32_", p->name, "CLBlast", seconds, runs);
+    handle memory[] = {a, b, c};
+    for (int i = 0; i < 3; i++) clReleaseMemObject(memory[i]);
+    free(host_a), free(host_b), free(host_c);
+}
+
+int main(int argc, char **argv) {
+    open_libraries();
+    open_device();
+    for (int i = 0; i < PRODUCTS; i++)
+        if (argc < 2 || strstr(products[i].name, argv[1])) time_product(&products[i]);
+    return 0;
+}
