@@ -79,15 +79,19 @@ WEFT_API WEFT_CHECKED weft_status weft_synchronize(weft_context *ctx);
  */
 WEFT_API weft_scope *weft_scope_open(weft_context *ctx);
 
-/* Evaluates what was kept in it, then frees its temporaries (and those of scopes still open inside).
- * Errors in kept tensors are reported by weft_last_error and the log. */
+/* Evaluates what was kept in it, then frees its temporaries (and those of scopes still open inside, which are
+ * closed with it). Errors in kept tensors are reported by weft_last_error and the log. A temporary used after
+ * that is WEFT_ERR_STATE as long as nothing else has taken its place: it is a mistake, weft_keep it. Closing
+ * a scope that is not open does nothing and is WEFT_ERR_STATE in weft_last_error. */
 WEFT_API void weft_scope_close(weft_scope *scope);
 
 /* Makes t an output: it survives its scope, evaluated at the latest when the scope closes, and lives until
  * weft_free or weft_close. Returns t. */
 WEFT_API weft_tensor *weft_keep(weft_tensor *t);
 
-/* Frees a kept tensor. Other tensors belong to their scope; NULL and temporaries are ignored. */
+/* Frees a kept tensor. What was recorded and reads it stays valid: it lives on, unseen, until its last reader
+ * is evaluated or freed with its scope. Other tensors belong to their scope; NULL and temporaries are
+ * ignored. */
 WEFT_API void weft_free(weft_tensor *t);
 
 /* ---- making tensors ---- */

@@ -253,6 +253,10 @@ static weft_status hold(weft_program *program, weft_tensor *const *outputs, size
     program->outputs = weft__array(ctx, n_outputs + 1, sizeof *program->outputs);
     if (!program->held || !program->outputs)
         return weft__fail_oom(ctx, n_outputs * sizeof *outputs, "a program");
+    for (int i = 0; i < program->n_leaves; i++) /* before the outputs let them go */
+        weft__node_hold(program->held[program->n_held++] = program->leaves[i].fixed);
+    for (size_t i = 0; i < program->n_sinks; i++)
+        weft__node_hold(program->held[program->n_held++] = program->sinks[i].variable);
     weft_storage **storages;
     WEFT_TRY(new_storages(ctx, outputs, n_outputs, &storages));
     for (size_t i = 0; i < n_outputs; i++) {
@@ -261,10 +265,6 @@ static weft_status hold(weft_program *program, weft_tensor *const *outputs, size
         weft__node_hold(program->held[program->n_held++] = outputs[i]);
     }
     weft__free(ctx, storages);
-    for (int i = 0; i < program->n_leaves; i++)
-        weft__node_hold(program->held[program->n_held++] = program->leaves[i].fixed);
-    for (size_t i = 0; i < program->n_sinks; i++)
-        weft__node_hold(program->held[program->n_held++] = program->sinks[i].variable);
     return WEFT_OK;
 }
 

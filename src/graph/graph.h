@@ -44,7 +44,7 @@ typedef struct weft_attr_output {
     int64_t index;
 } weft_attr_output; /* OUTPUT of a composite */
 
-enum { WEFT_NODE_KEPT = 1, WEFT_NODE_VARIABLE = 2, WEFT_NODE_HELD = 4 /* kept by nothing but programs */ };
+enum { WEFT_NODE_KEPT = 1, WEFT_NODE_VARIABLE = 2, WEFT_NODE_HELD = 4 /* kept by nothing but its holds */ };
 
 struct weft_tensor {
     weft_context *ctx;
@@ -65,7 +65,7 @@ struct weft_tensor {
     bool again;        /* such a recomputation: never unified with the first one */
     weft_tensor *twin; /* its recomputation, of the gradient with stamp twin_mark */
     uint64_t twin_mark;
-    uint32_t holds; /* programs that need it, whoever else lets go of it */
+    uint32_t holds; /* programs and, once it is in no scope, nodes that need it, whoever else lets go of it */
     uint16_t n_in, attr_bytes;
     uint8_t op, dtype, leaf, flags;
     uint8_t stage; /* weft_stage: like the path no part of the program's key */
@@ -105,7 +105,7 @@ typedef struct weft_graph {
     weft_layer_draws *draws; /* one a layer that draws, in the order of the forward pass */
     size_t n_draws, draws_capacity, draws_at;
     weft_tensor oom; /* the preallocated poison: memory is gone */
-    weft_error oom_error;
+    weft_error oom_error, freed_error;
 } weft_graph;
 
 weft_status weft__graph_open(weft_context *ctx);
@@ -131,7 +131,7 @@ static inline bool weft__poisoned(const weft_tensor *t) { return !t || t->error;
 /* Makes t carry storage: an evaluated node becomes a leaf and lets its inputs go. */
 void weft__node_settle(weft_tensor *t, weft_storage *storage);
 
-/* A program needs t, also where its user lets go of it; and does so no longer. */
+/* A program or a node needs t, also where its user lets go of it; and does so no longer. */
 void weft__node_hold(weft_tensor *t);
 void weft__node_let_go(weft_tensor *t);
 

@@ -1,5 +1,9 @@
 /* Making, poisoning, settling and freeing nodes, and the scopes that own them. Structs are recycled through a
- * free list, so that recording costs tens of nanoseconds; inputs and attributes lie in the scope's arena. */
+ * free list, so that recording costs tens of nanoseconds; inputs and attributes lie in the scope's arena.
+ *
+ * What a node reads outlives it. Inputs belong to its scope, whose nodes are freed newest first, or to a
+ * scope around that, or to no scope: these are held (`holds`) until their reader is evaluated or freed. A
+ * freed struct is an error to whoever still uses it, until it is recycled: a scope's last results at last. */
 #include <stdio.h>
 #include <string.h>
 #include "graph/graph.h"
@@ -37,12 +41,35 @@ static void unlink_node(weft_tensor *t) {
     if (t->scope) t->scope->count--;
 }
 
+static void hold_inputs(const weft_tensor *t) {
+    for (int i = 0; i < t->n_in; i++)
+        if (!t->in[i]->scope) weft__node_hold(t->in[i]);
+}
+
+/* Inputs are never moved out of their scope while a reader of the same scope is unevaluated. */
+static void drop_inputs(weft_tensor *t) {
+    for (int i = 0; i < t->n_in; i++)
+        if (!t->in[i]->scope) weft__node_let_go(t->in[i]);
+    t->n_in = 0;
+    t->in = NULL;
+}
+
+static bool is_freed(const weft_tensor *t) { return t->ctx && t->error == &t->ctx->graph->freed_error; }
+
 static void release_node(weft_context *ctx, weft_tensor *t) {
+    weft_graph *graph = ctx->graph;
+    const char *where = t->where;
+    drop_inputs(t);
     weft__storage_release(ctx, t->storage);
-    if (t->error != &ctx->graph->oom_error) weft__free(ctx, t->error);
-    memset(t, 0, sizeof *t);
-    t->next = ctx->graph->free_nodes;
-    ctx->graph->free_nodes = t;
+    if (t->error != &graph->oom_error) weft__free(ctx, t->error);
+    *t = (weft_tensor){.ctx = ctx,
+                       .where = where,
+                       .path = "",
+                       .rank = -1,
+                       .numel = -1,
+                       .error = &graph->freed_error,
+                       .next = graph->free_nodes};
+    graph->free_nodes = t;
 }
 
 static weft_tensor *blank_node(weft_context *ctx, const char *where) {
@@ -51,6 +78,7 @@ static weft_tensor *blank_node(weft_context *ctx, const char *where) {
     if (t) {
         graph->free_nodes = t->next;
         t->next = NULL;
+        t->error = NULL;
     } else if (!(t = weft__arena_alloc(&graph->nodes, sizeof *t))) {
         return NULL;
     }
@@ -102,6 +130,7 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
     if (n_in) t->in = memcpy(extra, in, input_bytes);
     t->attr_bytes = (uint16_t)attr_bytes;
     if (attr_bytes) t->attr = memcpy(extra + input_bytes, attr, attr_bytes);
+    hold_inputs(t);
     link_node(t);
     hint_growth(ctx->scope);
     return t;
@@ -162,6 +191,9 @@ weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const 
         if (in[i]) ctx = in[i]->ctx;
     for (int i = 0; i < count; i++) {
         if (!in[i]) return weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "%s: operand %d is NULL", op, i + 1);
+        if (is_freed(in[i]))
+            return weft__poison(ctx, where, weft_tensor_status(in[i]), "%s: operand %d: %s", op, i + 1,
+                                weft_last_error(in[i]->ctx));
         if (in[i]->error) return in[i];
         if (in[i]->ctx != ctx)
             return weft__poison(ctx, where, WEFT_ERR_ARGUMENT,
@@ -171,19 +203,18 @@ weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const 
 }
 
 void weft__node_settle(weft_tensor *t, weft_storage *storage) {
+    drop_inputs(t);
     t->op = WEFT_OP_INPUT;
     t->leaf = WEFT_LEAF_STORAGE;
     t->storage = storage;
     t->offset = 0;
-    t->n_in = 0;
-    t->in = NULL;
     t->attr = NULL;
     t->attr_bytes = 0;
     t->epoch = t->ctx->epoch;
 }
 
 weft_tensor *weft_keep(weft_tensor *t) {
-    if (!t || !t->ctx || t == &t->ctx->graph->oom) return t;
+    if (!t || !t->ctx || t == &t->ctx->graph->oom || is_freed(t)) return t;
     t->flags = (uint8_t)((t->flags | WEFT_NODE_KEPT) & ~WEFT_NODE_HELD);
     return t;
 }
@@ -208,7 +239,7 @@ static void promote(weft_tensor *t) {
 
 void weft_free(weft_tensor *t) {
     if (!t || !(t->flags & WEFT_NODE_KEPT)) return;
-    if (t->holds > 0) { /* the last program that holds it frees it */
+    if (t->holds > 0) { /* the last program or node that holds it frees it */
         t->flags |= WEFT_NODE_HELD;
         return;
     }
@@ -268,6 +299,7 @@ static void evaluate_kept(weft_scope *scope) {
     for (weft_tensor *t = scope->nodes; count && t; t = t->next) {
         if (!is_pending(t) || ctx->hooks.eval(ctx, &t, 1) == WEFT_OK) continue;
         weft__log(ctx, WEFT_LOG_ERROR, "closing a scope: %s", weft_last_error(ctx));
+        drop_inputs(t);
         t->error = weft__zalloc(ctx, sizeof *t->error);
         if (t->error)
             *t->error = ctx->error;
@@ -299,8 +331,16 @@ static void close_one(weft_scope *scope, bool evaluate) {
 void weft_scope_close(weft_scope *scope) {
     if (!scope) return;
     weft_context *ctx = scope->ctx;
-    while (ctx->scope && ctx->scope != scope && ctx->scope != ctx->root_scope) close_one(ctx->scope, true);
-    if (ctx->scope == scope && scope != ctx->root_scope) close_one(scope, true);
+    const weft_scope *open = ctx->scope;
+    while (open != scope && open != ctx->root_scope) open = open->parent;
+    if (open == ctx->root_scope) {
+        weft__fail(ctx, WEFT_ERR_STATE,
+                   "weft_scope_close: this scope is not open; one that was opened around it closed it with "
+                   "itself, or it is closed twice");
+        return;
+    }
+    while (ctx->scope != scope) close_one(ctx->scope, true);
+    close_one(scope, true);
 }
 
 /* ---- life of the graph state ---- */
@@ -314,6 +354,9 @@ weft_status weft__graph_open(weft_context *ctx) {
     graph->oom = (weft_tensor){.ctx = ctx, .path = "", .rank = -1, .numel = -1, .error = &graph->oom_error};
     graph->oom_error.status = WEFT_ERR_OOM;
     strcpy(graph->oom_error.text, "out of memory while recording an operation: close scopes or free tensors");
+    graph->freed_error.status = WEFT_ERR_STATE;
+    strcpy(graph->freed_error.text, "this tensor was freed, with its scope or by weft_free; weft_keep what "
+                                    "must outlive its scope, and free it after its last use");
     ctx->root_scope = weft_scope_open(ctx);
     return ctx->root_scope ? WEFT_OK : WEFT_ERR_OOM;
 }
@@ -357,5 +400,7 @@ weft_context *weft_context_of(const weft_tensor *t) { return t ? t->ctx : NULL; 
 weft_status weft_tensor_status(const weft_tensor *t) {
     if (!t) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "the tensor is NULL");
     if (!t->error) return WEFT_OK;
-    return weft__fail(t->ctx, t->error->status, "%s", t->error->text);
+    const char *where = is_freed(t) ? t->where : NULL; /* other errors name it themselves */
+    return weft__fail(t->ctx, t->error->status, "%s%s%s", where ? where : "", where ? ": " : "",
+                      t->error->text);
 }

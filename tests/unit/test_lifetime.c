@@ -1,0 +1,248 @@
+/* What a program in good faith frees too early: tensors that recorded work reads, scopes out of order, models
+ * before their optimizers, contexts with all of it open. Each has a value that can be trusted or an error
+ * that says what to do; the address sanitizer sees the rest. */
+#include "core_help.h"
+
+static int setup(void **state) {
+    *state = open_device(NULL, false);
+    return 0;
+}
+
+static int teardown(void **state) {
+    weft_close(*state);
+    return 0;
+}
+
+static void assert_values(weft_tensor *t, float first, float second) {
+    float got[2];
+    assert_ok(weft_read(t, got, sizeof got));
+    assert_float_equal(got[0], first, 1e-6);
+    assert_float_equal(got[1], second, 1e-6);
+}
+
+/* Data that outlived the scope it was made in. */
+static weft_tensor *kept(weft_context *ctx, float first, float second) {
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *t = weft_keep(weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){first, second}));
+    weft_scope_close(scope);
+    return t;
+}
+
+/* Takes the structs and buffers that were freed last. */
+static void reuse(weft_context *ctx) {
+    for (int i = 0; i < 50; i++) (void)weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){-100, -100});
+}
+
+static size_t count_kept(weft_context *ctx) {
+    size_t n = 0;
+    for (const weft_tensor *t = ctx->graph->kept; t; t = t->next) n++;
+    return n;
+}
+
+/* ---- freed tensors that recorded work reads ---- */
+
+static void test_read_after_free(void **state) {
+    weft_context *ctx = *state;
+    size_t before = count_kept(ctx);
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *t = kept(ctx, 1, 2), *twice = weft_mul_scalar(t, 2), *sum = weft_add(t, t);
+    weft_free(t);
+    weft_free(t); /* as often as one likes: recorded work holds it */
+    reuse(ctx);
+    assert_values(twice, 2, 4);
+    assert_int_equal(count_kept(ctx), before + 1); /* sum reads it still */
+    assert_values(sum, 2, 4);
+    assert_int_equal(count_kept(ctx), before);
+    weft_scope_close(scope);
+}
+
+/* Work that is never asked for lets go when its scope closes, whether it reads the tensor itself or not. */
+static void test_let_go_with_the_scope(void **state) {
+    weft_context *ctx = *state;
+    size_t before = count_kept(ctx);
+    weft_scope *scope = weft_scope_open(ctx), *inner = weft_scope_open(ctx);
+    weft_tensor *t = kept(ctx, 1, 2), *y = weft_exp(weft_neg(t));
+    weft_free(t);
+    weft_scope_close(inner);
+    assert_int_equal(count_kept(ctx), before);
+    assert_int_equal(weft_tensor_status(y), WEFT_ERR_STATE);
+    weft_scope_close(scope);
+}
+
+static void test_freed_in_an_inner_scope(void **state) {
+    weft_context *ctx = *state;
+    weft_tensor *t = kept(ctx, 3, 4), *y = weft_neg(t);
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *z = weft_keep(weft_neg(y));
+    weft_free(t);
+    weft_scope_close(scope);
+    reuse(ctx);
+    assert_values(y, -3, -4);
+    assert_values(z, 3, 4);
+    weft_free(z);
+}
+
+static void test_kept_again(void **state) {
+    weft_context *ctx = *state;
+    weft_tensor *t = kept(ctx, 3, 4), *y = weft_neg(t);
+    weft_free(t);
+    assert_ptr_equal(weft_keep(t), t); /* y holds it: it is there to be kept */
+    assert_values(y, -3, -4);
+    assert_values(t, 3, 4);
+    weft_free(t);
+}
+
+static void test_variable_freed(void **state) {
+    weft_context *ctx = *state;
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *v = weft_variable_new(ctx, "v", WEFT_F32, SHAPE(2), (float[]){5, 6});
+    weft_scope_close(scope);
+    weft_tensor *square = weft_square(v), *loss = weft_sum(square, 0, false), *gradient;
+    assert_ok(weft_gradient(loss, &v, 1, &gradient));
+    weft_free(v);
+    reuse(ctx);
+    assert_values(gradient, 10, 12);
+    assert_float_equal(weft_item(loss), 61, 1e-6);
+}
+
+/* A kept tensor that could not be evaluated is poisoned, and holds nothing more. */
+static void test_poisoned_at_the_end(void **state) {
+    weft_context *ctx = *state;
+    size_t before = count_kept(ctx);
+    weft_tensor *t = kept(ctx, 1, 2);
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *y = weft_keep(weft_neg(t));
+    assert_ok(weft_write(t, (float[]){7, 8}, 8));
+    weft_free(t);
+    weft_scope_close(scope);
+    assert_int_equal(weft_tensor_status(y), WEFT_ERR_STALE);
+    assert_int_equal(count_kept(ctx), before + 1);
+    weft_free(y);
+    assert_int_equal(count_kept(ctx), before);
+}
+
+static void test_assigned_below_a_reader(void **state) {
+    weft_context *ctx = *state;
+    weft_tensor *t = kept(ctx, 1, 2), *y = weft_neg(t), *next = weft_mul_scalar(t, 10);
+    assert_ok(weft_assign(&t, &next, 1));
+    weft_free(t);
+    reuse(ctx);
+    float got[2];
+    assert_int_equal(weft_read(y, got, sizeof got), WEFT_ERR_STALE);
+    assert_non_null(strstr(weft_last_error(ctx), "weft_keep"));
+}
+
+/* A program takes over what its outputs held. */
+static void test_program_of_freed(void **state) {
+    weft_context *ctx = *state;
+    size_t before = count_kept(ctx);
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *t = kept(ctx, 1, 2), *out = weft_neg(t);
+    weft_free(t);
+    weft_program *program;
+    assert_ok(weft_compile(&out, 1, NULL, NULL, 0, &program));
+    reuse(ctx);
+    assert_ok(weft_run(program));
+    assert_values(out, -1, -2);
+    weft_program_free(program);
+    weft_scope_close(scope);
+    assert_int_equal(count_kept(ctx), before);
+}
+
+/* Programs and recorded work hold independently of each other. */
+static void test_program_and_reader(void **state) {
+    weft_context *ctx = *state;
+    size_t before = count_kept(ctx);
+    weft_tensor *t = kept(ctx, 1, 2);
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *out = weft_neg(t), *y = weft_mul_scalar(t, 2);
+    weft_program *program;
+    assert_ok(weft_compile(&out, 1, NULL, NULL, 0, &program));
+    weft_free(t);
+    reuse(ctx);
+    assert_ok(weft_run(program));
+    assert_values(out, -1, -2);
+    weft_program_free(program);
+    assert_values(y, 2, 4);
+    weft_scope_close(scope);
+    assert_int_equal(count_kept(ctx), before);
+}
+
+/* ---- tensors used after their scope ---- */
+
+static void test_used_after_scope(void **state) {
+    weft_context *ctx = *state;
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *x = weft_full(ctx, WEFT_F32, SHAPE(2), 1);
+    for (int i = 0; i < 10; i++) x = weft_neg(x);
+    weft_scope_close(scope);
+    float got[2];
+    assert_int_equal(weft_rank(x), -1);
+    assert_int_equal(weft_read(x, got, sizeof got), WEFT_ERR_STATE);
+    assert_non_null(strstr(weft_last_error(ctx), "weft_keep"));
+    assert_non_null(strstr(weft_last_error(ctx), "test_lifetime.c:"));
+    weft_tensor *y = weft_exp(x), *live = weft_full(ctx, WEFT_F32, SHAPE(2), 2), *z = weft_add(live, x);
+    assert_int_equal(weft_tensor_status(y), WEFT_ERR_STATE);
+    assert_int_equal(weft_tensor_status(z), WEFT_ERR_STATE);
+    assert_non_null(strstr(weft_last_error(ctx), "operand 2"));
+    assert_ptr_equal(weft_keep(x), x);
+    weft_free(x);
+    assert_int_equal(weft_assign(&live, &x, 1), WEFT_ERR_STATE);
+    assert_true(isnan(weft_item(x)));
+    reuse(ctx); /* y carries a cause of its own, whoever has the struct now */
+    assert_int_equal(weft_tensor_status(y), WEFT_ERR_STATE);
+    assert_values(live, 2, 2);
+}
+
+/* ---- scopes out of order ---- */
+
+static void test_scopes_out_of_order(void **state) {
+    weft_context *ctx = *state;
+    weft_scope *first = weft_scope_open(ctx);
+    weft_tensor *x = weft_full(ctx, WEFT_F32, SHAPE(2), 1);
+    weft_scope *outer = weft_scope_open(ctx), *inner = weft_scope_open(ctx);
+    weft_tensor *y = weft_keep(weft_neg(x));
+    weft_scope_close(outer);
+    weft_scope_close(inner); /* closed with the outer one: not those around it */
+    assert_int_equal(weft_last_status(ctx), WEFT_ERR_STATE);
+    assert_ptr_equal(ctx->scope, first);
+    assert_values(weft_neg(x), -1, -1);
+    assert_values(y, -1, -1);
+    weft_scope_close(first);
+    weft_free(y);
+}
+
+/* Everything still there: work that nobody asked for, programs, scopes, what was freed and is read. */
+static void test_close_with_all_open(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    weft_tensor *t = kept(ctx, 1, 2);
+    for (int i = 0; i < 3; i++) {
+        assert_non_null(weft_scope_open(ctx));
+        (void)weft_keep(weft_neg(t));
+        (void)weft_exp(weft_neg(t));
+    }
+    weft_tensor *out = weft_neg(t);
+    weft_program *program;
+    assert_ok(weft_compile(&out, 1, NULL, NULL, 0, &program));
+    weft_free(t);
+    weft_close(ctx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_read_after_free, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_let_go_with_the_scope, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_freed_in_an_inner_scope, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_kept_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_variable_freed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_poisoned_at_the_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_assigned_below_a_reader, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_program_of_freed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_program_and_reader, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_used_after_scope, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_scopes_out_of_order, setup, teardown),
+        cmocka_unit_test(test_close_with_all_open),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
