@@ -363,8 +363,10 @@ static weft_status render(weft_render *r) {
 }
 
 weft_status weft__render(weft_launches *launches, const weft_kernel *kernel, bool sink) {
+    weft_kernel words = *kernel;
     if (weft__kernel_rows(kernel) == 0) return WEFT_OK; /* nothing to store */
-    weft_render r = {.launches = launches, .target = launches->target, .kernel = kernel, .sink = sink};
+    if (weft__render_moves(kernel)) WEFT_TRY(weft__render_as_words(launches, &words));
+    weft_render r = {.launches = launches, .target = launches->target, .kernel = &words, .sink = sink};
     const weft_status status = render(&r);
     weft__free(launches->ctx, r.stage);
     weft__free(launches->ctx, r.varies);

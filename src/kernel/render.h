@@ -71,6 +71,11 @@ const char *weft__render_number(weft_render *r, weft_argument_kind kind, weft_ar
 const char *weft__render_size(weft_render *r, int64_t value, const char *fmt, ...) WEFT_PRINTF(3, 4);
 const char *weft__render_extent(weft_render *r, int d); /* of a dimension of the kernel */
 
+/* ---- render_move.c ---- */
+/* Does a kernel only move elements, whatever they mean? Then: the same kernel of words of their size. */
+bool weft__render_moves(const weft_kernel *kernel);
+weft_status weft__render_as_words(weft_launches *launches, weft_kernel *kernel);
+
 /* ---- render_choose.c ---- */
 weft_status weft__render_choose(weft_render *r);
 bool weft__render_vector(const weft_render *r, int v); /* is value v a vector? */

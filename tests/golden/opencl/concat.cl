@@ -13,14 +13,14 @@ kernel map_where (rows 8, 48)
   store arg2[i0*48 + i1] = v6
 */
 W_KERNEL W_ITEMS(1, 1, 1) void map_where(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    W_GLOBAL float *arg2_, long arg2_at,
+    const W_GLOBAL int *arg0_, long arg0_at,
+    const W_GLOBAL int *arg1_, long arg1_at,
+    W_GLOBAL int *arg2_, long arg2_at,
     int per, int units, int strip_size, int strips, int n_i0, int n_i1, int lo1_i1, int s1_i0,
     int o1, int lo2_i1, int hi2_i1, int s2_i0, int o2, int s3_i0, int hi3_i1, int s0_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
+    const W_GLOBAL int *arg1 = arg1_ + arg1_at;
+    W_GLOBAL int *arg2 = arg2_ + arg2_at;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -33,13 +33,13 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_where(
         for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
             const int m = end_lane - i1;
             const int16 v0 = w_bool((i1 + W_LANES) >= lo1_i1);
-            const float16 v1 = w_load_f32(arg0 + (i0*s1_i0 + i1 + o1), (lo1_i1 - i1), m);
+            const int16 v1 = w_load_i32(arg0 + (i0*s1_i0 + i1 + o1), (lo1_i1 - i1), m);
             const int16 v2 = w_bool((i1 + W_LANES) >= lo2_i1) & w_bool((i1 + W_LANES) < hi2_i1);
-            const float16 v3 = w_load_f32(arg1 + (i0*s2_i0 + i1 + o2), (lo2_i1 - i1), min(m, (hi2_i1 - i1)));
-            const float16 v4 = w_load_f32(arg0 + (i0*s3_i0 + i1), 0, min(m, (hi3_i1 - i1)));
-            const float16 v5 = w_sel_f32(v2, v3, v4);
-            const float16 v6 = w_sel_f32(v0, v1, v5);
-            w_store_f32(arg2 + (i0*s0_i0 + i1), 0, m, v6);
+            const int16 v3 = w_load_i32(arg1 + (i0*s2_i0 + i1 + o2), (lo2_i1 - i1), min(m, (hi2_i1 - i1)));
+            const int16 v4 = w_load_i32(arg0 + (i0*s3_i0 + i1), 0, min(m, (hi3_i1 - i1)));
+            const int16 v5 = w_sel_i32(v2, v3, v4);
+            const int16 v6 = w_sel_i32(v0, v1, v5);
+            w_store_i32(arg2 + (i0*s0_i0 + i1), 0, m, v6);
         }
     }
 }

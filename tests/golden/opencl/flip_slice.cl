@@ -6,12 +6,12 @@ kernel copy (rows 4, 5)
   store arg1[i0*5 + i1] = v0
 */
 W_KERNEL W_ITEMS(1, 1, 1) void copy(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
+    const W_GLOBAL int *arg0_, long arg0_at,
+    W_GLOBAL int *arg1_, long arg1_at,
     int per, int units, int strip_size, int strips, int n_i0, int n_i1, int s1_i0, int s1_i1,
     int o1, int s0_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + arg1_at;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -23,8 +23,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void copy(
         const int end_lane = min(first_lane + strip_size, n_i1);
         for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
             const int m = end_lane - i1;
-            const float16 v0 = w_load_step_f32(arg0 + (i0*s1_i0 + i1*s1_i1 + o1), s1_i1, 0, m);
-            w_store_f32(arg1 + (i0*s0_i0 + i1), 0, m, v0);
+            const int16 v0 = w_load_step_i32(arg0 + (i0*s1_i0 + i1*s1_i1 + o1), s1_i1, 0, m);
+            w_store_i32(arg1 + (i0*s0_i0 + i1), 0, m, v0);
         }
     }
 }

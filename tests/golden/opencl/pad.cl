@@ -9,12 +9,12 @@ kernel map_where (rows 9, 18)
   store arg1[i0*18 + i1] = v3
 */
 W_KERNEL W_ITEMS(1, 1, 1) void map_where(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
+    const W_GLOBAL int *arg0_, long arg0_at,
+    W_GLOBAL int *arg1_, long arg1_at,
     int per, int units, int strip_size, int strips, int n_i0, int n_i1, int lo1_i0, int hi1_i1,
-    int s1_i0, int o1, int s0_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    int s1_i0, int o1, int c2, int s0_i0) {
+    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + arg1_at;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -27,9 +27,9 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_where(
         for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
             const int m = end_lane - i1;
             const int16 v0 = (int16)(i0 >= lo1_i0) & w_bool((i1 + W_LANES) < hi1_i1);
-            const float16 v1 = w_load_f32(arg0 + (i0*s1_i0 + i1 + o1), 0, (i0 >= lo1_i0 ? min(m, (hi1_i1 - i1)) : 0));
-            const float16 v3 = w_sel_f32(v0, v1, (float16)(7.0f));
-            w_store_f32(arg1 + (i0*s0_i0 + i1), 0, m, v3);
+            const int16 v1 = w_load_i32(arg0 + (i0*s1_i0 + i1 + o1), 0, (i0 >= lo1_i0 ? min(m, (hi1_i1 - i1)) : 0));
+            const int16 v3 = w_sel_i32(v0, v1, (int16)(c2));
+            w_store_i32(arg1 + (i0*s0_i0 + i1), 0, m, v3);
         }
     }
 }

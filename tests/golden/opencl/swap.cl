@@ -6,11 +6,11 @@ kernel copy (rows 64)
   store arg1[i0] = v0
 */
 W_KERNEL W_ITEMS(1, 1, 1) void copy(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
+    const W_GLOBAL int *arg0_, long arg0_at,
+    W_GLOBAL int *arg1_, long arg1_at,
     int per, int units, int strip_size, int strips, int n_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + arg1_at;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -20,8 +20,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void copy(
         const int end_lane = min(first_lane + strip_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
-            const float16 v0 = w_load_f32(arg0 + (i0), 0, m);
-            w_store_f32(arg1 + (i0), 0, m, v0);
+            const int16 v0 = w_load_i32(arg0 + (i0), 0, m);
+            w_store_i32(arg1 + (i0), 0, m, v0);
         }
     }
 }
@@ -34,12 +34,12 @@ kernel copy (rows 64)
   store arg1[i0] = v0
 */
 W_KERNEL W_ITEMS(1, 1, 1) void copy(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
+    const W_GLOBAL int *arg0_, long arg0_at,
+    W_GLOBAL int *arg1_, long arg1_at,
     W_GLOBAL w_faults *faults, int command,
     int per, int units, int strip_size, int strips, int n_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + arg1_at;
     if (w_faulted(faults)) return;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
@@ -50,8 +50,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void copy(
         const int end_lane = min(first_lane + strip_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
-            const float16 v0 = w_load_f32(arg0 + (i0), 0, m);
-            w_store_f32(arg1 + (i0), 0, m, v0);
+            const int16 v0 = w_load_i32(arg0 + (i0), 0, m);
+            w_store_i32(arg1 + (i0), 0, m, v0);
         }
     }
 }
