@@ -1,5 +1,5 @@
-/* Finding the OpenCL devices and choosing one by its number, kind or name. Must not know: contexts, buffers.
- * Read next: opencl.c. */
+/* Finding the OpenCL devices and choosing one by its number, kind or name; the context of each. Must not
+ * know: buffers. Read next: opencl.c. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +130,34 @@ int weft__opencl_devices(const weft__opencl_found **list, const char **why) {
     return count;
 }
 
+/* ---- contexts ---- */
+
+cl_context weft__opencl_context(const weft__opencl_found *f, cl_int *error) {
+    cl_context *context = &found[f - found].context;
+    const intptr_t properties[] = {OPENCL_CONTEXT_PLATFORM, (intptr_t)f->platform, 0};
+    *error = 0;
+    pthread_mutex_lock(&lock);
+    if (!*context) {
+        *context = weft__cl.clCreateContext(properties, 1, &f->id, NULL, NULL, error);
+        if (*error) *context = NULL;
+        weft__opencl_hook.contexts += *context != NULL;
+    }
+    if (*context) *error = weft__cl.clRetainContext(*context);
+    const cl_context mine = *error ? NULL : *context;
+    pthread_mutex_unlock(&lock);
+    return mine;
+}
+
+void weft__opencl_context_lost(const weft__opencl_found *f) {
+    cl_context *context = &found[f - found].context;
+    pthread_mutex_lock(&lock);
+    if (*context) weft__cl.clReleaseContext(*context);
+    *context = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
 void weft__opencl_forget(void) {
+    for (int i = 0; i < count; i++) weft__opencl_context_lost(&found[i]);
     looked = false;
     weft__opencl_forget_library();
 }

@@ -18,10 +18,12 @@ weft_status weft__opencl_fail(weft__opencl *d, cl_int error, const char *what) {
         return weft__fail(d->base.ctx, WEFT_ERR_OOM, "%s: %s: %s; %llu bytes are in use of %llu", spec, what,
                           name, (unsigned long long)d->base.bytes_in_use,
                           (unsigned long long)d->found->memory);
-    if (error == OPENCL_DEVICE_NOT_AVAILABLE || error == OPENCL_INVALID_COMMAND_QUEUE)
+    if (error == OPENCL_DEVICE_NOT_AVAILABLE || error == OPENCL_INVALID_COMMAND_QUEUE) {
+        weft__opencl_context_lost(d->found);
         return weft__fail(d->base.ctx, WEFT_ERR_DEVICE,
                           "%s: %s: the device is lost (%s); open a new context, and look at the driver's log",
                           spec, what, name);
+    }
     return weft__fail(d->base.ctx, WEFT_ERR_DEVICE, "%s: %s: %s", spec, what, name);
 }
 
@@ -60,10 +62,8 @@ static void describe(int i, weft_device_description *d) {
 
 static weft_status open_queue(weft__opencl *d) {
     cl_int error = 0;
-    const intptr_t properties[] = {OPENCL_CONTEXT_PLATFORM, (intptr_t)d->found->platform, 0};
-    d->context = weft__cl.clCreateContext(properties, 1, &d->found->id, NULL, NULL, &error);
+    d->context = weft__opencl_context(d->found, &error);
     if (error) return weft__opencl_fail(d, error, "a context");
-    weft__opencl_hook.contexts++;
     d->plain = weft__cl.clCreateCommandQueue(d->context, d->found->id, 0, &error);
     if (error) return weft__opencl_fail(d, error, "a queue");
     d->queue = d->plain;
