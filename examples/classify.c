@@ -24,8 +24,11 @@ static weft_module *new_network(weft_context *ctx) {
 
 static weft_status report(void *user, const weft_fit_state *state, bool *stop) {
     (void)user;
-    if ((int)state->epoch % 20 == 0) printf("epoch %3.0f  loss %.4f\n", state->epoch, state->mean_loss);
-    *stop = state->mean_loss < 1e-3;
+    double mean;
+    weft_status status = weft_fit_losses(state, NULL, &mean);
+    if (status != WEFT_OK) return status;
+    if ((int)state->epoch % 20 == 0) printf("epoch %3.0f  loss %.4f\n", state->epoch, mean);
+    *stop = mean < 1e-3;
     return WEFT_OK;
 }
 

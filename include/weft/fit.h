@@ -30,12 +30,18 @@ typedef struct weft_fit_state {
     uint64_t steps;                    /* wanted in all */
     double epoch;                      /* passes over the data, with fraction */
     bool epoch_ends;                   /* with this step */
-    double loss;                       /* of this step, before its update */
     double lr;                         /* that it used */
-    double seconds_data, seconds_step; /* spent on this step's batches, and on its computation */
-    double mean_loss;                  /* of the epoch so far */
+    double seconds_data, seconds_step; /* the host's, spent on this step's batches, and on its computation */
     double val_loss, val_accuracy; /* when an epoch ended and there is a validation loader; NaN otherwise */
+    struct weft__fit *fit;         /* for weft_fit_losses */
 } weft_fit_state;
+
+/* For a callback: the loss of its step, before the update, and the mean over the epoch so far; a place may be
+ * NULL. Looking waits for a device that works on its own, which otherwise goes from step to step: so look
+ * where the number is shown, not at each step. WEFT_ERR_NUMERIC, to be returned, when the loss of any step so
+ * far is not a finite number; the message names that step. weft_fit itself looks at the end of each epoch and
+ * every 64 batches. */
+WEFT_API WEFT_CHECKED weft_status weft_fit_losses(const weft_fit_state *state, double *loss, double *mean);
 
 /* Called after each step. Sets *stop to end training after it; another status than WEFT_OK ends weft_fit with
  * it. */
@@ -68,8 +74,8 @@ typedef struct weft_history {
 
 /* Trains m by the optimizer on the loader's batches, beginning at the position that the optimizer's steps
  * have come to: a new one at the first batch, a resumed one where it stopped. history may be NULL.
- * WEFT_ERR_NUMERIC when a loss is not a finite number: the message names step and samples; otherwise what
- * failed. */
+ * WEFT_ERR_NUMERIC when a loss is not a finite number: the message names step and samples (on a device that
+ * works on its own it comes some steps later, see weft_fit_losses); otherwise what failed. */
 WEFT_API WEFT_CHECKED weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
                                            const weft_fit_options *options, weft_history *history);
 WEFT_API void weft_history_free(weft_history *history);

@@ -93,7 +93,8 @@ static __attribute__((noinline)) weft_status time_blocks(weft__bench *bench, ste
 }
 
 static double read_loss(const weft__bench *bench) {
-    return bench->loss ? weft_item(bench->loss) : bench->loss_value;
+    weft_tensor *loss = bench->loss ? bench->loss : bench->loop_loss;
+    return loss ? weft_item(loss) : (double)NAN;
 }
 
 static weft_status time_steps(weft__bench *bench, double *seconds, timing *t, costs *c) {
@@ -300,7 +301,6 @@ static weft_status run_line(weft__bench bench, double started) {
     costs c = {started, none, none, none, none, none, none, none, none, none};
     const weft_open_options options = {.device = bench.device, .threads = (int)bench.threads, .seed = 1};
     WEFT_TRY(weft_open(&options, &bench.ctx));
-    bench.loss_value = none;
     double from = weft__now();
     weft_status status = bench.workload->data ? bench.workload->data(&bench) : WEFT_OK;
     c.started += weft__now() - from;

@@ -58,7 +58,7 @@ struct weft__bench {
     weft_tensor *loss; /* of a held program, readable after a step */
     weft_gpt_cache *cache;
     uint64_t position; /* batches taken */
-    double loss_value; /* of the last step that read it; NaN */
+    weft_tensor *loop_loss; /* of the last step of weft__bench_loop */
     /* of workloads with several lines */
     char line_name[64];
     double flops, bytes; /* of a step; 0: not said */

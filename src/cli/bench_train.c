@@ -27,7 +27,7 @@ weft_tensor *weft__bench_loss(weft__bench *b) {
     return weft_batch_loss(b->loss_kind, weft_forward(b->module, b->batch.x), &b->batch);
 }
 
-/* The loss is read in the scope it lives in; on a device of its own this is where the step is waited for. */
+/* The loss is kept, not read: a device of its own is not waited for. */
 weft_status weft__bench_loop(weft__bench *b) {
     weft_scope *scope = weft_scope_open(b->ctx);
     if (!scope) return weft__fail_oom(b->ctx, 0, "a scope");
@@ -35,7 +35,10 @@ weft_status weft__bench_loop(weft__bench *b) {
     if (status == WEFT_OK) {
         weft_tensor *loss = weft__bench_loss(b);
         status = weft_optimizer_step(b->optimizer, loss);
-        if (status == WEFT_OK) b->loss_value = weft_item(loss);
+        if (status == WEFT_OK) {
+            weft_free(b->loop_loss);
+            b->loop_loss = weft_keep(loss);
+        }
     }
     weft_scope_close(scope);
     return status;

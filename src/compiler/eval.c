@@ -133,16 +133,23 @@ weft_status weft_read(weft_tensor *t, void *out, size_t bytes) {
     return ctx->hooks.download(ctx, t->storage->buffer, offset, out, bytes);
 }
 
-double weft_item(weft_tensor *t) {
-    if (!t || weft_tensor_status(t) != WEFT_OK) return NAN;
+weft_status weft__item(weft_tensor *t, double *out) {
+    *out = (double)NAN;
+    WEFT_TRY(weft_tensor_status(t));
     if (t->numel != 1) {
         char text[WEFT_SHAPE_TEXT];
-        weft__fail(t->ctx, WEFT_ERR_SHAPE, "weft_item: %s has not one element", weft__tensor_text(t, text));
-        return NAN;
+        return weft__fail(t->ctx, WEFT_ERR_SHAPE, "weft_item: %s has not one element",
+                          weft__tensor_text(t, text));
     }
     _Alignas(16) char value[16]; /* of the largest dtype */
-    if (weft_read(t, value, weft_dtype_size((weft_dtype)t->dtype)) != WEFT_OK) return NAN;
-    return weft__element((weft_dtype)t->dtype, value, 0);
+    WEFT_TRY(weft_read(t, value, weft_dtype_size((weft_dtype)t->dtype)));
+    *out = weft__element((weft_dtype)t->dtype, value, 0);
+    return WEFT_OK;
+}
+
+double weft_item(weft_tensor *t) {
+    double value;
+    return weft__item(t, &value) == WEFT_OK ? value : (double)NAN;
 }
 
 weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {

@@ -66,7 +66,8 @@ static weft_status prepare(weft_program *program) {
         weft__arena_alloc(&program->keep, (size_t)(program->commands.n_slots + 1) * sizeof *program->slots);
     size_t bytes = program->scalars_bytes ? program->scalars_bytes : 16;
     program->scalars_host = weft__arena_alloc(&program->keep, bytes);
-    if (!program->slots || !program->scalars_host) return weft__fail_oom(ctx, bytes, "a program");
+    program->scalars_sent = weft__arena_alloc(&program->keep, bytes);
+    if (!program->slots || !program->scalars_host || !program->scalars_sent) return weft__fail_oom(ctx, bytes, "a program");
     WEFT_TRY(ops->buffer_new(ctx->device, bytes, &program->scalars));
     return ops->build(ctx->device, &program->commands, &program->executable);
 }
@@ -190,6 +191,22 @@ weft_status weft__report_fault(weft_context *ctx) {
                       (long long)fault.element);
 }
 
+/* Numbers go to the device in one piece, and only where one of them is another than at the last run. */
+static weft_status send_scalars(weft_program *program) {
+    weft_context *ctx = program->ctx;
+    const size_t bytes = program->scalars_bytes;
+    if (program->scalars->host) {
+        memcpy(program->scalars->host, program->scalars_host, bytes);
+        return WEFT_OK;
+    }
+    if (program->sent && memcmp(program->scalars_sent, program->scalars_host, bytes) == 0) return WEFT_OK;
+    program->sent = false;
+    WEFT_TRY(ctx->hooks.upload(ctx, program->scalars, 0, program->scalars_host, bytes));
+    memcpy(program->scalars_sent, program->scalars_host, bytes);
+    program->sent = true;
+    return WEFT_OK;
+}
+
 weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs,
                               int times) {
     weft_context *ctx = program->ctx;
@@ -197,13 +214,7 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
     WEFT_TRY(bind(program, walk, outputs));
     WEFT_TRY(bind_arena(program));
     program->slots[SLOT_SCALARS] = program->scalars;
-    if (program->scalars_bytes) {
-        if (program->scalars->host)
-            memcpy(program->scalars->host, program->scalars_host, program->scalars_bytes);
-        else
-            WEFT_TRY(
-                ops->upload(ctx->device, program->scalars, 0, program->scalars_host, program->scalars_bytes));
-    }
+    if (program->scalars_bytes) WEFT_TRY(send_scalars(program));
     ctx->compiler->runs += (uint64_t)times;
     ctx->device->submissions++;
     const bool aloud = (ctx->compiler->debug & DEBUG_LAUNCH) && !ctx->compiler->profile;

@@ -35,7 +35,8 @@ struct weft_program {
     size_t n_sinks;
     weft_buffer *scalars;
     size_t scalars_bytes;
-    char *scalars_host;
+    char *scalars_host, *scalars_sent; /* of this run; as they lie on the device */
+    bool sent;
     int64_t arena_bytes;
     weft_buffer **slots; /* of the last run */
     size_t n_kernels, n_copies, n_nodes;
@@ -136,5 +137,7 @@ void weft__pool_give(weft_context *ctx, weft_buffer *buffer);
  * have a new version. sinks: those of the graph at hand, as many as the program has. */
 weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
                            size_t n_roots, const ir_sink *sinks);
+/* weft_item with a status; NaN where there is none to read. */
+weft_status weft__item(weft_tensor *t, double *out);
 
 #endif

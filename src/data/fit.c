@@ -9,6 +9,7 @@
 #include <weft/fit.h>
 
 #include "data/loader.h"
+#include "data/pending.h"
 
 static double now(void) {
     struct timespec time;
@@ -63,55 +64,79 @@ weft_tensor *weft_batch_loss(weft_loss_kind kind, weft_tensor *prediction, const
 
 /* ---- evaluation ---- */
 
+typedef struct evaluation {
+    weft_loss_kind kind;
+    bool wants_right;
+    weft__pending pending; /* of each batch its loss, and where wanted how many answers are right */
+    double loss, right, count;
+} evaluation;
+
 /* Sums of losses and of right answers over one batch. */
-static weft_status evaluate_batch(weft_module *m, weft_loader *loader, uint64_t position, weft_loss_kind kind,
-                                  bool wants_right, double *loss, double *right, double *count) {
+static weft_status evaluate_batch(evaluation *e, weft_module *m, weft_loader *loader, uint64_t position) {
     weft_batch batch;
     WEFT_TRY(weft_loader_get(loader, position, &batch));
     weft_tensor *prediction = weft_forward(m, batch.x);
-    weft_tensor *each = each_loss(kind, prediction, batch.y), *hits = NULL;
+    weft_tensor *each = each_loss(e->kind, prediction, batch.y), *hits = NULL;
     weft_tensor *mask = batch.mask ? mask_like(batch.mask, each) : NULL;
     if (mask) each = weft_mul(each, mask);
     weft_tensor *results[2] = {weft_sum(each, WEFT_ALL_AXES, false), NULL};
-    if (wants_right) {
+    const size_t n = e->wants_right ? 2 : 1;
+    if (e->wants_right) {
         weft_tensor *target = batch.y, *best = weft_argmax(prediction, -1, false);
         if (weft_dtype_of(target) != weft_dtype_of(best)) target = weft_cast(target, weft_dtype_of(best));
         hits = weft_cast(weft_eq(best, target), WEFT_F32);
         if (batch.mask) hits = weft_mul(hits, batch.mask);
         results[1] = weft_sum(hits, WEFT_ALL_AXES, false);
     }
-    WEFT_TRY(weft_eval(results, wants_right ? 2 : 1));
-    *loss += weft_item(results[0]);
-    if (wants_right) *right += weft_item(results[1]);
-    *count += (double)batch.count;
+    WEFT_TRY(weft_eval(results, n));
+    weft__pending_add(&e->pending, results, n);
+    e->count += (double)batch.count;
     return WEFT_OK;
+}
+
+static weft_status add_up(evaluation *e) {
+    double values[WEFT__PENDING];
+    size_t count;
+    WEFT_TRY(weft__pending_read(&e->pending, values, &count));
+    for (size_t i = 0; i < count; i++) {
+        const bool right = e->wants_right && i % 2 == 1;
+        *(right ? &e->right : &e->loss) += values[i];
+    }
+    return WEFT_OK;
+}
+
+static weft_status evaluate_all(evaluation *e, weft_module *m, weft_loader *loader) {
+    weft_context *ctx = weft_module_context(m);
+    for (int64_t b = 0; b < loader->batches; b++) {
+        weft_scope *scope = weft_scope_open(ctx);
+        if (!scope) return weft__fail_oom(ctx, 0, "a scope");
+        weft_status status = evaluate_batch(e, m, loader, (uint64_t)b);
+        weft_scope_close(scope);
+        WEFT_TRY(status);
+        if (weft__pending_due(&e->pending, 2)) WEFT_TRY(add_up(e));
+    }
+    return add_up(e);
 }
 
 weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
                           double *accuracy) {
-    weft_context *ctx = weft_module_context(m);
-    double sum = 0, right = 0, count = 0;
-    bool was_training = weft_is_training(m), wants_right = accuracy && kind == WEFT_LOSS_CROSS_ENTROPY;
+    evaluation e = {.kind = kind, .wants_right = accuracy && kind == WEFT_LOSS_CROSS_ENTROPY};
+    const bool was_training = weft_is_training(m);
     weft_status status = weft_module_status(m);
     if (status != WEFT_OK) return status;
     weft_train(m, false);
-    for (int64_t b = 0; b < loader->batches && status == WEFT_OK; b++) {
-        weft_scope *scope = weft_scope_open(ctx);
-        if (!scope)
-            status = weft__fail_oom(ctx, 0, "a scope");
-        else
-            status = evaluate_batch(m, loader, (uint64_t)b, kind, wants_right, &sum, &right, &count);
-        weft_scope_close(scope);
-    }
+    status = evaluate_all(&e, m, loader);
+    weft__pending_free(&e.pending);
     weft_train(m, was_training);
-    *loss = status == WEFT_OK && count > 0 ? sum / count : (double)NAN;
-    if (accuracy) *accuracy = status == WEFT_OK && wants_right && count > 0 ? right / count : (double)NAN;
+    const bool known = status == WEFT_OK && e.count > 0;
+    *loss = known ? e.loss / e.count : (double)NAN;
+    if (accuracy) *accuracy = known && e.wants_right ? e.right / e.count : (double)NAN;
     return status;
 }
 
 /* ---- training ---- */
 
-typedef struct fit {
+typedef struct weft__fit {
     weft_context *ctx;
     weft_module *m;
     weft_optimizer *opt;
@@ -119,10 +144,12 @@ typedef struct fit {
     const weft_fit_options *options;
     weft_history *history;
     uint64_t accumulate;
-    uint64_t epoch_steps;
-    double epoch_sum; /* of the losses of this epoch's steps */
-    uint64_t epoch_done;
     bool planned;
+    weft__pending pending; /* the losses of batches whose numbers nobody has looked at yet */
+    uint64_t seen;         /* position of the first of them */
+    double loss;           /* of the last step that was looked at */
+    double epoch_sum;      /* of the losses of this epoch's steps */
+    uint64_t epoch_done;
 } fit;
 
 uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate) {
@@ -132,8 +159,9 @@ uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate) {
 
 /* Names what was in the step whose loss is no number. */
 static weft_status diverged(const fit *f, uint64_t step, double loss) {
-    char samples[128] = "";
+    char samples[128] = "", later[64] = "";
     const weft_loader *loader = f->loader;
+    const unsigned long long done = weft_optimizer_steps(f->opt);
     weft__loader_starts(loader, step * f->accumulate, loader->starts);
     int64_t shown = loader->options.batch < 6 ? loader->options.batch : 6;
     for (int64_t i = 0; i < shown; i++) {
@@ -141,12 +169,39 @@ static weft_status diverged(const fit *f, uint64_t step, double loss) {
         snprintf(samples + used, sizeof samples - used, "%s%lld", i ? ", " : "",
                  (long long)loader->starts[i]);
     }
+    if (done > step + 1) snprintf(later, sizeof later, " (seen after step %llu)", done);
     return weft__fail(
         f->ctx, WEFT_ERR_NUMERIC,
-        "step %llu: the loss is %f, on %s %s%s of the training data: a lower learning rate or a limit "
+        "step %llu: the loss is %f%s, on %s %s%s of the training data: a lower learning rate or a limit "
         "of the gradient norm (clip) keeps it finite",
-        (unsigned long long)step + 1, loss, loader->text ? "the windows from tokens" : "samples", samples,
-        shown < loader->options.batch ? ", ..." : "");
+        (unsigned long long)step + 1, loss, later, loader->text ? "the windows from tokens" : "samples",
+        samples, shown < loader->options.batch ? ", ..." : "");
+}
+
+/* Looks at the losses of all batches so far, which waits for the device. */
+static weft_status look(fit *f) {
+    double values[WEFT__PENDING];
+    size_t count;
+    WEFT_TRY(weft__pending_read(&f->pending, values, &count));
+    for (size_t i = 0; i < count; i++, f->seen++) {
+        if (f->seen % f->accumulate == 0) f->loss = 0;
+        f->loss += values[i] / (double)f->accumulate;
+        if ((f->seen + 1) % f->accumulate != 0) continue;
+        if (!isfinite(f->loss)) return diverged(f, f->seen / f->accumulate, f->loss);
+        f->epoch_sum += f->loss;
+        f->epoch_done++;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_fit_losses(const weft_fit_state *state, double *loss, double *mean) {
+    fit *f = state->fit;
+    if (loss) *loss = (double)NAN;
+    if (mean) *mean = (double)NAN;
+    WEFT_TRY(look(f));
+    if (loss) *loss = f->loss;
+    if (mean) *mean = f->epoch_sum / (double)f->epoch_done;
+    return WEFT_OK;
 }
 
 static weft_status plan(fit *f, weft_tensor *loss) {
@@ -158,7 +213,7 @@ static weft_status plan(fit *f, weft_tensor *loss) {
 }
 
 /* One batch forward and backward; the last of a step changes the parameters. */
-static weft_status part(fit *f, uint64_t step, uint64_t k, weft_fit_state *state, double *loss) {
+static weft_status part(fit *f, uint64_t step, uint64_t k, weft_fit_state *state) {
     weft_batch batch;
     double started = now();
     weft_scope *scope = weft_scope_open(f->ctx);
@@ -176,15 +231,18 @@ static weft_status part(fit *f, uint64_t step, uint64_t k, weft_fit_state *state
         }
         if (f->options->on_plan && !f->planned) status = plan(f, value);
         if (status == WEFT_OK) status = weft_optimizer_accumulate(f->opt, value, (int)k, (int)f->accumulate);
-        if (status == WEFT_OK) *loss += weft_item(value) / (double)f->accumulate;
+        if (status == WEFT_OK) weft__pending_add(&f->pending, &value, 1);
     }
     weft_scope_close(scope);
+    if (status == WEFT_OK && weft__pending_due(&f->pending, 1)) status = look(f);
     state->seconds_step += now() - loaded;
     return status;
 }
 
 static weft_status end_epoch(fit *f, weft_fit_state *state, bool *stop) {
     const weft_fit_options *o = f->options;
+    double mean;
+    WEFT_TRY(weft_fit_losses(state, NULL, &mean));
     if (o->validation)
         WEFT_TRY(weft_evaluate(f->m, o->validation, o->loss, &state->val_loss, &state->val_accuracy));
     if (f->history) {
@@ -192,7 +250,7 @@ static weft_status end_epoch(fit *f, weft_fit_state *state, bool *stop) {
         if (!weft__grow(NULL, &h->lines, &h->capacity, h->count, sizeof *h->lines))
             return weft__fail_oom(f->ctx, h->count * sizeof *h->lines, "the history");
         h->lines[h->count++] =
-            (weft_history_line){state->step, state->mean_loss, state->val_loss, state->val_accuracy};
+            (weft_history_line){state->step, mean, state->val_loss, state->val_accuracy};
     }
     return o->on_epoch ? o->on_epoch(o->user, state, stop) : WEFT_OK;
 }
@@ -207,12 +265,9 @@ static weft_status one_step(fit *f, uint64_t step, uint64_t steps, bool *stop) {
                             .epoch_ends = after / batches > before / batches,
                             .lr = weft_optimizer_lr(f->opt),
                             .val_loss = (double)NAN,
-                            .val_accuracy = (double)NAN};
-    for (uint64_t k = 0; k < f->accumulate; k++) WEFT_TRY(part(f, step, k, &state, &state.loss));
-    if (!isfinite(state.loss)) return diverged(f, step, state.loss);
-    f->epoch_sum += state.loss;
-    f->epoch_done++;
-    state.mean_loss = f->epoch_sum / (double)f->epoch_done;
+                            .val_accuracy = (double)NAN,
+                            .fit = f};
+    for (uint64_t k = 0; k < f->accumulate; k++) WEFT_TRY(part(f, step, k, &state));
     if (o->on_step) WEFT_TRY(o->on_step(o->user, &state, stop));
     if (!state.epoch_ends && step + 1 < steps && !*stop) return WEFT_OK;
     weft_status status = end_epoch(f, &state, stop);
@@ -235,7 +290,6 @@ weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
              .options = options,
              .history = history};
     f.accumulate = options->accumulate > 1 ? (uint64_t)options->accumulate : 1;
-    f.epoch_steps = weft_fit_epoch_steps(loader, options->accumulate);
     uint64_t steps = options->steps;
     if (steps == 0 && options->epochs > 0) { /* the step that ends the last epoch */
         int64_t batches = 0;
@@ -250,8 +304,10 @@ weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
         return weft__fail(f.ctx, WEFT_ERR_ARGUMENT, "fit: the loader has no targets to learn from");
     bool stop = false;
     weft_status status = WEFT_OK;
+    f.seen = weft_optimizer_steps(opt) * f.accumulate;
     for (uint64_t step = weft_optimizer_steps(opt); step < steps && !stop && status == WEFT_OK; step++)
         status = one_step(&f, step, steps, &stop);
+    weft__pending_free(&f.pending);
     if (history) history->stopped = stop;
     return status;
 }

@@ -7,6 +7,7 @@
 
 #include "compiler/profile.h"
 #include "data/loader.h"
+#include "graph/variable.h"
 
 #define DEVICE_BYTES (INT64_C(1) << 30)
 
@@ -124,62 +125,65 @@ static weft_status check_classes(weft_loader *loader) {
     return WEFT_OK;
 }
 
-/* The data sets go to the device where they are small enough; otherwise the prefetch thread serves them. */
-static weft_status place(weft_loader *loader) {
-    int64_t limit = loader->options.device_bytes ? loader->options.device_bytes : DEVICE_BYTES;
-    size_t bytes = loader->x.array.bytes + (loader->text ? 0 : loader->y.array.bytes);
-    int64_t reach = loader->text ? loader->tokens : loader->samples;
-    if (limit < 0 || bytes > (size_t)limit || reach > INT32_MAX)
-        return weft__prefetch_new(loader, &loader->prefetch);
+/* A batch in host memory goes to the device as one piece: x, and on the next border of 64 bytes y. */
+static weft_status make_gathered(weft_loader *loader) {
+    weft_context *ctx = loader->ctx;
+    const int64_t rows = loader->options.batch, x = rows * (int64_t)loader->x.bytes, border = -x & 63;
+    const int64_t y = loader->y.array.data ? rows * (int64_t)loader->y.bytes : 0;
+    int64_t bytes;
+    if (!weft__add(x, border, &bytes) || !weft__add(bytes, y, &bytes))
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: a batch of %lld samples is too large",
+                          (long long)rows);
+    loader->y.at = (size_t)(x + border);
+    loader->gathered = weft_variable_new(ctx, "batch", WEFT_U8, 1, &bytes, NULL);
+    WEFT_TRY(weft_tensor_status(loader->gathered));
+    weft__side *sides[] = {&loader->x, &loader->y};
+    for (int i = 0; i < 2; i++) {
+        weft__side *side = sides[i];
+        if (!side->array.data) continue;
+        side->batch = weft_variable_new(ctx, "batch", side->array.dtype, side->rank, side->shape, NULL);
+        WEFT_TRY(weft_tensor_status(side->batch));
+        weft__variable_share(side->batch, loader->gathered, side->at);
+    }
+    return weft__prefetch_new(loader, &loader->prefetch);
+}
+
+/* A tensor of the whole array, and a place for the numbers of a batch's samples. */
+static weft_status make_resident(weft_loader *loader) {
+    weft_context *ctx = loader->ctx;
     weft__side *sides[] = {&loader->x, &loader->y};
     for (int i = 0; i < 2; i++) {
         weft__side *side = sides[i];
         if (!side->array.data || (loader->text && i == 1)) continue;
         side->all = weft_keep(
-            weft_from(loader->ctx, side->array.dtype, side->array.rank, side->array.shape, side->array.data));
-        if (weft_tensor_status(side->all) != WEFT_OK) return weft_tensor_status(side->all);
+            weft_from(ctx, side->array.dtype, side->array.rank, side->array.shape, side->array.data));
+        WEFT_TRY(weft_tensor_status(side->all));
     }
-    return WEFT_OK;
+    loader->index_host = weft__array(ctx, (size_t)loader->options.batch, sizeof *loader->index_host);
+    if (!loader->index_host) return weft__fail_oom(ctx, (size_t)loader->options.batch * 4, "the loader");
+    loader->index = weft_variable_new(ctx, "index", WEFT_I32, loader->text ? 2 : 1,
+                                      (int64_t[]){loader->options.batch, 1}, NULL);
+    return weft_tensor_status(loader->index);
 }
 
-/* A kept tensor of zeros, to be written at each batch. */
-static weft_status slot(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape,
-                        weft_tensor **out) {
-    int64_t count = 0;
-    if (!weft__numel(rank, shape, &count))
-        return weft__fail(ctx, WEFT_ERR_SHAPE, "loader: a batch is too large");
-    void *zeros = weft__array(ctx, (size_t)count + 1, weft_dtype_size(dtype));
-    if (!zeros) return weft__fail_oom(ctx, (size_t)count * weft_dtype_size(dtype), "a batch");
-    *out = weft_keep(weft_from(ctx, dtype, rank, shape, zeros));
-    weft__free(ctx, zeros);
-    return weft_tensor_status(*out);
-}
-
+/* The data sets go to the device where they are small enough; otherwise the prefetch thread serves them. */
 static weft_status make_slots(weft_loader *loader) {
     weft_context *ctx = loader->ctx;
-    int64_t batch = loader->options.batch, shape[2] = {batch, loader->text ? 1 : 0};
-    size_t count = (size_t)batch;
-    loader->starts = weft__array(ctx, count, sizeof *loader->starts);
-    loader->starts32 = weft__array(ctx, count, sizeof *loader->starts32);
-    if (!loader->starts || !loader->starts32) return weft__fail_oom(ctx, count * 12, "the loader");
+    const int64_t batch = loader->options.batch;
+    const int64_t limit = loader->options.device_bytes ? loader->options.device_bytes : DEVICE_BYTES;
+    const size_t bytes = loader->x.array.bytes + (loader->text ? 0 : loader->y.array.bytes);
+    const int64_t reach = loader->text ? loader->tokens : loader->samples;
+    loader->starts = weft__array(ctx, (size_t)batch, sizeof *loader->starts);
+    if (!loader->starts) return weft__fail_oom(ctx, (size_t)batch * sizeof *loader->starts, "the loader");
     if (loader->padded > 0) {
-        int64_t elements = 0;
-        if (!weft__mul(batch, loader->padded, &elements))
+        if (batch > INT32_MAX / loader->padded)
             return weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: a batch of %lld is too large",
                               (long long)batch);
-        loader->mask_host = weft__array(ctx, (size_t)elements, sizeof *loader->mask_host);
-        if (!loader->mask_host) return weft__fail_oom(ctx, (size_t)elements * 4, "the loader");
-        shape[1] = loader->padded;
-        WEFT_TRY(slot(ctx, WEFT_F32, loader->text ? 2 : 1, shape, &loader->mask));
+        loader->count = weft_keep(weft_scalar_of(ctx, WEFT_I32, 0));
+        WEFT_TRY(weft_tensor_status(loader->count));
     }
-    shape[1] = 1;
-    WEFT_TRY(place(loader));
-    if (!loader->prefetch) return slot(ctx, WEFT_I32, loader->text ? 2 : 1, shape, &loader->index);
-    weft__side *sides[] = {&loader->x, &loader->y};
-    for (int i = 0; i < 2; i++)
-        if (sides[i]->array.data)
-            WEFT_TRY(slot(ctx, sides[i]->array.dtype, sides[i]->rank, sides[i]->shape, &sides[i]->batch));
-    return WEFT_OK;
+    const bool resident = limit >= 0 && bytes <= (size_t)limit && reach <= INT32_MAX;
+    return resident ? make_resident(loader) : make_gathered(loader);
 }
 
 static weft_status start(weft_context *ctx, const weft_loader_options *options, weft_loader **out) {
@@ -283,24 +287,23 @@ void weft_loader_free(weft_loader *loader) {
         weft_free(sides[i]->batch);
         weft_array_free(ctx, &sides[i]->owned);
     }
+    weft_free(loader->gathered);
     weft_free(loader->index);
-    weft_free(loader->mask);
+    weft_free(loader->count);
     weft__free(ctx, loader->starts);
-    weft__free(ctx, loader->starts32);
-    weft__free(ctx, loader->mask_host);
+    weft__free(ctx, loader->index_host);
     weft__free(ctx, loader);
 }
 
 /* ---- batches ---- */
 
-static weft_status write_mask(weft_loader *loader, int64_t count) {
-    if (!loader->mask || count == loader->mask_count) return WEFT_OK;
-    int64_t elements = loader->options.batch * loader->padded;
-    /* padding is at the end: real samples come first, and within the last window of a text its tokens do */
-    for (int64_t i = 0; i < elements; i++) loader->mask_host[i] = i < count ? 1.0f : 0.0f;
-    WEFT_TRY(weft_write(loader->mask, loader->mask_host, (size_t)elements * sizeof(float)));
-    loader->mask_count = count;
-    return WEFT_OK;
+/* Padding is at the end: real samples come first, and within the last window of a text its tokens do. */
+static weft_tensor *mask_of(weft_loader *loader, int64_t count) {
+    const int64_t rows = loader->options.batch, elements = rows * loader->padded;
+    if (!loader->count || weft_set_scalar(loader->count, (double)count) != WEFT_OK) return NULL;
+    weft_tensor *mask = weft_lt(weft_iota(loader->ctx, WEFT_I32, 1, &elements), loader->count);
+    if (loader->text) mask = weft_reshape(mask, 2, (int64_t[]){rows, loader->padded});
+    return weft_cast(mask, WEFT_F32);
 }
 
 /* Rows of all[] at the index; of a text the windows that begin there, `ahead` tokens on. */
@@ -315,22 +318,24 @@ static weft_tensor *gather(weft_loader *loader, const weft__side *side, int ahea
 }
 
 static weft_status get_gathered(weft_loader *loader, uint64_t position, weft_batch *batch) {
-    weft__gathered got;
-    weft__prefetch_get(loader->prefetch, position, &got);
-    size_t rows = (size_t)loader->options.batch;
-    WEFT_TRY(weft_write(loader->x.batch, got.x, rows * loader->x.bytes));
-    if (loader->y.batch) WEFT_TRY(weft_write(loader->y.batch, got.y, rows * loader->y.bytes));
+    const void *bytes = weft__prefetch_get(loader->prefetch, position, &batch->count);
+    WEFT_TRY(weft_write(loader->gathered, bytes, (size_t)weft_numel(loader->gathered)));
     batch->x = loader->x.batch;
     batch->y = loader->y.batch;
-    batch->count = got.count;
     return WEFT_OK;
 }
 
 static weft_status get_on_device(weft_loader *loader, uint64_t position, weft_batch *batch) {
     size_t rows = (size_t)loader->options.batch;
+    bool same = loader->indexed;
     batch->count = weft__loader_starts(loader, position, loader->starts);
-    for (size_t b = 0; b < rows; b++) loader->starts32[b] = (int32_t)loader->starts[b];
-    WEFT_TRY(weft_write(loader->index, loader->starts32, rows * sizeof(int32_t)));
+    for (size_t b = 0; b < rows; b++) {
+        same = same && loader->index_host[b] == (int32_t)loader->starts[b];
+        loader->index_host[b] = (int32_t)loader->starts[b];
+    }
+    loader->indexed = same; /* until they are written */
+    if (!same) WEFT_TRY(weft_write(loader->index, loader->index_host, rows * sizeof(int32_t)));
+    loader->indexed = true;
     batch->x = gather(loader, &loader->x, 0);
     if (loader->y.array.data) batch->y = gather(loader, loader->text ? &loader->x : &loader->y, loader->text);
     return WEFT_OK;
@@ -340,14 +345,14 @@ static weft_status get(weft_loader *loader, uint64_t position, weft_batch *batch
     *batch = (weft_batch){.epoch = (int64_t)(position / (uint64_t)loader->batches)};
     WEFT_TRY(loader->prefetch ? get_gathered(loader, position, batch)
                               : get_on_device(loader, position, batch));
-    WEFT_TRY(write_mask(loader, batch->count));
-    batch->mask = loader->mask;
+    batch->mask = mask_of(loader, batch->count);
     if (loader->options.scale != 0) {
         if (weft_dtype_of(batch->x) != WEFT_F32) batch->x = weft_cast(batch->x, WEFT_F32);
         if (loader->options.scale != 1) batch->x = weft_mul_scalar(batch->x, loader->options.scale);
     }
-    weft_status status = weft_tensor_status(batch->x);
-    return status != WEFT_OK || !batch->y ? status : weft_tensor_status(batch->y);
+    WEFT_TRY(weft_tensor_status(batch->x));
+    if (batch->y) WEFT_TRY(weft_tensor_status(batch->y));
+    return batch->mask ? weft_tensor_status(batch->mask) : WEFT_OK;
 }
 
 weft_status weft_loader_get(weft_loader *loader, uint64_t position, weft_batch *batch) {

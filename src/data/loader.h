@@ -18,7 +18,8 @@ typedef struct weft__side {
     int rank;         /* of a batch */
     int64_t shape[WEFT_ARRAY_MAX_RANK + 1]; /* of a batch */
     weft_tensor *all;                       /* the whole array on the device, or NULL */
-    weft_tensor *batch; /* a batch on the device, written anew each time; NULL where gathered there */
+    weft_tensor *batch; /* a batch in weft_loader.gathered; NULL where it is gathered on the device */
+    size_t at;          /* byte where it begins there */
 } weft__side;
 
 typedef struct weft__prefetch weft__prefetch;
@@ -33,13 +34,13 @@ struct weft_loader {
     int64_t batches; /* of an epoch */
     int64_t padded;  /* mask elements a sample has; 0: no mask */
     weft__side x, y;
-    weft_tensor *index;       /* i32 (batch), of text (batch, 1): the starts of the samples */
-    weft_tensor *mask;        /* f32 */
-    int64_t mask_count;       /* ones that it holds now */
+    weft_tensor *count;       /* of what is no padding: a scalar; NULL where nothing ever is */
     int64_t *starts;          /* [batch] */
-    int32_t *starts32;        /* [batch] */
-    float *mask_host;         /* [batch * padded] */
-    weft__prefetch *prefetch; /* NULL: gathered on the device */
+    weft_tensor *index;       /* on the device: i32 (batch), of text (batch, 1): the starts of the samples, */
+    int32_t *index_host;      /* [batch], as they are there */
+    bool indexed;             /* they have been written */
+    weft__prefetch *prefetch; /* NULL: the device gathers */
+    weft_tensor *gathered;    /* otherwise x and, where there is one, y of a batch: u8, one upload */
 };
 
 /* The starts of the samples of a batch, and how many mask elements are one. A pure function of its arguments.
@@ -52,14 +53,10 @@ void weft__loader_copy(const weft_loader *loader, const weft__side *side, const 
 
 /* ---- loader_prefetch.c: gathers batches in host memory, one ahead ---- */
 
-/* One gathered batch; valid until the next call. */
-typedef struct weft__gathered {
-    const void *x, *y;
-    int64_t count;
-} weft__gathered;
-
 weft_status weft__prefetch_new(weft_loader *loader, weft__prefetch **out);
 void weft__prefetch_free(weft__prefetch *prefetch);
-void weft__prefetch_get(weft__prefetch *prefetch, uint64_t position, weft__gathered *out);
+/* What `gathered` of the loader is to hold, until the next call; the batch has *count mask elements that are
+ * one. */
+const void *weft__prefetch_get(weft__prefetch *prefetch, uint64_t position, int64_t *count);
 
 #endif

@@ -13,7 +13,7 @@ typedef struct slot {
     uint64_t position;
     int64_t count;
     int64_t *starts; /* [batch] */
-    void *x, *y;
+    char *bytes;     /* x and y, as the loader's sides say */
 } slot;
 
 struct weft__prefetch {
@@ -28,8 +28,8 @@ struct weft__prefetch {
 
 static void fill(const weft_loader *loader, slot *s) {
     s->count = weft__loader_starts(loader, s->position, s->starts);
-    weft__loader_copy(loader, &loader->x, s->starts, s->x);
-    if (s->y) weft__loader_copy(loader, &loader->y, s->starts, s->y);
+    weft__loader_copy(loader, &loader->x, s->starts, s->bytes);
+    if (loader->y.array.data) weft__loader_copy(loader, &loader->y, s->starts, s->bytes + loader->y.at);
 }
 
 static void *serve(void *user) {
@@ -78,11 +78,10 @@ weft_status weft__prefetch_new(weft_loader *loader, weft__prefetch **out) {
     for (int i = 0; i < 2; i++) {
         slot *s = &p->slots[i];
         s->starts = weft__array(ctx, batch, sizeof *s->starts);
-        s->x = weft__array(ctx, batch, loader->x.bytes);
-        if (loader->y.array.data) s->y = weft__array(ctx, batch, loader->y.bytes);
-        if (!s->starts || !s->x || (loader->y.array.data && !s->y)) {
+        s->bytes = weft__zalloc(ctx, (size_t)weft_numel(loader->gathered));
+        if (!s->starts || !s->bytes) {
             weft__prefetch_free(p);
-            return weft__fail_oom(ctx, batch * (loader->x.bytes + loader->y.bytes), "prefetching");
+            return weft__fail_oom(ctx, (size_t)weft_numel(loader->gathered), "prefetching");
         }
     }
     start_thread(p);
@@ -105,8 +104,7 @@ void weft__prefetch_free(weft__prefetch *p) {
     }
     for (int i = 0; i < 2; i++) {
         weft__free(ctx, p->slots[i].starts);
-        weft__free(ctx, p->slots[i].x);
-        weft__free(ctx, p->slots[i].y);
+        weft__free(ctx, p->slots[i].bytes);
     }
     weft__free(ctx, p);
 }
@@ -126,7 +124,7 @@ static slot *take_free(weft__prefetch *p) {
     }
 }
 
-void weft__prefetch_get(weft__prefetch *p, uint64_t position, weft__gathered *out) {
+const void *weft__prefetch_get(weft__prefetch *p, uint64_t position, int64_t *count) {
     slot *s = &p->slots[0];
     if (!p->threaded) {
         s->position = position;
@@ -151,5 +149,6 @@ void weft__prefetch_get(weft__prefetch *p, uint64_t position, weft__gathered *ou
         }
         pthread_mutex_unlock(&p->lock);
     }
-    *out = (weft__gathered){s->x, s->y, s->count};
+    *count = s->count;
+    return s->bytes;
 }

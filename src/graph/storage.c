@@ -155,6 +155,13 @@ weft_status weft_set_scalar(weft_tensor *scalar, double value) {
 int64_t weft__variable_offset(const weft_tensor *variable) { return variable->offset; }
 const char *weft__variable_name(const weft_tensor *variable) { return variable->name; }
 
+void weft__variable_share(weft_tensor *variable, const weft_tensor *whole, size_t offset) {
+    weft__storage_release(variable->ctx, variable->storage);
+    variable->storage = whole->storage;
+    variable->storage->users++;
+    variable->offset = (int64_t)(offset / weft_dtype_size((weft_dtype)variable->dtype));
+}
+
 /* Bytes of the block with each variable on a 64-byte border. */
 static size_t block_layout(weft_tensor *const *variables, size_t count, size_t *offsets) {
     size_t end = 0;
@@ -210,10 +217,7 @@ weft_status weft__variables_place(weft_context *ctx, weft_tensor *const *variabl
     if (status == WEFT_OK) status = block_fill(ctx, variables, count, offsets, whole->storage);
     for (size_t i = 0; status == WEFT_OK && i < count; i++) {
         weft_tensor *v = variables[i];
-        weft__storage_release(ctx, v->storage);
-        v->storage = whole->storage;
-        v->storage->users++;
-        v->offset = (int64_t)(offsets[i] / size);
+        weft__variable_share(v, whole, offsets[i]);
         if (whole->storage->write_epoch < v->epoch) whole->storage->write_epoch = v->epoch;
     }
     weft__free(ctx, offsets);

@@ -32,6 +32,10 @@ weft_tensor *weft__variable_filled(weft_context *ctx, const char *name, weft_dty
 weft_status weft__variables_place(weft_context *ctx, weft_tensor *const *variables, size_t count,
                                   weft_tensor **block);
 
+/* From now on `variable` is what lies in `whole`, another variable, from byte `offset` on: writing either
+ * changes both. */
+void weft__variable_share(weft_tensor *variable, const weft_tensor *whole, size_t offset);
+
 /* Element of its block at which a variable begins; 0 for one of its own. */
 int64_t weft__variable_offset(const weft_tensor *variable);
 

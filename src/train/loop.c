@@ -81,7 +81,6 @@ static weft_status save(weft__loop *loop, uint64_t step) {
 }
 
 static weft_status log_step(weft__loop *loop, const weft_fit_state *state, weft__metrics *m) {
-    m->loss = state->loss;
     m->lr = state->lr;
     m->epoch = state->epoch;
     m->grad_norm = weft_optimizer_grad_norm(loop->model.optimizer);
@@ -97,35 +96,57 @@ static weft_status log_step(weft__loop *loop, const weft_fit_state *state, weft_
     return weft__run_metrics(&loop->run, m);
 }
 
-static weft_status after_step(weft__loop *loop, const weft_fit_state *state, bool *stop) {
+/* What is to be done after a step. */
+typedef struct duties {
+    bool evaluates, logs, shows, saves;
+} duties;
+
+static duties duties_of(const weft__loop *loop, const weft_fit_state *state) {
     const weft__config *c = loop->config;
-    weft__progress *p = &loop->progress;
-    weft__metrics m = weft__metrics_none(state->step);
-    bool evaluates = due(loop, WEFT__KEY_train_eval_every, c->train_eval_every, state);
-    bool logs = evaluates || state->epoch_ends || state->step % (uint64_t)c->train_log_every == 0;
-    weft__progress_phase(p, WEFT__PHASE_REPORT);
+    const bool regular = state->step % (uint64_t)c->train_log_every == 0;
+    duties d = {.evaluates = due(loop, WEFT__KEY_train_eval_every, c->train_eval_every, state),
+                .saves = due(loop, WEFT__KEY_train_save_every, c->train_save_every, state)};
+    d.logs = d.evaluates || state->epoch_ends || regular;
+    d.shows = d.evaluates || regular || weft__progress_stale(&loop->progress);
+    return d;
+}
+
+/* Looks at the loss where it is shown, which waits for the device. */
+static weft_status look(weft__loop *loop, const weft_fit_state *state, const duties *d, double *loss) {
+    const double from = weft__now();
+    if (d->logs || d->shows || d->saves) WEFT_TRY(weft_fit_losses(state, loss, NULL));
     if (state->step > loop->first + 1) { /* the first is mostly compiling */
-        loop->rate_seconds += state->seconds_data + state->seconds_step;
+        loop->rate_seconds += state->seconds_data + state->seconds_step + weft__now() - from;
         loop->rate_steps++;
     }
-    if (evaluates) {
+    return WEFT_OK;
+}
+
+static weft_status after_step(weft__loop *loop, const weft_fit_state *state, bool *stop) {
+    const duties d = duties_of(loop, state);
+    weft__progress *p = &loop->progress;
+    weft__metrics m = weft__metrics_none(state->step);
+    WEFT_TRY(look(loop, state, &d, &m.loss));
+    weft__progress_phase(p, WEFT__PHASE_REPORT);
+    if (d.evaluates) {
         WEFT_TRY(evaluate(loop, &m));
         weft__progress_phase(p, WEFT__PHASE_SAMPLE);
         WEFT_TRY(sample(loop, state->step));
         weft__progress_phase(p, WEFT__PHASE_REPORT);
     }
-    if (logs) WEFT_TRY(log_step(loop, state, &m));
-    if (evaluates || p->bar || state->step % (uint64_t)c->train_log_every == 0) {
+    if (d.logs) WEFT_TRY(log_step(loop, state, &m));
+    if (d.shows) {
         weft__metrics shown = loop->last;
         shown.epoch = state->epoch;
-        shown.loss = state->loss;
+        shown.loss = m.loss;
         weft__progress_step(p, state->step, &shown);
     }
     loop->signal = weft__signals_stop();
-    if (due(loop, WEFT__KEY_train_save_every, c->train_save_every, state) || weft__signals_save() ||
-        loop->signal)
+    if (d.saves || weft__signals_save() || loop->signal) {
+        WEFT_TRY(weft_fit_losses(state, NULL, NULL)); /* no weights that come of a loss that is no number */
         WEFT_TRY(save(loop, state->step));
-    if (evaluates && weft__now() - loop->reported > REPORT_SECONDS) {
+    }
+    if (d.evaluates && weft__now() - loop->reported > REPORT_SECONDS) {
         weft__progress_phase(p, WEFT__PHASE_REPORT);
         WEFT_TRY(weft__loop_summary(loop, "running"));
         WEFT_TRY(weft__report_write(loop->run.dir));

@@ -17,8 +17,10 @@ static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) 
     weft__profiling *p = user;
     if (state->step == 1) {
         weft_profile_times times;
+        double from = weft__now();
+        WEFT_TRY(weft_fit_losses(state, NULL, NULL)); /* waits until the step is done */
         weft_profile_total(p->loop.profile, &times);
-        p->first_step = state->seconds_data + state->seconds_step;
+        p->first_step = state->seconds_data + state->seconds_step + weft__now() - from;
         p->compile = times.compile;
     }
     *stop = false;

@@ -64,11 +64,15 @@ static void draw_bar(const weft__progress *p, double share) {
     fputc(' ', p->out);
 }
 
+bool weft__progress_stale(const weft__progress *p) {
+    return p->bar && (!p->line_shown || weft__now() - p->drawn >= 0.1);
+}
+
 void weft__progress_step(weft__progress *p, uint64_t done, const weft__metrics *m) {
     double now = weft__now();
     char rate[24], left[32];
     if (!p->out || p->last == 0) return;
-    if (p->bar && done < p->last && now - p->drawn < 0.1 && p->line_shown) return;
+    if (p->bar && done < p->last && !weft__progress_stale(p)) return;
     p->drawn = now;
     double steps = (double)(done - p->first), spent = now - p->started;
     clock_text(steps > 0 ? spent / steps * (double)(p->last - done) : (double)NAN, left);

@@ -40,6 +40,8 @@ void weft__progress_start(weft__progress *progress, bool quiet, bool tokens);
 /* Ends the current phase and begins another. Returns the seconds of the one that ended. */
 double weft__progress_phase(weft__progress *progress, weft__phase phase);
 
+/* Is there a bar, and was it drawn some time ago? */
+bool weft__progress_stale(const weft__progress *progress);
 /* One logged step: a line, or the bar rewritten (loss NaN: not known yet). done: steps done. */
 void weft__progress_step(weft__progress *progress, uint64_t done, const weft__metrics *metrics);
 

@@ -68,9 +68,8 @@ static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) 
     watch *w = user;
     w->steps++;
     w->last = state->step;
-    w->loss = state->loss;
     *stop = state->step == w->stop_at;
-    return WEFT_OK;
+    return weft_fit_losses(state, &w->loss, NULL);
 }
 
 static weft_status on_epoch(void *user, const weft_fit_state *state, bool *stop) {

@@ -1,0 +1,26 @@
+/* Single numbers (losses) that a device which works on its own may still be computing: kept, and read together
+ * where somebody looks, so that nobody waits in between. Read next: pending.c. */
+#ifndef WEFT_SRC_DATA_PENDING_H
+#define WEFT_SRC_DATA_PENDING_H
+
+#include <weft/tensor.h>
+
+#include "base/base.h"
+
+enum { WEFT__PENDING = 64 };
+
+typedef struct weft__pending {
+    weft_tensor *list[WEFT__PENDING];
+    size_t count;
+} weft__pending;
+
+/* Adds evaluated numbers of one context. */
+void weft__pending_add(weft__pending *pending, weft_tensor *const *numbers, size_t count);
+/* Must it be emptied before `more` numbers are added, or costs that nothing? (Every run of the CPU is waited
+ * for.) */
+bool weft__pending_due(const weft__pending *pending, size_t more);
+/* Reads all of them, in the order in which they were added, and forgets them. */
+weft_status weft__pending_read(weft__pending *pending, double values[WEFT__PENDING], size_t *count);
+void weft__pending_free(weft__pending *pending);
+
+#endif
