@@ -39,8 +39,8 @@ typedef struct weft_fit_state {
 /* For a callback: the loss of its step, before the update, and the mean over the epoch so far; a place may be
  * NULL. Looking waits for a device that works on its own, which otherwise goes from step to step: so look
  * where the number is shown, not at each step. WEFT_ERR_NUMERIC, to be returned, when the loss of any step so
- * far is not a finite number; the message names that step. weft_fit itself looks at the end of each epoch and
- * every 64 batches. */
+ * far is not a finite number; the message names that step. weft_fit itself looks at its end, every 64 batches
+ * and at the end of each epoch where something is done then (on_epoch, validation, a history). */
 WEFT_API WEFT_CHECKED weft_status weft_fit_losses(const weft_fit_state *state, double *loss, double *mean);
 
 /* Called after each step. Sets *stop to end training after it; another status than WEFT_OK ends weft_fit with

@@ -57,7 +57,7 @@ struct weft__bench {
     weft_program *program;
     weft_tensor *loss; /* of a held program, readable after a step */
     weft_gpt_cache *cache;
-    uint64_t position; /* batches taken */
+    uint64_t position;      /* batches taken */
     weft_tensor *loop_loss; /* of the last step of weft__bench_loop */
     /* of workloads with several lines */
     char line_name[64];

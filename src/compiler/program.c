@@ -67,7 +67,8 @@ static weft_status prepare(weft_program *program) {
     size_t bytes = program->scalars_bytes ? program->scalars_bytes : 16;
     program->scalars_host = weft__arena_alloc(&program->keep, bytes);
     program->scalars_sent = weft__arena_alloc(&program->keep, bytes);
-    if (!program->slots || !program->scalars_host || !program->scalars_sent) return weft__fail_oom(ctx, bytes, "a program");
+    if (!program->slots || !program->scalars_host || !program->scalars_sent)
+        return weft__fail_oom(ctx, bytes, "a program");
     WEFT_TRY(ops->buffer_new(ctx->device, bytes, &program->scalars));
     return ops->build(ctx->device, &program->commands, &program->executable);
 }

@@ -148,8 +148,9 @@ typedef struct weft__fit {
     weft__pending pending; /* the losses of batches whose numbers nobody has looked at yet */
     uint64_t seen;         /* position of the first of them */
     double loss;           /* of the last step that was looked at */
-    double epoch_sum;      /* of the losses of this epoch's steps */
-    uint64_t epoch_done;
+    double epoch_sum;      /* of the losses of its epoch's steps */
+    uint64_t epoch_done;   /* so many */
+    bool epoch_over;       /* and it was the last of them */
 } fit;
 
 uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate) {
@@ -178,6 +179,20 @@ static weft_status diverged(const fit *f, uint64_t step, double loss) {
         samples, shown < loader->options.batch ? ", ..." : "");
 }
 
+static bool ends_epoch(const fit *f, uint64_t step) {
+    const uint64_t batches = (uint64_t)f->loader->batches, before = step * f->accumulate;
+    return (before + f->accumulate) / batches > before / batches;
+}
+
+static weft_status take_loss(fit *f, uint64_t step) {
+    if (!isfinite(f->loss)) return diverged(f, step, f->loss);
+    if (f->epoch_over) f->epoch_sum = 0, f->epoch_done = 0;
+    f->epoch_sum += f->loss;
+    f->epoch_done++;
+    f->epoch_over = ends_epoch(f, step);
+    return WEFT_OK;
+}
+
 /* Looks at the losses of all batches so far, which waits for the device. */
 static weft_status look(fit *f) {
     double values[WEFT__PENDING];
@@ -186,10 +201,7 @@ static weft_status look(fit *f) {
     for (size_t i = 0; i < count; i++, f->seen++) {
         if (f->seen % f->accumulate == 0) f->loss = 0;
         f->loss += values[i] / (double)f->accumulate;
-        if ((f->seen + 1) % f->accumulate != 0) continue;
-        if (!isfinite(f->loss)) return diverged(f, f->seen / f->accumulate, f->loss);
-        f->epoch_sum += f->loss;
-        f->epoch_done++;
+        if ((f->seen + 1) % f->accumulate == 0) WEFT_TRY(take_loss(f, f->seen / f->accumulate));
     }
     return WEFT_OK;
 }
@@ -241,39 +253,34 @@ static weft_status part(fit *f, uint64_t step, uint64_t k, weft_fit_state *state
 
 static weft_status end_epoch(fit *f, weft_fit_state *state, bool *stop) {
     const weft_fit_options *o = f->options;
+    weft_history *h = f->history;
     double mean;
+    if (!h && !o->validation && !o->on_epoch) return WEFT_OK;
     WEFT_TRY(weft_fit_losses(state, NULL, &mean));
     if (o->validation)
         WEFT_TRY(weft_evaluate(f->m, o->validation, o->loss, &state->val_loss, &state->val_accuracy));
-    if (f->history) {
-        weft_history *h = f->history;
+    if (h) {
         if (!weft__grow(NULL, &h->lines, &h->capacity, h->count, sizeof *h->lines))
             return weft__fail_oom(f->ctx, h->count * sizeof *h->lines, "the history");
-        h->lines[h->count++] =
-            (weft_history_line){state->step, mean, state->val_loss, state->val_accuracy};
+        h->lines[h->count++] = (weft_history_line){state->step, mean, state->val_loss, state->val_accuracy};
     }
     return o->on_epoch ? o->on_epoch(o->user, state, stop) : WEFT_OK;
 }
 
 static weft_status one_step(fit *f, uint64_t step, uint64_t steps, bool *stop) {
     const weft_fit_options *o = f->options;
-    uint64_t batches = (uint64_t)f->loader->batches, before = step * f->accumulate,
-             after = before + f->accumulate;
+    const double batches = (double)f->loader->batches;
     weft_fit_state state = {.step = step + 1,
                             .steps = steps,
-                            .epoch = (double)after / (double)batches,
-                            .epoch_ends = after / batches > before / batches,
+                            .epoch = (double)((step + 1) * f->accumulate) / batches,
+                            .epoch_ends = ends_epoch(f, step),
                             .lr = weft_optimizer_lr(f->opt),
                             .val_loss = (double)NAN,
                             .val_accuracy = (double)NAN,
                             .fit = f};
     for (uint64_t k = 0; k < f->accumulate; k++) WEFT_TRY(part(f, step, k, &state));
     if (o->on_step) WEFT_TRY(o->on_step(o->user, &state, stop));
-    if (!state.epoch_ends && step + 1 < steps && !*stop) return WEFT_OK;
-    weft_status status = end_epoch(f, &state, stop);
-    f->epoch_sum = 0;
-    f->epoch_done = 0;
-    return status;
+    return state.epoch_ends || step + 1 == steps || *stop ? end_epoch(f, &state, stop) : WEFT_OK;
 }
 
 weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
@@ -307,6 +314,7 @@ weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
     f.seen = weft_optimizer_steps(opt) * f.accumulate;
     for (uint64_t step = weft_optimizer_steps(opt); step < steps && !stop && status == WEFT_OK; step++)
         status = one_step(&f, step, steps, &stop);
+    if (status == WEFT_OK) status = look(&f);
     weft__pending_free(&f.pending);
     if (history) history->stopped = stop;
     return status;

@@ -1,5 +1,5 @@
-/* Single numbers (losses) that a device which works on its own may still be computing: kept, and read together
- * where somebody looks, so that nobody waits in between. Read next: pending.c. */
+/* Single numbers (losses) that a device which works on its own may still be computing: kept, and read
+ * together where somebody looks, so that nobody waits in between. Read next: pending.c. */
 #ifndef WEFT_SRC_DATA_PENDING_H
 #define WEFT_SRC_DATA_PENDING_H
 

@@ -19,19 +19,18 @@ void weft__storage_release(weft_context *ctx, weft_storage *storage) {
 
 /* ---- first values ---- */
 
-/* Writes the first values of a storage without a place to where there are zeros. */
-static weft_status fill(weft_context *ctx, const weft_storage *storage, struct weft_buffer *to,
-                        size_t offset) {
+/* Writes the first values of a storage to its new place, where there are zeros. */
+static weft_status fill(weft_context *ctx, const weft_storage *storage, struct weft_buffer *to) {
     if (!storage->fill || !storage->bytes) return WEFT_OK;
     char *host = ctx->hooks.buffer_host(to);
     if (host) {
-        storage->fill(ctx, storage->with, host + offset);
+        storage->fill(ctx, storage->with, host);
         return WEFT_OK;
     }
     void *values = weft__zalloc(ctx, storage->bytes);
     if (!values) return weft__fail_oom(ctx, storage->bytes, "first values");
     storage->fill(ctx, storage->with, values);
-    weft_status status = ctx->hooks.upload(ctx, to, offset, values, storage->bytes);
+    weft_status status = ctx->hooks.upload(ctx, to, 0, values, storage->bytes);
     weft__free(ctx, values);
     return status;
 }
@@ -44,7 +43,7 @@ weft_status weft__storage_place(weft_context *ctx, weft_storage *storage) {
     if (storage->buffer) return WEFT_OK;
     struct weft_buffer *buffer;
     WEFT_TRY(ctx->hooks.buffer_zeroed(ctx, storage->bytes, &buffer));
-    weft_status status = fill(ctx, storage, buffer, 0);
+    weft_status status = fill(ctx, storage, buffer);
     if (status == WEFT_OK)
         storage->buffer = buffer;
     else
@@ -173,22 +172,17 @@ static size_t block_layout(weft_tensor *const *variables, size_t count, size_t *
     return end;
 }
 
-/* Copies a variable's values, or makes its first ones, at an offset of a block that holds zeros. */
-static weft_status move_in(weft_context *ctx, const weft_tensor *v, struct weft_buffer *to, size_t offset) {
-    size_t size = weft_dtype_size((weft_dtype)v->dtype), bytes = (size_t)v->numel * size;
-    struct weft_buffer *from = v->storage->buffer;
-    if (!from || !bytes) return fill(ctx, v->storage, to, offset);
-    const char *host = ctx->hooks.buffer_host(from);
-    if (host) return ctx->hooks.upload(ctx, to, offset, host + (size_t)v->offset * size, bytes);
-    void *values = weft__alloc(ctx, bytes);
-    if (!values) return weft__fail_oom(ctx, bytes, "moving a variable");
-    weft_status status = ctx->hooks.download(ctx, from, (size_t)v->offset * size, values, bytes);
-    if (status == WEFT_OK) status = ctx->hooks.upload(ctx, to, offset, values, bytes);
-    weft__free(ctx, values);
-    return status;
+/* A variable's values, or its first ones, into host memory that holds zeros. */
+static weft_status values_of(weft_context *ctx, const weft_tensor *v, char *to) {
+    const weft_storage *storage = v->storage;
+    const size_t size = weft_dtype_size((weft_dtype)v->dtype), bytes = (size_t)v->numel * size;
+    if (storage->buffer && bytes)
+        return ctx->hooks.download(ctx, storage->buffer, (size_t)v->offset * size, to, bytes);
+    if (storage->fill && bytes) storage->fill(ctx, storage->with, to);
+    return WEFT_OK;
 }
 
-/* A block of nothing but zeros gets no place yet. */
+/* A block of nothing but zeros gets no place yet; another one is filled where it lies, or by one upload. */
 static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, size_t count,
                               const size_t *offsets, weft_storage *block) {
     bool zeros = true;
@@ -196,8 +190,16 @@ static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, 
         zeros &= !variables[i]->storage->buffer && !variables[i]->storage->fill;
     if (zeros) return WEFT_OK;
     WEFT_TRY(weft__storage_place(ctx, block));
-    for (size_t i = 0; i < count; i++) WEFT_TRY(move_in(ctx, variables[i], block->buffer, offsets[i]));
-    return WEFT_OK;
+    char *host = ctx->hooks.buffer_host(block->buffer), *values = host;
+    if (!host && !(values = weft__zalloc(ctx, block->bytes)))
+        return weft__fail_oom(ctx, block->bytes, "a block of variables");
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < count && status == WEFT_OK; i++)
+        status = values_of(ctx, variables[i], values + offsets[i]);
+    if (host) return status;
+    if (status == WEFT_OK) status = ctx->hooks.upload(ctx, block->buffer, 0, values, block->bytes);
+    weft__free(ctx, values);
+    return status;
 }
 
 weft_status weft__variables_place(weft_context *ctx, weft_tensor *const *variables, size_t count,
