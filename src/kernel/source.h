@@ -47,7 +47,9 @@ typedef enum weft_argument_kind {
     WEFT_ARGUMENT_I64,
     WEFT_ARGUMENT_F32, /* the number f */
     WEFT_ARGUMENT_F64,
-    WEFT_ARGUMENT_FAULT /* two arguments: `W_GLOBAL w_faults *`, and the number of the command, an int */
+    WEFT_ARGUMENT_NUMBERS, /* a struct of `i` bytes, declared alike in C and in the text: some drivers
+                            * allocate for each argument of each launch */
+    WEFT_ARGUMENT_FAULT    /* two arguments: `W_GLOBAL w_faults *`, and the number of the command, an int */
 } weft_argument_kind;
 
 typedef struct weft_argument {
@@ -56,6 +58,7 @@ typedef struct weft_argument {
     int index;
     int64_t i;
     double f;
+    const void *numbers;
 } weft_argument;
 
 /* One launch. Equal texts are compiled once: sizes, strides and offsets are arguments. */
@@ -81,7 +84,7 @@ typedef struct weft_launches {
     int64_t scratch_bytes; /* that the command needs of the executable's scratch */
 } weft_launches;
 
-/* source.c: adds a launch, whose arguments are copied into the arena. */
+/* source.c: adds a launch, whose arguments are copied into the arena, numbers too. */
 weft_status weft__launch(weft_launches *launches, const weft_launch *launch);
 
 /* render.c: the launch of a kernel form. `sink`: does nothing once a fault is recorded. */

@@ -235,35 +235,43 @@ static const char *text_of(weft_launches *launches, const product *p, bool wide,
     return weft__gpu_text(launches, p->dtype, more, text);
 }
 
-#define BATCH(s) I64((s)[0]), I64((s)[1]), I64((s)[2]), I64((s)[3])
+/* As w_product in matmul.cl. */
+typedef struct numbers {
+    int64_t a_m, a_k, b_k, b_n, c_m, a_batch[4], b_batch[4], c_batch[4];
+    int32_t m, n, k, splits, part, extent[3], block_m, block_n, sink, unused;
+} numbers;
+
+static numbers numbers_of(const product *p) {
+    const weft_heavy_matmul *mm = &p->mm;
+    numbers to = {.a_m = mm->a_m,
+                  .a_k = mm->a_k,
+                  .b_k = mm->b_k,
+                  .b_n = mm->b_n,
+                  .c_m = mm->c_m,
+                  .m = (int32_t)mm->m,
+                  .n = (int32_t)mm->n,
+                  .k = (int32_t)mm->k,
+                  .splits = (int32_t)p->splits,
+                  .part = (int32_t)p->part,
+                  .block_m = (int32_t)p->block_m,
+                  .block_n = (int32_t)p->block_n,
+                  .sink = p->sink};
+    for (int d = 0; d < 4; d++) {
+        to.a_batch[d] = mm->a_batch[d], to.b_batch[d] = mm->b_batch[d], to.c_batch[d] = mm->c_batch[d];
+        if (d) to.extent[d - 1] = (int32_t)mm->batch[d];
+    }
+    return to;
+}
 
 static weft_status launch_product(weft_launches *launches, const product *p, const char *text) {
     const weft_heavy_matmul *mm = &p->mm;
-    const bool parts = p->splits > 1;
-    weft_argument arguments[] = {READS(p->a, p->dtype),
-                                 READS(p->b, p->dtype),
-                                 WRITES(2, p->out),
-                                 I32(mm->m),
-                                 I32(mm->n),
-                                 I32(mm->k),
-                                 I64(mm->a_m),
-                                 I64(mm->a_k),
-                                 I64(mm->b_k),
-                                 I64(mm->b_n),
-                                 I64(parts ? mm->n : mm->c_m),
-                                 I32(p->splits),
-                                 I32(p->part),
-                                 I32(mm->batch[1]),
-                                 I32(mm->batch[2]),
-                                 I32(mm->batch[3]),
-                                 BATCH(mm->a_batch),
-                                 BATCH(mm->b_batch),
-                                 BATCH(mm->c_batch),
-                                 I32(p->block_m),
-                                 I32(p->block_n),
-                                 I32(p->sink),
+    numbers of = numbers_of(p);
+    weft_argument arguments[] = {READS(p->a, p->dtype), READS(p->b, p->dtype), WRITES(2, p->out), NUMBERS(of),
                                  FAULT};
-    if (parts) arguments[2] = (weft_argument)SCRATCH(0, (uint8_t)p->sum);
+    if (p->splits > 1) {
+        of.c_m = mm->n;
+        arguments[2] = (weft_argument)SCRATCH(0, (uint8_t)p->sum);
+    }
     const weft_launch launch = {.name = "matmul",
                                 .text = text,
                                 .prelude = weft__gpu_prelude(p->dtype),
@@ -281,9 +289,8 @@ static weft_status launch_sum(weft_launches *launches, product *p) {
     snprintf(p->head, sizeof p->head, "#define EACH %d\n", SUM_EACH);
     const char *text = text_of(launches, p, p->out == p->sum, weft__text_matmul_sum);
     if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
-    weft_argument arguments[] = {SCRATCH(0, p->sum), WRITES(2, p->out),  I32(mm->m),        I32(mm->n),
-                                 I64(mm->c_m),       I32(p->splits),     I32(mm->batch[1]), I32(mm->batch[2]),
-                                 I32(mm->batch[3]),  BATCH(mm->c_batch), I32(p->sink),      FAULT};
+    const numbers of = numbers_of(p);
+    weft_argument arguments[] = {SCRATCH(0, p->sum), WRITES(2, p->out), NUMBERS(of), FAULT};
     arguments[0].written = false;
     const weft_launch launch = {.name = "matmul_sum",
                                 .text = text,

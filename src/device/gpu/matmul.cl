@@ -21,26 +21,32 @@
 
 #define CHUNK 128
 
-#define BATCH(name) w_i64 name##0, w_i64 name##1, w_i64 name##2, w_i64 name##3
+/* As `numbers` in matmul.c. */
+typedef struct w_product {
+    w_i64 a_m, a_k, b_k, b_n, c_m, a_batch[4], b_batch[4], c_batch[4];
+    int m, n, k, splits, part, extent[3], block_m, block_n, sink, unused;
+} w_product;
+
+/* Where item `item` of the batch lies. */
+W_FN w_i64 item_at(const w_product *p, int item, const w_i64 *batch) {
+    const int at2 = item / p->extent[2], at1 = at2 / p->extent[1], at0 = at1 / p->extent[0];
+    return at0 * batch[0] + at1 % p->extent[0] * batch[1] + at2 % p->extent[1] * batch[2] +
+           item % p->extent[2] * batch[3];
+}
+
 #define PARAMETERS                                                                                           \
-    const W_GLOBAL T *a, w_i64 a_at, const W_GLOBAL T *b, w_i64 b_at, W_GLOBAL O *c, w_i64 c_at, int m,      \
-        int n, int k, w_i64 a_m, w_i64 a_k, w_i64 b_k, w_i64 b_n, w_i64 c_m, int splits, int part, int extent1, int extent2, \
-        int extent3, BATCH(a_batch), BATCH(b_batch), BATCH(c_batch), int block_m, int block_n, int sink,      \
+    const W_GLOBAL T *a, w_i64 a_at, const W_GLOBAL T *b, w_i64 b_at, W_GLOBAL O *c, w_i64 c_at, const w_product of, \
         W_GLOBAL w_faults *faults, int command
 
 /* Opens a kernel: i0, j0, rows and cols of the block; k0 and k1 of the part; a and b at the block's first
  * elements of k = 0, c at its first element. */
 #define BEGIN                                                                                                 \
-    if (sink && w_faulted(faults)) return;                                                                    \
-    const int j0 = w_group(0) * block_n, i0 = w_group(1) * block_m, item = w_group(2) / splits;               \
-    const int rows = min(block_m, m - i0), cols = min(block_n, n - j0);                                       \
-    const int k0 = w_group(2) % splits * part, k1 = min(k, k0 + part);                                        \
-    const int at3 = item % extent3, at2 = item / extent3 % extent2, at1 = item / extent3 / extent2 % extent1; \
-    const int at0 = item / extent3 / extent2 / extent1;                                                       \
-    a += a_at + at0 * a_batch0 + at1 * a_batch1 + at2 * a_batch2 + at3 * a_batch3 + i0 * a_m; \
-    b += b_at + at0 * b_batch0 + at1 * b_batch1 + at2 * b_batch2 + at3 * b_batch3 + j0 * b_n; \
+    if (of.sink && w_faulted(faults)) return;                                                                 \
+    const int j0 = w_group(0) * of.block_n, i0 = w_group(1) * of.block_m, item = w_group(2) / of.splits;      \
+    const int rows = min(of.block_m, of.m - i0), cols = min(of.block_n, of.n - j0);                           \
+    const int k0 = w_group(2) % of.splits * of.part, k1 = min(of.k, k0 + of.part);                            \
+    const w_i64 a_m = of.a_m, a_k = of.a_k, b_k = of.b_k, b_n = of.b_n, c_m = of.c_m;                         \
+    a += a_at + item_at(&of, item, of.a_batch) + i0 * a_m;                                                    \
+    b += b_at + item_at(&of, item, of.b_batch) + j0 * b_n;                                                    \
     c += c_at + i0 * c_m + j0;                                                                                \
-    if (splits > 1)                                                                                           \
-        c += w_group(2) * (w_i64)m * n;                                                                       \
-    else                                                                                                      \
-        c += at0 * c_batch0 + at1 * c_batch1 + at2 * c_batch2 + at3 * c_batch3;
+    c += of.splits > 1 ? w_group(2) * (w_i64)of.m * of.n : item_at(&of, item, of.c_batch);

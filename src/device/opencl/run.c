@@ -70,6 +70,7 @@ static weft_status set_argument(weft__opencl *d, opencl_executable *e, int launc
     case WEFT_ARGUMENT_I64: return set(d, l, at, 8, &a->i);
     case WEFT_ARGUMENT_F32: return set(d, l, at, 4, &(float){(float)a->f});
     case WEFT_ARGUMENT_F64: return set(d, l, at, 8, &a->f);
+    case WEFT_ARGUMENT_NUMBERS: return set(d, l, at, (size_t)a->i, a->numbers);
     case WEFT_ARGUMENT_FAULT: return set_fault(d, l, at, command);
     }
     return weft__fail(d->base.ctx, WEFT_ERR_INTERNAL, "opencl: an argument of an unknown kind");
