@@ -28,11 +28,16 @@ typedef void *handle; /* cl_platform_id, cl_device_id, cl_context, cl_command_qu
 #define POINTER(type, name, arguments) static type(*name) arguments;
 OPENCL(POINTER)
 
-/* clblast_c.h: CLBlastSgemm(layout, a's transpose, b's transpose, m, n, k, alpha, a, offset, ld, b, offset,
- * ld, beta, c, offset, ld, queue, event) */
-typedef int sgemm_fn(int, int, int, size_t, size_t, size_t, float, handle, size_t, size_t, handle, size_t,
-                     size_t, float, handle, size_t, size_t, handle *, handle *);
+/* clblast_c.h: CLBlastSgemm and CLBlastSgemmStridedBatched, whose operands have a stride between items. */
+typedef int sgemm_fn(int layout, int a_turned, int b_turned, size_t m, size_t n, size_t k, float alpha,
+                     handle a, size_t a_at, size_t lda, handle b, size_t b_at, size_t ldb, float beta,
+                     handle c, size_t c_at, size_t ldc, handle *queue, handle *event);
+typedef int batched_fn(int layout, int a_turned, int b_turned, size_t m, size_t n, size_t k, float alpha,
+                       handle a, size_t a_at, size_t lda, size_t a_step, handle b, size_t b_at, size_t ldb,
+                       size_t b_step, float beta, handle c, size_t c_at, size_t ldc, size_t c_step,
+                       size_t items, handle *queue, handle *event);
 static sgemm_fn *sgemm;
+static batched_fn *batched;
 
 enum { ROW_MAJOR = 101, PLAIN = 111, TURNED = 112, GPU = 4, NAME = 0x102B, READ_WRITE = 1 };
 
@@ -54,7 +59,8 @@ static void open_libraries(void) {
 #define FIND(type, name, arguments) *(void **)&name = dlsym(opencl, #name);
     OPENCL(FIND)
     *(void **)&sgemm = dlsym(clblast, "CLBlastSgemm");
-    if (!sgemm) check(1, "CLBlastSgemm");
+    *(void **)&batched = dlsym(clblast, "CLBlastSgemmStridedBatched");
+    check(!sgemm || !batched, "CLBlastSgemm");
 }
 
 static void open_device(void) {
@@ -89,13 +95,20 @@ static handle numbers(size_t count, float **host) {
 }
 
 static void multiply(const product *p, handle a, size_t a_at, handle b, handle c, size_t c_at) {
-    check(sgemm(ROW_MAJOR, p->a_t ? TURNED : PLAIN, p->b_t ? TURNED : PLAIN, (size_t)p->m, (size_t)p->n,
-                (size_t)p->k, 1, a, a_at, (size_t)width_of(p), b, 0, (size_t)(p->b_t ? p->k : p->n), 0, c,
-                c_at, (size_t)p->n, &queue, NULL),
-          "CLBlastSgemm");
+    const size_t m = (size_t)p->m, n = (size_t)p->n, k = (size_t)p->k, lda = width_of(p),
+                 ldb = p->b_t ? k : n;
+    const int turned_a = p->a_t ? TURNED : PLAIN, turned_b = p->b_t ? TURNED : PLAIN;
+    if (p->batch)
+        check(batched(ROW_MAJOR, turned_a, turned_b, m, n, k, 1, a, a_at, lda, m * k, b, 0, ldb, k * n, 0, c,
+                      c_at, n, m * n, (size_t)p->batch, &queue, NULL),
+              "CLBlastSgemmStridedBatched");
+    else
+        check(sgemm(ROW_MAJOR, turned_a, turned_b, m, n, k, 1, a, a_at, lda, b, 0, ldb, 0, c, c_at, n, &queue,
+                    NULL),
+              "CLBlastSgemm");
 }
 
-/* A few elements of the last product. */
+/* A few elements of the last product, or of the first of its batch. */
 static void verify(const product *p, const float *a, const float *b, handle from, size_t at) {
     for (size_t e = 0; e < 7; e++) {
         const size_t i = e * 131 % (size_t)p->m, j = e * 977 % (size_t)p->n;
@@ -114,12 +127,11 @@ static void verify(const product *p, const float *a, const float *b, handle from
 }
 
 static void time_product(const product *p) {
-    const double flops = 2.0 * p->m * p->n * p->k;
-    const int count = count_of(p), runs = (int)fmax(3, fmin(200, 2e10 / flops / count));
-    const size_t step = (size_t)p->m * (size_t)p->n, width = (size_t)width_of(p);
+    const int count = count_of(p), runs = (int)fmax(3, fmin(200, 2e10 / flops_of(p) / count));
+    const size_t step = c_size(p), width = width_of(p);
     double seconds[RUNS_MOST];
     float *host_a, *host_b, *host_c;
-    handle a = numbers(a_size(p), &host_a), b = numbers((size_t)p->k * (size_t)p->n, &host_b),
+    handle a = numbers(a_size(p), &host_a), b = numbers(b_size(p), &host_b),
            c = numbers(step * (size_t)count, &host_c);
     for (int run = -1; run < runs; run++) { /* the first compiles */
         const double from = now();

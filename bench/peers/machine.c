@@ -20,11 +20,12 @@ static dnnl_fn *dnnl;
 
 static void multiply(const product *p, const float *a, const float *b, float *c) {
     int lda = p->a_t ? p->m : p->k, ldb = p->b_t ? p->k : p->n;
-    if (dnnl)
-        dnnl(p->a_t ? 'T' : 'N', p->b_t ? 'T' : 'N', p->m, p->n, p->k, 1, a, lda, b, ldb, 0, c, p->n);
-    else
-        cblas(ROW_MAJOR, p->a_t ? TURNED : PLAIN, p->b_t ? TURNED : PLAIN, p->m, p->n, p->k, 1, a, lda, b,
-              ldb, 0, c, p->n);
+    for (int i = 0; i < items_of(p); i++, a += p->m * p->k, b += p->k * p->n, c += p->m * p->n)
+        if (dnnl)
+            dnnl(p->a_t ? 'T' : 'N', p->b_t ? 'T' : 'N', p->m, p->n, p->k, 1, a, lda, b, ldb, 0, c, p->n);
+        else
+            cblas(ROW_MAJOR, p->a_t ? TURNED : PLAIN, p->b_t ? TURNED : PLAIN, p->m, p->n, p->k, 1, a, lda, b,
+                  ldb, 0, c, p->n);
 }
 
 static float *numbers(size_t count) {
@@ -37,14 +38,12 @@ static float *numbers(size_t count) {
 
 static void time_product(const product *p, const char *peer) {
     double seconds[RUNS_MOST];
-    int count = count_of(p), width = width_of(p);
-    int runs = (int)fmax(5, fmin(RUNS_MOST, 9e10 / (2.0 * p->m * p->n * p->k) / count));
-    float *a = numbers(a_size(p)), *b = numbers((size_t)p->k * (size_t)p->n),
-          *c = numbers((size_t)p->m * (size_t)p->n * (size_t)count);
+    int count = count_of(p), runs = (int)fmax(5, fmin(RUNS_MOST, 9e10 / flops_of(p) / count));
+    float *a = numbers(a_size(p)), *b = numbers(b_size(p)), *c = numbers(c_size(p) * (size_t)count);
     for (int run = -2; run < runs; run++) {
         double from = now();
         for (int i = 0; i < count; i++)
-            multiply(p, a + (size_t)i * (size_t)width, b, c + (size_t)i * (size_t)p->m * (size_t)p->n);
+            multiply(p, a + (size_t)i * width_of(p), b, c + (size_t)i * c_size(p));
         if (run >= 0) seconds[run] = (now() - from) / count;
     }
     report("gemm_f32_", p->name, peer, seconds, runs);

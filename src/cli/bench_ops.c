@@ -20,11 +20,12 @@ static weft_tensor *some(weft_context *ctx, int rank, const int64_t *shape) {
 
 /* ---- products ---- */
 
-/* (m, k) x (k, n); in memory a is (k, m) where a_t, b is (n, k) where b_t. */
+/* (m, k) x (k, n), or a batch of such; in memory a is (k, m) where a_t, b is (n, k) where b_t. */
 typedef struct product {
     const char *name;
     int64_t m, n, k;
     bool a_t, b_t;
+    int64_t batch; /* 0: one, of matrices */
 } product;
 
 static const product products[] = {
@@ -48,23 +49,28 @@ static const product products[] = {
     {"gpt2_dw_tn_3072x768x256", 3072, 768, 256, true, false},
     {"gpt2_head_nt_256x50304x768", 256, 50304, 768, false, true},
     {"gemv_nt_1x3072x768", 1, 3072, 768, false, true},
+    {"batch96_nt_64x64x64", 64, 64, 64, false, true, .batch = 96},
 };
 
 enum { PRODUCTS = 1000 };
 
+static int64_t items_of(const product *p) { return p->batch ? p->batch : 1; }
+
 /* Product i: of rows i, i + 1, ... of a, so that no two are the same one. */
 static weft_tensor *one_product(const product *p, weft_tensor *a, weft_tensor *b, int64_t i) {
-    int64_t rows = p->a_t ? p->k : p->m;
-    weft_tensor *window = weft_slice(a, (int64_t[]){i, 0}, (int64_t[]){i + rows, weft_dim(a, 1)}, NULL);
-    return weft_matmul(p->a_t ? weft_transpose(window, 0, 1) : window, p->b_t ? weft_transpose(b, 0, 1) : b);
+    int64_t rows = items_of(p) * (p->a_t ? p->k : p->m), width = weft_dim(a, 1);
+    weft_tensor *window = weft_slice(a, (int64_t[]){i, 0}, (int64_t[]){i + rows, width}, NULL);
+    if (p->batch) window = weft_reshape(window, 3, (int64_t[]){p->batch, rows / p->batch, width});
+    return weft_matmul(p->a_t ? weft_transpose(window, -2, -1) : window,
+                       p->b_t ? weft_transpose(b, -2, -1) : b);
 }
 
 static weft_status compile_products(weft__bench *b, const product *p) {
     weft_tensor *out[PRODUCTS], *left, *right;
-    int64_t a_shape[] = {(p->a_t ? p->k : p->m) + b->parts - 1, p->a_t ? p->m : p->k};
-    int64_t b_shape[] = {p->b_t ? p->n : p->k, p->b_t ? p->k : p->n};
+    int64_t a_shape[] = {items_of(p) * (p->a_t ? p->k : p->m) + b->parts - 1, p->a_t ? p->m : p->k};
+    int64_t b_shape[] = {p->batch, p->b_t ? p->n : p->k, p->b_t ? p->k : p->n};
     left = some(b->ctx, 2, a_shape);
-    right = some(b->ctx, 2, b_shape);
+    right = p->batch ? some(b->ctx, 3, b_shape) : some(b->ctx, 2, b_shape + 1);
     for (int64_t i = 0; i < b->parts; i++) out[i] = weft_keep(one_product(p, left, right, i));
     return weft_compile(out, (size_t)b->parts, NULL, NULL, 0, &b->program);
 }
@@ -76,8 +82,8 @@ weft_status weft__bench_gemm(weft__bench *b) {
     const product *p = &products[b->variant];
     snprintf(b->line_name, sizeof b->line_name, "gemm_f32_%s", p->name);
     if (b->only && !strstr(b->line_name, b->only)) return WEFT_OK;
-    b->flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
-    double fit = fmin(0.02 * 300e9 / b->flops, 4194304.0 / (4.0 * (double)(p->m * p->n)));
+    b->flops = 2.0 * (double)items_of(p) * (double)p->m * (double)p->n * (double)p->k;
+    double fit = fmin(0.02 * 300e9 / b->flops, 4194304.0 / (4.0 * (double)(items_of(p) * p->m * p->n)));
     b->parts = (int64_t)fmax(1.0, fmin(fit, PRODUCTS));
     double runs = 0.3 * 300e9 / b->flops / (double)b->parts;
     if (b->steps == 0) b->steps = (int64_t)fmax(5.0, fmin(runs, 1000.0));
