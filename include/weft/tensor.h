@@ -141,9 +141,9 @@ WEFT_API weft_status weft_tensor_status(const weft_tensor *t);
 /* ---- values ---- */
 
 /* Computes the tensors in one program. Poisoned or stale ones are reported. A bad value met on the way (an
- * index out of range, an integer division by zero) is reported here where the device is done when this
- * returns, as cpu is, and else by the next read or weft_synchronize; no variable is changed after it until
- * then. */
+ * index out of range: WEFT_ERR_INDEX; an integer divided by 0: WEFT_ERR_NUMERIC) is reported here where the
+ * device is done when this returns, as cpu is, and else by the next read or weft_synchronize; no variable is
+ * changed after it until then. */
 WEFT_API WEFT_CHECKED weft_status weft_eval(weft_tensor *const *tensors, size_t count);
 
 /* Evaluates t and copies its values, row-major, to out, which holds `bytes`, exactly the tensor's size. */

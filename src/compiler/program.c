@@ -179,17 +179,29 @@ static weft_status bind_arena(weft_program *program) {
 }
 
 weft_status weft__report_fault(weft_context *ctx) {
+    static const char *const texts[WEFT_FAULT_KINDS] = {
+        [WEFT_FAULT_NONE] = "a bad value",
+        [WEFT_FAULT_GATHER] = "gather: index out of range",
+        [WEFT_FAULT_DIVIDE] = "div or mod: integer division by zero",
+        [WEFT_FAULT_SCATTER] = "scatter_add: index out of range",
+        [WEFT_FAULT_UPDATE] = "update: offset out of range",
+    };
     weft_fault fault = {0};
     WEFT_TRY(ctx->device->ops->take_fault(ctx->device, &fault));
     if (!fault.set) return WEFT_OK;
-    const char *path = fault.path ? fault.path : "";
-    if (fault.bound <= 0) /* no range to name: a division by zero, an index into nothing */
-        return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s (element %lld); nothing was updated", path,
-                          *path ? ": " : "", fault.what, (long long)fault.element);
+    const char *path = fault.path ? fault.path : "", *colon = *path ? ": " : "", *text = texts[fault.kind];
+    const long long element = fault.element, value = fault.value, last = fault.bound - 1;
+    if (fault.kind == WEFT_FAULT_DIVIDE)
+        return weft__fail(ctx, WEFT_ERR_NUMERIC,
+                          "%s%s%s (element %lld, which reads as 0); nothing was updated; keep zeros out of "
+                          "the divisor, with weft_where say",
+                          path, colon, text, element);
+    if (last < 0) /* an index into nothing */
+        return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s (element %lld); nothing was updated", path, colon,
+                          text, element);
     return weft__fail(ctx, WEFT_ERR_INDEX,
-                      "%s%s%s: %lld is not in 0..%lld (element %lld); nothing was updated", path,
-                      *path ? ": " : "", fault.what, (long long)fault.value, (long long)fault.bound - 1,
-                      (long long)fault.element);
+                      "%s%s%s: %lld is not in 0..%lld (element %lld); nothing was updated", path, colon, text,
+                      value, last, element);
 }
 
 /* Numbers go to the device in one piece, and only where one of them is another than at the last run. */

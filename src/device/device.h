@@ -16,11 +16,21 @@ typedef struct weft_buffer {
     bool zero;  /* fresh from the system: all bytes are 0, and not in memory yet */
 } weft_buffer;
 
-/* The first bad value that the work since the last report met: an index out of range, an integer division
- * by zero. Updates that follow in the same run are not applied. */
+/* What a bad value is; numbers as in gpu/prelude/opencl.cl. compiler/program.c has status and text. */
+typedef enum weft_fault_kind {
+    WEFT_FAULT_NONE,
+    WEFT_FAULT_GATHER,
+    WEFT_FAULT_DIVIDE, /* an integer by 0: value and bound are 0 */
+    WEFT_FAULT_SCATTER,
+    WEFT_FAULT_UPDATE,
+    WEFT_FAULT_KINDS
+} weft_fault_kind;
+
+/* The first bad value that the work since the last report met. Updates that follow in the same run are not
+ * applied. */
 typedef struct weft_fault {
-    int set;              /* written last */
-    const char *what;     /* "gather: index out of range" */
+    int set; /* written last */
+    weft_fault_kind kind;
     const char *path;     /* layer */
     int64_t value, bound; /* the index and its limit */
     int64_t element;      /* which element of the index tensor */

@@ -212,6 +212,32 @@ static void test_fault_leaves_variables(void **state) {
     fault_leaves_variables("interp", true);
 }
 
+/* An integer divided by 0 has a status of its own, and what to do about it. */
+static void division_leaves_variables(const char *device) {
+    weft_context *ctx = open_device(device, false);
+    weft_tensor *v = weft_variable_new(ctx, "v", WEFT_I32, SHAPE(3), (int32_t[]){7, 8, 9});
+    weft_tensor *by = weft_from(ctx, WEFT_I32, SHAPE(3), (int32_t[]){2, 2, 0});
+    weft_tensor *made[2] = {weft_div(v, by), weft_mod(v, by)};
+    for (int i = 0; i < 2; i++) {
+        weft_status status = weft_assign(&v, &made[i], 1);
+        int32_t got[3];
+        if (ctx->device->asynchronous && status == WEFT_OK) status = weft_read(v, got, sizeof got);
+        assert_int_equal(status, WEFT_ERR_NUMERIC);
+        assert_non_null(strstr(weft_last_error(ctx), "element 2"));
+        assert_non_null(strstr(weft_last_error(ctx), "weft_where"));
+        assert_ok(weft_read(v, got, sizeof got));
+        assert_memory_equal(got, ((int32_t[]){7, 8, 9}), sizeof got);
+        made[1] = weft_mod(v, by);
+    }
+    weft_close(ctx);
+}
+
+static void test_division_by_zero(void **state) {
+    (void)state;
+    division_leaves_variables(NULL);
+    division_leaves_variables("interp");
+}
+
 /* ---- programs held by hand ---- */
 
 static void test_held_program(void **state) {
@@ -350,6 +376,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_numbers_a_dtype_lacks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_two_contexts_do_not_mix, setup, teardown),
         cmocka_unit_test(test_fault_leaves_variables),
+        cmocka_unit_test(test_division_by_zero),
         cmocka_unit_test_setup_teardown(test_held_program, setup, teardown),
         cmocka_unit_test_setup_teardown(test_held_outputs_are_versions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_held_programs_share, setup, teardown),

@@ -54,7 +54,7 @@ static void check_fault(built *t, double factor, weft_fault *fault) {
                        (size_t)t->args[a].elements * weft_dtype_size((weft_dtype)t->args[a].dtype));
             run_work(t, &work, pieces[p], p == 1, &seen);
             if (p == 0 && fault) *fault = seen;
-            if (!fault && seen.set) fail_msg("%s: fault %s", t->kernel.name, seen.what);
+            if (!fault && seen.set) fail_msg("%s: fault %d", t->kernel.name, (int)seen.kind);
             for (int a = 0; a < t->kernel.n_args; a++) {
                 size_t bytes = (size_t)t->args[a].elements * weft_dtype_size((weft_dtype)t->args[a].dtype);
                 if (p == 0)
@@ -283,7 +283,7 @@ static void test_faults(void **state) {
     check_fault(&t, 0, &fault);
     built_free(&t);
     assert_int_equal(fault.set, 1);
-    assert_non_null(strstr(fault.what, "division by zero"));
+    assert_int_equal(fault.kind, WEFT_FAULT_DIVIDE);
 }
 
 /* ---- rows and columns ---- */

@@ -182,10 +182,10 @@ static const weft_timing *cpu_timings(weft_device *device, const weft_executable
     return ((weft_cpu_device *)device)->timing ? executable->timings : NULL;
 }
 
-void weft__cpu_fault(weft_fault *fault, const char *what, const char *path, int64_t value, int64_t bound,
+void weft__cpu_fault(weft_fault *fault, weft_fault_kind kind, const char *path, int64_t value, int64_t bound,
                      int64_t element) {
     if (fault->set) return;
-    *fault = (weft_fault){.what = what, .path = path, .value = value, .bound = bound, .element = element};
+    *fault = (weft_fault){.kind = kind, .path = path, .value = value, .bound = bound, .element = element};
     fault->set = 1;
 }
 

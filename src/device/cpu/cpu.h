@@ -37,7 +37,7 @@ weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, 
 const char *weft__cpu_matmul_description(void);
 
 /* Records a fault unless one is there; of several the first recorded stays. */
-void weft__cpu_fault(weft_fault *fault, const char *what, const char *path, int64_t value, int64_t bound,
+void weft__cpu_fault(weft_fault *fault, weft_fault_kind kind, const char *path, int64_t value, int64_t bound,
                      int64_t element);
 
 #endif

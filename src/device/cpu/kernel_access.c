@@ -121,8 +121,8 @@ static int64_t index_element(const walk *w, int64_t at) {
 static void report_index(const walk *w, int64_t at) {
     const int64_t value = w->step->index_ct == WEFT_CT_I64 ? ((const int64_t *)(const void *)w->a)[at]
                                                            : ((const int32_t *)(const void *)w->a)[at];
-    weft__cpu_fault(w->frame->fault, "gather: index out of range", w->frame->plan->path, value,
-                    w->step->bound, index_element(w, at));
+    weft__cpu_fault(w->frame->fault, WEFT_FAULT_GATHER, w->frame->plan->path, value, w->step->bound,
+                    index_element(w, at));
 }
 
 /* n elements of the tile from `at` on are those numbered offset, offset + stride, ... of the buffer. */

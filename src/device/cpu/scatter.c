@@ -94,7 +94,7 @@ static void tile(const scatter_plan *plan, void *const *args, int64_t outer, int
             sc->index_dtype == WEFT_I32 ? ((const int32_t *)args[0])[i] : ((const int64_t *)args[0])[i];
         if (row < 0 || row >= sc->rows) {
             /* every task meets the same first one, so the report does not depend on who is first */
-            weft__cpu_fault(fault, "scatter-add: index out of range", plan->path, row, sc->rows, i);
+            weft__cpu_fault(fault, WEFT_FAULT_SCATTER, plan->path, row, sc->rows, i);
         } else if (row >= r0 && row < r1) {
             add_row(plan, width, source + (size_t)(i * sc->inner) * plan->size,
                     sums + (size_t)((row - r0) * step));

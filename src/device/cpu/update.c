@@ -25,7 +25,7 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     memcpy(&offset, args[2], sizeof offset);
     int64_t extent = up->extent, bound = up->total - extent + 1;
     if (offset < 0 || offset >= bound) {
-        weft__cpu_fault(fault, "update: offset out of range", plan->path, offset, bound, 0);
+        weft__cpu_fault(fault, WEFT_FAULT_UPDATE, plan->path, offset, bound, 0);
         extent = 0; /* out is input then */
     }
     for (int64_t row = begin * plan->block; row < end * plan->block && row < plan->rows;) {

@@ -11,13 +11,10 @@ int weft__gpu_path_number(weft_context *ctx, weft_gpu_paths *paths, const char *
 }
 
 weft_fault weft__gpu_fault(const weft_gpu_faults *record, const weft_gpu_paths *paths) {
-    static const char *const whats[] = {
-        "a bad value", "gather: index out of range", "div or mod: integer division by zero",
-        "scatter-add: index out of range", "update: offset out of range"}; /* W_FAULT_... of the prelude */
-    const size_t n = sizeof whats / sizeof *whats;
+    const bool named = record->what > WEFT_FAULT_NONE && record->what < WEFT_FAULT_KINDS;
     const bool known = record->command >= 0 && (size_t)record->command < paths->count;
     return (weft_fault){.set = record->set != 0,
-                        .what = whats[record->what > 0 && (size_t)record->what < n ? record->what : 0],
+                        .kind = named ? (weft_fault_kind)record->what : WEFT_FAULT_NONE,
                         .path = known ? paths->list[record->command] : "",
                         .value = record->value,
                         .bound = record->bound,

@@ -98,7 +98,7 @@ static void scatter_block(weft_interp *device, const weft_heavy *heavy, operand 
     for (int64_t i = 0; i < s->count; i++) {
         const int64_t row = get(index, i).i;
         if (row < 0 || row >= s->rows) {
-            weft__interp_fault(device, "scatter: index out of range", heavy->path, row, s->rows, i);
+            weft__interp_fault(device, WEFT_FAULT_SCATTER, heavy->path, row, s->rows, i);
             continue;
         }
         for (int64_t j = 0; j < s->inner; j++) {
@@ -155,8 +155,7 @@ static weft_status update(weft_interp *device, const weft_heavy *heavy, void *co
     if (!u->in_place) memcpy(args[3], args[0], (size_t)(whole * size));
     const int64_t offset = get((operand){WEFT_I32, args[2]}, 0).i;
     if (offset < 0 || offset > u->total - u->extent) {
-        weft__interp_fault(device, "update: offset out of range", heavy->path, offset,
-                           u->total - u->extent + 1, 0);
+        weft__interp_fault(device, WEFT_FAULT_UPDATE, heavy->path, offset, u->total - u->extent + 1, 0);
         return WEFT_OK;
     }
     for (int64_t o = 0; o < u->outer; o++)

@@ -287,11 +287,11 @@ static weft_status synchronize(weft_device *device) {
 
 /* ---- faults and timings ---- */
 
-void weft__interp_fault(weft_interp *device, const char *what, const char *path, int64_t value, int64_t bound,
-                        int64_t element) {
+void weft__interp_fault(weft_interp *device, weft_fault_kind kind, const char *path, int64_t value,
+                        int64_t bound, int64_t element) {
     if (!device->fault.set)
         device->fault = (weft_fault){
-            .set = 1, .what = what, .path = path, .value = value, .bound = bound, .element = element};
+            .set = 1, .kind = kind, .path = path, .value = value, .bound = bound, .element = element};
 }
 
 static weft_status take_fault(weft_device *device, weft_fault *fault) {

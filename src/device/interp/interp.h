@@ -82,7 +82,7 @@ weft_status weft__interp_kernel(weft_interp *device, const weft_kernel *kernel, 
 weft_status weft__interp_heavy(weft_interp *device, const weft_heavy *heavy, void *const *args,
                                const int64_t *bytes);
 int weft__interp_heavy_operands(const weft_heavy *heavy);
-void weft__interp_fault(weft_interp *device, const char *what, const char *path, int64_t value, int64_t bound,
-                        int64_t element);
+void weft__interp_fault(weft_interp *device, weft_fault_kind kind, const char *path, int64_t value,
+                        int64_t bound, int64_t element);
 
 #endif

@@ -114,8 +114,7 @@ static weft_status run_gather(walk *w, int i, int64_t element) {
     const weft_instr *in = &w->kernel->code[i];
     const int64_t chosen = w->values[in->a].i;
     if (chosen >= 0 && chosen < in->bound) return read_element(w, i, element + chosen * in->imm_i);
-    weft__interp_fault(w->device, "gather: index out of range", w->kernel->path, chosen, in->bound,
-                       origin_of(w, in->a));
+    weft__interp_fault(w->device, WEFT_FAULT_GATHER, w->kernel->path, chosen, in->bound, origin_of(w, in->a));
     return WEFT_OK;
 }
 
@@ -147,9 +146,8 @@ static void run_calc(walk *w, int i) {
     bool by_zero = false;
     w->values[i] = weft__interp_calc(in->op, (weft_dtype)w->kernel->code[in->a].dtype, a, b, c, &by_zero);
     if (by_zero)
-        weft__interp_fault(
-            w->device, in->op == WEFT_OP_DIV ? "div: integer division by zero" : "mod: integer modulo zero",
-            w->kernel->path, a.i, 0, w->row * w->length + (w->inner < 0 ? 0 : w->inner));
+        weft__interp_fault(w->device, WEFT_FAULT_DIVIDE, w->kernel->path, 0, 0,
+                           w->row * w->length + (w->inner < 0 ? 0 : w->inner));
 }
 
 /* Runs an instruction that addresses something. */
