@@ -33,24 +33,11 @@ static void describe(int i, weft_device_description *d) {
 static weft_status open_interp(weft_context *ctx, const char *selector, const weft_open_options *options,
                                weft_device **device) {
     (void)selector, (void)options;
-    weft_interp *d = weft__zalloc(ctx, sizeof *d);
-    if (!d) return weft__fail_oom(ctx, sizeof *d, "interp: device");
-    d->base.ops = &weft__device_interp;
-    d->base.ctx = ctx;
-    d->base.name = "interp";
+    weft_interp *d = weft__testing_open(ctx, &weft__device_interp, sizeof *d);
+    if (!d) return WEFT_ERR_OOM;
     d->random = ctx ? ctx->seed : 0;
     *device = &d->base;
     return WEFT_OK;
-}
-
-static void close_interp(weft_device *device) {
-    if (device) weft__free(device->ctx, device);
-}
-
-static weft_status check_dtype(weft_device *device, weft_dtype dtype) {
-    if ((unsigned)dtype < WEFT_DTYPE_COUNT && dtype != WEFT_C64 && dtype != WEFT_C128) return WEFT_OK;
-    return weft__fail(device->ctx, WEFT_ERR_DTYPE, "interp: no device here computes %s yet",
-                      weft_dtype_name(dtype));
 }
 
 void weft__interp_decline(weft_device *device, unsigned kind_mask) { of(device)->declined = kind_mask; }
@@ -68,28 +55,24 @@ static unsigned char *bytes_of(const weft_buffer *buffer) {
 }
 
 static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
-    weft_interp_buffer *b = weft__zalloc(device->ctx, sizeof *b);
-    if (b && bytes <= PTRDIFF_MAX - 2 * GUARD_BYTES)
-        b->memory = weft__alloc_aligned(device->ctx, bytes + (size_t)2 * GUARD_BYTES);
-    if (!b || !b->memory) {
-        weft__free(device->ctx, b);
+    if (bytes > PTRDIFF_MAX - 2 * GUARD_BYTES) return weft__fail_oom(device->ctx, bytes, "interp: buffer");
+    weft_interp_buffer *b = weft__testing_buffer_new(device, sizeof *b, bytes);
+    if (!b) return WEFT_ERR_OOM;
+    b->memory = weft__alloc_aligned(device->ctx, bytes + (size_t)2 * GUARD_BYTES);
+    if (!b->memory) {
+        weft__testing_buffer_free(device, &b->base);
         return weft__fail_oom(device->ctx, bytes, "interp: buffer");
     }
-    b->base.bytes = bytes;
     memset(b->memory, GUARD_BYTE, GUARD_BYTES);
     memset(bytes_of(&b->base), FRESH_BYTE, bytes);
     memset(bytes_of(&b->base) + bytes, GUARD_BYTE, GUARD_BYTES);
-    device->bytes_in_use += bytes;
-    if (device->bytes_in_use > device->bytes_peak) device->bytes_peak = device->bytes_in_use;
     *buffer = &b->base;
     return WEFT_OK;
 }
 
 static void buffer_free(weft_device *device, weft_buffer *buffer) {
-    if (!buffer) return;
-    device->bytes_in_use -= buffer->bytes;
-    weft__free_aligned(device->ctx, ((weft_interp_buffer *)buffer)->memory);
-    weft__free(device->ctx, buffer);
+    if (buffer) weft__free_aligned(device->ctx, ((weft_interp_buffer *)buffer)->memory);
+    weft__testing_buffer_free(device, buffer);
 }
 
 static bool guards_intact(const weft_buffer *buffer) {
@@ -100,29 +83,22 @@ static bool guards_intact(const weft_buffer *buffer) {
     return true;
 }
 
-static weft_status check_span(weft_device *device, const weft_buffer *buffer, size_t offset, size_t bytes,
-                              const char *what) {
-    if (offset <= buffer->bytes && bytes <= buffer->bytes - offset) return WEFT_OK;
-    return weft__fail(device->ctx, WEFT_ERR_INTERNAL, "interp: %s of %zu bytes at %zu in a buffer of %zu",
-                      what, bytes, offset, buffer->bytes);
-}
-
 static weft_status upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,
                           size_t bytes) {
-    WEFT_TRY(check_span(device, to, offset, bytes, "upload"));
+    WEFT_TRY(weft__testing_inside(device, to, offset, bytes, "upload"));
     if (bytes) memcpy(bytes_of(to) + offset, from, bytes);
     return WEFT_OK;
 }
 
 static weft_status download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
                             size_t bytes) {
-    WEFT_TRY(check_span(device, from, offset, bytes, "download"));
+    WEFT_TRY(weft__testing_inside(device, from, offset, bytes, "download"));
     if (bytes) memcpy(to, bytes_of(from) + offset, bytes);
     return WEFT_OK;
 }
 
 static weft_status zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes) {
-    WEFT_TRY(check_span(device, to, offset, bytes, "zeros"));
+    WEFT_TRY(weft__testing_inside(device, to, offset, bytes, "zeros"));
     if (bytes) memset(bytes_of(to) + offset, 0, bytes);
     return WEFT_OK;
 }
@@ -280,11 +256,6 @@ static weft_status run(weft_device *device, weft_executable *executable, weft_bu
     return WEFT_OK;
 }
 
-static weft_status synchronize(weft_device *device) {
-    (void)device; /* all work is done when run returns */
-    return WEFT_OK;
-}
-
 /* ---- faults and timings ---- */
 
 void weft__interp_fault(weft_interp *device, weft_fault_kind kind, const char *path, int64_t value,
@@ -311,8 +282,8 @@ const weft_device_ops weft__device_interp = {
     .count = weft__device_one,
     .describe = describe,
     .open = open_interp,
-    .close = close_interp,
-    .check_dtype = check_dtype,
+    .close = weft__testing_close,
+    .check_dtype = weft__testing_check_dtype,
     .buffer_new = buffer_new,
     .buffer_free = buffer_free,
     .upload = upload,
@@ -322,7 +293,7 @@ const weft_device_ops weft__device_interp = {
     .build = build,
     .executable_free = executable_free,
     .run = run,
-    .synchronize = synchronize,
+    .synchronize = weft__testing_synchronize,
     .take_fault = take_fault,
     .set_timing = set_timing,
     .timings = timings,

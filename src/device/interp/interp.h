@@ -4,7 +4,7 @@
 #ifndef WEFT_DEVICE_INTERP_INTERP_H
 #define WEFT_DEVICE_INTERP_INTERP_H
 
-#include "device/device.h"
+#include "device/testing.h"
 
 /* A number: f for floats, whatever their dtype; i for integers (u64 by its bits) and bool. */
 typedef union weft_value {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/null/null.h"
+#include "device/testing.h"
 
 typedef struct null_device {
     weft_device base;
@@ -29,57 +30,30 @@ static void describe(int i, weft_device_description *d) {
 static weft_status open_null(weft_context *ctx, const char *selector, const weft_open_options *options,
                              weft_device **device) {
     (void)selector, (void)options;
-    null_device *d = weft__zalloc(ctx, sizeof *d);
-    if (!d) return weft__fail_oom(ctx, sizeof *d, "null: device");
-    d->base.ops = &weft__device_null;
-    d->base.ctx = ctx;
-    d->base.name = "null";
-    *device = &d->base;
-    return WEFT_OK;
-}
-
-static void close_null(weft_device *device) {
-    if (device) weft__free(device->ctx, device);
-}
-
-static weft_status check_dtype(weft_device *device, weft_dtype dtype) {
-    if ((unsigned)dtype < WEFT_DTYPE_COUNT && dtype != WEFT_C64 && dtype != WEFT_C128) return WEFT_OK;
-    return weft__fail(device->ctx, WEFT_ERR_DTYPE, "null: no device here computes %s yet",
-                      weft_dtype_name(dtype));
+    *device = weft__testing_open(ctx, &weft__device_null, sizeof(null_device));
+    return *device ? WEFT_OK : WEFT_ERR_OOM;
 }
 
 static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
-    weft_buffer *b = weft__zalloc(device->ctx, sizeof *b);
-    if (!b) return weft__fail_oom(device->ctx, sizeof *b, "null: buffer");
-    b->bytes = bytes;
-    device->bytes_in_use += bytes;
-    if (device->bytes_in_use > device->bytes_peak) device->bytes_peak = device->bytes_in_use;
-    *buffer = b;
-    return WEFT_OK;
-}
-
-static void buffer_free(weft_device *device, weft_buffer *buffer) {
-    if (!buffer) return;
-    device->bytes_in_use -= buffer->bytes;
-    weft__free(device->ctx, buffer);
+    *buffer = weft__testing_buffer_new(device, sizeof **buffer, bytes);
+    return *buffer ? WEFT_OK : WEFT_ERR_OOM;
 }
 
 static weft_status upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,
                           size_t bytes) {
-    (void)device, (void)to, (void)offset, (void)from, (void)bytes;
-    return WEFT_OK;
+    (void)from;
+    return weft__testing_inside(device, to, offset, bytes, "upload");
 }
 
 static weft_status download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
                             size_t bytes) {
-    (void)device, (void)from, (void)offset;
+    WEFT_TRY(weft__testing_inside(device, from, offset, bytes, "download"));
     if (bytes) memset(to, 0, bytes);
     return WEFT_OK;
 }
 
 static weft_status zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes) {
-    (void)device, (void)to, (void)offset, (void)bytes;
-    return WEFT_OK;
+    return weft__testing_inside(device, to, offset, bytes, "zeros");
 }
 
 static bool takes(weft_device *device, const weft_heavy *heavy) {
@@ -188,11 +162,6 @@ static weft_status run(weft_device *device, weft_executable *executable, weft_bu
     return WEFT_OK;
 }
 
-static weft_status synchronize(weft_device *device) {
-    (void)device;
-    return WEFT_OK;
-}
-
 static weft_status take_fault(weft_device *device, weft_fault *fault) {
     (void)device;
     *fault = (weft_fault){0};
@@ -214,10 +183,10 @@ const weft_device_ops weft__device_null = {
     .count = weft__device_one,
     .describe = describe,
     .open = open_null,
-    .close = close_null,
-    .check_dtype = check_dtype,
+    .close = weft__testing_close,
+    .check_dtype = weft__testing_check_dtype,
     .buffer_new = buffer_new,
-    .buffer_free = buffer_free,
+    .buffer_free = weft__testing_buffer_free,
     .upload = upload,
     .download = download,
     .zero = zero,
@@ -225,7 +194,7 @@ const weft_device_ops weft__device_null = {
     .build = build,
     .executable_free = executable_free,
     .run = run,
-    .synchronize = synchronize,
+    .synchronize = weft__testing_synchronize,
     .take_fault = take_fault,
     .set_timing = set_timing,
     .timings = timings,
