@@ -19,7 +19,8 @@ W_FN double w_sel_f64(int c, double x, double y) { return c ? x : y; }
     }
 W_LANE_BY_LANE(fmod_f64, fmod)
 W_LANE_BY_LANE(pow_f64, pow)
-W_SIXTEEN(f64, double, double, double16, vload16(0, p), vstore16(v, 0, p))
+W_UNALIGNED(double16, 8)
+W_SIXTEEN(f64, double, double, double16, vload16(0, p), w_write(p, v))
 W_FN double16 w_sel_f64(int16 c, double16 x, double16 y) { return select(y, x, convert_long16(-c)); }
 #endif
 W_ODD(f64, W_F64, W_V(convert_double))

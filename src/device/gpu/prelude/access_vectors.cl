@@ -8,6 +8,21 @@ W_FN ushort16 w_to_bf16(float16 x) {
     return convert_ushort16((b & 0x7fffffffu) > 0x7f800000u ? (b >> 16 | 0x40u) : W_ROUND_BF16(b));
 }
 
+/* Vectors that may lie at any element: one access, where drivers make halves and quarters of vstore16 (PoCL 3.1,
+ * whose stores then cannot be forwarded to a load of the whole). */
+#define W_UNALIGNED(V16, bytes)                                      \
+    typedef V16 w_any_##V16 __attribute__((aligned(bytes)));         \
+    W_FN void w_write(W_GLOBAL void *p, V16 v) { *(W_GLOBAL w_any_##V16 *)p = v; }
+W_UNALIGNED(float16, 4)
+W_UNALIGNED(char16, 1)
+W_UNALIGNED(uchar16, 1)
+W_UNALIGNED(short16, 2)
+W_UNALIGNED(ushort16, 2)
+W_UNALIGNED(int16, 4)
+W_UNALIGNED(uint16, 4)
+W_UNALIGNED(long16, 8)
+W_UNALIGNED(ulong16, 8)
+
 /* Lane by lane where a vector is not whole. */
 #define W_SIXTEEN(id, S, V, V16, get, put)                                                              \
     W_FN V16 w_load_##id(const W_GLOBAL S *p, int from, int to) {                                       \
@@ -60,16 +75,16 @@ W_FN ushort16 w_to_bf16(float16 x) {
         for (int j = 0; j < 16; j++)                                                                    \
             if (in[j]) w_put_##id(p, at[j], t[j]);                                                      \
     }
-W_SIXTEEN(f32, float, float, float16, vload16(0, p), vstore16(v, 0, p))
+W_SIXTEEN(f32, float, float, float16, vload16(0, p), w_write(p, v))
 W_SIXTEEN(f16, half, float, float16, vload_half16(0, p), vstore_half16_rte(v, 0, p))
 W_SIXTEEN(bf16, ushort, float, float16, as_float16(convert_uint16(vload16(0, p)) << 16),
-          vstore16(w_to_bf16(v), 0, p))
-W_SIXTEEN(i8, char, int, int16, convert_int16(vload16(0, p)), vstore16(convert_char16(v), 0, p))
-W_SIXTEEN(i16, short, int, int16, convert_int16(vload16(0, p)), vstore16(convert_short16(v), 0, p))
-W_SIXTEEN(i32, int, int, int16, vload16(0, p), vstore16(v, 0, p))
-W_SIXTEEN(i64, long, long, long16, vload16(0, p), vstore16(v, 0, p))
-W_SIXTEEN(u8, uchar, int, int16, convert_int16(vload16(0, p)), vstore16(convert_uchar16(v), 0, p))
-W_SIXTEEN(u16, ushort, int, int16, convert_int16(vload16(0, p)), vstore16(convert_ushort16(v), 0, p))
-W_SIXTEEN(u32, uint, uint, uint16, vload16(0, p), vstore16(v, 0, p))
-W_SIXTEEN(u64, ulong, ulong, ulong16, vload16(0, p), vstore16(v, 0, p))
-W_SIXTEEN(bool, uchar, int, int16, (convert_int16(vload16(0, p)) != 0) & 1, vstore16(convert_uchar16(v), 0, p))
+          w_write(p, w_to_bf16(v)))
+W_SIXTEEN(i8, char, int, int16, convert_int16(vload16(0, p)), w_write(p, convert_char16(v)))
+W_SIXTEEN(i16, short, int, int16, convert_int16(vload16(0, p)), w_write(p, convert_short16(v)))
+W_SIXTEEN(i32, int, int, int16, vload16(0, p), w_write(p, v))
+W_SIXTEEN(i64, long, long, long16, vload16(0, p), w_write(p, v))
+W_SIXTEEN(u8, uchar, int, int16, convert_int16(vload16(0, p)), w_write(p, convert_uchar16(v)))
+W_SIXTEEN(u16, ushort, int, int16, convert_int16(vload16(0, p)), w_write(p, convert_ushort16(v)))
+W_SIXTEEN(u32, uint, uint, uint16, vload16(0, p), w_write(p, v))
+W_SIXTEEN(u64, ulong, ulong, ulong16, vload16(0, p), w_write(p, v))
+W_SIXTEEN(bool, uchar, int, int16, (convert_int16(vload16(0, p)) != 0) & 1, w_write(p, convert_uchar16(v)))
