@@ -371,6 +371,8 @@ weft_status weft__render(weft_launches *launches, const weft_kernel *kernel, boo
     weft__free(launches->ctx, r.stage);
     weft__free(launches->ctx, r.varies);
     weft__free(launches->ctx, r.wanted);
+    weft__free(launches->ctx, r.first);
+    weft__free(launches->ctx, r.kept);
     weft__free(launches->ctx, r.scratch);
     weft__free(launches->ctx, r.numbers);
     return status;

@@ -43,6 +43,10 @@ typedef struct weft_render {
     uint8_t *stage;
     bool *varies;
     bool *wanted; /* by the loop that is being written */
+    /* loops over a row: render_loops.c */
+    uint8_t *first; /* stage whose loop is the first to compute a value */
+    bool *kept;     /* its row of values is kept for later loops */
+    int dearest;    /* stage whose loop computes longest */
     /* what is being written */
     weft_text text;
     int indent;
@@ -82,6 +86,15 @@ bool weft__render_vector(const weft_render *r, int v); /* is value v a vector? *
 bool weft__stage_is_full(const weft_render *r, int stage);
 /* Does an access differ between the lanes of dimension d? */
 bool weft__moves_along(const weft_map *m, int d);
+
+/* ---- render_loops.c ---- */
+void weft__choose_loops(weft_render *r);
+/* wanted: the FULL values that the loop of a stage needs. */
+void weft__find_wanted(weft_render *r, int stage);
+bool weft__is_kept(const weft_render *r, int v, int stage); /* from a loop before */
+void weft__put_kept(weft_render *r);                        /* where kept values are */
+void weft__kept_name(const weft_render *r, int v, char *name, size_t size);
+void weft__put_fetches(weft_render *r, int stage);
 
 /* ---- render_words.c ---- */
 weft_render_type weft__render_type(weft_dtype dtype);

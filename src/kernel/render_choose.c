@@ -146,12 +146,15 @@ weft_status weft__render_choose(weft_render *r) {
     r->stage = weft__array(r->launches->ctx, n, sizeof *r->stage);
     r->varies = weft__array(r->launches->ctx, n, sizeof *r->varies);
     r->wanted = weft__array(r->launches->ctx, n, sizeof *r->wanted);
+    r->first = weft__array(r->launches->ctx, n, sizeof *r->first);
+    r->kept = weft__array(r->launches->ctx, n, sizeof *r->kept);
     r->scratch = weft__array(r->launches->ctx, n, sizeof *r->scratch);
-    if (!r->stage || !r->varies || !r->wanted || !r->scratch)
+    if (!r->stage || !r->varies || !r->wanted || !r->first || !r->kept || !r->scratch)
         return weft__fail_oom(r->launches->ctx, n * 12, "render: kernel");
     find_stages(r);
     choose_lane(r);
     find_varying(r);
     r->wide = !is_narrow(r);
+    weft__choose_loops(r);
     return WEFT_OK;
 }

@@ -11,27 +11,6 @@
 #define STRIP 32 /* terms of a lane that are added before they join the sum of such strips */
 #define LINE  512
 
-/* ---- which values a loop needs ---- */
-
-static bool ends_stage(const weft_render *r, int v, int stage) {
-    const weft_instr *in = weft__code_of(r, v);
-    if (in->kind == WEFT_INSTR_REDUCE) return r->stage[v] == stage;
-    if (in->kind == WEFT_INSTR_FOLD) return in->level == WEFT_LEVEL_COLUMN && r->stage[v] == stage;
-    return in->kind == WEFT_INSTR_STORE && in->level == WEFT_LEVEL_FULL && stage == r->stages;
-}
-
-static void find_wanted(weft_render *r, int stage) {
-    memset(r->wanted, 0, (size_t)r->kernel->n_code * sizeof *r->wanted);
-    for (int v = r->kernel->n_code - 1; v >= 0; v--) {
-        const weft_instr *in = weft__code_of(r, v);
-        const int operands[3] = {in->a, in->b, in->c};
-        r->wanted[v] = r->wanted[v] || ends_stage(r, v, stage);
-        for (int o = 0; r->wanted[v] && o < 3; o++)
-            if (operands[o] >= 0 && weft__code_of(r, operands[o])->level == WEFT_LEVEL_FULL)
-                r->wanted[operands[o]] = true;
-    }
-}
-
 /* ---- reductions ---- */
 
 /* Sums of floats are cut into strips. */
@@ -297,16 +276,29 @@ static void put_row_values(weft_render *r, int stage) {
     }
 }
 
+/* A value of a loop: computed, and kept where a later loop wants it; or as an earlier one kept it. */
+static void put_inner_value(weft_render *r, int v, int stage) {
+    char kept[WEFT_RENDER_NAME];
+    if (r->kept[v]) weft__kept_name(r, v, kept, sizeof kept);
+    if (weft__is_kept(r, v, stage)) {
+        weft__put_line(r, "const %s v%d = %s;", weft__type_name(weft__type_of(r, v), true), v, kept);
+        return;
+    }
+    weft__put_value(r, v);
+    if (r->kept[v]) weft__put_line(r, "%s = v%d;", kept, v);
+}
+
 static void put_loop(weft_render *r, int stage) {
     const weft_kernel *k = r->kernel;
     bool strips = false;
-    find_wanted(r, stage);
+    weft__find_wanted(r, stage);
     for (int v = 0; v < k->n_code; v++) {
         if (weft__code_of(r, v)->kind != WEFT_INSTR_REDUCE || r->stage[v] != stage) continue;
         put_variable(r, v, 't', sum_is_vector(r, v));
         strips = strips || in_strips(r, v);
     }
     const int braces = open_loops(r, stage, strips);
+    weft__put_fetches(r, stage);
     if (has_columns(r, stage)) put_column_number(r);
     for (int v = 0; v < k->n_code; v++) {
         if (!r->wanted[v]) continue;
@@ -318,7 +310,7 @@ static void put_loop(weft_render *r, int stage) {
         else if (in->kind == WEFT_INSTR_STORE)
             put_result_store(r, v, 'v');
         else
-            weft__put_value(r, v);
+            put_inner_value(r, v, stage);
     }
     if (inner_dimension(r) >= 0) weft__put_close(r);
     for (int v = 0; strips && v < k->n_code; v++) {
@@ -336,6 +328,7 @@ static void put_loop(weft_render *r, int stage) {
 
 static void put_row(weft_render *r) {
     const weft_kernel *k = r->kernel;
+    if (k->n_reduce == 0) weft__put_fetches(r, 0);
     for (int s = 0; s <= r->stages; s++) {
         put_row_values(r, s);
         if (weft__stage_is_full(r, s)) put_loop(r, s);
@@ -371,6 +364,7 @@ static void put_rows_of_block(weft_render *r, int d, const char *x) {
 void weft__put_unit(weft_render *r) {
     const weft_kernel *k = r->kernel;
     const int folds = k->n_parallel - k->n_fold;
+    weft__put_kept(r);
     if (k->n_fold == 0) {
         put_row(r);
         return;

@@ -44,6 +44,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
         const int end_lane = min(first_lane + strip_size, n_i1);
         for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
             const int m = end_lane - i1;
+            float16 kept5[256];
             const float16 v1 = w_load_f32(arg1 + (i1), 0, m);
             float16 t7 = 0.0f;
             for (int strip = 0; strip < n_r0; strip += 32) {
@@ -54,6 +55,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
                     const float16 v2 = v0 + v1;
                     const float16 v4 = w_load_f32(arg3 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m);
                     const float16 v5 = w_gelu_slope_f32(v2);
+                    kept5[r0] = v5;
                     const float16 v6 = v4 * v5;
                     p7 = p7 + v6;
                 }
@@ -65,7 +67,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
                 const float16 v2 = v0 + v1;
                 const float16 v3 = w_gelu_f32(v2);
                 const float16 v4 = w_load_f32(arg3 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m);
-                const float16 v5 = w_gelu_slope_f32(v2);
+                const float16 v5 = kept5[r0];
                 const float16 v6 = v4 * v5;
                 w_store_f32(arg2 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m, v3);
                 w_store_f32(arg4 + (i0*s0_i0 + i1 + r0*s0_r0), 0, m, v6);

@@ -183,6 +183,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
         int rest = unit;
         const int i0 = rest % n_i0;
         rest /= n_i0;
+        float16 kept7[256];
         const int v9 = arg2[i0];
         const int in10 = v9 >= 0 && v9 < bound10;
         if (!in10) {
@@ -216,6 +217,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
                 const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
                 const float16 v6 = v0 - (float16)(v5);
                 const float16 v7 = w_exp_f32(v6);
+                kept7[r0 >> 4] = v7;
                 p8 = p8 + w_sel_f32(w_live(m), v7, (float16)(0.0f));
                 const int16 v11 = convert_int16((int16)((r0 + W_LANES)));
                 const int16 v12 = w_bool((int16)(v10) == v11);
@@ -241,9 +243,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
         const float v26 = w_sel_f32(v22, 0.0f, v25);
         for (int r0 = 0; r0 < n_r0; r0 += 16) {
             const int m = n_r0 - r0;
-            const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
-            const float16 v6 = v0 - (float16)(v5);
-            const float16 v7 = w_exp_f32(v6);
+            const float16 v7 = kept7[r0 >> 4];
             const int16 v11 = convert_int16((int16)((r0 + W_LANES)));
             const int16 v12 = w_bool((int16)(v10) == v11);
             const float16 v20 = w_sel_f32(v12, (float16)(v19), (float16)(0.0f));

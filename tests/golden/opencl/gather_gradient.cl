@@ -77,6 +77,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_gather_mul_sum_mul_add(
         const int end_lane = min(first_lane + strip_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
+            float16 kept1[256];
             const float16 v4 = w_load_f32(arg3 + (i0), 0, m);
             float16 t3 = 0.0f;
             for (int strip = 0; strip < n_r0; strip += 32) {
@@ -89,6 +90,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_gather_mul_sum_mul_add(
                         w_fault(faults, command, W_FAULT_GATHER, v0, bound1, r0);
                     }
                     const float16 v1 = w_load_f32(arg1 + (i0 + convert_int(v0)*pitch1), 0, m*in1);
+                    kept1[r0] = v1;
                     const float16 v2 = v1 * v1;
                     p3 = p3 + v2;
                 }
@@ -96,12 +98,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_gather_mul_sum_mul_add(
             }
             const float16 v3 = t3;
             for (int r0 = 0; r0 < n_r0; r0 += 1) {
-                const int v0 = arg0[r0];
-                const int in1 = v0 >= 0 && v0 < bound1;
-                if (!in1) {
-                    w_fault(faults, command, W_FAULT_GATHER, v0, bound1, r0);
-                }
-                const float16 v1 = w_load_f32(arg1 + (i0 + convert_int(v0)*pitch1), 0, m*in1);
+                const float16 v1 = kept1[r0];
                 const float16 v5 = v4 * v1;
                 const float16 v6 = v5 + v5;
                 w_store_f32(arg4 + (i0 + r0*s0_r0), 0, m, v6);

@@ -52,6 +52,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
         const int end_lane = min(first_lane + strip_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
+            float16 kept0[256];
             float16 b9 = 0.0f;
             float16 b15 = 0.0f;
             for (int f0 = 0; f0 < n_f0; f0++) {
@@ -64,6 +65,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
                     const int end = min(strip + 32, n_r0);
                     for (int r0 = strip; r0 < end; r0 += 1) {
                         const float16 v0 = w_load_step_f32(arg0 + (i0*s0_i0 + f0*s0_f0 + r0), s0_i0, 0, m);
+                        kept0[r0] = v0;
                         const float v1 = arg1[r0];
                         const float16 v2 = v0 * (float16)(v1);
                         p3 = p3 + v2;
@@ -78,7 +80,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
                 const float16 v12 = v11 + v11;
                 for (int r0 = 0; r0 < n_r0; r0 += 1) {
                     const int column = (r0)*n_i0 + i0;
-                    const float16 v0 = w_load_step_f32(arg0 + (i0*s0_i0 + f0*s0_f0 + r0), s0_i0, 0, m);
+                    const float16 v0 = kept0[r0];
                     const float16 v13 = v0 * v12;
                     float16 s14 = v13;
                     if (!fresh) {

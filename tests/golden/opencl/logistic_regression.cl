@@ -69,6 +69,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_gt_where(
         const int end_lane = min(first_lane + strip_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
+            float16 kept0[256];
             float16 b18 = 0.0f;
             float16 b32 = 0.0f;
             for (int f0 = 0; f0 < n_f0; f0++) {
@@ -81,6 +82,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_gt_where(
                     const int end = min(strip + 32, n_r0);
                     for (int r0 = strip; r0 < end; r0 += 1) {
                         const float16 v0 = w_load_step_f32(arg0 + (i0*s0_i0 + f0*s0_f0 + r0), s0_i0, 0, m);
+                        kept0[r0] = v0;
                         const float v1 = arg1[r0];
                         const float16 v2 = v0 * (float16)(v1);
                         p3 = p3 + v2;
@@ -109,7 +111,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_gt_where(
                 const float16 v29 = v27 + v28;
                 for (int r0 = 0; r0 < n_r0; r0 += 1) {
                     const int column = (r0)*n_i0 + i0;
-                    const float16 v0 = w_load_step_f32(arg0 + (i0*s0_i0 + f0*s0_f0 + r0), s0_i0, 0, m);
+                    const float16 v0 = kept0[r0];
                     const float16 v30 = v0 * v29;
                     float16 s31 = v30;
                     if (!fresh) {

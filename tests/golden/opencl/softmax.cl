@@ -30,6 +30,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
         int rest = unit;
         const int i0 = rest % n_i0;
         rest /= n_i0;
+        float16 kept7[256];
         float16 t1 = -INFINITY;
         for (int r0 = 0; r0 < n_r0; r0 += 16) {
             const int m = n_r0 - r0;
@@ -52,6 +53,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
                 const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
                 const float16 v6 = v0 - (float16)(v5);
                 const float16 v7 = w_exp_f32(v6);
+                kept7[r0 >> 4] = v7;
                 p8 = p8 + w_sel_f32(w_live(m), v7, (float16)(0.0f));
             }
             t8 = t8 + p8;
@@ -66,9 +68,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
         const float v12 = w_recip_f32(v11);
         for (int r0 = 0; r0 < n_r0; r0 += 16) {
             const int m = n_r0 - r0;
-            const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
-            const float16 v6 = v0 - (float16)(v5);
-            const float16 v7 = w_exp_f32(v6);
+            const float16 v7 = kept7[r0 >> 4];
             const float16 v13 = v7 * (float16)(v12);
             w_store_f32(arg1 + (i0*s0_i0 + r0), 0, m, v13);
         }

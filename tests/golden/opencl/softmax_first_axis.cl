@@ -33,6 +33,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
         const int end_lane = min(first_lane + strip_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
+            float16 kept7[256];
             float16 t1 = -INFINITY;
             for (int r0 = 0; r0 < n_r0; r0 += 1) {
                 const float16 v0 = w_load_f32(arg0 + (i0 + r0*s0_r0), 0, m);
@@ -49,6 +50,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
                     const float16 v0 = w_load_f32(arg0 + (i0 + r0*s0_r0), 0, m);
                     const float16 v6 = v0 - v5;
                     const float16 v7 = w_exp_f32(v6);
+                    kept7[r0] = v7;
                     p8 = p8 + v7;
                 }
                 t8 = t8 + p8;
@@ -58,9 +60,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
             const float16 v11 = w_sel_f32(v9, (float16)(1.0f), v8);
             const float16 v12 = w_recip_f32(v11);
             for (int r0 = 0; r0 < n_r0; r0 += 1) {
-                const float16 v0 = w_load_f32(arg0 + (i0 + r0*s0_r0), 0, m);
-                const float16 v6 = v0 - v5;
-                const float16 v7 = w_exp_f32(v6);
+                const float16 v7 = kept7[r0];
                 const float16 v13 = v7 * v12;
                 w_store_f32(arg1 + (i0 + r0*s0_r0), 0, m, v13);
             }

@@ -47,6 +47,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
         int rest = unit;
         const int i0 = rest % n_i0;
         rest /= n_i0;
+        float16 kept7[256];
         float16 t1 = -INFINITY;
         for (int r0 = 0; r0 < n_r0; r0 += 16) {
             const int m = n_r0 - r0;
@@ -71,6 +72,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
                 const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
                 const float16 v6 = v0 - (float16)(v5);
                 const float16 v7 = w_exp_f32(v6);
+                kept7[r0 >> 4] = v7;
                 p8 = p8 + w_sel_f32(w_live(m), v7, (float16)(0.0f));
                 const float16 v14 = w_load_f32(arg2 + (i0*s0_i0 + r0), 0, m);
                 const float16 v16 = v14 * v7;
@@ -98,9 +100,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
         const float v21 = w_sel_f32(v9, 0.0f, v20);
         for (int r0 = 0; r0 < n_r0; r0 += 16) {
             const int m = n_r0 - r0;
-            const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
-            const float16 v6 = v0 - (float16)(v5);
-            const float16 v7 = w_exp_f32(v6);
+            const float16 v7 = kept7[r0 >> 4];
             const float16 v13 = v7 * (float16)(v12);
             const float16 v14 = w_load_f32(arg2 + (i0*s0_i0 + r0), 0, m);
             const float16 v15 = v14 * (float16)(v12);

@@ -9,7 +9,7 @@ kernel row_sum (rows 16; reduce 5000)
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     const W_GLOBAL float *arg0_, long arg0_at,
     W_GLOBAL float *arg1_, long arg1_at,
-    int per, int units, int n_i0, int n_r0, int s0_i0) {
+    int per, int units, int n_i0, int n_r0, int s0_i0, long ahead0) {
     const W_GLOBAL float *arg0 = arg0_ + arg0_at;
     W_GLOBAL float *arg1 = arg1_ + arg1_at;
     const int first = w_group(0)*per;
@@ -24,6 +24,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
             const int end = min(strip + 512, n_r0);
             for (int r0 = strip; r0 < end; r0 += 16) {
                 const int m = n_r0 - r0;
+                w_fetch(arg0 + (i0*s0_i0 + r0), ahead0);
                 const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + r0), 0, m);
                 p1 = p1 + w_sel_f32(w_live(m), v0, (float16)(0.0f));
             }

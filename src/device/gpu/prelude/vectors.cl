@@ -23,3 +23,20 @@ W_FN long w_lane(long16 v, int j) {
     vstore16(v, 0, lane);
     return lane[j & 15];
 }
+
+/* The line that a vector `ahead` elements further will begin in, or two of them, is asked for, to be read or
+ * written. The compilers of CPUs have a word for it; that of OpenCL means nothing to most of them. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_prefetch)
+#define w_ask(p, ahead, write)                                                                       \
+    do {                                                                                             \
+        __builtin_prefetch((const void *)(ulong)((p) + (ahead)), write, 2);                          \
+        if (sizeof *(p) > 4) __builtin_prefetch((const void *)(ulong)((p) + (ahead) + 8), write, 2); \
+    } while (0)
+#endif
+#endif
+#ifndef w_ask
+#define w_ask(p, ahead, write)
+#endif
+#define w_fetch(p, ahead)          w_ask(p, ahead, 0)
+#define w_fetch_to_write(p, ahead) w_ask(p, ahead, 1)
