@@ -116,6 +116,17 @@ typedef struct cut {
     int items;
 } cut;
 
+/* Of the lane dimension, where each index takes `work` elements and there are `others` besides it: some
+ * thousand elements. Where rows are read in turn, some KiB of each, so that a page of memory is left once it
+ * is read, if that leaves enough for all units. */
+static int64_t strip_of(const weft_render *r, int64_t others, int64_t work) {
+    const int64_t lanes = r->target->lanes, n = r->kernel->extent[r->lane];
+    int64_t strip = weft__larger(lanes, 4096 / weft__larger(work, 1) / lanes * lanes);
+    while (strip < 1024 && others * weft__ceil_div(n, 2 * strip) >= 16 * (int64_t)r->target->units)
+        strip *= 2;
+    return weft__smaller(strip, weft__ceil_div(n, lanes) * lanes);
+}
+
 static cut cut_of(const weft_render *r) {
     const weft_kernel *k = r->kernel;
     const int lanes = r->target->lanes;
@@ -123,12 +134,9 @@ static cut cut_of(const weft_render *r) {
     cut c = {.strip = 1, .strips = 1, .items = weft__target_items(r->target)};
     c.units = weft__kernel_rows(k) / block;
     if (r->lane >= 0 && !r->reduced) {
-        const int64_t n = k->extent[r->lane], whole = (n + lanes - 1) / lanes * lanes;
+        const int64_t n = k->extent[r->lane];
         c.strip = lanes;
-        if (r->target->vectors) { /* some thousand elements */
-            c.strip = 4096 / (length * block > 0 ? length * block : 1) / lanes * lanes;
-            c.strip = c.strip < lanes ? lanes : c.strip > whole ? whole : c.strip;
-        }
+        if (r->target->vectors) c.strip = strip_of(r, c.units / weft__larger(n, 1), length * block);
         c.strips = (n + c.strip - 1) / c.strip;
         c.units = c.units / (n > 0 ? n : 1) * c.strips;
     }

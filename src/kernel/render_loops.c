@@ -8,14 +8,13 @@
 
 #include "kernel/render.h"
 
-#define NEVER     255   /* no loop computes it */
-#define FEW       256   /* vectors that a row may have so that values of it are kept: 16 KiB of f32 */
-#define MANY      1024  /* the same, where it has more than those */
-#define DEAR      8     /* a dear value, in cheap ones */
-#define KEPT_MOST 4     /* values that a row keeps */
-#define FAR       1024  /* elements to look ahead: two to four kibibytes are best (PoCL, one to seven streams) */
-#define COLUMNS   64    /* the same where lines of many rows are read in turn */
-#define NEAR_ROW  16384 /* a row of so many elements is still in the cache when it is read again */
+#define NEVER      255  /* no loop computes it */
+#define FEW        256  /* vectors that a row may have so that values of it are kept: 16 KiB of f32 */
+#define MANY       1024 /* the same, where it has more than those */
+#define DEAR       8    /* a dear value, in cheap ones */
+#define KEPT_MOST  4    /* values that a row keeps */
+#define FAR        1024 /* elements to look ahead: two to four kibibytes are best (PoCL, one to seven streams) */
+#define NEAR_ROW   16384 /* a row of so many elements is still in the cache when it is read again */
 #define WORTHWHILE 65536 /* elements of an operand that does not stay in a cache */
 
 /* ---- which values a loop computes ---- */
@@ -92,7 +91,8 @@ static int only_loop(const weft_render *r) {
 static int64_t vectors_of_row(const weft_render *r) {
     const int d = only_loop(r);
     if (d < 0 || !r->target->vectors) return 0;
-    const int64_t n = r->reduced ? weft__ceil_div(r->kernel->extent[d], r->target->lanes) : r->kernel->extent[d];
+    const int64_t n =
+        r->reduced ? weft__ceil_div(r->kernel->extent[d], r->target->lanes) : r->kernel->extent[d];
     return n <= FEW ? FEW : n <= MANY ? MANY : 0;
 }
 
@@ -141,12 +141,13 @@ void weft__choose_loops(weft_render *r) {
 
 /* ---- what is fetched ahead ---- */
 
-/* Lines of memory that lanes pass over one after the other. */
+/* Lines of memory that lanes pass over one after the other. Where lines of many rows are read in turn, asking
+ * for more of them costs more than it gains. */
 static bool is_stream(const weft_render *r, int v) {
     const weft_kernel *k = r->kernel;
     const weft_instr *in = weft__code_of(r, v);
     if (in->kind != WEFT_INSTR_LOAD && in->kind != WEFT_INSTR_STORE) return false;
-    if (k->n_reduce > 0 && in->level != WEFT_LEVEL_FULL) return false;
+    if (k->n_reduce > 0 && (in->level != WEFT_LEVEL_FULL || !r->reduced)) return false;
     const weft_view *view = &k->views[in->view];
     return weft__render_vector(r, v) && view->count == 1 && !weft__view_guarded(view) &&
            view->map[0].stride[r->lane] == 1 && k->args[in->arg].elements >= WORTHWHILE;
@@ -171,8 +172,7 @@ static int64_t distance(const weft_render *r, const weft_map *map) {
     if (by_rows(r))
         return map->stride[next] * weft__larger(1, FAR / weft__larger(1, weft__kernel_row_length(k)));
     const bool joined = next >= 0 && map->stride[next] == k->extent[r->lane];
-    const int64_t far = !r->reduced && k->n_reduce > 0 ? COLUMNS : FAR;
-    return joined || k->extent[r->lane] > far ? far : 0;
+    return joined || k->extent[r->lane] > FAR ? FAR : 0;
 }
 
 static bool same_place(const weft_render *r, int v, int w) {
@@ -185,7 +185,8 @@ static bool is_repeated(const weft_render *r, int v) {
     const bool stored = weft__code_of(r, v)->kind == WEFT_INSTR_STORE;
     for (int w = 0; w < r->kernel->n_code; w++) {
         const bool store = weft__code_of(r, w)->kind == WEFT_INSTR_STORE;
-        if (w != v && is_stream(r, w) && same_place(r, v, w) && (store == stored ? w < v : store)) return true;
+        if (w != v && is_stream(r, w) && same_place(r, v, w) && (store == stored ? w < v : store))
+            return true;
     }
     return false;
 }
@@ -203,7 +204,8 @@ void weft__put_fetches(weft_render *r, int stage) {
         if (loop != stage || ahead == 0) continue;
         weft_place p;
         weft__put_place(r, v, false, &p);
-        weft__put_line(r, "%s(arg%d + (%s), %s);", stored ? "w_fetch_to_write" : "w_fetch", in->arg, p.element,
-                       weft__render_number(r, WEFT_ARGUMENT_I64, (weft_argument){.i = ahead}, "ahead%d", in->view));
+        weft__put_line(
+            r, "%s(arg%d + (%s), %s);", stored ? "w_fetch_to_write" : "w_fetch", in->arg, p.element,
+            weft__render_number(r, WEFT_ARGUMENT_I64, (weft_argument){.i = ahead}, "ahead%d", in->view));
     }
 }
