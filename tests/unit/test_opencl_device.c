@@ -211,7 +211,7 @@ static void test_signals_stay(void **state) {
 static void test_transfers(void **state) {
     (void)state;
     fixture f;
-    enum { BYTES = 3 << 20 };
+    enum { BYTES = 17 << 20 };
     static unsigned char out[BYTES], in[BYTES];
     if (!setup(&f)) return skip();
     const weft_device_ops *ops = f.device->ops;

@@ -27,9 +27,11 @@ typedef struct weft__opencl_text {
 } weft__opencl_text;
 
 /* Where uploads wait for their turn, so that the caller need not: a ring of pieces, the oldest first. */
-enum { STAGING_BYTES = 8 << 20, STAGING_PIECES = 64 };
+enum { STAGING_BYTES = 32 << 20, STAGING_PIECES = 64 };
 typedef struct weft__opencl_staging {
-    char *memory;
+    bool opened;
+    cl_mem memory;
+    char *room; /* where it is mapped, NULL: there is none */
     size_t head;
     struct {
         size_t from, to;

@@ -15,13 +15,31 @@ static weft_status check_span(weft__opencl *d, const weft_buffer *buffer, size_t
 
 /* ---- staging ---- */
 
-static cl_int forget_oldest(weft__opencl_staging *s) {
-    cl_event event = s->pieces[s->first].event;
-    const cl_int error = weft__cl.clWaitForEvents(1, &event);
-    weft__cl.clReleaseEvent(event);
+/* Memory of the driver's own, mapped once and for all: what a card reads from without another copy. Without
+ * it every upload is waited for. */
+static void open_staging(weft__opencl *d) {
+    weft__opencl_staging *s = &d->staging;
+    cl_int error = 0;
+    s->opened = true;
+    s->memory = weft__cl.clCreateBuffer(d->context, OPENCL_MEM_READ_WRITE | OPENCL_MEM_ALLOC_HOST_PTR,
+                                        STAGING_BYTES, NULL, &error);
+    if (!error)
+        s->room = weft__cl.clEnqueueMapBuffer(d->queue, s->memory, 1, OPENCL_MAP_WRITE, 0, STAGING_BYTES, 0,
+                                              NULL, NULL, &error);
+    if (error) s->room = NULL;
+}
+
+static void forget_oldest(weft__opencl_staging *s) {
+    weft__cl.clReleaseEvent(s->pieces[s->first].event);
     s->first = (s->first + 1) % STAGING_PIECES;
     s->count--;
-    return error;
+}
+
+static bool oldest_is_read(const weft__opencl_staging *s) {
+    cl_int done = 1;
+    return weft__cl.clGetEventInfo(s->pieces[s->first].event, OPENCL_EVENT_COMMAND_EXECUTION_STATUS,
+                                   sizeof done, &done, NULL) == 0 &&
+           done <= 0; /* or failed, as the queue will tell */
 }
 
 static bool taken(const weft__opencl_staging *s, size_t from, size_t to) {
@@ -32,14 +50,18 @@ static bool taken(const weft__opencl_staging *s, size_t from, size_t to) {
     return false;
 }
 
-/* Room for `bytes`, once the device has read what lies there. */
+/* Room for `bytes`, once the device has read what lies there; at the beginning, which is in the cache, where
+ * it has read everything. */
 static cl_int reserve(weft__opencl_staging *s, size_t bytes, char **room) {
-    cl_int error = 0;
-    if (s->head + bytes > STAGING_BYTES) s->head = 0;
-    while (!error && (s->count == STAGING_PIECES || taken(s, s->head, s->head + bytes)))
-        error = forget_oldest(s);
-    *room = s->memory + s->head;
-    return error;
+    while (s->count && oldest_is_read(s)) forget_oldest(s);
+    if (!s->count || s->head + bytes > STAGING_BYTES) s->head = 0;
+    while (s->count == STAGING_PIECES || taken(s, s->head, s->head + bytes)) {
+        const cl_int error = weft__cl.clWaitForEvents(1, &s->pieces[s->first].event);
+        forget_oldest(s);
+        if (error) return error;
+    }
+    *room = s->room + s->head;
+    return 0;
 }
 
 static cl_int write_staged(weft__opencl *d, cl_mem memory, size_t offset, const void *from, size_t bytes) {
@@ -60,9 +82,11 @@ static cl_int write_staged(weft__opencl *d, cl_mem memory, size_t offset, const 
 }
 
 void weft__opencl_staging_free(weft__opencl *d) {
-    while (d->staging.count) (void)forget_oldest(&d->staging);
-    weft__free_aligned(d->base.ctx, d->staging.memory);
-    d->staging.memory = NULL;
+    weft__opencl_staging *s = &d->staging;
+    while (s->count) forget_oldest(s); /* the queue is finished */
+    if (s->room) weft__cl.clEnqueueUnmapMemObject(d->queue, s->memory, s->room, 0, NULL, NULL);
+    if (s->memory) weft__cl.clReleaseMemObject(s->memory);
+    *s = (weft__opencl_staging){0};
 }
 
 /* ---- to the device ---- */
@@ -73,8 +97,8 @@ weft_status weft__opencl_upload(weft_device *device, weft_buffer *to, size_t off
     weft__opencl *d = weft__opencl_of(device);
     WEFT_TRY(check_span(d, to, offset, bytes, "upload"));
     if (!bytes) return WEFT_OK;
-    if (!d->staging.memory) d->staging.memory = weft__alloc_aligned(device->ctx, STAGING_BYTES);
-    const bool staged = d->staging.memory && bytes <= STAGING_BYTES / 4;
+    if (!d->staging.opened) open_staging(d);
+    const bool staged = d->staging.room && bytes <= STAGING_BYTES / 2;
     cl_int error = weft__opencl_gone();
     if (!error)
         error = staged ? write_staged(d, memory_of(to), d->guard + offset, from, bytes)
