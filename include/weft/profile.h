@@ -78,6 +78,21 @@ WEFT_API void weft_profile_free(weft_profile *profile);
  * written): entries have a bound then. Not counted as time. */
 WEFT_API WEFT_CHECKED weft_status weft_profile_peaks(weft_profile *profile, double *flops, double *bytes);
 
+/* Where the work is done soonest. */
+typedef struct weft_device_choice {
+    char device[64];  /* to be opened by this name */
+    double seconds;   /* that the profiled work takes there, by its price */
+    char prices[320]; /* "cpu 0.021 ms, opencl:0 0.13 ms" */
+} weft_device_choice;
+
+/* Prices what was profiled (operations, bytes, commands, transfers, submissions) on each device of a list, by
+ * what each was found to take for samples of them, and names the cheapest; "auto" or NULL: the cpu and the
+ * graphics cards. Sampling a device takes a tenth of a second once, is kept with the compiled kernels, and is
+ * not done for others. The profile may be one of a context on the device "null", which plans a step in full
+ * and computes nothing: build the model there, run one step of it, and open the device that is chosen. */
+WEFT_API WEFT_CHECKED weft_status weft_profile_choose(const weft_profile *profile, const char *devices,
+                                                      weft_device_choice *choice);
+
 /* The entries, those that took longest first; NULL when memory is gone. They live until the next call. */
 WEFT_API const weft_profile_entry *weft_profile_entries(weft_profile *profile, size_t *count);
 WEFT_API void weft_profile_total(const weft_profile *profile, weft_profile_times *times);

@@ -345,6 +345,7 @@ static int usage(const char *name, const weft__bench *bench) {
 static int list(void) {
     for (size_t i = 0; i < weft__workload_count; i++)
         printf("%-18s %s\n", weft__workloads[i].name, weft__workloads[i].about);
+    printf("%-18s %s\n", "crossover", "nets of many sizes on several devices, and which one 'auto' takes");
     return WEFT__EXIT_DONE;
 }
 
@@ -357,7 +358,7 @@ static int64_t all_threads(void) {
 
 int weft__command_bench(const weft__command *command, int argc, char **argv) {
     double started = weft__now() - processor_seconds(); /* what the loader did, it did without waiting */
-    const char *name = NULL;
+    const char *name = NULL, *devices = "cpu@1,cpu";
     int code = 0;
     weft__bench bench = {.steps = -1, .warmup = -1, .precision = "f32"};
     const weft__option options[] = {
@@ -370,6 +371,8 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         {"--threads N", WEFT__OPTION_INT, &bench.threads,
          "threads of the device; default: as many as there are"},
         {"--device D", WEFT__OPTION_TEXT, &bench.device, "cpu, interp, null; default: $WEFT_DEVICE or cpu"},
+        {"--devices A,B", WEFT__OPTION_TEXT, &devices,
+         "of crossover: the devices; cpu@1 is the cpu with one thread; default: cpu@1,cpu"},
         {"--data DIR", WEFT__OPTION_TEXT, &bench.folder,
          "a folder with fashion-mnist/*.gz and tinyshakespeare.txt"},
         {"--only TEXT", WEFT__OPTION_TEXT, &bench.only,
@@ -380,6 +383,7 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (strcmp(name, "list") == 0) return list();
+    if (strcmp(name, "crossover") == 0) return weft__bench_crossover(devices, bench.json);
     const weft__workload *workload = bench.workload = find_workload(name);
     if (!workload || !has_precision(&bench) || bench.threads > 4096 || bench.batch_size < 0 ||
         bench.batch_size > 1000000 || bench.steps == 0 || bench.steps > 100000000 || bench.warmup > 100000000)

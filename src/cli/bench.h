@@ -66,6 +66,11 @@ struct weft__bench {
     int variant;         /* which line */
 };
 
+/* ---- bench_crossover.c ---- */
+
+/* Training steps of many sizes on each device of the list, against their prices. Returns an exit code. */
+int weft__bench_crossover(const char *devices, bool json);
+
 /* ---- a training step ---- */
 
 /* Records the loss of the batch at hand. */

@@ -57,6 +57,7 @@ static void *hook_buffer_host(const weft_buffer *buffer) { return buffer->host; 
 static weft_status hook_upload(weft_context *ctx, weft_buffer *to, size_t offset, const void *from,
                                size_t bytes) {
     ctx->device->uploads++;
+    ctx->device->bytes_up += bytes;
     weft__span span = weft__profile_enter(ctx, WEFT__DOING_UPLOAD);
     weft_status status = ctx->device->ops->upload(ctx->device, to, offset, from, bytes);
     weft__profile_leave(ctx, span);
@@ -73,6 +74,7 @@ static weft_status wait_for_device(weft_context *ctx) {
 static weft_status hook_download(weft_context *ctx, const weft_buffer *from, size_t offset, void *to,
                                  size_t bytes) {
     ctx->device->downloads++;
+    ctx->device->bytes_down += bytes;
     if (ctx->compiler->profile && ctx->device->asynchronous) WEFT_TRY(wait_for_device(ctx));
     weft__span span = weft__profile_enter(ctx, WEFT__DOING_DOWNLOAD);
     weft_status status = ctx->device->ops->download(ctx->device, from, offset, to, bytes);

@@ -18,6 +18,18 @@ double weft__profile_now(void) {
 
 /* ---- start and stop ---- */
 
+static weft__traffic traffic_now(const weft_profile *p) {
+    const weft_device *d = p->ctx->device;
+    return (weft__traffic){d->uploads, d->downloads, d->bytes_up, d->bytes_down, d->submissions};
+}
+
+weft__traffic weft__profile_traffic(const weft_profile *p) {
+    const weft__traffic now = p->running ? traffic_now(p) : p->after, *was = &p->before;
+    return (weft__traffic){now.uploads - was->uploads, now.downloads - was->downloads,
+                           now.bytes_up - was->bytes_up, now.bytes_down - was->bytes_down,
+                           now.submissions - was->submissions};
+}
+
 weft_status weft_profile_start(weft_context *ctx, const weft_profile_options *options, weft_profile **out) {
     static const weft_profile_options none = {0};
     if (!ctx || !out)
@@ -35,6 +47,7 @@ weft_status weft_profile_start(weft_context *ctx, const weft_profile_options *op
     p->options = *options;
     p->number = ++ctx->compiler->profiles;
     p->running = true;
+    p->before = traffic_now(p);
     weft__arena_init(&p->names, ctx);
     p->started_ns = p->since_ns = weft__profile_now();
     *out = ctx->compiler->profile = p;
@@ -44,6 +57,7 @@ weft_status weft_profile_start(weft_context *ctx, const weft_profile_options *op
 void weft_profile_stop(weft_profile *p) {
     if (!p || !p->running) return;
     weft__profile_switch(p, WEFT__DOING_HOST);
+    p->after = traffic_now(p);
     p->running = false;
     p->ctx->compiler->profile = NULL;
 }

@@ -34,6 +34,11 @@ typedef struct profile_event {
     double start_ns, end_ns;
 } profile_event;
 
+/* Between host and device. */
+typedef struct weft__traffic {
+    uint64_t uploads, downloads, bytes_up, bytes_down, submissions;
+} weft__traffic;
+
 struct weft_profile {
     weft_context *ctx;
     weft_profile_options options;
@@ -52,6 +57,7 @@ struct weft_profile {
     double started_ns, since_ns;
     double ns[WEFT__DOING_COUNT];
     double peak_flops, peak_bytes; /* a second; 0: not measured */
+    weft__traffic before, after;   /* as the device had counted at start and stop */
 };
 
 /* ---- profile.c ---- */
@@ -79,6 +85,9 @@ static inline void weft__profile_leave(const weft_context *ctx, weft__span span)
 
 /* Runs a program whose slots are bound, and books it. */
 weft_status weft__profile_run(weft_profile *profile, weft_program *program);
+
+/* What went to and fro so far. */
+weft__traffic weft__profile_traffic(const weft_profile *profile);
 
 /* Entries that agree in name, stage and path (`alike`: paths with numbers left out) become one; those that
  * took longest come first. Returns how many are left. */

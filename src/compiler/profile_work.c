@@ -1,9 +1,9 @@
 /* What a command must at least compute and move, and what the device reaches at best: the two sides of the
- * bound that a profile shows. Must not know: runs. Read next: profile_text.c. */
+ * bound that a profile shows. Must not know: runs. Read next: probe.c, profile_text.c. */
 #include <math.h>
 #include <string.h>
 
-#include "compiler/profile.h"
+#include "compiler/price.h"
 
 /* ---- kernels ---- */
 
@@ -112,80 +112,17 @@ void weft__command_work(const weft_command *command, double *flops, double *byte
 #define LONG_PRODUCT_NS 1e7
 #define LONG_UPDATE_NS  2e7
 
-/* The least nanoseconds of some runs of one command, whose operands lie one after the other in a buffer. */
-static weft_status time_command(weft_context *ctx, weft_command *command, size_t bytes, double *least) {
-    weft_device *device = ctx->device;
-    weft_commands commands = {1, 1, command};
-    weft_executable *executable = NULL;
-    weft_buffer *buffer = NULL;
-    WEFT_TRY(device->ops->buffer_new(device, bytes, &buffer));
-    weft_status status = device->ops->build(device, &commands, &executable);
-    for (int i = 0; i < 6 && status == WEFT_OK; i++) {
-        double from = weft__profile_now();
-        status = device->ops->run(device, executable, &buffer, 1);
-        if (status == WEFT_OK) status = device->ops->synchronize(device);
-        double ns = weft__profile_now() - from;
-        if (i == 0 || ns < *least) *least = ns;
-    }
-    if (executable) device->ops->executable_free(device, executable);
-    device->ops->buffer_free(device, buffer);
-    return status;
-}
-
 static weft_status peak_of_products(weft_context *ctx, double *flops) {
+    weft__probe probe;
     double ns = 0;
-    for (int64_t n = 64; n <= 2048 && ns < LONG_PRODUCT_NS; n *= 2) {
-        int64_t bytes = n * n * (int64_t)sizeof(float);
-        weft_operand operands[] = {{0, 0}, {0, bytes}, {0, 2 * bytes}};
-        weft_command command = {.kind = WEFT_COMMAND_HEAVY, .n_operands = 3, .operands = operands};
-        command.heavy = (weft_heavy){.kind = WEFT_HEAVY_MATMUL, .path = ""};
-        command.heavy.as.matmul = (weft_heavy_matmul){.dtype = WEFT_F32,
-                                                      .out_dtype = WEFT_F32,
-                                                      .m = n,
-                                                      .n = n,
-                                                      .k = n,
-                                                      .a_m = n,
-                                                      .a_k = 1,
-                                                      .b_k = n,
-                                                      .b_n = 1,
-                                                      .c_m = n};
-        WEFT_TRY(time_command(ctx, &command, (size_t)(3 * bytes), &ns));
+    weft_status status = weft__probe_open(ctx, (size_t)3 * 2048 * 2048 * sizeof(float), &probe);
+    for (int64_t n = 64; n <= 2048 && ns < LONG_PRODUCT_NS && status == WEFT_OK; n *= 2) {
+        status = weft__probe_product(&probe, n, 1, &ns);
         double reached = 2.0 * (double)n * (double)n * (double)n / (ns + 1) * 1e9;
-        if (reached > *flops) *flops = reached;
+        if (status == WEFT_OK && reached > *flops) *flops = reached;
     }
-    return WEFT_OK;
-}
-
-/* x = -x in place, which moves nothing besides: a store to elsewhere has to read first what it overwrites. */
-static weft_status time_update(weft_context *ctx, int64_t n, double *ns) {
-    weft_kernel_arg arg = {.dtype = WEFT_F32, .read = true, .written = true, .elements = n};
-    weft_instr code[] = {{.kind = WEFT_INSTR_LOAD, .dtype = WEFT_F32, .a = -1, .b = -1, .c = -1},
-                         {.kind = WEFT_INSTR_CALC,
-                          .op = WEFT_OP_NEG,
-                          .dtype = WEFT_F32,
-                          .a = 0,
-                          .b = -1,
-                          .c = -1,
-                          .arg = -1,
-                          .view = -1},
-                         {.kind = WEFT_INSTR_STORE, .dtype = WEFT_F32, .a = 1, .b = -1, .c = -1}};
-    weft_view view;
-    weft__view_identity(&view, 1, &n);
-    weft_kernel kernel = {.name = "map_neg",
-                          .path = "",
-                          .n_parallel = 1,
-                          .extent = {n},
-                          .n_args = 1,
-                          .n_views = 1,
-                          .n_code = 3,
-                          .args = &arg,
-                          .views = &view,
-                          .code = code};
-    weft_operand operand = {0, 0};
-    weft_command command = {
-        .kind = WEFT_COMMAND_KERNEL, .kernel = &kernel, .n_operands = 1, .operands = &operand};
-    WEFT_TRY(weft__kernel_verify(ctx, &kernel));
-    return time_command(ctx, &command, (size_t)n * sizeof(float), ns);
+    weft__probe_close(&probe);
+    return status;
 }
 
 /* As much memory as the context holds, for what fits into a cache moves faster. */
@@ -193,14 +130,17 @@ static weft_status peak_of_updates(weft_context *ctx, double *bytes_a_second) {
     const int64_t least = INT64_C(1) << 26, most = INT64_C(1) << 30,
                   held = (int64_t)ctx->device->bytes_in_use;
     const int64_t wanted = held < least ? least : held > most ? most : held;
+    weft__probe probe;
     double ns = 0;
-    for (int64_t bytes = INT64_C(1) << 22; ns < LONG_UPDATE_NS;
+    weft_status status = weft__probe_open(ctx, (size_t)wanted, &probe);
+    for (int64_t bytes = INT64_C(1) << 22; ns < LONG_UPDATE_NS && status == WEFT_OK;
          bytes = 4 * bytes < wanted ? 4 * bytes : wanted) {
-        WEFT_TRY(time_update(ctx, bytes / (int64_t)sizeof(float), &ns));
-        *bytes_a_second = 2.0 * (double)bytes / (ns + 1) * 1e9;
+        status = weft__probe_move(&probe, bytes / (int64_t)sizeof(float), 1, 1, &ns);
+        if (status == WEFT_OK) *bytes_a_second = 2.0 * (double)bytes / (ns + 1) * 1e9;
         if (bytes == wanted) break;
     }
-    return WEFT_OK;
+    weft__probe_close(&probe);
+    return status;
 }
 
 weft_status weft_profile_peaks(weft_profile *p, double *flops, double *bytes) {

@@ -191,7 +191,9 @@ struct weft_device {
         asynchronous; /* a run returns before its work is done: faults are taken when the host waits anyway */
     int threads;      /* of the host, for what the host does for it; 0 counts as 1 */
     uint64_t bytes_in_use, bytes_peak;
-    uint64_t uploads, downloads, submissions; /* counted by the compiler's calls, for profile and tests */
+    /* counted by the compiler's calls, for profile and tests */
+    uint64_t uploads, downloads, submissions;
+    uint64_t bytes_up, bytes_down;
 };
 
 /* registry.c */
@@ -199,9 +201,15 @@ int weft__device_kinds(void);
 const weft_device_ops *weft__device_kind(int i);
 /* How many devices of kinds that have one each; the kind itself checks what it is asked for. */
 int weft__device_one(void);
-/* Opens by specification: a kind ("cpu", "opencl"), one of several ("opencl:1", "opencl:NAME"), "gpu",
- * "auto", or a list of which the first that opens is taken ("cuda,opencl,cpu"), with a warning that says why
- * the others are not. A device named alone is that or an error, which names what there is. */
+/* The next of a list, without spaces around it; false at its end. */
+bool weft__device_next(const char **list, char *spec, size_t size);
+/* False where the machine shows no sign of a graphics card, so that no driver need be loaded to look for one.
+ */
+bool weft__device_cards(void);
+/* Opens by specification: a kind ("cpu", "opencl"), one of several ("opencl:1", "opencl:NAME"), "gpu" (the
+ * first card), "auto" (that, or the cpu; who knows the program asks weft_profile_choose before), or a list of
+ * which the first that opens is taken ("cuda,opencl,cpu"), with a warning that says why the others are not. A
+ * device named alone is that or an error, which names what there is. */
 weft_status weft__device_open(weft_context *ctx, const char *spec, const weft_open_options *options,
                               weft_device **device);
 extern const weft_device_ops weft__device_cpu, weft__device_opencl, weft__device_null, weft__device_interp;

@@ -3,11 +3,14 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */
 #endif
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device/device.h"
+#include "device/opencl/hooks.h"
 
 static const weft_device_ops *const kinds[] = {
     &weft__device_cpu,
@@ -90,9 +93,12 @@ static const char *selector_of(const char *spec, const char *kind) {
     return spec[n] == '\0' ? spec + n : spec[n] == ':' ? spec + n + 1 : NULL;
 }
 
-static weft_status open_kind(weft_context *ctx, const weft_device_ops *kind, const char *selector,
+static weft_status open_kind(weft_context *ctx, const weft_device_ops *kind, const char *selector, bool named,
                              const weft_open_options *options, weft_device **device) {
     const bool one = kind->count == weft__device_one; /* "cpu:0" is the cpu, "cpu:1" is nothing */
+    if (named && !*selector)
+        return weft__fail(ctx, WEFT_ERR_DEVICE, "device \"%s:\": %s is missing behind the colon", kind->name,
+                          one ? "0" : "a number or a part of a name");
     if (one && *selector && strcmp(selector, "0") != 0)
         return weft__fail(ctx, WEFT_ERR_DEVICE,
                           "device \"%s:%s\": there is one %s: name it \"%s\" or \"%s:0\"", kind->name,
@@ -105,7 +111,7 @@ static weft_status open_named(weft_context *ctx, const char *spec, const char *o
     char text[200];
     for (int i = 0; i < KINDS; i++) {
         const char *selector = selector_of(spec, kinds[i]->name);
-        if (selector) return open_kind(ctx, kinds[i], selector, options, device);
+        if (selector) return open_kind(ctx, kinds[i], selector, strchr(spec, ':') != NULL, options, device);
     }
     for (int i = 0; i < ABSENT; i++)
         if (selector_of(spec, absent[i].name))
@@ -114,21 +120,57 @@ static weft_status open_named(weft_context *ctx, const char *spec, const char *o
                       known_names(text, sizeof text));
 }
 
+/* ---- graphics cards ---- */
+
+static const char cards[] = "opencl:gpu"; /* the kinds that serve them, the best first */
+
+bool weft__device_cards(void) {
+    if (weft__opencl_hook.cards) return true;
+#ifdef __linux__
+    static const char *const nodes[] = {"/dev/nvidiactl", "/dev/kfd", "/dev/dxg", "/dev/mali0"};
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
+        if (access(nodes[i], F_OK) == 0) return true;
+    DIR *dir = opendir("/dev/dri");
+    bool found = false;
+    for (const struct dirent *e; dir && !found && (e = readdir(dir));)
+        found = strncmp(e->d_name, "renderD", 7) == 0;
+    if (dir) closedir(dir);
+    return found;
+#else
+    return true;
+#endif
+}
+
 /* ---- lists ---- */
 
-/* The first of the list that opens. */
-static weft_status open_list(weft_context *ctx, const char *list, const char *origin,
-                             const weft_open_options *options, weft_device **device) {
+static weft_status open_spec(weft_context *ctx, const char *spec, const char *origin,
+                             const weft_open_options *options, weft_device **device);
+
+bool weft__device_next(const char **list, char *spec, size_t size) {
+    const char *at = *list;
+    if (!at) return false;
+    const size_t n = strcspn(at, ",");
+    *list = at[n] ? at + n + 1 : NULL;
+    const char *end = at + n;
+    while (at < end && *at == ' ') at++;
+    while (end > at && end[-1] == ' ') end--;
+    snprintf(spec, size, "%.*s", (int)(end - at), at);
+    return true;
+}
+
+/* The first of the list that opens. `warns`: when it is not the first of all. */
+static weft_status open_list(weft_context *ctx, const char *name, const char *list, bool warns,
+                             const char *origin, const weft_open_options *options, weft_device **device) {
     char whys[700] = "", spec[100];
     size_t used = 0;
-    for (const char *at = list; *at;) {
-        const size_t n = strcspn(at, ",");
-        snprintf(spec, sizeof spec, "%.*s", (int)n, at);
-        at += n + (at[n] == ',');
-        const weft_status status = open_named(ctx, spec, "", options, device);
+    while (weft__device_next(&list, spec, sizeof spec)) {
+        const weft_status status = *spec
+                                       ? open_spec(ctx, spec, "", options, device)
+                                       : weft__fail(ctx, WEFT_ERR_DEVICE, "a name is missing beside a comma");
         if (status == WEFT_OK) {
             if (used)
-                weft__log(ctx, WEFT_LOG_WARNING, "device %s%s: %s is used: %s", list, origin, spec, whys);
+                weft__log(ctx, warns ? WEFT_LOG_WARNING : WEFT_LOG_INFO, "device %s%s: %s is used: %s", name,
+                          origin, spec, whys);
             return WEFT_OK;
         }
         if (status != WEFT_ERR_DEVICE) return status; /* memory, say: no reason to go on elsewhere */
@@ -137,7 +179,18 @@ static weft_status open_list(weft_context *ctx, const char *list, const char *or
         used += more > 0 ? (size_t)more : 0;
         if (used >= sizeof whys) used = sizeof whys - 1;
     }
-    return weft__fail(ctx, WEFT_ERR_DEVICE, "device %s%s: none of them opens: %s", list, origin, whys);
+    return weft__fail(ctx, WEFT_ERR_DEVICE, "device %s%s: none opens: %s", name, origin, whys);
+}
+
+static weft_status open_spec(weft_context *ctx, const char *spec, const char *origin,
+                             const weft_open_options *options, weft_device **device) {
+    if (strcmp(spec, "gpu") == 0) return open_list(ctx, "gpu", cards, true, origin, options, device);
+    if (strcmp(spec, "auto") != 0) return open_named(ctx, spec, origin, options, device);
+    char list[sizeof cards + 4];
+    snprintf(list, sizeof list, "%s,cpu", cards);
+    if (weft__device_cards()) return open_list(ctx, "auto", list, false, origin, options, device);
+    weft__log(ctx, WEFT_LOG_INFO, "device auto%s: cpu is used: there is no graphics card", origin);
+    return open_named(ctx, "cpu", origin, options, device);
 }
 
 /* Where the specification came from, for messages. */
@@ -153,12 +206,6 @@ weft_status weft__device_open(weft_context *ctx, const char *spec, const weft_op
                               weft_device **device) {
     const char *origin = resolve(&spec);
     *device = NULL;
-    if (strcmp(spec, "auto") == 0) {
-        weft__log(ctx, WEFT_LOG_INFO, "device auto%s: cpu, since no costs of other devices are measured yet",
-                  origin);
-        spec = "cpu";
-    }
-    if (strcmp(spec, "gpu") == 0) return open_list(ctx, "cuda,opencl:gpu,webgpu", origin, options, device);
-    if (strchr(spec, ',')) return open_list(ctx, spec, origin, options, device);
-    return open_named(ctx, spec, origin, options, device);
+    if (strchr(spec, ',')) return open_list(ctx, spec, spec, true, origin, options, device);
+    return open_spec(ctx, spec, origin, options, device);
 }

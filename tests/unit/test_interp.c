@@ -1,6 +1,5 @@
 /* src/device: the interpreter on kernels made by hand (each instruction, reductions, races, bounds), its
- * numbers, programs with faults, and the registry and the null device. Heavy operations: test_interp_heavy.c.
- */
+ * numbers, programs with faults, and the null device. Heavy operations: test_interp_heavy.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -674,7 +673,7 @@ static void test_order_is_shuffled(void **state) {
     teardown(&f);
 }
 
-/* ---- registry, null ---- */
+/* ---- null ---- */
 
 typedef struct log_lines {
     int count, level;
@@ -686,51 +685,6 @@ static void keep_line(void *user, weft_log_level level, const char *message) {
     l->count++;
     l->level = (int)level;
     snprintf(l->text + strlen(l->text), sizeof l->text - strlen(l->text), "%s\n", message);
-}
-
-static void open_as(const char *spec, const char *name) {
-    weft_context ctx = {0};
-    weft_device *device;
-    assert_int_equal(weft__device_open(&ctx, spec, NULL, &device), WEFT_OK);
-    assert_string_equal(device->ops->name, name);
-    device->ops->close(device);
-}
-
-static void test_registry(void **state) {
-    (void)state;
-    log_lines lines = {0};
-    weft_context ctx = {.log = keep_line, .log_user = &lines};
-    weft_device *device;
-    weft_device_description info;
-    assert_true(weft_device_count() >= weft__device_kinds());
-    for (int i = 0; i < weft_device_count(); i++) {
-        assert_true(weft_device_info(i, &info));
-        assert_true(info.name && (info.present || info.reason));
-    }
-    assert_false(weft_device_info(-1, &info));
-    assert_false(weft_device_info(weft_device_count(), &info));
-    assert_null(weft__device_kind(99));
-    unsetenv("WEFT_DEVICE");
-    open_as("interp", "interp");
-    open_as("null:0", "null");
-    open_as("cpu:0", "cpu");
-    open_as(NULL, "cpu");
-    setenv("WEFT_DEVICE", "null", 1);
-    open_as(NULL, "null");
-    open_as("interp", "interp");
-    setenv("WEFT_DEVICE", "abacus", 1);
-    assert_int_equal(weft__device_open(&ctx, NULL, NULL, &device), WEFT_ERR_DEVICE);
-    assert_string_equal(weft_last_error(&ctx), "device \"abacus\" (from WEFT_DEVICE) is unknown: choose one "
-                                               "of cpu, opencl, interp, null, gpu, auto");
-    assert_null(device);
-    unsetenv("WEFT_DEVICE");
-    assert_int_equal(weft__device_open(&ctx, "cpu:1", NULL, &device), WEFT_ERR_DEVICE);
-    assert_non_null(strstr(weft_last_error(&ctx), "there is one cpu"));
-    assert_int_equal(weft__device_open(&ctx, "cpux", NULL, &device), WEFT_ERR_DEVICE);
-    assert_int_equal(weft__device_open(&ctx, "auto", NULL, &device), WEFT_OK);
-    assert_string_equal(device->ops->name, "cpu");
-    device->ops->close(device);
-    assert_non_null(strstr(lines.text, "device auto: cpu, since no costs of other devices"));
 }
 
 static void test_null(void **state) {
@@ -791,7 +745,6 @@ int main(void) {
         cmocka_unit_test(test_program_with_faults),
         cmocka_unit_test(test_timings_and_checks),
         cmocka_unit_test(test_order_is_shuffled),
-        cmocka_unit_test(test_registry),
         cmocka_unit_test(test_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,12 +131,17 @@ static void test_lists(void **state) {
     assert_non_null(strstr(lines.text, "device cuda,opencl,cpu: cpu is used: device cuda: "));
     assert_non_null(strstr(lines.text, "libabsent.so cannot be opened"));
     assert_int_equal(weft__device_open(&ctx, "gpu", NULL, &device), WEFT_ERR_DEVICE);
-    assert_non_null(strstr(weft_last_error(&ctx), "none of them opens"));
+    assert_non_null(strstr(weft_last_error(&ctx), "device gpu: none opens: device opencl: "));
+    assert_int_equal(weft__device_open(&ctx, "gpu,cpu", NULL, &device), WEFT_OK);
+    assert_string_equal(device->name, "cpu");
+    device->ops->close(device);
+    assert_int_equal(lines.count, 2);
+    assert_non_null(strstr(lines.text, "device gpu,cpu: cpu is used: device gpu: none opens: "));
     assert_int_equal(weft__device_open(&ctx, "cuda", NULL, &device), WEFT_ERR_DEVICE);
     assert_int_equal(weft__device_open(&ctx, "null,cpu", NULL, &device), WEFT_OK);
     assert_string_equal(device->name, "null");
     device->ops->close(device);
-    assert_int_equal(lines.count, 1);
+    assert_int_equal(lines.count, 2);
     weft__opencl_hook.library = NULL;
     weft__opencl_forget();
 }
@@ -175,6 +180,16 @@ static void test_names(void **state) {
     assert_non_null(strstr(weft_last_error(&f.ctx), list[0].name)); /* the devices that there are */
     assert_int_equal(weft__device_open(&f.ctx, "opencl:abacus", NULL, &device), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(&f.ctx), "\"opencl:abacus\": there is none"));
+    weft__opencl_hook.cards = true; /* "gpu" is a card, without a warning */
+    weft__opencl_forget();
+    log_lines lines = {0};
+    weft_context ctx = {.log = keep_line, .log_user = &lines};
+    assert_int_equal(weft__device_open(&ctx, "gpu", NULL, &device), WEFT_OK);
+    assert_string_equal(device->name, "opencl:0");
+    device->ops->close(device);
+    assert_int_equal(lines.count, 0);
+    weft__opencl_hook.cards = false;
+    weft__opencl_forget();
     teardown(&f);
 }
 

@@ -11,8 +11,6 @@
 
 #include "device/cpu/run.h"
 
-#define TEAM_COST_NS                                                                                         \
-    25000.0 /* a program below it runs on the caller: waking and joining a team costs as much */
 #define MOVE_BLOCK ((int64_t)1 << 16)
 
 /* ---- copies and zeros as works ---- */
@@ -83,7 +81,7 @@ static weft_status fill(weft_cpu_device *d, const weft_commands *commands, weft_
         if (x->work.scratch_bytes > e->scratch_bytes) e->scratch_bytes = x->work.scratch_bytes;
         e->cost_ns += x->work.cost_ns;
     }
-    e->threads = e->cost_ns < TEAM_COST_NS ? 1 : d->base.threads;
+    e->threads = d->base.threads;
     if (e->threads > 1) WEFT_TRY(weft__cpu_team_build(ctx, e));
     e->scratch_bytes =
         (e->scratch_bytes + 4095) / 4096 * 4096 + 64; /* threads do not share sets of the cache */

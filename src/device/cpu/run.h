@@ -58,7 +58,7 @@ double weft__cpu_now_ns(void);
 
 /* ---- team.c ---- */
 
-/* Cuts the program into units. */
+/* Cuts the program into units, or leaves it to one thread where a team would not be faster. */
 weft_status weft__cpu_team_build(weft_context *ctx, weft_executable *executable);
 
 /* Runs it with all threads of the executable. */

@@ -72,7 +72,7 @@ static void describe(weft__opencl_found *f, cl_platform_id platform, cl_device_i
         f->platform_name[0] = 0;
     const cl_ulong type = number(id, OPENCL_DEVICE_TYPE);
     f->cpu = type & OPENCL_DEVICE_TYPE_CPU;
-    f->gpu = type & OPENCL_DEVICE_TYPE_GPU;
+    f->gpu = (type & OPENCL_DEVICE_TYPE_GPU) || weft__opencl_hook.cards;
     f->f64 = number(id, OPENCL_DEVICE_DOUBLE_FP_CONFIG) != 0;
     f->shares_memory = number(id, OPENCL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     f->units = (int)number(id, OPENCL_DEVICE_MAX_COMPUTE_UNITS);

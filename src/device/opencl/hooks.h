@@ -3,6 +3,7 @@
 #define WEFT_DEVICE_OPENCL_HOOKS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct weft__opencl_hooks {
@@ -13,6 +14,7 @@ typedef struct weft__opencl_hooks {
     int lose_device;     /* 1: from the next submission on every call fails as if the device were gone ... */
     int fail_compile;    /* the k-th compiled text from now on is refused */
     size_t most_bytes;   /* of one buffer, where less than the device allows */
+    bool cards;          /* processors count as graphics cards, and there is one */
     int guard;           /* bytes around each buffer, looked at when it is freed */
     /* counted */
     atomic_int contexts, buffers, kernels, compiles, from_cache, guards_broken;

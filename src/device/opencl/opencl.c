@@ -55,7 +55,8 @@ static void describe(int i, weft_device_description *d) {
                                    .memory = f->memory,
                                    .buffer_limit = f->most_bytes,
                                    .local_memory = f->local_bytes,
-                                   .f64 = f->f64};
+                                   .f64 = f->f64,
+                                   .card = f->gpu};
 }
 
 /* ---- open and close ---- */

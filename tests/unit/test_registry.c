@@ -1,0 +1,113 @@
+/* The registry: every device is described, a specification opens what it names, and nonsense is answered with
+ * what helps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "device/device.h"
+
+typedef struct log_lines {
+    char text[1000];
+} log_lines;
+
+static void keep_line(void *user, weft_log_level level, const char *message) {
+    log_lines *l = user;
+    (void)level;
+    snprintf(l->text, sizeof l->text, "%s", message);
+}
+
+static void open_as(const char *spec, const char *name) {
+    weft_context ctx = {0};
+    weft_device *device;
+    assert_int_equal(weft__device_open(&ctx, spec, NULL, &device), WEFT_OK);
+    assert_string_equal(device->ops->name, name);
+    device->ops->close(device);
+}
+
+static void test_registry(void **state) {
+    (void)state;
+    log_lines lines = {0};
+    weft_context ctx = {.log = keep_line, .log_user = &lines};
+    weft_device *device;
+    weft_device_description info;
+    assert_true(weft_device_count() >= weft__device_kinds());
+    for (int i = 0; i < weft_device_count(); i++) {
+        assert_true(weft_device_info(i, &info));
+        assert_true(info.name && (info.present || info.reason));
+    }
+    assert_false(weft_device_info(-1, &info));
+    assert_false(weft_device_info(weft_device_count(), &info));
+    assert_null(weft__device_kind(99));
+    unsetenv("WEFT_DEVICE");
+    open_as("interp", "interp");
+    open_as("null:0", "null");
+    open_as("cpu:0", "cpu");
+    open_as(NULL, "cpu");
+    setenv("WEFT_DEVICE", "null", 1);
+    open_as(NULL, "null");
+    open_as("interp", "interp");
+    setenv("WEFT_DEVICE", "abacus", 1);
+    assert_int_equal(weft__device_open(&ctx, NULL, NULL, &device), WEFT_ERR_DEVICE);
+    assert_string_equal(weft_last_error(&ctx), "device \"abacus\" (from WEFT_DEVICE) is unknown: choose one "
+                                               "of cpu, opencl, interp, null, gpu, auto");
+    assert_null(device);
+    unsetenv("WEFT_DEVICE");
+    assert_int_equal(weft__device_open(&ctx, "cpu:1", NULL, &device), WEFT_ERR_DEVICE);
+    assert_non_null(strstr(weft_last_error(&ctx), "there is one cpu"));
+    assert_int_equal(weft__device_open(&ctx, "cpux", NULL, &device), WEFT_ERR_DEVICE);
+    if (weft__device_cards()) return;
+    assert_int_equal(weft__device_open(&ctx, "auto", NULL, &device), WEFT_OK);
+    assert_string_equal(device->ops->name, "cpu");
+    device->ops->close(device);
+    assert_non_null(strstr(lines.text, "device auto: cpu is used: there is no graphics card"));
+    open_as("auto,interp", "cpu");
+}
+
+/* A device named alone is that or an error that helps; a list takes the first that opens. */
+static void test_nonsense(void **state) {
+    (void)state;
+    static const struct {
+        const char *spec, *says;
+    } cases[] = {
+        {",", "device ,: none opens: a name is missing beside a comma; a name is missing beside a comma"},
+        {"abacus,", "\"abacus\" is unknown: choose one of cpu, opencl, interp, null, gpu, auto"},
+        {"abacus , cuda",
+         "\"abacus\" is unknown: choose one of cpu, opencl, interp, null, gpu, auto; device cuda: "},
+        {"cpu:", "device \"cpu:\": 0 is missing behind the colon"},
+        {"cpu:1", "there is one cpu: name it \"cpu\" or \"cpu:0\""},
+        {"cpu:gpu", "there is one cpu"},
+        {"opencl:", "device \"opencl:\": a number or a part of a name is missing behind the colon"},
+        {"opencl:99", "opencl"},
+        {"opencl:-1", "opencl"},
+        {"opencl:abacus", "opencl"},
+        {"CPU", "device \"CPU\" is unknown"},
+        {" cpu", "is unknown"},
+        {"cuda", "device cuda: this version has no CUDA device"},
+        {"cuda:0", "device cuda:0: this version has no CUDA device"},
+        {"webgpu", "device webgpu: this version has no WebGPU device"},
+        {"gpu:0", "\"gpu:0\" is unknown"},
+        {"auto:0", "\"auto:0\" is unknown"},
+    };
+    weft_context ctx = {0};
+    weft_device *device;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const weft_status status = weft__device_open(&ctx, cases[i].spec, NULL, &device);
+        const bool says = strstr(weft_last_error(&ctx), cases[i].says) != NULL;
+        if (status != WEFT_ERR_DEVICE || !says)
+            print_error("%s: %d, %s\n", cases[i].spec, (int)status, weft_last_error(&ctx));
+        assert_true(status == WEFT_ERR_DEVICE && says && !device);
+    }
+    open_as("cuda, cpu", "cpu");
+    open_as("cpu,,", "cpu");
+    open_as("abacus,,interp", "interp");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_registry), cmocka_unit_test(test_nonsense)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
