@@ -62,6 +62,8 @@ typedef struct weft_profile_times {
     double context;                 /* opening the device took; not in total */
     double busy;                    /* the part of total that the device was computing, by the timed runs */
     uint64_t bytes_in_use, bytes_peak; /* of the device's memory */
+    uint64_t uploads, downloads;       /* how many pieces went either way */
+    uint64_t submissions;              /* programs given to the device; repetitions in one call count once */
 } weft_profile_times;
 
 /* Begins to profile the context; options may be NULL. One profile a context at a time. Costs nothing before

@@ -74,8 +74,12 @@ static void print_head(const weft__profiling *p) {
     printf("%.3f s until the first step (%.3f s to open the device), which took %.3f s, %.3f s of them to "
            "compile\n",
            p->prepare, p->times.context, p->first_step, p->compile);
-    printf("the device is busy %.0f %% of the time; of its memory %.1f MiB are in use, %.1f at most\n\n",
-           100 * p->times.busy, (double)p->times.bytes_in_use / 0x1p20, (double)p->times.bytes_peak / 0x1p20);
+    const weft_profile_times *t = &p->times;
+    const double steps = (double)p->steps;
+    printf("the device is busy %.0f %% of the time; of its memory %.1f MiB are in use, %.1f at most\n",
+           100 * t->busy, (double)t->bytes_in_use / 0x1p20, (double)t->bytes_peak / 0x1p20);
+    printf("a step: %.2f uploads, %.2f downloads, %.2f programs\n\n", (double)t->uploads / steps,
+           (double)t->downloads / steps, (double)t->submissions / steps);
 }
 
 /* ---- JSON ---- */
@@ -97,10 +101,15 @@ static weft_status print_json(const weft__profiling *p, const weft_profile_entry
         json_array_append_new(kernels, entry_json(&entries[i], steps));
     for (size_t i = 0; times && i < shares.count; i++)
         json_object_set_new(times, shares.item[i].name, json_real(shares.item[i].seconds / steps));
-    json_t *object = json_pack(
-        "{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "steps", (json_int_t)p->steps, "seconds_per_step",
-        p->times.total / steps, "prepare", p->prepare, "first_step", p->first_step, "compile", p->compile,
-        "peak_flops", p->peak_flops, "peak_bytes", p->peak_bytes, "stages", times, "kernels", kernels);
+    const weft_profile_times *t = &p->times;
+    json_t *object =
+        json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:o, s:o}", "steps",
+                  (json_int_t)p->steps, "seconds_per_step", p->times.total / steps, "prepare", p->prepare,
+                  "first_step", p->first_step, "compile", p->compile, "peak_flops", p->peak_flops,
+                  "peak_bytes", p->peak_bytes, "context", t->context, "busy", t->busy, "uploads",
+                  (double)t->uploads / steps, "downloads", (double)t->downloads / steps, "submissions",
+                  (double)t->submissions / steps, "bytes_in_use", (json_int_t)t->bytes_in_use, "bytes_peak",
+                  (json_int_t)t->bytes_peak, "stages", times, "kernels", kernels);
     char *text = object ? json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(object);
     if (!text) return weft__fail_oom(NULL, 0, "the profile");

@@ -246,6 +246,10 @@ void weft_profile_total(const weft_profile *p, weft_profile_times *times) {
     for (int w = 0; w < WEFT_WORK_COUNT; w++) times->total += times->work[w];
     times->context = p->ctx->open_seconds;
     times->busy = times->total > 0 ? busy / times->total : 0;
+    const weft__traffic traffic = weft__profile_traffic(p);
+    times->uploads = traffic.uploads;
+    times->downloads = traffic.downloads;
+    times->submissions = traffic.submissions;
     times->bytes_in_use = p->ctx->device->bytes_in_use;
     times->bytes_peak = p->ctx->device->bytes_peak;
 }

@@ -143,17 +143,29 @@ static weft_status peak_of_updates(weft_context *ctx, double *bytes_a_second) {
     return status;
 }
 
+/* What went to and fro since `was` is nobody's. */
+static void leave_out(weft_profile *p, weft__traffic was) {
+    const weft__traffic now = weft__profile_traffic(p);
+    p->before.uploads += now.uploads - was.uploads;
+    p->before.downloads += now.downloads - was.downloads;
+    p->before.bytes_up += now.bytes_up - was.bytes_up;
+    p->before.bytes_down += now.bytes_down - was.bytes_down;
+    p->before.submissions += now.submissions - was.submissions;
+}
+
 weft_status weft_profile_peaks(weft_profile *p, double *flops, double *bytes) {
     if (!p) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_profile_peaks: the profile is NULL");
     double now[2] = {p->peak_flops, p->peak_bytes};
     weft_status status = WEFT_OK;
     if (!(now[0] > 0)) {
+        const weft__traffic was = weft__profile_traffic(p);
         double from = weft__profile_now();
         status = peak_of_products(p->ctx, &now[0]);
         if (status == WEFT_OK) status = peak_of_updates(p->ctx, &now[1]);
         double spent = weft__profile_now() - from;
         p->since_ns += spent; /* is nobody's time */
         p->started_ns += spent;
+        leave_out(p, was);
     }
     if (status == WEFT_OK) {
         p->peak_flops = now[0];

@@ -110,7 +110,8 @@ void weft__progress_summary(const weft__progress *p, const weft_profile_times *t
         spent += seconds;
     }
     weft__shares_add_parts(&s->parts, times);
-    if (spent > times->total) weft__shares_add(&s->parts, "host", spent - times->total);
+    const double counted = times->total + times->context;
+    if (spent > counted) weft__shares_add(&s->parts, "host", spent - counted);
     s->seconds = weft__shares_total(&s->phases);
 }
 
@@ -123,6 +124,12 @@ void weft__progress_end(weft__progress *p, const weft_profile_times *times) {
     weft__shares_print(&s.parts, p->out);
     fprintf(p->out, "  (the first three: divided as in %llu of %llu runs of programs, which were timed)\n",
             (unsigned long long)times->timed, (unsigned long long)times->runs);
+    fprintf(
+        p->out,
+        "the device was busy %.0f %% of the time; %llu uploads, %llu downloads, %llu programs; %.1f MiB of "
+        "its memory at most\n",
+        100 * times->busy, (unsigned long long)times->uploads, (unsigned long long)times->downloads,
+        (unsigned long long)times->submissions, (double)times->bytes_peak / 0x1p20);
     double faster = weft__shares_without(&s.parts, "matmul");
     if (faster > 0) fprintf(p->out, "if matmul took no time, this run would be %.2f times faster\n", faster);
     for (size_t i = 0; i < s.phases.count; i++)

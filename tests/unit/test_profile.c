@@ -56,6 +56,9 @@ static void test_parts_add_up(void **state) {
     assert_true(fabs(t.total - (device + t.data + t.transfer + t.waiting + t.compile + t.host)) < 1e-9);
     assert_int_equal(t.runs, 5);
     assert_int_equal(t.timed, 5);
+    assert_int_equal(t.submissions, 5);
+    assert_int_equal(t.downloads, 0);
+    assert_int_equal(t.uploads, 2 * 5); /* x and y of each step */
     size_t count = 0;
     const weft_profile_entry *entries = weft_profile_entries(profile, &count);
     double sum = 0;

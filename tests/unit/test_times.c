@@ -39,9 +39,10 @@ static void percentages_add_up(void **state) {
 static void names_are_added_to(void **state) {
     (void)state;
     weft__shares shares = {0};
-    const weft_profile_times times = {.work = {6, 1, 1}, .data = 0.5, .compile = 1, .host = 0.5, .total = 10};
+    const weft_profile_times times = {
+        .work = {6, 1, 1}, .data = 0.5, .context = 0.25, .compile = 1, .host = 0.25, .total = 9.75};
     for (int i = 0; i < 2; i++) weft__shares_add_parts(&shares, &times);
-    assert_int_equal(shares.count, 9);
+    assert_int_equal(shares.count, 10);
     assert_string_equal(shares.item[0].name, "matmul");
     assert_true(shares.item[0].seconds == 12);
     assert_true(weft__shares_total(&shares) == 20);
