@@ -238,29 +238,31 @@ W_FN W_F32 w_normal_tail(W_F32 m) {
     p = w_fma_f32(p, t, -0x1.988376p-2f);
     return w_fma_f32(p, t, 0x1.fffffep-2f);
 }
-/* max(x, 0) - |x| Phi(-|x|). */
+/* max(x, 0) - |x| Phi(-|x|). As the formulas have it, -infinity gives NaN, and so do both for the slopes. */
 W_FN W_F32 w_gelu_f32(W_F32 x) {
     W_F32 m = w_abs_f32(x), t = m > 13.0f ? 13.0f : m;
     W_F32 e = w_exp_normal(t * t * -0.5f);
-    return w_fma_f32(-t, e * w_normal_tail(t), w_max_f32(x, 0.0f));
+    W_F32 y = w_fma_f32(-t, e * w_normal_tail(t), w_max_f32(x, 0.0f));
+    return x < -0x1.fffffep127f ? x - x : y;
 }
 W_FN W_F32 w_gelu_slope_f32(W_F32 x) {
     W_F32 m = w_abs_f32(x), t = m > 13.0f ? 13.0f : m;
     W_F32 e = w_exp_normal(t * t * -0.5f);
-    W_F32 y = e * w_fma_f32(-W_PHI_0_F32, t, w_normal_tail(t));
+    W_F32 y = e * w_fma_f32(-W_PHI_0_F32, t, w_normal_tail(t)) + (x - x);
     return x > 0 ? 1.0f - y : y;
 }
 /* By tanh: 0.5 (1 + tanh(z / 2)) is the sigmoid of z. The derivative is constant where |x| is large. */
 W_FN W_F32 w_gelu_tanh_f32(W_F32 x) {
     W_F32 t = x < -10.0f ? -10.0f : x; /* from there on -1e-37 */
     W_F32 z = t * w_fma_f32(t * t, -W_TANH_CUBE, -W_TANH_LINE);
-    return t / (1.0f + w_exp_normal(z < -87.0f ? -87.0f : z));
+    W_F32 y = t / (1.0f + w_exp_normal(z < -87.0f ? -87.0f : z));
+    return x < -0x1.fffffep127f ? x - x : y;
 }
 W_FN W_F32 w_gelu_tanh_slope_f32(W_F32 x) {
     W_F32 m = w_abs_f32(x), t = w_signed_f32(m > 10.0f ? 10.0f : m, x), q = t * t;
     W_F32 z = t * w_fma_f32(q, -W_TANH_CUBE, -W_TANH_LINE);
     W_F32 step = t * w_fma_f32(q, W_TANH_CUBE_3, W_TANH_LINE);
-    W_F32 e = w_exp_normal(z), s = 1.0f / (1.0f + e);
+    W_F32 e = w_exp_normal(z), s = 1.0f / (1.0f + e) + (x - x);
     return w_fma_f32(step * (e * s), s, s);
 }
 

@@ -55,7 +55,7 @@ W_FN W_F64 w_gelu_tanh_f64(W_F64 x) {
 W_FN W_F64 w_gelu_tanh_slope_f64(W_F64 x) {
     W_F64 t = x < -20 ? -20.0 : x;
     t = t > 20 ? 20.0 : t;
-    W_F64 e = exp(-W_TWICE_SQRT_2_PI * (t + W_GELU_CUBE * t * t * t)), s = 1.0 / (1.0 + e);
+    W_F64 e = exp(-W_TWICE_SQRT_2_PI * (t + W_GELU_CUBE * t * t * t)), s = 1.0 / (1.0 + e) + (x - x);
     return s + s * (e * s) * t * (W_TWICE_SQRT_2_PI * (1.0 + 3 * W_GELU_CUBE * t * t));
 }
 

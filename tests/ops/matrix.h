@@ -181,7 +181,6 @@ typedef struct unary_op {
     int accept;
     tolerance how;
     generator gen;
-    bool no_specials;
 } unary_op;
 void ops_run_unary(matrix *m, const unary_op *op);
 

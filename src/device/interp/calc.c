@@ -163,8 +163,10 @@ static double float_mod(double a, double b) {
 
 static const double sqrt_2_pi = 0.79788456080286535588;
 
-/* The slope of the tanh form: 1 and 0 where powers of a would overflow. */
+/* The slope of the tanh form: 1 and 0 where powers of a would overflow, NaN at the infinities, whose product
+ * with the slope of tanh is none. */
 static double gelu_tanh_slope(double a) {
+    if (isinf(a)) return NAN;
     if (fabs(a) > 100) return a > 0;
     const double t = tanh(sqrt_2_pi * (a + 0.044715 * pow(a, 3)));
     return (1 + t) / 2 + a / 2 * (1 - t * t) * sqrt_2_pi * (1 + 3 * 0.044715 * a * a);
@@ -194,7 +196,7 @@ static double float_unary(int op, double a) {
     case WEFT_OP_TRUNC: return trunc(a);
     case WEFT_OP_RELU: return larger(a, 0);
     case WEFT_OP_SIGMOID: return (a < 0 ? exp(a) : 1) / (1 + exp(-fabs(a))); /* no overflow on the way to 0 */
-    case WEFT_OP_GELU: return a * erfc(-a / sqrt(2.0)) / 2;
+    case WEFT_OP_GELU: return a * (erfc(-a / sqrt(2.0)) / 2);
     case WEFT_OP_GELU_SLOPE: return erfc(-a / sqrt(2.0)) / 2 + a * exp(-a * a / 2) * sqrt_2_pi / 2;
     case WEFT_OP_GELU_TANH: return a / 2 * (1 + tanh(sqrt_2_pi * (a + 0.044715 * pow(a, 3))));
     case WEFT_OP_GELU_TANH_SLOPE: return gelu_tanh_slope(a);
