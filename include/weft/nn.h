@@ -177,7 +177,8 @@ WEFT_API weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *option
 
 typedef struct weft_gpt_cache weft_gpt_cache;
 
-/* A cache for one sequence of at most `context` tokens, owned by the model; NULL with weft_last_error set. */
+/* A cache for one sequence of at most `context` tokens; NULL with weft_last_error set. It ends with the
+ * model; what is left of it then gives WEFT_ERR_STATE, and may be freed. */
 WEFT_API weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt);
 WEFT_API void weft_gpt_cache_free(weft_gpt_cache *cache);
 
@@ -226,8 +227,9 @@ WEFT_API uint64_t weft_freeze_count(const weft_module *m);
 /* WEFT_OK, or the error that poisoned m (which becomes the last error). NULL is an error. */
 WEFT_API weft_status weft_module_status(const weft_module *m);
 
-/* Frees a root and all below it, and the optimizers and caches made for them. NULL is fine; a module that has
- * a parent is left to it. */
+/* Frees a root and all below it, and what optimizers and caches made for them hold: these give WEFT_ERR_STATE
+ * from then on and are freed by their own functions or with the context. Tensors recorded with its parameters
+ * stay valid until their scope closes. NULL is fine; a module that has a parent is left to it. */
 WEFT_API void weft_module_free(weft_module *m);
 
 /* The context that m was made in. */

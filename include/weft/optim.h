@@ -60,7 +60,7 @@ WEFT_API weft_optimizer *weft_adam(weft_module *m, const weft_adam_options *opti
 /* Loshchilov and Hutter 2019. */
 WEFT_API weft_optimizer *weft_adamw(weft_module *m, const weft_adam_options *options);
 
-/* NULL is fine. */
+/* NULL is fine, and so is an optimizer whose module was freed: until then it is a poisoned one. */
 WEFT_API void weft_optimizer_free(weft_optimizer *opt);
 
 /* WEFT_OK, or the error that poisoned it. */

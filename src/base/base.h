@@ -44,6 +44,7 @@ struct weft_context {
     struct weft_device *device;
     struct weft_compiler *compiler; /* program cache */
     struct weft_module *modules;    /* list of roots */
+    struct weft_shell *shells;      /* see weft__shell_leave */
     struct weft_graph *graph;       /* what recording needs */
     struct {
         weft_status (*eval)(weft_context *ctx, weft_tensor *const *tensors, size_t count);
@@ -106,6 +107,15 @@ void *weft__arena_alloc(weft_arena *arena, size_t bytes);
 void weft__arena_free(weft_arena *arena);
 /* Keeps one block for reuse and forgets what was in it. */
 void weft__arena_reset(weft_arena *arena);
+
+/* What is freed with its owner while its user may still hold it leaves a shell, which says so until its user
+ * frees it too, or the context is closed. It is the first member of its struct. */
+typedef struct weft_shell {
+    struct weft_shell *next;
+} weft_shell;
+void weft__shell_leave(weft_context *ctx, weft_shell *shell);
+void weft__shell_free(weft_context *ctx, weft_shell *shell);
+void weft__shells_free(weft_context *ctx); /* for weft_close */
 
 /* The same pointer for equal strings, valid until the context closes; "" on failure. */
 const char *weft__intern(weft_context *ctx, const char *s); /* strings.c */

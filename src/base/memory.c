@@ -163,3 +163,21 @@ void weft__arena_reset(weft_arena *arena) {
     kept->used = 0;
     arena->block = kept;
 }
+
+/* ---- shells ---- */
+
+void weft__shell_leave(weft_context *ctx, weft_shell *shell) {
+    shell->next = ctx->shells;
+    ctx->shells = shell;
+}
+
+void weft__shell_free(weft_context *ctx, weft_shell *shell) {
+    weft_shell **at = &ctx->shells;
+    while (*at != shell) at = &(*at)->next;
+    *at = shell->next;
+    weft__free(ctx, shell);
+}
+
+void weft__shells_free(weft_context *ctx) {
+    while (ctx->shells) weft__shell_free(ctx, ctx->shells);
+}

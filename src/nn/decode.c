@@ -7,7 +7,9 @@
 #include "ops/build.h"
 
 struct weft_gpt_cache {
-    weft_module *gpt;
+    weft_shell shell;
+    weft_context *ctx;
+    weft_module *gpt; /* NULL once it was freed, and all of this with it but the shell */
     int64_t length, capacity, layers;
     uint64_t identity;
     weft__decode *steps; /* [layers] */
@@ -18,31 +20,35 @@ enum { LEAST_PROMPT = 16 };
 /* ---- life ---- */
 
 static void release(weft_gpt_cache *cache) {
-    weft_context *ctx = cache->gpt->ctx;
+    weft_context *ctx = cache->ctx;
     for (int64_t i = 0; cache->steps && i < cache->layers; i++) {
         weft_free(cache->steps[i].keys);
         weft_free(cache->steps[i].values);
     }
     weft__free(ctx, cache->steps);
-    cache->steps = NULL;
 }
 
-/* The model is freed: its caches go with it. */
+/* The model is freed: who still holds the cache gets an error from it. */
 static void model_gone(void *user) {
     weft_gpt_cache *cache = user;
-    weft_context *ctx = cache->gpt->ctx;
     release(cache);
-    weft__free(ctx, cache);
+    *cache = (weft_gpt_cache){.ctx = cache->ctx};
+    weft__shell_leave(cache->ctx, &cache->shell);
 }
 
 void weft_gpt_cache_free(weft_gpt_cache *cache) {
     if (!cache) return;
+    if (!cache->gpt) {
+        weft__shell_free(cache->ctx, &cache->shell);
+        return;
+    }
     weft_module_cancel_free(cache->gpt, model_gone, cache);
-    model_gone(cache);
+    release(cache);
+    weft__free(cache->ctx, cache);
 }
 
 static weft_status make_caches(weft_gpt_cache *cache, const weft_gpt_options *o) {
-    weft_context *ctx = cache->gpt->ctx;
+    weft_context *ctx = cache->ctx;
     int64_t shape[4] = {1, o->heads, o->context, o->width / o->heads};
     cache->steps = weft__array(ctx, (size_t)o->layers, sizeof *cache->steps);
     if (!cache->steps) return weft__fail_oom(ctx, (size_t)o->layers * sizeof *cache->steps, "a cache");
@@ -68,13 +74,15 @@ weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) {
         weft__fail_oom(ctx, sizeof *cache, "a cache");
         return NULL;
     }
+    cache->ctx = ctx;
     cache->gpt = gpt;
     cache->layers = o->layers;
     cache->capacity = o->context;
     cache->identity = ++ctx->identities;
     if (make_caches(cache, o) == WEFT_OK && weft_module_on_free(gpt, model_gone, cache) == WEFT_OK)
         return cache;
-    model_gone(cache);
+    release(cache);
+    weft__free(ctx, cache);
     return NULL;
 }
 
@@ -146,7 +154,10 @@ static int64_t padded_length(const weft_gpt_cache *cache, int64_t count, int64_t
 
 weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, float *logits) {
     if (!cache) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_gpt_feed: the cache is NULL");
-    weft_context *ctx = cache->gpt->ctx;
+    weft_context *ctx = cache->ctx;
+    if (!cache->gpt)
+        return weft__fail(ctx, WEFT_ERR_STATE,
+                          "weft_gpt_feed: the cache's model was freed: free it after its last token");
     const weft_gpt_options *o = weft__gpt_options_of(cache->gpt);
     if (!tokens || !logits || count < 1)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,

@@ -4,13 +4,15 @@
 
 static const weft_error no_memory = {WEFT_ERR_OOM, "no module, or out of memory while making an optimizer"};
 static const weft_optimizer no_optimizer = {.error = (weft_error *)(uintptr_t)&no_memory};
+static const weft_error no_module = {
+    WEFT_ERR_STATE,
+    "the optimizer's module was freed, and the optimizer with it: free a module after its last step"};
 
 static bool is_real(const weft_optimizer *opt) { return opt && opt != &no_optimizer; }
 
 /* ---- life ---- */
 
-static void free_optimizer(void *user) {
-    weft_optimizer *opt = user;
+static void release(weft_optimizer *opt) {
     weft_context *ctx = opt->ctx;
     weft__optimizer_release(opt);
     for (size_t i = 0; i < opt->n_slots; i++)
@@ -19,13 +21,25 @@ static void free_optimizer(void *user) {
     weft__free(ctx, opt->slots);
     weft__free(ctx, opt->groups);
     if (opt->error != &no_memory) weft__free(ctx, opt->error);
-    weft__free(ctx, opt);
+}
+
+/* The module is freed: who still holds the optimizer gets an error from it. */
+static void module_gone(void *user) {
+    weft_optimizer *opt = user;
+    release(opt);
+    *opt = (weft_optimizer){.ctx = opt->ctx, .kind = opt->kind, .error = (weft_error *)(uintptr_t)&no_module};
+    weft__shell_leave(opt->ctx, &opt->shell);
 }
 
 void weft_optimizer_free(weft_optimizer *opt) {
     if (!is_real(opt)) return;
-    weft_module_cancel_free(opt->module, free_optimizer, opt);
-    free_optimizer(opt);
+    if (!opt->module) {
+        weft__shell_free(opt->ctx, &opt->shell);
+        return;
+    }
+    weft_module_cancel_free(opt->module, module_gone, opt);
+    release(opt);
+    weft__free(opt->ctx, opt);
 }
 
 /* Keeps the last error of the context as the cause. Returns opt. */
@@ -70,7 +84,7 @@ static weft_optimizer *make(weft_module *m, weft__optimizer_kind kind, const wef
     opt->kind = kind;
     opt->hyper = *hyper;
     opt->schedule = (weft_schedule){.kind = WEFT_SCHEDULE_CONSTANT, .lr = hyper->lr};
-    if (weft_module_on_free(m, free_optimizer, opt) != WEFT_OK) {
+    if (weft_module_on_free(m, module_gone, opt) != WEFT_OK) {
         weft__free(ctx, opt);
         return (weft_optimizer *)(uintptr_t)&no_optimizer;
     }

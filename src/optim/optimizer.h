@@ -64,8 +64,9 @@ typedef struct weft__block {
 enum { WEFT__BLOCKS = 4 }; /* float dtypes */
 
 struct weft_optimizer {
+    weft_shell shell;
     weft_context *ctx;
-    weft_module *module;
+    weft_module *module; /* NULL once it was freed, and all of this with it but the shell */
     weft__optimizer_kind kind;
     weft__hyper hyper;
     weft_schedule schedule;

@@ -212,6 +212,66 @@ static void test_scopes_out_of_order(void **state) {
     weft_free(y);
 }
 
+/* ---- models before what was made for them ---- */
+
+static void test_module_freed_first(void **state) {
+    weft_context *ctx = *state;
+    size_t before = count_kept(ctx);
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_module *net = weft_linear(ctx, 2, 1, NULL);
+    weft_optimizer *opt = weft_adamw(net, &(weft_adam_options){.lr = 0.1, .clip = 1});
+    weft_tensor *x = weft_full(ctx, WEFT_F32, SHAPE(3, 2), 1), *loss, *same;
+    loss = weft_mean(weft_square(weft_forward(net, x)), WEFT_ALL_AXES, false);
+    same = weft_mean(weft_square(weft_forward(net, x)), WEFT_ALL_AXES, false);
+    const double wanted = weft_item(same);
+    weft_scope *inner = weft_scope_open(ctx);
+    weft_program *program;
+    weft_tensor *held = weft_sum(weft_forward(net, x), WEFT_ALL_AXES, false);
+    assert_ok(weft_optimizer_hold(opt, held, &program));
+    weft_scope_close(inner);
+    weft_module_free(net);
+    reuse(ctx);
+    assert_int_equal(weft_optimizer_step(opt, loss), WEFT_ERR_STATE);
+    assert_non_null(strstr(weft_last_error(ctx), "module was freed"));
+    assert_int_equal(weft_optimizer_run(opt, program), WEFT_ERR_STATE);
+    assert_int_equal(weft_optimizer_set_lr(opt, 1), WEFT_ERR_STATE);
+    assert_int_equal(weft_optimizer_state_count(opt), 0);
+    assert_true(isnan(weft_optimizer_lr(opt)) && isnan(weft_optimizer_grad_norm(opt)));
+    assert_string_equal(weft_optimizer_kind(opt), "adamw");
+    assert_float_equal(weft_item(loss), wanted, 1e-6); /* the forward pass reads the weights still */
+    assert_ok(weft_run(program));                      /* and the held step has all that it needs */
+    weft_optimizer_free(opt);
+    weft_program_free(program);
+    weft_scope_close(scope);
+    assert_int_equal(count_kept(ctx), before);
+}
+
+static void test_optimizer_freed_before_a_step(void **state) {
+    weft_context *ctx = *state;
+    weft_module *net = weft_linear(ctx, 2, 1, NULL);
+    weft_tensor *loss = weft_mean(weft_square(weft_forward(net, weft_full(ctx, WEFT_F32, SHAPE(3, 2), 1))),
+                                  WEFT_ALL_AXES, false);
+    weft_optimizer *first = weft_adamw(net, &(weft_adam_options){.lr = 0.1}), *second;
+    weft_optimizer_free(first);
+    second = weft_sgd(net, &(weft_sgd_options){.lr = 0.1});
+    assert_ok(weft_optimizer_step(second, loss)); /* the loss is the module's, not the optimizer's */
+    weft_module_free(net);                        /* the optimizer is left to the context */
+}
+
+static void test_cache_outlives_model(void **state) {
+    weft_context *ctx = *state;
+    weft_module *gpt =
+        weft_gpt(ctx, &(weft_gpt_options){.vocab = 5, .context = 4, .width = 4, .heads = 1, .layers = 1});
+    weft_gpt_cache *freed = weft_gpt_cache_new(gpt), *left = weft_gpt_cache_new(gpt);
+    float logits[5];
+    assert_ok(weft_gpt_feed(freed, (int32_t[]){1}, 1, logits));
+    weft_module_free(gpt);
+    assert_int_equal(weft_gpt_feed(freed, (int32_t[]){1}, 1, logits), WEFT_ERR_STATE);
+    assert_int_equal(weft_gpt_cache_length(freed) + weft_gpt_cache_capacity(left), 0);
+    weft_gpt_cache_reset(freed);
+    weft_gpt_cache_free(freed); /* the other one is left to the context */
+}
+
 /* Everything still there: work that nobody asked for, programs, scopes, what was freed and is read. */
 static void test_close_with_all_open(void **state) {
     (void)state;
@@ -242,6 +302,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_program_and_reader, setup, teardown),
         cmocka_unit_test_setup_teardown(test_used_after_scope, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scopes_out_of_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_module_freed_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_optimizer_freed_before_a_step, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cache_outlives_model, setup, teardown),
         cmocka_unit_test(test_close_with_all_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
