@@ -21,6 +21,9 @@ typedef enum weft__exit {
     WEFT__EXIT_BUSY
 } weft__exit;
 
+/* As what the command was called, for commands that it suggests: "build/weft". */
+extern const char *weft__program;
+
 int weft__exit_code(weft_status status);
 
 /* Prints "weft: " and the message to stderr. */

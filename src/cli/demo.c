@@ -180,10 +180,11 @@ static int demo_gpt(const char *data, const weft__repeated *settings, const char
     int code = train(defaults, settings, device, quiet, argc, argv, run);
     if (code != WEFT__EXIT_DONE || quiet) return code;
     show_sample(run);
-    printf("\nto go on:\n  weft generate %s --prompt 'static int ' --tokens 400\n"
-           "  weft resume %s --set train.steps=6000\n  open %s/report.html\n",
-           run, run, run);
-    printf("your own text:\n  weft init gpt --data FILE --out gpt.yaml && weft train gpt.yaml\n");
+    const char *weft = weft__program;
+    printf("\nto go on:\n  %s generate %s --prompt 'static int ' --tokens 400\n"
+           "  %s resume %s --set train.steps=6000\n  open %s/report.html\n",
+           weft, run, weft, run, run);
+    printf("your own text:\n  %s init gpt --data FILE --out gpt.yaml && %s train gpt.yaml\n", weft, weft);
     return code;
 }
 
@@ -235,8 +236,9 @@ static int demo_mlp(const weft__repeated *settings, const char *device, bool qui
     if (!quiet) printf("an mlp learns to tell three spirals of points apart\n");
     int code = train(defaults, settings, device, quiet, argc, argv, run);
     if (code != WEFT__EXIT_DONE || quiet) return code;
-    printf("\nto go on:\n  weft eval %s\n  open %s/report.html\n", run, run);
-    printf("your own table:\n  weft init mlp --data FILE.csv --out mlp.yaml  (and data.source: csv)\n");
+    printf("\nto go on:\n  %s eval %s\n  open %s/report.html\n", weft__program, run, run);
+    printf("your own table:\n  %s init mlp --data FILE.csv --out mlp.yaml  (and data.source: csv)\n",
+           weft__program);
     return code;
 }
 
@@ -290,7 +292,7 @@ int weft__command_demo(const weft__command *command, int argc, char **argv) {
         {"NAME", WEFT__OPTION_ARG, &name, "gpt, mlp or xor"},
         {"--data DIR", WEFT__OPTION_TEXT, &data, "gpt: a folder of .c, .h and .md files to learn from"},
         {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings, "change a value of the configuration"},
-        {"--device D", WEFT__OPTION_TEXT, &device, "cpu, interp, auto"},
+        {"--device D", WEFT__OPTION_TEXT, &device, "cpu, opencl, opencl:1, opencl:NAME, gpu, auto"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;

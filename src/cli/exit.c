@@ -5,6 +5,8 @@
 
 #include "cli/cli.h"
 
+const char *weft__program = "weft";
+
 int weft__exit_code(weft_status status) {
     switch (status) {
     case WEFT_OK: return WEFT__EXIT_DONE;

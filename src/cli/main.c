@@ -21,7 +21,7 @@ enum { COMMANDS = sizeof commands / sizeof *commands };
 static void print_usage(FILE *out) {
     fprintf(out, "weft %s trains neural networks\n\nusage: weft COMMAND [arguments]\n\n", weft_version());
     for (size_t i = 0; i < COMMANDS; i++) fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].about);
-    fprintf(out, "\n'weft COMMAND --help' tells more. To begin: weft demo gpt\n");
+    fprintf(out, "\n'weft COMMAND --help' tells more. To begin: %s demo gpt\n", weft__program);
 }
 
 /* Opens what is closed of 0, 1, 2: otherwise the first file that is opened would become standard output. */
@@ -63,6 +63,7 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     hold_standard_files();
+    if (argc > 0 && argv[0][0]) weft__program = argv[0];
     signal(SIGPIPE, SIG_IGN); /* write() reports it */
     signal(SIGXFSZ, SIG_IGN);
     int code = run(argc, argv);

@@ -401,6 +401,20 @@ static weft_status blame(const weft__config *config, weft__config_key key, const
                       weft__config_rows[key].key, what);
 }
 
+/* What a source would ignore is refused. */
+static weft_status check_targets(const weft__config *config) {
+    const bool inside = config->data_source == WEFT__SOURCE_CSV || config->data_source == WEFT__SOURCE_JSON;
+    static const weft__config_key names[] = {WEFT__KEY_data_target, WEFT__KEY_data_columns};
+    if (config->model_type == WEFT__MODEL_GPT) return WEFT_OK;
+    if (inside && weft__config_given(config, WEFT__KEY_data_labels))
+        return blame(config, WEFT__KEY_data_labels,
+                     "csv and json hold their targets themselves: data.target says where");
+    for (int i = 0; i < 2 && !inside; i++)
+        if (weft__config_given(config, names[i]))
+            return blame(config, names[i], "is for csv and json; idx and npy have files of data.labels");
+    return WEFT_OK;
+}
+
 static weft_status check_data(const weft__config *config) {
     bool text = config->data_source == WEFT__SOURCE_TEXT || config->data_source == WEFT__SOURCE_BYTES ||
                 config->data_source == WEFT__SOURCE_TOKENS;
@@ -417,7 +431,7 @@ static weft_status check_data(const weft__config *config) {
     if (config->data_val_path && config->data_val_fraction > 0)
         return blame(config, WEFT__KEY_data_val_fraction,
                      "must be 0 or absent where data.val_path names the validation data");
-    return WEFT_OK;
+    return check_targets(config);
 }
 
 static weft_status check(const weft__config *config) {

@@ -237,7 +237,7 @@ static weft_status train(weft__loop *loop) {
 static void note_failure(weft__loop *loop, weft_status status, weft__train_result *result) {
     snprintf(result->error, sizeof result->error, "%s", weft_last_error(NULL));
     if (!loop->run.dir) return;
-    if (status == WEFT_ERR_NUMERIC && loop->saved != UINT64_MAX) {
+    if ((status == WEFT_ERR_NUMERIC || status == WEFT_ERR_DEVICE) && loop->saved != UINT64_MAX) {
         size_t used = strlen(result->error);
         snprintf(result->error + used, sizeof result->error - used, "; the checkpoint of step %llu is kept",
                  (unsigned long long)loop->saved);
