@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The command on an OpenCL device: a small GPT and an MLP reach the CPU's losses, a run stopped on one device goes on
-# on the other, a model trained on one is evaluated on the other, and weft verify finds every node the same.
+# The command on an OpenCL device: a small GPT and MLPs on a table and on images reach the CPU's losses, a run stopped on
+# one device goes on on the other, a model trained on one is evaluated and predicts on the other, and weft verify finds
+# every node the same. The images are Fashion-MNIST's where $WEFT_TEST_DATA has them.
 set -u
 weft=$(readlink -f "${WEFT_COMMAND:?names the weft command}")
 work=$(mktemp -d /tmp/weft-opencl-XXXXXX)
@@ -32,6 +33,26 @@ train: {steps: 20, batch: 8, eval_every: 10, save_every: 10, log_every: 1}
 schedule: {warmup: 2, type: constant}
 YAML
 
+# be N: a number of 4 bytes, the highest first, as idx files have it.
+be() { printf '%b' "$(printf '\\0%03o' $(($1 >> 24 & 255)) $(($1 >> 16 & 255)) $(($1 >> 8 & 255)) $(($1 & 255)))"; }
+images=${WEFT_TEST_DATA:-}/fashion-mnist/t10k-images-idx3-ubyte.gz
+if [ ! -r "$images" ]; then # 100 of 6 x 6, the brighter the higher their class
+    images=$work/some-images-idx3-ubyte
+    { be 2051 && be 100 && be 6 && be 6; } >"$images"
+    { be 2049 && be 100; } >some-labels-idx1-ubyte
+    for i in $(seq 0 99); do
+        for j in $(seq 36); do printf '%b' "$(printf '\\0%03o' $((i % 3 * 80 + (i * 37 + j * 11) % 60)))"; done >>"$images"
+        printf '%b' "$(printf '\\0%03o' $((i % 3)))" >>some-labels-idx1-ubyte
+    done
+fi
+cat >images.yaml <<YAML
+task: classification
+data: {source: idx, path: "$images"}
+model: {type: mlp, hidden: [16]}
+train: {steps: 20, batch: 16, eval_every: 10, save_every: 10, log_every: 1}
+schedule: {warmup: 2, type: constant}
+YAML
+
 fail() {
     echo "FAIL: $*"
     exit 1
@@ -44,7 +65,7 @@ same() {
         END { exit bad || NR < 10 }' || fail "the losses of $1 and $2 differ"
 }
 
-for model in gpt mlp; do
+for model in gpt mlp images; do
     for device in cpu opencl; do
         "$weft" train $model.yaml --device $device --run $model-$device --quiet || fail "$model on $device"
         "$weft" train $model.yaml --device $device --run $model-$device-half --set train.steps=10 --quiet ||
@@ -63,4 +84,8 @@ for model in gpt mlp; do
 done
 "$weft" generate gpt-cpu --device cpu --tokens 20 >text-cpu && "$weft" generate gpt-cpu --device opencl --tokens 20 >text-opencl
 cmp -s text-cpu text-opencl || fail "other text: $(cat text-cpu text-opencl)"
-echo "training on opencl: cells=15 fail=0"
+for device in cpu opencl; do
+    "$weft" predict images-opencl "$images" --device $device | cut -f1 >classes-$device
+done
+{ [ "$(wc -l <classes-cpu)" -ge 100 ] && cmp -s classes-cpu classes-opencl; } || fail "predict: other classes"
+echo "training on opencl: cells=23 fail=0"
