@@ -296,6 +296,12 @@ WEFT_API weft_module *weft_module_child_at(const weft_module *m, size_t i);
 /* The parameter or buffer of m (not of its children) with that name. */
 WEFT_API weft_tensor *weft_parameter(weft_module *m, const char *name);
 
+/* Gives all parameters and buffers of `to` the values that those of `from`, a module of the same build, have
+ * now. The two may belong to contexts on different devices: train on one, predict on the other. Strict: a
+ * missing or superfluous name, another shape or dtype is an error that names it (WEFT_ERR_SHAPE), and nothing
+ * is changed. */
+WEFT_API WEFT_CHECKED weft_status weft_module_copy(weft_module *to, weft_module *from);
+
 /* ---- files ---- */
 
 /* A tensor under the name it has in a file. */

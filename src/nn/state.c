@@ -172,6 +172,58 @@ static weft_status named_parameters(weft_module *m, weft_named_tensor **list, si
     return WEFT_OK;
 }
 
+/* ---- from module to module ---- */
+
+static weft_status check_pair(weft_context *ctx, const weft_named_tensor *to, const weft_named_tensor *from) {
+    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    if (strcmp(to->name, from->name) != 0)
+        return weft__fail(ctx, WEFT_ERR_SHAPE, "weft_module_copy: '%s' is to be copied to '%s'", from->name,
+                          to->name);
+    if (weft__shape_equal(to->tensor, from->tensor) && to->tensor->dtype == from->tensor->dtype)
+        return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_SHAPE, "weft_module_copy: '%s' is %s, and %s where it is to be copied to",
+                      to->name, weft__tensor_text(from->tensor, b), weft__tensor_text(to->tensor, a));
+}
+
+static weft_status copy_all(weft_context *ctx, const weft_named_tensor *to, const weft_named_tensor *from,
+                            size_t count) {
+    size_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t bytes = (size_t)to[i].tensor->numel * weft_dtype_size((weft_dtype)to[i].tensor->dtype);
+        WEFT_TRY(check_pair(ctx, &to[i], &from[i]));
+        if (bytes > most) most = bytes;
+    }
+    void *values = weft__alloc(ctx, most + 1);
+    weft_status status = values ? WEFT_OK : weft__fail_oom(ctx, most, "weft_module_copy: a parameter");
+    for (size_t i = 0; i < count && status == WEFT_OK; i++) {
+        const size_t bytes = (size_t)to[i].tensor->numel * weft_dtype_size((weft_dtype)to[i].tensor->dtype);
+        status = weft_read(from[i].tensor, values, bytes);
+        if (status != WEFT_OK)
+            weft__fail(ctx, status, "weft_module_copy: %s", weft_last_error(from[i].tensor->ctx));
+        else
+            status = weft_write(to[i].tensor, values, bytes);
+    }
+    weft__free(ctx, values);
+    return status;
+}
+
+weft_status weft_module_copy(weft_module *to, weft_module *from) {
+    weft_named_tensor *a = NULL, *b = NULL;
+    size_t n_a = 0, n_b = 0;
+    WEFT_TRY(weft_module_status(to));
+    WEFT_TRY(weft_module_status(from));
+    weft_status status = named_parameters(to, &a, &n_a);
+    if (status == WEFT_OK && (status = named_parameters(from, &b, &n_b)) != WEFT_OK)
+        weft__fail(to->ctx, status, "weft_module_copy: %s", weft_last_error(from->ctx));
+    if (status == WEFT_OK && n_a != n_b)
+        status = weft__fail(to->ctx, WEFT_ERR_SHAPE,
+                            "weft_module_copy: %zu parameters and buffers are to be copied to %zu", n_b, n_a);
+    if (status == WEFT_OK) status = copy_all(to->ctx, a, b, n_a);
+    weft__free(to->ctx, a);
+    weft__free(from->ctx, b);
+    return status;
+}
+
 weft_status weft_module_entries(weft_module *m, weft_entry **entries, size_t *count) {
     weft_named_tensor *list = NULL;
     WEFT_TRY(named_parameters(m, &list, count));

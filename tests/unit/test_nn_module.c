@@ -252,6 +252,39 @@ static void test_files(void **state) {
     assert_int_equal(weft_module_load(a, path), WEFT_ERR_IO);
 }
 
+/* From context to context: afterwards both compute the same; what does not fit is named, and changes nothing.
+ */
+static void test_copy(void **state) {
+    weft_context *ctx = *state, *other;
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cpu", .seed = 99}, &other), WEFT_OK);
+    weft_module *from = small_gpt(ctx), *to = small_gpt(other);
+    const int32_t ids[6] = {1, 2, 3, 10, 0, 4};
+    const int64_t shape[2] = {2, 3};
+    double *answers[3];
+    for (int i = 0; i < 3; i++) {
+        if (i == 2) assert_int_equal(weft_module_copy(to, from), WEFT_OK);
+        weft_module *m = i ? to : from;
+        answers[i] = values_of(weft_forward(m, weft_from(weft_module_context(m), WEFT_I32, 2, shape, ids)));
+    }
+    double apart = 0.0, moved = 0.0;
+    for (int i = 0; i < 6 * 11; i++) {
+        apart = fmax(apart, fabs(answers[0][i] - answers[2][i]));
+        moved = fmax(moved, fabs(answers[1][i] - answers[2][i]));
+    }
+    assert_true(apart < 1e-6 && moved > 1e-3);
+    weft_module *longer =
+        weft_gpt(other, &(weft_gpt_options){.vocab = 11, .context = 9, .layers = 2, .heads = 2, .width = 4});
+    assert_int_equal(weft_module_copy(longer, from), WEFT_ERR_SHAPE);
+    assert_non_null(strstr(weft_last_error(other), "'wpe.weight' is f32 [8,4], and f32 [9,4]"));
+    weft_module *linear = weft_linear(other, 11, 4, NULL);
+    assert_int_equal(weft_module_copy(linear, from), WEFT_ERR_SHAPE);
+    assert_non_null(strstr(weft_last_error(other), "28 parameters and buffers are to be copied to 2"));
+    assert_int_equal(weft_module_copy(weft_layernorm(other, 4, NULL), linear), WEFT_ERR_SHAPE);
+    assert_int_equal(weft_module_copy(NULL, from), WEFT_ERR_ARGUMENT);
+    for (int i = 0; i < 3; i++) free(answers[i]);
+    weft_close(other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_names, setup, teardown),
@@ -261,6 +294,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_poison, setup, teardown),
         cmocka_unit_test_setup_teardown(test_summary, setup, teardown),
         cmocka_unit_test_setup_teardown(test_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_copy, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
