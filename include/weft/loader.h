@@ -40,7 +40,8 @@ typedef struct weft_batch {
     int64_t epoch;     /* passes over the data before this batch */
 } weft_batch;
 
-/* Batches of inputs (N, ...) and targets (N, ...) or NULL. The arrays are borrowed until the loader is freed.
+/* Batches of inputs (N, ...) and targets (N, ...) or NULL. The arrays are borrowed until the loader is freed;
+ * their field `bytes` may be 0.
  * i64 becomes i32, range-checked. WEFT_ERR_SHAPE when the numbers of samples differ, WEFT_ERR_INDEX names the
  * sample whose class is out of range, WEFT_ERR_ARGUMENT for options, WEFT_ERR_OOM. */
 WEFT_API WEFT_CHECKED weft_status weft_loader_new(weft_context *ctx, const weft_array *inputs,

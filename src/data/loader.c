@@ -72,8 +72,24 @@ void weft__loader_copy(const weft_loader *loader, const weft__side *side, const 
 
 /* ---- making ---- */
 
+/* The bytes of an array of the caller's own are what its shape says; so is its field, or it is 0. */
+static weft_status measure(weft_context *ctx, const char *what, weft_array *array) {
+    int64_t bytes;
+    if ((unsigned)array->dtype >= WEFT_DTYPE_COUNT || array->rank > WEFT_ARRAY_MAX_RANK ||
+        !weft__numel(array->rank, array->shape, &bytes) ||
+        !weft__mul(bytes, (int64_t)weft_dtype_size(array->dtype), &bytes))
+        return weft__fail(ctx, WEFT_ERR_SHAPE, "loader: the %s have no valid dtype and shape", what);
+    if (array->bytes && array->bytes != (size_t)bytes)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "loader: the shape of the %s makes %lld bytes, but their field bytes is %zu", what,
+                          (long long)bytes, array->bytes);
+    array->bytes = (size_t)bytes;
+    return WEFT_OK;
+}
+
 /* i64 becomes i32: an array of the loader's own. */
 static weft_status narrow(weft_context *ctx, const char *what, weft__side *side) {
+    WEFT_TRY(measure(ctx, what, &side->array));
     if (side->array.dtype != WEFT_I64) return WEFT_OK;
     weft_array made;
     WEFT_TRY(weft_array_new(ctx, WEFT_I32, side->array.rank, side->array.shape, &made));

@@ -1,6 +1,7 @@
 /* What a program in good faith frees too early: tensors that recorded work reads, scopes out of order, models
  * before their optimizers, contexts with all of it open. Each has a value that can be trusted or an error
  * that says what to do; the address sanitizer sees the rest. */
+#include <weft/loader.h>
 #include "core_help.h"
 
 static int setup(void **state) {
@@ -168,6 +169,35 @@ static void test_program_and_reader(void **state) {
     assert_int_equal(count_kept(ctx), before);
 }
 
+/* What was recorded on a batch outlives its loader, wherever the data lies. */
+static void test_loader_freed(void **state) {
+    weft_context *ctx = *state;
+    float rows[3][2] = {{1, 2}, {3, 4}, {5, 6}};
+    const weft_array data = {.dtype = WEFT_F32, .rank = 2, .shape = {3, 2}, .data = rows};
+    for (int i = 0; i < 2; i++) {
+        size_t before = count_kept(ctx);
+        weft_scope *scope = weft_scope_open(ctx), *inner = weft_scope_open(ctx);
+        weft_loader *loader;
+        weft_batch batch;
+        const weft_loader_options options = {.batch = 3, .in_order = true, .device_bytes = i ? -1 : 0};
+        assert_ok(weft_loader_new(ctx, &data, NULL, &options, &loader));
+        weft_scope_close(inner);
+        assert_ok(weft_loader_get(loader, 0, &batch));
+        weft_tensor *sum = weft_sum(batch.x, 0, false);
+        weft_loader_free(loader);
+        reuse(ctx);
+        assert_values(sum, 9, 12);
+        weft_scope_close(scope);
+        assert_int_equal(count_kept(ctx), before);
+    }
+    weft_array less = data;
+    less.bytes = 8; /* not what the shape says */
+    weft_loader *none;
+    assert_int_equal(weft_loader_new(ctx, &less, NULL, &(weft_loader_options){.batch = 3}, &none),
+                     WEFT_ERR_ARGUMENT);
+    assert_null(none);
+}
+
 /* ---- tensors used after their scope ---- */
 
 static void test_used_after_scope(void **state) {
@@ -300,6 +330,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_assigned_below_a_reader, setup, teardown),
         cmocka_unit_test_setup_teardown(test_program_of_freed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_program_and_reader, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_loader_freed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_used_after_scope, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scopes_out_of_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_module_freed_first, setup, teardown),
