@@ -24,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo lint format tidy asan fuzz mutants portable bench bench-compare bench-opencl instructions install clean help deps deps-lint
+.PHONY: all test demo lint format tidy asan tsan fuzz mutants portable bench bench-compare bench-opencl instructions install clean help deps deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -57,6 +57,14 @@ asan: deps ## build with the address and undefined-behaviour sanitizers in build
 	$(call configure,$(BUILD)-asan,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=address$(,)undefined)
 	$(call compile,$(BUILD)-asan)
 	@$(call run_tests,$(BUILD)-asan)
+
+tsan: TEST_ARGS = -R 'test_(cpu_|context|draw|fit|loader|parity|profile|random)|(ops|grad)_cpu|example' -E 'opencl|cpu_math'
+tsan: deps-lint ## build with the thread sanitizer in build-tsan (clang, LLVM's OpenMP), run the tests that use threads
+	@test -f $(BUILD)-tsan/build.ninja -o -f $(BUILD)-tsan/Makefile || \
+		cmake -S . -B $(BUILD)-tsan -G "$(GENERATOR)" -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
+		-DWEFT_SANITIZE=thread >/dev/null
+	$(call compile,$(BUILD)-tsan)
+	@$(call run_tests,$(BUILD)-tsan)
 
 fuzz: deps-lint ## run each fuzz target for SECONDS=60 seconds (clang)
 	@test -f $(BUILD)-fuzz/build.ninja -o -f $(BUILD)-fuzz/Makefile || \
@@ -91,7 +99,7 @@ install: all ## install under PREFIX=/usr/local (DESTDIR is honoured)
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean: ## remove the build folders
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-portable
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-portable
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | \
