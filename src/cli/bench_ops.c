@@ -113,28 +113,71 @@ static weft_status adamw(weft__bench *b) {
     return WEFT_OK;
 }
 
-weft_status weft__bench_elementwise(weft__bench *b) {
-    static const char *const names[] = {"add", "gelu", "softmax", "layernorm", "sumrow", "sumcol"};
-    if (b->variant > (int)(sizeof names / sizeof *names)) return WEFT_ERR_STATE;
-    bool update = b->variant == (int)(sizeof names / sizeof *names);
-    snprintf(b->line_name, sizeof b->line_name, "ew_%s_4096", update ? "adamw" : names[b->variant]);
-    if (b->only && !strstr(b->line_name, b->only)) return WEFT_OK;
-    if (update) return adamw(b);
-    const int64_t n = 4096, square[] = {n, n};
-    weft_tensor *x = some(b->ctx, 2, square), *w = some(b->ctx, 1, &n), *shift = some(b->ctx, 1, &n),
-                *out = NULL;
-    switch (b->variant) {
-    case 0: out = weft_add(x, x); break;
-    case 1: out = weft_gelu_tanh(weft_add(weft_mul(x, w), shift)); break;
-    case 2: out = weft_softmax(x, 1); break;
-    case 3: out = weft_layer_norm(x, w, shift, 1e-5); break;
-    case 4: out = weft_sum(x, 1, false); break;
-    default: out = weft_sum(x, 0, false); break;
-    }
-    weft_keep(out);
-    WEFT_TRY(weft_compile(&out, 1, NULL, NULL, 0, &b->program));
-    b->bytes = (b->variant < 4 ? 2.0 : 1.0) * (double)(n * n) * 4;
-    b->items_per_step = (double)(n * n);
-    b->step = run_once;
+/* Cross-entropy over the classes of GPT-2, and its gradient. */
+static weft_status classes(weft__bench *b, weft_tensor **out) {
+    const int64_t n = 1024, shape[] = {n, 50257};
+    weft_tensor *x = some(b->ctx, 2, shape), *target, *gradient;
+    target = weft_cast(weft_mul_scalar(weft_random_uniform(b->ctx, 1, &n), 50257), WEFT_I32);
+    weft_tensor *loss = weft_cross_entropy(x, weft_keep(target), NULL);
+    WEFT_TRY(weft_eval(&target, 1));
+    WEFT_TRY(weft_gradient(loss, &x, 1, &gradient));
+    out[0] = weft_keep(loss);
+    out[1] = weft_keep(gradient);
+    b->items_per_step = (double)(n * shape[1]);
+    b->bytes = 2 * 4 * b->items_per_step;
     return WEFT_OK;
+}
+
+typedef struct chain {
+    const char *name;
+    int passes; /* over as many elements of f32 */
+} chain;
+
+static const chain chains[] = {
+    {"add_4096", 2},     {"gelu_4096", 2},  {"softmax_4096", 2}, {"layernorm_4096", 2},    {"sumrow_4096", 1},
+    {"sumcol_4096", 1},  {"adamw_4096", 7}, {"sumall_4096", 1},  {"transpose_4096", 2},    {"random_4096", 1},
+    {"dropout_4096", 2}, {"half_4096", 2},  {"gather_4096", 2},  {"classes_1024x50257", 2}};
+
+static weft_tensor *chain_of(weft__bench *b, int which, weft_tensor *x, weft_tensor *w, weft_tensor *shift) {
+    const int64_t n = 4096, square[] = {n, n};
+    weft_tensor *t;
+    switch (which) {
+    case 0: return weft_add(x, x);
+    case 1: return weft_gelu_tanh(weft_add(weft_mul(x, w), shift));
+    case 2: return weft_softmax(x, 1);
+    case 3: return weft_layer_norm(x, w, shift, 1e-5);
+    case 4: return weft_sum(x, 1, false);
+    case 5: return weft_sum(x, 0, false);
+    case 7: return weft_sum(x, WEFT_ALL_AXES, false);
+    case 8: return weft_add(weft_transpose(x, 0, 1), shift);
+    case 9: return weft_random_uniform(b->ctx, 2, square);
+    case 10: return weft_dropout(x, 0.1);
+    case 11: /* written and read as bf16 */
+        t = weft_keep(weft_cast(x, WEFT_BF16));
+        return weft_eval(&t, 1) == WEFT_OK ? weft_cast(weft_add(t, t), WEFT_BF16) : t;
+    default: /* rows in another order */
+        t = weft_keep(weft_cast(weft_mul_scalar(weft_random_uniform(b->ctx, 1, &n), 4096), WEFT_I32));
+        return weft_eval(&t, 1) == WEFT_OK ? weft_gather(x, t, 0) : t;
+    }
+}
+
+weft_status weft__bench_elementwise(weft__bench *b) {
+    enum { ADAMW = 6, CLASSES = 13 };
+    if (b->variant >= (int)(sizeof chains / sizeof *chains)) return WEFT_ERR_STATE;
+    const chain *c = &chains[b->variant];
+    snprintf(b->line_name, sizeof b->line_name, "ew_%s", c->name);
+    if (b->only && !strstr(b->line_name, b->only)) return WEFT_OK;
+    if (b->variant == ADAMW) return adamw(b);
+    const int64_t n = 4096, square[] = {n, n};
+    weft_tensor *out[2];
+    b->step = run_once;
+    b->items_per_step = (double)(n * n);
+    b->bytes = (double)c->passes * b->items_per_step * 4;
+    if (b->variant == CLASSES) {
+        WEFT_TRY(classes(b, out));
+    } else {
+        weft_tensor *x = some(b->ctx, 2, square), *w = some(b->ctx, 1, &n), *shift = some(b->ctx, 1, &n);
+        out[0] = weft_keep(chain_of(b, b->variant, x, w, shift));
+    }
+    return weft_compile(out, b->variant == CLASSES ? 2 : 1, NULL, NULL, 0, &b->program);
 }
