@@ -121,6 +121,7 @@ typedef struct cut {
  * is read, if that leaves enough for all units. */
 static int64_t strip_of(const weft_render *r, int64_t others, int64_t work) {
     const int64_t lanes = r->target->lanes, n = r->kernel->extent[r->lane];
+    if (r->along >= 0) return weft__smaller(4 * lanes, weft__ceil_div(n, lanes) * lanes);
     int64_t strip = weft__larger(lanes, 4096 / weft__larger(work, 1) / lanes * lanes);
     while (strip < 1024 && others * weft__ceil_div(n, 2 * strip) >= 16 * (int64_t)r->target->units)
         strip *= 2;
@@ -150,7 +151,15 @@ static cut cut_of(const weft_render *r) {
     return c;
 }
 
-/* The indices of unit u: parallel ones, the last fastest, after the strip. */
+/* Takes the index of dimension d off the number of a unit. */
+static void put_digit(weft_render *r, int d) {
+    char x[8];
+    weft__put_line(r, "const %s %s = rest %% %s;", weft__index_type(r), weft__render_index(r, d, x),
+                   weft__render_extent(r, d));
+    weft__put_line(r, "rest /= %s;", weft__render_extent(r, d));
+}
+
+/* The indices of unit u: parallel ones, the last fastest, after the strip; or one of them before it. */
 static void put_indices(weft_render *r, const cut *c) {
     const weft_kernel *k = r->kernel;
     const bool strips = r->lane >= 0 && !r->reduced;
@@ -159,18 +168,15 @@ static void put_indices(weft_render *r, const cut *c) {
     for (int d = 0; d < k->n_parallel - k->n_fold; d++)
         several = several || (k->extent[d] != 1 && d != r->lane);
     if (several) weft__put_line(r, "%s rest = unit;", weft__index_type(r));
+    if (r->along >= 0) put_digit(r, r->along);
     if (strips) {
         weft__put_line(r, "const %s first_lane = rest %% %s * %s;", weft__index_type(r),
                        weft__render_size(r, c->strips, "strips"),
                        weft__render_size(r, c->strip, "strip_size"));
         weft__put_line(r, "rest /= %s;", weft__render_size(r, c->strips, "strips"));
     }
-    for (int d = k->n_parallel - k->n_fold - 1; d >= 0; d--) {
-        if (k->extent[d] == 1 || d == r->lane) continue;
-        weft__put_line(r, "const %s %s = rest %% %s;", weft__index_type(r), weft__render_index(r, d, x),
-                       weft__render_extent(r, d));
-        weft__put_line(r, "rest /= %s;", weft__render_extent(r, d));
-    }
+    for (int d = k->n_parallel - k->n_fold - 1; d >= 0; d--)
+        if (k->extent[d] != 1 && d != r->lane && d != r->along) put_digit(r, d);
     if (!strips) return;
     weft__render_index(r, r->lane, x);
     if (!r->target->vectors) {

@@ -37,6 +37,8 @@ typedef struct weft_render {
     /* choices: render_choose.c */
     int lane;     /* dimension that lanes run over; -1: there is none, one lane works */
     bool reduced; /* it is a reduction dimension */
+    int along;    /* dimension in which neighbouring units differ, where lanes lie apart in memory but units
+                   * side by side, so that what is fetched for a lane serves several; -1: strips come first */
     bool wide;    /* indices have 64 bits */
     bool literal; /* too many numbers for arguments: they stand in the text */
     int stages;   /* the last one */
@@ -83,6 +85,8 @@ weft_status weft__render_as_words(weft_launches *launches, weft_kernel *kernel);
 /* ---- render_choose.c ---- */
 weft_status weft__render_choose(weft_render *r);
 bool weft__render_vector(const weft_render *r, int v); /* is value v a vector? */
+/* Are the lanes of v's access elements side by side, and none of them guarded? */
+bool weft__in_line(const weft_render *r, int v);
 bool weft__stage_is_full(const weft_render *r, int stage);
 /* Does an access differ between the lanes of dimension d? */
 bool weft__moves_along(const weft_map *m, int d);

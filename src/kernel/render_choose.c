@@ -85,6 +85,21 @@ static void choose_lane(weft_render *r) {
     r->reduced = r->lane >= k->n_parallel;
 }
 
+/* Of a map whose lanes read or write far apart: a dimension along which the same view is dense. */
+static void choose_along(weft_render *r) {
+    const weft_kernel *k = r->kernel;
+    r->along = -1;
+    if (!r->target->vectors || r->lane < 0 || k->n_reduce > 0) return;
+    for (int i = 0; i < k->n_code && r->along < 0; i++) {
+        const weft_instr *in = &k->code[i];
+        if (in->kind != WEFT_INSTR_LOAD && in->kind != WEFT_INSTR_STORE) continue;
+        const weft_map *m = &k->views[in->view].map[0];
+        if (k->views[in->view].count > 1 || m->stride[r->lane] == 0 || m->stride[r->lane] == 1) continue;
+        for (int d = 0; d < k->n_parallel; d++)
+            if (d != r->lane && m->stride[d] == 1 && k->extent[d] >= 8) r->along = d;
+    }
+}
+
 /* ---- what varies ---- */
 
 static void find_varying(weft_render *r) {
@@ -104,6 +119,12 @@ static void find_varying(weft_render *r) {
 }
 
 bool weft__render_vector(const weft_render *r, int v) { return r->target->vectors && r->varies[v]; }
+
+bool weft__in_line(const weft_render *r, int v) {
+    const weft_view *view = &r->kernel->views[r->kernel->code[v].view];
+    return weft__render_vector(r, v) && view->count == 1 && !weft__view_guarded(view) &&
+           view->map[0].stride[r->lane] == 1;
+}
 
 /* ---- the width of indices ---- */
 
@@ -153,6 +174,7 @@ weft_status weft__render_choose(weft_render *r) {
         return weft__fail_oom(r->launches->ctx, n * 12, "render: kernel");
     find_stages(r);
     choose_lane(r);
+    choose_along(r);
     find_varying(r);
     r->wide = !is_narrow(r);
     weft__choose_loops(r);

@@ -148,9 +148,7 @@ static bool is_stream(const weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
     if (in->kind != WEFT_INSTR_LOAD && in->kind != WEFT_INSTR_STORE) return false;
     if (k->n_reduce > 0 && (in->level != WEFT_LEVEL_FULL || !r->reduced)) return false;
-    const weft_view *view = &k->views[in->view];
-    return weft__render_vector(r, v) && view->count == 1 && !weft__view_guarded(view) &&
-           view->map[0].stride[r->lane] == 1 && k->args[in->arg].elements >= WORTHWHILE;
+    return weft__in_line(r, v) && k->args[in->arg].elements >= WORTHWHILE;
 }
 
 /* The dimension that a unit differs in from the next one; -1: there is one unit, or lanes run along it. */
@@ -169,6 +167,7 @@ static bool by_rows(const weft_render *r) {
 static int64_t distance(const weft_render *r, const weft_map *map) {
     const weft_kernel *k = r->kernel;
     const int next = next_dimension(r);
+    if (r->along >= 0) return map->stride[r->along];
     if (by_rows(r))
         return map->stride[next] * weft__larger(1, FAR / weft__larger(1, weft__kernel_row_length(k)));
     const bool joined = next >= 0 && map->stride[next] == k->extent[r->lane];

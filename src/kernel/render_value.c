@@ -302,7 +302,10 @@ static void put_numbered(weft_render *r, int v) {
                        p.guard[0] ? p.guard : "1");
         return;
     }
-    if (in->kind == WEFT_INSTR_RANDOM) {
+    if (in->kind == WEFT_INSTR_RANDOM && weft__in_line(r, v)) {
+        weft__put_place(r, v, false, &p);
+        weft__put(&out, "w_random_line(arg%d, convert_ulong(%s))", in->arg, p.element);
+    } else if (in->kind == WEFT_INSTR_RANDOM) {
         weft__put(&out, "w_random(arg%d, convert_ulong%s((%s)(%s)))", in->arg, lanes, index, p.element);
     } else {
         weft__put(&out, "convert_%s%s((%s)(%s))", weft__type_name(weft__type_of(r, v), false), lanes, index,

@@ -27,7 +27,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_random_shr_and_mul(
         const int end_lane = min(first_lane + strip_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;
-            const int16 v0 = w_random(arg0, convert_ulong16((int16)((i0 + W_LANES))));
+            const int16 v0 = w_random_line(arg0, convert_ulong(i0));
             const int16 v2 = w_shr_i32(v0, (int16)(8));
             const int16 v4 = v2 & (int16)(c3);
             const float16 v5 = convert_float16(v4);

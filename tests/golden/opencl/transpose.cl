@@ -12,7 +12,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_add(
     const W_GLOBAL float *arg0_, long arg0_at,
     const W_GLOBAL float *arg1_, long arg1_at,
     W_GLOBAL float *arg2_, long arg2_at,
-    int per, int units, int strip_size, int strips, int n_i1, int n_i0, int s1_i1, int s0_i0) {
+    int per, int units, int n_i1, int strip_size, int strips, int n_i0, int s1_i1, int s0_i0) {
     const W_GLOBAL float *arg0 = arg0_ + arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + arg1_at;
     W_GLOBAL float *arg2 = arg2_ + arg2_at;
@@ -20,10 +20,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_add(
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
         const int i1 = rest % n_i1;
         rest /= n_i1;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
         const int end_lane = min(first_lane + strip_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;

@@ -19,3 +19,25 @@ W_FN W_I32 w_random(const W_GLOBAL int *key, W_V(ulong) element) {
     W_U32 low = (word & 1u) != 0 ? c1 : c0, high = (word & 1u) != 0 ? c3 : c2;
     return w_sig((word & 2u) != 0 ? high : low);
 }
+#ifdef W_VECTORS
+/* Of 16 neighbours, where the first one begins a block: four blocks, each for four lanes. A product of two numbers of
+ * 32 bits is one instruction on lanes of 64, of which it reads the low halves; high halves are left as they come. */
+W_FN int16 w_random_line(const W_GLOBAL int *key, ulong element) {
+    ulong n = element + ((ulong)(uint)key[4] | (ulong)(uint)key[5] << 32);
+    if (n & 3) return w_random(key, element + convert_ulong16(W_LANES));
+    ulong4 block = (n >> 2) + (ulong4)(0, 1, 2, 3);
+    ulong4 c0 = block, c1 = block >> 32, c2 = (ulong4)((uint)key[2]), c3 = (ulong4)((uint)key[3]);
+    uint k0 = (uint)key[0], k1 = (uint)key[1];
+    for (int round = 0; round < 10; round++) {
+        ulong4 x = (c0 & 0xffffffffu) * 0xD2511F53u, y = (c2 & 0xffffffffu) * 0xCD9E8D57u;
+        c0 = (y >> 32) ^ c1 ^ (ulong4)(k0);
+        c1 = y;
+        c2 = (x >> 32) ^ c3 ^ (ulong4)(k1);
+        c3 = x;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    ulong8 words = (ulong8)((c0 & 0xffffffffu) | c1 << 32, (c2 & 0xffffffffu) | c3 << 32);
+    return as_int16(words.s04152637);
+}
+#endif
