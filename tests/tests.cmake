@@ -37,7 +37,7 @@ endif()
 function(weft_add_test name)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_seconds} ENVIRONMENT "${test_environment}")
-  if(name MATCHES "opencl|_gpu_") # a driver compiles their kernels
+  if(name MATCHES "opencl|_gpu_|_render") # a driver compiles their kernels
     set_tests_properties(${name} PROPERTIES TIMEOUT 600)
   endif()
 endfunction()
