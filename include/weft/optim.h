@@ -81,11 +81,12 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_step(weft_optimizer *opt, weft_
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int k,
                                                             int of);
 
-/* Bytes that a step needs on the device. */
+/* Bytes that a step needs on the device, and who runs it. */
 typedef struct weft_memory_plan {
     uint64_t parameters, states; /* of the optimizer's, and sums of gradients while it accumulates */
     uint64_t work;               /* activations and gradients */
     uint64_t pending;            /* of all these and the batch, what is not taken yet */
+    int threads;                 /* of the host that run its program; 0: another device does */
 } weft_memory_plan;
 
 /* Compiles the step (of > 1: the first part of an accumulated one), which may follow, and runs nothing. */

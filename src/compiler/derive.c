@@ -106,7 +106,7 @@ static uint64_t pending_of(weft_context *ctx, const weft_walk *walk, const weft_
 
 /* Runs it, or where `arena` is given only tells what it takes. */
 static weft_status derive(weft_context *ctx, const weft_derivation *derivation, uint64_t *arena,
-                          uint64_t *pending) {
+                          uint64_t *pending, int *threads) {
     for (size_t i = 0; i < derivation->n_roots; i++) {
         WEFT_TRY(weft_tensor_status(derivation->roots[i]));
         if (derivation->roots[i]->leaf)
@@ -122,6 +122,8 @@ static weft_status derive(weft_context *ctx, const weft_derivation *derivation, 
     if (status == WEFT_OK && arena) {
         *arena = (uint64_t)program->arena_bytes;
         *pending = pending_of(ctx, walk, program);
+        const weft_device_ops *ops = ctx->device->ops;
+        *threads = ops->threads_of ? ops->threads_of(program->executable) : 0;
     } else if (status == WEFT_OK) {
         status = weft__run_once(program, walk, roots, n_roots, program->sinks);
     }
@@ -130,10 +132,10 @@ static weft_status derive(weft_context *ctx, const weft_derivation *derivation, 
 }
 
 weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivation) {
-    return derive(ctx, derivation, NULL, NULL);
+    return derive(ctx, derivation, NULL, NULL, NULL);
 }
 
 weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivation, uint64_t *arena,
-                              uint64_t *pending) {
-    return derive(ctx, derivation, arena, pending);
+                              uint64_t *pending, int *threads) {
+    return derive(ctx, derivation, arena, pending, threads);
 }

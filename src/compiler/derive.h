@@ -26,9 +26,9 @@ typedef struct weft_derivation {
  * the graph's open scopes become outputs too. */
 weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivation);
 /* Compiles it and runs nothing. arena: bytes of its values; pending: bytes that a run would yet take from the
- * device. */
+ * device; threads: of the host that run it, or 0. */
 weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivation, uint64_t *arena,
-                              uint64_t *pending);
+                              uint64_t *pending, int *threads);
 
 /* ---- held programs: eval.c ---- */
 /* weft_run, `times` times on the same inputs and numbers, in one submission. */

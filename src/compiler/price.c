@@ -44,11 +44,13 @@ double weft__price(const weft_profile *p, const weft__rates *r) {
 
 /* ---- the choice ---- */
 
+weft_status (*weft__price_rates)(const char *, int, char[64], weft__rates *) = weft__rates_of;
+
 /* Prices one device, and takes it where it is the cheapest so far. */
 static weft_status consider(const weft_profile *p, const char *spec, weft_device_choice *choice) {
     weft__rates rates;
     char name[64], text[100];
-    WEFT_TRY(weft__rates_of(spec, 0, name, &rates));
+    WEFT_TRY(weft__price_rates(spec, 0, name, &rates));
     const double seconds = weft__price(p, &rates);
     snprintf(text, sizeof text, "%s%s %.3g ms", choice->prices[0] ? ", " : "", name, 1e3 * seconds);
     const size_t used = strlen(choice->prices);

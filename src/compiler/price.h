@@ -60,6 +60,9 @@ weft_status weft__rates_of(const char *spec, int threads, char name[64], weft__r
 
 /* ---- price.c ---- */
 
+/* Where a choice has rates from: weft__rates_of; tests make some up. */
+extern weft_status (*weft__price_rates)(const char *spec, int threads, char name[64], weft__rates *rates);
+
 /* Seconds that the profile's work takes on such a device. */
 double weft__price(const weft_profile *profile, const weft__rates *rates);
 

@@ -12,7 +12,8 @@
 
 #define ENOUGH_NS 2e6 /* of one sample in one round: all of them take a tenth of a second at most */
 #define BUSY      0.5 /* of the processors, in the mean of a minute */
-#define LONG_NS   6e6 /* nothing larger follows what took so long */
+#define LONG_NS   2e6 /* nothing larger follows what took so long */
+#define ALL_NS    5e7 /* nor another round what all took, after the first, which compiles */
 enum {
     ROUNDS = 3,
     BUFFER_BYTES = 32 << 20,
@@ -86,7 +87,10 @@ static weft_status take(weft__probe *p, int which, void *memory, double *ns) {
 /* Rounds, so that what disturbs for a moment does not spoil all of one sample; what is never disturbed
  * counts. */
 static weft_status take_all(weft__probe *p, void *memory, double least[SAMPLES]) {
-    for (int round = 0; round < ROUNDS; round++)
+    double second = 0; /* when it began */
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round == 1) second = weft__price_clock();
+        if (round > 1 && weft__price_clock() - second > ALL_NS) break;
         for (int i = 0; i < SAMPLES; i++) {
             double ns = 0;
             const bool larger = i > PRODUCT && i != MOVE;
@@ -94,6 +98,7 @@ static weft_status take_all(weft__probe *p, void *memory, double least[SAMPLES])
             WEFT_TRY(take(p, i, memory, &ns));
             if (round == 0 || ns < least[i]) least[i] = ns;
         }
+    }
     return WEFT_OK;
 }
 

@@ -170,6 +170,8 @@ typedef struct weft_device_ops {
     /* Compiles the commands, which stay alive with the executable. */
     weft_status (*build)(weft_device *device, const weft_commands *commands, weft_executable **executable);
     void (*executable_free)(weft_device *device, weft_executable *executable);
+    /* How many threads of the host run it; NULL: none do. */
+    int (*threads_of)(const weft_executable *executable);
     /* Submits one run, and need not wait for it; buffers[i] is bound to slot i. Repeats it `times` times. */
     weft_status (*run)(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                        int times);

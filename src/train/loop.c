@@ -171,9 +171,16 @@ static void introduce(weft__loop *loop) {
                        weft__short_number((double)s->parameters, number), s->device);
     weft_device_description device;
     weft_device_describe(loop->model.ctx, &device);
-    const char *wish = loop->config->device;
+    const char *wish = loop->config->device && loop->config->device[0] ? loop->config->device : NULL;
+    const char *why = loop->choice.why[0] ? loop->choice.why : "there is no graphics card";
+    const bool automatic = wish && strcmp(wish, "auto") == 0;
     weft__progress_say(&loop->progress, "device %s, %s%s: %s", s->device,
-                       wish && wish[0] ? "as it is asked for: " : "the default", wish && wish[0] ? wish : "",
+                       automatic ? "as auto chooses: "
+                       : wish    ? "as it is asked for: "
+                                 : "the default",
+                       automatic ? why
+                       : wish    ? wish
+                                 : "",
                        device.detail ? device.detail : "");
     weft__progress_say(&loop->progress, "%s: %llu steps%s, %llu an epoch", loop->run.dir,
                        (unsigned long long)loop->steps, loop->first > 0 ? " in all, resumed" : "",
@@ -183,6 +190,8 @@ static void introduce(weft__loop *loop) {
 /* What the process will need at its peak: what it has taken so far, data included, and what a step takes. */
 static void on_plan(void *user, const weft_memory_plan *plan) {
     weft__loop *loop = user;
+    weft_device_description device;
+    weft_device_describe(loop->model.ctx, &device);
     const double mb = 1 << 20, total = (double)(memory_peak() + plan->pending) / mb;
     double parameters = (double)plan->parameters / mb, states = (double)plan->states / mb,
            work = (double)plan->work / mb, rest = total - parameters - states - work;
@@ -190,6 +199,10 @@ static void on_plan(void *user, const weft_memory_plan *plan) {
                        "memory: %.1f MB: parameters %.1f, optimizer %.1f, activations and gradients %.1f, "
                        "data and program %.1f",
                        total, parameters, states, work, rest > 0 ? rest : 0);
+    if (plan->threads > 0)
+        weft__progress_say(
+            &loop->progress, "a step runs on %d thread%s%s", plan->threads, plan->threads == 1 ? "" : "s",
+            plan->threads < device.threads ? ": sharing it would cost more than it saves" : "");
 }
 
 static weft_status finish(weft__loop *loop) {

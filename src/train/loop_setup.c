@@ -152,12 +152,15 @@ static void describe(weft__loop *loop) {
 weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const char *run) {
     WEFT_TRY(make_absolute(config));
     weft_context *ctx = NULL;
-    WEFT_TRY(weft__model_open_context(config, on_log, loop, &ctx));
+    const bool chooses = weft__auto_chooses(config);
+    if (chooses) WEFT_TRY(weft__dataset_read(NULL, config, run, &loop->dataset));
+    if (chooses) WEFT_TRY(weft__auto_choose(config, &loop->dataset, WEFT__TO_TRAIN, &loop->choice));
+    WEFT_TRY(weft__model_open_context(config, loop->choice.device, on_log, loop, &ctx));
     loop->config = config;
     loop->model.ctx = ctx;
     WEFT_TRY(weft_profile_start(ctx, &(weft_profile_options){.every = TIMED_EVERY}, &loop->profile));
     weft__span span = weft__profile_enter(ctx, WEFT__DOING_DATA);
-    weft_status status = weft__dataset_read(ctx, config, run, &loop->dataset);
+    weft_status status = chooses ? WEFT_OK : weft__dataset_read(NULL, config, run, &loop->dataset);
     weft__profile_leave(ctx, span);
     WEFT_TRY(status);
     WEFT_TRY(weft__model_build(ctx, config, &loop->dataset, NULL, &loop->model));
@@ -187,7 +190,7 @@ void weft__loop_close(weft__loop *loop) {
     weft_loader_free(loop->loader);
     weft_loader_free(loop->validation);
     weft_loader_free(loop->test);
-    if (ctx) weft__dataset_free(ctx, &loop->dataset);
+    weft__dataset_free(NULL, &loop->dataset);
     weft_profile_free(loop->profile);
     weft_close(ctx);
     loop->model = (weft__model){0};

@@ -2,6 +2,7 @@
 #ifndef WEFT_SRC_TRAIN_LOOP_SETUP_H
 #define WEFT_SRC_TRAIN_LOOP_SETUP_H
 
+#include "train/auto.h"
 #include "train/history.h"
 #include "train/loop.h"
 #include "train/model.h"
@@ -10,6 +11,7 @@
 typedef struct weft__loop {
     weft__config *config;
     const weft__train_options *options;
+    weft__auto choice; /* of the device */
     weft__dataset dataset;
     weft__model model;
     weft_loader *loader, *validation, *test; /* the last two NULL without data */

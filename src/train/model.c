@@ -5,13 +5,15 @@
 
 #include "train/model.h"
 
-weft_status weft__model_open_context(const weft__config *config, weft_log_fn log, void *user,
-                                     weft_context **ctx) {
+weft_status weft__model_open_context(const weft__config *config, const char *device, weft_log_fn log,
+                                     void *user, weft_context **ctx) {
     if (config->device && strcmp(config->device, "null") == 0)
         return weft__fail(NULL, WEFT_ERR_DEVICE,
                           "device null computes nothing: it is for 'weft bench' and tests");
-    const weft_open_options options = {
-        .device = config->device, .seed = (uint64_t)config->train_seed, .log = log, .log_user = user};
+    const weft_open_options options = {.device = device[0] ? device : config->device,
+                                       .seed = (uint64_t)config->train_seed,
+                                       .log = log,
+                                       .log_user = user};
     return weft_open(&options, ctx);
 }
 

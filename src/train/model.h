@@ -17,9 +17,9 @@ typedef struct weft__model {
     bool rounded; /* used in less than it was trained in */
 } weft__model;
 
-/* Opens a context on the configuration's device. The log goes to `log`. */
-weft_status weft__model_open_context(const weft__config *config, weft_log_fn log, void *user,
-                                     weft_context **ctx);
+/* Opens a context on the device, where it is "" on the configuration's. The log goes to `log`. */
+weft_status weft__model_open_context(const weft__config *config, const char *device, weft_log_fn log,
+                                     void *user, weft_context **ctx);
 
 /* Makes the module of the configuration for the sizes of the data. precision: NULL, as it is trained; or what
  * it is used in, "bf16" for a gpt trained in f32, whose weights weft__model_load then rounds. */

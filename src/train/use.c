@@ -25,18 +25,31 @@ weft_status weft__use_config(const char *run, const char *device, weft__config *
     return WEFT_OK;
 }
 
+/* The data, or what describes it. */
+static weft_status take_data(weft__use *use, const char *run, bool whole) {
+    return (whole ? weft__dataset_read : weft__dataset_describe)(NULL, &use->config, run, &use->dataset);
+}
+
+static weft_status choose(weft__use *use, bool with_data) {
+    const bool decodes = !with_data && use->config.model_type == WEFT__MODEL_GPT;
+    WEFT_TRY(weft__auto_choose(&use->config, &use->dataset, decodes ? WEFT__TO_DECODE : WEFT__TO_APPLY,
+                               &use->choice));
+    fprintf(stderr, "device %s, as auto chooses: %s\n", use->choice.device, use->choice.why);
+    return WEFT_OK;
+}
+
 weft_status weft__use_open(const char *run, const char *device, const char *precision, bool with_data,
                            weft__use *use) {
     weft_context *ctx = NULL;
     memset(use, 0, sizeof *use);
     WEFT_TRY(weft__use_config(run, device, &use->config));
     WEFT_TRY(weft__config_resolve(&use->config));
-    WEFT_TRY(weft__model_open_context(&use->config, on_log, NULL, &ctx));
+    const bool chooses = weft__auto_chooses(&use->config);
+    if (chooses) WEFT_TRY(take_data(use, run, with_data));
+    if (chooses) WEFT_TRY(choose(use, with_data));
+    WEFT_TRY(weft__model_open_context(&use->config, use->choice.device, on_log, NULL, &ctx));
     use->model.ctx = ctx;
-    if (with_data)
-        WEFT_TRY(weft__dataset_read(ctx, &use->config, run, &use->dataset));
-    else
-        WEFT_TRY(weft__dataset_describe(ctx, &use->config, run, &use->dataset));
+    if (!chooses) WEFT_TRY(take_data(use, run, with_data));
     WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));
     WEFT_TRY(weft__model_load(&use->model, &use->config, NULL, run, false, &use->step));
     weft_train(use->model.module, false);
@@ -44,7 +57,7 @@ weft_status weft__use_open(const char *run, const char *device, const char *prec
 }
 
 void weft__use_close(weft__use *use) {
-    if (use->model.ctx) weft__dataset_free(use->model.ctx, &use->dataset);
+    weft__dataset_free(NULL, &use->dataset);
     weft_close(use->model.ctx);
     weft__config_free(&use->config);
     memset(use, 0, sizeof *use);

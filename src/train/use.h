@@ -2,10 +2,11 @@
 #ifndef WEFT_SRC_TRAIN_USE_H
 #define WEFT_SRC_TRAIN_USE_H
 
-#include "train/model.h"
+#include "train/auto.h"
 
 typedef struct weft__use {
     weft__config config;
+    weft__auto choice; /* of the device */
     weft__dataset dataset;
     weft__model model;
     uint64_t step; /* of the checkpoint */

@@ -4,8 +4,6 @@
 #include "compiler/price.h"
 #include "core_help.h"
 #include "device/device.h"
-#include "device/opencl/devices.h"
-#include "device/opencl/hooks.h"
 #include "io_scratch.h"
 
 #include <unistd.h>
@@ -284,39 +282,10 @@ static void test_choice(void **state) {
     weft_close(ctx);
 }
 
-/* Processors that OpenCL serves are no cards; with the hook they are, and are priced with the cpu. */
-static void test_cards(void **state) {
-    (void)state;
-    weft_context *ctx = open_device("null", false);
-    weft_profile *p = profile_steps(ctx, 1);
-    weft_device_choice choice;
-    const weft__opencl_found *list;
-    weft__opencl_hook.library = "libabsent.so"; /* a card, but no driver */
-    weft__opencl_hook.cards = true;
-    weft__opencl_forget();
-    assert_ok(weft_profile_choose(p, NULL, &choice));
-    assert_string_equal(choice.device, "cpu");
-    weft__opencl_hook.library = NULL;
-    weft__opencl_forget();
-    if (weft__opencl_devices(&list, NULL) > 0) {
-        assert_ok(weft_profile_choose(p, "auto", &choice));
-        assert_non_null(strstr(choice.prices, "cpu "));
-        assert_non_null(strstr(choice.prices, ", opencl:0 "));
-        weft_context *best = open_device("auto", false); /* who knows no program takes a card */
-        assert_string_equal(weft_device_of(best), "opencl:0");
-        weft_close(best);
-    }
-    weft__opencl_hook.cards = false;
-    weft__opencl_forget();
-    weft_profile_free(p);
-    weft_close(ctx);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rates),           cmocka_unit_test(test_price), cmocka_unit_test(test_parts),
         cmocka_unit_test(test_between_samples), cmocka_unit_test(test_kept),  cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_cards),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -189,6 +189,8 @@ void weft__cpu_fault(weft_fault *fault, weft_fault_kind kind, const char *path, 
     fault->set = 1;
 }
 
+static int cpu_threads_of(const weft_executable *executable) { return executable->threads; }
+
 const weft_device_ops weft__device_cpu = {
     .name = "cpu",
     .count = weft__device_one,
@@ -204,6 +206,7 @@ const weft_device_ops weft__device_cpu = {
     .takes = cpu_takes,
     .build = weft__cpu_build,
     .executable_free = weft__cpu_executable_free,
+    .threads_of = cpu_threads_of,
     .run = weft__cpu_run,
     .synchronize = cpu_synchronize,
     .take_fault = cpu_take_fault,
