@@ -1,4 +1,5 @@
-/* weft demo: three small things to train, without any data of one's own. */
+/* weft demo: three small things to train, without any data of one's own; and a device, tried out
+ * (demo_device.c). */
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <weft/weft.h>
 
 #include "cli/cli.h"
+#include "cli/demo.h"
 #include "cli/run.h"
 #include "train/run_dir.h"
 
@@ -248,14 +250,14 @@ static weft_status learn_xor(weft_context *ctx, bool quiet, double answers[4]) {
     static const float inputs[] = {0, 0, 0, 1, 1, 0, 1, 1}, targets[] = {0, 1, 1, 0};
     weft_module *net = weft_sequential(ctx, "xor", weft_linear(ctx, 2, 8, NULL),
                                        weft_activation(ctx, WEFT_TANH), weft_linear(ctx, 8, 1, NULL), NULL);
-    weft_optimizer *sgd = weft_sgd(net, &(weft_sgd_options){.lr = 0.5});
+    weft_optimizer *adam = weft_adam(net, &(weft_adam_options){.lr = 0.05});
     weft_tensor *x = weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 2}, inputs);
     weft_tensor *y = weft_from(ctx, WEFT_F32, 2, (int64_t[]){4, 1}, targets);
-    for (int epoch = 1; epoch <= 1000; epoch++) {
+    for (int epoch = 1; epoch <= 200; epoch++) {
         weft_scope *scope = weft_scope_open(ctx);
         weft_tensor *loss = weft_bce_with_logits(weft_forward(net, x), y, WEFT_MEAN);
-        weft_status status = weft_optimizer_step(sgd, loss);
-        if (status == WEFT_OK && !quiet && (epoch == 1 || epoch % 200 == 0))
+        weft_status status = weft_optimizer_step(adam, loss);
+        if (status == WEFT_OK && !quiet && (epoch == 1 || epoch % 50 == 0))
             printf("epoch %4d  loss %.5f\n", epoch, weft_item(loss));
         weft_scope_close(scope);
         if (status != WEFT_OK) return status;
@@ -289,16 +291,19 @@ int weft__command_demo(const weft__command *command, int argc, char **argv) {
     bool quiet = false;
     int code = 0;
     const weft__option options[] = {
-        {"NAME", WEFT__OPTION_ARG, &name, "gpt, mlp or xor"},
+        {"NAME", WEFT__OPTION_ARG, &name,
+         "gpt, mlp, xor, or device: memory, products and training of one, against the CPU"},
         {"--data DIR", WEFT__OPTION_TEXT, &data, "gpt: a folder of .c, .h and .md files to learn from"},
         {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings, "change a value of the configuration"},
-        {"--device D", WEFT__OPTION_TEXT, &device, "cpu, opencl, opencl:1, opencl:NAME, gpu, auto"},
+        {"--device D", WEFT__OPTION_TEXT, &device,
+         "cpu, opencl, opencl:1, opencl:NAME, gpu, auto; default: $WEFT_DEVICE, cpu"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (strcmp(name, "gpt") == 0) return demo_gpt(data, &settings, device, quiet, argc, argv);
     if (strcmp(name, "mlp") == 0) return demo_mlp(&settings, device, quiet, argc, argv);
     if (strcmp(name, "xor") == 0) return demo_xor(device, quiet);
-    weft__complain("demo: %s: gpt, mlp or xor is wanted", name);
+    if (strcmp(name, "device") == 0) return weft__demo_device(device, quiet);
+    weft__complain("demo: %s: gpt, mlp, xor or device is wanted", name);
     return WEFT__EXIT_USAGE;
 }

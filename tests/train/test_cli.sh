@@ -87,7 +87,7 @@ expect 2 'a value is missing behind --device' "$weft" train gpt.yaml --device
 expect 2 'not a proper value' "$weft" generate x --tokens many
 expect 2 'unknown model' "$weft" init cnn
 expect 2 'no such workload' "$weft" bench nothing
-expect 2 'gpt, mlp or xor' "$weft" demo cnn
+expect 2 'gpt, mlp, xor or device' "$weft" demo cnn
 expect 0 'cpu' "$weft" devices
 expect 0 'WEFT_CPU_ISA: must be' env WEFT_CPU_ISA=sse9 "$weft" devices
 
@@ -108,6 +108,8 @@ expect 4 'computes nothing' "$weft" train gpt.yaml --device null
 one_line
 expect 4 'abacus' "$weft" train gpt.yaml --device abacus
 one_line
+expect 0 'device [a-z0-9:]*, as auto chooses: ' "$weft" train gpt.yaml --device auto --run chosen --set train.steps=4 --set schedule.warmup=1
+expect 0 'a step runs on 1 thread' env OMP_NUM_THREADS=1 "$weft" train gpt.yaml --run alone --device cpu --set train.steps=4 --set schedule.warmup=1
 expect 2 'too few' "$weft" train gpt.yaml --set model.context=100000
 printf 'a,b,kind\n1,x,odd\n' >bad.csv
 expect 3 'bad.csv' "$weft" train mlp.yaml --set data.path=bad.csv
@@ -124,7 +126,7 @@ check "no run folder was made by failures" test ! -e runs
 
 # ---- training, names of folders, what lies in them ----
 expect 0 'where the time went' "$weft" train gpt.yaml
-check "the parts of the time add up to 100 %" awk '/^where/ {on = 1; next} /in all/ {exit !(sum > 99.95 && sum < 100.05 && n == 9)}
+check "the parts of the time add up to 100 %" awk '/^where/ {on = 1; next} /in all/ {exit !(sum > 99.95 && sum < 100.05 && n == 10)}
     on {sum += $(NF - 1); n++}' out
 check "and the run is so much faster without its products" grep -Eq '^if matmul took no time, this run would be [1-9][0-9.]+ times faster$' out
 run=runs/gpt-L1-H2-E16-cpu-1
@@ -326,6 +328,11 @@ fi
 
 # ---- demo xor, bench ----
 expect 0 '1 xor 0 = 0.9' "$weft" demo xor
+expect 0 'cpu works: products of 1024' "$weft" demo device --device cpu
+expect 0 'product is left out.*' "$weft" demo device --device interp
+expect 1 'null: what came back differs from what was sent' "$weft" demo device --device null
+expect 4 'opencl' "$weft" demo device --device opencl:99
+expect 4 'is missing beside a comma' "$weft" demo device --device ,
 expect 0 '"workload": "xor200", "peer": "weft"' "$weft" bench xor200 --json
 expect 0 '"seconds_per_step_loop": [0-9.e-]+, "seconds_per_step_queued": [0-9.e-]+, .*"record_ns_per_node": [0-9.]+' "$weft" bench xor200 --json
 expect 0 '"loss_last": [0-9.e-]+, "peak_rss_mb": [0-9.]+, "plan_mb": [0-9.e-]+, "arena_mb": [0-9.e-]+' \

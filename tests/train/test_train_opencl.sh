@@ -88,4 +88,8 @@ for device in cpu opencl; do
     "$weft" predict images-opencl "$images" --device $device | cut -f1 >classes-$device
 done
 { [ "$(wc -l <classes-cpu)" -ge 100 ] && cmp -s classes-cpu classes-opencl; } || fail "predict: other classes"
-echo "training on opencl: cells=23 fail=0"
+"$weft" demo xor --device opencl | grep -q '1 xor 0 = 0.9' || fail "demo xor"
+"$weft" demo device --device opencl >demo || fail "demo device: $(cat demo)"
+grep -q '^opencl:0 works: ' demo || fail "demo device: $(cat demo)"
+"$weft" train mlp.yaml --device opencl:99 2>&1 | grep -q 'there is none; there are opencl:0' || fail "opencl:99"
+echo "training on opencl: cells=26 fail=0"

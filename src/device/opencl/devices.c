@@ -143,7 +143,7 @@ cl_context weft__opencl_context(const weft__opencl_found *f, cl_int *error) {
         weft__opencl_hook.contexts += *context != NULL;
     }
     if (*context) *error = weft__cl.clRetainContext(*context);
-    const cl_context mine = *error ? NULL : *context;
+    cl_context mine = *error ? NULL : *context;
     pthread_mutex_unlock(&lock);
     return mine;
 }
