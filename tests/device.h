@@ -1,14 +1,19 @@
 /* The device that a test's contexts are opened on: the CPU, or the one named by $WEFT_TEST_DEVICE
- * (tests.cmake runs a list of tests so once more). A test whose device is absent ends as skipped. */
+ * (tests.cmake runs a list of tests so once more). A test whose device is absent ends as skipped. Buffers on
+ * OpenCL have guard bytes around them, which must be whole when the test ends; with $WEFT_TEST_ITEMS a CPU
+ * is given the kernels of cards, for groups of so many work-items. */
 #ifndef WEFT_TESTS_DEVICE_H
 #define WEFT_TESTS_DEVICE_H
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <weft/weft.h>
 
-enum { TEST_SKIPPED = 77 };
+#include "device/opencl/hooks.h"
+
+enum { TEST_SKIPPED = 77, TEST_GUARD = 256 };
 
 static inline const char *test_device(void) {
     const char *named = getenv("WEFT_TEST_DEVICE");
@@ -17,10 +22,27 @@ static inline const char *test_device(void) {
 
 static inline bool test_on_cpu(void) { return strcmp(test_device(), "cpu") == 0; }
 
+static inline void test_look_at_guards(void) {
+    if (weft__opencl_hook.guards_broken == 0) return;
+    fprintf(stderr, "%d kernels or transfers wrote beyond the ends of a buffer\n",
+            (int)weft__opencl_hook.guards_broken);
+    _exit(1);
+}
+
+/* Before the first context is opened. */
+static inline void test_guard_buffers(void) {
+    const char *items = getenv("WEFT_TEST_ITEMS");
+    if (weft__opencl_hook.guard) return;
+    weft__opencl_hook.guard = TEST_GUARD;
+    if (items) weft__opencl_hook.items = (int)strtol(items, NULL, 10);
+    atexit(test_look_at_guards);
+}
+
 /* weft_open on that device; options that name one keep it. */
 static inline weft_status test_open(const weft_open_options *options, weft_context **ctx) {
     weft_open_options chosen = options ? *options : (weft_open_options){0};
     if (!chosen.device) chosen.device = test_device();
+    test_guard_buffers();
     weft_status status = weft_open(&chosen, ctx);
     if (status == WEFT_ERR_DEVICE && strcmp(chosen.device, test_device()) == 0 && !test_on_cpu()) {
         printf("skipped, no device %s: %s\n", chosen.device, weft_last_error(NULL));

@@ -1,6 +1,7 @@
 # Registers the tests by their names:
 #   tests/FOLDER/test_NAME.c    one executable, linked with the other .c files of its folder
 #   tests/ops/test_NAME.c       the same, run once a device, which is its first argument
+# What is in device_tests runs once more on each device of WEFT_TEST_DEVICES, as NAME_DEVICE.
 #   tests/FOLDER/test_NAME.sh   a script, given the command as $WEFT_COMMAND
 #   tests/fuzz/fuzz_NAME.c      a libFuzzer target, with WEFT_FUZZ only
 #   examples/NAME.c             a program that must end with 0
@@ -42,15 +43,21 @@ function(weft_add_test name)
   endif()
 endfunction()
 
-# These, the op matrix and the gradient checks run once more on each device of WEFT_TEST_DEVICES that is there; compiling
-# their kernels takes minutes, so none does unless asked for: -DWEFT_TEST_DEVICES=opencl.
-set(WEFT_TEST_DEVICES "" CACHE STRING "devices besides the CPU whose tests run, as opencl")
+# These, the op matrix and the gradient checks run once more on each device of WEFT_TEST_DEVICES, and are skipped where it
+# is absent. Compiling their kernels takes some minutes of processor time; sanitizers would watch the driver's compiler
+# do it, so with them none runs unless asked for.
+if(WEFT_SANITIZE)
+  set(test_devices "")
+else()
+  set(test_devices opencl)
+endif()
+set(WEFT_TEST_DEVICES "${test_devices}" CACHE STRING "devices besides the CPU whose tests run")
 set(device_tests test_context test_fit test_loss test_nn_composites test_nn_decode test_nn_layers test_nn_module
     test_optim_laws test_optim_rules test_parity test_random_graph test_random_program test_recompute)
 function(weft_add_device_tests name)
   foreach(device ${WEFT_TEST_DEVICES})
     weft_add_test(${name}_${device} ${name})
-    set_tests_properties(${name}_${device} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900
+    set_tests_properties(${name}_${device} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 50
       ENVIRONMENT "${test_environment};WEFT_TEST_DEVICE=${device}")
   endforeach()
 endfunction()
@@ -88,17 +95,25 @@ foreach(source ${test_sources})
 endforeach()
 
 # The matrix of ops and the gradient checks run once a device, each writing a record of its cells from which
-# docs/op-matrix.md is made; a device that is absent is skipped.
+# docs/op-matrix.md is made; a device that is absent is skipped. Where kernels are compiled each takes two parts,
+# the longest tests of all, which start first.
+function(weft_add_matrix name matrix device)
+  weft_add_test(${name} test_${matrix} ${device} ${ARGN})
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 FIXTURES_SETUP op_records)
+endfunction()
 if(TARGET test_ops)
-  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/op-matrix)
-  foreach(device interp cpu ${WEFT_TEST_DEVICES})
-    foreach(matrix ops grad)
-      weft_add_test(${matrix}_${device} test_${matrix} ${device} --record
-                    ${PROJECT_BINARY_DIR}/op-matrix/${matrix}-${device}.tsv)
-      set_tests_properties(${matrix}_${device} PROPERTIES SKIP_RETURN_CODE 77 FIXTURES_SETUP op_records)
-      if(NOT device MATCHES "^(interp|cpu)$")
-        set_tests_properties(${matrix}_${device} PROPERTIES TIMEOUT 1800)
-      endif()
+  set(records ${PROJECT_BINARY_DIR}/op-matrix)
+  file(MAKE_DIRECTORY ${records})
+  foreach(matrix ops grad)
+    foreach(device interp cpu)
+      weft_add_matrix(${matrix}_${device} ${matrix} ${device} --record ${records}/${matrix}-${device}.tsv)
+    endforeach()
+    foreach(device ${WEFT_TEST_DEVICES})
+      foreach(part 1 2)
+        weft_add_matrix(${matrix}_${device}_${part} ${matrix} ${device} --part ${part}/2 --record
+                        ${records}/${matrix}-${device}.${part}.tsv)
+        set_tests_properties(${matrix}_${device}_${part} PROPERTIES TIMEOUT 600 COST 100)
+      endforeach()
     endforeach()
   endforeach()
   find_program(PYTHON_PROGRAM python3)

@@ -2,9 +2,9 @@
 """Writes docs/op-matrix.md from what the tests of the ops ran: which op computes which dtype on which device, and
 what is known of its gradients.
     gen_op_matrix.py [--check] FOLDER
-FOLDER holds the records (ops-DEVICE.tsv, grad-DEVICE.tsv) that test_ops and test_grad write in a build; ctest runs
-this with --check, which fails when the file is stale, when a cell failed, or when the matrix has a hole; a page made
-with other devices than these records is not compared."""
+FOLDER holds the records (ops-DEVICE.tsv, or ops-DEVICE.1.tsv and so on for parts, and grad-DEVICE.tsv) that test_ops
+and test_grad write in a build; ctest runs this with --check, which fails when the file is stale, when a cell failed, or
+when the matrix of any device has a hole; a page made with other devices than these records is not compared."""
 import csv
 import os
 import re
@@ -14,6 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = "docs/op-matrix.md"
 DTYPES = "f32 f64 f16 bf16 i32 i64 u8 bool i8 i16 u16 u32".split()
 EVERYWHERE = DTYPES[:8]  # what every device has; the others are refused where a device lacks them
+FLOATS = DTYPES[:4]
 HEAD = """# Ops, dtypes, devices
 
 Written by `tools/gen_op_matrix.py` from the records of `test_ops` and `test_grad`: do not edit. `ctest` fails when
@@ -23,11 +24,15 @@ Devices: {devices}.
 
 - `yes`: compared with a reference written from the definition, on contiguous, transposed, permuted, sliced, stepped,
   flipped, broadcast, padded and reshaped operands, ranks 0 to 8, sizes around the edges of vectors and tiles, and
-  special values, within the bounds of `tests/ops/tolerance.h`. A device's name alone: only there.
-- `-`: refused with `WEFT_ERR_DTYPE`. Empty: the op has no operand of that dtype.
-- gradient: `yes` where it agrees with finite differences of fourth order in f64 (and its value in f32, f16 and bf16
-  with that in f64), `0` where it is 0 everywhere, `none` where asking for it is an error.
+  special values, within the bounds of `tests/ops/tolerance.h`. Devices' names: only there. On opencl, where a kernel
+  takes a tenth of a second to compile, each op on each dtype and a sample of the other cells, together with all cells
+  whose kernels are then known.
+- `-`: refused with `WEFT_ERR_DTYPE`, as c64 and c128 are by all ops. Empty: the op has no operand of that dtype.
+- gradient: the dtypes in which it agrees with finite differences of fourth order: f64 with the differences, the others
+  with its value in f64 (16 bits where the op is smooth, or where rounding keeps operands away from its kinks).
+  `0`: it is 0 everywhere; `none`: asking for it is an error.
 - second: the gradient of the gradient agrees with differences of the gradient.
+- A cell speaks of all devices unless it names some.
 
 """
 
@@ -44,10 +49,10 @@ def records(folder, kind):
     """{device: rows} of the records of one program."""
     found = {}
     for name in sorted(os.listdir(folder)):
-        match = re.fullmatch(kind + r"-(\w+)\.tsv", name)
+        match = re.fullmatch(kind + r"-(\w+)(\.\d+)?\.tsv", name)
         if match and os.path.getsize(os.path.join(folder, name)):
             with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
-                found[match[1]] = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+                found.setdefault(match[1], []).extend(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     return found
 
 
@@ -65,10 +70,24 @@ def dtype_cell(ops, name, dtype):
     return "-" if any(kinds.values()) else ""
 
 
-def gradient_cells(grads, name):
-    words = {row[4].split()[0] for rows in grads.values() for row in rows if row[0] == name}
-    first = "yes" if "first" in words else "0" if "zero" in words else "none" if "none" in words else ""
-    return first, "yes" if "second" in words else ""
+def on_devices(text, having, devices):
+    """A cell's text, with the devices that it is true of where they are not all."""
+    return text if len(having) == len(devices) else f"{text} ({', '.join(having)})" if having else ""
+
+
+def gradient_cells(grads, name, devices):
+    """What is known of the gradient on each device, as one text where they agree, and of the second one."""
+    known, second = {}, []
+    for device in devices:
+        rows = [(row[4].split()[0], row[1]) for row in grads.get(device, []) if row[0] == name]
+        words = {word for word, _ in rows}
+        found = {dtype for word, dtype in rows if word in ("first", "narrow")}
+        text = " ".join(dtype for dtype in FLOATS if dtype in found)
+        text = text or ("0" if "zero" in words else "none" if "none" in words else "")
+        known.setdefault(text, []).append(device)
+        second += [device] * ("second" in words)
+    first = "; ".join(on_devices(text, having, devices) for text, having in known.items() if text)
+    return first, on_devices("yes", second, devices), known
 
 
 def index(found):
@@ -83,15 +102,20 @@ def index(found):
 def page(ops, grads):
     functions, nodes = public_ops()
     by_op, grads_by_op, holes = index(ops), index(grads), []
+    devices = sorted(grads)
     columns = ["op"] + DTYPES + ["gradient", "second"]
     lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
     for name in functions + [n for n in nodes if n not in functions and n in by_op]:
         cells = {device: by_op.get(name, {}).get(device, []) for device in ops}
         row = [dtype_cell(cells, name, dtype) for dtype in DTYPES]
+        first, second, known = gradient_cells(grads_by_op.get(name, {}), name, devices)
         if name in functions:
             holes += [f"{name} {dtype}" for dtype, cell in zip(DTYPES, row) if not cell and dtype in EVERYWHERE]
-            holes += [f"{name} gradient"] * (not gradient_cells(grads_by_op.get(name, {}), name)[0])
-        lines.append("| " + " | ".join([f"`{name}`"] + row + list(gradient_cells(grads_by_op.get(name, {}), name))) + " |")
+            holes += [f"{name} {dtype} {device}" for dtype in EVERYWHERE for device in cells
+                      if not any(r[1] == dtype for r in cells[device])]
+            holes += [f"{name} gradient: {text or 'nothing'} {having}" for text, having in known.items()
+                      if not text or len(known) > 1]
+        lines.append("| " + " | ".join([f"`{name}`"] + row + [first, second]) + " |")
     return HEAD.format(devices=", ".join(sorted(ops))) + "\n".join(lines) + "\n", holes
 
 

@@ -1,6 +1,7 @@
 /* Checks gradients: one held program gives the result and its gradients; inputs are written anew for each
  * difference (8 (f(+h) - f(-h)) - (f(+2h) - f(-2h))) / 12h, whose error is of order h^4. The whole Jacobian
  * where it is small, else three random directions. */
+#include "device/opencl/hooks.h"
 #include "ops/grad.h"
 
 enum { JACOBIAN_MOST = 64, DIRECTIONS = 3 };
@@ -71,18 +72,26 @@ static void open_operands(matrix *m, const grad_case *c, weft_dtype dtype, funct
     }
 }
 
-/* Records y, its gradients by x, and holds them as one program. */
-static weft_status open_program(matrix *m, function *f, weft_dtype dtype, weft_tensor *y) {
-    weft_tensor *outputs[GRAD_OPERANDS + 1] = {NULL};
+/* Records the gradients of y by x, and y itself if wanted; appends them to the outputs of a program. */
+static weft_status record_outputs(matrix *m, function *f, weft_dtype dtype, weft_tensor *y, bool with_value,
+                                  weft_tensor **outputs, size_t *n) {
     weft_status status = weft_tensor_status(y);
     if (status != WEFT_OK) return status;
     f->results = weft_numel(y);
     f->weights = weft_variable_new(m->ctx, "weights", dtype, weft_rank(y), weft_shape(y), NULL);
     status = weft_gradient(weighted_sum(y, f->weights), f->x, (size_t)f->n, f->grad);
     if (status != WEFT_OK) return status;
-    outputs[0] = f->value = fresh(y);
-    for (int i = 0; i < f->n; i++) outputs[i + 1] = f->grad[i] = fresh(f->grad[i]);
-    return weft_compile(outputs, (size_t)f->n + 1, NULL, NULL, 0, &f->program);
+    if (with_value) outputs[(*n)++] = f->value = fresh(y);
+    for (int i = 0; i < f->n; i++) outputs[(*n)++] = f->grad[i] = fresh(f->grad[i]);
+    return WEFT_OK;
+}
+
+/* Holds them as one program. */
+static weft_status open_program(matrix *m, function *f, weft_dtype dtype, weft_tensor *y, bool with_value) {
+    weft_tensor *outputs[GRAD_OPERANDS + 1];
+    size_t n = 0;
+    weft_status status = record_outputs(m, f, dtype, y, with_value, outputs, &n);
+    return status == WEFT_OK ? weft_compile(outputs, n, NULL, NULL, 0, &f->program) : status;
 }
 
 static void close_function(function *f) {
@@ -224,6 +233,11 @@ static weft_status check_directions(matrix *m, function *f, outcome *o) {
 static void conclude(matrix *m, const grad_case *c, weft_dtype dtype, const char *what, weft_status status,
                      double worst, const char *why) {
     bool fine = status == WEFT_OK && worst <= 1;
+    if (status != WEFT_OK && m->refused_before != weft__opencl_hook.refused) { /* spare, and not known */
+        m->refused_before = weft__opencl_hook.refused;
+        m->left_out++;
+        return;
+    }
     if (worst > m->worst) m->worst = worst;
     if (!fine)
         printf("%s %s %s: %s\n", c->op, what, c->sample, status == WEFT_OK ? why : weft_last_error(m->ctx));
@@ -255,12 +269,17 @@ static void check_second(matrix *m, const grad_case *c, const function *first) {
         weft_tensor *part = weighted_sum(grads[i], mix);
         sum = sum ? weft_add(sum, part) : part;
     }
-    if (status == WEFT_OK) status = open_program(m, &f, WEFT_F64, sum);
+    if (status == WEFT_OK) status = open_program(m, &f, WEFT_F64, sum, true);
     if (status == WEFT_OK)
         check_function(m, c, &f, "second");
     else
         conclude(m, c, WEFT_F64, "second", status, 0, "");
     close_function(&f);
+}
+
+static weft_tensor *narrow_result(matrix *m, const grad_case *c, weft_dtype dtype, weft_tensor **x) {
+    weft_tensor *y = c->build(m->ctx, dtype, x, c->user);
+    return weft_tensor_status(y) == WEFT_OK && weft_dtype_of(y) != dtype ? weft_cast(y, dtype) : y;
 }
 
 /* The gradient in a narrower dtype against the one in f64 at the same values. */
@@ -279,9 +298,7 @@ static void check_narrow(matrix *m, const grad_case *c, function *wide, weft_dty
         before[i] = wide->at[i];
         wide->at[i] = f.at[i];
     }
-    weft_tensor *y = c->build(m->ctx, dtype, f.x, c->user);
-    if (weft_tensor_status(y) == WEFT_OK && weft_dtype_of(y) != dtype) y = weft_cast(y, dtype);
-    weft_status status = open_program(m, &f, dtype, y);
+    weft_status status = open_program(m, &f, dtype, narrow_result(m, c, dtype, f.x), false);
     if (status == WEFT_OK) status = analytic(m, wide, weights, want);
     if (status == WEFT_OK) status = analytic(m, &f, weights, got);
     for (int64_t k = 0; k < wide->total; k++) scale = fmax(scale, fabs(want[k]));
@@ -302,39 +319,65 @@ static bool wanted(const matrix *m) {
     return weft_tensor_status(weft_full(m->ctx, WEFT_F64, 0, NULL, 0)) == WEFT_OK;
 }
 
-/* Where each text costs a compilation: the first case of each op, one in four of the others; one in eight of
- * those in what is far from training. */
-static bool chosen(matrix *m, const grad_case *c) {
+/* Where each text costs a compilation: the first case of each op and one in sixteen of the others, the second
+ * derivative of one in sixteen; what is not chosen is computed if its kernels are known. */
+static bool is_spare(matrix *m, const grad_case *c) {
     const bool first = !m->met;
     m->met = 1;
-    return !m->gpu || first || ops_drawn(m, c->op, WEFT_F64, c->sample, 4);
+    return m->gpu && !first && !ops_drawn(m, c->op, WEFT_F64, c->sample, 16);
 }
 
-static bool chosen_part(const matrix *m, const grad_case *c, weft_dtype dtype) {
-    return !m->gpu || ops_drawn(m, c->op, dtype, c->sample, 8);
+static bool is_spare_second(const matrix *m, const grad_case *c) {
+    return m->gpu && !ops_drawn(m, c->op, WEFT_F64, c->sample, 16);
+}
+
+/* Are values that are rounded to 16 bits still away from where the op is not smooth? */
+static bool has_halves(const grad_case *c) { return c->avoid != AVOID_TIES; }
+
+/* What a case takes in all dtypes as one program: a compiler of kernels takes long to begin. Errors show when
+ * the case runs. */
+static void compile_at_once(matrix *m, const grad_case *c) {
+    static const weft_dtype dtypes[4] = {WEFT_F64, WEFT_F32, WEFT_F16, WEFT_BF16};
+    weft_tensor *outputs[4 * (GRAD_OPERANDS + 1)];
+    weft_program *program = NULL;
+    function f[4];
+    size_t n = 0;
+    for (int d = 0; d < 4; d++) {
+        open_operands(m, c, dtypes[d], &f[d]);
+        if (d >= 2 && !has_halves(c)) continue;
+        weft_tensor *y = narrow_result(m, c, dtypes[d], f[d].x);
+        if (record_outputs(m, &f[d], dtypes[d], y, d == 0, outputs, &n) != WEFT_OK) n = 0;
+    }
+    if (n && weft_compile(outputs, n, NULL, NULL, 0, &program) != WEFT_OK) program = NULL;
+    weft_program_free(program);
+    for (int d = 0; d < 4; d++) close_function(&f[d]);
 }
 
 void grad_check(matrix *m, const grad_case *c) {
     function f;
-    if (!chosen(m, c)) return;
     grad_case copy = *c;
     copy.sample = strcpy(ops_alloc(m, strlen(c->sample) + 1), c->sample);
     if (!wanted(m)) {
         m->skipped++;
         return;
     }
+    const bool spare = is_spare(m, c);
+    if (m->gpu && !spare) compile_at_once(m, &copy);
+    weft__opencl_hook.known_only = spare;
     open_operands(m, &copy, WEFT_F64, &f);
     choose_values(m, &copy, &f);
-    weft_status status = open_program(m, &f, WEFT_F64, c->build(m->ctx, WEFT_F64, f.x, c->user));
+    weft_status status = open_program(m, &f, WEFT_F64, c->build(m->ctx, WEFT_F64, f.x, c->user), true);
     if (status != WEFT_OK) {
         conclude(m, &copy, WEFT_F64, "first", status, 0, "");
     } else {
         check_function(m, &copy, &f, "first");
-        if (!c->first_only && chosen_part(m, c, WEFT_F64)) check_second(m, &copy, &f);
         check_narrow(m, &copy, &f, WEFT_F32);
-        for (weft_dtype half = WEFT_F16; half <= WEFT_BF16 && c->avoid == AVOID_NOTHING; half++)
-            if (chosen_part(m, c, half)) check_narrow(m, &copy, &f, half);
+        for (weft_dtype half = WEFT_F16; half <= WEFT_BF16 && has_halves(c); half++)
+            check_narrow(m, &copy, &f, half);
+        weft__opencl_hook.known_only = spare || is_spare_second(m, c);
+        if (!c->first_only) check_second(m, &copy, &f);
     }
+    weft__opencl_hook.known_only = 0;
     close_function(&f);
 }
 

@@ -1,8 +1,9 @@
 /* A program that goes through a table of ops on one device:
- *     NAME DEVICE [--op NAME] [--seed N] [--record FILE] [--fusion off]
+ *     NAME DEVICE [--op NAME] [--part K/N] [--seed N] [--record FILE] [--fusion off]
  * Prints each cell that fails and one line of totals; exit code 1 when one failed, 77 (skipped) where the
  * device is absent. */
 #include <time.h>
+#include "device.h"
 #include "ops/matrix.h"
 
 static bool done_before(const op_cases *table, int i) {
@@ -12,18 +13,21 @@ static bool done_before(const op_cases *table, int i) {
 }
 
 static void usage(const char *name) {
-    fprintf(stderr, "usage: %s DEVICE [--op NAME] [--seed N] [--record FILE] [--fusion off]\n", name);
+    fprintf(stderr, "usage: %s DEVICE [--op NAME] [--part K/N] [--seed N] [--record FILE] [--fusion off]\n",
+            name);
     exit(2);
 }
 
 static matrix arguments(int argc, char **argv) {
-    matrix m = {.seed = 1};
+    matrix m = {.seed = 1, .part = 1, .parts = 1};
     if (argc < 2 || argc % 2) usage(argv[0]);
     m.device = argv[1];
     for (int i = 2; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--op"))
             m.only = argv[i + 1];
-        else if (!strcmp(argv[i], "--seed"))
+        else if (!strcmp(argv[i], "--part")) {
+            if (sscanf(argv[i + 1], "%d/%d", &m.part, &m.parts) != 2 || m.parts < 1) usage(argv[0]);
+        } else if (!strcmp(argv[i], "--seed"))
             m.seed = strtoull(argv[i + 1], NULL, 10);
         else if (!strcmp(argv[i], "--fusion"))
             m.unfused = !strcmp(argv[i + 1], "off");
@@ -49,12 +53,14 @@ static void run_op(matrix *m, const op_cases *op, uint64_t number) {
     m->random = m->seed * 1000003u + number; /* an op alone sees the same numbers */
     op->run(m);
     ops_flush(m);
+    if (m->queued) return; /* settled later, with other ops */
     printf("%-16s %5ld cells, worst %.3g of the bound, %.2f s\n", op->name, m->cells - cells, m->worst,
            seconds() - from);
 }
 
 int ops_main(int argc, char **argv, const char *title, const op_cases *table, int count) {
     matrix m = arguments(argc, argv);
+    test_guard_buffers();
     if (weft_open(&(weft_open_options){.device = m.device, .seed = m.seed, .no_fusion = m.unfused}, &m.ctx) !=
         WEFT_OK) {
         printf("%s: skipped, no device %s: %s\n", title, m.device, weft_last_error(NULL));
@@ -63,10 +69,15 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
     m.slow = !strcmp(m.device, "interp");
     m.gpu = !strcmp(m.device, "opencl") || !strcmp(m.device, "webgpu");
     double begin = seconds();
-    ops_flush(&m);
+    ops_settle(&m);
     for (int i = 0; i < count; i++)
-        if (!done_before(table, i) && (!m.only || !strcmp(m.only, table[i].name)))
+        if (!done_before(table, i) && i % m.parts == m.part - 1 &&
+            (!m.only || !strcmp(m.only, table[i].name)))
             run_op(&m, &table[i], (uint64_t)i);
+    ops_settle(&m);
+    if (m.gpu)
+        printf("%s: %ld cells left out, %d texts in %d programs\n", title, m.left_out,
+               (int)weft__opencl_hook.texts, (int)weft__opencl_hook.compiles);
     printf("%s: cells=%ld fail=%ld skip=%ld seed=%llu device=%s in %.1f s\n", title, m.cells, m.failures,
            m.skipped, (unsigned long long)m.seed, m.device, seconds() - begin);
     if (m.record) fclose(m.record);

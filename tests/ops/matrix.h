@@ -55,17 +55,20 @@ struct matrix {
     weft_scope *scope;
     const char *device;
     const char *only; /* name of the one op to run, or NULL */
+    int part, parts;  /* every `parts`-th op, from number part - 1 on */
     uint64_t seed, random;
     FILE *record; /* one line a cell, or NULL */
     bool slow;    /* a device that computes element by element: fewer and smaller samples */
     bool unfused; /* every op a kernel of its own */
-    bool gpu;     /* the looser column of the tolerances, and fewer samples: each costs a compilation */
+    bool gpu;     /* the looser column of the tolerances; samples of cells: each may cost a compilation */
     uint32_t met; /* dtypes in which the op being run has been computed, a bit each */
     struct check *queue;
-    int queued;
-    void *blocks; /* host memory until the next flush */
-    long cells, failures, skipped;
-    double worst; /* of the op being run */
+    int queued, capacity, chosen; /* of those queued, that need not be known */
+    void *blocks;                 /* host memory until the next flush */
+    size_t bytes;
+    long cells, failures, skipped, left_out;
+    int refused_before; /* programs of gradients, whose kernels were not known */
+    double worst;       /* of the op being run */
     const char *worst_sample;
 };
 
@@ -148,8 +151,7 @@ bool ops_has_dtype(matrix *m, const char *op, weft_dtype dtype);
 
 /* ---- checking: run.c ---- */
 
-/* got must become `want`: one cell, unless the device takes samples of cells and this is none. The names are
- * kept as pointers. */
+/* got must become `want`: one cell, unless it is left out. The names are kept as pointers. */
 void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got,
                array *want, tolerance how);
 /* got must be poisoned with that status: one cell. */
@@ -162,7 +164,9 @@ void ops_hold(matrix *m, const char *op, weft_dtype column, const char *sample, 
 /* Text kept until the next flush. */
 const char *ops_text(matrix *m, const char *fmt, ...) WEFT_PRINTF(2, 3);
 const char *shape_text(matrix *m, shape s);
-/* Evaluates and compares what is queued, and frees all operands. */
+/* Evaluates and compares what is queued, and frees all operands; */
+void ops_settle(matrix *m);
+/* the same, on a GPU's backend once there is enough for a program: after a dtype or an op. */
 void ops_flush(matrix *m);
 /* The same when enough is queued: between samples. */
 void ops_breathe(matrix *m);

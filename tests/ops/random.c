@@ -41,10 +41,10 @@ static void check_stream(matrix *m, shape s) {
 void ops_case_random(matrix *m);
 void ops_case_random(matrix *m) {
     for (int i = 0; i < ops_n_sizes; i++) check_stream(m, ops_sizes[i]);
-    ops_flush(m); /* keys are read when a program runs */
+    ops_settle(m); /* keys are read when a program runs */
     weft_seed(m->ctx, UINT64_C(0xfedcba9876543210), UINT64_C(1) << 33);
     check_stream(m, SHAPE(129)); /* another seed and a step beyond 32 bits */
-    ops_flush(m);
+    ops_settle(m);
     weft_seed(m->ctx, m->seed, 0);
 }
 

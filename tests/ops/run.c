@@ -1,9 +1,15 @@
 /* The queue of cells: results are recorded by the case files, evaluated many in one program, compared with
- * what is expected, and written to the record. Read next: test_ops.c, which goes through the table of ops. */
+ * what is expected, and written to the record.
+ *   A compiler of kernels takes a tenth of a second a text. So on a GPU's backend some cells are chosen,
+ * which go into programs of some 50 kernels; the others are spare: each is computed if the device has
+ * compiled its kernels already, and else left out. Read next: test_ops.c, which goes through the table of
+ * ops. */
 #include <stdarg.h>
+#include "device/opencl/hooks.h"
+#include "graph/graph.h"
 #include "ops/matrix.h"
 
-enum { QUEUE_LENGTH = 64, FAILURES_SHOWN = 200 };
+enum { FAILURES_SHOWN = 200, FLUSHED_CELLS = 32, PROGRAM_CELLS = 50, KEPT_BYTES = 256 << 20 };
 
 typedef struct check {
     const char *op, *sample;
@@ -11,6 +17,8 @@ typedef struct check {
     weft_tensor *got;
     const array *want;
     tolerance how;
+    bool spare;
+    char *data; /* what was computed */
 } check;
 
 typedef struct block {
@@ -33,6 +41,7 @@ void *ops_alloc(matrix *m, size_t bytes) {
     }
     b->next = m->blocks;
     m->blocks = b;
+    m->bytes += bytes;
     return (char *)b + sizeof(max_align_t);
 }
 
@@ -192,9 +201,6 @@ void ops_hold(matrix *m, const char *op, weft_dtype column, const char *sample, 
     record(m, op, column, sample, "value", 1, &(verdict){.ratio = holds ? 0 : HUGE_VAL});
 }
 
-/* A compiler of kernels takes a tenth of a second a text, so on a GPU's backend an op is computed in each
- * dtype on plain operands, whose sizes share texts, and of the other cells one in `RARITY` is, chosen by the
- * seed. */
 bool ops_drawn(const matrix *m, const char *op, weft_dtype column, const char *sample, unsigned rarity) {
     uint64_t h = 0x9e3779b97f4a7c15 * (m->seed + (unsigned)column);
     for (const char *s = op; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001b3;
@@ -202,21 +208,18 @@ bool ops_drawn(const matrix *m, const char *op, weft_dtype column, const char *s
     return (h >> 40) % rarity == 0;
 }
 
-static bool left_out(matrix *m, const char *op, weft_dtype column, const char *sample, const array *want) {
-    enum { RARITY = 100, ALL_SIZES = 16 };
+/* Chosen: the first cell of some size of each dtype, and one in RARITY by the seed. */
+static bool is_spare(matrix *m, const char *op, weft_dtype column, const char *sample, const array *want) {
+    enum { RARITY = 600, SOME_SIZE = 16 };
     const uint32_t bit = 1U << column;
     if (!m->gpu) return false;
-    if (want->n >= ALL_SIZES && (!(m->met & bit) || strncmp(sample, "plain [", 7) == 0)) {
-        m->met |= bit;
-        return false;
-    }
-    return !ops_drawn(m, op, column, sample, RARITY);
+    const bool first = want->n >= SOME_SIZE && !(m->met & bit);
+    if (first) m->met |= bit;
+    return !first && !ops_drawn(m, op, column, sample, RARITY);
 }
 
 void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got,
                array *want, tolerance how) {
-    if (!m->queue) m->queue = calloc(QUEUE_LENGTH, sizeof *m->queue);
-    if (left_out(m, op, column, sample, want)) return;
     weft_status status = weft_tensor_status(got);
     const char *why = NULL;
     bool same = status == WEFT_OK && weft_rank(got) == want->s.rank;
@@ -232,24 +235,32 @@ void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample,
         record(m, op, column, sample, "value", want->n, &(verdict){.ratio = HUGE_VAL});
         return;
     }
-    if (m->queued == QUEUE_LENGTH) {
-        fprintf(stderr, "ops: %s %s queues too much without ops_breathe()\n", op, sample);
-        exit(1);
+    if (m->queued == m->capacity) {
+        m->capacity = m->capacity ? 2 * m->capacity : 64;
+        m->queue = realloc(m->queue, (size_t)m->capacity * sizeof *m->queue);
+        if (!m->queue) abort();
     }
-    m->queue[m->queued++] = (check){op, sample, column, got, want, how};
+    const bool spare = !got->leaf && is_spare(m, op, column, sample, want);
+    m->chosen += !spare;
+    m->queue[m->queued++] = (check){op, sample, column, got, want, how, spare, NULL};
 }
 
-static void settle(matrix *m, const check *c, bool alone) {
-    size_t bytes = (size_t)c->want->n * weft_dtype_size(c->want->dtype);
-    char *data = ops_alloc(m, bytes + 1);
-    weft_status status = alone ? weft_eval(&c->got, 1) : WEFT_OK;
-    if (status == WEFT_OK) status = weft_read(c->got, data, bytes);
-    if (status != WEFT_OK) {
-        failed(m, c->op, c->column, c->sample, weft_last_error(m->ctx));
-        record(m, c->op, c->column, c->sample, "value", c->want->n, &(verdict){.ratio = HUGE_VAL});
+/* ---- computing ---- */
+
+static size_t bytes_of(const check *c) { return (size_t)c->want->n * weft_dtype_size(c->want->dtype); }
+
+static void not_computed(matrix *m, const check *c, const char *why) {
+    failed(m, c->op, c->column, c->sample, why);
+    record(m, c->op, c->column, c->sample, "value", c->want->n, &(verdict){.ratio = HUGE_VAL});
+}
+
+static void settle(matrix *m, check *c) {
+    c->data = ops_alloc(m, bytes_of(c) + 1);
+    if (weft_read(c->got, c->data, bytes_of(c)) != WEFT_OK) {
+        not_computed(m, c, weft_last_error(m->ctx));
         return;
     }
-    verdict v = compare(m, c, data);
+    verdict v = compare(m, c, c->data);
     if (v.ratio > 1)
         failed(m, c->op, c->column, c->sample,
                ops_text(m, "element %lld is %.17Lg, not %.17Lg: %.3g times the bound", (long long)v.at, v.got,
@@ -257,12 +268,61 @@ static void settle(matrix *m, const check *c, bool alone) {
     record(m, c->op, c->column, c->sample, "value", c->want->n, &v);
 }
 
-void ops_flush(matrix *m) {
-    weft_tensor *outputs[QUEUE_LENGTH];
-    for (int i = 0; i < m->queued; i++) outputs[i] = m->queue[i].got;
-    bool alone = m->queued && weft_eval(outputs, (size_t)m->queued) != WEFT_OK;
-    for (int i = 0; i < m->queued; i++) settle(m, &m->queue[i], alone);
-    m->queued = 0;
+static void settle_again(matrix *m, const check *c) {
+    char *data = ops_alloc(m, bytes_of(c) + 1);
+    if (weft_read(c->got, data, bytes_of(c)) != WEFT_OK || memcmp(data, c->data, bytes_of(c)) != 0)
+        failed(m, c->op, c->column, c->sample, "other bits when it ran again");
+}
+
+/* The cells list[0..n-1] in one program; on a GPU's backend it runs twice. False: it could not. */
+static bool together(matrix *m, check *const *list, int n) {
+    weft_tensor **outputs = ops_alloc(m, (size_t)n * sizeof(weft_tensor *));
+    weft_program *program = NULL;
+    int n_outputs = 0;
+    for (int i = 0; i < n; i++)
+        if (!list[i]->got->leaf) outputs[n_outputs++] = list[i]->got;
+    weft_status status = WEFT_OK;
+    if (!m->gpu)
+        status = weft_eval(outputs, (size_t)n_outputs);
+    else if (n_outputs)
+        status = weft_compile(outputs, (size_t)n_outputs, NULL, NULL, 0, &program);
+    if (status == WEFT_OK && program) status = weft_run(program);
+    for (int i = 0; i < n && status == WEFT_OK; i++) settle(m, list[i]);
+    if (status == WEFT_OK && program) status = weft_run(program);
+    for (int i = 0; i < n && status == WEFT_OK && program; i++) settle_again(m, list[i]);
+    weft_program_free(program);
+    return status == WEFT_OK;
+}
+
+/* All chosen cells in one program, or where that fails each alone. */
+static void compute_chosen(matrix *m) {
+    check **list = ops_alloc(m, (size_t)m->queued * sizeof *list + 1);
+    int n = 0;
+    for (int i = 0; i < m->queued; i++)
+        if (!m->queue[i].spare) list[n++] = &m->queue[i];
+    if (n == 0 || together(m, list, n)) return;
+    for (int i = 0; i < n; i++)
+        if (!together(m, &list[i], 1)) not_computed(m, list[i], weft_last_error(m->ctx));
+}
+
+static void compute_spare(matrix *m) {
+    weft__opencl_hook.known_only = 1;
+    for (int i = 0; i < m->queued; i++) {
+        check *c = &m->queue[i];
+        const int refused = weft__opencl_hook.refused;
+        if (!c->spare || together(m, &c, 1)) continue;
+        if (weft__opencl_hook.refused > refused)
+            m->left_out++;
+        else
+            not_computed(m, c, weft_last_error(m->ctx));
+    }
+    weft__opencl_hook.known_only = 0;
+}
+
+void ops_settle(matrix *m) {
+    compute_chosen(m);
+    compute_spare(m);
+    m->queued = m->chosen = 0;
     if (m->scope) weft_scope_close(m->scope);
     m->scope = weft_scope_open(m->ctx);
     for (block *b = m->blocks, *next; b; b = next) {
@@ -270,10 +330,15 @@ void ops_flush(matrix *m) {
         free(b);
     }
     m->blocks = NULL;
+    m->bytes = 0;
+}
+
+void ops_flush(matrix *m) {
+    if (!m->gpu || m->chosen >= PROGRAM_CELLS || m->bytes > KEPT_BYTES) ops_settle(m);
 }
 
 void ops_breathe(matrix *m) {
-    if (m->queued > QUEUE_LENGTH / 2) ops_flush(m);
+    if (m->queued > FLUSHED_CELLS) ops_flush(m);
 }
 
 bool ops_has_dtype(matrix *m, const char *op, weft_dtype dtype) {
@@ -308,7 +373,8 @@ void ops_run_unary(matrix *m, const unary_op *op) {
             for (int v = 1; v < VIEW_COUNT; v++)
                 check_unary(m, op, dtype, ops_views[i], (view_kind)v, op->gen);
         check_unary(m, op, dtype, SHAPE(46), VIEW_PLAIN, GEN_SPECIAL);
-        if (!m->slow && dtype == WEFT_F32) { /* enough for every thread */
+        if (!m->slow && dtype == WEFT_F32 && (!m->gpu || ops_drawn(m, op->name, dtype, "", 8))) {
+            /* enough for every thread */
             ops_flush(m);
             check_unary(m, op, dtype, SHAPE((1 << 20) + 3), VIEW_PLAIN, op->gen);
             ops_flush(m);

@@ -71,6 +71,12 @@ static weft_status collect(work *w, const weft_launch *launches, int count) {
             return weft__fail_oom(w->ctx, sizeof *w->list, "a kernel");
         w->list[w->count++] = (fresh){.launch = &launches[i], .text = {.key = key, .program = -1}};
     }
+    if (w->count && weft__opencl_hook.known_only) {
+        weft__opencl_hook.refused++;
+        return weft__fail(w->ctx, WEFT_ERR_DEVICE, "%s: kernel %s is not compiled", w->d->found->spec,
+                          w->list[0].launch->name);
+    }
+    weft__opencl_hook.texts += (int)w->count;
     return WEFT_OK;
 }
 

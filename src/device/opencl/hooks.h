@@ -16,8 +16,10 @@ typedef struct weft__opencl_hooks {
     size_t most_bytes;   /* of one buffer, where less than the device allows */
     bool cards;          /* processors count as graphics cards, and there is one */
     int guard;           /* bytes around each buffer, looked at when it is freed */
+    int known_only;      /* a program that needs a text which the device has not compiled is refused */
+    int items;           /* CPUs get the texts of cards, for groups of so many work-items */
     /* counted */
-    atomic_int contexts, buffers, kernels, compiles, from_cache, guards_broken;
+    atomic_int contexts, buffers, kernels, texts, compiles, from_cache, guards_broken, refused;
 } weft__opencl_hooks;
 extern weft__opencl_hooks weft__opencl_hook;
 

@@ -77,9 +77,12 @@ static weft_status open_queue(weft__opencl *d) {
 /* CPUs want vectors of the widest floats (16 on AVX-512, two halves elsewhere), cards groups of work-items.
  */
 static weft_target target_of(const weft__opencl_found *f) {
+    const bool items = weft__opencl_hook.items > 0;
     weft_target t = {.language = WEFT_OPENCL_C,
-                     .vectors = f->cpu,
-                     .lanes = f->cpu ? 16 : 256,
+                     .vectors = f->cpu && !items,
+                     .lanes = items    ? weft__opencl_hook.items
+                              : f->cpu ? 16
+                                       : 256,
                      .units = f->units > 0 ? f->units : 1,
                      .local_bytes = (int64_t)f->local_bytes,
                      .vector_bytes = f->vector_bytes,
