@@ -27,7 +27,7 @@ typedef struct weft__opencl_text {
 } weft__opencl_text;
 
 /* Where uploads wait for their turn, so that the caller need not: a ring of pieces, the oldest first. */
-enum { STAGING_BYTES = 32 << 20, STAGING_PIECES = 64 };
+enum { STAGING_BYTES = 32 << 20, STAGING_PIECES = 256 };
 typedef struct weft__opencl_staging {
     bool opened;
     cl_mem memory;
