@@ -92,9 +92,12 @@ static __attribute__((noinline)) weft_status time_blocks(weft__bench *bench, ste
     return WEFT_OK;
 }
 
-static double read_loss(const weft__bench *bench) {
-    weft_tensor *loss = bench->loss ? bench->loss : bench->loop_loss;
-    return loss ? weft_item(loss) : (double)NAN;
+static double read_loss(weft__bench *bench) {
+    double values[WEFT__PENDING];
+    size_t count = 0;
+    if (bench->loss) return weft_item(bench->loss);
+    const weft_status status = weft__pending_read(&bench->loop_loss, values, &count);
+    return status == WEFT_OK && count ? values[0] : (double)NAN;
 }
 
 static weft_status time_steps(weft__bench *bench, double *seconds, timing *t, costs *c) {

@@ -7,6 +7,7 @@
 #include <weft/weft.h>
 
 #include "base/base.h"
+#include "data/pending.h"
 
 typedef struct weft__bench weft__bench;
 
@@ -57,8 +58,8 @@ struct weft__bench {
     weft_program *program;
     weft_tensor *loss; /* of a held program, readable after a step */
     weft_gpt_cache *cache;
-    uint64_t position;      /* batches taken */
-    weft_tensor *loop_loss; /* of the last step of weft__bench_loop */
+    uint64_t position;       /* batches taken */
+    weft__pending loop_loss; /* of the last step of weft__bench_loop */
     /* of workloads with several lines */
     char line_name[64];
     double flops, bytes; /* of a step; 0: not said */

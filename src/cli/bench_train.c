@@ -35,10 +35,8 @@ weft_status weft__bench_loop(weft__bench *b) {
     if (status == WEFT_OK) {
         weft_tensor *loss = weft__bench_loss(b);
         status = weft_optimizer_step(b->optimizer, loss);
-        if (status == WEFT_OK) {
-            weft_free(b->loop_loss);
-            b->loop_loss = weft_keep(loss);
-        }
+        weft__pending_free(&b->loop_loss);
+        if (status == WEFT_OK) status = weft__pending_add(&b->loop_loss, loss);
     }
     weft_scope_close(scope);
     return status;

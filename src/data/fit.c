@@ -89,8 +89,8 @@ static weft_status evaluate_batch(evaluation *e, weft_module *m, weft_loader *lo
         results[1] = weft_sum(hits, WEFT_ALL_AXES, false);
     }
     WEFT_TRY(weft_eval(results, n));
-    weft__pending_add(&e->pending, results, n);
     e->count += (double)batch.count;
+    for (size_t i = 0; i < n; i++) WEFT_TRY(weft__pending_add(&e->pending, results[i]));
     return WEFT_OK;
 }
 
@@ -243,7 +243,7 @@ static weft_status part(fit *f, uint64_t step, uint64_t k, weft_fit_state *state
         }
         if (f->options->on_plan && !f->planned) status = plan(f, value);
         if (status == WEFT_OK) status = weft_optimizer_accumulate(f->opt, value, (int)k, (int)f->accumulate);
-        if (status == WEFT_OK) weft__pending_add(&f->pending, &value, 1);
+        if (status == WEFT_OK) status = weft__pending_add(&f->pending, value);
     }
     weft_scope_close(scope);
     if (status == WEFT_OK && weft__pending_due(&f->pending, 1)) status = look(f);

@@ -10,14 +10,14 @@
 enum { WEFT__PENDING = 64 };
 
 typedef struct weft__pending {
-    weft_tensor *list[WEFT__PENDING];
+    weft_tensor *list[WEFT__PENDING]; /* NULL: values[i] is known */
+    double values[WEFT__PENDING];
     size_t count;
 } weft__pending;
 
-/* Adds evaluated numbers of one context. */
-void weft__pending_add(weft__pending *pending, weft_tensor *const *numbers, size_t count);
-/* Must it be emptied before `more` numbers are added, or costs that nothing? (Every run of the CPU is waited
- * for.) */
+/* Adds an evaluated number; of a device whose runs are all waited for, like the CPU, it is read at once. */
+weft_status weft__pending_add(weft__pending *pending, weft_tensor *number);
+/* Must it be emptied before `more` numbers are added, or costs that nothing? */
 bool weft__pending_due(const weft__pending *pending, size_t more);
 /* Reads all of them, in the order in which they were added, and forgets them. */
 weft_status weft__pending_read(weft__pending *pending, double values[WEFT__PENDING], size_t *count);
