@@ -109,8 +109,7 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
     if (!t) return &ctx->graph->oom;
     size_t input_bytes = (size_t)n_in * sizeof *in;
     char *extra = NULL;
-    if (input_bytes + attr_bytes &&
-        !(extra = weft__arena_alloc(&ctx->scope->arena, input_bytes + attr_bytes))) {
+    if ((n_in || attr_bytes) && !(extra = weft__arena_alloc(&ctx->scope->arena, input_bytes + attr_bytes))) {
         release_node(ctx, t);
         return &ctx->graph->oom;
     }
