@@ -173,12 +173,13 @@ static weft_status open_side(side *s) {
                               "behind the @",
                               s->spec);
     }
-    WEFT_TRY(weft_open(&(weft_open_options){.device = name, .threads = s->threads, .seed = 1}, &s->ctx));
-    return weft__rates_measure(s->ctx, &s->rates);
+    return weft_open(&(weft_open_options){.device = name, .threads = s->threads, .seed = 1}, &s->ctx);
 }
 
 static weft_status run_cells(side *sides, int n, weft_context *plan, bool json, tally *t) {
-    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+        for (int k = 0; k < n; k++) /* now and then, since machines change their speed */
+            WEFT_TRY(weft__rates_measure(sides[k].ctx, &sides[k].rates));
         for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
             for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
                 for (int up = 0; up < 2; up++) {
@@ -187,6 +188,7 @@ static weft_status run_cells(side *sides, int n, weft_context *plan, bool json, 
                     for (int k = 0; k < n; k++) WEFT_TRY(measure(&sides[k], k, &c));
                     show(&c, sides, n, json, t);
                 }
+    }
     return WEFT_OK;
 }
 
