@@ -10,10 +10,10 @@
 #include "compiler/price.h"
 #include "device/gpu/cache.h"
 
-#define ENOUGH_NS 2e6 /* of one sample in one round: all of them take a tenth of a second at most */
+#define ENOUGH_NS 1e6 /* of one sample in one round: all of them take a tenth of a second at most */
 #define BUSY      0.5 /* of the processors, in the mean of a minute */
 #define LONG_NS   2e6 /* nothing larger follows what took so long */
-#define ALL_NS    5e7 /* nor another round what all took, after the first, which compiles */
+#define ALL_NS    3e7 /* nor another round what all took, after the first, which compiles */
 enum {
     ROUNDS = 3,
     BUFFER_BYTES = 32 << 20,
