@@ -66,10 +66,12 @@ typedef struct watch {
 
 static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) {
     watch *w = user;
+    const weft_status status = weft_fit_losses(state, &w->loss, NULL);
+    if (status != WEFT_OK) return status;
     w->steps++;
     w->last = state->step;
     *stop = state->step == w->stop_at;
-    return weft_fit_losses(state, &w->loss, NULL);
+    return WEFT_OK;
 }
 
 static weft_status on_epoch(void *user, const weft_fit_state *state, bool *stop) {
