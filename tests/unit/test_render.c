@@ -49,7 +49,8 @@ static void set(weft_dtype dtype, void *p, int64_t i, double v) {
         SET(I64, int64_t)
         SET(U8, uint8_t)
         SET(U16, uint16_t)
-        SET(U32, uint32_t) SET(U64, uint64_t) SET(BOOL, uint8_t)
+        SET(U32, uint32_t)
+        SET(U64, uint64_t) SET(BOOL, uint8_t)
 #undef SET
             case WEFT_F16 : ((uint16_t *)p)[i] = weft_f32_to_f16((float)v);
         break;
@@ -70,7 +71,8 @@ static double get(weft_dtype dtype, const void *p, int64_t i) {
         GET(I64, int64_t)
         GET(U8, uint8_t)
         GET(U16, uint16_t)
-        GET(U32, uint32_t) GET(U64, uint64_t) GET(BOOL, uint8_t)
+        GET(U32, uint32_t)
+        GET(U64, uint64_t) GET(BOOL, uint8_t)
 #undef GET
             case WEFT_F16 : return (double)weft_f16_to_f32(((const uint16_t *)p)[i]);
     case WEFT_BF16: return (double)weft_bf16_to_f32(((const uint16_t *)p)[i]);
