@@ -228,6 +228,8 @@ static void put_result_store(weft_render *r, int v, char letter) {
     else
         weft__put(&text, "%c%d", letter, a);
     if (one_lane_writes(r) && !weft__level_inner(weft__code_of(r, v)->level)) {
+        if (r->kernel->args[weft__code_of(r, v)->arg].read) /* in place: all lanes have read the old value */
+            weft__put_line(r, "w_barrier_all();");
         weft__put_open(r, "if (lane == 0)");
         weft__put_store(r, v, value, vector);
         weft__put_close(r);

@@ -120,7 +120,11 @@ static void put_saturated(weft_text *out, weft_dtype to, bool vector, const char
             weft__put(out, "clamp(convert_int%s_sat(%s), %d, %d)", lanes, a, narrow[i].least, narrow[i].most);
             return;
         }
-    weft__put(out, "convert_%s%s_sat(%s)", type, lanes, a);
+    if (to == WEFT_U32 || to == WEFT_U64) /* of NaN a driver makes the largest number */
+        weft__put(out, "w_sel_%s(w_bool(%s == %s), convert_%s%s_sat(%s), (%s%s)(0))", weft_dtype_name(to), a,
+                  a, type, lanes, a, type, lanes);
+    else
+        weft__put(out, "convert_%s%s_sat(%s)", type, lanes, a);
 }
 
 static void put_cast(weft_render *r, int v) {

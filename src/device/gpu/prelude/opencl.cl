@@ -12,6 +12,7 @@
 #define w_groups(dim)   ((int)get_num_groups(dim))
 #define w_item(dim)     ((int)get_local_id(dim)) /* which work-item of the group */
 #define w_barrier()     barrier(CLK_LOCAL_MEM_FENCE) /* all of the group see each other's local memory */
+#define w_barrier_all() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE) /* and the buffers */
 typedef char w_i8;
 typedef uchar w_u8;
 typedef short w_i16;
