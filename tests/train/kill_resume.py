@@ -1,7 +1,7 @@
 """Kills a small run with SIGKILL at random moments, some of them inside a save, and resumes it until it is done; its
 weights and logs must then equal an unbroken run's byte for byte (rates, times and memory excepted).
 
-usage: kill_resume.py COMMAND [KILLS]     seeded by $WEFT_SEED (default 1), which is printed
+usage: kill_resume.py COMMAND [KILLS [DEVICE]]     seeded by $WEFT_SEED (default 1), which is printed
 """
 import json
 import os
@@ -15,6 +15,7 @@ import time
 
 COMMAND = os.path.abspath(sys.argv[1])
 KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+DEVICE = sys.argv[3] if len(sys.argv) > 3 else "cpu"
 SEED = int(os.environ.get("WEFT_SEED", "1"))
 STEPS = 160
 CONFIG = """
@@ -24,13 +25,13 @@ model: {type: gpt, layers: 1, heads: 2, width: 16, context: 16, dropout: 0.1}
 optimizer: {lr: 0.01}
 schedule: {warmup: 10, min_lr: 0.001}
 train: {steps: %d, batch: 4, accumulate: 2, eval_every: 20, save_every: 8, log_every: 4, keep: 2}
-device: cpu
-""" % STEPS
+device: %s
+""" % (STEPS, DEVICE)
 UNEQUAL = {"tokens_per_second", "samples_per_second", "epoch_seconds", "memory_peak"}
 
 
 def start(*words):
-    env = dict(os.environ, OMP_NUM_THREADS="1", WEFT_DEVICE="cpu")
+    env = dict(os.environ, OMP_NUM_THREADS="1", WEFT_DEVICE=DEVICE)
     return subprocess.Popen([COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
 
 
@@ -87,6 +88,7 @@ def main():
         file.write(" ".join(chance.choice(words) for _ in range(3000)))
     with open("config.yaml", "w", encoding="utf-8") as file:
         file.write(CONFIG)
+    finish(start("train", "config.yaml", "--run", "first"), {0})  # which compiles a device's kernels
     began = time.monotonic()
     finish(start("train", "config.yaml", "--run", "whole"), {0})
     length = time.monotonic() - began

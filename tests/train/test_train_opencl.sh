@@ -3,6 +3,7 @@
 # one device goes on on the other, a model trained on one is evaluated and predicts on the other, and weft verify finds
 # every node the same. The images are Fashion-MNIST's where $WEFT_TEST_DATA has them.
 set -u
+here=$(cd "$(dirname "$0")" && pwd)
 weft=$(readlink -f "${WEFT_COMMAND:?names the weft command}")
 work=$(mktemp -d /tmp/weft-opencl-XXXXXX)
 trap 'rm -rf "$work"' EXIT
@@ -92,4 +93,7 @@ done
 "$weft" demo device --device opencl >demo || fail "demo device: $(cat demo)"
 grep -q '^opencl:0 works: ' demo || fail "demo device: $(cat demo)"
 "$weft" train mlp.yaml --device opencl:99 2>&1 | grep -q 'there is none; there are opencl:0' || fail "opencl:99"
-echo "training on opencl: cells=26 fail=0"
+if command -v python3 >/dev/null; then # kill -9, resume, and the same bits
+    python3 "$here/kill_resume.py" "$weft" 4 opencl || fail "killed and resumed"
+fi
+echo "training on opencl: cells=27 fail=0"
