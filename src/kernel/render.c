@@ -142,10 +142,10 @@ static cut cut_of(const weft_render *r) {
         c.units = c.units / (n > 0 ? n : 1) * c.strips;
     }
     const int64_t a_unit = (length > 0 ? length : 1) * block * (c.strip > 0 ? c.strip : 1);
-    const int64_t least = r->target->vectors ? 16384 : lanes; /* elements that are worth a group */
-    c.per = least / a_unit;
-    if (c.per * r->target->units * 4 > c.units) c.per = c.units / (r->target->units * 4);
-    if (c.per < 1) c.per = 1;
+    /* Elements that are worth a group; and below how many a vector group is not worth another one. */
+    const int64_t most = r->target->vectors ? 16384 : lanes, least = r->target->vectors ? 4096 : 0;
+    c.per = weft__smaller(most / a_unit, c.units / (r->target->units * 4));
+    c.per = weft__larger(1, weft__larger(c.per, least / a_unit));
     while ((c.units + c.per - 1) / c.per > 65535) c.per *= 2;
     c.groups = (c.units + c.per - 1) / c.per;
     return c;
@@ -249,10 +249,20 @@ static void put_pointers(weft_render *r) {
                            weft__type_name(weft__render_type((weft_dtype)k->code[v].dtype), false), v, v, v);
     if (r->sink) weft__put_line(r, "if (w_faulted(faults)) return;");
     if (!r->target->vectors) weft__put_line(r, "const int lane = w_item(0);");
-    for (int t = 0; t < WEFT_RENDER_TYPES; t++)
-        if (r->local[t])
-            weft__put_line(r, "W_LOCAL %s local_%s[%d];", weft__type_name((weft_render_type)t, false),
-                           weft__type_suffix((weft_render_type)t), r->target->lanes);
+}
+
+/* What the group has in local memory; false: nothing. */
+static bool put_shared(weft_render *r, const char *name) {
+    bool any = false;
+    for (int t = 0; t < WEFT_RENDER_TYPES; t++) {
+        if (!r->local[t]) continue;
+        if (!any) weft__put(&r->text, "W_SHARED(%s) {\n", name);
+        weft__put(&r->text, "    %s %s[%d];\n", weft__type_name((weft_render_type)t, false),
+                  weft__type_suffix((weft_render_type)t), r->target->lanes);
+        any = true;
+    }
+    if (any) weft__put(&r->text, "};\n");
+    return any;
 }
 
 /* The kernel's name as an identifier. */
@@ -267,10 +277,13 @@ static const char *identifier(const weft_render *r) {
 }
 
 static void put_all(weft_render *r, const cut *c, const char *name) {
+    const bool shared = put_shared(r, name);
     weft__put(&r->text, "W_KERNEL W_ITEMS(%d, 1, 1) void %s(", c->items, name);
     put_parameters(r);
+    if (shared) weft__put(&r->text, " W_ALSO(%s)", name);
     weft__put(&r->text, ") {\n");
     r->indent = 1;
+    if (shared) weft__put_line(r, "W_MEMORY(%s)", name);
     put_pointers(r);
     put_body(r, c);
     r->indent = 0;

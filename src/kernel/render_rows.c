@@ -74,8 +74,8 @@ static void put_halves_of_group(weft_render *r, int v) {
     const weft_render_type type = weft__type_of(r, v);
     char here[64], there[80];
     r->local[type] = true;
-    snprintf(here, sizeof here, "local_%s[lane]", weft__type_suffix(type));
-    snprintf(there, sizeof there, "local_%s[lane + half_]", weft__type_suffix(type));
+    snprintf(here, sizeof here, "shared->%s[lane]", weft__type_suffix(type));
+    snprintf(there, sizeof there, "shared->%s[lane + half_]", weft__type_suffix(type));
     weft__put_line(r, "%s = t%d;", here, v);
     weft__put_line(r, "w_barrier();");
     weft__put_open(r, "for (int half_ = %d; half_ > 0; half_ /= 2)", r->target->lanes / 2);
@@ -85,7 +85,7 @@ static void put_halves_of_group(weft_render *r, int v) {
     weft__put_line(r, "if (lane < half_) %s = %s;", here, line);
     weft__put_line(r, "w_barrier();");
     weft__put_close(r);
-    weft__put_line(r, "t%d = local_%s[0];", v, weft__type_suffix(type));
+    weft__put_line(r, "t%d = shared->%s[0];", v, weft__type_suffix(type));
     weft__put_line(r, "w_barrier();");
 }
 

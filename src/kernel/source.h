@@ -40,16 +40,23 @@ enum {
 
 typedef enum weft_argument_kind {
     WEFT_ARGUMENT_OPERAND, /* operand `index` of the command, as elements of `dtype`: in OpenCL two arguments,
-                            * the buffer and a 64-bit offset in elements */
-    WEFT_ARGUMENT_SCRATCH, /* the executable's scratch from byte `i` on, as elements of `dtype`; two likewise
-                            */
+                            * the buffer and a 64-bit offset in elements. Of a program (device/gpu): slot
+                            * `index` from byte `i` on */
+    WEFT_ARGUMENT_SCRATCH, /* the executable's scratch from byte `i` on, as elements of `dtype`; two likewise.
+                            * A program has a slot for it */
+    WEFT_ARGUMENT_FLAG,    /* i as an int, 0 or 1, of which the text does something else */
     WEFT_ARGUMENT_I32,     /* the number i */
     WEFT_ARGUMENT_I64,
     WEFT_ARGUMENT_F32, /* the number f */
     WEFT_ARGUMENT_F64,
-    WEFT_ARGUMENT_NUMBERS, /* a struct of `i` bytes, declared alike in C and in the text: some drivers
-                            * allocate for each argument of each launch */
-    WEFT_ARGUMENT_FAULT    /* two arguments: `W_GLOBAL w_faults *`, and the number of the command, an int */
+    WEFT_ARGUMENT_NUMBERS, /* a struct of `i` bytes, declared alike in C and, as `type`, in the text: some
+                            * drivers allocate for each argument of each launch */
+    WEFT_ARGUMENT_FAULT,   /* two arguments: `W_GLOBAL w_faults *`, and the number of the command, an int: of
+                            * a program i */
+    /* of chains alone (device/gpu/chain.c): */
+    WEFT_ARGUMENT_BUFFER, /* slot `index`, `W_GLOBAL void *` */
+    WEFT_ARGUMENT_WORDS,  /* the program's words from word `i` on: two arguments, as of an operand of i64 */
+    WEFT_ARGUMENT_TIMES   /* how often it does its work, an int */
 } weft_argument_kind;
 
 typedef struct weft_argument {
@@ -59,6 +66,7 @@ typedef struct weft_argument {
     int64_t i;
     double f;
     const void *numbers;
+    const char *type;
 } weft_argument;
 
 /* One launch. Equal texts are compiled once: sizes, strides and offsets are arguments. */
@@ -67,6 +75,9 @@ typedef struct weft_launch {
     const char *text; /* of the kernel alone, without the prelude */
     unsigned prelude;
     bool shares; /* the text defines nothing but that function: it may stand in one program with others */
+    bool links;  /* the function may be called by a chain: local memory is W_SHARED, and all else that the
+                  * text defines are macros, functions and typedefs of structs of that name, each at the begin
+                  * of a line */
     int n_arguments;
     weft_argument *arguments;
     int64_t groups[3];

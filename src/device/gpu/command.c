@@ -26,7 +26,7 @@ static weft_status launch_heavy(weft_launches *launches, const weft_heavy *heavy
 static weft_status launch_kernel(weft_launches *launches, const weft_kernel *kernel, bool sink) {
     int l = launches->count;
     WEFT_TRY(weft__render(launches, kernel, sink));
-    for (; l < launches->count; l++) launches->list[l].shares = true;
+    for (; l < launches->count; l++) launches->list[l].shares = launches->list[l].links = true;
     return WEFT_OK;
 }
 

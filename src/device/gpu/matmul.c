@@ -212,7 +212,11 @@ static const char *plan_rows(product *p) {
     if (vectors) {
         const int64_t size = wide ? 8 : 4, fit = (p->target->local_bytes / size - rows * CHUNK) / (2 * rows);
         at_once = (int)weft__smaller(8, (wide ? 8 : 16) / rows);
-        columns = b_lines(p) ? (int)weft__larger(64, weft__smaller(1024, fit / 64 * 64)) : 32;
+        const bool one_group = rows == 1 && p->mm.n > 32 && p->mm.n * p->mm.k <= 8192; /* not worth several */
+        if (b_lines(p))
+            columns = (int)weft__larger(64, weft__smaller(1024, fit / 64 * 64));
+        else
+            columns = one_group ? 128 : 32;
         p->block_n = b_lines(p) ? columns_of(p, columns) : columns;
     }
     p->block_m = rows;
@@ -230,15 +234,15 @@ static const char *text_of(weft_launches *launches, const product *p, bool wide,
     const size_t size = sizeof p->head + 128 + strlen(weft__text_matmul);
     char *more = weft__arena_alloc(launches->arena, size);
     if (!more) return NULL;
-    snprintf(more, size, "%s#define WIDE %d\n#define INTEGERS %d\n%s", p->head, wide, integers,
-             weft__text_matmul);
+    snprintf(more, size, "%s#define WIDE %d\n#define INTEGERS %d\n#define SINK %d\n%s", p->head, wide,
+             integers, p->sink, weft__text_matmul);
     return weft__gpu_text(launches, p->dtype, more, text);
 }
 
 /* As w_product in matmul.cl. */
 typedef struct numbers {
     int64_t a_m, a_k, b_k, b_n, c_m, a_batch[4], b_batch[4], c_batch[4];
-    int32_t m, n, k, splits, part, extent[3], block_m, block_n, sink, unused;
+    int32_t m, n, k, splits, part, extent[3], block_m, block_n;
 } numbers;
 
 static numbers numbers_of(const product *p) {
@@ -254,8 +258,7 @@ static numbers numbers_of(const product *p) {
                   .splits = (int32_t)p->splits,
                   .part = (int32_t)p->part,
                   .block_m = (int32_t)p->block_m,
-                  .block_n = (int32_t)p->block_n,
-                  .sink = p->sink};
+                  .block_n = (int32_t)p->block_n};
     for (int d = 0; d < 4; d++) {
         to.a_batch[d] = mm->a_batch[d], to.b_batch[d] = mm->b_batch[d], to.c_batch[d] = mm->c_batch[d];
         if (d) to.extent[d - 1] = (int32_t)mm->batch[d];
@@ -266,14 +269,15 @@ static numbers numbers_of(const product *p) {
 static weft_status launch_product(weft_launches *launches, const product *p, const char *text) {
     const weft_heavy_matmul *mm = &p->mm;
     numbers of = numbers_of(p);
-    weft_argument arguments[] = {READS(p->a, p->dtype), READS(p->b, p->dtype), WRITES(2, p->out), NUMBERS(of),
-                                 FAULT};
+    weft_argument arguments[] = {READS(p->a, p->dtype), READS(p->b, p->dtype), WRITES(2, p->out),
+                                 NUMBERS(of, "w_product"), FAULT};
     if (p->splits > 1) {
         of.c_m = mm->n;
         arguments[2] = (weft_argument)SCRATCH(0, (uint8_t)p->sum);
     }
     const weft_launch launch = {.name = "matmul",
                                 .text = text,
+                                .links = true,
                                 .prelude = weft__gpu_prelude(p->dtype),
                                 ARGUMENTS(arguments),
                                 .groups = {weft__ceil_div(mm->n, p->block_n),
@@ -290,10 +294,11 @@ static weft_status launch_sum(weft_launches *launches, product *p) {
     const char *text = text_of(launches, p, p->out == p->sum, weft__text_matmul_sum);
     if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
     const numbers of = numbers_of(p);
-    weft_argument arguments[] = {SCRATCH(0, p->sum), WRITES(2, p->out), NUMBERS(of), FAULT};
+    weft_argument arguments[] = {SCRATCH(0, p->sum), WRITES(2, p->out), NUMBERS(of, "w_product"), FAULT};
     arguments[0].written = false;
     const weft_launch launch = {.name = "matmul_sum",
                                 .text = text,
+                                .links = true,
                                 .prelude = weft__gpu_prelude(p->dtype),
                                 ARGUMENTS(arguments),
                                 .groups = {weft__ceil_div(mm->m * mm->n, SUM_EACH), p->items, 1},

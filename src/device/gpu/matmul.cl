@@ -1,6 +1,7 @@
 /* What the texts of products share. A group computes a block of one product of the batch or, where k is cut into
  * `splits`, the sums over one part of it. Whatever the tile, an element is the sum, in order, of
- * sums over CHUNK products each, in order and by fused multiply-adds: short chains, for their rounding errors. WIDE: c holds sums (S) as they are. Before storage.cl and matmul_*.cl. */
+ * sums over CHUNK products each, in order and by fused multiply-adds: short chains, for their rounding errors. WIDE: c holds sums (S) as they are. SINK: c is of a
+ * variable, which a fault keeps as it is. Before storage.cl and matmul_*.cl. */
 #if WIDE
 #define O              S
 #define PUT(p, i, v)   ((p)[i] = (v))
@@ -24,7 +25,7 @@
 /* As `numbers` in matmul.c. */
 typedef struct w_product {
     w_i64 a_m, a_k, b_k, b_n, c_m, a_batch[4], b_batch[4], c_batch[4];
-    int m, n, k, splits, part, extent[3], block_m, block_n, sink, unused;
+    int m, n, k, splits, part, extent[3], block_m, block_n;
 } w_product;
 
 /* Where item `item` of the batch lies. */
@@ -41,7 +42,7 @@ W_FN w_i64 item_at(const w_product *p, int item, const w_i64 *batch) {
 /* Opens a kernel: i0, j0, rows and cols of the block; k0 and k1 of the part; a and b at the block's first
  * elements of k = 0, c at its first element. */
 #define BEGIN                                                                                                 \
-    if (of.sink && w_faulted(faults)) return;                                                                 \
+    if (SINK && w_faulted(faults)) return;                                                                    \
     const int j0 = w_group(0) * of.block_n, i0 = w_group(1) * of.block_m, item = w_group(2) / of.splits;      \
     const int rows = min(of.block_m, of.m - i0), cols = min(of.block_n, of.n - j0);                           \
     const int k0 = w_group(2) % of.splits * of.part, k1 = min(of.k, k0 + of.part);                            \

@@ -56,19 +56,21 @@ INLINE void add(const W_LOCAL S *from, const W_GLOBAL T *b, w_i64 b_k, int lines
     add_lines(x, y, lines, sum);
 }
 
-W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS) {
-    W_LOCAL S16 x[ROWS * DEPTH / 16], sum[ROWS * COLUMNS / 16], total[ROWS * COLUMNS / 16];
+W_SHARED(matmul) { S16 x[ROWS * DEPTH / 16], sum[ROWS * COLUMNS / 16], total[ROWS * COLUMNS / 16]; };
+W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
+    W_MEMORY(matmul)
+    W_LOCAL S16 *const sum = shared->sum, *const total = shared->total;
+    W_LOCAL S *const x = (W_LOCAL S *)shared->x;
     BEGIN
     const int vectors = (cols + 15) / 16 * ROWS;
     for (int v = 0; v < vectors; v++) total[v] = sum[v] = 0;
     for (int p0 = k0; p0 < k1; p0 += DEPTH) {
         const int depth = min(DEPTH, k1 - p0);
         const W_GLOBAL T *from = b + p0 * b_k;
-        const W_LOCAL S *at = (W_LOCAL S *)x;
-        pack_a(a + p0 * a_k, a_m, a_k, rows, depth, (W_LOCAL S *)x);
+        pack_a(a + p0 * a_k, a_m, a_k, rows, depth, x);
         int p = 0;
-        for (; p + AHEAD <= depth; p += AHEAD) add(at + p, from + p * b_k, b_k, AHEAD, cols, sum);
-        for (; p < depth; p++) add(at + p, from + p * b_k, b_k, 1, cols, sum);
+        for (; p + AHEAD <= depth; p += AHEAD) add(x + p, from + p * b_k, b_k, AHEAD, cols, sum);
+        for (; p < depth; p++) add(x + p, from + p * b_k, b_k, 1, cols, sum);
         for (int v = 0; v < vectors; v++) total[v] += sum[v], sum[v] = 0;
     }
     for (int i = 0; i < rows; i++)
@@ -86,8 +88,10 @@ W_FN S folded(S16 of) {
 }
 
 /* AT_ONCE columns of b, which lie along k: sixteen chains of sums each, in the end folded by halves. */
-W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS) {
-    W_LOCAL S16 x[ROWS * DEPTH / 16], kept[COLUMNS * ROWS];
+W_SHARED(matmul) { S16 x[ROWS * DEPTH / 16], kept[COLUMNS * ROWS]; };
+W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
+    W_MEMORY(matmul)
+    W_LOCAL S16 *const x = shared->x, *const kept = shared->kept;
     BEGIN
     int p0 = k0;
     do {
@@ -131,8 +135,10 @@ W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS) {
 #else /* work-items: COLUMNS columns of a group, each by ITEMS / COLUMNS items */
 #define SLICES (ITEMS / COLUMNS)
 
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
-    W_LOCAL S kept[ITEMS * ROWS];
+W_SHARED(matmul) { S kept[ITEMS * ROWS]; };
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
+    W_MEMORY(matmul)
+    W_LOCAL S *const kept = shared->kept;
     BEGIN
     /* neighbours read neighbours of b; those of one column take its k in turn */
     const int j = B_LINES ? w_item(0) % COLUMNS : w_item(0) / SLICES;

@@ -1,7 +1,7 @@
 /* The sums over the parts of k, added in order. Behind storage.cl and matmul.cl. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul_sum(const W_GLOBAL S *parts, w_i64 parts_at, W_GLOBAL O *c, w_i64 c_at,
                                               const w_product of, W_GLOBAL w_faults *faults, int command) {
-    if (of.sink && w_faulted(faults)) return;
+    if (SINK && w_faulted(faults)) return;
     const int item = w_group(1), n = of.n;
     const w_i64 size = (w_i64)of.m * n, first = (w_i64)w_group(0) * EACH;
     parts += parts_at + item * of.splits * size;

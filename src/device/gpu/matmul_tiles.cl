@@ -30,8 +30,10 @@ INLINE void put_down(const S *from, int along_k, int size, int each, W_LOCAL S *
 
 INLINE void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2] = from.z, to[3] = from.w; }
 
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
-    W_LOCAL S4 x[DEPTH * (TILE_M + 4) / 4], y[DEPTH * (TILE_N + 4) / 4];
+W_SHARED(matmul) { S4 x[DEPTH * (TILE_M + 4) / 4], y[DEPTH * (TILE_N + 4) / 4]; };
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
+    W_MEMORY(matmul)
+    W_LOCAL S4 *const x = shared->x, *const y = shared->y;
     BEGIN
     const int across = w_item(0) % WIDE_ITEMS, down = w_item(0) / WIDE_ITEMS;
     S total[PATCH_M * 4][PATCH_N * 4], sum[PATCH_M * 4][PATCH_N * 4], next_a[A_EACH], next_b[B_EACH];

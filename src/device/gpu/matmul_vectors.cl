@@ -124,15 +124,18 @@ W_FN void block(const W_LOCAL S *x, const W_LOCAL S16 *y, W_LOCAL S16 *kept, W_G
     }
 }
 
-W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS) {
-    W_LOCAL S16 x[A_COUNT / 16], y[CHUNK * BLOCK_N / 16], kept[BLOCK_M * BLOCK_N / 16];
+W_SHARED(matmul) { S16 x[A_COUNT / 16], y[CHUNK * BLOCK_N / 16], kept[BLOCK_M * BLOCK_N / 16]; };
+W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
+    W_MEMORY(matmul)
+    W_LOCAL S16 *const y = shared->y, *const kept = shared->kept;
+    W_LOCAL S *const x = (W_LOCAL S *)shared->x;
     BEGIN
     int p = k0;
     do {
         const int depth = min(CHUNK, k1 - p);
-        pack_a(a + p * a_k, A_LINES ? a_m : a_k, A_LINES ? rows : depth, A_LINES ? depth : rows, (W_LOCAL S *)x);
+        pack_a(a + p * a_k, A_LINES ? a_m : a_k, A_LINES ? rows : depth, A_LINES ? depth : rows, x);
         pack_b(b + p * b_k, B_LINES ? b_k : b_n, depth, cols, y);
-        block((W_LOCAL S *)x, y, kept, c, c_m, rows, cols, depth, p == k0, p + depth == k1);
+        block(x, y, kept, c, c_m, rows, cols, depth, p == k0, p + depth == k1);
         p += CHUNK;
     } while (p < k1);
 }

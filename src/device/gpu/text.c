@@ -26,6 +26,7 @@ int weft__gpu_parts(weft_language language, unsigned prelude, const char *parts[
     int n = 0;
     (void)language; /* there is one */
     parts[n++] = weft__text_prelude_opencl;
+    parts[n++] = weft__text_prelude_kernels;
     if (!(prelude & WEFT_PRELUDE_LANES)) return n;
     const bool vectors = prelude & WEFT_PRELUDE_VECTORS;
     if (vectors) parts[n++] = weft__text_prelude_overloads;

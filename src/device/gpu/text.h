@@ -6,6 +6,8 @@
 
 #define WEFT__GPU_TEXTS(X)                                                                                   \
     X(prelude_opencl)                                                                                        \
+    X(prelude_kernels)                                                                                       \
+    X(prelude_links)                                                                                         \
     X(prelude_overloads)                                                                                     \
     X(prelude_words)                                                                                         \
     X(prelude_vectors)                                                                                       \

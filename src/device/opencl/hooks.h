@@ -15,6 +15,7 @@ typedef struct weft__opencl_hooks {
     int fail_compile;    /* the k-th compiled text from now on is refused */
     size_t most_bytes;   /* of one buffer, where less than the device allows */
     bool cards;          /* processors count as graphics cards, and there is one */
+    int chain_after;     /* runs until a program's launches are chained */
     int guard;           /* bytes around each buffer, looked at when it is freed */
     int known_only;      /* a program that needs a text which the device has not compiled is refused */
     int items;           /* CPUs get the texts of cards, for groups of so many work-items */

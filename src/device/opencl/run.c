@@ -1,11 +1,16 @@
 /* Programs of the OpenCL device: the launches of all commands, each a kernel object whose arguments are set
  * once and whose buffers are bound again only when a slot holds another one. A run enqueues them, in order,
- * and waits for nothing. Must not know: kernel forms, heavy operations. Read next: gpu/command.c. */
+ * and waits for nothing. Must not know: kernel forms, heavy operations. Read next: gpu/program.c. */
 #include <string.h>
 
+#include "device/gpu/program.h"
 #include "device/opencl/opencl.h"
 
-enum { RUN_AHEAD = 1024 }; /* launches between two marks */
+enum {
+    RUN_AHEAD = 1024,  /* launches between two marks */
+    CHAIN_AFTER = 200, /* runs: what chains save pays for seconds of compiling them only later */
+    REPEATS_MOST = 64  /* runs in one launch: cards that draw the screen stop what lasts for seconds */
+};
 
 typedef struct opencl_launch {
     cl_kernel kernel;
@@ -25,6 +30,13 @@ typedef struct opencl_executable {
     opencl_place *places;
     size_t n_places, place_capacity;
     uint64_t *bound; /* serial of the buffer that a slot's arguments name */
+    cl_mem words;    /* that chains read */
+    bool repeats;    /* the one launch does the work of `times` runs, as its argument times_index says */
+    cl_uint times_index;
+    int times;
+    const weft_commands *commands;
+    int64_t runs;                      /* so far */
+    struct opencl_executable *chained; /* its form with chains, once it ran often */
     weft_timing *timings;
     cl_event *events; /* of the launches of a timed run */
 } opencl_executable;
@@ -37,64 +49,47 @@ static weft_status set(weft__opencl *d, const opencl_launch *launch, cl_uint ind
     return error ? weft__opencl_fail(d, error, "an argument of a kernel") : WEFT_OK;
 }
 
-/* A buffer, bound by the first run, and where in it the operand begins. */
-static weft_status set_place(weft__opencl *d, opencl_executable *e, int launch, cl_uint index, int slot,
-                             int64_t offset, const weft_argument *argument) {
-    const int64_t bytes = offset + (int64_t)d->guard;
-    const int64_t elements = bytes / (int64_t)weft_dtype_size((weft_dtype)argument->dtype);
+/* A buffer, bound by the first run. */
+static weft_status set_place(weft__opencl *d, opencl_executable *e, int launch, cl_uint index, int slot) {
     if (!weft__grow(d->base.ctx, &e->places, &e->place_capacity, e->n_places, sizeof *e->places))
         return weft__fail_oom(d->base.ctx, sizeof *e->places, "opencl: a program");
     e->places[e->n_places++] = (opencl_place){slot, launch, index};
-    return set(d, &e->launches[launch], index + 1, sizeof elements, &elements);
+    return WEFT_OK;
 }
 
-static weft_status set_fault(weft__opencl *d, const opencl_launch *launch, cl_uint index,
-                             const weft_command *command) {
-    const cl_int number = weft__gpu_path_number(d->base.ctx, &d->paths, weft__gpu_path(command));
-    if (number < 0) return weft__fail_oom(d->base.ctx, sizeof number, "opencl: a program");
-    WEFT_TRY(set(d, launch, index, sizeof d->faults, &d->faults));
-    return set(d, launch, index + 1, sizeof number, &number);
-}
-
-static weft_status set_argument(weft__opencl *d, opencl_executable *e, int launch,
-                                const weft_command *command, const weft_argument *a, cl_uint *index) {
+static weft_status set_argument(weft__opencl *d, opencl_executable *e, int launch, const weft_argument *a,
+                                cl_uint *index) {
     const opencl_launch *l = &e->launches[launch];
-    const cl_uint at = *index;
-    *index += a->kind <= WEFT_ARGUMENT_SCRATCH || a->kind == WEFT_ARGUMENT_FAULT ? 2 : 1;
+    const cl_uint at = (*index)++;
     switch ((weft_argument_kind)a->kind) {
-    case WEFT_ARGUMENT_OPERAND:
-        return set_place(d, e, launch, at, command->operands[a->index].slot,
-                         command->operands[a->index].offset, a);
-    case WEFT_ARGUMENT_SCRATCH: return set_place(d, e, launch, at, e->n_slots, a->i, a);
+    case WEFT_ARGUMENT_OPERAND: {
+        const int64_t elements = a->i / (int64_t)weft_dtype_size((weft_dtype)a->dtype);
+        WEFT_TRY(set_place(d, e, launch, at, a->index));
+        return set(d, l, (*index)++, sizeof elements, &elements);
+    }
+    case WEFT_ARGUMENT_FLAG:
     case WEFT_ARGUMENT_I32: return set(d, l, at, 4, &(int32_t){(int32_t)a->i});
     case WEFT_ARGUMENT_I64: return set(d, l, at, 8, &a->i);
     case WEFT_ARGUMENT_F32: return set(d, l, at, 4, &(float){(float)a->f});
     case WEFT_ARGUMENT_F64: return set(d, l, at, 8, &a->f);
     case WEFT_ARGUMENT_NUMBERS: return set(d, l, at, (size_t)a->i, a->numbers);
-    case WEFT_ARGUMENT_FAULT: return set_fault(d, l, at, command);
+    case WEFT_ARGUMENT_FAULT:
+        WEFT_TRY(set(d, l, at, sizeof d->faults, &d->faults));
+        return set(d, l, (*index)++, 4, &(int32_t){(int32_t)a->i});
+    case WEFT_ARGUMENT_BUFFER: return set_place(d, e, launch, at, a->index);
+    case WEFT_ARGUMENT_WORDS:
+        WEFT_TRY(set(d, l, at, sizeof e->words, &e->words));
+        return set(d, l, (*index)++, 8, &a->i);
+    case WEFT_ARGUMENT_TIMES:
+        e->times_index = at;
+        e->times = 1;
+        return set(d, l, at, 4, &(int32_t){1});
+    case WEFT_ARGUMENT_SCRATCH: break; /* a program has none */
     }
     return weft__fail(d->base.ctx, WEFT_ERR_INTERNAL, "opencl: an argument of an unknown kind");
 }
 
 /* ---- building ---- */
-
-/* The launches of all commands, and which command each is of. */
-static weft_status collect(weft_launches *launches, const weft_commands *commands, int **owners,
-                           int64_t *scratch_bytes) {
-    size_t capacity = 0;
-    for (int i = 0; i < commands->count; i++) {
-        const int before = launches->count;
-        launches->scratch_bytes = 0;
-        WEFT_TRY(weft__gpu_command(launches, &commands->list[i]));
-        if (launches->scratch_bytes > *scratch_bytes) *scratch_bytes = launches->scratch_bytes;
-        for (int l = before; l < launches->count; l++) {
-            if (!weft__grow(launches->ctx, owners, &capacity, (size_t)l, sizeof **owners))
-                return weft__fail_oom(launches->ctx, sizeof **owners, "opencl: a program");
-            (*owners)[l] = i;
-        }
-    }
-    return WEFT_OK;
-}
 
 /* The scratch of the device, which all programs share. */
 static weft_status grow_scratch(weft__opencl *d, int64_t bytes) {
@@ -110,8 +105,18 @@ static weft_status grow_scratch(weft__opencl *d, int64_t bytes) {
     return WEFT_OK;
 }
 
+/* What chains read. */
+static weft_status make_words(weft__opencl *d, opencl_executable *e, const weft_gpu_program *p) {
+    const size_t bytes = p->n_words * sizeof *p->words;
+    if (!bytes) return WEFT_OK;
+    WEFT_TRY(weft__opencl_memory(d, bytes, "the words of a program", &e->words));
+    const cl_int error =
+        weft__cl.clEnqueueWriteBuffer(d->queue, e->words, 1, 0, bytes, p->words, 0, NULL, NULL);
+    return error ? weft__opencl_fail(d, error, "the words of a program") : WEFT_OK;
+}
+
 static weft_status make_launch(weft__opencl *d, opencl_executable *e, const weft_launch *from,
-                               const weft__opencl_text *text, const weft_command *command) {
+                               const weft__opencl_text *text) {
     opencl_launch *to = &e->launches[e->n_launches];
     char name[WEFT_OPENCL_NAME];
     cl_int error = 0;
@@ -126,56 +131,61 @@ static weft_status make_launch(weft__opencl *d, opencl_executable *e, const weft
     }
     e->n_launches++;
     for (int a = 0; a < from->n_arguments; a++)
-        WEFT_TRY(set_argument(d, e, e->n_launches - 1, command, &from->arguments[a], &index));
+        WEFT_TRY(set_argument(d, e, e->n_launches - 1, &from->arguments[a], &index));
     return WEFT_OK;
 }
 
-static weft_status fill(weft__opencl *d, opencl_executable *e, const weft_commands *commands,
-                        const weft_launches *launches, const int *owners) {
+static weft_status fill(weft__opencl *d, opencl_executable *e, const weft_gpu_program *p) {
     weft_context *ctx = d->base.ctx;
-    const size_t count = (size_t)launches->count;
+    const size_t count = (size_t)p->launches.count;
     const weft__opencl_text **texts = weft__array(ctx, count + 1, sizeof *texts);
-    e->n_commands = commands->count;
-    e->n_slots = commands->n_slots;
+    e->repeats = p->repeats;
     e->launches = weft__array(ctx, count + 1, sizeof *e->launches);
     e->bound = weft__array(ctx, (size_t)e->n_slots + 1, sizeof *e->bound);
     e->timings = weft__array(ctx, (size_t)e->n_commands + 1, sizeof *e->timings);
     e->events = weft__array(ctx, count + 1, sizeof *e->events);
     weft_status status = texts && e->launches && e->bound && e->timings && e->events
-                             ? weft__opencl_compile(d, launches->list, launches->count, texts)
+                             ? weft__opencl_compile(d, p->launches.list, p->launches.count, texts)
                              : weft__fail_oom(ctx, (count + 1) * sizeof *e->launches, "opencl: a program");
-    for (int l = 0; status == WEFT_OK && l < launches->count; l++) {
-        const weft_launch *launch = &launches->list[l];
-        if (launch->groups[0] <= 0 || launch->groups[1] <= 0 || launch->groups[2] <= 0) continue;
-        e->launches[e->n_launches].command = owners[l];
-        status = make_launch(d, e, launch, texts[l], &commands->list[owners[l]]);
+    if (status == WEFT_OK) status = make_words(d, e, p);
+    for (int l = 0; status == WEFT_OK && l < p->launches.count; l++) {
+        e->launches[l].command = p->commands[l];
+        status = make_launch(d, e, &p->launches.list[l], texts[l]);
     }
     weft__free(ctx, texts);
     return status;
 }
 
-weft_status weft__opencl_build(weft_device *device, const weft_commands *commands, weft_executable **out) {
-    weft__opencl *d = weft__opencl_of(device);
-    opencl_executable *e = weft__zalloc(device->ctx, sizeof *e);
-    if (!e) return weft__fail_oom(device->ctx, sizeof *e, "opencl: a program");
+static weft_status build(weft__opencl *d, const weft_commands *commands, bool chain,
+                         opencl_executable **out) {
+    weft_context *ctx = d->base.ctx;
+    opencl_executable *e = weft__zalloc(ctx, sizeof *e);
+    if (!e) return weft__fail_oom(ctx, sizeof *e, "opencl: a program");
     weft_arena arena;
-    weft__arena_init(&arena, device->ctx);
-    weft_launches launches = {.ctx = device->ctx, .arena = &arena, .target = &d->target};
-    int *owners = NULL;
-    int64_t scratch_bytes = 0;
-    weft_status status = collect(&launches, commands, &owners, &scratch_bytes);
+    weft__arena_init(&arena, ctx);
+    weft_gpu_program program = {.launches = {.ctx = ctx, .arena = &arena, .target = &d->target}};
+    const weft_gpu_wish wish = {.guard = (int64_t)d->guard, .paths = &d->paths, .chain = chain};
+    e->commands = commands;
+    e->n_commands = commands->count;
+    e->n_slots = commands->n_slots;
     weft__opencl_signals signals;
+    weft_status status = weft__gpu_program(&program, commands, &wish);
     weft__opencl_keep_signals(&signals);
-    if (status == WEFT_OK) status = grow_scratch(d, scratch_bytes);
-    if (status == WEFT_OK) status = fill(d, e, commands, &launches, owners);
+    if (status == WEFT_OK) status = grow_scratch(d, program.scratch_bytes);
+    if (status == WEFT_OK) status = fill(d, e, &program);
     weft__opencl_restore_signals(&signals);
-    weft__free(device->ctx, owners);
-    weft__free(device->ctx, launches.list);
+    weft__gpu_program_free(&program);
     weft__arena_free(&arena);
-    if (status != WEFT_OK) {
-        weft__opencl_executable_free(device, (weft_executable *)e);
-        return status;
-    }
+    if (status != WEFT_OK)
+        weft__opencl_executable_free(&d->base, (weft_executable *)e);
+    else
+        *out = e;
+    return status;
+}
+
+weft_status weft__opencl_build(weft_device *device, const weft_commands *commands, weft_executable **out) {
+    opencl_executable *e;
+    WEFT_TRY(build(weft__opencl_of(device), commands, false, &e));
     *out = (weft_executable *)e;
     return WEFT_OK;
 }
@@ -190,7 +200,9 @@ static void release_events(opencl_executable *e) {
 void weft__opencl_executable_free(weft_device *device, weft_executable *executable) {
     opencl_executable *e = (opencl_executable *)executable;
     if (!e) return;
+    weft__opencl_executable_free(device, (weft_executable *)e->chained);
     release_events(e);
+    if (e->words) weft__cl.clReleaseMemObject(e->words);
     for (int l = 0; l < e->n_launches; l++) weft__cl.clReleaseKernel(e->launches[l].kernel);
     weft__free(device->ctx, e->launches);
     weft__free(device->ctx, e->places);
@@ -256,13 +268,37 @@ static cl_int enqueue(weft__opencl *d, opencl_executable *e, int l) {
     return error || !marks ? error : keep_step(d, event);
 }
 
+/* Enqueues the one launch for as many runs as it may do at once, and counts them off. */
+static cl_int enqueue_repeated(weft__opencl *d, opencl_executable *e, int *times) {
+    const int now = *times < REPEATS_MOST ? *times : REPEATS_MOST;
+    cl_int error = 0;
+    if (now != e->times) error = weft__cl.clSetKernelArg(e->launches[0].kernel, e->times_index, 4, &now);
+    e->times = now;
+    *times -= now;
+    return error ? error : enqueue(d, e, 0);
+}
+
+/* The form of the program that runs: with chains once it ran so often that compiling them pays, and not where
+ * commands are timed. */
+static weft_status choose_form(weft__opencl *d, opencl_executable **e, int times) {
+    const int64_t enough = weft__opencl_hook.chain_after ? weft__opencl_hook.chain_after : CHAIN_AFTER;
+    opencl_executable *plain = *e;
+    const bool late = plain->runs >= enough;
+    plain->runs += times;
+    if (!late && plain->runs >= enough) WEFT_TRY(build(d, plain->commands, true, &plain->chained));
+    if (plain->chained && plain->chained->words && !d->timing) *e = plain->chained;
+    return WEFT_OK;
+}
+
 weft_status weft__opencl_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                              int times) {
     weft__opencl *d = weft__opencl_of(device);
     opencl_executable *e = (opencl_executable *)executable;
     cl_int error = 0;
+    WEFT_TRY(choose_form(d, &e, times));
     WEFT_TRY(bind(d, e, buffers));
     d->unseen = true;
+    while (e->repeats && times > 0 && !error) error = enqueue_repeated(d, e, &times);
     for (; times > 0 && !error; times--) {
         release_events(e);
         for (int l = 0; l < e->n_launches && !error; l++) error = enqueue(d, e, l);

@@ -1,18 +1,26 @@
 /* Before every text: what templates and rendered kernels call the parts of OpenCL C, so that they need not be
  * written twice for another language, and the record of bad values. */
 #pragma OPENCL FP_CONTRACT OFF
-#define W_KERNEL        __kernel
 #define W_GLOBAL        __global
 #define W_LOCAL         __local
 #define W_CONSTANT      __constant
 #define W_RESTRICT      restrict
 #define W_FN            static inline
-#define W_ITEMS(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
 #define w_group(dim)    ((int)get_group_id(dim)) /* which group this is */
 #define w_groups(dim)   ((int)get_num_groups(dim))
 #define w_item(dim)     ((int)get_local_id(dim)) /* which work-item of the group */
 #define w_barrier()     barrier(CLK_LOCAL_MEM_FENCE) /* all of the group see each other's local memory */
 #define w_barrier_all() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE) /* and the buffers */
+/* The same of one work-item, for the compiler alone: one type may have been written where another one is read.
+ * PoCL's mem_fence is empty. */
+#ifdef __clang__
+#define w_fence_all()   __asm__ volatile("" ::: "memory")
+#else
+#define w_fence_all()   mem_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#endif
+#define W_PASTE_(a, b)  a##b
+#define W_PASTE(a, b)   W_PASTE_(a, b)
+#define W_SHARED(name)  struct W_PASTE(name, _shared) /* what a kernel has in local memory */
 typedef char w_i8;
 typedef uchar w_u8;
 typedef short w_i16;

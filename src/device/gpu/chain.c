@@ -1,0 +1,298 @@
+/* Chains: launches of one group each, one after the other, as one launch of one group that calls them,
+ * waiting in between only for what its own work-items wrote. A launch costs microseconds, and so does all the
+ * work of a small net's step, which becomes one launch. Numbers (sizes, strides, offsets) come from memory: a
+ * kernel takes too few arguments for them, and each argument costs time at each launch.
+ *
+ * Chains are made where they pay: in programs that ran often, since each chain is a text of its own that
+ * takes seconds to compile; that change variables, as steps do; and that have few groups for their launches,
+ * so that launching is what takes time. Must not know: what the kernels compute. Read next: prelude/links.cl.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "device/gpu/program.h"
+#include "device/gpu/text.h"
+
+enum {
+    GROUPS_MEAN = 2,  /* of a launch in a program where launching is what takes time */
+    LINKS_MOST = 32,  /* compilers take long for long functions */
+    SLOTS_MOST = 100, /* OpenCL promises 1,024 bytes of arguments */
+    WORDS_MOST = 7000 /* and 64 KiB of constants */
+};
+
+typedef struct chain {
+    weft_gpu_program *program;
+    const weft_launch *first; /* of `count` */
+    int count;
+    int kind[LINKS_MOST]; /* the first link with the same text */
+    int slots[SLOTS_MOST];
+    int n_slots;
+    size_t words;
+    bool faults;
+    unsigned prelude;
+} chain;
+
+/* ---- which launches ---- */
+
+static bool may_link(const weft_launch *l) {
+    return l->links && l->groups[0] == 1 && l->groups[1] == 1 && l->groups[2] == 1;
+}
+
+static int slot_at(chain *c, int slot) {
+    int i = 0;
+    while (i < c->n_slots && c->slots[i] != slot) i++;
+    if (i == c->n_slots && i < SLOTS_MOST) c->slots[c->n_slots++] = slot;
+    return i;
+}
+
+/* The words of an argument. */
+static size_t words_of(const weft_argument *a) {
+    return a->kind == WEFT_ARGUMENT_NUMBERS ? ((size_t)a->i + 7) / 8 : 1;
+}
+
+/* Takes one more launch in, unless that is too much. */
+static bool extend(chain *c, const weft_launch *l) {
+    const chain before = *c;
+    if (!may_link(l) || c->count == LINKS_MOST || memcmp(c->first->items, l->items, sizeof l->items) != 0)
+        return false;
+    bool fits = true;
+    for (int a = 0; a < l->n_arguments; a++) {
+        const weft_argument *argument = &l->arguments[a];
+        c->faults = c->faults || argument->kind == WEFT_ARGUMENT_FAULT;
+        fits = fits && (argument->kind != WEFT_ARGUMENT_OPERAND || slot_at(c, argument->index) < SLOTS_MOST);
+        c->words += words_of(argument);
+    }
+    if (!fits || c->words > WORDS_MOST) {
+        *c = before;
+        return false;
+    }
+    int same = 0;
+    while (same < c->count && strcmp(c->first[same].text, l->text) != 0) same++;
+    c->kind[c->count++] = same;
+    c->prelude |= l->prelude;
+    return true;
+}
+
+/* The longest chain from launch l on. */
+static chain chain_from(weft_gpu_program *p, int l) {
+    chain c = {.program = p, .first = &p->launches.list[l]};
+    while (l < p->launches.count && extend(&c, &p->launches.list[l])) l++;
+    return c;
+}
+
+/* ---- names ---- */
+
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static bool begins(const char *line, const char *word) { return strncmp(line, word, strlen(word)) == 0; }
+
+/* The name that a line defines, up to *end; NULL: none. */
+static const char *defined(const char *line, bool macro, const char **end) {
+    const char *name = line;
+    if (macro && begins(line, "#define ")) {
+        name = line + strlen("#define ");
+        for (*end = name; is_letter(**end); ++*end) continue;
+        return name;
+    }
+    if (!macro && begins(line, "typedef struct ")) {
+        name = line + strlen("typedef struct ");
+        for (*end = name; is_letter(**end); ++*end) continue;
+        return name;
+    }
+    if (macro || !(begins(line, "W_FN ") || begins(line, "INLINE ") || begins(line, "W_KERNEL ")))
+        return NULL;
+    do { /* the last name before parameters: attributes have parentheses as well */
+        const char *open = strchr(name, '(');
+        if (!open) return NULL;
+        *end = open;
+        for (name = open; name > line && is_letter(name[-1]);) name--;
+        if (!begins(name, "W_ITEMS") && !begins(name, "__attribute__")) return name;
+        int depth = 0;
+        for (name = open; *name; name++)
+            if ((depth += (*name == '(') - (*name == ')')) == 0) break;
+    } while (*name);
+    return NULL;
+}
+
+/* Lets functions of a link have names of their own for as long as its text lasts, macros no longer. */
+static void put_names(weft_text *out, const char *text, bool macros, bool end, const char *tag, int link) {
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        const char *to;
+        line += *line == '\n';
+        const char *name = defined(line, macros, &to);
+        if (!name) continue;
+        const int n = (int)(to - name);
+        if (end)
+            weft__put(out, "#undef %.*s\n", n, name);
+        else
+            weft__put(out, "#define %.*s %.*s_%s_%d\n", n, name, n, name, tag, link);
+    }
+}
+
+/* ---- text ---- */
+
+static bool has_memory(const chain *c, int link) { return strstr(c->first[link].text, "W_SHARED(") != NULL; }
+
+static void put_functions(const chain *c, weft_text *out, const char *tag) {
+    weft__put(out, "%s", weft__text_prelude_links);
+    for (int i = 0; i < c->count; i++) {
+        const char *text = c->first[i].text;
+        if (c->kind[i] != i) continue;
+        put_names(out, text, false, false, tag, i);
+        weft__put(out, "%s\n", text);
+        put_names(out, text, false, true, tag, i);
+        put_names(out, text, true, true, tag, i);
+    }
+    weft__put(out, "%s", weft__text_prelude_kernels);
+}
+
+static void put_argument(chain *c, weft_text *out, const weft_argument *a, const char *ending, size_t word) {
+    switch ((weft_argument_kind)a->kind) {
+    case WEFT_ARGUMENT_OPERAND: weft__put(out, "b%d, n[%zu]", slot_at(c, a->index), word); break;
+    case WEFT_ARGUMENT_FAULT: weft__put(out, "faults, (int)n[%zu]", word); break;
+    case WEFT_ARGUMENT_FLAG: weft__put(out, "%d", a->i != 0); break;
+    case WEFT_ARGUMENT_I64: weft__put(out, "n[%zu]", word); break;
+    case WEFT_ARGUMENT_F32: weft__put(out, "as_float((int)n[%zu])", word); break;
+    case WEFT_ARGUMENT_F64: weft__put(out, "as_double(n[%zu])", word); break;
+    case WEFT_ARGUMENT_NUMBERS: weft__put(out, "*(W_CONSTANT %s%s *)(n + %zu)", a->type, ending, word); break;
+    default: weft__put(out, "(int)n[%zu]", word);
+    }
+}
+
+static void put_call(chain *c, weft_text *out, const char *tag, int link, size_t *word) {
+    const weft_launch *l = &c->first[link];
+    char ending[32];
+    snprintf(ending, sizeof ending, "_%s_%d", tag, c->kind[link]);
+    weft__put(out, "        %s%s(", l->name, ending);
+    for (int i = 0; i < l->n_arguments; i++) {
+        weft__put(out, "%s", i ? ", " : "");
+        put_argument(c, out, &l->arguments[i], ending, *word);
+        *word += words_of(&l->arguments[i]);
+    }
+    if (has_memory(c, link)) weft__put(out, ", &memory.link%d", c->kind[link]);
+    weft__put(out, ");\n        %s;\n",
+              c->program->launches.target->vectors ? "w_fence_all()" : "w_barrier_all()");
+}
+
+static void put_text(chain *c, weft_text *out, const char *tag) {
+    const int *items = c->first->items;
+    bool memory = false;
+    put_functions(c, out, tag);
+    weft__put(out, "W_KERNEL W_ITEMS(%d, %d, %d) void chain(W_CONSTANT long *n, long n_at, int times",
+              items[0], items[1], items[2]);
+    if (c->faults) weft__put(out, ", W_GLOBAL w_faults *faults, int command");
+    for (int s = 0; s < c->n_slots; s++) weft__put(out, ", W_GLOBAL void *b%d", s);
+    weft__put(out, ") {\n");
+    for (int i = 0; i < c->count; i++) {
+        if (c->kind[i] != i || !has_memory(c, i)) continue;
+        weft__put(out, "%s        W_SHARED(%s_%s_%d) link%d;\n", memory ? "" : "    W_LOCAL union {\n",
+                  c->first[i].name, tag, i, i);
+        memory = true;
+    }
+    if (memory) weft__put(out, "    } memory;\n");
+    weft__put(out, "    n += n_at;\n    for (int time = 0; time < times; time++) {\n");
+    size_t word = 0;
+    for (int i = 0; i < c->count; i++) put_call(c, out, tag, i, &word);
+    weft__put(out, "    }\n}\n");
+}
+
+/* Its names bear a hash of the text, so that chains can stand in one program. */
+static char *write_text(chain *c) {
+    char tag[20] = "0000000000000000", *memory = NULL;
+    size_t size = 0;
+    for (int pass = 0; pass < 3; pass++) {
+        weft_text out = weft__text(memory, size);
+        put_text(c, &out, tag);
+        if (pass == 0) {
+            size = out.length + 1;
+            memory = weft__arena_alloc(c->program->launches.arena, size);
+            if (!memory) return NULL;
+        } else if (pass == 1) {
+            weft_hash hash;
+            weft__hash_init(&hash);
+            weft__hash_str(&hash, memory);
+            snprintf(tag, sizeof tag, "%016" PRIx64, hash.a);
+        }
+    }
+    return memory;
+}
+
+/* ---- the launch ---- */
+
+static void put_words(const weft_argument *a, int64_t *words) {
+    const float f = (float)a->f;
+    int32_t bits;
+    *words = a->i;
+    if (a->kind == WEFT_ARGUMENT_OPERAND)
+        *words = a->i / (int64_t)weft_dtype_size((weft_dtype)a->dtype);
+    else if (a->kind == WEFT_ARGUMENT_F64)
+        memcpy(words, &a->f, sizeof a->f);
+    else if (a->kind == WEFT_ARGUMENT_F32) {
+        memcpy(&bits, &f, sizeof bits);
+        *words = bits;
+    } else if (a->kind == WEFT_ARGUMENT_NUMBERS)
+        memcpy(words, a->numbers, (size_t)a->i);
+}
+
+static weft_status add_words(const chain *c) {
+    weft_gpu_program *p = c->program;
+    int64_t *words = weft__array(p->launches.ctx, p->n_words + c->words, sizeof *words);
+    if (!words) return weft__fail_oom(p->launches.ctx, c->words * sizeof *words, "a chain of launches");
+    if (p->n_words) memcpy(words, p->words, p->n_words * sizeof *words);
+    weft__free(p->launches.ctx, p->words);
+    p->words = words;
+    for (int i = 0; i < c->count; i++)
+        for (int a = 0; a < c->first[i].n_arguments; a++) {
+            put_words(&c->first[i].arguments[a], words + p->n_words);
+            p->n_words += words_of(&c->first[i].arguments[a]);
+        }
+    return WEFT_OK;
+}
+
+static weft_status make_launch(chain *c, weft_launch *to) {
+    weft_gpu_program *p = c->program;
+    const size_t most = (size_t)c->n_slots + 3;
+    weft_argument *arguments = weft__arena_alloc(p->launches.arena, most * sizeof *arguments);
+    const char *text = write_text(c);
+    if (!arguments || !text) return weft__fail_oom(p->launches.ctx, 4096, "a chain of launches");
+    int n = 0;
+    arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_WORDS, .i = (int64_t)p->n_words};
+    arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_TIMES};
+    if (c->faults) arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_FAULT, .written = true};
+    for (int s = 0; s < c->n_slots; s++)
+        arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_BUFFER, .written = true, .index = c->slots[s]};
+    WEFT_TRY(add_words(c));
+    *to = (weft_launch){.name = "chain",
+                        .text = text,
+                        .prelude = c->prelude,
+                        .shares = true,
+                        .n_arguments = n,
+                        .arguments = arguments,
+                        .groups = {1, 1, 1}};
+    memcpy(to->items, c->first->items, sizeof to->items);
+    return WEFT_OK;
+}
+
+weft_status weft__gpu_chain(weft_gpu_program *p) {
+    weft_launch *list = p->launches.list;
+    int64_t groups = 0;
+    int kept = 0;
+    for (int l = 0; l < p->launches.count; l++)
+        groups += list[l].groups[0] * list[l].groups[1] * list[l].groups[2];
+    if (groups > GROUPS_MEAN * p->launches.count) return WEFT_OK;
+    for (int l = 0; l < p->launches.count;) {
+        chain c = chain_from(p, l);
+        weft_launch launch = list[l];
+        if (c.count > 1) WEFT_TRY(make_launch(&c, &launch));
+        p->repeats = c.count == p->launches.count && c.count > 1;
+        p->commands[kept] = p->commands[l];
+        list[kept++] = launch;
+        l += c.count > 1 ? c.count : 1;
+    }
+    p->launches.count = kept;
+    return WEFT_OK;
+}

@@ -1,0 +1,16 @@
+/* How a kernel opens that is one of its own:
+ *     W_SHARED(name) { float x[256]; };
+ *     W_KERNEL W_ITEMS(256, 1, 1) void name(int n W_ALSO(name)) {
+ *         W_MEMORY(name)
+ *         shared->x[w_item(0)] = n; ..
+ * Those without local memory have neither W_SHARED nor W_ALSO nor W_MEMORY. Else: links.cl. */
+#undef W_KERNEL
+#undef W_ITEMS
+#undef W_ALSO
+#undef W_MEMORY
+#define W_KERNEL         __kernel
+#define W_ITEMS(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
+#define W_ALSO(name)
+#define W_MEMORY(name)                                                                                       \
+    W_LOCAL W_SHARED(name) shared_;                                                                          \
+    W_LOCAL W_SHARED(name) *const shared = &shared_;

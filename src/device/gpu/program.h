@@ -1,0 +1,33 @@
+/* A program as the launches of all its commands, which is what a GPU backend compiles and runs. Must not
+ * know: OpenCL, CUDA. Read next: program.c, chain.c. */
+#ifndef WEFT_DEVICE_GPU_PROGRAM_H
+#define WEFT_DEVICE_GPU_PROGRAM_H
+
+#include "device/gpu/gpu.h"
+
+typedef struct weft_gpu_program {
+    weft_launches launches; /* their arguments are those of a program: kernel/source.h */
+    int *commands;          /* which command each launch is of; of a chain the first */
+    int scratch_slot;       /* the one after the commands' */
+    int64_t scratch_bytes;
+    int64_t *words; /* that chains read: integers, offsets, bits of floats, structs of numbers */
+    size_t n_words;
+    bool repeats; /* there is one launch, a chain, and it can do the work of several runs */
+} weft_gpu_program;
+
+/* How a backend wants it. */
+typedef struct weft_gpu_wish {
+    int64_t guard;         /* bytes before what a buffer holds */
+    weft_gpu_paths *paths; /* of its fault record */
+    bool chain;            /* where that pays; without, each launch is of one command */
+} weft_gpu_wish;
+
+/* Fills in a program whose `launches` has context, arena and target, and which is to be freed in any case. */
+weft_status weft__gpu_program(weft_gpu_program *program, const weft_commands *commands,
+                              const weft_gpu_wish *wish);
+void weft__gpu_program_free(weft_gpu_program *program);
+
+/* chain.c: makes chains of the launches, where that pays. */
+weft_status weft__gpu_chain(weft_gpu_program *program);
+
+#endif
