@@ -35,12 +35,12 @@ static int items_of(const weft_target *target, const tile *t) {
 
 /* The first tile that local memory holds, else NULL. */
 static const tile *tile_of(const weft_target *target, const weft_heavy_attention *at) {
-    const int64_t row = room_of(at) + 1, size = at->dtype == WEFT_F64 ? 8 : 4;
+    const int64_t row = room_of(at) + 4, size = at->dtype == WEFT_F64 ? 8 : 4;
     for (const tile *t = tiles; t < tiles + TILES; t++) {
         const int items = items_of(target, t);
         const int64_t rows = at->backward ? 2 * (t->rows + t->others) : t->rows + t->others;
         if (2 * items < t->rows) continue; /* an item has two rows */
-        if ((rows * row + t->rows * (t->others + 1) + 2 * items) * size <= target->local_bytes) return t;
+        if ((rows * row + t->rows * (t->others + 8) + 2 * items) * size <= target->local_bytes) return t;
     }
     return NULL;
 }
@@ -78,8 +78,8 @@ static weft_status make_text(plan *p) {
         p->items = items_of(target, t);
         p->rows = t->rows;
         snprintf(head + n, sizeof head - (size_t)n,
-                 "#undef ITEMS\n#define ITEMS %d\n#define BR %d\n#define BC %d\n#define TPR %d\n", p->items,
-                 t->rows, t->others, 2 * p->items / t->rows);
+                 "#undef ITEMS\n#define ITEMS %d\n#define S4 %s4\n#define BR %d\n#define BC %d\n#define TPR %d\n", p->items,
+                 wide ? "double" : "float", t->rows, t->others, 2 * p->items / t->rows);
     } else {
         p->items = 1;
         p->rows = LANES;

@@ -1,12 +1,20 @@
 /* Attention on GPUs: a group has BR rows in local memory and walks over blocks of BC others, queries against keys
  * or, for the gradients of keys and values, the reverse. An item has two rows, BR / 2 apart, and of each every
- * TPR-th of the BC products and of the d channels, in registers. Local memory: rows of LD, so that neighbouring
- * items meet different banks. D: the room for channels, a power of two. */
-#define LD       (D + 1)
+ * TPR-th of the BC products and of the fours of the d channels, in registers. Local memory is read four numbers at
+ * a time, since that is what bounds the products: rows of LD and PITCH, so that items which read together meet
+ * different banks. D: the room for channels, a power of two. */
+#define LD       (D + 4)
+#define PITCH    (BC + 8)
 #define COLUMNS  (BC / TPR)
 #define CHANNELS (D / TPR)
 #define ROW(q)   (w_item(0) / TPR + (q) * (BR / 2))
 #define COLUMN(u) (w_item(0) % TPR + (u) * TPR)
+#define CHANNEL(u) ((w_item(0) % TPR + (u) / 4 * TPR) * 4 + (u) % 4)
+
+W_FN void four(const W_LOCAL S *from, S *to) {
+    const S4 x = *(const W_LOCAL S4 *)from;
+    to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
+}
 
 /* n rows of d channels, and zeros. */
 W_FN void load(const W_GLOBAL T *from, w_i64 stride, int n, int rows, int d, W_LOCAL S *to) {
@@ -19,35 +27,44 @@ W_FN void load(const W_GLOBAL T *from, w_i64 stride, int n, int rows, int d, W_L
 W_FN void dots(const W_LOCAL S *x, const W_LOCAL S *y, int d, S sum[2][COLUMNS]) {
 #pragma unroll
     for (int u = 0; u < COLUMNS; u++) sum[0][u] = sum[1][u] = 0;
-    for (int c = 0; c < d; c++) {
-        const S x0 = x[ROW(0) * LD + c], x1 = x[ROW(1) * LD + c];
+    for (int c = 0; c < d; c += 4) { /* zeros behind the last */
+        S x0[4], x1[4], z[4];
+        four(x + ROW(0) * LD + c, x0);
+        four(x + ROW(1) * LD + c, x1);
 #pragma unroll
         for (int u = 0; u < COLUMNS; u++) {
-            const S z = y[COLUMN(u) * LD + c];
-            sum[0][u] = fma(x0, z, sum[0][u]);
-            sum[1][u] = fma(x1, z, sum[1][u]);
+            four(y + COLUMN(u) * LD + c, z);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                sum[0][u] = fma(x0[i], z[i], sum[0][u]);
+                sum[1][u] = fma(x1[i], z[i], sum[1][u]);
+            }
         }
     }
 }
 
 /* sum += tile y: tile (BR, BC), y (BC, D). */
 W_FN void gather(const W_LOCAL S *tile, const W_LOCAL S *y, S sum[2][CHANNELS]) {
-    for (int j = 0; j < BC; j++) {
-        const S x0 = tile[ROW(0) * (BC + 1) + j], x1 = tile[ROW(1) * (BC + 1) + j];
+    for (int j = 0; j < BC; j += 4) {
+        S x0[4], x1[4], z[4];
+        four(tile + ROW(0) * PITCH + j, x0);
+        four(tile + ROW(1) * PITCH + j, x1);
 #pragma unroll
-        for (int u = 0; u < CHANNELS; u++) {
-            const S z = y[j * LD + COLUMN(u)];
-            sum[0][u] = fma(x0, z, sum[0][u]);
-            sum[1][u] = fma(x1, z, sum[1][u]);
-        }
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int u = 0; u < CHANNELS; u++) {
+                if (u % 4 == 0) four(y + (j + i) * LD + CHANNEL(u), z);
+                sum[0][u] = fma(x0[i], z[u % 4], sum[0][u]);
+                sum[1][u] = fma(x1[i], z[u % 4], sum[1][u]);
+            }
     }
 }
 
 W_FN void put(W_GLOBAL T *to, w_i64 stride, int n, int d, S sum[2][CHANNELS], S by0, S by1) {
 #pragma unroll
     for (int u = 0; u < CHANNELS; u++) {
-        if (ROW(0) < n && COLUMN(u) < d) STORE(to, ROW(0) * stride + COLUMN(u), sum[0][u] * by0);
-        if (ROW(1) < n && COLUMN(u) < d) STORE(to, ROW(1) * stride + COLUMN(u), sum[1][u] * by1);
+        if (ROW(0) < n && CHANNEL(u) < d) STORE(to, ROW(0) * stride + CHANNEL(u), sum[0][u] * by0);
+        if (ROW(1) < n && CHANNEL(u) < d) STORE(to, ROW(1) * stride + CHANNEL(u), sum[1][u] * by1);
     }
 }
 
@@ -79,7 +96,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(
     IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *lse,
     w_i64 lse_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out), w_i64 heads, int t_q, int t_k, int d, S scale,
     S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
-    W_LOCAL S mine[BR * LD], other[BC * LD], tile[BR * (BC + 1)], part[BR * TPR];
+    W_LOCAL S4 mine4[BR * LD / 4], other4[BC * LD / 4], tile4[BR * PITCH / 4];
+    W_LOCAL S part[BR * TPR], *mine = (W_LOCAL S *)mine4, *other = (W_LOCAL S *)other4, *tile = (W_LOCAL S *)tile4;
     if (sink && w_faulted(faults)) return;
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* long ones first */
@@ -114,7 +132,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(
             for (int u = 0; u < COLUMNS; u++) {
                 const S e = s[q_][u] == (S)-INFINITY ? (S)0 : EXP(s[q_][u] - base);
                 more += e;
-                tile[ROW(q_) * (BC + 1) + COLUMN(u)] =
+                tile[ROW(q_) * PITCH + COLUMN(u)] =
                     e * kept(key + key_at, (pair * t_q + i0 + ROW(q_)) * t_k + j + COLUMN(u), dropout, factor);
             }
             sum[q_] = fma(sum[q_], keep, more);
@@ -133,8 +151,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(
     put(AT(out, i0), out_t, n, d, sums, sum0 == 0 ? (S)0 : (S)1 / sum0, sum1 == 0 ? (S)0 : (S)1 / sum1);
 }
 
-/* ---- single queries, as in decoding: an item has a key, then a channel ---- */
+/* ---- single queries, as in decoding: an item has a key, then a channel; SHARE neighbours read a key's row
+ * together, so that they read what lies together ---- */
 
+#define SHARE  (ITEMS < 8 ? ITEMS : 8)
 #define WIDE   (D > ITEMS ? D / ITEMS : 1) /* channels of an item */
 #define SLICES (ITEMS > D ? ITEMS / D : 1) /* of the keys */
 
@@ -157,7 +177,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(
     IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *lse,
     w_i64 lse_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out), w_i64 heads, int t_q, int t_k, int d, S scale,
     S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
-    W_LOCAL S query[D], weight[ITEMS], part[ITEMS];
+    W_LOCAL S query[D], weight[ITEMS], part[ITEMS], products[ITEMS * (SHARE + 1)];
     if (sink && w_faulted(faults)) return;
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i = w_group(0), item = w_item(0), shift = cached ? key[key_at] : t_k - t_q;
@@ -169,7 +189,13 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(
     for (int j = 0; j < end; j += ITEMS) {
         S s = 0;
         const int n = min(end - j, ITEMS);
-        for (int c = 0; c < d && item < n; c++) s = fma(query[c], LOAD(AT(k, j + item), c), s);
+        for (int r = item / SHARE; r < n; r += ITEMS / SHARE) {
+            S some = 0;
+            for (int c = item % SHARE; c < d; c += SHARE) some = fma(query[c], LOAD(AT(k, j + r), c), some);
+            products[r * (SHARE + 1) + item % SHARE] = some;
+        }
+        w_barrier();
+        for (int t = 0; t < SHARE && item < n; t++) s += products[item * (SHARE + 1) + t];
         s = item < n ? s * scale : (S)-INFINITY;
         const S best = fmax(most, group_best(part, s, 0)), base = best == (S)-INFINITY ? (S)0 : best;
         const S keep = most == (S)-INFINITY ? (S)0 : EXP(most - base), e = s == (S)-INFINITY ? (S)0 : EXP(s - base);
@@ -209,7 +235,9 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(
     PLACES(out), PLACES(dout), PLACES(dq), w_i64 heads, int t_q, int t_k, int d, S scale, S dropout,
     S factor, int causal,
     int cached, int sink, W_GLOBAL w_faults *faults, int command) {
-    W_LOCAL S mine[BR * LD], douts[BR * LD], keys[BC * LD], values[BC * LD], tile[BR * (BC + 1)], part[BR * TPR];
+    W_LOCAL S4 mine4[BR * LD / 4], douts4[BR * LD / 4], keys4[BC * LD / 4], values4[BC * LD / 4], tile4[BR * PITCH / 4];
+    W_LOCAL S part[BR * TPR], *mine = (W_LOCAL S *)mine4, *douts = (W_LOCAL S *)douts4, *keys = (W_LOCAL S *)keys4,
+              *values = (W_LOCAL S *)values4, *tile = (W_LOCAL S *)tile4;
     if (sink && w_faulted(faults)) return;
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR);
@@ -240,7 +268,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(
                 const int i = i0 + ROW(q_), at = j + COLUMN(u), seen = at < end && (!causal || at <= i + shift);
                 const S weight = seen ? AGAIN(s[q_][u], norm[q_]) : (S)0;
                 const S by = kept(key + key_at, (pair * t_q + i) * t_k + at, dropout, factor);
-                tile[ROW(q_) * (BC + 1) + COLUMN(u)] = weight * (dp[q_][u] * by - mean[q_]) * scale;
+                tile[ROW(q_) * PITCH + COLUMN(u)] = weight * (dp[q_][u] * by - mean[q_]) * scale;
             }
         w_barrier();
         gather(tile, keys, sums);
@@ -255,7 +283,9 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(
     W_GLOBAL T *dk, w_i64 dk_at, W_GLOBAL T *dv, w_i64 dv_at, const W_GLOBAL S *delta, w_i64 delta_at, PLACES(q),
     PLACES(k), PLACES(v), PLACES(dout), PLACES(dk), PLACES(dv), w_i64 heads, int t_q, int t_k, int d, S scale,
     S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
-    W_LOCAL S keys[BR * LD], values[BR * LD], mine[BC * LD], douts[BC * LD], tile[BR * (BC + 1)];
+    W_LOCAL S4 keys4[BR * LD / 4], values4[BR * LD / 4], mine4[BC * LD / 4], douts4[BC * LD / 4], tile4[BR * PITCH / 4];
+    W_LOCAL S *keys = (W_LOCAL S *)keys4, *values = (W_LOCAL S *)values4, *mine = (W_LOCAL S *)mine4,
+              *douts = (W_LOCAL S *)douts4, *tile = (W_LOCAL S *)tile4;
     if (sink && w_faulted(faults)) return;
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[key_at] : t_k - t_q;
@@ -276,14 +306,14 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(
                 const int at = i + COLUMN(u), j = j0 + ROW(q_), seen = at < t_q && (!causal || j <= at + shift);
                 const S weight = seen ? AGAIN(s[q_][u], LSE(at)) : (S)0;
                 const S by = kept(key + key_at, (pair * t_q + at) * t_k + j, dropout, factor);
-                tile[ROW(q_) * (BC + 1) + COLUMN(u)] = weight * by;
+                tile[ROW(q_) * PITCH + COLUMN(u)] = weight * by;
                 s[q_][u] = seen ? weight * (dp[q_][u] * by - delta[delta_at + pair * t_q + at]) * scale : (S)0;
             }
         w_barrier();
         gather(tile, douts, sums_v);
         w_barrier();
         for (int q_ = 0; q_ < 2; q_++)
-            for (int u = 0; u < COLUMNS; u++) tile[ROW(q_) * (BC + 1) + COLUMN(u)] = s[q_][u];
+            for (int u = 0; u < COLUMNS; u++) tile[ROW(q_) * PITCH + COLUMN(u)] = s[q_][u];
         w_barrier();
         gather(tile, mine, sums_k);
         w_barrier();
