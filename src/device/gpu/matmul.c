@@ -207,7 +207,9 @@ static int64_t columns_of(const product *p, int64_t most) {
 static const char *plan_rows(product *p) {
     const bool vectors = p->target->vectors, wide = weft_dtype_size(p->sum) == 8;
     const int rows = p->mm.m == 1 ? 1 : FEW_ROWS;
-    int columns = (int)weft__smaller(32, p->group_items), at_once = 1;
+    /* of a group of items: 32 neighbours read what lies together, columns of b or their k */
+    int columns = (int)(b_lines(p) ? weft__smaller(32, p->group_items) : weft__larger(1, p->group_items / 32));
+    int at_once = 1;
     p->block_n = columns;
     if (vectors) {
         const int64_t size = wide ? 8 : 4, fit = (p->target->local_bytes / size - rows * CHUNK) / (2 * rows);

@@ -143,16 +143,23 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     /* neighbours read neighbours of b; those of one column take its k in turn */
     const int j = B_LINES ? w_item(0) % COLUMNS : w_item(0) / SLICES;
     const int slice = B_LINES ? w_item(0) / COLUMNS : w_item(0) % SLICES;
-    S sum[ROWS], total[ROWS];
-    for (int i = 0; i < ROWS; i++) total[i] = sum[i] = 0;
-    if (j < cols)
-        for (int p = k0 + slice, count = 1; p < k1; p += SLICES, count++) {
+    S total[ROWS];
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) total[i] = 0;
+    for (int p0 = k0 + slice; p0 < k1 && j < cols; p0 += SLICES * CHUNK) {
+        S sum[ROWS];
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) sum[i] = 0;
+#pragma unroll 4
+        for (int p = p0; p < min(k1, p0 + SLICES * CHUNK); p += SLICES) {
             const S y = LOAD(b, j * b_n + p * b_k);
-            for (int i = 0; i < ROWS; i++)
-                sum[i] = MAD(LOAD(a, min(i, rows - 1) * a_m + p * a_k), y, sum[i]);
-            for (int i = 0; i < ROWS && count % CHUNK == 0; i++) total[i] += sum[i], sum[i] = 0;
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) sum[i] = MAD(LOAD(a, min(i, rows - 1) * a_m + p * a_k), y, sum[i]);
         }
-    for (int i = 0; i < ROWS; i++) kept[(slice * COLUMNS + j) * ROWS + i] = total[i] + sum[i];
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) total[i] += sum[i];
+    }
+    for (int i = 0; i < ROWS; i++) kept[(slice * COLUMNS + j) * ROWS + i] = total[i];
     w_barrier();
     for (int e = w_item(0); e < cols * rows; e += ITEMS) {
         const int row = e / cols, column = e % cols;
