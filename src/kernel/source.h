@@ -89,6 +89,7 @@ typedef struct weft_launches {
     weft_context *ctx;
     weft_arena *arena; /* for arguments and texts that are made: lives as long as the executable */
     const weft_target *target;
+    struct weft_tuner *tuner; /* device/gpu/tune.h; NULL: nothing is measured */
     int count;
     size_t capacity;
     weft_launch *list;

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "device/device.h"
 #include "train/history.h"
 
 #define PATH_BYTES 4096
@@ -40,6 +41,14 @@ static json_t *shares_json(const weft__shares *shares) {
     return object;
 }
 
+static json_t *choices_json(const weft__summary *s) {
+    json_t *list = json_array();
+    for (int i = 0; i < s->n_choices; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:f}", "what", s->choices[i].what, "tile",
+                                              s->choices[i].chosen, "gain", s->choices[i].gain));
+    return list;
+}
+
 static void take_shares(const json_t *object, weft__shares *shares) {
     const char *name;
     json_t *value;
@@ -53,8 +62,8 @@ weft_status weft__summary_write(const weft__run *run, const weft__summary *s) {
                   s->device, "status", s->status, "parameters", (json_int_t)s->parameters, "step",
                   (json_int_t)s->step, "steps", (json_int_t)s->steps, "epoch_size", (json_int_t)s->epoch_size,
                   "tokens", s->tokens, "phases", shares_json(&s->phases), "parts", shares_json(&s->parts));
-    bool made = object && put_number(object, "seconds", s->seconds) &&
-                put_number(object, "val_loss", s->val_loss) &&
+    bool made = object && (!s->n_choices || json_object_set_new(object, "tuned", choices_json(s)) == 0) &&
+                put_number(object, "seconds", s->seconds) && put_number(object, "val_loss", s->val_loss) &&
                 put_number(object, "test_loss", s->test_loss) &&
                 put_number(object, "test_accuracy", s->test_accuracy);
     char *text = made ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;

@@ -20,6 +20,8 @@ typedef struct weft__summary {
     double val_loss, test_loss, test_accuracy; /* final; NaN when not measured */
     weft__shares phases;                       /* preparing, training, ... */
     weft__shares parts;                        /* the same time again: matmul, host, ... */
+    const struct weft_device_choice *choices;  /* that the device made by measuring; only written */
+    int n_choices;
 } weft__summary;
 
 weft_status weft__summary_write(const weft__run *run, const weft__summary *summary);

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "compiler/profile.h"
+#include "device/device.h"
 #include "train/loop_setup.h"
 
 #define TIMED_EVERY 100 /* runs of a program: a timed one takes longer, by up to a third */
@@ -204,5 +205,8 @@ weft_status weft__loop_summary(weft__loop *loop, const char *status) {
     weft__progress_summary(&loop->progress, &times, &now);
     now.step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : loop->first;
     snprintf(now.status, sizeof now.status, "%s", status);
+    const weft_device *device = loop->model.ctx ? loop->model.ctx->device : NULL;
+    now.choices = device ? device->choices : NULL;
+    now.n_choices = device ? device->n_choices : 0;
     return weft__summary_write(&loop->run, &now);
 }

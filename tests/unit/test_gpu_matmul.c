@@ -248,6 +248,31 @@ static void test_long(void **state) {
     check(f, &half, (family[]){CPU, CARD}, 2, false);
 }
 
+/* Whatever tile the tuner may choose. */
+static void test_tiles(void **state) {
+    static const int64_t sizes[][3] = {{70, 66, 300}, {130, 40, 129}, {9, 200, 2100}};
+    fixture *f = *state;
+    if (!f->device) skip();
+    weft_tuner *tuner = &weft__opencl_of(f->device)->tuner;
+    for (int like = CPU; like <= CARD; like += CARD)
+        for (int s = 0; s < COUNT(sizes); s++) {
+            const weft_heavy_matmul mm =
+                matmul(WEFT_F32, sizes[s][0], sizes[s][1], sizes[s][2], (layout){s & 1, s > 1, 1, 0, 2});
+            void *a = random_values(WEFT_F32, span(&mm, mm.a_batch, mm.m, mm.a_m, mm.k, mm.a_k), 1);
+            void *b = random_values(WEFT_F32, span(&mm, mm.b_batch, mm.k, mm.b_k, mm.n, mm.b_n), 2);
+            size_t bytes;
+            become(f, (family)like);
+            char *usual = product(f, &mm, a, b, &bytes);
+            for (tuner->forced = 1; tuner->forced <= WEFT_TUNER_WAYS; tuner->forced++) {
+                char *other = product(f, &mm, a, b, &bytes);
+                assert_memory_equal(usual, other, bytes);
+                free(other);
+            }
+            tuner->forced = 0;
+            free(usual), free(a), free(b);
+        }
+}
+
 /* What the template declines. */
 static void test_declined(void **state) {
     (void)state;
@@ -266,9 +291,9 @@ static void test_declined(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_dtypes), cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_batches),  cmocka_unit_test(test_empty),  cmocka_unit_test(test_long),
-        cmocka_unit_test(test_declined),
+        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_dtypes),   cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_batches), cmocka_unit_test(test_empty),    cmocka_unit_test(test_long),
+        cmocka_unit_test(test_tiles),   cmocka_unit_test(test_declined),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

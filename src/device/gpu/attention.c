@@ -77,9 +77,10 @@ static weft_status make_text(plan *p) {
     if (t) {
         p->items = items_of(target, t);
         p->rows = t->rows;
-        snprintf(head + n, sizeof head - (size_t)n,
-                 "#undef ITEMS\n#define ITEMS %d\n#define S4 %s4\n#define BR %d\n#define BC %d\n#define TPR %d\n", p->items,
-                 wide ? "double" : "float", t->rows, t->others, 2 * p->items / t->rows);
+        snprintf(
+            head + n, sizeof head - (size_t)n,
+            "#undef ITEMS\n#define ITEMS %d\n#define S4 %s4\n#define BR %d\n#define BC %d\n#define TPR %d\n",
+            p->items, wide ? "double" : "float", t->rows, t->others, 2 * p->items / t->rows);
     } else {
         p->items = 1;
         p->rows = LANES;

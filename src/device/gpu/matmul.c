@@ -9,6 +9,7 @@
 #include "device/gpu/heavy.h"
 #include "device/gpu/template.h"
 #include "device/gpu/text.h"
+#include "device/gpu/tune.h"
 
 #define FEW_ROWS 4   /* up to so many, b is read where it lies */
 #define CHUNK    128 /* as in matmul.cl; lengths of parts of k are multiples of it */
@@ -24,6 +25,8 @@ typedef struct product {
     int64_t splits, part;     /* k is cut into `splits` parts */
     int64_t block_m, block_n; /* of c, a group */
     int group_items;
+    int way, ways;  /* which of the tiles, all of which add in the same order */
+    char name[32];  /* of the tile */
     char head[512]; /* definitions of the text */
 } product;
 
@@ -148,17 +151,20 @@ static void choose_block(product *p, const tile *t, const room *r, double *best,
     }
 }
 
-static const char *plan_vectors(product *p) {
-    int count;
-    const tile *list = tiles_of(p, &count), *t = list;
+/* `way`: the tile, or -1 for what costs least. */
+static const char *plan_vectors(product *p, int way) {
+    const tile *list = tiles_of(p, &p->ways), *t = list;
     split(p, weft__ceil_div(p->mm.m, 48) * weft__ceil_div(p->mm.n, 64) * p->items, 4, 1024);
     double best = INFINITY;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < p->ways; i++) {
         const room r = room_of(p, &list[i]);
-        if (i > 0 && bytes_of(p, r.m, r.n) > p->target->local_bytes) continue;
+        if (way >= 0 && i != way) continue;
+        if (way < 0 && i > 0 && bytes_of(p, r.m, r.n) > p->target->local_bytes) continue;
         choose_block(p, &list[i], &r, &best, &t);
     }
     const room r = room_of(p, t);
+    p->way = (int)(t - list);
+    snprintf(p->name, sizeof p->name, "%d x %d", t->rows, t->vectors * 16);
     snprintf(p->head, sizeof p->head,
              "#define ROWS %d\n#define WIDTH %d\n#define BLOCK_M %d\n#define BLOCK_N %d\n"
              "#define A_LINES %d\n#define B_LINES %d\n",
@@ -168,30 +174,43 @@ static const char *plan_vectors(product *p) {
 
 /* ---- GPUs ---- */
 
-/* Patches of 4 x 4 sums of an item. */
-static const struct patches { int m, n; } patches[] = {{2, 2}, {2, 1}, {1, 1}};
-enum { PATCHES = sizeof patches / sizeof *patches };
+/* Patches of 4 x 4 sums of an item, and the part of the largest group that works together. What costs least
+ * is found among the first ones; the others are for tuning. */
+static const struct patches {
+    int m, n, share;
+} patches[] = {{2, 2, 1}, {2, 1, 1}, {1, 1, 1}, {2, 2, 4}, {1, 2, 2}};
+enum { PATCHES = sizeof patches / sizeof *patches, PATCHES_USUAL = 3 };
 
-static const char *plan_tiles(product *p) {
+/* Items of a group beside each other: as many as below each other, or half. */
+static int wide_of(int items) {
+    int wide = 1;
+    while (2 * wide * 2 * wide <= items && wide < 16) wide *= 2;
+    return wide;
+}
+
+static const char *plan_tiles(product *p, int way) {
     const int64_t size = (int64_t)weft_dtype_size(p->sum), groups = 2 * (int64_t)p->target->units;
-    int wide = 1, depth = 16, i = 0;
-    while (2 * wide * 2 * wide <= p->group_items && wide < 16) wide *= 2;
-    const int high = p->group_items / wide;
+    int depth = 16, i = way < 0 ? 0 : way, wide = 1, high = 1;
     split(p, weft__ceil_div(p->mm.m, 64) * weft__ceil_div(p->mm.n, 64) * p->items, 64, 512);
     for (; i < PATCHES; i++) { /* the largest that leaves all units busy */
+        p->group_items = (int)weft__larger(1, p->target->lanes / patches[i].share);
+        wide = wide_of(p->group_items), high = p->group_items / wide;
         p->block_m = high * 4 * patches[i].m;
         p->block_n = wide * 4 * patches[i].n;
         const int64_t tiles = weft__ceil_div(p->mm.m, p->block_m) * weft__ceil_div(p->mm.n, p->block_n);
-        if (i == PATCHES - 1 || tiles * p->items * p->splits >= groups) break;
+        if (way >= 0 || i == PATCHES_USUAL - 1 || tiles * p->items * p->splits >= groups) break;
     }
     while (depth > 4 && (p->block_m + p->block_n + 8) * depth * size > p->target->local_bytes) depth /= 2;
+    p->way = i, p->ways = PATCHES;
+    snprintf(p->name, sizeof p->name, "%d x %d by %d", (int)p->block_m, (int)p->block_n, p->group_items);
     snprintf(p->head, sizeof p->head,
              "#define S4 %s\n#define WIDE_ITEMS %d\n#define HIGH_ITEMS %d\n#define PATCH_M %d\n"
-             "#define PATCH_N %d\n#define DEPTH %d\n#define A_LINES %d\n#define B_LINES %d\n",
+             "#define PATCH_N %d\n#define DEPTH %d\n#define A_LINES %d\n#define B_LINES %d\n"
+             "#undef ITEMS\n#define ITEMS %d\n",
              size == 4            ? p->sum == WEFT_F32 ? "float4" : "uint4"
              : p->sum == WEFT_F64 ? "double4"
                                   : "ulong4",
-             wide, high, patches[i].m, patches[i].n, depth, a_lines(p), b_lines(p));
+             wide, high, patches[i].m, patches[i].n, depth, a_lines(p), b_lines(p), p->group_items);
     return weft__text_matmul_tiles;
 }
 
@@ -208,7 +227,8 @@ static const char *plan_rows(product *p) {
     const bool vectors = p->target->vectors, wide = weft_dtype_size(p->sum) == 8;
     const int rows = p->mm.m == 1 ? 1 : FEW_ROWS;
     /* of a group of items: 32 neighbours read what lies together, columns of b or their k */
-    int columns = (int)(b_lines(p) ? weft__smaller(32, p->group_items) : weft__larger(1, p->group_items / 32));
+    int columns =
+        (int)(b_lines(p) ? weft__smaller(32, p->group_items) : weft__larger(1, p->group_items / 32));
     int at_once = 1;
     p->block_n = columns;
     if (vectors) {
@@ -222,6 +242,7 @@ static const char *plan_rows(product *p) {
         p->block_n = b_lines(p) ? columns_of(p, columns) : columns;
     }
     p->block_m = rows;
+    p->ways = 1;
     split(p, weft__ceil_div(p->mm.n, columns) * p->items, vectors ? 4 : 64, vectors ? 4096 : 512);
     snprintf(p->head, sizeof p->head,
              "#define ROWS %d\n#define COLUMNS %d\n#define AT_ONCE %d\n#define B_LINES %d\n", rows, columns,
@@ -304,17 +325,79 @@ static weft_status launch_sum(weft_launches *launches, product *p) {
                                 .prelude = weft__gpu_prelude(p->dtype),
                                 ARGUMENTS(arguments),
                                 .groups = {weft__ceil_div(mm->m * mm->n, SUM_EACH), p->items, 1},
-                                .items = {p->group_items, 1, 1}};
+                                .items = {weft__target_items(p->target), 1, 1}};
     return weft__launch(launches, &launch);
+}
+
+/* ---- which tile ---- */
+
+static const char *plan(product *p, int way) {
+    p->group_items = weft__target_items(p->target);
+    return p->mm.m <= FEW_ROWS  ? plan_rows(p)
+           : p->target->vectors ? plan_vectors(p, way)
+                                : plan_tiles(p, way);
+}
+
+static int bucket(int64_t n) {
+    int at = 0;
+    while (n > (int64_t)1 << at) at++;
+    return at;
+}
+
+/* What products that share a choice have in common. */
+static weft_hash class_of(const product *p) {
+    const uint64_t facts[] = {
+        (uint64_t)p->dtype,        (uint64_t)p->out,           (uint64_t)a_lines(p),
+        (uint64_t)b_lines(p),      (uint64_t)bucket(p->items), (uint64_t)bucket(p->mm.m),
+        (uint64_t)bucket(p->mm.n), (uint64_t)bucket(p->mm.k),  (uint64_t)p->ways};
+    weft_hash key;
+    weft__hash_init(&key);
+    weft__hash_str(&key, "tile of a product");
+    weft__hash_bytes(&key, facts, sizeof facts);
+    return key;
+}
+
+/* Elements from the first to the last. */
+static int64_t span(const int64_t *batch, const int64_t *strides, int rank, int64_t rows, int64_t row,
+                    int64_t columns, int64_t column) {
+    int64_t last = (rows - 1) * row + (columns - 1) * column;
+    for (int d = 0; d < rank; d++) last += (batch[d] - 1) * strides[d];
+    return last + 1;
+}
+
+/* Asks the tuner where the work is worth it: the usual tile of `p` is known. */
+static int tuned(weft_launches *launches, const weft_heavy *heavy, const product *p) {
+    const weft_heavy_matmul *mm = &heavy->as.matmul;
+    const double work = (double)mm->m * (double)mm->n * (double)mm->k * (double)p->items;
+    weft_tuner_question q = {.heavy = heavy, .usual = p->way, .ways = p->ways};
+    if (p->ways < 2 || !weft__tuner_asks(launches->tuner, work)) return p->way;
+    const int64_t size = (int64_t)weft_dtype_size(p->dtype);
+    q.key = class_of(p);
+    q.bytes[0] = span(mm->batch, mm->a_batch, mm->batch_rank, mm->m, mm->a_m, mm->k, mm->a_k) * size;
+    q.bytes[1] = span(mm->batch, mm->b_batch, mm->batch_rank, mm->k, mm->b_k, mm->n, mm->b_n) * size;
+    q.bytes[2] = span(mm->batch, mm->c_batch, mm->batch_rank, mm->m, mm->c_m, mm->n, 1) *
+                 (int64_t)weft_dtype_size(p->out);
+    snprintf(q.what, sizeof q.what, "product %s %lldx %lldx%lldx%lld %c%c", weft_dtype_name(p->dtype),
+             (long long)p->items, (long long)mm->m, (long long)mm->n, (long long)mm->k,
+             a_lines(p) ? 'n' : 't', b_lines(p) ? 'n' : 't');
+    for (int way = 0; way < p->ways; way++) {
+        product one = *p;
+        plan(&one, way);
+        memcpy(q.names[way], one.name, sizeof one.name);
+    }
+    return weft__tuner_choose(launches->tuner, &q);
 }
 
 weft_status weft__gpu_matmul(weft_launches *launches, const weft_heavy *heavy, bool sink) {
     product p = product_of(launches, &heavy->as.matmul, sink);
     if (p.mm.m == 0 || p.mm.n == 0 || p.items == 0) return WEFT_OK;
-    p.group_items = weft__target_items(p.target);
-    const char *text = p.mm.m <= FEW_ROWS  ? plan_rows(&p)
-                       : p.target->vectors ? plan_vectors(&p)
-                                           : plan_tiles(&p);
+    const product unplanned = p;
+    const char *text = plan(&p, -1);
+    const int way = tuned(launches, heavy, &p);
+    if (way != p.way) {
+        p = unplanned;
+        text = plan(&p, way);
+    }
     text = text_of(launches, &p, p.splits > 1 || p.out == p.sum, text);
     if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
     WEFT_TRY(launch_product(launches, &p, text));

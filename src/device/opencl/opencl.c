@@ -103,6 +103,7 @@ static void close_opencl(weft_device *device) {
     if (d->timed) weft__cl.clReleaseCommandQueue(d->timed);
     if (d->plain) weft__cl.clReleaseCommandQueue(d->plain);
     if (d->context) weft__cl.clReleaseContext(d->context);
+    weft__tuner_close(&d->tuner);
     weft__free(device->ctx, d->paths.list);
     weft__free(device->ctx, d);
 }
@@ -120,6 +121,7 @@ static weft_status open_opencl(weft_context *ctx, const char *selector, const we
     d->base.asynchronous = true;
     d->found = found;
     d->target = target_of(found);
+    weft__tuner_open(&d->tuner, &d->base, found->detail, !found->cpu);
     d->guard = (size_t)weft__opencl_hook.guard;
     weft__opencl_signals signals;
     weft__opencl_keep_signals(&signals);

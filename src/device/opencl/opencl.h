@@ -4,6 +4,7 @@
 #define WEFT_DEVICE_OPENCL_OPENCL_H
 
 #include "device/gpu/gpu.h"
+#include "device/gpu/tune.h"
 #include "device/opencl/devices.h"
 #include "device/opencl/hooks.h"
 
@@ -44,6 +45,7 @@ typedef struct weft__opencl {
     weft_device base;
     const weft__opencl_found *found;
     weft_target target;
+    weft_tuner tuner;
     size_t guard; /* bytes before and after each buffer */
     cl_context context;
     cl_command_queue queue;        /* the one in use: */

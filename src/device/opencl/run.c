@@ -163,8 +163,10 @@ static weft_status build(weft__opencl *d, const weft_commands *commands, bool ch
     if (!e) return weft__fail_oom(ctx, sizeof *e, "opencl: a program");
     weft_arena arena;
     weft__arena_init(&arena, ctx);
-    weft_gpu_program program = {.launches = {.ctx = ctx, .arena = &arena, .target = &d->target}};
+    weft_gpu_program program = {
+        .launches = {.ctx = ctx, .arena = &arena, .target = &d->target, .tuner = &d->tuner}};
     const weft_gpu_wish wish = {.guard = (int64_t)d->guard, .paths = &d->paths, .chain = chain};
+    weft__tuner_begin(&d->tuner);
     e->commands = commands;
     e->n_commands = commands->count;
     e->n_slots = commands->n_slots;

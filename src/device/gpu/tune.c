@@ -1,0 +1,177 @@
+/* The tuner. It builds a program of the operation alone for each way and times it on memory of its own,
+ * filled with zeros. Must not know: operations, OpenCL. Read next: cache.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* secure_getenv */
+#endif
+#include "device/gpu/tune.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "device/gpu/cache.h"
+
+#define CLASS_SECONDS   0.05 /* of timed runs, for all ways of a class */
+#define PROGRAM_SECONDS 2.0  /* of everything, compiling too; what is left over is tuned at the next start */
+#define WORTH           8e6  /* multiplications below which a choice is not worth its price */
+#define BETTER          0.97 /* of the usual way's time, or the usual way stays */
+#define BYTES_MOST      ((int64_t)1 << 30)
+enum { RUNS_MOST = 20 };
+
+/* What lies on disk. */
+typedef struct kept {
+    int32_t ways, way;
+    double gain;
+} kept;
+
+/* ---- opening and closing ---- */
+
+void weft__tuner_open(weft_tuner *tuner, weft_device *device, const char *identity, bool usually) {
+    const char *wish = secure_getenv("WEFT_TUNE");
+    *tuner = (weft_tuner){.device = device, .on = usually};
+    if (wish && *wish) tuner->on = strcmp(wish, "on") == 0;
+    weft__hash_init(&tuner->identity);
+    weft__hash_str(&tuner->identity, identity);
+}
+
+void weft__tuner_close(weft_tuner *tuner) {
+    if (!tuner->device) return;
+    weft__free(tuner->device->ctx, tuner->known);
+    weft__free(tuner->device->ctx, tuner->device->choices);
+    tuner->device->choices = NULL;
+    tuner->device->n_choices = 0;
+}
+
+void weft__tuner_begin(weft_tuner *tuner) {
+    if (!tuner->forced) tuner->seconds = 0;
+}
+
+bool weft__tuner_asks(const weft_tuner *tuner, double work) {
+    return tuner && (tuner->forced || (tuner->on && work >= WORTH));
+}
+
+/* ---- measuring ---- */
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Seconds of one run, the least of several; negative when it failed. */
+static double time_runs(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                        double limit) {
+    const weft_device_ops *ops = device->ops;
+    double best = -1;
+    const double end = now() + limit;
+    for (int run = -1; run < RUNS_MOST && (run < 1 || now() < end); run++) { /* the first warms up */
+        const double from = now();
+        if (ops->run(device, executable, buffers, 1) != WEFT_OK || ops->synchronize(device) != WEFT_OK)
+            return -1;
+        const double seconds = now() - from;
+        if (run >= 0 && (best < 0 || seconds < best)) best = seconds;
+    }
+    return best;
+}
+
+static double measure(weft_tuner *tuner, const weft_tuner_question *q, weft_buffer *const *buffers, int way) {
+    weft_operand operands[] = {{0, 0}, {1, 0}, {2, 0}};
+    weft_command command = {
+        .kind = WEFT_COMMAND_HEAVY, .after = true, .heavy = *q->heavy, .n_operands = 3, .operands = operands};
+    const weft_commands commands = {.count = 1, .n_slots = 3, .list = &command};
+    weft_device *device = tuner->device;
+    weft_executable *executable = NULL;
+    double seconds = -1;
+    tuner->forced = way + 1;
+    if (device->ops->build(device, &commands, &executable) == WEFT_OK) {
+        seconds = time_runs(device, executable, buffers, CLASS_SECONDS / q->ways);
+        device->ops->executable_free(device, executable);
+    }
+    tuner->forced = 0;
+    return seconds;
+}
+
+static bool make_buffers(weft_device *device, const weft_tuner_question *q, weft_buffer *buffers[3]) {
+    bool made = q->bytes[0] + q->bytes[1] + q->bytes[2] <= BYTES_MOST;
+    for (int i = 0; i < 3; i++) {
+        const size_t bytes = (size_t)q->bytes[i];
+        made = made && device->ops->buffer_new(device, bytes, &buffers[i]) == WEFT_OK &&
+               device->ops->zero(device, buffers[i], 0, bytes) == WEFT_OK;
+    }
+    return made;
+}
+
+/* Measures all ways; false when time or memory did not last. */
+static bool measure_all(weft_tuner *tuner, const weft_tuner_question *q, kept *found) {
+    weft_device *device = tuner->device;
+    const weft_error error = device->ctx->error; /* what fails here is nobody else's business */
+    const uint64_t peak = device->bytes_peak;
+    weft_buffer *buffers[3] = {NULL};
+    double seconds[WEFT_TUNER_WAYS], from = now();
+    bool all = make_buffers(device, q, buffers);
+    for (int way = 0; all && way < q->ways; way++) {
+        seconds[way] = measure(tuner, q, buffers, way);
+        all = seconds[way] > 0 && (way == q->ways - 1 || tuner->seconds + now() - from < PROGRAM_SECONDS);
+    }
+    for (int i = 0; i < 3; i++)
+        if (buffers[i]) device->ops->buffer_free(device, buffers[i]);
+    device->ctx->error = error;
+    device->bytes_peak = peak > device->bytes_in_use ? peak : device->bytes_in_use;
+    tuner->seconds += now() - from;
+    if (!all) return false;
+    int best = q->usual;
+    for (int way = 0; way < q->ways; way++)
+        if (seconds[way] < seconds[best] && seconds[way] < BETTER * seconds[q->usual]) best = way;
+    *found = (kept){.ways = q->ways, .way = best, .gain = seconds[q->usual] / seconds[best]};
+    return true;
+}
+
+/* ---- choosing ---- */
+
+static weft_hash key_on_disk(const weft_tuner *tuner, weft_hash class) {
+    weft__hash_u64(&class, tuner->identity.a);
+    weft__hash_u64(&class, tuner->identity.b);
+    return class;
+}
+
+static bool load(weft_tuner *tuner, const weft_tuner_question *q, kept *found) {
+    weft_context *ctx = tuner->device->ctx;
+    void *bytes;
+    size_t size;
+    if (!weft__gpu_cache_load(ctx, key_on_disk(tuner, q->key), &bytes, &size)) return false;
+    const bool right = size == sizeof *found;
+    if (right) memcpy(found, bytes, size);
+    weft__free(ctx, bytes);
+    return right && found->ways == q->ways && found->way >= 0 && found->way < q->ways;
+}
+
+/* For later questions and for whoever asks the device what was chosen. */
+static void remember(weft_tuner *tuner, const weft_tuner_question *q, const kept *found) {
+    weft_device *device = tuner->device;
+    weft_context *ctx = device->ctx;
+    if (!weft__grow(ctx, &tuner->known, &tuner->known_capacity, tuner->n_known, sizeof *tuner->known) ||
+        !weft__grow(ctx, &device->choices, &tuner->choices_capacity, (size_t)device->n_choices,
+                    sizeof *device->choices))
+        return;
+    tuner->known[tuner->n_known++] = (struct weft_tuner_choice){.key = q->key, .way = found->way};
+    weft_device_choice *choice = &device->choices[device->n_choices++];
+    memcpy(choice->what, q->what, sizeof choice->what);
+    memcpy(choice->chosen, q->names[found->way], sizeof choice->chosen);
+    choice->gain = found->gain;
+    weft__log(ctx, WEFT_LOG_INFO, "%s: %s, and what is like it: tile %s, %.2f times as fast as %s",
+              device->name, q->what, choice->chosen, found->gain, q->names[q->usual]);
+}
+
+int weft__tuner_choose(weft_tuner *tuner, const weft_tuner_question *q) {
+    kept found;
+    if (tuner->forced) return tuner->forced <= q->ways ? tuner->forced - 1 : q->usual;
+    for (size_t i = 0; i < tuner->n_known; i++)
+        if (weft__hash_equal(tuner->known[i].key, q->key)) return tuner->known[i].way;
+    if (!load(tuner, q, &found)) {
+        if (tuner->seconds >= PROGRAM_SECONDS || !measure_all(tuner, q, &found)) return q->usual;
+        weft__gpu_cache_store(tuner->device->ctx, key_on_disk(tuner, q->key), &found, sizeof found);
+    }
+    remember(tuner, q, &found);
+    return found.way;
+}
