@@ -185,10 +185,10 @@ typedef struct weft_device_ops {
 } weft_device_ops;
 
 /* What a device found out by measuring, of ways that compute the same. */
-typedef struct weft_device_choice {
+typedef struct weft_tile_choice {
     char what[64], chosen[32];
     double gain; /* times as fast as what it would have taken otherwise */
-} weft_device_choice;
+} weft_tile_choice;
 
 /* Devices embed this as their first member. */
 struct weft_device {
@@ -199,7 +199,7 @@ struct weft_device {
         asynchronous; /* a run returns before its work is done: faults are taken when the host waits anyway */
     int threads;      /* of the host, for what the host does for it; 0 counts as 1 */
     uint64_t bytes_in_use, bytes_peak;
-    weft_device_choice *choices;
+    weft_tile_choice *choices;
     int n_choices;
     /* counted by the compiler's calls, for profile and tests */
     uint64_t uploads, downloads, submissions;

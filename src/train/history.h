@@ -20,7 +20,7 @@ typedef struct weft__summary {
     double val_loss, test_loss, test_accuracy; /* final; NaN when not measured */
     weft__shares phases;                       /* preparing, training, ... */
     weft__shares parts;                        /* the same time again: matmul, host, ... */
-    const struct weft_device_choice *choices;  /* that the device made by measuring; only written */
+    const struct weft_tile_choice *choices;    /* that the device made by measuring; only written */
     int n_choices;
 } weft__summary;
 

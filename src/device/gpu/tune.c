@@ -155,7 +155,7 @@ static void remember(weft_tuner *tuner, const weft_tuner_question *q, const kept
                     sizeof *device->choices))
         return;
     tuner->known[tuner->n_known++] = (struct weft_tuner_choice){.key = q->key, .way = found->way};
-    weft_device_choice *choice = &device->choices[device->n_choices++];
+    weft_tile_choice *choice = &device->choices[device->n_choices++];
     memcpy(choice->what, q->what, sizeof choice->what);
     memcpy(choice->chosen, q->names[found->way], sizeof choice->chosen);
     choice->gain = found->gain;
