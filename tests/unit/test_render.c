@@ -39,44 +39,20 @@ static double filler(const board *b, int64_t i, int salt) {
 
 static void set(weft_dtype dtype, void *p, int64_t i, double v) {
     switch (dtype) {
-#define SET(id, type)                                                                                        \
-    case WEFT_##id: ((type *)p)[i] = (type)v; break;
-        SET(F32, float)
-        SET(F64, double)
-        SET(I8, int8_t)
-        SET(I16, int16_t)
-        SET(I32, int32_t)
-        SET(I64, int64_t)
-        SET(U8, uint8_t)
-        SET(U16, uint16_t)
-        SET(U32, uint32_t)
-        SET(U64, uint64_t) SET(BOOL, uint8_t)
-#undef SET
-            case WEFT_F16 : ((uint16_t *)p)[i] = weft_f32_to_f16((float)v);
-        break;
+    case WEFT_F32: ((float *)p)[i] = (float)v; break;
+    case WEFT_F64: ((double *)p)[i] = v; break;
+    case WEFT_F16: ((uint16_t *)p)[i] = weft_f32_to_f16((float)v); break;
     case WEFT_BF16: ((uint16_t *)p)[i] = weft_f32_to_bf16((float)v); break;
+    case WEFT_I8: ((int8_t *)p)[i] = (int8_t)v; break;
+    case WEFT_I16: ((int16_t *)p)[i] = (int16_t)v; break;
+    case WEFT_I32: ((int32_t *)p)[i] = (int32_t)v; break;
+    case WEFT_I64: ((int64_t *)p)[i] = (int64_t)v; break;
+    case WEFT_U8: ((uint8_t *)p)[i] = (uint8_t)v; break;
+    case WEFT_U16: ((uint16_t *)p)[i] = (uint16_t)v; break;
+    case WEFT_U32: ((uint32_t *)p)[i] = (uint32_t)v; break;
+    case WEFT_U64: ((uint64_t *)p)[i] = (uint64_t)v; break;
+    case WEFT_BOOL: ((uint8_t *)p)[i] = (uint8_t)v; break;
     default: fail();
-    }
-}
-
-static double get(weft_dtype dtype, const void *p, int64_t i) {
-    switch (dtype) {
-#define GET(id, type)                                                                                        \
-    case WEFT_##id: return (double)((const type *)p)[i];
-        GET(F32, float)
-        GET(F64, double)
-        GET(I8, int8_t)
-        GET(I16, int16_t)
-        GET(I32, int32_t)
-        GET(I64, int64_t)
-        GET(U8, uint8_t)
-        GET(U16, uint16_t)
-        GET(U32, uint32_t)
-        GET(U64, uint64_t) GET(BOOL, uint8_t)
-#undef GET
-            case WEFT_F16 : return (double)weft_f16_to_f32(((const uint16_t *)p)[i]);
-    case WEFT_BF16: return (double)weft_bf16_to_f32(((const uint16_t *)p)[i]);
-    default: return (double)NAN;
     }
 }
 
@@ -304,7 +280,7 @@ static int compare(const test_case *c, const board *b, const unsigned char *is, 
         const weft_dtype dtype = weft_dtype_of(b->out[i]);
         const int64_t n = weft_numel(b->out[i]);
         for (int64_t e = 0; e < n; e++) {
-            const double x = get(dtype, is, e), y = get(dtype, wanted, e);
+            const double x = weft__element(dtype, is, e), y = weft__element(dtype, wanted, e);
             const weft_dtype of =
                 weft_dtype_is_float(c->dtype) && weft_dtype_size(c->dtype) < weft_dtype_size(dtype) ? c->dtype
                                                                                                     : dtype;
