@@ -1,4 +1,5 @@
 /* A program: compiled once from a graph, then bound and run. */
+#include <stdio.h>
 #include <string.h>
 #include "compiler/profile.h"
 
@@ -190,18 +191,17 @@ weft_status weft__report_fault(weft_context *ctx) {
     WEFT_TRY(ctx->device->ops->take_fault(ctx->device, &fault));
     if (!fault.set) return WEFT_OK;
     const char *path = fault.path ? fault.path : "", *colon = *path ? ": " : "", *text = texts[fault.kind];
-    const long long element = fault.element, value = fault.value, last = fault.bound - 1;
+    const long long value = fault.value, last = fault.bound - 1;
+    char element[48] = ""; /* where a card computed the value, there is no number */
+    if (fault.element >= 0) snprintf(element, sizeof element, " (element %lld)", (long long)fault.element);
     if (fault.kind == WEFT_FAULT_DIVIDE)
         return weft__fail(ctx, WEFT_ERR_NUMERIC,
-                          "%s%s%s (element %lld, which reads as 0); nothing was updated; keep zeros out of "
-                          "the divisor, with weft_where say",
+                          "%s%s%s%s; nothing was updated; keep zeros out of the divisor, with weft_where say",
                           path, colon, text, element);
     if (last < 0) /* an index into nothing */
-        return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s (element %lld); nothing was updated", path, colon,
-                          text, element);
-    return weft__fail(ctx, WEFT_ERR_INDEX,
-                      "%s%s%s: %lld is not in 0..%lld (element %lld); nothing was updated", path, colon, text,
-                      value, last, element);
+        return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s%s; nothing was updated", path, colon, text, element);
+    return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s: %lld is not in 0..%lld%s; nothing was updated", path,
+                      colon, text, value, last, element);
 }
 
 /* Numbers go to the device in one piece, and only where one of them is another than at the last run. */

@@ -64,14 +64,35 @@ static const char *operand(weft_render *r, int v, bool vector, char *buffer, siz
 
 /* ---- calculations ---- */
 
-/* A divisor of 0 in a lane that counts. */
-static void put_divide_check(weft_render *r, const char *divisor, bool vector) {
-    r->faults = true;
-    if (vector)
-        weft__put_open(r, "if (w_any(w_bool(%s == 0) & w_live(m)))", divisor);
+/* The number that a bad value has in its tensor, in the lane that was found to be bad; -1: it is in none. */
+static void put_origin(weft_render *r, int v, bool vector, weft_text *out) {
+    while (weft__code_of(r, v)->kind == WEFT_INSTR_CAST) v = weft__code_of(r, v)->a;
+    weft_place p;
+    if (weft__code_of(r, v)->kind != WEFT_INSTR_LOAD) {
+        weft__put(out, "-1");
+        return;
+    }
+    weft__put_place(r, v, true, &p);
+    if (vector && p.kind == WEFT_PLACE_EACH)
+        weft__put(out, "w_lane((%s)(%s), bad)",
+                  weft__type_name(r->wide ? WEFT_RENDER_I64 : WEFT_RENDER_I32, true), p.element);
     else
+        weft__put(out, "%s", p.element);
+}
+
+/* A divisor of 0 in a lane that counts. */
+static void put_divide_check(weft_render *r, int b, const char *divisor, bool vector) {
+    char origin[WEFT_RENDER_TERM + 32];
+    weft_text text = weft__text(origin, sizeof origin);
+    r->faults = true;
+    if (vector) {
+        weft__put_open(r, "if (w_any(w_bool(%s == 0) & w_live(m)))", divisor);
+        weft__put_line(r, "const int bad = w_first(w_bool(%s == 0) & w_live(m));", divisor);
+    } else {
         weft__put_open(r, "if (%s == 0)", divisor);
-    weft__put_line(r, "w_fault(faults, command, W_FAULT_DIVIDE, 0, 0, 0);");
+    }
+    put_origin(r, b, vector, &text);
+    weft__put_line(r, "w_fault(faults, command, W_FAULT_DIVIDE, 0, 0, %s);", origin);
     weft__put_close(r);
 }
 
@@ -88,7 +109,7 @@ static void put_calc(weft_render *r, int v) {
     operand(r, in->b, vector, b, sizeof b);
     operand(r, in->c, vector, c, sizeof c);
     const bool is_float = weft_dtype_is_float(dtype);
-    if ((in->op == WEFT_OP_DIV || in->op == WEFT_OP_MOD) && !is_float) put_divide_check(r, b, vector);
+    if ((in->op == WEFT_OP_DIV || in->op == WEFT_OP_MOD) && !is_float) put_divide_check(r, in->b, b, vector);
     if (in->op == WEFT_OP_SHL || in->op == WEFT_OP_SHR) { /* counts are taken modulo a narrower width */
         const size_t bits = dtype == WEFT_BOOL ? 1 : 8 * weft_dtype_size(dtype);
         if (bits < 32) snprintf(b + strlen(b), sizeof b - strlen(b), " & %d", (int)bits - 1);
@@ -217,22 +238,6 @@ static void put_load(weft_render *r, int v) {
 }
 
 /* ---- gather ---- */
-
-/* The number of an index's element in its tensor, in the lane that was found to be bad. */
-static void put_origin(weft_render *r, int v, bool vector, weft_text *out) {
-    while (weft__code_of(r, v)->kind == WEFT_INSTR_CAST) v = weft__code_of(r, v)->a;
-    weft_place p;
-    if (weft__code_of(r, v)->kind != WEFT_INSTR_LOAD) {
-        weft__put(out, "-1");
-        return;
-    }
-    weft__put_place(r, v, true, &p);
-    if (vector && p.kind == WEFT_PLACE_EACH)
-        weft__put(out, "w_lane((%s)(%s), bad)",
-                  weft__type_name(r->wide ? WEFT_RENDER_I64 : WEFT_RENDER_I32, true), p.element);
-    else
-        weft__put(out, "%s", p.element);
-}
 
 /* Makes a string longer. */
 static void append(char *string, size_t size, const char *fmt, ...) WEFT_PRINTF(3, 4);

@@ -32,7 +32,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_shr_add_mod(
             const int16 v3 = w_shr_i32(v2, v0);
             const int16 v5 = as_int16(as_uint16(v0) + as_uint16((int16)(5)));
             if (w_any(w_bool(v5 == 0) & w_live(m))) {
-                w_fault(faults, command, W_FAULT_DIVIDE, 0, 0, 0);
+                const int bad = w_first(w_bool(v5 == 0) & w_live(m));
+                w_fault(faults, command, W_FAULT_DIVIDE, 0, 0, -1);
             }
             const int16 v6 = w_mod_i32(v3, v5);
             w_store_i32(arg1 + (i0), 0, m, v6);
