@@ -207,7 +207,7 @@ static weft_ref calc(weft_builder *b, weft_tile_calc fn, weft_count count, weft_
 }
 
 weft_ref weft__wrapped(weft_builder *b, weft_ref ref, weft_dtype dtype, weft_op op, weft_count count) {
-    weft_tile_calc wrap = weft__row_wraps(op, dtype) ? b->plan->tiles->wrap[dtype] : NULL;
+    weft_tile_calc wrap = weft__row_wraps((int)op, dtype) ? b->plan->tiles->wrap[dtype] : NULL;
     return wrap ? calc(b, wrap, count, WEFT_CT_I32, ref, ref, ref) : ref;
 }
 
