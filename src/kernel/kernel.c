@@ -65,3 +65,26 @@ bool weft__row_wraps(int op, weft_dtype dtype) {
     default: return false;
     }
 }
+
+bool weft__row_dear(int op) {
+    switch (op) {
+    case WEFT_OP_EXP:
+    case WEFT_OP_EXP2:
+    case WEFT_OP_LOG:
+    case WEFT_OP_LOG2:
+    case WEFT_OP_LOG1P:
+    case WEFT_OP_EXPM1:
+    case WEFT_OP_SIN:
+    case WEFT_OP_COS:
+    case WEFT_OP_TANH:
+    case WEFT_OP_ERF:
+    case WEFT_OP_SIGMOID:
+    case WEFT_OP_GELU:
+    case WEFT_OP_GELU_SLOPE:
+    case WEFT_OP_GELU_TANH:
+    case WEFT_OP_GELU_TANH_SLOPE:
+    case WEFT_OP_POW:
+    case WEFT_OP_MOD: return true;
+    default: return false;
+    }
+}

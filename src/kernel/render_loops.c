@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernel/render.h"
+#include "kernel/rows.h"
 
 #define NEVER      255  /* no loop computes it */
 #define FEW        256  /* vectors that a row may have so that values of it are kept: 16 KiB of f32 */
@@ -49,30 +50,8 @@ static bool is_dear(const weft_render *r, int v) {
     if (in->kind == WEFT_INSTR_LOAD)
         return r->kernel->views[in->view].count > 1 || r->kernel->views[in->view].map[0].stride[r->lane] != 1;
     if (in->kind != WEFT_INSTR_CALC) return false;
-    switch (in->op) {
-    case WEFT_OP_EXP:
-    case WEFT_OP_EXP2:
-    case WEFT_OP_LOG:
-    case WEFT_OP_LOG2:
-    case WEFT_OP_LOG1P:
-    case WEFT_OP_EXPM1:
-    case WEFT_OP_SIN:
-    case WEFT_OP_COS:
-    case WEFT_OP_TANH:
-    case WEFT_OP_ERF:
-    case WEFT_OP_SQRT:
-    case WEFT_OP_RSQRT:
-    case WEFT_OP_RECIP:
-    case WEFT_OP_SIGMOID:
-    case WEFT_OP_GELU:
-    case WEFT_OP_GELU_SLOPE:
-    case WEFT_OP_GELU_TANH:
-    case WEFT_OP_GELU_TANH_SLOPE:
-    case WEFT_OP_DIV:
-    case WEFT_OP_MOD:
-    case WEFT_OP_POW: return true;
-    default: return false;
-    }
+    return weft__row_dear(in->op) || in->op == WEFT_OP_DIV || in->op == WEFT_OP_SQRT ||
+           in->op == WEFT_OP_RSQRT || in->op == WEFT_OP_RECIP;
 }
 
 /* The one dimension that the loops over a row run along; -1: several, or none. */

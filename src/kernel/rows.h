@@ -30,5 +30,7 @@ bool weft__row_takes(const weft_row *row, weft_dtype dtype);
 /* Whether results of the op leave the range of a dtype that is narrower than what it is computed in, so that
  * they have to wrap. */
 bool weft__row_wraps(int op, weft_dtype dtype);
+/* Whether the op is a function of many instructions. */
+bool weft__row_dear(int op);
 
 #endif

@@ -11,15 +11,7 @@
 #include <cmocka.h>
 
 #include <weft/weft.h>
-#include "device/opencl/opencl.h"
-
-static bool absent(void) {
-    const weft__opencl_found *list;
-    const char *why;
-    if (weft__opencl_devices(&list, &why)) return false;
-    print_message("skipped, no OpenCL: %s\n", why);
-    return true;
-}
+#include "opencl.h"
 
 /* Attention of one head over t positions and its gradients; results, one after the other, are the caller's to
  * free. *peak: bytes of the device. */
@@ -51,7 +43,7 @@ static void test_memory_is_linear(void **state) {
     (void)state;
     enum { D = 64 };
     uint64_t peaks[3];
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     for (int i = 0; i < 3; i++) free(attention("opencl", 2048 << i, D, &peaks[i]));
     const uint64_t first = peaks[1] - peaks[0], second = peaks[2] - peaks[1];
     assert_true(second <= 2 * first + (1 << 20));
@@ -62,7 +54,7 @@ static void test_wide_heads(void **state) {
     (void)state;
     enum { T = 20, D = 300 };
     uint64_t peak;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     float *got = attention("opencl", T, D, &peak), *want = attention("cpu", T, D, &peak);
     for (int r = 0; r < 4; r++) {
         float largest = 0;

@@ -12,19 +12,11 @@
 
 #include <weft/weft.h>
 
-#include "device/opencl/opencl.h"
+#include "opencl.h"
 
 #define SHAPE(...)                                                                                           \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 enum { ROWS = 6, CLASSES = 5, VALUES = 4096, STEPS = 3, MANY = 70 };
-
-static bool absent(void) {
-    const weft__opencl_found *list;
-    const char *why;
-    if (weft__opencl_devices(&list, &why)) return false;
-    print_message("skipped, no OpenCL: %s\n", why);
-    return true;
-}
 
 /* Kinds of nets: with an embedding; with a norm and dropout; a layer of f64; a norm alone. The last two look
  * their rows up. */
@@ -130,7 +122,7 @@ static const struct {
 
 static void test_same_bits(void **state) {
     (void)state;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         char apart[VALUES], chained[VALUES];
         size_t bytes[2];
@@ -150,7 +142,7 @@ static void test_fault(void **state) {
         int kind, items;
         const char *message, *layer;
     } faults[] = {{WORDS, 0, "5 is not in 0..4", "0.0: gather"}, {ROWS_ONLY, 16, "7 is not in 0..5", ""}};
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     for (size_t c = 0; c < sizeof faults / sizeof *faults; c++) {
         net n;
         char before[VALUES], after[VALUES];
@@ -240,7 +232,7 @@ static void types_and_times(int items) {
 
 static void test_types_and_times(void **state) {
     (void)state;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     types_and_times(0);
     types_and_times(16);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "device/opencl/opencl.h"
+#include "opencl.h"
 #include "cpu_work.h"
 
 #define COUNT(x) ((int)(sizeof(x) / sizeof *(x)))
@@ -23,14 +23,9 @@ static weft_context context;
 static weft_device *opencl, *interp;
 
 static int open_devices(void **state) {
-    const weft__opencl_found *list;
-    const char *why;
     (void)state;
     assert_int_equal(weft__device_open(&context, "interp", NULL, &interp), WEFT_OK);
-    if (weft__opencl_devices(&list, &why) == 0) {
-        print_message("skipped, no OpenCL: %s\n", why);
-        return 0;
-    }
+    if (test_without_opencl()) return 0;
     weft__opencl_hook.guard = 64;
     setenv("WEFT_KERNEL_CACHE", "off",
            1); /* to store kernels costs more than to compile those few that run */

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "device/gpu/heavy.h"
-#include "device/opencl/opencl.h"
+#include "opencl.h"
 #include "matmul_cases.h"
 
 #define MARGIN 128 /* bytes of NaN around operands */
@@ -25,13 +25,8 @@ typedef struct fixture {
 /* One device for all tests, so that each text is compiled once; none where there is no OpenCL. */
 static int setup(void **state) {
     static fixture f;
-    const weft__opencl_found *list;
-    const char *why;
     *state = &f;
-    if (weft__opencl_devices(&list, &why) == 0) {
-        print_message("skipped, no OpenCL: %s\n", why);
-        return 0;
-    }
+    if (test_without_opencl()) return 0;
     weft__opencl_hook.guard = 256;
     if (weft__device_open(&f.ctx, "opencl", NULL, &f.device) != WEFT_OK) return -1;
     f.target = weft__opencl_of(f.device)->target;

@@ -11,20 +11,15 @@
 #include <cmocka.h>
 
 #include <weft/weft.h>
-#include "device/opencl/opencl.h"
+#include "opencl.h"
 
 enum { N = 224 }; /* more than WORTH multiplications */
 
 static char folder[] = "/tmp/weft_test_tune_XXXXXX";
 
 static int setup(void **state) {
-    const weft__opencl_found *list;
-    const char *why;
     *state = NULL;
-    if (weft__opencl_devices(&list, &why) == 0) {
-        print_message("skipped, no OpenCL: %s\n", why);
-        return 0;
-    }
+    if (test_without_opencl()) return 0;
     *state = folder;
     return mkdtemp(folder) && setenv("WEFT_KERNEL_CACHE", folder, 1) == 0 ? 0 : -1;
 }

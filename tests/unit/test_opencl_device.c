@@ -15,7 +15,7 @@
 #include <CL/cl.h>
 #endif
 
-#include "device/opencl/opencl.h"
+#include "opencl.h"
 #include "io_scratch.h"
 
 #if __has_include(<CL/cl.h>)
@@ -41,13 +41,8 @@ typedef struct fixture {
 
 /* False where there is no OpenCL: the test is skipped. */
 static bool setup(fixture *f) {
-    const weft__opencl_found *list;
-    const char *why;
     memset(f, 0, sizeof *f);
-    if (weft__opencl_devices(&list, &why) == 0) {
-        print_message("skipped, no OpenCL: %s\n", why);
-        return false;
-    }
+    if (test_without_opencl()) return false;
     assert_int_equal(weft__device_open(&f->ctx, "opencl", NULL, &f->device), WEFT_OK);
     f->commands = (weft_commands){.n_slots = 2, .list = f->list};
     return true;

@@ -9,20 +9,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "device/opencl/opencl.h"
+#include "opencl.h"
 #include "io_scratch.h"
 #include "train/loop.h"
 #include "train/use.h"
 
 enum { STEPS = 12, ROWS = 40 };
-
-static bool absent(void) {
-    const weft__opencl_found *list;
-    const char *why;
-    if (weft__opencl_devices(&list, &why)) return false;
-    print_message("skipped, no OpenCL: %s\n", why);
-    return true;
-}
 
 static void write_table(void) {
     FILE *file = fopen(in_scratch("table.csv"), "w");
@@ -99,7 +91,7 @@ static char whole[4000]; /* the losses of the run that nothing happened to */
 static void test_nothing_happens(void **state) {
     (void)state;
     weft__train_result result;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     write_table();
     assert_int_equal(train(in_scratch("whole"), false, &result), WEFT_OK);
     losses(in_scratch("whole"), whole, sizeof whole);
@@ -109,7 +101,7 @@ static void test_nothing_happens(void **state) {
 static void test_memory_runs_out(void **state) {
     (void)state;
     int errors = 0;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     for (int at = 1;; at += 3) {
         weft__train_result result;
         const char *run = in_scratch("full");
@@ -130,7 +122,7 @@ static void test_memory_runs_out(void **state) {
 static void test_compiler_refuses(void **state) {
     (void)state;
     int errors = 0;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     for (int at = 1;; at++) {
         weft__train_result result;
         const char *run = in_scratch("refused");

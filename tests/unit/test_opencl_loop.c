@@ -12,19 +12,11 @@
 
 #include <weft/weft.h>
 
-#include "device/opencl/opencl.h"
+#include "opencl.h"
 
 #define SHAPE(...)                                                                                           \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 enum { ROWS = 22, IN = 3, CLASSES = 2, BATCH = 8, STEPS = 120, WARM = 70, EVERY = 10 };
-
-static bool absent(void) {
-    const weft__opencl_found *list;
-    const char *why;
-    if (weft__opencl_devices(&list, &why)) return false;
-    print_message("skipped, no OpenCL: %s\n", why);
-    return true;
-}
 
 /* ---- a small classifier and what its loop is watched for ---- */
 
@@ -100,7 +92,7 @@ static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) 
  * nothing is made after the first steps. Padding is in there: 22 rows are batches of 8, 8 and 6. */
 static void test_a_step_uploads_its_batch(void **state) {
     (void)state;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     for (int host = 0; host < 2; host++) {
         setting s;
         set_up(&s, "opencl",
@@ -127,7 +119,7 @@ static weft_tensor *model(weft_context *ctx, int kind, weft_module *net, weft_te
  * step, and at the end each weight comes down once. */
 static void test_resident_data_are_uploaded_once(void **state) {
     (void)state;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     for (int kind = 0; kind < 3; kind++) {
         weft_context *ctx;
         weft_program *program;
@@ -173,7 +165,7 @@ static void test_resident_data_are_uploaded_once(void **state) {
 static void test_one_batch_is_uploaded_once(void **state) {
     (void)state;
     setting s;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     set_up(&s, "opencl", &(weft_loader_options){.batch = ROWS, .in_order = true});
     weft_optimizer *sgd = weft_sgd(s.net, &(weft_sgd_options){.lr = 0.1});
     assert_int_equal(weft_fit(s.net, sgd, s.loader, &(weft_fit_options){.steps = 1}, NULL), WEFT_OK);
@@ -189,7 +181,7 @@ static void test_one_batch_is_uploaded_once(void **state) {
 static void test_losses_do_not_depend_on_looking(void **state) {
     (void)state;
     static watch w[3];
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     for (int i = 0; i < 3; i++) {
         setting s;
         set_up(&s, i == 2 ? "cpu" : "opencl", &(weft_loader_options){.batch = BATCH});
@@ -208,7 +200,7 @@ static void test_losses_do_not_depend_on_looking(void **state) {
 static void test_divergence_names_its_step(void **state) {
     (void)state;
     setting s;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     set_up(&s, "opencl", &(weft_loader_options){.batch = BATCH});
     weft_loader_free(s.loader);
     s.x[5][1] = NAN;
@@ -228,7 +220,7 @@ static void test_divergence_names_its_step(void **state) {
 static void test_device_is_lost_in_a_loop(void **state) {
     (void)state;
     setting s;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     set_up(&s, "opencl", &(weft_loader_options){.batch = BATCH});
     watch w = {.ctx = s.ctx, .lost_after = 7};
     const weft_fit_options options = {.steps = STEPS, .on_step = on_step, .user = &w};
@@ -257,7 +249,7 @@ static void test_context_survives_no_memory(void **state) {
     (void)state;
     enum { WIDTH = 32, MANY = 4096, FEW = 16 };
     weft_context *ctx;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     assert_int_equal(weft_open(&(weft_open_options){.device = "opencl", .seed = 1}, &ctx), WEFT_OK);
     weft_module *net = weft_mlp(ctx, (int64_t[]){WIDTH, WIDTH, WIDTH}, 3, NULL);
     weft_optimizer *sgd = weft_sgd(net, &(weft_sgd_options){.lr = 0.1});
@@ -317,7 +309,7 @@ static void test_soak_on_the_cpu(void **state) {
 
 static void test_soak_on_opencl(void **state) {
     (void)state;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     soak("opencl");
 }
 

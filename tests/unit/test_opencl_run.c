@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 #include "cli/run.h"
-#include "device/opencl/opencl.h"
+#include "opencl.h"
 #include "io_scratch.h"
 #include "train/history.h"
 
@@ -78,12 +78,7 @@ static int said_by(int (*call)(const char *run, char *device), const char *run, 
 
 static void test_device_is_lost_in_weft_train(void **state) {
     (void)state;
-    const weft__opencl_found *list;
-    const char *why;
-    if (!weft__opencl_devices(&list, &why)) {
-        print_message("skipped, no OpenCL: %s\n", why);
-        return skip();
-    }
+    if (test_without_opencl()) return skip();
     write_input();
     assert_int_equal(train("cpu", "cpu"), WEFT__EXIT_DONE);
     int lost = 0, resumed = 0, saved = 0;

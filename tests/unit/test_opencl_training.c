@@ -12,7 +12,7 @@
 
 #include <weft/weft.h>
 
-#include "device/opencl/opencl.h"
+#include "opencl.h"
 
 #define SHAPE(...)                                                                                           \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
@@ -24,14 +24,6 @@ typedef struct net {
     weft_optimizer *adam;
     weft_tensor *x, *y;
 } net;
-
-static bool absent(void) {
-    const weft__opencl_found *list;
-    const char *why;
-    if (weft__opencl_devices(&list, &why)) return false;
-    print_message("skipped, no OpenCL: %s\n", why);
-    return true;
-}
 
 static weft_status make(net *n, const char *device) {
     float x[ROWS * IN];
@@ -86,7 +78,7 @@ static void test_nothing_is_made_after_warm_up(void **state) {
     (void)state;
     net n;
     float loss, x[ROWS * IN] = {0};
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     assert_int_equal(make(&n, "opencl"), WEFT_OK);
     for (int i = 0; i < 3; i++) assert_int_equal(step(&n, ROWS, NULL), WEFT_OK);
     const weft_device *d = n.ctx->device;
@@ -115,7 +107,7 @@ static void test_same_numbers(void **state) {
     (void)state;
     static const char *const devices[3] = {"cpu", "opencl", "opencl"};
     float loss[3][STEPS];
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     for (int d = 0; d < 3; d++) {
         net n;
         assert_int_equal(make(&n, devices[d]), WEFT_OK);
@@ -131,7 +123,7 @@ static void test_same_numbers(void **state) {
 static void test_memory_stays(void **state) {
     (void)state;
     net n;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     assert_int_equal(make(&n, "opencl"), WEFT_OK);
     for (int i = 0; i < 100; i++) assert_int_equal(step(&n, 2 + i % 5, NULL), WEFT_OK);
     const uint64_t in_use = n.ctx->device->bytes_in_use;
@@ -147,7 +139,7 @@ static void test_fault_in_a_step(void **state) {
     float loss;
     weft_parameter_info weight;
     int32_t bad[ROWS] = {0}, good[ROWS];
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     assert_int_equal(make(&n, "opencl"), WEFT_OK);
     assert_int_equal(weft_read(n.y, good, sizeof good), WEFT_OK);
     assert_int_equal(step(&n, ROWS, &loss), WEFT_OK);
@@ -169,7 +161,7 @@ static void test_fault_in_a_step(void **state) {
 /* Every buffer of the first step in turn cannot be made; the next attempt works. */
 static void test_each_allocation_fails(void **state) {
     (void)state;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     for (int k = 1;; k++) {
         net n;
         float loss;
@@ -191,7 +183,7 @@ static void test_device_is_lost_in_a_step(void **state) {
     (void)state;
     net n;
     float loss;
-    if (absent()) return skip();
+    if (test_without_opencl()) return skip();
     assert_int_equal(make(&n, "opencl"), WEFT_OK);
     assert_int_equal(step(&n, ROWS, &loss), WEFT_OK);
     weft__opencl_hook.lose_device = 2;

@@ -4,7 +4,7 @@
  * here could hold. */
 #include "core_help.h"
 
-#include "device/opencl/opencl.h"
+#include "opencl.h"
 #include "kernel/source.h"
 
 enum { MOST = 64 };
@@ -210,14 +210,9 @@ static void make(board *b, const test_case *c) {
 static weft_context *opencl, *interp;
 
 static int open_contexts(void **state) {
-    const weft__opencl_found *list;
-    const char *why;
     (void)state;
     interp = open_device("interp", false);
-    if (weft__opencl_devices(&list, &why) == 0) {
-        print_message("skipped, no OpenCL: %s\n", why);
-        return 0;
-    }
+    if (test_without_opencl()) return 0;
     weft__opencl_hook.guard = 64;
     setenv("WEFT_KERNEL_CACHE", "off", 1);
     opencl = open_device("opencl", false);

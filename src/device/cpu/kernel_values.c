@@ -211,39 +211,15 @@ weft_ref weft__wrapped(weft_builder *b, weft_ref ref, weft_dtype dtype, weft_op 
     return wrap ? calc(b, wrap, count, WEFT_CT_I32, ref, ref, ref) : ref;
 }
 
-/* A function of many instructions. */
-static bool is_dear(weft_op op) {
-    switch (op) {
-    case WEFT_OP_EXP:
-    case WEFT_OP_EXP2:
-    case WEFT_OP_LOG:
-    case WEFT_OP_LOG2:
-    case WEFT_OP_LOG1P:
-    case WEFT_OP_EXPM1:
-    case WEFT_OP_SIN:
-    case WEFT_OP_COS:
-    case WEFT_OP_TANH:
-    case WEFT_OP_ERF:
-    case WEFT_OP_SIGMOID:
-    case WEFT_OP_GELU:
-    case WEFT_OP_GELU_SLOPE:
-    case WEFT_OP_GELU_TANH:
-    case WEFT_OP_GELU_TANH_SLOPE:
-    case WEFT_OP_POW:
-    case WEFT_OP_MOD: return true;
-    default: return false;
-    }
-}
-
 /* Long enough to fetch something meanwhile. */
 static bool is_long(weft_op op) {
-    return is_dear(op) || op == WEFT_OP_DIV || op == WEFT_OP_SQRT || op == WEFT_OP_RSQRT ||
+    return weft__row_dear((int)op) || op == WEFT_OP_DIV || op == WEFT_OP_SQRT || op == WEFT_OP_RSQRT ||
            op == WEFT_OP_RECIP;
 }
 
 /* Nanoseconds an element, measured roughly: only the number of threads hangs on it. */
 static double op_cost(weft_op op, weft_ct ct) {
-    if (is_dear(op)) return ct == WEFT_CT_F64 ? 12 : 0.6;
+    if (weft__row_dear((int)op)) return ct == WEFT_CT_F64 ? 12 : 0.6;
     return weft__ct_size(ct) > 4 ? 0.15 : 0.06;
 }
 
