@@ -122,7 +122,7 @@ static void random_movement(const naive *n, movement *m) {
     memset(m, 0, sizeof *m);
     m->rank = n->rank;
     memcpy(m->shape, n->shape, sizeof m->shape);
-    m->kind = (int)pick(5);
+    m->kind = (unsigned)pick(5);
     if (m->kind == RESHAPE) {
         m->rank = random_shape(count_of(n->rank, n->shape), m->shape);
     } else if (m->kind == PERMUTE) {
