@@ -15,6 +15,14 @@
 
 enum { TEST_SKIPPED = 77, TEST_GUARD = 256 };
 
+/* A test of cmocka that fails prints the library's last error. */
+#define assert_ok(call)                                                                                      \
+    do {                                                                                                     \
+        weft_status status_ = (call);                                                                        \
+        if (status_ != WEFT_OK) print_error("%s\n", weft_last_error(NULL));                                  \
+        assert_int_equal(status_, WEFT_OK);                                                                  \
+    } while (0)
+
 static inline const char *test_device(void) {
     const char *named = getenv("WEFT_TEST_DEVICE");
     return named && *named ? named : "cpu";

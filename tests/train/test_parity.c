@@ -25,13 +25,6 @@ typedef struct parity_run {
     bool gpt, adamw;
 } parity_run;
 
-#define assert_ok(call)                                                                                      \
-    do {                                                                                                     \
-        weft_status status_ = (call);                                                                        \
-        if (status_ != WEFT_OK) print_error("%s\n", weft_last_error(NULL));                                  \
-        assert_int_equal(status_, WEFT_OK);                                                                  \
-    } while (0)
-
 static double number(const json_t *object, const char *key) {
     const json_t *value = json_object_get(object, key);
     assert_true(json_is_number(value));

@@ -24,13 +24,6 @@
 #define SHAPE(...)                                                                                           \
     (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
 
-#define assert_ok(call)                                                                                      \
-    do {                                                                                                     \
-        weft_status status_ = (call);                                                                        \
-        if (status_ != WEFT_OK) print_error("%s\n", weft_last_error(NULL));                                  \
-        assert_int_equal(status_, WEFT_OK);                                                                  \
-    } while (0)
-
 static inline weft_context *open_device(const char *device, bool no_fusion) {
     weft_context *ctx = NULL;
     assert_ok(test_open(

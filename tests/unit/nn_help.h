@@ -20,14 +20,6 @@
 #define SHAPE(...)                                                                                           \
     (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
 
-/* A test that fails prints the library's last error. */
-#define assert_ok(call)                                                                                      \
-    do {                                                                                                     \
-        weft_status status_ = (call);                                                                        \
-        if (status_ != WEFT_OK) print_error("%s\n", weft_last_error(NULL));                                  \
-        assert_int_equal(status_, WEFT_OK);                                                                  \
-    } while (0)
-
 static inline int setup(void **state) {
     weft_context *ctx = NULL;
     if (test_open(&(weft_open_options){.seed = 11}, &ctx) != WEFT_OK) {

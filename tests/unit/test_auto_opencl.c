@@ -1,8 +1,8 @@
 /* "auto" where there is a graphics card, which a hook makes of an OpenCL device on the processor: it is
  * priced beside the cpu for every purpose, a driver that is absent leaves the cpu, and a run says what it
  * took and why. */
+#include "device.h"
 #include "device/opencl/devices.h"
-#include "device/opencl/hooks.h"
 #include "io_scratch.h"
 
 #include <setjmp.h>
@@ -15,13 +15,6 @@
 #include "train/auto.h"
 #include "train/loop.h"
 #include "train/use.h"
-
-#define assert_ok(call)                                                                                      \
-    do {                                                                                                     \
-        weft_status status_ = (call);                                                                        \
-        if (status_ != WEFT_OK) print_error("%s\n", weft_last_error(NULL));                                  \
-        assert_int_equal(status_, WEFT_OK);                                                                  \
-    } while (0)
 
 static bool cards;
 
@@ -136,7 +129,7 @@ static void test_run(void **state) {
 }
 
 /* Who knows no program takes a card. */
-static void test_open(void **state) {
+static void test_open_auto(void **state) {
     (void)state;
     weft_context *ctx = NULL;
     assert_ok(weft_open(&(weft_open_options){.device = "auto"}, &ctx));
@@ -146,6 +139,6 @@ static void test_open(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_when), cmocka_unit_test(test_purposes),
-                                       cmocka_unit_test(test_run), cmocka_unit_test(test_open)};
+                                       cmocka_unit_test(test_run), cmocka_unit_test(test_open_auto)};
     return cmocka_run_group_tests(tests, setup, scratch_teardown);
 }
