@@ -13,7 +13,6 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = "docs/op-matrix.md"
 DTYPES = "f32 f64 f16 bf16 i32 i64 u8 bool i8 i16 u16 u32".split()
-EVERYWHERE = DTYPES[:8]  # what every device has; the others are refused where a device lacks them
 FLOATS = DTYPES[:4]
 HEAD = """# Ops, dtypes, devices
 
@@ -24,9 +23,9 @@ Devices: {devices}.
 
 - `yes`: compared with a reference written from the definition, on contiguous, transposed, permuted, sliced, stepped,
   flipped, broadcast, padded and reshaped operands, ranks 0 to 8, sizes around the edges of vectors and tiles, and
-  special values, within the bounds of `tests/ops/tolerance.h`. Devices' names: only there. On opencl, where a kernel
-  takes a tenth of a second to compile, each op on each dtype and a sample of the other cells, together with all cells
-  whose kernels are then known.
+  special values, within the bounds of `tests/ops/tolerance.h`, on every device. On opencl, where a kernel takes a
+  tenth of a second to compile, each op on each dtype and a sample of the other cells, together with all cells whose
+  kernels are then known.
 - `-`: refused with `WEFT_ERR_DTYPE`, as c64 and c128 are by all ops. Empty: the op has no operand of that dtype.
 - gradient: the dtypes in which it agrees with finite differences of fourth order: f64 with the differences, the others
   with its value in f64 (16 bits where the op is smooth, or where rounding keeps operands away from its kinks).
@@ -64,9 +63,7 @@ def failures(found):
 def dtype_cell(ops, name, dtype):
     kinds = {device: {row[3] for row in rows if row[0] == name and row[1] == dtype} for device, rows in ops.items()}
     computed = [device for device in kinds if "value" in kinds[device]]
-    if computed:
-        return "yes" if len(computed) == len(kinds) else ", ".join(computed)
-    return "-" if any(kinds.values()) else ""
+    return "yes" if len(computed) == len(kinds) else "" if computed else "-" if any(kinds.values()) else ""
 
 
 def on_devices(text, having, devices):
@@ -109,8 +106,8 @@ def page(ops, grads):
         row = [dtype_cell(cells, name, dtype) for dtype in DTYPES]
         first, second, known = gradient_cells(grads_by_op.get(name, {}), name, devices)
         if name in functions:
-            holes += [f"{name} {dtype}" for dtype, cell in zip(DTYPES, row) if not cell and dtype in EVERYWHERE]
-            holes += [f"{name} {dtype} {device}" for dtype in EVERYWHERE for device in cells
+            holes += [f"{name} {dtype}" for dtype, cell in zip(DTYPES, row) if not cell]
+            holes += [f"{name} {dtype} {device}" for dtype in DTYPES for device in cells
                       if not any(r[1] == dtype for r in cells[device])]
             holes += [f"{name} gradient: {text or 'nothing'} {having}" for text, having in known.items()
                       if not text or len(known) > 1]

@@ -49,8 +49,8 @@ bool weft__row_takes(const weft_row *row, weft_dtype dtype) {
     return false;
 }
 
-bool weft__row_wraps(int op, weft_dtype dtype) {
-    if (dtype != WEFT_I8 && dtype != WEFT_I16 && dtype != WEFT_U8 && dtype != WEFT_U16) return false;
+bool weft__row_wraps(int op, weft_dtype dtype, size_t bytes) {
+    if (weft_dtype_is_float(dtype) || dtype == WEFT_BOOL || weft_dtype_size(dtype) >= bytes) return false;
     switch (op) {
     case WEFT_OP_NEG:
     case WEFT_OP_ABS:

@@ -92,7 +92,7 @@ static void put_halves_of_group(weft_render *r, int v) {
 /* Narrow integers leave their range on the way only. */
 static void put_result(weft_render *r, int v, char letter, const char *lane, bool vector) {
     const weft_dtype dtype = (weft_dtype)weft__code_of(r, v)->dtype;
-    const bool wrap = weft__row_wraps(weft__code_of(r, v)->op, dtype);
+    const bool wrap = weft__row_wraps(weft__code_of(r, v)->op, dtype, 4);
     weft__put_line(r, "const %s v%d = %s%s%s%c%d%s%s;", weft__type_name(weft__type_of(r, v), vector), v,
                    wrap ? "w_wrap_" : "", wrap ? weft_dtype_name(dtype) : "", wrap ? "(" : "", letter, v,
                    lane, wrap ? ")" : "");

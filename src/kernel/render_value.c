@@ -114,7 +114,7 @@ static void put_calc(weft_render *r, int v) {
         const size_t bits = dtype == WEFT_BOOL ? 1 : 8 * weft_dtype_size(dtype);
         if (bits < 32) snprintf(b + strlen(b), sizeof b - strlen(b), " & %d", (int)bits - 1);
     }
-    const bool wrap = weft__row_wraps(in->op, dtype);
+    const bool wrap = weft__row_wraps(in->op, dtype, 4);
     const bool compares = row->to_bool && in->op != WEFT_OP_ISNAN && in->op != WEFT_OP_ISINF;
     if (wrap) weft__put(&out, "w_wrap_%s(", weft_dtype_name(dtype));
     if (compares) weft__put(&out, "w_bool(");

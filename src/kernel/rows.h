@@ -27,9 +27,9 @@ typedef struct weft_row {
 const weft_row *weft__row(int op);
 /* Whether the row accepts operands of that dtype. Complex numbers are in no row yet. */
 bool weft__row_takes(const weft_row *row, weft_dtype dtype);
-/* Whether results of the op leave the range of a dtype that is narrower than what it is computed in, so that
- * they have to wrap. */
-bool weft__row_wraps(int op, weft_dtype dtype);
+/* Whether results of the op, computed in an integer of so many bytes, leave the range of a dtype that is
+ * narrower, so that they have to wrap. */
+bool weft__row_wraps(int op, weft_dtype dtype, size_t bytes);
 /* Whether the op is a function of many instructions. */
 bool weft__row_dear(int op);
 

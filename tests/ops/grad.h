@@ -26,7 +26,6 @@ typedef struct grad_case {
     /* Records the op; wide operands are in `dtype`, so is the result. Other operands come from `user`. */
     weft_tensor *(*build)(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user);
     const void *user;
-    bool first_only;    /* second derivatives do not exist or have no rule */
     const char *blames; /* grad_none: what the message names; NULL: op */
 } grad_case;
 

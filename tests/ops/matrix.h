@@ -141,7 +141,7 @@ extern const int ops_n_views;
 /* ---- dtypes ---- */
 enum { ACCEPT_FLOAT = 0x00f, ACCEPT_NUMBER = 0xf7f, ACCEPT_INTEGER = 0xff0, ACCEPT_ANY = 0xfff };
 #define OPS_DTYPES 12
-extern const weft_dtype ops_dtypes[OPS_DTYPES]; /* f32 f64 f16 bf16 i32 i64 u8 bool, then i8 i16 u16 u32 */
+extern const weft_dtype ops_dtypes[OPS_DTYPES]; /* f32 f64 f16 bf16 i32 i64 u8 bool i8 i16 u16 u32 */
 /* Another dtype than ops_dtypes[d] that every device has. */
 static inline weft_dtype other_dtype(int d) { return d == 0 ? WEFT_I32 : WEFT_F32; }
 /* Does bit i of the mask accept ops_dtypes[i]? */

@@ -61,6 +61,7 @@ weft_ct weft__ct(weft_dtype dtype) {
     case WEFT_U8:
     case WEFT_U16:
     case WEFT_BOOL: return WEFT_CT_I32;
+    case WEFT_U32:
     case WEFT_I64: return WEFT_CT_I64;
     default: return WEFT_CT_COUNT;
     }

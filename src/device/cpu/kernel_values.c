@@ -93,7 +93,7 @@ static bool cast_is_alias(const weft_kernel *k, int v) {
     weft_dtype to = (weft_dtype)k->code[v].dtype, from = (weft_dtype)k->code[k->code[v].a].dtype;
     if (to == from) return true;
     if (weft__ct(to) != weft__ct(from)) return false;
-    if (to == WEFT_F32 || to == WEFT_I32) return true; /* from f16, bf16, small integers, bool */
+    if (to == WEFT_F32 || to == WEFT_I32 || to == WEFT_I64) return true; /* from what is narrower */
     if (from == WEFT_BOOL) return true;
     return (to == WEFT_F16 || to == WEFT_BF16) && only_stored(k, v);
 }
@@ -207,8 +207,9 @@ static weft_ref calc(weft_builder *b, weft_tile_calc fn, weft_count count, weft_
 }
 
 weft_ref weft__wrapped(weft_builder *b, weft_ref ref, weft_dtype dtype, weft_op op, weft_count count) {
-    weft_tile_calc wrap = weft__row_wraps((int)op, dtype) ? b->plan->tiles->wrap[dtype] : NULL;
-    return wrap ? calc(b, wrap, count, WEFT_CT_I32, ref, ref, ref) : ref;
+    const weft_ct ct = weft__ct(dtype);
+    if (!weft__row_wraps((int)op, dtype, weft__ct_size(ct))) return ref;
+    return calc(b, b->plan->tiles->cast[ct][dtype], count, ct, ref, ref, ref);
 }
 
 /* Long enough to fetch something meanwhile. */
@@ -227,13 +228,14 @@ static bool is_division(const weft_instr *c, weft_ct ct) {
     return (c->op == WEFT_OP_DIV || c->op == WEFT_OP_MOD) && (ct == WEFT_CT_I32 || ct == WEFT_CT_I64);
 }
 
-/* Shift counts are taken modulo the width of the stored type, which may be narrower than i32. */
+/* Shift counts are taken modulo the width of the stored type, which may be narrower than the computed one. */
 static weft_ref shift_count(weft_builder *b, const weft_instr *c, weft_ref count_ref, weft_count count) {
     size_t bits = c->dtype == WEFT_BOOL ? 1 : 8 * weft_dtype_size((weft_dtype)c->dtype);
-    if ((c->op != WEFT_OP_SHL && c->op != WEFT_OP_SHR) || bits >= 32) return count_ref;
-    weft_ref mask = weft__const_new(b, WEFT_CT_I32, 0, (int64_t)bits - 1);
-    return calc(b, b->plan->tiles->calc[WEFT_OP_AND][WEFT_CT_I32][count == WEFT_COUNT_ONE ? 0 : 2], count,
-                WEFT_CT_I32, count_ref, mask, mask);
+    const weft_ct ct = weft__ct((weft_dtype)c->dtype);
+    if ((c->op != WEFT_OP_SHL && c->op != WEFT_OP_SHR) || bits >= 8 * weft__ct_size(ct)) return count_ref;
+    weft_ref mask = weft__const_new(b, ct, 0, (int64_t)bits - 1);
+    return calc(b, b->plan->tiles->calc[WEFT_OP_AND][ct][count == WEFT_COUNT_ONE ? 0 : 2], count, ct,
+                count_ref, mask, mask);
 }
 
 static void make_calc(weft_builder *b, int v, const weft_instr *c, weft_tile_value *x) {
@@ -366,6 +368,7 @@ weft_ref weft__identity(weft_builder *b, weft_op op, weft_dtype dtype) {
     case WEFT_I16: lo = INT16_MIN, hi = INT16_MAX; break;
     case WEFT_U8: lo = 0, hi = UINT8_MAX; break;
     case WEFT_U16: lo = 0, hi = UINT16_MAX; break;
+    case WEFT_U32: lo = 0, hi = UINT32_MAX; break;
     case WEFT_BOOL: lo = 0, hi = 1; break;
     case WEFT_I64: lo = INT64_MIN, hi = INT64_MAX; break;
     default: break;

@@ -33,6 +33,7 @@ bool weft__cpu_matmul_takes(const weft_heavy_matmul *mm) {
     case WEFT_F32:
     case WEFT_F64:
     case WEFT_I32:
+    case WEFT_U32:
     case WEFT_I64: return mm->out_dtype == mm->dtype;
     case WEFT_F16:
     case WEFT_BF16: return mm->out_dtype == mm->dtype || mm->out_dtype == WEFT_F32;
@@ -351,6 +352,7 @@ static size_t scratch_for(matmul_plan *plan) {
 weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *given, int threads,
                                      weft_cpu_work *work) {
     weft_heavy_matmul folded = *given, *mm = &folded;
+    if (mm->dtype == WEFT_U32) mm->dtype = mm->out_dtype = WEFT_I32; /* which wraps to the same values */
     fold_batch(mm);
     if (weft__cpu_gemv_takes(mm)) return weft__cpu_gemv_prepare(ctx, mm, work);
     matmul_plan *plan = weft__zalloc(ctx, sizeof *plan);

@@ -26,6 +26,7 @@ bool weft__cpu_scatter_takes(const weft_heavy_scatter *sc) {
     case WEFT_F16:
     case WEFT_BF16:
     case WEFT_I32:
+    case WEFT_U32:
     case WEFT_I64: return true;
     default: return false;
     }
@@ -39,7 +40,8 @@ static void add_row(const scatter_plan *plan, int64_t n, const char *from, void 
     case WEFT_F64: plan->own->add_f64(n, (const void *)from, to); return;
     case WEFT_F16: plan->own->add_f16(n, (const void *)from, to); return;
     case WEFT_BF16: plan->own->add_bf16(n, (const void *)from, to); return;
-    case WEFT_I32: {
+    case WEFT_I32:
+    case WEFT_U32: {
         uint32_t *sum = to;
         const uint32_t *more = (const void *)from;
         for (int64_t i = 0; i < n; i++) sum[i] += more[i];

@@ -407,6 +407,7 @@ static void dot_f64(int64_t rows, int64_t n, void *out, const void *pa, const vo
     X(I64, int64_t, i64, s, v)                                                                               \
     X(U8, uint8_t, i32, s, (uint8_t)v)                                                                       \
     X(U16, uint16_t, i32, s, (uint16_t)v)                                                                    \
+    X(U32, uint32_t, i64, s, (uint32_t)v)                                                                    \
     X(BOOL, uint8_t, i32, s != 0, (uint8_t)(v != 0))
 
 #define STORAGE_(dtype, S, ct, get, put)                                                                     \
@@ -478,6 +479,7 @@ STORAGE_LIST(STORAGE_)
 /* ---- casts and wraps ---- */
 
 W_FN int32_t clamp_i32(int32_t x, int32_t lo, int32_t hi) { return x < lo ? lo : (x > hi ? hi : x); }
+W_FN int64_t clamp_i64(int64_t x, int64_t lo, int64_t hi) { return x < lo ? lo : (x > hi ? hi : x); }
 
 /* To f32, rounded to odd: the last bit is set where something was cut off. Rounding once more, to 16 bits, is
  * then as if there had been only one rounding (Boldo and Melquiond, 2008). */
@@ -518,13 +520,15 @@ W_FN float odd_i64(int64_t x) {
     CAST_(from, I8, i32, clamp_i32(w_##from##_to_i32(a), -128, 127))                                         \
     CAST_(from, I16, i32, clamp_i32(w_##from##_to_i32(a), -32768, 32767))                                    \
     CAST_(from, U8, i32, clamp_i32(w_##from##_to_i32(a), 0, 255))                                            \
-    CAST_(from, U16, i32, clamp_i32(w_##from##_to_i32(a), 0, 65535))
+    CAST_(from, U16, i32, clamp_i32(w_##from##_to_i32(a), 0, 65535))                                         \
+    CAST_(from, U32, i64, clamp_i64(w_##from##_to_i64(a), 0, UINT32_MAX))
 #define CAST_INT_(from)                                                                                      \
     CAST_ALL_(from, a, a)                                                                                    \
     CAST_(from, I8, i32, (int8_t)a)                                                                          \
     CAST_(from, I16, i32, (int16_t)a)                                                                        \
     CAST_(from, U8, i32, (uint8_t)a)                                                                         \
-    CAST_(from, U16, i32, (uint16_t)a)
+    CAST_(from, U16, i32, (uint16_t)a)                                                                       \
+    CAST_(from, U32, i64, (uint32_t)a)
 CAST_FLOAT_(f32)
 CAST_FLOAT_(f64)
 CAST_INT_(i32)
@@ -681,10 +685,10 @@ static void random_words(int64_t n, int32_t *restrict out, int64_t start, int64_
     [WEFT_PAIR_##p] = {PAIR_ROW_(p, ADD), PAIR_ROW_(p, SUB), PAIR_ROW_(p, MUL), PAIR_ROW_(p, FROM)}
 #define CAST_ROW_(from)                                                                                      \
     [CT_##from] = {                                                                                          \
-        [WEFT_F32] = cast_##from##_F32,   [WEFT_F64] = cast_##from##_F64,  [WEFT_F16] = cast_##from##_F16,   \
-        [WEFT_BF16] = cast_##from##_BF16, [WEFT_I8] = cast_##from##_I8,    [WEFT_I16] = cast_##from##_I16,   \
-        [WEFT_I32] = cast_##from##_I32,   [WEFT_I64] = cast_##from##_I64,  [WEFT_U8] = cast_##from##_U8,     \
-        [WEFT_U16] = cast_##from##_U16,   [WEFT_BOOL] = cast_##from##_BOOL}
+        [WEFT_F32] = cast_##from##_F32,   [WEFT_F64] = cast_##from##_F64, [WEFT_F16] = cast_##from##_F16,    \
+        [WEFT_BF16] = cast_##from##_BF16, [WEFT_I8] = cast_##from##_I8,   [WEFT_I16] = cast_##from##_I16,    \
+        [WEFT_I32] = cast_##from##_I32,   [WEFT_I64] = cast_##from##_I64, [WEFT_U8] = cast_##from##_U8,      \
+        [WEFT_U16] = cast_##from##_U16,   [WEFT_U32] = cast_##from##_U32, [WEFT_BOOL] = cast_##from##_BOOL}
 #define LOAD_ROW_(dtype, S, ct, get, put)   [WEFT_##dtype] = load_##dtype,
 #define STORE_ROW_(dtype, S, ct, get, put)  [WEFT_##dtype] = store_##dtype,
 #define GATHER_ROW_(dtype, S, ct, get, put) [WEFT_##dtype] = {gather_##dtype##_i32, gather_##dtype##_i64},
@@ -703,10 +707,6 @@ const weft_tiles PASTE(weft__tiles_, WEFT_ISA) = {
         },
     .pair = {PAIR_ROWS_(ADD), PAIR_ROWS_(SUB), PAIR_ROWS_(MUL)},
     .cast = {CAST_ROW_(f32), CAST_ROW_(f64), CAST_ROW_(i32), CAST_ROW_(i64)},
-    .wrap = {[WEFT_I8] = cast_i32_I8,
-             [WEFT_I16] = cast_i32_I16,
-             [WEFT_U8] = cast_i32_U8,
-             [WEFT_U16] = cast_i32_U16},
     .fill = {fill_f32, fill_f64, fill_i32, fill_i64},
     .reduce =
         {

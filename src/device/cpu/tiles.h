@@ -9,7 +9,7 @@
 
 #define WEFT_TILE 1024 /* elements that a tile usually holds */
 
-/* f16 and bf16 compute in f32; bool and integers below 32 bits in i32, bool as 0 or 1. */
+/* f16 and bf16 compute in f32; bool and integers below 32 bits in i32, bool as 0 or 1; u32 in i64. */
 typedef enum weft_ct { WEFT_CT_F32, WEFT_CT_F64, WEFT_CT_I32, WEFT_CT_I64, WEFT_CT_COUNT } weft_ct;
 
 /* Which operands are one element instead of n: bit 0 a, bit 1 b, bit 2 c. All: n is 1 and the variant 0. */
@@ -36,8 +36,7 @@ typedef struct weft_tiles {
     weft_tile_calc calc[WEFT_OP_COUNT][WEFT_CT_COUNT][WEFT_TILE_VARIANTS];
     weft_tile_calc pair[WEFT_PAIR_FROM][WEFT_PAIRS]
                        [WEFT_TILE_VARIANTS];              /* not where a and b are one element */
-    weft_tile_calc cast[WEFT_CT_COUNT][WEFT_DTYPE_COUNT]; /* NULL: the value stays as it is */
-    weft_tile_calc wrap[WEFT_DTYPE_COUNT];                /* i32 into u8, i8, u16, i16; else NULL */
+    weft_tile_calc cast[WEFT_CT_COUNT][WEFT_DTYPE_COUNT]; /* to the same compute type: wraps */
     weft_tile_calc fill[WEFT_CT_COUNT];                   /* n times the one element at a */
     weft_tile_reduce reduce[WEFT_OP_COUNT][WEFT_CT_COUNT];
     weft_tile_products columns[WEFT_OP_COUNT][WEFT_CT_COUNT]; /* of each of `length` columns over the rows */
