@@ -55,7 +55,7 @@ weft_render_type weft__type_of(const weft_render *r, int v) {
 const char *weft__storage_name(weft_dtype dtype) {
     switch (dtype) {
     case WEFT_F16: return "half";
-    case WEFT_I8: return "char";
+    case WEFT_I8: return "w_i8";
     case WEFT_I16: return "short";
     case WEFT_U8:
     case WEFT_BOOL: return "uchar";

@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "kernel/kernel.h"
 
-typedef enum weft_language { WEFT_OPENCL_C } weft_language;
+typedef enum weft_language { WEFT_OPENCL_C, WEFT_CUDA_C } weft_language;
 
 /* What text depends on of a device. A row is computed by `lanes` lanes at once. On CPUs they are elements of
  * a vector type and a group is one work-item (compilers vectorise explicit vectors well, work-items badly);
@@ -39,8 +39,8 @@ enum {
 };
 
 typedef enum weft_argument_kind {
-    WEFT_ARGUMENT_OPERAND, /* operand `index` of the command, as elements of `dtype`: in OpenCL two arguments,
-                            * the buffer and a 64-bit offset in elements. Of a program (device/gpu): slot
+    WEFT_ARGUMENT_OPERAND, /* operand `index` of the command, as elements of `dtype`: two arguments, the buffer
+                            * and a 64-bit offset in elements. Of a program (device/gpu): slot
                             * `index` from byte `i` on */
     WEFT_ARGUMENT_SCRATCH, /* the executable's scratch from byte `i` on, as elements of `dtype`; two likewise.
                             * A program has a slot for it */

@@ -1,8 +1,10 @@
 /* A program that goes through a table of ops on one device:
  *     NAME DEVICE [--op NAME] [--part K/N] [--seed N] [--record FILE] [--fusion off]
+ *     NAME null --texts FOLDER    writes what a CUDA device would compile, and compares nothing
  * Prints each cell that fails and one line of totals; exit code 1 when one failed, 77 (skipped) where the
  * device is absent. */
 #include <time.h>
+#include "cuda_texts.h"
 #include "device.h"
 #include "ops/matrix.h"
 
@@ -13,7 +15,9 @@ static bool done_before(const op_cases *table, int i) {
 }
 
 static void usage(const char *name) {
-    fprintf(stderr, "usage: %s DEVICE [--op NAME] [--part K/N] [--seed N] [--record FILE] [--fusion off]\n",
+    fprintf(stderr,
+            "usage: %s DEVICE [--op NAME] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--texts "
+            "FOLDER]\n",
             name);
     exit(2);
 }
@@ -31,6 +35,8 @@ static matrix arguments(int argc, char **argv) {
             m.seed = strtoull(argv[i + 1], NULL, 10);
         else if (!strcmp(argv[i], "--fusion"))
             m.unfused = !strcmp(argv[i + 1], "off");
+        else if (!strcmp(argv[i], "--texts"))
+            cuda_texts.folder = argv[i + 1];
         else if (strcmp(argv[i], "--record"))
             usage(argv[0]);
         else if (!(m.record = fopen(argv[i + 1], "w")))
@@ -67,7 +73,9 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
         return 77;
     }
     m.slow = !strcmp(m.device, "interp");
-    m.gpu = !strcmp(m.device, "opencl") || !strcmp(m.device, "webgpu");
+    m.texts = cuda_texts.folder != NULL;
+    m.gpu = m.texts || !strcmp(m.device, "opencl") || !strcmp(m.device, "webgpu");
+    if (m.texts) cuda_texts_write(m.ctx, cuda_texts.folder);
     double begin = seconds();
     ops_settle(&m);
     for (int i = 0; i < count; i++)
@@ -84,5 +92,6 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
     free(m.queue);
     weft_scope_close(m.scope);
     weft_close(m.ctx);
-    return m.failures != 0 || m.cells == 0;
+    if (m.texts) printf("%s: %d texts in %s\n", title, cuda_texts.count, cuda_texts.folder);
+    return m.failures != 0 || m.cells == 0 || cuda_texts.failed;
 }

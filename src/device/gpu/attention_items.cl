@@ -96,8 +96,9 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(
     IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *lse,
     w_i64 lse_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out), w_i64 heads, int t_q, int t_k, int d, S scale,
     S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
-    W_LOCAL S4 mine4[BR * LD / 4], other4[BC * LD / 4], tile4[BR * PITCH / 4];
-    W_LOCAL S part[BR * TPR], *mine = (W_LOCAL S *)mine4, *other = (W_LOCAL S *)other4, *tile = (W_LOCAL S *)tile4;
+    W_LOCAL_ROOM S4 mine4[BR * LD / 4], other4[BC * LD / 4], tile4[BR * PITCH / 4];
+    W_LOCAL_ROOM S part[BR * TPR];
+    W_LOCAL S *mine = (W_LOCAL S *)mine4, *other = (W_LOCAL S *)other4, *tile = (W_LOCAL S *)tile4;
     if (sink && w_faulted(faults)) return;
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* long ones first */
@@ -177,7 +178,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(
     IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *lse,
     w_i64 lse_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out), w_i64 heads, int t_q, int t_k, int d, S scale,
     S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
-    W_LOCAL S query[D], weight[ITEMS], part[ITEMS], products[ITEMS * (SHARE + 1)];
+    W_LOCAL_ROOM S query[D], weight[ITEMS], part[ITEMS], products[ITEMS * (SHARE + 1)];
     if (sink && w_faulted(faults)) return;
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i = w_group(0), item = w_item(0), shift = cached ? key[key_at] : t_k - t_q;
@@ -235,8 +236,9 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(
     PLACES(out), PLACES(dout), PLACES(dq), w_i64 heads, int t_q, int t_k, int d, S scale, S dropout,
     S factor, int causal,
     int cached, int sink, W_GLOBAL w_faults *faults, int command) {
-    W_LOCAL S4 mine4[BR * LD / 4], douts4[BR * LD / 4], keys4[BC * LD / 4], values4[BC * LD / 4], tile4[BR * PITCH / 4];
-    W_LOCAL S part[BR * TPR], *mine = (W_LOCAL S *)mine4, *douts = (W_LOCAL S *)douts4, *keys = (W_LOCAL S *)keys4,
+    W_LOCAL_ROOM S4 mine4[BR * LD / 4], douts4[BR * LD / 4], keys4[BC * LD / 4], values4[BC * LD / 4], tile4[BR * PITCH / 4];
+    W_LOCAL_ROOM S part[BR * TPR];
+    W_LOCAL S *mine = (W_LOCAL S *)mine4, *douts = (W_LOCAL S *)douts4, *keys = (W_LOCAL S *)keys4,
               *values = (W_LOCAL S *)values4, *tile = (W_LOCAL S *)tile4;
     if (sink && w_faulted(faults)) return;
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
@@ -283,7 +285,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(
     W_GLOBAL T *dk, w_i64 dk_at, W_GLOBAL T *dv, w_i64 dv_at, const W_GLOBAL S *delta, w_i64 delta_at, PLACES(q),
     PLACES(k), PLACES(v), PLACES(dout), PLACES(dk), PLACES(dv), w_i64 heads, int t_q, int t_k, int d, S scale,
     S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
-    W_LOCAL S4 keys4[BR * LD / 4], values4[BR * LD / 4], mine4[BC * LD / 4], douts4[BC * LD / 4], tile4[BR * PITCH / 4];
+    W_LOCAL_ROOM S4 keys4[BR * LD / 4], values4[BR * LD / 4], mine4[BC * LD / 4], douts4[BC * LD / 4], tile4[BR * PITCH / 4];
     W_LOCAL S *keys = (W_LOCAL S *)keys4, *values = (W_LOCAL S *)values4, *mine = (W_LOCAL S *)mine4,
               *douts = (W_LOCAL S *)douts4, *tile = (W_LOCAL S *)tile4;
     if (sink && w_faulted(faults)) return;

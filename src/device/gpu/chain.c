@@ -185,11 +185,11 @@ static void put_text(chain *c, weft_text *out, const char *tag) {
     weft__put(out, "W_KERNEL W_ITEMS(%d, %d, %d) void chain(W_CONSTANT long *n, long n_at, int times",
               items[0], items[1], items[2]);
     if (c->faults) weft__put(out, ", W_GLOBAL w_faults *faults, int command");
-    for (int s = 0; s < c->n_slots; s++) weft__put(out, ", W_GLOBAL void *b%d", s);
+    for (int s = 0; s < c->n_slots; s++) weft__put(out, ", W_ANY b%d", s);
     weft__put(out, ") {\n");
     for (int i = 0; i < c->count; i++) {
         if (c->kind[i] != i || !has_memory(c, i)) continue;
-        weft__put(out, "%s        W_SHARED(%s_%s_%d) link%d;\n", memory ? "" : "    W_LOCAL union {\n",
+        weft__put(out, "%s        W_SHARED(%s_%s_%d) link%d;\n", memory ? "" : "    W_LOCAL_ROOM union {\n",
                   c->first[i].name, tag, i, i);
         memory = true;
     }

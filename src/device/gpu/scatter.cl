@@ -36,8 +36,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(
     const W_GLOBAL T *base, w_i64 base_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *room, w_i64 room_at,
     int start, w_i64 outer, w_i64 count, w_i64 rows, w_i64 inner, w_i64 tile, w_i64 width, int sink,
     W_GLOBAL w_faults *faults, int command) {
-    W_LOCAL INDEX chunk[CHUNK];
-    W_LOCAL int stop; /* one answer for the group: another one may record a fault meanwhile */
+    W_LOCAL_ROOM INDEX chunk[CHUNK];
+    W_LOCAL_ROOM int stop; /* one answer for the group: another one may record a fault meanwhile */
     if (w_item(0) == 0) stop = sink && w_faulted(faults);
     w_barrier();
     if (stop) return;

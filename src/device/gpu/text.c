@@ -24,8 +24,8 @@ static int put_lanes(unsigned prelude, bool vectors, const char **parts) {
 
 int weft__gpu_parts(weft_language language, unsigned prelude, const char *parts[WEFT_GPU_PARTS]) {
     int n = 0;
-    (void)language; /* there is one */
-    parts[n++] = weft__text_prelude_opencl;
+    parts[n++] = language == WEFT_CUDA_C ? weft__text_prelude_cuda : weft__text_prelude_opencl;
+    parts[n++] = weft__text_prelude_common;
     parts[n++] = weft__text_prelude_kernels;
     if (!(prelude & WEFT_PRELUDE_LANES)) return n;
     const bool vectors = prelude & WEFT_PRELUDE_VECTORS;

@@ -6,6 +6,8 @@
 
 #define WEFT__GPU_TEXTS(X)                                                                                   \
     X(prelude_opencl)                                                                                        \
+    X(prelude_cuda)                                                                                          \
+    X(prelude_common)                                                                                        \
     X(prelude_kernels)                                                                                       \
     X(prelude_links)                                                                                         \
     X(prelude_overloads)                                                                                     \

@@ -13,7 +13,7 @@ W_FN ushort w_to_bf16(float x) {
 W_ONE(f32, float, float, p[i], p[i] = v)
 W_ONE(f16, half, float, vload_half(i, p), vstore_half_rte(v, i, p))
 W_ONE(bf16, ushort, float, W_BF16(p[i]), p[i] = w_to_bf16(v))
-W_ONE(i8, char, int, p[i], p[i] = (char)v)
+W_ONE(i8, w_i8, int, p[i], p[i] = (w_i8)v)
 W_ONE(i16, short, int, p[i], p[i] = (short)v)
 W_ONE(i32, int, int, p[i], p[i] = v)
 W_ONE(i64, long, long, p[i], p[i] = v)

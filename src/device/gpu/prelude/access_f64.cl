@@ -1,6 +1,8 @@
 /* Where the device has f64. Before it: words.cl and access.cl; after it: kernel/prelude_f64.h. */
 #ifndef W_VECTORS
+#ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
 W_ONE(f64, double, double, p[i], p[i] = v)
 #define fmod_f64(x, y) fmod(x, y)
 #define pow_f64(x, y)  pow(x, y)

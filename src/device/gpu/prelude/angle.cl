@@ -1,7 +1,7 @@
 /* Sine and cosine of any angle: beyond W_ANGLE_MAX the bits of 2/pi that matter times the 24 bits of x, modulo 4
  * (Payne and Hanek, 1983). Before it: kernel/prelude_f32.h. */
 #ifndef W_VECTORS
-W_CONSTANT uint w_two_over_pi[9] = {0x00000000u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u,
+W_TABLE uint w_two_over_pi[9] = {0x00000000u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u,
                                     0xdb629599u, 0x3c439041u, 0xfe5163abu, 0u}; /* 32 zeros before */
 W_FN float w_turn_huge(float x, int turn) {
     int bits = w_bits(x) & 0x7fffffff, place = (bits >> 23) - 150 + 31 - 1; /* first bit of the window */

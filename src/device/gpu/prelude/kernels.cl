@@ -8,9 +8,9 @@
 #undef W_ITEMS
 #undef W_ALSO
 #undef W_MEMORY
-#define W_KERNEL         __kernel
-#define W_ITEMS(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
+#define W_KERNEL         W_ENTRY
+#define W_ITEMS(x, y, z) W_ENTRY_ITEMS(x, y, z)
 #define W_ALSO(name)
 #define W_MEMORY(name)                                                                                       \
-    W_LOCAL W_SHARED(name) shared_;                                                                          \
+    W_LOCAL_ROOM W_SHARED(name) shared_;                                                                         \
     W_LOCAL W_SHARED(name) *const shared = &shared_;

@@ -1,11 +1,17 @@
-/* Before every text: what templates and rendered kernels call the parts of OpenCL C, so that they need not be
- * written twice for another language, and the record of bad values. */
+/* Before every text of OpenCL C: what templates and rendered kernels call its parts, so that they need not be written
+ * twice. cuda.cu says the same for CUDA C++. */
 #pragma OPENCL FP_CONTRACT OFF
 #define W_GLOBAL        __global
-#define W_LOCAL         __local
+#define W_LOCAL         __local /* what a pointer points at */
+#define W_LOCAL_ROOM    __local /* before a variable */
 #define W_CONSTANT      __constant
+#define W_TABLE         __constant /* before a table of constants outside of functions */
+#define W_ANY           __global void * /* a buffer, to be given to whatever takes one */
 #define W_RESTRICT      restrict
 #define W_FN            static inline
+#define W_ENTRY         __kernel
+#define W_ENTRY_ITEMS(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
+typedef char w_i8;
 #define w_group(dim)    ((int)get_group_id(dim)) /* which group this is */
 #define w_groups(dim)   ((int)get_num_groups(dim))
 #define w_item(dim)     ((int)get_local_id(dim)) /* which work-item of the group */
@@ -18,35 +24,3 @@
 #else
 #define w_fence_all()   mem_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #endif
-#define W_PASTE_(a, b)  a##b
-#define W_PASTE(a, b)   W_PASTE_(a, b)
-#define W_SHARED(name)  struct W_PASTE(name, _shared) /* what a kernel has in local memory */
-typedef char w_i8;
-typedef uchar w_u8;
-typedef short w_i16;
-typedef ushort w_u16;
-typedef int w_i32;
-typedef uint w_u32;
-typedef long w_i64;
-typedef ulong w_u64;
-
-/* The first bad value since the host looked: who changes `set` from 0 fills in the rest. `what` is one of
- * W_FAULT_...; `command` tells the host the layer. A kernel that changes a variable begins with
- * if (w_faulted(fault)) return; */
-typedef struct w_faults {
-    int set, command, what, unused;
-    long value, bound, element;
-} w_faults;
-#define W_FAULT_GATHER  1 /* an index that is not in 0..bound-1 */
-#define W_FAULT_DIVIDE  2 /* an integer divided by 0: value and bound are 0 */
-#define W_FAULT_SCATTER 3
-#define W_FAULT_UPDATE  4 /* the offset of an update */
-#define w_faulted(faults) ((faults)->set != 0)
-W_FN void w_fault(W_GLOBAL w_faults *faults, int command, int what, long value, long bound, long element) {
-    if (atomic_cmpxchg(&faults->set, 0, 1) != 0) return;
-    faults->command = command;
-    faults->what = what;
-    faults->value = value;
-    faults->bound = bound;
-    faults->element = element;
-}

@@ -1,0 +1,33 @@
+/* What the languages share: integers by their widths, what a kernel has in local memory, and the record of bad values.
+ * Behind opencl.cl or cuda.cu. */
+#define W_PASTE_(a, b)  a##b
+#define W_PASTE(a, b)   W_PASTE_(a, b)
+#define W_SHARED(name)  struct W_PASTE(name, _shared) /* what a kernel has in local memory */
+typedef uchar w_u8;
+typedef short w_i16;
+typedef ushort w_u16;
+typedef int w_i32;
+typedef uint w_u32;
+typedef long w_i64;
+typedef ulong w_u64;
+
+/* The first bad value since the host looked: who changes `set` from 0 fills in the rest. `what` is one of
+ * W_FAULT_...; `command` tells the host the layer. A kernel that changes a variable begins with
+ * if (w_faulted(fault)) return; */
+typedef struct w_faults {
+    int set, command, what, unused;
+    long value, bound, element;
+} w_faults;
+#define W_FAULT_GATHER  1 /* an index that is not in 0..bound-1 */
+#define W_FAULT_DIVIDE  2 /* an integer divided by 0: value and bound are 0 */
+#define W_FAULT_SCATTER 3
+#define W_FAULT_UPDATE  4 /* the offset of an update */
+#define w_faulted(faults) ((faults)->set != 0)
+W_FN void w_fault(W_GLOBAL w_faults *faults, int command, int what, long value, long bound, long element) {
+    if (atomic_cmpxchg(&faults->set, 0, 1) != 0) return;
+    faults->command = command;
+    faults->what = what;
+    faults->value = value;
+    faults->bound = bound;
+    faults->element = element;
+}

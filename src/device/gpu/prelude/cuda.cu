@@ -1,0 +1,107 @@
+/* Before every text of CUDA C++: what templates and rendered kernels call, under the names that OpenCL C has for it.
+ * No header is needed; compile with --fmad=false. Read next: common.cl. */
+#define W_GLOBAL
+#define W_LOCAL
+#define W_LOCAL_ROOM  __shared__
+#define W_CONSTANT    const
+#define W_TABLE       static __device__ const
+#define W_ANY         w_any
+#define W_RESTRICT    __restrict__
+#define W_FN          static __device__ __forceinline__
+#define W_ENTRY       extern "C" __global__
+#define W_ENTRY_ITEMS(x, y, z) __launch_bounds__((x) * (y) * (z))
+#define w_group(dim)    ((int)((dim) == 0 ? blockIdx.x : (dim) == 1 ? blockIdx.y : blockIdx.z))
+#define w_groups(dim)   ((int)((dim) == 0 ? gridDim.x : (dim) == 1 ? gridDim.y : gridDim.z))
+#define w_item(dim)     ((int)((dim) == 0 ? threadIdx.x : (dim) == 1 ? threadIdx.y : threadIdx.z))
+#define w_barrier()     __syncthreads()
+#define w_barrier_all() __syncthreads()
+
+/* ---- types ---- */
+
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong; /* of 64 bits */
+typedef ushort half;         /* its bits */
+typedef signed char w_i8;
+
+template <class T> struct alignas(16) w_four {
+    T x, y, z, w;
+};
+#define float4  w_four<float>
+#define uint4   w_four<uint>
+#define double4 w_four<double>
+#define ulong4  w_four<ulong>
+
+/* A buffer, to be given to whatever takes one. */
+struct w_any {
+    void *at;
+    template <class T> __device__ operator T *() const { return (T *)at; }
+};
+
+/* ---- bits, and numbers of another type ---- */
+
+template <class To, class From> W_FN To w_same_bits(From from) {
+    static_assert(sizeof(To) == sizeof(From), "as many bits");
+    union {
+        From from;
+        To to;
+    } u;
+    u.from = from;
+    return u.to;
+}
+template <class T> W_FN int as_int(T x) { return w_same_bits<int>(x); }
+template <class T> W_FN uint as_uint(T x) { return w_same_bits<uint>(x); }
+template <class T> W_FN long as_long(T x) { return w_same_bits<long>(x); }
+template <class T> W_FN ulong as_ulong(T x) { return w_same_bits<ulong>(x); }
+template <class T> W_FN float as_float(T x) { return w_same_bits<float>(x); }
+template <class T> W_FN double as_double(T x) { return w_same_bits<double>(x); }
+
+template <class T> W_FN int convert_int(T x) { return (int)x; }
+template <class T> W_FN uint convert_uint(T x) { return (uint)x; }
+template <class T> W_FN long convert_long(T x) { return (long)x; }
+template <class T> W_FN ulong convert_ulong(T x) { return (ulong)x; }
+template <class T> W_FN float convert_float(T x) { return (float)x; }
+template <class T> W_FN double convert_double(T x) { return (double)x; }
+W_FN float convert_float_rtz(int x) { return __int2float_rz(x); }
+W_FN float convert_float_rtz(uint x) { return __uint2float_rz(x); }
+W_FN float convert_float_rtz(long x) { return __ll2float_rz(x); }
+W_FN float convert_float_rtz(ulong x) { return __ull2float_rz(x); }
+W_FN float convert_float_rtz(double x) { return __double2float_rz(x); }
+
+/* Of floats: the nearest that there is, and 0 for NaN. `end`: what comes after the largest. */
+template <class To, class T> W_FN To w_saturated(T x, T end, To least, To most) {
+    return x >= end ? most : x <= (T)least ? least : x == x ? (To)x : 0;
+}
+template <class T> W_FN int convert_int_sat(T x) {
+    return w_saturated<int, T>(x, (T)0x1p31, -0x7fffffff - 1, 0x7fffffff);
+}
+template <class T> W_FN uint convert_uint_sat(T x) { return w_saturated<uint, T>(x, (T)0x1p32, 0, 0xffffffffu); }
+template <class T> W_FN long convert_long_sat(T x) {
+    return w_saturated<long, T>(x, (T)0x1p63, -0x7fffffffffffffffL - 1, 0x7fffffffffffffffL);
+}
+template <class T> W_FN ulong convert_ulong_sat(T x) {
+    return w_saturated<ulong, T>(x, (T)0x1p64, 0, 0xffffffffffffffffUL);
+}
+
+W_FN float vload_half(long i, const half *p) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(p[i]));
+    return x;
+}
+W_FN void vstore_half_rte(float x, long i, half *p) {
+    ushort bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    p[i] = bits;
+}
+
+/* ---- functions: fma, fmin, fmax, sqrt and the others of f64 are there under these names ---- */
+
+#define FP_FAST_FMAF 1
+#define INFINITY     as_float(0x7f800000)
+#define NAN          as_float(0x7fc00000)
+#define HUGE_VALF    INFINITY
+#define HUGE_VAL     ((double)INFINITY)
+template <class T> W_FN T clamp(T x, T least, T most) { return x < least ? least : x > most ? most : x; }
+W_FN uint mul_hi(uint x, uint y) { return __umulhi(x, y); }
+W_FN int atomic_cmpxchg(int *p, int expected, int value) { return atomicCAS(p, expected, value); }

@@ -1,0 +1,83 @@
+/* What a CUDA device would get to compile: the null device of a context, made to take what CUDA takes and to
+ * write the text of each launch into a folder, a file a text, whatever is built on it. No card and no library
+ * is needed. */
+#ifndef WEFT_TESTS_CUDA_TEXTS_H
+#define WEFT_TESTS_CUDA_TEXTS_H
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/gpu/program.h"
+#include "graph/graph.h"
+
+/* As of a card of a hundred multiprocessors. */
+static const weft_target cuda_texts_target = {
+    .language = WEFT_CUDA_C, .lanes = 256, .units = 100, .local_bytes = 48 << 10, .f64 = true};
+
+static struct {
+    weft_device_ops ops; /* of the null device, but for two */
+    const weft_device_ops *null;
+    const char *folder;
+    int count;
+    bool failed;
+} cuda_texts;
+
+/* Keeps the text under a name made of its hash; those that are there are known. */
+static inline bool cuda_texts_keep(const weft_launch *launch) {
+    const char *parts[WEFT_GPU_PARTS];
+    const int n = weft__gpu_parts(WEFT_CUDA_C, launch->prelude, parts);
+    char path[1024];
+    weft_hash key;
+    weft__hash_init(&key);
+    weft__hash_u64(&key, launch->prelude);
+    weft__hash_str(&key, launch->text);
+    snprintf(path, sizeof path, "%s/%.80s.%016" PRIx64 ".cu", cuda_texts.folder, launch->name, key.a);
+    if (access(path, F_OK) == 0) return true;
+    FILE *file = fopen(path, "wb");
+    if (!file) return false;
+    for (int i = 0; i < n; i++) fputs(parts[i], file);
+    fputs(launch->text, file);
+    cuda_texts.count++;
+    return fclose(file) == 0;
+}
+
+static inline bool cuda_texts_takes(weft_device *device, const weft_heavy *heavy) {
+    (void)device;
+    return weft__gpu_takes(&cuda_texts_target, heavy);
+}
+
+static inline weft_status cuda_texts_build(weft_device *device, const weft_commands *commands,
+                                           weft_executable **executable) {
+    /* as it is, and with chains where they pay */
+    for (int chain = 0; chain < 2; chain++) {
+        weft_arena arena;
+        weft_gpu_paths paths = {0};
+        weft__arena_init(&arena, device->ctx);
+        weft_gpu_program program = {
+            .launches = {.ctx = device->ctx, .arena = &arena, .target = &cuda_texts_target}};
+        const weft_gpu_wish wish = {.paths = &paths, .chain = chain};
+        const weft_status status = weft__gpu_program(&program, commands, &wish);
+        if (status != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error(device->ctx));
+        cuda_texts.failed = cuda_texts.failed || status != WEFT_OK;
+        for (int i = 0; i < program.launches.count; i++)
+            if (!cuda_texts_keep(&program.launches.list[i])) cuda_texts.failed = true;
+        weft__gpu_program_free(&program);
+        weft__free(device->ctx, paths.list);
+        weft__arena_free(&arena);
+    }
+    return cuda_texts.null->build(device, commands, executable);
+}
+
+/* From now on; ctx is open on "null". */
+static inline void cuda_texts_write(weft_context *ctx, const char *folder) {
+    cuda_texts.folder = folder;
+    cuda_texts.null = ctx->device->ops;
+    cuda_texts.ops = *ctx->device->ops;
+    cuda_texts.ops.takes = cuda_texts_takes;
+    cuda_texts.ops.build = cuda_texts_build;
+    ctx->device->ops = &cuda_texts.ops;
+}
+
+#endif
