@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <weft/weft.h>
 
+#include "device/gpu/hooks.h"
 #include "device/opencl/hooks.h"
 
 enum { TEST_SKIPPED = 77, TEST_GUARD = 256 };
@@ -31,17 +32,17 @@ static inline const char *test_device(void) {
 static inline bool test_on_cpu(void) { return strcmp(test_device(), "cpu") == 0; }
 
 static inline void test_look_at_guards(void) {
-    if (weft__opencl_hook.guards_broken == 0) return;
+    if (weft__gpu_hook.guards_broken == 0) return;
     fprintf(stderr, "%d kernels or transfers wrote beyond the ends of a buffer\n",
-            (int)weft__opencl_hook.guards_broken);
+            (int)weft__gpu_hook.guards_broken);
     _exit(1);
 }
 
 /* Before the first context is opened. */
 static inline void test_guard_buffers(void) {
     const char *items = getenv("WEFT_TEST_ITEMS");
-    if (weft__opencl_hook.guard) return;
-    weft__opencl_hook.guard = TEST_GUARD;
+    if (weft__gpu_hook.guard) return;
+    weft__gpu_hook.guard = TEST_GUARD;
     if (items) weft__opencl_hook.items = (int)strtol(items, NULL, 10);
     atexit(test_look_at_guards);
 }

@@ -354,8 +354,8 @@ static void test_random_graphs(void **state) {
     }
     close_machines(&m);
     if (m.other)
-        printf("random graphs: %d texts in %d programs\n", (int)weft__opencl_hook.texts,
-               (int)weft__opencl_hook.compiles);
+        printf("random graphs: %d texts in %d programs\n", (int)weft__gpu_hook.texts,
+               (int)weft__gpu_hook.compiles);
     double ratio = sum.fused_kernels ? (double)sum.plain_kernels / (double)sum.fused_kernels : 0;
     printf("random graphs: cells=%llu fail=%llu seed=%llu nodes=%llu backward=%llu nodes/kernel=%.2f "
            "elements=%llu "

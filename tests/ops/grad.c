@@ -1,6 +1,7 @@
 /* Checks gradients: one held program gives the result and its gradients; inputs are written anew for each
  * difference (8 (f(+h) - f(-h)) - (f(+2h) - f(-2h))) / 12h, whose error is of order h^4. The whole Jacobian
  * where it is small, else three random directions. */
+#include "device/gpu/hooks.h"
 #include "device/opencl/hooks.h"
 #include "ops/grad.h"
 
@@ -233,8 +234,8 @@ static weft_status check_directions(matrix *m, function *f, outcome *o) {
 static void conclude(matrix *m, const grad_case *c, weft_dtype dtype, const char *what, weft_status status,
                      double worst, const char *why) {
     bool fine = status == WEFT_OK && worst <= 1;
-    if (status != WEFT_OK && m->refused_before != weft__opencl_hook.refused) { /* spare, and not known */
-        m->refused_before = weft__opencl_hook.refused;
+    if (status != WEFT_OK && m->refused_before != weft__gpu_hook.refused) { /* spare, and not known */
+        m->refused_before = weft__gpu_hook.refused;
         m->left_out++;
         return;
     }
@@ -366,7 +367,7 @@ void grad_check(matrix *m, const grad_case *c) {
     }
     const bool spare = is_spare(m, c);
     if (m->gpu && !spare) compile_at_once(m, &copy);
-    weft__opencl_hook.known_only = spare;
+    weft__gpu_hook.known_only = spare;
     open_operands(m, &copy, WEFT_F64, &f);
     choose_values(m, &copy, &f);
     weft_status status = open_program(m, &f, WEFT_F64, c->build(m->ctx, WEFT_F64, f.x, c->user), true);
@@ -377,10 +378,10 @@ void grad_check(matrix *m, const grad_case *c) {
         check_narrow(m, &copy, &f, WEFT_F32);
         for (weft_dtype half = WEFT_F16; half <= WEFT_BF16 && has_halves(c, f.total); half++)
             check_narrow(m, &copy, &f, half);
-        weft__opencl_hook.known_only = spare || is_spare_second(m, c);
+        weft__gpu_hook.known_only = spare || is_spare_second(m, c);
         check_second(m, &copy, &f);
     }
-    weft__opencl_hook.known_only = 0;
+    weft__gpu_hook.known_only = 0;
     close_function(&f);
 }
 

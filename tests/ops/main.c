@@ -85,7 +85,7 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
     ops_settle(&m);
     if (m.gpu)
         printf("%s: %ld cells left out, %d texts in %d programs\n", title, m.left_out,
-               (int)weft__opencl_hook.texts, (int)weft__opencl_hook.compiles);
+               (int)weft__gpu_hook.texts, (int)weft__gpu_hook.compiles);
     printf("%s: cells=%ld fail=%ld skip=%ld seed=%llu device=%s in %.1f s\n", title, m.cells, m.failures,
            m.skipped, (unsigned long long)m.seed, m.device, seconds() - begin);
     if (m.record) fclose(m.record);

@@ -5,6 +5,7 @@
  * compiled its kernels already, and else left out. Read next: test_ops.c, which goes through the table of
  * ops. */
 #include <stdarg.h>
+#include "device/gpu/hooks.h"
 #include "device/opencl/hooks.h"
 #include "graph/graph.h"
 #include "ops/matrix.h"
@@ -308,17 +309,17 @@ static void compute_chosen(matrix *m) {
 
 static void compute_spare(matrix *m) {
     if (m->texts) return;
-    weft__opencl_hook.known_only = 1;
+    weft__gpu_hook.known_only = 1;
     for (int i = 0; i < m->queued; i++) {
         check *c = &m->queue[i];
-        const int refused = weft__opencl_hook.refused;
+        const int refused = weft__gpu_hook.refused;
         if (!c->spare || together(m, &c, 1)) continue;
-        if (weft__opencl_hook.refused > refused)
+        if (weft__gpu_hook.refused > refused)
             m->left_out++;
         else
             not_computed(m, c, weft_last_error(m->ctx));
     }
-    weft__opencl_hook.known_only = 0;
+    weft__gpu_hook.known_only = 0;
 }
 
 void ops_settle(matrix *m) {

@@ -95,14 +95,14 @@ static int train(int kind, int items, bool chains, char values[VALUES], size_t *
     net n;
     weft_program *program;
     make(&n, kind, items);
-    weft__opencl_hook.chain_after = chains ? 1 : INT32_MAX;
-    const int before = weft__opencl_hook.kernels;
+    weft__gpu_hook.chain_after = chains ? 1 : INT32_MAX;
+    const int before = weft__gpu_hook.kernels;
     weft_scope *scope = weft_scope_open(n.ctx);
     for (int i = 0; i < STEPS; i++) {
         weft_tensor *loss = loss_of(&n);
         assert_int_equal(weft_optimizer_step(n.optimizer, loss), WEFT_OK);
     }
-    const int kernels = weft__opencl_hook.kernels - before;
+    const int kernels = weft__gpu_hook.kernels - before;
     weft_tensor *loss = loss_of(&n);
     assert_int_equal(weft_optimizer_hold(n.optimizer, loss, &program), WEFT_OK);
     assert_int_equal(weft_optimizer_run_many(n.optimizer, program, MANY), WEFT_OK);
@@ -111,7 +111,7 @@ static int train(int kind, int items, bool chains, char values[VALUES], size_t *
     weft_program_free(program);
     weft_scope_close(scope);
     weft_close(n.ctx);
-    weft__opencl_hook.chain_after = 0;
+    weft__gpu_hook.chain_after = 0;
     return kernels;
 }
 
@@ -148,7 +148,7 @@ static void test_fault(void **state) {
         char before[VALUES], after[VALUES];
         int32_t bad[ROWS] = {0, c ? 7 : CLASSES}, good[ROWS] = {0};
         make(&n, faults[c].kind, faults[c].items);
-        weft__opencl_hook.chain_after = 1;
+        weft__gpu_hook.chain_after = 1;
         weft_scope *scope = weft_scope_open(n.ctx);
         weft_tensor *loss = loss_of(&n);
         assert_int_equal(weft_optimizer_step(n.optimizer, loss), WEFT_OK);
@@ -163,7 +163,7 @@ static void test_fault(void **state) {
         assert_int_equal(weft_write(n.y, good, sizeof good), WEFT_OK);
         assert_int_equal(weft_optimizer_step(n.optimizer, loss_of(&n)), WEFT_OK);
         assert_int_equal(weft_synchronize(n.ctx), WEFT_OK);
-        weft__opencl_hook.chain_after = 0;
+        weft__gpu_hook.chain_after = 0;
         weft_scope_close(scope);
         weft_close(n.ctx);
     }
@@ -205,10 +205,10 @@ static void types_and_times(int items) {
         {.kind = WEFT_COMMAND_COPY, .sink = true, .bytes = BYTES, .n_operands = 2, .operands = to_3}};
     const weft_commands commands = {.count = COMMANDS, .n_slots = 4, .list = list};
     for (int i = 0; i < COMMANDS; i++) list[i].after = true;
-    const int before = weft__opencl_hook.kernels;
+    const int before = weft__gpu_hook.kernels;
     assert_int_equal(ops->build(device, &commands, &e), WEFT_OK);
-    assert_int_equal(weft__opencl_hook.kernels - before, COMMANDS);
-    weft__opencl_hook.chain_after = 2; /* the second run has them */
+    assert_int_equal(weft__gpu_hook.kernels - before, COMMANDS);
+    weft__gpu_hook.chain_after = 2; /* the second run has them */
     assert_int_equal(ops->upload(device, slots[0], 0, a, BYTES), WEFT_OK);
     for (int timed = 0; timed < 4; timed++) {
         ops->set_timing(device, timed == 1);
@@ -222,8 +222,8 @@ static void types_and_times(int items) {
         assert_memory_equal(got[0], wanted, BYTES);
         for (int i = 0; i < N * N; i++) assert_true(got[1][i] == (i < N * N / 2 ? 0 : wanted[i]));
     }
-    assert_int_equal(weft__opencl_hook.kernels - before, COMMANDS + 1);
-    weft__opencl_hook.chain_after = 0;
+    assert_int_equal(weft__gpu_hook.kernels - before, COMMANDS + 1);
+    weft__gpu_hook.chain_after = 0;
     ops->executable_free(device, e);
     for (int i = 0; i < 4; i++) ops->buffer_free(device, slots[i]);
     ops->close(device);

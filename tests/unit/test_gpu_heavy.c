@@ -26,7 +26,7 @@ static int open_devices(void **state) {
     (void)state;
     assert_int_equal(weft__device_open(&context, "interp", NULL, &interp), WEFT_OK);
     if (test_without_opencl()) return 0;
-    weft__opencl_hook.guard = 64;
+    weft__gpu_hook.guard = 64;
     setenv("WEFT_KERNEL_CACHE", "off",
            1); /* to store kernels costs more than to compile those few that run */
     assert_int_equal(weft__device_open(&context, "opencl", NULL, &opencl), WEFT_OK);
@@ -37,7 +37,7 @@ static int close_devices(void **state) {
     (void)state;
     if (opencl) opencl->ops->close(opencl);
     interp->ops->close(interp);
-    assert_int_equal(weft__opencl_hook.guards_broken, 0);
+    assert_int_equal(weft__gpu_hook.guards_broken, 0);
     weft__strings_free(&context);
     return 0;
 }

@@ -27,7 +27,7 @@ static int setup(void **state) {
     static fixture f;
     *state = &f;
     if (test_without_opencl()) return 0;
-    weft__opencl_hook.guard = 256;
+    weft__gpu_hook.guard = 256;
     if (weft__device_open(&f.ctx, "opencl", NULL, &f.device) != WEFT_OK) return -1;
     f.target = weft__opencl_of(f.device)->target;
     return 0;
@@ -36,12 +36,12 @@ static int setup(void **state) {
 static int teardown(void **state) {
     fixture *f = *state;
     if (!f->device) return 0;
-    print_message("%d products, %d texts, %.3f of the bound\n", f->products, weft__opencl_hook.compiles,
+    print_message("%d products, %d texts, %.3f of the bound\n", f->products, weft__gpu_hook.compiles,
                   f->worst);
     f->device->ops->close(f->device);
     weft__strings_free(&f->ctx);
-    weft__opencl_hook.guard = 0;
-    return weft__opencl_hook.guards_broken ? -1 : 0;
+    weft__gpu_hook.guard = 0;
+    return weft__gpu_hook.guards_broken ? -1 : 0;
 }
 
 /* What the texts are for: a CPU with as much local memory as there is, or little; a card. */

@@ -44,7 +44,7 @@ static void run(const char *tune, outcome *to) {
     float *x = malloc(sizeof to->values);
     for (int i = 0; i < N * N; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
     assert_int_equal(setenv("WEFT_TUNE", tune, 1), 0);
-    const int before = weft__opencl_hook.kernels;
+    const int before = weft__gpu_hook.kernels;
     assert_int_equal(weft_open(&(weft_open_options){.device = "opencl"}, &ctx), WEFT_OK);
     weft_tensor *a = weft_from(ctx, WEFT_F32, 2, shape, x);
     weft_tensor *part = weft_slice(a, (int64_t[]){0, 0}, (int64_t[]){N - 5, N}, NULL);
@@ -54,7 +54,7 @@ static void run(const char *tune, outcome *to) {
     assert_int_equal(weft_read(out[0], to->values, sizeof to->values), WEFT_OK);
     const weft__opencl *d = weft__opencl_of(ctx->device);
     to->choices = ctx->device->n_choices;
-    to->kernels = weft__opencl_hook.kernels - before;
+    to->kernels = weft__gpu_hook.kernels - before;
     to->seconds = d->tuner.seconds;
     memset(to->chosen, 0, sizeof to->chosen);
     if (to->choices) memcpy(to->chosen, ctx->device->choices[0].chosen, sizeof to->chosen);

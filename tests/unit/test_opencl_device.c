@@ -368,7 +368,7 @@ static void test_memory_is_gone(void **state) {
     const weft__opencl_found *found = weft__opencl_of(f.device)->found;
     assert_int_equal(ops->buffer_new(f.device, (size_t)found->most_bytes + 1, &b), WEFT_ERR_OOM);
     assert_non_null(strstr(weft_last_error(&f.ctx), "this device gives at most"));
-    weft__opencl_hook.fail_allocation = 2;
+    weft__gpu_hook.fail_allocation = 2;
     weft_buffer *first = buffer_of(&f, 100);
     assert_int_equal(ops->buffer_new(f.device, 1000, &b), WEFT_ERR_OOM);
     assert_non_null(
@@ -390,13 +390,13 @@ static void test_device_is_lost(void **state) {
     command(&f, WEFT_COMMAND_COPY, false, 64);
     f.operands[0][1].slot = 1;
     assert_int_equal(ops->build(f.device, &f.commands, &e), WEFT_OK);
-    weft__opencl_hook.lose_device = 3;
+    weft__gpu_hook.lose_device = 3;
     assert_int_equal(ops->run(f.device, e, slots, 5), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(&f.ctx), "the device is lost"));
     assert_int_equal(ops->upload(f.device, slots[0], 0, bytes, 64), WEFT_ERR_DEVICE);
     assert_int_equal(ops->download(f.device, slots[0], 0, bytes, 64), WEFT_ERR_DEVICE);
     assert_int_equal(ops->synchronize(f.device), WEFT_ERR_DEVICE);
-    weft__opencl_hook.lose_device = 0;
+    weft__gpu_hook.lose_device = 0;
     ops->executable_free(f.device, e);
     for (int i = 0; i < 2; i++) ops->buffer_free(f.device, slots[i]);
     teardown(&f);
@@ -406,15 +406,16 @@ static void test_compiler_refuses(void **state) {
     (void)state;
     fixture f;
     weft_executable *e = NULL;
-    const weft__opencl_text *text;
+    const weft_gpu_text *text;
     const weft_launch bad = {.name = "wrong",
                              .text = "W_KERNEL void wrong(W_GLOBAL int *a) { a[0] = nothing; }"};
     if (!setup(&f)) return skip();
-    assert_int_equal(weft__opencl_compile(weft__opencl_of(f.device), &bad, 1, &text), WEFT_ERR_DEVICE);
+    assert_int_equal(weft__gpu_compile(&weft__opencl_of(f.device)->compiler, &bad, 1, &text),
+                     WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(&f.ctx), "its compiler refuses kernel wrong: "));
     assert_non_null(strstr(weft_last_error(&f.ctx), "nothing"));
     command(&f, WEFT_COMMAND_ZERO, false, 64);
-    weft__opencl_hook.fail_compile = 1;
+    weft__gpu_hook.fail_compile = 1;
     assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_ERR_DEVICE);
     assert_null(e);
     assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_OK); /* and goes on */
@@ -428,7 +429,7 @@ static void test_compiler_refuses(void **state) {
 static void test_texts_share_programs(void **state) {
     (void)state;
     fixture f;
-    const weft__opencl_text *texts[4];
+    const weft_gpu_text *texts[4];
     const weft_launch launches[4] = {
         {.name = "same", .text = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 1; }", .shares = true},
         {.name = "same", .text = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 2; }", .shares = true},
@@ -437,18 +438,18 @@ static void test_texts_share_programs(void **state) {
     };
     if (!setup(&f)) return skip();
     weft__opencl *d = weft__opencl_of(f.device);
-    const int before = weft__opencl_hook.compiles;
-    assert_int_equal(weft__opencl_compile(d, launches, 4, texts), WEFT_OK);
-    assert_int_equal(weft__opencl_hook.compiles - before, 2);
-    assert_true(texts[0] == texts[3] && texts[0] != texts[1] && texts[0]->program == texts[1]->program);
-    assert_true(texts[2]->program != texts[0]->program);
+    const int before = weft__gpu_hook.compiles;
+    assert_int_equal(weft__gpu_compile(&d->compiler, launches, 4, texts), WEFT_OK);
+    assert_int_equal(weft__gpu_hook.compiles - before, 2);
+    assert_true(texts[0] == texts[3] && texts[0] != texts[1] && texts[0]->module == texts[1]->module);
+    assert_true(texts[2]->module != texts[0]->module);
     for (int i = 0; i < 3; i++) {
-        char name[WEFT_OPENCL_NAME];
+        char name[WEFT_GPU_NAME];
         cl_int error, got = 0;
         cl_mem memory;
-        weft__opencl_kernel_name(texts[i], launches[i].name, name);
+        weft__gpu_kernel_name(texts[i], launches[i].name, name);
         const cl_kernel kernel =
-            weft__cl.clCreateKernel(d->programs[texts[i]->program].program, name, &error);
+            weft__cl.clCreateKernel(d->compiler.modules[texts[i]->module].module, name, &error);
         assert_int_equal(error, 0);
         assert_int_equal(weft__opencl_memory(d, 4, "test", &memory), WEFT_OK);
         assert_int_equal(weft__cl.clSetKernelArg(kernel, 0, sizeof memory, &memory), 0);
@@ -460,8 +461,8 @@ static void test_texts_share_programs(void **state) {
         weft__cl.clReleaseKernel(kernel);
         weft__cl.clReleaseMemObject(memory);
     }
-    assert_int_equal(weft__opencl_compile(d, launches, 4, texts), WEFT_OK);
-    assert_int_equal(weft__opencl_hook.compiles - before, 2);
+    assert_int_equal(weft__gpu_compile(&d->compiler, launches, 4, texts), WEFT_OK);
+    assert_int_equal(weft__gpu_hook.compiles - before, 2);
     teardown(&f);
 }
 
@@ -487,7 +488,7 @@ static void test_second_start(void **state) {
         weft_executable *e;
         int64_t got = 1;
         if (!setup(&f)) return skip();
-        const int compiles = weft__opencl_hook.compiles, cached = weft__opencl_hook.from_cache;
+        const int compiles = weft__gpu_hook.compiles, cached = weft__gpu_hook.from_cache;
         weft_buffer *slots[2] = {buffer_of(&f, 8), NULL};
         assert_int_equal(f.device->ops->upload(f.device, slots[0], 0, &got, 8), WEFT_OK);
         command(&f, WEFT_COMMAND_ZERO, false, 8);
@@ -495,8 +496,8 @@ static void test_second_start(void **state) {
         assert_int_equal(f.device->ops->run(f.device, e, slots, 1), WEFT_OK);
         assert_int_equal(f.device->ops->download(f.device, slots[0], 0, &got, 8), WEFT_OK);
         assert_int_equal(got, 0);
-        assert_int_equal(weft__opencl_hook.compiles - compiles, expected[start][0]);
-        assert_int_equal(weft__opencl_hook.from_cache - cached, expected[start][1]);
+        assert_int_equal(weft__gpu_hook.compiles - compiles, expected[start][0]);
+        assert_int_equal(weft__gpu_hook.from_cache - cached, expected[start][1]);
         f.device->ops->executable_free(f.device, e);
         f.device->ops->buffer_free(f.device, slots[0]);
         teardown(&f);
@@ -510,7 +511,7 @@ static void test_guards(void **state) {
     fixture f;
     if (!setup(&f)) return skip();
     teardown(&f);
-    weft__opencl_hook.guard = 256;
+    weft__gpu_hook.guard = 256;
     if (!setup(&f)) return skip();
     weft__opencl *d = weft__opencl_of(f.device);
     weft_buffer *slots[2] = {buffer_of(&f, 100), buffer_of(&f, 100)};
@@ -527,13 +528,13 @@ static void test_guards(void **state) {
     const cl_mem memory = ((weft__opencl_buffer *)slots[1])->memory;
     assert_int_equal(
         weft__cl.clEnqueueWriteBuffer(d->queue, memory, 1, 256 + 100 + 17, 1, values, 0, NULL, NULL), 0);
-    weft__opencl_hook.guards_broken = 0;
+    weft__gpu_hook.guards_broken = 0;
     f.device->ops->executable_free(f.device, e);
     f.device->ops->buffer_free(f.device, slots[0]);
-    assert_int_equal(weft__opencl_hook.guards_broken, 0);
+    assert_int_equal(weft__gpu_hook.guards_broken, 0);
     f.device->ops->buffer_free(f.device, slots[1]);
-    assert_int_equal(weft__opencl_hook.guards_broken, 1);
-    weft__opencl_hook.guard = 0;
+    assert_int_equal(weft__gpu_hook.guards_broken, 1);
+    weft__gpu_hook.guard = 0;
     teardown(&f);
 }
 

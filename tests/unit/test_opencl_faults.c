@@ -106,10 +106,10 @@ static void test_memory_runs_out(void **state) {
         weft__train_result result;
         const char *run = in_scratch("full");
         remove_all(run);
-        weft__opencl_hook.fail_allocation = at;
+        weft__gpu_hook.fail_allocation = at;
         const weft_status status = train(run, false, &result);
-        const bool reached = weft__opencl_hook.fail_allocation == 0;
-        weft__opencl_hook.fail_allocation = 0;
+        const bool reached = weft__gpu_hook.fail_allocation == 0;
+        weft__gpu_hook.fail_allocation = 0;
         assert_int_equal(status, reached ? WEFT_ERR_OOM : WEFT_OK);
         if (!reached) break;
         errors++;
@@ -127,10 +127,10 @@ static void test_compiler_refuses(void **state) {
         weft__train_result result;
         const char *run = in_scratch("refused");
         remove_all(run);
-        weft__opencl_hook.fail_compile = at;
+        weft__gpu_hook.fail_compile = at;
         const weft_status status = train(run, false, &result);
-        const bool reached = weft__opencl_hook.fail_compile == 0;
-        weft__opencl_hook.fail_compile = 0;
+        const bool reached = weft__gpu_hook.fail_compile == 0;
+        weft__gpu_hook.fail_compile = 0;
         assert_int_equal(status, reached ? WEFT_ERR_DEVICE : WEFT_OK);
         if (!reached) break;
         assert_non_null(strstr(result.error, "its compiler refuses kernel"));

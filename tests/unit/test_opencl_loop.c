@@ -55,7 +55,7 @@ typedef struct counts {
 
 static counts count(const weft_context *ctx) {
     const weft_device *d = ctx->device;
-    const weft__opencl_hooks *h = &weft__opencl_hook;
+    const weft__gpu_hooks *h = &weft__gpu_hook;
     return (counts){d->uploads, d->downloads, d->submissions, h->contexts,
                     h->buffers, h->kernels,   h->compiles};
 }
@@ -78,7 +78,7 @@ static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) 
         assert_int_equal(now.downloads, w->last.downloads);
         if (now.uploads - w->last.uploads > w->most_uploads) w->most_uploads = now.uploads - w->last.uploads;
     }
-    if (state->step == w->lost_after) weft__opencl_hook.lose_device = 1;
+    if (state->step == w->lost_after) weft__gpu_hook.lose_device = 1;
     if (w->every && state->step % w->every == 0)
         WEFT_TRY(weft_fit_losses(state, &w->losses[state->step - 1], NULL));
     w->last = count(w->ctx);
@@ -227,7 +227,7 @@ static void test_device_is_lost_in_a_loop(void **state) {
     assert_int_equal(weft_fit(s.net, s.adam, s.loader, &options, NULL), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(s.ctx), "the device is lost"));
     tear_down(&s); /* and nothing hangs */
-    weft__opencl_hook.lose_device = 0;
+    weft__gpu_hook.lose_device = 0;
 }
 
 /* ---- memory ---- */
@@ -253,7 +253,7 @@ static void test_context_survives_no_memory(void **state) {
     assert_int_equal(weft_open(&(weft_open_options){.device = "opencl", .seed = 1}, &ctx), WEFT_OK);
     weft_module *net = weft_mlp(ctx, (int64_t[]){WIDTH, WIDTH, WIDTH}, 3, NULL);
     weft_optimizer *sgd = weft_sgd(net, &(weft_sgd_options){.lr = 0.1});
-    weft__opencl_hook.most_bytes = 256 << 10;
+    weft__gpu_hook.most_bytes = 256 << 10;
     assert_int_equal(step_of(net, sgd, MANY, WIDTH), WEFT_ERR_OOM);
     assert_non_null(strstr(weft_last_error(ctx), "its largest results: 0.5 MiB of "));
     assert_non_null(strstr(weft_last_error(ctx), "of 0: matmul f32"));
@@ -261,7 +261,7 @@ static void test_context_survives_no_memory(void **state) {
     weft_module *smaller = weft_mlp(ctx, (int64_t[]){FEW, FEW, FEW}, 3, NULL);
     weft_optimizer *other = weft_sgd(smaller, &(weft_sgd_options){.lr = 0.1});
     assert_int_equal(step_of(smaller, other, FEW, FEW), WEFT_OK);
-    weft__opencl_hook.most_bytes = 0;
+    weft__gpu_hook.most_bytes = 0;
     assert_int_equal(step_of(net, sgd, MANY, WIDTH), WEFT_OK);
     weft_close(ctx);
 }
@@ -295,10 +295,10 @@ static void soak(const char *device) {
     weft_optimizer *adam = weft_adam(gpt, &(weft_adam_options){.lr = 0.01});
     for (int i = 0; i < SOAK; i++) {
         assert_int_equal(soak_step(ctx, gpt, adam, i), WEFT_OK);
-        if (i == 99) in_use = ctx->device->bytes_in_use, compiles = weft__opencl_hook.compiles;
+        if (i == 99) in_use = ctx->device->bytes_in_use, compiles = weft__gpu_hook.compiles;
     }
     assert_int_equal(ctx->device->bytes_in_use, in_use);
-    assert_int_equal(weft__opencl_hook.compiles, compiles);
+    assert_int_equal(weft__gpu_hook.compiles, compiles);
     weft_close(ctx);
 }
 
@@ -314,7 +314,7 @@ static void test_soak_on_opencl(void **state) {
 }
 
 int main(void) {
-    weft__opencl_hook.chain_after = INT32_MAX; /* what is made after many runs: test_gpu_chain.c */
+    weft__gpu_hook.chain_after = INT32_MAX; /* what is made after many runs: test_gpu_chain.c */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_step_uploads_its_batch),
         cmocka_unit_test(test_resident_data_are_uploaded_once),

@@ -85,10 +85,10 @@ static void test_device_is_lost_in_weft_train(void **state) {
     for (int submissions = 4;; submissions += submissions / 3) { /* the device lives for so many */
         char run[32];
         snprintf(run, sizeof run, "lost-%d", submissions);
-        weft__opencl_hook.lose_device = submissions;
+        weft__gpu_hook.lose_device = submissions;
         const int code = said_by(train, run, "opencl");
-        const bool reached = weft__opencl_hook.lose_device == 1;
-        weft__opencl_hook.lose_device = 0;
+        const bool reached = weft__gpu_hook.lose_device == 1;
+        weft__gpu_hook.lose_device = 0;
         assert_int_equal(code, reached ? WEFT__EXIT_DEVICE : WEFT__EXIT_DONE);
         if (!reached) {
             same_losses(run, "cpu");

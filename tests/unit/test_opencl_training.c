@@ -83,7 +83,7 @@ static void test_nothing_is_made_after_warm_up(void **state) {
     for (int i = 0; i < 3; i++) assert_int_equal(step(&n, ROWS, NULL), WEFT_OK);
     const weft_device *d = n.ctx->device;
     const uint64_t uploads = d->uploads, downloads = d->downloads, submissions = d->submissions;
-    const weft__opencl_hooks *h = &weft__opencl_hook;
+    const weft__gpu_hooks *h = &weft__gpu_hook;
     const int contexts = h->contexts, buffers = h->buffers, kernels = h->kernels, compiles = h->compiles;
     for (int i = 0; i < STEPS; i++) assert_int_equal(step(&n, ROWS, NULL), WEFT_OK);
     assert_int_equal(d->submissions - submissions,
@@ -165,11 +165,11 @@ static void test_each_allocation_fails(void **state) {
     for (int k = 1;; k++) {
         net n;
         float loss;
-        weft__opencl_hook.fail_allocation = k;
+        weft__gpu_hook.fail_allocation = k;
         const weft_status made = make(&n, "opencl");
         const weft_status status = made == WEFT_OK ? step(&n, ROWS, &loss) : made;
-        const bool reached = weft__opencl_hook.fail_allocation == 0;
-        weft__opencl_hook.fail_allocation = 0;
+        const bool reached = weft__gpu_hook.fail_allocation == 0;
+        weft__gpu_hook.fail_allocation = 0;
         assert_int_equal(status, reached ? WEFT_ERR_OOM : WEFT_OK);
         float
             x[ROWS * IN]; /* the context goes on; a module whose parameters could not be made stays without */
@@ -186,11 +186,11 @@ static void test_device_is_lost_in_a_step(void **state) {
     if (test_without_opencl()) return skip();
     assert_int_equal(make(&n, "opencl"), WEFT_OK);
     assert_int_equal(step(&n, ROWS, &loss), WEFT_OK);
-    weft__opencl_hook.lose_device = 2;
+    weft__gpu_hook.lose_device = 2;
     assert_int_equal(step(&n, ROWS, &loss), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(n.ctx), "the device is lost"));
     weft_close(n.ctx); /* and nothing hangs */
-    weft__opencl_hook.lose_device = 0;
+    weft__gpu_hook.lose_device = 0;
 }
 
 int main(void) {

@@ -213,7 +213,7 @@ static int open_contexts(void **state) {
     (void)state;
     interp = open_device("interp", false);
     if (test_without_opencl()) return 0;
-    weft__opencl_hook.guard = 64;
+    weft__gpu_hook.guard = 64;
     setenv("WEFT_KERNEL_CACHE", "off", 1);
     opencl = open_device("opencl", false);
     return 0;
@@ -223,7 +223,7 @@ static int close_contexts(void **state) {
     (void)state;
     weft_close(opencl);
     weft_close(interp);
-    assert_int_equal(weft__opencl_hook.guards_broken, 0);
+    assert_int_equal(weft__gpu_hook.guards_broken, 0);
     return 0;
 }
 
@@ -332,7 +332,7 @@ static void test_forms(int items) {
         weft_scope_close(scopes[1]);
     }
     printf("render, %s: cells=%d fail=%d texts=%d\n", mode, cells, wrong,
-           (int)weft__opencl_of(opencl->device)->n_texts);
+           (int)weft__opencl_of(opencl->device)->compiler.n_texts);
     assert_int_equal(wrong, 0);
 }
 

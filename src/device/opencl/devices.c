@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "device/gpu/backend.h"
 #include "device/opencl/devices.h"
 #include "device/opencl/hooks.h"
 
@@ -140,7 +140,7 @@ cl_context weft__opencl_context(const weft__opencl_found *f, cl_int *error) {
     if (!*context) {
         *context = weft__cl.clCreateContext(properties, 1, &f->id, NULL, NULL, error);
         if (*error) *context = NULL;
-        weft__opencl_hook.contexts += *context != NULL;
+        weft__gpu_hook.contexts += *context != NULL;
     }
     if (*context) *error = weft__cl.clRetainContext(*context);
     cl_context mine = *error ? NULL : *context;
@@ -164,52 +164,14 @@ void weft__opencl_forget(void) {
 
 /* ---- choosing ---- */
 
-static bool has(const char *whole, const char *part) {
-    const size_t n = strlen(part);
-    for (; *whole; whole++)
-        if (strncasecmp(whole, part, n) == 0) return true;
-    return false;
-}
-
-static bool means(const weft__opencl_found *f, int i, const char *selector) {
-    char *end;
-    const long wanted = strtol(selector, &end, 10);
-    if (*selector == '\0') return true;
-    if (*end == '\0') return wanted == i;
-    if (strcmp(selector, "gpu") == 0) return f->gpu;
-    if (strcmp(selector, "cpu") == 0) return f->cpu;
-    return has(f->name, selector) || has(f->platform_name, selector);
-}
-
-/* "opencl:0 (NAME), opencl:1 (NAME: why not)" */
-static const char *all(char *to, size_t size) {
-    size_t used = 0;
-    to[0] = 0;
-    for (int i = 0; i < count && used < size; i++) {
-        const int n = snprintf(to + used, size - used, "%s%s (%s%s%s)", i ? ", " : "", found[i].spec,
-                               found[i].name, found[i].reason[0] ? ": " : "", found[i].reason);
-        used += n > 0 ? (size_t)n : 0;
-    }
-    return to;
-}
-
 const weft__opencl_found *weft__opencl_choose(weft_context *ctx, const char *selector) {
-    const weft__opencl_found *list, *refused = NULL;
+    const weft__opencl_found *list;
     const char *why;
-    char others[600];
+    weft_gpu_name names[DEVICES_MOST];
     const int n = weft__opencl_devices(&list, &why);
-    if (!selector) selector = "";
-    for (int i = 0; i < n; i++) {
-        if (!means(&list[i], i, selector)) continue;
-        if (!list[i].reason[0]) return &list[i];
-        if (!refused) refused = &list[i];
-    }
-    if (!n)
-        weft__fail(ctx, WEFT_ERR_DEVICE, "device opencl: %s", why);
-    else if (refused)
-        weft__fail(ctx, WEFT_ERR_DEVICE, "device %s (%s): %s", refused->spec, refused->name, refused->reason);
-    else
-        weft__fail(ctx, WEFT_ERR_DEVICE, "device \"opencl:%s\": there is none; there are %s", selector,
-                   all(others, sizeof others));
-    return NULL;
+    for (int i = 0; i < n; i++)
+        names[i] = (weft_gpu_name){list[i].spec,   list[i].name, list[i].platform_name,
+                                   list[i].reason, list[i].cpu,  list[i].gpu};
+    const int chosen = weft__gpu_choose(ctx, "opencl", selector, names, n, why);
+    return chosen < 0 ? NULL : &list[chosen];
 }

@@ -5,32 +5,23 @@
 
 #include "device/opencl/opencl.h"
 
-enum { GUARD_BYTE = 0xA5 };
-
 /* ---- errors ---- */
 
 weft_status weft__opencl_fail(weft__opencl *d, cl_int error, const char *what) {
     char name[64];
-    const char *spec = d->found->spec;
     weft__opencl_error_name(error, name);
-    if (error == OPENCL_MEM_OBJECT_ALLOCATION_FAILURE || error == OPENCL_OUT_OF_RESOURCES ||
-        error == OPENCL_OUT_OF_HOST_MEMORY || error == OPENCL_INVALID_BUFFER_SIZE)
-        return weft__fail(d->base.ctx, WEFT_ERR_OOM, "%s: %s: %s; %llu bytes are in use of %llu", spec, what,
-                          name, (unsigned long long)d->base.bytes_in_use,
-                          (unsigned long long)d->found->memory);
-    if (error == OPENCL_DEVICE_NOT_AVAILABLE || error == OPENCL_INVALID_COMMAND_QUEUE) {
-        weft__opencl_context_lost(d->found);
-        return weft__fail(d->base.ctx, WEFT_ERR_DEVICE,
-                          "%s: %s: the device is lost (%s); open a new context, and look at the driver's log",
-                          spec, what, name);
-    }
-    return weft__fail(d->base.ctx, WEFT_ERR_DEVICE, "%s: %s: %s", spec, what, name);
+    const bool memory = error == OPENCL_MEM_OBJECT_ALLOCATION_FAILURE || error == OPENCL_OUT_OF_RESOURCES ||
+                        error == OPENCL_OUT_OF_HOST_MEMORY || error == OPENCL_INVALID_BUFFER_SIZE;
+    const bool lost = error == OPENCL_DEVICE_NOT_AVAILABLE || error == OPENCL_INVALID_COMMAND_QUEUE;
+    if (lost) weft__opencl_context_lost(d->found);
+    return weft__gpu_fail(&d->base,
+                          memory ? WEFT_GPU_NO_MEMORY
+                          : lost ? WEFT_GPU_LOST
+                                 : WEFT_GPU_REFUSED,
+                          what, name, d->found->memory);
 }
 
-cl_int weft__opencl_gone(void) {
-    if (weft__opencl_hook.lose_device > 1) weft__opencl_hook.lose_device--;
-    return weft__opencl_hook.lose_device == 1 ? OPENCL_DEVICE_NOT_AVAILABLE : 0;
-}
+cl_int weft__opencl_gone(void) { return weft__gpu_gone() ? OPENCL_DEVICE_NOT_AVAILABLE : 0; }
 
 /* ---- description ---- */
 
@@ -95,7 +86,7 @@ static void close_opencl(weft_device *device) {
     weft__opencl *d = weft__opencl_of(device);
     if (!d) return;
     if (d->queue) weft__cl.clFinish(d->queue);
-    weft__opencl_texts_free(d);
+    weft__opencl_compiler_close(d);
     weft__opencl_staging_free(d);
     if (d->mark) weft__cl.clReleaseEvent(d->mark);
     if (d->scratch) weft__cl.clReleaseMemObject(d->scratch);
@@ -121,8 +112,9 @@ static weft_status open_opencl(weft_context *ctx, const char *selector, const we
     d->base.asynchronous = true;
     d->found = found;
     d->target = target_of(found);
+    weft__opencl_compiler_open(d);
     weft__tuner_open(&d->tuner, &d->base, found->detail, !found->cpu);
-    d->guard = (size_t)weft__opencl_hook.guard;
+    d->guard = (size_t)weft__gpu_hook.guard;
     weft__opencl_signals signals;
     weft__opencl_keep_signals(&signals);
     const weft_status status = open_queue(d);
@@ -137,12 +129,7 @@ static weft_status open_opencl(weft_context *ctx, const char *selector, const we
 
 static weft_status check_dtype(weft_device *device, weft_dtype dtype) {
     const weft__opencl *d = weft__opencl_of(device);
-    if (dtype == WEFT_F64 && !d->target.f64)
-        return weft__fail(device->ctx, WEFT_ERR_DTYPE, "%s (%s) does not compute in f64: use f32",
-                          d->found->spec, d->found->name);
-    if ((unsigned)dtype < WEFT_DTYPE_COUNT && dtype != WEFT_C64 && dtype != WEFT_C128) return WEFT_OK;
-    return weft__fail(device->ctx, WEFT_ERR_DTYPE, "%s: no device here computes %s yet", d->found->spec,
-                      weft_dtype_name(dtype));
+    return weft__gpu_check_dtype(device, dtype, d->target.f64, d->found->name);
 }
 
 /* ---- memory ---- */
@@ -150,13 +137,12 @@ static weft_status check_dtype(weft_device *device, weft_dtype dtype) {
 weft_status weft__opencl_memory(weft__opencl *d, size_t bytes, const char *what, cl_mem *memory) {
     size_t most = d->found->most_bytes;
     cl_int error = 0;
-    if (weft__opencl_hook.most_bytes && weft__opencl_hook.most_bytes < most)
-        most = weft__opencl_hook.most_bytes;
+    if (weft__gpu_hook.most_bytes && weft__gpu_hook.most_bytes < most) most = weft__gpu_hook.most_bytes;
     if (bytes > most)
         return weft__fail(d->base.ctx, WEFT_ERR_OOM,
                           "%s: %s of %zu bytes: this device gives at most %zu bytes in one piece",
                           d->found->spec, what, bytes, most);
-    if (weft__opencl_hook.fail_allocation && --weft__opencl_hook.fail_allocation == 0)
+    if (weft__gpu_no_memory())
         error = OPENCL_MEM_OBJECT_ALLOCATION_FAILURE;
     else
         *memory = weft__cl.clCreateBuffer(d->context, OPENCL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &error);
@@ -166,39 +152,28 @@ weft_status weft__opencl_memory(weft__opencl *d, size_t bytes, const char *what,
         snprintf(text, sizeof text, "%s of %zu bytes", what, bytes);
         return weft__opencl_fail(d, error, text);
     }
-    weft__opencl_hook.buffers++;
+    weft__gpu_hook.buffers++;
     return WEFT_OK;
 }
 
-static weft_status write_guards(weft__opencl *d, const weft__opencl_buffer *b) {
-    const unsigned char byte = GUARD_BYTE;
-    const size_t at[2] = {0, d->guard + b->base.bytes};
-    cl_int error = 0;
-    for (int i = 0; i < 2 && d->guard && !error; i++)
-        error = weft__cl.clEnqueueFillBuffer(d->queue, b->memory, &byte, 1, at[i], d->guard, 0, NULL, NULL);
-    return error ? weft__opencl_fail(d, error, "guard bytes") : WEFT_OK;
+static int fill(weft_device *device, weft_buffer *buffer, size_t at, size_t bytes, unsigned char value) {
+    return weft__cl.clEnqueueFillBuffer(weft__opencl_of(device)->queue,
+                                        ((weft__opencl_buffer *)buffer)->memory, &value, 1, at, bytes, 0,
+                                        NULL, NULL);
 }
 
-static void look_at_guards(weft__opencl *d, const weft__opencl_buffer *b) {
-    const size_t at[2] = {0, d->guard + b->base.bytes};
-    for (int i = 0; i < 2 && d->guard; i++) {
-        unsigned char bytes[1024];
-        const size_t n = d->guard < sizeof bytes ? d->guard : sizeof bytes;
-        if (weft__cl.clEnqueueReadBuffer(d->queue, b->memory, 1, at[i], n, bytes, 0, NULL, NULL) != 0) return;
-        for (size_t k = 0; k < n; k++)
-            if (bytes[k] != GUARD_BYTE) {
-                weft__opencl_hook.guards_broken++;
-                break;
-            }
-    }
+static int read(weft_device *device, weft_buffer *buffer, size_t at, size_t bytes, void *to) {
+    return weft__cl.clEnqueueReadBuffer(weft__opencl_of(device)->queue,
+                                        ((weft__opencl_buffer *)buffer)->memory, 1, at, bytes, to, 0, NULL,
+                                        NULL);
 }
 
 static void buffer_free(weft_device *device, weft_buffer *buffer) {
     weft__opencl *d = weft__opencl_of(device);
     weft__opencl_buffer *b = (weft__opencl_buffer *)buffer;
     if (!b) return;
-    look_at_guards(d, b);
-    device->bytes_in_use -= buffer->bytes;
+    weft__gpu_guards_look(device, buffer, d->guard, read);
+    weft__gpu_count_memory(device, 0, buffer->bytes);
     weft__cl.clReleaseMemObject(b->memory); /* which waits for what was submitted */
     weft__free(device->ctx, b);
 }
@@ -208,21 +183,21 @@ static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **b
     if (bytes > PTRDIFF_MAX - 2 * d->guard) return weft__fail_oom(device->ctx, bytes, "opencl: a buffer");
     weft__opencl_buffer *b = weft__zalloc(device->ctx, sizeof *b);
     if (!b) return weft__fail_oom(device->ctx, sizeof *b, "opencl: a buffer");
-    weft_status status = weft__opencl_memory(d, bytes + 2 * d->guard, "a buffer", &b->memory);
+    const weft_status status = weft__opencl_memory(d, bytes + 2 * d->guard, "a buffer", &b->memory);
     if (status != WEFT_OK) {
         weft__free(device->ctx, b);
         return status;
     }
     b->base.bytes = bytes;
     b->serial = ++d->serial;
-    device->bytes_in_use += bytes;
-    if (device->bytes_in_use > device->bytes_peak) device->bytes_peak = device->bytes_in_use;
-    status = write_guards(d, b);
-    if (status != WEFT_OK)
+    weft__gpu_count_memory(device, bytes, 0);
+    const int error = weft__gpu_guards_write(device, &b->base, d->guard, fill);
+    if (error) {
         buffer_free(device, &b->base);
-    else
-        *buffer = &b->base;
-    return status;
+        return weft__opencl_fail(d, error, "guard bytes");
+    }
+    *buffer = &b->base;
+    return WEFT_OK;
 }
 
 /* ---- the rest ---- */

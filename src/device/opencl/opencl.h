@@ -3,6 +3,8 @@
 #ifndef WEFT_DEVICE_OPENCL_OPENCL_H
 #define WEFT_DEVICE_OPENCL_OPENCL_H
 
+#include "device/gpu/backend.h"
+#include "device/gpu/compile.h"
 #include "device/gpu/gpu.h"
 #include "device/gpu/tune.h"
 #include "device/opencl/devices.h"
@@ -14,31 +16,13 @@ typedef struct weft__opencl_buffer {
     uint64_t serial; /* of all buffers of the device; where memory lies may come again */
 } weft__opencl_buffer;
 
-typedef struct weft__opencl_program {
-    cl_program program;
-    weft_hash key; /* on disk */
-    bool fresh;    /* compiled in this process */
-} weft__opencl_program;
-
-/* A text that was compiled. */
-typedef struct weft__opencl_text {
-    weft_hash key;
-    int program;
-    bool shares; /* the program with others, under another name */
-} weft__opencl_text;
-
-/* Where uploads wait for their turn, so that the caller need not: a ring of pieces, the oldest first. */
-enum { STAGING_BYTES = 32 << 20, STAGING_PIECES = 256 };
+/* Where uploads wait. */
 typedef struct weft__opencl_staging {
     bool opened;
     cl_mem memory;
     char *room; /* where it is mapped, NULL: there is none */
-    size_t head;
-    struct {
-        size_t from, to;
-        cl_event event;
-    } pieces[STAGING_PIECES];
-    int first, count;
+    weft_gpu_ring ring;
+    cl_event events[WEFT_GPU_RING_PIECES];
 } weft__opencl_staging;
 
 typedef struct weft__opencl {
@@ -56,10 +40,7 @@ typedef struct weft__opencl {
     weft_gpu_faults record; /* and as it was when the host last waited */
     bool unseen;            /* work was submitted since */
     weft_gpu_paths paths;
-    weft__opencl_text *texts;
-    size_t n_texts, text_capacity;
-    weft__opencl_program *programs;
-    size_t n_programs, program_capacity;
+    weft_gpu_compiler compiler;
     cl_mem scratch; /* of all programs: they run one after the other */
     size_t scratch_bytes;
     uint64_t scratch_serial;
@@ -92,13 +73,8 @@ void weft__opencl_staging_free(weft__opencl *d);
 
 /* ---- compile.c ---- */
 
-/* texts[i] is the text of launches[i], until the next call. */
-weft_status weft__opencl_compile(weft__opencl *d, const weft_launch *launches, int count,
-                                 const weft__opencl_text **texts);
-/* What the kernel that its launch calls `name` is called in its program. */
-enum { WEFT_OPENCL_NAME = 160 };
-void weft__opencl_kernel_name(const weft__opencl_text *text, const char *name, char to[WEFT_OPENCL_NAME]);
-void weft__opencl_texts_free(weft__opencl *d);
+void weft__opencl_compiler_open(weft__opencl *d);
+void weft__opencl_compiler_close(weft__opencl *d);
 
 /* ---- run.c ---- */
 

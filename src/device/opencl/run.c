@@ -38,6 +38,7 @@ typedef struct opencl_executable {
     int64_t runs;                      /* so far */
     struct opencl_executable *chained; /* its form with chains, once it ran often */
     weft_timing *timings;
+    weft_gpu_time *clocked;
     cl_event *events; /* of the launches of a timed run */
 } opencl_executable;
 
@@ -97,8 +98,7 @@ static weft_status grow_scratch(weft__opencl *d, int64_t bytes) {
     if ((size_t)bytes <= d->scratch_bytes) return WEFT_OK;
     WEFT_TRY(weft__opencl_memory(d, (size_t)bytes + 2 * d->guard, "scratch memory", &memory));
     if (d->scratch) weft__cl.clReleaseMemObject(d->scratch);
-    d->base.bytes_in_use += (size_t)bytes - d->scratch_bytes;
-    if (d->base.bytes_in_use > d->base.bytes_peak) d->base.bytes_peak = d->base.bytes_in_use;
+    weft__gpu_count_memory(&d->base, (size_t)bytes, d->scratch_bytes);
     d->scratch = memory;
     d->scratch_bytes = (size_t)bytes;
     d->scratch_serial = ++d->serial;
@@ -116,14 +116,14 @@ static weft_status make_words(weft__opencl *d, opencl_executable *e, const weft_
 }
 
 static weft_status make_launch(weft__opencl *d, opencl_executable *e, const weft_launch *from,
-                               const weft__opencl_text *text) {
+                               const weft_gpu_text *text) {
     opencl_launch *to = &e->launches[e->n_launches];
-    char name[WEFT_OPENCL_NAME];
+    char name[WEFT_GPU_NAME];
     cl_int error = 0;
-    weft__opencl_kernel_name(text, from->name, name);
-    to->kernel = weft__cl.clCreateKernel(d->programs[text->program].program, name, &error);
+    weft__gpu_kernel_name(text, from->name, name);
+    to->kernel = weft__cl.clCreateKernel(d->compiler.modules[text->module].module, name, &error);
     if (error) return weft__opencl_fail(d, error, from->name);
-    weft__opencl_hook.kernels++;
+    weft__gpu_hook.kernels++;
     cl_uint index = 0;
     for (int i = 0; i < 3; i++) {
         to->group[i] = (size_t)from->items[i];
@@ -138,14 +138,15 @@ static weft_status make_launch(weft__opencl *d, opencl_executable *e, const weft
 static weft_status fill(weft__opencl *d, opencl_executable *e, const weft_gpu_program *p) {
     weft_context *ctx = d->base.ctx;
     const size_t count = (size_t)p->launches.count;
-    const weft__opencl_text **texts = weft__array(ctx, count + 1, sizeof *texts);
+    const weft_gpu_text **texts = weft__array(ctx, count + 1, sizeof *texts);
     e->repeats = p->repeats;
     e->launches = weft__array(ctx, count + 1, sizeof *e->launches);
     e->bound = weft__array(ctx, (size_t)e->n_slots + 1, sizeof *e->bound);
     e->timings = weft__array(ctx, (size_t)e->n_commands + 1, sizeof *e->timings);
+    e->clocked = weft__array(ctx, count + 1, sizeof *e->clocked);
     e->events = weft__array(ctx, count + 1, sizeof *e->events);
-    weft_status status = texts && e->launches && e->bound && e->timings && e->events
-                             ? weft__opencl_compile(d, p->launches.list, p->launches.count, texts)
+    weft_status status = texts && e->launches && e->bound && e->timings && e->clocked && e->events
+                             ? weft__gpu_compile(&d->compiler, p->launches.list, p->launches.count, texts)
                              : weft__fail_oom(ctx, (count + 1) * sizeof *e->launches, "opencl: a program");
     if (status == WEFT_OK) status = make_words(d, e, p);
     for (int l = 0; status == WEFT_OK && l < p->launches.count; l++) {
@@ -210,6 +211,7 @@ void weft__opencl_executable_free(weft_device *device, weft_executable *executab
     weft__free(device->ctx, e->places);
     weft__free(device->ctx, e->bound);
     weft__free(device->ctx, e->timings);
+    weft__free(device->ctx, e->clocked);
     weft__free(device->ctx, e->events);
     weft__free(device->ctx, e);
 }
@@ -283,7 +285,7 @@ static cl_int enqueue_repeated(weft__opencl *d, opencl_executable *e, int *times
 /* The form of the program that runs: with chains once it ran so often that compiling them pays, and not where
  * commands are timed. */
 static weft_status choose_form(weft__opencl *d, opencl_executable **e, int times) {
-    const int64_t enough = weft__opencl_hook.chain_after ? weft__opencl_hook.chain_after : CHAIN_AFTER;
+    const int64_t enough = weft__gpu_hook.chain_after ? weft__gpu_hook.chain_after : CHAIN_AFTER;
     opencl_executable *plain = *e;
     const bool late = plain->runs >= enough;
     plain->runs += times;
@@ -309,26 +311,17 @@ weft_status weft__opencl_run(weft_device *device, weft_executable *executable, w
     return error ? weft__opencl_fail(d, error, "a run") : WEFT_OK;
 }
 
-/* A command lasts from the start of its first launch to the end of its last. */
 const weft_timing *weft__opencl_timings(weft_device *device, const weft_executable *executable) {
     const opencl_executable *e = (const opencl_executable *)executable;
-    double last = 0;
     if (!weft__opencl_of(device)->timing) return NULL;
-    memset(e->timings, 0, (size_t)e->n_commands * sizeof *e->timings);
     for (int l = 0; l < e->n_launches; l++) {
-        weft_timing *t = &e->timings[e->launches[l].command];
         cl_ulong from = 0, to = 0;
         if (!e->events[l]) return NULL;
         weft__cl.clGetEventProfilingInfo(e->events[l], OPENCL_PROFILING_COMMAND_START, sizeof from, &from,
                                          NULL);
         weft__cl.clGetEventProfilingInfo(e->events[l], OPENCL_PROFILING_COMMAND_END, sizeof to, &to, NULL);
-        if (t->end_ns == 0) t->start_ns = (double)from;
-        t->end_ns = last = (double)to;
+        e->clocked[l] = (weft_gpu_time){e->launches[l].command, (double)from, (double)to};
     }
-    for (int i = e->n_commands - 1; i >= 0;
-         i--) { /* a command without launches takes no time, in its place */
-        if (e->timings[i].end_ns == 0) e->timings[i].start_ns = e->timings[i].end_ns = last;
-        last = e->timings[i].start_ns;
-    }
+    weft__gpu_fold_times(e->clocked, e->n_launches, e->timings, e->n_commands);
     return e->timings;
 }

@@ -6,14 +6,22 @@
 
 static cl_mem memory_of(const weft_buffer *buffer) { return ((const weft__opencl_buffer *)buffer)->memory; }
 
-static weft_status check_span(weft__opencl *d, const weft_buffer *buffer, size_t offset, size_t bytes,
-                              const char *what) {
-    if (offset <= buffer->bytes && bytes <= buffer->bytes - offset) return WEFT_OK;
-    return weft__fail(d->base.ctx, WEFT_ERR_INTERNAL, "opencl: %s of %zu bytes at %zu in a buffer of %zu",
-                      what, bytes, offset, buffer->bytes);
+/* ---- staging ---- */
+
+static bool is_read(weft_device *device, int i) {
+    cl_int done = 1;
+    return weft__cl.clGetEventInfo(weft__opencl_of(device)->staging.events[i],
+                                   OPENCL_EVENT_COMMAND_EXECUTION_STATUS, sizeof done, &done, NULL) == 0 &&
+           done <= 0;
 }
 
-/* ---- staging ---- */
+static int wait_for(weft_device *device, int i) {
+    return weft__cl.clWaitForEvents(1, &weft__opencl_of(device)->staging.events[i]);
+}
+
+static void forget(weft_device *device, int i) {
+    weft__cl.clReleaseEvent(weft__opencl_of(device)->staging.events[i]);
+}
 
 /* Memory of the driver's own, mapped once and for all: what a card reads from without another copy. Without
  * it every upload is waited for. */
@@ -21,69 +29,31 @@ static void open_staging(weft__opencl *d) {
     weft__opencl_staging *s = &d->staging;
     cl_int error = 0;
     s->opened = true;
+    s->ring = (weft_gpu_ring){.is_read = is_read, .wait = wait_for, .forget = forget};
     s->memory = weft__cl.clCreateBuffer(d->context, OPENCL_MEM_READ_WRITE | OPENCL_MEM_ALLOC_HOST_PTR,
-                                        STAGING_BYTES, NULL, &error);
+                                        WEFT_GPU_RING_BYTES, NULL, &error);
     if (!error)
-        s->room = weft__cl.clEnqueueMapBuffer(d->queue, s->memory, 1, OPENCL_MAP_WRITE, 0, STAGING_BYTES, 0,
-                                              NULL, NULL, &error);
+        s->room = weft__cl.clEnqueueMapBuffer(d->queue, s->memory, 1, OPENCL_MAP_WRITE, 0,
+                                              WEFT_GPU_RING_BYTES, 0, NULL, NULL, &error);
     if (error) s->room = NULL;
-}
-
-static void forget_oldest(weft__opencl_staging *s) {
-    weft__cl.clReleaseEvent(s->pieces[s->first].event);
-    s->first = (s->first + 1) % STAGING_PIECES;
-    s->count--;
-}
-
-static bool oldest_is_read(const weft__opencl_staging *s) {
-    cl_int done = 1;
-    return weft__cl.clGetEventInfo(s->pieces[s->first].event, OPENCL_EVENT_COMMAND_EXECUTION_STATUS,
-                                   sizeof done, &done, NULL) == 0 &&
-           done <= 0; /* or failed, as the queue will tell */
-}
-
-static bool taken(const weft__opencl_staging *s, size_t from, size_t to) {
-    for (int i = 0; i < s->count; i++) {
-        const int k = (s->first + i) % STAGING_PIECES;
-        if (s->pieces[k].from < to && from < s->pieces[k].to) return true;
-    }
-    return false;
-}
-
-/* Room for `bytes`, once the device has read what lies there; at the beginning, which is in the cache, where
- * it has read everything. */
-static cl_int reserve(weft__opencl_staging *s, size_t bytes, char **room) {
-    while (s->count && oldest_is_read(s)) forget_oldest(s);
-    if (!s->count || s->head + bytes > STAGING_BYTES) s->head = 0;
-    while (s->count == STAGING_PIECES || taken(s, s->head, s->head + bytes)) {
-        const cl_int error = weft__cl.clWaitForEvents(1, &s->pieces[s->first].event);
-        forget_oldest(s);
-        if (error) return error;
-    }
-    *room = s->room + s->head;
-    return 0;
 }
 
 static cl_int write_staged(weft__opencl *d, cl_mem memory, size_t offset, const void *from, size_t bytes) {
     weft__opencl_staging *s = &d->staging;
-    char *room;
+    size_t at;
     cl_event event;
-    cl_int error = reserve(s, bytes, &room);
+    cl_int error = weft__gpu_ring_room(&s->ring, &d->base, bytes, &at);
     if (error) return error;
-    memcpy(room, from, bytes);
-    error = weft__cl.clEnqueueWriteBuffer(d->queue, memory, 0, offset, bytes, room, 0, NULL, &event);
+    memcpy(s->room + at, from, bytes);
+    error = weft__cl.clEnqueueWriteBuffer(d->queue, memory, 0, offset, bytes, s->room + at, 0, NULL, &event);
     if (error) return error;
-    const int k = (s->first + s->count++) % STAGING_PIECES;
-    s->pieces[k].from = s->head;
-    s->pieces[k].to = s->head + bytes;
-    s->pieces[k].event = event;
-    s->head += (bytes + 63) & ~(size_t)63;
+    s->events[weft__gpu_ring_add(&s->ring, at, bytes)] = event;
     return weft__cl.clFlush(d->queue);
 }
 
 void weft__opencl_staging_free(weft__opencl *d) {
     weft__opencl_staging *s = &d->staging;
-    while (s->count) forget_oldest(s); /* the queue is finished */
+    weft__gpu_ring_clear(&s->ring, &d->base); /* the queue is finished */
     if (s->room) weft__cl.clEnqueueUnmapMemObject(d->queue, s->memory, s->room, 0, NULL, NULL);
     if (s->memory) weft__cl.clReleaseMemObject(s->memory);
     *s = (weft__opencl_staging){0};
@@ -95,10 +65,10 @@ void weft__opencl_staging_free(weft__opencl *d) {
 weft_status weft__opencl_upload(weft_device *device, weft_buffer *to, size_t offset, const void *from,
                                 size_t bytes) {
     weft__opencl *d = weft__opencl_of(device);
-    WEFT_TRY(check_span(d, to, offset, bytes, "upload"));
+    WEFT_TRY(weft__gpu_check_span(device, to, offset, bytes, "upload"));
     if (!bytes) return WEFT_OK;
     if (!d->staging.opened) open_staging(d);
-    const bool staged = d->staging.room && bytes <= STAGING_BYTES / 2;
+    const bool staged = d->staging.room && bytes <= WEFT_GPU_RING_BYTES / 2;
     cl_int error = weft__opencl_gone();
     if (!error)
         error = staged ? write_staged(d, memory_of(to), d->guard + offset, from, bytes)
@@ -110,7 +80,7 @@ weft_status weft__opencl_upload(weft_device *device, weft_buffer *to, size_t off
 weft_status weft__opencl_zero(weft_device *device, weft_buffer *to, size_t offset, size_t bytes) {
     static const uint64_t zero;
     weft__opencl *d = weft__opencl_of(device);
-    WEFT_TRY(check_span(d, to, offset, bytes, "zeros"));
+    WEFT_TRY(weft__gpu_check_span(device, to, offset, bytes, "zeros"));
     const size_t pattern = (offset | bytes) % sizeof zero == 0 ? sizeof zero : 1;
     cl_int error = weft__opencl_gone();
     if (bytes && !error)
@@ -132,7 +102,7 @@ static cl_int read_record(weft__opencl *d, bool wait) {
 weft_status weft__opencl_download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
                                   size_t bytes) {
     weft__opencl *d = weft__opencl_of(device);
-    WEFT_TRY(check_span(d, from, offset, bytes, "download"));
+    WEFT_TRY(weft__gpu_check_span(device, from, offset, bytes, "download"));
     if (!bytes) return WEFT_OK;
     cl_int error = read_record(d, false);
     if (!error)

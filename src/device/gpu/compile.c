@@ -1,0 +1,225 @@
+/* Which texts are new, which share a module, and compiling those modules at once. Read next: cache.h, then a
+ * backend's compile.c. */
+#include "device/gpu/compile.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/gpu/cache.h"
+
+enum { THREADS_MOST = 16 };
+
+/* A text that the device has not met. */
+typedef struct fresh {
+    const weft_launch *launch;
+    weft_gpu_text text; /* its module: number of the unit */
+} fresh;
+
+typedef struct work {
+    weft_gpu_compiler *c;
+    weft_context *ctx;
+    weft_arena arena;
+    fresh *list;
+    size_t count, capacity;
+    weft_gpu_unit *units;
+    int n_units;
+    atomic_int next;
+} work;
+
+/* ---- what is new ---- */
+
+static weft_hash key_of(const weft_launch *launch) {
+    weft_hash key;
+    weft__hash_init(&key);
+    weft__hash_u64(&key, launch->prelude);
+    weft__hash_str(&key, launch->text);
+    return key;
+}
+
+static const weft_gpu_text *find(const weft_gpu_compiler *c, weft_hash key) {
+    for (size_t i = 0; i < c->n_texts; i++)
+        if (weft__hash_equal(c->texts[i].key, key)) return &c->texts[i];
+    return NULL;
+}
+
+static weft_status collect(work *w, const weft_launch *launches, int count) {
+    for (int i = 0; i < count; i++) {
+        const weft_hash key = key_of(&launches[i]);
+        size_t k = 0;
+        while (k < w->count && !weft__hash_equal(w->list[k].text.key, key)) k++;
+        if (k < w->count || find(w->c, key)) continue;
+        if (!weft__grow(w->ctx, &w->list, &w->capacity, w->count, sizeof *w->list))
+            return weft__fail_oom(w->ctx, sizeof *w->list, "a kernel");
+        w->list[w->count++] = (fresh){.launch = &launches[i], .text = {.key = key, .module = -1}};
+    }
+    if (w->count && weft__gpu_hook.known_only) {
+        weft__gpu_hook.refused++;
+        return weft__fail(w->ctx, WEFT_ERR_DEVICE, "%s: kernel %s is not compiled", w->c->device->name,
+                          w->list[0].launch->name);
+    }
+    weft__gpu_hook.texts += (int)w->count;
+    return WEFT_OK;
+}
+
+/* ---- units ---- */
+
+static bool goes_into(const work *w, const weft_gpu_unit *u, const fresh *f) {
+    return u->launch->shares && f->launch->shares && u->launch->prelude == f->launch->prelude &&
+           u->texts < w->c->together;
+}
+
+/* Which unit each new text is compiled in. */
+static weft_status divide(work *w) {
+    w->units = weft__arena_alloc(&w->arena, (w->count + 1) * sizeof *w->units);
+    if (!w->units) return weft__fail_oom(w->ctx, w->count * sizeof *w->units, "kernels");
+    for (size_t i = 0; i < w->count; i++) {
+        fresh *f = &w->list[i];
+        int k = 0;
+        while (k < w->n_units && !goes_into(w, &w->units[k], f)) k++;
+        if (k == w->n_units) w->units[w->n_units++].launch = f->launch;
+        w->units[k].texts++;
+        f->text.module = k;
+        f->text.shares = f->launch->shares;
+    }
+    return WEFT_OK;
+}
+
+void weft__gpu_kernel_name(const weft_gpu_text *text, const char *name, char to[WEFT_GPU_NAME]) {
+    if (text->shares)
+        snprintf(to, WEFT_GPU_NAME, "k_%016" PRIx64, text->key.a);
+    else
+        snprintf(to, WEFT_GPU_NAME, "%s", name);
+}
+
+/* The sources of a unit in order, and the hash of all that its binary depends on. */
+static weft_status write_sources(work *w, int k) {
+    weft_gpu_unit *u = &w->units[k];
+    const char *parts[WEFT_GPU_PARTS];
+    const int n = weft__gpu_parts(w->c->language, u->launch->prelude, parts);
+    u->sources = weft__arena_alloc(&w->arena, (size_t)(n + 3 * u->texts) * sizeof *u->sources);
+    if (!u->sources) return weft__fail_oom(w->ctx, 0, "a kernel's text");
+    for (int i = 0; i < n; i++) u->sources[u->n_sources++] = parts[i];
+    for (size_t i = 0; i < w->count; i++) {
+        const fresh *f = &w->list[i];
+        char name[WEFT_GPU_NAME];
+        if (f->text.module != k) continue;
+        const size_t bytes = strlen(f->launch->name) + sizeof name + 32;
+        char *begin = weft__arena_alloc(&w->arena, 2 * bytes), *end = begin + bytes;
+        if (!begin) return weft__fail_oom(w->ctx, 2 * bytes, "a kernel's text");
+        weft__gpu_kernel_name(&f->text, f->launch->name, name);
+        if (f->text.shares) {
+            snprintf(begin, bytes, "#define %s %s\n", f->launch->name, name);
+            snprintf(end, bytes, "\n#undef %s\n", f->launch->name);
+        }
+        u->sources[u->n_sources++] = begin;
+        u->sources[u->n_sources++] = f->launch->text;
+        u->sources[u->n_sources++] = end;
+    }
+    weft__hash_init(&u->key);
+    weft__hash_str(&u->key, w->c->identity); /* device, platform, driver, with their versions */
+    weft__hash_str(&u->key, w->c->options);
+    for (int i = 0; i < u->n_sources; i++) weft__hash_str(&u->key, u->sources[i]);
+    return WEFT_OK;
+}
+
+/* ---- compiling ---- */
+
+static void *compile_next(void *user) {
+    work *w = user;
+    for (int k = w->next++; k < w->n_units; k = w->next++) {
+        weft_gpu_unit *u = &w->units[k];
+        w->c->compile(w->c, u);
+        if (u->fresh)
+            weft__gpu_hook.compiles++;
+        else
+            weft__gpu_hook.from_cache++;
+    }
+    return NULL;
+}
+
+static void compile_all(work *w) {
+    pthread_t threads[THREADS_MOST];
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int n = 0;
+    while (n + 1 < w->n_units && n + 1 < processors && n < THREADS_MOST &&
+           pthread_create(&threads[n], NULL, compile_next, w) == 0)
+        n++;
+    compile_next(w);
+    while (n > 0) pthread_join(threads[--n], NULL);
+}
+
+/* The compiler's own words go to the log, their beginning into the error. */
+weft_status weft__gpu_refused(weft_gpu_compiler *c, const weft_gpu_unit *u, const char *words) {
+    weft_device *device = c->device;
+    for (int i = 0; i < u->n_sources; i++) weft__log(device->ctx, WEFT_LOG_DEBUG, "%s", u->sources[i]);
+    return weft__fail(device->ctx, WEFT_ERR_DEVICE, "%s: its compiler refuses kernel %s%s: %.600s",
+                      device->name, u->launch->name, u->texts > 1 ? " or one of those beside it" : "", words);
+}
+
+/* Texts become known when all of them are compiled. */
+static weft_status keep(work *w) {
+    weft_gpu_compiler *c = w->c;
+    const size_t first = c->n_modules;
+    for (int k = 0; k < w->n_units; k++) {
+        weft_gpu_unit *u = &w->units[k];
+        if (!weft__grow(w->ctx, &c->modules, &c->module_capacity, c->n_modules, sizeof *c->modules))
+            return weft__fail_oom(w->ctx, sizeof *c->modules, "a kernel");
+        c->modules[c->n_modules++] = (weft_gpu_module){u->module, u->key, u->fresh};
+        u->module = NULL; /* is the device's */
+        if (u->fresh && u->binary) weft__gpu_cache_store(w->ctx, u->key, u->binary, u->binary_bytes);
+    }
+    for (size_t i = 0; i < w->count; i++) {
+        if (!weft__grow(w->ctx, &c->texts, &c->text_capacity, c->n_texts, sizeof *c->texts))
+            return weft__fail_oom(w->ctx, sizeof *c->texts, "a kernel");
+        weft_gpu_text text = w->list[i].text;
+        text.module += (int)first;
+        c->texts[c->n_texts++] = text;
+    }
+    return WEFT_OK;
+}
+
+static weft_status compile_fresh(work *w) {
+    for (int k = 0; k < w->n_units; k++) {
+        WEFT_TRY(write_sources(w, k));
+        if (!weft__gpu_cache_load(w->ctx, w->units[k].key, &w->units[k].binary, &w->units[k].binary_bytes))
+            w->units[k].binary = NULL;
+    }
+    compile_all(w);
+    weft_status status = WEFT_OK;
+    if (w->n_units && weft__gpu_hook.fail_compile && --weft__gpu_hook.fail_compile == 0)
+        w->units[0].error = WEFT_GPU_TEST_ERROR;
+    for (int k = 0; k < w->n_units; k++) { /* all, since each may hold something */
+        const weft_status finished = w->c->finish(w->c, &w->units[k]);
+        if (status == WEFT_OK) status = finished;
+    }
+    return status == WEFT_OK ? keep(w) : status;
+}
+
+weft_status weft__gpu_compile(weft_gpu_compiler *c, const weft_launch *launches, int count,
+                              const weft_gpu_text **texts) {
+    work w = {.c = c, .ctx = c->device->ctx};
+    weft__arena_init(&w.arena, w.ctx);
+    weft_status status = collect(&w, launches, count);
+    if (status == WEFT_OK) status = divide(&w);
+    if (status == WEFT_OK) status = compile_fresh(&w);
+    for (int k = 0; k < w.n_units; k++) {
+        weft__free(w.ctx, w.units[k].binary);
+        if (w.units[k].module) c->release(c, w.units[k].module);
+    }
+    weft__free(w.ctx, w.list);
+    weft__arena_free(&w.arena);
+    for (int i = 0; status == WEFT_OK && i < count; i++) texts[i] = find(c, key_of(&launches[i]));
+    return status;
+}
+
+void weft__gpu_compiler_close(weft_gpu_compiler *c) {
+    for (size_t i = 0; i < c->n_modules; i++) c->release(c, c->modules[i].module);
+    weft__free(c->device->ctx, c->modules);
+    weft__free(c->device->ctx, c->texts);
+    c->modules = NULL;
+    c->texts = NULL;
+    c->n_modules = c->n_texts = c->module_capacity = c->text_capacity = 0;
+}
