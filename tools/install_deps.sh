@@ -24,6 +24,9 @@ openmp() { # a compiler that knows -fopenmp and finds its library
 cmocka_header() { # cmocka.h needs its friends first
     printf '#include <%s>\n' stdarg.h stddef.h setjmp.h stdint.h cmocka.h | ${CC:-cc} -E -
 }
+pcre2_header() { # which wants to know the size of a character
+    printf '#define PCRE2_CODE_UNIT_WIDTH 8\n#include <pcre2.h>\n' | ${CC:-cc} -E -
+}
 matmul_library() { # anything of what the CPU device can open at run time
     ldconfig -p | grep -E 'libdnnl\.so\.[23]|libopenblas\.so\.0|libmkl_rt\.so'
 }
@@ -40,6 +43,7 @@ find_missing() {
     want pkg-config has pkg-config
     want zlib1g-dev header zlib.h
     want libjansson-dev header jansson.h
+    want libpcre2-dev pcre2_header
     want libcsv-dev header csv.h
     want libyaml-dev header yaml.h
     want libprotobuf-c-dev header protobuf-c/protobuf-c.h

@@ -17,6 +17,7 @@ typedef enum weft_tokenizer_kind {
     WEFT_TOKENIZER_CHARACTER, /* one id for each code point of the corpus, in ascending order */
     WEFT_TOKENIZER_BYTE,      /* 256 ids: any bytes */
     WEFT_TOKENIZER_WORD,      /* words between white space; a newline is the token <eos> */
+    WEFT_TOKENIZER_BPE,       /* GPT-2's pairs of bytes, from its files: any bytes */
     WEFT_TOKENIZER_KIND_COUNT
 } weft_tokenizer_kind;
 
@@ -26,7 +27,7 @@ typedef struct weft_tokenizer_options {
     size_t max_vocabulary; /* of the word tokenizer, <unk> and <eos> included; 0: every word of the corpus */
 } weft_tokenizer_options;
 
-/* "character", "byte", "word"; NULL for an unknown value. */
+/* "character", "byte", "word", "bpe"; NULL for an unknown value. */
 WEFT_API const char *weft_tokenizer_kind_name(weft_tokenizer_kind kind);
 
 /* The kind of that name ("char" too); false when there is none. */
@@ -34,12 +35,19 @@ WEFT_API bool weft_tokenizer_kind_parse(const char *name, weft_tokenizer_kind *k
 
 /* Makes a tokenizer from a corpus: `bytes` bytes of UTF-8 (any bytes for WEFT_TOKENIZER_BYTE, which does
  * not look at them). The word vocabulary is <unk>, <eos>, then words by falling count, equal counts by
- * their bytes. options may be NULL. WEFT_ERR_FORMAT names the first byte that is not UTF-8;
- * WEFT_ERR_ARGUMENT for an empty corpus. */
+ * their bytes. options may be NULL. WEFT_TOKENIZER_BPE is not made so but loaded. WEFT_ERR_FORMAT names the
+ * first byte that is not UTF-8; WEFT_ERR_ARGUMENT for an empty corpus. */
 WEFT_API WEFT_CHECKED weft_status weft_tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind,
                                                        const char *text, size_t bytes,
                                                        const weft_tokenizer_options *options,
                                                        weft_tokenizer **out);
+
+/* GPT-2's tokenizer from the folder of its files: encoder.json and vocab.bpe, or vocab.json and merges.txt,
+ * which hold the same; each may be packed and end in .gz. Texts have the ids that tiktoken gives them. A
+ * token that no merge makes (<|endoftext|>) is special: where a text spells it, it has its id. Any bytes can
+ * be encoded, and decode to themselves. WEFT_ERR_IO, or WEFT_ERR_FORMAT naming file and line or id. */
+WEFT_API WEFT_CHECKED weft_status weft_tokenizer_load_gpt2(weft_context *ctx, const char *folder,
+                                                           weft_tokenizer **out);
 
 /* NULL is fine. */
 WEFT_API void weft_tokenizer_free(weft_tokenizer *tokenizer);

@@ -3,13 +3,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "text/tokenizer.h"
+#include "text/bpe.h"
 #include "text/utf8.h"
 
 static const weft__tokenizer_type *const types[WEFT_TOKENIZER_KIND_COUNT] = {
     [WEFT_TOKENIZER_CHARACTER] = &weft__tokenizer_character,
     [WEFT_TOKENIZER_BYTE] = &weft__tokenizer_byte,
     [WEFT_TOKENIZER_WORD] = &weft__tokenizer_word,
+    [WEFT_TOKENIZER_BPE] = &weft__tokenizer_bpe,
 };
 
 static bool known(weft_tokenizer_kind kind) { return (unsigned)kind < WEFT_TOKENIZER_KIND_COUNT; }
@@ -60,6 +61,7 @@ weft_tokenizer *weft__tokenizer_new(weft_context *ctx, weft_tokenizer_kind kind)
     t->kind = kind;
     t->type = types[kind];
     t->newline = -1;
+    t->key = weft__mix64((uint64_t)(uintptr_t)t ^ (uint64_t)(uintptr_t)&t << 20);
     return t;
 }
 
@@ -82,9 +84,70 @@ weft_status weft__tokenizer_add(weft_tokenizer *t, const char *token, size_t byt
     return WEFT_OK;
 }
 
+/* ---- the table from tokens to ids ---- */
+
+size_t weft__tokenizer_slot(const weft_tokenizer *t, const char *token, size_t bytes) {
+    weft_hash h;
+    weft__hash_init(&h);
+    weft__hash_u64(&h, t->key);
+    weft__hash_bytes(&h, token, bytes);
+    for (size_t slot = (size_t)h.a & (t->slot_count - 1);; slot = (slot + 1) & (t->slot_count - 1)) {
+        if (t->slots[slot] < 0) return slot;
+        size_t n;
+        const char *other = weft__token(t, (size_t)t->slots[slot], &n);
+        if (n == bytes && memcmp(other, token, n) == 0) return slot;
+    }
+}
+
+/* At a load of at most one half; on growth all ids are put in anew. */
+weft_status weft__tokenizer_reserve(weft_tokenizer *t) {
+    if (t->slot_count > 2 * (t->count + 1)) return WEFT_OK;
+    size_t wanted = t->slot_count ? 2 * t->slot_count : 1024;
+    while (wanted <= 2 * (t->count + 1)) wanted *= 2;
+    int32_t *slots = weft__array(t->ctx, wanted, sizeof *slots);
+    if (!slots) return weft__fail_oom(t->ctx, wanted * sizeof *slots, "a vocabulary");
+    memset(slots, 0xff, wanted * sizeof *slots); /* all -1 */
+    weft__free(t->ctx, t->slots);
+    t->slots = slots;
+    t->slot_count = wanted;
+    for (size_t id = 0; id < t->count; id++) {
+        size_t bytes;
+        const char *token = weft__token(t, id, &bytes);
+        slots[weft__tokenizer_slot(t, token, bytes)] = (int32_t)id;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__tokenizer_tabulate(weft_tokenizer *t, const char *name) {
+    size_t total = t->count;
+    weft_status status = WEFT_OK;
+    t->count = 0; /* put in one by one, so that each is looked for among those before it */
+    for (size_t id = 0; id < total; id++) {
+        if ((status = weft__tokenizer_reserve(t)) != WEFT_OK) break;
+        size_t bytes;
+        const char *token = weft__token(t, id, &bytes);
+        int32_t *slot = &t->slots[weft__tokenizer_slot(t, token, bytes)];
+        if (*slot >= 0) {
+            status = weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: vocabulary: id %zu repeats id %d", name, id,
+                                (int)*slot);
+            break;
+        }
+        *slot = (int32_t)id;
+        t->count++;
+    }
+    t->count = total;
+    return status;
+}
+
+/* ---- making and freeing ---- */
+
 weft_status weft__tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind, const weft__span *spans,
                                   size_t count, size_t max_vocabulary, weft_tokenizer **out) {
     *out = NULL;
+    if (!types[kind]->build)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "tokenizer: kind %s is not made from a text: it is loaded from its files",
+                          types[kind]->name);
     weft_tokenizer *t = weft__tokenizer_new(ctx, kind);
     if (!t) return weft__fail_oom(ctx, sizeof *t, "a tokenizer");
     weft_status status = t->type->build(t, spans, count, max_vocabulary);
@@ -115,6 +178,7 @@ void weft_tokenizer_free(weft_tokenizer *t) {
     weft__free(t->ctx, t->ends);
     weft__free(t->ctx, t->points);
     weft__free(t->ctx, t->slots);
+    weft__bpe_free(t);
     weft__free(t->ctx, t);
 }
 
@@ -136,7 +200,7 @@ weft_status weft_tokenizer_encode(const weft_tokenizer *t, const char *text, siz
     if (!t || !count || (!text && bytes))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_tokenizer_encode: NULL");
     const weft__span span = {"text", text, bytes};
-    weft__ids out = {ids, ids ? capacity : 0, 0};
+    weft__ids out = {.ids = ids, .capacity = ids ? capacity : 0};
     WEFT_TRY(t->type->encode(t, &span, &out));
     *count = out.count;
     if (!ids || out.count <= capacity) return WEFT_OK;
@@ -146,18 +210,19 @@ weft_status weft_tokenizer_encode(const weft_tokenizer *t, const char *text, siz
 
 weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ctx, const weft__span *span,
                                        int32_t **ids, size_t *count) {
-    weft__ids out = {NULL, 0, 0};
+    weft__ids out = {.grows = true, .ctx = ctx};
     *ids = NULL;
-    WEFT_TRY(t->type->encode(t, span, &out)); /* counting first: a text may be large, its ids four times so */
-    int32_t *room = weft__array(ctx, out.count, sizeof *room);
-    if (!room) return weft__fail_oom(ctx, out.count * sizeof *room, "the ids of a text");
-    out = (weft__ids){room, out.count, 0};
     weft_status status = t->type->encode(t, span, &out);
+    if (status == WEFT_OK && out.failed)
+        status = weft__fail_oom(ctx, out.count * sizeof *out.ids, "the ids of a text");
     if (status != WEFT_OK) {
-        weft__free(ctx, room);
+        weft__free(ctx, out.ids);
         return status;
     }
-    *ids = room;
+    /* what was too much is given back; an array that cannot be made smaller stays as it is */
+    int32_t *fit =
+        out.count < out.capacity ? weft__realloc(ctx, out.ids, (out.count + 1) * sizeof *fit) : NULL;
+    *ids = fit ? fit : out.ids;
     *count = out.count;
     return WEFT_OK;
 }

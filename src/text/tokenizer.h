@@ -2,7 +2,7 @@
  * for each kind. A new kind is a new file with such a table and its line in tokenizer.c.
  *
  * Must not know: files (tokenizer_file.c does), corpora. Read next: tokenizer.c, then the kinds:
- * tokenizer_character.c, tokenizer_byte.c, tokenizer_word.c. */
+ * tokenizer_character.c, tokenizer_byte.c, tokenizer_word.c, tokenizer_bpe.c. */
 #ifndef WEFT_SRC_TEXT_TOKENIZER_H
 #define WEFT_SRC_TEXT_TOKENIZER_H
 
@@ -16,13 +16,19 @@ typedef struct weft__span {
     size_t bytes;
 } weft__span;
 
-/* Where encoded ids go; beyond capacity they are only counted. */
+/* Where encoded ids go: into the caller's room, beyond which they are only counted, or into an array that
+ * grows. */
 typedef struct weft__ids {
     int32_t *ids;
     size_t capacity, count;
+    bool grows;        /* ids is to be freed with weft__free of ctx */
+    bool failed;       /* memory was short: what came after is not there */
+    weft_context *ctx; /* of an array that grows */
 } weft__ids;
 
 static inline void weft__put_id(weft__ids *out, int32_t id) {
+    if (out->grows && out->count == out->capacity)
+        out->failed |= !weft__grow(out->ctx, &out->ids, &out->capacity, out->count, sizeof *out->ids);
     if (out->count < out->capacity) out->ids[out->count] = id;
     out->count++;
 }
@@ -30,7 +36,8 @@ static inline void weft__put_id(weft__ids *out, int32_t id) {
 typedef struct weft__tokenizer_type {
     const char *name; /* in files and configs */
     bool listed;      /* the vocabulary is in the file; else it follows from the kind */
-    /* Fills the vocabulary from texts. */
+    bool merged;      /* so are merges, and tokens are written in the alphabet of bytes: bpe.h */
+    /* Fills the vocabulary from texts; NULL: it comes from files only. */
     weft_status (*build)(weft_tokenizer *t, const weft__span *spans, size_t count, size_t max_vocabulary);
     /* Checks a vocabulary (from build or a file) and makes what encode needs. `name` is for messages. */
     weft_status (*index)(weft_tokenizer *t, const char *name);
@@ -48,12 +55,14 @@ struct weft_tokenizer {
     bool spaced;        /* tokens are joined by a space */
     uint32_t *points;   /* character: [count] code points, ascending */
     int32_t ascii[128]; /* character: ids of those, -1 */
-    int32_t *slots;     /* word: open-addressing table of ids, -1 is free */
+    int32_t *slots;     /* word, bpe: open-addressing table of ids, -1 is free */
     size_t slot_count;  /* a power of two */
-    uint64_t key;       /* word: of the hash, so that no file can choose collisions */
+    uint64_t key;       /* of hashes, so that no file can choose collisions */
+    struct weft__bpe *bpe;
 };
 
-extern const weft__tokenizer_type weft__tokenizer_character, weft__tokenizer_byte, weft__tokenizer_word;
+extern const weft__tokenizer_type weft__tokenizer_character, weft__tokenizer_byte, weft__tokenizer_word,
+    weft__tokenizer_bpe;
 
 /* An empty tokenizer of a kind; NULL when memory is short. */
 weft_tokenizer *weft__tokenizer_new(weft_context *ctx, weft_tokenizer_kind kind);
@@ -65,11 +74,25 @@ static inline const char *weft__token(const weft_tokenizer *t, size_t id, size_t
     return t->text + begin;
 }
 
+/* ---- the table from tokens to ids ---- */
+
+/* Room for one more token. */
+weft_status weft__tokenizer_reserve(weft_tokenizer *t);
+/* Where a token has its id in t->slots, or where it would be put: -1 is there then. Needs room. */
+size_t weft__tokenizer_slot(const weft_tokenizer *t, const char *token, size_t bytes);
+/* Puts the whole vocabulary into the table; WEFT_ERR_FORMAT names a token that comes twice. */
+weft_status weft__tokenizer_tabulate(weft_tokenizer *t, const char *name);
+
 weft_status weft__tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind, const weft__span *spans,
                                   size_t count, size_t max_vocabulary, weft_tokenizer **out);
 /* Allocates *ids (weft__free) of *count ids. */
 weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ctx, const weft__span *span,
                                        int32_t **ids, size_t *count);
+
+/* Parses JSON that has at most two levels; *root is to be given up with json_decref. */
+struct json_t;
+weft_status weft__tokenizer_json(weft_context *ctx, const char *name, const char *json, size_t bytes,
+                                 struct json_t **root);
 
 /* WEFT_ERR_FORMAT naming the first byte that is not UTF-8; WEFT_OK when all are. */
 weft_status weft__check_utf8(weft_context *ctx, const weft__span *span);

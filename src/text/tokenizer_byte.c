@@ -21,4 +21,5 @@ static weft_status encode(const weft_tokenizer *t, const weft__span *span, weft_
     return WEFT_OK;
 }
 
-const weft__tokenizer_type weft__tokenizer_byte = {"byte", false, build, make_index, encode};
+const weft__tokenizer_type weft__tokenizer_byte = {
+    .name = "byte", .build = build, .index = make_index, .encode = encode};

@@ -87,4 +87,5 @@ static weft_status encode(const weft_tokenizer *t, const weft__span *span, weft_
     return WEFT_OK;
 }
 
-const weft__tokenizer_type weft__tokenizer_character = {"character", true, build, make_index, encode};
+const weft__tokenizer_type weft__tokenizer_character = {
+    .name = "character", .listed = true, .build = build, .index = make_index, .encode = encode};

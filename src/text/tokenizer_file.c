@@ -1,5 +1,6 @@
 /* tokenizer.json:
  *   {"format": "weft-tokenizer", "version": 1, "kind": "character", "vocabulary": ["\n", " ", ...]}
+ * Of kind bpe tokens are written in the alphabet of bytes, and "merges": ["\u0120 t", ...] follow.
  * An id is a place in the array, so no file can name one out of range; the kind's index function checks
  * the tokens themselves. Reading takes time linear in the file. Must not know: how kinds cut text. */
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 #include <weft/data.h>
 #include <weft/io.h>
 
-#include "text/tokenizer.h"
+#include "text/bpe.h"
 
 #define FORMAT   "weft-tokenizer"
 #define VERSION  1
@@ -17,29 +18,61 @@
 
 /* ---- writing ---- */
 
-static json_t *list_vocabulary(const weft_tokenizer *t) {
-    json_t *list = json_array();
-    for (size_t id = 0; list && id < t->count; id++) {
-        size_t bytes;
-        const char *token = weft__token(t, id, &bytes);
-        if (json_array_append_new(list, json_stringn(token, bytes)) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
-    }
-    return list;
+/* Appends to the text: the token of an id as it stands in the file. */
+static size_t write_token(const weft_tokenizer *t, size_t id, char *out) {
+    size_t bytes;
+    const char *token = weft__token(t, id, &bytes);
+    if (t->type->merged) return weft__bpe_print(token, bytes, out);
+    memcpy(out, token, bytes);
+    return bytes;
 }
 
-static json_t *describe(const weft_tokenizer *t) {
-    if (!t->type->listed)
-        return json_pack("{s:s, s:i, s:s}", "format", FORMAT, "version", VERSION, "kind", t->type->name);
-    return json_pack("{s:s, s:i, s:s, s:o}", "format", FORMAT, "version", VERSION, "kind", t->type->name,
-                     "vocabulary", list_vocabulary(t));
+/* Bytes of the longest token, as written. */
+static size_t longest(const weft_tokenizer *t) {
+    size_t most = 0, bytes;
+    for (size_t id = 0; id < t->count; id++) {
+        (void)weft__token(t, id, &bytes);
+        if (bytes > most) most = bytes;
+    }
+    return t->type->merged ? 2 * most : most;
+}
+
+/* A list of `count` texts. */
+static json_t *list(const weft_tokenizer *t, size_t count, bool merges, char *room) {
+    json_t *array = json_array();
+    for (size_t i = 0; array && i < count; i++) {
+        size_t bytes = write_token(t, merges ? (size_t)t->bpe->merges[i].left : i, room);
+        if (merges) {
+            room[bytes++] = ' ';
+            bytes += write_token(t, (size_t)t->bpe->merges[i].right, room + bytes);
+        }
+        if (json_array_append_new(array, json_stringn(room, bytes)) != 0) {
+            json_decref(array);
+            array = NULL;
+        }
+    }
+    return array;
+}
+
+static json_t *describe(const weft_tokenizer *t, char *room) {
+    json_t *root = json_pack("{s:s, s:i, s:s}", "format", FORMAT, "version", VERSION, "kind", t->type->name);
+    bool made = root != NULL;
+    if (made && t->type->listed)
+        made = json_object_set_new(root, "vocabulary", list(t, t->count, false, room)) == 0;
+    if (made && t->type->merged)
+        made = json_object_set_new(root, "merges", list(t, t->bpe->merge_count, true, room)) == 0;
+    if (made) return root;
+    json_decref(root);
+    return NULL;
 }
 
 weft_status weft_tokenizer_save(const weft_tokenizer *t, const char *path) {
     if (!t || !path) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_tokenizer_save: NULL");
-    json_t *root = describe(t);
+    size_t room_bytes = 2 * longest(t) + 2; /* of a merge */
+    char *room = weft__alloc(t->ctx, room_bytes);
+    if (!room) return weft__fail_oom(t->ctx, room_bytes, "the text of a tokenizer");
+    json_t *root = describe(t, room);
+    weft__free(t->ctx, room);
     size_t bytes = root ? json_dumpb(root, NULL, 0, JSON_INDENT(1)) : 0;
     char *text = bytes ? weft__alloc(t->ctx, bytes + 1) : NULL;
     weft_status status;
@@ -92,7 +125,25 @@ static weft_status read_vocabulary(weft_tokenizer *t, const char *name, const js
         const json_t *token = json_array_get(list, id);
         if (!json_is_string(token))
             return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: vocabulary: id %zu is not a string", name, id);
-        WEFT_TRY(weft__tokenizer_add(t, json_string_value(token), json_string_length(token)));
+        const char *text = json_string_value(token);
+        size_t bytes = json_string_length(token);
+        WEFT_TRY(t->type->merged ? weft__bpe_add_token(t, name, text, bytes)
+                                 : weft__tokenizer_add(t, text, bytes));
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_merges(weft_tokenizer *t, const char *name, const json_t *root) {
+    const json_t *list = json_object_get(root, "merges");
+    if (!t->type->merged) return WEFT_OK; /* a superfluous one is among the fields */
+    if (!json_is_array(list)) return bad(t->ctx, name, "merges", "must be an array of strings");
+    WEFT_TRY(weft__bpe_begin(t, name));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *merge = json_array_get(list, i);
+        if (!json_is_string(merge))
+            return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: merges: number %zu is not a string", name, i + 1);
+        WEFT_TRY(weft__bpe_add_merge(t, name, "merge", i + 1, json_string_value(merge),
+                                     json_string_length(merge)));
     }
     return WEFT_OK;
 }
@@ -110,13 +161,15 @@ static weft_status read_tokenizer(weft_context *ctx, const char *name, const jso
                           (int64_t)json_integer_value(version), VERSION);
     if (!kind_name || !weft_tokenizer_kind_parse(kind_name, &kind) ||
         strcmp(kind_name, weft_tokenizer_kind_name(kind)))
-        return bad(ctx, name, "kind", "must be character, byte or word");
+        return bad(ctx, name, "kind", "must be character, byte, word or bpe");
     weft_tokenizer *t = weft__tokenizer_new(ctx, kind);
     if (!t) return weft__fail_oom(ctx, sizeof *t, "a tokenizer");
     weft_status status = WEFT_OK;
-    if (json_object_size(root) != (t->type->listed ? 4 : 3))
-        status = bad(ctx, name, "fields", "must be format, version, kind, vocabulary");
+    if (json_object_size(root) != (size_t)(3 + t->type->listed + t->type->merged))
+        status =
+            bad(ctx, name, "fields", "must be format, version, kind, vocabulary, and merges of kind bpe");
     if (status == WEFT_OK) status = read_vocabulary(t, name, root);
+    if (status == WEFT_OK) status = read_merges(t, name, root);
     if (status == WEFT_OK) status = t->type->index(t, name);
     if (status != WEFT_OK) {
         weft_tokenizer_free(t);
@@ -126,14 +179,20 @@ static weft_status read_tokenizer(weft_context *ctx, const char *name, const jso
     return WEFT_OK;
 }
 
-static weft_status parse(weft_context *ctx, const char *name, const char *json, size_t bytes,
-                         weft_tokenizer **out) {
+weft_status weft__tokenizer_json(weft_context *ctx, const char *name, const char *json, size_t bytes,
+                                 json_t **root) {
     json_error_t error;
     if (!is_flat(json, bytes)) return bad(ctx, name, "JSON", "nested too deeply for a tokenizer");
-    json_t *root = json_loadb(json, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (!root)
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: line %d, byte %d: %.160s", name, error.line,
-                          error.position, error.text);
+    *root = json_loadb(json, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    if (*root) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: line %d, byte %d: %.160s", name, error.line, error.position,
+                      error.text);
+}
+
+static weft_status parse(weft_context *ctx, const char *name, const char *json, size_t bytes,
+                         weft_tokenizer **out) {
+    json_t *root;
+    WEFT_TRY(weft__tokenizer_json(ctx, name, json, bytes, &root));
     weft_status status = json_is_object(root) ? read_tokenizer(ctx, name, root, out)
                                               : bad(ctx, name, "JSON", "must be an object");
     json_decref(root);

@@ -28,42 +28,7 @@ static bool next_word(const weft__span *span, size_t *at, const char **word, siz
     return true;
 }
 
-/* ---- the table from words to ids, over the tokenizer's vocabulary ---- */
-
-static size_t slot_of(const weft_tokenizer *t, const char *word, size_t bytes) {
-    weft_hash h;
-    weft__hash_init(&h);
-    weft__hash_u64(&h, t->key);
-    weft__hash_bytes(&h, word, bytes);
-    for (size_t slot = (size_t)h.a & (t->slot_count - 1);; slot = (slot + 1) & (t->slot_count - 1)) {
-        if (t->slots[slot] < 0) return slot;
-        size_t n;
-        const char *token = weft__token(t, (size_t)t->slots[slot], &n);
-        if (n == bytes && memcmp(token, word, n) == 0) return slot;
-    }
-}
-
-/* Room for one more word at a load of at most one half; on growth all ids are put in anew. */
-static weft_status reserve(weft_tokenizer *t) {
-    if (t->slot_count > 2 * (t->count + 1)) return WEFT_OK;
-    size_t wanted = t->slot_count ? 2 * t->slot_count : 1024;
-    while (wanted <= 2 * (t->count + 1)) wanted *= 2;
-    int32_t *slots = weft__array(t->ctx, wanted, sizeof *slots);
-    if (!slots) return weft__fail_oom(t->ctx, wanted * sizeof *slots, "a vocabulary");
-    memset(slots, 0xff, wanted * sizeof *slots); /* all -1 */
-    weft__free(t->ctx, t->slots);
-    t->slots = slots;
-    t->slot_count = wanted;
-    for (size_t id = 0; id < t->count; id++) {
-        size_t bytes;
-        const char *word = weft__token(t, id, &bytes);
-        slots[slot_of(t, word, bytes)] = (int32_t)id;
-    }
-    return WEFT_OK;
-}
-
 static void start(weft_tokenizer *t) {
-    t->key = weft__mix64((uint64_t)(uintptr_t)t ^ (uint64_t)(uintptr_t)&t << 20);
     t->newline = EOS;
     t->spaced = true;
 }
@@ -90,8 +55,8 @@ static weft_status count_words(weft_tokenizer *words, const weft__span *span, co
     size_t bytes;
     for (size_t at = 0; next_word(span, &at, &word, &bytes);) {
         if (*word == '\n') continue;
-        WEFT_TRY(reserve(words));
-        size_t slot = slot_of(words, word, bytes);
+        WEFT_TRY(weft__tokenizer_reserve(words));
+        size_t slot = weft__tokenizer_slot(words, word, bytes);
         if (words->slots[slot] < 0) {
             size_t id = words->count;
             if (!weft__grow(words->ctx, counts, capacity, id, sizeof **counts))
@@ -158,26 +123,8 @@ static weft_status make_index(weft_tokenizer *t, const char *name) {
     if (t->count < 2 || !token_is(t, UNK, "<unk>") || !token_is(t, EOS, "<eos>"))
         return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: vocabulary: must begin with <unk>, <eos>", name);
     start(t);
-    size_t total = t->count;
-    t->count = 0; /* put in one by one, so that each is looked for among those before it */
-    weft_status status = WEFT_OK;
-    for (size_t id = 0; status == WEFT_OK && id < total; id++) {
-        status = check_word(t, name, id);
-        if (status == WEFT_OK) status = reserve(t);
-        if (status != WEFT_OK) break;
-        size_t bytes;
-        const char *word = weft__token(t, id, &bytes);
-        size_t slot = slot_of(t, word, bytes);
-        if (t->slots[slot] >= 0) {
-            status = weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: vocabulary: id %zu repeats id %d", name, id,
-                                (int)t->slots[slot]);
-        } else {
-            t->slots[slot] = (int32_t)id;
-            t->count++;
-        }
-    }
-    t->count = total;
-    return status;
+    for (size_t id = 0; id < t->count; id++) WEFT_TRY(check_word(t, name, id));
+    return weft__tokenizer_tabulate(t, name);
 }
 
 static weft_status encode(const weft_tokenizer *t, const weft__span *span, weft__ids *out) {
@@ -185,10 +132,11 @@ static weft_status encode(const weft_tokenizer *t, const weft__span *span, weft_
     size_t bytes;
     WEFT_TRY(weft__check_utf8(t->ctx, span));
     for (size_t at = 0; next_word(span, &at, &word, &bytes);) {
-        int32_t id = *word == '\n' ? EOS : t->slots[slot_of(t, word, bytes)];
+        int32_t id = *word == '\n' ? EOS : t->slots[weft__tokenizer_slot(t, word, bytes)];
         weft__put_id(out, id < 0 ? UNK : id);
     }
     return WEFT_OK;
 }
 
-const weft__tokenizer_type weft__tokenizer_word = {"word", true, build, make_index, encode};
+const weft__tokenizer_type weft__tokenizer_word = {
+    .name = "word", .listed = true, .build = build, .index = make_index, .encode = encode};

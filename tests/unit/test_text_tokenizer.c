@@ -242,7 +242,7 @@ static void test_streaming(void **state) {
 static void test_files(void **state) {
     (void)state;
     const char *corpus = "The \"quick\" brown\tfox\\ jumps\x01 over \xc3\xa9\xf0\x9f\x98\x80\n";
-    for (int k = 0; k < WEFT_TOKENIZER_KIND_COUNT; k++) {
+    for (int k = 0; k < WEFT_TOKENIZER_BPE; k++) { /* which has a test of its own */
         weft_tokenizer *t = build((weft_tokenizer_kind)k, corpus, 0), *u = NULL;
         const char *path = in_scratch("tokenizer.json");
         size_t n1 = 0, n2 = 0;

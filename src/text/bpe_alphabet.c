@@ -1,0 +1,97 @@
+/* GPT-2's alphabet of bytes, and the tokens and merges that are written in it.
+ * Must not know: how texts are encoded, what files look like. Read next: tokenizer_gpt2.c. */
+#include <string.h>
+
+#include "text/bpe.h"
+#include "text/utf8.h"
+
+/* The 68 bytes that are not printable, 0 to ' ', 0x7f to 0xa0 and 0xad, are U+0100 and on in their order. */
+enum { OTHERS = 0x100, SECOND = OTHERS + 0x21, THIRD = SECOND + 0x22 };
+
+static uint32_t point_of(unsigned char byte) {
+    if (byte <= ' ') return OTHERS + byte;
+    if (byte >= 0x7f && byte <= 0xa0) return SECOND + (uint32_t)byte - 0x7f;
+    return byte == 0xad ? THIRD : byte;
+}
+
+/* The byte of a code point; -1 where it is of none. */
+static int byte_of(uint32_t point) {
+    uint32_t byte = point;
+    if (point >= OTHERS) byte = point - OTHERS;
+    if (point >= SECOND) byte = point - SECOND + 0x7f;
+    if (point >= THIRD) byte = point - THIRD + 0xad;
+    return byte < 256 && point_of((unsigned char)byte) == point ? (int)byte : -1;
+}
+
+size_t weft__bpe_print(const char *token, size_t bytes, char *out) {
+    size_t used = 0;
+    for (size_t i = 0; i < bytes; i++)
+        used += weft__utf8_write(point_of((unsigned char)token[i]), out + used);
+    return used;
+}
+
+/* Reads what is written into out, which has room for as many bytes; false where it is not in the alphabet. */
+static bool read_written(const char *text, size_t bytes, char *out, size_t *used) {
+    *used = 0;
+    for (size_t at = 0; at < bytes;) {
+        uint32_t point = 0;
+        int n = weft__utf8_read(text + at, bytes - at, &point), byte = n > 0 ? byte_of(point) : -1;
+        if (byte < 0) return false;
+        out[(*used)++] = (char)(unsigned char)byte;
+        at += (size_t)n;
+    }
+    return *used > 0;
+}
+
+weft_status weft__bpe_add_token(weft_tokenizer *t, const char *name, const char *text, size_t bytes) {
+    size_t used;
+    char *token = weft__alloc(t->ctx, bytes + 1);
+    if (!token) return weft__fail_oom(t->ctx, bytes, "a vocabulary");
+    weft_status status;
+    if (read_written(text, bytes, token, &used))
+        status = weft__tokenizer_add(t, token, used);
+    else
+        status = weft__fail(t->ctx, WEFT_ERR_FORMAT,
+                            "%s: vocabulary: id %zu, '%.40s', is not written in the characters that GPT-2 "
+                            "writes bytes as",
+                            name, t->count, text);
+    weft__free(t->ctx, token);
+    return status;
+}
+
+/* The id of a written token; -1 where there is none. */
+static int32_t id_of(const weft_tokenizer *t, const char *text, size_t bytes, char *room, size_t *used) {
+    return read_written(text, bytes, room, used) ? t->slots[weft__tokenizer_slot(t, room, *used)] : -1;
+}
+
+weft_status weft__bpe_begin(weft_tokenizer *t, const char *name) {
+    t->bpe = weft__zalloc(t->ctx, sizeof *t->bpe);
+    if (!t->bpe) return weft__fail_oom(t->ctx, sizeof *t->bpe, "a tokenizer");
+    if (t->count == 0) return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: vocabulary: empty", name);
+    return weft__tokenizer_tabulate(t, name);
+}
+
+weft_status weft__bpe_add_merge(weft_tokenizer *t, const char *name, const char *where, size_t number,
+                                const char *text, size_t bytes) {
+    weft__bpe *b = t->bpe;
+    const char *space = bytes ? memchr(text, ' ', bytes) : NULL;
+    if (!space)
+        return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: %s %zu: two tokens and a space between are wanted",
+                          name, where, number);
+    if (!weft__grow(t->ctx, &b->merges, &b->merge_capacity, b->merge_count, sizeof *b->merges))
+        return weft__fail_oom(t->ctx, b->merge_count * sizeof *b->merges, "merges");
+    char *room = weft__alloc(t->ctx, bytes + 1);
+    if (!room) return weft__fail_oom(t->ctx, bytes, "merges");
+    size_t first = (size_t)(space - text), left = 0, right = 0;
+    weft__merge merge = {-1, -1, -1};
+    merge.left = id_of(t, text, first, room, &left);
+    merge.right = merge.left < 0 ? -1 : id_of(t, space + 1, bytes - first - 1, room + left, &right);
+    if (merge.right >= 0) merge.made = t->slots[weft__tokenizer_slot(t, room, left + right)];
+    weft__free(t->ctx, room);
+    if (merge.made < 0)
+        return weft__fail(
+            t->ctx, WEFT_ERR_FORMAT, "%s: %s %zu: %s: the two files belong to different vocabularies", name,
+            where, number, merge.right >= 0 ? "what it makes is no token" : "one of the two is no token");
+    b->merges[b->merge_count++] = merge;
+    return WEFT_OK;
+}

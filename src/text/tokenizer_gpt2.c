@@ -1,0 +1,112 @@
+/* GPT-2's own files: encoder.json, an object of token to id, and vocab.bpe, a merge a line, the best first;
+ * or vocab.json and merges.txt, which are the same. Must not know: how texts are encoded. Read next:
+ * corpus.c. */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weft/data.h>
+
+#include "text/bpe.h"
+
+#define FILE_MAX   ((size_t)256 << 20) /* bytes of a file */
+#define PATH_BYTES 4096
+
+/* The first of the names that is there. */
+static weft_status find(weft_context *ctx, const char *folder, const char *const names[2], char *path) {
+    for (int i = 0; i < 4; i++) {
+        int n = snprintf(path, PATH_BYTES, "%s/%s%s", folder, names[i / 2], i % 2 ? ".gz" : "");
+        if (n >= PATH_BYTES) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", folder);
+        if (access(path, F_OK) == 0) return WEFT_OK;
+    }
+    return weft__fail(ctx, WEFT_ERR_IO, "%s: there is no %s or %s in it, nor one that ends in .gz", folder,
+                      names[0], names[1]);
+}
+
+/* ---- the vocabulary ---- */
+
+/* Puts the tokens in the order of their ids, which must be 0, 1, 2, ... */
+static weft_status order(weft_context *ctx, const char *name, json_t *root, const char **tokens) {
+    size_t count = json_object_size(root);
+    const char *key;
+    json_t *value;
+    json_object_foreach(root, key, value) {
+        json_int_t id = json_is_integer(value) ? json_integer_value(value) : -1;
+        if (id < 0 || (uint64_t)id >= count)
+            return weft__fail(ctx, WEFT_ERR_FORMAT,
+                              "%s: token '%.40s': its id must be a number from 0 to %zu", name, key,
+                              count - 1);
+        if (tokens[id])
+            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: tokens '%.40s' and '%.40s' have one id, %lld", name,
+                              tokens[id], key, (long long)id);
+        tokens[id] = key;
+    }
+    return WEFT_OK;
+}
+
+static weft_status add_tokens(weft_tokenizer *t, const char *name, json_t *root) {
+    if (!json_is_object(root) || json_object_size(root) == 0)
+        return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: must be an object of tokens and their ids", name);
+    size_t count = json_object_size(root);
+    const char **tokens = weft__array(t->ctx, count, sizeof *tokens);
+    if (!tokens) return weft__fail_oom(t->ctx, count * sizeof *tokens, "a vocabulary");
+    weft_status status = order(t->ctx, name, root, tokens);
+    for (size_t id = 0; status == WEFT_OK && id < count; id++)
+        status = weft__bpe_add_token(t, name, tokens[id], strlen(tokens[id]));
+    weft__free(t->ctx, tokens);
+    return status;
+}
+
+static weft_status read_vocabulary(weft_tokenizer *t, const char *path) {
+    weft_bytes file = {0};
+    json_t *root = NULL;
+    WEFT_TRY(weft_read_file(t->ctx, path, FILE_MAX, &file));
+    weft_status status = weft__tokenizer_json(t->ctx, path, (const char *)file.data, file.size, &root);
+    if (status == WEFT_OK) status = add_tokens(t, path, root);
+    json_decref(root);
+    weft_bytes_free(t->ctx, &file);
+    return status;
+}
+
+/* ---- the merges ---- */
+
+static weft_status read_merges(weft_tokenizer *t, const char *path) {
+    weft_bytes file = {0};
+    WEFT_TRY(weft_read_file(t->ctx, path, FILE_MAX, &file));
+    const char *at = (const char *)file.data, *end = at + file.size;
+    weft_status status = WEFT_OK;
+    for (size_t line = 1; status == WEFT_OK && at < end; line++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end;
+        size_t bytes = (size_t)(stop - at);
+        if (bytes && at[bytes - 1] == '\r') bytes--;
+        bool version = line == 1 && bytes >= 8 && memcmp(at, "#version", 8) == 0;
+        bool last = bytes == 0 && stop + 1 >= end;
+        if (!version && !last) status = weft__bpe_add_merge(t, path, "line", line, at, bytes);
+        at = newline ? newline + 1 : end;
+    }
+    weft_bytes_free(t->ctx, &file);
+    if (status == WEFT_OK) status = t->type->index(t, path);
+    return status;
+}
+
+weft_status weft_tokenizer_load_gpt2(weft_context *ctx, const char *folder, weft_tokenizer **out) {
+    static const char *const vocabularies[2] = {"encoder.json", "vocab.json"};
+    static const char *const merges[2] = {"vocab.bpe", "merges.txt"};
+    char path[PATH_BYTES], merges_path[PATH_BYTES];
+    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_load_gpt2: out is NULL");
+    *out = NULL;
+    if (!folder) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_load_gpt2: folder is NULL");
+    WEFT_TRY(find(ctx, folder, vocabularies, path));
+    WEFT_TRY(find(ctx, folder, merges, merges_path));
+    weft_tokenizer *t = weft__tokenizer_new(ctx, WEFT_TOKENIZER_BPE);
+    if (!t) return weft__fail_oom(ctx, sizeof *t, "a tokenizer");
+    weft_status status = read_vocabulary(t, path);
+    if (status == WEFT_OK) status = weft__bpe_begin(t, path);
+    if (status == WEFT_OK) status = read_merges(t, merges_path);
+    if (status == WEFT_OK)
+        *out = t;
+    else
+        weft_tokenizer_free(t);
+    return status;
+}
