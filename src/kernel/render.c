@@ -208,45 +208,71 @@ static void put_body(weft_render *r, const cut *c) {
 
 /* ---- the head ---- */
 
-static void put_parameter(weft_render *r, bool first, const char *type, bool written, const char *name,
-                          int i) {
-    weft__put(&r->text, "%s\n    %sW_GLOBAL %s *%s%d_, long %s%d_at", first ? "" : ",",
-              written ? "" : "const ", type, name, i, name, i);
-}
-
 static bool is_column_fold(const weft_render *r, int v) {
     return r->kernel->code[v].kind == WEFT_INSTR_FOLD && r->kernel->code[v].level == WEFT_LEVEL_COLUMN;
 }
 
-static void put_parameters(weft_render *r) {
-    const weft_kernel *k = r->kernel;
-    static const char *const types[] = {[WEFT_ARGUMENT_I32] = "int",
-                                        [WEFT_ARGUMENT_I64] = "long",
-                                        [WEFT_ARGUMENT_F32] = "float",
-                                        [WEFT_ARGUMENT_F64] = "double"};
-    bool first = true;
-    for (int a = 0; a < k->n_args; a++, first = false)
-        put_parameter(r, first, weft__storage_name((weft_dtype)k->args[a].dtype), k->args[a].written, "arg",
-                      a);
-    for (int v = 0; v < k->n_code; v++)
-        if (is_column_fold(r, v))
-            put_parameter(r, false, weft__type_name(weft__render_type((weft_dtype)k->code[v].dtype), false),
-                          true, "fold", v);
-    if (r->faults) weft__put(&r->text, "%s\n    W_GLOBAL w_faults *faults, int command", first ? "" : ",");
-    for (size_t i = 0; i < r->n_numbers; i++)
-        weft__put(&r->text, "%s%s %s", i % 8 || (first && !r->faults) ? ", " : ",\n    ",
-                  types[r->numbers[i].argument.kind], r->numbers[i].name);
+/* The kinds of numbers, in the order in which they stand, and their types. */
+static const struct {
+    weft_argument_kind kind;
+    const char *type;
+} number_types[] = {{WEFT_ARGUMENT_I64, "long"},
+                    {WEFT_ARGUMENT_F64, "double"},
+                    {WEFT_ARGUMENT_I32, "int"},
+                    {WEFT_ARGUMENT_F32, "float"}};
+enum { NUMBER_TYPES = sizeof number_types / sizeof *number_types };
+
+/* A line that declares the numbers of type t, as members or as constants that have their values. */
+static void put_numbers(weft_render *r, int t, bool members) {
+    const char *before = members ? "" : "const ";
+    bool any = false;
+    for (size_t i = 0; i < r->n_numbers; i++) {
+        const char *name = r->numbers[i].name;
+        if (r->numbers[i].argument.kind != number_types[t].kind) continue;
+        if (any)
+            weft__put(&r->text, ", %s", name);
+        else
+            weft__put(&r->text, "    %s%s %s", before, number_types[t].type, name);
+        if (!members) weft__put(&r->text, " = of.%s", name);
+        any = true;
+    }
+    if (any) weft__put(&r->text, ";\n");
 }
 
-static void put_pointers(weft_render *r) {
+/* Offsets first, as arguments_of() has them; the number of the command last. */
+static void put_struct(weft_render *r, const char *name) {
+    weft__put(&r->text, "W_NUMBERS(%s) {\n    long ", name);
+    for (int a = 0; a < r->kernel->n_args; a++) weft__put(&r->text, "%sarg%d_at", a ? ", " : "", a);
+    for (int v = 0; v < r->kernel->n_code; v++)
+        if (is_column_fold(r, v)) weft__put(&r->text, ", fold%d_at", v);
+    weft__put(&r->text, ";\n");
+    for (int t = 0; t < NUMBER_TYPES; t++) put_numbers(r, t, true);
+    weft__put(&r->text, "%s};\n", r->faults ? "    int command;\n" : "");
+}
+
+static void put_parameters(weft_render *r, const char *name) {
     const weft_kernel *k = r->kernel;
     for (int a = 0; a < k->n_args; a++)
-        weft__put_line(r, "%sW_GLOBAL %s *arg%d = arg%d_ + arg%d_at;", k->args[a].written ? "" : "const ",
+        weft__put(&r->text, "\n    %sW_GLOBAL %s *arg%d_,", k->args[a].written ? "" : "const ",
+                  weft__storage_name((weft_dtype)k->args[a].dtype), a);
+    for (int v = 0; v < k->n_code; v++)
+        if (is_column_fold(r, v))
+            weft__put(&r->text, "\n    W_GLOBAL %s *fold%d_,",
+                      weft__type_name(weft__render_type((weft_dtype)k->code[v].dtype), false), v);
+    if (r->faults) weft__put(&r->text, "\n    W_GLOBAL w_faults *faults,");
+    weft__put(&r->text, "\n    const W_NUMBERS(%s) of", name);
+}
+
+static void put_constants(weft_render *r) {
+    const weft_kernel *k = r->kernel;
+    for (int a = 0; a < k->n_args; a++)
+        weft__put_line(r, "%sW_GLOBAL %s *arg%d = arg%d_ + of.arg%d_at;", k->args[a].written ? "" : "const ",
                        weft__storage_name((weft_dtype)k->args[a].dtype), a, a, a);
     for (int v = 0; v < k->n_code; v++)
         if (is_column_fold(r, v))
-            weft__put_line(r, "W_GLOBAL %s *fold%d = fold%d_ + fold%d_at;",
+            weft__put_line(r, "W_GLOBAL %s *fold%d = fold%d_ + of.fold%d_at;",
                            weft__type_name(weft__render_type((weft_dtype)k->code[v].dtype), false), v, v, v);
+    for (int t = 0; t < NUMBER_TYPES; t++) put_numbers(r, t, false);
     if (r->sink) weft__put_line(r, "if (w_faulted(faults)) return;");
     if (!r->target->vectors) weft__put_line(r, "const int lane = w_item(0);");
 }
@@ -278,13 +304,14 @@ static const char *identifier(const weft_render *r) {
 
 static void put_all(weft_render *r, const cut *c, const char *name) {
     const bool shared = put_shared(r, name);
+    put_struct(r, name);
     weft__put(&r->text, "W_KERNEL W_ITEMS(%d, 1, 1) void %s(", c->items, name);
-    put_parameters(r);
+    put_parameters(r, name);
     if (shared) weft__put(&r->text, " W_ALSO(%s)", name);
     weft__put(&r->text, ") {\n");
     r->indent = 1;
     if (shared) weft__put_line(r, "W_MEMORY(%s)", name);
-    put_pointers(r);
+    put_constants(r);
     put_body(r, c);
     r->indent = 0;
     weft__put_line(r, "}");
@@ -305,8 +332,10 @@ static weft_argument *arguments_of(weft_render *r, weft_argument *list) {
                                       .dtype = k->code[v].dtype,
                                       .written = true,
                                       .i = r->scratch[v]};
+    for (int t = 0; t < NUMBER_TYPES; t++)
+        for (size_t i = 0; i < r->n_numbers; i++)
+            if (r->numbers[i].argument.kind == number_types[t].kind) *list++ = r->numbers[i].argument;
     if (r->faults) *list++ = (weft_argument){.kind = WEFT_ARGUMENT_FAULT, .written = true};
-    for (size_t i = 0; i < r->n_numbers; i++) *list++ = r->numbers[i].argument;
     return list;
 }
 

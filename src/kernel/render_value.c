@@ -92,7 +92,7 @@ static void put_divide_check(weft_render *r, int b, const char *divisor, bool ve
         weft__put_open(r, "if (%s == 0)", divisor);
     }
     put_origin(r, b, vector, &text);
-    weft__put_line(r, "w_fault(faults, command, W_FAULT_DIVIDE, 0, 0, %s);", origin);
+    weft__put_line(r, "w_fault(faults, of.command, W_FAULT_DIVIDE, 0, 0, %s);", origin);
     weft__put_close(r);
 }
 
@@ -278,8 +278,8 @@ static void put_gather(weft_render *r, int v) {
     if (each) weft__put_line(r, "const int bad = w_first((in%d ^ 1) & %s);", v, live);
     put_origin(r, in->a, each, &text);
     weft__put_line(r,
-                   each ? "w_fault(faults, command, W_FAULT_GATHER, w_lane(%s, bad), %s, %s);"
-                        : "w_fault(faults, command, W_FAULT_GATHER, %s, %s, %s);",
+                   each ? "w_fault(faults, of.command, W_FAULT_GATHER, w_lane(%s, bad), %s, %s);"
+                        : "w_fault(faults, of.command, W_FAULT_GATHER, %s, %s, %s);",
                    at, bound, origin);
     weft__put_close(r);
     const char *index = r->wide ? (each ? "convert_long16" : "convert_long")

@@ -4,9 +4,9 @@
 #include "kernel/source.h"
 
 static bool keep_numbers(weft_launches *launches, weft_argument *a) {
-    void *kept = a->kind == WEFT_ARGUMENT_NUMBERS ? weft__arena_alloc(launches->arena, (size_t)a->i) : NULL;
+    void *kept = a->kind == WEFT_ARGUMENT_STRUCT ? weft__arena_alloc(launches->arena, (size_t)a->i) : NULL;
     if (kept) a->numbers = memcpy(kept, a->numbers, (size_t)a->i);
-    return kept || a->kind != WEFT_ARGUMENT_NUMBERS;
+    return kept || a->kind != WEFT_ARGUMENT_STRUCT;
 }
 
 weft_status weft__launch(weft_launches *launches, const weft_launch *launch) {

@@ -38,25 +38,24 @@ enum {
     WEFT_PRELUDE_RANDOM = 16  /* with LANES */
 };
 
+/* A kernel gets the pointers of its arguments, in order, and last their numbers, in order, as one struct,
+ * which its text declares as W_NUMBERS(name): drivers allocate for each argument of each launch. */
 typedef enum weft_argument_kind {
-    WEFT_ARGUMENT_OPERAND, /* operand `index` of the command, as elements of `dtype`: two arguments, the buffer
-                            * and a 64-bit offset in elements. Of a program (device/gpu): slot
-                            * `index` from byte `i` on */
-    WEFT_ARGUMENT_SCRATCH, /* the executable's scratch from byte `i` on, as elements of `dtype`; two likewise.
-                            * A program has a slot for it */
-    WEFT_ARGUMENT_FLAG,    /* i as an int, 0 or 1, of which the text does something else */
+    WEFT_ARGUMENT_OPERAND, /* operand `index` of the command, as elements of `dtype`: the buffer, and a 64-bit
+                            * offset in elements */
+    WEFT_ARGUMENT_SCRATCH, /* the executable's scratch from byte `i` on, as elements of `dtype`: likewise */
     WEFT_ARGUMENT_I32,     /* the number i */
     WEFT_ARGUMENT_I64,
     WEFT_ARGUMENT_F32, /* the number f */
     WEFT_ARGUMENT_F64,
-    WEFT_ARGUMENT_NUMBERS, /* a struct of `i` bytes, declared alike in C and, as `type`, in the text: some
-                            * drivers allocate for each argument of each launch */
-    WEFT_ARGUMENT_FAULT,   /* two arguments: `W_GLOBAL w_faults *`, and the number of the command, an int: of
-                            * a program i */
-    /* of chains alone (device/gpu/chain.c): */
-    WEFT_ARGUMENT_BUFFER, /* slot `index`, `W_GLOBAL void *` */
-    WEFT_ARGUMENT_WORDS,  /* the program's words from word `i` on: two arguments, as of an operand of i64 */
-    WEFT_ARGUMENT_TIMES   /* how often it does its work, an int */
+    WEFT_ARGUMENT_STRUCT, /* a struct of `i` bytes, declared alike in C and in the text, aligned to 8 */
+    WEFT_ARGUMENT_FAULT,  /* `W_GLOBAL w_faults *`, and the number of the command, an int */
+    /* of programs (device/gpu/program.h), which have no others: */
+    WEFT_ARGUMENT_BUFFER,  /* slot `index`, a pointer */
+    WEFT_ARGUMENT_FAULTS,  /* the record */
+    WEFT_ARGUMENT_NUMBERS, /* the struct of `i` bytes */
+    WEFT_ARGUMENT_WORDS,   /* the program's words from word `i` on: a pointer and a 64-bit offset */
+    WEFT_ARGUMENT_TIMES    /* how often a chain does its work, an int */
 } weft_argument_kind;
 
 typedef struct weft_argument {
@@ -66,7 +65,6 @@ typedef struct weft_argument {
     int64_t i;
     double f;
     const void *numbers;
-    const char *type;
 } weft_argument;
 
 /* One launch. Equal texts are compiled once: sizes, strides and offsets are arguments. */

@@ -140,7 +140,7 @@ static void others(arguments *to, const plan *p) {
     number(to, p, 1 / (1 - at->dropout));
     add(to, (weft_argument)I32(at->causal));
     add(to, (weft_argument)I32(at->cached));
-    add(to, (weft_argument)FLAG(p->sink));
+    add(to, (weft_argument)I32(p->sink));
     add(to, (weft_argument)FAULT);
 }
 
@@ -192,7 +192,7 @@ static weft_status backward_vectors(const plan *p) {
     add(&last, (weft_argument)I32(at->t_q));
     add(&last, (weft_argument)I32(at->d));
     add(&last, (weft_argument)I32(parts));
-    add(&last, (weft_argument)FLAG(p->sink));
+    add(&last, (weft_argument)I32(p->sink));
     add(&last, (weft_argument)FAULT);
     return launch(p, "attention_dq", blocks, &last);
 }

@@ -88,28 +88,42 @@ W_FN S kept(const W_GLOBAL int *key, w_i64 element, S dropout, S factor) {
 #endif
 }
 
-#define IN(name)     const W_GLOBAL T *name, w_i64 name##_at
-#define PLACES(name) w_i64 name##_b, w_i64 name##_h, w_i64 name##_t
-#define AT(name, t)  (name + name##_at + b * name##_b + h * name##_h + (t) * name##_t)
+#define PLACES(name) name##_b, name##_h, name##_t
+#define AT(name, t)  (name + of.name##_at + b * of.name##_b + h * of.name##_h + (t) * of.name##_t)
+/* The numbers that all have, after places; and as they are called in a kernel. */
+#define COMMON                                                                                               \
+    w_i64 heads;                                                                                             \
+    int t_q, t_k, d;                                                                                         \
+    S scale, dropout, factor;                                                                                \
+    int causal, cached, sink, command;
+#define OPEN                                                                                                 \
+    if (of.sink && w_faulted(faults)) return;                                                                \
+    const w_i64 heads = of.heads;                                                                            \
+    const int t_q = of.t_q, t_k = of.t_k, d = of.d, causal = of.causal, cached = of.cached;                  \
+    const S scale = of.scale, dropout = of.dropout, factor = of.factor;
 
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(
-    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *lse,
-    w_i64 lse_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out), w_i64 heads, int t_q, int t_k, int d, S scale,
-    S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
+W_NUMBERS(attention) {
+    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at;
+    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out);
+    COMMON
+};
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
+                                             const W_GLOBAL int *key, W_GLOBAL T *out, W_GLOBAL S *lse,
+                                             W_GLOBAL w_faults *faults, const W_NUMBERS(attention) of) {
     W_LOCAL_ROOM S4 mine4[BR * LD / 4], other4[BC * LD / 4], tile4[BR * PITCH / 4];
     W_LOCAL_ROOM S part[BR * TPR];
     W_LOCAL S *mine = (W_LOCAL S *)mine4, *other = (W_LOCAL S *)other4, *tile = (W_LOCAL S *)tile4;
-    if (sink && w_faulted(faults)) return;
+    OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* long ones first */
-    const int shift = cached ? key[key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     S sums[2][CHANNELS], most[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
 #pragma unroll
     for (int u = 0; u < CHANNELS; u++) sums[0][u] = sums[1][u] = 0;
-    load(AT(q, i0), q_t, n, BR, d, mine);
+    load(AT(q, i0), of.q_t, n, BR, d, mine);
     for (int j = 0; j < end; j += BC) {
         S s[2][COLUMNS];
-        load(AT(k, j), k_t, end - j, BC, d, other);
+        load(AT(k, j), of.k_t, end - j, BC, d, other);
         w_barrier();
         dots(mine, other, d, s);
         for (int q_ = 0; q_ < 2; q_++) {
@@ -122,7 +136,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(
             part[ROW(q_) * TPR + COLUMN(0)] = best;
         }
         w_barrier();
-        load(AT(v, j), v_t, end - j, BC, d, other);
+        load(AT(v, j), of.v_t, end - j, BC, d, other);
         for (int q_ = 0; q_ < 2; q_++) {
             S best = most[q_];
             for (int t = 0; t < TPR; t++) best = fmax(best, part[ROW(q_) * TPR + t]);
@@ -134,7 +148,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(
                 const S e = s[q_][u] == (S)-INFINITY ? (S)0 : EXP(s[q_][u] - base);
                 more += e;
                 tile[ROW(q_) * PITCH + COLUMN(u)] =
-                    e * kept(key + key_at, (pair * t_q + i0 + ROW(q_)) * t_k + j + COLUMN(u), dropout, factor);
+                    e * kept(key + of.key_at, (pair * t_q + i0 + ROW(q_)) * t_k + j + COLUMN(u), dropout, factor);
             }
             sum[q_] = fma(sum[q_], keep, more);
 #pragma unroll
@@ -146,10 +160,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(
     }
     const S sum0 = row_sum(part, sum[0], sum[1], 0), sum1 = row_sum(part, sum[0], sum[1], 1);
     if (COLUMN(0) == 0 && ROW(0) < n)
-        lse[lse_at + pair * t_q + i0 + ROW(0)] = sum0 == 0 ? (S)-INFINITY : most[0] + LOG(sum0);
+        lse[of.lse_at + pair * t_q + i0 + ROW(0)] = sum0 == 0 ? (S)-INFINITY : most[0] + LOG(sum0);
     if (COLUMN(0) == 0 && ROW(1) < n)
-        lse[lse_at + pair * t_q + i0 + ROW(1)] = sum1 == 0 ? (S)-INFINITY : most[1] + LOG(sum1);
-    put(AT(out, i0), out_t, n, d, sums, sum0 == 0 ? (S)0 : (S)1 / sum0, sum1 == 0 ? (S)0 : (S)1 / sum1);
+        lse[of.lse_at + pair * t_q + i0 + ROW(1)] = sum1 == 0 ? (S)-INFINITY : most[1] + LOG(sum1);
+    put(AT(out, i0), of.out_t, n, d, sums, sum0 == 0 ? (S)0 : (S)1 / sum0, sum1 == 0 ? (S)0 : (S)1 / sum1);
 }
 
 /* ---- single queries, as in decoding: an item has a key, then a channel; SHARE neighbours read a key's row
@@ -174,14 +188,18 @@ W_FN S group_best(W_LOCAL S *part, S v, int sum) {
     return all;
 }
 
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(
-    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *lse,
-    w_i64 lse_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out), w_i64 heads, int t_q, int t_k, int d, S scale,
-    S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
+W_NUMBERS(attention_row) {
+    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at;
+    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out);
+    COMMON
+};
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
+                                                 const W_GLOBAL int *key, W_GLOBAL T *out, W_GLOBAL S *lse,
+                                                 W_GLOBAL w_faults *faults, const W_NUMBERS(attention_row) of) {
     W_LOCAL_ROOM S query[D], weight[ITEMS], part[ITEMS], products[ITEMS * (SHARE + 1)];
-    if (sink && w_faulted(faults)) return;
+    OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
-    const int i = w_group(0), item = w_item(0), shift = cached ? key[key_at] : t_k - t_q;
+    const int i = w_group(0), item = w_item(0), shift = cached ? key[of.key_at] : t_k - t_q;
     const int end = causal ? min(t_k, max(0, i + 1 + shift)) : t_k, first = item % D, slice = item / D;
     S sums[WIDE], most = -INFINITY, sum = 0;
     for (int u = 0; u < WIDE; u++) sums[u] = 0;
@@ -202,7 +220,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(
         const S keep = most == (S)-INFINITY ? (S)0 : EXP(most - base), e = s == (S)-INFINITY ? (S)0 : EXP(s - base);
         most = best;
         sum = fma(sum, keep, e);
-        weight[item] = e * kept(key + key_at, (pair * t_q + i) * t_k + j + item, dropout, factor);
+        weight[item] = e * kept(key + of.key_at, (pair * t_q + i) * t_k + j + item, dropout, factor);
         w_barrier();
         for (int u = 0; u < WIDE; u++) {
             const int c = first + u * ITEMS;
@@ -212,7 +230,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(
         w_barrier();
     }
     const S total = group_best(part, sum, 1), by = total == 0 ? (S)0 : (S)1 / total;
-    if (item == 0) lse[lse_at + pair * t_q + i] = total == 0 ? (S)-INFINITY : most + LOG(total);
+    if (item == 0) lse[of.lse_at + pair * t_q + i] = total == 0 ? (S)-INFINITY : most + LOG(total);
     for (int u = 0; u < WIDE; u++) {
         part[item] = sums[u];
         w_barrier();
@@ -226,29 +244,32 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(
 
 /* ---- the backward pass ---- */
 
-#define LSE(i) (lse[lse_at + pair * t_q + (i)])
+#define LSE(i) (lse[of.lse_at + pair * t_q + (i)])
 #define AGAIN(s, l) EXP((s) * scale - ((l) == (S)-INFINITY ? (S)INFINITY : (l)))
 
 /* dq of a block of queries; and delta, the products of the rows of out and dout. */
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(
-    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, IN(out), const W_GLOBAL S *lse, w_i64 lse_at,
-    IN(dout), W_GLOBAL T *dq, w_i64 dq_at, W_GLOBAL S *delta, w_i64 delta_at, PLACES(q), PLACES(k), PLACES(v),
-    PLACES(out), PLACES(dout), PLACES(dq), w_i64 heads, int t_q, int t_k, int d, S scale, S dropout,
-    S factor, int causal,
-    int cached, int sink, W_GLOBAL w_faults *faults, int command) {
+W_NUMBERS(attention_dq) {
+    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at, dout_at, dq_at, delta_at;
+    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out), PLACES(dout), PLACES(dq);
+    COMMON
+};
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
+                                                const W_GLOBAL int *key, const W_GLOBAL T *out, const W_GLOBAL S *lse,
+                                                const W_GLOBAL T *dout, W_GLOBAL T *dq, W_GLOBAL S *delta,
+                                                W_GLOBAL w_faults *faults, const W_NUMBERS(attention_dq) of) {
     W_LOCAL_ROOM S4 mine4[BR * LD / 4], douts4[BR * LD / 4], keys4[BC * LD / 4], values4[BC * LD / 4], tile4[BR * PITCH / 4];
     W_LOCAL_ROOM S part[BR * TPR];
     W_LOCAL S *mine = (W_LOCAL S *)mine4, *douts = (W_LOCAL S *)douts4, *keys = (W_LOCAL S *)keys4,
               *values = (W_LOCAL S *)values4, *tile = (W_LOCAL S *)tile4;
-    if (sink && w_faulted(faults)) return;
+    OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR);
-    const int shift = cached ? key[key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     S sums[2][CHANNELS], dot[2] = {0, 0}, mean[2], norm[2];
 #pragma unroll
     for (int u = 0; u < CHANNELS; u++) sums[0][u] = sums[1][u] = 0;
-    load(AT(q, i0), q_t, n, BR, d, mine);
-    load(AT(dout, i0), dout_t, n, BR, d, douts);
+    load(AT(q, i0), of.q_t, n, BR, d, mine);
+    load(AT(dout, i0), of.dout_t, n, BR, d, douts);
     w_barrier();
     for (int q_ = 0; q_ < 2; q_++)
         for (int c = COLUMN(0); c < d && ROW(q_) < n; c += TPR)
@@ -256,12 +277,12 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(
     for (int q_ = 0; q_ < 2; q_++) {
         mean[q_] = row_sum(part, dot[0], dot[1], q_);
         norm[q_] = ROW(q_) < n ? LSE(i0 + ROW(q_)) : 0;
-        if (COLUMN(0) == 0 && ROW(q_) < n) delta[delta_at + pair * t_q + i0 + ROW(q_)] = mean[q_];
+        if (COLUMN(0) == 0 && ROW(q_) < n) delta[of.delta_at + pair * t_q + i0 + ROW(q_)] = mean[q_];
     }
     for (int j = 0; j < end; j += BC) {
         S s[2][COLUMNS], dp[2][COLUMNS];
-        load(AT(k, j), k_t, end - j, BC, d, keys);
-        load(AT(v, j), v_t, end - j, BC, d, values);
+        load(AT(k, j), of.k_t, end - j, BC, d, keys);
+        load(AT(v, j), of.v_t, end - j, BC, d, values);
         w_barrier();
         dots(mine, keys, d, s);
         dots(douts, values, d, dp);
@@ -269,37 +290,41 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(
             for (int u = 0; u < COLUMNS; u++) {
                 const int i = i0 + ROW(q_), at = j + COLUMN(u), seen = at < end && (!causal || at <= i + shift);
                 const S weight = seen ? AGAIN(s[q_][u], norm[q_]) : (S)0;
-                const S by = kept(key + key_at, (pair * t_q + i) * t_k + at, dropout, factor);
+                const S by = kept(key + of.key_at, (pair * t_q + i) * t_k + at, dropout, factor);
                 tile[ROW(q_) * PITCH + COLUMN(u)] = weight * (dp[q_][u] * by - mean[q_]) * scale;
             }
         w_barrier();
         gather(tile, keys, sums);
         w_barrier();
     }
-    put(AT(dq, i0), dq_t, n, d, sums, 1, 1);
+    put(AT(dq, i0), of.dq_t, n, d, sums, 1, 1);
 }
 
 /* dk and dv of a block of keys. */
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(
-    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, const W_GLOBAL S *lse, w_i64 lse_at, IN(dout),
-    W_GLOBAL T *dk, w_i64 dk_at, W_GLOBAL T *dv, w_i64 dv_at, const W_GLOBAL S *delta, w_i64 delta_at, PLACES(q),
-    PLACES(k), PLACES(v), PLACES(dout), PLACES(dk), PLACES(dv), w_i64 heads, int t_q, int t_k, int d, S scale,
-    S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
+W_NUMBERS(attention_dkv) {
+    w_i64 q_at, k_at, v_at, key_at, lse_at, dout_at, dk_at, dv_at, delta_at;
+    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(dout), PLACES(dk), PLACES(dv);
+    COMMON
+};
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
+                                                 const W_GLOBAL int *key, const W_GLOBAL S *lse, const W_GLOBAL T *dout,
+                                                 W_GLOBAL T *dk, W_GLOBAL T *dv, const W_GLOBAL S *delta,
+                                                 W_GLOBAL w_faults *faults, const W_NUMBERS(attention_dkv) of) {
     W_LOCAL_ROOM S4 keys4[BR * LD / 4], values4[BR * LD / 4], mine4[BC * LD / 4], douts4[BC * LD / 4], tile4[BR * PITCH / 4];
     W_LOCAL S *keys = (W_LOCAL S *)keys4, *values = (W_LOCAL S *)values4, *mine = (W_LOCAL S *)mine4,
               *douts = (W_LOCAL S *)douts4, *tile = (W_LOCAL S *)tile4;
-    if (sink && w_faulted(faults)) return;
+    OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
-    const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[key_at] : t_k - t_q;
+    const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[of.key_at] : t_k - t_q;
     S sums_k[2][CHANNELS], sums_v[2][CHANNELS];
 #pragma unroll
     for (int u = 0; u < CHANNELS; u++) sums_k[0][u] = sums_k[1][u] = sums_v[0][u] = sums_v[1][u] = 0;
-    load(AT(k, j0), k_t, n, BR, d, keys);
-    load(AT(v, j0), v_t, n, BR, d, values);
+    load(AT(k, j0), of.k_t, n, BR, d, keys);
+    load(AT(v, j0), of.v_t, n, BR, d, values);
     for (int i = causal && j0 > shift ? (j0 - shift) / BC * BC : 0; i < t_q; i += BC) {
         S s[2][COLUMNS], dp[2][COLUMNS];
-        load(AT(q, i), q_t, t_q - i, BC, d, mine);
-        load(AT(dout, i), dout_t, t_q - i, BC, d, douts);
+        load(AT(q, i), of.q_t, t_q - i, BC, d, mine);
+        load(AT(dout, i), of.dout_t, t_q - i, BC, d, douts);
         w_barrier();
         dots(keys, mine, d, s);
         dots(values, douts, d, dp);
@@ -307,9 +332,9 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(
             for (int u = 0; u < COLUMNS; u++) {
                 const int at = i + COLUMN(u), j = j0 + ROW(q_), seen = at < t_q && (!causal || j <= at + shift);
                 const S weight = seen ? AGAIN(s[q_][u], LSE(at)) : (S)0;
-                const S by = kept(key + key_at, (pair * t_q + at) * t_k + j, dropout, factor);
+                const S by = kept(key + of.key_at, (pair * t_q + at) * t_k + j, dropout, factor);
                 tile[ROW(q_) * PITCH + COLUMN(u)] = weight * by;
-                s[q_][u] = seen ? weight * (dp[q_][u] * by - delta[delta_at + pair * t_q + at]) * scale : (S)0;
+                s[q_][u] = seen ? weight * (dp[q_][u] * by - delta[of.delta_at + pair * t_q + at]) * scale : (S)0;
             }
         w_barrier();
         gather(tile, douts, sums_v);
@@ -320,6 +345,6 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(
         gather(tile, mine, sums_k);
         w_barrier();
     }
-    put(AT(dk, j0), dk_t, n, d, sums_k, 1, 1);
-    put(AT(dv, j0), dv_t, n, d, sums_v, 1, 1);
+    put(AT(dk, j0), of.dk_t, n, d, sums_k, 1, 1);
+    put(AT(dv, j0), of.dv_t, n, d, sums_v, 1, 1);
 }

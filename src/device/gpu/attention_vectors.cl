@@ -193,36 +193,50 @@ W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL i
 }
 #endif
 
-#define IN(name)      const W_GLOBAL T *name, w_i64 name##_at
-#define PLACES(name)  w_i64 name##_b, w_i64 name##_h, w_i64 name##_t
-#define AT(name, t)   (name + name##_at + b * name##_b + h * name##_h + (t) * name##_t)
+#define PLACES(name) name##_b, name##_h, name##_t
+#define AT(name, t)  (name + of.name##_at + b * of.name##_b + h * of.name##_h + (t) * of.name##_t)
+/* The numbers that all have, after places; and as they are called in a kernel. */
+#define COMMON                                                                                               \
+    w_i64 heads;                                                                                             \
+    int t_q, t_k, d;                                                                                         \
+    S scale, dropout, factor;                                                                                \
+    int causal, cached, sink, command;
+#define OPEN                                                                                                 \
+    if (of.sink && w_faulted(faults)) return;                                                                \
+    const w_i64 heads = of.heads;                                                                            \
+    const int t_q = of.t_q, t_k = of.t_k, d = of.d, causal = of.causal, cached = of.cached;                  \
+    const S scale = of.scale, dropout = of.dropout, factor = of.factor;
 
-W_KERNEL W_ITEMS(1, 1, 1) void attention(
-    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *lse,
-    w_i64 lse_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out), w_i64 heads, int t_q, int t_k, int d, S scale,
-    S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
-    if (sink && w_faulted(faults)) return;
+W_NUMBERS(attention) {
+    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at;
+    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out);
+    COMMON
+};
+W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
+                                         const W_GLOBAL int *key, W_GLOBAL T *out, W_GLOBAL S *lse,
+                                         W_GLOBAL w_faults *faults, const W_NUMBERS(attention) of) {
+    OPEN
     V rows[KEYS * D / 16], qt[D * VECS], sums[D * VECS], s[KEYS * VECS], most[VECS], sum[VECS], keep[VECS];
 #ifdef DROPOUT
     V kept[KEYS * VECS];
 #endif
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * LANES, n = min(t_q - i0, LANES); /* long ones first */
-    const int shift = cached ? key[key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
-    fetch(AT(q, i0), q_t, n, LANES, d, rows);
+    const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    fetch(AT(q, i0), of.q_t, n, LANES, d, rows);
     turn(rows, d, scale, qt);
     for (int l = 0; l < VECS; l++) most[l] = -INFINITY, sum[l] = 0;
     for (int c = 0; c < D * VECS; c++) sums[c] = 0;
     for (int j = 0; j < end; j += KEYS) {
         const int keys = min(end - j, KEYS), whole = WHOLE(keys);
-        fetch(AT(k, j), k_t, keys, whole, d, rows);
+        fetch(AT(k, j), of.k_t, keys, whole, d, rows);
         product((const S *)rows, D, 1, qt, VECS, s, VECS, 0, whole, d);
         weigh(s, keys, causal ? j - i0 - shift : -keys, most, sum, keep);
 #ifdef DROPOUT
-        keep_block(kept, keys, (pair * t_q + i0) * t_k + j, t_k, key + key_at, dropout, factor);
+        keep_block(kept, keys, (pair * t_q + i0) * t_k + j, t_k, key + of.key_at, dropout, factor);
         for (int r = 0; r < keys * VECS; r++) s[r] *= kept[r];
 #endif
-        fetch(AT(v, j), v_t, keys, whole, d, rows);
+        fetch(AT(v, j), of.v_t, keys, whole, d, rows);
         product((const S *)rows, 1, D, s, VECS, sums, VECS, keep, WHOLE(d), whole);
     }
     for (int l = 0; l < VECS; l++) {
@@ -230,9 +244,9 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention(
         most[l] = select(log_sum, (V)(-INFINITY), sum[l] == 0);
         keep[l] = select((S)1 / sum[l], (V)(0), sum[l] == 0);
     }
-    for (int i = 0; i < n; i++) lse[lse_at + pair * t_q + i0 + i] = ((const S *)most)[i];
+    for (int i = 0; i < n; i++) lse[of.lse_at + pair * t_q + i0 + i] = ((const S *)most)[i];
     turn_back(sums, d, keep, rows);
-    put(rows, AT(out, i0), out_t, n, d);
+    put(rows, AT(out, i0), of.out_t, n, d);
 }
 
 /* ---- single queries, as in decoding: lanes are keys, then channels ---- */
@@ -270,20 +284,24 @@ W_FN void dots(const W_GLOBAL T *k, w_i64 stride, int n, int d, const V *q, S sc
     }
 }
 
-W_KERNEL W_ITEMS(1, 1, 1) void attention_row(
-    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *lse,
-    w_i64 lse_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out), w_i64 heads, int t_q, int t_k, int d, S scale,
-    S dropout, S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
-    if (sink && w_faulted(faults)) return;
+W_NUMBERS(attention_row) {
+    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at;
+    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out);
+    COMMON
+};
+W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
+                                             const W_GLOBAL int *key, W_GLOBAL T *out, W_GLOBAL S *lse,
+                                             W_GLOBAL w_faults *faults, const W_NUMBERS(attention_row) of) {
+    OPEN
     V query[D / 16], sums[D / 16], s[KEYS / 16], sum = 0;
     S most = -INFINITY;
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
-    const int i = w_group(0), shift = cached ? key[key_at] : t_k - t_q;
+    const int i = w_group(0), shift = cached ? key[of.key_at] : t_k - t_q;
     const int end = causal ? min(t_k, max(0, i + 1 + shift)) : t_k;
     for (int c = 0; c < d; c += 16) query[c / 16] = part(AT(q, i) + c, d - c), sums[c / 16] = 0;
     for (int j = 0; j < end; j += KEYS) {
         const int keys = min(end - j, KEYS);
-        dots(AT(k, j), k_t, keys, d, query, scale, s);
+        dots(AT(k, j), of.k_t, keys, d, query, scale, s);
         V best = s[0];
         for (int r = 1; r < KEYS / 16; r++) best = select(best, s[r], s[r] > best);
         const S now = fmax(most, lanes_max(best)), base = now == (S)-INFINITY ? 0 : now;
@@ -295,7 +313,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(
             sum += s[r];
 #ifdef DROPOUT
             s[r] *= keep_of((ulong16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) +
-                                (ulong)((pair * t_q + i) * t_k + j + r * 16), key + key_at, dropout, factor);
+                                (ulong)((pair * t_q + i) * t_k + j + r * 16), key + of.key_at, dropout, factor);
 #endif
         }
         for (int c = 0; c < d; c += 64) {
@@ -303,7 +321,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(
             V some[4];
 #pragma unroll
             for (int u = 0; u < 4; u++) some[u] = c + u * 16 < d ? sums[c / 16 + u] * keep : (V)(0);
-            for (int r = 0; r < keys; r++, row += v_t) {
+            for (int r = 0; r < keys; r++, row += of.v_t) {
                 const V weight = ((const S *)s)[r];
                 if (d - c >= 64) {
 #pragma unroll
@@ -319,7 +337,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(
         }
     }
     const S total = lanes_sum(sum);
-    lse[lse_at + pair * t_q + i] = total == 0 ? -INFINITY : most + LOG(total);
+    lse[of.lse_at + pair * t_q + i] = total == 0 ? -INFINITY : most + LOG(total);
     for (int c = 0; c < d; c++)
         STORE(AT(out, i), c, total == 0 ? (S)0 : ((const S *)sums)[c] / total);
 }
@@ -361,13 +379,16 @@ W_FN void add_to_keys(const V *s, const V *rows, V *sums, int whole, int d) {
 }
 
 /* dq is summed over the key blocks of the group in `room`: (parts, pairs, query blocks) of (D, LANES). */
-W_KERNEL W_ITEMS(1, 1, 1) void attention_back(
-    IN(q), IN(k), IN(v), const W_GLOBAL int *key, w_i64 key_at, IN(out), const W_GLOBAL S *lse, w_i64 lse_at,
-    IN(dout), W_GLOBAL T *dk, w_i64 dk_at, W_GLOBAL T *dv, w_i64 dv_at, W_GLOBAL S *room, w_i64 room_at, PLACES(q),
-    PLACES(k), PLACES(v), PLACES(out), PLACES(dout), PLACES(dk), PLACES(dv), w_i64 heads, int t_q, int t_k, int d,
-    S scale, S dropout,
-    S factor, int causal, int cached, int sink, W_GLOBAL w_faults *faults, int command) {
-    if (sink && w_faulted(faults)) return;
+W_NUMBERS(attention_back) {
+    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at, dout_at, dk_at, dv_at, room_at;
+    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out), PLACES(dout), PLACES(dk), PLACES(dv);
+    COMMON
+};
+W_KERNEL W_ITEMS(1, 1, 1) void attention_back(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
+                                              const W_GLOBAL int *key, const W_GLOBAL T *out, const W_GLOBAL S *lse,
+                                              const W_GLOBAL T *dout, W_GLOBAL T *dk, W_GLOBAL T *dv, W_GLOBAL S *room,
+                                              W_GLOBAL w_faults *faults, const W_NUMBERS(attention_back) of) {
+    OPEN
     V keys_[KEYS * D / 16], values[KEYS * D / 16], dkeys[KEYS * D / 16], dvalues[KEYS * D / 16];
     V queries[LANES * D / 16], douts[LANES * D / 16], qt[D * VECS], doutt[D * VECS], dqt[D * VECS];
     V s[KEYS * VECS], dp[KEYS * VECS], lses[VECS], delta[VECS];
@@ -378,29 +399,29 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_back(
 #endif
     const V one[VECS] = {1, 1};
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
-    const int shift = cached ? key[key_at] : t_k - t_q, blocks = (t_q + LANES - 1) / LANES;
-    room += room_at + (w_group(0) * (w_i64)w_groups(1) + pair) * blocks * D * LANES;
+    const int shift = cached ? key[of.key_at] : t_k - t_q, blocks = (t_q + LANES - 1) / LANES;
+    room += of.room_at + (w_group(0) * (w_i64)w_groups(1) + pair) * blocks * D * LANES;
     for (w_i64 c = 0; c < (w_i64)blocks * D * VECS; c++) vstore16((V)(0), c, room);
     for (int j = w_group(0) * KEYS; j < t_k; j += w_groups(0) * KEYS) {
         const int width = min(t_k - j, KEYS);
-        fetch(AT(k, j), k_t, width, WHOLE(width), d, keys_);
-        fetch(AT(v, j), v_t, width, WHOLE(width), d, values);
+        fetch(AT(k, j), of.k_t, width, WHOLE(width), d, keys_);
+        fetch(AT(v, j), of.v_t, width, WHOLE(width), d, values);
         for (int c = 0; c < KEYS * D / 16; c++) dkeys[c] = 0, dvalues[c] = 0;
         for (int i = causal && j > shift ? (j - shift) / LANES * LANES : 0; i < t_q; i += LANES) {
             const int n = min(t_q - i, LANES), keys = causal ? min(width, i + n + shift - j) : width,
                       whole = WHOLE(keys);
             if (keys <= 0) continue;
-            fetch(AT(q, i), q_t, n, LANES, d, queries);
-            fetch(AT(dout, i), dout_t, n, LANES, d, douts);
+            fetch(AT(q, i), of.q_t, n, LANES, d, queries);
+            fetch(AT(dout, i), of.dout_t, n, LANES, d, douts);
             turn(queries, d, scale, qt);
             turn(douts, d, 1, doutt);
-            row_dots(AT(out, i), out_t, douts, n, d, delta);
-            for (int r = 0; r < LANES; r++) ((S *)lses)[r] = r < n ? lse[lse_at + pair * t_q + i + r] : 0;
+            row_dots(AT(out, i), of.out_t, douts, n, d, delta);
+            for (int r = 0; r < LANES; r++) ((S *)lses)[r] = r < n ? lse[of.lse_at + pair * t_q + i + r] : 0;
             product((const S *)keys_, D, 1, qt, VECS, s, VECS, 0, whole, d);
             weigh_again(s, keys, causal ? j - i - shift : -keys, lses);
             product((const S *)values, D, 1, doutt, VECS, dp, VECS, 0, whole, d);
 #ifdef DROPOUT
-            keep_block(kept, keys, (pair * t_q + i) * t_k + j, t_k, key + key_at, dropout, factor);
+            keep_block(kept, keys, (pair * t_q + i) * t_k + j, t_k, key + of.key_at, dropout, factor);
             for (int r = 0; r < whole * VECS; r++) {
                 const V by = r < keys * VECS ? kept[r] : (V)(0);
                 weights[r] = s[r] * by;
@@ -417,25 +438,29 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_back(
             product((const S *)keys_, 1, D, dp, VECS, dqt, VECS, one, WHOLE(d), whole);
             for (int c = 0; c < WHOLE(d) * VECS; c++) vstore16(dqt[c], c, at);
         }
-        put(dkeys, AT(dk, j), dk_t, width, d);
-        put(dvalues, AT(dv, j), dv_t, width, d);
+        put(dkeys, AT(dk, j), of.dk_t, width, d);
+        put(dvalues, AT(dv, j), of.dv_t, width, d);
     }
 }
 
 /* dq from the sums of all parts. */
-W_KERNEL W_ITEMS(1, 1, 1) void attention_dq(const W_GLOBAL S *room, w_i64 room_at, W_GLOBAL T *dq, w_i64 dq_at,
-                                            PLACES(dq), w_i64 heads, int t_q, int d, int parts, int sink,
-                                            W_GLOBAL w_faults *faults, int command) {
-    if (sink && w_faulted(faults)) return;
+W_NUMBERS(attention_dq) {
+    w_i64 room_at, dq_at, PLACES(dq), heads;
+    int t_q, d, parts, sink, command;
+};
+W_KERNEL W_ITEMS(1, 1, 1) void attention_dq(const W_GLOBAL S *room, W_GLOBAL T *dq, W_GLOBAL w_faults *faults,
+                                            const W_NUMBERS(attention_dq) of) {
+    if (of.sink && w_faulted(faults)) return;
+    const int t_q = of.t_q, d = of.d, parts = of.parts;
     V sums[D * VECS], rows[LANES * D / 16];
     const V one[VECS] = {1, 1};
-    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads, i = (w_i64)w_group(0) * LANES;
+    const w_i64 pair = w_group(1), b = pair / of.heads, h = pair % of.heads, i = (w_i64)w_group(0) * LANES;
     for (int c = 0; c < (d + 15) / 16 * 16 * VECS; c++) sums[c] = 0;
     for (int part = 0; part < parts; part++) {
         const W_GLOBAL S *from =
-            room + room_at + ((part * (w_i64)w_groups(1) + pair) * w_groups(0) + w_group(0)) * D * LANES;
+            room + of.room_at + ((part * (w_i64)w_groups(1) + pair) * w_groups(0) + w_group(0)) * D * LANES;
         for (int c = 0; c < d * VECS; c++) sums[c] += vload16(c, from);
     }
     turn_back(sums, d, one, rows);
-    put(rows, AT(dq, i), dq_t, (int)min((w_i64)LANES, t_q - i), d);
+    put(rows, AT(dq, i), of.dq_t, (int)min((w_i64)LANES, t_q - i), d);
 }

@@ -49,7 +49,7 @@ static int slot_at(chain *c, int slot) {
 
 /* The words of an argument. */
 static size_t words_of(const weft_argument *a) {
-    return a->kind == WEFT_ARGUMENT_NUMBERS ? ((size_t)a->i + 7) / 8 : 1;
+    return a->kind == WEFT_ARGUMENT_NUMBERS ? (size_t)a->i / 8 : 0;
 }
 
 /* Takes one more launch in, unless that is too much. */
@@ -60,8 +60,8 @@ static bool extend(chain *c, const weft_launch *l) {
     bool fits = true;
     for (int a = 0; a < l->n_arguments; a++) {
         const weft_argument *argument = &l->arguments[a];
-        c->faults = c->faults || argument->kind == WEFT_ARGUMENT_FAULT;
-        fits = fits && (argument->kind != WEFT_ARGUMENT_OPERAND || slot_at(c, argument->index) < SLOTS_MOST);
+        c->faults = c->faults || argument->kind == WEFT_ARGUMENT_FAULTS;
+        fits = fits && (argument->kind != WEFT_ARGUMENT_BUFFER || slot_at(c, argument->index) < SLOTS_MOST);
         c->words += words_of(argument);
     }
     if (!fits || c->words > WORDS_MOST) {
@@ -150,28 +150,20 @@ static void put_functions(const chain *c, weft_text *out, const char *tag) {
     weft__put(out, "%s", weft__text_prelude_kernels);
 }
 
-static void put_argument(chain *c, weft_text *out, const weft_argument *a, const char *ending, size_t word) {
-    switch ((weft_argument_kind)a->kind) {
-    case WEFT_ARGUMENT_OPERAND: weft__put(out, "b%d, n[%zu]", slot_at(c, a->index), word); break;
-    case WEFT_ARGUMENT_FAULT: weft__put(out, "faults, (int)n[%zu]", word); break;
-    case WEFT_ARGUMENT_FLAG: weft__put(out, "%d", a->i != 0); break;
-    case WEFT_ARGUMENT_I64: weft__put(out, "n[%zu]", word); break;
-    case WEFT_ARGUMENT_F32: weft__put(out, "as_float((int)n[%zu])", word); break;
-    case WEFT_ARGUMENT_F64: weft__put(out, "as_double(n[%zu])", word); break;
-    case WEFT_ARGUMENT_NUMBERS: weft__put(out, "*(W_CONSTANT %s%s *)(n + %zu)", a->type, ending, word); break;
-    default: weft__put(out, "(int)n[%zu]", word);
-    }
-}
-
 static void put_call(chain *c, weft_text *out, const char *tag, int link, size_t *word) {
     const weft_launch *l = &c->first[link];
-    char ending[32];
-    snprintf(ending, sizeof ending, "_%s_%d", tag, c->kind[link]);
-    weft__put(out, "        %s%s(", l->name, ending);
+    char name[128];
+    snprintf(name, sizeof name, "%s_%s_%d", l->name, tag, c->kind[link]);
+    weft__put(out, "        %s(", name);
     for (int i = 0; i < l->n_arguments; i++) {
-        weft__put(out, "%s", i ? ", " : "");
-        put_argument(c, out, &l->arguments[i], ending, *word);
-        *word += words_of(&l->arguments[i]);
+        const weft_argument *a = &l->arguments[i];
+        if (a->kind == WEFT_ARGUMENT_BUFFER)
+            weft__put(out, "b%d, ", slot_at(c, a->index));
+        else if (a->kind == WEFT_ARGUMENT_FAULTS)
+            weft__put(out, "faults, ");
+        else
+            weft__put(out, "*(W_CONSTANT W_NUMBERS(%s) *)(n + %zu)", name, *word);
+        *word += words_of(a);
     }
     if (has_memory(c, link)) weft__put(out, ", &memory.link%d", c->kind[link]);
     weft__put(out, ");\n        %s;\n",
@@ -184,7 +176,7 @@ static void put_text(chain *c, weft_text *out, const char *tag) {
     put_functions(c, out, tag);
     weft__put(out, "W_KERNEL W_ITEMS(%d, %d, %d) void chain(W_CONSTANT long *n, long n_at, int times",
               items[0], items[1], items[2]);
-    if (c->faults) weft__put(out, ", W_GLOBAL w_faults *faults, int command");
+    if (c->faults) weft__put(out, ", W_GLOBAL w_faults *faults");
     for (int s = 0; s < c->n_slots; s++) weft__put(out, ", W_ANY b%d", s);
     weft__put(out, ") {\n");
     for (int i = 0; i < c->count; i++) {
@@ -223,21 +215,6 @@ static char *write_text(chain *c) {
 
 /* ---- the launch ---- */
 
-static void put_words(const weft_argument *a, int64_t *words) {
-    const float f = (float)a->f;
-    int32_t bits;
-    *words = a->i;
-    if (a->kind == WEFT_ARGUMENT_OPERAND)
-        *words = a->i / (int64_t)weft_dtype_size((weft_dtype)a->dtype);
-    else if (a->kind == WEFT_ARGUMENT_F64)
-        memcpy(words, &a->f, sizeof a->f);
-    else if (a->kind == WEFT_ARGUMENT_F32) {
-        memcpy(&bits, &f, sizeof bits);
-        *words = bits;
-    } else if (a->kind == WEFT_ARGUMENT_NUMBERS)
-        memcpy(words, a->numbers, (size_t)a->i);
-}
-
 static weft_status add_words(const chain *c) {
     weft_gpu_program *p = c->program;
     int64_t *words = weft__array(p->launches.ctx, p->n_words + c->words, sizeof *words);
@@ -247,8 +224,10 @@ static weft_status add_words(const chain *c) {
     p->words = words;
     for (int i = 0; i < c->count; i++)
         for (int a = 0; a < c->first[i].n_arguments; a++) {
-            put_words(&c->first[i].arguments[a], words + p->n_words);
-            p->n_words += words_of(&c->first[i].arguments[a]);
+            const weft_argument *argument = &c->first[i].arguments[a];
+            const size_t n = words_of(argument);
+            if (n) memcpy(words + p->n_words, argument->numbers, n * sizeof *words);
+            p->n_words += n;
         }
     return WEFT_OK;
 }
@@ -262,7 +241,7 @@ static weft_status make_launch(chain *c, weft_launch *to) {
     int n = 0;
     arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_WORDS, .i = (int64_t)p->n_words};
     arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_TIMES};
-    if (c->faults) arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_FAULT, .written = true};
+    if (c->faults) arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_FAULTS, .written = true};
     for (int s = 0; s < c->n_slots; s++)
         arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_BUFFER, .written = true, .index = c->slots[s]};
     WEFT_TRY(add_words(c));

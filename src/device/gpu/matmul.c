@@ -292,8 +292,8 @@ static numbers numbers_of(const product *p) {
 static weft_status launch_product(weft_launches *launches, const product *p, const char *text) {
     const weft_heavy_matmul *mm = &p->mm;
     numbers of = numbers_of(p);
-    weft_argument arguments[] = {READS(p->a, p->dtype), READS(p->b, p->dtype), WRITES(2, p->out),
-                                 NUMBERS(of, "w_product"), FAULT};
+    weft_argument arguments[] = {READS(p->a, p->dtype), READS(p->b, p->dtype), WRITES(2, p->out), STRUCT(of),
+                                 FAULT};
     if (p->splits > 1) {
         of.c_m = mm->n;
         arguments[2] = (weft_argument)SCRATCH(0, (uint8_t)p->sum);
@@ -317,7 +317,7 @@ static weft_status launch_sum(weft_launches *launches, product *p) {
     const char *text = text_of(launches, p, p->out == p->sum, weft__text_matmul_sum);
     if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
     const numbers of = numbers_of(p);
-    weft_argument arguments[] = {SCRATCH(0, p->sum), WRITES(2, p->out), NUMBERS(of, "w_product"), FAULT};
+    weft_argument arguments[] = {SCRATCH(0, p->sum), WRITES(2, p->out), STRUCT(of), FAULT};
     arguments[0].written = false;
     const weft_launch launch = {.name = "matmul_sum",
                                 .text = text,

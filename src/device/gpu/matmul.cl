@@ -35,19 +35,24 @@ W_FN w_i64 item_at(const w_product *p, int item, const w_i64 *batch) {
            item % p->extent[2] * batch[3];
 }
 
+W_NUMBERS(matmul) {
+    w_i64 a_at, b_at, c_at;
+    w_product product;
+    int command;
+};
 #define PARAMETERS                                                                                           \
-    const W_GLOBAL T *a, w_i64 a_at, const W_GLOBAL T *b, w_i64 b_at, W_GLOBAL O *c, w_i64 c_at, const w_product of, \
-        W_GLOBAL w_faults *faults, int command
+    const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL O *c, W_GLOBAL w_faults *faults, const W_NUMBERS(matmul) given
 
 /* Opens a kernel: i0, j0, rows and cols of the block; k0 and k1 of the part; a and b at the block's first
  * elements of k = 0, c at its first element. */
 #define BEGIN                                                                                                 \
     if (SINK && w_faulted(faults)) return;                                                                    \
+    const w_product of = given.product;                                                                       \
     const int j0 = w_group(0) * of.block_n, i0 = w_group(1) * of.block_m, item = w_group(2) / of.splits;      \
     const int rows = min(of.block_m, of.m - i0), cols = min(of.block_n, of.n - j0);                           \
     const int k0 = w_group(2) % of.splits * of.part, k1 = min(of.k, k0 + of.part);                            \
     const w_i64 a_m = of.a_m, a_k = of.a_k, b_k = of.b_k, b_n = of.b_n, c_m = of.c_m;                         \
-    a += a_at + item_at(&of, item, of.a_batch) + i0 * a_m;                                                    \
-    b += b_at + item_at(&of, item, of.b_batch) + j0 * b_n;                                                    \
-    c += c_at + i0 * c_m + j0;                                                                                \
+    a += given.a_at + item_at(&of, item, of.a_batch) + i0 * a_m;                                                    \
+    b += given.b_at + item_at(&of, item, of.b_batch) + j0 * b_n;                                                    \
+    c += given.c_at + i0 * c_m + j0;                                                                                \
     c += of.splits > 1 ? w_group(2) * (w_i64)of.m * of.n : item_at(&of, item, of.c_batch);

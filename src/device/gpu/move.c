@@ -23,7 +23,7 @@ static weft_status move(weft_launches *launches, const weft_command *command, co
                                          .written = i + 1 == command->n_operands,
                                          .index = i};
     arguments[n++] = (weft_argument)I64(words ? command->bytes / 8 : command->bytes);
-    arguments[n++] = (weft_argument)FLAG(command->sink);
+    arguments[n++] = (weft_argument)I32(command->sink);
     arguments[n++] = (weft_argument)FAULT;
     return weft__launch(launches, &(weft_launch){.name = name,
                                                  .text = text,

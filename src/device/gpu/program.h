@@ -10,7 +10,7 @@ typedef struct weft_gpu_program {
     int *commands;          /* which command each launch is of; of a chain the first */
     int scratch_slot;       /* the one after the commands' */
     int64_t scratch_bytes;
-    int64_t *words; /* that chains read: integers, offsets, bits of floats, structs of numbers */
+    int64_t *words; /* that chains read: structs of numbers */
     size_t n_words;
     bool repeats; /* there is one launch, a chain, and it can do the work of several runs */
 } weft_gpu_program;

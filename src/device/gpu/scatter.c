@@ -80,7 +80,7 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
                                  I64(sc->inner),
                                  I64(c.tile),
                                  I64(c.width),
-                                 FLAG(sink),
+                                 I32(sink),
                                  FAULT};
     if (room) arguments[4] = (weft_argument)SCRATCH(0, (uint8_t)sum);
     const char *text = weft__gpu_text(

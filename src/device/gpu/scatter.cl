@@ -31,16 +31,23 @@ W_FN void end(const W_GLOBAL S *from, W_GLOBAL T *to, w_i64 width) {
 }
 #endif
 
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(
-    const W_GLOBAL INDEX *index, w_i64 index_at, const W_GLOBAL T *source, w_i64 source_at,
-    const W_GLOBAL T *base, w_i64 base_at, W_GLOBAL T *out, w_i64 out_at, W_GLOBAL S *room, w_i64 room_at,
-    int start, w_i64 outer, w_i64 count, w_i64 rows, w_i64 inner, w_i64 tile, w_i64 width, int sink,
-    W_GLOBAL w_faults *faults, int command) {
+W_NUMBERS(scatter) {
+    w_i64 index_at, source_at, base_at, out_at, room_at;
+    int start;
+    w_i64 outer, count, rows, inner, tile, width;
+    int sink, command;
+};
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_GLOBAL T *source,
+                                           const W_GLOBAL T *base, W_GLOBAL T *out, W_GLOBAL S *room,
+                                           W_GLOBAL w_faults *faults, const W_NUMBERS(scatter) of) {
     W_LOCAL_ROOM INDEX chunk[CHUNK];
     W_LOCAL_ROOM int stop; /* one answer for the group: another one may record a fault meanwhile */
-    if (w_item(0) == 0) stop = sink && w_faulted(faults);
+    if (w_item(0) == 0) stop = of.sink && w_faulted(faults);
     w_barrier();
     if (stop) return;
+    const w_i64 outer = of.outer, count = of.count, rows = of.rows, inner = of.inner, tile = of.tile, width = of.width;
+    const int start = of.start;
+    index += of.index_at, source += of.source_at, base += of.base_at, out += of.out_at;
 #ifdef VECTORS
     const w_i64 workers = 1, worker = 0, c0 = w_group(0) * width, mine = min(width, inner - c0);
 #else
@@ -48,7 +55,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(
                 c0 = w_group(0) * width + w_item(0) % width, mine = worker < workers && c0 < inner;
 #endif
     const w_i64 slot = ((w_group(2) * (w_i64)w_groups(1) + w_group(1)) * w_groups(0) + w_group(0)) * workers;
-    room += room_at + (slot + worker) * tile * width + c0 % width;
+    room += of.room_at + (slot + worker) * tile * width + c0 % width;
     for (w_i64 o = w_group(2); o < outer; o += w_groups(2))
         for (w_i64 r = w_group(1) * workers * tile; r < rows; r += w_groups(1) * workers * tile) {
             const w_i64 r0 = r + worker * tile, r1 = mine ? min(r0 + tile, rows) : r0;
@@ -58,26 +65,26 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(
             W_GLOBAL S *sums = room;
 #else
             const w_i64 ld = inner;
-            W_GLOBAL S *sums = out + out_at + at;
+            W_GLOBAL S *sums = out + at;
 #endif
             for (w_i64 i = r0; i < r1 && start < 2; i++)
-                begin(base + base_at + at + (i - r0) * inner, sums + (i - r0) * ld, start, mine);
+                begin(base + at + (i - r0) * inner, sums + (i - r0) * ld, start, mine);
             for (w_i64 i0 = 0; i0 < count; i0 += CHUNK) {
                 const int n = (int)min(count - i0, (w_i64)CHUNK);
                 w_barrier();
-                for (int k = w_item(0); k < n; k += ITEMS) chunk[k] = index[index_at + i0 + k];
+                for (int k = w_item(0); k < n; k += ITEMS) chunk[k] = index[i0 + k];
                 w_barrier();
                 for (int k = 0; k < n; k++) {
                     const w_i64 row = chunk[k];
                     if (row >= r0 && row < r1)
-                        add(source + source_at + (o * count + i0 + k) * inner + c0, sums + (row - r0) * ld, mine);
+                        add(source + (o * count + i0 + k) * inner + c0, sums + (row - r0) * ld, mine);
                     else if (row < 0 || row >= rows) /* every worker meets the same one first */
-                        w_fault(faults, command, W_FAULT_SCATTER, row, rows, i0 + k);
+                        w_fault(faults, of.command, W_FAULT_SCATTER, row, rows, i0 + k);
                 }
             }
 #if FORMAT
             for (w_i64 i = r0; i < r1; i++)
-                end(sums + (i - r0) * ld, out + out_at + at + (i - r0) * inner, mine);
+                end(sums + (i - r0) * ld, out + at + (i - r0) * inner, mine);
 #endif
         }
 }

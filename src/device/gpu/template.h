@@ -17,10 +17,8 @@
     { .kind = WEFT_ARGUMENT_I64, .i = (v) }
 #define F32(v)                                                                                               \
     { .kind = WEFT_ARGUMENT_F32, .f = (v) }
-#define NUMBERS(of, type_)                                                                                   \
-    { .kind = WEFT_ARGUMENT_NUMBERS, .i = sizeof(of), .numbers = &(of), .type = (type_) }
-#define FLAG(v)                                                                                              \
-    { .kind = WEFT_ARGUMENT_FLAG, .i = (v) }
+#define STRUCT(of)                                                                                           \
+    { .kind = WEFT_ARGUMENT_STRUCT, .i = sizeof(of), .numbers = &(of) }
 #define FAULT                                                                                                \
     { .kind = WEFT_ARGUMENT_FAULT }
 #define ARGUMENTS(list) .arguments = (list), .n_arguments = (int)(sizeof(list) / sizeof *(list))

@@ -40,7 +40,7 @@ weft_status weft__gpu_update(weft_launches *launches, const weft_heavy *heavy, b
                                  I64(up->inner),
                                  I64(block),
                                  I32(up->inner < items ? up->inner : items),
-                                 FLAG(sink),
+                                 I32(sink),
                                  FAULT};
     const char *text = weft__gpu_text(launches, (weft_dtype)dtype, "", weft__text_update);
     if (!text) return weft__fail_oom(launches->ctx, 0, "the text of an update");

@@ -8,22 +8,27 @@ W_FN void copy(const W_GLOBAL T *from, W_GLOBAL T *to, w_i64 first, w_i64 step, 
     for (; first < n; first += step) to[first] = from[first];
 }
 
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void update(
-    const W_GLOBAL T *input, w_i64 input_at, const W_GLOBAL T *value, w_i64 value_at,
-    const W_GLOBAL int *offset, w_i64 offset_at, W_GLOBAL T *out, w_i64 out_at, int in_place, w_i64 outer,
-    w_i64 total, w_i64 extent, w_i64 inner, w_i64 block, int width, int sink, W_GLOBAL w_faults *faults,
-    int command) {
-    if (sink && w_faulted(faults)) return;
-    const int at = offset[offset_at], fits = at >= 0 && at <= total - extent;
+W_NUMBERS(update) {
+    w_i64 input_at, value_at, offset_at, out_at;
+    int in_place;
+    w_i64 outer, total, extent, inner, block;
+    int width, sink, command;
+};
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void update(const W_GLOBAL T *input, const W_GLOBAL T *value,
+                                          const W_GLOBAL int *offset, W_GLOBAL T *out, W_GLOBAL w_faults *faults,
+                                          const W_NUMBERS(update) of) {
+    if (of.sink && w_faulted(faults)) return;
+    const w_i64 outer = of.outer, total = of.total, extent = of.extent, inner = of.inner, block = of.block;
+    const int in_place = of.in_place, width = of.width, at = offset[of.offset_at], fits = at >= 0 && at <= total - extent;
     if (!fits && w_group(0) == 0 && w_item(0) == 0)
-        w_fault(faults, command, W_FAULT_UPDATE, at, total - extent + 1, 0);
+        w_fault(faults, of.command, W_FAULT_UPDATE, at, total - extent + 1, 0);
     if (!fits && in_place) return; /* out is input then */
     const w_i64 each = in_place ? extent : total, workers = ITEMS / width;
     const w_i64 first = w_group(0) * block, last = min(first + block, outer * each);
     for (w_i64 i = first + w_item(0) / width; i < last && w_item(0) < workers * width; i += workers) {
         const w_i64 o = i / each, row = in_place ? at + i % each : i % each;
         const int inside = fits && row >= at && row < at + extent;
-        copy(inside ? value + value_at + (o * extent + row - at) * inner : input + input_at + (o * total + row) * inner,
-             out + out_at + (o * total + row) * inner, w_item(0) % width, width, inner);
+        copy(inside ? value + of.value_at + (o * extent + row - at) * inner : input + of.input_at + (o * total + row) * inner,
+             out + of.out_at + (o * total + row) * inner, w_item(0) % width, width, inner);
     }
 }

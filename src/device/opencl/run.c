@@ -63,21 +63,9 @@ static weft_status set_argument(weft__opencl *d, opencl_executable *e, int launc
     const opencl_launch *l = &e->launches[launch];
     const cl_uint at = (*index)++;
     switch ((weft_argument_kind)a->kind) {
-    case WEFT_ARGUMENT_OPERAND: {
-        const int64_t elements = a->i / (int64_t)weft_dtype_size((weft_dtype)a->dtype);
-        WEFT_TRY(set_place(d, e, launch, at, a->index));
-        return set(d, l, (*index)++, sizeof elements, &elements);
-    }
-    case WEFT_ARGUMENT_FLAG:
-    case WEFT_ARGUMENT_I32: return set(d, l, at, 4, &(int32_t){(int32_t)a->i});
-    case WEFT_ARGUMENT_I64: return set(d, l, at, 8, &a->i);
-    case WEFT_ARGUMENT_F32: return set(d, l, at, 4, &(float){(float)a->f});
-    case WEFT_ARGUMENT_F64: return set(d, l, at, 8, &a->f);
-    case WEFT_ARGUMENT_NUMBERS: return set(d, l, at, (size_t)a->i, a->numbers);
-    case WEFT_ARGUMENT_FAULT:
-        WEFT_TRY(set(d, l, at, sizeof d->faults, &d->faults));
-        return set(d, l, (*index)++, 4, &(int32_t){(int32_t)a->i});
     case WEFT_ARGUMENT_BUFFER: return set_place(d, e, launch, at, a->index);
+    case WEFT_ARGUMENT_FAULTS: return set(d, l, at, sizeof d->faults, &d->faults);
+    case WEFT_ARGUMENT_NUMBERS: return set(d, l, at, (size_t)a->i, a->numbers);
     case WEFT_ARGUMENT_WORDS:
         WEFT_TRY(set(d, l, at, sizeof e->words, &e->words));
         return set(d, l, (*index)++, 8, &a->i);
@@ -85,7 +73,7 @@ static weft_status set_argument(weft__opencl *d, opencl_executable *e, int launc
         e->times_index = at;
         e->times = 1;
         return set(d, l, at, 4, &(int32_t){1});
-    case WEFT_ARGUMENT_SCRATCH: break; /* a program has none */
+    default: break; /* a program has no others */
     }
     return weft__fail(d->base.ctx, WEFT_ERR_INTERNAL, "opencl: an argument of an unknown kind");
 }

@@ -13,12 +13,17 @@ kernel row_max_eq_isnan_or_where (rows 8; reduce 16)
   v8 i32 row = reduce min v7
   store arg1[i0] = v8
 */
+W_NUMBERS(row_max_eq_isnan_or_where) {
+    long arg0_at, arg1_at;
+    int per, units, n_i0, n_r0, s0_i0, c6;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL int *arg1_, long arg1_at,
-    int per, int units, int n_i0, int n_r0, int s0_i0, int c6) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL int *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL int *arg1_,
+    const W_NUMBERS(row_max_eq_isnan_or_where) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, c6 = of.c6;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

@@ -5,13 +5,17 @@ kernel copy (rows 3, 2, 4, 16)
   v0 f32 = load arg0[i0*128 + i1*16 + i2*32 + i3]
   store arg1[i0*128 + i1*64 + i2*16 + i3] = v0
 */
+W_NUMBERS(copy) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i2, n_i1, n_i0, n_i3, s1_i0, s1_i1, s1_i2, s0_i0, s0_i1, s0_i2;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void copy(
-    const W_GLOBAL int *arg0_, long arg0_at,
-    W_GLOBAL int *arg1_, long arg1_at,
-    int per, int units, int strip_size, int strips, int n_i2, int n_i1, int n_i0, int n_i3,
-    int s1_i0, int s1_i1, int s1_i2, int s0_i0, int s0_i1, int s0_i2) {
-    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
-    W_GLOBAL int *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL int *arg1_,
+    const W_NUMBERS(copy) of) {
+    const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i2 = of.n_i2, n_i1 = of.n_i1, n_i0 = of.n_i0, n_i3 = of.n_i3, s1_i0 = of.s1_i0, s1_i1 = of.s1_i1, s1_i2 = of.s1_i2, s0_i0 = of.s0_i0, s0_i1 = of.s0_i1, s0_i2 = of.s0_i2;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

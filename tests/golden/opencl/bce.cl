@@ -21,14 +21,21 @@ kernel row_gt_where_sub_mul_neg (one row; reduce 128)
   v15 f32 row = mul v13, v14
   store arg2[0] = v15
 */
+W_NUMBERS(row_gt_where_sub_mul_neg) {
+    long arg0_at, arg1_at, arg2_at;
+    int per, units, n_r0;
+    float c14;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_gt_where_sub_mul_neg(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    W_GLOBAL float *arg2_, long arg2_at,
-    int per, int units, int n_r0, float c14) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_NUMBERS(row_gt_where_sub_mul_neg) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const int per = of.per, units = of.units, n_r0 = of.n_r0;
+    const float c14 = of.c14;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

@@ -18,21 +18,25 @@ kernel row_add_gelu_gelu_slope_mul_sum (rows 16, 16; reduce 32)
   store arg4[i0*512 + i1 + r0*16] = v6
   store arg5[i0*16 + i1] = v7
 */
+W_NUMBERS(row_add_gelu_gelu_slope_mul_sum) {
+    long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at;
+    int per, units, strip_size, strips, n_i0, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    W_GLOBAL float *arg2_, long arg2_at,
-    const W_GLOBAL float *arg3_, long arg3_at,
-    W_GLOBAL float *arg4_, long arg4_at,
-    W_GLOBAL float *arg5_, long arg5_at,
-    int per, int units, int strip_size, int strips, int n_i0, int n_i1, int n_r0, int s0_i0,
-    int s0_r0, int s1_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    W_GLOBAL float *arg2 = arg2_ + arg2_at;
-    const W_GLOBAL float *arg3 = arg3_ + arg3_at;
-    W_GLOBAL float *arg4 = arg4_ + arg4_at;
-    W_GLOBAL float *arg5 = arg5_ + arg5_at;
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    W_GLOBAL float *arg5_,
+    const W_NUMBERS(row_add_gelu_gelu_slope_mul_sum) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
+    W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
+    W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -85,12 +89,17 @@ kernel row_sum (rows 16; reduce 16)
   v1 f32 row = reduce sum v0
   store arg1[i0] = v1
 */
+W_NUMBERS(row_sum) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0, n_r0, s0_r0;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
-    int per, int units, int strip_size, int strips, int n_i0, int n_r0, int s0_r0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

@@ -11,16 +11,21 @@ kernel map_add_mul (rows 8, 16)
   v4 f32 = mul v2, v3
   store arg3[i0*16 + i1] = v4
 */
+W_NUMBERS(map_add_mul) {
+    long arg0_at, arg1_at, arg2_at, arg3_at;
+    int per, units, strip_size, strips, n_i0, n_i1, s0_i0;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void map_add_mul(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    const W_GLOBAL float *arg2_, long arg2_at,
-    W_GLOBAL float *arg3_, long arg3_at,
-    int per, int units, int strip_size, int strips, int n_i0, int n_i1, int s0_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    const W_GLOBAL float *arg2 = arg2_ + arg2_at;
-    W_GLOBAL float *arg3 = arg3_ + arg3_at;
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    const W_GLOBAL float *arg2_,
+    W_GLOBAL float *arg3_,
+    const W_NUMBERS(map_add_mul) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

@@ -10,14 +10,19 @@ kernel map_mul (rows 128)
   v4 f16 = cast v3
   store arg2[i0] = v4
 */
+W_NUMBERS(map_mul) {
+    long arg0_at, arg1_at, arg2_at;
+    int per, units, strip_size, strips, n_i0;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void map_mul(
-    const W_GLOBAL half *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    W_GLOBAL half *arg2_, long arg2_at,
-    int per, int units, int strip_size, int strips, int n_i0) {
-    const W_GLOBAL half *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    W_GLOBAL half *arg2 = arg2_ + arg2_at;
+    const W_GLOBAL half *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL half *arg2_,
+    const W_NUMBERS(map_mul) of) {
+    const W_GLOBAL half *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL half *arg2 = arg2_ + of.arg2_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

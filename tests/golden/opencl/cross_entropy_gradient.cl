@@ -13,12 +13,17 @@ kernel row_max_eq_isnan_or_where (rows 8; reduce 16)
   v8 i32 row = reduce min v7
   store arg1[i0] = v8
 */
+W_NUMBERS(row_max_eq_isnan_or_where) {
+    long arg0_at, arg1_at;
+    int per, units, n_i0, n_r0, s0_i0, c6;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_isnan_or_where(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL int *arg1_, long arg1_at,
-    int per, int units, int n_i0, int n_r0, int s0_i0, int c6) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL int *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL int *arg1_,
+    const W_NUMBERS(row_max_eq_isnan_or_where) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, c6 = of.c6;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -62,10 +67,15 @@ kernel copy (rows 16)
   v0 i32 = index i0
   store arg0[i0] = v0
 */
+W_NUMBERS(copy) {
+    long arg0_at;
+    int per, units, strip_size, strips, n_i0;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void copy(
-    W_GLOBAL int *arg0_, long arg0_at,
-    int per, int units, int strip_size, int strips, int n_i0) {
-    W_GLOBAL int *arg0 = arg0_ + arg0_at;
+    W_GLOBAL int *arg0_,
+    const W_NUMBERS(copy) of) {
+    W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -89,12 +99,17 @@ kernel row_sum (one row; reduce 128)
   v1 f32 row = reduce sum v0
   store arg1[0] = v1
 */
+W_NUMBERS(row_sum) {
+    long arg0_at, arg1_at;
+    int per, units, n_r0;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
-    int per, int units, int n_r0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, n_r0 = of.n_r0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -160,23 +175,31 @@ kernel row_max_eq_where_sub_exp (rows 8; reduce 16)
   store arg4[i0] = v15
   store arg6[i0*16 + r0] = v28
 */
+W_NUMBERS(row_max_eq_where_sub_exp) {
+    long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, arg6_at;
+    int per, units, n_i0, bound10, pitch10, n_r0, s0_i0;
+    float c17;
+    int command;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
-    const W_GLOBAL int *arg2_, long arg2_at,
-    const W_GLOBAL int *arg3_, long arg3_at,
-    W_GLOBAL float *arg4_, long arg4_at,
-    const W_GLOBAL float *arg5_, long arg5_at,
-    W_GLOBAL float *arg6_, long arg6_at,
-    W_GLOBAL w_faults *faults, int command,
-    int per, int units, int n_i0, int bound10, int pitch10, float c17, int n_r0, int s0_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    const W_GLOBAL int *arg2 = arg2_ + arg2_at;
-    const W_GLOBAL int *arg3 = arg3_ + arg3_at;
-    W_GLOBAL float *arg4 = arg4_ + arg4_at;
-    const W_GLOBAL float *arg5 = arg5_ + arg5_at;
-    W_GLOBAL float *arg6 = arg6_ + arg6_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_GLOBAL int *arg2_,
+    const W_GLOBAL int *arg3_,
+    W_GLOBAL float *arg4_,
+    const W_GLOBAL float *arg5_,
+    W_GLOBAL float *arg6_,
+    W_GLOBAL w_faults *faults,
+    const W_NUMBERS(row_max_eq_where_sub_exp) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const W_GLOBAL int *arg2 = arg2_ + of.arg2_at;
+    const W_GLOBAL int *arg3 = arg3_ + of.arg3_at;
+    W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
+    const W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
+    W_GLOBAL float *arg6 = arg6_ + of.arg6_at;
+    const int per = of.per, units = of.units, n_i0 = of.n_i0, bound10 = of.bound10, pitch10 = of.pitch10, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const float c17 = of.c17;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -187,7 +210,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
         const int v9 = arg2[i0];
         const int in10 = v9 >= 0 && v9 < bound10;
         if (!in10) {
-            w_fault(faults, command, W_FAULT_GATHER, v9, bound10, i0);
+            w_fault(faults, of.command, W_FAULT_GATHER, v9, bound10, i0);
         }
         const int v10 = in10 ? arg3[0 + convert_int(v9)*pitch10] : 0;
         const float v16 = arg5[0];
@@ -274,14 +297,21 @@ kernel row_eq_where_log_sub_sum (one row; reduce 8)
   v10 f32 row = mul v8, v9
   store arg2[0] = v10
 */
+W_NUMBERS(row_eq_where_log_sub_sum) {
+    long arg0_at, arg1_at, arg2_at;
+    int per, units, n_r0;
+    float c9;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_eq_where_log_sub_sum(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    W_GLOBAL float *arg2_, long arg2_at,
-    int per, int units, int n_r0, float c9) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_NUMBERS(row_eq_where_log_sub_sum) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const int per = of.per, units = of.units, n_r0 = of.n_r0;
+    const float c9 = of.c9;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

@@ -6,12 +6,17 @@ kernel row_sum (rows 16; reduce 8)
   v1 f32 row = reduce sum v0
   store arg1[i0] = v1
 */
+W_NUMBERS(row_sum) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0, n_r0, s0_r0;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
-    int per, int units, int strip_size, int strips, int n_i0, int n_r0, int s0_r0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -54,20 +59,25 @@ kernel row_gather_mul_sum_mul_add (rows 16; reduce 5)
   store arg2[i0] = v3
   store arg4[i0 + r0*16] = v6
 */
+W_NUMBERS(row_gather_mul_sum_mul_add) {
+    long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at;
+    int per, units, strip_size, strips, n_i0, n_r0, bound1, pitch1, s0_r0;
+    int command;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_gather_mul_sum_mul_add(
-    const W_GLOBAL int *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    W_GLOBAL float *arg2_, long arg2_at,
-    const W_GLOBAL float *arg3_, long arg3_at,
-    W_GLOBAL float *arg4_, long arg4_at,
-    W_GLOBAL w_faults *faults, int command,
-    int per, int units, int strip_size, int strips, int n_i0, int n_r0, int bound1, int pitch1,
-    int s0_r0) {
-    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    W_GLOBAL float *arg2 = arg2_ + arg2_at;
-    const W_GLOBAL float *arg3 = arg3_ + arg3_at;
-    W_GLOBAL float *arg4 = arg4_ + arg4_at;
+    const W_GLOBAL int *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    W_GLOBAL w_faults *faults,
+    const W_NUMBERS(row_gather_mul_sum_mul_add) of) {
+    const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
+    W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, bound1 = of.bound1, pitch1 = of.pitch1, s0_r0 = of.s0_r0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -87,7 +97,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_gather_mul_sum_mul_add(
                     const int v0 = arg0[r0];
                     const int in1 = v0 >= 0 && v0 < bound1;
                     if (!in1) {
-                        w_fault(faults, command, W_FAULT_GATHER, v0, bound1, r0);
+                        w_fault(faults, of.command, W_FAULT_GATHER, v0, bound1, r0);
                     }
                     const float16 v1 = w_load_f32(arg1 + (i0 + convert_int(v0)*pitch1), 0, m*in1);
                     kept1[r0] = v1;

@@ -11,13 +11,19 @@ kernel map_mul_shr_add_mod (rows 128)
   v6 i32 = mod v3, v5
   store arg1[i0] = v6
 */
+W_NUMBERS(map_mul_shr_add_mod) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0;
+    int command;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void map_mul_shr_add_mod(
-    const W_GLOBAL int *arg0_, long arg0_at,
-    W_GLOBAL int *arg1_, long arg1_at,
-    W_GLOBAL w_faults *faults, int command,
-    int per, int units, int strip_size, int strips, int n_i0) {
-    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
-    W_GLOBAL int *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL int *arg1_,
+    W_GLOBAL w_faults *faults,
+    const W_NUMBERS(map_mul_shr_add_mod) of) {
+    const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -33,7 +39,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void map_mul_shr_add_mod(
             const int16 v5 = as_int16(as_uint16(v0) + as_uint16((int16)(5)));
             if (w_any(w_bool(v5 == 0) & w_live(m))) {
                 const int bad = w_first(w_bool(v5 == 0) & w_live(m));
-                w_fault(faults, command, W_FAULT_DIVIDE, 0, 0, -1);
+                w_fault(faults, of.command, W_FAULT_DIVIDE, 0, 0, -1);
             }
             const int16 v6 = w_mod_i32(v3, v5);
             w_store_i32(arg1 + (i0), 0, m, v6);

@@ -7,12 +7,17 @@ kernel map_add (rows 8, 16)
   v2 i32 = add v0, v1
   store arg1[i0*16 + i1] = v2
 */
+W_NUMBERS(map_add) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0, n_i1, s0_i0;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void map_add(
-    const W_GLOBAL int *arg0_, long arg0_at,
-    W_GLOBAL int *arg1_, long arg1_at,
-    int per, int units, int strip_size, int strips, int n_i0, int n_i1, int s0_i0) {
-    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
-    W_GLOBAL int *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL int *arg1_,
+    const W_NUMBERS(map_add) of) {
+    const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

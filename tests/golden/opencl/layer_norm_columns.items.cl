@@ -49,27 +49,33 @@ kernel fold_sum_mul_sub_mul_sum (blocks 16; rows 32; reduce 16)
   store arg5[i0*16 + r0] = v34
   store arg6[i0*16 + r0] = v36
 */
+W_NUMBERS(fold_sum_mul_sub_mul_sum) {
+    long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, arg6_at, fold34_at, fold36_at;
+    int per, units, strip_size, strips, n_i0, n_f0, n_r0, s0_i0, s0_f0, s1_i0;
+    float c2, c8;
+};
 W_KERNEL W_ITEMS(64, 1, 1) void fold_sum_mul_sub_mul_sum(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    W_GLOBAL float *arg2_, long arg2_at,
-    const W_GLOBAL float *arg3_, long arg3_at,
-    W_GLOBAL float *arg4_, long arg4_at,
-    W_GLOBAL float *arg5_, long arg5_at,
-    W_GLOBAL float *arg6_, long arg6_at,
-    W_GLOBAL float *fold34_, long fold34_at,
-    W_GLOBAL float *fold36_, long fold36_at,
-    int per, int units, int strip_size, int strips, int n_i0, int n_f0, int n_r0, int s0_i0,
-    int s0_f0, float c2, float c8, int s1_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    W_GLOBAL float *arg2 = arg2_ + arg2_at;
-    const W_GLOBAL float *arg3 = arg3_ + arg3_at;
-    W_GLOBAL float *arg4 = arg4_ + arg4_at;
-    W_GLOBAL float *arg5 = arg5_ + arg5_at;
-    W_GLOBAL float *arg6 = arg6_ + arg6_at;
-    W_GLOBAL float *fold34 = fold34_ + fold34_at;
-    W_GLOBAL float *fold36 = fold36_ + fold36_at;
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    W_GLOBAL float *arg5_,
+    W_GLOBAL float *arg6_,
+    W_GLOBAL float *fold34_,
+    W_GLOBAL float *fold36_,
+    const W_NUMBERS(fold_sum_mul_sub_mul_sum) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
+    W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
+    W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
+    W_GLOBAL float *arg6 = arg6_ + of.arg6_at;
+    W_GLOBAL float *fold34 = fold34_ + of.fold34_at;
+    W_GLOBAL float *fold36 = fold36_ + of.fold36_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_f0 = of.n_f0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s1_i0 = of.s1_i0;
+    const float c2 = of.c2, c8 = of.c8;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
@@ -204,14 +210,19 @@ kernel row_sum_neg_sum_add (rows 16; reduce 16)
   v5 f32 row = add v2, v4
   store arg2[i0] = v5
 */
+W_NUMBERS(row_sum_neg_sum_add) {
+    long arg0_at, arg1_at, arg2_at;
+    int per, units, strip_size, strips, n_i0, n_r0, s0_r0;
+};
 W_KERNEL W_ITEMS(64, 1, 1) void row_sum_neg_sum_add(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    W_GLOBAL float *arg2_, long arg2_at,
-    int per, int units, int strip_size, int strips, int n_i0, int n_r0, int s0_r0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_NUMBERS(row_sum_neg_sum_add) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);

@@ -45,22 +45,29 @@ kernel row_sum_mul_sub_mul_sum (rows 8; reduce 16)
   store arg4[i0*16 + r0] = v14
   store arg6[i0*16 + r0] = v32
 */
+W_NUMBERS(row_sum_mul_sub_mul_sum) {
+    long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, arg6_at;
+    int per, units, n_i0, n_r0, s0_i0;
+    float c2, c8;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
-    W_GLOBAL float *arg2_, long arg2_at,
-    const W_GLOBAL float *arg3_, long arg3_at,
-    W_GLOBAL float *arg4_, long arg4_at,
-    const W_GLOBAL float *arg5_, long arg5_at,
-    W_GLOBAL float *arg6_, long arg6_at,
-    int per, int units, int n_i0, int n_r0, int s0_i0, float c2, float c8) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    W_GLOBAL float *arg2 = arg2_ + arg2_at;
-    const W_GLOBAL float *arg3 = arg3_ + arg3_at;
-    W_GLOBAL float *arg4 = arg4_ + arg4_at;
-    const W_GLOBAL float *arg5 = arg5_ + arg5_at;
-    W_GLOBAL float *arg6 = arg6_ + arg6_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    const W_GLOBAL float *arg5_,
+    W_GLOBAL float *arg6_,
+    const W_NUMBERS(row_sum_mul_sub_mul_sum) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
+    W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
+    const W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
+    W_GLOBAL float *arg6 = arg6_ + of.arg6_at;
+    const int per = of.per, units = of.units, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const float c2 = of.c2, c8 = of.c8;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -197,19 +204,25 @@ kernel row_sum_mul_sub_mul_add (rows 16; reduce 8)
   v15 f32 row = add v1, v14
   store arg4[i0] = v15
 */
+W_NUMBERS(row_sum_mul_sub_mul_add) {
+    long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at;
+    int per, units, strip_size, strips, n_i0, n_r0, s0_r0;
+    float c4, c9;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_add(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    const W_GLOBAL float *arg2_, long arg2_at,
-    const W_GLOBAL float *arg3_, long arg3_at,
-    W_GLOBAL float *arg4_, long arg4_at,
-    int per, int units, int strip_size, int strips, int n_i0, int n_r0, int s0_r0, float c4,
-    float c9) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    const W_GLOBAL float *arg2 = arg2_ + arg2_at;
-    const W_GLOBAL float *arg3 = arg3_ + arg3_at;
-    W_GLOBAL float *arg4 = arg4_ + arg4_at;
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    const W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    const W_NUMBERS(row_sum_mul_sub_mul_add) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
+    W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const float c4 = of.c4, c9 = of.c9;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

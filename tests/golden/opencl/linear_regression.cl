@@ -26,23 +26,29 @@ kernel fold_mul_sum_add_sub_mul (blocks 64; rows 160; reduce 4)
   store arg4[i0*4 + r0] = v14
   store arg5[i0] = v15
 */
+W_NUMBERS(fold_mul_sum_add_sub_mul) {
+    long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, fold14_at;
+    int per, units, strip_size, strips, n_i0, n_f0, s1_i0, n_r0, s0_i0, s0_f0, s2_i0;
+    float c10;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    const W_GLOBAL float *arg2_, long arg2_at,
-    W_GLOBAL float *arg3_, long arg3_at,
-    W_GLOBAL float *arg4_, long arg4_at,
-    W_GLOBAL float *arg5_, long arg5_at,
-    W_GLOBAL float *fold14_, long fold14_at,
-    int per, int units, int strip_size, int strips, int n_i0, int n_f0, int s1_i0, int n_r0,
-    int s0_i0, int s0_f0, float c10, int s2_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    const W_GLOBAL float *arg2 = arg2_ + arg2_at;
-    W_GLOBAL float *arg3 = arg3_ + arg3_at;
-    W_GLOBAL float *arg4 = arg4_ + arg4_at;
-    W_GLOBAL float *arg5 = arg5_ + arg5_at;
-    W_GLOBAL float *fold14 = fold14_ + fold14_at;
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    const W_GLOBAL float *arg2_,
+    W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    W_GLOBAL float *arg5_,
+    W_GLOBAL float *fold14_,
+    const W_NUMBERS(fold_mul_sum_add_sub_mul) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
+    W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
+    W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
+    W_GLOBAL float *fold14 = fold14_ + of.fold14_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_f0 = of.n_f0, s1_i0 = of.s1_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s2_i0 = of.s2_i0;
+    const float c10 = of.c10;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -118,14 +124,21 @@ kernel row_sum_mul_sub (rows 4; reduce 64)
   v5 f32 row = sub v0, v4
   store arg2[i0] = v5
 */
+W_NUMBERS(row_sum_mul_sub) {
+    long arg0_at, arg1_at, arg2_at;
+    int per, units, strip_size, strips, n_i0, n_r0, s0_r0;
+    float c3;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    W_GLOBAL float *arg2_, long arg2_at,
-    int per, int units, int strip_size, int strips, int n_i0, int n_r0, int s0_r0, float c3) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_NUMBERS(row_sum_mul_sub) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const float c3 = of.c3;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -174,18 +187,25 @@ kernel row_sum_mul_sum_mul_sub (rows 1; reduce 64)
   store arg1[0] = v3
   store arg4[0] = v9
 */
+W_NUMBERS(row_sum_mul_sum_mul_sub) {
+    long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at;
+    int per, units, n_r0;
+    float c2, c7;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sum_mul_sub(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
-    const W_GLOBAL float *arg2_, long arg2_at,
-    const W_GLOBAL float *arg3_, long arg3_at,
-    W_GLOBAL float *arg4_, long arg4_at,
-    int per, int units, int n_r0, float c2, float c7) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    const W_GLOBAL float *arg2 = arg2_ + arg2_at;
-    const W_GLOBAL float *arg3 = arg3_ + arg3_at;
-    W_GLOBAL float *arg4 = arg4_ + arg4_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    W_GLOBAL float *arg4_,
+    const W_NUMBERS(row_sum_mul_sum_mul_sub) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
+    W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
+    const int per = of.per, units = of.units, n_r0 = of.n_r0;
+    const float c2 = of.c2, c7 = of.c7;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

@@ -18,21 +18,29 @@ kernel map_mul_add_mul_sub (rows 64)
   store arg2[i0] = v4
   store arg5[i0] = v8
 */
+W_NUMBERS(map_mul_add_mul_sub) {
+    long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at;
+    int per, units, strip_size, strips, n_i0;
+    float c1;
+    int command;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void map_mul_add_mul_sub(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    W_GLOBAL float *arg2_, long arg2_at,
-    const W_GLOBAL float *arg3_, long arg3_at,
-    const W_GLOBAL float *arg4_, long arg4_at,
-    W_GLOBAL float *arg5_, long arg5_at,
-    W_GLOBAL w_faults *faults, int command,
-    int per, int units, int strip_size, int strips, int n_i0, float c1) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    W_GLOBAL float *arg2 = arg2_ + arg2_at;
-    const W_GLOBAL float *arg3 = arg3_ + arg3_at;
-    const W_GLOBAL float *arg4 = arg4_ + arg4_at;
-    W_GLOBAL float *arg5 = arg5_ + arg5_at;
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    const W_GLOBAL float *arg4_,
+    W_GLOBAL float *arg5_,
+    W_GLOBAL w_faults *faults,
+    const W_NUMBERS(map_mul_add_mul_sub) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
+    const W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
+    W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0;
+    const float c1 = of.c1;
     if (w_faulted(faults)) return;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);

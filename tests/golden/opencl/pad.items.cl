@@ -8,13 +8,17 @@ kernel map_where (rows 9, 18)
   v3 f32 = where v0, v1, v2
   store arg1[i0*18 + i1] = v3
 */
+W_NUMBERS(map_where) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0, n_i1, lo1_i0, hi1_i1, s1_i0, o1, c2, s0_i0;
+};
 W_KERNEL W_ITEMS(64, 1, 1) void map_where(
-    const W_GLOBAL int *arg0_, long arg0_at,
-    W_GLOBAL int *arg1_, long arg1_at,
-    int per, int units, int strip_size, int strips, int n_i0, int n_i1, int lo1_i0, int hi1_i1,
-    int s1_i0, int o1, int c2, int s0_i0) {
-    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
-    W_GLOBAL int *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL int *arg1_,
+    const W_NUMBERS(map_where) of) {
+    const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_i1 = of.n_i1, lo1_i0 = of.lo1_i0, hi1_i1 = of.hi1_i1, s1_i0 = of.s1_i0, o1 = of.o1, c2 = of.c2, s0_i0 = of.s0_i0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);

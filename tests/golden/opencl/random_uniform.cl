@@ -12,12 +12,19 @@ kernel map_random_shr_and_mul (rows 128)
   v7 f32 = mul v5, v6
   store arg1[i0] = v7
 */
+W_NUMBERS(map_random_shr_and_mul) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0, c3;
+    float c6;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void map_random_shr_and_mul(
-    const W_GLOBAL int *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
-    int per, int units, int strip_size, int strips, int n_i0, int c3, float c6) {
-    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(map_random_shr_and_mul) of) {
+    const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, c3 = of.c3;
+    const float c6 = of.c6;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

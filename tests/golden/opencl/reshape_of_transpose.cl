@@ -6,12 +6,17 @@ kernel map_exp (rows 128)
   v1 f32 = exp v0
   store arg1[i0] = v1
 */
+W_NUMBERS(map_exp) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0, n1_a1, n1_a0, s1_a1;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void map_exp(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
-    int per, int units, int strip_size, int strips, int n_i0, int n1_a1, int n1_a0, int s1_a1) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(map_exp) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n1_a1 = of.n1_a1, n1_a0 = of.n1_a0, s1_a1 = of.s1_a1;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

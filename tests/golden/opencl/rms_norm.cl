@@ -16,14 +16,21 @@ kernel row_mul_sum_mul_add_rsqrt (rows 8; reduce 16)
   v10 f32 = mul v8, v9
   store arg2[i0*16 + r0] = v10
 */
+W_NUMBERS(row_mul_sum_mul_add_rsqrt) {
+    long arg0_at, arg1_at, arg2_at;
+    int per, units, n_i0, n_r0, s0_i0;
+    float c3, c5;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_mul_sum_mul_add_rsqrt(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    W_GLOBAL float *arg2_, long arg2_at,
-    int per, int units, int n_i0, int n_r0, int s0_i0, float c3, float c5) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_NUMBERS(row_mul_sum_mul_add_rsqrt) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const int per = of.per, units = of.units, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const float c3 = of.c3, c5 = of.c5;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

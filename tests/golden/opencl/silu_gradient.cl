@@ -19,16 +19,21 @@ kernel map_sigmoid_mul_neg_add_mul (rows 128)
   store arg1[i0] = v2
   store arg3[i0] = v11
 */
+W_NUMBERS(map_sigmoid_mul_neg_add_mul) {
+    long arg0_at, arg1_at, arg2_at, arg3_at;
+    int per, units, strip_size, strips, n_i0;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void map_sigmoid_mul_neg_add_mul(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
-    const W_GLOBAL float *arg2_, long arg2_at,
-    W_GLOBAL float *arg3_, long arg3_at,
-    int per, int units, int strip_size, int strips, int n_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    const W_GLOBAL float *arg2 = arg2_ + arg2_at;
-    W_GLOBAL float *arg3 = arg3_ + arg3_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_GLOBAL float *arg2_,
+    W_GLOBAL float *arg3_,
+    const W_NUMBERS(map_sigmoid_mul_neg_add_mul) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

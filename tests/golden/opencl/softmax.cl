@@ -18,12 +18,17 @@ kernel row_max_eq_where_sub_exp (rows 8; reduce 16)
   v13 f32 = mul v7, v12
   store arg1[i0*16 + r0] = v13
 */
+W_NUMBERS(row_max_eq_where_sub_exp) {
+    long arg0_at, arg1_at;
+    int per, units, n_i0, n_r0, s0_i0;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
-    int per, int units, int n_i0, int n_r0, int s0_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_max_eq_where_sub_exp) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

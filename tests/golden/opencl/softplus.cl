@@ -13,12 +13,17 @@ kernel map_gt_where_neg_where_exp (rows 128)
   v8 f32 = add v3, v7
   store arg1[i0] = v8
 */
+W_NUMBERS(map_gt_where_neg_where_exp) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void map_gt_where_neg_where_exp(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
-    int per, int units, int strip_size, int strips, int n_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(map_gt_where_neg_where_exp) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

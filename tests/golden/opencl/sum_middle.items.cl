@@ -6,13 +6,17 @@ kernel row_sum (rows 3, 16; reduce 8)
   v1 f32 row = reduce sum v0
   store arg1[i0*16 + i1] = v1
 */
+W_NUMBERS(row_sum) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
+};
 W_KERNEL W_ITEMS(64, 1, 1) void row_sum(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
-    int per, int units, int strip_size, int strips, int n_i0, int n_i1, int n_r0, int s0_i0,
-    int s0_r0, int s1_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);

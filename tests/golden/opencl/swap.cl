@@ -5,12 +5,17 @@ kernel copy (rows 64)
   v0 f32 = load arg0[i0]
   store arg1[i0] = v0
 */
+W_NUMBERS(copy) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void copy(
-    const W_GLOBAL int *arg0_, long arg0_at,
-    W_GLOBAL int *arg1_, long arg1_at,
-    int per, int units, int strip_size, int strips, int n_i0) {
-    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
-    W_GLOBAL int *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL int *arg1_,
+    const W_NUMBERS(copy) of) {
+    const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
@@ -33,13 +38,19 @@ kernel copy (rows 64)
   v0 f32 = load arg0[i0]
   store arg1[i0] = v0
 */
+W_NUMBERS(copy) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0;
+    int command;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void copy(
-    const W_GLOBAL int *arg0_, long arg0_at,
-    W_GLOBAL int *arg1_, long arg1_at,
-    W_GLOBAL w_faults *faults, int command,
-    int per, int units, int strip_size, int strips, int n_i0) {
-    const W_GLOBAL int *arg0 = arg0_ + arg0_at;
-    W_GLOBAL int *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL int *arg1_,
+    W_GLOBAL w_faults *faults,
+    const W_NUMBERS(copy) of) {
+    const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0;
     if (w_faulted(faults)) return;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);

@@ -8,14 +8,19 @@ kernel map_add (rows 16, 8)
   v2 f32 = add v0, v1
   store arg2[i0*8 + i1] = v2
 */
+W_NUMBERS(map_add) {
+    long arg0_at, arg1_at, arg2_at;
+    int per, units, n_i1, strip_size, strips, n_i0, s1_i1, s0_i0;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void map_add(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    const W_GLOBAL float *arg1_, long arg1_at,
-    W_GLOBAL float *arg2_, long arg2_at,
-    int per, int units, int n_i1, int strip_size, int strips, int n_i0, int s1_i1, int s0_i0) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + arg1_at;
-    W_GLOBAL float *arg2 = arg2_ + arg2_at;
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_NUMBERS(map_add) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const int per = of.per, units = of.units, n_i1 = of.n_i1, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, s1_i1 = of.s1_i1, s0_i0 = of.s0_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

@@ -12,12 +12,19 @@ kernel row_sum_mul_sub_mul_sum (rows 8; reduce 16)
   v7 f32 row = mul v6, v2
   store arg1[i0] = v7
 */
+W_NUMBERS(row_sum_mul_sub_mul_sum) {
+    long arg0_at, arg1_at;
+    int per, units, n_i0, n_r0, s0_i0;
+    float c2;
+};
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
-    const W_GLOBAL float *arg0_, long arg0_at,
-    W_GLOBAL float *arg1_, long arg1_at,
-    int per, int units, int n_i0, int n_r0, int s0_i0, float c2) {
-    const W_GLOBAL float *arg0 = arg0_ + arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + arg1_at;
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum_mul_sub_mul_sum) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const float c2 = of.c2;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {

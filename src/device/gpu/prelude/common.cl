@@ -3,6 +3,7 @@
 #define W_PASTE_(a, b)  a##b
 #define W_PASTE(a, b)   W_PASTE_(a, b)
 #define W_SHARED(name)  struct W_PASTE(name, _shared) /* what a kernel has in local memory */
+#define W_NUMBERS(name) struct W_PASTE(name, _numbers) /* the last that it gets (kernel/source.h) */
 typedef uchar w_u8;
 typedef short w_i16;
 typedef ushort w_u16;
