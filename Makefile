@@ -24,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo lint format tidy asan tsan fuzz mutants portable bench bench-compare bench-opencl instructions install clean help deps deps-lint
+.PHONY: all test demo lint format tidy asan tsan fuzz test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -71,6 +71,11 @@ fuzz: deps-lint ## run each fuzz target for SECONDS=60 seconds (clang)
 		cmake -S . -B $(BUILD)-fuzz -G "$(GENERATOR)" -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
 		-DWEFT_FUZZ=ON -DWEFT_TESTS=ON -DWEFT_OPENMP=OFF -DWEFT_SANITIZE=address,undefined >/dev/null
 	@tools/fuzz.sh $(BUILD)-fuzz $(SECONDS) $(JOBS)
+
+test-nvrtc: all ## compile what CUDA would run (goldens, models, the op matrix) with NVRTC, without a card: build/nvrtc/report.tsv
+	@rm -rf $(BUILD)/nvrtc && mkdir -p $(BUILD)/nvrtc && export WEFT_SOURCE_DIR=$(CURDIR) && \
+		$(BUILD)/test_ops null --texts $(BUILD)/nvrtc | tail -1 && $(BUILD)/test_grad null --texts $(BUILD)/nvrtc | tail -1 && \
+		$(BUILD)/test_nvrtc $(BUILD)/nvrtc
 
 mutants: deps ## plant faults into copies of the tree: each must be caught by the test that it names (minutes)
 	@WEFT_MUTANTS=1 tests/mutants/run.sh

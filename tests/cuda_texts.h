@@ -21,10 +21,11 @@ static struct {
     const weft_device_ops *null;
     const char *folder;
     int count;
+    weft_hash known[4096];
     bool failed;
 } cuda_texts;
 
-/* Keeps the text under a name made of its hash; those that are there are known. */
+/* Keeps a text that is new. */
 static inline bool cuda_texts_keep(const weft_launch *launch) {
     const char *parts[WEFT_GPU_PARTS];
     const int n = weft__gpu_parts(WEFT_CUDA_C, launch->prelude, parts);
@@ -34,12 +35,14 @@ static inline bool cuda_texts_keep(const weft_launch *launch) {
     weft__hash_u64(&key, launch->prelude);
     weft__hash_str(&key, launch->text);
     snprintf(path, sizeof path, "%s/%.80s.%016" PRIx64 ".cu", cuda_texts.folder, launch->name, key.a);
-    if (access(path, F_OK) == 0) return true;
+    for (int i = 0; i < cuda_texts.count; i++)
+        if (weft__hash_equal(cuda_texts.known[i], key)) return true;
+    if (cuda_texts.count == (int)(sizeof cuda_texts.known / sizeof *cuda_texts.known)) return false;
     FILE *file = fopen(path, "wb");
     if (!file) return false;
+    cuda_texts.known[cuda_texts.count++] = key;
     for (int i = 0; i < n; i++) fputs(parts[i], file);
     fputs(launch->text, file);
-    cuda_texts.count++;
     return fclose(file) == 0;
 }
 

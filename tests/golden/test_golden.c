@@ -1,7 +1,7 @@
 /* Golden kernels: the plans and kernels of about forty small graphs lie as text beside this file, and their
- * OpenCL C in opencl/: NAME.cl for vectors, NAME.items.cl of some for work-items. A change of the compiler or
- * the renderer shows as a readable difference. UPDATE=1 in the environment writes them anew; look at the
- * difference before you commit it. */
+ * OpenCL C in opencl/: NAME.cl for vectors, NAME.items.cl of some for work-items; their CUDA C++ in cuda/. A
+ * change of the compiler or the renderer shows as a readable difference. UPDATE=1 in the environment writes
+ * them anew; look at the difference before you commit it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -165,15 +165,21 @@ static const struct {
 
 /* ---- text ---- */
 
-enum { PLAN, VECTORS, ITEMS }; /* of which text */
+enum { PLAN, VECTORS, ITEMS, CUDA, TEXTS }; /* which text */
 
 /* Graphs whose OpenCL C is also there as work-items: one of each kind of kernel. */
 static const char *const as_items[] = {"add",     "pad",        "gather",      "transpose",
                                        "softmax", "sum_middle", "sum_columns", "layer_norm_columns"};
 
-/* The OpenCL C of a program's kernels, each after its form as a comment. */
-static char *rendered(weft_context *ctx, const weft_program *program, bool vectors) {
-    const weft_target target = {.vectors = vectors, .lanes = vectors ? 16 : 64, .units = 4, .f64 = true};
+/* The text of a program's kernels, each after its form as a comment. */
+static char *rendered(weft_context *ctx, const weft_program *program, int which) {
+    const weft_target target = {.language = which == CUDA ? WEFT_CUDA_C : WEFT_OPENCL_C,
+                                .vectors = which == VECTORS,
+                                .lanes = which == VECTORS ? 16
+                                         : which == ITEMS ? 64
+                                                          : 256,
+                                .units = 4,
+                                .f64 = true};
     const size_t size = 1 << 16;
     char *text = calloc(1, size), form[1 << 13];
     weft_text out = weft__text(text, size);
@@ -229,7 +235,7 @@ static char *printed(const char *name, void (*make)(board *s), int which) {
         text = calloc(length + 1, 1);
         weft__program_print(program, DEBUG_PLAN | DEBUG_KERNELS, text, length + 1);
     } else {
-        text = rendered(s.ctx, program, which == VECTORS);
+        text = rendered(s.ctx, program, which);
     }
     weft_scope_close(scope);
     weft_close(s.ctx);
@@ -237,8 +243,8 @@ static char *printed(const char *name, void (*make)(board *s), int which) {
 }
 
 static void path_of(char *path, size_t size, const char *name, int which) {
-    static const char *const folders[] = {"", "opencl/", "opencl/"}, *const ends[] = {".txt", ".cl",
-                                                                                      ".items.cl"};
+    static const char *const folders[TEXTS] = {"", "opencl/", "opencl/", "cuda/"};
+    static const char *const ends[TEXTS] = {".txt", ".cl", ".items.cl", ".cu"};
     const char *root = getenv("WEFT_SOURCE_DIR");
     snprintf(path, size, "%s/tests/golden/%s%s%s", root ? root : ".", folders[which], name, ends[which]);
 }
@@ -302,7 +308,7 @@ static void test_golden(void **state) {
     (void)state;
     int differ = 0, n = 0;
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
-        for (int which = PLAN; which <= ITEMS; which++) {
+        for (int which = PLAN; which < TEXTS; which++) {
             if (!is_wanted(graphs[i].name, which)) continue;
             differ += differs(graphs[i].name, graphs[i].make, which);
             n++;

@@ -115,7 +115,7 @@ void weft__nvrtc_drop(weft_nvrtc_job *job) {
 
 static weft_status take(weft_context *ctx, const weft_nvrtc_job *job, const char *what, void **cubin,
                         size_t *bytes) {
-    int error = job->error;
+    unsigned error = job->error;
     if (!error) error = nvrtc.nvrtcGetCUBINSize(job->program, bytes);
     if (error) {
         char *log = weft__nvrtc_log(ctx, job);

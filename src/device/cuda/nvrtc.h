@@ -22,7 +22,7 @@ typedef struct weft_nvrtc_job {
     const char *arch; /* "sm_90a" */
     bool verbose;     /* the log tells registers and spills */
     nvrtcProgram program;
-    int error; /* of NVRTC; 0: none */
+    unsigned error; /* of NVRTC; 0: none */
 } weft_nvrtc_job;
 
 /* Compiles it, in any thread; takes no memory of Weft's. Then one of the next two. */

@@ -1,0 +1,49 @@
+/*
+kernel map_add_mul (rows 8, 16)
+  arg0 f32 in 128
+  arg1 f32 in 16
+  arg2 f32 in 8
+  arg3 f32 out 128
+  v0 f32 = load arg0[i0*16 + i1]
+  v1 f32 = load arg1[i1]
+  v2 f32 = add v0, v1
+  v3 f32 = load arg2[i0]
+  v4 f32 = mul v2, v3
+  store arg3[i0*16 + i1] = v4
+*/
+W_NUMBERS(map_add_mul) {
+    long arg0_at, arg1_at, arg2_at, arg3_at;
+    int per, units, strip_size, strips, n_i0, n_i1, s0_i0;
+};
+W_KERNEL W_ITEMS(256, 1, 1) void map_add_mul(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    const W_GLOBAL float *arg2_,
+    W_GLOBAL float *arg3_,
+    const W_NUMBERS(map_add_mul) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = rest % n_i0;
+        rest /= n_i0;
+        const int i1 = first_lane + lane;
+        if (i1 < n_i1) {
+            const float v0 = arg0[i0*s0_i0 + i1];
+            const float v1 = arg1[i1];
+            const float v2 = v0 + v1;
+            const float v3 = arg2[i0];
+            const float v4 = v2 * v3;
+            arg3[i0*s0_i0 + i1] = v4;
+        }
+    }
+}
+

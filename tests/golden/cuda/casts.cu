@@ -1,0 +1,44 @@
+/*
+kernel map_mul (rows 128)
+  arg0 f16 in 128
+  arg1 f32 in 128
+  arg2 f16 out 128
+  v0 f16 = load arg0[i0]
+  v1 f32 = cast v0
+  v2 f32 = load arg1[i0]
+  v3 f32 = mul v1, v2
+  v4 f16 = cast v3
+  store arg2[i0] = v4
+*/
+W_NUMBERS(map_mul) {
+    long arg0_at, arg1_at, arg2_at;
+    int per, units, strip_size, strips, n_i0;
+};
+W_KERNEL W_ITEMS(256, 1, 1) void map_mul(
+    const W_GLOBAL half *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL half *arg2_,
+    const W_NUMBERS(map_mul) of) {
+    const W_GLOBAL half *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL half *arg2 = arg2_ + of.arg2_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = first_lane + lane;
+        if (i0 < n_i0) {
+            const float v0 = w_get_f16(arg0, i0);
+            const float v1 = v0;
+            const float v2 = arg1[i0];
+            const float v3 = v1 * v2;
+            const float v4 = w_round_f16(v3);
+            w_put_f16(arg2, i0, v4);
+        }
+    }
+}
+

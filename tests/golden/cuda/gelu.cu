@@ -1,0 +1,35 @@
+/*
+kernel map_gelu (rows 128)
+  arg0 f32 in 128
+  arg1 f32 out 128
+  v0 f32 = load arg0[i0]
+  v1 f32 = gelu v0
+  store arg1[i0] = v1
+*/
+W_NUMBERS(map_gelu) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0;
+};
+W_KERNEL W_ITEMS(256, 1, 1) void map_gelu(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(map_gelu) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = first_lane + lane;
+        if (i0 < n_i0) {
+            const float v0 = arg0[i0];
+            const float v1 = w_gelu_f32(v0);
+            arg1[i0] = v1;
+        }
+    }
+}
+

@@ -1,0 +1,48 @@
+/*
+kernel map_mul_shr_add_mod (rows 128)
+  arg0 i32 in 128
+  arg1 i32 out 128
+  v0 i32 = load arg0[i0]
+  v1 i32 = const 3
+  v2 i32 = mul v0, v1
+  v3 i32 = shr v2, v0
+  v4 i32 = const 5
+  v5 i32 = add v0, v4
+  v6 i32 = mod v3, v5
+  store arg1[i0] = v6
+*/
+W_NUMBERS(map_mul_shr_add_mod) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0;
+    int command;
+};
+W_KERNEL W_ITEMS(256, 1, 1) void map_mul_shr_add_mod(
+    const W_GLOBAL int *arg0_,
+    W_GLOBAL int *arg1_,
+    W_GLOBAL w_faults *faults,
+    const W_NUMBERS(map_mul_shr_add_mod) of) {
+    const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = first_lane + lane;
+        if (i0 < n_i0) {
+            const int v0 = arg0[i0];
+            const int v2 = as_int(as_uint(v0) * as_uint(3));
+            const int v3 = w_shr_i32(v2, v0);
+            const int v5 = as_int(as_uint(v0) + as_uint(5));
+            if (v5 == 0) {
+                w_fault(faults, of.command, W_FAULT_DIVIDE, 0, 0, -1);
+            }
+            const int v6 = w_mod_i32(v3, v5);
+            arg1[i0] = v6;
+        }
+    }
+}
+

@@ -1,0 +1,87 @@
+/*
+kernel row_sum_mul_sub_mul_sum (rows 8; reduce 16)
+  arg0 f32 in 128
+  arg1 f32 in 16
+  arg2 f32 out 128
+  v0 f32 = load arg0[i0*16 + r0]
+  v1 f32 row = reduce sum v0
+  v2 f32 row = const 0.0625
+  v3 f32 row = mul v1, v2
+  v4 f32 = sub v0, v3
+  v5 f32 = mul v4, v4
+  v6 f32 row = reduce sum v5
+  v7 f32 row = mul v6, v2
+  v8 f32 row = const 1e-05
+  v9 f32 row = add v7, v8
+  v10 f32 row = rsqrt v9
+  v11 f32 = mul v4, v10
+  v12 f32 = load arg1[r0]
+  v13 f32 = mul v11, v12
+  v14 f32 = add v13, v12
+  store arg2[i0*16 + r0] = v14
+*/
+W_NUMBERS(row_sum_mul_sub_mul_sum) {
+    long arg0_at, arg1_at, arg2_at;
+    int per, units, strip_size, strips, n_i0, n_r0, s0_i0;
+    float c2, c8;
+};
+W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub_mul_sum(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_NUMBERS(row_sum_mul_sub_mul_sum) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const float c2 = of.c2, c8 = of.c8;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = first_lane + lane;
+        if (i0 < n_i0) {
+            float t1 = 0.0f;
+            for (int strip = 0; strip < n_r0; strip += 32) {
+                float p1 = 0.0f;
+                const int end = min(strip + 32, n_r0);
+                for (int r0 = strip; r0 < end; r0 += 1) {
+                    const float v0 = arg0[i0*s0_i0 + r0];
+                    p1 = p1 + v0;
+                }
+                t1 = t1 + p1;
+            }
+            const float v1 = t1;
+            const float v3 = v1 * c2;
+            float t6 = 0.0f;
+            for (int strip = 0; strip < n_r0; strip += 32) {
+                float p6 = 0.0f;
+                const int end = min(strip + 32, n_r0);
+                for (int r0 = strip; r0 < end; r0 += 1) {
+                    const float v0 = arg0[i0*s0_i0 + r0];
+                    const float v4 = v0 - v3;
+                    const float v5 = v4 * v4;
+                    p6 = p6 + v5;
+                }
+                t6 = t6 + p6;
+            }
+            const float v6 = t6;
+            const float v7 = v6 * c2;
+            const float v9 = v7 + c8;
+            const float v10 = w_rsqrt_f32(v9);
+            for (int r0 = 0; r0 < n_r0; r0 += 1) {
+                const float v0 = arg0[i0*s0_i0 + r0];
+                const float v4 = v0 - v3;
+                const float v11 = v4 * v10;
+                const float v12 = arg1[r0];
+                const float v13 = v11 * v12;
+                const float v14 = v13 + v12;
+                arg2[i0*s0_i0 + r0] = v14;
+            }
+        }
+    }
+}
+

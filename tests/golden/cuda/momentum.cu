@@ -1,0 +1,67 @@
+/*
+kernel map_mul_add_mul_sub (rows 64)
+  arg0 f32 in 64
+  arg1 f32 in 64
+  arg2 f32 out 64
+  arg3 f32 in 64
+  arg4 f32 in 1
+  arg5 f32 out 64
+  v0 f32 = load arg0[i0]
+  v1 f32 = const 0.9
+  v2 f32 = mul v0, v1
+  v3 f32 = load arg1[i0]
+  v4 f32 = add v2, v3
+  v5 f32 = load arg3[i0]
+  v6 f32 = load arg4[0]
+  v7 f32 = mul v6, v4
+  v8 f32 = sub v5, v7
+  store arg2[i0] = v4
+  store arg5[i0] = v8
+*/
+W_NUMBERS(map_mul_add_mul_sub) {
+    long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at;
+    int per, units, strip_size, strips, n_i0;
+    float c1;
+    int command;
+};
+W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add_mul_sub(
+    const W_GLOBAL float *arg0_,
+    const W_GLOBAL float *arg1_,
+    W_GLOBAL float *arg2_,
+    const W_GLOBAL float *arg3_,
+    const W_GLOBAL float *arg4_,
+    W_GLOBAL float *arg5_,
+    W_GLOBAL w_faults *faults,
+    const W_NUMBERS(map_mul_add_mul_sub) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
+    const W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
+    W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0;
+    const float c1 = of.c1;
+    if (w_faulted(faults)) return;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = first_lane + lane;
+        if (i0 < n_i0) {
+            const float v0 = arg0[i0];
+            const float v2 = v0 * c1;
+            const float v3 = arg1[i0];
+            const float v4 = v2 + v3;
+            const float v5 = arg3[i0];
+            const float v6 = arg4[0];
+            const float v7 = v6 * v4;
+            const float v8 = v5 - v7;
+            arg2[i0] = v4;
+            arg5[i0] = v8;
+        }
+    }
+}
+

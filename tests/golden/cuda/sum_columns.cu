@@ -1,0 +1,44 @@
+/*
+kernel row_sum (rows 16; reduce 8)
+  arg0 f32 in 128
+  arg1 f32 out 16
+  v0 f32 = load arg0[i0 + r0*16]
+  v1 f32 row = reduce sum v0
+  store arg1[i0] = v1
+*/
+W_NUMBERS(row_sum) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0, n_r0, s0_r0;
+};
+W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = first_lane + lane;
+        if (i0 < n_i0) {
+            float t1 = 0.0f;
+            for (int strip = 0; strip < n_r0; strip += 32) {
+                float p1 = 0.0f;
+                const int end = min(strip + 32, n_r0);
+                for (int r0 = strip; r0 < end; r0 += 1) {
+                    const float v0 = arg0[i0 + r0*s0_r0];
+                    p1 = p1 + v0;
+                }
+                t1 = t1 + p1;
+            }
+            const float v1 = t1;
+            arg1[i0] = v1;
+        }
+    }
+}
+

@@ -1,0 +1,99 @@
+/*
+kernel row_sum (rows 16; reduce 5000)
+  arg0 f32 in 80000
+  arg1 f32 out 16
+  v0 f32 = load arg0[i0*5000 + r0]
+  v1 f32 row = reduce sum v0
+  store arg1[i0] = v1
+*/
+W_SHARED(row_sum) {
+    float f32[256];
+};
+W_NUMBERS(row_sum) {
+    long arg0_at, arg1_at;
+    int per, units, n_i0, n_r0, s0_i0;
+};
+W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum) of W_ALSO(row_sum)) {
+    W_MEMORY(row_sum)
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int i0 = rest % n_i0;
+        rest /= n_i0;
+        float t1 = 0.0f;
+        for (int strip = 0; strip < n_r0; strip += 8192) {
+            float p1 = 0.0f;
+            const int end = min(strip + 8192, n_r0);
+            for (int r0 = strip + lane; r0 < end; r0 += 256) {
+                const float v0 = arg0[i0*s0_i0 + r0];
+                p1 = p1 + v0;
+            }
+            t1 = t1 + p1;
+        }
+        shared->f32[lane] = t1;
+        w_barrier();
+        for (int half_ = 128; half_ > 0; half_ /= 2) {
+            if (lane < half_) shared->f32[lane] = shared->f32[lane] + shared->f32[lane + half_];
+            w_barrier();
+        }
+        t1 = shared->f32[0];
+        w_barrier();
+        const float v1 = t1;
+        if (lane == 0) {
+            arg1[i0] = v1;
+        }
+    }
+}
+
+/*
+kernel row_sum (rows 4; reduce 4)
+  arg0 f32 in 16
+  arg1 f32 out 4
+  v0 f32 = load arg0[i0*4 + r0]
+  v1 f32 row = reduce sum v0
+  store arg1[i0] = v1
+*/
+W_NUMBERS(row_sum) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0, n_r0, s0_i0;
+};
+W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = first_lane + lane;
+        if (i0 < n_i0) {
+            float t1 = 0.0f;
+            for (int strip = 0; strip < n_r0; strip += 32) {
+                float p1 = 0.0f;
+                const int end = min(strip + 32, n_r0);
+                for (int r0 = strip; r0 < end; r0 += 1) {
+                    const float v0 = arg0[i0*s0_i0 + r0];
+                    p1 = p1 + v0;
+                }
+                t1 = t1 + p1;
+            }
+            const float v1 = t1;
+            arg1[i0] = v1;
+        }
+    }
+}
+

@@ -1,0 +1,67 @@
+/*
+kernel row_sum_mul_sub_mul_sum (rows 8; reduce 16)
+  arg0 f32 in 128
+  arg1 f32 out 8
+  v0 f32 = load arg0[i0*16 + r0]
+  v1 f32 row = reduce sum v0
+  v2 f32 row = const 0.0625
+  v3 f32 row = mul v1, v2
+  v4 f32 = sub v0, v3
+  v5 f32 = mul v4, v4
+  v6 f32 row = reduce sum v5
+  v7 f32 row = mul v6, v2
+  store arg1[i0] = v7
+*/
+W_NUMBERS(row_sum_mul_sub_mul_sum) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i0, n_r0, s0_i0;
+    float c2;
+};
+W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub_mul_sum(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(row_sum_mul_sub_mul_sum) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const float c2 = of.c2;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = first_lane + lane;
+        if (i0 < n_i0) {
+            float t1 = 0.0f;
+            for (int strip = 0; strip < n_r0; strip += 32) {
+                float p1 = 0.0f;
+                const int end = min(strip + 32, n_r0);
+                for (int r0 = strip; r0 < end; r0 += 1) {
+                    const float v0 = arg0[i0*s0_i0 + r0];
+                    p1 = p1 + v0;
+                }
+                t1 = t1 + p1;
+            }
+            const float v1 = t1;
+            const float v3 = v1 * c2;
+            float t6 = 0.0f;
+            for (int strip = 0; strip < n_r0; strip += 32) {
+                float p6 = 0.0f;
+                const int end = min(strip + 32, n_r0);
+                for (int r0 = strip; r0 < end; r0 += 1) {
+                    const float v0 = arg0[i0*s0_i0 + r0];
+                    const float v4 = v0 - v3;
+                    const float v5 = v4 * v4;
+                    p6 = p6 + v5;
+                }
+                t6 = t6 + p6;
+            }
+            const float v6 = t6;
+            const float v7 = v6 * c2;
+            arg1[i0] = v7;
+        }
+    }
+}
+

@@ -1,0 +1,83 @@
+/* Training steps, evaluations and decoding of the models that Weft is measured by, each recorded once on a
+ * device that computes nothing: what they would compile lies in the folder afterwards. Sizes are those that a
+ * text depends on: widths, contexts, vocabularies; layers are two, which are as good as twelve. */
+#include <stdlib.h>
+#include <weft/weft.h>
+
+#include "cuda_texts.h"
+#include "nvrtc/models.h"
+
+#define SHAPE(...)                                                                                           \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
+
+typedef struct model {
+    const char *name;
+    int64_t batch, in, classes; /* in: numbers of a row, or tokens of a sequence */
+    weft_gpt_options gpt;       /* vocab 0: another net */
+    double clip, dropout;
+} model;
+
+static const model models[] = {
+    {.name = "xor", .batch = 4, .in = 2, .classes = 2},
+    {.name = "mlp", .batch = 128, .in = 784, .classes = 10},
+    {.name = "mlp with dropout", .batch = 128, .in = 784, .classes = 10, .dropout = 0.1, .clip = 1},
+    {.name = "chargpt", .batch = 12, .in = 64, .gpt = {65, 64, 2, 4, 128, .dropout = 0.1}, .clip = 1},
+    {.name = "gpt2", .batch = 4, .in = 1024, .gpt = {50304, 1024, 2, 12, 768}, .clip = 1},
+    {.name = "gpt2 bf16", .batch = 4, .in = 1024, .gpt = {50304, 1024, 2, 12, 768, .dtype = WEFT_BF16}},
+};
+
+static weft_module *module_of(weft_context *ctx, const model *m) {
+    const int64_t hidden = m->in < 16 ? 8 : 512;
+    if (m->gpt.vocab) return weft_gpt(ctx, &m->gpt);
+    return weft_sequential(ctx, "net", weft_linear(ctx, m->in, hidden, NULL),
+                           weft_activation(ctx, m->in < 16 ? WEFT_TANH : WEFT_RELU),
+                           weft_dropout_layer(ctx, m->dropout), weft_linear(ctx, hidden, m->classes, NULL),
+                           NULL);
+}
+
+static weft_status step(weft_context *ctx, const model *m, weft_module *module) {
+    const bool gpt = m->gpt.vocab != 0;
+    const int64_t rows[] = {m->batch, m->in};
+    void *data = calloc((size_t)(m->batch * m->in), 4);
+    if (!data) return WEFT_ERR_OOM;
+    weft_tensor *x = weft_from(ctx, gpt ? WEFT_I32 : WEFT_F32, 2, rows, data);
+    weft_tensor *y = weft_from(ctx, WEFT_I32, gpt ? 2 : 1, rows, data);
+    free(data);
+    weft_optimizer *optimizer =
+        weft_adamw(module, &(weft_adam_options){.lr = 1e-3, .weight_decay = 0.1, .clip = m->clip});
+    weft_tensor *loss = weft_cross_entropy(weft_forward(module, x), y, NULL);
+    weft_status status = weft_optimizer_step(optimizer, loss);
+    weft_train(module, false);
+    weft_tensor *out = weft_argmax(weft_forward(module, x), -1, false);
+    if (status == WEFT_OK) status = weft_eval(&out, 1);
+    return status;
+}
+
+static weft_status decode(const model *m, weft_module *module) {
+    const int32_t tokens[] = {1, 2, 3};
+    float *logits = calloc((size_t)m->gpt.vocab, sizeof *logits);
+    weft_gpt_cache *cache = weft_gpt_cache_new(module);
+    weft_status status = cache && logits ? weft_gpt_feed(cache, tokens, 3, logits) : WEFT_ERR_OOM;
+    if (status == WEFT_OK) status = weft_gpt_feed(cache, tokens, 1, logits);
+    weft_gpt_cache_free(cache);
+    free(logits);
+    return status;
+}
+
+bool write_model_texts(const char *folder) {
+    bool all = true;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        weft_context *ctx;
+        if (weft_open(&(weft_open_options){.device = "null"}, &ctx) != WEFT_OK) return false;
+        cuda_texts_write(ctx, folder);
+        weft_scope *scope = weft_scope_open(ctx);
+        weft_module *module = module_of(ctx, &models[i]);
+        weft_status status = step(ctx, &models[i], module);
+        if (status == WEFT_OK && models[i].gpt.vocab) status = decode(&models[i], module);
+        if (status != WEFT_OK) fprintf(stderr, "%s: %s\n", models[i].name, weft_last_error(ctx));
+        all = all && status == WEFT_OK && !cuda_texts.failed;
+        weft_scope_close(scope);
+        weft_close(ctx);
+    }
+    return all;
+}

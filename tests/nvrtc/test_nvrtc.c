@@ -1,0 +1,305 @@
+/* Texts for CUDA, compiled without a card:
+ *     test_nvrtc            the golden ones (tests/golden/cuda) for one architecture; without NVRTC they are
+ * skipped test_nvrtc FOLDER     them and those of models for all architectures, and the texts that lie in
+ * FOLDER (those of the op matrix: test_ops null --texts FOLDER) for one; FOLDER/report.tsv tells of each
+ * kernel its registers, stack, spills and local memory A kernel that spills registers fails, beyond what
+ * `allowed` has. Also compares what Weft declares of NVRTC with its header, where that is installed. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#if __has_include(<nvrtc.h>)
+#include <nvrtc.h>
+#endif
+
+#include "base/text.h"
+#include "device/cuda/nvrtc.h"
+#include "device/gpu/gpu.h"
+#include "nvrtc/models.h"
+
+#if __has_include(<nvrtc.h>)
+#define NVRTC_FUNCTION(result, name, arguments)                                                              \
+    _Static_assert(__builtin_types_compatible_p(result(*) arguments, __typeof__(&name)),                     \
+                   #name " is declared otherwise");
+#include "device/cuda/nvrtc.def"
+#undef NVRTC_FUNCTION
+#endif
+
+enum { SKIPPED = 77, THREADS = 2, TEXTS_MOST = 4096, PATH_BYTES = 1200 };
+
+static const char *const archs[] = {"sm_90a", "sm_75", "sm_80", "sm_86",
+                                    "sm_120"}; /* the first: where one is enough */
+enum { ARCHS = sizeof archs / sizeof *archs };
+
+/* Bytes that kernels may spill, stores and loads together, by the begin of their names; the last that fits
+ * counts. A few words are what the assembler trades for one more group at a time. */
+static const struct {
+    const char *name;
+    int bytes;
+} allowed[] = {{"", 64}, {"scatter", 128}};
+
+typedef struct text {
+    char *whole;
+    char name[128];
+    int archs; /* the first so many */
+} text;
+
+typedef struct total {
+    int texts, kernels, refused, spilled, most_registers;
+    double seconds; /* of compiling, all threads together */
+    char greediest[128];
+} total;
+
+static text texts[TEXTS_MOST];
+static int n_texts;
+static atomic_int next;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static total totals[ARCHS];
+static FILE *report;
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- texts ---- */
+
+/* The file, behind `room` bytes. */
+static char *read_file(const char *path, size_t room) {
+    struct stat info;
+    FILE *file = fopen(path, "rb");
+    if (!file) return NULL;
+    char *whole = fstat(fileno(file), &info) == 0 ? calloc(1, room + (size_t)info.st_size + 1) : NULL;
+    if (whole && fread(whole + room, 1, (size_t)info.st_size, file) != (size_t)info.st_size) {
+        free(whole);
+        whole = NULL;
+    }
+    fclose(file);
+    return whole;
+}
+
+/* A golden file has rendered kernels alone, each behind its form, and some of the same name: it gets the
+ * prelude, and numbers for names. */
+static char *read_golden(const char *path) {
+    static const unsigned prelude =
+        WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | WEFT_PRELUDE_F64 | WEFT_PRELUDE_RANDOM;
+    static const char form[] = "/*\nkernel ";
+    const char *parts[WEFT_GPU_PARTS];
+    const int n = weft__gpu_parts(WEFT_CUDA_C, prelude, parts);
+    char *golden = read_file(path, 0), name[128], *whole;
+    size_t size = 1;
+    if (!golden) return NULL;
+    for (int i = 0; i < n; i++) size += strlen(parts[i]);
+    size += 2 * strlen(golden) + 4096;
+    whole = calloc(1, size);
+    weft_text out = weft__text(whole, whole ? size : 0);
+    for (int i = 0; i < n; i++) weft__put(&out, "%s", parts[i]);
+    int number = 0;
+    for (const char *at = strstr(golden, form), *more; at; at = more, number++) {
+        more = strstr(at + 1, form);
+        if (sscanf(at + strlen(form), "%127[^ ]", name) != 1) break;
+        weft__put(&out, "#define %s %s_%d\n", name, name, number);
+        weft__put(&out, "%.*s", (int)(more ? more - at : (long)strlen(at)), at);
+        weft__put(&out, "#undef %s\n", name);
+    }
+    free(golden);
+    return whole;
+}
+
+/* All .cu of a folder; how many. */
+static int add_folder(const char *folder, bool golden, int n_archs) {
+    char path[PATH_BYTES];
+    const int before = n_texts;
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        const size_t length = strlen(e->d_name);
+        if (length < 4 || strcmp(e->d_name + length - 3, ".cu") != 0 || n_texts == TEXTS_MOST) continue;
+        text *t = &texts[n_texts];
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        snprintf(t->name, sizeof t->name, "%s", e->d_name);
+        t->archs = n_archs;
+        t->whole = golden ? read_golden(path) : read_file(path, 0);
+        if (t->whole) n_texts++;
+    }
+    if (dir) closedir(dir);
+    return n_texts - before;
+}
+
+/* ---- what the assembler says ---- */
+
+static int number_before(const char *line, const char *end, const char *words) {
+    const char *at = strstr(line, words);
+    if (!at || at >= end) return 0;
+    while (at > line && at[-1] == ' ') at--;
+    while (at > line && at[-1] >= '0' && at[-1] <= '9') at--;
+    return (int)strtol(at, NULL, 10);
+}
+
+static int spills_allowed(const char *kernel) {
+    int bytes = 0;
+    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+        if (strncmp(kernel, allowed[i].name, strlen(allowed[i].name)) == 0) bytes = allowed[i].bytes;
+    return bytes;
+}
+
+/* One kernel, from "Compiling entry function 'NAME'" to the next. */
+static void tell_kernel(const text *t, int arch, const char *from, const char *end) {
+    char kernel[128];
+    const char *quote = strchr(from, '\'');
+    if (sscanf(quote ? quote : "", "'%127[^']", kernel) != 1) return;
+    const int stack = number_before(from, end, " bytes stack frame");
+    const int stores = number_before(from, end, " bytes spill stores");
+    const int loads = number_before(from, end, " bytes spill loads");
+    const int shared = number_before(from, end, " bytes smem"),
+              registers = number_before(from, end, " registers");
+    total *all = &totals[arch];
+    all->kernels++;
+    if (registers > all->most_registers) {
+        all->most_registers = registers;
+        snprintf(all->greediest, sizeof all->greediest, "%s", kernel);
+    }
+    if (report)
+        fprintf(report, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", archs[arch], t->name, kernel, registers, stack,
+                stores, loads, shared);
+    if (stores + loads <= spills_allowed(kernel)) return;
+    all->spilled++;
+    printf("FAIL %s %s: %s spills %d + %d bytes, %d are allowed\n", archs[arch], t->name, kernel, stores,
+           loads, spills_allowed(kernel));
+}
+
+static void tell(const text *t, int arch, const char *log) {
+    static const char head[] = "Compiling entry function ";
+    for (const char *at = strstr(log, head), *more; at; at = more) {
+        more = strstr(at + 1, head);
+        tell_kernel(t, arch, at, more ? more : at + strlen(at));
+    }
+}
+
+/* ---- compiling ---- */
+
+static void compile(weft_context *ctx, const text *t, int arch) {
+    weft_nvrtc_job job = {.text = t->whole, .arch = archs[arch], .verbose = true};
+    void *cubin = NULL;
+    size_t bytes = 0;
+    const double begin = seconds();
+    weft__nvrtc_compile(&job);
+    const double took = seconds() - begin;
+    char *log = weft__nvrtc_log(ctx, &job);
+    const weft_status status = weft__nvrtc_take(ctx, &job, t->name, &cubin, &bytes);
+    pthread_mutex_lock(&lock);
+    totals[arch].texts++;
+    totals[arch].seconds += took;
+    if (status == WEFT_OK && bytes > 0 && log) {
+        tell(t, arch, log);
+    } else {
+        printf("FAIL %s\n", weft_last_error(ctx));
+        totals[arch].refused++;
+    }
+    pthread_mutex_unlock(&lock);
+    weft__free(ctx, cubin);
+    weft__free(ctx, log);
+}
+
+static void *work(void *user) {
+    weft_context ctx = {0};
+    (void)user;
+    for (int i = next++; i < n_texts * ARCHS; i = next++)
+        if (i % ARCHS < texts[i / ARCHS].archs) compile(&ctx, &texts[i / ARCHS], i % ARCHS);
+    weft__strings_free(&ctx);
+    return NULL;
+}
+
+static bool compile_all(void) {
+    pthread_t threads[THREADS];
+    int started = 0, bad = 0;
+    const double begin = seconds();
+    while (started < THREADS && pthread_create(&threads[started], NULL, work, NULL) == 0) started++;
+    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+    for (int a = 0; a < ARCHS; a++) {
+        const total *t = &totals[a];
+        bad += t->refused + t->spilled;
+        if (t->texts)
+            printf("%s: %d texts, %d kernels, %d refused, %d spill, at most %d registers (%s), %.1f s of "
+                   "compiling\n",
+                   archs[a], t->texts, t->kernels, t->refused, t->spilled, t->most_registers, t->greediest,
+                   t->seconds);
+    }
+    printf("nvrtc: texts=%d fail=%d in %.1f s\n", n_texts, bad, seconds() - begin);
+    return started > 0 && bad == 0;
+}
+
+/* ---- the tests ---- */
+
+static bool says_what_is_missing(void) {
+    weft__nvrtc_file = "libabsent.so";
+    weft__nvrtc_forget();
+    const char *why = weft__nvrtc_open();
+    const bool said = why && strstr(why, "libabsent.so cannot be opened: install NVRTC");
+    weft__nvrtc_file = "libm.so.6"; /* another library */
+    weft__nvrtc_forget();
+    why = weft__nvrtc_open();
+    const bool named = !why || strstr(why, "libm.so.6 has no nvrtcVersion");
+    weft__nvrtc_file = NULL;
+    weft__nvrtc_forget();
+    if (!said || !named) printf("FAIL: what is missing is not said: %s\n", why ? why : "");
+    return said && named;
+}
+
+/* A text that is none is an error with the compiler's words. */
+static bool says_what_is_wrong(void) {
+    weft_context ctx = {0};
+    weft_nvrtc_job job = {.text = "W_NOTHING", .arch = archs[0]};
+    void *cubin;
+    size_t bytes;
+    weft__nvrtc_compile(&job);
+    const weft_status status = weft__nvrtc_take(&ctx, &job, "nothing", &cubin, &bytes);
+    const char *words = weft_last_error(&ctx);
+    const bool said = status == WEFT_ERR_DEVICE && !cubin && strstr(words, "nothing for sm_90a") &&
+                      strstr(words, "error: ");
+    if (!said) printf("FAIL: %s\n", words);
+    weft__strings_free(&ctx);
+    return said;
+}
+
+static bool add_models(const char *folder) {
+    char models[PATH_BYTES];
+    snprintf(models, sizeof models, "%s/models", folder);
+    mkdir(models, 0777);
+    return write_model_texts(models) && add_folder(models, false, ARCHS) > 0;
+}
+
+int main(int argc, char **argv) {
+    char path[PATH_BYTES];
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+    const char *root = getenv("WEFT_SOURCE_DIR"), *folder = argc > 1 ? argv[1] : NULL;
+    bool good = says_what_is_missing();
+    const char *why = weft__nvrtc_open();
+    int major, minor;
+    if (why) {
+        printf("nvrtc: skipped, %s\n", why);
+        return good ? SKIPPED : 1;
+    }
+    weft__nvrtc_version(&major, &minor);
+    printf("nvrtc: version %d.%d%s\n", major, minor,
+           weft__nvrtc_knows(90) ? "" : ", which does not know sm_90");
+    good = says_what_is_wrong() && good;
+    snprintf(path, sizeof path, "%s/tests/golden/cuda", root ? root : ".");
+    good = add_folder(path, true, folder ? ARCHS : 1) > 0 && good;
+    if (folder) {
+        good = add_models(folder) && add_folder(folder, false, 1) > 0 && good;
+        snprintf(path, sizeof path, "%s/report.tsv", folder);
+        report = fopen(path, "w");
+        if (report)
+            fprintf(report, "arch\ttext\tkernel\tregisters\tstack\tspill_stores\tspill_loads\tshared\n");
+    }
+    good = compile_all() && good;
+    if (report) fclose(report);
+    for (int i = 0; i < n_texts; i++) free(texts[i].whole);
+    return good ? 0 : 1;
+}
