@@ -19,8 +19,9 @@ static weft_status new_storages(weft_context *ctx, weft_tensor *const *roots, si
     for (size_t i = 0; i < n; i++) {
         size_t bytes = (size_t)roots[i]->numel * weft_dtype_size((weft_dtype)roots[i]->dtype);
         storages[i] = weft__storage_new(ctx, bytes);
-        weft_status status = storages[i] ? ctx->hooks.buffer_new(ctx, bytes, &storages[i]->buffer)
-                                         : weft__fail_oom(ctx, sizeof **storages, "a result");
+        weft_status status =
+            storages[i] ? weft__memory_for(ctx, weft__pool_take(ctx, bytes, &storages[i]->buffer), roots[i])
+                        : weft__fail_oom(ctx, sizeof **storages, "a result");
         if (status != WEFT_OK) {
             release_all(ctx, storages, n);
             return status;

@@ -5,42 +5,6 @@
 #include <string.h>
 #include "compiler/profile.h"
 
-/* ---- pool: results of one step take the buffers of the last ---- */
-
-enum { POOL_LIMIT = 256, POOL_BYTES = 64 << 20 };
-
-weft_status weft__pool_take(weft_context *ctx, size_t bytes, weft_buffer **buffer) {
-    weft_compiler *compiler = ctx->compiler;
-    size_t want = bytes ? (bytes + 63) & ~(size_t)63 : 64;
-    for (size_t i = compiler->pool_count; i-- > 0;)
-        if (compiler->pool[i]->bytes == want) {
-            *buffer = compiler->pool[i];
-            compiler->pool[i] = compiler->pool[--compiler->pool_count];
-            compiler->pool_bytes -= want;
-            return WEFT_OK;
-        }
-    weft_status status = ctx->device->ops->buffer_new(ctx->device, want, buffer);
-    if (status != WEFT_ERR_OOM || !compiler->pool_count) return status;
-    while (compiler->pool_count)
-        ctx->device->ops->buffer_free(ctx->device, compiler->pool[--compiler->pool_count]);
-    compiler->pool_bytes = 0;
-    return ctx->device->ops->buffer_new(ctx->device, want, buffer);
-}
-
-void weft__pool_give(weft_context *ctx, weft_buffer *buffer) {
-    weft_compiler *compiler = ctx->compiler;
-    bool keep = compiler->pool_count < POOL_LIMIT && compiler->pool_bytes + buffer->bytes <= POOL_BYTES &&
-                weft__grow(ctx, &compiler->pool, &compiler->pool_capacity, compiler->pool_count,
-                           sizeof *compiler->pool);
-    if (!keep) {
-        ctx->device->ops->buffer_free(ctx->device, buffer);
-        return;
-    }
-    buffer->zero = false;
-    compiler->pool[compiler->pool_count++] = buffer;
-    compiler->pool_bytes += buffer->bytes;
-}
-
 /* ---- hooks ---- */
 
 /* A buffer that holds zeros: memory fresh from the system does already, and is not touched. */

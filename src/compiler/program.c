@@ -70,8 +70,9 @@ static weft_status prepare(weft_program *program) {
     program->scalars_sent = weft__arena_alloc(&program->keep, bytes);
     if (!program->slots || !program->scalars_host || !program->scalars_sent)
         return weft__fail_oom(ctx, bytes, "a program");
-    WEFT_TRY(ops->buffer_new(ctx->device, bytes, &program->scalars));
-    return ops->build(ctx->device, &program->commands, &program->executable);
+    weft_status status = ops->buffer_new(ctx->device, bytes, &program->scalars);
+    if (status == WEFT_OK) status = ops->build(ctx->device, &program->commands, &program->executable);
+    return status == WEFT_ERR_OOM ? weft__memory_gone(ctx, program) : status;
 }
 
 weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, size_t n_outputs,
@@ -140,7 +141,7 @@ static weft_status bind(weft_program *program, const weft_walk *walk, weft_stora
         const weft_tensor *t = leaf->fixed ? leaf->fixed : walk->leaves[leaf->walk];
         switch ((weft_leaf)t->leaf) {
         case WEFT_LEAF_STORAGE:
-            if (!t->storage->buffer) WEFT_TRY(weft__storage_place(ctx, t->storage));
+            if (!t->storage->buffer) WEFT_TRY(weft__memory_for(ctx, weft__storage_place(ctx, t->storage), t));
             program->slots[leaf->slot] = t->storage->buffer;
             break;
         case WEFT_LEAF_SCALAR: write_number(program->scalars_host + leaf->offset, t); break;
@@ -149,33 +150,6 @@ static weft_status bind(weft_program *program, const weft_walk *walk, weft_stora
     }
     for (size_t i = 0; i < program->n_outputs; i++)
         program->slots[program->output_slots[i]] = outputs[i]->buffer;
-    return WEFT_OK;
-}
-
-/* The one arena of the context, grown to what the program needs. */
-static weft_status bind_arena(weft_program *program) {
-    weft_context *ctx = program->ctx;
-    weft_compiler *compiler = ctx->compiler;
-    const weft_device_ops *ops = ctx->device->ops;
-    size_t bytes = (size_t)program->arena_bytes;
-    if (!compiler->arena || compiler->arena->bytes < bytes) {
-        if (compiler->arena) {
-            WEFT_TRY(ops->synchronize(ctx->device));
-            ops->buffer_free(ctx->device, compiler->arena);
-            compiler->arena = NULL;
-        }
-        weft_status status = ops->buffer_new(ctx->device, bytes ? bytes : 64, &compiler->arena);
-        if (status != WEFT_OK) {
-            compiler->arena = NULL;
-            char largest[400] = "";
-            return weft__fail(ctx, status,
-                              "%s: the program's arena of %zu bytes; its largest results: %s; use a smaller "
-                              "batch or context, or checkpoint activations",
-                              weft_last_error(ctx), bytes,
-                              weft__program_largest(program, largest, sizeof largest));
-        }
-    }
-    program->slots[SLOT_ARENA] = compiler->arena;
     return WEFT_OK;
 }
 
@@ -225,15 +199,18 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
     weft_context *ctx = program->ctx;
     const weft_device_ops *ops = ctx->device->ops;
     WEFT_TRY(bind(program, walk, outputs));
-    WEFT_TRY(bind_arena(program));
+    WEFT_TRY(weft__arena_reserve(program));
+    program->slots[SLOT_ARENA] = ctx->compiler->arena;
     program->slots[SLOT_SCALARS] = program->scalars;
     if (program->scalars_bytes) WEFT_TRY(send_scalars(program));
     ctx->compiler->runs += (uint64_t)times;
     ctx->device->submissions++;
     const bool aloud = (ctx->compiler->debug & DEBUG_LAUNCH) && !ctx->compiler->profile;
     for (int i = 0; aloud && i < times; i++) WEFT_TRY(weft__program_run_aloud(program));
-    if (!ctx->compiler->profile && !aloud)
-        WEFT_TRY(ops->run(ctx->device, program->executable, program->slots, times));
+    if (!ctx->compiler->profile && !aloud) {
+        const weft_status status = ops->run(ctx->device, program->executable, program->slots, times);
+        if (status != WEFT_OK) return status == WEFT_ERR_OOM ? weft__memory_gone(ctx, program) : status;
+    }
     for (int i = 0; ctx->compiler->profile && i < times; i++)
         WEFT_TRY(weft__profile_run(ctx->compiler->profile, program));
     return ctx->device->asynchronous ? WEFT_OK : weft__report_fault(ctx);

@@ -119,18 +119,24 @@ weft_status weft__plan(weft_ir *ir, weft_program *program, const weft_walk *walk
 /* ---- print.c ---- */
 /* The program's commands, kernels and memory as text; returns the whole length. */
 size_t weft__program_print(const weft_program *program, int what, char *buffer, size_t size);
-/* "12.0 MiB of layers.0.attention: matmul ...": the largest results in the program's arena; returns text. */
-const char *weft__program_largest(const weft_program *program, char *text, size_t size);
 /* Runs a program whose slots are bound, waits for it, and logs each command with its shapes and time. */
 weft_status weft__program_run_aloud(weft_program *program);
 /* What a command does and the layer that it belongs to; returns name. */
 #define WEFT_COMMAND_TEXT 128
 const char *weft__command_text(const weft_command *command, char name[WEFT_COMMAND_TEXT], const char **path);
 
-/* ---- open.c ---- */
+/* ---- memory.c ---- */
 /* From the pool, or new; the pool is given back to the device before giving up. */
 weft_status weft__pool_take(weft_context *ctx, size_t bytes, weft_buffer **buffer);
 void weft__pool_give(weft_context *ctx, weft_buffer *buffer);
+/* Grows the one arena of the context to what the program needs. */
+weft_status weft__arena_reserve(const weft_program *program);
+/* The device had no room for something: adds to the error what lies there, the program's largest results (it
+ * may be NULL) and what to try. Returns WEFT_ERR_OOM. */
+weft_status weft__memory_gone(weft_context *ctx, const weft_program *program);
+/* The same status; of an error for want of memory the message begins with the tensor that it was wanted for.
+ */
+weft_status weft__memory_for(weft_context *ctx, weft_status status, const weft_tensor *t);
 
 /* ---- eval.c ---- */
 /* Runs the program of the graph that was walked: roots become leaves with their values, the sinks' variables

@@ -202,8 +202,8 @@ static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, 
     return status;
 }
 
-weft_status weft__variables_place(weft_context *ctx, weft_tensor *const *variables, size_t count,
-                                  weft_tensor **block) {
+weft_status weft__variables_place(weft_context *ctx, const char *name, weft_tensor *const *variables,
+                                  size_t count, weft_tensor **block) {
     for (size_t i = 0; i < count; i++)
         if (!(variables[i]->flags & WEFT_NODE_VARIABLE) || variables[i]->dtype != variables[0]->dtype)
             return weft__fail(ctx, WEFT_ERR_ARGUMENT, "placing '%s': a block holds variables of one dtype",
@@ -214,7 +214,7 @@ weft_status weft__variables_place(weft_context *ctx, weft_tensor *const *variabl
     weft_dtype dtype = count ? (weft_dtype)variables[0]->dtype : WEFT_F32;
     size_t size = weft_dtype_size(dtype);
     int64_t n = (int64_t)(bytes / size);
-    weft_tensor *whole = weft_variable_new(ctx, "block", dtype, 1, &n, NULL);
+    weft_tensor *whole = weft_variable_new(ctx, name, dtype, 1, &n, NULL);
     weft_status status = weft_tensor_status(whole);
     if (status == WEFT_OK) status = block_fill(ctx, variables, count, offsets, whole->storage);
     for (size_t i = 0; status == WEFT_OK && i < count; i++) {
@@ -225,7 +225,7 @@ weft_status weft__variables_place(weft_context *ctx, weft_tensor *const *variabl
     weft__free(ctx, offsets);
     if (status != WEFT_OK) {
         weft_free(whole);
-        return status;
+        return weft__fail(ctx, status, "%s: %s", name, weft_last_error(ctx));
     }
     *block = whole;
     return WEFT_OK;

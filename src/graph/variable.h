@@ -27,10 +27,10 @@ weft_tensor *weft__variable_filled(weft_context *ctx, const char *name, weft_dty
                                    const void *with, size_t with_bytes);
 
 /* Moves variables of one dtype (in this order, each on a 64-byte border, gaps zero) into one block and
- * returns the block as a one-dimensional variable. The variables stay what they are; reading or writing
- * either sees the other. Values are kept. */
-weft_status weft__variables_place(weft_context *ctx, weft_tensor *const *variables, size_t count,
-                                  weft_tensor **block);
+ * returns the block as a one-dimensional variable of that name. The variables stay what they are; reading or
+ * writing either sees the other. Values are kept. */
+weft_status weft__variables_place(weft_context *ctx, const char *name, weft_tensor *const *variables,
+                                  size_t count, weft_tensor **block);
 
 /* From now on `variable` is what lies in `whole`, another variable, from byte `offset` on: writing either
  * changes both. */

@@ -1,5 +1,6 @@
 /* Which parameters are trained, in which group, and where they lie: one block a dtype, sorted by rate and
  * decay so that groups are ranges. State tensors mirror the parameters' offsets. */
+#include <stdio.h>
 #include <string.h>
 #include "optim/optimizer.h"
 #include "ops/build.h"
@@ -200,10 +201,13 @@ static weft_status place(weft_optimizer *opt, weft__block *block, weft__slot *co
     if (!block->parameters || !block->offsets || !list)
         status = weft__fail_oom(ctx, n * sizeof *list, "an optimizer's layout");
     for (size_t i = 0; status == WEFT_OK && i < n; i++) block->parameters[i] = sorted[i]->parameter;
-    if (status == WEFT_OK) status = weft__variables_place(ctx, block->parameters, n, &block->values);
+    if (status == WEFT_OK)
+        status = weft__variables_place(ctx, "parameters", block->parameters, n, &block->values);
     for (size_t s = 0; status == WEFT_OK && s < weft__optimizer_states(opt); s++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s %s", weft_optimizer_kind(opt), weft__optimizer_state_name(opt, s));
         for (size_t i = 0; i < n; i++) list[i] = sorted[i]->state[s];
-        status = weft__variables_place(ctx, list, n, &block->state[s]);
+        status = weft__variables_place(ctx, name, list, n, &block->state[s]);
     }
     for (size_t i = 0; status == WEFT_OK && i < n; i++)
         block->offsets[i] = weft__variable_offset(block->parameters[i]);

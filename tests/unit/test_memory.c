@@ -1,0 +1,222 @@
+/* Memory of a device that ends: the error says what was wanted, who holds the rest, by layer, and what to
+ * try; the context goes on, with the numbers of one that nothing happened to. On the CPU and, where there is
+ * one, an OpenCL device. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <weft/weft.h>
+
+#include "opencl.h"
+#include "device.h"
+
+#define SHAPE(...)                                                                                           \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
+enum { WIDTH = 32, FEW = 16, MANY = 4096, MOST = 256 << 10, STEPS = 3 };
+
+/* ---- a device that gives no piece larger than MOST, once that is switched on ---- */
+
+typedef struct setting {
+    const char *device;
+    size_t most; /* 0: all that there is */
+    weft_context *ctx;
+    weft_module *net;
+    weft_optimizer *adam;
+} setting;
+
+static void *limited(void *user, void *old, size_t bytes) {
+    const setting *s = user;
+    if (bytes == 0) {
+        free(old);
+        return NULL;
+    }
+    return s->most && bytes > s->most ? NULL : realloc(old, bytes);
+}
+
+static void limit(setting *s, size_t most) {
+    s->most = most;
+    weft__gpu_hook.most_bytes = most;
+}
+
+static void set_up(setting *s, const char *device) {
+    *s = (setting){.device = device};
+    const weft_open_options options = {
+        .device = device, .seed = 3, .threads = 1, .alloc = limited, .alloc_user = s};
+    assert_ok(weft_open(&options, &s->ctx));
+    s->net = weft_mlp(s->ctx, (int64_t[]){WIDTH, WIDTH, WIDTH}, 3, NULL);
+    s->adam = weft_adam(s->net, &(weft_adam_options){.lr = 0.01});
+    assert_non_null(s->adam);
+}
+
+static void tear_down(setting *s) {
+    limit(s, 0);
+    weft_close(s->ctx);
+}
+
+static weft_status step(const setting *s, int64_t rows, float *loss) {
+    weft_scope *scope = weft_scope_open(s->ctx);
+    weft_tensor *x = weft_full(s->ctx, WEFT_F32, SHAPE(rows, WIDTH), 0.5);
+    weft_tensor *mean = weft_mean(weft_square(weft_forward(s->net, x)), WEFT_ALL_AXES, false);
+    weft_status status = weft_optimizer_step(s->adam, mean);
+    if (status == WEFT_OK) status = weft_read(mean, loss, sizeof *loss);
+    weft_scope_close(scope);
+    return status;
+}
+
+/* Losses of steps that nothing happens to. */
+static void losses(const char *device, float loss[STEPS]) {
+    setting s;
+    set_up(&s, device);
+    for (int i = 0; i < STEPS; i++) assert_ok(step(&s, FEW, &loss[i]));
+    tear_down(&s);
+}
+
+static void said(const setting *s, const char *text) {
+    if (strstr(weft_last_error(s->ctx), text)) return;
+    fail_msg("%s: no '%s' in: %s", s->device, text, weft_last_error(s->ctx));
+}
+
+static void on_devices(void (*check)(const char *device)) {
+    check("cpu");
+    if (!test_without_opencl()) check("opencl");
+}
+
+/* ---- what is said ---- */
+
+/* Rows of which a single activation is more than the device gives; 0 where no product has so many. */
+static int64_t rows_too_many(void) {
+    const weft__opencl_found *list;
+    assert_true(weft__opencl_devices(&list, NULL) > 0);
+    const int64_t rows = (int64_t)list[0].most_bytes / (WIDTH * 4) + 1;
+    return rows < INT32_MAX ? rows : 0;
+}
+
+/* The activations of a large batch: after a small one, at the first step, and more than the device really
+ * has. */
+static void check_arena(const char *device) {
+    const bool real = strcmp(device, "cpu") != 0; /* a CPU may have any amount of memory */
+    const int64_t rows[3] = {MANY, MANY, real ? rows_too_many() : 0};
+    float loss, expected[STEPS];
+    losses(device, expected);
+    for (int k = 0; k < (rows[2] ? 3 : 2); k++) {
+        setting s;
+        int done = 0;
+        set_up(&s, device);
+        if (k != 1) assert_ok(step(&s, FEW, &loss));
+        done += k != 1;
+        if (k < 2) limit(&s, MOST);
+        const weft_status status = step(&s, rows[k], &loss);
+        if (status != WEFT_ERR_OOM) fail_msg("%s: %s", device, weft_last_error(s.ctx));
+        said(&s, " on the device: ");
+        said(&s, "8.2 KiB of parameters (4 tensors, the largest 0.weight of 4.0 KiB)");
+        said(&s, "8.2 KiB of adam m (4 tensors, the largest m.0.weight of 4.0 KiB)");
+        said(&s, "8.2 KiB of adam v (4 tensors");
+        said(&s, "; the largest results of this program: ");
+        said(&s, k < 2 ? "512.0 KiB of 0: matmul f32 " : " MiB of 0: matmul f32 ");
+        said(&s, "; use a smaller batch or context, recompute activations");
+        for (; done < STEPS; done++) {
+            assert_ok(step(&s, FEW, &loss));
+            assert_memory_equal(&loss, &expected[done], sizeof loss);
+        }
+        limit(&s, 0);
+        assert_ok(step(&s, MANY, &loss));
+        tear_down(&s);
+    }
+}
+
+/* Parameters, a data set and a result that is kept, each larger than the largest piece. */
+static void check_storages(const char *device) {
+    setting s;
+    float loss, expected[STEPS];
+    static float data[MOST / 4 + 1];
+    losses(device, expected);
+    set_up(&s, device);
+    limit(&s, MOST);
+    weft_tensor *small = weft_from(s.ctx, WEFT_F32, SHAPE(1000), data);
+    assert_int_equal(weft_tensor_status(weft_from(s.ctx, WEFT_F32, SHAPE(MOST / 4 + 1), data)), WEFT_ERR_OOM);
+    said(&s, "weft_from: ");
+    said(&s, "3.9 KiB of data f32 [1000]; use a smaller model or batch");
+    weft_module *large = weft_mlp(s.ctx, (int64_t[]){300, 300, 1}, 3, NULL);
+    weft_optimizer *adam = weft_adam(large, &(weft_adam_options){.lr = 0.1});
+    assert_int_equal(weft_optimizer_status(adam), WEFT_ERR_OOM);
+    said(&s, "parameters: ");
+    weft_tensor *wide = weft_add(weft_expand(small, SHAPE(100, 1000)), weft_scalar(s.ctx, 1));
+    assert_int_equal(weft_eval(&wide, 1), WEFT_ERR_OOM);
+    said(&s, " f32 [100,1000]: ");
+    for (int i = 0; i < STEPS; i++) {
+        assert_ok(step(&s, FEW, &loss));
+        assert_memory_equal(&loss, &expected[i], sizeof loss);
+    }
+    tear_down(&s);
+}
+
+/* A matrix that is stored once more for a product names the product. */
+static void check_copy(const char *device) {
+    setting s;
+    set_up(&s, device);
+    weft_tensor *x = weft_iota(s.ctx, WEFT_F32, SHAPE(1 << 10));
+    x = weft_expand(x, SHAPE(1 << 10, 1 << 10));
+    weft_tensor *y = weft_sum(weft_matmul(weft_flip(x, 1), weft_flip(x, 0)), WEFT_ALL_AXES, false);
+    limit(&s, MOST);
+    assert_int_equal(weft_eval(&y, 1), WEFT_ERR_OOM);
+    said(&s, "4.0 MiB of copy for matmul f32 ");
+    tear_down(&s);
+}
+
+static void test_activations(void **state) {
+    (void)state;
+    on_devices(check_arena);
+}
+static void test_storages(void **state) {
+    (void)state;
+    on_devices(check_storages);
+}
+static void test_copy_is_told_by_its_reader(void **state) {
+    (void)state;
+    on_devices(check_copy);
+}
+
+/* Every buffer of a second, larger step in turn cannot be made; a small step goes on where the first one
+ * ended. */
+static void test_each_buffer(void **state) {
+    (void)state;
+    float loss, expected[STEPS];
+    if (test_without_opencl()) return skip();
+    losses("opencl", expected);
+    for (int k = 1;; k++) {
+        setting s;
+        set_up(&s, "opencl");
+        assert_ok(step(&s, FEW, &loss));
+        weft__gpu_hook.fail_allocation = k;
+        const weft_status status = step(&s, MANY, &loss);
+        const bool reached = weft__gpu_hook.fail_allocation == 0;
+        weft__gpu_hook.fail_allocation = 0;
+        assert_int_equal(status, reached ? WEFT_ERR_OOM : WEFT_OK);
+        if (reached) {
+            said(&s, "mem object allocation failure");
+            said(&s, "of parameters (4 tensors");
+            assert_ok(step(&s, FEW, &loss));
+            assert_memory_equal(&loss, &expected[1], sizeof loss);
+        }
+        tear_down(&s);
+        if (!reached) {
+            assert_true(k > 1);
+            break;
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_storages),
+        cmocka_unit_test(test_copy_is_told_by_its_reader),
+        cmocka_unit_test(test_each_buffer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
