@@ -85,8 +85,9 @@ static weft_status make_text(plan *p) {
         p->items = 1;
         p->rows = LANES;
         snprintf(head + n, sizeof head - (size_t)n,
-                 "#define S8 %s8\n#define INT16 %s16\n#define TO_V convert_%s16\n", wide ? "double" : "float",
-                 wide ? "long" : "int", wide ? "double" : "float");
+                 "#define S8 %s8\n#define INT16 %s16\n#define TO_V convert_%s16\n#define CHANNELS %s\n",
+                 wide ? "double" : "float", wide ? "long" : "int", wide ? "double" : "float",
+                 at->d == p->room ? "D" : "of.d");
     }
     p->text = weft__gpu_text(p->launches, p->dtype, head,
                              t ? weft__text_attention_items : weft__text_attention_vectors);
@@ -98,7 +99,7 @@ static weft_status make_text(plan *p) {
 /* Operands, from device.h. */
 enum { Q, K, V, KEY, OUT, LSE, DOUT, DQ, DK, DV };
 
-enum { ARGUMENTS_MAX = 48 };
+enum { ARGUMENTS_MAX = 56 };
 typedef struct arguments {
     weft_argument list[ARGUMENTS_MAX];
     int n;
@@ -180,11 +181,12 @@ static weft_status backward_vectors(const plan *p) {
         (parts * p->pairs * blocks + 1) * p->room * LANES * (int64_t)weft_dtype_size(p->sum);
     arguments to = {.n = 0}, last = {.n = 0};
     operands(&to, p, "0123456", false);
-    operands(&to, p, "89", true);
+    operands(&to, p, "789", true);
     scratch(&to, p);
-    places(&to, p, "0124689");
+    places(&to, p, "01246789");
     others(&to, p);
     WEFT_TRY(launch(p, "attention_back", parts, &to));
+    if (parts == 1) return WEFT_OK;
     scratch(&last, p);
     operands(&last, p, "7", true);
     places(&last, p, "7");

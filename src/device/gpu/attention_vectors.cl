@@ -9,25 +9,81 @@
 #define WHOLE(n) (((n) + ROWS - 1) / ROWS * ROWS)
 
 typedef S16 V;
+#define INLINE W_FN __attribute__((always_inline))
 
-/* c (m, 32) = c * keep + a b, the sum alone without keep: a[r * ar + p * ap], rows of b (n, 32) and c are ldb and
- * ldc vectors apart, m is a multiple of ROWS. */
-W_FN void product(const S *a, int ar, int ap, const V *b, int ldb, V *c, int ldc, const V *keep, int m, int n) {
+/* Rows of the next pair, which are asked for while this one is computed: they lie too far apart for the processor to
+ * see them coming. `once`: of each operand, with a tile of a product. */
+typedef struct ahead {
+    const W_GLOBAL T *next[8];
+    w_i64 stride[8];
+    int n, rows, once, d;
+} ahead;
+
+W_FN void ask(ahead *to) {
+    for (int r = 0; r < to->once && to->rows > 0; r++, to->rows--)
+        for (int i = 0; i < to->n; i++) {
+            for (int c = 0; c < to->d; c += sizeof(T) == 2 ? 32 : 16) w_fetch(to->next[i] + c, 0);
+            to->next[i] += to->stride[i];
+        }
+}
+
+W_FN void look(ahead *to, const W_GLOBAL T *from, w_i64 stride) {
+    to->next[to->n] = from;
+    to->stride[to->n++] = stride;
+}
+
+/* c (m, vectors) = c * keep + a b, the sum alone without keep: a[r * ar + p * ap], rows of b (n, vectors) and c are ldb
+ * and ldc vectors apart, m is a multiple of ROWS. */
+INLINE void product(const S *a, int ar, int ap, const V *b, int ldb, V *c, int ldc, int vectors, const V *keep, int m,
+                    int n, ahead *next) {
     for (int r0 = 0; r0 < m; r0 += ROWS, a += ROWS * ar, c += ROWS * ldc) {
         V sum[ROWS][VECS];
+        ask(next);
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            for (int l = 0; l < VECS; l++) sum[r][l] = 0;
+#pragma unroll
+            for (int l = 0; l < vectors; l++) sum[r][l] = 0;
         for (int p = 0; p < n; p++) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
-                for (int l = 0; l < VECS; l++)
+#pragma unroll
+                for (int l = 0; l < vectors; l++)
                     sum[r][l] = fma((V)(a[r * ar + p * ap]), b[p * ldb + l], sum[r][l]);
         }
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            for (int l = 0; l < VECS; l++)
+#pragma unroll
+            for (int l = 0; l < vectors; l++)
                 c[r * ldc + l] = keep ? fma(c[r * ldc + l], keep[l], sum[r][l]) : sum[r][l];
+    }
+}
+
+/* The queries of the first vector see the first `both` keys of a block alone; all of it is 0 where they see none.
+ * s (keys, LANES) = rows (keys, D) columns (D, LANES). */
+INLINE void scores(const V *rows, const V *columns, V *s, int both, int whole, int d, ahead *next) {
+    product((const S *)rows, D, 1, columns, VECS, s, VECS, 2, 0, both, d, next);
+    product((const S *)(rows + both * D / 16), D, 1, columns + 1, VECS, s + both * VECS + 1, VECS, 1, 0, whole - both,
+            d, next);
+}
+
+/* sums (D, LANES) = sums * keep + columns (D, keys) s (keys, LANES), where column p is row p of `rows`. */
+INLINE void add_to_queries(const V *rows, const V *s, V *sums, const V *keep, int both, int whole, int d,
+                           ahead *next) {
+    if (both == whole) {
+        product((const S *)rows, 1, D, s, VECS, sums, VECS, 2, keep, WHOLE(d), whole, next);
+        return;
+    }
+    product((const S *)rows, 1, D, s, VECS, sums, VECS, 1, keep, WHOLE(d), both, next);
+    product((const S *)rows, 1, D, s + 1, VECS, sums + 1, VECS, 1, keep + 1, WHOLE(d), whole, next);
+}
+
+/* sums (keys, D) += s (keys, LANES) rows (LANES, D). */
+W_FN void add_to_keys(const V *s, const V *rows, V *sums, int both, int whole, int d, ahead *next) {
+    const V one[2] = {1, 1};
+    for (int c = 0; c < d; c += 32) {
+        product((const S *)s, LANES, 1, rows + c / 16, D / 16, sums + c / 16, D / 16, 2, one, both, LANES, next);
+        product((const S *)(s + both * VECS + 1), LANES, 1, rows + D + c / 16, D / 16, sums + (both * D + c) / 16,
+                D / 16, 2, one, whole - both, 16, next);
     }
 }
 
@@ -103,14 +159,18 @@ W_FN V seen(V x, int first, int l, V other) {
     return select(other, x, lane >= first);
 }
 
+/* How many of a block's rows all lanes of vector l see, and any of them. */
+W_FN int whole_rows(int first, int l, int keys) { return clamp(l * 16 + 1 - first, 0, keys); }
+W_FN int seen_rows(int first, int l, int keys) { return clamp(l * 16 + 16 - first, 0, keys); }
+
 /* One step of the online softmax: scores become weights relative to each lane's running maximum; keep brings what
  * was summed before to it. Rows from `keys` to whole ROWS become 0. */
 W_FN void weigh(V *s, int keys, int first, V *most, V *sum, V *keep) {
-    const int whole = first > 0 ? 0 : min(1 - first, keys); /* rows that all lanes see */
     for (int l = 0; l < VECS; l++) {
+        const int whole = whole_rows(first, l, keys), some = seen_rows(first, l, keys);
         V best = most[l];
         for (int r = 0; r < whole; r++) best = select(best, s[r * VECS + l], s[r * VECS + l] > best);
-        for (int r = whole; r < keys; r++) {
+        for (int r = whole; r < some; r++) {
             const V x = seen(s[r * VECS + l], first + r, l, -INFINITY);
             best = select(best, x, x > best);
         }
@@ -123,12 +183,12 @@ W_FN void weigh(V *s, int keys, int first, V *most, V *sum, V *keep) {
             s[r * VECS + l] = e;
             more += e;
         }
-        for (int r = whole; r < keys; r++) {
+        for (int r = whole; r < some; r++) {
             const V e = seen(EXP(seen(s[r * VECS + l] - base, first + r, l, 0)), first + r, l, 0);
             s[r * VECS + l] = e;
             more += e;
         }
-        for (int r = keys; r < WHOLE(keys); r++) s[r * VECS + l] = 0;
+        for (int r = some; r < WHOLE(keys); r++) s[r * VECS + l] = 0;
         sum[l] = fma(sum[l], keep[l], more);
     }
 }
@@ -193,8 +253,11 @@ W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL i
 }
 #endif
 
-#define PLACES(name) name##_b, name##_h, name##_t
-#define AT(name, t)  (name + of.name##_at + b * of.name##_b + h * of.name##_h + (t) * of.name##_t)
+#define PLACES(name)  name##_b, name##_h, name##_t
+#define PLACE(name, pair, t) \
+    (name + of.name##_at + (pair) / heads * of.name##_b + (pair) % heads * of.name##_h + (t) * of.name##_t)
+#define AT(name, t)   PLACE(name, pair, t)
+#define LOOK(name, t) look(&next, PLACE(name, pair + 1, t), of.name##_t)
 /* The numbers that all have, after places; and as they are called in a kernel. */
 #define COMMON                                                                                               \
     w_i64 heads;                                                                                             \
@@ -204,7 +267,7 @@ W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL i
 #define OPEN                                                                                                 \
     if (of.sink && w_faulted(faults)) return;                                                                \
     const w_i64 heads = of.heads;                                                                            \
-    const int t_q = of.t_q, t_k = of.t_k, d = of.d, causal = of.causal, cached = of.cached;                  \
+    const int t_q = of.t_q, t_k = of.t_k, d = CHANNELS, causal = of.causal, cached = of.cached;                  \
     const S scale = of.scale, dropout = of.dropout, factor = of.factor;
 
 W_NUMBERS(attention) {
@@ -220,24 +283,27 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *
 #ifdef DROPOUT
     V kept[KEYS * VECS];
 #endif
-    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
+    const w_i64 pair = w_group(1);
     const int i0 = (w_groups(0) - 1 - w_group(0)) * LANES, n = min(t_q - i0, LANES); /* long ones first */
     const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    ahead next = {.rows = pair + 1 < w_groups(1) ? n : 0, .once = 4, .d = d};
+    LOOK(q, i0), LOOK(k, i0), LOOK(v, i0), LOOK(out, i0);
     fetch(AT(q, i0), of.q_t, n, LANES, d, rows);
     turn(rows, d, scale, qt);
     for (int l = 0; l < VECS; l++) most[l] = -INFINITY, sum[l] = 0;
     for (int c = 0; c < D * VECS; c++) sums[c] = 0;
     for (int j = 0; j < end; j += KEYS) {
-        const int keys = min(end - j, KEYS), whole = WHOLE(keys);
+        const int keys = min(end - j, KEYS), whole = WHOLE(keys), first = causal ? j - i0 - shift : -keys,
+                  both = WHOLE(seen_rows(first, 0, keys));
         fetch(AT(k, j), of.k_t, keys, whole, d, rows);
-        product((const S *)rows, D, 1, qt, VECS, s, VECS, 0, whole, d);
-        weigh(s, keys, causal ? j - i0 - shift : -keys, most, sum, keep);
+        scores(rows, qt, s, both, whole, d, &next);
+        weigh(s, keys, first, most, sum, keep);
 #ifdef DROPOUT
         keep_block(kept, keys, (pair * t_q + i0) * t_k + j, t_k, key + of.key_at, dropout, factor);
         for (int r = 0; r < keys * VECS; r++) s[r] *= kept[r];
 #endif
         fetch(AT(v, j), of.v_t, keys, whole, d, rows);
-        product((const S *)rows, 1, D, s, VECS, sums, VECS, keep, WHOLE(d), whole);
+        add_to_queries(rows, s, sums, keep, both, whole, d, &next);
     }
     for (int l = 0; l < VECS; l++) {
         const V log_sum = most[l] + LOG(select(sum[l], (V)(1), sum[l] == 0));
@@ -295,7 +361,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL
     OPEN
     V query[D / 16], sums[D / 16], s[KEYS / 16], sum = 0;
     S most = -INFINITY;
-    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
+    const w_i64 pair = w_group(1);
     const int i = w_group(0), shift = cached ? key[of.key_at] : t_k - t_q;
     const int end = causal ? min(t_k, max(0, i + 1 + shift)) : t_k;
     for (int c = 0; c < d; c += 16) query[c / 16] = part(AT(q, i) + c, d - c), sums[c / 16] = 0;
@@ -348,12 +414,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL
 W_FN void weigh_again(V *s, int keys, int first, const V *lse) {
     for (int l = 0; l < VECS; l++) {
         const V base = select(lse[l], (V)(INFINITY), lse[l] == (S)-INFINITY);
-        for (int r = 0; r < keys; r++) {
-            const V x = s[r * VECS + l] - base;
-            s[r * VECS + l] =
-                first + r > 0 ? seen(EXP(seen(x, first + r, l, 0)), first + r, l, 0) : EXP(x);
-        }
-        for (int r = keys; r < WHOLE(keys); r++) s[r * VECS + l] = 0;
+        const int whole = whole_rows(first, l, keys), some = seen_rows(first, l, keys);
+        for (int r = 0; r < whole; r++) s[r * VECS + l] = EXP(s[r * VECS + l] - base);
+        for (int r = whole; r < some; r++)
+            s[r * VECS + l] = seen(EXP(seen(s[r * VECS + l] - base, first + r, l, 0)), first + r, l, 0);
+        for (int r = some; r < WHOLE(keys); r++) s[r * VECS + l] = 0;
     }
 }
 
@@ -371,23 +436,18 @@ W_FN void row_dots(const W_GLOBAL T *x, w_i64 stride, const V *y, int n, int d, 
     }
 }
 
-/* sums (keys, D) += s (keys, LANES) rows (LANES, D). */
-W_FN void add_to_keys(const V *s, const V *rows, V *sums, int whole, int d) {
-    const V one[VECS] = {1, 1};
-    for (int c = 0; c < d; c += 32)
-        product((const S *)s, LANES, 1, rows + c / 16, D / 16, sums + c / 16, D / 16, one, whole, LANES);
-}
-
-/* dq is summed over the key blocks of the group in `room`: (parts, pairs, query blocks) of (D, LANES). */
+/* A group has every parts-th block of keys of a pair. What it gives to dq waits in `room`, (parts, pairs, query
+ * blocks) of (D, LANES), from its first block on; of a group that has all, the last that a query sees stores it. */
 W_NUMBERS(attention_back) {
-    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at, dout_at, dk_at, dv_at, room_at;
-    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out), PLACES(dout), PLACES(dk), PLACES(dv);
+    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at, dout_at, dq_at, dk_at, dv_at, room_at;
+    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out), PLACES(dout), PLACES(dq), PLACES(dk), PLACES(dv);
     COMMON
 };
 W_KERNEL W_ITEMS(1, 1, 1) void attention_back(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
                                               const W_GLOBAL int *key, const W_GLOBAL T *out, const W_GLOBAL S *lse,
-                                              const W_GLOBAL T *dout, W_GLOBAL T *dk, W_GLOBAL T *dv, W_GLOBAL S *room,
-                                              W_GLOBAL w_faults *faults, const W_NUMBERS(attention_back) of) {
+                                              const W_GLOBAL T *dout, W_GLOBAL T *dq, W_GLOBAL T *dk, W_GLOBAL T *dv,
+                                              W_GLOBAL S *room, W_GLOBAL w_faults *faults,
+                                              const W_NUMBERS(attention_back) of) {
     OPEN
     V keys_[KEYS * D / 16], values[KEYS * D / 16], dkeys[KEYS * D / 16], dvalues[KEYS * D / 16];
     V queries[LANES * D / 16], douts[LANES * D / 16], qt[D * VECS], doutt[D * VECS], dqt[D * VECS];
@@ -398,45 +458,58 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_back(const W_GLOBAL T *q, const W_GLOBA
     V *weights = s;
 #endif
     const V one[VECS] = {1, 1};
-    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
+    const w_i64 pair = w_group(1);
     const int shift = cached ? key[of.key_at] : t_k - t_q, blocks = (t_q + LANES - 1) / LANES;
+    const int first = w_group(0) * KEYS, step = w_groups(0) * KEYS;
     room += of.room_at + (w_group(0) * (w_i64)w_groups(1) + pair) * blocks * D * LANES;
-    for (w_i64 c = 0; c < (w_i64)blocks * D * VECS; c++) vstore16((V)(0), c, room);
-    for (int j = w_group(0) * KEYS; j < t_k; j += w_groups(0) * KEYS) {
+    ahead next = {.rows = pair + 1 < w_groups(1) ? min(t_q, t_k) : 0, .once = 2, .d = d};
+    LOOK(q, 0), LOOK(k, 0), LOOK(v, 0), LOOK(out, 0), LOOK(dout, 0), LOOK(dq, 0), LOOK(dk, 0), LOOK(dv, 0);
+    for (int j = first; j < t_k; j += step) {
         const int width = min(t_k - j, KEYS);
         fetch(AT(k, j), of.k_t, width, WHOLE(width), d, keys_);
         fetch(AT(v, j), of.v_t, width, WHOLE(width), d, values);
         for (int c = 0; c < KEYS * D / 16; c++) dkeys[c] = 0, dvalues[c] = 0;
-        for (int i = causal && j > shift ? (j - shift) / LANES * LANES : 0; i < t_q; i += LANES) {
+        for (int i = 0; i < t_q; i += LANES) {
             const int n = min(t_q - i, LANES), keys = causal ? min(width, i + n + shift - j) : width,
-                      whole = WHOLE(keys);
-            if (keys <= 0) continue;
-            fetch(AT(q, i), of.q_t, n, LANES, d, queries);
-            fetch(AT(dout, i), of.dout_t, n, LANES, d, douts);
-            turn(queries, d, scale, qt);
-            turn(douts, d, 1, doutt);
-            row_dots(AT(out, i), of.out_t, douts, n, d, delta);
-            for (int r = 0; r < LANES; r++) ((S *)lses)[r] = r < n ? lse[of.lse_at + pair * t_q + i + r] : 0;
-            product((const S *)keys_, D, 1, qt, VECS, s, VECS, 0, whole, d);
-            weigh_again(s, keys, causal ? j - i - shift : -keys, lses);
-            product((const S *)values, D, 1, doutt, VECS, dp, VECS, 0, whole, d);
-#ifdef DROPOUT
-            keep_block(kept, keys, (pair * t_q + i) * t_k + j, t_k, key + of.key_at, dropout, factor);
-            for (int r = 0; r < whole * VECS; r++) {
-                const V by = r < keys * VECS ? kept[r] : (V)(0);
-                weights[r] = s[r] * by;
-                dp[r] *= by;
-            }
-#endif
-            add_to_keys(weights, douts, dvalues, whole, d);
-            for (int r = 0; r < whole; r++)
-                for (int l = 0; l < VECS; l++)
-                    dp[r * VECS + l] = s[r * VECS + l] * (dp[r * VECS + l] - delta[l]) * scale;
-            add_to_keys(dp, queries, dkeys, whole, d);
+                      whole = WHOLE(keys), before = causal ? j - i - shift : -keys,
+                      both = WHOLE(seen_rows(before, 0, keys)),
+                      last = step == KEYS && (j + KEYS >= t_k || (causal && i + n + shift <= j + KEYS));
             W_GLOBAL S *at = room + (w_i64)(i / LANES) * D * LANES;
-            for (int c = 0; c < WHOLE(d) * VECS; c++) dqt[c] = vload16(c, at);
-            product((const S *)keys_, 1, D, dp, VECS, dqt, VECS, one, WHOLE(d), whole);
-            for (int c = 0; c < WHOLE(d) * VECS; c++) vstore16(dqt[c], c, at);
+            if (keys <= 0 && j > first) continue;
+            if (j == first)
+                for (int c = 0; c < WHOLE(d) * VECS; c++) dqt[c] = 0;
+            else
+                for (int c = 0; c < WHOLE(d) * VECS; c++) dqt[c] = vload16(c, at);
+            if (keys > 0) {
+                fetch(AT(q, i), of.q_t, n, LANES, d, queries);
+                fetch(AT(dout, i), of.dout_t, n, LANES, d, douts);
+                turn(queries, d, scale, qt);
+                turn(douts, d, 1, doutt);
+                row_dots(AT(out, i), of.out_t, douts, n, d, delta);
+                for (int r = 0; r < LANES; r++) ((S *)lses)[r] = r < n ? lse[of.lse_at + pair * t_q + i + r] : 0;
+                scores(keys_, qt, s, both, whole, d, &next);
+                weigh_again(s, keys, before, lses);
+                scores(values, doutt, dp, both, whole, d, &next);
+#ifdef DROPOUT
+                keep_block(kept, keys, (pair * t_q + i) * t_k + j, t_k, key + of.key_at, dropout, factor);
+                for (int r = 0; r < whole * VECS; r++) {
+                    const V by = r < keys * VECS ? kept[r] : (V)(0);
+                    weights[r] = s[r] * by;
+                    dp[r] *= by;
+                }
+#endif
+                add_to_keys(weights, douts, dvalues, both, whole, d, &next);
+                for (int r = 0; r < whole; r++)
+                    for (int l = 0; l < VECS; l++)
+                        dp[r * VECS + l] = s[r * VECS + l] * (dp[r * VECS + l] - delta[l]) * scale;
+                add_to_keys(dp, queries, dkeys, both, whole, d, &next);
+                add_to_queries(keys_, dp, dqt, one, both, whole, d, &next);
+            }
+            if (last) {
+                turn_back(dqt, d, one, queries);
+                put(queries, AT(dq, i), of.dq_t, n, d);
+            } else
+                for (int c = 0; c < WHOLE(d) * VECS; c++) write16(at + c * 16, dqt[c]);
         }
         put(dkeys, AT(dk, j), of.dk_t, width, d);
         put(dvalues, AT(dv, j), of.dv_t, width, d);
@@ -451,10 +524,11 @@ W_NUMBERS(attention_dq) {
 W_KERNEL W_ITEMS(1, 1, 1) void attention_dq(const W_GLOBAL S *room, W_GLOBAL T *dq, W_GLOBAL w_faults *faults,
                                             const W_NUMBERS(attention_dq) of) {
     if (of.sink && w_faulted(faults)) return;
-    const int t_q = of.t_q, d = of.d, parts = of.parts;
+    const w_i64 heads = of.heads;
+    const int t_q = of.t_q, d = CHANNELS, parts = of.parts;
     V sums[D * VECS], rows[LANES * D / 16];
     const V one[VECS] = {1, 1};
-    const w_i64 pair = w_group(1), b = pair / of.heads, h = pair % of.heads, i = (w_i64)w_group(0) * LANES;
+    const w_i64 pair = w_group(1), i = (w_i64)w_group(0) * LANES;
     for (int c = 0; c < (d + 15) / 16 * 16 * VECS; c++) sums[c] = 0;
     for (int part = 0; part < parts; part++) {
         const W_GLOBAL S *from =
