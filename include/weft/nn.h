@@ -173,6 +173,19 @@ typedef struct weft_gpt_options {
  * ln_f.bias; linear weights are (out, in), the transpose of those in GPT-2's own files. */
 WEFT_API weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options);
 
+/* Fills a gpt from a safetensors file of GPT-2's weights as they are published (names with or without
+ * "transformer.", matrices (in, out), any float dtype), or of a gpt's as weft_module_save writes it. A head
+ * that the file lacks is the token table; masks of attention are passed over. A file may have more positions
+ * than the model, whose context is then the first ones, and fewer tokens: further rows become the mean of the
+ * table. WEFT_ERR_FORMAT names what is missing, superfluous or of another shape; nothing is changed then. */
+WEFT_API WEFT_CHECKED weft_status weft_gpt_load(weft_module *gpt, const char *path);
+
+/* Writes such a file, in the names and shapes of GPT-2's published ones. */
+WEFT_API WEFT_CHECKED weft_status weft_gpt_save(weft_module *gpt, const char *path);
+
+/* How many tokens the table of such a file has. */
+WEFT_API WEFT_CHECKED weft_status weft_gpt_file_vocab(weft_context *ctx, const char *path, int64_t *vocab);
+
 /* ---- decoding with a key/value cache ---- */
 
 typedef struct weft_gpt_cache weft_gpt_cache;
