@@ -1,4 +1,4 @@
-/* Reading data files into host arrays: plain files and .gz, idx, npy, csv, JSON matrices.
+/* Reading data files into host arrays: plain files and .gz, idx, npy, csv, JSON matrices, tokens.
  *
  * Every byte of a file is distrusted. A reader is strict, allocates no more than a small multiple of the
  * file's size (of its unpacked size, which is itself capped, for .gz), and reads numbers the same way in
@@ -123,6 +123,32 @@ WEFT_API WEFT_CHECKED weft_status weft_read_json_matrix(weft_context *ctx, const
 WEFT_API WEFT_CHECKED weft_status weft_read_json_matrices(weft_context *ctx, const char *path,
                                                           const weft_json_options *options, size_t count,
                                                           weft_array *out);
+
+/* ---- files of tokens ---- */
+
+typedef struct weft_tokens weft_tokens;
+
+/* Maps files of 16-bit tokens, which may be larger than memory: little-endian u16 and nothing else, as
+ * nanoGPT writes them, or behind llm.c's header (256 i32: 20240520, 1, how many tokens), which is then held
+ * to. `path` is a file, or a pattern of names ("data/train_*.bin"), whose files follow each other in the
+ * order of their names. All is read once, for what the next functions tell. A mapped file must not be cut:
+ * the process would end. */
+WEFT_API WEFT_CHECKED weft_status weft_tokens_open(weft_context *ctx, const char *path, weft_tokens **out);
+
+/* NULL is fine. */
+WEFT_API void weft_tokens_free(weft_tokens *tokens);
+
+/* How many tokens there are in all files, the largest of them, and 64 bits that differ when one does. */
+WEFT_API int64_t weft_tokens_count(const weft_tokens *tokens);
+WEFT_API int32_t weft_tokens_largest(const weft_tokens *tokens);
+WEFT_API uint64_t weft_tokens_hash(const weft_tokens *tokens);
+
+/* Copies `count` tokens from number `first` on, fewer at the end; returns how many. */
+WEFT_API size_t weft_tokens_read(const weft_tokens *tokens, int64_t first, size_t count, int32_t *ids);
+
+/* Writes a file of tokens with llm.c's header, whole or not at all. WEFT_ERR_INDEX names one above 65535. */
+WEFT_API WEFT_CHECKED weft_status weft_tokens_write(weft_context *ctx, const char *path, const int32_t *ids,
+                                                    size_t count);
 
 #ifdef __cplusplus
 }

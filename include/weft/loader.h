@@ -11,6 +11,7 @@
 #define WEFT_LOADER_H
 
 #include <weft/array.h>
+#include <weft/data.h>
 #include <weft/tensor.h>
 
 #ifdef __cplusplus
@@ -53,6 +54,12 @@ WEFT_API WEFT_CHECKED weft_status weft_loader_new(weft_context *ctx, const weft_
 WEFT_API WEFT_CHECKED weft_status weft_loader_tokens(weft_context *ctx, const int32_t *ids, size_t count,
                                                      int64_t context, const weft_loader_options *options,
                                                      weft_loader **out);
+
+/* The same of tokens first .. first + count - 1 of mapped files, which are borrowed: what is not put on the
+ * device (4 bytes a token) stays where it is. */
+WEFT_API WEFT_CHECKED weft_status weft_loader_mapped(weft_context *ctx, const weft_tokens *tokens,
+                                                     int64_t first, int64_t count, int64_t context,
+                                                     const weft_loader_options *options, weft_loader **out);
 
 /* Batches from files, told apart by their names: idx or ubyte, npy, csv (all columns but the last are inputs,
  * the last one is the target; `targets` NULL), json (members x and y; `targets` NULL); each may end in .gz.

@@ -76,8 +76,9 @@ WEFT_API WEFT_CHECKED weft_status weft_tokenizer_decode(const weft_tokenizer *to
                                                         size_t count, char *out, size_t capacity,
                                                         size_t *bytes);
 
-/* Writes tokenizer.json (atomically), reads it, or reads it from memory. Deterministic. A file that is not
- * exactly such a tokenizer is refused: WEFT_ERR_FORMAT names field and id. */
+/* Writes tokenizer.json (atomically), reads it (of a folder: weft_tokenizer_load_gpt2), or reads it from
+ * memory. Deterministic. A file that is not exactly such a tokenizer is refused: WEFT_ERR_FORMAT names field
+ * and id. */
 WEFT_API WEFT_CHECKED weft_status weft_tokenizer_save(const weft_tokenizer *tokenizer, const char *path);
 WEFT_API WEFT_CHECKED weft_status weft_tokenizer_load(weft_context *ctx, const char *path,
                                                       weft_tokenizer **out);

@@ -77,6 +77,8 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(runs, "lists the runs of this folder")                                                                 \
     X(compare, "sets two runs side by side")                                                                 \
     X(info, "shows, and checks, what a run folder holds")                                                    \
+    X(export, "writes a trained gpt's weights as GPT-2's are published")                                     \
+    X(tokenize, "turns a text into files of tokens to train on")                                             \
     X(init, "writes a commented configuration to start from")                                                \
     X(demo, "trains something small, to see that it works")                                                  \
     X(devices, "lists what this machine can compute on, each tried out")                                     \

@@ -24,8 +24,21 @@
 #define weft__help_runs    "  weft runs\n  weft runs other/folder\n"
 #define weft__help_compare "  weft compare runs/gpt-L4-H4-E128-cpu-1 runs/gpt-L4-H4-E128-cpu-2\n"
 #define weft__help_info    "  weft info runs/gpt-L4-H4-E128-cpu-1 --check\n"
+#define weft__help_export                                                                                    \
+    "The file is safetensors with the names and shapes of GPT-2's published weights; model.init reads it,\n" \
+    "and so does other software. The weights are those of the newest checkpoint.\n\n"                        \
+    "  weft export runs/gpt-L4-H4-E128-cpu-1 --out model.safetensors\n"
+#define weft__help_tokenize                                                                                  \
+    "TOKENIZER is the folder of GPT-2's encoder.json and vocab.bpe (or vocab.json and merges.txt), or a\n"   \
+    "tokenizer.json, as every run of text has one. The text may be packed with gzip. Tokens are u16 "        \
+    "behind\n"                                                                                               \
+    "llm.c's header; above --shard of them there are several files, OUT-000000.bin, OUT-000001.bin, ...\n"   \
+    "A text that spells a special token (<|endoftext|>) has it.\n\n"                                         \
+    "  weft tokenize book.txt --tokenizer gpt2 --out book.bin\n"                                             \
+    "  weft train gpt.yaml --set data.path=book.bin --set data.tokenizer_path=gpt2\n"
 #define weft__help_init                                                                                      \
-    "MODEL is gpt or mlp. The file goes to standard output, or to --out, which must not exist.\n\n"          \
+    "MODEL is gpt, gpt2 (GPT-2 small, with 124 million parameters) or mlp. The file goes to standard "       \
+    "output, or to --out, which must not exist.\n\n"                                                         \
     "  weft init gpt --out gpt.yaml\n"
 #define weft__help_demo                                                                                      \
     "NAME is gpt (characters of Weft's own source text, about two minutes), mlp (spirals of points, some\n"  \

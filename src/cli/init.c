@@ -29,17 +29,17 @@ int weft__command_init(const weft__command *command, int argc, char **argv) {
     const char *model = NULL, *out = NULL, *data = NULL;
     int code = 0;
     const weft__option options[] = {
-        {"MODEL", WEFT__OPTION_ARG, &model, "gpt or mlp"},
+        {"MODEL", WEFT__OPTION_ARG, &model, "gpt, gpt2 or mlp"},
         {"--data FILE", WEFT__OPTION_TEXT, &data, "the training data to write into it"},
         {"--out FILE", WEFT__OPTION_TEXT, &out, "write there instead of to standard output"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    weft__model_type type = strcmp(model, "gpt") == 0 ? WEFT__MODEL_GPT : WEFT__MODEL_MLP;
-    if (type == WEFT__MODEL_MLP && strcmp(model, "mlp") != 0) {
-        weft__complain("init: unknown model %s: gpt or mlp is wanted", model);
+    const weft__preset *preset = weft__config_preset(model);
+    if (!preset) {
+        weft__complain("init: unknown model %s: gpt, gpt2 or mlp is wanted", model);
         return WEFT__EXIT_USAGE;
     }
-    char *text = weft__config_template(type, data ? data : "PATH OF YOUR DATA");
+    char *text = weft__config_template(preset, data ? data : "PATH OF YOUR DATA");
     if (!text) {
         weft__complain("init: out of memory");
         return WEFT__EXIT_MEMORY;

@@ -307,7 +307,7 @@ weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
     }
     if (steps == 0)
         return weft__fail(f.ctx, WEFT_ERR_ARGUMENT, "fit: options.steps or options.epochs must be set");
-    if (!loader->y.array.data)
+    if (loader->y.rank == 0)
         return weft__fail(f.ctx, WEFT_ERR_ARGUMENT, "fit: the loader has no targets to learn from");
     bool stop = false;
     weft_status status = WEFT_OK;

@@ -57,7 +57,25 @@ int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_
     return count;
 }
 
+/* Windows of mapped tokens. */
+static void copy_mapped(const weft_loader *loader, const weft__side *side, const int64_t *starts,
+                        int32_t *to) {
+    const size_t context = (size_t)loader->context;
+    for (int64_t b = 0; b < loader->options.batch; b++, to += context) {
+        int64_t from = starts[b] + (int64_t)(side->first / side->stride);
+        size_t left = from < loader->tokens ? (size_t)(loader->tokens - from) : 0;
+        size_t whole = left < context ? left : context;
+        whole = weft_tokens_read(loader->mapped, loader->mapped_first + from, whole, to);
+        for (size_t at = whole; at < context; at++)
+            (void)weft_tokens_read(loader->mapped, loader->mapped_first + loader->tokens - 1, 1, to + at);
+    }
+}
+
 void weft__loader_copy(const weft_loader *loader, const weft__side *side, const int64_t *starts, void *out) {
+    if (loader->mapped) {
+        copy_mapped(loader, side, starts, out);
+        return;
+    }
     char *to = out;
     const char *base = side->array.data;
     size_t end = side->array.bytes;
@@ -145,7 +163,7 @@ static weft_status check_classes(weft_loader *loader) {
 static weft_status make_gathered(weft_loader *loader) {
     weft_context *ctx = loader->ctx;
     const int64_t rows = loader->options.batch, x = rows * (int64_t)loader->x.bytes, border = -x & 63;
-    const int64_t y = loader->y.array.data ? rows * (int64_t)loader->y.bytes : 0;
+    const int64_t y = loader->y.rank > 0 ? rows * (int64_t)loader->y.bytes : 0;
     int64_t bytes;
     if (!weft__add(x, border, &bytes) || !weft__add(bytes, y, &bytes))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: a batch of %lld samples is too large",
@@ -156,7 +174,7 @@ static weft_status make_gathered(weft_loader *loader) {
     weft__side *sides[] = {&loader->x, &loader->y};
     for (int i = 0; i < 2; i++) {
         weft__side *side = sides[i];
-        if (!side->array.data) continue;
+        if (side->rank == 0) continue;
         side->batch = weft_variable_new(ctx, "batch", side->array.dtype, side->rank, side->shape, NULL);
         WEFT_TRY(weft_tensor_status(side->batch));
         weft__variable_share(side->batch, loader->gathered, side->at);
@@ -170,9 +188,15 @@ static weft_status make_resident(weft_loader *loader) {
     weft__side *sides[] = {&loader->x, &loader->y};
     for (int i = 0; i < 2; i++) {
         weft__side *side = sides[i];
-        if (!side->array.data || (loader->text && i == 1)) continue;
-        side->all = weft_keep(
-            weft_from(ctx, side->array.dtype, side->array.rank, side->array.shape, side->array.data));
+        if (side->rank == 0 || (loader->text && i == 1)) continue;
+        void *data = side->array.data;
+        if (loader->mapped) {
+            data = weft__alloc(ctx, side->array.bytes);
+            if (!data) return weft__fail_oom(ctx, side->array.bytes, "the tokens");
+            (void)weft_tokens_read(loader->mapped, loader->mapped_first, (size_t)loader->tokens, data);
+        }
+        side->all = weft_keep(weft_from(ctx, side->array.dtype, side->array.rank, side->array.shape, data));
+        if (loader->mapped) weft__free(ctx, data);
         WEFT_TRY(weft_tensor_status(side->all));
     }
     loader->index_host = weft__array(ctx, (size_t)loader->options.batch, sizeof *loader->index_host);
@@ -259,6 +283,7 @@ weft_status weft_loader_new(weft_context *ctx, const weft_array *inputs, const w
     return finish(out, status);
 }
 
+/* ids NULL: the loader's mapped ones. */
 static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t count, int64_t context) {
     int64_t n = (int64_t)count, batch = loader->options.batch, total;
     if (context < 1 || n < context + 1)
@@ -285,6 +310,21 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
     loader->x = loader->y = side;
     loader->y.first = sizeof *ids;
     return WEFT_OK;
+}
+
+weft_status weft_loader_mapped(weft_context *ctx, const weft_tokens *tokens, int64_t first, int64_t count,
+                               int64_t context, const weft_loader_options *options, weft_loader **out) {
+    WEFT_TRY(start(ctx, options, out));
+    weft_status status = WEFT_OK;
+    if (!tokens || first < 0 || count < 0 || first > weft_tokens_count(tokens) - count) {
+        status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: the files do not have %lld tokens from %lld on",
+                            (long long)count, (long long)first);
+    } else {
+        (*out)->mapped = tokens;
+        (*out)->mapped_first = first;
+        status = take_tokens(*out, NULL, (size_t)count, context);
+    }
+    return finish(out, status);
 }
 
 weft_status weft_loader_tokens(weft_context *ctx, const int32_t *ids, size_t count, int64_t context,
@@ -353,7 +393,7 @@ static weft_status get_on_device(weft_loader *loader, uint64_t position, weft_ba
     if (!same) WEFT_TRY(weft_write(loader->index, loader->index_host, rows * sizeof(int32_t)));
     loader->indexed = true;
     batch->x = gather(loader, &loader->x, 0);
-    if (loader->y.array.data) batch->y = gather(loader, loader->text ? &loader->x : &loader->y, loader->text);
+    if (loader->y.rank > 0) batch->y = gather(loader, loader->text ? &loader->x : &loader->y, loader->text);
     return WEFT_OK;
 }
 

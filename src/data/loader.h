@@ -10,12 +10,13 @@
 
 /* One side (inputs or targets) of the data. */
 typedef struct weft__side {
-    weft_array array; /* host data, borrowed or owned; rank 0 and data NULL: this side is absent */
-    weft_array owned; /* what was made here (i64 narrowed, read from a file) */
-    size_t stride;    /* bytes between the beginnings of samples */
-    size_t bytes;     /* of one sample */
-    size_t first;     /* byte at which sample 0 begins */
-    int rank;         /* of a batch */
+    weft_array
+        array; /* host data, borrowed or owned; data NULL: this side is absent, or its tokens are mapped */
+    weft_array owned;                       /* what was made here (i64 narrowed, read from a file) */
+    size_t stride;                          /* bytes between the beginnings of samples */
+    size_t bytes;                           /* of one sample */
+    size_t first;                           /* byte at which sample 0 begins */
+    int rank;                               /* of a batch; 0: this side is absent */
     int64_t shape[WEFT_ARRAY_MAX_RANK + 1]; /* of a batch */
     weft_tensor *all;                       /* the whole array on the device, or NULL */
     weft_tensor *batch; /* a batch in weft_loader.gathered; NULL where it is gathered on the device */
@@ -28,8 +29,10 @@ struct weft_loader {
     weft_context *ctx;
     weft_loader_options options;
     bool text;
-    int64_t context; /* tokens of a window */
-    int64_t tokens;  /* of the text */
+    int64_t context;           /* tokens of a window */
+    int64_t tokens;            /* of the text */
+    const weft_tokens *mapped; /* they are there, from mapped_first on; NULL: in an array */
+    int64_t mapped_first;
     int64_t samples; /* of an epoch: rows, or windows */
     int64_t batches; /* of an epoch */
     int64_t padded;  /* mask elements a sample has; 0: no mask */

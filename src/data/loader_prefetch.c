@@ -29,7 +29,7 @@ struct weft__prefetch {
 static void fill(const weft_loader *loader, slot *s) {
     s->count = weft__loader_starts(loader, s->position, s->starts);
     weft__loader_copy(loader, &loader->x, s->starts, s->bytes);
-    if (loader->y.array.data) weft__loader_copy(loader, &loader->y, s->starts, s->bytes + loader->y.at);
+    if (loader->y.rank > 0) weft__loader_copy(loader, &loader->y, s->starts, s->bytes + loader->y.at);
 }
 
 static void *serve(void *user) {

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <weft/data.h>
 #include <weft/io.h>
@@ -209,6 +210,8 @@ weft_status weft_tokenizer_load(weft_context *ctx, const char *path, weft_tokeni
     if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_load: out is NULL");
     *out = NULL;
     if (!path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_load: path is NULL");
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return weft_tokenizer_load_gpt2(ctx, path, out);
     weft_bytes file = {0};
     WEFT_TRY(weft_read_file(ctx, path, FILE_MAX, &file));
     weft_status status = parse(ctx, path, (const char *)file.data, file.size, out);

@@ -75,7 +75,7 @@ static weft_status prepare(plan *p, weft__purpose purpose) {
     if (purpose == WEFT__TO_DECODE) {
         p->cache = weft_gpt_cache_new(p->model.module);
         if (!p->cache) return weft_last_status(ctx);
-        numbers = p->dataset->vocabulary;
+        numbers = p->model.rows;
     }
     p->zeros = weft__array(NULL, (size_t)numbers, sizeof(float));
     return p->zeros ? WEFT_OK : weft__fail_oom(NULL, (size_t)numbers, "a batch");

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/text.h>
+
 #include "data/parse.h"
 #include "train/config.h"
 
@@ -361,6 +363,18 @@ static bool weaker(const weft__config *config, weft__config_key key, weft__confi
 
 /* Values that follow from others where nobody gave them, or where what was given yields to --set. */
 static void follow(weft__config *config) {
+    if (config->data_tokenizer_path &&
+        weaker(config, WEFT__KEY_data_tokenizer, WEFT__KEY_data_tokenizer_path)) {
+        config->data_tokenizer = WEFT_TOKENIZER_BPE;
+        config->origin[WEFT__KEY_data_tokenizer] = WEFT__ORIGIN_FOUND;
+    }
+    const size_t path = config->data_path ? strlen(config->data_path) : 0;
+    if (config->model_type == WEFT__MODEL_GPT && path > 4 &&
+        strcmp(config->data_path + path - 4, ".bin") == 0 &&
+        weaker(config, WEFT__KEY_data_source, WEFT__KEY_data_path)) {
+        config->data_source = WEFT__SOURCE_TOKENS;
+        config->origin[WEFT__KEY_data_source] = WEFT__ORIGIN_FOUND;
+    }
     if (config->data_val_path && weaker(config, WEFT__KEY_data_val_fraction, WEFT__KEY_data_val_path)) {
         config->data_val_fraction = 0;
         config->origin[WEFT__KEY_data_val_fraction] = WEFT__ORIGIN_FOUND;
@@ -431,6 +445,13 @@ static weft_status check_data(const weft__config *config) {
     if (config->data_val_path && config->data_val_fraction > 0)
         return blame(config, WEFT__KEY_data_val_fraction,
                      "must be 0 or absent where data.val_path names the validation data");
+    if (config->model_type == WEFT__MODEL_GPT && config->data_source == WEFT__SOURCE_TEXT &&
+        config->data_tokenizer == WEFT_TOKENIZER_BPE && !config->data_tokenizer_path)
+        return blame(
+            config, WEFT__KEY_data_tokenizer,
+            "bpe is read from files: data.tokenizer_path names the folder of encoder.json and vocab.bpe");
+    if (config->data_source == WEFT__SOURCE_BYTES && config->data_tokenizer_path)
+        return blame(config, WEFT__KEY_data_tokenizer_path, "bytes are their own tokens: leave it out");
     return check_targets(config);
 }
 

@@ -129,8 +129,16 @@ const char *weft__config_nearest(const char *unknown);
 /* The resolved file with origins as comments, as a string to be freed with free(); NULL when memory is out.
  */
 char *weft__config_text(const weft__config *config);
-/* The commented file that `weft init MODEL` writes. */
-char *weft__config_template(weft__model_type model, const char *data_path);
+/* What `weft init` knows: a model's defaults, or other values over them. */
+typedef struct weft__preset {
+    const char *name; /* "gpt", "mlp", "gpt2" */
+    weft__model_type model;
+    const char *const (*values)[2]; /* key and value, ended by NULL; or NULL */
+} weft__preset;
+/* NULL when there is none of that name. */
+const weft__preset *weft__config_preset(const char *name);
+/* The commented file that `weft init NAME` writes. */
+char *weft__config_template(const weft__preset *preset, const char *data_path);
 
 /* 16 hex digits over all values that training depends on (not where, how long, or how often it logs). */
 void weft__config_hash(const weft__config *config, char out[17]);

@@ -207,10 +207,47 @@ static void print_range(FILE *out, const weft__config_row *row) {
     }
 }
 
+/* GPT-2 small, 124 million parameters, as llm.c and nanoGPT train it: 2^19 tokens a step, whose share of a
+ * batch is what the device's memory allows. */
+static const char *const gpt2_values[][2] = {{"data.source", "tokens"},
+                                             {"data.tokenizer", "bpe"},
+                                             {"data.tokenizer_path", "FOLDER OF encoder.json AND vocab.bpe"},
+                                             {"data.val_fraction", "0.0005"},
+                                             {"model.layers", "12"},
+                                             {"model.heads", "12"},
+                                             {"model.width", "768"},
+                                             {"model.context", "1024"},
+                                             {"model.vocab", "50304"},
+                                             {"optimizer.lr", "0.0006"},
+                                             {"optimizer.betas", "[0.9, 0.95]"},
+                                             {"schedule.warmup", "700"},
+                                             {"schedule.min_lr", "0.00006"},
+                                             {"train.steps", "19073"},
+                                             {"train.batch", "16"},
+                                             {"train.accumulate", "32"},
+                                             {"train.save_every", "1000"},
+                                             {NULL, NULL}};
+
+const weft__preset *weft__config_preset(const char *name) {
+    static const weft__preset presets[] = {{"gpt", WEFT__MODEL_GPT, NULL},
+                                           {"mlp", WEFT__MODEL_MLP, NULL},
+                                           {"gpt2", WEFT__MODEL_GPT, gpt2_values}};
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
+        if (strcmp(presets[i].name, name) == 0) return &presets[i];
+    return NULL;
+}
+
+static const char *preset_value(const weft__preset *preset, const weft__config_row *row) {
+    for (size_t i = 0; preset->values && preset->values[i][0]; i++)
+        if (strcmp(preset->values[i][0], row->key) == 0) return preset->values[i][1];
+    return row->defaults[preset->model];
+}
+
 /* The kind of file that a name tells, "csv" of "a.csv.gz"; NULL where it tells none. */
-static const char *source_of(const char *path) {
+static const char *source_of(weft__model_type model, const char *path) {
     static const char *const kinds[] = {"csv", "json", "npy"};
     size_t size = strlen(path);
+    if (model == WEFT__MODEL_GPT) return size > 4 && strcmp(path + size - 4, ".bin") == 0 ? "tokens" : NULL;
     if (size > 3 && strcmp(path + size - 3, ".gz") == 0) size -= 3;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         size_t end = strlen(kinds[i]);
@@ -220,7 +257,8 @@ static const char *source_of(const char *path) {
     return NULL;
 }
 
-char *weft__config_template(weft__model_type model, const char *data_path) {
+char *weft__config_template(const weft__preset *preset, const char *data_path) {
+    const weft__model_type model = preset->model;
     char *text = NULL;
     size_t bytes = 0, room = data_path ? 4 * strlen(data_path) + 8 : 8;
     char *path = malloc(room);
@@ -229,7 +267,7 @@ char *weft__config_template(weft__model_type model, const char *data_path) {
         free(path);
         return NULL;
     }
-    const char *source = data_path && model == WEFT__MODEL_MLP ? source_of(data_path) : NULL;
+    const char *source = data_path ? source_of(model, data_path) : NULL;
     path[0] = '\0';
     if (data_path) append_text(path, room, data_path);
     char section[32] = "";
@@ -240,7 +278,7 @@ char *weft__config_template(weft__model_type model, const char *data_path) {
     for (int i = 0; i < WEFT__KEY_COUNT; i++) {
         const weft__config_row *row = &weft__config_rows[i];
         const char *name = open_section(out, row->key, section);
-        const char *indent = section[0] ? "  " : "", *given = row->defaults[model];
+        const char *indent = section[0] ? "  " : "", *given = preset_value(preset, row);
         if (i == WEFT__KEY_data_path && data_path) given = path;
         if (i == WEFT__KEY_data_source && source) given = source;
         bool here = (row->models & (1u << model)) != 0;
@@ -270,6 +308,8 @@ void weft__config_hash(const weft__config *config, char out[17]) {
         case WEFT__KEY_data_val_path:
         case WEFT__KEY_data_test_path:
         case WEFT__KEY_data_labels:
+        case WEFT__KEY_data_tokenizer_path:
+        case WEFT__KEY_model_init:
         case WEFT__KEY_train_steps:
         case WEFT__KEY_train_epochs:
         case WEFT__KEY_train_eval_every:

@@ -17,13 +17,33 @@
 
 static bool is_text(const weft__config *config) { return config->task == WEFT__TASK_LANGUAGE_MODEL; }
 
+static weft_status take_tokenizer(weft_context *ctx, const char *path, weft__dataset *dataset) {
+    WEFT_TRY(weft_tokenizer_load(ctx, path, &dataset->tokenizer));
+    dataset->vocabulary = (int64_t)weft_tokenizer_vocabulary(dataset->tokenizer);
+    return WEFT_OK;
+}
+
 static weft_status load_tokenizer(weft_context *ctx, const char *run, weft__dataset *dataset) {
     char path[PATH_BYTES];
     if (!weft__join(path, sizeof path, run, "tokenizer.json"))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
-    WEFT_TRY(weft_tokenizer_load(ctx, path, &dataset->tokenizer));
-    dataset->vocabulary = (int64_t)weft_tokenizer_vocabulary(dataset->tokenizer);
-    return WEFT_OK;
+    return take_tokenizer(ctx, path, dataset);
+}
+
+/* A run has one in its folder where its data are text, or where it was given one for its tokens. */
+static bool has_tokenizer(const weft__config *config) {
+    return config->data_source != WEFT__SOURCE_TOKENS || config->data_tokenizer_path;
+}
+
+static weft_status given_tokenizer(weft_context *ctx, const weft__config *config, weft__dataset *dataset) {
+    const char *path = config->data_tokenizer_path;
+    char name[32];
+    WEFT_TRY(take_tokenizer(ctx, path, dataset));
+    const char *kind = weft_tokenizer_kind_name(weft_tokenizer_kind_of(dataset->tokenizer));
+    weft__config_choice(WEFT__KEY_data_tokenizer, config->data_tokenizer, name);
+    if (!weft__config_given(config, WEFT__KEY_data_tokenizer) || strcmp(kind, name) == 0) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: is a tokenizer of kind %s, data.tokenizer asks for %s",
+                      path, kind, name);
 }
 
 weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, const char *run,
@@ -35,7 +55,10 @@ weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, co
         if (run) WEFT_TRY(weft__dataset_describe(ctx, config, run, dataset));
         return weft__dataset_read_tables(ctx, config, dataset);
     }
-    if (run && config->data_source != WEFT__SOURCE_TOKENS) WEFT_TRY(load_tokenizer(ctx, run, dataset));
+    if (run && has_tokenizer(config))
+        WEFT_TRY(load_tokenizer(ctx, run, dataset));
+    else if (config->data_tokenizer_path)
+        WEFT_TRY(given_tokenizer(ctx, config, dataset));
     return weft__dataset_read_text(ctx, config, dataset);
 }
 
@@ -44,6 +67,7 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
     weft_tokenizer_free(dataset->tokenizer);
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
         weft__free(ctx, dataset->ids[i]);
+        weft_tokens_free(dataset->files[i]);
         weft_array_free(ctx, &dataset->x[i]);
         weft_array_free(ctx, &dataset->y[i]);
     }
@@ -61,6 +85,7 @@ const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset) {
     return dataset->corpus ? weft_corpus_tokenizer(dataset->corpus) : NULL;
 }
 
+/* NULL where they are mapped. */
 static const int32_t *ids_of(const weft__dataset *dataset, weft__split split, size_t *count) {
     static const weft_corpus_part parts[] = {WEFT_CORPUS_TRAIN, WEFT_CORPUS_VALIDATION, WEFT_CORPUS_TEST};
     if (dataset->corpus) return weft_corpus_ids(dataset->corpus, parts[split], count);
@@ -72,7 +97,8 @@ bool weft__dataset_has(const weft__dataset *dataset, weft__split split) {
     size_t count = 0;
     if (dataset->task != WEFT__TASK_LANGUAGE_MODEL)
         return dataset->x[split].data && dataset->x[split].shape[0] > 0;
-    return ids_of(dataset, split, &count) && count > 1;
+    (void)ids_of(dataset, split, &count);
+    return count > 1;
 }
 
 weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
@@ -86,6 +112,9 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
         const int32_t *ids = ids_of(dataset, split, &count);
         int64_t context = config->model_context;
         if (split != WEFT__TRAIN && count > 1 && (int64_t)count <= context) context = (int64_t)count - 1;
+        if (dataset->mapped[split])
+            return weft_loader_mapped(ctx, dataset->mapped[split], dataset->mapped_first[split],
+                                      (int64_t)count, context, &options, out);
         return weft_loader_tokens(ctx, ids, count, context, &options, out);
     }
     int64_t rows = dataset->x[split].shape[0];
@@ -220,8 +249,7 @@ weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config
     memset(dataset, 0, sizeof *dataset);
     dataset->task = (weft__task)config->task;
     dataset->target_deviation = 1;
-    if (is_text(config) && config->data_source != WEFT__SOURCE_TOKENS)
-        return load_tokenizer(ctx, run, dataset);
+    if (is_text(config) && has_tokenizer(config)) return load_tokenizer(ctx, run, dataset);
     if (!weft__join(path, sizeof path, run, "data.json"))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
     WEFT_TRY(weft_read_file(ctx, path, 1u << 28, &bytes));

@@ -15,11 +15,15 @@ typedef enum weft__split { WEFT__TRAIN, WEFT__VALIDATION, WEFT__TEST, WEFT__SPLI
 typedef struct weft__dataset {
     weft__task task;
     /* language models */
-    weft_corpus *corpus;             /* of text and bytes */
-    weft_tokenizer *tokenizer;       /* given at the start (resume), or NULL; the corpus has it then */
-    int32_t *ids[WEFT__SPLIT_COUNT]; /* of data.source tokens, owned */
+    weft_corpus *corpus;                   /* of text and bytes */
+    weft_tokenizer *tokenizer;             /* given at the start (resume), or NULL; the corpus has it then */
+    int32_t *ids[WEFT__SPLIT_COUNT];       /* of data.source tokens in npy files, owned */
+    weft_tokens *files[WEFT__SPLIT_COUNT]; /* in others, owned, mapped */
+    const weft_tokens
+        *mapped[WEFT__SPLIT_COUNT]; /* the file in which the split's tokens lie, from here on: */
+    int64_t mapped_first[WEFT__SPLIT_COUNT];
     size_t id_count[WEFT__SPLIT_COUNT];
-    int64_t vocabulary;
+    int64_t vocabulary; /* tokens there are; the model may have more rows */
     /* tables and images */
     weft_array x[WEFT__SPLIT_COUNT], y[WEFT__SPLIT_COUNT];
     int64_t features;                    /* elements of an input sample */
@@ -44,7 +48,7 @@ weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config
 /* Writes tokenizer.json or data.json into a run folder, for the above. */
 weft_status weft__dataset_save(const weft__dataset *dataset, const char *run);
 
-/* The tokenizer, or NULL (data.source tokens). */
+/* The tokenizer, or NULL (data.source tokens without data.tokenizer_path). */
 const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset);
 
 /* True when the split has data. */

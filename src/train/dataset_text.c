@@ -1,27 +1,12 @@
-/* Data of language models: text and bytes through a corpus, tokens from npy or raw 16-bit files.
+/* Data of language models: text and bytes through a corpus, tokens from npy or mapped 16-bit files.
  * Must not know: tables, models. Read next: build.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "train/dataset.h"
 
-/* The ids of a file: npy integers, or little-endian u16 without a header where the name ends in .bin. */
+/* The ids of an npy file. */
 static weft_status read_ids(weft_context *ctx, const char *path, int32_t **ids, size_t *count) {
-    size_t length = strlen(path);
-    if (length > 4 && strcmp(path + length - 4, ".bin") == 0) {
-        weft_bytes bytes;
-        WEFT_TRY(weft_read_file(ctx, path, 0, &bytes));
-        *count = bytes.size / 2;
-        *ids = bytes.size % 2 ? NULL : weft__array(ctx, *count + 1, sizeof **ids);
-        for (size_t i = 0; *ids && i < *count; i++)
-            (*ids)[i] = bytes.data[2 * i] | bytes.data[2 * i + 1] << 8;
-        bool odd = bytes.size % 2 != 0;
-        weft_bytes_free(ctx, &bytes);
-        if (odd)
-            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: an odd number of bytes cannot be 16-bit tokens",
-                              path);
-        return *ids ? WEFT_OK : weft__fail_oom(ctx, *count * sizeof **ids, "the tokens");
-    }
     weft_array array;
     WEFT_TRY(weft_read_npy(ctx, path, &array));
     size_t size = weft_dtype_size(array.dtype);
@@ -49,37 +34,62 @@ static weft_status read_ids(weft_context *ctx, const char *path, int32_t **ids, 
     return status;
 }
 
+static bool is_npy(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return strstr(slash ? slash + 1 : path, ".npy") != NULL;
+}
+
+static weft_status read_split(weft_context *ctx, const char *path, int split, weft__dataset *d,
+                              int32_t *largest, weft_hash *hash) {
+    int32_t most = 0;
+    if (is_npy(path)) {
+        WEFT_TRY(read_ids(ctx, path, &d->ids[split], &d->id_count[split]));
+        for (size_t j = 0; j < d->id_count[split]; j++)
+            if (d->ids[split][j] > most) most = d->ids[split][j];
+        weft__hash_bytes(hash, d->ids[split], d->id_count[split] * sizeof **d->ids);
+    } else {
+        WEFT_TRY(weft_tokens_open(ctx, path, &d->files[split]));
+        d->mapped[split] = d->files[split];
+        d->id_count[split] = (size_t)weft_tokens_count(d->files[split]);
+        most = weft_tokens_largest(d->files[split]);
+        weft__hash_u64(hash, weft_tokens_hash(d->files[split]));
+    }
+    if (most > *largest) *largest = most;
+    if (d->vocabulary == 0 || most < d->vocabulary) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: token %d, but the model knows 0 to %lld", path, most,
+                      (long long)d->vocabulary - 1);
+}
+
+/* The end of the training part, as of a text. */
+static weft_status set_aside(weft_context *ctx, double fraction, weft__dataset *d) {
+    size_t all = d->id_count[WEFT__TRAIN], kept = (size_t)((double)all * (1 - fraction));
+    d->id_count[WEFT__VALIDATION] = all - kept;
+    d->id_count[WEFT__TRAIN] = kept;
+    d->mapped[WEFT__VALIDATION] = d->mapped[WEFT__TRAIN];
+    d->mapped_first[WEFT__VALIDATION] = (int64_t)kept;
+    if (d->mapped[WEFT__TRAIN]) return WEFT_OK;
+    d->ids[WEFT__VALIDATION] = weft__array(ctx, all - kept + 1, sizeof **d->ids);
+    if (!d->ids[WEFT__VALIDATION]) return weft__fail_oom(ctx, all - kept, "the tokens");
+    memcpy(d->ids[WEFT__VALIDATION], d->ids[WEFT__TRAIN] + kept, (all - kept) * sizeof **d->ids);
+    return WEFT_OK;
+}
+
 static weft_status read_tokens(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
     weft_hash hash;
     weft__hash_init(&hash);
     int32_t largest = 0;
-    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
-        if (!paths[i]) continue;
-        WEFT_TRY(read_ids(ctx, paths[i], &d->ids[i], &d->id_count[i]));
-        for (size_t j = 0; j < d->id_count[i]; j++)
-            if (d->ids[i][j] > largest) largest = d->ids[i][j];
-        weft__hash_bytes(&hash, d->ids[i], d->id_count[i] * sizeof **d->ids);
-    }
-    if (!paths[WEFT__VALIDATION]) { /* the end of the training part, as of a text */
-        size_t all = d->id_count[WEFT__TRAIN], kept = (size_t)((double)all * (1 - config->data_val_fraction));
-        d->ids[WEFT__VALIDATION] = weft__array(ctx, all - kept + 1, sizeof **d->ids);
-        if (!d->ids[WEFT__VALIDATION]) return weft__fail_oom(ctx, all - kept, "the tokens");
-        memcpy(d->ids[WEFT__VALIDATION], d->ids[WEFT__TRAIN] + kept, (all - kept) * sizeof **d->ids);
-        d->id_count[WEFT__VALIDATION] = all - kept;
-        d->id_count[WEFT__TRAIN] = kept;
-    }
-    if (d->vocabulary == 0) d->vocabulary = (int64_t)largest + 1;
-    if (largest >= d->vocabulary)
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: token %d, but the model knows 0 to %lld",
-                          config->data_path, largest, (long long)d->vocabulary - 1);
+    if (d->vocabulary == 0) d->vocabulary = config->model_vocab; /* until it is known better */
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++)
+        if (paths[i]) WEFT_TRY(read_split(ctx, paths[i], i, d, &largest, &hash));
+    if (!d->tokenizer) d->vocabulary = (int64_t)largest + 1;
     d->hash = hash.a ^ weft__mix64(hash.b);
-    return WEFT_OK;
+    return paths[WEFT__VALIDATION] ? WEFT_OK : set_aside(ctx, config->data_val_fraction, d);
 }
 
 weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     static const weft_tokenizer_kind kinds[] = {WEFT_TOKENIZER_CHARACTER, WEFT_TOKENIZER_BYTE,
-                                                WEFT_TOKENIZER_WORD};
+                                                WEFT_TOKENIZER_WORD, WEFT_TOKENIZER_BPE};
     if (config->data_source == WEFT__SOURCE_TOKENS) return read_tokens(ctx, config, d);
     bool bytes = config->data_source == WEFT__SOURCE_BYTES;
     const weft_corpus_options options = {.kind = bytes ? WEFT_TOKENIZER_BYTE : kinds[config->data_tokenizer],

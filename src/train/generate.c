@@ -95,12 +95,12 @@ static weft_status run(decoding *d, const weft__generation *wanted) {
 }
 
 weft_status weft__generate(weft_gpt_cache *cache, const weft_tokenizer *tokenizer, int64_t vocabulary,
-                           const weft__generation *wanted, weft__emit_fn emit, void *user) {
+                           int64_t rows, const weft__generation *wanted, weft__emit_fn emit, void *user) {
     decoding d = {
         .cache = cache, .tokenizer = tokenizer, .vocabulary = vocabulary, .emit = emit, .user = user};
     size_t prompt = wanted->prompt ? strlen(wanted->prompt) : 0;
     d.ids = weft__array(NULL, prompt + (size_t)wanted->tokens + 2, sizeof *d.ids);
-    d.logits = weft__array(NULL, (size_t)vocabulary, sizeof *d.logits);
+    d.logits = weft__array(NULL, (size_t)rows, sizeof *d.logits);
     weft_status status = WEFT_OK;
     if (!d.ids || !d.logits) status = weft__fail_oom(NULL, (size_t)wanted->tokens * 4, "generating");
     if (status == WEFT_OK && tokenizer) status = weft_decoder_open(tokenizer, &d.decoder);

@@ -29,12 +29,27 @@ static void on_log(void *user, weft_log_level level, const char *message) {
     if (level >= WEFT_LOG_WARNING) fprintf(stderr, "weft: %s\n", message);
 }
 
+/* The absolute path of a file, or of a pattern of names in a folder; NULL where there is none. */
+static char *absolute(const char *path) {
+    char folder[4096], both[8192];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *whole = realpath(path, NULL);
+    if (whole || !strpbrk(name, "*?[")) return whole;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (!(whole = realpath(folder, NULL))) return NULL;
+    int n = snprintf(both, sizeof both, "%s/%s", whole, name);
+    free(whole);
+    return n > 0 && (size_t)n < sizeof both ? strdup(both) : NULL;
+}
+
 /* Paths of data become absolute, so that a run can be resumed from any folder. */
 static weft_status make_absolute(weft__config *config) {
-    char **paths[] = {&config->data_path, &config->data_val_path, &config->data_test_path};
-    for (size_t i = 0; i < 3 + config->data_labels.count; i++) {
-        char **path = i < 3 ? paths[i] : &config->data_labels.values[i - 3];
-        char *whole = *path ? realpath(*path, NULL) : NULL;
+    char **paths[] = {&config->data_path, &config->data_val_path, &config->data_test_path,
+                      &config->data_tokenizer_path, &config->model_init};
+    const size_t count = sizeof paths / sizeof *paths;
+    for (size_t i = 0; i < count + config->data_labels.count; i++) {
+        char **path = i < count ? paths[i] : &config->data_labels.values[i - count];
+        char *whole = *path ? absolute(*path) : NULL;
         if (!whole) continue; /* reading it reports what is wrong */
         char *copy = weft__strdup(NULL, whole);
         free(whole);
@@ -94,16 +109,30 @@ static weft_status create(weft__loop *loop, bool tokens) {
     return write_config(loop);
 }
 
+/* The first weights, where they are not drawn. */
+static weft_status take_init(weft__loop *loop) {
+    if (!loop->config->model_init) return WEFT_OK;
+    return weft_gpt_load(loop->model.module, loop->config->model_init);
+}
+
+/* A model that begins with a file's weights has its vocabulary, which goes into the run's configuration. */
+static weft_status take_vocab(weft_context *ctx, weft__config *config) {
+    if (!config->model_init || config->model_vocab) return WEFT_OK;
+    WEFT_TRY(weft_gpt_file_vocab(ctx, config->model_init, &config->model_vocab));
+    config->origin[WEFT__KEY_model_vocab] = WEFT__ORIGIN_FOUND;
+    return WEFT_OK;
+}
+
 /* Loads the newest checkpoint, if there is one yet, and cuts the logs back to its step. */
 static weft_status go_on(weft__loop *loop) {
     uint64_t step = 0;
     weft_status status = weft__model_load(&loop->model, loop->config, &loop->dataset, loop->run.dir,
                                           loop->options->strict, &step);
     if (status == WEFT_OK)
-        loop->saved = step;
-    else if (status != WEFT_ERR_STATE)
-        return status;
-    loop->first = status == WEFT_OK ? step : 0;
+        loop->first = loop->saved = step;
+    else if (status == WEFT_ERR_STATE) /* it was stopped before its first checkpoint */
+        status = take_init(loop);
+    WEFT_TRY(status);
     WEFT_TRY(weft__run_cut(&loop->run, loop->first));
     if (weft__summary_read(loop->run.dir, &loop->before) == WEFT_OK) {
         loop->summary.phases = loop->before.phases;
@@ -152,6 +181,7 @@ static void describe(weft__loop *loop) {
 
 weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const char *run) {
     WEFT_TRY(make_absolute(config));
+    WEFT_TRY(take_vocab(NULL, config));
     weft_context *ctx = NULL;
     const bool chooses = weft__auto_chooses(config);
     if (chooses) WEFT_TRY(weft__dataset_read(NULL, config, run, &loop->dataset));
@@ -167,6 +197,7 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     WEFT_TRY(weft__model_build(ctx, config, &loop->dataset, NULL, &loop->model));
     WEFT_TRY(make_loaders(loop));
     WEFT_TRY(count_steps(loop));
+    if (!run) WEFT_TRY(take_init(loop));
     return weft__model_optimizer(&loop->model, config, loop->steps);
 }
 

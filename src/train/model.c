@@ -55,7 +55,11 @@ static weft_status narrow(const weft__config *config, weft_context *ctx, weft_dt
 static weft_status build_gpt(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                              weft__model *model) {
     if (dataset->vocabulary < 1) return weft__fail(model->ctx, WEFT_ERR_STATE, "the data has no vocabulary");
-    model->module = weft_gpt(model->ctx, &(weft_gpt_options){.vocab = dataset->vocabulary,
+    if (config->model_vocab && config->model_vocab < dataset->vocabulary)
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT, "model.vocab: %lld, but the data has %lld tokens",
+                          (long long)config->model_vocab, (long long)dataset->vocabulary);
+    model->rows = config->model_vocab ? config->model_vocab : dataset->vocabulary;
+    model->module = weft_gpt(model->ctx, &(weft_gpt_options){.vocab = model->rows,
                                                              .context = config->model_context,
                                                              .layers = config->model_layers,
                                                              .heads = config->model_heads,

@@ -14,6 +14,7 @@ typedef struct weft__model {
     weft_module *module;
     weft_optimizer *optimizer; /* NULL where only used */
     weft_loss_kind loss;
+    int64_t rows; /* of a gpt's token table: the vocabulary of the data, or more */
     bool rounded; /* used in less than it was trained in */
 } weft__model;
 

@@ -202,9 +202,12 @@ static void resolved_text_reads_back(void **state) {
 /* The template holds every key, and works as it is once it has data. */
 static void template_is_complete_and_valid(void **state) {
     (void)state;
-    for (int model = 0; model < WEFT__MODEL_TYPE_COUNT; model++) {
+    static const char *const names[] = {"gpt", "mlp", "gpt2"};
+    assert_null(weft__config_preset("gpt3"));
+    for (int preset = 0; preset < 3; preset++) {
+        const weft__model_type model = weft__config_preset(names[preset])->model;
         weft__config config;
-        char *text = weft__config_template((weft__model_type)model, "some data.txt");
+        char *text = weft__config_template(weft__config_preset(names[preset]), "some data.txt");
         assert_non_null(text);
         for (int i = 0; i < WEFT__KEY_COUNT; i++) {
             const char *key = weft__config_rows[i].key, *dot = strrchr(key, '.');
@@ -236,7 +239,7 @@ static void template_follows_the_data(void **state) {
                  {longest, WEFT__SOURCE_CSV}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         weft__config config;
-        char *text = weft__config_template(WEFT__MODEL_MLP, cases[i].path);
+        char *text = weft__config_template(weft__config_preset("mlp"), cases[i].path);
         assert_non_null(text);
         assert_int_equal(parse(&config, text), WEFT_OK);
         assert_int_equal(weft__config_resolve(&config), WEFT_OK);

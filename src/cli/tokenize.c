@@ -1,0 +1,124 @@
+/* weft tokenize: a text to files of tokens. The text is encoded a block at a time, so that beside it in
+ * memory are the tokens of one file. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/data.h>
+#include <weft/text.h>
+
+#include "cli/cli.h"
+
+#define BLOCK ((size_t)4 << 20) /* bytes of text, about */
+
+typedef struct job {
+    const weft_tokenizer *tokenizer;
+    const char *out;
+    int64_t shard; /* tokens of a file, at most */
+    int32_t *ids;  /* [capacity] what is encoded and not yet written */
+    size_t count, capacity;
+    int64_t written; /* tokens */
+    int files;
+} job;
+
+/* The end of the block at `at`: before a newline behind a character that is no white space, where every
+ * tokenizer ends a token. */
+static size_t block_end(const char *text, size_t at, size_t size) {
+    for (size_t end = at + BLOCK; end < size; end++)
+        if (text[end] == '\n' && text[end - 1] > ' ' && text[end - 1] < 0x7f) return end;
+    return size;
+}
+
+/* "OUT", or where there are several "OUT-000003.bin": OUT without its .bin. */
+static weft_status name_file(const job *j, bool several, char path[4096]) {
+    size_t stem = strlen(j->out);
+    if (stem > 4 && strcmp(j->out + stem - 4, ".bin") == 0) stem -= 4;
+    int n = several ? snprintf(path, 4096, "%.*s-%06d.bin", (int)stem, j->out, j->files)
+                    : snprintf(path, 4096, "%s", j->out);
+    return n > 0 && n < 4096 ? WEFT_OK
+                             : weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the name is too long", j->out);
+}
+
+/* Writes full files, and the rest as well where nothing `follows`. */
+static weft_status flush(job *j, bool follows) {
+    size_t done = 0;
+    while (j->count - done > (size_t)j->shard || (!follows && done < j->count)) {
+        char path[4096];
+        size_t count = j->count - done < (size_t)j->shard ? j->count - done : (size_t)j->shard;
+        WEFT_TRY(name_file(j, j->files > 0 || j->count - done > count, path));
+        WEFT_TRY(weft_tokens_write(NULL, path, j->ids + done, count));
+        done += count;
+        j->written += (int64_t)count;
+        j->files++;
+    }
+    memmove(j->ids, j->ids + done, (j->count - done) * sizeof *j->ids);
+    j->count -= done;
+    return WEFT_OK;
+}
+
+static weft_status encode_block(job *j, const char *text, size_t bytes) {
+    size_t count = 0;
+    if (j->capacity - j->count < bytes) {
+        size_t wanted = j->count + bytes + j->capacity / 2;
+        int32_t *ids = weft__realloc(NULL, j->ids, wanted * sizeof *ids);
+        if (!ids) return weft__fail_oom(NULL, wanted * sizeof *ids, "tokens");
+        j->ids = ids;
+        j->capacity = wanted;
+    }
+    WEFT_TRY(
+        weft_tokenizer_encode(j->tokenizer, text, bytes, j->ids + j->count, j->capacity - j->count, &count));
+    j->count += count;
+    return WEFT_OK;
+}
+
+static weft_status tokenize(job *j, const char *path, uint64_t *bytes) {
+    weft_bytes file = {0};
+    WEFT_TRY(weft_read_file(NULL, path, 0, &file));
+    const char *text = (const char *)file.data;
+    weft_status status = file.size ? WEFT_OK : weft__fail(NULL, WEFT_ERR_FORMAT, "%s is empty", path);
+    for (size_t at = 0, end; status == WEFT_OK && at < file.size; at = end) {
+        end = block_end(text, at, file.size);
+        status = encode_block(j, text + at, end - at);
+        if (status == WEFT_OK) status = flush(j, end < file.size);
+    }
+    if (status == WEFT_OK && j->written == 0)
+        status = weft__fail(NULL, WEFT_ERR_FORMAT, "%s: no tokens", path);
+    *bytes = file.size;
+    weft_bytes_free(NULL, &file);
+    return status;
+}
+
+int weft__command_tokenize(const weft__command *command, int argc, char **argv) {
+    const char *text = NULL, *tokenizer = NULL;
+    job j = {.shard = 100000000};
+    int code = 0;
+    const weft__option options[] = {
+        {"TEXT", WEFT__OPTION_ARG, &text, "the text, plain or packed with gzip"},
+        {"--tokenizer TOKENIZER", WEFT__OPTION_TEXT, &tokenizer,
+         "a folder of GPT-2's files, or a tokenizer.json"},
+        {"--out OUT", WEFT__OPTION_TEXT, &j.out, "the file to write: name it .bin"},
+        {"--shard N", WEFT__OPTION_INT, &j.shard, "tokens of a file, at most; default: 100000000"},
+    };
+    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    if (!tokenizer || !j.out || !j.out[0] || j.shard < 1 || j.shard > INT32_MAX) {
+        weft__complain("tokenize: %s: 'weft tokenize --help' tells how it is called",
+                       !tokenizer          ? "--tokenizer is missing"
+                       : j.out && j.out[0] ? "--shard must be 1 to 2147483647"
+                                           : "--out is missing");
+        return WEFT__EXIT_USAGE;
+    }
+    weft_tokenizer *t = NULL;
+    uint64_t bytes = 0;
+    weft_status status = weft_tokenizer_load(NULL, tokenizer, &t);
+    j.tokenizer = t;
+    if (status == WEFT_OK && weft_tokenizer_vocabulary(t) > 65536)
+        status = weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: %zu tokens do not fit 16 bits", tokenizer,
+                            weft_tokenizer_vocabulary(t));
+    if (status == WEFT_OK) status = tokenize(&j, text, &bytes);
+    if (status == WEFT_OK)
+        printf("%" PRId64 " tokens of %" PRIu64 " bytes of text, %.2f bytes a token, in %d file%s\n",
+               j.written, bytes, (double)bytes / (double)j.written, j.files, j.files == 1 ? "" : "s");
+    weft__free(NULL, j.ids);
+    weft_tokenizer_free(t);
+    return status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
+}

@@ -1,0 +1,228 @@
+/* Files of 16-bit tokens, mapped into memory: what is not looked at is not read, so that they may be larger
+ * than memory. Two forms, both little endian: nothing but the ids, as nanoGPT writes them, and llm.c's, where
+ * 256 i32 come first (20240520, 1, the number of ids, zeros). Must not know: batches. Read next: loader.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "io/publish.h"
+#include <weft/data.h>
+#include <weft/io.h>
+
+#define MAGIC         INT32_C(20240520)
+#define VERSION       1
+#define HEADER_BYTES  ((size_t)1024)
+#define HEADER_COUNTS ((size_t)INT32_MAX) /* ids of a file, at most */
+
+/* Other formats of llm.c have numbers near by. As tokens they would be (x, 308) with x above 54,000. */
+#define MAGIC_LOW  INT32_C(20240000)
+#define MAGIC_HIGH INT32_C(20249999)
+
+typedef struct shard {
+    void *map;
+    size_t map_bytes;
+    const uint8_t *ids; /* two bytes each */
+    int64_t first;      /* ids of the files before */
+    int64_t count;
+} shard;
+
+struct weft_tokens {
+    weft_context *ctx;
+    shard *shards;
+    size_t shard_count;
+    int64_t count;
+    int32_t largest;
+    uint64_t hash;
+};
+
+static int32_t read_i32(const uint8_t *p) {
+    uint32_t v = p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    return (int32_t)v;
+}
+
+static int32_t id_at(const shard *s, int64_t i) { return s->ids[2 * i] | s->ids[2 * i + 1] << 8; }
+
+/* ---- opening ---- */
+
+/* Where the ids begin, from the beginning of the file. */
+static weft_status check_header(weft_context *ctx, const char *path, const uint8_t *bytes, size_t size,
+                                size_t *begin) {
+    int32_t magic = size >= 4 ? read_i32(bytes) : 0;
+    *begin = 0;
+    if (magic < MAGIC_LOW || magic > MAGIC_HIGH) return WEFT_OK;
+    if (magic != MAGIC)
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: begins with the number %d: files of 16-bit tokens with a header begin with %d",
+                          path, magic, MAGIC);
+    if (size < HEADER_BYTES)
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %zu bytes, but its header alone has %zu: it was cut",
+                          path, size, HEADER_BYTES);
+    int32_t version = read_i32(bytes + 4), count = read_i32(bytes + 8);
+    if (version != VERSION)
+        return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "%s: version %d of the format, this Weft reads %d", path,
+                          version, VERSION);
+    if (count < 0 || (size - HEADER_BYTES) / 2 != (size_t)count || size % 2)
+        return weft__fail(
+            ctx, WEFT_ERR_FORMAT, "%s: its header promises %d tokens, but %zu bytes follow it: %s", path,
+            count, size - HEADER_BYTES,
+            count > 0 && size - HEADER_BYTES < 2 * (size_t)count ? "it was cut"
+                                                                 : "expected two for each token");
+    *begin = HEADER_BYTES;
+    return WEFT_OK;
+}
+
+static weft_status map_file(weft_context *ctx, const char *path, int fd, shard *s) {
+    struct stat st;
+    size_t begin = 0;
+    if (fstat(fd, &st) != 0) return weft__fail_io(ctx, "tell the size of", path, errno);
+    if (!S_ISREG(st.st_mode))
+        return weft__fail(ctx, WEFT_ERR_IO, "%s: is no file%s", path,
+                          S_ISDIR(st.st_mode) ? ": of the files in a folder give a pattern, FOLDER/*.bin"
+                                              : "");
+    if (st.st_size == 0) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: is empty", path);
+    if ((uintmax_t)st.st_size > PTRDIFF_MAX) return weft__fail_io(ctx, "map", path, EFBIG);
+    s->map_bytes = (size_t)st.st_size;
+    s->map = mmap(NULL, s->map_bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (s->map == MAP_FAILED) {
+        s->map = NULL;
+        return weft__fail_io(ctx, "map", path, errno);
+    }
+    WEFT_TRY(check_header(ctx, path, s->map, s->map_bytes, &begin));
+    if (s->map_bytes % 2)
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: %zu bytes: an odd number of them cannot be 16-bit tokens", path, s->map_bytes);
+    s->ids = (const uint8_t *)s->map + begin;
+    s->count = (int64_t)((s->map_bytes - begin) / 2);
+    return WEFT_OK;
+}
+
+/* One pass over all ids: the largest, and a hash. */
+static void survey(weft_tokens *t) {
+    weft_hash hash;
+    weft__hash_init(&hash);
+    for (size_t k = 0; k < t->shard_count; k++) {
+        const shard *s = &t->shards[k];
+        int32_t largest = 0;
+        (void)posix_madvise(s->map, s->map_bytes, POSIX_MADV_SEQUENTIAL);
+        for (int64_t i = 0; i < s->count; i++) {
+            int32_t id = id_at(s, i);
+            largest = id > largest ? id : largest;
+        }
+        if (largest > t->largest) t->largest = largest;
+        weft__hash_bytes(&hash, s->ids, 2 * (size_t)s->count);
+        (void)posix_madvise(s->map, s->map_bytes, POSIX_MADV_RANDOM); /* windows are small and anywhere */
+    }
+    t->hash = hash.a ^ weft__mix64(hash.b);
+}
+
+static weft_status open_shards(weft_tokens *t, char *const *paths, size_t count) {
+    t->shards = weft__array(t->ctx, count, sizeof *t->shards);
+    if (!t->shards) return weft__fail_oom(t->ctx, count * sizeof *t->shards, "files of tokens");
+    for (size_t i = 0; i < count; i++) {
+        shard *s = &t->shards[t->shard_count++];
+        int fd;
+        do fd = open(paths[i], O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        while (fd < 0 && errno == EINTR);
+        if (fd < 0) return weft__fail_io(t->ctx, "open", paths[i], errno);
+        weft_status status = map_file(t->ctx, paths[i], fd, s);
+        close(fd); /* the map stays */
+        WEFT_TRY(status);
+        s->first = t->count;
+        t->count += s->count;
+    }
+    survey(t);
+    return WEFT_OK;
+}
+
+/* The files of a pattern in the order of their names; a file that exists is itself, whatever its name. */
+static weft_status expand(weft_tokens *t, const char *path) {
+    char *one = (char *)path; /* not written to */
+    glob_t found;
+    if (access(path, F_OK) == 0 || !strpbrk(path, "*?[")) return open_shards(t, &one, 1);
+    int code = glob(path, 0, NULL, &found);
+    if (code == GLOB_NOSPACE) return weft__fail_oom(t->ctx, 0, "a list of files");
+    if (code == GLOB_NOMATCH) return weft__fail(t->ctx, WEFT_ERR_IO, "%s: there is no such file", path);
+    if (code != 0) return weft__fail(t->ctx, WEFT_ERR_IO, "%s: its folder cannot be read", path);
+    weft_status status = open_shards(t, found.gl_pathv, found.gl_pathc);
+    globfree(&found);
+    return status;
+}
+
+weft_status weft_tokens_open(weft_context *ctx, const char *path, weft_tokens **out) {
+    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokens_open: out is NULL");
+    *out = NULL;
+    if (!path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokens_open: path is NULL");
+    weft_tokens *t = weft__zalloc(ctx, sizeof *t);
+    if (!t) return weft__fail_oom(ctx, sizeof *t, "files of tokens");
+    t->ctx = ctx;
+    weft_status status = expand(t, path);
+    if (status == WEFT_OK)
+        *out = t;
+    else
+        weft_tokens_free(t);
+    return status;
+}
+
+void weft_tokens_free(weft_tokens *t) {
+    if (!t) return;
+    for (size_t i = 0; i < t->shard_count; i++)
+        if (t->shards[i].map) munmap(t->shards[i].map, t->shards[i].map_bytes);
+    weft__free(t->ctx, t->shards);
+    weft__free(t->ctx, t);
+}
+
+/* ---- reading ---- */
+
+int64_t weft_tokens_count(const weft_tokens *t) { return t->count; }
+
+int32_t weft_tokens_largest(const weft_tokens *t) { return t->largest; }
+
+uint64_t weft_tokens_hash(const weft_tokens *t) { return t->hash; }
+
+size_t weft_tokens_read(const weft_tokens *t, int64_t first, size_t count, int32_t *ids) {
+    size_t done = 0, low = 0, high = t->shard_count;
+    if (first < 0 || first >= t->count) return 0;
+    while (high - low > 1) { /* the last one that does not begin behind */
+        size_t middle = (low + high) / 2;
+        if (t->shards[middle].first <= first)
+            low = middle;
+        else
+            high = middle;
+    }
+    for (; low < t->shard_count && done < count; low++) {
+        const shard *s = &t->shards[low];
+        for (int64_t i = first + (int64_t)done - s->first; i < s->count && done < count; i++)
+            ids[done++] = id_at(s, i);
+    }
+    return done;
+}
+
+/* ---- writing ---- */
+
+weft_status weft_tokens_write(weft_context *ctx, const char *path, const int32_t *ids, size_t count) {
+    if (!path || (!ids && count)) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokens_write: NULL");
+    if (count > HEADER_COUNTS)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokens_write: %zu tokens: a file has at most %zu",
+                          count, HEADER_COUNTS);
+    uint8_t *bytes = weft__zalloc(ctx, HEADER_BYTES + 2 * count);
+    if (!bytes) return weft__fail_oom(ctx, HEADER_BYTES + 2 * count, "a file of tokens");
+    const uint32_t header[3] = {MAGIC, VERSION, (uint32_t)count};
+    for (size_t i = 0; i < sizeof header; i++) bytes[i] = (uint8_t)(header[i / 4] >> i % 4 * 8);
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < count && status == WEFT_OK; i++) {
+        if (ids[i] < 0 || ids[i] > UINT16_MAX)
+            status = weft__fail(ctx, WEFT_ERR_INDEX,
+                                "%s: token %zu is %" PRId32 ", which does not fit 16 bits", path, i, ids[i]);
+        bytes[HEADER_BYTES + 2 * i] = (uint8_t)(ids[i] & 255);
+        bytes[HEADER_BYTES + 2 * i + 1] = (uint8_t)(ids[i] >> 8 & 255);
+    }
+    if (status == WEFT_OK) status = weft_write_file(ctx, path, bytes, HEADER_BYTES + 2 * count);
+    weft__free(ctx, bytes);
+    return status;
+}

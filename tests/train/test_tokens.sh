@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# From a text to files of tokens, to a gpt that is trained on them, to its weights in GPT-2's names, to a gpt that begins
+# with those; and what is refused. Everything happens in a temporary folder; the models are tiny.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+weft=$(readlink -f "${WEFT_COMMAND:?names the weft command}")
+work=$(mktemp -d /tmp/weft-tokens-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export OMP_NUM_THREADS=1
+unset WEFT_DEVICE WEFT_CONFIG
+. "$here/expect.sh"
+
+for i in $(seq 300); do echo "the weft goes over and under the warp, line $((i * 7919 % 1000))"; done >text.txt
+cat >gpt.yaml <<'YAML'
+data: {path: text.txt}
+model: {layers: 1, heads: 2, width: 16, context: 16}
+train: {steps: 20, batch: 4, eval_every: 10, save_every: 10, log_every: 5}
+schedule: {warmup: 2, type: constant}
+YAML
+bytes=$(wc -c <text.txt)
+weights=checkpoints/step-20/model.safetensors
+train() { "$weft" train gpt.yaml --quiet "$@"; }
+
+# ---- the same tokens give the same weights, wherever they come from ----
+expect 0 '' train --run text --set data.tokenizer=byte
+expect 0 "^$bytes tokens of $bytes bytes of text, 1.00 bytes a token, in 1 file\$" \
+    "$weft" tokenize text.txt --tokenizer text/tokenizer.json --out t.bin
+check "two bytes a token behind a header" test "$(wc -c <t.bin)" = $((1024 + 2 * bytes))
+gzip -k text.txt
+expect 0 'in 3 files' "$weft" tokenize text.txt.gz --tokenizer text/tokenizer.json --out part.bin --shard $((bytes / 3 + 1))
+check "files are numbered" test -s part-000002.bin
+check "and no more than that" test ! -e part-000003.bin
+tail -c +1025 t.bin >raw.bin
+for data in t.bin raw.bin 'part-*.bin'; do
+    run=run-${data%%[.*]*}
+    expect 0 '' train --run "$run" --set data.path="$data" --set data.tokenizer_path=text/tokenizer.json
+    check "$data: the weights of the text" cmp "text/$weights" "$run/$weights"
+done
+expect 0 '' train --run bare --set data.path=t.bin --set model.vocab=256
+check "without a tokenizer too" cmp "text/$weights" "bare/$weights"
+expect 0 '[0-9]+ [0-9]+' "$weft" generate bare --prompt '116 104' --tokens 5
+expect 0 'the' "$weft" generate run-t --prompt 'the ' --tokens 20
+expect 0 'validation +loss' "$weft" eval run-part-
+
+# ---- resume, from another folder, is exact ----
+mkdir elsewhere
+expect 0 '' train --run half --set data.path='part-*.bin' --set data.tokenizer_path=text/tokenizer.json --set train.steps=10
+(cd elsewhere && "$weft" resume ../half --quiet --set train.steps=20) >out 2>err || cat out err
+check "a resumed run has the same weights" cmp "text/$weights" "half/$weights"
+cp t.bin kept.bin
+printf 'x' | dd of=t.bin bs=1 seek=2000 conv=notrunc 2>/dev/null
+expect 3 'the data is not what' "$weft" resume run-t --set train.steps=30
+mv kept.bin t.bin
+
+# ---- more rows than tokens ----
+expect 0 '' train --run wide --set data.path=t.bin --set data.tokenizer_path=text/tokenizer.json --set model.vocab=320
+expect 0 '' "$weft" generate wide --tokens 400 --temperature 50
+expect 2 'model.vocab: 200, but the data has 256 tokens' train --set data.tokenizer=byte --set model.vocab=200
+one_line
+
+# ---- weights out and in ----
+expect 0 '' "$weft" export run-t --out weights.safetensors
+check "matrices are transposed" grep -aq '"h.0.attn.c_attn.weight":{"dtype":"F32","shape":\[16,48\]' weights.safetensors
+expect 0 '' train --run again --set data.path=t.bin --set model.init=weights.safetensors --set train.steps=1 \
+    --set schedule.warmup=0 --set optimizer.lr=1e-12 --set schedule.min_lr=0 --set train.save_every=1
+loss() { "$weft" eval "$1" --json | sed 's/.*"validation_loss": \([0-9.]*\).*/\1/;s/.*"loss": \([0-9.]*\).*/\1/'; }
+check "it goes on where they were" awk -v a="$(loss run-t)" -v b="$(loss again)" 'BEGIN {exit !(a > 0 && a - b < 1e-4 && b - a < 1e-4)}'
+check "and has their vocabulary" grep -q 'vocab: 256  # follows from other keys' again/config.yaml
+rm weights.safetensors
+expect 0 '' "$weft" resume again --quiet --set train.steps=2
+expect 8 'absent.safetensors' train --set data.path=t.bin --set model.init=absent.safetensors
+one_line
+"$weft" export run-t --out weights.safetensors
+expect 3 "'wte.weight' is f32 \[256,16\], this model has f32 \[256,32\]" \
+    train --set data.path=t.bin --set model.init=weights.safetensors --set model.width=32
+one_line
+expect 3 "there is no 'h.1.ln_1.weight'" train --set data.path=t.bin --set model.init=weights.safetensors --set model.layers=2
+one_line
+
+# ---- GPT-2 small's configuration, made small ----
+expect 0 'width: 768' "$weft" init gpt2
+expect 0 '' "$weft" init gpt2 --data t.bin --out gpt2.yaml
+expect 0 '' "$weft" train gpt2.yaml --quiet --run small --set data.tokenizer_path=text/tokenizer.json --set data.tokenizer=byte \
+    --set model.layers=1 --set model.heads=2 --set model.width=8 --set model.context=8 --set model.vocab=256 \
+    --set train.batch=2 --set train.accumulate=2 --set train.steps=3 --set schedule.warmup=1
+
+# ---- what is refused ----
+head -c 3000 t.bin >cut.bin
+expect 3 'cut.bin: its header promises [0-9]+ tokens, but 1976 bytes follow it: it was cut' train --set data.path=cut.bin
+one_line
+head -c 2001 raw.bin >odd.bin
+expect 3 'odd.bin: 2001 bytes: an odd number' train --set data.path=odd.bin
+one_line
+{ printf '\001'; tail -c +2 t.bin; } >magic.bin
+expect 3 'magic.bin: begins with the number 20240385' train --set data.path=magic.bin
+one_line
+printf '\001\000\377\377\002\000' >large.bin
+expect 3 'large.bin: token 65535, but the model knows 0 to 255' \
+    train --set data.path=large.bin --set data.tokenizer_path=text/tokenizer.json
+one_line
+expect 8 'none-\*.bin: there is no such file' train --set data.path='none-*.bin'
+one_line
+mkdir gpt2
+expect 8 'gpt2: there is no encoder.json or vocab.json' train --set data.tokenizer_path=gpt2
+one_line
+echo '{"a": 0, "b": 1}' >gpt2/encoder.json
+expect 8 'gpt2: there is no vocab.bpe or merges.txt' "$weft" tokenize text.txt --tokenizer gpt2 --out x.bin
+one_line
+echo '#version: 0.2' >gpt2/vocab.bpe
+expect 3 'vocab.bpe: there are no merges' "$weft" tokenize text.txt --tokenizer gpt2 --out x.bin
+one_line
+expect 2 'bpe is read from files' train --set data.tokenizer=bpe
+one_line
+expect 2 'a tokenizer of kind byte, data.tokenizer asks for word' \
+    train --set data.tokenizer_path=text/tokenizer.json --set data.tokenizer=word
+one_line
+expect 2 'out is missing' "$weft" tokenize text.txt --tokenizer text/tokenizer.json
+expect 2 'tokenizer is missing' "$weft" tokenize text.txt --out x.bin
+expect 8 'absent.txt' "$weft" tokenize absent.txt --tokenizer text/tokenizer.json --out x.bin
+expect 2 'no gpt|no run folder' "$weft" export nowhere --out x
+check "no run folder was made by failures" test ! -e runs
+
+echo "test_tokens: cells=$cells fail=$fail skip=0"
+[ "$fail" = 0 ]
