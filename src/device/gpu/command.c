@@ -30,12 +30,14 @@ static weft_status launch_kernel(weft_launches *launches, const weft_kernel *ker
     return WEFT_OK;
 }
 
-weft_status weft__gpu_command(weft_launches *launches, const weft_command *command) {
+weft_status weft__gpu_command(weft_launches *launches, const weft_command *commands, int count, int *taken) {
+    const weft_command *command = commands;
+    *taken = 1;
     switch (command->kind) {
     case WEFT_COMMAND_KERNEL: return launch_kernel(launches, command->kernel, command->sink);
     case WEFT_COMMAND_HEAVY: return launch_heavy(launches, &command->heavy, command->sink);
     case WEFT_COMMAND_COPY: return weft__gpu_copy(launches, command);
-    case WEFT_COMMAND_ZERO: return weft__gpu_zero(launches, command);
+    case WEFT_COMMAND_ZERO: return weft__gpu_zero(launches, commands, count, taken);
     }
     return weft__fail(launches->ctx, WEFT_ERR_INTERNAL, "gpu: a command of an unknown kind");
 }

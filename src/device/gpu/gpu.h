@@ -16,15 +16,17 @@ int weft__gpu_parts(weft_language language, unsigned prelude, const char *parts[
 
 /* Whether a template runs it. */
 bool weft__gpu_takes(const weft_target *target, const weft_heavy *heavy);
-/* Adds the launches of a command. */
-weft_status weft__gpu_command(weft_launches *launches, const weft_command *command);
+/* Adds the launches of the next command, or of *taken of the next `count`, which one launch does at once. */
+weft_status weft__gpu_command(weft_launches *launches, const weft_command *commands, int count, int *taken);
 /* Layer of a command, "" where it has none. */
 const char *weft__gpu_path(const weft_command *command);
 
 /* ---- move.c: copies and zeros, as kernels, so that they can be kept from happening after a fault ---- */
 
 weft_status weft__gpu_copy(weft_launches *launches, const weft_command *command);
-weft_status weft__gpu_zero(weft_launches *launches, const weft_command *command);
+/* *taken of the `count` commands, the first of which is ZERO: the gaps of a block are commands of their own.
+ */
+weft_status weft__gpu_zero(weft_launches *launches, const weft_command *commands, int count, int *taken);
 
 /* ---- fault.c ---- */
 

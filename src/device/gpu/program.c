@@ -98,12 +98,13 @@ static bool has_groups(const weft_launch *l) {
     return l->groups[0] > 0 && l->groups[1] > 0 && l->groups[2] > 0;
 }
 
-static weft_status add_command(weft_gpu_program *p, const weft_command *command, int number, size_t *capacity,
-                               const weft_gpu_wish *wish) {
+static weft_status add_command(weft_gpu_program *p, const weft_commands *commands, int number, int *taken,
+                               size_t *capacity, const weft_gpu_wish *wish) {
+    const weft_command *command = &commands->list[number];
     weft_launches *launches = &p->launches;
     int kept = launches->count, l = kept;
     launches->scratch_bytes = 0;
-    WEFT_TRY(weft__gpu_command(launches, command));
+    WEFT_TRY(weft__gpu_command(launches, command, commands->count - number, taken));
     p->scratch_bytes = weft__larger(p->scratch_bytes, launches->scratch_bytes);
     for (; l < launches->count; l++) {
         weft_launch *launch = &launches->list[l];
@@ -122,8 +123,8 @@ weft_status weft__gpu_program(weft_gpu_program *p, const weft_commands *commands
     size_t capacity = 0;
     bool changes = false;
     p->scratch_slot = commands->n_slots;
-    for (int i = 0; i < commands->count; i++) {
-        WEFT_TRY(add_command(p, &commands->list[i], i, &capacity, wish));
+    for (int i = 0, taken; i < commands->count; i += taken) {
+        WEFT_TRY(add_command(p, commands, i, &taken, &capacity, wish));
         changes = changes || commands->list[i].sink;
     }
     return wish->chain && changes ? weft__gpu_chain(p) : WEFT_OK;
