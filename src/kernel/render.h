@@ -49,6 +49,7 @@ typedef struct weft_render {
     uint8_t *first; /* stage whose loop is the first to compute a value */
     bool *kept;     /* its row of values is kept for later loops */
     int dearest;    /* stage whose loop computes longest */
+    bool dear;      /* that takes as long as an exponential, or longer */
     /* what is being written */
     weft_text text;
     int indent;

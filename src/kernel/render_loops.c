@@ -116,17 +116,18 @@ void weft__choose_loops(weft_render *r) {
         if (cost > most) r->dearest = s;
         most = weft__larger(most, cost);
     }
+    r->dear = most > DEAR;
 }
 
 /* ---- what is fetched ahead ---- */
 
 /* Lines of memory that lanes pass over one after the other. Where lines of many rows are read in turn, asking
- * for more of them costs more than it gains. */
+ * for the next line of each gains something if there is time to compute; for sums alone it costs more. */
 static bool is_stream(const weft_render *r, int v) {
     const weft_kernel *k = r->kernel;
     const weft_instr *in = weft__code_of(r, v);
     if (in->kind != WEFT_INSTR_LOAD && in->kind != WEFT_INSTR_STORE) return false;
-    if (k->n_reduce > 0 && (in->level != WEFT_LEVEL_FULL || !r->reduced)) return false;
+    if (k->n_reduce > 0 && (in->level != WEFT_LEVEL_FULL || !(r->reduced || r->dear))) return false;
     return weft__in_line(r, v) && k->args[in->arg].elements >= WORTHWHILE;
 }
 
@@ -147,6 +148,7 @@ static int64_t distance(const weft_render *r, const weft_map *map) {
     const weft_kernel *k = r->kernel;
     const int next = next_dimension(r);
     if (r->along >= 0) return map->stride[r->along];
+    if (k->n_reduce > 0 && !r->reduced) return r->target->lanes;
     if (by_rows(r))
         return map->stride[next] * weft__larger(1, FAR / weft__larger(1, weft__kernel_row_length(k)));
     const bool joined = next >= 0 && map->stride[next] == k->extent[r->lane];
