@@ -63,17 +63,19 @@ static void offer(result largest[LARGEST], result r) {
 }
 
 static void offer_command(result largest[LARGEST], const weft_command *c) {
-    if (c->kind == WEFT_COMMAND_HEAVY) {
-        const weft_operand *to = &c->operands[heavy_written(c)];
+    const weft_kernel *kernel = weft__command_kernel(c);
+    const weft_operand *to = c->operands + (kernel ? c->n_operands - kernel->n_args : 0);
+    if (c->kind == WEFT_COMMAND_HEAVY && !kernel) {
+        to = &c->operands[heavy_written(c)];
         const int64_t bytes =
             heavy_elements(&c->heavy) * (int64_t)weft_dtype_size((weft_dtype)heavy_dtype(&c->heavy));
         if (to->slot == SLOT_ARENA) offer(largest, (result){bytes, to->offset, c});
     }
-    for (int k = 0; c->kind == WEFT_COMMAND_KERNEL && k < c->n_operands; k++)
-        if (c->kernel->args[k].written && !c->kernel->args[k].read && c->operands[k].slot == SLOT_ARENA)
-            offer(largest, (result){c->kernel->args[k].elements *
-                                        (int64_t)weft_dtype_size((weft_dtype)c->kernel->args[k].dtype),
-                                    c->operands[k].offset, c});
+    for (int k = 0; kernel && k < kernel->n_args; k++)
+        if (kernel->args[k].written && !kernel->args[k].read && to[k].slot == SLOT_ARENA)
+            offer(largest, (result){kernel->args[k].elements *
+                                        (int64_t)weft_dtype_size((weft_dtype)kernel->args[k].dtype),
+                                    to[k].offset, c});
 }
 
 /* A copy is told by what reads it first. */

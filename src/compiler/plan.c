@@ -1,5 +1,6 @@
 /* The plan: units (kernels, heavy operations, copies) in an order, in phases, the stretches between two
  * barriers; what is computed straight into variables; slots; and the commands. Read next: plan_memory.c. */
+#include <limits.h>
 #include <string.h>
 #include "compiler/plan.h"
 
@@ -128,7 +129,7 @@ static weft_status make_units(plan *p) {
     return WEFT_OK;
 }
 
-static weft_status run_after(plan *p, int later, int earlier) {
+weft_status weft__plan_after(plan *p, int later, int earlier) {
     plan_unit *u = &p->units[later];
     if (earlier < 0 || earlier == later) return WEFT_OK;
     for (int i = 0; i < u->n_after; i++)
@@ -148,19 +149,25 @@ static weft_status run_after(plan *p, int later, int earlier) {
 /* Unit `later` reads node n: a pack is made by all units that make its parts. */
 static weft_status reads(plan *p, int later, int n) {
     const ir_node *node = &p->ir->nodes[n];
-    if (node->kind != IR_PACK) return run_after(p, later, node->unit);
-    for (int i = 0; i < node->n_in; i++) WEFT_TRY(run_after(p, later, p->ir->nodes[node->in[i].node].unit));
+    if (node->kind != IR_PACK) return weft__plan_after(p, later, node->unit);
+    for (int i = 0; i < node->n_in; i++)
+        WEFT_TRY(weft__plan_after(p, later, p->ir->nodes[node->in[i].node].unit));
     return WEFT_OK;
 }
 
-/* Calls visit for each node that the unit reads. */
+int weft__plan_product(const plan *p, const plan_unit *u) {
+    return u->kernel && u->heavy >= 0 ? p->ir->nodes[u->heavy].heavy->as.matmul.product : -1;
+}
+
 int weft__plan_reads(const plan *p, const plan_unit *u, int i) {
-    if (u->kernel) {
-        for (int a = 0; a < u->kernel->n_args; a++)
-            if (u->kernel->args[a].read && i-- == 0) return u->args[a];
-        return -1;
+    if (u->heavy >= 0) {
+        const ir_node *heavy = &p->ir->nodes[u->heavy];
+        if (i < heavy->n_in) return heavy->in[i].node;
+        i -= heavy->n_in;
     }
-    if (u->heavy >= 0) return i < p->ir->nodes[u->heavy].n_in ? p->ir->nodes[u->heavy].in[i].node : -1;
+    const int product = weft__plan_product(p, u);
+    for (int a = 0; u->kernel && a < u->kernel->n_args; a++)
+        if (u->kernel->args[a].read && a != product && i-- == 0) return u->args[a];
     return i == 0 ? u->from : -1;
 }
 
@@ -177,10 +184,19 @@ static bool overlaps(const weft_tensor *a, const weft_tensor *b) {
            a->offset < b->offset + b->numel && b->offset < a->offset + a->numel;
 }
 
-static bool reads_variable(const plan *p, const plan_unit *u, const weft_tensor *variable) {
-    for (int k = 0, n; (n = weft__plan_reads(p, u, k)) >= 0; k++)
+/* Among the first `most` nodes that it reads. */
+static bool reads_among(const plan *p, const plan_unit *u, int most, const weft_tensor *variable) {
+    for (int k = 0, n; k < most && (n = weft__plan_reads(p, u, k)) >= 0; k++)
         if (p->ir->nodes[n].kind == IR_LEAF && overlaps(p->ir->nodes[n].tensor, variable)) return true;
     return false;
+}
+
+static bool reads_variable(const plan *p, const plan_unit *u, const weft_tensor *variable) {
+    return reads_among(p, u, INT_MAX, variable);
+}
+
+bool weft__plan_heavy_reads(const plan *p, const plan_unit *u, const weft_tensor *variable) {
+    return reads_among(p, u, p->ir->nodes[u->heavy].n_in, variable);
 }
 
 /* Which units run, directly or not, after unit w. */
@@ -235,16 +251,9 @@ static bool same_index_of(const plan *p, const plan_unit *u, const weft_tensor *
 /* Can the unit meet a bad index or divisor? Then no variable may have changed before it has run. (The slice
  * assignment of a cache checks its offset before it writes.) */
 static bool can_fault(const plan *p, const plan_unit *u) {
-    if (u->heavy >= 0) {
-        return p->ir->nodes[u->heavy].heavy->kind == WEFT_HEAVY_SCATTER;
-    }
-    for (int i = 0; u->kernel && i < u->kernel->n_code; i++) {
-        const weft_instr *instr = &u->kernel->code[i];
-        bool divides =
-            instr->kind == WEFT_INSTR_CALC && (instr->op == WEFT_OP_DIV || instr->op == WEFT_OP_MOD);
-        if (instr->kind == WEFT_INSTR_GATHER || (divides && !weft_dtype_is_float((weft_dtype)instr->dtype)))
-            return true;
-    }
+    if (u->heavy >= 0) return p->ir->nodes[u->heavy].heavy->kind == WEFT_HEAVY_SCATTER;
+    for (int i = 0; u->kernel && i < u->kernel->n_code; i++)
+        if (weft__instr_can_fault(&u->kernel->code[i])) return true;
     return false;
 }
 
@@ -263,7 +272,7 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
         updates = heavy->kind == WEFT_HEAVY_UPDATE && x->kind == IR_LEAF &&
                   x->tensor->storage == sink->variable->storage &&
                   x->tensor->offset == sink->variable->offset;
-        if (!updates && (can_fault(p, u) || reads_variable(p, u, sink->variable))) return WEFT_OK;
+        if (!updates && (can_fault(p, u) || weft__plan_heavy_reads(p, u, sink->variable))) return WEFT_OK;
     }
     bool *later = NULL;
     WEFT_TRY(reach(p, w, &later));
@@ -274,7 +283,7 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
     for (int i = 0; i < p->n_units; i++)
         if (i != w &&
             ((!updates && can_fault(p, &p->units[i])) || reads_variable(p, &p->units[i], sink->variable)))
-            WEFT_TRY(run_after(p, w, i));
+            WEFT_TRY(weft__plan_after(p, w, i));
     if (updates) heavy->as.update.in_place = true;
     sink->in_place = u->sink = true;
     return WEFT_OK;
@@ -292,7 +301,7 @@ static weft_status place_sinks(plan *p) {
                                          .key = UINT64_MAX,
                                          .sink = true,
                                          .stage = ir->sinks[s].value->stage}));
-        for (int i = 0; i < values; i++) WEFT_TRY(run_after(p, p->n_units - 1, i));
+        for (int i = 0; i < values; i++) WEFT_TRY(weft__plan_after(p, p->n_units - 1, i));
     }
     return WEFT_OK;
 }
@@ -435,11 +444,17 @@ static weft_status heavy_command(plan *p, const plan_unit *u, weft_command *comm
     const ir_node *heavy = &ir->nodes[u->heavy];
     int outputs =
         heavy->heavy->kind == WEFT_HEAVY_ATTENTION ? heavy->heavy->as.attention.backward ? 3 : 2 : 1;
+    if (u->kernel) outputs = u->kernel->n_args;
     weft_operand *to = new_operands(p, command, heavy->n_in + outputs);
     if (!to) return weft__ir_failed(ir);
     command->kind = WEFT_COMMAND_HEAVY;
     command->heavy = *heavy->heavy;
     for (int i = 0; i < heavy->n_in; i++) to[i] = operand_of(ir, heavy->in[i].node, heavy->in[i].view);
+    for (int a = 0; u->kernel && a < outputs; a++)
+        to[heavy->n_in + a] = ir->nodes[u->args[a]].place.slot < 0
+                                  ? to[0] /* in no memory: any place will do */
+                                  : operand_of(ir, u->args[a], -1);
+    if (u->kernel) return WEFT_OK;
     for (int n = p->first_out[u->heavy]; n >= 0; n = p->next_out[n]) {
         const ir_node *out = &ir->nodes[n];
         weft_operand first = operand_of(ir, n, -1), *results = to + heavy->n_in + out->imm_i;
@@ -553,6 +568,7 @@ static weft_status make_commands(plan *p) {
 static weft_status run_plan(plan *p) {
     WEFT_TRY(make_units(p));
     WEFT_TRY(link_units(p));
+    if (p->ir->fuse) WEFT_TRY(weft__plan_epilogues(p));
     WEFT_TRY(place_sinks(p));
     WEFT_TRY(order_units(p));
     WEFT_TRY(place_leaves(p));

@@ -7,7 +7,7 @@
 typedef struct plan_unit {
     weft_kernel *kernel;
     int *args;         /* KERNEL: nodes */
-    int heavy;         /* HEAVY node, -1 */
+    int heavy;         /* HEAVY node, -1; with a kernel: a product and its epilogue */
     int from, to_sink; /* COPY of node `from` into the variable of a sink; to_sink -1 */
     uint64_t key;      /* serial of the newest node it makes: the order in which units were recorded */
     uint8_t stage;     /* weft_stage, for profiles */
@@ -30,11 +30,21 @@ typedef struct plan {
 } plan;
 
 /* ---- plan.c ---- */
-/* The i-th node that the unit reads, -1 after the last. */
+/* The i-th node that the unit reads, -1 after the last; of a product with an epilogue the product's first. */
 int weft__plan_reads(const plan *p, const plan_unit *u, int i);
+/* The argument of the unit's kernel that its own product makes, -1. */
+int weft__plan_product(const plan *p, const plan_unit *u);
+/* Does the heavy operation itself read it? */
+bool weft__plan_heavy_reads(const plan *p, const plan_unit *u, const weft_tensor *variable);
+/* Unit `later` runs after unit `earlier`. */
+weft_status weft__plan_after(plan *p, int later, int earlier);
 /* Does the kernel read argument `in` only at the index at which it stores `out`, and store nothing that it
  * merely read from there? Then both may lie in the same memory. */
 bool weft__plan_same_index(const weft_kernel *kernel, int in, int out);
+
+/* ---- epilogue.c ---- */
+/* Makes one unit of a product and a kernel that is its epilogue, where the device takes it. */
+weft_status weft__plan_epilogues(plan *p);
 
 /* ---- plan_memory.c ---- */
 /* Lifetimes, and with them places in the arena. Orders the units of a phase anew, and splits it, where that

@@ -138,8 +138,9 @@ static weft_status relieve(plan *p) {
 /* ---- handing memory over ---- */
 
 /* Makes of two arguments of a kernel one that is read and written. */
-static void merge_args(plan_unit *u, int in, int out) {
+static void merge_args(const plan *p, plan_unit *u, int in, int out) {
     weft_kernel *kernel = u->kernel;
+    if (weft__plan_product(p, u) > in) p->ir->nodes[u->heavy].heavy->as.matmul.product--;
     kernel->args[out].read = true;
     kernel->n_args--;
     for (int a = in; a < kernel->n_args; a++) {
@@ -212,7 +213,7 @@ static weft_status hand_over(plan *p) {
             if (in < 0) continue;
             int from = u->args[in], to = u->args[out];
             inherit(p, to, from);
-            merge_args(u, in, out);
+            merge_args(p, u, in, out);
             if (in < out) out--;
         }
     }

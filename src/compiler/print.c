@@ -9,9 +9,10 @@ static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
         const weft_heavy_matmul *mm = &heavy->as.matmul;
         int64_t batch = 1;
         for (int i = 0; i < mm->batch_rank; i++) batch *= mm->batch[i];
-        snprintf(out, size, "matmul %s %lldx %lldx%lldx%lld %c%c", weft_dtype_name((weft_dtype)mm->dtype),
+        snprintf(out, size, "matmul %s %lldx %lldx%lldx%lld %c%c%s%s", weft_dtype_name((weft_dtype)mm->dtype),
                  (long long)batch, (long long)mm->m, (long long)mm->n, (long long)mm->k,
-                 mm->a_k == 1 ? 'n' : 't', mm->b_n == 1 ? 'n' : 't');
+                 mm->a_k == 1 ? 'n' : 't', mm->b_n == 1 ? 'n' : 't', mm->epilogue ? " " : "",
+                 mm->epilogue ? mm->epilogue->name : "");
         break;
     }
     case WEFT_HEAVY_SCATTER:
@@ -36,6 +37,11 @@ static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
                  (long long)heavy->as.update.inner);
         break;
     }
+}
+
+const weft_kernel *weft__command_kernel(const weft_command *command) {
+    const bool product = command->kind == WEFT_COMMAND_HEAVY && command->heavy.kind == WEFT_HEAVY_MATMUL;
+    return product ? command->heavy.as.matmul.epilogue : command->kernel;
 }
 
 const char *weft__command_text(const weft_command *command, char name[WEFT_COMMAND_TEXT], const char **path) {
@@ -76,10 +82,9 @@ size_t weft__program_print(const weft_program *program, int what, char *buffer, 
     for (int i = 0; (what & (DEBUG_PLAN | DEBUG_GRAPH)) && i < program->commands.count; i++)
         say_command(&t, &program->commands.list[i], i);
     for (int i = 0; (what & DEBUG_KERNELS) && i < program->commands.count; i++) {
-        if (!program->commands.list[i].kernel) continue;
+        const weft_kernel *kernel = weft__command_kernel(&program->commands.list[i]);
         size_t room = t.length < t.size ? t.size - t.length : 0;
-        t.length +=
-            weft__kernel_print(program->commands.list[i].kernel, room ? buffer + t.length : NULL, room);
+        if (kernel) t.length += weft__kernel_print(kernel, room ? buffer + t.length : NULL, room);
     }
     return t.length;
 }

@@ -57,7 +57,10 @@ static void matmul_work(const weft_heavy_matmul *mm, double *flops, double *byte
     }
     double m = (double)mm->m, n = (double)mm->n, k = (double)mm->k;
     *flops = 2 * c * m * n * k;
-    *bytes = size * (a * m * k + b * k * n) + c * m * n * (double)weft_dtype_size((weft_dtype)mm->out_dtype);
+    *bytes = size * (a * m * k + b * k * n);
+    size = (double)weft_dtype_size((weft_dtype)mm->out_dtype);
+    if (mm->epilogue) kernel_work(mm->epilogue, flops, bytes);
+    *bytes += (mm->epilogue ? -1 : 1) * c * m * n * size; /* that the epilogue reads is in no memory */
 }
 
 /* Two products of each query with each key that it sees, and five in the backward pass. Of a cache the host

@@ -50,13 +50,25 @@ static weft_status compile(weft_program *program, weft_tensor *const *outputs, s
     return status;
 }
 
+static weft_status check_epilogue(const weft_program *program, const weft_heavy_matmul *mm) {
+    int64_t elements = mm->m * mm->n;
+    for (int i = 0; i < mm->batch_rank; i++) elements *= mm->batch[i];
+    if (!weft__kernel_is_epilogue(mm->epilogue, mm->product) || weft__kernel_rows(mm->epilogue) != elements ||
+        mm->epilogue->args[mm->product].dtype != mm->out_dtype)
+        return weft__fail(program->ctx, WEFT_ERR_INTERNAL, "%s is no epilogue of its product",
+                          mm->epilogue->name);
+    return WEFT_OK;
+}
+
 /* No device checks again what is checked here. */
 static weft_status check(const weft_program *program, const weft_command *command) {
     for (int k = 0; k < command->n_operands; k++)
         if (command->operands[k].slot < 0 || command->operands[k].slot >= program->commands.n_slots)
             return weft__fail(program->ctx, WEFT_ERR_INTERNAL, "%s: operand %d has no place",
                               command->kernel ? command->kernel->name : "a command", k);
-    return command->kernel ? weft__kernel_verify(program->ctx, command->kernel) : WEFT_OK;
+    const weft_kernel *kernel = weft__command_kernel(command);
+    if (kernel && !command->kernel) WEFT_TRY(check_epilogue(program, &command->heavy.as.matmul));
+    return kernel ? weft__kernel_verify(program->ctx, kernel) : WEFT_OK;
 }
 
 static weft_status prepare(weft_program *program) {

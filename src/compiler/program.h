@@ -123,6 +123,8 @@ size_t weft__program_print(const weft_program *program, int what, char *buffer, 
 weft_status weft__program_run_aloud(weft_program *program);
 /* What a command does and the layer that it belongs to; returns name. */
 #define WEFT_COMMAND_TEXT 128
+/* The kernel that a command is, or that is the epilogue of its product; NULL: none. */
+const weft_kernel *weft__command_kernel(const weft_command *command);
 const char *weft__command_text(const weft_command *command, char name[WEFT_COMMAND_TEXT], const char **path);
 
 /* ---- memory.c ---- */

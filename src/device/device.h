@@ -41,7 +41,11 @@ typedef struct weft_fault {
 #define WEFT_BATCH_DIMS 4
 
 /* c[i] = a[i] b[i] for every batch index i: (m, k) x (k, n) -> (m, n). Sums accumulate in f32 or wider.
- * Strides in elements; those of c describe a matrix with c_n == 1. Operands, in order: a, b, c. */
+ * Strides in elements; those of c describe a matrix with c_n == 1. Operands, in order: a, b, c.
+ *
+ * With an epilogue c is contiguous, and what is stored is what that map kernel stores (kernel/epilogue.c):
+ * its loads of argument `product` yield the elements of c, rounded to out_dtype, and c itself is memory only
+ * where the kernel writes it. Operands: a, b, the kernel's arguments. */
 typedef struct weft_heavy_matmul {
     uint8_t dtype;     /* of a and b: f32, f64, f16, bf16, i32, i64 */
     uint8_t out_dtype; /* of c: the same, or f32 */
@@ -50,7 +54,9 @@ typedef struct weft_heavy_matmul {
         c_batch[WEFT_BATCH_DIMS];
     int64_t m, n, k;
     int64_t a_m, a_k, b_k, b_n,
-        c_m; /* one of a_m, a_k is 1, and one of b_k, b_n (extent 1 aside); all >= 0 */
+        c_m;                     /* one of a_m, a_k is 1, and one of b_k, b_n (extent 1 aside); all >= 0 */
+    const weft_kernel *epilogue; /* NULL: none */
+    int product;
 } weft_heavy_matmul;
 
 /* out (rows, inner) = base, or 0; out[index[i], :] += source[i, :] for i in order, 0 <= i < count. An index

@@ -2,6 +2,11 @@
 #include "kernel/kernel.h"
 #include "kernel/rows.h"
 
+bool weft__instr_can_fault(const weft_instr *in) {
+    const bool divides = in->kind == WEFT_INSTR_CALC && (in->op == WEFT_OP_DIV || in->op == WEFT_OP_MOD);
+    return in->kind == WEFT_INSTR_GATHER || (divides && !weft_dtype_is_float((weft_dtype)in->dtype));
+}
+
 static int64_t product(const int64_t *extent, int count) {
     int64_t n = 1;
     for (int d = 0; d < count; d++) n *= extent[d];

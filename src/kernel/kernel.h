@@ -80,6 +80,9 @@ typedef struct weft_kernel {
     weft_instr *code; /* operands come before their users */
 } weft_kernel;
 
+/* Can it meet a bad index or divisor? */
+bool weft__instr_can_fault(const weft_instr *instr);
+
 /* Products of the parallel, the folded and the reduction extents. */
 int64_t weft__kernel_rows(const weft_kernel *kernel);
 int64_t weft__kernel_block_rows(const weft_kernel *kernel);
@@ -88,6 +91,15 @@ int64_t weft__kernel_row_length(const weft_kernel *kernel);
 /* Checks the form: operand order, levels, dtypes, argument use, and by intervals that every index that a
  * guard lets through lies inside its buffer. Reports a bug of the compiler as WEFT_ERR_INTERNAL. */
 weft_status weft__kernel_verify(weft_context *ctx, const weft_kernel *kernel);
+
+/* ---- epilogue.c ---- */
+/* Can it be computed where argument `arg` is made, element by element? It is a map of as many elements that
+ * reads and writes the argument at its own row-major index alone, and meets no faults. */
+bool weft__kernel_is_epilogue(const weft_kernel *kernel, int arg);
+/* Can its last dimension have n elements? */
+bool weft__kernel_has_rows(const weft_kernel *kernel, int64_t n);
+/* The same kernel in that form; false when out of memory. */
+bool weft__kernel_in_rows(weft_arena *arena, const weft_kernel *kernel, int64_t n, weft_kernel *out);
 
 /* Readable text of a kernel, at most `size` bytes with the NUL; returns the whole length. Golden files hold
  * it. */

@@ -8,8 +8,6 @@
 
 #include "kernel/render.h"
 
-#define ARGUMENT_BYTES 1000 /* all arguments; OpenCL promises 1,024 */
-
 /* ---- text ---- */
 
 static void put_indent(weft_render *r) { weft__put(&r->text, "%*s", 4 * r->indent, ""); }
@@ -151,8 +149,7 @@ static cut cut_of(const weft_render *r) {
     return c;
 }
 
-/* Takes the index of dimension d off the number of a unit. */
-static void put_digit(weft_render *r, int d) {
+void weft__put_digit(weft_render *r, int d) {
     char x[8];
     weft__put_line(r, "const %s %s = rest %% %s;", weft__index_type(r), weft__render_index(r, d, x),
                    weft__render_extent(r, d));
@@ -168,7 +165,7 @@ static void put_indices(weft_render *r, const cut *c) {
     for (int d = 0; d < k->n_parallel - k->n_fold; d++)
         several = several || (k->extent[d] != 1 && d != r->lane);
     if (several) weft__put_line(r, "%s rest = unit;", weft__index_type(r));
-    if (r->along >= 0) put_digit(r, r->along);
+    if (r->along >= 0) weft__put_digit(r, r->along);
     if (strips) {
         weft__put_line(r, "const %s first_lane = rest %% %s * %s;", weft__index_type(r),
                        weft__render_size(r, c->strips, "strips"),
@@ -176,7 +173,7 @@ static void put_indices(weft_render *r, const cut *c) {
         weft__put_line(r, "rest /= %s;", weft__render_size(r, c->strips, "strips"));
     }
     for (int d = k->n_parallel - k->n_fold - 1; d >= 0; d--)
-        if (k->extent[d] != 1 && d != r->lane && d != r->along) put_digit(r, d);
+        if (k->extent[d] != 1 && d != r->lane && d != r->along) weft__put_digit(r, d);
     if (!strips) return;
     weft__render_index(r, r->lane, x);
     if (!r->target->vectors) {
@@ -207,6 +204,8 @@ static void put_body(weft_render *r, const cut *c) {
 }
 
 /* ---- the head ---- */
+
+static bool is_memory(const weft_render *r, int a) { return a != r->product || r->kernel->args[a].written; }
 
 static bool is_column_fold(const weft_render *r, int v) {
     return r->kernel->code[v].kind == WEFT_INSTR_FOLD && r->kernel->code[v].level == WEFT_LEVEL_COLUMN;
@@ -239,42 +238,45 @@ static void put_numbers(weft_render *r, int t, bool members) {
     if (any) weft__put(&r->text, ";\n");
 }
 
-/* Offsets first, as arguments_of() has them; the number of the command last. */
-static void put_struct(weft_render *r, const char *name) {
-    weft__put(&r->text, "W_NUMBERS(%s) {\n    long ", name);
-    for (int a = 0; a < r->kernel->n_args; a++) weft__put(&r->text, "%sarg%d_at", a ? ", " : "", a);
+void weft__put_members(weft_render *r) {
+    const char *before = "    long ";
+    for (int a = 0; a < r->kernel->n_args; a++) {
+        if (!is_memory(r, a)) continue;
+        weft__put(&r->text, "%sarg%d_at", before, a);
+        before = ", ";
+    }
     for (int v = 0; v < r->kernel->n_code; v++)
         if (is_column_fold(r, v)) weft__put(&r->text, ", fold%d_at", v);
     weft__put(&r->text, ";\n");
     for (int t = 0; t < NUMBER_TYPES; t++) put_numbers(r, t, true);
-    weft__put(&r->text, "%s};\n", r->faults ? "    int command;\n" : "");
+    if (r->faults) weft__put(&r->text, "    int command;\n");
 }
 
-static void put_parameters(weft_render *r, const char *name) {
+void weft__put_pointers(weft_render *r, const char *line) {
     const weft_kernel *k = r->kernel;
     for (int a = 0; a < k->n_args; a++)
-        weft__put(&r->text, "\n    %sW_GLOBAL %s *arg%d_,", k->args[a].written ? "" : "const ",
-                  weft__storage_name((weft_dtype)k->args[a].dtype), a);
+        if (is_memory(r, a))
+            weft__put(&r->text, "%s%sW_GLOBAL %s *arg%d_,", line, k->args[a].written ? "" : "const ",
+                      weft__storage_name((weft_dtype)k->args[a].dtype), a);
     for (int v = 0; v < k->n_code; v++)
         if (is_column_fold(r, v))
-            weft__put(&r->text, "\n    W_GLOBAL %s *fold%d_,",
+            weft__put(&r->text, "%sW_GLOBAL %s *fold%d_,", line,
                       weft__type_name(weft__render_type((weft_dtype)k->code[v].dtype), false), v);
-    if (r->faults) weft__put(&r->text, "\n    W_GLOBAL w_faults *faults,");
-    weft__put(&r->text, "\n    const W_NUMBERS(%s) of", name);
+    if (r->faults) weft__put(&r->text, "%sW_GLOBAL w_faults *faults,", line);
 }
 
-static void put_constants(weft_render *r) {
+void weft__put_constants(weft_render *r) {
     const weft_kernel *k = r->kernel;
     for (int a = 0; a < k->n_args; a++)
-        weft__put_line(r, "%sW_GLOBAL %s *arg%d = arg%d_ + of.arg%d_at;", k->args[a].written ? "" : "const ",
-                       weft__storage_name((weft_dtype)k->args[a].dtype), a, a, a);
+        if (is_memory(r, a))
+            weft__put_line(r, "%sW_GLOBAL %s *arg%d = arg%d_ + of.arg%d_at;",
+                           k->args[a].written ? "" : "const ",
+                           weft__storage_name((weft_dtype)k->args[a].dtype), a, a, a);
     for (int v = 0; v < k->n_code; v++)
         if (is_column_fold(r, v))
             weft__put_line(r, "W_GLOBAL %s *fold%d = fold%d_ + of.fold%d_at;",
                            weft__type_name(weft__render_type((weft_dtype)k->code[v].dtype), false), v, v, v);
     for (int t = 0; t < NUMBER_TYPES; t++) put_numbers(r, t, false);
-    if (r->sink) weft__put_line(r, "if (w_faulted(faults)) return;");
-    if (!r->target->vectors) weft__put_line(r, "const int lane = w_item(0);");
 }
 
 /* What the group has in local memory; false: nothing. */
@@ -304,14 +306,18 @@ static const char *identifier(const weft_render *r) {
 
 static void put_all(weft_render *r, const cut *c, const char *name) {
     const bool shared = put_shared(r, name);
-    put_struct(r, name);
-    weft__put(&r->text, "W_KERNEL W_ITEMS(%d, 1, 1) void %s(", c->items, name);
-    put_parameters(r, name);
+    weft__put(&r->text, "W_NUMBERS(%s) {\n", name);
+    weft__put_members(r);
+    weft__put(&r->text, "};\nW_KERNEL W_ITEMS(%d, 1, 1) void %s(", c->items, name);
+    weft__put_pointers(r, "\n    ");
+    weft__put(&r->text, "\n    const W_NUMBERS(%s) of", name);
     if (shared) weft__put(&r->text, " W_ALSO(%s)", name);
     weft__put(&r->text, ") {\n");
     r->indent = 1;
     if (shared) weft__put_line(r, "W_MEMORY(%s)", name);
-    put_constants(r);
+    weft__put_constants(r);
+    if (r->sink) weft__put_line(r, "if (w_faulted(faults)) return;");
+    if (!r->target->vectors) weft__put_line(r, "const int lane = w_item(0);");
     put_body(r, c);
     r->indent = 0;
     weft__put_line(r, "}");
@@ -319,13 +325,14 @@ static void put_all(weft_render *r, const cut *c, const char *name) {
 
 /* ---- the launch ---- */
 
-static weft_argument *arguments_of(weft_render *r, weft_argument *list) {
+weft_argument *weft__render_arguments(weft_render *r, weft_argument *list) {
     const weft_kernel *k = r->kernel;
     for (int a = 0; a < k->n_args; a++)
-        *list++ = (weft_argument){.kind = WEFT_ARGUMENT_OPERAND,
-                                  .dtype = k->args[a].dtype,
-                                  .written = k->args[a].written,
-                                  .index = a};
+        if (is_memory(r, a))
+            *list++ = (weft_argument){.kind = WEFT_ARGUMENT_OPERAND,
+                                      .dtype = k->args[a].dtype,
+                                      .written = k->args[a].written,
+                                      .index = a};
     for (int v = 0; v < k->n_code; v++)
         if (is_column_fold(r, v))
             *list++ = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH,
@@ -339,7 +346,7 @@ static weft_argument *arguments_of(weft_render *r, weft_argument *list) {
     return list;
 }
 
-static size_t argument_bytes(const weft_render *r) {
+size_t weft__render_argument_bytes(const weft_render *r) {
     size_t bytes = (size_t)r->kernel->n_args * 16 + 16;
     for (int v = 0; v < r->kernel->n_code; v++) bytes += is_column_fold(r, v) ? 16 : 0;
     for (size_t i = 0; i < r->n_numbers; i++) {
@@ -363,13 +370,14 @@ static void place_folds(weft_render *r) {
 }
 
 /* As alike as can be: texts with the same prelude are compiled at once. */
-static void find_prelude(weft_render *r) {
-    r->prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | WEFT_PRELUDE_RANDOM;
-    if (r->target->vectors) r->prelude |= WEFT_PRELUDE_VECTORS;
+unsigned weft__render_prelude(const weft_render *r) {
+    unsigned prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | WEFT_PRELUDE_RANDOM;
+    if (r->target->vectors) prelude |= WEFT_PRELUDE_VECTORS;
     for (int v = 0; v < r->kernel->n_code; v++) {
         const weft_instr *in = &r->kernel->code[v];
-        if (in->kind != WEFT_INSTR_STORE && in->dtype == WEFT_F64) r->prelude |= WEFT_PRELUDE_F64;
+        if (in->kind != WEFT_INSTR_STORE && in->dtype == WEFT_F64) prelude |= WEFT_PRELUDE_F64;
     }
+    return prelude;
 }
 
 /* Writes the body for its arguments, then all of it: to know its length, and into memory. */
@@ -379,7 +387,7 @@ static const char *write_text(weft_render *r, const cut *c, const char *name) {
     for (int pass = 0; pass < 2 && !r->failed; pass++) {
         r->text = weft__text(memory, size);
         put_body(r, c);
-        if (!r->literal && argument_bytes(r) > ARGUMENT_BYTES) {
+        if (!r->literal && weft__render_argument_bytes(r) > WEFT_RENDER_BYTES) {
             r->literal = true;
             r->n_numbers = 0;
             put_body(r, c);
@@ -400,7 +408,6 @@ static weft_status render(weft_render *r) {
     const cut c = cut_of(r);
     const char *name = identifier(r);
     place_folds(r);
-    find_prelude(r);
     r->faults = r->sink;
     const char *text = write_text(r, &c, name);
     if (!text) return weft__fail_oom(r->launches->ctx, 4096, "the text of a kernel");
@@ -408,28 +415,34 @@ static weft_status render(weft_render *r) {
     weft_argument *arguments = weft__arena_alloc(r->launches->arena, most * sizeof *arguments);
     if (!arguments)
         return weft__fail_oom(r->launches->ctx, most * sizeof *arguments, "the arguments of a kernel");
-    const weft_argument *end = arguments_of(r, arguments);
+    const weft_argument *end = weft__render_arguments(r, arguments);
     return weft__launch(r->launches, &(weft_launch){.name = name,
                                                     .text = text,
-                                                    .prelude = r->prelude,
+                                                    .prelude = weft__render_prelude(r),
                                                     .n_arguments = (int)(end - arguments),
                                                     .arguments = arguments,
                                                     .groups = {c.groups, 1, 1},
                                                     .items = {c.items, 1, 1}});
 }
 
+void weft__render_free(weft_render *r) {
+    weft_context *ctx = r->launches->ctx;
+    weft__free(ctx, r->stage);
+    weft__free(ctx, r->varies);
+    weft__free(ctx, r->wanted);
+    weft__free(ctx, r->first);
+    weft__free(ctx, r->kept);
+    weft__free(ctx, r->scratch);
+    weft__free(ctx, r->numbers);
+}
+
 weft_status weft__render(weft_launches *launches, const weft_kernel *kernel, bool sink) {
     weft_kernel words = *kernel;
     if (weft__kernel_rows(kernel) == 0) return WEFT_OK; /* nothing to store */
     if (weft__render_moves(kernel)) WEFT_TRY(weft__render_as_words(launches, &words));
-    weft_render r = {.launches = launches, .target = launches->target, .kernel = &words, .sink = sink};
+    weft_render r = {
+        .launches = launches, .target = launches->target, .kernel = &words, .sink = sink, .product = -1};
     const weft_status status = render(&r);
-    weft__free(launches->ctx, r.stage);
-    weft__free(launches->ctx, r.varies);
-    weft__free(launches->ctx, r.wanted);
-    weft__free(launches->ctx, r.first);
-    weft__free(launches->ctx, r.kept);
-    weft__free(launches->ctx, r.scratch);
-    weft__free(launches->ctx, r.numbers);
+    weft__render_free(&r);
     return status;
 }

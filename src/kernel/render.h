@@ -22,7 +22,8 @@ typedef enum weft_render_type {
     WEFT_RENDER_TYPES
 } weft_render_type;
 
-#define WEFT_RENDER_NAME 32
+#define WEFT_RENDER_NAME  32
+#define WEFT_RENDER_BYTES 1000 /* of all arguments; OpenCL promises 1,024 */
 /* A number that the text names and the launch gives. */
 typedef struct weft_render_number {
     const char *name; /* interned */
@@ -34,6 +35,7 @@ typedef struct weft_render {
     const weft_target *target;
     const weft_kernel *kernel;
     bool sink;
+    int product; /* of an epilogue: the argument that is no memory but what the product hands over; else -1 */
     /* choices: render_choose.c */
     int lane;     /* dimension that lanes run over; -1: there is none, one lane works */
     bool reduced; /* it is a reduction dimension */
@@ -53,7 +55,6 @@ typedef struct weft_render {
     /* what is being written */
     weft_text text;
     int indent;
-    unsigned prelude;
     bool faults;                       /* takes the fault record */
     bool local[WEFT_RENDER_TYPES];     /* lanes meet in local memory for sums of that type */
     int64_t *scratch;                  /* byte where the fold has its columns; of COLUMN folds */
@@ -77,6 +78,19 @@ const char *weft__render_number(weft_render *r, weft_argument_kind kind, weft_ar
                                 ...) WEFT_PRINTF(4, 5);
 const char *weft__render_size(weft_render *r, int64_t value, const char *fmt, ...) WEFT_PRINTF(3, 4);
 const char *weft__render_extent(weft_render *r, int d); /* of a dimension of the kernel */
+
+/* What a kernel gets: its pointers, as parameters of which each begins with `line`; the members of the struct
+ * of its numbers, offsets first; the lines that make pointers and constants of both, that struct being `of`;
+ * and the arguments that a launch gives for them: how many bytes, and where the list of them ends. */
+void weft__put_pointers(weft_render *r, const char *line);
+void weft__put_members(weft_render *r);
+void weft__put_constants(weft_render *r);
+size_t weft__render_argument_bytes(const weft_render *r);
+weft_argument *weft__render_arguments(weft_render *r, weft_argument *list);
+/* Takes the index of dimension d off the number `rest`. */
+void weft__put_digit(weft_render *r, int d);
+unsigned weft__render_prelude(const weft_render *r);
+void weft__render_free(weft_render *r);
 
 /* ---- render_move.c ---- */
 /* Does a kernel only move elements, whatever they mean? Then: the same kernel of words of their size. */

@@ -175,6 +175,7 @@ weft_status weft__render_choose(weft_render *r) {
     find_stages(r);
     choose_lane(r);
     choose_along(r);
+    if (r->product >= 0) r->lane = k->n_parallel - 1, r->along = -1;
     find_varying(r);
     r->wide = !is_narrow(r);
     weft__choose_loops(r);

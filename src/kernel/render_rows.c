@@ -330,7 +330,7 @@ static void put_loop(weft_render *r, int stage) {
 
 static void put_row(weft_render *r) {
     const weft_kernel *k = r->kernel;
-    if (k->n_reduce == 0) weft__put_fetches(r, 0);
+    if (k->n_reduce == 0 && r->product < 0) weft__put_fetches(r, 0);
     for (int s = 0; s <= r->stages; s++) {
         put_row_values(r, s);
         if (weft__stage_is_full(r, s)) put_loop(r, s);

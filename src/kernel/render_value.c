@@ -237,6 +237,19 @@ static void put_load(weft_render *r, int v) {
     put_read(r, v, weft__code_of(r, v)->arg, &p, live);
 }
 
+/* What a product hands over, as it would be stored. */
+static void put_product(weft_render *r, int v) {
+    const weft_dtype dtype = (weft_dtype)weft__code_of(r, v)->dtype;
+    const bool vector = weft__render_vector(r, v);
+    const char *type = weft__type_name(weft__type_of(r, v), vector);
+    char rounded[32] = "";
+    if (dtype == WEFT_F16 || dtype == WEFT_BF16)
+        snprintf(rounded, sizeof rounded, "w_round_%s", weft_dtype_name(dtype));
+    else if (!weft_dtype_is_float(dtype)) /* sums of integers are unsigned */
+        snprintf(rounded, sizeof rounded, "as_%s", type);
+    weft__put_line(r, rounded[0] ? "const %s v%d = %s(value);" : "const %s v%d = %svalue;", type, v, rounded);
+}
+
 /* ---- gather ---- */
 
 /* Makes a string longer. */
@@ -325,7 +338,12 @@ static void put_numbered(weft_render *r, int v) {
 
 void weft__put_value(weft_render *r, int v) {
     switch ((weft_instr_kind)weft__code_of(r, v)->kind) {
-    case WEFT_INSTR_LOAD: put_load(r, v); break;
+    case WEFT_INSTR_LOAD:
+        if (weft__code_of(r, v)->arg == r->product)
+            put_product(r, v);
+        else
+            put_load(r, v);
+        break;
     case WEFT_INSTR_GATHER: put_gather(r, v); break;
     case WEFT_INSTR_INDEX:
     case WEFT_INSTR_MASK:

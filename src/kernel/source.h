@@ -97,6 +97,23 @@ typedef struct weft_launches {
 /* source.c: adds a launch, whose arguments are copied into the arena, numbers too. */
 weft_status weft__launch(weft_launches *launches, const weft_launch *launch);
 
+/* An epilogue (kernel/epilogue.c) as definitions in the text of a product, whose sums are of a type S, S16
+ * sixteen of them: w_epilogue, its numbers; EPILOGUE_POINTERS and EPILOGUE_NAMES, its pointers as parameters
+ * and as arguments, a comma behind each; and a function that ends with those and its numbers,
+ *     epilogue(row, column, m, S16 values, EPILOGUE_NAMES numbers)  with vectors: m of them count, 16 at most
+ *     epilogue(row, column, S value, EPILOGUE_NAMES numbers)        else
+ * Rows are counted over the whole batch. */
+typedef struct weft_epilogue {
+    const char *text;
+    unsigned prelude;
+    int n_arguments; /* of the pointers and the numbers; operands are the kernel's arguments */
+    weft_argument *arguments;
+} weft_epilogue;
+
+/* render_epilogue.c: that of argument `product`, with rows of n elements. */
+weft_status weft__render_epilogue(weft_launches *launches, const weft_kernel *kernel, int product, int64_t n,
+                                  weft_epilogue *out);
+
 /* render.c: the launch of a kernel form. `sink`: does nothing once a fault is recorded. */
 weft_status weft__render(weft_launches *launches, const weft_kernel *kernel, bool sink);
 

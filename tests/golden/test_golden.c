@@ -168,10 +168,23 @@ static const struct {
 enum { PLAN, VECTORS, ITEMS, CUDA, TEXTS }; /* which text */
 
 /* Graphs whose OpenCL C is also there as work-items: one of each kind of kernel. */
-static const char *const as_items[] = {"add",     "pad",        "gather",      "transpose",
-                                       "softmax", "sum_middle", "sum_columns", "layer_norm_columns"};
+static const char *const as_items[] = {"add",
+                                       "pad",
+                                       "gather",
+                                       "transpose",
+                                       "softmax",
+                                       "sum_middle",
+                                       "sum_columns",
+                                       "layer_norm_columns",
+                                       "matmul_bias_relu"};
 
-/* The text of a program's kernels, each after its form as a comment. */
+static weft_status render_epilogue(weft_launches *launches, const weft_heavy_matmul *mm) {
+    weft_epilogue epilogue;
+    WEFT_TRY(weft__render_epilogue(launches, mm->epilogue, mm->product, mm->n, &epilogue));
+    return weft__launch(launches, &(weft_launch){.text = epilogue.text});
+}
+
+/* The text of a program's kernels and of products' epilogues, each after its form as a comment. */
 static char *rendered(weft_context *ctx, const weft_program *program, int which) {
     const weft_target target = {.language = which == CUDA ? WEFT_CUDA_C : WEFT_OPENCL_C,
                                 .vectors = which == VECTORS,
@@ -185,13 +198,15 @@ static char *rendered(weft_context *ctx, const weft_program *program, int which)
     weft_text out = weft__text(text, size);
     for (int c = 0; c < program->commands.count; c++) {
         const weft_command *command = &program->commands.list[c];
+        const weft_kernel *kernel = weft__command_kernel(command);
         weft_arena arena;
-        if (command->kind != WEFT_COMMAND_KERNEL) continue;
+        if (!kernel) continue;
         weft__arena_init(&arena, ctx);
         weft_launches launches = {.ctx = ctx, .arena = &arena, .target = &target};
-        if (weft__render(&launches, command->kernel, command->sink) != WEFT_OK)
-            fail_msg("%s", weft_last_error(ctx));
-        weft__kernel_print(command->kernel, form, sizeof form);
+        const weft_status status = command->kernel ? weft__render(&launches, kernel, command->sink)
+                                                   : render_epilogue(&launches, &command->heavy.as.matmul);
+        if (status != WEFT_OK) fail_msg("%s", weft_last_error(ctx));
+        weft__kernel_print(kernel, form, sizeof form);
         weft__put(&out, "/*\n%s*/\n", form);
         for (int l = 0; l < launches.count; l++) weft__put(&out, "%s\n", launches.list[l].text);
         weft__free(ctx, launches.list);

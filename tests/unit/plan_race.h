@@ -31,13 +31,18 @@ static inline bool heavy_is_empty(const weft_heavy *heavy) {
 /* What command i reads and writes; of the operands of a heavy operation that are read only the first byte. */
 static inline int plan_spans(const weft_program *program, int i, span *out) {
     const weft_command *c = &program->commands.list[i];
+    const weft_kernel *kernel = weft__command_kernel(c);
+    const int first = kernel ? c->n_operands - kernel->n_args : 0;
     for (int k = 0; k < c->n_operands; k++) {
         int64_t bytes = c->kind != WEFT_COMMAND_HEAVY ? c->bytes : !heavy_is_empty(&c->heavy);
         bool written = k == c->n_operands - 1;
-        if (c->kernel) {
-            weft_dtype dtype = (weft_dtype)c->kernel->args[k].dtype;
-            bytes = c->kernel->args[k].elements * (int64_t)weft_dtype_size(dtype);
-            written = c->kernel->args[k].written;
+        if (kernel && k >= first) {
+            const weft_kernel_arg *arg = &kernel->args[k - first];
+            const bool nowhere = !c->kernel && k - first == c->heavy.as.matmul.product && !arg->written;
+            bytes = nowhere ? 0 : arg->elements * (int64_t)weft_dtype_size((weft_dtype)arg->dtype);
+            written = arg->written;
+        } else if (kernel) { /* what its product reads */
+            written = false;
         } else if (c->kind == WEFT_COMMAND_HEAVY && c->heavy.kind == WEFT_HEAVY_MATMUL && written && bytes) {
             bytes = c->heavy.as.matmul.m * c->heavy.as.matmul.n *
                     (int64_t)weft_dtype_size((weft_dtype)c->heavy.as.matmul.out_dtype);

@@ -24,15 +24,29 @@ typedef struct product {
     int64_t items;            /* of the batch */
     int64_t splits, part;     /* k is cut into `splits` parts */
     int64_t block_m, block_n; /* of c, a group */
+    weft_epilogue epilogue;   /* where mm has one */
     int group_items;
     int way, ways;  /* which of the tiles, all of which add in the same order */
     char name[32];  /* of the tile */
     char head[512]; /* definitions of the text */
 } product;
 
+/* A column becomes one row of the transposed product. */
+static bool is_column(const weft_heavy_matmul *mm) { return mm->n == 1 && mm->c_m == 1 && mm->m > 1; }
+
+#define EPILOGUE_ARGUMENTS 32 /* of a launch, which has no place for more */
+
+static bool takes_epilogue(const weft_target *target, const weft_heavy_matmul *mm) {
+    const weft_kernel *k = mm->epilogue;
+    for (int i = 0; i < k->n_code; i++)
+        if (k->code[i].dtype == WEFT_F64 && !target->f64) return false;
+    return k->n_args <= EPILOGUE_ARGUMENTS && weft__kernel_has_rows(k, is_column(mm) ? mm->m : mm->n);
+}
+
 bool weft__gpu_matmul_takes(const weft_target *target, const weft_heavy_matmul *mm) {
     if (!weft__gpu_knows(target, (weft_dtype)mm->dtype)) return false;
     if (mm->m > INT_MAX / 2 || mm->n > INT_MAX / 2 || mm->k > INT_MAX / 2) return false;
+    if (mm->epilogue && !takes_epilogue(target, mm)) return false;
     switch (mm->dtype) {
     case WEFT_F32:
     case WEFT_F64:
@@ -58,7 +72,7 @@ static product product_of(const weft_launches *launches, const weft_heavy_matmul
                  .items = 1,
                  .splits = 1,
                  .part = mm->k};
-    if (mm->n == 1 && mm->c_m == 1 && mm->m > 1) { /* a column: one row of the transposed product */
+    if (is_column(mm)) {
         p.a = 1, p.b = 0;
         p.mm.m = 1, p.mm.n = mm->m, p.mm.c_m = mm->m;
         p.mm.a_m = mm->b_n, p.mm.a_k = mm->b_k;
@@ -252,14 +266,18 @@ static const char *plan_rows(product *p) {
 
 /* ---- launches ---- */
 
-static const char *text_of(weft_launches *launches, const product *p, bool wide, const char *text) {
+/* Of the text that stores c, or of the one before it. */
+static const char *text_of(weft_launches *launches, const product *p, bool last, const char *text) {
     const bool integers = p->sum == WEFT_I32 || p->sum == WEFT_U32 || p->sum == WEFT_I64;
-    const size_t size = sizeof p->head + 128 + strlen(weft__text_matmul);
-    char *more = weft__arena_alloc(launches->arena, size);
-    if (!more) return NULL;
-    snprintf(more, size, "%s#define WIDE %d\n#define INTEGERS %d\n#define SINK %d\n%s", p->head, wide,
-             integers, p->sink, weft__text_matmul);
-    return weft__gpu_text(launches, p->dtype, more, text);
+    const char *epilogue = last && p->epilogue.text ? p->epilogue.text : "";
+    const size_t size = strlen(epilogue) + strlen(weft__text_matmul) + strlen(text) + 1;
+    char head[sizeof p->head + 128], *whole = weft__arena_alloc(launches->arena, size);
+    if (!whole) return NULL;
+    snprintf(head, sizeof head,
+             "%s#define WIDE %d\n#define INTEGERS %d\n#define SINK %d\n#define EPILOGUE %d\n", p->head,
+             !last || p->out == p->sum, integers, p->sink, *epilogue != 0);
+    snprintf(whole, size, "%s%s%s", epilogue, weft__text_matmul, text);
+    return weft__gpu_text(launches, p->dtype, head, whole);
 }
 
 /* As w_product in matmul.cl. */
@@ -289,6 +307,26 @@ static numbers numbers_of(const product *p) {
     return to;
 }
 
+/* Adds a launch with those arguments; those of the epilogue stand for its argument number `c` where the
+ * launch is the last. */
+static weft_status launch_with(weft_launches *launches, const product *p, bool last, weft_launch launch,
+                               int c) {
+    const weft_epilogue *e = &p->epilogue;
+    if (!last || !e->text) return weft__launch(launches, &launch);
+    const int count = launch.n_arguments - 1 + e->n_arguments;
+    weft_argument *all = weft__arena_alloc(launches->arena, (size_t)count * sizeof *all);
+    if (!all) return weft__fail_oom(launches->ctx, (size_t)count * sizeof *all, "a launch");
+    for (int i = 0; i < count; i++) {
+        const bool behind = i >= c + e->n_arguments, own = i < c || behind;
+        all[i] = own ? launch.arguments[behind ? i - e->n_arguments + 1 : i] : e->arguments[i - c];
+        if (!own && all[i].kind == WEFT_ARGUMENT_OPERAND) all[i].index += 2; /* behind a and b */
+    }
+    launch.arguments = all;
+    launch.n_arguments = count;
+    launch.prelude |= e->prelude;
+    return weft__launch(launches, &launch);
+}
+
 static weft_status launch_product(weft_launches *launches, const product *p, const char *text) {
     const weft_heavy_matmul *mm = &p->mm;
     numbers of = numbers_of(p);
@@ -306,27 +344,29 @@ static weft_status launch_product(weft_launches *launches, const product *p, con
                                 .groups = {weft__ceil_div(mm->n, p->block_n),
                                            weft__ceil_div(mm->m, p->block_m), p->items * p->splits},
                                 .items = {p->group_items, 1, 1}};
-    return weft__launch(launches, &launch);
+    return launch_with(launches, p, p->splits == 1, launch, 2);
 }
 
 #define SUM_EACH 1024 /* elements of a group */
 
 static weft_status launch_sum(weft_launches *launches, product *p) {
     const weft_heavy_matmul *mm = &p->mm;
-    snprintf(p->head, sizeof p->head, "#define EACH %d\n", SUM_EACH);
-    const char *text = text_of(launches, p, p->out == p->sum, weft__text_matmul_sum);
+    const int lanes = p->target->vectors ? p->target->lanes : 1, each = SUM_EACH / lanes;
+    snprintf(p->head, sizeof p->head, "#define EACH %d\n#define LANES %d\n", each, lanes);
+    const char *text = text_of(launches, p, true, weft__text_matmul_sum);
     if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
     const numbers of = numbers_of(p);
     weft_argument arguments[] = {SCRATCH(0, p->sum), WRITES(2, p->out), STRUCT(of), FAULT};
     arguments[0].written = false;
-    const weft_launch launch = {.name = "matmul_sum",
-                                .text = text,
-                                .links = true,
-                                .prelude = weft__gpu_prelude(p->dtype),
-                                ARGUMENTS(arguments),
-                                .groups = {weft__ceil_div(mm->m * mm->n, SUM_EACH), p->items, 1},
-                                .items = {weft__target_items(p->target), 1, 1}};
-    return weft__launch(launches, &launch);
+    const weft_launch launch = {
+        .name = "matmul_sum",
+        .text = text,
+        .links = true,
+        .prelude = weft__gpu_prelude(p->dtype),
+        ARGUMENTS(arguments),
+        .groups = {weft__ceil_div(mm->m * weft__ceil_div(mm->n, lanes), each), p->items, 1},
+        .items = {weft__target_items(p->target), 1, 1}};
+    return launch_with(launches, p, true, launch, 1);
 }
 
 /* ---- which tile ---- */
@@ -369,7 +409,9 @@ static int64_t span(const int64_t *batch, const int64_t *strides, int rank, int6
 static int tuned(weft_launches *launches, const weft_heavy *heavy, const product *p) {
     const weft_heavy_matmul *mm = &heavy->as.matmul;
     const double work = (double)mm->m * (double)mm->n * (double)mm->k * (double)p->items;
-    weft_tuner_question q = {.heavy = heavy, .usual = p->way, .ways = p->ways};
+    weft_heavy alone = *heavy;
+    alone.as.matmul.epilogue = NULL;
+    weft_tuner_question q = {.heavy = &alone, .usual = p->way, .ways = p->ways};
     if (p->ways < 2 || !weft__tuner_asks(launches->tuner, work)) return p->way;
     const int64_t size = (int64_t)weft_dtype_size(p->dtype);
     q.key = class_of(p);
@@ -398,7 +440,9 @@ weft_status weft__gpu_matmul(weft_launches *launches, const weft_heavy *heavy, b
         p = unplanned;
         text = plan(&p, way);
     }
-    text = text_of(launches, &p, p.splits > 1 || p.out == p.sum, text);
+    if (p.mm.epilogue)
+        WEFT_TRY(weft__render_epilogue(launches, p.mm.epilogue, p.mm.product, p.mm.n, &p.epilogue));
+    text = text_of(launches, &p, p.splits == 1, text);
     if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
     WEFT_TRY(launch_product(launches, &p, text));
     if (p.splits == 1) return WEFT_OK;

@@ -1,16 +1,47 @@
 /* What the texts of products share. A group computes a block of one product of the batch or, where k is cut into
  * `splits`, the sums over one part of it. Whatever the tile, an element is the sum, in order, of
  * sums over CHUNK products each, in order and by fused multiply-adds: short chains, for their rounding errors. WIDE: c holds sums (S) as they are. SINK: c is of a
- * variable, which a fault keeps as it is. Before storage.cl and matmul_*.cl. */
+ * variable, which a fault keeps as it is. EPILOGUE: what is stored is what `epilogue` stores (kernel/source.h).
+ * Behind storage.cl, before matmul_*.cl. */
 #if WIDE
 #define O              S
-#define PUT(p, i, v)   ((p)[i] = (v))
-#define PUT16(p, v)    vstore16(v, 0, p)
+#define KEEP(p, i, v)  ((p)[i] = (v))
+#define KEEP16(p, v)   vstore16(v, 0, p)
 #else
 #define O              T
-#define PUT(p, i, v)   STORE(p, i, v)
-#define PUT16(p, v)    STORE16(p, v)
+#define KEEP(p, i, v)  STORE(p, i, v)
+#define KEEP16(p, v)   STORE16(p, v)
 #endif
+
+/* Where elements go: as parameters of a kernel (OUT, and numbers), of a function (TO), and as arguments (HERE);
+ * and how: that of row i and column j, counted from there, or sixteen, of which `count` are elements of c. */
+#if EPILOGUE
+#define OUT                   EPILOGUE_POINTERS
+#define OUT_NUMBERS           w_epilogue epilogue;
+#define TO                    EPILOGUE_POINTERS w_i64 line, int column, const w_epilogue numbers
+#define HERE                  EPILOGUE_NAMES line, column, numbers
+#define PUT(i, j, v)          epilogue(line + (i), column + (j), v, EPILOGUE_NAMES numbers)
+#define PUT16(i, j, count, v) epilogue(line + (i), column + (j), min(count, 16), v, EPILOGUE_NAMES numbers)
+#else
+#define OUT                   W_GLOBAL O *c,
+#define OUT_NUMBERS           w_i64 c_at;
+#define TO                    W_GLOBAL O *c, w_i64 c_m
+#define HERE                  c, c_m
+#define PUT(i, j, v)          KEEP(c, (i) * c_m + (j), v)
+#define PUT16(i, j, count, v) put16(c + (i) * c_m + (j), count, v)
+#ifdef VECTORS
+W_FN void put16(W_GLOBAL O *p, int count, S16 v) {
+    if (count >= 16) {
+        KEEP16(p, v);
+        return;
+    }
+    S x[16];
+    vstore16(v, 0, x);
+    for (int j = 0; j < count; j++) KEEP(p, j, x[j]);
+}
+#endif
+#endif
+
 #if INTEGERS
 #define MAD(x, y, z) ((x) * (y) + (z))
 #else
@@ -36,12 +67,13 @@ W_FN w_i64 item_at(const w_product *p, int item, const w_i64 *batch) {
 }
 
 W_NUMBERS(matmul) {
-    w_i64 a_at, b_at, c_at;
+    w_i64 a_at, b_at;
+    OUT_NUMBERS
     w_product product;
     int command;
 };
 #define PARAMETERS                                                                                           \
-    const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL O *c, W_GLOBAL w_faults *faults, const W_NUMBERS(matmul) given
+    const W_GLOBAL T *a, const W_GLOBAL T *b, OUT W_GLOBAL w_faults *faults, const W_NUMBERS(matmul) given
 
 /* Opens a kernel: i0, j0, rows and cols of the block; k0 and k1 of the part; a and b at the block's first
  * elements of k = 0, c at its first element. */
@@ -51,8 +83,18 @@ W_NUMBERS(matmul) {
     const int j0 = w_group(0) * of.block_n, i0 = w_group(1) * of.block_m, item = w_group(2) / of.splits;      \
     const int rows = min(of.block_m, of.m - i0), cols = min(of.block_n, of.n - j0);                           \
     const int k0 = w_group(2) % of.splits * of.part, k1 = min(of.k, k0 + of.part);                            \
-    const w_i64 a_m = of.a_m, a_k = of.a_k, b_k = of.b_k, b_n = of.b_n, c_m = of.c_m;                         \
-    a += given.a_at + item_at(&of, item, of.a_batch) + i0 * a_m;                                                    \
-    b += given.b_at + item_at(&of, item, of.b_batch) + j0 * b_n;                                                    \
-    c += given.c_at + i0 * c_m + j0;                                                                                \
+    const w_i64 a_m = of.a_m, a_k = of.a_k, b_k = of.b_k, b_n = of.b_n;                                       \
+    a += given.a_at + item_at(&of, item, of.a_batch) + i0 * a_m;                                              \
+    b += given.b_at + item_at(&of, item, of.b_batch) + j0 * b_n;                                              \
+    BEGIN_C
+#if EPILOGUE
+#define BEGIN_C                                                                                               \
+    const w_epilogue numbers = given.epilogue;                                                                \
+    const w_i64 line = item * (w_i64)of.m + i0;                                                               \
+    const int column = j0;
+#else
+#define BEGIN_C                                                                                               \
+    const w_i64 c_m = of.c_m;                                                                                 \
+    c += given.c_at + i0 * c_m + j0;                                                                          \
     c += of.splits > 1 ? w_group(2) * (w_i64)of.m * of.n : item_at(&of, item, of.c_batch);
+#endif

@@ -74,7 +74,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
         for (int v = 0; v < vectors; v++) total[v] += sum[v], sum[v] = 0;
     }
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < cols; j++) PUT(c, i * c_m + j, ((W_LOCAL S *)(total + j / 16 * ROWS + i))[j % 16]);
+        for (int j = 0; j < cols; j += 16) PUT16(i, j, cols - j, total[j / 16 * ROWS + i]);
 }
 #else
 W_FN S folded(S16 of) {
@@ -127,8 +127,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
         }
         p0 += DEPTH;
     } while (p0 < k1);
-    for (int j = 0; j < cols; j++)
-        for (int i = 0; i < rows; i++) PUT(c, i * c_m + j, folded(kept[j * ROWS + i]));
+    for (int i = 0; i < rows; i++)
+        for (int j0 = 0; j0 < cols; j0 += 16) {
+            S x[16];
+            for (int j = 0; j < 16; j++) x[j] = j0 + j < cols ? folded(kept[(j0 + j) * ROWS + i]) : (S)0;
+            PUT16(i, j0, cols - j0, vload16(0, x));
+        }
 }
 #endif
 
@@ -162,10 +166,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     for (int i = 0; i < ROWS; i++) kept[(slice * COLUMNS + j) * ROWS + i] = total[i];
     w_barrier();
     for (int e = w_item(0); e < cols * rows; e += ITEMS) {
-        const int row = e / cols, column = e % cols;
+        const int row = e / cols, at = e % cols;
         S whole = 0;
-        for (int s = 0; s < SLICES; s++) whole += kept[(s * COLUMNS + column) * ROWS + row];
-        PUT(c, row * c_m + column, whole);
+        for (int s = 0; s < SLICES; s++) whole += kept[(s * COLUMNS + at) * ROWS + row];
+        PUT(row, at, whole);
     }
 }
 #endif

@@ -1,20 +1,45 @@
 /* The sums over the parts of k, added in order. Behind storage.cl and matmul.cl. */
+#ifdef VECTORS
+W_FN S16 of_part(const W_GLOBAL S *from, int count) {
+    S x[16];
+    if (count >= 16) return vload16(0, from);
+    for (int j = 0; j < 16; j++) x[j] = j < count ? from[j] : (S)0;
+    return vload16(0, x);
+}
+#endif
+
 W_NUMBERS(matmul_sum) {
-    w_i64 parts_at, c_at;
+    w_i64 parts_at;
+    OUT_NUMBERS
     w_product product;
     int command;
 };
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul_sum(const W_GLOBAL S *parts, W_GLOBAL O *c, W_GLOBAL w_faults *faults,
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul_sum(const W_GLOBAL S *parts, OUT W_GLOBAL w_faults *faults,
                                               const W_NUMBERS(matmul_sum) given) {
     if (SINK && w_faulted(faults)) return;
     const w_product of = given.product;
-    const int item = w_group(1), n = of.n;
+    const int item = w_group(1), n = of.n, wide = (n + LANES - 1) / LANES; /* a row */
     const w_i64 size = (w_i64)of.m * n, first = (w_i64)w_group(0) * EACH;
     parts += given.parts_at + item * of.splits * size;
+#if EPILOGUE
+    const w_epilogue numbers = given.epilogue;
+    const w_i64 line = item * (w_i64)of.m;
+    const int column = 0;
+#else
+    const w_i64 c_m = of.c_m;
     c += given.c_at + item_at(&of, item, of.c_batch);
-    for (w_i64 e = first + w_item(0); e < min(first + EACH, size); e += ITEMS) {
-        S total = parts[e];
-        for (int s = 1; s < of.splits; s++) total += parts[s * size + e];
-        PUT(c, e / n * of.c_m + e % n, total);
+#endif
+    for (w_i64 e = first + w_item(0); e < min(first + EACH, (w_i64)of.m * wide); e += ITEMS) {
+        const int row = e / wide, at = e % wide * LANES;
+        const W_GLOBAL S *from = parts + (w_i64)row * n + at;
+#ifdef VECTORS
+        S16 total = of_part(from, n - at);
+        for (int s = 1; s < of.splits; s++) total += of_part(from + s * size, n - at);
+        PUT16(row, at, n - at, total);
+#else
+        S total = *from;
+        for (int s = 1; s < of.splits; s++) total += from[s * size];
+        PUT(row, at, total);
+#endif
     }
 }

@@ -76,7 +76,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
 #pragma unroll
         for (int j = 0; j < PATCH_N * 4; j++) {
             const int row = (i / 4 * HIGH_ITEMS + down) * 4 + i % 4;
-            const int column = (j / 4 * WIDE_ITEMS + across) * 4 + j % 4;
-            if (row < rows && column < cols) PUT(c, row * c_m + column, total[i][j]);
+            const int at = (j / 4 * WIDE_ITEMS + across) * 4 + j % 4;
+            if (row < rows && at < cols) PUT(row, at, total[i][j]);
         }
 }

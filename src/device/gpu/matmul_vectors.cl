@@ -90,9 +90,10 @@ INLINE void multiply(const W_LOCAL S *x, const W_LOCAL S16 *y, int depth, S16 su
     }
 }
 
-/* One chunk of k. Sums are kept in `kept`, tile by tile, until the last. */
-W_FN void block(const W_LOCAL S *x, const W_LOCAL S16 *y, W_LOCAL S16 *kept, W_GLOBAL O *c, w_i64 c_m, int rows,
-                int cols, int depth, int first, int last) {
+/* One chunk of k. Sums are kept in `kept`, tile by tile, until the last; tiles at an edge then as well, and all
+ * that go through an epilogue, which is code for one place. */
+W_FN void block(const W_LOCAL S *x, const W_LOCAL S16 *y, W_LOCAL S16 *kept, int rows, int cols, int depth,
+                int first, int last, TO) {
     for (int j0 = 0; j0 < cols; j0 += COLS, y += CHUNK * WIDTH) {
         for (int i0 = 0; i0 < rows; i0 += ROWS, kept += ROWS * WIDTH) {
             S16 sum[ROWS][WIDTH];
@@ -105,21 +106,22 @@ W_FN void block(const W_LOCAL S *x, const W_LOCAL S16 *y, W_LOCAL S16 *kept, W_G
             for (int i = 0; i < ROWS; i++)
 #pragma unroll
                 for (int v = 0; v < WIDTH; v++) sum[i][v] += first ? (S16)(0) : kept[i * WIDTH + v];
-            W_GLOBAL O *to = c + i0 * c_m + j0;
+#if !EPILOGUE
             if (last && i0 + ROWS <= rows && j0 + COLS <= cols) {
 #pragma unroll
                 for (int i = 0; i < ROWS; i++)
 #pragma unroll
-                    for (int v = 0; v < WIDTH; v++) PUT16(to + i * c_m + v * 16, sum[i][v]);
+                    for (int v = 0; v < WIDTH; v++) PUT16(i0 + i, j0 + v * 16, 16, sum[i][v]);
                 continue;
             }
+#endif
 #pragma unroll
             for (int i = 0; i < ROWS; i++)
 #pragma unroll
                 for (int v = 0; v < WIDTH; v++) kept[i * WIDTH + v] = sum[i][v];
             for (int i = 0; last && i < min(ROWS, rows - i0); i++)
-                for (int j = 0; j < min(COLS, cols - j0); j++)
-                    PUT(to, i * c_m + j, ((W_LOCAL S *)(kept + i * WIDTH))[j]);
+                for (int j = 0; j < min(COLS, cols - j0); j += 16)
+                    PUT16(i0 + i, j0 + j, cols - j0 - j, kept[i * WIDTH + j / 16]);
         }
     }
 }
@@ -135,7 +137,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
         const int depth = min(CHUNK, k1 - p);
         pack_a(a + p * a_k, A_LINES ? a_m : a_k, A_LINES ? rows : depth, A_LINES ? depth : rows, x);
         pack_b(b + p * b_k, B_LINES ? b_k : b_n, depth, cols, y);
-        block(x, y, kept, c, c_m, rows, cols, depth, p == k0, p + depth == k1);
+        block(x, y, kept, rows, cols, depth, p == k0, p + depth == k1, HERE);
         p += CHUNK;
     } while (p < k1);
 }

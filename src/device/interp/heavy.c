@@ -56,8 +56,8 @@ static void matmul_block(const weft_heavy_matmul *m, operand a, operand b, opera
         for (int64_t j = 0; j < m->n; j++) put(c, i * m->c_m + j, dot(m, a, b, i * m->a_m, j * m->b_n));
 }
 
-static weft_status matmul(weft_interp *device, const weft_heavy *heavy, void *const *args,
-                          const int64_t *bytes) {
+static weft_status product(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                           const int64_t *bytes) {
     const weft_heavy_matmul *m = &heavy->as.matmul;
     const weft_dtype in = (weft_dtype)m->dtype, out = (weft_dtype)m->out_dtype;
     int64_t extent[3][WEFT_BATCH_DIMS + 2], stride[3][WEFT_BATCH_DIMS + 2], batches = 1;
@@ -84,6 +84,61 @@ static weft_status matmul(weft_interp *device, const weft_heavy *heavy, void *co
                      (operand){out, (char *)args[2] + at[2] * out_size});
     }
     return WEFT_OK;
+}
+
+/* Bytes of operand o, a or b, from its first to its last element. */
+static int64_t span(const weft_heavy_matmul *m, int o) {
+    int64_t last = o ? (m->k - 1) * m->b_k + (m->n - 1) * m->b_n : (m->m - 1) * m->a_m + (m->k - 1) * m->a_k;
+    for (int d = 0; d < m->batch_rank; d++) last += (m->batch[d] - 1) * (o ? m->b_batch : m->a_batch)[d];
+    return (last + 1) * (int64_t)weft_dtype_size((weft_dtype)m->dtype);
+}
+
+/* An epilogue's arguments lie in their buffers, and what it writes apart from what the product still reads.
+ */
+static weft_status check_epilogue(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                                  const int64_t *bytes) {
+    const weft_heavy_matmul *m = &heavy->as.matmul;
+    for (int i = 0; i < m->epilogue->n_args; i++) {
+        const weft_kernel_arg *arg = &m->epilogue->args[i];
+        const char *from = args[2 + i];
+        const int64_t size = arg->elements * (int64_t)weft_dtype_size((weft_dtype)arg->dtype);
+        if (i == m->product && !arg->written) continue;
+        bool fits = size <= bytes[2 + i];
+        for (int o = 0; o < 2 && arg->written && m->k > 0; o++)
+            fits = fits && (from + size <= (char *)args[o] || (char *)args[o] + span(m, o) <= from);
+        if (!fits)
+            return weft__fail(
+                device->base.ctx, WEFT_ERR_INTERNAL,
+                "interp: argument %d of a product's epilogue %s leaves its buffer, or is written "
+                "where the product reads",
+                i, m->epilogue->name);
+    }
+    return WEFT_OK;
+}
+
+/* The product as a whole, then its epilogue. */
+static weft_status matmul(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                          const int64_t *bytes) {
+    const weft_heavy_matmul *m = &heavy->as.matmul;
+    if (!m->epilogue) return product(device, heavy, args, bytes);
+    weft_context *ctx = device->base.ctx;
+    const int n = m->epilogue->n_args;
+    const int64_t size =
+        m->epilogue->args[m->product].elements * (int64_t)weft_dtype_size((weft_dtype)m->out_dtype);
+    WEFT_TRY(check_epilogue(device, heavy, args, bytes));
+    void **list = weft__array(ctx, (size_t)n, sizeof *list);
+    void *c = weft__alloc_aligned(ctx, (size_t)size);
+    weft_status status = list && c ? WEFT_OK : weft__fail_oom(ctx, (size_t)size, "interp: a product");
+    if (status == WEFT_OK) {
+        memcpy(list, args + 2, (size_t)n * sizeof *list);
+        if (!m->epilogue->args[m->product].written) list[m->product] = c;
+        status = product(device, heavy, (void *[]){args[0], args[1], list[m->product]},
+                         (int64_t[]){bytes[0], bytes[1], size});
+    }
+    if (status == WEFT_OK) status = weft__interp_kernel(device, m->epilogue, list);
+    weft__free(ctx, list);
+    weft__free_aligned(ctx, c);
+    return status;
 }
 
 /* ---- scatter-add ---- */
@@ -331,7 +386,7 @@ static weft_status attention_run(weft_interp *device, const weft_heavy *heavy, v
 
 int weft__interp_heavy_operands(const weft_heavy *heavy) {
     switch (heavy->kind) {
-    case WEFT_HEAVY_MATMUL: return 3;
+    case WEFT_HEAVY_MATMUL: return heavy->as.matmul.epilogue ? 2 + heavy->as.matmul.epilogue->n_args : 3;
     case WEFT_HEAVY_SCATTER: return heavy->as.scatter.based ? 4 : 3;
     case WEFT_HEAVY_UPDATE: return 4;
     default: return heavy->as.attention.backward ? ATTENTION_OPERANDS : DOUT;

@@ -9,36 +9,23 @@ kernel map_add_relu (rows 8, 12)
   v3 f32 = relu v2
   store arg2[i0*12 + i1] = v3
 */
-W_NUMBERS(map_add_relu) {
-    long arg0_at, arg1_at, arg2_at;
-    int per, units, strip_size, strips, n_i0, n_i1, s0_i0;
-};
-W_KERNEL W_ITEMS(1, 1, 1) void map_add_relu(
-    const W_GLOBAL float *arg0_,
-    const W_GLOBAL float *arg1_,
-    W_GLOBAL float *arg2_,
-    const W_NUMBERS(map_add_relu) of) {
-    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+typedef struct w_epilogue {
+    long arg1_at, arg2_at;
+    int s0_i0;
+} w_epilogue;
+#define EPILOGUE_POINTERS const W_GLOBAL float *arg1_, W_GLOBAL float *arg2_,
+#define EPILOGUE_NAMES arg1_, arg2_,
+/* map_add_relu */
+W_FN void epilogue(w_i64 row, int column, int m, S16 value, EPILOGUE_POINTERS const w_epilogue of) {
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
-    const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
-        const int i0 = rest % n_i0;
-        rest /= n_i0;
-        const int end_lane = min(first_lane + strip_size, n_i1);
-        for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
-            const int m = end_lane - i1;
-            const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + i1), 0, m);
-            const float16 v1 = w_load_f32(arg1 + (i1), 0, m);
-            const float16 v2 = v0 + v1;
-            const float16 v3 = w_max_f32(v2, (float16)0);
-            w_store_f32(arg2 + (i0*s0_i0 + i1), 0, m, v3);
-        }
-    }
+    const int s0_i0 = of.s0_i0;
+    const int i0 = (int)row;
+    const int i1 = column;
+    const float16 v0 = value;
+    const float16 v1 = w_load_f32(arg1 + (i1), 0, m);
+    const float16 v2 = v0 + v1;
+    const float16 v3 = w_max_f32(v2, (float16)0);
+    w_store_f32(arg2 + (i0*s0_i0 + i1), 0, m, v3);
 }
 
