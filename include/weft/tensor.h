@@ -21,9 +21,9 @@ typedef struct weft_program weft_program;
 /* ---- context ---- */
 
 typedef struct weft_open_options {
-    /* "cpu" (default), "opencl", "opencl:1", "opencl:NAME" (part of its name), "gpu" (the first card), "auto"
-     * (that, or the cpu; weft_profile_choose knows better what suits a program), or a list of which the first
-     * that opens is taken: "opencl,cpu"; WEFT_DEVICE in the environment where NULL. */
+    /* "cpu" (default), "cuda", "opencl", "opencl:1", "opencl:NAME" (part of its name), "gpu" (the first
+     * card), "auto" (that, or the cpu; weft_profile_choose knows better what suits a program), or a list of
+     * which the first that opens is taken: "opencl,cpu"; WEFT_DEVICE in the environment where NULL. */
     const char *device;
     int threads;     /* 0: as many as the machine has, or OMP_NUM_THREADS */
     uint64_t seed;   /* of the random stream */

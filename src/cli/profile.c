@@ -144,7 +144,8 @@ int weft__command_profile(const weft__command *command, int argc, char **argv) {
         {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings,
          "change a value of it; may be given several times"},
         {"--device D", WEFT__OPTION_TEXT, &device,
-         "cpu, opencl, opencl:1, opencl:NAME, gpu, auto; default: the configuration's, $WEFT_DEVICE, cpu"},
+         "cpu, cuda, opencl, opencl:1, opencl:NAME, gpu, auto; default: the configuration's, $WEFT_DEVICE, "
+         "cpu"},
         {"--steps N", WEFT__OPTION_INT, &steps, "steps to profile; default: 20"},
         {"--warmup N", WEFT__OPTION_INT, &warmup, "steps before them; default: 3"},
         {"--trace FILE", WEFT__OPTION_TEXT, &trace, "write what happened when, for Perfetto"},

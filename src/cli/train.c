@@ -41,7 +41,7 @@ int weft__command_train(const weft__command *command, int argc, char **argv) {
         {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings,
          "change a value of it; may be given several times"},
         {"--device D", WEFT__OPTION_TEXT, &device,
-         "cpu, opencl, opencl:1, opencl:NAME, gpu, auto, or a list like opencl,cpu; default: the "
+         "cpu, cuda, opencl, opencl:1, opencl:NAME, gpu, auto, or a list like opencl,cpu; default: the "
          "configuration's, $WEFT_DEVICE, cpu"},
         {"--run DIR", WEFT__OPTION_TEXT, &dir, "the folder of the run; default: a new one in runs/"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},

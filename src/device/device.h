@@ -228,6 +228,7 @@ bool weft__device_cards(void);
  * device named alone is that or an error, which names what there is. */
 weft_status weft__device_open(weft_context *ctx, const char *spec, const weft_open_options *options,
                               weft_device **device);
-extern const weft_device_ops weft__device_cpu, weft__device_opencl, weft__device_null, weft__device_interp;
+extern const weft_device_ops weft__device_cpu, weft__device_cuda, weft__device_opencl, weft__device_null,
+    weft__device_interp;
 
 #endif

@@ -10,20 +10,17 @@
 #include <unistd.h>
 
 #include "device/device.h"
+#include "device/cuda/devices.h"
 #include "device/opencl/hooks.h"
 
 static const weft_device_ops *const kinds[] = {
-    &weft__device_cpu,
-    &weft__device_opencl,
-    &weft__device_interp,
-    &weft__device_null,
+    &weft__device_cpu, &weft__device_cuda, &weft__device_opencl, &weft__device_interp, &weft__device_null,
 };
 
 /* Names that people try, and what there is instead. */
 static const struct {
     const char *name, *reason;
 } absent[] = {
-    {"cuda", "this version has no CUDA device; NVIDIA cards are served by their OpenCL driver: opencl"},
     {"webgpu", "this version has no WebGPU device; cards are served by their OpenCL driver: opencl"},
 };
 
@@ -122,7 +119,9 @@ static weft_status open_named(weft_context *ctx, const char *spec, const char *o
 
 /* ---- graphics cards ---- */
 
-static const char cards[] = "opencl:gpu"; /* the kinds that serve them, the best first */
+/* The kinds that serve them, the best first. Who has no driver of CUDA need not be told that it is missing.
+ */
+static const char *cards(void) { return weft__cuda_driver() ? "cuda,opencl:gpu" : "opencl:gpu"; }
 
 bool weft__device_cards(void) {
     if (weft__opencl_hook.cards) return true;
@@ -184,11 +183,13 @@ static weft_status open_list(weft_context *ctx, const char *name, const char *li
 
 static weft_status open_spec(weft_context *ctx, const char *spec, const char *origin,
                              const weft_open_options *options, weft_device **device) {
-    if (strcmp(spec, "gpu") == 0) return open_list(ctx, "gpu", cards, true, origin, options, device);
+    if (strcmp(spec, "gpu") == 0) return open_list(ctx, "gpu", cards(), true, origin, options, device);
     if (strcmp(spec, "auto") != 0) return open_named(ctx, spec, origin, options, device);
-    char list[sizeof cards + 4];
-    snprintf(list, sizeof list, "%s,cpu", cards);
-    if (weft__device_cards()) return open_list(ctx, "auto", list, false, origin, options, device);
+    if (weft__device_cards()) {
+        char list[32];
+        snprintf(list, sizeof list, "%s,cpu", cards());
+        return open_list(ctx, "auto", list, false, origin, options, device);
+    }
     weft__log(ctx, WEFT_LOG_INFO, "device auto%s: cpu is used: there is no graphics card", origin);
     return open_named(ctx, "cpu", origin, options, device);
 }

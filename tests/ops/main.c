@@ -74,7 +74,8 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
     }
     m.slow = !strcmp(m.device, "interp");
     m.texts = cuda_texts.folder != NULL;
-    m.gpu = m.texts || !strcmp(m.device, "opencl") || !strcmp(m.device, "webgpu");
+    m.gpu =
+        m.texts || !strcmp(m.device, "opencl") || !strcmp(m.device, "cuda") || !strcmp(m.device, "webgpu");
     if (m.texts) cuda_texts_write(m.ctx, cuda_texts.folder);
     double begin = seconds();
     ops_settle(&m);

@@ -2,6 +2,7 @@
  * priced beside the cpu for every purpose, a driver that is absent leaves the cpu, and a run says what it
  * took and why. */
 #include "device.h"
+#include "device/cuda/hooks.h"
 #include "device/opencl/devices.h"
 #include "io_scratch.h"
 
@@ -138,6 +139,7 @@ static void test_open_auto(void **state) {
 }
 
 int main(void) {
+    weft__cuda_hook.library = "libabsent.so"; /* on every machine */
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_when), cmocka_unit_test(test_purposes),
                                        cmocka_unit_test(test_run), cmocka_unit_test(test_open_auto)};
     return cmocka_run_group_tests(tests, setup, scratch_teardown);

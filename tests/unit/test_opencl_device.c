@@ -1,6 +1,6 @@
 /* src/device/opencl: the declarations against the Khronos headers where those are installed; on every machine
- * what happens without a library; and, where there is a device, memory, transfers, programs of copies, faults
- * and everything that can go wrong. */
+ * what happens without a library; and, where there is a device, what it is called and what drivers do beside
+ * their work. What it does as others do: test_gpu_device.c. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 #include <CL/cl.h>
 #endif
 
+#include "device/cuda/hooks.h"
 #include "opencl.h"
-#include "io_scratch.h"
 
 #if __has_include(<CL/cl.h>)
 #define OPENCL_FUNCTION(result, name, arguments)                                                             \
@@ -216,214 +216,7 @@ static void test_signals_stay(void **state) {
     teardown(&f);
 }
 
-/* ---- memory and transfers ---- */
-
-static void test_transfers(void **state) {
-    (void)state;
-    fixture f;
-    enum { BYTES = 17 << 20 };
-    static unsigned char out[BYTES], in[BYTES];
-    if (!setup(&f)) return skip();
-    const weft_device_ops *ops = f.device->ops;
-    weft_buffer *b = buffer_of(&f, BYTES);
-    for (size_t i = 0; i < BYTES; i++) out[i] = (unsigned char)(i * 7 + i / 256);
-    assert_int_equal(ops->upload(f.device, b, 0, out, BYTES), WEFT_OK); /* waited for */
-    for (size_t at = 0; at + 1000 <= BYTES; at += 1 << 12) { /* copied aside, many times round the ring */
-        unsigned char piece[1000];
-        memset(piece, (int)(at >> 12), sizeof piece);
-        memset(out + at, (int)(at >> 12), sizeof piece);
-        assert_int_equal(ops->upload(f.device, b, at, piece, sizeof piece), WEFT_OK);
-    }
-    assert_int_equal(ops->zero(f.device, b, 13, 3), WEFT_OK);
-    memset(out + 13, 0, 3);
-    assert_int_equal(ops->zero(f.device, b, 1 << 20, 1 << 20), WEFT_OK);
-    memset(out + (1 << 20), 0, 1 << 20);
-    for (int big = 0; big < 8; big++) { /* more than the ring holds: it waits for its oldest */
-        memset(in, big + 1, BYTES / 2);
-        assert_int_equal(ops->upload(f.device, b, BYTES / 2, in, BYTES / 2), WEFT_OK);
-    }
-    memset(out + BYTES / 2, 8, BYTES / 2);
-    assert_int_equal(ops->download(f.device, b, 0, in, BYTES), WEFT_OK);
-    assert_memory_equal(in, out, BYTES);
-    assert_int_equal(ops->upload(f.device, b, BYTES - 1, out, 2), WEFT_ERR_INTERNAL);
-    assert_int_equal(ops->download(f.device, b, BYTES + 1, in, 0), WEFT_ERR_INTERNAL);
-    assert_true(f.device->bytes_in_use == BYTES && f.device->bytes_peak == BYTES);
-    ops->buffer_free(f.device, b);
-    teardown(&f);
-}
-
-static void test_moves(void **state) {
-    (void)state;
-    fixture f;
-    static const struct {
-        int64_t from, to, bytes;
-    } cases[] = {{0, 0, 8}, {0, 64, 1 << 20}, {3, 5, 100003}, {16, 0, 7}, {0, 0, 0}};
-    static unsigned char a[1 << 21], b[1 << 21], got[1 << 21];
-    if (!setup(&f)) return skip();
-    const weft_device_ops *ops = f.device->ops;
-    weft_buffer *slots[2] = {buffer_of(&f, sizeof a), buffer_of(&f, sizeof b)};
-    for (size_t i = 0; i < sizeof a; i++) a[i] = (unsigned char)(i % 251 + 1);
-    assert_int_equal(ops->upload(f.device, slots[0], 0, a, sizeof a), WEFT_OK);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        weft_executable *e;
-        memset(b, 9, sizeof b);
-        f.commands.count = 0;
-        assert_int_equal(ops->upload(f.device, slots[1], 0, b, sizeof b), WEFT_OK);
-        command(&f, WEFT_COMMAND_COPY, false, cases[c].bytes);
-        f.operands[0][0] = (weft_operand){0, cases[c].from};
-        f.operands[0][1] = (weft_operand){1, cases[c].to};
-        command(&f, WEFT_COMMAND_ZERO, false, cases[c].bytes / 2);
-        f.operands[1][0] = (weft_operand){1, cases[c].to};
-        assert_int_equal(ops->build(f.device, &f.commands, &e), WEFT_OK);
-        assert_int_equal(ops->run(f.device, e, slots, 2), WEFT_OK);
-        memcpy(b + cases[c].to, a + cases[c].from, (size_t)cases[c].bytes);
-        memset(b + cases[c].to, 0, (size_t)cases[c].bytes / 2);
-        assert_int_equal(ops->download(f.device, slots[1], 0, got, sizeof got), WEFT_OK);
-        assert_memory_equal(got, b, sizeof b);
-        ops->executable_free(f.device, e);
-    }
-    for (int i = 0; i < 2; i++) ops->buffer_free(f.device, slots[i]);
-    teardown(&f);
-}
-
-/* A fault keeps sinks from happening, and nothing else, until it is taken. */
-static void test_sinks_after_a_fault(void **state) {
-    (void)state;
-    fixture f;
-    int64_t got[2], values[2] = {1, 2};
-    weft_fault fault;
-    weft_executable *e;
-    if (!setup(&f)) return skip();
-    const weft_device_ops *ops = f.device->ops;
-    weft__opencl *d = weft__opencl_of(f.device);
-    weft_buffer *slots[2] = {buffer_of(&f, 16), buffer_of(&f, 16)};
-    command(&f, WEFT_COMMAND_COPY, true, 8); /* element 0, a sink */
-    command(&f, WEFT_COMMAND_COPY, false, 8);
-    for (int i = 0; i < 2; i++)
-        f.operands[i][0] = (weft_operand){0, 8 * i}, f.operands[i][1] = (weft_operand){1, 8 * i};
-    assert_int_equal(ops->build(f.device, &f.commands, &e), WEFT_OK);
-    assert_int_equal(ops->zero(f.device, slots[1], 0, 16), WEFT_OK);
-    assert_int_equal(ops->upload(f.device, slots[0], 0, values, 16), WEFT_OK);
-    const weft_gpu_faults record = {.set = 1,
-                                    .command = weft__gpu_path_number(&f.ctx, &d->paths, "net.layer"),
-                                    .what = 1,
-                                    .value = 7,
-                                    .bound = 5,
-                                    .element = 3};
-    assert_int_equal(
-        weft__cl.clEnqueueWriteBuffer(d->queue, d->faults, 1, 0, sizeof record, &record, 0, NULL, NULL), 0);
-    assert_int_equal(ops->run(f.device, e, slots, 1), WEFT_OK);
-    assert_int_equal(ops->download(f.device, slots[1], 0, got, sizeof got), WEFT_OK);
-    assert_true(got[0] == 0 && got[1] == 2);
-    assert_int_equal(ops->take_fault(f.device, &fault), WEFT_OK);
-    assert_true(fault.set && fault.value == 7 && fault.bound == 5 && fault.element == 3);
-    assert_int_equal(fault.kind, WEFT_FAULT_GATHER);
-    assert_string_equal(fault.path, "net.layer");
-    assert_int_equal(ops->run(f.device, e, slots, 1), WEFT_OK);
-    assert_int_equal(ops->take_fault(f.device, &fault), WEFT_OK);
-    assert_false(fault.set);
-    assert_int_equal(ops->download(f.device, slots[1], 0, got, sizeof got), WEFT_OK);
-    assert_int_equal(got[0], 1);
-    ops->executable_free(f.device, e);
-    for (int i = 0; i < 2; i++) ops->buffer_free(f.device, slots[i]);
-    teardown(&f);
-}
-
-static void test_timings(void **state) {
-    (void)state;
-    fixture f;
-    weft_executable *e;
-    if (!setup(&f)) return skip();
-    const weft_device_ops *ops = f.device->ops;
-    weft_buffer *slots[2] = {buffer_of(&f, 1 << 22), buffer_of(&f, 1 << 22)};
-    command(&f, WEFT_COMMAND_ZERO, false, 1 << 22);
-    command(&f, WEFT_COMMAND_ZERO, false, 0); /* no launch */
-    command(&f, WEFT_COMMAND_COPY, false, 1 << 22);
-    f.operands[2][1].slot = 1;
-    assert_int_equal(ops->build(f.device, &f.commands, &e), WEFT_OK);
-    assert_null(ops->timings(f.device, e));
-    ops->set_timing(f.device, true);
-    assert_int_equal(ops->run(f.device, e, slots, 3), WEFT_OK);
-    assert_int_equal(ops->synchronize(f.device), WEFT_OK);
-    const weft_timing *t = ops->timings(f.device, e);
-    assert_non_null(t);
-    assert_true(t[0].end_ns > t[0].start_ns && t[2].end_ns > t[2].start_ns);
-    assert_true(t[2].start_ns >= t[0].end_ns);
-    assert_true(t[1].start_ns >= t[0].end_ns && t[1].end_ns <= t[2].start_ns);
-    ops->set_timing(f.device, false);
-    assert_null(ops->timings(f.device, e));
-    ops->executable_free(f.device, e);
-    for (int i = 0; i < 2; i++) ops->buffer_free(f.device, slots[i]);
-    teardown(&f);
-}
-
-/* ---- what goes wrong ---- */
-
-static void test_memory_is_gone(void **state) {
-    (void)state;
-    fixture f;
-    weft_buffer *b = NULL;
-    if (!setup(&f)) return skip();
-    const weft_device_ops *ops = f.device->ops;
-    const weft__opencl_found *found = weft__opencl_of(f.device)->found;
-    assert_int_equal(ops->buffer_new(f.device, (size_t)found->most_bytes + 1, &b), WEFT_ERR_OOM);
-    assert_non_null(strstr(weft_last_error(&f.ctx), "this device gives at most"));
-    weft__gpu_hook.fail_allocation = 2;
-    weft_buffer *first = buffer_of(&f, 100);
-    assert_int_equal(ops->buffer_new(f.device, 1000, &b), WEFT_ERR_OOM);
-    assert_non_null(
-        strstr(weft_last_error(&f.ctx), "a buffer of 1000 bytes: mem object allocation failure; 100 "));
-    b = buffer_of(&f, 1000); /* goes on */
-    ops->buffer_free(f.device, b);
-    ops->buffer_free(f.device, first);
-    teardown(&f);
-}
-
-static void test_device_is_lost(void **state) {
-    (void)state;
-    fixture f;
-    weft_executable *e;
-    char bytes[64] = {0};
-    if (!setup(&f)) return skip();
-    const weft_device_ops *ops = f.device->ops;
-    weft_buffer *slots[2] = {buffer_of(&f, 64), buffer_of(&f, 64)};
-    command(&f, WEFT_COMMAND_COPY, false, 64);
-    f.operands[0][1].slot = 1;
-    assert_int_equal(ops->build(f.device, &f.commands, &e), WEFT_OK);
-    weft__gpu_hook.lose_device = 3;
-    assert_int_equal(ops->run(f.device, e, slots, 5), WEFT_ERR_DEVICE);
-    assert_non_null(strstr(weft_last_error(&f.ctx), "the device is lost"));
-    assert_int_equal(ops->upload(f.device, slots[0], 0, bytes, 64), WEFT_ERR_DEVICE);
-    assert_int_equal(ops->download(f.device, slots[0], 0, bytes, 64), WEFT_ERR_DEVICE);
-    assert_int_equal(ops->synchronize(f.device), WEFT_ERR_DEVICE);
-    weft__gpu_hook.lose_device = 0;
-    ops->executable_free(f.device, e);
-    for (int i = 0; i < 2; i++) ops->buffer_free(f.device, slots[i]);
-    teardown(&f);
-}
-
-static void test_compiler_refuses(void **state) {
-    (void)state;
-    fixture f;
-    weft_executable *e = NULL;
-    const weft_gpu_text *text;
-    const weft_launch bad = {.name = "wrong",
-                             .text = "W_KERNEL void wrong(W_GLOBAL int *a) { a[0] = nothing; }"};
-    if (!setup(&f)) return skip();
-    assert_int_equal(weft__gpu_compile(&weft__opencl_of(f.device)->compiler, &bad, 1, &text),
-                     WEFT_ERR_DEVICE);
-    assert_non_null(strstr(weft_last_error(&f.ctx), "its compiler refuses kernel wrong: "));
-    assert_non_null(strstr(weft_last_error(&f.ctx), "nothing"));
-    command(&f, WEFT_COMMAND_ZERO, false, 64);
-    weft__gpu_hook.fail_compile = 1;
-    assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_ERR_DEVICE);
-    assert_null(e);
-    assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_OK); /* and goes on */
-    f.device->ops->executable_free(f.device, e);
-    teardown(&f);
-}
-
-/* ---- compiled once ---- */
+/* ---- programs ---- */
 
 /* Texts that define their kernel alone share a program; the others do not. */
 static void test_texts_share_programs(void **state) {
@@ -466,94 +259,12 @@ static void test_texts_share_programs(void **state) {
     teardown(&f);
 }
 
-static void damage_files(void) {
-    DIR *dir = opendir(scratch);
-    for (const struct dirent *e; dir && (e = readdir(dir));) {
-        FILE *file = e->d_name[0] == '.' ? NULL : fopen(in_scratch(e->d_name), "r+");
-        if (!file) continue;
-        fseek(file, 100, SEEK_SET);
-        fputs("damage", file);
-        fclose(file);
-    }
-    if (dir) closedir(dir);
-}
-
-/* The second start compiles nothing; a damaged file is as good as none. */
-static void test_second_start(void **state) {
-    (void)state;
-    fixture f;
-    static const int expected[4][2] = {{1, 0}, {0, 1}, {1, 0}, {0, 1}}; /* compiled, from disk */
-    setenv("WEFT_KERNEL_CACHE", scratch, 1);
-    for (int start = 0; start < 4; start++) {
-        weft_executable *e;
-        int64_t got = 1;
-        if (!setup(&f)) return skip();
-        const int compiles = weft__gpu_hook.compiles, cached = weft__gpu_hook.from_cache;
-        weft_buffer *slots[2] = {buffer_of(&f, 8), NULL};
-        assert_int_equal(f.device->ops->upload(f.device, slots[0], 0, &got, 8), WEFT_OK);
-        command(&f, WEFT_COMMAND_ZERO, false, 8);
-        assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_OK);
-        assert_int_equal(f.device->ops->run(f.device, e, slots, 1), WEFT_OK);
-        assert_int_equal(f.device->ops->download(f.device, slots[0], 0, &got, 8), WEFT_OK);
-        assert_int_equal(got, 0);
-        assert_int_equal(weft__gpu_hook.compiles - compiles, expected[start][0]);
-        assert_int_equal(weft__gpu_hook.from_cache - cached, expected[start][1]);
-        f.device->ops->executable_free(f.device, e);
-        f.device->ops->buffer_free(f.device, slots[0]);
-        teardown(&f);
-        if (start == 1) damage_files();
-    }
-    setenv("WEFT_KERNEL_CACHE", "off", 1);
-}
-
-static void test_guards(void **state) {
-    (void)state;
-    fixture f;
-    if (!setup(&f)) return skip();
-    teardown(&f);
-    weft__gpu_hook.guard = 256;
-    if (!setup(&f)) return skip();
-    weft__opencl *d = weft__opencl_of(f.device);
-    weft_buffer *slots[2] = {buffer_of(&f, 100), buffer_of(&f, 100)};
-    weft_executable *e;
-    char got[100], values[100];
-    memset(values, 3, sizeof values);
-    command(&f, WEFT_COMMAND_COPY, false, 100);
-    f.operands[0][1].slot = 1;
-    assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_OK);
-    assert_int_equal(f.device->ops->upload(f.device, slots[0], 0, values, 100), WEFT_OK);
-    assert_int_equal(f.device->ops->run(f.device, e, slots, 1), WEFT_OK);
-    assert_int_equal(f.device->ops->download(f.device, slots[1], 0, got, 100), WEFT_OK);
-    assert_memory_equal(got, values, 100);
-    const cl_mem memory = ((weft__opencl_buffer *)slots[1])->memory;
-    assert_int_equal(
-        weft__cl.clEnqueueWriteBuffer(d->queue, memory, 1, 256 + 100 + 17, 1, values, 0, NULL, NULL), 0);
-    weft__gpu_hook.guards_broken = 0;
-    f.device->ops->executable_free(f.device, e);
-    f.device->ops->buffer_free(f.device, slots[0]);
-    assert_int_equal(weft__gpu_hook.guards_broken, 0);
-    f.device->ops->buffer_free(f.device, slots[1]);
-    assert_int_equal(weft__gpu_hook.guards_broken, 1);
-    weft__gpu_hook.guard = 0;
-    teardown(&f);
-}
-
 int main(void) {
+    weft__cuda_hook.library = "libabsent.so"; /* on every machine */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals_stay), /* first: they are taken over once a process */
-        cmocka_unit_test(test_without_library),
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_transfers),
-        cmocka_unit_test(test_moves),
-        cmocka_unit_test(test_sinks_after_a_fault),
-        cmocka_unit_test(test_timings),
-        cmocka_unit_test(test_memory_is_gone),
-        cmocka_unit_test(test_device_is_lost),
-        cmocka_unit_test(test_compiler_refuses),
-        cmocka_unit_test(test_texts_share_programs),
-        cmocka_unit_test_setup_teardown(test_second_start, scratch_setup, scratch_teardown),
-        cmocka_unit_test(test_guards),
+        cmocka_unit_test(test_without_library), cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_names),           cmocka_unit_test(test_texts_share_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,14 +12,16 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "device/gpu/hooks.h"
 #include "device/gpu/program.h"
 #include "device/gpu/text.h"
 
 enum {
-    GROUPS_MEAN = 2,  /* of a launch in a program where launching is what takes time */
-    LINKS_MOST = 32,  /* compilers take long for long functions */
-    SLOTS_MOST = 100, /* OpenCL promises 1,024 bytes of arguments */
-    WORDS_MOST = 7000 /* and 64 KiB of constants */
+    CHAIN_AFTER = 200, /* runs: what chains save pays for seconds of compiling them only later */
+    GROUPS_MEAN = 2,   /* of a launch in a program where launching is what takes time */
+    LINKS_MOST = 32,   /* compilers take long for long functions */
+    SLOTS_MOST = 100,  /* OpenCL promises 1,024 bytes of arguments */
+    WORDS_MOST = 7000  /* and 64 KiB of constants */
 };
 
 typedef struct chain {
@@ -254,6 +256,13 @@ static weft_status make_launch(chain *c, weft_launch *to) {
                         .groups = {1, 1, 1}};
     memcpy(to->items, c->first->items, sizeof to->items);
     return WEFT_OK;
+}
+
+bool weft__gpu_chain_now(int64_t *runs, int times) {
+    const int64_t enough = weft__gpu_hook.chain_after ? weft__gpu_hook.chain_after : CHAIN_AFTER;
+    const bool late = *runs >= enough;
+    *runs += times;
+    return !late && *runs >= enough;
 }
 
 weft_status weft__gpu_chain(weft_gpu_program *p) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "device/gpu/cache.h"
 
 enum { THREADS_MOST = 16 };
@@ -94,34 +95,36 @@ void weft__gpu_kernel_name(const weft_gpu_text *text, const char *name, char to[
         snprintf(to, WEFT_GPU_NAME, "%s", name);
 }
 
-/* The sources of a unit in order, and the hash of all that its binary depends on. */
-static weft_status write_sources(work *w, int k) {
-    weft_gpu_unit *u = &w->units[k];
+static void put_text(const work *w, int k, weft_text *out) {
+    const weft_gpu_unit *u = &w->units[k];
     const char *parts[WEFT_GPU_PARTS];
     const int n = weft__gpu_parts(w->c->language, u->launch->prelude, parts);
-    u->sources = weft__arena_alloc(&w->arena, (size_t)(n + 3 * u->texts) * sizeof *u->sources);
-    if (!u->sources) return weft__fail_oom(w->ctx, 0, "a kernel's text");
-    for (int i = 0; i < n; i++) u->sources[u->n_sources++] = parts[i];
+    for (int i = 0; i < n; i++) weft__put(out, "%s", parts[i]);
     for (size_t i = 0; i < w->count; i++) {
         const fresh *f = &w->list[i];
         char name[WEFT_GPU_NAME];
         if (f->text.module != k) continue;
-        const size_t bytes = strlen(f->launch->name) + sizeof name + 32;
-        char *begin = weft__arena_alloc(&w->arena, 2 * bytes), *end = begin + bytes;
-        if (!begin) return weft__fail_oom(w->ctx, 2 * bytes, "a kernel's text");
         weft__gpu_kernel_name(&f->text, f->launch->name, name);
-        if (f->text.shares) {
-            snprintf(begin, bytes, "#define %s %s\n", f->launch->name, name);
-            snprintf(end, bytes, "\n#undef %s\n", f->launch->name);
-        }
-        u->sources[u->n_sources++] = begin;
-        u->sources[u->n_sources++] = f->launch->text;
-        u->sources[u->n_sources++] = end;
+        if (f->text.shares) weft__put(out, "#define %s %s\n", f->launch->name, name);
+        weft__put(out, "%s", f->launch->text);
+        if (f->text.shares) weft__put(out, "\n#undef %s\n", f->launch->name);
     }
+}
+
+/* The text of a unit, and the hash of all that its binary depends on. */
+static weft_status write_text(work *w, int k) {
+    weft_gpu_unit *u = &w->units[k];
+    weft_text length = weft__text(NULL, 0);
+    put_text(w, k, &length);
+    char *text = weft__arena_alloc(&w->arena, length.length + 1);
+    if (!text) return weft__fail_oom(w->ctx, length.length, "a kernel's text");
+    weft_text out = weft__text(text, length.length + 1);
+    put_text(w, k, &out);
+    u->text = text;
     weft__hash_init(&u->key);
-    weft__hash_str(&u->key, w->c->identity); /* device, platform, driver, with their versions */
+    weft__hash_str(&u->key, w->c->identity);
     weft__hash_str(&u->key, w->c->options);
-    for (int i = 0; i < u->n_sources; i++) weft__hash_str(&u->key, u->sources[i]);
+    weft__hash_str(&u->key, text);
     return WEFT_OK;
 }
 
@@ -154,7 +157,7 @@ static void compile_all(work *w) {
 /* The compiler's own words go to the log, their beginning into the error. */
 weft_status weft__gpu_refused(weft_gpu_compiler *c, const weft_gpu_unit *u, const char *words) {
     weft_device *device = c->device;
-    for (int i = 0; i < u->n_sources; i++) weft__log(device->ctx, WEFT_LOG_DEBUG, "%s", u->sources[i]);
+    weft__log(device->ctx, WEFT_LOG_DEBUG, "%s", u->text);
     return weft__fail(device->ctx, WEFT_ERR_DEVICE, "%s: its compiler refuses kernel %s%s: %.600s",
                       device->name, u->launch->name, u->texts > 1 ? " or one of those beside it" : "", words);
 }
@@ -183,7 +186,7 @@ static weft_status keep(work *w) {
 
 static weft_status compile_fresh(work *w) {
     for (int k = 0; k < w->n_units; k++) {
-        WEFT_TRY(write_sources(w, k));
+        WEFT_TRY(write_text(w, k));
         if (!weft__gpu_cache_load(w->ctx, w->units[k].key, &w->units[k].binary, &w->units[k].binary_bytes))
             w->units[k].binary = NULL;
     }

@@ -17,11 +17,9 @@ typedef struct weft_gpu_text {
 
 /* A module in the making. */
 typedef struct weft_gpu_unit {
-    const char **sources; /* in order */
-    int n_sources;
-    weft_hash key; /* of what is compiled, by what */
-    void *binary;  /* as it was found on disk, or NULL; or as it is to be kept there, to be freed with
-                      weft__free */
+    const char *text; /* the whole of it */
+    weft_hash key;    /* of what is compiled, by what */
+    void *binary;     /* found on disk, or to be kept there; NULL: neither. Freed with weft__free */
     size_t binary_bytes;
     bool fresh;                /* compiled here */
     void *module;              /* of the driver's */

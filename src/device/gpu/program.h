@@ -29,5 +29,10 @@ void weft__gpu_program_free(weft_gpu_program *program);
 
 /* chain.c: makes chains of the launches, where that pays. */
 weft_status weft__gpu_chain(weft_gpu_program *program);
+/* Counts `times` runs of a program; true once: now it has run so often that compiling its chains pays. */
+bool weft__gpu_chain_now(int64_t *runs, int times);
+enum {
+    WEFT_GPU_REPEATS = 64
+}; /* runs in one launch: cards that draw the screen stop what lasts for seconds */
 
 #endif

@@ -6,11 +6,7 @@
 #include "device/gpu/program.h"
 #include "device/opencl/opencl.h"
 
-enum {
-    RUN_AHEAD = 1024,  /* launches between two marks */
-    CHAIN_AFTER = 200, /* runs: what chains save pays for seconds of compiling them only later */
-    REPEATS_MOST = 64  /* runs in one launch: cards that draw the screen stop what lasts for seconds */
-};
+enum { RUN_AHEAD = 1024 }; /* launches between two marks */
 
 typedef struct opencl_launch {
     cl_kernel kernel;
@@ -262,7 +258,7 @@ static cl_int enqueue(weft__opencl *d, opencl_executable *e, int l) {
 
 /* Enqueues the one launch for as many runs as it may do at once, and counts them off. */
 static cl_int enqueue_repeated(weft__opencl *d, opencl_executable *e, int *times) {
-    const int now = *times < REPEATS_MOST ? *times : REPEATS_MOST;
+    const int now = *times < WEFT_GPU_REPEATS ? *times : WEFT_GPU_REPEATS;
     cl_int error = 0;
     if (now != e->times) error = weft__cl.clSetKernelArg(e->launches[0].kernel, e->times_index, 4, &now);
     e->times = now;
@@ -273,11 +269,8 @@ static cl_int enqueue_repeated(weft__opencl *d, opencl_executable *e, int *times
 /* The form of the program that runs: with chains once it ran so often that compiling them pays, and not where
  * commands are timed. */
 static weft_status choose_form(weft__opencl *d, opencl_executable **e, int times) {
-    const int64_t enough = weft__gpu_hook.chain_after ? weft__gpu_hook.chain_after : CHAIN_AFTER;
     opencl_executable *plain = *e;
-    const bool late = plain->runs >= enough;
-    plain->runs += times;
-    if (!late && plain->runs >= enough) WEFT_TRY(build(d, plain->commands, true, &plain->chained));
+    if (weft__gpu_chain_now(&plain->runs, times)) WEFT_TRY(build(d, plain->commands, true, &plain->chained));
     if (plain->chained && plain->chained->words && !d->timing) *e = plain->chained;
     return WEFT_OK;
 }

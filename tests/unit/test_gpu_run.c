@@ -1,4 +1,4 @@
-/* weft train on an OpenCL device that is lost: at any moment the command ends with the right code and
+/* weft train on a GPU device that is lost: at any moment the command ends with the right code and
  * message, and what it saved is whole, so that the run goes on elsewhere. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 #include "cli/run.h"
-#include "opencl.h"
+#include "gpu.h"
 #include "io_scratch.h"
 #include "train/history.h"
 
@@ -78,7 +78,7 @@ static int said_by(int (*call)(const char *run, char *device), const char *run, 
 
 static void test_device_is_lost_in_weft_train(void **state) {
     (void)state;
-    if (test_without_opencl()) return skip();
+    if (test_without_gpu()) return skip();
     write_input();
     assert_int_equal(train("cpu", "cpu"), WEFT__EXIT_DONE);
     int lost = 0, resumed = 0, saved = 0;
@@ -86,7 +86,7 @@ static void test_device_is_lost_in_weft_train(void **state) {
         char run[32];
         snprintf(run, sizeof run, "lost-%d", submissions);
         weft__gpu_hook.lose_device = submissions;
-        const int code = said_by(train, run, "opencl");
+        const int code = said_by(train, run, test_gpu());
         const bool reached = weft__gpu_hook.lose_device == 1;
         weft__gpu_hook.lose_device = 0;
         assert_int_equal(code, reached ? WEFT__EXIT_DEVICE : WEFT__EXIT_DONE);
@@ -95,7 +95,7 @@ static void test_device_is_lost_in_weft_train(void **state) {
             break;
         }
         lost++;
-        assert_non_null(strstr(message, "opencl:0: "));
+        assert_non_null(strstr(message, test_on_cuda() ? "cuda:0: " : "opencl:0: "));
         assert_non_null(strstr(message, "the device is lost"));
         assert_ptr_equal(strchr(message, '\n'), message + strlen(message) - 1);
         char config[64];

@@ -1,6 +1,6 @@
-/* Runs of weft train on an OpenCL device in which a kernel does not compile or memory runs out: the right
+/* Runs of weft train on a GPU device in which a kernel does not compile or memory runs out: the right
  * error, nothing hangs, and the run that was saved goes on to the losses of one that nothing happened to.
- * Devices that are lost: test_opencl_run.c. */
+ * Devices that are lost: test_gpu_run.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "opencl.h"
+#include "gpu.h"
 #include "io_scratch.h"
 #include "train/loop.h"
 #include "train/use.h"
@@ -30,12 +30,12 @@ static weft_status train(const char *run, bool resume, weft__train_result *resul
     weft__config config;
     weft__config_init(&config);
     const int n = snprintf(text, sizeof text,
-                           "task: classification\ndevice: opencl\n"
+                           "task: classification\ndevice: %s\n"
                            "data: {source: csv, path: %s, val_fraction: 0.2}\n"
                            "model: {type: mlp, hidden: [4]}\n"
                            "train: {steps: %d, batch: 8, eval_every: 6, save_every: 3, log_every: 1}\n"
                            "schedule: {warmup: 2, type: constant}\n",
-                           in_scratch("table.csv"), STEPS);
+                           test_gpu(), in_scratch("table.csv"), STEPS);
     weft_status status = resume ? weft__use_config(run, NULL, &config)
                                 : weft__config_parse(&config, text, (size_t)n, "test.yaml");
     if (status == WEFT_OK) status = weft__config_resolve(&config);
@@ -91,7 +91,7 @@ static char whole[4000]; /* the losses of the run that nothing happened to */
 static void test_nothing_happens(void **state) {
     (void)state;
     weft__train_result result;
-    if (test_without_opencl()) return skip();
+    if (test_without_gpu()) return skip();
     write_table();
     assert_int_equal(train(in_scratch("whole"), false, &result), WEFT_OK);
     losses(in_scratch("whole"), whole, sizeof whole);
@@ -101,7 +101,7 @@ static void test_nothing_happens(void **state) {
 static void test_memory_runs_out(void **state) {
     (void)state;
     int errors = 0;
-    if (test_without_opencl()) return skip();
+    if (test_without_gpu()) return skip();
     for (int at = 1;; at += 3) {
         weft__train_result result;
         const char *run = in_scratch("full");
@@ -122,7 +122,7 @@ static void test_memory_runs_out(void **state) {
 static void test_compiler_refuses(void **state) {
     (void)state;
     int errors = 0;
-    if (test_without_opencl()) return skip();
+    if (test_without_gpu()) return skip();
     for (int at = 1;; at++) {
         weft__train_result result;
         const char *run = in_scratch("refused");

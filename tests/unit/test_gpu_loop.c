@@ -1,4 +1,4 @@
-/* Loops of training on the OpenCL device: what goes over the bus and when, what a loss that nobody looked at
+/* Loops of training on a GPU device: what goes over the bus and when, what a loss that nobody looked at
  * is worth, a device that is lost, memory that stays. */
 #include <math.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include <weft/weft.h>
 
-#include "opencl.h"
+#include "gpu.h"
 
 #define SHAPE(...)                                                                                           \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
@@ -92,10 +92,10 @@ static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) 
  * nothing is made after the first steps. Padding is in there: 22 rows are batches of 8, 8 and 6. */
 static void test_a_step_uploads_its_batch(void **state) {
     (void)state;
-    if (test_without_opencl()) return skip();
+    if (test_without_gpu()) return skip();
     for (int host = 0; host < 2; host++) {
         setting s;
-        set_up(&s, "opencl",
+        set_up(&s, test_gpu(),
                &(weft_loader_options){.batch = BATCH, .classes = CLASSES, .device_bytes = host ? -1 : 0});
         watch w = {.ctx = s.ctx, .every = EVERY};
         assert_int_equal(weft_loader_on_device(s.loader), !host);
@@ -119,7 +119,7 @@ static weft_tensor *model(weft_context *ctx, int kind, weft_module *net, weft_te
  * step, and at the end each weight comes down once. */
 static void test_resident_data_are_uploaded_once(void **state) {
     (void)state;
-    if (test_without_opencl()) return skip();
+    if (test_without_gpu()) return skip();
     for (int kind = 0; kind < 3; kind++) {
         weft_context *ctx;
         weft_program *program;
@@ -128,7 +128,7 @@ static void test_resident_data_are_uploaded_once(void **state) {
             x[2 * i] = (float)(i % 2), x[2 * i + 1] = (float)(i / 2 % 2);
             y[i] = kind == 2 ? (float)(i % 2 != i / 2 % 2) : (float)(i % 2);
         }
-        assert_int_equal(weft_open(&(weft_open_options){.device = "opencl", .seed = 1}, &ctx), WEFT_OK);
+        assert_int_equal(weft_open(&(weft_open_options){.device = test_gpu(), .seed = 1}, &ctx), WEFT_OK);
         weft_module *net =
             kind == 2 ? weft_sequential(ctx, "xor", weft_linear(ctx, 2, 8, NULL),
                                         weft_activation(ctx, WEFT_TANH), weft_linear(ctx, 8, 1, NULL), NULL)
@@ -165,8 +165,8 @@ static void test_resident_data_are_uploaded_once(void **state) {
 static void test_one_batch_is_uploaded_once(void **state) {
     (void)state;
     setting s;
-    if (test_without_opencl()) return skip();
-    set_up(&s, "opencl", &(weft_loader_options){.batch = ROWS, .in_order = true});
+    if (test_without_gpu()) return skip();
+    set_up(&s, test_gpu(), &(weft_loader_options){.batch = ROWS, .in_order = true});
     weft_optimizer *sgd = weft_sgd(s.net, &(weft_sgd_options){.lr = 0.1});
     assert_int_equal(weft_fit(s.net, sgd, s.loader, &(weft_fit_options){.steps = 1}, NULL), WEFT_OK);
     const uint64_t uploads = s.ctx->device->uploads;
@@ -181,10 +181,10 @@ static void test_one_batch_is_uploaded_once(void **state) {
 static void test_losses_do_not_depend_on_looking(void **state) {
     (void)state;
     static watch w[3];
-    if (test_without_opencl()) return skip();
+    if (test_without_gpu()) return skip();
     for (int i = 0; i < 3; i++) {
         setting s;
-        set_up(&s, i == 2 ? "cpu" : "opencl", &(weft_loader_options){.batch = BATCH});
+        set_up(&s, i == 2 ? "cpu" : test_gpu(), &(weft_loader_options){.batch = BATCH});
         w[i] = (watch){.ctx = s.ctx, .every = i == 1 ? EVERY : 1};
         const weft_fit_options options = {.steps = WARM, .accumulate = 2, .on_step = on_step, .user = &w[i]};
         assert_int_equal(weft_fit(s.net, s.adam, s.loader, &options, NULL), WEFT_OK);
@@ -200,8 +200,8 @@ static void test_losses_do_not_depend_on_looking(void **state) {
 static void test_divergence_names_its_step(void **state) {
     (void)state;
     setting s;
-    if (test_without_opencl()) return skip();
-    set_up(&s, "opencl", &(weft_loader_options){.batch = BATCH});
+    if (test_without_gpu()) return skip();
+    set_up(&s, test_gpu(), &(weft_loader_options){.batch = BATCH});
     weft_loader_free(s.loader);
     s.x[5][1] = NAN;
     const weft_array x = {WEFT_F32, 2, {ROWS, IN}, s.x, sizeof s.x},
@@ -220,8 +220,8 @@ static void test_divergence_names_its_step(void **state) {
 static void test_device_is_lost_in_a_loop(void **state) {
     (void)state;
     setting s;
-    if (test_without_opencl()) return skip();
-    set_up(&s, "opencl", &(weft_loader_options){.batch = BATCH});
+    if (test_without_gpu()) return skip();
+    set_up(&s, test_gpu(), &(weft_loader_options){.batch = BATCH});
     watch w = {.ctx = s.ctx, .lost_after = 7};
     const weft_fit_options options = {.steps = STEPS, .on_step = on_step, .user = &w};
     assert_int_equal(weft_fit(s.net, s.adam, s.loader, &options, NULL), WEFT_ERR_DEVICE);
@@ -273,10 +273,10 @@ static void test_soak_on_the_cpu(void **state) {
     soak("cpu");
 }
 
-static void test_soak_on_opencl(void **state) {
+static void test_soak_on_gpu(void **state) {
     (void)state;
-    if (test_without_opencl()) return skip();
-    soak("opencl");
+    if (test_without_gpu()) return skip();
+    soak(test_gpu());
 }
 
 int main(void) {
@@ -289,7 +289,7 @@ int main(void) {
         cmocka_unit_test(test_divergence_names_its_step),
         cmocka_unit_test(test_device_is_lost_in_a_loop),
         cmocka_unit_test(test_soak_on_the_cpu),
-        cmocka_unit_test(test_soak_on_opencl),
+        cmocka_unit_test(test_soak_on_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Training steps on the OpenCL device: what goes over the bus, what is made after the first steps, the same
+/* Training steps on a GPU device: what goes over the bus, what is made after the first steps, the same
  * numbers as the CPU's and the same bits twice, and what becomes of a step in which something goes wrong. */
 #include <math.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include <weft/weft.h>
 
-#include "opencl.h"
+#include "gpu.h"
 
 #define SHAPE(...)                                                                                           \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
@@ -78,8 +78,8 @@ static void test_nothing_is_made_after_warm_up(void **state) {
     (void)state;
     net n;
     float loss, x[ROWS * IN] = {0};
-    if (test_without_opencl()) return skip();
-    assert_int_equal(make(&n, "opencl"), WEFT_OK);
+    if (test_without_gpu()) return skip();
+    assert_int_equal(make(&n, test_gpu()), WEFT_OK);
     for (int i = 0; i < 3; i++) assert_int_equal(step(&n, ROWS, NULL), WEFT_OK);
     const weft_device *d = n.ctx->device;
     const uint64_t uploads = d->uploads, downloads = d->downloads, submissions = d->submissions;
@@ -105,9 +105,9 @@ static void test_nothing_is_made_after_warm_up(void **state) {
 
 static void test_same_numbers(void **state) {
     (void)state;
-    static const char *const devices[3] = {"cpu", "opencl", "opencl"};
+    const char *const devices[3] = {"cpu", test_gpu(), test_gpu()};
     float loss[3][STEPS];
-    if (test_without_opencl()) return skip();
+    if (test_without_gpu()) return skip();
     for (int d = 0; d < 3; d++) {
         net n;
         assert_int_equal(make(&n, devices[d]), WEFT_OK);
@@ -123,8 +123,8 @@ static void test_same_numbers(void **state) {
 static void test_memory_stays(void **state) {
     (void)state;
     net n;
-    if (test_without_opencl()) return skip();
-    assert_int_equal(make(&n, "opencl"), WEFT_OK);
+    if (test_without_gpu()) return skip();
+    assert_int_equal(make(&n, test_gpu()), WEFT_OK);
     for (int i = 0; i < 100; i++) assert_int_equal(step(&n, 2 + i % 5, NULL), WEFT_OK);
     const uint64_t in_use = n.ctx->device->bytes_in_use;
     for (int i = 0; i < 1000; i++) assert_int_equal(step(&n, 2 + i % 5, NULL), WEFT_OK);
@@ -139,8 +139,8 @@ static void test_fault_in_a_step(void **state) {
     float loss;
     weft_parameter_info weight;
     int32_t bad[ROWS] = {0}, good[ROWS];
-    if (test_without_opencl()) return skip();
-    assert_int_equal(make(&n, "opencl"), WEFT_OK);
+    if (test_without_gpu()) return skip();
+    assert_int_equal(make(&n, test_gpu()), WEFT_OK);
     assert_int_equal(weft_read(n.y, good, sizeof good), WEFT_OK);
     assert_int_equal(step(&n, ROWS, &loss), WEFT_OK);
     assert_true(weft_parameter_find(n.module, "0.weight", &weight));
@@ -161,12 +161,12 @@ static void test_fault_in_a_step(void **state) {
 /* Every buffer of the first step in turn cannot be made; the next attempt works. */
 static void test_each_allocation_fails(void **state) {
     (void)state;
-    if (test_without_opencl()) return skip();
+    if (test_without_gpu()) return skip();
     for (int k = 1;; k++) {
         net n;
         float loss;
         weft__gpu_hook.fail_allocation = k;
-        const weft_status made = make(&n, "opencl");
+        const weft_status made = make(&n, test_gpu());
         const weft_status status = made == WEFT_OK ? step(&n, ROWS, &loss) : made;
         const bool reached = weft__gpu_hook.fail_allocation == 0;
         weft__gpu_hook.fail_allocation = 0;
@@ -183,8 +183,8 @@ static void test_device_is_lost_in_a_step(void **state) {
     (void)state;
     net n;
     float loss;
-    if (test_without_opencl()) return skip();
-    assert_int_equal(make(&n, "opencl"), WEFT_OK);
+    if (test_without_gpu()) return skip();
+    assert_int_equal(make(&n, test_gpu()), WEFT_OK);
     assert_int_equal(step(&n, ROWS, &loss), WEFT_OK);
     weft__gpu_hook.lose_device = 2;
     assert_int_equal(step(&n, ROWS, &loss), WEFT_ERR_DEVICE);

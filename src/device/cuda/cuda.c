@@ -1,0 +1,247 @@
+/* The CUDA device: opening it, memory, and the table of what it does. Must not know: what kernels compute.
+ * Read next: run.c. */
+#include "device/cuda/cuda.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- errors ---- */
+
+/* After these a context answers every call with an error. */
+static bool ends_context(CUresult error) {
+    return error == CUDA_ERROR_DEVICE_UNAVAILABLE || error == CUDA_ERROR_ECC_UNCORRECTABLE ||
+           error == CUDA_ERROR_ILLEGAL_ADDRESS || error == CUDA_ERROR_LAUNCH_TIMEOUT ||
+           (error >= CUDA_ERROR_CONTEXT_IS_DESTROYED && error <= CUDA_ERROR_LAUNCH_FAILED);
+}
+
+weft_status weft__cuda_fail(weft__cuda *d, CUresult error, const char *what) {
+    char text[160];
+    const bool lost = ends_context(error);
+    d->lost = d->lost || lost;
+    return weft__gpu_fail(&d->base,
+                          error == CUDA_ERROR_OUT_OF_MEMORY ? WEFT_GPU_NO_MEMORY
+                          : lost                            ? WEFT_GPU_LOST
+                                                            : WEFT_GPU_REFUSED,
+                          what, weft__cuda_error_name(error, text), d->found->memory);
+}
+
+CUresult weft__cuda_gone(void) { return weft__gpu_gone() ? CUDA_ERROR_DEVICE_UNAVAILABLE : 0; }
+
+CUresult weft__cuda_enter(weft__cuda *d) { return weft__cu.cuCtxPushCurrent_v2(d->context); }
+
+void weft__cuda_leave(weft__cuda *d) {
+    CUcontext was;
+    (void)d;
+    weft__cu.cuCtxPopCurrent_v2(&was);
+}
+
+/* ---- description ---- */
+
+static int count(void) {
+    const weft__cuda_found *list;
+    const int n = weft__cuda_devices(&list, NULL);
+    return n ? n : 1; /* its absence */
+}
+
+static void describe(int i, weft_device_description *d) {
+    const weft__cuda_found *list;
+    const char *why;
+    const int n = weft__cuda_devices(&list, &why);
+    *d = (weft_device_description){.name = "cuda", .reason = why};
+    if (i < 0 || i >= n) return;
+    const weft__cuda_found *f = &list[i];
+    *d = (weft_device_description){.name = f->spec,
+                                   .detail = f->detail,
+                                   .reason = f->reason[0] ? f->reason : NULL,
+                                   .present = !f->reason[0],
+                                   .threads = f->units,
+                                   .memory = f->memory,
+                                   .buffer_limit = f->memory,
+                                   .local_memory = f->local_bytes,
+                                   .f64 = true,
+                                   .card = true};
+}
+
+/* ---- open and close ---- */
+
+static weft_status open_streams(weft__cuda *d) {
+    CUresult error = weft__cu.cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING);
+    if (!error) error = weft__cu.cuStreamCreate(&d->copies, CU_STREAM_NON_BLOCKING);
+    if (error) return weft__cuda_fail(d, error, "a stream");
+    WEFT_TRY(weft__cuda_memory(d, sizeof d->record, "the fault record", &d->faults));
+    error = weft__cuda_put(d, d->faults, &d->record, sizeof d->record);
+    return error ? weft__cuda_fail(d, error, "the fault record") : WEFT_OK;
+}
+
+/* Groups are as large as OpenCL's, whose kernels these are; local memory is what a block has without asking.
+ */
+static weft_target target_of(const weft__cuda_found *f) {
+    weft_target t = {.language = WEFT_CUDA_C,
+                     .lanes = 256,
+                     .units = f->units > 0 ? f->units : 1,
+                     .local_bytes = (int64_t)f->local_bytes,
+                     .f64 = true};
+    while (t.lanes > f->most_items && t.lanes > 1) t.lanes /= 2;
+    return t;
+}
+
+static void close_context(weft__cuda *d) {
+    if (!d->lost) weft__cu.cuStreamSynchronize(d->stream);
+    if (d->compiler.device) weft__gpu_compiler_close(&d->compiler);
+    weft__cuda_staging_free(d);
+    if (d->scratch) weft__cu.cuMemFree_v2(d->scratch);
+    if (d->faults) weft__cu.cuMemFree_v2(d->faults);
+    if (d->copies) weft__cu.cuStreamDestroy_v2(d->copies);
+    if (d->stream) weft__cu.cuStreamDestroy_v2(d->stream);
+}
+
+static void close_cuda(weft_device *device) {
+    weft__cuda *d = weft__cuda_of(device);
+    if (!d) return;
+    if (d->context && weft__cuda_enter(d) == 0) {
+        close_context(d);
+        weft__cuda_leave(d);
+    }
+    if (d->context) weft__cuda_context_give(d->found, d->lost);
+    weft__tuner_close(&d->tuner);
+    weft__free(device->ctx, d->paths.list);
+    weft__free(device->ctx, d);
+}
+
+static weft_status open_cuda(weft_context *ctx, const char *selector, const weft_open_options *options,
+                             weft_device **device) {
+    (void)options;
+    CUresult error;
+    const weft__cuda_found *found = weft__cuda_choose(ctx, selector);
+    if (!found) return WEFT_ERR_DEVICE;
+    weft__cuda *d = weft__zalloc(ctx, sizeof *d);
+    if (!d) return weft__fail_oom(ctx, sizeof *d, "the cuda device");
+    d->base.ops = &weft__device_cuda;
+    d->base.ctx = ctx;
+    d->base.name = found->spec;
+    d->base.asynchronous = true;
+    d->found = found;
+    d->target = target_of(found);
+    d->guard = (size_t)weft__gpu_hook.guard;
+    weft__cuda_compiler_open(d);
+    weft__tuner_open(&d->tuner, &d->base, found->detail, true);
+    d->context = weft__cuda_context_take(found, &error);
+    if (!error) error = weft__cuda_enter(d);
+    weft_status status = error ? weft__cuda_fail(d, error, "a context") : open_streams(d);
+    if (!error) weft__cuda_leave(d);
+    if (status != WEFT_OK) {
+        close_cuda(&d->base);
+        return status;
+    }
+    *device = &d->base;
+    return WEFT_OK;
+}
+
+static weft_status check_dtype(weft_device *device, weft_dtype dtype) {
+    return weft__gpu_check_dtype(device, dtype, true, weft__cuda_of(device)->found->name);
+}
+
+/* ---- memory ---- */
+
+weft_status weft__cuda_memory(weft__cuda *d, size_t bytes, const char *what, CUdeviceptr *memory) {
+    size_t most = (size_t)d->found->memory;
+    char text[96];
+    if (weft__gpu_hook.most_bytes && weft__gpu_hook.most_bytes < most) most = weft__gpu_hook.most_bytes;
+    if (bytes > most)
+        return weft__fail(d->base.ctx, WEFT_ERR_OOM,
+                          "%s: %s of %zu bytes: this device gives at most %zu bytes in one piece",
+                          d->found->spec, what, bytes, most);
+    const CUresult error =
+        weft__gpu_no_memory() ? CUDA_ERROR_OUT_OF_MEMORY : weft__cu.cuMemAlloc_v2(memory, bytes ? bytes : 1);
+    if (!error) {
+        weft__gpu_hook.buffers++;
+        return WEFT_OK;
+    }
+    *memory = 0;
+    snprintf(text, sizeof text, "%s of %zu bytes", what, bytes);
+    return weft__cuda_fail(d, error, text);
+}
+
+static int fill(weft_device *device, weft_buffer *buffer, size_t at, size_t bytes, unsigned char value) {
+    weft__cuda *d = weft__cuda_of(device);
+    return (int)weft__cu.cuMemsetD8Async(((weft__cuda_buffer *)buffer)->memory + at, value, bytes, d->stream);
+}
+
+static int read(weft_device *device, weft_buffer *buffer, size_t at, size_t bytes, void *to) {
+    weft__cuda *d = weft__cuda_of(device);
+    CUresult error = weft__cuda_before_use(d, (weft__cuda_buffer *)buffer);
+    if (!error) error = weft__cuda_get(d, to, ((weft__cuda_buffer *)buffer)->memory + at, bytes);
+    return (int)error;
+}
+
+/* Freeing waits for what was submitted. */
+static void buffer_free(weft_device *device, weft_buffer *buffer) {
+    weft__cuda *d = weft__cuda_of(device);
+    weft__cuda_buffer *b = (weft__cuda_buffer *)buffer;
+    if (!b) return;
+    if (weft__cuda_enter(d) == 0) {
+        weft__gpu_guards_look(device, buffer, d->guard, read);
+        if (b->filled) weft__cu.cuEventDestroy_v2(b->filled);
+        if (b->used) weft__cu.cuEventDestroy_v2(b->used);
+        weft__cu.cuMemFree_v2(b->memory);
+        weft__cuda_leave(d);
+    }
+    weft__gpu_count_memory(device, 0, buffer->bytes);
+    weft__free(device->ctx, b);
+}
+
+static weft_status fill_buffer(weft__cuda *d, weft__cuda_buffer *b, size_t bytes) {
+    WEFT_TRY(weft__cuda_memory(d, bytes + 2 * d->guard, "a buffer", &b->memory));
+    const int error = weft__gpu_guards_write(&d->base, &b->base, d->guard, fill);
+    if (!error) return WEFT_OK;
+    weft__cu.cuMemFree_v2(b->memory);
+    return weft__cuda_fail(d, (CUresult)error, "guard bytes");
+}
+
+static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
+    weft__cuda *d = weft__cuda_of(device);
+    if (bytes > PTRDIFF_MAX - 2 * d->guard) return weft__fail_oom(device->ctx, bytes, "cuda: a buffer");
+    weft__cuda_buffer *b = weft__zalloc(device->ctx, sizeof *b);
+    if (!b) return weft__fail_oom(device->ctx, sizeof *b, "cuda: a buffer");
+    b->base.bytes = bytes;
+    const CUresult error = weft__cuda_enter(d);
+    const weft_status status = error ? weft__cuda_fail(d, error, "a buffer") : fill_buffer(d, b, bytes);
+    if (!error) weft__cuda_leave(d);
+    if (status != WEFT_OK) {
+        weft__free(device->ctx, b);
+        return status;
+    }
+    weft__gpu_count_memory(device, bytes, 0);
+    *buffer = &b->base;
+    return WEFT_OK;
+}
+
+/* ---- the rest ---- */
+
+static bool takes(weft_device *device, const weft_heavy *heavy) {
+    return weft__gpu_takes(&weft__cuda_of(device)->target, heavy);
+}
+
+static void set_timing(weft_device *device, bool on) { weft__cuda_of(device)->timing = on; }
+
+const weft_device_ops weft__device_cuda = {
+    .name = "cuda",
+    .count = count,
+    .describe = describe,
+    .open = open_cuda,
+    .close = close_cuda,
+    .check_dtype = check_dtype,
+    .buffer_new = buffer_new,
+    .buffer_free = buffer_free,
+    .upload = weft__cuda_upload,
+    .download = weft__cuda_download,
+    .zero = weft__cuda_zero,
+    .takes = takes,
+    .build = weft__cuda_build,
+    .executable_free = weft__cuda_executable_free,
+    .run = weft__cuda_run,
+    .synchronize = weft__cuda_synchronize,
+    .take_fault = weft__cuda_take_fault,
+    .set_timing = set_timing,
+    .timings = weft__cuda_timings,
+};

@@ -1,0 +1,152 @@
+/* Programs as graphs: a node a launch, with edges where the plan wants an order. A program has a graph for
+ * each of the last few sets of buffers that it ran with: another set is new values of arguments in the one
+ * that was not used for the longest time. Must not know: what launches do. Read next: run.c. */
+#include <string.h>
+
+#include "device/cuda/run.h"
+
+static CUDA_KERNEL_NODE_PARAMS_v2 parameters(const cuda_launch *l) {
+    return (CUDA_KERNEL_NODE_PARAMS_v2){.func = l->function,
+                                        .gridDimX = l->groups[0],
+                                        .gridDimY = l->groups[1],
+                                        .gridDimZ = l->groups[2],
+                                        .blockDimX = l->items[0],
+                                        .blockDimY = l->items[1],
+                                        .blockDimZ = l->items[2],
+                                        .kernelParams = l->arguments};
+}
+
+/* ---- order ---- */
+
+/* A command is a line of nodes; commands between two that wait are side by side. */
+typedef struct order {
+    CUgraphNode *before, *now; /* ends of lines: what all of this part wait for, and this part's */
+    size_t n_before, n_now;
+    CUgraphNode scratch; /* who had the device's scratch last in this part */
+} order;
+
+static CUresult add_node(order *o, CUgraph graph, const cuda_launch *l, CUgraphNode *node) {
+    const CUDA_KERNEL_NODE_PARAMS_v2 p = parameters(l);
+    if (l->after && o->n_now) {
+        CUgraphNode *spare = o->before;
+        o->before = o->now;
+        o->n_before = o->n_now;
+        o->now = spare;
+        o->n_now = 0;
+        o->scratch = NULL;
+    }
+    const CUgraphNode *after = o->before;
+    size_t n_after = o->n_before;
+    if (l->follows) {
+        after = &o->now[o->n_now - 1];
+        n_after = 1;
+    } else if (l->scratch && o->scratch) { /* which has waited for the others */
+        after = &o->scratch;
+        n_after = 1;
+    }
+    const CUresult error = weft__cu.cuGraphAddKernelNode_v2(node, graph, n_after ? after : NULL, n_after, &p);
+    if (error) return error;
+    o->n_now += !l->follows;
+    o->now[o->n_now - 1] = *node;
+    if (l->scratch || (l->follows && o->scratch == node[-1])) o->scratch = *node;
+    return 0;
+}
+
+static CUresult add_nodes(weft__cuda *d, cuda_executable *e) {
+    const size_t n = (size_t)e->n_launches + 1;
+    CUgraphNode *ends = weft__array(d->base.ctx, 2 * n, sizeof *ends);
+    order o = {.before = ends, .now = ends + n};
+    CUresult error = ends ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
+    for (int l = 0; l < e->n_launches && !error; l++)
+        error = add_node(&o, e->graph, &e->launches[l], &e->nodes[l]);
+    weft__free(d->base.ctx, ends);
+    return error;
+}
+
+/* ---- making ---- */
+
+static CUdeviceptr *copy_bound(weft__cuda *d, const cuda_executable *e) {
+    const size_t n = (size_t)e->n_slots + 1;
+    CUdeviceptr *copy = weft__array(d->base.ctx, n, sizeof *copy);
+    if (copy) memcpy(copy, e->bound, n * sizeof *copy);
+    return copy;
+}
+
+static CUresult make_template(weft__cuda *d, cuda_executable *e) {
+    e->nodes = weft__array(d->base.ctx, (size_t)e->n_launches + 1, sizeof *e->nodes);
+    e->graph_bound = copy_bound(d, e);
+    CUresult error =
+        e->nodes && e->graph_bound ? weft__cu.cuGraphCreate(&e->graph, 0) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!error) error = add_nodes(d, e);
+    if (!error) return 0;
+    weft__cuda_graphs_free(d, e);
+    return error;
+}
+
+/* Gives the graph the buffers that are bound now. */
+static CUresult rebind(const cuda_executable *e, cuda_graph *g) {
+    CUresult error = 0;
+    int last = -1;
+    for (int i = 0; i < e->n_places && !error; i++) {
+        const cuda_place *place = &e->places[i];
+        if (g->bound[place->slot] == e->bound[place->slot] || place->launch == last) continue;
+        const CUDA_KERNEL_NODE_PARAMS_v2 p = parameters(&e->launches[place->launch]);
+        error = weft__cu.cuGraphExecKernelNodeSetParams_v2(g->executable, e->nodes[place->launch], &p);
+        last = place->launch;
+    }
+    for (int s = 0; s <= e->n_slots; s++) g->bound[s] = error ? 0 : e->bound[s]; /* half of them is none */
+    return error;
+}
+
+static CUresult add_graph(weft__cuda *d, cuda_executable *e) {
+    cuda_graph *g = &e->graphs[e->n_graphs];
+    CUdeviceptr *bound = copy_bound(d, e);
+    CUresult error =
+        bound ? weft__cu.cuGraphInstantiateWithFlags(&g->executable, e->graph, 0) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (error) {
+        weft__free(d->base.ctx, bound);
+        return error;
+    }
+    memcpy(bound, e->graph_bound, ((size_t)e->n_slots + 1) * sizeof *bound);
+    g->bound = bound;
+    e->n_graphs++;
+    return 0;
+}
+
+CUresult weft__cuda_graph(weft__cuda *d, cuda_executable *e, cuda_graph **graph) {
+    const size_t bytes = ((size_t)e->n_slots + 1) * sizeof *e->bound;
+    cuda_graph *g = NULL;
+    CUresult error = 0;
+    for (int i = 0; i < e->n_graphs && !g; i++)
+        if (memcmp(e->graphs[i].bound, e->bound, bytes) == 0) g = &e->graphs[i];
+    if (!g) {
+        if (!e->graph) error = make_template(d, e);
+        if (!error && e->n_graphs < CUDA_GRAPHS) {
+            error = add_graph(d, e);
+            g = &e->graphs[e->n_graphs - 1];
+        } else if (!error) {
+            g = &e->graphs[0];
+            for (int i = 1; i < e->n_graphs; i++)
+                if (e->graphs[i].used < g->used) g = &e->graphs[i];
+        }
+        if (!error) error = rebind(e, g);
+        if (error) return error;
+    }
+    g->used = e->done;
+    *graph = g;
+    return 0;
+}
+
+void weft__cuda_graphs_free(weft__cuda *d, cuda_executable *e) {
+    for (int i = 0; i < e->n_graphs; i++) {
+        weft__cu.cuGraphExecDestroy(e->graphs[i].executable);
+        weft__free(d->base.ctx, e->graphs[i].bound);
+    }
+    if (e->graph) weft__cu.cuGraphDestroy(e->graph);
+    weft__free(d->base.ctx, e->nodes);
+    weft__free(d->base.ctx, e->graph_bound);
+    e->n_graphs = 0;
+    e->graph = NULL;
+    e->nodes = NULL;
+    e->graph_bound = NULL;
+}

@@ -1,0 +1,251 @@
+/* The driver for tests. Calls are checked and, where they are for a stream, kept in it until somebody waits.
+ * Must not know: Weft, apart from the declarations of the functions. Read next: fake.h, queue.c. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <elf.h>
+#include <unistd.h>
+
+__attribute__((visibility("default"))) fake_cuda_state fake_cuda;
+pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+
+enum { CARDS = 2, DEPTH = 16 };
+static struct CUctx_st contexts[CARDS]; /* the primary ones */
+static _Thread_local CUcontext stack[DEPTH];
+static _Thread_local int depth;
+static bool initialised;
+
+/* ---- refusing ---- */
+
+CUresult fake_refuse(const char *function, CUresult error, const char *why, ...) {
+    va_list args;
+    fake_cuda.refused++;
+    fprintf(stderr, "fake cuda: %s: ", function);
+    va_start(args, why);
+    vfprintf(stderr, why, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return error;
+}
+
+__attribute__((destructor)) static void at_end(void) {
+    if (!fake_cuda.refused) return;
+    fprintf(stderr, "fake cuda: %ld calls were refused\n", fake_cuda.refused);
+    _exit(1);
+}
+
+/* The context of the thread; *error where there is none, or one in which a kernel failed. */
+CUcontext fake_context(const char *function, CUresult *error) {
+    CUcontext c = depth ? stack[depth - 1] : NULL;
+    *error = 0;
+    if (!initialised)
+        *error = fake_refuse(function, CUDA_ERROR_NOT_INITIALIZED, "before cuInit");
+    else if (!c)
+        *error = fake_refuse(function, CUDA_ERROR_INVALID_CONTEXT, "the thread has no context");
+    else if (!c->users)
+        *error = fake_refuse(function, CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context was released");
+    else
+        *error = c->failed;
+    return c;
+}
+
+/* A handle of the right kind that is alive and of this context. */
+bool fake_alive(const char *function, const void *handle, fake_kind kind, CUcontext context) {
+    const fake_handle *h = handle;
+    if (h && h->kind == kind && h->alive && h->context == context && h->era == context->era) return true;
+    fake_refuse(function, CUDA_ERROR_INVALID_HANDLE, "%s",
+                !h                       ? "no handle"
+                : h->kind != kind        ? "a handle of another kind"
+                : !h->alive              ? "a handle that was freed"
+                : h->era != context->era ? "a handle from before the context was reset"
+                                         : "a handle of another context");
+    return false;
+}
+
+void *fake_make(CUcontext context, fake_kind kind, size_t bytes) {
+    fake_handle *h = calloc(1, bytes);
+    *h = (fake_handle){.kind = kind, .alive = true, .context = context, .era = context->era};
+    fake_cuda.handles++;
+    return h;
+}
+
+/* Its memory stays, so that whoever uses it again is found out. */
+void fake_unmake(void *handle) {
+    ((fake_handle *)handle)->alive = false;
+    fake_cuda.handles--;
+}
+
+/* ---- cards and contexts ---- */
+
+API cuInit(unsigned flags) {
+    initialised = true;
+    return flags ? fake_refuse("cuInit", CUDA_ERROR_INVALID_VALUE, "flags") : 0;
+}
+
+API cuDriverGetVersion(int *version) {
+    *version = 13000;
+    return 0;
+}
+
+API cuGetErrorName(CUresult error, const char **name) {
+    static const struct {
+        CUresult error;
+        const char *name;
+    } names[] = {
+#define CUDA_CONSTANT(name, value) {value, #name},
+#include "device/cuda/cuda.def"
+#undef CUDA_CONSTANT
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].error == error && strncmp(names[i].name, "CUDA_ERROR", 10) == 0) {
+            *name = names[i].name;
+            return 0;
+        }
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+API cuGetErrorString(CUresult error, const char **text) {
+    *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "said by the driver of the tests";
+    return 0;
+}
+
+API cuDeviceGetCount(int *n) {
+    const char *wish = getenv("FAKE_CUDA_CARDS");
+    *n = wish ? atoi(wish) : CARDS;
+    if (*n == 0) return CUDA_ERROR_NO_DEVICE;
+    return initialised ? 0 : fake_refuse("cuDeviceGetCount", CUDA_ERROR_NOT_INITIALIZED, "before cuInit");
+}
+
+API cuDeviceGet(CUdevice *device, int ordinal) {
+    *device = ordinal;
+    return ordinal >= 0 && ordinal < CARDS ? 0 : CUDA_ERROR_INVALID_DEVICE;
+}
+
+API cuDeviceGetName(char *name, int size, CUdevice device) {
+    snprintf(name, (size_t)size, "Test driver, no card %c", 'A' + device);
+    return 0;
+}
+
+size_t fake_memory(void) { return fake_cuda.memory ? (size_t)fake_cuda.memory : (size_t)1 << 30; }
+
+API cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
+    (void)device;
+    *bytes = fake_memory();
+    return 0;
+}
+
+API cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+    (void)device;
+    switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = 48 << 10; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 2; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
+    default: return fake_refuse("cuDeviceGetAttribute", CUDA_ERROR_INVALID_VALUE, "attribute %u", attribute);
+    }
+    return 0;
+}
+
+API cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    *context = &contexts[device];
+    (*context)->users++;
+    return 0;
+}
+
+API cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    if (!contexts[device].users)
+        return fake_refuse("cuDevicePrimaryCtxRelease", CUDA_ERROR_INVALID_CONTEXT, "it was not retained");
+    contexts[device].users--;
+    return 0;
+}
+
+/* All that is in it is gone. */
+API cuDevicePrimaryCtxReset_v2(CUdevice device) {
+    contexts[device].failed = 0;
+    contexts[device].era++;
+    fake_memory_reset(&contexts[device]);
+    return 0;
+}
+
+API cuCtxPushCurrent_v2(CUcontext context) {
+    if (depth == DEPTH)
+        return fake_refuse("cuCtxPushCurrent", CUDA_ERROR_INVALID_VALUE, "pushed and never popped");
+    stack[depth++] = context;
+    return context ? 0 : fake_refuse("cuCtxPushCurrent", CUDA_ERROR_INVALID_CONTEXT, "no context");
+}
+
+API cuCtxPopCurrent_v2(CUcontext *context) {
+    if (!depth) return fake_refuse("cuCtxPopCurrent", CUDA_ERROR_INVALID_CONTEXT, "there is none");
+    *context = stack[--depth];
+    return 0;
+}
+
+/* ---- modules ---- */
+
+API cuModuleLoadData(CUmodule *module, const void *image) {
+    CUresult error;
+    ENTER("cuModuleLoadData");
+    const Elf64_Ehdr *head = image;
+    if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0) LEAVE(CUDA_ERROR_INVALID_IMAGE);
+    const size_t bytes = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
+    char path[64];
+    const int file = memfd_create("cubin", 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    const bool written = file >= 0 && write(file, image, bytes) == (ssize_t)bytes;
+    void *library = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!library && file >= 0) close(file);
+    if (!library) LEAVE(CUDA_ERROR_INVALID_IMAGE);
+    *module = fake_make(context, FAKE_MODULE, sizeof **module);
+    (*module)->library = library;
+    (*module)->file = file; /* open, since the loader knows libraries by their paths */
+    fake_cuda.modules++;
+    LEAVE(0);
+}
+
+API cuModuleUnload(CUmodule module) {
+    CUresult error;
+    ENTER("cuModuleUnload");
+    WANT(module, FAKE_MODULE);
+    if (fake_pending(context))
+        LEAVE(fake_refuse("cuModuleUnload", CUDA_ERROR_INVALID_VALUE, "kernels may be running"));
+    for (int i = 0; i < module->n_functions; i++) module->functions[i].handle.alive = false;
+    dlclose(module->library);
+    close(module->file);
+    fake_unmake(module);
+    LEAVE(0);
+}
+
+API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+    typedef const unsigned *sizes_of(unsigned *count);
+    CUresult error;
+    char symbol[300];
+    ENTER("cuModuleGetFunction");
+    WANT(module, FAKE_MODULE);
+    snprintf(symbol, sizeof symbol, "fake_call_%s", name);
+    void *call = dlsym(module->library, symbol), *sizes_at;
+    snprintf(symbol, sizeof symbol, "fake_sizes_%s", name);
+    sizes_at = dlsym(module->library, symbol);
+    if (!call || !sizes_at) LEAVE(CUDA_ERROR_NOT_FOUND);
+    for (int i = 0; i < module->n_functions; i++)
+        if ((void *)(uintptr_t)module->functions[i].call == call) {
+            *function = &module->functions[i];
+            LEAVE(0);
+        }
+    if (module->n_functions == FAKE_FUNCTIONS) LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+    CUfunction f = &module->functions[module->n_functions++];
+    f->handle = (fake_handle){.kind = FAKE_FUNCTION, .alive = true, .context = context, .era = context->era};
+    f->call = (fake_kernel)(uintptr_t)call;
+    f->sizes = ((sizes_of *)(uintptr_t)sizes_at)(&f->n_arguments);
+    *function = f;
+    LEAVE(0);
+}

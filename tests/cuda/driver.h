@@ -1,0 +1,124 @@
+/* The driver for tests, as its files share it. Read next: driver.c. */
+#ifndef WEFT_TESTS_CUDA_DRIVER_H
+#define WEFT_TESTS_CUDA_DRIVER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/cuda/api.h"
+#include "items.h"
+
+#define CUDA_FUNCTION(name, arguments) __attribute__((visibility("default"))) CUresult name arguments;
+#include "device/cuda/cuda.def"
+#undef CUDA_FUNCTION
+#define API __attribute__((visibility("default"))) CUresult
+
+extern fake_cuda_state fake_cuda;
+extern pthread_mutex_t fake_lock;
+
+typedef enum fake_kind {
+    FAKE_STREAM = 0x5eed,
+    FAKE_EVENT,
+    FAKE_MODULE,
+    FAKE_FUNCTION,
+    FAKE_GRAPH,
+    FAKE_NODE,
+    FAKE_EXECUTABLE
+} fake_kind;
+
+/* What every handle begins with. */
+typedef struct fake_handle {
+    fake_kind kind;
+    bool alive;
+    CUcontext context;
+    int era;
+} fake_handle;
+
+struct CUctx_st {
+    int users, era; /* eras end when it is reset */
+    CUresult failed;
+    struct CUstream_st *streams;
+    struct fake_memory *memory;
+};
+
+struct CUfunc_st {
+    fake_handle handle;
+    fake_kernel call;
+    const unsigned *sizes;
+    unsigned n_arguments;
+};
+
+enum { FAKE_FUNCTIONS = 64 };
+struct CUmod_st {
+    fake_handle handle;
+    void *library;
+    int file;
+    struct CUfunc_st functions[FAKE_FUNCTIONS];
+    int n_functions;
+};
+
+/* A kernel with its arguments, copied when it is submitted. */
+typedef struct fake_launch {
+    CUfunction function;
+    fake_dim blocks, threads;
+    void **values;
+} fake_launch;
+
+/* ---- driver.c ---- */
+
+CUresult fake_refuse(const char *function, CUresult error, const char *why, ...)
+    __attribute__((format(printf, 3, 4)));
+CUcontext fake_context(const char *function, CUresult *error);
+bool fake_alive(const char *function, const void *handle, fake_kind kind, CUcontext context);
+void *fake_make(CUcontext context, fake_kind kind, size_t bytes);
+void fake_unmake(void *handle);
+size_t fake_memory(void);
+
+/* Begin and end of a call that wants a context. */
+#define ENTER(name)                                                                                          \
+    const char *function_name = (name);                                                                      \
+    CUcontext context = fake_context(function_name, &error);                                                 \
+    if (error) return error;                                                                                 \
+    (void)context;                                                                                           \
+    pthread_mutex_lock(&fake_lock)
+#define LEAVE(result)                                                                                        \
+    do {                                                                                                     \
+        error = (result);                                                                                    \
+        pthread_mutex_unlock(&fake_lock);                                                                    \
+        return error;                                                                                        \
+    } while (0)
+#define WANT(handle, kind)                                                                                   \
+    if (!fake_alive(function_name, handle, kind, context)) LEAVE(CUDA_ERROR_INVALID_HANDLE)
+
+/* ---- memory.c ---- */
+
+/* Whether bytes [at, at + bytes) are in one allocation. */
+bool fake_is_memory(CUcontext context, CUdeviceptr at, size_t bytes);
+/* Whether the card reads and writes the host's memory by itself. */
+bool fake_is_pinned(const void *at, size_t bytes);
+void fake_memory_reset(CUcontext context);
+
+/* ---- queue.c ---- */
+
+/* Whether anything that was submitted has not happened yet. */
+bool fake_pending(CUcontext context);
+/* Lets all of it happen. */
+void fake_drain(CUcontext context);
+
+/* ---- launch.c ---- */
+
+/* NULL after *error: what is to run, checked and copied. */
+fake_launch *fake_launch_of(const char *name, CUcontext context, CUfunction function, fake_dim blocks,
+                            fake_dim threads, void **values, CUresult *error);
+fake_launch *fake_launch_copy(const fake_launch *l);
+void fake_launch_free(fake_launch *l);
+/* Runs it. */
+CUresult fake_launch_run(const fake_launch *l);
+struct fake_graph_run; /* of an executable graph, as it was when it was launched */
+CUresult fake_graph_run_all(struct fake_graph_run *g);
+void fake_graph_run_free(struct fake_graph_run *g);
+void fake_submit_launch(CUstream stream, fake_launch *l);
+void fake_submit_graph(CUstream stream, struct fake_graph_run *g);
+
+#endif

@@ -1,0 +1,44 @@
+/* A driver of CUDA for tests, on machines without a card: libcuda.so.1 and libnvrtc.so.13 that run texts of
+ * CUDA C++ on the processor, by the host's compiler. It is no card: what it shows is that Weft calls the
+ * driver as the driver wants to be called, and that the texts compute what they should when each block's
+ * threads run one after the other; it shows nothing of what a card does, or how fast. Tests find it by
+ * LD_LIBRARY_PATH alone.
+ *
+ * What it is strict about: nothing that was submitted happens before somebody waits for it, so that memory
+ * that is used again too early shows; independent nodes of a graph run in another order than they were added;
+ * new memory is garbage, and has guards around it; a call that the real driver refuses is refused, said
+ * aloud, and makes the process end with 1. Read next: driver.c. */
+#ifndef WEFT_TESTS_CUDA_FAKE_H
+#define WEFT_TESTS_CUDA_FAKE_H
+
+/* What tests set and read, under the name fake_cuda in the library. */
+typedef struct fake_cuda_state {
+    /* set; 0: nothing */
+    long memory;      /* bytes that there are, instead of 1 GiB */
+    long fail_alloc;  /* 1: the next allocation fails ... */
+    long fail_launch; /* 1: the next kernel that runs fails, and with it its context ... */
+    /* counted */
+    long launches, graph_launches, graphs, updates; /* updates: nodes of graphs that got other arguments */
+    long kernels;                                   /* that ran */
+    long waits;                                     /* calls that let the host wait */
+    long allocations, uploads, downloads, modules;
+    long in_use;  /* bytes */
+    long handles; /* streams, events, modules, graphs and memory that exist */
+    long refused; /* calls */
+} fake_cuda_state;
+
+/* ---- between the driver and what it runs ---- */
+
+typedef struct fake_dim {
+    unsigned x, y, z;
+} fake_dim;
+
+/* A thread of a block. device.h, in front of every text, shows it as threadIdx and so on. */
+typedef struct fake_item {
+    fake_dim thread, block, threads, blocks;
+    /* Waits for the block, or the warp. */
+    void (*meet)(struct fake_item *item, int warp);
+    unsigned long *lanes; /* a word for each of the warp's, to exchange */
+} fake_item;
+
+#endif

@@ -1,0 +1,133 @@
+/* Memory of the card, between guards and full of garbage, and of the host. Read next: queue.c. */
+#include "driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 256, GUARD_BYTE = 0xD7, GARBAGE = 0xCB };
+
+typedef struct fake_memory {
+    struct fake_memory *next;
+    char *whole, *at;
+    size_t bytes;
+} fake_memory_block;
+
+static fake_memory_block *pinned;
+
+static fake_memory_block *make(size_t bytes) {
+    fake_memory_block *b = calloc(1, sizeof *b);
+    b->bytes = bytes;
+    b->whole = malloc(bytes + 3 * GUARD);
+    b->at = (char *)(((uintptr_t)b->whole + 2 * GUARD - 1) & ~(uintptr_t)(GUARD - 1));
+    memset(b->at - GUARD, GUARD_BYTE, GUARD);
+    memset(b->at, GARBAGE, bytes);
+    memset(b->at + bytes, GUARD_BYTE, GUARD);
+    fake_cuda.handles++;
+    return b;
+}
+
+static bool is_whole(const fake_memory_block *b) {
+    for (int i = 0; i < GUARD; i++)
+        if ((unsigned char)b->at[-1 - i] != GUARD_BYTE ||
+            (unsigned char)b->at[b->bytes + (size_t)i] != GUARD_BYTE)
+            return false;
+    return true;
+}
+
+static void drop(fake_memory_block *b) {
+    free(b->whole);
+    free(b);
+    fake_cuda.handles--;
+}
+
+static bool holds(const fake_memory_block *list, const char *at, size_t bytes) {
+    for (; list; list = list->next)
+        if (at >= list->at && at <= list->at + list->bytes && bytes <= (size_t)(list->at + list->bytes - at))
+            return true;
+    return false;
+}
+
+/* Takes the block that begins there out of the list; NULL: there is none. */
+static fake_memory_block *take(fake_memory_block **list, const char *at) {
+    for (; *list; list = &(*list)->next)
+        if ((*list)->at == at) {
+            fake_memory_block *b = *list;
+            *list = b->next;
+            return b;
+        }
+    return NULL;
+}
+
+static char *pointer(CUdeviceptr p) { return (char *)(uintptr_t)p; }
+
+bool fake_is_memory(CUcontext context, CUdeviceptr at, size_t bytes) {
+    return holds(context->memory, pointer(at), bytes);
+}
+
+bool fake_is_pinned(const void *at, size_t bytes) { return holds(pinned, at, bytes); }
+
+void fake_memory_reset(CUcontext context) {
+    while (context->memory) {
+        fake_memory_block *b = take(&context->memory, context->memory->at);
+        fake_cuda.in_use -= (long)b->bytes;
+        drop(b);
+    }
+}
+
+API cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
+    CUresult error;
+    ENTER("cuMemAlloc");
+    if (!bytes) LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "0 bytes"));
+    const bool wished = fake_cuda.fail_alloc && --fake_cuda.fail_alloc == 0;
+    if (wished || bytes > fake_memory() || (size_t)fake_cuda.in_use > fake_memory() - bytes)
+        LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+    fake_memory_block *b = make(bytes);
+    b->next = context->memory;
+    context->memory = b;
+    fake_cuda.allocations++;
+    fake_cuda.in_use += (long)bytes;
+    *memory = (CUdeviceptr)(uintptr_t)b->at;
+    LEAVE(0);
+}
+
+/* Waits for all that was submitted, as the driver does. */
+API cuMemFree_v2(CUdeviceptr memory) {
+    CUresult error;
+    ENTER("cuMemFree");
+    fake_drain(context);
+    fake_memory_block *b = take(&context->memory, pointer(memory));
+    if (!b) LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "no memory begins there"));
+    const bool whole = is_whole(b);
+    fake_cuda.in_use -= (long)b->bytes;
+    drop(b);
+    LEAVE(whole ? context->failed
+                : fake_refuse(function_name, CUDA_ERROR_ILLEGAL_ADDRESS, "written beyond its ends"));
+}
+
+API cuMemGetInfo_v2(size_t *unused, size_t *total) {
+    *total = fake_memory();
+    *unused = *total - (size_t)fake_cuda.in_use;
+    return 0;
+}
+
+API cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
+    CUresult error;
+    ENTER("cuMemHostAlloc");
+    (void)flags;
+    fake_memory_block *b = make(bytes);
+    b->next = pinned;
+    pinned = b;
+    *memory = b->at;
+    LEAVE(0);
+}
+
+API cuMemFreeHost(void *memory) {
+    CUresult error;
+    ENTER("cuMemFreeHost");
+    fake_drain(context);
+    fake_memory_block *b = take(&pinned, memory);
+    if (!b) LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "no memory begins there"));
+    const bool whole = is_whole(b);
+    drop(b);
+    LEAVE(whole ? 0 : fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "written beyond its ends"));
+}

@@ -1,0 +1,217 @@
+/* NVRTC for tests: a "cubin" is a library that the host's compiler made of the text, with device.h in front
+ * of it. Must not know: the driver. Read next: device.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct program {
+    char *text, *log, *cubin;
+    size_t cubin_bytes;
+} program;
+typedef program *nvrtcProgram;
+
+enum { OK, OUT_OF_MEMORY, INVALID_INPUT = 3, INVALID_PROGRAM, INVALID_OPTION, COMPILATION };
+
+int nvrtcVersion(int *major, int *minor);
+int nvrtcGetNumSupportedArchs(int *count);
+int nvrtcGetSupportedArchs(int *list);
+const char *nvrtcGetErrorString(int result);
+int nvrtcCreateProgram(nvrtcProgram *p, const char *text, const char *name, int n_headers,
+                       const char *const *headers, const char *const *names);
+int nvrtcDestroyProgram(nvrtcProgram *p);
+int nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *options);
+int nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes);
+int nvrtcGetProgramLog(nvrtcProgram p, char *log);
+int nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes);
+int nvrtcGetCUBIN(nvrtcProgram p, char *cubin);
+
+static const int archs[] = {75, 80, 86, 90, 120};
+enum { ARCHS = sizeof archs / sizeof *archs };
+
+int nvrtcVersion(int *major, int *minor) {
+    *major = 13;
+    *minor = 0;
+    return OK;
+}
+
+int nvrtcGetNumSupportedArchs(int *count) {
+    *count = ARCHS;
+    return OK;
+}
+
+int nvrtcGetSupportedArchs(int *list) {
+    memcpy(list, archs, sizeof archs);
+    return OK;
+}
+
+const char *nvrtcGetErrorString(int result) {
+    static const char *const names[] = {"NVRTC_SUCCESS",
+                                        "NVRTC_ERROR_OUT_OF_MEMORY",
+                                        "",
+                                        "NVRTC_ERROR_INVALID_INPUT",
+                                        "NVRTC_ERROR_INVALID_PROGRAM",
+                                        "NVRTC_ERROR_INVALID_OPTION",
+                                        "NVRTC_ERROR_COMPILATION"};
+    return result >= OK && result <= COMPILATION ? names[result] : "NVRTC_ERROR unknown";
+}
+
+int nvrtcCreateProgram(nvrtcProgram *p, const char *text, const char *name, int n_headers,
+                       const char *const *headers, const char *const *names) {
+    (void)name, (void)headers, (void)names;
+    if (!p || !text || n_headers) return INVALID_INPUT;
+    *p = calloc(1, sizeof **p);
+    if (*p) (*p)->text = strdup(text);
+    return *p ? OK : OUT_OF_MEMORY;
+}
+
+int nvrtcDestroyProgram(nvrtcProgram *p) {
+    if (!p || !*p) return INVALID_PROGRAM;
+    free((*p)->text);
+    free((*p)->log);
+    free((*p)->cubin);
+    free(*p);
+    *p = NULL;
+    return OK;
+}
+
+/* ---- compiling ---- */
+
+static char *read_file(const char *folder, const char *name, size_t *bytes) {
+    char path[500];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "rb");
+    if (!file) return NULL;
+    fseek(file, 0, SEEK_END);
+    const long size = ftell(file);
+    rewind(file);
+    char *all = malloc((size_t)size + 1);
+    *bytes = fread(all, 1, (size_t)size, file);
+    all[*bytes] = 0;
+    fclose(file);
+    return all;
+}
+
+static int command(const char *folder, const char *format) {
+    char text[2000];
+    snprintf(text, sizeof text, format, folder, folder, folder);
+    return system(text);
+}
+
+/* asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(y)); as fake_asm_cvt_f32_f16(x, y); returns what comes after it.
+ */
+static const char *put_asm(const char *from, FILE *to) {
+    const char *at = strchr(from, '"') + 1, *end = strchr(from, ';');
+    fprintf(to, "fake_asm_");
+    for (; *at != ' '; at++) fputc(*at == '.' ? '_' : *at, to);
+    end = strchr(end + 1, ';'); /* the first is the instruction's */
+    const char *before = "(";
+    for (const char *open = strchr(strchr(at, '"'), '('); open && open < end; open = strchr(open, '(')) {
+        int depth = 0;
+        fprintf(to, "%s", before);
+        for (;; open++) {
+            depth += (*open == '(') - (*open == ')');
+            fputc(*open, to);
+            if (depth == 0) break;
+        }
+        before = ", ";
+    }
+    fprintf(to, ")");
+    return end;
+}
+
+/* The preprocessed text with its asm statements translated, behind device.h, and a line for each kernel. */
+static void put_text(const char *text, FILE *to) {
+    static const char mark[] = "FAKE_GLOBAL";
+    fprintf(to, "#include \"device.h\"\n");
+    for (const char *at = text; *at;) {
+        if (strncmp(at, mark, sizeof mark - 1) == 0)
+            at += sizeof mark - 1;
+        else if (strncmp(at, "asm(", 4) == 0 && (at == text || strchr(" ;{}\n\t", at[-1])))
+            at = put_asm(at, to);
+        else
+            fputc(*at++, to);
+    }
+    for (const char *at = strstr(text, mark); at; at = strstr(at + 1, mark)) {
+        const char *end = strchr(at, '('), *name = end;
+        while (name[-1] == '_' || (name[-1] >= '0' && name[-1] <= '9') ||
+               (name[-1] >= 'a' && name[-1] <= 'z') || (name[-1] >= 'A' && name[-1] <= 'Z'))
+            name--;
+        fprintf(to, "FAKE_KERNEL(%.*s)\n", (int)(end - name), name);
+    }
+}
+
+static void write_file(const char *folder, const char *name, const char *text,
+                       void (*put)(const char *, FILE *)) {
+    char path[500];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    if (!file) return;
+    put(text, file);
+    fclose(file);
+}
+
+static void put_plain(const char *text, FILE *to) { fputs(text, to); }
+
+static int compile(program *p) {
+    char folder[] = "/tmp/fake-nvrtc-XXXXXX";
+    size_t bytes;
+    if (!mkdtemp(folder)) return OUT_OF_MEMORY;
+    write_file(folder, "text.cu", p->text, put_plain);
+    int failed =
+        command(folder, "c++ -x c++ -std=c++17 -E -P -w -D__global__=FAKE_GLOBAL '-D__launch_bounds__(...)=' "
+                        "-D__CUDACC_RTC__ %s/text.cu >%s/whole.cc 2>%s/log");
+    char *whole = failed ? NULL : read_file(folder, "whole.cc", &bytes);
+    if (whole) {
+        write_file(folder, "text.cc", whole, put_text);
+        failed = command(
+            folder, "c++ -std=c++17 -O1 -w -fPIC -shared -march=native -ffp-contract=off -fno-math-errno "
+                    "-fno-strict-aliasing -fwrapv -fno-gnu-unique -I" FAKE_CUDA_FOLDER
+                    " %s/text.cc -o %s/cubin >%s/log 2>&1");
+    }
+    free(whole);
+    p->log = read_file(folder, "log", &bytes);
+    if (!failed) p->cubin = read_file(folder, "cubin", &p->cubin_bytes);
+    if (!getenv("FAKE_CUDA_KEEP")) (void)command(folder, "rm -rf %s");
+    return p->cubin ? OK : COMPILATION;
+}
+
+int nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *options) {
+    int known = 0;
+    if (!p) return INVALID_PROGRAM;
+    for (int i = 0; i < n_options; i++) {
+        static const char arch[] = "--gpu-architecture=sm_";
+        if (strncmp(options[i], arch, sizeof arch - 1) == 0)
+            for (int k = 0; k < ARCHS; k++) known += archs[k] == atoi(options[i] + sizeof arch - 1);
+        else if (strncmp(options[i], "--", 2) != 0)
+            return INVALID_OPTION;
+    }
+    return known == 1 ? compile(p) : INVALID_OPTION;
+}
+
+int nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes) {
+    if (!p) return INVALID_PROGRAM;
+    *bytes = p->log ? strlen(p->log) + 1 : 1;
+    return OK;
+}
+
+int nvrtcGetProgramLog(nvrtcProgram p, char *log) {
+    if (!p) return INVALID_PROGRAM;
+    strcpy(log, p->log ? p->log : "");
+    return OK;
+}
+
+int nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes) {
+    if (!p || !p->cubin) return INVALID_PROGRAM;
+    *bytes = p->cubin_bytes;
+    return OK;
+}
+
+int nvrtcGetCUBIN(nvrtcProgram p, char *cubin) {
+    if (!p || !p->cubin) return INVALID_PROGRAM;
+    memcpy(cubin, p->cubin, p->cubin_bytes);
+    return OK;
+}

@@ -1,0 +1,273 @@
+/* Streams and events: what was submitted happens in order, and not before somebody waits, or asks often
+ * enough. Read next: launch.c. */
+#include "driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef enum fake_what { COPY, SET, RECORD, WAIT, LAUNCH, GRAPH } fake_what;
+
+/* Something submitted. */
+typedef struct fake_task {
+    struct fake_task *next;
+    fake_what what;
+    void *to;
+    const void *from;
+    void *kept; /* pageable memory of the host is read when it is submitted */
+    size_t bytes;
+    unsigned char value;
+    CUevent event;
+    long number; /* which of the event's records */
+    fake_launch *launch;
+    struct fake_graph_run *graph;
+} fake_task;
+
+struct CUstream_st {
+    fake_handle handle;
+    struct CUstream_st *next;
+    fake_task *first, *last;
+    long length;
+};
+
+struct CUevent_st {
+    fake_handle handle;
+    bool timed;
+    CUstream stream;     /* of the newest record */
+    long recorded, done; /* submitted, happened */
+    double at;
+};
+
+enum { LENGTH_MOST = 1000 }; /* beyond that whoever submits waits, as with the driver */
+
+/* ---- happening ---- */
+
+static void step(CUstream s);
+
+static void until(CUevent event, long number) {
+    while (event->done < number && event->stream && event->stream->first) step(event->stream);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static void happen(CUcontext context, const fake_task *t) {
+    CUresult error = 0;
+    switch (t->what) {
+    case COPY: memcpy(t->to, t->kept ? t->kept : t->from, t->bytes); break;
+    case SET: memset(t->to, t->value, t->bytes); break;
+    case RECORD:
+        t->event->at = now();
+        t->event->done = t->number;
+        break;
+    case WAIT: until(t->event, t->number); break;
+    case LAUNCH: error = fake_launch_run(t->launch); break;
+    case GRAPH: error = fake_graph_run_all(t->graph); break;
+    }
+    if (error && !context->failed) context->failed = error;
+}
+
+static void free_task(fake_task *t) {
+    if (t->launch) fake_launch_free(t->launch);
+    if (t->graph) fake_graph_run_free(t->graph);
+    free(t->kept);
+    free(t);
+}
+
+/* The oldest of a stream happens; in a context in which a kernel failed nothing does but events. */
+static void step(CUstream s) {
+    fake_task *t = s->first;
+    s->first = t->next;
+    if (!s->first) s->last = NULL;
+    s->length--;
+    if (!s->handle.context->failed || t->what == RECORD) happen(s->handle.context, t);
+    free_task(t);
+}
+
+static fake_task *submit(CUstream s, fake_what what) {
+    while (s->length >= LENGTH_MOST) step(s);
+    fake_task *t = calloc(1, sizeof *t);
+    t->what = what;
+    if (s->last)
+        s->last->next = t;
+    else
+        s->first = t;
+    s->last = t;
+    s->length++;
+    return t;
+}
+
+static void drain(CUstream s) {
+    while (s->first) step(s);
+}
+
+bool fake_pending(CUcontext context) {
+    for (CUstream s = context->streams; s; s = s->next)
+        if (s->first) return true;
+    return false;
+}
+
+void fake_drain(CUcontext context) {
+    for (CUstream s = context->streams; s; s = s->next) drain(s);
+}
+
+void fake_submit_launch(CUstream stream, fake_launch *l) { submit(stream, LAUNCH)->launch = l; }
+void fake_submit_graph(CUstream stream, struct fake_graph_run *g) { submit(stream, GRAPH)->graph = g; }
+
+/* ---- streams ---- */
+
+API cuStreamCreate(CUstream *stream, unsigned flags) {
+    CUresult error;
+    ENTER("cuStreamCreate");
+    if (flags != CU_STREAM_NON_BLOCKING) /* else the default stream, which is everybody's, orders it */
+        LEAVE(
+            fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "a stream that waits for the default one"));
+    *stream = fake_make(context, FAKE_STREAM, sizeof **stream);
+    (*stream)->next = context->streams;
+    context->streams = *stream;
+    LEAVE(0);
+}
+
+API cuStreamDestroy_v2(CUstream stream) {
+    CUresult error;
+    ENTER("cuStreamDestroy");
+    WANT(stream, FAKE_STREAM);
+    drain(stream);
+    CUstream *at = &context->streams;
+    while (*at != stream) at = &(*at)->next;
+    *at = stream->next;
+    fake_unmake(stream);
+    LEAVE(0);
+}
+
+API cuStreamSynchronize(CUstream stream) {
+    CUresult error;
+    ENTER("cuStreamSynchronize");
+    WANT(stream, FAKE_STREAM);
+    fake_cuda.waits++;
+    drain(stream);
+    LEAVE(context->failed);
+}
+
+API cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+    CUresult error;
+    ENTER("cuStreamWaitEvent");
+    WANT(stream, FAKE_STREAM);
+    WANT(event, FAKE_EVENT);
+    (void)flags;
+    fake_task *t = submit(stream, WAIT);
+    t->event = event;
+    t->number = event->recorded;
+    LEAVE(0);
+}
+
+/* ---- events ---- */
+
+API cuEventCreate(CUevent *event, unsigned flags) {
+    CUresult error;
+    ENTER("cuEventCreate");
+    *event = fake_make(context, FAKE_EVENT, sizeof **event);
+    (*event)->timed = !(flags & CU_EVENT_DISABLE_TIMING);
+    LEAVE(0);
+}
+
+API cuEventDestroy_v2(CUevent event) {
+    CUresult error;
+    ENTER("cuEventDestroy");
+    WANT(event, FAKE_EVENT);
+    fake_unmake(event);
+    LEAVE(0);
+}
+
+API cuEventRecord(CUevent event, CUstream stream) {
+    CUresult error;
+    ENTER("cuEventRecord");
+    WANT(stream, FAKE_STREAM);
+    WANT(event, FAKE_EVENT);
+    fake_task *t = submit(stream, RECORD);
+    t->event = event;
+    t->number = ++event->recorded;
+    event->stream = stream;
+    LEAVE(0);
+}
+
+/* Whoever asks lets something happen, so that asking comes to an end. */
+API cuEventQuery(CUevent event) {
+    CUresult error;
+    ENTER("cuEventQuery");
+    WANT(event, FAKE_EVENT);
+    if (event->done == event->recorded) LEAVE(context->failed);
+    if (event->stream->first) step(event->stream);
+    LEAVE(CUDA_ERROR_NOT_READY);
+}
+
+API cuEventSynchronize(CUevent event) {
+    CUresult error;
+    ENTER("cuEventSynchronize");
+    WANT(event, FAKE_EVENT);
+    fake_cuda.waits++;
+    until(event, event->recorded);
+    LEAVE(context->failed);
+}
+
+API cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to) {
+    CUresult error;
+    ENTER("cuEventElapsedTime");
+    WANT(from, FAKE_EVENT);
+    WANT(to, FAKE_EVENT);
+    if (!from->timed || !to->timed || !from->recorded || !to->recorded)
+        LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_HANDLE, "an event without a time"));
+    if (from->done != from->recorded || to->done != to->recorded) LEAVE(CUDA_ERROR_NOT_READY);
+    *milliseconds = (float)(to->at - from->at);
+    LEAVE(0);
+}
+
+/* ---- copies ---- */
+
+static void *pointer(CUdeviceptr p) { return (void *)(uintptr_t)p; }
+
+API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+    CUresult error;
+    ENTER("cuMemcpyHtoDAsync");
+    WANT(stream, FAKE_STREAM);
+    if (!fake_is_memory(context, to, bytes))
+        LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "%zu bytes to where no memory is", bytes));
+    fake_task *t = submit(stream, COPY);
+    t->to = pointer(to);
+    t->from = from;
+    t->bytes = bytes;
+    if (!fake_is_pinned(from, bytes)) t->kept = memcpy(malloc(bytes + 1), from, bytes);
+    fake_cuda.uploads++;
+    LEAVE(0);
+}
+
+API cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    CUresult error;
+    ENTER("cuMemcpyDtoHAsync");
+    WANT(stream, FAKE_STREAM);
+    if (!fake_is_memory(context, from, bytes))
+        LEAVE(
+            fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "%zu bytes from where no memory is", bytes));
+    fake_task *t = submit(stream, COPY);
+    t->to = to;
+    t->from = pointer(from);
+    t->bytes = bytes;
+    fake_cuda.downloads++;
+    LEAVE(0);
+}
+
+API cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
+    CUresult error;
+    ENTER("cuMemsetD8Async");
+    WANT(stream, FAKE_STREAM);
+    if (!fake_is_memory(context, to, bytes))
+        LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "%zu bytes to where no memory is", bytes));
+    fake_task *t = submit(stream, SET);
+    t->to = pointer(to);
+    t->value = value;
+    t->bytes = bytes;
+    LEAVE(0);
+}

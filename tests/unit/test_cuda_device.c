@@ -1,0 +1,377 @@
+/* src/device/cuda: the declarations against cuda.h where that is installed; on every machine what happens
+ * without a driver; and what is CUDA's own of the rest: cards and their compilers, graphs, two streams,
+ * contexts in which a kernel failed. Where the driver is that of the tests (tests/cuda/fake.h), which is no
+ * card, also what is called in a step, and that all is given back. What it does as other devices do:
+ * test_gpu_device.c. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+#endif
+#include <weft/weft.h>
+
+#include "cuda/fake.h"
+#include "device/cuda/nvrtc.h"
+#include "gpu.h"
+
+#if __has_include(<cuda.h>)
+#define CUDA_FUNCTION(name, arguments)                                                                       \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(weft__cu.name), __typeof__(&name)),               \
+                   #name " is declared otherwise");
+#define CUDA_CONSTANT(name, value) _Static_assert((name) == (value), #name " has another value");
+#include "device/cuda/cuda.def"
+#undef CUDA_FUNCTION
+#undef CUDA_CONSTANT
+struct own_node {
+#define CUDA_NODE(type, name) type name;
+#include "device/cuda/cuda.def"
+#undef CUDA_NODE
+};
+#define CUDA_NODE(type, name)                                                                                \
+    _Static_assert(offsetof(struct own_node, name) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, name),            \
+                   #name " is elsewhere");
+#include "device/cuda/cuda.def"
+#undef CUDA_NODE
+_Static_assert(sizeof(struct own_node) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2), "a field is missing");
+#endif
+
+/* What the driver of the tests counts; NULL where it is another, and the test ends. */
+static fake_cuda_state *counts(void) {
+    const weft__cuda_found *list;
+    if (!weft__cuda_devices(&list, NULL)) return NULL;
+    void *library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW);
+    return library ? dlsym(library, "fake_cuda") : NULL;
+}
+
+static bool without_cuda(void) {
+    const weft__cuda_found *list;
+    const char *why;
+    if (weft__cuda_devices(&list, &why) && !list[0].reason[0]) return false;
+    print_message("skipped, no CUDA: %s%s\n", why, list[0].reason);
+    return true;
+}
+
+/* ---- what is there ---- */
+
+static void refuses(const char *says) {
+    weft_context ctx = {0};
+    weft_device *device;
+    assert_int_equal(weft__device_open(&ctx, "cuda", NULL, &device), WEFT_ERR_DEVICE);
+    assert_non_null(strstr(weft_last_error(&ctx), says));
+}
+
+static void test_without_library(void **state) {
+    (void)state;
+    weft_device_description info;
+    weft__cuda_hook.library = "libabsent.so";
+    weft__cuda_forget();
+    refuses("libabsent.so cannot be opened: it comes with the driver");
+    assert_int_equal(weft__device_cuda.count(), 1);
+    weft__device_cuda.describe(0, &info);
+    assert_string_equal(info.name, "cuda");
+    assert_false(info.present);
+    assert_non_null(strstr(info.reason, "nvidia-driver"));
+    assert_false(weft__cuda_driver());
+    weft__cuda_hook.library = NULL;
+    weft__cuda_hook.missing = "cuGraphAddKernelNode_v2";
+    weft__cuda_forget();
+    const char *why = weft__cuda_open_library();
+    assert_non_null(why); /* no library at all, or one without that function */
+    refuses(why);
+    weft__cuda_hook.missing = NULL;
+    weft__cuda_forget();
+}
+
+/* The card is there and cannot be used: the reason says what to install, and what serves it meanwhile. */
+static void test_without_compiler(void **state) {
+    (void)state;
+    weft_device_description info;
+    if (without_cuda()) return skip();
+    weft__nvrtc_file = "libabsent.so";
+    weft__cuda_forget();
+    refuses("the compiler of kernels is not: libabsent.so cannot be opened: install NVRTC");
+    weft__device_cuda.describe(0, &info);
+    assert_string_equal(info.name, "cuda:0");
+    assert_false(info.present);
+    assert_true(info.memory > 0 && info.threads > 0);
+    assert_non_null(strstr(info.reason, "opencl serves the card"));
+    assert_true(weft__cuda_driver());
+    weft__nvrtc_file = NULL;
+    weft__cuda_forget();
+}
+
+static void opens(const char *spec, const char *name) {
+    weft_context ctx = {0};
+    weft_device *device;
+    assert_int_equal(weft__device_open(&ctx, spec, NULL, &device), WEFT_OK);
+    assert_string_equal(device->name, name);
+    device->ops->close(device);
+    weft__strings_free(&ctx);
+}
+
+static void test_names(void **state) {
+    (void)state;
+    const weft__cuda_found *list;
+    weft_context ctx = {0};
+    weft_device *device;
+    char spec[160];
+    if (without_cuda()) return skip();
+    const int n = weft__cuda_devices(&list, NULL);
+    opens("cuda", "cuda:0");
+    opens("cuda:0", "cuda:0");
+    opens("gpu", "cuda:0");
+    opens("cuda,cpu", "cuda:0");
+    snprintf(spec, sizeof spec, "cuda:%s", list[0].name);
+    opens(spec, "cuda:0");
+    assert_int_equal(weft__device_open(&ctx, "cuda:99", NULL, &device), WEFT_ERR_DEVICE);
+    assert_non_null(strstr(weft_last_error(&ctx), list[0].name));
+    if (!counts()) return;
+    assert_int_equal(n, 2);
+    opens("cuda:1", "cuda:1");
+    opens("cuda:CARD B", "cuda:1");
+}
+
+/* ---- steps ---- */
+
+#define SHAPE(...)                                                                                           \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
+enum { ROWS = 12, IN = 5, WIDTH = 7, CLASSES = 3 };
+
+typedef struct net {
+    weft_context *ctx;
+    weft_module *module;
+    weft_optimizer *sgd;
+    weft_tensor *x, *y;
+} net;
+
+static void make(net *n) {
+    float x[ROWS * IN];
+    int32_t y[ROWS];
+    *n = (net){0};
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda", .seed = 3}, &n->ctx), WEFT_OK);
+    for (int i = 0; i < ROWS * IN; i++) x[i] = (float)(i * 37 % 19) / 10 - 1;
+    for (int i = 0; i < ROWS; i++) y[i] = i * 5 % CLASSES;
+    n->module =
+        weft_sequential(n->ctx, "net", weft_linear(n->ctx, IN, WIDTH, NULL),
+                        weft_activation(n->ctx, WEFT_TANH), weft_linear(n->ctx, WIDTH, CLASSES, NULL), NULL);
+    n->sgd = weft_sgd(n->module, &(weft_sgd_options){.lr = 0.5});
+    n->x = weft_keep(weft_from(n->ctx, WEFT_F32, SHAPE(ROWS, IN), x));
+    n->y = weft_keep(weft_from(n->ctx, WEFT_I32, SHAPE(ROWS), y));
+    assert_int_equal(weft_tensor_status(n->y), WEFT_OK);
+}
+
+static weft_status step(net *n, float *loss) {
+    weft_scope *scope = weft_scope_open(n->ctx);
+    weft_tensor *l = weft_cross_entropy(weft_forward(n->module, n->x), n->y, NULL);
+    weft_status status = weft_optimizer_step(n->sgd, l);
+    if (status == WEFT_OK && loss) status = weft_read(l, loss, sizeof *loss);
+    weft_scope_close(scope);
+    return status;
+}
+
+/* A step is one submission of a graph, which nobody waits for; and the losses are those of single launches.
+ */
+static void test_steps_are_graphs(void **state) {
+    (void)state;
+    enum { STEPS = 20 };
+    float loss[2][STEPS];
+    if (without_cuda()) return skip();
+    fake_cuda_state *c = counts();
+    const long handles = c ? c->handles : 0;
+    for (int plain = 0; plain < 2; plain++) {
+        net n;
+        weft__cuda_hook.plain = plain ? 1000 : 0;
+        make(&n);
+        for (int i = 0; i < STEPS / 2; i++) assert_int_equal(step(&n, &loss[plain][i]), WEFT_OK);
+        const fake_cuda_state before = c ? *c : (fake_cuda_state){0};
+        for (int i = STEPS / 2; i < STEPS; i++) assert_int_equal(step(&n, NULL), WEFT_OK);
+        if (c) {
+            assert_int_equal(c->waits, before.waits);
+            assert_int_equal(c->allocations, before.allocations);
+            assert_int_equal(c->graphs, before.graphs);
+            assert_int_equal(c->updates, before.updates);
+            assert_int_equal(c->graph_launches - before.graph_launches, plain ? 0 : STEPS - STEPS / 2);
+            assert_true(plain ? c->launches > before.launches + STEPS : c->launches == before.launches);
+            assert_int_equal(c->kernels, before.kernels); /* nobody waited: nothing has run */
+        }
+        assert_int_equal(step(&n, &loss[plain][STEPS / 2]), WEFT_OK);
+        weft_close(n.ctx);
+    }
+    assert_memory_equal(loss[0], loss[1], (STEPS / 2 + 1) * sizeof **loss);
+    assert_true(loss[0][STEPS / 2] < 0.9f * loss[0][0]);
+    weft__cuda_hook.plain = 0;
+    if (!c) return;
+    weft__cuda_forget(); /* and with it the contexts */
+    assert_int_equal(c->handles, handles);
+    assert_int_equal(c->refused, 0);
+}
+
+/* ---- programs of copies ---- */
+
+typedef struct fixture {
+    weft_context ctx;
+    weft_device *device;
+    weft_command list[3];
+    weft_operand operands[3][2];
+    weft_commands commands;
+    weft_executable *program;
+} fixture;
+
+/* slot 0 -> 1, beside it 0 -> 2, then 2 -> 3. */
+static bool copies(fixture *f, size_t bytes) {
+    static const int slots[3][2] = {{0, 1}, {0, 2}, {2, 3}};
+    memset(f, 0, sizeof *f);
+    if (without_cuda()) return false;
+    assert_int_equal(weft__device_open(&f->ctx, "cuda", NULL, &f->device), WEFT_OK);
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; k < 2; k++) f->operands[i][k].slot = slots[i][k];
+        f->list[i] = (weft_command){.kind = WEFT_COMMAND_COPY,
+                                    .after = i != 1,
+                                    .bytes = (int64_t)bytes,
+                                    .n_operands = 2,
+                                    .operands = f->operands[i]};
+    }
+    f->commands = (weft_commands){.n_slots = 4, .count = 3, .list = f->list};
+    assert_int_equal(f->device->ops->build(f->device, &f->commands, &f->program), WEFT_OK);
+    return true;
+}
+
+static void close_copies(fixture *f) {
+    f->device->ops->executable_free(f->device, f->program);
+    f->device->ops->close(f->device);
+    weft__strings_free(&f->ctx);
+}
+
+static weft_buffer *buffer_of(fixture *f, size_t bytes) {
+    weft_buffer *b = NULL;
+    assert_int_equal(f->device->ops->buffer_new(f->device, bytes, &b), WEFT_OK);
+    return b;
+}
+
+/* More sets of buffers than graphs are kept for: others get their arguments. */
+static void test_sets_of_buffers(void **state) {
+    (void)state;
+    enum { SETS = 6, ROUNDS = 5, BYTES = 4096 };
+    fixture f;
+    weft_buffer *sets[SETS][4];
+    if (!copies(&f, BYTES)) return skip();
+    const weft_device_ops *ops = f.device->ops;
+    for (int s = 0; s < SETS; s++)
+        for (int k = 0; k < 4; k++) sets[s][k] = k == 1 && s ? sets[0][1] : buffer_of(&f, BYTES);
+    fake_cuda_state *c = counts();
+    const fake_cuda_state before = c ? *c : (fake_cuda_state){0};
+    for (int round = 0; round < ROUNDS; round++)
+        for (int s = 0; s < SETS; s++) {
+            char values[BYTES], got[BYTES];
+            memset(values, 1 + round * SETS + s, sizeof values);
+            assert_int_equal(ops->upload(f.device, sets[s][0], 0, values, BYTES), WEFT_OK);
+            assert_int_equal(ops->run(f.device, f.program, sets[s], 1), WEFT_OK);
+            for (int k = 1; k < 4; k += 2) {
+                assert_int_equal(ops->download(f.device, sets[s][k], 0, got, BYTES), WEFT_OK);
+                assert_memory_equal(got, values, BYTES);
+            }
+        }
+    if (c) {
+        assert_int_equal(c->graphs - before.graphs, 4);
+        assert_int_equal(c->graph_launches - before.graph_launches, SETS * ROUNDS - 2);
+        assert_true(c->updates > before.updates);
+    }
+    for (int s = 0; s < SETS; s++)
+        for (int k = 0; k < 4; k++)
+            if (k != 1 || !s) ops->buffer_free(f.device, sets[s][k]);
+    close_copies(&f);
+}
+
+/* Large uploads to a buffer that runs read: each run sees the one before it. */
+static void test_uploads_beside_runs(void **state) {
+    (void)state;
+    enum { BYTES = 256 << 10, RUNS = 12 };
+    fixture f;
+    static char values[BYTES], got[BYTES];
+    weft_buffer *slots[4], *kept[RUNS];
+    if (!copies(&f, BYTES)) return skip();
+    const weft_device_ops *ops = f.device->ops;
+    for (int k = 0; k < 4; k++) slots[k] = buffer_of(&f, BYTES);
+    for (int i = 0; i < RUNS; i++) {
+        kept[i] = buffer_of(&f, BYTES);
+        memset(values, i + 1, BYTES);
+        assert_int_equal(ops->upload(f.device, slots[0], 0, values, BYTES), WEFT_OK);
+        memset(values, 99, BYTES); /* the caller's again */
+        assert_int_equal(ops->upload(f.device, slots[0], 8, &(char){(char)(i + 50)}, 1), WEFT_OK);
+        weft_buffer *const used[4] = {slots[0], slots[1], slots[2], kept[i]};
+        assert_int_equal(ops->run(f.device, f.program, used, 1), WEFT_OK);
+    }
+    for (int i = 0; i < RUNS; i++) {
+        memset(values, i + 1, BYTES);
+        values[8] = (char)(i + 50);
+        assert_int_equal(ops->download(f.device, kept[i], 0, got, BYTES), WEFT_OK);
+        assert_memory_equal(got, values, BYTES);
+        ops->buffer_free(f.device, kept[i]);
+    }
+    for (int k = 0; k < 4; k++) ops->buffer_free(f.device, slots[k]);
+    close_copies(&f);
+}
+
+/* ---- what goes wrong ---- */
+
+/* The card has less than is wanted: an error, and what fits goes on. */
+static void test_memory_is_gone(void **state) {
+    (void)state;
+    fixture f;
+    weft_buffer *b = NULL, *small;
+    fake_cuda_state *c;
+    if (without_cuda() || !(c = counts())) return skip();
+    if (!copies(&f, 64)) return skip();
+    c->memory = c->in_use + (1 << 20);
+    assert_int_equal(f.device->ops->buffer_new(f.device, 2 << 20, &b), WEFT_ERR_OOM);
+    assert_non_null(strstr(weft_last_error(&f.ctx), "a buffer of 2097152 bytes: CUDA_ERROR_OUT_OF_MEMORY"));
+    assert_null(b);
+    small = buffer_of(&f, 1 << 19);
+    f.device->ops->buffer_free(f.device, small);
+    c->memory = 0;
+    close_copies(&f);
+}
+
+/* A kernel fails, which its context then says to every call: all who have it open must close it, then the
+ * card opens anew. */
+static void test_kernel_fails(void **state) {
+    (void)state;
+    net a, b;
+    float loss;
+    weft_context *ctx;
+    fake_cuda_state *c;
+    if (without_cuda() || !(c = counts())) return skip();
+    make(&a);
+    make(&b);
+    assert_int_equal(step(&a, &loss), WEFT_OK);
+    c->fail_launch = 3;
+    assert_int_equal(step(&a, &loss), WEFT_ERR_DEVICE);
+    assert_non_null(strstr(weft_last_error(a.ctx), "the device is lost (CUDA_ERROR_LAUNCH_FAILED"));
+    assert_int_equal(step(&b, &loss), WEFT_ERR_DEVICE);
+    weft_close(a.ctx);
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &ctx), WEFT_ERR_DEVICE);
+    weft_close(ctx);
+    weft_close(b.ctx);
+    make(&a);
+    assert_int_equal(step(&a, &loss), WEFT_OK);
+    weft_close(a.ctx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_library), cmocka_unit_test(test_without_compiler),
+        cmocka_unit_test(test_names),           cmocka_unit_test(test_steps_are_graphs),
+        cmocka_unit_test(test_sets_of_buffers), cmocka_unit_test(test_uploads_beside_runs),
+        cmocka_unit_test(test_memory_is_gone),  cmocka_unit_test(test_kernel_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
