@@ -1,24 +1,44 @@
 /* weft doctor: which device a run takes and why, what each one says, where kernels are kept, and what to do
  * about what is missing. Must not know: what devices do. Read next: devices.c. */
 #include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/devices.h"
 #include "device/gpu/cache.h"
+#include "train/run_dir.h"
 
-/* The drivers that the OpenCL loader is told of. */
-static void print_drivers(void) {
-    static const char folder[] = "/etc/OpenCL/vendors";
+/* The library that a vendor's file names in its first line. */
+static bool driver_opens(const char *file, char library[256]) {
+    FILE *f = fopen(file, "r");
+    library[0] = 0;
+    if (f && fgets(library, 256, f)) library[strcspn(library, "\r\n")] = 0;
+    if (f) fclose(f);
+    return library[0] && dlopen(library, RTLD_LAZY | RTLD_LOCAL); /* for good, as the loader does it */
+}
+
+/* The drivers that the OpenCL loader is told of: returns how many of them cannot be opened. */
+static int print_drivers(void) {
+    const char *wish = getenv("OCL_ICD_VENDORS"), *folder = wish && wish[0] ? wish : "/etc/OpenCL/vendors";
     DIR *dir = opendir(folder);
-    int n = 0;
+    int n = 0, broken = 0;
     printf("OpenCL drivers in %s:", folder);
-    for (const struct dirent *e; dir && (e = readdir(dir));)
-        if (strstr(e->d_name, ".icd")) printf("%s %s", n++ ? "," : "", e->d_name);
+    for (const struct dirent *e; dir && (e = readdir(dir));) {
+        char path[4096], library[256];
+        if (!strstr(e->d_name, ".icd")) continue;
+        printf("%s %s", n++ ? "," : "", e->d_name);
+        if (!weft__join(path, sizeof path, folder, e->d_name) || driver_opens(path, library)) continue;
+        printf(" (its library '%s' cannot be opened: install its package again, or remove the file)",
+               library);
+        broken++;
+    }
     printf("%s\n",
            n ? "" : " none (Debian: pocl-opencl-icd, mesa-opencl-icd, intel-opencl-icd, nvidia-opencl-icd)");
     if (dir) closedir(dir);
+    return broken;
 }
 
 static void print_cache(void) {
@@ -44,15 +64,14 @@ int weft__command_doctor(const weft__command *command, int argc, char **argv) {
         weft_device_description device;
         if (weft_device_info(i, &device) && !weft__device_print(&device)) broken++;
     }
-    print_drivers();
+    const int drivers = print_drivers();
     print_cache();
-    if (broken || !opens) {
+    if (broken)
         printf("%d device%s above fail%s; WEFT_DEBUG=launch shows each kernel of a run, and without the "
                "driver's\n"
                "package the others go on working\n",
                broken, broken == 1 ? "" : "s", broken == 1 ? "s" : "");
-        return WEFT__EXIT_DEVICE;
-    }
-    printf("all is well\n");
+    if (broken || !opens) return WEFT__EXIT_DEVICE;
+    printf("%s\n", drivers ? "the devices above work" : "all is well");
     return WEFT__EXIT_DONE;
 }

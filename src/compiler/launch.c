@@ -25,8 +25,12 @@ static void say_command(const weft_program *program, int i, const weft_timing *t
     weft__command_work(command, &flops, &bytes);
     if (command->kernel) say_extents(command->kernel, extents, sizeof extents);
     if (timing) snprintf(taken, sizeof taken, "%.1f us", 1e-3 * (timing->end_ns - timing->start_ns));
-    weft__log(program->ctx, WEFT_LOG_DEBUG, "launch %d: %s%s%s%s, %.0f flops, %.0f bytes, %s", i, name,
-              extents, *path ? "  # " : "", path, flops, bytes, taken);
+    fprintf(stderr, "launch %d: %s%s%s%s, %.0f flops, %.0f bytes, %s\n", i, name, extents,
+            *path ? "  # " : "", path, flops, bytes, taken);
+}
+
+void weft__program_say(const weft_program *program, const weft_timing *timings) {
+    for (int i = 0; i < program->commands.count; i++) say_command(program, i, timings ? &timings[i] : NULL);
 }
 
 weft_status weft__program_run_aloud(weft_program *program) {
@@ -35,9 +39,7 @@ weft_status weft__program_run_aloud(weft_program *program) {
     ops->set_timing(device, true);
     weft_status status = ops->run(device, program->executable, program->slots, 1);
     if (status == WEFT_OK) status = ops->synchronize(device);
-    const weft_timing *timings = status == WEFT_OK ? ops->timings(device, program->executable) : NULL;
-    for (int i = 0; status == WEFT_OK && i < program->commands.count; i++)
-        say_command(program, i, timings ? &timings[i] : NULL);
+    if (status == WEFT_OK) weft__program_say(program, ops->timings(device, program->executable));
     ops->set_timing(device, false);
     return status;
 }

@@ -119,7 +119,9 @@ weft_status weft__plan(weft_ir *ir, weft_program *program, const weft_walk *walk
 /* ---- print.c ---- */
 /* The program's commands, kernels and memory as text; returns the whole length. */
 size_t weft__program_print(const weft_program *program, int what, char *buffer, size_t size);
-/* Runs a program whose slots are bound, waits for it, and logs each command with its shapes and time. */
+/* Prints each command with its layer, shapes, work and time; timings may be NULL. */
+void weft__program_say(const weft_program *program, const weft_timing *timings);
+/* Runs a program whose slots are bound, waits for it, and says it. */
 weft_status weft__program_run_aloud(weft_program *program);
 /* What a command does and the layer that it belongs to; returns name. */
 #define WEFT_COMMAND_TEXT 128

@@ -1,27 +1,15 @@
 #!/usr/bin/env bash
 # The command from outside: usage, exit codes, one clear line of error, run folders, signals, generate, eval, predict.
 # Everything happens in a temporary folder; the models are tiny.
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-weft=$(readlink -f "${WEFT_COMMAND:?names the weft command}")
-work=$(mktemp -d /tmp/weft-cli-XXXXXX)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-export OMP_NUM_THREADS=1
-unset WEFT_DEVICE WEFT_CONFIG
-. "$here/expect.sh"
+# shellcheck source=tests/train/command.sh
+. "$(dirname "$0")/command.sh"
 
-for i in $(seq 120); do echo "the weft goes over and under the warp, line $((i * 7919 % 1000))"; done >text.txt
 cat >gpt.yaml <<'YAML'
 data: {path: text.txt}
 model: {layers: 1, heads: 2, width: 16, context: 16}
 train: {steps: 40, batch: 4, eval_every: 20, save_every: 10, log_every: 5}
 schedule: {warmup: 2, type: constant}
 YAML
-{
-    echo "a,b,kind"
-    for i in $(seq 60); do echo "$((i % 7)).5,$((i % 5)),$([ $((i % 2)) = 0 ] && echo even || echo odd)"; done
-} >table.csv
 cat >mlp.yaml <<'YAML'
 task: classification
 data: {source: csv, path: table.csv, test_path: table.csv, val_fraction: 0.2}

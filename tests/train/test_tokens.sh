@@ -1,15 +1,8 @@
 #!/usr/bin/env bash
 # From a text to files of tokens, to a gpt that is trained on them, to its weights in GPT-2's names, to a gpt that begins
 # with those; and what is refused. Everything happens in a temporary folder; the models are tiny.
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-weft=$(readlink -f "${WEFT_COMMAND:?names the weft command}")
-work=$(mktemp -d /tmp/weft-tokens-XXXXXX)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-export OMP_NUM_THREADS=1
-unset WEFT_DEVICE WEFT_CONFIG
-. "$here/expect.sh"
+# shellcheck source=tests/train/command.sh
+. "$(dirname "$0")/command.sh"
 
 for i in $(seq 300); do echo "the weft goes over and under the warp, line $((i * 7919 % 1000))"; done >text.txt
 cat >gpt.yaml <<'YAML'

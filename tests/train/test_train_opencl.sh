@@ -2,30 +2,20 @@
 # The command on an OpenCL device: a small GPT and MLPs on a table and on images reach the CPU's losses, a run stopped on
 # one device goes on on the other, a model trained on one is evaluated and predicts on the other, and weft verify finds
 # every node the same. The images are Fashion-MNIST's where $WEFT_TEST_DATA has them.
-set -u
 here=$(cd "$(dirname "$0")" && pwd)
-weft=$(readlink -f "${WEFT_COMMAND:?names the weft command}")
-work=$(mktemp -d /tmp/weft-opencl-XXXXXX)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-export OMP_NUM_THREADS=1 WEFT_KERNEL_CACHE=$work/kernels
-unset WEFT_DEVICE WEFT_CONFIG
+# shellcheck source=tests/train/command.sh
+. "$here/command.sh"
 if ! "$weft" devices 2>&1 | grep -q '^ *opencl:[0-9]'; then
     echo "skipped, no OpenCL device"
     exit 77
 fi
 
-for i in $(seq 120); do echo "the weft goes over and under the warp, line $((i * 7919 % 1000))"; done >text.txt
 cat >gpt.yaml <<'YAML'
 data: {path: text.txt}
 model: {layers: 1, heads: 2, width: 16, context: 16, dropout: 0.1}
 train: {steps: 20, batch: 4, eval_every: 10, save_every: 10, log_every: 1}
 schedule: {warmup: 2, type: constant}
 YAML
-{
-    echo "a,b,kind"
-    for i in $(seq 60); do echo "$((i % 7)).5,$((i % 5)),$([ $((i % 2)) = 0 ] && echo even || echo odd)"; done
-} >table.csv
 cat >mlp.yaml <<'YAML'
 task: classification
 data: {source: csv, path: table.csv, test_path: table.csv, val_fraction: 0.2}
@@ -92,6 +82,12 @@ done
 "$weft" demo xor --device opencl | grep -q '1 xor 0 = 0.9' || fail "demo xor"
 "$weft" demo device --device opencl >demo || fail "demo device: $(cat demo)"
 grep -q '^opencl:0 works: ' demo || fail "demo device: $(cat demo)"
+"$weft" profile gpt.yaml --device opencl >profile || fail "profile: $(cat profile)"
+for row in '\([0-9.]+ s to open the device\), which took .* to compile$' '^the device is busy [0-9]+ % of the time' \
+    'of its memory [0-9.]+ MiB are in use, [0-9.]+ at most$' '^a step: [0-9.]+ uploads, [0-9.]+ downloads, 1.00 programs$' \
+    '^(upload|download|waiting|compile) +[0-9.]+ +[0-9.]+$'; do
+    grep -Eq "$row" profile || fail "profile: no '$row' in $(cat profile)"
+done
 "$weft" train mlp.yaml --device opencl:99 2>&1 | grep -q 'there is none; there are opencl:0' || fail "opencl:99"
 if command -v python3 >/dev/null; then # kill -9, resume, and the same bits
     python3 "$here/kill_resume.py" "$weft" 4 opencl || fail "killed and resumed"

@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+#include "opencl.h"
+
 typedef struct net {
     weft_context *ctx;
     weft_module *module;
@@ -71,6 +73,150 @@ static void test_parts_add_up(void **state) {
     assert_true(sum > 0 && sum <= device);
     weft_profile_free(profile);
     weft_close(n.ctx);
+}
+
+/* ---- what a device's rows say ---- */
+
+enum { ROWS = 1024, WIDE = 4096, ROUNDS = 6 };
+
+/* Batches that a thread makes, of 1 MiB each and so larger than what is done with them; each loss is read. */
+static void train_on(net *n, const float *data, const int32_t *classes) {
+    const weft_array x = {WEFT_F32, 2, {ROWS, WIDE}, (void *)(uintptr_t)data, (size_t)ROWS * WIDE * 4},
+                     y = {WEFT_I32, 1, {ROWS}, (void *)(uintptr_t)classes, ROWS * 4};
+    weft_loader *loader = NULL;
+    n->module = weft_linear(n->ctx, WIDE, 2, NULL);
+    n->optimizer = weft_adam(n->module, &(weft_adam_options){.lr = 1e-3});
+    const weft_loader_options options = {.batch = BATCH, .device_bytes = 1};
+    assert_ok(weft_loader_new(n->ctx, &x, &y, &options, &loader));
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        weft_batch batch;
+        float loss;
+        weft_scope *scope = weft_scope_open(n->ctx);
+        assert_ok(weft_loader_get(loader, i, &batch));
+        weft_tensor *t = weft_cross_entropy(weft_forward(n->module, batch.x), batch.y, NULL);
+        assert_ok(weft_optimizer_step(n->optimizer, t));
+        assert_ok(weft_read(t, &loss, sizeof loss));
+        weft_scope_close(scope);
+    }
+    weft_loader_free(loader);
+}
+
+/* Transfers both ways, waiting, opening, compiling, how busy it was, its memory: each there and plausible. */
+static void check_device_rows(const char *device, const float *data, const int32_t *classes) {
+    net n = {.ctx = open_device(device, false)};
+    const weft_device *d = n.ctx->device;
+    const double from = weft__profile_now();
+    weft_profile *profile = start(&n, NULL);
+    train_on(&n, data, classes);
+    weft_profile_stop(profile);
+    const double passed = 1e-9 * (weft__profile_now() - from);
+    weft_profile_times t;
+    weft_profile_total(profile, &t);
+    const double commands = t.work[WEFT_WORK_MATMUL] + t.work[WEFT_WORK_OTHER];
+    const uint64_t parameters = (2 * WIDE + 16) * 4, batch = (WIDE + 1) * BATCH * 4;
+    assert_true(t.upload > 0 && t.download > 0 && t.upload + t.download == t.transfer);
+    assert_true(t.context > 0 && t.compile > 0 && t.host > 0 && t.waiting > 0 && t.waiting < t.total);
+    assert_true(fabs(t.total - (commands + t.data + t.transfer + t.waiting + t.compile + t.host)) < 1e-9);
+    assert_true(t.total <= passed && t.total > 0.5 * passed); /* opening is no part of it */
+    assert_true(t.busy > 0 && t.busy <= 1);
+    assert_true(t.bytes_in_use == d->bytes_in_use && t.bytes_peak == d->bytes_peak);
+    assert_true(t.bytes_in_use >= 3 * parameters + batch && t.bytes_in_use <= t.bytes_peak);
+    assert_true(t.bytes_peak < 4 * (3 * parameters + batch) + (1 << 20));
+    assert_int_equal(t.submissions, ROUNDS);
+    assert_int_equal(t.downloads, ROUNDS);
+    assert_true(t.uploads >= ROUNDS && t.uploads <= 3 * ROUNDS);
+    if (d->asynchronous) /* the batch, the rate, and the first weights */
+        assert_int_equal(t.uploads, 2 * ROUNDS + 1);
+    weft_profile_free(profile);
+    weft_close(n.ctx);
+}
+
+static void test_device_rows(void **state) {
+    (void)state;
+    float *data = calloc((size_t)ROWS * WIDE, sizeof *data);
+    int32_t classes[ROWS];
+    assert_non_null(data);
+    for (int i = 0; i < ROWS; i++) data[(size_t)i * WIDE] = (float)(classes[i] = i % 2);
+    check_device_rows("cpu", data, classes);
+    if (!test_without_opencl()) check_device_rows("opencl", data, classes);
+    free(data);
+}
+
+/* ---- WEFT_DEBUG=launch ---- */
+
+/* Standard error while `f` runs goes to a file, which is rewound. */
+static FILE *while_printing(void (*f)(const char *), const char *device) {
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    fflush(stderr);
+    const int kept = dup(2);
+    assert_true(kept >= 0 && dup2(fileno(file), 2) == 2);
+    f(device);
+    fflush(stderr);
+    assert_true(dup2(kept, 2) == 2);
+    close(kept);
+    rewind(file);
+    return file;
+}
+
+static void step_aloud(const char *device) {
+    setenv("WEFT_DEBUG", "launch", 1);
+    net n = open_net(device);
+    unsetenv("WEFT_DEBUG");
+    step(&n, 1);
+    weft_close(n.ctx);
+}
+
+static void step_aloud_and_profiled(const char *device) {
+    setenv("WEFT_DEBUG", "launch", 1);
+    net n = open_net(device);
+    unsetenv("WEFT_DEBUG");
+    weft_profile *profile = start(&n, NULL);
+    step(&n, 1);
+    weft_profile_free(profile);
+    weft_close(n.ctx);
+}
+
+/* Of each command its op, shape, layer, work and time, in their order. */
+static void check_launches(const char *device, void (*run)(const char *)) {
+    FILE *file = while_printing(run, device);
+    char line[500], name[200], shape[100], layer[100];
+    int number, lines = 0, layers[3] = {0}, products = 0;
+    double flops, bytes, took, product_flops = 0;
+    while (fgets(line, sizeof line, file)) {
+        layer[0] = shape[0] = 0;
+        const char *hash = strstr(line, "  # "), *bracket = strchr(line, '['), *work = strstr(line, ", ");
+        assert_true(work && sscanf(line, "launch %d: %199[^[#,]", &number, name) == 2);
+        assert_int_equal(number, lines++);
+        if (hash) assert_true(sscanf(hash, "  # %99[^,]", layer) == 1);
+        if (bracket) assert_true(sscanf(bracket, "[%99[0-9 |]]", shape) == 1);
+        if (sscanf(work, ", %lf flops, %lf bytes, %lf us", &flops, &bytes, &took) != 3)
+            fail_msg("%s: %s", device, line);
+        assert_true(flops >= 0 && bytes > 0 && took >= 0 && took < 10e6);
+        int m, columns, k;
+        if (sscanf(name, "matmul f32 1x %dx%dx%d", &m, &columns, &k) == 3) {
+            const double least = 2.0 * m * columns * k; /* an epilogue adds to it */
+            assert_true(flops >= least && flops <= least + 4.0 * m * columns);
+            assert_true(bytes >= 4.0 * (m * k + k * columns + m * columns) && took > 0 && layer[0]);
+            product_flops += least, products++;
+        } else if (strncmp(name, "map", 3) == 0 || strncmp(name, "row", 3) == 0) {
+            assert_true(shape[0] && took > 0);
+        }
+        if (layer[0] >= '0' && layer[0] <= '2' && !layer[1]) layers[layer[0] - '0']++;
+    }
+    fclose(file);
+    assert_int_equal(products, 5); /* forward two, and their three gradients */
+    assert_true(product_flops == 2.0 * BATCH * HIDDEN * (2 * IN + 3 * OUT));
+    assert_true(layers[0] && layers[2] && lines > products);
+}
+
+static void test_launches_are_printed(void **state) {
+    (void)state;
+    check_launches("cpu", step_aloud);
+    check_launches("cpu", step_aloud_and_profiled);
+    if (test_without_opencl()) return;
+    check_launches("opencl", step_aloud);
+    check_launches("opencl", step_aloud_and_profiled);
 }
 
 /* The products of two layers: forward, the gradient of both weights, and that of the hidden layer. The
@@ -322,6 +468,8 @@ static void test_same_bits(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts_add_up),
+        cmocka_unit_test(test_device_rows),
+        cmocka_unit_test(test_launches_are_printed),
         cmocka_unit_test(test_stages_and_operations),
         cmocka_unit_test(test_bytes_of_a_kernel),
         cmocka_unit_test(test_work_of_heavies),

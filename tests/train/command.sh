@@ -1,5 +1,20 @@
 #!/usr/bin/env bash
-# What tests of the command share: cells that are counted, in $cells, and failures, in $fail. To be sourced.
+# For tests of the command, which source it: an own folder that goes away, the command as $weft, two small data sets,
+# text.txt and table.csv, and cells that are counted, in $cells, and failures, in $fail.
+set -u
+# shellcheck disable=SC2034
+weft=$(readlink -f "${WEFT_COMMAND:?names the weft command}")
+work=$(mktemp -d /tmp/weft-test-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export OMP_NUM_THREADS=1 WEFT_KERNEL_CACHE=$work/kernels
+unset WEFT_DEVICE WEFT_CONFIG WEFT_DEBUG
+
+for i in $(seq 120); do echo "the weft goes over and under the warp, line $((i * 7919 % 1000))"; done >text.txt
+{
+    echo "a,b,kind"
+    for i in $(seq 60); do echo "$((i % 7)).5,$((i % 5)),$([ $((i % 2)) = 0 ] && echo even || echo odd)"; done
+} >table.csv
 
 cells=0 fail=0
 
