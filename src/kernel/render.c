@@ -118,7 +118,7 @@ typedef struct cut {
  * thousand elements. Where rows are read in turn, some KiB of each, so that a page of memory is left once it
  * is read, if that leaves enough for all units. */
 static int64_t strip_of(const weft_render *r, int64_t others, int64_t work) {
-    const int64_t lanes = r->target->lanes, n = r->kernel->extent[r->lane];
+    const int64_t lanes = r->lanes, n = r->kernel->extent[r->lane];
     if (r->along >= 0) return weft__smaller(4 * lanes, weft__ceil_div(n, lanes) * lanes);
     int64_t strip = weft__larger(lanes, 4096 / weft__larger(work, 1) / lanes * lanes);
     while (strip < 1024 && others * weft__ceil_div(n, 2 * strip) >= 16 * (int64_t)r->target->units)
@@ -128,9 +128,9 @@ static int64_t strip_of(const weft_render *r, int64_t others, int64_t work) {
 
 static cut cut_of(const weft_render *r) {
     const weft_kernel *k = r->kernel;
-    const int lanes = r->target->lanes;
+    const int lanes = r->lanes;
     const int64_t length = weft__kernel_row_length(k), block = weft__kernel_block_rows(k);
-    cut c = {.strip = 1, .strips = 1, .items = weft__target_items(r->target)};
+    cut c = {.strip = 1, .strips = 1, .items = r->target->vectors ? 1 : lanes};
     c.units = weft__kernel_rows(k) / block;
     if (r->lane >= 0 && !r->reduced) {
         const int64_t n = k->extent[r->lane];
@@ -184,7 +184,7 @@ static void put_indices(weft_render *r, const cut *c) {
     weft__put_line(r, "const %s end_lane = min(first_lane + %s, %s);", weft__index_type(r),
                    weft__render_size(r, c->strip, "strip_size"), weft__render_extent(r, r->lane));
     weft__put_open(r, "for (%s %s = first_lane; %s < end_lane; %s += %d)", weft__index_type(r), x, x, x,
-                   r->target->lanes);
+                   r->lanes);
     weft__put_live_lanes(r, "end_lane", x);
 }
 
@@ -286,7 +286,7 @@ static bool put_shared(weft_render *r, const char *name) {
         if (!r->local[t]) continue;
         if (!any) weft__put(&r->text, "W_SHARED(%s) {\n", name);
         weft__put(&r->text, "    %s %s[%d];\n", weft__type_name((weft_render_type)t, false),
-                  weft__type_suffix((weft_render_type)t), r->target->lanes);
+                  weft__type_suffix((weft_render_type)t), r->lanes);
         any = true;
     }
     if (any) weft__put(&r->text, "};\n");

@@ -39,6 +39,7 @@ typedef struct weft_render {
     /* choices: render_choose.c */
     int lane;     /* dimension that lanes run over; -1: there is none, one lane works */
     bool reduced; /* it is a reduction dimension */
+    int lanes;    /* as the target has them, or fewer where many short rows are each reduced */
     int along;    /* dimension in which neighbouring units differ, where lanes lie apart in memory but units
                    * side by side, so that what is fetched for a lane serves several; -1: strips come first */
     bool wide;    /* indices have 64 bits */

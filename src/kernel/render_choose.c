@@ -34,6 +34,9 @@ bool weft__stage_is_full(const weft_render *r, int stage) {
 
 /* ---- the lane dimension ---- */
 
+#define ROWS_MANY 8  /* of a compute unit */
+#define EACH_MOST 32 /* elements of a row that a lane takes, rather than that there are more of them */
+
 bool weft__moves_along(const weft_map *m, int d) {
     return m->stride[d] != 0 || m->lo[d] > 0 || m->hi[d] < m->extent[d];
 }
@@ -46,25 +49,36 @@ static double access_cost(const weft_render *r, const weft_view *view, int d) {
     return m->stride[d] == 1 ? 1 : r->target->vectors ? 12 : 8;
 }
 
+/* How many, if they run along d. Rows that are reduced by as many work-items as run in step need not wait for
+ * each other; a few rows are reduced by all that a group can have, and so are long ones. */
+static int lanes_along(const weft_render *r, int d) {
+    const weft_kernel *k = r->kernel;
+    const int most = r->target->lanes;
+    int lanes = r->target->language == WEFT_CUDA_C ? 32 : 64; /* in step; OpenCL does not say */
+    const int64_t rows = weft__kernel_rows(k) / weft__kernel_block_rows(k);
+    if (r->target->vectors || d < k->n_parallel || rows < ROWS_MANY * (int64_t)r->target->units) return most;
+    while (lanes < most && k->extent[d] > (int64_t)lanes * EACH_MOST) lanes *= 2;
+    return lanes < most ? lanes : most;
+}
+
 /* Of one element of the index space, if lanes run along d. */
 static double lane_cost(const weft_render *r, int d) {
     const weft_kernel *k = r->kernel;
     const bool reduced = d >= k->n_parallel;
     const double lanes = r->target->lanes, extent = (double)k->extent[d];
-    const double length = (double)weft__kernel_row_length(k);
+    const double length = (double)weft__kernel_row_length(k), used = lanes_along(r, d);
     double full = 0, row = 0;
     for (int i = 0; i < k->n_code; i++) {
         const weft_instr *in = &k->code[i];
         if (in->kind == WEFT_INSTR_CONST) continue;
         double cost = in->view >= 0 ? access_cost(r, &k->views[in->view], d) : 1;
-        if (in->kind == WEFT_INSTR_REDUCE && reduced) row += r->target->vectors ? 12 : 60;
+        if (in->kind == WEFT_INSTR_REDUCE && reduced) row += r->target->vectors ? 12 : 60 * used / lanes;
         if (weft__level_inner(in->level) || in->kind == WEFT_INSTR_REDUCE || k->n_reduce == 0)
             full += cost;
         else
             row += reduced ? cost : cost / lanes;
     }
-    int64_t whole = ((int64_t)extent + r->target->lanes - 1) / r->target->lanes;
-    const double waste = (double)whole * lanes / extent;
+    const double waste = (double)weft__ceil_div((int64_t)extent, (int64_t)used) * used / extent;
     if (!reduced) row *= waste;
     return full * waste / lanes + row / (length > 0 ? length : 1);
 }
@@ -83,6 +97,7 @@ static void choose_lane(weft_render *r) {
         r->lane = d;
     }
     r->reduced = r->lane >= k->n_parallel;
+    r->lanes = lanes_along(r, r->lane);
 }
 
 /* Of a map whose lanes read or write far apart: a dimension along which the same view is dense. */
@@ -155,8 +170,7 @@ static bool is_narrow(const weft_render *r) {
         if (in->kind == WEFT_INSTR_GATHER && !weft__mul(pitch, in->bound, &reach)) return false;
         if (reach > INT32_MAX) return false;
         for (int m = 0; in->view >= 0 && m < k->views[in->view].count; m++)
-            if (!map_is_narrow(&k->views[in->view].map[m], m == 0 ? r->lane : -1, r->target->lanes))
-                return false;
+            if (!map_is_narrow(&k->views[in->view].map[m], m == 0 ? r->lane : -1, r->lanes)) return false;
     }
     return true;
 }

@@ -70,8 +70,7 @@ static int only_loop(const weft_render *r) {
 static int64_t vectors_of_row(const weft_render *r) {
     const int d = only_loop(r);
     if (d < 0 || !r->target->vectors) return 0;
-    const int64_t n =
-        r->reduced ? weft__ceil_div(r->kernel->extent[d], r->target->lanes) : r->kernel->extent[d];
+    const int64_t n = r->reduced ? weft__ceil_div(r->kernel->extent[d], r->lanes) : r->kernel->extent[d];
     return n <= FEW ? FEW : n <= MANY ? MANY : 0;
 }
 

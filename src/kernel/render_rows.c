@@ -69,24 +69,15 @@ static void put_halves_of_vector(weft_render *r, int v) {
     }
 }
 
-/* The lanes of a group by halves, in local memory. */
+/* The lanes of a group by halves. */
 static void put_halves_of_group(weft_render *r, int v) {
     const weft_render_type type = weft__type_of(r, v);
-    char here[64], there[80];
-    r->local[type] = true;
-    snprintf(here, sizeof here, "shared->%s[lane]", weft__type_suffix(type));
-    snprintf(there, sizeof there, "shared->%s[lane + half_]", weft__type_suffix(type));
-    weft__put_line(r, "%s = t%d;", here, v);
-    weft__put_line(r, "w_barrier();");
-    weft__put_open(r, "for (int half_ = %d; half_ > 0; half_ /= 2)", r->target->lanes / 2);
     char line[LINE];
     weft_text out = weft__text(line, sizeof line);
-    weft__put_row(&out, weft__code_of(r, v)->op, type, false, here, there, "");
-    weft__put_line(r, "if (lane < half_) %s = %s;", here, line);
-    weft__put_line(r, "w_barrier();");
-    weft__put_close(r);
-    weft__put_line(r, "t%d = shared->%s[0];", v, weft__type_suffix(type));
-    weft__put_line(r, "w_barrier();");
+    weft__put_row(&out, weft__code_of(r, v)->op, type, false, "x", "y", "");
+    r->local[type] = true;
+    weft__put_line(r, "W_HALVES(%s, t%d, shared->%s, %d, %s);", weft__type_name(type, false), v,
+                   weft__type_suffix(type), r->lanes, line);
 }
 
 /* Narrow integers leave their range on the way only. */
@@ -123,7 +114,7 @@ static int open_loops(weft_render *r, int stage, bool strips) {
     const weft_kernel *k = r->kernel;
     const int inner = inner_dimension(r);
     const bool lanes = r->reduced, items = lanes && !r->target->vectors;
-    const int step = lanes ? r->target->lanes : 1;
+    const int step = lanes ? r->lanes : 1;
     char x[8];
     int braces = 0;
     for (int d = k->n_parallel; d < k->n_parallel + k->n_reduce; d++) {

@@ -64,14 +64,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_gt_where_sub_mul_neg(
             }
             t13 = t13 + p13;
         }
-        shared->f32[lane] = t13;
-        w_barrier();
-        for (int half_ = 128; half_ > 0; half_ /= 2) {
-            if (lane < half_) shared->f32[lane] = shared->f32[lane] + shared->f32[lane + half_];
-            w_barrier();
-        }
-        t13 = shared->f32[0];
-        w_barrier();
+        W_HALVES(float, t13, shared->f32, 256, x + y);
         const float v13 = t13;
         const float v15 = v13 * c14;
         if (lane == 0) {

@@ -122,14 +122,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
             }
             t1 = t1 + p1;
         }
-        shared->f32[lane] = t1;
-        w_barrier();
-        for (int half_ = 128; half_ > 0; half_ /= 2) {
-            if (lane < half_) shared->f32[lane] = shared->f32[lane] + shared->f32[lane + half_];
-            w_barrier();
-        }
-        t1 = shared->f32[0];
-        w_barrier();
+        W_HALVES(float, t1, shared->f32, 256, x + y);
         const float v1 = t1;
         if (lane == 0) {
             arg1[0] = v1;
@@ -328,14 +321,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_eq_where_log_sub_sum(
             }
             t8 = t8 + p8;
         }
-        shared->f32[lane] = t8;
-        w_barrier();
-        for (int half_ = 128; half_ > 0; half_ /= 2) {
-            if (lane < half_) shared->f32[lane] = shared->f32[lane] + shared->f32[lane + half_];
-            w_barrier();
-        }
-        t8 = shared->f32[0];
-        w_barrier();
+        W_HALVES(float, t8, shared->f32, 256, x + y);
         const float v8 = t8;
         const float v10 = v8 * c9;
         if (lane == 0) {

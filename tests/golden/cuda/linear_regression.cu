@@ -228,23 +228,9 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sum_mul_sub(
             t1 = t1 + p1;
             t6 = t6 + p6;
         }
-        shared->f32[lane] = t1;
-        w_barrier();
-        for (int half_ = 128; half_ > 0; half_ /= 2) {
-            if (lane < half_) shared->f32[lane] = shared->f32[lane] + shared->f32[lane + half_];
-            w_barrier();
-        }
-        t1 = shared->f32[0];
-        w_barrier();
+        W_HALVES(float, t1, shared->f32, 256, x + y);
         const float v1 = t1;
-        shared->f32[lane] = t6;
-        w_barrier();
-        for (int half_ = 128; half_ > 0; half_ /= 2) {
-            if (lane < half_) shared->f32[lane] = shared->f32[lane] + shared->f32[lane + half_];
-            w_barrier();
-        }
-        t6 = shared->f32[0];
-        w_barrier();
+        W_HALVES(float, t6, shared->f32, 256, x + y);
         const float v6 = t6;
         const float v3 = v1 * c2;
         const float v8 = v6 * c7;

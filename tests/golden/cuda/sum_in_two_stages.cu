@@ -38,14 +38,7 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
             }
             t1 = t1 + p1;
         }
-        shared->f32[lane] = t1;
-        w_barrier();
-        for (int half_ = 128; half_ > 0; half_ /= 2) {
-            if (lane < half_) shared->f32[lane] = shared->f32[lane] + shared->f32[lane + half_];
-            w_barrier();
-        }
-        t1 = shared->f32[0];
-        w_barrier();
+        W_HALVES(float, t1, shared->f32, 256, x + y);
         const float v1 = t1;
         if (lane == 0) {
             arg1[i0] = v1;

@@ -16,6 +16,32 @@
 #define w_barrier()     __syncthreads()
 #define w_barrier_all() __syncthreads()
 
+/* As in opencl.cl, in the same order; the lanes of a warp, 32, need neither memory nor barriers. Each warp does it for
+ * itself, so that none waits for the result. */
+#define W_HALVES(T, t, room, lanes, JOINED)                                                                \
+    do {                                                                                                   \
+        if ((lanes) > 32) {                                                                                \
+            T far_[(lanes) / 32 + 1];                                                                      \
+            (room)[lane] = t;                                                                              \
+            w_barrier();                                                                                   \
+            _Pragma("unroll") for (int i_ = 0; i_ < (lanes) / 32; i_++)                                    \
+                far_[i_] = (room)[i_ * 32 + lane % 32];                                                    \
+            w_barrier();                                                                                   \
+            _Pragma("unroll") for (int half_ = (lanes) / 64; half_ > 0; half_ /= 2)                        \
+                _Pragma("unroll") for (int i_ = 0; i_ < half_; i_++) {                                     \
+                    const T x = far_[i_], y = far_[i_ + half_];                                            \
+                    far_[i_] = JOINED;                                                                     \
+                }                                                                                          \
+            t = far_[0];                                                                                   \
+        }                                                                                                  \
+        const unsigned who_ = (lanes) < 32 ? (1u << ((lanes) & 31)) - 1 : ~0u;                             \
+        _Pragma("unroll") for (int half_ = ((lanes) < 32 ? (lanes) : 32) / 2; half_ > 0; half_ /= 2) {     \
+            const T x = t, y = __shfl_down_sync(who_, t, half_);                                           \
+            t = JOINED;                                                                                    \
+        }                                                                                                  \
+        t = __shfl_sync(who_, t, 0);                                                                       \
+    } while (0)
+
 /* ---- types ---- */
 
 typedef unsigned char uchar;

@@ -17,7 +17,23 @@ typedef char w_i8;
 #define w_item(dim)     ((int)get_local_id(dim)) /* which work-item of the group */
 #define w_barrier()     barrier(CLK_LOCAL_MEM_FENCE) /* all of the group see each other's local memory */
 #define w_barrier_all() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE) /* and the buffers */
-/* The same of one work-item, for the compiler alone: one type may have been written where another one is read.
+/* Joins t of all `lanes` work-items of a group by halves, each time with that half a tree on: JOINED is made of x and y.
+ * All get the result. `room` has an element for each. */
+#define W_HALVES(T, t, room, lanes, JOINED)                                                                \
+    do {                                                                                                   \
+        (room)[lane] = t;                                                                                  \
+        w_barrier();                                                                                       \
+        for (int half_ = (lanes) / 2; half_ > 0; half_ /= 2) {                                             \
+            if (lane < half_) {                                                                            \
+                const T x = (room)[lane], y = (room)[lane + half_];                                        \
+                (room)[lane] = JOINED;                                                                     \
+            }                                                                                              \
+            w_barrier();                                                                                   \
+        }                                                                                                  \
+        t = (room)[0];                                                                                     \
+        w_barrier();                                                                                       \
+    } while (0)
+/* A barrier of one work-item, for the compiler alone: one type may have been written where another one is read.
  * PoCL's mem_fence is empty. */
 #ifdef __clang__
 #define w_fence_all()   __asm__ volatile("" ::: "memory")
