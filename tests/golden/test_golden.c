@@ -208,6 +208,7 @@ static char *rendered(weft_context *ctx, const weft_program *program, int which)
         if (status != WEFT_OK) fail_msg("%s", weft_last_error(ctx));
         weft__kernel_print(kernel, form, sizeof form);
         weft__put(&out, "/*\n%s*/\n", form);
+        if (!command->kernel) weft__put(&out, "#define S float\n#define S16 float16\n"); /* of the product */
         for (int l = 0; l < launches.count; l++) weft__put(&out, "%s\n", launches.list[l].text);
         weft__free(ctx, launches.list);
         weft__arena_free(&arena);
