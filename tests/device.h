@@ -1,7 +1,7 @@
 /* The device that a test's contexts are opened on: the CPU, or the one named by $WEFT_TEST_DEVICE
- * (tests.cmake runs a list of tests so once more). A test whose device is absent ends as skipped. Buffers on
- * OpenCL have guard bytes around them, which must be whole when the test ends; with $WEFT_TEST_ITEMS a CPU
- * is given the kernels of cards, for groups of so many work-items. */
+ * (tests.cmake runs a list of tests so once more), where each run is made twice. A test whose device is
+ * absent ends as skipped. Buffers on OpenCL have guard bytes around them, which must be whole when the test
+ * ends; with $WEFT_TEST_ITEMS a CPU is given the kernels of cards, for groups of so many work-items. */
 #ifndef WEFT_TESTS_DEVICE_H
 #define WEFT_TESTS_DEVICE_H
 
@@ -13,6 +13,7 @@
 
 #include "device/gpu/hooks.h"
 #include "device/opencl/hooks.h"
+#include "twice.h"
 
 enum { TEST_SKIPPED = 77, TEST_GUARD = 256 };
 
@@ -57,6 +58,7 @@ static inline weft_status test_open(const weft_open_options *options, weft_conte
         printf("skipped, no device %s: %s\n", chosen.device, weft_last_error(NULL));
         exit(TEST_SKIPPED);
     }
+    if (status == WEFT_OK) test_run_twice(*ctx);
     return status;
 }
 

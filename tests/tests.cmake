@@ -10,6 +10,7 @@
 
 # A test that reads headers of train/ or cli/ is linked with those as well.
 function(weft_link_test target source)
+  target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/texts.c)
   weft_own(${target})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   file(STRINGS ${source} above_library REGEX "#include \"(train|cli)/")
@@ -35,9 +36,16 @@ if(WEFT_SANITIZE)
          "OMP_TOOL_LIBRARIES=${openmp_folder}/libarcher.so")
   endif()
 endif()
+# Where each test notes the texts of kernels that it compiles; tests that do so are counted.
+set(text_records ${PROJECT_BINARY_DIR}/texts)
+file(MAKE_DIRECTORY ${text_records})
 function(weft_add_test name)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${test_seconds} ENVIRONMENT "${test_environment}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${test_seconds}
+    ENVIRONMENT "${test_environment};WEFT_TEST_TEXTS=${text_records}/${name}")
+  if(name MATCHES "opencl|_gpu_|_render$" AND NOT "${name};${ARGN}" MATCHES "cuda|[.](sh|py)")
+    set_property(GLOBAL APPEND PROPERTY weft_text_tests ${name})
+  endif()
   if(name MATCHES "test_nvrtc")
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
   endif()
@@ -91,7 +99,8 @@ function(weft_add_device_tests name)
   foreach(device ${WEFT_TEST_DEVICES})
     weft_add_test(${name}_${device} ${name})
     set_tests_properties(${name}_${device} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 50
-      ENVIRONMENT "${test_environment};WEFT_TEST_DEVICE=${device}")
+      ENVIRONMENT
+      "${test_environment};WEFT_TEST_DEVICE=${device};WEFT_TEST_TEXTS=${text_records}/${name}_${device}")
   endforeach()
 endfunction()
 
@@ -176,6 +185,13 @@ foreach(script ${test_scripts})
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
   endif()
 endforeach()
+
+# How many distinct texts of kernels these tests compile, after them: each costs a first start of the suite time.
+get_property(text_tests GLOBAL PROPERTY weft_text_tests)
+if(PYTHON_PROGRAM AND text_tests)
+  weft_add_test(texts ${PYTHON_PROGRAM} tools/count_texts.py ${text_records} 1500 ${text_tests})
+  set_tests_properties(texts PROPERTIES SKIP_RETURN_CODE 77 DEPENDS "${text_tests}")
+endif()
 
 # The examples: built against the public headers alone, and run.
 set(example_arguments_classify ${PROJECT_BINARY_DIR}/classify.safetensors)

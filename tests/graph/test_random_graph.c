@@ -80,24 +80,32 @@ static void drop(values *v) {
     v->n = 0;
 }
 
-static bool run(weft_context *ctx, const graph *g, values *out) {
-    graph_tensors t;
+/* What the newest program of ctx, which computed t, gave. */
+static bool take(weft_context *ctx, const graph_tensors *t, values *out) {
+    bool fine = true;
     memset(out, 0, sizeof *out);
-    weft_scope *scope = weft_scope_open(ctx);
-    bool fine = graph_record(ctx, g, &t) && weft_eval(t.output, (size_t)t.n_outputs) == WEFT_OK;
-    if (fine && ctx->compiler->newest) {
+    if (ctx->compiler->newest) {
         out->kernels = ctx->compiler->newest->n_kernels;
         const weft_commands *commands = &ctx->compiler->newest->commands;
         for (int i = 0; i < commands->count; i++)
             out->folds += commands->list[i].kernel && commands->list[i].kernel->n_fold > 0;
         out->race = plan_race(ctx->compiler->newest, &out->racing[0], &out->racing[1]);
     }
-    for (int i = 0; fine && i < t.n_outputs; i++) {
-        out->bytes[i] = (size_t)weft_numel(t.output[i]) * weft_dtype_size(weft_dtype_of(t.output[i]));
+    for (int i = 0; fine && i < t->n_outputs; i++) {
+        out->bytes[i] = (size_t)weft_numel(t->output[i]) * weft_dtype_size(weft_dtype_of(t->output[i]));
         out->data[i] = malloc(out->bytes[i] + 1);
         out->n++;
-        fine = weft_read(t.output[i], out->data[i], out->bytes[i]) == WEFT_OK;
+        fine = weft_read(t->output[i], out->data[i], out->bytes[i]) == WEFT_OK;
     }
+    return fine;
+}
+
+static bool run(weft_context *ctx, const graph *g, values *out) {
+    graph_tensors t;
+    out->n = 0;
+    weft_scope *scope = weft_scope_open(ctx);
+    bool fine =
+        graph_record(ctx, g, &t) && weft_eval(t.output, (size_t)t.n_outputs) == WEFT_OK && take(ctx, &t, out);
     weft_scope_close(scope);
     return fine;
 }
@@ -167,16 +175,25 @@ static const char *within_bound(const char *what, const graph_tensors *t, shadow
     return bad;
 }
 
-/* Runs g on ctx and compares with the bits of another run (s NULL: all of them) and with the shadow. */
+/* Compares values with the bits of another run (s NULL: all of them) and with the shadow. */
+static const char *judge(const char *what, const values *got, const values *bits, const graph_tensors *t,
+                         shadow *s, totals *sum) {
+    const char *bad = NULL;
+    if (got->race)
+        bad =
+            fail_with("%s: commands %d and %d meet without a barrier", what, got->racing[0], got->racing[1]);
+    if (!bad && bits) bad = same_bits(what, bits, got, s, t);
+    if (!bad && s) bad = within_bound(what, t, s, got, sum);
+    return bad;
+}
+
+/* The same with what g is on ctx. */
 static const char *on(weft_context *ctx, const char *what, const graph *g, const values *bits,
                       const graph_tensors *t, shadow *s, totals *sum, values *keep) {
     values got;
     const char *bad = NULL;
     if (!run(ctx, g, &got)) bad = fail_with("%s: %s", what, weft_last_error(ctx));
-    if (!bad && got.race)
-        bad = fail_with("%s: commands %d and %d meet without a barrier", what, got.racing[0], got.racing[1]);
-    if (!bad && bits) bad = same_bits(what, bits, &got, s, t);
-    if (!bad && s) bad = within_bound(what, t, s, &got, sum);
+    if (!bad) bad = judge(what, &got, bits, t, s, sum);
     if (keep && !bad)
         *keep = got;
     else
@@ -184,10 +201,28 @@ static const char *on(weft_context *ctx, const char *what, const graph *g, const
     return bad;
 }
 
-/* NULL when all agree, else what does not. */
-static const char *check(const machines *m, const graph *g, totals *sum) {
+/* What two runs on the device under test gave. */
+typedef struct runs {
+    values once, again;
+} runs;
+
+static const char *on_device(const machines *m, const graph *g, const runs *known, const graph_tensors *t,
+                             shadow *s, totals *sum) {
+    values once = {0};
+    if (known) {
+        const char *bad = judge(test_device(), &known->once, NULL, t, s, sum);
+        return bad ? bad : judge("the device again", &known->again, &known->once, t, NULL, sum);
+    }
+    const char *bad = on(m->other, test_device(), g, NULL, t, s, sum, &once);
+    if (!bad) bad = on(m->other, "the device again", g, &once, t, NULL, sum, NULL);
+    drop(&once);
+    return bad;
+}
+
+/* NULL when all agree, else what does not. known: what the device gave, if it has run. */
+static const char *check(const machines *m, const graph *g, const runs *known, totals *sum) {
     graph_tensors t;
-    values fused = {0}, plain = {0}, other = {0};
+    values fused = {0}, plain = {0};
     const char *bad = NULL;
     bool often = g->seed % 4 == 0 || is_wide(g->seed);
     shadow *s = shadow_new();
@@ -196,8 +231,7 @@ static const char *check(const machines *m, const graph *g, totals *sum) {
     if (!bad) bad = on(m->fused, "fused", g, NULL, &t, s, sum, &fused);
     if (!bad) bad = on(m->fused, "fused again", g, &fused, &t, NULL, sum, NULL);
     if (!bad) bad = on(m->plain, "unfused", g, &fused, &t, s, sum, &plain);
-    if (!bad && m->other) bad = on(m->other, test_device(), g, NULL, &t, s, sum, &other);
-    if (!bad && m->other) bad = on(m->other, "the device again", g, &other, &t, NULL, sum, NULL);
+    if (!bad && m->other) bad = on_device(m, g, known, &t, s, sum);
     if (!bad && often) bad = on(m->one, "one thread", g, &fused, &t, NULL, sum, NULL);
     if (!bad) bad = on(m->interp, "interp", g, NULL, &t, s, sum, NULL);
     if (!bad && often) bad = on(m->interp_plain, "interp unfused", g, NULL, &t, s, sum, NULL);
@@ -206,7 +240,6 @@ static const char *check(const machines *m, const graph *g, totals *sum) {
     sum->plain_kernels += plain.kernels;
     drop(&fused);
     drop(&plain);
-    drop(&other);
     weft_scope_close(scope);
     shadow_free(s);
     return bad;
@@ -216,7 +249,7 @@ static const char *check(const machines *m, const graph *g, totals *sum) {
 
 static bool still_fails(const machines *m, const graph *g) {
     totals none = {0};
-    return g->n_outputs > 0 && check(m, g, &none) != NULL;
+    return g->n_outputs > 0 && check(m, g, NULL, &none) != NULL;
 }
 
 static bool try_smaller(const machines *m, graph *g, const graph *smaller) {
@@ -273,7 +306,7 @@ static void report(const machines *m, graph *g) {
     printf("  fails: %s\nshrunk:\n", why);
     fflush(stdout);
     shrink(m, g);
-    const char *reason = check(m, g, &none);
+    const char *reason = check(m, g, NULL, &none);
     graph_print(g, stdout);
     printf("  fails: %s\n", reason ? reason : "(no more)");
     weft_context *all[] = {m->fused, m->plain, m->one, m->interp, m->interp_plain};
@@ -311,25 +344,55 @@ static uint64_t number_from(const char *name, uint64_t otherwise) {
     return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* A compiler of kernels takes long to begin: those of the next graphs are compiled at once. */
-enum { COMPILED_GRAPHS = 20 };
-static void compile_next(const machines *m, uint64_t first, uint64_t count) {
-    weft_tensor *outputs[COMPILED_GRAPHS * (GRAPH_OUTPUTS + GRAPH_NODES)];
+/* A compiler of kernels takes long to begin: the next graphs are one program on the device. */
+enum { GRAPHS_TOGETHER = 50 };
+typedef struct batch {
+    uint64_t first;
+    bool has[GRAPHS_TOGETHER];
+    runs of[GRAPHS_TOGETHER];
+} batch;
+
+static void drop_batch(batch *b) {
+    for (int i = 0; i < GRAPHS_TOGETHER; i++) {
+        drop(&b->of[i].once);
+        drop(&b->of[i].again);
+    }
+    memset(b, 0, sizeof *b);
+}
+
+static const runs *of_batch(const batch *b, uint64_t seed) {
+    return b->has[seed - b->first] ? &b->of[seed - b->first] : NULL;
+}
+
+/* Runs a program of all graphs from `first` on twice; false when it fails. */
+static bool run_batch(const machines *m, uint64_t first, uint64_t count, batch *b) {
+    graph_tensors *t = calloc(GRAPHS_TOGETHER, sizeof *t);
+    weft_tensor **outputs = calloc(GRAPHS_TOGETHER * (GRAPH_OUTPUTS + GRAPH_NODES), sizeof *outputs);
     weft_program *program = NULL;
     size_t n = 0;
+    bool fine = t && outputs;
+    drop_batch(b);
+    b->first = first;
     weft_scope *scope = weft_scope_open(m->other);
-    for (uint64_t seed = first; seed < first + count && seed < first + COMPILED_GRAPHS; seed++) {
-        const graph_options o = options_of(seed);
+    for (int i = 0; fine && i < GRAPHS_TOGETHER && (uint64_t)i < count; i++) {
+        const graph_options o = options_of(first + (uint64_t)i);
         graph g;
-        graph_tensors t;
-        if (!graph_make(m->record, seed, &o, &g) || !graph_record(m->other, &g, &t)) continue;
-        for (int i = 0; i < t.n_outputs; i++)
-            if (!t.output[i]->leaf) outputs[n++] = t.output[i];
+        b->has[i] = graph_make(m->record, first + (uint64_t)i, &o, &g) && graph_record(m->other, &g, &t[i]);
+        for (int k = 0; b->has[i] && k < t[i].n_outputs; k++)
+            if (!t[i].output[k]->leaf) outputs[n++] = t[i].output[k];
     }
-    if (n && weft_compile(outputs, n, NULL, NULL, 0, &program) != WEFT_OK)
-        fail_msg("%s", weft_last_error(m->other));
+    fine = fine && (n == 0 || weft_compile(outputs, n, NULL, NULL, 0, &program) == WEFT_OK);
+    for (int again = 0; again < 2 && fine; again++) {
+        fine = !program || weft_run(program) == WEFT_OK;
+        for (int i = 0; fine && i < GRAPHS_TOGETHER; i++)
+            fine = !b->has[i] || take(m->other, &t[i], again ? &b->of[i].again : &b->of[i].once);
+    }
     weft_program_free(program);
     weft_scope_close(scope);
+    free(outputs);
+    free(t);
+    for (int i = 0; i < GRAPHS_TOGETHER; i++) b->has[i] = b->has[i] && fine;
+    return fine;
 }
 
 static void test_random_graphs(void **state) {
@@ -338,21 +401,28 @@ static void test_random_graphs(void **state) {
              first = number_from("WEFT_GRAPH_SEED", 1), failed = 0;
     machines m = {0};
     totals sum = {0};
+    static batch together;
     open_machines(&m);
     for (uint64_t seed = first; seed < first + count && failed < number_from("WEFT_GRAPH_FAILURES", 3);
          seed++) {
         graph_options o = options_of(seed);
         graph g;
-        if (m.other && (seed - first) % COMPILED_GRAPHS == 0) compile_next(&m, seed, first + count - seed);
+        if (m.other && (seed - first) % GRAPHS_TOGETHER == 0 &&
+            !run_batch(&m, seed, first + count - seed, &together)) {
+            printf("graphs from %llu on as one program: %s\n", (unsigned long long)seed,
+                   weft_last_error(m.other));
+            failed++;
+        }
         if (!graph_make(m.record, seed, &o, &g)) continue;
         sum.graphs++;
         sum.nodes += (uint64_t)g.n;
         sum.backward += g.loss >= 0;
-        if (!check(&m, &g, &sum)) continue;
+        if (!check(&m, &g, m.other ? of_batch(&together, seed) : NULL, &sum)) continue;
         failed++;
         report(&m, &g);
     }
     close_machines(&m);
+    drop_batch(&together);
     if (m.other)
         printf("random graphs: %d texts in %d programs\n", (int)weft__gpu_hook.texts,
                (int)weft__gpu_hook.compiles);

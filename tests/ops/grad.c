@@ -1,21 +1,36 @@
-/* Checks gradients: one held program gives the result and its gradients; inputs are written anew for each
+/* Checks gradients: a held program gives the result and its gradients; inputs are written anew for each
  * difference (8 (f(+h) - f(-h)) - (f(+2h) - f(-2h))) / 12h, whose error is of order h^4. The whole Jacobian
- * where it is small, else three random directions. */
+ * where it is small, else three random directions.
+ *   Where each text costs a compilation (run.c), one kernel computes what a case takes in all dtypes, chosen
+ * cases wait until there are enough for a program of 50 kernels, and all are checked by running that. */
 #include "device/gpu/hooks.h"
-#include "device/opencl/hooks.h"
 #include "ops/grad.h"
 
-enum { JACOBIAN_MOST = 64, DIRECTIONS = 3 };
+enum { JACOBIAN_MOST = 64, DIRECTIONS = 3, GRAD_DTYPES = 4, PROGRAM_CASES = 25 };
 static const double step = 1e-3, accepted = 1e-7;
+static const weft_dtype dtypes[GRAD_DTYPES] = {WEFT_F64, WEFT_F32, WEFT_F16, WEFT_BF16};
 
 /* A function of variables, with the program that computes it and its gradients weighted by `weights`. */
 typedef struct function {
     int n;
     weft_tensor *x[GRAD_OPERANDS], *weights, *value, *grad[GRAD_OPERANDS];
-    double *at[GRAD_OPERANDS]; /* values of x */
+    bool joins[GRAD_OPERANDS], value_joins; /* the gradient, the value: ops_joins */
+    double *at[GRAD_OPERANDS];              /* values of x */
     int64_t size[GRAD_OPERANDS], total, results;
     weft_program *program;
 } function;
+
+/* A case that is recorded, until it is checked. */
+typedef struct grad_pending {
+    grad_case c;
+    function f[GRAD_DTYPES], second;
+    int n_functions; /* in dtypes[], of f */
+    bool spare, has_second, spare_second;
+    const char *plain; /* "zero" or "at": f[0] has the gradients of the plain sum, which must be `want` */
+    const double *want;
+    weft_status recorded, recorded_second;
+    uint64_t random; /* the generator's state when it was recorded */
+} grad_pending;
 
 /* ---- values ---- */
 
@@ -73,30 +88,48 @@ static void open_operands(matrix *m, const grad_case *c, weft_dtype dtype, funct
     }
 }
 
-/* Records the gradients of y by x, and y itself if wanted; appends them to the outputs of a program. */
-static weft_status record_outputs(matrix *m, function *f, weft_dtype dtype, weft_tensor *y, bool with_value,
-                                  weft_tensor **outputs, size_t *n) {
+/* A program in the making. */
+typedef struct outputs {
+    weft_tensor **list;
+    size_t count, capacity;
+} outputs;
+
+static void add_output(matrix *m, outputs *o, weft_tensor *t) {
+    if (o->count == o->capacity) {
+        weft_tensor **before = o->list;
+        o->capacity = 2 * o->capacity + 64;
+        o->list = ops_alloc(m, o->capacity * sizeof(weft_tensor *));
+        if (before) memcpy(o->list, before, o->count * sizeof(weft_tensor *));
+    }
+    o->list[o->count++] = t;
+}
+
+static void add_outputs(matrix *m, outputs *o, const function *f) {
+    if (f->value) add_output(m, o, f->value);
+    for (int i = 0; i < f->n; i++) add_output(m, o, f->grad[i]);
+}
+
+/* Records the gradients of y by x, and y itself if wanted. */
+static weft_status record_function(matrix *m, function *f, weft_dtype dtype, weft_tensor *y,
+                                   bool with_value) {
     weft_status status = weft_tensor_status(y);
     if (status != WEFT_OK) return status;
     f->results = weft_numel(y);
     f->weights = weft_variable_new(m->ctx, "weights", dtype, weft_rank(y), weft_shape(y), NULL);
     status = weft_gradient(weighted_sum(y, f->weights), f->x, (size_t)f->n, f->grad);
     if (status != WEFT_OK) return status;
-    if (with_value) outputs[(*n)++] = f->value = fresh(y);
-    for (int i = 0; i < f->n; i++) outputs[(*n)++] = f->grad[i] = fresh(f->grad[i]);
+    if (with_value) {
+        f->value_joins = ops_joins(y);
+        f->value = fresh(y);
+    }
+    for (int i = 0; i < f->n; i++) {
+        f->joins[i] = ops_joins(f->grad[i]);
+        f->grad[i] = fresh(f->grad[i]);
+    }
     return WEFT_OK;
 }
 
-/* Holds them as one program. */
-static weft_status open_program(matrix *m, function *f, weft_dtype dtype, weft_tensor *y, bool with_value) {
-    weft_tensor *outputs[GRAD_OPERANDS + 1];
-    size_t n = 0;
-    weft_status status = record_outputs(m, f, dtype, y, with_value, outputs, &n);
-    return status == WEFT_OK ? weft_compile(outputs, n, NULL, NULL, 0, &f->program) : status;
-}
-
 static void close_function(function *f) {
-    weft_program_free(f->program);
     for (int i = 0; i < f->n; i++) weft_free(f->x[i]);
     weft_free(f->weights);
 }
@@ -240,7 +273,7 @@ static void conclude(matrix *m, const grad_case *c, weft_dtype dtype, const char
         return;
     }
     if (worst > m->worst) m->worst = worst;
-    if (!fine)
+    if (!fine && !m->texts)
         printf("%s %s %s: %s\n", c->op, what, c->sample, status == WEFT_OK ? why : weft_last_error(m->ctx));
     ops_hold(m, c->op, dtype, ops_text(m, "%s %s", what, c->sample), fine);
 }
@@ -255,27 +288,21 @@ static void check_function(matrix *m, const grad_case *c, function *f, const cha
 }
 
 /* The first derivatives, weighted by constants and added, are a function with one result: its gradient. */
-static void check_second(matrix *m, const grad_case *c, const function *first) {
-    function f;
+static weft_status record_second(matrix *m, const grad_case *c, const function *first, function *f) {
     weft_tensor *grads[GRAD_OPERANDS], *sum = NULL;
-    open_operands(m, c, WEFT_F64, &f);
-    for (int i = 0; i < f.n; i++) f.at[i] = first->at[i];
-    weft_tensor *y = c->build(m->ctx, WEFT_F64, f.x, c->user);
+    open_operands(m, c, WEFT_F64, f);
+    for (int i = 0; i < f->n; i++) f->at[i] = first->at[i];
+    weft_tensor *y = c->build(m->ctx, WEFT_F64, f->x, c->user);
     weft_tensor *weights =
         weft_from(m->ctx, WEFT_F64, weft_rank(y), weft_shape(y), random_direction(m, first->results));
-    weft_status status = weft_gradient(weighted_sum(y, weights), f.x, (size_t)f.n, grads);
-    for (int i = 0; i < f.n && status == WEFT_OK; i++) {
+    weft_status status = weft_gradient(weighted_sum(y, weights), f->x, (size_t)f->n, grads);
+    for (int i = 0; i < f->n && status == WEFT_OK; i++) {
         weft_tensor *mix =
-            weft_from(m->ctx, WEFT_F64, c->s[i].rank, c->s[i].dim, random_direction(m, f.size[i]));
+            weft_from(m->ctx, WEFT_F64, c->s[i].rank, c->s[i].dim, random_direction(m, f->size[i]));
         weft_tensor *part = weighted_sum(grads[i], mix);
         sum = sum ? weft_add(sum, part) : part;
     }
-    if (status == WEFT_OK) status = open_program(m, &f, WEFT_F64, sum, true);
-    if (status == WEFT_OK)
-        check_function(m, c, &f, "second");
-    else
-        conclude(m, c, WEFT_F64, "second", status, 0, "");
-    close_function(&f);
+    return status == WEFT_OK ? record_function(m, f, WEFT_F64, sum, true) : status;
 }
 
 static weft_tensor *narrow_result(matrix *m, const grad_case *c, weft_dtype dtype, weft_tensor **x) {
@@ -284,24 +311,19 @@ static weft_tensor *narrow_result(matrix *m, const grad_case *c, weft_dtype dtyp
 }
 
 /* The gradient in a narrower dtype against the one in f64 at the same values. */
-static void check_narrow(matrix *m, const grad_case *c, function *wide, weft_dtype dtype) {
-    function f;
+static void check_narrow(matrix *m, const grad_case *c, function *wide, weft_dtype dtype, function *f) {
     double *weights = random_direction(m, wide->results), *want = numbers(m, wide->total),
            *got = numbers(m, wide->total);
-    double scale = 0, worst = 0, kept[GRAD_OPERANDS] = {0};
-    (void)kept;
-    open_operands(m, c, dtype, &f);
-    for (int64_t j = 0; j < wide->results; j++) weights[j] = (double)rounded(dtype, (real)weights[j]);
-    for (int i = 0; i < f.n; i++)
-        for (int64_t k = 0; k < f.size[i]; k++) f.at[i][k] = (double)rounded(dtype, (real)wide->at[i][k]);
+    double scale = 0, worst = 0;
     double *before[GRAD_OPERANDS];
-    for (int i = 0; i < f.n; i++) {
+    for (int64_t j = 0; j < wide->results; j++) weights[j] = (double)rounded(dtype, (real)weights[j]);
+    for (int i = 0; i < f->n; i++) {
+        for (int64_t k = 0; k < f->size[i]; k++) f->at[i][k] = (double)rounded(dtype, (real)wide->at[i][k]);
         before[i] = wide->at[i];
-        wide->at[i] = f.at[i];
+        wide->at[i] = f->at[i];
     }
-    weft_status status = open_program(m, &f, dtype, narrow_result(m, c, dtype, f.x), false);
-    if (status == WEFT_OK) status = analytic(m, wide, weights, want);
-    if (status == WEFT_OK) status = analytic(m, &f, weights, got);
+    weft_status status = analytic(m, wide, weights, want);
+    if (status == WEFT_OK) status = analytic(m, f, weights, got);
     for (int64_t k = 0; k < wide->total; k++) scale = fmax(scale, fabs(want[k]));
     int64_t at = 0;
     for (int64_t k = 0; k < wide->total && status == WEFT_OK; k++) {
@@ -312,19 +334,63 @@ static void check_narrow(matrix *m, const grad_case *c, function *wide, weft_dty
     conclude(m, c, dtype, "narrow", status, worst,
              ops_text(m, "element %lld is %.9g, not %.9g: %.3g times the bound", (long long)at, got[at],
                       want[at], worst));
-    for (int i = 0; i < f.n; i++) wide->at[i] = before[i];
-    close_function(&f);
+    for (int i = 0; i < f->n; i++) wide->at[i] = before[i];
+}
+
+/* Gradients at given values. */
+static void check_plain(matrix *m, const grad_pending *p) {
+    const function *f = &p->f[0];
+    outcome o = {0};
+    weft_status status = weft_run(f->program);
+    for (int i = 0; i < f->n && status == WEFT_OK; i++) {
+        double *got = numbers(m, f->size[i]);
+        status = read_numbers(m, f->grad[i], got);
+        for (int64_t k = 0; k < f->size[i] && status == WEFT_OK; k++)
+            note(&o, k, got[k], p->want ? p->want[k] : 0);
+    }
+    conclude(m, &p->c, WEFT_F64, p->plain, status,
+             p->want       ? o.worst / 1e-12
+             : o.worst > 0 ? HUGE_VAL
+                           : 0,
+             ops_text(m, "element %lld is %.12g, not %.12g", (long long)o.at, o.a, o.numeric));
+}
+
+/* The bits of all results of a function, at its inputs as they are. */
+static weft_status read_bits(matrix *m, const function *f, char **bits, size_t *size) {
+    *size = f->value ? (size_t)f->results * weft_dtype_size(weft_dtype_of(f->value)) : 0;
+    const size_t value = *size;
+    for (int i = 0; i < f->n; i++) *size += (size_t)f->size[i] * weft_dtype_size(weft_dtype_of(f->grad[i]));
+    char *to = *bits = ops_alloc(m, *size + 1);
+    weft_status status = weft_run(f->program);
+    if (status == WEFT_OK && f->value) status = weft_read(f->value, to, value);
+    to += value;
+    for (int i = 0; i < f->n && status == WEFT_OK; i++) {
+        const size_t bytes = (size_t)f->size[i] * weft_dtype_size(weft_dtype_of(f->grad[i]));
+        status = weft_read(f->grad[i], to, bytes);
+        to += bytes;
+    }
+    return status;
+}
+
+static void check_repeats(matrix *m, const grad_case *c, const function *f) {
+    char *once, *again;
+    size_t size;
+    if (f->program && (read_bits(m, f, &once, &size) != WEFT_OK ||
+                       read_bits(m, f, &again, &size) != WEFT_OK || memcmp(once, again, size) != 0))
+        ops_hold(m, c->op, WEFT_F64, ops_text(m, "the same bits again %s", c->sample), false);
 }
 
 static bool wanted(const matrix *m) {
     return weft_tensor_status(weft_full(m->ctx, WEFT_F64, 0, NULL, 0)) == WEFT_OK;
 }
 
-/* Where each text costs a compilation: the first case of each op and one in sixteen of the others, the second
- * derivative of one in sixteen; what is not chosen is computed if its kernels are known. */
-static bool is_spare(matrix *m, const grad_case *c) {
-    const bool first = !m->met;
-    m->met = 1;
+/* Where each text costs a compilation: the first case of some size of each op and one in sixteen of the
+ * others, the second derivative of one in sixteen; what is not chosen is computed if its kernels are known.
+ */
+static bool is_spare(matrix *m, const grad_case *c, const function *f) {
+    enum { SOME_SIZE = 4 };
+    const bool first = !m->met && f->total >= SOME_SIZE;
+    m->met |= first;
     return m->gpu && !first && !ops_drawn(m, c->op, WEFT_F64, c->sample, 16);
 }
 
@@ -338,98 +404,227 @@ static bool has_halves(const grad_case *c, int64_t total) {
     return c->avoid != AVOID_TIES || apart > 2 * (double)ulp_of(WEFT_BF16, (real)most);
 }
 
-/* What a case takes in all dtypes as one program: a compiler of kernels takes long to begin. Errors show when
- * the case runs. */
-static void compile_at_once(matrix *m, const grad_case *c) {
-    static const weft_dtype dtypes[4] = {WEFT_F64, WEFT_F32, WEFT_F16, WEFT_BF16};
-    weft_tensor *outputs[4 * (GRAD_OPERANDS + 1)];
-    weft_program *program = NULL;
-    function f[4];
-    size_t n = 0;
-    for (int d = 0; d < 4; d++) {
-        open_operands(m, c, dtypes[d], &f[d]);
-        if (d >= 2 && !has_halves(c, f[d].total)) continue;
-        weft_tensor *y = narrow_result(m, c, dtypes[d], f[d].x);
-        if (record_outputs(m, &f[d], dtypes[d], y, d == 0, outputs, &n) != WEFT_OK) n = 0;
+/* ---- cases that wait ---- */
+
+static bool same_shape(const weft_tensor *a, const weft_tensor *b) {
+    return weft_rank(a) == weft_rank(b) &&
+           memcmp(weft_shape(a), weft_shape(b), (size_t)weft_rank(a) * sizeof(int64_t)) == 0;
+}
+
+/* What makes one kernel of the gradients by operand i in all dtypes (and of the value, if it has that shape):
+ * whether any of them is not 0, element by element. NULL: they are not such. */
+static weft_tensor *witness(const grad_pending *p, int i) {
+    const function *wide = &p->f[0];
+    weft_tensor *any = NULL;
+    if (p->n_functions < 2) return NULL;
+    if (wide->value_joins && same_shape(wide->value, wide->grad[i])) any = weft_cast(wide->value, WEFT_BOOL);
+    for (int d = 0; d < p->n_functions; d++) {
+        if (!p->f[d].joins[i]) return NULL;
+        weft_tensor *is = weft_cast(p->f[d].grad[i], WEFT_BOOL);
+        any = any ? weft_or(any, is) : is;
     }
-    if (n && weft_compile(outputs, n, NULL, NULL, 0, &program) != WEFT_OK) program = NULL;
+    return any;
+}
+
+static void add_case(matrix *m, outputs *o, const grad_pending *p) {
+    for (int d = 0; d < p->n_functions; d++) add_outputs(m, o, &p->f[d]);
+    for (int i = 0; i < p->c.n && m->gpu && !m->unfused; i++) {
+        weft_tensor *w = witness(p, i);
+        if (w) add_output(m, o, w);
+    }
+    if (p->has_second && !p->spare_second) add_outputs(m, o, &p->second);
+}
+
+static weft_status compile(const outputs *o, weft_program **program) {
+    return weft_compile(o->list, o->count, NULL, NULL, 0, program);
+}
+
+static void check_second(matrix *m, grad_pending *p) {
+    weft_program *own = NULL;
+    weft_status status = p->recorded_second;
+    if (status == WEFT_OK && p->spare_second) {
+        outputs o = {0};
+        add_outputs(m, &o, &p->second);
+        weft__gpu_hook.known_only = m->gpu;
+        status = compile(&o, &own);
+        weft__gpu_hook.known_only = 0;
+        p->second.program = own;
+    }
+    if (status == WEFT_OK)
+        check_function(m, &p->c, &p->second, "second");
+    else
+        conclude(m, &p->c, WEFT_F64, "second", status, 0, "");
+    if (status == WEFT_OK) check_repeats(m, &p->c, &p->second);
+    weft_program_free(own);
+}
+
+/* Its functions have their programs. */
+static void check_case(matrix *m, grad_pending *p) {
+    m->random = p->random;
+    if (p->plain) {
+        check_plain(m, p);
+    } else {
+        check_function(m, &p->c, &p->f[0], "first");
+        for (int d = 1; d < p->n_functions; d++) check_narrow(m, &p->c, &p->f[0], dtypes[d], &p->f[d]);
+    }
+    for (int d = 0; d < p->n_functions; d++) check_repeats(m, &p->c, &p->f[d]);
+    if (p->has_second) check_second(m, p);
+}
+
+static void not_compiled(matrix *m, const grad_pending *p, weft_status status) {
+    conclude(m, &p->c, WEFT_F64, p->plain ? p->plain : "first", status, 0, "");
+}
+
+/* The cases list[0..n-1] as one program, or where that fails each alone. */
+static void check_together(matrix *m, grad_pending *const *list, int n, bool known_only) {
+    outputs o = {0};
+    weft_program *program = NULL;
+    for (int i = 0; i < n; i++) add_case(m, &o, list[i]);
+    weft__gpu_hook.known_only = known_only;
+    const weft_status status = compile(&o, &program);
+    weft__gpu_hook.known_only = 0;
+    for (int i = 0; i < n; i++) {
+        for (int d = 0; d < list[i]->n_functions; d++) list[i]->f[d].program = program;
+        list[i]->second.program = program;
+        if (status == WEFT_OK)
+            check_case(m, list[i]);
+        else if (n > 1)
+            check_together(m, &list[i], 1, known_only);
+        else
+            not_compiled(m, list[i], status);
+    }
     weft_program_free(program);
-    for (int d = 0; d < 4; d++) close_function(&f[d]);
+}
+
+/* Each function a program of its own. */
+static void check_apart(matrix *m, grad_pending *p) {
+    weft_status status = WEFT_OK;
+    for (int d = 0; d < p->n_functions && status == WEFT_OK; d++) {
+        outputs o = {0};
+        add_outputs(m, &o, &p->f[d]);
+        status = compile(&o, &p->f[d].program);
+    }
+    if (status == WEFT_OK)
+        check_case(m, p);
+    else
+        not_compiled(m, p, status);
+    for (int d = 0; d < p->n_functions; d++) weft_program_free(p->f[d].program);
+}
+
+static void close_case(grad_pending *p) {
+    for (int d = 0; d < p->n_functions; d++) close_function(&p->f[d]);
+    if (p->has_second) close_function(&p->second);
+}
+
+void grad_settle(matrix *m) {
+    grad_pending **chosen = ops_alloc(m, ((size_t)m->n_grads + 1) * sizeof *chosen);
+    int n = 0;
+    for (int i = 0; i < m->n_grads; i++)
+        if (!m->grads[i]->spare) chosen[n++] = m->grads[i];
+    if (n) check_together(m, chosen, n, false);
+    for (int i = 0; i < m->n_grads; i++) {
+        if (m->grads[i]->spare) check_together(m, &m->grads[i], 1, true);
+        close_case(m->grads[i]);
+    }
+    m->n_grads = m->grads_chosen = 0;
+}
+
+void grad_end(matrix *m) {
+    if (m->grads_chosen >= PROGRAM_CASES) grad_settle(m);
+}
+
+/* p, recorded or failed, among those that wait. */
+static void enqueue(matrix *m, grad_pending *p) {
+    p->random = m->random;
+    if (p->recorded != WEFT_OK || !m->gpu) {
+        if (p->recorded == WEFT_OK)
+            check_apart(m, p);
+        else
+            not_compiled(m, p, p->recorded);
+        close_case(p);
+        return;
+    }
+    m->grads = realloc(m->grads, ((size_t)m->n_grads + 1) * sizeof *m->grads);
+    if (!m->grads) abort();
+    m->grads[m->n_grads++] = p;
+    m->grads_chosen += !p->spare;
+}
+
+static grad_pending *new_case(matrix *m, const grad_case *c) {
+    grad_pending *p = ops_alloc(m, sizeof *p);
+    p->c = *c;
+    p->c.sample = ops_text(m, "%s", c->sample);
+    open_operands(m, c, dtypes[0], &p->f[0]);
+    p->n_functions = 1;
+    choose_values(m, c, &p->f[0]);
+    return p;
 }
 
 void grad_check(matrix *m, const grad_case *c) {
-    function f;
-    grad_case copy = *c;
-    copy.sample = strcpy(ops_alloc(m, strlen(c->sample) + 1), c->sample);
     if (!wanted(m)) {
         m->skipped++;
         return;
     }
-    const bool spare = is_spare(m, c);
-    if (m->texts && spare) return;
-    if (m->gpu && !spare) compile_at_once(m, &copy);
-    weft__gpu_hook.known_only = spare;
-    open_operands(m, &copy, WEFT_F64, &f);
-    choose_values(m, &copy, &f);
-    weft_status status = open_program(m, &f, WEFT_F64, c->build(m->ctx, WEFT_F64, f.x, c->user), true);
-    if (status != WEFT_OK) {
-        conclude(m, &copy, WEFT_F64, "first", status, 0, "");
-    } else {
-        check_function(m, &copy, &f, "first");
-        check_narrow(m, &copy, &f, WEFT_F32);
-        for (weft_dtype half = WEFT_F16; half <= WEFT_BF16 && has_halves(c, f.total); half++)
-            check_narrow(m, &copy, &f, half);
-        weft__gpu_hook.known_only = spare || is_spare_second(m, c);
-        check_second(m, &copy, &f);
+    grad_pending *p = new_case(m, c);
+    p->spare = is_spare(m, c, &p->f[0]);
+    if (m->texts && p->spare) {
+        close_case(p);
+        return;
     }
-    weft__gpu_hook.known_only = 0;
-    close_function(&f);
+    p->recorded =
+        record_function(m, &p->f[0], WEFT_F64, c->build(m->ctx, WEFT_F64, p->f[0].x, c->user), true);
+    for (int d = 1; d < GRAD_DTYPES && (d < 2 || has_halves(c, p->f[0].total)) && p->recorded == WEFT_OK;
+         d++) {
+        open_operands(m, c, dtypes[d], &p->f[d]);
+        p->n_functions++;
+        p->recorded =
+            record_function(m, &p->f[d], dtypes[d], narrow_result(m, c, dtypes[d], p->f[d].x), false);
+    }
+    if (p->recorded == WEFT_OK) {
+        p->has_second = true;
+        p->spare_second = !m->gpu || p->spare || is_spare_second(m, c);
+        p->recorded_second = record_second(m, c, &p->f[0], &p->second);
+        p->spare_second |= p->recorded_second != WEFT_OK;
+    }
+    enqueue(m, p);
 }
 
 /* Gradients of the sum of the result by all operands at random values, or at x. */
-static weft_status gradient_at(matrix *m, const grad_case *c, const double *x, function *f) {
-    open_operands(m, c, WEFT_F64, f);
-    choose_values(m, c, f);
+static weft_status record_plain(matrix *m, const grad_case *c, const double *x, function *f) {
     for (int64_t k = 0; x && k < f->size[0]; k++) f->at[0][k] = x[k];
     for (int i = 0; i < f->n; i++) {
         weft_status status = write_numbers(m, f->x[i], f->at[i]);
         if (status != WEFT_OK) return status;
     }
     weft_tensor *y = c->build(m->ctx, WEFT_F64, f->x, c->user);
-    return weft_gradient(weft_sum(y, WEFT_ALL_AXES, false), f->x, (size_t)f->n, f->grad);
+    weft_status status = weft_gradient(weft_sum(y, WEFT_ALL_AXES, false), f->x, (size_t)f->n, f->grad);
+    for (int i = 0; i < f->n && status == WEFT_OK; i++) f->grad[i] = fresh(f->grad[i]);
+    return status;
 }
 
-void grad_zero(matrix *m, const grad_case *c) {
-    function f;
-    weft_status status = gradient_at(m, c, NULL, &f);
-    double worst = 0;
-    for (int i = 0; i < f.n && status == WEFT_OK; i++) {
-        double *g = numbers(m, f.size[i]);
-        status = read_numbers(m, f.grad[i], g);
-        for (int64_t k = 0; k < f.size[i]; k++) worst = g[k] == 0 ? worst : HUGE_VAL;
-    }
-    conclude(m, c, WEFT_F64, "zero", status, worst, "the gradient is not 0");
-    close_function(&f);
+static void check_values(matrix *m, const grad_case *c, const char *what, const double *x,
+                         const double *want) {
+    grad_pending *p = new_case(m, c);
+    p->plain = what;
+    p->recorded = record_plain(m, c, x, &p->f[0]);
+    if (want) p->want = memcpy(numbers(m, p->f[0].size[0]), want, (size_t)p->f[0].size[0] * sizeof *want);
+    enqueue(m, p);
+}
+
+void grad_zero(matrix *m, const grad_case *c) { check_values(m, c, "zero", NULL, NULL); }
+
+void grad_expect(matrix *m, const grad_case *c, const double *x, const double *want) {
+    check_values(m, c, "at", x, want);
 }
 
 void grad_none(matrix *m, const grad_case *c) {
     function f;
-    weft_status status = gradient_at(m, c, NULL, &f);
+    open_operands(m, c, WEFT_F64, &f);
+    choose_values(m, c, &f);
+    weft_status status = record_plain(m, c, NULL, &f);
     const char *said = weft_last_error(m->ctx), *name = c->blames ? c->blames : c->op;
     bool fine = status == WEFT_ERR_UNSUPPORTED && strstr(said, "not differentiable") && strstr(said, name);
     if (!fine) printf("%s none %s: %s\n", c->op, c->sample, status == WEFT_OK ? "no error" : said);
     ops_hold(m, c->op, WEFT_F64, ops_text(m, "none %s", c->sample), fine);
-    close_function(&f);
-}
-
-void grad_expect(matrix *m, const grad_case *c, const double *x, const double *want) {
-    function f;
-    outcome o = {0};
-    weft_status status = gradient_at(m, c, x, &f);
-    double *got = numbers(m, f.size[0]);
-    if (status == WEFT_OK) status = read_numbers(m, f.grad[0], got);
-    for (int64_t k = 0; k < f.size[0] && status == WEFT_OK; k++) note(&o, k, got[k], want[k]);
-    conclude(m, c, WEFT_F64, "at", status, o.worst / 1e-12,
-             ops_text(m, "element %lld is %.12g, not %.12g", (long long)o.at, o.a, o.numeric));
     close_function(&f);
 }

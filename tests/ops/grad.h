@@ -29,6 +29,7 @@ typedef struct grad_case {
     const char *blames; /* grad_none: what the message names; NULL: op */
 } grad_case;
 
+/* These record a case, which on a GPU's backend is checked later, with others: main.c calls grad_settle. */
 /* The gradient by every operand: against differences, second derivatives, in f32. */
 void grad_check(matrix *m, const grad_case *c);
 /* The gradient exists and is 0 everywhere. */

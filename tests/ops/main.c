@@ -59,7 +59,9 @@ static void run_op(matrix *m, const op_cases *op, uint64_t number) {
     m->random = m->seed * 1000003u + number; /* an op alone sees the same numbers */
     op->run(m);
     ops_flush(m);
-    if (m->queued) return; /* settled later, with other ops */
+    ops_end(m);
+    grad_end(m);
+    if (m->queued || m->n_grads) return; /* settled later, with other ops */
     printf("%-16s %5ld cells, worst %.3g of the bound, %.2f s\n", op->name, m->cells - cells, m->worst,
            seconds() - from);
 }
@@ -91,6 +93,7 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
            m.skipped, (unsigned long long)m.seed, m.device, seconds() - begin);
     if (m.record) fclose(m.record);
     free(m.queue);
+    free(m.grads);
     weft_scope_close(m.scope);
     weft_close(m.ctx);
     if (m.texts) printf("%s: %d texts in %s\n", title, cuda_texts.count, cuda_texts.folder);

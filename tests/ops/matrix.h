@@ -68,6 +68,8 @@ struct matrix {
     void *blocks;                 /* host memory until the next flush */
     size_t bytes;
     long cells, failures, skipped, left_out;
+    struct grad_pending **grads; /* gradients that wait until they are checked: grad.c */
+    int n_grads, grads_chosen;
     int refused_before; /* programs of gradients, whose kernels were not known */
     double worst;       /* of the op being run */
     const char *worst_sample;
@@ -158,6 +160,8 @@ void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample,
 /* got must be poisoned with that status: one cell. */
 void ops_refused(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got,
                  weft_status status);
+/* Is the result computed element by element or row by row, in a kernel that can compute others beside it? */
+bool ops_joins(const weft_tensor *got);
 /* True of one sample in `rarity`; another seed chooses others. */
 bool ops_drawn(const matrix *m, const char *op, weft_dtype column, const char *sample, unsigned rarity);
 /* A condition that must hold: one cell. */
@@ -167,8 +171,11 @@ const char *ops_text(matrix *m, const char *fmt, ...) WEFT_PRINTF(2, 3);
 const char *shape_text(matrix *m, shape s);
 /* Evaluates and compares what is queued, and frees all operands; */
 void ops_settle(matrix *m);
-/* the same, on a GPU's backend once there is enough for a program: after a dtype or an op. */
+/* The same where nothing is gained by waiting for more: after a dtype or an op. A GPU's backend waits for a
+ * program's worth. */
 void ops_flush(matrix *m);
+/* After an op on a GPU's backend: the same once there is enough for a program. */
+void ops_end(matrix *m);
 /* The same when enough is queued: between samples. */
 void ops_breathe(matrix *m);
 
@@ -188,6 +195,10 @@ typedef struct unary_op {
     generator gen;
 } unary_op;
 void ops_run_unary(matrix *m, const unary_op *op);
+
+/* ---- gradients that wait: grad.c ---- */
+void grad_settle(matrix *m); /* checks them */
+void grad_end(matrix *m);    /* after an op: the same once there is enough for a program */
 
 /* ---- the program around a table of ops: main.c ---- */
 typedef struct op_cases {

@@ -1,16 +1,21 @@
 /* The queue of cells: results are recorded by the case files, evaluated many in one program, compared with
  * what is expected, and written to the record.
- *   A compiler of kernels takes a tenth of a second a text. So on a GPU's backend some cells are chosen,
- * which go into programs of some 50 kernels; the others are spare: each is computed if the device has
- * compiled its kernels already, and else left out. Read next: test_ops.c, which goes through the table of
- * ops. */
+ *   A compiler of kernels takes a tenth of a second a text. So on a GPU's backend the cells of one sample,
+ * which differ in dtype, are a group that one kernel computes; some groups are chosen, which go into programs
+ * of 50 and more kernels; the others are spare: each is computed if the device has compiled its kernels
+ * already, and else left out. Read next: test_ops.c, which goes through the table of ops. */
 #include <stdarg.h>
 #include "device/gpu/hooks.h"
-#include "device/opencl/hooks.h"
 #include "graph/graph.h"
 #include "ops/matrix.h"
 
-enum { FAILURES_SHOWN = 200, FLUSHED_CELLS = 32, PROGRAM_CELLS = 50, KEPT_BYTES = 256 << 20 };
+enum {
+    FAILURES_SHOWN = 200,
+    FLUSHED_CELLS = 32,
+    GROUP_CELLS = OPS_DTYPES,
+    PROGRAM_GROUPS = 50,
+    KEPT_BYTES = 256 << 20
+};
 
 typedef struct check {
     const char *op, *sample;
@@ -18,8 +23,11 @@ typedef struct check {
     weft_tensor *got;
     const array *want;
     tolerance how;
-    bool spare;
-    char *data; /* what was computed */
+    uint64_t key;          /* of what its group has in common */
+    int first, next, last; /* cells of its group: the first, the next one or -1; of the first, the last one */
+    int size;              /* of the group, in the first */
+    bool spare;            /* of the first: nothing in its group is chosen */
+    char *data;            /* what was computed */
 } check;
 
 typedef struct block {
@@ -203,21 +211,70 @@ void ops_hold(matrix *m, const char *op, weft_dtype column, const char *sample, 
     record(m, op, column, sample, "value", 1, &(verdict){.ratio = holds ? 0 : HUGE_VAL});
 }
 
-bool ops_drawn(const matrix *m, const char *op, weft_dtype column, const char *sample, unsigned rarity) {
-    uint64_t h = 0x9e3779b97f4a7c15 * (m->seed + (unsigned)column);
-    for (const char *s = op; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001b3;
-    for (const char *s = sample; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001b3;
-    return (h >> 40) % rarity == 0;
+static uint64_t hash_of(uint64_t h, const char *text) {
+    for (const char *s = text; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001b3;
+    return h;
 }
 
-/* Chosen: the first cell of some size of each dtype, and one in RARITY by the seed. */
-static bool is_spare(matrix *m, const char *op, weft_dtype column, const char *sample, const array *want) {
-    enum { RARITY = 600, SOME_SIZE = 16 };
-    const uint32_t bit = 1U << column;
-    if (!m->gpu) return false;
-    const bool first = want->n >= SOME_SIZE && !(m->met & bit);
+bool ops_drawn(const matrix *m, const char *op, weft_dtype column, const char *sample, unsigned rarity) {
+    const uint64_t h = hash_of(0x9e3779b97f4a7c15 * (m->seed + (unsigned)column), op);
+    return (hash_of(h, sample) >> 40) % rarity == 0;
+}
+
+/* Is the result computed element by element or row by row, in a kernel that can compute others beside it?
+ * What only moves elements has one text for all dtypes of a size anyway; heavy operations have their own. */
+bool ops_joins(const weft_tensor *got) {
+    switch ((weft_op)got->op) {
+    case WEFT_OP_INPUT:
+    case WEFT_OP_CONST:
+    case WEFT_OP_IOTA:
+    case WEFT_OP_RANDOM:
+    case WEFT_OP_RESHAPE:
+    case WEFT_OP_PERMUTE:
+    case WEFT_OP_EXPAND:
+    case WEFT_OP_PAD:
+    case WEFT_OP_SLICE:
+    case WEFT_OP_DETACH:
+    case WEFT_OP_MATMUL:
+    case WEFT_OP_SCATTER_ADD:
+    case WEFT_OP_UPDATE:
+    case WEFT_OP_PACK: return false;
+    default: return !got->leaf;
+    }
+}
+
+static bool same_shape(const array *a, const array *b) {
+    return a->s.rank == b->s.rank && memcmp(a->s.dim, b->s.dim, (size_t)a->s.rank * sizeof *a->s.dim) == 0;
+}
+
+/* c, the last of the queue, into the group of the same sample, if there is one that is not full. */
+static void enter_group(matrix *m, check *c) {
+    const int at = (int)(c - m->queue);
+    c->first = c->last = at;
+    c->next = -1;
+    c->size = 1;
+    c->spare = m->gpu;
+    for (int i = at - 1; m->gpu && !m->unfused && ops_joins(c->got) && i >= 0; i--) {
+        check *first = &m->queue[m->queue[i].first];
+        if (first->key != c->key) continue;
+        if (first->size == GROUP_CELLS || !ops_joins(first->got) || !same_shape(first->want, c->want)) return;
+        m->queue[first->last].next = at;
+        first->last = at;
+        first->size++;
+        c->first = m->queue[i].first;
+        return;
+    }
+}
+
+/* Chosen: the first cell of some size of each dtype, and one group in RARITY by the seed. */
+static bool is_spare(matrix *m, const check *c) {
+    enum { RARITY = 200, SOME_SIZE = 16 };
+    const uint32_t bit = 1U << c->column;
+    if (!m->gpu || c->got->leaf) return m->gpu;
+    const bool first = c->want->n >= SOME_SIZE && !(m->met & bit);
     if (first) m->met |= bit;
-    return !first && !ops_drawn(m, op, column, sample, RARITY);
+    const bool begins = &m->queue[c->first] == c;
+    return !first && !(begins && ops_drawn(m, c->op, c->column, c->sample, RARITY));
 }
 
 void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample, weft_tensor *got,
@@ -242,9 +299,14 @@ void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample,
         m->queue = realloc(m->queue, (size_t)m->capacity * sizeof *m->queue);
         if (!m->queue) abort();
     }
-    const bool spare = !got->leaf && is_spare(m, op, column, sample, want);
-    m->chosen += !spare;
-    m->queue[m->queued++] = (check){op, sample, column, got, want, how, spare, NULL};
+    check *c = &m->queue[m->queued++];
+    *c = (check){.op = op, .sample = sample, .column = column, .got = got, .want = want, .how = how};
+    c->key = hash_of(hash_of(0, op), sample);
+    enter_group(m, c);
+    check *first = &m->queue[c->first];
+    const bool spare = is_spare(m, c);
+    m->chosen += first->spare && !spare;
+    first->spare = first->spare && spare;
 }
 
 /* ---- computing ---- */
@@ -276,53 +338,89 @@ static void settle_again(matrix *m, const check *c) {
         failed(m, c->op, c->column, c->sample, "other bits when it ran again");
 }
 
-/* The cells list[0..n-1] in one program; on a GPU's backend it runs twice. False: it could not. */
-static bool together(matrix *m, check *const *list, int n) {
-    weft_tensor **outputs = ops_alloc(m, (size_t)n * sizeof(weft_tensor *));
+/* What makes one kernel of a group: whether any of its results is not 0, element by element. */
+static weft_tensor *witness(const matrix *m, int first) {
+    weft_tensor *any = NULL;
+    for (int i = first; i >= 0; i = m->queue[i].next) {
+        weft_tensor *is = weft_cast(m->queue[i].got, WEFT_BOOL);
+        any = any ? weft_or(any, is) : is;
+    }
+    return any;
+}
+
+/* The groups that begin with list[0..n-1] in one program; on a GPU's backend it runs twice. False: it could
+ * not. */
+static bool together(matrix *m, const int *list, int n) {
+    size_t cells = 0, count = 0;
+    for (int i = 0; i < n; i++) cells += (size_t)m->queue[list[i]].size;
+    weft_tensor **outputs = ops_alloc(m, (cells + (size_t)n) * sizeof(weft_tensor *));
     weft_program *program = NULL;
-    int n_outputs = 0;
-    for (int i = 0; i < n; i++)
-        if (!list[i]->got->leaf) outputs[n_outputs++] = list[i]->got;
+    for (int i = 0; i < n; i++) {
+        for (int c = list[i]; c >= 0; c = m->queue[c].next)
+            if (!m->queue[c].got->leaf) outputs[count++] = m->queue[c].got;
+        if (m->queue[list[i]].size > 1) outputs[count++] = witness(m, list[i]);
+    }
     weft_status status = WEFT_OK;
     if (!m->gpu)
-        status = weft_eval(outputs, (size_t)n_outputs);
-    else if (n_outputs)
-        status = weft_compile(outputs, (size_t)n_outputs, NULL, NULL, 0, &program);
+        status = weft_eval(outputs, count);
+    else if (count)
+        status = weft_compile(outputs, count, NULL, NULL, 0, &program);
     if (status == WEFT_OK && program) status = weft_run(program);
-    for (int i = 0; i < n && status == WEFT_OK; i++) settle(m, list[i]);
+    for (int i = 0; i < n && status == WEFT_OK; i++)
+        for (int c = list[i]; c >= 0; c = m->queue[c].next) settle(m, &m->queue[c]);
     if (status == WEFT_OK && program) status = weft_run(program);
-    for (int i = 0; i < n && status == WEFT_OK && program; i++) settle_again(m, list[i]);
+    for (int i = 0; i < n && status == WEFT_OK && program; i++)
+        for (int c = list[i]; c >= 0; c = m->queue[c].next) settle_again(m, &m->queue[c]);
     weft_program_free(program);
     return status == WEFT_OK;
 }
 
-/* All chosen cells in one program, or where that fails each alone. */
-static void compute_chosen(matrix *m) {
-    check **list = ops_alloc(m, (size_t)m->queued * sizeof *list + 1);
-    int n = 0;
-    for (int i = 0; i < m->queued; i++)
-        if (!m->queue[i].spare) list[n++] = &m->queue[i];
-    if (n == 0 || together(m, list, n)) return;
-    for (int i = 0; i < n; i++)
-        if (!together(m, &list[i], 1)) not_computed(m, list[i], weft_last_error(m->ctx));
+/* A cell by itself: its group is taken apart. */
+static bool alone(matrix *m, int c) {
+    m->queue[c].next = -1;
+    m->queue[c].size = 1;
+    return together(m, &c, 1);
 }
 
+/* All chosen groups in one program, or where that fails each cell alone. */
+static void compute_chosen(matrix *m) {
+    int *list = ops_alloc(m, (size_t)m->queued * sizeof *list + 1), n = 0;
+    for (int i = 0; i < m->queued; i++)
+        if (m->queue[i].first == i && !m->queue[i].spare) list[n++] = i;
+    if (n == 0 || together(m, list, n)) return;
+    for (int i = 0; i < m->queued; i++)
+        if (!m->queue[m->queue[i].first].spare && !alone(m, i))
+            not_computed(m, &m->queue[i], weft_last_error(m->ctx));
+}
+
+/* A program that needs an unknown text is refused; that is no failure. */
 static void compute_spare(matrix *m) {
     if (m->texts) return;
     weft__gpu_hook.known_only = 1;
     for (int i = 0; i < m->queued; i++) {
-        check *c = &m->queue[i];
-        const int refused = weft__gpu_hook.refused;
-        if (!c->spare || together(m, &c, 1)) continue;
-        if (weft__gpu_hook.refused > refused)
-            m->left_out++;
-        else
-            not_computed(m, c, weft_last_error(m->ctx));
+        if (m->queue[i].first != i || !m->queue[i].spare) continue;
+        int refused = weft__gpu_hook.refused;
+        const int size = m->queue[i].size;
+        if (together(m, &i, 1)) continue;
+        if (weft__gpu_hook.refused > refused) {
+            m->left_out += size;
+            continue;
+        }
+        for (int c = i, next; c >= 0; c = next) {
+            next = m->queue[c].next;
+            refused = weft__gpu_hook.refused;
+            if (alone(m, c)) continue;
+            if (weft__gpu_hook.refused > refused)
+                m->left_out++;
+            else
+                not_computed(m, &m->queue[c], weft_last_error(m->ctx));
+        }
     }
     weft__gpu_hook.known_only = 0;
 }
 
 void ops_settle(matrix *m) {
+    grad_settle(m);
     compute_chosen(m);
     compute_spare(m);
     m->queued = m->chosen = 0;
@@ -337,7 +435,11 @@ void ops_settle(matrix *m) {
 }
 
 void ops_flush(matrix *m) {
-    if (!m->gpu || m->chosen >= PROGRAM_CELLS || m->bytes > KEPT_BYTES) ops_settle(m);
+    if (!m->gpu || m->bytes > KEPT_BYTES) ops_settle(m);
+}
+
+void ops_end(matrix *m) {
+    if (m->chosen >= PROGRAM_GROUPS) ops_settle(m);
 }
 
 void ops_breathe(matrix *m) {

@@ -23,6 +23,7 @@ typedef struct work {
     weft_gpu_compiler *c;
     weft_context *ctx;
     weft_arena arena;
+    weft_hash *keys; /* of the launches */
     fresh *list;
     size_t count, capacity;
     weft_gpu_unit *units;
@@ -40,21 +41,54 @@ static weft_hash key_of(const weft_launch *launch) {
     return key;
 }
 
-static const weft_gpu_text *find(const weft_gpu_compiler *c, weft_hash key) {
+/* Where the text is, or belongs, among those of the device, which are in the order of their keys. */
+static size_t place_of(const weft_gpu_compiler *c, weft_hash key) {
+    size_t from = 0, to = c->n_texts;
+    while (from < to) {
+        const size_t middle = from + (to - from) / 2;
+        const weft_hash at = c->texts[middle].key;
+        if (at.a < key.a || (at.a == key.a && at.b < key.b))
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+static weft_gpu_text *find(const weft_gpu_compiler *c, weft_hash key) {
+    const size_t place = place_of(c, key);
+    return place < c->n_texts && weft__hash_equal(c->texts[place].key, key) ? &c->texts[place] : NULL;
+}
+
+/* A text that is new becomes one of the device's, without a module as yet. */
+static weft_status meet(work *w, const weft_launch *launch, weft_hash key) {
+    weft_gpu_compiler *c = w->c;
+    const size_t place = place_of(c, key);
+    if (place < c->n_texts && weft__hash_equal(c->texts[place].key, key)) return WEFT_OK;
+    if (!weft__grow(w->ctx, &w->list, &w->capacity, w->count, sizeof *w->list) ||
+        !weft__grow(w->ctx, &c->texts, &c->text_capacity, c->n_texts, sizeof *c->texts))
+        return weft__fail_oom(w->ctx, sizeof *w->list, "a kernel");
+    memmove(&c->texts[place + 1], &c->texts[place], (c->n_texts - place) * sizeof *c->texts);
+    c->texts[place] = (weft_gpu_text){.key = key, .module = -1};
+    c->n_texts++;
+    w->list[w->count++] = (fresh){.launch = launch, .text = {.key = key, .module = -1}};
+    return WEFT_OK;
+}
+
+/* What was not compiled was not met. */
+static void forget_failed(weft_gpu_compiler *c) {
+    size_t kept = 0;
     for (size_t i = 0; i < c->n_texts; i++)
-        if (weft__hash_equal(c->texts[i].key, key)) return &c->texts[i];
-    return NULL;
+        if (c->texts[i].module >= 0) c->texts[kept++] = c->texts[i];
+    c->n_texts = kept;
 }
 
 static weft_status collect(work *w, const weft_launch *launches, int count) {
+    w->keys = weft__arena_alloc(&w->arena, ((size_t)count + 1) * sizeof *w->keys);
+    if (!w->keys) return weft__fail_oom(w->ctx, (size_t)count * sizeof *w->keys, "kernels");
     for (int i = 0; i < count; i++) {
-        const weft_hash key = key_of(&launches[i]);
-        size_t k = 0;
-        while (k < w->count && !weft__hash_equal(w->list[k].text.key, key)) k++;
-        if (k < w->count || find(w->c, key)) continue;
-        if (!weft__grow(w->ctx, &w->list, &w->capacity, w->count, sizeof *w->list))
-            return weft__fail_oom(w->ctx, sizeof *w->list, "a kernel");
-        w->list[w->count++] = (fresh){.launch = &launches[i], .text = {.key = key, .module = -1}};
+        w->keys[i] = key_of(&launches[i]);
+        WEFT_TRY(meet(w, &launches[i], w->keys[i]));
     }
     if (w->count && weft__gpu_hook.known_only) {
         weft__gpu_hook.refused++;
@@ -62,6 +96,8 @@ static weft_status collect(work *w, const weft_launch *launches, int count) {
                           w->list[0].launch->name);
     }
     weft__gpu_hook.texts += (int)w->count;
+    for (size_t i = 0; weft__gpu_hook.met && i < w->count; i++)
+        weft__gpu_hook.met(w->list[i].text.key.a, w->list[i].text.key.b);
     return WEFT_OK;
 }
 
@@ -175,11 +211,9 @@ static weft_status keep(work *w) {
         if (u->fresh && u->binary) weft__gpu_cache_store(w->ctx, u->key, u->binary, u->binary_bytes);
     }
     for (size_t i = 0; i < w->count; i++) {
-        if (!weft__grow(w->ctx, &c->texts, &c->text_capacity, c->n_texts, sizeof *c->texts))
-            return weft__fail_oom(w->ctx, sizeof *c->texts, "a kernel");
-        weft_gpu_text text = w->list[i].text;
-        text.module += (int)first;
-        c->texts[c->n_texts++] = text;
+        weft_gpu_text *text = find(c, w->list[i].text.key);
+        *text = w->list[i].text;
+        text->module += (int)first;
     }
     return WEFT_OK;
 }
@@ -208,13 +242,14 @@ weft_status weft__gpu_compile(weft_gpu_compiler *c, const weft_launch *launches,
     weft_status status = collect(&w, launches, count);
     if (status == WEFT_OK) status = divide(&w);
     if (status == WEFT_OK) status = compile_fresh(&w);
+    if (status != WEFT_OK) forget_failed(c);
+    for (int i = 0; status == WEFT_OK && i < count; i++) texts[i] = find(c, w.keys[i]);
     for (int k = 0; k < w.n_units; k++) {
         weft__free(w.ctx, w.units[k].binary);
         if (w.units[k].module) c->release(c, w.units[k].module);
     }
     weft__free(w.ctx, w.list);
     weft__arena_free(&w.arena);
-    for (int i = 0; status == WEFT_OK && i < count; i++) texts[i] = find(c, key_of(&launches[i]));
     return status;
 }
 

@@ -8,7 +8,7 @@
 #include "device/gpu/gpu.h"
 #include "device/gpu/hooks.h"
 
-/* A text that was compiled. */
+/* A text that was compiled; they lie in the order of their keys. */
 typedef struct weft_gpu_text {
     weft_hash key;
     int module;

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct weft__gpu_hooks {
     /* changed by tests; 0: nothing */
@@ -15,6 +16,7 @@ typedef struct weft__gpu_hooks {
     int chain_after;     /* runs until a program's launches are chained */
     int guard;           /* bytes around each buffer, looked at when it is freed */
     int known_only;      /* a program that needs a text which the device has not compiled is refused */
+    void (*met)(uint64_t, uint64_t); /* is told the key of each text that is compiled */
     /* counted */
     atomic_int contexts, buffers, kernels, texts, compiles, from_cache, guards_broken, refused;
 } weft__gpu_hooks;

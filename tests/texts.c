@@ -1,0 +1,23 @@
+/* The keys of all texts of kernels that a test compiles go to the file $WEFT_TEST_TEXTS, where that is named:
+ * tools/count_texts.py counts them. Linked with every test. */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "device/gpu/hooks.h"
+
+static FILE *file;
+
+static void note(uint64_t a, uint64_t b) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    fprintf(file, "%016" PRIx64 "%016" PRIx64 "\n", a, b);
+    fflush(file); /* some tests end by a signal */
+    pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void begin(void) {
+    const char *path = getenv("WEFT_TEST_TEXTS");
+    if (path && *path && (file = fopen(path, "w"))) weft__gpu_hook.met = note;
+}

@@ -1,0 +1,132 @@
+/* A context whose runs on an asynchronous device are each made twice, from the same contents of all buffers:
+ * what differs afterwards in a single bit is counted, and the test fails when it ends. A run that records a
+ * fault is made once, since the second would find it there. Read next: device.h. */
+#ifndef WEFT_TESTS_TWICE_H
+#define WEFT_TESTS_TWICE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/opencl/opencl.h"
+#include "graph/graph.h"
+
+enum { TWICE_BYTES = 64 << 20 }; /* of all buffers: what has more runs once */
+
+static struct {
+    weft_device_ops ops;
+    long runs, differ;
+} test_twice;
+
+typedef struct twice_executable {
+    weft_executable *real;
+    int n_slots;
+} twice_executable;
+
+typedef struct twice_copy {
+    weft_buffer *buffer;
+    char *before, *after;
+} twice_copy;
+
+static inline weft_status twice_build(weft_device *device, const weft_commands *commands,
+                                      weft_executable **executable) {
+    twice_executable *e = malloc(sizeof *e);
+    if (!e) return WEFT_ERR_OOM;
+    e->n_slots = commands->n_slots;
+    const weft_status status = weft__device_opencl.build(device, commands, &e->real);
+    if (status == WEFT_OK)
+        *executable = (weft_executable *)e;
+    else
+        free(e);
+    return status;
+}
+
+static inline void twice_free(weft_device *device, weft_executable *executable) {
+    twice_executable *e = (twice_executable *)executable;
+    if (e) weft__device_opencl.executable_free(device, e->real);
+    free(e);
+}
+
+static inline const weft_timing *twice_timings(weft_device *device, const weft_executable *executable) {
+    return weft__device_opencl.timings(device, ((const twice_executable *)executable)->real);
+}
+
+/* The buffers that are bound, each once; 0: none, or too much to copy. */
+static inline int twice_list(const twice_executable *e, weft_buffer *const *buffers, twice_copy *list) {
+    size_t bytes = 0;
+    int n = 0;
+    for (int s = 0; s < e->n_slots; s++) {
+        int k = 0;
+        while (k < n && list[k].buffer != buffers[s]) k++;
+        if (!buffers[s] || k < n) continue;
+        list[n++] = (twice_copy){.buffer = buffers[s]};
+        bytes += buffers[s]->bytes;
+    }
+    return bytes <= TWICE_BYTES ? n : 0;
+}
+
+static inline weft_status twice_download(weft_device *device, twice_copy *list, int n, bool after) {
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < n && status == WEFT_OK; i++) {
+        char *to = malloc(list[i].buffer->bytes + 1);
+        if (!to) return WEFT_ERR_OOM;
+        *(after ? &list[i].after : &list[i].before) = to;
+        status = weft__device_opencl.download(device, list[i].buffer, 0, to, list[i].buffer->bytes);
+    }
+    return status;
+}
+
+/* The first run's contents are in `after`; makes the second. */
+static inline weft_status twice_again(weft_device *device, const twice_executable *e,
+                                      weft_buffer *const *buffers, int times, twice_copy *list, int n) {
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < n && status == WEFT_OK; i++)
+        status = weft__device_opencl.upload(device, list[i].buffer, 0, list[i].before, list[i].buffer->bytes);
+    if (status == WEFT_OK) status = weft__device_opencl.run(device, e->real, buffers, times);
+    for (int i = 0; i < n && status == WEFT_OK; i++) {
+        const size_t bytes = list[i].buffer->bytes;
+        status = weft__device_opencl.download(device, list[i].buffer, 0, list[i].before, bytes);
+        test_twice.differ += status == WEFT_OK && memcmp(list[i].before, list[i].after, bytes) != 0;
+    }
+    test_twice.runs++;
+    return status;
+}
+
+static inline weft_status twice_run(weft_device *device, weft_executable *executable,
+                                    weft_buffer *const *buffers, int times) {
+    const twice_executable *e = (const twice_executable *)executable;
+    twice_copy *list = calloc((size_t)e->n_slots + 1, sizeof *list);
+    const int n = list ? twice_list(e, buffers, list) : 0;
+    weft_status status = twice_download(device, list, n, false);
+    if (status == WEFT_OK) status = weft__device_opencl.run(device, e->real, buffers, times);
+    if (status == WEFT_OK) status = twice_download(device, list, n, true);
+    if (status == WEFT_OK && n && !weft__opencl_of(device)->record.set)
+        status = twice_again(device, e, buffers, times, list, n);
+    for (int i = 0; i < n; i++) {
+        free(list[i].before);
+        free(list[i].after);
+    }
+    free(list);
+    return status;
+}
+
+static inline void test_look_at_runs(void) {
+    if (!test_twice.differ) return;
+    fprintf(stderr, "%ld buffers had other bits when one of %ld runs was made again\n", test_twice.differ,
+            test_twice.runs);
+    _exit(1);
+}
+
+/* Of a context that has run nothing yet. */
+static inline void test_run_twice(weft_context *ctx) {
+    if (ctx->device->ops != &weft__device_opencl) return;
+    if (!test_twice.ops.name) atexit(test_look_at_runs);
+    test_twice.ops = weft__device_opencl;
+    test_twice.ops.build = twice_build;
+    test_twice.ops.executable_free = twice_free;
+    test_twice.ops.timings = twice_timings;
+    test_twice.ops.run = twice_run;
+    ctx->device->ops = &test_twice.ops;
+}
+
+#endif

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""Counts the distinct texts of kernels that the tests of OpenCL compile, from what each of them noted in FOLDER
+(tests/texts.c). Usage: count_texts.py FOLDER MOST TEST... Exit code 1 when there are more than MOST, 77 (skipped)
+when one of the tests did not run or there is no device."""
+import pathlib
+import sys
+
+
+def main():
+    folder, most, tests = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    texts = {}
+    for test in tests:
+        if not (folder / test).exists():
+            print(f"skipped: {test} has not run")
+            return 77
+        texts[test] = set((folder / test).read_text().split())
+    total = set().union(*texts.values())
+    if not total:
+        print("skipped: no test compiled a kernel")
+        return 77
+    for test, own in sorted(texts.items(), key=lambda item: -len(item[1])):
+        others = set().union(*(t for name, t in texts.items() if name != test))
+        print(f"{len(own):5} texts, {len(own - others):5} of them nowhere else: {test}")
+    print(f"{len(total)} distinct texts in {len(tests)} tests; {most} are allowed")
+    return int(len(total) > most)
+
+
+sys.exit(main())
