@@ -270,7 +270,7 @@ static void enter_group(matrix *m, check *c) {
 static bool is_spare(matrix *m, const check *c) {
     enum { RARITY = 200, SOME_SIZE = 16 };
     const uint32_t bit = 1U << c->column;
-    if (!m->gpu || c->got->leaf) return m->gpu;
+    if (!m->gpu || c->got->leaf) return false;
     const bool first = c->want->n >= SOME_SIZE && !(m->met & bit);
     if (first) m->met |= bit;
     const bool begins = &m->queue[c->first] == c;
@@ -305,7 +305,7 @@ void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample,
     enter_group(m, c);
     check *first = &m->queue[c->first];
     const bool spare = is_spare(m, c);
-    m->chosen += first->spare && !spare;
+    m->chosen += first->spare && !spare && !got->leaf;
     first->spare = first->spare && spare;
 }
 
