@@ -79,6 +79,7 @@ static int said_by(int (*call)(const char *run, char *device), const char *run, 
 static void test_device_is_lost_in_weft_train(void **state) {
     (void)state;
     if (test_without_gpu()) return skip();
+    setenv("WEFT_KERNEL_CACHE", in_scratch("kernels"), 1); /* each is compiled once */
     write_input();
     assert_int_equal(train("cpu", "cpu"), WEFT__EXIT_DONE);
     int lost = 0, resumed = 0, saved = 0;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "device/cuda/nvrtc.h"
+#include "device/cuda/search.h"
 
 static struct nvrtc_functions {
 #define NVRTC_FUNCTION(result, name, arguments) result(*name) arguments;
@@ -22,13 +23,10 @@ const char *weft__nvrtc_file;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool looked;
-static char reason[320];
+static char reason[400];
 
-/* Versions that know sm_75 and C++17, the newest first; where the loader does not look, the toolkit's folder.
- */
-static const char *const files[] = {"libnvrtc.so.13", "libnvrtc.so.12",
-                                    "/usr/local/cuda/lib64/libnvrtc.so.13",
-                                    "/usr/local/cuda/lib64/libnvrtc.so.12"};
+/* Versions that know sm_75 and C++17, the newest first. */
+static const char *const files[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
 /* The first function that is missing, or NULL. */
 static const char *resolve(void *library) {
@@ -43,17 +41,20 @@ static const char *resolve(void *library) {
 }
 
 static void look(void) {
-    const char *file = weft__nvrtc_file;
-    void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
-    for (size_t i = 0; !weft__nvrtc_file && !library && i < sizeof files / sizeof *files; i++)
-        library = dlopen(file = files[i], RTLD_NOW | RTLD_LOCAL);
+    char path[WEFT_CUDA_PATH_SIZE];
+    const char *file = weft__nvrtc_file ? weft__nvrtc_file : path;
+    void *library = weft__nvrtc_file ? dlopen(file, RTLD_NOW | RTLD_LOCAL)
+                                     : weft__cuda_search(files, sizeof files / sizeof *files, path);
     reason[0] = 0;
     const char *missing = library ? resolve(library) : NULL;
     if (!library)
-        snprintf(reason, sizeof reason, "%s cannot be opened: install NVRTC (PyPI: nvidia-cuda-nvrtc)",
-                 weft__nvrtc_file ? weft__nvrtc_file : files[0]);
+        snprintf(
+            reason, sizeof reason,
+            "%s cannot be opened: install NVRTC (the CUDA toolkit; or pip install nvidia-cuda-nvrtc, in the "
+            "environment that is active; $WEFT_CUDA_PATH names any other folder)",
+            weft__nvrtc_file ? weft__nvrtc_file : files[0]);
     else if (missing)
-        snprintf(reason, sizeof reason, "%s has no %s: install a newer NVRTC", file, missing);
+        snprintf(reason, sizeof reason, "%.150s has no %s: install a newer NVRTC", file, missing);
 }
 
 const char *weft__nvrtc_open(void) {
