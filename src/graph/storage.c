@@ -161,7 +161,7 @@ void weft__variable_share(weft_tensor *variable, const weft_tensor *whole, size_
     variable->offset = (int64_t)(offset / weft_dtype_size((weft_dtype)variable->dtype));
 }
 
-/* Bytes of the block with each variable on a 64-byte border. */
+/* Bytes of the block with each variable on a 64-byte border; also the last of count + 1 offsets. */
 static size_t block_layout(weft_tensor *const *variables, size_t count, size_t *offsets) {
     size_t end = 0;
     for (size_t i = 0; i < count; i++) {
@@ -169,6 +169,7 @@ static size_t block_layout(weft_tensor *const *variables, size_t count, size_t *
         end += ((size_t)variables[i]->numel * weft_dtype_size((weft_dtype)variables[i]->dtype) + 63) &
                ~(size_t)63;
     }
+    offsets[count] = end;
     return end;
 }
 
@@ -182,7 +183,39 @@ static weft_status values_of(weft_context *ctx, const weft_tensor *v, char *to) 
     return WEFT_OK;
 }
 
-/* A block of nothing but zeros gets no place yet; another one is filled where it lies, or by one upload. */
+enum { PIECE = 16 << 20 }; /* bytes of a block that the host makes at a time */
+
+/* The end of the piece that begins with variable `first`: what fits, and one variable at least. */
+static size_t piece_end(const size_t *offsets, size_t count, size_t first) {
+    size_t end = first + 1;
+    while (end < count && offsets[end + 1] - offsets[first] <= PIECE) end++;
+    return end;
+}
+
+/* Values made on the host, a piece at a time, so that a large model is never there as a whole. */
+static weft_status block_upload(weft_context *ctx, weft_tensor *const *variables, size_t count,
+                                const size_t *offsets, struct weft_buffer *to) {
+    size_t room = 0;
+    for (size_t i = 0, end; i < count; i = end) {
+        end = piece_end(offsets, count, i);
+        if (offsets[end] - offsets[i] > room) room = offsets[end] - offsets[i];
+    }
+    char *values = weft__alloc(ctx, room);
+    if (!values) return weft__fail_oom(ctx, room, "a piece of a block of variables");
+    weft_status status = WEFT_OK;
+    for (size_t i = 0, end; i < count && status == WEFT_OK; i = end) {
+        end = piece_end(offsets, count, i);
+        const size_t from = offsets[i], bytes = offsets[end] - from;
+        memset(values, 0, bytes);
+        for (size_t k = i; k < end && status == WEFT_OK; k++)
+            status = values_of(ctx, variables[k], values + (offsets[k] - from));
+        if (status == WEFT_OK) status = ctx->hooks.upload(ctx, to, from, values, bytes);
+    }
+    weft__free(ctx, values);
+    return status;
+}
+
+/* A block of nothing but zeros gets no place yet; another one is filled where it lies, or by uploads. */
 static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, size_t count,
                               const size_t *offsets, weft_storage *block) {
     bool zeros = true;
@@ -190,16 +223,10 @@ static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, 
         zeros &= !variables[i]->storage->buffer && !variables[i]->storage->fill;
     if (zeros) return WEFT_OK;
     WEFT_TRY(weft__storage_place(ctx, block));
-    char *host = ctx->hooks.buffer_host(block->buffer), *values = host;
-    if (!host && !(values = weft__zalloc(ctx, block->bytes)))
-        return weft__fail_oom(ctx, block->bytes, "a block of variables");
-    weft_status status = WEFT_OK;
-    for (size_t i = 0; i < count && status == WEFT_OK; i++)
-        status = values_of(ctx, variables[i], values + offsets[i]);
-    if (host) return status;
-    if (status == WEFT_OK) status = ctx->hooks.upload(ctx, block->buffer, 0, values, block->bytes);
-    weft__free(ctx, values);
-    return status;
+    char *host = ctx->hooks.buffer_host(block->buffer);
+    if (!host) return block_upload(ctx, variables, count, offsets, block->buffer);
+    for (size_t i = 0; i < count; i++) WEFT_TRY(values_of(ctx, variables[i], host + offsets[i]));
+    return WEFT_OK;
 }
 
 weft_status weft__variables_place(weft_context *ctx, const char *name, weft_tensor *const *variables,
