@@ -4,9 +4,10 @@
  * kernel takes too few arguments for them, and each argument costs time at each launch.
  *
  * Chains are made where they pay: in programs that ran often, since each chain is a text of its own that
- * takes seconds to compile; that change variables, as steps do; and that have few groups for their launches,
- * so that launching is what takes time. Must not know: what the kernels compute. Read next: prelude/links.cl.
- */
+ * takes seconds to compile (and not beside the runs: PoCL compiles most of it at the first launch, holding a
+ * lock that every launch takes); that change variables, as steps do; and that have few groups for their
+ * launches, so that launching is what takes time. Must not know: what the kernels compute. Read next:
+ * prelude/links.cl. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -259,7 +260,7 @@ static weft_status make_launch(chain *c, weft_launch *to) {
 }
 
 bool weft__gpu_chain_now(int64_t *runs, int times) {
-    const int64_t enough = weft__gpu_hook.chain_after ? weft__gpu_hook.chain_after : CHAIN_AFTER;
+    const int64_t enough = weft__gpu_hook.chain_after ? weft__gpu_hook.chain_after : CHAIN_AFTER + 1;
     const bool late = *runs >= enough;
     *runs += times;
     return !late && *runs >= enough;
