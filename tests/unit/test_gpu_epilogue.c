@@ -166,6 +166,18 @@ static void test_dtypes(void **state) {
     check_all(tasks, COUNT(tasks));
 }
 
+/* The texts for cards: tiles, a few rows, a cut k. */
+static void test_work_items(void **state) {
+    const task tasks[] = {{gelu_kept, WEFT_F32, 0, {0, 33, 70, 20}},
+                          {residual, WEFT_BF16, 2, {0, 3, 17, 30}},
+                          {sums, WEFT_F32, 0, {0, 20, 30, 2100}}};
+    const int items = weft__opencl_hook.items;
+    (void)state;
+    weft__opencl_hook.items = 64;
+    check_all(tasks, COUNT(tasks));
+    weft__opencl_hook.items = items;
+}
+
 /* ---- what is no epilogue ---- */
 
 static int commands_of(scene *s) {
@@ -237,6 +249,7 @@ int main(void) {
                                        cmocka_unit_test(test_sizes),
                                        cmocka_unit_test(test_layouts_and_batches),
                                        cmocka_unit_test(test_dtypes),
+                                       cmocka_unit_test(test_work_items),
                                        cmocka_unit_test(test_what_stays),
                                        cmocka_unit_test(test_updates)};
     return cmocka_run_group_tests(tests, NULL, NULL);
