@@ -243,6 +243,16 @@ static void test_long(void **state) {
     check(f, &half, (family[]){CPU, CARD}, 2, false);
 }
 
+/* Rows so far apart that places are counted in 64 bits. */
+static void test_far(void **state) {
+    fixture *f = *state;
+    if (!f->device) skip();
+    for (int64_t m = 2; m <= 5; m += 3) {
+        const weft_heavy_matmul mm = matmul(WEFT_F32, m, 6, 7, (layout){0, 0, 1 << 21, 0, 0});
+        check(f, &mm, (family[]){CARD}, 1, false);
+    }
+}
+
 /* Whatever tile the tuner may choose. */
 static void test_tiles(void **state) {
     static const int64_t sizes[][3] = {{70, 66, 300}, {130, 40, 129}, {9, 200, 2100}};
@@ -286,9 +296,9 @@ static void test_declined(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_dtypes),   cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_batches), cmocka_unit_test(test_empty),    cmocka_unit_test(test_long),
-        cmocka_unit_test(test_tiles),   cmocka_unit_test(test_declined),
+        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_dtypes), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_batches), cmocka_unit_test(test_empty),  cmocka_unit_test(test_long),
+        cmocka_unit_test(test_far),     cmocka_unit_test(test_tiles),  cmocka_unit_test(test_declined),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

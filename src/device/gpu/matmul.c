@@ -13,6 +13,7 @@
 
 #define FEW_ROWS 4   /* up to so many, b is read where it lies */
 #define CHUNK    128 /* as in matmul.cl; lengths of parts of k are multiples of it */
+#define BEYOND   512 /* lines beyond the last that a text may ask for the place of */
 
 /* A product as it is launched. */
 typedef struct product {
@@ -267,15 +268,29 @@ static const char *plan_rows(product *p) {
 /* ---- launches ---- */
 
 /* Of the text that stores c, or of the one before it. */
+/* Whether all places of a and b in one product, and those a tile beyond, fit in 32 bits. */
+static bool is_narrow(const product *p) {
+    const int64_t extents[] = {p->mm.m, p->mm.k, p->mm.k, p->mm.n};
+    const int64_t strides[] = {p->mm.a_m, p->mm.a_k, p->mm.b_k, p->mm.b_n};
+    for (int i = 0; i < 4; i++) {
+        int64_t most;
+        const int64_t stride = strides[i] < 0 ? -strides[i] : strides[i];
+        if (!weft__mul(extents[i] + BEYOND, stride, &most) || most > INT32_MAX / 2) return false;
+    }
+    return true;
+}
+
 static const char *text_of(weft_launches *launches, const product *p, bool last, const char *text) {
     const bool integers = p->sum == WEFT_I32 || p->sum == WEFT_U32 || p->sum == WEFT_I64;
     const char *epilogue = last && p->epilogue.text ? p->epilogue.text : "";
     const size_t size = strlen(epilogue) + strlen(weft__text_matmul) + strlen(text) + 1;
     char head[sizeof p->head + 128], *whole = weft__arena_alloc(launches->arena, size);
     if (!whole) return NULL;
-    snprintf(head, sizeof head,
-             "%s#define WIDE %d\n#define INTEGERS %d\n#define SINK %d\n#define EPILOGUE %d\n", p->head,
-             !last || p->out == p->sum, integers, p->sink, *epilogue != 0);
+    snprintf(
+        head, sizeof head,
+        "%s#define WIDE %d\n#define INTEGERS %d\n#define SINK %d\n#define EPILOGUE %d\n#define STRIDE %s\n",
+        p->head, !last || p->out == p->sum, integers, p->sink, *epilogue != 0,
+        !p->target->vectors && is_narrow(p) ? "int" : "w_i64");
     snprintf(whole, size, "%s%s%s", epilogue, weft__text_matmul, text);
     return weft__gpu_text(launches, p->dtype, head, whole);
 }

@@ -53,7 +53,7 @@ W_FN void put16(W_GLOBAL O *p, int count, S16 v) {
 
 #define CHUNK 128
 
-/* As `numbers` in matmul.c. */
+/* STRIDE: int where all places of a and b in one product fit, else w_i64. As `numbers` in matmul.c. */
 typedef struct w_product {
     w_i64 a_m, a_k, b_k, b_n, c_m, a_batch[4], b_batch[4], c_batch[4];
     int m, n, k, splits, part, extent[3], block_m, block_n;
@@ -83,7 +83,7 @@ W_NUMBERS(matmul) {
     const int j0 = w_group(0) * of.block_n, i0 = w_group(1) * of.block_m, item = w_group(2) / of.splits;      \
     const int rows = min(of.block_m, of.m - i0), cols = min(of.block_n, of.n - j0);                           \
     const int k0 = w_group(2) % of.splits * of.part, k1 = min(of.k, k0 + of.part);                            \
-    const w_i64 a_m = of.a_m, a_k = of.a_k, b_k = of.b_k, b_n = of.b_n;                                       \
+    const STRIDE a_m = (STRIDE)of.a_m, a_k = (STRIDE)of.a_k, b_k = (STRIDE)of.b_k, b_n = (STRIDE)of.b_n;      \
     a += given.a_at + item_at(&of, item, of.a_batch) + i0 * a_m;                                              \
     b += given.b_at + item_at(&of, item, of.b_batch) + j0 * b_n;                                              \
     BEGIN_C

@@ -12,7 +12,7 @@
 #define LINE_OF(e, along_k, size) ((along_k) ? (e) / DEPTH : (e) % (size))
 
 /* What this item brings of one part; zeros outside. */
-INLINE void fetch(const W_GLOBAL T *from, w_i64 line, int along_k, int size, int lines, int depth, int each, S *to) {
+INLINE void fetch(const W_GLOBAL T *from, STRIDE line, int along_k, int size, int lines, int depth, int each, S *to) {
 #pragma unroll
     for (int i = 0; i < each; i++) {
         const int e = w_item(0) + i * ITEMS, p = K_OF(e, along_k, size), l = LINE_OF(e, along_k, size);
