@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "data/parse.h"
 #include "io/publish.h"
 #include <weft/data.h>
 #include <weft/io.h>
@@ -102,22 +102,43 @@ static weft_status map_file(weft_context *ctx, const char *path, int fd, shard *
     return WEFT_OK;
 }
 
+#define LANES 8 /* of the hash: independent of each other, so that it is as fast as memory */
+
+/* Takes 32 ids. */
+static void survey_block(const uint8_t *ids, uint64_t *restrict lanes, uint16_t *restrict most) {
+    uint64_t words[LANES];
+    uint16_t block[4 * LANES];
+    memcpy(words, ids, sizeof words);
+    memcpy(block, ids, sizeof block);
+    weft__to_host_order(WEFT_U64, words, sizeof words, false);
+    weft__to_host_order(WEFT_U16, block, sizeof block, false);
+    for (int k = 0; k < LANES; k++) {
+        lanes[k] = (lanes[k] ^ words[k]) * UINT64_C(0x9e3779b97f4a7c15);
+        lanes[k] = lanes[k] << 32 | lanes[k] >> 32;
+    }
+    for (int k = 0; k < 4 * LANES; k++) most[k] = block[k] > most[k] ? block[k] : most[k];
+}
+
 /* One pass over all ids: the largest, and a hash. */
 static void survey(weft_tokens *t) {
+    uint64_t lanes[LANES] = {0};
+    uint16_t most[4 * LANES] = {0};
     weft_hash hash;
     weft__hash_init(&hash);
     for (size_t k = 0; k < t->shard_count; k++) {
         const shard *s = &t->shards[k];
-        int32_t largest = 0;
+        const size_t bytes = 2 * (size_t)s->count, whole = bytes / sizeof most * sizeof most;
+        uint8_t rest[sizeof most] = {0};
         (void)posix_madvise(s->map, s->map_bytes, POSIX_MADV_SEQUENTIAL);
-        for (int64_t i = 0; i < s->count; i++) {
-            int32_t id = id_at(s, i);
-            largest = id > largest ? id : largest;
-        }
-        if (largest > t->largest) t->largest = largest;
-        weft__hash_bytes(&hash, s->ids, 2 * (size_t)s->count);
+        for (size_t at = 0; at < whole; at += sizeof most) survey_block(s->ids + at, lanes, most);
+        memcpy(rest, s->ids + whole, bytes - whole);
+        survey_block(rest, lanes, most);
+        weft__hash_u64(&hash, bytes);
         (void)posix_madvise(s->map, s->map_bytes, POSIX_MADV_RANDOM); /* windows are small and anywhere */
     }
+    weft__hash_bytes(&hash, lanes, sizeof lanes);
+    for (int k = 0; k < 4 * LANES; k++)
+        if (most[k] > t->largest) t->largest = most[k];
     t->hash = hash.a ^ weft__mix64(hash.b);
 }
 
