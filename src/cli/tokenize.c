@@ -8,6 +8,7 @@
 #include <weft/text.h>
 
 #include "cli/cli.h"
+#include "train/progress.h"
 
 #define BLOCK ((size_t)4 << 20) /* bytes of text, about */
 
@@ -19,6 +20,7 @@ typedef struct job {
     size_t count, capacity;
     int64_t written; /* tokens */
     int files;
+    double seconds; /* of encoding */
 } job;
 
 /* The end of the block at `at`: before a newline behind a character that is no white space, where every
@@ -65,8 +67,10 @@ static weft_status encode_block(job *j, const char *text, size_t bytes) {
         j->ids = ids;
         j->capacity = wanted;
     }
+    const double began = weft__now();
     WEFT_TRY(
         weft_tokenizer_encode(j->tokenizer, text, bytes, j->ids + j->count, j->capacity - j->count, &count));
+    j->seconds += weft__now() - began;
     j->count += count;
     return WEFT_OK;
 }
@@ -116,8 +120,10 @@ int weft__command_tokenize(const weft__command *command, int argc, char **argv) 
                             weft_tokenizer_vocabulary(t));
     if (status == WEFT_OK) status = tokenize(&j, text, &bytes);
     if (status == WEFT_OK)
-        printf("%" PRId64 " tokens of %" PRIu64 " bytes of text, %.2f bytes a token, in %d file%s\n",
-               j.written, bytes, (double)bytes / (double)j.written, j.files, j.files == 1 ? "" : "s");
+        printf("%" PRId64 " tokens of %" PRIu64
+               " bytes of text, %.2f bytes a token, in %d file%s, %.1f MB a second\n",
+               j.written, bytes, (double)bytes / (double)j.written, j.files, j.files == 1 ? "" : "s",
+               1e-6 * (double)bytes / (j.seconds > 0 ? j.seconds : 1e-9));
     weft__free(NULL, j.ids);
     weft_tokenizer_free(t);
     return status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);

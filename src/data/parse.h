@@ -40,6 +40,10 @@ weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, c
 weft_status weft__parse_json(weft_context *ctx, const void *bytes, size_t size, const char *name,
                              const weft_json_options *options, size_t count, weft_array *out);
 
+/* Checks a file of tokens, which stay where they are: two bytes each, from byte *begin on. */
+weft_status weft__parse_tokens(weft_context *ctx, const void *bytes, size_t size, const char *name,
+                               size_t *begin);
+
 /* ---- arrays: array.c ---- */
 
 /* Turns the end of a file into an array without a copy: the payload from byte `offset` on is moved to the

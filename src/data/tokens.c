@@ -50,12 +50,8 @@ static int32_t id_at(const shard *s, int64_t i) { return s->ids[2 * i] | s->ids[
 
 /* ---- opening ---- */
 
-/* Where the ids begin, from the beginning of the file. */
 static weft_status check_header(weft_context *ctx, const char *path, const uint8_t *bytes, size_t size,
-                                size_t *begin) {
-    int32_t magic = size >= 4 ? read_i32(bytes) : 0;
-    *begin = 0;
-    if (magic < MAGIC_LOW || magic > MAGIC_HIGH) return WEFT_OK;
+                                int32_t magic) {
     if (magic != MAGIC)
         return weft__fail(ctx, WEFT_ERR_FORMAT,
                           "%s: begins with the number %d: files of 16-bit tokens with a header begin with %d",
@@ -73,8 +69,21 @@ static weft_status check_header(weft_context *ctx, const char *path, const uint8
             count, size - HEADER_BYTES,
             count > 0 && size - HEADER_BYTES < 2 * (size_t)count ? "it was cut"
                                                                  : "expected two for each token");
-    *begin = HEADER_BYTES;
     return WEFT_OK;
+}
+
+weft_status weft__parse_tokens(weft_context *ctx, const void *bytes, size_t size, const char *name,
+                               size_t *begin) {
+    int32_t magic = size >= 4 ? read_i32(bytes) : 0;
+    *begin = 0;
+    if (magic >= MAGIC_LOW && magic <= MAGIC_HIGH) {
+        WEFT_TRY(check_header(ctx, name, bytes, size, magic));
+        *begin = HEADER_BYTES;
+    }
+    if (size == 0) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: is empty", name);
+    if (size % 2 == 0) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %zu bytes: an odd number of them cannot be 16-bit tokens",
+                      name, size);
 }
 
 static weft_status map_file(weft_context *ctx, const char *path, int fd, shard *s) {
@@ -85,7 +94,7 @@ static weft_status map_file(weft_context *ctx, const char *path, int fd, shard *
         return weft__fail(ctx, WEFT_ERR_IO, "%s: is no file%s", path,
                           S_ISDIR(st.st_mode) ? ": of the files in a folder give a pattern, FOLDER/*.bin"
                                               : "");
-    if (st.st_size == 0) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: is empty", path);
+    if (st.st_size == 0) return weft__parse_tokens(ctx, "", 0, path, &begin); /* which cannot be mapped */
     if ((uintmax_t)st.st_size > PTRDIFF_MAX) return weft__fail_io(ctx, "map", path, EFBIG);
     s->map_bytes = (size_t)st.st_size;
     s->map = mmap(NULL, s->map_bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -93,10 +102,7 @@ static weft_status map_file(weft_context *ctx, const char *path, int fd, shard *
         s->map = NULL;
         return weft__fail_io(ctx, "map", path, errno);
     }
-    WEFT_TRY(check_header(ctx, path, s->map, s->map_bytes, &begin));
-    if (s->map_bytes % 2)
-        return weft__fail(ctx, WEFT_ERR_FORMAT,
-                          "%s: %zu bytes: an odd number of them cannot be 16-bit tokens", path, s->map_bytes);
+    WEFT_TRY(weft__parse_tokens(ctx, s->map, s->map_bytes, path, &begin));
     s->ids = (const uint8_t *)s->map + begin;
     s->count = (int64_t)((s->map_bytes - begin) / 2);
     return WEFT_OK;

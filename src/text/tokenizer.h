@@ -94,6 +94,10 @@ struct json_t;
 weft_status weft__tokenizer_json(weft_context *ctx, const char *name, const char *json, size_t bytes,
                                  struct json_t **root);
 
+/* From the bytes of encoder.json and of vocab.bpe. */
+weft_status weft__tokenizer_parse_gpt2(weft_context *ctx, const weft__span *json, const weft__span *merges,
+                                       weft_tokenizer **out);
+
 /* WEFT_ERR_FORMAT naming the first byte that is not UTF-8; WEFT_OK when all are. */
 weft_status weft__check_utf8(weft_context *ctx, const weft__span *span);
 weft_status weft__fail_utf8(weft_context *ctx, const weft__span *span, size_t at);

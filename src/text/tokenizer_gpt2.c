@@ -58,35 +58,45 @@ static weft_status add_tokens(weft_tokenizer *t, const char *name, json_t *root)
     return status;
 }
 
-static weft_status read_vocabulary(weft_tokenizer *t, const char *path) {
-    weft_bytes file = {0};
+static weft_status read_vocabulary(weft_tokenizer *t, const weft__span *json) {
     json_t *root = NULL;
-    WEFT_TRY(weft_read_file(t->ctx, path, FILE_MAX, &file));
-    weft_status status = weft__tokenizer_json(t->ctx, path, (const char *)file.data, file.size, &root);
-    if (status == WEFT_OK) status = add_tokens(t, path, root);
+    weft_status status = weft__tokenizer_json(t->ctx, json->name, json->text, json->bytes, &root);
+    if (status == WEFT_OK) status = add_tokens(t, json->name, root);
     json_decref(root);
-    weft_bytes_free(t->ctx, &file);
     return status;
 }
 
 /* ---- the merges ---- */
 
-static weft_status read_merges(weft_tokenizer *t, const char *path) {
-    weft_bytes file = {0};
-    WEFT_TRY(weft_read_file(t->ctx, path, FILE_MAX, &file));
-    const char *at = (const char *)file.data, *end = at + file.size;
-    weft_status status = WEFT_OK;
-    for (size_t line = 1; status == WEFT_OK && at < end; line++) {
+static weft_status read_merges(weft_tokenizer *t, const weft__span *lines) {
+    const char *at = lines->text, *end = at + lines->bytes;
+    for (size_t line = 1; at < end; line++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end;
         size_t bytes = (size_t)(stop - at);
         if (bytes && at[bytes - 1] == '\r') bytes--;
         bool version = line == 1 && bytes >= 8 && memcmp(at, "#version", 8) == 0;
         bool last = bytes == 0 && stop + 1 >= end;
-        if (!version && !last) status = weft__bpe_add_merge(t, path, "line", line, at, bytes);
+        if (!version && !last) WEFT_TRY(weft__bpe_add_merge(t, lines->name, "line", line, at, bytes));
         at = newline ? newline + 1 : end;
     }
-    weft_bytes_free(t->ctx, &file);
-    if (status == WEFT_OK) status = t->type->index(t, path);
+    return WEFT_OK;
+}
+
+/* ---- both ---- */
+
+weft_status weft__tokenizer_parse_gpt2(weft_context *ctx, const weft__span *json, const weft__span *merges,
+                                       weft_tokenizer **out) {
+    *out = NULL;
+    weft_tokenizer *t = weft__tokenizer_new(ctx, WEFT_TOKENIZER_BPE);
+    if (!t) return weft__fail_oom(ctx, sizeof *t, "a tokenizer");
+    weft_status status = read_vocabulary(t, json);
+    if (status == WEFT_OK) status = weft__bpe_begin(t, json->name);
+    if (status == WEFT_OK) status = read_merges(t, merges);
+    if (status == WEFT_OK) status = t->type->index(t, merges->name);
+    if (status == WEFT_OK)
+        *out = t;
+    else
+        weft_tokenizer_free(t);
     return status;
 }
 
@@ -99,14 +109,13 @@ weft_status weft_tokenizer_load_gpt2(weft_context *ctx, const char *folder, weft
     if (!folder) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_load_gpt2: folder is NULL");
     WEFT_TRY(find(ctx, folder, vocabularies, path));
     WEFT_TRY(find(ctx, folder, merges, merges_path));
-    weft_tokenizer *t = weft__tokenizer_new(ctx, WEFT_TOKENIZER_BPE);
-    if (!t) return weft__fail_oom(ctx, sizeof *t, "a tokenizer");
-    weft_status status = read_vocabulary(t, path);
-    if (status == WEFT_OK) status = weft__bpe_begin(t, path);
-    if (status == WEFT_OK) status = read_merges(t, merges_path);
-    if (status == WEFT_OK)
-        *out = t;
-    else
-        weft_tokenizer_free(t);
+    weft_bytes json = {0}, lines = {0};
+    weft_status status = weft_read_file(ctx, path, FILE_MAX, &json);
+    if (status == WEFT_OK) status = weft_read_file(ctx, merges_path, FILE_MAX, &lines);
+    const weft__span first = {path, (const char *)json.data, json.size};
+    const weft__span second = {merges_path, (const char *)lines.data, lines.size};
+    if (status == WEFT_OK) status = weft__tokenizer_parse_gpt2(ctx, &first, &second, out);
+    weft_bytes_free(ctx, &json);
+    weft_bytes_free(ctx, &lines);
     return status;
 }

@@ -1,0 +1,15 @@
+/* A file of tokens in memory: what is taken must be all there. */
+#include "bounded.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    bounded b;
+    weft_context ctx = bounded_context(&b, 4096);
+    size_t begin = 0;
+    weft_status status = weft__parse_tokens(&ctx, data, size, "input", &begin);
+    bounded_check(&b, &ctx, status);
+    if (status != WEFT_OK) return 0;
+    if (begin > size || (size - begin) % 2) abort();
+    volatile uint8_t sum = 0;
+    for (size_t i = begin; i < size; i++) sum = (uint8_t)(sum + data[i]);
+    return 0;
+}
