@@ -134,7 +134,7 @@ static cut cut_of(const weft_render *r) {
     c.units = weft__kernel_rows(k) / block;
     if (r->lane >= 0 && !r->reduced) {
         const int64_t n = k->extent[r->lane];
-        c.strip = lanes;
+        c.strip = lanes * r->span;
         if (r->target->vectors) c.strip = strip_of(r, c.units / weft__larger(n, 1), length * block);
         c.strips = (n + c.strip - 1) / c.strip;
         c.units = c.units / (n > 0 ? n : 1) * c.strips;
@@ -177,8 +177,15 @@ static void put_indices(weft_render *r, const cut *c) {
     if (!strips) return;
     weft__render_index(r, r->lane, x);
     if (!r->target->vectors) {
-        weft__put_line(r, "const %s %s = first_lane + lane;", weft__index_type(r), x);
-        weft__put_open(r, "if (%s < %s)", x, weft__render_extent(r, r->lane));
+        const char *extent = weft__render_extent(r, r->lane);
+        r->outside = r->span > 1;
+        weft__render_index(r, r->lane, x);
+        r->outside = false;
+        if (r->span > 1)
+            weft__put_line(r, "const %s %s = first_lane + lane*%d;", weft__index_type(r), x, r->span);
+        else
+            weft__put_line(r, "const %s %s = first_lane + lane;", weft__index_type(r), x);
+        weft__put_open(r, "if (%s < %s)", x, extent);
         return;
     }
     weft__put_line(r, "const %s end_lane = min(first_lane + %s, %s);", weft__index_type(r),

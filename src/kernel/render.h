@@ -39,6 +39,8 @@ typedef struct weft_render {
     /* choices: render_choose.c */
     int lane;     /* dimension that lanes run over; -1: there is none, one lane works */
     bool reduced; /* it is a reduction dimension */
+    int span;     /* elements side by side that a lane takes at once; render_span.c */
+    bool outside; /* the index of lanes is that of the first of them */
     int lanes;    /* as the target has them, or fewer where many short rows are each reduced */
     int along;    /* dimension in which neighbouring units differ, where lanes lie apart in memory but units
                    * side by side, so that what is fetched for a lane serves several; -1: strips come first */
@@ -115,6 +117,13 @@ bool weft__is_kept(const weft_render *r, int v, int stage); /* from a loop befor
 void weft__put_kept(weft_render *r);                        /* where kept values are */
 void weft__kept_name(const weft_render *r, int v, char *name, size_t size);
 void weft__put_fetches(weft_render *r, int stage);
+
+/* ---- render_span.c ---- */
+void weft__choose_span(weft_render *r);
+bool weft__in_span(const weft_render *r, int v); /* is v's access one of a span? */
+/* Around what is computed of a place, along the lane dimension. */
+void weft__put_span(weft_render *r);
+void weft__put_span_end(weft_render *r);
 
 /* ---- render_words.c ---- */
 weft_render_type weft__render_type(weft_dtype dtype);

@@ -192,6 +192,7 @@ weft_status weft__render_choose(weft_render *r) {
     if (r->product >= 0) r->lane = k->n_parallel - 1, r->along = -1;
     find_varying(r);
     r->wide = !is_narrow(r);
+    weft__choose_span(r);
     weft__choose_loops(r);
     return WEFT_OK;
 }

@@ -141,12 +141,17 @@ static int open_loops(weft_render *r, int stage, bool strips) {
     if (strips)
         weft__put_line(r, "const %s end = min(strip + %d, %s);", weft__index_type(r), STRIP * step,
                        weft__render_extent(r, inner));
-    weft__put_open(r, "for (%s %s = %s%s; %s < %s; %s += %d)", weft__index_type(r), x,
+    const char *end = strips ? "end" : weft__render_extent(r, inner);
+    char of_lane[16] = "";
+    r->outside = items && r->span > 1;
+    weft__render_index(r, inner, x);
+    if (items) snprintf(of_lane, sizeof of_lane, r->outside ? "lane*%d" : "lane", r->span);
+    weft__put_open(r, "for (%s %s = %s%s%s; %s < %s; %s += %d)", weft__index_type(r), x,
                    strips  ? "strip"
                    : items ? ""
                            : "0",
-                   items ? strips ? " + lane" : "lane" : "", x,
-                   strips ? "end" : weft__render_extent(r, inner), x, step);
+                   strips && items ? " + " : "", of_lane, x, end, x, r->outside ? step * r->span : step);
+    r->outside = false;
     if (lanes && r->target->vectors) weft__put_live_lanes(r, weft__render_extent(r, inner), x);
     return braces + 1;
 }
@@ -292,6 +297,7 @@ static void put_loop(weft_render *r, int stage) {
     }
     const int braces = open_loops(r, stage, strips);
     weft__put_fetches(r, stage);
+    weft__put_span(r);
     if (has_columns(r, stage)) put_column_number(r);
     for (int v = 0; v < k->n_code; v++) {
         if (!r->wanted[v]) continue;
@@ -305,6 +311,7 @@ static void put_loop(weft_render *r, int stage) {
         else
             put_inner_value(r, v, stage);
     }
+    weft__put_span_end(r);
     if (inner_dimension(r) >= 0) weft__put_close(r);
     for (int v = 0; strips && v < k->n_code; v++) {
         char sum[WEFT_RENDER_NAME], part[WEFT_RENDER_NAME];
@@ -322,10 +329,12 @@ static void put_loop(weft_render *r, int stage) {
 static void put_row(weft_render *r) {
     const weft_kernel *k = r->kernel;
     if (k->n_reduce == 0 && r->product < 0) weft__put_fetches(r, 0);
+    if (k->n_reduce == 0) weft__put_span(r);
     for (int s = 0; s <= r->stages; s++) {
         put_row_values(r, s);
         if (weft__stage_is_full(r, s)) put_loop(r, s);
     }
+    if (k->n_reduce == 0) weft__put_span_end(r);
     for (int v = 0; v < k->n_code; v++) {
         const weft_instr *in = weft__code_of(r, v);
         if (in->kind == WEFT_INSTR_FOLD && in->level == WEFT_LEVEL_BLOCK) {

@@ -232,6 +232,10 @@ static void live_lanes(const weft_place *p, char *live, size_t size) {
 static void put_load(weft_render *r, int v) {
     weft_place p;
     char live[WEFT_RENDER_TERM + 32];
+    if (weft__in_span(r, v)) {
+        weft__put_line(r, "const %s v%d = span%d[e];", weft__type_name(weft__type_of(r, v), false), v, v);
+        return;
+    }
     weft__put_place(r, v, false, &p);
     live_lanes(&p, live, sizeof live);
     put_read(r, v, weft__code_of(r, v)->arg, &p, live);
@@ -362,6 +366,10 @@ void weft__put_store(weft_render *r, int v, const char *value, bool vector) {
     const char *name = weft_dtype_name(dtype);
     weft_place p;
     char live[WEFT_RENDER_TERM + 32];
+    if (weft__in_span(r, v)) {
+        weft__put_line(r, "span%d[e] = %s;", v, value);
+        return;
+    }
     weft__put_place(r, v, false, &p);
     live_lanes(&p, live, sizeof live);
     switch (p.kind) {

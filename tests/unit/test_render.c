@@ -302,14 +302,15 @@ static const char *aim(int items) {
 }
 
 static const test_case cases[] = {
-    {WEFT_F32, 5, 17, ALL},      {WEFT_F32, 3, 1030, ALL}, {WEFT_F32, 2, 5000, ALL},
-    {WEFT_F32, 300, 3, ALL},     {WEFT_F32, 8, 64, ALL},   {WEFT_F32, 1, 1, ALL},
-    {WEFT_F32, 0, 4, ALL},       {WEFT_F32, 4, 0, ALL},    {WEFT_F32, 4096, 32, FOLDS},
-    {WEFT_F32, 10007, 5, FOLDS}, {WEFT_F64, 9, 70, BRIEF}, {WEFT_F16, 9, 70, BRIEF},
-    {WEFT_BF16, 9, 70, BRIEF},   {WEFT_I8, 9, 70, BRIEF},  {WEFT_I16, 9, 70, BRIEF},
-    {WEFT_I32, 9, 70, ALL},      {WEFT_I64, 9, 70, BRIEF}, {WEFT_U8, 9, 70, BRIEF},
-    {WEFT_U16, 9, 70, BRIEF},    {WEFT_U32, 9, 70, BRIEF}, {WEFT_U64, 9, 70, BRIEF},
-    {WEFT_BOOL, 9, 70, ALL},
+    {WEFT_F32, 5, 17, ALL},      {WEFT_F32, 3, 1030, ALL},  {WEFT_F32, 2, 5000, ALL},
+    {WEFT_F32, 300, 3, ALL},     {WEFT_F32, 8, 64, ALL},    {WEFT_F32, 1, 1, ALL},
+    {WEFT_F32, 0, 4, ALL},       {WEFT_F32, 4, 0, ALL},     {WEFT_F32, 4096, 32, FOLDS},
+    {WEFT_F32, 10007, 5, FOLDS}, {WEFT_F64, 9, 70, BRIEF},  {WEFT_F16, 9, 70, BRIEF},
+    {WEFT_BF16, 9, 70, BRIEF},   {WEFT_I8, 9, 70, BRIEF},   {WEFT_I16, 9, 70, BRIEF},
+    {WEFT_I32, 9, 70, ALL},      {WEFT_I64, 9, 70, BRIEF},  {WEFT_U8, 9, 70, BRIEF},
+    {WEFT_U16, 9, 70, BRIEF},    {WEFT_U32, 9, 70, BRIEF},  {WEFT_U64, 9, 70, BRIEF},
+    {WEFT_BOOL, 9, 70, ALL},     {WEFT_F32, 9, 512, BRIEF}, {WEFT_BF16, 9, 512, BRIEF},
+    {WEFT_U8, 9, 512, BRIEF},
 };
 
 static void test_forms(int items) {

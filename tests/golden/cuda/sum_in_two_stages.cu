@@ -32,9 +32,15 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
         for (int strip = 0; strip < n_r0; strip += 8192) {
             float p1 = 0.0f;
             const int end = min(strip + 8192, n_r0);
-            for (int r0 = strip + lane; r0 < end; r0 += 256) {
-                const float v0 = arg0[i0*s0_i0 + r0];
-                p1 = p1 + v0;
+            for (int r0_0 = strip + lane*4; r0_0 < end; r0_0 += 1024) {
+                float span0[4];
+                W_READ(f32, float, uint4, 4, arg0 + (i0*s0_i0 + r0_0), span0);
+                W_UNROLL
+                for (int e = 0; e < 4; e++) {
+                    const int r0 = r0_0 + e;
+                    const float v0 = span0[e];
+                    p1 = p1 + v0;
+                }
             }
             t1 = t1 + p1;
         }

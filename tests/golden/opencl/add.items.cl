@@ -28,12 +28,22 @@ W_KERNEL W_ITEMS(64, 1, 1) void map_add(
         int rest = unit;
         const int first_lane = rest % strips * strip_size;
         rest /= strips;
-        const int i0 = first_lane + lane;
-        if (i0 < n_i0) {
-            const float v0 = arg0[i0];
-            const float v1 = arg1[i0];
-            const float v2 = v0 + v1;
-            arg2[i0] = v2;
+        const int i0_0 = first_lane + lane*2;
+        if (i0_0 < n_i0) {
+            float span0[2];
+            W_READ(f32, float, ulong, 2, arg0 + (i0_0), span0);
+            float span1[2];
+            W_READ(f32, float, ulong, 2, arg1 + (i0_0), span1);
+            float span3[2];
+            W_UNROLL
+            for (int e = 0; e < 2; e++) {
+                const int i0 = i0_0 + e;
+                const float v0 = span0[e];
+                const float v1 = span1[e];
+                const float v2 = v0 + v1;
+                span3[e] = v2;
+            }
+            W_WRITE(f32, float, ulong, 2, arg2 + (i0_0), span3);
         }
     }
 }

@@ -9,7 +9,36 @@ W_FN ushort w_to_bf16(float x) {
 
 #define W_ONE(id, S, V, get, put)                                  \
     W_FN V w_get_##id(const W_GLOBAL S *p, long i) { return get; } \
-    W_FN void w_put_##id(W_GLOBAL S *p, long i, V v) { put; }
+    W_FN void w_put_##id(W_GLOBAL S *p, long i, V v) { put; }      \
+    W_MINE(id, S, V, get, put)
+/* Several at once, by work-items: `n` elements from p on, as the bits of a W, where p lies as a W must. */
+#ifdef W_OVERLOADS
+#define W_MINE(id, S, V, get, put)
+#else
+#define W_MINE(id, S, V, get, put)                             \
+    W_FN V w_unpack_##id(const S *p, long i) { return get; }   \
+    W_FN void w_pack_##id(S *p, long i, V v) { put; }
+#define W_READ(id, S, W, n, p, values)                                                               \
+    {                                                                                                \
+        union { W all; S each[n]; } bits_;                                                           \
+        const W_GLOBAL S *from_ = p;                                                                 \
+        if (((ulong)from_ & (sizeof(W) - 1)) == 0)                                                   \
+            bits_.all = *(const W_GLOBAL W *)from_;                                                  \
+        else                                                                                         \
+            for (int i_ = 0; i_ < (n); i_++) bits_.each[i_] = from_[i_];                             \
+        W_UNROLL for (int i_ = 0; i_ < (n); i_++) (values)[i_] = w_unpack_##id(bits_.each, i_);      \
+    }
+#define W_WRITE(id, S, W, n, p, values)                                                              \
+    {                                                                                                \
+        union { W all; S each[n]; } bits_;                                                           \
+        W_GLOBAL S *to_ = p;                                                                         \
+        W_UNROLL for (int i_ = 0; i_ < (n); i_++) w_pack_##id(bits_.each, i_, (values)[i_]);         \
+        if (((ulong)to_ & (sizeof(W) - 1)) == 0)                                                     \
+            *(W_GLOBAL W *)to_ = bits_.all;                                                          \
+        else                                                                                         \
+            for (int i_ = 0; i_ < (n); i_++) to_[i_] = bits_.each[i_];                               \
+    }
+#endif
 W_ONE(f32, float, float, p[i], p[i] = v)
 W_ONE(f16, half, float, vload_half(i, p), vstore_half_rte(v, i, p))
 W_ONE(bf16, ushort, float, W_BF16(p[i]), p[i] = w_to_bf16(v))

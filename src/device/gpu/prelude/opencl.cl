@@ -7,6 +7,7 @@
 #define W_CONSTANT      __constant
 #define W_TABLE         __constant /* before a table of constants outside of functions */
 #define W_ANY           __global void * /* a buffer, to be given to whatever takes one */
+#define W_UNROLL        _Pragma("unroll") /* before a loop */
 #define W_RESTRICT      restrict
 #define W_FN            static inline
 #define W_ENTRY         __kernel
