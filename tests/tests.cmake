@@ -36,14 +36,14 @@ if(WEFT_SANITIZE)
          "OMP_TOOL_LIBRARIES=${openmp_folder}/libarcher.so")
   endif()
 endif()
-# Where each test notes the texts of kernels that it compiles; tests that do so are counted.
-set(text_records ${PROJECT_BINARY_DIR}/texts)
+# Where each test notes the texts of kernels that it compiles. Those of the CPU's tests that run on OpenCL are counted.
+set(text_records ${PROJECT_BINARY_DIR}/compiled-texts)
 file(MAKE_DIRECTORY ${text_records})
 function(weft_add_test name)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_seconds}
     ENVIRONMENT "${test_environment};WEFT_TEST_TEXTS=${text_records}/${name}")
-  if(name MATCHES "opencl|_gpu_|_render$" AND NOT "${name};${ARGN}" MATCHES "cuda|[.](sh|py)")
+  if(name MATCHES "_opencl(_[0-9]+)?$" AND NOT "${ARGN}" MATCHES "[.]sh")
     set_property(GLOBAL APPEND PROPERTY weft_text_tests ${name})
   endif()
   if(name MATCHES "test_nvrtc")
@@ -186,7 +186,7 @@ foreach(script ${test_scripts})
   endif()
 endforeach()
 
-# How many distinct texts of kernels these tests compile, after them: each costs a first start of the suite time.
+# How many distinct texts of kernels those tests compile, after them: each costs a first run time.
 get_property(text_tests GLOBAL PROPERTY weft_text_tests)
 if(PYTHON_PROGRAM AND text_tests)
   weft_add_test(texts ${PYTHON_PROGRAM} tools/count_texts.py ${text_records} 1500 ${text_tests})

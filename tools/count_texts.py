@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the distinct texts of kernels that the tests of OpenCL compile, from what each of them noted in FOLDER
+"""Counts the distinct texts of kernels that tests compile, from what each of them noted in FOLDER
 (tests/texts.c). Usage: count_texts.py FOLDER MOST TEST... Exit code 1 when there are more than MOST, 77 (skipped)
 when one of the tests did not run or there is no device."""
 import pathlib
