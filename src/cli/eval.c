@@ -8,7 +8,7 @@ static weft_status measure(weft__use *use, weft__split split, const char *name, 
     weft_loader *loader = NULL;
     double loss = 0, accuracy = 0;
     if (!weft__dataset_has(&use->dataset, split)) return WEFT_OK;
-    WEFT_TRY(weft__dataset_loader(use->model.ctx, &use->dataset, &use->config, split, &loader));
+    WEFT_TRY(weft__dataset_loader(use->model.ctx, &use->dataset, &use->config, split, 0, &loader));
     weft_status status = weft_evaluate(use->model.module, loader, use->model.loss, &loss, &accuracy);
     int64_t samples = weft_loader_samples(loader);
     weft_loader_free(loader);

@@ -67,7 +67,7 @@ static weft_status prepare(plan *p, weft__purpose purpose) {
     int64_t numbers = 0;
     WEFT_TRY(weft__model_build(ctx, c, p->dataset, NULL, &p->model));
     if (purpose == WEFT__TO_TRAIN) {
-        WEFT_TRY(weft__dataset_loader(ctx, p->dataset, c, WEFT__TRAIN, &p->loader));
+        WEFT_TRY(weft__dataset_loader(ctx, p->dataset, c, WEFT__TRAIN, 0, &p->loader));
         return weft__model_optimizer(&p->model, c, MANY_STEPS);
     }
     weft_train(p->model.module, false);

@@ -225,6 +225,7 @@ static const char *const gpt2_values[][2] = {{"data.source", "tokens"},
                                              {"train.steps", "19073"},
                                              {"train.batch", "16"},
                                              {"train.accumulate", "32"},
+                                             {"train.eval_batches", "80"},
                                              {"train.save_every", "1000"},
                                              {NULL, NULL}};
 
@@ -313,6 +314,7 @@ void weft__config_hash(const weft__config *config, char out[17]) {
         case WEFT__KEY_train_steps:
         case WEFT__KEY_train_epochs:
         case WEFT__KEY_train_eval_every:
+        case WEFT__KEY_train_eval_batches:
         case WEFT__KEY_train_save_every:
         case WEFT__KEY_train_log_every:
         case WEFT__KEY_train_keep:

@@ -101,26 +101,48 @@ bool weft__dataset_has(const weft__dataset *dataset, weft__split split) {
     return count > 1;
 }
 
+/* What `most` batches of so many elements take of `all`; most 0: everything. */
+static int64_t limit(int64_t most, int64_t batch, int64_t all) {
+    int64_t wanted;
+    return most > 0 && weft__mul(most, batch, &wanted) && wanted < all ? wanted : all;
+}
+
+/* The array's first rows. */
+static weft_array first_rows(const weft_array *array, int64_t rows) {
+    weft_array first = *array;
+    if (first.data) first.shape[0] = rows;
+    first.bytes = 0; /* of what its shape says */
+    return first;
+}
+
+static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                               weft__split split, int64_t most, const weft_loader_options *options,
+                               weft_loader **out) {
+    size_t whole = 0;
+    const int32_t *ids = ids_of(dataset, split, &whole);
+    int64_t context = config->model_context, window = 0, count = (int64_t)whole;
+    if (split != WEFT__TRAIN && count > 1 && count <= context) context = count - 1;
+    if (weft__mul(options->batch, context, &window) && count > 0)
+        count = limit(most, window, count - 1) + 1; /* the last token is only predicted */
+    if (dataset->mapped[split])
+        return weft_loader_mapped(ctx, dataset->mapped[split], dataset->mapped_first[split], count, context,
+                                  options, out);
+    return weft_loader_tokens(ctx, ids, (size_t)count, context, options, out);
+}
+
 weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
-                                 weft__split split, weft_loader **out) {
+                                 weft__split split, int64_t most, weft_loader **out) {
     weft_loader_options options = {.batch = config->train_batch,
                                    .in_order = split != WEFT__TRAIN,
                                    .seed = (uint64_t)config->train_seed,
                                    .scale = dataset->scale};
-    if (dataset->task == WEFT__TASK_LANGUAGE_MODEL) {
-        size_t count = 0;
-        const int32_t *ids = ids_of(dataset, split, &count);
-        int64_t context = config->model_context;
-        if (split != WEFT__TRAIN && count > 1 && (int64_t)count <= context) context = (int64_t)count - 1;
-        if (dataset->mapped[split])
-            return weft_loader_mapped(ctx, dataset->mapped[split], dataset->mapped_first[split],
-                                      (int64_t)count, context, &options, out);
-        return weft_loader_tokens(ctx, ids, count, context, &options, out);
-    }
-    int64_t rows = dataset->x[split].shape[0];
+    if (dataset->task == WEFT__TASK_LANGUAGE_MODEL)
+        return text_loader(ctx, dataset, config, split, most, &options, out);
+    const int64_t rows = limit(most, options.batch, dataset->x[split].shape[0]);
+    const weft_array x = first_rows(&dataset->x[split], rows), y = first_rows(&dataset->y[split], rows);
     if (options.batch > rows) options.batch = rows; /* the whole set is one batch */
     if (dataset->task == WEFT__TASK_CLASSIFICATION) options.classes = dataset->outputs;
-    return weft_loader_new(ctx, &dataset->x[split], &dataset->y[split], &options, out);
+    return weft_loader_new(ctx, &x, &y, &options, out);
 }
 
 /* ---- what a trained model needs of its data ---- */

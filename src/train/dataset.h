@@ -54,9 +54,10 @@ const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset);
 /* True when the split has data. */
 bool weft__dataset_has(const weft__dataset *dataset, weft__split split);
 
-/* A loader over a split: training order and batches for WEFT__TRAIN, once through otherwise. */
+/* A loader over a split: training order and batches for WEFT__TRAIN, once through otherwise. It has the
+ * samples of the first `most` batches; 0: all. */
 weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
-                                 weft__split split, weft_loader **out);
+                                 weft__split split, int64_t most, weft_loader **out);
 
 /* Reads inputs as for training (scaled by the dataset's numbers), from a file of the configuration's kind. */
 weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,

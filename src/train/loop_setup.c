@@ -149,7 +149,9 @@ static weft_status make_loaders(weft__loop *loop) {
     weft_loader **loaders[] = {&loop->loader, &loop->validation, &loop->test};
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++)
         if (i == WEFT__TRAIN || weft__dataset_has(&loop->dataset, (weft__split)i))
-            WEFT_TRY(weft__dataset_loader(ctx, &loop->dataset, loop->config, (weft__split)i, loaders[i]));
+            WEFT_TRY(weft__dataset_loader(ctx, &loop->dataset, loop->config, (weft__split)i,
+                                          i == WEFT__VALIDATION ? loop->config->train_eval_batches : 0,
+                                          loaders[i]));
     return WEFT_OK;
 }
 

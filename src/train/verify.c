@@ -54,7 +54,7 @@ static weft_status open_side(weft__verify_side *side, weft__config *config, uint
     side->model.ctx = ctx;
     WEFT_TRY(weft__dataset_read(ctx, config, NULL, &side->dataset));
     WEFT_TRY(weft__model_build(ctx, config, &side->dataset, NULL, &side->model));
-    WEFT_TRY(weft__dataset_loader(ctx, &side->dataset, config, WEFT__TRAIN, &side->loader));
+    WEFT_TRY(weft__dataset_loader(ctx, &side->dataset, config, WEFT__TRAIN, 0, &side->loader));
     return weft__model_optimizer(&side->model, config, steps + (uint64_t)config->schedule_warmup);
 }
 

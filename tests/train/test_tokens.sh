@@ -36,6 +36,15 @@ expect 0 '[0-9]+ [0-9]+' "$weft" generate bare --prompt '116 104' --tokens 5
 expect 0 'the' "$weft" generate run-t --prompt 'the ' --tokens 20
 expect 0 'validation +loss' "$weft" eval run-part-
 
+# ---- an evaluation of a few batches changes nothing but itself ----
+expect 0 '' train --run few --set data.tokenizer=byte --set train.eval_batches=1
+check "the weights are the same" cmp "text/$weights" "few/$weights"
+val() { sed -n 's/.*"val_loss": \([0-9.]*\).*/\1/p' "$1/metrics.jsonl" | tail -1; }
+check "the loss is another" test "$(val text)" != "$(val few)"
+expect 0 '' train --run most --set data.tokenizer=byte --set train.eval_batches=1000
+check "more batches than there are are all" test "$(val text)" = "$(val most)"
+expect 0 "validation +loss $(val text | cut -c1-6)" "$weft" eval few
+
 # ---- resume, from another folder, is exact ----
 mkdir elsewhere
 expect 0 '' train --run half --set data.path='part-*.bin' --set data.tokenizer_path=text/tokenizer.json --set train.steps=10
