@@ -120,13 +120,12 @@ void weft__choose_loops(weft_render *r) {
 
 /* ---- what is fetched ahead ---- */
 
-/* Lines of memory that lanes pass over one after the other. Where lines of many rows are read in turn, asking
- * for the next line of each gains something if there is time to compute; for sums alone it costs more. */
+/* Lines of memory that lanes pass over one after the other. */
 static bool is_stream(const weft_render *r, int v) {
     const weft_kernel *k = r->kernel;
     const weft_instr *in = weft__code_of(r, v);
     if (in->kind != WEFT_INSTR_LOAD && in->kind != WEFT_INSTR_STORE) return false;
-    if (k->n_reduce > 0 && (in->level != WEFT_LEVEL_FULL || !(r->reduced || r->dear))) return false;
+    if (k->n_reduce > 0 && in->level != WEFT_LEVEL_FULL) return false;
     return weft__in_line(r, v) && k->args[in->arg].elements >= WORTHWHILE;
 }
 
@@ -142,12 +141,17 @@ static bool by_rows(const weft_render *r) {
     return r->reduced && next_dimension(r) >= 0 && weft__kernel_row_length(r->kernel) <= NEAR_ROW;
 }
 
+/* Lines of many rows are read in turn: the next of each is asked for while dear values are computed. Where
+ * there is no such time, that would slow sums down; four of each, once in four vectors, do not. */
+static bool by_columns(const weft_render *r) { return r->kernel->n_reduce > 0 && !r->reduced; }
+static bool by_fours(const weft_render *r) { return by_columns(r) && !r->dear; }
+
 /* How many elements ahead; 0: what lies there is not needed next. */
 static int64_t distance(const weft_render *r, const weft_map *map) {
     const weft_kernel *k = r->kernel;
     const int next = next_dimension(r);
     if (r->along >= 0) return map->stride[r->along];
-    if (k->n_reduce > 0 && !r->reduced) return r->target->lanes;
+    if (by_columns(r)) return (by_fours(r) ? 4 : 1) * r->target->lanes;
     if (by_rows(r))
         return map->stride[next] * weft__larger(1, FAR / weft__larger(1, weft__kernel_row_length(k)));
     const bool joined = next >= 0 && map->stride[next] == k->extent[r->lane];
@@ -184,7 +188,8 @@ void weft__put_fetches(weft_render *r, int stage) {
         weft_place p;
         weft__put_place(r, v, false, &p);
         weft__put_line(
-            r, "%s(arg%d + (%s), %s);", stored ? "w_fetch_to_write" : "w_fetch", in->arg, p.element,
+            r, "w_fetch%s%s(arg%d + (%s), %s);", by_fours(r) ? "_four" : "", stored ? "_to_write" : "",
+            in->arg, p.element,
             weft__render_number(r, WEFT_ARGUMENT_I64, (weft_argument){.i = ahead}, "ahead%d", in->view));
     }
 }

@@ -40,3 +40,15 @@ W_FN long w_lane(long16 v, int j) {
 #endif
 #define w_fetch(p, ahead)          w_ask(p, ahead, 0)
 #define w_fetch_to_write(p, ahead) w_ask(p, ahead, 1)
+/* Four vectors at once, where p lies in the first of four: of lines of many rows in turn, each row gives four. */
+#define w_ask_four(p, ahead, write)                                                                  \
+    do {                                                                                             \
+        if (((ulong)(p) & (64 * sizeof *(p) - 1)) < 16 * sizeof *(p)) {                              \
+            w_ask(p, ahead, write);                                                                  \
+            w_ask(p, (ahead) + 16, write);                                                           \
+            w_ask(p, (ahead) + 32, write);                                                           \
+            w_ask(p, (ahead) + 48, write);                                                           \
+        }                                                                                            \
+    } while (0)
+#define w_fetch_four(p, ahead)          w_ask_four(p, ahead, 0)
+#define w_fetch_four_to_write(p, ahead) w_ask_four(p, ahead, 1)
