@@ -22,16 +22,24 @@ static const char *const files[] = {
     "libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1", /* which WSL does not list among the libraries */
 };
 
-/* The first function that is missing, or NULL. */
-static const char *resolve(void *library) {
-    void *symbol;
-#define CUDA_FUNCTION(name, arguments)                                                                       \
-    symbol = weft__cuda_hook.missing && strcmp(weft__cuda_hook.missing, #name) == 0 ? NULL                   \
-                                                                                    : dlsym(library, #name); \
-    if (!symbol) return #name;                                                                               \
-    memcpy(&weft__cu.name, &symbol, sizeof symbol);
+static const struct function {
+    const char *name;
+    size_t at; /* in weft__cu */
+} functions[] = {
+#define CUDA_FUNCTION(name, arguments) {#name, offsetof(weft__cuda_functions, name)},
 #include "device/cuda/cuda.def"
 #undef CUDA_FUNCTION
+};
+
+/* The first function that is missing, or NULL. */
+static const char *resolve(void *library) {
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        const char *name = functions[i].name;
+        const bool hidden = weft__cuda_hook.missing && strcmp(weft__cuda_hook.missing, name) == 0;
+        void *symbol = hidden ? NULL : dlsym(library, name);
+        if (!symbol) return name;
+        memcpy((char *)&weft__cu + functions[i].at, &symbol, sizeof symbol);
+    }
     return NULL;
 }
 
