@@ -200,10 +200,21 @@ static weft_status send_scalars(weft_program *program) {
     return WEFT_OK;
 }
 
+/* On the device: at once, or one by one where each run is watched. */
+static weft_status run(weft_program *program, int times) {
+    weft_device *device = program->ctx->device;
+    weft_compiler *compiler = program->ctx->compiler;
+    if (!compiler->profile && !(compiler->debug & DEBUG_LAUNCH))
+        return device->ops->run(device, program->executable, program->slots, times);
+    for (int i = 0; i < times; i++)
+        WEFT_TRY(compiler->profile ? weft__profile_run(compiler->profile, program)
+                                   : weft__program_run_aloud(program));
+    return WEFT_OK;
+}
+
 weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs,
                               int times) {
     weft_context *ctx = program->ctx;
-    const weft_device_ops *ops = ctx->device->ops;
     WEFT_TRY(bind(program, walk, outputs));
     WEFT_TRY(weft__arena_reserve(program));
     program->slots[SLOT_ARENA] = ctx->compiler->arena;
@@ -211,13 +222,7 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
     if (program->scalars_bytes) WEFT_TRY(send_scalars(program));
     ctx->compiler->runs += (uint64_t)times;
     ctx->device->submissions++;
-    const bool aloud = (ctx->compiler->debug & DEBUG_LAUNCH) && !ctx->compiler->profile;
-    for (int i = 0; aloud && i < times; i++) WEFT_TRY(weft__program_run_aloud(program));
-    if (!ctx->compiler->profile && !aloud) {
-        const weft_status status = ops->run(ctx->device, program->executable, program->slots, times);
-        if (status != WEFT_OK) return status == WEFT_ERR_OOM ? weft__memory_gone(ctx, program) : status;
-    }
-    for (int i = 0; ctx->compiler->profile && i < times; i++)
-        WEFT_TRY(weft__profile_run(ctx->compiler->profile, program));
+    const weft_status status = run(program, times);
+    if (status != WEFT_OK) return status == WEFT_ERR_OOM ? weft__memory_gone(ctx, program) : status;
     return ctx->device->asynchronous ? WEFT_OK : weft__report_fault(ctx);
 }

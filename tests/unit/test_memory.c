@@ -210,6 +210,36 @@ static void test_each_buffer(void **state) {
     }
 }
 
+/* Chains of launches that there is no room for: the program goes on without them. */
+static void test_chains_without_room(void **state) {
+    (void)state;
+    enum { LATER = 6 };
+    float loss[2][LATER];
+    const float x[8] = {0, 0, 0, 1, 1, 0, 1, 1}, y[4] = {0, 1, 1, 0};
+    if (test_without_gpu() || test_on_cuda()) return skip(); /* whose steps are graphs */
+    weft__gpu_hook.chain_after = 3;
+    for (int k = 0; k < 2; k++) {
+        weft_context *ctx;
+        assert_ok(weft_open(&(weft_open_options){.device = test_gpu(), .seed = 3}, &ctx));
+        weft_module *net = weft_mlp(ctx, (int64_t[]){2, 8, 1}, 3, NULL);
+        weft_optimizer *sgd = weft_sgd(net, &(weft_sgd_options){.lr = 0.1});
+        weft_tensor *in = weft_keep(weft_from(ctx, WEFT_F32, SHAPE(4, 2), x));
+        weft_tensor *out = weft_keep(weft_from(ctx, WEFT_F32, SHAPE(4, 1), y));
+        for (int i = 0; i < LATER; i++) {
+            if (k && i == 2) weft__gpu_hook.fail_allocation = 1;
+            weft_scope *scope = weft_scope_open(ctx);
+            weft_tensor *t = weft_mse(weft_forward(net, in), out, WEFT_MEAN);
+            assert_ok(weft_optimizer_step(sgd, t));
+            assert_ok(weft_read(t, &loss[k][i], sizeof loss[k][i]));
+            weft_scope_close(scope);
+        }
+        weft_close(ctx);
+    }
+    weft__gpu_hook.chain_after = 0;
+    assert_int_equal(weft__gpu_hook.fail_allocation, 0); /* it was wanted, by the chain alone */
+    assert_memory_equal(loss[0], loss[1], sizeof loss[0]);
+}
+
 /* First weights go to a device a piece at a time: the host never has the block of them, and they are those of
  * the CPU. */
 static void test_weights_in_pieces(void **state) {
@@ -247,6 +277,7 @@ int main(void) {
         cmocka_unit_test(test_storages),
         cmocka_unit_test(test_copy_is_told_by_its_reader),
         cmocka_unit_test(test_each_buffer),
+        cmocka_unit_test(test_chains_without_room),
         cmocka_unit_test(test_weights_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
