@@ -36,6 +36,16 @@ expect 0 '[0-9]+ [0-9]+' "$weft" generate bare --prompt '116 104' --tokens 5
 expect 0 'the' "$weft" generate run-t --prompt 'the ' --tokens 20
 expect 0 'validation +loss' "$weft" eval run-part-
 
+# ---- GPT-2's tokens of a text of several blocks, as tiktoken has them ----
+sample=${WEFT_TEST_DATA:-}/wikitext-2/train.txt.gz gpt2=${WEFT_TEST_DATA:-}/gpt2-bpe
+if [ -r "$sample" ] && [ -d "$gpt2" ]; then
+    expect 0 '^2448382 tokens of 10797148 bytes' "$weft" tokenize "$sample" --tokenizer "$gpt2" --out wiki.bin
+    check "the tokens" test "$(tail -c +1025 wiki.bin | cksum)" = "639633110 4896764"
+    rm wiki.bin
+else
+    echo "test_tokens: GPT-2's tokens skipped: no wikitext-2 and gpt2-bpe in WEFT_TEST_DATA"
+fi
+
 # ---- an evaluation of a few batches changes nothing but itself ----
 expect 0 '' train --run few --set data.tokenizer=byte --set train.eval_batches=1
 check "the weights are the same" cmp "text/$weights" "few/$weights"
