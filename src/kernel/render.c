@@ -161,19 +161,32 @@ static void put_indices(weft_render *r, const cut *c) {
     const weft_kernel *k = r->kernel;
     const bool strips = r->lane >= 0 && !r->reduced;
     char x[8];
-    bool several = strips;
+    int left = strips + (r->along >= 0); /* digits; the last of them needs no division */
     for (int d = 0; d < k->n_parallel - k->n_fold; d++)
-        several = several || (k->extent[d] != 1 && d != r->lane);
-    if (several) weft__put_line(r, "%s rest = unit;", weft__index_type(r));
-    if (r->along >= 0) weft__put_digit(r, r->along);
-    if (strips) {
-        weft__put_line(r, "const %s first_lane = rest %% %s * %s;", weft__index_type(r),
-                       weft__render_size(r, c->strips, "strips"),
-                       weft__render_size(r, c->strip, "strip_size"));
-        weft__put_line(r, "rest /= %s;", weft__render_size(r, c->strips, "strips"));
+        left += k->extent[d] != 1 && d != r->lane && d != r->along;
+    const char *rest = left > 1 ? "rest" : "unit";
+    if (left > 1) weft__put_line(r, "%s rest = unit;", weft__index_type(r));
+    if (r->along >= 0) {
+        weft__put_digit(r, r->along);
+        left--;
     }
-    for (int d = k->n_parallel - k->n_fold - 1; d >= 0; d--)
-        if (k->extent[d] != 1 && d != r->lane && d != r->along) weft__put_digit(r, d);
+    if (strips) {
+        const char *size = weft__render_size(r, c->strip, "strip_size");
+        if (--left == 0) {
+            weft__put_line(r, "const %s first_lane = %s * %s;", weft__index_type(r), rest, size);
+        } else {
+            const char *count = weft__render_size(r, c->strips, "strips");
+            weft__put_line(r, "const %s first_lane = rest %% %s * %s;", weft__index_type(r), count, size);
+            weft__put_line(r, "rest /= %s;", count);
+        }
+    }
+    for (int d = k->n_parallel - k->n_fold - 1; d >= 0; d--) {
+        if (k->extent[d] == 1 || d == r->lane || d == r->along) continue;
+        if (--left > 0)
+            weft__put_digit(r, d);
+        else
+            weft__put_line(r, "const %s %s = %s;", weft__index_type(r), weft__render_index(r, d, x), rest);
+    }
     if (!strips) return;
     weft__render_index(r, r->lane, x);
     if (!r->target->vectors) {

@@ -23,7 +23,7 @@ W_SHARED(row_add_gelu_gelu_slope_mul_sum) {
 };
 W_NUMBERS(row_add_gelu_gelu_slope_mul_sum) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at;
-    int per, units, n_i1, n_i0, n_r0, s0_i0, s0_r0, s1_i0;
+    int per, units, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
 };
 W_KERNEL W_ITEMS(32, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
     const W_GLOBAL float *arg0_,
@@ -40,7 +40,7 @@ W_KERNEL W_ITEMS(32, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
     const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
-    const int per = of.per, units = of.units, n_i1 = of.n_i1, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
+    const int per = of.per, units = of.units, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
@@ -48,8 +48,7 @@ W_KERNEL W_ITEMS(32, 1, 1) void row_add_gelu_gelu_slope_mul_sum(
         int rest = unit;
         const int i1 = rest % n_i1;
         rest /= n_i1;
-        const int i0 = rest % n_i0;
-        rest /= n_i0;
+        const int i0 = rest;
         const float v1 = arg1[i1];
         float t7 = 0.0f;
         for (int strip = 0; strip < n_r0; strip += 1024) {
@@ -93,7 +92,7 @@ kernel row_sum (rows 16; reduce 16)
 */
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, strips, n_i0, n_r0, s0_r0;
+    int per, units, strip_size, n_i0, n_r0, s0_r0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const W_GLOBAL float *arg0_,
@@ -101,14 +100,12 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const W_NUMBERS(row_sum) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = unit * strip_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t1 = 0.0f;

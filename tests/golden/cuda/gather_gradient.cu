@@ -8,7 +8,7 @@ kernel row_sum (rows 16; reduce 8)
 */
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, strips, n_i0, n_r0, s0_r0;
+    int per, units, strip_size, n_i0, n_r0, s0_r0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const W_GLOBAL float *arg0_,
@@ -16,14 +16,12 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const W_NUMBERS(row_sum) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = unit * strip_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t1 = 0.0f;
@@ -61,7 +59,7 @@ kernel row_gather_mul_sum_mul_add (rows 16; reduce 5)
 */
 W_NUMBERS(row_gather_mul_sum_mul_add) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at;
-    int per, units, strip_size, strips, n_i0, n_r0, bound1, pitch1, s0_r0;
+    int per, units, strip_size, n_i0, n_r0, bound1, pitch1, s0_r0;
     int command;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_gather_mul_sum_mul_add(
@@ -77,14 +75,12 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_gather_mul_sum_mul_add(
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, bound1 = of.bound1, pitch1 = of.pitch1, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, bound1 = of.bound1, pitch1 = of.pitch1, s0_r0 = of.s0_r0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = unit * strip_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             const float v4 = arg3[i0];

@@ -45,7 +45,7 @@ kernel fold_mul_sum_add_gt_where (blocks 64; rows 160; reduce 4)
 */
 W_NUMBERS(fold_mul_sum_add_gt_where) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, fold31_at;
-    int per, units, strip_size, strips, n_i0, n_f0, s1_i0, n_r0, s0_i0, s0_f0, s2_i0;
+    int per, units, strip_size, n_i0, n_f0, s1_i0, n_r0, s0_i0, s0_f0, s2_i0;
     float c19;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void fold_mul_sum_add_gt_where(
@@ -64,15 +64,13 @@ W_KERNEL W_ITEMS(256, 1, 1) void fold_mul_sum_add_gt_where(
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
     W_GLOBAL float *fold31 = fold31_ + of.fold31_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_f0 = of.n_f0, s1_i0 = of.s1_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s2_i0 = of.s2_i0;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_f0 = of.n_f0, s1_i0 = of.s1_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s2_i0 = of.s2_i0;
     const float c19 = of.c19;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = unit * strip_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float b18 = 0.0f;
@@ -155,7 +153,7 @@ kernel row_sum_mul_sub (rows 4; reduce 64)
 */
 W_NUMBERS(row_sum_mul_sub) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, strip_size, strips, n_i0, n_r0, s0_r0;
+    int per, units, strip_size, n_i0, n_r0, s0_r0;
     float c3;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub(
@@ -166,15 +164,13 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const float c3 = of.c3;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = unit * strip_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             const float v0 = arg0[i0];

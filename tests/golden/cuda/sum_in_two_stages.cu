@@ -11,7 +11,7 @@ W_SHARED(row_sum) {
 };
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
-    int per, units, n_i0, n_r0, s0_i0;
+    int per, units, n_r0, s0_i0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const W_GLOBAL float *arg0_,
@@ -20,14 +20,12 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     W_MEMORY(row_sum)
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int i0 = rest % n_i0;
-        rest /= n_i0;
+        const int i0 = unit;
         float t1 = 0.0f;
         for (int strip = 0; strip < n_r0; strip += 8192) {
             float p1 = 0.0f;
@@ -62,7 +60,7 @@ kernel row_sum (rows 4; reduce 4)
 */
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, strips, n_i0, n_r0, s0_i0;
+    int per, units, strip_size, n_i0, n_r0, s0_i0;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const W_GLOBAL float *arg0_,
@@ -70,14 +68,12 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum(
     const W_NUMBERS(row_sum) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = unit * strip_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t1 = 0.0f;

@@ -14,7 +14,7 @@ kernel row_sum_mul_sub_mul_sum (rows 8; reduce 16)
 */
 W_NUMBERS(row_sum_mul_sub_mul_sum) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, strips, n_i0, n_r0, s0_i0;
+    int per, units, strip_size, n_i0, n_r0, s0_i0;
     float c2;
 };
 W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub_mul_sum(
@@ -23,15 +23,13 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_sum_mul_sub_mul_sum(
     const W_NUMBERS(row_sum_mul_sub_mul_sum) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const float c2 = of.c2;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = unit * strip_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t1 = 0.0f;

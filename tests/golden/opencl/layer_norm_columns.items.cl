@@ -51,7 +51,7 @@ kernel fold_sum_mul_sub_mul_sum (blocks 16; rows 32; reduce 16)
 */
 W_NUMBERS(fold_sum_mul_sub_mul_sum) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, arg6_at, fold34_at, fold36_at;
-    int per, units, strip_size, strips, n_i0, n_f0, n_r0, s0_i0, s0_f0, s1_i0;
+    int per, units, strip_size, n_i0, n_f0, n_r0, s0_i0, s0_f0, s1_i0;
     float c2, c8;
 };
 W_KERNEL W_ITEMS(64, 1, 1) void fold_sum_mul_sub_mul_sum(
@@ -74,15 +74,13 @@ W_KERNEL W_ITEMS(64, 1, 1) void fold_sum_mul_sub_mul_sum(
     W_GLOBAL float *arg6 = arg6_ + of.arg6_at;
     W_GLOBAL float *fold34 = fold34_ + of.fold34_at;
     W_GLOBAL float *fold36 = fold36_ + of.fold36_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_f0 = of.n_f0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s1_i0 = of.s1_i0;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_f0 = of.n_f0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s1_i0 = of.s1_i0;
     const float c2 = of.c2, c8 = of.c8;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = unit * strip_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             for (int f0 = 0; f0 < n_f0; f0++) {
@@ -212,7 +210,7 @@ kernel row_sum_neg_sum_add (rows 16; reduce 16)
 */
 W_NUMBERS(row_sum_neg_sum_add) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, strip_size, strips, n_i0, n_r0, s0_r0;
+    int per, units, strip_size, n_i0, n_r0, s0_r0;
 };
 W_KERNEL W_ITEMS(64, 1, 1) void row_sum_neg_sum_add(
     const W_GLOBAL float *arg0_,
@@ -222,14 +220,12 @@ W_KERNEL W_ITEMS(64, 1, 1) void row_sum_neg_sum_add(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const int lane = w_item(0);
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = unit * strip_size;
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t1 = 0.0f;

@@ -47,7 +47,7 @@ kernel row_sum_mul_sub_mul_sum (rows 8; reduce 16)
 */
 W_NUMBERS(row_sum_mul_sub_mul_sum) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, arg6_at;
-    int per, units, n_i0, n_r0, s0_i0;
+    int per, units, n_r0, s0_i0;
     float c2, c8;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
@@ -66,14 +66,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_sum(
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     const W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
     W_GLOBAL float *arg6 = arg6_ + of.arg6_at;
-    const int per = of.per, units = of.units, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const float c2 = of.c2, c8 = of.c8;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int i0 = rest % n_i0;
-        rest /= n_i0;
+        const int i0 = unit;
         float16 t1 = 0.0f;
         for (int strip = 0; strip < n_r0; strip += 512) {
             float16 p1 = 0.0f;
@@ -206,7 +204,7 @@ kernel row_sum_mul_sub_mul_add (rows 16; reduce 8)
 */
 W_NUMBERS(row_sum_mul_sub_mul_add) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at;
-    int per, units, strip_size, strips, n_i0, n_r0, s0_r0;
+    int per, units, strip_size, n_i0, n_r0, s0_r0;
     float c4, c9;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_add(
@@ -221,14 +219,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub_mul_add(
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const W_GLOBAL float *arg3 = arg3_ + of.arg3_at;
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const float c4 = of.c4, c9 = of.c9;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = unit * strip_size;
         const int end_lane = min(first_lane + strip_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;

@@ -28,7 +28,7 @@ kernel fold_mul_sum_add_sub_mul (blocks 64; rows 157, in the last 116; reduce 4)
 */
 W_NUMBERS(fold_mul_sum_add_sub_mul) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, fold14_at;
-    int per, units, n_i0, n_f0, last_rows, s1_i0, n_r0, s0_i0, s0_f0, s2_i0;
+    int per, units, n_f0, last_rows, n_i0, s1_i0, n_r0, s0_i0, s0_f0, s2_i0;
     float c10;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
@@ -47,14 +47,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void fold_mul_sum_add_sub_mul(
     W_GLOBAL float *arg4 = arg4_ + of.arg4_at;
     W_GLOBAL float *arg5 = arg5_ + of.arg5_at;
     W_GLOBAL float *fold14 = fold14_ + of.fold14_at;
-    const int per = of.per, units = of.units, n_i0 = of.n_i0, n_f0 = of.n_f0, last_rows = of.last_rows, s1_i0 = of.s1_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s2_i0 = of.s2_i0;
+    const int per = of.per, units = of.units, n_f0 = of.n_f0, last_rows = of.last_rows, n_i0 = of.n_i0, s1_i0 = of.s1_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s2_i0 = of.s2_i0;
     const float c10 = of.c10;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int i0 = rest % n_i0;
-        rest /= n_i0;
+        const int i0 = unit;
         float b9 = 0.0f;
         float b15 = 0.0f;
         const int rows = i0 == n_i0 - 1 ? last_rows : n_f0;
@@ -128,7 +126,7 @@ kernel row_sum_mul_sub (rows 4; reduce 64)
 */
 W_NUMBERS(row_sum_mul_sub) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, strip_size, strips, n_i0, n_r0, s0_r0;
+    int per, units, strip_size, n_i0, n_r0, s0_r0;
     float c3;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub(
@@ -139,14 +137,12 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum_mul_sub(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
     const float c3 = of.c3;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = unit * strip_size;
         const int end_lane = min(first_lane + strip_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;

@@ -20,7 +20,7 @@ kernel row_max_eq_where_sub_exp (rows 8; reduce 16)
 */
 W_NUMBERS(row_max_eq_where_sub_exp) {
     long arg0_at, arg1_at;
-    int per, units, n_i0, n_r0, s0_i0;
+    int per, units, n_r0, s0_i0;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
     const W_GLOBAL float *arg0_,
@@ -28,13 +28,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_max_eq_where_sub_exp(
     const W_NUMBERS(row_max_eq_where_sub_exp) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int i0 = rest % n_i0;
-        rest /= n_i0;
+        const int i0 = unit;
         float16 kept7[256];
         float16 t1 = -INFINITY;
         for (int r0 = 0; r0 < n_r0; r0 += 16) {

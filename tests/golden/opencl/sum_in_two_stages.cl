@@ -9,7 +9,7 @@ kernel row_sum (rows 16; reduce 5000)
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
     long ahead0;
-    int per, units, n_i0, n_r0, s0_i0;
+    int per, units, n_r0, s0_i0;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     const W_GLOBAL float *arg0_,
@@ -18,13 +18,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const long ahead0 = of.ahead0;
-    const int per = of.per, units = of.units, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int i0 = rest % n_i0;
-        rest /= n_i0;
+        const int i0 = unit;
         float16 t1 = 0.0f;
         for (int strip = 0; strip < n_r0; strip += 512) {
             float16 p1 = 0.0f;
@@ -56,7 +54,7 @@ kernel row_sum (rows 4; reduce 4)
 */
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, strips, n_i0, n_r0, s0_i0;
+    int per, units, strip_size, n_i0, n_r0, s0_i0;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     const W_GLOBAL float *arg0_,
@@ -64,13 +62,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     const W_NUMBERS(row_sum) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
+        const int first_lane = unit * strip_size;
         const int end_lane = min(first_lane + strip_size, n_i0);
         for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
             const int m = end_lane - i0;

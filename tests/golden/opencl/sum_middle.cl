@@ -8,7 +8,7 @@ kernel row_sum (rows 3, 16; reduce 8)
 */
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
-    int per, units, strip_size, strips, n_i0, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
+    int per, units, strip_size, strips, n_i1, n_r0, s0_i0, s0_r0, s1_i0;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     const W_GLOBAL float *arg0_,
@@ -16,15 +16,14 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     const W_NUMBERS(row_sum) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i0 = of.n_i0, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i1 = of.n_i1, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_r0 = of.s0_r0, s1_i0 = of.s1_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         int rest = unit;
         const int first_lane = rest % strips * strip_size;
         rest /= strips;
-        const int i0 = rest % n_i0;
-        rest /= n_i0;
+        const int i0 = rest;
         const int end_lane = min(first_lane + strip_size, n_i1);
         for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
             const int m = end_lane - i1;

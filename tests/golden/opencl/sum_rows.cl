@@ -8,7 +8,7 @@ kernel row_sum (rows 8; reduce 16)
 */
 W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
-    int per, units, n_i0, n_r0, s0_i0;
+    int per, units, n_r0, s0_i0;
 };
 W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     const W_GLOBAL float *arg0_,
@@ -16,13 +16,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
     const W_NUMBERS(row_sum) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
+    const int per = of.per, units = of.units, n_r0 = of.n_r0, s0_i0 = of.s0_i0;
     const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int i0 = rest % n_i0;
-        rest /= n_i0;
+        const int i0 = unit;
         float16 t1 = 0.0f;
         for (int strip = 0; strip < n_r0; strip += 512) {
             float16 p1 = 0.0f;
