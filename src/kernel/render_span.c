@@ -67,8 +67,8 @@ static void put_access(weft_render *r, int v, const char *what) {
     weft__put_place(r, v, false, &p);
     r->outside = false;
     weft__put_line(r, "%s(%s, %s, %s, %d, arg%d + (%s), span%d);", what, weft_dtype_name(dtype),
-                   weft__storage_name(dtype), words[bytes_of(r, v) * r->span], r->span, in->arg, p.element,
-                   v);
+                   dtype == WEFT_F16 ? "ushort" : weft__storage_name(dtype), words[bytes_of(r, v) * r->span],
+                   r->span, in->arg, p.element, v);
 }
 
 static bool takes_part(const weft_render *r, int v) {

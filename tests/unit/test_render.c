@@ -310,7 +310,7 @@ static const test_case cases[] = {
     {WEFT_I32, 9, 70, ALL},      {WEFT_I64, 9, 70, BRIEF},  {WEFT_U8, 9, 70, BRIEF},
     {WEFT_U16, 9, 70, BRIEF},    {WEFT_U32, 9, 70, BRIEF},  {WEFT_U64, 9, 70, BRIEF},
     {WEFT_BOOL, 9, 70, ALL},     {WEFT_F32, 9, 512, BRIEF}, {WEFT_BF16, 9, 512, BRIEF},
-    {WEFT_U8, 9, 512, BRIEF},
+    {WEFT_U8, 9, 512, BRIEF},    {WEFT_F16, 9, 512, BRIEF},
 };
 
 static void test_forms(int items) {

@@ -11,17 +11,24 @@ W_FN ushort w_to_bf16(float x) {
     W_FN V w_get_##id(const W_GLOBAL S *p, long i) { return get; } \
     W_FN void w_put_##id(W_GLOBAL S *p, long i, V v) { put; }      \
     W_MINE(id, S, V, get, put)
-/* Several at once, by work-items: `n` elements from p on, as the bits of a W, where p lies as a W must. */
+/* Several at once, by work-items: `n` elements from p on, as the bits of a W, where p lies as a W must. S: a type as long
+ * as an element, which can be copied (half cannot). */
 #ifdef W_OVERLOADS
 #define W_MINE(id, S, V, get, put)
 #else
-#define W_MINE(id, S, V, get, put)                             \
-    W_FN V w_unpack_##id(const S *p, long i) { return get; }   \
-    W_FN void w_pack_##id(S *p, long i, V v) { put; }
+#define W_MINE(id, S, V, get, put)                                                                   \
+    W_FN V w_unpack_##id(const void *bits, long i) {                                                 \
+        const S *p = (const S *)bits;                                                                \
+        return get;                                                                                  \
+    }                                                                                                \
+    W_FN void w_pack_##id(void *bits, long i, V v) {                                                 \
+        S *p = (S *)bits;                                                                            \
+        put;                                                                                         \
+    }
 #define W_READ(id, S, W, n, p, values)                                                               \
     {                                                                                                \
         union { W all; S each[n]; } bits_;                                                           \
-        const W_GLOBAL S *from_ = p;                                                                 \
+        const W_GLOBAL S *from_ = (const W_GLOBAL S *)(p);                                           \
         if (((ulong)from_ & (sizeof(W) - 1)) == 0)                                                   \
             bits_.all = *(const W_GLOBAL W *)from_;                                                  \
         else                                                                                         \
@@ -31,7 +38,7 @@ W_FN ushort w_to_bf16(float x) {
 #define W_WRITE(id, S, W, n, p, values)                                                              \
     {                                                                                                \
         union { W all; S each[n]; } bits_;                                                           \
-        W_GLOBAL S *to_ = p;                                                                         \
+        W_GLOBAL S *to_ = (W_GLOBAL S *)(p);                                                         \
         W_UNROLL for (int i_ = 0; i_ < (n); i_++) w_pack_##id(bits_.each, i_, (values)[i_]);         \
         if (((ulong)to_ & (sizeof(W) - 1)) == 0)                                                     \
             *(W_GLOBAL W *)to_ = bits_.all;                                                          \
