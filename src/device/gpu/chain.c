@@ -1,7 +1,8 @@
 /* Chains: launches of one group each, one after the other, as one launch of one group that calls them,
  * waiting in between only for what its own work-items wrote. A launch costs microseconds, and so does all the
- * work of a small net's step, which becomes one launch. Numbers (sizes, strides, offsets) come from memory: a
- * kernel takes too few arguments for them, and each argument costs time at each launch.
+ * work of a small net's step, which becomes one launch. Which of the functions is called, with which slots
+ * and numbers, comes from memory: a kernel takes too few arguments for that, and a compiler meets each
+ * function once.
  *
  * Chains are made where they pay: in programs that ran often, since each chain is a text of its own that
  * takes seconds to compile (and not beside the runs: PoCL compiles most of it at the first launch, holding a
@@ -20,9 +21,11 @@
 enum {
     CHAIN_AFTER = 200, /* runs: what chains save pays for seconds of compiling them only later */
     GROUPS_MEAN = 2,   /* of a launch in a program where launching is what takes time */
-    LINKS_MOST = 32,   /* compilers take long for long functions */
+    KINDS_MOST = 32,   /* compilers take long for long functions */
+    LINKS_MOST = 500,
     SLOTS_MOST = 100,  /* OpenCL promises 1,024 bytes of arguments */
-    WORDS_MOST = 7000  /* and 64 KiB of constants */
+    WORDS_MOST = 7000, /* and 64 KiB of constants */
+    LINK_WORDS = 2
 };
 
 typedef struct chain {
@@ -30,6 +33,7 @@ typedef struct chain {
     const weft_launch *first; /* of `count` */
     int count;
     int kind[LINKS_MOST]; /* the first link with the same text */
+    int n_kinds;
     int slots[SLOTS_MOST];
     int n_slots;
     size_t words;
@@ -50,9 +54,15 @@ static int slot_at(chain *c, int slot) {
     return i;
 }
 
-/* The words of an argument. */
-static size_t words_of(const weft_argument *a) {
-    return a->kind == WEFT_ARGUMENT_NUMBERS ? (size_t)a->i / 8 : 0;
+/* The words of a link: before its slots and numbers, which function it calls and how many words it has. */
+static size_t link_words(const weft_launch *l) {
+    size_t words = LINK_WORDS;
+    for (int a = 0; a < l->n_arguments; a++) {
+        const weft_argument *argument = &l->arguments[a];
+        words += argument->kind == WEFT_ARGUMENT_NUMBERS ? (size_t)argument->i / 8
+                                                         : argument->kind == WEFT_ARGUMENT_BUFFER;
+    }
+    return words;
 }
 
 /* Takes one more launch in, unless that is too much. */
@@ -60,22 +70,30 @@ static bool extend(chain *c, const weft_launch *l) {
     const chain before = *c;
     if (!may_link(l) || c->count == LINKS_MOST || memcmp(c->first->items, l->items, sizeof l->items) != 0)
         return false;
-    bool fits = true;
+    int same = 0;
+    while (same < c->count && strcmp(c->first[same].text, l->text) != 0) same++;
+    bool fits = same < c->count || c->n_kinds < KINDS_MOST;
+    c->words += link_words(l);
     for (int a = 0; a < l->n_arguments; a++) {
         const weft_argument *argument = &l->arguments[a];
         c->faults = c->faults || argument->kind == WEFT_ARGUMENT_FAULTS;
         fits = fits && (argument->kind != WEFT_ARGUMENT_BUFFER || slot_at(c, argument->index) < SLOTS_MOST);
-        c->words += words_of(argument);
     }
     if (!fits || c->words > WORDS_MOST) {
         *c = before;
         return false;
     }
-    int same = 0;
-    while (same < c->count && strcmp(c->first[same].text, l->text) != 0) same++;
+    c->n_kinds += same == c->count;
     c->kind[c->count++] = same;
     c->prelude |= l->prelude;
     return true;
+}
+
+/* The first link that calls the same function: a text may have several. */
+static int call_of(const chain *c, int link) {
+    int same = c->kind[link];
+    while (c->kind[same] != c->kind[link] || strcmp(c->first[same].name, c->first[link].name) != 0) same++;
+    return same;
 }
 
 /* The longest chain from launch l on. */
@@ -153,24 +171,53 @@ static void put_functions(const chain *c, weft_text *out, const char *tag) {
     weft__put(out, "%s", weft__text_prelude_kernels);
 }
 
-static void put_call(chain *c, weft_text *out, const char *tag, int link, size_t *word) {
+/* A call of a link's function, with what its words say: in the loop those that `l` points at, for whichever
+ * link calls that function; else those at `word`. */
+static void put_call(chain *c, weft_text *out, const char *tag, int link, bool loop, size_t word) {
     const weft_launch *l = &c->first[link];
     char name[128];
     snprintf(name, sizeof name, "%s_%s_%d", l->name, tag, c->kind[link]);
-    weft__put(out, "        %s(", name);
+    weft__put(out, "%s(", name);
+    word += LINK_WORDS;
     for (int i = 0; i < l->n_arguments; i++) {
         const weft_argument *a = &l->arguments[i];
-        if (a->kind == WEFT_ARGUMENT_BUFFER)
-            weft__put(out, "b%d, ", slot_at(c, a->index));
-        else if (a->kind == WEFT_ARGUMENT_FAULTS)
+        if (a->kind == WEFT_ARGUMENT_FAULTS)
             weft__put(out, "faults, ");
+        else if (a->kind == WEFT_ARGUMENT_NUMBERS)
+            weft__put(out, "*(W_CONSTANT W_NUMBERS(%s) *)(%s + %zu)", name, loop ? "l" : "n", word);
+        else if (loop)
+            weft__put(out, "b[l[%zu]], ", word++);
         else
-            weft__put(out, "*(W_CONSTANT W_NUMBERS(%s) *)(n + %zu)", name, *word);
-        *word += words_of(a);
+            weft__put(out, "b%d, ", slot_at(c, a->index)), word++;
     }
     if (has_memory(c, link)) weft__put(out, ", &memory.link%d", c->kind[link]);
-    weft__put(out, ");\n        %s;\n",
-              c->program->launches.target->vectors ? "w_fence_all()" : "w_barrier_all()");
+    weft__put(out, ");");
+}
+
+/* Each function once, since compilers take long. */
+static void put_loop(chain *c, weft_text *out, const char *tag) {
+    weft__put(out, "        W_ANY b[] = {");
+    for (int s = 0; s < c->n_slots; s++) weft__put(out, "%sb%d", s ? ", " : "", s);
+    weft__put(out, "};\n        for (W_CONSTANT long *l = n; l[0] >= 0; l += l[1]) {\n"
+                   "            switch ((int)l[0]) {\n");
+    for (int i = 0; i < c->count; i++) {
+        if (call_of(c, i) != i) continue;
+        weft__put(out, "            case %d: ", i);
+        put_call(c, out, tag, i, true, 0);
+        weft__put(out, " break;\n");
+    }
+    weft__put(out, "            }\n            w_fence_all();\n        }\n");
+}
+
+/* All in turn: work-items that wait for each other would do so in a branch there, of which PoCL 3.1 dies. */
+static void put_calls(chain *c, weft_text *out, const char *tag) {
+    size_t word = 0;
+    for (int i = 0; i < c->count; i++) {
+        weft__put(out, "        ");
+        put_call(c, out, tag, i, false, word);
+        weft__put(out, "\n        w_barrier_all();\n");
+        word += link_words(&c->first[i]);
+    }
 }
 
 static void put_text(chain *c, weft_text *out, const char *tag) {
@@ -190,8 +237,10 @@ static void put_text(chain *c, weft_text *out, const char *tag) {
     }
     if (memory) weft__put(out, "    } memory;\n");
     weft__put(out, "    n += n_at;\n    for (int time = 0; time < times; time++) {\n");
-    size_t word = 0;
-    for (int i = 0; i < c->count; i++) put_call(c, out, tag, i, &word);
+    if (c->program->launches.target->vectors)
+        put_loop(c, out, tag);
+    else
+        put_calls(c, out, tag);
     weft__put(out, "    }\n}\n");
 }
 
@@ -218,20 +267,27 @@ static char *write_text(chain *c) {
 
 /* ---- the launch ---- */
 
-static weft_status add_words(const chain *c) {
+static weft_status add_words(chain *c) {
     weft_gpu_program *p = c->program;
-    int64_t *words = weft__array(p->launches.ctx, p->n_words + c->words, sizeof *words);
+    int64_t *words = weft__array(p->launches.ctx, p->n_words + c->words + 1, sizeof *words);
     if (!words) return weft__fail_oom(p->launches.ctx, c->words * sizeof *words, "a chain of launches");
     if (p->n_words) memcpy(words, p->words, p->n_words * sizeof *words);
     weft__free(p->launches.ctx, p->words);
     p->words = words;
-    for (int i = 0; i < c->count; i++)
+    for (int i = 0; i < c->count; i++) {
+        int64_t *link = words + p->n_words, *to = link + LINK_WORDS;
         for (int a = 0; a < c->first[i].n_arguments; a++) {
             const weft_argument *argument = &c->first[i].arguments[a];
-            const size_t n = words_of(argument);
-            if (n) memcpy(words + p->n_words, argument->numbers, n * sizeof *words);
-            p->n_words += n;
+            if (argument->kind == WEFT_ARGUMENT_BUFFER) *to++ = slot_at(c, argument->index);
+            if (argument->kind != WEFT_ARGUMENT_NUMBERS) continue;
+            memcpy(to, argument->numbers, (size_t)argument->i);
+            to += argument->i / 8;
         }
+        link[0] = call_of(c, i);
+        link[1] = to - link;
+        p->n_words += (size_t)(to - link);
+    }
+    words[p->n_words++] = -1;
     return WEFT_OK;
 }
 
