@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include "compiler/profile.h"
 
+void weft__debug_print(const char *text) { fputs(text, stderr); }
+
 /* "[32 784 | 10]": parallel, then reduction extents. */
 static void say_extents(const weft_kernel *kernel, char *text, size_t size) {
     size_t used = (size_t)snprintf(text, size, " [");
