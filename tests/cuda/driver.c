@@ -143,14 +143,16 @@ API cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
 }
 
 API cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+    const char *capability = getenv("FAKE_CUDA_CAPABILITY"); /* instead of 90 */
+    const int c = capability ? atoi(capability) : 90;
     (void)device;
     switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = 48 << 10; break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 2; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE: *value = 0; break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = c / 10; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = c % 10; break;
     default: return fake_refuse("cuDeviceGetAttribute", CUDA_ERROR_INVALID_VALUE, "attribute %u", attribute);
     }
     return 0;

@@ -109,6 +109,31 @@ static void test_without_compiler(void **state) {
     weft__cuda_forget();
 }
 
+/* A card of which NVRTC knows an older sister gets that one's code; one that it knows nothing for is refused.
+ */
+static void test_capabilities(void **state) {
+    (void)state;
+    static const struct {
+        const char *capability, *arch, *says;
+    } cases[] = {{"89", "sm_86", NULL},
+                 {"80", "sm_80", NULL},
+                 {"70", NULL, "NVRTC 13.0 does not compile for compute capability 7.0: install NVRTC 12"},
+                 {"100", NULL, "does not compile for compute capability 10.0: install a newer one"}};
+    if (without_cuda() || !counts()) return skip();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const weft__cuda_found *list;
+        setenv("FAKE_CUDA_CAPABILITY", cases[i].capability, 1);
+        weft__cuda_forget();
+        assert_int_equal(weft__cuda_devices(&list, NULL), 2);
+        if (cases[i].arch)
+            assert_string_equal(list[0].arch, cases[i].arch);
+        else
+            refuses(cases[i].says);
+    }
+    unsetenv("FAKE_CUDA_CAPABILITY");
+    weft__cuda_forget();
+}
+
 static void opens(const char *spec, const char *name) {
     weft_context ctx = {0};
     weft_device *device;
@@ -368,10 +393,11 @@ static void test_kernel_fails(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_library), cmocka_unit_test(test_without_compiler),
-        cmocka_unit_test(test_names),           cmocka_unit_test(test_steps_are_graphs),
-        cmocka_unit_test(test_sets_of_buffers), cmocka_unit_test(test_uploads_beside_runs),
-        cmocka_unit_test(test_memory_is_gone),  cmocka_unit_test(test_kernel_fails),
+        cmocka_unit_test(test_without_library),     cmocka_unit_test(test_without_compiler),
+        cmocka_unit_test(test_capabilities),        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_steps_are_graphs),    cmocka_unit_test(test_sets_of_buffers),
+        cmocka_unit_test(test_uploads_beside_runs), cmocka_unit_test(test_memory_is_gone),
+        cmocka_unit_test(test_kernel_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,13 @@ static void driver_release(char to[32]) {
     to[strcspn(to, "\n")] = 0;
 }
 
+/* What NVRTC is to compile for: code for 8.6 runs on 8.9, not on 9.0. 0: it knows nothing that runs there. */
+static int target_of(int capability) {
+    for (int c = capability; c >= capability / 10 * 10; c--)
+        if (weft__nvrtc_knows(c)) return c;
+    return 0;
+}
+
 /* What Weft needs that is missing. */
 static void check(weft__cuda_found *f, const char *no_compiler) {
     int major = 0, minor = 0;
@@ -46,7 +53,7 @@ static void check(weft__cuda_found *f, const char *no_compiler) {
     if (number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
         snprintf(f->reason, sizeof f->reason,
                  "it is set to let nobody compute on it: nvidia-smi -c DEFAULT, by the administrator");
-    else if (!weft__nvrtc_knows(f->capability))
+    else if (!target_of(f->capability))
         snprintf(f->reason, sizeof f->reason,
                  "NVRTC %d.%d does not compile for compute capability %d.%d: install %s; until then opencl "
                  "serves the card",
@@ -73,9 +80,11 @@ static void describe(weft__cuda_found *f, int i, int version, const char *no_com
     f->units = number(f->id, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     f->most_items = number(f->id, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     f->local_bytes = (uint64_t)number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
-    snprintf(f->arch, sizeof f->arch, "sm_%d", f->capability);
     check(f, no_compiler);
-    if (!no_compiler) weft__nvrtc_version(&major, &minor);
+    if (!no_compiler) {
+        snprintf(f->arch, sizeof f->arch, "sm_%d", target_of(f->capability));
+        weft__nvrtc_version(&major, &minor);
+    }
     snprintf(f->compiler, sizeof f->compiler, "NVRTC %d.%d %s", major, minor, f->arch);
     driver_release(release);
     snprintf(f->detail, sizeof f->detail,
