@@ -50,12 +50,13 @@ void weft_gpt_cache_free(weft_gpt_cache *cache) {
 static weft_status make_caches(weft_gpt_cache *cache, const weft_gpt_options *o) {
     weft_context *ctx = cache->ctx;
     int64_t shape[4] = {1, o->heads, o->context, o->width / o->heads};
+    const weft_dtype dtype = cache->gpt->narrow ? WEFT_BF16 : o->dtype;
     cache->steps = weft__array(ctx, (size_t)o->layers, sizeof *cache->steps);
     if (!cache->steps) return weft__fail_oom(ctx, (size_t)o->layers * sizeof *cache->steps, "a cache");
     for (int64_t i = 0; i < o->layers; i++) {
-        cache->steps[i].keys = weft_variable_new(ctx, "cache.keys", o->dtype, 4, shape, NULL);
+        cache->steps[i].keys = weft_variable_new(ctx, "cache.keys", dtype, 4, shape, NULL);
         WEFT_TRY(weft_tensor_status(cache->steps[i].keys));
-        cache->steps[i].values = weft_variable_new(ctx, "cache.values", o->dtype, 4, shape, NULL);
+        cache->steps[i].values = weft_variable_new(ctx, "cache.values", dtype, 4, shape, NULL);
         WEFT_TRY(weft_tensor_status(cache->steps[i].values));
     }
     return WEFT_OK;

@@ -40,8 +40,9 @@ weft_module *weft_linear(weft_context *ctx, int64_t in, int64_t out, const weft_
     return m;
 }
 
+/* Rounded behind the gather, so that the gradients of rows are added up in the table's dtype. */
 static weft_tensor *embedding_forward(weft_module *m, weft_tensor *x) {
-    return weft_gather_at(m->where, weft__parameter_of(m, 0), x, 0);
+    return weft__computed(m, weft_gather_at(m->where, m->parameters[0].variable, x, 0));
 }
 
 weft_module *weft_embedding(weft_context *ctx, int64_t count, int64_t width,

@@ -41,6 +41,7 @@ struct weft_module {
     bool evaluating;   /* not training */
     bool recompute;    /* its activations are computed again in the backward pass */
     bool decoding;     /* root: evaluating for now, whatever the mode */
+    bool narrow;       /* computes in bf16 from parameters of f32 */
     uint64_t freezes;  /* root: calls of weft_freeze in the tree */
     const char *where; /* the user's place of the forward call under way */
     weft__on_free *on_free;
@@ -59,9 +60,14 @@ weft_module *weft__module_root(weft_module *m);
 /* Makes the variables of m's whole tree. */
 weft_status weft__module_use(weft_module *m);
 
+/* t as m computes with it. */
+static inline weft_tensor *weft__computed(const weft_module *m, weft_tensor *t) {
+    return m->narrow && t && weft_dtype_of(t) == WEFT_F32 ? weft_cast_at(m->where, t, WEFT_BF16) : t;
+}
+
 /* The i-th parameter of m, in the order of adding; for a module in use. */
 static inline weft_tensor *weft__parameter_of(const weft_module *m, size_t i) {
-    return m->parameters[i].variable;
+    return weft__computed(m, m->parameters[i].variable);
 }
 
 /* `init`, or `otherwise` where it is the default. */

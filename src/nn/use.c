@@ -101,7 +101,9 @@ weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) 
     m->where = where;
     uint32_t segment = ctx->graph->segment;
     if (m->recompute && !m->evaluating) segment = weft__segment_begin(ctx);
-    weft_tensor *y = m->forward(m, x);
+    const bool border = m->narrow && !(m->parent && m->parent->narrow);
+    weft_tensor *y = m->forward(m, border ? weft__computed(m, x) : x);
+    if (border && y && weft_dtype_of(y) == WEFT_BF16) y = weft_cast_at(where, y, WEFT_F32);
     weft__segment_end(ctx, segment);
     if (!y) y = weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "forward: module '%s' returned NULL", m->kind);
     m->where = outer_where;
@@ -123,6 +125,21 @@ void weft_train(weft_module *m, bool training) {
 
 void weft_module_recompute(weft_module *m, bool on) {
     if (m && m->ctx) m->recompute = on;
+}
+
+static void narrow_tree(weft_module *m, bool on) {
+    m->narrow = on;
+    for (size_t i = 0; i < m->n_children; i++) narrow_tree(m->children[i], on);
+}
+
+weft_status weft_module_compute(weft_module *m, weft_dtype dtype) {
+    WEFT_TRY(weft_module_status(m));
+    if (dtype != WEFT_F32 && dtype != WEFT_BF16)
+        return weft__fail(m->ctx, WEFT_ERR_UNSUPPORTED,
+                          "weft_module_compute: %s computes in f32 or bf16, not in %s%s", m->kind,
+                          weft_dtype_name(dtype), dtype == WEFT_F16 ? ": its losses would want scaling" : "");
+    narrow_tree(m, dtype == WEFT_BF16);
+    return WEFT_OK;
 }
 
 bool weft_is_training(const weft_module *m) { return m && m->ctx && !m->evaluating; }
@@ -198,6 +215,7 @@ weft_tensor *weft_parameter(weft_module *m, const char *name) {
         return weft__poison(m->ctx, where, weft_last_status(m->ctx), "%s",
                             m->error ? m->error->text : m->kind);
     for (size_t i = 0; i < m->n_parameters; i++)
-        if (strcmp(m->parameters[i].name, name) == 0) return m->parameters[i].variable;
+        if (strcmp(m->parameters[i].name, name) == 0)
+            return m->parameters[i].buffer ? m->parameters[i].variable : weft__parameter_of(m, i);
     return weft__poison(m->ctx, where, WEFT_ERR_ARGUMENT, "%s: no parameter '%s'", m->kind, name);
 }

@@ -30,16 +30,16 @@ const char *weft__model_name(const weft__config *config, const weft__dataset *da
     return out;
 }
 
+/* Of the weights. */
 static weft_status dtype_of(const weft__config *config, weft_context *ctx, weft_dtype *dtype) {
     char name[32];
     *dtype = config->train_precision == WEFT__PRECISION_F64 ? WEFT_F64 : WEFT_F32;
-    if (config->train_precision != WEFT__PRECISION_BF16 && config->train_precision != WEFT__PRECISION_F16)
-        return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "train.precision: %s is not offered yet: use f32",
+    if (config->train_precision != WEFT__PRECISION_F16) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "train.precision: %s is not offered yet: use bf16",
                       weft__config_choice(WEFT__KEY_train_precision, config->train_precision, name));
 }
 
-/* The dtype to be used in, where it was trained in `trained`. */
+/* The dtype to be used in, where weights were trained in `trained`. */
 static weft_status narrow(const weft__config *config, weft_context *ctx, weft_dtype trained,
                           const char *precision, weft_dtype *dtype) {
     *dtype = trained;
@@ -90,7 +90,8 @@ static weft_status build_mlp(const weft__config *config, const weft__dataset *da
                           "model.activation: %s: layers without a nonlinearity between them are one layer",
                           name);
     if (dtype != WEFT_F32)
-        return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED, "train.precision: an mlp is trained in f32");
+        return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED,
+                          "train.precision: an mlp is trained in f32 or bf16");
     model->module = weft_mlp(model->ctx, sizes, count,
                              &(weft_mlp_options){.activation = activation,
                                                  .no_bias = !config->model_bias,
@@ -111,6 +112,8 @@ weft_status weft__model_build(weft_context *ctx, const weft__config *config, con
         WEFT_TRY(build_gpt(config, dataset, dtype, model));
     else
         WEFT_TRY(build_mlp(config, dataset, dtype, model));
+    if (config->train_precision == WEFT__PRECISION_BF16 && !precision)
+        WEFT_TRY(weft_module_compute(model->module, WEFT_BF16));
     return weft_module_status(model->module);
 }
 

@@ -126,6 +126,18 @@ expect 3 'the data is not what' "$weft" resume again --set train.steps=60
 sed -i '$d' text.txt
 expect 2 'no run folder' "$weft" resume nowhere
 
+# ---- mixed precision ----
+expect 0 '' "$weft" train gpt.yaml --run mixed --set train.precision=bf16 --quiet
+expect 0 '' "$weft" train gpt.yaml --run halted --set train.precision=bf16 --set train.steps=20 --quiet
+expect 0 '' "$weft" resume halted --set train.steps=40 --quiet
+check "bf16 goes on to the same bits" cmp {mixed,halted}/checkpoints/step-40/model.safetensors
+expect 0 'the' "$weft" generate mixed --prompt 'the ' --tokens 20 --seed 3
+cp out first
+expect 0 'the' "$weft" generate mixed --prompt 'the ' --tokens 20 --seed 3 --precision bf16
+check "weights rounded while loading, the same text" cmp first out
+expect 2 'f16 is not offered yet: use bf16' "$weft" train gpt.yaml --run half --set train.precision=f16
+expect 0 '' "$weft" train mlp.yaml --run mixed-mlp --set train.precision=bf16 --quiet
+
 # ---- using a model ----
 expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3
 cp out first

@@ -1,0 +1,181 @@
+/* Mixed precision: a module that computes in bf16 from parameters of f32. */
+#include "nn_help.h"
+
+enum { BATCH = 3, IN = 5, HIDDEN = 8, OUT = 4 };
+
+static weft_module *net(weft_context *ctx) {
+    const int64_t sizes[] = {IN, HIDDEN, OUT};
+    return weft_mlp(ctx, sizes, COUNT(sizes), NULL);
+}
+
+static weft_tensor *input(weft_context *ctx, int64_t rows, int64_t columns, int salt) {
+    double values[64];
+    fill(values, rows * columns, salt);
+    return weft_cast(weft_from(ctx, WEFT_F64, SHAPE(rows, columns), values), WEFT_F32);
+}
+
+static weft_tensor *parameter(weft_module *m, size_t i) {
+    weft_parameter_info info;
+    assert_true(weft_parameter_at(m, i, &info));
+    return info.tensor;
+}
+
+static weft_tensor *narrow(weft_tensor *t) { return weft_cast(t, WEFT_BF16); }
+
+/* The bytes of t are those of `wanted`. */
+static void assert_same(weft_tensor *t, weft_tensor *wanted) {
+    double *a = values_of(t), *b = values_of(wanted);
+    assert_int_equal(weft_dtype_of(t), weft_dtype_of(wanted));
+    assert_memory_equal(a, b, (size_t)weft_numel(wanted) * sizeof *a);
+    free(a);
+    free(b);
+}
+
+/* What goes in and comes out is f32; between them is what the layers' functions make of rounded operands. */
+static void test_forward(void **state) {
+    weft_context *ctx = *state;
+    weft_module *m = net(ctx);
+    weft_tensor *x = input(ctx, BATCH, IN, 1);
+    double *exact = values_of(weft_forward(m, x));
+    assert_ok(weft_module_compute(m, WEFT_BF16));
+    weft_tensor *y = weft_forward(m, x);
+    weft_tensor *h = weft_add(weft_matmul(narrow(x), weft_transpose(narrow(parameter(m, 0)), 0, 1)),
+                              narrow(parameter(m, 1)));
+    h = weft_matmul(weft_relu(h), weft_transpose(narrow(parameter(m, 2)), 0, 1));
+    assert_same(y, weft_cast(weft_add(h, narrow(parameter(m, 3))), WEFT_F32));
+    double *got = values_of(y);
+    assert_close(got, exact, (int64_t)BATCH * OUT, 0.03);
+    assert_true(memcmp(got, exact, sizeof(double) * BATCH * OUT) != 0);
+    assert_ok(weft_module_compute(m, WEFT_F32));
+    double *again = values_of(weft_forward(m, x));
+    assert_memory_equal(again, exact, sizeof(double) * BATCH * OUT);
+    free(again);
+    free(got);
+    free(exact);
+}
+
+/* Gradients have the dtype of what they are of. */
+static void test_gradients(void **state) {
+    weft_context *ctx = *state;
+    weft_module *m = net(ctx);
+    weft_tensor *x = input(ctx, BATCH, IN, 1), *target = input(ctx, BATCH, OUT, 2);
+    weft_tensor *params[4], *exact[4], *got[4];
+    for (size_t i = 0; i < 4; i++) params[i] = parameter(m, i);
+    assert_ok(weft_gradient(weft_mse(weft_forward(m, x), target, WEFT_MEAN), params, 4, exact));
+    assert_ok(weft_module_compute(m, WEFT_BF16));
+    weft_tensor *loss = weft_mse(weft_forward(m, x), target, WEFT_MEAN);
+    assert_int_equal(weft_dtype_of(loss), WEFT_F32);
+    assert_ok(weft_gradient(loss, params, 4, got));
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(weft_dtype_of(got[i]), WEFT_F32);
+        double *a = values_of(got[i]), *b = values_of(exact[i]);
+        assert_close(a, b, weft_numel(got[i]), 0.03);
+        free(a);
+        free(b);
+    }
+}
+
+/* Rows of a table are added up in f32: a thousand times 2^-9 beside 1 is lost in bf16. */
+static void test_embedding(void **state) {
+    weft_context *ctx = *state;
+    enum { TIMES = 1024 };
+    weft_module *m = weft_embedding(ctx, 2, 1, NULL);
+    assert_ok(weft_module_compute(m, WEFT_BF16));
+    static int32_t ids[TIMES + 1];
+    static float weights[TIMES + 1];
+    for (int i = 0; i <= TIMES; i++) weights[i] = i == 0 ? 1.0f : 0x1p-9f;
+    weft_tensor *y = weft_forward(m, weft_from(ctx, WEFT_I32, SHAPE(TIMES + 1), ids)),
+                *table = parameter(m, 0), *gradient;
+    weft_tensor *loss =
+        weft_sum(weft_mul(y, weft_from(ctx, WEFT_F32, SHAPE(TIMES + 1, 1), weights)), WEFT_ALL_AXES, false);
+    assert_ok(weft_gradient(loss, &table, 1, &gradient));
+    double *got = values_of(gradient);
+    assert_true(got[0] == 1.0 + TIMES * 0x1p-9 && got[1] == 0.0);
+    free(got);
+}
+
+static weft_module *gpt(weft_context *ctx) {
+    return weft_gpt(ctx,
+                    &(weft_gpt_options){.vocab = 11, .context = 16, .layers = 2, .heads = 2, .width = 32});
+}
+
+static float train(weft_context *ctx, weft_module *m, int steps) {
+    weft_optimizer *opt = weft_adamw(m, &(weft_adam_options){.lr = 3e-3});
+    int32_t ids[17];
+    float value = 0.0f;
+    for (int step = 0; step < steps; step++) {
+        weft_scope *scope = weft_scope_open(ctx);
+        for (int i = 0; i < 17; i++) ids[i] = (2 * i + 3 * step) % 11;
+        weft_tensor *logits =
+            weft_reshape(weft_forward(m, weft_from(ctx, WEFT_I32, SHAPE(1, 16), ids)), SHAPE(16, 11));
+        weft_tensor *loss =
+            weft_cross_entropy(logits, weft_from(ctx, WEFT_I32, SHAPE(16), ids + 1), WEFT_MEAN);
+        assert_ok(weft_optimizer_step(opt, loss));
+        assert_ok(weft_read(loss, &value, sizeof value));
+        weft_scope_close(scope);
+    }
+    weft_optimizer_free(opt);
+    return value;
+}
+
+/* The same law of learning; optimizer and parameters see f32 alone. */
+static void test_training(void **state) {
+    weft_context *ctx = *state;
+    weft_module *wide = gpt(ctx), *mixed = gpt(ctx);
+    assert_ok(weft_module_copy(mixed, wide));
+    assert_ok(weft_module_compute(mixed, WEFT_BF16));
+    const float start = train(ctx, wide, 1), mixed_start = train(ctx, mixed, 1);
+    const float end = train(ctx, wide, 60), mixed_end = train(ctx, mixed, 60);
+    assert_true(fabsf(mixed_start - start) < 0.01f * start);
+    assert_true(end < 0.8f * start);
+    assert_true(fabsf(mixed_end - end) < 0.02f * start);
+    for (size_t i = 0; i < weft_parameter_count(mixed); i++)
+        assert_int_equal(weft_dtype_of(parameter(mixed, i)), WEFT_F32);
+}
+
+/* Token by token as all at once: the caches hold what the layers compute in. */
+static void test_decoding(void **state) {
+    weft_context *ctx = *state;
+    weft_module *m = gpt(ctx);
+    assert_ok(weft_module_compute(m, WEFT_BF16));
+    const int32_t ids[4] = {1, 7, 2, 2};
+    float logits[11];
+    weft_gpt_cache *cache = weft_gpt_cache_new(m);
+    assert_non_null(cache);
+    for (int i = 0; i < 4; i++) assert_ok(weft_gpt_feed(cache, ids + i, 1, logits));
+    weft_train(m, false);
+    double *whole = values_of(weft_forward(m, weft_from(ctx, WEFT_I32, SHAPE(1, 4), ids)));
+    for (int i = 0; i < 11; i++) assert_true(fabs(logits[i] - whole[33 + i]) < 0.02);
+    free(whole);
+    weft_gpt_cache_free(cache);
+}
+
+/* A part of a network may compute in bf16 within one of f32, and a child joins what its parent does. */
+static void test_parts(void **state) {
+    weft_context *ctx = *state;
+    weft_module *first = weft_linear(ctx, IN, HIDDEN, NULL), *second = weft_linear(ctx, HIDDEN, OUT, NULL);
+    weft_module *m = weft_sequential(ctx, "parts", first, second, NULL);
+    assert_ok(weft_module_compute(second, WEFT_BF16));
+    weft_tensor *x = input(ctx, BATCH, IN, 1), *y = weft_forward(m, x), *h = weft_forward(first, x);
+    assert_int_equal(weft_dtype_of(h), WEFT_F32);
+    weft_tensor *rounded = weft_matmul(narrow(h), weft_transpose(narrow(parameter(m, 2)), 0, 1));
+    assert_same(y, weft_cast(weft_add(rounded, narrow(parameter(m, 3))), WEFT_F32));
+
+    assert_int_equal(weft_module_compute(m, WEFT_F16), WEFT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(weft_last_error(ctx), "f16"));
+    assert_int_equal(weft_module_compute(m, WEFT_I32), WEFT_ERR_UNSUPPORTED);
+    assert_int_equal(weft_module_compute(NULL, WEFT_BF16), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_module_compute(weft_linear(ctx, 0, 1, NULL), WEFT_BF16), WEFT_ERR_ARGUMENT);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_forward, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_gradients, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_embedding, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_training, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_decoding, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
