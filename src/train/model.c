@@ -35,7 +35,7 @@ static weft_status dtype_of(const weft__config *config, weft_context *ctx, weft_
     char name[32];
     *dtype = config->train_precision == WEFT__PRECISION_F64 ? WEFT_F64 : WEFT_F32;
     if (config->train_precision != WEFT__PRECISION_F16) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "train.precision: %s is not offered yet: use bf16",
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "train.precision: %s is not offered yet: use bf16",
                       weft__config_choice(WEFT__KEY_train_precision, config->train_precision, name));
 }
 
