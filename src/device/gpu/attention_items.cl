@@ -126,11 +126,9 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
         load(AT(k, j), of.k_t, end - j, BC, d, other);
         w_barrier();
         dots(mine, other, d, s);
-#pragma unroll
-        for (int q_ = 0; q_ < 2; q_++) {
+        W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++) {
             S best = -INFINITY;
-#pragma unroll
-            for (int u = 0; u < COLUMNS; u++) {
+            W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const int at = j + COLUMN(u), seen = at < end && (!causal || at <= i0 + ROW(q_) + shift);
                 s[q_][u] = seen ? s[q_][u] * scale : (S)-INFINITY;
                 best = s[q_][u] > best ? s[q_][u] : best;
@@ -139,16 +137,14 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
         }
         w_barrier();
         load(AT(v, j), of.v_t, end - j, BC, d, other);
-#pragma unroll
-        for (int q_ = 0; q_ < 2; q_++) {
+        W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++) {
             S best = most[q_];
             for (int t = 0; t < TPR; t++) best = fmax(best, part[ROW(q_) * TPR + t]);
             const S base = best == (S)-INFINITY ? (S)0 : best; /* all of them -inf: weights 0, not NaN */
             const S keep = most[q_] == (S)-INFINITY ? (S)0 : EXP(most[q_] - base);
             most[q_] = best;
             S more = 0;
-#pragma unroll
-            for (int u = 0; u < COLUMNS; u++) {
+            W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const S e = s[q_][u] == (S)-INFINITY ? (S)0 : EXP(s[q_][u] - base);
                 more += e;
                 tile[ROW(q_) * PITCH + COLUMN(u)] =
@@ -206,8 +202,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
     const int i = w_group(0), item = w_item(0), shift = cached ? key[of.key_at] : t_k - t_q;
     const int end = causal ? min(t_k, max(0, i + 1 + shift)) : t_k, first = item % D, slice = item / D;
     S sums[WIDE], most = -INFINITY, sum = 0;
-#pragma unroll
-    for (int u = 0; u < WIDE; u++) sums[u] = 0;
+    W_CARD_UNROLL for (int u = 0; u < WIDE; u++) sums[u] = 0;
     for (int c = item; c < d; c += ITEMS) query[c] = LOAD(AT(q, i), c);
     w_barrier();
     for (int j = 0; j < end; j += ITEMS) {
@@ -227,8 +222,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
         sum = fma(sum, keep, e);
         weight[item] = e * kept(key + of.key_at, (pair * t_q + i) * t_k + j + item, dropout, factor);
         w_barrier();
-#pragma unroll
-        for (int u = 0; u < WIDE; u++) {
+        W_CARD_UNROLL for (int u = 0; u < WIDE; u++) {
             const int c = first + u * ITEMS;
             sums[u] *= keep;
             for (int r = slice; r < n && c < d; r += SLICES) sums[u] = fma(weight[r], LOAD(AT(v, j + r), c), sums[u]);
@@ -237,8 +231,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
     }
     const S total = group_best(part, sum, 1), by = total == 0 ? (S)0 : (S)1 / total;
     if (item == 0) lse[of.lse_at + pair * t_q + i] = total == 0 ? (S)-INFINITY : most + LOG(total);
-#pragma unroll
-    for (int u = 0; u < WIDE; u++) {
+    W_CARD_UNROLL for (int u = 0; u < WIDE; u++) {
         part[item] = sums[u];
         w_barrier();
         const int c = first + u * ITEMS;
@@ -278,12 +271,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
     load(AT(q, i0), of.q_t, n, BR, d, mine);
     load(AT(dout, i0), of.dout_t, n, BR, d, douts);
     w_barrier();
-#pragma unroll
-    for (int q_ = 0; q_ < 2; q_++)
+    W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++)
         for (int c = COLUMN(0); c < d && ROW(q_) < n; c += TPR)
             dot[q_] = fma(LOAD(AT(out, i0 + ROW(q_)), c), douts[ROW(q_) * LD + c], dot[q_]);
-#pragma unroll
-    for (int q_ = 0; q_ < 2; q_++) {
+    W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++) {
         mean[q_] = row_sum(part, dot[0], dot[1], q_);
         norm[q_] = ROW(q_) < n ? LSE(i0 + ROW(q_)) : 0;
         if (COLUMN(0) == 0 && ROW(q_) < n) delta[of.delta_at + pair * t_q + i0 + ROW(q_)] = mean[q_];
@@ -295,10 +286,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
         w_barrier();
         dots(mine, keys, d, s);
         dots(douts, values, d, dp);
-#pragma unroll
-        for (int q_ = 0; q_ < 2; q_++)
-#pragma unroll
-            for (int u = 0; u < COLUMNS; u++) {
+        W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++)
+            W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const int i = i0 + ROW(q_), at = j + COLUMN(u), seen = at < end && (!causal || at <= i + shift);
                 const S weight = seen ? AGAIN(s[q_][u], norm[q_]) : (S)0;
                 const S by = kept(key + of.key_at, (pair * t_q + i) * t_k + at, dropout, factor);
@@ -339,10 +328,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
         w_barrier();
         dots(keys, mine, d, s);
         dots(values, douts, d, dp);
-#pragma unroll
-        for (int q_ = 0; q_ < 2; q_++)
-#pragma unroll
-            for (int u = 0; u < COLUMNS; u++) {
+        W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++)
+            W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const int at = i + COLUMN(u), j = j0 + ROW(q_), seen = at < t_q && (!causal || j <= at + shift);
                 const S weight = seen ? AGAIN(s[q_][u], LSE(at)) : (S)0;
                 const S by = kept(key + of.key_at, (pair * t_q + at) * t_k + j, dropout, factor);
@@ -352,10 +339,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
         w_barrier();
         gather(tile, douts, sums_v);
         w_barrier();
-#pragma unroll
-        for (int q_ = 0; q_ < 2; q_++)
-#pragma unroll
-            for (int u = 0; u < COLUMNS; u++) tile[ROW(q_) * PITCH + COLUMN(u)] = s[q_][u];
+        W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++)
+            W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) tile[ROW(q_) * PITCH + COLUMN(u)] = s[q_][u];
         w_barrier();
         gather(tile, mine, sums_k);
         w_barrier();

@@ -7,6 +7,7 @@
 #define W_TABLE       static __device__ const
 #define W_ANY         w_any
 #define W_UNROLL      _Pragma("unroll")
+#define W_CARD_UNROLL W_UNROLL
 #define W_RESTRICT    __restrict__
 #define W_FN          static __device__ __forceinline__
 #define W_ENTRY       extern "C" __global__

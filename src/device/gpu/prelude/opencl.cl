@@ -8,6 +8,9 @@
 #define W_TABLE         __constant /* before a table of constants outside of functions */
 #define W_ANY           __global void * /* a buffer, to be given to whatever takes one */
 #define W_UNROLL        _Pragma("unroll") /* before a loop */
+/* Before a loop that CUDA's compiler must be told to unroll, so that arrays become registers, in kernels with barriers:
+ * those of OpenCL see to it themselves, and PoCL 3.1, told to, overwrites memory. */
+#define W_CARD_UNROLL
 #define W_RESTRICT      restrict
 #define W_FN            static inline
 #define W_ENTRY         __kernel
