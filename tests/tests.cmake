@@ -49,8 +49,8 @@ function(weft_add_test name)
   if(name MATCHES "test_nvrtc")
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
   endif()
-  if(name MATCHES "opencl|_gpu_|_cuda|_render") # a driver compiles their kernels
-    set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  if(name MATCHES "opencl|_gpu|_cuda|_render") # a driver compiles their kernels
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600 COST 20)
   endif()
 endfunction()
 
