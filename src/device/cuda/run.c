@@ -295,7 +295,8 @@ static CUresult run_with(weft__cuda *d, cuda_executable *e, weft_buffer *const *
  * commands are timed. */
 static weft_status choose_form(weft__cuda *d, cuda_executable **e, int times) {
     cuda_executable *plain = *e;
-    if (weft__gpu_chain_now(&plain->runs, times)) WEFT_TRY(build(d, plain->commands, true, &plain->chained));
+    if (weft__gpu_chain_now(&plain->runs, times))
+        WEFT_TRY(weft__gpu_chain_built(build(d, plain->commands, true, &plain->chained)));
     if (plain->chained && plain->chained->words && !d->timing) *e = plain->chained;
     return WEFT_OK;
 }

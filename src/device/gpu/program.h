@@ -31,6 +31,10 @@ void weft__gpu_program_free(weft_gpu_program *program);
 weft_status weft__gpu_chain(weft_gpu_program *program);
 /* Counts `times` runs of a program; true once: now it has run so often that compiling its chains pays. */
 bool weft__gpu_chain_now(int64_t *runs, int times);
+/* What building them came to: a program that has no room for its chains stays plain, which is no failure. */
+static inline weft_status weft__gpu_chain_built(weft_status status) {
+    return status == WEFT_ERR_OOM ? WEFT_OK : status;
+}
 enum {
     WEFT_GPU_REPEATS = 64
 }; /* runs in one launch: cards that draw the screen stop what lasts for seconds */

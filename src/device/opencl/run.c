@@ -270,11 +270,8 @@ static cl_int enqueue_repeated(weft__opencl *d, opencl_executable *e, int *times
  * commands are timed. */
 static weft_status choose_form(weft__opencl *d, opencl_executable **e, int times) {
     opencl_executable *plain = *e;
-    if (weft__gpu_chain_now(&plain->runs, times)) {
-        const weft_status status = build(d, plain->commands, true, &plain->chained);
-        if (status != WEFT_OK && status != WEFT_ERR_OOM)
-            return status; /* without room for it, plain it stays */
-    }
+    if (weft__gpu_chain_now(&plain->runs, times))
+        WEFT_TRY(weft__gpu_chain_built(build(d, plain->commands, true, &plain->chained)));
     if (plain->chained && plain->chained->words && !d->timing) *e = plain->chained;
     return WEFT_OK;
 }
