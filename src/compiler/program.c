@@ -19,7 +19,7 @@ static void print_text(weft_context *ctx, const weft_program *program, int what)
     char *text = weft__alloc(ctx, size);
     if (!text) return;
     weft__program_print(program, what, text, size);
-    weft__debug_print(text);
+    weft__debug_print("%s", text);
     weft__free(ctx, text);
 }
 
