@@ -27,7 +27,7 @@ typedef struct weft_open_options {
     const char *device;
     int threads;     /* 0: as many as the machine has, or OMP_NUM_THREADS */
     uint64_t seed;   /* of the random stream */
-    weft_log_fn log; /* NULL: no log */
+    weft_log_fn log; /* NULL: no log; what WEFT_DEBUG asks for comes as WEFT_LOG_DEBUG */
     void *log_user;
     weft_alloc_fn alloc; /* NULL: the C library's */
     void *alloc_user;

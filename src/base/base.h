@@ -70,6 +70,8 @@ weft_status weft__failv(weft_context *ctx, weft_status status, const char *fmt, 
 /* Out of memory while wanting `bytes` for `what`. */
 weft_status weft__fail_oom(weft_context *ctx, size_t bytes, const char *what);
 void weft__log(weft_context *ctx, weft_log_level level, const char *fmt, ...) WEFT_PRINTF(3, 4);
+/* Each line of a text, however long; its newlines become NULs. */
+void weft__log_lines(weft_context *ctx, weft_log_level level, char *text);
 
 #ifdef __clang_analyzer__ /* cannot see into status.c: what fails returns the status it was given */
 #define weft__fail(ctx, status, ...)     ((void)weft__fail(ctx, status, __VA_ARGS__), (status))

@@ -116,3 +116,12 @@ void weft__log(weft_context *ctx, weft_log_level level, const char *fmt, ...) {
     va_end(args);
     ctx->log(ctx->log_user, level, text);
 }
+
+void weft__log_lines(weft_context *ctx, weft_log_level level, char *text) {
+    if (!ctx || !ctx->log) return;
+    for (char *line = text, *end; line && *line; line = end) {
+        end = strchr(line, '\n');
+        if (end) *end++ = '\0';
+        ctx->log(ctx->log_user, level, line);
+    }
+}

@@ -302,7 +302,8 @@ static weft_status run_line(weft__bench bench, double started) {
     const double none = (double)NAN;
     timing t;
     costs c = {started, none, none, none, none, none, none, none, none, none};
-    const weft_open_options options = {.device = bench.device, .threads = (int)bench.threads, .seed = 1};
+    const weft_open_options options = {
+        .device = bench.device, .threads = (int)bench.threads, .seed = 1, .log = weft__show_log};
     WEFT_TRY(weft_open(&options, &bench.ctx));
     double from = weft__now();
     weft_status status = bench.workload->data ? bench.workload->data(&bench) : WEFT_OK;

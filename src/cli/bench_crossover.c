@@ -173,7 +173,9 @@ static weft_status open_side(side *s) {
                               "behind the @",
                               s->spec);
     }
-    return weft_open(&(weft_open_options){.device = name, .threads = s->threads, .seed = 1}, &s->ctx);
+    return weft_open(
+        &(weft_open_options){.device = name, .threads = s->threads, .seed = 1, .log = weft__show_log},
+        &s->ctx);
 }
 
 static weft_status run_cells(side *sides, int n, weft_context *plan, bool json, tally *t) {

@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/demo.h"
 #include "cli/run.h"
+#include "train/progress.h"
 #include "train/run_dir.h"
 
 #define PATH_BYTES 4096
@@ -271,7 +272,8 @@ static weft_status learn_xor(weft_context *ctx, bool quiet, double answers[4]) {
 static int demo_xor(const char *device, bool quiet) {
     weft_context *ctx = NULL;
     double answers[4] = {0};
-    weft_status status = weft_open(&(weft_open_options){.device = device, .seed = 1}, &ctx);
+    weft_status status =
+        weft_open(&(weft_open_options){.device = device, .seed = 1, .log = weft__show_log}, &ctx);
     if (status == WEFT_OK) status = learn_xor(ctx, quiet, answers);
     int code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft_close(ctx);

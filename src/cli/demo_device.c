@@ -233,13 +233,14 @@ static weft_status show_training(demo *d) {
 
 static weft_status open_sides(demo *d, const char *device) {
     const double from = weft__now();
-    WEFT_TRY(weft_open(&(weft_open_options){.device = device, .seed = 1}, &d->device.ctx));
+    WEFT_TRY(
+        weft_open(&(weft_open_options){.device = device, .seed = 1, .log = weft__show_log}, &d->device.ctx));
     weft_device_description description;
     weft_device_describe(d->device.ctx, &description);
     d->device.name = weft_device_of(d->device.ctx);
     say(d, "%s: %s\n%-19s in %.0f ms\n", d->device.name, description.detail ? description.detail : "",
         "opened", 1e3 * (weft__now() - from));
-    return weft_open(&(weft_open_options){.device = "cpu", .seed = 1}, &d->cpu.ctx);
+    return weft_open(&(weft_open_options){.device = "cpu", .seed = 1, .log = weft__show_log}, &d->cpu.ctx);
 }
 
 int weft__demo_device(const char *device, bool quiet) {

@@ -1,15 +1,7 @@
 /* WEFT_DEBUG=launch: each command of each run with its layer, shapes, bytes and the time that the device
  * took. Must not know: devices' insides. Read next: profile.c, which books the same. */
-#include <stdarg.h>
 #include <stdio.h>
 #include "compiler/profile.h"
-
-void weft__debug_print(const char *fmt, ...) {
-    va_list list;
-    va_start(list, fmt);
-    vfprintf(stderr, fmt, list);
-    va_end(list);
-}
 
 /* "[32 784 | 10]": parallel, then reduction extents. */
 static void say_extents(const weft_kernel *kernel, char *text, size_t size) {
@@ -33,8 +25,8 @@ static void say_command(const weft_program *program, int i, const weft_timing *t
     weft__command_work(command, &flops, &bytes);
     if (command->kernel) say_extents(command->kernel, extents, sizeof extents);
     if (timing) snprintf(taken, sizeof taken, "%.1f us", 1e-3 * (timing->end_ns - timing->start_ns));
-    weft__debug_print("launch %d: %s%s%s%s, %.0f flops, %.0f bytes, %s\n", i, name, extents,
-                      *path ? "  # " : "", path, flops, bytes, taken);
+    weft__log(program->ctx, WEFT_LOG_DEBUG, "launch %d: %s%s%s%s, %.0f flops, %.0f bytes, %s", i, name,
+              extents, *path ? "  # " : "", path, flops, bytes, taken);
 }
 
 void weft__program_say(const weft_program *program, const weft_timing *timings) {

@@ -59,7 +59,7 @@ static weft_status open_compiler(weft_context *ctx, const weft_open_options *opt
     ctx->compiler = compiler;
     compiler->fuse = !options->no_fusion;
     const char *debug = secure_getenv("WEFT_DEBUG");
-    if (debug) {
+    if (debug && ctx->log) {
         if (strstr(debug, "graph")) compiler->debug |= DEBUG_GRAPH;
         if (strstr(debug, "kernels")) compiler->debug |= DEBUG_KERNELS;
         if (strstr(debug, "plan")) compiler->debug |= DEBUG_PLAN;

@@ -14,12 +14,12 @@ static void free_ir(weft_ir *ir) {
     weft__arena_free(&ir->arena);
 }
 
-static void print_text(weft_context *ctx, const weft_program *program, int what) {
+static void log_text(weft_context *ctx, const weft_program *program, int what) {
     size_t size = weft__program_print(program, what, NULL, 0) + 1;
     char *text = weft__alloc(ctx, size);
     if (!text) return;
     weft__program_print(program, what, text, size);
-    weft__debug_print("%s", text);
+    weft__log_lines(ctx, WEFT_LOG_DEBUG, text);
     weft__free(ctx, text);
 }
 
@@ -91,7 +91,7 @@ weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, si
     weft__arena_init(&program->keep, ctx);
     weft_status status = compile(program, outputs, n_outputs, sinks, n_sinks, walk);
     if (status == WEFT_OK && (ctx->compiler->debug & ~DEBUG_LAUNCH))
-        print_text(ctx, program, ctx->compiler->debug);
+        log_text(ctx, program, ctx->compiler->debug);
     if (status == WEFT_OK) status = prepare(program);
     weft__cache_note_compile(ctx, walk);
     weft__profile_leave(ctx, span);

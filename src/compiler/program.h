@@ -119,9 +119,7 @@ weft_status weft__plan(weft_ir *ir, weft_program *program, const weft_walk *walk
 /* ---- print.c ---- */
 /* The program's commands, kernels and memory as text; returns the whole length. */
 size_t weft__program_print(const weft_program *program, int what, char *buffer, size_t size);
-/* Prints what WEFT_DEBUG asks for, on standard error: the one place of the library that does. */
-void weft__debug_print(const char *fmt, ...) WEFT_PRINTF(1, 2);
-/* Prints each command with its layer, shapes, work and time; timings may be NULL. */
+/* Logs each command with its layer, shapes, work and time; timings may be NULL. */
 void weft__program_say(const weft_program *program, const weft_timing *timings);
 /* Runs a program whose slots are bound, waits for it, and says it. */
 weft_status weft__program_run_aloud(weft_program *program);

@@ -17,16 +17,16 @@
 
 #define TIMED_EVERY 100 /* runs of a program: a timed one takes longer, by up to a third */
 
-/* The library's log lines go to log.txt; warnings are shown as well. */
+/* The library's log lines go to log.txt, but for what WEFT_DEBUG asks for; that and warnings are shown. */
 static void on_log(void *user, weft_log_level level, const char *message) {
     weft__loop *loop = user;
     static const char *const names[] = {"debug", "info", "warning", "error"};
-    if (loop->run.dir) {
+    if (loop->run.dir && !(level == WEFT_LOG_DEBUG && getenv("WEFT_DEBUG"))) {
         uint64_t step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : loop->first;
         weft_status ignored = weft__run_log(&loop->run, step, "%s: %s", names[level], message);
         (void)ignored; /* a log that cannot be written is noticed when the loop writes to it */
     }
-    if (level >= WEFT_LOG_WARNING) fprintf(stderr, "weft: %s\n", message);
+    weft__show_log(NULL, level, message);
 }
 
 /* The absolute path of a file, or of a pattern of names in a folder; NULL where there is none. */

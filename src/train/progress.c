@@ -19,6 +19,12 @@ double weft__now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+void weft__show_log(void *user, weft_log_level level, const char *message) {
+    (void)user;
+    if (level >= WEFT_LOG_WARNING) fprintf(stderr, "weft: %s\n", message);
+    if (level == WEFT_LOG_DEBUG && getenv("WEFT_DEBUG")) fprintf(stderr, "%s\n", message);
+}
+
 void weft__progress_start(weft__progress *p, bool quiet, bool tokens) {
     const char *no_color = getenv("NO_COLOR");
     memset(p, 0, sizeof *p);

@@ -31,6 +31,9 @@ typedef struct weft__progress {
     double seconds[WEFT__PHASE_COUNT];
 } weft__progress;
 
+/* A context's log on standard error: warnings, and what WEFT_DEBUG asks for. */
+void weft__show_log(void *user, weft_log_level level, const char *message);
+
 /* Seconds of a clock that never jumps. */
 double weft__now(void);
 

@@ -1,15 +1,10 @@
 /* Opens trained models. Must not know: what they are used for. Read next: src/cli/generate.c. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/progress.h"
 #include "train/run_dir.h"
 #include "train/use.h"
-
-static void on_log(void *user, weft_log_level level, const char *message) {
-    (void)user;
-    if (level >= WEFT_LOG_WARNING) fprintf(stderr, "weft: %s\n", message);
-}
 
 weft_status weft__use_config(const char *run, const char *device, weft__config *config) {
     char path[4096];
@@ -47,7 +42,7 @@ weft_status weft__use_open(const char *run, const char *device, const char *prec
     const bool chooses = weft__auto_chooses(&use->config);
     if (chooses) WEFT_TRY(take_data(use, run, with_data));
     if (chooses) WEFT_TRY(choose(use, with_data));
-    WEFT_TRY(weft__model_open_context(&use->config, use->choice.device, on_log, NULL, &ctx));
+    WEFT_TRY(weft__model_open_context(&use->config, use->choice.device, weft__show_log, NULL, &ctx));
     use->model.ctx = ctx;
     if (!chooses) WEFT_TRY(take_data(use, run, with_data));
     WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "train/progress.h"
 #include "train/verify.h"
 
 #define LOSS_TOLERANCE 1e-4 /* relative; of losses after a few steps */
@@ -40,7 +41,9 @@ double weft__verify_tolerance(weft_dtype dtype) {
 
 static void on_log(void *user, weft_log_level level, const char *message) {
     const weft__verify_side *side = user;
-    if (level >= WEFT_LOG_WARNING) fprintf(stderr, "weft: %s: %s\n", side->device, message);
+    char text[2048];
+    snprintf(text, sizeof text, "%s: %s", side->device, message);
+    weft__show_log(NULL, level, level >= WEFT_LOG_WARNING ? text : message);
 }
 
 static weft_status open_side(weft__verify_side *side, weft__config *config, uint64_t steps) {

@@ -3,8 +3,6 @@
 #include "compiler/profile.h"
 #include "core_help.h"
 
-#include <unistd.h>
-
 #include <jansson.h>
 
 #include "opencl.h"
@@ -17,14 +15,19 @@ typedef struct net {
 
 enum { BATCH = 64, IN = 32, HIDDEN = 48, OUT = 16 };
 
-static net open_net(const char *device) {
-    net n = {.ctx = open_device(device, false)};
+static net open_net_logged(const char *device, weft_log_fn log, void *user) {
+    net n = {0};
+    const weft_open_options options = {
+        .device = device, .threads = 1, .seed = 5, .log = log, .log_user = user};
+    assert_ok(test_open(&options, &n.ctx));
     n.module =
         weft_sequential(n.ctx, "net", weft_linear(n.ctx, IN, HIDDEN, NULL), weft_activation(n.ctx, WEFT_TANH),
                         weft_linear(n.ctx, HIDDEN, OUT, NULL), NULL);
     n.optimizer = weft_adam(n.module, &(weft_adam_options){.lr = 1e-3});
     return n;
 }
+
+static net open_net(const char *device) { return open_net_logged(device, NULL, NULL); }
 
 static void step(const net *n, int salt) {
     weft_scope *scope = weft_scope_open(n->ctx);
@@ -144,42 +147,28 @@ static void test_device_rows(void **state) {
 
 /* ---- WEFT_DEBUG=launch ---- */
 
-/* Standard error while `f` runs goes to a file, which is rewound. */
-static FILE *while_printing(void (*f)(const char *), const char *device) {
+/* What the context logs while WEFT_DEBUG=launch was set as it was opened, as a file. */
+static void keep_line(void *user, weft_log_level level, const char *message) {
+    if (level == WEFT_LOG_DEBUG) fprintf(user, "%s\n", message);
+}
+
+static FILE *step_aloud(const char *device, bool profiled) {
     FILE *file = tmpfile();
     assert_non_null(file);
-    fflush(stderr);
-    const int kept = dup(2);
-    assert_true(kept >= 0 && dup2(fileno(file), 2) == 2);
-    f(device);
-    fflush(stderr);
-    assert_true(dup2(kept, 2) == 2);
-    close(kept);
+    setenv("WEFT_DEBUG", "launch", 1);
+    net n = open_net_logged(device, keep_line, file);
+    unsetenv("WEFT_DEBUG");
+    weft_profile *profile = profiled ? start(&n, NULL) : NULL;
+    step(&n, 1);
+    weft_profile_free(profile);
+    weft_close(n.ctx);
     rewind(file);
     return file;
 }
 
-static void step_aloud(const char *device) {
-    setenv("WEFT_DEBUG", "launch", 1);
-    net n = open_net(device);
-    unsetenv("WEFT_DEBUG");
-    step(&n, 1);
-    weft_close(n.ctx);
-}
-
-static void step_aloud_and_profiled(const char *device) {
-    setenv("WEFT_DEBUG", "launch", 1);
-    net n = open_net(device);
-    unsetenv("WEFT_DEBUG");
-    weft_profile *profile = start(&n, NULL);
-    step(&n, 1);
-    weft_profile_free(profile);
-    weft_close(n.ctx);
-}
-
 /* Of each command its op, shape, layer, work and time, in their order. */
-static void check_launches(const char *device, void (*run)(const char *)) {
-    FILE *file = while_printing(run, device);
+static void check_launches(const char *device, bool profiled) {
+    FILE *file = step_aloud(device, profiled);
     char line[500], name[200], shape[100], layer[100];
     int number, lines = 0, layers[3] = {0}, products = 0;
     double flops, bytes, took, product_flops = 0;
@@ -210,13 +199,13 @@ static void check_launches(const char *device, void (*run)(const char *)) {
     assert_true(layers[0] && layers[2] && lines > products);
 }
 
-static void test_launches_are_printed(void **state) {
+static void test_launches_are_logged(void **state) {
     (void)state;
-    check_launches("cpu", step_aloud);
-    check_launches("cpu", step_aloud_and_profiled);
+    check_launches("cpu", false);
+    check_launches("cpu", true);
     if (test_without_opencl()) return;
-    check_launches("opencl", step_aloud);
-    check_launches("opencl", step_aloud_and_profiled);
+    check_launches("opencl", false);
+    check_launches("opencl", true);
 }
 
 /* The products of two layers: forward, the gradient of both weights, and that of the hidden layer. The
@@ -469,7 +458,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts_add_up),
         cmocka_unit_test(test_device_rows),
-        cmocka_unit_test(test_launches_are_printed),
+        cmocka_unit_test(test_launches_are_logged),
         cmocka_unit_test(test_stages_and_operations),
         cmocka_unit_test(test_bytes_of_a_kernel),
         cmocka_unit_test(test_work_of_heavies),
