@@ -2,13 +2,7 @@
  * included by texts, and no option changes what floats are: neither is a * b + c contracted, so that fused
  * kernels agree with single ones, nor do division, roots or subnormals lose bits. Must not know: devices.
  * Read next: gpu/text.c. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "device/cuda/nvrtc.h"
 #include "device/cuda/search.h"
@@ -21,51 +15,26 @@ static struct nvrtc_functions {
 
 const char *weft__nvrtc_file;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool looked;
-static char reason[400];
-
 /* Versions that know sm_75 and C++17, the newest first. */
 static const char *const files[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
-/* The first function that is missing, or NULL. */
-static const char *resolve(void *library) {
-    void *symbol;
-#define NVRTC_FUNCTION(result, name, arguments)                                                              \
-    symbol = dlsym(library, #name);                                                                          \
-    if (!symbol) return #name;                                                                               \
-    memcpy(&nvrtc.name, &symbol, sizeof symbol);
+static const weft__cuda_symbol wanted[] = {
+#define NVRTC_FUNCTION(result, name, arguments) {#name, offsetof(struct nvrtc_functions, name)},
 #include "device/cuda/nvrtc.def"
 #undef NVRTC_FUNCTION
-    return NULL;
-}
+};
 
-static void look(void) {
-    char path[WEFT_CUDA_PATH_SIZE];
-    const char *file = weft__nvrtc_file ? weft__nvrtc_file : path;
-    void *library = weft__nvrtc_file ? dlopen(file, RTLD_NOW | RTLD_LOCAL)
-                                     : weft__cuda_search(files, sizeof files / sizeof *files, path);
-    reason[0] = 0;
-    const char *missing = library ? resolve(library) : NULL;
-    if (!library)
-        snprintf(
-            reason, sizeof reason,
-            "%s cannot be opened: install NVRTC (the CUDA toolkit; or pip install nvidia-cuda-nvrtc, in the "
-            "environment that is active; $WEFT_CUDA_PATH names any other folder)",
-            weft__nvrtc_file ? weft__nvrtc_file : files[0]);
-    else if (missing)
-        snprintf(reason, sizeof reason, "%.150s has no %s: install a newer NVRTC", file, missing);
-}
+static weft__cuda_library library = {.title = "NVRTC",
+                                     .package = "nvidia-cuda-nvrtc",
+                                     .files = files,
+                                     .n_files = sizeof files / sizeof *files,
+                                     .wanted = wanted,
+                                     .n_wanted = sizeof wanted / sizeof *wanted,
+                                     .table = &nvrtc};
 
-const char *weft__nvrtc_open(void) {
-    pthread_mutex_lock(&lock);
-    if (!looked) look();
-    looked = true;
-    pthread_mutex_unlock(&lock);
-    return reason[0] ? reason : NULL;
-}
+const char *weft__nvrtc_open(void) { return weft__cuda_library_open(&library, weft__nvrtc_file); }
 
-void weft__nvrtc_forget(void) { looked = false; }
+void weft__nvrtc_forget(void) { library.looked = false; }
 
 void weft__nvrtc_version(int *major, int *minor) {
     if (nvrtc.nvrtcVersion(major, minor) != 0) *major = *minor = 0;

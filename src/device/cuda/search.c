@@ -1,7 +1,7 @@
-/* Finding libraries of CUDA: in $WEFT_CUDA_PATH; where the loader looks; in the toolkit's folder; and in
- * Python's packages, since `pip install` brings NVIDIA's libraries where no toolkit is. A folder that the
- * user names counts before all others, and a virtual environment before the system. Must not know: what the
- * libraries do. */
+/* Finding libraries of CUDA: in $WEFT_CUDA_PATH; where the loader looks; where `make cuda` puts them,
+ * beside the program; in the toolkit's folder; and in Python's packages, since `pip install` brings NVIDIA's
+ * libraries where no toolkit is. A folder that the user names counts before all others, and a virtual
+ * environment before the system. Must not know: what the libraries do. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */
 #endif
@@ -9,17 +9,20 @@
 
 #include <dlfcn.h>
 #include <glob.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct place {
     const char *variable; /* of the environment, with the folder; NULL: the pattern is the whole */
     const char *pattern;  /* behind it */
 } place;
 
+/* A folder of Python's packages: each has one of its own, or "cu13" for all. */
 #define PACKAGES(variable, folder)                                                                           \
-    {variable, folder "/nvidia/cu1[23]/lib"}, { variable, folder "/nvidia/cuda_nvrtc/lib" }
+    { variable, folder "/nvidia/*/lib" }
 
 static const place named[] = {
     {"WEFT_CUDA_PATH", ""},
@@ -53,27 +56,80 @@ static void *open_pattern(const char *pattern, char path[WEFT_CUDA_PATH_SIZE]) {
     return library;
 }
 
-static void *open_in(const place *p, const char *name, char path[WEFT_CUDA_PATH_SIZE]) {
-    char pattern[WEFT_CUDA_PATH_SIZE];
-    const char *folder = p->variable ? secure_getenv(p->variable) : "";
-    if (!folder || (p->variable && *folder != '/')) return NULL;
-    const int n = snprintf(pattern, sizeof pattern, "%s%s/%s", folder, p->pattern, name);
-    return n > 0 && n < (int)sizeof pattern ? open_pattern(pattern, path) : NULL;
+static void *open_in(const char *folder, const char *pattern, const char *name,
+                     char path[WEFT_CUDA_PATH_SIZE]) {
+    char whole[WEFT_CUDA_PATH_SIZE];
+    const int n = snprintf(whole, sizeof whole, "%s%s/%s", folder, pattern, name);
+    return n > 0 && n < (int)sizeof whole ? open_pattern(whole, path) : NULL;
 }
 
-static void *open_places(const place *places, size_t n_places, const char *const *names, int count,
+static void *open_places(const place *places, size_t n_places, const char *name,
                          char path[WEFT_CUDA_PATH_SIZE]) {
     void *library = NULL;
-    for (size_t p = 0; p < n_places; p++)
-        for (int i = 0; i < count && !library; i++) library = open_in(&places[p], names[i], path);
+    for (const place *p = places; p < places + n_places && !library; p++) {
+        const char *folder = p->variable ? secure_getenv(p->variable) : "";
+        if (folder && (!p->variable || *folder == '/')) library = open_in(folder, p->pattern, name, path);
+    }
     return library;
 }
 
-void *weft__cuda_search(const char *const *names, int count, char path[WEFT_CUDA_PATH_SIZE]) {
-    void *library = open_places(named, sizeof named / sizeof *named, names, count, path);
-    for (int i = 0; i < count && !library; i++) {
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-        if (library) snprintf(path, WEFT_CUDA_PATH_SIZE, "%s", names[i]);
+/* In build/cuda, where the program that runs is build/weft, or one of its tests. */
+static void *open_beside(const char *name, char path[WEFT_CUDA_PATH_SIZE]) {
+    char program[WEFT_CUDA_PATH_SIZE];
+    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n <= 0) return NULL;
+    program[n] = 0;
+    char *end = strrchr(program, '/');
+    if (!end) return NULL;
+    *end = 0;
+    return open_in(program, "/cuda/nvidia/*/lib", name, path);
+}
+
+static void *search(const weft__cuda_library *l, char path[WEFT_CUDA_PATH_SIZE]) {
+    void *library = NULL;
+    for (int i = 0; i < l->n_files && !library; i++)
+        library = open_places(named, sizeof named / sizeof *named, l->files[i], path);
+    for (int i = 0; i < l->n_files && !library; i++) {
+        library = dlopen(l->files[i], RTLD_NOW | RTLD_LOCAL);
+        if (library) snprintf(path, WEFT_CUDA_PATH_SIZE, "%s", l->files[i]);
     }
-    return library ? library : open_places(others, sizeof others / sizeof *others, names, count, path);
+    for (int i = 0; i < l->n_files && !library; i++) library = open_beside(l->files[i], path);
+    for (int i = 0; i < l->n_files && !library; i++)
+        library = open_places(others, sizeof others / sizeof *others, l->files[i], path);
+    return library;
+}
+
+/* The first function that is missing, or NULL. */
+static const char *resolve(const weft__cuda_library *l, void *library) {
+    for (int i = 0; i < l->n_wanted; i++) {
+        void *symbol = dlsym(library, l->wanted[i].name);
+        if (!symbol) return l->wanted[i].name;
+        memcpy((char *)l->table + l->wanted[i].at, &symbol, sizeof symbol);
+    }
+    return NULL;
+}
+
+static void look(weft__cuda_library *l, const char *file) {
+    void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : search(l, l->path);
+    if (file) snprintf(l->path, sizeof l->path, "%s", file);
+    const char *missing = library ? resolve(l, library) : NULL;
+    l->reason[0] = 0;
+    if (!library)
+        snprintf(
+            l->reason, sizeof l->reason,
+            "%.100s cannot be opened: install %s (the CUDA toolkit; or pip install %s, in the environment "
+            "that is active; $WEFT_CUDA_PATH names any other folder)",
+            file ? file : l->files[0], l->title, l->package);
+    else if (missing)
+        snprintf(l->reason, sizeof l->reason, "%.150s has no %s: install a newer %s", l->path, missing,
+                 l->title);
+}
+
+const char *weft__cuda_library_open(weft__cuda_library *library, const char *file) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!library->looked) look(library, file);
+    library->looked = true;
+    pthread_mutex_unlock(&lock);
+    return library->reason[0] ? library->reason : NULL;
 }

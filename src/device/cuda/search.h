@@ -1,14 +1,31 @@
-/* Where libraries of CUDA lie that come without the driver: NVRTC, and what will follow it. Read next:
- * search.c. */
+/* Libraries of CUDA that come without the driver, opened at run time: NVRTC, cuDNN. Must not know: what they
+ * do. Read next: search.c. */
 #ifndef WEFT_DEVICE_CUDA_SEARCH_H
 #define WEFT_DEVICE_CUDA_SEARCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { WEFT_CUDA_PATH_SIZE = 1024 };
 
-/* Opens the first of `names` (versioned, the best first) that is found, by dlopen; NULL: none is. path:
- * which. */
-void *weft__cuda_search(const char *const *names, int count, char path[WEFT_CUDA_PATH_SIZE]);
+typedef struct weft__cuda_symbol {
+    const char *name;
+    size_t at; /* of its pointer in the table */
+} weft__cuda_symbol;
+
+typedef struct weft__cuda_library {
+    const char *title, *package;     /* "NVRTC", and that of PyPI which brings it */
+    const char *const *files;        /* versioned names, the best first */
+    const weft__cuda_symbol *wanted; /* all of them, */
+    void *table;                     /* whose pointers come here */
+    int n_files, n_wanted;
+    bool looked;
+    char path[WEFT_CUDA_PATH_SIZE]; /* which file it is, */
+    char reason[400];               /* or why there is none */
+} weft__cuda_library;
+
+/* Opens it, once a process, or `file` where that is not NULL; NULL, or why that cannot be and what helps.
+ * Thread-safe. */
+const char *weft__cuda_library_open(weft__cuda_library *library, const char *file);
 
 #endif
