@@ -8,6 +8,7 @@
 #define WEFT_OPTIM_H
 
 #include <weft/nn.h>
+#include <weft/profile.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -87,6 +88,7 @@ typedef struct weft_memory_plan {
     uint64_t work;               /* activations and gradients */
     uint64_t pending;            /* of all these and the batch, what is not taken yet */
     int threads;                 /* of the host that run its program; 0: another device does */
+    weft_program_work program;   /* what that computes and moves */
 } weft_memory_plan;
 
 /* Compiles the step (of > 1: the first part of an accumulated one), which may follow, and runs nothing. */

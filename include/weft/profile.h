@@ -28,6 +28,13 @@ typedef enum weft_work {
     WEFT_WORK_COUNT
 } weft_work;
 
+/* What one run of a program is, counted from its plan. */
+typedef struct weft_program_work {
+    uint64_t launches; /* of kernels on a card, each of which is a node of its graph; 0: the host computes */
+    uint64_t commands[WEFT_WORK_COUNT];
+    double flops[WEFT_WORK_COUNT], bytes[WEFT_WORK_COUNT]; /* as in weft_profile_entry */
+} weft_program_work;
+
 typedef struct weft_profile_options {
     int every; /* time the commands of every so-manieth run of a program; 0: of all. A timed run is slower, as
                 * its commands do not overlap */

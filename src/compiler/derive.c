@@ -104,9 +104,16 @@ static uint64_t pending_of(weft_context *ctx, const weft_walk *walk, const weft_
     return bytes;
 }
 
-/* Runs it, or where `arena` is given only tells what it takes. */
-static weft_status derive(weft_context *ctx, const weft_derivation *derivation, uint64_t *arena,
-                          uint64_t *pending, int *threads) {
+static weft_derived_plan plan_of(weft_context *ctx, const weft_walk *walk, const weft_program *program) {
+    const weft_device_ops *ops = ctx->device->ops;
+    return (weft_derived_plan){.arena = (uint64_t)program->arena_bytes,
+                               .pending = pending_of(ctx, walk, program),
+                               .threads = ops->threads_of ? ops->threads_of(program->executable) : 0,
+                               .work = weft__program_work(program)};
+}
+
+/* Runs it, or where a plan is wanted fills that in. */
+static weft_status derive(weft_context *ctx, const weft_derivation *derivation, weft_derived_plan *wanted) {
     for (size_t i = 0; i < derivation->n_roots; i++) {
         WEFT_TRY(weft_tensor_status(derivation->roots[i]));
         if (derivation->roots[i]->leaf)
@@ -119,11 +126,8 @@ static weft_status derive(weft_context *ctx, const weft_derivation *derivation, 
     weft_walk *walk;
     weft_program *program;
     weft_status status = find(ctx, derivation, roots, n_roots, &walk, &program);
-    if (status == WEFT_OK && arena) {
-        *arena = (uint64_t)program->arena_bytes;
-        *pending = pending_of(ctx, walk, program);
-        const weft_device_ops *ops = ctx->device->ops;
-        *threads = ops->threads_of ? ops->threads_of(program->executable) : 0;
+    if (status == WEFT_OK && wanted) {
+        *wanted = plan_of(ctx, walk, program);
     } else if (status == WEFT_OK) {
         status = weft__run_once(program, walk, roots, n_roots, program->sinks);
     }
@@ -132,10 +136,9 @@ static weft_status derive(weft_context *ctx, const weft_derivation *derivation, 
 }
 
 weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivation) {
-    return derive(ctx, derivation, NULL, NULL, NULL);
+    return derive(ctx, derivation, NULL);
 }
 
-weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivation, uint64_t *arena,
-                              uint64_t *pending, int *threads) {
-    return derive(ctx, derivation, arena, pending, threads);
+weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivation, weft_derived_plan *plan) {
+    return derive(ctx, derivation, plan);
 }

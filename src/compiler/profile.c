@@ -113,13 +113,10 @@ static weft_status add_commands(weft_profile *p, const weft_program *program) {
             !weft__grow(p->ctx, &p->commands, &p->command_capacity, p->n_commands, sizeof *p->commands))
             return weft__fail_oom(p->ctx, bytes + path_bytes, "a profile");
         weft_profile_entry *entry = &p->commands[p->n_commands++];
-        bool heavy = command->kind == WEFT_COMMAND_HEAVY;
         *entry = (weft_profile_entry){.name = memcpy(text, name, bytes),
                                       .path = memcpy(text + bytes, path, path_bytes),
                                       .stage = (weft_stage)program->stages[i],
-                                      .work = WEFT_WORK_OTHER};
-        if (heavy && command->heavy.kind == WEFT_HEAVY_MATMUL) entry->work = WEFT_WORK_MATMUL;
-        if (heavy && command->heavy.kind == WEFT_HEAVY_ATTENTION) entry->work = WEFT_WORK_ATTENTION;
+                                      .work = weft__command_kind(command)};
         weft__command_work(command, &entry->flops, &entry->bytes);
     }
     return WEFT_OK;

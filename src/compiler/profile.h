@@ -97,5 +97,8 @@ size_t weft__profile_merge(weft_profile_entry *entries, size_t count, bool alike
 
 /* Operations and bytes of one call of a command. */
 void weft__command_work(const weft_command *command, double *flops, double *bytes);
+weft_work weft__command_kind(const weft_command *command);
+/* Of one run. */
+weft_program_work weft__program_work(const weft_program *program);
 
 #endif

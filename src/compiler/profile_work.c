@@ -108,6 +108,28 @@ void weft__command_work(const weft_command *command, double *flops, double *byte
     }
 }
 
+weft_work weft__command_kind(const weft_command *command) {
+    if (command->kind != WEFT_COMMAND_HEAVY) return WEFT_WORK_OTHER;
+    return command->heavy.kind == WEFT_HEAVY_MATMUL      ? WEFT_WORK_MATMUL
+           : command->heavy.kind == WEFT_HEAVY_ATTENTION ? WEFT_WORK_ATTENTION
+                                                         : WEFT_WORK_OTHER;
+}
+
+weft_program_work weft__program_work(const weft_program *program) {
+    const weft_device_ops *ops = program->ctx->device->ops;
+    weft_program_work work = {0};
+    if (ops->launches_of) work.launches = (uint64_t)ops->launches_of(program->executable);
+    for (int i = 0; i < program->commands.count; i++) {
+        double flops, bytes;
+        const weft_work kind = weft__command_kind(&program->commands.list[i]);
+        weft__command_work(&program->commands.list[i], &flops, &bytes);
+        work.commands[kind]++;
+        work.flops[kind] += flops;
+        work.bytes[kind] += bytes;
+    }
+    return work;
+}
+
 /* ---- peaks ---- */
 
 /* A slow device, such as one for tests, is measured by something smaller: nothing larger follows what took so

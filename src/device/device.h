@@ -178,6 +178,8 @@ typedef struct weft_device_ops {
     void (*executable_free)(weft_device *device, weft_executable *executable);
     /* How many threads of the host run it; NULL: none do. */
     int (*threads_of)(const weft_executable *executable);
+    /* How many launches of kernels a run is; NULL: there are none. */
+    int (*launches_of)(const weft_executable *executable);
     /* Submits one run, and need not wait for it; buffers[i] is bound to slot i. Repeats it `times` times. */
     weft_status (*run)(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                        int times);

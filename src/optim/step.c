@@ -49,9 +49,14 @@ static weft_status run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase
     weft__hash_u64(&key, (uint64_t)phase);
     weft__hash_u64(&key, phase == WEFT__LAST ? (uint64_t)parts : 0);
     weft_derivation derivation = {.roots = &loss, .n_roots = 1, .key = key, .build = build, .user = &p};
-    return wanted
-               ? weft__derive_plan(opt->ctx, &derivation, &wanted->work, &wanted->pending, &wanted->threads)
-               : weft__derive_run(opt->ctx, &derivation);
+    if (!wanted) return weft__derive_run(opt->ctx, &derivation);
+    weft_derived_plan made;
+    WEFT_TRY(weft__derive_plan(opt->ctx, &derivation, &made));
+    wanted->work = made.arena;
+    wanted->pending = made.pending;
+    wanted->threads = made.threads;
+    wanted->program = made.work;
+    return WEFT_OK;
 }
 
 static void steps_done(weft_optimizer *opt, uint64_t steps) {

@@ -1,14 +1,17 @@
 /* The null device: takes every program, logs each command of it at debug level and counts what is run, but
  * computes nothing; downloads give zeros. Plans of large models are tested with it on any machine, since its
- * buffers have no memory. Must not know: other devices. */
+ * buffers have no memory. For a card (null.h) it makes its launches, which no one compiles. Must not know:
+ * drivers of cards. */
 #include <inttypes.h>
 #include <string.h>
 
+#include "device/gpu/program.h"
 #include "device/null/null.h"
 #include "device/testing.h"
 
 typedef struct null_device {
     weft_device base;
+    const weft_target *target; /* of the card; NULL: for none */
     weft_null_counts counts;
     bool timing;
 } null_device;
@@ -17,6 +20,7 @@ typedef struct null_executable {
     const weft_commands *commands;
     weft_null_counts once; /* of one run */
     weft_timing *timings;  /* all 0 */
+    int launches;
 } null_executable;
 
 static void describe(int i, weft_device_description *d) {
@@ -27,11 +31,33 @@ static void describe(int i, weft_device_description *d) {
                                    .threads = 1};
 }
 
+static int count_null(void) { return 1; }
+
+/* Large cards: how many groups a launch has depends on their units. */
+static const struct card {
+    const char *name;
+    weft_target target;
+} cards[] = {
+    {"cuda", {.language = WEFT_CUDA_C, .lanes = 256, .units = 132, .local_bytes = 48 << 10, .f64 = true}},
+    {"opencl", {.language = WEFT_OPENCL_C, .lanes = 256, .units = 132, .local_bytes = 48 << 10, .f64 = true}},
+};
+
 static weft_status open_null(weft_context *ctx, const char *selector, const weft_open_options *options,
                              weft_device **device) {
-    (void)selector, (void)options;
-    *device = weft__testing_open(ctx, &weft__device_null, sizeof(null_device));
-    return *device ? WEFT_OK : WEFT_ERR_OOM;
+    const weft_target *target = NULL;
+    (void)options;
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
+        if (strcmp(selector, cards[i].name) == 0) target = &cards[i].target;
+    if (!target && *selector && strcmp(selector, "0") != 0)
+        return weft__fail(ctx, WEFT_ERR_DEVICE,
+                          "device \"null:%s\": there is \"null\", and \"null:cuda\" and \"null:opencl\" to "
+                          "plan for a card",
+                          selector);
+    null_device *d = weft__testing_open(ctx, &weft__device_null, sizeof *d);
+    if (!d) return WEFT_ERR_OOM;
+    d->target = target;
+    *device = &d->base;
+    return WEFT_OK;
 }
 
 static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
@@ -58,7 +84,8 @@ static weft_status zero(weft_device *device, weft_buffer *to, size_t offset, siz
 
 /* No epilogue: what `auto` prices is planned here, with a price for each kernel (compiler/price.c). */
 static bool takes(weft_device *device, const weft_heavy *heavy) {
-    (void)device;
+    const weft_target *target = ((const null_device *)device)->target;
+    if (target) return weft__gpu_takes(target, heavy);
     return heavy->kind != WEFT_HEAVY_MATMUL || !heavy->as.matmul.epilogue;
 }
 
@@ -125,6 +152,32 @@ static void executable_free(weft_device *device, weft_executable *executable) {
     weft__free(device->ctx, e);
 }
 
+/* The launches that the card would be given; `chain`: once it has run the program often. */
+static weft_status make_launches(const null_device *d, const weft_commands *commands, bool chain, int *count,
+                                 bool *repeats) {
+    weft_context *ctx = d->base.ctx;
+    weft_arena arena;
+    weft_gpu_paths paths = {.count = 0};
+    weft__arena_init(&arena, ctx);
+    weft_gpu_program program = {.launches = {.ctx = ctx, .arena = &arena, .target = d->target}};
+    const weft_gpu_wish wish = {.paths = &paths, .chain = chain};
+    const weft_status status = weft__gpu_program(&program, commands, &wish);
+    *count = program.launches.count;
+    *repeats = program.repeats;
+    weft__gpu_program_free(&program);
+    weft__arena_free(&arena);
+    weft__free(ctx, paths.list);
+    return status;
+}
+
+static weft_status count_launches(null_device *d, null_executable *e) {
+    bool repeats;
+    if (!d->target) return WEFT_OK;
+    WEFT_TRY(make_launches(d, e->commands, false, &e->launches, &repeats));
+    d->counts.launches = e->launches;
+    return make_launches(d, e->commands, true, &d->counts.chained, &d->counts.repeats);
+}
+
 static weft_status build(weft_device *device, const weft_commands *commands, weft_executable **executable) {
     for (int i = 0; i < commands->count; i++)
         if (commands->list[i].kind == WEFT_COMMAND_KERNEL)
@@ -141,8 +194,12 @@ static weft_status build(weft_device *device, const weft_commands *commands, wef
         log_command(device->ctx, i, &commands->list[i]);
     }
     ((null_device *)device)->counts.builds++;
-    *executable = (weft_executable *)e;
-    return WEFT_OK;
+    const weft_status status = count_launches((null_device *)device, e);
+    if (status == WEFT_OK)
+        *executable = (weft_executable *)e;
+    else
+        executable_free(device, (weft_executable *)e);
+    return status;
 }
 
 static weft_status run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
@@ -169,6 +226,10 @@ static weft_status take_fault(weft_device *device, weft_fault *fault) {
     return WEFT_OK;
 }
 
+static int launches_of(const weft_executable *executable) {
+    return ((const null_executable *)executable)->launches;
+}
+
 static void set_timing(weft_device *device, bool on) { ((null_device *)device)->timing = on; }
 
 static const weft_timing *timings(weft_device *device, const weft_executable *executable) {
@@ -181,7 +242,7 @@ const weft_null_counts *weft__null_counts(const weft_device *device) {
 
 const weft_device_ops weft__device_null = {
     .name = "null",
-    .count = weft__device_one,
+    .count = count_null,
     .describe = describe,
     .open = open_null,
     .close = weft__testing_close,
@@ -194,6 +255,7 @@ const weft_device_ops weft__device_null = {
     .takes = takes,
     .build = build,
     .executable_free = executable_free,
+    .launches_of = launches_of,
     .run = run,
     .synchronize = weft__testing_synchronize,
     .take_fault = take_fault,

@@ -1,4 +1,6 @@
-/* The null device: plans and logs, computes nothing. What it counted, for tests. */
+/* The null device: plans and logs, computes nothing. "null:cuda" and "null:opencl" plan for a large card of
+ * that kind: they take the heavy operations that it would take, and tell the launches that it would be given.
+ * What was counted, for tests. */
 #ifndef WEFT_DEVICE_NULL_NULL_H
 #define WEFT_DEVICE_NULL_NULL_H
 
@@ -10,6 +12,9 @@ typedef struct weft_null_counts {
     uint64_t commands; /* kernels + heavy + copies + zeros */
     uint64_t kernels, heavy, copies, zeros;
     uint64_t bytes; /* that kernels, copies and zeros would have read and written */
+    /* of the program that was built last, for a card: */
+    int launches, chained; /* at first, and once they are chained (gpu/chain.c) */
+    bool repeats;          /* then one launch does several runs */
 } weft_null_counts;
 
 /* NULL for another device. */
