@@ -35,7 +35,8 @@ enum {
     WEFT_PRELUDE_VECTORS = 2, /* all parts for vectors as well */
     WEFT_PRELUDE_F32 = 4,     /* functions of f32: w_exp_f32 ...; with LANES */
     WEFT_PRELUDE_F64 = 8,     /* the same of f64, and the pragma that allows it; with LANES or without */
-    WEFT_PRELUDE_RANDOM = 16  /* with LANES */
+    WEFT_PRELUDE_RANDOM = 16, /* with LANES */
+    WEFT_PRELUDE_TENSOR = 32  /* tensor cores, of CUDA alone; with LANES or without */
 };
 
 /* A kernel gets the pointers of its arguments, in order, and last their numbers, in order, as one struct,

@@ -94,6 +94,8 @@ static inline void fake_asm_cvt_rn_f16_f32(unsigned short &to, float from) {
     __builtin_memcpy(&to, &half, sizeof to);
 }
 
+#include "tensor.h"
+
 template <class... A, std::size_t... I>
 static inline void fake_call(void (*kernel)(A...), void **values, std::index_sequence<I...>) {
     kernel(*(std::remove_reference_t<A> *)values[I]...);

@@ -33,12 +33,25 @@ typedef struct fake_dim {
     unsigned x, y, z;
 } fake_dim;
 
+/* Copies into local memory that a thread began, and in which group of them; done when it waits for them. */
+enum { FAKE_COPIES = 512 };
+typedef struct fake_later {
+    void *to;
+    const void *from;
+    int bytes, count, group;
+} fake_later;
+typedef struct fake_copies {
+    int count, groups;
+    fake_later list[FAKE_COPIES];
+} fake_copies;
+
 /* A thread of a block. device.h, in front of every text, shows it as threadIdx and so on. */
 typedef struct fake_item {
     fake_dim thread, block, threads, blocks;
     /* Waits for the block, or the warp. */
     void (*meet)(struct fake_item *item, int warp);
     unsigned long *lanes; /* a word for each of the warp's, to exchange */
+    fake_copies *copies;
 } fake_item;
 
 #endif

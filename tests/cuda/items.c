@@ -62,6 +62,7 @@ struct runner {
     fiber scheduler;
     item items[ITEMS_MOST];
     unsigned long lanes[ITEMS_MOST];
+    fake_copies copies[ITEMS_MOST];
     int count, live, arrived, warp_live[LANES], warp_arrived[LANES];
     item *current;
     fake_kernel kernel;
@@ -119,7 +120,9 @@ static void begin_block(runner *r, fake_dim blocks, fake_dim threads, fake_dim b
                         .threads = threads,
                         .blocks = blocks,
                         .meet = meet,
-                        .lanes = &r->lanes[i / LANES * LANES]};
+                        .lanes = &r->lanes[i / LANES * LANES],
+                        .copies = &r->copies[i]};
+        r->copies[i].count = r->copies[i].groups = 0;
         it->runner = r;
         it->state = RUNS;
         it->warp = i / LANES;

@@ -10,6 +10,7 @@
 
 typedef struct program {
     char *text, *log, *cubin;
+    int arch;
     size_t cubin_bytes;
 } program;
 typedef program *nvrtcProgram;
@@ -106,12 +107,13 @@ static int command(const char *folder, const char *format) {
 static const char *put_asm(const char *from, FILE *to) {
     const char *at = strchr(from, '"') + 1, *end = strchr(from, ';');
     fprintf(to, "fake_asm_");
-    for (; *at != ' '; at++) fputc(*at == '.' ? '_' : *at, to);
+    for (; *at != ' ' && *at != ';'; at++) fputc(*at == '.' ? '_' : *at, to);
     end = strchr(end + 1, ';'); /* the first is the instruction's */
-    const char *before = "(";
+    const char *before = "";
+    fputc('(', to);
     for (const char *open = strchr(strchr(at, '"'), '('); open && open < end; open = strchr(open, '(')) {
         int depth = 0;
-        fprintf(to, "%s", before);
+        fputs(before, to);
         for (;; open++) {
             depth += (*open == '(') - (*open == ')');
             fputc(*open, to);
@@ -130,7 +132,8 @@ static void put_text(const char *text, FILE *to) {
     for (const char *at = text; *at;) {
         if (strncmp(at, mark, sizeof mark - 1) == 0)
             at += sizeof mark - 1;
-        else if (strncmp(at, "asm(", 4) == 0 && (at == text || strchr(" ;{}\n\t", at[-1])))
+        else if ((strncmp(at, "asm(", 4) == 0 || strncmp(at, "asm volatile(", 13) == 0) &&
+                 (at == text || strchr(" ;{}\n\t", at[-1])))
             at = put_asm(at, to);
         else
             fputc(*at++, to);
@@ -161,9 +164,12 @@ static int compile(program *p) {
     size_t bytes;
     if (!mkdtemp(folder)) return OUT_OF_MEMORY;
     write_file(folder, "text.cu", p->text, put_plain);
-    int failed =
-        command(folder, "c++ -x c++ -std=c++17 -E -P -w -D__global__=FAKE_GLOBAL '-D__launch_bounds__(...)=' "
-                        "-D__CUDACC_RTC__ %s/text.cu >%s/whole.cc 2>%s/log");
+    char first[300];
+    snprintf(first, sizeof first,
+             "c++ -x c++ -std=c++17 -E -P -w -D__global__=FAKE_GLOBAL '-D__launch_bounds__(...)=' "
+             "-D__CUDACC_RTC__ -D__CUDA_ARCH__=%d %%s/text.cu >%%s/whole.cc 2>%%s/log",
+             10 * p->arch);
+    int failed = command(folder, first);
     char *whole = failed ? NULL : read_file(folder, "whole.cc", &bytes);
     if (whole) {
         write_file(folder, "text.cc", whole, put_text);
@@ -185,7 +191,10 @@ int nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *option
     for (int i = 0; i < n_options; i++) {
         static const char arch[] = "--gpu-architecture=sm_";
         if (strncmp(options[i], arch, sizeof arch - 1) == 0)
-            for (int k = 0; k < ARCHS; k++) known += archs[k] == atoi(options[i] + sizeof arch - 1);
+            for (int k = 0; k < ARCHS; k++) {
+                p->arch = atoi(options[i] + sizeof arch - 1);
+                known += archs[k] == p->arch;
+            }
         else if (strncmp(options[i], "--", 2) != 0)
             return INVALID_OPTION;
     }

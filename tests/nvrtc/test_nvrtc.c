@@ -86,7 +86,7 @@ static char *read_file(const char *path, size_t room) {
  * prelude, and numbers for names. */
 static char *read_golden(const char *path) {
     static const unsigned prelude =
-        WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | WEFT_PRELUDE_F64 | WEFT_PRELUDE_RANDOM;
+        WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | WEFT_PRELUDE_F64 | WEFT_PRELUDE_RANDOM | WEFT_PRELUDE_TENSOR;
     static const char form[] = "/*\nkernel ";
     const char *parts[WEFT_GPU_PARTS];
     const int n = weft__gpu_parts(WEFT_CUDA_C, prelude, parts);

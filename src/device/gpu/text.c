@@ -27,6 +27,7 @@ int weft__gpu_parts(weft_language language, unsigned prelude, const char *parts[
     parts[n++] = language == WEFT_CUDA_C ? weft__text_prelude_cuda : weft__text_prelude_opencl;
     parts[n++] = weft__text_prelude_common;
     parts[n++] = weft__text_prelude_kernels;
+    if (prelude & WEFT_PRELUDE_TENSOR) parts[n++] = weft__text_prelude_tensor;
     if (!(prelude & WEFT_PRELUDE_LANES)) return n;
     const bool vectors = prelude & WEFT_PRELUDE_VECTORS;
     if (vectors) parts[n++] = weft__text_prelude_overloads;

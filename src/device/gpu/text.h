@@ -9,6 +9,7 @@
     X(prelude_cuda)                                                                                          \
     X(prelude_common)                                                                                        \
     X(prelude_kernels)                                                                                       \
+    X(prelude_tensor)                                                                                        \
     X(prelude_links)                                                                                         \
     X(prelude_overloads)                                                                                     \
     X(prelude_words)                                                                                         \

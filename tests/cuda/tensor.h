@@ -1,0 +1,188 @@
+/* What prelude/tensor.cu calls of PTX, for the host's compiler: each lane of a warp shows the others what it
+ * brings and takes what the PTX ISA says it gets ("Matrix fragments for mma.m16n8k16", "ldmatrix"). Copies
+ * happen when somebody waits for them, and no sooner. Read next: device.h, which includes this. */
+#include <cstdio>
+#include <unistd.h>
+
+static inline void fake_wrong(const char *what) {
+    fprintf(stderr, "fake cuda: %s\n", what);
+    _exit(1);
+}
+
+/* ---- local memory by numbers ---- */
+
+alignas(1024) static thread_local char fake_shared_base[1024];
+static inline unsigned long __cvta_generic_to_shared(const void *p) {
+    return (unsigned)((const char *)p - fake_shared_base);
+}
+static inline void *__cvta_shared_to_generic(unsigned long at) {
+    return fake_shared_base + (int)(unsigned)at;
+}
+
+static inline char *fake_local(unsigned at, int multiple, const char *what) {
+    char *p = (char *)__cvta_shared_to_generic(at);
+    if ((unsigned long)p % (unsigned long)multiple) fake_wrong(what);
+    return p;
+}
+
+/* ---- a warp ---- */
+
+/* What lane `lane` of the warp brings; all have met since they put theirs down, and meet before they go on.
+ */
+struct fake_shown {
+    fake_shown(const void *mine) {
+        fake_now->lanes[fake_lane()] = (unsigned long)mine;
+        fake_meet(1);
+    }
+    ~fake_shown() { fake_meet(1); }
+    template <class T> const T *of(int lane) const { return (const T *)fake_now->lanes[lane]; }
+};
+
+/* ---- matrices from local memory ---- */
+
+static inline void fake_matrices(unsigned *to, int count, bool turned, unsigned row) {
+    const char *const mine = fake_local(row, 16, "ldmatrix: a row that is not aligned");
+    const fake_shown all(mine);
+    const int lane = fake_lane();
+    for (int j = 0; j < count; j++) {
+        unsigned short pair[2];
+        for (int i = 0; i < 2; i++) {
+            const int r = turned ? lane % 4 * 2 + i : lane / 4, column = turned ? lane / 4 : lane % 4 * 2 + i;
+            __builtin_memcpy(&pair[i], all.of<char>(8 * j + r) + 2 * column, 2);
+        }
+        __builtin_memcpy(&to[j], pair, 4);
+    }
+}
+static inline void fake_asm_ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned &r0, unsigned &r1, unsigned &r2,
+                                                                     unsigned &r3, unsigned row) {
+    unsigned to[4];
+    fake_matrices(to, 4, false, row);
+    r0 = to[0], r1 = to[1], r2 = to[2], r3 = to[3];
+}
+static inline void fake_asm_ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(unsigned &r0, unsigned &r1,
+                                                                           unsigned &r2, unsigned &r3,
+                                                                           unsigned row) {
+    unsigned to[4];
+    fake_matrices(to, 4, true, row);
+    r0 = to[0], r1 = to[1], r2 = to[2], r3 = to[3];
+}
+
+/* ---- products ---- */
+
+struct fake_bf16 {
+    static constexpr int in_word = 2;
+    static float value(unsigned word, int i) {
+        const unsigned bits = word >> 16 * i << 16;
+        float x;
+        __builtin_memcpy(&x, &bits, 4);
+        return x;
+    }
+};
+struct fake_f16 {
+    static constexpr int in_word = 2;
+    static float value(unsigned word, int i) {
+        const unsigned short bits = (unsigned short)(word >> 16 * i);
+        _Float16 x;
+        __builtin_memcpy(&x, &bits, 2);
+        return (float)x;
+    }
+};
+/* The last 13 bits do not count. */
+struct fake_tf32 {
+    static constexpr int in_word = 1;
+    static float value(unsigned word, int) {
+        const unsigned bits = word & ~0x1fffu;
+        float x;
+        __builtin_memcpy(&x, &bits, 4);
+        return x;
+    }
+};
+
+struct fake_operands {
+    unsigned a[4], b[2];
+};
+
+/* m16n8kK, where words lie in halves of K / 2 columns of a and rows of b: a word of a is of row lane / 4, or
+ * 8 rows on in those with an odd number; element k of a half is element k % in_word of lane k / in_word of
+ * four. */
+template <class F> static inline void fake_mma(float *d, int halves, const fake_operands &mine) {
+    const fake_shown all(&mine);
+    const int lane = fake_lane();
+    for (int i = 0; i < 4; i++) {
+        const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+        for (int half = 0; half < halves; half++)
+            for (int k = 0; k < 4 * F::in_word; k++) {
+                const unsigned a = all.of<fake_operands>(row % 8 * 4 + k / F::in_word)->a[2 * half + row / 8];
+                const unsigned b = all.of<fake_operands>(column * 4 + k / F::in_word)->b[half];
+                d[i] = fmaf(F::value(a, k % F::in_word), F::value(b, k % F::in_word), d[i]);
+            }
+    }
+}
+
+#define FAKE_MMA(name, format)                                                                               \
+    static inline void fake_asm_mma_sync_aligned_##name(float &d0, float &d1, float &d2, float &d3,          \
+                                                        unsigned a0, unsigned a1, unsigned a2, unsigned a3,  \
+                                                        unsigned b0, unsigned b1) {                          \
+        float d[4] = {d0, d1, d2, d3};                                                                       \
+        fake_mma<format>(d, 2, {{a0, a1, a2, a3}, {b0, b1}});                                                \
+        d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3];                                                          \
+    }
+FAKE_MMA(m16n8k16_row_col_f32_bf16_bf16_f32, fake_bf16)
+FAKE_MMA(m16n8k16_row_col_f32_f16_f16_f32, fake_f16)
+FAKE_MMA(m16n8k8_row_col_f32_tf32_tf32_f32, fake_tf32)
+static inline void fake_asm_mma_sync_aligned_m16n8k8_row_col_f32_f16_f16_f32(float &d0, float &d1, float &d2,
+                                                                             float &d3, unsigned a0,
+                                                                             unsigned a1, unsigned b0) {
+    float d[4] = {d0, d1, d2, d3};
+    fake_mma<fake_f16>(d, 1, {{a0, a1, 0, 0}, {b0, 0}});
+    d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3];
+}
+
+/* ---- numbers ---- */
+
+static inline unsigned fake_to_bf16(float x) {
+    unsigned bits;
+    __builtin_memcpy(&bits, &x, 4);
+    return x != x ? 0x7fffu : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+static inline void fake_asm_cvt_rn_bf16x2_f32(unsigned &to, float high, float low) {
+    to = fake_to_bf16(low) | fake_to_bf16(high) << 16;
+}
+static inline void fake_asm_cvt_rna_tf32_f32(unsigned &to, float x) {
+    __builtin_memcpy(&to, &x, 4);
+    to = x != x ? 0x7fffffffu : (to & 0x7f800000u) == 0x7f800000u ? to : (to + 0x1000) & ~0x1fffu;
+}
+
+/* ---- copies that happen later ---- */
+
+static inline void fake_copy(unsigned to, const void *from, int bytes, int count) {
+    fake_copies *const c = fake_now->copies;
+    char *const at = fake_local(to, bytes, "cp.async: a place in local memory that is not aligned");
+    if ((unsigned long)from % (unsigned long)bytes)
+        fake_wrong("cp.async: a place in memory that is not aligned");
+    if (count < 0 || count > bytes) fake_wrong("cp.async: reads more than it copies");
+    if (c->count == FAKE_COPIES) fake_wrong("cp.async: too many copies that nobody waits for");
+    c->list[c->count++] = {at, from, bytes, count, c->groups};
+}
+static inline void fake_asm_cp_async_cg_shared_global(unsigned to, const void *from, int bytes, int count) {
+    if (bytes != 16) fake_wrong("cp.async.cg: of 16 bytes alone");
+    fake_copy(to, from, bytes, count);
+}
+static inline void fake_asm_cp_async_ca_shared_global(unsigned to, const void *from, int bytes, int count) {
+    fake_copy(to, from, bytes, count);
+}
+static inline void fake_asm_cp_async_commit_group() { fake_now->copies->groups++; }
+static inline void fake_asm_cp_async_wait_group(int open) {
+    fake_copies *const c = fake_now->copies;
+    int kept = 0;
+    for (int i = 0; i < c->count; i++) {
+        const fake_later &l = c->list[i];
+        if (l.group >= c->groups - open) {
+            c->list[kept++] = l;
+            continue;
+        }
+        __builtin_memset(l.to, 0, (unsigned long)l.bytes);
+        __builtin_memcpy(l.to, l.from, (unsigned long)l.count);
+    }
+    c->count = kept;
+}
