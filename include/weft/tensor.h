@@ -72,6 +72,19 @@ WEFT_API const char *weft_device_of(const weft_context *ctx);
 /* Describes the context's device. */
 WEFT_API void weft_device_describe(const weft_context *ctx, weft_device_description *info);
 
+/* What a card says of itself at the moment, whoever uses it besides. NaN: it does not tell. */
+typedef struct weft_gauges {
+    double utilisation;         /* 0 to 1: the part of the last moments in which anything ran on it */
+    double memory_used;         /* bytes, of all processes */
+    double power;               /* watts */
+    double clock, memory_clock; /* MHz: of its processors, of its memory */
+    double temperature;         /* degrees Celsius */
+} weft_gauges;
+
+/* Reads them, which takes milliseconds; false, and all NaN, where the context's device has none. Another
+ * thread may do so while one uses the context. */
+WEFT_API bool weft_device_gauges(const weft_context *ctx, weft_gauges *gauges);
+
 /* Waits until all submitted work is done; reports what went wrong in it. */
 WEFT_API WEFT_CHECKED weft_status weft_synchronize(weft_context *ctx);
 

@@ -190,6 +190,9 @@ typedef struct weft_device_ops {
     /* Timings of the commands of the last run, when switched on. */
     void (*set_timing)(weft_device *device, bool on);
     const weft_timing *(*timings)(weft_device *device, const weft_executable *executable);
+    /* Fills in what the card says of itself, which is all NaN before; false: it cannot be asked. May be
+     * called by another thread than the device's. NULL: there is none. */
+    bool (*gauges)(const weft_device *device, weft_gauges *gauges);
 } weft_device_ops;
 
 /* What a device found out by measuring, of ways that compute the same. */

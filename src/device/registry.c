@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* secure_getenv */
 #endif
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,14 @@ void weft_device_describe(const weft_context *ctx, weft_device_description *info
         device->ops->describe(i, &found);
         if (strcmp(found.name, device->name) == 0) *info = found;
     }
+}
+
+bool weft_device_gauges(const weft_context *ctx, weft_gauges *gauges) {
+    const double none = (double)NAN;
+    if (!gauges) return false;
+    *gauges = (weft_gauges){none, none, none, none, none, none};
+    const weft_device *device = ctx ? ctx->device : NULL;
+    return device && device->ops->gauges && device->ops->gauges(device, gauges);
 }
 
 /* "cpu, opencl, interp, null, gpu, auto" */

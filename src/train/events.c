@@ -58,7 +58,11 @@ weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, dou
                    {"accuracy/validation", m->val_accuracy},
                    {"learning_rate", m->lr},
                    {"gradient_norm", m->grad_norm},
-                   {tokens ? "tokens_per_second" : "samples_per_second", m->rate}};
+                   {tokens ? "tokens_per_second" : "samples_per_second", m->rate},
+#define GAUGE(name, member, title) {#name, m->gauges.member},
+                   WEFT__GAUGES(GAUGE)
+#undef GAUGE
+    };
     enum { NUMBERS = sizeof numbers / sizeof *numbers };
     WeftEvents__Value values[NUMBERS], *list[NUMBERS];
     WeftEvents__Summary summary = WEFT_EVENTS__SUMMARY__INIT;

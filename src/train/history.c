@@ -137,6 +137,9 @@ static weft_status take_line(weft__history *history, const char *text, size_t si
     m->loss = number_of(object, "loss");
     m->lr = number_of(object, "lr");
     m->grad_norm = number_of(object, "grad_norm");
+#define TAKE_GAUGE(name, member, title) m->gauges.member = number_of(object, #name);
+    WEFT__GAUGES(TAKE_GAUGE)
+#undef TAKE_GAUGE
     m->rate = number_of(object, "samples_per_second");
     if (isnan(m->rate)) {
         m->rate = number_of(object, "tokens_per_second");

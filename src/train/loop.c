@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/text.h"
 #include "train/chart.h"
 #include "train/generate.h"
 #include "train/loop_setup.h"
@@ -85,6 +86,7 @@ static weft_status log_step(weft__loop *loop, const weft_fit_state *state, weft_
     m->epoch = state->epoch;
     m->grad_norm = weft_optimizer_grad_norm(loop->model.optimizer);
     m->memory_peak = memory_peak();
+    m->gauges = weft__gauging_take(loop->gauging);
     if (loop->rate_seconds > 0) m->rate = loop->items * (double)loop->rate_steps / loop->rate_seconds;
     loop->rate_seconds = 0;
     loop->rate_steps = 0;
@@ -205,6 +207,25 @@ static void on_plan(void *user, const weft_memory_plan *plan) {
             plan->threads < device.threads ? ": sharing it would cost more than it saves" : "");
 }
 
+/* What the card said of itself, on average. */
+static void say_gauges(weft__loop *loop) {
+    const weft_gauges g = weft__gauging_all(loop->gauging);
+    const struct {
+        double value;
+        const char *unit;
+    } parts[] = {{100 * g.utilisation, " % of the time in use"},
+                 {g.power, " W"},
+                 {g.clock, " MHz"},
+                 {g.temperature, " degrees Celsius"},
+                 {g.memory_used / 0x1p20, " MiB of its memory in use"}};
+    char line[200];
+    weft_text t = weft__text(line, sizeof line);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (isfinite(parts[i].value))
+            weft__put(&t, "%s%.0f%s", t.length ? ", " : "", parts[i].value, parts[i].unit);
+    if (t.length) weft__progress_say(&loop->progress, "the card, on average: %s", line);
+}
+
 static weft_status finish(weft__loop *loop) {
     weft__summary *s = &loop->summary;
     if (loop->test && !loop->signal) {
@@ -219,6 +240,7 @@ static weft_status finish(weft__loop *loop) {
     weft_profile_times times;
     weft_profile_total(loop->profile, &times);
     weft__progress_end(&loop->progress, &times);
+    say_gauges(loop);
     if (isfinite(s->val_loss)) weft__progress_say(&loop->progress, "\nvalidation loss %.4f", s->val_loss);
     if (isfinite(loop->last.val_accuracy))
         weft__progress_say(&loop->progress, "validation accuracy %.2f %%", loop->last.val_accuracy * 100);

@@ -215,11 +215,14 @@ weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__
     WEFT_TRY(weft__loop_prepare(loop, config, options->resume ? options->dir : NULL));
     describe(loop);
     WEFT_TRY(options->resume ? go_on(loop) : create(loop, tokens));
+    loop->gauging = weft__gauging_start(loop->model.ctx);
     return weft__loop_summary(loop, "running");
 }
 
 void weft__loop_close(weft__loop *loop) {
     weft_context *ctx = loop->model.ctx;
+    weft__gauging_stop(loop->gauging);
+    loop->gauging = NULL;
     weft_gpt_cache_free(loop->cache);
     weft_loader_free(loop->loader);
     weft_loader_free(loop->validation);

@@ -3,6 +3,7 @@
 #define WEFT_SRC_TRAIN_LOOP_SETUP_H
 
 #include "train/auto.h"
+#include "train/gauging.h"
 #include "train/history.h"
 #include "train/loop.h"
 #include "train/model.h"
@@ -17,6 +18,7 @@ typedef struct weft__loop {
     weft_loader *loader, *validation, *test; /* the last two NULL without data */
     weft_gpt_cache *cache;                   /* for samples; NULL until the first */
     weft__run run;
+    weft__gauging *gauging; /* of the card; NULL: it has no gauges */
     weft__progress progress;
     weft_profile *profile; /* of the whole process, some of its runs timed */
     weft__summary before;  /* as earlier processes of the run left it */

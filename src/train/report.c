@@ -131,7 +131,11 @@ static weft_status charts(FILE *out, const weft__history *h) {
     } others[] = {{"Validation accuracy", "c", offsetof(weft__metrics, val_accuracy)},
                   {"Learning rate", "c", offsetof(weft__metrics, lr)},
                   {"Gradient norm", "a", offsetof(weft__metrics, grad_norm)},
-                  {"Rate", "b", offsetof(weft__metrics, rate)}};
+                  {"Rate", "b", offsetof(weft__metrics, rate)},
+#define GAUGE(name, member, title) {title, "c", offsetof(weft__metrics, gauges.member)},
+                  WEFT__GAUGES(GAUGE)
+#undef GAUGE
+    };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         column(h, others[i].offset, a);
         weft__series one = {NULL, others[i].style, x, a, h->count, false};

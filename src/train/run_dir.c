@@ -61,7 +61,8 @@ weft__metrics weft__metrics_none(uint64_t step) {
                            .val_loss = none,
                            .val_accuracy = none,
                            .epoch = none,
-                           .epoch_seconds = none};
+                           .epoch_seconds = none,
+                           .gauges = {none, none, none, none, none, none}};
 }
 
 /* ---- opening ---- */
@@ -197,6 +198,9 @@ weft_status weft__run_metrics(weft__run *run, const weft__metrics *m) {
     put(json, "val_accuracy", m->val_accuracy);
     put(json, "epoch_seconds", m->epoch_seconds);
     if (m->memory_peak > 0) fprintf(json, ", \"memory_peak\": %llu", (unsigned long long)m->memory_peak);
+#define PUT_GAUGE(name, member, title) put(json, #name, m->gauges.member);
+    WEFT__GAUGES(PUT_GAUGE)
+#undef PUT_GAUGE
     fprintf(json, "}\n");
     fprintf(csv, "%llu,", (unsigned long long)m->step);
     double cells[] = {m->epoch, m->loss,     m->lr,           m->grad_norm,

@@ -5,6 +5,8 @@
 
 #include <weft/io.h>
 
+#include <weft/tensor.h>
+
 #include "base/base.h"
 
 #define WEFT__RUNS_ROOT "runs"
@@ -28,7 +30,17 @@ typedef struct weft__metrics {
     double epoch;         /* passes over the training data, with fraction */
     double epoch_seconds; /* of the epoch that ended with this step */
     uint64_t memory_peak; /* bytes of the process */
+    weft_gauges gauges;   /* of the card, means since the line before */
 } weft__metrics;
+
+/* X(name, member, the chart's title) of each of them, as metrics.jsonl and the events name it. */
+#define WEFT__GAUGES(X)                                                                                      \
+    X(gpu_utilisation, utilisation, "Card: part of the time in use")                                         \
+    X(gpu_memory, memory_used, "Card: bytes of memory in use")                                               \
+    X(gpu_power, power, "Card: watts")                                                                       \
+    X(gpu_clock, clock, "Card: clock, MHz")                                                                  \
+    X(gpu_memory_clock, memory_clock, "Card: clock of its memory, MHz")                                      \
+    X(gpu_temperature, temperature, "Card: degrees Celsius")
 
 /* Everything NaN but the step. */
 weft__metrics weft__metrics_none(uint64_t step);

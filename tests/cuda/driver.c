@@ -134,6 +134,11 @@ API cuDeviceGetName(char *name, int size, CUdevice device) {
     return 0;
 }
 
+API cuDeviceGetPCIBusId(char *bus, int size, CUdevice device) {
+    snprintf(bus, (size_t)size, "0000:%02X:00.0", 0x3a + device);
+    return 0;
+}
+
 size_t fake_memory(void) { return fake_cuda.memory ? (size_t)fake_cuda.memory : (size_t)1 << 30; }
 
 API cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {

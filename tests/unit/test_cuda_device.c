@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #endif
 #include <dlfcn.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,9 +18,13 @@
 #if __has_include(<cuda.h>)
 #include <cuda.h>
 #endif
+#if __has_include(<nvml.h>)
+#include <nvml.h>
+#endif
 #include <weft/weft.h>
 
 #include "cuda/fake.h"
+#include "device/cuda/nvml.h"
 #include "device/cuda/nvrtc.h"
 #include "gpu.h"
 
@@ -42,6 +47,25 @@ struct own_node {
 #include "device/cuda/cuda.def"
 #undef CUDA_NODE
 _Static_assert(sizeof(struct own_node) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2), "a field is missing");
+#endif
+
+#if __has_include(<nvml.h>)
+#define NVML_FUNCTION(name, arguments)                                                                       \
+    _Static_assert(                                                                                          \
+        __builtin_types_compatible_p(__typeof__(((weft__nvml_functions *)0)->name), __typeof__(&name)),      \
+        #name " is declared otherwise");
+#define NVML_CONSTANT(name, value) _Static_assert((name) == (value), #name " has another value");
+#define NVML_UTILIZATION(type, name)                                                                         \
+    _Static_assert(__builtin_types_compatible_p(type, __typeof__(((nvmlUtilization_t *)0)->name)), #name);
+#define NVML_MEMORY(type, name)                                                                              \
+    _Static_assert(__builtin_types_compatible_p(type, __typeof__(((nvmlMemory_t *)0)->name)), #name);
+#include "device/cuda/nvml.def"
+#undef NVML_FUNCTION
+#undef NVML_CONSTANT
+#undef NVML_UTILIZATION
+#undef NVML_MEMORY
+_Static_assert(sizeof(nvmlUtilization_t) == 2 * sizeof(unsigned), "a field is missing");
+_Static_assert(sizeof(nvmlMemory_t) == 3 * sizeof(unsigned long long), "a field is missing");
 #endif
 
 /* What the driver of the tests counts; NULL where it is another, and the test ends. */
@@ -107,6 +131,37 @@ static void test_without_compiler(void **state) {
     assert_true(weft__cuda_driver());
     weft__nvrtc_file = NULL;
     weft__cuda_forget();
+}
+
+/* What a card says of itself is that card's; without the library nothing is said, and nothing fails. */
+static void test_gauges(void **state) {
+    (void)state;
+    weft_context *ctx;
+    weft_gauges g;
+    if (without_cuda()) return skip();
+    assert_false(weft_device_gauges(NULL, &g));
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cpu"}, &ctx), WEFT_OK);
+    assert_false(weft_device_gauges(ctx, &g));
+    assert_true(isnan(g.power) && isnan(g.temperature));
+    weft_close(ctx);
+    for (int card = 0; counts() && card < 2; card++) {
+        const double scale = card ? 10 : 1;
+        assert_int_equal(weft_open(&(weft_open_options){.device = card ? "cuda:1" : "cuda:0"}, &ctx),
+                         WEFT_OK);
+        assert_true(weft_device_gauges(ctx, &g));
+        assert_true(fabs(g.utilisation - 0.09 * scale) < 1e-9 && fabs(g.power - 70.5 * scale) < 1e-9);
+        assert_true(g.memory_used == 1e9 * scale && g.clock == 198 * scale && g.memory_clock == 260 * scale);
+        assert_true(card ? isnan(g.temperature) : g.temperature == 45);
+        weft_close(ctx);
+    }
+    weft__nvml_file = "libabsent.so";
+    weft__nvml_forget();
+    assert_non_null(strstr(weft__nvml_open(), "libabsent.so cannot be opened: it comes with the driver"));
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &ctx), WEFT_OK);
+    assert_false(weft_device_gauges(ctx, &g));
+    weft_close(ctx);
+    weft__nvml_file = NULL;
+    weft__nvml_forget();
 }
 
 /* A card of which NVRTC knows an older sister gets that one's code; one that it knows nothing for is refused.
@@ -393,11 +448,11 @@ static void test_kernel_fails(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_library),     cmocka_unit_test(test_without_compiler),
-        cmocka_unit_test(test_capabilities),        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_steps_are_graphs),    cmocka_unit_test(test_sets_of_buffers),
-        cmocka_unit_test(test_uploads_beside_runs), cmocka_unit_test(test_memory_is_gone),
-        cmocka_unit_test(test_kernel_fails),
+        cmocka_unit_test(test_without_library), cmocka_unit_test(test_without_compiler),
+        cmocka_unit_test(test_gauges),          cmocka_unit_test(test_capabilities),
+        cmocka_unit_test(test_names),           cmocka_unit_test(test_steps_are_graphs),
+        cmocka_unit_test(test_sets_of_buffers), cmocka_unit_test(test_uploads_beside_runs),
+        cmocka_unit_test(test_memory_is_gone),  cmocka_unit_test(test_kernel_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

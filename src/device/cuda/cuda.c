@@ -1,6 +1,7 @@
 /* The CUDA device: opening it, memory, and the table of what it does. Must not know: what kernels compute.
  * Read next: run.c. */
 #include "device/cuda/cuda.h"
+#include "device/cuda/nvml.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -224,6 +225,11 @@ static bool takes(weft_device *device, const weft_heavy *heavy) {
 
 static void set_timing(weft_device *device, bool on) { weft__cuda_of(device)->timing = on; }
 
+static bool gauges(const weft_device *device, weft_gauges *to) {
+    const weft__cuda_found *found = ((const weft__cuda *)device)->found;
+    return found->bus[0] && weft__nvml_read(found->bus, to);
+}
+
 const weft_device_ops weft__device_cuda = {
     .name = "cuda",
     .count = count,
@@ -244,4 +250,5 @@ const weft_device_ops weft__device_cuda = {
     .take_fault = weft__cuda_take_fault,
     .set_timing = set_timing,
     .timings = weft__cuda_timings,
+    .gauges = gauges,
 };

@@ -6,6 +6,7 @@
 
 #include "device/cuda/devices.h"
 #include "device/cuda/hooks.h"
+#include "device/cuda/nvml.h"
 #include "device/cuda/nvrtc.h"
 #include "device/gpu/backend.h"
 
@@ -74,6 +75,7 @@ static void describe(weft__cuda_found *f, int i, int version, const char *no_com
         return;
     }
     if (weft__cu.cuDeviceGetName(f->name, sizeof f->name, f->id) != 0) snprintf(f->name, 8, "card");
+    if (weft__cu.cuDeviceGetPCIBusId(f->bus, sizeof f->bus, f->id) != 0) f->bus[0] = 0;
     if (weft__cu.cuDeviceTotalMem_v2(&memory, f->id) == 0) f->memory = memory;
     f->capability = 10 * number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                     number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
@@ -173,6 +175,7 @@ void weft__cuda_forget(void) {
     looked = false;
     weft__cuda_forget_library();
     weft__nvrtc_forget();
+    weft__nvml_forget();
 }
 
 /* ---- choosing ---- */

@@ -10,6 +10,7 @@ typedef struct weft__cuda_found {
     char spec[24]; /* "cuda:0" */
     char name[128], detail[400];
     char reason[500];  /* why Weft cannot use it, "" where it can */
+    char bus[16];      /* "0000:3B:00.0": its place, by which others know it; "" unknown */
     char arch[16];     /* what kernels are compiled for: "sm_90" */
     char compiler[40]; /* "NVRTC 13.0 sm_90": all that a cubin depends on besides text and options */
     int capability;    /* 90 for 9.0 */
