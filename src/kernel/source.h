@@ -21,6 +21,7 @@ typedef struct weft_target {
     int64_t local_bytes; /* of a group */
     int vector_bytes;    /* of a register that holds a vector; 0 where unknown, or no matter */
     bool f64;
+    int capability; /* of a CUDA card: 90 for 9.0; 0: no such card, and no tensor cores */
 } weft_target;
 
 /* Work-items of a group whose lanes are all at work. */

@@ -81,7 +81,8 @@ static weft_target target_of(const weft__cuda_found *f) {
                      .lanes = 256,
                      .units = f->units > 0 ? f->units : 1,
                      .local_bytes = (int64_t)f->local_bytes,
-                     .f64 = true};
+                     .f64 = true,
+                     .capability = f->capability};
     while (t.lanes > f->most_items && t.lanes > 1) t.lanes /= 2;
     return t;
 }
