@@ -13,8 +13,12 @@
 #include "graph/graph.h"
 
 /* As of a card of a hundred multiprocessors. */
-static const weft_target cuda_texts_target = {
-    .language = WEFT_CUDA_C, .lanes = 256, .units = 100, .local_bytes = 48 << 10, .f64 = true};
+static const weft_target cuda_texts_target = {.language = WEFT_CUDA_C,
+                                              .lanes = 256,
+                                              .units = 100,
+                                              .local_bytes = 48 << 10,
+                                              .most_local_bytes = 99 << 10,
+                                              .f64 = true};
 
 static struct {
     weft_device_ops ops; /* of the null device, but for two */

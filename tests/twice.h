@@ -100,7 +100,7 @@ static inline weft_status twice_run(weft_device *device, weft_executable *execut
     weft_status status = twice_download(device, list, n, false);
     if (status == WEFT_OK) status = weft__device_opencl.run(device, e->real, buffers, times);
     if (status == WEFT_OK) status = twice_download(device, list, n, true);
-    if (status == WEFT_OK && n && !weft__opencl_of(device)->record.set)
+    if (status == WEFT_OK && n && !weft__gpu_of(device)->record.set)
         status = twice_again(device, e, buffers, times, list, n);
     for (int i = 0; i < n; i++) {
         free(list[i].before);

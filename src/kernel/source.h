@@ -15,11 +15,12 @@ typedef enum weft_language { WEFT_OPENCL_C, WEFT_CUDA_C } weft_language;
  * on GPUs they are the work-items of a group. */
 typedef struct weft_target {
     weft_language language;
-    bool vectors;        /* lanes are elements of vectors of one work-item; else work-items of a group */
-    int lanes;           /* a power of two: 16 with vectors, else items of a group, at most 256 */
-    int units;           /* compute units: how many groups it takes to feed the device */
-    int64_t local_bytes; /* of a group */
-    int vector_bytes;    /* of a register that holds a vector; 0 where unknown, or no matter */
+    bool vectors;             /* lanes are elements of vectors of one work-item; else work-items of a group */
+    int lanes;                /* a power of two: 16 with vectors, else items of a group, at most 256 */
+    int units;                /* compute units: how many groups it takes to feed the device */
+    int64_t local_bytes;      /* of a group */
+    int64_t most_local_bytes; /* of one whose launch asks for shared_bytes; 0: none may */
+    int vector_bytes;         /* of a register that holds a vector; 0 where unknown, or no matter */
     bool f64;
     int capability; /* of a CUDA card: 90 for 9.0; 0: no such card, and no tensor cores */
 } weft_target;
@@ -81,7 +82,11 @@ typedef struct weft_launch {
     int n_arguments;
     weft_argument *arguments;
     int64_t groups[3];
-    int items[3]; /* of a group */
+    int items[3];     /* of a group */
+    int shared_bytes; /* of a group, beside what the text declares; CUDA only: as W_MORE_SHARED */
+    /* What a library of the backend's does in place of a kernel: the backend's, and lives as long as the
+     * device. It has no text, its groups are 1, and its arguments are OPERAND and SCRATCH. */
+    const struct weft_call *call;
 } weft_launch;
 
 /* The launches of one command. */

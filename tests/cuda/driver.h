@@ -44,6 +44,7 @@ struct CUctx_st {
 
 struct CUfunc_st {
     fake_handle handle;
+    int most_shared; /* that may be asked for with a launch */
     fake_kernel call;
     const unsigned *sizes;
     unsigned n_arguments;
@@ -58,11 +59,15 @@ struct CUmod_st {
     int n_functions;
 };
 
-/* A kernel with its arguments, copied when it is submitted. */
+/* A kernel with its arguments, or what a library does with its data, copied when it is submitted. */
 typedef struct fake_launch {
     CUfunction function;
     fake_dim blocks, threads;
+    unsigned shared_bytes;
     void **values;
+    fake_work work; /* in place of a kernel */
+    void *data;
+    size_t bytes;
 } fake_launch;
 
 /* ---- driver.c ---- */
@@ -110,14 +115,17 @@ void fake_drain(CUcontext context);
 
 /* NULL after *error: what is to run, checked and copied. */
 fake_launch *fake_launch_of(const char *name, CUcontext context, CUfunction function, fake_dim blocks,
-                            fake_dim threads, void **values, CUresult *error);
+                            fake_dim threads, unsigned shared_bytes, void **values, CUresult *error);
 fake_launch *fake_launch_copy(const fake_launch *l);
 void fake_launch_free(fake_launch *l);
 /* Runs it. */
 CUresult fake_launch_run(const fake_launch *l);
+CUgraph fake_graph_new(CUcontext context);
 struct fake_graph_run; /* of an executable graph, as it was when it was launched */
 CUresult fake_graph_run_all(struct fake_graph_run *g);
 void fake_graph_run_free(struct fake_graph_run *g);
+/* A graph that gets what is submitted to the stream, NULL: it happens. */
+CUgraph fake_captured(CUstream stream);
 void fake_submit_launch(CUstream stream, fake_launch *l);
 void fake_submit_graph(CUstream stream, struct fake_graph_run *g);
 

@@ -18,6 +18,7 @@ typedef struct fake_cuda_state {
     long fail_alloc;  /* 1: the next allocation fails ... */
     long fail_launch; /* 1: the next kernel that runs fails, and with it its context ... */
     /* counted */
+    long calls;                                     /* what libraries submitted */
     long launches, graph_launches, graphs, updates; /* updates: nodes of graphs that got other arguments */
     long kernels;                                   /* that ran */
     long waits;                                     /* calls that let the host wait */
@@ -45,6 +46,12 @@ typedef struct fake_copies {
     fake_later list[FAKE_COPIES];
 } fake_copies;
 
+/* What a library for tests does in a stream, or as a node of a graph that is captured there; the data are
+ * copied. Returns a CUresult. */
+struct CUstream_st;
+typedef unsigned (*fake_work)(void *data);
+unsigned fake_enqueue(struct CUstream_st *stream, fake_work work, const void *data, unsigned long bytes);
+
 /* A thread of a block. device.h, in front of every text, shows it as threadIdx and so on. */
 typedef struct fake_item {
     fake_dim thread, block, threads, blocks;
@@ -52,6 +59,7 @@ typedef struct fake_item {
     void (*meet)(struct fake_item *item, int warp);
     unsigned long *lanes; /* a word for each of the warp's, to exchange */
     fake_copies *copies;
+    void *shared; /* what the launch asked for, aligned to 1,024 */
 } fake_item;
 
 #endif

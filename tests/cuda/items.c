@@ -58,7 +58,7 @@ typedef struct item {
 
 /* A thread of the host and the block that it runs. */
 struct runner {
-    char *stacks;
+    char *stacks, *shared;
     fiber scheduler;
     item items[ITEMS_MOST];
     unsigned long lanes[ITEMS_MOST];
@@ -121,7 +121,8 @@ static void begin_block(runner *r, fake_dim blocks, fake_dim threads, fake_dim b
                         .blocks = blocks,
                         .meet = meet,
                         .lanes = &r->lanes[i / LANES * LANES],
-                        .copies = &r->copies[i]};
+                        .copies = &r->copies[i],
+                        .shared = r->shared};
         r->copies[i].count = r->copies[i].groups = 0;
         it->runner = r;
         it->state = RUNS;
@@ -150,6 +151,7 @@ static bool run_block(runner *r) {
 typedef struct job {
     fake_kernel kernel;
     fake_dim blocks, threads;
+    unsigned shared_bytes;
     void **values;
     bool backwards;
     atomic_long next;
@@ -164,11 +166,13 @@ static void *run_some(void *user) {
         mine->stacks = mmap(NULL, (size_t)ITEMS_MOST * STACK, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     }
+    if (!mine->shared) mine->shared = aligned_alloc(1024, FAKE_SHARED_MOST);
     mine->kernel = j->kernel;
     mine->values = j->values;
     for (long i = j->next++; i < all && !j->stuck; i = j->next++) {
         const unsigned b = (unsigned)(j->backwards ? all - 1 - i : i);
         const fake_dim at = {b % j->blocks.x, b / j->blocks.x % j->blocks.y, b / j->blocks.x / j->blocks.y};
+        memset(mine->shared, 0xa5, j->shared_bytes); /* as another block left it */
         begin_block(mine, j->blocks, j->threads, at);
         if (!run_block(mine)) j->stuck = true;
     }
@@ -198,9 +202,14 @@ static void *help(void *user) {
     return NULL;
 }
 
-bool fake_run_blocks(fake_kernel kernel, fake_dim blocks, fake_dim threads, void **values, bool backwards) {
-    job j = {
-        .kernel = kernel, .blocks = blocks, .threads = threads, .values = values, .backwards = backwards};
+bool fake_run_blocks(fake_kernel kernel, fake_dim blocks, fake_dim threads, unsigned shared_bytes,
+                     void **values, bool backwards) {
+    job j = {.kernel = kernel,
+             .blocks = blocks,
+             .threads = threads,
+             .shared_bytes = shared_bytes,
+             .values = values,
+             .backwards = backwards};
     const bool shared = HOSTS > 1 && (long)blocks.x * blocks.y * blocks.z > 1;
     pthread_mutex_lock(&lock);
     if (shared && !helper_made) {

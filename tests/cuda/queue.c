@@ -28,6 +28,7 @@ struct CUstream_st {
     struct CUstream_st *next;
     fake_task *first, *last;
     long length;
+    CUgraph captured; /* gets what is submitted */
 };
 
 struct CUevent_st {
@@ -88,6 +89,7 @@ static void step(CUstream s) {
 }
 
 static fake_task *submit(CUstream s, fake_what what) {
+    if (s->captured) fake_refuse("a submission", CUDA_ERROR_INVALID_VALUE, "what a graph cannot have here");
     while (s->length >= LENGTH_MOST) step(s);
     fake_task *t = calloc(1, sizeof *t);
     t->what = what;
@@ -113,6 +115,8 @@ bool fake_pending(CUcontext context) {
 void fake_drain(CUcontext context) {
     for (CUstream s = context->streams; s; s = s->next) drain(s);
 }
+
+CUgraph fake_captured(CUstream stream) { return stream->captured; }
 
 void fake_submit_launch(CUstream stream, fake_launch *l) { submit(stream, LAUNCH)->launch = l; }
 void fake_submit_graph(CUstream stream, struct fake_graph_run *g) { submit(stream, GRAPH)->graph = g; }
@@ -143,10 +147,32 @@ API cuStreamDestroy_v2(CUstream stream) {
     LEAVE(0);
 }
 
+API cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+    CUresult error;
+    ENTER("cuStreamBeginCapture");
+    WANT(stream, FAKE_STREAM);
+    if (mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL || stream->captured)
+        LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "what is not known here"));
+    stream->captured = fake_graph_new(context);
+    LEAVE(0);
+}
+
+API cuStreamEndCapture(CUstream stream, CUgraph *graph) {
+    CUresult error;
+    ENTER("cuStreamEndCapture");
+    WANT(stream, FAKE_STREAM);
+    if (!stream->captured) LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "no capture"));
+    *graph = stream->captured;
+    stream->captured = NULL;
+    LEAVE(0);
+}
+
 API cuStreamSynchronize(CUstream stream) {
     CUresult error;
     ENTER("cuStreamSynchronize");
     WANT(stream, FAKE_STREAM);
+    if (stream->captured)
+        LEAVE(fake_refuse(function_name, CUDA_ERROR_INVALID_VALUE, "waiting inside a capture"));
     fake_cuda.waits++;
     drain(stream);
     LEAVE(context->failed);

@@ -26,6 +26,7 @@
 #include "cuda/fake.h"
 #include "device/cuda/nvml.h"
 #include "device/cuda/nvrtc.h"
+#include "device/cuda/run.h"
 #include "gpu.h"
 
 #if __has_include(<cuda.h>)
@@ -306,12 +307,57 @@ typedef struct fixture {
     weft_executable *program;
 } fixture;
 
-/* slot 0 -> 1, beside it 0 -> 2, then 2 -> 3. */
-static bool copies(fixture *f, size_t bytes) {
+/* The second copy as a library would do it: by what it submits to a stream. */
+typedef struct copy_call {
+    weft_call call;
+    size_t bytes;
+} copy_call;
+
+typedef struct copy_data {
+    CUdeviceptr from, to;
+    size_t bytes;
+} copy_data;
+
+static unsigned do_copy(void *data) {
+    const copy_data *c = data;
+    memcpy((void *)(uintptr_t)c->to, (void *)(uintptr_t)c->from, c->bytes);
+    return 0;
+}
+
+static CUresult call_copy(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
+    (void)d;
+    unsigned (*enqueue)(CUstream, fake_work, const void *, unsigned long);
+    *(void **)&enqueue = dlsym(dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW), "fake_enqueue");
+    const copy_data data = {*(CUdeviceptr *)addresses[0], *(CUdeviceptr *)addresses[1],
+                            ((const copy_call *)call)->bytes};
+    return enqueue(stream, do_copy, &data, sizeof data);
+}
+
+static weft_status offer(weft_gpu_device *device, weft_launches *launches, const weft_command *command) {
+    static copy_call call = {{call_copy}, 0};
+    (void)device;
+    if (command->kind != WEFT_COMMAND_COPY || command->after) return WEFT_OK;
+    weft_argument arguments[2] = {{.kind = WEFT_ARGUMENT_OPERAND, .dtype = WEFT_U8, .index = 0},
+                                  {.kind = WEFT_ARGUMENT_OPERAND, .dtype = WEFT_U8, .index = 1}};
+    call.bytes = (size_t)command->bytes;
+    return weft__launch(launches, &(weft_launch){.name = "copy",
+                                                 .n_arguments = 2,
+                                                 .arguments = arguments,
+                                                 .groups = {1, 1, 1},
+                                                 .items = {1, 1, 1},
+                                                 .call = &call.call});
+}
+
+/* slot 0 -> 1, beside it 0 -> 2, then 2 -> 3. `calls`: with a library's call among them. */
+static bool copies(fixture *f, size_t bytes, bool calls) {
+    static weft_gpu_backend backend;
     static const int slots[3][2] = {{0, 1}, {0, 2}, {2, 3}};
     memset(f, 0, sizeof *f);
     if (without_cuda()) return false;
     assert_int_equal(weft__device_open(&f->ctx, "cuda", NULL, &f->device), WEFT_OK);
+    backend = *weft__gpu_of(f->device)->backend;
+    backend.offer = calls ? offer : NULL;
+    weft__gpu_of(f->device)->backend = &backend;
     for (int i = 0; i < 3; i++) {
         for (int k = 0; k < 2; k++) f->operands[i][k].slot = slots[i][k];
         f->list[i] = (weft_command){.kind = WEFT_COMMAND_COPY,
@@ -338,12 +384,11 @@ static weft_buffer *buffer_of(fixture *f, size_t bytes) {
 }
 
 /* More sets of buffers than graphs are kept for: others get their arguments. */
-static void test_sets_of_buffers(void **state) {
-    (void)state;
+static void sets_of_buffers(bool calls) {
     enum { SETS = 6, ROUNDS = 5, BYTES = 4096 };
     fixture f;
     weft_buffer *sets[SETS][4];
-    if (!copies(&f, BYTES)) return skip();
+    if (!copies(&f, BYTES, calls)) return skip();
     const weft_device_ops *ops = f.device->ops;
     for (int s = 0; s < SETS; s++)
         for (int k = 0; k < 4; k++) sets[s][k] = k == 1 && s ? sets[0][1] : buffer_of(&f, BYTES);
@@ -364,11 +409,24 @@ static void test_sets_of_buffers(void **state) {
         assert_int_equal(c->graphs - before.graphs, 4);
         assert_int_equal(c->graph_launches - before.graph_launches, SETS * ROUNDS - 2);
         assert_true(c->updates > before.updates);
+        assert_int_equal(c->calls > before.calls, calls);
     }
     for (int s = 0; s < SETS; s++)
         for (int k = 0; k < 4; k++)
             if (k != 1 || !s) ops->buffer_free(f.device, sets[s][k]);
     close_copies(&f);
+}
+
+static void test_sets_of_buffers(void **state) {
+    (void)state;
+    sets_of_buffers(false);
+}
+
+/* What a library does in place of a kernel is a node of the graph like others. */
+static void test_calls(void **state) {
+    (void)state;
+    if (!counts()) return skip(); /* its work is the driver's of the tests */
+    sets_of_buffers(true);
 }
 
 /* Large uploads to a buffer that runs read: each run sees the one before it. */
@@ -378,7 +436,7 @@ static void test_uploads_beside_runs(void **state) {
     fixture f;
     static char values[BYTES], got[BYTES];
     weft_buffer *slots[4], *kept[RUNS];
-    if (!copies(&f, BYTES)) return skip();
+    if (!copies(&f, BYTES, false)) return skip();
     const weft_device_ops *ops = f.device->ops;
     for (int k = 0; k < 4; k++) slots[k] = buffer_of(&f, BYTES);
     for (int i = 0; i < RUNS; i++) {
@@ -410,7 +468,7 @@ static void test_memory_is_gone(void **state) {
     weft_buffer *b = NULL, *small;
     fake_cuda_state *c;
     if (without_cuda() || !(c = counts())) return skip();
-    if (!copies(&f, 64)) return skip();
+    if (!copies(&f, 64, false)) return skip();
     c->memory = c->in_use + (1 << 20);
     assert_int_equal(f.device->ops->buffer_new(f.device, 2 << 20, &b), WEFT_ERR_OOM);
     assert_non_null(strstr(weft_last_error(&f.ctx), "a buffer of 2097152 bytes: CUDA_ERROR_OUT_OF_MEMORY"));
@@ -448,11 +506,17 @@ static void test_kernel_fails(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_library), cmocka_unit_test(test_without_compiler),
-        cmocka_unit_test(test_gauges),          cmocka_unit_test(test_capabilities),
-        cmocka_unit_test(test_names),           cmocka_unit_test(test_steps_are_graphs),
-        cmocka_unit_test(test_sets_of_buffers), cmocka_unit_test(test_uploads_beside_runs),
-        cmocka_unit_test(test_memory_is_gone),  cmocka_unit_test(test_kernel_fails),
+        cmocka_unit_test(test_without_library),
+        cmocka_unit_test(test_without_compiler),
+        cmocka_unit_test(test_gauges),
+        cmocka_unit_test(test_capabilities),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_steps_are_graphs),
+        cmocka_unit_test(test_sets_of_buffers),
+        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_uploads_beside_runs),
+        cmocka_unit_test(test_memory_is_gone),
+        cmocka_unit_test(test_kernel_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ static fixture *open_card(const char *capability) {
 static void close_card(fixture *f) {
     assert_int_equal(weft__cu.cuModuleUnload(f->module), 0);
     weft__cuda_leave(f->d);
-    f->d->base.ops->close(&f->d->base);
+    f->d->gpu.base.ops->close(&f->d->gpu.base);
     weft__strings_free(&f->ctx);
 }
 

@@ -32,7 +32,7 @@ typedef struct net {
 
 /* 0 vectors, else work-items of a group. */
 static void aim(weft_device *device, int items) {
-    weft_target *target = &weft__opencl_of(device)->target;
+    weft_target *target = &weft__gpu_of(device)->target;
     target->vectors = items == 0;
     target->lanes = items ? items : 16;
 }

@@ -31,8 +31,7 @@ static bool setup(fixture *f) {
 }
 
 static void teardown(fixture *f) {
-    assert_int_equal(f->device->bytes_in_use, test_on_cuda() ? weft__cuda_of(f->device)->scratch_bytes
-                                                             : weft__opencl_of(f->device)->scratch_bytes);
+    assert_int_equal(f->device->bytes_in_use, weft__gpu_of(f->device)->scratch_bytes);
     f->device->ops->close(f->device);
     weft__strings_free(&f->ctx);
 }
@@ -70,13 +69,9 @@ static void poke(fixture *f, weft_buffer *b, size_t at, const void *from, size_t
     assert_int_equal(weft__cl.clEnqueueWriteBuffer(d->queue, memory, 1, at, bytes, from, 0, NULL, NULL), 0);
 }
 
-static weft_gpu_paths *paths(fixture *f) {
-    return test_on_cuda() ? &weft__cuda_of(f->device)->paths : &weft__opencl_of(f->device)->paths;
-}
+static weft_gpu_paths *paths(fixture *f) { return &weft__gpu_of(f->device)->paths; }
 
-static weft_gpu_compiler *compiler(fixture *f) {
-    return test_on_cuda() ? &weft__cuda_of(f->device)->compiler : &weft__opencl_of(f->device)->compiler;
-}
+static weft_gpu_compiler *compiler(fixture *f) { return &weft__gpu_of(f->device)->compiler; }
 
 /* ---- memory and transfers ---- */
 

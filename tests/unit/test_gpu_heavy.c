@@ -44,7 +44,7 @@ static int close_devices(void **state) {
 
 /* What a text is for: a CPU, or a card with groups of that many items. */
 static void aim(int items) {
-    weft_target *t = &weft__opencl_of(opencl)->target;
+    weft_target *t = &weft__gpu_of(opencl)->target;
     t->vectors = items == 0;
     t->lanes = items ? items : 16;
     if (items) t->local_bytes = 32768;
@@ -440,7 +440,7 @@ static void test_attention_takes(void **state) {
         h.as.attention = attention_of(WEFT_F32, &fits);
         h.as.attention.backward = true;
         assert_true(opencl->ops->takes(opencl, &h));
-        weft__opencl_of(opencl)->target.local_bytes = 1024;
+        weft__gpu_of(opencl)->target.local_bytes = 1024;
         assert_int_equal(opencl->ops->takes(opencl, &h), items == 0);
     }
 }

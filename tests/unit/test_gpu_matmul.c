@@ -29,7 +29,7 @@ static int setup(void **state) {
     if (test_without_opencl()) return 0;
     weft__gpu_hook.guard = 256;
     if (weft__device_open(&f.ctx, "opencl", NULL, &f.device) != WEFT_OK) return -1;
-    f.target = weft__opencl_of(f.device)->target;
+    f.target = weft__gpu_of(f.device)->target;
     return 0;
 }
 
@@ -48,7 +48,7 @@ static int teardown(void **state) {
 typedef enum family { CPU, SMALL, CARD, BUSY_CARD } family;
 
 static void become(fixture *f, family like) {
-    weft_target *t = &weft__opencl_of(f->device)->target;
+    weft_target *t = &weft__gpu_of(f->device)->target;
     *t = f->target;
     t->vectors = like <= SMALL;
     t->lanes = t->vectors ? 16 : 64;
@@ -258,7 +258,7 @@ static void test_tiles(void **state) {
     static const int64_t sizes[][3] = {{70, 66, 300}, {130, 40, 129}, {9, 200, 2100}};
     fixture *f = *state;
     if (!f->device) skip();
-    weft_tuner *tuner = &weft__opencl_of(f->device)->tuner;
+    weft_tuner *tuner = &weft__gpu_of(f->device)->tuner;
     for (int like = CPU; like <= CARD; like += CARD)
         for (int s = 0; s < COUNT(sizes); s++) {
             const weft_heavy_matmul mm =

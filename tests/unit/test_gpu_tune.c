@@ -55,7 +55,7 @@ static void run(const char *tune, outcome *to) {
     const weft__opencl *d = weft__opencl_of(ctx->device);
     to->choices = ctx->device->n_choices;
     to->kernels = weft__gpu_hook.kernels - before;
-    to->seconds = d->tuner.seconds;
+    to->seconds = d->gpu.tuner.seconds;
     memset(to->chosen, 0, sizeof to->chosen);
     if (to->choices) memcpy(to->chosen, ctx->device->choices[0].chosen, sizeof to->chosen);
     weft_close(ctx);
@@ -96,7 +96,7 @@ static void test_limits(void **state) {
     if (!*state) skip();
     assert_int_equal(setenv("WEFT_TUNE", "on", 1), 0);
     assert_int_equal(weft_open(&(weft_open_options){.device = "opencl"}, &ctx), WEFT_OK);
-    weft_tuner *own = &weft__opencl_of(ctx->device)->tuner;
+    weft_tuner *own = &weft__gpu_of(ctx->device)->tuner;
     weft_tuner_question q = {.key = {1, 2}, .usual = 1, .ways = 3};
     assert_true(weft__tuner_asks(own, 1e9));
     assert_false(weft__tuner_asks(own, 1e3));

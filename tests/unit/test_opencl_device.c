@@ -49,7 +49,7 @@ static bool setup(fixture *f) {
 }
 
 static void teardown(fixture *f) {
-    assert_int_equal(f->device->bytes_in_use, weft__opencl_of(f->device)->scratch_bytes);
+    assert_int_equal(f->device->bytes_in_use, weft__gpu_of(f->device)->scratch_bytes);
     f->device->ops->close(f->device);
     weft__strings_free(&f->ctx);
 }
@@ -232,7 +232,7 @@ static void test_texts_share_programs(void **state) {
     if (!setup(&f)) return skip();
     weft__opencl *d = weft__opencl_of(f.device);
     const int before = weft__gpu_hook.compiles;
-    assert_int_equal(weft__gpu_compile(&d->compiler, launches, 4, texts), WEFT_OK);
+    assert_int_equal(weft__gpu_compile(&d->gpu.compiler, launches, 4, texts), WEFT_OK);
     assert_int_equal(weft__gpu_hook.compiles - before, 2);
     assert_true(texts[0] == texts[3] && texts[0] != texts[1] && texts[0]->module == texts[1]->module);
     assert_true(texts[2]->module != texts[0]->module);
@@ -242,7 +242,7 @@ static void test_texts_share_programs(void **state) {
         cl_mem memory;
         weft__gpu_kernel_name(texts[i], launches[i].name, name);
         const cl_kernel kernel =
-            weft__cl.clCreateKernel(d->compiler.modules[texts[i]->module].module, name, &error);
+            weft__cl.clCreateKernel(d->gpu.compiler.modules[texts[i]->module].module, name, &error);
         assert_int_equal(error, 0);
         assert_int_equal(weft__opencl_memory(d, 4, "test", &memory), WEFT_OK);
         assert_int_equal(weft__cl.clSetKernelArg(kernel, 0, sizeof memory, &memory), 0);
@@ -254,7 +254,7 @@ static void test_texts_share_programs(void **state) {
         weft__cl.clReleaseKernel(kernel);
         weft__cl.clReleaseMemObject(memory);
     }
-    assert_int_equal(weft__gpu_compile(&d->compiler, launches, 4, texts), WEFT_OK);
+    assert_int_equal(weft__gpu_compile(&d->gpu.compiler, launches, 4, texts), WEFT_OK);
     assert_int_equal(weft__gpu_hook.compiles - before, 2);
     teardown(&f);
 }

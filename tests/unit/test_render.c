@@ -294,7 +294,7 @@ static int compare(const test_case *c, const board *b, const unsigned char *is, 
 
 /* What texts are for: a CPU, or a card with groups of that many items. */
 static const char *aim(int items) {
-    weft_target *t = &weft__opencl_of(opencl->device)->target;
+    weft_target *t = &weft__gpu_of(opencl->device)->target;
     t->vectors = items == 0;
     t->lanes = items ? items : 16;
     if (items) t->local_bytes = 32768;
@@ -333,7 +333,7 @@ static void test_forms(int items) {
         weft_scope_close(scopes[1]);
     }
     printf("render, %s: cells=%d fail=%d texts=%d\n", mode, cells, wrong,
-           (int)weft__opencl_of(opencl->device)->compiler.n_texts);
+           (int)weft__gpu_of(opencl->device)->compiler.n_texts);
     assert_int_equal(wrong, 0);
 }
 

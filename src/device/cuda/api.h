@@ -22,6 +22,8 @@ typedef struct CUgraphExec_st *CUgraphExec;
 #ifndef __cuda_cuda_h__ /* the vendor's header, beside which a test includes this one */
 typedef unsigned CUresult;
 typedef unsigned CUdevice_attribute;
+typedef unsigned CUfunction_attribute;
+typedef unsigned CUstreamCaptureMode;
 typedef struct CUDA_KERNEL_NODE_PARAMS_v2 {
 #define CUDA_NODE(type, name) type name;
 #include "device/cuda/cuda.def"

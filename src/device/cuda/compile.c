@@ -45,7 +45,7 @@ static weft_status finish(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     if (!u->fresh && load(u) == 0)
         return u->error ? weft__gpu_refused(compiler, u, "a test's wish") : WEFT_OK;
     if (!u->fresh) { /* another card's, say */
-        weft__free(d->base.ctx, u->binary);
+        weft__free(d->gpu.base.ctx, u->binary);
         u->binary = NULL;
         compile_text(d, u);
     }
@@ -60,12 +60,12 @@ static void release(weft_gpu_compiler *compiler, void *module) {
 }
 
 void weft__cuda_compiler_open(weft__cuda *d) {
-    d->compiler = (weft_gpu_compiler){.device = &d->base,
-                                      .language = WEFT_CUDA_C,
-                                      .identity = d->found->compiler,
-                                      .options = weft__nvrtc_options(),
-                                      .together = TOGETHER,
-                                      .compile = compile,
-                                      .finish = finish,
-                                      .release = release};
+    d->gpu.compiler = (weft_gpu_compiler){.device = &d->gpu.base,
+                                          .language = WEFT_CUDA_C,
+                                          .identity = d->found->compiler,
+                                          .options = weft__nvrtc_options(),
+                                          .together = TOGETHER,
+                                          .compile = compile,
+                                          .finish = finish,
+                                          .release = release};
 }

@@ -19,7 +19,7 @@ weft_status weft__cuda_fail(weft__cuda *d, CUresult error, const char *what) {
     char text[160];
     const bool lost = ends_context(error);
     d->lost = d->lost || lost;
-    return weft__gpu_fail(&d->base,
+    return weft__gpu_fail(&d->gpu.base,
                           error == CUDA_ERROR_OUT_OF_MEMORY ? WEFT_GPU_NO_MEMORY
                           : lost                            ? WEFT_GPU_LOST
                                                             : WEFT_GPU_REFUSED,
@@ -69,8 +69,8 @@ static weft_status open_streams(weft__cuda *d) {
     CUresult error = weft__cu.cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING);
     if (!error) error = weft__cu.cuStreamCreate(&d->copies, CU_STREAM_NON_BLOCKING);
     if (error) return weft__cuda_fail(d, error, "a stream");
-    WEFT_TRY(weft__cuda_memory(d, sizeof d->record, "the fault record", &d->faults));
-    error = weft__cuda_put(d, d->faults, &d->record, sizeof d->record);
+    WEFT_TRY(weft__cuda_memory(d, sizeof d->gpu.record, "the fault record", &d->faults));
+    error = weft__cuda_put(d, d->faults, &d->gpu.record, sizeof d->gpu.record);
     return error ? weft__cuda_fail(d, error, "the fault record") : WEFT_OK;
 }
 
@@ -81,15 +81,16 @@ static weft_target target_of(const weft__cuda_found *f) {
                      .lanes = 256,
                      .units = f->units > 0 ? f->units : 1,
                      .local_bytes = (int64_t)f->local_bytes,
+                     .most_local_bytes = (int64_t)f->most_local_bytes,
                      .f64 = true,
-                     .capability = f->capability};
+                     .capability = f->arch_number};
     while (t.lanes > f->most_items && t.lanes > 1) t.lanes /= 2;
     return t;
 }
 
 static void close_context(weft__cuda *d) {
     if (!d->lost) weft__cu.cuStreamSynchronize(d->stream);
-    if (d->compiler.device) weft__gpu_compiler_close(&d->compiler);
+    if (d->gpu.compiler.device) weft__gpu_compiler_close(&d->gpu.compiler);
     weft__cuda_staging_free(d);
     if (d->scratch) weft__cu.cuMemFree_v2(d->scratch);
     if (d->faults) weft__cu.cuMemFree_v2(d->faults);
@@ -105,8 +106,8 @@ static void close_cuda(weft_device *device) {
         weft__cuda_leave(d);
     }
     if (d->context) weft__cuda_context_give(d->found, d->lost);
-    weft__tuner_close(&d->tuner);
-    weft__free(device->ctx, d->paths.list);
+    weft__tuner_close(&d->gpu.tuner);
+    weft__free(device->ctx, d->gpu.paths.list);
     weft__free(device->ctx, d);
 }
 
@@ -118,24 +119,25 @@ static weft_status open_cuda(weft_context *ctx, const char *selector, const weft
     if (!found) return WEFT_ERR_DEVICE;
     weft__cuda *d = weft__zalloc(ctx, sizeof *d);
     if (!d) return weft__fail_oom(ctx, sizeof *d, "the cuda device");
-    d->base.ops = &weft__device_cuda;
-    d->base.ctx = ctx;
-    d->base.name = found->spec;
-    d->base.asynchronous = true;
+    d->gpu.base.ops = &weft__device_cuda;
+    d->gpu.backend = &weft__cuda_backend;
+    d->gpu.base.ctx = ctx;
+    d->gpu.base.name = found->spec;
+    d->gpu.base.asynchronous = true;
     d->found = found;
-    d->target = target_of(found);
-    d->guard = (size_t)weft__gpu_hook.guard;
+    d->gpu.target = target_of(found);
+    d->gpu.guard = (size_t)weft__gpu_hook.guard;
     weft__cuda_compiler_open(d);
-    weft__tuner_open(&d->tuner, &d->base, found->detail, true);
+    weft__tuner_open(&d->gpu.tuner, &d->gpu.base, found->detail, true);
     d->context = weft__cuda_context_take(found, &error);
     if (!error) error = weft__cuda_enter(d);
     weft_status status = error ? weft__cuda_fail(d, error, "a context") : open_streams(d);
     if (!error) weft__cuda_leave(d);
     if (status != WEFT_OK) {
-        close_cuda(&d->base);
+        close_cuda(&d->gpu.base);
         return status;
     }
-    *device = &d->base;
+    *device = &d->gpu.base;
     return WEFT_OK;
 }
 
@@ -150,7 +152,7 @@ weft_status weft__cuda_memory(weft__cuda *d, size_t bytes, const char *what, CUd
     char text[96];
     if (weft__gpu_hook.most_bytes && weft__gpu_hook.most_bytes < most) most = weft__gpu_hook.most_bytes;
     if (bytes > most)
-        return weft__fail(d->base.ctx, WEFT_ERR_OOM,
+        return weft__fail(d->gpu.base.ctx, WEFT_ERR_OOM,
                           "%s: %s of %zu bytes: this device gives at most %zu bytes in one piece",
                           d->found->spec, what, bytes, most);
     const CUresult error =
@@ -182,7 +184,7 @@ static void buffer_free(weft_device *device, weft_buffer *buffer) {
     weft__cuda_buffer *b = (weft__cuda_buffer *)buffer;
     if (!b) return;
     if (weft__cuda_enter(d) == 0) {
-        weft__gpu_guards_look(device, buffer, d->guard, read);
+        weft__gpu_guards_look(device, buffer, d->gpu.guard, read);
         if (b->filled) weft__cu.cuEventDestroy_v2(b->filled);
         if (b->used) weft__cu.cuEventDestroy_v2(b->used);
         weft__cu.cuMemFree_v2(b->memory);
@@ -193,8 +195,8 @@ static void buffer_free(weft_device *device, weft_buffer *buffer) {
 }
 
 static weft_status fill_buffer(weft__cuda *d, weft__cuda_buffer *b, size_t bytes) {
-    WEFT_TRY(weft__cuda_memory(d, bytes + 2 * d->guard, "a buffer", &b->memory));
-    const int error = weft__gpu_guards_write(&d->base, &b->base, d->guard, fill);
+    WEFT_TRY(weft__cuda_memory(d, bytes + 2 * d->gpu.guard, "a buffer", &b->memory));
+    const int error = weft__gpu_guards_write(&d->gpu.base, &b->base, d->gpu.guard, fill);
     if (!error) return WEFT_OK;
     weft__cu.cuMemFree_v2(b->memory);
     return weft__cuda_fail(d, (CUresult)error, "guard bytes");
@@ -202,7 +204,7 @@ static weft_status fill_buffer(weft__cuda *d, weft__cuda_buffer *b, size_t bytes
 
 static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
     weft__cuda *d = weft__cuda_of(device);
-    if (bytes > PTRDIFF_MAX - 2 * d->guard) return weft__fail_oom(device->ctx, bytes, "cuda: a buffer");
+    if (bytes > PTRDIFF_MAX - 2 * d->gpu.guard) return weft__fail_oom(device->ctx, bytes, "cuda: a buffer");
     weft__cuda_buffer *b = weft__zalloc(device->ctx, sizeof *b);
     if (!b) return weft__fail_oom(device->ctx, sizeof *b, "cuda: a buffer");
     b->base.bytes = bytes;
@@ -221,10 +223,10 @@ static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **b
 /* ---- the rest ---- */
 
 static bool takes(weft_device *device, const weft_heavy *heavy) {
-    return weft__gpu_takes(&weft__cuda_of(device)->target, heavy);
+    return weft__gpu_takes(&weft__cuda_of(device)->gpu.target, heavy);
 }
 
-static void set_timing(weft_device *device, bool on) { weft__cuda_of(device)->timing = on; }
+static void set_timing(weft_device *device, bool on) { weft__gpu_of(device)->timing = on; }
 
 static bool gauges(const weft_device *device, weft_gauges *to) {
     const weft__cuda_found *found = ((const weft__cuda *)device)->found;
@@ -245,7 +247,7 @@ const weft_device_ops weft__device_cuda = {
     .zero = weft__cuda_zero,
     .takes = takes,
     .build = weft__cuda_build,
-    .executable_free = weft__cuda_executable_free,
+    .executable_free = weft__gpu_executable_free,
     .run = weft__cuda_run,
     .synchronize = weft__cuda_synchronize,
     .take_fault = weft__cuda_take_fault,

@@ -5,10 +5,7 @@
 
 #include "device/cuda/devices.h"
 #include "device/cuda/hooks.h"
-#include "device/gpu/backend.h"
-#include "device/gpu/compile.h"
-#include "device/gpu/gpu.h"
-#include "device/gpu/tune.h"
+#include "device/gpu/executable.h"
 
 typedef struct weft__cuda_buffer {
     weft_buffer base;
@@ -29,24 +26,15 @@ typedef struct weft__cuda_staging {
 } weft__cuda_staging;
 
 typedef struct weft__cuda {
-    weft_device base;
+    weft_gpu_device gpu;
     const weft__cuda_found *found;
-    weft_target target;
-    weft_tuner tuner;
-    size_t guard; /* bytes before and after each buffer */
     CUcontext context;
     CUstream stream; /* of everything but large uploads, in order; */
     CUstream copies; /* theirs */
     weft__cuda_staging staging;
-    CUdeviceptr faults;     /* the record on the device, */
-    weft_gpu_faults record; /* and as it was when the host last waited */
-    bool unseen;            /* work was submitted since */
+    CUdeviceptr faults; /* the record on the device */
     bool lost;
-    weft_gpu_paths paths;
-    weft_gpu_compiler compiler;
-    CUdeviceptr scratch; /* of all programs: they run one after the other */
-    size_t scratch_bytes;
-    bool timing;
+    CUdeviceptr scratch;
 } weft__cuda;
 
 static inline weft__cuda *weft__cuda_of(weft_device *device) { return (weft__cuda *)device; }
@@ -89,9 +77,10 @@ void weft__cuda_compiler_open(weft__cuda *d);
 
 /* ---- run.c ---- */
 
+extern const weft_gpu_backend weft__cuda_backend;
+
 weft_status weft__cuda_build(weft_device *device, const weft_commands *commands,
                              weft_executable **executable);
-void weft__cuda_executable_free(weft_device *device, weft_executable *executable);
 weft_status weft__cuda_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                            int times);
 const weft_timing *weft__cuda_timings(weft_device *device, const weft_executable *executable);

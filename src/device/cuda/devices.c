@@ -82,9 +82,11 @@ static void describe(weft__cuda_found *f, int i, int version, const char *no_com
     f->units = number(f->id, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     f->most_items = number(f->id, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     f->local_bytes = (uint64_t)number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    f->most_local_bytes = (uint64_t)number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     check(f, no_compiler);
     if (!no_compiler) {
-        snprintf(f->arch, sizeof f->arch, "sm_%d", target_of(f->capability));
+        f->arch_number = target_of(f->capability);
+        snprintf(f->arch, sizeof f->arch, "sm_%d", f->arch_number);
         weft__nvrtc_version(&major, &minor);
     }
     snprintf(f->compiler, sizeof f->compiler, "NVRTC %d.%d %s", major, minor, f->arch);

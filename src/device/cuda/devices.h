@@ -12,10 +12,11 @@ typedef struct weft__cuda_found {
     char reason[500];  /* why Weft cannot use it, "" where it can */
     char bus[16];      /* "0000:3B:00.0": its place, by which others know it; "" unknown */
     char arch[16];     /* what kernels are compiled for: "sm_90" */
+    int arch_number;   /* 90 */
     char compiler[40]; /* "NVRTC 13.0 sm_90": all that a cubin depends on besides text and options */
     int capability;    /* 90 for 9.0 */
     int units, most_items /* of a block */;
-    uint64_t memory, local_bytes;
+    uint64_t memory, local_bytes, most_local_bytes; /* of a block: without asking, and at most */
     CUcontext context; /* the card's primary one, held from the first opening on; NULL before */
     int users;         /* open devices */
     bool lost;         /* a kernel failed in it */

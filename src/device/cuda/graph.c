@@ -13,7 +13,49 @@ static CUDA_KERNEL_NODE_PARAMS_v2 parameters(const cuda_launch *l) {
                                         .blockDimX = l->items[0],
                                         .blockDimY = l->items[1],
                                         .blockDimZ = l->items[2],
+                                        .sharedMemBytes = l->shared_bytes,
                                         .kernelParams = l->arguments};
+}
+
+/* What a call submits, as a graph that the caller destroys. */
+static CUresult capture(weft__cuda *d, const cuda_launch *l, CUgraph *graph) {
+    CUgraph captured = NULL;
+    CUresult error = weft__cu.cuStreamBeginCapture_v2(d->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    if (error) return error;
+    error = weft__cuda_call(d, l, d->stream);
+    const CUresult ended = weft__cu.cuStreamEndCapture(d->stream, &captured);
+    if (!error) error = ended;
+    if (error && captured) weft__cu.cuGraphDestroy(captured);
+    *graph = captured;
+    return error;
+}
+
+static CUresult make_node(weft__cuda *d, CUgraph graph, const cuda_launch *l, const CUgraphNode *after,
+                          size_t n_after, CUgraphNode *node) {
+    CUgraph child;
+    if (!l->call) {
+        const CUDA_KERNEL_NODE_PARAMS_v2 p = parameters(l);
+        return weft__cu.cuGraphAddKernelNode_v2(node, graph, after, n_after, &p);
+    }
+    CUresult error = capture(d, l, &child);
+    if (error) return error;
+    error = weft__cu.cuGraphAddChildGraphNode(node, graph, after, n_after, child);
+    weft__cu.cuGraphDestroy(child);
+    return error;
+}
+
+/* Gives a node of a graph the arguments that the launch has now. */
+static CUresult change_node(weft__cuda *d, CUgraphExec graph, CUgraphNode node, const cuda_launch *l) {
+    CUgraph child;
+    if (!l->call) {
+        const CUDA_KERNEL_NODE_PARAMS_v2 p = parameters(l);
+        return weft__cu.cuGraphExecKernelNodeSetParams_v2(graph, node, &p);
+    }
+    CUresult error = capture(d, l, &child);
+    if (error) return error;
+    error = weft__cu.cuGraphExecChildGraphNodeSetParams(graph, node, child);
+    weft__cu.cuGraphDestroy(child);
+    return error;
 }
 
 /* ---- order ---- */
@@ -25,8 +67,7 @@ typedef struct order {
     CUgraphNode scratch; /* who had the device's scratch last in this part */
 } order;
 
-static CUresult add_node(order *o, CUgraph graph, const cuda_launch *l, CUgraphNode *node) {
-    const CUDA_KERNEL_NODE_PARAMS_v2 p = parameters(l);
+static CUresult add_node(weft__cuda *d, order *o, CUgraph graph, const cuda_launch *l, CUgraphNode *node) {
     if (l->after && o->n_now) {
         CUgraphNode *spare = o->before;
         o->before = o->now;
@@ -44,7 +85,7 @@ static CUresult add_node(order *o, CUgraph graph, const cuda_launch *l, CUgraphN
         after = &o->scratch;
         n_after = 1;
     }
-    const CUresult error = weft__cu.cuGraphAddKernelNode_v2(node, graph, n_after ? after : NULL, n_after, &p);
+    const CUresult error = make_node(d, graph, l, n_after ? after : NULL, n_after, node);
     if (error) return error;
     o->n_now += !l->follows;
     o->now[o->n_now - 1] = *node;
@@ -53,27 +94,27 @@ static CUresult add_node(order *o, CUgraph graph, const cuda_launch *l, CUgraphN
 }
 
 static CUresult add_nodes(weft__cuda *d, cuda_executable *e) {
-    const size_t n = (size_t)e->n_launches + 1;
-    CUgraphNode *ends = weft__array(d->base.ctx, 2 * n, sizeof *ends);
+    const size_t n = (size_t)e->gpu.n_launches + 1;
+    CUgraphNode *ends = weft__array(d->gpu.base.ctx, 2 * n, sizeof *ends);
     order o = {.before = ends, .now = ends + n};
     CUresult error = ends ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
-    for (int l = 0; l < e->n_launches && !error; l++)
-        error = add_node(&o, e->graph, &e->launches[l], &e->nodes[l]);
-    weft__free(d->base.ctx, ends);
+    for (int l = 0; l < e->gpu.n_launches && !error; l++)
+        error = add_node(d, &o, e->graph, &e->launches[l], &e->nodes[l]);
+    weft__free(d->gpu.base.ctx, ends);
     return error;
 }
 
 /* ---- making ---- */
 
-static CUdeviceptr *copy_bound(weft__cuda *d, const cuda_executable *e) {
-    const size_t n = (size_t)e->n_slots + 1;
-    CUdeviceptr *copy = weft__array(d->base.ctx, n, sizeof *copy);
-    if (copy) memcpy(copy, e->bound, n * sizeof *copy);
+static uint64_t *copy_bound(weft__cuda *d, const cuda_executable *e) {
+    const size_t n = (size_t)e->gpu.n_slots + 1;
+    uint64_t *copy = weft__array(d->gpu.base.ctx, n, sizeof *copy);
+    if (copy) memcpy(copy, e->gpu.bound, n * sizeof *copy);
     return copy;
 }
 
 static CUresult make_template(weft__cuda *d, cuda_executable *e) {
-    e->nodes = weft__array(d->base.ctx, (size_t)e->n_launches + 1, sizeof *e->nodes);
+    e->nodes = weft__array(d->gpu.base.ctx, (size_t)e->gpu.n_launches + 1, sizeof *e->nodes);
     e->graph_bound = copy_bound(d, e);
     CUresult error =
         e->nodes && e->graph_bound ? weft__cu.cuGraphCreate(&e->graph, 0) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -84,41 +125,41 @@ static CUresult make_template(weft__cuda *d, cuda_executable *e) {
 }
 
 /* Gives the graph the buffers that are bound now. */
-static CUresult rebind(const cuda_executable *e, cuda_graph *g) {
+static CUresult rebind(weft__cuda *d, const cuda_executable *e, cuda_graph *g) {
     CUresult error = 0;
     int last = -1;
-    for (int i = 0; i < e->n_places && !error; i++) {
-        const cuda_place *place = &e->places[i];
-        if (g->bound[place->slot] == e->bound[place->slot] || place->launch == last) continue;
-        const CUDA_KERNEL_NODE_PARAMS_v2 p = parameters(&e->launches[place->launch]);
-        error = weft__cu.cuGraphExecKernelNodeSetParams_v2(g->executable, e->nodes[place->launch], &p);
+    for (int i = 0; i < e->gpu.n_places && !error; i++) {
+        const weft_gpu_place *place = &e->gpu.places[i];
+        if (g->bound[place->slot] == e->gpu.bound[place->slot] || place->launch == last) continue;
+        error = change_node(d, g->executable, e->nodes[place->launch], &e->launches[place->launch]);
         last = place->launch;
     }
-    for (int s = 0; s <= e->n_slots; s++) g->bound[s] = error ? 0 : e->bound[s]; /* half of them is none */
+    for (int s = 0; s <= e->gpu.n_slots; s++)
+        g->bound[s] = error ? 0 : e->gpu.bound[s]; /* half of them is none */
     return error;
 }
 
 static CUresult add_graph(weft__cuda *d, cuda_executable *e) {
     cuda_graph *g = &e->graphs[e->n_graphs];
-    CUdeviceptr *bound = copy_bound(d, e);
+    uint64_t *bound = copy_bound(d, e);
     CUresult error =
         bound ? weft__cu.cuGraphInstantiateWithFlags(&g->executable, e->graph, 0) : CUDA_ERROR_OUT_OF_MEMORY;
     if (error) {
-        weft__free(d->base.ctx, bound);
+        weft__free(d->gpu.base.ctx, bound);
         return error;
     }
-    memcpy(bound, e->graph_bound, ((size_t)e->n_slots + 1) * sizeof *bound);
+    memcpy(bound, e->graph_bound, ((size_t)e->gpu.n_slots + 1) * sizeof *bound);
     g->bound = bound;
     e->n_graphs++;
     return 0;
 }
 
 CUresult weft__cuda_graph(weft__cuda *d, cuda_executable *e, cuda_graph **graph) {
-    const size_t bytes = ((size_t)e->n_slots + 1) * sizeof *e->bound;
+    const size_t bytes = ((size_t)e->gpu.n_slots + 1) * sizeof *e->gpu.bound;
     cuda_graph *g = NULL;
     CUresult error = 0;
     for (int i = 0; i < e->n_graphs && !g; i++)
-        if (memcmp(e->graphs[i].bound, e->bound, bytes) == 0) g = &e->graphs[i];
+        if (memcmp(e->graphs[i].bound, e->gpu.bound, bytes) == 0) g = &e->graphs[i];
     if (!g) {
         if (!e->graph) error = make_template(d, e);
         if (!error && e->n_graphs < CUDA_GRAPHS) {
@@ -129,7 +170,7 @@ CUresult weft__cuda_graph(weft__cuda *d, cuda_executable *e, cuda_graph **graph)
             for (int i = 1; i < e->n_graphs; i++)
                 if (e->graphs[i].used < g->used) g = &e->graphs[i];
         }
-        if (!error) error = rebind(e, g);
+        if (!error) error = rebind(d, e, g);
         if (error) return error;
     }
     g->used = e->done;
@@ -140,11 +181,11 @@ CUresult weft__cuda_graph(weft__cuda *d, cuda_executable *e, cuda_graph **graph)
 void weft__cuda_graphs_free(weft__cuda *d, cuda_executable *e) {
     for (int i = 0; i < e->n_graphs; i++) {
         weft__cu.cuGraphExecDestroy(e->graphs[i].executable);
-        weft__free(d->base.ctx, e->graphs[i].bound);
+        weft__free(d->gpu.base.ctx, e->graphs[i].bound);
     }
     if (e->graph) weft__cu.cuGraphDestroy(e->graph);
-    weft__free(d->base.ctx, e->nodes);
-    weft__free(d->base.ctx, e->graph_bound);
+    weft__free(d->gpu.base.ctx, e->nodes);
+    weft__free(d->gpu.base.ctx, e->graph_bound);
     e->n_graphs = 0;
     e->graph = NULL;
     e->nodes = NULL;

@@ -4,9 +4,17 @@
 
 #include "device/cuda/cuda.h"
 
+/* What a library does in place of a kernel, given the places of the addresses of operands and scratch: it is
+ * called at each run, or once, to be captured in a graph, and neither allocates nor waits. */
+typedef struct weft_call {
+    CUresult (*run)(weft__cuda *device, const struct weft_call *call, void *const *addresses,
+                    CUstream stream);
+} weft_call;
+
 typedef struct cuda_launch {
-    CUfunction function;
-    unsigned groups[3], items[3];
+    CUfunction function; /* NULL where there is a call */
+    const weft_call *call;
+    unsigned groups[3], items[3], shared_bytes;
     void **arguments; /* places of their values */
     int command;
     bool follows; /* the launch before it, of the same command */
@@ -14,44 +22,34 @@ typedef struct cuda_launch {
     bool scratch; /* uses the device's, as others do */
 } cuda_launch;
 
-/* The value at `at`, of an argument of a launch, is the address of the buffer in `slot`. */
-typedef struct cuda_place {
-    int slot, launch;
-    void *at;
-} cuda_place;
-
 /* The program as one submission, for the buffers of `bound`. */
 typedef struct cuda_graph {
     CUgraphExec executable;
-    CUdeviceptr *bound;
+    uint64_t *bound;
     int64_t used; /* in which run */
 } cuda_graph;
 
 enum { CUDA_GRAPHS = 4 }; /* kept of a program: for so many sets of buffers */
 
 typedef struct cuda_executable {
-    int n_commands, n_slots, n_launches, n_places; /* slot n_slots is the scratch */
-    bool serial;                                   /* all launches are one after the other */
+    weft_gpu_executable gpu;
     cuda_launch *launches;
     char *values; /* of all arguments */
     void **arguments;
-    cuda_place *places;
-    CUdeviceptr *bound; /* that the values of places name */
     CUdeviceptr words;  /* that chains read */
-    bool repeats;       /* the one launch does the work of *times runs */
-    void *times;
-    const weft_commands *commands;
-    int64_t runs, done;              /* of both forms, as far as chains are concerned; of this form */
-    struct cuda_executable *chained; /* its form with chains, once it ran often */
-    CUgraph graph;                   /* of which all are instances, NULL before the first */
-    CUgraphNode *nodes;              /* of the launches */
-    CUdeviceptr *graph_bound;
+    void *times;        /* the argument that tells how many runs the one launch does */
+    int64_t done;       /* runs */
+    CUgraph graph;      /* of which all are instances, NULL before the first */
+    CUgraphNode *nodes; /* of the launches */
+    uint64_t *graph_bound;
     cuda_graph graphs[CUDA_GRAPHS];
     int n_graphs;
-    weft_timing *timings;
-    weft_gpu_time *clocked;
     CUevent *events; /* before the launches of a timed run, and after the last */
 } cuda_executable;
+
+/* ---- run.c ---- */
+
+CUresult weft__cuda_call(weft__cuda *d, const cuda_launch *l, CUstream stream);
 
 /* ---- graph.c ---- */
 

@@ -35,7 +35,7 @@ static void open_staging(weft__cuda *d) {
 
 void weft__cuda_staging_free(weft__cuda *d) {
     weft__cuda_staging *s = &d->staging;
-    if (s->opened) weft__gpu_ring_clear(&s->ring, &d->base);
+    if (s->opened) weft__gpu_ring_clear(&s->ring, &d->gpu.base);
     for (int i = 0; i < WEFT_GPU_RING_PIECES; i++)
         if (s->events[i]) weft__cu.cuEventDestroy_v2(s->events[i]);
     if (s->room) weft__cu.cuMemFreeHost(s->room);
@@ -86,7 +86,7 @@ static CUresult end_large(weft__cuda *d, weft__cuda_buffer *b) {
 static CUresult write_staged(weft__cuda *d, CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
     weft__cuda_staging *s = &d->staging;
     size_t at;
-    CUresult error = (CUresult)weft__gpu_ring_room(&s->ring, &d->base, bytes, &at);
+    CUresult error = (CUresult)weft__gpu_ring_room(&s->ring, &d->gpu.base, bytes, &at);
     if (error) return error;
     memcpy(s->room + at, from, bytes);
     error = weft__cu.cuMemcpyHtoDAsync_v2(to, s->room + at, bytes, stream);
@@ -99,7 +99,7 @@ static CUresult write_staged(weft__cuda *d, CUdeviceptr to, const void *from, si
 /* What fits into half the ring is copied aside and sent when the card comes to it; what is larger is waited
  * for. */
 static CUresult upload(weft__cuda *d, weft__cuda_buffer *b, size_t offset, const void *from, size_t bytes) {
-    const CUdeviceptr to = b->memory + d->guard + offset;
+    const CUdeviceptr to = b->memory + d->gpu.guard + offset;
     if (!d->staging.opened) open_staging(d);
     CUresult error = weft__cuda_gone();
     if (error) return error;
@@ -134,7 +134,7 @@ weft_status weft__cuda_upload(weft_device *device, weft_buffer *to, size_t offse
 static CUresult zero(weft__cuda *d, weft__cuda_buffer *b, size_t offset, size_t bytes) {
     CUresult error = weft__cuda_gone();
     if (!error) error = weft__cuda_before_use(d, b);
-    if (!error) error = weft__cu.cuMemsetD8Async(b->memory + d->guard + offset, 0, bytes, d->stream);
+    if (!error) error = weft__cu.cuMemsetD8Async(b->memory + d->gpu.guard + offset, 0, bytes, d->stream);
     return error ? error : weft__cuda_after_use(d, b);
 }
 
@@ -158,17 +158,18 @@ static CUresult fetch(weft__cuda *d, CUdeviceptr from, void *to, size_t bytes) {
     weft__cuda_staging *s = &d->staging;
     CUresult error = weft__cuda_gone();
     if (!s->opened) open_staging(d);
-    const bool lands = s->landing && bytes <= LANDING_BYTES - sizeof d->record;
+    const bool lands = s->landing && bytes <= LANDING_BYTES - sizeof d->gpu.record;
     char *landing = s->landing;
-    void *record = landing ? (void *)landing : &d->record, *data = lands ? landing + sizeof d->record : to;
-    if (!error && d->unseen)
-        error = weft__cu.cuMemcpyDtoHAsync_v2(record, d->faults, sizeof d->record, d->stream);
+    void *record = landing ? (void *)landing : &d->gpu.record,
+         *data = lands ? landing + sizeof d->gpu.record : to;
+    if (!error && d->gpu.unseen)
+        error = weft__cu.cuMemcpyDtoHAsync_v2(record, d->faults, sizeof d->gpu.record, d->stream);
     if (!error && bytes) error = weft__cu.cuMemcpyDtoHAsync_v2(data, from, bytes, d->stream);
     if (!error) error = weft__cu.cuStreamSynchronize(d->stream);
     if (error) return error;
-    if (d->unseen && record != &d->record) memcpy(&d->record, record, sizeof d->record);
+    if (d->gpu.unseen && record != &d->gpu.record) memcpy(&d->gpu.record, record, sizeof d->gpu.record);
     if (bytes && lands) memcpy(to, data, bytes);
-    d->unseen = false;
+    d->gpu.unseen = false;
     return 0;
 }
 
@@ -181,7 +182,7 @@ weft_status weft__cuda_download(weft_device *device, const weft_buffer *from, si
     CUresult error = weft__cuda_enter(d);
     if (!error) {
         error = weft__cuda_before_use(d, b);
-        if (!error) error = fetch(d, b->memory + d->guard + offset, to, bytes);
+        if (!error) error = fetch(d, b->memory + d->gpu.guard + offset, to, bytes);
         weft__cuda_leave(d);
     }
     return error ? weft__cuda_fail(d, error, "a download") : WEFT_OK;
@@ -201,7 +202,7 @@ weft_status weft__cuda_synchronize(weft_device *device) {
 static CUresult clear_record(weft__cuda *d) {
     CUresult error = weft__cuda_enter(d);
     if (error) return error;
-    error = weft__cuda_put(d, d->faults, &d->record, sizeof d->record);
+    error = weft__cuda_put(d, d->faults, &d->gpu.record, sizeof d->gpu.record);
     weft__cuda_leave(d);
     return error;
 }
@@ -209,10 +210,10 @@ static CUresult clear_record(weft__cuda *d) {
 weft_status weft__cuda_take_fault(weft_device *device, weft_fault *fault) {
     weft__cuda *d = weft__cuda_of(device);
     *fault = (weft_fault){0};
-    if (d->unseen) WEFT_TRY(weft__cuda_synchronize(device));
-    if (!d->record.set) return WEFT_OK;
-    *fault = weft__gpu_fault(&d->record, &d->paths);
-    d->record = (weft_gpu_faults){0};
+    if (d->gpu.unseen) WEFT_TRY(weft__cuda_synchronize(device));
+    if (!d->gpu.record.set) return WEFT_OK;
+    *fault = weft__gpu_fault(&d->gpu.record, &d->gpu.paths);
+    d->gpu.record = (weft_gpu_faults){0};
     const CUresult error = clear_record(d);
     return error ? weft__cuda_fail(d, error, "the fault record") : WEFT_OK;
 }

@@ -36,6 +36,7 @@ typedef struct work {
 static weft_hash key_of(const weft_launch *launch) {
     weft_hash key;
     weft__hash_init(&key);
+    if (launch->call) return key;
     weft__hash_u64(&key, launch->prelude);
     weft__hash_str(&key, launch->text);
     return key;
@@ -88,7 +89,7 @@ static weft_status collect(work *w, const weft_launch *launches, int count) {
     if (!w->keys) return weft__fail_oom(w->ctx, (size_t)count * sizeof *w->keys, "kernels");
     for (int i = 0; i < count; i++) {
         w->keys[i] = key_of(&launches[i]);
-        WEFT_TRY(meet(w, &launches[i], w->keys[i]));
+        if (!launches[i].call) WEFT_TRY(meet(w, &launches[i], w->keys[i]));
     }
     if (w->count && weft__gpu_hook.known_only) {
         weft__gpu_hook.refused++;

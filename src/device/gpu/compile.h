@@ -56,7 +56,7 @@ struct weft_gpu_compiler {
 
 enum { WEFT_GPU_NO_ERROR, WEFT_GPU_TEST_ERROR = -9999 }; /* of a unit: a test has it refused */
 
-/* texts[i] is the text of launches[i], until the next call. */
+/* texts[i] is the text of launches[i], until the next call; NULL where a library does it. */
 weft_status weft__gpu_compile(weft_gpu_compiler *compiler, const weft_launch *launches, int count,
                               const weft_gpu_text **texts);
 /* "its compiler refuses kernel NAME: WORDS"; the sources go to the log. */

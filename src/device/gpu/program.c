@@ -2,7 +2,7 @@
  * not know: how they are compiled and run. Read next: command.c, chain.c. */
 #include <string.h>
 
-#include "device/gpu/program.h"
+#include "device/gpu/executable.h"
 
 /* ---- the numbers of a launch ---- */
 
@@ -94,6 +94,30 @@ static weft_status settle(weft_gpu_program *p, const weft_command *command, cons
     return WEFT_OK;
 }
 
+/* Of a call: the addresses of operands and scratch, in order. */
+static weft_status settle_call(weft_gpu_program *p, const weft_command *command, const weft_gpu_wish *wish,
+                               weft_launch *launch) {
+    for (int i = 0; i < launch->n_arguments; i++) {
+        WEFT_TRY(settle_argument(p, command, wish, &launch->arguments[i]));
+        launch->arguments[i].kind = WEFT_ARGUMENT_BUFFER;
+    }
+    return WEFT_OK;
+}
+
+/* By a library of the device's where it has one for that, else by templates. What a fault must keep from
+ * happening is a kernel's, which looks for one. */
+static weft_status launch_command(weft_gpu_program *p, const weft_commands *commands, int number, int *taken,
+                                  const weft_gpu_wish *wish) {
+    const weft_command *command = &commands->list[number];
+    const int before = p->launches.count;
+    if (wish->device && wish->device->backend->offer && !command->sink) {
+        WEFT_TRY(wish->device->backend->offer(wish->device, &p->launches, command));
+        *taken = 1;
+        if (p->launches.count > before) return WEFT_OK;
+    }
+    return weft__gpu_command(&p->launches, command, commands->count - number, taken);
+}
+
 static bool has_groups(const weft_launch *l) {
     return l->groups[0] > 0 && l->groups[1] > 0 && l->groups[2] > 0;
 }
@@ -104,14 +128,14 @@ static weft_status add_command(weft_gpu_program *p, const weft_commands *command
     weft_launches *launches = &p->launches;
     int kept = launches->count, l = kept;
     launches->scratch_bytes = 0;
-    WEFT_TRY(weft__gpu_command(launches, command, commands->count - number, taken));
+    WEFT_TRY(launch_command(p, commands, number, taken, wish));
     p->scratch_bytes = weft__larger(p->scratch_bytes, launches->scratch_bytes);
     for (; l < launches->count; l++) {
         weft_launch *launch = &launches->list[l];
         if (!has_groups(launch)) continue;
         if (!weft__grow(launches->ctx, &p->commands, capacity, (size_t)kept, sizeof *p->commands))
             return weft__fail_oom(launches->ctx, sizeof *p->commands, "a program");
-        WEFT_TRY(settle(p, command, wish, launch));
+        WEFT_TRY(launch->call ? settle_call(p, command, wish, launch) : settle(p, command, wish, launch));
         launches->list[kept] = *launch;
         p->commands[kept++] = number;
     }

@@ -17,9 +17,10 @@ typedef struct weft_gpu_program {
 
 /* How a backend wants it. */
 typedef struct weft_gpu_wish {
-    int64_t guard;         /* bytes before what a buffer holds */
-    weft_gpu_paths *paths; /* of its fault record */
-    bool chain;            /* where that pays; without, each launch is of one command */
+    int64_t guard;                  /* bytes before what a buffer holds */
+    weft_gpu_paths *paths;          /* of its fault record */
+    bool chain;                     /* where that pays; without, each launch is of one command */
+    struct weft_gpu_device *device; /* whose libraries may do commands; NULL: none does */
 } weft_gpu_wish;
 
 /* Fills in a program whose `launches` has context, arena and target, and which is to be freed in any case. */

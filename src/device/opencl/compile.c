@@ -39,7 +39,7 @@ static weft_status finish(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
     char log[4000] = "";
     size_t bytes = 0;
     if (u->fresh) { /* what was found is not what is kept: store() asks for that at the end */
-        weft__free(d->base.ctx, u->binary);
+        weft__free(d->gpu.base.ctx, u->binary);
         u->binary = NULL;
     }
     if (!u->error) return WEFT_OK;
@@ -56,14 +56,15 @@ static void release(weft_gpu_compiler *compiler, void *module) {
 }
 
 void weft__opencl_compiler_open(weft__opencl *d) {
-    d->compiler = (weft_gpu_compiler){.device = &d->base,
-                                      .language = d->target.language,
-                                      .identity = d->found->detail, /* device, platform, driver, versions */
-                                      .options = options,
-                                      .together = d->found->cpu ? 1 << 20 : TOGETHER_ON_CARDS,
-                                      .compile = compile,
-                                      .finish = finish,
-                                      .release = release};
+    d->gpu.compiler =
+        (weft_gpu_compiler){.device = &d->gpu.base,
+                            .language = d->gpu.target.language,
+                            .identity = d->found->detail, /* device, platform, driver, versions */
+                            .options = options,
+                            .together = d->found->cpu ? 1 << 20 : TOGETHER_ON_CARDS,
+                            .compile = compile,
+                            .finish = finish,
+                            .release = release};
 }
 
 /* ---- the end: what was compiled goes to disk, now that drivers have also made what first launches ask for
@@ -74,16 +75,16 @@ static void store(weft__opencl *d, const weft_gpu_module *m) {
     if (weft__cl.clGetProgramInfo(m->module, OPENCL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != 0 ||
         !bytes)
         return;
-    unsigned char *binary = weft__alloc(d->base.ctx, bytes);
+    unsigned char *binary = weft__alloc(d->gpu.base.ctx, bytes);
     if (binary && weft__cl.clGetProgramInfo(m->module, OPENCL_PROGRAM_BINARIES, sizeof(unsigned char *),
                                             &binary, NULL) == 0)
-        weft__gpu_cache_store(d->base.ctx, m->key, binary, bytes);
-    weft__free(d->base.ctx, binary);
+        weft__gpu_cache_store(d->gpu.base.ctx, m->key, binary, bytes);
+    weft__free(d->gpu.base.ctx, binary);
 }
 
 void weft__opencl_compiler_close(weft__opencl *d) {
-    const bool kept = d->compiler.n_modules && weft__gpu_cache_wanted();
-    for (size_t i = 0; kept && i < d->compiler.n_modules; i++)
-        if (d->compiler.modules[i].fresh) store(d, &d->compiler.modules[i]);
-    if (d->compiler.device) weft__gpu_compiler_close(&d->compiler);
+    const bool kept = d->gpu.compiler.n_modules && weft__gpu_cache_wanted();
+    for (size_t i = 0; kept && i < d->gpu.compiler.n_modules; i++)
+        if (d->gpu.compiler.modules[i].fresh) store(d, &d->gpu.compiler.modules[i]);
+    if (d->gpu.compiler.device) weft__gpu_compiler_close(&d->gpu.compiler);
 }

@@ -14,7 +14,7 @@ weft_status weft__opencl_fail(weft__opencl *d, cl_int error, const char *what) {
                         error == OPENCL_OUT_OF_HOST_MEMORY || error == OPENCL_INVALID_BUFFER_SIZE;
     const bool lost = error == OPENCL_DEVICE_NOT_AVAILABLE || error == OPENCL_INVALID_COMMAND_QUEUE;
     if (lost) weft__opencl_context_lost(d->found);
-    return weft__gpu_fail(&d->base,
+    return weft__gpu_fail(&d->gpu.base,
                           memory ? WEFT_GPU_NO_MEMORY
                           : lost ? WEFT_GPU_LOST
                                  : WEFT_GPU_REFUSED,
@@ -59,9 +59,9 @@ static weft_status open_queue(weft__opencl *d) {
     d->plain = weft__cl.clCreateCommandQueue(d->context, d->found->id, 0, &error);
     if (error) return weft__opencl_fail(d, error, "a queue");
     d->queue = d->plain;
-    WEFT_TRY(weft__opencl_memory(d, sizeof d->record, "the fault record", &d->faults));
-    error =
-        weft__cl.clEnqueueWriteBuffer(d->queue, d->faults, 1, 0, sizeof d->record, &d->record, 0, NULL, NULL);
+    WEFT_TRY(weft__opencl_memory(d, sizeof d->gpu.record, "the fault record", &d->faults));
+    error = weft__cl.clEnqueueWriteBuffer(d->queue, d->faults, 1, 0, sizeof d->gpu.record, &d->gpu.record, 0,
+                                          NULL, NULL);
     return error ? weft__opencl_fail(d, error, "the fault record") : WEFT_OK;
 }
 
@@ -94,8 +94,8 @@ static void close_opencl(weft_device *device) {
     if (d->timed) weft__cl.clReleaseCommandQueue(d->timed);
     if (d->plain) weft__cl.clReleaseCommandQueue(d->plain);
     if (d->context) weft__cl.clReleaseContext(d->context);
-    weft__tuner_close(&d->tuner);
-    weft__free(device->ctx, d->paths.list);
+    weft__tuner_close(&d->gpu.tuner);
+    weft__free(device->ctx, d->gpu.paths.list);
     weft__free(device->ctx, d);
 }
 
@@ -106,30 +106,31 @@ static weft_status open_opencl(weft_context *ctx, const char *selector, const we
     if (!found) return WEFT_ERR_DEVICE;
     weft__opencl *d = weft__zalloc(ctx, sizeof *d);
     if (!d) return weft__fail_oom(ctx, sizeof *d, "the opencl device");
-    d->base.ops = &weft__device_opencl;
-    d->base.ctx = ctx;
-    d->base.name = found->spec;
-    d->base.asynchronous = true;
+    d->gpu.base.ops = &weft__device_opencl;
+    d->gpu.backend = &weft__opencl_backend;
+    d->gpu.base.ctx = ctx;
+    d->gpu.base.name = found->spec;
+    d->gpu.base.asynchronous = true;
     d->found = found;
-    d->target = target_of(found);
+    d->gpu.target = target_of(found);
     weft__opencl_compiler_open(d);
-    weft__tuner_open(&d->tuner, &d->base, found->detail, !found->cpu);
-    d->guard = (size_t)weft__gpu_hook.guard;
+    weft__tuner_open(&d->gpu.tuner, &d->gpu.base, found->detail, !found->cpu);
+    d->gpu.guard = (size_t)weft__gpu_hook.guard;
     weft__opencl_signals signals;
     weft__opencl_keep_signals(&signals);
     const weft_status status = open_queue(d);
     weft__opencl_restore_signals(&signals);
     if (status != WEFT_OK) {
-        close_opencl(&d->base);
+        close_opencl(&d->gpu.base);
         return status;
     }
-    *device = &d->base;
+    *device = &d->gpu.base;
     return WEFT_OK;
 }
 
 static weft_status check_dtype(weft_device *device, weft_dtype dtype) {
     const weft__opencl *d = weft__opencl_of(device);
-    return weft__gpu_check_dtype(device, dtype, d->target.f64, d->found->name);
+    return weft__gpu_check_dtype(device, dtype, d->gpu.target.f64, d->found->name);
 }
 
 /* ---- memory ---- */
@@ -139,7 +140,7 @@ weft_status weft__opencl_memory(weft__opencl *d, size_t bytes, const char *what,
     cl_int error = 0;
     if (weft__gpu_hook.most_bytes && weft__gpu_hook.most_bytes < most) most = weft__gpu_hook.most_bytes;
     if (bytes > most)
-        return weft__fail(d->base.ctx, WEFT_ERR_OOM,
+        return weft__fail(d->gpu.base.ctx, WEFT_ERR_OOM,
                           "%s: %s of %zu bytes: this device gives at most %zu bytes in one piece",
                           d->found->spec, what, bytes, most);
     if (weft__gpu_no_memory())
@@ -172,7 +173,7 @@ static void buffer_free(weft_device *device, weft_buffer *buffer) {
     weft__opencl *d = weft__opencl_of(device);
     weft__opencl_buffer *b = (weft__opencl_buffer *)buffer;
     if (!b) return;
-    weft__gpu_guards_look(device, buffer, d->guard, read);
+    weft__gpu_guards_look(device, buffer, d->gpu.guard, read);
     weft__gpu_count_memory(device, 0, buffer->bytes);
     weft__cl.clReleaseMemObject(b->memory); /* which waits for what was submitted */
     weft__free(device->ctx, b);
@@ -180,10 +181,10 @@ static void buffer_free(weft_device *device, weft_buffer *buffer) {
 
 static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **buffer) {
     weft__opencl *d = weft__opencl_of(device);
-    if (bytes > PTRDIFF_MAX - 2 * d->guard) return weft__fail_oom(device->ctx, bytes, "opencl: a buffer");
+    if (bytes > PTRDIFF_MAX - 2 * d->gpu.guard) return weft__fail_oom(device->ctx, bytes, "opencl: a buffer");
     weft__opencl_buffer *b = weft__zalloc(device->ctx, sizeof *b);
     if (!b) return weft__fail_oom(device->ctx, sizeof *b, "opencl: a buffer");
-    const weft_status status = weft__opencl_memory(d, bytes + 2 * d->guard, "a buffer", &b->memory);
+    const weft_status status = weft__opencl_memory(d, bytes + 2 * d->gpu.guard, "a buffer", &b->memory);
     if (status != WEFT_OK) {
         weft__free(device->ctx, b);
         return status;
@@ -191,7 +192,7 @@ static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **b
     b->base.bytes = bytes;
     b->serial = ++d->serial;
     weft__gpu_count_memory(device, bytes, 0);
-    const int error = weft__gpu_guards_write(device, &b->base, d->guard, fill);
+    const int error = weft__gpu_guards_write(device, &b->base, d->gpu.guard, fill);
     if (error) {
         buffer_free(device, &b->base);
         return weft__opencl_fail(d, error, "guard bytes");
@@ -203,7 +204,7 @@ static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **b
 /* ---- the rest ---- */
 
 static bool takes(weft_device *device, const weft_heavy *heavy) {
-    return weft__gpu_takes(&weft__opencl_of(device)->target, heavy);
+    return weft__gpu_takes(&weft__opencl_of(device)->gpu.target, heavy);
 }
 
 static void set_timing(weft_device *device, bool on) {
@@ -213,10 +214,10 @@ static void set_timing(weft_device *device, bool on) {
         d->timed =
             weft__cl.clCreateCommandQueue(d->context, d->found->id, OPENCL_QUEUE_PROFILING_ENABLE, &error);
     if (error) d->timed = NULL; /* then there are no timings */
-    if (d->timing == on) return;
+    if (d->gpu.timing == on) return;
     weft__cl.clFinish(d->queue); /* two queues know no order between them */
-    d->timing = on && d->timed;
-    d->queue = d->timing ? d->timed : d->plain;
+    d->gpu.timing = on && d->timed;
+    d->queue = d->gpu.timing ? d->timed : d->plain;
 }
 
 const weft_device_ops weft__device_opencl = {
@@ -233,7 +234,7 @@ const weft_device_ops weft__device_opencl = {
     .zero = weft__opencl_zero,
     .takes = takes,
     .build = weft__opencl_build,
-    .executable_free = weft__opencl_executable_free,
+    .executable_free = weft__gpu_executable_free,
     .run = weft__opencl_run,
     .synchronize = weft__opencl_synchronize,
     .take_fault = weft__opencl_take_fault,

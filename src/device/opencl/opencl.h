@@ -3,10 +3,7 @@
 #ifndef WEFT_DEVICE_OPENCL_OPENCL_H
 #define WEFT_DEVICE_OPENCL_OPENCL_H
 
-#include "device/gpu/backend.h"
-#include "device/gpu/compile.h"
-#include "device/gpu/gpu.h"
-#include "device/gpu/tune.h"
+#include "device/gpu/executable.h"
 #include "device/opencl/devices.h"
 #include "device/opencl/hooks.h"
 
@@ -26,27 +23,18 @@ typedef struct weft__opencl_staging {
 } weft__opencl_staging;
 
 typedef struct weft__opencl {
-    weft_device base;
+    weft_gpu_device gpu;
     const weft__opencl_found *found;
-    weft_target target;
-    weft_tuner tuner;
-    size_t guard; /* bytes before and after each buffer */
     cl_context context;
     cl_command_queue queue;        /* the one in use: */
     cl_command_queue plain, timed; /* in order, without and with the times of commands */
     uint64_t serial;               /* of the newest buffer */
     weft__opencl_staging staging;
-    cl_mem faults;          /* the record on the device, */
-    weft_gpu_faults record; /* and as it was when the host last waited */
-    bool unseen;            /* work was submitted since */
-    weft_gpu_paths paths;
-    weft_gpu_compiler compiler;
-    cl_mem scratch; /* of all programs: they run one after the other */
-    size_t scratch_bytes;
+    cl_mem faults; /* the record on the device */
+    cl_mem scratch;
     uint64_t scratch_serial;
     cl_event mark; /* some launches ago: the host does not run ahead of the device without end */
     int since_mark;
-    bool timing;
 } weft__opencl;
 
 static inline weft__opencl *weft__opencl_of(weft_device *device) { return (weft__opencl *)device; }
@@ -78,9 +66,10 @@ void weft__opencl_compiler_close(weft__opencl *d);
 
 /* ---- run.c ---- */
 
+extern const weft_gpu_backend weft__opencl_backend;
+
 weft_status weft__opencl_build(weft_device *device, const weft_commands *commands,
                                weft_executable **executable);
-void weft__opencl_executable_free(weft_device *device, weft_executable *executable);
 weft_status weft__opencl_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                              int times);
 const weft_timing *weft__opencl_timings(weft_device *device, const weft_executable *executable);

@@ -1,9 +1,6 @@
 /* Programs of the OpenCL device: the launches of all commands, each a kernel object whose arguments are set
  * once and whose buffers are bound again only when a slot holds another one. A run enqueues them, in order,
- * and waits for nothing. Must not know: kernel forms, heavy operations. Read next: gpu/program.c. */
-#include <string.h>
-
-#include "device/gpu/program.h"
+ * and waits for nothing. Must not know: kernel forms, heavy operations. Read next: gpu/executable.c. */
 #include "device/opencl/opencl.h"
 
 enum { RUN_AHEAD = 1024 }; /* launches between two marks */
@@ -14,31 +11,29 @@ typedef struct opencl_launch {
     int command;
 } opencl_launch;
 
-/* Argument `index` of a launch is the buffer in `slot`. */
-typedef struct opencl_place {
-    int slot, launch;
-    cl_uint index;
-} opencl_place;
-
 typedef struct opencl_executable {
-    int n_commands, n_slots, n_launches; /* slot n_slots is the scratch */
+    weft_gpu_executable gpu;
     opencl_launch *launches;
-    opencl_place *places;
-    size_t n_places, place_capacity;
-    uint64_t *bound; /* serial of the buffer that a slot's arguments name */
-    cl_mem words;    /* that chains read */
-    bool repeats;    /* the one launch does the work of `times` runs, as its argument times_index says */
-    cl_uint times_index;
-    int times;
-    const weft_commands *commands;
-    int64_t runs;                      /* so far */
-    struct opencl_executable *chained; /* its form with chains, once it ran often */
-    weft_timing *timings;
-    weft_gpu_time *clocked;
-    cl_event *events; /* of the launches of a timed run */
+    int n_launches;      /* that have their kernel */
+    cl_mem words;        /* that chains read */
+    cl_uint times_index; /* of the argument that tells how many runs the one launch does, */
+    int times;           /* and what it says */
+    cl_event *events;    /* of the launches of a timed run */
 } opencl_executable;
 
-/* ---- arguments ---- */
+static opencl_executable *executable_of(weft_gpu_executable *e) { return (opencl_executable *)e; }
+
+/* ---- building ---- */
+
+static weft_status scratch(weft_gpu_device *device, size_t bytes) {
+    weft__opencl *d = weft__opencl_of(&device->base);
+    cl_mem memory;
+    WEFT_TRY(weft__opencl_memory(d, bytes + 2 * d->gpu.guard, "scratch memory", &memory));
+    if (d->scratch) weft__cl.clReleaseMemObject(d->scratch);
+    d->scratch = memory;
+    d->scratch_serial = ++d->serial;
+    return WEFT_OK;
+}
 
 static weft_status set(weft__opencl *d, const opencl_launch *launch, cl_uint index, size_t bytes,
                        const void *value) {
@@ -46,20 +41,12 @@ static weft_status set(weft__opencl *d, const opencl_launch *launch, cl_uint ind
     return error ? weft__opencl_fail(d, error, "an argument of a kernel") : WEFT_OK;
 }
 
-/* A buffer, bound by the first run. */
-static weft_status set_place(weft__opencl *d, opencl_executable *e, int launch, cl_uint index, int slot) {
-    if (!weft__grow(d->base.ctx, &e->places, &e->place_capacity, e->n_places, sizeof *e->places))
-        return weft__fail_oom(d->base.ctx, sizeof *e->places, "opencl: a program");
-    e->places[e->n_places++] = (opencl_place){slot, launch, index};
-    return WEFT_OK;
-}
-
-static weft_status set_argument(weft__opencl *d, opencl_executable *e, int launch, const weft_argument *a,
-                                cl_uint *index) {
-    const opencl_launch *l = &e->launches[launch];
+/* Buffers are bound by the first run. */
+static weft_status set_argument(weft__opencl *d, opencl_executable *e, const opencl_launch *l,
+                                const weft_argument *a, cl_uint *index) {
     const cl_uint at = (*index)++;
     switch ((weft_argument_kind)a->kind) {
-    case WEFT_ARGUMENT_BUFFER: return set_place(d, e, launch, at, a->index);
+    case WEFT_ARGUMENT_BUFFER: return WEFT_OK;
     case WEFT_ARGUMENT_FAULTS: return set(d, l, at, sizeof d->faults, &d->faults);
     case WEFT_ARGUMENT_NUMBERS: return set(d, l, at, (size_t)a->i, a->numbers);
     case WEFT_ARGUMENT_WORDS:
@@ -71,25 +58,9 @@ static weft_status set_argument(weft__opencl *d, opencl_executable *e, int launc
         return set(d, l, at, 4, &(int32_t){1});
     default: break; /* a program has no others */
     }
-    return weft__fail(d->base.ctx, WEFT_ERR_INTERNAL, "opencl: an argument of an unknown kind");
+    return weft__fail(d->gpu.base.ctx, WEFT_ERR_INTERNAL, "opencl: an argument of an unknown kind");
 }
 
-/* ---- building ---- */
-
-/* The scratch of the device, which all programs share. */
-static weft_status grow_scratch(weft__opencl *d, int64_t bytes) {
-    cl_mem memory;
-    if ((size_t)bytes <= d->scratch_bytes) return WEFT_OK;
-    WEFT_TRY(weft__opencl_memory(d, (size_t)bytes + 2 * d->guard, "scratch memory", &memory));
-    if (d->scratch) weft__cl.clReleaseMemObject(d->scratch);
-    weft__gpu_count_memory(&d->base, (size_t)bytes, d->scratch_bytes);
-    d->scratch = memory;
-    d->scratch_bytes = (size_t)bytes;
-    d->scratch_serial = ++d->serial;
-    return WEFT_OK;
-}
-
-/* What chains read. */
 static weft_status make_words(weft__opencl *d, opencl_executable *e, const weft_gpu_program *p) {
     const size_t bytes = p->n_words * sizeof *p->words;
     if (!bytes) return WEFT_OK;
@@ -99,81 +70,38 @@ static weft_status make_words(weft__opencl *d, opencl_executable *e, const weft_
     return error ? weft__opencl_fail(d, error, "the words of a program") : WEFT_OK;
 }
 
-static weft_status make_launch(weft__opencl *d, opencl_executable *e, const weft_launch *from,
+static weft_status make_launch(weft__opencl *d, opencl_executable *e, const weft_launch *from, int command,
                                const weft_gpu_text *text) {
     opencl_launch *to = &e->launches[e->n_launches];
     char name[WEFT_GPU_NAME];
     cl_int error = 0;
     weft__gpu_kernel_name(text, from->name, name);
-    to->kernel = weft__cl.clCreateKernel(d->compiler.modules[text->module].module, name, &error);
+    to->kernel = weft__cl.clCreateKernel(d->gpu.compiler.modules[text->module].module, name, &error);
     if (error) return weft__opencl_fail(d, error, from->name);
     weft__gpu_hook.kernels++;
-    cl_uint index = 0;
+    e->n_launches++;
+    to->command = command;
     for (int i = 0; i < 3; i++) {
         to->group[i] = (size_t)from->items[i];
         to->items[i] = (size_t)from->groups[i] * to->group[i];
     }
-    e->n_launches++;
-    for (int a = 0; a < from->n_arguments; a++)
-        WEFT_TRY(set_argument(d, e, e->n_launches - 1, &from->arguments[a], &index));
+    cl_uint index = 0;
+    for (int a = 0; a < from->n_arguments; a++) WEFT_TRY(set_argument(d, e, to, &from->arguments[a], &index));
     return WEFT_OK;
 }
 
-static weft_status fill(weft__opencl *d, opencl_executable *e, const weft_gpu_program *p) {
-    weft_context *ctx = d->base.ctx;
+static weft_status fill(weft_gpu_device *device, weft_gpu_executable *executable, const weft_gpu_program *p,
+                        const weft_gpu_text *const *texts) {
+    weft__opencl *d = weft__opencl_of(&device->base);
+    opencl_executable *e = executable_of(executable);
     const size_t count = (size_t)p->launches.count;
-    const weft_gpu_text **texts = weft__array(ctx, count + 1, sizeof *texts);
-    e->repeats = p->repeats;
-    e->launches = weft__array(ctx, count + 1, sizeof *e->launches);
-    e->bound = weft__array(ctx, (size_t)e->n_slots + 1, sizeof *e->bound);
-    e->timings = weft__array(ctx, (size_t)e->n_commands + 1, sizeof *e->timings);
-    e->clocked = weft__array(ctx, count + 1, sizeof *e->clocked);
-    e->events = weft__array(ctx, count + 1, sizeof *e->events);
-    weft_status status = texts && e->launches && e->bound && e->timings && e->clocked && e->events
-                             ? weft__gpu_compile(&d->compiler, p->launches.list, p->launches.count, texts)
-                             : weft__fail_oom(ctx, (count + 1) * sizeof *e->launches, "opencl: a program");
-    if (status == WEFT_OK) status = make_words(d, e, p);
-    for (int l = 0; status == WEFT_OK && l < p->launches.count; l++) {
-        e->launches[l].command = p->commands[l];
-        status = make_launch(d, e, &p->launches.list[l], texts[l]);
-    }
-    weft__free(ctx, texts);
-    return status;
-}
-
-static weft_status build(weft__opencl *d, const weft_commands *commands, bool chain,
-                         opencl_executable **out) {
-    weft_context *ctx = d->base.ctx;
-    opencl_executable *e = weft__zalloc(ctx, sizeof *e);
-    if (!e) return weft__fail_oom(ctx, sizeof *e, "opencl: a program");
-    weft_arena arena;
-    weft__arena_init(&arena, ctx);
-    weft_gpu_program program = {
-        .launches = {.ctx = ctx, .arena = &arena, .target = &d->target, .tuner = &d->tuner}};
-    const weft_gpu_wish wish = {.guard = (int64_t)d->guard, .paths = &d->paths, .chain = chain};
-    weft__tuner_begin(&d->tuner);
-    e->commands = commands;
-    e->n_commands = commands->count;
-    e->n_slots = commands->n_slots;
-    weft__opencl_signals signals;
-    weft_status status = weft__gpu_program(&program, commands, &wish);
-    weft__opencl_keep_signals(&signals);
-    if (status == WEFT_OK) status = grow_scratch(d, program.scratch_bytes);
-    if (status == WEFT_OK) status = fill(d, e, &program);
-    weft__opencl_restore_signals(&signals);
-    weft__gpu_program_free(&program);
-    weft__arena_free(&arena);
-    if (status != WEFT_OK)
-        weft__opencl_executable_free(&d->base, (weft_executable *)e);
-    else
-        *out = e;
-    return status;
-}
-
-weft_status weft__opencl_build(weft_device *device, const weft_commands *commands, weft_executable **out) {
-    opencl_executable *e;
-    WEFT_TRY(build(weft__opencl_of(device), commands, false, &e));
-    *out = (weft_executable *)e;
+    e->launches = weft__array(device->base.ctx, count + 1, sizeof *e->launches);
+    e->events = weft__array(device->base.ctx, count + 1, sizeof *e->events);
+    if (!e->launches || !e->events)
+        return weft__fail_oom(device->base.ctx, (count + 1) * sizeof *e->launches, "opencl: a program");
+    WEFT_TRY(make_words(d, e, p));
+    for (int l = 0; l < p->launches.count; l++)
+        WEFT_TRY(make_launch(d, e, &p->launches.list[l], p->commands[l], texts[l]));
     return WEFT_OK;
 }
 
@@ -184,50 +112,56 @@ static void release_events(opencl_executable *e) {
     }
 }
 
-void weft__opencl_executable_free(weft_device *device, weft_executable *executable) {
-    opencl_executable *e = (opencl_executable *)executable;
-    if (!e) return;
-    weft__opencl_executable_free(device, (weft_executable *)e->chained);
+static void empty(weft_gpu_device *device, weft_gpu_executable *executable) {
+    opencl_executable *e = executable_of(executable);
     release_events(e);
     if (e->words) weft__cl.clReleaseMemObject(e->words);
     for (int l = 0; l < e->n_launches; l++) weft__cl.clReleaseKernel(e->launches[l].kernel);
-    weft__free(device->ctx, e->launches);
-    weft__free(device->ctx, e->places);
-    weft__free(device->ctx, e->bound);
-    weft__free(device->ctx, e->timings);
-    weft__free(device->ctx, e->clocked);
-    weft__free(device->ctx, e->events);
-    weft__free(device->ctx, e);
+    weft__free(device->base.ctx, e->launches);
+    weft__free(device->base.ctx, e->events);
+}
+
+static weft_status build(weft_gpu_device *device, const weft_commands *commands, bool chain,
+                         weft_gpu_executable **e) {
+    weft__opencl_signals signals;
+    weft__opencl_keep_signals(&signals);
+    const weft_status status = weft__gpu_build(device, commands, chain, e);
+    weft__opencl_restore_signals(&signals);
+    return status;
+}
+
+weft_status weft__opencl_build(weft_device *device, const weft_commands *commands, weft_executable **out) {
+    weft_gpu_executable *e;
+    WEFT_TRY(build(weft__gpu_of(device), commands, false, &e));
+    *out = (weft_executable *)e;
+    return WEFT_OK;
 }
 
 /* ---- running ---- */
 
-/* What is bound to a slot, and its serial, 0 where there is nothing. */
-static const cl_mem *slot_memory(const weft__opencl *d, const opencl_executable *e,
-                                 weft_buffer *const *buffers, int slot, uint64_t *serial) {
-    const weft__opencl_buffer *b = slot < e->n_slots ? (const weft__opencl_buffer *)buffers[slot] : NULL;
-    *serial = slot == e->n_slots ? d->scratch_serial : b ? b->serial : 0;
-    return b ? &b->memory : &d->scratch;
+/* Where memory lies may come again, serials do not. */
+static uint64_t identity(weft_gpu_device *device, const weft_buffer *buffer) {
+    return buffer ? ((const weft__opencl_buffer *)buffer)->serial
+                  : weft__opencl_of(&device->base)->scratch_serial;
 }
 
-static weft_status bind(weft__opencl *d, opencl_executable *e, weft_buffer *const *buffers) {
-    bool same = true;
-    uint64_t serial;
-    for (int s = 0; s <= e->n_slots; s++) {
-        slot_memory(d, e, buffers, s, &serial);
-        same = same && e->bound[s] == serial;
-    }
-    if (same) return WEFT_OK;
-    for (size_t p = 0; p < e->n_places; p++) {
-        const opencl_place *place = &e->places[p];
-        const cl_mem *memory = slot_memory(d, e, buffers, place->slot, &serial);
-        if (!serial) return weft__fail(d->base.ctx, WEFT_ERR_INTERNAL, "opencl: a slot has no buffer");
-        if (e->bound[place->slot] == serial) continue;
-        WEFT_TRY(set(d, &e->launches[place->launch], place->index, sizeof *memory, memory));
-    }
-    for (int s = 0; s <= e->n_slots; s++) slot_memory(d, e, buffers, s, &e->bound[s]);
-    return WEFT_OK;
+static weft_status bind(weft_gpu_device *device, weft_gpu_executable *executable, int place,
+                        const weft_buffer *buffer) {
+    weft__opencl *d = weft__opencl_of(&device->base);
+    const weft_gpu_place *p = &executable->places[place];
+    const cl_mem *memory = buffer ? &((const weft__opencl_buffer *)buffer)->memory : &d->scratch;
+    return set(d, &executable_of(executable)->launches[p->launch], (cl_uint)p->index, sizeof *memory, memory);
 }
+
+const weft_gpu_backend weft__opencl_backend = {
+    .executable_bytes = sizeof(opencl_executable),
+    .scratch = scratch,
+    .fill = fill,
+    .empty = empty,
+    .identity = identity,
+    .bind = bind,
+    .build = build,
+};
 
 /* Lets the device catch up with the mark before the last. */
 static cl_int keep_step(weft__opencl *d, cl_event newest) {
@@ -244,47 +178,35 @@ static cl_int keep_step(weft__opencl *d, cl_event newest) {
 
 static cl_int enqueue(weft__opencl *d, opencl_executable *e, int l) {
     const opencl_launch *launch = &e->launches[l];
-    const bool marks = !d->timing && ++d->since_mark >= RUN_AHEAD;
+    const bool marks = !d->gpu.timing && ++d->since_mark >= RUN_AHEAD;
     cl_event event = NULL;
     cl_int error = weft__opencl_gone();
     if (!error)
         error = weft__cl.clEnqueueNDRangeKernel(d->queue, launch->kernel, 3, NULL, launch->items,
                                                 launch->group, 0, NULL,
-                                                d->timing ? &e->events[l]
-                                                : marks   ? &event
-                                                          : NULL);
+                                                d->gpu.timing ? &e->events[l]
+                                                : marks       ? &event
+                                                              : NULL);
     return error || !marks ? error : keep_step(d, event);
 }
 
 /* Enqueues the one launch for as many runs as it may do at once, and counts them off. */
 static cl_int enqueue_repeated(weft__opencl *d, opencl_executable *e, int *times) {
-    const int now = *times < WEFT_GPU_REPEATS ? *times : WEFT_GPU_REPEATS;
+    const int now = weft__gpu_repeat(times);
     cl_int error = 0;
     if (now != e->times) error = weft__cl.clSetKernelArg(e->launches[0].kernel, e->times_index, 4, &now);
     e->times = now;
-    *times -= now;
     return error ? error : enqueue(d, e, 0);
-}
-
-/* The form of the program that runs: with chains once it ran so often that compiling them pays, and not where
- * commands are timed. */
-static weft_status choose_form(weft__opencl *d, opencl_executable **e, int times) {
-    opencl_executable *plain = *e;
-    if (weft__gpu_chain_now(&plain->runs, times))
-        WEFT_TRY(weft__gpu_chain_built(build(d, plain->commands, true, &plain->chained)));
-    if (plain->chained && plain->chained->words && !d->timing) *e = plain->chained;
-    return WEFT_OK;
 }
 
 weft_status weft__opencl_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                              int times) {
     weft__opencl *d = weft__opencl_of(device);
-    opencl_executable *e = (opencl_executable *)executable;
+    weft_gpu_executable *form = (weft_gpu_executable *)executable;
     cl_int error = 0;
-    WEFT_TRY(choose_form(d, &e, times));
-    WEFT_TRY(bind(d, e, buffers));
-    d->unseen = true;
-    while (e->repeats && times > 0 && !error) error = enqueue_repeated(d, e, &times);
+    WEFT_TRY(weft__gpu_ready(&d->gpu, &form, buffers, times));
+    opencl_executable *e = executable_of(form);
+    while (form->repeats && times > 0 && !error) error = enqueue_repeated(d, e, &times);
     for (; times > 0 && !error; times--) {
         release_events(e);
         for (int l = 0; l < e->n_launches && !error; l++) error = enqueue(d, e, l);
@@ -294,16 +216,15 @@ weft_status weft__opencl_run(weft_device *device, weft_executable *executable, w
 }
 
 const weft_timing *weft__opencl_timings(weft_device *device, const weft_executable *executable) {
-    const opencl_executable *e = (const opencl_executable *)executable;
-    if (!weft__opencl_of(device)->timing) return NULL;
+    opencl_executable *e = (opencl_executable *)(uintptr_t)executable;
+    if (!weft__gpu_of(device)->timing) return NULL;
     for (int l = 0; l < e->n_launches; l++) {
         cl_ulong from = 0, to = 0;
         if (!e->events[l]) return NULL;
         weft__cl.clGetEventProfilingInfo(e->events[l], OPENCL_PROFILING_COMMAND_START, sizeof from, &from,
                                          NULL);
         weft__cl.clGetEventProfilingInfo(e->events[l], OPENCL_PROFILING_COMMAND_END, sizeof to, &to, NULL);
-        e->clocked[l] = (weft_gpu_time){e->launches[l].command, (double)from, (double)to};
+        e->gpu.clocked[l] = (weft_gpu_time){e->launches[l].command, (double)from, (double)to};
     }
-    weft__gpu_fold_times(e->clocked, e->n_launches, e->timings, e->n_commands);
-    return e->timings;
+    return weft__gpu_timings(&e->gpu);
 }

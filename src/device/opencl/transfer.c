@@ -42,7 +42,7 @@ static cl_int write_staged(weft__opencl *d, cl_mem memory, size_t offset, const 
     weft__opencl_staging *s = &d->staging;
     size_t at;
     cl_event event;
-    cl_int error = weft__gpu_ring_room(&s->ring, &d->base, bytes, &at);
+    cl_int error = weft__gpu_ring_room(&s->ring, &d->gpu.base, bytes, &at);
     if (error) return error;
     memcpy(s->room + at, from, bytes);
     error = weft__cl.clEnqueueWriteBuffer(d->queue, memory, 0, offset, bytes, s->room + at, 0, NULL, &event);
@@ -53,7 +53,7 @@ static cl_int write_staged(weft__opencl *d, cl_mem memory, size_t offset, const 
 
 void weft__opencl_staging_free(weft__opencl *d) {
     weft__opencl_staging *s = &d->staging;
-    weft__gpu_ring_clear(&s->ring, &d->base); /* the queue is finished */
+    weft__gpu_ring_clear(&s->ring, &d->gpu.base); /* the queue is finished */
     if (s->room) weft__cl.clEnqueueUnmapMemObject(d->queue, s->memory, s->room, 0, NULL, NULL);
     if (s->memory) weft__cl.clReleaseMemObject(s->memory);
     *s = (weft__opencl_staging){0};
@@ -71,9 +71,9 @@ weft_status weft__opencl_upload(weft_device *device, weft_buffer *to, size_t off
     const bool staged = d->staging.room && bytes <= WEFT_GPU_RING_BYTES / 2;
     cl_int error = weft__opencl_gone();
     if (!error)
-        error = staged ? write_staged(d, memory_of(to), d->guard + offset, from, bytes)
-                       : weft__cl.clEnqueueWriteBuffer(d->queue, memory_of(to), 1, d->guard + offset, bytes,
-                                                       from, 0, NULL, NULL);
+        error = staged ? write_staged(d, memory_of(to), d->gpu.guard + offset, from, bytes)
+                       : weft__cl.clEnqueueWriteBuffer(d->queue, memory_of(to), 1, d->gpu.guard + offset,
+                                                       bytes, from, 0, NULL, NULL);
     return error ? weft__opencl_fail(d, error, "an upload") : WEFT_OK;
 }
 
@@ -84,7 +84,7 @@ weft_status weft__opencl_zero(weft_device *device, weft_buffer *to, size_t offse
     const size_t pattern = (offset | bytes) % sizeof zero == 0 ? sizeof zero : 1;
     cl_int error = weft__opencl_gone();
     if (bytes && !error)
-        error = weft__cl.clEnqueueFillBuffer(d->queue, memory_of(to), &zero, pattern, d->guard + offset,
+        error = weft__cl.clEnqueueFillBuffer(d->queue, memory_of(to), &zero, pattern, d->gpu.guard + offset,
                                              bytes, 0, NULL, NULL);
     return error ? weft__opencl_fail(d, error, "zeros") : WEFT_OK;
 }
@@ -94,9 +94,9 @@ weft_status weft__opencl_zero(weft_device *device, weft_buffer *to, size_t offse
 /* The record comes along with whatever is waited for. */
 static cl_int read_record(weft__opencl *d, bool wait) {
     const cl_int error = weft__opencl_gone();
-    if (error || !d->unseen) return error;
-    return weft__cl.clEnqueueReadBuffer(d->queue, d->faults, wait, 0, sizeof d->record, &d->record, 0, NULL,
-                                        NULL);
+    if (error || !d->gpu.unseen) return error;
+    return weft__cl.clEnqueueReadBuffer(d->queue, d->faults, wait, 0, sizeof d->gpu.record, &d->gpu.record, 0,
+                                        NULL, NULL);
 }
 
 weft_status weft__opencl_download(weft_device *device, const weft_buffer *from, size_t offset, void *to,
@@ -106,10 +106,10 @@ weft_status weft__opencl_download(weft_device *device, const weft_buffer *from, 
     if (!bytes) return WEFT_OK;
     cl_int error = read_record(d, false);
     if (!error)
-        error = weft__cl.clEnqueueReadBuffer(d->queue, memory_of(from), 1, d->guard + offset, bytes, to, 0,
-                                             NULL, NULL);
+        error = weft__cl.clEnqueueReadBuffer(d->queue, memory_of(from), 1, d->gpu.guard + offset, bytes, to,
+                                             0, NULL, NULL);
     if (error) return weft__opencl_fail(d, error, "a download");
-    d->unseen = false;
+    d->gpu.unseen = false;
     return WEFT_OK;
 }
 
@@ -118,18 +118,18 @@ weft_status weft__opencl_synchronize(weft_device *device) {
     cl_int error = read_record(d, true);
     if (!error) error = weft__cl.clFinish(d->queue);
     if (error) return weft__opencl_fail(d, error, "waiting for the device");
-    d->unseen = false;
+    d->gpu.unseen = false;
     return WEFT_OK;
 }
 
 weft_status weft__opencl_take_fault(weft_device *device, weft_fault *fault) {
     weft__opencl *d = weft__opencl_of(device);
     *fault = (weft_fault){0};
-    if (d->unseen) WEFT_TRY(weft__opencl_synchronize(device));
-    if (!d->record.set) return WEFT_OK;
-    *fault = weft__gpu_fault(&d->record, &d->paths);
-    d->record = (weft_gpu_faults){0};
-    const cl_int error =
-        weft__cl.clEnqueueWriteBuffer(d->queue, d->faults, 1, 0, sizeof d->record, &d->record, 0, NULL, NULL);
+    if (d->gpu.unseen) WEFT_TRY(weft__opencl_synchronize(device));
+    if (!d->gpu.record.set) return WEFT_OK;
+    *fault = weft__gpu_fault(&d->gpu.record, &d->gpu.paths);
+    d->gpu.record = (weft_gpu_faults){0};
+    const cl_int error = weft__cl.clEnqueueWriteBuffer(d->queue, d->faults, 1, 0, sizeof d->gpu.record,
+                                                       &d->gpu.record, 0, NULL, NULL);
     return error ? weft__opencl_fail(d, error, "the fault record") : WEFT_OK;
 }

@@ -3,6 +3,11 @@
 #define W_GLOBAL
 #define W_LOCAL
 #define W_LOCAL_ROOM  __shared__
+#ifndef W_MORE_SHARED /* local memory that a launch has asked for, more of it than a text may declare */
+#define W_MORE_SHARED(type, name)                    \
+    extern __shared__ __align__(1024) char w_more[]; \
+    type *const name = (type *)w_more
+#endif
 #define W_CONSTANT    const
 #define W_TABLE       static __device__ const
 #define W_ANY         w_any
