@@ -46,7 +46,7 @@ function(weft_add_test name)
   if(name MATCHES "_opencl(_[0-9]+)?$" AND NOT "${ARGN}" MATCHES "[.]sh")
     set_property(GLOBAL APPEND PROPERTY weft_text_tests ${name})
   endif()
-  if(name MATCHES "test_nvrtc")
+  if(name MATCHES "test_nvrtc|test_dnn_plans")
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
   endif()
   if(name MATCHES "opencl|_gpu|_cuda|_render") # a driver compiles their kernels
@@ -127,7 +127,7 @@ foreach(source ${test_sources})
     target_include_directories(weft_tests_${folder_name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   endif()
   add_executable(${name} ${source})
-  if(CUDA_INCLUDE_DIR AND name MATCHES "cuda|nvrtc")
+  if(CUDA_INCLUDE_DIR AND name MATCHES "cuda|nvrtc|dnn")
     target_include_directories(${name} SYSTEM PRIVATE ${CUDA_INCLUDE_DIR})
   endif()
   if(helpers)
@@ -145,6 +145,13 @@ foreach(source ${test_sources})
     weft_add_cuda_test(${name}_cuda ${name})
   endif()
 endforeach()
+if(TARGET test_dnn_plans) # cuDNN loads what it compiles into a driver: here one that forgets it
+  add_library(dnn_driver SHARED tests/dnn/driver/cuda.c)
+  set_target_properties(dnn_driver PROPERTIES OUTPUT_NAME cuda VERSION 1 LIBRARY_OUTPUT_DIRECTORY
+                        ${PROJECT_BINARY_DIR}/dnn-driver)
+  set_tests_properties(test_dnn_plans PROPERTIES ENVIRONMENT
+    "${test_environment};LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/dnn-driver:$ENV{LD_LIBRARY_PATH}")
+endif()
 
 # The matrix of ops and the gradient checks run once a device, each writing a record of its cells from which
 # docs/op-matrix.md is made; a device that is absent is skipped. Where kernels are compiled each takes two parts,

@@ -1,0 +1,62 @@
+/* libcuda.so.1 for test_dnn_plans: what cuDNN asks of a driver while it compiles plans for a card that is
+ * only described. Kernels are loaded, which means forgotten; what a stub of NVIDIA's would refuse is refused.
+ */
+#include <stddef.h>
+
+#define API __attribute__((visibility("default"))) int
+
+enum { STUB_LIBRARY = 34 };
+
+/* Gives a handle of nothing. */
+#define GIVES(name)                                                                                          \
+    API name(void **handle);                                                                                 \
+    API name(void **handle) {                                                                                \
+        static char nothing;                                                                                 \
+        *handle = &nothing;                                                                                  \
+        return 0;                                                                                            \
+    }
+#define ANSWERS(name, status)                                                                                \
+    API name(void);                                                                                          \
+    API name(void) { return status; }
+
+GIVES(cuLibraryLoadData)
+GIVES(cuLibraryGetKernel)
+GIVES(cuKernelGetFunction)
+GIVES(cuModuleLoadData)
+GIVES(cuModuleGetFunction)
+
+API cuKernelGetAttribute(int *value);
+API cuKernelGetAttribute(int *value) { return *value = 0; }
+API cuFuncGetAttribute(int *value);
+API cuFuncGetAttribute(int *value) { return *value = 0; }
+API cuLibraryGetGlobal(void **at, size_t *bytes);
+API cuLibraryGetGlobal(void **at, size_t *bytes) {
+    static char nothing[4];
+    *at = nothing;
+    *bytes = sizeof nothing;
+    return 0;
+}
+ANSWERS(cuKernelSetAttribute, 0)
+ANSWERS(cuFuncSetAttribute, 0)
+ANSWERS(cuLibraryUnload, 0)
+ANSWERS(cuFuncSetCacheConfig, 0)
+
+ANSWERS(cuCtxGetCurrent, STUB_LIBRARY)
+ANSWERS(cuCtxGetLimit, STUB_LIBRARY)
+ANSWERS(cuCtxPopCurrent, STUB_LIBRARY)
+ANSWERS(cuCtxPushCurrent, STUB_LIBRARY)
+ANSWERS(cuDeviceGet, STUB_LIBRARY)
+ANSWERS(cuDeviceGetCount, STUB_LIBRARY)
+ANSWERS(cuDriverGetVersion, STUB_LIBRARY)
+ANSWERS(cuGetErrorName, STUB_LIBRARY)
+ANSWERS(cuGetErrorString, STUB_LIBRARY)
+ANSWERS(cuLaunchCooperativeKernel, STUB_LIBRARY)
+ANSWERS(cuLaunchKernel, STUB_LIBRARY)
+ANSWERS(cuLaunchKernelEx, STUB_LIBRARY)
+ANSWERS(cuLibraryLoadFromFile, STUB_LIBRARY)
+ANSWERS(cuLinkAddData, STUB_LIBRARY)
+ANSWERS(cuLinkComplete, STUB_LIBRARY)
+ANSWERS(cuLinkCreate, STUB_LIBRARY)
+ANSWERS(cuLinkDestroy, STUB_LIBRARY)
+ANSWERS(cuOccupancyMaxPotentialClusterSize, STUB_LIBRARY)
+ANSWERS(cuStreamGetCtx, STUB_LIBRARY)
