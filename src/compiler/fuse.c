@@ -282,7 +282,21 @@ static bool absorb_rows(weft_ir *ir) {
 
 /* Reductions over the same rows that read the same value, and small ones of the same form, become one kernel.
  */
-enum { SMALL_SPACE = 1 << 15, MOST_MEMBERS = 64 };
+enum { SMALL_SPACE = 1 << 18, MOST_MEMBERS = 64, MOST_ARGUMENTS = 48 };
+
+/* What a kernel of both would have for arguments, at most: OpenCL promises 1,024 bytes for all. */
+static int arguments_of(const weft_ir *ir, const ir_cluster *c) {
+    int count = 0;
+    for (int i = 0; i < c->n_members; i++) {
+        const ir_node *node = &ir->nodes[c->members[i]];
+        count += node->kind == IR_REDUCE || node->stored;
+        for (int k = 0; k < node->n_in; k++) {
+            const ir_node *in = &ir->nodes[node->in[k].node];
+            count += in->kind != IR_CONST && in->cluster != node->cluster;
+        }
+    }
+    return count;
+}
 
 static bool share_input(const weft_ir *ir, const ir_cluster *a, const ir_cluster *b) {
     for (int i = 0; i < a->n_members; i++)
@@ -303,7 +317,9 @@ static bool merge_siblings(weft_ir *ir) {
             ir_cluster joint;
             if (x->gone || y->gone || !x->row || !y->row || !same_space(ir, x, y, &joint)) continue;
             if (has(before_of(ir, a), b) || has(before_of(ir, b), a)) continue;
-            if (x->n_members + y->n_members > MOST_MEMBERS) continue;
+            if (x->n_members + y->n_members > MOST_MEMBERS ||
+                arguments_of(ir, x) + arguments_of(ir, y) > MOST_ARGUMENTS)
+                continue;
             if ((x->full > SMALL_SPACE || joint.folds) && !share_input(ir, x, y)) continue;
             if (mergeable(ir, a, b) && !merge_clusters(ir, a, b)) return false;
         }
@@ -373,6 +389,7 @@ static weft_status assign_clusters(weft_ir *ir) {
 
 typedef struct cone {
     int ops, loads;
+    double bytes; /* of those loads */
     bool divides; /* integers: where a guard fails the divisor is 0, and recomputing it there a fault */
 } cone;
 
@@ -396,23 +413,65 @@ static void store_reductions(weft_ir *ir, int n) {
 
 static cone cone_of(const weft_ir *ir, const cone *cones, int n) {
     const ir_node *node = &ir->nodes[n];
-    cone sum = {node->kind == IR_CAST ? 0 : 1, 0, divides_integers(node)};
+    cone sum = {.ops = node->kind == IR_CAST ? 0 : 1, .divides = divides_integers(node)};
     for (int k = 0; k < node->n_in; k++) {
         const ir_node *in = &ir->nodes[node->in[k].node];
         if (in->kind == IR_CONST || in->kind == IR_IOTA) continue;
         if (in->kind == IR_RANDOM) {
             sum.ops += 8;
         } else if (in->stored || !ir_is_compute(in) || in->kind == IR_REDUCE) {
+            const int64_t most = in->numel < node->numel ? in->numel : node->numel;
             sum.loads++;
+            sum.bytes += (double)most * (double)weft_dtype_size((weft_dtype)in->dtype);
         } else {
             sum.ops += cones[node->in[k].node].ops;
             sum.loads += cones[node->in[k].node].loads;
+            sum.bytes += cones[node->in[k].node].bytes;
             sum.divides |= cones[node->in[k].node].divides;
         }
         if (sum.ops > 1000) sum.ops = 1000;
         if (sum.loads > 1000) sum.loads = 1000;
     }
     return sum;
+}
+
+/* Two kernels beside its own that read a value, or what is computed from it element by element; -1. */
+typedef struct readers {
+    int kernel[2];
+} readers;
+
+static void add_reader(readers *r, int kernel) {
+    if (kernel < 0 || kernel == r->kernel[0]) return;
+    if (r->kernel[0] < 0)
+        r->kernel[0] = kernel;
+    else
+        r->kernel[1] = kernel;
+}
+
+static readers *find_readers(weft_ir *ir) {
+    readers *all = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *all);
+    if (!all) return NULL;
+    for (size_t i = 0; i < ir->n_nodes; i++) all[i] = (readers){{-1, -1}};
+    for (size_t i = ir->n_nodes; i-- > 0;) { /* users come later */
+        const ir_node *node = &ir->nodes[i];
+        for (int k = 0; node->live && k < node->n_in; k++) {
+            const int from = node->in[k].node;
+            if (ir->nodes[from].cluster != node->cluster) {
+                add_reader(&all[from], node->cluster);
+            } else if ((node->kind == IR_CALC || node->kind == IR_CAST) &&
+                       node->numel == ir->nodes[from].numel) {
+                add_reader(&all[from], all[i].kernel[0]);
+                add_reader(&all[from], all[i].kernel[1]);
+            }
+        }
+    }
+    return all;
+}
+
+/* Would two kernels read more to compute the value anew than they and its own would move for it? */
+static bool saves_traffic(const ir_node *node, cone cost, readers by) {
+    return by.kernel[1] >= 0 &&
+           2 * cost.bytes > 3 * (double)node->numel * (double)weft_dtype_size((weft_dtype)node->dtype);
 }
 
 /* Does some edge outside its cluster read the value in a way that must store it? */
@@ -431,7 +490,8 @@ static weft_status choose_stored(weft_ir *ir) {
     cone *cones = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *cones);
     int64_t *widest = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *widest);
     bool *crosses = weft__arena_alloc(&ir->arena, n + 1);
-    if (!cones || !widest || !crosses) return weft__ir_failed(ir);
+    const readers *read_by = find_readers(ir);
+    if (!cones || !widest || !crosses || !read_by) return weft__ir_failed(ir);
     for (size_t i = 0; i < n; i++) {
         const ir_node *node = &ir->nodes[i];
         for (int k = 0; node->live && k < node->n_in; k++) {
@@ -447,7 +507,9 @@ static weft_status choose_stored(weft_ir *ir) {
         if (node->kind == IR_HEAVY_OUT || node->kind == IR_PACK || node->pack >= 0) node->stored = true;
         if (!ir_is_compute(node)) continue;
         cones[i] = cone_of(ir, cones, (int)i);
-        if (!node->stored && node->cluster >= 0 && must_store(ir, node, cones[i], widest[i], crosses[i]))
+        if (!node->stored && node->cluster >= 0 &&
+            (must_store(ir, node, cones[i], widest[i], crosses[i]) ||
+             (crosses[i] && saves_traffic(node, cones[i], read_by[i]))))
             store(ir, (int)i);
         if (!node->stored && crosses[i] && node->cluster >= 0) store_reductions(ir, (int)i);
     }
