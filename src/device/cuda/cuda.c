@@ -248,6 +248,7 @@ const weft_device_ops weft__device_cuda = {
     .takes = takes,
     .build = weft__cuda_build,
     .executable_free = weft__gpu_executable_free,
+    .launches_of = weft__gpu_launches_of,
     .run = weft__cuda_run,
     .synchronize = weft__cuda_synchronize,
     .take_fault = weft__cuda_take_fault,

@@ -142,6 +142,10 @@ int weft__gpu_repeat(int *times) {
     return now;
 }
 
+int weft__gpu_launches_of(const weft_executable *executable) {
+    return ((const weft_gpu_executable *)executable)->n_launches;
+}
+
 const weft_timing *weft__gpu_timings(weft_gpu_executable *e) {
     weft__gpu_fold_times(e->clocked, e->n_launches, e->timings, e->commands->count);
     return e->timings;

@@ -82,6 +82,7 @@ weft_status weft__gpu_ready(weft_gpu_device *device, weft_gpu_executable **e, we
                             int times);
 /* How many of *times runs the next launch of a program that repeats does; counts them off. */
 int weft__gpu_repeat(int *times);
+int weft__gpu_launches_of(const weft_executable *executable);
 /* What `clocked` comes to. */
 const weft_timing *weft__gpu_timings(weft_gpu_executable *e);
 

@@ -38,7 +38,14 @@ static const struct card {
     const char *name;
     weft_target target;
 } cards[] = {
-    {"cuda", {.language = WEFT_CUDA_C, .lanes = 256, .units = 132, .local_bytes = 48 << 10, .f64 = true}},
+    {"cuda",
+     {.language = WEFT_CUDA_C,
+      .lanes = 256,
+      .units = 132,
+      .local_bytes = 48 << 10,
+      .most_local_bytes = 227 << 10,
+      .capability = 90,
+      .f64 = true}},
     {"opencl", {.language = WEFT_OPENCL_C, .lanes = 256, .units = 132, .local_bytes = 48 << 10, .f64 = true}},
 };
 

@@ -235,6 +235,7 @@ const weft_device_ops weft__device_opencl = {
     .takes = takes,
     .build = weft__opencl_build,
     .executable_free = weft__gpu_executable_free,
+    .launches_of = weft__gpu_launches_of,
     .run = weft__opencl_run,
     .synchronize = weft__opencl_synchronize,
     .take_fault = weft__opencl_take_fault,
