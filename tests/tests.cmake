@@ -58,7 +58,8 @@ endfunction()
 # without one. Only the tests that ask for them find them, by LD_LIBRARY_PATH; they want the host's C++ compiler.
 set(WEFT_TEST_CUDA ON CACHE BOOL "run tests on the driver of tests/cuda")
 find_program(CXX_PROGRAM c++)
-set(cuda_tests test_cuda_device test_cuda_tensor test_gpu_device test_gpu_training test_gpu_run test_memory test_train_gpu)
+set(cuda_tests test_cuda_device test_cuda_tensor test_gpu_device test_gpu_training test_gpu_run test_loss_scale test_memory
+    test_mixed test_train_gpu)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CXX_PROGRAM AND NOT WEFT_SANITIZE AND NOT WEFT_PORTABLE AND NOT WEFT_FUZZ)
   set(fake_folder ${PROJECT_BINARY_DIR}/fake-cuda)
   file(GLOB fake_sources CONFIGURE_DEPENDS tests/cuda/*.c)
@@ -95,7 +96,7 @@ else()
   set(test_devices opencl)
 endif()
 set(WEFT_TEST_DEVICES "${test_devices}" CACHE STRING "devices besides the CPU whose tests run")
-set(device_tests test_context test_fit test_loss test_nn_composites test_mixed test_nn_decode test_nn_layers test_nn_module
+set(device_tests test_context test_fit test_loss test_loss_scale test_nn_composites test_mixed test_nn_decode test_nn_layers test_nn_module
     test_optim_laws test_optim_rules test_parity test_random_graph test_random_program test_recompute)
 function(weft_add_device_tests name)
   foreach(device ${WEFT_TEST_DEVICES})
@@ -143,6 +144,9 @@ foreach(source ${test_sources})
   endif()
   if(name IN_LIST cuda_tests)
     weft_add_cuda_test(${name}_cuda ${name})
+    if(name IN_LIST device_tests AND TEST ${name}_cuda)
+      set_property(TEST ${name}_cuda APPEND PROPERTY ENVIRONMENT "WEFT_TEST_DEVICE=cuda")
+    endif()
   endif()
 endforeach()
 if(TARGET test_dnn_plans) # cuDNN loads what it compiles into a driver: here one that forgets it

@@ -227,11 +227,11 @@ WEFT_API weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_te
  * deep model. */
 WEFT_API void weft_module_recompute(weft_module *m, bool on);
 
-/* Mixed precision (Micikevicius et al. 2018): with bf16 the module and its children compute in bf16 from
- * parameters that stay f32, as do their gradients, optimizers and what is saved. Parameters of f32 are
+/* Mixed precision (Micikevicius et al. 2018): with bf16 or f16 the module and its children compute in that
+ * from parameters that stay f32, as do their gradients, optimizers and what is saved. Parameters of f32 are
  * rounded where they are used, rows of an embedding once they are looked up; sums and losses are f32. What
- * goes in from outside, and comes out, is f32. WEFT_F32 ends it. WEFT_ERR_UNSUPPORTED for other dtypes: f16
- * would want its losses scaled. */
+ * goes in from outside, and comes out, is f32. WEFT_F32 ends it. WEFT_ERR_UNSUPPORTED for other dtypes. f16
+ * holds nothing below 6e-8, which gradients often are: train with weft_optimizer_scale_loss. */
 WEFT_API weft_status weft_module_compute(weft_module *m, weft_dtype dtype);
 
 /* Training mode (the default) or evaluation, for m and all below it: dropout is active only in the first. */

@@ -111,6 +111,28 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_run_many(weft_optimizer *opt, w
 /* Norm of all gradients of the last step, before clipping; NaN when it is not tracked or no step was made. */
 WEFT_API double weft_optimizer_grad_norm(weft_optimizer *opt);
 
+/* ---- scaling of the loss, for f16 ---- */
+
+typedef struct weft_loss_scale_options {
+    double init;      /* 0: 65536 */
+    double growth;    /* what the scale is multiplied with after so many good steps; 0: 2 */
+    double backoff;   /* what it is multiplied with after a bad one; 0: 0.5 */
+    int64_t interval; /* good steps in a row before it grows; 0: 2000 */
+} weft_loss_scale_options;
+
+/* From now on gradients are computed of the loss times a scale that follows from them (Micikevicius et al.
+ * 2018), and divided by it before norm, clipping and update: what f16 would flush to 0 is kept. A step whose
+ * gradients are not all finite is skipped: parameters and states stay, the scale becomes smaller. The device
+ * decides, and nobody waits for it. Skipped steps count in weft_optimizer_steps, and so for the schedule, not
+ * in Adam's corrections. The scale is part of the state below. NULL: all defaults. To be called before the
+ * first step. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_scale_loss(weft_optimizer *opt,
+                                                            const weft_loss_scale_options *options);
+/* The scale now; NaN without scaling. Waits for the device. */
+WEFT_API double weft_optimizer_loss_scale(weft_optimizer *opt);
+/* Steps that changed the parameters: those that were not skipped. Waits for the device. */
+WEFT_API uint64_t weft_optimizer_updates(weft_optimizer *opt);
+
 /* ---- learning rate ---- */
 
 typedef enum weft_schedule_kind {
@@ -167,7 +189,8 @@ WEFT_API uint64_t weft_optimizer_steps(const weft_optimizer *opt);
 WEFT_API void weft_optimizer_set_steps(weft_optimizer *opt, uint64_t steps);
 
 /* State tensors, variables named "m.NAME", "v.NAME" (Adam, AdamW), "momentum.NAME" (SGD, RMSprop), "v.NAME"
- * (RMSprop) after the parameter's full name. */
+ * (RMSprop) after the parameter's full name; with scaling also "loss_scale", "loss_scale.good" and
+ * "loss_scale.updates". */
 WEFT_API size_t weft_optimizer_state_count(weft_optimizer *opt);
 WEFT_API bool weft_optimizer_state_at(weft_optimizer *opt, size_t i, weft_named_tensor *state);
 

@@ -40,7 +40,7 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__use use;
-    weft_status status = weft__use_open(dir, device, NULL, true, &use);
+    weft_status status = weft__use_open(dir, device, WEFT__AS_COMPUTED, true, &use);
     if (status == WEFT_OK && json)
         printf("{\"step\": %llu, ", (unsigned long long)use.step);
     else if (status == WEFT_OK)

@@ -39,7 +39,8 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         {"--top-k K", WEFT__OPTION_INT, &wanted.top_k, "choose among the K likeliest; default: all"},
         {"--seed S", WEFT__OPTION_INT, &seed, "the same seed gives the same text; default: 1"},
         {"--precision P", WEFT__OPTION_TEXT, &precision,
-         "of the weights: bf16 halves the memory and nearly doubles the speed; default: the run's"},
+         "of the weights: f32, or bf16 or f16 in half the memory; default: what the run's layers computed "
+         "in"},
         {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
@@ -49,7 +50,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         return WEFT__EXIT_USAGE;
     }
     weft__use use;
-    weft_status status = weft__use_open(dir, device, precision, false, &use);
+    weft_status status = weft__use_open(dir, device, precision ? precision : WEFT__AS_COMPUTED, false, &use);
     if (status == WEFT_OK) status = generate(&use, &wanted, &reader_left);
     if (status == WEFT_OK)
         code = WEFT__EXIT_DONE;

@@ -34,7 +34,7 @@ void weft__gpt_decode(weft_module *gpt, weft_tensor *position, weft_tensor *last
 /* Position vectors of the tokens: (T, width). */
 static weft_tensor *positions(weft_module *m, const gpt_own *own, int64_t time) {
     const char *where = m->where;
-    weft_tensor *table = weft__parameter_of(m->children[POSITIONS], 0);
+    weft_tensor *table = weft__computed(m, m->children[POSITIONS]->parameters[0].variable);
     if (!own->position) return weft_narrow_at(where, table, 0, 0, time);
     return weft_gather_at(where, table, add(weft_iota(m->ctx, WEFT_I32, 1, &time), own->position), 0);
 }
@@ -55,7 +55,7 @@ static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
     if (own->last) x = weft_gather_at(where, x, own->last, 1); /* (B, 1, width) */
     x = weft_forward_at(where, m->children[FIRST_BLOCK + own->o.layers], x);
     if (own->o.untied_head) return weft_forward_at(where, m->children[FIRST_BLOCK + own->o.layers + 1], x);
-    weft_tensor *table = weft__parameter_of(m->children[TOKENS], 0);
+    weft_tensor *table = weft__computed(m, m->children[TOKENS]->parameters[0].variable);
     return weft_matmul_at(where, x, weft_transpose_at(where, table, 0, 1));
 }
 

@@ -88,7 +88,8 @@ static void store(weft_dtype dtype, void *to, int64_t i, double value) {
     else if (dtype == WEFT_F32)
         ((float *)to)[i] = (float)value;
     else
-        ((uint16_t *)to)[i] = weft_f32_to_bf16((float)value);
+        ((uint16_t *)to)[i] =
+            dtype == WEFT_F16 ? weft_f32_to_f16((float)value) : weft_f32_to_bf16((float)value);
 }
 
 /* Fills a parameter. Rows of the token table that the file lacks become the mean of its own, so that what

@@ -173,7 +173,7 @@ weft_module *weft_module_child(weft_module *m, const char *name, weft_module *ch
         return child;
     }
     unlink_root(child);
-    if (m->narrow) weft_module_compute(child, WEFT_BF16);
+    if (m->compute != WEFT_F32) weft_module_compute(child, m->compute);
     child->parent = m;
     child->name = weft__intern(m->ctx, name);
     m->children[m->n_children++] = child;

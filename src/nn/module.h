@@ -36,14 +36,14 @@ struct weft_module {
     size_t n_parameters, cap_parameters;
     weft_forward_fn forward;
     void *user;
-    bool owns_user;    /* user is private memory of a built-in layer */
-    bool used;         /* root: parameters exist and the tree is fixed */
-    bool evaluating;   /* not training */
-    bool recompute;    /* its activations are computed again in the backward pass */
-    bool decoding;     /* root: evaluating for now, whatever the mode */
-    bool narrow;       /* computes in bf16 from parameters of f32 */
-    uint64_t freezes;  /* root: calls of weft_freeze in the tree */
-    const char *where; /* the user's place of the forward call under way */
+    bool owns_user;     /* user is private memory of a built-in layer */
+    bool used;          /* root: parameters exist and the tree is fixed */
+    bool evaluating;    /* not training */
+    bool recompute;     /* its activations are computed again in the backward pass */
+    bool decoding;      /* root: evaluating for now, whatever the mode */
+    weft_dtype compute; /* bf16 or f16, from parameters of f32; WEFT_F32: in what they are */
+    uint64_t freezes;   /* root: calls of weft_freeze in the tree */
+    const char *where;  /* the user's place of the forward call under way */
     weft__on_free *on_free;
     weft_error *error; /* poisoned: why */
 };
@@ -62,7 +62,8 @@ weft_status weft__module_use(weft_module *m);
 
 /* t as m computes with it. */
 static inline weft_tensor *weft__computed(const weft_module *m, weft_tensor *t) {
-    return m->narrow && t && weft_dtype_of(t) == WEFT_F32 ? weft_cast_at(m->where, t, WEFT_BF16) : t;
+    return m->compute != WEFT_F32 && t && weft_dtype_of(t) == WEFT_F32 ? weft_cast_at(m->where, t, m->compute)
+                                                                       : t;
 }
 
 /* The i-th parameter of m, in the order of adding; for a module in use. */

@@ -75,16 +75,17 @@ void weft_entries_free(weft_context *ctx, weft_entry *entries, size_t count) {
 
 /* ---- reading ---- */
 
-/* Finds the entry of a tensor and checks its dtype, which may be f32 for bf16 where that is to be rounded,
- * and its shape. */
+/* Finds the entry of a tensor and checks its dtype, which may be f32 for bf16 and f16 where that is to be
+ * rounded, and its shape. */
 static weft_status check_entry(weft_context *ctx, const weft_named_tensor *named, weft_safetensors *file,
                                bool round, const char *what, size_t *at, weft_entry_info *info) {
     const weft_tensor *t = named->tensor;
     if (!weft_safetensors_find(file, named->name, at) || !weft_safetensors_entry(file, *at, info))
         return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the file has no entry '%s'", what, named->name);
     char in_file[WEFT_SHAPE_TEXT], wanted[WEFT_SHAPE_TEXT];
-    bool rounded = round && info->dtype == WEFT_F32 && weft_dtype_of(t) == WEFT_BF16;
-    bool same = (info->dtype == weft_dtype_of(t) || rounded) && info->rank == t->rank;
+    const weft_dtype dtype = weft_dtype_of(t);
+    bool rounded = round && info->dtype == WEFT_F32 && (dtype == WEFT_BF16 || dtype == WEFT_F16);
+    bool same = (info->dtype == dtype || rounded) && info->rank == t->rank;
     for (int i = 0; same && i < t->rank; i++) same = info->shape[i] == t->shape[i];
     if (same) return WEFT_OK;
     return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: entry '%s' is %s %s in the file, and %s here", what,
@@ -115,14 +116,14 @@ static weft_status load_entry(weft_tensor *t, weft_safetensors *file, size_t at,
                               char *buffer) {
     size_t bytes = info->bytes;
     WEFT_TRY(weft_safetensors_read(file, at, 0, buffer, bytes));
-    if (info->dtype != weft_dtype_of(t)) { /* f32 to bf16, where it stands */
+    if (info->dtype != weft_dtype_of(t)) { /* f32 to bf16 or f16, where it stands */
         const float *from = (const float *)(const void *)buffer;
         uint16_t *to = (uint16_t *)(void *)buffer;
         bytes = (size_t)t->numel * sizeof *to;
         for (int64_t i = 0; i < t->numel; i++) {
             float value;
             memcpy(&value, from + i, sizeof value);
-            uint16_t rounded = weft_f32_to_bf16(value);
+            uint16_t rounded = t->dtype == WEFT_F16 ? weft_f32_to_f16(value) : weft_f32_to_bf16(value);
             memcpy(to + i, &rounded, sizeof rounded);
         }
     }

@@ -90,6 +90,11 @@ static weft_tensor *reject_call(const char *where, weft_module *m, weft_tensor *
     return weft__poison(x->ctx, where, weft_last_status(NULL), "%s", text);
 }
 
+/* What crosses the border between modules that compute in different dtypes. */
+static weft_tensor *cross(const char *where, weft_tensor *t, weft_dtype from, weft_dtype to) {
+    return from == to || !t || weft_dtype_of(t) != from ? t : weft_cast_at(where, t, to);
+}
+
 weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) {
     weft_tensor *bad = reject_call(where, m, x);
     if (bad || !x) return bad;
@@ -101,9 +106,8 @@ weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) 
     m->where = where;
     uint32_t segment = ctx->graph->segment;
     if (m->recompute && !m->evaluating) segment = weft__segment_begin(ctx);
-    const bool border = m->narrow && !(m->parent && m->parent->narrow);
-    weft_tensor *y = m->forward(m, border ? weft__computed(m, x) : x);
-    if (border && y && weft_dtype_of(y) == WEFT_BF16) y = weft_cast_at(where, y, WEFT_F32);
+    const weft_dtype outside = m->parent ? m->parent->compute : WEFT_F32;
+    weft_tensor *y = cross(where, m->forward(m, cross(where, x, outside, m->compute)), m->compute, outside);
     weft__segment_end(ctx, segment);
     if (!y) y = weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "forward: module '%s' returned NULL", m->kind);
     m->where = outer_where;
@@ -127,18 +131,18 @@ void weft_module_recompute(weft_module *m, bool on) {
     if (m && m->ctx) m->recompute = on;
 }
 
-static void narrow_tree(weft_module *m, bool on) {
-    m->narrow = on;
-    for (size_t i = 0; i < m->n_children; i++) narrow_tree(m->children[i], on);
+static void compute_tree(weft_module *m, weft_dtype dtype) {
+    m->compute = dtype;
+    for (size_t i = 0; i < m->n_children; i++) compute_tree(m->children[i], dtype);
 }
 
 weft_status weft_module_compute(weft_module *m, weft_dtype dtype) {
     WEFT_TRY(weft_module_status(m));
-    if (dtype != WEFT_F32 && dtype != WEFT_BF16)
+    if (dtype != WEFT_F32 && dtype != WEFT_BF16 && dtype != WEFT_F16)
         return weft__fail(m->ctx, WEFT_ERR_UNSUPPORTED,
-                          "weft_module_compute: %s computes in f32 or bf16, not in %s%s", m->kind,
-                          weft_dtype_name(dtype), dtype == WEFT_F16 ? ": its losses would want scaling" : "");
-    narrow_tree(m, dtype == WEFT_BF16);
+                          "weft_module_compute: %s computes in f32, bf16 or f16, not in %s", m->kind,
+                          weft_dtype_name(dtype));
+    compute_tree(m, dtype);
     return WEFT_OK;
 }
 

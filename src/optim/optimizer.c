@@ -18,6 +18,7 @@ static void release(weft_optimizer *opt) {
     for (size_t i = 0; i < opt->n_slots; i++)
         for (size_t s = 0; s < WEFT__STATES; s++) weft_free(opt->slots[i].state[s]);
     weft_free(opt->norm);
+    weft__scaling_release(opt);
     weft__free(ctx, opt->slots);
     weft__free(ctx, opt->groups);
     if (opt->error != &no_memory) weft__free(ctx, opt->error);

@@ -63,6 +63,16 @@ typedef struct weft__block {
 
 enum { WEFT__BLOCKS = 4 }; /* float dtypes */
 
+/* Dynamic scaling of the loss: see scale.c. The variables are on the device, and NULL without it. */
+typedef struct weft__scaling {
+    double growth, backoff;
+    int64_t interval;
+    weft_tensor *scale;   /* f32 */
+    weft_tensor *good;    /* i32: steps with finite gradients since the scale last changed */
+    weft_tensor *updates; /* i32: steps that changed the parameters */
+} weft__scaling;
+enum { WEFT__SCALING_STATES = 3 };
+
 struct weft_optimizer {
     weft_shell shell;
     weft_context *ctx;
@@ -77,7 +87,8 @@ struct weft_optimizer {
     size_t n_slots, cap_slots;
     weft__block blocks[WEFT__BLOCKS];
     size_t n_blocks;
-    weft_tensor *norm;     /* variable of one element; NULL when it is not tracked */
+    weft_tensor *norm; /* variable of one element; NULL when it is not tracked */
+    weft__scaling scaling;
     uint64_t identity;     /* of the layout: part of the program's key */
     uint64_t freeze_count; /* of the module when it was laid out */
     bool laid_out, held;
@@ -95,7 +106,7 @@ void weft__optimizer_release(weft_optimizer *opt);
 
 /* What a step assigns. */
 typedef struct weft__sinks {
-    weft_tensor *variable[4 * WEFT__BLOCKS + 1], *value[4 * WEFT__BLOCKS + 1];
+    weft_tensor *variable[4 * WEFT__BLOCKS + 4], *value[4 * WEFT__BLOCKS + 4];
     size_t count;
 } weft__sinks;
 
@@ -104,6 +115,24 @@ typedef enum weft__phase { WEFT__WHOLE, WEFT__FIRST, WEFT__MIDDLE, WEFT__LAST } 
 /* Records gradients of loss and the updates of a phase; parts: of an accumulated step. */
 weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
                                    weft__sinks *sinks);
+
+/* Adds an assignment, in the variable's dtype. */
+void weft__optimizer_sink(weft__sinks *sinks, weft_tensor *variable, weft_tensor *value);
+
+/* t in another dtype, where it has not got it. */
+weft_tensor *weft__optimizer_as(weft_tensor *t, weft_dtype dtype);
+
+/* Of an optimizer that scales: what gradients are of; whether all of them, divided by the scale here, are
+ * finite (a bool); and the assignments that follow from that. */
+weft_tensor *weft__scaled_loss(const weft_optimizer *opt, weft_tensor *loss);
+weft_tensor *weft__unscale(const weft_optimizer *opt, weft_tensor **gradients);
+void weft__scaling_sinks(const weft_optimizer *opt, weft_tensor *finite, weft__sinks *sinks);
+/* Adam's 1 - beta^t, t of the updates that were made and this one. */
+weft_tensor *weft__correction(const weft_optimizer *opt, double beta, weft_dtype dtype);
+
+/* The i-th state tensor of the scaling. */
+weft_tensor *weft__scaling_state(const weft_optimizer *opt, size_t i);
+void weft__scaling_release(weft_optimizer *opt);
 
 /* Sets the numbers of the next step. */
 weft_status weft__optimizer_numbers(weft_optimizer *opt);

@@ -3,13 +3,13 @@
 
 size_t weft_optimizer_state_count(weft_optimizer *opt) {
     if (weft_optimizer_status(opt) != WEFT_OK) return 0;
-    return opt->n_slots * weft__optimizer_states(opt);
+    return opt->n_slots * weft__optimizer_states(opt) + (opt->scaling.scale ? WEFT__SCALING_STATES : 0);
 }
 
 bool weft_optimizer_state_at(weft_optimizer *opt, size_t i, weft_named_tensor *state) {
     if (i >= weft_optimizer_state_count(opt)) return false;
-    size_t n = weft__optimizer_states(opt);
-    weft_tensor *t = opt->slots[i / n].state[i % n];
+    const size_t n = weft__optimizer_states(opt), of_slots = opt->n_slots * n;
+    weft_tensor *t = i < of_slots ? opt->slots[i / n].state[i % n] : weft__scaling_state(opt, i - of_slots);
     *state = (weft_named_tensor){weft__variable_name(t), t};
     return true;
 }

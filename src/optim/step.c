@@ -134,7 +134,7 @@ weft_status weft_optimizer_hold(weft_optimizer *opt, weft_tensor *loss, weft_pro
 
 /* Does the next step read the same numbers as all that follow? */
 static bool settled(const weft_optimizer *opt, const weft_program *program) {
-    bool adam = opt->kind == WEFT__ADAM || opt->kind == WEFT__ADAMW;
+    bool adam = (opt->kind == WEFT__ADAM || opt->kind == WEFT__ADAMW) && !opt->scaling.scale;
     return !adam && opt->schedule.kind == WEFT_SCHEDULE_CONSTANT && opt->steps >= opt->schedule.warmup &&
            program && !weft__program_random(program);
 }

@@ -8,10 +8,12 @@
 
 static const char *const where = NULL; /* the loss carries the user's place */
 
-/* t in the dtype that the block computes in, or is stored in. */
-static weft_tensor *as(weft_tensor *t, weft_dtype dtype) {
+weft_tensor *weft__optimizer_as(weft_tensor *t, weft_dtype dtype) {
     return weft__poisoned(t) || weft_dtype_of(t) == dtype ? t : weft_cast_at(where, t, dtype);
 }
+
+/* t in the dtype that the block computes in, or is stored in. */
+static weft_tensor *as(weft_tensor *t, weft_dtype dtype) { return weft__optimizer_as(t, dtype); }
 
 /* ---- numbers of a step ---- */
 
@@ -25,7 +27,7 @@ static weft_status set(weft__number *number, double value) {
 weft_status weft__optimizer_numbers(weft_optimizer *opt) {
     const weft__hyper *h = &opt->hyper;
     double lr = weft_schedule_lr(&opt->schedule, opt->steps), t = (double)(opt->steps + 1);
-    bool adam = opt->kind == WEFT__ADAM || opt->kind == WEFT__ADAMW;
+    bool adam = (opt->kind == WEFT__ADAM || opt->kind == WEFT__ADAMW) && !opt->scaling.scale;
     double first = adam ? 1.0 - pow(h->beta1, t) : 1.0, second = adam ? sqrt(1.0 - pow(h->beta2, t)) : 1.0;
     for (size_t b = 0; b < opt->n_blocks; b++) {
         weft__block *block = &opt->blocks[b];
@@ -104,8 +106,13 @@ static weft_tensor *adam(const weft_optimizer *opt, const weft__block *block, we
     if (decays(block) && opt->kind == WEFT__ADAM) g = add(g, mul(by_range(opt->ctx, block, true), p));
     state[0] = lerp(state[0], g, 1.0 - h->beta1);
     state[1] = add(mulc(state[1], h->beta2), mul(mulc(g, 1.0 - h->beta2), g));
-    weft_tensor *size = add(weft_sqrt_at(where, state[1]), block->epsilon.scalar);
-    return sub(p, divi(mul(by_range(opt->ctx, block, false), state[0]), size));
+    weft_tensor *epsilon = block->epsilon.scalar, *rate = by_range(opt->ctx, block, false);
+    if (opt->scaling.scale) { /* skipped steps do not count, and the device alone knows of them */
+        weft_tensor *second = weft_sqrt_at(where, weft__correction(opt, h->beta2, block->wide));
+        rate = mul(rate, divi(second, weft__correction(opt, h->beta1, block->wide)));
+        epsilon = mul(epsilon, second);
+    }
+    return sub(p, divi(mul(rate, state[0]), add(weft_sqrt_at(where, state[1]), epsilon)));
 }
 
 /* ---- gradients ---- */
@@ -133,7 +140,7 @@ static weft_status gradients(weft_optimizer *opt, weft_tensor *loss, weft_tensor
     return status;
 }
 
-static void sink(weft__sinks *sinks, weft_tensor *variable, weft_tensor *value) {
+void weft__optimizer_sink(weft__sinks *sinks, weft_tensor *variable, weft_tensor *value) {
     sinks->variable[sinks->count] = variable;
     sinks->value[sinks->count++] = as(value, weft_dtype_of(variable));
 }
@@ -158,7 +165,7 @@ static void norm_and_clip(weft_optimizer *opt, weft_tensor **g, weft__sinks *sin
         total = total ? add(total, square) : square;
     }
     weft_tensor *norm = weft_sqrt_at(where, total);
-    sink(sinks, opt->norm, norm);
+    weft__optimizer_sink(sinks, opt->norm, norm);
     if (opt->hyper.clip <= 0.0) return;
     weft_tensor *limit = weft_full_like_at(where, norm, opt->hyper.clip);
     weft_tensor *factor = divi(limit, addc(norm, 1e-6));
@@ -166,7 +173,15 @@ static void norm_and_clip(weft_optimizer *opt, weft_tensor **g, weft__sinks *sin
     for (size_t b = 0; b < opt->n_blocks; b++) g[b] = mul(g[b], as(factor, opt->blocks[b].wide));
 }
 
-static void update_block(weft_optimizer *opt, weft__block *block, weft_tensor *g, weft__sinks *sinks) {
+/* A new value, or the old one of a step that is skipped. */
+static weft_tensor *kept(weft_tensor *finite, weft_tensor *variable, weft_tensor *value) {
+    value = as(value, weft_dtype_of(variable));
+    return finite ? select(finite, value, variable) : value;
+}
+
+/* finite: NULL, or whether the step is made; else everything stays. */
+static void update_block(weft_optimizer *opt, weft__block *block, weft_tensor *g, weft_tensor *finite,
+                         weft__sinks *sinks) {
     size_t n = weft__optimizer_states(opt);
     weft_tensor *p = as(block->values, block->wide), *state[WEFT__STATES] = {NULL, NULL};
     for (size_t s = 0; s < n; s++) state[s] = as(block->state[s], block->wide);
@@ -176,15 +191,16 @@ static void update_block(weft_optimizer *opt, weft__block *block, weft_tensor *g
         p = rmsprop(opt, block, p, g, state);
     else
         p = adam(opt, block, p, g, state);
-    sink(sinks, block->values, p);
-    for (size_t s = 0; s < n; s++) sink(sinks, block->state[s], state[s]);
+    weft__optimizer_sink(sinks, block->values, kept(finite, block->values, p));
+    for (size_t s = 0; s < n; s++)
+        weft__optimizer_sink(sinks, block->state[s], kept(finite, block->state[s], state[s]));
 }
 
 static weft_status record(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
                           weft__sinks *sinks) {
     weft_tensor *g[WEFT__BLOCKS] = {NULL};
     sinks->count = 0;
-    WEFT_TRY(gradients(opt, loss, g));
+    WEFT_TRY(gradients(opt, weft__scaled_loss(opt, loss), g));
     for (size_t b = 0; b < opt->n_blocks && phase != WEFT__WHOLE; b++) {
         weft__block *block = &opt->blocks[b];
         WEFT_TRY(ensure_sum(opt->ctx, block));
@@ -192,11 +208,13 @@ static weft_status record(weft_optimizer *opt, weft_tensor *loss, weft__phase ph
         if (phase == WEFT__LAST)
             g[b] = mulc(g[b], 1.0 / parts);
         else
-            sink(sinks, block->sum, g[b]);
+            weft__optimizer_sink(sinks, block->sum, g[b]);
     }
     if (phase == WEFT__WHOLE || phase == WEFT__LAST) {
+        weft_tensor *finite = weft__unscale(opt, g);
         norm_and_clip(opt, g, sinks);
-        for (size_t b = 0; b < opt->n_blocks; b++) update_block(opt, &opt->blocks[b], g[b], sinks);
+        for (size_t b = 0; b < opt->n_blocks; b++) update_block(opt, &opt->blocks[b], g[b], finite, sinks);
+        weft__scaling_sinks(opt, finite, sinks);
     }
     for (size_t i = 0; i < sinks->count; i++) WEFT_TRY(weft_tensor_status(sinks->value[i]));
     return WEFT_OK;

@@ -65,7 +65,8 @@ static weft_status prepare(plan *p, weft__purpose purpose) {
     weft_context *ctx = p->model.ctx;
     const int64_t width = c->task == WEFT__TASK_LANGUAGE_MODEL ? c->model_context : p->dataset->features;
     int64_t numbers = 0;
-    WEFT_TRY(weft__model_build(ctx, c, p->dataset, NULL, &p->model));
+    const char *precision = purpose == WEFT__TO_TRAIN ? NULL : weft__model_rounded(c);
+    WEFT_TRY(weft__model_build(ctx, c, p->dataset, precision, &p->model));
     if (purpose == WEFT__TO_TRAIN) {
         WEFT_TRY(weft__dataset_loader(ctx, p->dataset, c, WEFT__TRAIN, 0, &p->loader));
         return weft__model_optimizer(&p->model, c, MANY_STEPS);

@@ -58,6 +58,7 @@ weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, dou
                    {"accuracy/validation", m->val_accuracy},
                    {"learning_rate", m->lr},
                    {"gradient_norm", m->grad_norm},
+                   {"loss_scale", m->loss_scale},
                    {tokens ? "tokens_per_second" : "samples_per_second", m->rate},
 #define GAUGE(name, member, title) {#name, m->gauges.member},
                    WEFT__GAUGES(GAUGE)

@@ -150,6 +150,7 @@ static weft_status take_line(weft__history *history, const char *text, size_t si
     m->epoch = number_of(object, "epoch");
     m->epoch_seconds = number_of(object, "epoch_seconds");
     m->memory_peak = count_of(object, "memory_peak");
+    m->loss_scale = number_of(object, "loss_scale");
     json_decref(object);
     return WEFT_OK;
 }

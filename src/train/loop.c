@@ -87,6 +87,7 @@ static weft_status log_step(weft__loop *loop, const weft_fit_state *state, weft_
     m->grad_norm = weft_optimizer_grad_norm(loop->model.optimizer);
     m->memory_peak = memory_peak();
     m->gauges = weft__gauging_take(loop->gauging);
+    m->loss_scale = weft_optimizer_loss_scale(loop->model.optimizer);
     if (loop->rate_seconds > 0) m->rate = loop->items * (double)loop->rate_steps / loop->rate_seconds;
     loop->rate_seconds = 0;
     loop->rate_steps = 0;

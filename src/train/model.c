@@ -30,26 +30,26 @@ const char *weft__model_name(const weft__config *config, const weft__dataset *da
     return out;
 }
 
-/* Of the weights. */
-static weft_status dtype_of(const weft__config *config, weft_context *ctx, weft_dtype *dtype) {
-    char name[32];
-    *dtype = config->train_precision == WEFT__PRECISION_F64 ? WEFT_F64 : WEFT_F32;
-    if (config->train_precision != WEFT__PRECISION_F16) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "train.precision: %s is not offered yet: use bf16",
-                      weft__config_choice(WEFT__KEY_train_precision, config->train_precision, name));
+weft_dtype weft__model_compute(const weft__config *config) {
+    static const weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_F64};
+    return dtypes[config->train_precision];
 }
 
-/* The dtype to be used in, where weights were trained in `trained`. */
+const char *weft__model_rounded(const weft__config *config) {
+    return config->model_type == WEFT__MODEL_GPT ? weft_dtype_name(weft__model_compute(config)) : NULL;
+}
+
+/* The dtype of the weights to be used, where they were trained in `trained`. */
 static weft_status narrow(const weft__config *config, weft_context *ctx, weft_dtype trained,
                           const char *precision, weft_dtype *dtype) {
+    const bool rounds = trained == WEFT_F32 && config->model_type == WEFT__MODEL_GPT;
     *dtype = trained;
     if (!precision || strcmp(precision, weft_dtype_name(trained)) == 0) return WEFT_OK;
-    *dtype = WEFT_BF16;
-    if (strcmp(precision, "bf16") == 0 && trained == WEFT_F32 && config->model_type == WEFT__MODEL_GPT)
+    if (rounds && weft_dtype_parse(precision, dtype) && (*dtype == WEFT_BF16 || *dtype == WEFT_F16))
         return WEFT_OK;
     return weft__fail(ctx, WEFT_ERR_ARGUMENT, "--precision %s: a model trained in %s is used in %s%s",
                       precision, weft_dtype_name(trained), weft_dtype_name(trained),
-                      trained == WEFT_F32 && config->model_type == WEFT__MODEL_GPT ? " or bf16" : "");
+                      rounds ? ", bf16 or f16" : "");
 }
 
 static weft_status build_gpt(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
@@ -91,7 +91,7 @@ static weft_status build_mlp(const weft__config *config, const weft__dataset *da
                           name);
     if (dtype != WEFT_F32)
         return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED,
-                          "train.precision: an mlp is trained in f32 or bf16");
+                          "train.precision: an mlp is trained in f32, bf16 or f16");
     model->module = weft_mlp(model->ctx, sizes, count,
                              &(weft_mlp_options){.activation = activation,
                                                  .no_bias = !config->model_bias,
@@ -103,17 +103,17 @@ static weft_status build_mlp(const weft__config *config, const weft__dataset *da
 
 weft_status weft__model_build(weft_context *ctx, const weft__config *config, const weft__dataset *dataset,
                               const char *precision, weft__model *model) {
-    weft_dtype trained, dtype;
+    const weft_dtype compute = weft__model_compute(config);
+    const weft_dtype trained = compute == WEFT_F64 ? WEFT_F64 : WEFT_F32;
+    weft_dtype dtype;
     *model = (weft__model){.ctx = ctx};
-    WEFT_TRY(dtype_of(config, ctx, &trained));
     WEFT_TRY(narrow(config, ctx, trained, precision, &dtype));
     model->rounded = dtype != trained;
     if (config->model_type == WEFT__MODEL_GPT)
         WEFT_TRY(build_gpt(config, dataset, dtype, model));
     else
         WEFT_TRY(build_mlp(config, dataset, dtype, model));
-    if (config->train_precision == WEFT__PRECISION_BF16 && !precision)
-        WEFT_TRY(weft_module_compute(model->module, WEFT_BF16));
+    if (compute != trained && !precision) WEFT_TRY(weft_module_compute(model->module, compute));
     return weft_module_status(model->module);
 }
 
@@ -170,7 +170,11 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
                                     .every = config->schedule_every > 0 ? (uint64_t)config->schedule_every
                                                                         : (steps + 2) / 3,
                                     .factor = config->schedule_factor};
-    return weft_optimizer_schedule(model->optimizer, &schedule);
+    WEFT_TRY(weft_optimizer_schedule(model->optimizer, &schedule));
+    if (config->train_precision != WEFT__PRECISION_F16) return WEFT_OK;
+    return weft_optimizer_scale_loss(model->optimizer,
+                                     &(weft_loss_scale_options){.init = config->train_loss_scale,
+                                                                .interval = config->train_loss_scale_every});
 }
 
 /* ---- checkpoints ---- */

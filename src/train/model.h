@@ -22,8 +22,15 @@ typedef struct weft__model {
 weft_status weft__model_open_context(const weft__config *config, const char *device, weft_log_fn log,
                                      void *user, weft_context **ctx);
 
+/* What the configuration's layers compute in. */
+weft_dtype weft__model_compute(const weft__config *config);
+
+/* The same as a name for weft__model_build where a trained model is used and its weights can be rounded to
+ * that once, which gives the same bits as rounding them at each use; otherwise NULL. */
+const char *weft__model_rounded(const weft__config *config);
+
 /* Makes the module of the configuration for the sizes of the data. precision: NULL, as it is trained; or what
- * it is used in, "bf16" for a gpt trained in f32, whose weights weft__model_load then rounds. */
+ * it is used in, "bf16" or "f16" for a gpt with weights of f32, which weft__model_load then rounds. */
 weft_status weft__model_build(weft_context *ctx, const weft__config *config, const weft__dataset *dataset,
                               const char *precision, weft__model *model);
 /* Its optimizer, with schedule, for a run of `steps`. */

@@ -131,6 +131,7 @@ static weft_status charts(FILE *out, const weft__history *h) {
     } others[] = {{"Validation accuracy", "c", offsetof(weft__metrics, val_accuracy)},
                   {"Learning rate", "c", offsetof(weft__metrics, lr)},
                   {"Gradient norm", "a", offsetof(weft__metrics, grad_norm)},
+                  {"Loss scale", "c", offsetof(weft__metrics, loss_scale)},
                   {"Rate", "b", offsetof(weft__metrics, rate)},
 #define GAUGE(name, member, title) {title, "c", offsetof(weft__metrics, gauges.member)},
                   WEFT__GAUGES(GAUGE)

@@ -62,7 +62,8 @@ weft__metrics weft__metrics_none(uint64_t step) {
                            .val_accuracy = none,
                            .epoch = none,
                            .epoch_seconds = none,
-                           .gauges = {none, none, none, none, none, none}};
+                           .gauges = {none, none, none, none, none, none},
+                           .loss_scale = none};
 }
 
 /* ---- opening ---- */
@@ -93,7 +94,7 @@ static weft_status write_csv_header(weft__run *run) {
     if (info.st_size > 0) return WEFT_OK;
     int bytes = snprintf(line, sizeof line,
                          "step,epoch,loss,lr,grad_norm,%s_per_second,val_loss,val_accuracy,epoch_seconds,"
-                         "memory_peak\n",
+                         "memory_peak,loss_scale\n",
                          run->tokens ? "tokens" : "samples");
     return write_all(run->csv, "metrics.csv", line, (size_t)bytes);
 }
@@ -201,12 +202,14 @@ weft_status weft__run_metrics(weft__run *run, const weft__metrics *m) {
 #define PUT_GAUGE(name, member, title) put(json, #name, m->gauges.member);
     WEFT__GAUGES(PUT_GAUGE)
 #undef PUT_GAUGE
+    put(json, "loss_scale", m->loss_scale);
     fprintf(json, "}\n");
     fprintf(csv, "%llu,", (unsigned long long)m->step);
     double cells[] = {m->epoch, m->loss,     m->lr,           m->grad_norm,
                       m->rate,  m->val_loss, m->val_accuracy, m->epoch_seconds};
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) put_cell(csv, cells[i], ',');
-    fprintf(csv, "%llu\n", (unsigned long long)m->memory_peak);
+    fprintf(csv, "%llu,", (unsigned long long)m->memory_peak);
+    put_cell(csv, m->loss_scale, '\n');
     fclose(json);
     fclose(csv);
     WEFT_TRY(write_all(run->metrics, "metrics.jsonl", line, strlen(line)));

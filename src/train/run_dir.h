@@ -31,6 +31,7 @@ typedef struct weft__metrics {
     double epoch_seconds; /* of the epoch that ended with this step */
     uint64_t memory_peak; /* bytes of the process */
     weft_gauges gauges;   /* of the card, means since the line before */
+    double loss_scale;    /* f16: that of the next step */
 } weft__metrics;
 
 /* X(name, member, the chart's title) of each of them, as metrics.jsonl and the events name it. */

@@ -39,6 +39,7 @@ weft_status weft__use_open(const char *run, const char *device, const char *prec
     memset(use, 0, sizeof *use);
     WEFT_TRY(weft__use_config(run, device, &use->config));
     WEFT_TRY(weft__config_resolve(&use->config));
+    if (precision && !precision[0]) precision = weft__model_rounded(&use->config);
     const bool chooses = weft__auto_chooses(&use->config);
     if (chooses) WEFT_TRY(take_data(use, run, with_data));
     if (chooses) WEFT_TRY(choose(use, with_data));

@@ -12,9 +12,10 @@ typedef struct weft__use {
     uint64_t step; /* of the checkpoint */
 } weft__use;
 
-/* Opens the newest whole checkpoint of a run on `device` (NULL: WEFT_DEVICE, or the run's) in `precision`
- * (NULL: the run's). with_data: the data is read too, otherwise only what describes it. Freed by
- * weft__use_close, after a failure too. */
+/* Opens the newest whole checkpoint of a run on `device` (NULL: WEFT_DEVICE, or the run's), with weights in
+ * `precision`: NULL, as they are kept; WEFT__AS_COMPUTED, rounded to what its layers computed in. with_data:
+ * the data is read too, otherwise only what describes it. Freed by weft__use_close, after a failure too. */
+#define WEFT__AS_COMPUTED ""
 weft_status weft__use_open(const char *run, const char *device, const char *precision, bool with_data,
                            weft__use *use);
 void weft__use_close(weft__use *use);

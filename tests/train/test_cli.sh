@@ -135,8 +135,28 @@ expect 0 'the' "$weft" generate mixed --prompt 'the ' --tokens 20 --seed 3
 cp out first
 expect 0 'the' "$weft" generate mixed --prompt 'the ' --tokens 20 --seed 3 --precision bf16
 check "weights rounded while loading, the same text" cmp first out
-expect 2 'f16 is not offered yet: use bf16' "$weft" train gpt.yaml --run half --set train.precision=f16
+expect 0 'the' "$weft" generate mixed --prompt 'the ' --tokens 20 --seed 3 --precision f32
+expect 0 '' "$weft" export mixed --out mixed.safetensors
+check "what is exported is f32" grep -aq '"F32"' mixed.safetensors
+check "nothing of it is bf16" bash -c '! grep -aq "\"BF16\"" mixed.safetensors'
 expect 0 '' "$weft" train mlp.yaml --run mixed-mlp --set train.precision=bf16 --quiet
+
+# f16: the scale falls from one that is too large, grows again, and goes on from a checkpoint
+half=(--set train.precision=f16 --set train.loss_scale=1e9 --set train.loss_scale_every=7 --set train.log_every=1)
+expect 0 '' "$weft" train gpt.yaml --run half "${half[@]}" --quiet
+expect 0 '' "$weft" train gpt.yaml --run half-halted "${half[@]}" --set train.steps=20 --quiet
+expect 0 '' "$weft" resume half-halted --set train.steps=40 --quiet
+for file in model optimizer; do
+    check "f16 goes on to the same bits" cmp half{,-halted}/checkpoints/step-40/$file.safetensors
+done
+check "the scale is logged" bash -c 'grep -o "\"loss_scale\": [0-9.e+]*" half/metrics.jsonl | sort -u | wc -l | grep -qvx 1'
+check "and no other run has one" bash -c '! grep -q loss_scale mixed/metrics.jsonl'
+expect 0 'the' "$weft" generate half --prompt 'the ' --tokens 20 --seed 3
+expect 0 'validation +loss' "$weft" eval half
+expect 2 'not the one that its checkpoints were made with' "$weft" resume half --set train.loss_scale=2 --set train.steps=50
+expect 0 '' "$weft" train mlp.yaml --run half-mlp --set train.precision=f16 --quiet
+expect 2 'train.loss_scale: .*1' "$weft" train gpt.yaml --run bad --set train.precision=f16 --set train.loss_scale=0.5
+expect 2 'train.loss_scale_every' "$weft" train gpt.yaml --run bad --set train.loss_scale_every=0
 
 # ---- using a model ----
 expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3
@@ -145,7 +165,8 @@ expect 0 '' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3
 check "the same seed, the same text" cmp first out
 expect 0 '' "$weft" generate "$run" --tokens 100 --temperature 0 --top-k 5
 expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3 --precision bf16
-expect 2 'precision f16: a model trained in f32 is used in f32 or bf16' "$weft" generate "$run" --precision f16
+expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3 --precision f16
+expect 2 'precision f8: a model trained in f32 is used in f32, bf16 or f16' "$weft" generate "$run" --precision f8
 expect 4 'computes nothing' "$weft" generate "$run" --device null
 expect 2 'precision bf16: mlp' "$weft" bench mlp --precision bf16
 expect 0 '"dtype": "bf16"' "$weft" bench generate_chargpt --precision bf16 --steps 1 --warmup 0 --json

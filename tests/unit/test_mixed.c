@@ -1,4 +1,4 @@
-/* Mixed precision: a module that computes in bf16 from parameters of f32. */
+/* Mixed precision: a module that computes in bf16 or f16 from parameters of f32. */
 #include "nn_help.h"
 
 enum { BATCH = 3, IN = 5, HIDDEN = 8, OUT = 4 };
@@ -20,7 +20,9 @@ static weft_tensor *parameter(weft_module *m, size_t i) {
     return info.tensor;
 }
 
-static weft_tensor *narrow(weft_tensor *t) { return weft_cast(t, WEFT_BF16); }
+static weft_dtype dtype = WEFT_BF16; /* of the test that runs */
+
+static weft_tensor *narrow(weft_tensor *t) { return weft_cast(t, dtype); }
 
 /* The bytes of t are those of `wanted`. */
 static void assert_same(weft_tensor *t, weft_tensor *wanted) {
@@ -37,7 +39,7 @@ static void test_forward(void **state) {
     weft_module *m = net(ctx);
     weft_tensor *x = input(ctx, BATCH, IN, 1);
     double *exact = values_of(weft_forward(m, x));
-    assert_ok(weft_module_compute(m, WEFT_BF16));
+    assert_ok(weft_module_compute(m, dtype));
     weft_tensor *y = weft_forward(m, x);
     weft_tensor *h = weft_add(weft_matmul(narrow(x), weft_transpose(narrow(parameter(m, 0)), 0, 1)),
                               narrow(parameter(m, 1)));
@@ -62,7 +64,7 @@ static void test_gradients(void **state) {
     weft_tensor *params[4], *exact[4], *got[4];
     for (size_t i = 0; i < 4; i++) params[i] = parameter(m, i);
     assert_ok(weft_gradient(weft_mse(weft_forward(m, x), target, WEFT_MEAN), params, 4, exact));
-    assert_ok(weft_module_compute(m, WEFT_BF16));
+    assert_ok(weft_module_compute(m, dtype));
     weft_tensor *loss = weft_mse(weft_forward(m, x), target, WEFT_MEAN);
     assert_int_equal(weft_dtype_of(loss), WEFT_F32);
     assert_ok(weft_gradient(loss, params, 4, got));
@@ -75,12 +77,12 @@ static void test_gradients(void **state) {
     }
 }
 
-/* Rows of a table are added up in f32: a thousand times 2^-9 beside 1 is lost in bf16. */
+/* Rows of a table are added up in f32: a thousand times 2^-9 beside 1 is lost in 16 bits. */
 static void test_embedding(void **state) {
     weft_context *ctx = *state;
     enum { TIMES = 1024 };
     weft_module *m = weft_embedding(ctx, 2, 1, NULL);
-    assert_ok(weft_module_compute(m, WEFT_BF16));
+    assert_ok(weft_module_compute(m, dtype));
     static int32_t ids[TIMES + 1];
     static float weights[TIMES + 1];
     for (int i = 0; i <= TIMES; i++) weights[i] = i == 0 ? 1.0f : 0x1p-9f;
@@ -101,6 +103,7 @@ static weft_module *gpt(weft_context *ctx) {
 
 static float train(weft_context *ctx, weft_module *m, int steps) {
     weft_optimizer *opt = weft_adamw(m, &(weft_adam_options){.lr = 3e-3});
+    if (dtype == WEFT_F16) assert_ok(weft_optimizer_scale_loss(opt, NULL));
     int32_t ids[17];
     float value = 0.0f;
     for (int step = 0; step < steps; step++) {
@@ -123,7 +126,7 @@ static void test_training(void **state) {
     weft_context *ctx = *state;
     weft_module *wide = gpt(ctx), *mixed = gpt(ctx);
     assert_ok(weft_module_copy(mixed, wide));
-    assert_ok(weft_module_compute(mixed, WEFT_BF16));
+    assert_ok(weft_module_compute(mixed, dtype));
     const float start = train(ctx, wide, 1), mixed_start = train(ctx, mixed, 1);
     const float end = train(ctx, wide, 60), mixed_end = train(ctx, mixed, 60);
     assert_true(fabsf(mixed_start - start) < 0.01f * start);
@@ -137,7 +140,7 @@ static void test_training(void **state) {
 static void test_decoding(void **state) {
     weft_context *ctx = *state;
     weft_module *m = gpt(ctx);
-    assert_ok(weft_module_compute(m, WEFT_BF16));
+    assert_ok(weft_module_compute(m, dtype));
     const int32_t ids[4] = {1, 7, 2, 2};
     float logits[11];
     weft_gpt_cache *cache = weft_gpt_cache_new(m);
@@ -155,17 +158,40 @@ static void test_parts(void **state) {
     weft_context *ctx = *state;
     weft_module *first = weft_linear(ctx, IN, HIDDEN, NULL), *second = weft_linear(ctx, HIDDEN, OUT, NULL);
     weft_module *m = weft_sequential(ctx, "parts", first, second, NULL);
-    assert_ok(weft_module_compute(second, WEFT_BF16));
+    assert_ok(weft_module_compute(second, dtype));
     weft_tensor *x = input(ctx, BATCH, IN, 1), *y = weft_forward(m, x), *h = weft_forward(first, x);
     assert_int_equal(weft_dtype_of(h), WEFT_F32);
     weft_tensor *rounded = weft_matmul(narrow(h), weft_transpose(narrow(parameter(m, 2)), 0, 1));
     assert_same(y, weft_cast(weft_add(rounded, narrow(parameter(m, 3))), WEFT_F32));
 
-    assert_int_equal(weft_module_compute(m, WEFT_F16), WEFT_ERR_UNSUPPORTED);
-    assert_non_null(strstr(weft_last_error(ctx), "f16"));
+    assert_int_equal(weft_module_compute(m, WEFT_F64), WEFT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(weft_last_error(ctx), "f64"));
     assert_int_equal(weft_module_compute(m, WEFT_I32), WEFT_ERR_UNSUPPORTED);
     assert_int_equal(weft_module_compute(NULL, WEFT_BF16), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_module_compute(weft_linear(ctx, 0, 1, NULL), WEFT_BF16), WEFT_ERR_ARGUMENT);
+}
+
+/* Modules of three dtypes within each other: what crosses a border is cast. */
+static void test_borders(void **state) {
+    weft_context *ctx = *state;
+    weft_module *first = weft_linear(ctx, IN, HIDDEN, &(weft_linear_options){.no_bias = true});
+    weft_module *second = weft_linear(ctx, HIDDEN, OUT, &(weft_linear_options){.no_bias = true});
+    weft_module *third = weft_linear(ctx, OUT, OUT, &(weft_linear_options){.no_bias = true});
+    weft_module *m = weft_sequential(ctx, "borders", first, second, third, NULL);
+    assert_ok(weft_module_compute(m, WEFT_BF16));
+    assert_ok(weft_module_compute(second, WEFT_F32));
+    assert_ok(weft_module_compute(third, WEFT_F16));
+    weft_tensor *x = input(ctx, BATCH, IN, 1), *w[3];
+    for (size_t i = 0; i < 3; i++) w[i] = weft_transpose(parameter(m, i), 0, 1);
+    weft_tensor *h = weft_matmul(weft_cast(x, WEFT_BF16), weft_cast(w[0], WEFT_BF16));
+    h = weft_cast(weft_matmul(weft_cast(h, WEFT_F32), w[1]), WEFT_BF16);
+    h = weft_matmul(weft_cast(h, WEFT_F16), weft_cast(w[2], WEFT_F16));
+    assert_same(weft_forward(m, x), weft_cast(weft_cast(h, WEFT_BF16), WEFT_F32));
+}
+
+static int setup_half(void **state) {
+    dtype = WEFT_F16;
+    return setup(state);
 }
 
 int main(void) {
@@ -176,6 +202,13 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_training, setup, teardown),
         cmocka_unit_test_setup_teardown(test_decoding, setup, teardown),
         cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_borders, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_forward, setup_half, teardown),
+        cmocka_unit_test_setup_teardown(test_gradients, setup_half, teardown),
+        cmocka_unit_test_setup_teardown(test_embedding, setup_half, teardown),
+        cmocka_unit_test_setup_teardown(test_training, setup_half, teardown),
+        cmocka_unit_test_setup_teardown(test_decoding, setup_half, teardown),
+        cmocka_unit_test_setup_teardown(test_parts, setup_half, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

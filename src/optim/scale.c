@@ -1,0 +1,115 @@
+/* Dynamic scaling of the loss (Micikevicius et al. 2018, "Mixed precision training", 3.2), with the habits of
+ * PyTorch's GradScaler: gradients are of the loss times a scale, so that f16 holds them, and are divided by
+ * it before anything looks at them. A step whose gradients are not all finite changes nothing but the scale,
+ * which becomes smaller; after many steps that are, it becomes larger. Scale, counter and decision stay on
+ * the device: the host learns of them where it asks. Must not know: the rules of optimizers. Read next:
+ * update.c. */
+#include <float.h>
+#include <math.h>
+#include "optim/optimizer.h"
+#include "ops/build.h"
+
+static const char *const where = NULL;
+
+static weft_status check(weft_optimizer *opt, const weft_loss_scale_options *o) {
+    const char *kind = weft_optimizer_kind(opt);
+    if (opt->held || opt->next_part)
+        return weft__fail(opt->ctx, WEFT_ERR_STATE, "weft_optimizer_scale_loss: a step of %s is %s: too late",
+                          kind, opt->held ? "held" : "being accumulated");
+    if (!(o->init > 0.0 && (float)o->init < INFINITY) || !(o->growth >= 1.0 && (float)o->growth < INFINITY))
+        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
+                          "%s: loss scale: init is %g, growth %g: finite, positive and at least 1", kind,
+                          o->init, o->growth);
+    if (!(o->backoff > 0.0 && o->backoff < 1.0) || o->interval < 1 || o->interval > INT32_MAX)
+        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
+                          "%s: loss scale: backoff is %g, interval %lld: between 0 and 1, and at least 1",
+                          kind, o->backoff, (long long)o->interval);
+    return WEFT_OK;
+}
+
+static void release(weft__scaling *s) {
+    weft_free(s->scale);
+    weft_free(s->good);
+    weft_free(s->updates);
+    *s = (weft__scaling){0};
+}
+
+weft_status weft_optimizer_scale_loss(weft_optimizer *opt, const weft_loss_scale_options *options) {
+    WEFT_TRY(weft_optimizer_status(opt));
+    weft_loss_scale_options o = options ? *options : (weft_loss_scale_options){0};
+    if (o.init == 0.0) o.init = 65536.0;
+    if (o.growth == 0.0) o.growth = 2.0;
+    if (o.backoff == 0.0) o.backoff = 0.5;
+    if (o.interval == 0) o.interval = 2000;
+    WEFT_TRY(check(opt, &o));
+    const float init = (float)o.init;
+    const int32_t updates = (int32_t)(opt->steps < INT32_MAX ? opt->steps : INT32_MAX - 1);
+    weft__scaling s = {.growth = o.growth, .backoff = o.backoff, .interval = o.interval};
+    s.scale = weft_variable_new(opt->ctx, "loss_scale", WEFT_F32, 0, NULL, &init);
+    s.good = weft_variable_new(opt->ctx, "loss_scale.good", WEFT_I32, 0, NULL, NULL);
+    s.updates = weft_variable_new(opt->ctx, "loss_scale.updates", WEFT_I32, 0, NULL, &updates);
+    weft_status status = weft_tensor_status(s.scale);
+    if (status == WEFT_OK) status = weft_tensor_status(s.good);
+    if (status == WEFT_OK) status = weft_tensor_status(s.updates);
+    release(status == WEFT_OK ? &opt->scaling : &s);
+    if (status != WEFT_OK) return status;
+    opt->scaling = s;
+    opt->identity = ++opt->ctx->identities; /* other programs */
+    return WEFT_OK;
+}
+
+void weft__scaling_release(weft_optimizer *opt) { release(&opt->scaling); }
+
+double weft_optimizer_loss_scale(weft_optimizer *opt) {
+    return weft_optimizer_status(opt) == WEFT_OK && opt->scaling.scale ? weft_item(opt->scaling.scale)
+                                                                       : (double)NAN;
+}
+
+uint64_t weft_optimizer_updates(weft_optimizer *opt) {
+    if (!opt || !opt->scaling.scale) return weft_optimizer_steps(opt);
+    const double updates = weft_item(opt->scaling.updates);
+    return updates > 0.0 ? (uint64_t)updates : 0;
+}
+
+weft_tensor *weft__scaling_state(const weft_optimizer *opt, size_t i) {
+    weft_tensor *const list[WEFT__SCALING_STATES] = {opt->scaling.scale, opt->scaling.good,
+                                                     opt->scaling.updates};
+    return list[i];
+}
+
+/* ---- recorded in a step ---- */
+
+weft_tensor *weft__scaled_loss(const weft_optimizer *opt, weft_tensor *loss) {
+    return opt->scaling.scale ? mul(loss, weft__optimizer_as(opt->scaling.scale, weft_dtype_of(loss))) : loss;
+}
+
+weft_tensor *weft__unscale(const weft_optimizer *opt, weft_tensor **gradients) {
+    if (!opt->scaling.scale) return NULL;
+    weft_tensor *inverse = weft_recip_at(where, opt->scaling.scale), *all = NULL;
+    for (size_t b = 0; b < opt->n_blocks; b++) {
+        weft_tensor *g = gradients[b] = mul(gradients[b], weft__optimizer_as(inverse, opt->blocks[b].wide));
+        const double most = opt->blocks[b].wide == WEFT_F64 ? DBL_MAX : (double)FLT_MAX;
+        weft_tensor *finite = weft_le_at(where, weft_abs_at(where, g), weft_full_like_at(where, g, most));
+        weft_tensor *least = weft_min_at(where, weft_cast_at(where, finite, WEFT_F32), WEFT_ALL_AXES, false);
+        all = all ? weft_minimum_at(where, all, least) : least;
+    }
+    return gt(all, zero(all));
+}
+
+void weft__scaling_sinks(const weft_optimizer *opt, weft_tensor *finite, weft__sinks *sinks) {
+    const weft__scaling *s = &opt->scaling;
+    if (!s->scale) return;
+    weft_tensor *none = zero(s->good), *next = addc(s->good, 1.0);
+    weft_tensor *grows = eq(next, weft_full_like_at(where, next, (double)s->interval));
+    weft_tensor *most = weft_full_like_at(where, s->scale, (double)FLT_MAX / s->growth);
+    weft_tensor *larger = select(lt(s->scale, most), mulc(s->scale, s->growth), s->scale);
+    weft__optimizer_sink(sinks, s->scale,
+                         select(finite, select(grows, larger, s->scale), mulc(s->scale, s->backoff)));
+    weft__optimizer_sink(sinks, s->good, select(finite, select(grows, none, next), none));
+    weft__optimizer_sink(sinks, s->updates, select(finite, addc(s->updates, 1.0), s->updates));
+}
+
+weft_tensor *weft__correction(const weft_optimizer *opt, double beta, weft_dtype dtype) {
+    weft_tensor *t = weft__optimizer_as(addc(opt->scaling.updates, 1.0), dtype);
+    return neg(weft_expm1_at(where, mulc(t, log(beta)))); /* nothing is cancelled */
+}
