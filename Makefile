@@ -86,15 +86,15 @@ portable: deps ## build in build-portable the command and tests that need libc a
 	@tools/portable.sh $(BUILD)-portable
 
 bench: all ## run the workloads BENCH="xor200 mlp ..." and print one JSON line each
-	@for workload in $(or $(BENCH),xor200 mlp chargpt_small gemm elementwise); do $(BUILD)/weft bench $$workload --json $(BENCH_ARGS) || exit; done
+	@for workload in $(or $(BENCH),xor200 mlp chargpt_small products elementwise); do $(BUILD)/weft bench $$workload --json $(BENCH_ARGS) || exit; done
 
 bench-compare: all ## the same beside other libraries, in turns: docs/performance.md (BENCH, VENV=DIR, KANN=DIR, BENCH_ARGS)
 	@bench/table --build $(BUILD) $(if $(VENV),--venv $(VENV)) $(if $(KANN),--kann $(KANN)) $(BENCH_ARGS) $(BENCH)
 
 bench-opencl: all ## products on the OpenCL device beside those of the processor and of CLBlast, in turns (BENCH, BENCH_ARGS)
 	@mkdir -p $(BUILD)/peers && $(or $(CC),cc) -O3 bench/peers/clblast.c -ldl -lm -o $(BUILD)/peers/clblast
-	@bench/compare --table --weft $(BUILD)/weft $(BENCH_ARGS) --options "--device opencl $(if $(BENCH),--only $(BENCH))" gemm \
-		-- $(BUILD)/weft bench gemm --json --device cpu $(if $(BENCH),--only $(BENCH)) -- $(BUILD)/peers/clblast $(BENCH)
+	@bench/compare --table --weft $(BUILD)/weft $(BENCH_ARGS) --options "--device opencl $(if $(BENCH),--only $(BENCH))" products \
+		-- $(BUILD)/weft bench products --json --device cpu $(if $(BENCH),--only $(BENCH)) -- $(BUILD)/peers/clblast $(BENCH)
 
 instructions: deps ## write what a step of this build executes to tests/bench/instructions.tsv, which a test asserts
 	@$(MAKE) --no-print-directory all

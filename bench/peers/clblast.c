@@ -1,4 +1,4 @@
-/* The products of `weft bench gemm` by CLBlast, on the first OpenCL device there is (a GPU first, as Weft
+/* The products of `weft bench products` by CLBlast, on the first OpenCL device there is (a GPU first, as Weft
  * chooses): operands stay on the device, several products are queued, and one clFinish waits for them. Some
  * elements of each are checked. Must not know: Weft. Needs no headers: what it calls of OpenCL and CLBlast is
  * declared here. cc -O3 clblast.c -ldl -lm -o clblast

@@ -1,4 +1,4 @@
-/* What plain calls get out of this machine: the products of `weft bench gemm` by a library of matrix
+/* What plain calls get out of this machine: the products of `weft bench products` by a library of matrix
  * products, or the bandwidth of a copy of 4096 x 4096 numbers. Must not know: Weft. cc -O3 -march=native
  * -fopenmp machine.c -ldl -lm -o machine
  *   ./machine copy

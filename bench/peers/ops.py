@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The single operations of `weft bench elementwise` and `weft bench gemm` in torch, one JSON line each.
+"""The single operations of `weft bench elementwise` and `weft bench products` in torch, one JSON line each.
 
     ops.py elementwise [--compile]
-    ops.py gemm
+    ops.py products
 
 Small products are not here: a call from Python costs more than they do (see products.c)."""
 
@@ -43,7 +43,7 @@ def adamw(args):
 
 
 @torch.inference_mode()
-def gemm(args):
+def products(args):
     for n in PRODUCTS:
         a, b, c = torch.rand(n, n), torch.rand(n, n), torch.empty(n, n)
         parts = max(1, int(2e9 / n**3))
@@ -56,9 +56,9 @@ def gemm(args):
 
 
 def main():
-    args = peer.arguments(["elementwise", "gemm"], __doc__.split("\n", maxsplit=1)[0])
-    if args.workload == "gemm":
-        gemm(args)
+    args = peer.arguments(["elementwise", "products"], __doc__.split("\n", maxsplit=1)[0])
+    if args.workload == "products":
+        products(args)
     else:
         elementwise(args)
         adamw(args)

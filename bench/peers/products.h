@@ -1,5 +1,5 @@
-/* What the peers' programs of matrix products share: the products of `weft bench gemm`, how many of one are
- * timed together, the clock, the JSON line. Read next: machine.c (libraries of the processor), clblast.c
+/* What the peers' programs of matrix products share: the products of `weft bench products`, how many of one
+ * are timed together, the clock, the JSON line. Read next: machine.c (libraries of the processor), clblast.c
  * (OpenCL). */
 #ifndef BENCH_PRODUCTS_H
 #define BENCH_PRODUCTS_H
@@ -44,7 +44,7 @@ enum { PRODUCTS = sizeof products / sizeof *products, RUNS_MOST = 1000 };
 static inline int items_of(const product *p) { return p->batch ? p->batch : 1; }
 static inline double flops_of(const product *p) { return 2.0 * items_of(p) * p->m * p->n * p->k; }
 
-/* As weft bench gemm: different products one after the other, product i of rows i, i + 1, ... of a, whose
+/* As weft bench products: different products one after the other, product i of rows i, i + 1, ... of a, whose
  * results fit the caches. */
 static inline int count_of(const product *p) {
     return (int)fmax(1, fmin(1000, fmin(6e9 / flops_of(p), 4194304.0 / 4 / items_of(p) / p->m / p->n)));

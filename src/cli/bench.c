@@ -29,8 +29,8 @@ const weft__workload weft__workloads[] = {
     {"logreg", "logistic regression, the same", 20, 1, 1, false, weft__bench_regression, weft__bench_logreg},
     {"gd_small", "linear regression of 100 x 4 from JSON matrices, full batch, SGD", 1000, 0, 50, false,
      weft__bench_gd_small_data, weft__bench_linreg},
-    {"gemm", "f32 matrix products of 8 to 4096 and of layers, each within a program of up to 1,000", 0, 2, 1,
-     true, NULL, weft__bench_gemm},
+    {"products", "f32 matrix products of 8 to 4096 and of layers, each within a program of up to 1,000", 0, 2,
+     1, true, NULL, weft__bench_products},
     {"elementwise", "memory-bound chains over 4096 x 4096, and AdamW's update", 9, 2, 1, true, NULL,
      weft__bench_elementwise},
     {"generate_chargpt", "200 tokens after 16, 6 layers, width 384, batch 1", 5, 1, 1, false, NULL,
@@ -349,6 +349,7 @@ static int usage(const char *name, const weft__bench *bench) {
 static int list(void) {
     for (size_t i = 0; i < weft__workload_count; i++)
         printf("%-18s %s\n", weft__workloads[i].name, weft__workloads[i].about);
+    printf("%-18s %s\n", "gemm", "square matrix products by each way there is, their speed and error");
     printf("%-18s %s\n", "crossover", "nets of many sizes on several devices, and which one 'auto' takes");
     return WEFT__EXIT_DONE;
 }
@@ -371,7 +372,8 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         {"--warmup N", WEFT__OPTION_INT, &bench.warmup, "steps before them"},
         {"--batch N", WEFT__OPTION_INT, &bench.batch_size, "samples in a step of mlp and the GPTs"},
         {"--precision P", WEFT__OPTION_TEXT, &bench.precision,
-         "of the weights: f32, or bf16 for generate_chargpt and generate_gpt2; default: f32"},
+         "of the weights: f32, or bf16 for generate_chargpt and generate_gpt2; of gemm: f32, f64, f16, bf16; "
+         "default: f32"},
         {"--threads N", WEFT__OPTION_INT, &bench.threads,
          "threads of the device; default: as many as there are"},
         {"--device D", WEFT__OPTION_TEXT, &bench.device, "cpu, interp, null; default: $WEFT_DEVICE or cpu"},
@@ -380,13 +382,15 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         {"--data DIR", WEFT__OPTION_TEXT, &bench.folder,
          "a folder with fashion-mnist/*.gz and tinyshakespeare.txt"},
         {"--only TEXT", WEFT__OPTION_TEXT, &bench.only,
-         "of gemm and elementwise: lines whose name contains it"},
+         "of products and elementwise: lines whose name contains it; of gemm: one size"},
         {"--json", WEFT__OPTION_FLAG, &bench.json, "print one JSON line for each measurement"},
         {"--profile", WEFT__OPTION_FLAG, &bench.profile,
          "then print the time by kernel, over as many steps again"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (strcmp(name, "list") == 0) return list();
+    if (strcmp(name, "gemm") == 0)
+        return weft__bench_gemm(bench.device, bench.precision, (int)bench.threads, bench.only, bench.json);
     if (strcmp(name, "crossover") == 0) return weft__bench_crossover(devices, bench.json);
     const weft__workload *workload = bench.workload = find_workload(name);
     if (!workload || !has_precision(&bench) || bench.threads > 4096 || bench.batch_size < 0 ||

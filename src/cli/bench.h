@@ -72,6 +72,29 @@ struct weft__bench {
 /* Training steps of many sizes on each device of the list, against their prices. Returns an exit code. */
 int weft__bench_crossover(const char *devices, bool json);
 
+/* ---- bench_gemm.c ---- */
+
+/* Square products by each way that there is, with their errors; only: of one size. Returns an exit code. */
+int weft__bench_gemm(const char *device, const char *precision, int threads, const char *only, bool json);
+
+/* ---- matrix products: bench_ops.c ---- */
+
+/* (m, k) x (k, n), or a batch of such; in memory a is (k, m) where a_t, b is (n, k) where b_t. */
+typedef struct weft__product {
+    const char *name;
+    int64_t m, n, k;
+    bool a_t, b_t;
+    int64_t batch; /* 0: one, of matrices */
+} weft__product;
+
+enum { WEFT__BENCH_PRODUCTS = 1000 };
+/* How many products a program has: as many as take 20 ms at 300 GFLOPS and whose results fit the caches (they
+ * are all different ones), at most WEFT__BENCH_PRODUCTS. */
+int64_t weft__bench_parts(const weft__product *product);
+/* A program of so many; abc: the operands, of which a has further rows, and the first result. */
+weft_status weft__bench_compile(weft_context *ctx, const weft__product *product, weft_dtype dtype,
+                                int64_t parts, weft_tensor *abc[3], weft_program **program);
+
 /* ---- a training step ---- */
 
 /* Records the loss of the batch at hand. */
@@ -93,7 +116,7 @@ weft_status weft__bench_chargpt_big(weft__bench *bench);
 weft_status weft__bench_gpt2(weft__bench *bench);
 weft_status weft__bench_linreg(weft__bench *bench);
 weft_status weft__bench_logreg(weft__bench *bench);
-weft_status weft__bench_gemm(weft__bench *bench);
+weft_status weft__bench_products(weft__bench *bench);
 weft_status weft__bench_elementwise(weft__bench *bench);
 weft_status weft__bench_generate(weft__bench *bench);
 weft_status weft__bench_generate_gpt2(weft__bench *bench);

@@ -10,25 +10,22 @@
 static weft_status run_once(weft__bench *b) { return weft_run(b->program); }
 
 /* Values between -1 and 1. */
-static weft_tensor *some(weft_context *ctx, int rank, const int64_t *shape) {
+static weft_tensor *some_of(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape) {
     weft_tensor *t = weft_sub(weft_mul_scalar(weft_random_uniform(ctx, rank, shape), 2),
                               weft_full(ctx, WEFT_F32, 0, NULL, 1));
-    weft_tensor *variable = weft_variable_new(ctx, "operand", WEFT_F32, rank, shape, NULL);
+    if (dtype != WEFT_F32) t = weft_cast(t, dtype);
+    weft_tensor *variable = weft_variable_new(ctx, "operand", dtype, rank, shape, NULL);
     weft_tensor *variables[] = {variable}, *values[] = {t};
     return weft_assign(variables, values, 1) == WEFT_OK ? variable : t;
 }
 
+static weft_tensor *some(weft_context *ctx, int rank, const int64_t *shape) {
+    return some_of(ctx, WEFT_F32, rank, shape);
+}
+
 /* ---- products ---- */
 
-/* (m, k) x (k, n), or a batch of such; in memory a is (k, m) where a_t, b is (n, k) where b_t. */
-typedef struct product {
-    const char *name;
-    int64_t m, n, k;
-    bool a_t, b_t;
-    int64_t batch; /* 0: one, of matrices */
-} product;
-
-static const product products[] = {
+static const weft__product products[] = {
     {"n8", 8, 8, 8, false, false, 0},
     {"n16", 16, 16, 16, false, false, 0},
     {"n32", 32, 32, 32, false, false, 0},
@@ -52,12 +49,10 @@ static const product products[] = {
     {"batch96_nt_64x64x64", 64, 64, 64, false, true, 96},
 };
 
-enum { PRODUCTS = 1000 };
-
-static int64_t items_of(const product *p) { return p->batch ? p->batch : 1; }
+static int64_t items_of(const weft__product *p) { return p->batch ? p->batch : 1; }
 
 /* Product i: of rows i, i + 1, ... of a, so that no two are the same one. */
-static weft_tensor *one_product(const product *p, weft_tensor *a, weft_tensor *b, int64_t i) {
+static weft_tensor *one_product(const weft__product *p, weft_tensor *a, weft_tensor *b, int64_t i) {
     int64_t rows = items_of(p) * (p->a_t ? p->k : p->m), width = weft_dim(a, 1);
     weft_tensor *window = weft_slice(a, (int64_t[]){i, 0}, (int64_t[]){i + rows, width}, NULL);
     if (p->batch) window = weft_reshape(window, 3, (int64_t[]){p->batch, rows / p->batch, width});
@@ -65,31 +60,38 @@ static weft_tensor *one_product(const product *p, weft_tensor *a, weft_tensor *b
                        p->b_t ? weft_transpose(b, -2, -1) : b);
 }
 
-static weft_status compile_products(weft__bench *b, const product *p) {
-    weft_tensor *out[PRODUCTS], *left, *right;
-    int64_t a_shape[] = {items_of(p) * (p->a_t ? p->k : p->m) + b->parts - 1, p->a_t ? p->m : p->k};
-    int64_t b_shape[] = {p->batch, p->b_t ? p->n : p->k, p->b_t ? p->k : p->n};
-    left = some(b->ctx, 2, a_shape);
-    right = p->batch ? some(b->ctx, 3, b_shape) : some(b->ctx, 2, b_shape + 1);
-    for (int64_t i = 0; i < b->parts; i++) out[i] = weft_keep(one_product(p, left, right, i));
-    return weft_compile(out, (size_t)b->parts, NULL, NULL, 0, &b->program);
+int64_t weft__bench_parts(const weft__product *p) {
+    const double results = (double)(items_of(p) * p->m * p->n), flops = 2.0 * results * (double)p->k;
+    const double fit = fmin(0.02 * 300e9 / flops, 4194304.0 / (4.0 * results));
+    return (int64_t)fmax(1.0, fmin(fit, WEFT__BENCH_PRODUCTS));
 }
 
-/* A program of as many products as take 20 ms at 300 GFLOPS and whose results fit the caches (they are all
- * different ones), at most 1,000; the time is that of one. */
-weft_status weft__bench_gemm(weft__bench *b) {
+weft_status weft__bench_compile(weft_context *ctx, const weft__product *p, weft_dtype dtype, int64_t parts,
+                                weft_tensor *abc[3], weft_program **program) {
+    weft_tensor *out[WEFT__BENCH_PRODUCTS];
+    const int64_t a_shape[] = {items_of(p) * (p->a_t ? p->k : p->m) + parts - 1, p->a_t ? p->m : p->k};
+    const int64_t b_shape[] = {p->batch, p->b_t ? p->n : p->k, p->b_t ? p->k : p->n};
+    abc[0] = some_of(ctx, dtype, 2, a_shape);
+    abc[1] = p->batch ? some_of(ctx, dtype, 3, b_shape) : some_of(ctx, dtype, 2, b_shape + 1);
+    for (int64_t i = 0; i < parts; i++) out[i] = weft_keep(one_product(p, abc[0], abc[1], i));
+    abc[2] = out[0];
+    return weft_compile(out, (size_t)parts, NULL, NULL, 0, program);
+}
+
+/* The time is that of one product. */
+weft_status weft__bench_products(weft__bench *b) {
     if (b->variant >= (int)(sizeof products / sizeof *products)) return WEFT_ERR_STATE;
-    const product *p = &products[b->variant];
+    const weft__product *p = &products[b->variant];
     snprintf(b->line_name, sizeof b->line_name, "gemm_f32_%s", p->name);
     if (b->only && !strstr(b->line_name, b->only)) return WEFT_OK;
     b->flops = 2.0 * (double)items_of(p) * (double)p->m * (double)p->n * (double)p->k;
-    double fit = fmin(0.02 * 300e9 / b->flops, 4194304.0 / (4.0 * (double)(items_of(p) * p->m * p->n)));
-    b->parts = (int64_t)fmax(1.0, fmin(fit, PRODUCTS));
+    b->parts = weft__bench_parts(p);
     double runs = 0.3 * 300e9 / b->flops / (double)b->parts;
     if (b->steps == 0) b->steps = (int64_t)fmax(5.0, fmin(runs, 1000.0));
     b->items_per_step = b->flops;
     b->step = run_once;
-    return compile_products(b, p);
+    weft_tensor *abc[3];
+    return weft__bench_compile(b->ctx, p, WEFT_F32, b->parts, abc, &b->program);
 }
 
 /* ---- chains, and the update ---- */

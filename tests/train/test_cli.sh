@@ -325,8 +325,16 @@ expect 0 '"seconds_per_step_loop": [0-9.e-]+, "seconds_per_step_queued": [0-9.e-
 expect 0 '"loss_last": [0-9.e-]+, "peak_rss_mb": [0-9.]+, "plan_mb": [0-9.e-]+, "arena_mb": [0-9.e-]+' \
     "$weft" bench gd_small --steps 20 --json
 expect 0 'calls +GFLOP/s' "$weft" bench xor200 --steps 10 --profile
-expect 0 '"workload": "gemm_f32_n8", .*"products": 1000, .*"gflops": [0-9]' "$weft" bench gemm --only n8 --json --steps 1
-check "--only chooses lines" test "$("$weft" bench gemm --only n48 --json --steps 1 | grep -c workload)" = 1
+expect 0 '"workload": "gemm_f32_n8", .*"products": 1000, .*"gflops": [0-9]' "$weft" bench products --only n8 --json --steps 1
+check "gemm is listed" grep -q '^gemm  *square' <("$weft" bench list)
+"$weft" bench gemm --only 128 --json >gemm
+for way in naive library own; do
+    check "gemm: $way is near f64" grep -Eq "\"way\": \"$way\", .*\"n\": 128, \"gflops\": [0-9].*\"error\": [1-9.]+e-07}" gemm
+done
+check "gemm: no more than was asked for" test "$(wc -l <gemm)" = 3
+expect 0 '   128 +[0-9.]+ +[0-9.e-]+ +[0-9.]+ +[1-9][.][0-9]e-03 .* - +-' "$weft" bench gemm --only 128 --precision bf16
+expect 2 'choose one of f32, f64, f16, bf16' "$weft" bench gemm --precision f8
+check "--only chooses lines" test "$("$weft" bench products --only n48 --json --steps 1 | grep -c workload)" = 1
 
 echo "test_cli: cells=$cells fail=$fail skip=0"
 [ "$fail" = 0 ]
