@@ -12,13 +12,25 @@
 #include "device/gpu/program.h"
 #include "graph/graph.h"
 
-/* As of a card of a hundred multiprocessors. */
-static const weft_target cuda_texts_target = {.language = WEFT_CUDA_C,
-                                              .lanes = 256,
-                                              .units = 100,
-                                              .local_bytes = 48 << 10,
-                                              .most_local_bytes = 99 << 10,
-                                              .f64 = true};
+/* As of a card of a hundred multiprocessors, once of the oldest compute capability and once of a new one.
+ * What the new one alone gets is for CUDA_TEXTS_NEW and later, and its file is named so. */
+static const weft_target cuda_texts_targets[] = {{.language = WEFT_CUDA_C,
+                                                  .lanes = 256,
+                                                  .units = 100,
+                                                  .local_bytes = 48 << 10,
+                                                  .most_local_bytes = 99 << 10,
+                                                  .f64 = true,
+                                                  .capability = 75},
+                                                 {.language = WEFT_CUDA_C,
+                                                  .lanes = 256,
+                                                  .units = 100,
+                                                  .local_bytes = 48 << 10,
+                                                  .most_local_bytes = 99 << 10,
+                                                  .f64 = true,
+                                                  .capability = 90}};
+enum { CUDA_TEXTS_OLD, CUDA_TEXTS_TARGETS = sizeof cuda_texts_targets / sizeof *cuda_texts_targets };
+enum { CUDA_TEXTS_NEW = 80 };
+#define CUDA_TEXTS_MARK ".new"
 
 static struct {
     weft_device_ops ops; /* of the null device, but for two */
@@ -30,7 +42,7 @@ static struct {
 } cuda_texts;
 
 /* Keeps a text that is new. */
-static inline bool cuda_texts_keep(const weft_launch *launch) {
+static inline bool cuda_texts_keep(const weft_launch *launch, int target) {
     const char *parts[WEFT_GPU_PARTS];
     const int n = weft__gpu_parts(WEFT_CUDA_C, launch->prelude, parts);
     char path[1024];
@@ -38,7 +50,8 @@ static inline bool cuda_texts_keep(const weft_launch *launch) {
     weft__hash_init(&key);
     weft__hash_u64(&key, launch->prelude);
     weft__hash_str(&key, launch->text);
-    snprintf(path, sizeof path, "%s/%.80s.%016" PRIx64 ".cu", cuda_texts.folder, launch->name, key.a);
+    snprintf(path, sizeof path, "%s/%.80s.%016" PRIx64 "%s.cu", cuda_texts.folder, launch->name, key.a,
+             target == CUDA_TEXTS_OLD ? "" : CUDA_TEXTS_MARK);
     for (int i = 0; i < cuda_texts.count; i++)
         if (weft__hash_equal(cuda_texts.known[i], key)) return true;
     if (cuda_texts.count == (int)(sizeof cuda_texts.known / sizeof *cuda_texts.known)) return false;
@@ -52,24 +65,25 @@ static inline bool cuda_texts_keep(const weft_launch *launch) {
 
 static inline bool cuda_texts_takes(weft_device *device, const weft_heavy *heavy) {
     (void)device;
-    return weft__gpu_takes(&cuda_texts_target, heavy);
+    return weft__gpu_takes(&cuda_texts_targets[CUDA_TEXTS_OLD], heavy);
 }
 
 static inline weft_status cuda_texts_build(weft_device *device, const weft_commands *commands,
                                            weft_executable **executable) {
     /* as it is, and with chains where they pay */
-    for (int chain = 0; chain < 2; chain++) {
+    for (int i = 0; i < 2 * CUDA_TEXTS_TARGETS; i++) {
+        const int target = i / 2, chain = i % 2;
         weft_arena arena;
         weft_gpu_paths paths = {0};
         weft__arena_init(&arena, device->ctx);
         weft_gpu_program program = {
-            .launches = {.ctx = device->ctx, .arena = &arena, .target = &cuda_texts_target}};
+            .launches = {.ctx = device->ctx, .arena = &arena, .target = &cuda_texts_targets[target]}};
         const weft_gpu_wish wish = {.paths = &paths, .chain = chain};
         const weft_status status = weft__gpu_program(&program, commands, &wish);
         if (status != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error(device->ctx));
         cuda_texts.failed = cuda_texts.failed || status != WEFT_OK;
-        for (int i = 0; i < program.launches.count; i++)
-            if (!cuda_texts_keep(&program.launches.list[i])) cuda_texts.failed = true;
+        for (int l = 0; l < program.launches.count; l++)
+            if (!cuda_texts_keep(&program.launches.list[l], target)) cuda_texts.failed = true;
         weft__gpu_program_free(&program);
         weft__free(device->ctx, paths.list);
         weft__arena_free(&arena);

@@ -23,6 +23,7 @@ typedef struct weft_target {
     int vector_bytes;         /* of a register that holds a vector; 0 where unknown, or no matter */
     bool f64;
     int capability; /* of a CUDA card: 90 for 9.0; 0: no such card, and no tensor cores */
+    bool tf32;      /* products of f32 may round what is multiplied to TF32, which has 11 bits of 24 */
 } weft_target;
 
 /* Work-items of a group whose lanes are all at work. */

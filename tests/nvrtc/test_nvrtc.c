@@ -19,6 +19,7 @@
 #endif
 
 #include "base/text.h"
+#include "cuda_texts.h"
 #include "device/cuda/nvrtc.h"
 #include "device/gpu/gpu.h"
 #include "nvrtc/models.h"
@@ -198,11 +199,16 @@ static void compile(weft_context *ctx, const text *t, int arch) {
     weft__free(ctx, log);
 }
 
+static bool is_for(const text *t, int arch) {
+    const bool new = strstr(t->name, CUDA_TEXTS_MARK) != NULL;
+    return arch < t->archs && !(new &&strtol(archs[arch] + strlen("sm_"), NULL, 10) < CUDA_TEXTS_NEW);
+}
+
 static void *work(void *user) {
     weft_context ctx = {0};
     (void)user;
     for (int i = next++; i < n_texts * ARCHS; i = next++)
-        if (i % ARCHS < texts[i / ARCHS].archs) compile(&ctx, &texts[i / ARCHS], i % ARCHS);
+        if (is_for(&texts[i / ARCHS], i % ARCHS)) compile(&ctx, &texts[i / ARCHS], i % ARCHS);
     weft__strings_free(&ctx);
     return NULL;
 }

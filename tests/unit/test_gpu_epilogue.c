@@ -1,8 +1,8 @@
-/* Products and their epilogues, on the interpreter and on OpenCL: each kind is one command, and has the bits
- * that the product and the kernel after it have; all layouts, dtypes, edges, cuts of k, a batch, several
- * results, the product kept; and what must stay two commands. */
+/* Products and their epilogues, on the interpreter and on OpenCL or CUDA (gpu.h): each kind is one command,
+ * and has the bits that the product and the kernel after it have; all layouts, dtypes, edges, cuts of k, a
+ * batch, several results, the product kept; and what must stay two commands. */
 #include "core_help.h"
-#include "opencl.h"
+#include "gpu.h"
 
 typedef struct scene {
     weft_context *ctx;
@@ -113,7 +113,7 @@ static results compute(const char *device, bool epilogues, const task *tasks, in
 
 /* As many commands as products, and the bits of twice as many. */
 static void check(const task *tasks, int count) {
-    results fused = compute("opencl", true, tasks, count), plain = compute("opencl", false, tasks, count);
+    results fused = compute(test_gpu(), true, tasks, count), plain = compute(test_gpu(), false, tasks, count);
     assert_int_equal(fused.commands, count);
     assert_int_equal(plain.commands, 2 * count);
     assert_int_equal(fused.length, plain.length);
@@ -126,7 +126,7 @@ static void check_all(const task *tasks, int count) {
     results interp = compute("interp", true, tasks, count);
     assert_int_equal(interp.commands, count);
     free(interp.bytes);
-    if (!test_without_opencl()) check(tasks, count);
+    if (!test_without_gpu()) check(tasks, count);
 }
 
 static void test_kinds(void **state) {
@@ -162,6 +162,18 @@ static void test_dtypes(void **state) {
         {residual, WEFT_I64, 0, {0, 9, 37, 15}},   {sums, WEFT_F16, 0, {0, 20, 33, 2100}},
         {gelu_kept, WEFT_BF16, 0, {2, 2, 21, 15}},
     };
+    (void)state;
+    check_all(tasks, COUNT(tasks));
+}
+
+/* 16-bit floats, which tensor cores multiply where there are some: layouts, edges, a batch, f32 sums of a cut
+ * k. */
+static void test_tensor(void **state) {
+    const task tasks[] = {{gelu_kept, WEFT_BF16, 0, {0, 70, 136, 40}},
+                          {bias_relu, WEFT_F16, 1, {0, 33, 50, 72}},
+                          {residual, WEFT_BF16, 2, {3, 9, 40, 24}},
+                          {slope, WEFT_F16, 3, {0, 17, 31, 45}},
+                          {sums, WEFT_BF16, 0, {0, 20, 30, 2100}}};
     (void)state;
     check_all(tasks, COUNT(tasks));
 }
@@ -249,8 +261,12 @@ int main(void) {
                                        cmocka_unit_test(test_sizes),
                                        cmocka_unit_test(test_layouts_and_batches),
                                        cmocka_unit_test(test_dtypes),
+                                       cmocka_unit_test(test_tensor),
                                        cmocka_unit_test(test_work_items),
                                        cmocka_unit_test(test_what_stays),
                                        cmocka_unit_test(test_updates)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    /* the others are about the texts that all devices share */
+    const struct CMUnitTest on_cuda[] = {cmocka_unit_test(test_dtypes), cmocka_unit_test(test_tensor)};
+    return test_on_cuda() ? cmocka_run_group_tests(on_cuda, NULL, NULL)
+                          : cmocka_run_group_tests(tests, NULL, NULL);
 }

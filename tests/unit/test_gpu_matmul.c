@@ -10,9 +10,7 @@
 
 #include "device/gpu/heavy.h"
 #include "opencl.h"
-#include "matmul_cases.h"
-
-#define MARGIN 128 /* bytes of NaN around operands */
+#include "matmul_device.h"
 
 typedef struct fixture {
     weft_context ctx;
@@ -59,57 +57,6 @@ static void become(fixture *f, family like) {
 
 /* ---- one product ---- */
 
-static weft_buffer *buffer_of(fixture *f, const void *content, size_t bytes, int fill) {
-    weft_buffer *b = NULL;
-    const size_t size = bytes + 2 * (size_t)MARGIN;
-    char *all = malloc(size);
-    memset(all, fill, size);
-    if (content) memcpy(all + MARGIN, content, bytes);
-    assert_int_equal(f->device->ops->buffer_new(f->device, size, &b), WEFT_OK);
-    assert_int_equal(f->device->ops->upload(f->device, b, 0, all, size), WEFT_OK);
-    free(all);
-    return b;
-}
-
-/* c, which the caller frees; bytes that the product does not write are 0x55. Both runs of it must agree. */
-static char *product(fixture *f, const weft_heavy_matmul *mm, const void *a, const void *b, size_t *bytes) {
-    const weft_device_ops *ops = f->device->ops;
-    const size_t size = weft_dtype_size((weft_dtype)mm->dtype);
-    *bytes =
-        (size_t)span(mm, mm->c_batch, mm->m, mm->c_m, mm->n, 1) * weft_dtype_size((weft_dtype)mm->out_dtype);
-    weft_buffer *buffers[] = {
-        buffer_of(f, a, (size_t)span(mm, mm->a_batch, mm->m, mm->a_m, mm->k, mm->a_k) * size, 0xff),
-        buffer_of(f, b, (size_t)span(mm, mm->b_batch, mm->k, mm->b_k, mm->n, mm->b_n) * size, 0xff),
-        buffer_of(f, NULL, *bytes, 0x55), buffer_of(f, NULL, *bytes, 0x55)};
-    weft_operand operands[2][3] = {{{0, MARGIN}, {1, MARGIN}, {2, MARGIN}},
-                                   {{0, MARGIN}, {1, MARGIN}, {3, MARGIN}}};
-    const weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL, .path = "test", .as.matmul = *mm};
-    weft_command list[2];
-    for (int i = 0; i < 2; i++)
-        list[i] = (weft_command){.kind = WEFT_COMMAND_HEAVY,
-                                 .sink = i == 1,
-                                 .after = true,
-                                 .heavy = heavy,
-                                 .n_operands = 3,
-                                 .operands = operands[i]};
-    const weft_commands commands = {.count = 2, .n_slots = 4, .list = list};
-    weft_executable *executable = NULL;
-    assert_true(ops->takes(f->device, &heavy));
-    assert_int_equal(ops->build(f->device, &commands, &executable), WEFT_OK);
-    assert_int_equal(ops->run(f->device, executable, buffers, 1), WEFT_OK);
-    const size_t whole = *bytes + 2 * (size_t)MARGIN;
-    char *c[2] = {malloc(whole), malloc(whole)};
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(ops->download(f->device, buffers[2 + i], 0, c[i], whole), WEFT_OK);
-    assert_memory_equal(c[0], c[1], whole);
-    for (int i = 0; i < MARGIN; i++) assert_true(c[0][i] == 0x55 && c[0][MARGIN + (int)*bytes + i] == 0x55);
-    memmove(c[0], c[0] + MARGIN, *bytes);
-    free(c[1]);
-    ops->executable_free(f->device, executable);
-    for (int i = 0; i < 4; i++) ops->buffer_free(f->device, buffers[i]);
-    return c[0];
-}
-
 /* By each of the families of the list, whose bits must agree where `same`. */
 static void check(fixture *f, const weft_heavy_matmul *mm, const family *list, int count, bool same) {
     const weft_dtype dtype = (weft_dtype)mm->dtype;
@@ -119,7 +66,7 @@ static void check(fixture *f, const weft_heavy_matmul *mm, const family *list, i
     for (int i = 0; i < count; i++) {
         size_t bytes;
         become(f, list[i]);
-        char *c = product(f, mm, a, b, &bytes);
+        char *c = product(f->device, mm, a, b, 0, &bytes);
         const double error = matmul_error(mm, a, b, c);
         if (!(error <= 1)) {
             print_error("%s %lld x %lld x %lld, a %lld %lld, b %lld %lld, family %d: %g of the bound\n",
@@ -267,9 +214,9 @@ static void test_tiles(void **state) {
             void *b = random_values(WEFT_F32, span(&mm, mm.b_batch, mm.k, mm.b_k, mm.n, mm.b_n), 2);
             size_t bytes;
             become(f, (family)like);
-            char *usual = product(f, &mm, a, b, &bytes);
+            char *usual = product(f->device, &mm, a, b, 0, &bytes);
             for (tuner->forced = 1; tuner->forced <= WEFT_TUNER_WAYS; tuner->forced++) {
-                char *other = product(f, &mm, a, b, &bytes);
+                char *other = product(f->device, &mm, a, b, 0, &bytes);
                 assert_memory_equal(usual, other, bytes);
                 free(other);
             }

@@ -1,6 +1,6 @@
 /* Matrix products for GPU backends: which text, which tile, how many groups. Must not know: how launches are
- * run. Read next: matmul.cl, then matmul_vectors.cl (CPUs), matmul_tiles.cl (GPUs), matmul_rows.cl (few rows,
- * both). */
+ * run. Read next: matmul.cl, then matmul_vectors.cl (CPUs), matmul_tiles.cl (GPUs), matmul_tensor.cl (tensor
+ * cores), matmul_rows.cl (few rows, all). */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,9 +27,10 @@ typedef struct product {
     int64_t block_m, block_n; /* of c, a group */
     weft_epilogue epilogue;   /* where mm has one */
     int group_items;
-    int way, ways;  /* which of the tiles, all of which add in the same order */
+    int way, ways; /* which of the tiles, all of which add in the same order */
+    unsigned prelude;
     char name[32];  /* of the tile */
-    char head[512]; /* definitions of the text */
+    char head[640]; /* definitions of the text */
 } product;
 
 /* A column becomes one row of the transposed product. */
@@ -72,7 +73,8 @@ static product product_of(const weft_launches *launches, const weft_heavy_matmul
                  .mm = *mm,
                  .items = 1,
                  .splits = 1,
-                 .part = mm->k};
+                 .part = mm->k,
+                 .prelude = weft__gpu_prelude((weft_dtype)mm->dtype)};
     if (is_column(mm)) {
         p.a = 1, p.b = 0;
         p.mm.m = 1, p.mm.n = mm->m, p.mm.c_m = mm->m;
@@ -229,6 +231,75 @@ static const char *plan_tiles(product *p, int way) {
     return weft__text_matmul_tiles;
 }
 
+/* ---- tensor cores ---- */
+
+/* Tiles of warps_m x warps_n warps, with `stages` parts in local memory, each so many pieces of 16 bytes
+ * deep: 48 KiB in all, what every card has. A warp's sums are registers, twice where they are added in two
+ * levels, for which the first tile has too many; its rate is relative to the largest, by what it reads for a
+ * product. */
+static const struct tensor_tile {
+    int m, n, pieces, warps_m, warps_n, stages;
+    double rate;
+} tensor_tiles[] = {{128, 128, 4, 2, 2, 3, 1},  {128, 128, 4, 2, 4, 3, 0.9}, {128, 64, 4, 2, 2, 4, 0.8},
+                    {64, 64, 8, 2, 2, 3, 0.65}, {64, 32, 8, 2, 2, 4, 0.5},   {32, 64, 8, 1, 4, 4, 0.5}};
+enum { TENSOR_TILES = sizeof tensor_tiles / sizeof *tensor_tiles };
+_Static_assert((int)TENSOR_TILES <= (int)WEFT_TUNER_WAYS, "the tuner knows all");
+
+/* Which products they compute, of more than FEW_ROWS rows: by device, dtype and what was asked for, since
+ * their bits are not those of the other texts. */
+static bool uses_tensor(const product *p) {
+    const weft_target *t = p->target;
+    if (t->local_bytes < 48 << 10) return false;
+    switch (p->dtype) {
+    case WEFT_F16: return t->capability >= 75;
+    case WEFT_BF16: return t->capability >= 80;
+    case WEFT_F32: return t->capability >= 80 && t->tf32;
+    default: return false;
+    }
+}
+
+/* How many elements may be copied at once where lines are `stride` apart, at most 16 bytes of them. */
+static int width_of(const product *p, int64_t stride, const int64_t *batch) {
+    int width = 16 / (int)weft_dtype_size(p->dtype);
+    for (; width > 1; width /= 2) {
+        bool all = stride % width == 0;
+        for (int d = 0; d < WEFT_BATCH_DIMS; d++) all = all && (p->mm.batch[d] <= 1 || batch[d] % width == 0);
+        if (all) break;
+    }
+    return width;
+}
+
+/* What c costs by a tile: units that have no work cost as much as those that do. */
+static double tensor_cost(const product *p, const struct tensor_tile *t) {
+    const double groups = (double)weft__ceil_div(p->mm.m, t->m) * (double)weft__ceil_div(p->mm.n, t->n) *
+                          (double)p->items * (double)p->splits;
+    return fmax(groups, p->target->units) * t->m * t->n / t->rate;
+}
+
+static const char *plan_tensor(product *p, int way) {
+    const weft_heavy_matmul *mm = &p->mm;
+    split(p, weft__ceil_div(mm->m, 64) * weft__ceil_div(mm->n, 64) * p->items, 64, 512);
+    const bool two_levels = p->splits > 1 || p->out == p->sum;
+    const struct tensor_tile *list = tensor_tiles + two_levels, *t = list;
+    p->ways = TENSOR_TILES - two_levels;
+    for (int i = 0; i < p->ways; i++)
+        if (way < 0 ? tensor_cost(p, &list[i]) < tensor_cost(p, t) : i == way) t = &list[i];
+    p->way = (int)(t - list);
+    p->block_m = t->m, p->block_n = t->n;
+    p->group_items = 32 * t->warps_m * t->warps_n;
+    p->prelude |= WEFT_PRELUDE_TENSOR;
+    snprintf(p->name, sizeof p->name, "tensor %d x %d by %d", t->m, t->n, p->group_items);
+    snprintf(
+        p->head, sizeof p->head,
+        "#define TILE_M %d\n#define TILE_N %d\n#define PIECES %d\n#define WARPS_M %d\n#define WARPS_N %d\n"
+        "#define STAGES %d\n#define A_LINES %d\n#define B_LINES %d\n#define A_WIDTH %d\n#define B_WIDTH %d\n"
+        "#define SHORT %d\n#undef ITEMS\n#define ITEMS %d\n",
+        t->m, t->n, t->pieces, t->warps_m, t->warps_n, t->stages, a_lines(p), b_lines(p),
+        width_of(p, a_lines(p) ? mm->a_m : mm->a_k, mm->a_batch),
+        width_of(p, b_lines(p) ? mm->b_k : mm->b_n, mm->b_batch), two_levels, p->group_items);
+    return weft__text_matmul_tensor;
+}
+
 /* ---- few rows ---- */
 
 /* Columns of a group on CPUs: as many lines of memory as the prefetcher likes, of as many groups as feed the
@@ -354,7 +425,7 @@ static weft_status launch_product(weft_launches *launches, const product *p, con
     const weft_launch launch = {.name = "matmul",
                                 .text = text,
                                 .links = true,
-                                .prelude = weft__gpu_prelude(p->dtype),
+                                .prelude = p->prelude,
                                 ARGUMENTS(arguments),
                                 .groups = {weft__ceil_div(mm->n, p->block_n),
                                            weft__ceil_div(mm->m, p->block_m), p->items * p->splits},
@@ -389,6 +460,7 @@ static weft_status launch_sum(weft_launches *launches, product *p) {
 static const char *plan(product *p, int way) {
     p->group_items = weft__target_items(p->target);
     return p->mm.m <= FEW_ROWS  ? plan_rows(p)
+           : uses_tensor(p)     ? plan_tensor(p, way)
            : p->target->vectors ? plan_vectors(p, way)
                                 : plan_tiles(p, way);
 }
@@ -401,10 +473,11 @@ static int bucket(int64_t n) {
 
 /* What products that share a choice have in common. */
 static weft_hash class_of(const product *p) {
-    const uint64_t facts[] = {
-        (uint64_t)p->dtype,        (uint64_t)p->out,           (uint64_t)a_lines(p),
-        (uint64_t)b_lines(p),      (uint64_t)bucket(p->items), (uint64_t)bucket(p->mm.m),
-        (uint64_t)bucket(p->mm.n), (uint64_t)bucket(p->mm.k),  (uint64_t)p->ways};
+    const uint64_t facts[] = {(uint64_t)p->dtype,         (uint64_t)p->out,
+                              (uint64_t)a_lines(p),       (uint64_t)b_lines(p),
+                              (uint64_t)bucket(p->items), (uint64_t)bucket(p->mm.m),
+                              (uint64_t)bucket(p->mm.n),  (uint64_t)bucket(p->mm.k),
+                              (uint64_t)p->ways,          (uint64_t)p->prelude};
     weft_hash key;
     weft__hash_init(&key);
     weft__hash_str(&key, "tile of a product");

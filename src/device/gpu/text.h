@@ -33,6 +33,7 @@
     X(matmul)                                                                                                \
     X(matmul_vectors)                                                                                        \
     X(matmul_tiles)                                                                                          \
+    X(matmul_tensor)                                                                                         \
     X(matmul_rows)                                                                                           \
     X(matmul_sum)
 

@@ -6,7 +6,9 @@
  *     d, 16 x 8    d[0], d[1]: row g, columns 2t, 2t + 1; d[2], d[3]: row g + 8
  * the first of two in the low half of a word. Of TF32, a word an element: a[0]: (g, t), a[1]: (g + 8, t), a[2], a[3]:
  * 4 columns on; b[0]: (t, g), b[1]: 4 rows on; d as above. From compute capability 8.0 on; what 7.5 has of it, f16,
- * works there as well, with copies that wait. Behind common.cl. */
+ * works there as well, with copies that wait. Behind common.cl. Read next: matmul_tensor.cl. */
+
+#define w_warp() __syncwarp() /* what a lane wrote before, the others of its warp read behind it */
 
 /* Where something lies in local memory. */
 W_FN uint w_local_at(const void *p) { return (uint)__cvta_generic_to_shared(p); }
