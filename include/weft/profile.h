@@ -51,6 +51,7 @@ typedef struct weft_profile_entry {
     double seconds;      /* of all of them, as are the next three */
     double flops, bytes; /* what must be computed, and moved where nothing stays in a cache */
     double bound;        /* the least seconds by the machine's peaks; 0: not measured */
+    weft_dtype dtype;    /* of a product or of attention, by whose rate it is bound; else f32 */
 } weft_profile_entry;
 
 /* Everything between start and stop, in seconds; the parts add up to the whole. Where only some runs are
@@ -82,9 +83,10 @@ WEFT_API void weft_profile_stop(weft_profile *profile);
 /* Frees it, stopping it first; to be called before weft_close. NULL is fine. */
 WEFT_API void weft_profile_free(weft_profile *profile);
 
-/* Measures, in a fraction of a second, what the device reaches in a large f32 product (operations a second)
- * and in changing, in place, as much memory as the context holds, 64 MiB to 1 GiB (bytes a second, read and
- * written): entries have a bound then. Not counted as time. */
+/* What the device reaches in large products of f32 (operations a second; of other dtypes as well where the
+ * profile has products in them) and in changing, in place, as much memory as the context holds, 64 MiB to 1
+ * GiB (bytes a second, read and written): entries have a bound then. Measured in a fraction of a second, kept
+ * with the compiled kernels, and not counted as time. */
 WEFT_API WEFT_CHECKED weft_status weft_profile_peaks(weft_profile *profile, double *flops, double *bytes);
 
 /* Where the work is done soonest. */

@@ -276,9 +276,10 @@ static void emit(const weft__bench *bench, const timing *t, const costs *c) {
 static weft_status profile_steps(weft__bench *bench) {
     weft_profile *profile = NULL;
     WEFT_TRY(weft_profile_start(bench->ctx, NULL, &profile));
-    weft_status status = weft_profile_peaks(profile, NULL, NULL);
+    weft_status status = WEFT_OK;
     for (int64_t i = 0; i < bench->steps && status == WEFT_OK; i++) status = bench->step(bench);
     weft_profile_stop(profile);
+    if (status == WEFT_OK) status = weft_profile_peaks(profile, NULL, NULL);
     if (status == WEFT_OK) status = weft__print_profile(profile, (uint64_t)bench->steps);
     weft_profile_free(profile);
     return status;

@@ -65,6 +65,45 @@ static void print_stages(const weft__profiling *p, const weft_profile_entry sums
     printf("%-9s %11.1f %6.1f\n", "in all", p->times.total / steps * 1e6, 100.0);
 }
 
+/* What the step would be without a part, and with what the device does in it at its bound (Amdahl's law). */
+typedef struct amdahl {
+    weft__shares parts;
+    double bound[WEFT_WORK_COUNT]; /* seconds; of the first parts */
+} amdahl;
+
+static amdahl amdahl_of(const weft__profiling *p, const weft_profile_entry *entries, size_t count) {
+    amdahl a = {.parts = {.count = 0}};
+    weft_profile_times t = p->times;
+    double timed[WEFT_WORK_COUNT] = {0};
+    t.context = 0;
+    weft__shares_add_parts(&a.parts, &t);
+    for (size_t i = 0; i < count; i++) {
+        a.bound[entries[i].work] += entries[i].bound;
+        timed[entries[i].work] += entries[i].seconds;
+    }
+    for (int w = 0; w < WEFT_WORK_COUNT; w++) /* nothing that is faster than its bound is slowed down */
+        if (!(a.bound[w] < timed[w])) a.bound[w] = t.work[w];
+    return a;
+}
+
+static void print_amdahl(const weft__profiling *p, const amdahl *a) {
+    const double steps = (double)p->steps, total = weft__shares_total(&a->parts);
+    double percent[WEFT__SHARES];
+    weft__shares_percent(&a->parts, percent);
+    printf("\n%-13s %11s %6s %13s %7s %11s %7s\n", "part", "us a step", "%", "step without", "faster",
+           "at its bound", "faster");
+    for (size_t i = 0; i < a->parts.count; i++) {
+        const double seconds = a->parts.item[i].seconds, without = total - seconds;
+        if (!(seconds > 0)) continue;
+        printf("%-13s %11.1f %6.1f %13.1f", a->parts.item[i].name, seconds / steps * 1e6, percent[i],
+               without / steps * 1e6);
+        if (without > 0) printf(" %6.2fx", total / without);
+        if (i < WEFT_WORK_COUNT && without + a->bound[i] > 0)
+            printf(" %11.1f %6.2fx", (without + a->bound[i]) / steps * 1e6, total / (without + a->bound[i]));
+        printf("\n");
+    }
+}
+
 static void print_head(const weft__profiling *p) {
     char name[64];
     weft__model_name(p->loop.config, &p->loop.dataset, name);
@@ -92,6 +131,14 @@ static json_t *entry_json(const weft_profile_entry *e, double steps) {
                      "bound", e->bound / steps);
 }
 
+static json_t *part_json(const amdahl *a, size_t i, double steps) {
+    const double seconds = a->parts.item[i].seconds, without = weft__shares_total(&a->parts) - seconds;
+    json_t *object = json_pack("{s:f, s:f}", "seconds", seconds / steps, "step_without", without / steps);
+    if (object && i < WEFT_WORK_COUNT)
+        json_object_set_new(object, "step_at_bound", json_real((without + a->bound[i]) / steps));
+    return object;
+}
+
 static weft_status print_json(const weft__profiling *p, const weft_profile_entry *entries, size_t count) {
     weft__shares shares;
     double steps = (double)p->steps;
@@ -101,15 +148,19 @@ static weft_status print_json(const weft__profiling *p, const weft_profile_entry
         json_array_append_new(kernels, entry_json(&entries[i], steps));
     for (size_t i = 0; times && i < shares.count; i++)
         json_object_set_new(times, shares.item[i].name, json_real(shares.item[i].seconds / steps));
+    const amdahl a = amdahl_of(p, entries, count);
+    json_t *parts = json_object();
+    for (size_t i = 0; parts && i < a.parts.count; i++)
+        json_object_set_new(parts, a.parts.item[i].name, part_json(&a, i, steps));
     const weft_profile_times *t = &p->times;
     json_t *object =
-        json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:o, s:o}", "steps",
-                  (json_int_t)p->steps, "seconds_per_step", p->times.total / steps, "prepare", p->prepare,
-                  "first_step", p->first_step, "compile", p->compile, "peak_flops", p->peak_flops,
-                  "peak_bytes", p->peak_bytes, "context", t->context, "busy", t->busy, "uploads",
-                  (double)t->uploads / steps, "downloads", (double)t->downloads / steps, "submissions",
-                  (double)t->submissions / steps, "bytes_in_use", (json_int_t)t->bytes_in_use, "bytes_peak",
-                  (json_int_t)t->bytes_peak, "stages", times, "kernels", kernels);
+        json_pack("{s:I, s:f, s:f, s:f, s:f, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:o, s:o}",
+                  "steps", (json_int_t)p->steps, "seconds_per_step", p->times.total / steps, "prepare",
+                  p->prepare, "first_step", p->first_step, "compile", p->compile, "parts", parts,
+                  "peak_flops", p->peak_flops, "peak_bytes", p->peak_bytes, "context", t->context, "busy",
+                  t->busy, "uploads", (double)t->uploads / steps, "downloads", (double)t->downloads / steps,
+                  "submissions", (double)t->submissions / steps, "bytes_in_use", (json_int_t)t->bytes_in_use,
+                  "bytes_peak", (json_int_t)t->bytes_peak, "stages", times, "kernels", kernels);
     char *text = object ? json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(object);
     if (!text) return weft__fail_oom(NULL, 0, "the profile");
@@ -129,6 +180,8 @@ static weft_status show(weft__profiling *p, bool json, const char *trace) {
     print_head(p);
     WEFT_TRY(weft__print_profile(p->profile, p->steps));
     print_stages(p, sums);
+    const amdahl a = amdahl_of(p, entries, count);
+    print_amdahl(p, &a);
     if (trace) printf("\ntrace: %s (ui.perfetto.dev opens it)\n", trace);
     return WEFT_OK;
 }

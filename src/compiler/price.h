@@ -24,9 +24,11 @@ typedef struct weft__probe {
 weft_status weft__probe_open(weft_context *ctx, size_t bytes, weft__probe *probe);
 void weft__probe_close(weft__probe *probe);
 
+/* Makes the buffer's numbers be of that dtype and about 1: products of zeros are faster on cards. */
+weft_status weft__probe_fill(weft__probe *probe, weft_dtype dtype);
 /* The time of a run of `copies` commands, one after the other, and of waiting for it: products of n x n
  * matrices, x = -x over n floats. `submits` of it are handed over before waiting. */
-weft_status weft__probe_product(weft__probe *probe, int64_t n, int copies, double *ns);
+weft_status weft__probe_product(weft__probe *probe, weft_dtype dtype, int64_t n, int copies, double *ns);
 weft_status weft__probe_move(weft__probe *probe, int64_t n, int copies, int submits, double *ns);
 /* And of WEFT__PROBE_OPS calculations for each of n floats. */
 enum { WEFT__PROBE_OPS = 7 };
@@ -52,6 +54,9 @@ typedef struct weft__rates {
     weft__point moves[WEFT__POINTS];    /* by bytes read and written */
 } weft__rates;
 
+/* By which a figure is kept: a home folder may be shared by machines, and a machine may get another driver.
+ */
+weft_hash weft__rates_key(const char *what, const weft_device_description *device, int threads);
 /* Measures the context's device, in about a tenth of a second once its kernels are compiled. */
 weft_status weft__rates_measure(weft_context *ctx, weft__rates *rates);
 /* Those of the device, from the disk where they were measured before. name: what it is called, "opencl:0" for

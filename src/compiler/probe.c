@@ -13,6 +13,27 @@ weft_status weft__probe_open(weft_context *ctx, size_t bytes, weft__probe *probe
     return probe->buffer->zero ? WEFT_OK : ctx->device->ops->zero(ctx->device, probe->buffer, 0, bytes);
 }
 
+/* Signs and fractions are random, exponents that of 0.5: by the upper half of each word. */
+weft_status weft__probe_fill(weft__probe *p, weft_dtype dtype) {
+    static const uint32_t halves[WEFT_DTYPE_COUNT] = {
+        [WEFT_F32] = 0x3f000000, [WEFT_F64] = 0x3fe00000, [WEFT_F16] = 0x38003800, [WEFT_BF16] = 0x3f003f00};
+    static const uint32_t free[WEFT_DTYPE_COUNT] = {
+        [WEFT_F32] = 0x807fffff, [WEFT_F64] = 0x800fffff, [WEFT_F16] = 0x83ff83ff, [WEFT_BF16] = 0x807f807f};
+    const size_t count = p->buffer->bytes / sizeof(uint32_t);
+    uint32_t *words = weft__array(p->ctx, count + 1, sizeof *words);
+    if (!words) return weft__fail_oom(p->ctx, p->buffer->bytes, "a sample of work");
+    uint64_t state = 1;
+    for (size_t i = 0; i < count; i++) {
+        state = state * 6364136223846793005U + 1442695040888963407U;
+        const bool low = dtype == WEFT_F64 && i % 2 == 0; /* little endian */
+        words[i] = low ? (uint32_t)(state >> 32) : halves[dtype] | ((uint32_t)(state >> 32) & free[dtype]);
+    }
+    const weft_status status =
+        p->ctx->device->ops->upload(p->ctx->device, p->buffer, 0, words, count * sizeof *words);
+    weft__free(p->ctx, words);
+    return status;
+}
+
 void weft__probe_close(weft__probe *probe) {
     if (probe->buffer) probe->ctx->device->ops->buffer_free(probe->ctx->device, probe->buffer);
     probe->buffer = NULL;
@@ -48,13 +69,13 @@ static weft_status time_copies(weft__probe *p, const weft_command *command, int 
     return status;
 }
 
-weft_status weft__probe_product(weft__probe *p, int64_t n, int copies, double *ns) {
-    const int64_t bytes = n * n * (int64_t)sizeof(float);
+weft_status weft__probe_product(weft__probe *p, weft_dtype dtype, int64_t n, int copies, double *ns) {
+    const int64_t bytes = n * n * (int64_t)weft_dtype_size(dtype);
     weft_operand operands[] = {{0, 0}, {0, bytes}, {0, 2 * bytes}};
     weft_command command = {.kind = WEFT_COMMAND_HEAVY, .after = true, .n_operands = 3, .operands = operands};
     command.heavy = (weft_heavy){.kind = WEFT_HEAVY_MATMUL, .path = ""};
-    command.heavy.as.matmul = (weft_heavy_matmul){.dtype = WEFT_F32,
-                                                  .out_dtype = WEFT_F32,
+    command.heavy.as.matmul = (weft_heavy_matmul){.dtype = (uint8_t)dtype,
+                                                  .out_dtype = (uint8_t)dtype,
                                                   .m = n,
                                                   .n = n,
                                                   .k = n,

@@ -116,7 +116,8 @@ static weft_status add_commands(weft_profile *p, const weft_program *program) {
         *entry = (weft_profile_entry){.name = memcpy(text, name, bytes),
                                       .path = memcpy(text + bytes, path, path_bytes),
                                       .stage = (weft_stage)program->stages[i],
-                                      .work = weft__command_kind(command)};
+                                      .work = weft__command_kind(command),
+                                      .dtype = weft__command_dtype(command)};
         weft__command_work(command, &entry->flops, &entry->bytes);
     }
     return WEFT_OK;
@@ -309,10 +310,7 @@ const weft_profile_entry *weft_profile_entries(weft_profile *p, size_t *count) {
         double calls = (double)e->calls;
         e->flops *= calls;
         e->bytes *= calls;
-        if (p->peak_flops > 0) {
-            double compute = e->flops / p->peak_flops, move = e->bytes / p->peak_bytes;
-            e->bound = compute > move ? compute : move;
-        }
+        e->bound = weft__profile_bound(p, e);
     }
     *count = weft__profile_merge(p->entries, p->n_commands, false);
     return p->entries;

@@ -56,8 +56,8 @@ struct weft_profile {
     weft__activity doing;
     double started_ns, since_ns;
     double ns[WEFT__DOING_COUNT];
-    double peak_flops, peak_bytes; /* a second; 0: not measured */
-    weft__traffic before, after;   /* as the device had counted at start and stop */
+    double peak_flops[WEFT_DTYPE_COUNT], peak_bytes; /* a second; 0: not measured */
+    weft__traffic before, after;                     /* as the device had counted at start and stop */
 };
 
 /* ---- profile.c ---- */
@@ -93,8 +93,15 @@ weft__traffic weft__profile_traffic(const weft_profile *profile);
  * took longest come first. Returns how many are left. */
 size_t weft__profile_merge(weft_profile_entry *entries, size_t count, bool alike);
 
+/* ---- peaks.c ---- */
+
+/* The least seconds that the device needs for the entry's operations and bytes; 0: not measured. */
+double weft__profile_bound(const weft_profile *profile, const weft_profile_entry *entry);
+
 /* ---- profile_work.c ---- */
 
+/* What a product or attention computes in; f32 of others. */
+weft_dtype weft__command_dtype(const weft_command *command);
 /* Operations and bytes of one call of a command. */
 void weft__command_work(const weft_command *command, double *flops, double *bytes);
 weft_work weft__command_kind(const weft_command *command);

@@ -40,6 +40,17 @@ static void say_entry(weft_text *t, const weft_profile_entry *e, double steps, d
     weft__put(t, "\n");
 }
 
+/* What the bound is made of. */
+static void say_peaks(weft_text *t, const weft_profile *p) {
+    if (!(p->peak_bytes > 0)) return;
+    weft__put(t, "bound: the longer of operations (");
+    for (int d = 0, said = 0; d < WEFT_DTYPE_COUNT; d++)
+        if (p->peak_flops[d] > 0)
+            weft__put(t, "%s%s at %.0f GFLOP/s", said++ ? ", " : "", weft_dtype_name((weft_dtype)d),
+                      p->peak_flops[d] / 1e9);
+    weft__put(t, ") and bytes (%.1f GB/s), as measured in large products and moves\n", p->peak_bytes / 1e9);
+}
+
 int64_t weft_profile_text(weft_profile *p, uint64_t steps, char *buffer, size_t size) {
     size_t count = 0;
     if (!weft_profile_entries(p, &count)) return -1;
@@ -50,11 +61,7 @@ int64_t weft_profile_text(weft_profile *p, uint64_t steps, char *buffer, size_t 
         total += p->entries[i].seconds;
         bound += p->entries[i].bound;
     }
-    if (p->peak_flops > 0)
-        weft__put(
-            &t,
-            "bound: the longer of f32 operations at %.0f GFLOP/s and bytes at %.1f GB/s, measured just now\n",
-            p->peak_flops / 1e9, p->peak_bytes / 1e9);
+    say_peaks(&t, p);
     weft__put(&t, "%11s %6s %7s %8s %7s %6s  %-9s  %s\n", steps > 0 ? "us a step" : "us", "%", "calls",
               "GFLOP/s", "GB/s", "%bound", "stage", "kernel  # layer");
     for (size_t i = 0; i < count; i++)

@@ -1,9 +1,9 @@
-/* What a command must at least compute and move, and what the device reaches at best: the two sides of the
- * bound that a profile shows. Must not know: runs. Read next: probe.c, profile_text.c. */
+/* What a command must at least compute and move: a side of the bound that a profile shows. Must not know:
+ * runs. Read next: peaks.c, the other side. */
 #include <math.h>
 #include <string.h>
 
-#include "compiler/price.h"
+#include "compiler/profile.h"
 
 /* ---- kernels ---- */
 
@@ -108,6 +108,14 @@ void weft__command_work(const weft_command *command, double *flops, double *byte
     }
 }
 
+weft_dtype weft__command_dtype(const weft_command *command) {
+    if (command->kind != WEFT_COMMAND_HEAVY) return WEFT_F32;
+    const weft_heavy *h = &command->heavy;
+    return h->kind == WEFT_HEAVY_MATMUL      ? (weft_dtype)h->as.matmul.dtype
+           : h->kind == WEFT_HEAVY_ATTENTION ? (weft_dtype)h->as.attention.dtype
+                                             : WEFT_F32;
+}
+
 weft_work weft__command_kind(const weft_command *command) {
     if (command->kind != WEFT_COMMAND_HEAVY) return WEFT_WORK_OTHER;
     return command->heavy.kind == WEFT_HEAVY_MATMUL      ? WEFT_WORK_MATMUL
@@ -128,75 +136,4 @@ weft_program_work weft__program_work(const weft_program *program) {
         work.bytes[kind] += bytes;
     }
     return work;
-}
-
-/* ---- peaks ---- */
-
-/* A slow device, such as one for tests, is measured by something smaller: nothing larger follows what took so
- * long. */
-#define LONG_PRODUCT_NS 1e7
-#define LONG_UPDATE_NS  2e7
-
-static weft_status peak_of_products(weft_context *ctx, double *flops) {
-    weft__probe probe;
-    double ns = 0;
-    weft_status status = weft__probe_open(ctx, (size_t)3 * 2048 * 2048 * sizeof(float), &probe);
-    for (int64_t n = 64; n <= 2048 && ns < LONG_PRODUCT_NS && status == WEFT_OK; n *= 2) {
-        status = weft__probe_product(&probe, n, 1, &ns);
-        double reached = 2.0 * (double)n * (double)n * (double)n / (ns + 1) * 1e9;
-        if (status == WEFT_OK && reached > *flops) *flops = reached;
-    }
-    weft__probe_close(&probe);
-    return status;
-}
-
-/* As much memory as the context holds, for what fits into a cache moves faster. */
-static weft_status peak_of_updates(weft_context *ctx, double *bytes_a_second) {
-    const int64_t least = INT64_C(1) << 26, most = INT64_C(1) << 30,
-                  held = (int64_t)ctx->device->bytes_in_use;
-    const int64_t wanted = held < least ? least : held > most ? most : held;
-    weft__probe probe;
-    double ns = 0;
-    weft_status status = weft__probe_open(ctx, (size_t)wanted, &probe);
-    for (int64_t bytes = INT64_C(1) << 22; ns < LONG_UPDATE_NS && status == WEFT_OK;
-         bytes = 4 * bytes < wanted ? 4 * bytes : wanted) {
-        status = weft__probe_move(&probe, bytes / (int64_t)sizeof(float), 1, 1, &ns);
-        if (status == WEFT_OK) *bytes_a_second = 2.0 * (double)bytes / (ns + 1) * 1e9;
-        if (bytes == wanted) break;
-    }
-    weft__probe_close(&probe);
-    return status;
-}
-
-/* What went to and fro since `was` is nobody's. */
-static void leave_out(weft_profile *p, weft__traffic was) {
-    const weft__traffic now = weft__profile_traffic(p);
-    p->before.uploads += now.uploads - was.uploads;
-    p->before.downloads += now.downloads - was.downloads;
-    p->before.bytes_up += now.bytes_up - was.bytes_up;
-    p->before.bytes_down += now.bytes_down - was.bytes_down;
-    p->before.submissions += now.submissions - was.submissions;
-}
-
-weft_status weft_profile_peaks(weft_profile *p, double *flops, double *bytes) {
-    if (!p) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_profile_peaks: the profile is NULL");
-    double now[2] = {p->peak_flops, p->peak_bytes};
-    weft_status status = WEFT_OK;
-    if (!(now[0] > 0)) {
-        const weft__traffic was = weft__profile_traffic(p);
-        double from = weft__profile_now();
-        status = peak_of_products(p->ctx, &now[0]);
-        if (status == WEFT_OK) status = peak_of_updates(p->ctx, &now[1]);
-        double spent = weft__profile_now() - from;
-        p->since_ns += spent; /* is nobody's time */
-        p->started_ns += spent;
-        leave_out(p, was);
-    }
-    if (status == WEFT_OK) {
-        p->peak_flops = now[0];
-        p->peak_bytes = now[1];
-    }
-    if (flops) *flops = now[0];
-    if (bytes) *bytes = now[1];
-    return status;
 }

@@ -80,7 +80,8 @@ static weft_status take(weft__probe *p, int which, void *memory, double *ns) {
     default: break;
     }
     if (which < MOVE)
-        return weft__probe_product(p, products[which - PRODUCT].n, products[which - PRODUCT].copies, ns);
+        return weft__probe_product(p, WEFT_F32, products[which - PRODUCT].n, products[which - PRODUCT].copies,
+                                   ns);
     return weft__probe_move(p, moves[which - MOVE].n, moves[which - MOVE].copies, 1, ns);
 }
 
@@ -155,22 +156,20 @@ static bool describe(const char *name, weft_device_description *found) {
     return false;
 }
 
-/* A home folder may be shared by machines, and a machine may get another driver. */
-static weft_hash key_of(const weft_device_description *d, int threads) {
+weft_hash weft__rates_key(const char *what, const weft_device_description *d, int threads) {
     struct utsname system;
     weft_hash key;
     if (uname(&system) != 0) memset(&system, 0, sizeof system);
     weft__hash_init(&key);
-    weft__hash_str(&key, "rates");
+    weft__hash_str(&key, what);
     weft__hash_str(&key, weft_version());
-    weft__hash_str(&key, d->name);
+    weft__hash_str(&key, d->name ? d->name : "");
     weft__hash_str(&key, d->detail ? d->detail : "");
     weft__hash_str(&key, system.nodename);
     weft__hash_str(&key, system.release);
     weft__hash_u64(&key, d->memory);
     weft__hash_u64(&key, (uint64_t)d->threads);
     weft__hash_u64(&key, (uint64_t)threads);
-    weft__hash_u64(&key, sizeof(weft__rates));
     return key;
 }
 
@@ -201,7 +200,8 @@ weft_status weft__rates_of(const char *spec, int threads, char name[64], weft__r
         weft_device_describe(ctx, &d);
     }
     snprintf(name, 64, "%s", d.name);
-    const weft_hash key = key_of(&d, threads);
+    weft_hash key = weft__rates_key("rates", &d, threads);
+    weft__hash_u64(&key, sizeof *rates);
     weft_status status = WEFT_OK;
     if (!load(key, rates)) {
         if (!ctx) status = weft_open(&(weft_open_options){.device = name, .threads = threads}, &ctx);

@@ -9,8 +9,7 @@ static weft_status begin(weft__profiling *p) {
     weft_context *ctx = p->loop.model.ctx;
     weft_profile_free(p->loop.profile);
     p->loop.profile = NULL;
-    WEFT_TRY(weft_profile_start(ctx, &(weft_profile_options){.trace = p->trace}, &p->profile));
-    return weft_profile_peaks(p->profile, &p->peak_flops, &p->peak_bytes);
+    return weft_profile_start(ctx, &(weft_profile_options){.trace = p->trace}, &p->profile);
 }
 
 static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) {
@@ -41,7 +40,7 @@ weft_status weft__profiling_run(weft__profiling *p, weft__config *config) {
     WEFT_TRY(weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL));
     weft_profile_stop(p->profile);
     weft_profile_total(p->profile, &p->times);
-    return WEFT_OK;
+    return weft_profile_peaks(p->profile, &p->peak_flops, &p->peak_bytes);
 }
 
 void weft__profiling_free(weft__profiling *p) {

@@ -285,8 +285,10 @@ before=$(ls runs | wc -l)
 expect 0 'in all; the bound is' "$weft" profile gpt.yaml --steps 4 --set schedule.warmup=30 # longer than the profile
 expect 0 'in all; the bound is' "$weft" profile gpt.yaml --steps 4 --trace trace.json
 check "it makes no run folder" test "$(ls runs | wc -l)" = "$before"
-check "every stage is there" awk '/^(data|forward|loss|backward|optimizer|host|in all) / {n++} END {exit n != 7}' out
+check "every stage is there" awk '/^stage/ {on = 1} /^part/ {on = 0} on && /^(data|forward|loss|backward|optimizer|host|in all) / {n++} END {exit n != 7}' out
+check "what a part is worth" grep -Eq '^matmul +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+x +[0-9.]+ +[0-9.]+x$' out
 check "its shares add up" awk '/^stage/ {on = 1; next} /^in all/ {exit !(sum > 99.95 && sum < 100.05)} on {sum += $3}' out
+expect 0 '"step_at_bound": [0-9.e-]+' "$weft" profile mlp.yaml --steps 5 --json
 expect 0 '"stage": "optimizer"' "$weft" profile mlp.yaml --steps 5 --json --device interp
 if command -v python3 >/dev/null; then
     check "the JSON is JSON" python3 -c '

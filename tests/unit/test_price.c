@@ -260,6 +260,54 @@ static void test_kept(void **state) {
     setenv("WEFT_KERNEL_CACHE", "off", 1);
 }
 
+/* A product of bf16, profiled, with what the device reaches. */
+static weft_profile *profile_product(weft_context *ctx, double *flops, double *bytes) {
+    weft_profile *p = NULL;
+    assert_ok(weft_profile_start(ctx, NULL, &p));
+    weft_tensor *a = weft_cast(weft_random_uniform(ctx, SHAPE(64, 64)), WEFT_BF16), *c = weft_matmul(a, a);
+    assert_ok(weft_eval(&c, 1));
+    weft_profile_stop(p);
+    assert_ok(weft_profile_peaks(p, flops, bytes));
+    return p;
+}
+
+/* Each dtype by its own rate, which is measured once and not again. */
+static void test_peaks(void **state) {
+    (void)state;
+    double flops[2], bytes[2];
+    char text[4000];
+    setenv("WEFT_KERNEL_CACHE", scratch, 1);
+    weft__price_busy = never_busy;
+    weft_context *ctx = open_device("cpu", false);
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_profile *p = profile_product(ctx, &flops[0], &bytes[0]);
+    const double narrow = p->peak_flops[WEFT_BF16];
+    assert_true(flops[0] > 0 && bytes[0] > 0 && narrow > 0 && p->peak_flops[WEFT_F64] == 0);
+    size_t count = 0, found = 0;
+    const weft_profile_entry *entries = weft_profile_entries(p, &count);
+    for (size_t i = 0; i < count; i++) {
+        const weft_profile_entry *e = &entries[i];
+        assert_int_equal(e->dtype, e->work == WEFT_WORK_MATMUL ? WEFT_BF16 : WEFT_F32);
+        if (e->work != WEFT_WORK_MATMUL) continue;
+        near(e->bound, fmax(e->flops / narrow, e->bytes / bytes[0]), 1e-9);
+        found++;
+    }
+    assert_int_equal(found, 1);
+    assert_true(weft_profile_text(p, 1, text, sizeof text) > 0);
+    assert_non_null(strstr(text, "bound: the longer of operations (f32 at "));
+    assert_non_null(strstr(text, ", bf16 at "));
+    weft_profile_free(p);
+    p = profile_product(ctx, &flops[1], &bytes[1]);
+    assert_true(flops[1] == flops[0] && bytes[1] == bytes[0] && p->peak_flops[WEFT_BF16] == narrow);
+    weft_profile_free(p);
+    setenv("WEFT_KERNEL_CACHE", "off", 1);
+    p = profile_product(ctx, &flops[1], &bytes[1]);
+    assert_true(flops[1] != flops[0] || bytes[1] != bytes[0]);
+    weft_profile_free(p);
+    weft_scope_close(scope);
+    weft_close(ctx);
+}
+
 /* ---- the choice ---- */
 
 static void test_choice(void **state) {
@@ -285,7 +333,8 @@ static void test_choice(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rates),           cmocka_unit_test(test_price), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_between_samples), cmocka_unit_test(test_kept),  cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_between_samples), cmocka_unit_test(test_kept),  cmocka_unit_test(test_peaks),
+        cmocka_unit_test(test_choice),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
