@@ -51,6 +51,20 @@ typedef struct fake_copies {
 struct CUstream_st;
 typedef unsigned (*fake_work)(void *data);
 unsigned fake_enqueue(struct CUstream_st *stream, fake_work work, const void *data, unsigned long bytes);
+/* Whether so many bytes are in one allocation of the context that the thread has. */
+int fake_is_on_card(const void *at, unsigned long bytes);
+
+/* What tests set and read of its cuBLASLt, under the name fake_blas in that library. */
+typedef struct fake_blas_state {
+    /* set */
+    long no_handle, decline; /* cublasLtCreate fails; no product is supported */
+    long fail;               /* 1: the next product fails ... */
+    /* counted */
+    long heuristics, products, epilogues; /* asked for; multiplied, of which with one */
+    long last;                            /* number of the algorithm of the last one */
+    long objects;                         /* handles and descriptors that exist */
+    long refused;                         /* calls */
+} fake_blas_state;
 
 /* A thread of a block. device.h, in front of every text, shows it as threadIdx and so on. */
 typedef struct fake_item {

@@ -64,6 +64,15 @@ bool fake_is_memory(CUcontext context, CUdeviceptr at, size_t bytes) {
     return holds(context->memory, pointer(at), bytes);
 }
 
+__attribute__((visibility("default"))) int fake_is_on_card(const void *at, unsigned long bytes) {
+    CUresult error;
+    CUcontext context = fake_context("a library", &error);
+    pthread_mutex_lock(&fake_lock);
+    const bool is = !error && holds(context->memory, at, bytes);
+    pthread_mutex_unlock(&fake_lock);
+    return is;
+}
+
 bool fake_is_pinned(const void *at, size_t bytes) { return holds(pinned, at, bytes); }
 
 void fake_memory_reset(CUcontext context) {

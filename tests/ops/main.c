@@ -1,11 +1,12 @@
 /* A program that goes through a table of ops on one device:
- *     NAME DEVICE [--op NAME] [--part K/N] [--seed N] [--record FILE] [--fusion off]
+ *     NAME DEVICE [--op NAME] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls WORK]
  *     NAME null --texts FOLDER    writes what a CUDA device would compile, and compares nothing
  * Prints each cell that fails and one line of totals; exit code 1 when one failed, 77 (skipped) where the
  * device is absent. */
 #include <time.h>
 #include "cuda_texts.h"
 #include "device.h"
+#include "device/cuda/hooks.h"
 #include "ops/matrix.h"
 
 static bool done_before(const op_cases *table, int i) {
@@ -16,7 +17,8 @@ static bool done_before(const op_cases *table, int i) {
 
 static void usage(const char *name) {
     fprintf(stderr,
-            "usage: %s DEVICE [--op NAME] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--texts "
+            "usage: %s DEVICE [--op NAME] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls "
+            "WORK] [--texts "
             "FOLDER]\n",
             name);
     exit(2);
@@ -35,6 +37,8 @@ static matrix arguments(int argc, char **argv) {
             m.seed = strtoull(argv[i + 1], NULL, 10);
         else if (!strcmp(argv[i], "--fusion"))
             m.unfused = !strcmp(argv[i + 1], "off");
+        else if (!strcmp(argv[i], "--calls")) /* products from so many multiplications on are a library's */
+            weft__cuda_hook.call_worth = strtod(argv[i + 1], NULL);
         else if (!strcmp(argv[i], "--texts"))
             cuda_texts.folder = argv[i + 1];
         else if (strcmp(argv[i], "--record"))

@@ -19,11 +19,14 @@ weft_status weft__cuda_fail(weft__cuda *d, CUresult error, const char *what) {
     char text[160];
     const bool lost = ends_context(error);
     d->lost = d->lost || lost;
+    weft__cuda_error_name(error, text);
+    if (d->said[0]) snprintf(text, sizeof text, "%.150s", d->said);
+    d->said[0] = 0;
     return weft__gpu_fail(&d->gpu.base,
                           error == CUDA_ERROR_OUT_OF_MEMORY ? WEFT_GPU_NO_MEMORY
                           : lost                            ? WEFT_GPU_LOST
                                                             : WEFT_GPU_REFUSED,
-                          what, weft__cuda_error_name(error, text), d->found->memory);
+                          what, text, d->found->memory);
 }
 
 CUresult weft__cuda_gone(void) { return weft__gpu_gone() ? CUDA_ERROR_DEVICE_UNAVAILABLE : 0; }
@@ -92,6 +95,7 @@ static void close_context(weft__cuda *d) {
     if (!d->lost) weft__cu.cuStreamSynchronize(d->stream);
     if (d->gpu.compiler.device) weft__gpu_compiler_close(&d->gpu.compiler);
     weft__cuda_staging_free(d);
+    weft__blas_close(d);
     if (d->scratch) weft__cu.cuMemFree_v2(d->scratch);
     if (d->faults) weft__cu.cuMemFree_v2(d->faults);
     if (d->copies) weft__cu.cuStreamDestroy_v2(d->copies);
@@ -223,7 +227,8 @@ static weft_status buffer_new(weft_device *device, size_t bytes, weft_buffer **b
 /* ---- the rest ---- */
 
 static bool takes(weft_device *device, const weft_heavy *heavy) {
-    return weft__gpu_takes(&weft__cuda_of(device)->gpu.target, heavy);
+    weft__cuda *d = weft__cuda_of(device);
+    return weft__gpu_takes(&d->gpu.target, heavy) && weft__blas_suits(d, heavy);
 }
 
 static void set_timing(weft_device *device, bool on) { weft__gpu_of(device)->timing = on; }

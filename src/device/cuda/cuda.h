@@ -3,6 +3,7 @@
 #ifndef WEFT_DEVICE_CUDA_CUDA_H
 #define WEFT_DEVICE_CUDA_CUDA_H
 
+#include "device/cuda/blas.h"
 #include "device/cuda/devices.h"
 #include "device/cuda/hooks.h"
 #include "device/gpu/executable.h"
@@ -35,6 +36,9 @@ typedef struct weft__cuda {
     CUdeviceptr faults; /* the record on the device */
     bool lost;
     CUdeviceptr scratch;
+    weft__blas_state blas;
+    bool tf32;      /* products of f32 may round what they multiply to TF32 */
+    char said[200]; /* by the library whose call failed last, instead of the driver's words; "": nothing */
 } weft__cuda;
 
 static inline weft__cuda *weft__cuda_of(weft_device *device) { return (weft__cuda *)device; }

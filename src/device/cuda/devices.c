@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/cuda/blas.h"
 #include "device/cuda/devices.h"
 #include "device/cuda/hooks.h"
 #include "device/cuda/nvml.h"
@@ -64,7 +65,7 @@ static void check(weft__cuda_found *f, const char *no_compiler) {
 }
 
 static void describe(weft__cuda_found *f, int i, int version, const char *no_compiler) {
-    char release[32];
+    char release[32], products[80];
     size_t memory = 0;
     int major = 0, minor = 0;
     *f = (weft__cuda_found){.id = 0};
@@ -91,10 +92,15 @@ static void describe(weft__cuda_found *f, int i, int version, const char *no_com
     }
     snprintf(f->compiler, sizeof f->compiler, "NVRTC %d.%d %s", major, minor, f->arch);
     driver_release(release);
+    if (weft__blas_open())
+        snprintf(products, sizeof products,
+                 "no cuBLASLt (products on own kernels: pip install nvidia-cublas)");
+    else
+        weft__blas_version(products);
     snprintf(f->detail, sizeof f->detail,
-             "%.120s, compute capability %d.%d, driver %.30s%sCUDA %d.%d%s, NVRTC %d.%d", f->name,
+             "%.120s, compute capability %d.%d, driver %.30s%sCUDA %d.%d%s, NVRTC %d.%d, %s", f->name,
              f->capability / 10, f->capability % 10, release, release[0] ? " (" : "", version / 1000,
-             version % 1000 / 10, release[0] ? ")" : "", major, minor);
+             version % 1000 / 10, release[0] ? ")" : "", major, minor, products);
 }
 
 static void collect(void) {
@@ -177,6 +183,7 @@ void weft__cuda_forget(void) {
     looked = false;
     weft__cuda_forget_library();
     weft__nvrtc_forget();
+    weft__blas_forget();
     weft__nvml_forget();
 }
 

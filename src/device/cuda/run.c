@@ -171,6 +171,11 @@ static weft_status bind(weft_gpu_device *device, weft_gpu_executable *executable
     return WEFT_OK;
 }
 
+/* Each library sees to its own kind of operation. */
+static weft_status offer(weft_gpu_device *device, weft_launches *launches, const weft_command *command) {
+    return weft__blas_offer((weft__cuda *)device, launches, command);
+}
+
 const weft_gpu_backend weft__cuda_backend = {
     .executable_bytes = sizeof(cuda_executable),
     .scratch = scratch,
@@ -179,6 +184,7 @@ const weft_gpu_backend weft__cuda_backend = {
     .identity = identity,
     .bind = bind,
     .build = weft__gpu_build,
+    .offer = offer,
 };
 
 weft_status weft__cuda_build(weft_device *device, const weft_commands *commands, weft_executable **out) {

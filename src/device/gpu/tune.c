@@ -53,7 +53,7 @@ bool weft__tuner_asks(const weft_tuner *tuner, double work) {
 
 /* ---- measuring ---- */
 
-static double now(void) {
+double weft__tuner_clock(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -64,12 +64,13 @@ static double time_runs(weft_device *device, weft_executable *executable, weft_b
                         double limit) {
     const weft_device_ops *ops = device->ops;
     double best = -1;
-    const double end = now() + limit;
-    for (int run = -1; run < RUNS_MOST && (run < 1 || now() < end); run++) { /* the first warms up */
-        const double from = now();
+    const double end = weft__tuner_clock() + limit;
+    for (int run = -1; run < RUNS_MOST && (run < 1 || weft__tuner_clock() < end);
+         run++) { /* the first warms up */
+        const double from = weft__tuner_clock();
         if (ops->run(device, executable, buffers, 1) != WEFT_OK || ops->synchronize(device) != WEFT_OK)
             return -1;
-        const double seconds = now() - from;
+        const double seconds = weft__tuner_clock() - from;
         if (run >= 0 && (best < 0 || seconds < best)) best = seconds;
     }
     return best;
@@ -108,17 +109,18 @@ static bool measure_all(weft_tuner *tuner, const weft_tuner_question *q, kept *f
     const weft_error error = device->ctx->error; /* what fails here is nobody else's business */
     const uint64_t peak = device->bytes_peak;
     weft_buffer *buffers[3] = {NULL};
-    double seconds[WEFT_TUNER_WAYS], from = now();
+    double seconds[WEFT_TUNER_WAYS], from = weft__tuner_clock();
     bool all = make_buffers(device, q, buffers);
     for (int way = 0; all && way < q->ways; way++) {
         seconds[way] = measure(tuner, q, buffers, way);
-        all = seconds[way] > 0 && (way == q->ways - 1 || tuner->seconds + now() - from < PROGRAM_SECONDS);
+        all = seconds[way] > 0 &&
+              (way == q->ways - 1 || tuner->seconds + weft__tuner_clock() - from < PROGRAM_SECONDS);
     }
     for (int i = 0; i < 3; i++)
         if (buffers[i]) device->ops->buffer_free(device, buffers[i]);
     device->ctx->error = error;
     device->bytes_peak = peak > device->bytes_in_use ? peak : device->bytes_in_use;
-    tuner->seconds += now() - from;
+    tuner->seconds += weft__tuner_clock() - from;
     if (!all) return false;
     int best = q->usual;
     for (int way = 0; way < q->ways; way++)
@@ -146,21 +148,26 @@ static bool load(weft_tuner *tuner, const weft_tuner_question *q, kept *found) {
     return right && found->ways == q->ways && found->way >= 0 && found->way < q->ways;
 }
 
-/* For later questions and for whoever asks the device what was chosen. */
-static void remember(weft_tuner *tuner, const weft_tuner_question *q, const kept *found) {
+void weft__tuner_note(weft_tuner *tuner, const weft_tile_choice *choice) {
     weft_device *device = tuner->device;
     weft_context *ctx = device->ctx;
-    if (!weft__grow(ctx, &tuner->known, &tuner->known_capacity, tuner->n_known, sizeof *tuner->known) ||
-        !weft__grow(ctx, &device->choices, &tuner->choices_capacity, (size_t)device->n_choices,
+    if (!weft__grow(ctx, &device->choices, &tuner->choices_capacity, (size_t)device->n_choices,
                     sizeof *device->choices))
         return;
+    device->choices[device->n_choices++] = *choice;
+    weft__log(ctx, WEFT_LOG_INFO, "%s: %s, and what is like it: %s, %.2f times as fast as the usual way",
+              device->name, choice->what, choice->chosen, choice->gain);
+}
+
+/* For later questions too. */
+static void remember(weft_tuner *tuner, const weft_tuner_question *q, const kept *found) {
+    weft_context *ctx = tuner->device->ctx;
+    if (!weft__grow(ctx, &tuner->known, &tuner->known_capacity, tuner->n_known, sizeof *tuner->known)) return;
     tuner->known[tuner->n_known++] = (struct weft_tuner_choice){.key = q->key, .way = found->way};
-    weft_tile_choice *choice = &device->choices[device->n_choices++];
-    memcpy(choice->what, q->what, sizeof choice->what);
-    memcpy(choice->chosen, q->names[found->way], sizeof choice->chosen);
-    choice->gain = found->gain;
-    weft__log(ctx, WEFT_LOG_INFO, "%s: %s, and what is like it: tile %s, %.2f times as fast as %s",
-              device->name, q->what, choice->chosen, found->gain, q->names[q->usual]);
+    weft_tile_choice choice = {.gain = found->gain};
+    memcpy(choice.what, q->what, sizeof choice.what);
+    memcpy(choice.chosen, q->names[found->way], sizeof choice.chosen);
+    weft__tuner_note(tuner, &choice);
 }
 
 int weft__tuner_choose(weft_tuner *tuner, const weft_tuner_question *q) {

@@ -34,6 +34,10 @@ void weft__tuner_open(weft_tuner *tuner, weft_device *device, const char *identi
 void weft__tuner_close(weft_tuner *tuner);
 /* A program begins, with all of its time. */
 void weft__tuner_begin(weft_tuner *tuner);
+/* For whoever asks the device what was chosen; to the log as well. */
+void weft__tuner_note(weft_tuner *tuner, const weft_tile_choice *choice);
+/* Seconds, of a clock that nobody sets. */
+double weft__tuner_clock(void);
 /* Whether a choice matters: so many multiplications. NULL is no tuner. */
 bool weft__tuner_asks(const weft_tuner *tuner, double work);
 /* The way to take. Never fails: then it is the usual one. */

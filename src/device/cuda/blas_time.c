@@ -1,0 +1,102 @@
+/* Which of the algorithms that cuBLASLt proposes is the fastest, on memory of its own. Must not know: where
+ * the choice is kept. Read next: blas_plan.c. */
+#include "device/cuda/blas_plan.h"
+
+#define BETTER 0.97F /* of the time of the library's first, or that stays */
+enum { RUNS = 3, RANDOM_BYTES = 4 << 20 };
+
+static size_t bytes_of(const weft__blas_problem *p, const weft__blas_matrix *m) {
+    const size_t size = m->type == CUDA_R_64F ? 8 : m->type == CUDA_R_32F ? 4 : 2;
+    return (size_t)((m->columns - 1) * m->ld + m->rows + (p->batch - 1) * m->step) * size;
+}
+
+enum { A, B, D, C, BIAS, AUX, WORKSPACE, BUFFERS };
+
+static bool fits(const size_t bytes[BUFFERS]) {
+    size_t all = 0, unused = 0, total = 0;
+    for (int i = 0; i < BUFFERS; i++) all += bytes[i];
+    return weft__cu.cuMemGetInfo_v2(&unused, &total) == 0 && all <= unused / 2;
+}
+
+/* Numbers between a half and two, of random bits as far as RANDOM_BYTES go: how fast a card multiplies
+ * depends on what it multiplies. */
+static CUresult fill(weft__cuda *d, CUdeviceptr to, size_t bytes, int32_t type) {
+    const size_t step = type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
+    const size_t some = bytes < RANDOM_BYTES ? bytes : RANDOM_BYTES;
+    unsigned char *values = weft__alloc(d->gpu.base.ctx, some + 1);
+    uint32_t state = 12345;
+    if (!values) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; i < some; i++) {
+        state = state * 1664525u + 1013904223u;
+        values[i] = (unsigned char)(state >> 24);
+        if (i % step == step - 1) values[i] = type == CUDA_R_16F ? 0x38 : 0x3f;
+        if (step == 8 && i % step == 6) values[i] |= 0xe0;
+    }
+    CUresult error = weft__cu.cuMemsetD8Async(to, 0x3c, bytes, d->stream);
+    if (!error) error = weft__cuda_put(d, to, values, some);
+    weft__free(d->gpu.base.ctx, values);
+    return error;
+}
+
+/* Milliseconds of a run, the mean of some after a first one; negative where it fails. */
+static float time_one(weft__cuda *d, const weft__blas_plan *plan, const weft__blas_algorithm *way,
+                      const weft__blas_places *at, const CUevent events[2]) {
+    float ms = -1;
+    CUresult error = 0;
+    unsigned refused = weft__blas_multiply(&d->blas, plan, way, at, d->stream);
+    if (!refused) error = weft__cu.cuEventRecord(events[0], d->stream);
+    for (int run = 0; run < RUNS && !refused && !error; run++)
+        refused = weft__blas_multiply(&d->blas, plan, way, at, d->stream);
+    if (!refused && !error) error = weft__cu.cuEventRecord(events[1], d->stream);
+    if (!refused && !error) error = weft__cu.cuEventSynchronize(events[1]);
+    if (refused || error || weft__cu.cuEventElapsedTime(&ms, events[0], events[1]) != 0) return -1;
+    return ms / RUNS;
+}
+
+static int time_all(weft__cuda *d, const weft__blas_plan *plan, const weft__blas_algorithm *ways, int count,
+                    const weft__blas_places *at, double *gain) {
+    CUevent events[2] = {NULL, NULL};
+    float first = -1, best = -1;
+    int chosen = 0;
+    CUresult error = weft__cu.cuEventCreate(&events[0], CU_EVENT_DEFAULT);
+    if (!error) error = weft__cu.cuEventCreate(&events[1], CU_EVENT_DEFAULT);
+    for (int i = 0; i < count && !error; i++) {
+        const float ms = time_one(d, plan, &ways[i], at, events);
+        if (ms <= 0) continue;
+        if (i == 0) first = best = ms;
+        if (best > 0 && (ms >= best || ms >= BETTER * first)) continue;
+        best = ms;
+        chosen = i;
+    }
+    *gain = first > 0 && best > 0 ? (double)(first / best) : 1;
+    for (int i = 0; i < 2; i++)
+        if (events[i]) weft__cu.cuEventDestroy_v2(events[i]);
+    return chosen;
+}
+
+int weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan, const weft__blas_algorithm *ways,
+                       int count, double *gain) {
+    const weft__blas_problem *p = &plan->key.problem;
+    size_t bytes[BUFFERS] = {bytes_of(p, &p->a), bytes_of(p, &p->b), bytes_of(p, &p->d)};
+    CUdeviceptr memory[BUFFERS] = {0};
+    const weft_error error = d->gpu.base.ctx->error; /* what fails here is nobody else's business */
+    int chosen = 0;
+    bytes[C] = p->based ? bytes[D] : 0;
+    bytes[BIAS] = p->epilogue & CUBLASLT_EPILOGUE_BIAS ? (size_t)p->d.rows * 8 : 0;
+    bytes[AUX] = weft__blas_has_aux(p) ? bytes[D] : 0;
+    for (int i = 0; i < count; i++)
+        if (ways[i].workspace > bytes[WORKSPACE]) bytes[WORKSPACE] = (size_t)ways[i].workspace;
+    bool made = fits(bytes);
+    for (int i = 0; i < BUFFERS && made; i++)
+        made = !bytes[i] || weft__cuda_memory(d, bytes[i], "room to time products", &memory[i]) == WEFT_OK;
+    for (int i = 0; i < BUFFERS && made; i++)
+        made = !bytes[i] || fill(d, memory[i], bytes[i], i == A || i == B ? p->a.type : p->d.type) == 0;
+    const weft__blas_places at = {memory[A],    memory[B],   memory[D],        memory[C],
+                                  memory[BIAS], memory[AUX], memory[WORKSPACE]};
+    *gain = 1;
+    if (made) chosen = time_all(d, plan, ways, count, &at, gain);
+    for (int i = 0; i < BUFFERS; i++)
+        if (memory[i]) weft__cu.cuMemFree_v2(memory[i]);
+    d->gpu.base.ctx->error = error;
+    return chosen;
+}
