@@ -165,6 +165,8 @@ typedef struct weft_gpt_options {
     bool no_bias;
     bool untied_head; /* a head of its own ("lm_head.weight") instead of the token table */
     weft_dtype dtype;
+    int64_t
+        tokens; /* the first rows of vocab, which stand for tokens; 0: all. The logits of others are -inf */
 } weft_gpt_options;
 
 /* GPT-2 (Radford et al. 2019): learned positions, pre-norm blocks, tanh GELU, tied head; normal(0.02)
@@ -180,7 +182,8 @@ WEFT_API weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *option
  * table. WEFT_ERR_FORMAT names what is missing, superfluous or of another shape; nothing is changed then. */
 WEFT_API WEFT_CHECKED weft_status weft_gpt_load(weft_module *gpt, const char *path);
 
-/* Writes such a file, in the names and shapes of GPT-2's published ones. */
+/* Writes such a file, in the names and shapes of GPT-2's published ones; rows that stand for no token are
+ * left out. */
 WEFT_API WEFT_CHECKED weft_status weft_gpt_save(weft_module *gpt, const char *path);
 
 /* How many tokens the table of such a file has. */

@@ -14,28 +14,29 @@
 #include "train/progress.h"
 
 const weft__workload weft__workloads[] = {
-    {"xor200", "2-8-1, batch 4, SGD, 200 epochs", 200, 0, 10, false, NULL, weft__bench_xor},
-    {"xor10000", "the same, 10,000 epochs", 10000, 0, 100, false, NULL, weft__bench_xor},
-    {"mlp", "784-512-512-10 on Fashion-MNIST, batch 128, Adam", 400, 20, 1, false, weft__bench_images,
+    {"xor200", "2-8-1, batch 4, SGD, 200 epochs", 200, 0, 10, false, false, NULL, weft__bench_xor},
+    {"xor10000", "the same, 10,000 epochs", 10000, 0, 100, false, false, NULL, weft__bench_xor},
+    {"mlp", "784-512-512-10 on Fashion-MNIST, batch 128, Adam", 400, 20, 1, false, true, weft__bench_images,
      weft__bench_mlp},
-    {"chargpt_small", "4 layers, 4 heads, width 128, context 64, batch 12, AdamW", 200, 5, 1, false,
+    {"chargpt_small", "4 layers, 4 heads, width 128, context 64, batch 12, AdamW", 200, 5, 1, false, true,
      weft__bench_characters, weft__bench_chargpt_small},
-    {"chargpt_big", "6 layers, 6 heads, width 384, context 256, batch 16, AdamW", 12, 2, 1, false,
+    {"chargpt_big", "6 layers, 6 heads, width 384, context 256, batch 16, AdamW", 12, 2, 1, false, true,
      weft__bench_characters, weft__bench_chargpt_big},
-    {"gpt2_b4t64", "GPT-2 124M, batch 4, context 64, AdamW", 10, 3, 1, false, weft__bench_tokens,
+    {"gpt2_b4t64", "GPT-2 124M, batch 4, context 64, AdamW", 10, 3, 1, false, true, weft__bench_tokens,
      weft__bench_gpt2},
-    {"linreg", "linear regression, 1,000,000 x 32, full batch, SGD", 20, 1, 1, false, weft__bench_regression,
-     weft__bench_linreg},
-    {"logreg", "logistic regression, the same", 20, 1, 1, false, weft__bench_regression, weft__bench_logreg},
+    {"linreg", "linear regression, 1,000,000 x 32, full batch, SGD", 20, 1, 1, false, false,
+     weft__bench_regression, weft__bench_linreg},
+    {"logreg", "logistic regression, the same", 20, 1, 1, false, false, weft__bench_regression,
+     weft__bench_logreg},
     {"gd_small", "linear regression of 100 x 4 from JSON matrices, full batch, SGD", 1000, 0, 50, false,
-     weft__bench_gd_small_data, weft__bench_linreg},
+     false, weft__bench_gd_small_data, weft__bench_linreg},
     {"products", "f32 matrix products of 8 to 4096 and of layers, each within a program of up to 1,000", 0, 2,
-     1, true, NULL, weft__bench_products},
-    {"elementwise", "memory-bound chains over 4096 x 4096, and AdamW's update", 9, 2, 1, true, NULL,
+     1, true, false, NULL, weft__bench_products},
+    {"elementwise", "memory-bound chains over 4096 x 4096, and AdamW's update", 9, 2, 1, true, false, NULL,
      weft__bench_elementwise},
-    {"generate_chargpt", "200 tokens after 16, 6 layers, width 384, batch 1", 5, 1, 1, false, NULL,
+    {"generate_chargpt", "200 tokens after 16, 6 layers, width 384, batch 1", 5, 1, 1, false, true, NULL,
      weft__bench_generate},
-    {"generate_gpt2", "200 tokens after 16, GPT-2 124M, batch 1", 3, 1, 1, false, NULL,
+    {"generate_gpt2", "200 tokens after 16, GPT-2 124M, batch 1", 3, 1, 1, false, true, NULL,
      weft__bench_generate_gpt2},
 };
 const size_t weft__workload_count = sizeof weft__workloads / sizeof *weft__workloads;
@@ -330,18 +331,17 @@ static const weft__workload *find_workload(const char *name) {
 }
 
 static bool has_precision(const weft__bench *bench) {
-    bool generates =
-        bench->workload->setup == weft__bench_generate || bench->workload->setup == weft__bench_generate_gpt2;
-    return strcmp(bench->precision, "f32") == 0 || (generates && strcmp(bench->precision, "bf16") == 0);
+    weft_dtype dtype;
+    if (!weft_dtype_parse(bench->precision, &dtype)) return false;
+    return dtype == WEFT_F32 || (bench->workload->halves && (dtype == WEFT_BF16 || dtype == WEFT_F16));
 }
 
 static int usage(const char *name, const weft__bench *bench) {
     if (!bench->workload)
         weft__complain("bench: %s: no such workload: 'weft bench list' shows them", name);
     else if (!has_precision(bench))
-        weft__complain("bench: --precision %s: %s has it in f32 alone, or is unknown; bf16 is for "
-                       "generate_chargpt and generate_gpt2",
-                       bench->precision, name);
+        weft__complain("bench: --precision %s: %s has f32%s", bench->precision, name,
+                       bench->workload->halves ? ", bf16 and f16" : " alone");
     else
         weft__complain("bench: --steps is 1 to 100000000, --threads up to 4096, --batch up to 1000000");
     return WEFT__EXIT_USAGE;
@@ -373,8 +373,7 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         {"--warmup N", WEFT__OPTION_INT, &bench.warmup, "steps before them"},
         {"--batch N", WEFT__OPTION_INT, &bench.batch_size, "samples in a step of mlp and the GPTs"},
         {"--precision P", WEFT__OPTION_TEXT, &bench.precision,
-         "of the weights: f32, or bf16 for generate_chargpt and generate_gpt2; of gemm: f32, f64, f16, bf16; "
-         "default: f32"},
+         "what mlp and the GPTs compute in: f32, bf16 or f16; of gemm also f64; default: f32"},
         {"--threads N", WEFT__OPTION_INT, &bench.threads,
          "threads of the device; default: as many as there are"},
         {"--device D", WEFT__OPTION_TEXT, &bench.device, "cpu, interp, null; default: $WEFT_DEVICE or cpu"},

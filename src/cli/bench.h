@@ -18,6 +18,7 @@ typedef struct weft__workload {
     int block;  /* steps that are timed together: more than 1 where one is too short for the clock */
     bool lines; /* several measurements: setup is called for variant 0, 1, ... until it returns WEFT_ERR_STATE
                  */
+    bool halves; /* its network can compute in bf16 and f16 */
     /* Reads or makes up what it trains on; NULL: nothing. Its time is not part of start_seconds. */
     weft_status (*data)(weft__bench *bench);
     /* Makes the model and whatever else; sets items and the step. */
@@ -34,7 +35,7 @@ struct weft__bench {
     const char *device;
     const char *only; /* lines whose name contains it; NULL: all. Others set no step. */
     bool json, profile;
-    const char *precision; /* of the weights: "f32", or "bf16" where a gpt generates */
+    const char *precision; /* what layers compute in; of a gpt that generates, its weights too */
     int64_t steps, warmup, threads;
     int64_t batch_size; /* in place of the workload's; 0: the workload's */
     /* set by data */

@@ -165,11 +165,21 @@ weft_status weft__bench_images(weft__bench *b) {
     return WEFT_OK;
 }
 
+/* What layers compute in, and what f16 wants. */
+static weft_status take_precision(weft__bench *b) {
+    weft_dtype dtype;
+    if (!weft_dtype_parse(b->precision, &dtype))
+        return weft__fail(b->ctx, WEFT_ERR_ARGUMENT, "%s is no dtype", b->precision);
+    WEFT_TRY(weft_module_compute(b->module, dtype));
+    return dtype == WEFT_F16 ? weft_optimizer_scale_loss(b->optimizer, NULL) : WEFT_OK;
+}
+
 weft_status weft__bench_mlp(weft__bench *b) {
     static const int64_t sizes[] = {784, 512, 512, 10};
     b->module = weft_mlp(b->ctx, sizes, 4, NULL);
     b->optimizer = weft_adam(b->module, &(weft_adam_options){.lr = 1e-3});
     b->items = "images";
+    WEFT_TRY(take_precision(b));
     int64_t batch = b->batch_size ? b->batch_size : 128;
     b->items_per_step = (double)batch;
     b->step = weft__bench_loop;
@@ -214,6 +224,7 @@ static weft_status train_gpt(weft__bench *b, const weft_gpt_options *options, in
     b->module = weft_gpt(b->ctx, options);
     b->optimizer =
         weft_adamw(b->module, &(weft_adam_options){.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1});
+    WEFT_TRY(take_precision(b));
     b->items = "tokens";
     b->items_per_step = (double)(batch * context);
     b->step = weft__bench_loop;

@@ -1,15 +1,77 @@
-/* weft export: the weights of a run in a file for others. */
+/* weft export: the weights of a run in a file for others, and beside it what transformers wants to know of
+ * them. */
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <weft/data.h>
+
+#include <jansson.h>
 
 #include "cli/cli.h"
 #include "train/use.h"
+
+enum { PATH_BYTES = 4096 };
+
+/* The config.json beside the file. One that is there already is replaced if it is of a gpt2. */
+static weft_status config_path(const char *out, char path[PATH_BYTES]) {
+    const char *slash = strrchr(out, '/');
+    const int n = snprintf(path, PATH_BYTES, "%.*sconfig.json", slash ? (int)(slash - out) + 1 : 0, out);
+    weft_bytes bytes;
+    if (n < 0 || n >= PATH_BYTES) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", out);
+    if (access(path, F_OK) != 0) return WEFT_OK;
+    WEFT_TRY(weft_read_file(NULL, path, 1u << 20, &bytes));
+    json_t *object = json_loadb((const char *)bytes.data, bytes.size, 0, NULL);
+    const char *type = json_string_value(json_object_get(object, "model_type"));
+    const bool same = type && strcmp(type, "gpt2") == 0;
+    json_decref(object);
+    weft_bytes_free(NULL, &bytes);
+    return same ? WEFT_OK
+                : weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                             "export: %s is there already, and of no gpt2: choose another folder for --out",
+                             path);
+}
+
+static weft_status write_config(const weft__use *use, const char *path) {
+    const weft__config *c = &use->config;
+    const int64_t vocabulary = use->model.tokens;
+    const double dropout = c->model_dropout;
+    json_t *last = vocabulary == 50257 ? json_integer(50256) : json_null(); /* between GPT-2's texts */
+    json_t *object =
+        json_pack("{s:[s], s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:n, s:f, s:f, s:f, s:f, s:f, s:b, s:O, "
+                  "s:o, s:b, s:b, s:s}",
+                  "architectures", "GPT2LMHeadModel", "model_type", "gpt2", "activation_function", "gelu_new",
+                  "vocab_size", (json_int_t)vocabulary, "n_positions", (json_int_t)c->model_context, "n_ctx",
+                  (json_int_t)c->model_context, "n_embd", (json_int_t)c->model_width, "n_layer",
+                  (json_int_t)c->model_layers, "n_head", (json_int_t)c->model_heads, "n_inner", "attn_pdrop",
+                  dropout, "embd_pdrop", dropout, "resid_pdrop", dropout, "layer_norm_epsilon", 1e-5,
+                  "initializer_range", 0.02, "scale_attn_weights", 1, "bos_token_id", last, "eos_token_id",
+                  last, "tie_word_embeddings", !c->model_untied_head, "use_cache", 1, "torch_dtype",
+                  c->train_precision == WEFT__PRECISION_F64 ? "float64" : "float32");
+    char *text = object ? json_dumps(object, JSON_INDENT(2)) : NULL;
+    json_decref(object);
+    if (!text) return weft__fail_oom(NULL, 0, "config.json");
+    weft_status status = weft_write_file(NULL, path, text, strlen(text));
+    free(text);
+    return status;
+}
+
+static weft_status save(weft__use *use, const char *out) {
+    char path[PATH_BYTES];
+    if (use->config.model_type != WEFT__MODEL_GPT)
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "export: the run's model is no gpt");
+    WEFT_TRY(config_path(out, path));
+    WEFT_TRY(weft_gpt_save(use->model.module, out));
+    return write_config(use, path);
+}
 
 int weft__command_export(const weft__command *command, int argc, char **argv) {
     const char *dir = NULL, *out = NULL;
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
-        {"--out FILE", WEFT__OPTION_TEXT, &out, "the file to write"},
+        {"--out FILE", WEFT__OPTION_TEXT, &out,
+         "the file to write, as FOLDER/model.safetensors for transformers"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (!out || !out[0]) {
@@ -18,9 +80,7 @@ int weft__command_export(const weft__command *command, int argc, char **argv) {
     }
     weft__use use;
     weft_status status = weft__use_open(dir, "cpu", NULL, false, &use);
-    if (status == WEFT_OK && use.config.model_type != WEFT__MODEL_GPT)
-        status = weft__fail(NULL, WEFT_ERR_ARGUMENT, "export: the run's model is no gpt");
-    if (status == WEFT_OK) status = weft_gpt_save(use.model.module, out);
+    if (status == WEFT_OK) status = save(&use, out);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__use_close(&use);
     return code;

@@ -19,8 +19,8 @@ static weft_status generate(weft__use *use, const weft__generation *wanted, bool
                           "generate: the run's model is no gpt: 'weft predict' is for mlp");
     weft_gpt_cache *cache = weft_gpt_cache_new(use->model.module);
     if (!cache) return weft_last_status(use->model.ctx);
-    weft_status status = weft__generate(cache, weft__dataset_tokenizer(&use->dataset),
-                                        use->dataset.vocabulary, use->model.rows, wanted, show, reader_left);
+    weft_status status = weft__generate(cache, weft__dataset_tokenizer(&use->dataset), use->model.tokens,
+                                        use->model.rows, wanted, show, reader_left);
     weft_gpt_cache_free(cache);
     return status;
 }

@@ -39,6 +39,16 @@ static weft_tensor *positions(weft_module *m, const gpt_own *own, int64_t time) 
     return weft_gather_at(where, table, add(weft_iota(m->ctx, WEFT_I32, 1, &time), own->position), 0);
 }
 
+/* The logits, without those of rows that stand for no token: they take no probability, and get no gradient.
+ */
+static weft_tensor *masked(weft_module *m, const gpt_own *own, weft_tensor *logits) {
+    const char *where = m->where;
+    if (own->o.tokens == own->o.vocab || weft__poisoned(logits)) return logits;
+    weft_tensor *row = weft_iota(m->ctx, WEFT_I32, 1, &own->o.vocab);
+    weft_tensor *end = weft_full_i64(m->ctx, WEFT_I32, 0, NULL, own->o.tokens);
+    return select(lt(row, end), logits, weft_full_like_at(where, logits, -INFINITY));
+}
+
 static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
     const gpt_own *own = m->user;
     const char *where = m->where;
@@ -54,9 +64,10 @@ static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
     for (int64_t i = 0; i < own->o.layers; i++) x = weft_forward_at(where, m->children[FIRST_BLOCK + i], x);
     if (own->last) x = weft_gather_at(where, x, own->last, 1); /* (B, 1, width) */
     x = weft_forward_at(where, m->children[FIRST_BLOCK + own->o.layers], x);
-    if (own->o.untied_head) return weft_forward_at(where, m->children[FIRST_BLOCK + own->o.layers + 1], x);
+    if (own->o.untied_head)
+        return masked(m, own, weft_forward_at(where, m->children[FIRST_BLOCK + own->o.layers + 1], x));
     weft_tensor *table = weft__computed(m, m->children[TOKENS]->parameters[0].variable);
-    return weft_matmul_at(where, x, weft_transpose_at(where, table, 0, 1));
+    return masked(m, own, weft_matmul_at(where, x, weft_transpose_at(where, table, 0, 1)));
 }
 
 weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options) {
@@ -71,6 +82,10 @@ weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options) {
             "positive, and none huge",
             (long long)o.vocab, (long long)o.context, (long long)o.layers, (long long)o.heads,
             (long long)o.width);
+    if (o.tokens < 0 || o.tokens > o.vocab)
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_gpt: tokens %lld must be 0 to vocab, %lld",
+                                   (long long)o.tokens, (long long)o.vocab);
+    if (o.tokens == 0) o.tokens = o.vocab;
     ((gpt_own *)m->user)->o = o;
     weft_init small = {WEFT_INIT_NORMAL, 0.02}, zeros = {WEFT_INIT_ZEROS, 0.0};
     weft_embedding_options table = {.dtype = o.dtype, .weight = small};

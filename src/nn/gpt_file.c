@@ -178,8 +178,13 @@ weft_status weft_gpt_save(weft_module *gpt, const char *path) {
     if (!list) return weft__fail_oom(ctx, count * sizeof *list, "a list of parameters");
     weft_scope *scope = weft_scope_open(ctx);
     weft_parameter_info p;
-    for (size_t i = 0; i < count && weft_parameter_at(gpt, i, &p); i++)
-        list[i] = (weft_named_tensor){p.name, is_crossed(p.name) ? weft_transpose(p.tensor, 0, 1) : p.tensor};
+    const int64_t tokens = weft__gpt_options_of(gpt)->tokens;
+    for (size_t i = 0; i < count && weft_parameter_at(gpt, i, &p); i++) {
+        const bool table = strcmp(p.name, "wte.weight") == 0 || strcmp(p.name, "lm_head.weight") == 0;
+        list[i] = (weft_named_tensor){p.name, is_crossed(p.name) ? weft_transpose(p.tensor, 0, 1)
+                                              : table            ? weft_narrow(p.tensor, 0, 0, tokens)
+                                                                 : p.tensor};
+    }
     weft_entry *entries = NULL;
     weft_status status =
         scope ? weft_entries_new(ctx, list, count, &entries) : weft__fail_oom(ctx, 0, "a scope");

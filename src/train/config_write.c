@@ -321,6 +321,9 @@ void weft__config_hash(const weft__config *config, char out[17]) {
         case WEFT__KEY_train_recompute:
         case WEFT__KEY_train_deterministic:
         case WEFT__KEY_device: continue;
+        case WEFT__KEY_model_tokens:
+            if (!config->model_tokens) continue;
+            break;
         case WEFT__KEY_train_loss_scale:
         case WEFT__KEY_train_loss_scale_every:
             if (config->train_precision != WEFT__PRECISION_F16) continue;

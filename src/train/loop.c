@@ -56,7 +56,7 @@ static weft_status sample(weft__loop *loop, uint64_t step) {
     if (!loop->cache) loop->cache = weft_gpt_cache_new(loop->model.module);
     if (!loop->cache) return weft_last_status(loop->model.ctx);
     weft_status status = weft__generate(loop->cache, weft__dataset_tokenizer(&loop->dataset),
-                                        loop->dataset.vocabulary, loop->model.rows, &wanted, collect, &made);
+                                        loop->model.tokens, loop->model.rows, &wanted, collect, &made);
     if (status == WEFT_OK) status = weft__run_sample(&loop->run, step, made.data ? made.data : "", made.size);
     weft__free(NULL, made.data);
     return status;

@@ -109,20 +109,6 @@ static weft_status create(weft__loop *loop, bool tokens) {
     return write_config(loop);
 }
 
-/* The first weights, where they are not drawn. */
-static weft_status take_init(weft__loop *loop) {
-    if (!loop->config->model_init) return WEFT_OK;
-    return weft_gpt_load(loop->model.module, loop->config->model_init);
-}
-
-/* A model that begins with a file's weights has its vocabulary, which goes into the run's configuration. */
-static weft_status take_vocab(weft_context *ctx, weft__config *config) {
-    if (!config->model_init || config->model_vocab) return WEFT_OK;
-    WEFT_TRY(weft_gpt_file_vocab(ctx, config->model_init, &config->model_vocab));
-    config->origin[WEFT__KEY_model_vocab] = WEFT__ORIGIN_FOUND;
-    return WEFT_OK;
-}
-
 /* Loads the newest checkpoint, if there is one yet, and cuts the logs back to its step. */
 static weft_status go_on(weft__loop *loop) {
     uint64_t step = 0;
@@ -131,7 +117,7 @@ static weft_status go_on(weft__loop *loop) {
     if (status == WEFT_OK)
         loop->first = loop->saved = step;
     else if (status == WEFT_ERR_STATE) /* it was stopped before its first checkpoint */
-        status = take_init(loop);
+        status = weft__model_init(&loop->model, loop->config);
     WEFT_TRY(status);
     WEFT_TRY(weft__run_cut(&loop->run, loop->first));
     if (weft__summary_read(loop->run.dir, &loop->before) == WEFT_OK) {
@@ -183,7 +169,7 @@ static void describe(weft__loop *loop) {
 
 weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const char *run) {
     WEFT_TRY(make_absolute(config));
-    WEFT_TRY(take_vocab(NULL, config));
+    WEFT_TRY(weft__model_vocab(config));
     weft_context *ctx = NULL;
     const bool chooses = weft__auto_chooses(config);
     if (chooses) WEFT_TRY(weft__dataset_read(NULL, config, run, &loop->dataset));
@@ -199,7 +185,7 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     WEFT_TRY(weft__model_build(ctx, config, &loop->dataset, NULL, &loop->model));
     WEFT_TRY(make_loaders(loop));
     WEFT_TRY(count_steps(loop));
-    if (!run) WEFT_TRY(take_init(loop));
+    if (!run) WEFT_TRY(weft__model_init(&loop->model, config));
     return weft__model_optimizer(&loop->model, config, loop->steps);
 }
 

@@ -59,6 +59,13 @@ static weft_status build_gpt(const weft__config *config, const weft__dataset *da
         return weft__fail(model->ctx, WEFT_ERR_ARGUMENT, "model.vocab: %lld, but the data has %lld tokens",
                           (long long)config->model_vocab, (long long)dataset->vocabulary);
     model->rows = config->model_vocab ? config->model_vocab : dataset->vocabulary;
+    model->tokens = config->model_tokens ? config->model_tokens : dataset->vocabulary;
+    const bool known = weft__dataset_tokenizer(dataset) != NULL;
+    if (model->tokens < dataset->vocabulary || model->tokens > model->rows ||
+        (known && model->tokens > dataset->vocabulary))
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                          "model.tokens: %lld, but the data has %lld tokens, and the table %lld rows",
+                          (long long)model->tokens, (long long)dataset->vocabulary, (long long)model->rows);
     model->module = weft_gpt(model->ctx, &(weft_gpt_options){.vocab = model->rows,
                                                              .context = config->model_context,
                                                              .layers = config->model_layers,
@@ -67,7 +74,8 @@ static weft_status build_gpt(const weft__config *config, const weft__dataset *da
                                                              .dropout = config->model_dropout,
                                                              .no_bias = !config->model_bias,
                                                              .untied_head = config->model_untied_head,
-                                                             .dtype = dtype});
+                                                             .dtype = dtype,
+                                                             .tokens = model->tokens});
     model->loss = WEFT_LOSS_CROSS_ENTROPY;
     weft_module *child = NULL;
     for (size_t i = 0; config->train_recompute && (child = weft_module_child_at(model->module, i)); i++)
@@ -115,6 +123,25 @@ weft_status weft__model_build(weft_context *ctx, const weft__config *config, con
         WEFT_TRY(build_mlp(config, dataset, dtype, model));
     if (compute != trained && !precision) WEFT_TRY(weft_module_compute(model->module, compute));
     return weft_module_status(model->module);
+}
+
+weft_status weft__model_vocab(weft__config *config) {
+    int64_t tokens = 0;
+    if (!config->model_init || (config->model_vocab && config->model_tokens)) return WEFT_OK;
+    WEFT_TRY(weft_gpt_file_vocab(NULL, config->model_init, &tokens));
+    if (!config->model_vocab) {
+        config->model_vocab = tokens;
+        config->origin[WEFT__KEY_model_vocab] = WEFT__ORIGIN_FOUND;
+    }
+    const bool knows = config->data_source != WEFT__SOURCE_TOKENS || config->data_tokenizer_path;
+    if (config->model_tokens || knows || tokens > config->model_vocab) return WEFT_OK;
+    config->model_tokens = tokens; /* what the data happen to lack are tokens all the same */
+    config->origin[WEFT__KEY_model_tokens] = WEFT__ORIGIN_FOUND;
+    return WEFT_OK;
+}
+
+weft_status weft__model_init(weft__model *model, const weft__config *config) {
+    return config->model_init ? weft_gpt_load(model->module, config->model_init) : WEFT_OK;
 }
 
 weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps) {

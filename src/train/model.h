@@ -14,8 +14,9 @@ typedef struct weft__model {
     weft_module *module;
     weft_optimizer *optimizer; /* NULL where only used */
     weft_loss_kind loss;
-    int64_t rows; /* of a gpt's token table: the vocabulary of the data, or more */
-    bool rounded; /* used in less than it was trained in */
+    int64_t rows;   /* of a gpt's token table: the vocabulary of the data, or more */
+    int64_t tokens; /* of those rows, the ones that stand for tokens */
+    bool rounded;   /* used in less than it was trained in */
 } weft__model;
 
 /* Opens a context on the device, where it is "" on the configuration's. The log goes to `log`. */
@@ -28,6 +29,12 @@ weft_dtype weft__model_compute(const weft__config *config);
 /* The same as a name for weft__model_build where a trained model is used and its weights can be rounded to
  * that once, which gives the same bits as rounding them at each use; otherwise NULL. */
 const char *weft__model_rounded(const weft__config *config);
+
+/* A model that begins with a file's weights (model.init) has its vocabulary and, where nothing else tells,
+ * its tokens, which go into the configuration: before the module is made. */
+weft_status weft__model_vocab(weft__config *config);
+/* Those weights; drawn ones stay where there is no file. */
+weft_status weft__model_init(weft__model *model, const weft__config *config);
 
 /* Makes the module of the configuration for the sizes of the data. precision: NULL, as it is trained; or what
  * it is used in, "bf16" or "f16" for a gpt with weights of f32, which weft__model_load then rounds. */

@@ -11,7 +11,8 @@
 #include "train/progress.h"
 #include "train/verify.h"
 
-#define LOSS_TOLERANCE 1e-4 /* relative; of losses after a few steps */
+#define LOSS_TOLERANCE 1e-4   /* relative; of losses after a few steps */
+#define F16_SCALE      1024.0 /* of the loss, so that f16 holds its gradients */
 
 /* A node to compare, described before its evaluation lets its inputs go. */
 typedef struct entry {
@@ -20,6 +21,7 @@ typedef struct entry {
     uint8_t op;
     int addend; /* the largest of what it adds up: rounding errors are as large as that lets them be */
     double most;
+    double tolerance; /* the loosest of its dtype and of what it is computed from */
 } entry;
 
 typedef struct graph {
@@ -55,8 +57,10 @@ static weft_status open_side(weft__verify_side *side, weft__config *config, uint
     weft_context *ctx;
     WEFT_TRY(weft_open(&options, &ctx));
     side->model.ctx = ctx;
+    side->compute = weft__model_compute(config);
     WEFT_TRY(weft__dataset_read(ctx, config, NULL, &side->dataset));
     WEFT_TRY(weft__model_build(ctx, config, &side->dataset, NULL, &side->model));
+    WEFT_TRY(weft__model_init(&side->model, config));
     WEFT_TRY(weft__dataset_loader(ctx, &side->dataset, config, WEFT__TRAIN, 0, &side->loader));
     return weft__model_optimizer(&side->model, config, steps + (uint64_t)config->schedule_warmup);
 }
@@ -100,10 +104,26 @@ static int addend_of(const weft_tensor *t, uint64_t mark) {
     }
 }
 
+/* What a node may differ by, whose inputs have been entered: what was rounded to bf16 is no closer in f32. */
+static double tolerance_of(const graph *g, const weft_tensor *t, uint64_t mark) {
+    double most = t->leaf ? 0 : weft__verify_tolerance((weft_dtype)t->dtype); /* leaves are exact */
+    for (int i = 0; i < t->n_in && !t->leaf; i++) {
+        const weft_tensor *in = t->in[i];
+        const double of =
+            in->mark == mark && in->number >= 0 ? g->list[in->number].tolerance : tolerance_of(g, in, mark);
+        if (of > most) most = of;
+    }
+    return most;
+}
+
 static weft_status add_entry(weft_context *ctx, graph *g, weft_tensor *t, uint64_t mark) {
     if (!weft__grow(ctx, &g->list, &g->capacity, g->count, sizeof *g->list))
         return weft__fail_oom(ctx, (g->count + 1) * sizeof *g->list, "the nodes of a step");
-    g->list[g->count] = (entry){.t = t, .path = t->path, .op = t->op, .addend = addend_of(t, mark)};
+    g->list[g->count] = (entry){.t = t,
+                                .path = t->path,
+                                .op = t->op,
+                                .addend = addend_of(t, mark),
+                                .tolerance = tolerance_of(g, t, mark)};
     t->number = (int)g->count++;
     return WEFT_OK;
 }
@@ -139,6 +159,7 @@ static weft_status compute(weft__verify_side *side, graph *g) {
             wrt[count++] = info.tensor;
     }
     weft_status status = batch_loss(side, 0, &roots[0]);
+    if (status == WEFT_OK && side->compute == WEFT_F16) roots[0] = weft_mul_scalar(roots[0], F16_SCALE);
     if (status == WEFT_OK) status = weft_gradient(roots[0], wrt, count, roots + 1);
     if (status == WEFT_OK) status = gather(ctx, g, roots, count + 1);
     weft__free(ctx, wrt);
@@ -211,7 +232,8 @@ static double judge(const pair *p, graph *g, size_t i, int64_t *at) {
     entry *e = &g->list[i];
     *at = 0;
     if (p->dtype == WEFT_BOOL) return flipped(p, at);
-    const double tolerance = weft__verify_tolerance(p->dtype), most = furthest(p, at);
+    const double most = furthest(p, at);
+    const double tolerance = weft_dtype_is_float(p->dtype) ? e->tolerance : 0;
     e->most = magnitude(p);
     if (e->addend >= 0 && g->list[e->addend].most > e->most) e->most = g->list[e->addend].most;
     if (most == 0) return 0;
@@ -262,6 +284,7 @@ static weft_status compare_nodes(weft__verification *v, graph g[2]) {
 
 /* Steps as training runs them. */
 static weft_status compare_steps(weft__verification *v) {
+    const double tolerance = fmax(LOSS_TOLERANCE, weft__verify_tolerance(v->side[0].compute) / 5);
     for (uint64_t step = 0; step < v->steps && !v->differs; step++) {
         for (int s = 0; s < 2; s++) {
             weft__verify_side *side = &v->side[s];
@@ -275,7 +298,7 @@ static weft_status compare_steps(weft__verification *v) {
         }
         double d = fabs(v->loss[0] - v->loss[1]) / fmax(fabs(v->loss[0]), 1e-6);
         if (!(d <= v->worst_loss)) v->worst_loss = d;
-        if (d <= LOSS_TOLERANCE) continue;
+        if (d <= tolerance) continue;
         v->differs = true;
         snprintf(
             v->difference, sizeof v->difference,
@@ -289,7 +312,7 @@ static weft_status compare_steps(weft__verification *v) {
 weft_status weft__verify(weft__verification *v, weft__config *config) {
     graph g[2] = {{0}};
     weft_scope *scope[2] = {NULL};
-    weft_status status = WEFT_OK;
+    weft_status status = weft__model_vocab(config);
     for (int s = 0; s < 2 && status == WEFT_OK; s++) {
         status = open_side(&v->side[s], config, v->steps);
         if (status == WEFT_OK && !(scope[s] = weft_scope_open(v->side[s].model.ctx))) status = WEFT_ERR_OOM;

@@ -13,6 +13,7 @@ typedef struct weft__verify_side {
     weft__dataset dataset;
     weft__model model;
     weft_loader *loader;
+    weft_dtype compute; /* of its layers */
 } weft__verify_side;
 
 typedef struct weft__verification {
@@ -28,7 +29,7 @@ typedef struct weft__verification {
     double worst_loss;     /* largest relative difference of two losses */
 } weft__verification;
 
-/* What a node may differ by, as a part of the largest magnitude in it. */
+/* What a node of a dtype may differ by, as a part of the largest magnitude in it. */
 double weft__verify_tolerance(weft_dtype dtype);
 
 /* Computes and compares. What differs is no failure. Freed by weft__verification_free, after a failure too.

@@ -168,7 +168,12 @@ expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3 --pr
 expect 0 'the' "$weft" generate "$run" --prompt 'the ' --tokens 40 --seed 3 --precision f16
 expect 2 'precision f8: a model trained in f32 is used in f32, bf16 or f16' "$weft" generate "$run" --precision f8
 expect 4 'computes nothing' "$weft" generate "$run" --device null
-expect 2 'precision bf16: mlp' "$weft" bench mlp --precision bf16
+expect 2 'precision bf16: products has f32 alone' "$weft" bench products --precision bf16
+expect 2 'precision f64: mlp has f32, bf16 and f16' "$weft" bench mlp --precision f64
+expect 2 'precision half: mlp' "$weft" bench mlp --precision half
+for precision in bf16 f16; do
+    expect 0 "\"dtype\": \"$precision\".*\"loss_last\": [0-9]" "$weft" bench mlp --precision $precision --steps 2 --warmup 1 --json
+done
 expect 0 '"dtype": "bf16"' "$weft" bench generate_chargpt --precision bf16 --steps 1 --warmup 0 --json
 "$weft" generate "$run" --tokens 3000 2>err | head -c 5 >/dev/null
 check "a reader that left is no error line" test ! -s err
@@ -274,6 +279,10 @@ one_line
 expect 0 'every node agrees' "$weft" verify gpt.yaml --devices cpu,interp --steps 2
 expect 0 'every node agrees to the bit' "$weft" verify mlp.yaml --devices cpu,cpu
 expect 0 'losses of 3 steps agree' "$weft" verify gpt.yaml --devices cpu --steps 3
+for precision in bf16 f16; do
+    expect 0 'every node agrees' "$weft" verify gpt.yaml --devices cpu,interp --steps 2 --set train.precision=$precision
+    expect 1 'differs: .* on null' "$weft" verify gpt.yaml --devices cpu,null --set train.precision=$precision
+done
 expect 1 'differs: .* on null' "$weft" verify mlp.yaml --devices cpu,null
 
 # ---- profile ----

@@ -227,6 +227,63 @@ static void test_other_sizes(void **state) {
     weft_close(ctx);
 }
 
+/* Rows that stand for no token: the losses of a model without them, no gradient, no place in the file. */
+static void test_padded(void **state) {
+    (void)state;
+    enum { ROWS = VOCAB + 7 };
+    static const weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16};
+    for (int d = 0; d < 6; d++) {
+        weft_context *ctx = open_context();
+        weft_gpt_options options = options_of(WEFT_F32);
+        options.untied_head = d >= 3;
+        options.tokens = VOCAB;
+        weft_module *gpt[2] = {weft_gpt(ctx, &options), NULL};
+        options.vocab = ROWS;
+        gpt[1] = weft_gpt(ctx, &options);
+        float loss[2], table[ROWS][WIDTH], logits[BATCH * CONTEXT][ROWS];
+        for (int i = 0; i < 2; i++) {
+            weft_parameter_info p;
+            weft_tensor *gradient, *value;
+            assert_ok(weft_gpt_load(gpt[i], published));
+            assert_ok(weft_module_compute(gpt[i], dtypes[d % 3]));
+            weft_tensor *y = weft_forward(gpt[i], tokens(ctx, "x"));
+            value = weft_cross_entropy(y, tokens(ctx, "y"), NULL);
+            assert_true(
+                weft_parameter_find(gpt[i], options.untied_head ? "lm_head.weight" : "wte.weight", &p));
+            assert_ok(weft_gradient(value, &p.tensor, 1, &gradient));
+            assert_ok(weft_read(value, &loss[i], sizeof *loss));
+            assert_ok(weft_read(gradient, table, sizeof table / ROWS * (i ? ROWS : VOCAB)));
+            if (i) assert_ok(weft_read(y, logits, sizeof logits));
+        }
+        assert_true(fabsf(loss[0] - loss[1]) < 1e-6f * loss[0]);
+        for (int j = 0; j < ROWS; j++) {
+            bool zero = true;
+            for (int k = 0; k < WIDTH; k++) zero &= table[j][k] == 0;
+            assert_int_equal(zero, j >= VOCAB);
+        }
+        for (int t = 0; t < BATCH * CONTEXT; t++) {
+            for (int j = 0; j < ROWS; j++) assert_int_equal(isfinite(logits[t][j]) != 0, j < VOCAB);
+            for (uint64_t draw = 0; draw < 20; draw++)
+                assert_true(weft_sample(logits[t], ROWS, 1000, 0, 1, draw) < VOCAB);
+        }
+        weft_close(ctx);
+    }
+    weft_context *ctx = open_context();
+    weft_gpt_options options = options_of(WEFT_F32);
+    options.vocab = ROWS;
+    options.tokens = VOCAB;
+    weft_module *gpt = weft_gpt(ctx, &options);
+    int64_t vocab = 0;
+    assert_ok(weft_gpt_load(gpt, published));
+    assert_ok(weft_gpt_save(gpt, in_scratch("padded.safetensors")));
+    assert_ok(weft_gpt_file_vocab(NULL, in_scratch("padded.safetensors"), &vocab));
+    assert_int_equal(vocab, VOCAB);
+    options.tokens = ROWS + 1;
+    assert_int_equal(weft_module_status(weft_gpt(ctx, &options)), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(ctx), "tokens 25 must be 0 to vocab, 24"));
+    weft_close(ctx);
+}
+
 static void test_written(void **state) {
     (void)state;
     weft_context *ctx = open_context();
@@ -319,7 +376,7 @@ static void test_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parity),  cmocka_unit_test(test_variants), cmocka_unit_test(test_other_sizes),
-        cmocka_unit_test(test_written), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_written), cmocka_unit_test(test_refused),  cmocka_unit_test(test_padded),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -30,8 +30,12 @@ for data in t.bin raw.bin 'part-*.bin'; do
     expect 0 '' train --run "$run" --set data.path="$data" --set data.tokenizer_path=text/tokenizer.json
     check "$data: the weights of the text" cmp "text/$weights" "$run/$weights"
 done
-expect 0 '' train --run bare --set data.path=t.bin --set model.vocab=256
+expect 0 '' train --run bare --set data.path=t.bin --set model.vocab=256 --set model.tokens=256
 check "without a tokenizer too" cmp "text/$weights" "bare/$weights"
+expect 2 'model.tokens: 300, but the data has [0-9]+ tokens, and the table 256 rows' \
+    train --set data.path=t.bin --set model.vocab=256 --set model.tokens=300
+expect 2 'model.tokens: 9, but' train --set data.path=t.bin --set model.tokens=9
+one_line
 expect 0 '[0-9]+ [0-9]+' "$weft" generate bare --prompt '116 104' --tokens 5
 expect 0 'the' "$weft" generate run-t --prompt 'the ' --tokens 20
 expect 0 'validation +loss' "$weft" eval run-part-
@@ -68,17 +72,37 @@ mv kept.bin t.bin
 # ---- more rows than tokens ----
 expect 0 '' train --run wide --set data.path=t.bin --set data.tokenizer_path=text/tokenizer.json --set model.vocab=320
 expect 0 '' "$weft" generate wide --tokens 400 --temperature 50
+close() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a > 0 && a - b < 1e-5 && b - a < 1e-5)}'; }
+check "rows that are no token change nothing" close "$(val run-t)" "$(val wide)"
+expect 0 '' "$weft" export wide --out wide.safetensors
+check "and are not exported" grep -aq '"wte.weight":{"dtype":"F32","shape":\[256,16\]' wide.safetensors
 expect 2 'model.vocab: 200, but the data has 256 tokens' train --set data.tokenizer=byte --set model.vocab=200
 one_line
 
 # ---- weights out and in ----
 expect 0 '' "$weft" export run-t --out weights.safetensors
+check "its configuration lies beside it" python3 -c 'import json; c = json.load(open("config.json")); exit(not (
+    c["model_type"] == "gpt2" and c["vocab_size"] == 256 and c["n_positions"] == 16 and c["n_embd"] == 16 and
+    c["n_layer"] == 1 and c["n_head"] == 2 and c["tie_word_embeddings"] and c["eos_token_id"] is None))'
+expect 0 '' "$weft" export run-t --out weights.safetensors # replaced
+mkdir taken
+echo '{"model_type": "bert"}' >taken/config.json
+expect 2 'taken/config.json is there already, and of no gpt2' "$weft" export run-t --out taken/model.safetensors
+one_line
+check "and nothing was written" test ! -e taken/model.safetensors
+expect 0 "every node agrees to the bit" "$weft" verify gpt.yaml --devices cpu,cpu --steps 1 --set data.path=t.bin \
+    --set model.init=weights.safetensors
+cp out first
+expect 0 "every node agrees to the bit" "$weft" verify gpt.yaml --devices cpu,cpu --steps 1 --set data.path=t.bin --set model.vocab=256
+check "verify begins with the weights of model.init" bash -c '! cmp -s first out'
+expect 8 'absent.safetensors' "$weft" verify gpt.yaml --devices cpu,cpu --set data.path=t.bin --set model.init=absent.safetensors
 check "matrices are transposed" grep -aq '"h.0.attn.c_attn.weight":{"dtype":"F32","shape":\[16,48\]' weights.safetensors
 expect 0 '' train --run again --set data.path=t.bin --set model.init=weights.safetensors --set train.steps=1 \
     --set schedule.warmup=0 --set optimizer.lr=1e-12 --set schedule.min_lr=0 --set train.save_every=1
 loss() { "$weft" eval "$1" --json | sed 's/.*"validation_loss": \([0-9.]*\).*/\1/;s/.*"loss": \([0-9.]*\).*/\1/'; }
 check "it goes on where they were" awk -v a="$(loss run-t)" -v b="$(loss again)" 'BEGIN {exit !(a > 0 && a - b < 1e-4 && b - a < 1e-4)}'
 check "and has their vocabulary" grep -q 'vocab: 256  # follows from other keys' again/config.yaml
+check "and tokens" grep -q 'tokens: 256  # follows from other keys' again/config.yaml
 rm weights.safetensors
 expect 0 '' "$weft" resume again --quiet --set train.steps=2
 expect 8 'absent.safetensors' train --set data.path=t.bin --set model.init=absent.safetensors
