@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/devices.h"
+#include "cli/pieces.h"
 #include "train/progress.h"
 
 /* 1 2 3 + 10 20 30 */
@@ -67,10 +68,13 @@ bool weft__device_print(const weft_device_description *d) {
 
 int weft__command_devices(const weft__command *command, int argc, char **argv) {
     int code = 0;
+    bool cards = false; /* of CUDA, whether all of it is there or not */
     if (!weft__arguments(command, argc, argv, NULL, 0, &code)) return code;
     for (int i = 0; i < weft_device_count(); i++) {
         weft_device_description device;
         if (weft_device_info(i, &device)) (void)weft__device_print(&device); /* doctor is who ends with 4 */
+        cards = cards || (device.card && strncmp(device.name, "cuda", 4) == 0);
     }
+    if (cards) weft__pieces_print("cuda");
     return WEFT__EXIT_DONE;
 }

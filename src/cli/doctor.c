@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/devices.h"
+#include "cli/pieces.h"
 #include "device/gpu/cache.h"
 #include "train/run_dir.h"
 
@@ -52,8 +53,15 @@ static void print_cache(void) {
 
 int weft__command_doctor(const weft__command *command, int argc, char **argv) {
     int code = 0, broken = 0;
+    bool table = false;
     weft_context *ctx = NULL;
-    if (!weft__arguments(command, argc, argv, NULL, 0, &code)) return code;
+    const weft__option options[] = {
+        {"--table", WEFT__OPTION_FLAG, &table, "print what devices need, as docs/devices.md has it, and look for nothing"}};
+    if (!weft__arguments(command, argc, argv, options, 1, &code)) return code;
+    if (table) {
+        weft__pieces_table();
+        return WEFT__EXIT_DONE;
+    }
     const char *wish = getenv("WEFT_DEVICE");
     const bool opens = weft_open(NULL, &ctx) == WEFT_OK;
     printf("a run without --device takes %s, %s%s\n", opens ? weft_device_of(ctx) : "none",
@@ -65,6 +73,8 @@ int weft__command_doctor(const weft__command *command, int argc, char **argv) {
         if (weft_device_info(i, &device) && !weft__device_print(&device)) broken++;
     }
     const int drivers = print_drivers();
+    printf("what devices need (docs/devices.md):\n");
+    weft__pieces_print(NULL);
     print_cache();
     if (broken)
         printf("%d device%s above fail%s; WEFT_DEBUG=launch shows each kernel of a run, and without the "

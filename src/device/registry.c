@@ -197,7 +197,8 @@ static weft_status open_spec(weft_context *ctx, const char *spec, const char *or
     if (weft__device_cards()) {
         char list[32];
         snprintf(list, sizeof list, "%s,cpu", cards());
-        return open_list(ctx, "auto", list, false, origin, options, device);
+        const bool warns = weft__cuda_driver(); /* a card of NVIDIA's that lacks something */
+        return open_list(ctx, "auto", list, warns, origin, options, device);
     }
     weft__log(ctx, WEFT_LOG_INFO, "device auto%s: cpu is used: there is no graphics card", origin);
     return open_named(ctx, "cpu", origin, options, device);

@@ -7,6 +7,7 @@
 
 #include "device/device.h"
 #include "train/auto.h"
+#include "train/progress.h"
 
 #define MANY_STEPS (UINT64_C(1) << 40) /* of a schedule: more than any warm-up */
 
@@ -94,12 +95,18 @@ static weft_status price(plan *p, weft__purpose purpose, weft_device_choice *cho
     return status;
 }
 
+/* What keeps a card from being considered; the plan on `null` is nobody's. */
+static void on_log(void *user, weft_log_level level, const char *message) {
+    if (level >= WEFT_LOG_WARNING) weft__show_log(user, level, message);
+}
+
 weft_status weft__auto_choose(const weft__config *config, const weft__dataset *dataset, weft__purpose purpose,
                               weft__auto *choice) {
     plan p = {.config = config, .dataset = dataset};
     weft_context *ctx = NULL;
     weft_device_choice best;
-    WEFT_TRY(weft_open(&(weft_open_options){.device = "null", .seed = (uint64_t)config->train_seed}, &ctx));
+    WEFT_TRY(weft_open(&(weft_open_options){
+                      .device = "null", .seed = (uint64_t)config->train_seed, .log = on_log}, &ctx));
     p.model.ctx = ctx;
     const weft_status status = price(&p, purpose, &best);
     if (status == WEFT_OK) {

@@ -11,7 +11,7 @@
 #include "device/cuda/nvrtc.h"
 #include "device/gpu/backend.h"
 
-enum { CARDS_MOST = 16 };
+enum { CARDS_MOST = 16, LEAST_VERSION = 12000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool looked, driver;
@@ -33,6 +33,15 @@ static void driver_release(char to[32]) {
     if (file && !fgets(to, 32, file)) to[0] = 0;
     if (file) fclose(file);
     to[strcspn(to, "\n")] = 0;
+}
+
+void weft__cuda_driver_version(char text[80]) {
+    char release[32];
+    int version = 0;
+    if (weft__cu.cuDriverGetVersion(&version) != 0) version = 0;
+    driver_release(release);
+    snprintf(text, 80, "%.30s%sCUDA %d.%d%s", release, release[0] ? " (" : "", version / 1000,
+             version % 1000 / 10, release[0] ? ")" : "");
 }
 
 /* What NVRTC is to compile for: code for 8.6 runs on 8.9, not on 9.0. 0: it knows nothing that runs there. */
@@ -109,6 +118,15 @@ static void collect(void) {
     CUresult error = weft__cu.cuInit(0);
     if (!error) error = weft__cu.cuDriverGetVersion(&version);
     if (!error) error = weft__cu.cuDeviceGetCount(&n);
+    if (!error && version < LEAST_VERSION) {
+        char text[80];
+        weft__cuda_driver_version(text);
+        snprintf(why_none, sizeof why_none,
+                 "the driver, %s, is older than CUDA 12: install a newer one (525 or later); until then opencl "
+                 "serves its cards",
+                 text);
+        return;
+    }
     if (error || n < 1) {
         snprintf(why_none, sizeof why_none,
                  "the CUDA driver finds no card (%s): is there one, do CUDA_VISIBLE_DEVICES and this user's "

@@ -25,6 +25,9 @@ typedef struct weft__cuda_found {
 /* All cards that the driver finds, in its order, looked for once a process; none: *why says what helps. */
 int weft__cuda_devices(const weft__cuda_found **list, const char **why);
 
+/* "580.65.06 (CUDA 13.0)"; the first part only where the system tells it. The driver is open. */
+void weft__cuda_driver_version(char text[80]);
+
 /* Whether there is a driver, so that what it lacks is worth telling. */
 bool weft__cuda_driver(void);
 

@@ -1,0 +1,65 @@
+/* What devices need, and whether it is there. Must not know: how it is opened. Read next: doctor.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/tensor.h>
+
+#include "cli/pieces.h"
+#include "device/cuda/pieces.h"
+#include "device/opencl/devices.h"
+
+static const struct piece {
+    const char *device, *name, *oldest, *from, *without;
+} pieces[] = {
+#define PIECE(device, name, oldest, from, without) {device, name, oldest, from, without},
+#include "cli/pieces.def"
+#undef PIECE
+};
+enum { PIECES = sizeof pieces / sizeof *pieces };
+
+static bool find_opencl(const char *name, char text[WEFT_PIECE_TEXT]) {
+    const weft__opencl_found *list;
+    const char *why = weft__opencl_open_library();
+    const bool driver = strcmp(name, "driver") == 0;
+    const int n = !driver || why ? 0 : weft__opencl_devices(&list, &why);
+    if (driver && n)
+        snprintf(text, WEFT_PIECE_TEXT, "%d device%s", n, n == 1 ? "" : "s");
+    else
+        snprintf(text, WEFT_PIECE_TEXT, "%s", why ? why : "it is there");
+    return !why;
+}
+
+static bool find_cpu(char text[WEFT_PIECE_TEXT]) {
+    weft_device_description d;
+    for (int i = 0; weft_device_info(i, &d); i++)
+        if (strcmp(d.name, "cpu") == 0) snprintf(text, WEFT_PIECE_TEXT, "%s", d.detail);
+    return !strstr(text, "own kernels");
+}
+
+/* Whether it is there; text: what it is, or why there is none. */
+static bool find(const struct piece *p, char text[WEFT_PIECE_TEXT]) {
+    text[0] = 0;
+    if (strcmp(p->device, "cpu") == 0) return find_cpu(text);
+    if (strcmp(p->device, "opencl") == 0) return find_opencl(p->name, text);
+    return weft__cuda_piece(p->name, text);
+}
+
+void weft__pieces_print(const char *device) {
+    const char *lost = ""; /* the device whose first piece is missing: the others are not looked for */
+    for (int i = 0; i < PIECES; i++) {
+        const struct piece *p = &pieces[i];
+        char text[WEFT_PIECE_TEXT];
+        if ((device && strcmp(device, p->device) != 0) || strcmp(lost, p->device) == 0) continue;
+        const bool there = find(p, text);
+        printf("  %-7s %-9s %s%s%s%s\n", p->device, p->name, there ? "" : "missing, so that ",
+               there ? text : p->without, there ? "" : ": ", there ? "" : text);
+        if (!there && (i == 0 || strcmp(pieces[i - 1].device, p->device) != 0)) lost = p->device;
+    }
+}
+
+void weft__pieces_table(void) {
+    printf("| device | piece | oldest | from | without it |\n| --- | --- | --- | --- | --- |\n");
+    for (int i = 0; i < PIECES; i++)
+        printf("| `%s` | %s | %s | %s | %s |\n", pieces[i].device, pieces[i].name, pieces[i].oldest, pieces[i].from,
+               pieces[i].without);
+}

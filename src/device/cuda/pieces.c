@@ -1,0 +1,96 @@
+/* What CUDA consists of, piece by piece: each is looked for, and none is needed to say so. Must not know: what
+ * a piece does. Read next: devices.c. */
+#include "device/cuda/pieces.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "device/cuda/blas.h"
+#include "device/cuda/devices.h"
+#include "device/cuda/dnn.h"
+#include "device/cuda/nvml.h"
+#include "device/cuda/nvrtc.h"
+#include "device/cuda/search.h"
+
+/* Asked for its version alone: no program uses it. */
+static struct nccl_functions {
+    int (*ncclGetVersion)(int *version);
+} nccl;
+
+static const char *const nccl_files[] = {"libnccl.so.2"};
+static const weft__cuda_symbol nccl_wanted[] = {
+    {"ncclGetVersion", offsetof(struct nccl_functions, ncclGetVersion)}};
+static weft__cuda_library nccl_library = {.title = "NCCL",
+                                          .package = "nvidia-nccl-cu13",
+                                          .files = nccl_files,
+                                          .n_files = 1,
+                                          .wanted = nccl_wanted,
+                                          .n_wanted = 1,
+                                          .table = &nccl};
+
+static const char *find_driver(char *text) {
+    const char *why = weft__cuda_open_library();
+    if (!why) weft__cuda_driver_version(text);
+    return why;
+}
+
+static const char *find_card(char *text) {
+    const weft__cuda_found *list;
+    const char *why;
+    const int n = weft__cuda_devices(&list, &why);
+    size_t used = 0;
+    for (int i = 0; i < n && used < WEFT_PIECE_TEXT; i++)
+        used += (size_t)snprintf(text + used, WEFT_PIECE_TEXT - used, "%s%.120s, %d.%d", i ? "; " : "",
+                                 list[i].name, list[i].capability / 10, list[i].capability % 10);
+    return n ? NULL : why;
+}
+
+static const char *find_nvrtc(char *text) {
+    int major = 0, minor = 0;
+    const char *why = weft__nvrtc_open();
+    if (!why) weft__nvrtc_version(&major, &minor);
+    snprintf(text, WEFT_PIECE_TEXT, "%d.%d", major, minor);
+    return why;
+}
+
+static const char *find_blas(char *text) {
+    const char *why = weft__blas_open();
+    if (!why) weft__blas_version(text);
+    return why;
+}
+
+static const char *find_dnn(char *text) {
+    const char *why = weft__dnn_open();
+    const int version = why ? 0 : weft__dnn_version();
+    snprintf(text, WEFT_PIECE_TEXT, "cuDNN %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    return why;
+}
+
+static const char *find_nccl(char *text) {
+    int version = 0;
+    const char *why = weft__cuda_library_open(&nccl_library, NULL);
+    if (!why && nccl.ncclGetVersion(&version) != 0) why = "NCCL does not tell its version";
+    snprintf(text, WEFT_PIECE_TEXT, "NCCL %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    return why;
+}
+
+static const char *find_nvml(char *text) {
+    char version[80];
+    const char *why = weft__nvml_open();
+    snprintf(text, WEFT_PIECE_TEXT, "NVML %s", weft__nvml_version(version));
+    return why;
+}
+
+bool weft__cuda_piece(const char *name, char text[WEFT_PIECE_TEXT]) {
+    static const struct {
+        const char *name;
+        const char *(*find)(char *text);
+    } pieces[] = {{"driver", find_driver}, {"card", find_card}, {"NVRTC", find_nvrtc}, {"cuBLASLt", find_blas},
+                  {"cuDNN", find_dnn},     {"NCCL", find_nccl}, {"NVML", find_nvml}};
+    const char *why = "no such piece";
+    text[0] = 0;
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+        if (strcmp(pieces[i].name, name) == 0) why = pieces[i].find(text);
+    if (why) snprintf(text, WEFT_PIECE_TEXT, "%s", why);
+    return !why;
+}
