@@ -24,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo lint format tidy asan tsan fuzz test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps deps-lint
+.PHONY: all test demo lint format tidy asan tsan fuzz cuda test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -71,6 +71,13 @@ fuzz: deps-lint ## run each fuzz target for SECONDS=60 seconds (clang)
 		cmake -S . -B $(BUILD)-fuzz -G "$(GENERATOR)" -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
 		-DWEFT_FUZZ=ON -DWEFT_TESTS=ON -DWEFT_OPENMP=OFF -DWEFT_SANITIZE=address,undefined >/dev/null
 	@tools/fuzz.sh $(BUILD)-fuzz $(SECONDS) $(JOBS)
+
+# Of NVIDIA's libraries those that Weft opens, of CUDA 13, or CUDA=12 for drivers before 580.
+CUDA_PACKAGES = $(if $(filter 12,$(CUDA)),nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12 nvidia-cudnn-cu12 nvidia-nccl-cu12,\
+	nvidia-cuda-nvrtc nvidia-cublas nvidia-cudnn-cu13 nvidia-nccl-cu13)
+cuda: ## fetch NVIDIA's libraries from PyPI into build/cuda, where build/weft finds them: no toolkit is needed (CUDA=12)
+	python3 -m pip install --quiet --no-deps --upgrade --target $(BUILD)/cuda $(CUDA_PACKAGES)
+	@$(if $(wildcard $(BUILD)/weft),$(BUILD)/weft devices | grep cuda,true)
 
 test-nvrtc: all ## compile what CUDA would run (goldens, models, the op matrix) with NVRTC, without a card: build/nvrtc/report.tsv
 	@rm -rf $(BUILD)/nvrtc && mkdir -p $(BUILD)/nvrtc && export WEFT_SOURCE_DIR=$(CURDIR) && \

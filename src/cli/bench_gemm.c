@@ -205,7 +205,7 @@ static weft_status work(way *w, const asked *a, int to) {
     if (ctx) weft_device_describe(ctx, &device);
     snprintf(w->head.device, sizeof w->head.device, "%s", ctx ? weft_device_of(ctx) : "cpu");
     snprintf(w->head.detail, sizeof w->head.detail, "%s", device.detail);
-    w->head.works = !w->card || strstr(device.detail, "cuBLASLt");
+    w->head.works = !w->card || (strstr(device.detail, "cuBLASLt") && !strstr(device.detail, "no cuBLASLt"));
     if (!w->head.works)
         snprintf(w->head.detail, sizeof w->head.detail, "%s uses no library of its vendor", w->head.device);
     tell(to, &w->head, sizeof w->head);

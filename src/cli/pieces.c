@@ -60,6 +60,6 @@ void weft__pieces_print(const char *device) {
 void weft__pieces_table(void) {
     printf("| device | piece | oldest | from | without it |\n| --- | --- | --- | --- | --- |\n");
     for (int i = 0; i < PIECES; i++)
-        printf("| `%s` | %s | %s | %s | %s |\n", pieces[i].device, pieces[i].name, pieces[i].oldest, pieces[i].from,
-               pieces[i].without);
+        printf("| `%s` | %s | %s | %s | %s |\n", pieces[i].device, pieces[i].name, pieces[i].oldest,
+               pieces[i].from, pieces[i].without);
 }

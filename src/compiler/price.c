@@ -65,7 +65,8 @@ static void consider_cards(const weft_profile *p, weft_device_choice *choice) {
     weft_device_description d;
     if (!weft__device_cards()) return;
     for (int i = 0; weft_device_info(i, &d); i++) {
-        if (d.card && !d.present) weft__log(p->ctx, WEFT_LOG_WARNING, "device auto: %s: %s", d.name, d.reason);
+        if (d.card && !d.present)
+            weft__log(p->ctx, WEFT_LOG_WARNING, "device auto: %s: %s", d.name, d.reason);
         if (!d.present || !d.card) continue;
         if (consider(p, d.name, choice) != WEFT_OK) /* the others do */
             weft__log(p->ctx, WEFT_LOG_WARNING, "device auto: %s", weft_last_error(NULL));

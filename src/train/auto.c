@@ -105,8 +105,8 @@ weft_status weft__auto_choose(const weft__config *config, const weft__dataset *d
     plan p = {.config = config, .dataset = dataset};
     weft_context *ctx = NULL;
     weft_device_choice best;
-    WEFT_TRY(weft_open(&(weft_open_options){
-                      .device = "null", .seed = (uint64_t)config->train_seed, .log = on_log}, &ctx));
+    WEFT_TRY(weft_open(
+        &(weft_open_options){.device = "null", .seed = (uint64_t)config->train_seed, .log = on_log}, &ctx));
     p.model.ctx = ctx;
     const weft_status status = price(&p, purpose, &best);
     if (status == WEFT_OK) {

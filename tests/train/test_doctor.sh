@@ -47,5 +47,15 @@ doctor 0 WEFT_MATMUL=own "LD_LIBRARY_PATH=$work/library" -- "$cpu" \
     '^opencl +absent: libOpenCL.so.1 cannot be opened: install the OpenCL loader \(Debian: ocl-icd-libopencl1\)'
 doctor 4 WEFT_MATMUL=own "LD_LIBRARY_PATH=$work/library" WEFT_DEVICE=opencl -- '^  that fails: .*cannot be opened: install'
 doctor 0 WEFT_KERNEL_CACHE=off -- '^compiled kernels: not kept, as WEFT_KERNEL_CACHE=off'
+here=${WEFT_SOURCE_DIR:?}
+"$weft" doctor --table >table
+cells=$((cells + 1))
+if ! awk 'NR == FNR { want[++n] = $0; next } $0 == want[at + 1] { at++; if (at == n) found = 1; next } { at = $0 == want[1] }
+    END { exit !found }' table "$here/docs/devices.md"; then
+    fail=$((fail + 1))
+    echo "FAIL: docs/devices.md has another table than 'weft doctor --table' prints:"
+    cat table
+fi
+doctor 0 X=1 -- '^what devices need' '^  cpu +products +[a-z0-9]+, ' '^  opencl +loader ' '^  cuda +driver +'
 echo "doctor: cells=$cells fail=$fail"
 [ $fail = 0 ]

@@ -24,7 +24,10 @@
 #include <weft/weft.h>
 
 #include "cuda/fake.h"
+#include "device/cuda/blas.h"
+#include "device/cuda/dnn.h"
 #include "device/cuda/nvml.h"
+#include "device/cuda/pieces.h"
 #include "device/cuda/nvrtc.h"
 #include "device/cuda/run.h"
 #include "gpu.h"
@@ -131,6 +134,75 @@ static void test_without_compiler(void **state) {
     assert_non_null(strstr(info.reason, "opencl serves the card"));
     assert_true(weft__cuda_driver());
     weft__nvrtc_file = NULL;
+    weft__cuda_forget();
+}
+
+static void test_old_driver(void **state) {
+    (void)state;
+    if (!counts()) return skip(); /* a real driver is as old as it is */
+    setenv("FAKE_CUDA_VERSION", "11080", 1);
+    weft__cuda_forget();
+    refuses("the driver, CUDA 11.8, is older than CUDA 12: install a newer one (525 or later)");
+    unsetenv("FAKE_CUDA_VERSION");
+    weft__cuda_forget();
+}
+
+typedef struct said {
+    char text[2000];
+} said;
+
+static void keep(void *user, weft_log_level level, const char *message) {
+    said *s = user;
+    if (level >= WEFT_LOG_WARNING) snprintf(s->text, sizeof s->text, "%s", message);
+}
+
+/* With the driver alone "auto" and "gpu" take the card through OpenCL, and say what to install. */
+static void test_driver_alone(void **state) {
+    (void)state;
+    static const char *const names[] = {"auto", "gpu"};
+    if (without_cuda() || test_without_opencl()) return skip();
+    weft__nvrtc_file = "libabsent.so";
+    weft__cuda_forget();
+    weft__opencl_hook.cards = true;
+    weft__opencl_forget();
+    for (int i = 0; i < 2; i++) {
+        said s = {{0}};
+        weft_context *ctx;
+        const weft_open_options options = {.device = names[i], .log = keep, .log_user = &s};
+        assert_int_equal(weft_open(&options, &ctx), WEFT_OK);
+        assert_string_equal(weft_device_of(ctx), "opencl:0");
+        assert_non_null(strstr(s.text, ": opencl:gpu is used: "));
+        assert_non_null(strstr(s.text, "pip install nvidia-cuda-nvrtc"));
+        weft_close(ctx);
+    }
+    weft__opencl_hook.cards = false;
+    weft__opencl_forget();
+    weft__nvrtc_file = NULL;
+    weft__cuda_forget();
+}
+
+/* Each piece is found or says why not; one that is gone takes nothing else with it. */
+static void test_pieces(void **state) {
+    (void)state;
+    static const char *const names[] = {"driver", "card", "NVRTC", "cuBLASLt", "cuDNN", "NCCL", "NVML"};
+    char text[WEFT_PIECE_TEXT];
+    if (without_cuda()) return skip();
+    for (int i = 0; i < 7; i++) {
+        const bool there = weft__cuda_piece(names[i], text);
+        assert_true(there ? text[strcspn(text, "0123456789")] : strstr(text, "install") != NULL);
+        if (i < 3) assert_true(there);
+    }
+    weft__nvml_file = weft__blas_file = weft__dnn_file = "libabsent.so";
+    weft__cuda_forget();
+    weft__dnn_forget();
+    for (int i = 0; i < 7; i++) {
+        const bool there = weft__cuda_piece(names[i], text);
+        if (i < 3) assert_true(there);
+        if (i == 3 || i == 4 || i == 6) assert_true(!there && strstr(text, "libabsent.so cannot be opened"));
+    }
+    assert_false(weft__cuda_piece("coal", text));
+    weft__nvml_file = weft__blas_file = weft__dnn_file = NULL;
+    weft__dnn_forget();
     weft__cuda_forget();
 }
 
@@ -508,6 +580,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_library),
         cmocka_unit_test(test_without_compiler),
+        cmocka_unit_test(test_old_driver),
+        cmocka_unit_test(test_driver_alone),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_gauges),
         cmocka_unit_test(test_capabilities),
         cmocka_unit_test(test_names),

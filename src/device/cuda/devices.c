@@ -101,9 +101,10 @@ static void describe(weft__cuda_found *f, int i, int version, const char *no_com
     }
     snprintf(f->compiler, sizeof f->compiler, "NVRTC %d.%d %s", major, minor, f->arch);
     driver_release(release);
-    if (weft__blas_open())
-        snprintf(products, sizeof products,
-                 "no cuBLASLt (products on own kernels: pip install nvidia-cublas)");
+    const char *no_products = weft__blas_open();
+    if (no_products)
+        snprintf(products, sizeof products, "no cuBLASLt (products on own kernels: %s)",
+                 strncmp(no_products, "WEFT", 4) == 0 ? no_products : "pip install nvidia-cublas");
     else
         weft__blas_version(products);
     snprintf(f->detail, sizeof f->detail,
@@ -121,10 +122,11 @@ static void collect(void) {
     if (!error && version < LEAST_VERSION) {
         char text[80];
         weft__cuda_driver_version(text);
-        snprintf(why_none, sizeof why_none,
-                 "the driver, %s, is older than CUDA 12: install a newer one (525 or later); until then opencl "
-                 "serves its cards",
-                 text);
+        snprintf(
+            why_none, sizeof why_none,
+            "the driver, %s, is older than CUDA 12: install a newer one (525 or later); until then opencl "
+            "serves its cards",
+            text);
         return;
     }
     if (error || n < 1) {

@@ -1,5 +1,5 @@
-/* What CUDA consists of, piece by piece: each is looked for, and none is needed to say so. Must not know: what
- * a piece does. Read next: devices.c. */
+/* What CUDA consists of, piece by piece: each is looked for, and none is needed to say so. Must not know:
+ * what a piece does. Read next: devices.c. */
 #include "device/cuda/pieces.h"
 
 #include <stdio.h>
@@ -13,9 +13,7 @@
 #include "device/cuda/search.h"
 
 /* Asked for its version alone: no program uses it. */
-static struct nccl_functions {
-    int (*ncclGetVersion)(int *version);
-} nccl;
+static struct nccl_functions { int (*ncclGetVersion)(int *version); } nccl;
 
 static const char *const nccl_files[] = {"libnccl.so.2"};
 static const weft__cuda_symbol nccl_wanted[] = {
@@ -55,14 +53,16 @@ static const char *find_nvrtc(char *text) {
 
 static const char *find_blas(char *text) {
     const char *why = weft__blas_open();
-    if (!why) weft__blas_version(text);
+    char version[32];
+    if (!why) weft__blas_version(version);
+    if (!why) snprintf(text, WEFT_PIECE_TEXT, "%s", version + strcspn(version, "0123456789"));
     return why;
 }
 
 static const char *find_dnn(char *text) {
     const char *why = weft__dnn_open();
     const int version = why ? 0 : weft__dnn_version();
-    snprintf(text, WEFT_PIECE_TEXT, "cuDNN %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    snprintf(text, WEFT_PIECE_TEXT, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
     return why;
 }
 
@@ -70,14 +70,13 @@ static const char *find_nccl(char *text) {
     int version = 0;
     const char *why = weft__cuda_library_open(&nccl_library, NULL);
     if (!why && nccl.ncclGetVersion(&version) != 0) why = "NCCL does not tell its version";
-    snprintf(text, WEFT_PIECE_TEXT, "NCCL %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    snprintf(text, WEFT_PIECE_TEXT, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
     return why;
 }
 
 static const char *find_nvml(char *text) {
-    char version[80];
     const char *why = weft__nvml_open();
-    snprintf(text, WEFT_PIECE_TEXT, "NVML %s", weft__nvml_version(version));
+    (void)weft__nvml_version(text);
     return why;
 }
 
@@ -85,8 +84,9 @@ bool weft__cuda_piece(const char *name, char text[WEFT_PIECE_TEXT]) {
     static const struct {
         const char *name;
         const char *(*find)(char *text);
-    } pieces[] = {{"driver", find_driver}, {"card", find_card}, {"NVRTC", find_nvrtc}, {"cuBLASLt", find_blas},
-                  {"cuDNN", find_dnn},     {"NCCL", find_nccl}, {"NVML", find_nvml}};
+    } pieces[] = {{"driver", find_driver}, {"card", find_card}, {"NVRTC", find_nvrtc},
+                  {"cuBLASLt", find_blas}, {"cuDNN", find_dnn}, {"NCCL", find_nccl},
+                  {"NVML", find_nvml}};
     const char *why = "no such piece";
     text[0] = 0;
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)

@@ -6,8 +6,8 @@
 
 enum { WEFT_PIECE_TEXT = 800 };
 
-/* "driver", "card", "NVRTC", "cuBLASLt", "cuDNN", "NCCL" or "NVML": whether it is there. text: its version, or
- * why there is none and what helps. */
+/* "driver", "card", "NVRTC", "cuBLASLt", "cuDNN", "NCCL" or "NVML": whether it is there. text: its version,
+ * or why there is none and what helps. */
 bool weft__cuda_piece(const char *name, char text[WEFT_PIECE_TEXT]);
 
 #endif
