@@ -113,8 +113,24 @@ static void grad_prod(const char *where, weft_tensor *node, weft_tensor *g, weft
 
 /* ---- op files ---- */
 
+/* g of f16 or bf16 before it was rounded to that: of a product, or of what was computed in f32 (sums are), or
+ * views of one; NULL where g is something else. So the gradient of a weight that is computed with in 16 bits
+ * is not rounded. */
+static weft_tensor *unrounded(const char *where, weft_tensor *g) {
+    weft_tensor *in = g->n_in > 0 && !g->leaf ? g->in[0] : NULL;
+    if (!in || g->error || (g->dtype != WEFT_F16 && g->dtype != WEFT_BF16)) return NULL;
+    if (g->op == WEFT_OP_CAST) return in->dtype == WEFT_F32 ? in : NULL;
+    const bool view = g->op == WEFT_OP_PERMUTE || g->op == WEFT_OP_RESHAPE;
+    weft_tensor *wide = view ? unrounded(where, in) : NULL;
+    if (g->op != WEFT_OP_MATMUL && !wide) return NULL;
+    return weft__node(g->ctx, where, (weft_op)g->op, WEFT_F32, g->rank, g->shape, g->n_in,
+                      wide ? &wide : g->in, g->attr_bytes, g->attr);
+}
+
 static void grad_cast(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
-    grads[0] = weft_cast_at(where, g, (weft_dtype)node->in[0]->dtype);
+    const weft_dtype dtype = (weft_dtype)node->in[0]->dtype;
+    weft_tensor *wide = dtype == WEFT_F32 ? unrounded(where, g) : NULL;
+    grads[0] = wide ? wide : weft_cast_at(where, g, dtype);
 }
 
 /* The matrix that x is the transpose of, when x is recorded so. */
@@ -131,6 +147,7 @@ static bool is_transpose(const weft_tensor *x) {
  * the layout of the tensor behind it (a weight's gradient goes straight into its block). */
 static void grad_matmul(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     weft_tensor *a = node->in[0], *b = node->in[1];
+    g = weft_cast_at(where, g, (weft_dtype)a->dtype); /* of a product of 16 bits in f32 */
     weft_tensor *at = weft_transpose_at(where, a, -1, -2), *bt = weft_transpose_at(where, b, -1, -2);
     weft_tensor *gt = weft_transpose_at(where, g, -1, -2);
     grads[0] = is_transpose(a) ? weft_transpose_at(where, weft_matmul_at(where, b, gt), -1, -2)

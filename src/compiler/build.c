@@ -271,7 +271,7 @@ static bool thin_view(const weft_ir *ir, ir_edge in, const weft_tensor *x, const
  * kernel does both, and what lies between them, in one pass over X. -2: another product. */
 static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
     const weft_tensor *a = t->in[0], *b = t->in[1];
-    if (!ir->fuse || t->rank != 2 || (t->dtype != WEFT_F32 && t->dtype != WEFT_F64)) return -2;
+    if (!ir->fuse || t->rank != 2 || (a->dtype != WEFT_F32 && a->dtype != WEFT_F64)) return -2;
     const int64_t m = a->shape[0], k = a->shape[1], n = b->shape[1];
     const bool right = m == 1; /* the vector is a */
     if (m != 1 && n != 1) return -2;

@@ -146,7 +146,8 @@ static weft_status build_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge
     WEFT_TRY(take_operand(ir, in[1], rank, b->shape, is_matrix, &right));
     weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL};
     weft_heavy_matmul *mm = &heavy.as.matmul;
-    mm->dtype = mm->out_dtype = (uint8_t)t->dtype;
+    mm->dtype = a->dtype;
+    mm->out_dtype = (uint8_t)t->dtype;
     mm->m = a->shape[rank - 2];
     mm->k = a->shape[rank - 1];
     mm->n = b->shape[rank - 1];

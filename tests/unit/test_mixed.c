@@ -101,6 +101,55 @@ static weft_module *gpt(weft_context *ctx) {
                     &(weft_gpt_options){.vocab = 11, .context = 16, .layers = 2, .heads = 2, .width = 32});
 }
 
+/* The gradients of weights and biases are sums in f32, and are not rounded on their way. */
+static void test_unrounded(void **state) {
+    weft_context *ctx = *state;
+    enum { TIMES = 1024 };
+    weft_module *m = weft_linear(ctx, 1, 1, NULL);
+    assert_ok(weft_module_compute(m, dtype));
+    static float x[TIMES + 1], weights[TIMES + 1];
+    for (int i = 0; i <= TIMES; i++) x[i] = 1, weights[i] = i == 0 ? 1.0f : 0x1p-14f;
+    weft_tensor *y = weft_forward(m, weft_from(ctx, WEFT_F32, SHAPE(TIMES + 1, 1), x)), *gradients[2], *again;
+    weft_tensor *loss =
+        weft_sum(weft_mul(y, weft_from(ctx, WEFT_F32, SHAPE(TIMES + 1, 1), weights)), WEFT_ALL_AXES, false);
+    weft_tensor *wrt[2] = {parameter(m, 0), parameter(m, 1)};
+    assert_ok(weft_gradient(loss, wrt, 2, gradients));
+    assert_int_equal(weft_dtype_of(gradients[0]), WEFT_F32);
+    for (int i = 0; i < 2; i++) assert_true(weft_item(gradients[i]) == 1.0 + TIMES * 0x1p-14);
+    /* a gradient of such a gradient */
+    weft_tensor *w = weft_cast(input(ctx, 4, 4, 3), WEFT_F32), *narrowed = narrow(w);
+    assert_ok(
+        weft_gradient(weft_sum(weft_matmul(narrowed, narrowed), WEFT_ALL_AXES, false), &w, 1, gradients));
+    assert_ok(
+        weft_gradient(weft_sum(weft_mul(gradients[0], gradients[0]), WEFT_ALL_AXES, false), &w, 1, &again));
+    double *got = values_of(again);
+    for (int i = 0; i < 16; i++) assert_true(isfinite(got[i]) && got[i] != 0);
+    free(got);
+}
+
+/* A tied head: both parts of the table's gradient are f32, and so is their sum. */
+static void test_tied(void **state) {
+    weft_context *ctx = *state;
+    weft_module *m = gpt(ctx);
+    const int32_t ids[2][4] = {{1, 7, 2, 2}, {7, 2, 2, 5}};
+    weft_tensor *wrt = parameter(m, 0), *exact, *got;
+    for (int i = 0; i < 2; i++) {
+        if (i) assert_ok(weft_module_compute(m, dtype));
+        weft_tensor *y = weft_forward(m, weft_from(ctx, WEFT_I32, SHAPE(1, 4), ids[0]));
+        weft_tensor *loss = weft_cross_entropy(y, weft_from(ctx, WEFT_I32, SHAPE(1, 4), ids[1]), NULL);
+        assert_ok(weft_gradient(loss, &wrt, 1, i ? &got : &exact));
+    }
+    double *a = values_of(got), *b = values_of(exact);
+    int rounded = 0;
+    for (int i = 0; i < 11 * 32; i++) {
+        assert_true(fabs(a[i] - b[i]) < 0.01);
+        rounded += (double)weft_bf16_to_f32(weft_f32_to_bf16((float)a[i])) == a[i];
+    }
+    assert_true(rounded < 11 * 32 / 8);
+    free(a);
+    free(b);
+}
+
 static float train(weft_context *ctx, weft_module *m, int steps) {
     weft_optimizer *opt = weft_adamw(m, &(weft_adam_options){.lr = 3e-3});
     if (dtype == WEFT_F16) assert_ok(weft_optimizer_scale_loss(opt, NULL));
@@ -199,6 +248,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_forward, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gradients, setup, teardown),
         cmocka_unit_test_setup_teardown(test_embedding, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unrounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tied, setup, teardown),
         cmocka_unit_test_setup_teardown(test_training, setup, teardown),
         cmocka_unit_test_setup_teardown(test_decoding, setup, teardown),
         cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
@@ -206,6 +257,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_forward, setup_half, teardown),
         cmocka_unit_test_setup_teardown(test_gradients, setup_half, teardown),
         cmocka_unit_test_setup_teardown(test_embedding, setup_half, teardown),
+        cmocka_unit_test_setup_teardown(test_unrounded, setup_half, teardown),
+        cmocka_unit_test_setup_teardown(test_tied, setup_half, teardown),
         cmocka_unit_test_setup_teardown(test_training, setup_half, teardown),
         cmocka_unit_test_setup_teardown(test_decoding, setup_half, teardown),
         cmocka_unit_test_setup_teardown(test_parts, setup_half, teardown),
