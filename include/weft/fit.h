@@ -47,6 +47,14 @@ WEFT_API WEFT_CHECKED weft_status weft_fit_losses(const weft_fit_state *state, d
  * it. */
 typedef weft_status (*weft_fit_fn)(void *user, const weft_fit_state *state, bool *stop);
 
+/* One more copy of what is trained, in a context of its own, on another device: equal to the first in
+ * weights, options, data and number of steps, which is for the caller to see to. */
+typedef struct weft_replica {
+    weft_module *module;
+    weft_optimizer *optimizer;
+    weft_loader *loader;
+} weft_replica;
+
 typedef struct weft_fit_options {
     weft_loss_kind loss;
     weft_loss_fn custom_loss; /* instead of it; `user` is passed */
@@ -57,6 +65,11 @@ typedef struct weft_fit_options {
     weft_fit_fn on_step, on_epoch;
     void *user;
     void (*on_plan)(void *user, const weft_memory_plan *plan); /* once, before the first step runs */
+    /* Data parallelism: the batches of a step are computed by module, optimizer and loader of the call and of
+     * these, each a part of them one after the other; accumulate is a multiple of n_replicas + 1. The step is
+     * that of one device but for the order in which gradients are added. Copied. */
+    const weft_replica *replicas;
+    size_t n_replicas;
 } weft_fit_options;
 
 typedef struct weft_history_line {

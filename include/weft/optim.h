@@ -82,6 +82,25 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_step(weft_optimizer *opt, weft_
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int k,
                                                             int of);
 
+/* ---- steps of several optimizers: data parallelism ----
+ *
+ * Copies of a model, equal at first, each in a context on a device of its own with an optimizer of its own,
+ * share the parts of a step out among them: each records its parts and adds their gradients up
+ * (weft_optimizer_part, forward, weft_optimizer_add), the sums are added over all (weft_optimizer_share), and
+ * each makes the same change of its parameters (weft_optimizer_apply). weft_fit does that. */
+
+/* What is recorded next is part k of a step, counted over all copies: its dropout masks are those that this
+ * part of weft_optimizer_accumulate has. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_part(weft_optimizer *opt, int k);
+/* Adds the gradients of loss to the sum, which begins anew after a step. Changes no parameter. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_add(weft_optimizer *opt, weft_tensor *loss);
+/* The sum of each of the n optimizers becomes that of all, added in their order. Between cards by NCCL, where
+ * all are CUDA's, different and it is installed; else by way of the host, which waits for them.
+ * WEFT_ERR_STATE where one has added nothing, WEFT_ERR_SHAPE where their parameters differ. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_share(weft_optimizer *const *optimizers, size_t n);
+/* Divides the sum by `parts`, the number that was added to it by all, and changes the parameters. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_apply(weft_optimizer *opt, int parts);
+
 /* Bytes that a step needs on the device, and who runs it. */
 typedef struct weft_memory_plan {
     uint64_t parameters, states; /* of the optimizer's, and sums of gradients while it accumulates */

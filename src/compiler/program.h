@@ -150,4 +150,8 @@ weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_te
 /* weft_item with a status; NaN where there is none to read. */
 weft_status weft__item(weft_tensor *t, double *out);
 
+/* ---- share.c ---- */
+/* Variables of f32 or f64, of one size, each of another context: all become their sum, added in order. */
+weft_status weft__sum_shared(weft_tensor *const *list, size_t n);
+
 #endif

@@ -136,21 +136,35 @@ weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind ki
 
 /* ---- training ---- */
 
-typedef struct weft__fit {
+/* Who computes batches: the call's model, or a replica. */
+typedef struct worker {
     weft_context *ctx;
+    weft_module *m;
+    weft_optimizer *opt;
+    weft_loader *loader;
+    weft__pending pending; /* the losses of its batches that nobody has looked at yet, */
+    double *losses;        /* after those of a step that is not complete */
+    size_t n_losses, capacity;
+} worker;
+
+typedef struct weft__fit {
+    weft_context *ctx; /* the first worker's, as is all that is not of one */
     weft_module *m;
     weft_optimizer *opt;
     weft_loader *loader;
     const weft_fit_options *options;
     weft_history *history;
-    uint64_t accumulate;
+    worker *workers;
+    weft_optimizer **optimizers; /* theirs */
+    size_t n_workers;
+    uint64_t accumulate; /* batches of a step, */
+    uint64_t share;      /* and of it of a worker's, which follow each other */
     bool planned;
-    weft__pending pending; /* the losses of batches whose numbers nobody has looked at yet */
-    uint64_t seen;         /* position of the first of them */
-    double loss;           /* of the last step that was looked at */
-    double epoch_sum;      /* of the losses of its epoch's steps */
-    uint64_t epoch_done;   /* so many */
-    bool epoch_over;       /* and it was the last of them */
+    uint64_t seen;       /* steps whose losses were looked at */
+    double loss;         /* of the last of them */
+    double epoch_sum;    /* of the losses of its epoch's steps */
+    uint64_t epoch_done; /* so many */
+    bool epoch_over;     /* and it was the last of them */
 } fit;
 
 uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate) {
@@ -193,15 +207,37 @@ static weft_status take_loss(fit *f, uint64_t step) {
     return WEFT_OK;
 }
 
-/* Looks at the losses of all batches so far, which waits for the device. */
-static weft_status look(fit *f) {
+static weft_status read_losses(worker *w) {
     double values[WEFT__PENDING];
     size_t count;
-    WEFT_TRY(weft__pending_read(&f->pending, values, &count));
-    for (size_t i = 0; i < count; i++, f->seen++) {
-        if (f->seen % f->accumulate == 0) f->loss = 0;
-        f->loss += values[i] / (double)f->accumulate;
-        if ((f->seen + 1) % f->accumulate == 0) WEFT_TRY(take_loss(f, f->seen / f->accumulate));
+    WEFT_TRY(weft__pending_read(&w->pending, values, &count));
+    for (size_t i = 0; i < count; i++) {
+        if (!weft__grow(NULL, &w->losses, &w->capacity, w->n_losses, sizeof *w->losses))
+            return weft__fail_oom(w->ctx, w->n_losses * sizeof *w->losses, "losses");
+        w->losses[w->n_losses++] = values[i];
+    }
+    return WEFT_OK;
+}
+
+/* Looks at the losses of all batches so far, which waits for the devices. */
+static weft_status look(fit *f) {
+    uint64_t steps = UINT64_MAX;
+    for (size_t i = 0; i < f->n_workers; i++) {
+        worker *w = &f->workers[i];
+        WEFT_TRY(read_losses(w));
+        if (w->n_losses / f->share < steps) steps = w->n_losses / f->share;
+    }
+    for (uint64_t s = 0; s < steps; s++, f->seen++) {
+        f->loss = 0;
+        for (size_t i = 0; i < f->n_workers; i++)
+            for (uint64_t k = 0; k < f->share; k++)
+                f->loss += f->workers[i].losses[s * f->share + k] / (double)f->accumulate;
+        WEFT_TRY(take_loss(f, f->seen));
+    }
+    for (size_t i = 0; i < f->n_workers && steps; i++) {
+        worker *w = &f->workers[i];
+        w->n_losses -= steps * f->share;
+        memmove(w->losses, w->losses + steps * f->share, w->n_losses * sizeof *w->losses);
     }
     return WEFT_OK;
 }
@@ -224,31 +260,52 @@ static weft_status plan(fit *f, weft_tensor *loss) {
     return WEFT_OK;
 }
 
-/* One batch forward and backward; the last of a step changes the parameters. */
-static weft_status part(fit *f, uint64_t step, uint64_t k, weft_fit_state *state) {
+static weft_tensor *loss_of(const fit *f, weft_tensor *prediction, const weft_batch *batch) {
+    if (!f->options->custom_loss) return weft_batch_loss(f->options->loss, prediction, batch);
+    weft_tensor *each = f->options->custom_loss(f->options->user, prediction, batch);
+    return batch->mask ? masked_mean(each, batch->mask) : weft_mean(each, WEFT_ALL_AXES, false);
+}
+
+/* Gradients of batch k of a step; where one worker does them all, the last one changes the parameters. */
+static weft_status learn(const fit *f, const worker *w, weft_tensor *loss, uint64_t k) {
+    return f->n_workers > 1 ? weft_optimizer_add(w->opt, loss)
+                            : weft_optimizer_accumulate(w->opt, loss, (int)k, (int)f->accumulate);
+}
+
+/* Batch k of a step, forward and backward. */
+static weft_status part(fit *f, worker *w, uint64_t step, uint64_t k, weft_fit_state *state) {
     weft_batch batch;
     double started = now();
-    weft_scope *scope = weft_scope_open(f->ctx);
-    if (!scope) return weft__fail_oom(f->ctx, 0, "a scope");
-    weft_status status = weft_loader_get(f->loader, step * f->accumulate + k, &batch);
+    weft_scope *scope = weft_scope_open(w->ctx);
+    if (!scope) return weft__fail_oom(w->ctx, 0, "a scope");
+    weft_status status = weft_loader_get(w->loader, step * f->accumulate + k, &batch);
     double loaded = now();
     state->seconds_data += loaded - started;
+    if (status == WEFT_OK && f->n_workers > 1) status = weft_optimizer_part(w->opt, (int)k);
     if (status == WEFT_OK) {
-        weft_tensor *prediction = weft_forward(f->m, batch.x), *value;
-        if (f->options->custom_loss) {
-            value = f->options->custom_loss(f->options->user, prediction, &batch);
-            value = batch.mask ? masked_mean(value, batch.mask) : weft_mean(value, WEFT_ALL_AXES, false);
-        } else {
-            value = weft_batch_loss(f->options->loss, prediction, &batch);
-        }
+        weft_tensor *value = loss_of(f, weft_forward(w->m, batch.x), &batch);
         if (f->options->on_plan && !f->planned) status = plan(f, value);
-        if (status == WEFT_OK) status = weft_optimizer_accumulate(f->opt, value, (int)k, (int)f->accumulate);
-        if (status == WEFT_OK) status = weft__pending_add(&f->pending, value);
+        if (status == WEFT_OK) status = learn(f, w, value, k);
+        if (status == WEFT_OK) status = weft__pending_add(&w->pending, value);
     }
     weft_scope_close(scope);
-    if (status == WEFT_OK && weft__pending_due(&f->pending, 1)) status = look(f);
+    if (status == WEFT_OK && weft__pending_due(&w->pending, 1)) status = look(f);
     state->seconds_step += now() - loaded;
     return status;
+}
+
+/* Each worker has its share of the batches under way before the first is waited for. */
+static weft_status parts(fit *f, uint64_t step, weft_fit_state *state) {
+    for (uint64_t k = 0; k < f->share; k++)
+        for (size_t i = 0; i < f->n_workers; i++)
+            WEFT_TRY(part(f, &f->workers[i], step, i * f->share + k, state));
+    if (f->n_workers == 1) return WEFT_OK;
+    const double started = now();
+    WEFT_TRY(weft_optimizer_share(f->optimizers, f->n_workers));
+    for (size_t i = 0; i < f->n_workers; i++)
+        WEFT_TRY(weft_optimizer_apply(f->optimizers[i], (int)f->accumulate));
+    state->seconds_step += now() - started;
+    return WEFT_OK;
 }
 
 static weft_status end_epoch(fit *f, weft_fit_state *state, bool *stop) {
@@ -278,9 +335,78 @@ static weft_status one_step(fit *f, uint64_t step, uint64_t steps, bool *stop) {
                             .val_loss = (double)NAN,
                             .val_accuracy = (double)NAN,
                             .fit = f};
-    for (uint64_t k = 0; k < f->accumulate; k++) WEFT_TRY(part(f, step, k, &state));
+    WEFT_TRY(parts(f, step, &state));
     if (o->on_step) WEFT_TRY(o->on_step(o->user, &state, stop));
     return state.epoch_ends || step + 1 == steps || *stop ? end_epoch(f, &state, stop) : WEFT_OK;
+}
+
+/* The step at which training ends, and whether there is anything to do. */
+static weft_status count_steps(const fit *f, uint64_t *steps) {
+    const weft_fit_options *o = f->options;
+    *steps = o->steps;
+    if (*steps == 0 && o->epochs > 0) { /* the step that ends the last epoch */
+        int64_t batches = 0;
+        if (!weft__mul(o->epochs, f->loader->batches, &batches))
+            return weft__fail(f->ctx, WEFT_ERR_ARGUMENT, "fit: %lld epochs are too many",
+                              (long long)o->epochs);
+        *steps = ((uint64_t)batches + f->accumulate - 1) / f->accumulate;
+    }
+    if (*steps == 0)
+        return weft__fail(f->ctx, WEFT_ERR_ARGUMENT, "fit: options.steps or options.epochs must be set");
+    if (f->loader->y.rank == 0)
+        return weft__fail(f->ctx, WEFT_ERR_ARGUMENT, "fit: the loader has no targets to learn from");
+    return WEFT_OK;
+}
+
+static weft_status add_worker(fit *f, const weft_replica *r) {
+    WEFT_TRY(weft_module_status(r->module));
+    WEFT_TRY(weft_optimizer_status(r->optimizer));
+    if (weft_optimizer_steps(r->optimizer) != weft_optimizer_steps(f->opt) ||
+        r->loader->batches != f->loader->batches)
+        return weft__fail(
+            f->ctx, WEFT_ERR_ARGUMENT,
+            "fit: replica %zu has made %llu steps and has %lld batches, the first %llu and %lld",
+            f->n_workers, (unsigned long long)weft_optimizer_steps(r->optimizer),
+            (long long)r->loader->batches, (unsigned long long)weft_optimizer_steps(f->opt),
+            (long long)f->loader->batches);
+    f->optimizers[f->n_workers] = r->optimizer;
+    f->workers[f->n_workers++] = (worker){
+        .ctx = weft_module_context(r->module), .m = r->module, .opt = r->optimizer, .loader = r->loader};
+    return WEFT_OK;
+}
+
+static weft_status add_workers(fit *f) {
+    const weft_fit_options *o = f->options;
+    const size_t n = o->n_replicas + 1;
+    f->share = f->accumulate / n;
+    if (f->accumulate % n)
+        return weft__fail(f->ctx, WEFT_ERR_ARGUMENT,
+                          "fit: the %llu batches of a step cannot be shared among %zu devices alike",
+                          (unsigned long long)f->accumulate, n);
+    f->workers = weft__array(f->ctx, n, sizeof *f->workers);
+    f->optimizers = weft__array(f->ctx, n, sizeof *f->optimizers);
+    if (!f->workers || !f->optimizers) return weft__fail_oom(f->ctx, n * sizeof *f->workers, "replicas");
+    WEFT_TRY(add_worker(f, &(weft_replica){f->m, f->opt, f->loader}));
+    for (size_t i = 0; i < o->n_replicas; i++) WEFT_TRY(add_worker(f, &o->replicas[i]));
+    return WEFT_OK;
+}
+
+static void free_workers(fit *f) {
+    for (size_t i = 0; i < f->n_workers; i++) {
+        weft__pending_free(&f->workers[i].pending);
+        weft__free(NULL, f->workers[i].losses);
+    }
+    weft__free(f->ctx, f->workers);
+    weft__free(f->ctx, f->optimizers);
+}
+
+static weft_status train(fit *f, bool *stop) {
+    uint64_t steps;
+    WEFT_TRY(add_workers(f));
+    WEFT_TRY(count_steps(f, &steps));
+    f->seen = weft_optimizer_steps(f->opt);
+    for (uint64_t step = f->seen; step < steps && !*stop; step++) WEFT_TRY(one_step(f, step, steps, stop));
+    return look(f);
 }
 
 weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
@@ -297,25 +423,9 @@ weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
              .options = options,
              .history = history};
     f.accumulate = options->accumulate > 1 ? (uint64_t)options->accumulate : 1;
-    uint64_t steps = options->steps;
-    if (steps == 0 && options->epochs > 0) { /* the step that ends the last epoch */
-        int64_t batches = 0;
-        if (!weft__mul(options->epochs, loader->batches, &batches))
-            return weft__fail(f.ctx, WEFT_ERR_ARGUMENT, "fit: %lld epochs are too many",
-                              (long long)options->epochs);
-        steps = ((uint64_t)batches + f.accumulate - 1) / f.accumulate;
-    }
-    if (steps == 0)
-        return weft__fail(f.ctx, WEFT_ERR_ARGUMENT, "fit: options.steps or options.epochs must be set");
-    if (loader->y.rank == 0)
-        return weft__fail(f.ctx, WEFT_ERR_ARGUMENT, "fit: the loader has no targets to learn from");
     bool stop = false;
-    weft_status status = WEFT_OK;
-    f.seen = weft_optimizer_steps(opt) * f.accumulate;
-    for (uint64_t step = weft_optimizer_steps(opt); step < steps && !stop && status == WEFT_OK; step++)
-        status = one_step(&f, step, steps, &stop);
-    if (status == WEFT_OK) status = look(&f);
-    weft__pending_free(&f.pending);
+    const weft_status status = train(&f, &stop);
+    free_workers(&f);
     if (history) history->stopped = stop;
     return status;
 }

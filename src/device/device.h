@@ -190,6 +190,10 @@ typedef struct weft_device_ops {
     /* Timings of the commands of the last run, when switched on. */
     void (*set_timing)(weft_device *device, bool on);
     const weft_timing *(*timings)(weft_device *device, const weft_executable *executable);
+    /* Makes the first `count` elements of buffers[i], of devices[i], the sum of all n; f32 or f64. *done:
+     * false where these devices cannot. NULL: none can. */
+    weft_status (*sum)(weft_device *const *devices, weft_buffer *const *buffers, size_t n, weft_dtype dtype,
+                       size_t count, bool *done);
     /* Fills in what the card says of itself, which is all NaN before; false: it cannot be asked. May be
      * called by another thread than the device's. NULL: there is none. */
     bool (*gauges)(const weft_device *device, weft_gauges *gauges);

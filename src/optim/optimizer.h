@@ -92,7 +92,7 @@ struct weft_optimizer {
     uint64_t identity;     /* of the layout: part of the program's key */
     uint64_t freeze_count; /* of the module when it was laid out */
     bool laid_out, held;
-    int next_part;     /* of an accumulated step: 0 when none is under way */
+    int next_part; /* of an accumulated step: 0 when none is under way; of a shared one how many were added */
     weft_error *error; /* poisoned: why */
 };
 
@@ -110,7 +110,8 @@ typedef struct weft__sinks {
     size_t count;
 } weft__sinks;
 
-typedef enum weft__phase { WEFT__WHOLE, WEFT__FIRST, WEFT__MIDDLE, WEFT__LAST } weft__phase;
+/* APPLY: of a sum that is complete, without a loss. */
+typedef enum weft__phase { WEFT__WHOLE, WEFT__FIRST, WEFT__MIDDLE, WEFT__LAST, WEFT__APPLY } weft__phase;
 
 /* Records gradients of loss and the updates of a phase; parts: of an accumulated step. */
 weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,

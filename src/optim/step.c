@@ -1,6 +1,7 @@
 /* Running a step: looked up by the loss's graph and the layout, recorded and compiled only the first time. */
 #include "compiler/derive.h"
 #include "compiler/profile.h"
+#include "compiler/program.h"
 #include "optim/optimizer.h"
 
 /* What weft__derive_run hands to build(). */
@@ -95,6 +96,76 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
     }
     return WEFT_OK;
 }
+
+/* ---- shared by several ---- */
+
+weft_status weft_optimizer_part(weft_optimizer *opt, int k) {
+    WEFT_TRY(weft_optimizer_status(opt));
+    if (k < 0)
+        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT, "%s: part %d of a step", weft_optimizer_kind(opt), k);
+    opt->ctx->micro_batch = (uint64_t)k;
+    return WEFT_OK;
+}
+
+weft_status weft_optimizer_add(weft_optimizer *opt, weft_tensor *loss) {
+    WEFT_TRY(prepare(opt, loss));
+    WEFT_TRY(run(opt, loss, opt->next_part ? WEFT__MIDDLE : WEFT__FIRST, 1, NULL));
+    opt->next_part++;
+    return WEFT_OK;
+}
+
+/* Can what these have summed be added? */
+static weft_status comparable(weft_optimizer *const *list, size_t n) {
+    weft_context *ctx = list[0]->ctx;
+    for (size_t i = 0; i < n; i++) {
+        WEFT_TRY(weft_optimizer_status(list[i]));
+        if (!list[i]->next_part)
+            return weft__fail(ctx, WEFT_ERR_STATE, "%s: optimizer %zu of %zu has added no gradients",
+                              weft_optimizer_kind(list[0]), i, n);
+        bool same = list[i]->n_blocks == list[0]->n_blocks;
+        for (size_t b = 0; same && b < list[0]->n_blocks; b++)
+            same = list[i]->blocks[b].wide == list[0]->blocks[b].wide &&
+                   weft_numel(list[i]->blocks[b].values) == weft_numel(list[0]->blocks[b].values);
+        if (!same)
+            return weft__fail(ctx, WEFT_ERR_SHAPE,
+                              "%s: optimizer %zu of %zu trains other parameters than the first",
+                              weft_optimizer_kind(list[0]), i, n);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_optimizer_share(weft_optimizer *const *list, size_t n) {
+    if (!list || !n) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_optimizer_share: no optimizers");
+    weft_context *ctx = list[0]->ctx;
+    WEFT_TRY(comparable(list, n));
+    if (n == 1) return WEFT_OK;
+    weft_tensor **sums = weft__array(ctx, n, sizeof *sums);
+    weft_status status = sums ? WEFT_OK : weft__fail_oom(ctx, n * sizeof *sums, "a list of sums");
+    for (size_t b = 0; b < list[0]->n_blocks && status == WEFT_OK; b++) {
+        for (size_t i = 0; i < n; i++) sums[i] = list[i]->blocks[b].sum;
+        status = weft__sum_shared(sums, n);
+    }
+    weft__free(ctx, sums);
+    return status;
+}
+
+weft_status weft_optimizer_apply(weft_optimizer *opt, int parts) {
+    WEFT_TRY(weft_optimizer_status(opt));
+    if (parts < 1 || !opt->next_part)
+        return weft__fail(opt->ctx, WEFT_ERR_STATE, "%s: no gradients were added, or %d parts of them",
+                          weft_optimizer_kind(opt), parts);
+    weft__sinks sinks;
+    WEFT_TRY(weft__optimizer_numbers(opt));
+    weft_scope *scope = weft_scope_open(opt->ctx);
+    if (!scope) return weft__fail_oom(opt->ctx, 0, "a scope");
+    weft_status status = weft__optimizer_record(opt, NULL, WEFT__APPLY, parts, &sinks);
+    if (status == WEFT_OK) status = weft_assign(sinks.variable, sinks.value, sinks.count);
+    weft_scope_close(scope);
+    if (status == WEFT_OK) steps_done(opt, 1);
+    return status;
+}
+
+/* ---- ahead of a step ---- */
 
 static uint64_t bytes_of(const weft_tensor *t) {
     return t ? (uint64_t)weft_numel(t) * weft_dtype_size(weft_dtype_of(t)) : 0;

@@ -407,6 +407,31 @@ static void follow(weft__config *config) {
         config->schedule_min_lr = 0;
 }
 
+/* One device that is asked for by --device or --set counts more than several in a file; else the first of
+ * several is the run's device. */
+static weft_status follow_devices(weft__config *config) {
+    const bool asked = config->origin[WEFT__KEY_device] == WEFT__ORIGIN_SET ||
+                       config->origin[WEFT__KEY_device] == WEFT__ORIGIN_FLAG;
+    if (!config->devices.count) return WEFT_OK;
+    if (asked && config->origin[WEFT__KEY_devices] == WEFT__ORIGIN_FILE) {
+        weft__config_one_device(config);
+        return WEFT_OK;
+    }
+    if (asked || config->origin[WEFT__KEY_device] == WEFT__ORIGIN_FILE) return WEFT_OK; /* see check() */
+    return weft__config_put(config, WEFT__KEY_device, config->devices.values[0], WEFT__ORIGIN_FOUND, NULL);
+}
+
+void weft__config_one_device(weft__config *config) {
+    if (config->devices.count && !weft__config_given(config, WEFT__KEY_device)) {
+        clear(config, WEFT__KEY_device);
+        config->device = config->devices.values[0];
+        config->devices.values[0] = NULL;
+        config->origin[WEFT__KEY_device] = WEFT__ORIGIN_FOUND;
+    }
+    clear(config, WEFT__KEY_devices);
+    config->origin[WEFT__KEY_devices] = WEFT__ORIGIN_UNSET;
+}
+
 /* "file.yaml:7: key" of the key to blame. */
 static weft_status blame(const weft__config *config, weft__config_key key, const char *what) {
     char origin[256];
@@ -455,8 +480,23 @@ static weft_status check_data(const weft__config *config) {
     return check_targets(config);
 }
 
+static weft_status check_devices(const weft__config *config) {
+    const long long n = (long long)config->devices.count, of = (long long)config->train_accumulate;
+    char what[256];
+    if (n == 0) return WEFT_OK;
+    if (strcmp(config->device, config->devices.values[0]) != 0)
+        return blame(config, WEFT__KEY_devices, "give device or devices, not both");
+    if (of % n == 0) return WEFT_OK;
+    snprintf(what, sizeof what,
+             "%lld of them cannot share the batches of a step (train.accumulate: %lld) alike: "
+             "train.accumulate: %lld can be shared",
+             n, of, of * n);
+    return blame(config, WEFT__KEY_devices, what);
+}
+
 static weft_status check(const weft__config *config) {
     WEFT_TRY(check_data(config));
+    WEFT_TRY(check_devices(config));
     if (config->model_type == WEFT__MODEL_GPT && config->model_width % config->model_heads != 0)
         return blame(config, WEFT__KEY_model_heads, "the heads must divide model.width evenly");
     if (config->model_hidden.count > WEFT__LIST_MAX)
@@ -480,5 +520,6 @@ static weft_status check(const weft__config *config) {
 weft_status weft__config_resolve(weft__config *config) {
     WEFT_TRY(fill_defaults(config));
     follow(config);
+    WEFT_TRY(follow_devices(config));
     return check(config);
 }

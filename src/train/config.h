@@ -112,6 +112,9 @@ weft_status weft__config_put(weft__config *config, weft__config_key key, const c
 /* Fills in defaults (by model.type, and WEFT_DEVICE from the environment) and checks how keys go together. */
 weft_status weft__config_resolve(weft__config *config);
 
+/* Takes the first of several devices as the one, where none is given, and forgets the others: for use. */
+void weft__config_one_device(weft__config *config);
+
 /* Whether the key was given by anybody rather than defaulted. */
 bool weft__config_given(const weft__config *config, weft__config_key key);
 

@@ -320,7 +320,8 @@ void weft__config_hash(const weft__config *config, char out[17]) {
         case WEFT__KEY_train_keep:
         case WEFT__KEY_train_recompute:
         case WEFT__KEY_train_deterministic:
-        case WEFT__KEY_device: continue;
+        case WEFT__KEY_device:
+        case WEFT__KEY_devices: continue;
         case WEFT__KEY_model_tokens:
             if (!config->model_tokens) continue;
             break;

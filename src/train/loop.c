@@ -185,6 +185,9 @@ static void introduce(weft__loop *loop) {
                        : wish    ? wish
                                  : "",
                        device.detail ? device.detail : "");
+    for (size_t i = 0; i < loop->replicas.count; i++)
+        weft__progress_say(&loop->progress, "and %s, with which it shares the batches of a step",
+                           weft_device_of(loop->replicas.models[i].ctx));
     weft__progress_say(&loop->progress, "%s: %llu steps%s, %llu an epoch", loop->run.dir,
                        (unsigned long long)loop->steps, loop->first > 0 ? " in all, resumed" : "",
                        (unsigned long long)s->epoch_size);
@@ -262,6 +265,8 @@ static weft_status train(weft__loop *loop) {
     const weft_fit_options options = {.loss = loop->model.loss,
                                       .steps = loop->steps,
                                       .accumulate = (int)loop->config->train_accumulate,
+                                      .replicas = loop->replicas.list,
+                                      .n_replicas = loop->replicas.count,
                                       .on_step = on_step,
                                       .on_plan = on_plan,
                                       .user = loop};

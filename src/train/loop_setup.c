@@ -109,15 +109,24 @@ static weft_status create(weft__loop *loop, bool tokens) {
     return write_config(loop);
 }
 
+/* The first weights, where they are not drawn. */
+static weft_status take_init(weft__loop *loop) {
+    WEFT_TRY(weft__model_init(&loop->model, loop->config));
+    return weft__replicas_init(&loop->replicas, loop->config);
+}
+
 /* Loads the newest checkpoint, if there is one yet, and cuts the logs back to its step. */
 static weft_status go_on(weft__loop *loop) {
     uint64_t step = 0;
     weft_status status = weft__model_load(&loop->model, loop->config, &loop->dataset, loop->run.dir,
                                           loop->options->strict, &step);
-    if (status == WEFT_OK)
+    if (status == WEFT_OK) {
         loop->first = loop->saved = step;
-    else if (status == WEFT_ERR_STATE) /* it was stopped before its first checkpoint */
-        status = weft__model_init(&loop->model, loop->config);
+        status = weft__replicas_load(&loop->replicas, loop->config, &loop->dataset, loop->run.dir,
+                                     loop->options->strict);
+    } else if (status == WEFT_ERR_STATE) { /* it was stopped before its first checkpoint */
+        status = take_init(loop);
+    }
     WEFT_TRY(status);
     WEFT_TRY(weft__run_cut(&loop->run, loop->first));
     if (weft__summary_read(loop->run.dir, &loop->before) == WEFT_OK) {
@@ -185,7 +194,8 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     WEFT_TRY(weft__model_build(ctx, config, &loop->dataset, NULL, &loop->model));
     WEFT_TRY(make_loaders(loop));
     WEFT_TRY(count_steps(loop));
-    if (!run) WEFT_TRY(weft__model_init(&loop->model, config));
+    WEFT_TRY(weft__replicas_open(&loop->replicas, config, &loop->dataset, loop->steps, on_log, loop));
+    if (!run) WEFT_TRY(take_init(loop));
     return weft__model_optimizer(&loop->model, config, loop->steps);
 }
 
@@ -210,6 +220,7 @@ void weft__loop_close(weft__loop *loop) {
     weft__gauging_stop(loop->gauging);
     loop->gauging = NULL;
     weft_gpt_cache_free(loop->cache);
+    weft__replicas_close(&loop->replicas);
     weft_loader_free(loop->loader);
     weft_loader_free(loop->validation);
     weft_loader_free(loop->test);

@@ -8,6 +8,7 @@
 #include "train/loop.h"
 #include "train/model.h"
 #include "train/progress.h"
+#include "train/replicas.h"
 
 typedef struct weft__loop {
     weft__config *config;
@@ -15,6 +16,7 @@ typedef struct weft__loop {
     weft__auto choice; /* of the device */
     weft__dataset dataset;
     weft__model model;
+    weft__replicas replicas;                 /* on further devices */
     weft_loader *loader, *validation, *test; /* the last two NULL without data */
     weft_gpt_cache *cache;                   /* for samples; NULL until the first */
     weft__run run;

@@ -13,6 +13,7 @@ weft_status weft__use_config(const char *run, const char *device, weft__config *
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "%s: no run folder (it has no config.yaml); 'weft runs' lists them", run);
     WEFT_TRY(weft__config_read(config, path));
+    weft__config_one_device(config);
     if (device) return weft__config_put(config, WEFT__KEY_device, device, WEFT__ORIGIN_FLAG, "--device");
     if (environment && environment[0])
         return weft__config_put(config, WEFT__KEY_device, environment, WEFT__ORIGIN_ENVIRONMENT,

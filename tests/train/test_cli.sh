@@ -78,6 +78,16 @@ expect 3 'latin.csv: the name of class 0 is not UTF-8' "$weft" train mlp.yaml --
 one_line
 check "no run folder was made by failures" test ! -e runs
 
+# ---- several devices share a step ----
+expect 2 'accumulate: 2 can be shared' "$weft" train gpt.yaml --set 'devices=[cpu,cpu]'
+expect 2 'must be of one kind' "$weft" train gpt.yaml --set 'devices=[cpu,interp]' --set train.accumulate=2
+expect 0 '' "$weft" train gpt.yaml --quiet --run single --set train.accumulate=2 --set model.dropout=0.2
+expect 0 'and cpu, with which it shares' "$weft" train gpt.yaml --run pair --set train.accumulate=2 --set model.dropout=0.2 \
+    --set 'devices=[cpu,cpu]' --set train.steps=25
+expect 0 '' "$weft" resume pair --quiet --set train.steps=40
+check "two of a kind give the bits of one" cmp {single,pair}/checkpoints/step-40/model.safetensors
+expect 0 '' "$weft" generate pair --tokens 3
+
 # ---- training, names of folders, what lies in them ----
 expect 0 'where the time went' "$weft" train gpt.yaml
 check "the parts of the time add up to 100 %" awk '/^where/ {on = 1; next} /in all/ {exit !(sum > 99.95 && sum < 100.05 && n == 10)}

@@ -165,6 +165,45 @@ static void device_comes_from_the_environment_last(void **state) {
     unsetenv("WEFT_DEVICE");
 }
 
+static void devices_share_the_batches_of_a_step(void **state) {
+    (void)state;
+    weft__config config;
+    static const char text[] = "data: {path: a}\ndevices: [opencl:0, opencl:1]\ntrain: {accumulate: 4}\n";
+    assert_int_equal(parse(&config, text), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_string_equal(config.device, "opencl:0");
+    assert_int_equal(config.devices.count, 2);
+    char *written = weft__config_text(&config); /* which names both, and is no contradiction */
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, written), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_int_equal(config.devices.count, 2);
+    free(written);
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, text), WEFT_OK); /* one that is asked for by hand counts more */
+    assert_int_equal(weft__config_put(&config, WEFT__KEY_device, "cpu", WEFT__ORIGIN_FLAG, "--device"),
+                     WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_string_equal(config.device, "cpu");
+    assert_int_equal(config.devices.count, 0);
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, text), WEFT_OK); /* to use the model one is enough */
+    weft__config_one_device(&config);
+    assert_string_equal(config.device, "opencl:0");
+    assert_int_equal(config.devices.count, 0);
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, "data: {path: a}\ndevice: cpu\ndevices: [opencl:0, opencl:1]\n"),
+                     WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_ERR_FORMAT);
+    assert_non_null(strstr(weft_last_error(NULL), "give device or devices, not both"));
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, "data: {path: a}\ndevices: [cpu, cpu, cpu]\ntrain: {accumulate: 4}\n"),
+                     WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_ERR_FORMAT);
+    assert_non_null(strstr(weft_last_error(NULL), "train.accumulate: 12"));
+    weft__config_free(&config);
+}
+
 /* What is written reads back to the same values, awkward texts included. */
 static void resolved_text_reads_back(void **state) {
     (void)state;
@@ -285,6 +324,7 @@ int main(void) {
         cmocka_unit_test(set_overrides_and_is_checked),
         cmocka_unit_test(epochs_and_steps_replace_each_other),
         cmocka_unit_test(device_comes_from_the_environment_last),
+        cmocka_unit_test(devices_share_the_batches_of_a_step),
         cmocka_unit_test(resolved_text_reads_back),
         cmocka_unit_test(template_is_complete_and_valid),
         cmocka_unit_test(template_follows_the_data),

@@ -176,6 +176,79 @@ static void accumulation_is_the_big_batch(void **state) {
     tear_down(&small);
 }
 
+/* Two copies that share the parts of a step: the same bits as one that does them all, where each has one. */
+static void replicas_share_a_step(void **state) {
+    (void)state;
+    enum { COPIES = 3, STEPS = 9 };
+    setting one, s[COPIES];
+    float a[WEIGHTS], b[WEIGHTS];
+    weft_replica replicas[COPIES - 1];
+    for (int copies = 2; copies <= COPIES; copies++)
+        for (int each = 1; each <= 2; each++) {
+            watch w = {0}, all = {0};
+            const int parts = copies * each;
+            set_up(&one, 4, 0.02);
+            for (int i = 0; i < copies; i++) set_up(&s[i], 4, 0.02);
+            for (int i = 1; i < copies; i++)
+                replicas[i - 1] = (weft_replica){s[i].net, s[i].opt, s[i].loader};
+            weft_fit_options options = {.steps = STEPS, .accumulate = parts, .on_step = on_step, .user = &w};
+            assert_ok(weft_fit(one.net, one.opt, one.loader, &options, NULL));
+            options.user = &all;
+            options.replicas = replicas;
+            options.n_replicas = (size_t)copies - 1;
+            assert_ok(weft_fit(s[0].net, s[0].opt, s[0].loader, &options, NULL));
+            read_weights(&one, a);
+            read_weights(&s[0], b);
+            for (int i = 0; i < WEIGHTS; i++) assert_true(fabsf(a[i] - b[i]) < 1e-5f);
+            if (each == 1 && copies == 2) assert_memory_equal(a, b, sizeof a);
+            if (each == 1 && copies == 2) assert_true(w.loss == all.loss);
+            assert_true(fabs(w.loss - all.loss) < 1e-6);
+            for (int i = 1; i < copies; i++) {
+                read_weights(&s[i], a);
+                assert_memory_equal(a, b, sizeof a);
+                assert_int_equal(weft_optimizer_steps(s[i].opt), STEPS);
+                tear_down(&s[i]);
+            }
+            tear_down(&s[0]);
+            tear_down(&one);
+        }
+}
+
+static void bad_replicas_are_refused(void **state) {
+    (void)state;
+    setting a, b;
+    float weights[WEIGHTS];
+    set_up(&a, 4, 0.02);
+    set_up(&b, 11, 0.02);
+    const weft_replica other = {b.net, b.opt, b.loader};
+    weft_fit_options options = {.steps = 1, .accumulate = 3, .replicas = &other, .n_replicas = 1};
+    assert_int_equal(weft_fit(a.net, a.opt, a.loader, &options, NULL), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(a.ctx), "the 3 batches of a step cannot be shared among 2"));
+    options.accumulate = 2;
+    assert_int_equal(weft_fit(a.net, a.opt, a.loader, &options, NULL), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(a.ctx), "replica 1 has made 0 steps and has 2 batches"));
+    weft_optimizer *const both[2] = {a.opt, b.opt};
+    assert_int_equal(weft_optimizer_share(both, 2), WEFT_ERR_STATE);
+    assert_non_null(strstr(weft_last_error(a.ctx), "has added no gradients"));
+    assert_int_equal(weft_optimizer_apply(a.opt, 1), WEFT_ERR_STATE);
+    weft_module *small = weft_mlp(b.ctx, (int64_t[]){INPUTS, 2}, 2, NULL);
+    weft_optimizer *const unlike[2] = {a.opt, weft_adamw(small, &(weft_adam_options){.lr = 0.1})};
+    for (int i = 0; i < 2; i++) {
+        weft_context *ctx = i ? b.ctx : a.ctx;
+        weft_scope *scope = weft_scope_open(ctx);
+        weft_tensor *x = weft_full(ctx, WEFT_F32, 2, (int64_t[]){1, INPUTS}, 0.5);
+        assert_ok(weft_optimizer_add(unlike[i],
+                                     weft_sum(weft_forward(i ? small : a.net, x), WEFT_ALL_AXES, false)));
+        weft_scope_close(scope);
+    }
+    assert_int_equal(weft_optimizer_share(unlike, 2), WEFT_ERR_SHAPE);
+    assert_int_equal(weft_optimizer_apply(a.opt, 0), WEFT_ERR_STATE);
+    read_weights(&a, weights); /* which are as usable as before */
+    assert_ok(weft_fit(a.net, a.opt, a.loader, &(weft_fit_options){.steps = 2}, NULL));
+    tear_down(&a);
+    tear_down(&b);
+}
+
 static void a_loss_that_is_no_number_names_step_and_samples(void **state) {
     (void)state;
     setting s;
@@ -242,6 +315,8 @@ int main(void) {
         cmocka_unit_test(evaluation_does_not_depend_on_batches),
         cmocka_unit_test(stopping_and_going_on_is_as_if_unbroken),
         cmocka_unit_test(accumulation_is_the_big_batch),
+        cmocka_unit_test(replicas_share_a_step),
+        cmocka_unit_test(bad_replicas_are_refused),
         cmocka_unit_test(a_loss_that_is_no_number_names_step_and_samples),
         cmocka_unit_test(callbacks_and_bad_calls_end_it),
         cmocka_unit_test(evaluation_does_not_change_training),
