@@ -32,6 +32,9 @@ typedef struct weft_open_options {
     weft_alloc_fn alloc; /* NULL: the C library's */
     void *alloc_user;
     bool no_fusion; /* every op a kernel of its own: to see what fusion changes */
+    /* Results may differ in their last bits from run to run, where a library is faster so: cuDNN's gradients
+     * of attention, in f16 and bf16. Otherwise they never do (PyTorch: use_deterministic_algorithms). */
+    bool allow_nondeterministic;
 } weft_open_options;
 
 /* Opens a context on a device. options may be NULL. On failure *ctx is NULL and weft_last_error(NULL)

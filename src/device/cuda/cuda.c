@@ -94,6 +94,7 @@ static weft_target target_of(const weft__cuda_found *f) {
 static void close_context(weft__cuda *d) {
     if (!d->lost) weft__cu.cuStreamSynchronize(d->stream);
     if (d->gpu.compiler.device) weft__gpu_compiler_close(&d->gpu.compiler);
+    weft__dnn_close(d);
     weft__cuda_staging_free(d);
     weft__blas_close(d);
     if (d->scratch) weft__cu.cuMemFree_v2(d->scratch);
@@ -117,7 +118,6 @@ static void close_cuda(weft_device *device) {
 
 static weft_status open_cuda(weft_context *ctx, const char *selector, const weft_open_options *options,
                              weft_device **device) {
-    (void)options;
     CUresult error;
     const weft__cuda_found *found = weft__cuda_choose(ctx, selector);
     if (!found) return WEFT_ERR_DEVICE;
@@ -129,6 +129,7 @@ static weft_status open_cuda(weft_context *ctx, const char *selector, const weft
     d->gpu.base.name = found->spec;
     d->gpu.base.asynchronous = true;
     d->found = found;
+    d->fast = options && options->allow_nondeterministic;
     d->gpu.target = target_of(found);
     d->gpu.guard = (size_t)weft__gpu_hook.guard;
     weft__cuda_compiler_open(d);

@@ -5,6 +5,7 @@
 
 #include "device/cuda/blas.h"
 #include "device/cuda/devices.h"
+#include "device/cuda/dnn_heavy.h"
 #include "device/cuda/hooks.h"
 #include "device/gpu/executable.h"
 
@@ -37,7 +38,9 @@ typedef struct weft__cuda {
     bool lost;
     CUdeviceptr scratch;
     weft__blas_state blas;
-    bool tf32;      /* products of f32 may round what they multiply to TF32 */
+    bool tf32; /* products of f32 may round what they multiply to TF32 */
+    bool fast; /* sums may be made in any order */
+    weft_dnn dnn;
     char said[200]; /* by the library whose call failed last, instead of the driver's words; "": nothing */
 } weft__cuda;
 

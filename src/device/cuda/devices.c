@@ -6,6 +6,7 @@
 
 #include "device/cuda/blas.h"
 #include "device/cuda/devices.h"
+#include "device/cuda/dnn.h"
 #include "device/cuda/hooks.h"
 #include "device/cuda/nvml.h"
 #include "device/cuda/nvrtc.h"
@@ -74,7 +75,7 @@ static void check(weft__cuda_found *f, const char *no_compiler) {
 }
 
 static void describe(weft__cuda_found *f, int i, int version, const char *no_compiler) {
-    char release[32], products[80];
+    char release[32], products[80], attention[96];
     size_t memory = 0;
     int major = 0, minor = 0;
     *f = (weft__cuda_found){.id = 0};
@@ -107,10 +108,11 @@ static void describe(weft__cuda_found *f, int i, int version, const char *no_com
                  strncmp(no_products, "WEFT", 4) == 0 ? no_products : "pip install nvidia-cublas");
     else
         weft__blas_version(products);
+    weft__dnn_describe(attention);
     snprintf(f->detail, sizeof f->detail,
-             "%.120s, compute capability %d.%d, driver %.30s%sCUDA %d.%d%s, NVRTC %d.%d, %s", f->name,
+             "%.120s, compute capability %d.%d, driver %.30s%sCUDA %d.%d%s, NVRTC %d.%d, %s, %s", f->name,
              f->capability / 10, f->capability % 10, release, release[0] ? " (" : "", version / 1000,
-             version % 1000 / 10, release[0] ? ")" : "", major, minor, products);
+             version % 1000 / 10, release[0] ? ")" : "", major, minor, products, attention);
 }
 
 static void collect(void) {
@@ -204,6 +206,7 @@ void weft__cuda_forget(void) {
     weft__cuda_forget_library();
     weft__nvrtc_forget();
     weft__blas_forget();
+    weft__dnn_forget();
     weft__nvml_forget();
 }
 

@@ -8,7 +8,7 @@
 typedef struct weft__cuda_found {
     CUdevice id;
     char spec[24]; /* "cuda:0" */
-    char name[128], detail[400];
+    char name[128], detail[600];
     char reason[500];  /* why Weft cannot use it, "" where it can */
     char bus[16];      /* "0000:3B:00.0": its place, by which others know it; "" unknown */
     char arch[16];     /* what kernels are compiled for: "sm_90" */

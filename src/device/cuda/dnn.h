@@ -33,6 +33,8 @@ extern weft__dnn_functions weft__dnn;
 const char *weft__dnn_open(void);
 /* 91002 for 9.10.2 */
 int weft__dnn_version(void);
+/* "cuDNN 9.10.2", or that there is none and what helps, in short. */
+void weft__dnn_describe(char text[96]);
 /* Why a version is not used, "" where it is. */
 void weft__dnn_judge(int version, char why[240]);
 

@@ -48,6 +48,18 @@ const char *weft__dnn_open(void) {
 
 int weft__dnn_version(void) { return (int)weft__dnn.cudnnGetVersion(); }
 
+void weft__dnn_describe(char text[96]) {
+    const char *reason = weft__dnn_open();
+    const int v = reason && library.reason[0] ? 0 : weft__dnn_version();
+    if (!reason)
+        snprintf(text, 96, "cuDNN %d.%d.%d", v / 10000, v / 100 % 100, v % 100);
+    else if (v)
+        snprintf(text, 96, "cuDNN %d.%d.%d not used (attention on own kernels: pip install -U %s)", v / 10000,
+                 v / 100 % 100, v % 100, library.package);
+    else
+        snprintf(text, 96, "no cuDNN (attention on own kernels: pip install %s)", library.package);
+}
+
 void weft__dnn_words(unsigned status, const char *what, char words[WEFT_DNN_WORDS]) {
     char said[200] = "";
     weft__dnn.cudnnGetLastErrorString(said, sizeof said);

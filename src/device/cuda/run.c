@@ -173,7 +173,8 @@ static weft_status bind(weft_gpu_device *device, weft_gpu_executable *executable
 
 /* Each library sees to its own kind of operation. */
 static weft_status offer(weft_gpu_device *device, weft_launches *launches, const weft_command *command) {
-    return weft__blas_offer((weft__cuda *)device, launches, command);
+    WEFT_TRY(weft__blas_offer((weft__cuda *)device, launches, command));
+    return weft__dnn_offer((weft__cuda *)device, launches, command);
 }
 
 const weft_gpu_backend weft__cuda_backend = {
