@@ -27,4 +27,47 @@ static inline bool test_without_gpu(void) {
     return true;
 }
 
+/* ---- a device and programs ---- */
+
+typedef struct test_programs {
+    weft_context ctx;
+    weft_device *device;
+    weft_command list[4];
+    weft_operand operands[4][2];
+    weft_commands commands;
+} test_programs;
+
+/* False where there is no such device: the test is skipped. */
+static inline bool test_setup(test_programs *f, const char *device) {
+    memset(f, 0, sizeof *f);
+    if (strcmp(device, "opencl") == 0 ? test_without_opencl() : test_without_gpu()) return false;
+    assert_int_equal(weft__device_open(&f->ctx, device, NULL, &f->device), WEFT_OK);
+    f->commands = (weft_commands){.n_slots = 2, .list = f->list};
+    return true;
+}
+
+static inline void test_teardown(test_programs *f) {
+    assert_int_equal(f->device->bytes_in_use, weft__gpu_of(f->device)->scratch_bytes);
+    f->device->ops->close(f->device);
+    weft__strings_free(&f->ctx);
+}
+
+static inline weft_command *test_command(test_programs *f, weft_command_kind kind, bool sink, int64_t bytes) {
+    const int i = f->commands.count++;
+    f->list[i] = (weft_command){.kind = kind,
+                                .sink = sink,
+                                .after = true,
+                                .bytes = bytes,
+                                .n_operands = kind == WEFT_COMMAND_COPY ? 2 : 1,
+                                .operands = f->operands[i]};
+    return &f->list[i];
+}
+
+static inline weft_buffer *test_buffer(test_programs *f, size_t bytes) {
+    weft_buffer *b = NULL;
+    assert_int_equal(f->device->ops->buffer_new(f->device, bytes, &b), WEFT_OK);
+    assert_int_equal(b->bytes, bytes);
+    return b;
+}
+
 #endif

@@ -11,51 +11,10 @@
 #include "gpu.h"
 #include "io_scratch.h"
 
-/* ---- a device and programs ---- */
-
-typedef struct fixture {
-    weft_context ctx;
-    weft_device *device;
-    weft_command list[4];
-    weft_operand operands[4][2];
-    weft_commands commands;
-} fixture;
-
-/* False where there is no such device: the test is skipped. */
-static bool setup(fixture *f) {
-    memset(f, 0, sizeof *f);
-    if (test_without_gpu()) return false;
-    assert_int_equal(weft__device_open(&f->ctx, test_gpu(), NULL, &f->device), WEFT_OK);
-    f->commands = (weft_commands){.n_slots = 2, .list = f->list};
-    return true;
-}
-
-static void teardown(fixture *f) {
-    assert_int_equal(f->device->bytes_in_use, weft__gpu_of(f->device)->scratch_bytes);
-    f->device->ops->close(f->device);
-    weft__strings_free(&f->ctx);
-}
-
-static weft_command *command(fixture *f, weft_command_kind kind, bool sink, int64_t bytes) {
-    const int i = f->commands.count++;
-    f->list[i] = (weft_command){.kind = kind,
-                                .sink = sink,
-                                .after = true,
-                                .bytes = bytes,
-                                .n_operands = kind == WEFT_COMMAND_COPY ? 2 : 1,
-                                .operands = f->operands[i]};
-    return &f->list[i];
-}
-
-static weft_buffer *buffer_of(fixture *f, size_t bytes) {
-    weft_buffer *b = NULL;
-    assert_int_equal(f->device->ops->buffer_new(f->device, bytes, &b), WEFT_OK);
-    assert_int_equal(b->bytes, bytes);
-    return b;
-}
+static bool setup(test_programs *f) { return test_setup(f, test_gpu()); }
 
 /* Bytes where no transfer goes: at `at` of a buffer's memory, or (NULL) in the record of faults. */
-static void poke(fixture *f, weft_buffer *b, size_t at, const void *from, size_t bytes) {
+static void poke(test_programs *f, weft_buffer *b, size_t at, const void *from, size_t bytes) {
     if (test_on_cuda()) {
         weft__cuda *d = weft__cuda_of(f->device);
         assert_int_equal(weft__cuda_enter(d), 0);
@@ -69,20 +28,20 @@ static void poke(fixture *f, weft_buffer *b, size_t at, const void *from, size_t
     assert_int_equal(weft__cl.clEnqueueWriteBuffer(d->queue, memory, 1, at, bytes, from, 0, NULL, NULL), 0);
 }
 
-static weft_gpu_paths *paths(fixture *f) { return &weft__gpu_of(f->device)->paths; }
+static weft_gpu_paths *paths(test_programs *f) { return &weft__gpu_of(f->device)->paths; }
 
-static weft_gpu_compiler *compiler(fixture *f) { return &weft__gpu_of(f->device)->compiler; }
+static weft_gpu_compiler *compiler(test_programs *f) { return &weft__gpu_of(f->device)->compiler; }
 
 /* ---- memory and transfers ---- */
 
 static void test_transfers(void **state) {
     (void)state;
-    fixture f;
+    test_programs f;
     enum { BYTES = 17 << 20 };
     static unsigned char out[BYTES], in[BYTES];
     if (!setup(&f)) return skip();
     const weft_device_ops *ops = f.device->ops;
-    weft_buffer *b = buffer_of(&f, BYTES);
+    weft_buffer *b = test_buffer(&f, BYTES);
     for (size_t i = 0; i < BYTES; i++) out[i] = (unsigned char)(i * 7 + i / 256);
     assert_int_equal(ops->upload(f.device, b, 0, out, BYTES), WEFT_OK); /* waited for */
     for (size_t at = 0; at + 1000 <= BYTES; at += 1 << 12) { /* copied aside, many times round the ring */
@@ -106,19 +65,19 @@ static void test_transfers(void **state) {
     assert_int_equal(ops->download(f.device, b, BYTES + 1, in, 0), WEFT_ERR_INTERNAL);
     assert_true(f.device->bytes_in_use == BYTES && f.device->bytes_peak == BYTES);
     ops->buffer_free(f.device, b);
-    teardown(&f);
+    test_teardown(&f);
 }
 
 static void test_moves(void **state) {
     (void)state;
-    fixture f;
+    test_programs f;
     static const struct {
         int64_t from, to, bytes;
     } cases[] = {{0, 0, 8}, {0, 64, 1 << 20}, {3, 5, 100003}, {16, 0, 7}, {0, 0, 0}};
     static unsigned char a[1 << 21], b[1 << 21], got[1 << 21];
     if (!setup(&f)) return skip();
     const weft_device_ops *ops = f.device->ops;
-    weft_buffer *slots[2] = {buffer_of(&f, sizeof a), buffer_of(&f, sizeof b)};
+    weft_buffer *slots[2] = {test_buffer(&f, sizeof a), test_buffer(&f, sizeof b)};
     for (size_t i = 0; i < sizeof a; i++) a[i] = (unsigned char)(i % 251 + 1);
     assert_int_equal(ops->upload(f.device, slots[0], 0, a, sizeof a), WEFT_OK);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -126,10 +85,10 @@ static void test_moves(void **state) {
         memset(b, 9, sizeof b);
         f.commands.count = 0;
         assert_int_equal(ops->upload(f.device, slots[1], 0, b, sizeof b), WEFT_OK);
-        command(&f, WEFT_COMMAND_COPY, false, cases[c].bytes);
+        test_command(&f, WEFT_COMMAND_COPY, false, cases[c].bytes);
         f.operands[0][0] = (weft_operand){0, cases[c].from};
         f.operands[0][1] = (weft_operand){1, cases[c].to};
-        command(&f, WEFT_COMMAND_ZERO, false, cases[c].bytes / 2);
+        test_command(&f, WEFT_COMMAND_ZERO, false, cases[c].bytes / 2);
         f.operands[1][0] = (weft_operand){1, cases[c].to};
         assert_int_equal(ops->build(f.device, &f.commands, &e), WEFT_OK);
         assert_int_equal(ops->run(f.device, e, slots, 2), WEFT_OK);
@@ -140,21 +99,21 @@ static void test_moves(void **state) {
         ops->executable_free(f.device, e);
     }
     for (int i = 0; i < 2; i++) ops->buffer_free(f.device, slots[i]);
-    teardown(&f);
+    test_teardown(&f);
 }
 
 /* A fault keeps sinks from happening, and nothing else, until it is taken. */
 static void test_sinks_after_a_fault(void **state) {
     (void)state;
-    fixture f;
+    test_programs f;
     int64_t got[2], values[2] = {1, 2};
     weft_fault fault;
     weft_executable *e;
     if (!setup(&f)) return skip();
     const weft_device_ops *ops = f.device->ops;
-    weft_buffer *slots[2] = {buffer_of(&f, 16), buffer_of(&f, 16)};
-    command(&f, WEFT_COMMAND_COPY, true, 8); /* element 0, a sink */
-    command(&f, WEFT_COMMAND_COPY, false, 8);
+    weft_buffer *slots[2] = {test_buffer(&f, 16), test_buffer(&f, 16)};
+    test_command(&f, WEFT_COMMAND_COPY, true, 8); /* element 0, a sink */
+    test_command(&f, WEFT_COMMAND_COPY, false, 8);
     for (int i = 0; i < 2; i++)
         f.operands[i][0] = (weft_operand){0, 8 * i}, f.operands[i][1] = (weft_operand){1, 8 * i};
     assert_int_equal(ops->build(f.device, &f.commands, &e), WEFT_OK);
@@ -181,19 +140,19 @@ static void test_sinks_after_a_fault(void **state) {
     assert_int_equal(got[0], 1);
     ops->executable_free(f.device, e);
     for (int i = 0; i < 2; i++) ops->buffer_free(f.device, slots[i]);
-    teardown(&f);
+    test_teardown(&f);
 }
 
 static void test_timings(void **state) {
     (void)state;
-    fixture f;
+    test_programs f;
     weft_executable *e;
     if (!setup(&f)) return skip();
     const weft_device_ops *ops = f.device->ops;
-    weft_buffer *slots[2] = {buffer_of(&f, 1 << 22), buffer_of(&f, 1 << 22)};
-    command(&f, WEFT_COMMAND_ZERO, false, 1 << 22);
-    command(&f, WEFT_COMMAND_ZERO, false, 0); /* no launch */
-    command(&f, WEFT_COMMAND_COPY, false, 1 << 22);
+    weft_buffer *slots[2] = {test_buffer(&f, 1 << 22), test_buffer(&f, 1 << 22)};
+    test_command(&f, WEFT_COMMAND_ZERO, false, 1 << 22);
+    test_command(&f, WEFT_COMMAND_ZERO, false, 0); /* no launch */
+    test_command(&f, WEFT_COMMAND_COPY, false, 1 << 22);
     f.operands[2][1].slot = 1;
     assert_int_equal(ops->build(f.device, &f.commands, &e), WEFT_OK);
     assert_null(ops->timings(f.device, e));
@@ -209,14 +168,14 @@ static void test_timings(void **state) {
     assert_null(ops->timings(f.device, e));
     ops->executable_free(f.device, e);
     for (int i = 0; i < 2; i++) ops->buffer_free(f.device, slots[i]);
-    teardown(&f);
+    test_teardown(&f);
 }
 
 /* ---- what goes wrong ---- */
 
 static void test_memory_is_gone(void **state) {
     (void)state;
-    fixture f;
+    test_programs f;
     weft_buffer *b = NULL;
     if (!setup(&f)) return skip();
     const weft_device_ops *ops = f.device->ops;
@@ -225,25 +184,25 @@ static void test_memory_is_gone(void **state) {
     assert_int_equal(ops->buffer_new(f.device, (size_t)info.buffer_limit + 1, &b), WEFT_ERR_OOM);
     assert_non_null(strstr(weft_last_error(&f.ctx), "this device gives at most"));
     weft__gpu_hook.fail_allocation = 2;
-    weft_buffer *first = buffer_of(&f, 100);
+    weft_buffer *first = test_buffer(&f, 100);
     assert_int_equal(ops->buffer_new(f.device, 1000, &b), WEFT_ERR_OOM);
     assert_non_null(strstr(weft_last_error(&f.ctx), "a buffer of 1000 bytes: "));
     assert_non_null(strstr(weft_last_error(&f.ctx), "; 100 bytes are in use of "));
-    b = buffer_of(&f, 1000); /* goes on */
+    b = test_buffer(&f, 1000); /* goes on */
     ops->buffer_free(f.device, b);
     ops->buffer_free(f.device, first);
-    teardown(&f);
+    test_teardown(&f);
 }
 
 static void test_device_is_lost(void **state) {
     (void)state;
-    fixture f;
+    test_programs f;
     weft_executable *e;
     char bytes[64] = {0};
     if (!setup(&f)) return skip();
     const weft_device_ops *ops = f.device->ops;
-    weft_buffer *slots[2] = {buffer_of(&f, 64), buffer_of(&f, 64)};
-    command(&f, WEFT_COMMAND_COPY, false, 64);
+    weft_buffer *slots[2] = {test_buffer(&f, 64), test_buffer(&f, 64)};
+    test_command(&f, WEFT_COMMAND_COPY, false, 64);
     f.operands[0][1].slot = 1;
     assert_int_equal(ops->build(f.device, &f.commands, &e), WEFT_OK);
     weft__gpu_hook.lose_device = 3;
@@ -255,12 +214,12 @@ static void test_device_is_lost(void **state) {
     weft__gpu_hook.lose_device = 0;
     ops->executable_free(f.device, e);
     for (int i = 0; i < 2; i++) ops->buffer_free(f.device, slots[i]);
-    teardown(&f);
+    test_teardown(&f);
 }
 
 static void test_compiler_refuses(void **state) {
     (void)state;
-    fixture f;
+    test_programs f;
     weft_executable *e = NULL;
     const weft_gpu_text *text;
     const weft_launch bad = {.name = "wrong",
@@ -269,13 +228,13 @@ static void test_compiler_refuses(void **state) {
     assert_int_equal(weft__gpu_compile(compiler(&f), &bad, 1, &text), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(&f.ctx), "its compiler refuses kernel wrong: "));
     assert_non_null(strstr(weft_last_error(&f.ctx), "nothing"));
-    command(&f, WEFT_COMMAND_ZERO, false, 64);
+    test_command(&f, WEFT_COMMAND_ZERO, false, 64);
     weft__gpu_hook.fail_compile = 1;
     assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_ERR_DEVICE);
     assert_null(e);
     assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_OK); /* and goes on */
     f.device->ops->executable_free(f.device, e);
-    teardown(&f);
+    test_teardown(&f);
 }
 
 /* ---- compiled once ---- */
@@ -295,7 +254,7 @@ static void damage_files(void) {
 /* The second start compiles nothing; a damaged file is as good as none. */
 static void test_second_start(void **state) {
     (void)state;
-    fixture f;
+    test_programs f;
     static const int expected[4][2] = {{1, 0}, {0, 1}, {1, 0}, {0, 1}}; /* compiled, from disk */
     setenv("WEFT_KERNEL_CACHE", scratch, 1);
     for (int start = 0; start < 4; start++) {
@@ -303,9 +262,9 @@ static void test_second_start(void **state) {
         int64_t got = 1;
         if (!setup(&f)) return skip();
         const int compiles = weft__gpu_hook.compiles, cached = weft__gpu_hook.from_cache;
-        weft_buffer *slots[2] = {buffer_of(&f, 8), NULL};
+        weft_buffer *slots[2] = {test_buffer(&f, 8), NULL};
         assert_int_equal(f.device->ops->upload(f.device, slots[0], 0, &got, 8), WEFT_OK);
-        command(&f, WEFT_COMMAND_ZERO, false, 8);
+        test_command(&f, WEFT_COMMAND_ZERO, false, 8);
         assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_OK);
         assert_int_equal(f.device->ops->run(f.device, e, slots, 1), WEFT_OK);
         assert_int_equal(f.device->ops->download(f.device, slots[0], 0, &got, 8), WEFT_OK);
@@ -314,7 +273,7 @@ static void test_second_start(void **state) {
         assert_int_equal(weft__gpu_hook.from_cache - cached, expected[start][1]);
         f.device->ops->executable_free(f.device, e);
         f.device->ops->buffer_free(f.device, slots[0]);
-        teardown(&f);
+        test_teardown(&f);
         if (start == 1) damage_files();
     }
     setenv("WEFT_KERNEL_CACHE", "off", 1);
@@ -322,16 +281,16 @@ static void test_second_start(void **state) {
 
 static void test_guards(void **state) {
     (void)state;
-    fixture f;
+    test_programs f;
     if (!setup(&f)) return skip();
-    teardown(&f);
+    test_teardown(&f);
     weft__gpu_hook.guard = 256;
     if (!setup(&f)) return skip();
-    weft_buffer *slots[2] = {buffer_of(&f, 100), buffer_of(&f, 100)};
+    weft_buffer *slots[2] = {test_buffer(&f, 100), test_buffer(&f, 100)};
     weft_executable *e;
     char got[100], values[100];
     memset(values, 3, sizeof values);
-    command(&f, WEFT_COMMAND_COPY, false, 100);
+    test_command(&f, WEFT_COMMAND_COPY, false, 100);
     f.operands[0][1].slot = 1;
     assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_OK);
     assert_int_equal(f.device->ops->upload(f.device, slots[0], 0, values, 100), WEFT_OK);
@@ -346,7 +305,7 @@ static void test_guards(void **state) {
     f.device->ops->buffer_free(f.device, slots[1]);
     assert_int_equal(weft__gpu_hook.guards_broken, 1);
     weft__gpu_hook.guard = 0;
-    teardown(&f);
+    test_teardown(&f);
 }
 
 int main(void) {

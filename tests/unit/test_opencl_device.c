@@ -16,7 +16,7 @@
 #endif
 
 #include "device/cuda/hooks.h"
-#include "opencl.h"
+#include "gpu.h"
 
 #if __has_include(<CL/cl.h>)
 #define OPENCL_FUNCTION(result, name, arguments)                                                             \
@@ -29,48 +29,7 @@
 #undef OPENCL_CONSTANT
 #endif
 
-/* ---- a device and programs ---- */
-
-typedef struct fixture {
-    weft_context ctx;
-    weft_device *device;
-    weft_command list[4];
-    weft_operand operands[4][2];
-    weft_commands commands;
-} fixture;
-
-/* False where there is no OpenCL: the test is skipped. */
-static bool setup(fixture *f) {
-    memset(f, 0, sizeof *f);
-    if (test_without_opencl()) return false;
-    assert_int_equal(weft__device_open(&f->ctx, "opencl", NULL, &f->device), WEFT_OK);
-    f->commands = (weft_commands){.n_slots = 2, .list = f->list};
-    return true;
-}
-
-static void teardown(fixture *f) {
-    assert_int_equal(f->device->bytes_in_use, weft__gpu_of(f->device)->scratch_bytes);
-    f->device->ops->close(f->device);
-    weft__strings_free(&f->ctx);
-}
-
-static weft_command *command(fixture *f, weft_command_kind kind, bool sink, int64_t bytes) {
-    const int i = f->commands.count++;
-    f->list[i] = (weft_command){.kind = kind,
-                                .sink = sink,
-                                .after = true,
-                                .bytes = bytes,
-                                .n_operands = kind == WEFT_COMMAND_COPY ? 2 : 1,
-                                .operands = f->operands[i]};
-    return &f->list[i];
-}
-
-static weft_buffer *buffer_of(fixture *f, size_t bytes) {
-    weft_buffer *b = NULL;
-    assert_int_equal(f->device->ops->buffer_new(f->device, bytes, &b), WEFT_OK);
-    assert_int_equal(b->bytes, bytes);
-    return b;
-}
+static bool setup(test_programs *f) { return test_setup(f, "opencl"); }
 
 /* ---- what is there ---- */
 
@@ -141,7 +100,7 @@ static void test_lists(void **state) {
     weft__opencl_forget();
 }
 
-static void opens(fixture *f, const char *selector, const char *spec) {
+static void opens(test_programs *f, const char *selector, const char *spec) {
     weft_device *device;
     char text[200];
     snprintf(text, sizeof text, "opencl%s%s", selector ? ":" : "", selector ? selector : "");
@@ -152,7 +111,7 @@ static void opens(fixture *f, const char *selector, const char *spec) {
 
 static void test_names(void **state) {
     (void)state;
-    fixture f;
+    test_programs f;
     weft_device *device;
     weft_device_description info;
     if (!setup(&f)) return skip();
@@ -185,7 +144,7 @@ static void test_names(void **state) {
     assert_int_equal(lines.count, 0);
     weft__opencl_hook.cards = false;
     weft__opencl_forget();
-    teardown(&f);
+    test_teardown(&f);
 }
 
 /* Drivers take signals over: PoCL's LLVM takes SIGUSR1, on which a run saves. */
@@ -194,15 +153,15 @@ static void hear(int number) { heard = number; }
 
 static void test_signals_stay(void **state) {
     (void)state;
-    fixture f;
+    test_programs f;
     weft_executable *e;
     const struct sigaction ours = {.sa_handler = hear};
     struct sigaction was, after;
     assert_int_equal(sigaction(SIGUSR1, &ours, &was), 0);
     weft__opencl_forget();
     if (!setup(&f)) return skip();
-    command(&f, WEFT_COMMAND_ZERO, false, 64);
-    weft_buffer *slots[2] = {buffer_of(&f, 64), NULL};
+    test_command(&f, WEFT_COMMAND_ZERO, false, 64);
+    weft_buffer *slots[2] = {test_buffer(&f, 64), NULL};
     assert_int_equal(f.device->ops->build(f.device, &f.commands, &e), WEFT_OK);
     assert_int_equal(f.device->ops->run(f.device, e, slots, 1), WEFT_OK);
     assert_int_equal(f.device->ops->synchronize(f.device), WEFT_OK);
@@ -213,7 +172,7 @@ static void test_signals_stay(void **state) {
     assert_int_equal(sigaction(SIGUSR1, &was, NULL), 0);
     f.device->ops->executable_free(f.device, e);
     f.device->ops->buffer_free(f.device, slots[0]);
-    teardown(&f);
+    test_teardown(&f);
 }
 
 /* ---- programs ---- */
@@ -221,7 +180,7 @@ static void test_signals_stay(void **state) {
 /* Texts that define their kernel alone share a program; the others do not. */
 static void test_texts_share_programs(void **state) {
     (void)state;
-    fixture f;
+    test_programs f;
     const weft_gpu_text *texts[4];
     const weft_launch launches[4] = {
         {.name = "same", .text = "W_KERNEL void same(W_GLOBAL int *a) { a[0] = 1; }", .shares = true},
@@ -256,7 +215,7 @@ static void test_texts_share_programs(void **state) {
     }
     assert_int_equal(weft__gpu_compile(&d->gpu.compiler, launches, 4, texts), WEFT_OK);
     assert_int_equal(weft__gpu_hook.compiles - before, 2);
-    teardown(&f);
+    test_teardown(&f);
 }
 
 int main(void) {
