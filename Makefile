@@ -24,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo lint format tidy asan tsan fuzz cuda test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps deps-lint
+.PHONY: all test demo lint format tidy asan tsan fuzz cuda test-cuda test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -78,6 +78,9 @@ CUDA_PACKAGES = $(if $(filter 12,$(CUDA)),nvidia-cuda-nvrtc-cu12 nvidia-cublas-c
 cuda: ## fetch NVIDIA's libraries from PyPI into build/cuda, where build/weft finds them: no toolkit is needed (CUDA=12)
 	python3 -m pip install --quiet --no-deps --upgrade --target $(BUILD)/cuda $(CUDA_PACKAGES)
 	@$(if $(wildcard $(BUILD)/weft),$(BUILD)/weft devices | grep cuda,true)
+
+test-cuda: all ## run every test that a card can run on the card (skipped by name without one); WRAP=compute-sanitizer watches
+	@tools/test_cuda.sh $(BUILD) $(TEST_CUDA)
 
 test-nvrtc: all ## compile what CUDA would run (goldens, models, the op matrix) with NVRTC, without a card: build/nvrtc/report.tsv
 	@rm -rf $(BUILD)/nvrtc && mkdir -p $(BUILD)/nvrtc && export WEFT_SOURCE_DIR=$(CURDIR) && \
