@@ -69,54 +69,57 @@ static inline void fake_asm_ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(unsig
 
 /* ---- products ---- */
 
+/* The numbers in a register, the first in the low half of the word. */
 struct fake_bf16 {
-    static constexpr int in_word = 2;
-    static float value(unsigned word, int i) {
-        const unsigned bits = word >> 16 * i << 16;
-        float x;
-        __builtin_memcpy(&x, &bits, 4);
-        return x;
+    static constexpr int count = 2;
+    static void read(unsigned word, float *to) {
+        for (int i = 0; i < 2; i++) {
+            const unsigned bits = word >> 16 * i << 16;
+            __builtin_memcpy(&to[i], &bits, 4);
+        }
     }
 };
 struct fake_f16 {
-    static constexpr int in_word = 2;
-    static float value(unsigned word, int i) {
-        const unsigned short bits = (unsigned short)(word >> 16 * i);
-        _Float16 x;
-        __builtin_memcpy(&x, &bits, 2);
-        return (float)x;
+    static constexpr int count = 2;
+    static void read(unsigned word, float *to) {
+        _Float16 x[2];
+        __builtin_memcpy(x, &word, 4);
+        to[0] = (float)x[0], to[1] = (float)x[1];
     }
 };
 /* The last 13 bits do not count. */
 struct fake_tf32 {
-    static constexpr int in_word = 1;
-    static float value(unsigned word, int) {
-        const unsigned bits = word & ~0x1fffu;
-        float x;
-        __builtin_memcpy(&x, &bits, 4);
-        return x;
+    static constexpr int count = 1;
+    static void read(unsigned word, float *to) {
+        word &= ~0x1fffu;
+        __builtin_memcpy(to, &word, 4);
     }
 };
 
 struct fake_operands {
-    unsigned a[4], b[2];
+    float a[4][2], b[2][2];
 };
 
 /* m16n8kK, where words lie in halves of K / 2 columns of a and rows of b: a word of a is of row lane / 4, or
- * 8 rows on in those with an odd number; element k of a half is element k % in_word of lane k / in_word of
- * four. */
-template <class F> static inline void fake_mma(float *d, int halves, const fake_operands &mine) {
+ * 8 rows on in those with an odd number; element k of a half is number k % count of lane k / count of four.
+ */
+template <class F>
+static inline void fake_mma(float *d, int halves, const unsigned (&a)[4], const unsigned (&b)[2]) {
+    fake_operands mine;
+    for (int i = 0; i < 4; i++) F::read(a[i], mine.a[i]);
+    for (int i = 0; i < 2; i++) F::read(b[i], mine.b[i]);
     const fake_shown all(&mine);
     const int lane = fake_lane();
-    for (int i = 0; i < 4; i++) {
-        const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-        for (int half = 0; half < halves; half++)
-            for (int k = 0; k < 4 * F::in_word; k++) {
-                const unsigned a = all.of<fake_operands>(row % 8 * 4 + k / F::in_word)->a[2 * half + row / 8];
-                const unsigned b = all.of<fake_operands>(column * 4 + k / F::in_word)->b[half];
-                d[i] = fmaf(F::value(a, k % F::in_word), F::value(b, k % F::in_word), d[i]);
+    for (int half = 0; half < halves; half++)
+        for (int k = 0; k < 4; k++) { /* lanes, of which each has `count` */
+            const fake_operands *const of_a = all.of<fake_operands>(lane / 4 * 4 + k);
+            for (int i = 0; i < 4; i++) {
+                const int column = lane % 4 * 2 + i % 2;
+                const float *const x = of_a->a[2 * half + i / 2];
+                const float *const y = all.of<fake_operands>(column * 4 + k)->b[half];
+                for (int n = 0; n < F::count; n++) d[i] = fmaf(x[n], y[n], d[i]);
             }
-    }
+        }
 }
 
 #define FAKE_MMA(name, format)                                                                               \
@@ -124,7 +127,7 @@ template <class F> static inline void fake_mma(float *d, int halves, const fake_
                                                         unsigned a0, unsigned a1, unsigned a2, unsigned a3,  \
                                                         unsigned b0, unsigned b1) {                          \
         float d[4] = {d0, d1, d2, d3};                                                                       \
-        fake_mma<format>(d, 2, {{a0, a1, a2, a3}, {b0, b1}});                                                \
+        fake_mma<format>(d, 2, {a0, a1, a2, a3}, {b0, b1});                                                  \
         d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3];                                                          \
     }
 FAKE_MMA(m16n8k16_row_col_f32_bf16_bf16_f32, fake_bf16)
@@ -134,7 +137,7 @@ static inline void fake_asm_mma_sync_aligned_m16n8k8_row_col_f32_f16_f16_f32(flo
                                                                              float &d3, unsigned a0,
                                                                              unsigned a1, unsigned b0) {
     float d[4] = {d0, d1, d2, d3};
-    fake_mma<fake_f16>(d, 1, {{a0, a1, 0, 0}, {b0, 0}});
+    fake_mma<fake_f16>(d, 1, {a0, a1, 0, 0}, {b0, 0});
     d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3];
 }
 

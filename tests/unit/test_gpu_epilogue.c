@@ -265,7 +265,8 @@ int main(void) {
                                        cmocka_unit_test(test_work_items),
                                        cmocka_unit_test(test_what_stays),
                                        cmocka_unit_test(test_updates)};
-    /* the others are about the texts that all devices share */
+    /* on CUDA by templates too; the others are about the texts that all devices share */
+    if (test_on_cuda()) setenv("WEFT_MATMUL", "own", 1);
     const struct CMUnitTest on_cuda[] = {cmocka_unit_test(test_dtypes), cmocka_unit_test(test_tensor)};
     return test_on_cuda() ? cmocka_run_group_tests(on_cuda, NULL, NULL)
                           : cmocka_run_group_tests(tests, NULL, NULL);

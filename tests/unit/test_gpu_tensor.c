@@ -27,6 +27,7 @@ static int setup(void **state) {
     static fixture f;
     *state = &f;
     if (!test_on_cuda() || test_without_gpu()) return 0;
+    setenv("WEFT_MATMUL", "own", 1);
     weft__gpu_hook.guard = 256;
     if (weft__device_open(&f.ctx, "cuda", NULL, &f.device) != WEFT_OK) return -1;
     f.target = &weft__gpu_of(f.device)->target;

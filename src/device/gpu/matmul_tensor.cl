@@ -53,35 +53,36 @@ INLINE void bring_each(const W_GLOBAL T *from, int count, uint to) {
     *(uint4 *)__cvta_shared_to_generic(to) = piece.all;
 }
 
-/* This item's pieces of a part: lines `line` apart along k, or each k `line` apart; zeros outside. */
-INLINE void bring(const W_GLOBAL T *from, STRIDE line, int along_k, int size, int lines, int depth, int width, uint to) {
-    const int across = along_k ? PIECES : size / UNIT;
+/* This item's pieces of a part, of lines `line` apart along k or each k `line` apart, all at the same place of their
+ * rows; zeros where k ends, anything in lines that c has not. `whole`: nothing is outside. */
+INLINE void bring(const W_GLOBAL T *from, STRIDE line, int along_k, int size, int lines, int depth, int whole, int width,
+                  uint to) {
+    const int across = along_k ? PIECES : size / UNIT, piece = w_item(0) % across, first = w_item(0) / across;
+    const int left = (along_k ? depth : lines) - piece * UNIT, count = whole ? UNIT : max(0, min(left, UNIT));
+    to += 16 * (along_k ? PLACE(first, piece, across) : PLACE_TURNED(first, piece, across));
 #pragma unroll
-    for (int i = 0; i < size * PIECES / ITEMS; i++) {
-        const int piece = w_item(0) + i * ITEMS, row = piece / across, at = piece % across;
-        const int rows = along_k ? lines : depth, left = (along_k ? depth : lines) - at * UNIT;
-        const int count = row < rows ? max(0, min(left, UNIT)) : 0;
-        const W_GLOBAL T *const place = from + row * line + at * UNIT;
-        const uint where = to + 16 * (along_k ? PLACE(row, at, across) : PLACE_TURNED(row, at, across));
+    for (int i = 0; i < size * PIECES / ITEMS; i++) { /* the place repeats after 8 rows, or 4 by words */
+        const int row = first + i * (ITEMS / across), some = whole || along_k || row < depth ? count : 0;
+        const W_GLOBAL T *const place = from + ((along_k ? min(row, lines - 1) : row) * line + piece * UNIT);
         if (width > 1 || FORMAT == 0)
-            bring_piece(place, count, width, where);
+            bring_piece(place, some, width, to + 16 * ITEMS * i);
         else
-            bring_each(place, count, where);
+            bring_each(place, some, to + 16 * ITEMS * i);
     }
 }
 
-/* 16 lines from `line` on, of step `step`, as a fragment of a; as one of b words 0 and 2 are its first 8 lines, 1 and 3
- * the others. */
-INLINE void fragment(uint from, int along_k, int size, int line, int step, uint *to) {
-    const int lane = w_item(0) % 32, across = along_k ? PIECES : size / UNIT;
-    const int row = lane % 8, half = lane / 8 % 2, second = lane / 16;
+/* 16 lines from `line` on, of step `step`: a fragment of a, or two of b with 8 lines each, whose words lie together. */
+INLINE void fragment(uint from, int of_b, int along_k, int size, int line, int step, uint *to) {
+    const int lane = w_item(0) % 32, across = along_k ? PIECES : size / UNIT, row = lane % 8;
+    const int lower = of_b ? lane / 16 : lane / 8 % 2, second = of_b ? lane / 8 % 2 : lane / 16; /* of 8 lines, pieces */
     if (along_k) {
-        w_ldmatrix4(to, from + 16 * PLACE(line + half * 8 + row, 2 * step + second, across));
+        w_ldmatrix4(to, from + 16 * PLACE(line + lower * 8 + row, 2 * step + second, across));
 #if FORMAT == 0
     } else {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int k = step * STEP + i / 2 * 4 + lane % 4, at = line + i % 2 * 8 + lane / 4;
+            const int k = step * STEP + (of_b ? i % 2 : i / 2) * 4 + lane % 4;
+            const int at = line + (of_b ? i / 2 : i % 2) * 8 + lane / 4;
             to[i] = ((const W_LOCAL uint *)__cvta_shared_to_generic(from))[PLACE_WORDS(k, at / 4, across) * 4 + at % 4];
         }
     }
@@ -89,7 +90,7 @@ INLINE void fragment(uint from, int along_k, int size, int line, int step, uint 
     for (int i = 0; i < 4; i++) to[i] = w_tf32(as_float(to[i]));
 #else
     } else {
-        w_ldmatrix4_turned(to, from + 16 * PLACE(step * STEP + second * 8 + row, line / UNIT + half, across));
+        w_ldmatrix4_turned(to, from + 16 * PLACE(step * STEP + second * 8 + row, line / UNIT + lower, across));
     }
 #endif
 }
@@ -107,16 +108,13 @@ INLINE void multiply(uint a, uint b, int down, int across, float sum[WARP_M / 16
     for (int step = 0; step < PIECES / 2; step++) {
         uint x[WARP_M / 16][4], y[WARP_N / 16][4];
 #pragma unroll
-        for (int i = 0; i < WARP_M / 16; i++) fragment(a, A_LINES, TILE_M, down * WARP_M + i * 16, step, x[i]);
+        for (int i = 0; i < WARP_M / 16; i++) fragment(a, 0, A_LINES, TILE_M, down * WARP_M + i * 16, step, x[i]);
 #pragma unroll
-        for (int j = 0; j < WARP_N / 16; j++) fragment(b, !B_LINES, TILE_N, across * WARP_N + j * 16, step, y[j]);
+        for (int j = 0; j < WARP_N / 16; j++) fragment(b, 1, !B_LINES, TILE_N, across * WARP_N + j * 16, step, y[j]);
 #pragma unroll
         for (int i = 0; i < WARP_M / 16; i++)
 #pragma unroll
-            for (int j = 0; j < WARP_N / 8; j++) {
-                const uint other[2] = {y[j / 2][j % 2], y[j / 2][2 + j % 2]};
-                MMA(sum[i][j], x[i], other);
-            }
+            for (int j = 0; j < WARP_N / 8; j++) MMA(sum[i][j], x[i], y[j / 2] + j % 2 * 2);
     }
 }
 
@@ -166,10 +164,12 @@ INLINE void store_wide(const W_LOCAL float *from, int row0, int column0, int row
 
 /* By copies as wide as strides and the place of the operand allow. */
 #define BRING(from, line, along_k, size, lines, depth, width, to)                                            \
-    if ((width) > 1 && ((ulong)(from) & ((width) * sizeof(T) - 1)) == 0)                                     \
-        bring(from, line, along_k, size, lines, depth, width, to);                                           \
+    if ((width) == 1 || ((ulong)(from) & ((width) * sizeof(T) - 1)) != 0)                                    \
+        bring(from, line, along_k, size, lines, depth, 0, 1, to);                                            \
+    else if ((depth) < DEPTH || !((along_k) || (lines) == (size)))                                           \
+        bring(from, line, along_k, size, lines, depth, 0, width, to);                                        \
     else                                                                                                     \
-        bring(from, line, along_k, size, lines, depth, 1, to)
+        bring(from, line, along_k, size, lines, depth, 1, width, to)
 
 W_SHARED(matmul) { uint4 pieces[STAGES * (PART_A + PART_B)]; };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
