@@ -14,6 +14,7 @@
 typedef struct facts {
     weft__summary summary;
     double best, rate, last, epoch_seconds;
+    weft_gauges gauges;
 } facts;
 
 static weft_status gather(const char *dir, facts *f) {
@@ -25,6 +26,7 @@ static weft_status gather(const char *dir, facts *f) {
     WEFT_TRY(weft__history_read(dir, &history));
     f->best = weft__history_best(&history);
     f->rate = weft__history_rate(&history);
+    f->gauges = weft__history_gauges(&history);
     f->last = f->epoch_seconds = (double)NAN;
     double sum = 0;
     size_t epochs = 0;
@@ -115,6 +117,10 @@ int weft__command_compare(const weft__command *command, int argc, char **argv) {
     row("seconds", left.summary.seconds, right.summary.seconds, true);
     row("seconds an epoch", left.epoch_seconds, right.epoch_seconds, true);
     row(left.summary.tokens ? "tokens/s" : "samples/s", left.rate, right.rate, true);
+    if (isfinite(left.gauges.power) || isfinite(right.gauges.power)) {
+        row("card in use", left.gauges.utilisation, right.gauges.utilisation, true);
+        row("card's watts", left.gauges.power, right.gauges.power, true);
+    }
     row("last loss", left.last, right.last, false);
     row("best loss", left.best, right.best, false);
     row("validation loss", left.summary.val_loss, right.summary.val_loss, false);

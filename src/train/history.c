@@ -66,6 +66,9 @@ weft_status weft__summary_write(const weft__run *run, const weft__summary *s) {
                 put_number(object, "seconds", s->seconds) && put_number(object, "val_loss", s->val_loss) &&
                 put_number(object, "test_loss", s->test_loss) &&
                 put_number(object, "test_accuracy", s->test_accuracy);
+#define PUT_GAUGE(name, member, title) made = made && put_number(object, #name, s->gauges.member);
+    WEFT__GAUGES(PUT_GAUGE)
+#undef PUT_GAUGE
     char *text = made ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(object);
     if (!text) return weft__fail_oom(NULL, 0, "the summary");
@@ -207,4 +210,25 @@ double weft__history_rate(const weft__history *history) {
     }
     weft__free(NULL, rates);
     return median;
+}
+
+/* Of the member at an offset. */
+static double mean_of(const weft__history *history, size_t offset) {
+    double sum = 0, value;
+    size_t count = 0;
+    for (size_t i = 0; i < history->count; i++) {
+        memcpy(&value, (const char *)&history->lines[i] + offset, sizeof value);
+        if (!isfinite(value)) continue;
+        sum += value;
+        count++;
+    }
+    return count ? sum / (double)count : (double)NAN;
+}
+
+weft_gauges weft__history_gauges(const weft__history *history) {
+    weft_gauges gauges;
+#define MEAN(name, member, title) gauges.member = mean_of(history, offsetof(weft__metrics, gauges.member));
+    WEFT__GAUGES(MEAN)
+#undef MEAN
+    return gauges;
 }

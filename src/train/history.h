@@ -20,6 +20,7 @@ typedef struct weft__summary {
     double val_loss, test_loss, test_accuracy; /* final; NaN when not measured */
     weft__shares phases;                       /* preparing, training, ... */
     weft__shares parts;                        /* the same time again: matmul, host, ... */
+    weft_gauges gauges;                        /* of the card, on average in this process; only written */
     const struct weft_tile_choice *choices;    /* that the device made by measuring; only written */
     int n_choices;
 } weft__summary;
@@ -42,5 +43,7 @@ void weft__history_free(weft__history *history);
 double weft__history_best(const weft__history *history);
 /* Median rate of the lines; NaN when there is none. */
 double weft__history_rate(const weft__history *history);
+/* What the card said of itself, on average of the lines that tell; NaN where none does. */
+weft_gauges weft__history_gauges(const weft__history *history);
 
 #endif

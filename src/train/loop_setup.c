@@ -241,5 +241,6 @@ weft_status weft__loop_summary(weft__loop *loop, const char *status) {
     const weft_device *device = loop->model.ctx ? loop->model.ctx->device : NULL;
     now.choices = device ? device->choices : NULL;
     now.n_choices = device ? device->n_choices : 0;
+    now.gauges = weft__gauging_all(loop->gauging);
     return weft__summary_write(&loop->run, &now);
 }

@@ -93,6 +93,9 @@ static void head(FILE *out, const char *dir, const weft__summary *s, const weft_
     number_card(out, "test loss", s->test_loss);
     number_card(out, "test accuracy", s->test_accuracy);
     number_card(out, s->tokens ? "tokens a second" : "samples a second", weft__history_rate(h));
+    const weft_gauges gauges = weft__history_gauges(h);
+    number_card(out, "part of the time the card was in use", gauges.utilisation);
+    number_card(out, "watts of the card", gauges.power);
     duration_text(s->seconds, text);
     if (isfinite(s->seconds)) card(out, "time", text);
     fprintf(out, "</div>\n");

@@ -78,6 +78,8 @@ for model in $models; do
 done
 grep -q '"gpu_' gpt-cpu/metrics.jsonl && fail "a CPU has no gauges"
 if [ "$gpu" = cuda ]; then # NVML's, or that of the tests
+    { grep -q '"gpu_power": ' gpt-cuda/summary.json && grep -q 'watts of the card' gpt-cuda/report.html &&
+        "$weft" compare gpt-cpu gpt-cuda | grep -Eq "^card's watts +- +[0-9.]+"; } || fail "no gauges in what is shown: $("$weft" compare gpt-cpu gpt-cuda)"
     { grep -q '"gpu_utilisation": .*"gpu_power": ' gpt-cuda/metrics.jsonl && grep -q 'Card: watts' gpt-cuda/report.html; } ||
         fail "no gauges: $(tail -1 gpt-cuda/metrics.jsonl)"
 fi
