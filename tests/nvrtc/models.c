@@ -64,8 +64,40 @@ static weft_status decode(const model *m, weft_module *module) {
     return status;
 }
 
+/* Attention of heads that no model above has, forward and backward. */
+static weft_status attend(weft_context *ctx) {
+    static const struct {
+        int64_t channels;
+        weft_dtype dtype;
+        double dropout;
+    } heads[] = {
+        {32, WEFT_BF16, 0}, {64, WEFT_F16, 0}, {64, WEFT_BF16, 0.1}, {96, WEFT_BF16, 0}, {128, WEFT_BF16, 0}};
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads && status == WEFT_OK; i++) {
+        weft_tensor *in[3], *results[4];
+        for (int k = 0; k < 3; k++)
+            in[k] =
+                weft_variable_new(ctx, "part", heads[i].dtype, SHAPE(4, 32, 1024, heads[i].channels), NULL);
+        results[3] = weft_attention(in[0], in[1], in[2],
+                                    &(weft_attention_options){.causal = true, .dropout = heads[i].dropout});
+        status = weft_gradient(weft_sum(results[3], WEFT_ALL_AXES, false), in, 3, results);
+        if (status == WEFT_OK) status = weft_eval(results, 4);
+    }
+    return status;
+}
+
+static bool write_attention_texts(const char *folder) {
+    weft_context *ctx;
+    if (weft_open(&(weft_open_options){.device = "null"}, &ctx) != WEFT_OK) return false;
+    cuda_texts_write(ctx, folder);
+    const weft_status status = attend(ctx);
+    if (status != WEFT_OK) fprintf(stderr, "attention: %s\n", weft_last_error(ctx));
+    weft_close(ctx);
+    return status == WEFT_OK && !cuda_texts.failed;
+}
+
 bool write_model_texts(const char *folder) {
-    bool all = true;
+    bool all = write_attention_texts(folder);
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         weft_context *ctx;
         if (weft_open(&(weft_open_options){.device = "null"}, &ctx) != WEFT_OK) return false;

@@ -1,9 +1,10 @@
 /* Attention for GPU backends: which kernels, how they are cut, what they get. Forward a launch; backward two,
  * of which the second needs sums of the first. Must not know: how launches are run. Read next:
- * attention_vectors.cl (CPUs), attention_items.cl (GPUs). */
+ * attention_vectors.cl (CPUs), attention_items.cl (GPUs), attention_tensor.cl (tensor cores). */
 #include <limits.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "device/gpu/heavy.h"
 #include "device/gpu/template.h"
 #include "device/gpu/text.h"
@@ -21,6 +22,32 @@ typedef struct tile {
 } tile;
 static const tile tiles[] = {{32, 32}, {16, 16}, {16, 8}, {8, 8}, {8, 4}};
 enum { TILES = sizeof tiles / sizeof *tiles };
+
+/* What a group does on tensor cores, for heads of up to 32, 64, 96 and 128 channels: rows of 16 that a warp
+ * has and others of a step, as registers allow; steps in local memory at once, of which there is CORE_LOCAL.
+ */
+typedef struct core {
+    int rows, others, steps;
+} core;
+static const core cores[2][4] = {{{2, 64, 1}, {2, 64, 1}, {2, 32, 1}, {2, 32, 1}},
+                                 {{2, 32, 2}, {2, 32, 2}, {1, 32, 2}, {1, 32, 1}}}; /* the backward pass */
+enum { CORE_CHANNELS = 128, CORE_ITEMS = 128, CORE_LOCAL = 48 << 10 };
+
+/* Whether tensor cores do it: of single queries they would do sixteen. */
+static bool on_cores(const weft_target *target, const weft_heavy_attention *at) {
+    const int least = at->dtype == WEFT_F16 ? 75 : at->dtype == WEFT_BF16 ? 80 : INT_MAX;
+    return target->capability >= least && target->local_bytes >= CORE_LOCAL && at->d <= CORE_CHANNELS &&
+           at->scale > 0 && (at->backward || at->t_q >= ROWS_FEW);
+}
+
+/* Twice as many rows a warp are faster where all units have work all the same, and registers remain: random
+ * numbers take many. The bits are those. */
+static core core_of(const weft_target *target, const weft_heavy_attention *at) {
+    core c = cores[at->backward][(at->d - 1) / 32];
+    const int64_t length = weft__smaller(at->t_q, at->t_k), rows = CORE_ITEMS / 32 * 16 * 2;
+    if (at->batch * at->heads * (length / rows) < target->units || at->dropout > 0) c.rows = 1;
+    return c;
+}
 
 /* Room for channels. */
 static int room_of(const weft_heavy_attention *at) {
@@ -59,38 +86,59 @@ typedef struct plan {
     weft_launches *launches;
     const weft_heavy_attention *at;
     weft_dtype dtype, sum;
-    bool sink;
+    bool sink, cores;
     int room, items, rows;  /* rows of a group */
     int64_t pairs, scratch; /* bytes */
     const char *text;
 } plan;
 
+/* Definitions that stand before the text, behind those of all texts. */
+static void head_vectors(plan *p, weft_text *to) {
+    const char *sum = p->sum == WEFT_F64 ? "double" : "float";
+    p->items = 1;
+    p->rows = LANES;
+    weft__put(to, "#define S8 %s8\n#define INT16 %s16\n#define TO_V convert_%s16\n#define CHANNELS %s\n", sum,
+              p->sum == WEFT_F64 ? "long" : "int", sum, p->at->d == p->room ? "D" : "of.d");
+}
+
+static void head_items(plan *p, weft_text *to) {
+    const tile *t = tile_of(p->launches->target, p->at);
+    p->items = items_of(p->launches->target, t);
+    p->rows = t->rows;
+    weft__put(
+        to,
+        "#undef ITEMS\n#define ITEMS %d\n#define S4 %s4\n#define BR %d\n#define BC %d\n#define TPR %d\n%s",
+        p->items, p->sum == WEFT_F64 ? "double" : "float", t->rows, t->others, 2 * p->items / t->rows,
+        weft__text_attention_common);
+}
+
+static void head_cores(plan *p, weft_text *to) {
+    const core c = core_of(p->launches->target, p->at);
+    p->items = CORE_ITEMS;
+    p->rows = CORE_ITEMS / 32 * 16 * c.rows;
+    weft__put(to, "#undef ITEMS\n#define ITEMS %d\n#define MT %d\n#define BC %d\n#define STEPS %d\n%s%s",
+              p->items, c.rows, c.others, c.steps, p->at->backward ? "#define BACKWARD\n" : "",
+              weft__text_attention_common);
+}
+
 static weft_status make_text(plan *p) {
-    const weft_heavy_attention *at = p->at;
-    const weft_target *target = p->launches->target;
-    const bool wide = p->sum == WEFT_F64;
-    const tile *t = target->vectors ? NULL : tile_of(target, at);
-    char head[512];
-    int n =
-        snprintf(head, sizeof head, "#define D %d\n#define EXP w_exp_%s\n#define LOG w_log_%s\n%s", p->room,
-                 wide ? "f64" : "f32", wide ? "f64" : "f32", at->dropout > 0 ? "#define DROPOUT\n" : "");
-    if (t) {
-        p->items = items_of(target, t);
-        p->rows = t->rows;
-        snprintf(
-            head + n, sizeof head - (size_t)n,
-            "#undef ITEMS\n#define ITEMS %d\n#define S4 %s4\n#define BR %d\n#define BC %d\n#define TPR %d\n",
-            p->items, wide ? "double" : "float", t->rows, t->others, 2 * p->items / t->rows);
-    } else {
-        p->items = 1;
-        p->rows = LANES;
-        snprintf(head + n, sizeof head - (size_t)n,
-                 "#define S8 %s8\n#define INT16 %s16\n#define TO_V convert_%s16\n#define CHANNELS %s\n",
-                 wide ? "double" : "float", wide ? "long" : "int", wide ? "double" : "float",
-                 at->d == p->room ? "D" : "of.d");
-    }
+    const bool wide = p->sum == WEFT_F64, vectors = p->launches->target->vectors;
+    char head[8192];
+    weft_text to = weft__text(head, sizeof head);
+    p->cores = on_cores(p->launches->target, p->at);
+    p->room = p->cores ? (int)weft__ceil_div(p->at->d, 32) * 32 : room_of(p->at);
+    weft__put(&to, "#define D %d\n#define EXP w_exp_%s\n#define LOG w_log_%s\n%s", p->room,
+              wide ? "f64" : "f32", wide ? "f64" : "f32", p->at->dropout > 0 ? "#define DROPOUT\n" : "");
+    if (vectors)
+        head_vectors(p, &to);
+    else if (p->cores)
+        head_cores(p, &to);
+    else
+        head_items(p, &to);
     p->text = weft__gpu_text(p->launches, p->dtype, head,
-                             t ? weft__text_attention_items : weft__text_attention_vectors);
+                             vectors    ? weft__text_attention_vectors
+                             : p->cores ? weft__text_attention_tensor
+                                        : weft__text_attention_items);
     return p->text ? WEFT_OK : weft__fail_oom(p->launches->ctx, sizeof head, "the text of an attention");
 }
 
@@ -149,6 +197,7 @@ static weft_status launch(const plan *p, const char *name, int64_t groups, argum
     if (groups == 0 || p->pairs == 0) return WEFT_OK;
     unsigned prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | weft__gpu_prelude(p->dtype);
     if (p->launches->target->vectors) prelude |= WEFT_PRELUDE_VECTORS;
+    if (p->cores) prelude |= WEFT_PRELUDE_TENSOR;
     if (p->at->dropout > 0) prelude |= WEFT_PRELUDE_RANDOM;
     const weft_launch one = {.name = name,
                              .text = p->text,
@@ -224,7 +273,6 @@ weft_status weft__gpu_attention(weft_launches *launches, const weft_heavy *heavy
               .dtype = (weft_dtype)at->dtype,
               .sum = weft__gpu_sum_dtype((weft_dtype)at->dtype),
               .sink = sink,
-              .room = room_of(at),
               .pairs = at->batch * at->heads};
     if (p.pairs == 0 || at->d == 0) return WEFT_OK;
     WEFT_TRY(make_text(&p));

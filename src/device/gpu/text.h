@@ -26,7 +26,9 @@
     X(prelude_random)                                                                                        \
     X(move)                                                                                                  \
     X(storage)                                                                                               \
+    X(attention_common)                                                                                      \
     X(attention_items)                                                                                       \
+    X(attention_tensor)                                                                                      \
     X(attention_vectors)                                                                                     \
     X(scatter)                                                                                               \
     X(update)                                                                                                \

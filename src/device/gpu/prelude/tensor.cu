@@ -81,6 +81,13 @@ W_FN uint w_pair_f16(float low, float high) {
     return bits[0] | (uint)bits[1] << 16;
 }
 
+/* 2 to the x, to 2 units in the last place; no subnormal numbers. */
+W_FN float w_exp2_near(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* 16, 8 or 4 bytes from global into local memory, both places multiples of that, of which `count` are read and the
  * others 0. They are there, for the lane itself, after a wait that leaves fewer groups open than were made since. */
 #if __CUDA_ARCH__ >= 800

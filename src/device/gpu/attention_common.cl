@@ -1,0 +1,41 @@
+/* What attention's texts with work-items share: the numbers that their kernels get, what they open with, dropout.
+ * Read next: attention_items.cl (any device), attention_tensor.cl (tensor cores). */
+
+/* What dropout multiplies the weight of an element by. */
+W_FN S kept(const W_GLOBAL int *key, w_i64 element, S dropout, S factor) {
+#ifdef DROPOUT
+    return (S)((uint)w_random(key, (ulong)element) >> 8) * (S)0x1p-24f < dropout ? (S)0 : factor;
+#else
+    return 1;
+#endif
+}
+
+#define PLACES(name) name##_b, name##_h, name##_t
+#define AT(name, t)  (name + of.name##_at + b * of.name##_b + h * of.name##_h + (t) * of.name##_t)
+/* The numbers that all have, after places; and as they are called in a kernel. */
+#define COMMON                                                                                               \
+    w_i64 heads;                                                                                             \
+    int t_q, t_k, d;                                                                                         \
+    S scale, dropout, factor;                                                                                \
+    int causal, cached, sink, command;
+#define OPEN                                                                                                 \
+    if (of.sink && w_faulted(faults)) return;                                                                \
+    const w_i64 heads = of.heads;                                                                            \
+    const int t_q = of.t_q, t_k = of.t_k, d = of.d, causal = of.causal, cached = of.cached;                  \
+    const S scale = of.scale, dropout = of.dropout, factor = of.factor;
+
+W_NUMBERS(attention) {
+    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at;
+    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out);
+    COMMON
+};
+W_NUMBERS(attention_dq) {
+    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at, dout_at, dq_at, delta_at;
+    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out), PLACES(dout), PLACES(dq);
+    COMMON
+};
+W_NUMBERS(attention_dkv) {
+    w_i64 q_at, k_at, v_at, key_at, lse_at, dout_at, dk_at, dv_at, delta_at;
+    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(dout), PLACES(dk), PLACES(dv);
+    COMMON
+};

@@ -1,0 +1,345 @@
+/* Attention on tensor cores, f16 and bf16: a group has BR rows and walks over steps of BC others, as in
+ * attention_items.cl, whose kernels these are under the same names. A warp has 16 MT rows: their products with the
+ * others are its accumulators, which, rounded to T, are at once an operand of the next product (the layouts of
+ * tensor.cu fit), so that weights never leave the registers. exp(scale s - x) is one fma and one exp2. D: the room for
+ * channels, a multiple of 32; STEPS: how many steps' others local memory holds in the backward pass. Sums are f32.
+ * Nothing is added in an order that time decides. f16 from compute capability 7.5 on, bf16 from 8.0. Behind
+ * attention_common.cl. */
+#define WARPS  (ITEMS / 32)
+#define BR     (WARPS * MT * 16)
+#define CHUNKS (D / 8) /* of 16 bytes, in a row */
+#define TILE   (BC * CHUNKS)
+/* Chunk c of row r: eight rows that are read together have it in different banks. SWAPPED: the bits of c that this
+ * changes, which are 0 in the place of a row, so that c ^ c' of it is the place of c changed by c'. */
+#define SWAPPED     (D % 64 == 0 ? 7 : 3)
+#define SWAP(r)     (D % 64 == 0 ? (r) & 7 : (r) >> 1 & 3)
+#define PLACE(r, c) ((r) * CHUNKS + ((c) ^ SWAP(r)))
+#define ROOM        alignas(128) W_LOCAL_ROOM uint4
+#define LANE        (w_item(0) % 32)
+#define ROW(m)      (w_item(0) / 32 * (MT * 16) + (m) * 16) /* of the group: the first of a warp's 16 */
+#define MINE(m, i)  (ROW(m) + (i) / 2 * 8 + LANE / 4)       /* of number i of four, */
+#define COLUMN(c, i) ((c) * 8 + LANE % 4 * 2 + (i) % 2)     /* and which column it is of */
+#define LOG2E       1.44269504f
+#if FORMAT == 1
+#define MMA  w_mma_f16
+#define PAIR w_pair_f16
+#else
+#define MMA  w_mma_bf16
+#define PAIR w_pair_bf16
+#endif
+
+/* The first n of `rows` rows of d channels, and zeros, on their way: where rows lie as copies of 16 bytes want it. */
+W_FN void load(const T *from, w_i64 stride, int n, int rows, int d, uint4 *to) {
+    const bool lies = (((ulong)from | (ulong)stride * sizeof(T)) & 15) == 0;
+    W_UNROLL for (int u = 0; lies && u < rows * CHUNKS / ITEMS; u++) { /* without a rest */
+        const int e = u * ITEMS + w_item(0), r = e / CHUNKS, c = e % CHUNKS, some = r < n ? clamp(d - c * 8, 0, 8) : 0;
+        w_copy16(w_local_at(to + PLACE(r, c)), from + r * stride + c * 8, some * (int)sizeof(T));
+    }
+    if (lies) return;
+#pragma unroll 1
+    for (int e = w_item(0); e < rows * D; e += ITEMS) {
+        const int r = e / D, c = e % D;
+        ((T *)(to + PLACE(r, c / 8)))[c % 8] = r < n && c < d ? from[r * stride + c] : (T)0;
+    }
+}
+
+/* All of it is there. */
+W_FN void arrive() {
+    w_copy_wait<0>();
+    w_barrier();
+}
+
+/* Where row r of a tile begins, in bytes of local memory; chunk c from the place of another, which has no bit of c. */
+W_FN uint row_at(const uint4 *tile, int r, int chunk) { return w_local_at(tile) + (uint)PLACE(r, chunk) * 16; }
+W_FN uint chunk_at(uint at, int c) { return (at ^ (uint)(c & SWAPPED) * 16) + (uint)(c & ~SWAPPED) * 16; }
+
+/* s += x y^T: x the warp's rows of a tile, y (BC, D). */
+W_FN void dots(const uint4 *x, const uint4 *y, float s[MT][BC / 8][4]) {
+    const uint from = row_at(x, ROW(0) + LANE % 16, LANE / 16);
+    const uint other = row_at(y, LANE / 16 * 8 + LANE % 8, LANE / 8 % 2);
+    W_UNROLL for (int k = 0; k < D / 16; k++) {
+        uint a[MT][4], b[4];
+        W_UNROLL for (int m = 0; m < MT; m++) w_ldmatrix4(a[m], chunk_at(from, 2 * k) + m * 16 * CHUNKS * 16);
+        W_UNROLL for (int j = 0; j < BC / 8; j += 2) {
+            w_ldmatrix4(b, chunk_at(other, 2 * k) + j * 8 * CHUNKS * 16);
+            W_UNROLL for (int m = 0; m < MT; m++) {
+                MMA(s[m][j], a[m], b);
+                MMA(s[m][j + 1], a[m], b + 2);
+            }
+        }
+    }
+}
+
+/* sums += p y: p as dots leaves it, rounded to T; y (BC, D). */
+W_FN void gather(float p[MT][BC / 8][4], const uint4 *y, float sums[MT][CHUNKS][4]) {
+    const uint other = row_at(y, LANE % 16, LANE / 16);
+    W_UNROLL for (int k = 0; k < BC / 16; k++) {
+        uint a[MT][4], b[4];
+        W_UNROLL for (int m = 0; m < MT; m++)
+            W_UNROLL for (int i = 0; i < 4; i++)
+                a[m][i] = PAIR(p[m][2 * k + i / 2][i % 2 * 2], p[m][2 * k + i / 2][i % 2 * 2 + 1]);
+        W_UNROLL for (int c = 0; c < CHUNKS; c += 2) {
+            w_ldmatrix4_turned(b, chunk_at(other, c) + k * 16 * CHUNKS * 16);
+            W_UNROLL for (int m = 0; m < MT; m++) {
+                MMA(sums[m][c], a[m], b);
+                MMA(sums[m][c + 1], a[m], b + 2);
+            }
+        }
+    }
+}
+
+/* Leaves those of s that are seen: of columns before `end`, at most `on` after their row and `back` before it. */
+#define INT_MOST 0x7fffffff
+W_FN void hide(float s[MT][BC / 8][4], int rows, int columns, int end, int on, int back) {
+    W_UNROLL for (int m = 0; m < MT; m++)
+        W_UNROLL for (int c = 0; c < BC / 8; c++)
+            W_UNROLL for (int i = 0; i < 4; i++) {
+                const int row = rows + MINE(m, i), column = columns + COLUMN(c, i);
+                if (column >= end || column - row > on || row - column > back) s[m][c][i] = -INFINITY;
+            }
+}
+
+W_FN void clear(float sums[MT][CHUNKS][4]) {
+    W_UNROLL for (int m = 0; m < MT; m++)
+        W_UNROLL for (int c = 0; c < CHUNKS; c++)
+            W_UNROLL for (int i = 0; i < 4; i++) sums[m][c][i] = 0;
+}
+
+/* The warp's rows, times `by`, by way of its own rows of a tile, which nobody else reads. */
+W_FN void put(T *to, w_i64 stride, int n, int d, float sums[MT][CHUNKS][4], float by, uint4 *tile) {
+    const bool lies = (((ulong)to | (ulong)stride * sizeof(T)) & 15) == 0;
+    __syncwarp();
+    W_UNROLL for (int m = 0; m < MT; m++)
+        W_UNROLL for (int c = 0; c < CHUNKS; c++)
+            W_UNROLL for (int i = 0; i < 4; i += 2)
+                ((uint *)(tile + PLACE(MINE(m, i), c)))[LANE % 4] = PAIR(sums[m][c][i] * by, sums[m][c][i + 1] * by);
+    __syncwarp();
+    for (int e = LANE; e < MT * 16 * CHUNKS; e += 32) {
+        const int r = ROW(0) + e / CHUNKS, c = e % CHUNKS, some = r < n ? clamp(d - c * 8, 0, 8) : 0;
+        T *p = to + (some ? r * stride + c * 8 : 0);
+        const uint4 *from = tile + PLACE(r, c);
+        if (lies && some == 8)
+            *(uint4 *)p = *from;
+        else
+            for (int i = 0; i < some; i++) p[i] = ((const T *)from)[i];
+    }
+}
+
+/* Of the four lanes that share a row, all of them together. */
+W_FN float row_sum(float x) {
+    x += __shfl_xor_sync(~0u, x, 1);
+    return x + __shfl_xor_sync(~0u, x, 2);
+}
+W_FN float row_most(float x) {
+    x = fmax(x, __shfl_xor_sync(~0u, x, 1));
+    return fmax(x, __shfl_xor_sync(~0u, x, 2));
+}
+
+#ifndef BACKWARD
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v, const int *key, T *out, float *lse,
+                                             w_faults *faults, const W_NUMBERS(attention) of) {
+    ROOM mine[BR * CHUNKS], keys[TILE], values[TILE];
+    OPEN
+    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
+    const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* long ones first */
+    const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    const int all = causal ? min(end, i0 + 1 + shift) : end; /* keys that every row sees */
+    const float by = scale * LOG2E;
+    float sums[MT][CHUNKS][4], most[MT][2], sum[MT][2];
+    clear(sums);
+    W_UNROLL for (int m = 0; m < 2 * MT; m++) most[m / 2][m % 2] = -INFINITY, sum[m / 2][m % 2] = 0;
+    load(AT(q, i0), of.q_t, n, BR, d, mine);
+    load(AT(k, 0), of.k_t, end, BC, d, keys);
+    w_copy_group();
+    for (int j = 0; j < end; j += BC) {
+        float s[MT][BC / 8][4] = {};
+        arrive(); /* the keys; and all are done with the values */
+        load(AT(v, j), of.v_t, end - j, BC, d, values);
+        w_copy_group();
+        dots(mine, keys, s);
+        if (j + BC > all) hide(s, i0, j, end, causal ? shift : INT_MOST, INT_MOST);
+        W_UNROLL for (int m = 0; m < MT; m++)
+            W_UNROLL for (int g = 0; g < 2; g++) {
+                float best = -INFINITY, more = 0;
+                W_UNROLL for (int c = 0; c < BC / 8; c++) best = fmax(best, fmax(s[m][c][2 * g], s[m][c][2 * g + 1]));
+                best = fmax(most[m][g], row_most(best));
+                const float base = best == -INFINITY ? 0 : best * by; /* all of them -inf: weights 0, not NaN */
+                const float keep = w_exp2_near(fma(most[m][g], by, -base));
+                most[m][g] = best;
+                W_UNROLL for (int c = 0; c < BC / 8; c++)
+                    W_UNROLL for (int i = 2 * g; i < 2 * g + 2; i++) {
+                        const float e = w_exp2_near(fma(s[m][c][i], by, -base));
+                        const w_i64 row = pair * t_q + i0 + MINE(m, i);
+                        more += e;
+                        s[m][c][i] = e * kept(key + of.key_at, row * t_k + j + COLUMN(c, i), dropout, factor);
+                    }
+                sum[m][g] = fma(sum[m][g], keep, more);
+                W_UNROLL for (int c = 0; c < CHUNKS; c++) sums[m][c][2 * g] *= keep, sums[m][c][2 * g + 1] *= keep;
+            }
+        arrive(); /* the values; and all are done with the keys */
+        if (j + BC < end) load(AT(k, j + BC), of.k_t, end - j - BC, BC, d, keys);
+        w_copy_group();
+        gather(s, values, sums);
+    }
+    arrive(); /* where there was no step, what it would have read */
+    W_UNROLL for (int m = 0; m < MT; m++)
+        W_UNROLL for (int g = 0; g < 2; g++) {
+            const float total = row_sum(sum[m][g]), part = total == 0 ? 0 : 1 / total;
+            const int i = MINE(m, 2 * g);
+            if (LANE % 4 == 0 && i < n)
+                lse[of.lse_at + pair * t_q + i0 + i] = total == 0 ? -INFINITY : fma(most[m][g], scale, LOG(total));
+            W_UNROLL for (int c = 0; c < CHUNKS; c++) sums[m][c][2 * g] *= part, sums[m][c][2 * g + 1] *= part;
+        }
+    put(AT(out, i0), of.out_t, n, d, sums, 1, mine);
+}
+
+#else
+
+/* Weights are exp(scale s - lse), and what multiplies them dp - delta: what is subtracted is where the sums begin, but
+ * of dp, where dropout scales that. By scale, as s has it; of a row that saw nothing, so that its weights are 0. */
+W_FN float begin_of(const float *lse, float per) { return *lse == -INFINITY ? *lse : *lse * -per; }
+#ifdef DROPOUT
+#define BEGIN_DP(delta)         0
+#define LESS(dp, by, delta)     fma(dp, by, -(delta))
+#else
+#define BEGIN_DP(delta)         (-(delta))
+#define LESS(dp, by, delta)     (dp)
+#endif
+
+/* The product of row r of two tiles. */
+W_FN float row_dot(const uint4 *x, const uint4 *y, int r) {
+    float sum = 0;
+    W_UNROLL for (int c = LANE % 4; c < CHUNKS; c += 4)
+        W_UNROLL for (int i = 0; i < 8; i++)
+            sum = fma(LOAD((const T *)(x + PLACE(r, c)), i), LOAD((const T *)(y + PLACE(r, c)), i), sum);
+    return row_sum(sum);
+}
+
+/* dq of a block of queries; and delta, the products of the rows of out and dout. */
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T *v, const int *key, const T *out,
+                                                const float *lse, const T *dout, T *dq, float *delta, w_faults *faults,
+                                                const W_NUMBERS(attention_dq) of) {
+    ROOM mine[BR * CHUNKS], douts[BR * CHUNKS], keys[STEPS][TILE], values[STEPS][TILE];
+    OPEN
+    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
+    const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR);
+    const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    const int all = causal ? min(end, i0 + 1 + shift) : end;
+    const float by = scale * LOG2E, per = 1 / scale;
+    float sums[MT][CHUNKS][4], mean[MT][2], begin[MT][2];
+    clear(sums);
+    load(AT(dout, i0), of.dout_t, n, BR, d, douts);
+    load(AT(out, i0), of.out_t, n, BR, d, mine);
+    w_copy_group();
+    arrive();
+    W_UNROLL for (int m = 0; m < MT; m++)
+        W_UNROLL for (int g = 0; g < 2; g++) {
+            const int i = MINE(m, 2 * g);
+            const w_i64 row = pair * t_q + i0 + i;
+            mean[m][g] = row_dot(mine, douts, i);
+            begin[m][g] = i < n ? begin_of(lse + of.lse_at + row, per) : -INFINITY;
+            if (LANE % 4 == 0 && i < n) delta[of.delta_at + row] = mean[m][g];
+        }
+    w_barrier();
+    load(AT(q, i0), of.q_t, n, BR, d, mine);
+    load(AT(k, 0), of.k_t, end, BC, d, keys[0]);
+    load(AT(v, 0), of.v_t, end, BC, d, values[0]);
+    w_copy_group();
+    for (int j = 0, step = 0; j < end; j += BC, step = (step + 1) % STEPS) {
+        float s[MT][BC / 8][4], dp[MT][BC / 8][4];
+        const int next = j + BC, other = (step + 1) % STEPS;
+        W_UNROLL for (int m = 0; m < MT; m++)
+            W_UNROLL for (int c = 0; c < BC / 8; c++)
+                W_UNROLL for (int i = 0; i < 4; i++)
+                    s[m][c][i] = begin[m][i / 2], dp[m][c][i] = BEGIN_DP(mean[m][i / 2]);
+        arrive();
+        if (STEPS > 1 && next < end) {
+            load(AT(k, next), of.k_t, end - next, BC, d, keys[other]);
+            load(AT(v, next), of.v_t, end - next, BC, d, values[other]);
+            w_copy_group();
+        }
+        dots(mine, keys[step], s);
+        dots(douts, values[step], dp);
+        if (next > all) hide(s, i0, j, end, causal ? shift : INT_MOST, INT_MOST);
+        W_UNROLL for (int m = 0; m < MT; m++)
+            W_UNROLL for (int c = 0; c < BC / 8; c++)
+                W_UNROLL for (int i = 0; i < 4; i++) {
+                    const w_i64 row = pair * t_q + i0 + MINE(m, i);
+                    const float keep = kept(key + of.key_at, row * t_k + j + COLUMN(c, i), dropout, factor);
+                    s[m][c][i] = w_exp2_near(s[m][c][i] * by) * LESS(dp[m][c][i], keep, mean[m][i / 2]);
+                }
+        gather(s, keys[step], sums);
+        if (STEPS == 1 && next < end) {
+            w_barrier();
+            load(AT(k, next), of.k_t, end - next, BC, d, keys[0]);
+            load(AT(v, next), of.v_t, end - next, BC, d, values[0]);
+            w_copy_group();
+        }
+    }
+    arrive(); /* where there was no step, what it would have read */
+    put(AT(dq, i0), of.dq_t, n, d, sums, scale, mine);
+}
+
+/* dk and dv of a block of keys. */
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T *v, const int *key, const float *lse,
+                                                 const T *dout, T *dk, T *dv, const float *delta, w_faults *faults,
+                                                 const W_NUMBERS(attention_dkv) of) {
+    ROOM keys[BR * CHUNKS], values[BR * CHUNKS], mine[STEPS][TILE], douts[STEPS][TILE];
+    OPEN
+    const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
+    const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[of.key_at] : t_k - t_q;
+    const int first = causal && j0 > shift ? (j0 - shift) / BC * BC : 0;
+    const int all = causal ? j0 + BR - 1 - shift : 0; /* from that query on all see every key */
+    const float by = scale * LOG2E, per = 1 / scale;
+    float sums_k[MT][CHUNKS][4], sums_v[MT][CHUNKS][4];
+    clear(sums_k);
+    clear(sums_v);
+    load(AT(k, j0), of.k_t, n, BR, d, keys);
+    load(AT(v, j0), of.v_t, n, BR, d, values);
+    load(AT(q, first), of.q_t, t_q - first, BC, d, mine[0]);
+    load(AT(dout, first), of.dout_t, t_q - first, BC, d, douts[0]);
+    w_copy_group();
+    for (int i0 = first, step = 0; i0 < t_q; i0 += BC, step = (step + 1) % STEPS) {
+        float s[MT][BC / 8][4], dp[MT][BC / 8][4], mean[BC / 8][2];
+        const int next = i0 + BC, other = (step + 1) % STEPS;
+        W_UNROLL for (int c = 0; c < BC / 8; c++)
+            W_UNROLL for (int i = 0; i < 2; i++) {
+                const w_i64 at = pair * t_q + min(i0 + COLUMN(c, i), t_q - 1);
+                mean[c][i] = delta[of.delta_at + at];
+                W_UNROLL for (int m = 0; m < 2 * MT; m++) {
+                    s[m / 2][c][m % 2 * 2 + i] = begin_of(lse + of.lse_at + at, per);
+                    dp[m / 2][c][m % 2 * 2 + i] = BEGIN_DP(mean[c][i]);
+                }
+            }
+        arrive();
+        if (STEPS > 1 && next < t_q) {
+            load(AT(q, next), of.q_t, t_q - next, BC, d, mine[other]);
+            load(AT(dout, next), of.dout_t, t_q - next, BC, d, douts[other]);
+            w_copy_group();
+        }
+        dots(keys, mine[step], s);
+        dots(values, douts[step], dp);
+        if (i0 < all || next > t_q) hide(s, j0, i0, t_q, INT_MOST, causal ? shift : INT_MOST);
+        W_UNROLL for (int m = 0; m < MT; m++)
+            W_UNROLL for (int c = 0; c < BC / 8; c++)
+                W_UNROLL for (int i = 0; i < 4; i++) {
+                    const w_i64 row = pair * t_q + i0 + COLUMN(c, i);
+                    const float keep = kept(key + of.key_at, row * t_k + j0 + MINE(m, i), dropout, factor);
+                    const float weight = w_exp2_near(s[m][c][i] * by);
+                    s[m][c][i] = weight * keep;
+                    dp[m][c][i] = weight * LESS(dp[m][c][i], keep, mean[c][i % 2]);
+                }
+        gather(s, douts[step], sums_v);
+        gather(dp, mine[step], sums_k);
+        if (STEPS == 1 && next < t_q) {
+            w_barrier();
+            load(AT(q, next), of.q_t, t_q - next, BC, d, mine[0]);
+            load(AT(dout, next), of.dout_t, t_q - next, BC, d, douts[0]);
+            w_copy_group();
+        }
+    }
+    arrive(); /* where there was no step, what it would have read */
+    put(AT(dk, j0), of.dk_t, n, d, sums_k, scale, keys);
+    put(AT(dv, j0), of.dv_t, n, d, sums_v, 1, values);
+}
+#endif
