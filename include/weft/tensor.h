@@ -35,6 +35,8 @@ typedef struct weft_open_options {
     /* Results may differ in their last bits from run to run, where a library is faster so: cuDNN's gradients
      * of attention, in f16 and bf16. Otherwise they never do (PyTorch: use_deterministic_algorithms). */
     bool allow_nondeterministic;
+    bool tf32; /* cuda: products of f32 may round what they multiply to TF32, 10 binary digits behind the
+                * point, which tensor cores take; else f32 is f32 */
 } weft_open_options;
 
 /* Opens a context on a device. options may be NULL. On failure *ctx is NULL and weft_last_error(NULL)

@@ -72,7 +72,8 @@ typedef enum weft__precision {
     WEFT__PRECISION_F32,
     WEFT__PRECISION_BF16,
     WEFT__PRECISION_F16,
-    WEFT__PRECISION_F64
+    WEFT__PRECISION_F64,
+    WEFT__PRECISION_TF32
 } weft__precision;
 
 typedef enum weft__origin_kind {

@@ -12,6 +12,7 @@ weft_status weft__model_open_context(const weft__config *config, const char *dev
                           "device null computes nothing: it is for 'weft bench' and tests");
     const weft_open_options options = {.device = device[0] ? device : config->device,
                                        .seed = (uint64_t)config->train_seed,
+                                       .tf32 = config->train_precision == WEFT__PRECISION_TF32,
                                        .log = log,
                                        .log_user = user};
     return weft_open(&options, ctx);
@@ -31,7 +32,7 @@ const char *weft__model_name(const weft__config *config, const weft__dataset *da
 }
 
 weft_dtype weft__model_compute(const weft__config *config) {
-    static const weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_F64};
+    static const weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_F64, WEFT_F32};
     return dtypes[config->train_precision];
 }
 

@@ -52,6 +52,7 @@ static weft_status open_side(weft__verify_side *side, weft__config *config, uint
     const weft_open_options options = {.device = side->device,
                                        .seed = (uint64_t)config->train_seed,
                                        .no_fusion = side->no_fusion,
+                                       .tf32 = config->train_precision == WEFT__PRECISION_TF32,
                                        .log = on_log,
                                        .log_user = side};
     weft_context *ctx;

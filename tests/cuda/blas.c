@@ -63,7 +63,8 @@ __attribute__((destructor)) static void at_end(void) {
 size_t cublasLtGetVersion(void) { return 130102; }
 
 const char *cublasLtGetStatusName(unsigned status) {
-    return status == INVALID                          ? "CUBLAS_STATUS_INVALID_VALUE"
+    return status == 0                                ? "CUBLAS_STATUS_SUCCESS"
+           : status == INVALID                        ? "CUBLAS_STATUS_INVALID_VALUE"
            : status == CUBLAS_STATUS_EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED"
            : status == CUBLAS_STATUS_NOT_INITIALIZED  ? "CUBLAS_STATUS_NOT_INITIALIZED"
                                                       : "CUBLAS_STATUS_SOMETHING";
