@@ -143,6 +143,13 @@ static void test_old_driver(void **state) {
     setenv("FAKE_CUDA_VERSION", "11080", 1);
     weft__cuda_forget();
     refuses("the driver, CUDA 11.8, is older than CUDA 12: install a newer one (525 or later)");
+    setenv("FAKE_CUDA_VERSION", "12040",
+           1); /* too old for the NVRTC of the tests, which is all that there is */
+    weft__nvrtc_file = "libnvrtc.so.13";
+    weft__cuda_forget();
+    refuses("NVRTC 13.0 makes code for drivers of CUDA 13, and this one is for CUDA 12.4: install NVRTC 12 "
+            "(PyPI: nvidia-cuda-nvrtc-cu12)");
+    weft__nvrtc_file = NULL;
     unsetenv("FAKE_CUDA_VERSION");
     weft__cuda_forget();
 }

@@ -10,6 +10,7 @@
 #include "device/cuda/hooks.h"
 #include "device/cuda/nvml.h"
 #include "device/cuda/nvrtc.h"
+#include "device/cuda/search.h"
 #include "device/gpu/backend.h"
 
 enum { CARDS_MOST = 16, LEAST_VERSION = 12000 };
@@ -53,7 +54,7 @@ static int target_of(int capability) {
 }
 
 /* What Weft needs that is missing. */
-static void check(weft__cuda_found *f, const char *no_compiler) {
+static void check(weft__cuda_found *f, int version, const char *no_compiler) {
     int major = 0, minor = 0;
     if (no_compiler) {
         snprintf(f->reason, sizeof f->reason,
@@ -65,6 +66,12 @@ static void check(weft__cuda_found *f, const char *no_compiler) {
     if (number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
         snprintf(f->reason, sizeof f->reason,
                  "it is set to let nobody compute on it: nvidia-smi -c DEFAULT, by the administrator");
+    else if (major > version / 1000)
+        snprintf(
+            f->reason, sizeof f->reason,
+            "NVRTC %d.%d makes code for drivers of CUDA %d, and this one is for CUDA %d.%d: install NVRTC %d "
+            "(PyPI: nvidia-cuda-nvrtc-cu%d) or a newer driver; until then opencl serves the card",
+            major, minor, major, version / 1000, version % 1000 / 10, version / 1000, version / 1000);
     else if (!target_of(f->capability))
         snprintf(f->reason, sizeof f->reason,
                  "NVRTC %d.%d does not compile for compute capability %d.%d: install %s; until then opencl "
@@ -94,7 +101,7 @@ static void describe(weft__cuda_found *f, int i, int version, const char *no_com
     f->most_items = number(f->id, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     f->local_bytes = (uint64_t)number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
     f->most_local_bytes = (uint64_t)number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-    check(f, no_compiler);
+    check(f, version, no_compiler);
     if (!no_compiler) {
         f->arch_number = target_of(f->capability);
         snprintf(f->arch, sizeof f->arch, "sm_%d", f->arch_number);
@@ -139,6 +146,7 @@ static void collect(void) {
                  error ? weft__cuda_error_name(error, said) : "none");
         return;
     }
+    weft__cuda_libraries_for(version);
     const char *no_compiler = weft__nvrtc_open();
     for (count = 0; count < n && count < CARDS_MOST; count++) {
         weft__cuda_found f;

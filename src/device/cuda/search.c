@@ -85,17 +85,23 @@ static void *open_beside(const char *name, char path[WEFT_CUDA_PATH_SIZE]) {
     return open_in(program, "/cuda/nvidia/*/lib", name, path);
 }
 
+static bool oldest_first;
+
+void weft__cuda_libraries_for(int driver) { oldest_first = driver < 13000; }
+
 static void *search(const weft__cuda_library *l, char path[WEFT_CUDA_PATH_SIZE]) {
+    const char *files[WEFT_CUDA_FILES];
     void *library = NULL;
+    for (int i = 0; i < l->n_files; i++) files[i] = l->files[oldest_first ? l->n_files - 1 - i : i];
     for (int i = 0; i < l->n_files && !library; i++)
-        library = open_places(named, sizeof named / sizeof *named, l->files[i], path);
+        library = open_places(named, sizeof named / sizeof *named, files[i], path);
     for (int i = 0; i < l->n_files && !library; i++) {
-        library = dlopen(l->files[i], RTLD_NOW | RTLD_LOCAL);
-        if (library) snprintf(path, WEFT_CUDA_PATH_SIZE, "%s", l->files[i]);
+        library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
+        if (library) snprintf(path, WEFT_CUDA_PATH_SIZE, "%s", files[i]);
     }
-    for (int i = 0; i < l->n_files && !library; i++) library = open_beside(l->files[i], path);
+    for (int i = 0; i < l->n_files && !library; i++) library = open_beside(files[i], path);
     for (int i = 0; i < l->n_files && !library; i++)
-        library = open_places(others, sizeof others / sizeof *others, l->files[i], path);
+        library = open_places(others, sizeof others / sizeof *others, files[i], path);
     return library;
 }
 

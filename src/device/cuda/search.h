@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { WEFT_CUDA_PATH_SIZE = 1024 };
+enum { WEFT_CUDA_PATH_SIZE = 1024, WEFT_CUDA_FILES = 4 };
 
 typedef struct weft__cuda_symbol {
     const char *name;
@@ -15,7 +15,7 @@ typedef struct weft__cuda_symbol {
 
 typedef struct weft__cuda_library {
     const char *title, *package;     /* "NVRTC", and that of PyPI which brings it */
-    const char *const *files;        /* versioned names, the best first */
+    const char *const *files;        /* versioned names, the newest first, at most WEFT_CUDA_FILES */
     const weft__cuda_symbol *wanted; /* all of them, */
     void *table;                     /* whose pointers come here */
     int n_files, n_wanted;
@@ -23,6 +23,9 @@ typedef struct weft__cuda_library {
     char path[WEFT_CUDA_PATH_SIZE]; /* which file it is, */
     char reason[400];               /* or why there is none */
 } weft__cuda_library;
+
+/* A driver of CUDA 12 (12040) runs nothing of CUDA 13: for it the oldest file comes first. */
+void weft__cuda_libraries_for(int driver);
 
 /* Opens it, once a process, or `file` where that is not NULL; NULL, or why that cannot be and what helps.
  * Thread-safe. */
