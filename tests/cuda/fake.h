@@ -66,6 +66,15 @@ typedef struct fake_blas_state {
     long refused;                         /* calls */
 } fake_blas_state;
 
+/* All that a stream holds happens. */
+void fake_settle(struct CUstream_st *stream);
+
+/* Of NCCL, under the name fake_nccl in its library. */
+typedef struct fake_nccl_state {
+    long fail; /* 1: the next group fails ... */
+    long cliques, sums, refused;
+} fake_nccl_state;
+
 /* A thread of a block. device.h, in front of every text, shows it as threadIdx and so on. */
 typedef struct fake_item {
     fake_dim thread, block, threads, blocks;

@@ -116,6 +116,12 @@ void fake_drain(CUcontext context) {
     for (CUstream s = context->streams; s; s = s->next) drain(s);
 }
 
+__attribute__((visibility("default"))) void fake_settle(CUstream stream) {
+    pthread_mutex_lock(&fake_lock);
+    drain(stream);
+    pthread_mutex_unlock(&fake_lock);
+}
+
 CUgraph fake_captured(CUstream stream) { return stream->captured; }
 
 void fake_submit_launch(CUstream stream, fake_launch *l) { submit(stream, LAUNCH)->launch = l; }

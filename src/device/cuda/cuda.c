@@ -1,6 +1,7 @@
 /* The CUDA device: opening it, memory, and the table of what it does. Must not know: what kernels compute.
  * Read next: run.c. */
 #include "device/cuda/cuda.h"
+#include "device/cuda/nccl.h"
 #include "device/cuda/nvml.h"
 
 #include <stdio.h>
@@ -261,5 +262,6 @@ const weft_device_ops weft__device_cuda = {
     .take_fault = weft__cuda_take_fault,
     .set_timing = set_timing,
     .timings = weft__cuda_timings,
+    .sum = weft__nccl_sum,
     .gauges = gauges,
 };

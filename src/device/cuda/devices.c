@@ -8,6 +8,7 @@
 #include "device/cuda/devices.h"
 #include "device/cuda/dnn.h"
 #include "device/cuda/hooks.h"
+#include "device/cuda/nccl.h"
 #include "device/cuda/nvml.h"
 #include "device/cuda/nvrtc.h"
 #include "device/cuda/search.h"
@@ -208,8 +209,11 @@ void weft__cuda_context_give(const weft__cuda_found *given, bool lost) {
 }
 
 void weft__cuda_forget(void) {
-    for (int i = 0; i < count; i++)
+    weft__nccl_forget();
+    for (int i = 0; i < count; i++) {
         if (found[i].context) weft__cu.cuDevicePrimaryCtxRelease_v2(found[i].id);
+        found[i].context = NULL;
+    }
     looked = false;
     weft__cuda_forget_library();
     weft__nvrtc_forget();

@@ -8,23 +8,9 @@
 #include "device/cuda/blas.h"
 #include "device/cuda/devices.h"
 #include "device/cuda/dnn.h"
+#include "device/cuda/nccl.h"
 #include "device/cuda/nvml.h"
 #include "device/cuda/nvrtc.h"
-#include "device/cuda/search.h"
-
-/* Asked for its version alone: no program uses it. */
-static struct nccl_functions { int (*ncclGetVersion)(int *version); } nccl;
-
-static const char *const nccl_files[] = {"libnccl.so.2"};
-static const weft__cuda_symbol nccl_wanted[] = {
-    {"ncclGetVersion", offsetof(struct nccl_functions, ncclGetVersion)}};
-static weft__cuda_library nccl_library = {.title = "NCCL",
-                                          .package = "nvidia-nccl-cu13",
-                                          .files = nccl_files,
-                                          .n_files = 1,
-                                          .wanted = nccl_wanted,
-                                          .n_wanted = 1,
-                                          .table = &nccl};
 
 static const char *find_driver(char *text) {
     const char *why = weft__cuda_open_library();
@@ -67,9 +53,8 @@ static const char *find_dnn(char *text) {
 }
 
 static const char *find_nccl(char *text) {
-    int version = 0;
-    const char *why = weft__cuda_library_open(&nccl_library, NULL);
-    if (!why && nccl.ncclGetVersion(&version) != 0) why = "NCCL does not tell its version";
+    const char *why = weft__nccl_open();
+    const int version = why ? 0 : weft__nccl_version();
     snprintf(text, WEFT_PIECE_TEXT, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
     return why;
 }
