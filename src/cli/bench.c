@@ -304,8 +304,11 @@ static weft_status run_line(weft__bench bench, double started) {
     const double none = (double)NAN;
     timing t;
     costs c = {started, none, none, none, none, none, none, none, none, none};
-    const weft_open_options options = {
-        .device = bench.device, .threads = (int)bench.threads, .seed = 1, .log = weft__show_log};
+    const weft_open_options options = {.device = bench.device,
+                                       .threads = (int)bench.threads,
+                                       .seed = 1,
+                                       .log = weft__show_log,
+                                       .allow_nondeterministic = bench.nondeterministic};
     WEFT_TRY(weft_open(&options, &bench.ctx));
     double from = weft__now();
     weft_status status = bench.workload->data ? bench.workload->data(&bench) : WEFT_OK;
@@ -384,6 +387,8 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         {"--only TEXT", WEFT__OPTION_TEXT, &bench.only,
          "of products and elementwise: lines whose name contains it; of gemm: one size"},
         {"--json", WEFT__OPTION_FLAG, &bench.json, "print one JSON line for each measurement"},
+        {"--nondeterministic", WEFT__OPTION_FLAG, &bench.nondeterministic,
+         "attention's gradients by cuDNN may be added in any order (as train.deterministic: false)"},
         {"--profile", WEFT__OPTION_FLAG, &bench.profile,
          "then print the time by kernel, over as many steps again"},
     };

@@ -34,7 +34,7 @@ struct weft__bench {
     const char *folder; /* of real data, or NULL */
     const char *device;
     const char *only; /* lines whose name contains it; NULL: all. Others set no step. */
-    bool json, profile;
+    bool json, profile, nondeterministic;
     const char *precision; /* what layers compute in; of a gpt that generates, its weights too */
     int64_t steps, warmup, threads;
     int64_t batch_size; /* in place of the workload's; 0: the workload's */

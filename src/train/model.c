@@ -14,7 +14,8 @@ weft_status weft__model_open_context(const weft__config *config, const char *dev
                                        .seed = (uint64_t)config->train_seed,
                                        .tf32 = config->train_precision == WEFT__PRECISION_TF32,
                                        .log = log,
-                                       .log_user = user};
+                                       .log_user = user,
+                                       .allow_nondeterministic = !config->train_deterministic};
     return weft_open(&options, ctx);
 }
 

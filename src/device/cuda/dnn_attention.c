@@ -123,7 +123,7 @@ static tensor operand(const maker *m, int64_t id, const int64_t given[3], int64_
     int64_t strides[3] = {given[0], given[1], given[2]};
     if (t == 1) strides[2] = m->d;
     if (m->at->heads == 1) strides[1] = t * strides[2];
-    if (m->at->batch == 1) strides[0] = m->at->heads * strides[1];
+    if (m->at->batch == 1) strides[0] = weft__larger(m->at->heads * strides[1], t * strides[2]);
     const weft_dnn_tensor to = {
         .id = id,
         .type = m->type,

@@ -94,9 +94,8 @@ static unsigned execute(weft_dnn *dnn, const weft_dnn_work *w, void *const *addr
 static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
     const weft_dnn_work *w = (const weft_dnn_work *)call;
     char words[WEFT_DNN_WORDS];
-    unsigned error = weft__cuda_gone();
+    unsigned error = 0;
     (void)stream; /* the handle's */
-    if (error) return error;
     for (int64_t b = 0; b < w->part.batches && !error; b++)
         for (int64_t h = 0; h < w->part.heads && !error; h++)
             error = execute(&d->dnn, w, addresses, b, h, words);
