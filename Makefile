@@ -72,9 +72,10 @@ fuzz: deps-lint ## run each fuzz target for SECONDS=60 seconds (clang)
 		-DWEFT_FUZZ=ON -DWEFT_TESTS=ON -DWEFT_OPENMP=OFF -DWEFT_SANITIZE=address,undefined >/dev/null
 	@tools/fuzz.sh $(BUILD)-fuzz $(SECONDS) $(JOBS)
 
-# Of NVIDIA's libraries those that Weft opens, of CUDA 13, or CUDA=12 for drivers before 580.
-CUDA_PACKAGES = $(if $(filter 12,$(CUDA)),nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12 nvidia-cudnn-cu12 nvidia-nccl-cu12,\
-	nvidia-cuda-nvrtc nvidia-cublas nvidia-cudnn-cu13 nvidia-nccl-cu13)
+# Of NVIDIA's libraries those that Weft opens, in the major versions by which it names their files; of CUDA 13, or CUDA=12 for
+# drivers before 580.
+CUDA_PACKAGES = $(if $(filter 12,$(CUDA)),'nvidia-cuda-nvrtc-cu12==12.*' 'nvidia-cublas-cu12==12.*' 'nvidia-cudnn-cu12==9.*' 'nvidia-nccl-cu12==2.*',\
+	'nvidia-cuda-nvrtc==13.*' 'nvidia-cublas==13.*' 'nvidia-cudnn-cu13==9.*' 'nvidia-nccl-cu13==2.*')
 cuda: ## fetch NVIDIA's libraries from PyPI into build/cuda, where build/weft finds them: no toolkit is needed (CUDA=12)
 	python3 -m pip install --quiet --no-deps --upgrade --target $(BUILD)/cuda $(CUDA_PACKAGES)
 	@$(if $(wildcard $(BUILD)/weft),$(BUILD)/weft devices | grep cuda,true)

@@ -33,14 +33,15 @@ enum { SKIPPED = 77 };
 #define MEMORY ((int64_t)4 << 30) /* that plans may want */
 
 /* An H200 and an A100, as cuDNN describes cards. */
-#define CARD(version, name, units, shared, clock, memory_clock, l2, memory)                                  \
+#define CARD(version, name, units, shared, clock, memory_clock, bus, l2, memory)                             \
     "{\"deviceVer\":" version ",\"driverVer\":13000,\"cudaDeviceId\":0,"                                     \
     "\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,"       \
     "\"multiProcessorCount\":" units ",\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,"                   \
     "\"maxSharedMemoryPerBlockOptin\":" shared ",\"reservedSharedMemoryPerBlock\":1024,"                     \
     "\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"                           \
     "\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,"                  \
-    "\"smClockRateKHz\":" clock ",\"memClockRateKHz\":" memory_clock ",\"l2CacheSize\":" l2 ","              \
+    "\"smClockRateKHz\":" clock ",\"memClockRateKHz\":" memory_clock ",\"memoryBusWidth\":" bus              \
+    ",\"l2CacheSize\":" l2 ","                                                                               \
     "\"deviceName\":\"" name "\",\"totalGlobalMem\":" memory "}"
 
 typedef struct card {
@@ -51,9 +52,11 @@ typedef struct card {
 } card;
 static card cards[] = {
     {.capability = 90,
-     .json = CARD("900", "NVIDIA H200", "132", "232448", "1980000", "3201000", "62914560", "150754820096")},
+     .json = CARD("900", "NVIDIA H200", "132", "232448", "1980000", "3201000", "6144", "62914560",
+                  "150754820096")},
     {.capability = 80,
-     .json = CARD("800", "NVIDIA A100", "108", "166912", "1410000", "1593000", "41943040", "85899345920")},
+     .json = CARD("800", "NVIDIA A100", "108", "166912", "1410000", "1593000", "5120", "41943040",
+                  "85899345920")},
 };
 enum { CARDS = sizeof cards / sizeof *cards };
 

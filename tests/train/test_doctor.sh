@@ -56,6 +56,18 @@ if ! awk 'NR == FNR { want[++n] = $0; next } $0 == want[at + 1] { at++; if (at =
     echo "FAIL: docs/devices.md has another table than 'weft doctor --table' prints:"
     cat table
 fi
+# What `make cuda` would fetch, of which CUDA ever, is in the table, and the reverse.
+{
+    make -s -n -C "$here" cuda
+    make -s -n -C "$here" cuda CUDA=12
+} | grep -Eo "nvidia-[a-z0-9-]+==" | tr -d = | sort >fetched
+grep -Eo 'nvidia-(cuda-nvrtc|cublas|cudnn|nccl)[a-z0-9-]*' table | sort >named
+cells=$((cells + 1))
+if ! cmp -s fetched named || [ "$(wc -l <fetched)" != 8 ]; then
+    fail=$((fail + 1))
+    echo "FAIL: 'make cuda' fetches other packages than the table of devices names:"
+    diff fetched named
+fi
 doctor 0 X=1 -- '^what devices need' '^  cpu +products +[a-z0-9]+, ' '^  opencl +loader ' '^  cuda +driver +'
 echo "doctor: cells=$cells fail=$fail"
 [ $fail = 0 ]
