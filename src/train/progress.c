@@ -22,7 +22,7 @@ double weft__now(void) {
 void weft__show_log(void *user, weft_log_level level, const char *message) {
     (void)user;
     if (level >= WEFT_LOG_WARNING) fprintf(stderr, "weft: %s\n", message);
-    if (level == WEFT_LOG_DEBUG && getenv("WEFT_DEBUG")) fprintf(stderr, "%s\n", message);
+    if (level < WEFT_LOG_WARNING && getenv("WEFT_DEBUG")) fprintf(stderr, "%s\n", message);
 }
 
 void weft__progress_start(weft__progress *p, bool quiet, bool tokens) {
