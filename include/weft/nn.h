@@ -244,7 +244,7 @@ WEFT_API bool weft_is_training(const weft_module *m);
 /* Freezes (or thaws) every parameter of m and below: optimizers leave them alone. */
 WEFT_API void weft_freeze(weft_module *m, bool frozen);
 
-/* Changes with every weft_freeze in the tree that m belongs to. */
+/* Changes with every weft_freeze and weft_module_compute in the tree that m belongs to. */
 WEFT_API uint64_t weft_freeze_count(const weft_module *m);
 
 /* WEFT_OK, or the error that poisoned m (which becomes the last error). NULL is an error. */
@@ -272,7 +272,8 @@ typedef struct weft_parameter_info {
     weft_tensor *tensor; /* a variable, owned by its module */
     weft_module *module; /* its owner */
     bool frozen;
-    bool buffer; /* saved, but not trained */
+    bool buffer;        /* saved, but not trained */
+    weft_dtype compute; /* what its module computes with it in */
 } weft_parameter_info;
 
 /* Parameters and buffers of m and below, in the order in which they were added, depth first. 0 with

@@ -170,7 +170,7 @@ static weft_status take_precision(weft__bench *b) {
     weft_dtype dtype;
     if (!weft_dtype_parse(b->precision, &dtype))
         return weft__fail(b->ctx, WEFT_ERR_ARGUMENT, "%s is no dtype", b->precision);
-    WEFT_TRY(weft_module_compute(b->module, dtype));
+    WEFT_TRY(weft_module_compute(b->module, dtype)); /* the optimizer looks for it before its first step */
     return dtype == WEFT_F16 ? weft_optimizer_scale_loss(b->optimizer, NULL) : WEFT_OK;
 }
 

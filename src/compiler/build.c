@@ -327,9 +327,13 @@ static bool join_parts(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_
     return out->view != -2;
 }
 
-/* x * 1 is x, exactly. */
+/* x * 1 is x, exactly; a cast of what is kept rounded has nothing to do. */
 static bool simplify(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
     if (t->op == WEFT_OP_ADD) return join_parts(ir, t, in, out);
+    if (t->op == WEFT_OP_CAST && t->n_in == 2) {
+        *out = in[1];
+        return true;
+    }
     if (t->op != WEFT_OP_MUL) return false;
     if (is_one(ir, in[1])) {
         *out = in[0];

@@ -161,6 +161,21 @@ void weft__variable_share(weft_tensor *variable, const weft_tensor *whole, size_
     variable->offset = (int64_t)(offset / weft_dtype_size((weft_dtype)variable->dtype));
 }
 
+weft_tensor *weft__rounded_part(const char *where, const weft_tensor *variable, weft_dtype dtype) {
+    const weft_tensor *whole = variable->storage ? variable->storage->rounded : NULL;
+    if (!whole || whole->dtype != dtype || whole->storage->write_epoch < variable->storage->write_epoch)
+        return NULL;
+    weft_tensor *t = weft__node(variable->ctx, where, WEFT_OP_INPUT, dtype, variable->rank, variable->shape,
+                                0, NULL, 0, NULL);
+    if (t->error) return t;
+    t->leaf = WEFT_LEAF_STORAGE;
+    t->name = variable->name;
+    t->storage = whole->storage;
+    t->storage->users++;
+    t->offset = variable->offset;
+    return t;
+}
+
 /* Bytes of the block with each variable on a 64-byte border; also the last of count + 1 offsets. */
 static size_t block_layout(weft_tensor *const *variables, size_t count, size_t *offsets) {
     size_t end = 0;

@@ -13,6 +13,7 @@ typedef struct weft_storage {
     size_t bytes;
     uint64_t write_epoch; /* context epoch of the last write: readers recorded before it are stale */
     int users;            /* variables and tensors that refer to it */
+    weft_tensor *rounded; /* a variable over the same elements in f16 or bf16: see weft__rounded_part; NULL */
     uint64_t mark;        /* stamp and number of the walk that numbers storages */
     int number;
     void (*fill)(weft_context *ctx, const void *with, void *values); /* first values, NULL: zeros */
@@ -35,6 +36,11 @@ weft_status weft__variables_place(weft_context *ctx, const char *name, weft_tens
 /* From now on `variable` is what lies in `whole`, another variable, from byte `offset` on: writing either
  * changes both. */
 void weft__variable_share(weft_tensor *variable, const weft_tensor *whole, size_t offset);
+
+/* What holds the values of a variable (its block's, in the order of its elements) rounded to dtype, as a leaf
+ * of the innermost scope; NULL where nothing does, or the variable was written since. Who writes both at once
+ * sets storage->rounded. */
+weft_tensor *weft__rounded_part(const char *where, const weft_tensor *variable, weft_dtype dtype);
 
 /* Element of its block at which a variable begins; 0 for one of its own. */
 int64_t weft__variable_offset(const weft_tensor *variable);

@@ -61,10 +61,7 @@ weft_module *weft__module_root(weft_module *m);
 weft_status weft__module_use(weft_module *m);
 
 /* t as m computes with it. */
-static inline weft_tensor *weft__computed(const weft_module *m, weft_tensor *t) {
-    return m->compute != WEFT_F32 && t && weft_dtype_of(t) == WEFT_F32 ? weft_cast_at(m->where, t, m->compute)
-                                                                       : t;
-}
+weft_tensor *weft__computed(const weft_module *m, weft_tensor *t);
 
 /* The i-th parameter of m, in the order of adding; for a module in use. */
 static inline weft_tensor *weft__parameter_of(const weft_module *m, size_t i) {

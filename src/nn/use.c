@@ -90,6 +90,11 @@ static weft_tensor *reject_call(const char *where, weft_module *m, weft_tensor *
     return weft__poison(x->ctx, where, weft_last_status(NULL), "%s", text);
 }
 
+weft_tensor *weft__computed(const weft_module *m, weft_tensor *t) {
+    const bool narrows = m->compute != WEFT_F32 && t && weft_dtype_of(t) == WEFT_F32;
+    return narrows ? weft__rounded_at(m->where, t, m->compute) : t;
+}
+
 /* What crosses the border between modules that compute in different dtypes. */
 static weft_tensor *cross(const char *where, weft_tensor *t, weft_dtype from, weft_dtype to) {
     return from == to || !t || weft_dtype_of(t) != from ? t : weft_cast_at(where, t, to);
@@ -143,6 +148,7 @@ weft_status weft_module_compute(weft_module *m, weft_dtype dtype) {
                           "weft_module_compute: %s computes in f32, bf16 or f16, not in %s", m->kind,
                           weft_dtype_name(dtype));
     compute_tree(m, dtype);
+    weft__module_root(m)->freezes++; /* optimizers keep what it rounds to */
     return WEFT_OK;
 }
 
@@ -194,7 +200,12 @@ bool weft_parameter_at(weft_module *m, size_t i, weft_parameter_info *info) {
     weft_module *owner = NULL;
     weft__parameter *p = weft__module_use(m) == WEFT_OK ? nth(m, i, &owner) : NULL;
     if (!p) return false;
-    *info = (weft_parameter_info){p->full, p->variable, owner, p->frozen, p->buffer};
+    *info = (weft_parameter_info){.name = p->full,
+                                  .tensor = p->variable,
+                                  .module = owner,
+                                  .frozen = p->frozen,
+                                  .buffer = p->buffer,
+                                  .compute = owner->compute == WEFT_F32 ? p->dtype : owner->compute};
     return true;
 }
 

@@ -37,6 +37,9 @@ weft_tensor *weft__pack(const char *where, weft_tensor *const *parts, const int6
 weft_tensor *weft__attention_over_cache(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v,
                                         weft_tensor *position);
 
+/* x cast to dtype; of a variable whose rounded values are kept beside it, those: a CAST with two inputs. */
+weft_tensor *weft__rounded_at(const char *where, weft_tensor *x, weft_dtype dtype);
+
 /* Dropout and attention draw from the stream of the layer being recorded: see ops/random.c. */
 weft_tensor *weft__uniform_of_layer(const char *where, weft_context *ctx, int rank, const int64_t *shape);
 

@@ -10,6 +10,17 @@ weft_tensor *weft_cast_at(const char *where, weft_tensor *x, weft_dtype dtype) {
     return weft__node(x->ctx, where, WEFT_OP_CAST, dtype, x->rank, x->shape, 1, &x, 0, NULL);
 }
 
+/* Gradients flow to the variable as through any cast; what is read is what holds its rounded values, if
+ * anything does. */
+weft_tensor *weft__rounded_at(const char *where, weft_tensor *x, weft_dtype dtype) {
+    const bool variable = x && !x->error && x->leaf == WEFT_LEAF_STORAGE && x->dtype != dtype;
+    weft_tensor *part = variable ? weft__rounded_part(where, x, dtype) : NULL;
+    if (!part) return weft_cast_at(where, x, dtype);
+    if (part->error) return part;
+    return weft__node(x->ctx, where, WEFT_OP_CAST, dtype, x->rank, x->shape, 2,
+                      (weft_tensor *const[]){x, part}, 0, NULL);
+}
+
 weft_tensor *weft_detach_at(const char *where, weft_tensor *x) {
     weft_tensor *bad = weft__reject("detach", where, &x, 1);
     if (bad || !x) return bad;

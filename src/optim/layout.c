@@ -134,6 +134,7 @@ static weft_status find_trained(weft_optimizer *opt) {
         weft__slot *slot = NULL;
         WEFT_TRY(slot_of(opt, &info, &slot));
         slot->trained = true;
+        slot->compute = info.compute;
         assign_group(opt, slot, &info);
         trained++;
     }
@@ -145,6 +146,8 @@ static weft_status find_trained(weft_optimizer *opt) {
 /* ---- blocks ---- */
 
 static void release_block(weft_context *ctx, weft__block *block) {
+    if (block->rounded) block->values->storage->rounded = NULL;
+    weft_free(block->rounded);
     weft_free(block->values);
     for (size_t s = 0; s < WEFT__STATES; s++) weft_free(block->state[s]);
     weft_free(block->sum);
@@ -215,6 +218,40 @@ static weft_status place(weft_optimizer *opt, weft__block *block, weft__slot *co
     return status;
 }
 
+static weft_status round_block(weft__block *block) {
+    weft_scope *scope = weft_scope_open(block->values->ctx);
+    if (!scope) return weft__fail_oom(block->values->ctx, 0, "a scope");
+    weft_tensor *values = weft_cast_at(NULL, block->values, weft_dtype_of(block->rounded));
+    weft_status status = weft_assign(&block->rounded, &values, 1);
+    weft_scope_close(scope);
+    return status;
+}
+
+weft_status weft__optimizer_round(weft_optimizer *opt) {
+    for (size_t b = 0; b < opt->n_blocks; b++) {
+        weft__block *block = &opt->blocks[b];
+        if (block->rounded && block->rounded->storage->write_epoch < block->values->storage->write_epoch)
+            WEFT_TRY(round_block(block));
+    }
+    return WEFT_OK;
+}
+
+/* Where layers compute in 16 bits, the update writes what they read, too: so it is rounded once a step, all
+ * of it by one kernel, and not parameter by parameter. One dtype of several is served. */
+static weft_status make_rounded(weft_optimizer *opt, weft__block *block, weft__slot *const *sorted,
+                                size_t n) {
+    weft_dtype compute = block->dtype;
+    for (size_t i = 0; i < n && compute == block->dtype; i++) compute = sorted[i]->compute;
+    if (block->dtype != WEFT_F32 || compute == WEFT_F32) return WEFT_OK;
+    int64_t numel = weft_numel(block->values);
+    weft_tensor *rounded = weft_variable_new(opt->ctx, "rounded parameters", compute, 1, &numel, NULL);
+    WEFT_TRY(weft_tensor_status(rounded));
+    block->rounded = rounded;
+    WEFT_TRY(round_block(block));
+    block->values->storage->rounded = rounded;
+    return WEFT_OK;
+}
+
 static weft_status make_ranges(weft_optimizer *opt, weft__block *block, weft__slot *const *sorted, size_t n) {
     weft_context *ctx = opt->ctx;
     block->ranges = weft__array(ctx, n, sizeof *block->ranges);
@@ -240,6 +277,7 @@ static weft_status make_blocks(weft_optimizer *opt, weft__slot **sorted) {
         weft__block *block = &opt->blocks[opt->n_blocks++];
         *block = (weft__block){.dtype = dtypes[d], .wide = dtypes[d] == WEFT_F64 ? WEFT_F64 : WEFT_F32};
         WEFT_TRY(place(opt, block, sorted, n));
+        WEFT_TRY(make_rounded(opt, block, sorted, n));
         WEFT_TRY(make_ranges(opt, block, sorted, n));
     }
     return WEFT_OK;

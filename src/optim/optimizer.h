@@ -35,6 +35,7 @@ typedef struct weft__slot {
     const char *name;
     weft_tensor *state[WEFT__STATES]; /* NULL where the kind has none */
     bool trained;                     /* in the present layout */
+    weft_dtype compute;               /* what its layer computes in */
     double lr_scale, weight_decay;
 } weft__slot;
 
@@ -54,6 +55,7 @@ typedef struct weft__block {
     weft_tensor **parameters; /* [count], in the order of their offsets */
     int64_t *offsets;
     weft_tensor *values;              /* the block, a vector */
+    weft_tensor *rounded;             /* the same in what layers compute in, written with it; or NULL */
     weft_tensor *state[WEFT__STATES]; /* blocks too */
     weft_tensor *sum;                 /* of gradients, while accumulating; in wide; NULL until needed */
     weft__range *ranges;
@@ -103,10 +105,12 @@ const char *weft__optimizer_state_name(const weft_optimizer *opt, size_t i);
 /* Makes the layout fit the module: which parameters are frozen, groups, who else moved them. */
 weft_status weft__optimizer_layout(weft_optimizer *opt);
 void weft__optimizer_release(weft_optimizer *opt);
+/* Brings rounded values up to date with parameters that somebody else has written. */
+weft_status weft__optimizer_round(weft_optimizer *opt);
 
 /* What a step assigns. */
 typedef struct weft__sinks {
-    weft_tensor *variable[4 * WEFT__BLOCKS + 4], *value[4 * WEFT__BLOCKS + 4];
+    weft_tensor *variable[5 * WEFT__BLOCKS + 4], *value[5 * WEFT__BLOCKS + 4];
     size_t count;
 } weft__sinks;
 

@@ -37,5 +37,5 @@ weft_status weft_optimizer_load_from(weft_optimizer *opt, weft_safetensors *file
     WEFT_TRY(states(opt, &list, &count));
     weft_status status = weft_entries_load(opt->ctx, list, count, file, "optimizer");
     weft__free(opt->ctx, list);
-    return status;
+    return status == WEFT_OK ? weft__optimizer_round(opt) : status; /* the weights were read before it */
 }

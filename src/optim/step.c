@@ -180,7 +180,7 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
     WEFT_TRY(prepare(opt, loss));
     WEFT_TRY(run(opt, loss, of > 1 ? WEFT__FIRST : WEFT__WHOLE, of, out));
     for (size_t b = 0; b < opt->n_blocks; b++) {
-        out->parameters += bytes_of(opt->blocks[b].values);
+        out->parameters += bytes_of(opt->blocks[b].values) + bytes_of(opt->blocks[b].rounded);
         out->states += bytes_of(opt->blocks[b].sum);
         for (size_t s = 0; s < weft__optimizer_states(opt); s++)
             out->states += bytes_of(opt->blocks[b].state[s]);

@@ -191,7 +191,9 @@ static void update_block(weft_optimizer *opt, weft__block *block, weft_tensor *g
         p = rmsprop(opt, block, p, g, state);
     else
         p = adam(opt, block, p, g, state);
-    weft__optimizer_sink(sinks, block->values, kept(finite, block->values, p));
+    p = kept(finite, block->values, p);
+    weft__optimizer_sink(sinks, block->values, p);
+    if (block->rounded) weft__optimizer_sink(sinks, block->rounded, p);
     for (size_t s = 0; s < n; s++)
         weft__optimizer_sink(sinks, block->state[s], kept(finite, block->state[s], state[s]));
 }

@@ -43,6 +43,9 @@ static weft_optimizer *make(weft_module *net, int kind) {
 }
 enum { KINDS = 4 };
 
+/* A device that compiles its kernels is shown two of the four. */
+static int next_kind(int kind) { return kind + (test_on_cpu() ? 1 : KINDS - 1); }
+
 /* Everything that a step changes: parameters, then states without those of the scaling; to be freed. */
 static double *all_of(weft_module *m, weft_optimizer *opt, int64_t *count) {
     double *out = calloc(4096, sizeof *out);
@@ -101,7 +104,7 @@ static void close_pair(pair *p) {
 /* A power of two cancels to the bit; Adam's corrections are computed in f32 on the device. */
 static void test_nothing_changes(void **state) {
     (void)state;
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < KINDS; kind = next_kind(kind)) {
         pair p;
         open_pair(&p, kind, NULL);
         assert_true(weft_optimizer_loss_scale(p.opt[1]) == 65536);
@@ -116,7 +119,7 @@ static void test_nothing_changes(void **state) {
 /* Gradients of about 100 times 2^126 are infinite, and later fit: then as if the bad steps had not been. */
 static void test_skipped(void **state) {
     (void)state;
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < KINDS; kind = next_kind(kind)) {
         pair p;
         open_pair(&p, kind, &(weft_loss_scale_options){.init = 0x1p126});
         uint64_t skipped = 0;
@@ -188,7 +191,7 @@ static void test_growth(void **state) {
 /* One scale for all parts of a step, one decision, one clipping: as the whole batch. */
 static void test_accumulation(void **state) {
     (void)state;
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < KINDS; kind = next_kind(kind)) {
         pair p;
         enum { PARTS = 3, ROWS = BATCH / PARTS };
         open_pair(&p, kind, &(weft_loss_scale_options){.interval = 2});

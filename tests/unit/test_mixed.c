@@ -185,6 +185,69 @@ static void test_training(void **state) {
         assert_int_equal(weft_dtype_of(parameter(mixed, i)), WEFT_F32);
 }
 
+/* What m computes is what a copy of it computes that no optimizer keeps rounded values for. */
+static void assert_current(weft_context *ctx, weft_module *m) {
+    const int32_t ids[4] = {1, 7, 2, 2};
+    weft_module *copy = gpt(ctx);
+    assert_ok(weft_module_copy(copy, m));
+    assert_ok(weft_module_compute(copy, dtype));
+    weft_tensor *x = weft_from(ctx, WEFT_I32, SHAPE(1, 4), ids);
+    assert_same(weft_forward(m, x), weft_forward(copy, x));
+    weft_module_free(copy);
+}
+
+static void steps_of(weft_context *ctx, weft_module *m, weft_optimizer *opt, int parts) {
+    int32_t ids[17];
+    for (int step = 0; step < 2; step++)
+        for (int k = 0; k < parts; k++) {
+            weft_scope *scope = weft_scope_open(ctx);
+            for (int i = 0; i < 17; i++) ids[i] = (2 * i + 3 * step + k) % 11;
+            weft_tensor *y = weft_forward(m, weft_from(ctx, WEFT_I32, SHAPE(1, 16), ids));
+            weft_tensor *loss = weft_cross_entropy(y, weft_from(ctx, WEFT_I32, SHAPE(1, 16), ids + 1), NULL);
+            assert_ok(weft_optimizer_accumulate(opt, loss, k, parts));
+            weft_scope_close(scope);
+        }
+}
+
+/* The optimizer writes rounded values with the parameters; whoever else writes them, layers read the new
+ * ones. */
+static void test_kept_rounded(void **state) {
+    weft_context *ctx = *state;
+    weft_module *m = gpt(ctx);
+    assert_ok(weft_module_compute(m, dtype));
+    weft_optimizer *opt = weft_adamw(m, &(weft_adam_options){.lr = 1e-2});
+    if (dtype == WEFT_F16)
+        assert_ok(weft_optimizer_scale_loss(opt, &(weft_loss_scale_options){.init = 0x1p100}));
+    assert_current(ctx, m);
+    steps_of(ctx, m, opt, 1); /* f16: skipped, so that everything stays */
+    assert_current(ctx, m);
+    if (dtype == WEFT_F16) assert_ok(weft_optimizer_scale_loss(opt, NULL));
+    steps_of(ctx, m, opt, 2);
+    assert_current(ctx, m);
+    const float row[3 * 32] = {0.3f, 1.001f, -7};
+    assert_ok(weft_write(parameter(m, 3), row, sizeof(float) * 32)); /* ln_1.bias */
+    assert_current(ctx, m);
+    steps_of(ctx, m, opt, 1);
+    assert_current(ctx, m);
+    weft_freeze(weft_module_child_at(m, 2), true); /* another layout */
+    steps_of(ctx, m, opt, 1);
+    assert_current(ctx, m);
+    weft_optimizer *second = weft_sgd(m, &(weft_sgd_options){.lr = 0.1});
+    steps_of(ctx, m, second, 1);
+    assert_current(ctx, m);
+    steps_of(ctx, m, opt, 1);
+    assert_current(ctx, m);
+    weft_optimizer_free(second);
+    assert_ok(
+        weft_module_compute(m, dtype == WEFT_F16 ? WEFT_BF16 : WEFT_F16)); /* of another dtype than kept */
+    steps_of(ctx, m, opt, 1);
+    assert_ok(weft_module_compute(m, dtype));
+    assert_current(ctx, m);
+    weft_module_recompute(weft_module_child_at(m, 3), true);
+    steps_of(ctx, m, opt, 1);
+    assert_current(ctx, m);
+}
+
 /* Token by token as all at once: the caches hold what the layers compute in. */
 static void test_decoding(void **state) {
     weft_context *ctx = *state;
@@ -251,6 +314,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_unrounded, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tied, setup, teardown),
         cmocka_unit_test_setup_teardown(test_training, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_kept_rounded, setup, teardown),
         cmocka_unit_test_setup_teardown(test_decoding, setup, teardown),
         cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_borders, setup, teardown),
@@ -260,6 +324,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_unrounded, setup_half, teardown),
         cmocka_unit_test_setup_teardown(test_tied, setup_half, teardown),
         cmocka_unit_test_setup_teardown(test_training, setup_half, teardown),
+        cmocka_unit_test_setup_teardown(test_kept_rounded, setup_half, teardown),
         cmocka_unit_test_setup_teardown(test_decoding, setup_half, teardown),
         cmocka_unit_test_setup_teardown(test_parts, setup_half, teardown),
     };
