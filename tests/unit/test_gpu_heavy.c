@@ -416,12 +416,12 @@ static void test_attention_dtypes(void **state) {
 static void test_attention_cached(void **state) {
     (void)state;
     static const int64_t queries[] = {1, 5, 40};
-    static const int32_t positions[] = {1, 30, 101, 128, -3}; /* 0, 29, ...; before the first key */
+    static const int32_t positions[] = {1, 30, 281, 300, -3}; /* 0, 29, ...; before the first key */
     if (!opencl) return skip();
     for (int items = 0; items <= 64; items += 64)
         for (int q = 0; q < COUNT(queries); q++)
             for (int p = 0; p < COUNT(positions); p++) {
-                const attention_case c = {2, 2, queries[q], 128, 64, true, false, 0, positions[p]};
+                const attention_case c = {2, 2, queries[q], 320, 64, true, false, 0, positions[p]};
                 aim(items);
                 check_attention(WEFT_F32, &c);
             }

@@ -13,6 +13,9 @@
 #define ROWS_FEW     8     /* below, each query is a group of its own */
 #define GROUPS_MAX   65535 /* of the second dimension */
 
+/* Of single queries on cards: groups there should be, and keys that one has at least. */
+enum { GROUPS_WANTED = 256, KEYS_LEAST = 128 };
+
 /* Queries and keys of a block with vectors, as in attention_vectors.cl. */
 enum { LANES = 32, KEYS = 64 };
 
@@ -209,7 +212,36 @@ static weft_status launch(const plan *p, const char *name, int64_t groups, argum
     return weft__launch(p->launches, &one);
 }
 
+/* Few queries, a group each; or several, which share the keys, where that would leave units without work. By
+ * shape alone, since it decides in which order is added. */
+static weft_status forward_rows(const plan *p) {
+    const weft_heavy_attention *at = p->at;
+    const int64_t rows = p->pairs * at->t_q, wanted = weft__ceil_div(GROUPS_WANTED, weft__larger(1, rows));
+    const int64_t blocks = weft__larger(1, weft__ceil_div(at->t_k, KEYS_LEAST));
+    const int64_t length = weft__ceil_div(blocks, wanted) * KEYS_LEAST,
+                  parts = weft__ceil_div(blocks * KEYS_LEAST, length);
+    p->launches->scratch_bytes = (rows * parts + 1) * (p->room + 2) * (int64_t)weft_dtype_size(p->sum);
+    arguments to = {.n = 0}, join = {.n = 0};
+    operands(&to, p, "0123", false);
+    operands(&to, p, "45", true);
+    scratch(&to, p);
+    places(&to, p, "0124");
+    add(&to, (weft_argument)I32(parts));
+    add(&to, (weft_argument)I32(length));
+    others(&to, p);
+    WEFT_TRY(launch(p, "attention_row", at->t_q * parts, &to));
+    if (parts == 1) return WEFT_OK;
+    scratch(&join, p);
+    operands(&join, p, "45", true);
+    places(&join, p, "4");
+    add(&join, (weft_argument)I32(parts));
+    add(&join, (weft_argument)I32(length));
+    others(&join, p);
+    return launch(p, "attention_join", at->t_q, &join);
+}
+
 static weft_status forward(const plan *p) {
+    if (p->at->t_q < ROWS_FEW && !p->launches->target->vectors) return forward_rows(p);
     arguments to = {.n = 0};
     operands(&to, p, "0123", false);
     operands(&to, p, "45", true);

@@ -139,7 +139,9 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
 }
 
 /* ---- single queries, as in decoding: an item has a key, then a channel; SHARE neighbours read a key's row
- * together, so that they read what lies together ---- */
+ * together, so that they read what lies together. Where groups are few, keys are cut into `parts` of `length`, a group
+ * for each, which leaves in `some` what attention_join joins: the sums of D channels, the largest product, the sum of
+ * the weights. ---- */
 
 #define SHARE  (ITEMS < 8 ? ITEMS : 8)
 #define WIDE   (D > ITEMS ? D / ITEMS : 1) /* channels of an item */
@@ -162,28 +164,31 @@ W_FN S group_best(W_LOCAL S *part, S v, int sum) {
 
 W_NUMBERS(attention_row) {
     w_i64 q_at, k_at, v_at, key_at, out_at, lse_at;
-    w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out);
+    w_i64 some_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out);
+    int parts, length;
     COMMON
 };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
                                                  const W_GLOBAL int *key, W_GLOBAL T *out, W_GLOBAL S *lse,
-                                                 W_GLOBAL w_faults *faults, const W_NUMBERS(attention_row) of) {
+                                                 W_GLOBAL S *some, W_GLOBAL w_faults *faults,
+                                                 const W_NUMBERS(attention_row) of) {
     W_LOCAL_ROOM S query[D], weight[ITEMS], part[ITEMS], products[ITEMS * (SHARE + 1)];
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
-    const int i = w_group(0), item = w_item(0), shift = cached ? key[of.key_at] : t_k - t_q;
-    const int end = causal ? min(t_k, max(0, i + 1 + shift)) : t_k, first = item % D, slice = item / D;
+    const int i = w_group(0) % t_q, begin = w_group(0) / t_q * of.length, item = w_item(0);
+    const int shift = cached ? key[of.key_at] : t_k - t_q, first = item % D, slice = item / D;
+    const int end = min(begin + of.length, causal ? min(t_k, max(0, i + 1 + shift)) : t_k);
     S sums[WIDE], most = -INFINITY, sum = 0;
     W_CARD_UNROLL for (int u = 0; u < WIDE; u++) sums[u] = 0;
     for (int c = item; c < d; c += ITEMS) query[c] = LOAD(AT(q, i), c);
     w_barrier();
-    for (int j = 0; j < end; j += ITEMS) {
+    for (int j = begin; j < end; j += ITEMS) {
         S s = 0;
         const int n = min(end - j, ITEMS);
         for (int r = item / SHARE; r < n; r += ITEMS / SHARE) {
-            S some = 0;
-            for (int c = item % SHARE; c < d; c += SHARE) some = fma(query[c], LOAD(AT(k, j + r), c), some);
-            products[r * (SHARE + 1) + item % SHARE] = some;
+            S dot = 0;
+            for (int c = item % SHARE; c < d; c += SHARE) dot = fma(query[c], LOAD(AT(k, j + r), c), dot);
+            products[r * (SHARE + 1) + item % SHARE] = dot;
         }
         w_barrier();
         for (int t = 0; t < SHARE && item < n; t++) s += products[item * (SHARE + 1) + t];
@@ -202,16 +207,41 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
         w_barrier();
     }
     const S total = group_best(part, sum, 1), by = total == 0 ? (S)0 : (S)1 / total;
-    if (item == 0) lse[of.lse_at + pair * t_q + i] = total == 0 ? (S)-INFINITY : most + LOG(total);
+    W_GLOBAL S *left = some + of.some_at + ((pair * t_q + i) * of.parts + w_group(0) / t_q) * (D + 2);
+    if (item == 0 && of.parts == 1) lse[of.lse_at + pair * t_q + i] = total == 0 ? (S)-INFINITY : most + LOG(total);
+    if (item == 0 && of.parts > 1) left[D] = most, left[D + 1] = total;
     W_CARD_UNROLL for (int u = 0; u < WIDE; u++) {
         part[item] = sums[u];
         w_barrier();
         const int c = first + u * ITEMS;
         S all = 0;
         for (int r = 0; r < SLICES; r++) all += part[first + r * D * (SLICES > 1)];
-        if (slice == 0 && c < d) STORE(AT(out, i), c, all * by);
+        if (slice == 0 && c < d && of.parts == 1) STORE(AT(out, i), c, all * by);
+        if (slice == 0 && c < d && of.parts > 1) left[c] = all;
         w_barrier();
     }
+}
+
+W_NUMBERS(attention_join) {
+    w_i64 some_at, out_at, lse_at, PLACES(out);
+    int parts, length;
+    COMMON
+};
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_join(const W_GLOBAL S *some, W_GLOBAL T *out, W_GLOBAL S *lse,
+                                                  W_GLOBAL w_faults *faults, const W_NUMBERS(attention_join) of) {
+    if (of.sink && w_faulted(faults)) return;
+    const w_i64 pair = w_group(1), b = pair / of.heads, h = pair % of.heads, row = pair * of.t_q + w_group(0);
+    const W_GLOBAL S *parts = some + of.some_at + row * of.parts * (D + 2);
+    S best = -INFINITY, total = 0;
+    for (int p = 0; p < of.parts; p++) best = fmax(best, parts[p * (D + 2) + D]);
+    const S base = best == (S)-INFINITY ? (S)0 : best;
+    for (int p = 0; p < of.parts; p++) total = fma(EXP(parts[p * (D + 2) + D] - base), parts[p * (D + 2) + D + 1], total);
+    for (int c = w_item(0); c < of.d; c += ITEMS) {
+        S sum = 0;
+        for (int p = 0; p < of.parts; p++) sum = fma(EXP(parts[p * (D + 2) + D] - base), parts[p * (D + 2) + c], sum);
+        STORE(AT(out, w_group(0)), c, total == 0 ? (S)0 : sum / total);
+    }
+    if (w_item(0) == 0) lse[of.lse_at + row] = total == 0 ? (S)-INFINITY : best + LOG(total);
 }
 
 /* ---- the backward pass ---- */
