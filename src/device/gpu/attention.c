@@ -9,9 +9,10 @@
 #include "device/gpu/template.h"
 #include "device/gpu/text.h"
 
-#define CHANNELS_MAX 256
-#define ROWS_FEW     8     /* below, each query is a group of its own */
-#define GROUPS_MAX   65535 /* of the second dimension */
+#define CHANNELS_MAX      256
+#define REGISTER_CHANNELS 64    /* of heads whose items have four rows */
+#define ROWS_FEW          8     /* below, each query is a group of its own */
+#define GROUPS_MAX        65535 /* of the second dimension */
 
 /* Of single queries on cards: groups there should be, and keys that one has at least. */
 enum { GROUPS_WANTED = 256, KEYS_LEAST = 128 };
@@ -19,12 +20,13 @@ enum { GROUPS_WANTED = 256, KEYS_LEAST = 128 };
 /* Queries and keys of a block with vectors, as in attention_vectors.cl. */
 enum { LANES = 32, KEYS = 64 };
 
-/* Rows of a group and of a block that it walks over, with work-items. */
+/* Rows of a group and of a block that it walks over, with work-items, and rows of an item: four take fewer
+ * reads of local memory, as long as there are registers. */
 typedef struct tile {
-    int rows, others;
+    int rows, others, high;
 } tile;
-static const tile tiles[] = {{32, 32}, {16, 16}, {16, 8}, {8, 8}, {8, 4}};
-enum { TILES = sizeof tiles / sizeof *tiles };
+static const tile tiles[] = {{64, 32, 4}, {32, 32, 4}, {32, 32, 2}, {16, 16, 2},
+                             {16, 8, 2},  {8, 8, 2},   {8, 4, 2}};
 
 /* What a group does on tensor cores, for heads of up to 32, 64, 96 and 128 channels: rows of 16 that a warp
  * has and others of a step, as registers allow; steps in local memory at once, of which there is CORE_LOCAL.
@@ -59,20 +61,33 @@ static int room_of(const weft_heavy_attention *at) {
     return room;
 }
 
+/* At most eight share a row. */
 static int items_of(const weft_target *target, const tile *t) {
-    return (int)weft__smaller(target->lanes, t->rows * weft__smaller(4, t->others / 2));
+    return (int)weft__smaller(target->lanes, t->rows / t->high * weft__smaller(8, t->others));
 }
 
-/* The first tile that local memory holds, else NULL. */
-static const tile *tile_of(const weft_target *target, const weft_heavy_attention *at) {
+static bool fits(const weft_target *target, const weft_heavy_attention *at, const tile *t) {
     const int64_t row = room_of(at) + 4, size = at->dtype == WEFT_F64 ? 8 : 4;
-    for (const tile *t = tiles; t < tiles + TILES; t++) {
-        const int items = items_of(target, t);
-        const int64_t rows = at->backward ? 2 * (t->rows + t->others) : t->rows + t->others;
-        if (2 * items < t->rows) continue; /* an item has two rows */
-        if ((rows * row + t->rows * (t->others + 8) + 2 * items) * size <= target->local_bytes) return t;
+    const int items = items_of(target, t);
+    const int64_t rows = at->backward ? 2 * (t->rows + t->others) : t->rows + t->others;
+    if (t->high * items < t->rows) return false;
+    return (rows * row + t->rows * (t->others + 8) + t->high * items) * size <= target->local_bytes;
+}
+
+/* The first tile that local memory and registers hold and that leaves no unit without work, or else the one
+ * of as many others with the most groups and items; NULL: none is held. */
+static const tile *tile_of(const weft_target *target, const weft_heavy_attention *at) {
+    const tile *first = NULL;
+    const int64_t length = weft__smaller(at->t_q, at->t_k);
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+        const tile *t = &tiles[i];
+        if (t->high > 2 && (at->dtype == WEFT_F64 || at->d > REGISTER_CHANNELS || at->dropout > 0)) continue;
+        if (!fits(target, at, t)) continue;
+        if (first && t->others != first->others) break;
+        if (at->batch * at->heads * weft__ceil_div(length, t->rows) >= target->units) return t;
+        if (!first || t->rows <= first->rows) first = t;
     }
-    return NULL;
+    return first;
 }
 
 bool weft__gpu_attention_takes(const weft_target *target, const weft_heavy_attention *at) {
@@ -108,20 +123,19 @@ static void head_items(plan *p, weft_text *to) {
     const tile *t = tile_of(p->launches->target, p->at);
     p->items = items_of(p->launches->target, t);
     p->rows = t->rows;
-    weft__put(
-        to,
-        "#undef ITEMS\n#define ITEMS %d\n#define S4 %s4\n#define BR %d\n#define BC %d\n#define TPR %d\n%s",
-        p->items, p->sum == WEFT_F64 ? "double" : "float", t->rows, t->others, 2 * p->items / t->rows,
-        weft__text_attention_common);
+    weft__put(to,
+              "#undef ITEMS\n#define ITEMS %d\n#define S4 %s4\n#define BR %d\n#define BC %d\n#define TPR "
+              "%d\n#define HIGH %d\n%s",
+              p->items, p->sum == WEFT_F64 ? "double" : "float", t->rows, t->others,
+              t->high * p->items / t->rows, t->high, weft__text_attention_common);
 }
 
 static void head_cores(plan *p, weft_text *to) {
     const core c = core_of(p->launches->target, p->at);
     p->items = CORE_ITEMS;
     p->rows = CORE_ITEMS / 32 * 16 * c.rows;
-    weft__put(to, "#undef ITEMS\n#define ITEMS %d\n#define MT %d\n#define BC %d\n#define STEPS %d\n%s%s",
-              p->items, c.rows, c.others, c.steps, p->at->backward ? "#define BACKWARD\n" : "",
-              weft__text_attention_common);
+    weft__put(to, "#undef ITEMS\n#define ITEMS %d\n#define MT %d\n#define BC %d\n#define STEPS %d\n%s",
+              p->items, c.rows, c.others, c.steps, weft__text_attention_common);
 }
 
 static weft_status make_text(plan *p) {
@@ -130,8 +144,9 @@ static weft_status make_text(plan *p) {
     weft_text to = weft__text(head, sizeof head);
     p->cores = on_cores(p->launches->target, p->at);
     p->room = p->cores ? (int)weft__ceil_div(p->at->d, 32) * 32 : room_of(p->at);
-    weft__put(&to, "#define D %d\n#define EXP w_exp_%s\n#define LOG w_log_%s\n%s", p->room,
-              wide ? "f64" : "f32", wide ? "f64" : "f32", p->at->dropout > 0 ? "#define DROPOUT\n" : "");
+    weft__put(&to, "#define D %d\n#define EXP w_exp_%s\n#define LOG w_log_%s\n%s%s", p->room,
+              wide ? "f64" : "f32", wide ? "f64" : "f32", p->at->dropout > 0 ? "#define DROPOUT\n" : "",
+              p->at->backward && !vectors ? "#define BACKWARD\n" : "");
     if (vectors)
         head_vectors(p, &to);
     else if (p->cores)

@@ -1,5 +1,5 @@
 /* Attention on GPUs: a group has BR rows in local memory and walks over blocks of BC others, queries against keys
- * or, for the gradients of keys and values, the reverse. An item has two rows, BR / 2 apart, and of each every
+ * or, for the gradients of keys and values, the reverse. An item has HIGH rows, BR / HIGH apart, and of each every
  * TPR-th of the BC products and of the fours of the d channels, in registers. Local memory is read four numbers at
  * a time, since that is what bounds the products: rows of LD and PITCH, so that items which read together meet
  * different banks. D: the room for channels, a power of two. */
@@ -7,7 +7,7 @@
 #define PITCH    (BC + 8)
 #define COLUMNS  (BC / TPR)
 #define CHANNELS (D / TPR)
-#define ROW(q)   (w_item(0) / TPR + (q) * (BR / 2))
+#define ROW(q)   (w_item(0) / TPR + (q) * (BR / HIGH))
 #define COLUMN(u) (w_item(0) % TPR + (u) * TPR)
 #define CHANNEL(u) ((w_item(0) % TPR + (u) / 4 * TPR) * 4 + (u) % 4)
 
@@ -24,61 +24,68 @@ W_FN void load(const W_GLOBAL T *from, w_i64 stride, int n, int rows, int d, W_L
     }
 }
 
-W_FN void dots(const W_LOCAL S *x, const W_LOCAL S *y, int d, S sum[2][COLUMNS]) {
+W_FN void dots(const W_LOCAL S *x, const W_LOCAL S *y, int d, S sum[HIGH][COLUMNS]) {
 #pragma unroll
-    for (int u = 0; u < COLUMNS; u++) sum[0][u] = sum[1][u] = 0;
+    for (int u = 0; u < HIGH * COLUMNS; u++) sum[u / COLUMNS][u % COLUMNS] = 0;
     for (int c = 0; c < d; c += 4) { /* zeros behind the last */
-        S x0[4], x1[4], z[4];
-        four(x + ROW(0) * LD + c, x0);
-        four(x + ROW(1) * LD + c, x1);
+        S mine[HIGH][4], z[4];
+#pragma unroll
+        for (int q = 0; q < HIGH; q++) four(x + ROW(q) * LD + c, mine[q]);
 #pragma unroll
         for (int u = 0; u < COLUMNS; u++) {
             four(y + COLUMN(u) * LD + c, z);
 #pragma unroll
-            for (int i = 0; i < 4; i++) {
-                sum[0][u] = fma(x0[i], z[i], sum[0][u]);
-                sum[1][u] = fma(x1[i], z[i], sum[1][u]);
-            }
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int q = 0; q < HIGH; q++) sum[q][u] = fma(mine[q][i], z[i], sum[q][u]);
         }
     }
 }
 
 /* sum += tile y: tile (BR, BC), y (BC, D). */
-W_FN void gather(const W_LOCAL S *tile, const W_LOCAL S *y, S sum[2][CHANNELS]) {
+W_FN void gather(const W_LOCAL S *tile, const W_LOCAL S *y, S sum[HIGH][CHANNELS]) {
     for (int j = 0; j < BC; j += 4) {
-        S x0[4], x1[4], z[4];
-        four(tile + ROW(0) * PITCH + j, x0);
-        four(tile + ROW(1) * PITCH + j, x1);
+        S mine[HIGH][4], z[4];
+#pragma unroll
+        for (int q = 0; q < HIGH; q++) four(tile + ROW(q) * PITCH + j, mine[q]);
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
             for (int u = 0; u < CHANNELS; u++) {
                 if (u % 4 == 0) four(y + (j + i) * LD + CHANNEL(u), z);
-                sum[0][u] = fma(x0[i], z[u % 4], sum[0][u]);
-                sum[1][u] = fma(x1[i], z[u % 4], sum[1][u]);
+#pragma unroll
+                for (int q = 0; q < HIGH; q++) sum[q][u] = fma(mine[q][i], z[u % 4], sum[q][u]);
             }
     }
 }
 
-W_FN void put(W_GLOBAL T *to, w_i64 stride, int n, int d, S sum[2][CHANNELS], S by0, S by1) {
+W_FN void clear(S sum[HIGH][CHANNELS]) {
 #pragma unroll
-    for (int u = 0; u < CHANNELS; u++) {
-        if (ROW(0) < n && CHANNEL(u) < d) STORE(to, ROW(0) * stride + CHANNEL(u), sum[0][u] * by0);
-        if (ROW(1) < n && CHANNEL(u) < d) STORE(to, ROW(1) * stride + CHANNEL(u), sum[1][u] * by1);
+    for (int u = 0; u < HIGH * CHANNELS; u++) sum[u / CHANNELS][u % CHANNELS] = 0;
+}
+
+W_FN void put(W_GLOBAL T *to, w_i64 stride, int n, int d, S sum[HIGH][CHANNELS], const S by[HIGH]) {
+#pragma unroll
+    for (int q = 0; q < HIGH; q++)
+#pragma unroll
+        for (int u = 0; u < CHANNELS; u++)
+            if (ROW(q) < n && CHANNEL(u) < d) STORE(to, ROW(q) * stride + CHANNEL(u), sum[q][u] * by[q]);
+}
+
+/* Of each row the sum of the numbers of the items that share it, in order; all of the group call it. */
+W_FN void row_sums(W_LOCAL S *part, S v[HIGH]) {
+#pragma unroll
+    for (int q = 0; q < HIGH; q++) part[ROW(q) * TPR + COLUMN(0)] = v[q];
+    w_barrier();
+#pragma unroll
+    for (int q = 0; q < HIGH; q++) {
+        v[q] = 0;
+        for (int t = 0; t < TPR; t++) v[q] += part[ROW(q) * TPR + t];
     }
+    w_barrier();
 }
 
-/* The sum of the numbers of the items that share row q, in order; all of the group call it. */
-W_FN S row_sum(W_LOCAL S *part, S v0, S v1, int q) {
-    part[ROW(0) * TPR + COLUMN(0)] = v0;
-    part[ROW(1) * TPR + COLUMN(0)] = v1;
-    w_barrier();
-    S sum = 0;
-    for (int t = 0; t < TPR; t++) sum += part[ROW(q) * TPR + t];
-    w_barrier();
-    return sum;
-}
-
+#ifndef BACKWARD
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
                                              const W_GLOBAL int *key, W_GLOBAL T *out, W_GLOBAL S *lse,
                                              W_GLOBAL w_faults *faults, const W_NUMBERS(attention) of) {
@@ -89,16 +96,16 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* long ones first */
     const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
-    S sums[2][CHANNELS], most[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
-#pragma unroll
-    for (int u = 0; u < CHANNELS; u++) sums[0][u] = sums[1][u] = 0;
+    S sums[HIGH][CHANNELS], most[HIGH], sum[HIGH];
+    clear(sums);
+    W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) most[q_] = -INFINITY, sum[q_] = 0;
     load(AT(q, i0), of.q_t, n, BR, d, mine);
     for (int j = 0; j < end; j += BC) {
-        S s[2][COLUMNS];
+        S s[HIGH][COLUMNS];
         load(AT(k, j), of.k_t, end - j, BC, d, other);
         w_barrier();
         dots(mine, other, d, s);
-        W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++) {
+        W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
             S best = -INFINITY;
             W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const int at = j + COLUMN(u), seen = at < end && (!causal || at <= i0 + ROW(q_) + shift);
@@ -109,7 +116,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
         }
         w_barrier();
         load(AT(v, j), of.v_t, end - j, BC, d, other);
-        W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++) {
+        W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
             S best = most[q_];
             for (int t = 0; t < TPR; t++) best = fmax(best, part[ROW(q_) * TPR + t]);
             const S base = best == (S)-INFINITY ? (S)0 : best; /* all of them -inf: weights 0, not NaN */
@@ -130,12 +137,13 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
         gather(tile, other, sums);
         w_barrier();
     }
-    const S sum0 = row_sum(part, sum[0], sum[1], 0), sum1 = row_sum(part, sum[0], sum[1], 1);
-    if (COLUMN(0) == 0 && ROW(0) < n)
-        lse[of.lse_at + pair * t_q + i0 + ROW(0)] = sum0 == 0 ? (S)-INFINITY : most[0] + LOG(sum0);
-    if (COLUMN(0) == 0 && ROW(1) < n)
-        lse[of.lse_at + pair * t_q + i0 + ROW(1)] = sum1 == 0 ? (S)-INFINITY : most[1] + LOG(sum1);
-    put(AT(out, i0), of.out_t, n, d, sums, sum0 == 0 ? (S)0 : (S)1 / sum0, sum1 == 0 ? (S)0 : (S)1 / sum1);
+    row_sums(part, sum);
+    W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
+        if (COLUMN(0) == 0 && ROW(q_) < n)
+            lse[of.lse_at + pair * t_q + i0 + ROW(q_)] = sum[q_] == 0 ? (S)-INFINITY : most[q_] + LOG(sum[q_]);
+        sum[q_] = sum[q_] == 0 ? (S)0 : (S)1 / sum[q_];
+    }
+    put(AT(out, i0), of.out_t, n, d, sums, sum);
 }
 
 /* ---- single queries, as in decoding: an item has a key, then a channel; SHARE neighbours read a key's row
@@ -244,7 +252,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_join(const W_GLOBAL S *some, W_GLOB
     if (w_item(0) == 0) lse[of.lse_at + row] = total == 0 ? (S)-INFINITY : best + LOG(total);
 }
 
-/* ---- the backward pass ---- */
+#else
 
 #define LSE(i) (lse[of.lse_at + pair * t_q + (i)])
 #define AGAIN(s, l) EXP((s) * scale - ((l) == (S)-INFINITY ? (S)INFINITY : (l)))
@@ -262,28 +270,29 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR);
     const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
-    S sums[2][CHANNELS], dot[2] = {0, 0}, mean[2], norm[2];
-#pragma unroll
-    for (int u = 0; u < CHANNELS; u++) sums[0][u] = sums[1][u] = 0;
+    S sums[HIGH][CHANNELS], mean[HIGH], norm[HIGH], one[HIGH];
+    clear(sums);
     load(AT(q, i0), of.q_t, n, BR, d, mine);
     load(AT(dout, i0), of.dout_t, n, BR, d, douts);
     w_barrier();
-    W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++)
+    W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
+        mean[q_] = 0, one[q_] = 1;
         for (int c = COLUMN(0); c < d && ROW(q_) < n; c += TPR)
-            dot[q_] = fma(LOAD(AT(out, i0 + ROW(q_)), c), douts[ROW(q_) * LD + c], dot[q_]);
-    W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++) {
-        mean[q_] = row_sum(part, dot[0], dot[1], q_);
+            mean[q_] = fma(LOAD(AT(out, i0 + ROW(q_)), c), douts[ROW(q_) * LD + c], mean[q_]);
+    }
+    row_sums(part, mean);
+    W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
         norm[q_] = ROW(q_) < n ? LSE(i0 + ROW(q_)) : 0;
         if (COLUMN(0) == 0 && ROW(q_) < n) delta[of.delta_at + pair * t_q + i0 + ROW(q_)] = mean[q_];
     }
     for (int j = 0; j < end; j += BC) {
-        S s[2][COLUMNS], dp[2][COLUMNS];
+        S s[HIGH][COLUMNS], dp[HIGH][COLUMNS];
         load(AT(k, j), of.k_t, end - j, BC, d, keys);
         load(AT(v, j), of.v_t, end - j, BC, d, values);
         w_barrier();
         dots(mine, keys, d, s);
         dots(douts, values, d, dp);
-        W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++)
+        W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++)
             W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const int i = i0 + ROW(q_), at = j + COLUMN(u), seen = at < end && (!causal || at <= i + shift);
                 const S weight = seen ? AGAIN(s[q_][u], norm[q_]) : (S)0;
@@ -294,7 +303,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
         gather(tile, keys, sums);
         w_barrier();
     }
-    put(AT(dq, i0), of.dq_t, n, d, sums, 1, 1);
+    put(AT(dq, i0), of.dq_t, n, d, sums, one);
 }
 
 /* dk and dv of a block of keys. */
@@ -308,19 +317,20 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[of.key_at] : t_k - t_q;
-    S sums_k[2][CHANNELS], sums_v[2][CHANNELS];
-#pragma unroll
-    for (int u = 0; u < CHANNELS; u++) sums_k[0][u] = sums_k[1][u] = sums_v[0][u] = sums_v[1][u] = 0;
+    S sums_k[HIGH][CHANNELS], sums_v[HIGH][CHANNELS], one[HIGH];
+    clear(sums_k);
+    clear(sums_v);
+    W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) one[q_] = 1;
     load(AT(k, j0), of.k_t, n, BR, d, keys);
     load(AT(v, j0), of.v_t, n, BR, d, values);
     for (int i = causal && j0 > shift ? (j0 - shift) / BC * BC : 0; i < t_q; i += BC) {
-        S s[2][COLUMNS], dp[2][COLUMNS];
+        S s[HIGH][COLUMNS], dp[HIGH][COLUMNS];
         load(AT(q, i), of.q_t, t_q - i, BC, d, mine);
         load(AT(dout, i), of.dout_t, t_q - i, BC, d, douts);
         w_barrier();
         dots(keys, mine, d, s);
         dots(values, douts, d, dp);
-        W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++)
+        W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++)
             W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const int at = i + COLUMN(u), j = j0 + ROW(q_), seen = at < t_q && (!causal || j <= at + shift);
                 const S weight = seen ? AGAIN(s[q_][u], LSE(at)) : (S)0;
@@ -331,12 +341,13 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
         w_barrier();
         gather(tile, douts, sums_v);
         w_barrier();
-        W_CARD_UNROLL for (int q_ = 0; q_ < 2; q_++)
+        W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++)
             W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) tile[ROW(q_) * PITCH + COLUMN(u)] = s[q_][u];
         w_barrier();
         gather(tile, mine, sums_k);
         w_barrier();
     }
-    put(AT(dk, j0), of.dk_t, n, d, sums_k, 1, 1);
-    put(AT(dv, j0), of.dv_t, n, d, sums_v, 1, 1);
+    put(AT(dk, j0), of.dk_t, n, d, sums_k, one);
+    put(AT(dv, j0), of.dv_t, n, d, sums_v, one);
 }
+#endif
