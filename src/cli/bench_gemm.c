@@ -41,6 +41,7 @@ typedef struct way {
 typedef struct asked {
     const char *device;
     weft_dtype dtype;
+    bool tf32; /* f32 whose products may be rounded */
     int threads;
     const char *only; /* sizes that are written so; NULL: all */
 } asked;
@@ -197,8 +198,11 @@ static bool wanted(const asked *a, int i) {
 /* All that the other process does. */
 static weft_status work(way *w, const asked *a, int to) {
     weft_context *ctx = NULL;
-    const weft_open_options options = {
-        .device = w->device ? w->device : a->device, .threads = a->threads, .seed = 1, .log = weft__show_log};
+    const weft_open_options options = {.device = w->device ? w->device : a->device,
+                                       .threads = a->threads,
+                                       .seed = 1,
+                                       .log = weft__show_log,
+                                       .tf32 = a->tf32};
     weft_device_description device = {.detail = "one thread, f32"};
     if (w->matmul) setenv("WEFT_MATMUL", w->matmul, 1);
     if (!w->loops) WEFT_TRY(weft_open(&options, &ctx));
@@ -295,8 +299,9 @@ int weft__bench_gemm(const char *device, const char *precision, int threads, con
                   {.name = "vendor", .card = true}};
     enum { WAYS = sizeof ways / sizeof *ways };
     asked a = {.device = device, .threads = threads, .only = only};
-    if (!dtype_of(precision, &a.dtype)) {
-        weft__complain("bench gemm: --precision %s: choose one of f32, f64, f16, bf16", precision);
+    a.tf32 = strcmp(precision, "tf32") == 0;
+    if (!dtype_of(a.tf32 ? "f32" : precision, &a.dtype)) {
+        weft__complain("bench gemm: --precision %s: choose one of f32, tf32, f64, f16, bf16", precision);
         return WEFT__EXIT_USAGE;
     }
     weft_status status = WEFT_OK;

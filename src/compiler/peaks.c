@@ -57,6 +57,7 @@ static weft_status recall(weft_context *ctx, const char *what, uint64_t of,
     weft_device_describe(ctx, &d);
     weft_hash key = weft__rates_key(what, &d, ctx->device->threads);
     weft__hash_u64(&key, of);
+    weft__hash_u64(&key, ctx->device->tf32);
     if (weft__gpu_cache_load(NULL, key, &bytes, &size) && size == sizeof *reached)
         memcpy(reached, bytes, sizeof *reached);
     weft__free(NULL, bytes);

@@ -354,7 +354,7 @@ for way in naive library own; do
 done
 check "gemm: no more than was asked for" test "$(wc -l <gemm)" = 3
 expect 0 '   128 +[0-9.]+ +[0-9.e-]+ +[0-9.]+ +[1-9][.][0-9]e-03 .* - +-' "$weft" bench gemm --only 128 --precision bf16
-expect 2 'choose one of f32, f64, f16, bf16' "$weft" bench gemm --precision f8
+expect 2 'choose one of f32, tf32, f64, f16, bf16' "$weft" bench gemm --precision f8
 check "--only chooses lines" test "$("$weft" bench products --only n48 --json --steps 1 | grep -c workload)" = 1
 
 echo "test_cli: cells=$cells fail=$fail skip=0"

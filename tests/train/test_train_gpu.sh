@@ -100,6 +100,11 @@ for row in '\([0-9.]+ s to open the device\), which took .* to compile$' '^the d
     '^(upload|download|waiting|compile) +[0-9.]+ +[0-9.]+$'; do
     grep -Eq "$row" profile || fail "profile: no '$row' in $(cat profile)"
 done
+"$weft" bench gemm --device "$gpu" --only 128 --json >gemm
+grep -Eq "\"way\": \"own\", \"device\": \"$gpu:0\", .*\"error\": [0-9.]+e-0[78]}" gemm || fail "bench gemm: $(cat gemm)"
+if [ "$gpu" = cuda ] && "$weft" devices | grep -q 'cuBLASLt  *[1-9]'; then
+    grep -Eq '"way": "vendor", "device": "cuda:0", .*"error": [0-9.]+e-0[78]}' gemm || fail "bench gemm: $(cat gemm)"
+fi
 "$weft" train mlp.yaml --device "$gpu:99" 2>&1 | grep -q "there is none; there are $gpu:0" || fail "$gpu:99"
 if [ "$gpu" != cuda ] && command -v python3 >/dev/null; then # kill -9, resume, and the same bits
     python3 "$here/kill_resume.py" "$weft" 4 "$gpu" || fail "killed and resumed"

@@ -24,7 +24,7 @@ static uint32_t alignment(const weft__cuda *d, const weft_command *command, int 
 static weft__blas_plan *plan_of(weft__cuda *d, const weft_heavy_matmul *mm, const weft_command *command,
                                 weft__blas_operands *operands) {
     weft__blas_key key = {.a = 0};
-    if (!weft__blas_problem_of(mm, d->tf32, &key.problem, operands)) return NULL;
+    if (!weft__blas_problem_of(mm, d->gpu.base.tf32, &key.problem, operands)) return NULL;
     key.a = alignment(d, command, operands->a);
     key.b = alignment(d, command, operands->b);
     key.d = alignment(d, command, operands->d);

@@ -131,8 +131,9 @@ static weft_status open_cuda(weft_context *ctx, const char *selector, const weft
     d->gpu.base.asynchronous = true;
     d->found = found;
     d->fast = options && options->allow_nondeterministic;
-    d->tf32 = options && options->tf32;
+    d->gpu.base.tf32 = options && options->tf32;
     d->gpu.target = target_of(found);
+    d->gpu.target.tf32 = d->gpu.base.tf32;
     d->gpu.guard = (size_t)weft__gpu_hook.guard;
     weft__cuda_compiler_open(d);
     weft__tuner_open(&d->gpu.tuner, &d->gpu.base, found->detail, true);

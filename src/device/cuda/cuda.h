@@ -38,7 +38,6 @@ typedef struct weft__cuda {
     bool lost;
     CUdeviceptr scratch;
     weft__blas_state blas;
-    bool tf32; /* products of f32 may round what they multiply to TF32 */
     bool fast; /* sums may be made in any order */
     weft_dnn dnn;
     char said[200]; /* by the library whose call failed last, instead of the driver's words; "": nothing */
