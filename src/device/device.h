@@ -200,9 +200,13 @@ typedef struct weft_device_ops {
 } weft_device_ops;
 
 /* What a device found out by measuring, of ways that compute the same. */
+enum { WEFT_CHOICE_BYTES = 96 };
 typedef struct weft_tile_choice {
     char what[64], chosen[32];
-    double gain; /* times as fast as what it would have taken otherwise */
+    double gain;                           /* times as fast as what it would have taken otherwise */
+    weft_hash key;                         /* of the question, the device and its driver, */
+    unsigned char kept[WEFT_CHOICE_BYTES]; /* and the answer, as the tuner keeps it */
+    size_t bytes;
 } weft_tile_choice;
 
 /* Devices embed this as their first member. */
@@ -217,6 +221,8 @@ struct weft_device {
     bool tf32; /* products of f32 may round what they multiply to TF32 */
     weft_tile_choice *choices;
     int n_choices;
+    const weft_tile_choice *given; /* choices of an earlier process, which count more than what is on disk */
+    int n_given;
     /* counted by the compiler's calls, for profile and tests */
     uint64_t uploads, downloads, submissions;
     uint64_t bytes_up, bytes_down;

@@ -41,13 +41,51 @@ static json_t *shares_json(const weft__shares *shares) {
     return object;
 }
 
+/* ---- choices: the answers in hexadecimal, so that a resumed run makes the same ones ---- */
+
+static void put_hex(char *to, const unsigned char *bytes, size_t n) {
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < n; i++) {
+        *to++ = digits[bytes[i] >> 4];
+        *to++ = digits[bytes[i] & 15];
+    }
+    *to = 0;
+}
+
+/* How many bytes there are, at most `most`; 0 where the text is something else. */
+static size_t take_hex(const char *text, unsigned char *to, size_t most) {
+    const size_t n = text ? strlen(text) / 2 : 0;
+    if (n == 0 || n > most || strlen(text) % 2 || strspn(text, "0123456789abcdef") != 2 * n) return 0;
+    for (size_t i = 0; i < n; i++) {
+        const char pair[3] = {text[2 * i], text[2 * i + 1], 0};
+        to[i] = (unsigned char)strtoul(pair, NULL, 16);
+    }
+    return n;
+}
+
+static json_t *choice_json(const weft_tile_choice *c) {
+    char key[2 * sizeof c->key + 1], kept[2 * WEFT_CHOICE_BYTES + 1];
+    put_hex(key, (const unsigned char *)&c->key, sizeof c->key);
+    put_hex(kept, c->kept, c->bytes);
+    return json_pack("{s:s, s:s, s:f, s:s, s:s}", "what", c->what, "tile", c->chosen, "gain", c->gain, "key",
+                     key, "kept", kept);
+}
+
 static json_t *choices_json(const weft__summary *s) {
     json_t *list = json_array();
-    for (int i = 0; i < s->n_choices; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:f}", "what", s->choices[i].what, "tile",
-                                              s->choices[i].chosen, "gain", s->choices[i].gain));
+    for (int i = 0; i < s->n_choices; i++) json_array_append_new(list, choice_json(&s->choices[i]));
     return list;
 }
+
+static bool take_choice(const json_t *object, weft_tile_choice *c) {
+    memset(c, 0, sizeof *c);
+    const char *key = json_string_value(json_object_get(object, "key")),
+               *kept = json_string_value(json_object_get(object, "kept"));
+    c->bytes = take_hex(kept, c->kept, sizeof c->kept);
+    return c->bytes && take_hex(key, (unsigned char *)&c->key, sizeof c->key) == sizeof c->key;
+}
+
+/* ---- the summary ---- */
 
 static void take_shares(const json_t *object, weft__shares *shares) {
     const char *name;
@@ -99,26 +137,44 @@ static void take_summary(const json_t *object, weft__summary *s) {
     take_shares(json_object_get(object, "parts"), &s->parts);
 }
 
-weft_status weft__summary_read(const char *dir, weft__summary *summary) {
+/* The object in the file, to be given back with json_decref. */
+static weft_status load_summary(const char *dir, json_t **object) {
     char path[PATH_BYTES];
     weft_bytes bytes;
     json_error_t error;
-    memset(summary, 0, sizeof *summary);
-    summary->val_loss = summary->test_loss = summary->test_accuracy = (double)NAN;
     if (!weft__join(path, sizeof path, dir, "summary.json"))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", dir);
     WEFT_TRY(weft_read_file(NULL, path, 1u << 20, &bytes));
-    json_t *object = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
+    *object = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
     weft_bytes_free(NULL, &bytes);
-    if (!json_is_object(object)) {
-        json_decref(object);
-        return weft__fail(NULL, WEFT_ERR_FORMAT, "%s: no summary: %s", path, error.text);
-    }
+    if (json_is_object(*object)) return WEFT_OK;
+    json_decref(*object);
+    return weft__fail(NULL, WEFT_ERR_FORMAT, "%s: no summary: %s", path, error.text);
+}
+
+weft_status weft__summary_read(const char *dir, weft__summary *summary) {
+    json_t *object;
+    memset(summary, 0, sizeof *summary);
+    summary->val_loss = summary->test_loss = summary->test_accuracy = (double)NAN;
+    WEFT_TRY(load_summary(dir, &object));
     take_summary(object, summary);
     json_decref(object);
     if (strcmp(summary->status, "running") == 0 && !weft_run_lock_held(dir))
         snprintf(summary->status, sizeof summary->status, "killed"); /* it had no time to say so */
     return WEFT_OK;
+}
+
+weft_status weft__choices_read(const char *dir, weft_tile_choice **list, int *count) {
+    json_t *object;
+    *list = NULL;
+    *count = 0;
+    if (load_summary(dir, &object) != WEFT_OK) return WEFT_OK;
+    const json_t *tuned = json_object_get(object, "tuned");
+    const size_t n = json_array_size(tuned);
+    *list = weft__array(NULL, n + 1, sizeof **list);
+    for (size_t i = 0; *list && i < n; i++) *count += take_choice(json_array_get(tuned, i), &(*list)[*count]);
+    json_decref(object);
+    return *list ? WEFT_OK : weft__fail_oom(NULL, n * sizeof **list, "what was tuned");
 }
 
 /* ---- metrics ---- */

@@ -21,13 +21,15 @@ typedef struct weft__summary {
     weft__shares phases;                       /* preparing, training, ... */
     weft__shares parts;                        /* the same time again: matmul, host, ... */
     weft_gauges gauges;                        /* of the card, on average in this process; only written */
-    const struct weft_tile_choice *choices;    /* that the device made by measuring; only written */
+    const struct weft_tile_choice *choices;    /* that the device made by measuring: only written */
     int n_choices;
 } weft__summary;
 
 weft_status weft__summary_write(const weft__run *run, const weft__summary *summary);
 /* WEFT_ERR_IO when there is none, WEFT_ERR_FORMAT. */
 weft_status weft__summary_read(const char *dir, weft__summary *summary);
+/* The choices in it, to be freed with weft__free(NULL, *list); none where there is no summary. */
+weft_status weft__choices_read(const char *dir, struct weft_tile_choice **list, int *count);
 
 typedef struct weft__history {
     weft__metrics *lines;

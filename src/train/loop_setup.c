@@ -115,6 +115,18 @@ static weft_status take_init(weft__loop *loop) {
     return weft__replicas_init(&loop->replicas, loop->config);
 }
 
+/* What the run's device found out is what it does again: not all ways of cuBLASLt give the same bits. */
+static weft_status take_choices(weft__loop *loop) {
+    int n = 0;
+    WEFT_TRY(weft__choices_read(loop->run.dir, &loop->choices, &n));
+    for (size_t i = 0; i <= loop->replicas.count; i++) {
+        weft_device *device = (i ? loop->replicas.models[i - 1].ctx : loop->model.ctx)->device;
+        device->given = loop->choices;
+        device->n_given = n;
+    }
+    return WEFT_OK;
+}
+
 /* Loads the newest checkpoint, if there is one yet, and cuts the logs back to its step. */
 static weft_status go_on(weft__loop *loop) {
     uint64_t step = 0;
@@ -128,6 +140,7 @@ static weft_status go_on(weft__loop *loop) {
         status = take_init(loop);
     }
     WEFT_TRY(status);
+    WEFT_TRY(take_choices(loop));
     WEFT_TRY(weft__run_cut(&loop->run, loop->first));
     if (weft__summary_read(loop->run.dir, &loop->before) == WEFT_OK) {
         loop->summary.phases = loop->before.phases;
@@ -227,6 +240,8 @@ void weft__loop_close(weft__loop *loop) {
     weft__dataset_free(NULL, &loop->dataset);
     weft_profile_free(loop->profile);
     weft_close(ctx);
+    weft__free(NULL, loop->choices);
+    loop->choices = NULL;
     loop->model = (weft__model){0};
     weft__run_close(&loop->run);
 }

@@ -22,15 +22,16 @@ typedef struct weft__loop {
     weft__run run;
     weft__gauging *gauging; /* of the card; NULL: it has no gauges */
     weft__progress progress;
-    weft_profile *profile; /* of the whole process, some of its runs timed */
-    weft__summary before;  /* as earlier processes of the run left it */
-    weft__summary summary; /* now */
-    weft__metrics last;    /* what was last logged */
-    uint64_t steps, first; /* wanted; done before this process */
-    uint64_t saved;        /* step of the newest checkpoint; UINT64_MAX: none */
-    uint64_t evaluated;    /* last step that was */
-    double items;          /* tokens or samples of a step */
-    double rate_seconds;   /* since the last logged step */
+    weft_profile *profile;            /* of the whole process, some of its runs timed */
+    weft__summary before;             /* as earlier processes of the run left it, */
+    struct weft_tile_choice *choices; /* and what their device chose */
+    weft__summary summary;            /* now */
+    weft__metrics last;               /* what was last logged */
+    uint64_t steps, first;            /* wanted; done before this process */
+    uint64_t saved;                   /* step of the newest checkpoint; UINT64_MAX: none */
+    uint64_t evaluated;               /* last step that was */
+    double items;                     /* tokens or samples of a step */
+    double rate_seconds;              /* since the last logged step */
     uint64_t rate_steps;
     double epoch_started;
     double reported; /* when the report was last written */

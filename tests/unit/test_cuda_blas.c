@@ -263,9 +263,27 @@ static void test_choices(void **state) {
     assert_int_equal(c->products, before.products + 1);
     assert_int_equal(choices, 1);
     assert_memory_equal(first, second, sizeof first);
-    assert_int_equal(setenv("WEFT_KERNEL_CACHE", "off", 1), 0); /* then it is not the clock's to choose */
+    weft_context *ctx; /* a choice that was given counts more than the disk's, and the clock */
+    const int64_t shape[] = {SIDE, SIDE};
+    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1), *b = filled(ctx, WEFT_F32, 2, shape, 2);
+    assert_int_equal(weft_read(weft_matmul(a, b), second, sizeof second), WEFT_OK);
+    weft_tile_choice given = ctx->device->choices[0];
+    weft_close(ctx);
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", "off", 1), 0);
+    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    ctx->device->given = &given;
+    ctx->device->n_given = 1;
+    a = filled(ctx, WEFT_F32, 2, shape, 1), b = filled(ctx, WEFT_F32, 2, shape, 2);
+    const long known = c->heuristics;
+    assert_int_equal(weft_read(weft_matmul(a, b), second, sizeof second), WEFT_OK);
+    assert_int_equal(c->heuristics, known);
+    assert_int_equal(c->last, chosen);
+    assert_memory_equal(first, second, sizeof first);
+    weft_close(ctx);
+    const long multiplied = c->products; /* without either it is not the clock's to choose */
     assert_int_equal(multiply(&on_cuda, second, &choices), 0);
-    assert_int_equal(c->products, before.products + 2);
+    assert_int_equal(c->products, multiplied + 1);
     assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
 }
 

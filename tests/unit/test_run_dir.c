@@ -16,6 +16,7 @@
 
 #include <weft/data.h>
 
+#include "device/device.h"
 #include "train/events.h"
 #include "train/history.h"
 #include "train/report.h"
@@ -206,6 +207,44 @@ static void report_is_whole(void **state) {
     assert_int_equal(back_again.parts.count, 3);
     assert_true(back_again.parts.item[0].seconds == 50);
     assert_true(isnan(back_again.test_loss));
+    weft__run_close(&run);
+}
+
+/* What a card was found to do fastest comes back as it was, or not at all. */
+static void choices_come_back(void **state) {
+    (void)state;
+    weft__run run;
+    const weft_tile_choice choices[2] = {
+        {.what = "product a",
+         .chosen = "x",
+         .gain = 1.5,
+         .key = {7, ~UINT64_C(0)},
+         .kept = {0, 1, 255},
+         .bytes = 3},
+        {.what = "product b", .chosen = "y", .gain = 1, .key = {9, 0}, .bytes = WEFT_CHOICE_BYTES}};
+    weft__summary summary = {
+        .model = "m", .device = "cuda:0", .status = "done", .choices = choices, .n_choices = 2};
+    assert_int_equal(weft__run_create("choices", "x", true, &run), WEFT_OK);
+    assert_int_equal(weft__summary_write(&run, &summary), WEFT_OK);
+    weft_tile_choice *read;
+    int n;
+    assert_int_equal(weft__choices_read("choices", &read, &n), WEFT_OK);
+    assert_int_equal(n, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_true(weft__hash_equal(read[i].key, choices[i].key));
+        assert_int_equal(read[i].bytes, choices[i].bytes);
+        assert_memory_equal(read[i].kept, choices[i].kept, choices[i].bytes);
+    }
+    weft__free(NULL, read);
+    static const char *const damaged[] = {
+        "{}", "[", "{\"tuned\": 3}", "{\"tuned\": [4, {\"key\": \"00\"}]}",
+        "{\"tuned\": [{\"key\": \"00000000000000000000000000000000\", \"kept\": \"zz\"}]}"};
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) { /* nothing is known then */
+        assert_int_equal(weft__run_write(&run, "summary.json", damaged[i]), WEFT_OK);
+        assert_int_equal(weft__choices_read("choices", &read, &n), WEFT_OK);
+        assert_int_equal(n, 0);
+        weft__free(NULL, read);
+    }
     weft__run_close(&run);
 }
 

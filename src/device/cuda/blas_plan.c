@@ -159,13 +159,8 @@ static weft_hash key_on_disk(const weft__cuda *d, const weft__blas_plan *plan) {
 }
 
 static bool load(weft__cuda *d, const weft__blas_plan *plan, kept *found) {
-    void *bytes;
-    size_t size;
-    if (!weft__gpu_cache_load(d->gpu.base.ctx, key_on_disk(d, plan), &bytes, &size)) return false;
-    const bool right = size == sizeof *found;
-    if (right) memcpy(found, bytes, size);
-    weft__free(d->gpu.base.ctx, bytes);
-    return right && found->way.workspace <= d->blas.workspace_most;
+    return weft__tuner_kept(&d->gpu.tuner, key_on_disk(d, plan), found, sizeof *found) &&
+           found->way.workspace <= d->blas.workspace_most;
 }
 
 static void choose(weft__cuda *d, const weft__blas_plan *plan, kept *found) {
@@ -201,7 +196,8 @@ static void remember(weft__cuda *d, const weft__blas_plan *plan, const kept *fou
              p->b.transposed ? 't' : 'n', p->a.transposed ? 't' : 'n',
              p->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? p->based ? " +c" : "" : " epilogue");
     snprintf(choice.chosen, sizeof choice.chosen, "cuBLASLt %d of %d", found->chosen + 1, found->proposed);
-    weft__tuner_note(&d->gpu.tuner, &choice);
+    _Static_assert(sizeof *found <= WEFT_CHOICE_BYTES, "a choice");
+    weft__tuner_note(&d->gpu.tuner, &choice, key_on_disk(d, plan), found, sizeof *found);
 }
 
 static weft__blas_plan *add(weft__cuda *d, const weft__blas_key *key) {

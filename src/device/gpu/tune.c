@@ -137,23 +137,37 @@ static weft_hash key_on_disk(const weft_tuner *tuner, weft_hash class) {
     return class;
 }
 
-static bool load(weft_tuner *tuner, const weft_tuner_question *q, kept *found) {
-    weft_context *ctx = tuner->device->ctx;
-    void *bytes;
+bool weft__tuner_kept(const weft_tuner *tuner, weft_hash key, void *to, size_t bytes) {
+    const weft_device *device = tuner->device;
+    void *found;
     size_t size;
-    if (!weft__gpu_cache_load(ctx, key_on_disk(tuner, q->key), &bytes, &size)) return false;
-    const bool right = size == sizeof *found;
-    if (right) memcpy(found, bytes, size);
-    weft__free(ctx, bytes);
-    return right && found->ways == q->ways && found->way >= 0 && found->way < q->ways;
+    for (int i = 0; i < device->n_given; i++) {
+        const weft_tile_choice *choice = &device->given[i];
+        if (!weft__hash_equal(choice->key, key) || choice->bytes != bytes) continue;
+        memcpy(to, choice->kept, bytes);
+        return true;
+    }
+    if (!weft__gpu_cache_load(device->ctx, key, &found, &size)) return false;
+    if (size == bytes) memcpy(to, found, size);
+    weft__free(device->ctx, found);
+    return size == bytes;
 }
 
-void weft__tuner_note(weft_tuner *tuner, const weft_tile_choice *choice) {
+static bool load(weft_tuner *tuner, const weft_tuner_question *q, kept *found) {
+    return weft__tuner_kept(tuner, key_on_disk(tuner, q->key), found, sizeof *found) &&
+           found->ways == q->ways && found->way >= 0 && found->way < q->ways;
+}
+
+void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key, const void *kept,
+                      size_t bytes) {
     weft_device *device = tuner->device;
     weft_context *ctx = device->ctx;
     if (!weft__grow(ctx, &device->choices, &tuner->choices_capacity, (size_t)device->n_choices,
                     sizeof *device->choices))
         return;
+    choice->key = key;
+    choice->bytes = bytes <= WEFT_CHOICE_BYTES ? bytes : 0;
+    memcpy(choice->kept, kept, choice->bytes);
     device->choices[device->n_choices++] = *choice;
     weft__log(ctx, WEFT_LOG_INFO, "%s: %s, and what is like it: %s, %.2f times as fast as the usual way",
               device->name, choice->what, choice->chosen, choice->gain);
@@ -167,7 +181,7 @@ static void remember(weft_tuner *tuner, const weft_tuner_question *q, const kept
     weft_tile_choice choice = {.gain = found->gain};
     memcpy(choice.what, q->what, sizeof choice.what);
     memcpy(choice.chosen, q->names[found->way], sizeof choice.chosen);
-    weft__tuner_note(tuner, &choice);
+    weft__tuner_note(tuner, &choice, key_on_disk(tuner, q->key), found, sizeof *found);
 }
 
 int weft__tuner_choose(weft_tuner *tuner, const weft_tuner_question *q) {
