@@ -10,9 +10,15 @@
 #include "device/cuda/run.h"
 #include "device/gpu/cache.h"
 
-/* Bytes for the gradient of scores, which a backward pass in one order keeps: beyond, it is done in parts of
- * the batch, one after the other in the same memory. */
+/* Bytes for the gradient of scores, which a backward pass in one order keeps, and this part of a card's
+ * memory at most: beyond, it is done in parts of the batch, one after the other in the same memory. */
 #define MEMORY_MOST ((int64_t)512 << 20)
+enum { MEMORY_PART = 16 };
+
+static int64_t memory_for(const weft__cuda *d) {
+    if (weft__cuda_hook.dnn_memory) return weft__cuda_hook.dnn_memory;
+    return weft__smaller(MEMORY_MOST, (int64_t)(d->found->memory / MEMORY_PART));
+}
 
 /* A problem, and what is done about it. */
 typedef struct weft_dnn_work {
@@ -128,7 +134,7 @@ static bool load(weft__cuda *d, weft_dnn_work *w, weft_hash key) {
 }
 
 static bool build(weft__cuda *d, weft_dnn_work *w, weft_hash key, char words[WEFT_DNN_WORDS]) {
-    const weft_dnn_wish wish = {.workspace = w->whole.backward ? 2 * MEMORY_MOST : MEMORY_MOST,
+    const weft_dnn_wish wish = {.workspace = 2 * memory_for(d), /* there is more to keep */
                                 .notes = w->part.fast ? 0 : 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
     weft_dnn_graph graph = {.error = 0};
     size_t bytes = 0;
@@ -143,11 +149,10 @@ static bool build(weft__cuda *d, weft_dnn_work *w, weft_hash key, char words[WEF
 }
 
 static bool plan(weft__cuda *d, weft_dnn_work *w, char words[WEFT_DNN_WORDS]) {
-    const int64_t memory = weft__cuda_hook.dnn_memory ? weft__cuda_hook.dnn_memory : MEMORY_MOST;
     w->scale = (float)w->whole.scale;
     w->call.run = run;
-    if (!weft__dnn_attention_part(&w->whole, d->found->capability, weft__dnn_version(), d->fast, memory,
-                                  &w->part, words))
+    if (!weft__dnn_attention_part(&w->whole, d->found->capability, weft__dnn_version(), d->fast,
+                                  memory_for(d), &w->part, words))
         return false;
     const weft_hash key = plan_key(d, &w->part);
     return load(d, w, key) || build(d, w, key, words);

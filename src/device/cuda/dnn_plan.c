@@ -31,15 +31,21 @@ static bool noted(weft_dnn_graph *g, cudnnBackendDescriptor_t configuration, uns
     return false;
 }
 
-/* Gives a new plan its card and makes it. */
-static unsigned finish(const weft_dnn_card *card, weft_dnn_plan *plan) {
+/* A new plan for a card, from a configuration or a text: 0, or a status. */
+static unsigned make(const weft_dnn_card *card, unsigned from, unsigned type, int64_t bytes, const void *what,
+                     weft_dnn_plan *plan) {
     int64_t count = 0;
+    *plan = (weft_dnn_plan){.descriptor = NULL};
     unsigned status =
-        card->handle
-            ? weft__dnn.cudnnBackendSetAttribute(plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_HANDLE,
-                                                 CUDNN_TYPE_HANDLE, 1, &card->handle)
-            : weft__dnn.cudnnBackendSetAttribute(plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP,
-                                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &card->properties);
+        weft__dnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan->descriptor);
+    if (!status)
+        status =
+            card->handle
+                ? weft__dnn.cudnnBackendSetAttribute(plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_HANDLE,
+                                                     CUDNN_TYPE_HANDLE, 1, &card->handle)
+                : weft__dnn.cudnnBackendSetAttribute(plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP,
+                                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &card->properties);
+    if (!status) status = weft__dnn.cudnnBackendSetAttribute(plan->descriptor, from, type, bytes, what);
     if (!status) status = weft__dnn.cudnnBackendFinalize(plan->descriptor);
     if (!status)
         status =
@@ -48,19 +54,10 @@ static unsigned finish(const weft_dnn_card *card, weft_dnn_plan *plan) {
     return status;
 }
 
-static bool begin(weft_dnn_plan *plan) {
-    *plan = (weft_dnn_plan){.descriptor = NULL};
-    return weft__dnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
-                                                  &plan->descriptor) == 0;
-}
-
 static bool build(const weft_dnn_card *card, cudnnBackendDescriptor_t configuration,
                   const weft_dnn_wish *wish, weft_dnn_plan *plan, char words[WEFT_DNN_WORDS]) {
-    unsigned status = 1;
-    if (begin(plan))
-        status = weft__dnn.cudnnBackendSetAttribute(plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
-                                                    CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &configuration);
-    if (!status) status = finish(card, plan);
+    const unsigned status = make(card, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                 1, &configuration, plan);
     if (!status && plan->workspace <= wish->workspace) return true;
     if (status)
         weft__dnn_words(status, "a plan", words);
@@ -142,10 +139,8 @@ char *weft__dnn_plan_save(weft_context *ctx, const weft_dnn_plan *plan, size_t *
 }
 
 bool weft__dnn_plan_load(const weft_dnn_card *card, const char *saved, size_t bytes, weft_dnn_plan *plan) {
-    if (begin(plan) &&
-        weft__dnn.cudnnBackendSetAttribute(plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
-                                           CUDNN_TYPE_CHAR, (int64_t)bytes, saved) == 0 &&
-        finish(card, plan) == 0)
+    if (make(card, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)bytes, saved,
+             plan) == 0)
         return true;
     weft__dnn_plan_free(plan);
     return false;
