@@ -21,7 +21,9 @@
 #include "cuda/dnn.h"
 #include "device/cuda/cuda.h"
 #include "gpu.h"
+#include "graph/graph.h"
 #include "io_scratch.h"
+#include "train/model.h"
 
 enum { RUNS = 5 /* two are launches, the others a graph */ };
 
@@ -296,6 +298,23 @@ static void test_execution_fails(void **state) {
     }
 }
 
+/* What train.deterministic asks of the device. */
+static void test_configuration(void **state) {
+    static const char *const settings[] = {"train.deterministic=true", "train.deterministic=false"};
+    (void)state;
+    if (without()) return skip_it();
+    for (int fast = 0; fast < 2; fast++) {
+        weft__config config;
+        weft_context *ctx;
+        weft__config_init(&config);
+        assert_int_equal(weft__config_set(&config, settings[fast]), WEFT_OK);
+        assert_int_equal(weft__model_open_context(&config, "cuda", NULL, NULL, &ctx), WEFT_OK);
+        assert_int_equal(weft__cuda_of(ctx->device)->fast, fast);
+        weft_close(ctx);
+        weft__config_free(&config);
+    }
+}
+
 /* ---- plans on disk ---- */
 
 static void damage_files(void) {
@@ -346,10 +365,15 @@ static int setup(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parity),      cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_own_kernels), cmocka_unit_test(test_order),
-        cmocka_unit_test(test_no_plan),     cmocka_unit_test(test_no_library),
-        cmocka_unit_test(test_disk),        cmocka_unit_test(test_execution_fails),
+        cmocka_unit_test(test_parity),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_own_kernels),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_no_plan),
+        cmocka_unit_test(test_no_library),
+        cmocka_unit_test(test_disk),
+        cmocka_unit_test(test_configuration),
+        cmocka_unit_test(test_execution_fails),
     };
     weft__gpu_hook.guard = 256;
     const int failed = cmocka_run_group_tests(tests, setup, scratch_teardown);
