@@ -1,7 +1,7 @@
 /* Tensor functions. Written by tools/gen_ops.py from src/ops/ops.def: do not edit.
  *
- * Each takes and returns tensors of one context; a failure gives a poisoned tensor. The macro of the same
- * name passes the caller's file and line on; the plain function is for bindings and function pointers. */
+ * Each takes and returns tensors of one context; a failure gives a poisoned tensor. The macro of the same name
+ * passes the caller's file and line on; the plain function is for bindings and function pointers. */
 #ifndef WEFT_OPS_H
 #define WEFT_OPS_H
 
@@ -25,9 +25,9 @@ typedef struct weft_attention_options {
 
 typedef struct weft_cross_entropy_options {
     weft_reduction reduction;
-    bool use_ignore; /* positions whose target is `ignore` count for nothing, in the mean neither */
+    bool use_ignore;      /* positions whose target is `ignore` count for nothing, in the mean neither */
     int32_t ignore;
-    double smoothing; /* label smoothing: that share of the weight is spread over all classes */
+    double smoothing;     /* label smoothing: that share of the weight is spread over all classes */
 } weft_cross_entropy_options;
 
 /* -x. [number] */
@@ -272,8 +272,7 @@ WEFT_API weft_tensor *weft_shr_at(const char *where, weft_tensor *a, weft_tensor
 
 /* b where a is true, else c. [any] */
 WEFT_API weft_tensor *weft_where(weft_tensor *condition, weft_tensor *a, weft_tensor *b);
-WEFT_API weft_tensor *weft_where_at(const char *where, weft_tensor *condition, weft_tensor *a,
-                                    weft_tensor *b);
+WEFT_API weft_tensor *weft_where_at(const char *where, weft_tensor *condition, weft_tensor *a, weft_tensor *b);
 #define weft_where(...) weft_where_at(WEFT_HERE, __VA_ARGS__)
 
 /* x with another shape of as many elements; one extent may be -1: what is left. A view. */
@@ -298,22 +297,18 @@ WEFT_API weft_tensor *weft_expand_at(const char *where, weft_tensor *x, int rank
 
 /* x with `value` around: before[i] and after[i] elements at the ends of dimension i. */
 WEFT_API weft_tensor *weft_pad(weft_tensor *x, const int64_t *before, const int64_t *after, double value);
-WEFT_API weft_tensor *weft_pad_at(const char *where, weft_tensor *x, const int64_t *before,
-                                  const int64_t *after, double value);
+WEFT_API weft_tensor *weft_pad_at(const char *where, weft_tensor *x, const int64_t *before, const int64_t *after, double value);
 #define weft_pad(...) weft_pad_at(WEFT_HERE, __VA_ARGS__)
 
 /* Elements start, start + step, ... before stop of each dimension, as Python counts them (negative from
  * the end, clamped; negative steps flip; NULL: all). A view. */
-WEFT_API weft_tensor *weft_slice(weft_tensor *x, const int64_t *start, const int64_t *stop,
-                                 const int64_t *step);
-WEFT_API weft_tensor *weft_slice_at(const char *where, weft_tensor *x, const int64_t *start,
-                                    const int64_t *stop, const int64_t *step);
+WEFT_API weft_tensor *weft_slice(weft_tensor *x, const int64_t *start, const int64_t *stop, const int64_t *step);
+WEFT_API weft_tensor *weft_slice_at(const char *where, weft_tensor *x, const int64_t *start, const int64_t *stop, const int64_t *step);
 #define weft_slice(...) weft_slice_at(WEFT_HERE, __VA_ARGS__)
 
 /* Elements start..start+extent-1 of one dimension. A view. */
 WEFT_API weft_tensor *weft_narrow(weft_tensor *x, int dim, int64_t start, int64_t extent);
-WEFT_API weft_tensor *weft_narrow_at(const char *where, weft_tensor *x, int dim, int64_t start,
-                                     int64_t extent);
+WEFT_API weft_tensor *weft_narrow_at(const char *where, weft_tensor *x, int dim, int64_t start, int64_t extent);
 #define weft_narrow(...) weft_narrow_at(WEFT_HERE, __VA_ARGS__)
 
 /* x in reverse order along one dimension. A view. */
@@ -412,15 +407,13 @@ WEFT_API weft_tensor *weft_gather_at(const char *where, weft_tensor *x, weft_ten
 /* x plus the slices of source added at index along axis, repeated indices added in order: x (A, n, B),
  * index (I), source (A, I, B) -> (A, n, B). Deterministic. */
 WEFT_API weft_tensor *weft_scatter_add(weft_tensor *x, weft_tensor *index, weft_tensor *source, int axis);
-WEFT_API weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor *index,
-                                          weft_tensor *source, int axis);
+WEFT_API weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor *index, weft_tensor *source, int axis);
 #define weft_scatter_add(...) weft_scatter_add_at(WEFT_HERE, __VA_ARGS__)
 
 /* x with value written over elements offset.. of axis; offset is an i32 scalar tensor, an input of the
  * program. */
 WEFT_API weft_tensor *weft_update(weft_tensor *x, weft_tensor *value, weft_tensor *offset, int axis);
-WEFT_API weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *value,
-                                     weft_tensor *offset, int axis);
+WEFT_API weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *value, weft_tensor *offset, int axis);
 #define weft_update(...) weft_update_at(WEFT_HERE, __VA_ARGS__)
 
 /* x + value, a constant of the program. */
@@ -490,8 +483,7 @@ WEFT_API weft_tensor *weft_elu_at(const char *where, weft_tensor *x, double alph
 
 /* (x - mean) / sqrt(var + eps) * gamma + beta over the last dimension (Ba et al. 2016). */
 WEFT_API weft_tensor *weft_layer_norm(weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, double eps);
-WEFT_API weft_tensor *weft_layer_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma,
-                                         weft_tensor *beta, double eps);
+WEFT_API weft_tensor *weft_layer_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, double eps);
 #define weft_layer_norm(...) weft_layer_norm_at(WEFT_HERE, __VA_ARGS__)
 
 /* x / sqrt(mean(x^2) + eps) * gamma over the last dimension (Zhang and Sennrich 2019). */
@@ -506,43 +498,34 @@ WEFT_API weft_tensor *weft_dropout_at(const char *where, weft_tensor *x, double 
 
 /* Scaled dot-product attention: q (B, H, T, D), k and v (B, H, S, D) -> (B, H, T, D). Never keeps a (T, S)
  * matrix where the device has a kernel for it. */
-WEFT_API weft_tensor *weft_attention(weft_tensor *q, weft_tensor *k, weft_tensor *v,
-                                     const weft_attention_options *options);
-WEFT_API weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v,
-                                        const weft_attention_options *options);
+WEFT_API weft_tensor *weft_attention(weft_tensor *q, weft_tensor *k, weft_tensor *v, const weft_attention_options *options);
+WEFT_API weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v, const weft_attention_options *options);
 #define weft_attention(...) weft_attention_at(WEFT_HERE, __VA_ARGS__)
 
 /* -log softmax(logits)[target]: logits (..., C), target (...) integer classes. A class outside 0..C-1 is
  * an error at the next status. */
-WEFT_API weft_tensor *weft_cross_entropy(weft_tensor *logits, weft_tensor *target,
-                                         const weft_cross_entropy_options *options);
-WEFT_API weft_tensor *weft_cross_entropy_at(const char *where, weft_tensor *logits, weft_tensor *target,
-                                            const weft_cross_entropy_options *options);
+WEFT_API weft_tensor *weft_cross_entropy(weft_tensor *logits, weft_tensor *target, const weft_cross_entropy_options *options);
+WEFT_API weft_tensor *weft_cross_entropy_at(const char *where, weft_tensor *logits, weft_tensor *target, const weft_cross_entropy_options *options);
 #define weft_cross_entropy(...) weft_cross_entropy_at(WEFT_HERE, __VA_ARGS__)
 
 /* Binary cross-entropy of sigmoid(logits) against target in 0..1 of the same shape, without overflow. */
-WEFT_API weft_tensor *weft_bce_with_logits(weft_tensor *logits, weft_tensor *target,
-                                           weft_reduction reduction);
-WEFT_API weft_tensor *weft_bce_with_logits_at(const char *where, weft_tensor *logits, weft_tensor *target,
-                                              weft_reduction reduction);
+WEFT_API weft_tensor *weft_bce_with_logits(weft_tensor *logits, weft_tensor *target, weft_reduction reduction);
+WEFT_API weft_tensor *weft_bce_with_logits_at(const char *where, weft_tensor *logits, weft_tensor *target, weft_reduction reduction);
 #define weft_bce_with_logits(...) weft_bce_with_logits_at(WEFT_HERE, __VA_ARGS__)
 
 /* (x - target)^2 */
 WEFT_API weft_tensor *weft_mse(weft_tensor *x, weft_tensor *target, weft_reduction reduction);
-WEFT_API weft_tensor *weft_mse_at(const char *where, weft_tensor *x, weft_tensor *target,
-                                  weft_reduction reduction);
+WEFT_API weft_tensor *weft_mse_at(const char *where, weft_tensor *x, weft_tensor *target, weft_reduction reduction);
 #define weft_mse(...) weft_mse_at(WEFT_HERE, __VA_ARGS__)
 
 /* |x - target| */
 WEFT_API weft_tensor *weft_l1(weft_tensor *x, weft_tensor *target, weft_reduction reduction);
-WEFT_API weft_tensor *weft_l1_at(const char *where, weft_tensor *x, weft_tensor *target,
-                                 weft_reduction reduction);
+WEFT_API weft_tensor *weft_l1_at(const char *where, weft_tensor *x, weft_tensor *target, weft_reduction reduction);
 #define weft_l1(...) weft_l1_at(WEFT_HERE, __VA_ARGS__)
 
 /* 0.5 d^2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target (Huber 1964). */
 WEFT_API weft_tensor *weft_huber(weft_tensor *x, weft_tensor *target, double delta, weft_reduction reduction);
-WEFT_API weft_tensor *weft_huber_at(const char *where, weft_tensor *x, weft_tensor *target, double delta,
-                                    weft_reduction reduction);
+WEFT_API weft_tensor *weft_huber_at(const char *where, weft_tensor *x, weft_tensor *target, double delta, weft_reduction reduction);
 #define weft_huber(...) weft_huber_at(WEFT_HERE, __VA_ARGS__)
 
 #ifdef __cplusplus
