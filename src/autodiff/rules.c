@@ -129,7 +129,9 @@ static weft_tensor *unrounded(const char *where, weft_tensor *g) {
 
 static void grad_cast(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     const weft_dtype dtype = (weft_dtype)node->in[0]->dtype;
-    weft_tensor *wide = dtype == WEFT_F32 ? unrounded(where, g) : NULL;
+    const bool weight =
+        (node->in[0]->flags & WEFT_NODE_VARIABLE) && dtype == WEFT_F32; /* else f32 is twice to move */
+    weft_tensor *wide = weight ? unrounded(where, g) : NULL;
     grads[0] = wide ? wide : weft_cast_at(where, g, dtype);
 }
 
