@@ -25,7 +25,7 @@ static const weft_target cuda_texts_targets[] = {{.language = WEFT_CUDA_C,
                                                   .lanes = 256,
                                                   .units = 100,
                                                   .local_bytes = 48 << 10,
-                                                  .most_local_bytes = 99 << 10,
+                                                  .most_local_bytes = 227 << 10,
                                                   .f64 = true,
                                                   .capability = 90}};
 enum { CUDA_TEXTS_OLD, CUDA_TEXTS_TARGETS = sizeof cuda_texts_targets / sizeof *cuda_texts_targets };

@@ -6,11 +6,10 @@
 
 static thread_local fake_item *fake_now; /* the thread that runs */
 
-#define threadIdx                 (fake_now->thread)
-#define blockIdx                  (fake_now->block)
-#define blockDim                  (fake_now->threads)
-#define gridDim                   (fake_now->blocks)
-#define W_MORE_SHARED(type, name) type *const name = (type *)fake_now->shared
+#define threadIdx (fake_now->thread)
+#define blockIdx  (fake_now->block)
+#define blockDim  (fake_now->threads)
+#define gridDim   (fake_now->blocks)
 #define __device__
 #define __forceinline__ inline
 #define __shared__      static thread_local

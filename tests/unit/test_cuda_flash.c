@@ -155,12 +155,14 @@ static void test_cache(void **state) {
     free(read[0]), free(read[1]);
 }
 
-/* Whether the text of an attention multiplies on tensor cores. */
-static bool on_cores(int capability, weft_heavy_attention at) {
+/* Whether the text of an attention multiplies on tensor cores; what it asks for of local memory, where there
+ * may be `most` of it. */
+static bool on_cores(int capability, weft_heavy_attention at, int64_t most, int *asked) {
     const weft_target target = {.language = WEFT_CUDA_C,
                                 .lanes = 256,
                                 .units = 100,
                                 .local_bytes = 48 << 10,
+                                .most_local_bytes = most,
                                 .capability = capability};
     const weft_heavy heavy = {.kind = WEFT_HEAVY_ATTENTION, .as.attention = at};
     weft_context ctx = {0};
@@ -172,6 +174,7 @@ static bool on_cores(int capability, weft_heavy_attention at) {
     assert_int_equal(launches.count, at.backward ? 2 : 1);
     const bool on = strstr(launches.list[0].text, "w_mma_bf16") != NULL;
     assert_true(on == ((launches.list[0].prelude & WEFT_PRELUDE_TENSOR) != 0));
+    if (asked) *asked = launches.list[0].shared_bytes;
     weft__free(&ctx, launches.list);
     weft__arena_free(&arena);
     return on;
@@ -182,23 +185,39 @@ static void test_who_gets_it(void **state) {
     weft_heavy_attention at = {.dtype = WEFT_BF16, .scale = 0.1, .batch = 2, .heads = 2, .t_q = 9, .t_k = 9};
     for (int back = 0; back < 2; back++) {
         at.backward = back;
-        for (at.d = 1; at.d <= 256; at.d++) assert_true(on_cores(80, at) == (at.d <= 128));
+        for (at.d = 1; at.d <= 256; at.d++) assert_true(on_cores(80, at, 0, NULL) == (at.d <= 128));
         at.d = 64;
-        assert_true(on_cores(120, at));
-        assert_false(on_cores(75, at));
+        assert_true(on_cores(120, at, 0, NULL));
+        assert_false(on_cores(75, at, 0, NULL));
         at.dtype = WEFT_F16;
-        assert_true(on_cores(75, at));
-        assert_false(on_cores(70, at));
+        assert_true(on_cores(75, at, 0, NULL));
+        assert_false(on_cores(70, at, 0, NULL));
         at.dtype = WEFT_F32;
-        assert_false(on_cores(90, at));
+        assert_false(on_cores(90, at, 0, NULL));
         at.dtype = WEFT_BF16;
         at.scale = -0.1; /* the largest product has not the largest weight */
-        assert_false(on_cores(90, at));
+        assert_false(on_cores(90, at, 0, NULL));
         at.scale = 0.1;
         at.t_q = 1;
-        assert_true(on_cores(90, at) == back);
+        assert_true(on_cores(90, at, 0, NULL) == back);
         at.t_q = 9;
     }
+}
+
+/* The backward pass of wide heads takes more local memory where two groups of a unit can. */
+static void test_local_memory(void **state) {
+    (void)state;
+    int asked;
+    weft_heavy_attention at = {
+        .dtype = WEFT_BF16, .scale = 0.1, .batch = 2, .heads = 2, .t_q = 9, .t_k = 9, .d = 128};
+    at.backward = true;
+    assert_true(on_cores(90, at, 227 << 10, &asked));
+    assert_int_equal(asked, 64 << 10);
+    assert_true(on_cores(86, at, 99 << 10, &asked));
+    assert_int_equal(asked, 0);
+    at.backward = false;
+    assert_true(on_cores(90, at, 227 << 10, &asked));
+    assert_int_equal(asked, 0);
 }
 
 /* f16 on cards of the generation before, of which the tests' driver plays one. */
@@ -221,7 +240,8 @@ static void test_older_card(void **state) {
 int main(void) {
     weft__dnn_file = "libabsent.so"; /* which would do it all */
     weft__dnn_forget();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_results), cmocka_unit_test(test_cache),
-                                       cmocka_unit_test(test_who_gets_it), cmocka_unit_test(test_older_card)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_results), cmocka_unit_test(test_cache), cmocka_unit_test(test_who_gets_it),
+        cmocka_unit_test(test_local_memory), cmocka_unit_test(test_older_card)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,15 +28,20 @@ typedef struct tile {
 static const tile tiles[] = {{64, 32, 4}, {32, 32, 4}, {32, 32, 2}, {16, 16, 2},
                              {16, 8, 2},  {8, 8, 2},   {8, 4, 2}};
 
-/* What a group does on tensor cores, for heads of up to 32, 64, 96 and 128 channels: rows of 16 that a warp
- * has and others of a step, as registers allow; steps in local memory at once, of which there is CORE_LOCAL.
- */
+/* What a group does on tensor cores: rows of 16 that a warp has and others of a step, as registers allow, for
+ * heads of up to 32, 64, 96 and 128 channels; steps in local memory at once, and bytes of that. */
 typedef struct core {
-    int rows, others, steps;
+    int rows, others, steps, bytes;
 } core;
-static const core cores[2][4] = {{{2, 64, 1}, {2, 64, 1}, {2, 32, 1}, {2, 32, 1}},
-                                 {{2, 32, 2}, {2, 32, 2}, {1, 32, 2}, {1, 32, 1}}}; /* the backward pass */
-enum { CORE_CHANNELS = 128, CORE_ITEMS = 128, CORE_LOCAL = 48 << 10 };
+static const struct {
+    int rows, others;
+} cores[2][4] = {{{2, 64}, {2, 64}, {2, 32}, {2, 32}}, {{2, 32}, {2, 32}, {1, 32}, {1, 32}}}; /* backward */
+enum {
+    CORE_CHANNELS = 128,
+    CORE_ITEMS = 128,
+    CORE_LOCAL = 48 << 10,
+    LOCAL_OF_GROUP = 1 << 10 /* the driver's */
+};
 
 /* Whether tensor cores do it: of single queries they would do sixteen. */
 static bool on_cores(const weft_target *target, const weft_heavy_attention *at) {
@@ -45,12 +50,24 @@ static bool on_cores(const weft_target *target, const weft_heavy_attention *at) 
            at->scale > 0 && (at->backward || at->t_q >= ROWS_FEW);
 }
 
+static int core_rows(const core *c) { return CORE_ITEMS / 32 * 16 * c->rows; }
+
+static int core_bytes(const core *c, const weft_heavy_attention *at, int steps) {
+    const int row = (int)weft__ceil_div(at->d, 32) * 64;
+    return row * (at->backward ? 2 * core_rows(c) + 2 * steps * c->others : core_rows(c) + 2 * c->others);
+}
+
 /* Twice as many rows a warp are faster where all units have work all the same, and registers remain: random
- * numbers take many. The bits are those. */
+ * numbers take many. Backward, the next step is on its way during one where two groups have room for it, as
+ * many as registers allow. The bits are always the same. */
 static core core_of(const weft_target *target, const weft_heavy_attention *at) {
-    core c = cores[at->backward][(at->d - 1) / 32];
+    const int64_t room = (at->d - 1) / 32;
+    core c = {.rows = cores[at->backward][room].rows, .others = cores[at->backward][room].others};
     const int64_t length = weft__smaller(at->t_q, at->t_k), rows = CORE_ITEMS / 32 * 16 * 2;
     if (at->batch * at->heads * (length / rows) < target->units || at->dropout > 0) c.rows = 1;
+    c.bytes = core_bytes(&c, at, 2);
+    c.steps = c.bytes <= CORE_LOCAL || 2 * (c.bytes + LOCAL_OF_GROUP) <= target->most_local_bytes ? 2 : 1;
+    c.bytes = core_bytes(&c, at, c.steps);
     return c;
 }
 
@@ -105,7 +122,8 @@ typedef struct plan {
     const weft_heavy_attention *at;
     weft_dtype dtype, sum;
     bool sink, cores;
-    int room, items, rows;  /* rows of a group */
+    int room, items, rows; /* rows of a group */
+    int shared_bytes;
     int64_t pairs, scratch; /* bytes */
     const char *text;
 } plan;
@@ -133,9 +151,11 @@ static void head_items(plan *p, weft_text *to) {
 static void head_cores(plan *p, weft_text *to) {
     const core c = core_of(p->launches->target, p->at);
     p->items = CORE_ITEMS;
-    p->rows = CORE_ITEMS / 32 * 16 * c.rows;
-    weft__put(to, "#undef ITEMS\n#define ITEMS %d\n#define MT %d\n#define BC %d\n#define STEPS %d\n%s",
-              p->items, c.rows, c.others, c.steps, weft__text_attention_common);
+    p->rows = core_rows(&c);
+    p->shared_bytes = c.bytes > CORE_LOCAL ? c.bytes : 0;
+    weft__put(to, "#undef ITEMS\n#define ITEMS %d\n#define MT %d\n#define BC %d\n#define STEPS %d\n%s%s",
+              p->items, c.rows, c.others, c.steps, p->shared_bytes ? "#define MORE\n" : "",
+              weft__text_attention_common);
 }
 
 static weft_status make_text(plan *p) {
@@ -223,7 +243,8 @@ static weft_status launch(const plan *p, const char *name, int64_t groups, argum
                              .arguments = list->list,
                              .n_arguments = list->n,
                              .groups = {groups, p->pairs, 1},
-                             .items = {p->items, 1, 1}};
+                             .items = {p->items, 1, 1},
+                             .shared_bytes = p->shared_bytes};
     return weft__launch(p->launches, &one);
 }
 

@@ -2,19 +2,25 @@
  * attention_items.cl, whose kernels these are under the same names. A warp has 16 MT rows: their products with the
  * others are its accumulators, which, rounded to T, are at once an operand of the next product (the layouts of
  * tensor.cu fit), so that weights never leave the registers. exp(scale s - x) is one fma and one exp2. D: the room for
- * channels, a multiple of 32; STEPS: how many steps' others local memory holds in the backward pass. Sums are f32.
+ * channels, a multiple of 32; STEPS: how many steps' others local memory holds
+ * in the backward pass; MORE: of which the launch asks for more. Sums are f32.
  * Nothing is added in an order that time decides. f16 from compute capability 7.5 on, bf16 from 8.0. Behind
  * attention_common.cl. */
 #define WARPS  (ITEMS / 32)
 #define BR     (WARPS * MT * 16)
 #define CHUNKS (D / 8) /* of 16 bytes, in a row */
 #define TILE   (BC * CHUNKS)
+#define OWN    (BR * CHUNKS)
 /* Chunk c of row r: eight rows that are read together have it in different banks. SWAPPED: the bits of c that this
  * changes, which are 0 in the place of a row, so that c ^ c' of it is the place of c changed by c'. */
 #define SWAPPED     (D % 64 == 0 ? 7 : 3)
 #define SWAP(r)     (D % 64 == 0 ? (r) & 7 : (r) >> 1 & 3)
 #define PLACE(r, c) ((r) * CHUNKS + ((c) ^ SWAP(r)))
-#define ROOM        alignas(128) W_LOCAL_ROOM uint4
+#ifdef MORE
+#define ROOM(n) W_MORE_SHARED(uint4, room)
+#else
+#define ROOM(n) alignas(128) W_LOCAL_ROOM uint4 room[n]
+#endif
 #define LANE        (w_item(0) % 32)
 #define ROW(m)      (w_item(0) / 32 * (MT * 16) + (m) * 16) /* of the group: the first of a warp's 16 */
 #define MINE(m, i)  (ROW(m) + (i) / 2 * 8 + LANE / 4)       /* of number i of four, */
@@ -138,7 +144,8 @@ W_FN float row_most(float x) {
 #ifndef BACKWARD
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v, const int *key, T *out, float *lse,
                                              w_faults *faults, const W_NUMBERS(attention) of) {
-    ROOM mine[BR * CHUNKS], keys[TILE], values[TILE];
+    ROOM(OWN + 2 * TILE);
+    uint4 *const mine = room, *const keys = mine + OWN, *const values = keys + TILE;
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* long ones first */
@@ -219,7 +226,8 @@ W_FN float row_dot(const uint4 *x, const uint4 *y, int r) {
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T *v, const int *key, const T *out,
                                                 const float *lse, const T *dout, T *dq, float *delta, w_faults *faults,
                                                 const W_NUMBERS(attention_dq) of) {
-    ROOM mine[BR * CHUNKS], douts[BR * CHUNKS], keys[STEPS][TILE], values[STEPS][TILE];
+    ROOM(2 * OWN + 2 * STEPS * TILE);
+    uint4 *const mine = room, *const douts = mine + OWN, *const keys = douts + OWN, *const values = keys + STEPS * TILE;
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR);
@@ -242,8 +250,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
         }
     w_barrier();
     load(AT(q, i0), of.q_t, n, BR, d, mine);
-    load(AT(k, 0), of.k_t, end, BC, d, keys[0]);
-    load(AT(v, 0), of.v_t, end, BC, d, values[0]);
+    load(AT(k, 0), of.k_t, end, BC, d, keys);
+    load(AT(v, 0), of.v_t, end, BC, d, values);
     w_copy_group();
     for (int j = 0, step = 0; j < end; j += BC, step = (step + 1) % STEPS) {
         float s[MT][BC / 8][4], dp[MT][BC / 8][4];
@@ -254,12 +262,12 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
                     s[m][c][i] = begin[m][i / 2], dp[m][c][i] = BEGIN_DP(mean[m][i / 2]);
         arrive();
         if (STEPS > 1 && next < end) {
-            load(AT(k, next), of.k_t, end - next, BC, d, keys[other]);
-            load(AT(v, next), of.v_t, end - next, BC, d, values[other]);
+            load(AT(k, next), of.k_t, end - next, BC, d, keys + other * TILE);
+            load(AT(v, next), of.v_t, end - next, BC, d, values + other * TILE);
             w_copy_group();
         }
-        dots(mine, keys[step], s);
-        dots(douts, values[step], dp);
+        dots(mine, keys + step * TILE, s);
+        dots(douts, values + step * TILE, dp);
         if (next > all) hide(s, i0, j, end, causal ? shift : INT_MOST, INT_MOST);
         W_UNROLL for (int m = 0; m < MT; m++)
             W_UNROLL for (int c = 0; c < BC / 8; c++)
@@ -268,11 +276,11 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
                     const float keep = kept(key + of.key_at, row * t_k + j + COLUMN(c, i), dropout, factor);
                     s[m][c][i] = w_exp2_near(s[m][c][i] * by) * LESS(dp[m][c][i], keep, mean[m][i / 2]);
                 }
-        gather(s, keys[step], sums);
+        gather(s, keys + step * TILE, sums);
         if (STEPS == 1 && next < end) {
             w_barrier();
-            load(AT(k, next), of.k_t, end - next, BC, d, keys[0]);
-            load(AT(v, next), of.v_t, end - next, BC, d, values[0]);
+            load(AT(k, next), of.k_t, end - next, BC, d, keys);
+            load(AT(v, next), of.v_t, end - next, BC, d, values);
             w_copy_group();
         }
     }
@@ -284,7 +292,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T *v, const int *key, const float *lse,
                                                  const T *dout, T *dk, T *dv, const float *delta, w_faults *faults,
                                                  const W_NUMBERS(attention_dkv) of) {
-    ROOM keys[BR * CHUNKS], values[BR * CHUNKS], mine[STEPS][TILE], douts[STEPS][TILE];
+    ROOM(2 * OWN + 2 * STEPS * TILE);
+    uint4 *const keys = room, *const values = keys + OWN, *const mine = values + OWN, *const douts = mine + STEPS * TILE;
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[of.key_at] : t_k - t_q;
@@ -296,8 +305,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
     clear(sums_v);
     load(AT(k, j0), of.k_t, n, BR, d, keys);
     load(AT(v, j0), of.v_t, n, BR, d, values);
-    load(AT(q, first), of.q_t, t_q - first, BC, d, mine[0]);
-    load(AT(dout, first), of.dout_t, t_q - first, BC, d, douts[0]);
+    load(AT(q, first), of.q_t, t_q - first, BC, d, mine);
+    load(AT(dout, first), of.dout_t, t_q - first, BC, d, douts);
     w_copy_group();
     for (int i0 = first, step = 0; i0 < t_q; i0 += BC, step = (step + 1) % STEPS) {
         float s[MT][BC / 8][4], dp[MT][BC / 8][4], mean[BC / 8][2];
@@ -313,12 +322,12 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
             }
         arrive();
         if (STEPS > 1 && next < t_q) {
-            load(AT(q, next), of.q_t, t_q - next, BC, d, mine[other]);
-            load(AT(dout, next), of.dout_t, t_q - next, BC, d, douts[other]);
+            load(AT(q, next), of.q_t, t_q - next, BC, d, mine + other * TILE);
+            load(AT(dout, next), of.dout_t, t_q - next, BC, d, douts + other * TILE);
             w_copy_group();
         }
-        dots(keys, mine[step], s);
-        dots(values, douts[step], dp);
+        dots(keys, mine + step * TILE, s);
+        dots(values, douts + step * TILE, dp);
         if (i0 < all || next > t_q) hide(s, j0, i0, t_q, INT_MOST, causal ? shift : INT_MOST);
         W_UNROLL for (int m = 0; m < MT; m++)
             W_UNROLL for (int c = 0; c < BC / 8; c++)
@@ -329,12 +338,12 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
                     s[m][c][i] = weight * keep;
                     dp[m][c][i] = weight * LESS(dp[m][c][i], keep, mean[c][i % 2]);
                 }
-        gather(s, douts[step], sums_v);
-        gather(dp, mine[step], sums_k);
+        gather(s, douts + step * TILE, sums_v);
+        gather(dp, mine + step * TILE, sums_k);
         if (STEPS == 1 && next < t_q) {
             w_barrier();
-            load(AT(q, next), of.q_t, t_q - next, BC, d, mine[0]);
-            load(AT(dout, next), of.dout_t, t_q - next, BC, d, douts[0]);
+            load(AT(q, next), of.q_t, t_q - next, BC, d, mine);
+            load(AT(dout, next), of.dout_t, t_q - next, BC, d, douts);
             w_copy_group();
         }
     }
