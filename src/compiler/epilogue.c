@@ -56,36 +56,59 @@ static bool keeps_from_updating(const plan *p, int u, int k) {
     return false;
 }
 
+/* The first load of an argument. */
+static int load_of(const weft_kernel *kernel, int arg) {
+    int load = 0;
+    while (kernel->code[load].kind != WEFT_INSTR_LOAD || kernel->code[load].arg != arg) load++;
+    return load;
+}
+
+/* A kernel that also stores a value where it reads argument `arg`; false when memory is gone. */
+static bool storing(plan *p, const weft_kernel *kernel, int arg, int value, weft_kernel *to) {
+    const size_t n_code = (size_t)kernel->n_code, n_args = (size_t)kernel->n_args;
+    const int load = load_of(kernel, arg);
+    *to = *kernel;
+    to->code = weft__arena_alloc(&p->program->keep, (n_code + 1) * sizeof *to->code);
+    to->args = weft__arena_alloc(&p->program->keep, n_args * sizeof *to->args);
+    if (!to->code || !to->args) return false;
+    memcpy(to->code, kernel->code, n_code * sizeof *to->code);
+    memcpy(to->args, kernel->args, n_args * sizeof *to->args);
+    to->code[to->n_code] = to->code[load];
+    to->code[to->n_code].kind = WEFT_INSTR_STORE;
+    to->code[to->n_code++].a = value;
+    to->args[arg].written = true;
+    return true;
+}
+
+/* The kernel of unit k as an epilogue: it stores the product as well where others read it, or what they make
+ * of it, *sum. */
+static bool as_epilogue(const search *s, int k, int arg, weft_kernel *to, int *sum) {
+    const plan_unit *last = &s->p->units[k];
+    const int readers = s->readers[last->args[arg]];
+    *sum = -1;
+    *to = *last->kernel;
+    if (readers < 2) return true;
+    *sum = weft__plan_shared_sum(s->p, k, arg, readers);
+    return storing(s->p, last->kernel, arg, *sum < 0 ? load_of(last->kernel, arg) : *sum, to);
+}
+
 /* Can unit k be the epilogue of the product that makes its argument? */
 static bool fits(const search *s, int k, int arg) {
     const plan *p = s->p;
     const weft_ir *ir = p->ir;
     const plan_unit *last = &p->units[k];
     const ir_node *product = &ir->nodes[last->args[arg]];
+    weft_kernel kernel;
+    int sum;
     if (product->kind != IR_HEAVY_OUT || !weft__kernel_is_epilogue(last->kernel, arg)) return false;
     const plan_unit *u = &p->units[product->unit];
     weft_heavy heavy = *ir->nodes[u->heavy].heavy;
     if (heavy.kind != WEFT_HEAVY_MATMUL || u->kernel) return false;
-    heavy.as.matmul.epilogue = last->kernel;
+    if (around(s, product->unit, k) || keeps_from_updating(p, product->unit, k)) return false;
+    if (!as_epilogue(s, k, arg, &kernel, &sum)) return false;
+    heavy.as.matmul.epilogue = &kernel;
     heavy.as.matmul.product = arg;
-    return !around(s, product->unit, k) && !keeps_from_updating(p, product->unit, k) &&
-           ir->device->ops->takes(ir->device, &heavy);
-}
-
-/* Lets the kernel store what it reads as argument `arg`. */
-static weft_status store_product(plan *p, weft_kernel *kernel, int arg) {
-    weft_instr *code = weft__arena_alloc(&p->program->keep, (size_t)(kernel->n_code + 1) * sizeof *code);
-    int load = 0;
-    if (!code) return weft__ir_failed(p->ir);
-    memcpy(code, kernel->code, (size_t)kernel->n_code * sizeof *code);
-    while (code[load].kind != WEFT_INSTR_LOAD || code[load].arg != arg) load++;
-    code[kernel->n_code] = code[load];
-    code[kernel->n_code].kind = WEFT_INSTR_STORE;
-    code[kernel->n_code].a = load;
-    kernel->code = code;
-    kernel->n_code++;
-    kernel->args[arg].written = true;
-    return WEFT_OK;
+    return ir->device->ops->takes(ir->device, &heavy);
 }
 
 /* Unit k becomes part of the unit that makes its argument. */
@@ -97,10 +120,12 @@ static weft_status merge(search *s, int k, int arg) {
     const int at = product->unit;
     plan_unit *u = &p->units[at];
     weft_heavy *heavy = ir->nodes[u->heavy].heavy;
-    if (s->readers[last->args[arg]] > 1)
-        WEFT_TRY(store_product(p, last->kernel, arg));
-    else
-        product->stored = false;
+    weft_kernel kernel;
+    int sum;
+    product->stored = s->readers[last->args[arg]] > 1;
+    if (!as_epilogue(s, k, arg, &kernel, &sum)) return weft__ir_failed(ir);
+    *last->kernel = kernel;
+    if (sum >= 0) WEFT_TRY(weft__plan_load_sum(p, k, arg));
     heavy->as.matmul.epilogue = u->kernel = last->kernel;
     heavy->as.matmul.product = arg;
     u->args = last->args;

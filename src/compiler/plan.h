@@ -46,6 +46,13 @@ bool weft__plan_same_index(const weft_kernel *kernel, int in, int out);
 /* Makes one unit of a product and a kernel that is its epilogue, where the device takes it. */
 weft_status weft__plan_epilogues(plan *p);
 
+/* ---- epilogue_sum.c ---- */
+/* The value of unit k's kernel that all `readers` of the product, its argument `arg`, want in place of it:
+ * its sum with a vector; -1. */
+int weft__plan_shared_sum(const plan *p, int k, int arg, int readers);
+/* The others load it where the product was. */
+weft_status weft__plan_load_sum(plan *p, int k, int arg);
+
 /* ---- plan_memory.c ---- */
 /* Lifetimes, and with them places in the arena. Orders the units of a phase anew, and splits it, where that
  * saves memory. */

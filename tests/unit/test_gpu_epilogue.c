@@ -75,7 +75,7 @@ typedef struct task {
 typedef struct results {
     char *bytes;
     size_t length;
-    int commands;
+    int commands, args; /* of the last command's epilogue */
 } results;
 
 static weft_device_ops declining;
@@ -99,7 +99,11 @@ static results compute(const char *device, bool epilogues, const task *tasks, in
         tasks[i].kind(&s);
     }
     assert_ok(weft_eval(s.out, s.n));
-    r.commands = newest(s.ctx)->commands.count;
+    const weft_commands *commands = &newest(s.ctx)->commands;
+    const weft_command *last = &commands->list[commands->count - 1];
+    r.commands = commands->count;
+    if (last->kind == WEFT_COMMAND_HEAVY && last->heavy.as.matmul.epilogue)
+        r.args = last->heavy.as.matmul.epilogue->n_args;
     for (size_t i = 0; i < s.n; i++) {
         const size_t bytes = (size_t)weft_numel(s.out[i]) * weft_dtype_size(weft_dtype_of(s.out[i]));
         assert_true(r.length + bytes < 1 << 23);
@@ -190,6 +194,52 @@ static void test_work_items(void **state) {
     weft__opencl_hook.items = items;
 }
 
+/* A layer and what its backward pass reads: x w + b, which two kernels would add up, is stored in place of x
+ * w where they agree. */
+static void layer(scene *s) {
+    weft_tensor *h = weft_add(s->product, s->row), *y = weft_gelu_tanh(h);
+    const int64_t n = weft_dim(h, 1);
+    weft_tensor *next = weft_matmul(y, values(s->ctx, WEFT_F32, 6, 2, (int64_t[]){n, n}));
+    give(s, weft_mul(next, weft_gelu_tanh_slope(h)));
+}
+static void layer_and_product(scene *s) {
+    layer(s);
+    give(s, s->product);
+}
+static void layer_with_two(scene *s) {
+    weft_tensor *y = weft_gelu_tanh(weft_add(s->product, s->row));
+    const int64_t n = weft_dim(y, 1);
+    weft_tensor *next = weft_matmul(y, values(s->ctx, WEFT_F32, 6, 2, (int64_t[]){n, n}));
+    weft_tensor *other = values(s->ctx, WEFT_F32, 7, 1, &n);
+    give(s, weft_mul(next, weft_gelu_tanh_slope(weft_add(s->product, other))));
+}
+
+static void test_sum_is_stored(void **state) {
+    static const struct {
+        void (*kind)(scene *);
+        int args; /* the second epilogue's: its product, what the first stored, the result; and the vector */
+    } cases[] = {{layer, 3}, {layer_and_product, 4}, {layer_with_two, 4}};
+    const char *devices[] = {"interp", test_gpu()};
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int d = 0; d < 2 - test_without_gpu(); d++) {
+            const task t = {cases[i].kind, WEFT_F32, 0, {0, 33, 24, 40}};
+            results fused = compute(devices[d], true, &t, 1), plain = compute(devices[d], false, &t, 1);
+            assert_int_equal(fused.commands, 2);
+            assert_int_equal(plain.commands, 4);
+            assert_int_equal(fused.args, cases[i].args);
+            if (d) assert_memory_equal(fused.bytes, plain.bytes, fused.length);
+            for (size_t at = 0; at < fused.length; at += sizeof(float)) { /* interp rounds where it stores */
+                float x, y;
+                memcpy(&x, fused.bytes + at, sizeof x);
+                memcpy(&y, plain.bytes + at, sizeof y);
+                assert_true(fabsf(x - y) <= 1e-5f * (1 + fabsf(y)));
+            }
+            free(fused.bytes);
+            free(plain.bytes);
+        }
+}
+
 /* ---- what is no epilogue ---- */
 
 static int commands_of(scene *s) {
@@ -257,14 +307,12 @@ static void test_updates(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kinds),
-                                       cmocka_unit_test(test_sizes),
-                                       cmocka_unit_test(test_layouts_and_batches),
-                                       cmocka_unit_test(test_dtypes),
-                                       cmocka_unit_test(test_tensor),
-                                       cmocka_unit_test(test_work_items),
-                                       cmocka_unit_test(test_what_stays),
-                                       cmocka_unit_test(test_updates)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sum_is_stored), cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_layouts_and_batches),
+        cmocka_unit_test(test_dtypes),        cmocka_unit_test(test_tensor),
+        cmocka_unit_test(test_work_items),    cmocka_unit_test(test_what_stays),
+        cmocka_unit_test(test_updates)};
     /* on CUDA by templates too; the others are about the texts that all devices share */
     if (test_on_cuda()) setenv("WEFT_MATMUL", "own", 1);
     const struct CMUnitTest on_cuda[] = {cmocka_unit_test(test_dtypes), cmocka_unit_test(test_tensor)};

@@ -40,8 +40,7 @@ bool weft__blas_suits(weft__cuda *d, const weft_heavy *heavy) {
     weft_heavy_matmul alone = heavy->as.matmul;
     alone.epilogue = NULL;
     if (weft__cuda_enter(d) != 0) return true;
-    const bool suits =
-        !plan_of(d, &alone, NULL, &operands) || plan_of(d, &heavy->as.matmul, NULL, &operands) != NULL;
+    const bool suits = plan_of(d, &heavy->as.matmul, NULL, &operands) || !plan_of(d, &alone, NULL, &operands);
     weft__cuda_leave(d);
     return suits;
 }
