@@ -75,6 +75,8 @@ typedef struct fake_nccl_state {
     long cliques, sums, refused;
 } fake_nccl_state;
 
+enum { FAKE_SHARED_MOST = 227 << 10 }; /* bytes of local memory that a launch may ask for */
+
 /* A thread of a block. device.h, in front of every text, shows it as threadIdx and so on. */
 typedef struct fake_item {
     fake_dim thread, block, threads, blocks;

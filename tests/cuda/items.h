@@ -8,7 +8,6 @@
 
 typedef void (*fake_kernel)(fake_item *item, void **values);
 
-enum { FAKE_SHARED_MOST = 227 << 10 };
 /* False when threads wait for each other without end. `backwards`: the last block first. */
 bool fake_run_blocks(fake_kernel kernel, fake_dim blocks, fake_dim threads, unsigned shared_bytes,
                      void **values, bool backwards);

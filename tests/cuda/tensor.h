@@ -11,12 +11,16 @@ static inline void fake_wrong(const char *what) {
 
 /* ---- local memory by numbers ---- */
 
+/* What a text declares lies about a place of its thread, what a launch asks for lies elsewhere. */
 alignas(1024) static thread_local char fake_shared_base[1024];
+static constexpr unsigned fake_asked_for = 1u << 30, fake_asked_most = FAKE_SHARED_MOST;
 static inline unsigned long __cvta_generic_to_shared(const void *p) {
-    return (unsigned)((const char *)p - fake_shared_base);
+    const unsigned long asked = (unsigned long)((const char *)p - (const char *)fake_now->shared);
+    return asked < fake_asked_most ? fake_asked_for + asked : (unsigned)((const char *)p - fake_shared_base);
 }
 static inline void *__cvta_shared_to_generic(unsigned long at) {
-    return fake_shared_base + (int)(unsigned)at;
+    const unsigned long asked = at - fake_asked_for;
+    return asked < fake_asked_most ? (char *)fake_now->shared + asked : fake_shared_base + (int)(unsigned)at;
 }
 
 static inline char *fake_local(unsigned at, int multiple, const char *what) {

@@ -29,6 +29,7 @@ typedef struct product {
     int group_items;
     int way, ways; /* which of the tiles, all of which add in the same order */
     unsigned prelude;
+    int more_bytes; /* of local memory that the launch asks for */
     char name[32];  /* of the tile */
     char head[640]; /* definitions of the text */
 } product;
@@ -234,16 +235,21 @@ static const char *plan_tiles(product *p, int way) {
 /* ---- tensor cores ---- */
 
 /* Tiles of warps_m x warps_n warps, with `stages` parts in local memory, each so many pieces of 16 bytes
- * deep: 48 KiB in all, what every card has. A warp's sums are registers, twice where they are added in two
- * levels, for which the first tile has too many; its rate is relative to the largest, by what it reads for a
+ * deep: 48 KiB in all, what every card has, but for the first. A warp's sums are registers, of which the
+ * first two have too few for sums in two levels. The rate is a guess, relative, by what a tile reads for a
  * product. */
 static const struct tensor_tile {
     int m, n, pieces, warps_m, warps_n, stages;
     double rate;
-} tensor_tiles[] = {{128, 128, 4, 2, 2, 3, 1},  {128, 128, 4, 2, 4, 3, 0.9}, {128, 64, 4, 2, 2, 4, 0.8},
-                    {64, 64, 8, 2, 2, 3, 0.65}, {64, 32, 8, 2, 2, 4, 0.5},   {32, 64, 8, 1, 4, 4, 0.5}};
-enum { TENSOR_TILES = sizeof tensor_tiles / sizeof *tensor_tiles };
+} tensor_tiles[] = {{128, 256, 4, 2, 4, 3, 1.1}, {128, 128, 4, 2, 2, 3, 1},  {128, 128, 4, 2, 4, 3, 0.9},
+                    {128, 64, 4, 2, 2, 4, 0.8},  {64, 64, 8, 2, 2, 3, 0.65}, {64, 32, 8, 2, 2, 4, 0.5},
+                    {32, 64, 8, 1, 4, 4, 0.5}};
+enum { TENSOR_TILES = sizeof tensor_tiles / sizeof *tensor_tiles, ONE_LEVEL = 2 };
 _Static_assert((int)TENSOR_TILES <= (int)WEFT_TUNER_WAYS, "the tuner knows all");
+
+static int64_t tensor_bytes(const struct tensor_tile *t) {
+    return (int64_t)(t->m + t->n) * t->pieces * t->stages * 16;
+}
 
 /* Which products they compute, of more than FEW_ROWS rows: by device, dtype and what was asked for, since
  * their bits are not those of the other texts. */
@@ -269,34 +275,37 @@ static int width_of(const product *p, int64_t stride, const int64_t *batch) {
     return width;
 }
 
-/* What c costs by a tile: units that have no work cost as much as those that do. */
+/* What c costs by a tile, in rounds of as many groups as there are units. */
 static double tensor_cost(const product *p, const struct tensor_tile *t) {
-    const double groups = (double)weft__ceil_div(p->mm.m, t->m) * (double)weft__ceil_div(p->mm.n, t->n) *
-                          (double)p->items * (double)p->splits;
-    return fmax(groups, p->target->units) * t->m * t->n / t->rate;
+    const int64_t groups =
+        weft__ceil_div(p->mm.m, t->m) * weft__ceil_div(p->mm.n, t->n) * p->items * p->splits;
+    return (double)weft__ceil_div(groups, weft__larger(p->target->units, 1)) * t->m * t->n / t->rate;
 }
 
 static const char *plan_tensor(product *p, int way) {
     const weft_heavy_matmul *mm = &p->mm;
     split(p, weft__ceil_div(mm->m, 64) * weft__ceil_div(mm->n, 64) * p->items, 64, 512);
     const bool two_levels = p->splits > 1 || p->out == p->sum;
-    const struct tensor_tile *list = tensor_tiles + two_levels, *t = list;
-    p->ways = TENSOR_TILES - two_levels;
+    const int first = two_levels ? ONE_LEVEL : tensor_bytes(tensor_tiles) > p->target->most_local_bytes;
+    const struct tensor_tile *list = tensor_tiles + first, *t = list;
+    p->ways = TENSOR_TILES - first;
     for (int i = 0; i < p->ways; i++)
         if (way < 0 ? tensor_cost(p, &list[i]) < tensor_cost(p, t) : i == way) t = &list[i];
     p->way = (int)(t - list);
     p->block_m = t->m, p->block_n = t->n;
     p->group_items = 32 * t->warps_m * t->warps_n;
     p->prelude |= WEFT_PRELUDE_TENSOR;
+    p->more_bytes = tensor_bytes(t) > p->target->local_bytes ? (int)tensor_bytes(t) : 0;
     snprintf(p->name, sizeof p->name, "tensor %d x %d by %d", t->m, t->n, p->group_items);
     snprintf(
         p->head, sizeof p->head,
         "#define TILE_M %d\n#define TILE_N %d\n#define PIECES %d\n#define WARPS_M %d\n#define WARPS_N %d\n"
         "#define STAGES %d\n#define A_LINES %d\n#define B_LINES %d\n#define A_WIDTH %d\n#define B_WIDTH %d\n"
-        "#define SHORT %d\n#undef ITEMS\n#define ITEMS %d\n",
+        "#define SHORT %d\n#define MORE %d\n#undef ITEMS\n#define ITEMS %d\n",
         t->m, t->n, t->pieces, t->warps_m, t->warps_n, t->stages, a_lines(p), b_lines(p),
         width_of(p, a_lines(p) ? mm->a_m : mm->a_k, mm->a_batch),
-        width_of(p, b_lines(p) ? mm->b_k : mm->b_n, mm->b_batch), two_levels, p->group_items);
+        width_of(p, b_lines(p) ? mm->b_k : mm->b_n, mm->b_batch), two_levels, p->more_bytes > 0,
+        p->group_items);
     return weft__text_matmul_tensor;
 }
 
@@ -424,7 +433,8 @@ static weft_status launch_product(weft_launches *launches, const product *p, con
     }
     const weft_launch launch = {.name = "matmul",
                                 .text = text,
-                                .links = true,
+                                .links = p->more_bytes == 0,
+                                .shared_bytes = p->more_bytes,
                                 .prelude = p->prelude,
                                 ARGUMENTS(arguments),
                                 .groups = {weft__ceil_div(mm->n, p->block_n),

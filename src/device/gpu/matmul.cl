@@ -75,12 +75,16 @@ W_NUMBERS(matmul) {
 #define PARAMETERS                                                                                           \
     const W_GLOBAL T *a, const W_GLOBAL T *b, OUT W_GLOBAL w_faults *faults, const W_NUMBERS(matmul) given
 
+/* Which block a group computes. */
+#define BLOCK_ROW    w_group(1)
+#define BLOCK_COLUMN w_group(0)
+
 /* Opens a kernel: i0, j0, rows and cols of the block; k0 and k1 of the part; a and b at the block's first
  * elements of k = 0, c at its first element. */
 #define BEGIN                                                                                                 \
     if (SINK && w_faulted(faults)) return;                                                                    \
     const w_product of = given.product;                                                                       \
-    const int j0 = w_group(0) * of.block_n, i0 = w_group(1) * of.block_m, item = w_group(2) / of.splits;      \
+    const int j0 = BLOCK_COLUMN * of.block_n, i0 = BLOCK_ROW * of.block_m, item = w_group(2) / of.splits;     \
     const int rows = min(of.block_m, of.m - i0), cols = min(of.block_n, of.n - j0);                           \
     const int k0 = w_group(2) % of.splits * of.part, k1 = min(of.k, k0 + of.part);                            \
     const STRIDE a_m = (STRIDE)of.a_m, a_k = (STRIDE)of.a_k, b_k = (STRIDE)of.b_k, b_n = (STRIDE)of.b_n;      \

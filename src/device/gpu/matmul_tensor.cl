@@ -1,6 +1,6 @@
 /* Products on tensor cores (CUDA): a group of WARPS_M x WARPS_N warps holds a tile of c in its registers, in the
  * fragments of prelude/tensor.cu, and reads a and b in parts DEPTH deep through local memory, STAGES of them, all but
- * one of which are on their way while one is multiplied. A_LINES, B_LINES: the unit stride of a is along k, that of b
+ * one of which are on their way while one is multiplied (MORE: the launch asks for the memory). A_LINES, B_LINES: the unit stride of a is along k, that of b
  * along n. A_WIDTH, B_WIDTH: elements that may be copied at once as far as strides go. FORMAT 0: f32 is rounded to TF32.
  * The order of adding is the hardware's within a step of k, then that of k; SHORT: sums over CHUNK products each are
  * added, as in the other texts of products, since tensor cores round each sum towards 0. Behind storage.cl and
@@ -162,6 +162,18 @@ INLINE void store_wide(const W_LOCAL float *from, int row0, int column0, int row
 
 /* ---- the kernel ---- */
 
+/* Groups that run at one time share what caches hold: they go through bands of c so many blocks high, column by column. */
+#define BAND 8
+#undef BLOCK_ROW
+#undef BLOCK_COLUMN
+#define BLOCK_ROW    in_band(0)
+#define BLOCK_COLUMN in_band(1)
+INLINE int in_band(int column) {
+    const int wide = w_groups(0), id = w_group(1) * wide + w_group(0), first = id / (BAND * wide) * BAND;
+    const int high = min(BAND, w_groups(1) - first), at = id - first * wide;
+    return column ? at / high : first + at % high;
+}
+
 /* By copies as wide as strides and the place of the operand allow. */
 #define BRING(from, line, along_k, size, lines, depth, width, to)                                            \
     if ((width) == 1 || ((ulong)(from) & ((width) * sizeof(T) - 1)) != 0)                                    \
@@ -171,11 +183,17 @@ INLINE void store_wide(const W_LOCAL float *from, int row0, int column0, int row
     else                                                                                                     \
         bring(from, line, along_k, size, lines, depth, 1, width, to)
 
+#if MORE
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
+    W_MORE_SHARED(uint4, pieces);
+#else
 W_SHARED(matmul) { uint4 pieces[STAGES * (PART_A + PART_B)]; };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     W_MEMORY(matmul)
+    W_LOCAL uint4 *const pieces = shared->pieces;
+#endif
     BEGIN
-    const uint room = w_local_at(shared->pieces);
+    const uint room = w_local_at(pieces);
     const int warp = w_item(0) / 32, lane = w_item(0) % 32, down = warp / WARPS_N, across = warp % WARPS_N;
     float sum[WARP_M / 16][WARP_N / 8][4];
 #if SHORT
@@ -227,7 +245,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
 #endif
     w_copy_wait<0>();
     w_barrier();
-    W_LOCAL float *const mine = (W_LOCAL float *)shared->pieces + warp * 16 * PITCH;
+    W_LOCAL float *const mine = (W_LOCAL float *)pieces + warp * 16 * PITCH;
 #pragma unroll
     for (int i = 0; i < WARP_M / 16; i++) {
 #pragma unroll

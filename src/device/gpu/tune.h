@@ -6,7 +6,7 @@
 
 #include "device/device.h"
 
-enum { WEFT_TUNER_WAYS = 6, WEFT_TUNER_NAME = 32 };
+enum { WEFT_TUNER_WAYS = 7, WEFT_TUNER_NAME = 32 };
 
 typedef struct weft_tuner {
     weft_device *device;
