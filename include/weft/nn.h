@@ -163,7 +163,11 @@ typedef struct weft_gpt_options {
     int64_t width; /* a multiple of heads */
     double dropout;
     bool no_bias;
-    bool untied_head; /* a head of its own ("lm_head.weight") instead of the token table */
+    bool untied_head;    /* a head of its own ("lm_head.weight") instead of the token table */
+    int64_t head_chunks; /* a cross-entropy of the logits makes them in so many parts of the tokens, one after
+                          * the other, so that they are never all there; 0: whole, but where activations are
+                          * recomputed as few as hold no more than 1 GiB each. Who reads the logits besides
+                          * computes them once more */
     weft_dtype dtype;
     int64_t
         tokens; /* the first rows of vocab, which stand for tokens; 0: all. The logits of others are -inf */
@@ -225,10 +229,19 @@ WEFT_API weft_tensor *weft_forward(weft_module *m, weft_tensor *x);
 WEFT_API weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x);
 #define weft_forward(...) weft_forward_at(WEFT_HERE, __VA_ARGS__)
 
-/* With `on`, what the module computes in training is not kept for the backward pass but computed again there
- * (activation checkpointing): less memory, about a third more work, the same bits. Usual for each block of a
- * deep model. */
-WEFT_API void weft_module_recompute(weft_module *m, bool on);
+/* What is not kept for the backward pass but computed again there, in training: less memory, more work, the
+ * same values (the last bits of a norm's gradients may differ: they are added up in other kernels). Each has
+ * those before it. */
+typedef enum weft_recompute {
+    WEFT_RECOMPUTE_NONE,
+    WEFT_RECOMPUTE_GELU, /* results of activations, GELU or another, from their inputs */
+    WEFT_RECOMPUTE_NORM, /* and of norms, from their inputs and statistics */
+    WEFT_RECOMPUTE_BLOCK /* all that is inside of a transformer block (activation checkpointing), about a
+                          * third more work; of a module that has none below, all that is inside of it */
+} weft_recompute;
+
+/* Says so of m and all below it. */
+WEFT_API WEFT_CHECKED weft_status weft_module_recompute(weft_module *m, weft_recompute what);
 
 /* Mixed precision (Micikevicius et al. 2018): with bf16 or f16 the module and its children compute in that
  * from parameters that stay f32, as do their gradients, optimizers and what is saved. Parameters of f32 are

@@ -7,8 +7,8 @@
 #ifndef WEFT_OPTIM_H
 #define WEFT_OPTIM_H
 
+#include <weft/memory.h>
 #include <weft/nn.h>
-#include <weft/profile.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -100,15 +100,6 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_add(weft_optimizer *opt, weft_t
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_share(weft_optimizer *const *optimizers, size_t n);
 /* Divides the sum by `parts`, the number that was added to it by all, and changes the parameters. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_apply(weft_optimizer *opt, int parts);
-
-/* Bytes that a step needs on the device, and who runs it. */
-typedef struct weft_memory_plan {
-    uint64_t parameters, states; /* of the optimizer's, and sums of gradients while it accumulates */
-    uint64_t work;               /* activations and gradients */
-    uint64_t pending;            /* of all these and the batch, what is not taken yet */
-    int threads;                 /* of the host that run its program; 0: another device does */
-    weft_program_work program;   /* what that computes and moves */
-} weft_memory_plan;
 
 /* Compiles the step (of > 1: the first part of an accumulated one), which may follow, and runs nothing. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of,

@@ -94,17 +94,54 @@ static uint64_t renumber(walk *w) {
     return w->mark;
 }
 
-/* The recomputation of a node of a segment: the same op on recomputed inputs. Recorded when the backward pass
- * first needs the segment, so that it runs then. */
-static weft_tensor *again(walk *w, weft_tensor *t) {
-    if (!t->segment || t->leaf || t->again) return t;
+/* ---- recomputing ---- */
+
+static bool is_movement(const weft_tensor *t) {
+    switch ((weft_op)t->op) {
+    case WEFT_OP_RESHAPE:
+    case WEFT_OP_PERMUTE:
+    case WEFT_OP_EXPAND:
+    case WEFT_OP_PAD:
+    case WEFT_OP_SLICE: return true;
+    default: return false;
+    }
+}
+
+static bool is_reduction(const weft_tensor *t) {
+    return t->op == WEFT_OP_SUM || t->op == WEFT_OP_MAX || t->op == WEFT_OP_MIN || t->op == WEFT_OP_PROD;
+}
+
+static bool is_constant(const weft_tensor *t) {
+    while (is_movement(t)) t = t->in[0];
+    return t->op == WEFT_OP_CONST;
+}
+
+/* Of a cheap segment: what it reduces, and what is made of that alone, one value for each of its rows. */
+static bool is_kept(const weft_tensor *t) {
+    if (is_reduction(t)) return true;
+    if (t->op == WEFT_OP_EXPAND) return false;
+    bool any = false;
+    for (int i = 0; i < t->n_in; i++) {
+        const weft_tensor *in = t->in[i];
+        if (in->segment != t->segment || is_constant(in)) continue;
+        if (!is_kept(in)) return false;
+        any = true;
+    }
+    return any;
+}
+
+static weft_tensor *again(const walk *w, weft_tensor *t);
+
+static weft_tensor *twin_of(const walk *w, weft_tensor *t, bool moved) {
+    weft_context *ctx = w->ctx;
     if (t->twin_mark == w->stamp) return t->twin;
-    weft_tensor **in = weft__array(w->ctx, (size_t)t->n_in + 1, sizeof *in);
-    if (!in) return &w->ctx->graph->oom;
-    for (int i = 0; i < t->n_in; i++) in[i] = t->in[i]->segment == t->segment ? again(w, t->in[i]) : t->in[i];
-    weft_tensor *twin = weft__node(w->ctx, t->where, (weft_op)t->op, (weft_dtype)t->dtype, t->rank, t->shape,
+    weft_tensor **in = weft__array(ctx, (size_t)t->n_in + 1, sizeof *in);
+    if (!in) return &ctx->graph->oom;
+    for (int i = 0; i < t->n_in; i++)
+        in[i] = moved || t->in[i]->segment == t->segment ? again(w, t->in[i]) : t->in[i];
+    weft_tensor *twin = weft__node(ctx, t->where, (weft_op)t->op, (weft_dtype)t->dtype, t->rank, t->shape,
                                    t->n_in, in, t->attr_bytes, t->attr);
-    weft__free(w->ctx, in);
+    weft__free(ctx, in);
     if (twin->error) return twin;
     twin->path = t->path;
     twin->again = true;
@@ -112,6 +149,45 @@ static weft_tensor *again(walk *w, weft_tensor *t) {
     t->twin_mark = w->stamp;
     return twin;
 }
+
+/* Is it the recomputation of something, seen through movement? */
+static bool moves_again(const weft_tensor *t) {
+    while (is_movement(t) && !t->segment) t = t->in[0];
+    return !t->leaf && !t->again && weft__segment_again(t) &&
+           (t->together == WEFT_SEGMENT_BLOCK || !is_kept(t));
+}
+
+/* The recomputation of a node of a segment: the same op on recomputed inputs; other nodes are kept. Recorded
+ * when the backward pass first needs the segment, so that it runs then. */
+static weft_tensor *again(const walk *w, weft_tensor *t) {
+    if (t->leaf || t->again) return t;
+    if (weft__segment_again(t))
+        return t->together == WEFT_SEGMENT_CHEAP && is_kept(t) ? t : twin_of(w, t, false);
+    return is_movement(t) && moves_again(t) ? twin_of(w, t, true) : t;
+}
+
+/* The rule of a node, which sees what is to be recomputed of its inputs as that: of cheap segments, whose
+ * nodes others read too. Not so the chunks: they all read one value, and whoever computes it again with its
+ * gradient, which ends the chunks, would keep them waiting. */
+static weft_status apply_rule(const walk *w, weft_tensor *node, weft_tensor *flow, weft_tensor **grads) {
+    weft_tensor *reads = node->op == WEFT_OP_OUTPUT ? node->in[0] : node, *kept[64];
+    const int n = reads->together == WEFT_SEGMENT_CHUNK ? 0 : reads->n_in < 64 ? reads->n_in : 64;
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < n; i++) kept[i] = reads->in[i];
+    for (int i = 0; i < n && status == WEFT_OK; i++) {
+        const weft_tensor *from = kept[i];
+        while (is_movement(from) && !from->segment) from = from->in[0];
+        if (from->together != WEFT_SEGMENT_CHEAP || from->segment == reads->segment) continue;
+        weft_tensor *twin = again(w, kept[i]);
+        status = weft_tensor_status(twin);
+        if (status == WEFT_OK) reads->in[i] = twin;
+    }
+    if (status == WEFT_OK) status = weft__gradient_rule(node, flow, grads);
+    for (int i = 0; i < n; i++) reads->in[i] = kept[i];
+    return status;
+}
+
+/* ---- one step back ---- */
 
 static weft_status step_back(walk *w, size_t i) {
     uint64_t mark = w->mark;
@@ -122,9 +198,12 @@ static weft_status step_back(walk *w, size_t i) {
         return weft__fail(w->ctx, WEFT_ERR_UNSUPPORTED, "gradient: %s of %d inputs", weft__op_name(node->op),
                           n);
     w->ctx->path = node->path;
-    weft_tensor *values = again(w, node);
+    const bool chunk = node->together == WEFT_SEGMENT_CHUNK;
+    w->ctx->graph->segment = chunk ? node->segment : 0;
+    w->ctx->graph->together = chunk ? WEFT_SEGMENT_CHUNK : WEFT_SEGMENT_NONE;
+    weft_tensor *values = weft__segment_again(node) ? again(w, node) : node;
     WEFT_TRY(weft_tensor_status(values));
-    WEFT_TRY(weft__gradient_rule(values, w->flow[i], grads));
+    WEFT_TRY(apply_rule(w, values, w->flow[i], grads));
     if (w->ctx->visit != mark) mark = renumber(w);
     for (int k = 0; k < n; k++) {
         if (!grads[k] || in[k]->mark != mark || !weft_dtype_is_float((weft_dtype)in[k]->dtype)) continue;
@@ -176,11 +255,14 @@ weft_status weft__vjp(const char *where, weft_tensor *const *out, weft_tensor *c
     (void)where;
     walk w = {.ctx = out[0]->ctx};
     const char *path = w.ctx->path;
-    uint8_t stage = w.ctx->stage;
+    uint8_t stage = w.ctx->stage, together = w.ctx->graph->together;
+    uint32_t segment = w.ctx->graph->segment;
     w.ctx->stage = WEFT_STAGE_BACKWARD;
     weft_status status = run(&w, out, g, n_out, wrt, n_wrt, grads);
     w.ctx->path = path;
     w.ctx->stage = stage;
+    w.ctx->graph->segment = segment;
+    w.ctx->graph->together = together;
     weft__free(w.ctx, w.order);
     weft__free(w.ctx, w.flow);
     weft__free(w.ctx, w.needed);

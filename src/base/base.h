@@ -98,6 +98,9 @@ void weft__free_aligned(weft_context *ctx, void *p);
 /* Makes room for one more element in a growing array: false on failure, array unchanged. */
 bool weft__grow(weft_context *ctx, void *array_pointer, size_t *capacity, size_t count, size_t size);
 
+/* Bytes of the host's memory that a process can take without pushing others out; 0: not known. */
+uint64_t weft__host_memory_free(void);
+
 /* A bump allocator: freed or rewound at once. Memory is zeroed and aligned to 16 bytes. */
 typedef struct weft_arena_block weft_arena_block;
 typedef struct weft_arena {

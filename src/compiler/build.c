@@ -1,6 +1,7 @@
 /* Tensors -> IR. Movement becomes views on edges; equal nodes become one; a composite is taken by the device
  * as a heavy operation or expanded; a reduction of much into little is split into two fixed stages. */
 #include <string.h>
+#include <weft/profile.h>
 #include "autodiff/autodiff.h"
 #include "compiler/ir.h"
 
@@ -94,6 +95,8 @@ static void comes_from(ir_node *node, const weft_tensor *t, weft_op op) {
     node->tensor = t;
     node->path = t->path;
     node->again = t->again;
+    node->early = !t->again && t->stage != WEFT_STAGE_BACKWARD && t->stage != WEFT_STAGE_OPTIMIZER;
+    node->chunk = t->together == WEFT_SEGMENT_CHUNK ? t->segment : 0;
     node->serial = t->serial;
 }
 

@@ -89,31 +89,34 @@ static weft_status find(weft_context *ctx, const weft_derivation *derivation, we
     return weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, walk);
 }
 
-/* What a run of the program would take from the device. */
-static uint64_t pending_of(weft_context *ctx, const weft_walk *walk, const weft_program *program) {
+/* What a run of the program would take from the device, and what it reads there. */
+static void add_leaves(weft_context *ctx, const weft_walk *walk, const weft_program *program,
+                       weft_memory_plan *plan) {
     const weft_buffer *arena = ctx->compiler->arena;
-    uint64_t needs = (uint64_t)program->arena_bytes, has = arena ? arena->bytes : 0;
-    uint64_t bytes = needs > has ? needs - has : 0, mark = ++ctx->visit;
+    uint64_t has = arena ? arena->bytes : 0, mark = ++ctx->visit;
+    plan->pending = plan->work > has ? plan->work - has : 0;
     for (int i = 0; i < program->n_leaves; i++) {
         const program_leaf *leaf = &program->leaves[i];
         const weft_tensor *t = leaf->fixed ? leaf->fixed : walk->leaves[leaf->walk];
-        if (t->leaf != WEFT_LEAF_STORAGE || t->storage->buffer || t->storage->mark == mark) continue;
+        if (t->leaf != WEFT_LEAF_STORAGE || t->storage->mark == mark) continue;
         t->storage->mark = mark;
-        bytes += t->storage->bytes;
+        if (!t->storage->buffer) plan->pending += t->storage->bytes;
+        plan->kinds[WEFT_MEMORY_DATA] += t->storage->bytes; /* and what else the caller knows */
     }
-    return bytes;
 }
 
-static weft_derived_plan plan_of(weft_context *ctx, const weft_walk *walk, const weft_program *program) {
+static void fill_plan(weft_context *ctx, const weft_walk *walk, const weft_program *program,
+                      weft_memory_plan *plan) {
     const weft_device_ops *ops = ctx->device->ops;
-    return (weft_derived_plan){.arena = (uint64_t)program->arena_bytes,
-                               .pending = pending_of(ctx, walk, program),
-                               .threads = ops->threads_of ? ops->threads_of(program->executable) : 0,
-                               .work = weft__program_work(program)};
+    weft__account(program, plan);
+    add_leaves(ctx, walk, program, plan);
+    plan->kinds[WEFT_MEMORY_WORKSPACE] = ctx->device->workspace;
+    plan->threads = ops->threads_of ? ops->threads_of(program->executable) : 0;
+    plan->program = weft__program_work(program);
 }
 
-/* Runs it, or where a plan is wanted fills that in. */
-static weft_status derive(weft_context *ctx, const weft_derivation *derivation, weft_derived_plan *wanted) {
+/* Runs it, or where a plan is wanted only fills that in. */
+static weft_status derive(weft_context *ctx, const weft_derivation *derivation, weft_memory_plan *plan) {
     for (size_t i = 0; i < derivation->n_roots; i++) {
         WEFT_TRY(weft_tensor_status(derivation->roots[i]));
         if (derivation->roots[i]->leaf)
@@ -126,8 +129,8 @@ static weft_status derive(weft_context *ctx, const weft_derivation *derivation, 
     weft_walk *walk;
     weft_program *program;
     weft_status status = find(ctx, derivation, roots, n_roots, &walk, &program);
-    if (status == WEFT_OK && wanted) {
-        *wanted = plan_of(ctx, walk, program);
+    if (status == WEFT_OK && plan) {
+        fill_plan(ctx, walk, program, plan);
     } else if (status == WEFT_OK) {
         status = weft__run_once(program, walk, roots, n_roots, program->sinks);
     }
@@ -139,6 +142,6 @@ weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivatio
     return derive(ctx, derivation, NULL);
 }
 
-weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivation, weft_derived_plan *plan) {
+weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivation, weft_memory_plan *plan) {
     return derive(ctx, derivation, plan);
 }

@@ -3,7 +3,7 @@
 #ifndef WEFT_COMPILER_DERIVE_H
 #define WEFT_COMPILER_DERIVE_H
 
-#include <weft/profile.h>
+#include <weft/memory.h>
 #include "base/base.h"
 
 /* What a derivation adds to the program: outputs of the forward graph stay outputs. */
@@ -25,14 +25,8 @@ typedef struct weft_derivation {
 /* Runs the derived program, compiled at the first call with this graph and key. Kept, unevaluated tensors of
  * the graph's open scopes become outputs too. */
 weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivation);
-/* A program that runs not yet. */
-typedef struct weft_derived_plan {
-    uint64_t arena, pending; /* bytes of its values, and that a run would yet take from the device */
-    int threads;             /* of the host that run it, or 0 */
-    weft_program_work work;
-} weft_derived_plan;
-/* Compiles it and runs nothing. */
-weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivation, weft_derived_plan *plan);
+/* Compiles it and runs nothing: fills in the plan, but for what is of the optimizer alone. */
+weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivation, weft_memory_plan *plan);
 
 /* ---- held programs: eval.c ---- */
 /* weft_run, `times` times on the same inputs and numbers, in one submission. */

@@ -67,6 +67,9 @@ static bool add_member(weft_ir *ir, int c, int n) {
     cluster->members[cluster->n_members++] = n;
     ir_node *node = &ir->nodes[n];
     node->cluster = c;
+    cluster->again = cluster->again || node->again;
+    cluster->early = cluster->early || node->early;
+    if (node->chunk) cluster->chunk = node->chunk;
     for (int k = 0; k < node->n_in; k++) {
         int first = ir->nodes[node->in[k].node].cluster;
         if (first >= 0 && first != c) order_after(ir, c, first);
@@ -81,6 +84,14 @@ static bool makes_cycle(const weft_ir *ir, int c, const ir_node *node) {
         if (other >= 0 && other != c && has(before_of(ir, other), c)) return true;
     }
     return false;
+}
+
+/* ---- what is not to be computed at once ---- */
+
+/* A value that is recomputed would be there from the forward pass on, and chunks all together. */
+static bool apart(bool again, bool early, uint32_t chunk, const ir_cluster *other) {
+    return (again && other->early) || (early && other->again) ||
+           (chunk && other->chunk && chunk != other->chunk);
 }
 
 /* ---- do index spaces fit ---- */
@@ -131,6 +142,7 @@ static bool takes_reduction(const weft_ir *ir, const ir_cluster *cluster, const 
 static bool joinable(const weft_ir *ir, int c, const ir_node *node) {
     const ir_cluster *cluster = &ir->clusters[c];
     if (cluster->heavy >= 0 || cluster->full == 0 || makes_cycle(ir, c, node)) return false;
+    if (apart(node->again, node->early, node->chunk, cluster)) return false;
     if (node->kind == IR_REDUCE) return takes_reduction(ir, cluster, node);
     if (node->numel != cluster->full && !(cluster->row && node->numel == cluster->rows)) return false;
     if (cluster->folds && !weft__space_suits(ir, cluster, node)) return false;
@@ -180,6 +192,7 @@ static void become_map(ir_cluster *cluster, const ir_node *node) {
 /* Their joint space, if there is one. */
 static bool same_space(const weft_ir *ir, const ir_cluster *a, const ir_cluster *b, ir_cluster *joint) {
     if (a->heavy >= 0 || b->heavy >= 0 || a->full == 0 || b->full == 0) return false;
+    if (apart(a->again, a->early, a->chunk, b)) return false;
     if (a->row && b->row) return a->full == b->full && weft__space_join(ir, a, b, joint);
     const ir_cluster *row = a->row ? a : b, *map = a->row ? b : a;
     *joint = row->row || row->rank > map->rank ? *row : *map; /* the finest shape describes the space */
@@ -240,6 +253,9 @@ static bool merge_clusters(weft_ir *ir, int to, int from) {
     clear_bit(before, from);
     x->members = members;
     x->n_members = x->capacity = n;
+    x->again = x->again || y->again;
+    x->early = x->early || y->early;
+    if (y->chunk) x->chunk = y->chunk;
     set_space(ir, x, &joint);
     y->n_members = 0;
     y->gone = true;
@@ -485,6 +501,13 @@ static bool must_store(const weft_ir *ir, const ir_node *node, cone cost, int64_
            cost.loads > (single ? SINGLE_LOADS : SHARED_LOADS);
 }
 
+/* What recomputation begins with is stored, not what it could be computed of in turn, which is more; and so
+ * is what one chunk hands to the next, which would keep all that it is made of. */
+static void keep(weft_ir *ir, int n) {
+    const ir_node *node = &ir->nodes[n];
+    if (ir_is_compute(node) && node->cluster >= 0 && !node->copy) store(ir, n);
+}
+
 static weft_status choose_stored(weft_ir *ir) {
     size_t n = ir->n_nodes;
     cone *cones = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *cones);
@@ -496,6 +519,8 @@ static weft_status choose_stored(weft_ir *ir) {
         const ir_node *node = &ir->nodes[i];
         for (int k = 0; node->live && k < node->n_in; k++) {
             int from = node->in[k].node;
+            if (node->again && ir->nodes[from].early) keep(ir, from);
+            if (node->chunk && ir->nodes[from].chunk && node->chunk != ir->nodes[from].chunk) keep(ir, from);
             if (node->cluster >= 0 && node->cluster == ir->nodes[from].cluster) continue;
             crosses[from] = true;
             if (node->numel > widest[from]) widest[from] = node->numel;

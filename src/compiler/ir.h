@@ -44,9 +44,11 @@ typedef struct ir_node {
     bool stored;  /* has memory of its own, or lies in a pack */
     bool claimed; /* that memory is an output's or a variable's */
     bool live;
-    bool again; /* recomputed for the backward pass: not the node it equals */
-    bool fold;  /* a REDUCE that adds up the rows of a block of its cluster's space */
-    bool copy;  /* a CAST that only moves data: must stay a node of its own */
+    bool again;     /* recomputed for the backward pass: not the node it equals */
+    bool early;     /* of the forward pass: never in one kernel with what is recomputed */
+    uint32_t chunk; /* never in one kernel with what is of another one; 0: of none */
+    bool fold;      /* a REDUCE that adds up the rows of a block of its cluster's space */
+    bool copy;      /* a CAST that only moves data: must stay a node of its own */
     int rank, n_in;
     int users;      /* edges that read it */
     int cluster;    /* fused kernel it belongs to; -1: none, recomputed where used */
@@ -83,7 +85,9 @@ typedef struct ir_sink {
 typedef struct ir_cluster {
     bool row; /* has reductions */
     bool gone;
-    int rank; /* of its full index space */
+    bool again, early; /* some member is */
+    uint32_t chunk;    /* of the members that are of one */
+    int rank;          /* of its full index space */
     int64_t shape[WEFT_VIEW_RANK];
     uint32_t axes;      /* reduced dimensions of it */
     uint32_t folds;     /* rows of a block: then it is (block, row, column), and columns are reduced, or

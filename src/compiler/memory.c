@@ -12,98 +12,17 @@ static void put_bytes(weft_text *t, int64_t bytes) {
     weft__put(t, "%.1f %s", (double)bytes / (small ? 0x1p10 : 0x1p20), small ? "KiB" : "MiB");
 }
 
-/* ---- the largest results of a program ---- */
-
-enum { LARGEST = 3 };
-
-typedef struct result {
-    int64_t bytes, offset;
-    const weft_command *command;
-} result;
-
-/* The first operand that a heavy operation writes: the last of them, but attention writes several. */
-static int heavy_written(const weft_command *c) {
-    if (c->heavy.kind == WEFT_HEAVY_ATTENTION) return c->heavy.as.attention.backward ? 7 : 4;
-    return c->n_operands - 1;
-}
-
-/* Elements of that operand. */
-static int64_t heavy_elements(const weft_heavy *heavy) {
-    switch (heavy->kind) {
-    case WEFT_HEAVY_MATMUL: {
-        int64_t n = heavy->as.matmul.m * heavy->as.matmul.n;
-        for (int i = 0; i < heavy->as.matmul.batch_rank; i++) n *= heavy->as.matmul.batch[i];
-        return n;
-    }
-    case WEFT_HEAVY_SCATTER:
-        return heavy->as.scatter.outer * heavy->as.scatter.rows * heavy->as.scatter.inner;
-    case WEFT_HEAVY_ATTENTION:
-        return heavy->as.attention.batch * heavy->as.attention.heads * heavy->as.attention.t_q *
-               heavy->as.attention.d;
-    default: return heavy->as.update.outer * heavy->as.update.total * heavy->as.update.inner;
-    }
-}
-
-static uint8_t heavy_dtype(const weft_heavy *heavy) {
-    switch (heavy->kind) {
-    case WEFT_HEAVY_MATMUL: return heavy->as.matmul.out_dtype;
-    case WEFT_HEAVY_SCATTER: return heavy->as.scatter.dtype;
-    case WEFT_HEAVY_ATTENTION: return heavy->as.attention.dtype;
-    default: return heavy->as.update.dtype;
-    }
-}
-
-static void offer(result largest[LARGEST], result r) {
-    for (int i = 0; i < LARGEST; i++) {
-        if (largest[i].bytes >= r.bytes) continue;
-        const result smaller = largest[i];
-        largest[i] = r;
-        r = smaller;
-    }
-}
-
-static void offer_command(result largest[LARGEST], const weft_command *c) {
-    const weft_kernel *kernel = weft__command_kernel(c);
-    const weft_operand *to = c->operands + (kernel ? c->n_operands - kernel->n_args : 0);
-    if (c->kind == WEFT_COMMAND_HEAVY && !kernel) {
-        to = &c->operands[heavy_written(c)];
-        const int64_t bytes =
-            heavy_elements(&c->heavy) * (int64_t)weft_dtype_size((weft_dtype)heavy_dtype(&c->heavy));
-        if (to->slot == SLOT_ARENA) offer(largest, (result){bytes, to->offset, c});
-    }
-    for (int k = 0; kernel && k < kernel->n_args; k++)
-        if (kernel->args[k].written && !kernel->args[k].read && to[k].slot == SLOT_ARENA)
-            offer(largest, (result){kernel->args[k].elements *
-                                        (int64_t)weft_dtype_size((weft_dtype)kernel->args[k].dtype),
-                                    to[k].offset, c});
-}
-
-/* A copy is told by what reads it first. */
-static const weft_command *reader_of(const weft_commands *commands, const result *r) {
-    for (const weft_command *c = r->command + 1; c < commands->list + commands->count; c++)
-        for (int k = 0; k < c->n_operands; k++)
-            if (c->operands[k].slot == SLOT_ARENA && c->operands[k].offset >= r->offset &&
-                c->operands[k].offset < r->offset + r->bytes)
-                return c;
-    return NULL;
-}
-
 /* "12.0 MiB of layers.0.attention: matmul ..., ..." */
 static void put_largest(weft_text *t, const weft_program *program) {
-    const weft_commands *commands = &program->commands;
-    result largest[LARGEST] = {{0}};
-    for (int i = 0; i < commands->count; i++) offer_command(largest, &commands->list[i]);
-    for (int i = 0; i < LARGEST && largest[i].bytes; i++) {
-        char name[WEFT_COMMAND_TEXT], what[WEFT_COMMAND_TEXT];
-        const char *path, *path_of_reader = "";
-        weft__command_text(largest[i].command, name, &path);
-        const weft_command *reader = strcmp(name, "copy") == 0 ? reader_of(commands, &largest[i]) : NULL;
-        if (reader) weft__command_text(reader, what, &path_of_reader);
-        if (!*path) path = path_of_reader;
+    enum { LARGEST = 3 };
+    const program_region *largest[LARGEST];
+    const int count = weft__account_largest(program, largest, LARGEST);
+    for (int i = 0; i < count; i++) {
+        char name[2 * WEFT_COMMAND_TEXT];
+        const char *path = weft__account_name(program, largest[i], name, sizeof name);
         weft__put(t, "%s", i ? ", " : "");
-        put_bytes(t, largest[i].bytes);
-        weft__put(t, " of %s%s%s%s%s", path, *path ? ": " : "", name, reader ? " for " : "",
-                  reader ? what : "");
+        put_bytes(t, largest[i]->bytes);
+        weft__put(t, " of %s%s%s", path, *path ? ": " : "", name);
     }
 }
 

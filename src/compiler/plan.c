@@ -100,7 +100,8 @@ static weft_status make_units(plan *p) {
                        .from = -1,
                        .to_sink = -1,
                        .key = newest(ir, cluster),
-                       .stage = main_stage(ir, cluster)};
+                       .stage = main_stage(ir, cluster),
+                       .chunk = cluster->chunk != 0};
         if (cluster->heavy >= 0) {
             u.heavy = cluster->heavy;
             if (ir->nodes[u.heavy].kind == IR_PACK) continue;
@@ -326,14 +327,39 @@ static weft_status order_units(plan *p) {
         p->units[best].placed = true;
         p->order[at] = best;
     }
+    return WEFT_OK;
+}
+
+static bool runs_after(const plan_unit *u, int earlier) {
+    for (int k = 0; k < u->n_after; k++)
+        if (u->after[k] == earlier) return true;
+    return false;
+}
+
+/* What the forward pass makes of a part of much runs just before what first needs it: the logits of a part of
+ * the tokens, whose gradients need no other part, when those of the part before are gone. */
+static void delay_chunks(plan *p) {
+    for (int at = p->n_units - 1; at >= 0; at--) {
+        const int i = p->order[at];
+        int to = at + 1;
+        if (!p->units[i].chunk || p->units[i].stage > WEFT_STAGE_LOSS) continue;
+        while (to < p->n_units && !runs_after(&p->units[p->order[to]], i)) to++;
+        if (to == p->n_units) continue; /* nothing needs it */
+        for (int k = at; k + 1 < to; k++) p->order[k] = p->order[k + 1];
+        p->order[to - 1] = i;
+        p->units[i].alone = true;
+    }
+}
+
+static void find_phases(plan *p) {
     int phase = 0;
     for (int at = 0; at < p->n_units; at++) {
         plan_unit *u = &p->units[p->order[at]];
         for (int k = 0; k < u->n_after; k++)
             if (p->units[u->after[k]].phase == phase) phase++;
+        if (u->alone) phase++;
         u->phase = phase;
     }
-    return WEFT_OK;
 }
 
 /* ---- slots ---- */
@@ -556,6 +582,7 @@ static weft_status make_commands(plan *p) {
         int first = count;
         if (u->phase != phase) WEFT_TRY(begin_packs(p, packs, u->phase, list, &count));
         memset(program->stages + first, u->stage, (size_t)(count - first + 1));
+        p->units[p->order[at]].command = count;
         WEFT_TRY(make_command(p, u, &list[count++]));
         list[first].after = u->phase != phase && at > 0;
         phase = u->phase;
@@ -571,10 +598,13 @@ static weft_status run_plan(plan *p) {
     if (p->ir->fuse) WEFT_TRY(weft__plan_epilogues(p));
     WEFT_TRY(place_sinks(p));
     WEFT_TRY(order_units(p));
+    delay_chunks(p);
+    find_phases(p);
     WEFT_TRY(place_leaves(p));
     WEFT_TRY(weft__plan_memory(p));
     WEFT_TRY(place_parts(p));
-    return make_commands(p);
+    WEFT_TRY(make_commands(p));
+    return weft__plan_name_regions(p);
 }
 
 weft_status weft__plan(weft_ir *ir, weft_program *program, const weft_walk *walk) {

@@ -11,9 +11,10 @@ typedef struct plan_unit {
     int from, to_sink; /* COPY of node `from` into the variable of a sink; to_sink -1 */
     uint64_t key;      /* serial of the newest node it makes: the order in which units were recorded */
     uint8_t stage;     /* weft_stage, for profiles */
+    bool chunk;        /* of a part of much: not before it is needed */
     int *after, n_after, after_capacity; /* units that must run before */
-    int phase;
-    bool placed, sink;
+    int phase, command;                  /* its number in the program */
+    bool placed, sink, alone;            /* the first of its phase */
 } plan_unit;
 
 typedef struct plan {
@@ -27,6 +28,7 @@ typedef struct plan {
     int *first_phase, *last_phase; /* per node */
     int *first_out, *next_out; /* per node: a heavy node's first output, and the one after an output, -1 */
     int *heir;                 /* per node: the value that takes over its memory, -1 */
+    int *region_nodes;         /* of the program's regions */
 } plan;
 
 /* ---- plan.c ---- */
@@ -57,6 +59,9 @@ weft_status weft__plan_load_sum(plan *p, int k, int arg);
 /* Lifetimes, and with them places in the arena. Orders the units of a phase anew, and splits it, where that
  * saves memory. */
 weft_status weft__plan_memory(plan *p);
+
+/* Once commands are numbered: whose each region of the arena is. */
+weft_status weft__plan_name_regions(const plan *p);
 
 /* The node whose memory holds node n: its last heir, or the pack that it lies in, or itself. */
 int weft__plan_holder(const plan *p, int n);

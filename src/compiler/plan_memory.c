@@ -5,11 +5,6 @@
 #include <string.h>
 #include "compiler/plan.h"
 
-typedef struct region {
-    int64_t bytes, offset;
-    int first, last; /* phases */
-} region;
-
 /* ---- lifetimes ---- */
 
 int weft__plan_holder(const plan *p, int n) {
@@ -223,10 +218,10 @@ static weft_status hand_over(plan *p) {
 /* ---- places ---- */
 
 /* Lowest offset at which `bytes` are free during the region's phases; placed regions are sorted by offset. */
-static int64_t fit(const region *placed, int n, const region *want) {
+static int64_t fit(const program_region *placed, int n, const program_region *want) {
     int64_t at = 0;
     for (int i = 0; i < n; i++) {
-        const region *r = &placed[i];
+        const program_region *r = &placed[i];
         if (r->last < want->first || r->first > want->last) continue;
         if (at + want->bytes <= r->offset) break;
         if (r->offset + r->bytes > at) at = r->offset + r->bytes;
@@ -246,21 +241,57 @@ static int largest_first(const void *x, const void *y) {
 
 static weft_status place_arena(plan *p) {
     weft_ir *ir = p->ir;
-    region *placed = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *placed);
+    weft_program *program = p->program;
     region_of *list = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *list);
-    if (!placed || !list) return weft__ir_failed(ir);
+    if (!list) return weft__ir_failed(ir);
     int count = 0;
     for (int n = 0; n < (int)ir->n_nodes; n++)
         if (in_arena(p, n)) list[count++] = (region_of){node_bytes(&ir->nodes[n]), n};
     qsort(list, (size_t)count, sizeof *list, largest_first);
+    program_region *placed = weft__arena_alloc(&program->keep, (size_t)(count + 1) * sizeof *placed);
+    p->region_nodes = weft__arena_alloc(&ir->arena, (size_t)(count + 1) * sizeof *p->region_nodes);
+    if (!placed || !p->region_nodes) return weft__ir_failed(ir);
     for (int i = 0; i < count; i++) {
         int n = list[i].node, at = i;
-        region r = {list[i].bytes, 0, p->first_phase[n], p->last_phase[n]};
+        program_region r = {.bytes = list[i].bytes,
+                            .first = p->first_phase[n],
+                            .last = p->last_phase[n],
+                            .command = -1,
+                            .kind = WEFT_MEMORY_SCRATCH};
         r.offset = fit(placed, i, &r);
         ir->nodes[n].place = (ir_place){SLOT_ARENA, r.offset};
-        if (r.offset + r.bytes > p->program->arena_bytes) p->program->arena_bytes = r.offset + r.bytes;
-        for (; at > 0 && placed[at - 1].offset > r.offset; at--) placed[at] = placed[at - 1];
+        if (r.offset + r.bytes > program->arena_bytes) program->arena_bytes = r.offset + r.bytes;
+        for (; at > 0 && placed[at - 1].offset > r.offset; at--) {
+            placed[at] = placed[at - 1];
+            p->region_nodes[at] = p->region_nodes[at - 1];
+        }
         placed[at] = r;
+        p->region_nodes[at] = n;
+    }
+    program->regions = placed;
+    program->n_regions = count;
+    return WEFT_OK;
+}
+
+/* What lies in a region first names it: the heirs of a value come later. */
+weft_status weft__plan_name_regions(const plan *p) {
+    const weft_ir *ir = p->ir;
+    program_region *regions = p->program->regions;
+    int *of = weft__arena_alloc(&p->ir->arena, (ir->n_nodes + 1) * sizeof *of); /* 0: none */
+    if (!of) return weft__ir_failed(p->ir);
+    for (int i = 0; i < p->program->n_regions; i++) of[p->region_nodes[i]] = i + 1;
+    for (int n = 0; n < (int)ir->n_nodes; n++) {
+        const ir_node *node = &ir->nodes[n];
+        const int i = node->live && node->stored ? of[weft__plan_holder(p, n)] : 0;
+        if (!i) continue;
+        program_region *r = &regions[i - 1];
+        if (node->kind == IR_PACK) r->kind = WEFT_MEMORY_GRADIENTS;
+        if (node->unit < 0 || (r->command >= 0 && r->command <= p->units[node->unit].command)) continue;
+        const uint8_t stage = p->units[node->unit].stage;
+        r->command = p->units[node->unit].command;
+        if (r->kind != WEFT_MEMORY_GRADIENTS)
+            r->kind = stage == WEFT_STAGE_FORWARD || stage == WEFT_STAGE_LOSS ? WEFT_MEMORY_ACTIVATIONS
+                                                                              : WEFT_MEMORY_SCRATCH;
     }
     return WEFT_OK;
 }

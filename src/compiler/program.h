@@ -3,6 +3,7 @@
 #ifndef WEFT_COMPILER_PROGRAM_H
 #define WEFT_COMPILER_PROGRAM_H
 
+#include <weft/memory.h>
 #include <weft/profile.h>
 #include "compiler/ir.h"
 
@@ -17,6 +18,14 @@ typedef struct program_leaf {
     int slot;       /* storage: where it is bound; scalars: SLOT_SCALARS */
     int64_t offset; /* scalars: byte in the scalars' buffer */
 } program_leaf;
+
+/* A value in the arena. */
+typedef struct program_region {
+    int64_t bytes, offset;
+    int first, last; /* phases in which it is there, counted by the commands' `after` */
+    int command;     /* that wrote there first */
+    uint8_t kind;    /* weft_memory_kind */
+} program_region;
 
 struct weft_program {
     weft_context *ctx;
@@ -38,6 +47,8 @@ struct weft_program {
     char *scalars_host, *scalars_sent; /* of this run; as they lie on the device */
     bool sent;
     int64_t arena_bytes;
+    program_region *regions; /* of the arena */
+    int n_regions;
     weft_buffer **slots; /* of the last run */
     size_t n_kernels, n_copies, n_nodes;
     uint8_t *stages;       /* weft_stage of each command */
@@ -128,6 +139,15 @@ weft_status weft__program_run_aloud(weft_program *program);
 /* The kernel that a command is, or that is the epilogue of its product; NULL: none. */
 const weft_kernel *weft__command_kernel(const weft_command *command);
 const char *weft__command_text(const weft_command *command, char name[WEFT_COMMAND_TEXT], const char **path);
+
+/* ---- account.c ---- */
+/* What the program's values take where most of them are alive: classes and largest buffers of *plan. */
+void weft__account(const weft_program *program, weft_memory_plan *plan);
+/* The largest of those values, `most` at most; returns how many. */
+int weft__account_largest(const weft_program *program, const program_region **largest, int most);
+/* What a value is, into name, and the layer that it belongs to. */
+const char *weft__account_name(const weft_program *program, const program_region *region, char *name,
+                               size_t size);
 
 /* ---- memory.c ---- */
 /* From the pool, or new; the pool is given back to the device before giving up. */

@@ -39,7 +39,7 @@ static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *
                           (uint64_t)t->rank << 24 | (uint64_t)t->n_in << 32 | (uint64_t)t->again << 48);
     if (t->segment) { /* segments are told apart by their distance from the first one */
         if (!walk->first_segment) walk->first_segment = t->segment;
-        weft__hash_u64(h, UINT64_C(1) << 32 | (t->segment - walk->first_segment));
+        weft__hash_u64(h, (uint64_t)t->together << 32 | (t->segment - walk->first_segment));
     }
     for (int i = 0; i < t->rank; i++) weft__hash_u64(h, (uint64_t)t->shape[i]);
     if (t->leaf) {

@@ -10,6 +10,7 @@
 
 #include "data/loader.h"
 #include "data/pending.h"
+#include "ops/head.h"
 
 static double now(void) {
     struct timespec time;
@@ -71,23 +72,59 @@ typedef struct evaluation {
     double loss, right, count;
 } evaluation;
 
+/* Of predictions, which may be a part of them, and what belongs to them. */
+typedef struct sums {
+    weft_tensor *loss, *right;
+} sums;
+
+static weft_tensor *plus(weft_tensor *so_far, weft_tensor *more) {
+    return so_far ? weft_add(so_far, more) : more;
+}
+
+static void add_sums(const evaluation *e, weft_tensor *prediction, weft_tensor *target, weft_tensor *mask,
+                     sums *to) {
+    weft_tensor *each = each_loss(e->kind, prediction, target);
+    if (mask) each = weft_mul(each, mask_like(mask, each));
+    to->loss = plus(to->loss, weft_sum(each, WEFT_ALL_AXES, false));
+    if (!e->wants_right) return;
+    weft_tensor *best = weft_argmax(prediction, -1, false);
+    if (weft_dtype_of(target) != weft_dtype_of(best)) target = weft_cast(target, weft_dtype_of(best));
+    weft_tensor *hits = weft_cast(weft_eq(best, target), WEFT_F32);
+    if (mask) hits = weft_mul(hits, mask);
+    to->right = plus(to->right, weft_sum(hits, WEFT_ALL_AXES, false));
+}
+
+/* Logits that are made in parts. */
+static void add_parts(const evaluation *e, weft_tensor *logits, int64_t parts, const weft_batch *batch,
+                      sums *to) {
+    const int64_t rows = weft_numel(batch->y), step = weft__ceil_div(rows, parts);
+    weft_tensor *y = weft_reshape(batch->y, 1, &rows);
+    weft_tensor *mask = batch->mask ? weft_reshape(batch->mask, 1, &rows) : NULL;
+    for (int64_t first = 0; first < rows; first += step) {
+        const int64_t count = weft__smaller(step, rows - first);
+        uint32_t segment;
+        weft_tensor *part = weft__logit_part(NULL, logits, first / step, parts, &segment);
+        add_sums(e, part, weft_narrow(y, 0, first, count), mask ? weft_narrow(mask, 0, first, count) : NULL,
+                 to);
+        weft__segment_end(weft_context_of(logits), segment);
+    }
+}
+
 /* Sums of losses and of right answers over one batch. */
 static weft_status evaluate_batch(evaluation *e, weft_module *m, weft_loader *loader, uint64_t position) {
     weft_batch batch;
     WEFT_TRY(weft_loader_get(loader, position, &batch));
     weft_tensor *prediction = weft_forward(m, batch.x);
-    weft_tensor *each = each_loss(e->kind, prediction, batch.y), *hits = NULL;
-    weft_tensor *mask = batch.mask ? mask_like(batch.mask, each) : NULL;
-    if (mask) each = weft_mul(each, mask);
-    weft_tensor *results[2] = {weft_sum(each, WEFT_ALL_AXES, false), NULL};
+    WEFT_TRY(weft_tensor_status(prediction));
+    const int64_t parts = e->kind == WEFT_LOSS_CROSS_ENTROPY ? weft__logit_parts(prediction) : 1;
+    const bool whole = parts < 2 || (batch.mask && weft_numel(batch.mask) != weft_numel(batch.y));
+    sums made = {NULL, NULL};
+    if (whole)
+        add_sums(e, prediction, batch.y, batch.mask, &made);
+    else
+        add_parts(e, prediction, parts, &batch, &made);
+    weft_tensor *results[2] = {made.loss, made.right};
     const size_t n = e->wants_right ? 2 : 1;
-    if (e->wants_right) {
-        weft_tensor *target = batch.y, *best = weft_argmax(prediction, -1, false);
-        if (weft_dtype_of(target) != weft_dtype_of(best)) target = weft_cast(target, weft_dtype_of(best));
-        hits = weft_cast(weft_eq(best, target), WEFT_F32);
-        if (batch.mask) hits = weft_mul(hits, batch.mask);
-        results[1] = weft_sum(hits, WEFT_ALL_AXES, false);
-    }
     WEFT_TRY(weft_eval(results, n));
     e->count += (double)batch.count;
     for (size_t i = 0; i < n; i++) WEFT_TRY(weft__pending_add(&e->pending, results[i]));

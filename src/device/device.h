@@ -5,7 +5,7 @@
 
 #include <weft/tensor.h>
 #include "base/base.h"
-#include "kernel/kernel.h"
+#include "kernel/source.h"
 
 typedef struct weft_device weft_device;
 
@@ -151,6 +151,17 @@ typedef struct weft_timing {
     double start_ns, end_ns;
 } weft_timing;
 
+/* What programs are made for on a device that need not be open, nor even be there: for plans, which the
+ * device "null:as:opencl" and the like makes. */
+typedef struct weft_device_outline {
+    char name[32], detail[400];
+    bool absent;     /* it stands for devices of the kind: none is here */
+    uint64_t memory; /* bytes; 0: not known */
+    bool launches;   /* its commands are launches for `target` */
+    weft_target target;
+    bool (*takes)(const weft_target *target, const weft_heavy *heavy);
+} weft_device_outline;
+
 typedef struct weft_device_ops {
     const char *name; /* of the kind: "opencl" */
     /* How many devices of the kind there are; 1 where describe tells why there is none. */
@@ -161,6 +172,10 @@ typedef struct weft_device_ops {
     weft_status (*open)(weft_context *ctx, const char *selector, const weft_open_options *options,
                         weft_device **device);
     void (*close)(weft_device *device);
+    /* Describes one for plans, opening nothing; NULL: not for this kind. */
+    weft_status (*outline)(weft_context *ctx, const char *selector, weft_device_outline *outline);
+    /* Bytes that buffers may yet take; NULL, or 0: not known. */
+    uint64_t (*memory_free)(weft_device *device);
     /* Refuses, by name, a dtype that the device lacks. */
     weft_status (*check_dtype)(weft_device *device, weft_dtype dtype);
     weft_status (*buffer_new)(weft_device *device, size_t bytes, weft_buffer **buffer);
@@ -219,6 +234,7 @@ struct weft_device {
     int threads;      /* of the host, for what the host does for it; 0 counts as 1 */
     uint64_t bytes_in_use, bytes_peak;
     bool tf32; /* products of f32 may round what they multiply to TF32 */
+    uint64_t workspace; /* of these what kernels need besides their operands */
     weft_tile_choice *choices;
     int n_choices;
     const weft_tile_choice *given; /* choices of an earlier process, which count more than what is on disk */
@@ -244,6 +260,8 @@ bool weft__device_cards(void);
  * device named alone is that or an error, which names what there is. */
 weft_status weft__device_open(weft_context *ctx, const char *spec, const weft_open_options *options,
                               weft_device **device);
+/* Outlines by specification, as above. */
+weft_status weft__device_outline_of(weft_context *ctx, const char *spec, weft_device_outline *outline);
 extern const weft_device_ops weft__device_cpu, weft__device_cuda, weft__device_opencl, weft__device_null,
     weft__device_interp;
 

@@ -204,6 +204,31 @@ static weft_status open_spec(weft_context *ctx, const char *spec, const char *or
     return open_named(ctx, "cpu", origin, options, device);
 }
 
+/* ---- outlines ---- */
+
+static weft_status outline_named(weft_context *ctx, const char *spec, weft_device_outline *outline) {
+    for (int i = 0; i < KINDS; i++) {
+        const char *selector = selector_of(spec, kinds[i]->name);
+        if (!selector || !kinds[i]->outline) continue;
+        *outline = (weft_device_outline){.absent = false};
+        return kinds[i]->outline(ctx, selector, outline);
+    }
+    return weft__fail(ctx, WEFT_ERR_DEVICE,
+                      "device \"%s\": plans are made for cpu, opencl, cuda, gpu and auto", spec);
+}
+
+weft_status weft__device_outline_of(weft_context *ctx, const char *spec, weft_device_outline *outline) {
+    char list[32], one[100];
+    weft_status status = WEFT_ERR_DEVICE;
+    const char *at = spec;
+    snprintf(list, sizeof list, "%s%s", weft__device_cards() ? cards() : "",
+             weft__device_cards() && strcmp(spec, "auto") == 0 ? ",cpu" : "");
+    if (strcmp(spec, "gpu") == 0 || strcmp(spec, "auto") == 0) at = list[0] ? list : "cpu";
+    while (status != WEFT_OK && weft__device_next(&at, one, sizeof one))
+        status = outline_named(ctx, one, outline);
+    return status;
+}
+
 /* Where the specification came from, for messages. */
 static const char *resolve(const char **spec) {
     if (*spec && **spec) return "";

@@ -61,7 +61,9 @@ struct weft_tensor {
     uint64_t serial;   /* counts recorded nodes: the order of the program's units */
     uint64_t mark;     /* stamp of the last walk, and the number it gave */
     int number;
-    uint32_t segment;  /* recomputed in the backward pass together; 0: kept */
+    uint32_t segment;  /* what was recorded together, in a way that matters: */
+    uint8_t together;  /* weft_segment; 0 with segment 0 */
+    uint32_t parts;    /* a product of logits: what reads it shall make it in so many parts; 0, 1: whole */
     bool again;        /* such a recomputation: never unified with the first one */
     weft_tensor *twin; /* its recomputation, of the gradient with stamp twin_mark */
     uint64_t twin_mark;
@@ -102,6 +104,7 @@ typedef struct weft_graph {
     uint64_t serial;         /* nodes recorded */
     uint32_t segment;        /* segment being recorded, 0: none */
     uint32_t segments;       /* given out */
+    uint8_t together;        /* its kind */
     weft_layer_draws *draws; /* one a layer that draws, in the order of the forward pass */
     size_t n_draws, draws_capacity, draws_at;
     weft_tensor oom; /* the preallocated poison: memory is gone */
@@ -135,10 +138,21 @@ void weft__node_settle(weft_tensor *t, weft_storage *storage);
 void weft__node_hold(weft_tensor *t);
 void weft__node_let_go(weft_tensor *t);
 
-/* What is recorded until the matching end is recomputed in the backward pass instead of kept (Chen et al.
- * 2016, "Training deep nets with sublinear memory cost"). An inner pair belongs to the outer one. */
-uint32_t weft__segment_begin(weft_context *ctx);
+/* What is recorded until the matching end belongs together; an inner pair belongs to the outer one. */
+typedef enum weft_segment {
+    WEFT_SEGMENT_NONE,
+    WEFT_SEGMENT_BLOCK, /* recomputed in the backward pass instead of kept (Chen et al. 2016, "Training deep
+                         * nets with sublinear memory cost"): only what it reads from outside is kept */
+    WEFT_SEGMENT_CHEAP, /* the same, but what it reduces is kept, and so are values of the same few elements:
+                         * the statistics of a norm */
+    WEFT_SEGMENT_CHUNK  /* a part of much: not fused with another part, so that parts need not be there at
+                         * once; what is recorded for its gradients belongs to it */
+} weft_segment;
+uint32_t weft__segment_begin(weft_context *ctx, weft_segment kind);
 void weft__segment_end(weft_context *ctx, uint32_t outer);
+static inline bool weft__segment_again(const weft_tensor *t) {
+    return t->together == WEFT_SEGMENT_BLOCK || t->together == WEFT_SEGMENT_CHEAP;
+}
 
 /* ---- storage ---- */
 weft_storage *weft__storage_new(weft_context *ctx, size_t bytes);

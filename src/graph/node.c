@@ -90,6 +90,7 @@ static weft_tensor *blank_node(weft_context *ctx, const char *where) {
     t->epoch = ctx->epoch;
     t->serial = ++graph->serial;
     t->segment = graph->segment;
+    t->together = graph->together;
     return t;
 }
 
@@ -176,13 +177,19 @@ weft_tensor *weft__poison(weft_context *ctx, const char *where, weft_status stat
     return t;
 }
 
-uint32_t weft__segment_begin(weft_context *ctx) {
-    uint32_t outer = ctx->graph->segment;
-    if (!outer) ctx->graph->segment = ++ctx->graph->segments;
+uint32_t weft__segment_begin(weft_context *ctx, weft_segment kind) {
+    weft_graph *graph = ctx->graph;
+    uint32_t outer = graph->segment;
+    if (outer) return outer;
+    graph->segment = ++graph->segments;
+    graph->together = (uint8_t)kind;
     return outer;
 }
 
-void weft__segment_end(weft_context *ctx, uint32_t outer) { ctx->graph->segment = outer; }
+void weft__segment_end(weft_context *ctx, uint32_t outer) {
+    ctx->graph->segment = outer;
+    if (!outer) ctx->graph->together = WEFT_SEGMENT_NONE;
+}
 
 weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const *in, int count) {
     weft_context *ctx = NULL;

@@ -91,7 +91,10 @@ static weft_tensor *feed_forward(weft_module *m, weft_tensor *x) {
     const char *where = m->where;
     weft_tensor *hidden = weft_forward_at(where, m->children[0], x);
     if (weft__poisoned(hidden)) return hidden;
-    weft_tensor *y = weft_forward_at(where, m->children[1], weft__activate(where, own->activation, hidden));
+    const uint32_t segment = weft__recompute_begin(m, WEFT_RECOMPUTE_GELU);
+    weft_tensor *active = weft__activate(where, own->activation, hidden);
+    weft__segment_end(m->ctx, segment);
+    weft_tensor *y = weft_forward_at(where, m->children[1], active);
     return m->ctx->training && own->dropout > 0.0 ? weft_dropout_at(where, y, own->dropout) : y;
 }
 
@@ -105,6 +108,7 @@ weft_module *weft_transformer_block(weft_context *ctx, int64_t width, int64_t he
                                     const weft_transformer_block_options *options) {
     weft_transformer_block_options o = options ? *options : (weft_transformer_block_options){0};
     weft_module *m = weft__module_make(ctx, "transformer_block", block_forward, 0);
+    m->unit = true;
     weft_module *feed = weft__module_make(ctx, "feed_forward", feed_forward, sizeof(feed_own));
     int64_t hidden = o.hidden;
     if (hidden == 0 && !weft__mul(width, 4, &hidden))

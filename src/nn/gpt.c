@@ -6,6 +6,7 @@
 #include <string.h>
 #include "nn/module.h"
 #include "ops/build.h"
+#include "ops/head.h"
 
 typedef struct gpt_own {
     weft_gpt_options o;
@@ -49,6 +50,24 @@ static weft_tensor *masked(weft_module *m, const gpt_own *own, weft_tensor *logi
     return select(lt(row, end), logits, weft_full_like_at(where, logits, -INFINITY));
 }
 
+/* Logits of hidden states, marked for the losses that shall make them in parts. */
+static weft_tensor *head(weft_module *m, const gpt_own *own, weft_tensor *x) {
+    const char *where = m->where;
+    weft_tensor *table = weft__computed(m, m->children[TOKENS]->parameters[0].variable), *y;
+    if (own->o.untied_head)
+        y = weft_forward_at(where, m->children[FIRST_BLOCK + own->o.layers + 1], x);
+    else
+        y = weft_matmul_at(where, x, weft_transpose_at(where, table, 0, 1));
+    if (weft__poisoned(y) || own->last) return masked(m, own, y);
+    const int64_t vocab = own->o.vocab;
+    const bool spares = m->recompute || m->children[FIRST_BLOCK]->recompute;
+    if (own->o.head_chunks || spares)
+        weft__logit_mark(y, own->o.head_chunks
+                                ? own->o.head_chunks
+                                : weft__logit_parts_of(y->numel / vocab, vocab, weft_dtype_of(y)));
+    return masked(m, own, y);
+}
+
 static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
     const gpt_own *own = m->user;
     const char *where = m->where;
@@ -64,10 +83,7 @@ static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
     for (int64_t i = 0; i < own->o.layers; i++) x = weft_forward_at(where, m->children[FIRST_BLOCK + i], x);
     if (own->last) x = weft_gather_at(where, x, own->last, 1); /* (B, 1, width) */
     x = weft_forward_at(where, m->children[FIRST_BLOCK + own->o.layers], x);
-    if (own->o.untied_head)
-        return masked(m, own, weft_forward_at(where, m->children[FIRST_BLOCK + own->o.layers + 1], x));
-    weft_tensor *table = weft__computed(m, m->children[TOKENS]->parameters[0].variable);
-    return masked(m, own, weft_matmul_at(where, x, weft_transpose_at(where, table, 0, 1)));
+    return head(m, own, x);
 }
 
 weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options) {
@@ -75,7 +91,7 @@ weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options) {
     weft_module *m = weft__module_make(ctx, "gpt", gpt_forward, sizeof(gpt_own));
     if (m->error) return m;
     if (o.vocab < 1 || o.context < 1 || o.layers < 1 || o.heads < 1 || o.width < 1 || o.vocab > INT32_MAX ||
-        o.context > INT32_MAX || o.layers > 100000)
+        o.context > INT32_MAX || o.layers > 100000 || o.head_chunks < 0)
         return weft__module_poison(
             m, WEFT_ERR_ARGUMENT,
             "weft_gpt: vocab %lld, context %lld, layers %lld, heads %lld and width %lld must be "

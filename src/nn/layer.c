@@ -42,6 +42,7 @@ static weft_module *norm(weft_context *ctx, const char *kind, weft_forward_fn fo
                                    "%s: width %lld must be positive, eps %g not negative", kind,
                                    (long long)width, o.eps);
     *(norm_own *)m->user = (norm_own){o.eps == 0.0 ? 1e-5 : o.eps, width};
+    m->cheap = WEFT_RECOMPUTE_NORM;
     if (o.no_affine) return m;
     weft_module_parameter(m, "weight", o.dtype, 1, &width, &(weft_init){WEFT_INIT_ONES, 0.0});
     if (biased && !o.no_bias)
@@ -123,5 +124,6 @@ weft_module *weft_activation(weft_context *ctx, weft_activation_kind kind) {
     if (!known)
         return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_activation: unknown activation %d", (int)kind);
     *(weft_activation_kind *)m->user = kind;
+    m->cheap = WEFT_RECOMPUTE_GELU;
     return m;
 }

@@ -39,7 +39,9 @@ struct weft_module {
     bool owns_user;     /* user is private memory of a built-in layer */
     bool used;          /* root: parameters exist and the tree is fixed */
     bool evaluating;    /* not training */
-    bool recompute;     /* its activations are computed again in the backward pass */
+    uint8_t recompute;  /* weft_recompute: what is computed again in the backward pass */
+    uint8_t cheap;      /* weft_recompute that recomputes all of it at little cost; 0: none does */
+    bool unit;          /* what WEFT_RECOMPUTE_BLOCK recomputes as a whole */
     bool decoding;      /* root: evaluating for now, whatever the mode */
     weft_dtype compute; /* bf16 or f16, from parameters of f32; WEFT_F32: in what they are */
     uint64_t freezes;   /* root: calls of weft_freeze in the tree */
@@ -59,6 +61,10 @@ weft_module *weft__module_root(weft_module *m);
 
 /* Makes the variables of m's whole tree. */
 weft_status weft__module_use(weft_module *m);
+
+/* Begins a segment (graph/graph.h) where m's policy is to recompute what is of that kind, and the module is
+ * in training; to be ended by weft__segment_end in any case. */
+uint32_t weft__recompute_begin(const weft_module *m, weft_recompute kind);
 
 /* t as m computes with it. */
 weft_tensor *weft__computed(const weft_module *m, weft_tensor *t);

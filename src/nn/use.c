@@ -100,6 +100,12 @@ static weft_tensor *cross(const char *where, weft_tensor *t, weft_dtype from, we
     return from == to || !t || weft_dtype_of(t) != from ? t : weft_cast_at(where, t, to);
 }
 
+uint32_t weft__recompute_begin(const weft_module *m, weft_recompute kind) {
+    if (m->evaluating || m->recompute < kind) return m->ctx->graph->segment;
+    return weft__segment_begin(m->ctx, m->recompute == WEFT_RECOMPUTE_BLOCK ? WEFT_SEGMENT_BLOCK
+                                                                            : WEFT_SEGMENT_CHEAP);
+}
+
 weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) {
     weft_tensor *bad = reject_call(where, m, x);
     if (bad || !x) return bad;
@@ -109,8 +115,8 @@ weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) 
     ctx->path = m->path; /* names errors, and is the layer's random stream */
     ctx->training = !m->evaluating && !weft__module_root(m)->decoding;
     m->where = where;
-    uint32_t segment = ctx->graph->segment;
-    if (m->recompute && !m->evaluating) segment = weft__segment_begin(ctx);
+    const uint32_t segment =
+        weft__recompute_begin(m, m->cheap ? (weft_recompute)m->cheap : WEFT_RECOMPUTE_BLOCK);
     const weft_dtype outside = m->parent ? m->parent->compute : WEFT_F32;
     weft_tensor *y = cross(where, m->forward(m, cross(where, x, outside, m->compute)), m->compute, outside);
     weft__segment_end(ctx, segment);
@@ -132,8 +138,26 @@ void weft_train(weft_module *m, bool training) {
     for (size_t i = 0; i < m->n_children; i++) weft_train(m->children[i], training);
 }
 
-void weft_module_recompute(weft_module *m, bool on) {
-    if (m && m->ctx) m->recompute = on;
+static bool has_unit(const weft_module *m) {
+    bool found = m->unit;
+    for (size_t i = 0; i < m->n_children && !found; i++) found = has_unit(m->children[i]);
+    return found;
+}
+
+static void recompute_tree(weft_module *m, weft_recompute what) {
+    const bool blocks = what == WEFT_RECOMPUTE_BLOCK;
+    m->recompute = (uint8_t)(blocks && !m->unit ? WEFT_RECOMPUTE_NONE : what);
+    for (size_t i = 0; i < m->n_children; i++)
+        recompute_tree(m->children[i], blocks && m->unit ? WEFT_RECOMPUTE_NONE : what);
+}
+
+weft_status weft_module_recompute(weft_module *m, weft_recompute what) {
+    WEFT_TRY(weft_module_status(m));
+    if ((unsigned)what > WEFT_RECOMPUTE_BLOCK)
+        return weft__fail(m->ctx, WEFT_ERR_ARGUMENT, "weft_module_recompute: unknown policy %d", (int)what);
+    recompute_tree(m, what);
+    if (what == WEFT_RECOMPUTE_BLOCK && !has_unit(m)) m->recompute = WEFT_RECOMPUTE_BLOCK;
+    return WEFT_OK;
 }
 
 static void compute_tree(weft_module *m, weft_dtype dtype) {

@@ -2,6 +2,8 @@
  * and bf16 operands is computed and returned in f32. */
 #include <weft/profile.h>
 #include "ops/composite.h"
+#include "ops/head.h"
+#include "ops/ops.h"
 
 /* What is recorded until the matching done is the loss, for profiles; unless a gradient is being recorded. */
 static uint8_t begin(const weft_tensor *x) {
@@ -111,15 +113,28 @@ static weft_tensor *reject_classes(const char *where, weft_tensor *logits, weft_
     return NULL;
 }
 
-/* 1 where a class is the row's target, else 0, as a bool (..., C). The class goes through a gather of 0..C-1,
- * which is the identity but records a fault where it is out of range. */
-static weft_tensor *one_hot(const char *where, weft_tensor *logits, weft_tensor *target,
-                            weft_tensor *ignored) {
-    int64_t classes = logits->shape[logits->rank - 1];
-    if (ignored) target = select(ignored, zero(target), target);
-    weft_tensor *numbers = weft_iota(logits->ctx, WEFT_I32, 1, &classes);
-    weft_tensor *checked = weft_gather_at(where, numbers, target, 0);
-    return eq(weft_unsqueeze_at(where, checked, -1),
+/* The target classes of a cross-entropy and which of them count for nothing (NULL: none). A class goes
+ * through a gather of 0..C-1, which is the identity but records a fault where it is out of range. */
+typedef struct classes {
+    weft_tensor *target, *ignored;
+} classes;
+
+static classes check_classes(const char *where, weft_tensor *logits, weft_tensor *target,
+                             const weft_cross_entropy_options *o) {
+    const int64_t count = logits->shape[logits->rank - 1];
+    classes c = {.ignored = NULL};
+    if (weft_dtype_of(target) == WEFT_U8) target = weft_cast_at(where, target, WEFT_I32);
+    if (o->use_ignore) {
+        c.ignored = eq(target, weft_full_i64(logits->ctx, weft_dtype_of(target), 0, NULL, o->ignore));
+        target = select(c.ignored, zero(target), target);
+    }
+    c.target = weft_gather_at(where, weft_iota(logits->ctx, WEFT_I32, 1, &count), target, 0);
+    return c;
+}
+
+/* 1 where a class is the row's target, else 0, as a bool (..., C). */
+static weft_tensor *one_hot(const char *where, weft_tensor *logits, weft_tensor *target) {
+    return eq(weft_unsqueeze_at(where, target, -1),
               weft_iota(logits->ctx, WEFT_I32, logits->rank, logits->shape));
 }
 
@@ -138,22 +153,61 @@ static weft_tensor *row_losses(const char *where, weft_tensor *logits, weft_tens
     return add(mulc(nll, 1.0 - smoothing), mulc(spread, smoothing));
 }
 
+/* The losses of rows, 0 where the target counts for nothing. */
+static weft_tensor *counted_losses(const char *where, weft_tensor *logits, classes c,
+                                   const weft_cross_entropy_options *o) {
+    weft_tensor *losses = row_losses(where, logits, one_hot(where, logits, c.target), o->smoothing);
+    return c.ignored && !weft__poisoned(losses) ? select(c.ignored, zero(losses), losses) : losses;
+}
+
+static classes rows_of(const char *where, classes c, int64_t first, int64_t count) {
+    const int64_t rows = c.target->numel;
+    c.target = weft_narrow_at(where, weft__reshape_to(where, c.target, 1, &rows), 0, first, count);
+    if (c.ignored)
+        c.ignored = weft_narrow_at(where, weft__reshape_to(where, c.ignored, 1, &rows), 0, first, count);
+    return c;
+}
+
+/* A sum over parts of the rows, or with WEFT_NONE the losses of all. */
+static weft_tensor *part_losses(const char *where, weft_tensor *logits, classes c, int64_t parts,
+                                const weft_cross_entropy_options *o) {
+    weft_context *ctx = logits->ctx;
+    const int64_t rows = c.target->numel, step = weft__ceil_div(rows, parts),
+                  count = weft__ceil_div(rows, step);
+    weft_tensor **list = weft__array(ctx, (size_t)count, sizeof *list), *all = NULL;
+    if (!list) return &ctx->graph->oom;
+    for (int64_t p = 0; p < count; p++) {
+        const classes wanted = rows_of(where, c, p * step, weft__smaller(step, rows - p * step));
+        uint32_t segment;
+        weft_tensor *part = weft__logit_part(where, logits, p, parts, &segment);
+        list[p] = weft__poisoned(part) ? part : counted_losses(where, part, wanted, o);
+        if (o->reduction != WEFT_NONE) list[p] = weft_sum_at(where, list[p], WEFT_ALL_AXES, false);
+        weft__segment_end(ctx, segment);
+        if (o->reduction != WEFT_NONE) all = all ? add(all, list[p]) : list[p];
+    }
+    if (!all) all = weft_concat_at(where, list, (int)count, 0);
+    if (o->reduction == WEFT_NONE && !weft__poisoned(all))
+        all = weft__reshape_to(where, all, c.target->rank, c.target->shape);
+    weft__free(ctx, list);
+    return all;
+}
+
 static weft_tensor *cross_entropy(const char *where, weft_tensor *logits, weft_tensor *target,
                                   weft_cross_entropy_options o) {
-    if (weft_dtype_of(target) == WEFT_U8) target = weft_cast_at(where, target, WEFT_I32);
-    weft_tensor *ignored = NULL;
-    if (o.use_ignore) {
-        weft_tensor *number = weft_full_i64(logits->ctx, weft_dtype_of(target), 0, NULL, o.ignore);
-        ignored = eq(target, number);
-    }
-    weft_tensor *losses = row_losses(where, logits, one_hot(where, logits, target, ignored), o.smoothing);
-    if (!ignored || weft__poisoned(losses)) return reduce(where, losses, o.reduction);
-    losses = select(ignored, zero(losses), losses);
-    if (o.reduction != WEFT_MEAN) return reduce(where, losses, o.reduction);
+    const classes c = check_classes(where, logits, target, &o);
+    const int64_t parts = weft__logit_parts(logits);
+    const bool summed = parts > 1 && o.reduction != WEFT_NONE, mean = o.reduction == WEFT_MEAN;
+    if (weft__poisoned(c.target)) return c.target;
+    weft_tensor *losses =
+        parts > 1 ? part_losses(where, logits, c, parts, &o) : counted_losses(where, logits, c, &o);
+    if (weft__poisoned(losses)) return losses;
+    if (summed && !(mean && o.use_ignore)) return mean ? mulc(losses, 1.0 / (double)target->numel) : losses;
+    if (!o.use_ignore || !mean) return reduce(where, losses, o.reduction);
     /* The mean over the positions that count; 0 where none does. */
-    weft_tensor *one = weft_full_like_at(where, losses, 1.0);
-    weft_tensor *count = weft_sum_at(where, select(ignored, zero(one), one), WEFT_ALL_AXES, false);
-    weft_tensor *total = weft_sum_at(where, losses, WEFT_ALL_AXES, false);
+    weft_tensor *one =
+        weft__constant(losses->ctx, where, weft_dtype_of(losses), target->rank, target->shape, 1, 1);
+    weft_tensor *count = weft_sum_at(where, select(c.ignored, zero(one), one), WEFT_ALL_AXES, false);
+    weft_tensor *total = summed ? losses : weft_sum_at(where, losses, WEFT_ALL_AXES, false);
     return divi(total, weft_maximum_at(where, count, weft_full_like_at(where, count, 1.0)));
 }
 

@@ -50,14 +50,8 @@ static weft_status run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase
     weft__hash_u64(&key, (uint64_t)phase);
     weft__hash_u64(&key, phase == WEFT__LAST ? (uint64_t)parts : 0);
     weft_derivation derivation = {.roots = &loss, .n_roots = 1, .key = key, .build = build, .user = &p};
-    if (!wanted) return weft__derive_run(opt->ctx, &derivation);
-    weft_derived_plan made;
-    WEFT_TRY(weft__derive_plan(opt->ctx, &derivation, &made));
-    wanted->work = made.arena;
-    wanted->pending = made.pending;
-    wanted->threads = made.threads;
-    wanted->program = made.work;
-    return WEFT_OK;
+    return wanted ? weft__derive_plan(opt->ctx, &derivation, wanted)
+                  : weft__derive_run(opt->ctx, &derivation);
 }
 
 static void steps_done(weft_optimizer *opt, uint64_t steps) {
@@ -171,6 +165,12 @@ static uint64_t bytes_of(const weft_tensor *t) {
     return t ? (uint64_t)weft_numel(t) * weft_dtype_size(weft_dtype_of(t)) : 0;
 }
 
+/* A block of the optimizer's is no data, where the program that was planned just now reads it. */
+static void leave_out(const weft_optimizer *opt, const weft_tensor *block, weft_memory_plan *out) {
+    if (block && block->storage->mark == opt->ctx->visit)
+        out->kinds[WEFT_MEMORY_DATA] -= block->storage->bytes;
+}
+
 weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, weft_memory_plan *out) {
     WEFT_TRY(weft_optimizer_status(opt));
     if (!out || of < 1)
@@ -182,12 +182,18 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
     for (size_t b = 0; b < opt->n_blocks; b++) {
         out->parameters += bytes_of(opt->blocks[b].values) + bytes_of(opt->blocks[b].rounded);
         out->states += bytes_of(opt->blocks[b].sum);
+        leave_out(opt, opt->blocks[b].values, out);
+        leave_out(opt, opt->blocks[b].rounded, out);
+        leave_out(opt, opt->blocks[b].sum, out);
+        for (size_t s = 0; s < weft__optimizer_states(opt); s++) leave_out(opt, opt->blocks[b].state[s], out);
         for (size_t s = 0; s < weft__optimizer_states(opt); s++)
             out->states += bytes_of(opt->blocks[b].state[s]);
         for (size_t s = 0; of > 1 && s < weft__optimizer_states(opt);
              s++) /* the last part's, not the first's */
             out->pending += opt->blocks[b].state[s]->storage->buffer ? 0 : bytes_of(opt->blocks[b].state[s]);
     }
+    out->kinds[WEFT_MEMORY_PARAMETERS] = out->parameters;
+    out->kinds[WEFT_MEMORY_STATES] = out->states;
     return WEFT_OK;
 }
 

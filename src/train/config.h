@@ -76,6 +76,8 @@ typedef enum weft__precision {
     WEFT__PRECISION_TF32
 } weft__precision;
 
+/* The values of train.recompute are those of weft_recompute. */
+
 typedef enum weft__origin_kind {
     WEFT__ORIGIN_UNSET, /* no value: 0, NULL or an empty list */
     WEFT__ORIGIN_DEFAULT,

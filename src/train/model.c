@@ -79,9 +79,6 @@ static weft_status build_gpt(const weft__config *config, const weft__dataset *da
                                                              .dtype = dtype,
                                                              .tokens = model->tokens});
     model->loss = WEFT_LOSS_CROSS_ENTROPY;
-    weft_module *child = NULL;
-    for (size_t i = 0; config->train_recompute && (child = weft_module_child_at(model->module, i)); i++)
-        if (strcmp(weft_module_kind(child), "transformer_block") == 0) weft_module_recompute(child, true);
     return WEFT_OK;
 }
 
@@ -124,7 +121,7 @@ weft_status weft__model_build(weft_context *ctx, const weft__config *config, con
     else
         WEFT_TRY(build_mlp(config, dataset, dtype, model));
     if (compute != trained && !precision) WEFT_TRY(weft_module_compute(model->module, compute));
-    return weft_module_status(model->module);
+    return weft_module_recompute(model->module, (weft_recompute)config->train_recompute);
 }
 
 weft_status weft__model_vocab(weft__config *config) {

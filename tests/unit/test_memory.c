@@ -117,7 +117,7 @@ static void check_arena(const char *device) {
         said(&s, "8.2 KiB of adam m (4 tensors, the largest m.0.weight of 4.0 KiB)");
         said(&s, "8.2 KiB of adam v (4 tensors");
         said(&s, "; the largest results of this program: ");
-        said(&s, k < 2 ? "512.0 KiB of 0: matmul f32 " : " MiB of 0: matmul f32 ");
+        said(&s, k < 2 ? "512.0 KiB of 2: matmul f32 " : " MiB of 2: matmul f32 ");
         said(&s, "; use a smaller batch or context, recompute activations");
         for (; done < STEPS; done++) {
             assert_ok(step(&s, FEW, &loss));

@@ -66,6 +66,27 @@ static weft_status cpu_open(weft_context *ctx, const char *selector, const weft_
     return WEFT_OK;
 }
 
+static bool outline_takes(const weft_target *target, const weft_heavy *heavy) {
+    (void)target;
+    return weft__cpu_heavy_takes(heavy);
+}
+
+static weft_status cpu_outline(weft_context *ctx, const char *selector, weft_device_outline *outline) {
+    weft_device_description d;
+    (void)ctx, (void)selector;
+    cpu_describe(0, &d);
+    snprintf(outline->name, sizeof outline->name, "cpu");
+    snprintf(outline->detail, sizeof outline->detail, "%s", d.detail);
+    outline->memory = d.memory;
+    outline->takes = outline_takes;
+    return WEFT_OK;
+}
+
+static uint64_t cpu_memory_free(weft_device *device) {
+    (void)device;
+    return weft__host_memory_free();
+}
+
 static void cpu_close(weft_device *device) {
     if (device) weft__free(device->ctx, device);
 }
@@ -197,6 +218,8 @@ const weft_device_ops weft__device_cpu = {
     .describe = cpu_describe,
     .open = cpu_open,
     .close = cpu_close,
+    .outline = cpu_outline,
+    .memory_free = cpu_memory_free,
     .check_dtype = cpu_check_dtype,
     .buffer_new = cpu_buffer_new,
     .buffer_free = cpu_buffer_free,

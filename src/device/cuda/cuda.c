@@ -92,6 +92,43 @@ static weft_target target_of(const weft__cuda_found *f) {
     return t;
 }
 
+/* Where there is no card, plans are made for one as they were sold in numbers: an H100. */
+static const weft__cuda_found usual = {.spec = "cuda",
+                                       .name = "sm_90",
+                                       .capability = 90,
+                                       .units = 132,
+                                       .most_items = 1024,
+                                       .memory = UINT64_C(80) << 30,
+                                       .local_bytes = 48 << 10};
+
+static weft_status outline(weft_context *ctx, const char *selector, weft_device_outline *out) {
+    const weft__cuda_found *list, *f = &usual;
+    const char *why = NULL;
+    out->absent = weft__cuda_devices(&list, &why) == 0 && (!*selector || strcmp(selector, usual.name) == 0);
+    if (!out->absent && !(f = weft__cuda_choose(ctx, selector))) return WEFT_ERR_DEVICE;
+    snprintf(out->name, sizeof out->name, "%s", f->spec);
+    if (out->absent)
+        snprintf(out->detail, sizeof out->detail,
+                 "no card is here: a card of compute capability %d.%d, %d multiprocessors and %llu GiB",
+                 f->capability / 10, f->capability % 10, f->units, (unsigned long long)(f->memory >> 30));
+    else
+        snprintf(out->detail, sizeof out->detail, "%s", f->detail);
+    out->memory = f->memory;
+    out->target = target_of(f);
+    out->takes = weft__gpu_takes;
+    out->launches = true;
+    return WEFT_OK;
+}
+
+static uint64_t memory_free(weft_device *device) {
+    weft__cuda *d = weft__cuda_of(device);
+    size_t left = 0, all = 0;
+    if (weft__cuda_enter(d) != 0) return 0;
+    const CUresult error = weft__cu.cuMemGetInfo_v2(&left, &all);
+    weft__cuda_leave(d);
+    return error ? 0 : left;
+}
+
 static void close_context(weft__cuda *d) {
     if (!d->lost) weft__cu.cuStreamSynchronize(d->stream);
     if (d->gpu.compiler.device) weft__gpu_compiler_close(&d->gpu.compiler);
@@ -248,6 +285,8 @@ const weft_device_ops weft__device_cuda = {
     .describe = describe,
     .open = open_cuda,
     .close = close_cuda,
+    .outline = outline,
+    .memory_free = memory_free,
     .check_dtype = check_dtype,
     .buffer_new = buffer_new,
     .buffer_free = buffer_free,

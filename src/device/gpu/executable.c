@@ -54,7 +54,7 @@ static weft_status grow_scratch(weft_gpu_device *d, size_t bytes) {
     if (bytes <= d->scratch_bytes) return WEFT_OK;
     WEFT_TRY(d->backend->scratch(d, bytes));
     weft__gpu_count_memory(&d->base, bytes, d->scratch_bytes);
-    d->scratch_bytes = bytes;
+    d->scratch_bytes = d->base.workspace = bytes;
     return WEFT_OK;
 }
 

@@ -1,7 +1,7 @@
 /* The null device: takes every program, logs each command of it at debug level and counts what is run, but
  * computes nothing; downloads give zeros. Plans of large models are tested with it on any machine, since its
- * buffers have no memory. For a card (null.h) it makes its launches, which no one compiles. Must not know:
- * drivers of cards. */
+ * buffers have no memory. For another device (null.h) it takes what that takes and makes a card's launches,
+ * which no one compiles. Must not know: drivers of cards. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,7 +11,8 @@
 
 typedef struct null_device {
     weft_device base;
-    const weft_target *target; /* of the card; NULL: for none */
+    const weft_target *target;   /* of the card; NULL: for none */
+    weft_device_outline outline; /* of the device that plans are made for; without `takes`: for none */
     weft_null_counts counts;
     bool timing;
 } null_device;
@@ -55,7 +56,8 @@ static weft_status open_null(weft_context *ctx, const char *selector, const weft
     (void)options;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (strcmp(selector, cards[i].name) == 0) target = &cards[i].target;
-    if (!target && *selector && strcmp(selector, "0") != 0)
+    const bool as = strncmp(selector, "as:", 3) == 0;
+    if (!target && !as && *selector && strcmp(selector, "0") != 0)
         return weft__fail(ctx, WEFT_ERR_DEVICE,
                           "device \"null:%s\": there is \"null\", and \"null:cuda\" and \"null:opencl\" to "
                           "plan for a card",
@@ -63,6 +65,12 @@ static weft_status open_null(weft_context *ctx, const char *selector, const weft
     null_device *d = weft__testing_open(ctx, &weft__device_null, sizeof *d);
     if (!d) return WEFT_ERR_OOM;
     d->target = target;
+    const weft_status status = as ? weft__device_outline_of(ctx, selector + 3, &d->outline) : WEFT_OK;
+    if (status != WEFT_OK) {
+        weft__testing_close(&d->base);
+        return status;
+    }
+    if (d->outline.launches) d->target = &d->outline.target;
     *device = &d->base;
     return WEFT_OK;
 }
@@ -91,7 +99,9 @@ static weft_status zero(weft_device *device, weft_buffer *to, size_t offset, siz
 
 /* No epilogue: what `auto` prices is planned here, with a price for each kernel (compiler/price.c). */
 static bool takes(weft_device *device, const weft_heavy *heavy) {
-    const weft_target *target = ((const null_device *)device)->target;
+    const null_device *d = (const null_device *)device;
+    const weft_target *target = d->target;
+    if (d->outline.takes) return d->outline.takes(&d->outline.target, heavy);
     if (target) return weft__gpu_takes(target, heavy);
     return heavy->kind != WEFT_HEAVY_MATMUL || !heavy->as.matmul.epilogue;
 }
@@ -160,7 +170,7 @@ static void executable_free(weft_device *device, weft_executable *executable) {
 }
 
 /* The launches that the card would be given; `chain`: once it has run the program often. */
-static weft_status make_launches(const null_device *d, const weft_commands *commands, bool chain, int *count,
+static weft_status make_launches(null_device *d, const weft_commands *commands, bool chain, int *count,
                                  bool *repeats) {
     weft_context *ctx = d->base.ctx;
     weft_arena arena;
@@ -171,6 +181,7 @@ static weft_status make_launches(const null_device *d, const weft_commands *comm
     const weft_status status = weft__gpu_program(&program, commands, &wish);
     *count = program.launches.count;
     *repeats = program.repeats;
+    if (!chain) d->base.workspace = (uint64_t)program.scratch_bytes;
     weft__gpu_program_free(&program);
     weft__arena_free(&arena);
     weft__free(ctx, paths.list);
@@ -245,6 +256,12 @@ static const weft_timing *timings(weft_device *device, const weft_executable *ex
 
 const weft_null_counts *weft__null_counts(const weft_device *device) {
     return device && device->ops == &weft__device_null ? &((const null_device *)device)->counts : NULL;
+}
+
+const weft_device_outline *weft__null_outline(const weft_device *device) {
+    const bool is_null = device && device->ops == &weft__device_null;
+    return is_null && ((const null_device *)device)->outline.takes ? &((const null_device *)device)->outline
+                                                                   : NULL;
 }
 
 const weft_device_ops weft__device_null = {

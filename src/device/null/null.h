@@ -1,6 +1,7 @@
 /* The null device: plans and logs, computes nothing. "null:cuda" and "null:opencl" plan for a large card of
  * that kind: they take the heavy operations that it would take, and tell the launches that it would be given.
- * What was counted, for tests. */
+ * "null:as:DEVICE" does so for a device of this machine, as anything else names it; where there is no card of
+ * CUDA's, for a usual one. What was counted, for tests. */
 #ifndef WEFT_DEVICE_NULL_NULL_H
 #define WEFT_DEVICE_NULL_NULL_H
 
@@ -19,5 +20,8 @@ typedef struct weft_null_counts {
 
 /* NULL for another device. */
 const weft_null_counts *weft__null_counts(const weft_device *device);
+
+/* What "null:as:DEVICE" makes plans for; NULL: none. */
+const weft_device_outline *weft__null_outline(const weft_device *device);
 
 #endif

@@ -82,6 +82,26 @@ static weft_target target_of(const weft__opencl_found *f) {
     return t;
 }
 
+static weft_status outline(weft_context *ctx, const char *selector, weft_device_outline *out) {
+    const weft__opencl_found *f = weft__opencl_choose(ctx, selector);
+    if (!f) return WEFT_ERR_DEVICE;
+    snprintf(out->name, sizeof out->name, "%s", f->spec);
+    snprintf(out->detail, sizeof out->detail, "%s", f->detail);
+    out->memory = f->memory;
+    out->target = target_of(f);
+    out->takes = weft__gpu_takes;
+    out->launches = true;
+    return WEFT_OK;
+}
+
+/* OpenCL does not tell: of a card nothing else is known to take any. */
+static uint64_t memory_free(weft_device *device) {
+    const weft__opencl_found *f = weft__opencl_of(device)->found;
+    const uint64_t left = f->memory > device->bytes_in_use ? f->memory - device->bytes_in_use : 1;
+    const uint64_t host = f->shares_memory ? weft__host_memory_free() : 0;
+    return host && host < left ? host : left;
+}
+
 static void close_opencl(weft_device *device) {
     weft__opencl *d = weft__opencl_of(device);
     if (!d) return;
@@ -226,6 +246,8 @@ const weft_device_ops weft__device_opencl = {
     .describe = describe,
     .open = open_opencl,
     .close = close_opencl,
+    .outline = outline,
+    .memory_free = memory_free,
     .check_dtype = check_dtype,
     .buffer_new = buffer_new,
     .buffer_free = buffer_free,

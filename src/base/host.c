@@ -1,0 +1,27 @@
+/* How much of the host's memory is free. Must not know: who wants it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+
+/* The number behind `key` in a file of "key number" lines, or with "" the first; 0 where there is none. */
+static uint64_t number_in(const char *path, const char *key) {
+    char line[256];
+    unsigned long long value = 0;
+    const size_t n = strlen(key);
+    FILE *file = fopen(path, "r");
+    while (file && value == 0 && fgets(line, sizeof line, file))
+        if (strncmp(line, key, n) == 0 && sscanf(line + n, "%llu", &value) != 1) value = 0;
+    if (file) fclose(file);
+    return value;
+}
+
+uint64_t weft__host_memory_free(void) {
+    const uint64_t machine = number_in("/proc/meminfo", "MemAvailable:") * 1024;
+    const uint64_t limit = number_in("/sys/fs/cgroup/memory.max", ""); /* "max" is no number */
+    const uint64_t used = number_in("/sys/fs/cgroup/memory.current", "");
+    const uint64_t files = number_in("/sys/fs/cgroup/memory.stat", "inactive_file ");
+    if (!limit) return machine;
+    const uint64_t held = used > files ? used - files : 0, left = limit > held ? limit - held : 1;
+    return machine && machine < left ? machine : left;
+}

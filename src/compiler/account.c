@@ -1,0 +1,155 @@
+/* What a program's values take, by what they are for, at the time when they take most: what `weft plan`
+ * prints and an error for want of memory tells. Must not know: how places are found (plan_memory.c). Read
+ * next: memory.c. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/program.h"
+
+const char *weft_memory_name(weft_memory_kind kind) {
+    static const char *const names[] = {
+#define NAME(name, text) text,
+        WEFT_MEMORY_LIST(NAME)
+#undef NAME
+    };
+    return (unsigned)kind < WEFT_MEMORY_KINDS ? names[kind] : "?";
+}
+
+uint64_t weft_memory_total(const weft_memory_plan *plan) {
+    uint64_t sum = 0;
+    for (int k = 0; plan && k < WEFT_MEMORY_KINDS; k++) sum += plan->kinds[k];
+    return sum;
+}
+
+/* ---- the peak ---- */
+
+static bool alive(const program_region *r, int phase) { return r->first <= phase && phase <= r->last; }
+
+/* The phase in which most is alive: it begins with some value. */
+static int peak_of(const weft_program *program) {
+    int64_t most = -1;
+    int peak = 0;
+    for (int i = 0; i < program->n_regions; i++) {
+        const int phase = program->regions[i].first;
+        int64_t bytes = 0;
+        if (phase == peak && most >= 0) continue;
+        for (int k = 0; k < program->n_regions; k++)
+            bytes += alive(&program->regions[k], phase) ? program->regions[k].bytes : 0;
+        if (bytes > most) most = bytes, peak = phase;
+    }
+    return peak;
+}
+
+/* ---- names ---- */
+
+/* A copy is told by what reads it first. */
+static const weft_command *reader_of(const weft_program *program, const program_region *r) {
+    const weft_commands *commands = &program->commands;
+    for (const weft_command *c = commands->list + r->command + 1; c < commands->list + commands->count; c++)
+        for (int k = 0; k < c->n_operands; k++)
+            if (c->operands[k].slot == SLOT_ARENA && c->operands[k].offset >= r->offset &&
+                c->operands[k].offset < r->offset + r->bytes)
+                return c;
+    return NULL;
+}
+
+const char *weft__account_name(const weft_program *program, const program_region *r, char *name,
+                               size_t size) {
+    char text[WEFT_COMMAND_TEXT];
+    const char *path = "";
+    snprintf(name, size, "gaps");
+    if (r->kind == WEFT_MEMORY_GRADIENTS) {
+        snprintf(name, size, "gradients of the parameters");
+    } else if (r->command >= 0) {
+        snprintf(name, size, "%s", weft__command_text(&program->commands.list[r->command], text, &path));
+        const weft_command *reader = strcmp(text, "copy") == 0 ? reader_of(program, r) : NULL;
+        const char *path_of_reader = "";
+        if (reader) snprintf(name, size, "copy for %s", weft__command_text(reader, text, &path_of_reader));
+        if (!*path) path = path_of_reader;
+    }
+    return path;
+}
+
+/* ---- the largest ---- */
+
+int weft__account_largest(const weft_program *program, const program_region **largest, int most) {
+    const int peak = peak_of(program);
+    int count = 0;
+    for (int i = 0; i < program->n_regions; i++) {
+        const program_region *r = &program->regions[i];
+        if (!alive(r, peak)) continue;
+        int at = count < most ? count++ : most;
+        for (; at > 0 && largest[at - 1]->bytes < r->bytes; at--)
+            if (at < most) largest[at] = largest[at - 1];
+        if (at < most) largest[at] = r;
+    }
+    return count;
+}
+
+/* "h.11.mlp" becomes "h.*.mlp". */
+static void form_of(const char *path, char *form, size_t size) {
+    size_t used = 0;
+    for (const char *at = path; *at && used + 1 < size;) {
+        const bool begins = at == path || at[-1] == '.';
+        size_t digits = 0;
+        while (begins && isdigit((unsigned char)at[digits])) digits++;
+        const bool number = digits && (at[digits] == '.' || at[digits] == 0);
+        form[used++] = number ? '*' : *at;
+        at += number ? digits : 1;
+    }
+    form[used] = 0;
+}
+
+/* Adds it to those of its form. */
+static void gather(const weft_program *program, const program_region *r, weft_memory_buffer *groups,
+                   int *count) {
+    char what[sizeof groups->what], form[sizeof groups->layer], other[sizeof groups->layer];
+    const char *path = weft__account_name(program, r, what, sizeof what);
+    form_of(path, form, sizeof form);
+    for (int i = 0; i < *count; i++) {
+        weft_memory_buffer *g = &groups[i];
+        form_of(g->layer, other, sizeof other);
+        if (g->kind != r->kind || strcmp(other, form) != 0 || strcmp(g->what, what) != 0) continue;
+        if (strcmp(g->layer, path) != 0) snprintf(g->layer, sizeof g->layer, "%s", form);
+        g->bytes += (uint64_t)r->bytes;
+        g->count++;
+        return;
+    }
+    weft_memory_buffer *g = &groups[(*count)++];
+    *g = (weft_memory_buffer){.bytes = (uint64_t)r->bytes, .count = 1, .kind = r->kind};
+    snprintf(g->layer, sizeof g->layer, "%s", path);
+    snprintf(g->what, sizeof g->what, "%s", what);
+}
+
+static void keep_largest(weft_memory_plan *plan, const weft_memory_buffer *groups, int count) {
+    bool taken[256] = {false};
+    for (plan->n_largest = 0; plan->n_largest < WEFT_MEMORY_LARGEST; plan->n_largest++) {
+        int best = -1;
+        for (int i = 0; i < count; i++)
+            if (!taken[i] && (best < 0 || groups[i].bytes > groups[best].bytes)) best = i;
+        if (best < 0) return;
+        taken[best] = true;
+        plan->largest[plan->n_largest] = groups[best];
+    }
+}
+
+void weft__account(const weft_program *program, weft_memory_plan *plan) {
+    enum { GROUPS = 256 };
+    weft_context *ctx = program->ctx;
+    weft_memory_buffer *groups = weft__array(ctx, GROUPS, sizeof *groups);
+    const int peak = peak_of(program);
+    uint64_t sum = 0;
+    int count = 0;
+    plan->work = (uint64_t)program->arena_bytes;
+    for (int i = 0; i < program->n_regions; i++) {
+        const program_region *r = &program->regions[i];
+        if (!alive(r, peak)) continue;
+        plan->kinds[r->kind] += (uint64_t)r->bytes;
+        sum += (uint64_t)r->bytes;
+        if (groups && count < GROUPS) gather(program, r, groups, &count);
+    }
+    plan->kinds[WEFT_MEMORY_SCRATCH] += plan->work - sum;
+    if (groups) keep_largest(plan, groups, count);
+    weft__free(ctx, groups);
+}

@@ -1,0 +1,106 @@
+/* Logits in parts: a loss over many rows and classes records the product that makes its logits once for each
+ * part of the rows, so that only a part of them is ever there. Must not know: losses. Read next: loss.c. */
+#include "ops/head.h"
+#include "ops/ops.h"
+
+/* A part holds no more than this where nobody says how many there are. */
+#define PART_BYTES (INT64_C(1) << 30)
+
+int64_t weft__logit_parts_of(int64_t rows, int64_t classes, weft_dtype dtype) {
+    int64_t bytes = 0, parts = 1;
+    if (!weft__mul(classes, (int64_t)weft_dtype_size(dtype), &bytes) || !weft__mul(bytes, rows, &bytes))
+        return 1;
+    while (parts < rows && weft__ceil_div(bytes, parts) > PART_BYTES) parts *= 2;
+    return parts < rows ? parts : rows;
+}
+
+/* Classes that take no probability: chosen by a vector over the classes to be a number. */
+static bool is_mask(const weft_tensor *t, const weft_tensor **vector, double *number) {
+    if (t->op != WEFT_OP_WHERE) return false;
+    const weft_tensor *which = t->in[0], *other = t->in[2];
+    while (!which->leaf && (which->op == WEFT_OP_EXPAND || which->op == WEFT_OP_RESHAPE))
+        which = which->in[0];
+    while (!other->leaf && (other->op == WEFT_OP_EXPAND || other->op == WEFT_OP_RESHAPE))
+        other = other->in[0];
+    if (other->leaf || other->op != WEFT_OP_CONST || which->numel != t->shape[t->rank - 1]) return false;
+    *vector = which;
+    *number = ((const weft_attr_const *)other->attr)->f;
+    return true;
+}
+
+/* The product behind a widening, shapes and a mask; NULL: something else, or it has its values already. */
+static weft_tensor *product_of(weft_tensor *logits) {
+    const weft_tensor *vector;
+    weft_tensor *t = logits;
+    double number;
+    for (;;) {
+        if (t->leaf) return NULL;
+        if (t->op == WEFT_OP_CAST || t->op == WEFT_OP_RESHAPE)
+            t = t->in[0];
+        else if (is_mask(t, &vector, &number))
+            t = t->in[1];
+        else
+            break;
+    }
+    const bool rows = t->op == WEFT_OP_MATMUL && t->rank == 2;
+    return rows && t->shape[1] == logits->shape[logits->rank - 1] ? t : NULL;
+}
+
+/* What the logits make of their product, of a part of its rows. */
+static weft_tensor *follow(const char *where, const weft_tensor *logits, const weft_tensor *product,
+                           weft_tensor *part) {
+    const weft_tensor *vector;
+    double number;
+    if (logits == product || weft__poisoned(part)) return part;
+    if (!is_mask(logits, &vector, &number)) {
+        part = follow(where, logits->in[0], product, part);
+        return logits->op == WEFT_OP_CAST && !weft__poisoned(part)
+                   ? weft_cast_at(where, part, weft_dtype_of(logits))
+                   : part;
+    }
+    part = follow(where, logits->in[1], product, part);
+    if (weft__poisoned(part)) return part;
+    weft_tensor *which =
+        weft__reshape_to(where, (weft_tensor *)(uintptr_t)vector, 1, &part->shape[part->rank - 1]);
+    return select(which, part, weft_full_like_at(where, part, number));
+}
+
+int64_t weft__logit_parts(weft_tensor *logits) {
+    const weft_tensor *product = logits->rank ? product_of(logits) : NULL;
+    return product && product->parts ? product->parts : 1;
+}
+
+void weft__logit_mark(weft_tensor *logits, int64_t parts) {
+    weft_tensor *product = weft__poisoned(logits) || logits->rank == 0 ? NULL : product_of(logits);
+    if (!product || product->shape[0] < 1) return;
+    product->parts = (uint32_t)weft__smaller(parts, product->shape[0]);
+}
+
+/* The matrix of classes, narrowed anew where it is narrowed: the gradients of parts are then added up in the
+ * dtype that it is kept in. */
+static weft_tensor *narrowed_anew(const char *where, weft_tensor *t) {
+    if (t->leaf) return t;
+    if (t->op == WEFT_OP_CAST) return weft__rounded_at(where, t->in[0], weft_dtype_of(t));
+    if (t->op != WEFT_OP_PERMUTE) return t;
+    return weft_permute_at(
+        where, narrowed_anew(where, t->in[0]),
+        (int[]){((const weft_attr_order *)t->attr)->order[0], ((const weft_attr_order *)t->attr)->order[1]});
+}
+
+weft_tensor *weft__logit_part(const char *where, weft_tensor *logits, int64_t part, int64_t parts,
+                              uint32_t *segment) {
+    weft_context *ctx = logits->ctx;
+    weft_tensor *product = product_of(logits);
+    const int64_t rows = product->shape[0], step = weft__ceil_div(rows, parts), first = part * step;
+    const char *path = ctx->path;
+    const uint8_t stage = ctx->stage;
+    weft_tensor *x = weft_narrow_at(where, product->in[0], 0, first, weft__smaller(step, rows - first));
+    *segment = weft__segment_begin(ctx, WEFT_SEGMENT_CHUNK);
+    ctx->path = product->path;
+    ctx->stage = product->stage;
+    weft_tensor *y = weft_matmul_at(where, x, narrowed_anew(where, product->in[1]));
+    y = follow(where, logits, product, y);
+    ctx->path = path;
+    ctx->stage = stage;
+    return y;
+}
