@@ -59,6 +59,7 @@ typedef struct fake_blas_state {
     /* set */
     long no_handle, decline; /* cublasLtCreate fails; no product is supported */
     long fail;               /* 1: the next product fails ... */
+    long slow_bias;          /* products with a bias take ten times as long */
     /* counted */
     long heuristics, products, epilogues; /* asked for; multiplied, of which with one */
     long last;                            /* number of the algorithm of the last one */

@@ -287,6 +287,28 @@ static void test_choices(void **state) {
     assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
 }
 
+/* An epilogue that costs more than a kernel after the product stays one. */
+static void test_slow_epilogue(void **state) {
+    (void)state;
+    weft_context *ctx;
+    const int64_t shape[] = {SIDE, SIDE + 1};
+    fake_blas_state before, *c = counts();
+    if (!c) return skip();
+    c->slow_bias = 1;
+    for (int run = 0; run < 2; run++) { /* timed, and read from the disk */
+        before = *c;
+        assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+        weft_tensor *a = filled(ctx, WEFT_F32, 2, (int64_t[]){SIDE, SIDE}, 1);
+        weft_tensor *b = filled(ctx, WEFT_F32, 2, shape, 2), *bias = filled(ctx, WEFT_F32, 1, &shape[1], 3);
+        weft_tensor *y = weft_add(weft_matmul(a, b), bias);
+        assert_int_equal(weft_eval(&y, 1), WEFT_OK);
+        weft_close(ctx);
+    }
+    c->slow_bias = 0;
+    assert_int_equal(c->products - before.products, 1);
+    assert_int_equal(c->epilogues, before.epilogues);
+}
+
 /* f32 is f32, unless that is given away; and 16-bit results are of sums in f32, as tests/cuda/blas.c sees to.
  */
 static void test_tf32(void **state) {
@@ -406,8 +428,9 @@ static void test_descriptors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_descriptors), cmocka_unit_test(test_products), cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_tf32),        cmocka_unit_test(test_without),  cmocka_unit_test(test_fails),
+        cmocka_unit_test(test_descriptors),   cmocka_unit_test(test_products), cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_slow_epilogue), cmocka_unit_test(test_tf32),     cmocka_unit_test(test_without),
+        cmocka_unit_test(test_fails),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -34,15 +34,24 @@ static weft__blas_plan *plan_of(weft__cuda *d, const weft_heavy_matmul *mm, cons
     return weft__blas_plan_of(d, &key);
 }
 
+/* Whether a product with its epilogue takes less than without and a kernel after it, which reads and writes
+ * at least the result. Where nothing was measured it does. */
+static bool pays(const weft__blas_plan *fused, const weft__blas_plan *alone) {
+    const int sweeps = 2 + (fused->key.problem.based || weft__blas_has_aux(&fused->key.problem));
+    return fused->timing.ms <= 0 || alone->timing.ms <= 0 ||
+           fused->timing.ms <= alone->timing.ms + (float)sweeps * fused->timing.sweep;
+}
+
 bool weft__blas_suits(weft__cuda *d, const weft_heavy *heavy) {
     weft__blas_operands operands;
     if (heavy->kind != WEFT_HEAVY_MATMUL || !heavy->as.matmul.epilogue) return true;
-    weft_heavy_matmul alone = heavy->as.matmul;
-    alone.epilogue = NULL;
+    weft_heavy_matmul plain = heavy->as.matmul;
+    plain.epilogue = NULL;
     if (weft__cuda_enter(d) != 0) return true;
-    const bool suits = plan_of(d, &heavy->as.matmul, NULL, &operands) || !plan_of(d, &alone, NULL, &operands);
+    const weft__blas_plan *alone = plan_of(d, &plain, NULL, &operands);
+    const weft__blas_plan *fused = alone ? plan_of(d, &heavy->as.matmul, NULL, &operands) : NULL;
     weft__cuda_leave(d);
-    return suits;
+    return !alone || (fused && pays(fused, alone));
 }
 
 /* ---- the call ---- */

@@ -18,8 +18,7 @@ enum { PROPOSED = 16, ALIGNMENT = 16, WORKSPACE_HOPPER = 32 << 20, WORKSPACE = 4
 /* What lies on disk. */
 typedef struct kept {
     weft__blas_algorithm way;
-    int32_t chosen, proposed; /* its number among so many; of none: the library has no way */
-    double gain;
+    weft__blas_timing timing;
 } kept;
 
 /* ---- descriptors ---- */
@@ -168,15 +167,15 @@ static void choose(weft__cuda *d, const weft__blas_plan *plan, kept *found) {
     const weft__blas_problem *p = &plan->key.problem;
     const double work = (double)p->d.rows * (double)p->d.columns * (double)weft__blas_k(p) * (double)p->batch;
     memset(found, 0, sizeof *found);
-    found->gain = 1;
-    found->proposed = propose(&d->blas, plan, ways);
-    if (found->proposed > 1 && weft__tuner_asks(&d->gpu.tuner, work) && d->blas.seconds < SECONDS_MOST &&
-        weft__gpu_cache_wanted()) {
+    found->timing.gain = 1;
+    found->timing.proposed = propose(&d->blas, plan, ways);
+    if (found->timing.proposed > 0 && weft__tuner_asks(&d->gpu.tuner, work) &&
+        d->blas.seconds < SECONDS_MOST && weft__gpu_cache_wanted()) {
         const double from = weft__tuner_clock();
-        found->chosen = weft__blas_fastest(d, plan, ways, found->proposed, &found->gain);
+        found->timing = weft__blas_fastest(d, plan, ways, found->timing.proposed);
         d->blas.seconds += weft__tuner_clock() - from;
     }
-    if (found->proposed) found->way = ways[found->chosen];
+    if (found->timing.proposed) found->way = ways[found->timing.chosen];
 }
 
 static const char *name_of(const weft__blas_problem *p) {
@@ -190,19 +189,20 @@ static const char *name_of(const weft__blas_problem *p) {
 /* As Weft's matrices are, in rows. */
 static void remember(weft__cuda *d, const weft__blas_plan *plan, const kept *found) {
     const weft__blas_problem *p = &plan->key.problem;
-    weft_tile_choice choice = {.gain = found->gain};
+    weft_tile_choice choice = {.gain = found->timing.gain};
     snprintf(choice.what, sizeof choice.what, "product %s %lldx %lldx%lldx%lld %c%c%s", name_of(p),
              (long long)p->batch, (long long)p->d.columns, (long long)p->d.rows, (long long)weft__blas_k(p),
              p->b.transposed ? 't' : 'n', p->a.transposed ? 't' : 'n',
              p->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? p->based ? " +c" : "" : " epilogue");
-    snprintf(choice.chosen, sizeof choice.chosen, "cuBLASLt %d of %d", found->chosen + 1, found->proposed);
+    snprintf(choice.chosen, sizeof choice.chosen, "cuBLASLt %d of %d", found->timing.chosen + 1,
+             found->timing.proposed);
     _Static_assert(sizeof *found <= WEFT_CHOICE_BYTES, "a choice");
     weft__tuner_note(&d->gpu.tuner, &choice, key_on_disk(d, plan), found, sizeof *found);
 }
 
 static weft__blas_plan *add(weft__cuda *d, const weft__blas_key *key) {
     weft__blas_plan *plan = weft__zalloc(d->gpu.base.ctx, sizeof *plan);
-    kept found = {.gain = 1};
+    kept found = {.timing = {.gain = 1}};
     if (!plan) return NULL;
     memcpy(&plan->key, key, sizeof plan->key);
     plan->next = d->blas.plans;
@@ -213,7 +213,8 @@ static weft__blas_plan *add(weft__cuda *d, const weft__blas_key *key) {
         weft__gpu_cache_store(d->gpu.base.ctx, key_on_disk(d, plan), &found, sizeof found);
     }
     plan->way = found.way;
-    plan->usable = found.proposed > 0;
+    plan->timing = found.timing;
+    plan->usable = found.timing.proposed > 0;
     if (plan->usable) remember(d, plan, &found);
     return plan;
 }

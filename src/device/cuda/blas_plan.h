@@ -23,6 +23,13 @@ typedef struct weft__blas_places {
     CUdeviceptr a, b, d, c, bias, aux, workspace;
 } weft__blas_places;
 
+/* Which way, and what was measured; ms 0: nothing. */
+typedef struct weft__blas_timing {
+    double gain;     /* times as fast as the library's first */
+    float ms, sweep; /* of the chosen one; of writing its result alone, as a kernel after it does at least */
+    int32_t chosen, proposed; /* its number among so many; of none: the library has no way */
+} weft__blas_timing;
+
 typedef struct weft__blas_plan {
     weft_call call; /* blas_call.c */
     struct weft__blas_plan *next;
@@ -30,6 +37,7 @@ typedef struct weft__blas_plan {
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, d; /* C lies as D does */
     weft__blas_algorithm way;
+    weft__blas_timing timing;
     bool usable; /* the library has one */
 } weft__blas_plan;
 
@@ -54,9 +62,8 @@ unsigned weft__blas_multiply(const weft__blas_state *state, const weft__blas_pla
 
 /* ---- blas_time.c ---- */
 
-/* Number of the fastest of several ways, the first where nothing can be measured; *gain: times as fast as the
- * first. */
-int weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan, const weft__blas_algorithm *ways,
-                       int count, double *gain);
+/* The fastest of several ways, the first where nothing can be measured. */
+weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
+                                     const weft__blas_algorithm *ways, int count);
 
 #endif

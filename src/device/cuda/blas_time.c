@@ -53,11 +53,25 @@ static float time_one(weft__cuda *d, const weft__blas_plan *plan, const weft__bl
     return ms / RUNS;
 }
 
-static int time_all(weft__cuda *d, const weft__blas_plan *plan, const weft__blas_algorithm *ways, int count,
-                    const weft__blas_places *at, double *gain) {
+/* Milliseconds of writing D once. */
+static float time_sweep(weft__cuda *d, CUdeviceptr to, size_t bytes, const CUevent events[2]) {
+    float ms = 0;
+    CUresult error = weft__cu.cuMemsetD8Async(to, 0x3c, bytes, d->stream);
+    if (!error) error = weft__cu.cuEventRecord(events[0], d->stream);
+    for (int run = 0; run < RUNS && !error; run++)
+        error = weft__cu.cuMemsetD8Async(to, 0x3c, bytes, d->stream);
+    if (!error) error = weft__cu.cuEventRecord(events[1], d->stream);
+    if (!error) error = weft__cu.cuEventSynchronize(events[1]);
+    if (!error) error = weft__cu.cuEventElapsedTime(&ms, events[0], events[1]);
+    return error ? 0 : ms / RUNS;
+}
+
+static weft__blas_timing time_all(weft__cuda *d, const weft__blas_plan *plan,
+                                  const weft__blas_algorithm *ways, int count, const weft__blas_places *at,
+                                  size_t d_bytes) {
+    weft__blas_timing timing = {.gain = 1, .proposed = count};
     CUevent events[2] = {NULL, NULL};
     float first = -1, best = -1;
-    int chosen = 0;
     CUresult error = weft__cu.cuEventCreate(&events[0], CU_EVENT_DEFAULT);
     if (!error) error = weft__cu.cuEventCreate(&events[1], CU_EVENT_DEFAULT);
     for (int i = 0; i < count && !error; i++) {
@@ -66,21 +80,22 @@ static int time_all(weft__cuda *d, const weft__blas_plan *plan, const weft__blas
         if (i == 0) first = best = ms;
         if (best > 0 && (ms >= best || ms >= BETTER * first)) continue;
         best = ms;
-        chosen = i;
+        timing.chosen = i;
     }
-    *gain = first > 0 && best > 0 ? (double)(first / best) : 1;
+    if (first > 0 && best > 0) timing.gain = (double)(first / best);
+    if (best > 0) timing.ms = best, timing.sweep = time_sweep(d, at->d, d_bytes, events);
     for (int i = 0; i < 2; i++)
         if (events[i]) weft__cu.cuEventDestroy_v2(events[i]);
-    return chosen;
+    return timing;
 }
 
-int weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan, const weft__blas_algorithm *ways,
-                       int count, double *gain) {
+weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
+                                     const weft__blas_algorithm *ways, int count) {
     const weft__blas_problem *p = &plan->key.problem;
     size_t bytes[BUFFERS] = {bytes_of(p, &p->a), bytes_of(p, &p->b), bytes_of(p, &p->d)};
     CUdeviceptr memory[BUFFERS] = {0};
     const weft_error error = d->gpu.base.ctx->error; /* what fails here is nobody else's business */
-    int chosen = 0;
+    weft__blas_timing timing = {.gain = 1, .proposed = count};
     bytes[C] = p->based ? bytes[D] : 0;
     bytes[BIAS] = p->epilogue & CUBLASLT_EPILOGUE_BIAS ? (size_t)p->d.rows * 8 : 0;
     bytes[AUX] = weft__blas_has_aux(p) ? bytes[D] : 0;
@@ -93,10 +108,9 @@ int weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan, const weft__b
         made = !bytes[i] || fill(d, memory[i], bytes[i], i == A || i == B ? p->a.type : p->d.type) == 0;
     const weft__blas_places at = {memory[A],    memory[B],   memory[D],        memory[C],
                                   memory[BIAS], memory[AUX], memory[WORKSPACE]};
-    *gain = 1;
-    if (made) chosen = time_all(d, plan, ways, count, &at, gain);
+    if (made) timing = time_all(d, plan, ways, count, &at, bytes[D]);
     for (int i = 0; i < BUFFERS; i++)
         if (memory[i]) weft__cu.cuMemFree_v2(memory[i]);
     d->gpu.base.ctx->error = error;
-    return chosen;
+    return timing;
 }
