@@ -31,6 +31,7 @@
 #include "device/cuda/nvrtc.h"
 #include "device/cuda/run.h"
 #include "gpu.h"
+#include "train/gauging.h"
 
 #if __has_include(<cuda.h>)
 #define CUDA_FUNCTION(name, arguments)                                                                       \
@@ -234,6 +235,17 @@ static void test_gauges(void **state) {
         assert_true(card ? isnan(g.temperature) : g.temperature == 45);
         weft_close(ctx);
     }
+    assert_null(weft__gauging_start(NULL));
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &ctx), WEFT_OK);
+    weft__gauging *gauging = counts() ? weft__gauging_start(ctx) : NULL;
+    if (gauging) { /* a thread that reads them beside the work: once at its start, then twice a second */
+        assert_true(fabs(weft__gauging_take(gauging).power - 70.5) < 1e-9);
+        assert_true(isnan(weft__gauging_take(gauging).power));
+        assert_true(fabs(weft__gauging_all(gauging).power - 70.5) < 1e-9);
+    }
+    weft__gauging_stop(gauging);
+    assert_true(isnan(weft__gauging_take(NULL).power));
+    weft_close(ctx);
     weft__nvml_file = "libabsent.so";
     weft__nvml_forget();
     assert_non_null(strstr(weft__nvml_open(), "libabsent.so cannot be opened: it comes with the driver"));
