@@ -168,6 +168,10 @@ if(TARGET test_dnn_plans) # cuDNN loads what it compiles into a driver: here one
     "${test_environment};LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/dnn-driver:$ENV{LD_LIBRARY_PATH}")
 endif()
 
+if(TARGET test_gpu_tensor)
+  weft_add_cuda_test(test_gpu_tensor_cuda_75 ${CMAKE_COMMAND} -E env FAKE_CUDA_CAPABILITY=75 $<TARGET_FILE:test_gpu_tensor>)
+endif()
+
 # The matrix of ops and the gradient checks run once a device, each writing a record of its cells from which
 # docs/op-matrix.md is made; a device that is absent is skipped. Where kernels are compiled each takes two parts,
 # the longest tests of all, which start first.

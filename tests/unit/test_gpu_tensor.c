@@ -1,7 +1,7 @@
 /* src/device/gpu: products on tensor cores, on a card or on the driver of tests/cuda (tests.cmake runs this
- * again as test_gpu_tensor_cuda; on OpenCL there are none): dtypes, layouts, widths of copies, places, edges,
- * batches and cuts of k against plain f64 loops within class D; nothing read or written outside; the same
- * bits twice and from every tile. */
+ * again as test_gpu_tensor_cuda, and as if for compute capability 7.5; on OpenCL there are none): dtypes,
+ * layouts, widths of copies, places, edges, batches and cuts of k against plain f64 loops within class D;
+ * nothing read or written outside; the same bits twice and from every tile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,26 +58,34 @@ static void *values(const fixture *f, weft_dtype dtype, int64_t n, uint64_t seed
     return p;
 }
 
-static bool is_tensor(const fixture *f, const weft_heavy_matmul *mm) {
+/* Its first launch, without text and arguments. */
+static weft_launch launch_of(const weft_target *target, const weft_heavy_matmul *mm) {
     weft_arena arena;
     weft_context ctx = {0};
     weft__arena_init(&arena, &ctx);
-    weft_launches launches = {.ctx = &ctx, .arena = &arena, .target = f->target};
+    weft_launches launches = {.ctx = &ctx, .arena = &arena, .target = target};
     const weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL, .path = "test", .as.matmul = *mm};
     assert_int_equal(weft__gpu_matmul(&launches, &heavy, false), WEFT_OK);
-    const bool is = launches.count > 0 && launches.list[0].prelude & WEFT_PRELUDE_TENSOR;
+    assert_true(launches.count > 0);
+    weft_launch first = launches.list[0];
+    first.text = NULL, first.arguments = NULL;
     weft__free(&ctx, launches.list);
     weft__arena_free(&arena);
-    return is;
+    return first;
+}
+
+static bool is_tensor(const fixture *f, const weft_heavy_matmul *mm) {
+    return launch_of(f->target, mm).prelude & WEFT_PRELUDE_TENSOR;
 }
 
 /* All ways, if there are others, have the bits of the usual one. */
 static void check_shifted(fixture *f, const weft_heavy_matmul *mm, int shift, int ways) {
     const weft_dtype dtype = (weft_dtype)mm->dtype;
+    if (f->own.capability < 80 && dtype != WEFT_F16) return;
+    assert_true(is_tensor(f, mm));
     void *a = values(f, dtype, span(mm, mm->a_batch, mm->m, mm->a_m, mm->k, mm->a_k), 1);
     void *b = values(f, dtype, span(mm, mm->b_batch, mm->k, mm->b_k, mm->n, mm->b_n), 2);
     size_t bytes;
-    assert_true(is_tensor(f, mm));
     char *c = product(f->device, mm, a, b, shift, &bytes);
     const double error = matmul_error(mm, a, b, c);
     if (!(error <= 1))
@@ -180,6 +188,38 @@ static void test_tiles(void **state) {
     check_shifted(f, &mm, 0, WEFT_TUNER_WAYS);
 }
 
+/* Without a tuner: large tiles where they feed all units, else what wastes little; on any machine. */
+static void test_usual(void **state) {
+    static const struct {
+        int64_t m, n, k, more; /* bytes that a group may ask for */
+        int64_t columns, rows, parts, asked;
+    } cases[] = {
+        {4096, 4096, 4096, 227 << 10, 16, 32, 1, 72 << 10}, /* 128 x 256 */
+        {4096, 4096, 4096, 0, 32, 32, 1, 0},                /* 128 x 128 */
+        {1024, 1024, 1024, 227 << 10, 16, 8, 1, 0},         /* 128 x 64 */
+        {8, 4096, 4096, 227 << 10, 64, 1, 1, 0},            /* 32 x 64 */
+        {4096, 8, 4096, 227 << 10, 1, 64, 1, 0},            /* 64 x 32 */
+        {64, 64, 65536, 227 << 10, 2, 1, 64, 0},            /* k cut */
+    };
+    (void)state;
+    for (int i = 0; i < COUNT(cases); i++) {
+        const weft_target target = {.language = WEFT_CUDA_C,
+                                    .lanes = 256,
+                                    .units = 132,
+                                    .local_bytes = 48 << 10,
+                                    .most_local_bytes = cases[i].more,
+                                    .capability = 90};
+        const weft_heavy_matmul mm =
+            matmul(WEFT_BF16, cases[i].m, cases[i].n, cases[i].k, (layout){0, 0, 0, 0, 0});
+        const weft_launch l = launch_of(&target, &mm);
+        assert_true(l.prelude & WEFT_PRELUDE_TENSOR);
+        assert_int_equal(l.groups[0], cases[i].columns);
+        assert_int_equal(l.groups[1], cases[i].rows);
+        assert_int_equal(l.groups[2], cases[i].parts);
+        assert_int_equal(l.shared_bytes, cases[i].asked);
+    }
+}
+
 static void test_tf32(void **state) {
     fixture *f = *state;
     if (!f->device) skip();
@@ -212,9 +252,9 @@ static void test_declined(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layouts), cmocka_unit_test(test_edges),    cmocka_unit_test(test_places),
-        cmocka_unit_test(test_batches), cmocka_unit_test(test_long),     cmocka_unit_test(test_tiles),
-        cmocka_unit_test(test_tf32),    cmocka_unit_test(test_declined),
+        cmocka_unit_test(test_layouts), cmocka_unit_test(test_edges), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_batches), cmocka_unit_test(test_long),  cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_usual),   cmocka_unit_test(test_tf32),  cmocka_unit_test(test_declined),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -275,11 +275,14 @@ static int width_of(const product *p, int64_t stride, const int64_t *batch) {
     return width;
 }
 
-/* What c costs by a tile, in rounds of as many groups as there are units. */
+/* What c costs by a tile: rounds of as many groups as there are units, and a little for each group, since it
+ * takes what others could have. */
 static double tensor_cost(const product *p, const struct tensor_tile *t) {
     const int64_t groups =
         weft__ceil_div(p->mm.m, t->m) * weft__ceil_div(p->mm.n, t->n) * p->items * p->splits;
-    return (double)weft__ceil_div(groups, weft__larger(p->target->units, 1)) * t->m * t->n / t->rate;
+    const int64_t units = weft__larger(p->target->units, 1);
+    const double rounds = (double)weft__ceil_div(groups, units) + 0.1 * (double)groups / (double)units;
+    return rounds * t->m * t->n / t->rate;
 }
 
 static const char *plan_tensor(product *p, int way) {
