@@ -87,6 +87,12 @@ expect 0 'and cpu, with which it shares' "$weft" train gpt.yaml --run pair --set
 expect 0 '' "$weft" resume pair --quiet --set train.steps=40
 check "two of a kind give the bits of one" cmp {single,pair}/checkpoints/step-40/model.safetensors
 expect 0 '' "$weft" generate pair --tokens 3
+half=(--set train.accumulate=2 --set train.precision=f16 --set train.loss_scale=1e8)
+expect 0 '' "$weft" train gpt.yaml --quiet --run half-single "${half[@]}"
+expect 0 '' "$weft" train gpt.yaml --quiet --run half-pair "${half[@]}" --set 'devices=[cpu,cpu]'
+for file in model optimizer; do
+    check "and of f16's scale" cmp half-{single,pair}/checkpoints/step-40/$file.safetensors
+done
 
 # ---- training, names of folders, what lies in them ----
 expect 0 'where the time went' "$weft" train gpt.yaml
