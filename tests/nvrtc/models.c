@@ -70,8 +70,7 @@ static weft_status attend(weft_context *ctx) {
         int64_t channels;
         weft_dtype dtype;
         double dropout;
-    } heads[] = {
-        {32, WEFT_BF16, 0}, {64, WEFT_F16, 0}, {64, WEFT_BF16, 0.1}, {96, WEFT_BF16, 0}, {128, WEFT_BF16, 0}};
+    } heads[] = {{32, WEFT_BF16, 0.1}, {64, WEFT_F16, 0}, {96, WEFT_BF16, 0}, {128, WEFT_BF16, 0}};
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < sizeof heads / sizeof *heads && status == WEFT_OK; i++) {
         weft_tensor *in[3], *results[4];
