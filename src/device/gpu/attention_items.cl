@@ -146,14 +146,51 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
     put(AT(out, i0), of.out_t, n, d, sums, sum);
 }
 
-/* ---- single queries, as in decoding: an item has a key, then a channel; SHARE neighbours read a key's row
- * together, so that they read what lies together. Where groups are few, keys are cut into `parts` of `length`, a group
- * for each, which leaves in `some` what attention_join joins: the sums of D channels, the largest product, the sum of
- * the weights. ---- */
+/* ---- single queries, as in decoding: SHARE neighbours have a key, of whose row each reads EACH channels at once, and
+ * of HOLD keys before the first is needed; then an item has a key's weight; then neighbours have a row of values.
+ * Where groups are few, keys are cut into `parts` of `length`, a group for each, which leaves in `some` what
+ * attention_join joins: the sums of D channels, the largest product, the sum of the weights. ---- */
 
-#define SHARE  (ITEMS < 8 ? ITEMS : 8)
-#define WIDE   (D > ITEMS ? D / ITEMS : 1) /* channels of an item */
-#define SLICES (ITEMS > D ? ITEMS / D : 1) /* of the keys */
+#if FORMAT == 0
+#define EACH 4
+#define PIECE S4
+#define NUMBER(p, i) ((p)[i])
+#else
+#define EACH 8
+#define PIECE uint4
+#if FORMAT == 1
+#define NUMBER(p, i) vload_half(i, (const half *)(p))
+#else
+#define NUMBER(p, i) as_float((w_u32)(p)[i] << 16)
+#endif
+#endif
+typedef union piece { /* as it lies in memory: what is read becomes numbers where it is used */
+    PIECE all;
+    T each[EACH];
+} piece;
+#define SHARE_MOST (D / EACH < 8 ? D / EACH : 8)
+#define SHARE      (ITEMS < SHARE_MOST ? ITEMS : SHARE_MOST)
+#define AT_ONCE    (ITEMS / SHARE)
+#define ACROSS     (SHARE * EACH) /* channels that neighbours read at once */
+#define HOLD       (SHARE < 512 / D ? SHARE : 512 / D)
+
+/* Whether rows lie as pieces do. */
+#define LIES(p, stride) ((((ulong)(p) | (ulong)(stride) * sizeof(T)) & (sizeof(PIECE) - 1)) == 0)
+W_FN void read(const W_GLOBAL T *row, int c, int d, bool lies, piece *to) {
+    if (lies && c + EACH <= d)
+        to->all = *(const W_GLOBAL PIECE *)(row + c);
+    else
+        for (int i = 0; i < EACH; i++) to->each[i] = c + i < d ? row[c + i] : (T)0;
+}
+
+/* HOLD rows, AT_ONCE apart, of which those before row n count. */
+W_FN void rows(const W_GLOBAL T *from, w_i64 stride, int first, int n, int d, bool lies, piece x[HOLD][D / ACROSS]) {
+    W_CARD_UNROLL for (int u = 0; u < HOLD; u++)
+        W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++) {
+            const int r = first + u * AT_ONCE;
+            read(from + r * stride, t * ACROSS + w_item(0) % SHARE * EACH, r < n ? d : 0, lies, &x[u][t]);
+        }
+}
 
 W_FN S group_best(W_LOCAL S *part, S v, int sum) {
     part[w_item(0)] = v;
@@ -180,23 +217,30 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
                                                  const W_GLOBAL int *key, W_GLOBAL T *out, W_GLOBAL S *lse,
                                                  W_GLOBAL S *some, W_GLOBAL w_faults *faults,
                                                  const W_NUMBERS(attention_row) of) {
-    W_LOCAL_ROOM S query[D], weight[ITEMS], part[ITEMS], products[ITEMS * (SHARE + 1)];
+    W_LOCAL_ROOM S weight[ITEMS], part[ITEMS], products[ITEMS * (SHARE + 1)], room[AT_ONCE * ACROSS];
     OPEN
     const w_i64 pair = w_group(1), b = pair / heads, h = pair % heads;
     const int i = w_group(0) % t_q, begin = w_group(0) / t_q * of.length, item = w_item(0);
-    const int shift = cached ? key[of.key_at] : t_k - t_q, first = item % D, slice = item / D;
+    const int shift = cached ? key[of.key_at] : t_k - t_q, mine = item / SHARE, at = item % SHARE * EACH;
     const int end = min(begin + of.length, causal ? min(t_k, max(0, i + 1 + shift)) : t_k);
-    S sums[WIDE], most = -INFINITY, sum = 0;
-    W_CARD_UNROLL for (int u = 0; u < WIDE; u++) sums[u] = 0;
-    for (int c = item; c < d; c += ITEMS) query[c] = LOAD(AT(q, i), c);
-    w_barrier();
+    const bool lies_k = LIES(AT(k, 0), of.k_t), lies_v = LIES(AT(v, 0), of.v_t);
+    S query[D / ACROSS][EACH], sums[D / ACROSS][EACH], most = -INFINITY, sum = 0;
+    piece x[HOLD][D / ACROSS];
+    W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++) {
+        read(AT(q, i), t * ACROSS + at, d, false, &x[0][0]);
+        W_CARD_UNROLL for (int e = 0; e < EACH; e++) query[t][e] = NUMBER(x[0][0].each, e), sums[t][e] = 0;
+    }
     for (int j = begin; j < end; j += ITEMS) {
         S s = 0;
         const int n = min(end - j, ITEMS);
-        for (int r = item / SHARE; r < n; r += ITEMS / SHARE) {
-            S dot = 0;
-            for (int c = item % SHARE; c < d; c += SHARE) dot = fma(query[c], LOAD(AT(k, j + r), c), dot);
-            products[r * (SHARE + 1) + item % SHARE] = dot;
+        W_CARD_UNROLL for (int first = mine; first < ITEMS; first += HOLD * AT_ONCE) {
+            rows(AT(k, j), of.k_t, first, n, d, lies_k, x);
+            W_CARD_UNROLL for (int u = 0; u < HOLD; u++) {
+                S dot = 0;
+                W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++)
+                    W_CARD_UNROLL for (int e = 0; e < EACH; e++) dot = fma(query[t][e], NUMBER(x[u][t].each, e), dot);
+                products[(first + u * AT_ONCE) * (SHARE + 1) + item % SHARE] = dot;
+            }
         }
         w_barrier();
         for (int t = 0; t < SHARE && item < n; t++) s += products[item * (SHARE + 1) + t];
@@ -207,10 +251,14 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
         sum = fma(sum, keep, e);
         weight[item] = e * kept(key + of.key_at, (pair * t_q + i) * t_k + j + item, dropout, factor);
         w_barrier();
-        W_CARD_UNROLL for (int u = 0; u < WIDE; u++) {
-            const int c = first + u * ITEMS;
-            sums[u] *= keep;
-            for (int r = slice; r < n && c < d; r += SLICES) sums[u] = fma(weight[r], LOAD(AT(v, j + r), c), sums[u]);
+        W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++)
+            W_CARD_UNROLL for (int e_ = 0; e_ < EACH; e_++) sums[t][e_] *= keep;
+        W_CARD_UNROLL for (int first = mine; first < ITEMS; first += HOLD * AT_ONCE) {
+            rows(AT(v, j), of.v_t, first, n, d, lies_v, x);
+            W_CARD_UNROLL for (int u = 0; u < HOLD; u++)
+                W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++)
+                    W_CARD_UNROLL for (int e_ = 0; e_ < EACH; e_++)
+                        sums[t][e_] = fma(weight[first + u * AT_ONCE], NUMBER(x[u][t].each, e_), sums[t][e_]);
         }
         w_barrier();
     }
@@ -218,14 +266,17 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
     W_GLOBAL S *left = some + of.some_at + ((pair * t_q + i) * of.parts + w_group(0) / t_q) * (D + 2);
     if (item == 0 && of.parts == 1) lse[of.lse_at + pair * t_q + i] = total == 0 ? (S)-INFINITY : most + LOG(total);
     if (item == 0 && of.parts > 1) left[D] = most, left[D + 1] = total;
-    W_CARD_UNROLL for (int u = 0; u < WIDE; u++) {
-        part[item] = sums[u];
+    W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++) {
+        W_CARD_UNROLL for (int e = 0; e < EACH; e++) room[mine * ACROSS + at + e] = sums[t][e];
         w_barrier();
-        const int c = first + u * ITEMS;
-        S all = 0;
-        for (int r = 0; r < SLICES; r++) all += part[first + r * D * (SLICES > 1)];
-        if (slice == 0 && c < d && of.parts == 1) STORE(AT(out, i), c, all * by);
-        if (slice == 0 && c < d && of.parts > 1) left[c] = all;
+        for (int c = item; c < ACROSS; c += ITEMS) {
+            S all = 0;
+            for (int r = 0; r < AT_ONCE; r++) all += room[r * ACROSS + c];
+            if (of.parts > 1)
+                left[t * ACROSS + c] = all;
+            else if (t * ACROSS + c < d)
+                STORE(AT(out, i), t * ACROSS + c, all * by);
+        }
         w_barrier();
     }
 }
