@@ -288,6 +288,8 @@ static double tensor_cost(const product *p, const struct tensor_tile *t) {
 static const char *plan_tensor(product *p, int way) {
     const weft_heavy_matmul *mm = &p->mm;
     split(p, weft__ceil_div(mm->m, 64) * weft__ceil_div(mm->n, 64) * p->items, 64, 512);
+    if (p->splits == 1) /* gradients of weights: a long k and tiles for half of a large card */
+        split(p, weft__ceil_div(mm->m, 128) * weft__ceil_div(mm->n, 64) * p->items, 200, 4096);
     const bool two_levels = p->splits > 1 || p->out == p->sum;
     const int first = two_levels ? ONE_LEVEL : tensor_bytes(tensor_tiles) > p->target->most_local_bytes;
     const struct tensor_tile *list = tensor_tiles + first, *t = list;
