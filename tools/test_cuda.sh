@@ -37,7 +37,10 @@ one() {
 
 while read -r kind name; do
     case $kind in
-    matrix) one "$name" "${wrap[@]}" "$build/$name" cuda --record "$logs/$name.tsv" ;;
+    matrix)
+        one "$name" "${wrap[@]}" "$build/$name" cuda --record "$logs/$name.tsv"
+        one "${name}_calls" "${wrap[@]}" "$build/$name" cuda --op matmul --calls 1 # small products by cuBLASLt too
+        ;;
     device) one "$name" env WEFT_TEST_DEVICE=cuda "${wrap[@]}" "$build/$name" ;;
     gpu) one "$name" env WEFT_TEST_GPU=cuda "${wrap[@]}" "$build/$name" ;;
     script) one "$name" env WEFT_TEST_GPU=cuda WEFT_COMMAND="$build/weft" bash "$source/tests/train/$name.sh" ;;
