@@ -83,6 +83,7 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(demo, "trains something small, to see that it works")                                                  \
     X(devices, "lists what this machine can compute on, each tried out")                                     \
     X(doctor, "explains which device is taken, and what is in the way of others")                            \
+    X(plan, "tells what a training step takes of a device's memory")                                         \
     X(profile, "shows where the time of training steps goes")                                                \
     X(verify, "compares a training step on two devices")                                                     \
     X(bench, "measures a workload")

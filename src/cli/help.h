@@ -46,6 +46,13 @@
     "  weft demo gpt\n"
 #define weft__help_devices "  weft devices\n"
 #define weft__help_doctor  "  weft doctor\n"
+#define weft__help_plan                                                                                      \
+    "Plans a training step of the configuration and computes nothing: nothing is put on the device, which\n" \
+    "need not be there (cuda is then a card of compute capability 9.0). Prints the memory of its peak by\n"  \
+    "what it is for, the largest values by layer, what would take less, and what the step comes to. Data\n"  \
+    "are read where they are there, and wanted where model.vocab does not say how many tokens there "        \
+    "are.\n\n"                                                                                               \
+    "  weft plan gpt.yaml --device cuda --set train.batch=64 --set train.precision=bf16\n"
 #define weft__help_profile                                                                                   \
     "Trains as 'weft train' would, without a run folder, and prints the time of a step by kernel and by\n"   \
     "stage. Every command is timed, which keeps them from overlapping, so that a step takes somewhat\n"      \

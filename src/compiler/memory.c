@@ -124,8 +124,9 @@ weft_status weft__memory_gone(weft_context *ctx, const weft_program *program) {
         put_largest(&t, program);
     }
     return weft__fail(ctx, WEFT_ERR_OOM, "%s; use %s, or take another device", text,
-                      program ? "a smaller batch or context, recompute activations (train.recompute, "
-                                "weft_module_recompute)"
+                      program ? "a smaller batch or context, recompute activations or make logits in parts "
+                                "(train.recompute, train.head_chunks, "
+                                "weft_module_recompute, weft_gpt_options)"
                               : "a smaller model or batch");
 }
 

@@ -233,7 +233,7 @@ struct weft_device {
         asynchronous; /* a run returns before its work is done: faults are taken when the host waits anyway */
     int threads;      /* of the host, for what the host does for it; 0 counts as 1 */
     uint64_t bytes_in_use, bytes_peak;
-    bool tf32; /* products of f32 may round what they multiply to TF32 */
+    bool tf32;          /* products of f32 may round what they multiply to TF32 */
     uint64_t workspace; /* of these what kernels need besides their operands */
     weft_tile_choice *choices;
     int n_choices;

@@ -102,9 +102,11 @@ static void on_log(void *user, weft_log_level level, const char *message) {
 
 weft_status weft__auto_choose(const weft__config *config, const weft__dataset *dataset, weft__purpose purpose,
                               weft__auto *choice) {
-    plan p = {.config = config, .dataset = dataset};
+    weft__config known = *config; /* owns nothing */
+    plan p = {.config = &known, .dataset = dataset};
     weft_context *ctx = NULL;
     weft_device_choice best;
+    if (!known.train_batch) known.train_batch = 8; /* auto: it depends on the device */
     WEFT_TRY(weft_open(
         &(weft_open_options){.device = "null", .seed = (uint64_t)config->train_seed, .log = on_log}, &ctx));
     p.model.ctx = ctx;

@@ -92,8 +92,13 @@ static bool parse_int(const char *text, int64_t *out) {
 }
 
 static bool take_int(const weft__config_row *row, const char *text, int64_t *out, char problem[256]) {
+    if (row->choices && strcmp(text, row->choices) == 0) {
+        *out = 0;
+        return true;
+    }
     if (!parse_int(text, out)) {
-        snprintf(problem, 256, "a whole number is wanted, not '%.60s'", text);
+        snprintf(problem, 256, "a whole number%s%s is wanted, not '%.60s'", row->choices ? " or " : "",
+                 row->choices ? row->choices : "", text);
         return false;
     }
     if (*out >= row->low_int && *out <= row->high_int) return true;

@@ -96,7 +96,12 @@ const char *weft__config_value(const weft__config *config, weft__config_key key,
     buffer[0] = '\0';
     if (config->origin[key] == WEFT__ORIGIN_UNSET) return buffer;
     switch (row->kind) {
-    case WEFT__KIND_INT: append_int(buffer, bytes, *(const int64_t *)field); break;
+    case WEFT__KIND_INT:
+        if (row->choices && *(const int64_t *)field == 0)
+            append(buffer, bytes, row->choices);
+        else
+            append_int(buffer, bytes, *(const int64_t *)field);
+        break;
     case WEFT__KIND_NUM: append_num(buffer, bytes, *(const double *)field); break;
     case WEFT__KIND_BOOL: append(buffer, bytes, *(const bool *)field ? "true" : "false"); break;
     case WEFT__KIND_CHOICE:
@@ -203,7 +208,9 @@ static void print_range(FILE *out, const weft__config_row *row) {
     } else if (row->kind == WEFT__KIND_BOOL) {
         fprintf(out, " (true, false)");
     } else if (row->kind == WEFT__KIND_INT || row->kind == WEFT__KIND_INTS) {
-        if (row->low_int > 0) fprintf(out, " (at least %lld)", (long long)row->low_int);
+        if (row->low_int > 0)
+            fprintf(out, " (at least %lld%s%s)", (long long)row->low_int, row->choices ? ", or " : "",
+                    row->choices ? row->choices : "");
     }
 }
 
@@ -322,6 +329,9 @@ void weft__config_hash(const weft__config *config, char out[17]) {
         case WEFT__KEY_train_deterministic:
         case WEFT__KEY_device:
         case WEFT__KEY_devices: continue;
+        case WEFT__KEY_train_head_chunks:
+            if (!config->train_head_chunks) continue;
+            break;
         case WEFT__KEY_model_tokens:
             if (!config->model_tokens) continue;
             break;

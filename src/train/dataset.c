@@ -132,7 +132,8 @@ static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, 
 
 weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                  weft__split split, int64_t most, weft_loader **out) {
-    weft_loader_options options = {.batch = config->train_batch,
+    weft_loader_options options = {.batch =
+                                       config->train_batch ? config->train_batch : 1, /* auto, not chosen */
                                    .in_order = split != WEFT__TRAIN,
                                    .seed = (uint64_t)config->train_seed,
                                    .scale = dataset->scale};

@@ -10,6 +10,7 @@
 #include "train/chart.h"
 #include "train/generate.h"
 #include "train/loop_setup.h"
+#include "train/planning.h"
 #include "train/report.h"
 #include "train/signals.h"
 
@@ -292,6 +293,18 @@ static void note_failure(weft__loop *loop, weft_status status, weft__train_resul
     if (loop->progress.line_shown) fputc('\n', loop->progress.out);
 }
 
+/* Adds to an error for want of memory what would take less, by plans. */
+static void advise(const weft__loop *loop) {
+    char error[WEFT_ERROR_SIZE], advice[400];
+    snprintf(error, sizeof error, "%s", weft_last_error(NULL));
+    if (!loop->config || !loop->model.ctx) return;
+    weft__planning_advice(loop->config, &loop->dataset, weft_device_of(loop->model.ctx), advice,
+                          sizeof advice);
+    const weft_status same =
+        weft__fail(NULL, WEFT_ERR_OOM, "%s%s%s", error, advice[0] ? "; by plan: " : "", advice);
+    (void)same; /* it is passed on already */
+}
+
 weft_status weft__train(weft__config *config, const weft__train_options *options,
                         weft__train_result *result) {
     weft__loop loop;
@@ -305,6 +318,7 @@ weft_status weft__train(weft__config *config, const weft__train_options *options
     } else if (status == WEFT_OK) {
         status = train(&loop);
     }
+    if (status == WEFT_ERR_OOM) advise(&loop);
     if (status != WEFT_OK) note_failure(&loop, status, result);
     result->signal = loop.signal;
     weft__loop_close(&loop);

@@ -14,6 +14,7 @@
 #include "compiler/profile.h"
 #include "device/device.h"
 #include "train/loop_setup.h"
+#include "train/planning.h"
 
 #define TIMED_EVERY 100 /* runs of a program: a timed one takes longer, by up to a third */
 
@@ -189,6 +190,17 @@ static void describe(weft__loop *loop) {
     s->val_loss = s->test_loss = s->test_accuracy = (double)NAN;
 }
 
+/* train.batch: auto becomes a number, which the run keeps. */
+static weft_status choose_batch(weft__loop *loop, weft__config *config) {
+    weft_device *device = loop->model.ctx->device;
+    if (config->train_batch) return WEFT_OK;
+    const uint64_t memory_free = device->ops->memory_free ? device->ops->memory_free(device) : 0;
+    WEFT_TRY(weft__planning_batch(config, &loop->dataset, device->name, memory_free));
+    weft__progress_say(&loop->progress, "train.batch %lld: the largest whose step fits into the memory of %s",
+                       (long long)config->train_batch, device->name);
+    return WEFT_OK;
+}
+
 weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const char *run) {
     WEFT_TRY(make_absolute(config));
     WEFT_TRY(weft__model_vocab(config));
@@ -204,6 +216,7 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     weft_status status = chooses ? WEFT_OK : weft__dataset_read(NULL, config, run, &loop->dataset);
     weft__profile_leave(ctx, span);
     WEFT_TRY(status);
+    WEFT_TRY(choose_batch(loop, config));
     WEFT_TRY(weft__model_build(ctx, config, &loop->dataset, NULL, &loop->model));
     WEFT_TRY(make_loaders(loop));
     WEFT_TRY(count_steps(loop));

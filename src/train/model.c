@@ -76,6 +76,7 @@ static weft_status build_gpt(const weft__config *config, const weft__dataset *da
                                                              .dropout = config->model_dropout,
                                                              .no_bias = !config->model_bias,
                                                              .untied_head = config->model_untied_head,
+                                                             .head_chunks = config->train_head_chunks,
                                                              .dtype = dtype,
                                                              .tokens = model->tokens});
     model->loss = WEFT_LOSS_CROSS_ENTROPY;

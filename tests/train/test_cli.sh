@@ -29,7 +29,7 @@ expect 0 'usage: weft COMMAND' "$weft" --help
 expect 0 '^weft [0-9]+\.[0-9]+' "$weft" --version
 expect 2 'did you mean train\?' "$weft" trian
 one_line
-for command in train resume generate predict eval runs compare info init demo devices doctor profile verify bench; do
+for command in train resume generate predict eval runs compare info init demo devices doctor plan profile verify bench; do
     expect 0 "usage: weft $command" "$weft" "$command" --help
 done
 expect 2 'unknown option --stesp' "$weft" train gpt.yaml --stesp 3
@@ -124,6 +124,17 @@ check 'memory of a small model' announced small
 expect 0 'memory: [0-9.]+ MB: parameters' "$weft" train gpt.yaml --run middle --set train.steps=4 --set train.batch=8 \
     --set model.width=256 --set model.layers=4 --set model.heads=4 --set model.context=128
 check 'memory of a middle model' announced middle
+
+# What a step would take, and the batch that fits, which the run keeps.
+expect 0 'activations' "$weft" plan gpt.yaml
+check "a plan says what would take less" grep -q 'train.batch: .* saves' out
+expect 0 '"fits": true' "$weft" plan gpt.yaml --device cuda --json
+expect 2 'none gelu norm block' "$weft" plan gpt.yaml --set train.recompute=sometimes
+expect 4 'plans are made for' "$weft" plan gpt.yaml --device interp
+expect 0 'train.batch [0-9]+: the largest' "$weft" train gpt.yaml --run fitting --set train.batch=auto --set train.steps=1 --set schedule.warmup=0 \
+    --set train.recompute=norm --set train.head_chunks=3
+check "the run keeps its batch" grep -Eq '^  batch: [0-9]+ ' fitting/config.yaml
+expect 0 '' "$weft" resume fitting --set train.steps=2 --quiet
 
 expect 0 '' env WEFT_CONFIG=gpt.yaml "$weft" train --quiet
 check "quiet prints nothing" test ! -s out

@@ -112,7 +112,7 @@ static weft_status outline(weft_context *ctx, const char *selector, weft_device_
                  "no card is here: a card of compute capability %d.%d, %d multiprocessors and %llu GiB",
                  f->capability / 10, f->capability % 10, f->units, (unsigned long long)(f->memory >> 30));
     else
-        snprintf(out->detail, sizeof out->detail, "%s", f->detail);
+        snprintf(out->detail, sizeof out->detail, "%.399s", f->detail);
     out->memory = f->memory;
     out->target = target_of(f);
     out->takes = weft__gpu_takes;

@@ -1,0 +1,181 @@
+/* weft plan: what a training step takes of a device's memory, what would take less, and what the step comes
+ * to, before anything is on the device. Read next: train/planning.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "cli/cli.h"
+#include "cli/run.h"
+#include "train/model.h"
+#include "train/planning.h"
+
+static double gb(uint64_t bytes) { return 1e-9 * (double)bytes; }
+
+static bool fits(const weft__planned *p) {
+    const uint64_t memory = p->device_memory, total = weft_memory_total(&p->memory);
+    return memory == 0 || total <= memory - weft__planning_reserve(memory);
+}
+
+static const char *const works[WEFT_WORK_COUNT] = {
+    [WEFT_WORK_MATMUL] = "products", [WEFT_WORK_ATTENTION] = "attention", [WEFT_WORK_OTHER] = "the rest"};
+
+/* ---- for people ---- */
+
+static void print_kinds(const weft__planned *p) {
+    printf("\n%-18s %9s\n", "at its peak", "GB");
+    for (int k = 0; k < WEFT_MEMORY_KINDS; k++)
+        printf("%-18s %9.3f\n", weft_memory_name((weft_memory_kind)k), gb(p->memory.kinds[k]));
+    printf("%-18s %9.3f", "all", gb(weft_memory_total(&p->memory)));
+    if (p->device_memory)
+        printf("  of %.1f GB: %s", gb(p->device_memory),
+               fits(p) ? "fits" : "does not fit (1/16 is left for drivers and others)");
+    printf("\n");
+}
+
+static void print_largest(const weft__planned *p) {
+    printf("\n%-9s %5s  %-12s %s\n", "GB", "", "", "the largest");
+    for (int i = 0; i < p->memory.n_largest; i++) {
+        const weft_memory_buffer *b = &p->memory.largest[i];
+        printf("%-9.3f %4dx  %-12s %s%s%s\n", gb(b->bytes), b->count, weft_memory_name(b->kind), b->layer,
+               b->layer[0] ? ": " : "", b->what);
+    }
+}
+
+static void print_work(const weft_program_work *w) {
+    printf("\n%-10s %9s %9s %9s\n", "a step", "commands", "GFLOP", "GB");
+    for (int k = 0; k < WEFT_WORK_COUNT; k++)
+        printf("%-10s %9llu %9.4g %9.4g\n", works[k], (unsigned long long)w->commands[k], 1e-9 * w->flops[k],
+               1e-9 * w->bytes[k]);
+    if (w->launches) printf("%llu launches\n", (unsigned long long)w->launches);
+}
+
+static void print_text(const weft__planned *p, const weft__saving *savings, int count) {
+    printf("%s, %.4g million parameters: a step of %lld x %lld samples, planned for %s\n", p->model,
+           1e-6 * (double)p->parameters, (long long)p->parts, (long long)p->batch, p->device);
+    printf("%s: %s\n", p->device, p->detail);
+    print_kinds(p);
+    print_largest(p);
+    if (count) printf("\nwhat would take less\n");
+    for (int i = 0; i < count; i++)
+        printf("%s: %s saves %.3f GB; %.3f GB remain\n", savings[i].key, savings[i].value,
+               gb(savings[i].saves), gb(savings[i].total));
+    print_work(&p->memory.program);
+}
+
+/* ---- for programs ---- */
+
+static json_t *kinds_json(const weft_memory_plan *m) {
+    json_t *kinds = json_object();
+    for (int k = 0; kinds && k < WEFT_MEMORY_KINDS; k++)
+        json_object_set_new(kinds, weft_memory_name((weft_memory_kind)k),
+                            json_integer((json_int_t)m->kinds[k]));
+    return kinds;
+}
+
+static json_t *largest_json(const weft_memory_plan *m) {
+    json_t *list = json_array();
+    for (int i = 0; list && i < m->n_largest; i++) {
+        const weft_memory_buffer *b = &m->largest[i];
+        json_array_append_new(list, json_pack("{s:I, s:i, s:s, s:s, s:s}", "bytes", (json_int_t)b->bytes,
+                                              "count", b->count, "kind", weft_memory_name(b->kind), "layer",
+                                              b->layer, "what", b->what));
+    }
+    return list;
+}
+
+static json_t *savings_json(const weft__saving *savings, int count) {
+    json_t *list = json_array();
+    for (int i = 0; list && i < count; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "key", savings[i].key, "value",
+                                              savings[i].value, "saves", (json_int_t)savings[i].saves,
+                                              "total", (json_int_t)savings[i].total));
+    return list;
+}
+
+static json_t *work_json(const weft_program_work *w) {
+    json_t *work = json_pack("{s:I}", "launches", (json_int_t)w->launches);
+    for (int k = 0; work && k < WEFT_WORK_COUNT; k++)
+        json_object_set_new(work, k == WEFT_WORK_OTHER ? "other" : works[k],
+                            json_pack("{s:I, s:f, s:f}", "commands", (json_int_t)w->commands[k], "flops",
+                                      w->flops[k], "bytes", w->bytes[k]));
+    return work;
+}
+
+static weft_status print_json(const weft__planned *p, const weft__saving *savings, int count) {
+    const weft_memory_plan *m = &p->memory;
+    json_t *object =
+        json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:b, s:I, s:o, s:o, s:o, s:o}", "model", p->model,
+                  "parameters", (json_int_t)p->parameters, "batch", (json_int_t)p->batch, "accumulate",
+                  (json_int_t)p->parts, "device", p->device, "detail", p->detail, "absent", p->absent,
+                  "device_memory", (json_int_t)p->device_memory, "fits", fits(p), "total",
+                  (json_int_t)weft_memory_total(m), "memory", kinds_json(m), "largest", largest_json(m),
+                  "savings", savings_json(savings, count), "work", work_json(&m->program));
+    char *text = object ? json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
+    json_decref(object);
+    if (!text) return weft__fail_oom(NULL, 0, "the plan");
+    puts(text);
+    free(text);
+    return WEFT_OK;
+}
+
+/* ---- the command ---- */
+
+/* train.batch: auto is planned as if all of the device's memory were free. */
+static weft_status settle_batch(weft__config *config, const weft__dataset *dataset, const char *device) {
+    weft__planned one;
+    if (config->train_batch) return WEFT_OK;
+    config->train_batch = 1;
+    WEFT_TRY(weft__planning_step(config, dataset, device, &one));
+    return weft__planning_batch(config, dataset, one.device, one.device_memory);
+}
+
+static weft_status plan(weft__config *config, bool json) {
+    weft__dataset dataset;
+    weft__planned planned;
+    weft__saving savings[WEFT__SAVINGS];
+    const char *device = config->devices.count ? config->devices.values[0] : NULL;
+    weft_status status = weft__model_vocab(config);
+    if (status != WEFT_OK) return status;
+    status = weft__planning_data(config, &dataset);
+    if (status == WEFT_OK) status = settle_batch(config, &dataset, device);
+    if (status == WEFT_OK) status = weft__planning_step(config, &dataset, device, &planned);
+    if (status == WEFT_OK) {
+        const int count = weft__planning_savings(config, &dataset, &planned, savings);
+        if (json)
+            status = print_json(&planned, savings, count);
+        else
+            print_text(&planned, savings, count);
+    }
+    weft__dataset_free(NULL, &dataset);
+    return status;
+}
+
+int weft__command_plan(const weft__command *command, int argc, char **argv) {
+    const char *path = getenv("WEFT_CONFIG"), *device = NULL;
+    weft__repeated settings = {0};
+    bool json = false;
+    int code = 0;
+    const weft__option options[] = {
+        {"[CONFIG]", WEFT__OPTION_ARG, &path, "the configuration; default: $WEFT_CONFIG"},
+        {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings,
+         "change a value of it; may be given several times"},
+        {"--device D", WEFT__OPTION_TEXT, &device,
+         "cpu, cuda, opencl, opencl:1, gpu, auto; default: the configuration's, $WEFT_DEVICE, cpu"},
+        {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
+    };
+    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    if (!path || !path[0]) {
+        weft__complain("plan: CONFIG is missing: 'weft plan --help' tells more");
+        return WEFT__EXIT_USAGE;
+    }
+    weft__config config;
+    weft__config_init(&config);
+    weft_status status = weft__config_read(&config, path);
+    if (status == WEFT_OK) status = weft__cli_settings(&config, &settings, device);
+    if (status == WEFT_OK) status = weft__config_resolve(&config);
+    if (status == WEFT_OK) status = plan(&config, json);
+    code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
+    weft__config_free(&config);
+    return code;
+}
