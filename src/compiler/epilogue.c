@@ -100,7 +100,8 @@ static bool fits(const search *s, int k, int arg) {
     const ir_node *product = &ir->nodes[last->args[arg]];
     weft_kernel kernel;
     int sum;
-    if (product->kind != IR_HEAVY_OUT || !weft__kernel_is_epilogue(last->kernel, arg)) return false;
+    if (product->kind != IR_HEAVY_OUT || product->imm_i || !weft__kernel_is_epilogue(last->kernel, arg))
+        return false;
     const plan_unit *u = &p->units[product->unit];
     weft_heavy heavy = *ir->nodes[u->heavy].heavy;
     if (heavy.kind != WEFT_HEAVY_MATMUL || u->kernel) return false;

@@ -12,6 +12,10 @@ enum { SHARED_OPS = 24, SHARED_LOADS = 3, SINGLE_OPS = 64, SINGLE_LOADS = 12 };
 /* ---- liveness ---- */
 
 static void mark_live(weft_ir *ir) {
+    for (size_t i = 0; i < ir->n_nodes; i++) {
+        ir->nodes[i].live = false;
+        ir->nodes[i].users = 0;
+    }
     for (size_t i = 0; i < ir->n_outputs; i++) ir->nodes[ir->output_nodes[i]].live = true;
     for (size_t i = 0; i < ir->n_sinks; i++) ir->nodes[ir->sinks[i].node].live = true;
     for (size_t i = ir->n_nodes; i-- > 0;) { /* operands come first */
@@ -451,7 +455,8 @@ static cone cone_of(const weft_ir *ir, const cone *cones, int n) {
     return sum;
 }
 
-/* Two kernels beside its own that read a value, or what is computed from it element by element; -1. */
+/* Two kernels beside its own that read a value, or what is computed from it element by element and not
+ * stored; -1. */
 typedef struct readers {
     int kernel[2];
 } readers;
@@ -474,7 +479,7 @@ static readers *find_readers(weft_ir *ir) {
             const int from = node->in[k].node;
             if (ir->nodes[from].cluster != node->cluster) {
                 add_reader(&all[from], node->cluster);
-            } else if ((node->kind == IR_CALC || node->kind == IR_CAST) &&
+            } else if ((node->kind == IR_CALC || node->kind == IR_CAST) && !node->stored &&
                        node->numel == ir->nodes[from].numel) {
                 add_reader(&all[from], all[i].kernel[0]);
                 add_reader(&all[from], all[i].kernel[1]);
@@ -486,7 +491,7 @@ static readers *find_readers(weft_ir *ir) {
 
 /* Would two kernels read more to compute the value anew than they and its own would move for it? */
 static bool saves_traffic(const ir_node *node, cone cost, readers by) {
-    return by.kernel[1] >= 0 &&
+    return by.kernel[1] >= 0 && cost.ops > 0 && /* a conversion alone would be a kernel of its own */
            2 * cost.bytes > 3 * (double)node->numel * (double)weft_dtype_size((weft_dtype)node->dtype);
 }
 
@@ -534,7 +539,7 @@ static weft_status choose_stored(weft_ir *ir) {
         cones[i] = cone_of(ir, cones, (int)i);
         if (!node->stored && node->cluster >= 0 &&
             (must_store(ir, node, cones[i], widest[i], crosses[i]) ||
-             (crosses[i] && saves_traffic(node, cones[i], read_by[i]))))
+             saves_traffic(node, cones[i], read_by[i])))
             store(ir, (int)i);
         if (!node->stored && crosses[i] && node->cluster >= 0) store_reductions(ir, (int)i);
     }
@@ -542,7 +547,10 @@ static weft_status choose_stored(weft_ir *ir) {
 }
 
 weft_status weft__ir_fuse(weft_ir *ir) {
+    bool taken = false;
     mark_live(ir);
+    if (ir->fuse) WEFT_TRY(weft__ir_sums(ir, &taken));
+    if (taken) mark_live(ir);
     WEFT_TRY(weft__ir_base_scatters(ir));
     for (size_t i = 0; i < ir->n_nodes; i++) { /* known before clusters form, so that nothing of it floats */
         ir_node *node = &ir->nodes[i];

@@ -1,6 +1,7 @@
 /* The compiler's own form of a graph: movement is gone, each operand is an edge (node, view). The passes:
  *   ir.c     nodes and views, what the passes share
  *   build.c  tensors -> IR: views folded into edges, composites taken or expanded, big reductions split
+ *   sums.c   column sums that a product's device computes with it
  *   space.c  index spaces of kernels: which fit together
  *   fuse.c   which nodes share a kernel, which values are stored
  *   lower.c  a fused cluster -> a kernel
@@ -23,7 +24,7 @@ typedef enum ir_kind {
     IR_REDUCE,    /* over axes of `shape_in`; extents of 1 stay */
     IR_GATHER,    /* in: table (identity view), index */
     IR_HEAVY,     /* one heavy operation; its results are HEAVY_OUT */
-    IR_HEAVY_OUT, /* in: heavy */
+    IR_HEAVY_OUT, /* in: heavy; of a product: 0 the product, 1 sums */
     IR_PACK       /* parts at imm offsets of one block */
 } ir_kind;
 
@@ -147,6 +148,11 @@ weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_ou
 weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out);
 /* Sums of a scatter-add and another value become scatter-adds to that base. Users are counted. */
 weft_status weft__ir_base_scatters(weft_ir *ir);
+
+/* ---- sums.c ---- */
+/* Column sums of what a product reads as its left operand become a result of the product, where the device
+ * takes that. Users are counted; *taken: anew. */
+weft_status weft__ir_sums(weft_ir *ir, bool *taken);
 
 /* ---- space.c ---- */
 /* The space of a cluster that holds just this reduction. */

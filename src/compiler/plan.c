@@ -470,20 +470,23 @@ static weft_status heavy_command(plan *p, const plan_unit *u, weft_command *comm
     const ir_node *heavy = &ir->nodes[u->heavy];
     int outputs =
         heavy->heavy->kind == WEFT_HEAVY_ATTENTION ? heavy->heavy->as.attention.backward ? 3 : 2 : 1;
+    const bool sums = heavy->heavy->kind == WEFT_HEAVY_MATMUL && heavy->heavy->as.matmul.sums;
     if (u->kernel) outputs = u->kernel->n_args;
+    outputs += sums;
     weft_operand *to = new_operands(p, command, heavy->n_in + outputs);
     if (!to) return weft__ir_failed(ir);
     command->kind = WEFT_COMMAND_HEAVY;
     command->heavy = *heavy->heavy;
     for (int i = 0; i < heavy->n_in; i++) to[i] = operand_of(ir, heavy->in[i].node, heavy->in[i].view);
-    for (int a = 0; u->kernel && a < outputs; a++)
+    for (int a = 0; u->kernel && a < u->kernel->n_args; a++)
         to[heavy->n_in + a] = ir->nodes[u->args[a]].place.slot < 0
                                   ? to[0] /* in no memory: any place will do */
                                   : operand_of(ir, u->args[a], -1);
-    if (u->kernel) return WEFT_OK;
     for (int n = p->first_out[u->heavy]; n >= 0; n = p->next_out[n]) {
         const ir_node *out = &ir->nodes[n];
-        weft_operand first = operand_of(ir, n, -1), *results = to + heavy->n_in + out->imm_i;
+        if (u->kernel && out->imm_i == 0) continue; /* the product: one of the arguments */
+        weft_operand first = operand_of(ir, n, -1), *results = to + heavy->n_in;
+        results += sums && out->imm_i ? outputs - 1 : out->imm_i;
         results[0] = first;
         for (int i = 1; i < out->n_results; i++)
             results[i] = (weft_operand){first.slot,

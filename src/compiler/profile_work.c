@@ -59,6 +59,10 @@ static void matmul_work(const weft_heavy_matmul *mm, double *flops, double *byte
     *flops = 2 * c * m * n * k;
     *bytes = size * (a * m * k + b * k * n);
     size = (double)weft_dtype_size((weft_dtype)mm->out_dtype);
+    if (mm->sums) {
+        *flops += m * k;
+        *bytes += 4 * m;
+    }
     if (mm->epilogue) kernel_work(mm->epilogue, flops, bytes);
     *bytes += (mm->epilogue ? -1 : 1) * c * m * n * size; /* that the epilogue reads is in no memory */
 }

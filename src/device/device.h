@@ -57,7 +57,16 @@ typedef struct weft_heavy_matmul {
         c_m;                     /* one of a_m, a_k is 1, and one of b_k, b_n (extent 1 aside); all >= 0 */
     const weft_kernel *epilogue; /* NULL: none */
     int product;
+    bool sums; /* the last operand gets the sums of a over k, m of them; there is no batch, and a is of floats
+                */
 } weft_heavy_matmul;
+
+/* Of those sums, of a in dtype; of what has none, a dtype that no sum has. */
+static inline weft_dtype weft__heavy_sums_dtype(const weft_heavy_matmul *mm) {
+    return mm->dtype == WEFT_F64                        ? WEFT_F64
+           : weft_dtype_is_float((weft_dtype)mm->dtype) ? WEFT_F32
+                                                        : WEFT_BOOL;
+}
 
 /* out (rows, inner) = base, or 0; out[index[i], :] += source[i, :] for i in order, 0 <= i < count. An index
  * outside is a fault and skipped. Deterministic. outer repeats it over leading blocks that share the index.

@@ -250,6 +250,17 @@ static double sum_of(const job *j, const void *a, const void *b, uint64_t row, u
     return sum;
 }
 
+/* Column `column` of b, added up. */
+static double sum_of_b(const job *j, const void *b, uint64_t column, uint64_t k) {
+    double sum = 0;
+    for (uint64_t i = 0; i < k; i++)
+        sum += read_at(b,
+                       (int64_t)(j->desc.transposed[1] ? i * (uint64_t)j->b.ld + column
+                                                       : column * (uint64_t)j->b.ld + i),
+                       j->b.type);
+    return sum;
+}
+
 static double gelu(double x) { return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
 
 static double gelu_slope(double x) {
@@ -280,6 +291,9 @@ static void one(const job *j, int64_t batch, uint64_t row, uint64_t column) {
              read_at(j->c_at, batch * j->c.step + (int64_t)column * j->c.ld + (int64_t)row, j->c.type);
     if (j->desc.epilogue & CUBLASLT_EPILOGUE_BIAS)
         x += read_at((const void *)(uintptr_t)j->desc.bias, (int64_t)row, (unsigned)j->desc.bias_type);
+    if (j->desc.epilogue == CUBLASLT_EPILOGUE_BGRADB && row == 0)
+        write_at((void *)(uintptr_t)j->desc.bias, (int64_t)column, (unsigned)j->desc.bias_type,
+                 sum_of_b(j, b, column, k));
     if (j->desc.epilogue & CUBLASLT_EPILOGUE_GELU) {
         if (j->desc.epilogue & 128) write_at(aux_at, aux, j->d.type, x);
         x = gelu(x);
@@ -308,7 +322,9 @@ static bool types_go(const struct weft__blas_desc *desc, const struct weft__blas
                      const struct weft__blas_layout *d) {
     const bool half = a->type == CUDA_R_16F || a->type == CUDA_R_16BF;
     if (a->type != b->type || c->type != d->type) return false;
-    if (desc->epilogue & CUBLASLT_EPILOGUE_BIAS && desc->bias_type != (int32_t)d->type) return false;
+    if (desc->epilogue & (CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_BGRADB) &&
+        desc->bias_type != (int32_t)d->type)
+        return false;
     if (a->type == CUDA_R_64F)
         return d->type == a->type && desc->compute == CUBLAS_COMPUTE_64F && desc->scale == CUDA_R_64F;
     if (desc->scale != CUDA_R_32F) return false;

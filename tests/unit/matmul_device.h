@@ -21,8 +21,23 @@ static inline weft_buffer *buffer_of(weft_device *device, const void *content, s
     return b;
 }
 
+/* Sums of a over k, within class D. */
+static inline void check_sums(const weft_heavy_matmul *mm, const void *a, const char *sums) {
+    const weft_dtype dtype = weft__heavy_sums_dtype(mm);
+    for (int64_t i = 0; i < mm->m; i++) {
+        double sum = 0, size = 0;
+        for (int64_t k = 0; k < mm->k; k++) {
+            const double x = value((weft_dtype)mm->dtype, a, i * mm->a_m + k * mm->a_k);
+            sum += x;
+            size += fabs(x);
+        }
+        const double factor = (2 * log2(mm->k > 1 ? (double)mm->k : 1) + 4) * roundoff(dtype);
+        assert_true(fabs(value(dtype, sums, i) - sum) <= 2 * factor * size);
+    }
+}
+
 /* Operands a and b lie at multiples of MARGIN and so many bytes. c, which the caller frees; bytes that the
- * product does not write are 0x55. Both runs of it must agree. */
+ * product does not write are 0x55. Both runs of it must agree, and its sums be right if it has any. */
 static inline char *product(weft_device *device, const weft_heavy_matmul *mm, const void *a, const void *b,
                             int shift, size_t *bytes) {
     const weft_device_ops *ops = device->ops;
@@ -34,9 +49,10 @@ static inline char *product(weft_device *device, const weft_heavy_matmul *mm, co
                   0xff),
         buffer_of(device, b, (size_t)span(mm, mm->b_batch, mm->k, mm->b_k, mm->n, mm->b_n) * size, shift,
                   0xff),
-        buffer_of(device, NULL, *bytes, 0, 0x55), buffer_of(device, NULL, *bytes, 0, 0x55)};
-    weft_operand operands[2][3] = {{{0, MARGIN + shift}, {1, MARGIN + shift}, {2, MARGIN}},
-                                   {{0, MARGIN + shift}, {1, MARGIN + shift}, {3, MARGIN}}};
+        buffer_of(device, NULL, *bytes, 0, 0x55), buffer_of(device, NULL, *bytes, 0, 0x55),
+        buffer_of(device, NULL, (size_t)mm->m * 8, 0, 0x55)};
+    weft_operand operands[2][4] = {{{0, MARGIN + shift}, {1, MARGIN + shift}, {2, MARGIN}, {4, MARGIN}},
+                                   {{0, MARGIN + shift}, {1, MARGIN + shift}, {3, MARGIN}, {4, MARGIN}}};
     const weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL, .path = "test", .as.matmul = *mm};
     weft_command list[2];
     for (int i = 0; i < 2; i++)
@@ -44,9 +60,9 @@ static inline char *product(weft_device *device, const weft_heavy_matmul *mm, co
                                  .sink = i == 1,
                                  .after = true,
                                  .heavy = heavy,
-                                 .n_operands = 3,
+                                 .n_operands = 3 + mm->sums,
                                  .operands = operands[i]};
-    const weft_commands commands = {.count = 2, .n_slots = 4, .list = list};
+    const weft_commands commands = {.count = 2, .n_slots = 5, .list = list};
     weft_executable *executable = NULL;
     assert_true(ops->takes(device, &heavy));
     assert_int_equal(ops->build(device, &commands, &executable), WEFT_OK);
@@ -60,7 +76,16 @@ static inline char *product(weft_device *device, const weft_heavy_matmul *mm, co
     memmove(c[0], c[0] + MARGIN, *bytes);
     free(c[1]);
     ops->executable_free(device, executable);
-    for (int i = 0; i < 4; i++) ops->buffer_free(device, buffers[i]);
+    if (mm->sums) {
+        const size_t all = (size_t)mm->m * 8 + 2 * (size_t)MARGIN,
+                     end = MARGIN + (size_t)mm->m * weft_dtype_size(weft__heavy_sums_dtype(mm));
+        char *sums = malloc(all);
+        assert_int_equal(ops->download(device, buffers[4], 0, sums, all), WEFT_OK);
+        for (size_t i = 0; i < all; i++) assert_true((i >= MARGIN && i < end) || sums[i] == 0x55);
+        check_sums(mm, a, sums + MARGIN);
+        free(sums);
+    }
+    for (int i = 0; i < 5; i++) ops->buffer_free(device, buffers[i]);
     return c[0];
 }
 

@@ -83,6 +83,7 @@ typedef enum follows {
     BIAS_GELU,
     BIAS_GELU_AUX, /* and what GELU is of is kept as well */
     DGELU,
+    SUMS, /* of a as well, beside f32 */
     RELU
 } follows;
 
@@ -126,6 +127,8 @@ static const product products[] = {
     {"bias, gelu, aux", WEFT_BF16, 1, 24, 16, 40, .then = BIAS_GELU_AUX, .call = true, .epilogue = true},
     {"odd bias, gelu, aux", WEFT_BF16, 1, 24, 15, 40, .then = BIAS_GELU_AUX, .call = true},
     {"dgelu", WEFT_BF16, 1, 24, 16, 40, .bt = true, .then = DGELU, .call = true, .epilogue = true},
+    {"sums", WEFT_F32, 1, 24, 17, 40, .at = true, .then = SUMS, .call = true, .epilogue = true},
+    {"sums of bf16", WEFT_BF16, 1, 24, 16, 40, .at = true, .then = SUMS, .call = true, .epilogue = true},
     {"relu", WEFT_F32, 1, 24, 17, 40, .then = RELU, .call = true},
 };
 
@@ -163,6 +166,7 @@ static weft_tensor *after(weft_context *ctx, const product *p, weft_tensor *y, w
     case BASE: return weft_add(base, y);
     case BIAS_BASE: return weft_add(base, weft_add(y, bias));
     case SCALED: return weft_mul(y, weft_full(ctx, p->dtype, 0, NULL, 0.125));
+    case SUMS:
     case WIDENED: return weft_cast(y, WEFT_F32);
     case GELU: return weft_gelu_tanh(y);
     case BIAS_GELU: return weft_gelu_tanh(weft_add(y, bias));
@@ -192,9 +196,10 @@ static void compute(weft_context *ctx, const product *p, values *to) {
         weft_tensor *b = matrix(ctx, p, p->once ? 1 : p->batch, p->k, p->n, p->bt, 0, 2);
         memset(to, 0, sizeof *to);
         out[0] = weft_keep(after(ctx, p, weft_matmul(a, b), &out[1]));
+        if (p->then == SUMS) out[1] = weft_keep(weft_sum(weft_transpose(a, 1, 2), 1, false));
         if (weft_eval(out, out[1] ? 2 : 1) != WEFT_OK) fail_msg("%s: %s", p->name, weft_last_error(ctx));
         read_as_f32(out[0], to->y, count);
-        if (out[1]) read_as_f32(out[1], to->aux, count);
+        if (out[1]) read_as_f32(out[1], to->aux, (size_t)weft_numel(out[1]));
         weft_scope_close(scope);
     }
 }

@@ -66,7 +66,10 @@ static void check(fixture *f, const weft_heavy_matmul *mm, const family *list, i
     for (int i = 0; i < count; i++) {
         size_t bytes;
         become(f, list[i]);
-        char *c = product(f->device, mm, a, b, 0, &bytes);
+        weft_heavy with_sums = {.kind = WEFT_HEAVY_MATMUL, .as.matmul = *mm};
+        with_sums.as.matmul.sums = weft_dtype_is_float(dtype);
+        if (!f->device->ops->takes(f->device, &with_sums)) with_sums.as.matmul.sums = false;
+        char *c = product(f->device, &with_sums.as.matmul, a, b, 0, &bytes);
         const double error = matmul_error(mm, a, b, c);
         if (!(error <= 1)) {
             print_error("%s %lld x %lld x %lld, a %lld %lld, b %lld %lld, family %d: %g of the bound\n",
@@ -231,6 +234,9 @@ static void test_declined(void **state) {
     const weft_target target = {.lanes = 256, .units = 4, .local_bytes = 32768};
     weft_heavy_matmul mm = matmul(WEFT_F32, 4, 4, 4, (layout){0, 0, 0, 0, 0});
     assert_true(weft__gpu_matmul_takes(&target, &mm));
+    mm.sums = true; /* of few rows */
+    assert_false(weft__gpu_matmul_takes(&target, &mm));
+    mm.sums = false;
     mm.out_dtype = WEFT_F64;
     assert_false(weft__gpu_matmul_takes(&target, &mm));
     mm = matmul(WEFT_F64, 4, 4, 4, (layout){0, 0, 0, 0, 0});

@@ -79,7 +79,9 @@ static bool is_tensor(const fixture *f, const weft_heavy_matmul *mm) {
 }
 
 /* All ways, if there are others, have the bits of the usual one. */
-static void check_shifted(fixture *f, const weft_heavy_matmul *mm, int shift, int ways) {
+static void check_shifted(fixture *f, const weft_heavy_matmul *given, int shift, int ways) {
+    weft_heavy_matmul with_sums = *given, *mm = &with_sums;
+    with_sums.sums = given->batch_rank == 0;
     const weft_dtype dtype = (weft_dtype)mm->dtype;
     if (f->own.capability < 80 && dtype != WEFT_F16) return;
     assert_true(is_tensor(f, mm));

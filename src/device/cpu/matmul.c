@@ -29,7 +29,7 @@ typedef struct matmul_plan {
 } matmul_plan;
 
 bool weft__cpu_matmul_takes(const weft_heavy_matmul *mm) {
-    if (mm->epilogue) return false; /* ARCHITECTURE.md: a pass over what a cache has is cheap */
+    if (mm->epilogue || mm->sums) return false; /* ARCHITECTURE.md: a pass over what a cache has is cheap */
     switch (mm->dtype) {
     case WEFT_F32:
     case WEFT_F64:

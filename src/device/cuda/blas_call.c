@@ -44,12 +44,16 @@ static bool pays(const weft__blas_plan *fused, const weft__blas_plan *alone) {
 
 bool weft__blas_suits(weft__cuda *d, const weft_heavy *heavy) {
     weft__blas_operands operands;
-    if (heavy->kind != WEFT_HEAVY_MATMUL || !heavy->as.matmul.epilogue) return true;
-    weft_heavy_matmul plain = heavy->as.matmul;
+    if (heavy->kind != WEFT_HEAVY_MATMUL || !(heavy->as.matmul.epilogue || heavy->as.matmul.sums))
+        return true;
+    weft_heavy_matmul plain = heavy->as.matmul, with = plain;
     plain.epilogue = NULL;
+    plain.sums = false;
+    if (with.sums && !with.epilogue && weft__heavy_sums_dtype(&with) == WEFT_F32)
+        with.out_dtype = WEFT_F32; /* a gradient's, which an epilogue makes of it */
     if (weft__cuda_enter(d) != 0) return true;
     const weft__blas_plan *alone = plan_of(d, &plain, NULL, &operands);
-    const weft__blas_plan *fused = alone ? plan_of(d, &heavy->as.matmul, NULL, &operands) : NULL;
+    const weft__blas_plan *fused = alone ? plan_of(d, &with, NULL, &operands) : NULL;
     weft__cuda_leave(d);
     return !alone || (fused && pays(fused, alone));
 }
@@ -71,7 +75,7 @@ static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses
     at.b = take(&addresses);
     at.d = take(&addresses);
     if (p->based) at.c = take(&addresses);
-    if (p->epilogue & CUBLASLT_EPILOGUE_BIAS) at.bias = take(&addresses);
+    if (weft__blas_has_bias(p)) at.bias = take(&addresses);
     if (weft__blas_has_aux(p)) at.aux = take(&addresses);
     if (plan->way.workspace) at.workspace = take(&addresses);
     const unsigned error = weft__blas_multiply(&d->blas, plan, &plan->way, &at, stream);
@@ -135,8 +139,10 @@ weft_status weft__blas_offer(weft__cuda *d, weft_launches *launches, const weft_
     for (int i = 0; i < 6; i++) {
         if (i == 4 && of.narrow) arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH};
         if (operands[i] < 0) continue;
-        arguments[n++] =
-            (weft_argument){.kind = WEFT_ARGUMENT_OPERAND, .index = operands[i], .written = i == 2 || i == 5};
+        arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_OPERAND,
+                                         .index = operands[i],
+                                         .written = i == 2 || i == 5 ||
+                                                    (i == 4 && p->epilogue == CUBLASLT_EPILOGUE_BGRADB)};
     }
     if (plan->way.workspace)
         arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH, .i = room, .written = true};

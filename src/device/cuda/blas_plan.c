@@ -34,7 +34,7 @@ static unsigned make_desc(weft__blas_plan *plan) {
     if (!error) error = set(*desc, CUBLASLT_MATMUL_DESC_TRANSA, &p->a.transposed, sizeof p->a.transposed);
     if (!error) error = set(*desc, CUBLASLT_MATMUL_DESC_TRANSB, &p->b.transposed, sizeof p->b.transposed);
     if (!error) error = set(*desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &p->epilogue, sizeof p->epilogue);
-    if (!error && p->epilogue & CUBLASLT_EPILOGUE_BIAS)
+    if (!error && weft__blas_has_bias(p))
         error = set(*desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &p->d.type, sizeof p->d.type);
     if (!error && weft__blas_has_aux(p))
         error = set(*desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &p->d.ld, sizeof p->d.ld);
@@ -77,7 +77,7 @@ void weft__blas_undescribe(weft__blas_plan *plan) {
 static unsigned set_pointers(const weft__blas_plan *plan, CUdeviceptr bias, CUdeviceptr aux) {
     const weft__blas_problem *p = &plan->key.problem;
     unsigned error = 0;
-    if (p->epilogue & CUBLASLT_EPILOGUE_BIAS)
+    if (weft__blas_has_bias(p))
         error = set(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
     if (!error && weft__blas_has_aux(p))
         error = set(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux, sizeof aux);

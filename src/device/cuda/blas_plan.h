@@ -41,6 +41,10 @@ typedef struct weft__blas_plan {
     bool usable; /* the library has one */
 } weft__blas_plan;
 
+/* A vector beside the matrices: the bias, or the sums of b that its gradient is. */
+static inline bool weft__blas_has_bias(const weft__blas_problem *p) {
+    return p->epilogue & (CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_BGRADB);
+}
 static inline bool weft__blas_has_aux(const weft__blas_problem *p) { return p->epilogue & 128; }
 /* The dimension that is summed over. */
 static inline int64_t weft__blas_k(const weft__blas_problem *p) {

@@ -227,6 +227,16 @@ static bool epilogue_of(match *m, weft__blas_problem *p, weft__blas_operands *op
     return true;
 }
 
+/* The sums of our a, which is its b, as the gradient of a bias, with nothing else that makes something of the
+ * product. */
+static bool sums_of(const weft_heavy_matmul *mm, weft__blas_problem *p, weft__blas_operands *operands) {
+    if (p->epilogue != CUBLASLT_EPILOGUE_DEFAULT || p->based || p->alpha != 1 || p->d.type != CUDA_R_32F)
+        return false;
+    p->epilogue = CUBLASLT_EPILOGUE_BGRADB;
+    operands->bias = mm->epilogue ? 2 + mm->epilogue->n_args : 3;
+    return true;
+}
+
 /* ---- problems ---- */
 
 /* Types that go together: sums are at least f32, and nothing is rounded to less than it is stored in. */
@@ -269,5 +279,6 @@ bool weft__blas_problem_of(const weft_heavy_matmul *mm, bool tf32, weft__blas_pr
         p->d.ld = mm->n; /* c is contiguous */
         p->d.step = p->batch > 1 ? mm->m * mm->n : 0;
     }
+    if (mm->sums && !sums_of(mm, p, operands)) return false;
     return types_of(mm, tf32, p) && suits_gelu(p);
 }

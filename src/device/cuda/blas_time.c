@@ -102,7 +102,7 @@ weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
     const weft_error error = d->gpu.base.ctx->error; /* what fails here is nobody else's business */
     weft__blas_timing timing = {.gain = 1, .proposed = count};
     bytes[C] = p->based ? bytes[D] : 0;
-    bytes[BIAS] = p->epilogue & CUBLASLT_EPILOGUE_BIAS ? (size_t)p->d.rows * 8 : 0;
+    bytes[BIAS] = weft__blas_has_bias(p) ? (size_t)(p->d.rows + p->d.columns) * 8 : 0;
     bytes[AUX] = weft__blas_has_aux(p) ? bytes[D] : 0;
     for (int i = 0; i < count; i++)
         if (ways[i].workspace > bytes[WORKSPACE]) bytes[WORKSPACE] = (size_t)ways[i].workspace;

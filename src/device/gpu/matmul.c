@@ -26,6 +26,7 @@ typedef struct product {
     int64_t splits, part;     /* k is cut into `splits` parts */
     int64_t block_m, block_n; /* of c, a group */
     weft_epilogue epilogue;   /* where mm has one */
+    int sums;                 /* operand; 0: none */
     int group_items;
     int way, ways; /* which of the tiles, all of which add in the same order */
     unsigned prelude;
@@ -46,7 +47,13 @@ static bool takes_epilogue(const weft_target *target, const weft_heavy_matmul *m
     return k->n_args <= EPILOGUE_ARGUMENTS && weft__kernel_has_rows(k, is_column(mm) ? mm->m : mm->n);
 }
 
+/* Sums of a are for tiles of work-items: those beside the first column of c have parts of a at hand. */
+static bool takes_sums(const weft_target *target, const weft_heavy_matmul *mm) {
+    return !target->vectors && mm->batch_rank == 0 && mm->m > FEW_ROWS && mm->n > 0 && !is_column(mm);
+}
+
 bool weft__gpu_matmul_takes(const weft_target *target, const weft_heavy_matmul *mm) {
+    if (mm->sums && !takes_sums(target, mm)) return false;
     if (!weft__gpu_knows(target, (weft_dtype)mm->dtype)) return false;
     if (mm->m > INT_MAX / 2 || mm->n > INT_MAX / 2 || mm->k > INT_MAX / 2) return false;
     if (mm->epilogue && !takes_epilogue(target, mm)) return false;
@@ -76,6 +83,7 @@ static product product_of(const weft_launches *launches, const weft_heavy_matmul
                  .splits = 1,
                  .part = mm->k,
                  .prelude = weft__gpu_prelude((weft_dtype)mm->dtype)};
+    if (mm->sums) p.sums = mm->epilogue ? 2 + mm->epilogue->n_args : 3;
     if (is_column(mm)) {
         p.a = 1, p.b = 0;
         p.mm.m = 1, p.mm.n = mm->m, p.mm.c_m = mm->m;
@@ -369,13 +377,14 @@ static const char *text_of(weft_launches *launches, const product *p, bool last,
     const bool integers = p->sum == WEFT_I32 || p->sum == WEFT_U32 || p->sum == WEFT_I64;
     const char *epilogue = last && p->epilogue.text ? p->epilogue.text : "";
     const size_t size = strlen(epilogue) + strlen(weft__text_matmul) + strlen(text) + 1;
-    char head[sizeof p->head + 128], *whole = weft__arena_alloc(launches->arena, size);
+    char head[sizeof p->head + 160], *whole = weft__arena_alloc(launches->arena, size);
     if (!whole) return NULL;
     snprintf(
         head, sizeof head,
-        "%s#define WIDE %d\n#define INTEGERS %d\n#define SINK %d\n#define EPILOGUE %d\n#define STRIDE %s\n",
+        "%s#define WIDE %d\n#define INTEGERS %d\n#define SINK %d\n#define EPILOGUE %d\n#define STRIDE %s\n"
+        "#define SUMS %d\n",
         p->head, !last || p->out == p->sum, integers, p->sink, *epilogue != 0,
-        !p->target->vectors && is_narrow(p) ? "int" : "w_i64");
+        !p->target->vectors && is_narrow(p) ? "int" : "w_i64", p->sums != 0);
     snprintf(whole, size, "%s%s%s", epilogue, weft__text_matmul, text);
     return weft__gpu_text(launches, p->dtype, head, whole);
 }
@@ -427,21 +436,31 @@ static weft_status launch_with(weft_launches *launches, const product *p, bool l
     return weft__launch(launches, &launch);
 }
 
+/* Bytes of the parts of c where k is cut; parts of the sums lie behind. */
+static int64_t parts_bytes(const product *p) {
+    return p->items * p->splits * p->mm.m * p->mm.n * (int64_t)weft_dtype_size(p->sum);
+}
+
 static weft_status launch_product(weft_launches *launches, const product *p, const char *text) {
     const weft_heavy_matmul *mm = &p->mm;
     numbers of = numbers_of(p);
-    weft_argument arguments[] = {READS(p->a, p->dtype), READS(p->b, p->dtype), WRITES(2, p->out), STRUCT(of),
-                                 FAULT};
+    weft_argument arguments[6] = {READS(p->a, p->dtype), READS(p->b, p->dtype), WRITES(2, p->out)};
+    int n = 3;
+    if (p->sums) arguments[n++] = (weft_argument)WRITES(p->sums, p->sum);
     if (p->splits > 1) {
         of.c_m = mm->n;
-        arguments[2] = (weft_argument)SCRATCH(0, (uint8_t)p->sum);
+        arguments[2] = (weft_argument)SCRATCH(0, p->sum);
+        if (p->sums) arguments[3] = (weft_argument)SCRATCH(parts_bytes(p), p->sum);
     }
+    arguments[n++] = (weft_argument)STRUCT(of);
+    arguments[n++] = (weft_argument)FAULT;
     const weft_launch launch = {.name = "matmul",
                                 .text = text,
                                 .links = p->more_bytes == 0,
                                 .shared_bytes = p->more_bytes,
                                 .prelude = p->prelude,
-                                ARGUMENTS(arguments),
+                                .n_arguments = n,
+                                .arguments = arguments,
                                 .groups = {weft__ceil_div(mm->n, p->block_n),
                                            weft__ceil_div(mm->m, p->block_m), p->items * p->splits},
                                 .items = {p->group_items, 1, 1}};
@@ -457,14 +476,23 @@ static weft_status launch_sum(weft_launches *launches, product *p) {
     const char *text = text_of(launches, p, true, weft__text_matmul_sum);
     if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
     const numbers of = numbers_of(p);
-    weft_argument arguments[] = {SCRATCH(0, p->sum), WRITES(2, p->out), STRUCT(of), FAULT};
+    weft_argument arguments[6] = {SCRATCH(0, p->sum), WRITES(2, p->out)};
+    int n = 2;
     arguments[0].written = false;
+    if (p->sums) {
+        arguments[n] = (weft_argument)SCRATCH(parts_bytes(p), p->sum);
+        arguments[n++].written = false;
+        arguments[n++] = (weft_argument)WRITES(p->sums, p->sum);
+    }
+    arguments[n++] = (weft_argument)STRUCT(of);
+    arguments[n++] = (weft_argument)FAULT;
     const weft_launch launch = {
         .name = "matmul_sum",
         .text = text,
         .links = true,
         .prelude = weft__gpu_prelude(p->dtype),
-        ARGUMENTS(arguments),
+        .n_arguments = n,
+        .arguments = arguments,
         .groups = {weft__ceil_div(mm->m * weft__ceil_div(mm->n, lanes), each), p->items, 1},
         .items = {weft__target_items(p->target), 1, 1}};
     return launch_with(launches, p, true, launch, 1);
@@ -514,6 +542,7 @@ static int tuned(weft_launches *launches, const weft_heavy *heavy, const product
     const double work = (double)mm->m * (double)mm->n * (double)mm->k * (double)p->items;
     weft_heavy alone = *heavy;
     alone.as.matmul.epilogue = NULL;
+    alone.as.matmul.sums = false;
     weft_tuner_question q = {.heavy = &alone, .usual = p->way, .ways = p->ways};
     if (p->ways < 2 || !weft__tuner_asks(launches->tuner, work)) return p->way;
     const int64_t size = (int64_t)weft_dtype_size(p->dtype);
@@ -549,6 +578,7 @@ weft_status weft__gpu_matmul(weft_launches *launches, const weft_heavy *heavy, b
     if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
     WEFT_TRY(launch_product(launches, &p, text));
     if (p.splits == 1) return WEFT_OK;
-    launches->scratch_bytes = p.items * p.splits * p.mm.m * p.mm.n * (int64_t)weft_dtype_size(p.sum);
+    launches->scratch_bytes = parts_bytes(&p);
+    if (p.sums) launches->scratch_bytes += p.splits * p.mm.m * (int64_t)weft_dtype_size(p.sum);
     return launch_sum(launches, &p);
 }

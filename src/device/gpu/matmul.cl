@@ -1,7 +1,7 @@
 /* What the texts of products share. A group computes a block of one product of the batch or, where k is cut into
  * `splits`, the sums over one part of it. Whatever the tile, an element is the sum, in order, of
  * sums over CHUNK products each, in order and by fused multiply-adds: short chains, for their rounding errors. WIDE: c holds sums (S) as they are. SINK: c is of a
- * variable, which a fault keeps as it is. EPILOGUE: what is stored is what `epilogue` stores (kernel/source.h).
+ * variable, which a fault keeps as it is. SUMS: a is added up over k as well, in the same order. EPILOGUE: what is stored is what `epilogue` stores (kernel/source.h).
  * Behind storage.cl, before matmul_*.cl. */
 #if WIDE
 #define O              S
@@ -42,6 +42,14 @@ W_FN void put16(W_GLOBAL O *p, int count, S16 v) {
 #endif
 #endif
 
+#if SUMS
+#define SUMS_OUT     W_GLOBAL S *sums,
+#define SUMS_NUMBERS w_i64 sums_at;
+#else
+#define SUMS_OUT
+#define SUMS_NUMBERS
+#endif
+
 #if INTEGERS
 #define MAD(x, y, z) ((x) * (y) + (z))
 #else
@@ -69,18 +77,20 @@ W_FN w_i64 item_at(const w_product *p, int item, const w_i64 *batch) {
 W_NUMBERS(matmul) {
     w_i64 a_at, b_at;
     OUT_NUMBERS
+    SUMS_NUMBERS
     w_product product;
     int command;
 };
 #define PARAMETERS                                                                                           \
-    const W_GLOBAL T *a, const W_GLOBAL T *b, OUT W_GLOBAL w_faults *faults, const W_NUMBERS(matmul) given
+    const W_GLOBAL T *a, const W_GLOBAL T *b, OUT SUMS_OUT W_GLOBAL w_faults *faults,                        \
+        const W_NUMBERS(matmul) given
 
 /* Which block a group computes. */
 #define BLOCK_ROW    w_group(1)
 #define BLOCK_COLUMN w_group(0)
 
 /* Opens a kernel: i0, j0, rows and cols of the block; k0 and k1 of the part; a and b at the block's first
- * elements of k = 0, c at its first element. */
+ * elements of k = 0, c and sums at its first element. */
 #define BEGIN                                                                                                 \
     if (SINK && w_faulted(faults)) return;                                                                    \
     const w_product of = given.product;                                                                       \
@@ -90,7 +100,13 @@ W_NUMBERS(matmul) {
     const STRIDE a_m = (STRIDE)of.a_m, a_k = (STRIDE)of.a_k, b_k = (STRIDE)of.b_k, b_n = (STRIDE)of.b_n;      \
     a += given.a_at + item_at(&of, item, of.a_batch) + i0 * a_m;                                              \
     b += given.b_at + item_at(&of, item, of.b_batch) + j0 * b_n;                                              \
+    BEGIN_SUMS                                                                                                \
     BEGIN_C
+#if SUMS /* there is no batch */
+#define BEGIN_SUMS sums += given.sums_at + w_group(2) * (w_i64)of.m + i0;
+#else
+#define BEGIN_SUMS
+#endif
 #if EPILOGUE
 #define BEGIN_C                                                                                               \
     const w_epilogue numbers = given.epilogue;                                                                \

@@ -11,11 +11,19 @@ W_FN S16 of_part(const W_GLOBAL S *from, int count) {
 W_NUMBERS(matmul_sum) {
     w_i64 parts_at;
     OUT_NUMBERS
+#if SUMS
+    w_i64 sum_parts_at;
+#endif
+    SUMS_NUMBERS
     w_product product;
     int command;
 };
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul_sum(const W_GLOBAL S *parts, OUT W_GLOBAL w_faults *faults,
-                                              const W_NUMBERS(matmul_sum) given) {
+#if SUMS
+#define PARTS const W_GLOBAL S *parts, OUT const W_GLOBAL S *sum_parts, SUMS_OUT
+#else
+#define PARTS const W_GLOBAL S *parts, OUT
+#endif
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul_sum(PARTS W_GLOBAL w_faults *faults, const W_NUMBERS(matmul_sum) given) {
     if (SINK && w_faulted(faults)) return;
     const w_product of = given.product;
     const int item = w_group(1), n = of.n, wide = (n + LANES - 1) / LANES; /* a row */
@@ -28,6 +36,14 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul_sum(const W_GLOBAL S *parts, OUT W_GLO
 #else
     const w_i64 c_m = of.c_m;
     c += given.c_at + item_at(&of, item, of.c_batch);
+#endif
+#if SUMS
+    sums += given.sums_at, sum_parts += given.sum_parts_at;
+    for (int i = w_group(0) * ITEMS + w_item(0); i < of.m; i += w_groups(0) * ITEMS) {
+        S total = sum_parts[i];
+        for (int s = 1; s < of.splits; s++) total += sum_parts[i + s * of.m];
+        sums[i] = total;
+    }
 #endif
     for (w_i64 e = first + w_item(0); e < min(first + EACH, (w_i64)of.m * wide); e += ITEMS) {
         const int row = e / wide, at = e % wide * LANES;

@@ -118,6 +118,22 @@ INLINE void multiply(uint a, uint b, int down, int across, float sum[WARP_M / 16
     }
 }
 
+#if SUMS
+#if TILE_M > ITEMS
+#error an item has one line at most
+#endif
+/* One part of a line of a, added to the sum. */
+INLINE float add_line(uint from, int line, float sum) {
+    const W_LOCAL T *const part = (const W_LOCAL T *)__cvta_shared_to_generic(from);
+    for (int k = 0; k < DEPTH; k++) {
+        const int at = A_LINES ? PLACE(line, k / UNIT, PIECES) * UNIT + k % UNIT
+                               : PLACE_TURNED(k, line / UNIT, TILE_M / UNIT) * UNIT + line % UNIT;
+        sum += LOAD(part, at);
+    }
+    return sum;
+}
+#endif
+
 /* ---- sums into memory: 16 rows of a warp at a time through local memory, so that neighbours write together ---- */
 
 #define PITCH (WARP_N + 8) /* floats from row to row */
@@ -210,6 +226,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
                 total[i][j][l] = 0;
 #endif
             }
+#if SUMS
+    const bool adds = w_group(0) == 0 && w_item(0) < rows;
+    float line_sum = 0, line_total = 0;
+#endif
     int next = k0, filled = 0, stage = 0;
     for (int p0 = k0 - (STAGES - 1) * DEPTH; p0 < k1; p0 += DEPTH) {
         if (p0 >= k0) {
@@ -227,6 +247,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
         if (p0 < k0) continue;
         const uint from = room + 16 * stage * (PART_A + PART_B);
         multiply(from, from + 16 * PART_A, down, across, sum);
+#if SUMS
+        if (adds) line_sum = add_line(from, w_item(0), line_sum);
+        if ((p0 + DEPTH - k0) % CHUNK == 0 || p0 + DEPTH >= k1) line_total += line_sum, line_sum = 0;
+#endif
         stage = stage + 1 == STAGES ? 0 : stage + 1;
 #if SHORT
         if ((p0 + DEPTH - k0) % CHUNK != 0 && p0 + DEPTH < k1) continue;
@@ -238,10 +262,13 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
                 for (int l = 0; l < 4; l++) total[i][j][l] += sum[i][j][l], sum[i][j][l] = 0;
 #endif
     }
+#if SUMS
+    if (adds) sums[w_item(0)] = line_total;
+#endif
 #if SHORT
-#define SUMS total
+#define ALL total
 #else
-#define SUMS sum
+#define ALL sum
 #endif
     w_copy_wait<0>();
     w_barrier();
@@ -252,7 +279,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
         for (int j = 0; j < WARP_N / 8; j++)
 #pragma unroll
             for (int l = 0; l < 4; l++)
-                mine[(lane / 4 + l / 2 * 8) * PITCH + j * 8 + lane % 4 * 2 + l % 2] = SUMS[i][j][l];
+                mine[(lane / 4 + l / 2 * 8) * PITCH + j * 8 + lane % 4 * 2 + l % 2] = ALL[i][j][l];
         w_warp();
         const int row0 = down * WARP_M + i * 16, column0 = across * WARP_N;
         STORE_ROWS(mine, row0, column0, rows - row0, cols - column0, HERE);

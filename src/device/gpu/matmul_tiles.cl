@@ -30,12 +30,33 @@ INLINE void put_down(const S *from, int along_k, int size, int each, W_LOCAL S *
 
 INLINE void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2] = from.z, to[3] = from.w; }
 
+/* Sums of a: items of the first column of groups have a line each. */
+#if SUMS
+#if TILE_M > ITEMS
+#error an item has one line at most
+#endif
+#define BEGIN_LINE                                                                                           \
+    const int adds = w_group(0) == 0 && w_item(0) < rows;                                                    \
+    S line_sum = 0, line_total = 0;
+#define ADD_LINE                                                                                             \
+    if (adds)                                                                                                \
+        for (int p = 0; p < DEPTH; p++) line_sum += ((const W_LOCAL S *)x)[p * (TILE_M + 4) + w_item(0)];
+#define ADD_CHUNK line_total += line_sum, line_sum = 0;
+#define PUT_LINE  if (adds) sums[w_item(0)] = line_total;
+#else
+#define BEGIN_LINE
+#define ADD_LINE
+#define ADD_CHUNK
+#define PUT_LINE
+#endif
+
 W_SHARED(matmul) { S4 x[DEPTH * (TILE_M + 4) / 4], y[DEPTH * (TILE_N + 4) / 4]; };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     W_MEMORY(matmul)
     W_LOCAL S4 *const x = shared->x, *const y = shared->y;
     BEGIN
     const int across = w_item(0) % WIDE_ITEMS, down = w_item(0) / WIDE_ITEMS;
+    BEGIN_LINE
     S total[PATCH_M * 4][PATCH_N * 4], sum[PATCH_M * 4][PATCH_N * 4], next_a[A_EACH], next_b[B_EACH];
 #pragma unroll
     for (int i = 0; i < PATCH_M * 4; i++)
@@ -47,6 +68,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
         put_down(next_a, A_LINES, TILE_M, A_EACH, (W_LOCAL S *)x);
         put_down(next_b, !B_LINES, TILE_N, B_EACH, (W_LOCAL S *)y);
         w_barrier();
+        ADD_LINE
         const int next = p0 + DEPTH;
         fetch(a + next * a_k, A_LINES ? a_m : a_k, A_LINES, TILE_M, rows, k1 - next, A_EACH, next_a);
         fetch(b + next * b_k, B_LINES ? b_k : b_n, !B_LINES, TILE_N, cols, k1 - next, B_EACH, next_b);
@@ -66,11 +88,13 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
         }
         w_barrier();
         if ((next - k0) % CHUNK != 0 && next < k1) continue;
+        ADD_CHUNK
 #pragma unroll
         for (int i = 0; i < PATCH_M * 4; i++)
 #pragma unroll
             for (int j = 0; j < PATCH_N * 4; j++) total[i][j] += sum[i][j], sum[i][j] = 0;
     }
+    PUT_LINE
 #pragma unroll
     for (int i = 0; i < PATCH_M * 4; i++)
 #pragma unroll

@@ -116,10 +116,28 @@ static weft_status check_epilogue(weft_interp *device, const weft_heavy *heavy, 
     return WEFT_OK;
 }
 
+/* Operands before the sums. */
+static int sums_at(const weft_heavy_matmul *m) { return m->epilogue ? 2 + m->epilogue->n_args : 3; }
+
+static weft_status sum_rows(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                            const int64_t *bytes) {
+    const weft_heavy_matmul *m = &heavy->as.matmul;
+    const int at = sums_at(m);
+    const operand a = {(weft_dtype)m->dtype, args[0]}, to = {weft__heavy_sums_dtype(m), args[at]};
+    WEFT_TRY(inside(device, heavy, at, bytes[at], to.dtype, 1, &m->m, &(int64_t){1}));
+    for (int64_t i = 0; i < m->m; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < m->k; k++) sum += get(a, i * m->a_m + k * m->a_k).f;
+        put(to, i, (weft_value){.f = sum});
+    }
+    return WEFT_OK;
+}
+
 /* The product as a whole, then its epilogue. */
 static weft_status matmul(weft_interp *device, const weft_heavy *heavy, void *const *args,
                           const int64_t *bytes) {
     const weft_heavy_matmul *m = &heavy->as.matmul;
+    if (m->sums) WEFT_TRY(sum_rows(device, heavy, args, bytes));
     if (!m->epilogue) return product(device, heavy, args, bytes);
     weft_context *ctx = device->base.ctx;
     const int n = m->epilogue->n_args;
@@ -386,7 +404,7 @@ static weft_status attention_run(weft_interp *device, const weft_heavy *heavy, v
 
 int weft__interp_heavy_operands(const weft_heavy *heavy) {
     switch (heavy->kind) {
-    case WEFT_HEAVY_MATMUL: return heavy->as.matmul.epilogue ? 2 + heavy->as.matmul.epilogue->n_args : 3;
+    case WEFT_HEAVY_MATMUL: return sums_at(&heavy->as.matmul) + heavy->as.matmul.sums;
     case WEFT_HEAVY_SCATTER: return heavy->as.scatter.based ? 4 : 3;
     case WEFT_HEAVY_UPDATE: return 4;
     default: return heavy->as.attention.backward ? ATTENTION_OPERANDS : DOUT;

@@ -103,7 +103,7 @@ static bool takes(weft_device *device, const weft_heavy *heavy) {
     const weft_target *target = d->target;
     if (d->outline.takes) return d->outline.takes(&d->outline.target, heavy);
     if (target) return weft__gpu_takes(target, heavy);
-    return heavy->kind != WEFT_HEAVY_MATMUL || !heavy->as.matmul.epilogue;
+    return heavy->kind != WEFT_HEAVY_MATMUL || !(heavy->as.matmul.epilogue || heavy->as.matmul.sums);
 }
 
 /* ---- programs ---- */
