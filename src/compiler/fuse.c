@@ -459,6 +459,7 @@ static cone cone_of(const weft_ir *ir, const cone *cones, int n) {
  * stored; -1. */
 typedef struct readers {
     int kernel[2];
+    bool passed_on; /* what alone reads it, in its own kernel, is as small and would be stored in its place */
 } readers;
 
 static void add_reader(readers *r, int kernel) {
@@ -472,7 +473,7 @@ static void add_reader(readers *r, int kernel) {
 static readers *find_readers(weft_ir *ir) {
     readers *all = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *all);
     if (!all) return NULL;
-    for (size_t i = 0; i < ir->n_nodes; i++) all[i] = (readers){{-1, -1}};
+    for (size_t i = 0; i < ir->n_nodes; i++) all[i] = (readers){.kernel = {-1, -1}};
     for (size_t i = ir->n_nodes; i-- > 0;) { /* users come later */
         const ir_node *node = &ir->nodes[i];
         for (int k = 0; node->live && k < node->n_in; k++) {
@@ -483,16 +484,23 @@ static readers *find_readers(weft_ir *ir) {
                        node->numel == ir->nodes[from].numel) {
                 add_reader(&all[from], all[i].kernel[0]);
                 add_reader(&all[from], all[i].kernel[1]);
+                all[from].passed_on =
+                    ir->nodes[from].users == 1 && weft_dtype_size((weft_dtype)node->dtype) <=
+                                                      weft_dtype_size((weft_dtype)ir->nodes[from].dtype);
             }
         }
     }
     return all;
 }
 
-/* Would two kernels read more to compute the value anew than they and its own would move for it? */
-static bool saves_traffic(const ir_node *node, cone cost, readers by) {
-    return by.kernel[1] >= 0 && cost.ops > 0 && /* a conversion alone would be a kernel of its own */
-           2 * cost.bytes > 3 * (double)node->numel * (double)weft_dtype_size((weft_dtype)node->dtype);
+/* Would two kernels read more to compute the value anew than they and its own would move for it? One would
+ * read as much, but what it would have stored in place of a value of 16 bits is f32. */
+static bool saves_traffic(const weft_ir *ir, const ir_node *node, cone cost, readers by) {
+    const double size = (double)weft_dtype_size((weft_dtype)node->dtype), bytes = size * (double)node->numel;
+    if (by.passed_on || cost.ops == 0) return false; /* a conversion alone would be a kernel of its own */
+    if (by.kernel[1] >= 0) return 2 * cost.bytes > 3 * bytes;
+    return by.kernel[0] >= 0 && size == 2 && node->cluster >= 0 && ir->clusters[node->cluster].row &&
+           cost.loads >= SHARED_LOADS && cost.bytes >= 2 * bytes;
 }
 
 /* Does some edge outside its cluster read the value in a way that must store it? */
@@ -539,7 +547,7 @@ static weft_status choose_stored(weft_ir *ir) {
         cones[i] = cone_of(ir, cones, (int)i);
         if (!node->stored && node->cluster >= 0 &&
             (must_store(ir, node, cones[i], widest[i], crosses[i]) ||
-             saves_traffic(node, cones[i], read_by[i])))
+             saves_traffic(ir, node, cones[i], read_by[i])))
             store(ir, (int)i);
         if (!node->stored && crosses[i] && node->cluster >= 0) store_reductions(ir, (int)i);
     }

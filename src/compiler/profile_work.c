@@ -88,7 +88,8 @@ static void heavy_work(const weft_heavy *heavy, double *flops, double *bytes) {
                inner = (double)s->outer * (double)s->inner;
         *flops = (double)s->count * inner;
         double swept = s->in_place ? 0 : s->based ? 2 : 1; /* all rows: copied, or set to zero */
-        *bytes = size * inner * (3 * (double)s->count + swept * (double)s->rows) +
+        const double touched_rows = (double)(s->count < s->rows ? s->count : s->rows);
+        *bytes = size * inner * ((double)s->count + 2 * touched_rows + swept * (double)s->rows) +
                  (double)s->count * (double)weft_dtype_size((weft_dtype)s->index_dtype);
         break;
     }

@@ -48,8 +48,8 @@ static void test_gpt2(void **state) {
     weft_null_counts counts;
     const weft_program_work work = plan(&n, &counts);
     /* of a layer one gradient of a weight has few tiles and its sum over rows in parts */
-    assert_in_range(work.launches, 148 + 24, 319 + 12);
-    assert_true(work.bytes[WEFT_WORK_OTHER] < 39.5e9 && work.bytes[WEFT_WORK_OTHER] > 30e9);
+    assert_in_range(work.launches, 148 + 24, 245 + 12);
+    assert_true(work.bytes[WEFT_WORK_OTHER] < 38.4e9 && work.bytes[WEFT_WORK_OTHER] > 30e9);
     assert_true(fabs(work.flops[WEFT_WORK_MATMUL] / (6.0 * 123.57e6 * ROWS) - 1) < 0.01);
     assert_true(fabs(work.flops[WEFT_WORK_ATTENTION] / 4.334e12 - 1) < 0.01);
     weft_close(n.ctx);
