@@ -209,7 +209,8 @@ static void test_launches_are_logged(void **state) {
 }
 
 /* The products of two layers: forward, the gradient of both weights, and that of the hidden layer. The
- * interpreter adds the bias and takes the tanh of the hidden layer in its product. */
+ * interpreter adds the bias and takes the tanh of the hidden layer in its product, in the backward pass its
+ * slope, and adds up the gradients of biases. */
 static void test_stages_and_operations(void **state) {
     (void)state;
     static const char *const devices[] = {"cpu", "interp", "null"};
@@ -233,11 +234,12 @@ static void test_stages_and_operations(void **state) {
         const bool epilogue = strcmp(devices[d], "interp") == 0;
         double first = 2.0 * BATCH * IN * HIDDEN, second = 2.0 * BATCH * HIDDEN * OUT;
         assert_true(flops[WEFT_STAGE_FORWARD] == first + second + (epilogue ? 2.0 * BATCH * HIDDEN : 0));
-        assert_true(flops[WEFT_STAGE_BACKWARD] == first + 2 * second);
+        const double sums = BATCH * (HIDDEN + OUT), slope = 4.0 * BATCH * HIDDEN;
+        assert_true(flops[WEFT_STAGE_BACKWARD] == first + 2 * second + (epilogue ? sums + slope : 0));
         assert_true(flops[WEFT_STAGE_LOSS] == 0 && flops[WEFT_STAGE_OPTIMIZER] == 0);
-        assert_true(bytes ==
-                    4.0 * ((epilogue ? HIDDEN : 0) + 2 * (BATCH * IN + IN * HIDDEN + BATCH * HIDDEN) +
-                           3 * (BATCH * HIDDEN + HIDDEN * OUT + BATCH * OUT)));
+        assert_true(bytes == 4.0 * ((epilogue ? BATCH * HIDDEN + 2 * HIDDEN + OUT : 0) +
+                                    2 * (BATCH * IN + IN * HIDDEN + BATCH * HIDDEN) +
+                                    3 * (BATCH * HIDDEN + HIDDEN * OUT + BATCH * OUT)));
         assert_true(others[WEFT_STAGE_OPTIMIZER] > 0 && others[WEFT_STAGE_BACKWARD] > 0);
         weft_profile_free(profile);
         weft_close(n.ctx);
