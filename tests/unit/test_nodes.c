@@ -66,7 +66,7 @@ static void test_mlp(void **state) {
     weft_null_counts counts;
     const weft_program_work work = plan(&n, &counts);
     const double product = 2.0 * BATCH * IN * HIDDEN, head = 2.0 * BATCH * HIDDEN * OUT;
-    assert_in_range(counts.chained, 1, 10);
+    assert_in_range(counts.chained, 1, strcmp(*state, "null:cuda") == 0 ? 6 : 10); /* side by side: on CUDA */
     assert_true(fabs(work.flops[WEFT_WORK_MATMUL] / (2 * product + 3 * head) - 1) < 0.01);
     weft_close(n.ctx);
 }

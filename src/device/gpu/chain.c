@@ -7,8 +7,11 @@
  * Chains are made where they pay: in programs that ran often, since each chain is a text of its own that
  * takes seconds to compile (and not beside the runs: PoCL compiles most of it at the first launch, holding a
  * lock that every launch takes); that change variables, as steps do; and that have few groups for their
- * launches, so that launching is what takes time. Must not know: what the kernels compute. Read next:
- * prelude/links.cl. */
+ * launches, so that launching is what takes time.
+ *
+ * Larger steps, on CUDA, have launches side by side in the same way: those of one phase, which do not wait
+ * for each other and leave the card half empty, are one launch, whose groups are dealt out among them. Must
+ * not know: what the kernels compute. Read next: prelude/links.cl. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +34,7 @@ enum {
 typedef struct chain {
     weft_gpu_program *program;
     const weft_launch *first; /* of `count` */
+    bool beside;              /* each other, not one after the other */
     int count;
     int kind[LINKS_MOST]; /* the first link with the same text */
     int n_kinds;
@@ -46,6 +50,17 @@ typedef struct chain {
 static bool may_link(const weft_launch *l) {
     return l->links && l->groups[0] == 1 && l->groups[1] == 1 && l->groups[2] == 1;
 }
+
+/* Not with what others of the phase need for themselves. */
+static bool may_stand(const weft_gpu_program *p, const weft_launch *l) {
+    bool may = l->links && !l->call && l->shared_bytes == 0;
+    for (int a = 0; a < l->n_arguments; a++)
+        may =
+            may && (l->arguments[a].kind != WEFT_ARGUMENT_BUFFER || l->arguments[a].index != p->scratch_slot);
+    return may;
+}
+
+static int64_t groups_of(const weft_launch *l) { return l->groups[0] * l->groups[1] * l->groups[2]; }
 
 static int slot_at(chain *c, int slot) {
     int i = 0;
@@ -68,7 +83,8 @@ static size_t link_words(const weft_launch *l) {
 /* Takes one more launch in, unless that is too much. */
 static bool extend(chain *c, const weft_launch *l) {
     const chain before = *c;
-    if (!may_link(l) || c->count == LINKS_MOST || memcmp(c->first->items, l->items, sizeof l->items) != 0)
+    if (!(c->beside ? may_stand(c->program, l) : may_link(l)) || c->count == LINKS_MOST ||
+        memcmp(c->first->items, l->items, sizeof l->items) != 0)
         return false;
     int same = 0;
     while (same < c->count && strcmp(c->first[same].text, l->text) != 0) same++;
@@ -100,6 +116,25 @@ static int call_of(const chain *c, int link) {
 static chain chain_from(weft_gpu_program *p, int l) {
     chain c = {.program = p, .first = &p->launches.list[l]};
     while (l < p->launches.count && extend(&c, &p->launches.list[l])) l++;
+    return c;
+}
+
+/* Does launch l wait for nothing of the launch before it? */
+static bool is_beside(const weft_gpu_program *p, const weft_commands *commands, int l) {
+    for (int c = p->commands[l - 1] + 1; c <= p->commands[l]; c++)
+        if (commands->list[c].after) return false;
+    return p->commands[l - 1] != p->commands[l];
+}
+
+/* As many from launch l on as the card can take at once. */
+static chain beside_from(weft_gpu_program *p, const weft_commands *commands, int l) {
+    chain c = {.program = p, .first = &p->launches.list[l], .beside = true};
+    const int64_t most = (int64_t)GROUPS_MEAN * p->launches.target->units;
+    int64_t groups = 0;
+    for (; l < p->launches.count && (c.count == 0 || is_beside(p, commands, l)); l++) {
+        groups += groups_of(&p->launches.list[l]);
+        if (groups > most || !extend(&c, &p->launches.list[l])) break;
+    }
     return c;
 }
 
@@ -158,8 +193,22 @@ static void put_names(weft_text *out, const char *text, bool macros, bool end, c
 
 static bool has_memory(const chain *c, int link) { return strstr(c->first[link].text, "W_SHARED(") != NULL; }
 
+/* Of launches side by side: which of its groups this is, and how many there are. */
+static const char place_of_groups[] = "__shared__ int w_place[6];\n"
+                                      "#undef w_group\n#undef w_groups\n"
+                                      "#define w_group(dim) w_place[dim]\n"
+                                      "#define w_groups(dim) w_place[3 + (dim)]\n"
+                                      "W_FN void stand(int group, int x, int y, int z) {\n"
+                                      "    if (w_item(0) == 0) {\n"
+                                      "        w_place[0] = group % x, w_place[1] = group / x % y;\n"
+                                      "        w_place[2] = group / x / y;\n"
+                                      "        w_place[3] = x, w_place[4] = y, w_place[5] = z;\n"
+                                      "    }\n"
+                                      "    w_barrier();\n"
+                                      "}\n";
+
 static void put_functions(const chain *c, weft_text *out, const char *tag) {
-    weft__put(out, "%s", weft__text_prelude_links);
+    weft__put(out, "%s%s", weft__text_prelude_links, c->beside ? place_of_groups : "");
     for (int i = 0; i < c->count; i++) {
         const char *text = c->first[i].text;
         if (c->kind[i] != i) continue;
@@ -220,6 +269,25 @@ static void put_calls(chain *c, weft_text *out, const char *tag) {
     }
 }
 
+/* Each by its groups. */
+static void put_parts(chain *c, weft_text *out, const char *tag) {
+    size_t word = 0;
+    int64_t begin = 0;
+    weft__put(out, "    const int group = (int)blockIdx.x;\n    n += n_at;\n");
+    for (int i = 0; i < c->count; i++) {
+        const weft_launch *l = &c->first[i];
+        const int64_t end = begin + groups_of(l);
+        weft__put(out, "    %sif (group < %lld) {\n        stand(group - %lld, %lld, %lld, %lld);\n        ",
+                  i ? "else " : "", (long long)end, (long long)begin, (long long)l->groups[0],
+                  (long long)l->groups[1], (long long)l->groups[2]);
+        put_call(c, out, tag, i, false, word);
+        weft__put(out, "\n    }\n");
+        word += link_words(l);
+        begin = end;
+    }
+    weft__put(out, "}\n");
+}
+
 static void put_text(chain *c, weft_text *out, const char *tag) {
     const int *items = c->first->items;
     bool memory = false;
@@ -236,6 +304,10 @@ static void put_text(chain *c, weft_text *out, const char *tag) {
         memory = true;
     }
     if (memory) weft__put(out, "    } memory;\n");
+    if (c->beside) {
+        put_parts(c, out, tag);
+        return;
+    }
     weft__put(out, "    n += n_at;\n    for (int time = 0; time < times; time++) {\n");
     if (c->program->launches.target->vectors)
         put_loop(c, out, tag);
@@ -303,14 +375,16 @@ static weft_status make_launch(chain *c, weft_launch *to) {
     if (c->faults) arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_FAULTS, .written = true};
     for (int s = 0; s < c->n_slots; s++)
         arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_BUFFER, .written = true, .index = c->slots[s]};
+    int64_t groups = 0;
+    for (int i = 0; i < c->count; i++) groups += groups_of(&c->first[i]);
     WEFT_TRY(add_words(c));
     *to = (weft_launch){.name = "chain",
                         .text = text,
                         .prelude = c->prelude,
-                        .shares = true,
+                        .shares = !c->beside,
                         .n_arguments = n,
                         .arguments = arguments,
-                        .groups = {1, 1, 1}};
+                        .groups = {c->beside ? groups : 1, 1, 1}};
     memcpy(to->items, c->first->items, sizeof to->items);
     return WEFT_OK;
 }
@@ -322,18 +396,29 @@ bool weft__gpu_chain_now(int64_t *runs, int times) {
     return !late && *runs >= enough;
 }
 
-weft_status weft__gpu_chain(weft_gpu_program *p) {
+/* Launches then wait for each other, which must not be for little. */
+static bool pays_beside(weft_gpu_program *p, const weft_commands *commands) {
+    int kept = 0;
+    if (p->launches.target->language != WEFT_CUDA_C || p->launches.target->vectors) return false;
+    for (int l = 0; l < p->launches.count; kept++) {
+        const int count = beside_from(p, commands, l).count;
+        l += count > 1 ? count : 1;
+    }
+    return 4 * kept <= 3 * p->launches.count;
+}
+
+weft_status weft__gpu_chain(weft_gpu_program *p, const weft_commands *commands) {
     weft_launch *list = p->launches.list;
     int64_t groups = 0;
     int kept = 0;
-    for (int l = 0; l < p->launches.count; l++)
-        groups += list[l].groups[0] * list[l].groups[1] * list[l].groups[2];
-    if (groups > GROUPS_MEAN * p->launches.count) return WEFT_OK;
+    for (int l = 0; l < p->launches.count; l++) groups += groups_of(&list[l]);
+    const bool beside = groups > GROUPS_MEAN * p->launches.count;
+    if (beside && !pays_beside(p, commands)) return WEFT_OK;
     for (int l = 0; l < p->launches.count;) {
-        chain c = chain_from(p, l);
+        chain c = beside ? beside_from(p, commands, l) : chain_from(p, l);
         weft_launch launch = list[l];
         if (c.count > 1) WEFT_TRY(make_launch(&c, &launch));
-        p->repeats = c.count == p->launches.count && c.count > 1;
+        p->repeats = !beside && c.count == p->launches.count && c.count > 1;
         p->commands[kept] = p->commands[l];
         list[kept++] = launch;
         l += c.count > 1 ? c.count : 1;

@@ -151,7 +151,7 @@ weft_status weft__gpu_program(weft_gpu_program *p, const weft_commands *commands
         WEFT_TRY(add_command(p, commands, i, &taken, &capacity, wish));
         changes = changes || commands->list[i].sink;
     }
-    return wish->chain && changes ? weft__gpu_chain(p) : WEFT_OK;
+    return wish->chain && changes ? weft__gpu_chain(p, commands) : WEFT_OK;
 }
 
 void weft__gpu_program_free(weft_gpu_program *p) {

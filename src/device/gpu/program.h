@@ -29,7 +29,7 @@ weft_status weft__gpu_program(weft_gpu_program *program, const weft_commands *co
 void weft__gpu_program_free(weft_gpu_program *program);
 
 /* chain.c: makes chains of the launches, where that pays. */
-weft_status weft__gpu_chain(weft_gpu_program *program);
+weft_status weft__gpu_chain(weft_gpu_program *program, const weft_commands *commands);
 /* Counts `times` runs of a program; true once: now it has run so often that compiling its chains pays. */
 bool weft__gpu_chain_now(int64_t *runs, int times);
 /* What building them came to: a program that has no room for its chains stays plain, which is no failure. */
