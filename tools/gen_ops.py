@@ -37,6 +37,24 @@ typedef struct weft_cross_entropy_options {
     int32_t ignore;
     double smoothing;     /* label smoothing: that share of the weight is spread over all classes */
 } weft_cross_entropy_options;
+
+/* Of rows and columns; one dimension uses [0]. */
+typedef struct weft_conv_options {
+    int64_t stride[2];   /* 0: 1 */
+    int64_t padding[2];  /* zeros around x; of a transposed convolution what is cut off */
+    int64_t dilation[2]; /* 0: 1 */
+    int64_t groups;      /* 0: 1 */
+    int64_t output_padding[2]; /* of transposed ones: more at the end, less than stride or dilation */
+} weft_conv_options;
+
+/* Of rows and columns; one dimension uses [0]. */
+typedef struct weft_pool_options {
+    int64_t size[2];        /* must be set */
+    int64_t stride[2];      /* 0: size */
+    int64_t padding[2];     /* at most half of size; -inf for a maximum, 0 for a mean */
+    int64_t dilation[2];    /* 0: 1 */
+    bool exclude_padding;   /* a mean is over what is not padding */
+} weft_pool_options;
 """
 TAIL = """
 #ifdef __cplusplus

@@ -30,6 +30,24 @@ typedef struct weft_cross_entropy_options {
     double smoothing;     /* label smoothing: that share of the weight is spread over all classes */
 } weft_cross_entropy_options;
 
+/* Of rows and columns; one dimension uses [0]. */
+typedef struct weft_conv_options {
+    int64_t stride[2];   /* 0: 1 */
+    int64_t padding[2];  /* zeros around x; of a transposed convolution what is cut off */
+    int64_t dilation[2]; /* 0: 1 */
+    int64_t groups;      /* 0: 1 */
+    int64_t output_padding[2]; /* of transposed ones: more at the end, less than stride or dilation */
+} weft_conv_options;
+
+/* Of rows and columns; one dimension uses [0]. */
+typedef struct weft_pool_options {
+    int64_t size[2];        /* must be set */
+    int64_t stride[2];      /* 0: size */
+    int64_t padding[2];     /* at most half of size; -inf for a maximum, 0 for a mean */
+    int64_t dilation[2];    /* 0: 1 */
+    bool exclude_padding;   /* a mean is over what is not padding */
+} weft_pool_options;
+
 /* -x. [number] */
 WEFT_API weft_tensor *weft_neg(weft_tensor *x);
 WEFT_API weft_tensor *weft_neg_at(const char *where, weft_tensor *x);
@@ -335,6 +353,64 @@ WEFT_API weft_tensor *weft_concat_at(const char *where, weft_tensor *const *part
 WEFT_API weft_tensor *weft_stack(weft_tensor *const *parts, int count, int axis);
 WEFT_API weft_tensor *weft_stack_at(const char *where, weft_tensor *const *parts, int count, int axis);
 #define weft_stack(...) weft_stack_at(WEFT_HERE, __VA_ARGS__)
+
+/* All windows of `size` elements, `dilation` apart, that begin every `step` along dim: their number takes
+ * the place of dim, their elements are a new last dimension. A view whose windows overlap. */
+WEFT_API weft_tensor *weft_unfold(weft_tensor *x, int dim, int64_t size, int64_t step, int64_t dilation);
+WEFT_API weft_tensor *weft_unfold_at(const char *where, weft_tensor *x, int dim, int64_t size, int64_t step, int64_t dilation);
+#define weft_unfold(...) weft_unfold_at(WEFT_HERE, __VA_ARGS__)
+
+/* Windows (unfold's result: their number in dim, their elements last) added up to a dimension of `extent`,
+ * each element over the windows that hold it, in order: the gradient of unfold. */
+WEFT_API weft_tensor *weft_fold(weft_tensor *x, int dim, int64_t extent, int64_t step, int64_t dilation);
+WEFT_API weft_tensor *weft_fold_at(const char *where, weft_tensor *x, int dim, int64_t extent, int64_t step, int64_t dilation);
+#define weft_fold(...) weft_fold_at(WEFT_HERE, __VA_ARGS__)
+
+/* Convolution (as a correlation) of x (N, C, L) with weight (O, C / groups, K), bias (O) or NULL -> (N, O,
+ * (L + 2 padding - dilation (K - 1) - 1) / stride + 1). */
+WEFT_API weft_tensor *weft_conv1d(weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
+WEFT_API weft_tensor *weft_conv1d_at(const char *where, weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
+#define weft_conv1d(...) weft_conv1d_at(WEFT_HERE, __VA_ARGS__)
+
+/* Convolution (as a correlation) of x (N, C, H, W) with weight (O, C / groups, KH, KW), bias (O) or NULL
+ * -> (N, O, OH, OW), with OH and OW as in conv1d. */
+WEFT_API weft_tensor *weft_conv2d(weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
+WEFT_API weft_tensor *weft_conv2d_at(const char *where, weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
+#define weft_conv2d(...) weft_conv2d_at(WEFT_HERE, __VA_ARGS__)
+
+/* What conv1d's gradient by its input is: x (N, C, L), weight (C, O / groups, K), bias (O) or NULL -> (N,
+ * O, (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1). */
+WEFT_API weft_tensor *weft_conv_transpose1d(weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
+WEFT_API weft_tensor *weft_conv_transpose1d_at(const char *where, weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
+#define weft_conv_transpose1d(...) weft_conv_transpose1d_at(WEFT_HERE, __VA_ARGS__)
+
+/* What conv2d's gradient by its input is: x (N, C, H, W), weight (C, O / groups, KH, KW), bias (O) or NULL
+ * -> (N, O, OH, OW), with OH and OW as in conv_transpose1d. */
+WEFT_API weft_tensor *weft_conv_transpose2d(weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
+WEFT_API weft_tensor *weft_conv_transpose2d_at(const char *where, weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
+#define weft_conv_transpose2d(...) weft_conv_transpose2d_at(WEFT_HERE, __VA_ARGS__)
+
+/* Largest element of each window of the last dimension; NaN wins; the gradient goes to the first of
+ * equals. */
+WEFT_API weft_tensor *weft_max_pool1d(weft_tensor *x, const weft_pool_options *options);
+WEFT_API weft_tensor *weft_max_pool1d_at(const char *where, weft_tensor *x, const weft_pool_options *options);
+#define weft_max_pool1d(...) weft_max_pool1d_at(WEFT_HERE, __VA_ARGS__)
+
+/* Largest element of each window of the last two dimensions; NaN wins; the gradient goes to the first of
+ * equals, row by row. */
+WEFT_API weft_tensor *weft_max_pool2d(weft_tensor *x, const weft_pool_options *options);
+WEFT_API weft_tensor *weft_max_pool2d_at(const char *where, weft_tensor *x, const weft_pool_options *options);
+#define weft_max_pool2d(...) weft_max_pool2d_at(WEFT_HERE, __VA_ARGS__)
+
+/* Mean of each window of the last dimension. */
+WEFT_API weft_tensor *weft_avg_pool1d(weft_tensor *x, const weft_pool_options *options);
+WEFT_API weft_tensor *weft_avg_pool1d_at(const char *where, weft_tensor *x, const weft_pool_options *options);
+#define weft_avg_pool1d(...) weft_avg_pool1d_at(WEFT_HERE, __VA_ARGS__)
+
+/* Mean of each window of the last two dimensions. */
+WEFT_API weft_tensor *weft_avg_pool2d(weft_tensor *x, const weft_pool_options *options);
+WEFT_API weft_tensor *weft_avg_pool2d_at(const char *where, weft_tensor *x, const weft_pool_options *options);
+#define weft_avg_pool2d(...) weft_avg_pool2d_at(WEFT_HERE, __VA_ARGS__)
 
 /* x as another dtype. Float to integer truncates and saturates, NaN gives 0; to bool: x != 0. */
 WEFT_API weft_tensor *weft_cast(weft_tensor *x, weft_dtype dtype);

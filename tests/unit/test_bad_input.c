@@ -27,6 +27,8 @@ typedef struct fixture {
 /* ---- every op, by the table: an op without a line here does not compile ---- */
 
 /* x is the operand that is bad; y a good one, or the same as x. */
+static const weft_pool_options pool_of_one = {.size = {1, 1}};
+
 #define CALL(name, call)                                                                                     \
     static weft_tensor *call_##name(weft_tensor *x, weft_tensor *y) {                                        \
         (void)x, (void)y;                                                                                    \
@@ -49,6 +51,16 @@ CALL(squeeze, weft_squeeze(x, 0))
 CALL(unsqueeze, weft_unsqueeze(x, 0))
 CALL(concat, weft_concat(((weft_tensor *[]){y, x}), 2, 0))
 CALL(stack, weft_stack(((weft_tensor *[]){y, x}), 2, 0))
+CALL(unfold, weft_unfold(x, 0, 1, 1, 1))
+CALL(fold, weft_fold(x, 0, 4, 1, 1))
+CALL(conv1d, weft_conv1d(y, x, NULL, NULL))
+CALL(conv2d, weft_conv2d(y, x, NULL, NULL))
+CALL(conv_transpose1d, weft_conv_transpose1d(y, x, NULL, NULL))
+CALL(conv_transpose2d, weft_conv_transpose2d(y, x, NULL, NULL))
+CALL(max_pool1d, weft_max_pool1d(x, &pool_of_one))
+CALL(max_pool2d, weft_max_pool2d(x, &pool_of_one))
+CALL(avg_pool1d, weft_avg_pool1d(x, &pool_of_one))
+CALL(avg_pool2d, weft_avg_pool2d(x, &pool_of_one))
 CALL(cast, weft_cast(x, WEFT_F64))
 CALL(detach, weft_detach(x))
 CALL(sum, weft_sum(x, 0, false))
@@ -103,9 +115,10 @@ static const op_call calls[] = {
 
 /* Those of two tensors or more among the written ones. */
 static bool takes_two(const op_call *op) {
-    static const char *const names[] = {"concat",          "stack",  "matmul",    "gather",
-                                        "scatter_add",     "update", "attention", "cross_entropy",
-                                        "bce_with_logits", "mse",    "l1",        "huber"};
+    static const char *const names[] = {
+        "concat",          "stack",         "matmul", "gather", "scatter_add",      "update",
+        "attention",       "cross_entropy", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d",
+        "bce_with_logits", "mse",           "l1",     "huber"};
     for (size_t i = 0; i < COUNT(names); i++)
         if (strcmp(names[i], op->name) == 0) return true;
     return op->tensors == 2;

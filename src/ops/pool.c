@@ -1,0 +1,97 @@
+/* Pooling over windows, one dimension after the other: the first largest element of an image is the first of
+ * its row in the first of such rows. A maximum is the sum of its window with all but its first largest
+ * element put to 0, whose gradient is that choice. Must not know: convolution. Read next: window.c. */
+#include "ops/composite.h"
+#include "ops/ops.h"
+
+typedef struct pool {
+    int64_t size, stride, padding, dilation;
+    bool exclude;
+} pool;
+
+static weft_tensor *take_options(const char *name, const char *where, weft_tensor *x, int dims,
+                                 const weft_pool_options *options, pool *p) {
+    weft_tensor *bad = reject_float(name, where, x);
+    if (bad || !x) return bad;
+    char text[WEFT_SHAPE_TEXT];
+    if (!options) return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: the options are NULL", name);
+    if (x->rank < dims || x->rank == WEFT_MAX_RANK)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: x %s must have %d to %d dimensions", name,
+                            weft__tensor_text(x, text), dims, WEFT_MAX_RANK - 1);
+    for (int i = 0; i < dims; i++) {
+        const weft_pool_options *o = options;
+        p[i] = (pool){o->size[i], o->stride[i] ? o->stride[i] : o->size[i], o->padding[i],
+                      o->dilation[i] ? o->dilation[i] : 1, o->exclude_padding};
+        if (p[i].size < 1 || p[i].padding < 0 || p[i].padding > p[i].size / 2)
+            return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
+                                "%s: size %lld must be positive, padding %lld at most half of it", name,
+                                (long long)p[i].size, (long long)p[i].padding);
+    }
+    return NULL;
+}
+
+/* The windows of dimension dim, `outside` around. */
+static weft_tensor *windows(const char *where, weft_tensor *x, int dim, const pool *p, double outside) {
+    int64_t around[WEFT_MAX_RANK] = {0};
+    if (weft__poisoned(x)) return x;
+    around[dim] = p->padding;
+    return weft_unfold_at(where, weft_pad_at(where, x, around, around, outside), dim, p->size, p->stride,
+                          p->dilation);
+}
+
+static weft_tensor *largest(const char *where, weft_tensor *x, int dim, const pool *p) {
+    weft_tensor *w = windows(where, x, dim, p, -HUGE_VAL);
+    if (weft__poisoned(w)) return w;
+    weft_tensor *place = weft_iota(w->ctx, WEFT_I32, 1, &p->size);
+    weft_tensor *chosen = eq(place, weft_argmax_at(where, w, -1, true));
+    return weft_sum_at(where, select(chosen, w, zero(w)), -1, false);
+}
+
+/* Sums of windows, divided by how many elements of each are not padding where those count alone. */
+static weft_tensor *total(const char *where, weft_tensor *x, int dim, const pool *p) {
+    weft_tensor *sum = weft_sum_at(where, windows(where, x, dim, p, 0), -1, false);
+    if (!p->exclude || weft__poisoned(sum)) return sum;
+    weft_tensor *one = weft__constant(x->ctx, where, (weft_dtype)x->dtype, 1, &x->shape[dim], 1, 1);
+    weft_tensor *count = weft_sum_at(where, windows(where, one, 0, p, 0), -1, false);
+    int64_t shape[WEFT_MAX_RANK];
+    for (int i = 0; i < x->rank; i++) shape[i] = i == dim ? sum->shape[dim] : 1;
+    return weft__poisoned(count) ? count : divi(sum, weft__reshape_to(where, count, x->rank, shape));
+}
+
+static weft_tensor *max_pool(const char *name, const char *where, weft_tensor *x, int dims,
+                             const weft_pool_options *options) {
+    pool p[2];
+    weft_tensor *bad = take_options(name, where, x, dims, options, p);
+    if (bad || !x) return bad;
+    for (int i = dims - 1; i >= 0 && !weft__poisoned(x); i--)
+        x = largest(where, x, x->rank - dims + i, &p[i]);
+    return x;
+}
+
+static weft_tensor *avg_pool(const char *name, const char *where, weft_tensor *x, int dims,
+                             const weft_pool_options *options) {
+    pool p[2];
+    weft_tensor *bad = take_options(name, where, x, dims, options, p);
+    if (bad || !x) return bad;
+    const weft_dtype dtype = (weft_dtype)x->dtype;
+    double count = 1;
+    x = widen(where, x);
+    for (int i = dims - 1; i >= 0 && !weft__poisoned(x); i--) {
+        x = total(where, x, x->rank - dims + i, &p[i]);
+        count *= p[i].exclude ? 1 : (double)p[i].size;
+    }
+    return weft__poisoned(x) ? x : as_dtype(where, count > 1 ? mulc(x, 1 / count) : x, dtype);
+}
+
+weft_tensor *weft_max_pool1d_at(const char *where, weft_tensor *x, const weft_pool_options *options) {
+    return max_pool("max_pool1d", where, x, 1, options);
+}
+weft_tensor *weft_max_pool2d_at(const char *where, weft_tensor *x, const weft_pool_options *options) {
+    return max_pool("max_pool2d", where, x, 2, options);
+}
+weft_tensor *weft_avg_pool1d_at(const char *where, weft_tensor *x, const weft_pool_options *options) {
+    return avg_pool("avg_pool1d", where, x, 1, options);
+}
+weft_tensor *weft_avg_pool2d_at(const char *where, weft_tensor *x, const weft_pool_options *options) {
+    return avg_pool("avg_pool2d", where, x, 2, options);
+}

@@ -1,0 +1,12 @@
+/* What windows share: how many there are. */
+#ifndef WEFT_OPS_WINDOW_H
+#define WEFT_OPS_WINDOW_H
+
+#include "graph/graph.h"
+
+/* How many windows of `size` elements, `dilation` apart, begin every `step` in an extent; else the poisoned
+ * tensor. */
+weft_tensor *weft__window_count(const char *where, const char *op, weft_context *ctx, int64_t extent,
+                                int64_t size, int64_t step, int64_t dilation, int64_t *n);
+
+#endif
