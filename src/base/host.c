@@ -1,5 +1,6 @@
 /* How much of the host's memory is free. Must not know: who wants it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -7,11 +8,11 @@
 /* The number behind `key` in a file of "key number" lines, or with "" the first; 0 where there is none. */
 static uint64_t number_in(const char *path, const char *key) {
     char line[256];
-    unsigned long long value = 0;
+    uint64_t value = 0;
     const size_t n = strlen(key);
     FILE *file = fopen(path, "r");
     while (file && value == 0 && fgets(line, sizeof line, file))
-        if (strncmp(line, key, n) == 0 && sscanf(line + n, "%llu", &value) != 1) value = 0;
+        if (strncmp(line, key, n) == 0) value = strtoull(line + n, NULL, 10); /* 0 of what is no number */
     if (file) fclose(file);
     return value;
 }

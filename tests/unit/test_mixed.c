@@ -244,7 +244,7 @@ static void test_kept_rounded(void **state) {
     steps_of(ctx, m, opt, 1);
     assert_ok(weft_module_compute(m, dtype));
     assert_current(ctx, m);
-    weft_module_recompute(weft_module_child_at(m, 3), true);
+    assert_int_equal(weft_module_recompute(weft_module_child_at(m, 3), true), WEFT_OK);
     steps_of(ctx, m, opt, 1);
     assert_current(ctx, m);
 }

@@ -305,6 +305,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(lines_read_back, enter, leave),
         cmocka_unit_test_setup_teardown(cutting_back_then_going_on_is_as_if_unbroken, enter, leave),
         cmocka_unit_test_setup_teardown(report_is_whole, enter, leave),
+        cmocka_unit_test_setup_teardown(choices_come_back, enter, leave),
         cmocka_unit_test_setup_teardown(events_are_cut_between_records, enter, leave),
         cmocka_unit_test_setup_teardown(a_damaged_metrics_file_is_reported, enter, leave),
         cmocka_unit_test(numbers_are_short_and_exact),

@@ -175,7 +175,7 @@ static bool load(weft_tuner *tuner, const weft_tuner_question *q, kept *found) {
            found->ways == q->ways && found->way >= 0 && found->way < q->ways;
 }
 
-void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key, const void *kept,
+void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key, const void *answer,
                       size_t bytes) {
     weft_device *device = tuner->device;
     weft_context *ctx = device->ctx;
@@ -184,7 +184,7 @@ void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key
         return;
     choice->key = key;
     choice->bytes = bytes <= WEFT_CHOICE_BYTES ? bytes : 0;
-    memcpy(choice->kept, kept, choice->bytes);
+    memcpy(choice->kept, answer, choice->bytes);
     device->choices[device->n_choices++] = *choice;
     weft__log(ctx, WEFT_LOG_INFO, "%s: %s, and what is like it: %s, %.2f times as fast as the usual way",
               device->name, choice->what, choice->chosen, choice->gain);

@@ -37,7 +37,7 @@ void weft__tuner_begin(weft_tuner *tuner);
 /* What was chosen before: by the process whose choices were given to the device, or by any (on disk). */
 bool weft__tuner_kept(const weft_tuner *tuner, weft_hash key, void *kept, size_t bytes);
 /* For whoever asks the device what was chosen, with what weft__tuner_kept is to find; to the log as well. */
-void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key, const void *kept,
+void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key, const void *answer,
                       size_t bytes);
 /* Seconds, of a clock that nobody sets. */
 double weft__tuner_clock(void);
