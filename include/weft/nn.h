@@ -230,8 +230,8 @@ WEFT_API weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_te
 #define weft_forward(...) weft_forward_at(WEFT_HERE, __VA_ARGS__)
 
 /* What is not kept for the backward pass but computed again there, in training: less memory, more work, the
- * same values (the last bits of a norm's gradients may differ: they are added up in other kernels). Each has
- * those before it. */
+ * same values, but for last bits where other kernels then add up (a norm's gradients; products on CUDA). Each
+ * has those before it. */
 typedef enum weft_recompute {
     WEFT_RECOMPUTE_NONE,
     WEFT_RECOMPUTE_GELU, /* results of activations, GELU or another, from their inputs */

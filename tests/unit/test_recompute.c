@@ -83,10 +83,11 @@ static void test_interp(void **state) {
     check("interp", WEFT_RECOMPUTE_GELU, false);
 }
 
+/* On CUDA's a product is cut, or done by a library, by what is done behind it. */
 static void test_card(void **state) {
     (void)state;
     if (test_without_gpu()) return skip();
-    check(test_gpu(), WEFT_RECOMPUTE_BLOCK, true);
+    check(test_gpu(), WEFT_RECOMPUTE_BLOCK, !test_on_cuda());
 }
 
 static void test_unknown(void **state) {
