@@ -75,6 +75,37 @@ WEFT_API weft_module *weft_layernorm(weft_context *ctx, int64_t width, const wef
 /* RMS normalisation (Zhang and Sennrich 2019) of x (..., width). Parameter: weight (width). */
 WEFT_API weft_module *weft_rmsnorm(weft_context *ctx, int64_t width, const weft_norm_options *options);
 
+typedef struct weft_conv_layer_options {
+    weft_conv_options conv; /* stride, padding, dilation, groups, output_padding */
+    bool no_bias;
+    weft_dtype dtype;
+    weft_init weight; /* default: uniform in +-1/sqrt(elements of weight that one of its rows has) */
+    weft_init bias;   /* default: the same */
+} weft_conv_layer_options;
+
+/* Convolutions of x (N, in, L) or (N, in, H, W), as weft_conv1d and weft_conv2d. Parameters: weight (out,
+ * in / groups, size) or (out, in / groups, rows, columns), bias (out). */
+WEFT_API weft_module *weft_conv1d_layer(weft_context *ctx, int64_t in, int64_t out, int64_t size,
+                                        const weft_conv_layer_options *options);
+WEFT_API weft_module *weft_conv2d_layer(weft_context *ctx, int64_t in, int64_t out, int64_t rows,
+                                        int64_t columns, const weft_conv_layer_options *options);
+
+/* Transposed ones, as weft_conv_transpose1d and weft_conv_transpose2d. Parameters: weight (in, out / groups,
+ * ...), bias (out). */
+WEFT_API weft_module *weft_conv_transpose1d_layer(weft_context *ctx, int64_t in, int64_t out, int64_t size,
+                                                  const weft_conv_layer_options *options);
+WEFT_API weft_module *weft_conv_transpose2d_layer(weft_context *ctx, int64_t in, int64_t out, int64_t rows,
+                                                  int64_t columns, const weft_conv_layer_options *options);
+
+/* Pools over the last dimension, or the last two. */
+WEFT_API weft_module *weft_max_pool1d_layer(weft_context *ctx, const weft_pool_options *options);
+WEFT_API weft_module *weft_max_pool2d_layer(weft_context *ctx, const weft_pool_options *options);
+WEFT_API weft_module *weft_avg_pool1d_layer(weft_context *ctx, const weft_pool_options *options);
+WEFT_API weft_module *weft_avg_pool2d_layer(weft_context *ctx, const weft_pool_options *options);
+
+/* x (N, ...) -> (N, rest). */
+WEFT_API weft_module *weft_flatten(weft_context *ctx);
+
 /* Dropout while training, the identity otherwise. */
 WEFT_API weft_module *weft_dropout_layer(weft_context *ctx, double p);
 
