@@ -106,6 +106,11 @@ WEFT_API weft_module *weft_avg_pool2d_layer(weft_context *ctx, const weft_pool_o
 /* x (N, ...) -> (N, rest). */
 WEFT_API weft_module *weft_flatten(weft_context *ctx);
 
+/* Group normalisation (Wu and He 2018) of x (N, channels, ...); groups = channels: instance norm. Parameters:
+ * weight (channels), bias (channels). */
+WEFT_API weft_module *weft_groupnorm(weft_context *ctx, int64_t groups, int64_t channels,
+                                     const weft_norm_options *options);
+
 /* Dropout while training, the identity otherwise. */
 WEFT_API weft_module *weft_dropout_layer(weft_context *ctx, double p);
 

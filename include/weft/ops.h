@@ -567,6 +567,12 @@ WEFT_API weft_tensor *weft_rms_norm(weft_tensor *x, weft_tensor *gamma, double e
 WEFT_API weft_tensor *weft_rms_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, double eps);
 #define weft_rms_norm(...) weft_rms_norm_at(WEFT_HERE, __VA_ARGS__)
 
+/* (x - mean) / sqrt(var + eps) * gamma + beta of x (N, C, ...), mean and var over each of `groups` groups
+ * of channels (Wu and He 2018), gamma and beta (C); as many groups as channels is instance norm. */
+WEFT_API weft_tensor *weft_group_norm(weft_tensor *x, int64_t groups, weft_tensor *gamma, weft_tensor *beta, double eps);
+WEFT_API weft_tensor *weft_group_norm_at(const char *where, weft_tensor *x, int64_t groups, weft_tensor *gamma, weft_tensor *beta, double eps);
+#define weft_group_norm(...) weft_group_norm_at(WEFT_HERE, __VA_ARGS__)
+
 /* x with each element zeroed with probability p and the rest divided by 1 - p; drawn anew at each step. */
 WEFT_API weft_tensor *weft_dropout(weft_tensor *x, double p);
 WEFT_API weft_tensor *weft_dropout_at(const char *where, weft_tensor *x, double p);

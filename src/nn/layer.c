@@ -6,7 +6,8 @@
 
 typedef struct norm_own {
     double eps;
-    int64_t width;
+    int64_t width;  /* channels of a groupnorm */
+    int64_t groups; /* of a groupnorm */
 } norm_own;
 
 static weft_tensor *reject_width(weft_module *m, weft_tensor *x) {
@@ -41,7 +42,7 @@ static weft_module *norm(weft_context *ctx, const char *kind, weft_forward_fn fo
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
                                    "%s: width %lld must be positive, eps %g not negative", kind,
                                    (long long)width, o.eps);
-    *(norm_own *)m->user = (norm_own){o.eps == 0.0 ? 1e-5 : o.eps, width};
+    *(norm_own *)m->user = (norm_own){o.eps == 0.0 ? 1e-5 : o.eps, width, 0};
     m->cheap = WEFT_RECOMPUTE_NORM;
     if (o.no_affine) return m;
     weft_module_parameter(m, "weight", o.dtype, 1, &width, &(weft_init){WEFT_INIT_ONES, 0.0});
@@ -56,6 +57,30 @@ weft_module *weft_layernorm(weft_context *ctx, int64_t width, const weft_norm_op
 
 weft_module *weft_rmsnorm(weft_context *ctx, int64_t width, const weft_norm_options *options) {
     return norm(ctx, "rmsnorm", rmsnorm_forward, width, options, false);
+}
+
+static weft_tensor *groupnorm_forward(weft_module *m, weft_tensor *x) {
+    const norm_own *own = m->user;
+    if (x->rank < 2 || x->shape[1] != own->width) {
+        char text[WEFT_SHAPE_TEXT];
+        return weft__poison(x->ctx, m->where, WEFT_ERR_SHAPE, "groupnorm: input %s must have %lld channels",
+                            weft__tensor_text(x, text), (long long)own->width);
+    }
+    weft_tensor *gamma = m->n_parameters > 0 ? weft__parameter_of(m, 0) : NULL;
+    weft_tensor *beta = m->n_parameters > 1 ? weft__parameter_of(m, 1) : NULL;
+    return weft_group_norm_at(m->where, x, own->groups, gamma, beta, own->eps);
+}
+
+weft_module *weft_groupnorm(weft_context *ctx, int64_t groups, int64_t channels,
+                            const weft_norm_options *options) {
+    weft_module *m = norm(ctx, "groupnorm", groupnorm_forward, channels, options, true);
+    if (m->error) return m;
+    if (groups < 1 || channels % groups)
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                                   "weft_groupnorm: %lld channels are no multiple of %lld groups",
+                                   (long long)channels, (long long)groups);
+    ((norm_own *)m->user)->groups = groups;
+    return m;
 }
 
 /* ---- dropout ---- */

@@ -1,5 +1,5 @@
-/* Normalisation over the last dimension: one row kernel each. The variance is taken in two passes over the
- * row (mean first): one pass loses all digits where the mean is large. */
+/* Normalisation over the last dimension, or over groups of channels: one row kernel each. The variance is
+ * taken in two passes over the row (mean first): one pass loses all digits where the mean is large. */
 #include "ops/composite.h"
 
 /* NULL when `p` (which may be NULL) is a vector as long as the last dimension of x. */
@@ -51,4 +51,35 @@ weft_tensor *weft_rms_norm_at(const char *where, weft_tensor *x, weft_tensor *ga
     weft_tensor *a = widen(where, x);
     weft_tensor *square = weft_mean_at(where, mul(a, a), -1, true);
     return scale_shift(where, x, mul(a, weft_rsqrt_at(where, addc(square, eps))), gamma, NULL);
+}
+
+weft_tensor *weft_group_norm_at(const char *where, weft_tensor *x, int64_t groups, weft_tensor *gamma,
+                                weft_tensor *beta, double eps) {
+    weft_tensor *bad = reject_float("group_norm", where, x);
+    if (bad || !x) return bad;
+    char text[WEFT_SHAPE_TEXT];
+    if (!(eps >= 0.0))
+        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "group_norm: eps %g must not be negative", eps);
+    if (x->rank < 2 || groups < 1 || x->shape[1] % groups)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "group_norm: x %s must be (N, C, ...), its channels a multiple of %lld groups",
+                            weft__tensor_text(x, text), (long long)groups);
+    const int64_t channels = x->shape[1];
+    weft_tensor *given[2] = {gamma, beta};
+    for (int i = 0; i < 2; i++) {
+        bad = given[i] ? weft__reject("group_norm", where, (weft_tensor *[]){x, given[i]}, 2) : NULL;
+        if (bad) return bad;
+        if (given[i] && (given[i]->rank != 1 || given[i]->shape[0] != channels))
+            return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "group_norm: %s %s must be a vector of %lld",
+                                i ? "beta" : "gamma", weft__tensor_text(given[i], text), (long long)channels);
+    }
+    int64_t rows[3] = {x->shape[0], groups, channels / groups}, column[WEFT_MAX_RANK] = {channels};
+    for (int i = 2; i < x->rank; i++) rows[2] *= x->shape[i], column[i - 1] = 1;
+    weft_tensor *a = weft_reshape_at(where, widen(where, x), 3, rows);
+    weft_tensor *d = sub(a, weft_mean_at(where, a, -1, true));
+    weft_tensor *variance = weft_mean_at(where, mul(d, d), -1, true);
+    weft_tensor *normal = mul(d, weft_rsqrt_at(where, addc(variance, eps)));
+    for (int i = 0; i < 2; i++)
+        if (given[i]) given[i] = weft_reshape_at(where, given[i], x->rank - 1, column);
+    return scale_shift(where, x, weft_reshape_at(where, normal, x->rank, x->shape), given[0], given[1]);
 }

@@ -30,6 +30,9 @@ static void test_shapes(void **state) {
     assert_shape(weft_forward(weft_avg_pool2d_layer(ctx, &pool), image), SHAPE(2, 4, 3, 4));
     assert_shape(weft_forward(weft_max_pool1d_layer(ctx, &pool), line), SHAPE(2, 4, 3));
     assert_shape(weft_forward(weft_avg_pool1d_layer(ctx, &pool), line), SHAPE(2, 4, 3));
+    m = weft_groupnorm(ctx, 2, 4, NULL);
+    assert_shape(weft_forward(m, image), SHAPE(2, 4, 9, 8));
+    assert_weight(m, SHAPE(4), 2);
     assert_shape(weft_forward(weft_flatten(ctx), image), SHAPE(2, 288));
 }
 
@@ -45,6 +48,9 @@ static void test_refused(void **state) {
                     "[2,4,9,8]");
     assert_poisoned(weft_forward(weft_max_pool2d_layer(ctx, NULL), image), WEFT_ERR_ARGUMENT, "max_pool2d",
                     "NULL");
+    assert_poisoned(weft_forward(weft_groupnorm(ctx, 3, 4, NULL), image), WEFT_ERR_ARGUMENT, "weft_groupnorm",
+                    "3");
+    assert_poisoned(weft_forward(weft_groupnorm(ctx, 3, 6, NULL), image), WEFT_ERR_SHAPE, "groupnorm", "6");
     assert_poisoned(weft_forward(weft_flatten(ctx), weft_scalar(ctx, 1)), WEFT_ERR_SHAPE, "flatten",
                     "scalar");
 }
@@ -64,11 +70,11 @@ static void test_lenet_learns(void **state) {
     }
     const weft_conv_layer_options same = {.conv = {.padding = {1, 1}}};
     const weft_pool_options half = {.size = {2, 2}};
-    weft_module *net = weft_sequential(ctx, "lenet", weft_conv2d_layer(ctx, 1, 4, 3, 3, &same),
-                                       weft_activation(ctx, WEFT_RELU), weft_max_pool2d_layer(ctx, &half),
-                                       weft_conv2d_layer(ctx, 4, 8, 3, 3, NULL),
-                                       weft_activation(ctx, WEFT_RELU), weft_avg_pool2d_layer(ctx, &half),
-                                       weft_flatten(ctx), weft_linear(ctx, 32, 2, NULL), NULL);
+    weft_module *net = weft_sequential(
+        ctx, "lenet", weft_conv2d_layer(ctx, 1, 4, 3, 3, &same), weft_activation(ctx, WEFT_RELU),
+        weft_max_pool2d_layer(ctx, &half), weft_conv2d_layer(ctx, 4, 8, 3, 3, NULL),
+        weft_groupnorm(ctx, 2, 8, NULL), weft_activation(ctx, WEFT_RELU), weft_avg_pool2d_layer(ctx, &half),
+        weft_flatten(ctx), weft_linear(ctx, 32, 2, NULL), NULL);
     weft_optimizer *opt = weft_adamw(net, &(weft_adam_options){.lr = 0.01});
     double first = 0, last = 0;
     for (int step = 0; step < STEPS; step++) {
