@@ -6,7 +6,7 @@ typedef struct pooling {
     weft_pool_options o;
 } pooling;
 
-static const pooling images[] = {{{4, {2, 3, 6, 8}}, {.size = {2, 2}}},
+static const pooling images[] = {{{4, {2, 3, 6, 4}}, {.size = {2, 2}}},
                                  {{4, {1, 2, 7, 9}}, {.size = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}},
                                  {{3, {2, 5, 6}}, {.size = {3, 2}, .stride = {1, 3}, .padding = {0, 1}}},
                                  {{2, {5, 9}}, {.size = {2, 3}, .stride = {1, 1}, .dilation = {3, 2}}},
