@@ -302,7 +302,7 @@ static bool absorb_rows(weft_ir *ir) {
 
 /* Reductions over the same rows that read the same value, and small ones of the same form, become one kernel.
  */
-enum { SMALL_SPACE = 1 << 18, MOST_MEMBERS = 64, MOST_ARGUMENTS = 48 };
+enum { SMALL_SPACE = 1 << 18, MOST_MEMBERS = 48, MOST_ARGUMENTS = 48 };
 
 /* What a kernel of both would have for arguments, at most: OpenCL promises 1,024 bytes for all. */
 static int arguments_of(const weft_ir *ir, const ir_cluster *c) {
