@@ -205,8 +205,10 @@ WEFT_API WEFT_CHECKED weft_status weft_set_scalar(weft_tensor *scalar, double va
 /* ---- gradients ---- */
 
 /* Records d(loss)/d(wrt[i]) for each i into grads[i]. loss has one element. A tensor that loss does not
- * depend on gets zeros. Fails where an op on the way is not differentiable, and where loss depends on a
- * tensor only through integers or bools. */
+ * depend on gets zeros. Fails where an op on the way is not differentiable, where loss depends on a tensor
+ * only through integers or bools, and with WEFT_ERR_STATE where it cannot be known whether it depends on a
+ * variable, as something made of variables was evaluated before (weft_read, weft_eval): take gradients first.
+ */
 WEFT_API WEFT_CHECKED weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t count,
                                                 weft_tensor **grads);
 

@@ -286,8 +286,33 @@ static const weft_tensor *first_rounding(walk *w) {
     return NULL;
 }
 
-/* Fails where the loss depends on a tensor, but only through integers or bools: a gradient of zeros would be
- * a silent mistake. */
+/* What was made of variables and has been evaluated since, which let its inputs go; NULL: there is none. */
+static const weft_tensor *first_evaluated(const walk *w) {
+    for (size_t i = 0; i < w->count; i++) {
+        const weft_tensor *t = w->order[i];
+        if (t->leaf && (t->flags & WEFT_NODE_MADE) && !(t->flags & WEFT_NODE_VARIABLE) &&
+            weft_dtype_is_float((weft_dtype)t->dtype))
+            return t;
+    }
+    return NULL;
+}
+
+/* A variable that the loss is not seen to depend on, where it cannot be seen. */
+static weft_status refuse_evaluated(const walk *w, weft_tensor *const *wrt, const bool *lost, size_t count) {
+    const weft_tensor *t = first_evaluated(w);
+    size_t i = 0;
+    while (i < count && !(lost[i] && (wrt[i]->flags & WEFT_NODE_VARIABLE))) i++;
+    if (!t || i == count) return WEFT_OK;
+    return weft__fail(
+        w->ctx, WEFT_ERR_STATE,
+        "%s: what is recorded here was evaluated before the gradient was taken, so nobody knows "
+        "whether it depends on '%s': take the gradient first, record it anew, or use "
+        "weft_detach where a constant is meant",
+        t->where ? t->where : "gradient", wrt[i]->name ? wrt[i]->name : "?");
+}
+
+/* Fails where the loss depends on a tensor, but only through integers or bools, or may depend on it through
+ * what was evaluated: a gradient of zeros would be a silent mistake. */
 static weft_status refuse_lost(weft_tensor *loss, weft_tensor *const *wrt, size_t count,
                                weft_tensor *const *grads) {
     walk floats = {.ctx = loss->ctx}, all = {.ctx = loss->ctx, .all = true};
@@ -303,6 +328,7 @@ static weft_status refuse_lost(weft_tensor *loss, weft_tensor *const *wrt, size_
         status = weft__fail_oom(loss->ctx, all.count, "a walk");
     for (size_t i = 0; i < count && status == WEFT_OK; i++)
         if (lost[i] && wrt[i]->mark == all.mark) any = all.needed[wrt[i]->number] = true;
+    if (status == WEFT_OK) status = refuse_evaluated(&all, wrt, lost, count);
     const weft_tensor *op = any && status == WEFT_OK ? first_rounding(&all) : NULL;
     if (op)
         status = weft__fail(

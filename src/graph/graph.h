@@ -44,7 +44,12 @@ typedef struct weft_attr_output {
     int64_t index;
 } weft_attr_output; /* OUTPUT of a composite */
 
-enum { WEFT_NODE_KEPT = 1, WEFT_NODE_VARIABLE = 2, WEFT_NODE_HELD = 4 /* kept by nothing but its holds */ };
+enum {
+    WEFT_NODE_KEPT = 1,
+    WEFT_NODE_VARIABLE = 2,
+    WEFT_NODE_HELD = 4, /* kept by nothing but its holds */
+    WEFT_NODE_MADE = 8  /* of variables, whether it still has its inputs or not */
+};
 
 struct weft_tensor {
     weft_context *ctx;

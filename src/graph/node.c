@@ -130,6 +130,8 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
     if (n_in) t->in = memcpy(extra, in, input_bytes);
     t->attr_bytes = (uint16_t)attr_bytes;
     if (attr_bytes) t->attr = memcpy(extra + input_bytes, attr, attr_bytes);
+    for (int i = 0; i < n_in; i++)
+        if (in[i]->flags & (WEFT_NODE_VARIABLE | WEFT_NODE_MADE)) t->flags |= WEFT_NODE_MADE;
     hold_inputs(t);
     link_node(t);
     hint_growth(ctx->scope);

@@ -157,6 +157,32 @@ static void test_poison_travels(void **state) {
     assert_values(v, zeros, 6); /* and the context goes on */
 }
 
+/* What is evaluated lets its inputs go: a gradient past it would be zeros, and nobody would notice. */
+static void test_evaluated_before_the_gradient(void **state) {
+    weft_context *ctx = *state;
+    const float values[2] = {2, 3}, slopes[2] = {4, 6}, none[2] = {0, 0};
+    float out[2];
+    weft_tensor *v = weft_variable_new(ctx, "v", WEFT_F32, SHAPE(2), values), *grad;
+    weft_tensor *square = weft_square(v), *loss = weft_sum(square, WEFT_ALL_AXES, false);
+    assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_OK); /* before */
+    assert_int_equal(weft_read(square, out, sizeof out), WEFT_OK);
+    assert_values(grad, slopes, 2);
+    loss = weft_sum(weft_exp(square), WEFT_ALL_AXES, false);
+    assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_ERR_STATE);
+    assert_non_null(strstr(weft_last_error(ctx), "depends on 'v'"));
+    assert_non_null(strstr(weft_last_error(ctx), "test_context.c"));
+    loss = weft_sum(weft_exp(weft_detach(square)), WEFT_ALL_AXES, false); /* a constant, and meant to be */
+    assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_OK);
+    assert_values(grad, none, 2);
+    loss = weft_sum(weft_mul(square, v), WEFT_ALL_AXES, false); /* as a carried state is used */
+    assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_OK);
+    assert_values(grad, ((const float[2]){4, 9}), 2);
+    weft_tensor *data = weft_from(ctx, WEFT_F32, SHAPE(2), values), *half = weft_mul_scalar(data, 0.5);
+    assert_int_equal(weft_read(half, out, sizeof out), WEFT_OK); /* data alone says nothing of variables */
+    assert_int_equal(weft_gradient(weft_sum(half, WEFT_ALL_AXES, false), &v, 1, &grad), WEFT_OK);
+    assert_values(grad, none, 2);
+}
+
 static void test_numbers_a_dtype_lacks(void **state) {
     weft_context *ctx = *state;
     weft_tensor *i = weft_full(ctx, WEFT_I32, SHAPE(2), 4), *u = weft_full(ctx, WEFT_U8, SHAPE(2), 4);
@@ -373,6 +399,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_swap, setup, teardown),
         cmocka_unit_test(test_turn),
         cmocka_unit_test_setup_teardown(test_poison_travels, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_evaluated_before_the_gradient, setup, teardown),
         cmocka_unit_test_setup_teardown(test_numbers_a_dtype_lacks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_two_contexts_do_not_mix, setup, teardown),
         cmocka_unit_test(test_fault_leaves_variables),
