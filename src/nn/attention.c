@@ -108,7 +108,7 @@ weft_module *weft_transformer_block(weft_context *ctx, int64_t width, int64_t he
                                     const weft_transformer_block_options *options) {
     weft_transformer_block_options o = options ? *options : (weft_transformer_block_options){0};
     weft_module *m = weft__module_make(ctx, "transformer_block", block_forward, 0);
-    m->unit = true;
+    if (!m->error) m->unit = true; /* else it may be that which all get for want of memory */
     weft_module *feed = weft__module_make(ctx, "feed_forward", feed_forward, sizeof(feed_own));
     int64_t hidden = o.hidden;
     if (hidden == 0 && !weft__mul(width, 4, &hidden))
