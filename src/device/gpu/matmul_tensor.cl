@@ -227,7 +227,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
 #endif
             }
 #if SUMS
-    const bool adds = w_group(0) == 0 && w_item(0) < rows;
+    const bool adds = BLOCK_COLUMN == 0 && w_item(0) < rows;
     float line_sum = 0, line_total = 0;
 #endif
     int next = k0, filled = 0, stage = 0;
