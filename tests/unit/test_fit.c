@@ -183,6 +183,8 @@ static void replicas_share_a_step(void **state) {
     setting one, s[COPIES];
     float a[WEIGHTS], b[WEIGHTS];
     weft_replica replicas[COPIES - 1];
+    if (!test_on_cpu())
+        return skip(); /* elsewhere each way is kernels to compile; of cards: test_cuda_nccl.c */
     for (int copies = 2; copies <= COPIES; copies++)
         for (int each = 1; each <= 2; each++) {
             watch w = {0}, all = {0};
@@ -218,6 +220,7 @@ static void bad_replicas_are_refused(void **state) {
     (void)state;
     setting a, b;
     float weights[WEIGHTS];
+    if (!test_on_cpu()) return skip(); /* it is the same everywhere */
     set_up(&a, 4, 0.02);
     set_up(&b, 11, 0.02);
     const weft_replica other = {b.net, b.opt, b.loader};

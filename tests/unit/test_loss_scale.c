@@ -170,6 +170,7 @@ static void test_nan(void **state) {
 /* After `interval` good steps in a row it grows; a bad one begins the count anew; it never becomes infinite.
  */
 static void test_growth(void **state) {
+    if (!test_on_cpu()) return skip(); /* it is the same everywhere, and elsewhere kernels to compile */
     weft_context *ctx = *state;
     weft_module *net = net_of(ctx);
     weft_optimizer *opt = make(net, 3);
@@ -190,6 +191,7 @@ static void test_growth(void **state) {
 
 /* One scale for all parts of a step, one decision, one clipping: as the whole batch. */
 static void test_accumulation(void **state) {
+    if (!test_on_cpu()) return skip(); /* it is the same everywhere, and elsewhere kernels to compile */
     (void)state;
     for (int kind = 0; kind < KINDS; kind = next_kind(kind)) {
         pair p;
@@ -258,6 +260,7 @@ static void test_resumed(void **state) {
 
 /* A held program, many steps at once: the device alone counts. */
 static void test_held(void **state) {
+    if (!test_on_cpu()) return skip(); /* it is the same everywhere, and elsewhere kernels to compile */
     (void)state;
     pair p;
     weft_program *program;
