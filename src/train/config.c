@@ -412,20 +412,6 @@ static void follow(weft__config *config) {
         config->schedule_min_lr = 0;
 }
 
-/* One device that is asked for by --device or --set counts more than several in a file; else the first of
- * several is the run's device. */
-static weft_status follow_devices(weft__config *config) {
-    const bool asked = config->origin[WEFT__KEY_device] == WEFT__ORIGIN_SET ||
-                       config->origin[WEFT__KEY_device] == WEFT__ORIGIN_FLAG;
-    if (!config->devices.count) return WEFT_OK;
-    if (asked && config->origin[WEFT__KEY_devices] == WEFT__ORIGIN_FILE) {
-        weft__config_one_device(config);
-        return WEFT_OK;
-    }
-    if (asked || config->origin[WEFT__KEY_device] == WEFT__ORIGIN_FILE) return WEFT_OK; /* see check() */
-    return weft__config_put(config, WEFT__KEY_device, config->devices.values[0], WEFT__ORIGIN_FOUND, NULL);
-}
-
 void weft__config_one_device(weft__config *config) {
     if (config->devices.count && !weft__config_given(config, WEFT__KEY_device)) {
         clear(config, WEFT__KEY_device);
@@ -443,6 +429,24 @@ static weft_status blame(const weft__config *config, weft__config_key key, const
     weft_status status = config->origin[key] == WEFT__ORIGIN_FILE ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT;
     return weft__fail(NULL, status, "%s: %s: %s", weft__config_origin(config, key, origin, sizeof origin),
                       weft__config_rows[key].key, what);
+}
+
+/* One device that is asked for by --device or --set counts more than several in a file; else the first of
+ * several is the run's device. */
+static weft_status follow_devices(weft__config *config) {
+    const bool asked = config->origin[WEFT__KEY_device] == WEFT__ORIGIN_SET ||
+                       config->origin[WEFT__KEY_device] == WEFT__ORIGIN_FLAG;
+    if (!config->devices.count) return WEFT_OK;
+    for (size_t i = 0; i < config->devices.count; i++)
+        if (!config->devices.values[i][0])
+            return blame(config, WEFT__KEY_devices, "a name of a device is wanted, not an empty one");
+    if (asked && config->origin[WEFT__KEY_devices] == WEFT__ORIGIN_FILE) {
+        weft__config_one_device(config);
+        return WEFT_OK;
+    }
+    if (asked || config->origin[WEFT__KEY_device] == WEFT__ORIGIN_FILE) return WEFT_OK; /* see check() */
+    return weft__config_put(config, WEFT__KEY_device, config->devices.values[0], WEFT__ORIGIN_FOUND,
+                            "devices");
 }
 
 /* What a source would ignore is refused. */

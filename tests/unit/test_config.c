@@ -202,6 +202,10 @@ static void devices_share_the_batches_of_a_step(void **state) {
     assert_int_equal(weft__config_resolve(&config), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(NULL), "train.accumulate: 12"));
     weft__config_free(&config);
+    assert_int_equal(parse(&config, "data: {path: a}\ndevices: [cpu, \"\"]\n"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_ERR_FORMAT);
+    assert_non_null(strstr(weft_last_error(NULL), "devices: a name of a device is wanted"));
+    weft__config_free(&config);
 }
 
 /* What is written reads back to the same values, awkward texts included. */
