@@ -131,26 +131,6 @@ static weft_tensor *convolve(const char *name, const char *where, weft_tensor *x
     return channels_first(where, add_groups(where, y, bias, c), c, c->result[0], c->result[1]);
 }
 
-weft_tensor *weft_conv2d_at(const char *where, weft_tensor *x, weft_tensor *weight, weft_tensor *bias,
-                            const weft_conv_options *options) {
-    conv c = {0};
-    weft_tensor *bad = x ? take_options("conv2d", where, x->ctx, options, &c) : NULL;
-    if (!bad) bad = reject_operands("conv2d", where, x, weight, bias, 4, 1, &c);
-    return bad || !x ? bad : convolve("conv2d", where, x, weight, bias, &c);
-}
-
-weft_tensor *weft_conv1d_at(const char *where, weft_tensor *x, weft_tensor *weight, weft_tensor *bias,
-                            const weft_conv_options *options) {
-    conv c = {0};
-    const weft_conv_options o = along_columns(options);
-    weft_tensor *bad = x ? take_options("conv1d", where, x->ctx, &o, &c) : NULL;
-    if (!bad) bad = reject_operands("conv1d", where, x, weight, bias, 3, 1, &c);
-    if (bad || !x) return bad;
-    weft_tensor *y = convolve("conv1d", where, weft_unsqueeze_at(where, x, 2),
-                              weft_unsqueeze_at(where, weight, 2), bias, &c);
-    return weft_squeeze_at(where, y, 2);
-}
-
 /* ---- transposed convolution ---- */
 
 /* A product of 16-bit floats before it is rounded to that: windows are added up in f32. */
@@ -210,22 +190,32 @@ static weft_tensor *convolve_transposed(const char *name, const char *where, wef
     return as_dtype(where, y, dtype);
 }
 
-weft_tensor *weft_conv_transpose2d_at(const char *where, weft_tensor *x, weft_tensor *weight,
-                                      weft_tensor *bias, const weft_conv_options *options) {
-    conv c = {0};
-    weft_tensor *bad = x ? take_options("conv_transpose2d", where, x->ctx, options, &c) : NULL;
-    if (!bad) bad = reject_operands("conv_transpose2d", where, x, weight, bias, 4, 0, &c);
-    return bad || !x ? bad : convolve_transposed("conv_transpose2d", where, x, weight, bias, &c);
-}
+/* ---- in one dimension and two ---- */
 
-weft_tensor *weft_conv_transpose1d_at(const char *where, weft_tensor *x, weft_tensor *weight,
-                                      weft_tensor *bias, const weft_conv_options *options) {
+typedef weft_tensor *(*compute_fn)(const char *name, const char *where, weft_tensor *x, weft_tensor *weight,
+                                   weft_tensor *bias, conv *c);
+
+/* Lines are images of one row. The channels of x are counted by dimension 1 of the weight, or of a
+ * transposed one by 0. */
+static weft_tensor *run(const char *name, compute_fn compute, int dims, const char *where, weft_tensor *x,
+                        weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options) {
     conv c = {0};
-    const weft_conv_options o = along_columns(options);
-    weft_tensor *bad = x ? take_options("conv_transpose1d", where, x->ctx, &o, &c) : NULL;
-    if (!bad) bad = reject_operands("conv_transpose1d", where, x, weight, bias, 3, 0, &c);
+    const weft_conv_options line = along_columns(options);
+    weft_tensor *bad = x ? take_options(name, where, x->ctx, dims == 1 ? &line : options, &c) : NULL;
+    if (!bad) bad = reject_operands(name, where, x, weight, bias, 2 + dims, compute == convolve, &c);
     if (bad || !x) return bad;
-    weft_tensor *y = convolve_transposed("conv_transpose1d", where, weft_unsqueeze_at(where, x, 2),
-                                         weft_unsqueeze_at(where, weight, 2), bias, &c);
+    if (dims == 2) return compute(name, where, x, weight, bias, &c);
+    weft_tensor *y =
+        compute(name, where, weft_unsqueeze_at(where, x, 2), weft_unsqueeze_at(where, weight, 2), bias, &c);
     return weft_squeeze_at(where, y, 2);
 }
+
+#define CONVOLUTION(name, compute, dims)                                                                     \
+    weft_tensor *weft_##name##_at(const char *where, weft_tensor *x, weft_tensor *weight, weft_tensor *bias, \
+                                  const weft_conv_options *options) {                                        \
+        return run(#name, compute, dims, where, x, weight, bias, options);                                   \
+    }
+CONVOLUTION(conv1d, convolve, 1)
+CONVOLUTION(conv2d, convolve, 2)
+CONVOLUTION(conv_transpose1d, convolve_transposed, 1)
+CONVOLUTION(conv_transpose2d, convolve_transposed, 2)
