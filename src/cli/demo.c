@@ -120,8 +120,7 @@ static int train(const char *const *defaults, const weft__repeated *settings, co
     weft_status status = WEFT_OK;
     weft__config_init(&config);
     for (; *defaults && status == WEFT_OK; defaults++) status = weft__config_set(&config, *defaults);
-    if (status == WEFT_OK) status = weft__cli_settings(&config, settings, device);
-    if (status == WEFT_OK) status = weft__config_resolve(&config);
+    if (status == WEFT_OK) status = weft__cli_config(&config, NULL, settings, device);
     const weft__train_options how = {.quiet = quiet, .argc = argc, .argv = argv};
     int code = status == WEFT_OK ? weft__cli_train(&config, &how, run) : weft__give_up(NULL, status);
     weft__config_free(&config);

@@ -171,9 +171,7 @@ int weft__command_plan(const weft__command *command, int argc, char **argv) {
     }
     weft__config config;
     weft__config_init(&config);
-    weft_status status = weft__config_read(&config, path);
-    if (status == WEFT_OK) status = weft__cli_settings(&config, &settings, device);
-    if (status == WEFT_OK) status = weft__config_resolve(&config);
+    weft_status status = weft__cli_config(&config, path, &settings, device);
     if (status == WEFT_OK) status = plan(&config, json);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__config_free(&config);

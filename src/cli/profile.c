@@ -214,9 +214,7 @@ int weft__command_profile(const weft__command *command, int argc, char **argv) {
     weft__profiling profiling = {
         .warmup = (uint64_t)warmup, .steps = (uint64_t)steps, .trace = trace != NULL};
     weft__config_init(&config);
-    weft_status status = weft__config_read(&config, path);
-    if (status == WEFT_OK) status = weft__cli_settings(&config, &settings, device);
-    if (status == WEFT_OK) status = weft__config_resolve(&config);
+    weft_status status = weft__cli_config(&config, path, &settings, device);
     if (status == WEFT_OK) status = weft__profiling_run(&profiling, &config);
     if (status == WEFT_OK) status = show(&profiling, json, trace);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);

@@ -1,4 +1,4 @@
-/* What train, resume and demo share. */
+/* What the commands that take a configuration share. */
 #ifndef WEFT_SRC_CLI_RUN_H
 #define WEFT_SRC_CLI_RUN_H
 
@@ -10,7 +10,9 @@
  * NULL. */
 int weft__cli_train(weft__config *config, const weft__train_options *options, char run[WEFT__RUN_BYTES]);
 
-/* Applies --set and --device. */
-weft_status weft__cli_settings(weft__config *config, const weft__repeated *settings, const char *device);
+/* Reads the configuration at `path` into one that was initialised (NULL: it is there already), applies --set
+ * and --device, and resolves it. */
+weft_status weft__cli_config(weft__config *config, const char *path, const weft__repeated *settings,
+                             const char *device);
 
 #endif

@@ -24,10 +24,12 @@ int weft__cli_train(weft__config *config, const weft__train_options *options, ch
     return 128 + result.signal;
 }
 
-weft_status weft__cli_settings(weft__config *config, const weft__repeated *settings, const char *device) {
+weft_status weft__cli_config(weft__config *config, const char *path, const weft__repeated *settings,
+                             const char *device) {
+    if (path) WEFT_TRY(weft__config_read(config, path));
     for (size_t i = 0; i < settings->count; i++) WEFT_TRY(weft__config_set(config, settings->values[i]));
-    return device ? weft__config_put(config, WEFT__KEY_device, device, WEFT__ORIGIN_FLAG, "--device")
-                  : WEFT_OK;
+    if (device) WEFT_TRY(weft__config_put(config, WEFT__KEY_device, device, WEFT__ORIGIN_FLAG, "--device"));
+    return weft__config_resolve(config);
 }
 
 int weft__command_train(const weft__command *command, int argc, char **argv) {
@@ -58,9 +60,7 @@ int weft__command_train(const weft__command *command, int argc, char **argv) {
     }
     weft__config config;
     weft__config_init(&config);
-    weft_status status = weft__config_read(&config, path);
-    if (status == WEFT_OK) status = weft__cli_settings(&config, &settings, device);
-    if (status == WEFT_OK) status = weft__config_resolve(&config);
+    weft_status status = weft__cli_config(&config, path, &settings, device);
     const weft__train_options how = {.dir = dir, .quiet = quiet, .argc = argc, .argv = argv};
     code = status == WEFT_OK ? weft__cli_train(&config, &how, NULL) : weft__give_up(NULL, status);
     weft__config_free(&config);
@@ -83,8 +83,7 @@ int weft__command_resume(const weft__command *command, int argc, char **argv) {
     weft__config config;
     weft__config_init(&config);
     weft_status status = weft__use_config(dir, NULL, &config);
-    if (status == WEFT_OK) status = weft__cli_settings(&config, &settings, device);
-    if (status == WEFT_OK) status = weft__config_resolve(&config);
+    if (status == WEFT_OK) status = weft__cli_config(&config, NULL, &settings, device);
     const weft__train_options how = {
         .dir = dir, .resume = true, .strict = strict, .quiet = quiet, .argc = argc, .argv = argv};
     code = status == WEFT_OK ? weft__cli_train(&config, &how, NULL) : weft__give_up(NULL, status);

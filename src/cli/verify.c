@@ -63,9 +63,7 @@ int weft__command_verify(const weft__command *command, int argc, char **argv) {
     }
     weft__config config;
     weft__config_init(&config);
-    weft_status status = weft__config_read(&config, path);
-    if (status == WEFT_OK) status = weft__cli_settings(&config, &settings, NULL);
-    if (status == WEFT_OK) status = weft__config_resolve(&config);
+    weft_status status = weft__cli_config(&config, path, &settings, NULL);
     if (status == WEFT_OK) status = weft__verify(&v, &config);
     if (status == WEFT_OK) show(&v);
     code = status != WEFT_OK ? weft__give_up(NULL, status) : v.differs ? WEFT__EXIT_FAILED : WEFT__EXIT_DONE;
