@@ -177,10 +177,10 @@ static weft_status show(weft__profiling *p, bool json, const char *trace) {
     if (trace) WEFT_TRY(weft_profile_trace(p->profile, trace));
     if (json) return print_json(p, entries, count);
     sum_stages(entries, count, sums);
-    print_head(p);
-    WEFT_TRY(weft__print_profile(p->profile, p->steps));
-    print_stages(p, sums);
     const amdahl a = amdahl_of(p, entries, count);
+    print_head(p);
+    WEFT_TRY(weft__print_profile(p->profile, p->steps)); /* which asks for entries anew: these are gone */
+    print_stages(p, sums);
     print_amdahl(p, &a);
     if (trace) printf("\ntrace: %s (ui.perfetto.dev opens it)\n", trace);
     return WEFT_OK;
