@@ -8,6 +8,12 @@
 #include "cli/cli.h"
 #include "train/config.h"
 
+/* Their names. */
+#define MODEL(id, name, kind) #name ", "
+static const char models[] =
+#include "train/models.def"
+    "gpt2";
+
 static int write_new(const char *path, const char *text) {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) {
@@ -29,14 +35,14 @@ int weft__command_init(const weft__command *command, int argc, char **argv) {
     const char *model = NULL, *out = NULL, *data = NULL;
     int code = 0;
     const weft__option options[] = {
-        {"MODEL", WEFT__OPTION_ARG, &model, "gpt, gpt2 or mlp"},
+        {"MODEL", WEFT__OPTION_ARG, &model, models},
         {"--data FILE", WEFT__OPTION_TEXT, &data, "the training data to write into it"},
         {"--out FILE", WEFT__OPTION_TEXT, &out, "write there instead of to standard output"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     const weft__preset *preset = weft__config_preset(model);
     if (!preset) {
-        weft__complain("init: unknown model %s: gpt, gpt2 or mlp is wanted", model);
+        weft__complain("init: unknown model %s: it is one of %s", model, models);
         return WEFT__EXIT_USAGE;
     }
     char *text = weft__config_template(preset, data ? data : "PATH OF YOUR DATA");

@@ -72,9 +72,9 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
     weft__use use;
     weft_array x = {0};
     weft_status status = weft__use_open(dir, device, NULL, false, &use);
-    if (status == WEFT_OK && use.config.model_type != WEFT__MODEL_MLP)
+    if (status == WEFT_OK && use.config.task == WEFT__TASK_LANGUAGE_MODEL)
         status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                            "predict: the run's model is a gpt: 'weft generate' is for those");
+                            "predict: the run's model is one of language: 'weft generate' is for those");
     if (status == WEFT_OK) status = weft__dataset_inputs(use.model.ctx, &use.dataset, &use.config, input, &x);
     if (status == WEFT_OK) status = predict(&use, &x);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);

@@ -9,10 +9,23 @@
 #include "data/parse.h"
 #include "train/config.h"
 
-enum { BOTH = 3, GPT = 1, MLP = 2 };
+/* Bits of models, by name and by kind. */
+enum {
+#define MODEL(id, name, kind) id = 1 << WEFT__MODEL_##id,
+#include "train/models.def"
+    ALL = (1 << WEFT__MODEL_TYPE_COUNT) - 1
+};
+enum { LANGUAGE_KIND, VECTORS_KIND };
+enum {
+    LANGUAGE = 0
+#define MODEL(id, name, kind) +(kind##_KIND == LANGUAGE_KIND ? id : 0)
+#include "train/models.def"
+    ,
+    VECTORS = ALL - LANGUAGE
+};
 
 const weft__config_row weft__config_rows[WEFT__KEY_COUNT] = {
-#define KEY(field, key, kind, low, high, choices, models, gpt, mlp, doc)                                     \
+#define KEY(field, key, kind, low, high, choices, models, language, vectors, doc)                            \
     [WEFT__KEY_##field] = {key,                                                                              \
                            WEFT__KIND_##kind,                                                                \
                            (double)(low),                                                                    \
@@ -21,12 +34,34 @@ const weft__config_row weft__config_rows[WEFT__KEY_COUNT] = {
                            (int64_t)high,                                                                    \
                            choices,                                                                          \
                            models,                                                                           \
-                           {gpt, mlp},                                                                       \
+                           {language, vectors},                                                              \
                            doc,                                                                              \
                            offsetof(weft__config, field)},
 #include "train/config_keys.def"
 #undef KEY
 };
+
+bool weft__config_language(weft__model_type model) { return (LANGUAGE >> model & 1) != 0; }
+
+bool weft__config_for(weft__config_key key, weft__model_type model) {
+    return (weft__config_rows[key].models >> model & 1) != 0;
+}
+
+const char *weft__config_default(weft__config_key key, weft__model_type model) {
+    static const struct {
+        weft__model_type model;
+        weft__config_key key;
+        const char *value;
+    } own[] = {
+#define DEFAULT(id, field, value) {WEFT__MODEL_##id, WEFT__KEY_##field, value},
+#include "train/models.def"
+        {WEFT__MODEL_TYPE_COUNT, WEFT__KEY_COUNT, NULL},
+    };
+    if (!weft__config_for(key, model)) return NULL;
+    for (size_t i = 0; own[i].value; i++)
+        if (own[i].model == model && own[i].key == key) return own[i].value;
+    return weft__config_rows[key].defaults[weft__config_language(model) ? LANGUAGE_KIND : VECTORS_KIND];
+}
 
 const char *weft__config_key_name(weft__config_key key) { return weft__config_rows[key].key; }
 
@@ -350,7 +385,7 @@ static weft_status fill_defaults(weft__config *config) {
     }
     for (int i = 0; i < WEFT__KEY_COUNT; i++) {
         weft__config_key key = (weft__config_key)i;
-        const char *value = weft__config_rows[key].defaults[config->model_type];
+        const char *value = weft__config_default(key, (weft__model_type)config->model_type);
         if (config->origin[key] != WEFT__ORIGIN_UNSET || !value) continue;
         if (!take_written(config, key, value, problem))
             return weft__fail(NULL, WEFT_ERR_INTERNAL, "default of %s: %s", weft__config_rows[key].key,
@@ -374,7 +409,7 @@ static void follow(weft__config *config) {
         config->origin[WEFT__KEY_data_tokenizer] = WEFT__ORIGIN_FOUND;
     }
     const size_t path = config->data_path ? strlen(config->data_path) : 0;
-    if (config->model_type == WEFT__MODEL_GPT && path > 4 &&
+    if (weft__config_language((weft__model_type)config->model_type) && path > 4 &&
         strcmp(config->data_path + path - 4, ".bin") == 0 &&
         weaker(config, WEFT__KEY_data_source, WEFT__KEY_data_path)) {
         config->data_source = WEFT__SOURCE_TOKENS;
@@ -453,7 +488,7 @@ static weft_status follow_devices(weft__config *config) {
 static weft_status check_targets(const weft__config *config) {
     const bool inside = config->data_source == WEFT__SOURCE_CSV || config->data_source == WEFT__SOURCE_JSON;
     static const weft__config_key names[] = {WEFT__KEY_data_target, WEFT__KEY_data_columns};
-    if (config->model_type == WEFT__MODEL_GPT) return WEFT_OK;
+    if (config->task == WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
     if (inside && weft__config_given(config, WEFT__KEY_data_labels))
         return blame(config, WEFT__KEY_data_labels,
                      "csv and json hold their targets themselves: data.target says where");
@@ -470,16 +505,17 @@ static weft_status check_data(const weft__config *config) {
         return weft__fail(NULL, config->file ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT,
                           "%s: data.path is missing: name the training data there or by --set data.path=FILE",
                           config->file ? config->file : "configuration");
-    if ((config->model_type == WEFT__MODEL_GPT) != (config->task == WEFT__TASK_LANGUAGE_MODEL))
+    const bool language = weft__config_language((weft__model_type)config->model_type);
+    if (language != (config->task == WEFT__TASK_LANGUAGE_MODEL))
         return blame(config, WEFT__KEY_task,
-                     "language-model goes with model.type gpt, classification and regression with mlp");
-    if (text != (config->model_type == WEFT__MODEL_GPT))
+                     "language-model goes with models of language, as gpt; classification and regression with others, as mlp");
+    if (text != language)
         return blame(config, WEFT__KEY_data_source,
-                     "text, bytes and tokens go with model.type gpt, the others with mlp");
+                     "text, bytes and tokens go with models of language, as gpt; the others with others, as mlp");
     if (config->data_val_path && config->data_val_fraction > 0)
         return blame(config, WEFT__KEY_data_val_fraction,
                      "must be 0 or absent where data.val_path names the validation data");
-    if (config->model_type == WEFT__MODEL_GPT && config->data_source == WEFT__SOURCE_TEXT &&
+    if (language && config->data_source == WEFT__SOURCE_TEXT &&
         config->data_tokenizer == WEFT_TOKENIZER_BPE && !config->data_tokenizer_path)
         return blame(
             config, WEFT__KEY_data_tokenizer,

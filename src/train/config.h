@@ -34,7 +34,7 @@ typedef struct weft__texts {
 #define WEFT__CONFIG_TEXTS  weft__texts
 
 typedef enum weft__config_key {
-#define KEY(field, key, kind, low, high, choices, models, gpt, mlp, doc) WEFT__KEY_##field,
+#define KEY(field, key, kind, low, high, choices, models, language, vectors, doc) WEFT__KEY_##field,
 #include "train/config_keys.def"
 #undef KEY
     WEFT__KEY_COUNT
@@ -55,7 +55,11 @@ typedef enum weft__source {
     WEFT__SOURCE_NPY,
     WEFT__SOURCE_TOKENS
 } weft__source;
-typedef enum weft__model_type { WEFT__MODEL_GPT, WEFT__MODEL_MLP, WEFT__MODEL_TYPE_COUNT } weft__model_type;
+typedef enum weft__model_type {
+#define MODEL(id, name, kind) WEFT__MODEL_##id,
+#include "train/models.def"
+    WEFT__MODEL_TYPE_COUNT
+} weft__model_type;
 typedef enum weft__optimizer_type {
     WEFT__OPTIMIZER_SGD,
     WEFT__OPTIMIZER_RMSPROP,
@@ -89,7 +93,7 @@ typedef enum weft__origin_kind {
 } weft__origin_kind;
 
 typedef struct weft__config {
-#define KEY(field, key, kind, low, high, choices, models, gpt, mlp, doc) WEFT__CONFIG_##kind field;
+#define KEY(field, key, kind, low, high, choices, models, language, vectors, doc) WEFT__CONFIG_##kind field;
 #include "train/config_keys.def"
 #undef KEY
     weft__origin_kind origin[WEFT__KEY_COUNT];
@@ -122,6 +126,11 @@ void weft__config_one_device(weft__config *config);
 bool weft__config_given(const weft__config *config, weft__config_key key);
 
 const char *weft__config_key_name(weft__config_key key);
+/* Whether a model of this type learns from tokens. */
+bool weft__config_language(weft__model_type model);
+/* Whether a key has a meaning for a model, and what it is where nobody gives it; NULL: not set. */
+bool weft__config_for(weft__config_key key, weft__model_type model);
+const char *weft__config_default(weft__config_key key, weft__model_type model);
 /* The chosen text of a CHOICE key: "adamw". Into a buffer of the caller's. */
 const char *weft__config_choice(weft__config_key key, int choice, char buffer[32]);
 /* A value as YAML, "" when unset. Returns buffer. */
@@ -170,7 +179,7 @@ typedef struct weft__config_row {
     int64_t low_int, high_int;
     const char *choices;
     unsigned models; /* bit of each weft__model_type */
-    const char *defaults[WEFT__MODEL_TYPE_COUNT];
+    const char *defaults[2]; /* of language models, of others: see weft__config_default */
     const char *doc;
     size_t offset; /* of the field in weft__config */
 } weft__config_row;

@@ -237,9 +237,10 @@ static const char *const gpt2_values[][2] = {{"data.source", "tokens"},
                                              {NULL, NULL}};
 
 const weft__preset *weft__config_preset(const char *name) {
-    static const weft__preset presets[] = {{"gpt", WEFT__MODEL_GPT, NULL},
-                                           {"mlp", WEFT__MODEL_MLP, NULL},
-                                           {"gpt2", WEFT__MODEL_GPT, gpt2_values}};
+    static const weft__preset presets[] = {
+#define MODEL(id, name, kind) {#name, WEFT__MODEL_##id, NULL},
+#include "train/models.def"
+        {"gpt2", WEFT__MODEL_GPT, gpt2_values}};
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
         if (strcmp(presets[i].name, name) == 0) return &presets[i];
     return NULL;
@@ -248,14 +249,15 @@ const weft__preset *weft__config_preset(const char *name) {
 static const char *preset_value(const weft__preset *preset, const weft__config_row *row) {
     for (size_t i = 0; preset->values && preset->values[i][0]; i++)
         if (strcmp(preset->values[i][0], row->key) == 0) return preset->values[i][1];
-    return row->defaults[preset->model];
+    return weft__config_default((weft__config_key)(row - weft__config_rows), preset->model);
 }
 
 /* The kind of file that a name tells, "csv" of "a.csv.gz"; NULL where it tells none. */
 static const char *source_of(weft__model_type model, const char *path) {
     static const char *const kinds[] = {"csv", "json", "npy"};
     size_t size = strlen(path);
-    if (model == WEFT__MODEL_GPT) return size > 4 && strcmp(path + size - 4, ".bin") == 0 ? "tokens" : NULL;
+    if (weft__config_language(model))
+        return size > 4 && strcmp(path + size - 4, ".bin") == 0 ? "tokens" : NULL;
     if (size > 3 && strcmp(path + size - 3, ".gz") == 0) size -= 3;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         size_t end = strlen(kinds[i]);
@@ -278,7 +280,7 @@ char *weft__config_template(const weft__preset *preset, const char *data_path) {
     const char *source = data_path ? source_of(model, data_path) : NULL;
     path[0] = '\0';
     if (data_path) append_text(path, room, data_path);
-    char section[32] = "";
+    char section[32] = "", type[32];
     fprintf(
         out,
         "# Train with: weft train THIS_FILE    Any value may be changed there: --set train.steps=500\n"
@@ -289,10 +291,10 @@ char *weft__config_template(const weft__preset *preset, const char *data_path) {
         const char *indent = section[0] ? "  " : "", *given = preset_value(preset, row);
         if (i == WEFT__KEY_data_path && data_path) given = path;
         if (i == WEFT__KEY_data_source && source) given = source;
-        bool here = (row->models & (1u << model)) != 0;
+        bool here = weft__config_for((weft__config_key)i, model);
         fprintf(out, "%s# %s", indent, row->doc);
         print_range(out, row);
-        if (!here) fprintf(out, " [not for %s]", model == WEFT__MODEL_GPT ? "gpt" : "mlp");
+        if (!here) fprintf(out, " [not for %s]", weft__config_choice(WEFT__KEY_model_type, (int)model, type));
         bool active = given && here && i != WEFT__KEY_device;
         fprintf(out, "\n%s%s%s:%s%s\n", indent, active ? "" : "# ", name, given ? " " : "",
                 given ? given : "");

@@ -53,7 +53,7 @@ static weft_status sample(weft__loop *loop, uint64_t step) {
     text made = {0};
     const weft__generation wanted = {
         .tokens = SAMPLE_TOKENS, .temperature = 0.8, .seed = (uint64_t)loop->config->train_seed + step};
-    if (loop->config->model_type != WEFT__MODEL_GPT) return WEFT_OK;
+    if (loop->config->task != WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
     if (!loop->cache) loop->cache = weft_gpt_cache_new(loop->model.module);
     if (!loop->cache) return weft_last_status(loop->model.ctx);
     weft_status status = weft__generate(loop->cache, weft__dataset_tokenizer(&loop->dataset),

@@ -1,9 +1,11 @@
 /* Makes what a configuration asks for, by nothing but the public headers, and keeps it in checkpoints.
- * Must not know: the loop. Read next: loop.c. */
+ * Must not know: networks (model_kind.h), the loop.
+ * Read next: model_gpt.c, loop.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "train/model.h"
+#include "train/model_kind.h"
 
 weft_status weft__model_open_context(const weft__config *config, const char *device, weft_log_fn log,
                                      void *user, weft_context **ctx) {
@@ -19,16 +21,16 @@ weft_status weft__model_open_context(const weft__config *config, const char *dev
     return weft_open(&options, ctx);
 }
 
+static const weft__model_kind *kind_of(const weft__config *config) {
+    static const weft__model_kind *const kinds[] = {
+#define MODEL(id, name, kind) &weft__model_##name,
+#include "train/models.def"
+    };
+    return kinds[config->model_type];
+}
+
 const char *weft__model_name(const weft__config *config, const weft__dataset *dataset, char out[64]) {
-    if (config->model_type == WEFT__MODEL_GPT) {
-        snprintf(out, 64, "gpt-L%lld-H%lld-E%lld", (long long)config->model_layers,
-                 (long long)config->model_heads, (long long)config->model_width);
-        return out;
-    }
-    int used = snprintf(out, 64, "mlp-%lld", (long long)dataset->features);
-    for (size_t i = 0; i < config->model_hidden.count && used > 0 && used < 40; i++)
-        used += snprintf(out + used, 64 - (size_t)used, "-%lld", (long long)config->model_hidden.values[i]);
-    if (used > 0 && used < 63) snprintf(out + used, 64 - (size_t)used, "-%lld", (long long)dataset->outputs);
+    kind_of(config)->describe(config, dataset, out);
     return out;
 }
 
@@ -38,13 +40,13 @@ weft_dtype weft__model_compute(const weft__config *config) {
 }
 
 const char *weft__model_rounded(const weft__config *config) {
-    return config->model_type == WEFT__MODEL_GPT ? weft_dtype_name(weft__model_compute(config)) : NULL;
+    return kind_of(config)->rounds ? weft_dtype_name(weft__model_compute(config)) : NULL;
 }
 
 /* The dtype of the weights to be used, where they were trained in `trained`. */
 static weft_status narrow(const weft__config *config, weft_context *ctx, weft_dtype trained,
                           const char *precision, weft_dtype *dtype) {
-    const bool rounds = trained == WEFT_F32 && config->model_type == WEFT__MODEL_GPT;
+    const bool rounds = trained == WEFT_F32 && kind_of(config)->rounds;
     *dtype = trained;
     if (!precision || strcmp(precision, weft_dtype_name(trained)) == 0) return WEFT_OK;
     if (rounds && weft_dtype_parse(precision, dtype) && (*dtype == WEFT_BF16 || *dtype == WEFT_F16))
@@ -54,8 +56,8 @@ static weft_status narrow(const weft__config *config, weft_context *ctx, weft_dt
                       rounds ? ", bf16 or f16" : "");
 }
 
-static weft_status build_gpt(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
-                             weft__model *model) {
+weft_status weft__model_take_tokens(const weft__config *config, const weft__dataset *dataset,
+                                    weft__model *model) {
     if (dataset->vocabulary < 1) return weft__fail(model->ctx, WEFT_ERR_STATE, "the data has no vocabulary");
     if (config->model_vocab && config->model_vocab < dataset->vocabulary)
         return weft__fail(model->ctx, WEFT_ERR_ARGUMENT, "model.vocab: %lld, but the data has %lld tokens",
@@ -68,44 +70,6 @@ static weft_status build_gpt(const weft__config *config, const weft__dataset *da
         return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
                           "model.tokens: %lld, but the data has %lld tokens, and the table %lld rows",
                           (long long)model->tokens, (long long)dataset->vocabulary, (long long)model->rows);
-    model->module = weft_gpt(model->ctx, &(weft_gpt_options){.vocab = model->rows,
-                                                             .context = config->model_context,
-                                                             .layers = config->model_layers,
-                                                             .heads = config->model_heads,
-                                                             .width = config->model_width,
-                                                             .dropout = config->model_dropout,
-                                                             .no_bias = !config->model_bias,
-                                                             .untied_head = config->model_untied_head,
-                                                             .head_chunks = config->train_head_chunks,
-                                                             .dtype = dtype,
-                                                             .tokens = model->tokens});
-    model->loss = WEFT_LOSS_CROSS_ENTROPY;
-    return WEFT_OK;
-}
-
-static weft_status build_mlp(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
-                             weft__model *model) {
-    int64_t sizes[WEFT__LIST_MAX + 2];
-    int count = 0;
-    char name[32];
-    weft_activation_kind activation = WEFT_RELU;
-    sizes[count++] = dataset->features;
-    for (size_t i = 0; i < config->model_hidden.count; i++) sizes[count++] = config->model_hidden.values[i];
-    sizes[count++] = dataset->outputs;
-    weft__config_choice(WEFT__KEY_model_activation, config->model_activation, name);
-    if (!weft_activation_parse(name, &activation) || activation == WEFT_IDENTITY)
-        return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED,
-                          "model.activation: %s: layers without a nonlinearity between them are one layer",
-                          name);
-    if (dtype != WEFT_F32)
-        return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED,
-                          "train.precision: an mlp is trained in f32, bf16 or f16");
-    model->module = weft_mlp(model->ctx, sizes, count,
-                             &(weft_mlp_options){.activation = activation,
-                                                 .no_bias = !config->model_bias,
-                                                 .dropout = config->model_dropout,
-                                                 .dtype = dtype});
-    model->loss = config->task == WEFT__TASK_REGRESSION ? WEFT_LOSS_MSE : WEFT_LOSS_CROSS_ENTROPY;
     return WEFT_OK;
 }
 
@@ -117,10 +81,7 @@ weft_status weft__model_build(weft_context *ctx, const weft__config *config, con
     *model = (weft__model){.ctx = ctx};
     WEFT_TRY(narrow(config, ctx, trained, precision, &dtype));
     model->rounded = dtype != trained;
-    if (config->model_type == WEFT__MODEL_GPT)
-        WEFT_TRY(build_gpt(config, dataset, dtype, model));
-    else
-        WEFT_TRY(build_mlp(config, dataset, dtype, model));
+    WEFT_TRY(kind_of(config)->build(config, dataset, dtype, model));
     if (compute != trained && !precision) WEFT_TRY(weft_module_compute(model->module, compute));
     return weft_module_recompute(model->module, (weft_recompute)config->train_recompute);
 }

@@ -12,9 +12,10 @@
 #define MANY_STEPS (UINT64_C(1) << 40) /* of a schedule: more than any warm-up */
 
 weft_status weft__planning_data(const weft__config *config, weft__dataset *dataset) {
-    const bool gpt = config->model_type == WEFT__MODEL_GPT && config->model_vocab > 0;
+    const bool sized = config->task == WEFT__TASK_LANGUAGE_MODEL && config->model_vocab > 0;
     memset(dataset, 0, sizeof *dataset);
-    if (!gpt || access(config->data_path, R_OK) == 0) return weft__dataset_read(NULL, config, NULL, dataset);
+    if (!sized || access(config->data_path, R_OK) == 0)
+        return weft__dataset_read(NULL, config, NULL, dataset);
     dataset->task = WEFT__TASK_LANGUAGE_MODEL;
     dataset->vocabulary = config->model_tokens ? config->model_tokens : config->model_vocab;
     return WEFT_OK;
@@ -113,7 +114,8 @@ int weft__planning_savings(const weft__config *config, const weft__dataset *data
         changed.train_recompute = what;
         try_one(&changed, WEFT__KEY_train_recompute, dataset, planned, savings, &count);
     }
-    if (config->model_type == WEFT__MODEL_GPT && config->train_head_chunks < 8) {
+    if (weft__config_for(WEFT__KEY_train_head_chunks, (weft__model_type)config->model_type) &&
+        config->train_head_chunks < 8) {
         weft__config changed = *config;
         changed.train_head_chunks = 8;
         try_one(&changed, WEFT__KEY_train_head_chunks, dataset, planned, savings, &count);

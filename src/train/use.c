@@ -27,7 +27,7 @@ static weft_status take_data(weft__use *use, const char *run, bool whole) {
 }
 
 static weft_status choose(weft__use *use, bool with_data) {
-    const bool decodes = !with_data && use->config.model_type == WEFT__MODEL_GPT;
+    const bool decodes = !with_data && use->config.task == WEFT__TASK_LANGUAGE_MODEL;
     WEFT_TRY(weft__auto_choose(&use->config, &use->dataset, decodes ? WEFT__TO_DECODE : WEFT__TO_APPLY,
                                &use->choice));
     fprintf(stderr, "device %s, as auto chooses: %s\n", use->choice.device, use->choice.why);

@@ -39,7 +39,7 @@ expect 2 'missing: DIR' "$weft" resume
 expect 2 'one argument too many' "$weft" devices extra
 expect 2 'a value is missing behind --device' "$weft" train gpt.yaml --device
 expect 2 'not a proper value' "$weft" generate x --tokens many
-expect 2 'unknown model' "$weft" init cnn
+expect 2 'unknown model' "$weft" init gnn
 expect 2 'no such workload' "$weft" bench nothing
 expect 2 'gpt, mlp, xor or device' "$weft" demo cnn
 expect 0 'cpu' "$weft" devices
@@ -233,7 +233,7 @@ printf 'a,c\n1.5,2\n' >other.csv
 expect 3 'no column named "b"' "$weft" predict classes other.csv
 printf 'a\n1.5\n' >narrow.csv
 expect 3 'narrow.csv' "$weft" predict classes narrow.csv
-expect 2 'is no gpt' "$weft" generate classes
+expect 2 'is none of language' "$weft" generate classes
 expect 0 'accuracy' "$weft" eval classes
 expect 0 '' "$weft" train line.yaml --run numbers --quiet
 printf 'a\n1.5\n2.5\n' >numbers.csv

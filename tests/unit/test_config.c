@@ -98,7 +98,7 @@ static void refuses_what_does_not_fit_together(void **state) {
     } cases[] = {
         {"task: language-model\n", "data.path is missing"},
         {"data: {path: a}\nmodel: {heads: 3}\n", "t.yaml:2: model.heads: the heads must divide"},
-        {"data: {path: a}\ntask: regression\nmodel: {type: gpt}\n", "goes with model.type gpt"},
+        {"data: {path: a}\ntask: regression\nmodel: {type: gpt}\n", "goes with models of language"},
         {"data: {path: a, source: csv}\n", "text, bytes and tokens go with"},
         {"data: {path: a, val_path: b, val_fraction: 0.2}\n", "data.val_fraction: must be 0"},
         {"task: classification\ndata: {path: a, source: csv, labels: [b]}\n",
@@ -245,9 +245,12 @@ static void resolved_text_reads_back(void **state) {
 /* The template holds every key, and works as it is once it has data. */
 static void template_is_complete_and_valid(void **state) {
     (void)state;
-    static const char *const names[] = {"gpt", "mlp", "gpt2"};
+    static const char *const names[] = {
+#define MODEL(id, name, kind) #name,
+#include "train/models.def"
+        "gpt2"};
     assert_null(weft__config_preset("gpt3"));
-    for (int preset = 0; preset < 3; preset++) {
+    for (int preset = 0; preset < (int)(sizeof names / sizeof *names); preset++) {
         const weft__model_type model = weft__config_preset(names[preset])->model;
         weft__config config;
         char *text = weft__config_template(weft__config_preset(names[preset]), "some data.txt");
@@ -261,6 +264,10 @@ static void template_is_complete_and_valid(void **state) {
         assert_int_equal(parse(&config, text), WEFT_OK);
         assert_int_equal(weft__config_resolve(&config), WEFT_OK);
         assert_int_equal(config.model_type, model);
+        if (preset < (int)WEFT__MODEL_TYPE_COUNT) { /* the choices of the key are those of the table */
+            char choice[32];
+            assert_string_equal(weft__config_choice(WEFT__KEY_model_type, preset, choice), names[preset]);
+        }
         assert_string_equal(config.data_path, "some data.txt");
         weft__config_free(&config);
         free(text);

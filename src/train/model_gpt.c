@@ -1,0 +1,30 @@
+/* model.type gpt. Read next: weft/nn.h. */
+#include <stdio.h>
+
+#include "train/model_kind.h"
+
+static weft_status build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                         weft__model *model) {
+    WEFT_TRY(weft__model_take_tokens(config, dataset, model));
+    model->module = weft_gpt(model->ctx, &(weft_gpt_options){.vocab = model->rows,
+                                                             .context = config->model_context,
+                                                             .layers = config->model_layers,
+                                                             .heads = config->model_heads,
+                                                             .width = config->model_width,
+                                                             .dropout = config->model_dropout,
+                                                             .no_bias = !config->model_bias,
+                                                             .untied_head = config->model_untied_head,
+                                                             .head_chunks = config->train_head_chunks,
+                                                             .dtype = dtype,
+                                                             .tokens = model->tokens});
+    model->loss = WEFT_LOSS_CROSS_ENTROPY;
+    return WEFT_OK;
+}
+
+static void describe(const weft__config *config, const weft__dataset *dataset, char out[64]) {
+    (void)dataset;
+    snprintf(out, 64, "gpt-L%lld-H%lld-E%lld", (long long)config->model_layers,
+             (long long)config->model_heads, (long long)config->model_width);
+}
+
+const weft__model_kind weft__model_gpt = {.rounds = true, .build = build, .describe = describe};
