@@ -24,6 +24,7 @@ typedef enum weft_stage {
 typedef enum weft_work {
     WEFT_WORK_MATMUL,
     WEFT_WORK_ATTENTION,
+    WEFT_WORK_CONVOLUTION,
     WEFT_WORK_OTHER, /* kernels, copies, everything else that the device does */
     WEFT_WORK_COUNT
 } weft_work;

@@ -203,6 +203,10 @@ static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor
     weft_tensor *whole = node->in[0];
     const weft_composite *definition = weft__composite_of(whole);
     int index = (int)((const weft_attr_output *)node->attr)->index;
+    if (definition->backward && index == 0) {
+        definition->backward(where, weft__params_of(whole), whole->in, g, grads);
+        return WEFT_OK;
+    }
     if (definition->gradient && index == 0) {
         const weft_composite *gradient = definition->gradient;
         weft_tensor *in[16], *out[16];

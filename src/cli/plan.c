@@ -17,8 +17,10 @@ static bool fits(const weft__planned *p) {
     return memory == 0 || total <= memory - weft__planning_reserve(memory);
 }
 
-static const char *const works[WEFT_WORK_COUNT] = {
-    [WEFT_WORK_MATMUL] = "products", [WEFT_WORK_ATTENTION] = "attention", [WEFT_WORK_OTHER] = "the rest"};
+static const char *const works[WEFT_WORK_COUNT] = {[WEFT_WORK_MATMUL] = "products",
+                                                   [WEFT_WORK_ATTENTION] = "attention",
+                                                   [WEFT_WORK_CONVOLUTION] = "convolution",
+                                                   [WEFT_WORK_OTHER] = "the rest"};
 
 /* ---- for people ---- */
 
@@ -43,9 +45,9 @@ static void print_largest(const weft__planned *p) {
 }
 
 static void print_work(const weft_program_work *w) {
-    printf("\n%-10s %9s %9s %9s\n", "a step", "commands", "GFLOP", "GB");
+    printf("\n%-12s %9s %9s %9s\n", "a step", "commands", "GFLOP", "GB");
     for (int k = 0; k < WEFT_WORK_COUNT; k++)
-        printf("%-10s %9llu %9.4g %9.4g\n", works[k], (unsigned long long)w->commands[k], 1e-9 * w->flops[k],
+        printf("%-12s %9llu %9.4g %9.4g\n", works[k], (unsigned long long)w->commands[k], 1e-9 * w->flops[k],
                1e-9 * w->bytes[k]);
     if (w->launches) printf("%llu launches\n", (unsigned long long)w->launches);
 }

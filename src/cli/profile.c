@@ -124,7 +124,7 @@ static void print_head(const weft__profiling *p) {
 /* ---- JSON ---- */
 
 static json_t *entry_json(const weft_profile_entry *e, double steps) {
-    static const char *const work[WEFT_WORK_COUNT] = {"matmul", "attention", "other"};
+    static const char *const work[WEFT_WORK_COUNT] = {"matmul", "attention", "convolution", "other"};
     return json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f}", "name", e->name, "layer", e->path,
                      "stage", stages[e->stage], "work", work[e->work], "calls", (double)e->calls / steps,
                      "seconds", e->seconds / steps, "flops", e->flops / steps, "bytes", e->bytes / steps,

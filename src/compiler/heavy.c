@@ -363,6 +363,64 @@ static weft_status build_attention(weft_ir *ir, const weft_tensor *t, const ir_e
     return lse < 0 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
+/* ---- convolution: all stored with channels last ---- */
+
+/* An operand (A, B, H, W) as one stored (A, H, W, B). */
+static weft_status channels_last(weft_ir *ir, ir_edge edge, const int64_t *shape, ir_edge *out) {
+    const int64_t stored[4] = {shape[0], shape[2], shape[3], shape[1]};
+    weft_view view;
+    operand op;
+    if (weft__ir_edge_view(ir, edge, 4, shape, &view) && weft__view_permute(&view, (int[]){0, 2, 3, 1})) {
+        edge.view = weft__ir_view(ir, edge.node, &view);
+    } else { /* the list of maps is full */
+        const int copy = weft__ir_copy(ir, edge, 4, shape);
+        if (copy < 0) return weft__ir_failed(ir);
+        weft__view_identity(&view, 4, shape);
+        weft__view_permute(&view, (int[]){0, 2, 3, 1});
+        edge = (ir_edge){copy, weft__ir_view(ir, copy, &view)};
+    }
+    if (edge.view == -2) return weft__ir_failed(ir);
+    WEFT_TRY(take_operand(ir, edge, 4, stored, contiguous, &op));
+    *out = op.edge;
+    return WEFT_OK;
+}
+
+static void copy_pair(const int64_t *from, int64_t *to) { to[0] = from[0], to[1] = from[1]; }
+
+static weft_status build_conv(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    static const uint8_t pass[] = {[WEFT_CONV_OP_FORWARD] = WEFT_CONV_FORWARD,
+                                   [WEFT_CONV_OP_INPUT] = WEFT_CONV_INPUT,
+                                   [WEFT_CONV_OP_WEIGHT] = WEFT_CONV_WEIGHT};
+    const weft_conv_params *params = weft__params_of(t);
+    weft_heavy heavy = {.kind = WEFT_HEAVY_CONV};
+    weft_heavy_conv *c = &heavy.as.conv;
+    *c = (weft_heavy_conv){.dtype = t->in[0]->dtype,
+                           .pass = pass[params->op],
+                           .n = params->n,
+                           .groups = params->groups,
+                           .in = params->in,
+                           .out = params->out};
+    copy_pair(params->x, c->x), copy_pair(params->size, c->size), copy_pair(params->y, c->y);
+    copy_pair(params->stride, c->stride), copy_pair(params->padding, c->padding);
+    copy_pair(params->dilation, c->dilation);
+    if (!takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
+    ir_edge edges[2];
+    for (int i = 0; i < 2; i++) WEFT_TRY(channels_last(ir, in[i], t->in[i]->shape, &edges[i]));
+    const int n = heavy_node(ir, t, &heavy, 2, edges);
+    if (n < 0) return weft__ir_failed(ir);
+    const int64_t wide = c->groups * c->out, deep = c->groups * c->in;
+    const int64_t stored[3][4] = {[WEFT_CONV_FORWARD] = {c->n, c->y[0], c->y[1], wide},
+                                  [WEFT_CONV_INPUT] = {c->n, c->x[0], c->x[1], deep},
+                                  [WEFT_CONV_WEIGHT] = {wide, c->size[0], c->size[1], c->in}};
+    const int result = heavy_out(ir, n, 0, (weft_dtype)c->dtype, 4, stored[c->pass]);
+    if (result < 0) return weft__ir_failed(ir);
+    weft_view view;
+    weft__view_identity(&view, 4, stored[c->pass]);
+    weft__view_permute(&view, (int[]){0, 3, 1, 2});
+    *out = (ir_edge){result, weft__ir_view(ir, result, &view)};
+    return out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
 weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
     switch (t->op) {
     case WEFT_OP_MATMUL: return build_matmul(ir, t, in, out);
@@ -370,6 +428,9 @@ weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in,
     case WEFT_OP_UPDATE: return build_update(ir, t, in, out);
     default: break;
     }
-    return weft__composite_of(t)->kind == WEFT_HEAVY_ATTENTION ? build_attention(ir, t, in, out)
-                                                               : WEFT_ERR_UNSUPPORTED;
+    switch (weft__composite_of(t)->kind) {
+    case WEFT_HEAVY_ATTENTION: return build_attention(ir, t, in, out);
+    case WEFT_HEAVY_CONV: return build_conv(ir, t, in, out);
+    default: return WEFT_ERR_UNSUPPORTED;
+    }
 }

@@ -31,6 +31,15 @@ static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
                  (long long)heavy->as.attention.batch, (long long)heavy->as.attention.heads,
                  (long long)heavy->as.attention.t_q, (long long)heavy->as.attention.d);
         break;
+    case WEFT_HEAVY_CONV: {
+        static const char *const pass[] = {"", ".input", ".weight"};
+        const weft_heavy_conv *c = &heavy->as.conv;
+        snprintf(out, size, "conv%s %s %lldx%lldx%lldx%lld to %lldx%lldx%lld by %lldx%lld", pass[c->pass],
+                 weft_dtype_name((weft_dtype)c->dtype), (long long)c->n, (long long)(c->groups * c->in),
+                 (long long)c->x[0], (long long)c->x[1], (long long)(c->groups * c->out), (long long)c->y[0],
+                 (long long)c->y[1], (long long)c->size[0], (long long)c->size[1]);
+        break;
+    }
     default:
         snprintf(out, size, "update%s %lldx%lldx%lld", heavy->as.update.in_place ? " in place" : "",
                  (long long)heavy->as.update.outer, (long long)heavy->as.update.extent,

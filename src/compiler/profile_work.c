@@ -78,10 +78,21 @@ static void attention_work(const weft_heavy_attention *at, double *flops, double
     *bytes = heads * rows * d * (double)weft_dtype_size((weft_dtype)at->dtype);
 }
 
+/* Every product of a tap and an element in its window, those with what is outside the image as well. */
+static void conv_work(const weft_heavy_conv *c, double *flops, double *bytes) {
+    const double n = (double)c->n, g = (double)c->groups, in = (double)c->in, out = (double)c->out;
+    const double taps = (double)c->size[0] * (double)c->size[1], y = (double)c->y[0] * (double)c->y[1];
+    const double x = (double)c->x[0] * (double)c->x[1];
+    *flops = 2 * n * y * taps * g * in * out;
+    *bytes =
+        (n * g * (x * in + y * out) + g * taps * in * out) * (double)weft_dtype_size((weft_dtype)c->dtype);
+}
+
 static void heavy_work(const weft_heavy *heavy, double *flops, double *bytes) {
     switch (heavy->kind) {
     case WEFT_HEAVY_MATMUL: matmul_work(&heavy->as.matmul, flops, bytes); break;
     case WEFT_HEAVY_ATTENTION: attention_work(&heavy->as.attention, flops, bytes); break;
+    case WEFT_HEAVY_CONV: conv_work(&heavy->as.conv, flops, bytes); break;
     case WEFT_HEAVY_SCATTER: {
         const weft_heavy_scatter *s = &heavy->as.scatter;
         double size = (double)weft_dtype_size((weft_dtype)s->dtype),
@@ -116,16 +127,22 @@ void weft__command_work(const weft_command *command, double *flops, double *byte
 weft_dtype weft__command_dtype(const weft_command *command) {
     if (command->kind != WEFT_COMMAND_HEAVY) return WEFT_F32;
     const weft_heavy *h = &command->heavy;
-    return h->kind == WEFT_HEAVY_MATMUL      ? (weft_dtype)h->as.matmul.dtype
-           : h->kind == WEFT_HEAVY_ATTENTION ? (weft_dtype)h->as.attention.dtype
-                                             : WEFT_F32;
+    switch (h->kind) {
+    case WEFT_HEAVY_MATMUL: return (weft_dtype)h->as.matmul.dtype;
+    case WEFT_HEAVY_ATTENTION: return (weft_dtype)h->as.attention.dtype;
+    case WEFT_HEAVY_CONV: return (weft_dtype)h->as.conv.dtype;
+    default: return WEFT_F32;
+    }
 }
 
 weft_work weft__command_kind(const weft_command *command) {
     if (command->kind != WEFT_COMMAND_HEAVY) return WEFT_WORK_OTHER;
-    return command->heavy.kind == WEFT_HEAVY_MATMUL      ? WEFT_WORK_MATMUL
-           : command->heavy.kind == WEFT_HEAVY_ATTENTION ? WEFT_WORK_ATTENTION
-                                                         : WEFT_WORK_OTHER;
+    switch (command->heavy.kind) {
+    case WEFT_HEAVY_MATMUL: return WEFT_WORK_MATMUL;
+    case WEFT_HEAVY_ATTENTION: return WEFT_WORK_ATTENTION;
+    case WEFT_HEAVY_CONV: return WEFT_WORK_CONVOLUTION;
+    default: return WEFT_WORK_OTHER;
+    }
 }
 
 weft_program_work weft__program_work(const weft_program *program) {

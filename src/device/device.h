@@ -104,11 +104,25 @@ typedef struct weft_heavy_update {
     int64_t outer, total, extent, inner;
 } weft_heavy_update;
 
+/* Convolution (cross-correlation) of images with their channels last, and its two gradients; each of the
+ * three has the other two as its gradients. x (n, x[0], x[1], groups in), w (groups out, size[0], size[1],
+ * in), y (n, y[0], y[1], groups out), all contiguous. Element (o, i) of x's window at y is x at y*stride +
+ * tap*dilation - padding, 0 outside. Sums in f32 or wider. Operands: FORWARD x, w, y; INPUT y (gradient), w,
+ * x (gradient); WEIGHT x, y (gradient), w (gradient). */
+typedef enum weft_conv_pass { WEFT_CONV_FORWARD, WEFT_CONV_INPUT, WEFT_CONV_WEIGHT } weft_conv_pass;
+typedef struct weft_heavy_conv {
+    uint8_t dtype; /* f32, f64, f16, bf16 */
+    uint8_t pass;
+    int64_t n, groups, in, out; /* images; channels of a group in x and in y */
+    int64_t x[2], size[2], y[2], stride[2], padding[2], dilation[2];
+} weft_heavy_conv;
+
 typedef enum weft_heavy_kind {
     WEFT_HEAVY_MATMUL,
     WEFT_HEAVY_SCATTER,
     WEFT_HEAVY_ATTENTION,
-    WEFT_HEAVY_UPDATE
+    WEFT_HEAVY_UPDATE,
+    WEFT_HEAVY_CONV
 } weft_heavy_kind;
 
 typedef struct weft_heavy {
@@ -119,6 +133,7 @@ typedef struct weft_heavy {
         weft_heavy_scatter scatter;
         weft_heavy_attention attention;
         weft_heavy_update update;
+        weft_heavy_conv conv;
     } as;
 } weft_heavy;
 

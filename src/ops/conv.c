@@ -1,10 +1,6 @@
-/* Convolutions as products: the windows of x are the rows of a matrix (N OH OW, KH KW C), the weight is the
- * other one, (KH KW C, O), and the result is stored with its channels last and seen as (N, O, OH, OW). Groups
- * are a batch of such products. A product's operand has one stride a side, so the matrix of windows is copied
- * by a kernel before the product, KH KW times x (not where the kernel is 1 x 1 and x has its channels last,
- * as a convolution's result has); the gradient by the weight reads the same copy, that by the input is a
- * product and fold. A transposed convolution is that gradient. One dimension is two of which one has
- * extent 1. Must not know: devices, layers. Read next: window.c, then matmul.c. */
+/* Convolutions and transposed ones of lines and images: what they refuse, and their bias. A line is an image
+ * of one row; a transposed convolution is the gradient of one by its input. Must not know: devices, layers.
+ * Read next: convolve.c. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -12,9 +8,9 @@
 /* Options without zeros that stand for defaults, and the extents. */
 typedef struct conv {
     int64_t stride[2], padding[2], dilation[2], extra[2], groups;
-    int64_t n, in, out;         /* batch, channels of x, of the result */
-    int64_t rows, columns;      /* of x */
-    int64_t size[2], result[2]; /* of the kernel, of the result */
+    int64_t n, in, out;    /* batch, channels of x, of the result */
+    int64_t rows, columns; /* of x */
+    int64_t size[2];       /* of the kernel */
 } conv;
 
 static weft_tensor *take_options(const char *name, const char *where, weft_context *ctx,
@@ -78,116 +74,60 @@ static weft_conv_options along_columns(const weft_conv_options *options) {
     return o;
 }
 
-/* (groups, rows, columns / groups) -> (N, columns, ...), the rows being (N, rows of an image, its columns).
- */
-static weft_tensor *channels_first(const char *where, weft_tensor *y, const conv *c, int64_t rows,
-                                   int64_t columns) {
-    const int64_t cut[5] = {c->groups, c->n, rows, columns, c->out / c->groups};
-    const int64_t shape[4] = {c->n, c->out, rows, columns};
-    if (weft__poisoned(y)) return y;
-    y = weft_permute_at(where, weft__reshape_to(where, y, 5, cut), (int[]){1, 0, 4, 2, 3});
-    return weft__poisoned(y) ? y : weft__reshape_to(where, y, 4, shape);
-}
-
-static weft_tensor *add_groups(const char *where, weft_tensor *y, weft_tensor *bias, const conv *c) {
-    const int64_t shape[3] = {c->groups, 1, c->out / c->groups};
-    return bias ? add(y, weft__reshape_to(where, bias, 3, shape)) : y;
-}
-
-/* ---- convolution ---- */
-
-/* The windows of x (N, C, H, W): (groups, N OH OW, KH KW C / groups). */
-static weft_tensor *window_rows(const char *where, weft_tensor *x, const conv *c) {
-    const int64_t around[4] = {0, 0, c->padding[0], c->padding[1]};
-    x = weft_pad_at(where, x, around, around, 0);
-    x = weft_unfold_at(where, x, 2, c->size[0], c->stride[0], c->dilation[0]);
-    x = weft_unfold_at(where, x, 3, c->size[1], c->stride[1], c->dilation[1]);
-    if (weft__poisoned(x)) return x;
-    const int64_t each = c->in / c->groups, k = c->size[0] * c->size[1] * each;
-    const int64_t cut[7] = {c->n, c->groups, each, c->result[0], c->result[1], c->size[0], c->size[1]};
-    const int64_t rows[3] = {c->groups, c->n * c->result[0] * c->result[1], k};
-    x = weft_permute_at(where, weft__reshape_to(where, x, 7, cut), (int[]){1, 0, 3, 4, 5, 6, 2});
-    return weft__poisoned(x) ? x : weft__reshape_to(where, x, 3, rows);
+/* y + bias, a number for each channel. */
+static weft_tensor *add_bias(const char *where, weft_tensor *y, weft_tensor *bias) {
+    if (!bias || weft__poisoned(y)) return y;
+    return add(y, weft__reshape_to(where, bias, 3, (const int64_t[]){bias->shape[0], 1, 1}));
 }
 
 static weft_tensor *convolve(const char *name, const char *where, weft_tensor *x, weft_tensor *weight,
                              weft_tensor *bias, conv *c) {
     const int64_t extent[2] = {c->rows, c->columns};
+    weft_conv_params p = {.op = WEFT_CONV_OP_FORWARD,
+                          .n = c->n,
+                          .groups = c->groups,
+                          .in = c->in / c->groups,
+                          .out = c->out / c->groups};
     for (int i = 0; i < 2; i++) {
         int64_t padded;
         if (!weft__add(c->padding[i], c->padding[i], &padded) || !weft__add(extent[i], padded, &padded))
             return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: a padding of %lld", name,
                                 (long long)c->padding[i]);
         weft_tensor *bad = weft__window_count(where, name, x->ctx, padded, c->size[i], c->stride[i],
-                                              c->dilation[i], &c->result[i]);
+                                              c->dilation[i], &p.y[i]);
         if (bad) return bad;
+        p.x[i] = extent[i], p.size[i] = c->size[i], p.stride[i] = c->stride[i];
+        p.padding[i] = c->padding[i], p.dilation[i] = c->dilation[i];
     }
-    const int64_t each = c->in / c->groups, k = c->size[0] * c->size[1] * each, wide = c->out / c->groups;
-    const int64_t cut[5] = {c->groups, wide, each, c->size[0], c->size[1]}, matrix[3] = {c->groups, k, wide};
-    weft_tensor *rows = window_rows(where, x, c);
-    weft_tensor *w = weft_permute_at(where, weft__reshape_to(where, weight, 5, cut), (int[]){0, 3, 4, 2, 1});
-    if (weft__poisoned(rows) || weft__poisoned(w)) return weft__poisoned(rows) ? rows : w;
-    weft_tensor *y = weft_matmul_at(where, rows, weft__reshape_to(where, w, 3, matrix));
-    return channels_first(where, add_groups(where, y, bias, c), c, c->result[0], c->result[1]);
+    return add_bias(where, weft__convolve(where, &p, x, weight), bias);
 }
 
-/* ---- transposed convolution ---- */
-
-/* A product of 16-bit floats before it is rounded to that: windows are added up in f32. */
-static weft_tensor *unrounded(const char *where, weft_tensor *y) {
-    if (weft__poisoned(y) || !is_half((weft_dtype)y->dtype)) return y;
-    return weft__node(y->ctx, where, WEFT_OP_MATMUL, WEFT_F32, y->rank, y->shape, 2, y->in, 0, NULL);
-}
-
-/* What windows of every pixel add up to: (N, O, H', W') from x (N, C, H, W), nothing cut off yet. */
-static weft_tensor *spread_windows(const char *where, weft_tensor *x, weft_tensor *weight, const conv *c,
-                                   const int64_t *whole) {
-    const int64_t each = c->in / c->groups, wide = c->out / c->groups, window = c->size[0] * c->size[1];
-    const int64_t cut[5] = {c->n, c->groups, each, c->rows, c->columns};
-    const int64_t rows[3] = {c->groups, c->n * c->rows * c->columns, each};
-    const int64_t matrix[3] = {c->groups, each, wide * window};
-    const int64_t windows[7] = {c->groups, c->n, c->rows, c->columns, wide, c->size[0], c->size[1]};
-    const int64_t seen[6] = {c->n, c->out, c->rows, c->columns, c->size[0], c->size[1]};
-    x = weft_permute_at(where, weft__reshape_to(where, x, 5, cut), (int[]){1, 0, 3, 4, 2});
-    if (weft__poisoned(x)) return x;
-    weft_tensor *y = weft_matmul_at(where, weft__reshape_to(where, x, 3, rows),
-                                    weft__reshape_to(where, weight, 3, matrix));
-    y = unrounded(where, y);
-    if (weft__poisoned(y)) return y;
-    y = weft_permute_at(where, weft__reshape_to(where, y, 7, windows), (int[]){1, 0, 4, 2, 3, 5, 6});
-    if (weft__poisoned(y)) return y;
-    y = weft_fold_at(where, weft__reshape_to(where, y, 6, seen), 3, whole[1], c->stride[1], c->dilation[1]);
-    return weft_fold_at(where, y, 2, whole[0], c->stride[0], c->dilation[0]);
-}
-
+/* The gradient of a convolution by its input, x being that of its result. */
 static weft_tensor *convolve_transposed(const char *name, const char *where, weft_tensor *x,
                                         weft_tensor *weight, weft_tensor *bias, conv *c) {
     const int64_t extent[2] = {c->rows, c->columns};
-    int64_t whole[2], none[4] = {0}, after[4] = {0};
+    weft_conv_params p = {.op = WEFT_CONV_OP_INPUT,
+                          .n = c->n,
+                          .groups = c->groups,
+                          .in = c->out / c->groups,
+                          .out = c->in / c->groups};
     for (int i = 0; i < 2; i++) {
-        int64_t span, cut, *to = &whole[i];
+        int64_t span, cut, to;
         const bool more = c->extra[i] < c->stride[i] || c->extra[i] < c->dilation[i];
-        if (!more || extent[i] < 1 || c->size[i] < 1 || !weft__mul(extent[i] - 1, c->stride[i], to) ||
-            !weft__mul(c->size[i] - 1, c->dilation[i], &span) || !weft__add(*to, span + 1, to) ||
-            !weft__add(*to, c->extra[i], &c->result[i]) || !weft__mul(c->padding[i], 2, &cut) ||
-            cut >= c->result[i])
+        if (!more || extent[i] < 1 || c->size[i] < 1 || !weft__mul(extent[i] - 1, c->stride[i], &to) ||
+            !weft__mul(c->size[i] - 1, c->dilation[i], &span) || !weft__add(to, span + 1, &to) ||
+            !weft__add(to, c->extra[i], &p.x[i]) || !weft__mul(c->padding[i], 2, &cut) || cut >= p.x[i])
             return weft__poison(
                 x->ctx, where, WEFT_ERR_SHAPE,
                 "%s: an extent of %lld, a kernel of %lld, padding %lld and output padding %lld leave no "
                 "result; output padding is less than stride or dilation",
                 name, (long long)extent[i], (long long)c->size[i], (long long)c->padding[i],
                 (long long)c->extra[i]);
-        c->result[i] -= cut;
-        after[2 + i] = c->extra[i];
+        p.x[i] -= cut;
+        p.y[i] = extent[i], p.size[i] = c->size[i], p.stride[i] = c->stride[i];
+        p.padding[i] = c->padding[i], p.dilation[i] = c->dilation[i];
     }
-    const weft_dtype dtype = (weft_dtype)x->dtype;
-    weft_tensor *y = spread_windows(where, x, weight, c, whole);
-    if (weft__poisoned(y)) return y;
-    y = weft_pad_at(where, y, none, after, 0);
-    for (int i = 0; i < 2; i++) y = weft_narrow_at(where, y, 2 + i, c->padding[i], c->result[i]);
-    const int64_t column[3] = {c->out, 1, 1};
-    if (bias) y = add(y, weft__reshape_to(where, widen(where, bias), 3, column));
-    return as_dtype(where, y, dtype);
+    return add_bias(where, weft__convolve(where, &p, x, weight), bias);
 }
 
 /* ---- in one dimension and two ---- */

@@ -62,6 +62,9 @@ struct weft_composite {
      * the gradient of output 0; outputs the gradients of inputs 0..n-1. NULL: autodiff of the expansion. */
     const weft_composite *gradient;
     const weft_composite *forward; /* set in a gradient */
+    /* Instead of both: the gradients of all inputs, recorded from that of output 0. */
+    void (*backward)(const char *where, const void *params, weft_tensor *const *in, weft_tensor *g,
+                     weft_tensor **grads);
     int n_inputs;
 };
 
@@ -82,6 +85,18 @@ static inline const void *weft__params_of(const weft_tensor *t) {
 /* Records a composite; out[] gets its outputs. */
 void weft__composite(const char *where, const weft_composite *definition, const void *params,
                      weft_tensor *const *in, weft_tensor **out);
+
+/* ---- convolve.c ---- */
+
+typedef enum weft_conv_op { WEFT_CONV_OP_FORWARD, WEFT_CONV_OP_INPUT, WEFT_CONV_OP_WEIGHT } weft_conv_op;
+/* x (n, groups in, x[0], x[1]), w (groups out, in, size[0], size[1]), y (n, groups out, y[0], y[1]). */
+typedef struct weft_conv_params {
+    int64_t op, n, groups, in, out;
+    int64_t x[2], size[2], y[2], stride[2], padding[2], dilation[2];
+} weft_conv_params;
+/* y of x and w; x's gradient of y's and w; w's gradient of x and y's. */
+weft_tensor *weft__convolve(const char *where, const weft_conv_params *params, weft_tensor *a,
+                            weft_tensor *b);
 
 /* ---- attention.c ---- */
 typedef struct weft_attention_params {

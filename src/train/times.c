@@ -18,6 +18,7 @@ void weft__shares_add(weft__shares *shares, const char *name, double seconds) {
 void weft__shares_add_parts(weft__shares *shares, const weft_profile_times *times) {
     weft__shares_add(shares, "matmul", times->work[WEFT_WORK_MATMUL]);
     weft__shares_add(shares, "attention", times->work[WEFT_WORK_ATTENTION]);
+    weft__shares_add(shares, "convolution", times->work[WEFT_WORK_CONVOLUTION]);
     weft__shares_add(shares, "other kernels", times->work[WEFT_WORK_OTHER]);
     weft__shares_add(shares, "data", times->data);
     weft__shares_add(shares, "upload", times->upload);

@@ -20,7 +20,7 @@ typedef struct weft__shares {
 
 /* Adds to the share of that name, a new one where there is none yet; left out where there is no room. */
 void weft__shares_add(weft__shares *shares, const char *name, double seconds);
-/* The parts of a profile: matmul, attention, other kernels, data, upload, download,
+/* The parts of a profile: matmul, attention, convolution, other kernels, data, upload, download,
  * waiting, context, compile, host; all but the context make up its total. */
 void weft__shares_add_parts(weft__shares *shares, const weft_profile_times *times);
 

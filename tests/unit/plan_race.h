@@ -17,11 +17,13 @@ static inline bool heavy_is_empty(const weft_heavy *heavy) {
     const weft_heavy_scatter *sc = &heavy->as.scatter;
     const weft_heavy_update *up = &heavy->as.update;
     const weft_heavy_attention *at = &heavy->as.attention;
+    const weft_heavy_conv *cv = &heavy->as.conv;
     int64_t batch = 1;
     switch (heavy->kind) {
     case WEFT_HEAVY_SCATTER: return sc->outer * sc->count * sc->rows * sc->inner == 0;
     case WEFT_HEAVY_UPDATE: return up->outer * up->extent * up->total * up->inner == 0;
     case WEFT_HEAVY_ATTENTION: return at->batch * at->heads * at->t_q * at->t_k * at->d == 0;
+    case WEFT_HEAVY_CONV: return cv->n * cv->groups * cv->in * cv->out * cv->y[0] * cv->y[1] == 0;
     default: break;
     }
     for (int i = 0; i < mm->batch_rank; i++) batch *= mm->batch[i];

@@ -16,6 +16,7 @@ bool weft__cpu_heavy_takes(const weft_heavy *heavy) {
     case WEFT_HEAVY_ATTENTION: return weft_dtype_is_float((weft_dtype)heavy->as.attention.dtype);
     case WEFT_HEAVY_SCATTER: return weft__cpu_scatter_takes(&heavy->as.scatter);
     case WEFT_HEAVY_UPDATE: return weft_dtype_size((weft_dtype)heavy->as.update.dtype) > 0;
+    case WEFT_HEAVY_CONV: return false;
     }
     return false;
 }
@@ -32,6 +33,7 @@ weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, 
         return weft__cpu_attention_prepare(ctx, &heavy->as.attention, heavy->path, work);
     case WEFT_HEAVY_SCATTER: return weft__cpu_scatter_prepare(ctx, &heavy->as.scatter, heavy->path, work);
     case WEFT_HEAVY_UPDATE: return weft__cpu_update_prepare(ctx, &heavy->as.update, heavy->path, work);
+    case WEFT_HEAVY_CONV: break;
     }
     return WEFT_ERR_INTERNAL;
 }

@@ -400,6 +400,51 @@ static weft_status attention_run(weft_interp *device, const weft_heavy *heavy, v
     return WEFT_OK;
 }
 
+/* ---- convolution ---- */
+
+/* Number of the pixel of an image that tap t of the window at pixel p of y is; -1: it is outside. */
+static int64_t pixel(const weft_heavy_conv *c, int64_t p, int64_t t) {
+    const int64_t i = p / c->y[1] * c->stride[0] + t / c->size[1] * c->dilation[0] - c->padding[0];
+    const int64_t j = p % c->y[1] * c->stride[1] + t % c->size[1] * c->dilation[1] - c->padding[1];
+    return i < 0 || i >= c->x[0] || j < 0 || j >= c->x[1] ? -1 : i * c->x[1] + j;
+}
+
+/* Adds up in f64 what each pair of elements of two of x, w and y gives to one of the third. */
+static weft_status conv_run(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                            const int64_t *bytes) {
+    static const int place[3][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}}; /* of x, w, y among the operands */
+    const weft_heavy_conv *c = &heavy->as.conv;
+    const int *at = place[c->pass];
+    const int64_t pixels = c->y[0] * c->y[1], taps = c->size[0] * c->size[1], image = c->x[0] * c->x[1];
+    const int64_t deep = c->groups * c->in, wide = c->groups * c->out, one = 1;
+    const int64_t count[3] = {c->n * image * deep, wide * taps * c->in, c->n * pixels * wide};
+    const int result = c->pass == WEFT_CONV_FORWARD ? 2 : c->pass == WEFT_CONV_INPUT ? 0 : 1;
+    operand o[3];
+    for (int i = 0; i < 3; i++) {
+        o[i] = (operand){(weft_dtype)c->dtype, args[at[i]]};
+        WEFT_TRY(inside(device, heavy, at[i], bytes[at[i]], o[i].dtype, 1, &count[i], &one));
+    }
+    double *sum = weft__array(device->base.ctx, (size_t)count[result] + 1, sizeof *sum);
+    if (!sum) return weft__fail_oom(device->base.ctx, (size_t)count[result] * sizeof *sum, "interp: conv");
+    for (int64_t n = 0; n < c->n; n++)
+        for (int64_t p = 0; p < pixels; p++)
+            for (int64_t t = 0; t < taps; t++) {
+                const int64_t from = pixel(c, p, t);
+                for (int64_t k = 0; from >= 0 && k < wide * c->in; k++) {
+                    const int64_t to = k / c->in, i = k % c->in;
+                    const int64_t e[3] = {(n * image + from) * deep + to / c->out * c->in + i,
+                                          (to * taps + t) * c->in + i, (n * pixels + p) * wide + to};
+                    double product = 1;
+                    for (int q = 0; q < 3; q++)
+                        if (q != result) product *= get(o[q], e[q]).f;
+                    sum[e[result]] += product;
+                }
+            }
+    for (int64_t i = 0; i < count[result]; i++) put(o[result], i, (weft_value){.f = sum[i]});
+    weft__free(device->base.ctx, sum);
+    return WEFT_OK;
+}
+
 /* ---- all ---- */
 
 int weft__interp_heavy_operands(const weft_heavy *heavy) {
@@ -407,6 +452,7 @@ int weft__interp_heavy_operands(const weft_heavy *heavy) {
     case WEFT_HEAVY_MATMUL: return sums_at(&heavy->as.matmul) + heavy->as.matmul.sums;
     case WEFT_HEAVY_SCATTER: return heavy->as.scatter.based ? 4 : 3;
     case WEFT_HEAVY_UPDATE: return 4;
+    case WEFT_HEAVY_CONV: return 3;
     default: return heavy->as.attention.backward ? ATTENTION_OPERANDS : DOUT;
     }
 }
@@ -417,6 +463,7 @@ weft_status weft__interp_heavy(weft_interp *device, const weft_heavy *heavy, voi
     case WEFT_HEAVY_MATMUL: return matmul(device, heavy, args, bytes);
     case WEFT_HEAVY_SCATTER: return scatter(device, heavy, args, bytes);
     case WEFT_HEAVY_UPDATE: return update(device, heavy, args, bytes);
+    case WEFT_HEAVY_CONV: return conv_run(device, heavy, args, bytes);
     default: return attention_run(device, heavy, args, bytes);
     }
 }
