@@ -366,8 +366,18 @@ WEFT_API weft_module *weft_module_child(weft_module *m, const char *name, weft_m
 /* The i-th child; NULL when there is none. */
 WEFT_API weft_module *weft_module_child_at(const weft_module *m, size_t i);
 
-/* The parameter or buffer of m (not of its children) with that name. */
+/* The parameter or buffer of m (not of its children) with that name. In a forward function a buffer is what
+ * passes recorded before have assigned, without a gradient. */
 WEFT_API weft_tensor *weft_parameter(weft_module *m, const char *name);
+
+/* In the forward function of m, in training mode: the buffer becomes `value` (of its shape and dtype) when
+ * the result of this forward pass is computed, as part of the same program: an optimizer's step, a part of an
+ * accumulated one, weft_eval of anything that needs that result, each run of a held program. A pass whose
+ * result nobody asks for before its scope closes assigns nothing, nor does one in evaluation. Old values are
+ * read before new ones are written; results that read the buffer and are wanted later are to be kept
+ * (weft_keep). Where several devices share a step, each assigns its own buffers from its own batches; those
+ * of the first are the ones that are saved. What is recomputed in the backward pass assigns nothing again. */
+WEFT_API WEFT_CHECKED weft_status weft_module_assign(weft_module *m, const char *name, weft_tensor *value);
 
 /* Gives all parameters and buffers of `to` the values that those of `from`, a module of the same build, have
  * now. The two may belong to contexts on different devices: train on one, predict on the other. Strict: a

@@ -24,29 +24,46 @@ weft_status weft__derived_assign(weft_derived *derived, weft_tensor *variable, w
     return WEFT_OK;
 }
 
+/* A walk that stays as it is while recording walks other graphs. */
+static weft_status keep_walk(weft_context *ctx, const weft_walk *walk, weft_walk *kept) {
+    *kept = *walk;
+    kept->leaves = weft__array(ctx, walk->n_leaves + 1, sizeof *kept->leaves);
+    kept->due = weft__array(ctx, walk->n_due + 1, sizeof *kept->due);
+    if (!kept->leaves || !kept->due) return weft__fail_oom(ctx, 0, "deriving a step");
+    if (walk->n_leaves) memcpy(kept->leaves, walk->leaves, walk->n_leaves * sizeof *kept->leaves);
+    if (walk->n_due) memcpy(kept->due, walk->due, walk->n_due * sizeof *kept->due);
+    return WEFT_OK;
+}
+
+/* Compiles what the derivation and the forward passes assign, and the roots. */
+static weft_status compile(weft_context *ctx, const weft_derived *derived, weft_tensor *const *roots,
+                           size_t n_roots, const weft_walk *walk, weft_program **program) {
+    ir_sink *all = NULL;
+    WEFT_TRY(weft__all_sinks(ctx, derived->sinks, derived->n_sinks, walk, &all));
+    weft_status status =
+        weft__program_new(ctx, roots, n_roots, all, derived->n_sinks + walk->n_due, walk, program);
+    weft__free(ctx, all);
+    WEFT_TRY(status);
+    (*program)->key = walk->key;
+    if (weft__cache_add(ctx->compiler, *program)) return WEFT_OK;
+    weft__program_free(*program);
+    return weft__fail_oom(ctx, 0, "the program cache");
+}
+
 /* Builds and compiles what the derivation adds to the roots. */
 static weft_status build(weft_context *ctx, const weft_derivation *derivation, weft_tensor *const *roots,
                          size_t n_roots, const weft_walk *walk, weft_program **program) {
     weft_derived derived = {.ctx = ctx};
-    weft_walk kept = *walk; /* recording may walk other graphs */
-    kept.leaves = weft__array(ctx, walk->n_leaves + 1, sizeof *kept.leaves);
+    weft_walk kept;
+    weft_status status = keep_walk(ctx, walk, &kept);
     weft_scope *scope = weft_scope_open(ctx);
-    weft_status status = scope && kept.leaves ? WEFT_OK : weft__fail_oom(ctx, 0, "deriving a step");
-    if (status == WEFT_OK && walk->n_leaves)
-        memcpy(kept.leaves, walk->leaves, walk->n_leaves * sizeof *kept.leaves);
+    if (!scope) status = weft__fail_oom(ctx, 0, "deriving a step");
     if (status == WEFT_OK) status = derivation->build(derivation->user, ctx, &derived);
-    if (status == WEFT_OK)
-        status = weft__program_new(ctx, roots, n_roots, derived.sinks, derived.n_sinks, &kept, program);
-    if (status == WEFT_OK) {
-        (*program)->key = kept.key;
-        if (!weft__cache_add(ctx->compiler, *program)) {
-            weft__program_free(*program);
-            status = weft__fail_oom(ctx, 0, "the program cache");
-        }
-    }
+    if (status == WEFT_OK) status = compile(ctx, &derived, roots, n_roots, &kept, program);
     weft_scope_close(scope);
     weft__free(ctx, derived.sinks);
     weft__free(ctx, kept.leaves);
+    weft__free(ctx, kept.due);
     return status;
 }
 
@@ -115,6 +132,17 @@ static void fill_plan(weft_context *ctx, const weft_walk *walk, const weft_progr
     plan->program = weft__program_work(program);
 }
 
+/* What forward passes assign comes last, and belongs to the graph at hand. */
+static weft_status run(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
+                       size_t n_roots) {
+    ir_sink *all = NULL;
+    if (!walk->n_due) return weft__run_once(program, walk, roots, n_roots, program->sinks);
+    WEFT_TRY(weft__all_sinks(program->ctx, program->sinks, program->n_sinks - walk->n_due, walk, &all));
+    weft_status status = weft__run_once(program, walk, roots, n_roots, all);
+    weft__free(program->ctx, all);
+    return status;
+}
+
 /* Runs it, or where a plan is wanted only fills that in. */
 static weft_status derive(weft_context *ctx, const weft_derivation *derivation, weft_memory_plan *plan) {
     for (size_t i = 0; i < derivation->n_roots; i++) {
@@ -132,7 +160,7 @@ static weft_status derive(weft_context *ctx, const weft_derivation *derivation, 
     if (status == WEFT_OK && plan) {
         fill_plan(ctx, walk, program, plan);
     } else if (status == WEFT_OK) {
-        status = weft__run_once(program, walk, roots, n_roots, program->sinks);
+        status = run(program, walk, roots, n_roots);
     }
     weft__free(ctx, roots);
     return status;

@@ -35,7 +35,10 @@ static weft_status new_storages(weft_context *ctx, weft_tensor *const *roots, si
 static void settle(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, weft_storage **storages,
                    const ir_sink *sinks, size_t n_sinks) {
     if (n_sinks) ctx->epoch++;
-    for (size_t i = 0; i < n_sinks; i++) sinks[i].variable->storage->write_epoch = ctx->epoch;
+    for (size_t i = 0; i < n_sinks; i++) {
+        sinks[i].variable->storage->write_epoch = ctx->epoch;
+        weft__assignments_forget(ctx, sinks[i].variable->storage);
+    }
     for (size_t i = 0; i < n_roots; i++) {
         weft__node_settle(roots[i], storages[i]);
         storages[i]->write_epoch = 0;
@@ -57,10 +60,9 @@ weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_te
     return WEFT_OK;
 }
 
-static weft_status run_graph(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, ir_sink *sinks,
-                             size_t n_sinks) {
-    weft_walk *walk;
-    WEFT_TRY(weft__walk(ctx, roots, n_roots, sinks, n_sinks, NULL, &walk));
+/* The program of a graph that was walked; sinks: with those that are due. */
+static weft_status run_program(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, ir_sink *sinks,
+                               size_t n_sinks, const weft_walk *walk) {
     weft_program *program = weft__cache_find(ctx->compiler, walk->key);
     if (!program) {
         weft_hash key = walk->key;
@@ -72,6 +74,61 @@ static weft_status run_graph(weft_context *ctx, weft_tensor *const *roots, size_
         }
     }
     return weft__run_once(program, walk, roots, n_roots, sinks);
+}
+
+weft_status weft__all_sinks(weft_context *ctx, const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
+                            ir_sink **all) {
+    *all = weft__array(ctx, n_sinks + walk->n_due + 1, sizeof **all);
+    if (!*all) return weft__fail_oom(ctx, (n_sinks + walk->n_due) * sizeof **all, "assignments");
+    if (n_sinks) memcpy(*all, sinks, n_sinks * sizeof **all);
+    if (walk->n_due) memcpy(*all + n_sinks, walk->due, walk->n_due * sizeof **all);
+    return WEFT_OK;
+}
+
+/* The roots, and what was kept in open scopes and would go stale: outputs of a program that assigns. */
+static weft_status gather_kept(weft_context *ctx, weft_tensor *const *roots, size_t n_roots,
+                               weft_tensor ***out, size_t *count) {
+    size_t n = 0, capacity = 0;
+    weft_walk *walk;
+    *out = NULL;
+    for (; n < n_roots; n++) {
+        if (!weft__grow(ctx, out, &capacity, n, sizeof **out))
+            return weft__fail_oom(ctx, (n + 1) * sizeof **out, "a list of tensors");
+        (*out)[n] = roots[n];
+    }
+    for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
+        for (weft_tensor *t = scope->nodes; t; t = t->next) {
+            bool listed = !(t->flags & WEFT_NODE_KEPT) || t->leaf || t->error;
+            for (size_t i = 0; i < n_roots && !listed; i++) listed = roots[i] == t;
+            if (listed || weft__walk(ctx, &t, 1, NULL, 0, NULL, &walk) != WEFT_OK)
+                continue; /* is stale already */
+            if (!weft__grow(ctx, out, &capacity, n, sizeof **out))
+                return weft__fail_oom(ctx, (n + 1) * sizeof **out, "kept tensors");
+            (*out)[n++] = t;
+        }
+    *count = n;
+    return WEFT_OK;
+}
+
+static weft_status run_assigning(weft_context *ctx, weft_tensor *const *roots, size_t n_roots,
+                                 const ir_sink *sinks, size_t n_sinks) {
+    weft_tensor **all_roots = NULL;
+    ir_sink *all = NULL;
+    weft_walk *walk;
+    weft_status status = gather_kept(ctx, roots, n_roots, &all_roots, &n_roots);
+    if (status == WEFT_OK) status = weft__walk(ctx, all_roots, n_roots, sinks, n_sinks, NULL, &walk);
+    if (status == WEFT_OK) status = weft__all_sinks(ctx, sinks, n_sinks, walk, &all);
+    if (status == WEFT_OK) status = run_program(ctx, all_roots, n_roots, all, n_sinks + walk->n_due, walk);
+    weft__free(ctx, all);
+    weft__free(ctx, all_roots);
+    return status;
+}
+
+static weft_status run_graph(weft_context *ctx, weft_tensor *const *roots, size_t n_roots) {
+    weft_walk *walk;
+    WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, NULL, &walk));
+    return walk->n_due ? run_assigning(ctx, roots, n_roots, NULL, 0)
+                       : run_program(ctx, roots, n_roots, NULL, 0, walk);
 }
 
 /* ---- evaluation ---- */
@@ -101,7 +158,7 @@ weft_status weft_eval(weft_tensor *const *tensors, size_t count) {
         tensors[i]->mark = mark;
         roots[n++] = tensors[i];
     }
-    weft_status status = n ? run_graph(ctx, roots, n, NULL, 0) : WEFT_OK;
+    weft_status status = n ? run_graph(ctx, roots, n) : WEFT_OK;
     if (roots != few) weft__free(ctx, roots);
     return status;
 }
@@ -168,6 +225,7 @@ weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {
     if (bytes) WEFT_TRY(ctx->hooks.upload(ctx, t->storage->buffer, offset, data, bytes));
     t->storage->write_epoch = ++ctx->epoch;
     t->epoch = ctx->epoch;
+    weft__assignments_forget(ctx, t->storage);
     return WEFT_OK;
 }
 
@@ -199,23 +257,6 @@ static weft_status make_sinks(weft_tensor *const *variables, weft_tensor *const 
     return WEFT_OK;
 }
 
-/* What was kept in open scopes and would go stale: outputs of the assignments' program. */
-static weft_status gather_kept(weft_context *ctx, weft_tensor ***out, size_t *count) {
-    size_t n = 0, capacity = 0;
-    weft_walk *walk;
-    *out = NULL;
-    for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
-        for (weft_tensor *t = scope->nodes; t; t = t->next) {
-            if (!(t->flags & WEFT_NODE_KEPT) || t->leaf || t->error) continue;
-            if (weft__walk(ctx, &t, 1, NULL, 0, NULL, &walk) != WEFT_OK) continue; /* is stale already */
-            if (!weft__grow(ctx, out, &capacity, n, sizeof **out))
-                return weft__fail_oom(ctx, (n + 1) * sizeof **out, "kept tensors");
-            (*out)[n++] = t;
-        }
-    *count = n;
-    return WEFT_OK;
-}
-
 weft_status weft_assign(weft_tensor *const *variables, weft_tensor *const *values, size_t count) {
     if (!count) return WEFT_OK;
     if (!variables || !values) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_assign: a list is NULL");
@@ -223,11 +264,7 @@ weft_status weft_assign(weft_tensor *const *variables, weft_tensor *const *value
     ir_sink few[16], *sinks = count <= 16 ? few : weft__array(ctx, count, sizeof *sinks);
     if (!sinks) return weft__fail_oom(ctx, count * sizeof *sinks, "assignments");
     weft_status status = make_sinks(variables, values, count, sinks);
-    weft_tensor **kept = NULL;
-    size_t n_kept = 0;
-    if (status == WEFT_OK) status = gather_kept(ctx, &kept, &n_kept);
-    if (status == WEFT_OK) status = run_graph(ctx, kept, n_kept, sinks, count);
-    weft__free(ctx, kept);
+    if (status == WEFT_OK) status = run_assigning(ctx, NULL, 0, sinks, count);
     if (sinks != few) weft__free(ctx, sinks);
     return status;
 }
@@ -263,8 +300,10 @@ static weft_status hold(weft_program *program, weft_tensor *const *outputs, size
         return weft__fail_oom(ctx, n_outputs * sizeof *outputs, "a program");
     for (int i = 0; i < program->n_leaves; i++) /* before the outputs let them go */
         weft__node_hold(program->held[program->n_held++] = program->leaves[i].fixed);
-    for (size_t i = 0; i < program->n_sinks; i++)
+    for (size_t i = 0; i < program->n_sinks; i++) {
         weft__node_hold(program->held[program->n_held++] = program->sinks[i].variable);
+        weft__assignments_forget(ctx, program->sinks[i].variable->storage); /* the program's from now on */
+    }
     weft_storage **storages;
     WEFT_TRY(new_storages(ctx, outputs, n_outputs, &storages));
     for (size_t i = 0; i < n_outputs; i++) {
@@ -289,7 +328,7 @@ weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_ten
     for (size_t i = 0; i < n_outputs; i++)
         if (outputs[i]->leaf)
             return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_compile: output %zu is already evaluated", i);
-    ir_sink *sinks = weft__array(ctx, n_assign + 1, sizeof *sinks);
+    ir_sink *sinks = weft__array(ctx, n_assign + 1, sizeof *sinks), *all = NULL;
     if (!sinks) return weft__fail_oom(ctx, n_assign * sizeof *sinks, "assignments");
     weft_status status = make_sinks(variables, values, n_assign, sinks);
     weft_walk *walk;
@@ -297,8 +336,11 @@ weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_ten
         status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_compile: the variables belong to another context");
     if (status == WEFT_OK)
         status = weft__walk(ctx, outputs, n_outputs, sinks, n_assign, NULL, &walk); /* stale? */
-    if (status == WEFT_OK) status = weft__program_new(ctx, outputs, n_outputs, sinks, n_assign, NULL, out);
+    if (status == WEFT_OK) status = weft__all_sinks(ctx, sinks, n_assign, walk, &all);
+    if (status == WEFT_OK)
+        status = weft__program_new(ctx, outputs, n_outputs, all, n_assign + walk->n_due, NULL, out);
     weft__free(ctx, sinks);
+    weft__free(ctx, all);
     if (status == WEFT_OK && (status = hold(*out, outputs, n_outputs)) != WEFT_OK) {
         weft_program_free(*out);
         *out = NULL;

@@ -127,6 +127,7 @@ static void close_compiler(weft_context *ctx) {
     weft__free(ctx, compiler->pool);
     weft__free(ctx, compiler->stack);
     weft__free(ctx, compiler->walk.leaves);
+    weft__free(ctx, compiler->walk.due);
     weft__free(ctx, compiler);
     ctx->compiler = NULL;
 }

@@ -64,6 +64,8 @@ struct weft_program {
 typedef struct weft_walk {
     weft_tensor **leaves;
     size_t n_leaves, capacity;
+    ir_sink *due; /* what forward passes in the graph assign */
+    size_t n_due, due_capacity;
     weft_hash key;
     weft_hash loose;      /* the key without the values of constants */
     const char *constant; /* where the first constant was recorded */
@@ -99,7 +101,8 @@ typedef struct weft_compiler {
 enum { DEBUG_GRAPH = 1, DEBUG_KERNELS = 2, DEBUG_PLAN = 4, DEBUG_LAUNCH = 8 };
 
 /* ---- walk.c ---- */
-/* Walks the graph of the roots (and sink values): key, leaves, and whether a variable has moved on since. */
+/* Walks the graph of the roots (and sink values): key, leaves, what forward passes in it assign besides the
+ * sinks, and whether a variable has moved on since. */
 weft_status weft__walk(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, const ir_sink *sinks,
                        size_t n_sinks, const weft_hash *extra, weft_walk **walk);
 
@@ -167,6 +170,9 @@ weft_status weft__memory_for(weft_context *ctx, weft_status status, const weft_t
  * have a new version. sinks: those of the graph at hand, as many as the program has. */
 weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
                            size_t n_roots, const ir_sink *sinks);
+/* The sinks and what is due, to be freed with weft__free. */
+weft_status weft__all_sinks(weft_context *ctx, const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
+                            ir_sink **all);
 /* weft_item with a status; NaN where there is none to read. */
 weft_status weft__item(weft_tensor *t, double *out);
 

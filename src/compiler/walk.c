@@ -97,6 +97,52 @@ static weft_status walk_from(weft_context *ctx, weft_compiler *compiler, weft_te
     return WEFT_OK;
 }
 
+static bool assigns(const ir_sink *sinks, size_t n_sinks, const weft_tensor *variable) {
+    for (size_t i = 0; i < n_sinks; i++)
+        if (sinks[i].variable == variable) return true;
+    return false;
+}
+
+/* The newest value of the variable of assignment i: all of one variable are made together. */
+static weft_tensor *newest(weft_graph *graph, size_t i, uint64_t mark) {
+    const weft_tensor *variable = graph->assignments[i].variable;
+    weft_tensor *value = NULL;
+    for (size_t k = 0; k < graph->n_assignments; k++) {
+        weft_assignment *a = &graph->assignments[k];
+        if (a->variable != variable) continue;
+        a->mark = mark;
+        value = a->value;
+    }
+    return value;
+}
+
+static weft_status add_due(weft_context *ctx, weft_walk *walk, weft_tensor *variable, weft_tensor *value) {
+    if (!weft__grow(ctx, &walk->due, &walk->due_capacity, walk->n_due, sizeof *walk->due))
+        return weft__fail_oom(ctx, (walk->n_due + 1) * sizeof *walk->due, "assignments");
+    walk->due[walk->n_due++] = (ir_sink){.variable = variable, .value = value};
+    return WEFT_OK;
+}
+
+/* What the forward passes assign whose results were met; their values may belong to further passes. */
+static weft_status walk_due(weft_context *ctx, weft_compiler *compiler, const ir_sink *sinks, size_t n_sinks,
+                            uint64_t mark, int *storages) {
+    weft_graph *graph = ctx->graph;
+    weft_walk *walk = &compiler->walk;
+    for (size_t i = 0; i < graph->n_assignments; i++) {
+        const weft_assignment *a = &graph->assignments[i];
+        weft_tensor *variable = a->variable;
+        if (a->mark == mark || !a->result || a->result->mark != mark) continue;
+        weft_tensor *value = newest(graph, i, mark);
+        if (assigns(sinks, n_sinks, variable)) continue;
+        WEFT_TRY(walk_from(ctx, compiler, value, mark, storages));
+        WEFT_TRY(walk_from(ctx, compiler, variable, mark, storages));
+        WEFT_TRY(add_due(ctx, walk, variable, value));
+        weft__hash_u64(&walk->key, (uint64_t)value->number << 32 | (uint64_t)variable->number);
+        i = (size_t)-1; /* from the first one again */
+    }
+    return WEFT_OK;
+}
+
 weft_status weft__walk(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, const ir_sink *sinks,
                        size_t n_sinks, const weft_hash *extra, weft_walk **out) {
     weft_compiler *compiler = ctx->compiler;
@@ -105,7 +151,7 @@ weft_status weft__walk(weft_context *ctx, weft_tensor *const *roots, size_t n_ro
     int storages = 0;
     weft__hash_init(&walk->key);
     walk->loose = walk->key;
-    walk->n_leaves = walk->nodes = 0;
+    walk->n_leaves = walk->nodes = walk->n_due = 0;
     walk->constant = NULL;
     walk->first_segment = 0;
     weft__hash_u64(&walk->key, (uint64_t)n_roots << 32 | (uint64_t)n_sinks << 1 | (uint64_t)compiler->fuse);
@@ -123,6 +169,7 @@ weft_status weft__walk(weft_context *ctx, weft_tensor *const *roots, size_t n_ro
         weft__hash_u64(&walk->key,
                        (uint64_t)sinks[i].value->number << 32 | (uint64_t)sinks[i].variable->number);
     }
+    WEFT_TRY(walk_due(ctx, compiler, sinks, n_sinks, mark, &storages));
     *out = walk;
     return WEFT_OK;
 }

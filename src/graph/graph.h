@@ -100,6 +100,14 @@ typedef struct weft_layer_draws {
     uint64_t step, micro_batch, count;
 } weft_layer_draws;
 
+/* variable <- value, once `result` is computed: of a forward pass. */
+typedef struct weft_assignment {
+    weft_tensor *variable;       /* held */
+    weft_tensor *value, *result; /* NULL until the pass has returned */
+    weft_scope *scope;           /* with which it is forgotten */
+    uint64_t id, mark;           /* stamp of the walk that found it due */
+} weft_assignment;
+
 /* State of recording that hangs on the context. */
 typedef struct weft_graph {
     weft_tensor *free_nodes; /* recycled structs */
@@ -112,7 +120,10 @@ typedef struct weft_graph {
     uint8_t together;        /* its kind */
     weft_layer_draws *draws; /* one a layer that draws, in the order of the forward pass */
     size_t n_draws, draws_capacity, draws_at;
-    weft_tensor oom; /* the preallocated poison: memory is gone */
+    weft_assignment *assignments; /* recorded and not yet made, oldest first */
+    size_t n_assignments, assignments_capacity;
+    uint64_t assignments_made; /* recorded so far */
+    weft_tensor oom;           /* the preallocated poison: memory is gone */
     weft_error oom_error, freed_error;
 } weft_graph;
 
@@ -158,6 +169,18 @@ void weft__segment_end(weft_context *ctx, uint32_t outer);
 static inline bool weft__segment_again(const weft_tensor *t) {
     return t->together == WEFT_SEGMENT_BLOCK || t->together == WEFT_SEGMENT_CHEAP;
 }
+
+/* ---- assignments of a forward pass: assignment.c ---- */
+/* variable, of the same shape and dtype, becomes value when the pass being recorded is computed. */
+weft_status weft__assignment_add(weft_tensor *variable, weft_tensor *value);
+/* The pass that recorded those after number `since` returned result: poisoned, none is made. */
+void weft__assignments_belong(weft_context *ctx, uint64_t since, weft_tensor *result);
+/* What a variable is about to become; NULL: it stays. */
+weft_tensor *weft__assignment_of(const weft_tensor *variable);
+/* Those of variables in a storage were made, or something else was written there. */
+void weft__assignments_forget(weft_context *ctx, const weft_storage *storage);
+/* Nothing of a closing scope was asked for. */
+void weft__assignments_close(const weft_scope *scope);
 
 /* ---- storage ---- */
 weft_storage *weft__storage_new(weft_context *ctx, size_t bytes);

@@ -321,6 +321,7 @@ static void evaluate_kept(weft_scope *scope) {
 static void close_one(weft_scope *scope, bool evaluate) {
     weft_context *ctx = scope->ctx;
     if (evaluate) evaluate_kept(scope);
+    weft__assignments_close(scope);
     ctx->scope = scope->parent;
     for (weft_tensor *t = scope->nodes, *next; t; t = next) {
         next = t->next;
@@ -386,6 +387,7 @@ void weft__graph_close(weft_context *ctx) {
     }
     weft__arena_free(&graph->nodes);
     weft__free(ctx, graph->draws);
+    weft__free(ctx, graph->assignments);
     weft__free(ctx, graph);
     ctx->graph = NULL;
     ctx->root_scope = NULL;

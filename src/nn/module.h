@@ -43,6 +43,7 @@ struct weft_module {
     uint8_t cheap;      /* weft_recompute that recomputes all of it at little cost; 0: none does */
     bool unit;          /* what WEFT_RECOMPUTE_BLOCK recomputes as a whole */
     bool decoding;      /* root: evaluating for now, whatever the mode */
+    bool running;       /* a forward call is under way */
     weft_dtype compute; /* bf16 or f16, from parameters of f32; WEFT_F32: in what they are */
     uint64_t freezes;   /* root: calls of weft_freeze in the tree */
     const char *where;  /* the user's place of the forward call under way */
@@ -73,6 +74,9 @@ weft_tensor *weft__computed(const weft_module *m, weft_tensor *t);
 static inline weft_tensor *weft__parameter_of(const weft_module *m, size_t i) {
     return weft__computed(m, m->parameters[i].variable);
 }
+
+/* The i-th, a buffer, as a forward pass reads it: with what passes before have assigned, computed or not. */
+weft_tensor *weft__buffer_of(const weft_module *m, size_t i);
 
 /* `init`, or `otherwise` where it is the default. */
 static inline weft_init weft__init_or(weft_init init, weft_init otherwise) {

@@ -37,6 +37,14 @@ static void line(weft_text *t, const weft_module *m, int depth, int width) {
     for (size_t i = 0; i < m->n_children; i++) line(t, m->children[i], depth + 1, width);
 }
 
+static int64_t in_buffers(const weft_module *m) {
+    int64_t n = 0;
+    for (size_t i = 0; i < m->n_parameters; i++)
+        if (m->parameters[i].buffer) n += m->parameters[i].variable->numel;
+    for (size_t i = 0; i < m->n_children; i++) n += in_buffers(m->children[i]);
+    return n;
+}
+
 static int widest(const weft_module *m, int depth) {
     int width = 2 * depth + (int)strlen(m->name);
     for (size_t i = 0; i < m->n_children; i++) {
@@ -55,6 +63,8 @@ int64_t weft_summary(weft_module *m, char *buffer, size_t size) {
     int64_t total = weft_parameter_elements(m, false), trainable = weft_parameter_elements(m, true);
     weft__put(&t, "%-*s  %-18s %14s  shapes\n", width, "layer", "kind", "parameters");
     line(&t, m, 0, width);
-    weft__put(&t, "%s parameters, %s trained\n", grouped(total, all), grouped(trainable, trained));
+    weft__put(&t, "%s parameters, %s trained", grouped(total, all), grouped(trainable, trained));
+    if (in_buffers(m)) weft__put(&t, ", %s in buffers", grouped(in_buffers(m), all));
+    weft__put(&t, "\n");
     return (int64_t)t.length;
 }

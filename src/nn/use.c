@@ -111,17 +111,22 @@ weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) 
     if (bad || !x) return bad;
     weft_context *ctx = m->ctx;
     const char *path = ctx->path, *outer_where = m->where;
-    bool training = ctx->training;
+    const bool training = ctx->training, running = m->running;
+    const uint64_t assigned = ctx->graph->assignments_made;
+    m->running = true;
     ctx->path = m->path; /* names errors, and is the layer's random stream */
     ctx->training = !m->evaluating && !weft__module_root(m)->decoding;
     m->where = where;
     const uint32_t segment =
         weft__recompute_begin(m, m->cheap ? (weft_recompute)m->cheap : WEFT_RECOMPUTE_BLOCK);
     const weft_dtype outside = m->parent ? m->parent->compute : WEFT_F32;
-    weft_tensor *y = cross(where, m->forward(m, cross(where, x, outside, m->compute)), m->compute, outside);
+    weft_tensor *y = m->forward(m, cross(where, x, outside, m->compute));
+    weft__assignments_belong(ctx, assigned, y);
+    y = cross(where, y, m->compute, outside);
     weft__segment_end(ctx, segment);
     if (!y) y = weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "forward: module '%s' returned NULL", m->kind);
     m->where = outer_where;
+    m->running = running;
     ctx->training = training;
     ctx->path = path;
     return y;
@@ -129,6 +134,44 @@ weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) 
 
 #undef weft_forward
 weft_tensor *weft_forward(weft_module *m, weft_tensor *x) { return weft_forward_at(NULL, m, x); }
+
+/* ---- buffers that change ---- */
+
+weft_tensor *weft__buffer_of(const weft_module *m, size_t i) {
+    weft_tensor *variable = m->parameters[i].variable;
+    weft_tensor *next = m->running ? weft__assignment_of(variable) : NULL;
+    return next ? weft_detach_at(m->where, next) : variable;
+}
+
+/* The buffer that a forward pass of m may assign. */
+static weft_status find_buffer(weft_module *m, const char *name, weft_tensor **variable) {
+    WEFT_TRY(weft__module_use(m));
+    if (!m->running)
+        return weft__fail(m->ctx, WEFT_ERR_STATE, "%s: '%s' is assigned outside of its forward function",
+                          m->kind, name);
+    for (size_t i = 0; i < m->n_parameters; i++)
+        if (m->parameters[i].buffer && strcmp(m->parameters[i].name, name) == 0) {
+            *variable = m->parameters[i].variable;
+            return WEFT_OK;
+        }
+    return weft__fail(m->ctx, WEFT_ERR_ARGUMENT, "%s: no buffer '%s'", m->kind, name);
+}
+
+weft_status weft_module_assign(weft_module *m, const char *name, weft_tensor *value) {
+    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    weft_tensor *variable = NULL;
+    WEFT_TRY(weft_module_status(m));
+    if (!name) return weft__fail(m->ctx, WEFT_ERR_ARGUMENT, "%s: the name of a buffer is NULL", m->kind);
+    WEFT_TRY(find_buffer(m, name, &variable));
+    WEFT_TRY(weft_tensor_status(value));
+    if (value->ctx != m->ctx)
+        return weft__fail(m->ctx, WEFT_ERR_ARGUMENT, "%s: the value of '%s' belongs to another context",
+                          m->kind, name);
+    if (!weft__shape_equal(variable, value) || variable->dtype != value->dtype)
+        return weft__fail(m->ctx, WEFT_ERR_SHAPE, "%s: assigning %s to '%s', which is %s", m->kind,
+                          weft__tensor_text(value, a), name, weft__tensor_text(variable, b));
+    return m->ctx->training ? weft__assignment_add(variable, value) : WEFT_OK;
+}
 
 /* ---- modes ---- */
 
@@ -255,6 +298,6 @@ weft_tensor *weft_parameter(weft_module *m, const char *name) {
                             m->error ? m->error->text : m->kind);
     for (size_t i = 0; i < m->n_parameters; i++)
         if (strcmp(m->parameters[i].name, name) == 0)
-            return m->parameters[i].buffer ? m->parameters[i].variable : weft__parameter_of(m, i);
+            return m->parameters[i].buffer ? weft__buffer_of(m, i) : weft__parameter_of(m, i);
     return weft__poison(m->ctx, where, WEFT_ERR_ARGUMENT, "%s: no parameter '%s'", m->kind, name);
 }
