@@ -36,6 +36,7 @@ typedef struct weft_cross_entropy_options {
     bool use_ignore;      /* positions whose target is `ignore` count for nothing, in the mean neither */
     int32_t ignore;
     double smoothing;     /* label smoothing: that share of the weight is spread over all classes */
+    weft_tensor *weights; /* f32 (C): what a target of each class counts for, in the mean too; NULL: 1 */
 } weft_cross_entropy_options;
 
 /* Of rows and columns; one dimension uses [0]. */

@@ -12,7 +12,7 @@ extern "C" {
 /* What a prediction is compared with a target by. */
 typedef enum weft_loss_kind {
     WEFT_LOSS_CROSS_ENTROPY, /* logits (..., classes) and integer classes (...) */
-    WEFT_LOSS_BCE,           /* logits and numbers in 0..1 of the same shape */
+    WEFT_LOSS_BCE,           /* logits and numbers in 0..1 of the same shape, or classes 0 and 1, as many */
     WEFT_LOSS_MSE,           /* numbers of the same shape, as for the next two */
     WEFT_LOSS_L1,
     WEFT_LOSS_HUBER /* with delta 1 */
@@ -64,6 +64,11 @@ typedef struct weft_fit_options {
     weft_loader *validation; /* evaluated after each epoch, by `loss` */
     weft_fit_fn on_step, on_epoch;
     void *user;
+    double label_smoothing; /* of a cross-entropy; evaluations are without it, and without: */
+    const float
+        *class_weights; /* [n_classes] what a sample of each class counts for in the loss of training, whose
+                           mean is over these; a binary cross-entropy has two. NULL: 1 each. Copied */
+    int64_t n_classes;
     void (*on_plan)(void *user, const weft_memory_plan *plan); /* once, before the first step runs */
     /* Data parallelism: the batches of a step are computed by module, optimizer and loader of the call and of
      * these, each a part of them one after the other; accumulate is a multiple of n_replicas + 1. The step is
@@ -97,8 +102,8 @@ WEFT_API void weft_history_free(weft_history *history);
 WEFT_API uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate);
 
 /* Mean loss over everything that the loader holds, in evaluation mode (the mode is restored); *accuracy,
- * which may be NULL, is the share of largest logits that are right, NaN where the loss is not a
- * cross-entropy. */
+ * which may be NULL, is the share of largest logits that are right, of a binary cross-entropy of logits
+ * on the right side of 0; NaN where the loss is neither. */
 WEFT_API WEFT_CHECKED weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind,
                                                 double *loss, double *accuracy);
 

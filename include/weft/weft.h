@@ -12,6 +12,7 @@
 #include <weft/data.h>
 #include <weft/loader.h>
 #include <weft/fit.h>
+#include <weft/metrics.h>
 #include <weft/text.h>
 #include <weft/io.h>
 

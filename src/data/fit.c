@@ -1,4 +1,4 @@
-/* weft_fit and weft_evaluate: the loop over batches, steps and epochs.
+/* weft_fit: the loop over batches, steps and epochs.
  * Built on the public headers alone but for the names of samples in messages.
  * Must not know: files, terminals. Read next: train/loop.c, which drives it for the command. */
 #include <math.h>
@@ -9,166 +9,13 @@
 #include <weft/fit.h>
 
 #include "data/loader.h"
+#include "data/loss.h"
 #include "data/pending.h"
-#include "ops/head.h"
 
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-/* ---- losses ---- */
-
-/* The loss of each sample (of text: of each token), unreduced over those. */
-static weft_tensor *each_loss(weft_loss_kind kind, weft_tensor *prediction, weft_tensor *target) {
-    weft_tensor *each = NULL;
-    switch (kind) {
-    case WEFT_LOSS_CROSS_ENTROPY:
-        return weft_cross_entropy(prediction, target, &(weft_cross_entropy_options){.reduction = WEFT_NONE});
-    case WEFT_LOSS_BCE: each = weft_bce_with_logits(prediction, target, WEFT_NONE); break;
-    case WEFT_LOSS_MSE: each = weft_mse(prediction, target, WEFT_NONE); break;
-    case WEFT_LOSS_L1: each = weft_l1(prediction, target, WEFT_NONE); break;
-    case WEFT_LOSS_HUBER: each = weft_huber(prediction, target, 1, WEFT_NONE); break;
-    }
-    while (weft_rank(each) > 1) each = weft_mean(each, -1, false);
-    return each;
-}
-
-static weft_tensor *mean_loss(weft_loss_kind kind, weft_tensor *prediction, weft_tensor *target) {
-    switch (kind) {
-    case WEFT_LOSS_CROSS_ENTROPY: return weft_cross_entropy(prediction, target, NULL);
-    case WEFT_LOSS_BCE: return weft_bce_with_logits(prediction, target, WEFT_MEAN);
-    case WEFT_LOSS_MSE: return weft_mse(prediction, target, WEFT_MEAN);
-    case WEFT_LOSS_L1: return weft_l1(prediction, target, WEFT_MEAN);
-    case WEFT_LOSS_HUBER: return weft_huber(prediction, target, 1, WEFT_MEAN);
-    }
-    return NULL;
-}
-
-/* The mask in the dtype of what it is multiplied with. */
-static weft_tensor *mask_like(weft_tensor *mask, weft_tensor *like) {
-    weft_dtype dtype = weft_dtype_of(like);
-    return dtype == WEFT_F32 || weft_tensor_status(like) != WEFT_OK ? mask : weft_cast(mask, dtype);
-}
-
-static weft_tensor *masked_mean(weft_tensor *each, weft_tensor *mask) {
-    mask = mask_like(mask, each);
-    weft_tensor *sum = weft_sum(weft_mul(each, mask), WEFT_ALL_AXES, false);
-    return weft_div(sum, weft_sum(mask, WEFT_ALL_AXES, false));
-}
-
-weft_tensor *weft_batch_loss(weft_loss_kind kind, weft_tensor *prediction, const weft_batch *batch) {
-    if (!batch->mask) return mean_loss(kind, prediction, batch->y);
-    return masked_mean(each_loss(kind, prediction, batch->y), batch->mask);
-}
-
-/* ---- evaluation ---- */
-
-typedef struct evaluation {
-    weft_loss_kind kind;
-    bool wants_right;
-    weft__pending pending; /* of each batch its loss, and where wanted how many answers are right */
-    double loss, right, count;
-} evaluation;
-
-/* Of predictions, which may be a part of them, and what belongs to them. */
-typedef struct sums {
-    weft_tensor *loss, *right;
-} sums;
-
-static weft_tensor *plus(weft_tensor *so_far, weft_tensor *more) {
-    return so_far ? weft_add(so_far, more) : more;
-}
-
-static void add_sums(const evaluation *e, weft_tensor *prediction, weft_tensor *target, weft_tensor *mask,
-                     sums *to) {
-    weft_tensor *each = each_loss(e->kind, prediction, target);
-    if (mask) each = weft_mul(each, mask_like(mask, each));
-    to->loss = plus(to->loss, weft_sum(each, WEFT_ALL_AXES, false));
-    if (!e->wants_right) return;
-    weft_tensor *best = weft_argmax(prediction, -1, false);
-    if (weft_dtype_of(target) != weft_dtype_of(best)) target = weft_cast(target, weft_dtype_of(best));
-    weft_tensor *hits = weft_cast(weft_eq(best, target), WEFT_F32);
-    if (mask) hits = weft_mul(hits, mask);
-    to->right = plus(to->right, weft_sum(hits, WEFT_ALL_AXES, false));
-}
-
-/* Logits that are made in parts. */
-static void add_parts(const evaluation *e, weft_tensor *logits, int64_t parts, const weft_batch *batch,
-                      sums *to) {
-    const int64_t rows = weft_numel(batch->y), step = weft__ceil_div(rows, parts);
-    weft_tensor *y = weft_reshape(batch->y, 1, &rows);
-    weft_tensor *mask = batch->mask ? weft_reshape(batch->mask, 1, &rows) : NULL;
-    for (int64_t first = 0; first < rows; first += step) {
-        const int64_t count = weft__smaller(step, rows - first);
-        uint32_t segment;
-        weft_tensor *part = weft__logit_part(NULL, logits, first / step, parts, &segment);
-        add_sums(e, part, weft_narrow(y, 0, first, count), mask ? weft_narrow(mask, 0, first, count) : NULL,
-                 to);
-        weft__segment_end(weft_context_of(logits), segment);
-    }
-}
-
-/* Sums of losses and of right answers over one batch. */
-static weft_status evaluate_batch(evaluation *e, weft_module *m, weft_loader *loader, uint64_t position) {
-    weft_batch batch;
-    WEFT_TRY(weft_loader_get(loader, position, &batch));
-    weft_tensor *prediction = weft_forward(m, batch.x);
-    WEFT_TRY(weft_tensor_status(prediction));
-    const int64_t parts = e->kind == WEFT_LOSS_CROSS_ENTROPY ? weft__logit_parts(prediction) : 1;
-    const bool whole = parts < 2 || (batch.mask && weft_numel(batch.mask) != weft_numel(batch.y));
-    sums made = {NULL, NULL};
-    if (whole)
-        add_sums(e, prediction, batch.y, batch.mask, &made);
-    else
-        add_parts(e, prediction, parts, &batch, &made);
-    weft_tensor *results[2] = {made.loss, made.right};
-    const size_t n = e->wants_right ? 2 : 1;
-    WEFT_TRY(weft_eval(results, n));
-    e->count += (double)batch.count;
-    for (size_t i = 0; i < n; i++) WEFT_TRY(weft__pending_add(&e->pending, results[i]));
-    return WEFT_OK;
-}
-
-static weft_status add_up(evaluation *e) {
-    double values[WEFT__PENDING];
-    size_t count;
-    WEFT_TRY(weft__pending_read(&e->pending, values, &count));
-    for (size_t i = 0; i < count; i++) {
-        const bool right = e->wants_right && i % 2 == 1;
-        *(right ? &e->right : &e->loss) += values[i];
-    }
-    return WEFT_OK;
-}
-
-static weft_status evaluate_all(evaluation *e, weft_module *m, weft_loader *loader) {
-    weft_context *ctx = weft_module_context(m);
-    for (int64_t b = 0; b < loader->batches; b++) {
-        weft_scope *scope = weft_scope_open(ctx);
-        if (!scope) return weft__fail_oom(ctx, 0, "a scope");
-        weft_status status = evaluate_batch(e, m, loader, (uint64_t)b);
-        weft_scope_close(scope);
-        WEFT_TRY(status);
-        if (weft__pending_due(&e->pending, 2)) WEFT_TRY(add_up(e));
-    }
-    return add_up(e);
-}
-
-weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
-                          double *accuracy) {
-    evaluation e = {.kind = kind, .wants_right = accuracy && kind == WEFT_LOSS_CROSS_ENTROPY};
-    const bool was_training = weft_is_training(m);
-    weft_status status = weft_module_status(m);
-    if (status != WEFT_OK) return status;
-    weft_train(m, false);
-    status = evaluate_all(&e, m, loader);
-    weft__pending_free(&e.pending);
-    weft_train(m, was_training);
-    const bool known = status == WEFT_OK && e.count > 0;
-    *loss = known ? e.loss / e.count : (double)NAN;
-    if (accuracy) *accuracy = known && e.wants_right ? e.right / e.count : (double)NAN;
-    return status;
 }
 
 /* ---- training ---- */
@@ -179,6 +26,7 @@ typedef struct worker {
     weft_module *m;
     weft_optimizer *opt;
     weft_loader *loader;
+    weft_tensor *weights;  /* of classes, kept; NULL: all count the same */
     weft__pending pending; /* the losses of its batches that nobody has looked at yet, */
     double *losses;        /* after those of a step that is not complete */
     size_t n_losses, capacity;
@@ -297,10 +145,12 @@ static weft_status plan(fit *f, weft_tensor *loss) {
     return WEFT_OK;
 }
 
-static weft_tensor *loss_of(const fit *f, weft_tensor *prediction, const weft_batch *batch) {
-    if (!f->options->custom_loss) return weft_batch_loss(f->options->loss, prediction, batch);
-    weft_tensor *each = f->options->custom_loss(f->options->user, prediction, batch);
-    return batch->mask ? masked_mean(each, batch->mask) : weft_mean(each, WEFT_ALL_AXES, false);
+static weft_tensor *loss_of(const fit *f, const worker *w, weft_tensor *prediction, const weft_batch *batch) {
+    const weft_fit_options *o = f->options;
+    const weft__loss loss = {.kind = o->loss, .smoothing = o->label_smoothing, .weights = w->weights};
+    if (!o->custom_loss) return weft__loss_mean(&loss, prediction, batch);
+    weft_tensor *each = o->custom_loss(o->user, prediction, batch);
+    return batch->mask ? weft__masked_mean(each, batch->mask) : weft_mean(each, WEFT_ALL_AXES, false);
 }
 
 /* Gradients of batch k of a step; where one worker does them all, the last one changes the parameters. */
@@ -320,7 +170,7 @@ static weft_status part(fit *f, worker *w, uint64_t step, uint64_t k, weft_fit_s
     state->seconds_data += loaded - started;
     if (status == WEFT_OK && f->n_workers > 1) status = weft_optimizer_part(w->opt, (int)k);
     if (status == WEFT_OK) {
-        weft_tensor *value = loss_of(f, weft_forward(w->m, batch.x), &batch);
+        weft_tensor *value = loss_of(f, w, weft_forward(w->m, batch.x), &batch);
         if (f->options->on_plan && !f->planned) status = plan(f, value);
         if (status == WEFT_OK) status = learn(f, w, value, k);
         if (status == WEFT_OK) status = weft__pending_add(&w->pending, value);
@@ -395,6 +245,23 @@ static weft_status count_steps(const fit *f, uint64_t *steps) {
     return WEFT_OK;
 }
 
+/* The weights of classes, where there are any, lie on each device. */
+static weft_status add_weights(const fit *f, worker *w) {
+    const weft_fit_options *o = f->options;
+    const bool known =
+        o->loss == WEFT_LOSS_CROSS_ENTROPY ? o->n_classes > 0 : o->loss == WEFT_LOSS_BCE && o->n_classes == 2;
+    if (!o->class_weights) return WEFT_OK;
+    if (!known || o->custom_loss)
+        return weft__fail(f->ctx, WEFT_ERR_ARGUMENT,
+                          "fit: class_weights are for a cross-entropy, or two of them for a binary one");
+    for (int64_t i = 0; i < o->n_classes; i++)
+        if (!(o->class_weights[i] >= 0) || !isfinite(o->class_weights[i]))
+            return weft__fail(f->ctx, WEFT_ERR_ARGUMENT, "fit: the weight of class %lld is %g", (long long)i,
+                              (double)o->class_weights[i]);
+    w->weights = weft_keep(weft_from(w->ctx, WEFT_F32, 1, &o->n_classes, o->class_weights));
+    return weft_tensor_status(w->weights);
+}
+
 static weft_status add_worker(fit *f, const weft_replica *r) {
     WEFT_TRY(weft_module_status(r->module));
     WEFT_TRY(weft_optimizer_status(r->optimizer));
@@ -409,7 +276,7 @@ static weft_status add_worker(fit *f, const weft_replica *r) {
     f->optimizers[f->n_workers] = r->optimizer;
     f->workers[f->n_workers++] = (worker){
         .ctx = weft_module_context(r->module), .m = r->module, .opt = r->optimizer, .loader = r->loader};
-    return WEFT_OK;
+    return add_weights(f, &f->workers[f->n_workers - 1]);
 }
 
 static weft_status add_workers(fit *f) {
@@ -431,6 +298,7 @@ static weft_status add_workers(fit *f) {
 static void free_workers(fit *f) {
     for (size_t i = 0; i < f->n_workers; i++) {
         weft__pending_free(&f->workers[i].pending);
+        weft_free(f->workers[i].weights);
         weft__free(NULL, f->workers[i].losses);
     }
     weft__free(f->ctx, f->workers);

@@ -90,8 +90,9 @@ weft_tensor *weft_bce_with_logits_at(const char *where, weft_tensor *logits, wef
 /* ---- cross-entropy ---- */
 
 static weft_tensor *reject_classes(const char *where, weft_tensor *logits, weft_tensor *target,
-                                   double smoothing) {
-    weft_tensor *bad = weft__reject("cross_entropy", where, (weft_tensor *[]){logits, target}, 2);
+                                   double smoothing, weft_tensor *weights) {
+    weft_tensor *bad =
+        weft__reject("cross_entropy", where, (weft_tensor *[]){logits, target, weights}, weights ? 3 : 2);
     if (!bad && logits) bad = reject_float("cross_entropy", where, logits);
     if (bad || !logits) return bad;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
@@ -110,13 +111,19 @@ static weft_tensor *reject_classes(const char *where, weft_tensor *logits, weft_
     if (!(smoothing >= 0.0 && smoothing <= 1.0))
         return weft__poison(logits->ctx, where, WEFT_ERR_ARGUMENT,
                             "cross_entropy: smoothing %g is not in 0..1", smoothing);
-    return NULL;
+    if (!weights) return NULL;
+    weft__tensor_text(weights, b);
+    if (weights->rank != 1 || weights->shape[0] != logits->shape[logits->rank - 1])
+        return weft__poison(logits->ctx, where, WEFT_ERR_SHAPE,
+                            "cross_entropy: weights %s must be one for each class of logits %s", b, a);
+    return reject_float("cross_entropy", where, weights);
 }
 
-/* The target classes of a cross-entropy and which of them count for nothing (NULL: none). A class goes
- * through a gather of 0..C-1, which is the identity but records a fault where it is out of range. */
+/* The target classes of a cross-entropy, which of them count for nothing (NULL: none), and what each class
+ * counts for (C) (NULL: 1). A class goes through a gather of 0..C-1, which is the identity but records a
+ * fault where it is out of range. */
 typedef struct classes {
-    weft_tensor *target, *ignored;
+    weft_tensor *target, *ignored, *weights;
 } classes;
 
 static classes check_classes(const char *where, weft_tensor *logits, weft_tensor *target,
@@ -129,6 +136,7 @@ static classes check_classes(const char *where, weft_tensor *logits, weft_tensor
         target = select(c.ignored, zero(target), target);
     }
     c.target = weft_gather_at(where, weft_iota(logits->ctx, WEFT_I32, 1, &count), target, 0);
+    if (o->weights) c.weights = weft_cast_at(where, o->weights, weft_dtype_of(widen(where, logits)));
     return c;
 }
 
@@ -139,8 +147,10 @@ static weft_tensor *one_hot(const char *where, weft_tensor *logits, weft_tensor 
 }
 
 /* Minus the log-probability of the target of each row (...), with label smoothing. Everything is one row
- * kernel: the logits are read once. */
-static weft_tensor *row_losses(const char *where, weft_tensor *logits, weft_tensor *hot, double smoothing) {
+ * kernel: the logits are read once. Weights go with the classes whose probabilities they are, as PyTorch's.
+ */
+static weft_tensor *row_losses(const char *where, weft_tensor *logits, classes c, double smoothing) {
+    weft_tensor *hot = one_hot(where, logits, c.target);
     weft_tensor *x = widen(where, logits);
     weft_tensor *m = weft_detach_at(where, weft_max_at(where, x, -1, true));
     m = select(eq(m, weft_full_like_at(where, m, -INFINITY)), zero(m), m);
@@ -148,15 +158,19 @@ static weft_tensor *row_losses(const char *where, weft_tensor *logits, weft_tens
     s = select(eq(s, zero(s)), weft_full_like_at(where, s, 1.0), s);
     weft_tensor *log_sum = logn(s);
     weft_tensor *nll = sub(log_sum, weft_sum_at(where, select(hot, z, zero(z)), -1, false));
+    if (c.weights) nll = mul(nll, weft_gather_at(where, c.weights, c.target, 0));
     if (smoothing == 0.0) return nll;
     weft_tensor *spread = sub(log_sum, weft_mean_at(where, z, -1, false));
+    if (c.weights)
+        spread =
+            weft_mean_at(where, mul(sub(weft_unsqueeze_at(where, log_sum, -1), z), c.weights), -1, false);
     return add(mulc(nll, 1.0 - smoothing), mulc(spread, smoothing));
 }
 
 /* The losses of rows, 0 where the target counts for nothing. */
 static weft_tensor *counted_losses(const char *where, weft_tensor *logits, classes c,
                                    const weft_cross_entropy_options *o) {
-    weft_tensor *losses = row_losses(where, logits, one_hot(where, logits, c.target), o->smoothing);
+    weft_tensor *losses = row_losses(where, logits, c, o->smoothing);
     return c.ignored && !weft__poisoned(losses) ? select(c.ignored, zero(losses), losses) : losses;
 }
 
@@ -201,20 +215,25 @@ static weft_tensor *cross_entropy(const char *where, weft_tensor *logits, weft_t
     weft_tensor *losses =
         parts > 1 ? part_losses(where, logits, c, parts, &o) : counted_losses(where, logits, c, &o);
     if (weft__poisoned(losses)) return losses;
-    if (summed && !(mean && o.use_ignore)) return mean ? mulc(losses, 1.0 / (double)target->numel) : losses;
-    if (!o.use_ignore || !mean) return reduce(where, losses, o.reduction);
-    /* The mean over the positions that count; 0 where none does. */
-    weft_tensor *one =
-        weft__constant(losses->ctx, where, weft_dtype_of(losses), target->rank, target->shape, 1, 1);
-    weft_tensor *count = weft_sum_at(where, select(c.ignored, zero(one), one), WEFT_ALL_AXES, false);
+    const bool plain = !o.use_ignore && !c.weights;
+    if (summed && !(mean && !plain)) return mean ? mulc(losses, 1.0 / (double)target->numel) : losses;
+    if (plain || !mean) return reduce(where, losses, o.reduction);
+    /* The mean over what the positions count for; 0 where none does. */
+    weft_tensor *each = c.weights ? weft_gather_at(where, c.weights, c.target, 0)
+                                  : weft__constant(losses->ctx, where, weft_dtype_of(losses), target->rank,
+                                                   target->shape, 1, 1);
+    if (c.ignored) each = select(c.ignored, zero(each), each);
+    weft_tensor *count = weft_sum_at(where, each, WEFT_ALL_AXES, false);
     weft_tensor *total = summed ? losses : weft_sum_at(where, losses, WEFT_ALL_AXES, false);
-    return divi(total, weft_maximum_at(where, count, weft_full_like_at(where, count, 1.0)));
+    weft_tensor *one = weft_full_like_at(where, count, 1.0);
+    if (!c.weights) return divi(total, weft_maximum_at(where, count, one));
+    return divi(total, select(eq(count, zero(count)), one, count));
 }
 
 weft_tensor *weft_cross_entropy_at(const char *where, weft_tensor *logits, weft_tensor *target,
                                    const weft_cross_entropy_options *options) {
     weft_cross_entropy_options o = options ? *options : (weft_cross_entropy_options){0};
-    weft_tensor *bad = reject_classes(where, logits, target, o.smoothing);
+    weft_tensor *bad = reject_classes(where, logits, target, o.smoothing, o.weights);
     if (bad || !logits) return bad;
     uint8_t outer = begin(logits);
     return done(logits, outer, cross_entropy(where, logits, target, o));

@@ -52,6 +52,46 @@ static void test_cross_entropy(void **state) {
     }
 }
 
+/* torch.nn.functional.cross_entropy with weight, label_smoothing 0 and 0.2, ignore_index. */
+static void test_cross_entropy_weights(void **state) {
+    weft_context *ctx = *state;
+    const double x[4 * 3] = {0.5, -1, 2, 1.5, 0.25, -0.75, -0.5, 0, 0.5, 2, 1, -1}, w[3] = {0.5, 2, 1.25};
+    const int32_t target[4] = {2, 0, 1, 1};
+    weft_tensor *logits = weft_from(ctx, WEFT_F64, SHAPE(4, 3), x),
+                *t = weft_from(ctx, WEFT_I32, SHAPE(4), target),
+                *weights = weft_from(ctx, WEFT_F64, SHAPE(3), w);
+    static const struct {
+        weft_cross_entropy_options o;
+        double wanted;
+    } cases[] = {{{WEFT_MEAN, false, 0, 0, NULL}, 0.9609633391904174},
+                 {{WEFT_SUM, false, 0, 0, NULL}, 5.5255392003449},
+                 {{WEFT_MEAN, false, 0, 0.2, NULL}, 1.0623039667207819},
+                 {{WEFT_SUM, false, 0, 0.2, NULL}, 6.108247808644496},
+                 {{WEFT_MEAN, true, 0, 0, NULL}, 1.0209910277411975},
+                 {{WEFT_MEAN, true, 0, 0.2, NULL}, 1.0550750373072635}};
+    for (size_t i = test_on_cpu() ? 0 : COUNT(cases) - 1; i < COUNT(cases);
+         i++) { /* elsewhere: all at once */
+        weft_cross_entropy_options o = cases[i].o;
+        o.weights = weights;
+        double got = weft_item(weft_cross_entropy(logits, t, &o));
+        assert_close(&got, &cases[i].wanted, 1, 1e-14);
+    }
+    if (!test_on_cpu()) return;
+    double each[4];
+    const weft_cross_entropy_options none = {.reduction = WEFT_NONE, .smoothing = 0.2, .weights = weights};
+    assert_int_equal(weft_read(weft_cross_entropy(logits, t, &none), each, sizeof each), WEFT_OK);
+    assert_close(each,
+                 (double[]){0.7516391208214462, 0.5691038627813624, 2.158498890687209, 2.629005934354478}, 4,
+                 1e-14);
+    weft_tensor *two = weft_narrow(weights, 0, 0, 2);
+    assert_int_equal(
+        weft_tensor_status(weft_cross_entropy(logits, t, &(weft_cross_entropy_options){.weights = two})),
+        WEFT_ERR_SHAPE);
+    assert_int_equal(
+        weft_tensor_status(weft_cross_entropy(logits, t, &(weft_cross_entropy_options){.weights = t})),
+        WEFT_ERR_SHAPE);
+}
+
 static void test_cross_entropy_targets(void **state) {
     weft_context *ctx = *state;
     double x[N * C];
@@ -183,7 +223,7 @@ static void test_shape_errors(void **state) {
 
 typedef struct pair {
     weft_context *ctx;
-    weft_tensor *x, *t, *classes;
+    weft_tensor *x, *t, *classes, *weights;
     int which;
 } pair;
 
@@ -196,6 +236,9 @@ static weft_tensor *loss_of(void *user) {
     case 3: return weft_bce_with_logits(p->x, p->t, WEFT_MEAN);
     case 4: return weft_cross_entropy(p->x, p->classes, NULL);
     case 5: return weft_cross_entropy(p->x, p->classes, &(weft_cross_entropy_options){.smoothing = 0.2});
+    case 7:
+        return weft_cross_entropy(p->x, p->classes,
+                                  &(weft_cross_entropy_options){.smoothing = 0.2, .weights = p->weights});
     default:
         return weft_cross_entropy(p->x, p->classes,
                                   &(weft_cross_entropy_options){.use_ignore = true, .ignore = 2});
@@ -206,7 +249,8 @@ static void test_gradients(void **state) {
     weft_context *ctx = *state;
     pair p = {.ctx = ctx, .x = variable(ctx, 5, SHAPE(N, C)), .t = variable(ctx, 6, SHAPE(N, C))};
     p.classes = weft_variable_new(ctx, "classes", WEFT_I32, SHAPE(N), (int32_t[N]){0, 4, 2, 3, 1, 2, 0});
-    for (p.which = 0; p.which < 7; p.which++) {
+    p.weights = weft_from(ctx, WEFT_F64, SHAPE(C), (double[C]){0.5, 2, 1, 1.5, 0.25});
+    for (p.which = 0; p.which < (test_on_cpu() ? 8 : 7); p.which++) {
         double worst = gradcheck(ctx, loss_of, &p, (weft_tensor *[]){p.x, p.t}, p.which < 4 ? 2 : 1, 40);
         if (!(worst <= 1e-7)) print_error("loss %d\n", p.which);
         assert_true(worst <= 1e-7);
@@ -216,6 +260,7 @@ static void test_gradients(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cross_entropy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cross_entropy_weights, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cross_entropy_targets, setup, teardown),
         cmocka_unit_test_setup_teardown(test_index_errors, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pairs, setup, teardown),

@@ -1,0 +1,186 @@
+/* weft_evaluate and weft_evaluate_all: what a module makes of all that a loader holds.
+ * Must not know: optimizers, files. Read next: fit.c; metrics.c for what is made of predictions. */
+#include <math.h>
+#include <string.h>
+
+#include <weft/metrics.h>
+
+#include "data/loader.h"
+#include "data/loss.h"
+#include "data/pending.h"
+#include "ops/head.h"
+
+typedef struct evaluation {
+    weft_loss_kind kind;
+    bool wants_right;
+    weft__pending pending; /* of each batch its loss, and where wanted how many answers are right */
+    double loss, right, count;
+    weft_array *predictions, *targets; /* what is wanted of each sample; NULL: nothing */
+    int64_t rows;                      /* of them, filled so far */
+} evaluation;
+
+/* Of predictions, which may be a part of them, and what belongs to them. */
+typedef struct sums {
+    weft_tensor *loss, *right;
+} sums;
+
+static weft_tensor *plus(weft_tensor *so_far, weft_tensor *more) {
+    return so_far ? weft_add(so_far, more) : more;
+}
+
+/* 1 where an answer is right, else 0; of several answers of a sample their mean. */
+static weft_tensor *hits_of(weft_loss_kind kind, weft_tensor *prediction, weft_tensor *target) {
+    if (kind == WEFT_LOSS_CROSS_ENTROPY) {
+        weft_tensor *best = weft_argmax(prediction, -1, false);
+        if (weft_dtype_of(target) != weft_dtype_of(best)) target = weft_cast(target, weft_dtype_of(best));
+        return weft_cast(weft_eq(best, target), WEFT_F32);
+    }
+    target = weft__binary_target(prediction, target);
+    weft_tensor *is = weft_gt(target, weft_full_like(target, 0.5)),
+                *says = weft_gt(prediction, weft_zeros_like(prediction));
+    weft_tensor *hits = weft_cast(weft_eq(weft_cast(is, WEFT_I32), weft_cast(says, WEFT_I32)), WEFT_F32);
+    while (weft_rank(hits) > 1) hits = weft_mean(hits, -1, false);
+    return hits;
+}
+
+static void add_sums(const evaluation *e, weft_tensor *prediction, weft_tensor *target, weft_tensor *mask,
+                     sums *to) {
+    weft_tensor *each = weft__loss_each(&(weft__loss){.kind = e->kind}, prediction, target);
+    if (mask) each = weft_mul(each, weft__mask_like(mask, each));
+    to->loss = plus(to->loss, weft_sum(each, WEFT_ALL_AXES, false));
+    if (!e->wants_right) return;
+    weft_tensor *hits = hits_of(e->kind, prediction, target);
+    if (mask) hits = weft_mul(hits, mask);
+    to->right = plus(to->right, weft_sum(hits, WEFT_ALL_AXES, false));
+}
+
+/* Logits that are made in parts. */
+static void add_parts(const evaluation *e, weft_tensor *logits, int64_t parts, const weft_batch *batch,
+                      sums *to) {
+    const int64_t rows = weft_numel(batch->y), step = weft__ceil_div(rows, parts);
+    weft_tensor *y = weft_reshape(batch->y, 1, &rows);
+    weft_tensor *mask = batch->mask ? weft_reshape(batch->mask, 1, &rows) : NULL;
+    for (int64_t first = 0; first < rows; first += step) {
+        const int64_t count = weft__smaller(step, rows - first);
+        uint32_t segment;
+        weft_tensor *part = weft__logit_part(NULL, logits, first / step, parts, &segment);
+        add_sums(e, part, weft_narrow(y, 0, first, count), mask ? weft_narrow(mask, 0, first, count) : NULL,
+                 to);
+        weft__segment_end(weft_context_of(logits), segment);
+    }
+}
+
+/* The first `count` rows of an evaluated tensor become rows of an array, which is made by the first of them.
+ */
+static weft_status take_rows(const evaluation *e, weft_tensor *t, int64_t count, int64_t samples,
+                             weft_array *array) {
+    int64_t shape[WEFT_MAX_RANK];
+    if (weft_rank(t) < 1)
+        return weft__fail(weft_context_of(t), WEFT_ERR_SHAPE, "evaluate: a prediction has no samples");
+    for (int i = 0; i < weft_rank(t); i++) shape[i] = weft_dim(t, i);
+    shape[0] = samples;
+    if (!array->data) WEFT_TRY(weft_array_new(NULL, weft_dtype_of(t), weft_rank(t), shape, array));
+    const size_t row = array->bytes / (size_t)samples, batch = row * (size_t)weft_dim(t, 0);
+    char *whole = weft__alloc(NULL, batch);
+    if (!whole) return weft__fail_oom(weft_context_of(t), batch, "predictions");
+    const weft_status status = weft_read(t, whole, batch);
+    if (status == WEFT_OK) memcpy((char *)array->data + row * (size_t)e->rows, whole, row * (size_t)count);
+    weft__free(NULL, whole);
+    return status;
+}
+
+static weft_status take_samples(evaluation *e, weft_tensor *prediction, weft_tensor *target,
+                                int64_t samples) {
+    const int64_t left = samples - e->rows, rows = weft__smaller(left, weft_dim(prediction, 0));
+    WEFT_TRY(take_rows(e, prediction, rows, samples, e->predictions));
+    WEFT_TRY(take_rows(e, target, rows, samples, e->targets));
+    e->rows += rows;
+    return WEFT_OK;
+}
+
+/* Sums of losses and of right answers over one batch. */
+static weft_status evaluate_batch(evaluation *e, weft_module *m, weft_loader *loader, uint64_t position) {
+    weft_batch batch;
+    WEFT_TRY(weft_loader_get(loader, position, &batch));
+    weft_tensor *prediction = weft_forward(m, batch.x);
+    WEFT_TRY(weft_tensor_status(prediction));
+    const int64_t parts = e->kind == WEFT_LOSS_CROSS_ENTROPY ? weft__logit_parts(prediction) : 1;
+    const bool whole = parts < 2 || (batch.mask && weft_numel(batch.mask) != weft_numel(batch.y));
+    sums made = {NULL, NULL};
+    if (whole)
+        add_sums(e, prediction, batch.y, batch.mask, &made);
+    else
+        add_parts(e, prediction, parts, &batch, &made);
+    weft_tensor *results[4] = {made.loss, made.right};
+    const size_t n = e->wants_right ? 2 : 1;
+    if (e->predictions) {
+        results[n] = weft_cast(prediction, WEFT_F32);
+        results[n + 1] =
+            weft_cast(batch.y, e->kind == WEFT_LOSS_CROSS_ENTROPY ? WEFT_I32 : weft_dtype_of(batch.y));
+    }
+    WEFT_TRY(weft_eval(results, e->predictions ? n + 2 : n));
+    e->count += (double)batch.count;
+    for (size_t i = 0; i < n; i++) WEFT_TRY(weft__pending_add(&e->pending, results[i]));
+    return e->predictions ? take_samples(e, results[n], results[n + 1], loader->samples) : WEFT_OK;
+}
+
+static weft_status add_up(evaluation *e) {
+    double values[WEFT__PENDING];
+    size_t count;
+    WEFT_TRY(weft__pending_read(&e->pending, values, &count));
+    for (size_t i = 0; i < count; i++) {
+        const bool right = e->wants_right && i % 2 == 1;
+        *(right ? &e->right : &e->loss) += values[i];
+    }
+    return WEFT_OK;
+}
+
+static weft_status evaluate_all(evaluation *e, weft_module *m, weft_loader *loader) {
+    weft_context *ctx = weft_module_context(m);
+    for (int64_t b = 0; b < loader->batches; b++) {
+        weft_scope *scope = weft_scope_open(ctx);
+        if (!scope) return weft__fail_oom(ctx, 0, "a scope");
+        weft_status status = evaluate_batch(e, m, loader, (uint64_t)b);
+        weft_scope_close(scope);
+        WEFT_TRY(status);
+        if (weft__pending_due(&e->pending, 2)) WEFT_TRY(add_up(e));
+    }
+    return add_up(e);
+}
+
+/* In evaluation mode, which is put back. */
+static weft_status evaluate(evaluation *e, weft_module *m, weft_loader *loader, double *loss) {
+    const bool was_training = weft_is_training(m);
+    WEFT_TRY(weft_module_status(m));
+    weft_train(m, false);
+    const weft_status status = evaluate_all(e, m, loader);
+    weft__pending_free(&e->pending);
+    weft_train(m, was_training);
+    *loss = status == WEFT_OK && e->count > 0 ? e->loss / e->count : (double)NAN;
+    return status;
+}
+
+weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
+                          double *accuracy) {
+    const bool classes = kind == WEFT_LOSS_CROSS_ENTROPY || kind == WEFT_LOSS_BCE;
+    evaluation e = {.kind = kind, .wants_right = accuracy && classes};
+    const weft_status status = evaluate(&e, m, loader, loss);
+    if (accuracy)
+        *accuracy = status == WEFT_OK && e.count > 0 && e.wants_right ? e.right / e.count : (double)NAN;
+    return status;
+}
+
+weft_status weft_evaluate_all(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
+                              weft_array *predictions, weft_array *targets) {
+    evaluation e = {.kind = kind, .predictions = predictions, .targets = targets};
+    *predictions = *targets = (weft_array){0};
+    if (loader->text || !loader->options.in_order)
+        return weft__fail(loader->ctx, WEFT_ERR_ARGUMENT,
+                          "evaluate_all: a loader of samples in order is wanted");
+    const weft_status status = evaluate(&e, m, loader, loss);
+    if (status != WEFT_OK) {
+        weft_array_free(NULL, predictions);
+        weft_array_free(NULL, targets);
+    }
+    return status;
+}

@@ -1,0 +1,85 @@
+/* Losses by their kind, over batches that may be padded. Built on the public headers alone.
+ * Must not know: optimizers, loops. Read next: fit.c. */
+#include "data/loss.h"
+
+weft_tensor *weft__binary_target(weft_tensor *prediction, weft_tensor *target) {
+    const weft_dtype dtype = weft_dtype_of(target);
+    if (weft_tensor_status(prediction) != WEFT_OK || weft_tensor_status(target) != WEFT_OK) return target;
+    if (dtype != WEFT_I32 && dtype != WEFT_U8 && dtype != WEFT_I64) return target;
+    int64_t shape[WEFT_MAX_RANK];
+    for (int i = 0; i < weft_rank(prediction); i++) shape[i] = weft_dim(prediction, i);
+    if (weft_numel(prediction) == weft_numel(target))
+        target = weft_reshape(target, weft_rank(prediction), shape);
+    return weft_cast(target, weft_dtype_of(prediction));
+}
+
+/* What each sample counts: the weight of its class. Of two classes the target may lie between them. */
+static weft_tensor *weights_of(const weft__loss *loss, weft_tensor *target) {
+    if (loss->kind == WEFT_LOSS_CROSS_ENTROPY) {
+        if (weft_dtype_of(target) == WEFT_U8) target = weft_cast(target, WEFT_I32);
+        return weft_gather(loss->weights, target, 0);
+    }
+    const weft_dtype dtype = weft_dtype_of(target);
+    weft_tensor *weights = dtype == WEFT_F32 ? loss->weights : weft_cast(loss->weights, dtype);
+    weft_tensor *low = weft_narrow(weights, 0, 0, 1), *high = weft_narrow(weights, 0, 1, 1);
+    return weft_add(low, weft_mul(weft_sub(high, low), target));
+}
+
+static weft_tensor *mean_of_sample(weft_tensor *each) {
+    while (weft_rank(each) > 1) each = weft_mean(each, -1, false);
+    return each;
+}
+
+static weft_tensor *whole(const weft__loss *loss, weft_tensor *prediction, weft_tensor *target,
+                          weft_reduction reduction) {
+    switch (loss->kind) {
+    case WEFT_LOSS_CROSS_ENTROPY:
+        return weft_cross_entropy(prediction, target,
+                                  &(weft_cross_entropy_options){.reduction = reduction,
+                                                                .smoothing = loss->smoothing,
+                                                                .weights = loss->weights});
+    case WEFT_LOSS_BCE:
+        target = weft__binary_target(prediction, target);
+        if (!loss->weights) return weft_bce_with_logits(prediction, target, reduction);
+        return weft_mul(weft_bce_with_logits(prediction, target, WEFT_NONE), weights_of(loss, target));
+    case WEFT_LOSS_MSE: return weft_mse(prediction, target, reduction);
+    case WEFT_LOSS_L1: return weft_l1(prediction, target, reduction);
+    case WEFT_LOSS_HUBER: return weft_huber(prediction, target, 1, reduction);
+    }
+    return NULL;
+}
+
+weft_tensor *weft__loss_each(const weft__loss *loss, weft_tensor *prediction, weft_tensor *target) {
+    weft_tensor *each = whole(loss, prediction, target, WEFT_NONE);
+    return loss->kind == WEFT_LOSS_CROSS_ENTROPY ? each : mean_of_sample(each);
+}
+
+weft_tensor *weft__mask_like(weft_tensor *mask, weft_tensor *like) {
+    weft_dtype dtype = weft_dtype_of(like);
+    return dtype == WEFT_F32 || weft_tensor_status(like) != WEFT_OK ? mask : weft_cast(mask, dtype);
+}
+
+static weft_tensor *sum_all(weft_tensor *x) { return weft_sum(x, WEFT_ALL_AXES, false); }
+
+weft_tensor *weft__masked_mean(weft_tensor *each, weft_tensor *mask) {
+    mask = weft__mask_like(mask, each);
+    return weft_div(sum_all(weft_mul(each, mask)), sum_all(mask));
+}
+
+weft_tensor *weft__loss_mean(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch) {
+    const bool entropy = loss->kind == WEFT_LOSS_CROSS_ENTROPY;
+    if (!batch->mask && (entropy || !loss->weights)) return whole(loss, prediction, batch->y, WEFT_MEAN);
+    weft_tensor *each = weft__loss_each(loss, prediction, batch->y);
+    if (!loss->weights) return weft__masked_mean(each, batch->mask);
+    weft_tensor *target = entropy ? batch->y : weft__binary_target(prediction, batch->y);
+    weft_tensor *counts = mean_of_sample(weights_of(loss, target));
+    if (batch->mask) {
+        each = weft_mul(each, weft__mask_like(batch->mask, each));
+        counts = weft_mul(counts, weft__mask_like(batch->mask, counts));
+    }
+    return weft_div(sum_all(each), sum_all(counts));
+}
+
+weft_tensor *weft_batch_loss(weft_loss_kind kind, weft_tensor *prediction, const weft_batch *batch) {
+    return weft__loss_mean(&(weft__loss){.kind = kind}, prediction, batch);
+}

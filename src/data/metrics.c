@@ -1,0 +1,223 @@
+/* Measures of predictions in host memory, in f64, by scikit-learn's definitions.
+ * Must not know: modules, devices. Read next: evaluate.c, which makes predictions. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/metrics.h>
+
+#include "base/base.h"
+
+/* ---- classes ---- */
+
+/* Two views of what is scored: logits of `width` columns, which is 1 for two classes. */
+typedef struct scoring {
+    weft_context *ctx;
+    const float *logits; /* (samples, width) */
+    int64_t width;
+    int32_t *actual; /* [samples] */
+    weft_class_scores *out;
+} scoring;
+
+/* The first of the largest logits; of one logit its sign. What is no number loses. */
+static int64_t choice_of(const scoring *s, int64_t sample) {
+    const float *logits = s->logits + sample * s->width;
+    if (s->width == 1) return logits[0] > 0;
+    int64_t best = 0;
+    for (int64_t c = 1; c < s->width; c++)
+        if (logits[c] > logits[best] || isnan(logits[best])) best = c;
+    return best;
+}
+
+static double ratio(int64_t part, int64_t whole) { return whole > 0 ? (double)part / (double)whole : 0; }
+
+static void count(const scoring *s) {
+    weft_class_scores *o = s->out;
+    int64_t right = 0, counted = 0;
+    for (int64_t i = 0; i < o->samples; i++) {
+        const int64_t is = s->actual[i], said = choice_of(s, i);
+        o->confusion[is * o->classes + said]++;
+        o->each[is].actual++;
+        o->each[said].predicted++;
+        if (is == said) o->each[is].right++, right++;
+    }
+    o->accuracy = ratio(right, o->samples);
+    for (int64_t c = 0; c < o->classes; c++) {
+        weft_class_score *e = &o->each[c];
+        e->precision = ratio(e->right, e->predicted);
+        e->recall = ratio(e->right, e->actual);
+        e->f1 = ratio(2 * e->right, e->predicted + e->actual);
+        e->auc = (double)NAN;
+        if (e->actual + e->predicted == 0) continue;
+        counted++;
+        o->precision += e->precision;
+        o->recall += e->recall;
+        o->f1 += e->f1;
+    }
+    if (counted == 0) return;
+    o->precision /= (double)counted;
+    o->recall /= (double)counted;
+    o->f1 /= (double)counted;
+}
+
+/* ---- ROC AUC: the share of pairs, one sample of the class and one of another, that are in order ---- */
+
+typedef struct ranked {
+    double score;
+    bool positive;
+} ranked;
+
+static int by_score(const void *a, const void *b) {
+    const double x = ((const ranked *)a)->score, y = ((const ranked *)b)->score;
+    return (x > y) - (x < y);
+}
+
+/* Of sorted scores: pairs of equal score count half. */
+static double area(const ranked *list, int64_t n) {
+    double pairs = 0, positives = 0, negatives = 0;
+    for (int64_t i = 0, end; i < n; i = end) {
+        double here[2] = {0, 0};
+        for (end = i; end < n && !(list[end].score > list[i].score); end++) here[list[end].positive]++;
+        pairs += here[1] * (negatives + 0.5 * here[0]);
+        negatives += here[0];
+        positives += here[1];
+    }
+    return positives > 0 && negatives > 0 ? pairs / (positives * negatives) : (double)NAN;
+}
+
+/* The log of a class's odds, which orders samples as its probability does, but tells 1 - 1e-20 from 1. */
+static double odds_of(const scoring *s, int64_t sample, int64_t class) {
+    const float *logits = s->logits + sample * s->width;
+    double others = 0, largest = -(double)INFINITY;
+    if (s->width == 1) return class ? (double)logits[0] : -(double)logits[0];
+    for (int64_t c = 0; c < s->width; c++)
+        if (c != class && (double)logits[c] > largest) largest = (double)logits[c];
+    for (int64_t c = 0; c < s->width; c++)
+        if (c != class) others += exp((double)logits[c] - largest);
+    return (double)logits[class] - largest - log(others);
+}
+
+static weft_status areas(const scoring *s) {
+    weft_class_scores *o = s->out;
+    ranked *list = weft__array(s->ctx, (size_t)o->samples, sizeof *list);
+    int64_t known = 0;
+    double sum = 0;
+    if (!list) return weft__fail_oom(s->ctx, (size_t)o->samples * sizeof *list, "the scores of samples");
+    for (int64_t c = 0; c < o->classes; c++) {
+        for (int64_t i = 0; i < o->samples; i++) list[i] = (ranked){odds_of(s, i, c), s->actual[i] == c};
+        qsort(list, (size_t)o->samples, sizeof *list, by_score);
+        o->each[c].auc = area(list, o->samples);
+        if (isnan(o->each[c].auc)) continue;
+        sum += o->each[c].auc;
+        known++;
+    }
+    weft__free(s->ctx, list);
+    if (known > 0) o->auc = o->classes == 2 ? o->each[1].auc : sum / (double)known;
+    return WEFT_OK;
+}
+
+static weft_status take_targets(const scoring *s, const weft_array *targets) {
+    const int64_t classes = s->out->classes;
+    for (int64_t i = 0; i < s->out->samples; i++) {
+        s->actual[i] = targets->dtype == WEFT_U8 ? ((const uint8_t *)targets->data)[i]
+                                                 : ((const int32_t *)targets->data)[i];
+        if (s->actual[i] < 0 || s->actual[i] >= classes)
+            return weft__fail(s->ctx, WEFT_ERR_INDEX,
+                              "scores: sample %lld has class %d, but there are 0 to %lld", (long long)i,
+                              s->actual[i], (long long)classes - 1);
+    }
+    return WEFT_OK;
+}
+
+static weft_status score(const scoring *s, const weft_array *targets, bool auc) {
+    weft_class_scores *o = s->out;
+    const size_t classes = (size_t)o->classes;
+    o->confusion =
+        classes <= SIZE_MAX / classes ? weft__array(s->ctx, classes * classes, sizeof *o->confusion) : NULL;
+    o->each = weft__array(s->ctx, classes, sizeof *o->each);
+    if (!o->confusion || !o->each) return weft__fail_oom(s->ctx, classes * classes * 8, "a confusion matrix");
+    memset(o->confusion, 0, classes * classes * sizeof *o->confusion);
+    memset(o->each, 0, classes * sizeof *o->each);
+    WEFT_TRY(take_targets(s, targets));
+    count(s);
+    return auc ? areas(s) : WEFT_OK;
+}
+
+static int64_t elements(const weft_array *a) {
+    int64_t n = 0;
+    return a && a->data && weft__numel(a->rank, a->shape, &n) ? n : 0;
+}
+
+weft_status weft_score_classes(weft_context *ctx, const weft_array *logits, const weft_array *targets,
+                               bool auc, weft_class_scores *out) {
+    *out = (weft_class_scores){.auc = (double)NAN};
+    const int64_t samples = elements(targets), all = elements(logits);
+    if (samples < 1 || all < samples || all % samples != 0 || logits->dtype != WEFT_F32 ||
+        (targets->dtype != WEFT_I32 && targets->dtype != WEFT_U8))
+        return weft__fail(
+            ctx, WEFT_ERR_SHAPE,
+            "scores: logits of f32 (samples, classes) and classes of i32 or u8 (samples) are wanted");
+    const int64_t width = all / samples;
+    out->samples = samples;
+    out->classes = width == 1 ? 2 : width;
+    scoring s = {.ctx = ctx, .logits = logits->data, .width = width, .out = out};
+    s.actual = weft__array(ctx, (size_t)samples, sizeof *s.actual);
+    weft_status status = s.actual ? score(&s, targets, auc)
+                                  : weft__fail_oom(ctx, (size_t)samples * sizeof *s.actual, "classes");
+    weft__free(ctx, s.actual);
+    if (status != WEFT_OK) weft_class_scores_free(ctx, out);
+    return status;
+}
+
+void weft_class_scores_free(weft_context *ctx, weft_class_scores *scores) {
+    if (!scores) return;
+    weft__free(ctx, scores->confusion);
+    weft__free(ctx, scores->each);
+    *scores = (weft_class_scores){.auc = (double)NAN};
+}
+
+/* ---- numbers ---- */
+
+typedef struct column {
+    const float *predicted, *actual; /* every `stride`th */
+    int64_t rows, stride;
+} column;
+
+static double sum_of(const column *c, double (*of)(double predicted, double actual, double mean),
+                     double mean) {
+    double sum = 0;
+    for (int64_t i = 0; i < c->rows; i++)
+        sum += of((double)c->predicted[i * c->stride], (double)c->actual[i * c->stride], mean);
+    return sum;
+}
+static double actual_of(double p, double a, double mean) { return (void)p, a - mean; }
+static double square_of(double p, double a, double mean) { return (void)p, (a - mean) * (a - mean); }
+static double error_square(double p, double a, double mean) { return (void)mean, (p - a) * (p - a); }
+static double error_size(double p, double a, double mean) { return (void)mean, fabs(p - a); }
+
+static double r2_of(double errors, double squares, int64_t rows) {
+    if (rows < 2) return (double)NAN;
+    if (squares > 0) return 1 - errors / squares;
+    return errors == 0 ? 1 : 0;
+}
+
+weft_status weft_score_numbers(weft_context *ctx, const weft_array *predictions, const weft_array *targets,
+                               weft_number_scores *out) {
+    *out = (weft_number_scores){0};
+    const int64_t all = elements(predictions);
+    if (all < 1 || all != elements(targets) || targets->rank < 1 || predictions->dtype != WEFT_F32 ||
+        targets->dtype != WEFT_F32)
+        return weft__fail(ctx, WEFT_ERR_SHAPE,
+                          "scores: predictions and targets of f32, as many of each, are wanted");
+    const int64_t rows = targets->shape[0], columns = all / rows;
+    *out = (weft_number_scores){.samples = rows, .columns = columns};
+    for (int64_t i = 0; i < columns; i++) {
+        const column c = {(const float *)predictions->data + i, (const float *)targets->data + i, rows,
+                          columns};
+        const double mean = sum_of(&c, actual_of, 0) / (double)rows, errors = sum_of(&c, error_square, 0);
+        out->r2 += r2_of(errors, sum_of(&c, square_of, mean), rows) / (double)columns;
+        out->rmse += sqrt(errors / (double)rows) / (double)columns;
+        out->mae += sum_of(&c, error_size, 0) / (double)rows / (double)columns;
+    }
+    return WEFT_OK;
+}
