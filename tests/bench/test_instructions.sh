@@ -3,6 +3,7 @@
 # machine. Fails where a step executes over 2 % more than instructions.tsv says for this compiler.
 #   tests/bench/test_instructions.sh [--update]       --update writes the figures (make instructions)
 set -u
+unset MALLOC_PERTURB_ # filling memory is no part of a step
 build=${WEFT_BINARY_DIR:?names the build folder}
 weft=${WEFT_COMMAND:-$build/weft}
 table=tests/bench/instructions.tsv
