@@ -56,6 +56,15 @@ typedef struct weft_pool_options {
     int64_t dilation[2];    /* 0: 1 */
     bool exclude_padding;   /* a mean is over what is not padding */
 } weft_pool_options;
+
+typedef enum weft_interpolation { WEFT_NEAREST, WEFT_LINEAR } weft_interpolation;
+
+/* Of rows and columns; one dimension uses [0]. */
+typedef struct weft_interpolate_options {
+    int64_t size[2];  /* extents of the result; or, where 0, */
+    double scale[2];  /* of x, times this, rounded down */
+    weft_interpolation mode;
+} weft_interpolate_options;
 """
 TAIL = """
 #ifdef __cplusplus

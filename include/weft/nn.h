@@ -103,16 +103,33 @@ WEFT_API weft_module *weft_max_pool2d_layer(weft_context *ctx, const weft_pool_o
 WEFT_API weft_module *weft_avg_pool1d_layer(weft_context *ctx, const weft_pool_options *options);
 WEFT_API weft_module *weft_avg_pool2d_layer(weft_context *ctx, const weft_pool_options *options);
 
+/* Pools to a given extent of the last dimension, or the last two; 1 (x 1): global ones. */
+WEFT_API weft_module *weft_adaptive_max_pool1d_layer(weft_context *ctx, int64_t size);
+WEFT_API weft_module *weft_adaptive_max_pool2d_layer(weft_context *ctx, int64_t rows, int64_t columns);
+WEFT_API weft_module *weft_adaptive_avg_pool1d_layer(weft_context *ctx, int64_t size);
+WEFT_API weft_module *weft_adaptive_avg_pool2d_layer(weft_context *ctx, int64_t rows, int64_t columns);
+
+/* Upsampling, as weft_interpolate1d and weft_interpolate2d. */
+WEFT_API weft_module *weft_interpolate1d_layer(weft_context *ctx, const weft_interpolate_options *options);
+WEFT_API weft_module *weft_interpolate2d_layer(weft_context *ctx, const weft_interpolate_options *options);
+
 /* x (N, ...) -> (N, rest). */
 WEFT_API weft_module *weft_flatten(weft_context *ctx);
 
-/* Group normalisation (Wu and He 2018) of x (N, channels, ...); groups = channels: instance norm. Parameters:
- * weight (channels), bias (channels). */
+/* Group normalisation (Wu and He 2018) of x (N, channels, ...). Parameters: weight (channels), bias
+ * (channels). */
 WEFT_API weft_module *weft_groupnorm(weft_context *ctx, int64_t groups, int64_t channels,
                                      const weft_norm_options *options);
 
-/* Dropout while training, the identity otherwise. */
+/* Instance normalisation (Ulyanov et al. 2016) of x (N, channels, ...). Parameters: weight (channels), bias
+ * (channels), unless no_affine says that there are none. */
+WEFT_API weft_module *weft_instancenorm(weft_context *ctx, int64_t channels,
+                                        const weft_norm_options *options);
+
+/* Dropout while training, the identity otherwise: of elements, or of whole channels of x (N, channels, ...).
+ */
 WEFT_API weft_module *weft_dropout_layer(weft_context *ctx, double p);
+WEFT_API weft_module *weft_dropout2d_layer(weft_context *ctx, double p);
 
 #define WEFT_ACTIVATION_LIST(X)                                                                              \
     X(IDENTITY, "identity")                                                                                  \

@@ -49,6 +49,15 @@ typedef struct weft_pool_options {
     bool exclude_padding;   /* a mean is over what is not padding */
 } weft_pool_options;
 
+typedef enum weft_interpolation { WEFT_NEAREST, WEFT_LINEAR } weft_interpolation;
+
+/* Of rows and columns; one dimension uses [0]. */
+typedef struct weft_interpolate_options {
+    int64_t size[2];  /* extents of the result; or, where 0, */
+    double scale[2];  /* of x, times this, rounded down */
+    weft_interpolation mode;
+} weft_interpolate_options;
+
 /* -x. [number] */
 WEFT_API weft_tensor *weft_neg(weft_tensor *x);
 WEFT_API weft_tensor *weft_neg_at(const char *where, weft_tensor *x);
@@ -413,6 +422,41 @@ WEFT_API weft_tensor *weft_avg_pool2d(weft_tensor *x, const weft_pool_options *o
 WEFT_API weft_tensor *weft_avg_pool2d_at(const char *where, weft_tensor *x, const weft_pool_options *options);
 #define weft_avg_pool2d(...) weft_avg_pool2d_at(WEFT_HERE, __VA_ARGS__)
 
+/* Means of `size` windows that cover the last dimension, of L elements: window i is floor(i L / size) to
+ * ceil((i + 1) L / size). Size 1: the mean of all. */
+WEFT_API weft_tensor *weft_adaptive_avg_pool1d(weft_tensor *x, int64_t size);
+WEFT_API weft_tensor *weft_adaptive_avg_pool1d_at(const char *where, weft_tensor *x, int64_t size);
+#define weft_adaptive_avg_pool1d(...) weft_adaptive_avg_pool1d_at(WEFT_HERE, __VA_ARGS__)
+
+/* Means of rows x columns windows that cover the last two dimensions, as adaptive_avg_pool1d has them. 1 x
+ * 1: global average pooling. */
+WEFT_API weft_tensor *weft_adaptive_avg_pool2d(weft_tensor *x, int64_t rows, int64_t columns);
+WEFT_API weft_tensor *weft_adaptive_avg_pool2d_at(const char *where, weft_tensor *x, int64_t rows, int64_t columns);
+#define weft_adaptive_avg_pool2d(...) weft_adaptive_avg_pool2d_at(WEFT_HERE, __VA_ARGS__)
+
+/* Largest elements of `size` windows that cover the last dimension, as adaptive_avg_pool1d has them; NaN
+ * wins; the gradient goes to the first of equals. */
+WEFT_API weft_tensor *weft_adaptive_max_pool1d(weft_tensor *x, int64_t size);
+WEFT_API weft_tensor *weft_adaptive_max_pool1d_at(const char *where, weft_tensor *x, int64_t size);
+#define weft_adaptive_max_pool1d(...) weft_adaptive_max_pool1d_at(WEFT_HERE, __VA_ARGS__)
+
+/* Largest elements of rows x columns windows that cover the last two dimensions; NaN wins; the gradient
+ * goes to the first of equals, row by row. */
+WEFT_API weft_tensor *weft_adaptive_max_pool2d(weft_tensor *x, int64_t rows, int64_t columns);
+WEFT_API weft_tensor *weft_adaptive_max_pool2d_at(const char *where, weft_tensor *x, int64_t rows, int64_t columns);
+#define weft_adaptive_max_pool2d(...) weft_adaptive_max_pool2d_at(WEFT_HERE, __VA_ARGS__)
+
+/* The last dimension drawn to another extent: the nearest element before, or linear between the centres of
+ * elements (PyTorch's nearest and linear, align_corners false). */
+WEFT_API weft_tensor *weft_interpolate1d(weft_tensor *x, const weft_interpolate_options *options);
+WEFT_API weft_tensor *weft_interpolate1d_at(const char *where, weft_tensor *x, const weft_interpolate_options *options);
+#define weft_interpolate1d(...) weft_interpolate1d_at(WEFT_HERE, __VA_ARGS__)
+
+/* The last two dimensions drawn to other extents (upsampling): nearest, or bilinear, as interpolate1d. */
+WEFT_API weft_tensor *weft_interpolate2d(weft_tensor *x, const weft_interpolate_options *options);
+WEFT_API weft_tensor *weft_interpolate2d_at(const char *where, weft_tensor *x, const weft_interpolate_options *options);
+#define weft_interpolate2d(...) weft_interpolate2d_at(WEFT_HERE, __VA_ARGS__)
+
 /* x as another dtype. Float to integer truncates and saturates, NaN gives 0; to bool: x != 0. */
 WEFT_API weft_tensor *weft_cast(weft_tensor *x, weft_dtype dtype);
 WEFT_API weft_tensor *weft_cast_at(const char *where, weft_tensor *x, weft_dtype dtype);
@@ -569,15 +613,26 @@ WEFT_API weft_tensor *weft_rms_norm_at(const char *where, weft_tensor *x, weft_t
 #define weft_rms_norm(...) weft_rms_norm_at(WEFT_HERE, __VA_ARGS__)
 
 /* (x - mean) / sqrt(var + eps) * gamma + beta of x (N, C, ...), mean and var over each of `groups` groups
- * of channels (Wu and He 2018), gamma and beta (C); as many groups as channels is instance norm. */
+ * of channels (Wu and He 2018), gamma and beta (C). */
 WEFT_API weft_tensor *weft_group_norm(weft_tensor *x, int64_t groups, weft_tensor *gamma, weft_tensor *beta, double eps);
 WEFT_API weft_tensor *weft_group_norm_at(const char *where, weft_tensor *x, int64_t groups, weft_tensor *gamma, weft_tensor *beta, double eps);
 #define weft_group_norm(...) weft_group_norm_at(WEFT_HERE, __VA_ARGS__)
+
+/* group_norm of x (N, C, ...), rank 3 at least, whose groups are single channels (Ulyanov et al. 2016). */
+WEFT_API weft_tensor *weft_instance_norm(weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, double eps);
+WEFT_API weft_tensor *weft_instance_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, double eps);
+#define weft_instance_norm(...) weft_instance_norm_at(WEFT_HERE, __VA_ARGS__)
 
 /* x with each element zeroed with probability p and the rest divided by 1 - p; drawn anew at each step. */
 WEFT_API weft_tensor *weft_dropout(weft_tensor *x, double p);
 WEFT_API weft_tensor *weft_dropout_at(const char *where, weft_tensor *x, double p);
 #define weft_dropout(...) weft_dropout_at(WEFT_HERE, __VA_ARGS__)
+
+/* x (N, C, ...) with each channel of each sample zeroed with probability p and the rest divided by 1 - p;
+ * drawn anew at each step. */
+WEFT_API weft_tensor *weft_dropout2d(weft_tensor *x, double p);
+WEFT_API weft_tensor *weft_dropout2d_at(const char *where, weft_tensor *x, double p);
+#define weft_dropout2d(...) weft_dropout2d_at(WEFT_HERE, __VA_ARGS__)
 
 /* Scaled dot-product attention: q (B, H, T, D), k and v (B, H, S, D) -> (B, H, T, D). Never keeps a (T, S)
  * matrix where the device has a kernel for it. */

@@ -1,5 +1,5 @@
 /* Layers of images and signals: convolutions with their weights, pools, flatten. What they compute is in
- * ops/conv.c and ops/pool.c. Must not know: devices. Read next: linear.c. */
+ * ops/conv.c, ops/pool.c and ops/resample.c. Must not know: devices. Read next: linear.c. */
 #include <math.h>
 #include "nn/module.h"
 
@@ -102,6 +102,71 @@ weft_module *weft_avg_pool1d_layer(weft_context *ctx, const weft_pool_options *o
 }
 weft_module *weft_avg_pool2d_layer(weft_context *ctx, const weft_pool_options *options) {
     return pool(ctx, "avg_pool2d", (pool_own){.fn = weft_avg_pool2d_at}, options);
+}
+
+/* ---- pools to an extent, interpolation ---- */
+
+typedef struct adaptive_own {
+    int64_t size[2];
+    bool mean;
+} adaptive_own;
+
+static weft_tensor *adaptive1d_forward(weft_module *m, weft_tensor *x) {
+    const adaptive_own *own = m->user;
+    return (own->mean ? weft_adaptive_avg_pool1d_at : weft_adaptive_max_pool1d_at)(m->where, x, own->size[0]);
+}
+
+static weft_tensor *adaptive2d_forward(weft_module *m, weft_tensor *x) {
+    const adaptive_own *own = m->user;
+    return (own->mean ? weft_adaptive_avg_pool2d_at : weft_adaptive_max_pool2d_at)(m->where, x, own->size[0],
+                                                                                   own->size[1]);
+}
+
+static weft_module *adaptive(weft_context *ctx, const char *kind, weft_forward_fn forward, adaptive_own own) {
+    weft_module *m = weft__module_make(ctx, kind, forward, sizeof own);
+    if (m->error) return m;
+    if (own.size[0] < 1 || own.size[1] < 1)
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_%s_layer: the size must be positive", kind);
+    *(adaptive_own *)m->user = own;
+    return m;
+}
+
+weft_module *weft_adaptive_max_pool1d_layer(weft_context *ctx, int64_t size) {
+    return adaptive(ctx, "adaptive_max_pool1d", adaptive1d_forward, (adaptive_own){{size, 1}, false});
+}
+weft_module *weft_adaptive_max_pool2d_layer(weft_context *ctx, int64_t rows, int64_t columns) {
+    return adaptive(ctx, "adaptive_max_pool2d", adaptive2d_forward, (adaptive_own){{rows, columns}, false});
+}
+weft_module *weft_adaptive_avg_pool1d_layer(weft_context *ctx, int64_t size) {
+    return adaptive(ctx, "adaptive_avg_pool1d", adaptive1d_forward, (adaptive_own){{size, 1}, true});
+}
+weft_module *weft_adaptive_avg_pool2d_layer(weft_context *ctx, int64_t rows, int64_t columns) {
+    return adaptive(ctx, "adaptive_avg_pool2d", adaptive2d_forward, (adaptive_own){{rows, columns}, true});
+}
+
+static weft_tensor *interpolate1d_forward(weft_module *m, weft_tensor *x) {
+    return weft_interpolate1d_at(m->where, x, m->user);
+}
+
+static weft_tensor *interpolate2d_forward(weft_module *m, weft_tensor *x) {
+    return weft_interpolate2d_at(m->where, x, m->user);
+}
+
+static weft_module *interpolate(weft_context *ctx, const char *kind, weft_forward_fn forward,
+                                const weft_interpolate_options *options) {
+    weft_module *m = weft__module_make(ctx, kind, forward, sizeof *options);
+    if (m->error) return m;
+    if (!options)
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_%s_layer: the options are NULL", kind);
+    *(weft_interpolate_options *)m->user = *options;
+    return m;
+}
+
+weft_module *weft_interpolate1d_layer(weft_context *ctx, const weft_interpolate_options *options) {
+    return interpolate(ctx, "interpolate1d", interpolate1d_forward, options);
+}
+weft_module *weft_interpolate2d_layer(weft_context *ctx, const weft_interpolate_options *options) {
+    return interpolate(ctx, "interpolate2d", interpolate2d_forward, options);
 }
 
 /* ---- flatten ---- */

@@ -83,20 +83,49 @@ weft_module *weft_groupnorm(weft_context *ctx, int64_t groups, int64_t channels,
     return m;
 }
 
+static weft_tensor *instancenorm_forward(weft_module *m, weft_tensor *x) {
+    const norm_own *own = m->user;
+    if (x->rank < 3 || x->shape[1] != own->width) {
+        char text[WEFT_SHAPE_TEXT];
+        return weft__poison(x->ctx, m->where, WEFT_ERR_SHAPE,
+                            "instancenorm: input %s must be lines or images of %lld channels",
+                            weft__tensor_text(x, text), (long long)own->width);
+    }
+    weft_tensor *gamma = m->n_parameters > 0 ? weft__parameter_of(m, 0) : NULL;
+    weft_tensor *beta = m->n_parameters > 1 ? weft__parameter_of(m, 1) : NULL;
+    return weft_instance_norm_at(m->where, x, gamma, beta, own->eps);
+}
+
+weft_module *weft_instancenorm(weft_context *ctx, int64_t channels, const weft_norm_options *options) {
+    return norm(ctx, "instancenorm", instancenorm_forward, channels, options, true);
+}
+
 /* ---- dropout ---- */
 
 static weft_tensor *dropout_forward(weft_module *m, weft_tensor *x) {
     return m->ctx->training ? weft_dropout_at(m->where, x, *(const double *)m->user) : x;
 }
 
-weft_module *weft_dropout_layer(weft_context *ctx, double p) {
-    weft_module *m = weft__module_make(ctx, "dropout", dropout_forward, sizeof p);
+static weft_tensor *dropout2d_forward(weft_module *m, weft_tensor *x) {
+    return m->ctx->training ? weft_dropout2d_at(m->where, x, *(const double *)m->user) : x;
+}
+
+static weft_module *dropout(weft_context *ctx, const char *kind, weft_forward_fn forward, double p) {
+    weft_module *m = weft__module_make(ctx, kind, forward, sizeof p);
     if (m->error) return m;
     if (!(p >= 0.0 && p <= 1.0))
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_dropout_layer: probability %g is not in 0..1",
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_%s_layer: probability %g is not in 0..1", kind,
                                    p);
     *(double *)m->user = p;
     return m;
+}
+
+weft_module *weft_dropout_layer(weft_context *ctx, double p) {
+    return dropout(ctx, "dropout", dropout_forward, p);
+}
+
+weft_module *weft_dropout2d_layer(weft_context *ctx, double p) {
+    return dropout(ctx, "dropout2d", dropout2d_forward, p);
 }
 
 /* ---- activations ---- */

@@ -1,15 +1,35 @@
 /* Dropout (Srivastava et al. 2014), scaled at training time. The mask is a function of the layer's random
  * stream, so backward draws it again instead of keeping it. */
 #include "ops/composite.h"
+#include "ops/ops.h"
+
+/* One draw for each element of the first `drawn` dimensions. */
+static weft_tensor *drop(const char *name, const char *where, weft_tensor *x, int drawn, double p) {
+    if (!(p >= 0.0 && p <= 1.0))
+        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: probability %g is not in 0..1", name, p);
+    if (p == 0.0) return x;
+    if (p == 1.0) return zero(x);
+    weft_tensor *u = weft__uniform_of_layer(where, x->ctx, drawn, x->shape);
+    if (drawn < x->rank && !weft__poisoned(u)) {
+        int64_t shape[WEFT_MAX_RANK];
+        for (int i = 0; i < x->rank; i++) shape[i] = i < drawn ? x->shape[i] : 1;
+        u = weft__reshape_to(where, u, x->rank, shape);
+    }
+    weft_tensor *kept = weft_ge_at(where, u, weft_full_like_at(where, u, p));
+    return select(kept, mulc(x, 1.0 / (1.0 - p)), zero(x));
+}
 
 weft_tensor *weft_dropout_at(const char *where, weft_tensor *x, double p) {
     weft_tensor *bad = reject_float("dropout", where, x);
+    return bad || !x ? bad : drop("dropout", where, x, x->rank, p);
+}
+
+weft_tensor *weft_dropout2d_at(const char *where, weft_tensor *x, double p) {
+    weft_tensor *bad = reject_float("dropout2d", where, x);
     if (bad || !x) return bad;
-    if (!(p >= 0.0 && p <= 1.0))
-        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "dropout: probability %g is not in 0..1", p);
-    if (p == 0.0) return x;
-    if (p == 1.0) return zero(x);
-    weft_tensor *u = weft__uniform_of_layer(where, x->ctx, x->rank, x->shape);
-    weft_tensor *kept = weft_ge_at(where, u, weft_full_like_at(where, u, p));
-    return select(kept, mulc(x, 1.0 / (1.0 - p)), zero(x));
+    char text[WEFT_SHAPE_TEXT];
+    if (x->rank < 2)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "dropout2d: x %s must be (N, C, ...)",
+                            weft__tensor_text(x, text));
+    return drop("dropout2d", where, x, 2, p);
 }

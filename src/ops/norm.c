@@ -53,24 +53,19 @@ weft_tensor *weft_rms_norm_at(const char *where, weft_tensor *x, weft_tensor *ga
     return scale_shift(where, x, mul(a, weft_rsqrt_at(where, addc(square, eps))), gamma, NULL);
 }
 
-weft_tensor *weft_group_norm_at(const char *where, weft_tensor *x, int64_t groups, weft_tensor *gamma,
-                                weft_tensor *beta, double eps) {
-    weft_tensor *bad = reject_float("group_norm", where, x);
-    if (bad || !x) return bad;
+static weft_tensor *norm_groups(const char *name, const char *where, weft_tensor *x, int64_t groups,
+                                weft_tensor *gamma, weft_tensor *beta, double eps) {
+    weft_tensor *bad;
     char text[WEFT_SHAPE_TEXT];
     if (!(eps >= 0.0))
-        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "group_norm: eps %g must not be negative", eps);
-    if (x->rank < 2 || groups < 1 || x->shape[1] % groups)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                            "group_norm: x %s must be (N, C, ...), its channels a multiple of %lld groups",
-                            weft__tensor_text(x, text), (long long)groups);
+        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: eps %g must not be negative", name, eps);
     const int64_t channels = x->shape[1];
     weft_tensor *given[2] = {gamma, beta};
     for (int i = 0; i < 2; i++) {
-        bad = given[i] ? weft__reject("group_norm", where, (weft_tensor *[]){x, given[i]}, 2) : NULL;
+        bad = given[i] ? weft__reject(name, where, (weft_tensor *[]){x, given[i]}, 2) : NULL;
         if (bad) return bad;
         if (given[i] && (given[i]->rank != 1 || given[i]->shape[0] != channels))
-            return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "group_norm: %s %s must be a vector of %lld",
+            return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: %s %s must be a vector of %lld", name,
                                 i ? "beta" : "gamma", weft__tensor_text(given[i], text), (long long)channels);
     }
     int64_t rows[3] = {x->shape[0], groups, channels / groups}, column[WEFT_MAX_RANK] = {channels};
@@ -82,4 +77,28 @@ weft_tensor *weft_group_norm_at(const char *where, weft_tensor *x, int64_t group
     for (int i = 0; i < 2; i++)
         if (given[i]) given[i] = weft_reshape_at(where, given[i], x->rank - 1, column);
     return scale_shift(where, x, weft_reshape_at(where, normal, x->rank, x->shape), given[0], given[1]);
+}
+
+weft_tensor *weft_group_norm_at(const char *where, weft_tensor *x, int64_t groups, weft_tensor *gamma,
+                                weft_tensor *beta, double eps) {
+    weft_tensor *bad = reject_float("group_norm", where, x);
+    if (bad || !x) return bad;
+    char text[WEFT_SHAPE_TEXT];
+    if (x->rank < 2 || groups < 1 || x->shape[1] % groups)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "group_norm: x %s must be (N, C, ...), its channels a multiple of %lld groups",
+                            weft__tensor_text(x, text), (long long)groups);
+    return norm_groups("group_norm", where, x, groups, gamma, beta, eps);
+}
+
+weft_tensor *weft_instance_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, weft_tensor *beta,
+                                   double eps) {
+    weft_tensor *bad = reject_float("instance_norm", where, x);
+    if (bad || !x) return bad;
+    char text[WEFT_SHAPE_TEXT];
+    if (x->rank < 3 || x->shape[1] < 1)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "instance_norm: x %s must be (N, C, ...) of a line or image",
+                            weft__tensor_text(x, text));
+    return norm_groups("instance_norm", where, x, x->shape[1], gamma, beta, eps);
 }

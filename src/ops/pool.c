@@ -3,6 +3,7 @@
  * element put to 0, whose gradient is that choice. Must not know: convolution. Read next: window.c. */
 #include "ops/composite.h"
 #include "ops/ops.h"
+#include "ops/window.h"
 
 typedef struct pool {
     int64_t size, stride, padding, dilation;
@@ -39,12 +40,19 @@ static weft_tensor *windows(const char *where, weft_tensor *x, int dim, const po
                           p->dilation);
 }
 
+weft_tensor *weft__first_largest(const char *where, weft_tensor *w, int dim) {
+    if (weft__poisoned(w)) return w;
+    int64_t shape[WEFT_MAX_RANK];
+    for (int i = 0; i < w->rank; i++) shape[i] = i == dim ? w->shape[i] : 1;
+    weft_tensor *place = weft_iota(w->ctx, WEFT_I32, 1, &shape[dim]);
+    if (dim < w->rank - 1) place = weft_reshape_at(where, place, w->rank - dim, shape + dim);
+    weft_tensor *chosen = eq(place, weft_argmax_at(where, w, dim, true));
+    return weft_sum_at(where, select(chosen, w, zero(w)), dim, false);
+}
+
 static weft_tensor *largest(const char *where, weft_tensor *x, int dim, const pool *p) {
     weft_tensor *w = windows(where, x, dim, p, -HUGE_VAL);
-    if (weft__poisoned(w)) return w;
-    weft_tensor *place = weft_iota(w->ctx, WEFT_I32, 1, &p->size);
-    weft_tensor *chosen = eq(place, weft_argmax_at(where, w, -1, true));
-    return weft_sum_at(where, select(chosen, w, zero(w)), -1, false);
+    return weft__poisoned(w) ? w : weft__first_largest(where, w, w->rank - 1);
 }
 
 /* Sums of windows, divided by how many elements of each are not padding where those count alone. */

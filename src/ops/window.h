@@ -1,4 +1,4 @@
-/* What windows share: how many there are. */
+/* What windows share: how many there are, and the largest element of each. */
 #ifndef WEFT_OPS_WINDOW_H
 #define WEFT_OPS_WINDOW_H
 
@@ -8,5 +8,7 @@
  * tensor. */
 weft_tensor *weft__window_count(const char *where, const char *op, weft_context *ctx, int64_t extent,
                                 int64_t size, int64_t step, int64_t dilation, int64_t *n);
+/* The largest elements along dimension dim, NaN first; the gradient goes to the first of equals. */
+weft_tensor *weft__first_largest(const char *where, weft_tensor *w, int dim);
 
 #endif

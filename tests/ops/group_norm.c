@@ -1,5 +1,5 @@
-/* group_norm, from the definition: one group, a group a channel (instance norm) and between, of vectors,
- * lines and images, with and without gamma and beta. */
+/* group_norm and instance_norm, from the definition: one group, a group a channel (instance norm) and
+ * between, of vectors, lines and images, with and without gamma and beta. */
 #include "ops/grad.h"
 
 static const double eps = 1e-5;
@@ -47,6 +47,67 @@ static void check(matrix *m, weft_dtype dtype, const grouped *s, view_kind view,
               weft_group_norm(x.t, s->groups, gamma.t, beta.t, eps),
               expect(m, x.h, s->groups, gamma.h, beta.h), TOLERANCE_GIVEN);
 }
+
+/* ---- instance_norm: as many groups as channels ---- */
+
+static void check_instance(matrix *m, weft_dtype dtype, shape s, view_kind view, bool affine) {
+    ops_breathe(m);
+    operand x = operand_new(m, dtype, s, view, GEN_NORMAL), gamma = {NULL, NULL}, beta = {NULL, NULL};
+    if (affine) {
+        gamma = operand_new(m, dtype, SHAPE(s.dim[1]), VIEW_PLAIN, GEN_NORMAL);
+        beta = operand_new(m, dtype, SHAPE(s.dim[1]), VIEW_PLAIN, GEN_NORMAL);
+    }
+    ops_check(m, "instance_norm", dtype,
+              ops_text(m, "%s %s%s", view_name(view), shape_text(m, s), affine ? " affine" : ""),
+              weft_instance_norm(x.t, gamma.t, beta.t, eps), expect(m, x.h, s.dim[1], gamma.h, beta.h),
+              TOLERANCE_GIVEN);
+}
+
+void ops_case_instance_norm(matrix *m);
+void ops_case_instance_norm(matrix *m) {
+    for (int d = 0; d < OPS_DTYPES; d++) {
+        const weft_dtype dtype = ops_dtypes[d];
+        if (!ops_has_dtype(m, "instance_norm", dtype)) continue;
+        weft_tensor *x = operand_new(m, dtype, SHAPE(2, 4, 3), VIEW_PLAIN, GEN_NORMAL).t;
+        weft_tensor *flat = operand_new(m, dtype, SHAPE(3, 4), VIEW_PLAIN, GEN_NORMAL).t;
+        if (!is_float(dtype)) {
+            ops_refused(m, "instance_norm", dtype, "dtype", weft_instance_norm(x, NULL, NULL, eps),
+                        WEFT_ERR_DTYPE);
+            continue;
+        }
+        ops_refused(m, "instance_norm", dtype, "rank", weft_instance_norm(flat, NULL, NULL, eps),
+                    WEFT_ERR_SHAPE);
+        ops_refused(m, "instance_norm", dtype, "gamma", weft_instance_norm(x, flat, NULL, eps),
+                    WEFT_ERR_SHAPE);
+        ops_refused(m, "instance_norm", dtype, "eps", weft_instance_norm(x, NULL, NULL, -1),
+                    WEFT_ERR_ARGUMENT);
+        for (int i = 2; i < COUNT(samples); i++)
+            if (!m->gpu || i == 3) check_instance(m, dtype, samples[i].s, VIEW_PLAIN, i & 1);
+        for (int v = 1; v < VIEW_COUNT && !m->gpu; v++)
+            check_instance(m, dtype, samples[3].s, (view_kind)v, true);
+    }
+    ops_flush(m);
+}
+
+static weft_tensor *build_instance(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                   const void *user) {
+    (void)ctx, (void)dtype, (void)user;
+    return weft_instance_norm(in[0], in[1], in[2], 1e-3);
+}
+
+void ops_grad_instance_norm(matrix *m);
+void ops_grad_instance_norm(matrix *m) {
+    const shape s = samples[2].s, channels = SHAPE(s.dim[1]);
+    grad_check(m, &(grad_case){.op = "instance_norm",
+                               .sample = "line",
+                               .n = 3,
+                               .s = {s, channels, channels},
+                               .low = -2,
+                               .high = 2,
+                               .build = build_instance});
+}
+
+/* ---- group_norm ---- */
 
 void ops_case_group_norm(matrix *m);
 void ops_case_group_norm(matrix *m) {

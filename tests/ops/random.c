@@ -1,4 +1,5 @@
-/* The random stream and dropout: bits and uniforms are equal on every device, normals to class C. */
+/* The random stream and dropout, of elements and of channels: bits and uniforms are equal on every device,
+ * normals to class C. */
 #include "base/base.h"
 #include "ops/grad.h"
 
@@ -100,4 +101,62 @@ void ops_grad_dropout(matrix *m) {
                                .low = -2,
                                .high = 2,
                                .build = build});
+}
+
+/* ---- dropout2d ---- */
+
+static void check_channels(matrix *m, weft_dtype dtype, shape s, view_kind view, double p) {
+    ops_breathe(m);
+    operand x = operand_new(m, dtype, s, view, GEN_NORMAL);
+    array *y = array_like(m, x.h, dtype);
+    const uint64_t stream = next_stream(m);
+    int64_t pixels = 1;
+    for (int i = 2; i < s.rank; i++) pixels *= s.dim[i];
+    for (int64_t k = 0; k < y->n; k++) {
+        bool kept = p == 0 || (p < 1 && unit(m, stream, k / pixels) >= (real)(float)p);
+        y->f[k] = kept ? x.h->f[k] / (1 - (real)p) : 0;
+    }
+    ops_check(m, "dropout2d", dtype, ops_text(m, "%g %s %s", p, view_name(view), shape_text(m, s)),
+              weft_dropout2d(x.t, p), y, TOLERANCE_TWO_STEPS);
+}
+
+void ops_case_dropout2d(matrix *m);
+void ops_case_dropout2d(matrix *m) {
+    static const shape sizes[] = {{4, {3, 7, 4, 5}}, {2, {9, 5}}, {3, {2, 4, 33}}, {4, {0, 2, 3, 3}}};
+    for (int d = 0; d < OPS_DTYPES; d++) {
+        const weft_dtype dtype = ops_dtypes[d];
+        if (!ops_has_dtype(m, "dropout2d", dtype)) continue;
+        weft_tensor *line = operand_new(m, dtype, SHAPE(3), VIEW_PLAIN, GEN_NORMAL).t;
+        weft_tensor *flat = operand_new(m, dtype, SHAPE(3, 4), VIEW_PLAIN, GEN_NORMAL).t;
+        if (!is_float(dtype)) {
+            ops_refused(m, "dropout2d", dtype, "dtype", weft_dropout2d(flat, 0.5), WEFT_ERR_DTYPE);
+            continue;
+        }
+        ops_refused(m, "dropout2d", dtype, "rank", weft_dropout2d(line, 0.5), WEFT_ERR_SHAPE);
+        ops_refused(m, "dropout2d", dtype, "1.5", weft_dropout2d(flat, 1.5), WEFT_ERR_ARGUMENT);
+        for (int i = 0; i < COUNT(sizes); i++)
+            if (!m->gpu || i == 0) check_channels(m, dtype, sizes[i], VIEW_PLAIN, 0.3);
+        for (int v = 1; v < VIEW_COUNT && !m->gpu; v++) check_channels(m, dtype, sizes[0], (view_kind)v, 0.5);
+        check_channels(m, dtype, sizes[0], VIEW_PLAIN, 0);
+        check_channels(m, dtype, sizes[0], VIEW_PLAIN, 1);
+    }
+    ops_flush(m);
+}
+
+static weft_tensor *build_channels(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                   const void *user) {
+    (void)dtype, (void)user;
+    ctx->random_ordinal = 5;
+    return weft_dropout2d(weft_mul(in[0], in[0]), 0.4);
+}
+
+void ops_grad_dropout2d(matrix *m);
+void ops_grad_dropout2d(matrix *m) {
+    grad_check(m, &(grad_case){.op = "dropout2d",
+                               .sample = "0.4",
+                               .n = 1,
+                               .s = {SHAPE(3, 4, 5)},
+                               .low = -2,
+                               .high = 2,
+                               .build = build_channels});
 }

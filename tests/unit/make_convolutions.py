@@ -28,6 +28,15 @@ CASES = {
     "conv_transpose2d": ((1, 2, 3, 4), (2, 2, 2, 3), lambda x, w, b: F.conv_transpose2d(x, w, b, stride=(2, 1), padding=(0, 1), groups=2)),
     "max_pool2d": ((1, 2, 5, 6), None, lambda x, w, b: F.max_pool2d(x, 3, stride=2, padding=1)),
     "avg_pool2d": ((1, 2, 5, 6), None, lambda x, w, b: F.avg_pool2d(x, (3, 2), stride=2, padding=1)),
+    "adaptive_avg_pool2d": ((1, 2, 5, 6), None, lambda x, w, b: F.adaptive_avg_pool2d(x, (3, 4))),
+    "adaptive_max_pool2d": ((1, 2, 5, 6), None, lambda x, w, b: F.adaptive_max_pool2d(x, (3, 4))),
+    "adaptive_avg_pool1d": ((2, 5, 6), None, lambda x, w, b: F.adaptive_avg_pool1d(x, 4)),
+    "nearest_size": ((1, 2, 5, 6), None, lambda x, w, b: F.interpolate(x, size=(7, 4))),
+    "nearest_scale": ((1, 2, 5, 6), None, lambda x, w, b: F.interpolate(x, scale_factor=(2, 1.3))),
+    "bilinear_size": ((1, 2, 5, 6), None, lambda x, w, b: F.interpolate(x, size=(8, 4), mode="bilinear")),
+    "bilinear_scale": ((1, 2, 5, 6), None, lambda x, w, b: F.interpolate(x, scale_factor=(1.7, 2), mode="bilinear")),
+    "linear": ((2, 5, 6), None, lambda x, w, b: F.interpolate(x, size=9, mode="linear")),
+    "instance_norm": ((1, 2, 5, 6), None, lambda x, w, b: F.instance_norm(x)),
 }
 
 

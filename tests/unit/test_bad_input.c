@@ -28,6 +28,7 @@ typedef struct fixture {
 
 /* x is the operand that is bad; y a good one, or the same as x. */
 static const weft_pool_options pool_of_one = {.size = {1, 1}};
+static const weft_interpolate_options twice = {.scale = {2, 2}};
 
 #define CALL(name, call)                                                                                     \
     static weft_tensor *call_##name(weft_tensor *x, weft_tensor *y) {                                        \
@@ -61,6 +62,12 @@ CALL(max_pool1d, weft_max_pool1d(x, &pool_of_one))
 CALL(max_pool2d, weft_max_pool2d(x, &pool_of_one))
 CALL(avg_pool1d, weft_avg_pool1d(x, &pool_of_one))
 CALL(avg_pool2d, weft_avg_pool2d(x, &pool_of_one))
+CALL(adaptive_avg_pool1d, weft_adaptive_avg_pool1d(x, 1))
+CALL(adaptive_avg_pool2d, weft_adaptive_avg_pool2d(x, 1, 1))
+CALL(adaptive_max_pool1d, weft_adaptive_max_pool1d(x, 1))
+CALL(adaptive_max_pool2d, weft_adaptive_max_pool2d(x, 1, 1))
+CALL(interpolate1d, weft_interpolate1d(x, &twice))
+CALL(interpolate2d, weft_interpolate2d(x, &twice))
 CALL(cast, weft_cast(x, WEFT_F64))
 CALL(detach, weft_detach(x))
 CALL(sum, weft_sum(x, 0, false))
@@ -92,7 +99,9 @@ CALL(elu, weft_elu(x, 1))
 CALL(layer_norm, weft_layer_norm(x, NULL, NULL, 1e-5))
 CALL(rms_norm, weft_rms_norm(x, NULL, 1e-5))
 CALL(group_norm, weft_group_norm(x, 1, NULL, NULL, 1e-5))
+CALL(instance_norm, weft_instance_norm(x, NULL, NULL, 1e-5))
 CALL(dropout, weft_dropout(x, 0.5))
+CALL(dropout2d, weft_dropout2d(x, 0.5))
 CALL(attention, weft_attention(y, x, y, NULL))
 CALL(cross_entropy, weft_cross_entropy(y, x, NULL))
 CALL(bce_with_logits, weft_bce_with_logits(x, y, WEFT_MEAN))

@@ -52,6 +52,29 @@ static void check(weft_tensor *y, weft_tensor *const *in, size_t n, const float 
               (const size_t[]){COUNT(name##_y), COUNT(name##_x)});                                           \
     } while (0)
 
+#define IMAGE(name, shape, ...)                                                                              \
+    do {                                                                                                     \
+        weft_tensor *x = pattern(ctx, true, 5, shape);                                                       \
+        check(__VA_ARGS__, &x, 1, (const float *[]){name##_y, name##_x},                                     \
+              (const size_t[]){COUNT(name##_y), COUNT(name##_x)});                                           \
+    } while (0)
+
+/* Extents that do not divide each other, sizes and scales. */
+static void check_resampling(weft_context *ctx) {
+    typedef weft_interpolate_options to;
+    IMAGE(adaptive_avg_pool2d, SHAPE(1, 2, 5, 6), weft_adaptive_avg_pool2d(x, 3, 4));
+    IMAGE(adaptive_max_pool2d, SHAPE(1, 2, 5, 6), weft_adaptive_max_pool2d(x, 3, 4));
+    IMAGE(adaptive_avg_pool1d, SHAPE(2, 5, 6), weft_adaptive_avg_pool1d(x, 4));
+    IMAGE(nearest_size, SHAPE(1, 2, 5, 6), weft_interpolate2d(x, &(to){.size = {7, 4}}));
+    IMAGE(nearest_scale, SHAPE(1, 2, 5, 6), weft_interpolate2d(x, &(to){.scale = {2, 1.3}}));
+    IMAGE(bilinear_size, SHAPE(1, 2, 5, 6),
+          weft_interpolate2d(x, &(to){.size = {8, 4}, .mode = WEFT_LINEAR}));
+    IMAGE(bilinear_scale, SHAPE(1, 2, 5, 6),
+          weft_interpolate2d(x, &(to){.scale = {1.7, 2}, .mode = WEFT_LINEAR}));
+    IMAGE(linear, SHAPE(2, 5, 6), weft_interpolate1d(x, &(to){.size = {9}, .mode = WEFT_LINEAR}));
+    IMAGE(instance_norm, SHAPE(1, 2, 5, 6), weft_instance_norm(x, NULL, NULL, 1e-5));
+}
+
 static void check_device(const char *device) {
     weft_context *ctx = open_device(device, false);
     CONVOLUTION(conv1d, SHAPE(2, 2, 9), SHAPE(4, 1, 3), 4, .stride = {2}, .padding = {1}, .groups = 2);
@@ -63,6 +86,7 @@ static void check_device(const char *device) {
                 .padding = {0, 1}, .groups = 2);
     POOL(max_pool2d, .size = {3, 3}, .stride = {2, 2}, .padding = {1, 1});
     POOL(avg_pool2d, .size = {3, 2}, .stride = {2, 2}, .padding = {1, 1});
+    check_resampling(ctx);
     weft_close(ctx);
 }
 

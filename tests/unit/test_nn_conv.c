@@ -33,6 +33,17 @@ static void test_shapes(void **state) {
     m = weft_groupnorm(ctx, 2, 4, NULL);
     assert_shape(weft_forward(m, image), SHAPE(2, 4, 9, 8));
     assert_weight(m, SHAPE(4), 2);
+    m = weft_instancenorm(ctx, 4, NULL);
+    assert_shape(weft_forward(m, image), SHAPE(2, 4, 9, 8));
+    assert_weight(m, SHAPE(4), 2);
+    assert_shape(weft_forward(weft_adaptive_avg_pool2d_layer(ctx, 1, 3), image), SHAPE(2, 4, 1, 3));
+    assert_shape(weft_forward(weft_adaptive_max_pool2d_layer(ctx, 9, 5), image), SHAPE(2, 4, 9, 5));
+    assert_shape(weft_forward(weft_adaptive_avg_pool1d_layer(ctx, 2), line), SHAPE(2, 4, 2));
+    assert_shape(weft_forward(weft_adaptive_max_pool1d_layer(ctx, 1), line), SHAPE(2, 4, 1));
+    const weft_interpolate_options grown = {.scale = {2, 1.5}, .mode = WEFT_LINEAR};
+    assert_shape(weft_forward(weft_interpolate2d_layer(ctx, &grown), image), SHAPE(2, 4, 18, 12));
+    assert_shape(weft_forward(weft_interpolate1d_layer(ctx, &grown), line), SHAPE(2, 4, 18));
+    assert_shape(weft_forward(weft_dropout2d_layer(ctx, 0.5), image), SHAPE(2, 4, 9, 8));
     assert_shape(weft_forward(weft_flatten(ctx), image), SHAPE(2, 288));
 }
 
@@ -51,6 +62,16 @@ static void test_refused(void **state) {
     assert_poisoned(weft_forward(weft_groupnorm(ctx, 3, 4, NULL), image), WEFT_ERR_ARGUMENT, "weft_groupnorm",
                     "3");
     assert_poisoned(weft_forward(weft_groupnorm(ctx, 3, 6, NULL), image), WEFT_ERR_SHAPE, "groupnorm", "6");
+    assert_poisoned(weft_forward(weft_instancenorm(ctx, 3, NULL), image), WEFT_ERR_SHAPE, "instancenorm",
+                    "3");
+    assert_poisoned(weft_forward(weft_instancenorm(ctx, 0, NULL), image), WEFT_ERR_ARGUMENT, "instancenorm",
+                    "positive");
+    assert_poisoned(weft_forward(weft_adaptive_avg_pool2d_layer(ctx, 0, 1), image), WEFT_ERR_ARGUMENT,
+                    "adaptive_avg_pool2d", "positive");
+    assert_poisoned(weft_forward(weft_interpolate2d_layer(ctx, NULL), image), WEFT_ERR_ARGUMENT,
+                    "interpolate2d", "NULL");
+    assert_poisoned(weft_forward(weft_dropout2d_layer(ctx, 2), image), WEFT_ERR_ARGUMENT, "weft_dropout2d",
+                    "2");
     assert_poisoned(weft_forward(weft_flatten(ctx), weft_scalar(ctx, 1)), WEFT_ERR_SHAPE, "flatten",
                     "scalar");
 }

@@ -1,0 +1,211 @@
+/* Dimensions drawn to another extent: adaptive pools (each window as long as it must be) and interpolation,
+ * one dimension after the other. Where one extent divides the other both are reshapes. Else elements are
+ * gathered at places that the kernel itself computes, in f32 as PyTorch does, and gradients are scattered
+ * back. Must not know: layers. Read next: pool.c, gather.c. */
+#include "ops/composite.h"
+#include "ops/ops.h"
+#include "ops/window.h"
+
+/* NULL when x is of floats and has the last `dims` dimensions. */
+static weft_tensor *reject_image(const char *name, const char *where, weft_tensor *x, int dims) {
+    weft_tensor *bad = reject_float(name, where, x);
+    if (bad || !x) return bad;
+    char text[WEFT_SHAPE_TEXT];
+    bool fine = x->rank >= dims && x->rank < WEFT_MAX_RANK;
+    for (int i = 0; fine && i < dims; i++) fine = x->shape[x->rank - 1 - i] > 0;
+    if (fine) return NULL;
+    return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                        "%s: x %s must have %d to %d dimensions, the last %d not empty", name,
+                        weft__tensor_text(x, text), dims, WEFT_MAX_RANK - 1, dims);
+}
+
+/* Dimension dim of x as two, or these two as one. */
+static weft_tensor *recut(const char *where, weft_tensor *x, int dim, int gone, int count,
+                          const int64_t *extents) {
+    int64_t shape[WEFT_MAX_RANK];
+    int rank = 0;
+    for (int i = 0; i < dim; i++) shape[rank++] = x->shape[i];
+    for (int i = 0; i < count; i++) shape[rank++] = extents[i];
+    for (int i = dim + gone; i < x->rank; i++) shape[rank++] = x->shape[i];
+    return weft__reshape_to(where, x, rank, shape);
+}
+
+/* t, of the dimensions dim ... of a tensor of that rank, as one that broadcasts to it. */
+static weft_tensor *along(const char *where, weft_tensor *t, int dim, int rank) {
+    int64_t shape[WEFT_MAX_RANK];
+    if (weft__poisoned(t)) return t;
+    for (int i = 0; i < rank - dim; i++) shape[i] = i < t->rank ? t->shape[i] : 1;
+    return weft__reshape_to(where, t, rank - dim, shape);
+}
+
+/* ---- adaptive pools ---- */
+
+/* The longest of `n` windows that cover an extent: one begins as late after i * extent / n as any can, and i
+ * * extent modulo n is any multiple of what divides both. */
+static int64_t longest_window(int64_t extent, int64_t n) {
+    int64_t divisor = extent, rest = n;
+    while (rest) {
+        const int64_t next = divisor % rest;
+        divisor = rest, rest = next;
+    }
+    return (extent - divisor + n - 1) / n + 1;
+}
+
+/* Windows of one dimension: n of `size` places, of which `there` (NULL: all) are the window's. */
+typedef struct cover {
+    weft_tensor *windows, *there, *counts;
+} cover;
+
+static cover cover_with(const char *where, weft_tensor *x, int dim, int64_t n) {
+    const int64_t extent = x->shape[dim];
+    if (extent % n == 0) return (cover){recut(where, x, dim, 1, 2, (int64_t[]){n, extent / n}), NULL, NULL};
+    const int64_t size = longest_window(extent, n), column[2] = {n, 1};
+    weft_tensor *i = weft_reshape_at(where, weft_iota(x->ctx, WEFT_I64, 1, &n), 2, column);
+    weft_tensor *of = weft__constant(x->ctx, where, WEFT_I64, 2, column, (double)n, n);
+    weft_tensor *start = divi(mulc(i, (double)extent), of);
+    weft_tensor *stop = divi(addc(mulc(addc(i, 1), (double)extent), (double)(n - 1)), of);
+    weft_tensor *at = add(start, weft_iota(x->ctx, WEFT_I64, 1, &size));
+    weft_tensor *last = weft_full_like_at(where, at, (double)(extent - 1));
+    cover c = {weft_gather_at(where, x, weft_minimum_at(where, at, last), dim),
+               along(where, lt(at, stop), dim, x->rank + 1), NULL};
+    c.counts = along(where, weft_cast_at(where, sub(stop, start), (weft_dtype)x->dtype), dim, x->rank + 1);
+    return c;
+}
+
+static weft_tensor *mean_of_windows(const char *where, weft_tensor *x, int dim, int64_t n) {
+    const cover c = cover_with(where, x, dim, n);
+    if (!c.there) return weft_mean_at(where, c.windows, dim + 1, false);
+    weft_tensor *sum = weft_sum_at(where, select(c.there, c.windows, zero(c.windows)), dim + 1, true);
+    sum = divi(sum, c.counts);
+    return weft__poisoned(sum) ? sum : weft_squeeze_at(where, sum, dim + 1);
+}
+
+static weft_tensor *largest_of_windows(const char *where, weft_tensor *x, int dim, int64_t n) {
+    const cover c = cover_with(where, x, dim, n);
+    weft_tensor *w = c.windows;
+    if (c.there) w = select(c.there, w, weft_full_like_at(where, w, -HUGE_VAL));
+    return weft__first_largest(where, w, dim + 1);
+}
+
+/* to: extents of the last dimensions. */
+static weft_tensor *pool(const char *name, const char *where, weft_tensor *x, int dims, const int64_t *to,
+                         bool mean) {
+    weft_tensor *bad = reject_image(name, where, x, dims);
+    if (bad || !x) return bad;
+    for (int i = 0; i < dims; i++)
+        if (to[i] < 1 || to[i] > INT32_MAX || x->shape[x->rank - dims + i] > INT32_MAX)
+            return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: an extent of %lld for one of %lld",
+                                name, (long long)to[i], (long long)x->shape[x->rank - dims + i]);
+    const weft_dtype dtype = (weft_dtype)x->dtype;
+    const int rank = x->rank;
+    if (mean) x = widen(where, x);
+    for (int i = dims - 1; i >= 0 && !weft__poisoned(x); i--)
+        x = (mean ? mean_of_windows : largest_of_windows)(where, x, rank - dims + i, to[i]);
+    return as_dtype(where, x, dtype);
+}
+
+weft_tensor *weft_adaptive_avg_pool1d_at(const char *where, weft_tensor *x, int64_t size) {
+    return pool("adaptive_avg_pool1d", where, x, 1, &size, true);
+}
+weft_tensor *weft_adaptive_avg_pool2d_at(const char *where, weft_tensor *x, int64_t rows, int64_t columns) {
+    return pool("adaptive_avg_pool2d", where, x, 2, (int64_t[]){rows, columns}, true);
+}
+weft_tensor *weft_adaptive_max_pool1d_at(const char *where, weft_tensor *x, int64_t size) {
+    return pool("adaptive_max_pool1d", where, x, 1, &size, false);
+}
+weft_tensor *weft_adaptive_max_pool2d_at(const char *where, weft_tensor *x, int64_t rows, int64_t columns) {
+    return pool("adaptive_max_pool2d", where, x, 2, (int64_t[]){rows, columns}, false);
+}
+
+/* ---- interpolation ---- */
+
+/* A step of the result is `by` elements. */
+typedef struct drawn {
+    int64_t to;
+    double scale; /* 0: none given */
+} drawn;
+
+static double step_of(const drawn *d, int64_t extent, bool wide) {
+    if (d->scale > 0) return 1 / d->scale;
+    return wide ? (double)extent / (double)d->to : (double)((float)extent / (float)d->to);
+}
+
+static weft_tensor *nearest(const char *where, weft_tensor *x, int dim, const drawn *d) {
+    const int64_t extent = x->shape[dim], times = d->to / extent;
+    if (d->to == times * extent && (d->scale == 0 || d->scale == (double)times)) {
+        int64_t shape[WEFT_MAX_RANK];
+        x = recut(where, x, dim, 1, 2, (int64_t[]){extent, 1});
+        if (weft__poisoned(x)) return x;
+        for (int i = 0; i < x->rank; i++) shape[i] = i == dim + 1 ? times : x->shape[i];
+        x = weft__expand_to(where, x, x->rank, shape);
+        return weft__poisoned(x) ? x : recut(where, x, dim, 2, 1, &d->to);
+    }
+    weft_tensor *at = weft_cast_at(where, weft_iota(x->ctx, WEFT_I32, 1, &d->to), WEFT_F32);
+    at = weft_cast_at(where, flo(mulc(at, step_of(d, extent, false))), WEFT_I32);
+    at = weft_minimum_at(where, at, weft_full_like_at(where, at, (double)(extent - 1)));
+    return weft_gather_at(where, x, at, dim);
+}
+
+/* Between the two elements whose centres are around that of the result's. */
+static weft_tensor *linear(const char *where, weft_tensor *x, int dim, const drawn *d) {
+    const int64_t extent = x->shape[dim];
+    const weft_dtype dtype = (weft_dtype)x->dtype;
+    if (d->to == extent && (d->scale == 0 || d->scale == 1)) return x;
+    weft_tensor *at = weft_cast_at(where, weft_iota(x->ctx, WEFT_I32, 1, &d->to), dtype);
+    at = addc(mulc(addc(at, 0.5), step_of(d, extent, dtype == WEFT_F64)), -0.5);
+    at = weft_maximum_at(where, at, zero(at));
+    weft_tensor *low = weft_cast_at(where, at, WEFT_I32);
+    weft_tensor *last = weft_full_like_at(where, low, (double)(extent - 1));
+    low = weft_minimum_at(where, low, last);
+    weft_tensor *high = weft_minimum_at(where, addc(low, 1), last);
+    weft_tensor *part = sub(at, weft_cast_at(where, low, dtype));
+    part = weft_clamp_at(where, part, 0, 1); /* a scale may point beyond the last element */
+    part = along(where, part, dim, x->rank);
+    return add(mul(weft_gather_at(where, x, low, dim), subc_r(1, part)),
+               mul(weft_gather_at(where, x, high, dim), part));
+}
+
+static weft_tensor *take_options(const char *name, const char *where, weft_tensor *x, int dims,
+                                 const weft_interpolate_options *o, drawn *d) {
+    weft_tensor *bad = reject_image(name, where, x, dims);
+    if (bad || !x) return bad;
+    if (!o) return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: the options are NULL", name);
+    if (o->mode != WEFT_NEAREST && o->mode != WEFT_LINEAR)
+        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: unknown mode %d", name, (int)o->mode);
+    for (int i = 0; i < dims; i++) {
+        const int64_t extent = x->shape[x->rank - dims + i];
+        const bool sized = o->size[i] != 0, scaled = o->scale[i] != 0;
+        const double to = sized ? (double)o->size[i] : floor((double)extent * o->scale[i]);
+        if (sized == scaled || !(to >= 1 && to <= INT32_MAX) || extent > INT32_MAX)
+            return weft__poison(
+                x->ctx, where, WEFT_ERR_ARGUMENT,
+                "%s: size %lld, scale %g for an extent of %lld: one of the two must be given, "
+                "and leave an element",
+                name, (long long)o->size[i], o->scale[i], (long long)extent);
+        d[i] = (drawn){(int64_t)to, o->scale[i]};
+    }
+    return NULL;
+}
+
+static weft_tensor *interpolate(const char *name, const char *where, weft_tensor *x, int dims,
+                                const weft_interpolate_options *options) {
+    drawn d[2];
+    weft_tensor *bad = take_options(name, where, x, dims, options, d);
+    if (bad || !x) return bad;
+    const weft_dtype dtype = (weft_dtype)x->dtype;
+    const int rank = x->rank;
+    const bool smooth = options->mode == WEFT_LINEAR;
+    if (smooth) x = widen(where, x);
+    for (int i = dims - 1; i >= 0 && !weft__poisoned(x); i--)
+        x = (smooth ? linear : nearest)(where, x, rank - dims + i, &d[i]);
+    return as_dtype(where, x, dtype);
+}
+
+weft_tensor *weft_interpolate1d_at(const char *where, weft_tensor *x,
+                                   const weft_interpolate_options *options) {
+    return interpolate("interpolate1d", where, x, 1, options);
+}
+weft_tensor *weft_interpolate2d_at(const char *where, weft_tensor *x,
+                                   const weft_interpolate_options *options) {
+    return interpolate("interpolate2d", where, x, 2, options);
+}
