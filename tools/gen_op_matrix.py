@@ -12,7 +12,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = "docs/op-matrix.md"
-DTYPES = "f32 f64 f16 bf16 i32 i64 u8 bool i8 i16 u16 u32".split()
+DTYPES = "f32 f64 f16 bf16 i32 i64 u8 bool i8 i16 u16 u32 u64".split()
 FLOATS = DTYPES[:4]
 HEAD = """# Ops, dtypes, devices
 
@@ -26,8 +26,7 @@ Devices: {devices}.
   special values, within the bounds of `tests/ops/tolerance.h`, on every device. On opencl, where a kernel takes a
   tenth of a second to compile, each op on each dtype and a sample of the other cells, together with all cells whose
   kernels are then known.
-- `-`: refused with `WEFT_ERR_DTYPE`, as c64 and c128 are by all ops. Empty: the op has no operand of that dtype. u64 is
-  no column: the GPU devices compute it, the CPU refuses it.
+- `-`: refused with `WEFT_ERR_DTYPE`, as c64 and c128 are by all ops. Empty: the op has no operand of that dtype.
 - gradient: the dtypes in which it agrees with finite differences of fourth order: f64 with the differences, the others
   with its value in f64 (16 bits where the op is smooth, or where rounding keeps operands away from its kinks).
   `0`: it is 0 everywhere; `none`: asking for it is an error.

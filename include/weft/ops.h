@@ -467,7 +467,8 @@ WEFT_API weft_tensor *weft_detach(weft_tensor *x);
 WEFT_API weft_tensor *weft_detach_at(const char *where, weft_tensor *x);
 #define weft_detach(...) weft_detach_at(WEFT_HERE, __VA_ARGS__)
 
-/* Sum along axis; f16, bf16 and f32 accumulate in f32 in a fixed blocked order. 0 over nothing. */
+/* Sum along axis; f16, bf16 and f32 accumulate in f32 in a fixed blocked order; bools and integers below
+ * 64 bits give i64. 0 over nothing. */
 WEFT_API weft_tensor *weft_sum(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_sum_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_sum(...) weft_sum_at(WEFT_HERE, __VA_ARGS__)
@@ -482,7 +483,7 @@ WEFT_API weft_tensor *weft_min(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_min_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_min(...) weft_min_at(WEFT_HERE, __VA_ARGS__)
 
-/* Product along axis; 1 over nothing. */
+/* Product along axis; bools and integers below 64 bits give i64. 1 over nothing. */
 WEFT_API weft_tensor *weft_prod(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_prod_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_prod(...) weft_prod_at(WEFT_HERE, __VA_ARGS__)

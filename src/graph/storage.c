@@ -120,6 +120,12 @@ weft_tensor *weft__variable_filled(weft_context *ctx, const char *name, weft_dty
     return t;
 }
 
+static weft_attr_const number_of(weft_dtype dtype, double value) {
+    int64_t whole = value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : 0;
+    if (dtype == WEFT_U64 && value >= 0x1p63 && value < 0x1p64) whole = (int64_t)(uint64_t)value;
+    return (weft_attr_const){value, whole};
+}
+
 weft_tensor *weft_scalar_of(weft_context *ctx, weft_dtype dtype, double value) {
     if (!ctx) return weft__poison(NULL, NULL, WEFT_ERR_ARGUMENT, "weft_scalar: the context is NULL");
     if ((unsigned)dtype >= WEFT_DTYPE_COUNT || dtype == WEFT_C64 || dtype == WEFT_C128)
@@ -127,11 +133,10 @@ weft_tensor *weft_scalar_of(weft_context *ctx, weft_dtype dtype, double value) {
                             weft_dtype_name(dtype));
     if (ctx->hooks.check_dtype(ctx, (int)dtype) != WEFT_OK)
         return weft__poison(ctx, NULL, weft_last_status(ctx), "%s", weft_last_error(ctx));
-    weft_attr_const number = {value, value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : 0};
     weft_tensor *t = weft__node(ctx, NULL, WEFT_OP_INPUT, dtype, 0, NULL, 0, NULL, 0, NULL);
     if (t->error) return t;
     t->leaf = WEFT_LEAF_SCALAR;
-    t->value.number = number;
+    t->value.number = number_of(dtype, value);
     return t;
 }
 
@@ -143,8 +148,7 @@ weft_status weft_set_scalar(weft_tensor *scalar, double value) {
     if (!scalar || scalar->leaf != WEFT_LEAF_SCALAR)
         return weft__fail(scalar ? scalar->ctx : NULL, WEFT_ERR_ARGUMENT,
                           "weft_set_scalar: not a tensor made by weft_scalar");
-    weft_attr_const number = {value, value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : 0};
-    scalar->value.number = number;
+    scalar->value.number = number_of((weft_dtype)scalar->dtype, value);
     scalar->epoch = ++scalar->ctx->epoch;
     return WEFT_OK;
 }

@@ -60,6 +60,7 @@ W_FN float w_sel_f32(int c, float x, float y) { return c ? x : y; }
 W_FN double w_sel_f64(int c, double x, double y) { return c ? x : y; }
 W_FN int32_t w_sel_i32(int c, int32_t x, int32_t y) { return c ? x : y; }
 W_FN int64_t w_sel_i64(int c, int64_t x, int64_t y) { return c ? x : y; }
+W_FN uint64_t w_sel_u64(int c, uint64_t x, uint64_t y) { return c ? x : y; }
 
 #include "kernel/prelude_f32.h"
 #include "kernel/prelude_f64.h"
@@ -87,6 +88,7 @@ static inline __attribute__((unused)) float w_angle_huge(float x, int32_t *n) {
 #include "kernel/prelude_int.h"
 W_SIGNED(int32_t, uint32_t, i32, (uint32_t), (int32_t), 31)
 W_SIGNED(int64_t, uint64_t, i64, (uint64_t), (int64_t), 63)
+W_UNSIGNED(uint64_t, u64, (uint64_t), 63)
 
 /* ---- conversions: float to integer saturates, NaN becomes 0 ---- */
 
@@ -106,6 +108,11 @@ W_FN int64_t w_f64_to_i64(double x) {
     return x >= 0x1p63 ? INT64_MAX : i;
 }
 W_FN int64_t w_f32_to_i64(float x) { return w_f64_to_i64((double)x); }
+W_FN uint64_t w_f64_to_u64(double x) {
+    uint64_t i = (uint64_t)(x > 0 && x < 0x1p64 ? x : 0.0);
+    return x >= 0x1p64 ? UINT64_MAX : i;
+}
+W_FN uint64_t w_f32_to_u64(float x) { return w_f64_to_u64((double)x); }
 
 /* f16 and bf16 as bits, rounding to nearest even. Scaling by 2^112 shifts an exponent of 5 bits into one of
  * 8, subnormals included; adding 2^-1 (magic) rounds what will be subnormal. */
@@ -134,9 +141,9 @@ W_FN uint16_t w_to_bf16(float x) {
 /* ---- one name for all types, as the rows of ops.def write it ---- */
 
 #define W_FLOATS_(f, a) _Generic((a), float : f##_f32, double : f##_f64)
-#define W_INTS_(f, a)   _Generic((a), int32_t : f##_i32, int64_t : f##_i64)
+#define W_INTS_(f, a)   _Generic((a), int32_t : f##_i32, int64_t : f##_i64, uint64_t : f##_u64)
 #define W_NUMBERS_(f, a)                                                                                     \
-    _Generic((a), float : f##_f32, double : f##_f64, int32_t : f##_i32, int64_t : f##_i64)
+    _Generic((a), float : f##_f32, double : f##_f64, int32_t : f##_i32, int64_t : f##_i64, uint64_t : f##_u64)
 #define w_exp(a)             W_FLOATS_(w_exp, a)(a)
 #define w_exp2(a)            W_FLOATS_(w_exp2, a)(a)
 #define w_log(a)             W_FLOATS_(w_log, a)(a)

@@ -48,12 +48,22 @@ static int64_t reduced_count(const weft_tensor *x, uint32_t mask) {
     return n;
 }
 
+/* What sums and products of x are made of: of bools and integers below 64 bits i64, as in PyTorch. */
+static weft_tensor *wide_of(const char *where, weft_op op, weft_tensor *x) {
+    const weft_dtype dtype = (weft_dtype)x->dtype;
+    const bool adds = op == WEFT_OP_SUM || op == WEFT_OP_PROD;
+    if (!adds || !weft__dtype_in(dtype, WEFT_CLASS_INTEGER) || weft_dtype_size(dtype) == 8) return x;
+    return weft_cast_at(where, x, WEFT_I64);
+}
+
 static weft_tensor *reduce_axis(const char *where, weft_op op, weft_tensor *x, int axis, bool keep) {
     const char *name = weft__op_name((int)op);
     weft_tensor *bad = weft__reject(name, where, &x, 1);
     uint32_t mask;
     if (bad || !x || (bad = mask_of(where, name, x, axis, &mask))) return bad;
     char text[WEFT_SHAPE_TEXT];
+    x = wide_of(where, op, x);
+    if (x->error) return x;
     if (!weft__row_accepts(op, (weft_dtype)x->dtype))
         return weft__poison(x->ctx, where, WEFT_ERR_DTYPE,
                             "%s: %s is not accepted; convert it with weft_cast", name,

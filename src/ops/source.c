@@ -18,11 +18,12 @@ static bool is_value_of(weft_dtype dtype, double value) {
 
 weft_tensor *weft__number(weft_context *ctx, const char *where, const char *op, weft_dtype dtype, int rank,
                           const int64_t *shape, double value) {
-    bool whole = value >= -0x1p63 && value < 0x1p63;
+    int64_t whole = value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : 0;
+    if (dtype == WEFT_U64 && value >= 0x1p63 && value < 0x1p64) whole = (int64_t)(uint64_t)value;
     if (!weft_dtype_is_float(dtype) && !is_value_of(dtype, value))
         return weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "%s: %g is no %s", op, value,
                             weft_dtype_name(dtype));
-    return weft__constant(ctx, where, dtype, rank, shape, value, whole ? (int64_t)value : 0);
+    return weft__constant(ctx, where, dtype, rank, shape, value, whole);
 }
 
 /* Rank, extents and dtype of a tensor to be made; NULL when fine. */

@@ -126,5 +126,8 @@ weft_tensor *weft_fold_at(const char *where, weft_tensor *x, int dim, int64_t ex
     y = fit(where, y, d + 1, extent + dilation);
     y = recut(where, y, d, 2, 1, (int64_t[]){size * (extent + dilation)});
     y = recut(where, fit(where, y, d, size * extent), d, 1, 2, (int64_t[]){size, extent});
-    return weft__poisoned(y) ? y : weft_sum_at(where, y, d, false);
+    if (weft__poisoned(y)) return y;
+    const weft_dtype dtype = (weft_dtype)y->dtype;
+    y = weft_sum_at(where, y, d, false); /* of small integers i64, which wraps to the same values */
+    return y->error ? y : weft_cast_at(where, y, dtype);
 }

@@ -4,7 +4,7 @@
 typedef struct number_op {
     weft_tensor *(*fn)(weft_tensor *x);
     real (*on_float)(real x);
-    int64_t (*on_integer)(int64_t v);
+    int64_t (*on_integer)(int64_t v, weft_dtype t);
 } number_op;
 
 static weft_tensor *record(weft_tensor *x, const void *user) { return ((const number_op *)user)->fn(x); }
@@ -16,7 +16,7 @@ static array *expect(matrix *m, const array *x, const void *user) {
         if (x->f)
             y->f[k] = op->on_float(x->f[k]);
         else
-            y->i[k] = wrap(x->dtype, op->on_integer(x->i[k]));
+            y->i[k] = wrap(x->dtype, op->on_integer(x->i[k], x->dtype));
     }
     return y;
 }
@@ -27,10 +27,21 @@ static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *cons
 }
 
 static real clamped(real x) { return isnan(x) ? x : x < 0 ? 0 : x > 3 ? 3 : x; }
-static int64_t plus_seven(int64_t v) { return (int64_t)((uint64_t)v + 7); }
-static int64_t times_three(int64_t v) { return (int64_t)((uint64_t)v * 3); }
-static int64_t squared(int64_t v) { return (int64_t)((uint64_t)v * (uint64_t)v); }
-static int64_t clamped_integer(int64_t v) { return v < 0 ? 0 : v > 3 ? 3 : v; }
+static int64_t plus_seven(int64_t v, weft_dtype t) {
+    (void)t;
+    return (int64_t)((uint64_t)v + 7);
+}
+static int64_t times_three(int64_t v, weft_dtype t) {
+    (void)t;
+    return (int64_t)((uint64_t)v * 3);
+}
+static int64_t squared(int64_t v, weft_dtype t) {
+    (void)t;
+    return (int64_t)((uint64_t)v * (uint64_t)v);
+}
+static int64_t clamped_integer(int64_t v, weft_dtype t) {
+    return ordered(t, v) > ordered(t, 3) ? 3 : t != WEFT_U64 && v < 0 ? 0 : v;
+}
 
 /* name, recording of x, float x, function of an integer, tolerance, values that keep away from kinks */
 #define NUMBER(op_, call, on_float_, on_integer_, how_, low_, high_)                                         \

@@ -11,9 +11,13 @@ static real modulo(real x, real y) {
     return (r < 0) != (y < 0) ? r + y : r;
 }
 
-static int64_t quotient(int64_t v, int64_t w) { return w == -1 ? (int64_t)(0 - (uint64_t)v) : v / w; }
+static int64_t quotient(int64_t v, int64_t w, weft_dtype t) {
+    if (t == WEFT_U64) return (int64_t)((uint64_t)v / (uint64_t)w);
+    return w == -1 ? (int64_t)(0 - (uint64_t)v) : v / w;
+}
 
-static int64_t remainder_of(int64_t v, int64_t w) {
+static int64_t remainder_of(int64_t v, int64_t w, weft_dtype t) {
+    if (t == WEFT_U64) return (int64_t)((uint64_t)v % (uint64_t)w);
     int64_t r = w == -1 ? 0 : v % w;
     return r != 0 && (r < 0) != (w < 0) ? r + w : r;
 }
@@ -23,8 +27,8 @@ static unsigned shift(int64_t w, weft_dtype t) {
     return (unsigned)w & (width - 1);
 }
 
-static int64_t shift_right(int64_t v, unsigned by) {
-    return v >= 0 ? (int64_t)((uint64_t)v >> by) : ~(int64_t)(~(uint64_t)v >> by);
+static int64_t shift_right(int64_t v, unsigned by, weft_dtype t) {
+    return v >= 0 || t == WEFT_U64 ? (int64_t)((uint64_t)v >> by) : ~(int64_t)(~(uint64_t)v >> by);
 }
 
 static real larger(real x, real y) { return isnan(x) || isnan(y) ? NAN : x > y ? x : y; }
@@ -35,16 +39,18 @@ static real smaller(real x, real y) { return isnan(x) || isnan(y) ? NAN : x < y 
     X(add, NUMBER, x + y, (uint64_t)v + (uint64_t)w, BASIC, SMOOTH, -3, 3, NOTHING)                          \
     X(sub, NUMBER, x - y, (uint64_t)v - (uint64_t)w, BASIC, SMOOTH, -3, 3, NOTHING)                          \
     X(mul, NUMBER, x *y, (uint64_t)v *(uint64_t)w, BASIC, SMOOTH, -3, 3, NOTHING)                            \
-    X(div, NUMBER, x / y, (uint64_t)quotient(v, w), DIVIDE, SMOOTH, 0.5, 3, NOTHING)                         \
-    X(mod, NUMBER, modulo(x, y), (uint64_t)remainder_of(v, w), BASIC, SMOOTH, 21, 39, TIES)                  \
-    X(maximum, NUMBER, larger(x, y), (uint64_t)(v > w ? v : w), CHOICE, SMOOTH, -3, 3, TIES)                 \
-    X(minimum, NUMBER, smaller(x, y), (uint64_t)(v < w ? v : w), CHOICE, SMOOTH, -3, 3, TIES)                \
+    X(div, NUMBER, x / y, (uint64_t)quotient(v, w, t), DIVIDE, SMOOTH, 0.5, 3, NOTHING)                      \
+    X(mod, NUMBER, modulo(x, y), (uint64_t)remainder_of(v, w, t), BASIC, SMOOTH, 21, 39, TIES)               \
+    X(maximum, NUMBER, larger(x, y), (uint64_t)(ordered(t, v) > ordered(t, w) ? v : w), CHOICE, SMOOTH, -3,  \
+      3, TIES)                                                                                               \
+    X(minimum, NUMBER, smaller(x, y), (uint64_t)(ordered(t, v) < ordered(t, w) ? v : w), CHOICE, SMOOTH, -3, \
+      3, TIES)                                                                                               \
     X(pow, FLOAT, powl(x, y), 0, POW, SMOOTH, 0.5, 2.5, NOTHING)                                             \
     X(and, INTEGER, 0, (uint64_t)(v & w), COPY, NONE, 0, 0, NOTHING)                                         \
     X(or, INTEGER, 0, (uint64_t)(v | w), COPY, NONE, 0, 0, NOTHING)                                          \
     X(xor, INTEGER, 0, (uint64_t)(v ^ w), COPY, NONE, 0, 0, NOTHING)                                         \
     X(shl, INTEGER, 0, (uint64_t)v << shift(w, t), COPY, NONE, 0, 0, NOTHING)                                \
-    X(shr, INTEGER, 0, (uint64_t)shift_right(v, shift(w, t)), COPY, NONE, 0, 0, NOTHING)
+    X(shr, INTEGER, 0, (uint64_t)shift_right(v, shift(w, t), t), COPY, NONE, 0, 0, NOTHING)
 
 /* X(name, condition on any two values) */
 #define COMPARE_LIST(X)                                                                                      \
@@ -289,8 +295,8 @@ BINARY_LIST(BINARY)
 
 #define COMPARE(name_, condition)                                                                            \
     static real float_##name_(real x, real y) { return condition; }                                          \
-    static uint64_t integer_##name_(int64_t x, int64_t y, weft_dtype t) {                                    \
-        (void)t;                                                                                             \
+    static uint64_t integer_##name_(int64_t v, int64_t w, weft_dtype t) {                                    \
+        const int64_t x = ordered(t, v), y = ordered(t, w);                                                  \
         return condition;                                                                                    \
     }                                                                                                        \
     static const binary_ref ref_##name_ = {#name_, weft_##name_, float_##name_, integer_##name_,             \

@@ -5,7 +5,7 @@
 static void limits(weft_dtype dtype, int64_t *least, int64_t *most) {
     bool has_sign = dtype == WEFT_I8 || dtype == WEFT_I16 || dtype == WEFT_I32 || dtype == WEFT_I64;
     int bits = (int)(8 * weft_dtype_size(dtype)) - (has_sign ? 1 : 0);
-    *most = (int64_t)((UINT64_C(1) << bits) - 1);
+    *most = bits == 64 ? -1 : (int64_t)((UINT64_C(1) << bits) - 1); /* of u64: bits */
     *least = has_sign ? -*most - 1 : 0;
 }
 
@@ -15,15 +15,15 @@ static int64_t to_integer(weft_dtype to, real v) {
     limits(to, &least, &most);
     if (isnan(v)) return 0;
     if (v <= (real)least) return least;
-    if (v >= (real)most) return most;
-    return (int64_t)truncl(v);
+    if (v >= value_of(to, most)) return most;
+    return to == WEFT_U64 ? (int64_t)(uint64_t)truncl(v) : (int64_t)truncl(v);
 }
 
 static array *expect(matrix *m, const array *x, weft_dtype to) {
     array *y = array_like(m, x, to);
     for (int64_t k = 0; k < x->n; k++) {
         if (y->f)
-            y->f[k] = rounded(to, x->f ? x->f[k] : (real)x->i[k]); /* once, ties to even */
+            y->f[k] = rounded(to, x->f ? x->f[k] : value_of(x->dtype, x->i[k])); /* once, ties to even */
         else
             y->i[k] = x->f ? to_integer(to, x->f[k]) : wrap(to, x->i[k]);
     }

@@ -2,8 +2,9 @@
  * definition of the formats. Knows the library only to upload. Read next: run.c. */
 #include "ops/matrix.h"
 
-const weft_dtype ops_dtypes[OPS_DTYPES] = {WEFT_F32, WEFT_F64,  WEFT_F16, WEFT_BF16, WEFT_I32, WEFT_I64,
-                                           WEFT_U8,  WEFT_BOOL, WEFT_I8,  WEFT_I16,  WEFT_U16, WEFT_U32};
+const weft_dtype ops_dtypes[OPS_DTYPES] = {WEFT_F32, WEFT_F64, WEFT_F16,  WEFT_BF16, WEFT_I32,
+                                           WEFT_I64, WEFT_U8,  WEFT_BOOL, WEFT_I8,   WEFT_I16,
+                                           WEFT_U16, WEFT_U32, WEFT_U64};
 
 const shape ops_sizes[] = {{0, {0}},
                            {1, {0}},
@@ -227,7 +228,8 @@ static void encode(const array *a, int64_t k, char *out) {
     case WEFT_U32: memcpy(out, &u32, sizeof u32); return;
     case WEFT_I16:
     case WEFT_U16: memcpy(out, &u16, sizeof u16); return;
-    case WEFT_I64: memcpy(out, &bits, sizeof bits); return;
+    case WEFT_I64:
+    case WEFT_U64: memcpy(out, &bits, sizeof bits); return;
     default: memcpy(out, &u8, sizeof u8); return;
     }
 }

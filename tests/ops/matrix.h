@@ -110,7 +110,13 @@ double ops_normal(matrix *m);
 
 bool is_float(weft_dtype dtype);
 int64_t wrap(weft_dtype dtype, int64_t v); /* modulo the dtype's width; of a bool != 0 */
-real rounded(weft_dtype dtype, real v);    /* to nearest even, once */
+/* Integers of a dtype as numbers that compare as they do (u64 is held as the i64 of its bits), and their
+ * value. */
+static inline int64_t ordered(weft_dtype dtype, int64_t v) { return dtype == WEFT_U64 ? v ^ INT64_MIN : v; }
+static inline real value_of(weft_dtype dtype, int64_t v) {
+    return dtype == WEFT_U64 ? (real)(uint64_t)v : (real)v;
+}
+real rounded(weft_dtype dtype, real v); /* to nearest even, once */
 
 int64_t shape_count(shape s);
 bool shape_broadcast(shape a, shape b, shape *out);
@@ -142,9 +148,9 @@ extern const shape ops_views[]; /* shapes on which every view is tried */
 extern const int ops_n_views;
 
 /* ---- dtypes ---- */
-enum { ACCEPT_FLOAT = 0x00f, ACCEPT_NUMBER = 0xf7f, ACCEPT_INTEGER = 0xff0, ACCEPT_ANY = 0xfff };
-#define OPS_DTYPES 12
-extern const weft_dtype ops_dtypes[OPS_DTYPES]; /* f32 f64 f16 bf16 i32 i64 u8 bool i8 i16 u16 u32 */
+enum { ACCEPT_FLOAT = 0x000f, ACCEPT_NUMBER = 0x1f7f, ACCEPT_INTEGER = 0x1ff0, ACCEPT_ANY = 0x1fff };
+#define OPS_DTYPES 13
+extern const weft_dtype ops_dtypes[OPS_DTYPES]; /* f32 f64 f16 bf16 i32 i64 u8 bool i8 i16 u16 u32 u64 */
 /* Another dtype than ops_dtypes[d] that every device has. */
 static inline weft_dtype other_dtype(int d) { return d == 0 ? WEFT_I32 : WEFT_F32; }
 /* Does bit i of the mask accept ops_dtypes[i]? */

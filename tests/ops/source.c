@@ -62,7 +62,7 @@ void ops_case_const(matrix *m) {
         ops_refused(m, "const", dtype, "fraction", weft_full(m->ctx, dtype, 0, NULL, 0.5), WEFT_ERR_ARGUMENT);
         ops_refused(m, "const", dtype, "NaN", weft_full(m->ctx, dtype, 0, NULL, (double)NAN),
                     WEFT_ERR_ARGUMENT);
-        if (dtype != WEFT_I64 && dtype != WEFT_U32)
+        if (dtype != WEFT_I64 && dtype != WEFT_U32 && dtype != WEFT_U64)
             ops_refused(m, "const", dtype, "too large", weft_full(m->ctx, dtype, 0, NULL, 3e9),
                         WEFT_ERR_ARGUMENT);
     }

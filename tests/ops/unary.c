@@ -6,6 +6,8 @@
 #define FLAT   grad_zero
 #define NONE   grad_none
 
+static int64_t sign_of(int64_t v, weft_dtype t) { return t == WEFT_U64 ? v != 0 : (v > 0) - (v < 0); }
+
 /* X(name, accepted dtypes, float x, integer v of dtype t, tolerance, gradient, low, high, avoid) */
 #define UNARY_LIST(X)                                                                                        \
     X(neg, NUMBER, -x, 0 - (uint64_t)v, COPY, SMOOTH, -3, 3, NOTHING)                                        \
@@ -22,13 +24,17 @@
     X(sqrt, FLOAT, sqrtl(x), 0, ROOT, SMOOTH, 0.5, 4, NOTHING)                                               \
     X(rsqrt, FLOAT, 1 / sqrtl(x), 0, RSQRT, SMOOTH, 0.5, 4, NOTHING)                                         \
     X(recip, FLOAT, 1 / x, 0, DIVIDE, SMOOTH, 0.5, 4, NOTHING)                                               \
-    X(abs, NUMBER, fabsl(x), v < 0 ? 0 - (uint64_t)v : (uint64_t)v, COPY, SMOOTH, -3, 3, ZERO)               \
-    X(sign, NUMBER, x > 0 ? 1 : x < 0 ? -1 : x, (uint64_t)((v > 0) - (v < 0)), COPY, FLAT, -3, 3, ZERO)      \
+    X(abs, NUMBER, fabsl(x), sign_of(v, t) < 0 ? 0 - (uint64_t)v : (uint64_t)v, COPY, SMOOTH, -3, 3, ZERO)   \
+    X(sign, NUMBER, x > 0 ? 1 : x < 0 ? -1 : x, (uint64_t)sign_of(v, t), COPY, FLAT, -3, 3, ZERO)            \
     X(floor, FLOAT, floorl(x), 0, COPY, FLAT, -3, 3, HALVES)                                                 \
     X(ceil, FLOAT, ceill(x), 0, COPY, FLAT, -3, 3, HALVES)                                                   \
     X(round, FLOAT, nearbyintl(x), 0, COPY, FLAT, -3, 3, HALVES)                                             \
     X(trunc, FLOAT, truncl(x), 0, COPY, FLAT, -3, 3, HALVES)                                                 \
-    X(relu, NUMBER, x > 0 ? x : x == x ? 0 : x, v > 0 ? (uint64_t)v : 0, CHOICE, SMOOTH, -3, 3, ZERO)        \
+    X(relu, NUMBER,                                                                                          \
+      x > 0    ? x                                                                                           \
+      : x == x ? 0                                                                                           \
+               : x,                                                                                          \
+      sign_of(v, t) > 0 ? (uint64_t)v : 0, CHOICE, SMOOTH, -3, 3, ZERO)                                      \
     X(sigmoid, FLOAT, 1 / (1 + expl(-x)), 0, SIGMOID, SMOOTH, -3, 3, NOTHING)
 
 typedef struct unary_ref {

@@ -149,7 +149,8 @@ static void test_rests(void **state) {
     (void)state;
     enum { N = 10007, C = 3 };
     weft_context *ctx = open_device("cpu", false);
-    int32_t *x = malloc(sizeof(int32_t) * N * C), want[C + 1] = {0}, got[C + 1];
+    int32_t *x = malloc(sizeof(int32_t) * N * C);
+    int64_t want[C + 1] = {0}, got[C + 1];
     for (int i = 0; i < N * C; i++) {
         x[i] = (int32_t)(weft__mix64((uint64_t)i) % 1000) - 500;
         want[i % C] += x[i], want[C] += i < N ? x[i] : 0;
@@ -163,8 +164,8 @@ static void test_rests(void **state) {
         for (int v = 0; kernel && v < kernel->n_views; v++)
             assert_false(weft__view_guarded(&kernel->views[v]) || kernel->views[v].count > 1);
     }
-    assert_ok(weft_read(out[0], got, sizeof(int32_t) * C));
-    assert_ok(weft_read(out[1], got + C, sizeof(int32_t)));
+    assert_ok(weft_read(out[0], got, sizeof(int64_t) * C));
+    assert_ok(weft_read(out[1], got + C, sizeof(int64_t)));
     assert_memory_equal(got, want, sizeof want);
     free(x);
     weft_close(ctx);

@@ -63,8 +63,9 @@ weft_ct weft__ct(weft_dtype dtype) {
     case WEFT_BOOL: return WEFT_CT_I32;
     case WEFT_U32:
     case WEFT_I64: return WEFT_CT_I64;
+    case WEFT_U64: return WEFT_CT_U64;
     default: return WEFT_CT_COUNT;
     }
 }
 
-size_t weft__ct_size(weft_ct ct) { return ct == WEFT_CT_F64 || ct == WEFT_CT_I64 ? 8 : 4; }
+size_t weft__ct_size(weft_ct ct) { return ct == WEFT_CT_F32 || ct == WEFT_CT_I32 ? 4 : 8; }

@@ -96,7 +96,7 @@ static void finish(const weft_frame *f, const weft_step *s) {
 /* ---- steps ---- */
 
 static void check_divisor(const weft_frame *f, const weft_step *s) {
-    int64_t at = f->plan->tiles->find_zero[s->ct == WEFT_CT_I64](f->count[s->count], weft__ref(f, s->a));
+    int64_t at = f->plan->tiles->find_zero[s->ct != WEFT_CT_I32](f->count[s->count], weft__ref(f, s->a));
     if (at >= 0) weft__cpu_fault(f->fault, WEFT_FAULT_DIVIDE, f->plan->path, 0, 0, at);
 }
 

@@ -112,7 +112,7 @@ static void make_stores(weft_builder *b, const uint8_t *chosen, int begin) {
 static int64_t group_of(const weft_builder *b, const weft_instr *c) {
     bool sums = c->op == WEFT_OP_SUM || c->op == WEFT_OP_PROD;
     weft_ct ct = weft__ct((weft_dtype)c->dtype);
-    if (!sums || ct == WEFT_CT_I32 || ct == WEFT_CT_I64) return INT64_MAX; /* any order is exact */
+    if (!sums || ct >= WEFT_CT_I32) return INT64_MAX; /* any order is exact */
     return b->plan->columns ? WEFT_SUM_GROUP : 1;
 }
 

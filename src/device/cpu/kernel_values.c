@@ -75,7 +75,7 @@ static bool is_full(const weft_builder *b, const weft_instr *c) {
 }
 
 static bool stored_as_computed(weft_dtype d) {
-    return d == WEFT_F32 || d == WEFT_F64 || d == WEFT_I32 || d == WEFT_I64;
+    return d == WEFT_F32 || d == WEFT_F64 || d == WEFT_I32 || d == WEFT_I64 || d == WEFT_U64;
 }
 
 /* Is every user of v a store into its own dtype, which rounds anyway? */
@@ -92,6 +92,8 @@ static bool only_stored(const weft_kernel *k, int v) {
 static bool cast_is_alias(const weft_kernel *k, int v) {
     weft_dtype to = (weft_dtype)k->code[v].dtype, from = (weft_dtype)k->code[k->code[v].a].dtype;
     if (to == from) return true;
+    if (to == WEFT_U64 || from == WEFT_U64) /* the same 64 bits */
+        return weft__ct(to) >= WEFT_CT_I64 && weft__ct(from) >= WEFT_CT_I64 && to != WEFT_U32;
     if (weft__ct(to) != weft__ct(from)) return false;
     if (to == WEFT_F32 || to == WEFT_I32 || to == WEFT_I64) return true; /* from what is narrower */
     if (from == WEFT_BOOL) return true;
@@ -225,7 +227,7 @@ static double op_cost(weft_op op, weft_ct ct) {
 }
 
 static bool is_division(const weft_instr *c, weft_ct ct) {
-    return (c->op == WEFT_OP_DIV || c->op == WEFT_OP_MOD) && (ct == WEFT_CT_I32 || ct == WEFT_CT_I64);
+    return (c->op == WEFT_OP_DIV || c->op == WEFT_OP_MOD) && ct >= WEFT_CT_I32;
 }
 
 /* Shift counts are taken modulo the width of the stored type, which may be narrower than the computed one. */
@@ -371,6 +373,7 @@ weft_ref weft__identity(weft_builder *b, weft_op op, weft_dtype dtype) {
     case WEFT_U32: lo = 0, hi = UINT32_MAX; break;
     case WEFT_BOOL: lo = 0, hi = 1; break;
     case WEFT_I64: lo = INT64_MIN, hi = INT64_MAX; break;
+    case WEFT_U64: lo = 0, hi = -1; break; /* bits */
     default: break;
     }
     if (op == WEFT_OP_PROD) f = 1, i = 1;

@@ -35,7 +35,8 @@ bool weft__cpu_matmul_takes(const weft_heavy_matmul *mm) {
     case WEFT_F64:
     case WEFT_I32:
     case WEFT_U32:
-    case WEFT_I64: return mm->out_dtype == mm->dtype;
+    case WEFT_I64:
+    case WEFT_U64: return mm->out_dtype == mm->dtype;
     case WEFT_F16:
     case WEFT_BF16: return mm->out_dtype == mm->dtype || mm->out_dtype == WEFT_F32;
     default: return false;
@@ -354,6 +355,7 @@ weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul 
                                      weft_cpu_work *work) {
     weft_heavy_matmul folded = *given, *mm = &folded;
     if (mm->dtype == WEFT_U32) mm->dtype = mm->out_dtype = WEFT_I32; /* which wraps to the same values */
+    if (mm->dtype == WEFT_U64) mm->dtype = mm->out_dtype = WEFT_I64;
     fold_batch(mm);
     if (weft__cpu_gemv_takes(mm)) return weft__cpu_gemv_prepare(ctx, mm, work);
     matmul_plan *plan = weft__zalloc(ctx, sizeof *plan);

@@ -27,7 +27,8 @@ bool weft__cpu_scatter_takes(const weft_heavy_scatter *sc) {
     case WEFT_BF16:
     case WEFT_I32:
     case WEFT_U32:
-    case WEFT_I64: return true;
+    case WEFT_I64:
+    case WEFT_U64: return true;
     default: return false;
     }
 }

@@ -15,6 +15,7 @@ typedef float ct_f32;
 typedef double ct_f64;
 typedef int32_t ct_i32;
 typedef int64_t ct_i64;
+typedef uint64_t ct_u64;
 
 /* ---- elementwise: one static function per op, compute type and operand form ---- */
 
@@ -150,15 +151,20 @@ static __attribute__((noinline)) void exp_normal(int64_t n, float *restrict o, c
     PLAIN1_(id, f64, RESULT_##result(f64), expr)                                                             \
     MAKE1_INTEGER(id, result, expr)
 #define MAKE1_INTEGER(id, result, expr)                                                                      \
-    PLAIN1_(id, i32, RESULT_##result(i32), expr) PLAIN1_(id, i64, RESULT_##result(i64), expr)
+    PLAIN1_(id, i32, RESULT_##result(i32), expr)                                                             \
+    PLAIN1_(id, i64, RESULT_##result(i64), expr)                                                             \
+    PLAIN1_(id, u64, RESULT_##result(u64), expr)
 #define MAKE2_FLOAT(id, result, expr)                                                                        \
     PLAIN2_(id, f32, RESULT_##result(f32), expr) PLAIN2_(id, f64, RESULT_##result(f64), expr)
 #define MAKE2_INTEGER(id, result, expr)                                                                      \
-    PLAIN2_(id, i32, RESULT_##result(i32), expr) PLAIN2_(id, i64, RESULT_##result(i64), expr)
+    PLAIN2_(id, i32, RESULT_##result(i32), expr)                                                             \
+    PLAIN2_(id, i64, RESULT_##result(i64), expr)                                                             \
+    PLAIN2_(id, u64, RESULT_##result(u64), expr)
 #define MAKE2_NUMBER(id, result, expr) MAKE2_FLOAT(id, result, expr) MAKE2_INTEGER(id, result, expr)
 #define MAKE2_ANY(id, result, expr)    MAKE2_NUMBER(id, result, expr)
 #define MAKE3_ANY(id, expr)                                                                                  \
-    PLAIN3_(id, f32, expr) PLAIN3_(id, f64, expr) PLAIN3_(id, i32, expr) PLAIN3_(id, i64, expr)
+    PLAIN3_(id, f32, expr)                                                                                   \
+    PLAIN3_(id, f64, expr) PLAIN3_(id, i32, expr) PLAIN3_(id, i64, expr) PLAIN3_(id, u64, expr)
 
 #define W_ELEM1(id, name, dtypes, result, expr, grad, doc)                   MAKE1_##dtypes(id, result, expr)
 #define W_ELEM2(id, name, dtypes, result, expr, grad_a, grad_b, doc)         MAKE2_##dtypes(id, result, expr)
@@ -305,7 +311,8 @@ DUOS_(MUL, a *b)
     }
 
 #define W_REDUCE(id, name, dtypes, init, expr, grad, doc)                                                    \
-    REDUCE_(id, f32, expr) REDUCE_(id, f64, expr) REDUCE_(id, i32, expr) REDUCE_(id, i64, expr)
+    REDUCE_(id, f32, expr)                                                                                   \
+    REDUCE_(id, f64, expr) REDUCE_(id, i32, expr) REDUCE_(id, i64, expr) REDUCE_(id, u64, expr)
 #include "ops/ops.def"
 
 /* ---- sums of products: of rows, and of rows times a number each ---- */
@@ -408,6 +415,7 @@ static void dot_f64(int64_t rows, int64_t n, void *out, const void *pa, const vo
     X(U8, uint8_t, i32, s, (uint8_t)v)                                                                       \
     X(U16, uint16_t, i32, s, (uint16_t)v)                                                                    \
     X(U32, uint32_t, i64, s, (uint32_t)v)                                                                    \
+    X(U64, uint64_t, u64, s, v)                                                                              \
     X(BOOL, uint8_t, i32, s != 0, (uint8_t)(v != 0))
 
 #define STORAGE_(dtype, S, ct, get, put)                                                                     \
@@ -496,6 +504,10 @@ W_FN float odd_i64(int64_t x) {
     int large = x > INT64_C(1) << 53 || x < -(INT64_C(1) << 53);
     return odd_f64(large ? (double)top * 2048.0 : (double)x);
 }
+W_FN float odd_u64(uint64_t x) {
+    uint64_t top = (x >> 11) | ((x & 0x7ff) != 0);
+    return odd_f64(x > UINT64_C(1) << 53 ? (double)top * 2048.0 : (double)x);
+}
 
 #define CAST_(from, dtype, to, expr)                                                                         \
     static void cast_##from##_##dtype(CALC_ARGS) {                                                           \
@@ -507,23 +519,24 @@ W_FN float odd_i64(int64_t x) {
             o[i] = (ct_##to)(expr);                                                                          \
         }                                                                                                    \
     }
-#define CAST_ALL_(from, to_i32, to_i64)                                                                      \
+#define CAST_ALL_(from, to_i32, to_i64, to_u64)                                                              \
     CAST_(from, F32, f32, a)                                                                                 \
     CAST_(from, F64, f64, a)                                                                                 \
     CAST_(from, F16, f32, w_from_f16(w_to_f16(odd_##from(a))))                                               \
     CAST_(from, BF16, f32, w_from_bf16(w_to_bf16(odd_##from(a))))                                            \
     CAST_(from, I32, i32, to_i32)                                                                            \
     CAST_(from, I64, i64, to_i64)                                                                            \
+    CAST_(from, U64, u64, to_u64)                                                                            \
     CAST_(from, BOOL, i32, a != 0)
 #define CAST_FLOAT_(from)                                                                                    \
-    CAST_ALL_(from, w_##from##_to_i32(a), w_##from##_to_i64(a))                                              \
+    CAST_ALL_(from, w_##from##_to_i32(a), w_##from##_to_i64(a), w_##from##_to_u64(a))                        \
     CAST_(from, I8, i32, clamp_i32(w_##from##_to_i32(a), -128, 127))                                         \
     CAST_(from, I16, i32, clamp_i32(w_##from##_to_i32(a), -32768, 32767))                                    \
     CAST_(from, U8, i32, clamp_i32(w_##from##_to_i32(a), 0, 255))                                            \
     CAST_(from, U16, i32, clamp_i32(w_##from##_to_i32(a), 0, 65535))                                         \
     CAST_(from, U32, i64, clamp_i64(w_##from##_to_i64(a), 0, UINT32_MAX))
 #define CAST_INT_(from)                                                                                      \
-    CAST_ALL_(from, a, a)                                                                                    \
+    CAST_ALL_(from, a, a, a)                                                                                 \
     CAST_(from, I8, i32, (int8_t)a)                                                                          \
     CAST_(from, I16, i32, (int16_t)a)                                                                        \
     CAST_(from, U8, i32, (uint8_t)a)                                                                         \
@@ -533,6 +546,7 @@ CAST_FLOAT_(f32)
 CAST_FLOAT_(f64)
 CAST_INT_(i32)
 CAST_INT_(i64)
+CAST_INT_(u64)
 
 /* ---- repetition ---- */
 
@@ -662,6 +676,7 @@ static void random_words(int64_t n, int32_t *restrict out, int64_t start, int64_
 #define CT_f64        WEFT_CT_F64
 #define CT_i32        WEFT_CT_I32
 #define CT_i64        WEFT_CT_I64
+#define CT_u64        WEFT_CT_U64
 #define ROW1_(id, ct) [CT_##ct] = {calc_##id##_##ct##_vv}
 #define ROW2_(id, ct) [CT_##ct] = {calc_##id##_##ct##_vv, calc_##id##_##ct##_sv, calc_##id##_##ct##_vs}
 #define ROW3_(id, ct)                                                                                        \
@@ -669,15 +684,16 @@ static void random_words(int64_t n, int32_t *restrict out, int64_t start, int64_
                  calc_##id##_##ct##_ssv, calc_##id##_##ct##_vvs, calc_##id##_##ct##_svs,                     \
                  calc_##id##_##ct##_vss}
 #define TABLE1_FLOAT(id)   ROW1_(id, f32), ROW1_(id, f64)
-#define TABLE1_INTEGER(id) ROW1_(id, i32), ROW1_(id, i64)
+#define TABLE1_INTEGER(id) ROW1_(id, i32), ROW1_(id, i64), ROW1_(id, u64)
 #define TABLE1_NUMBER(id)  TABLE1_FLOAT(id), TABLE1_INTEGER(id)
 #define TABLE2_FLOAT(id)   ROW2_(id, f32), ROW2_(id, f64)
-#define TABLE2_INTEGER(id) ROW2_(id, i32), ROW2_(id, i64)
+#define TABLE2_INTEGER(id) ROW2_(id, i32), ROW2_(id, i64), ROW2_(id, u64)
 #define TABLE2_NUMBER(id)  TABLE2_FLOAT(id), TABLE2_INTEGER(id)
 #define TABLE2_ANY(id)     TABLE2_NUMBER(id)
-#define TABLE3_ANY(id)     ROW3_(id, f32), ROW3_(id, f64), ROW3_(id, i32), ROW3_(id, i64)
+#define TABLE3_ANY(id)     ROW3_(id, f32), ROW3_(id, f64), ROW3_(id, i32), ROW3_(id, i64), ROW3_(id, u64)
 #define REDUCE_ROW_(kind, id)                                                                                \
-    [WEFT_OP_##id] = {kind##_##id##_f32, kind##_##id##_f64, kind##_##id##_i32, kind##_##id##_i64},
+    [WEFT_OP_##id] = {kind##_##id##_f32, kind##_##id##_f64, kind##_##id##_i32, kind##_##id##_i64,            \
+                      kind##_##id##_u64},
 #define PAIR_ROW_(p, q)                                                                                      \
     [WEFT_PAIR_##q] = {[0] = pair_##p##_##q##_vvv, [1] = pair_##p##_##q##_svv, [2] = pair_##p##_##q##_vsv,   \
                        [4] = pair_##p##_##q##_vvs, [5] = pair_##p##_##q##_svs, [6] = pair_##p##_##q##_vss}
@@ -688,7 +704,8 @@ static void random_words(int64_t n, int32_t *restrict out, int64_t start, int64_
         [WEFT_F32] = cast_##from##_F32,   [WEFT_F64] = cast_##from##_F64, [WEFT_F16] = cast_##from##_F16,    \
         [WEFT_BF16] = cast_##from##_BF16, [WEFT_I8] = cast_##from##_I8,   [WEFT_I16] = cast_##from##_I16,    \
         [WEFT_I32] = cast_##from##_I32,   [WEFT_I64] = cast_##from##_I64, [WEFT_U8] = cast_##from##_U8,      \
-        [WEFT_U16] = cast_##from##_U16,   [WEFT_U32] = cast_##from##_U32, [WEFT_BOOL] = cast_##from##_BOOL}
+        [WEFT_U16] = cast_##from##_U16,   [WEFT_U32] = cast_##from##_U32, [WEFT_U64] = cast_##from##_U64,    \
+        [WEFT_BOOL] = cast_##from##_BOOL}
 #define LOAD_ROW_(dtype, S, ct, get, put)   [WEFT_##dtype] = load_##dtype,
 #define STORE_ROW_(dtype, S, ct, get, put)  [WEFT_##dtype] = store_##dtype,
 #define GATHER_ROW_(dtype, S, ct, get, put) [WEFT_##dtype] = {gather_##dtype##_i32, gather_##dtype##_i64},
@@ -706,8 +723,8 @@ const weft_tiles PASTE(weft__tiles_, WEFT_ISA) = {
 #include "ops/ops.def"
         },
     .pair = {PAIR_ROWS_(ADD), PAIR_ROWS_(SUB), PAIR_ROWS_(MUL)},
-    .cast = {CAST_ROW_(f32), CAST_ROW_(f64), CAST_ROW_(i32), CAST_ROW_(i64)},
-    .fill = {fill_f32, fill_f64, fill_i32, fill_i64},
+    .cast = {CAST_ROW_(f32), CAST_ROW_(f64), CAST_ROW_(i32), CAST_ROW_(i64), CAST_ROW_(u64)},
+    .fill = {fill_f32, fill_f64, fill_i32, fill_i64, fill_i64},
     .reduce =
         {
 #define W_REDUCE(id, name, dtypes, init, expr, grad, doc) REDUCE_ROW_(reduce, id)
@@ -728,8 +745,8 @@ const weft_tiles PASTE(weft__tiles_, WEFT_ISA) = {
     .load = {STORAGE_LIST(LOAD_ROW_)},
     .store = {STORAGE_LIST(STORE_ROW_)},
     .gather = {STORAGE_LIST(GATHER_ROW_)},
-    .expand = {expand_f32, expand_f64, expand_i32, expand_i64},
-    .repeat = {repeat_f32, repeat_f64, repeat_i32, repeat_i64},
+    .expand = {expand_f32, expand_f64, expand_i32, expand_i64, expand_i64},
+    .repeat = {repeat_f32, repeat_f64, repeat_i32, repeat_i64, repeat_i64},
     .count = {count_i32, count_i64},
     .random = random_words,
     .find_zero = {find_zero_i32, find_zero_i64},

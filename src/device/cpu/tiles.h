@@ -1,5 +1,5 @@
 /* Tile primitives: loops over a row of about WEFT_TILE elements, one table of them per instruction set. A
- * tile program (kernel_plan.c) is a list of calls of these. Elements are computed in one of four types;
+ * tile program (kernel_plan.c) is a list of calls of these. Elements are computed in one of five types;
  * storage types are converted when loaded and stored. Knows ops and dtypes; knows no kernels. Read next:
  * tiles.c. */
 #ifndef WEFT_DEVICE_CPU_TILES_H
@@ -10,7 +10,14 @@
 #define WEFT_TILE 1024 /* elements that a tile usually holds */
 
 /* f16 and bf16 compute in f32; bool and integers below 32 bits in i32, bool as 0 or 1; u32 in i64. */
-typedef enum weft_ct { WEFT_CT_F32, WEFT_CT_F64, WEFT_CT_I32, WEFT_CT_I64, WEFT_CT_COUNT } weft_ct;
+typedef enum weft_ct {
+    WEFT_CT_F32,
+    WEFT_CT_F64,
+    WEFT_CT_I32,
+    WEFT_CT_I64,
+    WEFT_CT_U64,
+    WEFT_CT_COUNT
+} weft_ct;
 
 /* Which operands are one element instead of n: bit 0 a, bit 1 b, bit 2 c. All: n is 1 and the variant 0. */
 #define WEFT_TILE_VARIANTS 8

@@ -62,7 +62,8 @@ bool weft__gpu_matmul_takes(const weft_target *target, const weft_heavy_matmul *
     case WEFT_F64:
     case WEFT_I32:
     case WEFT_U32:
-    case WEFT_I64: return mm->out_dtype == mm->dtype;
+    case WEFT_I64:
+    case WEFT_U64: return mm->out_dtype == mm->dtype;
     case WEFT_F16:
     case WEFT_BF16: return mm->out_dtype == mm->dtype || mm->out_dtype == WEFT_F32;
     default: return false;
@@ -374,7 +375,8 @@ static bool is_narrow(const product *p) {
 }
 
 static const char *text_of(weft_launches *launches, const product *p, bool last, const char *text) {
-    const bool integers = p->sum == WEFT_I32 || p->sum == WEFT_U32 || p->sum == WEFT_I64;
+    const bool integers =
+        p->sum == WEFT_I32 || p->sum == WEFT_U32 || p->sum == WEFT_I64 || p->sum == WEFT_U64;
     const char *epilogue = last && p->epilogue.text ? p->epilogue.text : "";
     const size_t size = strlen(epilogue) + strlen(weft__text_matmul) + strlen(text) + 1;
     char head[sizeof p->head + 160], *whole = weft__arena_alloc(launches->arena, size);
