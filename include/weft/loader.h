@@ -5,8 +5,8 @@
  * next batch while this one is computed with.
  *
  * What batch number `position` holds is a pure function of the seed and the position, on every device: a run
- * that goes on at a position sees what it would have seen. Batches of 3 x 4 samples are batches of 12, cut in
- * three. */
+ * that goes on at a position sees what it would have seen. A batch that is the whole of a set on the device
+ * has its samples as they lie there. Batches of 3 x 4 samples are batches of 12, cut in three. */
 #ifndef WEFT_LOADER_H
 #define WEFT_LOADER_H
 

@@ -1,32 +1,22 @@
 /* weft eval: a trained model against its validation and test data. */
-#include <math.h>
-
 #include "cli/cli.h"
+#include "train/scores.h"
 #include "train/use.h"
 
-static weft_status measure(weft__use *use, weft__split split, const char *name, bool json, bool *first) {
+static weft_status measure(weft__use *use, weft__split split, const char *name, json_t *all, bool *first) {
     weft_loader *loader = NULL;
-    double loss = 0, accuracy = 0;
+    weft__scores scores;
     if (!weft__dataset_has(&use->dataset, split)) return WEFT_OK;
     WEFT_TRY(weft__dataset_loader(use->model.ctx, &use->dataset, &use->config, split, 0, &loader));
-    weft_status status = weft_evaluate(use->model.module, loader, use->model.loss, &loss, &accuracy);
-    int64_t samples = weft_loader_samples(loader);
+    const weft_status status = weft__scores_take(&use->model, &use->dataset, loader, true, &scores);
     weft_loader_free(loader);
-    if (status != WEFT_OK) return status;
-    if (json) {
-        printf("%s\"%s\": {\"loss\": %.9g", *first ? "" : ", ", name, loss);
-        if (isfinite(accuracy)) printf(", \"accuracy\": %.9g", accuracy);
-        printf("}");
-    } else {
-        printf("%-10s loss %.6f", name, loss);
-        if (use->config.task == WEFT__TASK_CLASSIFICATION) printf("  accuracy %.2f %%", accuracy * 100);
-        if (use->config.task == WEFT__TASK_REGRESSION)
-            printf("  root mean square error %.6g", sqrt(loss) * (double)use->dataset.target_deviation);
-        printf("  (%lld %s)\n", (long long)samples,
-               use->config.task == WEFT__TASK_LANGUAGE_MODEL ? "windows" : "samples");
-    }
+    if (status == WEFT_OK && all)
+        json_object_set_new(all, name, weft__scores_json(&scores, &use->dataset));
+    else if (status == WEFT_OK)
+        weft__scores_print(stdout, name, &scores, &use->dataset);
+    weft__scores_free(&scores);
     *first = false;
-    return WEFT_OK;
+    return status;
 }
 
 int weft__command_eval(const weft__command *command, int argc, char **argv) {
@@ -41,13 +31,15 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__use use;
     weft_status status = weft__use_open(dir, device, WEFT__AS_COMPUTED, true, &use);
-    if (status == WEFT_OK && json)
-        printf("{\"step\": %llu, ", (unsigned long long)use.step);
-    else if (status == WEFT_OK)
-        printf("%s, step %llu\n", dir, (unsigned long long)use.step);
-    if (status == WEFT_OK) status = measure(&use, WEFT__VALIDATION, "validation", json, &first);
-    if (status == WEFT_OK) status = measure(&use, WEFT__TEST, "test", json, &first);
-    if (status == WEFT_OK && json) printf("}\n");
+    json_t *all = json ? json_pack("{s:I}", "step", (json_int_t)use.step) : NULL;
+    if (status == WEFT_OK && !json) printf("%s, step %llu\n", dir, (unsigned long long)use.step);
+    if (status == WEFT_OK) status = measure(&use, WEFT__VALIDATION, "validation", all, &first);
+    if (status == WEFT_OK) status = measure(&use, WEFT__TEST, "test", all, &first);
+    if (status == WEFT_OK && all) {
+        json_dumpf(all, stdout, JSON_REAL_PRECISION(9));
+        printf("\n");
+    }
+    json_decref(all);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     if (status == WEFT_OK && first) {
         weft__complain("%s: has neither validation nor test data: data.val_path and data.test_path name them",

@@ -7,9 +7,16 @@
 
 #define BATCH 256
 
+/* How many numbers the model gives a sample: one logit for two classes. */
+static size_t width_of(const weft__use *use) {
+    return use->model.loss == WEFT_LOSS_BCE ? 1 : (size_t)use->dataset.outputs;
+}
+
 static void print_class(const weft__use *use, const float *logits) {
+    const float both[2] = {0, logits[0]};
     int64_t best = 0;
     double sum = 0;
+    if (width_of(use) == 1) logits = both;
     for (int64_t i = 1; i < use->dataset.outputs; i++)
         if (logits[i] > logits[best]) best = i;
     for (int64_t i = 0; i < use->dataset.outputs; i++) sum += exp((double)(logits[i] - logits[best]));
@@ -21,17 +28,16 @@ static void print_class(const weft__use *use, const float *logits) {
 }
 
 static void print_numbers(const weft__use *use, const float *values) {
-    for (int64_t i = 0; i < use->dataset.outputs; i++)
-        printf("%s%.7g", i ? "\t" : "",
-               (double)values[i] * (double)use->dataset.target_deviation + (double)use->dataset.target_mean);
+    for (int64_t i = 0; i < use->dataset.outputs; i++) printf("%s%.7g", i ? "\t" : "", (double)values[i]);
     printf("\n");
 }
 
 static weft_status predict_batch(weft__use *use, weft_loader *loader, int64_t b, float *out, int64_t *left) {
     weft_batch batch;
-    size_t outputs = (size_t)use->dataset.outputs, rows = (size_t)weft_loader_batch_size(loader);
+    size_t outputs = width_of(use), rows = (size_t)weft_loader_batch_size(loader);
     WEFT_TRY(weft_loader_get(loader, (uint64_t)b, &batch));
     WEFT_TRY(weft_read(weft_forward(use->model.module, batch.x), out, rows * outputs * sizeof *out));
+    if (use->config.task == WEFT__TASK_REGRESSION) weft__dataset_unscale(&use->dataset, out, (int64_t)rows);
     for (size_t i = 0; i < rows && left[0] > 0; i++, left[0]--) {
         if (use->config.task == WEFT__TASK_CLASSIFICATION)
             print_class(use, out + i * outputs);

@@ -384,6 +384,12 @@ static weft_status get_gathered(weft_loader *loader, uint64_t position, weft_bat
 static weft_status get_on_device(weft_loader *loader, uint64_t position, weft_batch *batch) {
     size_t rows = (size_t)loader->options.batch;
     bool same = loader->indexed;
+    if (!loader->text && loader->options.batch == loader->samples) { /* all of them: in whichever order */
+        batch->count = loader->samples;
+        batch->x = loader->x.all;
+        batch->y = loader->y.all;
+        return WEFT_OK;
+    }
     batch->count = weft__loader_starts(loader, position, loader->starts);
     for (size_t b = 0; b < rows; b++) {
         same = same && loader->index_host[b] == (int32_t)loader->starts[b];

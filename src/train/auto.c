@@ -107,6 +107,7 @@ weft_status weft__auto_choose(const weft__config *config, const weft__dataset *d
     weft_context *ctx = NULL;
     weft_device_choice best;
     if (!known.train_batch) known.train_batch = 8; /* auto: it depends on the device */
+    if (purpose != WEFT__TO_TRAIN && known.train_batch == WEFT__BATCH_FULL) known.train_batch = 256;
     WEFT_TRY(weft_open(
         &(weft_open_options){.device = "null", .seed = (uint64_t)config->train_seed, .log = on_log}, &ctx));
     p.model.ctx = ctx;

@@ -126,14 +126,39 @@ static bool parse_int(const char *text, int64_t *out) {
     return (double)*out == number;
 }
 
+/* The place of a word in "a|b|c"; false where it is none of them. */
+static bool find_word(const char *words, const char *text, int *out) {
+    size_t length = strlen(text);
+    const char *at = words;
+    for (int i = 0; at; i++) {
+        const char *end = strchr(at, '|');
+        size_t size = end ? (size_t)(end - at) : strlen(at);
+        if (size == length && memcmp(at, text, size) == 0) {
+            *out = i;
+            return true;
+        }
+        at = end ? end + 1 : NULL;
+    }
+    return false;
+}
+
+/* "a b c"; "" of NULL. */
+static const char *list_words(const char *words, char *list, size_t bytes) {
+    snprintf(list, bytes, "%s", words ? words : "");
+    for (char *bar = list; (bar = strchr(bar, '|'));) *bar = ' ';
+    return list;
+}
+
 static bool take_int(const weft__config_row *row, const char *text, int64_t *out, char problem[256]) {
-    if (row->choices && strcmp(text, row->choices) == 0) {
-        *out = 0;
+    int word;
+    if (row->choices && find_word(row->choices, text, &word)) {
+        *out = -word;
         return true;
     }
     if (!parse_int(text, out)) {
+        char words[64];
         snprintf(problem, 256, "a whole number%s%s is wanted, not '%.60s'", row->choices ? " or " : "",
-                 row->choices ? row->choices : "", text);
+                 list_words(row->choices, words, sizeof words), text);
         return false;
     }
     if (*out >= row->low_int && *out <= row->high_int) return true;
@@ -160,21 +185,10 @@ static bool take_bool(const char *text, bool *out, char problem[256]) {
 }
 
 static bool take_choice(const weft__config_row *row, const char *text, int *out, char problem[256]) {
-    size_t length = strlen(text);
-    const char *at = row->choices;
-    for (int i = 0; at; i++) {
-        const char *end = strchr(at, '|');
-        size_t size = end ? (size_t)(end - at) : strlen(at);
-        if (size == length && memcmp(at, text, size) == 0) {
-            *out = i;
-            return true;
-        }
-        at = end ? end + 1 : NULL;
-    }
     char list[160];
-    snprintf(list, sizeof list, "%s", row->choices);
-    for (char *bar = list; (bar = strchr(bar, '|'));) *bar = ' ';
-    snprintf(problem, 256, "one of these is wanted, not '%.60s': %s", text, list);
+    if (find_word(row->choices, text, out)) return true;
+    snprintf(problem, 256, "one of these is wanted, not '%.60s': %s", text,
+             list_words(row->choices, list, sizeof list));
     return false;
 }
 
@@ -401,6 +415,27 @@ static bool weaker(const weft__config *config, weft__config_key key, weft__confi
            (config->origin[key] == WEFT__ORIGIN_FILE && config->origin[other] == WEFT__ORIGIN_SET);
 }
 
+const char *weft__config_source(weft__model_type model, const char *path) {
+    static const char *const kinds[] = {"csv", "json", "npy"};
+    size_t size = strlen(path);
+    if (weft__config_language(model))
+        return size > 4 && strcmp(path + size - 4, ".bin") == 0 ? "tokens" : NULL;
+    if (size > 3 && strcmp(path + size - 3, ".gz") == 0) size -= 3;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t end = strlen(kinds[i]);
+        if (size > end && path[size - end - 1] == '.' && strncmp(path + size - end, kinds[i], end) == 0)
+            return kinds[i];
+    }
+    return NULL;
+}
+
+/* A value that follows from others, unless somebody gave another one. */
+static void follow_int(weft__config *config, weft__config_key key, int64_t value) {
+    if (weft__config_given(config, key)) return;
+    *(int64_t *)field_of(config, key) = value;
+    config->origin[key] = WEFT__ORIGIN_FOUND;
+}
+
 /* Values that follow from others where nobody gave them, or where what was given yields to --set. */
 static void follow(weft__config *config) {
     if (config->data_tokenizer_path &&
@@ -408,11 +443,11 @@ static void follow(weft__config *config) {
         config->data_tokenizer = WEFT_TOKENIZER_BPE;
         config->origin[WEFT__KEY_data_tokenizer] = WEFT__ORIGIN_FOUND;
     }
-    const size_t path = config->data_path ? strlen(config->data_path) : 0;
-    if (weft__config_language((weft__model_type)config->model_type) && path > 4 &&
-        strcmp(config->data_path + path - 4, ".bin") == 0 &&
-        weaker(config, WEFT__KEY_data_source, WEFT__KEY_data_path)) {
-        config->data_source = WEFT__SOURCE_TOKENS;
+    const char *source = config->data_path
+                             ? weft__config_source((weft__model_type)config->model_type, config->data_path)
+                             : NULL;
+    if (source && weaker(config, WEFT__KEY_data_source, WEFT__KEY_data_path)) {
+        find_word(weft__config_rows[WEFT__KEY_data_source].choices, source, &config->data_source);
         config->origin[WEFT__KEY_data_source] = WEFT__ORIGIN_FOUND;
     }
     if (config->data_val_path && weaker(config, WEFT__KEY_data_val_fraction, WEFT__KEY_data_val_path)) {
@@ -440,6 +475,10 @@ static void follow(weft__config *config) {
     } else if (steps && (!epochs || weaker(config, WEFT__KEY_train_epochs, WEFT__KEY_train_steps))) {
         config->train_epochs = 0;
         config->origin[WEFT__KEY_train_epochs] = WEFT__ORIGIN_UNSET;
+    }
+    if (config->train_batch == WEFT__BATCH_FULL) { /* an epoch is a step */
+        follow_int(config, WEFT__KEY_train_eval_every, 20);
+        follow_int(config, WEFT__KEY_train_save_every, 0);
     }
     if (config->optimizer_type == WEFT__OPTIMIZER_SGD &&
         config->origin[WEFT__KEY_schedule_min_lr] == WEFT__ORIGIN_DEFAULT &&
@@ -508,10 +547,18 @@ static weft_status check_data(const weft__config *config) {
     const bool language = weft__config_language((weft__model_type)config->model_type);
     if (language != (config->task == WEFT__TASK_LANGUAGE_MODEL))
         return blame(config, WEFT__KEY_task,
-                     "language-model goes with models of language, as gpt; classification and regression with others, as mlp");
+                     "language-model goes with models of language, as gpt; classification and regression "
+                     "with others, as mlp");
     if (text != language)
-        return blame(config, WEFT__KEY_data_source,
-                     "text, bytes and tokens go with models of language, as gpt; the others with others, as mlp");
+        return blame(
+            config, WEFT__KEY_data_source,
+            "text, bytes and tokens go with models of language, as gpt; the others with others, as mlp");
+    if (config->model_type == WEFT__MODEL_LINEAR && config->task != WEFT__TASK_REGRESSION)
+        return blame(config, WEFT__KEY_task, "linear predicts numbers: logistic is the one for classes");
+    if (config->model_type == WEFT__MODEL_LOGISTIC && config->task != WEFT__TASK_CLASSIFICATION)
+        return blame(config, WEFT__KEY_task, "logistic predicts classes: linear is the one for numbers");
+    if (language && config->train_batch == WEFT__BATCH_FULL)
+        return blame(config, WEFT__KEY_train_batch, "full is for rows: a text has windows everywhere");
     if (config->data_val_path && config->data_val_fraction > 0)
         return blame(config, WEFT__KEY_data_val_fraction,
                      "must be 0 or absent where data.val_path names the validation data");

@@ -72,6 +72,7 @@ typedef enum weft__schedule_type {
     WEFT__SCHEDULE_COSINE,
     WEFT__SCHEDULE_LINEAR
 } weft__schedule_type;
+#define WEFT__BATCH_FULL (-1) /* of train.batch: all rows; 0: auto */
 typedef enum weft__precision {
     WEFT__PRECISION_F32,
     WEFT__PRECISION_BF16,
@@ -138,6 +139,9 @@ const char *weft__config_value(const weft__config *config, weft__config_key key,
 /* "default", "gpt.yaml:7", "--set", ... Returns buffer. */
 const char *weft__config_origin(const weft__config *config, weft__config_key key, char *buffer, size_t bytes);
 
+/* The kind of file that a name tells, "csv" of "a.csv.gz"; NULL where it tells none. */
+const char *weft__config_source(weft__model_type model, const char *path);
+
 /* The key with the least edit distance to an unknown one; NULL when none is near. */
 const char *weft__config_nearest(const char *unknown);
 
@@ -178,7 +182,7 @@ typedef struct weft__config_row {
     double low, high;
     int64_t low_int, high_int;
     const char *choices;
-    unsigned models; /* bit of each weft__model_type */
+    unsigned models;         /* bit of each weft__model_type */
     const char *defaults[2]; /* of language models, of others: see weft__config_default */
     const char *doc;
     size_t offset; /* of the field in weft__config */

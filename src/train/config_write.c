@@ -97,8 +97,8 @@ const char *weft__config_value(const weft__config *config, weft__config_key key,
     if (config->origin[key] == WEFT__ORIGIN_UNSET) return buffer;
     switch (row->kind) {
     case WEFT__KIND_INT:
-        if (row->choices && *(const int64_t *)field == 0)
-            append(buffer, bytes, row->choices);
+        if (row->choices && *(const int64_t *)field <= 0)
+            append(buffer, bytes, weft__config_choice(key, (int)-*(const int64_t *)field, choice));
         else
             append_int(buffer, bytes, *(const int64_t *)field);
         break;
@@ -194,23 +194,30 @@ char *weft__config_text(const weft__config *config) {
     return text;
 }
 
+/* "a|b" as "a, b". */
+static void print_words(FILE *out, const char *words) {
+    for (const char *c = words; *c; c++) {
+        if (*c == '|')
+            fprintf(out, ", ");
+        else
+            fputc(*c, out);
+    }
+}
+
 /* What a line of the template shows behind "#": range or choices. */
 static void print_range(FILE *out, const weft__config_row *row) {
     if (row->kind == WEFT__KIND_CHOICE) {
         fprintf(out, " (");
-        for (const char *c = row->choices; *c; c++) {
-            if (*c == '|')
-                fprintf(out, ", ");
-            else
-                fputc(*c, out);
-        }
+        print_words(out, row->choices);
         fprintf(out, ")");
     } else if (row->kind == WEFT__KIND_BOOL) {
         fprintf(out, " (true, false)");
     } else if (row->kind == WEFT__KIND_INT || row->kind == WEFT__KIND_INTS) {
-        if (row->low_int > 0)
-            fprintf(out, " (at least %lld%s%s)", (long long)row->low_int, row->choices ? ", or " : "",
-                    row->choices ? row->choices : "");
+        if (row->low_int <= 0) return;
+        fprintf(out, " (at least %lld", (long long)row->low_int);
+        if (row->choices) fprintf(out, ", ");
+        if (row->choices) print_words(out, row->choices);
+        fprintf(out, ")");
     }
 }
 
@@ -252,21 +259,6 @@ static const char *preset_value(const weft__preset *preset, const weft__config_r
     return weft__config_default((weft__config_key)(row - weft__config_rows), preset->model);
 }
 
-/* The kind of file that a name tells, "csv" of "a.csv.gz"; NULL where it tells none. */
-static const char *source_of(weft__model_type model, const char *path) {
-    static const char *const kinds[] = {"csv", "json", "npy"};
-    size_t size = strlen(path);
-    if (weft__config_language(model))
-        return size > 4 && strcmp(path + size - 4, ".bin") == 0 ? "tokens" : NULL;
-    if (size > 3 && strcmp(path + size - 3, ".gz") == 0) size -= 3;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        size_t end = strlen(kinds[i]);
-        if (size > end && path[size - end - 1] == '.' && strncmp(path + size - end, kinds[i], end) == 0)
-            return kinds[i];
-    }
-    return NULL;
-}
-
 char *weft__config_template(const weft__preset *preset, const char *data_path) {
     const weft__model_type model = preset->model;
     char *text = NULL;
@@ -277,7 +269,7 @@ char *weft__config_template(const weft__preset *preset, const char *data_path) {
         free(path);
         return NULL;
     }
-    const char *source = data_path ? source_of(model, data_path) : NULL;
+    const char *source = data_path ? weft__config_source(model, data_path) : NULL;
     path[0] = '\0';
     if (data_path) append_text(path, room, data_path);
     char section[32] = "", type[32];
@@ -289,6 +281,7 @@ char *weft__config_template(const weft__preset *preset, const char *data_path) {
         const weft__config_row *row = &weft__config_rows[i];
         const char *name = open_section(out, row->key, section);
         const char *indent = section[0] ? "  " : "", *given = preset_value(preset, row);
+        if (i == WEFT__KEY_model_type) given = weft__config_choice(WEFT__KEY_model_type, (int)model, type);
         if (i == WEFT__KEY_data_path && data_path) given = path;
         if (i == WEFT__KEY_data_source && source) given = source;
         bool here = weft__config_for((weft__config_key)i, model);

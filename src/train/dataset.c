@@ -50,7 +50,6 @@ weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, co
                                weft__dataset *dataset) {
     memset(dataset, 0, sizeof *dataset);
     dataset->task = (weft__task)config->task;
-    dataset->target_deviation = 1;
     if (!is_text(config)) {
         if (run) WEFT_TRY(weft__dataset_describe(ctx, config, run, dataset));
         return weft__dataset_read_tables(ctx, config, dataset);
@@ -73,6 +72,8 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
     }
     weft__free(ctx, dataset->mean);
     weft__free(ctx, dataset->deviation);
+    weft__free(ctx, dataset->target_mean);
+    weft__free(ctx, dataset->target_deviation);
     for (int64_t i = 0; dataset->classes && i < dataset->outputs; i++) weft__free(ctx, dataset->classes[i]);
     weft__free(ctx, dataset->classes);
     weft__free(ctx, dataset->columns);
@@ -93,12 +94,24 @@ static const int32_t *ids_of(const weft__dataset *dataset, weft__split split, si
     return dataset->ids[split];
 }
 
-bool weft__dataset_has(const weft__dataset *dataset, weft__split split) {
+int64_t weft__dataset_samples(const weft__dataset *dataset, weft__split split) {
     size_t count = 0;
     if (dataset->task != WEFT__TASK_LANGUAGE_MODEL)
-        return dataset->x[split].data && dataset->x[split].shape[0] > 0;
+        return dataset->x[split].data ? dataset->x[split].shape[0] : 0;
     (void)ids_of(dataset, split, &count);
-    return count > 1;
+    return (int64_t)count;
+}
+
+bool weft__dataset_has(const weft__dataset *dataset, weft__split split) {
+    return weft__dataset_samples(dataset, split) > (dataset->task == WEFT__TASK_LANGUAGE_MODEL);
+}
+
+void weft__dataset_unscale(const weft__dataset *d, float *values, int64_t rows) {
+    for (int64_t i = 0; d->target_mean && i < rows * d->outputs; i++) {
+        const int64_t column = i % d->outputs;
+        values[i] =
+            (float)((double)values[i] * (double)d->target_deviation[column] + (double)d->target_mean[column]);
+    }
 }
 
 /* What `most` batches of so many elements take of `all`; most 0: everything. */
@@ -132,8 +145,9 @@ static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, 
 
 weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                  weft__split split, int64_t most, weft_loader **out) {
-    weft_loader_options options = {.batch =
-                                       config->train_batch ? config->train_batch : 1, /* auto, not chosen */
+    int64_t batch = config->train_batch ? config->train_batch : 1; /* auto, not chosen */
+    if (batch == WEFT__BATCH_FULL) batch = weft__dataset_samples(dataset, WEFT__TRAIN);
+    weft_loader_options options = {.batch = batch,
                                    .in_order = split != WEFT__TRAIN,
                                    .seed = (uint64_t)config->train_seed,
                                    .scale = dataset->scale};
@@ -169,10 +183,14 @@ static json_t *texts(char *const *values, int64_t count) {
 }
 
 static json_t *describe(const weft__dataset *d) {
-    json_t *object = json_pack("{s:I, s:I, s:f, s:f, s:f}", "features", (json_int_t)d->features, "outputs",
-                               (json_int_t)d->outputs, "scale", d->scale, "target_mean",
-                               (double)d->target_mean, "target_deviation", (double)d->target_deviation);
+    json_t *object = json_pack("{s:I, s:I, s:f}", "features", (json_int_t)d->features, "outputs",
+                               (json_int_t)d->outputs, "scale", d->scale);
     bool made = object != NULL;
+    if (made && d->target_mean) {
+        made = json_object_set_new(object, "target_mean", floats(d->target_mean, d->outputs)) == 0;
+        made = made &&
+               json_object_set_new(object, "target_deviation", floats(d->target_deviation, d->outputs)) == 0;
+    }
     if (made && d->mean) {
         made = json_object_set_new(object, "mean", floats(d->mean, d->features)) == 0;
         made = made && json_object_set_new(object, "deviation", floats(d->deviation, d->features)) == 0;
@@ -207,10 +225,11 @@ weft_status weft__dataset_save(const weft__dataset *dataset, const char *run) {
 
 static bool take_floats(weft_context *ctx, const json_t *array, int64_t count, float **out) {
     if (!array) return true;
-    if (!json_is_array(array) || json_array_size(array) != (size_t)count) return false;
+    const bool single = json_is_number(array) && count == 1; /* as runs of before have it */
+    if (!single && (!json_is_array(array) || json_array_size(array) != (size_t)count)) return false;
     *out = weft__array(ctx, (size_t)count, sizeof **out);
     for (int64_t i = 0; *out && i < count; i++) {
-        const json_t *value = json_array_get(array, (size_t)i);
+        const json_t *value = single ? array : json_array_get(array, (size_t)i);
         if (!json_is_number(value) || fabs(json_number_value(value)) > 3e38) return false;
         (*out)[i] = (float)json_number_value(value);
     }
@@ -253,11 +272,14 @@ static bool take_description(weft_context *ctx, const json_t *object, weft__data
     d->outputs = size_of(object, "outputs");
     d->vocabulary = size_of(object, "vocabulary");
     d->scale = json_number_value(json_object_get(object, "scale"));
-    d->target_mean = (float)json_number_value(json_object_get(object, "target_mean"));
-    d->target_deviation = (float)json_number_value(json_object_get(object, "target_deviation"));
     if (d->task == WEFT__TASK_LANGUAGE_MODEL) return d->vocabulary > 0;
     if (d->features == 0 || d->outputs == 0) return false;
     const json_t *mean = json_object_get(object, "mean"), *deviation = json_object_get(object, "deviation");
+    const json_t *middle = json_object_get(object, "target_mean"),
+                 *spread = json_object_get(object, "target_deviation");
+    if ((middle != NULL) != (spread != NULL) || !take_floats(ctx, middle, d->outputs, &d->target_mean) ||
+        !take_floats(ctx, spread, d->outputs, &d->target_deviation))
+        return false;
     return (mean != NULL) == (deviation != NULL) && take_floats(ctx, mean, d->features, &d->mean) &&
            take_floats(ctx, deviation, d->features, &d->deviation) &&
            take_classes(ctx, json_object_get(object, "classes"), d) &&
@@ -271,7 +293,6 @@ weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config
     json_error_t error;
     memset(dataset, 0, sizeof *dataset);
     dataset->task = (weft__task)config->task;
-    dataset->target_deviation = 1;
     if (is_text(config) && has_tokenizer(config)) return load_tokenizer(ctx, run, dataset);
     if (!weft__join(path, sizeof path, run, "data.json"))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);

@@ -26,12 +26,12 @@ typedef struct weft__dataset {
     int64_t vocabulary; /* tokens there are; the model may have more rows */
     /* tables and images */
     weft_array x[WEFT__SPLIT_COUNT], y[WEFT__SPLIT_COUNT];
-    int64_t features;                    /* elements of an input sample */
-    int64_t outputs;                     /* classes, or numbers to predict */
-    double scale;                        /* of u8 inputs, for the loader */
-    float *mean, *deviation;             /* [features] of the inputs before scaling; NULL: not scaled */
-    float target_mean, target_deviation; /* regression; 0 and 1: not scaled */
-    char **classes;                      /* [outputs] names, or NULL */
+    int64_t features;                      /* elements of an input sample */
+    int64_t outputs;                       /* classes, or numbers to predict */
+    double scale;                          /* of u8 inputs, for the loader */
+    float *mean, *deviation;               /* [features] of the inputs before scaling; NULL: not scaled */
+    float *target_mean, *target_deviation; /* [outputs] of the targets of regression; NULL: not scaled */
+    char **classes;                        /* [outputs] names, or NULL */
     char **columns, *target; /* csv: [features] names, and the target's; NULL: the file has none */
     uint64_t hash;           /* of all the data */
 } weft__dataset;
@@ -50,6 +50,12 @@ weft_status weft__dataset_save(const weft__dataset *dataset, const char *run);
 
 /* The tokenizer, or NULL (data.source tokens without data.tokenizer_path). */
 const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset);
+
+/* How many samples a split has: rows, or tokens of a text. */
+int64_t weft__dataset_samples(const weft__dataset *dataset, weft__split split);
+
+/* Brings scaled targets, or predictions of them, (rows, outputs), back to the units of the data. */
+void weft__dataset_unscale(const weft__dataset *dataset, float *values, int64_t rows);
 
 /* True when the split has data. */
 bool weft__dataset_has(const weft__dataset *dataset, weft__split split);

@@ -64,8 +64,8 @@ static bool is_utf8(const char *text) {
 }
 
 /* What later files are asked for, where the training data has names. */
-static void keep_names(weft_context *ctx, const weft__config *config, weft__dataset *d, weft_table *table) {
-    if (d->columns || config->data_columns.count > 0 || strcmp(table->columns[0], "1") == 0) return;
+static void keep_names(weft_context *ctx, weft__dataset *d, weft_table *table) {
+    if (d->columns || strcmp(table->columns[0], "1") == 0) return;
     for (size_t i = 0; i < table->column_count; i++)
         for (size_t j = 0; j < i && table->column_count <= 4096; j++)
             if (strcmp(table->columns[i], table->columns[j]) == 0) return; /* no way to tell them apart */
@@ -98,7 +98,7 @@ static weft_status read_csv(weft_context *ctx, const weft__config *config, const
         WEFT_TRY(read_named(ctx, path, &options, d, &table));
     else
         WEFT_TRY(weft_read_csv(ctx, path, &options, &table));
-    if (target) keep_names(ctx, config, d, &table);
+    if (target) keep_names(ctx, d, &table);
     *x = table.features;
     if (y)
         *y = table.target;
@@ -268,7 +268,8 @@ static weft_status set_aside(weft_context *ctx, const weft__config *config, weft
 }
 
 /* Mean and deviation of each column of a (N, columns) array, in f64. */
-static void measure(const weft_array *array, int64_t columns, int64_t column, float *mean, float *deviation) {
+static void measure_column(const weft_array *array, int64_t columns, int64_t column, float *mean,
+                           float *deviation) {
     int64_t rows = array->shape[0];
     const float *values = (const float *)array->data + column;
     double sum = 0, squares = 0;
@@ -281,6 +282,17 @@ static void measure(const weft_array *array, int64_t columns, int64_t column, fl
     *mean = (float)middle;
     *deviation = (float)sqrt(squares / (double)rows);
     if (!(*deviation > 0) || !isfinite(*deviation)) *deviation = 1; /* a constant column stays 0 */
+}
+
+/* Of all columns, where they are not known from before. */
+static weft_status measure(weft_context *ctx, const weft_array *array, int64_t columns, float **mean,
+                           float **deviation) {
+    if (*mean) return WEFT_OK;
+    *mean = weft__array(ctx, (size_t)columns, sizeof **mean);
+    *deviation = weft__array(ctx, (size_t)columns, sizeof **deviation);
+    if (!*mean || !*deviation) return weft__fail_oom(ctx, (size_t)columns * 8, "scaling");
+    for (int64_t i = 0; i < columns; i++) measure_column(array, columns, i, &(*mean)[i], &(*deviation)[i]);
+    return WEFT_OK;
 }
 
 static void scale_rows(weft_array *array, int64_t columns, const float *mean, const float *deviation) {
@@ -301,19 +313,14 @@ static weft_status scale(weft_context *ctx, const weft__config *config, weft__da
                 return weft__fail(ctx, WEFT_ERR_FORMAT, "data: training inputs are u8, others are not");
     }
     if (!config->data_standardize) return WEFT_OK;
-    if (!images && !d->mean) {
-        d->mean = weft__array(ctx, (size_t)d->features, sizeof *d->mean);
-        d->deviation = weft__array(ctx, (size_t)d->features, sizeof *d->deviation);
-        if (!d->mean || !d->deviation) return weft__fail_oom(ctx, (size_t)d->features * 8, "scaling");
-        for (int64_t i = 0; i < d->features; i++)
-            measure(&d->x[WEFT__TRAIN], d->features, i, &d->mean[i], &d->deviation[i]);
-    }
-    bool numbers = d->task == WEFT__TASK_REGRESSION && d->outputs == 1;
-    if (numbers) measure(&d->y[WEFT__TRAIN], 1, 0, &d->target_mean, &d->target_deviation);
+    if (!images) WEFT_TRY(measure(ctx, &d->x[WEFT__TRAIN], d->features, &d->mean, &d->deviation));
+    const bool numbers = d->task == WEFT__TASK_REGRESSION;
+    if (numbers)
+        WEFT_TRY(measure(ctx, &d->y[WEFT__TRAIN], d->outputs, &d->target_mean, &d->target_deviation));
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
         if (!d->x[i].data) continue;
         if (!images) scale_rows(&d->x[i], d->features, d->mean, d->deviation);
-        if (numbers) scale_rows(&d->y[i], 1, &d->target_mean, &d->target_deviation);
+        if (numbers) scale_rows(&d->y[i], d->outputs, d->target_mean, d->target_deviation);
     }
     return WEFT_OK;
 }

@@ -106,7 +106,7 @@ weft_status weft__model_init(weft__model *model, const weft__config *config) {
 }
 
 weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps) {
-    const double lr = config->optimizer_lr, decay = config->optimizer_weight_decay,
+    const double lr = config->optimizer_lr, decay = config->optimizer_weight_decay + model->ridge,
                  clip = config->optimizer_clip;
     const weft_adam_options adam = {.lr = lr,
                                     .beta1 = config->optimizer_betas.values[0],
@@ -116,6 +116,11 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
                                     .decay_matrices_only = true,
                                     .clip = clip,
                                     .track_norm = true};
+    if (model->ridge > 0 && config->optimizer_type == WEFT__OPTIMIZER_ADAMW)
+        return weft__fail(
+            model->ctx, WEFT_ERR_ARGUMENT,
+            "model.ridge: is a part of the loss, beside which adamw decays weights: choose adam, "
+            "rmsprop or sgd, or optimizer.weight_decay");
     switch ((weft__optimizer_type)config->optimizer_type) {
     case WEFT__OPTIMIZER_SGD:
         model->optimizer = weft_sgd(model->module, &(weft_sgd_options){.lr = lr,

@@ -17,6 +17,7 @@ typedef struct weft__model {
     int64_t rows;   /* of a gpt's token table: the vocabulary of the data, or more */
     int64_t tokens; /* of those rows, the ones that stand for tokens */
     bool rounded;   /* used in less than it was trained in */
+    double ridge;   /* times a matrix, added to its gradient */
 } weft__model;
 
 /* Opens a context on the device, where it is "" on the configuration's. The log goes to `log`. */

@@ -25,9 +25,10 @@ weft_status weft__planning_data(const weft__config *config, weft__dataset *datas
 
 /* A batch of the data, or where they are not there of what has their shape. */
 static weft_status take_batch(weft_context *ctx, const weft__config *c, const weft__dataset *dataset,
-                              weft_loader **loader, weft_batch *batch) {
+                              weft_loader **loader, weft_batch *batch, int64_t *batch_size) {
     if (weft__dataset_has(dataset, WEFT__TRAIN)) {
         WEFT_TRY(weft__dataset_loader(ctx, dataset, c, WEFT__TRAIN, 0, loader));
+        if (*batch_size == WEFT__BATCH_FULL) *batch_size = weft_loader_batch_size(*loader);
         return weft_loader_get(*loader, 0, batch);
     }
     const int64_t shape[2] = {c->train_batch, c->model_context};
@@ -43,7 +44,7 @@ static weft_status plan_step(weft_context *ctx, const weft__config *c, const wef
     weft_batch batch = {0};
     weft__model_name(c, dataset, planned->model);
     WEFT_TRY(weft__model_build(ctx, c, dataset, NULL, &model));
-    WEFT_TRY(take_batch(ctx, c, dataset, loader, &batch));
+    WEFT_TRY(take_batch(ctx, c, dataset, loader, &batch, &planned->batch));
     WEFT_TRY(weft__model_optimizer(&model, c, MANY_STEPS));
     planned->parameters = (uint64_t)weft_parameter_elements(model.module, false);
     weft_tensor *loss = weft_batch_loss(model.loss, weft_forward(model.module, batch.x), &batch);
@@ -120,9 +121,9 @@ int weft__planning_savings(const weft__config *config, const weft__dataset *data
         changed.train_head_chunks = 8;
         try_one(&changed, WEFT__KEY_train_head_chunks, dataset, planned, savings, &count);
     }
-    if (config->train_batch > 1) {
+    if (planned->batch > 1) {
         weft__config changed = *config;
-        changed.train_batch /= 2;
+        changed.train_batch = planned->batch / 2;
         try_one(&changed, WEFT__KEY_train_batch, dataset, planned, savings, &count);
     }
     if (config->train_precision == WEFT__PRECISION_F32) {
