@@ -65,6 +65,11 @@ typedef struct weft_interpolate_options {
     double scale[2];  /* of x, times this, rounded down */
     weft_interpolation mode;
 } weft_interpolate_options;
+
+typedef struct weft_batch_norm_options {
+    weft_tensor *mean, *variance; /* (C), as running ones in evaluation; NULL: those of the batch */
+    double eps;                   /* 0: 1e-5 */
+} weft_batch_norm_options;
 """
 TAIL = """
 #ifdef __cplusplus

@@ -126,6 +126,24 @@ WEFT_API weft_module *weft_groupnorm(weft_context *ctx, int64_t groups, int64_t 
 WEFT_API weft_module *weft_instancenorm(weft_context *ctx, int64_t channels,
                                         const weft_norm_options *options);
 
+typedef struct weft_batchnorm_options {
+    double eps;      /* 0: 1e-5 */
+    double momentum; /* weight of a new batch in the running statistics; 0: 0.1 */
+    bool cumulative; /* instead: all batches weigh the same, counted in "num_batches_tracked" */
+    bool no_running; /* no running statistics: evaluation, too, takes the batch's */
+    bool no_affine;  /* neither weight nor bias */
+    bool no_bias;
+    weft_dtype dtype;
+} weft_batchnorm_options;
+
+/* Batch normalisation (Ioffe and Szegedy 2015) of x (N, channels, ...): vectors, lines, images. In training
+ * by the batch's mean and (biased) variance, which the running ones follow, the variance unbiased, whenever
+ * such a pass is computed (weft_module_assign); in evaluation by the running ones. A batch must have two
+ * values a channel. Samples that only pad a batch count in its statistics: load with drop_last. Parameters:
+ * weight, bias (channels); buffers: running_mean, running_var (channels). */
+WEFT_API weft_module *weft_batchnorm(weft_context *ctx, int64_t channels,
+                                     const weft_batchnorm_options *options);
+
 /* Dropout while training, the identity otherwise: of elements, or of whole channels of x (N, channels, ...).
  */
 WEFT_API weft_module *weft_dropout_layer(weft_context *ctx, double p);

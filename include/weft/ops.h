@@ -58,6 +58,11 @@ typedef struct weft_interpolate_options {
     weft_interpolation mode;
 } weft_interpolate_options;
 
+typedef struct weft_batch_norm_options {
+    weft_tensor *mean, *variance; /* (C), as running ones in evaluation; NULL: those of the batch */
+    double eps;                   /* 0: 1e-5 */
+} weft_batch_norm_options;
+
 /* -x. [number] */
 WEFT_API weft_tensor *weft_neg(weft_tensor *x);
 WEFT_API weft_tensor *weft_neg_at(const char *where, weft_tensor *x);
@@ -623,6 +628,12 @@ WEFT_API weft_tensor *weft_group_norm_at(const char *where, weft_tensor *x, int6
 WEFT_API weft_tensor *weft_instance_norm(weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, double eps);
 WEFT_API weft_tensor *weft_instance_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, double eps);
 #define weft_instance_norm(...) weft_instance_norm_at(WEFT_HERE, __VA_ARGS__)
+
+/* (x - mean) / sqrt(var + eps) * gamma + beta of x (N, C, ...), mean and var (that of all, not the
+ * unbiased one) of each channel (Ioffe and Szegedy 2015), gamma and beta (C). */
+WEFT_API weft_tensor *weft_batch_norm(weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, const weft_batch_norm_options *options);
+WEFT_API weft_tensor *weft_batch_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, const weft_batch_norm_options *options);
+#define weft_batch_norm(...) weft_batch_norm_at(WEFT_HERE, __VA_ARGS__)
 
 /* x with each element zeroed with probability p and the rest divided by 1 - p; drawn anew at each step. */
 WEFT_API weft_tensor *weft_dropout(weft_tensor *x, double p);

@@ -40,6 +40,11 @@ weft_tensor *weft__attention_over_cache(const char *where, weft_tensor *q, weft_
 /* x cast to dtype; of a variable whose rounded values are kept beside it, those: a CAST with two inputs. */
 weft_tensor *weft__rounded_at(const char *where, weft_tensor *x, weft_dtype dtype);
 
+/* Mean and variance (of all, biased) of each channel of x (N, C, ...), in f32 where x is stored in 16 bits;
+ * NULL, or why there are none. */
+weft_tensor *weft__batch_moments(const char *where, weft_tensor *x, weft_tensor **mean,
+                                 weft_tensor **variance);
+
 /* Dropout and attention draw from the stream of the layer being recorded: see ops/random.c. */
 weft_tensor *weft__uniform_of_layer(const char *where, weft_context *ctx, int rank, const int64_t *shape);
 

@@ -9,7 +9,7 @@ void weft__composite(const char *where, const weft_composite *definition, const 
     weft_attr_composite head = {definition};
     size_t bytes = sizeof head + definition->params_bytes;
     memcpy(attr, &head, sizeof head);
-    memcpy(attr + sizeof head, params, definition->params_bytes);
+    if (params) memcpy(attr + sizeof head, params, definition->params_bytes);
     weft_tensor *whole = weft__node(in[0]->ctx, where, WEFT_OP_COMPOSITE, (weft_dtype)in[0]->dtype, 0, NULL,
                                     definition->n_inputs, in, bytes, attr);
     for (int i = 0; i < definition->n_outputs; i++) {

@@ -1,0 +1,91 @@
+/* Batch normalisation as a layer: by the batch's statistics in training, whose running means are buffers that
+ * the forward pass assigns; by those in evaluation. What is computed is in ops/batch_norm.c. Must not know:
+ * devices, optimizers. Read next: use.c, for what becomes of an assignment. */
+#include "nn/module.h"
+#include "ops/build.h"
+
+typedef struct batchnorm_own {
+    int64_t channels;
+    double eps, momentum;
+    bool affine, biased, tracked, cumulative;
+    size_t mean, variance, count; /* which buffers */
+} batchnorm_own;
+
+/* running <- running + weight (value - running), written as PyTorch does. */
+static weft_status follow(weft_module *m, const char *name, size_t buffer, weft_tensor *weight,
+                          weft_tensor *value) {
+    const char *where = m->where;
+    weft_tensor *old = weft__buffer_of(m, buffer), *rest = subc_r(1.0, weight);
+    return weft_module_assign(m, name, add(mul(value, weight), mul(old, rest)));
+}
+
+/* Of a batch of `count` values a channel; the running variance is the unbiased one. */
+static weft_status track(weft_module *m, weft_tensor *mean, weft_tensor *variance, int64_t count) {
+    const batchnorm_own *own = m->user;
+    const char *where = m->where;
+    const double unbiased = (double)count / (double)(count - 1);
+    weft_tensor *weight = weft_full(m->ctx, weft_dtype_of(mean), 0, NULL, own->momentum);
+    if (own->cumulative) {
+        weft_tensor *batches = addc(weft__buffer_of(m, own->count), 1);
+        WEFT_TRY(weft_module_assign(m, "num_batches_tracked", batches));
+        weight = weft_recip_at(where, weft_cast_at(where, batches, weft_dtype_of(mean)));
+    }
+    WEFT_TRY(follow(m, "running_mean", own->mean, weight, mean));
+    return follow(m, "running_var", own->variance, weight, mulc(variance, unbiased));
+}
+
+static weft_tensor *batchnorm_forward(weft_module *m, weft_tensor *x) {
+    const batchnorm_own *own = m->user;
+    weft_batch_norm_options o = {.eps = own->eps};
+    if (x->rank < 2 || x->shape[1] != own->channels) {
+        char text[WEFT_SHAPE_TEXT];
+        return weft__poison(x->ctx, m->where, WEFT_ERR_SHAPE, "batchnorm: input %s must have %lld channels",
+                            weft__tensor_text(x, text), (long long)own->channels);
+    }
+    if (!own->tracked || m->ctx->training) {
+        weft_tensor *bad = weft__batch_moments(m->where, x, &o.mean, &o.variance);
+        if (bad) return bad;
+    } else {
+        o.mean = weft__buffer_of(m, own->mean);
+        o.variance = weft__buffer_of(m, own->variance);
+    }
+    if (own->tracked && m->ctx->training) {
+        const weft_status status = track(m, o.mean, o.variance, x->numel / own->channels);
+        if (status != WEFT_OK) return weft__poison(x->ctx, m->where, status, "%s", weft_last_error(x->ctx));
+    }
+    return weft_batch_norm_at(m->where, x, own->affine ? weft__parameter_of(m, 0) : NULL,
+                              own->biased ? weft__parameter_of(m, 1) : NULL, &o);
+}
+
+weft_module *weft_batchnorm(weft_context *ctx, int64_t channels, const weft_batchnorm_options *options) {
+    const weft_batchnorm_options o = options ? *options : (weft_batchnorm_options){.eps = 0};
+    weft_module *m = weft__module_make(ctx, "batchnorm", batchnorm_forward, sizeof(batchnorm_own));
+    if (m->error) return m;
+    if (channels < 1 || !(o.eps >= 0.0) || !(o.momentum >= 0.0 && o.momentum <= 1.0))
+        return weft__module_poison(
+            m, WEFT_ERR_ARGUMENT,
+            "weft_batchnorm: %lld channels must be positive, eps %g not negative, momentum "
+            "%g in 0..1",
+            (long long)channels, o.eps, o.momentum);
+    const weft_init ones = {WEFT_INIT_ONES, 0.0}, zeros = {WEFT_INIT_ZEROS, 0.0};
+    const weft_dtype wide = o.dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
+    batchnorm_own *own = m->user;
+    *own = (batchnorm_own){.channels = channels,
+                           .eps = o.eps == 0.0 ? 1e-5 : o.eps,
+                           .momentum = o.momentum == 0.0 ? 0.1 : o.momentum,
+                           .affine = !o.no_affine,
+                           .biased = !o.no_affine && !o.no_bias,
+                           .tracked = !o.no_running,
+                           .cumulative = o.cumulative};
+    m->cheap = WEFT_RECOMPUTE_NORM;
+    if (own->affine) weft_module_parameter(m, "weight", o.dtype, 1, &channels, &ones);
+    if (own->biased) weft_module_parameter(m, "bias", o.dtype, 1, &channels, &zeros);
+    if (!own->tracked) return m;
+    own->mean = m->n_parameters;
+    weft_module_buffer(m, "running_mean", wide, 1, &channels, &zeros);
+    own->variance = m->n_parameters;
+    weft_module_buffer(m, "running_var", wide, 1, &channels, &ones);
+    own->count = m->n_parameters;
+    if (own->cumulative) weft_module_buffer(m, "num_batches_tracked", WEFT_I64, 0, NULL, &zeros);
+    return m;
+}

@@ -1,0 +1,118 @@
+/* Batch normalisation: each channel by the mean and variance that it has over all else. Recorded with the
+ * channels last, as convolutions leave them, so that every pass reads memory in its order. Statistics are
+ * taken in two passes (mean first): one pass loses all digits where the mean is large. Must not know: running
+ * statistics, which are the layer's (nn/batchnorm.c). Read next: norm.c, for the other norms. */
+#include "ops/composite.h"
+#include "ops/ops.h"
+
+/* x (N, C, ...) as rows (R, C). */
+static weft_tensor *rows_of(const char *where, weft_tensor *x) {
+    int order[WEFT_MAX_RANK] = {0};
+    const int64_t channels = x->shape[1], rows = channels ? x->numel / channels : 0;
+    for (int i = 1; i < x->rank; i++) order[i] = i < x->rank - 1 ? i + 1 : 1;
+    x = weft_permute_at(where, x, order);
+    return weft__poisoned(x) ? x : weft_reshape_at(where, x, 2, (int64_t[]){rows, channels});
+}
+
+/* And back, as like is. */
+static weft_tensor *from_rows(const char *where, weft_tensor *y, const weft_tensor *like) {
+    int64_t shape[WEFT_MAX_RANK] = {like->shape[0]};
+    int order[WEFT_MAX_RANK] = {0};
+    for (int i = 1; i < like->rank; i++) {
+        shape[i] = like->shape[i < like->rank - 1 ? i + 1 : 1];
+        order[i] = i == 1 ? like->rank - 1 : i - 1;
+    }
+    y = weft_reshape_at(where, y, like->rank, shape);
+    return weft__poisoned(y) ? y : weft_permute_at(where, y, order);
+}
+
+static weft_tensor *reject_input(const char *where, weft_tensor *x, bool alone) {
+    weft_tensor *bad = reject_float("batch_norm", where, x);
+    if (bad || !x) return bad;
+    char text[WEFT_SHAPE_TEXT];
+    if (x->rank < 2)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "batch_norm: x %s must be (N, C, ...)",
+                            weft__tensor_text(x, text));
+    if (alone || x->numel > x->shape[1]) return NULL;
+    return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                        "batch_norm: x %s must have two values a channel and more to have a variance",
+                        weft__tensor_text(x, text));
+}
+
+/* NULL when v is a vector of x's channels, or is not given. */
+static weft_tensor *reject_vector(const char *where, weft_tensor *x, const char *what, weft_tensor *v) {
+    weft_tensor *bad = v ? weft__reject("batch_norm", where, (weft_tensor *[]){x, v}, 2) : NULL;
+    if (bad || !v || (v->rank == 1 && v->shape[0] == x->shape[1])) return bad;
+    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                        "batch_norm: %s %s must be a vector of the channels of %s", what,
+                        weft__tensor_text(v, a), weft__tensor_text(x, b));
+}
+
+/* ---- the variance of columns, as a composite for the sake of its gradient ---- */
+
+static void variance_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype,
+                           int *rank, int64_t *dims) {
+    (void)params, (void)output;
+    *dtype = (weft_dtype)in[1]->dtype;
+    *rank = 1;
+    dims[0] = in[1]->shape[0];
+}
+
+/* Of rows (R, C) and their mean (C). */
+static void variance_expand(const char *where, const void *params, weft_tensor *const *in,
+                            weft_tensor **out) {
+    (void)params;
+    weft_tensor *d = sub(in[0], in[1]);
+    out[0] = weft_mean_at(where, mul(d, d), 0, false);
+}
+
+/* How it changes with the mean is the sum of all d, which is 0 whatever the rows are, and so are that sum's
+ * gradients: leaving it out saves a pass over the rows. */
+static void variance_backward(const char *where, const void *params, weft_tensor *const *in, weft_tensor *g,
+                              weft_tensor **grads) {
+    (void)params;
+    grads[0] = mul(sub(in[0], in[1]), mulc(g, 2.0 / (double)in[0]->shape[0]));
+}
+
+static const weft_composite variance_of_rows = {.name = "variance",
+                                                .kind = -1, /* no device takes it */
+                                                .n_inputs = 2,
+                                                .n_outputs = 1,
+                                                .shape = variance_shape,
+                                                .expand = variance_expand,
+                                                .backward = variance_backward};
+
+weft_tensor *weft__batch_moments(const char *where, weft_tensor *x, weft_tensor **mean,
+                                 weft_tensor **variance) {
+    weft_tensor *bad = reject_input(where, x, false);
+    if (bad || !x) return bad;
+    weft_tensor *a = rows_of(where, widen(where, x));
+    *mean = weft_mean_at(where, a, 0, false);
+    if (weft__poisoned(*mean)) return *mean;
+    weft__composite(where, &variance_of_rows, NULL, (weft_tensor *[]){a, *mean}, variance);
+    return NULL;
+}
+
+weft_tensor *weft_batch_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, weft_tensor *beta,
+                                const weft_batch_norm_options *options) {
+    const weft_batch_norm_options o = options ? *options : (weft_batch_norm_options){.eps = 0};
+    weft_tensor *mean = o.mean, *variance = o.variance, *bad = reject_input(where, x, mean || variance);
+    if (bad || !x) return bad;
+    if (!(o.eps >= 0.0) || !mean != !variance)
+        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
+                            "batch_norm: eps %g must not be negative, mean and variance be given together",
+                            o.eps);
+    if (!(bad = reject_vector(where, x, "mean", mean)) &&
+        !(bad = reject_vector(where, x, "variance", variance)) &&
+        !(bad = reject_vector(where, x, "gamma", gamma)))
+        bad = reject_vector(where, x, "beta", beta);
+    if (!bad && !mean) bad = weft__batch_moments(where, x, &mean, &variance);
+    if (bad) return bad;
+    weft_tensor *d = sub(rows_of(where, widen(where, x)), widen(where, mean));
+    weft_tensor *y = mul(d, weft_rsqrt_at(where, addc(widen(where, variance), o.eps == 0.0 ? 1e-5 : o.eps)));
+    if (gamma) y = mul(y, widen(where, gamma));
+    if (beta) y = add(y, widen(where, beta));
+    y = as_dtype(where, y, (weft_dtype)x->dtype);
+    return weft__poisoned(y) ? y : from_rows(where, y, x);
+}
