@@ -174,18 +174,38 @@ static weft_status take_precision(weft__bench *b) {
     return dtype == WEFT_F16 ? weft_optimizer_scale_loss(b->optimizer, NULL) : WEFT_OK;
 }
 
-weft_status weft__bench_mlp(weft__bench *b) {
-    static const int64_t sizes[] = {784, 512, 512, 10};
-    b->module = weft_mlp(b->ctx, sizes, 4, NULL);
+/* Steps over shuffled batches of images. */
+static weft_status train_images(weft__bench *b, int64_t batch) {
     b->optimizer = weft_adam(b->module, &(weft_adam_options){.lr = 1e-3});
     b->items = "images";
     WEFT_TRY(take_precision(b));
-    int64_t batch = b->batch_size ? b->batch_size : 128;
+    if (b->batch_size) batch = b->batch_size;
     b->items_per_step = (double)batch;
     b->step = weft__bench_loop;
     return weft_loader_new(b->ctx, &b->x, &b->y,
                            &(weft_loader_options){.batch = batch, .scale = 1.0 / 255, .drop_last = true},
                            &b->loader);
+}
+
+weft_status weft__bench_mlp(weft__bench *b) {
+    static const int64_t sizes[] = {784, 512, 512, 10};
+    b->module = weft_mlp(b->ctx, sizes, 4, NULL);
+    return train_images(b, 128);
+}
+
+weft_status weft__bench_cnn(weft__bench *b) {
+    static const weft_conv_layer_options same = {.conv = {.padding = {1, 1}}};
+    static const weft_pool_options half = {.size = {2, 2}};
+    weft_context *ctx = b->ctx;
+    b->x.rank = 4;
+    b->x.shape[1] = 1, b->x.shape[2] = b->x.shape[3] = 28;
+    b->module = weft_sequential(ctx, "cnn", weft_conv2d_layer(ctx, 1, 32, 3, 3, &same),
+                                weft_activation(ctx, WEFT_RELU), weft_max_pool2d_layer(ctx, &half),
+                                weft_conv2d_layer(ctx, 32, 64, 3, 3, &same), weft_activation(ctx, WEFT_RELU),
+                                weft_max_pool2d_layer(ctx, &half), weft_flatten(ctx),
+                                weft_linear(ctx, 3136, 128, NULL), weft_activation(ctx, WEFT_RELU),
+                                weft_linear(ctx, 128, 10, NULL), NULL);
+    return train_images(b, 64);
 }
 
 /* count ids of our own, each by make. */

@@ -69,6 +69,47 @@ typedef struct weft_gemv {
         void (*scale)(int64_t n, const T *x, T by, T *to);                                                   \
     }
 
+/* Convolutions, see conv.h. Offsets count elements. Of an image: where a pixel's window begins, and the pixel
+ * that it is for; what of the window lies side by side; a row of pixels, read together with one of another.
+ */
+typedef struct weft_conv_place {
+    int64_t x, y;
+} weft_conv_place;
+typedef struct weft_conv_run {
+    int64_t at, n;
+} weft_conv_run;
+typedef struct weft_conv_line {
+    int64_t x, y, n;
+} weft_conv_line;
+
+/* y = or += what runs of x give by w: packed, the channels of a few vectors for each element of a run. */
+typedef struct weft_conv_gather {
+    const void *x, *w;
+    void *y;
+    const weft_conv_run *runs;
+    int64_t n_runs, last; /* channels of the last vector */
+    bool add;
+} weft_conv_gather;
+
+/* to[i, j] = or += the sum over all pixels of lines of x[row i] * y[j], j the channels of a few vectors. */
+typedef struct weft_conv_weight {
+    const void *x, *y;
+    void *to;
+    const weft_conv_line *lines;
+    int64_t n_lines, step, wide; /* from pixel to pixel of x and y */
+    int64_t to_row, last;
+    bool add;
+} weft_conv_weight;
+
+typedef struct weft_conv_own {
+    int lanes, vectors; /* of a vector, at most of a call */
+    void (*gather)(const weft_conv_gather *g, int64_t vectors, const weft_conv_place *places, int64_t count);
+    void (*weight)(const weft_conv_weight *g, int64_t vectors, const int64_t *rows, int64_t count);
+    /* to[p * width + i] = from[i * s_i + p * s_k], 0 from `rows` to `width`, whole vectors. */
+    void (*pack)(void *to, int64_t width, const void *from, int64_t s_i, int64_t s_k, int64_t rows,
+                 int64_t k);
+} weft_conv_own;
+
 /* One instruction set's own kernels. Sums are added in an order that k alone decides, at most 384
  * products in a row before a block's sum is added to the others' (class D of the tolerances). */
 typedef struct weft_gemm_own {
@@ -103,6 +144,7 @@ typedef struct weft_gemm_own {
     void (*add_bf16)(int64_t n, const uint16_t *from, float *to);
     WEFT_ATTENTION_ROWS(float) attention_f32;
     WEFT_ATTENTION_ROWS(double) attention_f64;
+    weft_conv_own conv_f32, conv_f64;
 } weft_gemm_own;
 
 extern const weft_gemm_own weft__gemm_own_baseline;
@@ -150,7 +192,9 @@ static inline int64_t weft__largest_block(int64_t extent, int64_t blocks) {
 bool weft__cpu_gemv_takes(const weft_heavy_matmul *mm);
 weft_status weft__cpu_gemv_prepare(weft_context *ctx, const weft_heavy_matmul *mm, weft_cpu_work *work);
 
-/* matmul.c, attention.c, scatter.c, update.c: what heavy.c calls. */
+/* matmul.c, attention.c, conv.c, scatter.c, update.c: what heavy.c calls. */
+weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *conv, int threads,
+                                   weft_cpu_work *work);
 weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *mm, int threads,
                                      weft_cpu_work *work);
 weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_attention *at, const char *path,

@@ -79,8 +79,17 @@ static ALWAYS uint32_t bits_of(float f) {
     X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) \
     X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) \
     X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3)
+#define CONV_ROWS 14
+#define CONV_VECS 2
+#define CONV_LIST(X) \
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(9, 1) X(10, 1) X(11, 1) X(12, 1) \
+    X(13, 1) X(14, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) X(9, 2) X(10, 2) \
+    X(11, 2) X(12, 2) X(13, 2) X(14, 2)
 /* clang-format on */
 #else
+#define CONV_ROWS 6
+#define CONV_VECS 2
+#define CONV_LIST TILE_LIST
 #if defined(__AVX2__)
 #define VECTOR_BYTES 32
 #else
@@ -383,6 +392,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #define HIGH_ORDER ORDER_HIGH_4
 #endif
 #include "device/cpu/gemm_float.h"
+#include "device/cpu/conv_float.h"
 #include "device/cpu/attention_rows.h"
 
 #define V         v_f32
@@ -445,6 +455,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #define HIGH_ORDER ORDER_HIGH_2
 #endif
 #include "device/cpu/gemm_float.h"
+#include "device/cpu/conv_float.h"
 #include "device/cpu/attention_rows.h"
 
 #define V         v_f64
@@ -599,4 +610,10 @@ const weft_gemm_own PASTE(weft__gemm_own_, WEFT_ISA) = {
     }
     .attention_f32 = ATTENTION(f32),
     .attention_f64 = ATTENTION(f64),
+#define CONV(type, size)                                                                                     \
+    {                                                                                                        \
+        VECTOR_BYTES / (size), CONV_VECS, conv_gather_##type, conv_weight_##type, conv_pack_##type           \
+    }
+    .conv_f32 = CONV(f32, 4),
+    .conv_f64 = CONV(f64, 8),
 };

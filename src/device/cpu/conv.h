@@ -1,0 +1,44 @@
+/* What the passes of a convolution share on the CPU: the part of an image, padded, that a task reads. Read
+ * next: conv.c, conv_weight.c. */
+#ifndef WEFT_DEVICE_CPU_CONV_H
+#define WEFT_DEVICE_CPU_CONV_H
+
+#include "device/cpu/gemm.h"
+
+#define CONV_DEPTH 384 /* products added in a row */
+
+/* Rows of an image with what is missing around it as zeros, in scratch; or in place where nothing is missing.
+ */
+typedef struct weft_conv_band {
+    int64_t rows, columns, channels; /* of the image */
+    int64_t low[2];                  /* the first row that band 0 has, and the first column of all */
+    int64_t step;                    /* rows from band to band, times rows of the result */
+    int64_t wide;                    /* columns of the band */
+    int64_t most;                    /* its rows */
+    uint8_t dtype;
+    bool in_place;
+} weft_conv_band;
+
+/* Bytes of a band in scratch; 0 in place. */
+size_t weft__conv_band_bytes(const weft_conv_band *band);
+/* Elements from row to row. */
+static inline int64_t weft__conv_band_row(const weft_conv_band *band) {
+    return (band->in_place ? band->columns : band->wide) * band->channels;
+}
+/* Rows first, first + 1, ... of the image, `rows` of them: where they lie. */
+const void *weft__conv_band_fill(const weft_conv_band *band, const weft_gemm_own *own, const void *image,
+                                 int64_t first, int64_t rows, void *scratch);
+
+/* Elements that are computed with, as they are or converted into scratch. */
+const void *weft__conv_wide(weft_dtype dtype, const weft_gemm_own *own, const void *from, int64_t n,
+                            void *scratch);
+
+static inline size_t weft__conv_aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
+/* Nanoseconds of one thread for all products of a pass. */
+double weft__conv_cost(const weft_heavy_conv *c);
+
+weft_status weft__cpu_conv_weight_prepare(weft_context *ctx, const weft_heavy_conv *conv,
+                                          weft_cpu_work *work);
+
+#endif

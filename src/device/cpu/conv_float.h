@@ -1,0 +1,120 @@
+/* Own convolutions of one floating type for one instruction set: included by gemm_own.c after gemm_float.h,
+ * whose names it uses. No include guard, therefore.
+ *
+ * Nothing is copied into columns: a tile of pixels by output channels stays in registers while all taps and
+ * input channels pass by (Zhang et al. 2018, "High performance zero-memory overhead direct convolutions"; the
+ * table of where pixels and taps begin is that of Dukhan 2019, "The indirect convolution algorithm"). */
+
+#define VEC FN(vec)
+
+/* ---- pixels by channels: the result, and the gradient by the input ---- */
+
+/* n products more of mr pixels, whose channels follow each other, and packed nv vectors. */
+static ALWAYS void FN(conv_steps)(const int mr, const int nv, int64_t n, VEC acc[CONV_ROWS][CONV_VECS],
+                                  const T *const *x, const T *w) {
+    for (int64_t c = 0; c < n; c++, w += nv * VL) {
+        VEC wv[CONV_VECS];
+        UNROLL for (int j = 0; j < nv; j++) wv[j] = FN(load)(w + j * VL);
+        UNROLL for (int i = 0; i < mr; i++) {
+            const VEC xv = SET1(x[i][c]);
+            UNROLL for (int j = 0; j < nv; j++) acc[i][j] = FMA(xv, wv[j], acc[i][j]);
+        }
+    }
+}
+
+static ALWAYS void FN(conv_tile)(const int mr, const int nv, const weft_conv_gather *g,
+                                 const weft_conv_place *places) {
+    VEC acc[CONV_ROWS][CONV_VECS];
+    const T *x[CONV_ROWS], *w = g->w;
+    UNROLL for (int i = 0; i < mr; i++) { UNROLL for (int j = 0; j < nv; j++) acc[i][j] = SET1((T)0); }
+    for (const weft_conv_run *run = g->runs, *end = run + g->n_runs; run < end;
+         w += run->n * nv * VL, run++) {
+        UNROLL for (int i = 0; i < mr; i++) x[i] = (const T *)g->x + places[i].x + run->at;
+        FN(conv_steps)(mr, nv, run->n, acc, x, w);
+    }
+    UNROLL for (int i = 0; i < mr; i++) {
+        UNROLL for (int j = 0; j < nv; j++) {
+            T *to = (T *)g->y + places[i].y + j * VL;
+            if (j == nv - 1 && g->last < VL)
+                STORE_PART(to, g->add ? LOAD_PART(to, g->last) + acc[i][j] : acc[i][j], g->last);
+            else
+                FN(store)(to, g->add ? FN(load)(to) + acc[i][j] : acc[i][j]);
+        }
+    }
+}
+
+/* ---- taps and input channels by output channels: the gradient by the weight ---- */
+
+static ALWAYS void FN(conv_sum)(const int mr, const int nv, const bool part, const weft_conv_weight *g,
+                                VEC acc[CONV_ROWS][CONV_VECS], const int64_t *rows) {
+    for (const weft_conv_line *line = g->lines, *end = line + g->n_lines; line < end; line++) {
+        const T *x[CONV_ROWS], *y = (const T *)g->y + line->y;
+        UNROLL for (int i = 0; i < mr; i++) x[i] = (const T *)g->x + line->x + rows[i];
+        for (int64_t p = 0, at = 0; p < line->n; p++, at += g->step, y += g->wide) {
+            VEC yv[CONV_VECS];
+            UNROLL for (int j = 0; j < nv; j++) yv[j] =
+                part && j == nv - 1 ? LOAD_PART(y + j * VL, g->last) : FN(load)(y + j * VL);
+            UNROLL for (int i = 0; i < mr; i++) {
+                const VEC xv = SET1(x[i][at]);
+                UNROLL for (int j = 0; j < nv; j++) acc[i][j] = FMA(xv, yv[j], acc[i][j]);
+            }
+        }
+    }
+}
+
+static ALWAYS void FN(conv_weight_tile)(const int mr, const int nv, const weft_conv_weight *g,
+                                        const int64_t *rows, T *to) {
+    VEC acc[CONV_ROWS][CONV_VECS];
+    UNROLL for (int i = 0; i < mr; i++) { UNROLL for (int j = 0; j < nv; j++) acc[i][j] = SET1((T)0); }
+    if (g->last < VL)
+        FN(conv_sum)(mr, nv, true, g, acc, rows);
+    else
+        FN(conv_sum)(mr, nv, false, g, acc, rows);
+    UNROLL for (int i = 0; i < mr; i++, to += g->to_row) {
+        UNROLL for (int j = 0; j < nv; j++)
+            FN(store)(to + j * VL, g->add ? FN(load)(to + j * VL) + acc[i][j] : acc[i][j]);
+    }
+}
+
+#define TILE(mr, nv)                                                                                         \
+    static void FN(conv_tile_##mr##_##nv)(const weft_conv_gather *g, const weft_conv_place *places) {        \
+        FN(conv_tile)(mr, nv, g, places);                                                                    \
+    }                                                                                                        \
+    static void FN(conv_weight_##mr##_##nv)(const weft_conv_weight *g, const int64_t *rows, T *to) {         \
+        FN(conv_weight_tile)(mr, nv, g, rows, to);                                                           \
+    }
+CONV_LIST(TILE)
+#undef TILE
+
+static void FN(conv_gather)(const weft_conv_gather *g, int64_t nv, const weft_conv_place *places,
+                            int64_t count) {
+    static void (*const table[CONV_VECS + 1][CONV_ROWS + 1])(const weft_conv_gather *,
+                                                             const weft_conv_place *) = {
+#define TILE(mr, nv) [nv][mr] = FN(conv_tile_##mr##_##nv),
+        CONV_LIST(TILE)
+#undef TILE
+    };
+    const weft_split tiles = split_of(count, CONV_ROWS);
+    for (int64_t t = 0; t < tiles.count; t++) table[nv][split_size(tiles, t)](g, places + split_at(tiles, t));
+}
+
+static void FN(conv_weight)(const weft_conv_weight *g, int64_t nv, const int64_t *rows, int64_t count) {
+    static void (*const table[CONV_VECS + 1][CONV_ROWS + 1])(const weft_conv_weight *, const int64_t *,
+                                                             T *) = {
+#define TILE(mr, nv) [nv][mr] = FN(conv_weight_##mr##_##nv),
+        CONV_LIST(TILE)
+#undef TILE
+    };
+    const weft_split tiles = split_of(count, CONV_ROWS);
+    for (int64_t t = 0; t < tiles.count; t++) {
+        const int64_t at = split_at(tiles, t);
+        table[nv][split_size(tiles, t)](g, rows + at, (T *)g->to + at * g->to_row);
+    }
+}
+
+static void FN(conv_pack)(void *to, int64_t width, const void *from, int64_t s_i, int64_t s_k, int64_t rows,
+                          int64_t k) {
+    FN(pack)(to, width, from, s_i, s_k, rows, k);
+}
+
+#undef VEC

@@ -1,0 +1,262 @@
+/* The gradient of a convolution by its weight, on the CPU: for each tap and input channel a sum over all
+ * pixels of x times y, output channels side by side. Images are cut into blocks, whose number the shape alone
+ * decides, each with a sum of its own; who finishes the last block of a range of output channels adds them up
+ * in order. Must not know threads. Read next: conv_float.h. */
+#include <string.h>
+
+#include "device/cpu/conv.h"
+
+#define BAND_BYTES    262144
+#define PARTIAL_BYTES 4194304 /* of all sums of blocks together */
+#define MOST_BLOCKS   16
+
+typedef struct weight_plan {
+    weft_heavy_conv c;
+    const weft_gemm_own *own;
+    const weft_conv_own *kernels;
+    size_t size, wide;
+    weft_conv_band band;
+    int64_t band_rows, bands; /* rows of y in a band, bands of an image */
+    int64_t depth, width;     /* rows (tap, input channel) of a group's sum; its columns, whole vectors */
+    int64_t parts, panels;    /* ranges of output channels; vectors */
+    int64_t blocks;
+    int64_t *rows;         /* where each row begins in a window */
+    weft_conv_line *lines; /* of a whole band, in parts of at most CONV_DEPTH pixels */
+    int64_t *first_line;   /* of part i; the last one: how many there are */
+    int64_t n_parts;
+    void *sums; /* (blocks, groups, depth, width) */
+    int *done;  /* blocks of a range that are */
+    size_t band_bytes;
+} weight_plan;
+
+static void plan_free(weft_context *ctx, void *plan) {
+    weight_plan *p = plan;
+    if (!p) return;
+    weft__free(ctx, p->rows);
+    weft__free(ctx, p->lines);
+    weft__free(ctx, p->first_line);
+    weft__free_aligned(ctx, p->sums);
+    weft__free(ctx, p->done);
+    weft__free(ctx, p);
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- a task ---- */
+
+static int64_t panel_at(const weight_plan *p, int64_t i) { return p->panels * i / p->parts; }
+
+static char *sum_of(const weight_plan *p, int64_t block, int64_t group) {
+    return (char *)p->sums + (size_t)((block * p->c.groups + group) * p->depth * p->width) * p->wide;
+}
+
+/* What a band adds to the sums of vectors begin..end; the first one begins them. */
+static void add_band(const weight_plan *p, const char *x, const char *y, int64_t rows, int64_t block,
+                     int64_t begin, int64_t end, bool first) {
+    const weft_heavy_conv *c = &p->c;
+    const int64_t lanes = p->kernels->lanes;
+    for (int64_t i = 0; i < p->n_parts; i++) {
+        int64_t n = 0;
+        const weft_conv_line *lines = p->lines + p->first_line[i];
+        while (n < p->first_line[i + 1] - p->first_line[i] &&
+               lines[n].y < rows * c->y[1] * c->groups * c->out)
+            n++;
+        if (n == 0) break;
+        for (int64_t g = 0; g < c->groups; g++)
+            for (int64_t v = begin, nv; v < end; v += nv) {
+                nv = weft__ceil_div(end - v, weft__ceil_div(end - v, p->kernels->vectors));
+                const int64_t left = c->out - (v + nv - 1) * lanes;
+                const weft_conv_weight w = {.x = x + (size_t)(g * c->in) * p->wide,
+                                            .y = y + (size_t)(g * c->out + v * lanes) * p->wide,
+                                            .to = sum_of(p, block, g) + (size_t)(v * lanes) * p->wide,
+                                            .lines = lines,
+                                            .n_lines = n,
+                                            .step = c->stride[1] * c->groups * c->in,
+                                            .wide = c->groups * c->out,
+                                            .to_row = p->width,
+                                            .last = left < lanes ? left : lanes,
+                                            .add = !first || i > 0};
+                p->kernels->weight(&w, nv, p->rows, p->depth);
+            }
+    }
+}
+
+static void do_band(const weight_plan *p, void *const *args, int64_t unit, int64_t block, int64_t begin,
+                    int64_t end, bool first, char *scratch) {
+    const weft_heavy_conv *c = &p->c;
+    const int64_t at = unit % p->bands * p->band_rows, image = unit / p->bands;
+    const int64_t rows = least(p->band_rows, c->y[0] - at), wide = c->y[1] * c->groups * c->out;
+    const char *from =
+        (const char *)args[0] + (size_t)(image * c->x[0] * c->x[1] * c->groups * c->in) * p->size;
+    const char *y = (const char *)args[1] + (size_t)((image * c->y[0] + at) * wide) * p->size;
+    const char *x = weft__conv_band_fill(&p->band, p->own, from, at * c->stride[0] + p->band.low[0],
+                                         p->band.most - (p->band_rows - rows) * c->stride[0], scratch);
+    y = weft__conv_wide((weft_dtype)c->dtype, p->own, y, rows * wide, scratch + p->band_bytes);
+    add_band(p, x, y, rows, block, begin, end, first);
+}
+
+/* ---- the sums of blocks ---- */
+
+static void store_row(const weight_plan *p, const void *from, int64_t n, char *to) {
+    if (p->c.dtype == WEFT_F16)
+        p->own->to_f16(n, from, (uint16_t *)(void *)to);
+    else if (p->c.dtype == WEFT_BF16)
+        p->own->to_bf16(n, from, (uint16_t *)(void *)to);
+    else
+        memcpy(to, from, (size_t)n * p->size);
+}
+
+/* Adds all blocks to the first, TURN rows at a time, and turns these: the weight has channels of x last. */
+static void finish(const weight_plan *p, int64_t begin, int64_t end, char *w, char *scratch) {
+    enum { TURN = 64 };
+    const weft_heavy_conv *c = &p->c;
+    const int64_t first = begin * p->kernels->lanes, last = least(end * p->kernels->lanes, c->out);
+    for (int64_t g = 0; g < c->groups; g++)
+        for (int64_t r = 0; r < p->depth; r += TURN) {
+            const int64_t n = least(TURN, p->depth - r);
+            for (int64_t i = r; i < r + n; i++)
+                for (int64_t b = 1; b < p->blocks; b++) {
+                    const size_t at = (size_t)(i * p->width + first) * p->wide;
+                    if (p->wide == 8)
+                        p->own->add_f64(last - first, (const void *)(sum_of(p, b, g) + at),
+                                        (void *)(sum_of(p, 0, g) + at));
+                    else
+                        p->own->add_f32(last - first, (const void *)(sum_of(p, b, g) + at),
+                                        (void *)(sum_of(p, 0, g) + at));
+                }
+            const int64_t width = weft__ceil_div(n, p->kernels->lanes) * p->kernels->lanes;
+            p->kernels->pack(scratch, width, sum_of(p, 0, g) + (size_t)(r * p->width + first) * p->wide,
+                             p->width, 1, n, last - first);
+            for (int64_t o = first; o < last; o++)
+                store_row(p, scratch + (size_t)((o - first) * width) * p->wide, n,
+                          w + (size_t)((g * c->out + o) * p->depth + r) * p->size);
+        }
+}
+
+static void run(const void *plan, void *const *args, int64_t begin, int64_t end, void *scratch,
+                weft_fault *fault) {
+    (void)fault;
+    const weight_plan *p = plan;
+    const int64_t units = p->c.n * p->bands;
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t part = task / p->blocks, block = task % p->blocks;
+        const int64_t from = panel_at(p, part), to = panel_at(p, part + 1);
+        const int64_t first = units * block / p->blocks;
+        for (int64_t u = first; u < units * (block + 1) / p->blocks; u++)
+            do_band(p, args, u, block, from, to, u == first, scratch);
+        if (__atomic_add_fetch(&p->done[part], 1, __ATOMIC_ACQ_REL) < p->blocks) continue;
+        __atomic_store_n(&p->done[part], 0, __ATOMIC_RELAXED);
+        finish(p, from, to, args[2], scratch);
+    }
+}
+
+static void run_nothing(const void *plan, void *const *args, int64_t begin, int64_t end, void *scratch,
+                        weft_fault *fault) {
+    (void)begin, (void)end, (void)scratch, (void)fault;
+    const weight_plan *p = plan;
+    memset(args[2], 0, (size_t)(p->c.groups * p->c.out * p->depth) * p->size);
+}
+
+/* ---- the plan ---- */
+
+static void set_band(weight_plan *p) {
+    const weft_heavy_conv *c = &p->c;
+    weft_conv_band *b = &p->band;
+    int64_t tall[2];
+    *b = (weft_conv_band){.rows = c->x[0],
+                          .columns = c->x[1],
+                          .channels = c->groups * c->in,
+                          .dtype = c->dtype,
+                          .in_place = p->size == p->wide};
+    for (int d = 0; d < 2; d++) {
+        tall[d] = (c->size[d] - 1) * c->dilation[d] + 1;
+        b->low[d] = -c->padding[d];
+        const int64_t end = (c->y[d] - 1) * c->stride[d] - c->padding[d] + tall[d];
+        b->in_place = b->in_place && c->padding[d] == 0 && end <= c->x[d];
+    }
+    b->wide = (c->y[1] - 1) * c->stride[1] + tall[1];
+    const int64_t row = b->wide * b->channels * (int64_t)p->wide;
+    int64_t most = (BAND_BYTES / row - tall[0]) / c->stride[0] + 1;
+    p->bands = weft__ceil_div(c->y[0], most < 1 ? 1 : most);
+    p->band_rows = weft__ceil_div(c->y[0], p->bands);
+    p->bands = weft__ceil_div(c->y[0], p->band_rows);
+    b->most = (p->band_rows - 1) * c->stride[0] + tall[0];
+}
+
+static bool list_rows(weft_context *ctx, weight_plan *p) {
+    const weft_heavy_conv *c = &p->c;
+    const int64_t row = weft__conv_band_row(&p->band), pieces = weft__ceil_div(c->y[1], CONV_DEPTH);
+    int64_t n = 0, lines = 0, pixels = CONV_DEPTH;
+    p->rows = weft__array(ctx, (size_t)p->depth, sizeof *p->rows);
+    p->lines = weft__array(ctx, (size_t)(p->band_rows * pieces), sizeof *p->lines);
+    p->first_line = weft__array(ctx, (size_t)(p->band_rows * pieces + 1), sizeof *p->first_line);
+    if (!p->rows || !p->lines || !p->first_line) return false;
+    for (int64_t i = 0; i < c->size[0]; i++)
+        for (int64_t j = 0; j < c->size[1]; j++)
+            for (int64_t k = 0; k < c->in; k++)
+                p->rows[n++] = i * c->dilation[0] * row + j * c->dilation[1] * p->band.channels + k;
+    for (int64_t h = 0; h < p->band_rows; h++)
+        for (int64_t i = 0; i < pieces; i++) {
+            const int64_t from = c->y[1] * i / pieces, count = c->y[1] * (i + 1) / pieces - from;
+            if (pixels + count > CONV_DEPTH) {
+                p->first_line[p->n_parts++] = lines;
+                pixels = 0;
+            }
+            pixels += count;
+            p->lines[lines++] =
+                (weft_conv_line){h * c->stride[0] * row + from * c->stride[1] * p->band.channels,
+                                 (h * c->y[1] + from) * c->groups * c->out, count};
+        }
+    p->first_line[p->n_parts] = lines;
+    return true;
+}
+
+/* By the shape alone: as many blocks as their sums have room for, ranges of channels where that is too few.
+ */
+static void cut(weight_plan *p, double cost_ns) {
+    const int64_t one = p->c.groups * p->depth * p->width * (int64_t)p->wide;
+    int64_t tasks = (int64_t)(cost_ns / 30e3);
+    tasks = tasks < 1 ? 1 : least(tasks, MOST_BLOCKS);
+    p->blocks = least(least(tasks, p->c.n * p->bands), PARTIAL_BYTES / one);
+    if (p->blocks < 1) p->blocks = 1;
+    p->parts = least(weft__ceil_div(tasks, p->blocks), p->panels);
+}
+
+static bool make(weft_context *ctx, weight_plan *p, weft_cpu_work *work) {
+    const weft_heavy_conv *c = &p->c;
+    set_band(p);
+    p->panels = weft__ceil_div(c->out, p->kernels->lanes);
+    p->width = p->panels * p->kernels->lanes;
+    if (!list_rows(ctx, p)) return false;
+    cut(p, work->cost_ns);
+    p->done = weft__array(ctx, (size_t)p->parts, sizeof *p->done);
+    p->sums = weft__alloc_aligned(ctx, (size_t)(p->blocks * c->groups * p->depth * p->width) * p->wide);
+    p->band_bytes = weft__conv_aligned(weft__conv_band_bytes(&p->band));
+    const size_t y = p->size == p->wide ? 0 : (size_t)(p->band_rows * c->y[1] * c->groups * c->out) * p->wide;
+    const size_t turned = (size_t)(64 * p->width) * p->wide;
+    work->scratch_bytes = p->band_bytes + y;
+    if (work->scratch_bytes < turned) work->scratch_bytes = turned;
+    work->tasks = p->parts * p->blocks;
+    return p->done && p->sums;
+}
+
+weft_status weft__cpu_conv_weight_prepare(weft_context *ctx, const weft_heavy_conv *c, weft_cpu_work *work) {
+    weight_plan *p = weft__zalloc(ctx, sizeof *p);
+    if (!p) return weft__fail_oom(ctx, sizeof *p, "a convolution's plan");
+    *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = p, .cost_ns = weft__conv_cost(c)};
+    p->c = *c;
+    p->own = weft__gemm_own();
+    p->kernels = c->dtype == WEFT_F64 ? &p->own->conv_f64 : &p->own->conv_f32;
+    p->size = weft_dtype_size((weft_dtype)c->dtype);
+    p->wide = c->dtype == WEFT_F64 ? 8 : 4;
+    p->depth = c->size[0] * c->size[1] * c->in;
+    if (c->n == 0) {
+        work->run = run_nothing;
+        work->tasks = 1;
+        return WEFT_OK;
+    }
+    if (make(ctx, p, work)) return WEFT_OK;
+    plan_free(ctx, p);
+    *work = (weft_cpu_work){.tasks = 0};
+    return weft__fail_oom(ctx, sizeof *p, "a convolution's tables");
+}
