@@ -204,7 +204,7 @@ static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor
     const weft_composite *definition = weft__composite_of(whole);
     int index = (int)((const weft_attr_output *)node->attr)->index;
     if (definition->backward && index == 0) {
-        definition->backward(where, weft__params_of(whole), whole->in, g, grads);
+        definition->backward(where, whole, g, grads);
         return WEFT_OK;
     }
     if (definition->gradient && index == 0) {
@@ -212,16 +212,8 @@ static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor
         weft_tensor *in[16], *out[16];
         int n = 0;
         for (int i = 0; i < definition->n_inputs; i++) in[n++] = whole->in[i];
-        for (int i = 0; i < definition->n_outputs; i++) {
-            weft_attr_output at = {i};
-            weft_dtype dtype = WEFT_F32;
-            int rank = 0;
-            int64_t shape[WEFT_MAX_RANK];
-            definition->shape(weft__params_of(whole), whole->in, i, &dtype, &rank, shape);
-            in[n++] = i == index ? node
-                                 : weft__node(node->ctx, where, WEFT_OP_OUTPUT, dtype, rank, shape, 1, &whole,
-                                              sizeof at, &at);
-        }
+        for (int i = 0; i < definition->n_outputs; i++)
+            in[n++] = i == index ? node : weft__composite_output(where, whole, i);
         in[n++] = g;
         weft__composite(where, gradient, weft__params_of(whole), in, out);
         for (int i = 0; i < gradient->n_outputs; i++) grads[i] = out[i];

@@ -100,10 +100,15 @@ static void comes_from(ir_node *node, const weft_tensor *t, weft_op op) {
     node->serial = t->serial;
 }
 
-static int new_node(weft_ir *ir, ir_kind kind, const weft_tensor *t, int n_in, const ir_edge *in) {
-    int n = weft__ir_node(ir, kind, (weft_dtype)t->dtype, t->rank, t->shape, n_in, in);
+static int shaped_node(weft_ir *ir, ir_kind kind, const weft_tensor *t, const int64_t *shape, int n_in,
+                       const ir_edge *in) {
+    int n = weft__ir_node(ir, kind, (weft_dtype)t->dtype, t->rank, shape, n_in, in);
     if (n >= 0) comes_from(&ir->nodes[n], t, (weft_op)t->op);
     return n;
+}
+
+static int new_node(weft_ir *ir, ir_kind kind, const weft_tensor *t, int n_in, const ir_edge *in) {
+    return shaped_node(ir, kind, t, t->shape, n_in, in);
 }
 
 /* ---- movement ---- */
@@ -165,11 +170,11 @@ static int64_t reduction_blocks(int64_t rows, int64_t length, bool inner) {
 }
 
 /* The single run of reduced dimensions first..last-1, if they are adjacent. */
-static bool one_run(const weft_tensor *x, uint32_t mask, int *first, int *last) {
+static bool one_run(int rank, uint32_t mask, int *first, int *last) {
     *first = 0;
-    while (*first < x->rank && !(mask >> *first & 1u)) ++*first;
+    while (*first < rank && !(mask >> *first & 1u)) ++*first;
     *last = *first;
-    while (*last < x->rank && (mask >> *last & 1u)) ++*last;
+    while (*last < rank && (mask >> *last & 1u)) ++*last;
     return (mask >> *last) == 0;
 }
 
@@ -196,61 +201,74 @@ static bool part_of(const weft_ir *ir, ir_edge in, const int64_t flat[3], int64_
     return weft__ir_edge_view(ir, in, 3, flat, view) && weft__view_slice(view, start, extent, step);
 }
 
-static int join_sums(weft_ir *ir, const weft_tensor *t, int a, int b) {
+static int join_sums(weft_ir *ir, const weft_tensor *t, const int64_t *shape, int a, int b) {
     if (a < 0 || b < 0) return -1;
-    int n = new_node(ir, IR_CALC, t, 2, (ir_edge[]){{a, -1}, {b, -1}});
+    int n = shaped_node(ir, IR_CALC, t, shape, 2, (ir_edge[]){{a, -1}, {b, -1}});
     if (n < 0) return -1;
     ir->nodes[n].op = WEFT_OP_ADD;
     return unify(ir, n);
 }
 
 /* (rows, after) -> (blocks, block, after), the last block shorter -> sums of blocks -> sum of sums. */
-static int fold_rows(weft_ir *ir, const weft_tensor *t, ir_edge in, int64_t rows, int64_t after,
-                     int64_t blocks) {
+static int fold_rows(weft_ir *ir, const weft_tensor *t, const int64_t *shape, ir_edge in, int64_t rows,
+                     int64_t after, int64_t blocks) {
     const int64_t block = (rows + blocks - 1) / blocks, count = (rows + block - 1) / block;
     const int64_t cut[4] = {1, count, block, after}, partial[2] = {count, after};
     const int sum = reduce_node(ir, t, in, 4, cut, rows, 1u << 2, 2, partial);
     if (sum < 0) return sum;
-    return reduce_node(ir, t, (ir_edge){sum, -1}, 2, partial, 0, 1u << 0, t->rank, t->shape);
+    return reduce_node(ir, t, (ir_edge){sum, -1}, 2, partial, 0, 1u << 0, t->rank, shape);
 }
 
 /* (before, length, after) -> (before, blocks, block, after) -> sums of blocks -> sum of sums. What blocks do
  * not hold, less than one element a block, is added up apart, which only a sum may be: guards would cost
  * more. Not so where one pass shall do it with others of those rows. */
-static int split_reduction(weft_ir *ir, const weft_tensor *t, ir_edge in, const int64_t flat[3],
-                           int64_t blocks) {
+static int split_reduction(weft_ir *ir, const weft_tensor *t, const int64_t *shape, ir_edge in,
+                           const int64_t flat[3], int64_t blocks) {
     const int64_t block = flat[1] / blocks, even = blocks * block;
     const int64_t cut[4] = {flat[0], blocks, block, flat[2]}, partial[4] = {flat[0], blocks, 1, flat[2]};
     const int64_t joined[3] = {flat[0], blocks, flat[2]}, rest[3] = {flat[0], flat[1] - even, flat[2]};
     weft_view view, after;
     if (flat[1] == ir->ragged && flat[0] == 1 && even < flat[1] && in.view < 0)
-        return fold_rows(ir, t, in, flat[1], flat[2], blocks);
+        return fold_rows(ir, t, shape, in, flat[1], flat[2], blocks);
     if (!part_of(ir, in, flat, 0, even, &view) || !weft__view_reshape(&view, 4, cut)) return -2;
     if (rest[1] && !part_of(ir, in, flat, even, rest[1], &after)) return -2;
     ir_edge edge = {in.node, weft__ir_view(ir, in.node, &view)};
     if (edge.view == -2) return -1;
     int sum = reduce_node(ir, t, edge, 4, cut, 0, 1u << 2, 4, partial);
-    if (sum >= 0) sum = reduce_node(ir, t, (ir_edge){sum, -1}, 3, joined, 0, 1u << 1, t->rank, t->shape);
+    if (sum >= 0) sum = reduce_node(ir, t, (ir_edge){sum, -1}, 3, joined, 0, 1u << 1, t->rank, shape);
     if (sum < 0 || rest[1] == 0) return sum;
     edge.view = weft__ir_view(ir, in.node, &after);
     if (edge.view == -2) return -1;
-    return join_sums(ir, t, sum, reduce_node(ir, t, edge, 3, rest, 0, 1u << 1, t->rank, t->shape));
+    return join_sums(ir, t, shape, sum, reduce_node(ir, t, edge, 3, rest, 0, 1u << 1, t->rank, shape));
+}
+
+/* Dimension 1 counted behind the others. */
+static uint32_t last_mask(uint32_t mask, int rank) {
+    return (mask & 1u) | (mask >> 2) << 1 | (mask >> 1 & 1u) << (rank - 1);
 }
 
 static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out) {
     const weft_tensor *x = t->in[0];
     uint32_t mask = ((const weft_attr_axes *)t->attr)->mask;
+    int64_t from[WEFT_MAX_RANK], to[WEFT_MAX_RANK];
     int first, last, n = -2;
-    if (ir->fuse && x->numel > 0 && one_run(x, mask, &first, &last)) {
+    const bool turned = weft__ir_channels_last(ir, x->rank, x->shape, 1, &in, from);
+    if (turned) mask = last_mask(mask, x->rank);
+    for (int i = 0; i < x->rank; i++) {
+        if (!turned) from[i] = x->shape[i];
+        to[i] = mask >> i & 1u ? 1 : from[i];
+    }
+    if (ir->fuse && x->numel > 0 && one_run(x->rank, mask, &first, &last)) {
         int64_t flat[3] = {1, 1, 1};
-        for (int i = 0; i < x->rank; i++) flat[i < first ? 0 : i < last ? 1 : 2] *= x->shape[i];
+        for (int i = 0; i < x->rank; i++) flat[i < first ? 0 : i < last ? 1 : 2] *= from[i];
         int64_t blocks = reduction_blocks(flat[0] * flat[2], flat[1], flat[2] == 1);
         if (blocks > 1 && (t->op == WEFT_OP_SUM || flat[1] % blocks == 0))
-            n = split_reduction(ir, t, in, flat, blocks);
+            n = split_reduction(ir, t, to, in, flat, blocks);
     }
-    if (n == -2) n = reduce_node(ir, t, in, x->rank, x->shape, 0, mask, t->rank, t->shape);
+    if (n == -2) n = reduce_node(ir, t, in, x->rank, from, 0, mask, t->rank, to);
     *out = (ir_edge){n, -1};
-    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+    if (n >= 0 && turned) *out = weft__ir_channels_first(ir, n, t->rank, to);
+    return n < 0 || out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
 /* ---- products of a long matrix and a vector ---- */
@@ -300,7 +318,7 @@ static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
     if (product < 0) return -1;
     const int64_t flat[3] = {1, shape[0], shape[1]};
     if (shape[0] % blocks) ir->ragged = shape[0];
-    if (sum_rows) return split_reduction(ir, t, (ir_edge){product, -1}, flat, blocks);
+    if (sum_rows) return split_reduction(ir, t, t->shape, (ir_edge){product, -1}, flat, blocks);
     return reduce_node(ir, t, (ir_edge){product, -1}, 2, shape, 0, 1u << 1, t->rank, t->shape);
 }
 
@@ -392,14 +410,17 @@ static weft_status build_leaf(weft_ir *ir, const weft_tensor *t, ir_edge *out) {
     return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
-static weft_status build_plain(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+static weft_status build_plain(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
     ir_kind kind = t->op == WEFT_OP_CONST    ? IR_CONST
                    : t->op == WEFT_OP_IOTA   ? IR_IOTA
                    : t->op == WEFT_OP_RANDOM ? IR_RANDOM
                    : t->op == WEFT_OP_CAST   ? IR_CAST
                                              : IR_CALC;
     if (simplify(ir, t, in, out)) return WEFT_OK;
-    int n = new_node(ir, kind, t, t->n_in, in);
+    int64_t stored[WEFT_MAX_RANK];
+    const bool each = (kind == IR_CALC || kind == IR_CAST) && t->n_in > 0;
+    const bool turned = each && weft__ir_channels_last(ir, t->rank, t->shape, t->n_in, in, stored);
+    int n = shaped_node(ir, kind, t, turned ? stored : t->shape, t->n_in, in);
     if (n < 0) return weft__ir_failed(ir);
     if (kind == IR_CONST) {
         const weft_attr_const *attr = t->attr;
@@ -408,7 +429,8 @@ static weft_status build_plain(weft_ir *ir, const weft_tensor *t, const ir_edge 
     }
     n = unify(ir, n);
     *out = (ir_edge){n, -1};
-    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+    if (n >= 0 && turned) *out = weft__ir_channels_first(ir, n, t->rank, stored);
+    return n < 0 || out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
 static weft_status build_graph(weft_ir *ir, const weft_tensor *root);

@@ -414,10 +414,7 @@ static weft_status build_conv(weft_ir *ir, const weft_tensor *t, const ir_edge *
                                   [WEFT_CONV_WEIGHT] = {wide, c->size[0], c->size[1], c->in}};
     const int result = heavy_out(ir, n, 0, (weft_dtype)c->dtype, 4, stored[c->pass]);
     if (result < 0) return weft__ir_failed(ir);
-    weft_view view;
-    weft__view_identity(&view, 4, stored[c->pass]);
-    weft__view_permute(&view, (int[]){0, 3, 1, 2});
-    *out = (ir_edge){result, weft__ir_view(ir, result, &view)};
+    *out = weft__ir_channels_first(ir, result, 4, stored[c->pass]);
     return out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
 }
 

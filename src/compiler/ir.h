@@ -1,6 +1,7 @@
 /* The compiler's own form of a graph: movement is gone, each operand is an edge (node, view). The passes:
  *   ir.c     nodes and views, what the passes share
  *   build.c  tensors -> IR: views folded into edges, composites taken or expanded, big reductions split
+ *   layout.c which values are stored with their channels last
  *   sums.c   column sums that a product's device computes with it
  *   space.c  index spaces of kernels: which fit together
  *   fuse.c   which nodes share a kernel, which values are stored
@@ -143,6 +144,14 @@ weft_status weft__ir_failed(weft_ir *ir); /* out of memory */
 /* ---- build.c ---- */
 weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks,
                            size_t n_sinks);
+
+/* ---- layout.c ---- */
+/* Turns operands over (N, C, ...) into operands over (N, ..., C), the shape then in `stored`, where the
+ * largest of them lies so; else false. */
+bool weft__ir_channels_last(weft_ir *ir, int rank, const int64_t *shape, int n_in, ir_edge *in,
+                            int64_t *stored);
+/* Node n, stored (N, ..., C), seen as (N, C, ...). View -2: memory is gone. */
+ir_edge weft__ir_channels_first(weft_ir *ir, int n, int rank, const int64_t *stored);
 
 /* ---- heavy.c: heavy tensors -> HEAVY nodes whose operands a device can address ---- */
 weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out);

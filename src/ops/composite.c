@@ -12,15 +12,15 @@ void weft__composite(const char *where, const weft_composite *definition, const 
     if (params) memcpy(attr + sizeof head, params, definition->params_bytes);
     weft_tensor *whole = weft__node(in[0]->ctx, where, WEFT_OP_COMPOSITE, (weft_dtype)in[0]->dtype, 0, NULL,
                                     definition->n_inputs, in, bytes, attr);
-    for (int i = 0; i < definition->n_outputs; i++) {
-        weft_dtype dtype = WEFT_F32;
-        int rank = 0;
-        int64_t shape[WEFT_MAX_RANK];
-        out[i] = whole;
-        if (whole->error) continue;
-        weft_attr_output index = {i};
-        definition->shape(params, in, i, &dtype, &rank, shape);
-        out[i] = weft__node(in[0]->ctx, where, WEFT_OP_OUTPUT, dtype, rank, shape, 1, &whole, sizeof index,
-                            &index);
-    }
+    for (int i = 0; i < definition->n_outputs; i++)
+        out[i] = whole->error ? whole : weft__composite_output(where, whole, i);
+}
+
+weft_tensor *weft__composite_output(const char *where, weft_tensor *whole, int i) {
+    const weft_attr_output index = {i};
+    weft_dtype dtype = WEFT_F32;
+    int rank = 0;
+    int64_t shape[WEFT_MAX_RANK];
+    weft__composite_of(whole)->shape(weft__params_of(whole), whole->in, i, &dtype, &rank, shape);
+    return weft__node(whole->ctx, where, WEFT_OP_OUTPUT, dtype, rank, shape, 1, &whole, sizeof index, &index);
 }

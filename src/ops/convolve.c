@@ -134,9 +134,9 @@ static weft_tensor *with(const char *where, const params_of_conv *c, weft_conv_o
     return weft__convolve(where, &other, a, b);
 }
 
-static void backward(const char *where, const void *params, weft_tensor *const *in, weft_tensor *g,
-                     weft_tensor **grads) {
-    const params_of_conv *c = params;
+static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
+    const params_of_conv *c = weft__params_of(whole);
+    weft_tensor *const *in = whole->in;
     switch ((weft_conv_op)c->op) {
     case WEFT_CONV_OP_FORWARD: /* x, w */
         grads[0] = with(where, c, WEFT_CONV_OP_INPUT, g, in[1]);

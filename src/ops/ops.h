@@ -63,8 +63,7 @@ struct weft_composite {
     const weft_composite *gradient;
     const weft_composite *forward; /* set in a gradient */
     /* Instead of both: the gradients of all inputs, recorded from that of output 0. */
-    void (*backward)(const char *where, const void *params, weft_tensor *const *in, weft_tensor *g,
-                     weft_tensor **grads);
+    void (*backward)(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads);
     int n_inputs;
 };
 
@@ -85,6 +84,9 @@ static inline const void *weft__params_of(const weft_tensor *t) {
 /* Records a composite; out[] gets its outputs. */
 void weft__composite(const char *where, const weft_composite *definition, const void *params,
                      weft_tensor *const *in, weft_tensor **out);
+
+/* Output i of a recorded one. */
+weft_tensor *weft__composite_output(const char *where, weft_tensor *whole, int i);
 
 /* ---- convolve.c ---- */
 

@@ -1,6 +1,7 @@
-/* Pooling over windows, one dimension after the other: the first largest element of an image is the first of
- * its row in the first of such rows. A maximum is the sum of its window with all but its first largest
- * element put to 0, whose gradient is that choice. Must not know: convolution. Read next: window.c. */
+/* Pooling over windows, large ones one dimension after the other: the first largest element of an image is
+ * the first of its row in the first of such rows. A maximum is the sum of its window with all but its first
+ * largest element put to 0, whose gradient is that choice. Must not know: convolution. Read next: window.c.
+ */
 #include "ops/composite.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -71,6 +72,20 @@ static weft_tensor *max_pool(const char *name, const char *where, weft_tensor *x
     pool p[2];
     weft_tensor *bad = take_options(name, where, x, dims, options, p);
     if (bad || !x) return bad;
+    weft_max_params m = {.size = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .count = {1, 1}};
+    for (int i = 0; i < dims; i++) {
+        const int k = 2 - dims + i;
+        m.size[k] = p[i].size, m.stride[k] = p[i].stride, m.padding[k] = p[i].padding;
+        m.dilation[k] = p[i].dilation;
+        bad = weft__window_count(where, name, x->ctx, x->shape[x->rank - dims + i] + 2 * p[i].padding,
+                                 p[i].size, p[i].stride, p[i].dilation, &m.count[k]);
+        if (bad) return bad;
+    }
+    if (m.size[0] <= WEFT_MAX_TAPS && m.size[1] <= WEFT_MAX_TAPS && m.size[0] * m.size[1] <= WEFT_MAX_TAPS) {
+        if (dims == 2) return weft__max_pool(where, x, &m);
+        return weft_squeeze_at(where, weft__max_pool(where, weft_unsqueeze_at(where, x, x->rank - 1), &m),
+                               x->rank - 1);
+    }
     for (int i = dims - 1; i >= 0 && !weft__poisoned(x); i--)
         x = largest(where, x, x->rank - dims + i, &p[i]);
     return x;

@@ -11,4 +11,14 @@ weft_tensor *weft__window_count(const char *where, const char *op, weft_context 
 /* The largest elements along dimension dim, NaN first; the gradient goes to the first of equals. */
 weft_tensor *weft__first_largest(const char *where, weft_tensor *w, int dim);
 
+/* Windows of the last two dimensions; the padding is less than every number. */
+typedef struct weft_max_params {
+    int64_t size[2], stride[2], padding[2], dilation[2], count[2];
+} weft_max_params;
+
+enum { WEFT_MAX_TAPS = 32 }; /* more elements of a window are not worth a slice each */
+
+/* max_pool.c: x has two dimensions or more. */
+weft_tensor *weft__max_pool(const char *where, weft_tensor *x, const weft_max_params *params);
+
 #endif
