@@ -25,6 +25,8 @@ extern "C" {
 
 typedef enum weft_reduction { WEFT_MEAN, WEFT_SUM, WEFT_NONE } weft_reduction;
 
+typedef enum weft_pad_mode { WEFT_PAD_REFLECT, WEFT_PAD_REPLICATE, WEFT_PAD_CIRCULAR } weft_pad_mode;
+
 typedef struct weft_attention_options {
     bool causal;    /* query i sees keys up to i + (S - T) */
     double scale;   /* 0: 1 / sqrt(D) */

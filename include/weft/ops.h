@@ -17,6 +17,8 @@ extern "C" {
 
 typedef enum weft_reduction { WEFT_MEAN, WEFT_SUM, WEFT_NONE } weft_reduction;
 
+typedef enum weft_pad_mode { WEFT_PAD_REFLECT, WEFT_PAD_REPLICATE, WEFT_PAD_CIRCULAR } weft_pad_mode;
+
 typedef struct weft_attention_options {
     bool causal;    /* query i sees keys up to i + (S - T) */
     double scale;   /* 0: 1 / sqrt(D) */
@@ -369,6 +371,65 @@ WEFT_API weft_tensor *weft_stack(weft_tensor *const *parts, int count, int axis)
 WEFT_API weft_tensor *weft_stack_at(const char *where, weft_tensor *const *parts, int count, int axis);
 #define weft_stack(...) weft_stack_at(WEFT_HERE, __VA_ARGS__)
 
+/* x moved by `shift` places along a dimension (WEFT_ALL_AXES: as if flat); what leaves at one end enters
+ * at the other. */
+WEFT_API weft_tensor *weft_roll(weft_tensor *x, int64_t shift, int dim);
+WEFT_API weft_tensor *weft_roll_at(const char *where, weft_tensor *x, int64_t shift, int dim);
+#define weft_roll(...) weft_roll_at(WEFT_HERE, __VA_ARGS__)
+
+/* x repeated as a whole, counts[i] times along dimension i (PyTorch: repeat). */
+WEFT_API weft_tensor *weft_tile(weft_tensor *x, const int64_t *counts);
+WEFT_API weft_tensor *weft_tile_at(const char *where, weft_tensor *x, const int64_t *counts);
+#define weft_tile(...) weft_tile_at(WEFT_HERE, __VA_ARGS__)
+
+/* Each slice of x along a dimension `count` times in a row (NumPy: repeat). */
+WEFT_API weft_tensor *weft_repeat_interleave(weft_tensor *x, int64_t count, int dim);
+WEFT_API weft_tensor *weft_repeat_interleave_at(const char *where, weft_tensor *x, int64_t count, int dim);
+#define weft_repeat_interleave(...) weft_repeat_interleave_at(WEFT_HERE, __VA_ARGS__)
+
+/* x with what it has itself around: mirrored without its edge (WEFT_PAD_REFLECT, less than the extent),
+ * its edge repeated (WEFT_PAD_REPLICATE), or as if it went round (WEFT_PAD_CIRCULAR, at most the extent).
+ * For a constant: pad. */
+WEFT_API weft_tensor *weft_pad_with(weft_tensor *x, const int64_t *before, const int64_t *after, weft_pad_mode mode);
+WEFT_API weft_tensor *weft_pad_with_at(const char *where, weft_tensor *x, const int64_t *before, const int64_t *after, weft_pad_mode mode);
+#define weft_pad_with(...) weft_pad_with_at(WEFT_HERE, __VA_ARGS__)
+
+/* Elements (i, i + offset) of two dimensions, which become the last one. A view. */
+WEFT_API weft_tensor *weft_diagonal(weft_tensor *x, int64_t offset, int dim0, int dim1);
+WEFT_API weft_tensor *weft_diagonal_at(const char *where, weft_tensor *x, int64_t offset, int dim0, int dim1);
+#define weft_diagonal(...) weft_diagonal_at(WEFT_HERE, __VA_ARGS__)
+
+/* Sum of the diagonal of the last two dimensions. */
+WEFT_API weft_tensor *weft_trace(weft_tensor *x);
+WEFT_API weft_tensor *weft_trace_at(const char *where, weft_tensor *x);
+#define weft_trace(...) weft_trace_at(WEFT_HERE, __VA_ARGS__)
+
+/* x where column - row <= k in the last two dimensions, else 0. */
+WEFT_API weft_tensor *weft_tril(weft_tensor *x, int64_t k);
+WEFT_API weft_tensor *weft_tril_at(const char *where, weft_tensor *x, int64_t k);
+#define weft_tril(...) weft_tril_at(WEFT_HERE, __VA_ARGS__)
+
+/* x where column - row >= k in the last two dimensions, else 0. */
+WEFT_API weft_tensor *weft_triu(weft_tensor *x, int64_t k);
+WEFT_API weft_tensor *weft_triu_at(const char *where, weft_tensor *x, int64_t k);
+#define weft_triu(...) weft_triu_at(WEFT_HERE, __VA_ARGS__)
+
+/* Products of every element of a with every one of b: (m) and (n) -> (m, n); other shapes as if flat. (The
+ * dot product of two vectors is their matmul.) */
+WEFT_API weft_tensor *weft_outer(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_outer_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_outer(...) weft_outer_at(WEFT_HERE, __VA_ARGS__)
+
+/* value, a constant, where mask is true, else x; broadcast against each other. */
+WEFT_API weft_tensor *weft_masked_fill(weft_tensor *x, weft_tensor *mask, double value);
+WEFT_API weft_tensor *weft_masked_fill_at(const char *where, weft_tensor *x, weft_tensor *mask, double value);
+#define weft_masked_fill(...) weft_masked_fill_at(WEFT_HERE, __VA_ARGS__)
+
+/* Integers (...) -> (..., classes): 1 at the class, else 0; all 0 for a class outside 0..classes-1. */
+WEFT_API weft_tensor *weft_one_hot(weft_tensor *index, int64_t classes, weft_dtype dtype);
+WEFT_API weft_tensor *weft_one_hot_at(const char *where, weft_tensor *index, int64_t classes, weft_dtype dtype);
+#define weft_one_hot(...) weft_one_hot_at(WEFT_HERE, __VA_ARGS__)
+
 /* All windows of `size` elements, `dilation` apart, that begin every `step` along dim: their number takes
  * the place of dim, their elements are a new last dimension. A view whose windows overlap. */
 WEFT_API weft_tensor *weft_unfold(weft_tensor *x, int dim, int64_t size, int64_t step, int64_t dilation);
@@ -498,10 +559,32 @@ WEFT_API weft_tensor *weft_mean(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_mean_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_mean(...) weft_mean_at(WEFT_HERE, __VA_ARGS__)
 
-/* Population variance along axis (divided by n), in two passes. */
-WEFT_API weft_tensor *weft_var(weft_tensor *x, int axis, bool keep);
-WEFT_API weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, bool keep);
+/* Variance along axis in two passes, divided by n - correction: 0 for that of a population, 1 for the
+ * estimate from a sample. */
+WEFT_API weft_tensor *weft_var(weft_tensor *x, int axis, double correction, bool keep);
+WEFT_API weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, double correction, bool keep);
 #define weft_var(...) weft_var_at(WEFT_HERE, __VA_ARGS__)
+
+/* Standard deviation: the square root of var. */
+WEFT_API weft_tensor *weft_std(weft_tensor *x, int axis, double correction, bool keep);
+WEFT_API weft_tensor *weft_std_at(const char *where, weft_tensor *x, int axis, double correction, bool keep);
+#define weft_std(...) weft_std_at(WEFT_HERE, __VA_ARGS__)
+
+/* p-norm along axis: (sum of |x|^p)^(1/p) for any p, the largest and smallest |x| for inf and -inf, the
+ * number of elements other than 0 for 0. At 0 its gradient is 0. */
+WEFT_API weft_tensor *weft_norm(weft_tensor *x, double p, int axis, bool keep);
+WEFT_API weft_tensor *weft_norm_at(const char *where, weft_tensor *x, double p, int axis, bool keep);
+#define weft_norm(...) weft_norm_at(WEFT_HERE, __VA_ARGS__)
+
+/* Is any element along axis other than 0? A bool; false over nothing. */
+WEFT_API weft_tensor *weft_any(weft_tensor *x, int axis, bool keep);
+WEFT_API weft_tensor *weft_any_at(const char *where, weft_tensor *x, int axis, bool keep);
+#define weft_any(...) weft_any_at(WEFT_HERE, __VA_ARGS__)
+
+/* Are all elements along axis other than 0? A bool; true over nothing. */
+WEFT_API weft_tensor *weft_all(weft_tensor *x, int axis, bool keep);
+WEFT_API weft_tensor *weft_all_at(const char *where, weft_tensor *x, int axis, bool keep);
+#define weft_all(...) weft_all_at(WEFT_HERE, __VA_ARGS__)
 
 /* Index (i32) of the first largest element along axis; of the first NaN where there is one. */
 WEFT_API weft_tensor *weft_argmax(weft_tensor *x, int axis, bool keep);
@@ -524,6 +607,14 @@ WEFT_API weft_tensor *weft_sum_to_at(const char *where, weft_tensor *x, int rank
 WEFT_API weft_tensor *weft_matmul(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_matmul_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_matmul(...) weft_matmul_at(WEFT_HERE, __VA_ARGS__)
+
+/* Einstein's summation as in NumPy: \"ij,jk->ik\". A letter for each dimension of each operand, up to 32;
+ * letters that the output lacks are summed, one repeated in an operand takes its diagonal, \"...\" stands
+ * for dimensions that broadcast, and without \"->\" the output is the ellipsis and the letters that appear
+ * once, in order. Pairs are contracted by matmul, the cheapest first. */
+WEFT_API weft_tensor *weft_einsum(const char *equation, weft_tensor *const *operands, int count);
+WEFT_API weft_tensor *weft_einsum_at(const char *where, const char *equation, weft_tensor *const *operands, int count);
+#define weft_einsum(...) weft_einsum_at(WEFT_HERE, __VA_ARGS__)
 
 /* Slices of x along axis at the integers in index (any shape), NumPy's take: x (A, n, B), index (I) -> (A,
  * I, B). An index outside 0..n-1 is an error at the next status. */
@@ -558,7 +649,7 @@ WEFT_API weft_tensor *weft_square(weft_tensor *x);
 WEFT_API weft_tensor *weft_square_at(const char *where, weft_tensor *x);
 #define weft_square(...) weft_square_at(WEFT_HERE, __VA_ARGS__)
 
-/* x limited to low..high. */
+/* x limited to low..high; -HUGE_VAL and HUGE_VAL are no limit. */
 WEFT_API weft_tensor *weft_clamp(weft_tensor *x, double low, double high);
 WEFT_API weft_tensor *weft_clamp_at(const char *where, weft_tensor *x, double low, double high);
 #define weft_clamp(...) weft_clamp_at(WEFT_HERE, __VA_ARGS__)

@@ -133,6 +133,15 @@ WEFT_API weft_tensor *weft_scalar_of(weft_context *ctx, weft_dtype dtype, double
 /* 0, 1, 2, ... counted along the last dimension of a tensor of that shape. */
 WEFT_API weft_tensor *weft_iota(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape);
 
+/* start, start + step, ... before stop, as a vector; computed in f32 for 16-bit floats. */
+WEFT_API weft_tensor *weft_arange(weft_context *ctx, weft_dtype dtype, double start, double stop,
+                                  double step);
+/* n numbers from start to stop, both included and exact, at equal distances. */
+WEFT_API weft_tensor *weft_linspace(weft_context *ctx, weft_dtype dtype, double start, double stop,
+                                    int64_t n);
+/* A matrix of 1 on its diagonal, 0 elsewhere. */
+WEFT_API weft_tensor *weft_eye(weft_context *ctx, weft_dtype dtype, int64_t rows, int64_t columns);
+
 /* Uniform in [0, 1), f32; and standard normal, f32. Another draw at each call. */
 WEFT_API weft_tensor *weft_random_uniform(weft_context *ctx, int rank, const int64_t *shape);
 WEFT_API weft_tensor *weft_random_normal(weft_context *ctx, int rank, const int64_t *shape);

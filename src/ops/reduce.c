@@ -1,4 +1,5 @@
-/* Reductions of the table over any set of dimensions, and what is made of them: mean, variance, argmax. */
+/* Reductions of the table over any set of dimensions, and what is made of them: mean, variance, norms, any
+ * and all, argmax. */
 #include <math.h>
 #include "ops/composite.h"
 #include "ops/ops.h"
@@ -100,13 +101,82 @@ weft_tensor *weft_mean_at(const char *where, weft_tensor *x, int axis, bool keep
     return as_dtype(where, mulc(sum, 1.0 / (double)reduced_count(x, mask)), dtype);
 }
 
-weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, bool keep) {
+/* Sum of squared distances from the mean, divided by what is left of the count. */
+static weft_tensor *variance(const char *where, const char *name, weft_tensor *x, int axis, double correction,
+                             bool keep) {
+    uint32_t mask;
+    weft_tensor *bad = mask_of(where, name, x, axis, &mask);
+    if (bad) return bad;
+    weft_tensor *mean = weft_mean_at(where, x, axis, true);
+    if (mean->error) return mean;
+    weft_tensor *distance = sub(x, mean), *squares = mul(distance, distance);
+    if (correction == 0) return weft_mean_at(where, squares, axis, keep);
+    const double left = fmax(0, (double)reduced_count(x, mask) - correction);
+    return mulc(weft_sum_at(where, squares, axis, keep), 1 / left);
+}
+
+weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, double correction, bool keep) {
     weft_tensor *bad = reject_float("var", where, x);
     if (bad || !x) return bad;
-    weft_tensor *wide = widen(where, x), *mean = weft_mean_at(where, wide, axis, true);
-    if (mean->error) return mean;
-    weft_tensor *distance = sub(wide, mean);
-    return as_dtype(where, weft_mean_at(where, mul(distance, distance), axis, keep), (weft_dtype)x->dtype);
+    return as_dtype(where, variance(where, "var", widen(where, x), axis, correction, keep),
+                    (weft_dtype)x->dtype);
+}
+
+weft_tensor *weft_std_at(const char *where, weft_tensor *x, int axis, double correction, bool keep) {
+    weft_tensor *bad = reject_float("std", where, x);
+    if (bad || !x) return bad;
+    weft_tensor *v = variance(where, "std", widen(where, x), axis, correction, keep);
+    return as_dtype(where, weft_sqrt_at(where, v), (weft_dtype)x->dtype);
+}
+
+/* The p-th root of s, with gradient 0 where s is 0. */
+static weft_tensor *root(const char *where, weft_tensor *s, double p) {
+    weft_tensor *none = eq(s, zero(s)), *safe = select(none, weft_full_like_at(where, s, 1), s);
+    safe = p == 2 ? weft_sqrt_at(where, safe) : power(safe, weft_full_like_at(where, safe, 1 / p));
+    return p > 0 ? select(none, zero(s), safe) : select(none, weft_full_like_at(where, s, INFINITY), safe);
+}
+
+static weft_tensor *norm_of(const char *where, weft_tensor *x, double p, int axis, bool keep) {
+    weft_tensor *size = weft_abs_at(where, x);
+    if (isinf(p)) return reduce_axis(where, p > 0 ? WEFT_OP_MAX : WEFT_OP_MIN, size, axis, keep);
+    if (p == 1) return weft_sum_at(where, size, axis, keep);
+    if (p == 2) return root(where, weft_sum_at(where, mul(x, x), axis, keep), p);
+    weft_tensor *none = eq(x, zero(x)), *one = weft_full_like_at(where, x, 1);
+    if (p == 0) return weft_sum_at(where, select(none, zero(x), one), axis, keep);
+    weft_tensor *powers = power(select(none, one, size), weft_full_like_at(where, x, p));
+    powers = select(none, p > 0 ? zero(x) : weft_full_like_at(where, x, INFINITY), powers);
+    weft_tensor *sum = weft_sum_at(where, powers, axis, keep);
+    if (p > 0) return root(where, sum, p);
+    return power(sum, weft_full_like_at(where, sum, 1 / p)); /* inf, where an element is 0, becomes 0 */
+}
+
+weft_tensor *weft_norm_at(const char *where, weft_tensor *x, double p, int axis, bool keep) {
+    weft_tensor *bad = reject_float("norm", where, x);
+    if (bad || !x) return bad;
+    if (isnan(p)) return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "norm: p is NaN");
+    return as_dtype(where, norm_of(where, widen(where, x), p, axis, keep), (weft_dtype)x->dtype);
+}
+
+/* Over nothing: false for any, true for all. */
+static weft_tensor *truth(const char *where, const char *name, weft_op op, weft_tensor *x, int axis,
+                          bool keep) {
+    weft_tensor *bad = weft__reject(name, where, &x, 1);
+    uint32_t mask;
+    if (bad || !x || (bad = mask_of(where, name, x, axis, &mask))) return bad;
+    weft_tensor *is = x->dtype == WEFT_BOOL ? x : weft_cast_at(where, x, WEFT_BOOL);
+    if (is->error || reduced_count(x, mask)) return is->error ? is : reduce_axis(where, op, is, axis, keep);
+    int64_t shape[WEFT_MAX_RANK];
+    for (int i = 0; i < x->rank; i++) shape[i] = mask >> i & 1u ? 1 : x->shape[i];
+    is = weft__constant(x->ctx, where, WEFT_BOOL, x->rank, shape, op == WEFT_OP_MIN, op == WEFT_OP_MIN);
+    return drop(where, is, mask, keep);
+}
+
+weft_tensor *weft_any_at(const char *where, weft_tensor *x, int axis, bool keep) {
+    return truth(where, "any", WEFT_OP_MAX, x, axis, keep);
+}
+
+weft_tensor *weft_all_at(const char *where, weft_tensor *x, int axis, bool keep) {
+    return truth(where, "all", WEFT_OP_MIN, x, axis, keep);
 }
 
 /* The smallest index at which x equals its extreme, or is NaN where the extreme is: one row kernel. */

@@ -1,5 +1,7 @@
-/* Sources: constants, iota and random numbers, a pure function of seed, stream, step and element. */
+/* Sources: constants, iota and what is made of it, and random numbers, a pure function of seed, stream, step
+ * and element. */
 #include <math.h>
+#include "ops/composite.h"
 #include "ops/ops.h"
 
 weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dtype, int rank,
@@ -67,6 +69,50 @@ weft_tensor *weft_iota(weft_context *ctx, weft_dtype dtype, int rank, const int6
     if (t->error) return t;
     if (index != dtype) t = weft_cast_at(NULL, t, dtype);
     return t->error ? t : weft__expand_to(NULL, t, rank, shape);
+}
+
+/* What weft_iota makes of n, wide enough to compute with. */
+static weft_tensor *steps(weft_context *ctx, weft_dtype dtype, int64_t n) {
+    return weft_iota(ctx, weft_dtype_is_float(dtype) ? is_half(dtype) ? WEFT_F32 : dtype : WEFT_I64, 1, &n);
+}
+
+weft_tensor *weft_arange(weft_context *ctx, weft_dtype dtype, double start, double stop, double step) {
+    const char *where = NULL;
+    const double count = ceil((stop - start) / step);
+    const bool whole = start == floor(start) && step == floor(step);
+    const int64_t n = count > 0 && count < 0x1p53 ? (int64_t)count : 0;
+    weft_tensor *bad = check(ctx, "weft_arange", dtype, 1, &n);
+    if (bad) return bad;
+    if (!(fabs(count) < 0x1p53) || (!weft_dtype_is_float(dtype) && (!whole || dtype == WEFT_BOOL)))
+        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_arange: %s from %g to %g by %g",
+                            weft_dtype_name(dtype), start, stop, step);
+    weft_tensor *y = steps(ctx, dtype, n);
+    if (step != 1) y = mulc(y, step);
+    if (start != 0) y = addc(y, start);
+    return as_dtype(where, y, dtype);
+}
+
+weft_tensor *weft_linspace(weft_context *ctx, weft_dtype dtype, double start, double stop, int64_t n) {
+    const char *where = NULL;
+    weft_tensor *bad = check(ctx, "weft_linspace", dtype, 1, &n);
+    if (bad) return bad;
+    if (!weft_dtype_is_float(dtype))
+        return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "weft_linspace: %s is not a float",
+                            weft_dtype_name(dtype));
+    const double step = n > 1 ? (stop - start) / (double)(n - 1) : 0;
+    weft_tensor *i = steps(ctx, dtype, n); /* from the nearer end, so that both are exact */
+    weft_tensor *up = addc(mulc(i, step), start), *down = addc(mulc(addc(i, 1.0 - (double)n), step), stop);
+    weft_tensor *first = lt(i, weft_full_like_at(where, i, (double)(n - n / 2)));
+    return as_dtype(where, select(first, up, down), dtype);
+}
+
+weft_tensor *weft_eye(weft_context *ctx, weft_dtype dtype, int64_t rows, int64_t columns) {
+    const char *where = NULL;
+    weft_tensor *bad = check(ctx, "weft_eye", dtype, 2, (const int64_t[]){rows, columns});
+    if (bad) return bad;
+    weft_tensor *row = weft_iota(ctx, WEFT_I64, 1, &rows), *column = weft_iota(ctx, WEFT_I64, 1, &columns);
+    if (!row->error) row = weft__reshape_to(where, row, 2, (const int64_t[]){rows, 1});
+    return weft_cast_at(where, eq(row, column), dtype);
 }
 
 /* ---- random ---- */

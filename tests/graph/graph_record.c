@@ -71,7 +71,7 @@ static weft_tensor *reduced(const graph_node *node, weft_tensor *x) {
     case 2: return weft_min(x, axis, keep);
     case 3: return weft_prod(x, axis, keep);
     case 4: return weft_mean(x, axis, keep);
-    case 5: return weft_var(x, axis, keep);
+    case 5: return weft_var(x, axis, 0, keep);
     case 6: return weft_argmax(x, axis, keep);
     case 7: return weft_argmin(x, axis, keep);
     default: return weft_logsumexp(x, axis, keep);

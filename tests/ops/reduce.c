@@ -1,38 +1,71 @@
-/* Reductions: sum, max, min, prod, mean, var, argmax, argmin, sum_to. References add in long double, one
- * element after the other. */
+/* Reductions: sum, max, min, prod, mean, var, std, norm, any, all, argmax, argmin, sum_to. References add in
+ * long double, one element after the other. */
 #include "ops/grad.h"
 
-typedef enum kind { SUM, MAX, MIN, PROD, MEAN, VAR, ARGMAX, ARGMIN } kind;
+typedef enum kind { SUM, MAX, MIN, PROD, MEAN, VAR, STD, NORM, ANY, ALL, ARGMAX, ARGMIN } kind;
 
 typedef struct reduction {
     const char *name;
     weft_tensor *(*fn)(weft_tensor *x, int axis, bool keep);
     kind kind;
     int accept;
+    real number; /* VAR, STD: the correction; NORM: p */
 } reduction;
 
-static const reduction sum_ = {"sum", weft_sum, SUM, ACCEPT_ANY};
-static const reduction max_ = {"max", weft_max, MAX, ACCEPT_ANY};
-static const reduction min_ = {"min", weft_min, MIN, ACCEPT_ANY};
-static const reduction prod_ = {"prod", weft_prod, PROD, ACCEPT_ANY};
-static const reduction mean_ = {"mean", weft_mean, MEAN, ACCEPT_FLOAT};
-static const reduction var_ = {"var", weft_var, VAR, ACCEPT_FLOAT};
-static const reduction argmax_ = {"argmax", weft_argmax, ARGMAX, ACCEPT_ANY};
-static const reduction argmin_ = {"argmin", weft_argmin, ARGMIN, ACCEPT_ANY};
+static weft_tensor *var_0(weft_tensor *x, int axis, bool keep) { return weft_var(x, axis, 0, keep); }
+static weft_tensor *var_1(weft_tensor *x, int axis, bool keep) { return weft_var(x, axis, 1, keep); }
+static weft_tensor *std_1(weft_tensor *x, int axis, bool keep) { return weft_std(x, axis, 1, keep); }
+static weft_tensor *norm_0(weft_tensor *x, int axis, bool keep) { return weft_norm(x, 0, axis, keep); }
+static weft_tensor *norm_1(weft_tensor *x, int axis, bool keep) { return weft_norm(x, 1, axis, keep); }
+static weft_tensor *norm_2(weft_tensor *x, int axis, bool keep) { return weft_norm(x, 2, axis, keep); }
+static weft_tensor *norm_3(weft_tensor *x, int axis, bool keep) { return weft_norm(x, 3, axis, keep); }
+static weft_tensor *norm_less(weft_tensor *x, int axis, bool keep) { return weft_norm(x, -1, axis, keep); }
+static weft_tensor *norm_high(weft_tensor *x, int axis, bool keep) {
+    return weft_norm(x, HUGE_VAL, axis, keep);
+}
+static weft_tensor *norm_low(weft_tensor *x, int axis, bool keep) {
+    return weft_norm(x, -HUGE_VAL, axis, keep);
+}
 
+static const reduction sum_ = {"sum", weft_sum, SUM, ACCEPT_ANY, 0};
+static const reduction max_ = {"max", weft_max, MAX, ACCEPT_ANY, 0};
+static const reduction min_ = {"min", weft_min, MIN, ACCEPT_ANY, 0};
+static const reduction prod_ = {"prod", weft_prod, PROD, ACCEPT_ANY, 0};
+static const reduction mean_ = {"mean", weft_mean, MEAN, ACCEPT_FLOAT, 0};
+static const reduction var_ = {"var", var_0, VAR, ACCEPT_FLOAT, 0};
+static const reduction sample_var = {"var", var_1, VAR, ACCEPT_FLOAT, 1};
+static const reduction std_ = {"std", std_1, STD, ACCEPT_FLOAT, 1};
+static const reduction norm_ = {"norm", norm_2, NORM, ACCEPT_FLOAT, 2};
+static const reduction norms[] = {{"norm", norm_0, NORM, ACCEPT_FLOAT, 0},
+                                  {"norm", norm_1, NORM, ACCEPT_FLOAT, 1},
+                                  {"norm", norm_3, NORM, ACCEPT_FLOAT, 3},
+                                  {"norm", norm_less, NORM, ACCEPT_FLOAT, -1},
+                                  {"norm", norm_high, NORM, ACCEPT_FLOAT, HUGE_VALL},
+                                  {"norm", norm_low, NORM, ACCEPT_FLOAT, -HUGE_VALL}};
+static const reduction any_ = {"any", weft_any, ANY, ACCEPT_ANY, 0};
+static const reduction all_ = {"all", weft_all, ALL, ACCEPT_ANY, 0};
+static const reduction argmax_ = {"argmax", weft_argmax, ARGMAX, ACCEPT_ANY, 0};
+static const reduction argmin_ = {"argmin", weft_argmin, ARGMIN, ACCEPT_ANY, 0};
+
+/* An extreme does not exist of nothing. */
+static bool needs_one(const reduction *r) {
+    return (r->kind == NORM && isinf(r->number)) || r->kind == MAX || r->kind == MIN || r->kind == ARGMAX ||
+           r->kind == ARGMIN;
+}
 static bool chooses(kind k) { return k == MAX || k == MIN || k == ARGMAX || k == ARGMIN; }
 
 /* ---- references ---- */
 
 /* What is known of the elements that one result is made of. */
 typedef struct group {
-    real sum, magnitude, squares, product, best, distances;
-    int64_t isum, iproduct, ibest, best_at, count;
+    real sum, magnitude, squares, product, best, distances, powers, high, low;
+    int64_t nonzero, isum, iproduct, ibest, best_at, count;
 } group;
 
 /* Of the results: sums of what is narrower than 64 bits are i64, except in sum_to. */
 static weft_dtype result_of(const reduction *r, weft_dtype dtype) {
     if (r->kind == ARGMAX || r->kind == ARGMIN) return WEFT_I32;
+    if (r->kind == ANY || r->kind == ALL) return WEFT_BOOL;
     const bool adds = (r->kind == SUM || r->kind == PROD) && r->fn;
     return adds && !is_float(dtype) && weft_dtype_size(dtype) < 8 ? WEFT_I64 : dtype;
 }
@@ -43,6 +76,10 @@ static void take(group *g, const reduction *r, const array *x, weft_dtype to, in
         real v = x->f[k];
         g->sum += v;
         g->magnitude += fabsl(v);
+        g->nonzero += v != 0;
+        if (r->kind == NORM) g->powers += powl(fabsl(v), r->number);
+        g->high = first || fabsl(v) > g->high ? fabsl(v) : g->high;
+        g->low = first || fabsl(v) < g->low ? fabsl(v) : g->low;
         g->squares += v * v;
         g->product = first ? v : g->product * v;
         bool better = !isnan(g->best) && (isnan(v) || (lowest ? v < g->best : v > g->best));
@@ -52,6 +89,7 @@ static void take(group *g, const reduction *r, const array *x, weft_dtype to, in
         }
     } else {
         int64_t v = x->i[k], key = ordered(x->dtype, v);
+        g->nonzero += v != 0;
         g->isum = wrap(to, (int64_t)((uint64_t)g->isum + (uint64_t)v));
         g->iproduct = first ? v : wrap(to, (int64_t)((uint64_t)g->iproduct * (uint64_t)v));
         const int64_t best = ordered(x->dtype, g->ibest);
@@ -72,6 +110,18 @@ static int64_t group_of(const array *x, unsigned mask, shape kept, int64_t k) {
     return position(kept, at);
 }
 
+static real norm_of(const reduction *r, const group *g) {
+    if (isinf(r->number)) return r->number > 0 ? g->high : g->low;
+    if (r->number == 0) return (real)g->nonzero;
+    if (r->number < 0 && g->nonzero < g->count) return 0;
+    return powl(g->powers, 1 / r->number);
+}
+
+/* Of the variance v, off by at most `bound`, the root. */
+static real bound_root(weft_dtype dtype, real v, real bound) {
+    return fminl(sqrtl(bound), v > 0 ? bound / sqrtl(v) : HUGE_VALL) + 8 * bound_store(dtype, sqrtl(v));
+}
+
 static void finish_float(array *y, int64_t j, const reduction *r, const group *g) {
     real n = (real)g->count, mean = g->sum / n;
     switch (r->kind) {
@@ -87,12 +137,27 @@ static void finish_float(array *y, int64_t j, const reduction *r, const group *g
         y->f[j] = mean;
         y->bound[j] = bound_sum(y->dtype, g->count, g->magnitude / n, mean);
         break;
+    case NORM: {
+        real steps = 2 * log2l(n > 1 ? n : 1) + 40,
+             tiny = ulp_of(y->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, 0);
+        y->f[j] = norm_of(r, g);
+        y->bound[j] =
+            isinf(r->number) || r->number == 0
+                ? bound_store(y->dtype, y->f[j])
+                : steps * (roundoff_sum(y->dtype) * fabsl(y->f[j]) + tiny) + bound_store(y->dtype, y->f[j]);
+        break;
+    }
+    case STD:
     case VAR: {
-        real variance = g->distances / n, rms = sqrtl(g->squares / n), steps = 2 * log2l(n > 1 ? n : 1) + 12;
+        real variance = g->distances / fmaxl(0, n - r->number), rms = sqrtl(g->squares / n),
+             steps = 2 * log2l(n > 1 ? n : 1) + 12;
         real floor_ = steps * roundoff_sum(y->dtype) * rms;
         y->f[j] = variance;
         y->bound[j] =
             bound_norm(y->dtype, g->count, rms, sqrtl(variance), variance, variance) + floor_ * floor_;
+        if (r->kind == VAR) break;
+        y->f[j] = sqrtl(variance);
+        y->bound[j] = bound_root(y->dtype, variance, y->bound[j]);
         break;
     }
     default: y->f[j] = g->best; break;
@@ -102,6 +167,8 @@ static void finish_float(array *y, int64_t j, const reduction *r, const group *g
 static void finish(array *y, int64_t j, const reduction *r, const group *g) {
     if (r->kind == ARGMAX || r->kind == ARGMIN)
         y->i[j] = g->best_at;
+    else if (r->kind == ANY || r->kind == ALL)
+        y->i[j] = r->kind == ANY ? g->nonzero > 0 : g->nonzero == g->count;
     else if (y->f)
         finish_float(y, j, r, g);
     else
@@ -123,7 +190,7 @@ static array *expect(matrix *m, const reduction *r, const array *x, unsigned mas
     y->bound = ops_alloc(m, (size_t)(y->n + 1) * sizeof *y->bound);
     group *groups = ops_alloc(m, (size_t)(y->n + 1) * sizeof *groups);
     for (int64_t k = 0; k < x->n; k++) take(&groups[group_of(x, mask, kept, k)], r, x, y->dtype, k);
-    for (int64_t k = 0; k < x->n && r->kind == VAR; k++) {
+    for (int64_t k = 0; k < x->n && (r->kind == VAR || r->kind == STD); k++) {
         group *g = &groups[group_of(x, mask, kept, k)];
         real d = x->f[k] - g->sum / (real)g->count;
         g->distances += d * d;
@@ -142,16 +209,19 @@ static void check(matrix *m, const reduction *r, const char *what, operand x, in
     const char *sample = axis == WEFT_ALL_AXES
                              ? ops_text(m, "%s %s all", what, shape_text(m, x.h->s))
                              : ops_text(m, "%s %s axis %d", what, shape_text(m, x.h->s), axis);
-    if (count == 0 && chooses(r->kind)) {
+    if (count == 0 && needs_one(r)) {
         ops_refused(m, r->name, x.h->dtype, sample, r->fn(x.t, axis, keep), WEFT_ERR_SHAPE);
         return;
     }
-    tolerance how = chooses(r->kind) ? TOLERANCE_CHOICE : TOLERANCE_GIVEN;
+    tolerance how = chooses(r->kind)                   ? TOLERANCE_CHOICE
+                    : r->kind == ANY || r->kind == ALL ? TOLERANCE_COPY
+                                                       : TOLERANCE_GIVEN;
     ops_check(m, r->name, x.h->dtype, sample, r->fn(x.t, axis, keep), expect(m, r, x.h, mask, keep), how);
 }
 
 static generator generator_of(const reduction *r) {
-    return r->kind == PROD ? GEN_NEAR_ONE : chooses(r->kind) ? GEN_STEPS : GEN_NORMAL;
+    const bool steps = chooses(r->kind) || r->kind == ANY || r->kind == ALL;
+    return r->kind == PROD ? GEN_NEAR_ONE : steps ? GEN_STEPS : GEN_NORMAL;
 }
 
 static void check_shape(matrix *m, const reduction *r, weft_dtype dtype, shape s, view_kind view,
@@ -241,7 +311,7 @@ static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *cons
     const use *u = user;
     (void)ctx;
     weft_tensor *y = u->r->fn(in[0], u->axis, u->keep);
-    return u->r->kind == ARGMAX || u->r->kind == ARGMIN ? weft_cast(y, dtype) : y;
+    return weft_dtype_of(y) != dtype ? weft_cast(y, dtype) : y;
 }
 
 static void gradient(matrix *m, const reduction *r) {
@@ -257,17 +327,20 @@ static void gradient(matrix *m, const reduction *r) {
                    {SHAPE(1, 5), 0, true},
                    {SHAPE(33, 5), 0, false},
                    {SHAPE(5, 33), 1, false}};
-    bool none = r->kind == ARGMAX || r->kind == ARGMIN;
+    bool none = r->kind == ARGMAX || r->kind == ARGMIN || r->kind == ANY || r->kind == ALL;
     for (int i = 0; i < COUNT(samples); i++) {
         use u = {r, samples[i].axis, samples[i].keep};
+        const bool estimate = (r->kind == VAR || r->kind == STD) && r->number > 0;
+        if ((r->kind == STD || estimate) && samples[i].s.dim[0] == 1)
+            continue; /* of one element: 0, or none */
         grad_case c = {.op = r->name,
-                       .blames = "eq",
+                       .blames = r->kind == ANY || r->kind == ALL ? "cast" : "eq",
                        .sample = ops_text(m, "%s axis %d", shape_text(m, samples[i].s), u.axis),
                        .n = 1,
                        .s = {samples[i].s},
                        .low = 0.5,
                        .high = 1.5,
-                       .avoid = chooses(r->kind) ? AVOID_TIES : AVOID_NOTHING,
+                       .avoid = needs_one(r) ? AVOID_TIES : AVOID_NOTHING,
                        .build = build,
                        .user = &u};
         (none ? grad_none : grad_check)(m, &c);
@@ -305,12 +378,36 @@ static void grad_zeros(matrix *m) {
         x, want);
 }
 
+/* On GPUs the kernels of p = 2 and 3 stand for those of the others. */
+static void other_norms(matrix *m) {
+    for (int i = 0; i < COUNT(norms); i++)
+        if (!m->gpu || norms[i].number == 3) run(m, &norms[i]);
+    operand x = operand_new(m, WEFT_F32, SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
+    ops_refused(m, "norm", WEFT_F32, "NaN", weft_norm(x.t, (double)NAN, 0, false), WEFT_ERR_ARGUMENT);
+}
+
+/* At 0 a norm has gradient 0. */
+static void grad_norms(matrix *m) {
+    const double x[4] = {0, 0, 3, -4}, want[4] = {0, 0, 0.6, -0.8};
+    use u = {&norm_, 1, false};
+    grad_expect(
+        m,
+        &(grad_case){.op = "norm", .sample = "at 0", .n = 1, .s = {SHAPE(2, 2)}, .build = build, .user = &u},
+        x, want);
+    for (int i = 0; i < COUNT(norms); i++)
+        if (norms[i].number != 0) gradient(m, &norms[i]);
+}
+
 REDUCTION(sum, check_hard(m, &sum_), (void)0)
 REDUCTION(max, (void)0, grad_ties(m, &max_))
 REDUCTION(min, (void)0, grad_ties(m, &min_))
 REDUCTION(prod, (void)0, grad_zeros(m))
 REDUCTION(mean, check_hard(m, &mean_), (void)0)
-REDUCTION(var, check_hard(m, &var_), (void)0)
+REDUCTION(var, check_hard(m, &var_); run(m, &sample_var), gradient(m, &sample_var))
+REDUCTION(std, check_hard(m, &std_), (void)0)
+REDUCTION(norm, other_norms(m), grad_norms(m))
+REDUCTION(any, (void)0, (void)0)
+REDUCTION(all, (void)0, (void)0)
 REDUCTION(argmax, (void)0, (void)0)
 REDUCTION(argmin, (void)0, (void)0)
 
@@ -337,7 +434,7 @@ static void check_sum_to(matrix *m, weft_dtype dtype, pair p, view_kind view) {
     int lead = p.from.rank - p.to.rank;
     for (int i = 0; i < p.from.rank; i++)
         if (i < lead || (p.to.dim[i - lead] == 1 && p.from.dim[i] != 1)) mask |= 1u << i;
-    static const reduction same = {"sum_to", NULL, SUM, ACCEPT_NUMBER};
+    static const reduction same = {"sum_to", NULL, SUM, ACCEPT_NUMBER, 0};
     array *want = expect(m, &same, x.h, mask, true);
     want->s = p.to;
     ops_check(m, "sum_to", dtype,

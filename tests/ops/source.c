@@ -1,4 +1,5 @@
-/* Sources: data from the host and back, scalars, constants, iota, zeros_like, full_like, pack. */
+/* Sources: data from the host and back, scalars, constants, iota with arange, linspace and eye, zeros_like,
+ * full_like, pack. */
 #include <limits.h>
 #include "ops/build.h"
 #include "ops/grad.h"
@@ -123,6 +124,47 @@ LIKE(full_like, record_full, expect_ones)
 
 /* ---- iota ---- */
 
+/* What is made of iota: arange, linspace, eye. */
+static void check_ranges(matrix *m, weft_dtype dtype) {
+    ops_breathe(m);
+    array *y = array_new(m, dtype, SHAPE(9)), *e = array_new(m, dtype, SHAPE(3, 5));
+    for (int64_t k = 0; k < y->n && !y->f; k++) y->i[k] = 3 + 2 * k;
+    for (int64_t k = 0; k < y->n && y->f; k++) y->f[k] = (real)(3 + 2 * k);
+    for (int64_t k = 0; k < 3; k++) {
+        if (e->f)
+            e->f[6 * k] = 1;
+        else
+            e->i[6 * k] = 1;
+    }
+    ops_check(m, "iota", dtype, "eye", weft_eye(m->ctx, dtype, 3, 5), e, TOLERANCE_COPY);
+    if (dtype == WEFT_BOOL) {
+        ops_refused(m, "iota", dtype, "arange", weft_arange(m->ctx, dtype, 0, 2, 1), WEFT_ERR_ARGUMENT);
+        return;
+    }
+    ops_check(m, "iota", dtype, "arange", weft_arange(m->ctx, dtype, 3, 20.5, 2), y, TOLERANCE_COPY);
+    ops_check(m, "iota", dtype, "arange of nothing", weft_arange(m->ctx, dtype, 3, 3, 1),
+              array_new(m, dtype, SHAPE(0)), TOLERANCE_COPY);
+    if (!is_float(dtype)) {
+        ops_refused(m, "iota", dtype, "linspace", weft_linspace(m->ctx, dtype, 0, 1, 3), WEFT_ERR_DTYPE);
+        ops_refused(m, "iota", dtype, "half", weft_arange(m->ctx, dtype, 0, 2, 0.5), WEFT_ERR_ARGUMENT);
+        return;
+    }
+    ops_refused(m, "iota", dtype, "by 0", weft_arange(m->ctx, dtype, 0, 2, 0), WEFT_ERR_ARGUMENT);
+    array *down = array_new(m, dtype, SHAPE(5)), *line = array_new(m, dtype, SHAPE(11));
+    for (int64_t k = 0; k < 5; k++) down->f[k] = 1 - (real)k / 4;
+    line->bound = ops_alloc(m, 12 * sizeof *line->bound);
+    for (int64_t k = 0; k < 11; k++) {
+        line->f[k] = -1 + (real)k * 0.3L;
+        line->bound[k] = k % 10 ? 4 * roundoff_sum(dtype) + bound_store(dtype, line->f[k]) : 0;
+    }
+    line->f[10] = 2;
+    ops_check(m, "iota", dtype, "arange down", weft_arange(m->ctx, dtype, 1, -0.25, -0.25), down,
+              TOLERANCE_COPY);
+    ops_check(m, "iota", dtype, "linspace", weft_linspace(m->ctx, dtype, -1, 2, 11), line, TOLERANCE_GIVEN);
+    ops_check(m, "iota", dtype, "linspace of one", weft_linspace(m->ctx, dtype, 1, 2, 1),
+              filled(m, dtype, SHAPE(1), 1), TOLERANCE_COPY);
+}
+
 void ops_case_iota(matrix *m);
 void ops_case_iota(matrix *m) {
     for (int d = 0; d < OPS_DTYPES; d++) {
@@ -142,6 +184,7 @@ void ops_case_iota(matrix *m) {
             ops_check(m, "iota", dtype, shape_text(m, s), weft_iota(m->ctx, dtype, s.rank, s.dim), y,
                       TOLERANCE_COPY);
         }
+        check_ranges(m, dtype);
     }
     ops_flush(m);
 }

@@ -140,7 +140,7 @@ static void f32_forms(board *b) {
     put(b, "argmax", weft_argmax(x, 1, false));
     put(b, "argmin of columns", weft_argmin(x, 0, false));
     put(b, "product", weft_prod(weft_add_scalar(weft_mul_scalar(x, 0.01), 1), 1, false));
-    put(b, "variance", weft_var(weft_add(x, y), 1, false));
+    put(b, "variance", weft_var(weft_add(x, y), 1, 0, false));
     put(b, "random", weft_mul(weft_random_uniform(b->ctx, SHAPE(rows, n)), x));
     put(b, "dropped", weft_dropout(x, 0.25));
     put(b, "numbered", weft_add(weft_iota(b->ctx, WEFT_F32, SHAPE(rows, n)), x));
