@@ -110,7 +110,7 @@ static void with_gradients(board *s, weft_tensor *y, weft_tensor *x, weft_tensor
     GOLDEN(sum_middle, out(s, weft_sum(s->cube, 1, true)))                                                   \
     GOLDEN(max_gradient, with_gradients(s, weft_max(s->a, 1, true), s->a, NULL))                             \
     GOLDEN(argmax, out(s, weft_argmax(s->a, 1, false)))                                                      \
-    GOLDEN(variance, out(s, weft_var(s->a, 1, 0, false)))                                                       \
+    GOLDEN(variance, out(s, weft_var(s->a, 1, 0, false)))                                                    \
     GOLDEN(softmax, out(s, weft_softmax(s->a, -1)))                                                          \
     GOLDEN(softmax_gradient, with_gradients(s, weft_softmax(s->a, -1), s->a, NULL))                          \
     GOLDEN(softmax_first_axis, out(s, weft_softmax(s->a, 0)))                                                \

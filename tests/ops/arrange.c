@@ -195,7 +195,8 @@ static array *expect_trace(matrix *m, const array *x) {
 
 void ops_case_trace(matrix *m);
 void ops_case_trace(matrix *m) {
-    const shape shapes[] = {SHAPE(5, 7), SHAPE(3, 33, 17), SHAPE(2, 0, 3), SHAPE(2, 3, 1, 1)};
+    const shape shapes[] = {SHAPE(17, 5, 7), SHAPE(5, 7), SHAPE(3, 33, 17), SHAPE(2, 0, 3),
+                            SHAPE(2, 3, 1, 1)};
     for (int d = 0; d < OPS_DTYPES; d++) {
         const weft_dtype dtype = ops_dtypes[d];
         if (!ops_has_dtype(m, "trace", dtype)) continue;

@@ -338,8 +338,8 @@ static void gradient(matrix *m, const reduction *r) {
                        .sample = ops_text(m, "%s axis %d", shape_text(m, samples[i].s), u.axis),
                        .n = 1,
                        .s = {samples[i].s},
-                       .low = 0.5,
-                       .high = 1.5,
+                       .low = r->kind == STD ? -3 : 0.5, /* far from 0, where a root is steep */
+                       .high = r->kind == STD ? 3 : 1.5,
                        .avoid = needs_one(r) ? AVOID_TIES : AVOID_NOTHING,
                        .build = build,
                        .user = &u};
