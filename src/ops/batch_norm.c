@@ -69,9 +69,8 @@ static void variance_expand(const char *where, const void *params, weft_tensor *
 
 /* How it changes with the mean is the sum of all d, which is 0 whatever the rows are, and so are that sum's
  * gradients: leaving it out saves a pass over the rows. */
-static void variance_backward(const char *where, const void *params, weft_tensor *const *in, weft_tensor *g,
-                              weft_tensor **grads) {
-    (void)params;
+static void variance_backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
+    weft_tensor *const *in = whole->in;
     grads[0] = mul(sub(in[0], in[1]), mulc(g, 2.0 / (double)in[0]->shape[0]));
 }
 
