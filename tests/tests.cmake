@@ -61,7 +61,7 @@ set(WEFT_TEST_CUDA ON CACHE BOOL "run tests on the driver of tests/cuda")
 find_program(CXX_PROGRAM c++)
 set(cuda_tests test_cuda_attention test_cuda_blas test_cuda_device test_cuda_flash test_cuda_nccl test_cuda_tensor test_gpu_tensor test_gpu_epilogue test_gpu_device test_gpu_training
     test_gpu_run test_loss_scale test_memory test_train_gpu)
-list(APPEND cuda_tests test_head test_recompute)
+list(APPEND cuda_tests test_head test_recompute test_transformers)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CXX_PROGRAM AND NOT WEFT_SANITIZE AND NOT WEFT_PORTABLE AND NOT WEFT_FUZZ)
   set(fake_folder ${PROJECT_BINARY_DIR}/fake-cuda)
   file(GLOB fake_sources CONFIGURE_DEPENDS tests/cuda/*.c)
@@ -108,7 +108,7 @@ else()
   set(test_devices opencl)
 endif()
 set(WEFT_TEST_DEVICES "${test_devices}" CACHE STRING "devices besides the CPU whose tests run")
-set(device_tests test_context test_fit test_loss test_loss_scale test_nn_composites test_mixed test_nn_conv test_nn_decode test_nn_layers test_nn_module
+set(device_tests test_transformers test_context test_fit test_loss test_loss_scale test_nn_composites test_mixed test_nn_conv test_nn_decode test_nn_layers test_nn_module
     test_optim_laws test_optim_rules test_parity test_random_graph test_random_program)
 function(weft_add_device_tests name)
   foreach(device ${WEFT_TEST_DEVICES})

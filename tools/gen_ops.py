@@ -31,7 +31,15 @@ typedef struct weft_attention_options {
     bool causal;    /* query i sees keys up to i + (S - T) */
     double scale;   /* 0: 1 / sqrt(D) */
     double dropout; /* of the weights */
+    weft_tensor *mask; /* bool, true where a query sees a key, or floats that are added to the scores; repeated to
+                        * (B, H, T, S). The matrix of weights is kept then. NULL: none */
 } weft_attention_options;
+
+typedef struct weft_rotary_options {
+    double base;      /* 0: 10000 */
+    bool interleaved; /* channels 2 i and 2 i + 1 are a pair, as Su et al. and GPT-J have it; else i and D / 2 + i, as
+                       * the published weights of Llama and GPT-NeoX want it */
+} weft_rotary_options;
 
 typedef struct weft_cross_entropy_options {
     weft_reduction reduction;

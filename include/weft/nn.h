@@ -183,12 +183,36 @@ typedef struct weft_multihead_attention_options {
     weft_init weight; /* of both projections; default as weft_linear's */
     weft_init bias;
     weft_init residual; /* weight of the output projection; default: weight */
+    int64_t kv_heads; /* heads of keys and values, of which heads is a multiple: heads / kv_heads that follow
+                       * each other share one (Ainslie et al. 2023); 0: heads */
+    bool rotary;      /* queries and keys are turned by their positions (weft_rotary) */
+    weft_rotary_options rotation;
 } weft_multihead_attention_options;
 
 /* Self-attention (Vaswani et al. 2017). x (B, T, width) -> (B, T, width); width is a multiple of heads.
- * Children: c_attn (width -> 3 width: queries, keys, values, packed), c_proj (width -> width). */
+ * Children: c_attn (width -> width + 2 kv_heads width / heads: queries, keys, values, packed, by heads),
+ * c_proj (width -> width). */
 WEFT_API weft_module *weft_multihead_attention(weft_context *ctx, int64_t width, int64_t heads,
                                                const weft_multihead_attention_options *options);
+
+/* Attention of x (B, T, width) to a memory (B, S, memory_width), which weft_attend gives it. Neither causal
+ * nor rotary. Children: q_attn (width -> width), c_attn (memory_width -> keys and values, packed), c_proj. */
+WEFT_API weft_module *weft_cross_attention(weft_context *ctx, int64_t width, int64_t memory_width,
+                                           int64_t heads, const weft_multihead_attention_options *options);
+
+/* What attention layers see besides their input. A mask (B, S) of bool is true where a position is of the
+ * sequence and false where it is padding; others are as weft_attention takes them. */
+typedef struct weft_attend_options {
+    weft_tensor *mask;        /* of self-attention; NULL: all positions are seen */
+    weft_tensor *memory;      /* of cross attention */
+    weft_tensor *memory_mask; /* of cross attention */
+} weft_attend_options;
+
+/* weft_forward, with these for all attention layers in m and below. */
+WEFT_API weft_tensor *weft_attend(weft_module *m, weft_tensor *x, const weft_attend_options *options);
+WEFT_API weft_tensor *weft_attend_at(const char *where, weft_module *m, weft_tensor *x,
+                                     const weft_attend_options *options);
+#define weft_attend(...) weft_attend_at(WEFT_HERE, __VA_ARGS__)
 
 typedef struct weft_mlp_options {
     weft_activation_kind activation; /* between layers; IDENTITY (0): ReLU */
@@ -208,23 +232,40 @@ WEFT_API weft_module *weft_sequential(weft_context *ctx, const char *name, ...);
 WEFT_API weft_module *weft_sequential_of(weft_context *ctx, const char *name, weft_module *const *children,
                                          size_t count);
 
+typedef enum weft_norm_kind { WEFT_NORM_LAYER, WEFT_NORM_RMS } weft_norm_kind;
+
 typedef struct weft_transformer_block_options {
-    bool causal;
+    bool causal; /* false: an encoder's */
     bool no_bias;
     double dropout;
-    int64_t hidden;                  /* of the MLP; 0: 4 width */
-    weft_activation_kind activation; /* IDENTITY (0): GELU by tanh */
+    int64_t hidden; /* of the MLP; 0: 4 width, gated 8/3 width, rounded up to a multiple of 32 */
+    weft_activation_kind activation; /* IDENTITY (0): GELU by tanh, gated SiLU */
     double eps;                      /* of the norms; 0: 1e-5 */
     weft_dtype dtype;
     weft_init weight; /* of every linear layer; default as weft_linear's */
     weft_init bias;
-    weft_init residual; /* weights of the two projections that end a branch; default: weight */
+    weft_init residual; /* weights of the projections that end a branch; default: weight */
+    weft_norm_kind norm;
+    bool post_norm; /* ln_1(x + attn(x)) and so on, as Vaswani et al. have it; else before each branch */
+    bool gated; /* activation(gate) * up in the MLP (Shazeer 2020): SwiGLU with SiLU; c_fc is both, packed */
+    int64_t kv_heads; /* as in weft_multihead_attention_options, as are the next two */
+    bool rotary;
+    weft_rotary_options rotation;
+    bool cross;           /* a decoder's: attention to a memory (weft_attend) after that to itself */
+    int64_t memory_width; /* 0: width */
 } weft_transformer_block_options;
 
-/* Pre-norm block: x + attn(ln_1(x)), then x + mlp(ln_2(x)). x (B, T, width). Children: ln_1, attn, ln_2, mlp
- * (c_fc, c_proj). */
+/* Pre-norm block: x + attn(ln_1(x)), then x + mlp(ln_2(x)). x (B, T, width). Children: ln_1, attn, where
+ * cross ln_cross_attn, crossattention, then ln_2, mlp (c_fc, c_proj). */
 WEFT_API weft_module *weft_transformer_block(weft_context *ctx, int64_t width, int64_t heads,
                                              const weft_transformer_block_options *options);
+
+typedef enum weft_position_kind {
+    WEFT_POSITION_LEARNED,    /* a table, wpe */
+    WEFT_POSITION_ROTARY,     /* in every attention layer */
+    WEFT_POSITION_SINUSOIDAL, /* added to token vectors times sqrt(width), as Vaswani et al. have it */
+    WEFT_POSITION_NONE
+} weft_position_kind;
 
 typedef struct weft_gpt_options {
     int64_t vocab;   /* must be set */
@@ -242,12 +283,23 @@ typedef struct weft_gpt_options {
     weft_dtype dtype;
     int64_t
         tokens; /* the first rows of vocab, which stand for tokens; 0: all. The logits of others are -inf */
+    weft_norm_kind norm;
+    weft_position_kind positions;
+    bool swiglu;      /* the MLP is down(silu(gate(x)) * up(x)), else tanh GELU */
+    int64_t kv_heads; /* heads of keys and values, of which heads is a multiple; 0: heads */
+    int64_t hidden;   /* of the MLP; 0: 4 width, with swiglu 8/3 width, rounded up to a multiple of 32 */
+    double eps;       /* of the norms; 0: 1e-5 */
+    weft_rotary_options rotation; /* of rotary positions */
 } weft_gpt_options;
 
 /* GPT-2 (Radford et al. 2019): learned positions, pre-norm blocks, tanh GELU, tied head; normal(0.02)
  * initialisation, projections that end a branch 0.02 / sqrt(2 layers). tokens (B, T) integers, T <= context
  * -> logits (B, T, vocab). Parameter names are GPT-2's: wte.weight, wpe.weight, h.0.ln_1.weight, ...,
- * ln_f.bias; linear weights are (out, in), the transpose of those in GPT-2's own files. */
+ * ln_f.bias; linear weights are (out, in), the transpose of those in GPT-2's own files.
+ *
+ * Llama (Touvron et al. 2023) is .norm = WEFT_NORM_RMS, .positions = WEFT_POSITION_ROTARY, .swiglu = true,
+ * .no_bias = true, .untied_head = true and kv_heads. Names stay; the rows of h.0.attn.c_attn.weight are
+ * Llama's q_proj, k_proj, v_proj, those of h.0.mlp.c_fc.weight its gate_proj, up_proj. */
 WEFT_API weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options);
 
 /* Fills a gpt from a safetensors file of GPT-2's weights as they are published (names with or without

@@ -23,7 +23,15 @@ typedef struct weft_attention_options {
     bool causal;    /* query i sees keys up to i + (S - T) */
     double scale;   /* 0: 1 / sqrt(D) */
     double dropout; /* of the weights */
+    weft_tensor *mask; /* bool, true where a query sees a key, or floats that are added to the scores; repeated to
+                        * (B, H, T, S). The matrix of weights is kept then. NULL: none */
 } weft_attention_options;
+
+typedef struct weft_rotary_options {
+    double base;      /* 0: 10000 */
+    bool interleaved; /* channels 2 i and 2 i + 1 are a pair, as Su et al. and GPT-J have it; else i and D / 2 + i, as
+                       * the published weights of Llama and GPT-NeoX want it */
+} weft_rotary_options;
 
 typedef struct weft_cross_entropy_options {
     weft_reduction reduction;
@@ -737,11 +745,25 @@ WEFT_API weft_tensor *weft_dropout2d(weft_tensor *x, double p);
 WEFT_API weft_tensor *weft_dropout2d_at(const char *where, weft_tensor *x, double p);
 #define weft_dropout2d(...) weft_dropout2d_at(WEFT_HERE, __VA_ARGS__)
 
-/* Scaled dot-product attention: q (B, H, T, D), k and v (B, H, S, D) -> (B, H, T, D). Never keeps a (T, S)
- * matrix where the device has a kernel for it. */
+/* Scaled dot-product attention: q (B, H, T, D), k and v (B, G, S, D) -> (B, H, T, D). H is a multiple of
+ * G: H / G heads that follow each other share keys and values, which are not copied for it. Never keeps a
+ * (T, S) matrix where the device has a kernel for it, unless there is a mask. */
 WEFT_API weft_tensor *weft_attention(weft_tensor *q, weft_tensor *k, weft_tensor *v, const weft_attention_options *options);
 WEFT_API weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v, const weft_attention_options *options);
 #define weft_attention(...) weft_attention_at(WEFT_HERE, __VA_ARGS__)
+
+/* Rotary position embedding (Su et al. 2021) of x (..., T, D), D even: pair i of channels at position p is
+ * turned by the angle p / base^(2 i / D). position: a scalar, that of the first row, or (T); NULL: 0, 1,
+ * ... Angles are f32 (f64 for f64). */
+WEFT_API weft_tensor *weft_rotary(weft_tensor *x, weft_tensor *position, const weft_rotary_options *options);
+WEFT_API weft_tensor *weft_rotary_at(const char *where, weft_tensor *x, weft_tensor *position, const weft_rotary_options *options);
+#define weft_rotary(...) weft_rotary_at(WEFT_HERE, __VA_ARGS__)
+
+/* Sinusoidal position vectors (Vaswani et al. 2017) of integers position (...) -> (..., width) f32: sin(p
+ * / base^(2 i / width)) in channel 2 i, cos in 2 i + 1. base 0: 10000. */
+WEFT_API weft_tensor *weft_sinusoids(weft_tensor *position, int64_t width, double base);
+WEFT_API weft_tensor *weft_sinusoids_at(const char *where, weft_tensor *position, int64_t width, double base);
+#define weft_sinusoids(...) weft_sinusoids_at(WEFT_HERE, __VA_ARGS__)
 
 /* -log softmax(logits)[target]: logits (..., C), target (...) integer classes. A class outside 0..C-1 is
  * an error at the next status. */

@@ -277,6 +277,31 @@ static void head_strides(const int64_t *stride, int64_t *out) {
     for (int i = 0; i < 3; i++) out[i] = stride[i];
 }
 
+/* Keys or values (B, heads of theirs, heads that share one, S, D) that are there once for all that share. */
+static bool is_shared(int rank, const int64_t *shape, const int64_t *stride) {
+    return stride[2] == 0 && unit_last(rank, shape, stride);
+}
+
+/* Keys and values that heads share, as they lie; or, where one of them cannot be addressed so, copies of both
+ * with one for each head. */
+static weft_status take_shared(weft_ir *ir, const weft_tensor *t, const ir_edge *in, weft_heavy_attention *at,
+                               operand *op) {
+    bool lie = true;
+    for (int i = 1; i < 3; i++)
+        lie = lie && addressable(ir, in[i], 5, t->in[i]->shape, &op[i]) &&
+              is_shared(5, t->in[i]->shape, op[i].stride);
+    for (int i = 1; i < 3; i++) {
+        const int64_t *s = op[i].stride;
+        int64_t *to = i == 1 ? at->k : at->v;
+        WEFT_TRY(take_operand(ir, in[i], 5, t->in[i]->shape, lie ? is_shared : contiguous, &op[i]));
+        to[0] = s[0];
+        to[1] = lie ? s[1] : s[2];
+        to[2] = s[3];
+    }
+    if (!lie) at->sharing = 1;
+    return WEFT_OK;
+}
+
 /* Strides of batch, head and position in a tensor stored (B, T, parts, H, D), one of its parts. */
 static void stored_strides(const int64_t *shape, int parts, int64_t *out) {
     out[2] = parts * shape[1] * shape[3];
@@ -284,10 +309,11 @@ static void stored_strides(const int64_t *shape, int parts, int64_t *out) {
     out[0] = shape[2] * out[2];
 }
 
-/* Results index.. of a heavy node, `parts` of them side by side in one node, of logical shape (B, H, T, D).
+/* Results index.. of a heavy node, `parts` of them side by side in one node, of logical shape (B, H, T, D);
+ * that of keys and values which heads share (B, heads of theirs, heads that share one, T, D), each its own.
  */
 static weft_status head_outputs(weft_ir *ir, int heavy, int index, int parts, weft_dtype dtype,
-                                const int64_t *shape, ir_edge *out) {
+                                const int64_t *shape, int64_t sharing, ir_edge *out) {
     int64_t stored[5] = {shape[0], shape[2], parts, shape[1], shape[3]};
     int n = heavy_out(ir, heavy, index, dtype, 5, stored);
     int64_t *offsets = weft__arena_alloc(&ir->arena, (size_t)parts * sizeof *offsets);
@@ -303,6 +329,9 @@ static weft_status head_outputs(weft_ir *ir, int heavy, int index, int parts, we
                          (int64_t[]){1, 1, 1, 1, 1});
         weft__view_reshape(&view, 4, (int64_t[]){stored[0], stored[1], stored[3], stored[4]});
         weft__view_permute(&view, (int[]){0, 2, 1, 3});
+        if (sharing > 1 && index + i > 0)
+            weft__view_reshape(&view, 5,
+                               (int64_t[]){shape[0], shape[1] / sharing, sharing, shape[2], shape[3]});
         out[i] = (ir_edge){n, weft__ir_view(ir, n, &view)};
         if (out[i].view == -2) return weft__ir_failed(ir);
     }
@@ -324,40 +353,45 @@ static weft_status build_attention(weft_ir *ir, const weft_tensor *t, const ir_e
                                  .batch = q->shape[0],
                                  .heads = q->shape[1],
                                  .t_q = q->shape[2],
-                                 .t_k = k->shape[2],
-                                 .d = q->shape[3]};
+                                 .t_k = k->shape[k->rank - 2],
+                                 .d = q->shape[3],
+                                 .sharing = k->rank == 5 ? k->shape[2] : 1};
     if (!takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
     /* The gradients of q, k and v lie as those three do in a packed projection, whose gradient they then are.
      */
     const int parts = at->t_q == at->t_k ? 3 : 1;
+    const int64_t given = at->sharing;
     operand op[7];
     ir_edge edges[7];
+    if (k->rank == 5) WEFT_TRY(take_shared(ir, t, in, at, op));
     for (int i = 0; i < t->n_in; i++) {
         bool head = i < 3 || i == 4 || i == 6;
-        WEFT_TRY(
-            take_operand(ir, in[i], t->in[i]->rank, t->in[i]->shape, head ? unit_last : contiguous, &op[i]));
+        if (t->in[i]->rank < 5)
+            WEFT_TRY(take_operand(ir, in[i], t->in[i]->rank, t->in[i]->shape, head ? unit_last : contiguous,
+                                  &op[i]));
         edges[i] = op[i].edge;
     }
     head_strides(op[0].stride, at->q);
-    head_strides(op[1].stride, at->k);
-    head_strides(op[2].stride, at->v);
+    if (k->rank < 5) head_strides(op[1].stride, at->k), head_strides(op[2].stride, at->v);
     stored_strides(q->shape, 1, at->out);
     if (at->backward) {
         head_strides(op[4].stride, at->out);
         head_strides(op[6].stride, at->dout);
         stored_strides(q->shape, parts, at->dq);
-        stored_strides(k->shape, parts, at->dk);
-        stored_strides(k->shape, parts, at->dv);
+        stored_strides((int64_t[]){at->batch, at->heads, at->t_k, at->d}, parts, at->dk);
+        stored_strides((int64_t[]){at->batch, at->heads, at->t_k, at->d}, parts, at->dv);
     }
     int n = heavy_node(ir, t, &heavy, t->n_in, edges);
     if (n < 0) return weft__ir_failed(ir);
     weft_dtype dtype = (weft_dtype)q->dtype;
     if (at->backward) {
         for (int i = 0; i < 3; i += parts)
-            WEFT_TRY(head_outputs(ir, n, i, parts, dtype, t->in[i]->shape, &out[i]));
+            WEFT_TRY(head_outputs(ir, n, i, parts, dtype,
+                                  (int64_t[]){at->batch, at->heads, i == 0 ? at->t_q : at->t_k, at->d}, given,
+                                  &out[i]));
         return WEFT_OK;
     }
-    WEFT_TRY(head_outputs(ir, n, 0, 1, dtype, q->shape, &out[0]));
+    WEFT_TRY(head_outputs(ir, n, 0, 1, dtype, q->shape, 1, &out[0]));
     int lse = heavy_out(ir, n, 1, dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, 3, q->shape);
     out[1] = (ir_edge){lse, -1};
     return lse < 0 ? weft__ir_failed(ir) : WEFT_OK;

@@ -73,7 +73,8 @@ static void attention_work(const weft_heavy_attention *at, double *flops, double
     double heads = (double)at->batch * (double)at->heads, q = (double)at->t_q;
     double k = at->cached ? ceil((double)at->t_k / 2) : (double)at->t_k;
     double seen = !at->causal ? q * k : q <= k ? q * (k - q) + q * (q + 1) / 2 : k * (k + 1) / 2;
-    double d = (double)at->d, rows = at->backward ? 4 * (q + k) : 2 * (q + k);
+    double own = k / (double)weft__sharing(at); /* of the keys a head's share */
+    double d = (double)at->d, rows = at->backward ? 4 * q + 2 * (k + own) : 2 * (q + own);
     *flops = heads * seen * d * 2 * (at->backward ? 5 : 2);
     *bytes = heads * rows * d * (double)weft_dtype_size((weft_dtype)at->dtype);
 }

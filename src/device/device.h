@@ -85,15 +85,20 @@ typedef struct weft_heavy_scatter {
  * of the random key, and key j is seen where j <= i + position. Dropout of the weights: element ((b * heads +
  * h) * t_q + i) * t_k + j of the random key. Forward operands: q, k, v, random key (i32[8], unused without
  * dropout), out, lse (batch, heads, t_q, f32 or f64). Backward operands: q, k, v, key, out, lse, dout, dq,
- * dk, dv. */
+ * dk, dv. Heads may share keys and values: `sharing` of them that follow each other have one head of k and v,
+ * each its own of dk and dv. */
 typedef struct weft_heavy_attention {
     uint8_t dtype; /* f32, f64, f16, bf16 */
     bool causal, backward, cached;
     double scale, dropout;
     int64_t batch, heads, t_q, t_k, d;
+    int64_t sharing;                      /* 0 counts as 1 */
     int64_t q[3], k[3], v[3], out[3];     /* strides of batch, head, t */
     int64_t dout[3], dq[3], dk[3], dv[3]; /* backward */
 } weft_heavy_attention;
+
+/* How many heads of queries a head of keys and values has. */
+static inline int64_t weft__sharing(const weft_heavy_attention *at) { return at->sharing ? at->sharing : 1; }
 
 /* out = input with `value` written at offset along one dimension, the offset a device scalar: the slice
  * assignment of a key/value cache. In place when input and out are one buffer.

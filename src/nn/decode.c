@@ -49,7 +49,7 @@ void weft_gpt_cache_free(weft_gpt_cache *cache) {
 
 static weft_status make_caches(weft_gpt_cache *cache, const weft_gpt_options *o) {
     weft_context *ctx = cache->ctx;
-    int64_t shape[4] = {1, o->heads, o->context, o->width / o->heads};
+    int64_t shape[4] = {1, o->kv_heads ? o->kv_heads : o->heads, o->context, o->width / o->heads};
     const weft_dtype dtype = cache->gpt->compute != WEFT_F32 ? cache->gpt->compute : o->dtype;
     cache->steps = weft__array(ctx, (size_t)o->layers, sizeof *cache->steps);
     if (!cache->steps) return weft__fail_oom(ctx, (size_t)o->layers * sizeof *cache->steps, "a cache");

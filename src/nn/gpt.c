@@ -1,6 +1,6 @@
-/* GPT-2: Radford et al., "Language models are unsupervised multitask learners", 2019. The head is the token
- * table transposed, unless untied. Decoding goes through decode.c, which sets the fields below for one step.
- */
+/* GPT-2: Radford et al., "Language models are unsupervised multitask learners", 2019; and, by options, Llama:
+ * Touvron et al., "LLaMA: Open and efficient foundation language models", 2023. The head is the token table
+ * transposed, unless untied. Decoding goes through decode.c, which sets the fields below for one step. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +13,13 @@ typedef struct gpt_own {
     weft_tensor *position, *last; /* of the decoding step under way, or NULL */
 } gpt_own;
 
-/* Children: wte, wpe, h.0 ... h.(layers-1), ln_f, and lm_head where untied. */
-enum { TOKENS, POSITIONS, FIRST_BLOCK };
+/* Children: wte, wpe where positions are learned, h.0 ... h.(layers-1), ln_f, and lm_head where untied. */
+enum { TOKENS, POSITIONS };
+
+static weft_module *block_of(const weft_module *gpt, int64_t i) {
+    const gpt_own *own = gpt->user;
+    return gpt->children[(own->o.positions == WEFT_POSITION_LEARNED ? 2 : 1) + i];
+}
 
 static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens);
 
@@ -27,17 +32,24 @@ void weft__gpt_decode(weft_module *gpt, weft_tensor *position, weft_tensor *last
     own->position = position;
     own->last = last;
     for (int64_t i = 0; i < own->o.layers; i++) {
-        weft_module *block = gpt->children[FIRST_BLOCK + i];
-        weft__attention_decode(block->children[1], steps ? &steps[i] : NULL);
+        weft__attention_decode(block_of(gpt, i)->children[1], steps ? &steps[i] : NULL);
     }
 }
 
-/* Position vectors of the tokens: (T, width). */
-static weft_tensor *positions(weft_module *m, const gpt_own *own, int64_t time) {
+/* Vectors x (B, T, width) of tokens with those of their positions. */
+static weft_tensor *placed(weft_module *m, const gpt_own *own, weft_tensor *x, int64_t time) {
     const char *where = m->where;
+    const weft_position_kind kind = own->o.positions;
+    if (weft__poisoned(x) || kind == WEFT_POSITION_ROTARY || kind == WEFT_POSITION_NONE) return x;
+    weft_tensor *row = weft_iota(m->ctx, WEFT_I32, 1, &time);
+    if (own->position) row = add(row, own->position);
+    if (kind == WEFT_POSITION_SINUSOIDAL) {
+        weft_tensor *waves = weft_sinusoids_at(where, row, own->o.width, 0);
+        return add(mulc(x, sqrt((double)own->o.width)), weft_cast_at(where, waves, weft_dtype_of(x)));
+    }
     weft_tensor *table = weft__computed(m, m->children[POSITIONS]->parameters[0].variable);
-    if (!own->position) return weft_narrow_at(where, table, 0, 0, time);
-    return weft_gather_at(where, table, add(weft_iota(m->ctx, WEFT_I32, 1, &time), own->position), 0);
+    return add(x, own->position ? weft_gather_at(where, table, row, 0)
+                                : weft_narrow_at(where, table, 0, 0, time));
 }
 
 /* The logits, without those of rows that stand for no token: they take no probability, and get no gradient.
@@ -55,12 +67,12 @@ static weft_tensor *head(weft_module *m, const gpt_own *own, weft_tensor *x) {
     const char *where = m->where;
     weft_tensor *table = weft__computed(m, m->children[TOKENS]->parameters[0].variable), *y;
     if (own->o.untied_head)
-        y = weft_forward_at(where, m->children[FIRST_BLOCK + own->o.layers + 1], x);
+        y = weft_forward_at(where, block_of(m, own->o.layers + 1), x);
     else
         y = weft_matmul_at(where, x, weft_transpose_at(where, table, 0, 1));
     if (weft__poisoned(y) || own->last) return masked(m, own, y);
     const int64_t vocab = own->o.vocab;
-    const bool spares = m->recompute || m->children[FIRST_BLOCK]->recompute;
+    const bool spares = m->recompute || block_of(m, 0)->recompute;
     if (own->o.head_chunks || spares)
         weft__logit_mark(y, own->o.head_chunks
                                 ? own->o.head_chunks
@@ -78,35 +90,44 @@ static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
                             weft__tensor_text(tokens, text), (long long)own->o.context);
     }
     weft_tensor *x = weft_forward_at(where, m->children[TOKENS], tokens);
-    x = add(x, positions(m, own, tokens->shape[1]));
+    x = placed(m, own, x, tokens->shape[1]);
     if (m->ctx->training && own->o.dropout > 0.0) x = weft_dropout_at(where, x, own->o.dropout);
-    for (int64_t i = 0; i < own->o.layers; i++) x = weft_forward_at(where, m->children[FIRST_BLOCK + i], x);
+    for (int64_t i = 0; i < own->o.layers; i++) x = weft_forward_at(where, block_of(m, i), x);
     if (own->last) x = weft_gather_at(where, x, own->last, 1); /* (B, 1, width) */
-    x = weft_forward_at(where, m->children[FIRST_BLOCK + own->o.layers], x);
+    x = weft_forward_at(where, block_of(m, own->o.layers), x);
     return head(m, own, x);
 }
 
-weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options) {
-    weft_gpt_options o = options ? *options : (weft_gpt_options){0};
-    weft_module *m = weft__module_make(ctx, "gpt", gpt_forward, sizeof(gpt_own));
-    if (m->error) return m;
+static bool check_options(weft_module *m, const weft_gpt_options *given) {
+    const weft_gpt_options o = *given;
     if (o.vocab < 1 || o.context < 1 || o.layers < 1 || o.heads < 1 || o.width < 1 || o.vocab > INT32_MAX ||
         o.context > INT32_MAX || o.layers > 100000 || o.head_chunks < 0)
-        return weft__module_poison(
+        weft__module_poison(
             m, WEFT_ERR_ARGUMENT,
             "weft_gpt: vocab %lld, context %lld, layers %lld, heads %lld and width %lld must be "
             "positive, and none huge",
             (long long)o.vocab, (long long)o.context, (long long)o.layers, (long long)o.heads,
             (long long)o.width);
-    if (o.tokens < 0 || o.tokens > o.vocab)
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_gpt: tokens %lld must be 0 to vocab, %lld",
-                                   (long long)o.tokens, (long long)o.vocab);
+    else if (o.tokens < 0 || o.tokens > o.vocab)
+        weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_gpt: tokens %lld must be 0 to vocab, %lld",
+                            (long long)o.tokens, (long long)o.vocab);
+    else if ((unsigned)o.norm > WEFT_NORM_RMS || (unsigned)o.positions > WEFT_POSITION_NONE)
+        weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_gpt: unknown norm %d or positions %d", (int)o.norm,
+                            (int)o.positions);
+    return !m->error;
+}
+
+weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options) {
+    weft_gpt_options o = options ? *options : (weft_gpt_options){0};
+    weft_module *m = weft__module_make(ctx, "gpt", gpt_forward, sizeof(gpt_own));
+    if (m->error || !check_options(m, &o)) return m;
     if (o.tokens == 0) o.tokens = o.vocab;
     ((gpt_own *)m->user)->o = o;
     weft_init small = {WEFT_INIT_NORMAL, 0.02}, zeros = {WEFT_INIT_ZEROS, 0.0};
     weft_embedding_options table = {.dtype = o.dtype, .weight = small};
     weft_module_child(m, "wte", weft_embedding(ctx, o.vocab, o.width, &table));
-    weft_module_child(m, "wpe", weft_embedding(ctx, o.context, o.width, &table));
+    if (o.positions == WEFT_POSITION_LEARNED)
+        weft_module_child(m, "wpe", weft_embedding(ctx, o.context, o.width, &table));
     weft_transformer_block_options block = {
         .causal = true,
         .no_bias = o.no_bias,
@@ -114,14 +135,21 @@ weft_module *weft_gpt(weft_context *ctx, const weft_gpt_options *options) {
         .dtype = o.dtype,
         .weight = small,
         .bias = zeros,
-        .residual = {WEFT_INIT_NORMAL, 0.02 / sqrt(2.0 * (double)o.layers)}};
+        .residual = {WEFT_INIT_NORMAL, 0.02 / sqrt(2.0 * (double)o.layers)},
+        .hidden = o.hidden,
+        .norm = o.norm,
+        .eps = o.eps,
+        .gated = o.swiglu,
+        .kv_heads = o.kv_heads,
+        .rotary = o.positions == WEFT_POSITION_ROTARY,
+        .rotation = o.rotation};
     for (int64_t i = 0; i < o.layers && !m->error; i++) {
         char name[32];
         snprintf(name, sizeof name, "h.%lld", (long long)i);
         weft_module_child(m, name, weft_transformer_block(ctx, o.width, o.heads, &block));
     }
-    weft_norm_options norm = {.no_bias = o.no_bias, .dtype = o.dtype};
-    weft_module_child(m, "ln_f", weft_layernorm(ctx, o.width, &norm));
+    weft_norm_options norm = {.no_bias = o.no_bias, .dtype = o.dtype, .eps = o.eps};
+    weft_module_child(m, "ln_f", weft__norm_of_kind(ctx, o.norm, o.width, &norm));
     if (o.untied_head) {
         weft_linear_options head = {.no_bias = true, .dtype = o.dtype, .weight = small};
         weft_module_child(m, "lm_head", weft_linear(ctx, o.width, o.vocab, &head));

@@ -36,6 +36,7 @@ struct weft_module {
     size_t n_parameters, cap_parameters;
     weft_forward_fn forward;
     void *user;
+<<<<<<< HEAD
     bool owns_user;     /* user is private memory of a built-in layer */
     bool used;          /* root: parameters exist and the tree is fixed */
     bool evaluating;    /* not training */
@@ -47,6 +48,19 @@ struct weft_module {
     weft_dtype compute; /* bf16 or f16, from parameters of f32; WEFT_F32: in what they are */
     uint64_t freezes;   /* root: calls of weft_freeze in the tree */
     const char *where;  /* the user's place of the forward call under way */
+=======
+    bool owns_user;    /* user is private memory of a built-in layer */
+    bool used;         /* root: parameters exist and the tree is fixed */
+    bool evaluating;   /* not training */
+    uint8_t recompute; /* weft_recompute: what is computed again in the backward pass */
+    uint8_t cheap;     /* weft_recompute that recomputes all of it at little cost; 0: none does */
+    bool unit;         /* what WEFT_RECOMPUTE_BLOCK recomputes as a whole */
+    bool decoding;     /* root: evaluating for now, whatever the mode */
+    const weft_attend_options *attend; /* of the weft_attend under way */
+    weft_dtype compute;                /* bf16 or f16, from parameters of f32; WEFT_F32: in what they are */
+    uint64_t freezes;                  /* root: calls of weft_freeze in the tree */
+    const char *where;                 /* the user's place of the forward call under way */
+>>>>>>> 3f1f82c (Transformers beyond GPT: rotary positions, shared keys, gated MLPs, cross attention, masks)
     weft__on_free *on_free;
     weft_error *error; /* poisoned: why */
 };
@@ -89,8 +103,12 @@ weft_tensor *weft__init_variable(weft_context *ctx, const weft__parameter *param
 /* Applies an activation. */
 weft_tensor *weft__activate(const char *where, weft_activation_kind kind, weft_tensor *x);
 
-/* What an attention layer needs for one decoding step: its caches (1, H, S, D), and afterwards their new
- * values. */
+/* A norm of that kind. */
+weft_module *weft__norm_of_kind(weft_context *ctx, weft_norm_kind kind, int64_t width,
+                                const weft_norm_options *options);
+
+/* What an attention layer needs for one decoding step: its caches (1, heads of keys, S, D), and afterwards
+ * their new values. */
 typedef struct weft__decode {
     weft_tensor *position; /* i32 scalar: tokens before this step */
     weft_tensor *keys, *values;

@@ -1,8 +1,11 @@
 /* Scaled dot-product attention (Vaswani et al. 2017, eq. 1) as a composite that a device may take whole:
  *   s = q k^T * scale, masked where causal; p = softmax(s); y = dropout(p) v; lse = logsumexp(s)
  * q (B, H, T, D), k and v (B, H, S, D); y (B, H, T, D), lse (B, H, T). A row that sees no key is 0.
- * In decoding, k and v are caches and the mask follows from the position, a number on the device. */
+ * In decoding, k and v are caches and the mask follows from the position, a number on the device. Where heads
+ * share keys and values (Ainslie et al. 2023), those are views (B, heads of theirs, heads that share one, S,
+ * D) that repeat them; the sum over the heads that share is the gradient of that view. */
 #include <math.h>
+#include "ops/composite.h"
 #include "ops/ops.h"
 
 static void forward_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype,
@@ -23,9 +26,34 @@ static weft_tensor *causal_mask(const char *where, weft_context *ctx, int64_t t,
     return weft_le_at(where, j, position ? add(i, position) : addc(i, (double)(s - t)));
 }
 
+/* Keys or values (B, H, S, D), one for each head of q. */
+static weft_tensor *by_head(const char *where, weft_tensor *k, const weft_tensor *q) {
+    if (k->rank == 4) return k;
+    return weft_reshape_at(where, k, 4, (int64_t[]){q->shape[0], q->shape[1], k->shape[3], k->shape[4]});
+}
+
+/* Keys or values (B, fewer heads, S, D), each repeated for the heads of q that share it; as they are where
+ * none do. */
+static weft_tensor *repeated(const char *where, weft_tensor *k, const weft_tensor *q) {
+    if (weft__poisoned(k) || k->shape[1] == q->shape[1]) return k;
+    const int64_t one[5] = {k->shape[0], k->shape[1], 1, k->shape[2], k->shape[3]},
+                  all[5] = {one[0], one[1], q->shape[1] / one[1], one[3], one[4]};
+    return weft_expand_at(where, weft_reshape_at(where, k, 5, one), 5, all);
+}
+
+/* Scores as a mask lets them through: bool, true where a key is seen, or numbers that are added. */
+static weft_tensor *through(const char *where, weft_tensor *s, weft_tensor *mask) {
+    if (weft_dtype_of(mask) != WEFT_BOOL) return add(s, as_dtype(where, mask, weft_dtype_of(s)));
+    return select(mask, s, weft_full_like_at(where, s, -(double)INFINITY));
+}
+
 static void expand_from(const char *where, const weft_attention_params *params, weft_tensor *const *in,
-                        weft_tensor *position, weft_tensor **out) {
-    weft_tensor *q = in[0], *k = in[1], *v = in[2];
+                        weft_tensor *position, weft_tensor *mask, weft_tensor **out) {
+    weft_tensor *q = in[0], *k = by_head(where, in[1], q), *v = by_head(where, in[2], q);
+    if (weft__poisoned(k) || weft__poisoned(v)) {
+        out[0] = out[1] = weft__poisoned(k) ? k : v;
+        return;
+    }
     weft_dtype wide = q->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, narrow = (weft_dtype)q->dtype;
     weft_tensor *s =
         mulc(weft_cast_at(where, weft_matmul_at(where, q, weft_transpose_at(where, k, -1, -2)), wide),
@@ -33,6 +61,7 @@ static void expand_from(const char *where, const weft_attention_params *params, 
     if (params->causal)
         s = select(causal_mask(where, q->ctx, q->shape[2], k->shape[2], position), s,
                    weft_full_like_at(where, s, -(double)INFINITY));
+    if (mask) s = through(where, s, mask);
     weft_tensor *p = weft_softmax_at(where, s, -1);
     out[1] = weft_logsumexp_at(where, s, -1, false);
     if (params->dropout > 0 && !p->error) {
@@ -48,19 +77,19 @@ static void expand_from(const char *where, const weft_attention_params *params, 
 }
 
 static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
-    expand_from(where, params, in, NULL, out);
+    expand_from(where, params, in, NULL, NULL, out);
 }
 
 static void expand_cached(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
-    expand_from(where, params, in, in[3], out);
+    expand_from(where, params, in, in[3], NULL, out);
 }
 
 static void gradient_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype,
                            int *rank, int64_t *dims) {
     (void)params;
-    *rank = 4;
+    *rank = in[output]->rank;
     *dtype = (weft_dtype)in[output]->dtype;
-    for (int i = 0; i < 4; i++) dims[i] = in[output]->shape[i];
+    for (int i = 0; i < *rank; i++) dims[i] = in[output]->shape[i];
 }
 
 extern const weft_composite weft__attention;
@@ -101,37 +130,79 @@ weft_tensor *weft__attention_over_cache(const char *where, weft_tensor *q, weft_
     weft_tensor *in[4] = {q, k, v, position}, *out[2];
     weft_tensor *bad = weft__reject("attention", where, in, 4);
     if (bad) return bad;
+    in[1] = repeated(where, k, q);
+    in[2] = repeated(where, v, q);
+    if (in[1]->error || in[2]->error) return in[1]->error ? in[1] : in[2];
     weft_attention_params params = {.scale = 1.0 / sqrt((double)q->shape[3]), .causal = true};
     weft__composite(where, &weft__attention_cached, &params, in, out);
     return out[0];
 }
 
-weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v,
-                               const weft_attention_options *options) {
-    weft_tensor *in[4] = {q, k, v, NULL}, *bad = weft__reject("attention", where, in, 3);
-    if (bad || !q) return bad;
-    weft_attention_options given = options ? *options : (weft_attention_options){0};
+/* NULL when shapes and dtypes of q, k and v fit. */
+static weft_tensor *reject_operands(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v) {
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT], c[WEFT_SHAPE_TEXT];
+    weft__tensor_text(q, a);
+    weft__tensor_text(k, b);
+    weft__tensor_text(v, c);
     bool fits = q->rank == 4 && k->rank == 4 && weft__shape_equal(k, v) && q->shape[0] == k->shape[0] &&
-                q->shape[1] == k->shape[1] && q->shape[3] == k->shape[3];
+                q->shape[3] == k->shape[3];
+    fits = fits && (q->shape[1] == k->shape[1] || (k->shape[1] > 0 && q->shape[1] % k->shape[1] == 0));
     if (!fits)
-        return weft__poison(q->ctx, where, WEFT_ERR_SHAPE,
-                            "attention: q %s, k %s, v %s are not (B,H,T,D), (B,H,S,D) twice",
-                            weft__tensor_text(q, a), weft__tensor_text(k, b), weft__tensor_text(v, c));
+        return weft__poison(
+            q->ctx, where, WEFT_ERR_SHAPE,
+            "attention: q %s, k %s, v %s are not (B,H,T,D), (B,G,S,D) twice with H a multiple "
+            "of G",
+            a, b, c);
     if (q->dtype != k->dtype || q->dtype != v->dtype || !weft_dtype_is_float((weft_dtype)q->dtype))
         return weft__poison(q->ctx, where, WEFT_ERR_DTYPE,
-                            "attention: q %s, k %s, v %s must be of one float dtype", weft__tensor_text(q, a),
-                            weft__tensor_text(k, b), weft__tensor_text(v, c));
+                            "attention: q %s, k %s, v %s must be of one float dtype", a, b, c);
+    return NULL;
+}
+
+/* NULL when the mask broadcasts to (B, H, T, S). */
+static weft_tensor *reject_mask(const char *where, const weft_tensor *q, const weft_tensor *k,
+                                weft_tensor *mask) {
+    const int64_t scores[4] = {q->shape[0], q->shape[1], q->shape[2], k->shape[2]};
+    const weft_dtype dtype = weft_dtype_of(mask);
+    bool fits = mask->rank <= 4;
+    for (int i = 0; fits && i < mask->rank; i++)
+        fits = mask->shape[i] == 1 || mask->shape[i] == scores[4 - mask->rank + i];
+    char text[WEFT_SHAPE_TEXT], wanted[WEFT_SHAPE_TEXT];
+    if (!fits)
+        return weft__poison(q->ctx, where, WEFT_ERR_SHAPE,
+                            "attention: mask %s cannot be repeated to (B,H,T,S), here %s",
+                            weft__tensor_text(mask, text), weft__shape_text(4, scores, wanted));
+    if (dtype != WEFT_BOOL && !weft_dtype_is_float(dtype))
+        return weft__poison(q->ctx, where, WEFT_ERR_DTYPE,
+                            "attention: mask %s must be bool, true where a key is seen, or a float",
+                            weft__tensor_text(mask, text));
+    return NULL;
+}
+
+weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v,
+                               const weft_attention_options *options) {
+    weft_attention_options given = options ? *options : (weft_attention_options){0};
+    weft_tensor *in[4] = {q, k, v, given.mask};
+    weft_tensor *bad = weft__reject("attention", where, in, given.mask ? 4 : 3);
+    if (!bad && q) bad = reject_operands(where, q, k, v);
+    if (!bad && q && given.mask) bad = reject_mask(where, q, k, given.mask);
+    if (bad || !q) return bad;
     if (!(given.dropout >= 0 && given.dropout < 1))
         return weft__poison(q->ctx, where, WEFT_ERR_ARGUMENT, "attention: dropout %g is not in [0, 1)",
                             given.dropout);
     weft_attention_params params = {given.scale, given.dropout, given.causal};
     if (params.scale == 0) params.scale = 1.0 / sqrt((double)(q->shape[3] > 0 ? q->shape[3] : 1));
+    in[1] = repeated(where, k, q);
+    in[2] = repeated(where, v, q);
     in[3] = weft__random_leaf(q->ctx, where, params.dropout > 0 ? weft__next_stream(q->ctx) : 0);
-    if (in[3]->error) return in[3];
+    for (int i = 1; i < 4; i++)
+        if (in[i]->error) return in[i];
     in[3]->value.random.first =
         q->ctx->micro_batch * (uint64_t)(q->shape[0] * q->shape[1] * q->shape[2] * k->shape[2]);
     weft_tensor *out[2];
-    weft__composite(where, &weft__attention, &params, in, out);
+    if (given.mask)
+        expand_from(where, &params, in, NULL, given.mask, out);
+    else
+        weft__composite(where, &weft__attention, &params, in, out);
     return out[0];
 }

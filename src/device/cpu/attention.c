@@ -28,7 +28,9 @@ static int64_t clip(int64_t x, int64_t least, int64_t most) {
 
 /* Element (pair, t, 0) by the strides of batch, head and t. */
 static int64_t place(const attention_plan *plan, const int64_t *strides, int64_t pair, int64_t t) {
-    return pair / plan->at.heads * strides[0] + pair % plan->at.heads * strides[1] + t * strides[2];
+    const bool shared = strides == plan->at.k || strides == plan->at.v;
+    const int64_t head = pair % plan->at.heads / (shared ? weft__sharing(&plan->at) : 1);
+    return pair / plan->at.heads * strides[0] + head * strides[1] + t * strides[2];
 }
 
 /* The first query sees keys 0..shift where attention is causal. */

@@ -219,6 +219,7 @@ static void scratch(arguments *to, const plan *p) { add(to, (weft_argument)SCRAT
 static void others(arguments *to, const plan *p) {
     const weft_heavy_attention *at = p->at;
     add(to, (weft_argument)I64(at->heads));
+    add(to, (weft_argument)I32(weft__sharing(at)));
     add(to, (weft_argument)I32(at->t_q));
     add(to, (weft_argument)I32(at->t_k));
     add(to, (weft_argument)I32(at->d));

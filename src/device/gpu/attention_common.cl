@@ -12,10 +12,12 @@ W_FN S kept(const W_GLOBAL int *key, w_i64 element, S dropout, S factor) {
 
 #define PLACES(name) name##_b, name##_h, name##_t
 #define AT(name, t)  (name + of.name##_at + b * of.name##_b + h * of.name##_h + (t) * of.name##_t)
+#define KEYS_AT(name, t) \
+    (name + of.name##_at + b * of.name##_b + h / of.sharing * of.name##_h + (t) * of.name##_t) /* k and v */
 /* The numbers that all have, after places; and as they are called in a kernel. */
 #define COMMON                                                                                               \
     w_i64 heads;                                                                                             \
-    int t_q, t_k, d;                                                                                         \
+    int sharing, t_q, t_k, d;                                                                                         \
     S scale, dropout, factor;                                                                                \
     int causal, cached, sink, command;
 #define OPEN                                                                                                 \

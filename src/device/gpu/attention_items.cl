@@ -102,7 +102,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
     load(AT(q, i0), of.q_t, n, BR, d, mine);
     for (int j = 0; j < end; j += BC) {
         S s[HIGH][COLUMNS];
-        load(AT(k, j), of.k_t, end - j, BC, d, other);
+        load(KEYS_AT(k, j), of.k_t, end - j, BC, d, other);
         w_barrier();
         dots(mine, other, d, s);
         W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
@@ -115,7 +115,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
             part[ROW(q_) * TPR + COLUMN(0)] = best;
         }
         w_barrier();
-        load(AT(v, j), of.v_t, end - j, BC, d, other);
+        load(KEYS_AT(v, j), of.v_t, end - j, BC, d, other);
         W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
             S best = most[q_];
             for (int t = 0; t < TPR; t++) best = fmax(best, part[ROW(q_) * TPR + t]);
@@ -223,7 +223,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
     const int i = w_group(0) % t_q, begin = w_group(0) / t_q * of.length, item = w_item(0);
     const int shift = cached ? key[of.key_at] : t_k - t_q, mine = item / SHARE, at = item % SHARE * EACH;
     const int end = min(begin + of.length, causal ? min(t_k, max(0, i + 1 + shift)) : t_k);
-    const bool lies_k = LIES(AT(k, 0), of.k_t), lies_v = LIES(AT(v, 0), of.v_t);
+    const bool lies_k = LIES(KEYS_AT(k, 0), of.k_t), lies_v = LIES(KEYS_AT(v, 0), of.v_t);
     S query[D / ACROSS][EACH], sums[D / ACROSS][EACH], most = -INFINITY, sum = 0;
     piece x[HOLD][D / ACROSS];
     W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++) {
@@ -234,7 +234,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
         S s = 0;
         const int n = min(end - j, ITEMS);
         W_CARD_UNROLL for (int first = mine; first < ITEMS; first += HOLD * AT_ONCE) {
-            rows(AT(k, j), of.k_t, first, n, d, lies_k, x);
+            rows(KEYS_AT(k, j), of.k_t, first, n, d, lies_k, x);
             W_CARD_UNROLL for (int u = 0; u < HOLD; u++) {
                 S dot = 0;
                 W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++)
@@ -254,7 +254,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
         W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++)
             W_CARD_UNROLL for (int e_ = 0; e_ < EACH; e_++) sums[t][e_] *= keep;
         W_CARD_UNROLL for (int first = mine; first < ITEMS; first += HOLD * AT_ONCE) {
-            rows(AT(v, j), of.v_t, first, n, d, lies_v, x);
+            rows(KEYS_AT(v, j), of.v_t, first, n, d, lies_v, x);
             W_CARD_UNROLL for (int u = 0; u < HOLD; u++)
                 W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++)
                     W_CARD_UNROLL for (int e_ = 0; e_ < EACH; e_++)
@@ -338,8 +338,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
     }
     for (int j = 0; j < end; j += BC) {
         S s[HIGH][COLUMNS], dp[HIGH][COLUMNS];
-        load(AT(k, j), of.k_t, end - j, BC, d, keys);
-        load(AT(v, j), of.v_t, end - j, BC, d, values);
+        load(KEYS_AT(k, j), of.k_t, end - j, BC, d, keys);
+        load(KEYS_AT(v, j), of.v_t, end - j, BC, d, values);
         w_barrier();
         dots(mine, keys, d, s);
         dots(douts, values, d, dp);
@@ -372,8 +372,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
     clear(sums_k);
     clear(sums_v);
     W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) one[q_] = 1;
-    load(AT(k, j0), of.k_t, n, BR, d, keys);
-    load(AT(v, j0), of.v_t, n, BR, d, values);
+    load(KEYS_AT(k, j0), of.k_t, n, BR, d, keys);
+    load(KEYS_AT(v, j0), of.v_t, n, BR, d, values);
     for (int i = causal && j0 > shift ? (j0 - shift) / BC * BC : 0; i < t_q; i += BC) {
         S s[HIGH][COLUMNS], dp[HIGH][COLUMNS];
         load(AT(q, i), of.q_t, t_q - i, BC, d, mine);

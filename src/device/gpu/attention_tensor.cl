@@ -156,12 +156,12 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
     clear(sums);
     W_UNROLL for (int m = 0; m < 2 * MT; m++) most[m / 2][m % 2] = -INFINITY, sum[m / 2][m % 2] = 0;
     load(AT(q, i0), of.q_t, n, BR, d, mine);
-    load(AT(k, 0), of.k_t, end, BC, d, keys);
+    load(KEYS_AT(k, 0), of.k_t, end, BC, d, keys);
     w_copy_group();
     for (int j = 0; j < end; j += BC) {
         float s[MT][BC / 8][4] = {};
         arrive(); /* the keys; and all are done with the values */
-        load(AT(v, j), of.v_t, end - j, BC, d, values);
+        load(KEYS_AT(v, j), of.v_t, end - j, BC, d, values);
         w_copy_group();
         dots(mine, keys, s);
         if (j + BC > all) hide(s, i0, j, end, causal ? shift : INT_MOST, INT_MOST);
@@ -184,7 +184,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
                 W_UNROLL for (int c = 0; c < CHUNKS; c++) sums[m][c][2 * g] *= keep, sums[m][c][2 * g + 1] *= keep;
             }
         arrive(); /* the values; and all are done with the keys */
-        if (j + BC < end) load(AT(k, j + BC), of.k_t, end - j - BC, BC, d, keys);
+        if (j + BC < end) load(KEYS_AT(k, j + BC), of.k_t, end - j - BC, BC, d, keys);
         w_copy_group();
         gather(s, values, sums);
     }
@@ -250,8 +250,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
         }
     w_barrier();
     load(AT(q, i0), of.q_t, n, BR, d, mine);
-    load(AT(k, 0), of.k_t, end, BC, d, keys);
-    load(AT(v, 0), of.v_t, end, BC, d, values);
+    load(KEYS_AT(k, 0), of.k_t, end, BC, d, keys);
+    load(KEYS_AT(v, 0), of.v_t, end, BC, d, values);
     w_copy_group();
     for (int j = 0, step = 0; j < end; j += BC, step = (step + 1) % STEPS) {
         float s[MT][BC / 8][4], dp[MT][BC / 8][4];
@@ -262,8 +262,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
                     s[m][c][i] = begin[m][i / 2], dp[m][c][i] = BEGIN_DP(mean[m][i / 2]);
         arrive();
         if (STEPS > 1 && next < end) {
-            load(AT(k, next), of.k_t, end - next, BC, d, keys + other * TILE);
-            load(AT(v, next), of.v_t, end - next, BC, d, values + other * TILE);
+            load(KEYS_AT(k, next), of.k_t, end - next, BC, d, keys + other * TILE);
+            load(KEYS_AT(v, next), of.v_t, end - next, BC, d, values + other * TILE);
             w_copy_group();
         }
         dots(mine, keys + step * TILE, s);
@@ -279,8 +279,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
         gather(s, keys + step * TILE, sums);
         if (STEPS == 1 && next < end) {
             w_barrier();
-            load(AT(k, next), of.k_t, end - next, BC, d, keys);
-            load(AT(v, next), of.v_t, end - next, BC, d, values);
+            load(KEYS_AT(k, next), of.k_t, end - next, BC, d, keys);
+            load(KEYS_AT(v, next), of.v_t, end - next, BC, d, values);
             w_copy_group();
         }
     }
@@ -303,8 +303,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
     float sums_k[MT][CHUNKS][4], sums_v[MT][CHUNKS][4];
     clear(sums_k);
     clear(sums_v);
-    load(AT(k, j0), of.k_t, n, BR, d, keys);
-    load(AT(v, j0), of.v_t, n, BR, d, values);
+    load(KEYS_AT(k, j0), of.k_t, n, BR, d, keys);
+    load(KEYS_AT(v, j0), of.v_t, n, BR, d, values);
     load(AT(q, first), of.q_t, t_q - first, BC, d, mine);
     load(AT(dout, first), of.dout_t, t_q - first, BC, d, douts);
     w_copy_group();

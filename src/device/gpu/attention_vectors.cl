@@ -256,12 +256,16 @@ W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL i
 #define PLACES(name)  name##_b, name##_h, name##_t
 #define PLACE(name, pair, t) \
     (name + of.name##_at + (pair) / heads * of.name##_b + (pair) % heads * of.name##_h + (t) * of.name##_t)
+#define KEYS_PLACE(name, pair, t) /* of k and v */                                                            \
+    (name + of.name##_at + (pair) / heads * of.name##_b + (pair) % heads / of.sharing * of.name##_h + (t) * of.name##_t)
 #define AT(name, t)   PLACE(name, pair, t)
 #define LOOK(name, t) look(&next, PLACE(name, pair + 1, t), of.name##_t)
+#define KEYS_AT(name, t)   KEYS_PLACE(name, pair, t)
+#define KEYS_LOOK(name, t) look(&next, KEYS_PLACE(name, pair + 1, t), of.name##_t)
 /* The numbers that all have, after places; and as they are called in a kernel. */
 #define COMMON                                                                                               \
     w_i64 heads;                                                                                             \
-    int t_q, t_k, d;                                                                                         \
+    int sharing, t_q, t_k, d;                                                                                         \
     S scale, dropout, factor;                                                                                \
     int causal, cached, sink, command;
 #define OPEN                                                                                                 \
@@ -287,7 +291,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *
     const int i0 = (w_groups(0) - 1 - w_group(0)) * LANES, n = min(t_q - i0, LANES); /* long ones first */
     const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     ahead next = {.rows = pair + 1 < w_groups(1) ? n : 0, .once = 4, .d = d};
-    LOOK(q, i0), LOOK(k, i0), LOOK(v, i0), LOOK(out, i0);
+    LOOK(q, i0), KEYS_LOOK(k, i0), KEYS_LOOK(v, i0), LOOK(out, i0);
     fetch(AT(q, i0), of.q_t, n, LANES, d, rows);
     turn(rows, d, scale, qt);
     for (int l = 0; l < VECS; l++) most[l] = -INFINITY, sum[l] = 0;
@@ -295,14 +299,14 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *
     for (int j = 0; j < end; j += KEYS) {
         const int keys = min(end - j, KEYS), whole = WHOLE(keys), first = causal ? j - i0 - shift : -keys,
                   both = WHOLE(seen_rows(first, 0, keys));
-        fetch(AT(k, j), of.k_t, keys, whole, d, rows);
+        fetch(KEYS_AT(k, j), of.k_t, keys, whole, d, rows);
         scores(rows, qt, s, both, whole, d, &next);
         weigh(s, keys, first, most, sum, keep);
 #ifdef DROPOUT
         keep_block(kept, keys, (pair * t_q + i0) * t_k + j, t_k, key + of.key_at, dropout, factor);
         for (int r = 0; r < keys * VECS; r++) s[r] *= kept[r];
 #endif
-        fetch(AT(v, j), of.v_t, keys, whole, d, rows);
+        fetch(KEYS_AT(v, j), of.v_t, keys, whole, d, rows);
         add_to_queries(rows, s, sums, keep, both, whole, d, &next);
     }
     for (int l = 0; l < VECS; l++) {
@@ -367,7 +371,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL
     for (int c = 0; c < d; c += 16) query[c / 16] = part(AT(q, i) + c, d - c), sums[c / 16] = 0;
     for (int j = 0; j < end; j += KEYS) {
         const int keys = min(end - j, KEYS);
-        dots(AT(k, j), of.k_t, keys, d, query, scale, s);
+        dots(KEYS_AT(k, j), of.k_t, keys, d, query, scale, s);
         V best = s[0];
         for (int r = 1; r < KEYS / 16; r++) best = select(best, s[r], s[r] > best);
         const S now = fmax(most, lanes_max(best)), base = now == (S)-INFINITY ? 0 : now;
@@ -383,7 +387,7 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL
 #endif
         }
         for (int c = 0; c < d; c += 64) {
-            const W_GLOBAL T *row = AT(v, j) + c;
+            const W_GLOBAL T *row = KEYS_AT(v, j) + c;
             V some[4];
 #pragma unroll
             for (int u = 0; u < 4; u++) some[u] = c + u * 16 < d ? sums[c / 16 + u] * keep : (V)(0);
@@ -463,11 +467,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_back(const W_GLOBAL T *q, const W_GLOBA
     const int first = w_group(0) * KEYS, step = w_groups(0) * KEYS;
     room += of.room_at + (w_group(0) * (w_i64)w_groups(1) + pair) * blocks * D * LANES;
     ahead next = {.rows = pair + 1 < w_groups(1) ? min(t_q, t_k) : 0, .once = 2, .d = d};
-    LOOK(q, 0), LOOK(k, 0), LOOK(v, 0), LOOK(out, 0), LOOK(dout, 0), LOOK(dq, 0), LOOK(dk, 0), LOOK(dv, 0);
+    LOOK(q, 0), KEYS_LOOK(k, 0), KEYS_LOOK(v, 0), LOOK(out, 0), LOOK(dout, 0), LOOK(dq, 0), LOOK(dk, 0), LOOK(dv, 0);
     for (int j = first; j < t_k; j += step) {
         const int width = min(t_k - j, KEYS);
-        fetch(AT(k, j), of.k_t, width, WHOLE(width), d, keys_);
-        fetch(AT(v, j), of.v_t, width, WHOLE(width), d, values);
+        fetch(KEYS_AT(k, j), of.k_t, width, WHOLE(width), d, keys_);
+        fetch(KEYS_AT(v, j), of.v_t, width, WHOLE(width), d, values);
         for (int c = 0; c < KEYS * D / 16; c++) dkeys[c] = 0, dvalues[c] = 0;
         for (int i = 0; i < t_q; i += LANES) {
             const int n = min(t_q - i, LANES), keys = causal ? min(width, i + n + shift - j) : width,

@@ -261,7 +261,8 @@ static const int64_t *strides_of(const weft_heavy_attention *a, int which) {
 /* Element (t, c) of the current head of a tensor. */
 static int64_t place(const attention *s, int which, int64_t t, int64_t c) {
     const int64_t *stride = strides_of(s->a, which);
-    return s->b * stride[0] + s->h * stride[1] + t * stride[2] + c;
+    const int64_t head = which == K || which == V ? s->h / weft__sharing(s->a) : s->h;
+    return s->b * stride[0] + head * stride[1] + t * stride[2] + c;
 }
 static double read_at(const attention *s, int which, int64_t t, int64_t c) {
     return get(s->at[which], place(s, which, t, c)).f;
@@ -369,7 +370,8 @@ static weft_status attention_check(weft_interp *device, const weft_heavy *heavy,
         } else {
             const bool of_keys = o == K || o == V || o == DK || o == DV;
             const int64_t *s = strides_of(a, o),
-                          extent[4] = {a->batch, a->heads, of_keys ? a->t_k : a->t_q, a->d};
+                          heads = o == K || o == V ? a->heads / weft__sharing(a) : a->heads,
+                          extent[4] = {a->batch, heads, of_keys ? a->t_k : a->t_q, a->d};
             const int64_t stride[4] = {s[0], s[1], s[2], 1};
             WEFT_TRY(inside(device, heavy, o, bytes[o], dtype, 4, extent, stride));
         }

@@ -1,0 +1,116 @@
+/* The transformer block: attention, to a memory too where it is a decoder's, and an MLP, plain or gated; each
+ * with a norm and a residual around it. Read next: gpt.c. */
+#include "nn/module.h"
+#include "ops/build.h"
+
+/* ---- the MLP ---- */
+
+typedef struct feed_own {
+    weft_activation_kind activation;
+    double dropout;
+    int64_t hidden;
+    bool gated; /* what c_fc makes is the gate and what it lets through, packed */
+} feed_own;
+
+static weft_tensor *activated(const char *where, const feed_own *own, weft_tensor *x) {
+    if (!own->gated) return weft__activate(where, own->activation, x);
+    weft_tensor *gate = weft_narrow_at(where, x, -1, 0, own->hidden),
+                *up = weft_narrow_at(where, x, -1, own->hidden, own->hidden);
+    if (weft__poisoned(gate)) return gate;
+    return mul(weft__activate(where, own->activation, gate), up);
+}
+
+static weft_tensor *feed_forward(weft_module *m, weft_tensor *x) {
+    const feed_own *own = m->user;
+    const char *where = m->where;
+    weft_tensor *hidden = weft_forward_at(where, m->children[0], x);
+    if (weft__poisoned(hidden)) return hidden;
+    const uint32_t segment = weft__recompute_begin(m, WEFT_RECOMPUTE_GELU);
+    weft_tensor *active = activated(where, own, hidden);
+    weft__segment_end(m->ctx, segment);
+    weft_tensor *y = weft_forward_at(where, m->children[1], active);
+    return m->ctx->training && own->dropout > 0.0 ? weft_dropout_at(where, y, own->dropout) : y;
+}
+
+/* Channels between; 0: they would be too many. */
+static int64_t hidden_of(int64_t width, const weft_transformer_block_options *o) {
+    int64_t hidden = o->hidden;
+    if (hidden) return hidden;
+    if (!weft__mul(width, o->gated ? 8 : 4, &hidden)) return 0;
+    return o->gated ? weft__ceil_div(weft__ceil_div(hidden, 3), 32) * 32 : hidden;
+}
+
+static weft_module *feed(weft_context *ctx, int64_t width, const weft_transformer_block_options *o) {
+    weft_module *m = weft__module_make(ctx, "feed_forward", feed_forward, sizeof(feed_own));
+    const int64_t hidden = hidden_of(width, o);
+    if (m->error) return m;
+    if (hidden < 1 || hidden > INT32_MAX)
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                                   "block: width %lld is not positive, or too large, or hidden %lld is",
+                                   (long long)width, (long long)o->hidden);
+    weft_activation_kind kind = o->activation;
+    if (kind == WEFT_IDENTITY) kind = o->gated ? WEFT_SILU : WEFT_GELU_TANH;
+    *(feed_own *)m->user = (feed_own){kind, o->dropout, hidden, o->gated};
+    weft_linear_options linear = {
+        .no_bias = o->no_bias, .dtype = o->dtype, .weight = o->weight, .bias = o->bias};
+    weft_module_child(m, "c_fc", weft_linear(ctx, width, o->gated ? 2 * hidden : hidden, &linear));
+    linear.weight = weft__init_or(o->residual, o->weight);
+    weft_module_child(m, "c_proj", weft_linear(ctx, hidden, width, &linear));
+    return m;
+}
+
+/* ---- the block ---- */
+
+/* Children are a norm and what it stands before, or behind, in turn. */
+static weft_tensor *block_forward(weft_module *m, weft_tensor *x) {
+    const char *where = m->where;
+    const bool post = *(const bool *)m->user;
+    for (size_t i = 0; i + 1 < m->n_children; i += 2) {
+        weft_module *norm = m->children[i], *branch = m->children[i + 1];
+        if (post)
+            x = weft_forward_at(where, norm, add(x, weft_forward_at(where, branch, x)));
+        else
+            x = add(x, weft_forward_at(where, branch, weft_forward_at(where, norm, x)));
+    }
+    return x;
+}
+
+weft_module *weft__norm_of_kind(weft_context *ctx, weft_norm_kind kind, int64_t width,
+                                const weft_norm_options *options) {
+    return kind == WEFT_NORM_RMS ? weft_rmsnorm(ctx, width, options) : weft_layernorm(ctx, width, options);
+}
+
+weft_module *weft_transformer_block(weft_context *ctx, int64_t width, int64_t heads,
+                                    const weft_transformer_block_options *options) {
+    weft_transformer_block_options o = options ? *options : (weft_transformer_block_options){0};
+    weft_module *m = weft__module_make(ctx, "transformer_block", block_forward, sizeof(bool));
+    if (!m->error) { /* else it may be that which all get for want of memory */
+        m->unit = true;
+        *(bool *)m->user = o.post_norm;
+    }
+    if ((unsigned)o.norm > WEFT_NORM_RMS)
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "block: unknown norm %d", (int)o.norm);
+    weft_norm_options norm = {.eps = o.eps, .no_bias = o.no_bias, .dtype = o.dtype};
+    weft_multihead_attention_options attention = {.causal = o.causal,
+                                                  .no_bias = o.no_bias,
+                                                  .dropout = o.dropout,
+                                                  .dtype = o.dtype,
+                                                  .weight = o.weight,
+                                                  .bias = o.bias,
+                                                  .residual = o.residual,
+                                                  .kv_heads = o.kv_heads,
+                                                  .rotary = o.rotary,
+                                                  .rotation = o.rotation};
+    weft_module_child(m, "ln_1", weft__norm_of_kind(ctx, o.norm, width, &norm));
+    weft_module_child(m, "attn", weft_multihead_attention(ctx, width, heads, &attention));
+    if (o.cross) {
+        attention.causal = attention.rotary = false;
+        weft_module_child(m, "ln_cross_attn", weft__norm_of_kind(ctx, o.norm, width, &norm));
+        weft_module_child(
+            m, "crossattention",
+            weft_cross_attention(ctx, width, o.memory_width ? o.memory_width : width, heads, &attention));
+    }
+    weft_module_child(m, "ln_2", weft__norm_of_kind(ctx, o.norm, width, &norm));
+    weft_module_child(m, "mlp", feed(ctx, width, &o));
+    return m;
+}

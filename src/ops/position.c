@@ -1,0 +1,104 @@
+/* Positions as numbers: rotary embedding (Su et al., "RoFormer", 2021, eq. 34) and sinusoids (Vaswani et al.,
+ * "Attention is all you need", 2017, 3.5). Composites of other ops: a rotation is one kernel, whose tables of
+ * sines and cosines are the same nodes in every layer. Must not know: attention. */
+#include "ops/composite.h"
+#include "ops/ops.h"
+
+static weft_tensor *reject_position(const char *name, const char *where, weft_tensor *position) {
+    weft_tensor *bad = weft__reject(name, where, &position, 1);
+    if (bad || !position) return bad;
+    const weft_dtype dtype = weft_dtype_of(position);
+    if (dtype == WEFT_I32 || dtype == WEFT_I64) return NULL;
+    char text[WEFT_SHAPE_TEXT];
+    return weft__poison(position->ctx, where, WEFT_ERR_DTYPE, "%s: position %s must be of i32 or i64", name,
+                        weft__tensor_text(position, text));
+}
+
+/* Angles p / base^(2 i / width) of positions (...) for i = 0..width/2-1: (..., width/2). */
+static weft_tensor *angles(const char *where, weft_tensor *position, int64_t width, double base,
+                           weft_dtype dtype) {
+    const int64_t pairs = (width + 1) / 2;
+    weft_tensor *i = weft_cast_at(where, weft_iota(position->ctx, WEFT_I32, 1, &pairs), dtype);
+    weft_tensor *rate = expo(mulc(i, -2.0 * log(base) / (double)width));
+    return mul(weft_unsqueeze_at(where, weft_cast_at(where, position, dtype), -1), rate);
+}
+
+/* Positions (T) of the rows of x. */
+static weft_tensor *positions_of(const char *where, const weft_tensor *x, weft_tensor *position) {
+    weft_tensor *row = weft_iota(x->ctx, WEFT_I32, 1, &x->shape[x->rank - 2]);
+    if (!position) return row;
+    return position->rank ? position : add(weft_cast_at(where, row, weft_dtype_of(position)), position);
+}
+
+static weft_tensor *reject_rotary(const char *where, weft_tensor *x, weft_tensor *position, double base) {
+    weft_tensor *bad = reject_float("rotary", where, x);
+    if (!bad && x && position) bad = reject_position("rotary", where, position);
+    if (!bad && x && position) bad = weft__reject("rotary", where, (weft_tensor *[]){x, position}, 2);
+    if (bad || !x) return bad;
+    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    if (x->rank < 2 || x->rank >= WEFT_MAX_RANK || x->shape[x->rank - 1] % 2 != 0)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "rotary: %s is not (..., time, channels) with an even number of channels",
+                            weft__tensor_text(x, a));
+    if (position && position->rank && (position->rank != 1 || position->shape[0] != x->shape[x->rank - 2]))
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
+                            "rotary: position %s must be a scalar or one for each row of %s",
+                            weft__tensor_text(position, b), weft__tensor_text(x, a));
+    if (!(base > 0 && base < (double)INFINITY))
+        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "rotary: base %g must be positive", base);
+    return NULL;
+}
+
+/* The channels of x as pairs: (..., T, 2, D/2), or (..., T, D/2, 2). */
+static weft_tensor *paired(const char *where, weft_tensor *x, bool interleaved) {
+    int64_t shape[WEFT_MAX_RANK];
+    for (int i = 0; i < x->rank; i++) shape[i] = x->shape[i];
+    const int64_t half = shape[x->rank - 1] / 2;
+    shape[x->rank - 1] = interleaved ? half : 2;
+    shape[x->rank] = interleaved ? 2 : half;
+    return weft_reshape_at(where, x, x->rank + 1, shape);
+}
+
+/* (a, b) turned is (a, b) cos + (-b, a) sin. */
+weft_tensor *weft_rotary_at(const char *where, weft_tensor *x, weft_tensor *position,
+                            const weft_rotary_options *options) {
+    weft_rotary_options o = options ? *options : (weft_rotary_options){0};
+    if (o.base == 0) o.base = 10000;
+    weft_tensor *bad = reject_rotary(where, x, position, o.base);
+    if (bad || !x) return bad;
+    weft_tensor *wide = widen(where, x), *rows = positions_of(where, x, position);
+    weft_tensor *angle = angles(where, rows, x->shape[x->rank - 1], o.base, weft_dtype_of(wide));
+    const int64_t two = 2, column[2] = {2, 1};
+    weft_tensor *sign = addc(mulc(weft_iota(x->ctx, weft_dtype_of(wide), 1, &two), 2.0), -1.0);
+    if (!o.interleaved) sign = weft_reshape_at(where, sign, 2, column);
+    angle = weft_unsqueeze_at(where, angle, o.interleaved ? -1 : -2);
+    weft_tensor *pairs = paired(where, wide, o.interleaved);
+    weft_tensor *swapped = weft_flip_at(where, pairs, o.interleaved ? -1 : -2);
+    weft_tensor *y = add(mul(pairs, cosine(angle)), mul(swapped, mul(sign, sine(angle))));
+    return as_dtype(where, weft_reshape_at(where, y, x->rank, x->shape), weft_dtype_of(x));
+}
+
+weft_tensor *weft_sinusoids_at(const char *where, weft_tensor *position, int64_t width, double base) {
+    weft_tensor *bad = reject_position("sinusoids", where, position);
+    if (bad || !position) return bad;
+    if (base == 0) base = 10000;
+    char text[WEFT_SHAPE_TEXT];
+    if (width < 1 || width > INT32_MAX || !(base > 0 && base < (double)INFINITY))
+        return weft__poison(position->ctx, where, WEFT_ERR_ARGUMENT,
+                            "sinusoids: width %lld and base %g must be positive", (long long)width, base);
+    if (position->rank >= WEFT_MAX_RANK - 1)
+        return weft__poison(position->ctx, where, WEFT_ERR_SHAPE,
+                            "sinusoids: position %s has too many dimensions",
+                            weft__tensor_text(position, text));
+    const int64_t two = 2;
+    weft_tensor *angle =
+        weft_unsqueeze_at(where, angles(where, position, width, base, WEFT_F32), -1); /* (..., pairs, 1) */
+    weft_tensor *odd =
+        eq(weft_iota(position->ctx, WEFT_I32, 1, &two), weft_full_i64(position->ctx, WEFT_I32, 0, NULL, 1));
+    weft_tensor *y = select(odd, cosine(angle), sine(angle)); /* (..., pairs, 2) */
+    if (weft__poisoned(y)) return y;
+    int64_t shape[WEFT_MAX_RANK];
+    for (int i = 0; i < position->rank; i++) shape[i] = position->shape[i];
+    shape[position->rank] = 2 * ((width + 1) / 2);
+    return weft_narrow_at(where, weft_reshape_at(where, y, position->rank + 1, shape), -1, 0, width);
+}
