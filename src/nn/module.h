@@ -36,19 +36,6 @@ struct weft_module {
     size_t n_parameters, cap_parameters;
     weft_forward_fn forward;
     void *user;
-<<<<<<< HEAD
-    bool owns_user;     /* user is private memory of a built-in layer */
-    bool used;          /* root: parameters exist and the tree is fixed */
-    bool evaluating;    /* not training */
-    uint8_t recompute;  /* weft_recompute: what is computed again in the backward pass */
-    uint8_t cheap;      /* weft_recompute that recomputes all of it at little cost; 0: none does */
-    bool unit;          /* what WEFT_RECOMPUTE_BLOCK recomputes as a whole */
-    bool decoding;      /* root: evaluating for now, whatever the mode */
-    bool running;       /* a forward call is under way */
-    weft_dtype compute; /* bf16 or f16, from parameters of f32; WEFT_F32: in what they are */
-    uint64_t freezes;   /* root: calls of weft_freeze in the tree */
-    const char *where;  /* the user's place of the forward call under way */
-=======
     bool owns_user;    /* user is private memory of a built-in layer */
     bool used;         /* root: parameters exist and the tree is fixed */
     bool evaluating;   /* not training */
@@ -56,11 +43,11 @@ struct weft_module {
     uint8_t cheap;     /* weft_recompute that recomputes all of it at little cost; 0: none does */
     bool unit;         /* what WEFT_RECOMPUTE_BLOCK recomputes as a whole */
     bool decoding;     /* root: evaluating for now, whatever the mode */
+    bool running;      /* a forward call is under way */
     const weft_attend_options *attend; /* of the weft_attend under way */
     weft_dtype compute;                /* bf16 or f16, from parameters of f32; WEFT_F32: in what they are */
     uint64_t freezes;                  /* root: calls of weft_freeze in the tree */
     const char *where;                 /* the user's place of the forward call under way */
->>>>>>> 3f1f82c (Transformers beyond GPT: rotary positions, shared keys, gated MLPs, cross attention, masks)
     weft__on_free *on_free;
     weft_error *error; /* poisoned: why */
 };

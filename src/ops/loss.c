@@ -148,7 +148,7 @@ static weft_tensor *one_hot(const char *where, weft_tensor *logits, weft_tensor 
 
 /* Minus the log-probability of the target of each row (...), with label smoothing. Everything is one row
  * kernel: the logits are read once. Weights go with the classes whose probabilities they are, as PyTorch's.
- */
+ * Smoothing spreads over the classes that there are: those that a mask gave -inf take no share. */
 static weft_tensor *row_losses(const char *where, weft_tensor *logits, classes c, double smoothing) {
     weft_tensor *hot = one_hot(where, logits, c.target);
     weft_tensor *x = widen(where, logits);
@@ -160,10 +160,13 @@ static weft_tensor *row_losses(const char *where, weft_tensor *logits, classes c
     weft_tensor *nll = sub(log_sum, weft_sum_at(where, select(hot, z, zero(z)), -1, false));
     if (c.weights) nll = mul(nll, weft_gather_at(where, c.weights, c.target, 0));
     if (smoothing == 0.0) return nll;
-    weft_tensor *spread = sub(log_sum, weft_mean_at(where, z, -1, false));
-    if (c.weights)
-        spread =
-            weft_mean_at(where, mul(sub(weft_unsqueeze_at(where, log_sum, -1), z), c.weights), -1, false);
+    weft_tensor *there = gt(x, weft_full_like_at(where, x, -INFINITY));
+    weft_tensor *each = sub(weft_unsqueeze_at(where, log_sum, -1), z);
+    if (c.weights) each = mul(each, c.weights);
+    weft_tensor *one = weft_full_like_at(where, z, 1.0);
+    weft_tensor *many = weft_sum_at(where, select(there, one, zero(z)), -1, false);
+    weft_tensor *spread = weft_sum_at(where, select(there, each, zero(each)), -1, false);
+    spread = divi(spread, weft_maximum_at(where, many, weft_full_like_at(where, many, 1.0)));
     return add(mulc(nll, 1.0 - smoothing), mulc(spread, smoothing));
 }
 

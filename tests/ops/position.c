@@ -149,5 +149,20 @@ void ops_case_sinusoids(matrix *m) {
 }
 
 /* Made of integers: there is nothing to differentiate. */
+static weft_tensor *build_waves(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                const void *user) {
+    (void)ctx, (void)user;
+    return weft_cast(weft_sinusoids(weft_cast(in[0], WEFT_I32), 4, 0), dtype);
+}
+
 void ops_grad_sinusoids(matrix *m);
-void ops_grad_sinusoids(matrix *m) { (void)m; }
+void ops_grad_sinusoids(matrix *m) {
+    grad_none(m, &(grad_case){.op = "sinusoids",
+                              .sample = "of integers",
+                              .n = 1,
+                              .s = {SHAPE(3)},
+                              .low = 1,
+                              .high = 9,
+                              .build = build_waves,
+                              .blames = "cast"});
+}

@@ -92,6 +92,24 @@ static void test_cross_entropy_weights(void **state) {
         WEFT_ERR_SHAPE);
 }
 
+/* A class that a mask gave -inf takes no share of smoothing: the loss is that without the class. */
+static void test_cross_entropy_masked(void **state) {
+    weft_context *ctx = *state;
+    const double with[3] = {0.5, -HUGE_VAL, 2}, without[2] = {0.5, 2}, zeros[1] = {0};
+    const weft_cross_entropy_options o = {.smoothing = 0.3};
+    double a = weft_item(weft_cross_entropy(weft_from(ctx, WEFT_F64, SHAPE(1, 3), with),
+                                            weft_from(ctx, WEFT_I32, SHAPE(1), (int32_t[]){2}), &o));
+    double b = weft_item(weft_cross_entropy(weft_from(ctx, WEFT_F64, SHAPE(1, 2), without),
+                                            weft_from(ctx, WEFT_I32, SHAPE(1), (int32_t[]){1}), &o));
+    assert_close(&a, &b, 1, 1e-15);
+    weft_tensor *x = weft_variable_new(ctx, "x", WEFT_F64, SHAPE(1, 3), with), *g = NULL;
+    weft_tensor *loss = weft_cross_entropy(x, weft_from(ctx, WEFT_I32, SHAPE(1), (int32_t[]){2}), &o);
+    assert_int_equal(weft_gradient(loss, &x, 1, &g), WEFT_OK);
+    double *got = values_of(g);
+    assert_close(&got[1], zeros, 1, 1e-15);
+    free(got);
+}
+
 static void test_cross_entropy_targets(void **state) {
     weft_context *ctx = *state;
     double x[N * C];
@@ -261,6 +279,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cross_entropy, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cross_entropy_weights, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cross_entropy_masked, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cross_entropy_targets, setup, teardown),
         cmocka_unit_test_setup_teardown(test_index_errors, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pairs, setup, teardown),
