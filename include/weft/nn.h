@@ -227,6 +227,43 @@ typedef struct weft_mlp_options {
 WEFT_API weft_module *weft_mlp(weft_context *ctx, const int64_t *sizes, int count,
                                const weft_mlp_options *options);
 
+typedef struct weft_cnn_options {
+    int64_t channels, rows, columns; /* of the images; must be set, as classes */
+    int64_t classes;
+    const int64_t *filters; /* channels of each convolution; NULL: 32, 64 */
+    int filter_count;
+    int64_t size;                    /* of their kernels, odd; 0: 3 */
+    int64_t hidden;                  /* units between the images and the classes; 0: 128 */
+    weft_activation_kind activation; /* IDENTITY (0): ReLU */
+    double dropout;                  /* of the hidden units */
+    bool no_bias;
+    weft_dtype dtype;
+} weft_cnn_options;
+
+/* A convolutional network as LeNet (LeCun et al. 1998): convolution, activation and pooling by maximum, which
+ * halves the image, for each of filters; then a hidden layer and the classes. x (N, channels, rows, columns),
+ * or the same as (N, channels * rows * columns) -> logits (N, classes). Children are numbered as in a
+ * sequential. */
+WEFT_API weft_module *weft_cnn(weft_context *ctx, const weft_cnn_options *options);
+
+typedef struct weft_resnet_options {
+    int64_t channels, rows, columns; /* of the images; must be set, as classes */
+    int64_t classes;
+    int64_t depth; /* 6 n + 2, for n blocks in each of three stages: 8, 14, 20, ...; 0: 20 */
+    int64_t width; /* channels of the first stage, doubled in each further one; 0: 16 */
+    weft_dtype dtype;
+} weft_resnet_options;
+
+/* The residual network for small images (He et al. 2016, section 4.2): 3 x 3 convolutions with batch norm,
+ * shortcuts without parameters, the mean of all pixels. x as of weft_cnn -> logits (N, classes). Children:
+ * conv1, bn1, layer1, layer2, layer3 (of blocks with conv1, bn1, conv2, bn2), fc. */
+WEFT_API weft_module *weft_resnet(weft_context *ctx, const weft_resnet_options *options);
+
+/* sizes[0] -> ... -> sizes[count - 1], the code, and all the way back: two weft_mlp, children encoder and
+ * decoder. x (N, ...) of sizes[0] elements each -> the same shape. Train it towards its input. */
+WEFT_API weft_module *weft_autoencoder(weft_context *ctx, const int64_t *sizes, int count,
+                                       const weft_mlp_options *options);
+
 /* One after the other; the list ends with NULL. Children are named "0", "1", ... name: for messages. */
 WEFT_API weft_module *weft_sequential(weft_context *ctx, const char *name, ...);
 WEFT_API weft_module *weft_sequential_of(weft_context *ctx, const char *name, weft_module *const *children,
