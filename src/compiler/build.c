@@ -61,8 +61,7 @@ static bool node_same(const ir_node *x, const ir_node *y) {
            (!x->rank_in || memcmp(x->shape_in, y->shape_in, (size_t)x->rank_in * sizeof *x->shape_in) == 0);
 }
 
-/* The earlier node equal to the newest one, which is then dropped; or the newest. */
-static int unify(weft_ir *ir, int newest) {
+int weft__ir_unify(weft_ir *ir, int newest) {
     if (newest < 0) return newest;
     if (2 * (ir->cse_count + 1) > ir->cse_capacity) {
         size_t capacity = ir->cse_capacity ? 2 * ir->cse_capacity : 1024;
@@ -191,7 +190,7 @@ static int reduce_node(weft_ir *ir, const weft_tensor *t, ir_edge in, int rank_i
     node->shape_in = weft__arena_alloc(&ir->arena, (size_t)(rank_in + 1) * sizeof *shape_in);
     if (!node->shape_in) return -1;
     memcpy(node->shape_in, shape_in, (size_t)rank_in * sizeof *shape_in);
-    return unify(ir, n);
+    return weft__ir_unify(ir, n);
 }
 
 /* Sees elements first..first+length-1 of the middle one of three dimensions. */
@@ -206,7 +205,7 @@ static int join_sums(weft_ir *ir, const weft_tensor *t, const int64_t *shape, in
     int n = shaped_node(ir, IR_CALC, t, shape, 2, (ir_edge[]){{a, -1}, {b, -1}});
     if (n < 0) return -1;
     ir->nodes[n].op = WEFT_OP_ADD;
-    return unify(ir, n);
+    return weft__ir_unify(ir, n);
 }
 
 /* (rows, after) -> (blocks, block, after), the last block shorter -> sums of blocks -> sum of sums. */
@@ -314,7 +313,7 @@ static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
     int product = weft__ir_node(ir, IR_CALC, (weft_dtype)t->dtype, 2, shape, 2, edges);
     if (product < 0) return -1;
     comes_from(&ir->nodes[product], t, WEFT_OP_MUL);
-    product = unify(ir, product);
+    product = weft__ir_unify(ir, product);
     if (product < 0) return -1;
     const int64_t flat[3] = {1, shape[0], shape[1]};
     if (shape[0] % blocks) ir->ragged = shape[0];
@@ -377,7 +376,7 @@ static weft_status build_gather(weft_ir *ir, const weft_tensor *t, ir_edge *in, 
     int n = new_node(ir, IR_GATHER, t, 2, in);
     if (n < 0) return weft__ir_failed(ir);
     ir->nodes[n].imm_i = ((const weft_attr_axis *)t->attr)->axis;
-    n = unify(ir, n);
+    n = weft__ir_unify(ir, n);
     *out = (ir_edge){n, -1};
     return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
 }
@@ -427,7 +426,7 @@ static weft_status build_plain(weft_ir *ir, const weft_tensor *t, ir_edge *in, i
         ir->nodes[n].imm_f = attr->f;
         ir->nodes[n].imm_i = attr->i;
     }
-    n = unify(ir, n);
+    n = weft__ir_unify(ir, n);
     *out = (ir_edge){n, -1};
     if (n >= 0 && turned) *out = weft__ir_channels_first(ir, n, t->rank, stored);
     return n < 0 || out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;

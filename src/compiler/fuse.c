@@ -126,6 +126,22 @@ static bool reads_member(const weft_ir *ir, const ir_cluster *cluster, const ir_
            member->numel == cluster->rows && repeats_rows(ir, cluster, edge);
 }
 
+/* Would a view of a member become a longer list over the space? An index is then divided for every element,
+ * which costs more than to store the values and read them again. */
+static bool lengthens(const weft_ir *ir, const ir_cluster *cluster, const ir_cluster *space) {
+    for (int i = 0; i < cluster->n_members; i++) {
+        const ir_node *node = &ir->nodes[cluster->members[i]];
+        for (int k = 0; k < node->n_in; k++) {
+            weft_view view;
+            if (node->in[k].view < 0 || node->numel != space->full) continue;
+            if (!weft__ir_edge_view(ir, node->in[k], space->rank, space->shape, &view) ||
+                view.count > ir->views[node->in[k].view].count)
+                return true;
+        }
+    }
+    return false;
+}
+
 /* Do the views of all members suit the space, if it is one of blocks? */
 static bool all_suit(const weft_ir *ir, const ir_cluster *cluster, const ir_cluster *space) {
     for (int i = 0; space->folds && i < cluster->n_members; i++)
@@ -138,7 +154,8 @@ static bool takes_reduction(const weft_ir *ir, const ir_cluster *cluster, const 
     ir_cluster own, joint;
     weft__space_of(node, &own);
     if (node->in[0].view >= 0 || from->numel != own.full || from->fold) return false;
-    if (!cluster->row) return from->numel == cluster->full && all_suit(ir, cluster, &own);
+    if (!cluster->row)
+        return from->numel == cluster->full && all_suit(ir, cluster, &own) && !lengthens(ir, cluster, &own);
     if (!weft__space_join(ir, cluster, &own, &joint)) return false;
     return cluster->folds || all_suit(ir, cluster, &joint);
 }
@@ -232,8 +249,10 @@ static bool between(const weft_ir *ir, int a, int b) {
 static bool mergeable(const weft_ir *ir, int a, int b) {
     const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
     ir_cluster joint;
-    return same_space(ir, x, y, &joint) && reads_well(ir, x, b, &joint) && reads_well(ir, y, a, &joint) &&
-           all_suit(ir, x, &joint) && all_suit(ir, y, &joint) && !between(ir, a, b) && !between(ir, b, a);
+    if (!same_space(ir, x, y, &joint)) return false;
+    if (x->row != y->row && lengthens(ir, x->row ? y : x, &joint)) return false;
+    return reads_well(ir, x, b, &joint) && reads_well(ir, y, a, &joint) && all_suit(ir, x, &joint) &&
+           all_suit(ir, y, &joint) && !between(ir, a, b) && !between(ir, b, a);
 }
 
 static void set_bit(uint64_t *set, int c) { set[c >> 6] |= UINT64_C(1) << (c & 63); }

@@ -34,7 +34,8 @@ static weft_status take_operand(weft_ir *ir, ir_edge edge, int rank, const int64
                                 operand *out) {
     out->edge = edge;
     if (!addressable(ir, edge, rank, shape, out) || (direct && !direct(rank, shape, out->stride))) {
-        int copy = weft__ir_copy(ir, edge, rank, shape);
+        const int copy =
+            weft__ir_unify(ir, weft__ir_copy(ir, edge, rank, shape)); /* one for all its readers */
         if (copy < 0) return weft__ir_failed(ir);
         out->edge = (ir_edge){copy, -1};
         addressable(ir, out->edge, rank, shape, out);

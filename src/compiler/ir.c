@@ -27,11 +27,15 @@ int weft__ir_node(weft_ir *ir, ir_kind kind, weft_dtype dtype, int rank, const i
     return (int)ir->n_nodes++;
 }
 
+static int64_t numel_of(const weft_map *map) {
+    int64_t n = 1;
+    for (int d = 0; d < map->rank; d++) n *= map->extent[d];
+    return n;
+}
+
 /* Does it run over all elements of the node, and not just the first of them? */
 static bool covers(const weft_ir *ir, int n, const weft_view *view) {
-    int64_t numel = 1;
-    for (int d = 0; d < weft__view_rank(view); d++) numel *= view->map[0].extent[d];
-    return numel == ir->nodes[n].numel;
+    return numel_of(&view->map[0]) == ir->nodes[n].numel;
 }
 
 int weft__ir_view(weft_ir *ir, int n, const weft_view *view) {
@@ -60,6 +64,21 @@ bool weft__ir_edge_view(const weft_ir *ir, ir_edge edge, int rank, const int64_t
 }
 
 int weft__ir_copy(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape) {
+    weft_view view;
+    if (weft__ir_edge_view(ir, edge, rank, shape, &view) && view.count == 2 && edge.view >= 0) {
+        const weft_map whole = view.map[1]; /* another shape of a moved tensor: its own shape does as well */
+        view.count = 1;
+        if (weft__view_is_identity(&view) && whole.rank <= WEFT_MAX_RANK &&
+            numel_of(&whole) == numel_of(&view.map[0])) {
+            view.map[0] = whole;
+            if (ir_is_compute(&ir->nodes[edge.node]))
+                ir->nodes[edge.node].stored = true; /* in its own order */
+            edge.view = weft__ir_view(ir, edge.node, &view);
+            if (edge.view == -2) return -1;
+            rank = whole.rank;
+            shape = view.map[0].extent;
+        }
+    }
     int n = weft__ir_node(ir, IR_CAST, (weft_dtype)ir->nodes[edge.node].dtype, rank, shape, 1, &edge);
     if (n < 0) return n;
     ir->nodes[n].copy = true;

@@ -142,6 +142,8 @@ int weft__ir_copy(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape);
 weft_status weft__ir_failed(weft_ir *ir); /* out of memory */
 
 /* ---- build.c ---- */
+/* The earlier node equal to the newest one, which is then dropped; or the newest. */
+int weft__ir_unify(weft_ir *ir, int newest);
 weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks,
                            size_t n_sinks);
 

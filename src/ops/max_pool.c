@@ -14,16 +14,17 @@ static int dim_of(int rank, int i) { return rank - 2 + i; }
 static void shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype, int *rank,
                   int64_t *dims) {
     const weft_max_params *p = params;
-    *dtype = output == 0 ? (weft_dtype)in[0]->dtype : taps_of(p) <= 256 ? WEFT_U8 : WEFT_I32;
+    *dtype = output == 0 ? (weft_dtype)in[0]->dtype : WEFT_U8;
     *rank = in[0]->rank;
     for (int i = 0; i < *rank; i++) dims[i] = in[0]->shape[i];
     for (int i = 0; i < 2; i++) dims[dim_of(*rank, i)] = p->count[i];
 }
 
+/* WEFT_MAX_TAPS places fit a byte. */
 static weft_tensor *number(const char *where, weft_tensor *like, int64_t value) {
     return weft__poisoned(like)
                ? like
-               : weft__constant(like->ctx, where, WEFT_I32, like->rank, like->shape, (double)value, value);
+               : weft__constant(like->ctx, where, WEFT_U8, like->rank, like->shape, (double)value, value);
 }
 
 /* Element `tap` of all windows of x, which is padded. */
@@ -55,7 +56,7 @@ static void expand(const char *where, const void *params, weft_tensor *const *in
         best = select(stays, best, other);
     }
     out[0] = best;
-    out[1] = weft__poisoned(place) || taps_of(p) > 256 ? place : weft_cast_at(where, place, WEFT_U8);
+    out[1] = place;
 }
 
 /* ---- the gradient ---- */
@@ -71,7 +72,8 @@ static weft_tensor *spread_apart(const char *where, weft_tensor *g, weft_tensor 
         one[rank - 2 + 2 * i] = p->count[i], one[rank - 1 + 2 * i] = 1;
         whole[rank - 2 + i] = p->count[i] * p->size[i];
     }
-    weft_tensor *tap = weft__reshape_to(where, weft_iota(g->ctx, WEFT_I32, 1, &taps), 3, window);
+    weft_tensor *tap = weft_cast_at(where, weft_iota(g->ctx, WEFT_I32, 1, &taps), WEFT_U8);
+    if (!weft__poisoned(tap)) tap = weft__reshape_to(where, tap, 3, window);
     weft_tensor *chosen = eq(weft__reshape_to(where, place, rank + 2, one), tap);
     if (weft__poisoned(chosen)) return chosen;
     g = weft__expand_to(where, weft__reshape_to(where, g, rank + 2, one), rank + 2, chosen->shape);
@@ -118,7 +120,7 @@ static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft
     const weft_max_params *p = weft__params_of(whole);
     const weft_tensor *x = whole->in[0];
     const weft_dtype dtype = (weft_dtype)g->dtype;
-    weft_tensor *place = weft_cast_at(where, weft__composite_output(where, whole, 1), WEFT_I32);
+    weft_tensor *place = weft__composite_output(where, whole, 1);
     int64_t none[WEFT_MAX_RANK] = {0}, after[WEFT_MAX_RANK] = {0}, padded[2];
     bool apart = x->rank + 2 <= WEFT_MAX_RANK;
     for (int i = 0; i < 2; i++) {

@@ -119,37 +119,3 @@ W_KERNEL W_ITEMS(1, 1, 1) void copy(
     }
 }
 
-/*
-kernel copy (rows 24, 12)
-  arg0 f32 in 24
-  arg1 f32 out 288
-  v0 f32 = load arg0[i0]
-  store arg1[i0*12 + i1] = v0
-*/
-W_NUMBERS(copy) {
-    long arg0_at, arg1_at;
-    int per, units, strip_size, strips, n_i1, s0_i0;
-};
-W_KERNEL W_ITEMS(1, 1, 1) void copy(
-    const W_GLOBAL int *arg0_,
-    W_GLOBAL int *arg1_,
-    const W_NUMBERS(copy) of) {
-    const W_GLOBAL int *arg0 = arg0_ + of.arg0_at;
-    W_GLOBAL int *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
-    const int first = w_group(0)*per;
-    const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
-        const int i0 = rest;
-        const int end_lane = min(first_lane + strip_size, n_i1);
-        for (int i1 = first_lane; i1 < end_lane; i1 += 16) {
-            const int m = end_lane - i1;
-            const int v0 = arg0[i0];
-            w_store_i32(arg1 + (i0*s0_i0 + i1), 0, m, (int16)(v0));
-        }
-    }
-}
-
