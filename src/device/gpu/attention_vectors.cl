@@ -9,7 +9,6 @@
 #define WHOLE(n) (((n) + ROWS - 1) / ROWS * ROWS)
 
 typedef S16 V;
-#define INLINE W_FN __attribute__((always_inline))
 
 /* Rows of the next pair, which are asked for while this one is computed: they lie too far apart for the processor to
  * see them coming. `once`: of each operand, with a tile of a product. */

@@ -9,7 +9,7 @@ bool weft__gpu_takes(const weft_target *target, const weft_heavy *heavy) {
     case WEFT_HEAVY_SCATTER: return weft__gpu_scatter_takes(target, &heavy->as.scatter);
     case WEFT_HEAVY_ATTENTION: return weft__gpu_attention_takes(target, &heavy->as.attention);
     case WEFT_HEAVY_UPDATE: return weft__gpu_update_takes(target, &heavy->as.update);
-    case WEFT_HEAVY_CONV: return false;
+    case WEFT_HEAVY_CONV: return weft__gpu_conv_takes(target, &heavy->as.conv);
     }
     return false;
 }
@@ -20,7 +20,7 @@ static weft_status launch_heavy(weft_launches *launches, const weft_heavy *heavy
     case WEFT_HEAVY_SCATTER: return weft__gpu_scatter(launches, heavy, sink);
     case WEFT_HEAVY_ATTENTION: return weft__gpu_attention(launches, heavy, sink);
     case WEFT_HEAVY_UPDATE: return weft__gpu_update(launches, heavy, sink);
-    case WEFT_HEAVY_CONV: break;
+    case WEFT_HEAVY_CONV: return weft__gpu_conv(launches, heavy, sink);
     }
     return weft__fail(launches->ctx, WEFT_ERR_INTERNAL, "gpu: a heavy operation of an unknown kind");
 }

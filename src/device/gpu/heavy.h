@@ -10,6 +10,9 @@
 bool weft__gpu_matmul_takes(const weft_target *target, const weft_heavy_matmul *matmul);
 weft_status weft__gpu_matmul(weft_launches *launches, const weft_heavy *heavy, bool sink);
 
+bool weft__gpu_conv_takes(const weft_target *target, const weft_heavy_conv *conv);
+weft_status weft__gpu_conv(weft_launches *launches, const weft_heavy *heavy, bool sink);
+
 bool weft__gpu_attention_takes(const weft_target *target, const weft_heavy_attention *attention);
 weft_status weft__gpu_attention(weft_launches *launches, const weft_heavy *heavy, bool sink);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/gpu/heavy.h"
+#include "device/gpu/product.h"
 #include "device/gpu/template.h"
 #include "device/gpu/text.h"
 #include "device/gpu/tune.h"
@@ -22,11 +23,12 @@ typedef struct product {
     bool sink;
     int a, b; /* operands: swapped where c has one column */
     weft_heavy_matmul mm;
-    int64_t items;            /* of the batch */
-    int64_t splits, part;     /* k is cut into `splits` parts */
-    int64_t block_m, block_n; /* of c, a group */
-    weft_epilogue epilogue;   /* where mm has one */
-    int sums;                 /* operand; 0: none */
+    const weft_gpu_view *view; /* NULL: no operand is windows of images */
+    int64_t items;             /* of the batch */
+    int64_t splits, part;      /* k is cut into `splits` parts */
+    int64_t block_m, block_n;  /* of c, a group */
+    weft_epilogue epilogue;    /* where mm has one */
+    int sums;                  /* operand; 0: none */
     int group_items;
     int way, ways; /* which of the tiles, all of which add in the same order */
     unsigned prelude;
@@ -72,21 +74,24 @@ bool weft__gpu_matmul_takes(const weft_target *target, const weft_heavy_matmul *
 
 static int64_t round_up(int64_t a, int64_t b) { return weft__ceil_div(a, b) * b; }
 
-static product product_of(const weft_launches *launches, const weft_heavy_matmul *mm, bool sink) {
+static product product_of(const weft_launches *launches, const weft_heavy_matmul *mm, int a, int b,
+                          const weft_gpu_view *view, bool sink) {
     product p = {.target = launches->target,
                  .dtype = (weft_dtype)mm->dtype,
                  .out = (weft_dtype)mm->out_dtype,
                  .sum = weft__gpu_sum_dtype((weft_dtype)mm->dtype),
                  .sink = sink,
-                 .b = 1,
+                 .a = a,
+                 .b = b,
                  .mm = *mm,
+                 .view = view,
                  .items = 1,
                  .splits = 1,
                  .part = mm->k,
                  .prelude = weft__gpu_prelude((weft_dtype)mm->dtype)};
     if (mm->sums) p.sums = mm->epilogue ? 2 + mm->epilogue->n_args : 3;
-    if (is_column(mm)) {
-        p.a = 1, p.b = 0;
+    if (!view && is_column(mm)) {
+        p.a = b, p.b = a;
         p.mm.m = 1, p.mm.n = mm->m, p.mm.c_m = mm->m;
         p.mm.a_m = mm->b_n, p.mm.a_k = mm->b_k;
         p.mm.b_n = mm->a_m, p.mm.b_k = mm->a_k;
@@ -108,7 +113,7 @@ static bool b_lines(const product *p) { return unit(p->mm.b_n, p->mm.n); }
 
 /* Cuts k for products of few tiles, by shape alone, since it decides in which order is added. */
 static void split(product *p, int64_t tiles, int64_t wanted, int64_t least) {
-    if (tiles >= wanted || p->mm.k < 2 * least) return;
+    if (tiles >= wanted || p->mm.k < 2 * least || (p->view && p->view->spread)) return;
     const int64_t splits = weft__smaller(weft__ceil_div(wanted, tiles), p->mm.k / least);
     p->part = round_up(weft__ceil_div(p->mm.k, splits), CHUNK);
     p->splits = weft__ceil_div(p->mm.k, p->part);
@@ -366,6 +371,7 @@ static const char *plan_rows(product *p) {
 static bool is_narrow(const product *p) {
     const int64_t extents[] = {p->mm.m, p->mm.k, p->mm.k, p->mm.n};
     const int64_t strides[] = {p->mm.a_m, p->mm.a_k, p->mm.b_k, p->mm.b_n};
+    if (p->view && p->view->image.end > INT32_MAX / 2) return false;
     for (int i = 0; i < 4; i++) {
         int64_t most;
         const int64_t stride = strides[i] < 0 ? -strides[i] : strides[i];
@@ -378,16 +384,18 @@ static const char *text_of(weft_launches *launches, const product *p, bool last,
     const bool integers =
         p->sum == WEFT_I32 || p->sum == WEFT_U32 || p->sum == WEFT_I64 || p->sum == WEFT_U64;
     const char *epilogue = last && p->epilogue.text ? p->epilogue.text : "";
-    const size_t size = strlen(epilogue) + strlen(weft__text_matmul) + strlen(text) + 1;
-    char head[sizeof p->head + 160], *whole = weft__arena_alloc(launches->arena, size);
+    const int kind = p->view && text != weft__text_matmul_sum ? p->view->kind : 0;
+    const char *image = kind ? weft__text_image : "";
+    const size_t size = strlen(epilogue) + strlen(image) + strlen(weft__text_matmul) + strlen(text) + 1;
+    char head[sizeof p->head + 192], *whole = weft__arena_alloc(launches->arena, size);
     if (!whole) return NULL;
     snprintf(
         head, sizeof head,
         "%s#define WIDE %d\n#define INTEGERS %d\n#define SINK %d\n#define EPILOGUE %d\n#define STRIDE %s\n"
-        "#define SUMS %d\n",
+        "#define SUMS %d\n#define IMAGE %d\n#define SPREAD %d\n",
         p->head, !last || p->out == p->sum, integers, p->sink, *epilogue != 0,
-        !p->target->vectors && is_narrow(p) ? "int" : "w_i64", p->sums != 0);
-    snprintf(whole, size, "%s%s%s", epilogue, weft__text_matmul, text);
+        !p->target->vectors && is_narrow(p) ? "int" : "w_i64", p->sums != 0, kind, kind && p->view->spread);
+    snprintf(whole, size, "%s%s%s%s", epilogue, image, weft__text_matmul, text);
     return weft__gpu_text(launches, p->dtype, head, whole);
 }
 
@@ -446,7 +454,7 @@ static int64_t parts_bytes(const product *p) {
 static weft_status launch_product(weft_launches *launches, const product *p, const char *text) {
     const weft_heavy_matmul *mm = &p->mm;
     numbers of = numbers_of(p);
-    weft_argument arguments[6] = {READS(p->a, p->dtype), READS(p->b, p->dtype), WRITES(2, p->out)};
+    weft_argument arguments[7] = {READS(p->a, p->dtype), READS(p->b, p->dtype), WRITES(2, p->out)};
     int n = 3;
     if (p->sums) arguments[n++] = (weft_argument)WRITES(p->sums, p->sum);
     if (p->splits > 1) {
@@ -455,6 +463,7 @@ static weft_status launch_product(weft_launches *launches, const product *p, con
         if (p->sums) arguments[3] = (weft_argument)SCRATCH(parts_bytes(p), p->sum);
     }
     arguments[n++] = (weft_argument)STRUCT(of);
+    if (p->view) arguments[n++] = (weft_argument)STRUCT(p->view->image);
     arguments[n++] = (weft_argument)FAULT;
     const weft_launch launch = {.name = "matmul",
                                 .text = text,
@@ -504,10 +513,9 @@ static weft_status launch_sum(weft_launches *launches, product *p) {
 
 static const char *plan(product *p, int way) {
     p->group_items = weft__target_items(p->target);
-    return p->mm.m <= FEW_ROWS  ? plan_rows(p)
-           : uses_tensor(p)     ? plan_tensor(p, way)
-           : p->target->vectors ? plan_vectors(p, way)
-                                : plan_tiles(p, way);
+    if (!p->view && p->mm.m <= FEW_ROWS) return plan_rows(p);
+    if (!p->view && uses_tensor(p)) return plan_tensor(p, way);
+    return p->target->vectors ? plan_vectors(p, way) : plan_tiles(p, way);
 }
 
 static int bucket(int64_t n) {
@@ -540,6 +548,7 @@ static int64_t span(const int64_t *batch, const int64_t *strides, int rank, int6
 
 /* Asks the tuner where the work is worth it: the usual tile of `p` is known. */
 static int tuned(weft_launches *launches, const weft_heavy *heavy, const product *p) {
+    if (heavy->kind != WEFT_HEAVY_MATMUL) return p->way;
     const weft_heavy_matmul *mm = &heavy->as.matmul;
     const double work = (double)mm->m * (double)mm->n * (double)mm->k * (double)p->items;
     weft_heavy alone = *heavy;
@@ -564,8 +573,9 @@ static int tuned(weft_launches *launches, const weft_heavy *heavy, const product
     return weft__tuner_choose(launches->tuner, &q);
 }
 
-weft_status weft__gpu_matmul(weft_launches *launches, const weft_heavy *heavy, bool sink) {
-    product p = product_of(launches, &heavy->as.matmul, sink);
+weft_status weft__gpu_product(weft_launches *launches, const weft_heavy *heavy, const weft_heavy_matmul *mm,
+                              int a, int b, const weft_gpu_view *view, bool sink) {
+    product p = product_of(launches, mm, a, b, view, sink);
     if (p.mm.m == 0 || p.mm.n == 0 || p.items == 0) return WEFT_OK;
     const product unplanned = p;
     const char *text = plan(&p, -1);
@@ -583,4 +593,8 @@ weft_status weft__gpu_matmul(weft_launches *launches, const weft_heavy *heavy, b
     launches->scratch_bytes = parts_bytes(&p);
     if (p.sums) launches->scratch_bytes += p.splits * p.mm.m * (int64_t)weft_dtype_size(p.sum);
     return launch_sum(launches, &p);
+}
+
+weft_status weft__gpu_matmul(weft_launches *launches, const weft_heavy *heavy, bool sink) {
+    return weft__gpu_product(launches, heavy, &heavy->as.matmul, 0, 1, NULL, sink);
 }

@@ -2,7 +2,11 @@
  * `splits`, the sums over one part of it. Whatever the tile, an element is the sum, in order, of
  * sums over CHUNK products each, in order and by fused multiply-adds: short chains, for their rounding errors. WIDE: c holds sums (S) as they are. SINK: c is of a
  * variable, which a fault keeps as it is. SUMS: a is added up over k as well, in the same order. EPILOGUE: what is stored is what `epilogue` stores (kernel/source.h).
- * Behind storage.cl, before matmul_*.cl. */
+ * Behind storage.cl and, where an operand is windows of images, image.cl; before matmul_*.cl. */
+#if !IMAGE
+#define IMAGE_NUMBERS
+#define BEGIN_IMAGE
+#endif
 #if WIDE
 #define O              S
 #define KEEP(p, i, v)  ((p)[i] = (v))
@@ -25,10 +29,17 @@
 #else
 #define OUT                   W_GLOBAL O *c,
 #define OUT_NUMBERS           w_i64 c_at;
+#if SPREAD
+#define TO                    W_GLOBAL O *c, w_i64 c_m, const w_image *view, int line
+#define HERE                  c, c_m, view, line
+#define ROW_AT(i)             pixel_at(view, line + (i))
+#else
 #define TO                    W_GLOBAL O *c, w_i64 c_m
 #define HERE                  c, c_m
-#define PUT(i, j, v)          KEEP(c, (i) * c_m + (j), v)
-#define PUT16(i, j, count, v) put16(c + (i) * c_m + (j), count, v)
+#define ROW_AT(i)             (i)
+#endif
+#define PUT(i, j, v)          KEEP(c, ROW_AT(i) * c_m + (j), v)
+#define PUT16(i, j, count, v) put16(c + ROW_AT(i) * c_m + (j), count, v)
 #ifdef VECTORS
 W_FN void put16(W_GLOBAL O *p, int count, S16 v) {
     if (count >= 16) {
@@ -56,9 +67,6 @@ W_FN void put16(W_GLOBAL O *p, int count, S16 v) {
 #define MAD(x, y, z) fma(x, y, z)
 #endif
 
-/* Functions whose counts are constants where they are called, and whose arrays are registers then. */
-#define INLINE W_FN __attribute__((always_inline))
-
 #define CHUNK 128
 
 /* STRIDE: int where all places of a and b in one product fit, else w_i64. As `numbers` in matmul.c. */
@@ -79,6 +87,7 @@ W_NUMBERS(matmul) {
     OUT_NUMBERS
     SUMS_NUMBERS
     w_product product;
+    IMAGE_NUMBERS
     int command;
 };
 #define PARAMETERS                                                                                           \
@@ -100,6 +109,7 @@ W_NUMBERS(matmul) {
     const STRIDE a_m = (STRIDE)of.a_m, a_k = (STRIDE)of.a_k, b_k = (STRIDE)of.b_k, b_n = (STRIDE)of.b_n;      \
     a += given.a_at + item_at(&of, item, of.a_batch) + i0 * a_m;                                              \
     b += given.b_at + item_at(&of, item, of.b_batch) + j0 * b_n;                                              \
+    BEGIN_IMAGE                                                                                               \
     BEGIN_SUMS                                                                                                \
     BEGIN_C
 #if SUMS /* there is no batch */
@@ -112,6 +122,11 @@ W_NUMBERS(matmul) {
     const w_epilogue numbers = given.epilogue;                                                                \
     const w_i64 line = item * (w_i64)of.m + i0;                                                               \
     const int column = j0;
+#elif SPREAD
+#define BEGIN_C                                                                                               \
+    const w_i64 c_m = of.c_m;                                                                                 \
+    const int line = i0;                                                                                      \
+    c += given.c_at + item_at(&of, item, of.c_batch) + j0;
 #else
 #define BEGIN_C                                                                                               \
     const w_i64 c_m = of.c_m;                                                                                 \

@@ -20,6 +20,16 @@ INLINE void fetch(const W_GLOBAL T *from, STRIDE line, int along_k, int size, in
     }
 }
 
+#ifndef BEGIN_FETCH
+#define BEGIN_FETCH
+#endif
+#ifndef FETCH_A
+#define FETCH_A(k) fetch(a + (k)*a_k, A_LINES ? a_m : a_k, A_LINES, TILE_M, rows, k1 - (k), A_EACH, next_a);
+#endif
+#ifndef FETCH_B
+#define FETCH_B(k) fetch(b + (k)*b_k, B_LINES ? b_k : b_n, !B_LINES, TILE_N, cols, k1 - (k), B_EACH, next_b);
+#endif
+
 INLINE void put_down(const S *from, int along_k, int size, int each, W_LOCAL S *to) {
 #pragma unroll
     for (int i = 0; i < each; i++) {
@@ -62,16 +72,17 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     for (int i = 0; i < PATCH_M * 4; i++)
 #pragma unroll
         for (int j = 0; j < PATCH_N * 4; j++) total[i][j] = sum[i][j] = 0;
-    fetch(a + k0 * a_k, A_LINES ? a_m : a_k, A_LINES, TILE_M, rows, k1 - k0, A_EACH, next_a);
-    fetch(b + k0 * b_k, B_LINES ? b_k : b_n, !B_LINES, TILE_N, cols, k1 - k0, B_EACH, next_b);
+    BEGIN_FETCH
+    FETCH_A(k0)
+    FETCH_B(k0)
     for (int p0 = k0; p0 < k1; p0 += DEPTH) {
         put_down(next_a, A_LINES, TILE_M, A_EACH, (W_LOCAL S *)x);
         put_down(next_b, !B_LINES, TILE_N, B_EACH, (W_LOCAL S *)y);
         w_barrier();
         ADD_LINE
         const int next = p0 + DEPTH;
-        fetch(a + next * a_k, A_LINES ? a_m : a_k, A_LINES, TILE_M, rows, k1 - next, A_EACH, next_a);
-        fetch(b + next * b_k, B_LINES ? b_k : b_n, !B_LINES, TILE_N, cols, k1 - next, B_EACH, next_b);
+        FETCH_A(next)
+        FETCH_B(next)
 #pragma unroll 2
         for (int p = 0; p < DEPTH; p++) {
             S ones[PATCH_M * 4], others[PATCH_N * 4];

@@ -23,11 +23,15 @@ W_FN void pack_a(const W_GLOBAL T *from, w_i64 line, int lines, int length, W_LO
 }
 
 #if B_LINES
+#ifndef B_LINE
+#define B_MORE
+#define B_LINE(b, line, p) ((b) + (p) * (line))
+#endif
 /* To columns of COLS, one after the other, each with its k in order. */
-W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S16 *to) {
+W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S16 *to B_MORE) {
     for (; cols > 0; cols -= COLS, b += COLS, to += CHUNK * WIDTH) {
-        const W_GLOBAL T *from = b;
-        for (int p = 0; p < depth; p++, from += line)
+        for (int p = 0; p < depth; p++) {
+            const W_GLOBAL T *from = B_LINE(b, line, p);
             if (cols >= COLS) {
 #pragma unroll
                 for (int v = 0; v < WIDTH; v++) to[p * WIDTH + v] = LOAD16(from + v * 16);
@@ -35,6 +39,7 @@ W_FN void pack_b(const W_GLOBAL T *b, w_i64 line, int depth, int cols, W_LOCAL S
                 W_LOCAL S *one = (W_LOCAL S *)(to + p * WIDTH);
                 for (int j = 0; j < COLS; j++) one[j] = j < cols ? LOAD(from, j) : (S)0;
             }
+        }
     }
 }
 #else
@@ -126,7 +131,18 @@ W_FN void block(const W_LOCAL S *x, const W_LOCAL S16 *y, W_LOCAL S16 *kept, int
     }
 }
 
-W_SHARED(matmul) { S16 x[A_COUNT / 16], y[CHUNK * BLOCK_N / 16], kept[BLOCK_M * BLOCK_N / 16]; };
+#ifndef PACK_A
+#define PACK_A(p, depth)                                                                                     \
+    pack_a(a + (p) * a_k, A_LINES ? a_m : a_k, A_LINES ? rows : (depth), A_LINES ? (depth) : rows, x);
+#endif
+#ifndef PACK_B
+#define PACK_B(p, depth) pack_b(b + (p) * b_k, B_LINES ? b_k : b_n, depth, cols, y);
+#endif
+#ifndef B_SLACK /* vectors behind y that may be overwritten */
+#define B_SLACK 0
+#endif
+
+W_SHARED(matmul) { S16 x[A_COUNT / 16], y[CHUNK * BLOCK_N / 16 + B_SLACK], kept[BLOCK_M * BLOCK_N / 16]; };
 W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     W_MEMORY(matmul)
     W_LOCAL S16 *const y = shared->y, *const kept = shared->kept;
@@ -135,8 +151,8 @@ W_KERNEL W_ITEMS(1, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     int p = k0;
     do {
         const int depth = min(CHUNK, k1 - p);
-        pack_a(a + p * a_k, A_LINES ? a_m : a_k, A_LINES ? rows : depth, A_LINES ? depth : rows, x);
-        pack_b(b + p * b_k, B_LINES ? b_k : b_n, depth, cols, y);
+        PACK_A(p, depth)
+        PACK_B(p, depth)
         block(x, y, kept, rows, cols, depth, p == k0, p + depth == k1, HERE);
         p += CHUNK;
     } while (p < k1);

@@ -1,5 +1,8 @@
 /* Elements as they lie in memory: T; as they are computed with: S, S16 sixteen of them. FORMAT: 0 where T is S,
  * 1 for f16, 2 for bf16, both in 16 bits of an unsigned T with S float. Before the texts of heavy operations. */
+/* Functions whose counts are constants where they are called, and whose arrays are registers then. */
+#define INLINE W_FN __attribute__((always_inline))
+
 #if FORMAT == 0
 #define LOAD(p, i)     ((p)[i])
 #define STORE(p, i, v) ((p)[i] = (v))

@@ -32,6 +32,7 @@
     X(attention_vectors)                                                                                     \
     X(scatter)                                                                                               \
     X(update)                                                                                                \
+    X(image)                                                                                                 \
     X(matmul)                                                                                                \
     X(matmul_vectors)                                                                                        \
     X(matmul_tiles)                                                                                          \

@@ -1,0 +1,213 @@
+/* An operand of a product that is all windows of images, channels last, read where they lie: window p is one line of
+ * taps[0] x taps[1] x depth elements, 0 outside of the image. IMAGE: 1 where a is that, of a convolution; 2 where a is
+ * that and b is the weight whose taps count backwards, of its gradient by the input; 3 where b is that, of its gradient
+ * by the weight. SPREAD: rows of c are pixels that do not follow each other. Behind storage.cl, before matmul.cl. */
+typedef struct w_divisor {
+    w_u32 magic;
+    int shift;
+} w_divisor;
+
+/* As weft_gpu_image in product.h. */
+typedef struct w_image {
+    w_i64 end; /* elements of all images */
+    int source[2], windows[2], taps[2], stride[2], dilation[2], offset[2];
+    int channels, depth; /* from pixel to pixel, and of a window */
+    int weight[3];       /* where the first tap lies in a line of the weight; from row to row of taps, from tap to tap */
+    int to[4];           /* of c: pixels of an image; the first pixel, from row to row, from pixel to pixel */
+    w_divisor by_columns, by_rows, by_depth, by_taps; /* of windows[1], windows[0], depth, taps[1] */
+} w_image;
+
+/* n / d, n below 2^31 (Granlund and Montgomery 1994). */
+W_FN int quotient(int n, const w_divisor d) {
+    return d.magic ? (int)(((w_u64)(w_u32)n * d.magic >> 32) >> d.shift) : n;
+}
+
+/* Where a window begins, which may be outside: the first element of its image, and row and column in that. */
+typedef struct w_window {
+    w_i64 image;
+    int row, column;
+} w_window;
+W_FN w_window window_at(const w_image *v, int p) {
+    const int line = quotient(p, v->by_columns), image = quotient(line, v->by_rows);
+    w_window w;
+    w.image = (w_i64)image * v->source[0] * v->source[1] * v->channels;
+    w.row = (line - image * v->windows[0]) * v->stride[0] - v->offset[0];
+    w.column = (p - line * v->windows[1]) * v->stride[1] - v->offset[1];
+    return w;
+}
+
+/* Row p of c, SPREAD. */
+W_FN w_i64 pixel_at(const w_image *v, int p) {
+    const int line = quotient(p, v->by_columns), image = quotient(line, v->by_rows);
+    return (w_i64)image * v->to[0] + v->to[1] + (w_i64)(line - image * v->windows[0]) * v->to[2] +
+           (p - line * v->windows[1]) * v->to[3];
+}
+
+/* Line k of the weight, IMAGE 2: its tap, and its channel of y. */
+W_FN w_i64 weight_at(const w_image *v, int k, w_i64 line) {
+    const int tap = quotient(k, v->by_depth), row = quotient(tap, v->by_taps);
+    return (k - tap * v->depth) * line + v->weight[0] + row * v->weight[1] + (tap - row * v->taps[1]) * v->weight[2];
+}
+
+#ifdef VECTORS
+/* ---- windows as lines of local memory; behind each, sixteen elements may be overwritten ---- */
+
+W_FN void put_zeros(int count, W_LOCAL S *to) {
+    for (int j = 0; j < count; j += 16) vstore16((S16)(0), 0, to + j);
+}
+
+/* room: elements that are there. */
+W_FN void put_elements(const W_GLOBAL T *from, int count, w_i64 room, W_LOCAL S *to) {
+    int j = 0;
+    for (; j + 16 <= count; j += 16) vstore16(LOAD16(from + j), 0, to + j);
+    if (j < count && j + 16 <= room)
+        vstore16(LOAD16(from + j), 0, to + j);
+    else
+        for (; j < count; j++) to[j] = LOAD(from, j);
+}
+
+/* Elements k0 to k1 - 1 of window w of x. Taps of a row lie one after the other where they are neighbours and pixels
+ * have no other channels. */
+W_FN void put_window(const W_GLOBAL T *x, const w_image *v, const w_window w, int k0, int k1, W_LOCAL S *to) {
+    const int joined = v->depth == v->channels && v->dilation[1] == 1;
+    const int unit = joined ? v->taps[1] * v->depth : v->depth, across = joined ? 1 : v->taps[1];
+    const int first = k0 / unit;
+    int tap_row = first / across, tap = first % across, skip = k0 - first * unit;
+    while (k0 < k1) {
+        const int count = min(unit - skip, k1 - k0), row = w.row + tap_row * v->dilation[0],
+                  column = w.column + tap * v->dilation[1];
+        const int inside = row >= 0 && row < v->source[0];
+        /* of the unit: what is in the image */
+        int low = joined ? max(0, -column) * v->depth : column < 0 ? unit : 0;
+        int high = joined ? (v->source[1] - column) * v->depth : column < v->source[1] ? unit : 0;
+        low = min(max(low - skip, 0), count);
+        high = inside ? max(min(high - skip, count), low) : low;
+        const w_i64 at = w.image + ((w_i64)row * v->source[1] + column) * v->channels + skip;
+        if (high == low) {
+            put_zeros(count, to);
+        } else {
+            put_zeros(low, to);
+            put_elements(x + at + low, high - low, v->end - at - low, to + low);
+            put_zeros(count - high, to + high);
+        }
+        to += count, k0 += count, skip = 0;
+        if (++tap == across) tap = 0, tap_row++;
+    }
+}
+
+/* The same of `count` windows from p on, each `pitch` behind the one before. */
+W_FN void put_windows(const W_GLOBAL T *x, const w_image *v, int p, int count, int k0, int k1, int pitch,
+                      W_LOCAL S *to) {
+    const int last = v->windows[1] * v->stride[1] - v->offset[1], end = v->windows[0] * v->stride[0] - v->offset[0];
+    w_window w = window_at(v, p);
+    for (int i = 0; i < count; i++, to += pitch) {
+        put_window(x, v, w, k0, k1, to);
+        w.column += v->stride[1];
+        if (w.column < last) continue;
+        w.column = -v->offset[1];
+        w.row += v->stride[0];
+        if (w.row < end) continue;
+        w.row = -v->offset[0];
+        w.image += (w_i64)v->source[0] * v->source[1] * v->channels;
+    }
+}
+#if IMAGE == 3
+#define PACK_B(p, depth)                                                                                    \
+    for (int j_ = 0; j_ < cols; j_ += COLS)                                                                 \
+        put_windows(b, view, p, depth, j0 + j_, j0 + min(j_ + COLS, cols), COLS, (W_LOCAL S *)(y + j_ / COLS * (CHUNK * WIDTH)));
+#define B_SLACK 1
+#else
+#define PACK_A(p, depth) put_windows(a, view, i0, rows, p, p + (depth), A_PITCH, x);
+#endif
+#if IMAGE == 2
+#define PACK_B(p, depth)       pack_b(b, b_k, depth, cols, y, view, p);
+#define B_MORE                 , const w_image *view, int first
+#define B_LINE(b, line, p)     ((b) + weight_at(view, first + (p), line))
+#endif
+
+#else
+/* ---- windows element by element: an item asks for the same lines all the time ---- */
+
+#define NOWHERE (-(1 << 30)) /* a row of no image */
+
+/* Element k of that tap; 0 outside. */
+INLINE S element(const W_GLOBAL T *x, const w_image *v, STRIDE at, int row, int column) {
+    const int inside = row >= 0 && row < v->source[0] && column >= 0 && column < v->source[1];
+    return inside ? LOAD(x, at) : (S)0;
+}
+
+#if IMAGE == 3
+/* The tap of each line, which lies along n. */
+#define BEGIN_FETCH                                                                                         \
+    STRIDE line_at[B_EACH];                                                                                 \
+    int line_row[B_EACH], line_column[B_EACH];                                                              \
+    W_CARD_UNROLL                                                                                           \
+    for (int i = 0; i < B_EACH; i++) {                                                                      \
+        const int l = (w_item(0) + i * ITEMS) % TILE_N, n = j0 + l;                                         \
+        const int tap = quotient(n, view->by_depth), tap_row = quotient(tap, view->by_taps);                  \
+        line_row[i] = l < cols ? tap_row * view->dilation[0] : NOWHERE;                                      \
+        line_column[i] = (tap - tap_row * view->taps[1]) * view->dilation[1];                                 \
+        line_at[i] = ((STRIDE)tap_row * view->dilation[0] * view->source[1] + line_column[i]) * view->channels + \
+                     (n - tap * view->depth);                                                                \
+    }
+#define FETCH_B(k) fetch_windows(b, view, k, k1, line_at, line_row, line_column, B_EACH, TILE_N, next_b);
+INLINE void fetch_windows(const W_GLOBAL T *x, const w_image *v, int k, int k1, const STRIDE *at, const int *rows,
+                          const int *columns, int each, int size, S *to) {
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+        const int p = k + (w_item(0) + i * ITEMS) / size;
+        const w_window w = window_at(v, p);
+        const STRIDE from = (STRIDE)w.image + ((STRIDE)w.row * v->source[1] + w.column) * v->channels + at[i];
+        to[i] = p < k1 ? element(x, v, from, w.row + rows[i], w.column + columns[i]) : (S)0;
+    }
+}
+#else
+/* The window of each line, which lies along k. */
+#define BEGIN_FETCH                                                                                         \
+    STRIDE line_at[A_EACH];                                                                                 \
+    int line_row[A_EACH], line_column[A_EACH];                                                              \
+    W_CARD_UNROLL                                                                                           \
+    for (int i = 0; i < A_EACH; i++) {                                                                      \
+        const int l = (w_item(0) + i * ITEMS) / DEPTH;                                                      \
+        const w_window w = window_at(view, i0 + min(l, rows - 1));                                         \
+        line_row[i] = l < rows ? w.row : NOWHERE;                                                           \
+        line_column[i] = w.column;                                                                          \
+        line_at[i] = (STRIDE)w.image + ((STRIDE)w.row * view->source[1] + w.column) * view->channels;         \
+    }
+#define FETCH_A(k) fetch_windows(a, view, k, k1, line_at, line_row, line_column, A_EACH, next_a);
+INLINE void fetch_windows(const W_GLOBAL T *x, const w_image *v, int k, int k1, const STRIDE *at, const int *rows,
+                          const int *columns, int each, S *to) {
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+        const int p = k + (w_item(0) + (ITEMS % DEPTH ? i * ITEMS : 0)) % DEPTH;
+        const int tap = quotient(p, v->by_depth), tap_row = quotient(tap, v->by_taps);
+        const int down = tap_row * v->dilation[0], along = (tap - tap_row * v->taps[1]) * v->dilation[1];
+        const STRIDE from = at[i] + ((STRIDE)down * v->source[1] + along) * v->channels + (p - tap * v->depth);
+        to[i] = p < k1 ? element(x, v, from, rows[i] + down, columns[i] + along) : (S)0;
+    }
+}
+#endif
+#if IMAGE == 2
+#define FETCH_B(k) fetch_weight(b, view, k, k1, b_k, cols, B_EACH, TILE_N, next_b);
+INLINE void fetch_weight(const W_GLOBAL T *from, const w_image *v, int k, int k1, STRIDE line, int cols, int each, int size,
+                         S *to) {
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+        const int e = w_item(0) + i * ITEMS, p = k + e / size, l = e % size;
+        to[i] = p < k1 && l < cols ? LOAD(from, (STRIDE)weight_at(v, p, line) + l) : (S)0;
+    }
+}
+#endif
+#endif
+
+#if IMAGE == 3
+#define BEGIN_B b -= j0; /* windows have all columns */
+#else
+#define BEGIN_B
+#endif
+#define IMAGE_NUMBERS w_image image;
+#define BEGIN_IMAGE                                                                                         \
+    w_image image = given.image;                                                                            \
+    image.end -= (w_i64)item * image.depth;                                                                 \
+    const w_image *const view = &image;                                                                     \
+    BEGIN_B
