@@ -85,18 +85,44 @@ static weft_status attend(weft_context *ctx) {
     return status;
 }
 
-static bool write_attention_texts(const char *folder) {
+/* Convolutions with a stride, without, and depthwise, forward and backward. */
+static weft_status convolve(weft_context *ctx) {
+    static const struct {
+        int64_t in, out, groups, stride;
+        weft_dtype dtype;
+    } layers[] = {{3, 64, 1, 1, WEFT_F32},
+                  {64, 128, 1, 2, WEFT_F32},
+                  {64, 128, 1, 2, WEFT_BF16},
+                  {64, 64, 64, 1, WEFT_F32}};
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers && status == WEFT_OK; i++) {
+        const weft_conv_options o = {
+            .stride = {layers[i].stride, layers[i].stride}, .padding = {1, 1}, .groups = layers[i].groups};
+        weft_tensor *in[2] = {
+            weft_variable_new(ctx, "image", layers[i].dtype, SHAPE(32, layers[i].in, 32, 32), NULL),
+            weft_variable_new(ctx, "weight", layers[i].dtype,
+                              SHAPE(layers[i].out, layers[i].in / layers[i].groups, 3, 3), NULL)};
+        weft_tensor *results[3] = {NULL, NULL, weft_conv2d(in[0], in[1], NULL, &o)};
+        status = weft_gradient(weft_sum(results[2], WEFT_ALL_AXES, false), in, 2, results);
+        if (status == WEFT_OK) status = weft_eval(results, 3);
+    }
+    return status;
+}
+
+static bool write_operation_texts(const char *folder, const char *name,
+                                  weft_status (*compute)(weft_context *)) {
     weft_context *ctx;
     if (weft_open(&(weft_open_options){.device = "null"}, &ctx) != WEFT_OK) return false;
     cuda_texts_write(ctx, folder);
-    const weft_status status = attend(ctx);
-    if (status != WEFT_OK) fprintf(stderr, "attention: %s\n", weft_last_error(ctx));
+    const weft_status status = compute(ctx);
+    if (status != WEFT_OK) fprintf(stderr, "%s: %s\n", name, weft_last_error(ctx));
     weft_close(ctx);
     return status == WEFT_OK && !cuda_texts.failed;
 }
 
 bool write_model_texts(const char *folder) {
-    bool all = write_attention_texts(folder);
+    bool all = write_operation_texts(folder, "attention", attend);
+    all = write_operation_texts(folder, "convolution", convolve) && all;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         weft_context *ctx;
         if (weft_open(&(weft_open_options){.device = "null"}, &ctx) != WEFT_OK) return false;
