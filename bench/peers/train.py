@@ -32,22 +32,35 @@ def xor(args):
     return stepper(sgd, lambda: functional.binary_cross_entropy_with_logits(run(x), y))
 
 
-def mlp(args):
+def train_images(args, net, batch, shape, memory=torch.contiguous_format):
     x, y = peer.images(args)
-    net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    x = x.view(len(x), *shape).contiguous(memory_format=memory)
     run = peer.compiled(args, net)
 
     def batches():
         while True:
-            for chosen in torch.randperm(len(x)).split(128):
-                if len(chosen) == 128:
+            for chosen in torch.randperm(len(x)).split(batch):
+                if len(chosen) == batch:
                     yield x[chosen], y[chosen]
-    batch = batches()
+    batches = batches()
 
     def loss():
-        images, labels = next(batch)
-        return functional.cross_entropy(run(images), labels)
+        images, labels = next(batches)
+        return functional.cross_entropy(run(images.contiguous(memory_format=memory)), labels)
     return stepper(torch.optim.Adam(net.parameters(), lr=1e-3, fused=True), loss)
+
+
+def mlp(args):
+    net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    return train_images(args, net, 128, [784])
+
+
+def cnn(args):
+    net = nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+                        nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+                        nn.Flatten(), nn.Linear(3136, 128), nn.ReLU(), nn.Linear(128, 10))
+    net = net.to(memory_format=torch.channels_last)
+    return train_images(args, net, 64, [1, 28, 28], torch.channels_last)
 
 
 def train_gpt(args, ids, net, batch, context):
@@ -113,7 +126,8 @@ def generate_gpt2(args):
 
 
 # name: what makes its step, timed steps, steps before them
-WORKLOADS = {"xor10000": (xor, 10000, 1), "mlp": (mlp, 400, 20), "chargpt_small": (chargpt_small, 200, 5),
+WORKLOADS = {"xor10000": (xor, 10000, 1), "mlp": (mlp, 400, 20), "cnn": (cnn, 150, 10),
+             "chargpt_small": (chargpt_small, 200, 5),
              "chargpt_big": (chargpt_big, 6, 2), "gpt2_b4t64": (gpt2, 6, 2), "linreg": (linreg, 20, 2),
              "logreg": (logreg, 20, 2), "generate_chargpt": (generate_chargpt, 5, 1),
              "generate_gpt2": (generate_gpt2, 2, 1)}

@@ -194,17 +194,8 @@ weft_status weft__bench_mlp(weft__bench *b) {
 }
 
 weft_status weft__bench_cnn(weft__bench *b) {
-    static const weft_conv_layer_options same = {.conv = {.padding = {1, 1}}};
-    static const weft_pool_options half = {.size = {2, 2}};
-    weft_context *ctx = b->ctx;
-    b->x.rank = 4;
-    b->x.shape[1] = 1, b->x.shape[2] = b->x.shape[3] = 28;
-    b->module = weft_sequential(ctx, "cnn", weft_conv2d_layer(ctx, 1, 32, 3, 3, &same),
-                                weft_activation(ctx, WEFT_RELU), weft_max_pool2d_layer(ctx, &half),
-                                weft_conv2d_layer(ctx, 32, 64, 3, 3, &same), weft_activation(ctx, WEFT_RELU),
-                                weft_max_pool2d_layer(ctx, &half), weft_flatten(ctx),
-                                weft_linear(ctx, 3136, 128, NULL), weft_activation(ctx, WEFT_RELU),
-                                weft_linear(ctx, 128, 10, NULL), NULL);
+    b->module =
+        weft_cnn(b->ctx, &(weft_cnn_options){.channels = 1, .rows = 28, .columns = 28, .classes = 10});
     return train_images(b, 64);
 }
 
