@@ -154,7 +154,18 @@ WEFT_API WEFT_CHECKED weft_status weft_checkpoint_verify(weft_context *ctx, cons
 WEFT_API WEFT_CHECKED weft_status weft_checkpoint_list(weft_context *ctx, const char *run, uint64_t *steps,
                                                        size_t capacity, size_t *count);
 
-/* Removes all but the newest `keep` (at least 1) checkpoints of a run. */
+/* Makes RUN/checkpoints/best a link to the checkpoint of that step, which must be there. */
+WEFT_API WEFT_CHECKED weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run,
+                                                            uint64_t step);
+
+/* The step that it links to; false where none was marked. */
+WEFT_API bool weft_checkpoint_best(const char *run, uint64_t *step);
+
+/* Opens and verifies that checkpoint. WEFT_ERR_STATE where none was marked. */
+WEFT_API WEFT_CHECKED weft_status weft_checkpoint_open_best(weft_context *ctx, const char *run,
+                                                            weft_checkpoint **out);
+
+/* Removes all but the best and the newest `keep` (at least 1) checkpoints of a run. */
 WEFT_API WEFT_CHECKED weft_status weft_checkpoint_prune(weft_context *ctx, const char *run, size_t keep);
 
 /* ---- the lock of a run folder ---- */

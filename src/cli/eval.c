@@ -20,17 +20,20 @@ static weft_status measure(weft__use *use, weft__split split, const char *name, 
 }
 
 int weft__command_eval(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *device = NULL;
+    const char *dir = NULL, *device = NULL, *checkpoint = NULL;
     bool json = false, first = true;
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
+        WEFT__CHECKPOINT_OPTION(&checkpoint),
         {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__use use;
-    weft_status status = weft__use_open(dir, device, WEFT__AS_COMPUTED, true, &use);
+    const weft__use_options how = {
+        .device = device, .precision = WEFT__AS_COMPUTED, .checkpoint = checkpoint, .with_data = true};
+    weft_status status = weft__use_open(dir, &how, &use);
     json_t *all = json ? json_pack("{s:I}", "step", (json_int_t)use.step) : NULL;
     if (status == WEFT_OK && !json) printf("%s, step %llu\n", dir, (unsigned long long)use.step);
     if (status == WEFT_OK) status = measure(&use, WEFT__VALIDATION, "validation", all, &first);

@@ -66,12 +66,13 @@ static weft_status save(weft__use *use, const char *out) {
 }
 
 int weft__command_export(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *out = NULL;
+    const char *dir = NULL, *out = NULL, *checkpoint = NULL;
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
         {"--out FILE", WEFT__OPTION_TEXT, &out,
          "the file to write, as FOLDER/model.safetensors for transformers"},
+        WEFT__CHECKPOINT_OPTION(&checkpoint),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (!out || !out[0]) {
@@ -79,7 +80,8 @@ int weft__command_export(const weft__command *command, int argc, char **argv) {
         return WEFT__EXIT_USAGE;
     }
     weft__use use;
-    weft_status status = weft__use_open(dir, "cpu", NULL, false, &use);
+    weft_status status =
+        weft__use_open(dir, &(weft__use_options){.device = "cpu", .checkpoint = checkpoint}, &use);
     if (status == WEFT_OK) status = save(&use, out);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__use_close(&use);

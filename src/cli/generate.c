@@ -26,7 +26,7 @@ static weft_status generate(weft__use *use, const weft__generation *wanted, bool
 }
 
 int weft__command_generate(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *device = NULL, *precision = NULL;
+    const char *dir = NULL, *device = NULL, *checkpoint = NULL, *precision = NULL;
     weft__generation wanted = {.prompt = "", .tokens = 200, .temperature = 0.8, .top_k = 0, .seed = 1};
     int64_t seed = 1;
     bool reader_left = false;
@@ -41,6 +41,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         {"--precision P", WEFT__OPTION_TEXT, &precision,
          "of the weights: f32, or bf16 or f16 in half the memory; default: what the run's layers computed "
          "in"},
+        WEFT__CHECKPOINT_OPTION(&checkpoint),
         {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
@@ -50,7 +51,9 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         return WEFT__EXIT_USAGE;
     }
     weft__use use;
-    weft_status status = weft__use_open(dir, device, precision ? precision : WEFT__AS_COMPUTED, false, &use);
+    const weft__use_options how = {
+        .device = device, .precision = precision ? precision : WEFT__AS_COMPUTED, .checkpoint = checkpoint};
+    weft_status status = weft__use_open(dir, &how, &use);
     if (status == WEFT_OK) status = generate(&use, &wanted, &reader_left);
     if (status == WEFT_OK)
         code = WEFT__EXIT_DONE;

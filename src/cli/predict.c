@@ -67,17 +67,19 @@ static weft_status predict(weft__use *use, const weft_array *x) {
 }
 
 int weft__command_predict(const weft__command *command, int argc, char **argv) {
-    const char *dir = NULL, *input = NULL, *device = NULL;
+    const char *dir = NULL, *input = NULL, *device = NULL, *checkpoint = NULL;
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
         {"INPUT", WEFT__OPTION_ARG, &input, "a file with rows as the training data has them"},
+        WEFT__CHECKPOINT_OPTION(&checkpoint),
         {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__use use;
     weft_array x = {0};
-    weft_status status = weft__use_open(dir, device, NULL, false, &use);
+    weft_status status =
+        weft__use_open(dir, &(weft__use_options){.device = device, .checkpoint = checkpoint}, &use);
     if (status == WEFT_OK && use.config.task == WEFT__TASK_LANGUAGE_MODEL)
         status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
                             "predict: the run's model is one of language: 'weft generate' is for those");

@@ -14,6 +14,11 @@ int weft__cli_train(weft__config *config, const weft__train_options *options, ch
         weft__complain("%s", result.error[0] ? result.error : weft_status_name(status));
         return weft__exit_code(status);
     }
+    if (result.nothing && result.early) {
+        weft__complain("%s: nothing to do: it stopped early; --set train.patience=0, or more, goes on",
+                       result.dir);
+        return WEFT__EXIT_NOTHING;
+    }
     if (result.nothing) {
         weft__complain("%s: nothing to do: all its steps are done; --set train.steps=N asks for more",
                        result.dir);

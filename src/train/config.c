@@ -476,6 +476,10 @@ static void follow(weft__config *config) {
         config->train_epochs = 0;
         config->origin[WEFT__KEY_train_epochs] = WEFT__ORIGIN_UNSET;
     }
+    if (config->train_patience > 0 && weaker(config, WEFT__KEY_train_keep_best, WEFT__KEY_train_patience)) {
+        config->train_keep_best = true;
+        config->origin[WEFT__KEY_train_keep_best] = WEFT__ORIGIN_FOUND;
+    }
     if (config->train_batch == WEFT__BATCH_FULL) { /* an epoch is a step */
         follow_int(config, WEFT__KEY_train_eval_every, 20);
         follow_int(config, WEFT__KEY_train_save_every, 0);
@@ -586,9 +590,19 @@ static weft_status check_devices(const weft__config *config) {
     return blame(config, WEFT__KEY_devices, what);
 }
 
+static weft_status check_stopping(const weft__config *config) {
+    if (config->train_patience > 0 && !config->data_val_path && config->data_val_fraction == 0)
+        return blame(config, WEFT__KEY_train_patience,
+                     "there are no validation data to be patient about: data.val_fraction or data.val_path");
+    if (config->train_class_weights.count && config->task != WEFT__TASK_CLASSIFICATION)
+        return blame(config, WEFT__KEY_train_class_weights, "goes with task: classification");
+    return WEFT_OK;
+}
+
 static weft_status check(const weft__config *config) {
     WEFT_TRY(check_data(config));
     WEFT_TRY(check_devices(config));
+    WEFT_TRY(check_stopping(config));
     if (config->model_type == WEFT__MODEL_GPT && config->model_width % config->model_heads != 0)
         return blame(config, WEFT__KEY_model_heads, "the heads must divide model.width evenly");
     if (config->model_hidden.count > WEFT__LIST_MAX)

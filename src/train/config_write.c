@@ -320,6 +320,9 @@ void weft__config_hash(const weft__config *config, char out[17]) {
         case WEFT__KEY_train_save_every:
         case WEFT__KEY_train_log_every:
         case WEFT__KEY_train_keep:
+        case WEFT__KEY_train_keep_best:
+        case WEFT__KEY_train_patience:
+        case WEFT__KEY_train_min_delta:
         case WEFT__KEY_train_recompute:
         case WEFT__KEY_train_deterministic:
         case WEFT__KEY_device:
@@ -329,6 +332,12 @@ void weft__config_hash(const weft__config *config, char out[17]) {
             break;
         case WEFT__KEY_model_tokens:
             if (!config->model_tokens) continue;
+            break;
+        case WEFT__KEY_model_ridge:
+            if (!(config->model_ridge > 0)) continue;
+            break;
+        case WEFT__KEY_train_class_weights:
+            if (!config->train_class_weights.count) continue;
             break;
         case WEFT__KEY_train_loss_scale:
         case WEFT__KEY_train_loss_scale_every:

@@ -60,8 +60,11 @@ weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, dou
                    {"gradient_norm", m->grad_norm},
                    {"loss_scale", m->loss_scale},
                    {tokens ? "tokens_per_second" : "samples_per_second", m->rate},
+#define SCORE(member, title, tag) {tag, m->member},
+                   WEFT__SCORES(SCORE)
+#undef SCORE
 #define GAUGE(name, member, title) {#name, m->gauges.member},
-                   WEFT__GAUGES(GAUGE)
+                       WEFT__GAUGES(GAUGE)
 #undef GAUGE
     };
     enum { NUMBERS = sizeof numbers / sizeof *numbers };

@@ -210,6 +210,9 @@ static weft_status take_line(weft__history *history, const char *text, size_t si
     m->epoch_seconds = number_of(object, "epoch_seconds");
     m->memory_peak = count_of(object, "memory_peak");
     m->loss_scale = number_of(object, "loss_scale");
+#define TAKE_SCORE(member, title, tag) m->member = number_of(object, #member);
+    WEFT__SCORES(TAKE_SCORE)
+#undef TAKE_SCORE
     json_decref(object);
     return WEFT_OK;
 }

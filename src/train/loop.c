@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "train/chart.h"
 #include "train/generate.h"
+#include "train/loop_scores.h"
 #include "train/loop_setup.h"
 #include "train/planning.h"
 #include "train/report.h"
@@ -63,23 +64,20 @@ static weft_status sample(weft__loop *loop, uint64_t step) {
     return status;
 }
 
-static weft_status evaluate(weft__loop *loop, weft__metrics *m) {
-    if (!loop->validation) return WEFT_OK;
-    weft__progress_phase(&loop->progress, WEFT__PHASE_EVAL);
-    WEFT_TRY(weft_evaluate(loop->model.module, loop->validation, loop->model.loss, &m->val_loss,
-                           &m->val_accuracy));
-    loop->summary.val_loss = m->val_loss;
-    return WEFT_OK;
-}
-
 static weft_status save(weft__loop *loop, uint64_t step) {
     if (loop->saved == step) return WEFT_OK;
     weft__progress_phase(&loop->progress, WEFT__PHASE_SAVE);
     WEFT_TRY(weft__run_log(&loop->run, step, "saving"));
     WEFT_TRY(weft__run_sync(&loop->run)); /* the checkpoint says that the logs reach this step */
-    WEFT_TRY(weft__model_save(&loop->model, loop->config, &loop->dataset, loop->run.dir));
+    WEFT_TRY(weft__model_save(&loop->model, loop->config, &loop->dataset, loop->run.dir, &loop->stopping));
     loop->saved = step;
     return WEFT_OK;
+}
+
+/* The checkpoint of this step is the best so far. */
+static weft_status mark_best(const weft__loop *loop, uint64_t step) {
+    if (!loop->config->train_keep_best || loop->stopping.best_step != step) return WEFT_OK;
+    return weft_checkpoint_mark_best(loop->model.ctx, loop->run.dir, step);
 }
 
 static weft_status log_step(weft__loop *loop, const weft_fit_state *state, weft__metrics *m) {
@@ -103,6 +101,7 @@ static weft_status log_step(weft__loop *loop, const weft_fit_state *state, weft_
 /* What is to be done after a step. */
 typedef struct duties {
     bool evaluates, logs, shows, saves;
+    bool ends; /* no better evaluation was seen for long enough */
 } duties;
 
 static duties duties_of(const weft__loop *loop, const weft_fit_state *state) {
@@ -127,13 +126,16 @@ static weft_status look(weft__loop *loop, const weft_fit_state *state, const dut
 }
 
 static weft_status after_step(weft__loop *loop, const weft_fit_state *state, bool *stop) {
-    const duties d = duties_of(loop, state);
+    duties d = duties_of(loop, state);
     weft__progress *p = &loop->progress;
     weft__metrics m = weft__metrics_none(state->step);
     WEFT_TRY(look(loop, state, &d, &m.loss));
     weft__progress_phase(p, WEFT__PHASE_REPORT);
     if (d.evaluates) {
-        WEFT_TRY(evaluate(loop, &m));
+        WEFT_TRY(weft__loop_evaluate(loop, state, &m));
+        if (loop->validation && weft__stopping_look(&loop->stopping, loop->config, state->step, m.val_loss))
+            d.saves = d.saves || loop->config->train_keep_best;
+        d.ends = weft__stopping_over(&loop->stopping, loop->config);
         weft__progress_phase(p, WEFT__PHASE_SAMPLE);
         WEFT_TRY(sample(loop, state->step));
         weft__progress_phase(p, WEFT__PHASE_REPORT);
@@ -146,9 +148,10 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
         weft__progress_step(p, state->step, &shown);
     }
     loop->signal = weft__signals_stop();
-    if (d.saves || weft__signals_save() || loop->signal) {
+    if (d.saves || d.ends || weft__signals_save() || loop->signal) {
         WEFT_TRY(weft_fit_losses(state, NULL, NULL)); /* no weights that come of a loss that is no number */
         WEFT_TRY(save(loop, state->step));
+        WEFT_TRY(mark_best(loop, state->step));
     }
     if (d.evaluates && weft__now() - loop->reported > REPORT_SECONDS) {
         weft__progress_phase(p, WEFT__PHASE_REPORT);
@@ -156,7 +159,7 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
         WEFT_TRY(weft__report_write(loop->run.dir));
         loop->reported = weft__now();
     }
-    *stop = loop->signal != 0;
+    *stop = loop->signal != 0 || d.ends;
     weft__progress_phase(p, WEFT__PHASE_TRAIN);
     return WEFT_OK;
 }
@@ -232,26 +235,27 @@ static void say_gauges(weft__loop *loop) {
 }
 
 static weft_status finish(weft__loop *loop) {
-    weft__summary *s = &loop->summary;
-    if (loop->test && !loop->signal) {
+    const weft__stopping *stopping = &loop->stopping;
+    const bool early = weft__stopping_over(stopping, loop->config);
+    const char *how = loop->signal ? "stopped by a signal" : early ? "stopped early" : "done";
+    if (!loop->signal) {
         weft__progress_phase(&loop->progress, WEFT__PHASE_EVAL);
-        WEFT_TRY(weft_evaluate(loop->model.module, loop->test, loop->model.loss, &s->test_loss,
-                               &s->test_accuracy));
+        WEFT_TRY(weft__loop_score(loop));
     }
     weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
-    WEFT_TRY(weft__loop_summary(loop, loop->signal ? "stopped" : "done"));
-    WEFT_TRY(weft__run_log(&loop->run, loop->saved, loop->signal ? "stopped by a signal" : "done"));
+    WEFT_TRY(weft__loop_summary(loop, loop->signal ? "stopped" : how));
+    WEFT_TRY(weft__run_log(&loop->run, loop->saved, "%s", how));
     WEFT_TRY(weft__report_write(loop->run.dir));
     weft_profile_times times;
     weft_profile_total(loop->profile, &times);
     weft__progress_end(&loop->progress, &times);
     say_gauges(loop);
-    if (isfinite(s->val_loss)) weft__progress_say(&loop->progress, "\nvalidation loss %.4f", s->val_loss);
-    if (isfinite(loop->last.val_accuracy))
-        weft__progress_say(&loop->progress, "validation accuracy %.2f %%", loop->last.val_accuracy * 100);
-    if (isfinite(s->test_loss)) weft__progress_say(&loop->progress, "test loss %.4f", s->test_loss);
-    if (isfinite(s->test_accuracy))
-        weft__progress_say(&loop->progress, "test accuracy %.2f %%", s->test_accuracy * 100);
+    weft__loop_say_scores(loop);
+    if (early)
+        weft__progress_say(
+            &loop->progress,
+            "stopped early: the last %lld evaluations were not better; --set train.patience=0 goes on",
+            (long long)stopping->waited);
     weft__progress_say(&loop->progress, "report: %s/report.html", loop->run.dir);
     return WEFT_OK;
 }
@@ -268,11 +272,24 @@ static weft_status train(weft__loop *loop) {
                                       .accumulate = (int)loop->config->train_accumulate,
                                       .replicas = loop->replicas.list,
                                       .n_replicas = loop->replicas.count,
+                                      .class_weights = loop->class_weights,
+                                      .n_classes = loop->class_weights ? loop->dataset.outputs : 0,
                                       .on_step = on_step,
                                       .on_plan = on_plan,
                                       .user = loop};
     WEFT_TRY(weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL));
     return finish(loop);
+}
+
+/* Adds what to run instead where the loss was no number. */
+static void advise_rate(const weft__loop *loop, weft__train_result *result) {
+    const weft__config *c = loop->config;
+    const size_t used = strlen(result->error);
+    const bool raw = c->task != WEFT__TASK_LANGUAGE_MODEL && !c->data_standardize;
+    snprintf(result->error + used, sizeof result->error - used,
+             "; try --set optimizer.lr=%g, which is %g now%s%s", c->optimizer_lr / 10, c->optimizer_lr,
+             c->optimizer_clip > 0 ? "" : ", or --set optimizer.clip=1",
+             raw ? ", or --set data.standardize=true" : "");
 }
 
 /* Keeps the message of a failure, and notes it in the run folder as far as that still works. */
@@ -284,6 +301,7 @@ static void note_failure(weft__loop *loop, weft_status status, weft__train_resul
         snprintf(result->error + used, sizeof result->error - used, "; the checkpoint of step %llu is kept",
                  (unsigned long long)loop->saved);
     }
+    if (status == WEFT_ERR_NUMERIC && loop->introduced) advise_rate(loop, result);
     uint64_t step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : 0;
     bool noted = weft__run_log(&loop->run, step, "%s", result->error) == WEFT_OK;
     if (loop->introduced && noted && /* else the summary is that of an earlier process */
@@ -312,9 +330,10 @@ weft_status weft__train(weft__config *config, const weft__train_options *options
     weft__signals_install();
     weft_status status = weft__loop_open(&loop, config, options);
     if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir);
-    if (status == WEFT_OK && loop.first >= loop.steps) {
+    result->early = status == WEFT_OK && weft__stopping_over(&loop.stopping, config);
+    if (status == WEFT_OK && (loop.first >= loop.steps || result->early)) {
         result->nothing = true;
-        status = weft__loop_summary(&loop, "done");
+        status = weft__loop_summary(&loop, result->early ? "stopped early" : "done");
     } else if (status == WEFT_OK) {
         status = train(&loop);
     }

@@ -18,6 +18,7 @@ typedef struct weft__train_result {
     char dir[512];
     int signal;       /* that stopped it, after saving; 0: none */
     bool nothing;     /* resume: there was nothing left to do */
+    bool early;       /* since it had stopped early */
     char error[1024]; /* the message of a failure, "" otherwise */
 } weft__train_result;
 

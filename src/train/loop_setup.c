@@ -13,6 +13,7 @@
 
 #include "compiler/profile.h"
 #include "device/device.h"
+#include "train/class_weights.h"
 #include "train/loop_setup.h"
 #include "train/planning.h"
 
@@ -132,9 +133,12 @@ static weft_status take_choices(weft__loop *loop) {
 static weft_status go_on(weft__loop *loop) {
     uint64_t step = 0;
     weft_status status = weft__model_load(&loop->model, loop->config, &loop->dataset, loop->run.dir,
-                                          loop->options->strict, &step);
+                                          loop->options->strict, &loop->stopping, &step);
     if (status == WEFT_OK) {
         loop->first = loop->saved = step;
+        if (loop->config->train_keep_best &&
+            loop->stopping.best_step == step) /* it may have ended before that */
+            WEFT_TRY(weft_checkpoint_mark_best(loop->model.ctx, loop->run.dir, step));
         status = weft__replicas_load(&loop->replicas, loop->config, &loop->dataset, loop->run.dir,
                                      loop->options->strict);
     } else if (status == WEFT_ERR_STATE) { /* it was stopped before its first checkpoint */
@@ -187,7 +191,7 @@ static void describe(weft__loop *loop) {
     s->steps = loop->steps;
     s->epoch_size = weft_fit_epoch_steps(loop->loader, (int)loop->config->train_accumulate);
     s->tokens = loop->config->task == WEFT__TASK_LANGUAGE_MODEL;
-    s->val_loss = s->test_loss = s->test_accuracy = (double)NAN;
+    loop->test_r2 = s->val_loss = s->test_loss = s->test_accuracy = (double)NAN;
 }
 
 /* train.batch: auto becomes a number, which the run keeps. */
@@ -219,6 +223,7 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     WEFT_TRY(choose_batch(loop, config));
     WEFT_TRY(weft__model_build(ctx, config, &loop->dataset, NULL, &loop->model));
     WEFT_TRY(make_loaders(loop));
+    WEFT_TRY(weft__class_weights(config, &loop->dataset, &loop->class_weights));
     WEFT_TRY(count_steps(loop));
     WEFT_TRY(weft__replicas_open(&loop->replicas, config, &loop->dataset, loop->steps, on_log, loop));
     if (!run) WEFT_TRY(take_init(loop));
@@ -250,6 +255,9 @@ void weft__loop_close(weft__loop *loop) {
     weft_loader_free(loop->loader);
     weft_loader_free(loop->validation);
     weft_loader_free(loop->test);
+    weft__scores_free(&loop->scores);
+    weft__free(NULL, loop->class_weights);
+    loop->class_weights = NULL;
     weft__dataset_free(NULL, &loop->dataset);
     weft_profile_free(loop->profile);
     weft_close(ctx);

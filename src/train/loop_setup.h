@@ -9,6 +9,7 @@
 #include "train/model.h"
 #include "train/progress.h"
 #include "train/replicas.h"
+#include "train/scores.h"
 
 typedef struct weft__loop {
     weft__config *config;
@@ -27,6 +28,10 @@ typedef struct weft__loop {
     struct weft_tile_choice *choices; /* and what their device chose */
     weft__summary summary;            /* now */
     weft__metrics last;               /* what was last logged */
+    weft__stopping stopping;          /* of the evaluations so far */
+    weft__scores scores;              /* of the last one */
+    double test_r2;                   /* regression with test data; else NaN */
+    float *class_weights;             /* [outputs], or NULL */
     uint64_t steps, first;            /* wanted; done before this process */
     uint64_t saved;                   /* step of the newest checkpoint; UINT64_MAX: none */
     uint64_t evaluated;               /* last step that was */
@@ -36,6 +41,7 @@ typedef struct weft__loop {
     double epoch_started;
     double reported; /* when the report was last written */
     int signal;
+    bool hinted;     /* that only one class is predicted */
     bool introduced; /* training has begun: the summary in the folder is this process's */
 } weft__loop;
 

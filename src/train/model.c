@@ -105,6 +105,33 @@ weft_status weft__model_init(weft__model *model, const weft__config *config) {
     return config->model_init ? weft_gpt_load(model->module, config->model_init) : WEFT_OK;
 }
 
+/* The rate's course, and in f16 the scale of the loss. */
+static weft_status schedule(const weft__model *model, const weft__config *config, uint64_t steps) {
+    static const weft_schedule_kind kinds[] = {WEFT_SCHEDULE_CONSTANT, WEFT_SCHEDULE_STEP,
+                                               WEFT_SCHEDULE_COSINE, WEFT_SCHEDULE_LINEAR};
+    uint64_t warmup = (uint64_t)config->schedule_warmup;
+    if (warmup >= steps && !weft__config_given(config, WEFT__KEY_schedule_warmup))
+        warmup = steps / 10; /* the default is too long for so short a run */
+    if (warmup >= steps)
+        return weft__fail(
+            model->ctx, WEFT_ERR_ARGUMENT,
+            "schedule.warmup: %llu steps of warm-up leave nothing of %llu steps: --set schedule.warmup=%llu",
+            (unsigned long long)warmup, (unsigned long long)steps, (unsigned long long)steps / 10);
+    const weft_schedule course = {.kind = kinds[config->schedule_type],
+                                  .lr = config->optimizer_lr,
+                                  .warmup = warmup,
+                                  .steps = steps,
+                                  .min_lr = config->schedule_min_lr,
+                                  .every = config->schedule_every > 0 ? (uint64_t)config->schedule_every
+                                                                      : (steps + 2) / 3,
+                                  .factor = config->schedule_factor};
+    WEFT_TRY(weft_optimizer_schedule(model->optimizer, &course));
+    if (config->train_precision != WEFT__PRECISION_F16) return WEFT_OK;
+    return weft_optimizer_scale_loss(model->optimizer,
+                                     &(weft_loss_scale_options){.init = config->train_loss_scale,
+                                                                .interval = config->train_loss_scale_every});
+}
+
 weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps) {
     const double lr = config->optimizer_lr, decay = config->optimizer_weight_decay + model->ridge,
                  clip = config->optimizer_clip;
@@ -145,29 +172,7 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
     case WEFT__OPTIMIZER_ADAM: model->optimizer = weft_adam(model->module, &adam); break;
     case WEFT__OPTIMIZER_ADAMW: model->optimizer = weft_adamw(model->module, &adam); break;
     }
-    static const weft_schedule_kind kinds[] = {WEFT_SCHEDULE_CONSTANT, WEFT_SCHEDULE_STEP,
-                                               WEFT_SCHEDULE_COSINE, WEFT_SCHEDULE_LINEAR};
-    uint64_t warmup = (uint64_t)config->schedule_warmup;
-    if (warmup >= steps && !weft__config_given(config, WEFT__KEY_schedule_warmup))
-        warmup = steps / 10; /* the default is too long for so short a run */
-    if (warmup >= steps)
-        return weft__fail(
-            model->ctx, WEFT_ERR_ARGUMENT,
-            "schedule.warmup: %llu steps of warm-up leave nothing of %llu steps: --set schedule.warmup=%llu",
-            (unsigned long long)warmup, (unsigned long long)steps, (unsigned long long)steps / 10);
-    const weft_schedule schedule = {.kind = kinds[config->schedule_type],
-                                    .lr = lr,
-                                    .warmup = warmup,
-                                    .steps = steps,
-                                    .min_lr = config->schedule_min_lr,
-                                    .every = config->schedule_every > 0 ? (uint64_t)config->schedule_every
-                                                                        : (steps + 2) / 3,
-                                    .factor = config->schedule_factor};
-    WEFT_TRY(weft_optimizer_schedule(model->optimizer, &schedule));
-    if (config->train_precision != WEFT__PRECISION_F16) return WEFT_OK;
-    return weft_optimizer_scale_loss(model->optimizer,
-                                     &(weft_loss_scale_options){.init = config->train_loss_scale,
-                                                                .interval = config->train_loss_scale_every});
+    return schedule(model, config, steps);
 }
 
 /* ---- checkpoints ---- */
@@ -177,18 +182,20 @@ static void hash_text(const weft__dataset *dataset, char out[17]) {
 }
 
 weft_status weft__model_save(const weft__model *model, const weft__config *config,
-                             const weft__dataset *dataset, const char *run) {
+                             const weft__dataset *dataset, const char *run, const weft__stopping *stopping) {
     weft_entry *weights = NULL, *states = NULL;
     size_t weight_count = 0, state_count = 0;
-    char config_hash[17], data_hash[17];
+    char config_hash[17], data_hash[17], extra[200];
     uint64_t step = weft_optimizer_steps(model->optimizer);
+    weft__stopping_text(stopping, extra);
     weft__config_hash(config, config_hash);
     hash_text(dataset, data_hash);
     const weft_checkpoint_state state = {.step = step,
                                          .seed = (uint64_t)config->train_seed,
                                          .data_position = step * (uint64_t)config->train_accumulate,
                                          .config_hash = config_hash,
-                                         .data_hash = data_hash};
+                                         .data_hash = data_hash,
+                                         .extra = extra};
     weft_status status = weft_module_entries(model->module, &weights, &weight_count);
     if (status == WEFT_OK) status = weft_optimizer_entries(model->optimizer, &states, &state_count);
     if (status == WEFT_OK)
@@ -221,21 +228,53 @@ static weft_status compare(const weft__model *model, const weft__config *config,
     return WEFT_OK;
 }
 
+static weft_status take_weights(weft__model *model, weft_checkpoint *checkpoint) {
+    return (model->rounded ? weft_module_load_rounded
+                           : weft_module_load_from)(model->module, weft_checkpoint_model(checkpoint));
+}
+
 weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
-                             const char *run, bool strict, uint64_t *step) {
+                             const char *run, bool strict, weft__stopping *stopping, uint64_t *step) {
     weft_checkpoint *checkpoint = NULL;
     WEFT_TRY(weft_checkpoint_open_newest(model->ctx, run, strict, &checkpoint));
     const weft_checkpoint_state *state = weft_checkpoint_state_of(checkpoint);
-    weft_status status = model->optimizer ? compare(model, config, dataset, run, state) : WEFT_OK;
-    if (status == WEFT_OK)
-        status = (model->rounded ? weft_module_load_rounded
-                                 : weft_module_load_from)(model->module, weft_checkpoint_model(checkpoint));
-    if (status == WEFT_OK && model->optimizer) {
+    weft_status status = compare(model, config, dataset, run, state);
+    if (status == WEFT_OK) status = take_weights(model, checkpoint);
+    if (status == WEFT_OK) {
         status = weft_optimizer_load_from(model->optimizer, weft_checkpoint_optimizer(checkpoint));
         weft_optimizer_set_steps(model->optimizer, state->step);
         weft_seed(model->ctx, state->seed, state->step);
     }
+    if (stopping) weft__stopping_read(state->extra, stopping);
     *step = state->step;
+    weft_checkpoint_close(checkpoint);
+    return status;
+}
+
+/* A checkpoint by its step's number. */
+static weft_status open_step(weft_context *ctx, const char *run, const char *which, weft_checkpoint **out) {
+    char path[4096];
+    const bool number = which[0] && strspn(which, "0123456789") == strlen(which);
+    if (!number || snprintf(path, sizeof path, "%s/checkpoints/step-%s", run, which) >= (int)sizeof path)
+        return weft__fail(
+            ctx, WEFT_ERR_ARGUMENT,
+            "--checkpoint %.40s: best, last or the number of a step is wanted; 'weft info %s' lists them",
+            which, run);
+    return weft_checkpoint_open(ctx, path, out);
+}
+
+weft_status weft__model_use(weft__model *model, const char *run, const char *which, uint64_t *step) {
+    weft_checkpoint *checkpoint = NULL;
+    uint64_t best;
+    if (!which) which = weft_checkpoint_best(run, &best) ? "best" : "last";
+    if (strcmp(which, "best") == 0)
+        WEFT_TRY(weft_checkpoint_open_best(model->ctx, run, &checkpoint));
+    else if (strcmp(which, "last") == 0)
+        WEFT_TRY(weft_checkpoint_open_newest(model->ctx, run, false, &checkpoint));
+    else
+        WEFT_TRY(open_step(model->ctx, run, which, &checkpoint));
+    const weft_status status = take_weights(model, checkpoint);
+    *step = weft_checkpoint_state_of(checkpoint)->step;
     weft_checkpoint_close(checkpoint);
     return status;
 }

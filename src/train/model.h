@@ -7,6 +7,7 @@
 #include <weft/io.h>
 
 #include "train/dataset.h"
+#include "train/stopping.h"
 
 /* Everything a run computes with. */
 typedef struct weft__model {
@@ -47,14 +48,18 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
 /* "gpt-L4-H4-E128", "mlp-784-512-512-10". Returns out. */
 const char *weft__model_name(const weft__config *config, const weft__dataset *dataset, char out[64]);
 
-/* Writes the checkpoint of the optimizer's step, and removes all but the newest `keep`. */
+/* Writes the checkpoint of the optimizer's step, and removes all but the best and the newest `keep`. */
 weft_status weft__model_save(const weft__model *model, const weft__config *config,
-                             const weft__dataset *dataset, const char *run);
+                             const weft__dataset *dataset, const char *run, const weft__stopping *stopping);
 
 /* Loads the newest checkpoint that verifies (strict: the newest, or fails) and gives its step. Configuration
  * and data must be those that it was made with; dataset NULL: data are not compared. The optimizer, if there
- * is one, goes on from there. */
+ * is one, goes on from there, and so does early stopping (may be NULL). */
 weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
-                             const char *run, bool strict, uint64_t *step);
+                             const char *run, bool strict, weft__stopping *stopping, uint64_t *step);
+
+/* Loads the weights alone, to be used, and gives their step. which: "best", "last", a step's number; NULL:
+ * the best where one is kept, else the last that verifies. */
+weft_status weft__model_use(weft__model *model, const char *run, const char *which, uint64_t *step);
 
 #endif

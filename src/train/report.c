@@ -11,6 +11,7 @@
 #include "train/chart.h"
 #include "train/history.h"
 #include "train/report.h"
+#include "train/report_scores.h"
 
 #define PATH_BYTES    4096
 #define SAMPLE_MAX    20000u /* bytes of a sample that are shown */
@@ -132,7 +133,10 @@ static weft_status charts(FILE *out, const weft__history *h) {
         const char *title, *style;
         size_t offset;
     } others[] = {{"Validation accuracy", "c", offsetof(weft__metrics, val_accuracy)},
-                  {"Learning rate", "c", offsetof(weft__metrics, lr)},
+#define SCORE(member, title, tag) {title, "c", offsetof(weft__metrics, member)},
+                  WEFT__SCORES(SCORE)
+#undef SCORE
+                      {"Learning rate", "c", offsetof(weft__metrics, lr)},
                   {"Gradient norm", "a", offsetof(weft__metrics, grad_norm)},
                   {"Loss scale", "c", offsetof(weft__metrics, loss_scale)},
                   {"Rate", "b", offsetof(weft__metrics, rate)},
@@ -234,6 +238,7 @@ weft_status weft__report_write(const char *dir) {
     if (status == WEFT_OK) {
         head(out, dir, &summary, &history);
         status = charts(out, &history);
+        weft__report_scores(out, dir);
         times(out, &summary);
         samples(out, dir);
         file_section(out, dir, "config.yaml", "Configuration, and where each value came from");

@@ -63,7 +63,10 @@ weft__metrics weft__metrics_none(uint64_t step) {
                            .epoch = none,
                            .epoch_seconds = none,
                            .gauges = {none, none, none, none, none, none},
-                           .loss_scale = none};
+#define NONE(member, title, tag) .member = none,
+                           WEFT__SCORES(NONE)
+#undef NONE
+                               .loss_scale = none};
 }
 
 /* ---- opening ---- */
@@ -88,13 +91,17 @@ static weft_status write_all(int fd, const char *name, const char *text, size_t 
 }
 
 static weft_status write_csv_header(weft__run *run) {
-    char line[160];
+    char line[256];
     struct stat info;
     if (fstat(run->csv, &info) != 0) return weft__fail_io(NULL, "look at", "metrics.csv", errno);
     if (info.st_size > 0) return WEFT_OK;
     int bytes = snprintf(line, sizeof line,
                          "step,epoch,loss,lr,grad_norm,%s_per_second,val_loss,val_accuracy,epoch_seconds,"
-                         "memory_peak,loss_scale\n",
+                         "memory_peak,loss_scale"
+#define NAME(member, title, tag) "," #member
+                         WEFT__SCORES(NAME)
+#undef NAME
+                             "\n",
                          run->tokens ? "tokens" : "samples");
     return write_all(run->csv, "metrics.csv", line, (size_t)bytes);
 }
@@ -203,13 +210,22 @@ weft_status weft__run_metrics(weft__run *run, const weft__metrics *m) {
     WEFT__GAUGES(PUT_GAUGE)
 #undef PUT_GAUGE
     put(json, "loss_scale", m->loss_scale);
+#define PUT_SCORE(member, title, tag) put(json, #member, m->member);
+    WEFT__SCORES(PUT_SCORE)
+#undef PUT_SCORE
     fprintf(json, "}\n");
     fprintf(csv, "%llu,", (unsigned long long)m->step);
     double cells[] = {m->epoch, m->loss,     m->lr,           m->grad_norm,
                       m->rate,  m->val_loss, m->val_accuracy, m->epoch_seconds};
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) put_cell(csv, cells[i], ',');
     fprintf(csv, "%llu,", (unsigned long long)m->memory_peak);
-    put_cell(csv, m->loss_scale, '\n');
+    const double scores[] = {m->loss_scale,
+#define SCORE(member, title, tag) m->member,
+                             WEFT__SCORES(SCORE)
+#undef SCORE
+    };
+    enum { SCORES = sizeof scores / sizeof *scores };
+    for (size_t i = 0; i < SCORES; i++) put_cell(csv, scores[i], i + 1 < SCORES ? ',' : '\n');
     fclose(json);
     fclose(csv);
     WEFT_TRY(write_all(run->metrics, "metrics.jsonl", line, strlen(line)));

@@ -27,12 +27,22 @@ typedef struct weft__metrics {
     double loss, lr, grad_norm;
     double rate; /* tokens or samples a second */
     double val_loss, val_accuracy;
-    double epoch;         /* passes over the training data, with fraction */
-    double epoch_seconds; /* of the epoch that ended with this step */
-    uint64_t memory_peak; /* bytes of the process */
-    weft_gauges gauges;   /* of the card, means since the line before */
-    double loss_scale;    /* f16: that of the next step */
+    double epoch;                     /* passes over the training data, with fraction */
+    double epoch_seconds;             /* of the epoch that ended with this step */
+    uint64_t memory_peak;             /* bytes of the process */
+    weft_gauges gauges;               /* of the card, means since the line before */
+    double loss_scale;                /* f16: that of the next step */
+    double val_f1, val_auc;           /* classification: means over classes */
+    double val_r2, val_rmse, val_mae; /* regression, in the units of the data */
 } weft__metrics;
+
+/* X(member, the chart's title, TensorBoard's tag) of what tasks measure beside loss and accuracy. */
+#define WEFT__SCORES(X)                                                                                      \
+    X(val_f1, "Validation F1, mean over classes", "f1/validation")                                           \
+    X(val_auc, "Validation ROC AUC", "auc/validation")                                                       \
+    X(val_r2, "Validation R2", "r2/validation")                                                              \
+    X(val_rmse, "Validation root mean square error", "rmse/validation")                                      \
+    X(val_mae, "Validation mean absolute error", "mae/validation")
 
 /* X(name, member, the chart's title) of each of them, as metrics.jsonl and the events name it. */
 #define WEFT__GAUGES(X)                                                                                      \

@@ -34,11 +34,12 @@ static weft_status choose(weft__use *use, bool with_data) {
     return WEFT_OK;
 }
 
-weft_status weft__use_open(const char *run, const char *device, const char *precision, bool with_data,
-                           weft__use *use) {
+weft_status weft__use_open(const char *run, const weft__use_options *options, weft__use *use) {
+    const char *precision = options->precision;
+    const bool with_data = options->with_data;
     weft_context *ctx = NULL;
     memset(use, 0, sizeof *use);
-    WEFT_TRY(weft__use_config(run, device, &use->config));
+    WEFT_TRY(weft__use_config(run, options->device, &use->config));
     WEFT_TRY(weft__config_resolve(&use->config));
     if (precision && !precision[0]) precision = weft__model_rounded(&use->config);
     const bool chooses = weft__auto_chooses(&use->config);
@@ -48,7 +49,7 @@ weft_status weft__use_open(const char *run, const char *device, const char *prec
     use->model.ctx = ctx;
     if (!chooses) WEFT_TRY(take_data(use, run, with_data));
     WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));
-    WEFT_TRY(weft__model_load(&use->model, &use->config, NULL, run, false, &use->step));
+    WEFT_TRY(weft__model_use(&use->model, run, options->checkpoint, &use->step));
     weft_train(use->model.module, false);
     return WEFT_OK;
 }

@@ -12,12 +12,18 @@ typedef struct weft__use {
     uint64_t step; /* of the checkpoint */
 } weft__use;
 
-/* Opens the newest whole checkpoint of a run on `device` (NULL: WEFT_DEVICE, or the run's), with weights in
- * `precision`: NULL, as they are kept; WEFT__AS_COMPUTED, rounded to what its layers computed in. with_data:
- * the data is read too, otherwise only what describes it. Freed by weft__use_close, after a failure too. */
 #define WEFT__AS_COMPUTED ""
-weft_status weft__use_open(const char *run, const char *device, const char *precision, bool with_data,
-                           weft__use *use);
+typedef struct weft__use_options {
+    const char *device;    /* NULL: WEFT_DEVICE, or the run's */
+    const char *precision; /* of the weights: NULL, as they are kept; WEFT__AS_COMPUTED, rounded to what its
+                              layers computed in */
+    const char
+        *checkpoint; /* best, last, or a step; NULL: the best where one is kept, else the last whole one */
+    bool with_data;  /* the data is read too, otherwise only what describes it */
+} weft__use_options;
+
+/* Opens a checkpoint of a run. Freed by weft__use_close, after a failure too. */
+weft_status weft__use_open(const char *run, const weft__use_options *options, weft__use *use);
 void weft__use_close(weft__use *use);
 
 /* The configuration of a run folder, with the device replaced. */

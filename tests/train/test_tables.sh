@@ -66,5 +66,71 @@ expect 2 'full is for rows' "$weft" train gpt.yaml --set train.batch=full
 expect 0 '' "$weft" verify logistic.yaml --devices cpu,interp --steps 2
 expect 0 'activations' "$weft" plan logistic.yaml
 
+# ---- early stopping, the best checkpoint, weights of classes ----
+# noise: 70 % of class no, which nothing foretells
+awk 'BEGIN {srand(3); print "a,b,answer"; for (i = 0; i < 200; i++) print rand() "," rand() "," (rand() < 0.7 ? "no" : "yes")}' >noise.csv
+noise=(--set data.path=noise.csv --set train.batch=16 --set optimizer.lr=0.1 --set schedule.type=constant --set data.val_fraction=0.3)
+expect 0 'stopped early: the last 3 evaluations' "$weft" train logistic.yaml --run early "${noise[@]}" --set train.steps=900 --set train.patience=3
+check "the best is kept" test -L early/checkpoints/best
+best=$(readlink early/checkpoints/best)
+expect 0 "early, step ${best#step-}\$" "$weft" eval early
+expect 0 "early, step [0-9]+" "$weft" eval early --checkpoint last
+check "which is another one" bash -c "! grep -q 'step ${best#step-}\$' out"
+expect 0 "early, step ${best#step-}\$" "$weft" eval early --checkpoint "${best#step-}"
+expect 2 'best, last or the number of a step' "$weft" eval early --checkpoint first
+expect 8 'step-12345' "$weft" predict early input.csv --checkpoint 12345
+expect 7 'it stopped early; --set train.patience=0' "$weft" resume early
+expect 0 'early +stopped early' "$weft" runs .
+check "the lowest validation loss is its" python3 -c '
+import json, sys
+lines = [json.loads(l) for l in open("early/metrics.jsonl")]
+losses = {l["step"]: l["val_loss"] for l in lines if "val_loss" in l}
+best = min(losses, key=losses.get)
+assert "step-%d" % best == sys.argv[1], (best, sys.argv)
+assert len([s for s in losses if s > best]) == 3
+scores = json.load(open("early/scores.json"))
+assert scores["step"] == best and abs(scores["validation"]["loss"] - losses[best]) < 1e-6' "$best"
+expect 0 '' "$weft" train logistic.yaml --run part "${noise[@]}" --set train.steps=9 --set train.patience=3 --quiet # an epoch
+expect 0 '' "$weft" resume part --set train.steps=900 --quiet
+check "a resumed run stops where it would have" diff <(ls early/checkpoints) <(ls part/checkpoints)
+for file in model optimizer state; do
+    for name in best "$(ls early/checkpoints | sort -V | tail -1)"; do
+        ending=$([ $file = state ] && echo json || echo safetensors)
+        check "with the same $file in $name" cmp {early,part}/checkpoints/"$name"/$file."$ending"
+    done
+done
+expect 0 '' "$weft" resume early --set train.patience=0 --set train.steps=54 --quiet
+check "without patience it goes on" grep -q '54 of 54\|"step": 54' early/summary.json
+expect 2 'no validation data to be patient about' "$weft" train logistic.yaml --run bad --set train.patience=1 --set data.val_fraction=0
+check "no best but where it is asked for" bash -c '"$0" train logistic.yaml --run plain --quiet --set train.keep_best=false && ! test -e plain/checkpoints/best' "$weft"
+
+# all of one class, which is said
+expect 0 'all 60 validation samples are taken for class no, which most of the training data have' "$weft" train logistic.yaml --run one \
+    "${noise[@]}" --set train.epochs=3
+check "it is in the log" grep -q 'train.class_weights=balanced' one/log.txt
+expect 0 '' "$weft" train logistic.yaml --run balanced "${noise[@]}" --set train.epochs=3 --set train.class_weights=balanced
+check "balanced it takes some for the other" bash -c '! grep -q "samples are taken for class" out'
+check "and their recall is not 0" python3 -c '
+import json
+yes = json.load(open("balanced/scores.json"))["validation"]["classes"][1]
+assert yes["class"] == "yes" and yes["recall"] > 0, yes'
+expect 0 '' "$weft" train logistic.yaml --run listed "${noise[@]}" --set train.epochs=3 --set train.class_weights=[0.5,1.5] --quiet
+expect 2 'train.class_weights: 3 weights, but there are 2 classes' "$weft" train logistic.yaml --run bad "${noise[@]}" --set train.class_weights=[1,2,3]
+expect 2 "train.class_weights: balanced, or a list of numbers.*'heavy'" "$weft" train logistic.yaml --run bad "${noise[@]}" --set train.class_weights=[heavy,1]
+expect 2 'goes with task: classification' "$weft" train linear.yaml --run bad --set train.class_weights=balanced
+
+# a loss that is no number says what to run
+expect 6 'the loss is .*; try --set optimizer.lr=10, which is 100 now, or --set optimizer.clip=1' "$weft" train linear.yaml --run wild \
+    --set optimizer.type=sgd --set optimizer.lr=100
+one_line
+expect 6 'or --set data.standardize=true' "$weft" train linear.yaml --run raw --set optimizer.type=sgd --set optimizer.lr=0.1 --set data.standardize=false
+
+# what the files of a run say of it
+check "metrics of numbers" grep -q '"val_r2": [01].*"val_rmse": .*"val_mae": ' linear/metrics.jsonl
+check "metrics of classes" grep -q '"val_f1": .*"val_auc": ' side/metrics.jsonl
+check "as csv" grep -q 'loss_scale,val_f1,val_auc,val_r2,val_rmse,val_mae$' side/metrics.csv
+check "the report has the confusion" grep -q 'what they were taken for' third/report.html
+check "and R2" grep -q '>R2<' linear/report.html
+
 echo "test_tables: cells=$cells fail=$fail skip=0"
 [ "$fail" = 0 ]

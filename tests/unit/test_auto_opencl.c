@@ -123,7 +123,7 @@ static void test_run(void **state) {
     fclose(f);
     assert_non_null(strstr(text, cards ? "\"device\": \"opencl:0\"" : "\"device\": \"cpu\""));
     cpu_launch_ns = 1e3;
-    assert_ok(weft__use_open("run", "auto", NULL, false, &use));
+    assert_ok(weft__use_open("run", &(weft__use_options){.device = "auto"}, &use));
     assert_string_equal(weft_device_of(use.model.ctx), "cpu");
     assert_int_equal(use.choice.why[0] != 0, cards);
     weft__use_close(&use);

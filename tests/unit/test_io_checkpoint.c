@@ -393,6 +393,34 @@ static void test_list_and_prune(void **state) {
     assert_int_equal(count_hidden(in_scratch("list/checkpoints")), 0);
 }
 
+static void test_the_best_is_spared(void **state) {
+    (void)state;
+    char run[512];
+    uint64_t best = 7, steps[8];
+    size_t count;
+    weft_checkpoint *c;
+    snprintf(run, sizeof run, "%s", run_folder("best"));
+    assert_false(weft_checkpoint_best(run, &best));
+    assert_int_equal(weft_checkpoint_open_best(NULL, run, &c), WEFT_ERR_STATE);
+    for (uint64_t step = 1; step <= 4; step++) {
+        assert_int_equal(save(run, step), WEFT_OK);
+        if (step <= 2) assert_int_equal(weft_checkpoint_mark_best(NULL, run, step), WEFT_OK);
+        assert_int_equal(weft_checkpoint_prune(NULL, run, 1), WEFT_OK);
+    }
+    assert_int_equal(weft_checkpoint_list(NULL, run, steps, 8, &count), WEFT_OK);
+    assert_int_equal(count, 2);
+    assert_true(steps[0] == 4 && steps[1] == 2);
+    assert_true(weft_checkpoint_best(run, &best) && best == 2);
+    assert_int_equal(weft_checkpoint_open_best(NULL, run, &c), WEFT_OK);
+    assert_int_equal(weft_checkpoint_state_of(c)->step, 2);
+    weft_checkpoint_close(c);
+    assert_int_equal(weft_checkpoint_mark_best(NULL, run, 3), WEFT_ERR_STATE); /* removed by now */
+    assert_true(weft_checkpoint_best(run, &best) && best == 2);
+    assert_int_equal(count_hidden(in_scratch("best/checkpoints")), 0);
+    assert_int_equal(weft_checkpoint_mark_best(NULL, NULL, 3), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_checkpoint_open_best(NULL, NULL, &c), WEFT_ERR_ARGUMENT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
@@ -406,6 +434,7 @@ int main(void) {
         cmocka_unit_test(test_killed_at_every_call),
         cmocka_unit_test(test_fall_back),
         cmocka_unit_test(test_list_and_prune),
+        cmocka_unit_test(test_the_best_is_spared),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -1,0 +1,78 @@
+/* The best checkpoint of a run: RUN/checkpoints/best is a symbolic link to one of the others, which is spared
+ * where old ones are removed. Must not know: what best means. Read next: checkpoint_write.c. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/checkpoint.h"
+#include "io/publish.h"
+
+#define BEST "best"
+
+bool weft_checkpoint_best(const char *run, uint64_t *step) {
+    char target[WEFT__STEP_NAME];
+    char *path = run ? weft__checkpoint_path(NULL, run, BEST) : NULL;
+    const ssize_t size = path ? readlink(path, target, sizeof target - 1) : -1;
+    weft__free(NULL, path);
+    if (size <= 0) return false;
+    target[size] = '\0';
+    return weft__checkpoint_step(target, step);
+}
+
+/* A link cannot be changed: a new one is renamed over it. */
+static int replace_link(int folder, const char *target) {
+    char temp[WEFT__TEMP_SIZE];
+    int made = -1;
+    for (int attempt = 0; made != 0 && attempt < 16; attempt++) {
+        if (!weft__temp_name(BEST, temp)) return -1;
+        made = symlinkat(target, folder, temp);
+        if (made != 0 && errno != EEXIST) return -1;
+    }
+    if (made != 0) return -1;
+    if (renameat(folder, temp, folder, BEST) == 0) return fsync(folder);
+    const int error = errno;
+    (void)unlinkat(folder, temp, 0);
+    errno = error;
+    return -1;
+}
+
+weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run, uint64_t step) {
+    char name[WEFT__STEP_NAME];
+    struct stat there;
+    if (!run) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_mark_best: run is NULL");
+    snprintf(name, sizeof name, "step-%" PRIu64, step);
+    char *path = weft__checkpoint_path(ctx, run, NULL);
+    if (!path) return weft__fail_oom(ctx, strlen(run) + 16, "a path");
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    weft_status status = WEFT_OK;
+    if (folder < 0)
+        status = weft__fail_io(ctx, "open", path, errno);
+    else if (fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) != 0)
+        status = weft__fail(ctx, WEFT_ERR_STATE, "%s has no %s to be the best", path, name);
+    else if (replace_link(folder, name) != 0)
+        status = weft__fail_io(ctx, "mark the best checkpoint of", path, errno);
+    if (folder >= 0) (void)close(folder);
+    weft__free(ctx, path);
+    return status;
+}
+
+weft_status weft_checkpoint_open_best(weft_context *ctx, const char *run, weft_checkpoint **out) {
+    uint64_t step;
+    if (!run || !out)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_open_best: run or out is NULL");
+    *out = NULL;
+    if (!weft_checkpoint_best(run, &step))
+        return weft__fail(ctx, WEFT_ERR_STATE, "%s/checkpoints/" BEST ": no checkpoint was kept as the best",
+                          run);
+    char *path = weft__checkpoint_path(ctx, run, BEST);
+    if (!path) return weft__fail_oom(ctx, strlen(run) + 16, "a path");
+    const weft_status status = weft_checkpoint_open(ctx, path, out);
+    weft__free(ctx, path);
+    return status;
+}

@@ -1,0 +1,18 @@
+/* What the loop measures: evaluations on the way, and the end's. Read next: loop_scores.c. */
+#ifndef WEFT_SRC_TRAIN_LOOP_SCORES_H
+#define WEFT_SRC_TRAIN_LOOP_SCORES_H
+
+#include "train/loop_setup.h"
+
+/* Measures the model on the validation data, where there are any, for a line of metrics, and says what is
+ * odd. */
+weft_status weft__loop_evaluate(weft__loop *loop, const weft_fit_state *state, weft__metrics *m);
+
+/* When training is done: test data, of the best checkpoint where it is kept, whose weights the model then
+ * has; scores.json. */
+weft_status weft__loop_score(weft__loop *loop);
+
+/* Says what came out. */
+void weft__loop_say_scores(weft__loop *loop);
+
+#endif
