@@ -58,8 +58,10 @@ typedef struct weft__option {
 
 /* Of the commands that use a trained model. */
 #define WEFT__CHECKPOINT_OPTION(value)                                                                       \
-    {"--checkpoint C", WEFT__OPTION_TEXT, value,                                                             \
-     "best, last, or the number of a step; default: the best where the run keeps it, else the last"}
+    {                                                                                                        \
+        "--checkpoint C", WEFT__OPTION_TEXT, value,                                                          \
+            "best, last, or the number of a step; default: the best where the run keeps it, else the last"   \
+    }
 
 typedef struct weft__command {
     const char *name, *about;
