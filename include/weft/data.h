@@ -35,6 +35,10 @@ WEFT_API WEFT_CHECKED weft_status weft_read_file(weft_context *ctx, const char *
 /* Reads an idx file, the format of MNIST: u8, i8, i16, i32, f32 or f64, 1 to 8 dimensions. */
 WEFT_API WEFT_CHECKED weft_status weft_read_idx(weft_context *ctx, const char *path, weft_array *out);
 
+/* Reads a binary batch of CIFAR-10, or several put together: images u8 (N, 3, 32, 32), labels u8 (N). */
+WEFT_API WEFT_CHECKED weft_status weft_read_cifar10(weft_context *ctx, const char *path, weft_array *images,
+                                                    weft_array *labels);
+
 /* Reads an npy file of versions 1 to 3: every dtype but bf16, 0 to 8 dimensions, either byte order. Fortran
  * order is turned into C order; objects, structures, dates and strings are refused. */
 WEFT_API WEFT_CHECKED weft_status weft_read_npy(weft_context *ctx, const char *path, weft_array *out);

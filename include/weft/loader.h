@@ -20,6 +20,15 @@ extern "C" {
 
 typedef struct weft_loader weft_loader;
 
+/* Samples that are images. */
+typedef struct weft_image_options {
+    int64_t channels, rows, columns; /* of a sample, whatever its shape; channels 0: they are none */
+    int64_t shift; /* not in_order: each is moved by up to so many pixels along rows and along columns, zeros
+                      come in from outside: a crop of the padded image */
+    bool flip;     /* not in_order: one in two is mirrored, left and right */
+    const float *mean, *deviation; /* [channels]: x, times scale, becomes (x - mean) / deviation; or NULL */
+} weft_image_options;
+
 typedef struct weft_loader_options {
     int64_t batch;   /* samples in a batch; must be set */
     bool in_order;   /* do not shuffle; windows of a text: one after the other, each token predicted once */
@@ -28,6 +37,7 @@ typedef struct weft_loader_options {
     double scale;    /* not 0: inputs become f32 and are multiplied with it (1/255 for images) */
     int64_t classes; /* not 0: targets must be 0..classes-1, checked at once */
     int64_t device_bytes; /* a data set up to this size is put on the device; 0: 1 GiB; negative: never */
+    weft_image_options images; /* how a sample is moved depends on seed, epoch and sample alone */
 } weft_loader_options;
 
 /* One batch. The tensors are valid until the next weft_loader_get or the end of the scope they were made in.

@@ -51,8 +51,10 @@ static weft_status predict(weft__use *use, const weft_array *x) {
     weft_context *ctx = use->model.ctx;
     weft_loader *loader = NULL;
     int64_t left = x->shape[0];
-    const weft_loader_options options = {
-        .batch = left < BATCH ? left : BATCH, .in_order = true, .scale = use->dataset.scale};
+    const weft_loader_options options = {.batch = left < BATCH ? left : BATCH,
+                                         .in_order = true,
+                                         .scale = use->dataset.scale,
+                                         .images = weft__dataset_images(&use->dataset)};
     WEFT_TRY(weft_loader_new(ctx, x, NULL, &options, &loader));
     float *out = weft__array(ctx, (size_t)options.batch * (size_t)use->dataset.outputs, sizeof *out);
     weft_status status = out ? WEFT_OK : weft__fail_oom(ctx, 0, "predictions");

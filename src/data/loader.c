@@ -242,7 +242,9 @@ static weft_status start(weft_context *ctx, const weft_loader_options *options, 
 }
 
 static weft_status finish(weft_loader **out, weft_status status) {
+    if (status == WEFT_OK) status = weft__images_check(*out);
     if (status == WEFT_OK) status = make_slots(*out);
+    if (status == WEFT_OK) status = weft__images_new(*out);
     if (status == WEFT_OK) return WEFT_OK;
     weft_loader_free(*out);
     *out = NULL;
@@ -343,6 +345,7 @@ void weft_loader_free(weft_loader *loader) {
         weft_free(sides[i]->batch);
         weft_array_free(ctx, &sides[i]->owned);
     }
+    weft__images_free(loader);
     weft_free(loader->gathered);
     weft_free(loader->index);
     weft_free(loader->count);
@@ -408,7 +411,9 @@ static weft_status get(weft_loader *loader, uint64_t position, weft_batch *batch
     WEFT_TRY(loader->prefetch ? get_gathered(loader, position, batch)
                               : get_on_device(loader, position, batch));
     batch->mask = mask_of(loader, batch->count);
-    if (loader->options.scale != 0) {
+    if (loader->options.images.channels) {
+        WEFT_TRY(weft__images_apply(loader, position, &batch->x));
+    } else if (loader->options.scale != 0) {
         if (weft_dtype_of(batch->x) != WEFT_F32) batch->x = weft_cast(batch->x, WEFT_F32);
         if (loader->options.scale != 1) batch->x = weft_mul_scalar(batch->x, loader->options.scale);
     }

@@ -43,7 +43,10 @@ struct weft_loader {
     int32_t *index_host;      /* [batch], as they are there */
     bool indexed;             /* they have been written */
     weft__prefetch *prefetch; /* NULL: the device gathers */
-    weft_tensor *gathered;    /* otherwise x and, where there is one, y of a batch: u8, one upload */
+    weft_tensor *pixel_mean, *pixel_deviation; /* of images; NULL: they are not scaled */
+    weft_tensor *moves;    /* on the device, i32 (batch, 3): how images are moved; NULL: they are not, */
+    int32_t *moves_host;   /* as they are there */
+    weft_tensor *gathered; /* otherwise x and, where there is one, y of a batch: u8, one upload */
 };
 
 /* The starts of the samples of a batch, and how many mask elements are one. A pure function of its arguments.
@@ -53,6 +56,14 @@ int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_
 /* Copies the samples at starts[0..batch) one after the other. Past the end of a text its last token repeats.
  */
 void weft__loader_copy(const weft_loader *loader, const weft__side *side, const int64_t *starts, void *out);
+
+/* ---- images.c ---- */
+
+weft_status weft__images_check(const weft_loader *loader);
+weft_status weft__images_new(weft_loader *loader);
+void weft__images_free(weft_loader *loader);
+/* Moves and scales the images of the batch at that position: f32 of the same shape. */
+weft_status weft__images_apply(weft_loader *loader, uint64_t position, weft_tensor **batch);
 
 /* ---- loader_prefetch.c: gathers batches in host memory, one ahead ---- */
 

@@ -33,6 +33,8 @@ weft_status weft__npy_declared(weft_context *ctx, const uint8_t *head, size_t he
                                uint64_t *total);
 weft_status weft__parse_idx(weft_context *ctx, const void *bytes, size_t size, const char *name,
                             weft_array *out);
+weft_status weft__parse_cifar10(weft_context *ctx, const void *bytes, size_t size, const char *name,
+                                weft_array *images, weft_array *labels);
 weft_status weft__parse_npy(weft_context *ctx, const void *bytes, size_t size, const char *name,
                             weft_array *out);
 weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, const char *name,

@@ -416,7 +416,7 @@ static bool weaker(const weft__config *config, weft__config_key key, weft__confi
 }
 
 const char *weft__config_source(weft__model_type model, const char *path) {
-    static const char *const kinds[] = {"csv", "json", "npy"};
+    static const char *const kinds[] = {"csv", "json", "npy", "bin"};
     size_t size = strlen(path);
     if (weft__config_language(model))
         return size > 4 && strcmp(path + size - 4, ".bin") == 0 ? "tokens" : NULL;
@@ -424,7 +424,7 @@ const char *weft__config_source(weft__model_type model, const char *path) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         size_t end = strlen(kinds[i]);
         if (size > end && path[size - end - 1] == '.' && strncmp(path + size - end, kinds[i], end) == 0)
-            return kinds[i];
+            return i == 3 ? "cifar10" : kinds[i];
     }
     return NULL;
 }
@@ -559,6 +559,13 @@ static weft_status check_data(const weft__config *config) {
             "text, bytes and tokens go with models of language, as gpt; the others with others, as mlp");
     if (config->model_type == WEFT__MODEL_LINEAR && config->task != WEFT__TASK_REGRESSION)
         return blame(config, WEFT__KEY_task, "linear predicts numbers: logistic is the one for classes");
+    if (config->model_type == WEFT__MODEL_AUTOENCODER && config->task != WEFT__TASK_REGRESSION)
+        return blame(config, WEFT__KEY_task,
+                     "an autoencoder predicts the numbers that it is given: regression");
+    if (config->model_image.count != 0 && config->model_image.count != 3)
+        return blame(config, WEFT__KEY_model_image, "three numbers are wanted: channels, rows and columns");
+    if (config->model_type == WEFT__MODEL_CNN && config->model_hidden.count != 1)
+        return blame(config, WEFT__KEY_model_hidden, "a cnn has one hidden layer after its convolutions");
     if (config->model_type == WEFT__MODEL_LOGISTIC && config->task != WEFT__TASK_CLASSIFICATION)
         return blame(config, WEFT__KEY_task, "logistic predicts classes: linear is the one for numbers");
     if (language && config->train_batch == WEFT__BATCH_FULL)

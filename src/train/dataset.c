@@ -72,6 +72,8 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
     }
     weft__free(ctx, dataset->mean);
     weft__free(ctx, dataset->deviation);
+    weft__free(ctx, dataset->pixel_mean);
+    weft__free(ctx, dataset->pixel_deviation);
     weft__free(ctx, dataset->target_mean);
     weft__free(ctx, dataset->target_deviation);
     for (int64_t i = 0; dataset->classes && i < dataset->outputs; i++) weft__free(ctx, dataset->classes[i]);
@@ -143,6 +145,14 @@ static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, 
     return weft_loader_tokens(ctx, ids, (size_t)count, context, options, out);
 }
 
+weft_image_options weft__dataset_images(const weft__dataset *d) {
+    return (weft_image_options){.channels = d->image[0],
+                                .rows = d->image[1],
+                                .columns = d->image[2],
+                                .mean = d->pixel_mean,
+                                .deviation = d->pixel_deviation};
+}
+
 weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                  weft__split split, int64_t most, weft_loader **out) {
     int64_t batch = config->train_batch ? config->train_batch : 1; /* auto, not chosen */
@@ -150,7 +160,12 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
     weft_loader_options options = {.batch = batch,
                                    .in_order = split != WEFT__TRAIN,
                                    .seed = (uint64_t)config->train_seed,
-                                   .scale = dataset->scale};
+                                   .scale = dataset->scale,
+                                   .drop_last =
+                                       split == WEFT__TRAIN && config->model_type == WEFT__MODEL_RESNET,
+                                   .images = weft__dataset_images(dataset)};
+    options.images.shift = config->data_shift;
+    options.images.flip = config->data_flip;
     if (dataset->task == WEFT__TASK_LANGUAGE_MODEL)
         return text_loader(ctx, dataset, config, split, most, &options, out);
     const int64_t rows = limit(most, options.batch, dataset->x[split].shape[0]);
@@ -194,6 +209,15 @@ static json_t *describe(const weft__dataset *d) {
     if (made && d->mean) {
         made = json_object_set_new(object, "mean", floats(d->mean, d->features)) == 0;
         made = made && json_object_set_new(object, "deviation", floats(d->deviation, d->features)) == 0;
+    }
+    if (made && d->image[0])
+        made = json_object_set_new(object, "image",
+                                   json_pack("[I, I, I]", (json_int_t)d->image[0], (json_int_t)d->image[1],
+                                             (json_int_t)d->image[2])) == 0;
+    if (made && d->pixel_mean) {
+        made = json_object_set_new(object, "pixel_mean", floats(d->pixel_mean, d->image[0])) == 0;
+        made = made &&
+               json_object_set_new(object, "pixel_deviation", floats(d->pixel_deviation, d->image[0])) == 0;
     }
     if (made && d->classes) made = json_object_set_new(object, "classes", texts(d->classes, d->outputs)) == 0;
     json_t *names = made && d->columns ? texts(d->columns, d->features) : NULL;
@@ -267,6 +291,22 @@ static int64_t size_of(const json_t *object, const char *key) {
     return size > 0 && size <= 1 << 30 ? size : 0;
 }
 
+/* Extents whose product is the number of features, and the scaling of channels. */
+static bool take_image(weft_context *ctx, const json_t *object, weft__dataset *d) {
+    const json_t *image = json_object_get(object, "image");
+    const json_t *mean = json_object_get(object, "pixel_mean"),
+                 *deviation = json_object_get(object, "pixel_deviation");
+    int64_t pixels;
+    if (!image) return true;
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *extent = json_array_get(image, i);
+        d->image[i] = json_is_integer(extent) ? (int64_t)json_integer_value(extent) : -1;
+    }
+    return d->image[0] > 0 && weft__numel(3, d->image, &pixels) && pixels == d->features &&
+           (mean != NULL) == (deviation != NULL) && take_floats(ctx, mean, d->image[0], &d->pixel_mean) &&
+           take_floats(ctx, deviation, d->image[0], &d->pixel_deviation);
+}
+
 static bool take_description(weft_context *ctx, const json_t *object, weft__dataset *d) {
     d->features = size_of(object, "features");
     d->outputs = size_of(object, "outputs");
@@ -281,7 +321,7 @@ static bool take_description(weft_context *ctx, const json_t *object, weft__data
         !take_floats(ctx, spread, d->outputs, &d->target_deviation))
         return false;
     return (mean != NULL) == (deviation != NULL) && take_floats(ctx, mean, d->features, &d->mean) &&
-           take_floats(ctx, deviation, d->features, &d->deviation) &&
+           take_floats(ctx, deviation, d->features, &d->deviation) && take_image(ctx, object, d) &&
            take_classes(ctx, json_object_get(object, "classes"), d) &&
            take_columns(ctx, json_object_get(object, "columns"), json_object_get(object, "target"), d);
 }

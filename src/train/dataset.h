@@ -29,6 +29,8 @@ typedef struct weft__dataset {
     int64_t features;                      /* elements of an input sample */
     int64_t outputs;                       /* classes, or numbers to predict */
     double scale;                          /* of u8 inputs, for the loader */
+    int64_t image[3];                      /* channels, rows, columns of a sample; 0: it is no image */
+    float *pixel_mean, *pixel_deviation;   /* [image[0]] of u8 images, after scale; NULL: not scaled */
     float *mean, *deviation;               /* [features] of the inputs before scaling; NULL: not scaled */
     float *target_mean, *target_deviation; /* [outputs] of the targets of regression; NULL: not scaled */
     char **classes;                        /* [outputs] names, or NULL */
@@ -64,6 +66,9 @@ bool weft__dataset_has(const weft__dataset *dataset, weft__split split);
  * samples of the first `most` batches; 0: all. */
 weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                  weft__split split, int64_t most, weft_loader **out);
+
+/* What a loader is to do with the data's images; nothing where they are none. */
+weft_image_options weft__dataset_images(const weft__dataset *dataset);
 
 /* Reads inputs as for training (scaled by the dataset's numbers), from a file of the configuration's kind. */
 weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,

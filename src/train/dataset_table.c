@@ -139,6 +139,15 @@ static weft_status read_file(weft_context *ctx, const weft__config *config, cons
     char labels[4096];
     if (config->data_source == WEFT__SOURCE_CSV) return read_csv(ctx, config, path, y != NULL, d, x, y);
     if (config->data_source == WEFT__SOURCE_JSON) return read_json(ctx, config, path, y != NULL, x, y);
+    if (config->data_source == WEFT__SOURCE_CIFAR10) {
+        weft_array classes = {0};
+        WEFT_TRY(weft_read_cifar10(ctx, path, x, &classes));
+        if (y)
+            *y = classes;
+        else
+            weft_array_free(ctx, &classes);
+        return WEFT_OK;
+    }
     bool idx = config->data_source == WEFT__SOURCE_IDX;
     WEFT_TRY(idx ? weft_read_idx(ctx, path, x) : weft_read_npy(ctx, path, x));
     if (!y) return WEFT_OK;
@@ -187,6 +196,37 @@ static weft_status check_finite(weft_context *ctx, const char *path, const weft_
             return weft__fail(ctx, WEFT_ERR_FORMAT,
                               "%s: sample %zu, number %zu is %f: mend it or leave the sample out", path,
                               i / row, i % row, (double)values[i]);
+    return WEFT_OK;
+}
+
+static bool sees_images(const weft__config *config) {
+    return config->model_type == WEFT__MODEL_CNN || config->model_type == WEFT__MODEL_RESNET;
+}
+
+/* Channels, rows and columns of the samples: as the file or model.image has them. */
+static weft_status shape_images(weft_context *ctx, const weft__config *config, const char *path,
+                                const weft_array *x, weft__dataset *d) {
+    int64_t image[3] = {1, 0, 0}, pixels;
+    if (!sees_images(config)) return WEFT_OK;
+    if (config->model_image.count == 3)
+        memcpy(image, config->model_image.values, sizeof image);
+    else if (x->rank == 3 || x->rank == 4)
+        memcpy(image + 4 - x->rank, x->shape + 1, (size_t)(x->rank - 1) * sizeof *image);
+    else
+        return weft__fail(
+            ctx, WEFT_ERR_ARGUMENT,
+            "%s: has rows of numbers: model.image must say how many channels, rows and columns they are, "
+            "as [1, 8, 8]",
+            path);
+    const bool fits = weft__numel(3, image, &pixels) && x->shape[0] > 0 &&
+                      (size_t)pixels == elements(x) / (size_t)x->shape[0];
+    if (!fits || (d->image[0] && memcmp(d->image, image, sizeof image) != 0))
+        return weft__fail(
+            ctx, WEFT_ERR_FORMAT, "%s: samples of %zu numbers are no images of %lld x %lld x %lld", path,
+            x->shape[0] > 0 ? elements(x) / (size_t)x->shape[0] : 0,
+            (long long)(fits ? d->image[0] : image[0]), (long long)(fits ? d->image[1] : image[1]),
+            (long long)(fits ? d->image[2] : image[2]));
+    memcpy(d->image, image, sizeof image);
     return WEFT_OK;
 }
 
@@ -304,6 +344,30 @@ static void scale_rows(weft_array *array, int64_t columns, const float *mean, co
     }
 }
 
+/* Mean and deviation of each channel of u8 images, after their scale. */
+static weft_status measure_channels(weft_context *ctx, weft__dataset *d) {
+    const size_t channels = (size_t)d->image[0], pixels = (size_t)(d->image[1] * d->image[2]);
+    const uint8_t *values = d->x[WEFT__TRAIN].data;
+    const size_t samples = (size_t)d->x[WEFT__TRAIN].shape[0];
+    if (d->pixel_mean) return WEFT_OK;
+    d->pixel_mean = weft__array(ctx, channels, sizeof *d->pixel_mean);
+    d->pixel_deviation = weft__array(ctx, channels, sizeof *d->pixel_deviation);
+    if (!d->pixel_mean || !d->pixel_deviation) return weft__fail_oom(ctx, channels * 8, "scaling");
+    for (size_t c = 0; c < channels; c++) {
+        uint64_t sum = 0, squares = 0; /* exact: below 2^64 for 2^48 pixels */
+        for (size_t i = 0; i < samples; i++)
+            for (size_t k = 0; k < pixels; k++) {
+                const uint64_t v = values[(i * channels + c) * pixels + k];
+                sum += v, squares += v * v;
+            }
+        const double n = (double)samples * (double)pixels, mean = (double)sum / n;
+        const double deviation = sqrt((double)squares / n - mean * mean);
+        d->pixel_mean[c] = (float)(mean * d->scale);
+        d->pixel_deviation[c] = deviation > 0 ? (float)(deviation * d->scale) : 1.0F;
+    }
+    return WEFT_OK;
+}
+
 static weft_status scale(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     bool images = d->x[WEFT__TRAIN].dtype == WEFT_U8;
     if (images) {
@@ -313,6 +377,7 @@ static weft_status scale(weft_context *ctx, const weft__config *config, weft__da
                 return weft__fail(ctx, WEFT_ERR_FORMAT, "data: training inputs are u8, others are not");
     }
     if (!config->data_standardize) return WEFT_OK;
+    if (images && d->image[0]) WEFT_TRY(measure_channels(ctx, d));
     if (!images) WEFT_TRY(measure(ctx, &d->x[WEFT__TRAIN], d->features, &d->mean, &d->deviation));
     const bool numbers = d->task == WEFT__TASK_REGRESSION;
     if (numbers)
@@ -347,15 +412,55 @@ static weft_status count_classes(weft_context *ctx, const weft__config *config, 
     return WEFT_OK;
 }
 
+/* ---- an autoencoder: inputs are targets ---- */
+
+/* The same number in every place. */
+static weft_status fill(weft_context *ctx, int64_t count, float value, float **out) {
+    if (*out) return WEFT_OK;
+    *out = weft__array(ctx, (size_t)count, sizeof **out);
+    if (!*out) return weft__fail_oom(ctx, (size_t)count * sizeof **out, "scaling");
+    for (int64_t i = 0; i < count; i++) (*out)[i] = value;
+    return WEFT_OK;
+}
+
+/* Pixels are scaled to 0..1, all alike, as numbers are column by column. */
+static weft_status scale_pixels(weft_context *ctx, weft__dataset *d) {
+    WEFT_TRY(fill(ctx, d->features, 0, &d->mean));
+    WEFT_TRY(fill(ctx, d->features, 255, &d->deviation));
+    WEFT_TRY(fill(ctx, d->features, 0, &d->target_mean));
+    return fill(ctx, d->features, 255, &d->target_deviation);
+}
+
+static weft_status take_inputs_as_targets(weft_context *ctx, const weft__config *config, const char *path,
+                                          weft__dataset *d, weft_array *x, weft_array *y) {
+    d->outputs = d->features;
+    if (x->dtype == WEFT_U8) {
+        WEFT_TRY(convert(ctx, path, WEFT_F32, x));
+        if (config->data_standardize) WEFT_TRY(scale_pixels(ctx, d));
+    }
+    WEFT_TRY(weft_array_new(ctx, x->dtype, x->rank, x->shape, y));
+    memcpy(y->data, x->data, x->bytes);
+    return WEFT_OK;
+}
+
+static weft_status read_split(weft_context *ctx, const weft__config *config, const char *path,
+                              weft__split split, weft__dataset *d) {
+    const bool itself = config->model_type == WEFT__MODEL_AUTOENCODER;
+    weft_array *x = &d->x[split], *y = &d->y[split];
+    WEFT_TRY(read_file(ctx, config, path, split, d, x, itself ? NULL : y));
+    WEFT_TRY(shape_images(ctx, config, path, x, d));
+    WEFT_TRY(shape_inputs(ctx, path, d, x));
+    return itself ? take_inputs_as_targets(ctx, config, path, d, x, y)
+                  : shape_targets(ctx, path, d, x->shape[0], y);
+}
+
 weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
     weft_hash hash;
     weft__hash_init(&hash);
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
         if (!paths[i]) continue;
-        WEFT_TRY(read_file(ctx, config, paths[i], (weft__split)i, d, &d->x[i], &d->y[i]));
-        WEFT_TRY(shape_inputs(ctx, paths[i], d, &d->x[i]));
-        WEFT_TRY(shape_targets(ctx, paths[i], d, d->x[i].shape[0], &d->y[i]));
+        WEFT_TRY(read_split(ctx, config, paths[i], (weft__split)i, d));
         weft__hash_bytes(&hash, d->x[i].data, d->x[i].bytes);
         weft__hash_bytes(&hash, d->y[i].data, d->y[i].bytes);
     }
@@ -369,7 +474,10 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
                                  const char *path, weft_array *x) {
     weft__dataset known = *dataset; /* its sizes are checked against, nothing of it is freed */
     WEFT_TRY(read_file(ctx, config, path, WEFT__TEST, &known, x, NULL));
-    weft_status status = shape_inputs(ctx, path, &known, x);
+    weft_status status = shape_images(ctx, config, path, x, &known);
+    if (status == WEFT_OK) status = shape_inputs(ctx, path, &known, x);
+    if (status == WEFT_OK && config->model_type == WEFT__MODEL_AUTOENCODER)
+        status = convert(ctx, path, WEFT_F32, x);
     if (status == WEFT_OK && x->dtype == WEFT_F32 && dataset->mean)
         scale_rows(x, dataset->features, dataset->mean, dataset->deviation);
     if (status != WEFT_OK) weft_array_free(ctx, x);

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Models of images by the command: cnn, resnet and autoencoder from idx, CIFAR-10's batches and csv; moved and mirrored
+# images after a resume; what predict and eval do with them; files cut short.
+# shellcheck source=tests/train/command.sh
+. "${WEFT_SOURCE_DIR:-.}/tests/train/command.sh"
+
+# Twelve records of CIFAR-10: label i % 3, pixels brighter with it, and a little noise.
+record() {
+    printf '%b' "$(printf '\\x%02x' "$1")"
+    awk -v c="$1" -v s="$2" 'BEGIN {for (i = 0; i < 3072; i++) printf "%c", 33 + c * 30 + (i * 7 + s * 5) % 11}'
+}
+for i in $(seq 0 11); do record $((i % 3)) "$i"; done >train.bin
+gzip -k train.bin
+check "twelve records" test "$(wc -c <train.bin)" = 36876
+
+# idx of the same: 3 x 8 x 8 of each, as (12, 8, 8)
+{
+    printf '\0\0\x08\x03\0\0\0\x0c\0\0\0\x08\0\0\0\x08'
+    for i in $(seq 0 11); do tail -c +$((i * 3073 + 2)) train.bin | head -c 64; done
+} >small-images-idx3-ubyte
+{
+    printf '\0\0\x08\x01\0\0\0\x0c'
+    for i in $(seq 0 11); do printf '%b' "\\x0$((i % 3))"; done
+} >small-labels-idx1-ubyte
+
+quick=(--quiet --set train.batch=4 --set data.val_fraction=0)
+
+# ---- resnet ----
+expect 0 '' "$weft" init resnet --data train.bin.gz --out resnet.yaml
+check "its data are of CIFAR-10" grep -q '^  source: cifar10$' resnet.yaml
+small=("${quick[@]}" --set model.depth=8 --set model.width=2)
+expect 0 '' "$weft" train resnet.yaml --run whole "${small[@]}" --set train.epochs=4
+expect 0 '' "$weft" train resnet.yaml --run plain "${small[@]}" --set train.epochs=4 --set data.path=train.bin
+check "packed and plain give the same bits" cmp {whole,plain}/checkpoints/step-12/model.safetensors
+expect 0 '' "$weft" train resnet.yaml --run still "${small[@]}" --set train.epochs=4 --set data.shift=0 --set data.flip=false
+check "images are moved" bash -c '! cmp -s {whole,still}/checkpoints/step-12/model.safetensors'
+cp -r whole part
+rm -r part/checkpoints/step-9 part/checkpoints/step-12
+expect 0 '' "$weft" resume part --quiet
+check "resumed to the same bits, running statistics too" cmp {whole,part}/checkpoints/step-12/model.safetensors
+check "they are saved" grep -aq 'bn1.running_var' whole/checkpoints/step-12/model.safetensors
+check "the scale of channels is kept" grep -q '"pixel_deviation"' whole/data.json
+expect 0 '^[0-2]	' "$weft" predict whole train.bin
+expect 0 '' "$weft" train resnet.yaml --run tested "${small[@]}" --set train.epochs=1 --set data.test_path=train.bin
+expect 0 'accuracy' "$weft" eval tested
+
+# ---- cnn ----
+expect 0 '' "$weft" init cnn --data small-images-idx3-ubyte --out cnn.yaml
+expect 0 '' "$weft" train cnn.yaml --run cnn "${quick[@]}" --set model.filters=[4] --set train.epochs=60
+expect 0 '' "$weft" predict cnn small-images-idx3-ubyte
+check "it has learned them" awk '$1 != (NR - 1) % 3 {wrong++} END {exit wrong > 0 || NR != 12}' out
+{
+    echo a,b,c,d,class
+    for i in $(seq 8); do echo "$((i % 2)),$((1 - i % 2)),$((i % 2)),0,$((i % 2))"; done
+} >square.csv
+expect 2 'model.image' "$weft" train cnn.yaml --run csv "${quick[@]}" --set data.path=square.csv
+expect 0 '' "$weft" train cnn.yaml --run csv "${quick[@]}" --set data.path=square.csv --set model.image=[1,2,2] --set model.filters=[2] --set train.epochs=2
+expect 3 'no images of 1 x 3 x 2' "$weft" train cnn.yaml --run bad "${quick[@]}" --set data.path=square.csv --set model.image=[1,3,2]
+expect 2 'model.image' "$weft" train cnn.yaml --run bad "${quick[@]}" --set model.image=[1,3]
+
+# ---- autoencoder ----
+expect 0 '' "$weft" init autoencoder --data small-images-idx3-ubyte --out code.yaml
+expect 0 '' "$weft" train code.yaml --run code "${quick[@]}" --set model.hidden=[16,4] --set train.epochs=200 --set optimizer.lr=0.01
+expect 0 '' "$weft" predict code small-images-idx3-ubyte
+check "it gives pixels back" awk 'NR == 1 {exit !(NF == 64 && $1 > 20 && $1 < 60)}' out
+
+# ---- files cut short ----
+head -c 36875 train.bin >short.bin
+expect 3 'short.bin: byte 36875: .*record 11' "$weft" train resnet.yaml --run bad "${small[@]}" --set data.path=short.bin
+{ head -c 3073 train.bin && printf '\xff' && tail -c +3075 train.bin; } >label.bin
+expect 3 'label.bin: byte 3073: record 1 has the label 255' "$weft" train resnet.yaml --run bad "${small[@]}" --set data.path=label.bin
+head -c 700 small-images-idx3-ubyte >short-images-idx3-ubyte
+cp small-labels-idx1-ubyte short-labels-idx1-ubyte
+expect 3 'byte 700' "$weft" train cnn.yaml --run bad "${quick[@]}" --set data.path=short-images-idx3-ubyte
+head -c "$(($(wc -c <train.bin.gz) - 9))" train.bin.gz >short.bin.gz
+expect 3 'short.bin.gz: byte' "$weft" train resnet.yaml --run bad "${small[@]}" --set data.path=short.bin.gz
+
+echo "test_image_models: cells=$cells fail=$fail skip=0"
+[ "$fail" = 0 ]
