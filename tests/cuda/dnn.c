@@ -112,6 +112,15 @@ static const struct law {
 #define MAY(of, name, type)                                                                                  \
     { CUDNN_BACKEND_##of, CUDNN_ATTR_##name, CUDNN_TYPE_##type, 1, 1, false }
 #define LINK(of, name) ONE(of, name, BACKEND_DESCRIPTOR)
+#define PAIR(name)                                                                                           \
+    { CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_INT64, 2, 2, true }
+#define CONVOLVES(kind, x, w, y, how)                                                                        \
+    LINK(OPERATION_CONVOLUTION_##kind##_DESCRIPTOR, OPERATION_CONVOLUTION_##x),                              \
+        LINK(OPERATION_CONVOLUTION_##kind##_DESCRIPTOR, OPERATION_CONVOLUTION_##w),                          \
+        LINK(OPERATION_CONVOLUTION_##kind##_DESCRIPTOR, OPERATION_CONVOLUTION_##y),                          \
+        LINK(OPERATION_CONVOLUTION_##kind##_DESCRIPTOR, OPERATION_CONVOLUTION_##how##_CONV_DESC),            \
+        ONE(OPERATION_CONVOLUTION_##kind##_DESCRIPTOR, OPERATION_CONVOLUTION_##how##_ALPHA, FLOAT),          \
+        ONE(OPERATION_CONVOLUTION_##kind##_DESCRIPTOR, OPERATION_CONVOLUTION_##how##_BETA, FLOAT)
     ONE(TENSOR_DESCRIPTOR, TENSOR_DATA_TYPE, DATA_TYPE),
     {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, 4, true},
     {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, 4, true},
@@ -139,6 +148,16 @@ static const struct law {
     LINK(OPERATION_REDUCTION_DESCRIPTOR, OPERATION_REDUCTION_DESC),
     LINK(OPERATION_RESHAPE_DESCRIPTOR, OPERATION_RESHAPE_XDESC),
     LINK(OPERATION_RESHAPE_DESCRIPTOR, OPERATION_RESHAPE_YDESC),
+    ONE(CONVOLUTION_DESCRIPTOR, CONVOLUTION_COMP_TYPE, DATA_TYPE),
+    ONE(CONVOLUTION_DESCRIPTOR, CONVOLUTION_CONV_MODE, CONVOLUTION_MODE),
+    ONE(CONVOLUTION_DESCRIPTOR, CONVOLUTION_SPATIAL_DIMS, INT64),
+    PAIR(CONVOLUTION_PRE_PADDINGS),
+    PAIR(CONVOLUTION_POST_PADDINGS),
+    PAIR(CONVOLUTION_DILATIONS),
+    PAIR(CONVOLUTION_FILTER_STRIDES),
+    CONVOLVES(FORWARD, FORWARD_X, FORWARD_W, FORWARD_Y, FORWARD),
+    CONVOLVES(BACKWARD_DATA, BWD_DATA_DX, BWD_DATA_W, BWD_DATA_DY, BWD_DATA),
+    CONVOLVES(BACKWARD_FILTER, BWD_FILTER_X, BWD_FILTER_DW, BWD_FILTER_DY, BWD_FILTER),
     {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
      FAKE_OPERATIONS, true},
     ONE(OPERATIONGRAPH_DESCRIPTOR, OPERATIONGRAPH_HANDLE, HANDLE),
@@ -263,6 +282,22 @@ static int join(fake_graph *g, const descriptor *d) {
     return g->n_tensors++;
 }
 
+/* A convolution: x and b are what it reads, y what it writes. */
+static fake_operation convolution_of(fake_graph *g, const descriptor *d, const unsigned *names, int written) {
+    const descriptor *how = linked(d, names[3]);
+    fake_operation o = {.kind = d->type, .axis = -1, .t = -1};
+    int *const to[3] = {&o.x, &o.b, &o.y};
+    for (int i = 0, n = 0; i < 3; i++) *to[i == written ? 2 : n++] = join(g, linked(d, names[i]));
+    memcpy(o.law, find(how, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)->values, 2 * sizeof *o.law);
+    memcpy(o.law + 2, find(how, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)->values, 2 * sizeof *o.law);
+    memcpy(o.law + 4, find(how, CUDNN_ATTR_CONVOLUTION_DILATIONS)->values, 2 * sizeof *o.law);
+    if (memcmp(o.law, find(how, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)->values, 2 * sizeof *o.law) != 0 ||
+        word(how, CUDNN_ATTR_CONVOLUTION_CONV_MODE) != CUDNN_CROSS_CORRELATION ||
+        *(float *)find(d, names[4])->values != 1 || *(float *)find(d, names[5])->values != 0)
+        refuse(BAD_PARAM, "a convolution that is not known here", d->type);
+    return o;
+}
+
 static fake_operation operation_of(fake_graph *g, const descriptor *d) {
     fake_operation o = {.kind = d->type, .axis = -1, .b = -1, .t = -1};
     const descriptor *what;
@@ -290,13 +325,50 @@ static fake_operation operation_of(fake_graph *g, const descriptor *d) {
         o.x = join(g, linked(d, CUDNN_ATTR_OPERATION_RESHAPE_XDESC));
         o.y = join(g, linked(d, CUDNN_ATTR_OPERATION_RESHAPE_YDESC));
         break;
+#define NAMES(x, w, y, how)                                                                                  \
+    (const unsigned[]) {                                                                                     \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_##x, CUDNN_ATTR_OPERATION_CONVOLUTION_##w,                          \
+            CUDNN_ATTR_OPERATION_CONVOLUTION_##y, CUDNN_ATTR_OPERATION_CONVOLUTION_##how##_CONV_DESC,        \
+            CUDNN_ATTR_OPERATION_CONVOLUTION_##how##_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_##how##_BETA    \
+    }
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+        return convolution_of(g, d, NAMES(FORWARD_X, FORWARD_W, FORWARD_Y, FORWARD), 2);
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+        return convolution_of(g, d, NAMES(BWD_DATA_DX, BWD_DATA_W, BWD_DATA_DY, BWD_DATA), 0);
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+        return convolution_of(g, d, NAMES(BWD_FILTER_X, BWD_FILTER_DW, BWD_FILTER_DY, BWD_FILTER), 1);
     default: refuse(BAD_PARAM, "an operation that is not known here", d->type);
     }
     return o;
 }
 
+/* x, w and y of one, as numbers of tensors. */
+void fake_convolution(const fake_operation *o, int parts[3]) {
+    const int forward[3] = {o->x, o->b, o->y}, data[3] = {o->y, o->x, o->b}, filter[3] = {o->x, o->y, o->b};
+    const int *of = o->kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR           ? forward
+                    : o->kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR   ? data
+                    : o->kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR ? filter
+                                                                                                : NULL;
+    parts[0] = -1;
+    for (int i = 0; of && i < 3; i++) parts[i] = of[i];
+}
+
+static unsigned check_convolution(const fake_graph *g, const fake_operation *o, const int parts[3]) {
+    const int64_t *x = g->tensors[parts[0]].dims, *w = g->tensors[parts[1]].dims,
+                  *y = g->tensors[parts[2]].dims;
+    bool fits = x[0] == y[0] && w[0] == y[1] && x[1] % w[1] == 0 && y[1] % (x[1] / w[1]) == 0;
+    for (int d = 0; d < 2; d++)
+        fits =
+            fits &&
+            y[2 + d] == (x[2 + d] + 2 * o->law[d] - o->law[4 + d] * (w[2 + d] - 1) - 1) / o->law[2 + d] + 1;
+    return fits ? 0 : refuse(BAD_PARAM, "shapes of a convolution", o->kind);
+}
+
 /* Products: (m, k) x (k, n); others write what is as large as what they read, but reductions. */
 static unsigned check_operation(const fake_graph *g, const fake_operation *o) {
+    int parts[3];
+    fake_convolution(o, parts);
+    if (parts[0] >= 0) return check_convolution(g, o, parts);
     const int64_t *x = g->tensors[o->x].dims, *y = g->tensors[o->y].dims;
     const int64_t *b = o->b < 0 ? NULL : g->tensors[o->b].dims;
     bool fits = true;

@@ -1,8 +1,8 @@
 /* cuDNN for tests (libcudnn.so.9 beside the driver of fake.h): graphs of operations are computed on the
- * processor, operation by operation as each is defined, in stream order. It knows matrices of four dimensions
- * and the operations of attention; what it does not know, or what is filled in otherwise than cuDNN's manual
- * says, is refused aloud, and the process ends with 1. Which graphs the real one takes is another test's
- * matter (tests/dnn). Read next: dnn.c (descriptors), dnn_compute.c. */
+ * processor, operation by operation as each is defined, in stream order. It knows matrices of four
+ * dimensions, the operations of attention and convolutions; what it does not know, or what is filled in
+ * otherwise than cuDNN's manual says, is refused aloud, and the process ends with 1. Which graphs the real
+ * one takes is another test's matter (tests/dnn). Read next: dnn.c (descriptors), dnn_compute.c. */
 #ifndef WEFT_TESTS_CUDA_DNN_H
 #define WEFT_TESTS_CUDA_DNN_H
 
@@ -39,6 +39,7 @@ typedef struct fake_operation {
     unsigned kind, mode; /* of the operation's descriptor, and of what it applies */
     int64_t axis;
     int x, b, t, y;
+    int64_t law[6]; /* of a convolution: paddings, strides, dilations */
 } fake_operation;
 
 /* A graph without pointers, which is all that a plan is. */
@@ -57,6 +58,8 @@ typedef struct fake_execution {
     void *workspace;
 } fake_execution;
 unsigned fake_execute(void *execution);
+/* dnn.c: x, w and y of a convolution, as numbers of tensors; of another operation -1. */
+void fake_convolution(const fake_operation *operation, int parts[3]);
 #endif
 
 #endif

@@ -136,17 +136,54 @@ static unsigned reshape(const fake_graph *g, const fake_operation *o, float *con
     return 0;
 }
 
+/* Adds what each pair of elements of two of x, w and y gives to one of the third. */
+static unsigned convolve(const fake_graph *g, const fake_operation *o, const int parts[3], float *const *of) {
+    const int64_t *x = g->tensors[parts[0]].dims, *w = g->tensors[parts[1]].dims,
+                  *y = g->tensors[parts[2]].dims;
+    const int64_t wide = y[1] / (x[1] / w[1]), n = count(&g->tensors[o->y]);
+    double *sums = calloc((size_t)n, sizeof *sums);
+    if (!sums) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (int64_t i = 0; i < count(&g->tensors[parts[2]]); i++)
+        for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++) {
+            int64_t at[4];
+            place(&g->tensors[parts[2]], i, at);
+            const int64_t c = k / (w[2] * w[3]), r = k / w[3] % w[2], s = k % w[3];
+            const int64_t row = at[2] * o->law[2] + r * o->law[4] - o->law[0],
+                          column = at[3] * o->law[3] + s * o->law[5] - o->law[1];
+            if (row < 0 || row >= x[2] || column < 0 || column >= x[3]) continue;
+            const int64_t e[3] = {((at[0] * x[1] + at[1] / wide * w[1] + c) * x[2] + row) * x[3] + column,
+                                  ((at[1] * w[1] + c) * w[2] + r) * w[3] + s, i};
+            double product = 1;
+            int64_t to = 0;
+            for (int p = 0; p < 3; p++)
+                if (parts[p] == o->y)
+                    to = e[p];
+                else
+                    product *= (double)of[parts[p]][e[p]];
+            sums[to] += product;
+        }
+    for (int64_t i = 0; i < n; i++) of[o->y][i] = (float)sums[i];
+    free(sums);
+    return 0;
+}
+
 static unsigned compute(const fake_execution *e, float *const *of) {
     const fake_graph *g = &e->graph;
     unsigned error = 0;
     for (int i = 0; i < g->n_operations && !error; i++) {
         const fake_operation *o = &g->operations[i];
         const fake_tensor *y = &g->tensors[o->y];
+        int parts[3];
+        fake_convolution(o, parts);
         switch (o->kind) {
         case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR: matmul(g, o, of); break;
         case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR: reduce(g, o, of); break;
         case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR: error = reshape(g, o, of); break;
-        default: pointwise(g, o, of);
+        default:
+            if (parts[0] < 0)
+                pointwise(g, o, of);
+            else
+                error = convolve(g, o, parts, of);
         }
         for (int64_t k = 0; k < count(y); k++) of[o->y][k] = rounded(y->type, of[o->y][k]);
         if (!y->hidden)

@@ -249,6 +249,7 @@ static void test_convolution(void **state) {
                                                  .k = 128,
                                                  .r = 3,
                                                  .s = 3,
+                                                 .groups = 1 + 3 * (direction == 0),
                                                  .stride = {2, 2},
                                                  .padding = {1, 1},
                                                  .dilation = {1, 1}};

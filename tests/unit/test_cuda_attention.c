@@ -247,8 +247,8 @@ static void test_no_plan(void **state) {
     c->no_plan = 0;
     c->no_handle = 1;
     assert_int_equal(check(&p, false), 0);
-    assert_non_null(
-        strstr(said, "attention runs on Weft's own kernels: a handle: CUDNN_STATUS_NOT_SUPPORTED"));
+    assert_non_null(strstr(
+        said, "attention and convolutions run on Weft's own kernels: a handle: CUDNN_STATUS_NOT_SUPPORTED"));
     c->no_handle = 0;
 }
 

@@ -59,7 +59,7 @@ void weft__dnn_convolution_graph(weft_dnn_graph *g, const weft_dnn_convolution *
                                                   : CUDNN_DATA_HALF;
     const float one = 1, none = 0;
     cudnnBackendDescriptor_t x = image(g, 1, type, c->n, c->c, c->height, c->width),
-                             w = image(g, 2, type, c->k, c->c, c->r, c->s),
+                             w = image(g, 2, type, c->k, c->c / c->groups, c->r, c->s),
                              y = image(g, 3, type, c->n, c->k, out_extent(c, 0, c->height, c->r),
                                        out_extent(c, 1, c->width, c->s)),
                              how = law(g, c), to = weft__dnn_make(g, a->operation);
@@ -75,8 +75,9 @@ void weft__dnn_convolution_graph(weft_dnn_graph *g, const weft_dnn_convolution *
 unsigned weft__dnn_convolution_notes(const weft_dnn_convolution *c) {
     const unsigned always =
         1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC | 1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
-    return c->dtype == WEFT_F32 ? always | 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE |
-                                      1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
-                                      1u << CUDNN_NUMERICAL_NOTE_FFT | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD
-                                : always;
+    return c->dtype == WEFT_F32 && !c->tf32
+               ? always | 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE |
+                     1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS | 1u << CUDNN_NUMERICAL_NOTE_FFT |
+                     1u << CUDNN_NUMERICAL_NOTE_WINOGRAD
+               : always;
 }

@@ -10,11 +10,13 @@ typedef enum weft_dnn_direction {
     WEFT_DNN_FILTER   /* the gradient of w from those of y, and x */
 } weft_dnn_direction;
 
-/* In memory x (n, height, width, c), w (k, r, s, c), y (n, out_height, out_width, k); ids 1, 2 and 3. */
+/* In memory x (n, height, width, c), w (k, r, s, c / groups), y (n, out_height, out_width, k); ids 1, 2
+ * and 3. */
 typedef struct weft_dnn_convolution {
     weft_dnn_direction direction;
     uint8_t dtype; /* f32, f16, bf16: sums are in f32 */
-    int64_t n, height, width, c, k, r, s;
+    bool tf32;     /* f32 may be rounded to TF32 before it is multiplied */
+    int64_t n, height, width, c, k, r, s, groups;
     int64_t stride[2], padding[2], dilation[2]; /* along height, width */
 } weft_dnn_convolution;
 

@@ -1,6 +1,6 @@
-/* Attention by cuDNN, where it can: a plan for each problem, kept in memory and on disk, and its execution as
- * a call in place of launches. All else is left to Weft's own template, with a line in the log that says why.
- * Must not know: graphs of operations. Read next: dnn_attention.c, run.c. */
+/* cuDNN for an open device, and attention by it, where it can: a plan for each problem, kept in memory and on
+ * disk, and its execution as a call in place of launches. All else is left to Weft's own template, with a
+ * line in the log that says why. Must not know: graphs of operations. Read next: dnn_attention.c, run.c. */
 #include "device/cuda/dnn_heavy.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #define MEMORY_MOST ((int64_t)512 << 20)
 enum { MEMORY_PART = 16 };
 
-static int64_t memory_for(const weft__cuda *d) {
+int64_t weft__dnn_memory(const weft__cuda *d) {
     if (weft__cuda_hook.dnn_memory) return weft__cuda_hook.dnn_memory;
     return weft__smaller(MEMORY_MOST, (int64_t)(d->found->memory / MEMORY_PART));
 }
@@ -112,39 +112,43 @@ static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses
 
 /* ---- plans ---- */
 
-static weft_hash plan_key(const weft__cuda *d, const weft_dnn_attention *part) {
+weft_hash weft__dnn_key(const weft__cuda *d) {
     weft_hash key;
     weft__hash_init(&key);
     weft__hash_str(&key, d->found->detail); /* card and driver */
     weft__hash_u64(&key, (uint64_t)weft__dnn_version());
-    weft__dnn_attention_hash(part, &key);
     return key;
 }
 
-/* From disk, where a file that cuDNN does not know again is none. */
-static bool load(weft__cuda *d, weft_dnn_work *w, weft_hash key) {
+bool weft__dnn_load(weft__cuda *d, weft_hash key, weft_dnn_plan *plan) {
     weft_context *ctx = d->gpu.base.ctx;
     void *saved = NULL;
     size_t bytes = 0;
     if (!weft__gpu_cache_load(ctx, key, &saved, &bytes)) return false;
-    const bool done = weft__dnn_plan_load(&d->dnn.card, saved, bytes, &w->plan);
+    const bool done = weft__dnn_plan_load(&d->dnn.card, saved, bytes, plan);
     weft__free(ctx, saved);
     d->dnn.loaded += done;
     return done;
 }
 
-static bool build(weft__cuda *d, weft_dnn_work *w, weft_hash key, char words[WEFT_DNN_WORDS]) {
-    const weft_dnn_wish wish = {.workspace = 2 * memory_for(d), /* there is more to keep */
-                                .notes = w->part.fast ? 0 : 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
-    weft_dnn_graph graph = {.error = 0};
+bool weft__dnn_build(weft__cuda *d, weft_hash key, weft_dnn_graph *graph, const weft_dnn_wish *wish,
+                     weft_dnn_plan *plan, char words[WEFT_DNN_WORDS]) {
     size_t bytes = 0;
-    weft__dnn_attention_graph(&graph, &w->part);
-    const bool done = weft__dnn_plan(&d->dnn.card, &graph, &wish, &w->plan, words);
-    weft__dnn_graph_free(&graph);
-    char *saved = done ? weft__dnn_plan_save(d->gpu.base.ctx, &w->plan, &bytes) : NULL;
+    const bool done = weft__dnn_plan(&d->dnn.card, graph, wish, plan, words);
+    char *saved = done ? weft__dnn_plan_save(d->gpu.base.ctx, plan, &bytes) : NULL;
     if (saved) weft__gpu_cache_store(d->gpu.base.ctx, key, saved, bytes);
     weft__free(d->gpu.base.ctx, saved);
     d->dnn.built += done;
+    return done;
+}
+
+static bool build(weft__cuda *d, weft_dnn_work *w, weft_hash key, char words[WEFT_DNN_WORDS]) {
+    const weft_dnn_wish wish = {.workspace = 2 * weft__dnn_memory(d), /* there is more to keep */
+                                .notes = w->part.fast ? 0 : 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
+    weft_dnn_graph graph = {.error = 0};
+    weft__dnn_attention_graph(&graph, &w->part);
+    const bool done = weft__dnn_build(d, key, &graph, &wish, &w->plan, words);
+    weft__dnn_graph_free(&graph);
     return done;
 }
 
@@ -152,10 +156,11 @@ static bool plan(weft__cuda *d, weft_dnn_work *w, char words[WEFT_DNN_WORDS]) {
     w->scale = (float)w->whole.scale;
     w->call.run = run;
     if (!weft__dnn_attention_part(&w->whole, d->found->capability, weft__dnn_version(), d->fast,
-                                  memory_for(d), &w->part, words))
+                                  weft__dnn_memory(d), &w->part, words))
         return false;
-    const weft_hash key = plan_key(d, &w->part);
-    return load(d, w, key) || build(d, w, key, words);
+    weft_hash key = weft__dnn_key(d);
+    weft__dnn_attention_hash(&w->part, &key);
+    return weft__dnn_load(d, key, &w->plan) || build(d, w, key, words);
 }
 
 /* ---- problems ---- */
@@ -179,8 +184,8 @@ static void open_library(weft__cuda *d) {
         why = words;
     }
     if (why)
-        weft__log(d->gpu.base.ctx, WEFT_LOG_INFO, "%s: attention runs on Weft's own kernels: %s",
-                  d->gpu.base.name, why);
+        weft__log(d->gpu.base.ctx, WEFT_LOG_INFO,
+                  "%s: attention and convolutions run on Weft's own kernels: %s", d->gpu.base.name, why);
 }
 
 static weft_hash work_key(const weft__cuda *d, const weft_heavy_attention *at) {
@@ -226,15 +231,11 @@ static bool begins_aligned(const weft_command *command) {
     return true;
 }
 
-weft_status weft__dnn_offer(weft__cuda *d, weft_launches *launches, const weft_command *command) {
-    const weft_heavy_attention *at = &command->heavy.as.attention;
+static weft_status offer_attention(weft__cuda *d, weft_launches *launches, const weft_heavy *heavy) {
+    const weft_heavy_attention *at = &heavy->as.attention;
     weft_argument arguments[OPERANDS_MOST + 1];
     operand operands[OPERANDS_MOST];
-    if (command->kind != WEFT_COMMAND_HEAVY || command->heavy.kind != WEFT_HEAVY_ATTENTION) return WEFT_OK;
-    if ((at->dtype != WEFT_F16 && at->dtype != WEFT_BF16) || !begins_aligned(command)) return WEFT_OK;
-    if (!d->dnn.opened) open_library(d);
-    if (!d->dnn.card.handle) return WEFT_OK;
-    weft_dnn_work *w = work_of(d, &command->heavy);
+    weft_dnn_work *w = work_of(d, heavy);
     if (!w) return weft__fail_oom(d->gpu.base.ctx, sizeof *w, "cuDNN's part of a program");
     if (!w->plan.descriptor) return WEFT_OK;
     const int n = operands_of(at, operands);
@@ -255,8 +256,20 @@ weft_status weft__dnn_offer(weft__cuda *d, weft_launches *launches, const weft_c
                                        .items = {1, 1, 1}});
 }
 
+weft_status weft__dnn_offer(weft__cuda *d, weft_launches *launches, const weft_command *command) {
+    const weft_heavy *heavy = &command->heavy;
+    if (command->kind != WEFT_COMMAND_HEAVY || !begins_aligned(command)) return WEFT_OK;
+    const uint8_t dtype = heavy->as.attention.dtype;
+    const bool attends = heavy->kind == WEFT_HEAVY_ATTENTION && (dtype == WEFT_F16 || dtype == WEFT_BF16);
+    if (!attends && heavy->kind != WEFT_HEAVY_CONV) return WEFT_OK;
+    if (!d->dnn.opened) open_library(d);
+    if (!d->dnn.card.handle) return WEFT_OK;
+    return attends ? offer_attention(d, launches, heavy) : weft__dnn_offer_convolution(d, launches, heavy);
+}
+
 void weft__dnn_close(weft__cuda *d) {
     weft_dnn *dnn = &d->dnn;
+    weft__dnn_images_free(d);
     for (size_t i = 0; i < dnn->n_works; i++) {
         weft__dnn_plan_free(&dnn->works[i]->plan);
         weft__free(d->gpu.base.ctx, dnn->works[i]);
