@@ -12,7 +12,7 @@
 #define MODEL(id, name, kind) #name ", "
 static const char models[] =
 #include "train/models.def"
-    "gpt2";
+    "gpt2, llama";
 
 static int write_new(const char *path, const char *text) {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

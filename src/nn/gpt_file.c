@@ -172,6 +172,13 @@ weft_status weft_gpt_save(weft_module *gpt, const char *path) {
     static const weft_metadata metadata = {"format", "pt"}; /* which readers of published weights ask for */
     WEFT_TRY(check_module(gpt));
     weft_context *ctx = gpt->ctx;
+    const weft_gpt_options *o = weft__gpt_options_of(gpt);
+    if (o->norm != WEFT_NORM_LAYER || o->positions != WEFT_POSITION_LEARNED || o->swiglu || o->no_bias ||
+        (o->kv_heads && o->kv_heads != o->heads))
+        return weft__fail(ctx, WEFT_ERR_UNSUPPORTED,
+                          "%s: the file is one of GPT-2's weights, which has layer norms, biases, learned "
+                          "positions, a GELU, and keys for every head; weft_module_save writes any",
+                          path);
     WEFT_TRY(weft__module_use(gpt));
     const size_t count = weft_parameter_count(gpt);
     weft_named_tensor *list = weft__array(ctx, count + 1, sizeof *list);

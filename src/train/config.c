@@ -612,6 +612,9 @@ static weft_status check(const weft__config *config) {
     WEFT_TRY(check_stopping(config));
     if (config->model_type == WEFT__MODEL_GPT && config->model_width % config->model_heads != 0)
         return blame(config, WEFT__KEY_model_heads, "the heads must divide model.width evenly");
+    if (config->model_type == WEFT__MODEL_GPT && config->model_kv_heads > 0 &&
+        config->model_heads % config->model_kv_heads != 0)
+        return blame(config, WEFT__KEY_model_kv_heads, "they must divide model.heads evenly");
     if (config->model_hidden.count > WEFT__LIST_MAX)
         return blame(config, WEFT__KEY_model_layers, "an mlp has at most 64 hidden layers");
     if (config->optimizer_betas.count != 2)

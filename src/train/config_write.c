@@ -243,11 +243,20 @@ static const char *const gpt2_values[][2] = {{"data.source", "tokens"},
                                              {"train.save_every", "1000"},
                                              {NULL, NULL}};
 
+/* Llama's architecture in the size of the gpt's defaults. */
+static const char *const llama_values[][2] = {{"model.norm", "rms"},
+                                              {"model.positions", "rotary"},
+                                              {"model.mlp", "swiglu"},
+                                              {"model.kv_heads", "2"},
+                                              {"model.bias", "false"},
+                                              {"model.untied_head", "true"},
+                                              {NULL, NULL}};
+
 const weft__preset *weft__config_preset(const char *name) {
     static const weft__preset presets[] = {
 #define MODEL(id, name, kind) {#name, WEFT__MODEL_##id, NULL},
 #include "train/models.def"
-        {"gpt2", WEFT__MODEL_GPT, gpt2_values}};
+        {"gpt2", WEFT__MODEL_GPT, gpt2_values}, {"llama", WEFT__MODEL_GPT, llama_values}};
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
         if (strcmp(presets[i].name, name) == 0) return &presets[i];
     return NULL;
@@ -301,53 +310,67 @@ char *weft__config_template(const weft__preset *preset, const char *data_path) {
     return text;
 }
 
+/* Keys of the first version, whose values count whatever they are. One that came later counts only with
+ * another value than its default, so that checkpoints of before are known again. */
+static bool is_first(const char *key) {
+    static const char first[] =
+        " "
+        "task data.source data.target data.columns data.header data.delimiter data.tokenizer "
+        "data.max_vocabulary data.val_fraction data.standardize model.type model.layers model.heads "
+        "model.width model.context model.vocab model.dropout model.bias model.hidden "
+        "model.activation model.untied_head optimizer.type optimizer.lr optimizer.betas "
+        "optimizer.eps optimizer.momentum optimizer.nesterov optimizer.alpha optimizer.weight_decay "
+        "optimizer.clip schedule.type schedule.warmup schedule.min_lr schedule.every "
+        "schedule.factor train.batch train.accumulate train.seed train.precision ";
+    char word[64];
+    snprintf(word, sizeof word, " %s ", key);
+    return strstr(first, word) != NULL;
+}
+
+/* Whether a checkpoint of other values of a key is one of another run. */
+static bool counts(const weft__config *config, weft__config_key key, const char *value) {
+    switch ((int)key) { /* how long, how often, where: a run may be resumed with other ones */
+    case WEFT__KEY_data_path:
+    case WEFT__KEY_data_val_path:
+    case WEFT__KEY_data_test_path:
+    case WEFT__KEY_data_labels:
+    case WEFT__KEY_data_tokenizer_path:
+    case WEFT__KEY_model_init:
+    case WEFT__KEY_train_steps:
+    case WEFT__KEY_train_epochs:
+    case WEFT__KEY_train_eval_every:
+    case WEFT__KEY_train_eval_batches:
+    case WEFT__KEY_train_save_every:
+    case WEFT__KEY_train_log_every:
+    case WEFT__KEY_train_keep:
+    case WEFT__KEY_train_keep_best:
+    case WEFT__KEY_train_patience:
+    case WEFT__KEY_train_min_delta:
+    case WEFT__KEY_train_recompute:
+    case WEFT__KEY_train_deterministic:
+    case WEFT__KEY_device:
+    case WEFT__KEY_devices: return false;
+    case WEFT__KEY_train_loss_scale:
+    case WEFT__KEY_train_loss_scale_every: return config->train_precision == WEFT__PRECISION_F16;
+    default: break;
+    }
+    const weft__config_row *row = &weft__config_rows[key];
+    const char *usual = weft__config_default(key, (weft__model_type)config->model_type);
+    if (is_first(row->key)) return true;
+    if (row->kind == WEFT__KIND_NUM && usual && *value) return strtod(value, NULL) != strtod(usual, NULL);
+    return strcmp(value, usual ? usual : "") != 0;
+}
+
 void weft__config_hash(const weft__config *config, char out[17]) {
     weft_hash hash;
     weft__hash_init(&hash);
     for (int i = 0; i < WEFT__KEY_COUNT; i++) {
         weft__config_key key = (weft__config_key)i;
-        switch (i) { /* how long, how often, where: a run may be resumed with other ones */
-        case WEFT__KEY_data_path:
-        case WEFT__KEY_data_val_path:
-        case WEFT__KEY_data_test_path:
-        case WEFT__KEY_data_labels:
-        case WEFT__KEY_data_tokenizer_path:
-        case WEFT__KEY_model_init:
-        case WEFT__KEY_train_steps:
-        case WEFT__KEY_train_epochs:
-        case WEFT__KEY_train_eval_every:
-        case WEFT__KEY_train_eval_batches:
-        case WEFT__KEY_train_save_every:
-        case WEFT__KEY_train_log_every:
-        case WEFT__KEY_train_keep:
-        case WEFT__KEY_train_keep_best:
-        case WEFT__KEY_train_patience:
-        case WEFT__KEY_train_min_delta:
-        case WEFT__KEY_train_recompute:
-        case WEFT__KEY_train_deterministic:
-        case WEFT__KEY_device:
-        case WEFT__KEY_devices: continue;
-        case WEFT__KEY_train_head_chunks:
-            if (!config->train_head_chunks) continue;
-            break;
-        case WEFT__KEY_model_tokens:
-            if (!config->model_tokens) continue;
-            break;
-        case WEFT__KEY_model_ridge:
-            if (!(config->model_ridge > 0)) continue;
-            break;
-        case WEFT__KEY_train_class_weights:
-            if (!config->train_class_weights.count) continue;
-            break;
-        case WEFT__KEY_train_loss_scale:
-        case WEFT__KEY_train_loss_scale_every:
-            if (config->train_precision != WEFT__PRECISION_F16) continue;
-            break;
-        default: break;
-        }
         char value[VALUE_MAX];
+        weft__config_value(config, key, value, sizeof value);
+        if (!counts(config, key, value)) continue;
         weft__hash_str(&hash, weft__config_rows[key].key);
-        weft__hash_str(&hash, weft__config_value(config, key, value, sizeof value));
+        weft__hash_str(&hash, value);
     }
     snprintf(out, 17, "%016llx", (unsigned long long)(hash.a ^ weft__mix64(hash.b)));
 }

@@ -249,7 +249,8 @@ weft_status weft__dataset_save(const weft__dataset *dataset, const char *run) {
 
 static bool take_floats(weft_context *ctx, const json_t *array, int64_t count, float **out) {
     if (!array) return true;
-    const bool single = json_is_number(array) && count == 1; /* as runs of before have it */
+    const bool single = json_is_number(array) && count == 1; /* as runs of before have it, */
+    if (json_is_number(array) && count > 1) return true;     /* and of classes, for which it says nothing */
     if (!single && (!json_is_array(array) || json_array_size(array) != (size_t)count)) return false;
     *out = weft__array(ctx, (size_t)count, sizeof **out);
     for (int64_t i = 0; *out && i < count; i++) {

@@ -270,6 +270,7 @@ static weft_status train(weft__loop *loop) {
     const weft_fit_options options = {.loss = loop->model.loss,
                                       .steps = loop->steps,
                                       .accumulate = (int)loop->config->train_accumulate,
+                                      .label_smoothing = loop->config->train_label_smoothing,
                                       .replicas = loop->replicas.list,
                                       .n_replicas = loop->replicas.count,
                                       .class_weights = loop->class_weights,

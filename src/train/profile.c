@@ -35,6 +35,7 @@ weft_status weft__profiling_run(weft__profiling *p, weft__config *config) {
     const weft_fit_options options = {.loss = loop->model.loss,
                                       .steps = p->warmup + p->steps,
                                       .accumulate = (int)config->train_accumulate,
+                                      .label_smoothing = config->train_label_smoothing,
                                       .on_step = on_step,
                                       .user = p};
     WEFT_TRY(weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL));

@@ -155,6 +155,11 @@ sed -i '$d' text.txt
 expect 2 'no run folder' "$weft" resume nowhere
 
 # ---- mixed precision ----
+llama=(--set model.norm=rms --set model.positions=rotary --set model.mlp=swiglu --set model.kv_heads=1 --set model.bias=false)
+expect 0 '' "$weft" train gpt.yaml --run llama "${llama[@]}" --set train.label_smoothing=0.1 --quiet
+expect 0 'the' "$weft" generate llama --prompt 'the ' --tokens 20 --seed 3
+expect 1 "one of GPT-2's weights" "$weft" export llama --out llama.safetensors
+expect 2 'must divide model.heads' "$weft" train gpt.yaml --set model.kv_heads=3
 expect 0 '' "$weft" train gpt.yaml --run mixed --set train.precision=bf16 --quiet
 expect 0 '' "$weft" train gpt.yaml --run halted --set train.precision=bf16 --set train.steps=20 --quiet
 expect 0 '' "$weft" resume halted --set train.steps=40 --quiet
