@@ -81,6 +81,7 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(generate, "continues a text with a trained gpt")                                                       \
     X(predict, "applies a trained mlp to a file")                                                            \
     X(eval, "measures a trained model on its validation and test data")                                      \
+    X(show, "shows what a trained model has learned: coefficients by column, or its layers")                 \
     X(runs, "lists the runs of this folder")                                                                 \
     X(compare, "sets two runs side by side")                                                                 \
     X(info, "shows, and checks, what a run folder holds")                                                    \

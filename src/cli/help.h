@@ -20,7 +20,12 @@
     "found by their names; without names, and in the other kinds, it holds inputs only. Prints one line\n"   \
     "a row: the class and its probability, or the predicted number.\n\n"                                     \
     "  weft predict runs/mlp-4-16-3-cpu-1 flowers.csv\n"
-#define weft__help_eval    "  weft eval runs/mlp-784-512-512-10-cpu-1 --json\n"
+#define weft__help_eval "  weft eval runs/mlp-784-512-512-10-cpu-1 --json\n"
+#define weft__help_show                                                                                      \
+    "Coefficients and bias of linear and logistic, in the units of the data and standardised, as they "      \
+    "were\n"                                                                                                 \
+    "trained: text, --json or --csv. Of other models the table of layers.\n\n"                               \
+    "  weft show runs/linear-10-1-cpu-1 --csv\n"
 #define weft__help_runs    "  weft runs\n  weft runs other/folder\n"
 #define weft__help_compare "  weft compare runs/gpt-L4-H4-E128-cpu-1 runs/gpt-L4-H4-E128-cpu-2\n"
 #define weft__help_info    "  weft info runs/gpt-L4-H4-E128-cpu-1 --check\n"

@@ -66,6 +66,22 @@ expect 2 'full is for rows' "$weft" train gpt.yaml --set train.batch=full
 expect 0 '' "$weft" verify logistic.yaml --devices cpu,interp --steps 2
 expect 0 'activations' "$weft" plan logistic.yaml
 
+# ---- what they have learned ----
+expect 0 '' "$weft" show linear --csv
+check "3 a - 2 b + 10, whatever the scaling" awk -F, 'function near(x, y) {d = x - y; return d < 1e-3 && d > -1e-3}
+    $2 == "a" {n += near($3, 3)} $2 == "b" {n += near($3, -2)} $2 == "(bias)" {n += near($3, 10)} $1 == "y" {n++} END {exit n != 6}' out
+expect 0 '^  a +(3|2.9999[0-9]*|3.0000[0-9]*) ' "$weft" show linear
+expect 0 '"output": "below", "bias": -?[0-9.]+, "bias_standardised": [-0-9.]+, "coefficients": \[\{"column": "a", "coefficient": ' "$weft" show side --json
+expect 0 'class middle' "$weft" show third
+expect 0 '^  1 +[0-9]' "$weft" show json # names no columns
+expect 0 '' "$weft" train linear.yaml --run raw --quiet --set data.standardize=false --set model.bias=false --set train.epochs=3
+expect 0 '[(]bias[)] +0 +0$' "$weft" show raw
+check "unscaled, both are one" awk '$1 == "a" {exit $2 != $3}' out
+expect 0 '' "$weft" init mlp --data line.csv --out mlp.yaml
+expect 0 '' "$weft" train mlp.yaml --run mlp --quiet --set task=regression --set model.hidden=[4] --set train.epochs=1
+expect 0 'layer .*parameters' "$weft" show mlp
+expect 2 'has no coefficients' "$weft" show mlp --csv
+
 # ---- early stopping, the best checkpoint, weights of classes ----
 # noise: 70 % of class no, which nothing foretells
 awk 'BEGIN {srand(3); print "a,b,answer"; for (i = 0; i < 200; i++) print rand() "," rand() "," (rand() < 0.7 ? "no" : "yes")}' >noise.csv
@@ -102,7 +118,7 @@ done
 expect 0 '' "$weft" resume early --set train.patience=0 --set train.steps=54 --quiet
 check "without patience it goes on" grep -q '54 of 54\|"step": 54' early/summary.json
 expect 2 'no validation data to be patient about' "$weft" train logistic.yaml --run bad --set train.patience=1 --set data.val_fraction=0
-check "no best but where it is asked for" bash -c '"$0" train logistic.yaml --run plain --quiet --set train.keep_best=false && ! test -e plain/checkpoints/best' "$weft"
+check "no best but where it is asked for" test ! -e side/checkpoints/best
 
 # all of one class, which is said
 expect 0 'all 60 validation samples are taken for class no, which most of the training data have' "$weft" train logistic.yaml --run one \
@@ -123,7 +139,7 @@ expect 2 'goes with task: classification' "$weft" train linear.yaml --run bad --
 expect 6 'the loss is .*; try --set optimizer.lr=10, which is 100 now, or --set optimizer.clip=1' "$weft" train linear.yaml --run wild \
     --set optimizer.type=sgd --set optimizer.lr=100
 one_line
-expect 6 'or --set data.standardize=true' "$weft" train linear.yaml --run raw --set optimizer.type=sgd --set optimizer.lr=0.1 --set data.standardize=false
+expect 6 'or --set data.standardize=true' "$weft" train linear.yaml --run wilder --set optimizer.type=sgd --set optimizer.lr=0.1 --set data.standardize=false
 
 # what the files of a run say of it
 check "metrics of numbers" grep -q '"val_r2": [01].*"val_rmse": .*"val_mae": ' linear/metrics.jsonl

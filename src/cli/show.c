@@ -1,0 +1,138 @@
+/* weft show: what a trained model has learned: coefficients and bias by column, or for others the table of
+ * its layers. Must not know: how they are computed. Read next: train/coefficients.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "cli/cli.h"
+#include "train/coefficients.h"
+#include "train/use.h"
+
+static const char *unit(const weft__use *use) {
+    return use->config.task == WEFT__TASK_CLASSIFICATION ? "the log odds" : "the prediction";
+}
+
+static void print_text(const weft__use *use, const weft__coefficients *c) {
+    char name[24];
+    const bool classes = use->config.task == WEFT__TASK_CLASSIFICATION;
+    printf("what %s changes by when a column grows by 1, and, standardised, by its deviation:\n", unit(use));
+    for (int64_t i = 0; i < c->outputs; i++) {
+        printf("\n%s%s\n", classes ? "class " : "", weft__output_name(&use->dataset, i, name));
+        printf("  %-24s  %14s  %14s  %14s  %14s\n", "column", "coefficient", "standardised", "mean",
+               "deviation");
+        for (int64_t j = 0; j < c->columns; j++)
+            printf("  %-24s  %14.7g  %14.7g  %14.7g  %14.7g\n", weft__column_name(&use->dataset, j, name),
+                   c->original[i * c->columns + j], c->standardised[i * c->columns + j], c->mean[j],
+                   c->deviation[j]);
+        printf("  %-24s  %14.7g  %14.7g\n", "(bias)", c->bias[i], c->bias_standardised[i]);
+    }
+}
+
+static json_t *output_json(const weft__use *use, const weft__coefficients *c, int64_t i) {
+    char name[24];
+    json_t *list = json_array();
+    for (int64_t j = 0; j < c->columns; j++)
+        json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:f, s:f}", "column",
+                                              weft__column_name(&use->dataset, j, name), "coefficient",
+                                              c->original[i * c->columns + j], "standardised",
+                                              c->standardised[i * c->columns + j], "mean", c->mean[j],
+                                              "deviation", c->deviation[j]));
+    return json_pack("{s:s, s:f, s:f, s:o}", "output", weft__output_name(&use->dataset, i, name), "bias",
+                     c->bias[i], "bias_standardised", c->bias_standardised[i], "coefficients", list);
+}
+
+static weft_status print_json(const weft__use *use, const weft__coefficients *c) {
+    char model[64];
+    json_t *outputs = json_array();
+    for (int64_t i = 0; i < c->outputs; i++) json_array_append_new(outputs, output_json(use, c, i));
+    json_t *all = json_pack("{s:s, s:I, s:o}", "model", weft__model_name(&use->config, &use->dataset, model),
+                            "step", (json_int_t)use->step, "outputs", outputs);
+    char *text = all ? json_dumps(all, JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(all);
+    if (!text) return weft__fail_oom(NULL, 0, "coefficients");
+    printf("%s\n", text);
+    free(text);
+    return WEFT_OK;
+}
+
+/* A cell of csv, in quotes where it must be. */
+static void print_cell(const char *text) {
+    if (!strpbrk(text, ",\"\r\n")) {
+        printf("%s,", text);
+        return;
+    }
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"') putchar('"');
+        putchar(*text);
+    }
+    printf("\",");
+}
+
+static void print_csv(const weft__use *use, const weft__coefficients *c) {
+    char name[24];
+    printf("output,column,coefficient,standardised,mean,deviation\n");
+    for (int64_t i = 0; i < c->outputs; i++) {
+        for (int64_t j = 0; j < c->columns; j++) {
+            print_cell(weft__output_name(&use->dataset, i, name));
+            print_cell(weft__column_name(&use->dataset, j, name));
+            printf("%.9g,%.9g,%.9g,%.9g\n", c->original[i * c->columns + j],
+                   c->standardised[i * c->columns + j], c->mean[j], c->deviation[j]);
+        }
+        print_cell(weft__output_name(&use->dataset, i, name));
+        printf("(bias),%.9g,%.9g,,\n", c->bias[i], c->bias_standardised[i]);
+    }
+}
+
+/* Of a network of several layers. */
+static weft_status print_layers(const weft__use *use) {
+    const int64_t bytes = weft_summary(use->model.module, NULL, 0);
+    if (bytes < 0) return weft_last_status(use->model.ctx);
+    char *text = weft__alloc(NULL, (size_t)bytes + 1);
+    if (!text) return weft__fail_oom(NULL, (size_t)bytes, "the table of layers");
+    weft_summary(use->model.module, text, (size_t)bytes + 1);
+    printf("%s", text);
+    weft__free(NULL, text);
+    return WEFT_OK;
+}
+
+static weft_status show(const weft__use *use, bool json, bool csv) {
+    weft__coefficients c;
+    char model[64];
+    const int type = use->config.model_type;
+    const bool single = type == WEFT__MODEL_LINEAR || type == WEFT__MODEL_LOGISTIC;
+    if (!json && !csv)
+        printf("%s, step %llu\n", weft__model_name(&use->config, &use->dataset, model),
+               (unsigned long long)use->step);
+    if (!single && !json && !csv) return print_layers(use);
+    weft_status status = weft__coefficients_take(&use->model, &use->config, &use->dataset, &c);
+    if (status == WEFT_OK && json)
+        status = print_json(use, &c);
+    else if (status == WEFT_OK && csv)
+        print_csv(use, &c);
+    else if (status == WEFT_OK)
+        print_text(use, &c);
+    weft__coefficients_free(&c);
+    return status;
+}
+
+int weft__command_show(const weft__command *command, int argc, char **argv) {
+    const char *dir = NULL, *checkpoint = NULL;
+    bool json = false, csv = false;
+    int code = 0;
+    const weft__option options[] = {
+        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
+        {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
+        {"--csv", WEFT__OPTION_FLAG, &csv, "print lines of csv"},
+        WEFT__CHECKPOINT_OPTION(&checkpoint),
+    };
+    if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
+    weft__use use;
+    weft_status status =
+        weft__use_open(dir, &(weft__use_options){.device = "cpu", .checkpoint = checkpoint}, &use);
+    if (status == WEFT_OK) status = show(&use, json, csv);
+    code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
+    weft__use_close(&use);
+    return code;
+}
