@@ -80,6 +80,16 @@ typedef struct weft_batch_norm_options {
     weft_tensor *mean, *variance; /* (C), as running ones in evaluation; NULL: those of the batch */
     double eps;                   /* 0: 1e-5 */
 } weft_batch_norm_options;
+
+typedef enum weft_recurrent_kind { WEFT_RNN_TANH, WEFT_RNN_RELU, WEFT_LSTM, WEFT_GRU } weft_recurrent_kind;
+
+typedef struct weft_recurrent_options {
+    weft_recurrent_kind kind;
+    bool reverse;                   /* from the last step of time to the first */
+    weft_tensor *bias_ih, *bias_hh; /* (G), added to x and to the recurrent product; NULL: 0 */
+    weft_tensor *h, *c;             /* first states (B, H), c of an LSTM alone; NULL: 0 */
+    weft_tensor *lengths;           /* (B) integers, how many steps each sequence has; NULL: all */
+} weft_recurrent_options;
 """
 TAIL = """
 #ifdef __cplusplus

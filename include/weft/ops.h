@@ -73,6 +73,16 @@ typedef struct weft_batch_norm_options {
     double eps;                   /* 0: 1e-5 */
 } weft_batch_norm_options;
 
+typedef enum weft_recurrent_kind { WEFT_RNN_TANH, WEFT_RNN_RELU, WEFT_LSTM, WEFT_GRU } weft_recurrent_kind;
+
+typedef struct weft_recurrent_options {
+    weft_recurrent_kind kind;
+    bool reverse;                   /* from the last step of time to the first */
+    weft_tensor *bias_ih, *bias_hh; /* (G), added to x and to the recurrent product; NULL: 0 */
+    weft_tensor *h, *c;             /* first states (B, H), c of an LSTM alone; NULL: 0 */
+    weft_tensor *lengths;           /* (B) integers, how many steps each sequence has; NULL: all */
+} weft_recurrent_options;
+
 /* -x. [number] */
 WEFT_API weft_tensor *weft_neg(weft_tensor *x);
 WEFT_API weft_tensor *weft_neg_at(const char *where, weft_tensor *x);
@@ -764,6 +774,14 @@ WEFT_API weft_tensor *weft_rotary_at(const char *where, weft_tensor *x, weft_ten
 WEFT_API weft_tensor *weft_sinusoids(weft_tensor *position, int64_t width, double base);
 WEFT_API weft_tensor *weft_sinusoids_at(const char *where, weft_tensor *position, int64_t width, double base);
 #define weft_sinusoids(...) weft_sinusoids_at(WEFT_HERE, __VA_ARGS__)
+
+/* A layer of an RNN, LSTM (Hochreiter and Schmidhuber 1997) or GRU (Cho et al. 2014) over all steps of
+ * time, from the products of its inputs: x (T, B, G), weight (G, H) -> h (T, B, H). G is H, 4 H (input,
+ * forget, cell, output gate) or 3 H (reset, update, new), as in PyTorch. Behind its length a sequence has
+ * 0 and keeps its states. last, where not NULL, gets the last h (B, H) and, of an LSTM, c. */
+WEFT_API weft_tensor *weft_recurrent(weft_tensor *x, weft_tensor *weight, const weft_recurrent_options *options, weft_tensor **last);
+WEFT_API weft_tensor *weft_recurrent_at(const char *where, weft_tensor *x, weft_tensor *weight, const weft_recurrent_options *options, weft_tensor **last);
+#define weft_recurrent(...) weft_recurrent_at(WEFT_HERE, __VA_ARGS__)
 
 /* -log softmax(logits)[target]: logits (..., C), target (...) integer classes. A class outside 0..C-1 is
  * an error at the next status. */

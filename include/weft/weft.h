@@ -8,6 +8,7 @@
 #include <weft/ops.h>
 #include <weft/profile.h>
 #include <weft/nn.h>
+#include <weft/recurrent.h>
 #include <weft/optim.h>
 #include <weft/data.h>
 #include <weft/loader.h>

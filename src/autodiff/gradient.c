@@ -189,14 +189,12 @@ static weft_status apply_rule(const walk *w, weft_tensor *node, weft_tensor *flo
 
 /* ---- one step back ---- */
 
-static weft_status step_back(walk *w, size_t i) {
+/* grads: room for the gradients of all inputs of order[i]. */
+static weft_status step_back(walk *w, size_t i, weft_tensor **grads) {
     uint64_t mark = w->mark;
-    weft_tensor *node = w->order[i], *grads[64] = {NULL};
+    weft_tensor *node = w->order[i];
     weft_tensor *const *in;
     int n = flow_inputs(node, &in);
-    if (n > 64)
-        return weft__fail(w->ctx, WEFT_ERR_UNSUPPORTED, "gradient: %s of %d inputs", weft__op_name(node->op),
-                          n);
     w->ctx->path = node->path;
     const bool chunk = node->together == WEFT_SEGMENT_CHUNK;
     w->ctx->graph->segment = chunk ? node->segment : 0;
@@ -244,7 +242,13 @@ static weft_status run(walk *w, weft_tensor *const *out, weft_tensor *const *g, 
     weft_status status = WEFT_OK;
     for (size_t i = w->count; i-- > 0 && status == WEFT_OK;) {
         weft_tensor *node = w->order[i];
-        if (w->flow[i] && w->needed[i] && node->n_in) status = step_back(w, i);
+        weft_tensor *few[16] = {NULL}, **by_input = few, *const * in;
+        const int n_in = flow_inputs(node, &in);
+        if (!w->flow[i] || !w->needed[i] || !node->n_in) continue;
+        if (n_in > 16 && !(by_input = weft__array(w->ctx, (size_t)n_in, sizeof *by_input)))
+            return weft__fail_oom(w->ctx, (size_t)n_in * sizeof *by_input, "the gradients of a node");
+        status = step_back(w, i, by_input);
+        if (by_input != few) weft__free(w->ctx, by_input);
     }
     for (size_t i = 0; i < n_wrt; i++) grads[i] = wrt[i]->mark == w->mark ? w->flow[wrt[i]->number] : NULL;
     return status;

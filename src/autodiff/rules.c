@@ -177,6 +177,15 @@ static void grad_update(const char *where, weft_tensor *node, weft_tensor *g, we
         weft_gather_at(where, g, add(index, weft__reshape_to(where, offset, 0, NULL)), (int)attr->axis);
 }
 
+static void grad_pack(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    const int64_t *offsets = node->attr;
+    for (int i = 0; i < node->n_in; i++) {
+        const weft_tensor *part = node->in[i];
+        grads[i] = weft_narrow_at(where, g, 0, offsets[i], part->numel);
+        if (!grads[i]->error) grads[i] = weft__reshape_to(where, grads[i], part->rank, part->shape);
+    }
+}
+
 /* ---- composites: through OUTPUT nodes, whose gradients the driver collects ---- */
 
 weft_status weft__composite_expand(const char *where, const weft_tensor *t, weft_tensor **out) {
@@ -219,9 +228,20 @@ static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor
         for (int i = 0; i < gradient->n_outputs; i++) grads[i] = out[i];
         return WEFT_OK;
     }
-    weft_tensor *out[16] = {NULL};
-    WEFT_TRY(weft__composite_expand(where, whole, out));
-    return weft__vjp(where, &out[index], &g, 1, whole->in, whole->n_in, grads);
+    /* Each input seen through a node of its own, at which the gradient ends: one may depend on another, as
+     * what a forward pass saved depends on what it read, and the driver goes on from all of them. */
+    weft_tensor *out[16] = {NULL}, *in[16], *kept[16];
+    for (int i = 0; i < whole->n_in; i++) {
+        kept[i] = whole->in[i];
+        in[i] = weft__node(node->ctx, where, WEFT_OP_RESHAPE, (weft_dtype)kept[i]->dtype, kept[i]->rank,
+                           kept[i]->shape, 1, &kept[i], 0, NULL);
+        WEFT_TRY(weft_tensor_status(in[i]));
+    }
+    memcpy(whole->in, in, (size_t)whole->n_in * sizeof *in);
+    const weft_status status = weft__composite_expand(where, whole, out);
+    memcpy(whole->in, kept, (size_t)whole->n_in * sizeof *kept);
+    WEFT_TRY(status);
+    return weft__vjp(where, &out[index], &g, 1, in, (size_t)whole->n_in, grads);
 }
 
 /* ---- second derivatives of gelu, whose first is a row ---- */

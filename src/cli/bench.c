@@ -24,6 +24,8 @@ const weft__workload weft__workloads[] = {
      weft__bench_characters, weft__bench_chargpt_small},
     {"chargpt_big", "6 layers, 6 heads, width 384, context 256, batch 16, AdamW", 12, 2, 1, false, true,
      weft__bench_characters, weft__bench_chargpt_big},
+    {"lstm", "embedding 256, 2 layers of 256, batch 32 streams, 64 steps, state carried, Adam", 40, 3, 1,
+     false, true, weft__bench_characters, weft__bench_lstm},
     {"gpt2_b4t64", "GPT-2 124M, batch 4, context 64, AdamW", 10, 3, 1, false, true, weft__bench_tokens,
      weft__bench_gpt2},
     {"linreg", "linear regression, 1,000,000 x 32, full batch, SGD", 20, 1, 1, false, false,

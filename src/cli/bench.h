@@ -59,6 +59,7 @@ struct weft__bench {
     weft_program *program;
     weft_tensor *loss; /* of a held program, readable after a step */
     weft_gpt_cache *cache;
+    weft_states first, last; /* of a recurrent network, carried from step to step */
     uint64_t position;       /* batches taken */
     weft__pending loop_loss; /* of the last step of weft__bench_loop */
     /* of workloads with several lines */
@@ -116,6 +117,7 @@ weft_status weft__bench_cnn(weft__bench *bench);
 weft_status weft__bench_chargpt_small(weft__bench *bench);
 weft_status weft__bench_chargpt_big(weft__bench *bench);
 weft_status weft__bench_gpt2(weft__bench *bench);
+weft_status weft__bench_lstm(weft__bench *bench);
 weft_status weft__bench_linreg(weft__bench *bench);
 weft_status weft__bench_logreg(weft__bench *bench);
 weft_status weft__bench_products(weft__bench *bench);

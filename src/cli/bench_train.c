@@ -24,7 +24,10 @@ static bool find_file(const weft__bench *b, const char *first, const char *secon
 /* ---- steps ---- */
 
 weft_tensor *weft__bench_loss(weft__bench *b) {
-    return weft_batch_loss(b->loss_kind, weft_forward(b->module, b->batch.x), &b->batch);
+    b->last = (weft_states){weft_detach(b->first.h), weft_detach(b->first.c)};
+    weft_tensor *y = b->first.h ? weft_forward_from(b->module, b->batch.x, &b->last, NULL)
+                                : weft_forward(b->module, b->batch.x);
+    return weft_batch_loss(b->loss_kind, y, &b->batch);
 }
 
 /* The loss is kept, not read: a device of its own is not waited for. */
@@ -259,6 +262,56 @@ weft_status weft__bench_gpt2(weft__bench *b) {
     const weft_gpt_options options = {
         .vocab = 50304, .context = 1024, .layers = 12, .heads = 12, .width = 768};
     return train_gpt(b, &options, 4, 64);
+}
+
+/* ---- a recurrent network over streams of text, whose states go on from step to step ---- */
+
+enum { STREAMS = 32, STRETCH = 64, STATE_WIDTH = 256 };
+
+static weft_status run_streams(weft__bench *b) {
+    const int64_t batch = b->batch_size ? b->batch_size : STREAMS, length = (int64_t)b->n_ids / batch;
+    const uint64_t stretches = (uint64_t)((length - 1) / STRETCH);
+    const int64_t from = (int64_t)(b->position++ % stretches) * STRETCH, shape[2] = {batch, STRETCH};
+    int32_t *ids = b->x.data;
+    weft_scope *scope = weft_scope_open(b->ctx);
+    if (!scope) return weft__fail_oom(b->ctx, 0, "a scope");
+    for (int k = 0; k < 2; k++) {
+        weft_tensor **of = k ? &b->batch.y : &b->batch.x;
+        for (int64_t s = 0; s < batch; s++)
+            memcpy(ids + s * STRETCH, b->ids + s * length + from + k, STRETCH * sizeof *ids);
+        weft_free(*of);
+        *of = weft_keep(weft_from(b->ctx, WEFT_I32, 2, shape, ids));
+    }
+    weft_tensor *loss = weft__bench_loss(b);
+    weft_keep(b->last.h); /* outputs of the step */
+    weft_keep(b->last.c);
+    weft_status status = weft_optimizer_step(b->optimizer, loss);
+    weft_free(b->first.h);
+    weft_free(b->first.c);
+    b->first = b->last;
+    weft__pending_free(&b->loop_loss);
+    if (status == WEFT_OK) status = weft__pending_add(&b->loop_loss, loss);
+    weft_scope_close(scope);
+    return status;
+}
+
+weft_status weft__bench_lstm(weft__bench *b) {
+    const int64_t batch = b->batch_size ? b->batch_size : STREAMS, bytes[2] = {batch, STRETCH};
+    int64_t shape[3];
+    b->module = weft_recurrent_lm(
+        b->ctx, &(weft_recurrent_lm_options){
+                    .kind = WEFT_LSTM, .vocab = b->vocabulary, .layers = 2, .width = STATE_WIDTH});
+    b->optimizer = weft_adam(b->module, &(weft_adam_options){.lr = 1e-3});
+    WEFT_TRY(take_precision(b));
+    b->first.h = weft_full(b->ctx, WEFT_F32, weft_states_shape(b->module, batch, shape), shape, 0);
+    b->first.c = weft_full(b->ctx, WEFT_F32, 3, shape, 0);
+    b->items = "tokens";
+    b->items_per_step = (double)(batch * STRETCH);
+    b->step = run_streams;
+    if ((int64_t)b->n_ids / batch <= STRETCH)
+        return weft__fail(b->ctx, WEFT_ERR_ARGUMENT, "lstm: %zu tokens are too few for %lld streams",
+                          b->n_ids, (long long)batch);
+    return weft_array_new(b->ctx, WEFT_I32, 2, bytes, &b->x);
 }
 
 /* ---- decoding ---- */

@@ -28,6 +28,10 @@ static void mark_live(weft_ir *ir) {
     for (size_t i = 0; i < ir->n_nodes; i++) /* a heavy operation writes all its results, read or not */
         if (ir->nodes[i].kind == IR_HEAVY_OUT && ir->nodes[ir->nodes[i].in[0].node].live)
             ir->nodes[i].live = true;
+    for (size_t i = 0; i < ir->n_nodes; i++) { /* a block that nobody reads has no place for its parts */
+        const int pack = ir->nodes[i].pack;
+        if (pack >= 0 && !ir->nodes[pack].live) ir->nodes[i].pack = -1;
+    }
 }
 
 /* ---- clusters ---- */

@@ -453,6 +453,63 @@ static weft_status build_conv(weft_ir *ir, const weft_tensor *t, const ir_edge *
     return out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
+/* ---- recurrent layers ---- */
+
+/* Which inputs of the composite the device reads, in its order: inputs x, w, b, d, h, lengths, c; then
+ * outputs states, gates, cells, and the gradient of states. */
+static int recurrent_inputs(const weft_heavy_recurrent *r, int *which) {
+    const bool lstm = r->kind == WEFT_LSTM, gated = lstm || r->kind == WEFT_GRU;
+    const int lengths = 5, c = 6, states = lstm ? 7 : 6, cells = states + 2;
+    int n = 0;
+    if (!r->backward) {
+        while (n < lengths) which[n] = n, n++;
+        if (lstm) which[n++] = c;
+    } else {
+        which[n++] = 1;
+        which[n++] = states;
+        if (gated) which[n++] = states + 1;
+        if (lstm) which[n++] = cells, which[n++] = c;
+        which[n++] = states + (lstm ? 3 : gated ? 2 : 1);
+    }
+    if (r->masked) which[n++] = lengths;
+    return n;
+}
+
+static weft_status build_recurrent(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    const weft_composite *definition = weft__composite_of(t);
+    const weft_recurrent_params *params = weft__params_of(t);
+    const weft_tensor *x = t->in[0];
+    const weft_heavy heavy = {.kind = WEFT_HEAVY_RECURRENT,
+                              .as.recurrent = {.dtype = (uint8_t)x->dtype,
+                                               .kind = (weft_recurrent_kind)params->kind,
+                                               .reverse = params->reverse != 0,
+                                               .masked = params->masked != 0,
+                                               .backward = params->back != 0,
+                                               .t = x->shape[0],
+                                               .batch = x->shape[1],
+                                               .width = t->in[1]->shape[1]}};
+    if (!takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
+    int which[16];
+    const int n_in = recurrent_inputs(&heavy.as.recurrent, which);
+    ir_edge edges[16];
+    for (int i = 0; i < n_in; i++) {
+        const weft_tensor *read = t->in[which[i]];
+        operand op;
+        WEFT_TRY(take_operand(ir, in[which[i]], read->rank, read->shape, contiguous, &op));
+        edges[i] = op.edge;
+    }
+    int n = heavy_node(ir, t, &heavy, n_in, edges);
+    for (int i = 0; i < definition->n_outputs && n >= 0; i++) {
+        weft_dtype dtype;
+        int rank;
+        int64_t shape[WEFT_MAX_RANK];
+        definition->shape(params, t->in, i, &dtype, &rank, shape);
+        out[i] = (ir_edge){heavy_out(ir, n, i, dtype, rank, shape), -1};
+        if (out[i].node < 0) n = -1;
+    }
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
 weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
     switch (t->op) {
     case WEFT_OP_MATMUL: return build_matmul(ir, t, in, out);
@@ -463,6 +520,7 @@ weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in,
     switch (weft__composite_of(t)->kind) {
     case WEFT_HEAVY_ATTENTION: return build_attention(ir, t, in, out);
     case WEFT_HEAVY_CONV: return build_conv(ir, t, in, out);
+    case WEFT_HEAVY_RECURRENT: return build_recurrent(ir, t, in, out);
     default: return WEFT_ERR_UNSUPPORTED;
     }
 }

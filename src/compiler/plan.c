@@ -468,8 +468,7 @@ static weft_operand *new_operands(plan *p, weft_command *command, int n) {
 static weft_status heavy_command(plan *p, const plan_unit *u, weft_command *command) {
     weft_ir *ir = p->ir;
     const ir_node *heavy = &ir->nodes[u->heavy];
-    int outputs =
-        heavy->heavy->kind == WEFT_HEAVY_ATTENTION ? heavy->heavy->as.attention.backward ? 3 : 2 : 1;
+    int outputs = weft__heavy_results(heavy->heavy);
     const bool sums = heavy->heavy->kind == WEFT_HEAVY_MATMUL && heavy->heavy->as.matmul.sums;
     if (u->kernel) outputs = u->kernel->n_args;
     outputs += sums;

@@ -40,6 +40,15 @@ static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
                  (long long)c->y[1], (long long)c->size[0], (long long)c->size[1]);
         break;
     }
+    case WEFT_HEAVY_RECURRENT: {
+        static const char *const names[] = {
+            [WEFT_RNN_TANH] = "rnn", [WEFT_RNN_RELU] = "rnn relu", [WEFT_LSTM] = "lstm", [WEFT_GRU] = "gru"};
+        const weft_heavy_recurrent *r = &heavy->as.recurrent;
+        snprintf(out, size, "%s%s%s%s %lldx%lldx%lld", names[r->kind], r->backward ? ".grad" : "",
+                 r->reverse ? " reverse" : "", r->masked ? " masked" : "", (long long)r->t,
+                 (long long)r->batch, (long long)r->width);
+        break;
+    }
     default:
         snprintf(out, size, "update%s %lldx%lldx%lld", heavy->as.update.in_place ? " in place" : "",
                  (long long)heavy->as.update.outer, (long long)heavy->as.update.extent,

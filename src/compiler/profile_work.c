@@ -89,6 +89,15 @@ static void conv_work(const weft_heavy_conv *c, double *flops, double *bytes) {
         (n * g * (x * in + y * out) + g * taps * in * out) * (double)weft_dtype_size((weft_dtype)c->dtype);
 }
 
+/* One product a step of time, and all tensors once; the weights stay in a cache. */
+static void recurrent_work(const weft_heavy_recurrent *r, double *flops, double *bytes) {
+    const double gates = r->kind == WEFT_LSTM ? 4 : r->kind == WEFT_GRU ? 3 : 1, width = (double)r->width;
+    const double rows = (double)r->t * (double)r->batch, size = (double)weft_dtype_size((weft_dtype)r->dtype);
+    const double others = r->kind == WEFT_LSTM ? 6 : r->kind == WEFT_GRU ? 5 : 1;
+    *flops = rows * 2 * gates * width * width;
+    *bytes = size * (rows * width * (gates + others) + gates * width * width);
+}
+
 static void heavy_work(const weft_heavy *heavy, double *flops, double *bytes) {
     switch (heavy->kind) {
     case WEFT_HEAVY_MATMUL: matmul_work(&heavy->as.matmul, flops, bytes); break;
@@ -112,6 +121,7 @@ static void heavy_work(const weft_heavy *heavy, double *flops, double *bytes) {
         *bytes = 2 * size * inner * (double)(u->in_place ? u->extent : u->total);
         break;
     }
+    case WEFT_HEAVY_RECURRENT: recurrent_work(&heavy->as.recurrent, flops, bytes); break;
     }
 }
 
@@ -132,6 +142,7 @@ weft_dtype weft__command_dtype(const weft_command *command) {
     case WEFT_HEAVY_MATMUL: return (weft_dtype)h->as.matmul.dtype;
     case WEFT_HEAVY_ATTENTION: return (weft_dtype)h->as.attention.dtype;
     case WEFT_HEAVY_CONV: return (weft_dtype)h->as.conv.dtype;
+    case WEFT_HEAVY_RECURRENT: return (weft_dtype)h->as.recurrent.dtype;
     default: return WEFT_F32;
     }
 }
@@ -139,7 +150,8 @@ weft_dtype weft__command_dtype(const weft_command *command) {
 weft_work weft__command_kind(const weft_command *command) {
     if (command->kind != WEFT_COMMAND_HEAVY) return WEFT_WORK_OTHER;
     switch (command->heavy.kind) {
-    case WEFT_HEAVY_MATMUL: return WEFT_WORK_MATMUL;
+    case WEFT_HEAVY_MATMUL:
+    case WEFT_HEAVY_RECURRENT: return WEFT_WORK_MATMUL;
     case WEFT_HEAVY_ATTENTION: return WEFT_WORK_ATTENTION;
     case WEFT_HEAVY_CONV: return WEFT_WORK_CONVOLUTION;
     default: return WEFT_WORK_OTHER;

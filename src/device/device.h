@@ -3,6 +3,7 @@
 #ifndef WEFT_DEVICE_DEVICE_H
 #define WEFT_DEVICE_DEVICE_H
 
+#include <weft/ops.h>
 #include <weft/tensor.h>
 #include "base/base.h"
 #include "kernel/source.h"
@@ -122,12 +123,26 @@ typedef struct weft_heavy_conv {
     int64_t x[2], size[2], y[2], stride[2], padding[2], dilation[2];
 } weft_heavy_conv;
 
+/* A recurrent layer over all steps of time, as ops/recurrent.c defines it, with its tensors: row-major, of
+ * dtype but for `cells`, which is f64 or f32. Forward operands: x, w, the biases of x and of the recurrent
+ * product, h, an LSTM's c, lengths (i32) where masked, states, of gated kinds gates, an LSTM's cells.
+ * Backward operands: w, states, of gated kinds gates, an LSTM's cells and c, the gradient of states, lengths
+ * where masked, dx, dh, an LSTM's dc or a GRU's dz. Of a step behind a sequence's length, gates and cells may
+ * be anything. */
+typedef struct weft_heavy_recurrent {
+    uint8_t dtype; /* f32, f64, f16, bf16 */
+    weft_recurrent_kind kind;
+    bool reverse, masked, backward;
+    int64_t t, batch, width; /* of h */
+} weft_heavy_recurrent;
+
 typedef enum weft_heavy_kind {
     WEFT_HEAVY_MATMUL,
     WEFT_HEAVY_SCATTER,
     WEFT_HEAVY_ATTENTION,
     WEFT_HEAVY_UPDATE,
-    WEFT_HEAVY_CONV
+    WEFT_HEAVY_CONV,
+    WEFT_HEAVY_RECURRENT
 } weft_heavy_kind;
 
 typedef struct weft_heavy {
@@ -139,8 +154,18 @@ typedef struct weft_heavy {
         weft_heavy_attention attention;
         weft_heavy_update update;
         weft_heavy_conv conv;
+        weft_heavy_recurrent recurrent;
     } as;
 } weft_heavy;
+
+/* How many operands are results, but for the sums of a product. */
+static inline int weft__heavy_results(const weft_heavy *heavy) {
+    const weft_heavy_recurrent *r = &heavy->as.recurrent;
+    if (heavy->kind == WEFT_HEAVY_ATTENTION) return heavy->as.attention.backward ? 3 : 2;
+    if (heavy->kind != WEFT_HEAVY_RECURRENT) return 1;
+    if (r->backward) return r->kind == WEFT_LSTM || r->kind == WEFT_GRU ? 3 : 2;
+    return r->kind == WEFT_LSTM ? 3 : r->kind == WEFT_GRU ? 2 : 1;
+}
 
 /* ---- programs ---- */
 

@@ -109,4 +109,9 @@ typedef struct weft_attention_params {
 /* Its form for decoding has a position, an i32 scalar, instead of a random key, and no gradient. */
 extern const weft_composite weft__attention_cached;
 
+/* ---- recurrent.c ---- */
+typedef struct weft_recurrent_params {
+    int64_t kind, reverse, masked, back; /* weft_recurrent_kind; has lengths; is the walk back */
+} weft_recurrent_params;
+
 #endif

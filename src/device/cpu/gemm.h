@@ -110,6 +110,25 @@ typedef struct weft_conv_own {
                  int64_t k);
 } weft_conv_own;
 
+/* A recurrent layer's product at each step of time with one matrix, packed once, and the work between them:
+ * see recurrent_rows.h. */
+#define WEFT_RECURRENT_ROWS(T)                                                                               \
+    struct {                                                                                                 \
+        int64_t (*elements)(int64_t k, int64_t n);                                                           \
+        void (*pack)(const weft_gemm *g, const T *b, T *panels);                                             \
+        void (*product)(const weft_gemm *g, const T *a, const T *panels, T *c);                              \
+        void (*plain)(int64_t n, bool relu, T *z, const T *x, const T *b, T *h);                             \
+        void (*lstm)(int64_t n, T *z, const T *x, const T *b, T *gate, int64_t step, const T *c, T *next,    \
+                     T *h);                                                                                  \
+        void (*gru)(int64_t n, T *z, const T *x, const T *b, const T *d, T *gate, int64_t step,              \
+                    const T *last, T *h);                                                                    \
+        void (*plain_back)(int64_t n, bool relu, const T *h, const T *dh, T *dx);                            \
+        void (*lstm_back)(int64_t n, const T *gate, int64_t step, const T *c, const T *before, const T *dh,  \
+                          T *dc, T *dx);                                                                     \
+        void (*gru_back)(int64_t n, const T *gate, int64_t step, const T *last, const T *dh, T *dx, T *dz,   \
+                         T *pass);                                                                           \
+    }
+
 /* One instruction set's own kernels. Sums are added in an order that k alone decides, at most 384
  * products in a row before a block's sum is added to the others' (class D of the tolerances). */
 typedef struct weft_gemm_own {
@@ -145,6 +164,8 @@ typedef struct weft_gemm_own {
     WEFT_ATTENTION_ROWS(float) attention_f32;
     WEFT_ATTENTION_ROWS(double) attention_f64;
     weft_conv_own conv_f32, conv_f64;
+    WEFT_RECURRENT_ROWS(float) recurrent_f32;
+    WEFT_RECURRENT_ROWS(double) recurrent_f64;
 } weft_gemm_own;
 
 extern const weft_gemm_own weft__gemm_own_baseline;
@@ -192,13 +213,16 @@ static inline int64_t weft__largest_block(int64_t extent, int64_t blocks) {
 bool weft__cpu_gemv_takes(const weft_heavy_matmul *mm);
 weft_status weft__cpu_gemv_prepare(weft_context *ctx, const weft_heavy_matmul *mm, weft_cpu_work *work);
 
-/* matmul.c, attention.c, conv.c, scatter.c, update.c: what heavy.c calls. */
+/* matmul.c, attention.c, conv.c, recurrent.c, scatter.c, update.c: what heavy.c calls. */
 weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *conv, int threads,
                                    weft_cpu_work *work);
 weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *mm, int threads,
                                      weft_cpu_work *work);
 weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_attention *at, const char *path,
                                         weft_cpu_work *work);
+weft_status weft__cpu_recurrent_prepare(weft_context *ctx, const weft_heavy_recurrent *r, int threads,
+                                        weft_cpu_work *work);
+bool weft__cpu_recurrent_takes(const weft_heavy_recurrent *r);
 weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_heavy_scatter *sc, const char *path,
                                       weft_cpu_work *work);
 weft_status weft__cpu_update_prepare(weft_context *ctx, const weft_heavy_update *up, const char *path,

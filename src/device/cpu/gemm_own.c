@@ -380,6 +380,8 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #define EXPV       exps_f32
 #define EXP        w_exp_f32
 #define LOG        w_log_f32
+#define SIGMOID    w_sigmoid_f32
+#define TANH       w_tanh_f32
 #define INT        int32_t
 #if VECTOR_BYTES == 64
 #define LOW_ORDER  ORDER_LOW_16
@@ -394,6 +396,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #include "device/cpu/gemm_float.h"
 #include "device/cpu/conv_float.h"
 #include "device/cpu/attention_rows.h"
+#include "device/cpu/recurrent_rows.h"
 
 #define V         v_f32
 #define LOAD      load_f32
@@ -428,6 +431,8 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #undef EXPV
 #undef EXP
 #undef LOG
+#undef SIGMOID
+#undef TANH
 #undef INT
 #undef LOW_ORDER
 #undef HIGH_ORDER
@@ -443,6 +448,8 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #define EXPV       exps_f64
 #define EXP        w_exp_f64
 #define LOG        w_log_f64
+#define SIGMOID    w_sigmoid_f64
+#define TANH       w_tanh_f64
 #define INT        int64_t
 #if VECTOR_BYTES == 64
 #define LOW_ORDER  ORDER_LOW_8
@@ -457,6 +464,7 @@ static void philox_lanes(uint64_t block, const uint32_t *key, uint32_t *words) {
 #include "device/cpu/gemm_float.h"
 #include "device/cpu/conv_float.h"
 #include "device/cpu/attention_rows.h"
+#include "device/cpu/recurrent_rows.h"
 
 #define V         v_f64
 #define LOAD      load_f64
@@ -614,4 +622,12 @@ const weft_gemm_own PASTE(weft__gemm_own_, WEFT_ISA) = {
     { VECTOR_BYTES / (size), CONV_VECS, conv_gather_##type, conv_weight_##type, conv_pack_##type }
     .conv_f32 = CONV(f32, 4),
     .conv_f64 = CONV(f64, 8),
+#define RECURRENT(type)                                                                                      \
+    {                                                                                                        \
+        panel_elements_##type, panels_pack_##type, panels_product_##type, recurrent_plain_##type,            \
+            recurrent_lstm_##type, recurrent_gru_##type, recurrent_plain_back_##type,                        \
+            recurrent_lstm_back_##type, recurrent_gru_back_##type                                            \
+    }
+    .recurrent_f32 = RECURRENT(f32),
+    .recurrent_f64 = RECURRENT(f64),
 };

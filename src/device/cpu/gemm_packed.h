@@ -201,6 +201,22 @@ static void FN(block)(const weft_gemm *g, const T *a, const T *b, T *c) {
     }
 }
 
+/* Rows of a in place times packed panels of b. */
+static void FN(rows_by_panels)(const weft_gemm *g, const T *a, const T *b, T *c) {
+    weft_split tiles = split_of(g->m, TILE_ROWS), panels = split_of(weft__ceil_div(g->n, VL), TILE_VECS);
+    for (int64_t t = 0, j = 0; t < panels.count; t++) {
+        int64_t nv = split_size(panels, t), last = g->n - j - (nv - 1) * VL;
+        for (int64_t r = 0, i = 0; r < tiles.count; r++) {
+            int64_t mr = split_size(tiles, r);
+            FN(direct_table)
+            [nv][mr][last < VL](g->k, a + i * g->a_m, g->a_m, 1, b + j * g->k, nv * VL, c + i * g->c_m + j,
+                                g->c_m, last < VL ? last : VL, g->add);
+            i += mr;
+        }
+        j += nv * VL;
+    }
+}
+
 /* The same with rows of a in place, which is faster where few columns use them. Panels of b are packed with
  * the first rows, unless few rows use them or they lie close enough not to evict each other. */
 static void FN(block_in_place)(const weft_gemm *g, bool first, const T *a, const T *b, T *packed_b, T *c) {
@@ -263,4 +279,26 @@ static int64_t FN(packed_scratch)(const weft_gemm *g) {
     return (g->k < DEPTH ? g->k : DEPTH) *
                (weft__ceil_div(cols, VL) * VL + weft__ceil_div(rows, TILE_ROWS) * TILE_STEP) +
            TILE_STEP * VL;
+}
+
+/* ---- panels that are packed once for many products ---- */
+
+/* Elements that panels of b (k, n) take. */
+static int64_t FN(panel_elements)(int64_t k, int64_t n) { return k * weft__ceil_div(n, VL) * VL; }
+
+static void FN(panels_pack)(const weft_gemm *g, const T *b, T *panels) {
+    weft_gemm h = *g;
+    for (int64_t p = 0, depth = depth_of(g->k > 0 ? g->k : 1); p < g->k; p += depth) {
+        h.k = g->k - p < depth ? g->k - p : depth;
+        FN(pack_b)(panels + FN(panel_elements)(p, g->n), &h, b + p * g->b_k);
+    }
+}
+
+/* c = or += rows of a, in place (a_k is 1), times those panels. */
+static void FN(panels_product)(const weft_gemm *g, const T *a, const T *panels, T *c) {
+    weft_gemm h = *g;
+    for (int64_t p = 0, depth = depth_of(g->k > 0 ? g->k : 1); p < g->k; p += depth, h.add = true) {
+        h.k = g->k - p < depth ? g->k - p : depth;
+        FN(rows_by_panels)(&h, a + p, panels + FN(panel_elements)(p, g->n), c);
+    }
 }

@@ -1,5 +1,5 @@
 /* Heavy operations of the CPU device: which it takes, and each as work cut into tasks. Read next: matmul.c,
- * attention.c, conv.c, scatter.c, update.c. */
+ * attention.c, conv.c, recurrent.c, scatter.c, update.c. */
 #include "device/cpu/gemm.h"
 
 const weft_gemm_own *weft__gemm_own(void) {
@@ -17,6 +17,7 @@ bool weft__cpu_heavy_takes(const weft_heavy *heavy) {
     case WEFT_HEAVY_SCATTER: return weft__cpu_scatter_takes(&heavy->as.scatter);
     case WEFT_HEAVY_UPDATE: return weft_dtype_size((weft_dtype)heavy->as.update.dtype) > 0;
     case WEFT_HEAVY_CONV: return weft_dtype_is_float((weft_dtype)heavy->as.conv.dtype);
+    case WEFT_HEAVY_RECURRENT: return weft__cpu_recurrent_takes(&heavy->as.recurrent);
     }
     return false;
 }
@@ -34,6 +35,7 @@ weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, 
     case WEFT_HEAVY_SCATTER: return weft__cpu_scatter_prepare(ctx, &heavy->as.scatter, heavy->path, work);
     case WEFT_HEAVY_UPDATE: return weft__cpu_update_prepare(ctx, &heavy->as.update, heavy->path, work);
     case WEFT_HEAVY_CONV: return weft__cpu_conv_prepare(ctx, &heavy->as.conv, threads, work);
+    case WEFT_HEAVY_RECURRENT: return weft__cpu_recurrent_prepare(ctx, &heavy->as.recurrent, threads, work);
     }
     return WEFT_ERR_INTERNAL;
 }
