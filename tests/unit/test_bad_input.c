@@ -122,6 +122,7 @@ CALL(dropout2d, weft_dropout2d(x, 0.5))
 CALL(attention, weft_attention(y, x, y, NULL))
 CALL(rotary, weft_rotary(x, NULL, NULL))
 CALL(sinusoids, weft_sinusoids(x, 4, 0))
+CALL(recurrent, weft_recurrent(y, x, &(weft_recurrent_options){.kind = WEFT_GRU}, NULL))
 CALL(cross_entropy, weft_cross_entropy(y, x, NULL))
 CALL(bce_with_logits, weft_bce_with_logits(x, y, WEFT_MEAN))
 CALL(mse, weft_mse(x, y, WEFT_MEAN))
@@ -145,9 +146,9 @@ static const op_call calls[] = {
 /* Those of two tensors or more among the written ones. */
 static bool takes_two(const op_call *op) {
     static const char *const names[] = {
-        "concat",          "stack",         "matmul", "gather", "scatter_add",      "update",
-        "attention",       "cross_entropy", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d",
-        "bce_with_logits", "mse",           "l1",     "huber"};
+        "concat",           "stack",           "matmul",        "gather", "scatter_add", "update",
+        "attention",        "recurrent",       "cross_entropy", "conv1d", "conv2d",      "conv_transpose1d",
+        "conv_transpose2d", "bce_with_logits", "mse",           "l1",     "huber"};
     for (size_t i = 0; i < COUNT(names); i++)
         if (strcmp(names[i], op->name) == 0) return true;
     return op->tensors == 2;
