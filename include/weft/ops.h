@@ -652,6 +652,40 @@ WEFT_API weft_tensor *weft_update(weft_tensor *x, weft_tensor *value, weft_tenso
 WEFT_API weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *value, weft_tensor *offset, int axis);
 #define weft_update(...) weft_update_at(WEFT_HERE, __VA_ARGS__)
 
+/* Along axis of each row of x the elements at the integers in index, as NumPy's (PyTorch: gather): x (A,
+ * n, B), index (A, I, B) -> (A, I, B). An index outside 0..n-1 is an error at the next status, or another
+ * row's element. */
+WEFT_API weft_tensor *weft_take_along_axis(weft_tensor *x, weft_tensor *index, int axis);
+WEFT_API weft_tensor *weft_take_along_axis_at(const char *where, weft_tensor *x, weft_tensor *index, int axis);
+#define weft_take_along_axis(...) weft_take_along_axis_at(WEFT_HERE, __VA_ARGS__)
+
+/* Sums of the elements up to each along axis. Floats accumulate in f32 or wider; bools and integers below
+ * 64 bits give i64. */
+WEFT_API weft_tensor *weft_cumsum(weft_tensor *x, int axis);
+WEFT_API weft_tensor *weft_cumsum_at(const char *where, weft_tensor *x, int axis);
+#define weft_cumsum(...) weft_cumsum_at(WEFT_HERE, __VA_ARGS__)
+
+/* Products of the elements up to each along axis, as in cumsum; its gradient is right where elements are
+ * 0. */
+WEFT_API weft_tensor *weft_cumprod(weft_tensor *x, int axis);
+WEFT_API weft_tensor *weft_cumprod_at(const char *where, weft_tensor *x, int axis);
+#define weft_cumprod(...) weft_cumprod_at(WEFT_HERE, __VA_ARGS__)
+
+/* x in order along axis, and in *index where each element was. */
+WEFT_API weft_tensor *weft_sort(weft_tensor *x, int axis, bool descending, weft_tensor **index);
+WEFT_API weft_tensor *weft_sort_at(const char *where, weft_tensor *x, int axis, bool descending, weft_tensor **index);
+#define weft_sort(...) weft_sort_at(WEFT_HERE, __VA_ARGS__)
+
+/* The positions along axis that put x in order. */
+WEFT_API weft_tensor *weft_argsort(weft_tensor *x, int axis, bool descending);
+WEFT_API weft_tensor *weft_argsort_at(const char *where, weft_tensor *x, int axis, bool descending);
+#define weft_argsort(...) weft_argsort_at(WEFT_HERE, __VA_ARGS__)
+
+/* The k largest (or smallest) elements along axis, in that order, and in *index where they were. */
+WEFT_API weft_tensor *weft_topk(weft_tensor *x, int64_t k, int axis, bool largest, weft_tensor **index);
+WEFT_API weft_tensor *weft_topk_at(const char *where, weft_tensor *x, int64_t k, int axis, bool largest, weft_tensor **index);
+#define weft_topk(...) weft_topk_at(WEFT_HERE, __VA_ARGS__)
+
 /* x + value, a constant of the program. */
 WEFT_API weft_tensor *weft_add_scalar(weft_tensor *x, double value);
 WEFT_API weft_tensor *weft_add_scalar_at(const char *where, weft_tensor *x, double value);

@@ -6,6 +6,7 @@
 #include <weft/dtype.h>
 #include <weft/tensor.h>
 #include <weft/ops.h>
+#include <weft/op.h>
 #include <weft/profile.h>
 #include <weft/nn.h>
 #include <weft/recurrent.h>

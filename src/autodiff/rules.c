@@ -186,6 +186,28 @@ static void grad_pack(const char *where, weft_tensor *node, weft_tensor *g, weft
     }
 }
 
+/* Of sums: those of g from the other end. Of products, with y as if the first 0 were not there where that is
+ * the only one up to an element: sums of g y / x before that 0, of g y at it, and nothing behind it. */
+static void grad_scan(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    const weft_attr_scan *attr = node->attr;
+    const int axis = (int)attr->axis;
+    if (!attr->product) {
+        grads[0] = weft__scan(where, g, axis, false, !attr->reverse);
+        return;
+    }
+    weft_tensor *x = node->in[0], *one = weft_full_like_at(where, x, 1), *is_zero = eq(x, zero(x));
+    weft_tensor *zeros =
+        weft__scan(where, weft_cast_at(where, is_zero, WEFT_I32), axis, false, attr->reverse);
+    weft_tensor *before = eq(zeros, zero(zeros)),
+                *up_to_second = eq(zeros, weft_full_like_at(where, zeros, 1));
+    weft_tensor *first = weft_and_at(where, is_zero, up_to_second);
+    weft_tensor *others = weft__scan(where, select(first, one, x), axis, true, attr->reverse);
+    weft_tensor *sums = weft__scan(where, mul(g, node), axis, false, !attr->reverse);
+    weft_tensor *at_first =
+        weft__scan(where, select(up_to_second, mul(g, others), zero(x)), axis, false, !attr->reverse);
+    grads[0] = select(before, divi(sums, select(is_zero, one, x)), select(first, at_first, zero(x)));
+}
+
 /* ---- composites: through OUTPUT nodes, whose gradients the driver collects ---- */
 
 weft_status weft__composite_expand(const char *where, const weft_tensor *t, weft_tensor **out) {

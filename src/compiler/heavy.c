@@ -272,6 +272,43 @@ static weft_status build_update(weft_ir *ir, const weft_tensor *t, const ir_edge
     return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
+static weft_status build_scan(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    const weft_attr_scan *attr = t->attr;
+    operand x;
+    WEFT_TRY(take_operand(ir, in[0], t->rank, t->shape, contiguous, &x));
+    const int axis = (int)attr->axis;
+    weft_heavy heavy = {.kind = WEFT_HEAVY_SCAN};
+    heavy.as.scan = (weft_heavy_scan){.dtype = (uint8_t)t->dtype,
+                                      .product = attr->product != 0,
+                                      .reverse = attr->reverse != 0,
+                                      .outer = extent_of(t->shape, 0, axis),
+                                      .extent = t->shape[axis],
+                                      .inner = extent_of(t->shape, axis + 1, t->rank)};
+    if (!takes(ir, &heavy)) return declined(ir, "scan");
+    int n = heavy_node(ir, t, &heavy, 1, &x.edge);
+    if (n >= 0) n = heavy_out(ir, n, 0, (weft_dtype)t->dtype, t->rank, t->shape);
+    *out = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+static weft_status build_order(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    const weft_attr_sorted *attr = t->attr;
+    const weft_tensor *input = t->in[0];
+    operand x;
+    WEFT_TRY(take_operand(ir, in[0], input->rank, input->shape, contiguous, &x));
+    weft_heavy heavy = {.kind = WEFT_HEAVY_ORDER};
+    heavy.as.order = (weft_heavy_order){.dtype = input->dtype,
+                                        .descending = attr->descending != 0,
+                                        .rows = extent_of(t->shape, 0, t->rank - 1),
+                                        .extent = input->shape[t->rank - 1],
+                                        .count = attr->count};
+    if (!takes(ir, &heavy)) return declined(ir, "order");
+    int n = heavy_node(ir, t, &heavy, 1, &x.edge);
+    if (n >= 0) n = heavy_out(ir, n, 0, WEFT_I32, t->rank, t->shape);
+    *out = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
 /* ---- attention: stored (B, T, H, D), seen (B, H, T, D) ---- */
 
 static void head_strides(const int64_t *stride, int64_t *out) {
@@ -515,6 +552,8 @@ weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in,
     case WEFT_OP_MATMUL: return build_matmul(ir, t, in, out);
     case WEFT_OP_SCATTER_ADD: return build_scatter(ir, t, in, out);
     case WEFT_OP_UPDATE: return build_update(ir, t, in, out);
+    case WEFT_OP_SCAN: return build_scan(ir, t, in, out);
+    case WEFT_OP_ORDER: return build_order(ir, t, in, out);
     default: break;
     }
     switch (weft__composite_of(t)->kind) {

@@ -49,6 +49,16 @@ static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
                  (long long)r->batch, (long long)r->width);
         break;
     }
+    case WEFT_HEAVY_SCAN:
+        snprintf(out, size, "scan of %s%s %lldx%lldx%lld", heavy->as.scan.product ? "products" : "sums",
+                 heavy->as.scan.reverse ? " from the end" : "", (long long)heavy->as.scan.outer,
+                 (long long)heavy->as.scan.extent, (long long)heavy->as.scan.inner);
+        break;
+    case WEFT_HEAVY_ORDER:
+        snprintf(out, size, "order %s %lldx%lld to %lld", weft_dtype_name((weft_dtype)heavy->as.order.dtype),
+                 (long long)heavy->as.order.rows, (long long)heavy->as.order.extent,
+                 (long long)heavy->as.order.count);
+        break;
     default:
         snprintf(out, size, "update%s %lldx%lldx%lld", heavy->as.update.in_place ? " in place" : "",
                  (long long)heavy->as.update.outer, (long long)heavy->as.update.extent,

@@ -114,6 +114,20 @@ static void heavy_work(const weft_heavy *heavy, double *flops, double *bytes) {
                  (double)s->count * (double)weft_dtype_size((weft_dtype)s->index_dtype);
         break;
     }
+    case WEFT_HEAVY_SCAN: {
+        const weft_heavy_scan *s = &heavy->as.scan;
+        *flops = (double)s->outer * (double)s->extent * (double)s->inner;
+        *bytes = 2 * *flops * (double)weft_dtype_size((weft_dtype)s->dtype);
+        break;
+    }
+    case WEFT_HEAVY_ORDER: { /* a pass over keys and places for each doubling of what is in order */
+        const weft_heavy_order *o = &heavy->as.order;
+        const double all = (double)o->rows * (double)o->extent, levels = log2(fmax(2, (double)o->count));
+        *flops = all * levels;
+        *bytes = all * (double)weft_dtype_size((weft_dtype)o->dtype) +
+                 levels * 2 * all * (4 + (double)weft_dtype_size((weft_dtype)o->dtype));
+        break;
+    }
     case WEFT_HEAVY_UPDATE: {
         const weft_heavy_update *u = &heavy->as.update;
         double size = (double)weft_dtype_size((weft_dtype)u->dtype),

@@ -136,13 +136,32 @@ typedef struct weft_heavy_recurrent {
     int64_t t, batch, width; /* of h */
 } weft_heavy_recurrent;
 
+/* out[o, i, c] = input[o, 0, c] + ... + input[o, i, c], or the product of these; reverse: from the last one
+ * on. Accumulates in f32 or wider, the same at every run. Operands: input, out, both (outer, extent, inner).
+ */
+typedef struct weft_heavy_scan {
+    uint8_t dtype; /* f32, f64, i32, i64 */
+    bool product, reverse;
+    int64_t outer, extent, inner;
+} weft_heavy_scan;
+
+/* The positions of the first `count` elements of each row in ascending or descending order, equal ones by
+ * position; NaN is larger than all else, -0 is 0. Operands: input (rows, extent), out (rows, count), i32. */
+typedef struct weft_heavy_order {
+    uint8_t dtype; /* f32, f64, i32, i64 */
+    bool descending;
+    int64_t rows, extent, count;
+} weft_heavy_order;
+
 typedef enum weft_heavy_kind {
     WEFT_HEAVY_MATMUL,
     WEFT_HEAVY_SCATTER,
     WEFT_HEAVY_ATTENTION,
     WEFT_HEAVY_UPDATE,
     WEFT_HEAVY_CONV,
-    WEFT_HEAVY_RECURRENT
+    WEFT_HEAVY_RECURRENT,
+    WEFT_HEAVY_SCAN,
+    WEFT_HEAVY_ORDER
 } weft_heavy_kind;
 
 typedef struct weft_heavy {
@@ -153,6 +172,8 @@ typedef struct weft_heavy {
         weft_heavy_scatter scatter;
         weft_heavy_attention attention;
         weft_heavy_update update;
+        weft_heavy_scan scan;
+        weft_heavy_order order;
         weft_heavy_conv conv;
         weft_heavy_recurrent recurrent;
     } as;

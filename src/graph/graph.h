@@ -40,6 +40,12 @@ typedef struct weft_attr_slice {
 typedef struct weft_attr_axis {
     int64_t axis, extent;
 } weft_attr_axis; /* GATHER, SCATTER_ADD, UPDATE */
+typedef struct weft_attr_scan {
+    int64_t axis, product, reverse;
+} weft_attr_scan; /* SCAN */
+typedef struct weft_attr_sorted {
+    int64_t count, descending;
+} weft_attr_sorted; /* ORDER, along the last dimension */
 typedef struct weft_attr_output {
     int64_t index;
 } weft_attr_output; /* OUTPUT of a composite */

@@ -92,3 +92,33 @@ weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *valu
     return weft__node(x->ctx, where, WEFT_OP_UPDATE, (weft_dtype)x->dtype, x->rank, x->shape, 3, in,
                       sizeof attr, &attr);
 }
+
+/* Row (a, b) of x begins at element a * n * B + b of it: an index into all of x as one vector. */
+weft_tensor *weft_take_along_axis_at(const char *where, weft_tensor *x, weft_tensor *index, int dim) {
+    weft_tensor *in[2] = {x, index}, *bad = weft__reject("take_along_axis", where, in, 2);
+    if (bad || !x || (bad = check_index(where, "take_along_axis", index))) return bad;
+    int axis;
+    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    bool fits = weft__axis(dim, x->rank, &axis) && index->rank == x->rank;
+    for (int i = 0; fits && i < x->rank; i++) fits = i == axis || index->shape[i] == x->shape[i];
+    if (!fits)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "take_along_axis: x %s, index %s along axis %d",
+                            weft__tensor_text(x, a), weft__tensor_text(index, b), dim);
+    const bool wide = index->dtype == WEFT_I64 || x->numel > INT32_MAX;
+    const weft_dtype dtype = wide ? WEFT_I64 : WEFT_I32;
+    int64_t stride = 1;
+    for (int i = axis + 1; i < x->rank; i++) stride *= x->shape[i];
+    weft_tensor *at = weft_cast_at(where, index, dtype);
+    if (stride > 1) at = mulc(at, (double)stride);
+    stride = 1;
+    for (int i = x->rank - 1; i >= 0 && !weft__poisoned(at); stride *= x->shape[i--]) {
+        int64_t along[WEFT_MAX_RANK];
+        if (i == axis || x->shape[i] <= 1) continue;
+        for (int k = 0; k < x->rank; k++) along[k] = k == i ? x->shape[i] : 1;
+        weft_tensor *rows = weft_iota(x->ctx, dtype, 1, &x->shape[i]);
+        if (stride > 1) rows = mulc(rows, (double)stride);
+        at = weft__poisoned(rows) ? rows : add(at, weft__reshape_to(where, rows, x->rank, along));
+    }
+    if (weft__poisoned(at)) return at;
+    return weft_gather_at(where, weft__reshape_to(where, x, 1, &x->numel), at, 0);
+}

@@ -237,6 +237,8 @@ bool ops_joins(const weft_tensor *got) {
     case WEFT_OP_DETACH:
     case WEFT_OP_MATMUL:
     case WEFT_OP_SCATTER_ADD:
+    case WEFT_OP_SCAN:
+    case WEFT_OP_ORDER:
     case WEFT_OP_UPDATE:
     case WEFT_OP_PACK: return false;
     default: return !got->leaf;

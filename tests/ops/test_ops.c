@@ -11,6 +11,9 @@
 /* An integer division by 0 is known only from its values. */
 void ops_case_division_by_zero(matrix *m);
 
+/* Ops that a program defines. */
+void ops_case_defined(matrix *m);
+
 /* Reductions are functions too; so are most nodes, whose cases are then the same function. */
 static const op_cases table[] = {
 #define W_ELEM1(id, name, ...) {#name, ops_case_##name},
@@ -20,6 +23,7 @@ static const op_cases table[] = {
 #define W_NODE(id, name, grad) {#name, ops_case_##name},
 #include "ops/ops.def"
     {"division_by_zero", ops_case_division_by_zero},
+    {"defined", ops_case_defined},
 };
 
 int main(int argc, char **argv) { return ops_main(argc, argv, "ops", table, COUNT(table)); }

@@ -227,6 +227,8 @@ weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_heavy_scatte
                                       weft_cpu_work *work);
 weft_status weft__cpu_update_prepare(weft_context *ctx, const weft_heavy_update *up, const char *path,
                                      weft_cpu_work *work);
+weft_status weft__cpu_scan_prepare(weft_context *ctx, const weft_heavy_scan *scan, weft_cpu_work *work);
+weft_status weft__cpu_order_prepare(weft_context *ctx, const weft_heavy_order *order, weft_cpu_work *work);
 bool weft__cpu_matmul_takes(const weft_heavy_matmul *mm);
 bool weft__cpu_scatter_takes(const weft_heavy_scatter *sc);
 

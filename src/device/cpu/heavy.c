@@ -18,6 +18,8 @@ bool weft__cpu_heavy_takes(const weft_heavy *heavy) {
     case WEFT_HEAVY_UPDATE: return weft_dtype_size((weft_dtype)heavy->as.update.dtype) > 0;
     case WEFT_HEAVY_CONV: return weft_dtype_is_float((weft_dtype)heavy->as.conv.dtype);
     case WEFT_HEAVY_RECURRENT: return weft__cpu_recurrent_takes(&heavy->as.recurrent);
+    case WEFT_HEAVY_SCAN:
+    case WEFT_HEAVY_ORDER: return true;
     }
     return false;
 }
@@ -36,6 +38,8 @@ weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, 
     case WEFT_HEAVY_UPDATE: return weft__cpu_update_prepare(ctx, &heavy->as.update, heavy->path, work);
     case WEFT_HEAVY_CONV: return weft__cpu_conv_prepare(ctx, &heavy->as.conv, threads, work);
     case WEFT_HEAVY_RECURRENT: return weft__cpu_recurrent_prepare(ctx, &heavy->as.recurrent, threads, work);
+    case WEFT_HEAVY_SCAN: return weft__cpu_scan_prepare(ctx, &heavy->as.scan, work);
+    case WEFT_HEAVY_ORDER: return weft__cpu_order_prepare(ctx, &heavy->as.order, work);
     }
     return WEFT_ERR_INTERNAL;
 }

@@ -22,4 +22,11 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
 bool weft__gpu_update_takes(const weft_target *target, const weft_heavy_update *update);
 weft_status weft__gpu_update(weft_launches *launches, const weft_heavy *heavy, bool sink);
 
+/* order.c: groups for so many workers, each of which takes further work until all is done. */
+int64_t weft__gpu_groups(const weft_target *target, int64_t workers);
+
+weft_status weft__gpu_scan(weft_launches *launches, const weft_heavy *heavy, bool sink);
+
+weft_status weft__gpu_order(weft_launches *launches, const weft_heavy *heavy, bool sink);
+
 #endif

@@ -31,6 +31,8 @@
     X(attention_tensor)                                                                                      \
     X(attention_vectors)                                                                                     \
     X(scatter)                                                                                               \
+    X(scan)                                                                                                  \
+    X(order)                                                                                                 \
     X(update)                                                                                                \
     X(image)                                                                                                 \
     X(matmul)                                                                                                \

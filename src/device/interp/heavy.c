@@ -447,6 +447,62 @@ static weft_status conv_run(weft_interp *device, const weft_heavy *heavy, void *
     return WEFT_OK;
 }
 
+/* ---- scan, order ---- */
+
+static weft_status scan(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                        const int64_t *bytes) {
+    const weft_heavy_scan *s = &heavy->as.scan;
+    const weft_dtype dtype = (weft_dtype)s->dtype;
+    const int64_t whole = s->outer * s->extent * s->inner, flat[1] = {1};
+    const weft_value start = weft__interp_start(s->product ? WEFT_OP_PROD : WEFT_OP_SUM, dtype);
+    for (int i = 0; i < 2; i++) WEFT_TRY(inside(device, heavy, i, bytes[i], dtype, 1, &whole, flat));
+    for (int64_t k = 0; k < s->outer * s->inner; k++) {
+        weft_value all = start;
+        for (int64_t i = 0; i < s->extent; i++) {
+            const int64_t row = s->reverse ? s->extent - 1 - i : i;
+            const int64_t at = (k / s->inner * s->extent + row) * s->inner + k % s->inner;
+            const weft_value next = get((operand){dtype, args[0]}, at);
+            if (weft_dtype_is_float(dtype))
+                all.f = s->product ? all.f * next.f : all.f + next.f;
+            else
+                all.i = (int64_t)(s->product ? (uint64_t)all.i * (uint64_t)next.i
+                                             : (uint64_t)all.i + (uint64_t)next.i);
+            weft__interp_store(dtype, args[1], at, all);
+        }
+    }
+    return WEFT_OK;
+}
+
+/* May a, at the smaller position, stand before b? */
+static bool in_order(weft_dtype dtype, bool descending, weft_value a, weft_value b) {
+    if (!weft_dtype_is_float(dtype)) return descending ? a.i >= b.i : a.i <= b.i;
+    if (isnan(a.f) || isnan(b.f)) return descending ? isnan(a.f) : isnan(b.f);
+    return descending ? a.f >= b.f : a.f <= b.f;
+}
+
+/* Each element's place is how many come before it. */
+static weft_status order(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                         const int64_t *bytes) {
+    const weft_heavy_order *o = &heavy->as.order;
+    const weft_dtype dtype = (weft_dtype)o->dtype;
+    const int64_t whole = o->rows * o->extent, some = o->rows * o->count, flat[1] = {1};
+    WEFT_TRY(inside(device, heavy, 0, bytes[0], dtype, 1, &whole, flat));
+    WEFT_TRY(inside(device, heavy, 1, bytes[1], WEFT_I32, 1, &some, flat));
+    for (int64_t k = 0; k < whole; k++) {
+        const int64_t row = k / o->extent, i = k % o->extent;
+        const weft_value v = get((operand){dtype, args[0]}, k);
+        int64_t before = 0;
+        for (int64_t j = 0; j < o->extent; j++) {
+            const weft_value w = get((operand){dtype, args[0]}, row * o->extent + j);
+            before +=
+                j < i ? in_order(dtype, o->descending, w, v) : j > i && !in_order(dtype, o->descending, v, w);
+        }
+        if (before < o->count)
+            put((operand){WEFT_I32, args[1]}, row * o->count + before, (weft_value){.i = i});
+    }
+    return WEFT_OK;
+}
+
 /* ---- all ---- */
 
 int weft__interp_heavy_operands(const weft_heavy *heavy) {
@@ -455,6 +511,8 @@ int weft__interp_heavy_operands(const weft_heavy *heavy) {
     case WEFT_HEAVY_SCATTER: return heavy->as.scatter.based ? 4 : 3;
     case WEFT_HEAVY_UPDATE: return 4;
     case WEFT_HEAVY_CONV: return 3;
+    case WEFT_HEAVY_SCAN:
+    case WEFT_HEAVY_ORDER: return 2;
     default: return heavy->as.attention.backward ? ATTENTION_OPERANDS : DOUT;
     }
 }
@@ -466,6 +524,8 @@ weft_status weft__interp_heavy(weft_interp *device, const weft_heavy *heavy, voi
     case WEFT_HEAVY_SCATTER: return scatter(device, heavy, args, bytes);
     case WEFT_HEAVY_UPDATE: return update(device, heavy, args, bytes);
     case WEFT_HEAVY_CONV: return conv_run(device, heavy, args, bytes);
+    case WEFT_HEAVY_SCAN: return scan(device, heavy, args, bytes);
+    case WEFT_HEAVY_ORDER: return order(device, heavy, args, bytes);
     default: return attention_run(device, heavy, args, bytes);
     }
 }

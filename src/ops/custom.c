@@ -1,0 +1,196 @@
+/* Ops of one's own: an expression recorded as nodes, which kernels are then made of as of any other. One with
+ * gradients of its own is a composite that no device takes, so that the reverse walk finds them. Must not
+ * know: kernels. Read next: expression.c. */
+#include <string.h>
+#include <weft/op.h>
+
+#include "ops/composite.h"
+#include "ops/expression.h"
+
+struct weft_defined_op {
+    weft_context *ctx;
+    const char *name;
+    int arity;
+    uint32_t dtypes;
+    bool truth, has_gradient;
+    weft_expression *value, *gradients[WEFT_OP_OPERANDS];
+    weft_op_gradient gradient;
+    void *user;
+    weft_composite forward, backward;
+};
+
+static const weft_defined_op *op_of(const void *params) { return *(const weft_defined_op *const *)params; }
+
+/* The expression of operands of one shape, in f32 where they have 16 bits. */
+static weft_tensor *record(const char *where, const weft_expression *e, weft_tensor *const *in, int n) {
+    weft_tensor *wide[WEFT_EXPRESSION_OPERANDS];
+    for (int i = 0; i < n; i++) {
+        wide[i] = widen(where, in[i]);
+        if (wide[i]->error) return wide[i];
+    }
+    weft_tensor *y = weft__expression_record(where, e, wide);
+    if (y->error) return y;
+    y = weft__expand_to(where, y, in[0]->rank, in[0]->shape); /* of numbers alone */
+    return y->error || y->dtype == WEFT_BOOL ? y : as_dtype(where, y, (weft_dtype)in[0]->dtype);
+}
+
+static void shape_of(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype, int *rank,
+                     int64_t *dims) {
+    (void)output;
+    *dtype = op_of(params)->truth ? WEFT_BOOL : (weft_dtype)in[0]->dtype;
+    *rank = in[0]->rank;
+    memcpy(dims, in[0]->shape, sizeof in[0]->shape);
+}
+
+static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
+    const weft_defined_op *op = op_of(params);
+    out[0] = record(where, op->value, in, op->arity);
+}
+
+/* in: the operands, the result and its gradient, in the order of the letters of `gradients`. */
+static void expand_gradient(const char *where, const void *params, weft_tensor *const *in,
+                            weft_tensor **out) {
+    const weft_defined_op *op = op_of(params);
+    weft_tensor *given[WEFT_EXPRESSION_OPERANDS];
+    memcpy(given, in, (size_t)(op->arity + 2) * sizeof *in);
+    /* The result recorded anew, which is the same one to the compiler: what a gradient owes to it then
+     * reaches the operands here, and not once more through the one outside. */
+    weft__composite(where, &op->forward, params, in, &given[op->arity]);
+    for (int i = 0; i < op->arity; i++) {
+        out[i] = NULL;
+        if (op->gradients[i]) out[i] = record(where, op->gradients[i], given, op->arity + 2);
+    }
+    if (op->gradient) op->gradient(given, given[op->arity], given[op->arity + 1], out, op->user);
+    char text[WEFT_SHAPE_TEXT];
+    for (int i = 0; i < op->arity; i++) {
+        if (!out[i])
+            out[i] = zero(in[i]);
+        else if (!out[i]->error && (out[i]->dtype != in[i]->dtype || !weft__shape_equal(out[i], in[i])))
+            out[i] = weft__poison(op->ctx, where, WEFT_ERR_SHAPE, "%s: its gradient by operand %d is %s",
+                                  op->name, i, weft__tensor_text(out[i], text));
+    }
+}
+
+/* ---- defining ---- */
+
+static const char *kept(weft_context *ctx, const char *text) {
+    char *copy = weft__arena_alloc(&ctx->graph->nodes, strlen(text) + 1);
+    return copy ? strcpy(copy, text) : NULL;
+}
+
+static weft_status read(weft_defined_op *op, const char *text, const char *letters, bool floats,
+                        weft_expression **out) {
+    weft_expression *e = weft__arena_alloc(&op->ctx->graph->nodes, sizeof *e);
+    if (!e || !(text = kept(op->ctx, text)) || !(letters = kept(op->ctx, letters)))
+        return weft__fail_oom(op->ctx, sizeof *e, "the definition of an op");
+    e->what = op->name;
+    e->text = text;
+    e->operands = letters;
+    *out = e;
+    WEFT_TRY(weft__expression_read(op->ctx, e));
+    for (int d = 0; d < 32; d++)
+        if (op->dtypes >> d & 1u && (!floats || weft_dtype_is_float((weft_dtype)d)))
+            WEFT_TRY(weft__expression_accepts(op->ctx, e, (weft_dtype)d));
+    return WEFT_OK;
+}
+
+static weft_status define(weft_defined_op *op, const weft_op_options *options) {
+    const char *const letters[] = {"", "a", "ab", "abc", "abcd"}, *const more[] = {"", "ayg", "abyg", "abcyg",
+                                                                                   "abcdyg"};
+    WEFT_TRY(read(op, options->expression, letters[op->arity], false, &op->value));
+    op->truth = op->value->terms[op->value->count - 1].truth;
+    op->has_gradient = op->gradient != NULL;
+    for (int i = 0; i < WEFT_OP_OPERANDS; i++) {
+        if (!options->gradients[i]) continue;
+        if (i >= op->arity || op->gradient || op->truth)
+            return weft__fail(op->ctx, WEFT_ERR_ARGUMENT, "%s: a gradient by operand %d: %s", op->name, i,
+                              i >= op->arity ? "there is none"
+                              : op->truth    ? "of a condition"
+                                             : "beside a function");
+        op->has_gradient = true;
+        WEFT_TRY(read(op, options->gradients[i], more[op->arity], true, &op->gradients[i]));
+        if (op->gradients[i]->terms[op->gradients[i]->count - 1].truth)
+            return weft__fail(op->ctx, WEFT_ERR_ARGUMENT, "%s: \"%s\" is a condition, no gradient", op->name,
+                              options->gradients[i]);
+    }
+    op->forward = (weft_composite){.name = op->name,
+                                   .kind = -1,
+                                   .n_outputs = 1,
+                                   .params_bytes = sizeof op,
+                                   .shape = shape_of,
+                                   .expand = expand,
+                                   .gradient = &op->backward,
+                                   .n_inputs = op->arity};
+    op->backward = (weft_composite){.name = op->name,
+                                    .kind = -1,
+                                    .n_outputs = op->arity,
+                                    .params_bytes = sizeof op,
+                                    .shape = shape_of,
+                                    .expand = expand_gradient,
+                                    .forward = &op->forward,
+                                    .n_inputs = op->arity + 2};
+    return WEFT_OK;
+}
+
+weft_status weft_op_define(weft_context *ctx, const weft_op_options *options, weft_defined_op **out) {
+    if (out) *out = NULL;
+    if (!ctx || !options || !out || !options->name || !options->expression || options->arity < 1 ||
+        options->arity > WEFT_OP_OPERANDS)
+        return weft__fail(
+            ctx, WEFT_ERR_ARGUMENT,
+            "weft_op_define: the context, a name, an expression or the place for the op is NULL, or "
+            "the arity is not in 1..%d",
+            WEFT_OP_OPERANDS);
+    weft_defined_op *op = weft__arena_alloc(&ctx->graph->nodes, sizeof *op);
+    if (!op) return weft__fail_oom(ctx, sizeof *op, "the definition of an op");
+    const uint32_t floats = 1u << WEFT_F32 | 1u << WEFT_F64 | 1u << WEFT_F16 | 1u << WEFT_BF16;
+    *op = (weft_defined_op){.ctx = ctx,
+                            .name = kept(ctx, options->name),
+                            .arity = options->arity,
+                            .dtypes = options->dtypes ? options->dtypes : floats,
+                            .gradient = options->gradient,
+                            .user = options->user};
+    if (!op->name) return weft__fail_oom(ctx, 1, "the definition of an op");
+    WEFT_TRY(define(op, options));
+    *out = op;
+    return WEFT_OK;
+}
+
+/* ---- applying ---- */
+
+weft_tensor *weft_op_apply_at(const char *where, const weft_defined_op *op, weft_tensor *const *in) {
+    if (!op || !in)
+        return weft__poison(NULL, where, WEFT_ERR_ARGUMENT, "weft_op_apply: the op or its operands are NULL");
+    weft_tensor *bad = weft__reject(op->name, where, in, op->arity);
+    if (bad || !in[0]) return bad;
+    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    int rank = in[0]->rank;
+    int64_t shape[WEFT_MAX_RANK];
+    memcpy(shape, in[0]->shape, sizeof shape);
+    if (in[0]->ctx != op->ctx)
+        return weft__poison(in[0]->ctx, where, WEFT_ERR_ARGUMENT, "%s: it was defined in another context",
+                            op->name);
+    for (int i = 0; i < op->arity; i++) {
+        if (in[i]->dtype != in[0]->dtype || !(op->dtypes >> in[i]->dtype & 1u))
+            return weft__poison(
+                op->ctx, where, WEFT_ERR_DTYPE,
+                "%s: operand %d is %s, the first %s: the op must be defined for it, and all of one "
+                "dtype",
+                op->name, i, weft__tensor_text(in[i], a), weft__tensor_text(in[0], b));
+        if (!weft__broadcast(rank, shape, in[i]->rank, in[i]->shape, &rank, shape))
+            return weft__poison(op->ctx, where, WEFT_ERR_SHAPE, "%s: shapes %s and %s do not broadcast",
+                                op->name, weft__tensor_text(in[0], a), weft__tensor_text(in[i], b));
+    }
+    weft_tensor *full[WEFT_OP_OPERANDS], *y;
+    for (int i = 0; i < op->arity; i++) {
+        full[i] = weft__expand_to(where, in[i], rank, shape);
+        if (full[i]->error) return full[i];
+    }
+    if (!op->has_gradient) return record(where, op->value, full, op->arity);
+    weft__composite(where, &op->forward, &op, full, &y);
+    return y;
+}
+
+weft_tensor *(weft_op_apply)(const weft_defined_op *op, weft_tensor *const *in) {
+    return weft_op_apply_at(NULL, op, in);
+}

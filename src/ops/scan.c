@@ -1,0 +1,44 @@
+/* Sums and products up to each element: cumsum, cumprod. One node, which every device computes; small
+ * integers are widened as those of a sum are. Read next: reduce.c; device/device.h, weft_heavy_scan. */
+#include "ops/composite.h"
+#include "ops/ops.h"
+
+weft_tensor *weft__scan(const char *where, weft_tensor *x, int axis, bool product, bool reverse) {
+    if (weft__poisoned(x)) return x;
+    if (is_half((weft_dtype)x->dtype)) {
+        weft_tensor *wide = weft__scan(where, weft_cast_at(where, x, WEFT_F32), axis, product, reverse);
+        return as_dtype(where, wide, (weft_dtype)x->dtype);
+    }
+    if (x->dtype == WEFT_U64) { /* i64 wraps to the same bits */
+        weft_tensor *same = weft__scan(where, weft_cast_at(where, x, WEFT_I64), axis, product, reverse);
+        return as_dtype(where, same, WEFT_U64);
+    }
+    const weft_attr_scan attr = {axis, product, reverse};
+    return weft__node(x->ctx, where, WEFT_OP_SCAN, (weft_dtype)x->dtype, x->rank, x->shape, 1, &x,
+                      sizeof attr, &attr);
+}
+
+static weft_tensor *scan(const char *where, const char *name, weft_tensor *x, int axis, bool product) {
+    weft_tensor *bad = weft__reject(name, where, &x, 1);
+    if (bad || !x) return bad;
+    int at;
+    char text[WEFT_SHAPE_TEXT];
+    if (!weft__axis(axis, x->rank, &at))
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: axis %d of %s", name, axis,
+                            weft__tensor_text(x, text));
+    if (!weft_dtype_is_float((weft_dtype)x->dtype) &&
+        !weft__dtype_in((weft_dtype)x->dtype, WEFT_CLASS_INTEGER))
+        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "%s: %s is not accepted", name,
+                            weft__tensor_text(x, text));
+    if (weft__dtype_in((weft_dtype)x->dtype, WEFT_CLASS_INTEGER) && weft_dtype_size((weft_dtype)x->dtype) < 8)
+        x = weft_cast_at(where, x, WEFT_I64);
+    return weft__scan(where, x, at, product, false);
+}
+
+weft_tensor *weft_cumsum_at(const char *where, weft_tensor *x, int axis) {
+    return scan(where, "cumsum", x, axis, false);
+}
+
+weft_tensor *weft_cumprod_at(const char *where, weft_tensor *x, int axis) {
+    return scan(where, "cumprod", x, axis, true);
+}
