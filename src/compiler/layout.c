@@ -32,9 +32,10 @@ static void turn(int rank, const int64_t *shape, int64_t *turned) {
 bool weft__ir_channels_last(weft_ir *ir, int rank, const int64_t *shape, int n_in, ir_edge *in,
                             int64_t *stored) {
     int order[WEFT_VIEW_RANK];
-    int64_t most = 0;
+    int64_t most = 0, all = 1;
     bool last = false;
     if (rank < 3 || rank > WEFT_MAX_RANK) return false;
+    for (int d = 0; d < rank; d++) all *= shape[d];
     for (int i = 0; i < n_in; i++) {
         bool is;
         const int64_t n = touched(ir, in[i], rank, shape, &is);
@@ -42,7 +43,8 @@ bool weft__ir_channels_last(weft_ir *ir, int rank, const int64_t *shape, int n_i
         last = is || (last && n == most);
         most = n;
     }
-    if (!last) return false;
+    if (!last || most < all)
+        return false; /* what is repeated is no image: a token's number beside its logits */
     ir_edge turned[4];
     weft_view view;
     order[0] = 0, order[rank - 1] = 1;

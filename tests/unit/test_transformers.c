@@ -204,6 +204,24 @@ static void test_shared(void **state) {
     weft_close(ctx);
 }
 
+/* The classes of tokens (B, T) lie as an image's channels would, innermost: logits beside them stay as they
+ * are, and their products read them without a copy. */
+static void test_copies(void **state) {
+    (void)state;
+    weft_context *ctx = open_device("cpu", false);
+    weft_gpt_options o = llama_options();
+    weft_module *gpt = weft_gpt(ctx, &o);
+    weft_optimizer *opt = weft_adamw(gpt, &(weft_adam_options){.lr = 0.01});
+    assert_ok(weft_optimizer_step(opt, loss_of(ctx, gpt, 0)));
+    const weft_program *program = newest(ctx);
+    for (int i = 0; i < program->commands.count; i++) {
+        const weft_command *c = &program->commands.list[i];
+        assert_false(c->kind == WEFT_COMMAND_KERNEL && strcmp(c->kernel->name, "copy") == 0 &&
+                     weft__kernel_rows(c->kernel) * weft__kernel_row_length(c->kernel) >= 2 * TIME * VOCAB);
+    }
+    weft_close(ctx);
+}
+
 /* Recomputing and bf16 train the same network: the same loss before, one that falls after. */
 static void test_training(void **state) {
     (void)state;
@@ -262,8 +280,8 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parity), cmocka_unit_test(test_cache),
-                                       cmocka_unit_test(test_shared), cmocka_unit_test(test_training),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parity),   cmocka_unit_test(test_cache),
+                                       cmocka_unit_test(test_shared),   cmocka_unit_test(test_copies),
+                                       cmocka_unit_test(test_training), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
