@@ -91,18 +91,18 @@ static weft_status write_all(int fd, const char *name, const char *text, size_t 
 }
 
 static weft_status write_csv_header(weft__run *run) {
+    static const char scores[] = ""
+#define NAME(member, title, tag) "," #member
+        WEFT__SCORES(NAME);
+#undef NAME
     char line[256];
     struct stat info;
     if (fstat(run->csv, &info) != 0) return weft__fail_io(NULL, "look at", "metrics.csv", errno);
     if (info.st_size > 0) return WEFT_OK;
     int bytes = snprintf(line, sizeof line,
                          "step,epoch,loss,lr,grad_norm,%s_per_second,val_loss,val_accuracy,epoch_seconds,"
-                         "memory_peak,loss_scale"
-#define NAME(member, title, tag) "," #member
-                         WEFT__SCORES(NAME)
-#undef NAME
-                             "\n",
-                         run->tokens ? "tokens" : "samples");
+                         "memory_peak,loss_scale%s\n",
+                         run->tokens ? "tokens" : "samples", scores);
     return write_all(run->csv, "metrics.csv", line, (size_t)bytes);
 }
 
