@@ -109,8 +109,9 @@ weft_tensor *weft_batch_norm_at(const char *where, weft_tensor *x, weft_tensor *
     if (!bad && !mean) bad = weft__batch_moments(where, x, &mean, &variance);
     if (bad) return bad;
     weft_tensor *d = sub(rows_of(where, widen(where, x)), widen(where, mean));
-    weft_tensor *y = mul(d, weft_rsqrt_at(where, addc(widen(where, variance), o.eps == 0.0 ? 1e-5 : o.eps)));
-    if (gamma) y = mul(y, widen(where, gamma));
+    weft_tensor *factor = weft_rsqrt_at(where, addc(widen(where, variance), o.eps == 0.0 ? 1e-5 : o.eps));
+    if (gamma) factor = mul(factor, widen(where, gamma)); /* of a channel, before it meets the rows */
+    weft_tensor *y = mul(d, factor);
     if (beta) y = add(y, widen(where, beta));
     y = as_dtype(where, y, (weft_dtype)x->dtype);
     return weft__poisoned(y) ? y : from_rows(where, y, x);

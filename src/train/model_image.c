@@ -17,9 +17,15 @@ static weft_status activation_of(const weft__config *config, weft_context *ctx,
                       "model.activation: %s: layers without a nonlinearity between them are one layer", name);
 }
 
+static weft_status check_dtype(weft_context *ctx, weft_dtype dtype) {
+    if (dtype == WEFT_F32) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "train.precision: images are learned in f32, bf16 or f16");
+}
+
 static weft_status build_cnn(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                              weft__model *model) {
     weft_activation_kind activation = WEFT_RELU;
+    WEFT_TRY(check_dtype(model->ctx, dtype));
     WEFT_TRY(activation_of(config, model->ctx, &activation));
     model->loss = loss_of(config);
     model->module = weft_cnn(model->ctx, &(weft_cnn_options){.channels = dataset->image[0],
@@ -52,6 +58,7 @@ static weft_status build_resnet(const weft__config *config, const weft__dataset 
         return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED,
                           "model.dropout: a resnet has none: batch norm and "
                           "data.shift take its place");
+    WEFT_TRY(check_dtype(model->ctx, dtype));
     model->loss = loss_of(config);
     model->module = weft_resnet(model->ctx, &(weft_resnet_options){.channels = dataset->image[0],
                                                                    .rows = dataset->image[1],
@@ -75,6 +82,7 @@ static weft_status build_autoencoder(const weft__config *config, const weft__dat
     int64_t sizes[WEFT__LIST_MAX + 1] = {dataset->features};
     weft_activation_kind activation = WEFT_RELU;
     int count = 1;
+    WEFT_TRY(check_dtype(model->ctx, dtype));
     WEFT_TRY(activation_of(config, model->ctx, &activation));
     for (size_t i = 0; i < config->model_hidden.count; i++) sizes[count++] = config->model_hidden.values[i];
     model->loss = WEFT_LOSS_MSE;
