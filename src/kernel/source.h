@@ -45,8 +45,8 @@ enum {
 /* A kernel gets the pointers of its arguments, in order, and last their numbers, in order, as one struct,
  * which its text declares as W_NUMBERS(name): drivers allocate for each argument of each launch. */
 typedef enum weft_argument_kind {
-    WEFT_ARGUMENT_OPERAND, /* operand `index` of the command, as elements of `dtype`: the buffer, and a 64-bit
-                            * offset in elements */
+    WEFT_ARGUMENT_OPERAND, /* operand `index` of the command from its byte `i` on, as elements of `dtype`: the
+                            * buffer, and a 64-bit offset in elements */
     WEFT_ARGUMENT_SCRATCH, /* the executable's scratch from byte `i` on, as elements of `dtype`: likewise */
     WEFT_ARGUMENT_I32,     /* the number i */
     WEFT_ARGUMENT_I64,

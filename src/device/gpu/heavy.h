@@ -19,6 +19,9 @@ weft_status weft__gpu_attention(weft_launches *launches, const weft_heavy *heavy
 bool weft__gpu_scatter_takes(const weft_target *target, const weft_heavy_scatter *scatter);
 weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, bool sink);
 
+bool weft__gpu_recurrent_takes(const weft_target *target, const weft_heavy_recurrent *recurrent);
+weft_status weft__gpu_recurrent(weft_launches *launches, const weft_heavy *heavy, bool sink);
+
 bool weft__gpu_update_takes(const weft_target *target, const weft_heavy_update *update);
 weft_status weft__gpu_update(weft_launches *launches, const weft_heavy *heavy, bool sink);
 

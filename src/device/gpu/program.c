@@ -48,7 +48,7 @@ static weft_status settle_argument(weft_gpu_program *p, const weft_command *comm
     weft_context *ctx = p->launches.ctx;
     switch ((weft_argument_kind)a->kind) {
     case WEFT_ARGUMENT_OPERAND:
-        a->i = command->operands[a->index].offset + wish->guard;
+        a->i += command->operands[a->index].offset + wish->guard;
         a->index = command->operands[a->index].slot;
         break;
     case WEFT_ARGUMENT_SCRATCH:

@@ -30,6 +30,7 @@
     X(attention_items)                                                                                       \
     X(attention_tensor)                                                                                      \
     X(attention_vectors)                                                                                     \
+    X(recurrent)                                                                                             \
     X(scatter)                                                                                               \
     X(scan)                                                                                                  \
     X(order)                                                                                                 \
