@@ -1,7 +1,7 @@
 /* The gradient of a convolution by its weight, on the CPU: for each tap and input channel a sum over all
  * pixels of x times y, output channels side by side. Images are cut into blocks, whose number the shape alone
- * decides, each with a sum of its own; who finishes the last block of a range of output channels adds them up
- * in order. Must not know threads. Read next: conv_float.h. */
+ * decides, each with a sum of its own, which are added up two by two. Must not know threads. Read next:
+ * conv_float.h. */
 #include <string.h>
 
 #include "device/cpu/conv.h"
@@ -9,6 +9,8 @@
 #define BAND_BYTES    262144
 #define PARTIAL_BYTES 4194304 /* of all sums of blocks together */
 #define MOST_BLOCKS   16
+#define LINE_PIXELS   112 /* added in a row: with what a tile reads of them, what stays in the first cache */
+#define TURN          64  /* rows */
 
 typedef struct weight_plan {
     weft_heavy_conv c;
@@ -21,11 +23,11 @@ typedef struct weight_plan {
     int64_t parts, panels;    /* ranges of output channels; vectors */
     int64_t blocks;
     int64_t *rows;         /* where each row begins in a window */
-    weft_conv_line *lines; /* of a whole band, in parts of at most CONV_DEPTH pixels */
+    weft_conv_line *lines; /* of a whole band, in parts of at most LINE_PIXELS pixels */
     int64_t *first_line;   /* of part i; the last one: how many there are */
     int64_t n_parts;
     void *sums; /* (blocks, groups, depth, width) */
-    int *done;  /* blocks of a range that are */
+    int *done;  /* (parts, blocks): of two sums that become one, how many are there */
     size_t band_bytes;
 } weight_plan;
 
@@ -106,24 +108,44 @@ static void store_row(const weight_plan *p, const void *from, int64_t n, char *t
         memcpy(to, from, (size_t)n * p->size);
 }
 
-/* Adds all blocks to the first, TURN rows at a time, and turns these: the weight has channels of x last. */
+/* Adds the sums of block `from` to those of block `to`, for vectors begin..end. */
+static void add_block(const weight_plan *p, int64_t begin, int64_t end, int64_t to, int64_t from) {
+    const int64_t at = begin * p->kernels->lanes, n = (end - begin) * p->kernels->lanes;
+    const bool whole = n == p->width; /* rows are one */
+    for (int64_t g = 0; g < p->c.groups; g++)
+        for (int64_t r = 0; r < (whole ? 1 : p->depth); r++) {
+            const size_t first = (size_t)(r * p->width + at) * p->wide;
+            const void *x = sum_of(p, from, g) + first;
+            void *y = sum_of(p, to, g) + first;
+            if (p->wide == 8)
+                p->own->add_f64(whole ? n * p->depth : n, x, y);
+            else
+                p->own->add_f32(whole ? n * p->depth : n, x, y);
+        }
+}
+
+/* Neighbours are added when both are there, then pairs, and so on: by whoever comes second, so that threads
+ * share the work and the order is always the same. True for who has the sum of all. */
+static bool add_up(const weight_plan *p, int64_t part, int64_t block, int64_t begin, int64_t end) {
+    for (int64_t reach = 1; reach < p->blocks; reach *= 2) {
+        const int64_t left = block & ~(2 * reach - 1), right = left + reach;
+        block = left;
+        if (right >= p->blocks) continue;
+        int *done = &p->done[part * p->blocks + right]; /* each block is the right one of one pair */
+        if (__atomic_add_fetch(done, 1, __ATOMIC_ACQ_REL) < 2) return false;
+        __atomic_store_n(done, 0, __ATOMIC_RELAXED);
+        add_block(p, begin, end, left, right);
+    }
+    return true;
+}
+
+/* Turns the sums, TURN rows at a time: the weight has channels of x last. */
 static void finish(const weight_plan *p, int64_t begin, int64_t end, char *w, char *scratch) {
-    enum { TURN = 64 };
     const weft_heavy_conv *c = &p->c;
     const int64_t first = begin * p->kernels->lanes, last = least(end * p->kernels->lanes, c->out);
     for (int64_t g = 0; g < c->groups; g++)
         for (int64_t r = 0; r < p->depth; r += TURN) {
             const int64_t n = least(TURN, p->depth - r);
-            for (int64_t i = r; i < r + n; i++)
-                for (int64_t b = 1; b < p->blocks; b++) {
-                    const size_t at = (size_t)(i * p->width + first) * p->wide;
-                    if (p->wide == 8)
-                        p->own->add_f64(last - first, (const void *)(sum_of(p, b, g) + at),
-                                        (void *)(sum_of(p, 0, g) + at));
-                    else
-                        p->own->add_f32(last - first, (const void *)(sum_of(p, b, g) + at),
-                                        (void *)(sum_of(p, 0, g) + at));
-                }
             const int64_t width = weft__ceil_div(n, p->kernels->lanes) * p->kernels->lanes;
             p->kernels->pack(scratch, width, sum_of(p, 0, g) + (size_t)(r * p->width + first) * p->wide,
                              p->width, 1, n, last - first);
@@ -144,9 +166,7 @@ static void run(const void *plan, void *const *args, int64_t begin, int64_t end,
         const int64_t first = units * block / p->blocks;
         for (int64_t u = first; u < units * (block + 1) / p->blocks; u++)
             do_band(p, args, u, block, from, to, u == first, scratch);
-        if (__atomic_add_fetch(&p->done[part], 1, __ATOMIC_ACQ_REL) < p->blocks) continue;
-        __atomic_store_n(&p->done[part], 0, __ATOMIC_RELAXED);
-        finish(p, from, to, args[2], scratch);
+        if (add_up(p, part, block, from, to)) finish(p, from, to, args[2], scratch);
     }
 }
 
@@ -185,8 +205,8 @@ static void set_band(weight_plan *p) {
 
 static bool list_rows(weft_context *ctx, weight_plan *p) {
     const weft_heavy_conv *c = &p->c;
-    const int64_t row = weft__conv_band_row(&p->band), pieces = weft__ceil_div(c->y[1], CONV_DEPTH);
-    int64_t n = 0, lines = 0, pixels = CONV_DEPTH;
+    const int64_t row = weft__conv_band_row(&p->band), pieces = weft__ceil_div(c->y[1], LINE_PIXELS);
+    int64_t n = 0, lines = 0, pixels = LINE_PIXELS;
     p->rows = weft__array(ctx, (size_t)p->depth, sizeof *p->rows);
     p->lines = weft__array(ctx, (size_t)(p->band_rows * pieces), sizeof *p->lines);
     p->first_line = weft__array(ctx, (size_t)(p->band_rows * pieces + 1), sizeof *p->first_line);
@@ -198,7 +218,7 @@ static bool list_rows(weft_context *ctx, weight_plan *p) {
     for (int64_t h = 0; h < p->band_rows; h++)
         for (int64_t i = 0; i < pieces; i++) {
             const int64_t from = c->y[1] * i / pieces, count = c->y[1] * (i + 1) / pieces - from;
-            if (pixels + count > CONV_DEPTH) {
+            if (pixels + count > LINE_PIXELS) {
                 p->first_line[p->n_parts++] = lines;
                 pixels = 0;
             }
@@ -229,11 +249,11 @@ static bool make(weft_context *ctx, weight_plan *p, weft_cpu_work *work) {
     p->width = p->panels * p->kernels->lanes;
     if (!list_rows(ctx, p)) return false;
     cut(p, work->cost_ns);
-    p->done = weft__array(ctx, (size_t)p->parts, sizeof *p->done);
+    p->done = weft__array(ctx, (size_t)(p->parts * p->blocks), sizeof *p->done);
     p->sums = weft__alloc_aligned(ctx, (size_t)(p->blocks * c->groups * p->depth * p->width) * p->wide);
     p->band_bytes = weft__conv_aligned(weft__conv_band_bytes(&p->band));
     const size_t y = p->size == p->wide ? 0 : (size_t)(p->band_rows * c->y[1] * c->groups * c->out) * p->wide;
-    const size_t turned = (size_t)(64 * p->width) * p->wide;
+    const size_t turned = (size_t)(TURN * p->width) * p->wide;
     work->scratch_bytes = p->band_bytes + y;
     if (work->scratch_bytes < turned) work->scratch_bytes = turned;
     work->tasks = p->parts * p->blocks;
