@@ -66,7 +66,8 @@ double weft__conv_cost(const weft_heavy_conv *c) {
     static const double rate[] = {[WEFT_ISA_BASELINE] = 12, [WEFT_ISA_AVX2] = 50, [WEFT_ISA_AVX512] = 110};
     const double products = (double)c->n * (double)(c->y[0] * c->y[1]) * (double)(c->size[0] * c->size[1]) *
                             (double)c->groups * (double)c->in * (double)c->out;
-    return 2 * products / rate[weft__cpu_isa()] * (c->dtype == WEFT_F64 ? 2 : 1) + 100;
+    const double slow = (c->dtype == WEFT_F64 ? 2 : 1) * (weft__conv_each(c) ? 6 : 1); /* than f32, summed */
+    return 2 * products / rate[weft__cpu_isa()] * slow + 100;
 }
 
 /* ---- the plan ---- */
@@ -89,6 +90,7 @@ typedef struct conv_plan {
     const weft_gemm_own *own;
     const weft_conv_own *kernels;
     bool turned; /* gradient by the input */
+    bool each;   /* groups of one channel */
     size_t size, wide;
     int64_t from[2], to[2], n_from, n_to; /* of the tensors read and written; channels of one group */
     int64_t step[2], stride[2];           /* of windows, of pixels of a class */
@@ -268,7 +270,11 @@ static span span_at(const conv_plan *p, int64_t v, int64_t end) {
 static void pack(const conv_plan *p, const char *w, int64_t begin, int64_t end, char *packed) {
     const weft_heavy_conv *c = &p->c;
     const int64_t taps = c->size[0] * c->size[1], depth = taps * c->in; /* of a row of the weight */
-    for (int64_t g = 0; g < c->groups; g++)
+    const int64_t whole = weft__ceil_div(c->groups, p->kernels->lanes) * p->kernels->lanes;
+    for (int64_t t = 0; p->each && t < taps; t++)
+        p->kernels->pack(packed + (size_t)(t * whole) * p->wide, whole, w + (size_t)p->tap[t] * p->wide, taps,
+                         1, c->groups, 1);
+    for (int64_t g = 0; !p->each && g < c->groups; g++)
         for (int64_t v = begin; v < end;) {
             const span s = span_at(p, v, end);
             const int64_t width = s.vectors * p->kernels->lanes;
@@ -302,7 +308,10 @@ static void gather(const conv_plan *p, int64_t q, int64_t rows, const char *x, c
                                         .n_runs = sum->n_runs,
                                         .last = s->last,
                                         .add = i > 0};
-            p->kernels->gather(&g, s->vectors, k->places, count);
+            if (p->each)
+                p->kernels->each(&g, p->c.groups, k->places, count);
+            else
+                p->kernels->gather(&g, s->vectors, k->places, count);
         }
     }
 }
@@ -324,7 +333,9 @@ static void do_band(const conv_plan *p, void *const *args, int64_t unit, int64_t
     const char *x = weft__conv_band_fill(
         &p->band, p->own, from, q * p->step[0] + p->band.low[0],
         (q_rows - 1) * p->step[0] + p->band.most - (p->q_band - 1) * p->step[0], scratch);
-    for (int64_t g = 0; g < p->c.groups; g++)
+    const span all = {.vectors = weft__ceil_div(p->c.groups, p->kernels->lanes)};
+    if (p->each) gather(p, q, q_rows, x, packed, y, &all);
+    for (int64_t g = 0; !p->each && g < p->c.groups; g++)
         for (int64_t v = begin; v < end;) {
             const span s = span_at(p, v, end);
             gather(p, q, q_rows, x + (size_t)(g * p->n_from) * p->wide, packed,
@@ -379,7 +390,8 @@ static void set_scratch(conv_plan *p, weft_cpu_work *work) {
     const int64_t taps = p->c.size[0] * p->c.size[1];
     const int64_t most = weft__ceil_div(p->panels, p->parts) * p->kernels->lanes;
     const bool half = is_half(p->c.dtype);
-    p->packed_bytes = weft__conv_aligned((size_t)(p->c.groups * taps * p->n_from * most) * p->wide);
+    const int64_t sets = p->each ? weft__ceil_div(p->c.groups, p->kernels->lanes) : p->c.groups;
+    p->packed_bytes = weft__conv_aligned((size_t)(sets * taps * p->n_from * most) * p->wide);
     p->raw_bytes = half ? weft__conv_aligned((size_t)(p->c.groups * p->c.out * taps * p->c.in) * p->wide) : 0;
     p->band_bytes = weft__conv_aligned(weft__conv_band_bytes(&p->band));
     p->result_bytes =
@@ -397,6 +409,7 @@ weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *c, 
     p->own = weft__gemm_own();
     p->kernels = c->dtype == WEFT_F64 ? &p->own->conv_f64 : &p->own->conv_f32;
     p->turned = c->pass == WEFT_CONV_INPUT;
+    p->each = weft__conv_each(c);
     p->size = weft_dtype_size((weft_dtype)c->dtype);
     p->wide = wide_size(c->dtype);
     for (int d = 0; d < 2; d++) {

@@ -35,6 +35,11 @@ const void *weft__conv_wide(weft_dtype dtype, const weft_gemm_own *own, const vo
 
 static inline size_t weft__conv_aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
+/* Groups of one channel: all are one set whose channels do not meet. */
+static inline bool weft__conv_each(const weft_heavy_conv *c) {
+    return c->in == 1 && c->out == 1 && c->groups > 1;
+}
+
 /* Nanoseconds of one thread for all products of a pass. */
 double weft__conv_cost(const weft_heavy_conv *c);
 

@@ -112,6 +112,75 @@ static void FN(conv_weight)(const weft_conv_weight *g, int64_t nv, const int64_t
     }
 }
 
+/* ---- one channel a group: nothing is summed over channels ---- */
+
+#define EACH_PIXELS 4
+#define EACH_TAPS   8
+
+static ALWAYS VEC FN(some)(const T *p, int64_t n) { return n < VL ? LOAD_PART(p, n) : FN(load)(p); }
+
+static ALWAYS void FN(each_pixels)(const int mr, const weft_conv_gather *g, const weft_conv_place *places,
+                                   int64_t c, int64_t n, int64_t wide) {
+    VEC acc[EACH_PIXELS];
+    UNROLL for (int i = 0; i < mr; i++) acc[i] = SET1((T)0);
+    const T *w = (const T *)g->w + c;
+    for (int64_t t = 0; t < g->n_runs; t++, w += wide) {
+        const VEC wv = FN(load)(w);
+        UNROLL for (int i = 0; i < mr; i++) acc[i] =
+            FMA(FN(some)((const T *)g->x + places[i].x + g->runs[t].at + c, n), wv, acc[i]);
+    }
+    UNROLL for (int i = 0; i < mr; i++) {
+        T *to = (T *)g->y + places[i].y + c;
+        if (n < VL)
+            STORE_PART(to, g->add ? LOAD_PART(to, n) + acc[i] : acc[i], n);
+        else
+            FN(store)(to, g->add ? FN(load)(to) + acc[i] : acc[i]);
+    }
+}
+
+/* Rows of the packed weight are whole vectors of channels. */
+static void FN(conv_each)(const weft_conv_gather *g, int64_t channels, const weft_conv_place *places,
+                          int64_t count) {
+    const int64_t wide = weft__ceil_div(channels, VL) * VL;
+    for (int64_t c = 0; c < channels; c += VL) {
+        const int64_t n = channels - c < VL ? channels - c : VL;
+        int64_t p = 0;
+        for (; p + EACH_PIXELS <= count; p += EACH_PIXELS)
+            FN(each_pixels)(EACH_PIXELS, g, places + p, c, n, wide);
+        for (; p < count; p++) FN(each_pixels)(1, g, places + p, c, n, wide);
+    }
+}
+
+static ALWAYS void FN(each_taps)(const int taps, const weft_conv_weight *g, const int64_t *rows, int64_t c,
+                                 int64_t n, T *to) {
+    VEC acc[EACH_TAPS];
+    UNROLL for (int t = 0; t < taps; t++) acc[t] = SET1((T)0);
+    for (const weft_conv_line *line = g->lines, *end = line + g->n_lines; line < end; line++) {
+        const T *x = (const T *)g->x + line->x + c, *y = (const T *)g->y + line->y + c;
+        for (int64_t p = 0; p < line->n; p++, x += g->step, y += g->wide) {
+            const VEC yv = FN(some)(y, n);
+            UNROLL for (int t = 0; t < taps; t++) acc[t] = FMA(FN(some)(x + rows[t], n), yv, acc[t]);
+        }
+    }
+    UNROLL for (int t = 0; t < taps; t++)
+        FN(store)(to + t * g->to_row, g->add ? FN(load)(to + t * g->to_row) + acc[t] : acc[t]);
+}
+
+static void FN(conv_each_weight)(const weft_conv_weight *g, int64_t channels, const int64_t *rows,
+                                 int64_t count) {
+    for (int64_t c = 0; c < channels; c += VL) {
+        const int64_t n = channels - c < VL ? channels - c : VL;
+        T *to = (T *)g->to + c;
+        int64_t t = 0;
+        for (; t + EACH_TAPS <= count; t += EACH_TAPS)
+            FN(each_taps)(EACH_TAPS, g, rows + t, c, n, to + t * g->to_row);
+        for (; t < count; t++) FN(each_taps)(1, g, rows + t, c, n, to + t * g->to_row);
+    }
+}
+
+#undef EACH_PIXELS
+#undef EACH_TAPS
+
 static void FN(conv_pack)(void *to, int64_t width, const void *from, int64_t s_i, int64_t s_k, int64_t rows,
                           int64_t k) {
     FN(pack)(to, width, from, s_i, s_k, rows, k);

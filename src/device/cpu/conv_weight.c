@@ -19,7 +19,9 @@ typedef struct weight_plan {
     size_t size, wide;
     weft_conv_band band;
     int64_t band_rows, bands; /* rows of y in a band, bands of an image */
-    int64_t depth, width;     /* rows (tap, input channel) of a group's sum; its columns, whole vectors */
+    bool each;                /* groups of one channel, which are one set */
+    int64_t sets, out;        /* of output channels, each with its sum; how many it has */
+    int64_t depth, width;     /* rows (tap, input channel) of a sum; its columns, whole vectors */
     int64_t parts, panels;    /* ranges of output channels; vectors */
     int64_t blocks;
     int64_t *rows;         /* where each row begins in a window */
@@ -49,7 +51,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t panel_at(const weight_plan *p, int64_t i) { return p->panels * i / p->parts; }
 
 static char *sum_of(const weight_plan *p, int64_t block, int64_t group) {
-    return (char *)p->sums + (size_t)((block * p->c.groups + group) * p->depth * p->width) * p->wide;
+    return (char *)p->sums + (size_t)((block * p->sets + group) * p->depth * p->width) * p->wide;
 }
 
 /* What a band adds to the sums of vectors begin..end; the first one begins them. */
@@ -64,11 +66,12 @@ static void add_band(const weight_plan *p, const char *x, const char *y, int64_t
                lines[n].y < rows * c->y[1] * c->groups * c->out)
             n++;
         if (n == 0) break;
-        for (int64_t g = 0; g < c->groups; g++)
+        for (int64_t g = 0; g < p->sets; g++)
             for (int64_t v = begin, nv; v < end; v += nv) {
-                nv = weft__ceil_div(end - v, weft__ceil_div(end - v, p->kernels->vectors));
-                const int64_t left = c->out - (v + nv - 1) * lanes;
-                const weft_conv_weight w = {.x = x + (size_t)(g * c->in) * p->wide,
+                nv =
+                    p->each ? end - v : weft__ceil_div(end - v, weft__ceil_div(end - v, p->kernels->vectors));
+                const int64_t left = p->out - (v + nv - 1) * lanes, first_x = p->each ? v * lanes : g * c->in;
+                const weft_conv_weight w = {.x = x + (size_t)first_x * p->wide,
                                             .y = y + (size_t)(g * c->out + v * lanes) * p->wide,
                                             .to = sum_of(p, block, g) + (size_t)(v * lanes) * p->wide,
                                             .lines = lines,
@@ -78,7 +81,10 @@ static void add_band(const weight_plan *p, const char *x, const char *y, int64_t
                                             .to_row = p->width,
                                             .last = left < lanes ? left : lanes,
                                             .add = !first || i > 0};
-                p->kernels->weight(&w, nv, p->rows, p->depth);
+                if (p->each)
+                    p->kernels->each_weight(&w, least(end * lanes, p->out) - v * lanes, p->rows, p->depth);
+                else
+                    p->kernels->weight(&w, nv, p->rows, p->depth);
             }
     }
 }
@@ -112,7 +118,7 @@ static void store_row(const weight_plan *p, const void *from, int64_t n, char *t
 static void add_block(const weight_plan *p, int64_t begin, int64_t end, int64_t to, int64_t from) {
     const int64_t at = begin * p->kernels->lanes, n = (end - begin) * p->kernels->lanes;
     const bool whole = n == p->width; /* rows are one */
-    for (int64_t g = 0; g < p->c.groups; g++)
+    for (int64_t g = 0; g < p->sets; g++)
         for (int64_t r = 0; r < (whole ? 1 : p->depth); r++) {
             const size_t first = (size_t)(r * p->width + at) * p->wide;
             const void *x = sum_of(p, from, g) + first;
@@ -141,9 +147,8 @@ static bool add_up(const weight_plan *p, int64_t part, int64_t block, int64_t be
 
 /* Turns the sums, TURN rows at a time: the weight has channels of x last. */
 static void finish(const weight_plan *p, int64_t begin, int64_t end, char *w, char *scratch) {
-    const weft_heavy_conv *c = &p->c;
-    const int64_t first = begin * p->kernels->lanes, last = least(end * p->kernels->lanes, c->out);
-    for (int64_t g = 0; g < c->groups; g++)
+    const int64_t first = begin * p->kernels->lanes, last = least(end * p->kernels->lanes, p->out);
+    for (int64_t g = 0; g < p->sets; g++)
         for (int64_t r = 0; r < p->depth; r += TURN) {
             const int64_t n = least(TURN, p->depth - r);
             const int64_t width = weft__ceil_div(n, p->kernels->lanes) * p->kernels->lanes;
@@ -151,7 +156,7 @@ static void finish(const weight_plan *p, int64_t begin, int64_t end, char *w, ch
                              p->width, 1, n, last - first);
             for (int64_t o = first; o < last; o++)
                 store_row(p, scratch + (size_t)((o - first) * width) * p->wide, n,
-                          w + (size_t)((g * c->out + o) * p->depth + r) * p->size);
+                          w + (size_t)((g * p->out + o) * p->depth + r) * p->size);
         }
 }
 
@@ -234,7 +239,7 @@ static bool list_rows(weft_context *ctx, weight_plan *p) {
 /* By the shape alone: as many blocks as their sums have room for, ranges of channels where that is too few.
  */
 static void cut(weight_plan *p, double cost_ns) {
-    const int64_t one = p->c.groups * p->depth * p->width * (int64_t)p->wide;
+    const int64_t one = p->sets * p->depth * p->width * (int64_t)p->wide;
     int64_t tasks = (int64_t)(cost_ns / 30e3);
     tasks = tasks < 1 ? 1 : least(tasks, MOST_BLOCKS);
     p->blocks = least(least(tasks, p->c.n * p->bands), PARTIAL_BYTES / one);
@@ -245,12 +250,12 @@ static void cut(weight_plan *p, double cost_ns) {
 static bool make(weft_context *ctx, weight_plan *p, weft_cpu_work *work) {
     const weft_heavy_conv *c = &p->c;
     set_band(p);
-    p->panels = weft__ceil_div(c->out, p->kernels->lanes);
+    p->panels = weft__ceil_div(p->out, p->kernels->lanes);
     p->width = p->panels * p->kernels->lanes;
     if (!list_rows(ctx, p)) return false;
     cut(p, work->cost_ns);
     p->done = weft__array(ctx, (size_t)(p->parts * p->blocks), sizeof *p->done);
-    p->sums = weft__alloc_aligned(ctx, (size_t)(p->blocks * c->groups * p->depth * p->width) * p->wide);
+    p->sums = weft__alloc_aligned(ctx, (size_t)(p->blocks * p->sets * p->depth * p->width) * p->wide);
     p->band_bytes = weft__conv_aligned(weft__conv_band_bytes(&p->band));
     const size_t y = p->size == p->wide ? 0 : (size_t)(p->band_rows * c->y[1] * c->groups * c->out) * p->wide;
     const size_t turned = (size_t)(TURN * p->width) * p->wide;
@@ -269,6 +274,9 @@ weft_status weft__cpu_conv_weight_prepare(weft_context *ctx, const weft_heavy_co
     p->kernels = c->dtype == WEFT_F64 ? &p->own->conv_f64 : &p->own->conv_f32;
     p->size = weft_dtype_size((weft_dtype)c->dtype);
     p->wide = c->dtype == WEFT_F64 ? 8 : 4;
+    p->each = weft__conv_each(c);
+    p->sets = p->each ? 1 : c->groups;
+    p->out = p->each ? c->groups : c->out;
     p->depth = c->size[0] * c->size[1] * c->in;
     if (c->n == 0) {
         work->run = run_nothing;

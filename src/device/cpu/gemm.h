@@ -105,6 +105,9 @@ typedef struct weft_conv_own {
     int lanes, vectors; /* of a vector, at most of a call */
     void (*gather)(const weft_conv_gather *g, int64_t vectors, const weft_conv_place *places, int64_t count);
     void (*weight)(const weft_conv_weight *g, int64_t vectors, const int64_t *rows, int64_t count);
+    /* The same of groups that have one channel: elements of w and y are side by side, as those of x. */
+    void (*each)(const weft_conv_gather *g, int64_t channels, const weft_conv_place *places, int64_t count);
+    void (*each_weight)(const weft_conv_weight *g, int64_t channels, const int64_t *rows, int64_t count);
     /* to[p * width + i] = from[i * s_i + p * s_k], 0 from `rows` to `width`, whole vectors. */
     void (*pack)(void *to, int64_t width, const void *from, int64_t s_i, int64_t s_k, int64_t rows,
                  int64_t k);

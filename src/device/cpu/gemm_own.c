@@ -619,7 +619,10 @@ const weft_gemm_own PASTE(weft__gemm_own_, WEFT_ISA) = {
     .attention_f32 = ATTENTION(f32),
     .attention_f64 = ATTENTION(f64),
 #define CONV(type, size)                                                                                     \
-    { VECTOR_BYTES / (size), CONV_VECS, conv_gather_##type, conv_weight_##type, conv_pack_##type }
+    {                                                                                                        \
+        VECTOR_BYTES / (size), CONV_VECS, conv_gather_##type, conv_weight_##type, conv_each_##type,          \
+            conv_each_weight_##type, conv_pack_##type                                                        \
+    }
     .conv_f32 = CONV(f32, 4),
     .conv_f64 = CONV(f64, 8),
 #define RECURRENT(type)                                                                                      \
