@@ -8,10 +8,14 @@
 
 #include "device/cpu/conv.h"
 
-#define BAND_BYTES  262144 /* of a band in scratch: with the weight, what stays in the second cache */
+#define BAND_BYTES 65536 /* of a band in scratch, whose edges are read twice */
+#define BAND_IN_PLACE                                                                                        \
+    32768 /* read once for every few vectors of output channels: what stays in the first cache */
 #define BAND_PIXELS 1024
 
 /* ---- bands ---- */
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static bool is_half(uint8_t dtype) { return dtype == WEFT_F16 || dtype == WEFT_BF16; }
 
@@ -153,7 +157,7 @@ static void set_band(conv_plan *p) {
     b->wide = (count[1] - 1) * p->step[1] + high - low + 1;
     reach(p, 0, &low, &high);
     const int64_t row = b->wide * b->channels * (int64_t)p->wide, tall = high - low + 1;
-    int64_t most = b->in_place ? count[0] : (BAND_BYTES / row - tall) / p->step[0] + 1;
+    int64_t most = ((b->in_place ? BAND_IN_PLACE : BAND_BYTES) / row - tall) / p->step[0] + 1;
     if (most > BAND_PIXELS / count[1]) most = BAND_PIXELS / count[1];
     p->bands = weft__ceil_div(count[0], most < 1 ? 1 : most);
     p->q_band = weft__ceil_div(count[0], p->bands);
@@ -216,8 +220,6 @@ static void plan_free(weft_context *ctx, void *plan) {
     weft__free(ctx, p);
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static bool list_classes(weft_context *ctx, conv_plan *p) {
     const int64_t down = least(p->stride[0], p->to[0]), across = least(p->stride[1], p->to[1]);
     const int64_t taps = p->c.size[0] * p->c.size[1], row = weft__conv_band_row(&p->band);
@@ -249,8 +251,13 @@ static bool list_classes(weft_context *ctx, conv_plan *p) {
 
 /* ---- a task ---- */
 
+/* As many vectors as a call has are not divided. */
+static int64_t calls_of(const conv_plan *p) { return weft__ceil_div(p->panels, p->kernels->vectors); }
+
 /* Vectors of range i of the output channels. */
-static int64_t panel_at(const conv_plan *p, int64_t i) { return p->panels * i / p->parts; }
+static int64_t panel_at(const conv_plan *p, int64_t i) {
+    return least(calls_of(p) * i / p->parts * p->kernels->vectors, p->panels);
+}
 
 typedef struct span {
     int64_t first, vectors, channels, last; /* channel, vectors, channels, channels of the last vector */
@@ -294,7 +301,7 @@ static void pack(const conv_plan *p, const char *w, int64_t begin, int64_t end, 
 
 /* All pixels of a band for one call's vectors of one group. */
 static void gather(const conv_plan *p, int64_t q, int64_t rows, const char *x, const char *w, char *y,
-                   const span *s) {
+                   const span *s, const char *ahead, int64_t ahead_bytes) {
     const int64_t width = s->vectors * p->kernels->lanes;
     for (const pixel_class *k = p->classes, *end = k + p->n_classes; k < end; k++) {
         const int64_t count = least(rows, k->count[0] - q) * k->count[1];
@@ -307,7 +314,9 @@ static void gather(const conv_plan *p, int64_t q, int64_t rows, const char *x, c
                                         .runs = p->runs + sum->first_run,
                                         .n_runs = sum->n_runs,
                                         .last = s->last,
-                                        .add = i > 0};
+                                        .add = i > 0,
+                                        .ahead = ahead,
+                                        .ahead_bytes = k == p->classes && i == 0 ? ahead_bytes : 0};
             if (p->each)
                 p->kernels->each(&g, p->c.groups, k->places, count);
             else
@@ -334,12 +343,18 @@ static void do_band(const conv_plan *p, void *const *args, int64_t unit, int64_t
         &p->band, p->own, from, q * p->step[0] + p->band.low[0],
         (q_rows - 1) * p->step[0] + p->band.most - (p->q_band - 1) * p->step[0], scratch);
     const span all = {.vectors = weft__ceil_div(p->c.groups, p->kernels->lanes)};
-    if (p->each) gather(p, q, q_rows, x, packed, y, &all);
+    /* The next band, and how much of it is not in this one. */
+    const int64_t next = p->q_band * p->step[0] * p->from[1] * in * (int64_t)p->size;
+    const int64_t left = (p->c.n - image) * p->from[0] * p->from[1] * in * (int64_t)p->size;
+    const int64_t at = (q * p->step[0]) * p->from[1] * in * (int64_t)p->size + next;
+    const int64_t ahead = at + next <= left ? next : at < left ? left - at : 0;
+    if (p->each) gather(p, q, q_rows, x, packed, y, &all, NULL, 0);
     for (int64_t g = 0; !p->each && g < p->c.groups; g++)
         for (int64_t v = begin; v < end;) {
             const span s = span_at(p, v, end);
             gather(p, q, q_rows, x + (size_t)(g * p->n_from) * p->wide, packed,
-                   y + (size_t)(g * p->n_to + s.first) * p->wide, &s);
+                   y + (size_t)(g * p->n_to + s.first) * p->wide, &s, from + at,
+                   g == 0 && v == begin ? ahead : 0);
             packed += (size_t)(taps * p->n_from * s.vectors * p->kernels->lanes) * p->wide;
             v += s.vectors;
         }
@@ -375,7 +390,7 @@ static void cut(conv_plan *p, double cost_ns, int threads) {
     const int64_t units = p->c.n * p->bands, wish = least((int64_t)(cost_ns / 10e3), 4 * (int64_t)threads);
     double best = 0;
     p->parts = p->blocks = 1;
-    for (int64_t parts = 1; parts <= wish && parts <= p->panels; parts++) {
+    for (int64_t parts = 1; parts <= wish && parts <= calls_of(p); parts++) {
         if (parts > 1 && (is_half(p->c.dtype) || p->c.groups > 1)) break;
         const int64_t blocks = least(weft__ceil_div(wish, parts), units);
         const double cost = weight * (double)blocks + image * (double)parts +
@@ -388,10 +403,11 @@ static void cut(conv_plan *p, double cost_ns, int threads) {
 
 static void set_scratch(conv_plan *p, weft_cpu_work *work) {
     const int64_t taps = p->c.size[0] * p->c.size[1];
-    const int64_t most = weft__ceil_div(p->panels, p->parts) * p->kernels->lanes;
+    const int64_t most = weft__ceil_div(calls_of(p), p->parts) * p->kernels->vectors * p->kernels->lanes;
     const bool half = is_half(p->c.dtype);
-    const int64_t sets = p->each ? weft__ceil_div(p->c.groups, p->kernels->lanes) : p->c.groups;
-    p->packed_bytes = weft__conv_aligned((size_t)(sets * taps * p->n_from * most) * p->wide);
+    const int64_t width =
+        p->each ? weft__ceil_div(p->c.groups, p->kernels->lanes) * p->kernels->lanes : p->c.groups * most;
+    p->packed_bytes = weft__conv_aligned((size_t)(taps * p->n_from * width) * p->wide);
     p->raw_bytes = half ? weft__conv_aligned((size_t)(p->c.groups * p->c.out * taps * p->c.in) * p->wide) : 0;
     p->band_bytes = weft__conv_aligned(weft__conv_band_bytes(&p->band));
     p->result_bytes =

@@ -26,7 +26,12 @@ static ALWAYS void FN(conv_tile)(const int mr, const int nv, const weft_conv_gat
                                  const weft_conv_place *places) {
     VEC acc[CONV_ROWS][CONV_VECS];
     const T *x[CONV_ROWS], *w = g->w;
-    UNROLL for (int i = 0; i < mr; i++) { UNROLL for (int j = 0; j < nv; j++) acc[i][j] = SET1((T)0); }
+    UNROLL for (int i = 0; i < mr; i++) {
+        UNROLL for (int j = 0; j < nv; j++) {
+            acc[i][j] = SET1((T)0);
+            __builtin_prefetch((const T *)g->y + places[i].y + j * VL, 1);
+        }
+    }
     for (const weft_conv_run *run = g->runs, *end = run + g->n_runs; run < end;
          w += run->n * nv * VL, run++) {
         UNROLL for (int i = 0; i < mr; i++) x[i] = (const T *)g->x + places[i].x + run->at;
@@ -95,7 +100,12 @@ static void FN(conv_gather)(const weft_conv_gather *g, int64_t nv, const weft_co
 #undef TILE
     };
     const weft_split tiles = split_of(count, CONV_ROWS);
-    for (int64_t t = 0; t < tiles.count; t++) table[nv][split_size(tiles, t)](g, places + split_at(tiles, t));
+    const int64_t lines = weft__ceil_div(g->ahead_bytes, 64 * tiles.count) * 64;
+    for (int64_t t = 0; t < tiles.count; t++) {
+        for (int64_t b = t * lines; b < (t + 1) * lines && b < g->ahead_bytes; b += 64)
+            __builtin_prefetch(g->ahead + b, 0, 2);
+        table[nv][split_size(tiles, t)](g, places + split_at(tiles, t));
+    }
 }
 
 static void FN(conv_weight)(const weft_conv_weight *g, int64_t nv, const int64_t *rows, int64_t count) {
@@ -142,12 +152,16 @@ static ALWAYS void FN(each_pixels)(const int mr, const weft_conv_gather *g, cons
 static void FN(conv_each)(const weft_conv_gather *g, int64_t channels, const weft_conv_place *places,
                           int64_t count) {
     const int64_t wide = weft__ceil_div(channels, VL) * VL;
-    for (int64_t c = 0; c < channels; c += VL) {
-        const int64_t n = channels - c < VL ? channels - c : VL;
-        int64_t p = 0;
-        for (; p + EACH_PIXELS <= count; p += EACH_PIXELS)
-            FN(each_pixels)(EACH_PIXELS, g, places + p, c, n, wide);
-        for (; p < count; p++) FN(each_pixels)(1, g, places + p, c, n, wide);
+    for (int64_t p = 0; p < count;) {
+        const bool all = p + EACH_PIXELS <= count;
+        for (int64_t c = 0; c < channels; c += VL) {
+            const int64_t n = channels - c < VL ? channels - c : VL;
+            if (all)
+                FN(each_pixels)(EACH_PIXELS, g, places + p, c, n, wide);
+            else
+                FN(each_pixels)(1, g, places + p, c, n, wide);
+        }
+        p += all ? EACH_PIXELS : 1;
     }
 }
 

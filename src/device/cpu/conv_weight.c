@@ -48,7 +48,12 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- a task ---- */
 
-static int64_t panel_at(const weight_plan *p, int64_t i) { return p->panels * i / p->parts; }
+/* As many vectors as a call has are not divided. */
+static int64_t calls_of(const weight_plan *p) { return weft__ceil_div(p->panels, p->kernels->vectors); }
+
+static int64_t panel_at(const weight_plan *p, int64_t i) {
+    return least(calls_of(p) * i / p->parts * p->kernels->vectors, p->panels);
+}
 
 static char *sum_of(const weight_plan *p, int64_t block, int64_t group) {
     return (char *)p->sums + (size_t)((block * p->sets + group) * p->depth * p->width) * p->wide;
@@ -244,7 +249,7 @@ static void cut(weight_plan *p, double cost_ns) {
     tasks = tasks < 1 ? 1 : least(tasks, MOST_BLOCKS);
     p->blocks = least(least(tasks, p->c.n * p->bands), PARTIAL_BYTES / one);
     if (p->blocks < 1) p->blocks = 1;
-    p->parts = least(weft__ceil_div(tasks, p->blocks), p->panels);
+    p->parts = least(weft__ceil_div(tasks, p->blocks), calls_of(p));
 }
 
 static bool make(weft_context *ctx, weight_plan *p, weft_cpu_work *work) {

@@ -89,6 +89,8 @@ typedef struct weft_conv_gather {
     const weft_conv_run *runs;
     int64_t n_runs, last; /* channels of the last vector */
     bool add;
+    const char *ahead; /* what is read next, asked for meanwhile */
+    int64_t ahead_bytes;
 } weft_conv_gather;
 
 /* to[i, j] = or += the sum over all pixels of lines of x[row i] * y[j], j the channels of a few vectors. */
