@@ -143,6 +143,7 @@ static void end_row(reader *r) {
     size_t wanted = r->columns.count;
     if (r->cell != wanted) {
         char missing[WEFT__EXCERPT + 48] = "", shown[WEFT__EXCERPT];
+        if (r->cell > wanted) snprintf(missing, sizeof missing, "; column %zu is one too many", wanted + 1);
         if (r->cell < wanted) {
             const char *name = r->columns.name[r->cell];
             snprintf(missing, sizeof missing, "; the first missing is column %zu (%s)", r->cell + 1,

@@ -235,8 +235,10 @@ static weft_status shape_inputs(weft_context *ctx, const char *path, weft__datas
     if (x->rank < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: a single number is no data", path);
     int64_t features = 1;
     for (int i = 1; i < x->rank; i++) features *= x->shape[i];
-    if (x->shape[0] < 1 || features < 1)
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there are no samples", path);
+    if (x->shape[0] < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there are no samples", path);
+    if (features < 1)
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: row 1 has no numbers, nor has any of the %lld rows",
+                          path, (long long)x->shape[0]);
     if (d->features > 0 && d->features != features)
         return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: samples of %lld numbers, but the model takes %lld", path,
                           (long long)features, (long long)d->features);
@@ -390,6 +392,25 @@ static weft_status scale(weft_context *ctx, const weft__config *config, weft__da
     return WEFT_OK;
 }
 
+/* Where the label of a sample stands: row and column, index, or byte. */
+static void label_place(weft_context *ctx, const weft__config *config, const weft__dataset *d,
+                        const char *path, weft__split split, size_t sample, char out[4352]) {
+    char labels[4096];
+    if (config->data_source == WEFT__SOURCE_CSV)
+        snprintf(out, 4352, "%s: row %zu, column \"%.100s\"", path, sample + 1,
+                 config->data_target ? config->data_target
+                 : d->target         ? d->target
+                                     : "the last");
+    else if (config->data_source == WEFT__SOURCE_JSON)
+        snprintf(out, 4352, "%s: %.100s[%zu]", path, config->data_target ? config->data_target : "y", sample);
+    else if (labels_path(ctx, config, path, split, labels) != WEFT_OK)
+        snprintf(out, 4352, "%s: sample %zu", path, sample);
+    else if (config->data_source == WEFT__SOURCE_IDX) /* a header of 8 bytes, then one for each label */
+        snprintf(out, 4352, "%s: byte %zu", labels, sample + 8);
+    else
+        snprintf(out, 4352, "%s: element %zu", labels, sample);
+}
+
 /* Classes are counted in the training data; what is found elsewhere must be among them. */
 static weft_status count_classes(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
@@ -399,10 +420,12 @@ static weft_status count_classes(weft_context *ctx, const weft__config *config, 
         for (size_t j = 0; labels && j < elements(&d->y[i]); j++) {
             if (i == WEFT__TRAIN && !d->classes && labels[j] >= d->outputs)
                 d->outputs = (int64_t)labels[j] + 1;
-            if (labels[j] >= d->outputs)
-                return weft__fail(ctx, WEFT_ERR_INDEX,
-                                  "%s: sample %zu has class %d, but the training data has 0 to %lld",
-                                  paths[i], j, labels[j], (long long)d->outputs - 1);
+            if (labels[j] >= 0 && labels[j] < d->outputs) continue;
+            char place[4352];
+            label_place(ctx, config, d, paths[i], (weft__split)i, j, place);
+            return weft__fail(ctx, WEFT_ERR_INDEX, "%.700s: class %d, but %s 0 to %lld", place, labels[j],
+                              i == WEFT__TRAIN && labels[j] < 0 ? "classes are" : "the training data has",
+                              (long long)d->outputs - 1);
         }
     }
     if (d->outputs > 1000000)

@@ -141,6 +141,60 @@ expect 6 'the loss is .*; try --set optimizer.lr=10, which is 100 now, or --set 
 one_line
 expect 6 'or --set data.standardize=true' "$weft" train linear.yaml --run wilder --set optimizer.type=sgd --set optimizer.lr=0.1 --set data.standardize=false
 
+# ---- bad input: named with row and column, or byte ----
+# bad FILE TEXT PATTERN [SETTING...]: the file holds the text, and the one line of error the pattern.
+bad() {
+    local file=$1 pattern=$3
+    printf "%b" "$2" >"$file"
+    shift 3
+    expect 3 "$file: $pattern" "$weft" train linear.yaml --run bad --set data.path="$file" "$@"
+    one_line
+}
+bad missing.csv 'a,b,y\n1,2,3\n2,,4\n' 'line 3 .row 2., column 2 ."b".: the cell is missing'
+bad text.csv 'a,b,y\n1,2,3\n2,x,4\n' 'line 3 .row 2., column 2 ."b".: expected a number, found "x"'
+bad target.csv 'a,b,y\n1,2,3\n2,3,many\n' 'line 3 .row 2., column 3 ."y".: expected a number'
+bad short.csv 'a,b,y\n1,2,3\n2,4\n' 'line 3 .row 2.: 2 cells, expected 3 .*the first missing is column 3'
+bad long.csv 'a,b,y\n1,2,3\n2,4,5,6\n' 'line 3 .row 2.: 4 cells, expected 3 .*column 4 is one too many'
+bad nan.csv 'a,b,y\n1,2,3\n2,4,nan\n' 'line 3 .row 2., column 3 ."y".: expected a finite number'
+bad header.csv 'a,b,y\n' 'line 1: the file ends without a row'
+bad ragged.json '{"x": [[1, 2], [3, 4, 5]], "y": [1, 2]}' 'ragged rows: x.1. has 3 values, x.0. has 2'
+bad word.json '{"x": [[1, 2], [3, "a"]], "y": [1, 2]}' 'x.1..1.: expected a number, found a string'
+bad few.json '{"x": [[1, 2], [3, 4]], "y": [1]}' '2 samples, but 1 targets'
+bad empty.json '{"x": [[], []], "y": [1, 2]}' 'row 1 has no numbers'
+bad none.json '{"x": [], "y": []}' 'there are no samples'
+bad cut.json '{"x": [[1],[2]' 'line 1, column 14, byte 14'
+bad lost.json '{"y": [1]}' 'no key "x"'
+class=(--set model.type=logistic --set task=classification)
+bad minus.json '{"x": [[1],[2],[3]], "y": [0,1,-1]}' 'y.2.: class -1, but classes are 0 to 1' "${class[@]}"
+bad half.json '{"x": [[1],[2],[3]], "y": [0,1,0.5]}' 'y.2.: 0.5 has a fraction' "${class[@]}"
+printf 'a,k\n1,0\n2,1\n3,0\n' >small.csv
+printf 'a,k\n1,0\n2,5\n' >outside.csv
+expect 3 'outside.csv: row 2, column "k": class 5, but the training data has 0 to 1' "$weft" train linear.yaml --run bad \
+    --set data.path=small.csv --set data.test_path=outside.csv "${class[@]}"
+printf 'a,k\n1,yes\n2,no\n' >named.csv
+printf 'a,k\n1,yes\n2,maybe\n' >unnamed.csv
+expect 3 'unnamed.csv: line 3 .row 2., column 2 ."k".: not one of the given classes, found "maybe"' "$weft" train linear.yaml \
+    --run bad --set data.path=named.csv --set data.test_path=unnamed.csv "${class[@]}"
+# images: ten of 2 x 2, the last cut; packed and cut; a label of the test data that training has not
+{ printf '\000\000\010\003\000\000\000\012\000\000\000\002\000\000\000\002'; head -c 40 /dev/zero; } >full-images-idx3-ubyte
+head -c 53 full-images-idx3-ubyte >cut-images-idx3-ubyte
+gzip -c full-images-idx3-ubyte | head -c 30 >packed-images-idx3-ubyte.gz
+for name in full cut; do { printf '\000\000\010\001\000\000\000\012'; head -c 10 /dev/zero; } >$name-labels-idx1-ubyte; done
+cp full-images-idx3-ubyte other-images-idx3-ubyte
+{ printf '\000\000\010\001\000\000\000\012'; head -c 9 /dev/zero; printf '\007'; } >other-labels-idx1-ubyte
+images=(--set data.source=idx "${class[@]}")
+expect 3 'cut-images-idx3-ubyte: byte 53: .*40 bytes .*37 are there' "$weft" train linear.yaml --run bad --set data.path=cut-images-idx3-ubyte "${images[@]}"
+one_line
+expect 3 'packed-images-idx3-ubyte.gz: byte [0-9]+: the gzip stream is cut off' "$weft" train linear.yaml --run bad \
+    --set data.path=packed-images-idx3-ubyte.gz "${images[@]}"
+expect 3 'other-labels-idx1-ubyte: byte 17: class 7, but the training data has 0 to 0' "$weft" train linear.yaml --run bad \
+    --set data.path=full-images-idx3-ubyte --set data.test_path=other-images-idx3-ubyte "${images[@]}"
+: >empty.txt
+expect 3 'empty.txt is empty' "$weft" train gpt.yaml --run bad --set data.path=empty.txt
+printf '' >empty.bin
+expect 3 'empty.bin' "$weft" train gpt.yaml --run bad --set data.path=empty.bin
+one_line
+
 # what the files of a run say of it
 check "metrics of numbers" grep -q '"val_r2": [01].*"val_rmse": .*"val_mae": ' linear/metrics.jsonl
 check "metrics of classes" grep -q '"val_f1": .*"val_auc": ' side/metrics.jsonl
