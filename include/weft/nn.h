@@ -458,8 +458,8 @@ WEFT_API bool weft_parameter_find(weft_module *m, const char *name, weft_paramet
 /* Number of elements of all parameters; of those that are not frozen. Buffers do not count. */
 WEFT_API int64_t weft_parameter_elements(weft_module *m, bool trainable_only);
 
-/* A table (layer, kind, shapes, parameters) into buffer, at most `size` bytes with the NUL. Returns the
- * length that the whole text has, -1 after an error. */
+/* A table (layer, kind, shape of its last result if there was one, parameters and their shapes) into buffer,
+ * at most `size` bytes with the NUL. Returns the length that the whole text has, -1 after an error. */
 WEFT_API int64_t weft_summary(weft_module *m, char *buffer, size_t size);
 
 /* ---- modules of one's own ---- */

@@ -210,6 +210,14 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_entries(weft_optimizer *opt, we
 /* Reads them back, strictly. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_load_from(weft_optimizer *opt, weft_safetensors *file);
 
+/* Moves training to another device: `to` is an optimizer of the same kind, made in a context there for a
+ * module of the same build as `from`'s. It and its module get all that `from` and its module have: parameters
+ * and buffers (weft_module_copy), state, steps done and schedule; its context the seed and the step of random
+ * numbers. Training goes on as if it had always been there: with the same bits on a device of the same kind.
+ * Options, groups and modes (weft_train, weft_freeze) are the caller's. WEFT_ERR_SHAPE names what differs,
+ * and nothing is changed but parameters. */
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_copy(weft_optimizer *to, weft_optimizer *from);
+
 #ifdef __cplusplus
 }
 #endif

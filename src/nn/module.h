@@ -48,6 +48,9 @@ struct weft_module {
     weft_dtype compute;                /* bf16 or f16, from parameters of f32; WEFT_F32: in what they are */
     uint64_t freezes;                  /* root: calls of weft_freeze in the tree */
     const char *where;                 /* the user's place of the forward call under way */
+    bool ran;                          /* has given something, */
+    int out_rank;                      /* last of this shape */
+    int64_t out_shape[WEFT_MAX_RANK];
     weft__on_free *on_free;
     weft_error *error; /* poisoned: why */
 };

@@ -1,4 +1,4 @@
-/* The table of a model: layers, shapes, parameters. */
+/* The table of a model: layers, what they gave last, parameters. */
 #include <stdio.h>
 #include <string.h>
 #include "base/text.h"
@@ -26,8 +26,8 @@ static int64_t own_elements(const weft_module *m) {
 static void line(weft_text *t, const weft_module *m, int depth, int width) {
     char number[32], shape[WEFT_SHAPE_TEXT];
     int64_t n = own_elements(m);
-    weft__put(t, "%*s%-*s  %-18s %14s ", 2 * depth, "", width - 2 * depth, m->name, m->kind,
-              n ? grouped(n, number) : "");
+    weft__put(t, "%*s%-*s  %-18s %-18s %14s ", 2 * depth, "", width - 2 * depth, m->name, m->kind,
+              m->ran ? weft__shape_text(m->out_rank, m->out_shape, shape) : "", n ? grouped(n, number) : "");
     for (size_t i = 0; i < m->n_parameters; i++) {
         const weft__parameter *p = &m->parameters[i];
         weft__put(t, " %s %s%s%s", p->name, weft__shape_text(p->rank, p->shape, shape),
@@ -61,7 +61,7 @@ int64_t weft_summary(weft_module *m, char *buffer, size_t size) {
     if (width < 5) width = 5;
     char all[32], trained[32];
     int64_t total = weft_parameter_elements(m, false), trainable = weft_parameter_elements(m, true);
-    weft__put(&t, "%-*s  %-18s %14s  shapes\n", width, "layer", "kind", "parameters");
+    weft__put(&t, "%-*s  %-18s %-18s %14s  shapes\n", width, "layer", "kind", "output", "parameters");
     line(&t, m, 0, width);
     weft__put(&t, "%s parameters, %s trained", grouped(total, all), grouped(trainable, trained));
     if (in_buffers(m)) weft__put(&t, ", %s in buffers", grouped(in_buffers(m), all));

@@ -124,6 +124,11 @@ weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) 
     weft__assignments_belong(ctx, assigned, y);
     y = cross(where, y, m->compute, outside);
     weft__segment_end(ctx, segment);
+    if (!weft__poisoned(y)) {
+        m->ran = true;
+        m->out_rank = y->rank;
+        for (int i = 0; i < y->rank; i++) m->out_shape[i] = y->shape[i];
+    }
     if (!y) y = weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "forward: module '%s' returned NULL", m->kind);
     m->where = outer_where;
     m->running = running;

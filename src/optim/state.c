@@ -1,4 +1,5 @@
-/* The state of an optimizer as named tensors, for checkpoints. */
+/* The state of an optimizer as named tensors, for checkpoints and for another optimizer of its kind. */
+#include <string.h>
 #include "optim/optimizer.h"
 
 size_t weft_optimizer_state_count(weft_optimizer *opt) {
@@ -38,4 +39,61 @@ weft_status weft_optimizer_load_from(weft_optimizer *opt, weft_safetensors *file
     weft_status status = weft_entries_load(opt->ctx, list, count, file, "optimizer");
     weft__free(opt->ctx, list);
     return status == WEFT_OK ? weft__optimizer_round(opt) : status; /* the weights were read before it */
+}
+
+/* ---- to another optimizer ---- */
+
+static weft_status check_pair(weft_optimizer *to, weft_optimizer *from) {
+    weft_context *ctx = to->ctx;
+    const size_t n = weft_optimizer_state_count(to);
+    if (to->kind != from->kind)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_optimizer_copy: %s is to be copied to %s",
+                          weft_optimizer_kind(from), weft_optimizer_kind(to));
+    if (to->next_part || from->next_part)
+        return weft__fail(ctx, WEFT_ERR_STATE, "weft_optimizer_copy: a step is being accumulated");
+    if (weft_optimizer_state_count(from) != n)
+        return weft__fail(ctx, WEFT_ERR_SHAPE,
+                          "weft_optimizer_copy: %zu tensors of state are to be copied to %zu: are the same "
+                          "parameters frozen, and is the loss scaled by both?",
+                          weft_optimizer_state_count(from), n);
+    for (size_t i = 0; i < n; i++) {
+        weft_named_tensor a = {0}, b = {0};
+        if (!weft_optimizer_state_at(to, i, &a) || !weft_optimizer_state_at(from, i, &b) ||
+            strcmp(a.name, b.name) != 0 || !weft__shape_equal(a.tensor, b.tensor) ||
+            a.tensor->dtype != b.tensor->dtype)
+            return weft__fail(ctx, WEFT_ERR_SHAPE,
+                              "weft_optimizer_copy: state %zu is '%s' here and '%s' there", i, a.name,
+                              b.name);
+    }
+    return WEFT_OK;
+}
+
+static weft_status copy_state(weft_tensor *to, weft_tensor *from) {
+    const size_t bytes = (size_t)to->numel * weft_dtype_size((weft_dtype)to->dtype);
+    void *values = weft__alloc(to->ctx, bytes + 1);
+    if (!values) return weft__fail_oom(to->ctx, bytes, "weft_optimizer_copy: a state");
+    weft_status status = weft_read(from, values, bytes);
+    if (status != WEFT_OK)
+        weft__fail(to->ctx, status, "weft_optimizer_copy: %s", weft_last_error(from->ctx));
+    else
+        status = weft_write(to, values, bytes);
+    weft__free(to->ctx, values);
+    return status;
+}
+
+weft_status weft_optimizer_copy(weft_optimizer *to, weft_optimizer *from) {
+    weft_named_tensor a, b;
+    WEFT_TRY(weft_optimizer_status(to));
+    WEFT_TRY(weft_optimizer_status(from));
+    if (to == from) return WEFT_OK;
+    WEFT_TRY(weft__optimizer_layout(from));
+    WEFT_TRY(weft__optimizer_layout(to));
+    WEFT_TRY(check_pair(to, from));
+    WEFT_TRY(weft_module_copy(to->module, from->module));
+    for (size_t i = 0; weft_optimizer_state_at(to, i, &a) && weft_optimizer_state_at(from, i, &b); i++)
+        WEFT_TRY(copy_state(a.tensor, b.tensor));
+    to->steps = from->steps;
+    to->schedule = from->schedule;
+    weft_seed(to->ctx, from->ctx->seed, from->ctx->step);
+    return weft__optimizer_round(to);
 }
