@@ -74,8 +74,9 @@ static void expand_gradient(const char *where, const void *params, weft_tensor *
 /* ---- defining ---- */
 
 static const char *kept(weft_context *ctx, const char *text) {
-    char *copy = weft__arena_alloc(&ctx->graph->nodes, strlen(text) + 1);
-    return copy ? strcpy(copy, text) : NULL;
+    const size_t bytes = strlen(text) + 1;
+    char *copy = weft__arena_alloc(&ctx->graph->nodes, bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
 static weft_status read(weft_defined_op *op, const char *text, const char *letters, bool floats,

@@ -219,7 +219,7 @@ weft_status weft__expression_accepts(weft_context *ctx, const weft_expression *e
 }
 
 weft_tensor *weft__expression_record(const char *where, const weft_expression *e, weft_tensor *const *in) {
-    weft_tensor *values[WEFT_EXPRESSION_MOST];
+    weft_tensor *values[WEFT_EXPRESSION_MOST] = {in[0]};
     const weft_dtype dtype = (weft_dtype)in[0]->dtype;
     for (int i = 0; i < e->count; i++) {
         const weft_term *t = &e->terms[i];

@@ -28,6 +28,7 @@ static weft_tensor *order(const char *where, weft_tensor *x, int d, int64_t coun
 
 static weft_tensor *check(const char *where, const char *name, weft_tensor *x, int axis, int *d) {
     weft_tensor *bad = weft__reject(name, where, &x, 1);
+    *d = 0;
     if (bad || !x) return bad;
     char text[WEFT_SHAPE_TEXT];
     if (!weft_dtype_is_float((weft_dtype)x->dtype) &&

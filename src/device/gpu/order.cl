@@ -1,7 +1,8 @@
 /* The positions that put rows in order, or the first `count` of them, by merging runs (Green et al. 2012, "GPU merge
- * path"): of RUN elements, which a worker inserts one by one, and then of twice as many each time, cut off at `count`,
- * since what comes later is in no answer. Keys are unsigned integers T that compare as the elements do: -0 as 0, NaN
- * last, turned round for descending order. Of equal keys those of the left run come first. INFINITE: the bits of it. */
+ * path"): of RUN elements, which a worker puts in order by exchanging neighbours, all in registers (odd-even
+ * transposition), and then of twice as many each time, cut off at `count`, since what comes later is in no answer. Keys
+ * are unsigned integers T that compare as the elements do: -0 as 0, NaN last, turned round for descending order. Of equal
+ * keys those of the left run come first. INFINITE: the bits of it. */
 #define RUN   16
 #define PIECE 64 /* of a merged run, for one worker */
 
@@ -29,17 +30,22 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void order_runs(const W_GLOBAL T *input, W_GLOBAL 
         const int n = (int)min((w_i64)RUN, of.extent - first), most = (int)min((w_i64)n, of.count);
         T key[RUN];
         int place[RUN];
-        for (int i = 0; i < n; i++) {
-            const T k = key_of(input[of.input_at + row * of.extent + first + i], of.is_float, of.descending);
-            int at = i;
-            for (; at > 0 && key[at - 1] > k; at--) {
-                key[at] = key[at - 1];
-                place[at] = place[at - 1];
-            }
-            key[at] = k;
-            place[at] = (int)first + i;
+        W_CARD_UNROLL for (int i = 0; i < RUN; i++) {
+            key[i] = i < n ? key_of(input[of.input_at + row * of.extent + first + i], of.is_float, of.descending) : ~(T)0;
+            place[i] = (int)first + i;
         }
-        for (int i = 0; i < most; i++) {
+        W_CARD_UNROLL for (int turn = 0; turn < RUN; turn++) {
+            W_CARD_UNROLL for (int i = turn % 2; i + 1 < RUN; i += 2) {
+                const T x = key[i], y = key[i + 1];
+                const int swap = x > y, p = place[i], q = place[i + 1];
+                key[i] = swap ? y : x;
+                key[i + 1] = swap ? x : y;
+                place[i] = swap ? q : p;
+                place[i + 1] = swap ? p : q;
+            }
+        }
+        W_CARD_UNROLL for (int i = 0; i < RUN; i++) {
+            if (i >= most) continue;
             if (of.last) {
                 out[of.out_at + row * of.count + i] = place[i];
             } else {
