@@ -72,8 +72,9 @@ WEFT_API WEFT_CHECKED weft_status weft_loader_mapped(weft_context *ctx, const we
                                                      const weft_loader_options *options, weft_loader **out);
 
 /* Batches from files, told apart by their names: idx or ubyte, npy, csv (all columns but the last are inputs,
- * the last one is the target; `targets` NULL), json (members x and y; `targets` NULL); each may end in .gz.
- * The file `targets` holds idx or npy targets, or is NULL. */
+ * the last one is the target; `targets` NULL), json (members x and y; `targets` NULL), bin (CIFAR-10's, with
+ * its labels; `targets` NULL); each may end in .gz. The file `targets` holds idx or npy targets, or is NULL.
+ */
 WEFT_API WEFT_CHECKED weft_status weft_loader_open(weft_context *ctx, const char *inputs, const char *targets,
                                                    const weft_loader_options *options, weft_loader **out);
 

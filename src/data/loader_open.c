@@ -14,7 +14,7 @@ static weft_status read_array(weft_context *ctx, const char *path, weft_array *o
     if (names(path, ".npy")) return weft_read_npy(ctx, path, out);
     if (names(path, "idx") || names(path, "ubyte")) return weft_read_idx(ctx, path, out);
     return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                      "loader: %s: the name must hold idx, ubyte, .npy, .csv or .json", path);
+                      "loader: %s: the name must hold idx, ubyte, .npy, .csv, .json or .bin", path);
 }
 
 static weft_status read_table(weft_context *ctx, const char *path, weft_array *x, weft_array *y) {
@@ -39,6 +39,7 @@ static weft_status read_files(weft_context *ctx, const char *inputs, const char 
         *y = arrays[1];
         return status;
     }
+    if (names(inputs, ".bin") && !targets) return weft_read_cifar10(ctx, inputs, x, y);
     WEFT_TRY(read_array(ctx, inputs, x));
     return targets ? read_array(ctx, targets, y) : WEFT_OK;
 }

@@ -1,5 +1,7 @@
 /* Images in a loader: how they are moved and mirrored (a function of seed, epoch and sample, the same from
  * host memory and from the device's), scaled, and refused; and the files of CIFAR-10. */
+#define _DEFAULT_SOURCE
+#include <unistd.h>
 #include "data/parse.h"
 #include "nn_help.h"
 #include <weft/loader.h>
@@ -135,6 +137,26 @@ static void test_refused(void **state) {
     }
 }
 
+/* A loader of a file has its labels, too. */
+static void open_file(weft_context *ctx, const uint8_t *bytes, size_t size) {
+    char path[] = "/tmp/weft-batch-XXXXXX.bin";
+    const int fd = mkstemps(path, 4);
+    assert_true(fd >= 0 && write(fd, bytes, size) == (ssize_t)size && close(fd) == 0);
+    weft_loader *loader = NULL;
+    weft_batch batch;
+    const weft_status status = weft_loader_open(
+        ctx, path, NULL, &(weft_loader_options){.batch = 2, .in_order = true, .classes = 10}, &loader);
+    unlink(path);
+    assert_ok(status);
+    assert_ok(weft_loader_get(loader, 0, &batch));
+    uint8_t classes[2];
+    assert_ok(weft_read(batch.y, classes, sizeof classes));
+    assert_int_equal(classes[0], 9);
+    assert_int_equal(classes[1], 3);
+    assert_int_equal(weft_rank(batch.x), 4);
+    weft_loader_free(loader);
+}
+
 static void test_cifar10(void **state) {
     weft_context *ctx = *state;
     enum { RECORD = 3073 };
@@ -142,6 +164,7 @@ static void test_cifar10(void **state) {
     weft_array x, y;
     for (int i = 0; i < 2 * RECORD; i++) file[i] = (uint8_t)i;
     file[0] = 9, file[RECORD] = 3;
+    open_file(ctx, file, 2 * (size_t)RECORD);
     assert_ok(weft__parse_cifar10(ctx, file, 2 * (size_t)RECORD, "batch", &x, &y));
     assert_int_equal(x.shape[0], 2);
     assert_int_equal(x.shape[1], 3);
