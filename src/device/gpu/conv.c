@@ -172,6 +172,7 @@ static weft_status plain(weft_launches *launches, const weft_heavy *heavy, bool 
 
 weft_status weft__gpu_conv(weft_launches *launches, const weft_heavy *heavy, bool sink) {
     const weft_heavy_conv *c = &heavy->as.conv;
+    if (weft__gpu_conv_is_direct(launches->target, c)) return weft__gpu_conv_direct(launches, heavy, sink);
     if (is_plain(c)) return plain(launches, heavy, sink);
     switch (c->pass) {
     case WEFT_CONV_FORWARD: return forward(launches, heavy, sink);

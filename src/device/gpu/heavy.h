@@ -12,6 +12,9 @@ weft_status weft__gpu_matmul(weft_launches *launches, const weft_heavy *heavy, b
 
 bool weft__gpu_conv_takes(const weft_target *target, const weft_heavy_conv *conv);
 weft_status weft__gpu_conv(weft_launches *launches, const weft_heavy *heavy, bool sink);
+/* conv_direct.c: of groups of so few channels that products would be mostly empty. */
+bool weft__gpu_conv_is_direct(const weft_target *target, const weft_heavy_conv *conv);
+weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *heavy, bool sink);
 
 bool weft__gpu_attention_takes(const weft_target *target, const weft_heavy_attention *attention);
 weft_status weft__gpu_attention(weft_launches *launches, const weft_heavy *heavy, bool sink);

@@ -35,6 +35,8 @@
     X(scan)                                                                                                  \
     X(order)                                                                                                 \
     X(update)                                                                                                \
+    X(conv_direct)                                                                                           \
+    X(conv_direct_sum)                                                                                       \
     X(image)                                                                                                 \
     X(matmul)                                                                                                \
     X(matmul_vectors)                                                                                        \

@@ -1,0 +1,186 @@
+/* Convolutions whose groups have few channels (depthwise: one), for which products would be mostly empty: each element
+ * of the result is added up where it is. PASS: 0 forward, 1 by the input, 2 by the weight, whose sums over parts of the
+ * windows are added in order by a second launch. Behind storage.cl. */
+/* As `numbers` in conv_direct.c. */
+typedef struct w_direct {
+    int n, groups, in, out, x[2], size[2], y[2], stride[2], padding[2], dilation[2], part;
+} w_direct;
+
+/* The place of x that a tap of window `at` meets, and the window whose tap meets place `at` of x; -1: none. */
+W_FN int place_of_x(const w_direct *c, int d, int at, int tap) {
+    const int t = at * c->stride[d] + tap * c->dilation[d] - c->padding[d];
+    return t >= 0 && t < c->x[d] ? t : -1;
+}
+W_FN int place_of_y(const w_direct *c, int d, int at, int tap) {
+    const int t = at + c->padding[d] - tap * c->dilation[d], to = t / c->stride[d];
+    return t >= 0 && to * c->stride[d] == t && to < c->y[d] ? to : -1;
+}
+#if PASS == 1
+#define PLACE   place_of_y
+#define EXTENT  y
+#define RESULTS x
+#else
+#define PLACE   place_of_x
+#define EXTENT  x
+#define RESULTS y
+#endif
+
+/* a: x (PASS 1: y); b: the weight (PASS 2: y). */
+W_NUMBERS(conv_direct) {
+    w_i64 a_at, b_at, c_at;
+    w_direct conv;
+    int command;
+};
+
+#ifdef VECTORS
+/* ---- one channel a group, sixteen of them at once ---- */
+
+#define LANES(p, count) ((count) == 16 ? LOAD16(p) : some(p, count))
+W_FN S16 some(const W_GLOBAL T *from, int count) {
+    S x[16];
+    for (int j = 0; j < 16; j++) x[j] = j < count ? LOAD(from, j) : (S)0;
+    return vload16(0, x);
+}
+#if PASS == 2
+/* A group has `part` lines of windows. */
+W_SHARED(conv_direct) { S16 total[TAPS]; };
+W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL S *c, W_GLOBAL w_faults *faults,
+                                           const W_NUMBERS(conv_direct) given W_ALSO(conv_direct)) {
+    W_MEMORY(conv_direct)
+    const w_direct of = given.conv;
+    W_LOCAL S16 *const total = shared->total;
+    const int first = w_group(0) * 16, count = min(16, of.groups - first), taps = of.size[0] * of.size[1];
+    const int lines = of.n * of.y[0], begin = w_group(1) * of.part;
+    for (int t = 0; t < taps; t++) total[t] = 0;
+    for (int line = begin; line < min(lines, begin + of.part); line++) {
+        const W_GLOBAL T *y = b + given.b_at + (w_i64)line * of.y[1] * of.groups + first;
+        for (int t = 0; t < taps; t++) {
+            const int row = place_of_x(&of, 0, line % of.y[0], t / of.size[1]);
+            const int from = t % of.size[1] * of.dilation[1] - of.padding[1], step = of.stride[1];
+            int j = from < 0 ? (-from + step - 1) / step : 0;
+            const int end = from < of.x[1] ? min(of.y[1], (of.x[1] - 1 - from) / step + 1) : 0;
+            if (row < 0) continue;
+            const W_GLOBAL T *x =
+                a + given.a_at + (((w_i64)(line / of.y[0]) * of.x[0] + row) * of.x[1] + from) * of.groups + first;
+            S16 sum[4] = {0, 0, 0, 0};
+            for (; j + 4 <= end; j += 4)
+                for (int i = 0; i < 4; i++)
+                    sum[i] = fma(LANES(x + (w_i64)(j + i) * step * of.groups, count),
+                                 LANES(y + (w_i64)(j + i) * of.groups, count), sum[i]);
+            for (; j < end; j++)
+                sum[0] = fma(LANES(x + (w_i64)j * step * of.groups, count), LANES(y + (w_i64)j * of.groups, count), sum[0]);
+            total[t] += (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        }
+    }
+    c += given.c_at + ((w_i64)w_group(1) * of.groups + first) * taps;
+    for (int t = 0; t < taps; t++) {
+        S x[16];
+        vstore16(total[t], 0, x);
+        for (int j = 0; j < count; j++) c[j * taps + t] = x[j];
+    }
+}
+#else
+/* A group has `part` lines of results. */
+W_SHARED(conv_direct) { S16 w[TAPS]; };
+W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL T *c, W_GLOBAL w_faults *faults,
+                                           const W_NUMBERS(conv_direct) given W_ALSO(conv_direct)) {
+    W_MEMORY(conv_direct)
+    if (SINK && w_faulted(faults)) return;
+    const w_direct of = given.conv;
+    W_LOCAL S16 *const w = shared->w;
+    const int first = w_group(0) * 16, count = min(16, of.groups - first), taps = of.size[0] * of.size[1];
+    const int lines = of.n * of.RESULTS[0], begin = w_group(1) * of.part;
+    b += given.b_at + (w_i64)first * taps;
+    for (int t = 0; t < taps; t++) {
+        S x[16];
+        for (int j = 0; j < 16; j++) x[j] = j < count ? LOAD(b, j * taps + t) : (S)0;
+        w[t] = vload16(0, x);
+    }
+    for (int line = begin; line < min(lines, begin + of.part); line++) {
+        const W_GLOBAL T *image = a + given.a_at + (w_i64)(line / of.RESULTS[0]) * of.EXTENT[0] * of.EXTENT[1] * of.groups + first;
+        W_GLOBAL T *to = c + given.c_at + (w_i64)line * of.RESULTS[1] * of.groups + first;
+        for (int j = 0; j < of.RESULTS[1]; j++, to += of.groups) {
+            S16 total = 0;
+            for (int r = 0; r < of.size[0]; r++) {
+                const int row = PLACE(&of, 0, line % of.RESULTS[0], r);
+                S16 sum = 0;
+                for (int s = 0; row >= 0 && s < of.size[1]; s++) {
+                    const int column = PLACE(&of, 1, j, s);
+                    if (column < 0) continue;
+                    sum = fma(LANES(image + ((w_i64)row * of.EXTENT[1] + column) * of.groups, count), w[r * of.size[1] + s], sum);
+                }
+                total += sum;
+            }
+            if (count == 16) {
+                STORE16(to, total);
+            } else {
+                S x[16];
+                vstore16(total, 0, x);
+                for (int i = 0; i < count; i++) STORE(to, i, x[i]);
+            }
+        }
+    }
+}
+#endif
+
+#else
+/* ---- an element a work-item, neighbours are channels ---- */
+
+#if PASS == 2
+/* Window part `w_group(1)` of an element of the weight. */
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL S *c, W_GLOBAL w_faults *faults,
+                                               const W_NUMBERS(conv_direct) given) {
+    const w_direct of = given.conv;
+    const int e = w_group(0) * ITEMS + w_item(0), wide = of.groups * of.out, deep = of.groups * of.in;
+    const int taps = of.size[0] * of.size[1], to = e % wide, i = e / wide % of.in, tap = e / wide / of.in;
+    const int windows = of.n * of.y[0] * of.y[1], begin = w_group(1) * of.part, end = min(windows, begin + of.part);
+    if (tap >= taps) return;
+    a += given.a_at + to / of.out * of.in + i;
+    b += given.b_at + to;
+    const int r = tap / of.size[1], s = tap % of.size[1];
+    int column = begin % of.y[1], line = begin / of.y[1] % of.y[0], image = begin / of.y[1] / of.y[0];
+    S total = 0, sum = 0;
+    for (int p = begin; p < end; p++) {
+        const int x = place_of_x(&of, 0, line, r), y = place_of_x(&of, 1, column, s);
+        if (x >= 0 && y >= 0)
+            sum = fma(LOAD(a, (((w_i64)image * of.x[0] + x) * of.x[1] + y) * deep), LOAD(b, (w_i64)p * wide), sum);
+        if (++column == of.y[1]) {
+            total += sum, sum = 0, column = 0;
+            if (++line == of.y[0]) line = 0, image++;
+        }
+    }
+    c[given.c_at + (w_i64)w_group(1) * wide * taps * of.in + ((w_i64)to * taps + tap) * of.in + i] = total + sum;
+}
+#else
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL T *c, W_GLOBAL w_faults *faults,
+                                               const W_NUMBERS(conv_direct) given) {
+    if (SINK && w_faulted(faults)) return;
+    const w_direct of = given.conv;
+    const int wide = of.groups * of.out, deep = of.groups * of.in, taps = of.size[0] * of.size[1];
+    const int written = PASS == 1 ? deep : wide, read = PASS == 1 ? wide : deep;
+    const int each = PASS == 1 ? of.in : of.out, others = PASS == 1 ? of.out : of.in;
+    const w_i64 e = (w_i64)w_group(0) * ITEMS + w_item(0);
+    const int pixel = (int)(e / written), channel = (int)(e - (w_i64)pixel * written), group = channel / each;
+    const int column = pixel % of.RESULTS[1], line = pixel / of.RESULTS[1] % of.RESULTS[0];
+    const int image = pixel / of.RESULTS[1] / of.RESULTS[0];
+    if (image >= of.n) return;
+    a += given.a_at + (w_i64)image * of.EXTENT[0] * of.EXTENT[1] * read + group * others;
+    b += given.b_at;
+    S total = 0;
+    for (int r = 0; r < of.size[0]; r++) {
+        const int row = PLACE(&of, 0, line, r);
+        S sum = 0;
+        for (int s = 0; row >= 0 && s < of.size[1]; s++) {
+            const int at = PLACE(&of, 1, column, s);
+            for (int k = 0; at >= 0 && k < others; k++) {
+                const int to = PASS == 1 ? group * of.out + k : channel, i = PASS == 1 ? channel - group * of.in : k;
+                sum = fma(LOAD(a, ((w_i64)row * of.EXTENT[1] + at) * read + k),
+                          LOAD(b, ((w_i64)to * taps + r * of.size[1] + s) * of.in + i), sum);
+            }
+        }
+        total += sum;
+    }
+    STORE(c, given.c_at + (w_i64)pixel * written + channel, total);
+}
+#endif
+#endif
