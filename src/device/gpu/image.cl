@@ -52,34 +52,65 @@ W_FN w_i64 weight_at(const w_image *v, int k, w_i64 line) {
 #ifdef VECTORS
 /* ---- windows as lines of local memory; behind each, sixteen elements may be overwritten ---- */
 
+/* At any element, by one access, as write16. */
+W_FN void keep16(W_LOCAL S *p, S16 v) {
+    typedef S16 any __attribute__((aligned(sizeof(S))));
+    *(W_LOCAL any *)p = v;
+}
+
 W_FN void put_zeros(int count, W_LOCAL S *to) {
-    for (int j = 0; j < count; j += 16) vstore16((S16)(0), 0, to + j);
+    for (int j = 0; j < count; j += 16) keep16(to + j, (S16)(0));
 }
 
 /* room: elements that are there. */
 W_FN void put_elements(const W_GLOBAL T *from, int count, w_i64 room, W_LOCAL S *to) {
     int j = 0;
-    for (; j + 16 <= count; j += 16) vstore16(LOAD16(from + j), 0, to + j);
+    for (; j + 16 <= count; j += 16) keep16(to + j, LOAD16(from + j));
     if (j < count && j + 16 <= room)
-        vstore16(LOAD16(from + j), 0, to + j);
+        keep16(to + j, LOAD16(from + j));
     else
         for (; j < count; j++) to[j] = LOAD(from, j);
 }
 
-/* Elements k0 to k1 - 1 of window w of x. Taps of a row lie one after the other where they are neighbours and pixels
- * have no other channels. */
-W_FN void put_window(const W_GLOBAL T *x, const w_image *v, const w_window w, int k0, int k1, W_LOCAL S *to) {
-    const int joined = v->depth == v->channels && v->dilation[1] == 1;
-    const int unit = joined ? v->taps[1] * v->depth : v->depth, across = joined ? 1 : v->taps[1];
-    const int first = k0 / unit;
-    int tap_row = first / across, tap = first % across, skip = k0 - first * unit;
-    while (k0 < k1) {
-        const int count = min(unit - skip, k1 - k0), row = w.row + tap_row * v->dilation[0],
+/* Elements k0 to k1 - 1 of a window as pieces that lie together in the image: taps of a row, where they are neighbours
+ * and pixels have no other channels, else single taps. The first piece begins at element `skip` of unit `tap` of a row. */
+typedef struct w_pieces {
+    int joined, unit, across, tap_row, tap, skip, count;
+    w_i64 row_step, tap_step;
+} w_pieces;
+W_FN w_pieces pieces_of(const w_image *v, int k0, int k1) {
+    w_pieces s;
+    s.joined = v->depth == v->channels && v->dilation[1] == 1;
+    s.unit = s.joined ? v->taps[1] * v->depth : v->depth;
+    s.across = s.joined ? 1 : v->taps[1];
+    const int first = k0 / s.unit;
+    s.tap_row = first / s.across, s.tap = first % s.across, s.skip = k0 - first * s.unit, s.count = k1 - k0;
+    s.row_step = (w_i64)v->dilation[0] * v->source[1] * v->channels, s.tap_step = (w_i64)v->dilation[1] * v->channels;
+    return s;
+}
+
+/* Of a window that is all inside; sixteen elements behind it may be read. */
+W_FN void put_inside(const W_GLOBAL T *x, const w_pieces *s, W_LOCAL S *to) {
+    const W_GLOBAL T *line = x + s->tap_row * s->row_step;
+    int tap = s->tap, skip = s->skip;
+    for (int left = s->count; left > 0;) {
+        const int count = min(s->unit - skip, left);
+        const W_GLOBAL T *from = line + tap * s->tap_step + skip;
+        for (int j = 0; j < count; j += 16) keep16(to + j, LOAD16(from + j));
+        to += count, left -= count, skip = 0;
+        if (++tap == s->across) tap = 0, line += s->row_step;
+    }
+}
+
+W_FN void put_window(const W_GLOBAL T *x, const w_image *v, const w_window w, const w_pieces *s, W_LOCAL S *to) {
+    int tap_row = s->tap_row, tap = s->tap, skip = s->skip;
+    for (int left = s->count; left > 0;) {
+        const int count = min(s->unit - skip, left), row = w.row + tap_row * v->dilation[0],
                   column = w.column + tap * v->dilation[1];
         const int inside = row >= 0 && row < v->source[0];
         /* of the unit: what is in the image */
-        int low = joined ? max(0, -column) * v->depth : column < 0 ? unit : 0;
-        int high = joined ? (v->source[1] - column) * v->depth : column < v->source[1] ? unit : 0;
+        int low = s->joined ? max(0, -column) * v->depth : column < 0 ? s->unit : 0;
+        int high = s->joined ? (v->source[1] - column) * v->depth : column < v->source[1] ? s->unit : 0;
         low = min(max(low - skip, 0), count);
         high = inside ? max(min(high - skip, count), low) : low;
         const w_i64 at = w.image + ((w_i64)row * v->source[1] + column) * v->channels + skip;
@@ -90,18 +121,27 @@ W_FN void put_window(const W_GLOBAL T *x, const w_image *v, const w_window w, in
             put_elements(x + at + low, high - low, v->end - at - low, to + low);
             put_zeros(count - high, to + high);
         }
-        to += count, k0 += count, skip = 0;
-        if (++tap == across) tap = 0, tap_row++;
+        to += count, left -= count, skip = 0;
+        if (++tap == s->across) tap = 0, tap_row++;
     }
 }
 
-/* The same of `count` windows from p on, each `pitch` behind the one before. */
+/* Elements k0 to k1 - 1 of `count` windows from p on, each `pitch` behind the one before. */
 W_FN void put_windows(const W_GLOBAL T *x, const w_image *v, int p, int count, int k0, int k1, int pitch,
                       W_LOCAL S *to) {
     const int last = v->windows[1] * v->stride[1] - v->offset[1], end = v->windows[0] * v->stride[0] - v->offset[0];
+    const int rows = v->source[0] - (v->taps[0] - 1) * v->dilation[0],
+              columns = v->source[1] - (v->taps[1] - 1) * v->dilation[1];
+    const w_i64 span = (v->taps[0] - 1) * ((w_i64)v->dilation[0] * v->source[1] * v->channels) +
+                       (v->taps[1] - 1) * ((w_i64)v->dilation[1] * v->channels) + v->depth + 16;
+    const w_pieces s = pieces_of(v, k0, k1);
     w_window w = window_at(v, p);
     for (int i = 0; i < count; i++, to += pitch) {
-        put_window(x, v, w, k0, k1, to);
+        const w_i64 at = w.image + ((w_i64)w.row * v->source[1] + w.column) * v->channels;
+        if (w.row >= 0 && w.row < rows && w.column >= 0 && w.column < columns && at + span <= v->end)
+            put_inside(x + at, &s, to);
+        else
+            put_window(x, v, w, &s, to);
         w.column += v->stride[1];
         if (w.column < last) continue;
         w.column = -v->offset[1];
