@@ -5,20 +5,22 @@
 #include "compiler/ir.h"
 
 /* How many elements an operand touches over a shape; *last: its dimension 1 lies innermost, the others around
- * it. */
+ * it, and among them some that follow it. (The numbers of tokens beside their logits, repeated along the last
+ * dimension, have none.) */
 static int64_t touched(const weft_ir *ir, ir_edge edge, int rank, const int64_t *shape, bool *last) {
     weft_view view;
     int64_t n = 1;
     *last = false;
     if (ir_is_source(&ir->nodes[edge.node]) || !weft__ir_edge_view(ir, edge, rank, shape, &view)) return 0;
     const weft_map *map = &view.map[0];
-    bool around = view.count == 1 && map->stride[1] == 1 && shape[1] > 1;
+    bool follows = false, around = view.count == 1 && map->stride[1] == 1 && shape[1] > 1;
     for (int d = 0; d < rank; d++) {
         if (shape[d] == 1 || map->stride[d] == 0) continue;
         n *= shape[d];
         around = around && (d == 1 || map->stride[d] > 1);
+        follows = follows || d > 1;
     }
-    *last = around && n > shape[1];
+    *last = around && follows;
     return n;
 }
 
@@ -32,10 +34,9 @@ static void turn(int rank, const int64_t *shape, int64_t *turned) {
 bool weft__ir_channels_last(weft_ir *ir, int rank, const int64_t *shape, int n_in, ir_edge *in,
                             int64_t *stored) {
     int order[WEFT_VIEW_RANK];
-    int64_t most = 0, all = 1;
+    int64_t most = 0;
     bool last = false;
     if (rank < 3 || rank > WEFT_MAX_RANK) return false;
-    for (int d = 0; d < rank; d++) all *= shape[d];
     for (int i = 0; i < n_in; i++) {
         bool is;
         const int64_t n = touched(ir, in[i], rank, shape, &is);
@@ -43,8 +44,7 @@ bool weft__ir_channels_last(weft_ir *ir, int rank, const int64_t *shape, int n_i
         last = is || (last && n == most);
         most = n;
     }
-    if (!last || most < all)
-        return false; /* what is repeated is no image: a token's number beside its logits */
+    if (!last) return false;
     ir_edge turned[4];
     weft_view view;
     order[0] = 0, order[rank - 1] = 1;

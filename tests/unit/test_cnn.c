@@ -79,6 +79,29 @@ static void test_pytorch(void **state) {
     weft_close(ctx);
 }
 
+/* Images are never turned but where they are flattened, once for the product and its gradient; both passes of
+ * a pool are one map each. */
+static void test_plan(void **state) {
+    (void)state;
+    weft_context *ctx = open_device("cpu", false);
+    weft_module *net =
+        weft_cnn(ctx, &(weft_cnn_options){.channels = 1, .rows = 28, .columns = 28, .classes = 10});
+    weft_optimizer *adam = weft_adam(net, &(weft_adam_options){.lr = 1e-3});
+    step(ctx, net, adam, 0);
+    const weft_program *program = newest(ctx);
+    int large = 0;
+    assert_int_equal(heavies(program, WEFT_HEAVY_CONV), 5); /* no gradient of the images */
+    for (int i = 0; i < program->commands.count; i++) {
+        const weft_kernel *kernel = program->commands.list[i].kernel;
+        if (program->commands.list[i].kind != WEFT_COMMAND_KERNEL) continue;
+        for (int v = 0; v < kernel->n_views; v++) assert_int_equal(kernel->views[v].count, 1);
+        large += weft__kernel_rows(kernel) * weft__kernel_row_length(kernel) >= BATCH * 3136;
+    }
+    assert_int_equal(large,
+                     8); /* two pools forward, the flatten, two pools backward, two biases, the update */
+    weft_close(ctx);
+}
+
 /* ---- ways to compute the same ---- */
 
 typedef struct geometry {
@@ -161,6 +184,7 @@ static void test_agree(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pytorch), cmocka_unit_test(test_agree)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pytorch), cmocka_unit_test(test_plan),
+                                       cmocka_unit_test(test_agree)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
