@@ -14,6 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = "docs/op-matrix.md"
 DTYPES = "f32 f64 f16 bf16 i32 i64 u8 bool i8 i16 u16 u32 u64".split()
 FLOATS = DTYPES[:4]
+COMPLEX = ["c64", "c128"] # where there is no cell they are refused
 HEAD = """# Ops, dtypes, devices
 
 Written by `tools/gen_op_matrix.py` from the records of `test_ops` and `test_grad`: do not edit. `ctest` fails when
@@ -26,7 +27,8 @@ Devices: {devices}.
   special values, within the bounds of `tests/ops/tolerance.h`, on every device. On opencl, where a kernel takes a
   tenth of a second to compile, each op on each dtype and a sample of the other cells, together with all cells whose
   kernels are then known.
-- `-`: refused with `WEFT_ERR_DTYPE`, as c64 and c128 are by all ops. Empty: the op has no operand of that dtype.
+- `-`: refused with `WEFT_ERR_DTYPE`. Empty: the op has no operand of that dtype, or it refuses complex numbers as
+  many others do.
 - gradient: the dtypes in which it agrees with finite differences of fourth order: f64 with the differences, the others
   with its value in f64 (16 bits where the op is smooth, or where rounding keeps operands away from its kinks).
   `0`: it is 0 everywhere; `none`: asking for it is an error.
@@ -99,11 +101,11 @@ def page(ops, grads):
     functions, nodes = public_ops()
     by_op, grads_by_op, holes = index(ops), index(grads), []
     devices = sorted(grads)
-    columns = ["op"] + DTYPES + ["gradient", "second"]
+    columns = ["op"] + DTYPES + COMPLEX + ["gradient", "second"]
     lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
     for name in functions + [n for n in nodes if n not in functions and n in by_op]:
         cells = {device: by_op.get(name, {}).get(device, []) for device in ops}
-        row = [dtype_cell(cells, name, dtype) for dtype in DTYPES]
+        row = [dtype_cell(cells, name, dtype) for dtype in DTYPES + COMPLEX]
         first, second, known = gradient_cells(grads_by_op.get(name, {}), name, devices)
         if name in functions:
             holes += [f"{name} {dtype}" for dtype, cell in zip(DTYPES, row) if not cell]

@@ -42,8 +42,11 @@ WEFT_API const char *weft_dtype_name(weft_dtype dtype);
 /* The dtype of that name; false when there is none. */
 WEFT_API bool weft_dtype_parse(const char *name, weft_dtype *dtype);
 
-/* True for f32, f64, f16 and bf16: the dtypes that have gradients. */
+/* True for f32, f64, f16 and bf16: dtypes that have gradients. */
 WEFT_API bool weft_dtype_is_float(weft_dtype dtype);
+
+/* True for c64 and c128, pairs of f32 and f64: the real part first. They have gradients too. */
+WEFT_API bool weft_dtype_is_complex(weft_dtype dtype);
 
 /* Conversions of the 16-bit floats, rounding to nearest even. NaN stays NaN. */
 WEFT_API float weft_f16_to_f32(uint16_t bits);

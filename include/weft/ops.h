@@ -268,6 +268,16 @@ WEFT_API weft_tensor *weft_pow(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_pow_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_pow(...) weft_pow_at(WEFT_HERE, __VA_ARGS__)
 
+/* angle of the point (b, a), from -pi to pi; 0 gradient at the origin. [float] */
+WEFT_API weft_tensor *weft_atan2(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_atan2_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_atan2(...) weft_atan2_at(WEFT_HERE, __VA_ARGS__)
+
+/* sqrt(a^2 + b^2) without overflow on the way; 0 gradient at the origin. [float] */
+WEFT_API weft_tensor *weft_hypot(weft_tensor *a, weft_tensor *b);
+WEFT_API weft_tensor *weft_hypot_at(const char *where, weft_tensor *a, weft_tensor *b);
+#define weft_hypot(...) weft_hypot_at(WEFT_HERE, __VA_ARGS__)
+
 /* a equal to b. [any -> bool] */
 WEFT_API weft_tensor *weft_eq(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_eq_at(const char *where, weft_tensor *a, weft_tensor *b);
@@ -541,7 +551,43 @@ WEFT_API weft_tensor *weft_interpolate2d(weft_tensor *x, const weft_interpolate_
 WEFT_API weft_tensor *weft_interpolate2d_at(const char *where, weft_tensor *x, const weft_interpolate_options *options);
 #define weft_interpolate2d(...) weft_interpolate2d_at(WEFT_HERE, __VA_ARGS__)
 
-/* x as another dtype. Float to integer truncates and saturates, NaN gives 0; to bool: x != 0. */
+/* re + i im: c64 of f32, c128 of f64 (broadcast against each other). */
+WEFT_API weft_tensor *weft_complex(weft_tensor *re, weft_tensor *im);
+WEFT_API weft_tensor *weft_complex_at(const char *where, weft_tensor *re, weft_tensor *im);
+#define weft_complex(...) weft_complex_at(WEFT_HERE, __VA_ARGS__)
+
+/* The real part of complex numbers, a view; anything else is itself. */
+WEFT_API weft_tensor *weft_real(weft_tensor *x);
+WEFT_API weft_tensor *weft_real_at(const char *where, weft_tensor *x);
+#define weft_real(...) weft_real_at(WEFT_HERE, __VA_ARGS__)
+
+/* The imaginary part of complex numbers. A view. */
+WEFT_API weft_tensor *weft_imag(weft_tensor *x);
+WEFT_API weft_tensor *weft_imag_at(const char *where, weft_tensor *x);
+#define weft_imag(...) weft_imag_at(WEFT_HERE, __VA_ARGS__)
+
+/* re - i im; what is not complex is itself. */
+WEFT_API weft_tensor *weft_conj(weft_tensor *x);
+WEFT_API weft_tensor *weft_conj_at(const char *where, weft_tensor *x);
+#define weft_conj(...) weft_conj_at(WEFT_HERE, __VA_ARGS__)
+
+/* The angle of complex numbers, from -pi to pi. */
+WEFT_API weft_tensor *weft_angle(weft_tensor *x);
+WEFT_API weft_tensor *weft_angle_at(const char *where, weft_tensor *x);
+#define weft_angle(...) weft_angle_at(WEFT_HERE, __VA_ARGS__)
+
+/* Complex numbers as pairs, a new last dimension of 2: real part, imaginary part. A view. */
+WEFT_API weft_tensor *weft_view_as_real(weft_tensor *x);
+WEFT_API weft_tensor *weft_view_as_real_at(const char *where, weft_tensor *x);
+#define weft_view_as_real(...) weft_view_as_real_at(WEFT_HERE, __VA_ARGS__)
+
+/* Pairs, a last dimension of 2 of f32 or f64, as complex numbers. A view. */
+WEFT_API weft_tensor *weft_view_as_complex(weft_tensor *x);
+WEFT_API weft_tensor *weft_view_as_complex_at(const char *where, weft_tensor *x);
+#define weft_view_as_complex(...) weft_view_as_complex_at(WEFT_HERE, __VA_ARGS__)
+
+/* x as another dtype. Float to integer truncates and saturates, NaN gives 0; to bool: x != 0; complex to
+ * real drops the imaginary part. */
 WEFT_API weft_tensor *weft_cast(weft_tensor *x, weft_dtype dtype);
 WEFT_API weft_tensor *weft_cast_at(const char *where, weft_tensor *x, weft_dtype dtype);
 #define weft_cast(...) weft_cast_at(WEFT_HERE, __VA_ARGS__)

@@ -37,9 +37,9 @@ static int flow_inputs(weft_tensor *t, weft_tensor *const **in) {
 /* Does the walk go from a node to its input k? Through floats; when `all`, through all but a detach, and not
  * into what merely chooses among floats: conditions and indices. */
 static bool is_followed(const walk *w, const weft_tensor *node, int k, const weft_tensor *input) {
-    if (!w->all) return weft_dtype_is_float((weft_dtype)input->dtype);
+    if (!w->all) return weft__has_gradient(input);
     if (node->op == WEFT_OP_DETACH) return false;
-    if (!weft_dtype_is_float((weft_dtype)node->dtype)) return true;
+    if (!weft__has_gradient(node)) return true;
     switch ((weft_op)node->op) {
     case WEFT_OP_WHERE:
     case WEFT_OP_SCATTER_ADD: return k != 0;
@@ -204,7 +204,7 @@ static weft_status step_back(walk *w, size_t i, weft_tensor **grads) {
     WEFT_TRY(apply_rule(w, values, w->flow[i], grads));
     if (w->ctx->visit != mark) mark = renumber(w);
     for (int k = 0; k < n; k++) {
-        if (!grads[k] || in[k]->mark != mark || !weft_dtype_is_float((weft_dtype)in[k]->dtype)) continue;
+        if (!grads[k] || in[k]->mark != mark || !weft__has_gradient(in[k])) continue;
         int at = in[k]->number;
         if (!w->needed[at]) continue;
         WEFT_TRY(weft_tensor_status(grads[k]));
@@ -222,8 +222,7 @@ static void find_needed(walk *w, uint64_t mark, weft_tensor *const *wrt, size_t 
         weft_tensor *const *in;
         int n = flow_inputs(w->order[i], &in);
         for (int k = 0; k < n; k++)
-            if (in[k]->mark == mark && weft_dtype_is_float((weft_dtype)in[k]->dtype) &&
-                w->needed[in[k]->number])
+            if (in[k]->mark == mark && weft__has_gradient(in[k]) && w->needed[in[k]->number])
                 w->needed[i] = true;
     }
 }
@@ -282,9 +281,7 @@ static const weft_tensor *first_rounding(walk *w) {
             if (in[k]->mark != w->mark || !is_followed(w, w->order[i], k, in[k])) continue;
             if (!w->needed[in[k]->number]) continue;
             w->needed[i] = true;
-            if (weft_dtype_is_float((weft_dtype)in[k]->dtype) &&
-                !weft_dtype_is_float((weft_dtype)w->order[i]->dtype))
-                return w->order[i];
+            if (weft__has_gradient(in[k]) && !weft__has_gradient(w->order[i])) return w->order[i];
         }
     }
     return NULL;
@@ -295,7 +292,7 @@ static const weft_tensor *first_evaluated(const walk *w) {
     for (size_t i = 0; i < w->count; i++) {
         const weft_tensor *t = w->order[i];
         if (t->leaf && (t->flags & WEFT_NODE_MADE) && !(t->flags & WEFT_NODE_VARIABLE) &&
-            weft_dtype_is_float((weft_dtype)t->dtype))
+            weft__has_gradient(t))
             return t;
     }
     return NULL;
@@ -353,15 +350,17 @@ weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t cou
     WEFT_TRY(weft_tensor_status(loss));
     char text[WEFT_SHAPE_TEXT];
     if (loss->numel != 1 || !weft_dtype_is_float((weft_dtype)loss->dtype))
-        return weft__fail(loss->ctx, WEFT_ERR_SHAPE,
-                          "gradient: the loss is %s, not one float; take its mean or sum",
-                          weft__tensor_text(loss, text));
+        return weft__fail(
+            loss->ctx, WEFT_ERR_SHAPE,
+            "gradient: the loss is %s, not one float; take its mean or sum, of complex numbers also "
+            "the real part or the absolute value",
+            weft__tensor_text(loss, text));
     for (size_t i = 0; i < count; i++) {
         WEFT_TRY(weft_tensor_status(wrt[i]));
         if (wrt[i]->ctx != loss->ctx)
             return weft__fail(loss->ctx, WEFT_ERR_ARGUMENT, "gradient: tensor %zu belongs to another context",
                               i);
-        if (!weft_dtype_is_float((weft_dtype)wrt[i]->dtype))
+        if (!weft__has_gradient(wrt[i]))
             return weft__fail(loss->ctx, WEFT_ERR_DTYPE, "gradient: %s has no gradient",
                               weft__tensor_text(wrt[i], text));
     }

@@ -111,6 +111,12 @@ static void grad_prod(const char *where, weft_tensor *node, weft_tensor *g, weft
     grads[0] = mul(g, select(none, divi(node, others), select(one, one_zero, zero(x))));
 }
 
+/* g x / (a^2 + b^2): what atan2 turns where a or b moves; 0 at the origin. */
+static weft_tensor *turn(const char *where, weft_tensor *g, weft_tensor *x, weft_tensor *a, weft_tensor *b) {
+    weft_tensor *radius = weft_hypot_at(where, a, b), *none = zero(g);
+    return select(eq(radius, zero(radius)), none, mul(g, divi(divi(x, radius), radius)));
+}
+
 /* ---- op files ---- */
 
 /* g of f16 or bf16 before it was rounded to that: of a product, or of what was computed in f32 (sums are), or
@@ -125,6 +131,33 @@ static weft_tensor *unrounded(const char *where, weft_tensor *g) {
     if (g->op != WEFT_OP_MATMUL && !wide) return NULL;
     return weft__node(g->ctx, where, (weft_op)g->op, WEFT_F32, g->rank, g->shape, g->n_in,
                       wide ? &wide : g->in, g->attr_bytes, g->attr);
+}
+
+/* Complex numbers: the gradient of z = x + iy is that of x plus i times that of y (ops/complex.c). */
+static void grad_complex(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    (void)node;
+    grads[0] = weft_real_at(where, g);
+    grads[1] = weft_imag_at(where, g);
+}
+
+static void grad_real(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    (void)node;
+    grads[0] = weft_complex_at(where, g, zero(g));
+}
+
+static void grad_imag(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    (void)node;
+    grads[0] = weft_complex_at(where, zero(g), g);
+}
+
+static void grad_view_as_real(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    (void)node;
+    grads[0] = weft_view_as_complex_at(where, g);
+}
+
+static void grad_view_as_complex(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    (void)node;
+    grads[0] = weft_view_as_real_at(where, g);
 }
 
 static void grad_cast(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
@@ -341,7 +374,7 @@ weft_status weft__gradient_rule(weft_tensor *node, weft_tensor *g, weft_tensor *
     for (int i = 0; i < node->n_in; i++)
         if (grads[i] == &not_differentiable) {
             grads[i] = NULL;
-            if (weft_dtype_is_float((weft_dtype)node->in[i]->dtype))
+            if (weft__has_gradient(node->in[i]))
                 return weft__fail(node->ctx, WEFT_ERR_UNSUPPORTED,
                                   "%s: %s%s%s is not differentiable; use weft_detach before it",
                                   node->where ? node->where : "gradient", node->path, *node->path ? ": " : "",

@@ -26,6 +26,8 @@ const char *weft_dtype_name(weft_dtype dtype) { return known(dtype) ? rows[dtype
 
 bool weft_dtype_is_float(weft_dtype dtype) { return known(dtype) && rows[dtype].kind == KIND_FLOAT; }
 
+bool weft_dtype_is_complex(weft_dtype dtype) { return known(dtype) && rows[dtype].kind == KIND_COMPLEX; }
+
 bool weft_dtype_parse(const char *name, weft_dtype *dtype) {
     for (int i = 0; name && i < WEFT_DTYPE_COUNT; i++)
         if (strcmp(rows[i].name, name) == 0) {

@@ -37,6 +37,23 @@ static weft_status remember(weft_ir *ir, const void *key, ir_edge edge) {
     return WEFT_OK;
 }
 
+/* ---- complex numbers are pairs of floats here: a last dimension of 2 more ---- */
+
+typedef struct pairs {
+    weft_dtype dtype;
+    int rank;
+    int64_t shape[WEFT_MAX_RANK + 1];
+} pairs;
+
+static pairs pairs_of(const weft_tensor *t) {
+    pairs p = {.dtype = (weft_dtype)t->dtype, .rank = t->rank};
+    memcpy(p.shape, t->shape, (size_t)t->rank * sizeof *p.shape);
+    if (!is_complex(t)) return p;
+    p.dtype = weft__part_dtype(p.dtype);
+    p.shape[p.rank++] = 2;
+    return p;
+}
+
 /* ---- equal nodes become one ---- */
 
 static uint64_t node_hash(const ir_node *node) {
@@ -107,45 +124,80 @@ static int shaped_node(weft_ir *ir, ir_kind kind, const weft_tensor *t, const in
 }
 
 static int new_node(weft_ir *ir, ir_kind kind, const weft_tensor *t, int n_in, const ir_edge *in) {
-    return shaped_node(ir, kind, t, t->shape, n_in, in);
+    const pairs p = pairs_of(t);
+    int n = weft__ir_node(ir, kind, p.dtype, p.rank, p.shape, n_in, in);
+    if (n >= 0) comes_from(&ir->nodes[n], t, (weft_op)t->op);
+    return n;
 }
 
 /* ---- movement ---- */
 
 static bool move(weft_view *view, const weft_tensor *t) {
-    int64_t extent[WEFT_MAX_RANK];
+    const pairs to = pairs_of(t);
+    const size_t bytes = (size_t)t->rank * sizeof *to.shape;
+    int64_t first[WEFT_MAX_RANK + 1] = {0}, second[WEFT_MAX_RANK + 1] = {0};
     switch (t->op) {
-    case WEFT_OP_RESHAPE: return weft__view_reshape(view, t->rank, t->shape);
+    case WEFT_OP_RESHAPE: return weft__view_reshape(view, to.rank, to.shape);
     case WEFT_OP_PERMUTE: {
-        const weft_attr_order *attr = t->attr;
-        int order[WEFT_MAX_RANK];
-        for (int i = 0; i < t->rank; i++) order[i] = attr->order[i];
+        int order[WEFT_MAX_RANK + 1];
+        for (int i = 0; i < to.rank; i++)
+            order[i] = i < t->rank ? ((const weft_attr_order *)t->attr)->order[i] : i;
         return weft__view_permute(view, order);
     }
-    case WEFT_OP_EXPAND: return weft__view_expand(view, t->shape);
-    case WEFT_OP_PAD: {
-        const weft_attr_pad *attr = t->attr;
-        return weft__view_pad(view, attr->lo, attr->hi);
-    }
-    default: {
-        const weft_attr_slice *attr = t->attr;
-        for (int i = 0; i < t->rank; i++) extent[i] = t->shape[i];
-        return weft__view_slice(view, attr->start, extent, attr->step);
+    case WEFT_OP_EXPAND: return weft__view_expand(view, to.shape);
+    case WEFT_OP_PAD:
+        memcpy(first, ((const weft_attr_pad *)t->attr)->lo, bytes);
+        memcpy(second, ((const weft_attr_pad *)t->attr)->hi, bytes);
+        return weft__view_pad(view, first, second);
+    case WEFT_OP_SLICE:
+        second[t->rank] = 1;
+        memcpy(first, ((const weft_attr_slice *)t->attr)->start, bytes);
+        memcpy(second, ((const weft_attr_slice *)t->attr)->step, bytes);
+        return weft__view_slice(view, first, to.shape, second);
+    default: { /* REAL, IMAG: every second element */
+        const pairs from = pairs_of(t->in[0]);
+        int64_t extent[WEFT_MAX_RANK + 1];
+        for (int i = 0; i < from.rank; i++) extent[i] = i < t->rank ? t->shape[i] : 1, second[i] = 1;
+        first[t->rank] = t->op == WEFT_OP_IMAG;
+        return weft__view_slice(view, first, extent, second) && weft__view_reshape(view, t->rank, t->shape);
     }
     }
 }
 
+/* What a view sees of pairs that have been laid side by side, where it sees but one part of them, is seen of
+ * that part. */
+static bool see_part(const weft_ir *ir, int *node, weft_view *view) {
+    const ir_node *pack = &ir->nodes[*node];
+    weft_map *last = &view->map[view->count - 1];
+    if (pack->kind != IR_PACK || pack->imm_i != 2) return false;
+    weft_view halved = *view, whole;
+    weft_map *map = &halved.map[view->count - 1];
+    const int64_t which = last->offset & 1;
+    for (int d = 0; d < last->rank; d++) {
+        if (last->extent[d] > 1 && last->stride[d] % 2 != 0) return false;
+        map->stride[d] = last->extent[d] > 1 ? last->stride[d] / 2 : 0;
+    }
+    map->offset = (last->offset - which) / 2;
+    const ir_edge from = ir->nodes[pack->in[which].node].in[0];
+    if (from.view >= 0 && !weft__view_compose(&halved, &ir->views[from.view], &whole)) return false;
+    *view = from.view >= 0 ? whole : halved;
+    *node = from.node;
+    return true;
+}
+
 static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out) {
-    const weft_tensor *x = t->in[0];
+    const pairs x = pairs_of(t->in[0]);
     weft_view view;
-    if (!weft__ir_edge_view(ir, in, x->rank, x->shape, &view) || !move(&view, t)) {
-        int copy = weft__ir_copy(ir, in, x->rank, x->shape); /* the list of maps is full */
+    if (!weft__ir_edge_view(ir, in, x.rank, x.shape, &view) || !move(&view, t)) {
+        int copy = weft__ir_copy(ir, in, x.rank, x.shape); /* the list of maps is full */
         if (copy < 0) return weft__ir_failed(ir);
         in = (ir_edge){copy, -1};
-        weft__view_identity(&view, x->rank, x->shape);
+        weft__view_identity(&view, x.rank, x.shape);
         if (!move(&view, t))
             return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "%s: no view of a contiguous tensor",
                               weft__op_name(t->op));
+    }
+    while (see_part(ir, &in.node, &view)) {
     }
     *out = (ir_edge){in.node, weft__ir_view(ir, in.node, &view)};
     return out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
@@ -403,6 +455,25 @@ static weft_status build_pack(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir
     return WEFT_OK;
 }
 
+/* Real and imaginary parts side by side: two parts of a pack that lie in steps of 2. */
+static weft_status build_complex(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
+    for (int i = 0; i < 2; i++) {
+        int copy = weft__ir_copy(ir, in[i], t->rank, t->shape);
+        if (copy < 0) return weft__ir_failed(ir);
+        in[i] = (ir_edge){copy, -1};
+    }
+    int n = new_node(ir, IR_PACK, t, 2, in);
+    if (n < 0) return weft__ir_failed(ir);
+    ir_node *pack = &ir->nodes[n];
+    pack->imm_i = 2;
+    pack->offsets = weft__arena_alloc(&ir->arena, 2 * sizeof *pack->offsets);
+    if (!pack->offsets) return weft__ir_failed(ir);
+    pack->offsets[0] = 0, pack->offsets[1] = 1;
+    for (int i = 0; i < 2; i++) ir->nodes[in[i].node].pack = n;
+    *out = (ir_edge){n, -1};
+    return WEFT_OK;
+}
+
 static weft_status build_leaf(weft_ir *ir, const weft_tensor *t, ir_edge *out) {
     int n = new_node(ir, IR_LEAF, t, 0, NULL);
     *out = (ir_edge){n, -1};
@@ -415,6 +486,8 @@ static weft_status build_plain(weft_ir *ir, const weft_tensor *t, ir_edge *in, i
                    : t->op == WEFT_OP_RANDOM ? IR_RANDOM
                    : t->op == WEFT_OP_CAST   ? IR_CAST
                                              : IR_CALC;
+    if (is_complex(t))
+        return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "%s of complex numbers", weft__op_name(t->op));
     if (simplify(ir, t, in, out)) return WEFT_OK;
     int64_t stored[WEFT_MAX_RANK];
     const bool each = (kind == IR_CALC || kind == IR_CAST) && t->n_in > 0;
@@ -483,8 +556,13 @@ static weft_status build_tensor(weft_ir *ir, const weft_tensor *t) {
     case WEFT_OP_PERMUTE:
     case WEFT_OP_EXPAND:
     case WEFT_OP_PAD:
-    case WEFT_OP_SLICE: WEFT_TRY(build_movement(ir, t, in[0], &out)); break;
-    case WEFT_OP_DETACH: out = in[0]; break;
+    case WEFT_OP_SLICE:
+    case WEFT_OP_REAL:
+    case WEFT_OP_IMAG: WEFT_TRY(build_movement(ir, t, in[0], &out)); break;
+    case WEFT_OP_DETACH:
+    case WEFT_OP_VIEW_AS_REAL:
+    case WEFT_OP_VIEW_AS_COMPLEX: out = in[0]; break;
+    case WEFT_OP_COMPLEX: WEFT_TRY(build_complex(ir, t, in, &out)); break;
     case WEFT_OP_SUM:
     case WEFT_OP_MAX:
     case WEFT_OP_MIN:
@@ -540,10 +618,11 @@ static int claim(weft_ir *ir, const weft_tensor *t) {
     ir_edge edge;
     if (!find(ir, t, &edge)) return -1;
     const ir_node *node = &ir->nodes[edge.node];
+    const pairs p = pairs_of(t);
     bool free = edge.view < 0 &&
                 (ir_is_compute(node) || node->kind == IR_HEAVY_OUT || node->kind == IR_PACK) &&
-                !node->claimed && node->pack < 0 && node->numel == t->numel;
-    int n = free ? edge.node : weft__ir_copy(ir, edge, t->rank, t->shape);
+                !node->claimed && node->pack < 0 && node->numel == (is_complex(t) ? 2 : 1) * t->numel;
+    int n = free ? edge.node : weft__ir_copy(ir, edge, p.rank, p.shape);
     if (n >= 0) ir->nodes[n].stored = ir->nodes[n].claimed = true;
     return n;
 }

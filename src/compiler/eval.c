@@ -199,6 +199,12 @@ weft_status weft__item(weft_tensor *t, double *out) {
         return weft__fail(t->ctx, WEFT_ERR_SHAPE, "weft_item: %s has not one element",
                           weft__tensor_text(t, text));
     }
+    if (weft_dtype_is_complex((weft_dtype)t->dtype)) {
+        char text[WEFT_SHAPE_TEXT];
+        return weft__fail(t->ctx, WEFT_ERR_DTYPE,
+                          "weft_item: %s is no real number; take weft_real or weft_abs",
+                          weft__tensor_text(t, text));
+    }
     _Alignas(16) char value[16]; /* of the largest dtype */
     WEFT_TRY(weft_read(t, value, weft_dtype_size((weft_dtype)t->dtype)));
     *out = weft__element((weft_dtype)t->dtype, value, 0);

@@ -29,6 +29,12 @@ static void say_element(printer *p, int64_t i) {
     case WEFT_U32: weft__put(&p->text, "%u", *(const uint32_t *)at); break;
     case WEFT_U64: weft__put(&p->text, "%llu", (unsigned long long)*(const uint64_t *)at); break;
     case WEFT_BOOL: weft__put(&p->text, "%s", *(const uint8_t *)at ? "true" : "false"); break;
+    case WEFT_C64:
+        weft__put(&p->text, "%.6g%+.6gi", (double)((const float *)at)[0], (double)((const float *)at)[1]);
+        break;
+    case WEFT_C128:
+        weft__put(&p->text, "%.10g%+.10gi", ((const double *)at)[0], ((const double *)at)[1]);
+        break;
     default: weft__put(&p->text, "?"); break;
     }
 }

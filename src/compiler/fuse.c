@@ -309,6 +309,13 @@ static bool merge_operands(weft_ir *ir, int n) {
     return true;
 }
 
+/* Real and imaginary parts are made of the same values mostly. */
+static bool merge_pairs(weft_ir *ir, const ir_node *pack) {
+    if (pack->imm_i != 2) return true;
+    const int a = ir->nodes[pack->in[0].node].cluster, b = ir->nodes[pack->in[1].node].cluster;
+    return a < 0 || b < 0 || a == b || !mergeable(ir, a, b) || merge_clusters(ir, a, b);
+}
+
 /* What is computed once a row and read by a row kernel only at that row becomes part of it. */
 static bool absorb_rows(weft_ir *ir) {
     for (size_t i = 0; i < ir->n_nodes; i++) {
@@ -416,6 +423,7 @@ static weft_status assign_clusters(weft_ir *ir) {
     for (size_t i = 0; i < ir->n_nodes; i++) {
         ir_node *node = &ir->nodes[i];
         if (!node->live) continue;
+        if (node->kind == IR_PACK && ir->fuse && !merge_pairs(ir, node)) return weft__ir_failed(ir);
         if (node->kind == IR_HEAVY || node->kind == IR_PACK) {
             int c = new_cluster(ir, (int)i);
             if (c < 0 || !add_member(ir, c, (int)i)) return weft__ir_failed(ir);

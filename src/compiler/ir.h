@@ -26,7 +26,7 @@ typedef enum ir_kind {
     IR_GATHER,    /* in: table (identity view), index */
     IR_HEAVY,     /* one heavy operation; its results are HEAVY_OUT */
     IR_HEAVY_OUT, /* in: heavy; of a product: 0 the product, 1 sums */
-    IR_PACK       /* parts at imm offsets of one block */
+    IR_PACK       /* parts at offsets of one block, one after the other, or of imm 2 in steps of 2 */
 } ir_kind;
 
 /* Operand: element i of the consumer's index space is element view(i) of node. view -1: row-major identity.

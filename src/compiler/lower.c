@@ -46,6 +46,11 @@ static int add_view(lowering *l, const weft_view *view) {
     return l->kernel.n_views++;
 }
 
+/* Elements from one of its values to the next where it is stored. */
+static int64_t step_of(const weft_ir *ir, const ir_node *node) {
+    return node->pack >= 0 && ir->nodes[node->pack].imm_i == 2 ? 2 : 1;
+}
+
 static int add_arg(lowering *l, int n, bool written) {
     int at = 0;
     while (at < l->kernel.n_args && l->arg_nodes[at] != n) at++;
@@ -55,8 +60,9 @@ static int add_arg(lowering *l, int n, bool written) {
             !weft__grow(l->ir->ctx, &l->kernel.args, &l->arg_capacity, (size_t)at, sizeof *l->kernel.args))
             return OUT_OF_MEMORY;
         const ir_node *node = &l->ir->nodes[n];
+        const int64_t last = (node->numel - 1) * step_of(l->ir, node);
         l->arg_nodes[at] = n;
-        l->kernel.args[at] = (weft_kernel_arg){.dtype = node->dtype, .elements = node->numel};
+        l->kernel.args[at] = (weft_kernel_arg){.dtype = node->dtype, .elements = node->numel ? last + 1 : 0};
         l->kernel.n_args++;
     }
     if (written)
@@ -358,6 +364,14 @@ static int emit(lowering *l, int n, access at, int view) {
 
 /* ---- stores, name, tidy form ---- */
 
+/* The same view in steps: it is the identity. */
+static int stepped(lowering *l, int view, int64_t step) {
+    weft_view apart = l->kernel.views[view];
+    if (step == 1) return view;
+    for (int d = 0; d < apart.map[0].rank; d++) apart.map[0].stride[d] *= step;
+    return add_view(l, &apart);
+}
+
 static int emit_store(lowering *l, int n) {
     const ir_node *node = &l->ir->nodes[n];
     bool full = node->kind != IR_REDUCE && node->numel == l->cluster->full;
@@ -365,7 +379,8 @@ static int emit_store(lowering *l, int n) {
     int view = full ? l->full_view : l->row_view;
     int value = node->fold ? emit_fold(l, node) : emit(l, n, at, view);
     int arg = value < 0 ? value : add_arg(l, n, true);
-    if (arg < 0) return arg;
+    if (arg >= 0) view = stepped(l, view, step_of(l->ir, node));
+    if (arg < 0 || view < 0) return arg < 0 ? arg : view;
     weft_instr instr = instr_of(WEFT_INSTR_STORE, (weft_dtype)node->dtype);
     instr.a = value;
     instr.arg = arg;

@@ -89,6 +89,7 @@ bool weft__row_dear(int op) {
     case WEFT_OP_GELU_TANH:
     case WEFT_OP_GELU_TANH_SLOPE:
     case WEFT_OP_POW:
+    case WEFT_OP_ATAN2:
     case WEFT_OP_MOD: return true;
     default: return false;
     }

@@ -27,6 +27,8 @@
 #define w_remainder(x, y) fmodf(x, y)
 #define fmod_f64(x, y)    fmod(x, y)
 #define pow_f64(x, y)     pow(x, y)
+#define hypot_f64(x, y)   hypot(x, y)
+#define atan2_f64(y, x)   atan2(y, x)
 
 W_FN int32_t w_bits(float x) {
     int32_t i;
@@ -169,6 +171,8 @@ W_FN uint16_t w_to_bf16(float x) {
 #define w_gelu_tanh(a)       W_FLOATS_(w_gelu_tanh, a)(a)
 #define w_gelu_tanh_slope(a) W_FLOATS_(w_gelu_tanh_slope, a)(a)
 #define w_pow(a, b)          W_FLOATS_(w_pow, a)(a, b)
+#define w_atan2(a, b)        W_FLOATS_(w_atan2, a)(a, b)
+#define w_hypot(a, b)        W_FLOATS_(w_hypot, a)(a, b)
 #define w_fma(a, b, c)       W_FLOATS_(w_fma, a)(a, b, c)
 #define w_abs(a)             W_NUMBERS_(w_abs, a)(a)
 #define w_sign(a)            W_NUMBERS_(w_sign, a)(a)

@@ -35,6 +35,8 @@ W_FN W_F64 w_cos_f64(W_F64 x) { return cos(x); }
 W_FN W_F64 w_tanh_f64(W_F64 x) { return tanh(x); }
 W_FN W_F64 w_erf_f64(W_F64 x) { return erf(x); }
 W_FN W_F64 w_pow_f64(W_F64 x, W_F64 y) { return pow_f64(x, y); }
+W_FN W_F64 w_hypot_f64(W_F64 x, W_F64 y) { return hypot_f64(x, y); }
+W_FN W_F64 w_atan2_f64(W_F64 y, W_F64 x) { return atan2_f64(y, x); }
 W_FN W_F64 w_sigmoid_f64(W_F64 x) {
     W_F64 e = exp(-fabs(x));
     return (x >= 0 ? 1.0 : e) / (1.0 + e);

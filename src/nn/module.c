@@ -188,8 +188,10 @@ static weft_status add_parameter(weft_module *m, const char *name, weft_dtype dt
     if (rank < 0 || rank > WEFT_MAX_RANK || (rank > 0 && !shape) || !weft__numel(rank, shape, &numel))
         weft__module_poison(m, WEFT_ERR_SHAPE, "%s: '%s' has no valid shape", m->kind, name);
     else if ((unsigned)dtype >= WEFT_DTYPE_COUNT || (!buffer && !weft_dtype_is_float(dtype)))
-        weft__module_poison(m, WEFT_ERR_DTYPE, "%s: parameter '%s' cannot be %s, it must be a float", m->kind,
-                            name, weft_dtype_name(dtype));
+        weft__module_poison(m, WEFT_ERR_DTYPE, "%s: parameter '%s' cannot be %s, it must be a float%s",
+                            m->kind, name, weft_dtype_name(dtype),
+                            weft_dtype_is_complex(dtype) ? ": pairs of floats, seen by weft_view_as_complex"
+                                                         : "");
     else if (!weft__grow(m->ctx, &m->parameters, &m->cap_parameters, m->n_parameters, sizeof *m->parameters))
         weft__module_poison(m, WEFT_ERR_OOM, "%s: out of memory for parameter '%s'", m->kind, name);
     if (m->error) return weft_module_status(m);

@@ -7,6 +7,7 @@ weft_tensor *weft_cast_at(const char *where, weft_tensor *x, weft_dtype dtype) {
     if (x->ctx->hooks.check_dtype(x->ctx, (int)dtype) != WEFT_OK)
         return weft__poison(x->ctx, where, weft_last_status(x->ctx), "cast: %s", weft_last_error(x->ctx));
     if (x->dtype == dtype) return x;
+    if (is_complex(x) || weft_dtype_is_complex(dtype)) return weft__complex_cast(where, x, dtype);
     return weft__node(x->ctx, where, WEFT_OP_CAST, dtype, x->rank, x->shape, 1, &x, 0, NULL);
 }
 

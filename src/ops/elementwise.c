@@ -25,14 +25,14 @@ static const struct {
 bool weft__dtype_in(weft_dtype dtype, weft_dtype_class class) {
     switch (class) {
     case WEFT_CLASS_FLOAT: return weft_dtype_is_float(dtype);
-    case WEFT_CLASS_NUMBER: return dtype != WEFT_BOOL;
-    case WEFT_CLASS_INTEGER: return !weft_dtype_is_float(dtype) && dtype != WEFT_C64 && dtype != WEFT_C128;
-    default: return true;
+    case WEFT_CLASS_NUMBER: return dtype != WEFT_BOOL && !weft_dtype_is_complex(dtype);
+    case WEFT_CLASS_INTEGER: return !weft_dtype_is_float(dtype) && !weft_dtype_is_complex(dtype);
+    default: return !weft_dtype_is_complex(dtype);
     }
 }
 
-static const char *const class_text[] = {"a float dtype", "a number, not bool", "an integer or bool",
-                                         "any dtype"};
+static const char *const class_text[] = {"a float dtype", "a real number, not bool", "an integer or bool",
+                                         "what is not complex"};
 
 static weft_tensor *check_dtypes(const char *where, weft_op op, int n, weft_tensor *const *in) {
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
@@ -46,7 +46,7 @@ static weft_tensor *check_dtypes(const char *where, weft_op op, int n, weft_tens
                                 "%s: operands differ in dtype: %s and %s; convert one with weft_cast",
                                 weft__op_name((int)op), weft__tensor_text(in[first], a),
                                 weft__tensor_text(in[i], b));
-    if (!weft__dtype_in((weft_dtype)in[first]->dtype, (weft_dtype_class)rows[op].class))
+    if (!weft__row_accepts(op, (weft_dtype)in[first]->dtype))
         return weft__poison(in[0]->ctx, where, WEFT_ERR_DTYPE, "%s: %s is not accepted, only %s",
                             weft__op_name((int)op), weft__tensor_text(in[first], a),
                             class_text[rows[op].class]);
@@ -57,6 +57,7 @@ weft_tensor *weft__elementwise(const char *where, weft_op op, int n, weft_tensor
     weft_tensor *bad = weft__reject(weft__op_name((int)op), where, in, n);
     if (bad || !in[0]) return bad;
     if ((bad = check_dtypes(where, op, n, in))) return bad;
+    if (is_complex(in[n - 1])) return weft__complex_row(where, op, n, in);
     weft_tensor *full[3];
     int rank = in[0]->rank;
     int64_t shape[WEFT_MAX_RANK];
@@ -74,7 +75,8 @@ weft_tensor *weft__elementwise(const char *where, weft_op op, int n, weft_tensor
 }
 
 bool weft__row_accepts(weft_op op, weft_dtype dtype) {
-    return weft__dtype_in(dtype, (weft_dtype_class)rows[op].class);
+    return weft_dtype_is_complex(dtype) ? weft__complex_takes(op)
+                                        : weft__dtype_in(dtype, (weft_dtype_class)rows[op].class);
 }
 
 /* ---- the public functions of the rows ---- */
@@ -99,6 +101,7 @@ bool weft__row_accepts(weft_op op, weft_dtype dtype) {
 static weft_tensor *with_number(const char *where, weft_op op, weft_tensor *x, double value) {
     weft_tensor *bad = weft__reject(weft__op_name((int)op), where, &x, 1);
     if (bad || !x || (bad = check_dtypes(where, op, 1, &x))) return bad;
+    if (is_complex(x)) return weft__complex_with_number(where, op, x, value);
     weft_tensor *number =
         weft__number(x->ctx, where, weft__op_name((int)op), (weft_dtype)x->dtype, 0, NULL, value);
     return weft__elementwise(where, op, 2, (weft_tensor *const[]){x, number});

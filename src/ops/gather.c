@@ -25,6 +25,9 @@ weft_tensor *weft_gather_at(const char *where, weft_tensor *x, weft_tensor *inde
     if (rank > WEFT_MAX_RANK)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "gather: the result has rank %d, more than %d",
                             rank, WEFT_MAX_RANK);
+    if (is_complex(x))
+        return weft_view_as_complex_at(where,
+                                       weft_gather_at(where, weft_view_as_real_at(where, x), index, axis));
     weft_attr_axis attr = {axis, x->shape[axis]};
     return weft__node(x->ctx, where, WEFT_OP_GATHER, (weft_dtype)x->dtype, rank, shape, 2, in, sizeof attr,
                       &attr);
@@ -48,7 +51,7 @@ weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor 
     if (bad || !x || (bad = check_index(where, "scatter_add", index))) return bad;
     int axis;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT], c[WEFT_SHAPE_TEXT];
-    if (source->dtype != x->dtype || !weft__dtype_in((weft_dtype)x->dtype, WEFT_CLASS_NUMBER))
+    if (source->dtype != x->dtype || x->dtype == WEFT_BOOL)
         return weft__poison(x->ctx, where, WEFT_ERR_DTYPE,
                             "scatter_add: x %s and source %s must be of one dtype, not bool",
                             weft__tensor_text(x, a), weft__tensor_text(source, c));
@@ -61,6 +64,10 @@ weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor 
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
                             "scatter_add: x %s, index %s, source %s along axis %d", weft__tensor_text(x, a),
                             weft__tensor_text(index, b), weft__tensor_text(source, c), dim);
+    if (is_complex(x)) {
+        weft_tensor *to = weft_view_as_real_at(where, x), *from = weft_view_as_real_at(where, source);
+        return weft_view_as_complex_at(where, weft_scatter_add_at(where, to, index, from, axis));
+    }
     weft_dtype dtype = (weft_dtype)x->dtype;
     if (weft_dtype_is_float(dtype) || weft_dtype_size(dtype) >= 4)
         return add(x, weft__scatter(where, index, source, axis, x->shape[axis]));
@@ -88,6 +95,10 @@ weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *valu
         return weft__poison(
             x->ctx, where, WEFT_ERR_SHAPE, "update: x %s, value %s, offset %s (an i32 scalar) along axis %d",
             weft__tensor_text(x, a), weft__tensor_text(value, b), weft__tensor_text(offset, c), dim);
+    if (is_complex(x)) {
+        weft_tensor *to = weft_view_as_real_at(where, x), *from = weft_view_as_real_at(where, value);
+        return weft_view_as_complex_at(where, weft_update_at(where, to, from, offset, axis));
+    }
     weft_attr_axis attr = {axis, value->shape[axis]};
     return weft__node(x->ctx, where, WEFT_OP_UPDATE, (weft_dtype)x->dtype, x->rank, x->shape, 3, in,
                       sizeof attr, &attr);

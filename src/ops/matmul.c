@@ -64,7 +64,7 @@ weft_tensor *weft_matmul_at(const char *where, weft_tensor *a, weft_tensor *b) {
         a = weft_cast_at(where, a, WEFT_I32);
         b = weft_cast_at(where, b, WEFT_I32);
     }
-    weft_tensor *y = product(where, a, b);
+    weft_tensor *y = is_complex(a) ? weft__complex_matmul(where, a, b) : product(where, a, b);
     if (y->error) return y;
     if (narrow) y = weft_cast_at(where, y, dtype);
     if (column) y = weft_squeeze_at(where, y, -1);

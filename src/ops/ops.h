@@ -48,6 +48,20 @@ weft_tensor *weft__scatter(const char *where, weft_tensor *index, weft_tensor *s
 /* Sums, or products, up to each element along axis; reverse: from there on. f32, f64, i32 or i64. */
 weft_tensor *weft__scan(const char *where, weft_tensor *x, int axis, bool product, bool reverse);
 
+/* ---- complex.c ---- */
+static inline bool is_complex(const weft_tensor *x) { return weft_dtype_is_complex((weft_dtype)x->dtype); }
+weft_dtype weft__part_dtype(weft_dtype dtype); /* of c64 f32, of c128 f64 */
+static inline bool weft__has_gradient(const weft_tensor *x) {
+    return weft_dtype_is_float((weft_dtype)x->dtype) || is_complex(x);
+}
+/* Is the row computed of complex numbers? Then: the row, a row with a number (ADD or MUL), a reduction. */
+bool weft__complex_takes(weft_op op);
+weft_tensor *weft__complex_row(const char *where, weft_op op, int n, weft_tensor *const *in);
+weft_tensor *weft__complex_with_number(const char *where, weft_op op, weft_tensor *z, double value);
+weft_tensor *weft__complex_reduce(const char *where, weft_op op, weft_tensor *z, uint32_t mask);
+weft_tensor *weft__complex_cast(const char *where, weft_tensor *x, weft_dtype dtype); /* to or from */
+weft_tensor *weft__complex_matmul(const char *where, weft_tensor *a, weft_tensor *b); /* at least matrices */
+
 /* ---- composites that a device may take whole: composite.c ---- */
 
 typedef struct weft_composite weft_composite;

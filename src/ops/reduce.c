@@ -13,6 +13,7 @@ weft_tensor *weft__reduce(const char *where, weft_op op, weft_tensor *x, uint32_
         any |= mask >> i & 1u && x->shape[i] != 1;
     }
     if (!any) return x;
+    if (is_complex(x)) return weft__complex_reduce(where, op, x, mask);
     if ((op == WEFT_OP_SUM || op == WEFT_OP_PROD) && is_half((weft_dtype)x->dtype)) {
         /* in f32, also where partial results are stored */
         weft_tensor *wide = weft__reduce(where, op, weft_cast_at(where, x, WEFT_F32), mask);
@@ -93,7 +94,7 @@ weft_tensor *weft_mean_at(const char *where, weft_tensor *x, int axis, bool keep
     uint32_t mask;
     if (bad || !x || (bad = mask_of(where, "mean", x, axis, &mask))) return bad;
     char text[WEFT_SHAPE_TEXT];
-    if (!weft_dtype_is_float((weft_dtype)x->dtype))
+    if (!weft_dtype_is_float((weft_dtype)x->dtype) && !is_complex(x))
         return weft__poison(x->ctx, where, WEFT_ERR_DTYPE,
                             "mean: %s is not a float; convert it with weft_cast", weft__tensor_text(x, text));
     weft_dtype dtype = (weft_dtype)x->dtype;

@@ -7,6 +7,12 @@
 weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dtype, int rank,
                             const int64_t *shape, double f, int64_t i) {
     weft_attr_const attr = {f, i};
+    if (weft_dtype_is_complex(dtype)) {
+        const weft_dtype part = weft__part_dtype(dtype);
+        weft_tensor *re = weft__constant(ctx, where, part, rank, shape, f, i);
+        weft_tensor *im = weft__constant(ctx, where, part, rank, shape, 0, 0);
+        return re->error ? re : im->error ? im : weft_complex_at(where, re, im);
+    }
     return weft__node(ctx, where, WEFT_OP_CONST, dtype, rank, shape, 0, NULL, sizeof attr, &attr);
 }
 
@@ -22,7 +28,8 @@ weft_tensor *weft__number(weft_context *ctx, const char *where, const char *op, 
                           const int64_t *shape, double value) {
     int64_t whole = value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : 0;
     if (dtype == WEFT_U64 && value >= 0x1p63 && value < 0x1p64) whole = (int64_t)(uint64_t)value;
-    if (!weft_dtype_is_float(dtype) && !is_value_of(dtype, value))
+    const bool whole_only = !weft_dtype_is_float(dtype) && !weft_dtype_is_complex(dtype);
+    if (whole_only && !is_value_of(dtype, value))
         return weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "%s: %g is no %s", op, value,
                             weft_dtype_name(dtype));
     return weft__constant(ctx, where, dtype, rank, shape, value, whole);
@@ -55,7 +62,8 @@ weft_tensor *weft_full(weft_context *ctx, weft_dtype dtype, int rank, const int6
 weft_tensor *weft_full_i64(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape,
                            int64_t value) {
     weft_tensor *bad = check(ctx, "weft_full_i64", dtype, rank, shape);
-    bool exact = dtype == WEFT_I64 || dtype == WEFT_U64 || weft_dtype_is_float(dtype);
+    bool exact =
+        dtype == WEFT_I64 || dtype == WEFT_U64 || weft_dtype_is_float(dtype) || weft_dtype_is_complex(dtype);
     if (!bad && !exact) return weft__number(ctx, NULL, "weft_full_i64", dtype, rank, shape, (double)value);
     return bad ? bad : weft__constant(ctx, NULL, dtype, rank, shape, (double)value, value);
 }

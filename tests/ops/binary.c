@@ -46,6 +46,8 @@ static real smaller(real x, real y) { return isnan(x) || isnan(y) ? NAN : x < y 
     X(minimum, NUMBER, smaller(x, y), (uint64_t)(ordered(t, v) < ordered(t, w) ? v : w), CHOICE, SMOOTH, -3, \
       3, TIES)                                                                                               \
     X(pow, FLOAT, powl(x, y), 0, POW, SMOOTH, 0.5, 2.5, NOTHING)                                             \
+    X(atan2, FLOAT, atan2l(x, y), 0, TANH, SMOOTH, 0.5, 3, NOTHING)                                          \
+    X(hypot, FLOAT, hypotl(x, y), 0, SIGMOID, SMOOTH, 0.5, 3, NOTHING)                                       \
     X(and, INTEGER, 0, (uint64_t)(v & w), COPY, NONE, 0, 0, NOTHING)                                         \
     X(or, INTEGER, 0, (uint64_t)(v | w), COPY, NONE, 0, 0, NOTHING)                                          \
     X(xor, INTEGER, 0, (uint64_t)(v ^ w), COPY, NONE, 0, 0, NOTHING)                                         \

@@ -70,9 +70,6 @@ void ops_case_cast(matrix *m) {
             check(m, from, to, SHAPE(46), VIEW_PLAIN, GEN_SPECIAL);
             check_halfway(m, from, to);
         }
-    operand x = operand_new(m, WEFT_F32, SHAPE(3), VIEW_PLAIN, GEN_NORMAL);
-    ops_refused(m, "cast", WEFT_C64, "dtype", weft_cast(x.t, WEFT_C64), WEFT_ERR_DTYPE);
-    ops_refused(m, "cast", WEFT_C128, "dtype", weft_cast(x.t, WEFT_C128), WEFT_ERR_DTYPE);
     ops_flush(m);
 }
 

@@ -63,6 +63,7 @@ struct matrix {
     bool texts;   /* the device computes nothing: what it would compile is written down (cuda_texts.h) */
     bool gpu;     /* the looser column of the tolerances; samples of cells: each may cost a compilation */
     uint32_t met; /* dtypes in which the op being run has been computed, a bit each */
+    const char *group; /* cells of several ops that one kernel shall compute; NULL: those of one sample do */
     struct check *queue;
     int queued, capacity, chosen; /* of those queued, that need not be known */
     void *blocks;                 /* host memory until the next flush */

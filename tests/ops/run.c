@@ -303,7 +303,7 @@ void ops_check(matrix *m, const char *op, weft_dtype column, const char *sample,
     }
     check *c = &m->queue[m->queued++];
     *c = (check){.op = op, .sample = sample, .column = column, .got = got, .want = want, .how = how};
-    c->key = hash_of(hash_of(0, op), sample);
+    c->key = m->group ? hash_of(0, m->group) : hash_of(hash_of(0, op), sample);
     enter_group(m, c);
     check *first = &m->queue[c->first];
     const bool spare = is_spare(m, c);

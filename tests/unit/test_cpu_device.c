@@ -308,8 +308,8 @@ static void test_describe(void **state) {
     assert_non_null(strstr(info.detail, "thread"));
     weft_device *d = open_device(NULL, 1);
     assert_int_equal(d->ops->check_dtype(d, WEFT_BF16), WEFT_OK);
-    assert_int_equal(d->ops->check_dtype(d, WEFT_C64), WEFT_ERR_DTYPE);
-    assert_non_null(strstr(weft_last_error(NULL), "c64"));
+    assert_int_equal(d->ops->check_dtype(d, (weft_dtype)99), WEFT_ERR_DTYPE);
+    assert_non_null(strstr(weft_last_error(NULL), "does not compute in"));
     d->ops->close(d);
 }
 

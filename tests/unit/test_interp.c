@@ -722,7 +722,7 @@ static void test_null(void **state) {
     assert_int_equal(device->ops->download(device, slots[0], 0, got, sizeof got), WEFT_OK);
     assert_memory_equal(got, "\0\0\0\0", 4);
     assert_true(device->ops->takes(device, &p.list[2].heavy));
-    assert_int_equal(device->ops->check_dtype(device, WEFT_C64), WEFT_ERR_DTYPE);
+    assert_int_equal(device->ops->check_dtype(device, (weft_dtype)99), WEFT_ERR_DTYPE);
     device->ops->executable_free(device, e);
     m.code[0].a = 0; /* bad kernels are refused here too */
     assert_int_equal(device->ops->build(device, &p.commands, &e), WEFT_ERR_INTERNAL);

@@ -92,7 +92,7 @@ static void cpu_close(weft_device *device) {
 }
 
 static weft_status cpu_check_dtype(weft_device *device, weft_dtype dtype) {
-    if (weft__ct(dtype) != WEFT_CT_COUNT) return WEFT_OK;
+    if (weft__ct(dtype) != WEFT_CT_COUNT || weft_dtype_is_complex(dtype)) return WEFT_OK;
     return weft__fail(device->ctx, WEFT_ERR_DTYPE, "the cpu device does not compute in %s",
                       weft_dtype_name(dtype));
 }

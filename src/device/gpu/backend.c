@@ -87,11 +87,11 @@ weft_status weft__gpu_fail(weft_device *device, weft_gpu_trouble trouble, const 
 }
 
 weft_status weft__gpu_check_dtype(weft_device *device, weft_dtype dtype, bool f64, const char *name) {
-    if (dtype == WEFT_F64 && !f64)
-        return weft__fail(device->ctx, WEFT_ERR_DTYPE, "%s (%s) does not compute in f64: use f32",
-                          device->name, name);
-    if ((unsigned)dtype < WEFT_DTYPE_COUNT && dtype != WEFT_C64 && dtype != WEFT_C128) return WEFT_OK;
-    return weft__fail(device->ctx, WEFT_ERR_DTYPE, "%s: no device here computes %s yet", device->name,
+    if ((dtype == WEFT_F64 || dtype == WEFT_C128) && !f64)
+        return weft__fail(device->ctx, WEFT_ERR_DTYPE, "%s (%s) does not compute in f64: use %s",
+                          device->name, name, dtype == WEFT_F64 ? "f32" : "c64");
+    if ((unsigned)dtype < WEFT_DTYPE_COUNT) return WEFT_OK;
+    return weft__fail(device->ctx, WEFT_ERR_DTYPE, "%s: unknown dtype %s", device->name,
                       weft_dtype_name(dtype));
 }
 

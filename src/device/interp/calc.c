@@ -218,6 +218,8 @@ static double float_binary(int op, double a, double b) {
     case WEFT_OP_MINIMUM:
     case WEFT_OP_MIN: return smaller(a, b);
     case WEFT_OP_POW: return pow(a, b);
+    case WEFT_OP_ATAN2: return atan2(a, b);
+    case WEFT_OP_HYPOT: return hypot(a, b);
     default: return float_unary(op, a);
     }
 }

@@ -1,0 +1,278 @@
+/* Complex numbers: pairs of floats, the real part first, as C and NumPy lay them out. What is computed of
+ * them is recorded as ops of their parts, which every device has, so that devices and kernels know no complex
+ * numbers: REAL and IMAG are views, COMPLEX lays two tensors side by side, and in a kernel the two cancel.
+ *   Gradients are those of the parts: of a real loss L by z = x + iy dL/dx + i dL/dy, which is 2 dL/d(conj z)
+ * of Wirtinger's calculus and what PyTorch has (its notes "Autograd for Complex Numbers"): the negative of it
+ * is the direction of steepest descent. Read next: pair_of in compiler/build.c. */
+#include "ops/ops.h"
+
+static weft_tensor *real(const char *where, weft_tensor *z) { return weft_real_at(where, z); }
+static weft_tensor *imag(const char *where, weft_tensor *z) { return weft_imag_at(where, z); }
+static weft_tensor *join(const char *where, weft_tensor *re, weft_tensor *im) {
+    return weft_complex_at(where, re, im);
+}
+
+weft_dtype weft__part_dtype(weft_dtype dtype) { return dtype == WEFT_C128 ? WEFT_F64 : WEFT_F32; }
+
+bool weft__complex_takes(weft_op op) {
+    switch (op) {
+    case WEFT_OP_NEG:
+    case WEFT_OP_EXP:
+    case WEFT_OP_LOG:
+    case WEFT_OP_SQRT:
+    case WEFT_OP_RECIP:
+    case WEFT_OP_ABS:
+    case WEFT_OP_ISNAN:
+    case WEFT_OP_ISINF:
+    case WEFT_OP_ADD:
+    case WEFT_OP_SUB:
+    case WEFT_OP_MUL:
+    case WEFT_OP_DIV:
+    case WEFT_OP_EQ:
+    case WEFT_OP_NE:
+    case WEFT_OP_WHERE:
+    case WEFT_OP_SUM:
+    case WEFT_OP_PROD: return true;
+    default: return false;
+    }
+}
+
+/* ---- parts ---- */
+
+weft_tensor *weft_complex_at(const char *where, weft_tensor *re, weft_tensor *im) {
+    weft_tensor *in[2] = {re, im}, *bad = weft__reject("complex", where, in, 2);
+    if (bad || !re) return bad;
+    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    if (re->dtype != im->dtype || (re->dtype != WEFT_F32 && re->dtype != WEFT_F64))
+        return weft__poison(re->ctx, where, WEFT_ERR_DTYPE,
+                            "complex: parts %s and %s; both must be f32 or f64", weft__tensor_text(re, a),
+                            weft__tensor_text(im, b));
+    int rank;
+    int64_t shape[WEFT_MAX_RANK];
+    if (!weft__broadcast(re->rank, re->shape, im->rank, im->shape, &rank, shape))
+        return weft__poison(re->ctx, where, WEFT_ERR_SHAPE, "complex: shapes %s and %s do not broadcast",
+                            weft__tensor_text(re, a), weft__tensor_text(im, b));
+    for (int i = 0; i < 2; i++) in[i] = weft__expand_to(where, in[i], rank, shape);
+    if (in[0]->error || in[1]->error) return in[0]->error ? in[0] : in[1];
+    return weft__node(re->ctx, where, WEFT_OP_COMPLEX, re->dtype == WEFT_F32 ? WEFT_C64 : WEFT_C128, rank,
+                      shape, 2, in, 0, NULL);
+}
+
+static weft_tensor *part(const char *where, weft_op op, weft_tensor *z) {
+    return weft__node(z->ctx, where, op, weft__part_dtype((weft_dtype)z->dtype), z->rank, z->shape, 1, &z, 0,
+                      NULL);
+}
+
+static weft_tensor *refuse_real(const char *where, const char *op, weft_tensor *x) {
+    char text[WEFT_SHAPE_TEXT];
+    return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "%s: %s is not complex", op,
+                        weft__tensor_text(x, text));
+}
+
+weft_tensor *weft_real_at(const char *where, weft_tensor *x) {
+    weft_tensor *bad = weft__reject("real", where, &x, 1);
+    if (bad || !x) return bad;
+    return is_complex(x) ? part(where, WEFT_OP_REAL, x) : x;
+}
+
+weft_tensor *weft_imag_at(const char *where, weft_tensor *x) {
+    weft_tensor *bad = weft__reject("imag", where, &x, 1);
+    if (bad || !x) return bad;
+    return is_complex(x) ? part(where, WEFT_OP_IMAG, x) : refuse_real(where, "imag", x);
+}
+
+weft_tensor *weft_conj_at(const char *where, weft_tensor *x) {
+    weft_tensor *bad = weft__reject("conj", where, &x, 1);
+    if (bad || !x) return bad;
+    return is_complex(x) ? join(where, real(where, x), neg(imag(where, x))) : x;
+}
+
+weft_tensor *weft_angle_at(const char *where, weft_tensor *x) {
+    weft_tensor *bad = weft__reject("angle", where, &x, 1);
+    if (bad || !x) return bad;
+    if (!is_complex(x)) return refuse_real(where, "angle", x);
+    return weft_atan2_at(where, imag(where, x), real(where, x));
+}
+
+weft_tensor *weft_view_as_real_at(const char *where, weft_tensor *x) {
+    weft_tensor *bad = weft__reject("view_as_real", where, &x, 1);
+    if (bad || !x) return bad;
+    int64_t shape[WEFT_MAX_RANK + 1];
+    if (!is_complex(x)) return refuse_real(where, "view_as_real", x);
+    if (x->rank == WEFT_MAX_RANK)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "view_as_real: rank %d and one more; at most %d",
+                            x->rank, WEFT_MAX_RANK);
+    for (int i = 0; i < x->rank; i++) shape[i] = x->shape[i];
+    shape[x->rank] = 2;
+    return weft__node(x->ctx, where, WEFT_OP_VIEW_AS_REAL, weft__part_dtype((weft_dtype)x->dtype),
+                      x->rank + 1, shape, 1, &x, 0, NULL);
+}
+
+weft_tensor *weft_view_as_complex_at(const char *where, weft_tensor *x) {
+    weft_tensor *bad = weft__reject("view_as_complex", where, &x, 1);
+    if (bad || !x) return bad;
+    char text[WEFT_SHAPE_TEXT];
+    if (x->dtype != WEFT_F32 && x->dtype != WEFT_F64)
+        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "view_as_complex: %s; f32 or f64 is due",
+                            weft__tensor_text(x, text));
+    if (x->rank == 0 || x->shape[x->rank - 1] != 2)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "view_as_complex: %s has no last dimension of 2",
+                            weft__tensor_text(x, text));
+    return weft__node(x->ctx, where, WEFT_OP_VIEW_AS_COMPLEX, x->dtype == WEFT_F32 ? WEFT_C64 : WEFT_C128,
+                      x->rank - 1, x->shape, 1, &x, 0, NULL);
+}
+
+/* ---- rows of the op table ---- */
+
+typedef struct pair {
+    weft_tensor *re, *im;
+} pair;
+
+static pair parts_of(const char *where, weft_tensor *z) { return (pair){real(where, z), imag(where, z)}; }
+
+static weft_tensor *times(const char *where, pair a, pair b) {
+    return join(where, sub(mul(a.re, b.re), mul(a.im, b.im)), add(mul(a.re, b.im), mul(a.im, b.re)));
+}
+
+/* (a conj b) / |b|^2, the larger part of b taken out before, so that no square overflows. What is taken out
+ * makes no difference, and has no gradient. Of b = 0: NaN. */
+static weft_tensor *over(const char *where, pair a, pair b) {
+    weft_tensor *most = weft_maximum_at(where, weft_abs_at(where, b.re), weft_abs_at(where, b.im));
+    most = weft_detach_at(where, most);
+    weft_tensor *re = divi(b.re, most), *im = divi(b.im, most), *size = add(mul(b.re, re), mul(b.im, im));
+    return join(where, divi(add(mul(a.re, re), mul(a.im, im)), size),
+                divi(sub(mul(a.im, re), mul(a.re, im)), size));
+}
+
+static weft_tensor *exponential(const char *where, pair z) {
+    weft_tensor *size = expo(z.re);
+    return join(where, mul(size, cosine(z.im)), mul(size, sine(z.im)));
+}
+
+/* The root with a real part of at least 0, and the sign of z's imaginary part where that is 0. t is the
+ * larger part of it in the half of the plane where z lies, the other one |im z| / 2t. */
+static weft_tensor *root(const char *where, pair z) {
+    weft_tensor *none = zero(z.re), *right = weft_ge_at(where, z.re, none),
+                *size = weft_hypot_at(where, z.re, z.im);
+    weft_tensor *below = weft_or_at(where, lt(z.im, none), lt(weft_recip_at(where, z.im), none)); /* -0 too */
+    weft_tensor *sign = select(below, weft_full_like_at(where, none, -1), weft_full_like_at(where, none, 1));
+    weft_tensor *t = weft_sqrt_at(where, add(mulc(size, 0.5), mulc(select(right, z.re, neg(z.re)), 0.5)));
+    weft_tensor *twice = select(eq(size, none), weft_full_like_at(where, none, 1), mulc(t, 2));
+    weft_tensor *other = divi(z.im, twice);
+    return join(where, select(right, t, mul(sign, other)), select(right, other, mul(sign, t)));
+}
+
+static weft_tensor *of_parts(const char *where, weft_op op, weft_tensor *condition, pair a, pair b) {
+    weft_tensor *re[3] = {a.re, b.re}, *im[3] = {a.im, b.im};
+    const int n = op == WEFT_OP_NEG ? 1 : op == WEFT_OP_WHERE ? 3 : 2;
+    if (n == 3) {
+        re[0] = im[0] = condition;
+        re[1] = a.re, re[2] = b.re, im[1] = a.im, im[2] = b.im;
+    }
+    return join(where, weft__elementwise(where, op, n, re), weft__elementwise(where, op, n, im));
+}
+
+weft_tensor *weft__complex_row(const char *where, weft_op op, int n, weft_tensor *const *in) {
+    const int first = n == 3 ? 1 : 0;
+    const pair a = parts_of(where, in[first]), b = n > 1 ? parts_of(where, in[n - 1]) : a;
+    weft_tensor *one = NULL;
+    switch (op) {
+    case WEFT_OP_MUL: return times(where, a, b);
+    case WEFT_OP_DIV: return over(where, a, b);
+    case WEFT_OP_RECIP:
+        one = weft_full_like_at(where, a.re, 1);
+        return over(where, (pair){one, zero(a.re)}, a);
+    case WEFT_OP_EXP: return exponential(where, a);
+    case WEFT_OP_LOG:
+        return join(where, logn(weft_hypot_at(where, a.re, a.im)), weft_atan2_at(where, a.im, a.re));
+    case WEFT_OP_SQRT: return root(where, a);
+    case WEFT_OP_ABS: return weft_hypot_at(where, a.re, a.im);
+    case WEFT_OP_ISNAN: return weft_or_at(where, weft_isnan_at(where, a.re), weft_isnan_at(where, a.im));
+    case WEFT_OP_ISINF: return weft_or_at(where, weft_isinf_at(where, a.re), weft_isinf_at(where, a.im));
+    case WEFT_OP_EQ: return weft_and_at(where, eq(a.re, b.re), eq(a.im, b.im));
+    case WEFT_OP_NE: return weft_or_at(where, weft_ne_at(where, a.re, b.re), weft_ne_at(where, a.im, b.im));
+    default: return of_parts(where, op, in[0], a, b);
+    }
+}
+
+weft_tensor *weft__complex_with_number(const char *where, weft_op op, weft_tensor *z, double value) {
+    const pair a = parts_of(where, z);
+    return op == WEFT_OP_ADD ? join(where, addc(a.re, value), a.im)
+                             : join(where, mulc(a.re, value), mulc(a.im, value));
+}
+
+/* ---- reductions ---- */
+
+/* x of one dimension more than fits the mask's: (before, length, after) -> (before, 1, after), by halves: the
+ * order does not depend on anything but the length. */
+static weft_tensor *product_along(const char *where, weft_tensor *z, int dim) {
+    while (!z->error && z->shape[dim] > 1) {
+        const int64_t n = z->shape[dim], half = n / 2;
+        weft_tensor *rest = n % 2 ? weft_narrow_at(where, z, dim, n - 1, 1) : NULL;
+        z = mul(weft_narrow_at(where, z, dim, 0, half), weft_narrow_at(where, z, dim, half, half));
+        if (rest) z = weft_concat_at(where, (weft_tensor *const[]){z, rest}, 2, dim);
+    }
+    if (z->error || z->shape[dim] == 1) return z;
+    int64_t shape[WEFT_MAX_RANK];
+    for (int i = 0; i < z->rank; i++) shape[i] = i == dim ? 1 : z->shape[i];
+    return weft__constant(z->ctx, where, (weft_dtype)z->dtype, z->rank, shape, 1, 1); /* of nothing */
+}
+
+weft_tensor *weft__complex_reduce(const char *where, weft_op op, weft_tensor *z, uint32_t mask) {
+    if (op == WEFT_OP_SUM)
+        return join(where, weft__reduce(where, op, real(where, z), mask),
+                    weft__reduce(where, op, imag(where, z), mask));
+    for (int i = 0; i < z->rank && !z->error; i++)
+        if (mask >> i & 1u) z = product_along(where, z, i);
+    return z;
+}
+
+/* ---- casts ---- */
+
+weft_tensor *weft__complex_cast(const char *where, weft_tensor *x, weft_dtype dtype) {
+    const bool to = weft_dtype_is_complex(dtype);
+    if (!is_complex(x)) {
+        weft_tensor *re = weft_cast_at(where, x, weft__part_dtype(dtype));
+        return re->error ? re : join(where, re, zero(re));
+    }
+    const pair z = parts_of(where, x);
+    if (to)
+        return join(where, weft_cast_at(where, z.re, weft__part_dtype(dtype)),
+                    weft_cast_at(where, z.im, weft__part_dtype(dtype)));
+    if (dtype != WEFT_BOOL) return weft_cast_at(where, z.re, dtype);
+    return weft_or_at(where, weft_cast_at(where, z.re, dtype), weft_cast_at(where, z.im, dtype));
+}
+
+/* ---- products of matrices ---- */
+
+/* One product of real matrices of twice the width: the rows of a as they lie, (re, im, re, im, ...), times
+ * two rows for each of b's, (re, im, ...) and (-im, re, ...). As many multiplications as a complex product
+ * has, by what multiplies floats fastest, and a is not copied. */
+weft_tensor *weft__complex_matmul(const char *where, weft_tensor *a, weft_tensor *b) {
+    const int r = b->rank;
+    const int64_t k = a->shape[a->rank - 1], n = b->shape[r - 1];
+    char text[WEFT_SHAPE_TEXT];
+    if (r == WEFT_MAX_RANK || a->rank == WEFT_MAX_RANK)
+        return weft__poison(a->ctx, where, WEFT_ERR_SHAPE,
+                            "matmul: %s: complex matrices have rank %d at most",
+                            weft__tensor_text(r == WEFT_MAX_RANK ? b : a, text), WEFT_MAX_RANK - 1);
+    const pair z = parts_of(where, b);
+    weft_tensor *re = weft_unsqueeze_at(where, z.re, -2), *im = weft_unsqueeze_at(where, z.im, -2);
+    weft_tensor *left[2] = {re, neg(im)}, *right[2] = {im, re};
+    weft_tensor *rows = join(where, weft_concat_at(where, left, 2, -2), weft_concat_at(where, right, 2, -2));
+    if (rows->error) return rows;
+    int64_t shape[WEFT_MAX_RANK];
+    for (int i = 0; i < r; i++) shape[i] = b->shape[i];
+    shape[r - 2] = 2 * b->shape[r - 2];
+    rows = weft_view_as_real_at(where, weft__reshape_to(where, rows, r, shape));
+    shape[r - 1] = 2 * n;
+    weft_tensor *wide = rows->error ? rows : weft__reshape_to(where, rows, r, shape);
+    weft_tensor *flat = weft_view_as_real_at(where, a);
+    for (int i = 0; i < a->rank; i++) shape[i] = i == a->rank - 1 ? 2 * k : a->shape[i];
+    if (!flat->error) flat = weft__reshape_to(where, flat, a->rank, shape);
+    weft_tensor *y = weft_matmul_at(where, flat, wide);
+    if (y->error) return y;
+    for (int i = 0; i < y->rank; i++) shape[i] = i == y->rank - 1 ? n : y->shape[i];
+    shape[y->rank] = 2; /* the rank is that of a or b */
+    return weft_view_as_complex_at(where, weft__reshape_to(where, y, y->rank + 1, shape));
+}

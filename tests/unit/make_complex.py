@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""Writes complex.inc beside itself: what PyTorch makes of complex numbers, with its gradients, for test_complex.c.
+Operands are the numbers of pattern() there.
+
+    python make_complex.py
+"""
+import os
+
+import torch
+
+
+def operand(shape, by):
+    n = 2
+    for extent in shape:
+        n *= extent
+    numbers = torch.tensor([((i * by + 3) % 17 - 8) / 8 + 0.0625 for i in range(n)], dtype=torch.float32)
+    return torch.view_as_complex(numbers.reshape(*shape, 2)).clone().requires_grad_()
+
+
+def line(name, values):
+    values = torch.view_as_real(values.detach().contiguous()) if values.is_complex() else values.detach()
+    numbers = ", ".join(repr(float(v)) + "f" for v in values.flatten())
+    return f"static const float {name}[] = {{{numbers}}};\n"
+
+
+z, w, v = operand((3, 4), 5), operand((4, 2), 7), operand((3, 2), 3)
+y = z @ w
+loss = (0.3 * y / v).exp().abs().sum() + 0.1 * y.conj().angle().sum() + (z.log() * z.sqrt()).sum().real
+loss = loss + 0.01 * w.prod().abs()
+loss.backward()
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "complex.inc"), "w", encoding="utf-8") as out:
+    out.write("/* Written by make_complex.py with PyTorch " + torch.__version__.split("+")[0] + ": do not edit. */\n")
+    out.write(line("complex_y", y) + line("complex_loss", loss.reshape(1)))
+    out.write(line("complex_z", z.grad) + line("complex_w", w.grad) + line("complex_v", v.grad))

@@ -1,0 +1,131 @@
+/* Complex numbers as a user meets them: values and gradients against PyTorch's (complex.inc, written by
+ * make_complex.py), variables, text, what programs they become, and what is refused. */
+#include <complex.h>
+#undef I
+
+#include "compiler/ir.h"
+#include "complex.inc"
+#include "core_help.h"
+
+typedef float _Complex number;
+
+static weft_tensor *pattern(weft_context *ctx, int by, int rank, const int64_t *shape) {
+    float data[64];
+    int64_t n = 2;
+    for (int i = 0; i < rank; i++) n *= shape[i];
+    assert_true(n <= (int64_t)COUNT(data));
+    for (int64_t i = 0; i < n; i++) data[i] = (float)((i * by + 3) % 17 - 8) / 8 + 0.0625F;
+    return weft_variable_new(ctx, "v", WEFT_C64, rank, shape, data);
+}
+
+static void assert_near(weft_tensor *t, const float *want, size_t n) {
+    float got[64];
+    assert_int_equal(weft_numel(t) * (weft_dtype_of(t) == WEFT_C64 ? 2 : 1), n);
+    assert_ok(weft_read(t, got, n * sizeof *got));
+    for (size_t i = 0; i < n; i++)
+        if (!(fabsf(got[i] - want[i]) <= 2e-5F * fmaxf(1, fabsf(want[i]))))
+            fail_msg("part %zu of %zu is %.9g, PyTorch has %.9g", i, n, (double)got[i], (double)want[i]);
+}
+
+static weft_tensor *total(weft_tensor *t) { return weft_sum(t, WEFT_ALL_AXES, false); }
+
+static void test_parity(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(test_device(), false);
+    weft_tensor *in[3] = {pattern(ctx, 5, SHAPE(3, 4)), pattern(ctx, 7, SHAPE(4, 2)),
+                          pattern(ctx, 3, SHAPE(3, 2))};
+    weft_tensor *y = weft_matmul(in[0], in[1]), *grads[3];
+    weft_tensor *loss = total(weft_abs(weft_exp(weft_div(weft_mul_scalar(y, 0.3), in[2]))));
+    loss = weft_add(loss, weft_mul_scalar(total(weft_angle(weft_conj(y))), 0.1));
+    loss = weft_add(loss, weft_real(total(weft_mul(weft_log(in[0]), weft_sqrt(in[0])))));
+    weft_tensor *all = weft_prod(in[1], WEFT_ALL_AXES, false);
+    loss = weft_add(loss, weft_mul_scalar(weft_abs(all), 0.01));
+    assert_ok(weft_gradient(loss, in, 3, grads));
+    assert_near(y, complex_y, COUNT(complex_y));
+    assert_near(loss, complex_loss, COUNT(complex_loss));
+    assert_near(grads[0], complex_z, COUNT(complex_z));
+    assert_near(grads[1], complex_w, COUNT(complex_w));
+    assert_near(grads[2], complex_v, COUNT(complex_v));
+    weft_close(ctx);
+}
+
+/* A chain of operations is one kernel that reads each operand once and stores pairs; a product is one kernel,
+ * which makes the right operand, and one product of floats. */
+static void test_programs(void **state) {
+    (void)state;
+    weft_context *ctx = open_device("cpu", false);
+    weft_tensor *z = pattern(ctx, 5, SHAPE(3, 4)), *w = pattern(ctx, 7, SHAPE(3, 4)),
+                *v = pattern(ctx, 3, SHAPE(4, 2));
+    weft_tensor *y = weft_conj(weft_add(weft_mul(weft_mul(z, w), z), w));
+    assert_ok(weft_eval(&y, 1));
+    assert_plan(newest(ctx), 1, 0);
+    weft_tensor *product = weft_matmul(z, v);
+    assert_ok(weft_eval(&product, 1));
+    assert_plan(newest(ctx), 1, 1);
+    weft_close(ctx);
+}
+
+/* |w z - 1|^2 falls to 0 where w is the inverse of z, by steps against the gradient of w. */
+static void test_descent(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(test_device(), false);
+    const number start = 0, factor = 0.6F + 0.8F * _Complex_I;
+    weft_tensor *w = weft_variable_new(ctx, "w", WEFT_C64, 0, NULL, &start), *gradient;
+    for (int step = 0; step < 40; step++) {
+        weft_scope *scope = weft_scope_open(ctx);
+        weft_tensor *z = weft_from(ctx, WEFT_C64, 0, NULL, &factor);
+        weft_tensor *size = weft_abs(weft_add_scalar(weft_mul(w, z), -1));
+        assert_ok(weft_gradient(weft_square(size), &w, 1, &gradient));
+        weft_tensor *next = weft_sub(w, weft_mul_scalar(gradient, 0.3));
+        assert_ok(weft_assign(&w, &next, 1));
+        weft_scope_close(scope);
+    }
+    number got;
+    assert_ok(weft_read(w, &got, sizeof got));
+    assert_true(cabsf(got - (0.6F - 0.8F * _Complex_I)) < 1e-5F);
+    weft_close(ctx);
+}
+
+static void test_text(void **state) {
+    (void)state;
+    weft_context *ctx = open_device("cpu", false);
+    const number z[2] = {1 - 2 * _Complex_I, 0.5F * _Complex_I};
+    number back[2];
+    char text[100];
+    weft_tensor *t = weft_from(ctx, WEFT_C64, SHAPE(2), z);
+    assert_true(weft_format(t, text, sizeof text) > 0);
+    assert_string_equal(text, "c64 [2] [1-2i, 0+0.5i]");
+    assert_ok(weft_read(weft_cast(weft_cast(t, WEFT_C128), WEFT_C64), back, sizeof back));
+    assert_memory_equal(back, z, sizeof z);
+    assert_true(isnan(weft_item(weft_narrow(t, 0, 0, 1))));
+    assert_non_null(strstr(weft_last_error(ctx), "weft_item: c64 [1] is no real number"));
+    weft_close(ctx);
+}
+
+static weft_tensor *same(weft_module *m, weft_tensor *x) { return (void)m, x; }
+
+static void test_refusals(void **state) {
+    (void)state;
+    weft_context *ctx = open_device("cpu", false);
+    weft_tensor *z = pattern(ctx, 5, SHAPE(3, 4)), *gradient,
+                *many = pattern(ctx, 5, SHAPE(1, 1, 1, 1, 1, 1, 1, 3));
+    assert_int_equal(weft_gradient(total(z), &z, 1, &gradient), WEFT_ERR_SHAPE);
+    assert_non_null(strstr(weft_last_error(ctx), "of complex numbers also the real part"));
+    assert_int_equal(weft_tensor_status(weft_lt(z, z)), WEFT_ERR_DTYPE);
+    assert_non_null(strstr(weft_last_error(ctx), "lt: c64 [3,4] is not accepted"));
+    assert_ok(weft_tensor_status(weft_mul(many, weft_flip(many, -1)))); /* of rank 8 all but pairs */
+    assert_ok(weft_eval((weft_tensor *[]){weft_mul(many, weft_flip(many, -1))}, 1));
+    assert_int_equal(weft_tensor_status(weft_view_as_real(many)), WEFT_ERR_SHAPE);
+    assert_int_equal(weft_tensor_status(weft_matmul(many, weft_transpose(many, -1, -2))), WEFT_ERR_SHAPE);
+    weft_module *m = weft_module_new(ctx, "custom", same, NULL);
+    assert_int_equal(weft_module_parameter(m, "w", WEFT_C64, 1, (int64_t[]){3}, NULL), WEFT_ERR_DTYPE);
+    assert_non_null(strstr(weft_last_error(ctx), "view_as_complex"));
+    weft_close(ctx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parity), cmocka_unit_test(test_programs),
+                                       cmocka_unit_test(test_descent), cmocka_unit_test(test_text),
+                                       cmocka_unit_test(test_refusals)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
