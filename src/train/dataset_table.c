@@ -309,41 +309,50 @@ static weft_status set_aside(weft_context *ctx, const weft__config *config, weft
     return WEFT_OK;
 }
 
-/* Mean and deviation of each column of a (N, columns) array, in f64. */
-static void measure_column(const weft_array *array, int64_t columns, int64_t column, float *mean,
-                           float *deviation) {
-    int64_t rows = array->shape[0];
-    const float *values = (const float *)array->data + column;
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < rows; i++) sum += (double)values[i * columns];
-    double middle = sum / (double)rows;
-    for (int64_t i = 0; i < rows; i++) {
-        double off = (double)values[i * columns] - middle;
-        squares += off * off;
+/* Mean and deviation of each column of a (N, columns) array, row by row, in f64; sums: [2 * columns] zeros.
+ */
+static void measure_columns(const weft_array *array, int64_t columns, double *sums, float *mean,
+                            float *deviation) {
+    const int64_t rows = array->shape[0];
+    const float *values = array->data;
+    double *squares = sums + columns;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t c = 0; c < columns; c++) sums[c] += (double)values[i * columns + c];
+    for (int64_t c = 0; c < columns; c++) sums[c] /= (double)rows;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t c = 0; c < columns; c++) {
+            const double off = (double)values[i * columns + c] - sums[c];
+            squares[c] += off * off;
+        }
+    for (int64_t c = 0; c < columns; c++) {
+        const double spread = sqrt(squares[c] / (double)rows),
+                     rounding = (double)rows * 2.2e-16 * fabs(sums[c]);
+        mean[c] = (float)sums[c];
+        deviation[c] = (float)spread;
+        if (!(spread > rounding) || !(deviation[c] > 0) || !isfinite(deviation[c]))
+            deviation[c] = 1; /* a constant column stays 0 */
     }
-    *mean = (float)middle;
-    *deviation = (float)sqrt(squares / (double)rows);
-    if (!(*deviation > 0) || !isfinite(*deviation)) *deviation = 1; /* a constant column stays 0 */
 }
 
 /* Of all columns, where they are not known from before. */
 static weft_status measure(weft_context *ctx, const weft_array *array, int64_t columns, float **mean,
                            float **deviation) {
     if (*mean) return WEFT_OK;
+    double *sums = weft__array(ctx, 2 * (size_t)columns, sizeof *sums);
     *mean = weft__array(ctx, (size_t)columns, sizeof **mean);
     *deviation = weft__array(ctx, (size_t)columns, sizeof **deviation);
-    if (!*mean || !*deviation) return weft__fail_oom(ctx, (size_t)columns * 8, "scaling");
-    for (int64_t i = 0; i < columns; i++) measure_column(array, columns, i, &(*mean)[i], &(*deviation)[i]);
-    return WEFT_OK;
+    const bool made = sums && *mean && *deviation;
+    if (made) memset(sums, 0, 2 * (size_t)columns * sizeof *sums);
+    if (made) measure_columns(array, columns, sums, *mean, *deviation);
+    weft__free(ctx, sums);
+    return made ? WEFT_OK : weft__fail_oom(ctx, (size_t)columns * 24, "scaling");
 }
 
 static void scale_rows(weft_array *array, int64_t columns, const float *mean, const float *deviation) {
     float *values = array->data;
-    size_t count = elements(array);
-    for (size_t i = 0; i < count; i++) {
-        size_t column = i % (size_t)columns;
-        values[i] = (values[i] - mean[column]) / deviation[column];
-    }
+    const size_t rows = elements(array) / (size_t)columns;
+    for (size_t i = 0; i < rows; i++, values += columns)
+        for (int64_t c = 0; c < columns; c++) values[c] = (values[c] - mean[c]) / deviation[c];
 }
 
 /* Mean and deviation of each channel of u8 images, after their scale. */
