@@ -32,6 +32,8 @@ typedef struct weft_image_options {
 typedef struct weft_loader_options {
     int64_t batch;   /* samples in a batch; must be set */
     bool in_order;   /* do not shuffle; windows of a text: one after the other, each token predicted once */
+    bool streams;    /* of a text: row b of all batches is part b of the text, window after window, for models
+                        that carry their states; what is left at the ends is left out */
     bool drop_last;  /* leave out the samples that do not fill a batch, instead of padding it */
     uint64_t seed;   /* of the order; 0: the context's */
     double scale;    /* not 0: inputs become f32 and are multiplied with it (1/255 for images) */

@@ -357,7 +357,8 @@ WEFT_API WEFT_CHECKED weft_status weft_gpt_file_vocab(weft_context *ctx, const c
 
 typedef struct weft_gpt_cache weft_gpt_cache;
 
-/* A cache for one sequence of at most `context` tokens; NULL with weft_last_error set. It ends with the
+/* A cache for one sequence of at most `context` tokens; of a weft_recurrent_lm, its states, which hold any
+ * number of tokens. NULL with weft_last_error set. It ends with the
  * model; what is left of it then gives WEFT_ERR_STATE, and may be freed. */
 WEFT_API weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt);
 WEFT_API void weft_gpt_cache_free(weft_gpt_cache *cache);

@@ -71,12 +71,18 @@ typedef struct weft_recurrent_lm_options {
     double dropout;    /* of the table's rows, between layers and before the head */
     bool tied;         /* the head is the token table, without a bias; embedding is then width */
     weft_dtype dtype;
+    int64_t streams; /* so many sequences go on from one batch of training to the next (truncated
+                      * backpropagation): the last states are kept in buffers, which begin the next
+                      * pass; 0: every sequence begins with zeros, as in evaluation */
 } weft_recurrent_lm_options;
 
 /* A language model: token table, recurrent layers, linear head. tokens (B, T) -> logits (B, T, vocab).
  * Children: embedding, rnn, head (not where tied). Initialised as PyTorch's layers are, a tied table uniform
  * in +-0.1. */
 WEFT_API weft_module *weft_recurrent_lm(weft_context *ctx, const weft_recurrent_lm_options *options);
+
+/* The states that a language model keeps from batch to batch become 0: where its streams begin anew. */
+WEFT_API WEFT_CHECKED weft_status weft_streams_restart(weft_module *m);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,15 @@
 #include "base/text.h"
 #include "compiler/program.h"
 
+static void recurrent_text(const weft_heavy *heavy, char *out, size_t size) {
+    static const char *const names[] = {
+        [WEFT_RNN_TANH] = "rnn", [WEFT_RNN_RELU] = "rnn relu", [WEFT_LSTM] = "lstm", [WEFT_GRU] = "gru"};
+    const weft_heavy_recurrent *r = &heavy->as.recurrent;
+    snprintf(out, size, "%s%s%s%s %lldx%lldx%lld", names[r->kind], r->backward ? ".grad" : "",
+             r->reverse ? " reverse" : "", r->masked ? " masked" : "", (long long)r->t, (long long)r->batch,
+             (long long)r->width);
+}
+
 static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
     switch (heavy->kind) {
     case WEFT_HEAVY_MATMUL: {
@@ -40,15 +49,7 @@ static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
                  (long long)c->y[1], (long long)c->size[0], (long long)c->size[1]);
         break;
     }
-    case WEFT_HEAVY_RECURRENT: {
-        static const char *const names[] = {
-            [WEFT_RNN_TANH] = "rnn", [WEFT_RNN_RELU] = "rnn relu", [WEFT_LSTM] = "lstm", [WEFT_GRU] = "gru"};
-        const weft_heavy_recurrent *r = &heavy->as.recurrent;
-        snprintf(out, size, "%s%s%s%s %lldx%lldx%lld", names[r->kind], r->backward ? ".grad" : "",
-                 r->reverse ? " reverse" : "", r->masked ? " masked" : "", (long long)r->t,
-                 (long long)r->batch, (long long)r->width);
-        break;
-    }
+    case WEFT_HEAVY_RECURRENT: recurrent_text(heavy, out, size); break;
     case WEFT_HEAVY_SCAN:
         snprintf(out, size, "scan of %s%s %lldx%lldx%lld", heavy->as.scan.product ? "products" : "sums",
                  heavy->as.scan.reverse ? " from the end" : "", (long long)heavy->as.scan.outer,

@@ -34,6 +34,10 @@ int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_
     int64_t first = (int64_t)(position % batches) * o->batch, count = 0;
     for (int64_t b = 0; b < o->batch; b++) {
         int64_t sample = first + b;
+        if (loader->text && o->streams) {
+            starts[b] = b * (loader->tokens / o->batch) + (int64_t)(position % batches) * loader->context;
+            continue;
+        }
         if (loader->text && !o->in_order) {
             uint64_t number = position * (uint64_t)o->batch + (uint64_t)b;
             starts[b] = random_below(loader, number, loader->tokens - loader->context);
@@ -303,6 +307,17 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
     loader->tokens = n;
     loader->samples = loader->options.in_order ? (n - 2) / context + 1 : n / context;
     loader->batches = (loader->samples + batch - 1) / batch;
+    if (loader->options.streams) {
+        loader->options.in_order = false;
+        loader->batches = (n / batch - 1) / context;
+        loader->samples = loader->batches * batch;
+        if (loader->batches < 1)
+            return weft__fail(
+                loader->ctx, WEFT_ERR_ARGUMENT,
+                "loader: %lld tokens are too few for %lld streams with windows of %lld: a longer "
+                "text, fewer streams or a shorter context",
+                (long long)n, (long long)batch, (long long)context);
+    }
     loader->padded = loader->options.in_order ? context : 0;
     weft__side side = {.array = array,
                        .stride = sizeof *ids,

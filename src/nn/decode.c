@@ -4,6 +4,7 @@
 #include <string.h>
 #include "compiler/derive.h"
 #include "nn/module.h"
+#include "nn/recurrent.h"
 #include "ops/build.h"
 
 struct weft_gpt_cache {
@@ -13,6 +14,8 @@ struct weft_gpt_cache {
     int64_t length, capacity, layers;
     uint64_t identity;
     weft__decode *steps; /* [layers] */
+    weft_states states;  /* of a recurrent model, instead */
+    int64_t vocab;
 };
 
 enum { LEAST_PROMPT = 16 };
@@ -26,6 +29,8 @@ static void release(weft_gpt_cache *cache) {
         weft_free(cache->steps[i].values);
     }
     weft__free(ctx, cache->steps);
+    weft_free(cache->states.h);
+    weft_free(cache->states.c);
 }
 
 /* The model is freed: who still holds the cache gets an error from it. */
@@ -66,8 +71,10 @@ weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) {
     if (weft_module_status(gpt) != WEFT_OK) return NULL;
     weft_context *ctx = gpt->ctx;
     const weft_gpt_options *o = weft__gpt_options_of(gpt);
-    if (!o) {
-        weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_gpt_cache_new: '%s' was not made by weft_gpt", gpt->kind);
+    const int64_t recurrent = weft__recurrent_vocab(gpt);
+    if (!o && !recurrent) {
+        weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                   "weft_gpt_cache_new: '%s' was not made by weft_gpt or weft_recurrent_lm", gpt->kind);
         return NULL;
     }
     weft_gpt_cache *cache = weft__zalloc(ctx, sizeof *cache);
@@ -77,10 +84,11 @@ weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) {
     }
     cache->ctx = ctx;
     cache->gpt = gpt;
-    cache->layers = o->layers;
-    cache->capacity = o->context;
+    cache->vocab = o ? o->vocab : recurrent;
+    cache->layers = o ? o->layers : 0;
+    cache->capacity = o ? o->context : INT64_MAX;
     cache->identity = ++ctx->identities;
-    if (make_caches(cache, o) == WEFT_OK && weft_module_on_free(gpt, model_gone, cache) == WEFT_OK)
+    if ((!o || make_caches(cache, o) == WEFT_OK) && weft_module_on_free(gpt, model_gone, cache) == WEFT_OK)
         return cache;
     release(cache);
     weft__free(ctx, cache);
@@ -88,7 +96,11 @@ weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) {
 }
 
 void weft_gpt_cache_reset(weft_gpt_cache *cache) {
-    if (cache) cache->length = 0;
+    if (!cache) return;
+    cache->length = 0;
+    weft_free(cache->states.h);
+    weft_free(cache->states.c);
+    cache->states = (weft_states){NULL, NULL};
 }
 
 int64_t weft_gpt_cache_length(const weft_gpt_cache *cache) { return cache ? cache->length : 0; }
@@ -159,7 +171,6 @@ weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t 
     if (!cache->gpt)
         return weft__fail(ctx, WEFT_ERR_STATE,
                           "weft_gpt_feed: the cache's model was freed: free it after its last token");
-    const weft_gpt_options *o = weft__gpt_options_of(cache->gpt);
     if (!tokens || !logits || count < 1)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "weft_gpt_feed: tokens, logits and a count of at least 1 are needed");
@@ -170,10 +181,15 @@ weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t 
             "the end of the text again",
             (long long)count, (long long)cache->length, (long long)cache->capacity);
     for (int64_t i = 0; i < count; i++)
-        if (tokens[i] < 0 || tokens[i] >= o->vocab)
+        if (tokens[i] < 0 || tokens[i] >= cache->vocab)
             return weft__fail(ctx, WEFT_ERR_INDEX, "weft_gpt_feed: token %d at %lld is not in 0..%lld",
-                              (int)tokens[i], (long long)i, (long long)o->vocab - 1);
+                              (int)tokens[i], (long long)i, (long long)cache->vocab - 1);
     int64_t before = cache->length;
+    if (weft__recurrent_vocab(cache->gpt)) {
+        WEFT_TRY(weft__recurrent_feed(cache->gpt, &cache->states, tokens, count, logits));
+        cache->length += count;
+        return WEFT_OK;
+    }
     for (int64_t done = 0, taken; done < count; done += taken) {
         int64_t padded = padded_length(cache, count - done, &taken);
         weft_scope *scope = weft_scope_open(ctx);

@@ -22,6 +22,10 @@ static weft_tensor *recurrent_forward(weft_module *m, weft_tensor *x);
 
 static bool is_recurrent(const weft_module *m) { return m && !m->error && m->forward == recurrent_forward; }
 
+weft_states *weft__recurrent_states(const weft_module *layer) {
+    return ((const recurrent_own *)layer->user)->states;
+}
+
 int weft_states_shape(const weft_module *m, int64_t batch, int64_t shape[3]) {
     const recurrent_own *own = is_recurrent(weft__recurrent_in(m)) ? weft__recurrent_in(m)->user : NULL;
     if (!own) return 0;

@@ -1,7 +1,7 @@
 /* A recurrent language model: token table, layers, head. Tokens are turned first, so that everything inside
  * has time first and nothing is copied. Read next: recurrent.c. */
 #include "nn/recurrent.h"
-#include "ops/build.h"
+#include "ops/composite.h"
 
 enum { TABLE, LAYERS, HEAD };
 
@@ -14,6 +14,23 @@ static weft_tensor *drop(const lm_own *own, const char *where, weft_tensor *x) {
     return drops ? weft_dropout_at(where, x, own->o.dropout) : x;
 }
 
+/* In training with streams, from the states that the pass before left to those that it leaves. */
+static weft_tensor *run_layers(weft_module *m, weft_tensor *x) {
+    const lm_own *own = m->user;
+    weft_module *layers = m->children[LAYERS];
+    const bool carried = own->o.streams > 0 && m->ctx->training && !weft__recurrent_states(layers);
+    if (!carried) return weft_forward_at(m->where, layers, x);
+    const bool lstm = weft_states_have_c(layers);
+    weft_states states = {weft_detach_at(m->where, weft__buffer_of(m, 0)),
+                          lstm ? weft_detach_at(m->where, weft__buffer_of(m, 1)) : NULL};
+    weft_tensor *y = weft_forward_from_at(m->where, layers, x, &states, NULL);
+    if (weft__poisoned(y)) return y;
+    const weft_dtype kept = m->parameters[0].dtype;
+    weft_status status = weft_module_assign(m, "h", as_dtype(m->where, states.h, kept));
+    if (status == WEFT_OK && lstm) status = weft_module_assign(m, "c", as_dtype(m->where, states.c, kept));
+    return status == WEFT_OK ? y : weft__poison(m->ctx, m->where, status, "%s: its states", m->kind);
+}
+
 static weft_tensor *lm_forward(weft_module *m, weft_tensor *tokens) {
     const lm_own *own = m->user;
     const char *where = m->where;
@@ -23,8 +40,7 @@ static weft_tensor *lm_forward(weft_module *m, weft_tensor *tokens) {
                             weft__tensor_text(tokens, text));
     }
     weft_tensor *x = weft_forward_at(where, m->children[TABLE], weft_transpose_at(where, tokens, 0, 1));
-    x = weft_forward_at(where, m->children[LAYERS], drop(own, where, x));
-    x = drop(own, where, x);
+    x = drop(own, where, run_layers(m, drop(own, where, x)));
     if (own->o.tied) {
         weft_tensor *table = weft__computed(m, m->children[TABLE]->parameters[0].variable);
         x = weft_matmul_at(where, x, weft_transpose_at(where, table, 0, 1));
@@ -38,6 +54,61 @@ const weft_module *weft__recurrent_in(const weft_module *m) {
     return m && !m->error && m->forward == lm_forward ? m->children[LAYERS] : m;
 }
 
+int64_t weft__recurrent_vocab(const weft_module *m) {
+    return m && !m->error && m->forward == lm_forward ? ((const lm_own *)m->user)->o.vocab : 0;
+}
+
+weft_status weft_streams_restart(weft_module *m) {
+    WEFT_TRY(weft_module_status(m));
+    if (weft__recurrent_vocab(m) == 0)
+        return weft__fail(m->ctx, WEFT_ERR_ARGUMENT, "%s keeps no states", m->kind);
+    WEFT_TRY(weft_module_prepare(m));
+    for (size_t i = 0; i < m->n_parameters; i++) {
+        weft_tensor *zeros = weft_zeros_like_at(m->where, m->parameters[i].variable);
+        WEFT_TRY(weft_assign(&m->parameters[i].variable, &zeros, 1));
+    }
+    return WEFT_OK;
+}
+
+/* ---- decoding ---- */
+
+/* A piece of the sequence as one program; the states that it leaves outlive the scope. */
+static weft_status feed(weft_module *m, weft_states *states, const int32_t *tokens, int64_t count,
+                        float *logits) {
+    weft_module *root = weft__module_root(m);
+    weft_states next = *states;
+    root->decoding = true;
+    weft_tensor *y = weft_forward_from_at(
+        NULL, m, weft_from(m->ctx, WEFT_I32, 2, (int64_t[]){1, count}, tokens), &next, NULL);
+    root->decoding = false;
+    y = weft_cast_at(NULL, weft_narrow_at(NULL, y, 1, count - 1, 1), WEFT_F32);
+    WEFT_TRY(weft_tensor_status(y));
+    weft_tensor *all[3] = {y, weft_keep(next.h), next.c ? weft_keep(next.c) : NULL};
+    WEFT_TRY(weft_eval(all, next.c ? 3 : 2));
+    weft_free(states->h);
+    weft_free(states->c);
+    *states = next;
+    return logits ? weft_read(y, logits, (size_t)weft_numel(y) * sizeof *logits) : WEFT_OK;
+}
+
+/* In pieces of 64, 32, ... tokens, so that few programs serve all lengths. */
+weft_status weft__recurrent_feed(weft_module *m, weft_states *states, const int32_t *tokens, int64_t count,
+                                 float *logits) {
+    int64_t piece = 64;
+    for (int64_t done = 0; done < count; done += piece) {
+        while (piece > count - done) piece /= 2;
+        weft_scope *scope = weft_scope_open(m->ctx);
+        if (!scope) return WEFT_ERR_OOM;
+        const weft_status status =
+            feed(m, states, tokens + done, piece, done + piece == count ? logits : NULL);
+        weft_scope_close(scope);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+/* ---- making one ---- */
+
 weft_module *weft_recurrent_lm(weft_context *ctx, const weft_recurrent_lm_options *options) {
     weft_recurrent_lm_options o = options ? *options : (weft_recurrent_lm_options){0};
     static const char *const kinds[] = {[WEFT_RNN_TANH] = "rnn_lm",
@@ -49,7 +120,8 @@ weft_module *weft_recurrent_lm(weft_context *ctx, const weft_recurrent_lm_option
         weft__module_make(ctx, known ? kinds[o.kind] : "recurrent_lm", lm_forward, sizeof(lm_own));
     if (m->error) return m;
     if (o.embedding == 0) o.embedding = o.width;
-    if (!known || o.vocab < 1 || o.vocab > INT32_MAX || o.layers < 1 || o.width < 1 || o.embedding < 1)
+    if (!known || o.vocab < 1 || o.vocab > INT32_MAX || o.layers < 1 || o.width < 1 || o.embedding < 1 ||
+        o.streams < 0)
         return weft__module_poison(
             m, WEFT_ERR_ARGUMENT,
             "weft_recurrent_lm: vocab %lld, layers %lld, width %lld and embedding %lld "
@@ -71,6 +143,10 @@ weft_module *weft_recurrent_lm(weft_context *ctx, const weft_recurrent_lm_option
                       : o.kind == WEFT_GRU
                           ? weft_gru(ctx, o.embedding, o.width, &layers)
                           : weft_rnn(ctx, o.embedding, o.width, o.kind == WEFT_RNN_RELU, &layers));
+    const int64_t kept[3] = {o.layers, o.streams, o.width};
+    const weft_init zeros = {WEFT_INIT_ZEROS, 0};
+    if (o.streams > 0) weft_module_buffer(m, "h", o.dtype, 3, kept, &zeros);
+    if (o.streams > 0 && o.kind == WEFT_LSTM) weft_module_buffer(m, "c", o.dtype, 3, kept, &zeros);
     if (!o.tied)
         weft_module_child(m, "head",
                           weft_linear(ctx, o.width, o.vocab, &(weft_linear_options){.dtype = o.dtype}));

@@ -159,6 +159,7 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
     if (batch == WEFT__BATCH_FULL) batch = weft__dataset_samples(dataset, WEFT__TRAIN);
     weft_loader_options options = {.batch = batch,
                                    .in_order = split != WEFT__TRAIN,
+                                   .streams = split == WEFT__TRAIN && config->data_streams,
                                    .seed = (uint64_t)config->train_seed,
                                    .scale = dataset->scale,
                                    .drop_last =

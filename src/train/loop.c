@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <weft/recurrent.h>
 
 #include "base/text.h"
 #include "train/chart.h"
@@ -130,6 +131,8 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
     weft__progress *p = &loop->progress;
     weft__metrics m = weft__metrics_none(state->step);
     WEFT_TRY(look(loop, state, &d, &m.loss));
+    if (state->epoch_ends && loop->config->data_streams) /* before the states are saved */
+        WEFT_TRY(weft_streams_restart(loop->model.module));
     weft__progress_phase(p, WEFT__PHASE_REPORT);
     if (d.evaluates) {
         WEFT_TRY(weft__loop_evaluate(loop, state, &m));
