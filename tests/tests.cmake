@@ -244,8 +244,7 @@ if(PYTHON_PROGRAM AND text_tests)
 endif()
 
 # The examples: built against the public headers alone, and run.
-set(example_arguments_classify ${PROJECT_BINARY_DIR}/classify.safetensors)
-set(example_arguments_speak src/graph/view.c 60)
+set(example_arguments_save_load_predict ${PROJECT_BINARY_DIR}/classify.safetensors)
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
 if(WEFT_PORTABLE)
   set(example_sources)

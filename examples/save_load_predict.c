@@ -1,7 +1,7 @@
 /* Trains a small classifier on points in the plane with weft_fit, saves it, loads it into a second network
  * and predicts. Ends with 0 when the loaded network is right for at least nine points in ten.
  *
- *   classify [FILE.safetensors]      where the network is written; default: classify.safetensors */
+ *   save_load_predict [FILE.safetensors]      where the network is written; default: classify.safetensors */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>

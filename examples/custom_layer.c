@@ -33,6 +33,7 @@ int main(void) {
         fprintf(stderr, "%s\n", weft_last_error(NULL));
         return 1;
     }
+    char table[2000];
     weft_module *network = weft_sequential(ctx, "product", gated_linear(ctx, 2, HIDDEN),
                                            weft_linear(ctx, HIDDEN, 1, NULL), NULL);
     weft_optimizer *adam = weft_adam(network, &(weft_adam_options){.lr = 0.02});
@@ -49,6 +50,7 @@ int main(void) {
         if (step % 50 == 0) printf("step %3d  loss %.5f\n", step, loss);
         weft_scope_close(scope);
     }
+    if (status == WEFT_OK && weft_summary(network, table, sizeof table) > 0) printf("%s", table);
     if (status != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error(ctx));
     printf("loss %.5f\n", loss);
     weft_close(ctx);
