@@ -47,7 +47,7 @@ WEFT_API WEFT_CHECKED weft_status weft_score_numbers(weft_context *ctx, const we
                                                      const weft_array *targets, weft_number_scores *out);
 
 /* As weft_evaluate, and gives what the module predicts for each sample of a loader in order, f32 (samples,
- * ...), and its targets, i32 or f32; both to be freed by weft_array_free. */
+ * ...), and its targets, i32 or f32; both to be freed by weft_array_free(NULL, ...). */
 WEFT_API WEFT_CHECKED weft_status weft_evaluate_all(weft_module *m, weft_loader *loader, weft_loss_kind kind,
                                                     double *loss, weft_array *predictions,
                                                     weft_array *targets);
