@@ -152,6 +152,18 @@ static void test_declined(void **state) {
     counts()->no_handle = 0;
 }
 
+/* Groups of one channel and of two, which are no products. */
+static void test_direct(void **state) {
+    (void)state;
+    problem p = strided;
+    if (without()) return skip();
+    p.dtype = WEFT_F64;
+    p.w[0] = 8, p.w[1] = 1, p.options.groups = 4;
+    assert_int_equal(check(&p), 0);
+    p.w[1] = 2, p.options.groups = 2;
+    assert_int_equal(check(&p), 0);
+}
+
 static void test_kept(void **state) {
     (void)state;
     problem p = strided;
@@ -173,6 +185,7 @@ static int setup(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_like_cpu), cmocka_unit_test(test_strict),
-                                       cmocka_unit_test(test_declined), cmocka_unit_test(test_kept)};
+                                       cmocka_unit_test(test_declined), cmocka_unit_test(test_direct),
+                                       cmocka_unit_test(test_kept)};
     return cmocka_run_group_tests(tests, setup, scratch_teardown);
 }

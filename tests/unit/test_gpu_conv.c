@@ -97,28 +97,32 @@ static void check_conv(weft_dtype dt, weft_conv_pass pass, const geometry *g) {
     free_operands(&o), free_operands(&want);
 }
 
+/* Each text takes a while to compile: cards get a sample. */
 static void test_conv(void **state) {
     (void)state;
     if (!opencl) return skip();
     for (int items = 0; items <= 64; items += 64)
         for (int g = 0; g < COUNT(geometries); g++)
             for (int pass = 0; pass < 3; pass++) {
+                if (items && g % 3 != 2) continue;
                 aim(items);
                 check_conv(WEFT_F32, (weft_conv_pass)pass, &geometries[g]);
             }
 }
 
+/* Of the texts that differ by dtype in how they load and store alone. */
 static void test_conv_dtypes(void **state) {
     (void)state;
     static const weft_dtype dtypes[] = {WEFT_F64, WEFT_BF16, WEFT_F16};
     if (!opencl) return skip();
-    for (int items = 0; items <= 64; items += 64)
-        for (int d = 0; d < COUNT(dtypes); d++)
-            for (int pass = 0; pass < 3; pass++) {
-                aim(items);
-                check_conv(dtypes[d], (weft_conv_pass)pass, &geometries[2]);
-                if (!items) check_conv(dtypes[d], (weft_conv_pass)pass, &geometries[7]);
-            }
+    aim(0);
+    for (int pass = 0; pass < 3; pass++) {
+        check_conv(dtypes[pass], (weft_conv_pass)pass, &geometries[2]);
+        check_conv(dtypes[(pass + 1) % 3], (weft_conv_pass)pass, &geometries[7]);
+    }
+    aim(64);
+    check_conv(WEFT_BF16, WEFT_CONV_WEIGHT, &geometries[2]);
+    check_conv(WEFT_F16, WEFT_CONV_INPUT, &geometries[7]);
 }
 
 /* A k so long that it is cut, on cards. */
