@@ -24,6 +24,7 @@ static void hint(weft__loop *loop, uint64_t step) {
              only == most ? ", which most of the training data have" : "", (unsigned long long)step,
              c->optimizer_lr >= 0.01 ? "lower" : "higher",
              c->optimizer_lr >= 0.01 ? c->optimizer_lr / 10 : c->optimizer_lr * 10,
+             c->train_class_weights.count ? "" : ", or --set train.class_weights=balanced",
              c->data_standardize ? "" : ", or --set data.standardize=true");
     weft__progress_say(&loop->progress, "%s", line);
     const weft_status noted = weft__run_log(&loop->run, step, "%s", line);
