@@ -28,7 +28,6 @@ typedef struct fixture {
 
 /* x is the operand that is bad; y a good one, or the same as x. */
 static const weft_pool_options pool_of_one = {.size = {1, 1}};
-static const weft_interpolate_options twice = {.scale = {2, 2}};
 
 #define CALL(name, call)                                                                                     \
     static weft_tensor *call_##name(weft_tensor *x, weft_tensor *y) {                                        \
@@ -85,6 +84,7 @@ CALL(adaptive_avg_pool1d, weft_adaptive_avg_pool1d(x, 1))
 CALL(adaptive_avg_pool2d, weft_adaptive_avg_pool2d(x, 1, 1))
 CALL(adaptive_max_pool1d, weft_adaptive_max_pool1d(x, 1))
 CALL(adaptive_max_pool2d, weft_adaptive_max_pool2d(x, 1, 1))
+static const weft_interpolate_options twice = {.scale = {2, 2}};
 CALL(interpolate1d, weft_interpolate1d(x, &twice))
 CALL(interpolate2d, weft_interpolate2d(x, &twice))
 CALL(cast, weft_cast(x, WEFT_F64))
