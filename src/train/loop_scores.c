@@ -15,17 +15,16 @@ static void hint(weft__loop *loop, uint64_t step) {
     if (loop->hinted || only < 0) return;
     const weft__config *c = loop->config;
     loop->hinted = true;
-    snprintf(line, sizeof line,
-             "all %lld validation samples are taken for class %.60s%s: after %llu steps the network tells "
-             "nothing apart. "
-             "Try a %s learning rate (--set optimizer.lr=%g), more epochs, or --set "
-             "train.class_weights=balanced%s",
-             (long long)loop->scores.samples, weft__class_name(&loop->dataset, only, name),
-             only == most ? ", which most of the training data have" : "", (unsigned long long)step,
-             c->optimizer_lr >= 0.01 ? "lower" : "higher",
-             c->optimizer_lr >= 0.01 ? c->optimizer_lr / 10 : c->optimizer_lr * 10,
-             c->train_class_weights.count ? "" : ", or --set train.class_weights=balanced",
-             c->data_standardize ? "" : ", or --set data.standardize=true");
+    snprintf(
+        line, sizeof line,
+        "all %lld validation samples are taken for class %.60s%s: after %llu steps the network tells nothing "
+        "apart. Try a %s learning rate (--set optimizer.lr=%g), more epochs%s%s",
+        (long long)loop->scores.samples, weft__class_name(&loop->dataset, only, name),
+        only == most ? ", which most of the training data have" : "", (unsigned long long)step,
+        c->optimizer_lr >= 0.01 ? "lower" : "higher",
+        c->optimizer_lr >= 0.01 ? c->optimizer_lr / 10 : c->optimizer_lr * 10,
+        c->train_class_weights.count ? "" : ", or --set train.class_weights=balanced",
+        c->data_standardize ? "" : ", or --set data.standardize=true");
     weft__progress_say(&loop->progress, "%s", line);
     const weft_status noted = weft__run_log(&loop->run, step, "%s", line);
     (void)noted; /* writing the metrics tells what is wrong with the disk */
