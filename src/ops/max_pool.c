@@ -80,66 +80,99 @@ static weft_tensor *spread_apart(const char *where, weft_tensor *g, weft_tensor 
     return weft__reshape_to(where, select(chosen, g, zero(g)), rank, whole);
 }
 
-/* x at start, start + step, ... of `extent` elements of dimension d, 0 elsewhere. */
-static weft_tensor *put(const char *where, weft_tensor *x, int d, int64_t start, int64_t step,
-                        int64_t extent) {
-    int64_t cut[WEFT_MAX_RANK], none[WEFT_MAX_RANK] = {0}, after[WEFT_MAX_RANK] = {0};
-    if (weft__poisoned(x)) return x;
-    const int64_t n = x->shape[d], reach = (n - 1) * step + 1;
-    const int rank = x->rank;
-    if (step > 1 && n > 1) {
-        for (int i = 0; i <= rank; i++) cut[i] = i <= d ? x->shape[i] : i == d + 1 ? 1 : x->shape[i - 1];
-        x = weft__reshape_to(where, x, rank + 1, cut);
-        after[d + 1] = step - 1;
-        x = weft_pad_at(where, x, none, after, 0);
-        after[d + 1] = 0;
-        if (weft__poisoned(x)) return x;
-        for (int i = 0; i < rank; i++) cut[i] = i < d ? x->shape[i] : i == d ? n * step : x->shape[i + 1];
-        x = weft_narrow_at(where, weft__reshape_to(where, x, rank, cut), d, 0, reach);
+/* Windows that overlap, or leave some out: elements whose places leave the same rest by the stride are in the
+ * same taps of windows that lie side by side. Sums of the shifted windows for each rest, laid between each
+ * other. */
+static weft_tensor *spread_rest(const char *where, weft_tensor *g, weft_tensor *place,
+                                const weft_max_params *p, const int64_t *rest, const int64_t *blocks) {
+    weft_tensor *sum = NULL;
+    for (int64_t tap = 0; tap < taps_of(p) && !weft__poisoned(g); tap++) {
+        const int64_t at[2] = {tap / p->size[1] * p->dilation[0], tap % p->size[1] * p->dilation[1]};
+        int64_t before[WEFT_MAX_RANK] = {0}, after[WEFT_MAX_RANK] = {0};
+        if (at[0] % p->stride[0] != rest[0] || at[1] % p->stride[1] != rest[1]) continue;
+        for (int i = 0; i < 2; i++) {
+            const int d = dim_of(g->rank, i);
+            before[d] = at[i] / p->stride[i];
+            after[d] = blocks[i] - before[d] - p->count[i];
+        }
+        weft_tensor *part = select(eq(place, number(where, place, tap)), g, zero(g));
+        part = weft_pad_at(where, part, before, after, 0);
+        sum = sum ? add(sum, part) : part;
     }
-    none[d] = start;
-    after[d] = extent - start - reach;
-    return weft_pad_at(where, x, none, after, 0);
+    return sum;
 }
 
 static weft_tensor *spread_each(const char *where, weft_tensor *g, weft_tensor *place,
                                 const weft_max_params *p, const int64_t *extent) {
+    const int rank = g->rank;
+    int64_t blocks[2], cut[WEFT_MAX_RANK], whole[WEFT_MAX_RANK];
+    for (int i = 0; i < rank - 2; i++) cut[i] = whole[i] = g->shape[i];
+    for (int i = 0; i < 2; i++) {
+        blocks[i] = weft__ceil_div(extent[i], p->stride[i]);
+        cut[rank - 2 + 2 * i] = blocks[i], cut[rank - 1 + 2 * i] = 1;
+        whole[rank - 2 + i] = blocks[i] * p->stride[i];
+    }
     weft_tensor *sum = NULL;
-    for (int64_t tap = 0; tap < taps_of(p) && !weft__poisoned(g); tap++) {
-        weft_tensor *part = select(eq(place, number(where, place, tap)), g, zero(g));
+    for (int64_t r = 0; r < p->stride[0] * p->stride[1]; r++) {
+        const int64_t rest[2] = {r / p->stride[1], r % p->stride[1]};
+        int64_t before[WEFT_MAX_RANK] = {0}, after[WEFT_MAX_RANK] = {0};
+        weft_tensor *part = spread_rest(where, g, place, p, rest, blocks);
+        if (!part) continue;
+        if (weft__poisoned(part)) return part;
         for (int i = 0; i < 2; i++) {
-            const int64_t k = i ? tap % p->size[1] : tap / p->size[1];
-            part = put(where, part, dim_of(g->rank, i), k * p->dilation[i], p->stride[i], extent[i]);
+            before[rank - 1 + 2 * i] = rest[i];
+            after[rank - 1 + 2 * i] = p->stride[i] - 1 - rest[i];
         }
+        part = weft_pad_at(where, weft__reshape_to(where, part, rank + 2, cut), before, after, 0);
         sum = sum ? add(sum, part) : part;
     }
+    if (!sum || weft__poisoned(sum)) return sum ? sum : g;
+    sum = weft__reshape_to(where, sum, rank, whole);
+    for (int i = 0; i < 2; i++) sum = weft_narrow_at(where, sum, dim_of(rank, i), 0, extent[i]);
     return sum;
+}
+
+/* Leading dimensions as one where two more would be too many. */
+static weft_tensor *room_for_two(const char *where, weft_tensor *t) {
+    int64_t shape[WEFT_MAX_RANK] = {1};
+    if (weft__poisoned(t) || t->rank + 2 <= WEFT_MAX_RANK) return t;
+    const int less = t->rank + 2 - WEFT_MAX_RANK;
+    for (int i = 0; i < t->rank; i++) {
+        const int to = i < less ? 0 : i - less;
+        shape[to] = to ? t->shape[i] : shape[0] * t->shape[i];
+    }
+    return weft__reshape_to(where, t, t->rank - less, shape);
 }
 
 static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
     const weft_max_params *p = weft__params_of(whole);
     const weft_tensor *x = whole->in[0];
     const weft_dtype dtype = (weft_dtype)g->dtype;
-    weft_tensor *place = weft__composite_output(where, whole, 1);
+    weft_tensor *place = room_for_two(where, weft__composite_output(where, whole, 1));
     int64_t none[WEFT_MAX_RANK] = {0}, after[WEFT_MAX_RANK] = {0}, padded[2];
-    bool apart = x->rank + 2 <= WEFT_MAX_RANK;
+    bool apart = true;
+    g = room_for_two(where, g);
+    if (weft__poisoned(g) || weft__poisoned(place)) {
+        grads[0] = weft__poisoned(g) ? g : place;
+        return;
+    }
     for (int i = 0; i < 2; i++) {
-        const int d = dim_of(x->rank, i);
-        padded[i] = x->shape[d] + 2 * p->padding[i];
-        after[d] = x->shape[d] - p->count[i] * p->size[i];
+        const int64_t n = x->shape[dim_of(x->rank, i)];
+        padded[i] = n + 2 * p->padding[i];
+        after[dim_of(g->rank, i)] = n - p->count[i] * p->size[i];
         apart = apart && p->padding[i] == 0 && p->stride[i] == p->size[i] &&
                 (p->dilation[i] == 1 || p->size[i] == 1);
     }
     if (apart) {
-        grads[0] = weft_pad_at(where, spread_apart(where, g, place, p), none, after, 0);
+        g = weft_pad_at(where, spread_apart(where, g, place, p), none, after, 0);
+        grads[0] = weft__poisoned(g) ? g : weft__reshape_to(where, g, x->rank, x->shape);
         return;
     }
     g = spread_each(where, widen(where, g), place, p, padded);
-    for (int i = 0; i < 2 && !weft__poisoned(g); i++) {
-        const int d = dim_of(x->rank, i);
-        g = weft_narrow_at(where, g, d, p->padding[i], x->shape[d]);
-    }
-    grads[0] = as_dtype(where, g, dtype);
+    for (int i = 0; i < 2 && !weft__poisoned(g); i++)
+        g = weft_narrow_at(where, g, dim_of(g->rank, i), p->padding[i], x->shape[dim_of(x->rank, i)]);
+    g = as_dtype(where, g, dtype);
+    grads[0] = weft__poisoned(g) ? g : weft__reshape_to(where, g, x->rank, x->shape);
 }
 
 static const weft_composite max_pool = {
