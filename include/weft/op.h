@@ -14,6 +14,8 @@ enum { WEFT_OP_OPERANDS = 4 };
 
 typedef struct weft_defined_op weft_defined_op;
 
+typedef enum weft_dialect { WEFT_DIALECT_OPENCL, WEFT_DIALECT_CUDA } weft_dialect;
+
 /* Records d(loss)/d(in[i]) into grads[i], of the shape and dtype of in[i], from the result y and its gradient
  * g; what stays NULL is 0. */
 typedef void (*weft_op_gradient)(weft_tensor *const *in, weft_tensor *y, weft_tensor *g, weft_tensor **grads,
@@ -27,13 +29,23 @@ typedef void (*weft_op_gradient)(weft_tensor *const *in, weft_tensor *y, weft_te
  * w_gelu_tanh, w_not, w_shl, w_shr. */
 typedef struct weft_op_options {
     const char *name;       /* for messages */
-    const char *expression; /* "a * w_sigmoid(b * a)" */
+    const char *expression; /* "a * w_sigmoid(b * a)"; may be NULL beside a source */
     int arity;              /* how many operands it has, 1 to 4; they broadcast */
     uint32_t dtypes;        /* 1u << WEFT_F32 | 1u << WEFT_I32 ...; 0: all floats */
     const char
         *gradients[WEFT_OP_OPERANDS]; /* by a, b, ...: expressions that have y and g besides; NULL: 0 */
     weft_op_gradient gradient;        /* or a function; with neither, the expression's derivative is taken */
     void *user;                       /* its last argument */
+    /* Source in OpenCL C or CUDA C++, which devices of that dialect run in place of the expression; where
+     * that is NULL other devices refuse the op. It defines a function of the op's name, of pointers to the
+     * operands, which are laid out alike, to the result, and how many elements each has, called by work-items
+     * enough for one each: void name(__global const float *a, __global const float *b, __global float *out,
+     * long n)
+     *     __device__ void name(const float *a, const float *b, float *out, long n)
+     * `dtypes` is one of them, not f16 nor bf16. */
+    const char *source;
+    weft_dialect dialect;
+    int items; /* of a group; 0: 64 */
 } weft_op_options;
 
 /* Reads the definition; an error names the column. 16-bit floats are computed in f32 and rounded once. The op

@@ -547,6 +547,34 @@ static weft_status build_recurrent(weft_ir *ir, const weft_tensor *t, const ir_e
     return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
+/* ---- source of a program's own ---- */
+
+_Static_assert(WEFT_COMPOSITE_SOURCE == WEFT_HEAVY_SOURCE, "ops know the kind by its number");
+
+static weft_status build_source(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    const weft_source *source = ((const weft_defined_params *)weft__params_of(t))->source;
+    const weft_tensor *x = t->in[0];
+    const weft_heavy heavy = {.kind = WEFT_HEAVY_SOURCE,
+                              .as.source = {.name = source->name,
+                                            .text = source->text,
+                                            .dtype = x->dtype,
+                                            .language = (uint8_t)source->language,
+                                            .arity = t->n_in,
+                                            .items = source->items,
+                                            .n = x->numel}};
+    if (!takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
+    operand op;
+    ir_edge edges[4];
+    for (int i = 0; i < t->n_in; i++) {
+        WEFT_TRY(take_operand(ir, in[i], x->rank, x->shape, contiguous, &op));
+        edges[i] = op.edge;
+    }
+    int n = heavy_node(ir, t, &heavy, t->n_in, edges);
+    if (n >= 0) n = heavy_out(ir, n, 0, (weft_dtype)x->dtype, x->rank, x->shape);
+    *out = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
 weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
     switch (t->op) {
     case WEFT_OP_MATMUL: return build_matmul(ir, t, in, out);
@@ -560,6 +588,7 @@ weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in,
     case WEFT_HEAVY_ATTENTION: return build_attention(ir, t, in, out);
     case WEFT_HEAVY_CONV: return build_conv(ir, t, in, out);
     case WEFT_HEAVY_RECURRENT: return build_recurrent(ir, t, in, out);
+    case WEFT_HEAVY_SOURCE: return build_source(ir, t, in, out);
     default: return WEFT_ERR_UNSUPPORTED;
     }
 }

@@ -50,6 +50,9 @@ static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
         break;
     }
     case WEFT_HEAVY_RECURRENT: recurrent_text(heavy, out, size); break;
+    case WEFT_HEAVY_SOURCE:
+        snprintf(out, size, "source %s %lld", heavy->as.source.name, (long long)heavy->as.source.n);
+        break;
     case WEFT_HEAVY_SCAN:
         snprintf(out, size, "scan of %s%s %lldx%lldx%lld", heavy->as.scan.product ? "products" : "sums",
                  heavy->as.scan.reverse ? " from the end" : "", (long long)heavy->as.scan.outer,

@@ -135,6 +135,11 @@ static void heavy_work(const weft_heavy *heavy, double *flops, double *bytes) {
         *bytes = 2 * size * inner * (double)(u->in_place ? u->extent : u->total);
         break;
     }
+    case WEFT_HEAVY_SOURCE: {
+        const weft_heavy_source *s = &heavy->as.source;
+        *bytes = (double)s->n * (double)(s->arity + 1) * (double)weft_dtype_size((weft_dtype)s->dtype);
+        break;
+    }
     case WEFT_HEAVY_RECURRENT: recurrent_work(&heavy->as.recurrent, flops, bytes); break;
     }
 }

@@ -153,6 +153,15 @@ typedef struct weft_heavy_order {
     int64_t rows, extent, count;
 } weft_heavy_order;
 
+/* out = a function of a program's own source, called by work-items enough for one an element: the pointers of
+ * the operands, of out, and n, how many elements each of them has. Operands: `arity`, out, all of dtype. */
+typedef struct weft_heavy_source {
+    const char *name, *text; /* live as long as the context */
+    uint8_t dtype, language; /* weft_language */
+    int arity, items;        /* of a group */
+    int64_t n;
+} weft_heavy_source;
+
 typedef enum weft_heavy_kind {
     WEFT_HEAVY_MATMUL,
     WEFT_HEAVY_SCATTER,
@@ -161,7 +170,8 @@ typedef enum weft_heavy_kind {
     WEFT_HEAVY_CONV,
     WEFT_HEAVY_RECURRENT,
     WEFT_HEAVY_SCAN,
-    WEFT_HEAVY_ORDER
+    WEFT_HEAVY_ORDER,
+    WEFT_HEAVY_SOURCE
 } weft_heavy_kind;
 
 typedef struct weft_heavy {
@@ -176,6 +186,7 @@ typedef struct weft_heavy {
         weft_heavy_order order;
         weft_heavy_conv conv;
         weft_heavy_recurrent recurrent;
+        weft_heavy_source source;
     } as;
 } weft_heavy;
 

@@ -13,13 +13,14 @@ struct weft_defined_op {
     int arity;
     uint32_t dtypes;
     bool truth, has_gradient;
+    weft_source source; /* text NULL: there is none */
     weft_expression *value, *gradients[WEFT_OP_OPERANDS];
     weft_op_gradient gradient;
     void *user;
     weft_composite forward, backward;
 };
 
-static const weft_defined_op *op_of(const void *params) { return *(const weft_defined_op *const *)params; }
+static const weft_defined_op *op_of(const void *params) { return ((const weft_defined_params *)params)->op; }
 
 /* The expression of operands of one shape, in f32 where they have 16 bits. */
 static weft_tensor *record(const char *where, const weft_expression *e, weft_tensor *const *in, int n) {
@@ -43,8 +44,16 @@ static void shape_of(const void *params, weft_tensor *const *in, int output, wef
 }
 
 static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
+    static const char *const dialects[] = {"OpenCL C", "CUDA C++"};
     const weft_defined_op *op = op_of(params);
-    out[0] = record(where, op->value, in, op->arity);
+    if (op->value)
+        out[0] = record(where, op->value, in, op->arity);
+    else
+        out[0] = weft__poison(
+            op->ctx, where, WEFT_ERR_UNSUPPORTED,
+            "%s: its source is %s, which device %s does not run, or its derivative is asked for, "
+            "and it has no expression",
+            op->name, dialects[op->source.language], weft_device_of(op->ctx));
 }
 
 /* in: the operands, the result and its gradient, in the order of the letters of `gradients`. */
@@ -95,11 +104,35 @@ static weft_status read(weft_defined_op *op, const char *text, const char *lette
     return WEFT_OK;
 }
 
+/* The source's one dtype, name and dialect. */
+static weft_status read_source(weft_defined_op *op, const weft_op_options *options) {
+    const uint32_t halves = 1u << WEFT_F16 | 1u << WEFT_BF16;
+    bool name = !(op->name[0] >= '0' && op->name[0] <= '9');
+    for (const char *c = op->name; *c; c++)
+        name = name && (*c == '_' || (*c >= '0' && *c <= '9') || ((*c | 32) >= 'a' && (*c | 32) <= 'z'));
+    if (!name || !*op->name || (op->dtypes & (op->dtypes - 1)) || (op->dtypes & halves) ||
+        options->items < 0 || options->items > 256 || (unsigned)options->dialect > WEFT_DIALECT_CUDA ||
+        op->truth)
+        return weft__fail(
+            op->ctx, WEFT_ERR_ARGUMENT,
+            "%s: a source needs a function's name, one dtype of more than 16 bits or an integer, a "
+            "dialect, at most 256 items, and numbers for its result",
+            op->name);
+    op->source = (weft_source){.name = op->name,
+                               .text = kept(op->ctx, options->source),
+                               .language = (int)options->dialect,
+                               .items = options->items ? options->items : 64};
+    return op->source.text ? WEFT_OK : weft__fail_oom(op->ctx, 1, "the definition of an op");
+}
+
 static weft_status define(weft_defined_op *op, const weft_op_options *options) {
     const char *const letters[] = {"", "a", "ab", "abc", "abcd"}, *const more[] = {"", "ayg", "abyg", "abcyg",
                                                                                    "abcdyg"};
-    WEFT_TRY(read(op, options->expression, letters[op->arity], false, &op->value));
-    op->truth = op->value->terms[op->value->count - 1].truth;
+    if (options->expression) {
+        WEFT_TRY(read(op, options->expression, letters[op->arity], false, &op->value));
+        op->truth = op->value->terms[op->value->count - 1].truth;
+    }
+    if (options->source) WEFT_TRY(read_source(op, options));
     op->has_gradient = op->gradient != NULL;
     for (int i = 0; i < WEFT_OP_OPERANDS; i++) {
         if (!options->gradients[i]) continue;
@@ -115,17 +148,17 @@ static weft_status define(weft_defined_op *op, const weft_op_options *options) {
                               options->gradients[i]);
     }
     op->forward = (weft_composite){.name = op->name,
-                                   .kind = -1,
+                                   .kind = op->source.text ? WEFT_COMPOSITE_SOURCE : -1,
                                    .n_outputs = 1,
-                                   .params_bytes = sizeof op,
+                                   .params_bytes = sizeof(weft_defined_params),
                                    .shape = shape_of,
                                    .expand = expand,
-                                   .gradient = &op->backward,
+                                   .gradient = op->has_gradient ? &op->backward : NULL,
                                    .n_inputs = op->arity};
     op->backward = (weft_composite){.name = op->name,
                                     .kind = -1,
                                     .n_outputs = op->arity,
-                                    .params_bytes = sizeof op,
+                                    .params_bytes = sizeof(weft_defined_params),
                                     .shape = shape_of,
                                     .expand = expand_gradient,
                                     .forward = &op->forward,
@@ -135,11 +168,11 @@ static weft_status define(weft_defined_op *op, const weft_op_options *options) {
 
 weft_status weft_op_define(weft_context *ctx, const weft_op_options *options, weft_defined_op **out) {
     if (out) *out = NULL;
-    if (!ctx || !options || !out || !options->name || !options->expression || options->arity < 1 ||
-        options->arity > WEFT_OP_OPERANDS)
+    if (!ctx || !options || !out || !options->name || (!options->expression && !options->source) ||
+        options->arity < 1 || options->arity > WEFT_OP_OPERANDS)
         return weft__fail(
             ctx, WEFT_ERR_ARGUMENT,
-            "weft_op_define: the context, a name, an expression or the place for the op is NULL, or "
+            "weft_op_define: the context, a name, expression and source, or the place for the op is NULL, or "
             "the arity is not in 1..%d",
             WEFT_OP_OPERANDS);
     weft_defined_op *op = weft__arena_alloc(&ctx->graph->nodes, sizeof *op);
@@ -187,8 +220,9 @@ weft_tensor *weft_op_apply_at(const char *where, const weft_defined_op *op, weft
         full[i] = weft__expand_to(where, in[i], rank, shape);
         if (full[i]->error) return full[i];
     }
-    if (!op->has_gradient) return record(where, op->value, full, op->arity);
-    weft__composite(where, &op->forward, &op, full, &y);
+    if (!op->has_gradient && !op->source.text) return record(where, op->value, full, op->arity);
+    const weft_defined_params params = {op, op->source.text ? &op->source : NULL};
+    weft__composite(where, &op->forward, &params, full, &y);
     return y;
 }
 

@@ -117,6 +117,19 @@ typedef struct weft_conv_params {
 weft_tensor *weft__convolve(const char *where, const weft_conv_params *params, weft_tensor *a,
                             weft_tensor *b);
 
+/* ---- custom.c: ops that a program defines ---- */
+enum { WEFT_COMPOSITE_SOURCE = 8 }; /* its weft_heavy_kind */
+
+typedef struct weft_source {
+    const char *name, *text;
+    int language, items; /* weft_dialect; of a group */
+} weft_source;
+
+typedef struct weft_defined_params {
+    const struct weft_defined_op *op;
+    const weft_source *source; /* NULL: there is none */
+} weft_defined_params;
+
 /* ---- attention.c ---- */
 typedef struct weft_attention_params {
     double scale, dropout;

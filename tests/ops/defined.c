@@ -125,6 +125,59 @@ static void check_others(matrix *m) {
                 WEFT_ERR_SHAPE);
 }
 
+/* Source for one dialect: what it computes is another number than the expression, so that it shows who did.
+ */
+static const weft_op_options sources[] = {
+    {.name = "own_product",
+     .arity = 2,
+     .expression = "a * b",
+     .dtypes = 1u << WEFT_F32,
+     .dialect = WEFT_DIALECT_OPENCL,
+     .source =
+         "void own_product(__global const float *a, __global const float *b, __global float *out, long n) {\n"
+         "    const size_t i = get_global_id(0);\n    if (i < n) out[i] = a[i] * b[i] + 1;\n}\n"},
+    {.name = "own_product",
+     .arity = 2,
+     .expression = "a * b",
+     .dtypes = 1u << WEFT_F32,
+     .dialect = WEFT_DIALECT_CUDA,
+     .items = 32,
+     .source =
+         "__device__ void own_product(const float *a, const float *b, float *out, long n) {\n"
+         "    const long i = blockIdx.x * 32 + threadIdx.x;\n    if (i < n) out[i] = a[i] * b[i] + 1;\n}\n"}};
+
+static void check_sources(matrix *m) {
+    for (int d = 0; d < 2; d++) {
+        weft_op_options only = sources[d];
+        const bool here = !strcmp(m->device, d ? "cuda" : "opencl") || (d && m->texts);
+        operand a = operand_new(m, WEFT_F32, SHAPE(5, 33), VIEW_TRANSPOSED, GEN_STEPS);
+        operand b = operand_new(m, WEFT_F32, SHAPE(33), VIEW_PLAIN, GEN_STEPS);
+        array *y = array_new(m, WEFT_F32, SHAPE(5, 33));
+        for (int64_t k = 0; k < y->n; k++) {
+            const real product = a.h->f[k] * b.h->f[k % 33];
+            y->f[k] = here ? product + 1 : product;
+        }
+        weft_tensor *in[2] = {a.t, b.t};
+        ops_check(m, "defined", WEFT_F32, d ? "CUDA C++" : "OpenCL C",
+                  weft_op_apply(define(m->ctx, &only), in), y, TOLERANCE_COPY);
+        only.expression = NULL;
+        weft_tensor *alone = weft_op_apply(define(m->ctx, &only), in);
+        const weft_status status = weft_eval(&alone, 1);
+        const bool named = strstr(weft_last_error(m->ctx), "own_product: its source is") != NULL;
+        ops_hold(m, "defined", WEFT_F32, ops_text(m, "source alone %d", d),
+                 here ? status == WEFT_OK : status == WEFT_ERR_UNSUPPORTED && named);
+    }
+    weft_op_options wrong = sources[0];
+    weft_defined_op *op;
+    wrong.dtypes = 0;
+    ops_hold(m, "defined", WEFT_F32, "dtypes of a source",
+             weft_op_define(m->ctx, &wrong, &op) == WEFT_ERR_ARGUMENT && !op);
+    wrong = sources[0];
+    wrong.name = "own product";
+    ops_hold(m, "defined", WEFT_F32, "name of a source",
+             weft_op_define(m->ctx, &wrong, &op) == WEFT_ERR_ARGUMENT);
+}
+
 static void check_wrong(matrix *m) {
     static const struct {
         const char *expression, *says;
@@ -178,6 +231,7 @@ void ops_case_defined(matrix *m) {
             for (int v = 0; v < (i ? 1 : VIEW_COUNT); v++) check(m, &all[i], ops_dtypes[d], (view_kind)v);
     }
     check_others(m);
+    check_sources(m);
     check_wrong(m);
     ops_flush(m);
 }

@@ -20,6 +20,7 @@ bool weft__cpu_heavy_takes(const weft_heavy *heavy) {
     case WEFT_HEAVY_RECURRENT: return weft__cpu_recurrent_takes(&heavy->as.recurrent);
     case WEFT_HEAVY_SCAN:
     case WEFT_HEAVY_ORDER: return true;
+    case WEFT_HEAVY_SOURCE: return false;
     }
     return false;
 }
@@ -40,6 +41,7 @@ weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, 
     case WEFT_HEAVY_RECURRENT: return weft__cpu_recurrent_prepare(ctx, &heavy->as.recurrent, threads, work);
     case WEFT_HEAVY_SCAN: return weft__cpu_scan_prepare(ctx, &heavy->as.scan, work);
     case WEFT_HEAVY_ORDER: return weft__cpu_order_prepare(ctx, &heavy->as.order, work);
+    case WEFT_HEAVY_SOURCE: break;
     }
     return WEFT_ERR_INTERNAL;
 }

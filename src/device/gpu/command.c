@@ -13,6 +13,7 @@ bool weft__gpu_takes(const weft_target *target, const weft_heavy *heavy) {
     case WEFT_HEAVY_CONV: return weft__gpu_conv_takes(target, &heavy->as.conv);
     case WEFT_HEAVY_SCAN: return weft__gpu_knows(target, (weft_dtype)heavy->as.scan.dtype);
     case WEFT_HEAVY_ORDER: return true;
+    case WEFT_HEAVY_SOURCE: return weft__gpu_source_takes(target, &heavy->as.source);
     case WEFT_HEAVY_RECURRENT: return weft__gpu_recurrent_takes(target, &heavy->as.recurrent);
     }
     return false;
@@ -27,6 +28,7 @@ static weft_status launch_heavy(weft_launches *launches, const weft_heavy *heavy
     case WEFT_HEAVY_CONV: return weft__gpu_conv(launches, heavy, sink);
     case WEFT_HEAVY_SCAN: return weft__gpu_scan(launches, heavy, sink);
     case WEFT_HEAVY_ORDER: return weft__gpu_order(launches, heavy, sink);
+    case WEFT_HEAVY_SOURCE: return weft__gpu_source(launches, heavy, sink);
     case WEFT_HEAVY_RECURRENT: return weft__gpu_recurrent(launches, heavy, sink);
     }
     return weft__fail(launches->ctx, WEFT_ERR_INTERNAL, "gpu: a heavy operation of an unknown kind");

@@ -33,6 +33,9 @@ int64_t weft__gpu_groups(const weft_target *target, int64_t workers);
 
 weft_status weft__gpu_scan(weft_launches *launches, const weft_heavy *heavy, bool sink);
 
+bool weft__gpu_source_takes(const weft_target *target, const weft_heavy_source *source);
+weft_status weft__gpu_source(weft_launches *launches, const weft_heavy *heavy, bool sink);
+
 weft_status weft__gpu_order(weft_launches *launches, const weft_heavy *heavy, bool sink);
 
 #endif

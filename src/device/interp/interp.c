@@ -45,7 +45,8 @@ void weft__interp_decline(weft_device *device, unsigned kind_mask) { of(device)-
 void weft__interp_poison_arena(weft_device *device, bool on) { of(device)->poison_arena = on; }
 
 static bool takes(weft_device *device, const weft_heavy *heavy) {
-    return heavy->kind != WEFT_HEAVY_RECURRENT && (of(device)->declined & (1u << heavy->kind)) == 0;
+    return heavy->kind != WEFT_HEAVY_RECURRENT && heavy->kind != WEFT_HEAVY_SOURCE &&
+           (of(device)->declined & (1u << heavy->kind)) == 0;
 }
 
 /* ---- memory ---- */

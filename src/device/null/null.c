@@ -103,6 +103,7 @@ static bool takes(weft_device *device, const weft_heavy *heavy) {
     const weft_target *target = d->target;
     if (d->outline.takes) return d->outline.takes(&d->outline.target, heavy);
     if (target) return weft__gpu_takes(target, heavy);
+    if (heavy->kind == WEFT_HEAVY_SOURCE) return false;
     return heavy->kind != WEFT_HEAVY_MATMUL || !(heavy->as.matmul.epilogue || heavy->as.matmul.sums);
 }
 
@@ -142,7 +143,7 @@ static void log_command(weft_context *ctx, int i, const weft_command *c) {
         [WEFT_HEAVY_MATMUL] = "matmul",       [WEFT_HEAVY_SCATTER] = "scatter",
         [WEFT_HEAVY_ATTENTION] = "attention", [WEFT_HEAVY_UPDATE] = "update",
         [WEFT_HEAVY_CONV] = "convolution",    [WEFT_HEAVY_SCAN] = "scan",
-        [WEFT_HEAVY_ORDER] = "order"};
+        [WEFT_HEAVY_ORDER] = "order",         [WEFT_HEAVY_SOURCE] = "source"};
     const char *marks = c->sink ? c->after ? " after sink" : " sink" : c->after ? " after" : "";
     char text[800];
     switch (c->kind) {
