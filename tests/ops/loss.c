@@ -245,10 +245,11 @@ static weft_tensor *build_cross_entropy(weft_context *ctx, weft_dtype dtype, wef
 
 void ops_grad_cross_entropy(matrix *m);
 void ops_grad_cross_entropy(matrix *m) {
-    const weft_cross_entropy_options options[] = {{WEFT_MEAN, false, 0, 0},
-                                                  {WEFT_SUM, false, 0, 0.2},
-                                                  {WEFT_NONE, true, 0, 0},
-                                                  {WEFT_MEAN, true, 3, 0.1}};
+    const weft_cross_entropy_options options[] = {
+        {.reduction = WEFT_MEAN},
+        {.reduction = WEFT_SUM, .smoothing = 0.2},
+        {.reduction = WEFT_NONE, .use_ignore = true, .ignore = 0},
+        {.reduction = WEFT_MEAN, .use_ignore = true, .ignore = 3, .smoothing = 0.1}};
     for (int i = 0; i < COUNT(options); i++)
         grad_check(m, &(grad_case){.op = "cross_entropy",
                                    .sample = ops_text(m, "options %d", i),
