@@ -549,7 +549,7 @@ static weft_status build_recurrent(weft_ir *ir, const weft_tensor *t, const ir_e
 
 /* ---- source of a program's own ---- */
 
-_Static_assert(WEFT_COMPOSITE_SOURCE == WEFT_HEAVY_SOURCE, "ops know the kind by its number");
+_Static_assert((int)WEFT_COMPOSITE_SOURCE == (int)WEFT_HEAVY_SOURCE, "ops know the kind by its number");
 
 static weft_status build_source(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
     const weft_source *source = ((const weft_defined_params *)weft__params_of(t))->source;

@@ -104,7 +104,7 @@ static uint32_t read_label(reader *r, size_t column, const char *text, size_t si
 static void read_target(reader *r, size_t column, const char *text, size_t size) {
     if (!r->target_decided) {
         double ignored;
-        weft__number kind = weft__parse_f64(text, size, &ignored);
+        weft__number_kind kind = weft__parse_f64(text, size, &ignored);
         weft_csv_target type = r->options->target_type;
         r->classes = type == WEFT_CSV_TARGET_CLASS || r->options->classes != NULL ||
                      (type == WEFT_CSV_TARGET_AUTO && kind == WEFT__NUMBER_TEXT);

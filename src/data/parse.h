@@ -5,6 +5,7 @@
 #define WEFT_SRC_DATA_PARSE_H
 
 #include "base/base.h"
+#include "base/number.h"
 #include <weft/data.h>
 
 /* ---- files: file.c ---- */
@@ -59,19 +60,6 @@ bool weft__host_is_big_endian(void);
 #define WEFT__EXCERPT 48
 /* Puts text into quotes for a message: shortened, with anything unprintable as '?'. Returns out. */
 const char *weft__excerpt(char out[WEFT__EXCERPT], const void *text, size_t size);
-
-/* ---- numbers: number.c ---- */
-typedef enum weft__number {
-    WEFT__NUMBER_OK,
-    WEFT__NUMBER_EMPTY,
-    WEFT__NUMBER_TEXT,      /* not a decimal number */
-    WEFT__NUMBER_NONFINITE, /* nan or inf, in words; *out is set */
-    WEFT__NUMBER_OVERFLOW,  /* too large for the type */
-    WEFT__NUMBER_NO_MEMORY
-} weft__number;
-/* Read a whole decimal number (blanks around it allowed), correctly rounded, in any locale. */
-weft__number weft__parse_f64(const char *text, size_t size, double *out);
-weft__number weft__parse_f32(const char *text, size_t size, float *out);
 
 /* ---- labels: labels.c. Distinct class labels in the order of their bytes. ---- */
 #define WEFT__LABELS_MAX 65536

@@ -3,9 +3,9 @@
  * Operators are C's, / is w_div. Numbers are of the operands' dtype, (T) makes a bool one. Read next:
  * custom.c. */
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "ops/expression.h"
 
 /* The rows with what they are written as. */
@@ -109,9 +109,14 @@ static int primary(reader *r) {
     skip(r);
     const char *from = r->at;
     if (isdigit((unsigned char)*from) || *from == '.') {
-        char *end;
-        const double number = strtod(from, &end);
-        if (end == from) return wrong(r, from, "no number", "", 0);
+        const char *end = from;
+        double number;
+        while (isdigit((unsigned char)*end) || *end == '.' || *end == 'e' || *end == 'E' ||
+               ((*end == '+' || *end == '-') && (end[-1] == 'e' || end[-1] == 'E')))
+            end++;
+        const weft__number_kind kind = weft__parse_f64(from, (size_t)(end - from), &number);
+        if (kind != WEFT__NUMBER_OK)
+            return wrong(r, from, kind == WEFT__NUMBER_OVERFLOW ? "too large a number" : "no number", "", 0);
         r->at = *end == 'f' ? end + 1 : end;
         return add_term(r, from, (weft_term){.kind = WEFT_TERM_NUMBER, .number = number});
     }

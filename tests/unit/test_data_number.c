@@ -20,7 +20,7 @@ static uint32_t bits32(float v) {
 static void check(const char *text) {
     double want64 = strtod(text, NULL), got64 = 0;
     float want32 = strtof(text, NULL), got32 = 0;
-    weft__number status = weft__parse_f64(text, strlen(text), &got64);
+    weft__number_kind status = weft__parse_f64(text, strlen(text), &got64);
     if (isinf(want64))
         assert_int_equal(status, WEFT__NUMBER_OVERFLOW);
     else if (status != WEFT__NUMBER_OK || bits64(got64) != bits64(want64))
@@ -106,10 +106,10 @@ static void test_long(void **state) {
     free(text);
 }
 
-static weft__number kind(const char *text) {
+static weft__number_kind kind(const char *text) {
     double a = 0;
     float b = 0;
-    weft__number first = weft__parse_f64(text, strlen(text), &a);
+    weft__number_kind first = weft__parse_f64(text, strlen(text), &a);
     assert_int_equal(weft__parse_f32(text, strlen(text), &b), first);
     return first;
 }

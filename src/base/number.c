@@ -2,9 +2,10 @@
  * digits]. Nearly all take the exact fast path (W. Clinger, "How to read floating point numbers accurately",
  * PLDI 1990): a significand below 2^53 times or divided by a power of ten up to 10^22, both exact, so that
  * one rounding remains. The rest go to strtod_l in the C locale, reduced to as many digits as can matter.
- * Must not know what the numbers are for. Read next: csv.c. */
+ * Must not know what the numbers are for. Read next: data/csv.c. */
 #define _GNU_SOURCE /* strtod_l, strtof_l */
-#include "data/parse.h"
+#include "base/number.h"
+#include "base/base.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -78,7 +79,7 @@ static bool scan_exponent(const char **at, const char *end, decimal *d) {
     return any;
 }
 
-static weft__number scan(const char *p, const char *end, decimal *d, double *special) {
+static weft__number_kind scan(const char *p, const char *end, decimal *d, double *special) {
     while (p < end && (*p == ' ' || *p == '\t')) p++;
     while (end > p && (end[-1] == ' ' || end[-1] == '\t')) end--;
     if (p == end) return WEFT__NUMBER_EMPTY;
@@ -129,7 +130,7 @@ static void canonical(const decimal *d, char out[DIGITS_MAX + 32]) {
 }
 
 /* The hard case, for one of the two types. */
-static weft__number convert_hard(const decimal *d, double *as_f64, float *as_f32) {
+static weft__number_kind convert_hard(const decimal *d, double *as_f64, float *as_f32) {
     char text[DIGITS_MAX + 32];
     canonical(d, text);
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -157,16 +158,16 @@ static bool convert_easy(const decimal *d, double *out) {
     return true;
 }
 
-static weft__number to_f64(const decimal *d, double *out) {
+static weft__number_kind to_f64(const decimal *d, double *out) {
     if (convert_easy(d, out)) return WEFT__NUMBER_OK;
-    weft__number status = convert_hard(d, out, NULL);
+    weft__number_kind status = convert_hard(d, out, NULL);
     if (status == WEFT__NUMBER_OK && isinf(*out)) return WEFT__NUMBER_OVERFLOW;
     return status;
 }
 
-weft__number weft__parse_f64(const char *text, size_t size, double *out) {
+weft__number_kind weft__parse_f64(const char *text, size_t size, double *out) {
     decimal d = {0};
-    weft__number status = scan(text, text + size, &d, out);
+    weft__number_kind status = scan(text, text + size, &d, out);
     return status == WEFT__NUMBER_OK ? to_f64(&d, out) : status;
 }
 
@@ -178,10 +179,10 @@ static bool rounds_twice(double value) {
     return (bits & 0x1fffffffu) == 0x10000000u || (value != 0 && fabs(value) < (double)FLT_MIN);
 }
 
-weft__number weft__parse_f32(const char *text, size_t size, float *out) {
+weft__number_kind weft__parse_f32(const char *text, size_t size, float *out) {
     decimal d = {0};
     double value = 0;
-    weft__number status = scan(text, text + size, &d, &value);
+    weft__number_kind status = scan(text, text + size, &d, &value);
     if (status == WEFT__NUMBER_OK) status = to_f64(&d, &value);
     if (status == WEFT__NUMBER_NONFINITE) *out = (float)value;
     if (status != WEFT__NUMBER_OK) return status;
