@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Counts the distinct texts of kernels that tests compile, from what each of them noted in FOLDER
-(tests/texts.c). Usage: count_texts.py FOLDER MOST TEST... Exit code 1 when there are more than MOST, 77 (skipped)
-when one of the tests did not run or there is no device."""
+(tests/texts.c). Usage: count_texts.py FOLDER EACH MATRIX TEST... Exit code 1 when there are more than EACH for an op
+of the page MATRIX, 77 (skipped) when one of the tests did not run or there is no device."""
 import pathlib
 import sys
 
 
 def main():
-    folder, most, tests = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    folder, each, tests = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[4:]
+    ops = sum(line.startswith("| `") for line in pathlib.Path(sys.argv[3]).read_text().splitlines())
+    most = each * ops
     texts = {}
     for test in tests:
         if not (folder / test).exists():
@@ -21,7 +23,7 @@ def main():
     for test, own in sorted(texts.items(), key=lambda item: -len(item[1])):
         others = set().union(*(t for name, t in texts.items() if name != test))
         print(f"{len(own):5} texts, {len(own - others):5} of them nowhere else: {test}")
-    print(f"{len(total)} distinct texts in {len(tests)} tests; {most} are allowed")
+    print(f"{len(total)} distinct texts in {len(tests)} tests; {most} are allowed, {each} for each of {ops} ops")
     return int(len(total) > most)
 
 

@@ -24,9 +24,9 @@ static bool find_file(const weft__bench *b, const char *first, const char *secon
 /* ---- steps ---- */
 
 weft_tensor *weft__bench_loss(weft__bench *b) {
+    if (!b->first.h) return weft_batch_loss(b->loss_kind, weft_forward(b->module, b->batch.x), &b->batch);
     b->last = (weft_states){weft_detach(b->first.h), weft_detach(b->first.c)};
-    weft_tensor *y = b->first.h ? weft_forward_from(b->module, b->batch.x, &b->last, NULL)
-                                : weft_forward(b->module, b->batch.x);
+    weft_tensor *y = weft_forward_from(b->module, b->batch.x, &b->last, NULL);
     return weft_batch_loss(b->loss_kind, y, &b->batch);
 }
 

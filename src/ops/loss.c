@@ -33,17 +33,13 @@ static weft_tensor *reject_pair(const char *name, const char *where, weft_tensor
     weft_tensor *bad = weft__reject(name, where, (weft_tensor *[]){x, target}, 2);
     if (!bad && x) bad = reject_float(name, where, x);
     if (bad || !x) return bad;
+    const bool shaped = weft__shape_equal(x, target);
+    if (shaped && x->dtype == target->dtype) return NULL;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
-    weft__tensor_text(x, a);
-    weft__tensor_text(target, b);
-    if (!weft__shape_equal(x, target))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                            "%s: prediction %s and target %s differ in shape; reshape one of them", name, a,
-                            b);
-    if (x->dtype != target->dtype)
-        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE,
-                            "%s: prediction %s and target %s differ in dtype; cast one", name, a, b);
-    return NULL;
+    return weft__poison(x->ctx, where, shaped ? WEFT_ERR_DTYPE : WEFT_ERR_SHAPE,
+                        "%s: prediction %s and target %s differ in %s", name, weft__tensor_text(x, a),
+                        weft__tensor_text(target, b),
+                        shaped ? "dtype; cast one" : "shape; reshape one of them");
 }
 
 weft_tensor *weft_mse_at(const char *where, weft_tensor *x, weft_tensor *target, weft_reduction reduction) {

@@ -283,9 +283,9 @@ static void check_moved(matrix *m, weft_dtype dtype) {
     operand a = numbers(m, dtype, s, VIEW_PLAIN, GEN_WIDE), b = numbers(m, dtype, s, VIEW_PERMUTED, GEN_WIDE);
     operand c = operand_new(m, WEFT_BOOL, SHAPE(5, 1), VIEW_PLAIN, GEN_NORMAL);
     array *chosen = numbers_new(m, dtype, s), *joined = numbers_new(m, dtype, SHAPE(5, 14));
-    array *stacked = numbers_new(m, dtype, SHAPE(2, 5, 7)), *taken = numbers_new(m, dtype, SHAPE(5, 3));
+    array *stacked = numbers_new(m, dtype, SHAPE(2, 5, 7)), *taken = numbers_new(m, dtype, SHAPE(5, 4));
     array *added = numbers_new(m, dtype, s), *updated = numbers_new(m, dtype, s);
-    const int32_t index[3] = {4, 0, 4}, at = 2;
+    const int32_t index[4] = {4, 0, 4, 6}, at = 2;
     for (int64_t k = 0; k < 35; k++) {
         const number x = number_at(a.h, k), y = number_at(b.h, k);
         put(chosen, k, c.h->i[k / 7] ? x : y, 0, 0);
@@ -296,20 +296,21 @@ static void check_moved(matrix *m, weft_dtype dtype) {
         put(added, k, x, 0, 0);
         put(updated, k, k % 7 >= 2 && k % 7 < 5 ? number_at(b.h, k - k % 7 + k % 7 - 2) : x, 0, 0);
     }
+    for (int64_t k = 0; k < 20; k++) put(taken, k, number_at(a.h, k / 4 * 7 + index[k % 4]), 0, 0);
     for (int64_t k = 0; k < 15; k++) {
-        put(taken, k, number_at(a.h, k / 3 * 7 + index[k % 3]), 0, 0);
         const int64_t to = k / 3 * 7 + index[k % 3];
         const number more = number_at(b.h, k / 3 * 7 + k % 3);
         const real size = cabsl(number_at(added, to)) + cabsl(more);
         put(added, to, number_at(added, to) + more, size, 4);
     }
     weft_tensor *parts[2] = {a.t, b.t}, *three = weft_narrow(b.t, 1, 0, 3);
+    weft_tensor *from = weft_from(m->ctx, WEFT_I32, DIMS(4), index);
     weft_tensor *where_to = weft_from(m->ctx, WEFT_I32, DIMS(3), index),
                 *offset = weft_from(m->ctx, WEFT_I32, 0, NULL, &at);
     check(m, "where", dtype, "complex", weft_where(c.t, a.t, b.t), chosen);
     check(m, "concat", dtype, "complex", weft_concat(parts, 2, 1), joined);
     check(m, "stack", dtype, "complex", weft_stack(parts, 2, 0), stacked);
-    check(m, "gather", dtype, "complex", weft_gather(a.t, where_to, 1), taken);
+    check(m, "gather", dtype, "complex", weft_gather(a.t, from, 1), taken);
     check(m, "scatter_add", dtype, "complex", weft_scatter_add(a.t, where_to, three, 1), added);
     check(m, "update", dtype, "complex", weft_update(a.t, three, offset, -1), updated);
     array *padded = numbers_new(m, dtype, SHAPE(6, 7));
