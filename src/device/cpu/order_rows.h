@@ -1,7 +1,7 @@
 /* Positions of one row in order, for keys of type KEY that compare as unsigned integers: the first few by a
  * heap of the best so far, all by counting digits, from the last to the first (LSD radix sort), which keeps
- * equal keys in order. Included by order.c, once a width, with KEY, KEY_DIGITS and NAME. Read next: order.c.
- */
+ * equal keys in order. Included by order.c, once a width, with KEY, KEY_DIGITS, KEY_INFINITE (the bits of an
+ * infinity) and NAME. Read next: order.c. */
 
 enum { NAME(digits) = KEY_DIGITS };
 
@@ -92,4 +92,33 @@ static void NAME(all)(KEY *keys, uint32_t *places, uint32_t *counts, int64_t n, 
         at = next, next = room;
     }
     for (int64_t i = 0; i < n; i++) out[i] = (int32_t)at[i];
+}
+
+static void NAME(keys)(const KEY *x, KEY *key, int64_t n, bool is_float, KEY turned) {
+    const KEY top = (KEY)1 << (sizeof(KEY) * 8 - 1);
+    for (int64_t i = 0; i < n; i++) {
+        const KEY bits = x[i], size = bits & ~top;
+        KEY k = size == 0 ? top : bits & top ? ~bits : bits | top;
+        k = size > KEY_INFINITE ? ~(KEY)0 : k;
+        key[i] = (is_float ? k : bits ^ top) ^ turned;
+    }
+}
+
+/* One row. scratch: two rows of keys, then two of places, then the counts. */
+static void NAME(row)(const order_plan *plan, const KEY *x, void *scratch, int32_t *out) {
+    const weft_heavy_order *o = &plan->order;
+    const int64_t n = o->extent;
+    KEY *keys = scratch;
+    uint32_t *places = (uint32_t *)(void *)(keys + 2 * n);
+    NAME(keys)(x, keys, n, weft_dtype_is_float((weft_dtype)o->dtype), o->descending ? ~(KEY)0 : 0);
+    if (plan->few) {
+        NAME(few)(keys, n, o->count, keys + n, places, out);
+    } else if (n <= SMALL) {
+        NAME(small)(keys, n, places);
+        memcpy(out, places, (size_t)o->count * sizeof *out);
+    } else {
+        int32_t *all = o->count == n ? out : (int32_t *)scratch;
+        NAME(all)(keys, places, places + 2 * n, n, all);
+        if (all != out) memcpy(out, all, (size_t)o->count * sizeof *out);
+    }
 }
