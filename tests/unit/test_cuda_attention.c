@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #endif
 #include <dirent.h>
-#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,27 +17,12 @@
 #include <cmocka.h>
 #include <weft/weft.h>
 
-#include "cuda/dnn.h"
+#include "cuda_dnn.h"
 #include "device/cuda/cuda.h"
-#include "gpu.h"
 #include "graph/graph.h"
-#include "io_scratch.h"
 #include "train/model.h"
 
 enum { RUNS = 5 /* two are launches, the others a graph */ };
-
-/* cuDNN of the tests; NULL where it is not there, and the test ends. */
-static fake_cudnn_state *counts(void) {
-    void *library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
-    return library ? dlsym(library, "fake_cudnn") : NULL;
-}
-
-static bool without(void) {
-    if (!test_on_cuda() || test_without_gpu()) return true;
-    if (counts()) return false;
-    print_message("skipped, no cuDNN of the tests\n");
-    return true;
-}
 
 static void skip_it(void) { skip(); }
 
@@ -56,29 +40,7 @@ typedef struct result {
     int64_t count;
 } result;
 
-static char said[8000];
-
-static void note(void *user, weft_log_level level, const char *text) {
-    (void)user;
-    (void)level;
-    const size_t used = strlen(said);
-    snprintf(said + used, sizeof said - used, "%s\n", text);
-}
-
 /* ---- the problem, on any device ---- */
-
-static weft_tensor *numbers(weft_context *ctx, int rank, const int64_t *shape, unsigned seed) {
-    int64_t count = 1;
-    for (int i = 0; i < rank; i++) count *= shape[i];
-    float *values = malloc((size_t)count * sizeof *values);
-    for (int64_t i = 0; i < count; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        values[i] = (float)(seed >> 8) / (float)(1 << 23) - 1;
-    }
-    weft_tensor *t = weft_from(ctx, WEFT_F32, rank, shape, values);
-    free(values);
-    return t;
-}
 
 /* Heads of one product: part 0 to 2 of it. */
 static weft_tensor *part_of(weft_tensor *packed, int part) {
@@ -356,13 +318,6 @@ static void test_disk(void **state) {
     expect_plans(&p, false, 0, 2);
 }
 
-/* Kernels are compiled once for all tests; plans of one are no other's, since no two have the same problem.
- */
-static int setup(void **state) {
-    const int failed = scratch_setup(state);
-    return failed || setenv("WEFT_KERNEL_CACHE", in_scratch("kernels"), 1);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parity),
@@ -376,7 +331,7 @@ int main(void) {
         cmocka_unit_test(test_execution_fails),
     };
     weft__gpu_hook.guard = 256;
-    const int failed = cmocka_run_group_tests(tests, setup, scratch_teardown);
+    const int failed = cmocka_run_group_tests(tests, dnn_setup, scratch_teardown);
     if (weft__gpu_hook.guards_broken) printf("%d guards are broken\n", (int)weft__gpu_hook.guards_broken);
     return failed + weft__gpu_hook.guards_broken;
 }

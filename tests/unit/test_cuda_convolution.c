@@ -2,7 +2,6 @@
  * 16 bits and, where TF32 is allowed, in f32; strict f32, f64 and what it declines are Weft's own kernels'.
  * Plans are kept. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,22 +13,8 @@
 #include <cmocka.h>
 #include <weft/weft.h>
 
-#include "cuda/dnn.h"
+#include "cuda_dnn.h"
 #include "device/cuda/cuda.h"
-#include "gpu.h"
-#include "io_scratch.h"
-
-static fake_cudnn_state *counts(void) {
-    void *library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
-    return library ? dlsym(library, "fake_cudnn") : NULL;
-}
-
-static bool without(void) {
-    if (!test_on_cuda() || test_without_gpu()) return true;
-    if (counts()) return false;
-    print_message("skipped, no cuDNN of the tests\n");
-    return true;
-}
 
 typedef struct problem {
     weft_dtype dtype;
@@ -37,27 +22,6 @@ typedef struct problem {
     int64_t x[4], w[4];
     weft_conv_options options;
 } problem;
-
-static char said[4000];
-
-static void note(void *user, weft_log_level level, const char *text) {
-    (void)user;
-    (void)level;
-    const size_t used = strlen(said);
-    snprintf(said + used, sizeof said - used, "%s\n", text);
-}
-
-static weft_tensor *numbers(weft_context *ctx, const int64_t *shape, unsigned seed) {
-    const int64_t count = shape[0] * shape[1] * shape[2] * shape[3];
-    float *values = malloc((size_t)count * sizeof *values);
-    for (int64_t i = 0; i < count; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        values[i] = (float)(seed >> 8) / (float)(1 << 23) - 1;
-    }
-    weft_tensor *t = weft_from(ctx, WEFT_F32, 4, shape, values);
-    free(values);
-    return t;
-}
 
 enum { VALUES = 4096 };
 
@@ -68,10 +32,10 @@ static int64_t compute(const char *device, const problem *p, float values[VALUES
     const weft_open_options options = {
         .device = device, .log = note, .tf32 = p->tf32, .allow_nondeterministic = p->fast};
     assert_int_equal(weft_open(&options, &ctx), WEFT_OK);
-    weft_tensor *in[2] = {numbers(ctx, p->x, 1), numbers(ctx, p->w, 2)}, *out[3];
+    weft_tensor *in[2] = {numbers(ctx, 4, p->x, 1), numbers(ctx, 4, p->w, 2)}, *out[3];
     weft_tensor *y = weft_cast(
         weft_conv2d(weft_cast(in[0], p->dtype), weft_cast(in[1], p->dtype), NULL, &p->options), WEFT_F32);
-    weft_tensor *loss = weft_sum(weft_mul(y, numbers(ctx, weft_shape(y), 9)), WEFT_ALL_AXES, false);
+    weft_tensor *loss = weft_sum(weft_mul(y, numbers(ctx, 4, weft_shape(y), 9)), WEFT_ALL_AXES, false);
     out[0] = y;
     weft_status status = weft_gradient(loss, in, 2, out + 1);
     if (status == WEFT_OK) status = weft_eval(out, 3);
@@ -178,14 +142,9 @@ static void test_kept(void **state) {
     assert_int_equal(c->restored - restored, 3);
 }
 
-static int setup(void **state) {
-    const int failed = scratch_setup(state);
-    return failed || setenv("WEFT_KERNEL_CACHE", in_scratch("kernels"), 1);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_like_cpu), cmocka_unit_test(test_strict),
                                        cmocka_unit_test(test_declined), cmocka_unit_test(test_direct),
                                        cmocka_unit_test(test_kept)};
-    return cmocka_run_group_tests(tests, setup, scratch_teardown);
+    return cmocka_run_group_tests(tests, dnn_setup, scratch_teardown);
 }
