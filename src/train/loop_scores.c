@@ -97,6 +97,8 @@ void weft__loop_say_scores(weft__loop *loop) {
     const weft__scores *v = &loop->scores;
     const bool numbers = v->task == WEFT__TASK_REGRESSION && v->samples > 0;
     if (isfinite(s->val_loss)) weft__progress_say(p, "\nvalidation loss %.4f", s->val_loss);
+    if (v->samples > 0 && v->task == WEFT__TASK_LANGUAGE_MODEL)
+        weft__progress_say(p, "validation perplexity %.2f", exp(v->loss));
     if (v->samples > 0 && isfinite(v->accuracy))
         weft__progress_say(p, "validation accuracy %.2f %%", v->accuracy * 100);
     if (numbers)

@@ -67,6 +67,7 @@ static void confusion_table(FILE *out, const json_t *classes, const json_t *conf
 static void numbers(FILE *out, const json_t *scores) {
     static const char *const names[][2] = {{"samples", "samples"},
                                            {"loss", "loss"},
+                                           {"perplexity", "perplexity"},
                                            {"accuracy", "accuracy"},
                                            {"precision", "precision"},
                                            {"recall", "recall"},

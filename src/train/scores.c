@@ -91,6 +91,7 @@ json_t *weft__scores_json(const weft__scores *s, const weft__dataset *dataset) {
     put(object, "loss", s->loss);
     put(object, "accuracy", s->accuracy);
     json_object_set_new(object, "samples", json_integer((json_int_t)s->samples));
+    if (s->task == WEFT__TASK_LANGUAGE_MODEL) put(object, "perplexity", exp(s->loss));
     if (s->task == WEFT__TASK_CLASSIFICATION) put_classes(object, &s->classes, dataset);
     if (s->task == WEFT__TASK_REGRESSION) {
         put(object, "r2", s->numbers.r2);
@@ -140,6 +141,8 @@ static void print_classes(FILE *out, const weft_class_scores *c, const weft__dat
 
 void weft__scores_print(FILE *out, const char *name, const weft__scores *s, const weft__dataset *dataset) {
     fprintf(out, "%-10s loss %.6f", name, s->loss);
+    if (s->task == WEFT__TASK_LANGUAGE_MODEL)
+        fprintf(out, "  perplexity %.2f  accuracy %.2f %%", exp(s->loss), s->accuracy * 100);
     if (s->task == WEFT__TASK_CLASSIFICATION) fprintf(out, "  accuracy %.2f %%", s->accuracy * 100);
     if (s->task == WEFT__TASK_REGRESSION)
         fprintf(out, "  R2 %.4f  root mean square error %.6g  mean absolute error %.6g", s->numbers.r2,

@@ -21,7 +21,12 @@ for at in 7 $((last / 2 / 7 * 7 + 7)); do
 done
 expect 0 '' "$weft" train lstm.yaml --run still "${small[@]}" --set train.epochs=2 --set data.streams=false
 check "without streams there are no states" bash -c "! grep -aq '\"h\"' still/checkpoints/step-*/model.safetensors"
-expect 0 'validation loss' "$weft" eval whole
+expect 0 'validation loss .* perplexity' "$weft" eval whole
+expect 0 '' "$weft" eval whole --json
+check "perplexity is e to the power of the loss" python3 -c '
+import json, math
+v = json.load(open("out"))["validation"]
+assert abs(v["perplexity"] / math.exp(v["loss"]) - 1) < 1e-6, v'
 expect 0 'the weft' "$weft" generate whole --prompt "the weft" --tokens 100 --temperature 0
 cp out once
 expect 0 '' "$weft" generate whole --prompt "the weft" --tokens 100 --temperature 0
