@@ -13,58 +13,12 @@
 
 #include "opencl.h"
 #include "gpu_heavy.h"
-
-/* Strides, paddings, dilations and groups of rows and columns; the rest is like a descriptor's. */
-typedef struct geometry {
-    int64_t n, groups, in, out, x[2], size[2], stride[2], padding[2], dilation[2];
-} geometry;
-
-static const geometry geometries[] = {
-    {2, 1, 3, 5, {7, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
-    {3, 1, 1, 6, {9, 8}, {5, 5}, {1, 1}, {2, 2}, {1, 1}},     /* a grey image */
-    {2, 1, 16, 33, {12, 13}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, /* a piece of k begins within a tap */
-    {2, 1, 40, 70, {9, 9}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
-    {2, 1, 5, 4, {11, 8}, {3, 2}, {2, 3}, {2, 0}, {1, 1}},
-    {1, 1, 4, 7, {13, 12}, {3, 3}, {3, 2}, {2, 3}, {2, 3}}, /* strides that dilations share a divisor with,
-                                                               and not */
-    {2, 2, 4, 6, {8, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 2}},
-    {2, 16, 1, 1, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, /* depthwise */
-    {2, 5, 1, 2, {9, 10}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
-    {2, 37, 1, 1, {6, 5}, {5, 3}, {2, 1}, {2, 1}, {1, 2}},
-    {2, 3, 2, 2, {6, 7}, {2, 3}, {1, 2}, {0, 1}, {1, 1}},
-    {3, 1, 8, 9, {5, 6}, {1, 1}, {1, 1}, {0, 0}, {1, 1}}, /* a plain product */
-    {3, 2, 8, 3, {5, 6}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
-    {2, 1, 8, 9, {7, 6}, {1, 1}, {2, 2}, {0, 0}, {1, 1}},
-    {2, 1, 6, 5, {7, 9}, {2, 2}, {4, 5}, {1, 1}, {1, 1}},  /* pixels that no window has */
-    {2, 1, 3, 4, {1, 40}, {1, 9}, {1, 1}, {0, 4}, {1, 1}}, /* a line */
-    {1, 1, 3, 4, {4, 5}, {4, 5}, {1, 1}, {0, 0}, {1, 1}},  /* one window */
-    {1, 1, 2, 3, {3, 3}, {5, 5}, {1, 1}, {4, 4}, {1, 1}},  /* windows that are all padding */
-    {0, 1, 2, 3, {3, 3}, {2, 2}, {1, 1}, {0, 0}, {1, 1}},
-};
-
-static weft_heavy_conv conv_of(weft_dtype dt, weft_conv_pass pass, const geometry *g) {
-    weft_heavy_conv c = {.dtype = (uint8_t)dt,
-                         .pass = (uint8_t)pass,
-                         .n = g->n,
-                         .groups = g->groups,
-                         .in = g->in,
-                         .out = g->out};
-    for (int d = 0; d < 2; d++) {
-        c.x[d] = g->x[d], c.size[d] = g->size[d], c.stride[d] = g->stride[d];
-        c.padding[d] = g->padding[d], c.dilation[d] = g->dilation[d];
-        c.y[d] = (g->x[d] + 2 * g->padding[d] - g->dilation[d] * (g->size[d] - 1) - 1) / g->stride[d] + 1;
-    }
-    return c;
-}
+#include "convs.h"
 
 static operands operands_of(weft_dtype dt, weft_dtype like, const weft_heavy_conv *c) {
-    static const int what[3][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}};
-    const int64_t wide = c->groups * c->out,
-                  counts[3] = {c->n * c->x[0] * c->x[1] * c->groups * c->in,
-                               wide * c->size[0] * c->size[1] * c->in, c->n * c->y[0] * c->y[1] * wide};
     operands o = {.n = 3};
     for (int i = 0; i < 3; i++) {
-        const int64_t n = counts[what[c->pass][i]];
+        const int64_t n = conv_elements(c, i);
         void *values = random_values(like, n, (uint64_t)i + 1);
         o.bytes[i] = (size_t)n * weft_dtype_size(dt);
         o.data[i] = malloc(o.bytes[i] + 1);

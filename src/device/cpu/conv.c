@@ -66,12 +66,16 @@ const void *weft__conv_band_fill(const weft_conv_band *band, const weft_gemm_own
     return scratch;
 }
 
-double weft__conv_cost(const weft_heavy_conv *c) {
-    static const double rate[] = {[WEFT_ISA_BASELINE] = 12, [WEFT_ISA_AVX2] = 50, [WEFT_ISA_AVX512] = 110};
+double weft__conv_operations(const weft_heavy_conv *c) {
     const double products = (double)c->n * (double)(c->y[0] * c->y[1]) * (double)(c->size[0] * c->size[1]) *
                             (double)c->groups * (double)c->in * (double)c->out;
     const double slow = (c->dtype == WEFT_F64 ? 2 : 1) * (weft__conv_each(c) ? 6 : 1); /* than f32, summed */
-    return 2 * products / rate[weft__cpu_isa()] * slow + 100;
+    return 2 * products * slow;
+}
+
+double weft__conv_cost(const weft_heavy_conv *c) {
+    static const double rate[] = {[WEFT_ISA_BASELINE] = 12, [WEFT_ISA_AVX2] = 50, [WEFT_ISA_AVX512] = 110};
+    return weft__conv_operations(c) / rate[weft__cpu_isa()] + 100;
 }
 
 /* ---- the plan ---- */
@@ -304,8 +308,8 @@ static void gather(const conv_plan *p, int64_t q, int64_t rows, const char *x, c
                    const span *s, const char *ahead, int64_t ahead_bytes) {
     const int64_t width = s->vectors * p->kernels->lanes;
     for (const pixel_class *k = p->classes, *end = k + p->n_classes; k < end; k++) {
-        const int64_t count = least(rows, k->count[0] - q) * k->count[1];
-        for (int64_t i = 0; i < k->n_parts; i++) {
+        const int64_t count = least(rows, k->count[0] - q) * k->count[1]; /* none in the last band, perhaps */
+        for (int64_t i = 0; count > 0 && i < k->n_parts; i++) {
             const sum_part *sum = &p->sums[k->first_part + i];
             const int64_t row = k->first_tap * p->n_from + sum->k;
             const weft_conv_gather g = {.x = x,

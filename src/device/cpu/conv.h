@@ -40,7 +40,9 @@ static inline bool weft__conv_each(const weft_heavy_conv *c) {
     return c->in == 1 && c->out == 1 && c->groups > 1;
 }
 
-/* Nanoseconds of one thread for all products of a pass. */
+/* Multiplications and additions of a pass, more where they are slower than those of f32. */
+double weft__conv_operations(const weft_heavy_conv *c);
+/* Nanoseconds of one thread for them. */
 double weft__conv_cost(const weft_heavy_conv *c);
 
 weft_status weft__cpu_conv_weight_prepare(weft_context *ctx, const weft_heavy_conv *conv,

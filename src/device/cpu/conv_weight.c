@@ -6,11 +6,12 @@
 
 #include "device/cpu/conv.h"
 
-#define BAND_BYTES    262144
-#define PARTIAL_BYTES 4194304 /* of all sums of blocks together */
-#define MOST_BLOCKS   16
-#define LINE_PIXELS   112 /* added in a row: with what a tile reads of them, what stays in the first cache */
-#define TURN          64  /* rows */
+#define BAND_BYTES      262144
+#define PARTIAL_BYTES   4194304 /* of all sums of blocks together */
+#define MOST_BLOCKS     16
+#define TASK_OPERATIONS 3.3e6 /* of a block: 30 us with AVX-512 */
+#define LINE_PIXELS     112 /* added in a row: with what a tile reads of them, what stays in the first cache */
+#define TURN            64  /* rows */
 
 typedef struct weight_plan {
     weft_heavy_conv c;
@@ -241,11 +242,11 @@ static bool list_rows(weft_context *ctx, weight_plan *p) {
     return true;
 }
 
-/* By the shape alone: as many blocks as their sums have room for, ranges of channels where that is too few.
- */
-static void cut(weight_plan *p, double cost_ns) {
-    const int64_t one = p->sets * p->depth * p->width * (int64_t)p->wide;
-    int64_t tasks = (int64_t)(cost_ns / 30e3);
+/* By the shape alone, of whatever length vectors are: as many blocks as their sums have room for, ranges of
+ * channels where that is too few. */
+static void cut(weight_plan *p) {
+    const int64_t one = p->sets * p->depth * weft__ceil_div(p->out, 16) * 16 * (int64_t)p->wide;
+    int64_t tasks = (int64_t)(weft__conv_operations(&p->c) / TASK_OPERATIONS);
     tasks = tasks < 1 ? 1 : least(tasks, MOST_BLOCKS);
     p->blocks = least(least(tasks, p->c.n * p->bands), PARTIAL_BYTES / one);
     if (p->blocks < 1) p->blocks = 1;
@@ -258,7 +259,7 @@ static bool make(weft_context *ctx, weight_plan *p, weft_cpu_work *work) {
     p->panels = weft__ceil_div(p->out, p->kernels->lanes);
     p->width = p->panels * p->kernels->lanes;
     if (!list_rows(ctx, p)) return false;
-    cut(p, work->cost_ns);
+    cut(p);
     p->done = weft__array(ctx, (size_t)(p->parts * p->blocks), sizeof *p->done);
     p->sums = weft__alloc_aligned(ctx, (size_t)(p->blocks * p->sets * p->depth * p->width) * p->wide);
     p->band_bytes = weft__conv_aligned(weft__conv_band_bytes(&p->band));

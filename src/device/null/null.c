@@ -142,8 +142,9 @@ static void log_command(weft_context *ctx, int i, const weft_command *c) {
     static const char *const heavy_names[] = {
         [WEFT_HEAVY_MATMUL] = "matmul",       [WEFT_HEAVY_SCATTER] = "scatter",
         [WEFT_HEAVY_ATTENTION] = "attention", [WEFT_HEAVY_UPDATE] = "update",
-        [WEFT_HEAVY_CONV] = "convolution",    [WEFT_HEAVY_SCAN] = "scan",
-        [WEFT_HEAVY_ORDER] = "order",         [WEFT_HEAVY_SOURCE] = "source"};
+        [WEFT_HEAVY_CONV] = "convolution",    [WEFT_HEAVY_RECURRENT] = "recurrent layer",
+        [WEFT_HEAVY_SCAN] = "scan",           [WEFT_HEAVY_ORDER] = "order",
+        [WEFT_HEAVY_SOURCE] = "source"};
     const char *marks = c->sink ? c->after ? " after sink" : " sink" : c->after ? " after" : "";
     char text[800];
     switch (c->kind) {
