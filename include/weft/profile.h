@@ -13,21 +13,38 @@ typedef struct weft_profile weft_profile;
 
 /* The part of a training step in which something was recorded. A kernel that was fused of several counts as
  * the one that most of its calculations belong to. */
+#define WEFT_STAGE_LIST(X)                                                                                   \
+    X(FORWARD, "forward")                                                                                    \
+    X(LOSS, "loss")                                                                                          \
+    X(BACKWARD, "backward")                                                                                  \
+    X(OPTIMIZER, "optimizer")
+
 typedef enum weft_stage {
-    WEFT_STAGE_FORWARD,
-    WEFT_STAGE_LOSS,
-    WEFT_STAGE_BACKWARD,
-    WEFT_STAGE_OPTIMIZER,
-    WEFT_STAGE_COUNT
+#define WEFT_STAGE_ENUM_(name, text) WEFT_STAGE_##name,
+    WEFT_STAGE_LIST(WEFT_STAGE_ENUM_)
+#undef WEFT_STAGE_ENUM_
+        WEFT_STAGE_COUNT
 } weft_stage;
 
+/* "forward" and so on. */
+WEFT_API const char *weft_stage_name(weft_stage stage);
+
+/* What is done, as far as a device has ways of its own to do it. */
+#define WEFT_WORK_LIST(X)                                                                                    \
+    X(MATMUL, "matmul")                                                                                      \
+    X(ATTENTION, "attention")                                                                                \
+    X(CONVOLUTION, "convolution")                                                                            \
+    X(OTHER, "other kernels") /* and copies, everything else that the device does */
+
 typedef enum weft_work {
-    WEFT_WORK_MATMUL,
-    WEFT_WORK_ATTENTION,
-    WEFT_WORK_CONVOLUTION,
-    WEFT_WORK_OTHER, /* kernels, copies, everything else that the device does */
-    WEFT_WORK_COUNT
+#define WEFT_WORK_ENUM_(name, text) WEFT_WORK_##name,
+    WEFT_WORK_LIST(WEFT_WORK_ENUM_)
+#undef WEFT_WORK_ENUM_
+        WEFT_WORK_COUNT
 } weft_work;
+
+/* "matmul" and so on. */
+WEFT_API const char *weft_work_name(weft_work work);
 
 /* What one run of a program is, counted from its plan. */
 typedef struct weft_program_work {

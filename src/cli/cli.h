@@ -78,8 +78,8 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
 #define WEFT__COMMANDS(X)                                                                                    \
     X(train, "trains a model as a configuration says")                                                       \
     X(resume, "goes on with a run that was stopped or killed")                                               \
-    X(generate, "continues a text with a trained gpt")                                                       \
-    X(predict, "applies a trained mlp to a file")                                                            \
+    X(generate, "continues a text with a trained language model")                                            \
+    X(predict, "applies a trained model of rows or images to a file")                                        \
     X(eval, "measures a trained model on its validation and test data")                                      \
     X(show, "shows what a trained model has learned: coefficients by column, or its layers")                 \
     X(runs, "lists the runs of this folder")                                                                 \

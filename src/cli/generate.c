@@ -1,4 +1,4 @@
-/* weft generate: text from a trained gpt, as it comes. */
+/* weft generate: text from a trained language model, as it comes. */
 #include <errno.h>
 #include <string.h>
 

@@ -16,22 +16,21 @@
 #define weft__help_generate                                                                                  \
     "  weft generate runs/gpt-L4-H4-E128-cpu-1 --prompt 'KING:' --tokens 300 --temperature 0.8\n"
 #define weft__help_predict                                                                                   \
-    "INPUT has the kind of file the model was trained on (idx, csv, json, npy). In csv the columns are\n"    \
-    "found by their names; without names, and in the other kinds, it holds inputs only. Prints one line\n"   \
-    "a row: the class and its probability, or the predicted number.\n\n"                                     \
+    "INPUT has the kind of file the model was trained on (idx, csv, json, npy, batches of CIFAR-10). In\n"   \
+    "csv the columns are found by their names; without names, and in the other kinds, it holds inputs\n"     \
+    "only. Prints one line a row: the class and its probability, or the predicted numbers.\n\n"              \
     "  weft predict runs/mlp-4-16-3-cpu-1 flowers.csv\n"
 #define weft__help_eval "  weft eval runs/mlp-784-512-512-10-cpu-1 --json\n"
 #define weft__help_show                                                                                      \
-    "Coefficients and bias of linear and logistic, in the units of the data and standardised, as they "      \
-    "were\n"                                                                                                 \
-    "trained: text, --json or --csv. Of other models the table of layers.\n\n"                               \
+    "Coefficients and bias of linear and logistic, in the units of the data and standardised, as they\n"     \
+    "were trained: text, --json or --csv. Of other models the table of layers.\n\n"                          \
     "  weft show runs/linear-10-1-cpu-1 --csv\n"
 #define weft__help_runs    "  weft runs\n  weft runs other/folder\n"
 #define weft__help_compare "  weft compare runs/gpt-L4-H4-E128-cpu-1 runs/gpt-L4-H4-E128-cpu-2\n"
 #define weft__help_info    "  weft info runs/gpt-L4-H4-E128-cpu-1 --check\n"
 #define weft__help_export                                                                                    \
     "The file is safetensors with the names and shapes of GPT-2's published weights; model.init reads it,\n" \
-    "and so does other software. The weights are those of the newest checkpoint.\n\n"                        \
+    "and so does other software.\n\n"                                                                        \
     "  weft export runs/gpt-L4-H4-E128-cpu-1 --out model.safetensors\n"
 #define weft__help_tokenize                                                                                  \
     "TOKENIZER is the folder of GPT-2's encoder.json and vocab.bpe (or vocab.json and merges.txt), or a\n"   \
@@ -42,8 +41,8 @@
     "  weft tokenize book.txt --tokenizer gpt2 --out book.bin\n"                                             \
     "  weft train gpt.yaml --set data.path=book.bin --set data.tokenizer_path=gpt2\n"
 #define weft__help_init                                                                                      \
-    "MODEL is gpt, gpt2 (GPT-2 small, with 124 million parameters) or mlp. The file goes to standard "       \
-    "output, or to --out, which must not exist.\n\n"                                                         \
+    "gpt2 is GPT-2 small, with 124 million parameters, llama a gpt of Llama's architecture. The file goes\n" \
+    "to standard output, or to --out, which must not exist.\n\n"                                             \
     "  weft init gpt --out gpt.yaml\n"
 #define weft__help_demo                                                                                      \
     "NAME is gpt (characters of Weft's own source text, about two minutes), mlp (spirals of points, some\n"  \

@@ -17,11 +17,6 @@ static bool fits(const weft__planned *p) {
     return memory == 0 || total <= memory - weft__planning_reserve(memory);
 }
 
-static const char *const works[WEFT_WORK_COUNT] = {[WEFT_WORK_MATMUL] = "products",
-                                                   [WEFT_WORK_ATTENTION] = "attention",
-                                                   [WEFT_WORK_CONVOLUTION] = "convolution",
-                                                   [WEFT_WORK_OTHER] = "the rest"};
-
 /* ---- for people ---- */
 
 static void print_kinds(const weft__planned *p) {
@@ -45,10 +40,11 @@ static void print_largest(const weft__planned *p) {
 }
 
 static void print_work(const weft_program_work *w) {
-    printf("\n%-12s %9s %9s %9s\n", "a step", "commands", "GFLOP", "GB");
+    printf("\n%-13s %9s %9s %9s\n", "a step", "commands", "GFLOP", "GB");
     for (int k = 0; k < WEFT_WORK_COUNT; k++)
-        printf("%-12s %9llu %9.4g %9.4g\n", works[k], (unsigned long long)w->commands[k], 1e-9 * w->flops[k],
-               1e-9 * w->bytes[k]);
+        if (w->commands[k])
+            printf("%-13s %9llu %9.4g %9.4g\n", weft_work_name((weft_work)k),
+                   (unsigned long long)w->commands[k], 1e-9 * w->flops[k], 1e-9 * w->bytes[k]);
     if (w->launches) printf("%llu launches\n", (unsigned long long)w->launches);
 }
 
@@ -98,7 +94,7 @@ static json_t *savings_json(const weft__saving *savings, int count) {
 static json_t *work_json(const weft_program_work *w) {
     json_t *work = json_pack("{s:I}", "launches", (json_int_t)w->launches);
     for (int k = 0; work && k < WEFT_WORK_COUNT; k++)
-        json_object_set_new(work, k == WEFT_WORK_OTHER ? "other" : works[k],
+        json_object_set_new(work, weft_work_name((weft_work)k),
                             json_pack("{s:I, s:f, s:f}", "commands", (json_int_t)w->commands[k], "flops",
                                       w->flops[k], "bytes", w->bytes[k]));
     return work;
@@ -159,18 +155,12 @@ int weft__command_plan(const weft__command *command, int argc, char **argv) {
     bool json = false;
     int code = 0;
     const weft__option options[] = {
-        {"[CONFIG]", WEFT__OPTION_ARG, &path, "the configuration; default: $WEFT_CONFIG"},
-        {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings,
-         "change a value of it; may be given several times"},
-        {"--device D", WEFT__OPTION_TEXT, &device,
-         "cpu, cuda, opencl, opencl:1, gpu, auto; default: the configuration's, $WEFT_DEVICE, cpu"},
+        WEFT__CONFIG_OPTIONS(&path, &settings),
+        WEFT__DEVICE_OPTION(&device),
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    if (!path || !path[0]) {
-        weft__complain("plan: CONFIG is missing: 'weft plan --help' tells more");
-        return WEFT__EXIT_USAGE;
-    }
+    if (!weft__cli_has_config(command, path)) return WEFT__EXIT_USAGE;
     weft__config config;
     weft__config_init(&config);
     weft_status status = weft__cli_config(&config, path, &settings, device);

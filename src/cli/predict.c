@@ -1,4 +1,4 @@
-/* weft predict: a trained mlp applied to a file, one line a row. */
+/* weft predict: a trained model of rows or images applied to a file, one line a row. */
 #include <math.h>
 #include <string.h>
 

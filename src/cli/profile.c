@@ -10,8 +10,6 @@
 #include "cli/run.h"
 #include "train/profile.h"
 
-static const char *const stages[WEFT_STAGE_COUNT] = {"forward", "loss", "backward", "optimizer"};
-
 weft_status weft__print_profile(weft_profile *profile, uint64_t steps) {
     int64_t length = weft_profile_text(profile, steps, NULL, 0);
     char *text = length >= 0 ? weft__alloc(NULL, (size_t)length + 1) : NULL;
@@ -37,7 +35,8 @@ static void sum_stages(const weft_profile_entry *entries, size_t count, weft_pro
 static void by_stage(const weft_profile_times *t, weft__shares *shares) {
     *shares = (weft__shares){.count = 0};
     weft__shares_add(shares, "data", t->data);
-    for (int s = 0; s < WEFT_STAGE_COUNT; s++) weft__shares_add(shares, stages[s], t->stage[s]);
+    for (int s = 0; s < WEFT_STAGE_COUNT; s++)
+        weft__shares_add(shares, weft_stage_name((weft_stage)s), t->stage[s]);
     weft__shares_add(shares, "upload", t->upload);
     weft__shares_add(shares, "download", t->download);
     weft__shares_add(shares, "waiting", t->waiting);
@@ -124,11 +123,10 @@ static void print_head(const weft__profiling *p) {
 /* ---- JSON ---- */
 
 static json_t *entry_json(const weft_profile_entry *e, double steps) {
-    static const char *const work[WEFT_WORK_COUNT] = {"matmul", "attention", "convolution", "other"};
     return json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f}", "name", e->name, "layer", e->path,
-                     "stage", stages[e->stage], "work", work[e->work], "calls", (double)e->calls / steps,
-                     "seconds", e->seconds / steps, "flops", e->flops / steps, "bytes", e->bytes / steps,
-                     "bound", e->bound / steps);
+                     "stage", weft_stage_name(e->stage), "work", weft_work_name(e->work), "calls",
+                     (double)e->calls / steps, "seconds", e->seconds / steps, "flops", e->flops / steps,
+                     "bytes", e->bytes / steps, "bound", e->bound / steps);
 }
 
 static json_t *part_json(const amdahl *a, size_t i, double steps) {
@@ -193,21 +191,17 @@ int weft__command_profile(const weft__command *command, int argc, char **argv) {
     bool json = false;
     int code = 0;
     const weft__option options[] = {
-        {"[CONFIG]", WEFT__OPTION_ARG, &path, "the configuration; default: $WEFT_CONFIG"},
-        {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings,
-         "change a value of it; may be given several times"},
-        {"--device D", WEFT__OPTION_TEXT, &device,
-         "cpu, cuda, opencl, opencl:1, opencl:NAME, gpu, auto; default: the configuration's, $WEFT_DEVICE, "
-         "cpu"},
+        WEFT__CONFIG_OPTIONS(&path, &settings),
+        WEFT__DEVICE_OPTION(&device),
         {"--steps N", WEFT__OPTION_INT, &steps, "steps to profile; default: 20"},
         {"--warmup N", WEFT__OPTION_INT, &warmup, "steps before them; default: 3"},
         {"--trace FILE", WEFT__OPTION_TEXT, &trace, "write what happened when, for Perfetto"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    if (!path || !path[0] || steps < 1 || steps > 1000000 || warmup < 1 || warmup > 1000000) {
-        weft__complain(path && path[0] ? "profile: --steps and --warmup are 1 to 1000000"
-                                       : "profile: CONFIG is missing: 'weft profile --help' tells more");
+    if (!weft__cli_has_config(command, path)) return WEFT__EXIT_USAGE;
+    if (steps < 1 || steps > 1000000 || warmup < 1 || warmup > 1000000) {
+        weft__complain("profile: --steps and --warmup are 1 to 1000000");
         return WEFT__EXIT_USAGE;
     }
     weft__config config;

@@ -5,6 +5,24 @@
 #include "cli/cli.h"
 #include "train/loop.h"
 
+/* The options of all commands that take a configuration. */
+#define WEFT__CONFIG_OPTIONS(path, settings)                                                                 \
+    {"[CONFIG]", WEFT__OPTION_ARG, path,                                                                     \
+     "the configuration; 'weft init' writes one; default: $WEFT_CONFIG"},                                    \
+    {                                                                                                        \
+        "--set KEY=VALUE", WEFT__OPTION_TEXTS, settings, "change a value of it; may be given several times"  \
+    }
+/* Of those that take one device. */
+#define WEFT__DEVICE_OPTION(value)                                                                           \
+    {                                                                                                        \
+        "--device D", WEFT__OPTION_TEXT, value,                                                              \
+            "cpu, cuda, opencl, opencl:1, opencl:NAME, gpu, auto, or a list like opencl,cpu; default: the "  \
+            "configuration's, $WEFT_DEVICE, cpu"                                                             \
+    }
+
+/* Whether a configuration was named; complains where none was. */
+bool weft__cli_has_config(const weft__command *command, const char *path);
+
 #define WEFT__RUN_BYTES 512
 /* Trains, reports how it ended, and gives the exit code. The run folder's name goes to run, which may be
  * NULL. */

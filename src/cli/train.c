@@ -37,28 +37,27 @@ weft_status weft__cli_config(weft__config *config, const char *path, const weft_
     return weft__config_resolve(config);
 }
 
+bool weft__cli_has_config(const weft__command *command, const char *path) {
+    if (path && path[0]) return true;
+    weft__complain(
+        "%s: CONFIG is missing: 'weft init gpt --out gpt.yaml' writes one, 'weft %s --help' tells more",
+        command->name, command->name);
+    return false;
+}
+
 int weft__command_train(const weft__command *command, int argc, char **argv) {
     const char *path = getenv("WEFT_CONFIG"), *device = NULL, *dir = NULL;
     weft__repeated settings = {0};
     bool quiet = false;
     int code = 0;
     const weft__option options[] = {
-        {"[CONFIG]", WEFT__OPTION_ARG, &path,
-         "the configuration; 'weft init' writes one; default: $WEFT_CONFIG"},
-        {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings,
-         "change a value of it; may be given several times"},
-        {"--device D", WEFT__OPTION_TEXT, &device,
-         "cpu, cuda, opencl, opencl:1, opencl:NAME, gpu, auto, or a list like opencl,cpu; default: the "
-         "configuration's, $WEFT_DEVICE, cpu"},
+        WEFT__CONFIG_OPTIONS(&path, &settings),
+        WEFT__DEVICE_OPTION(&device),
         {"--run DIR", WEFT__OPTION_TEXT, &dir, "the folder of the run; default: a new one in runs/"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    if (!path || !path[0]) {
-        weft__complain("train: CONFIG is missing: 'weft init gpt --out gpt.yaml' writes one, 'weft train "
-                       "--help' tells more");
-        return WEFT__EXIT_USAGE;
-    }
+    if (!weft__cli_has_config(command, path)) return WEFT__EXIT_USAGE;
     if (dir && !dir[0]) {
         weft__complain("train: --run: a folder is wanted, not an empty name");
         return WEFT__EXIT_USAGE;

@@ -43,17 +43,15 @@ int weft__command_verify(const weft__command *command, int argc, char **argv) {
     int64_t steps = 5;
     int code = 0;
     const weft__option options[] = {
-        {"[CONFIG]", WEFT__OPTION_ARG, &path, "the configuration; default: $WEFT_CONFIG"},
+        WEFT__CONFIG_OPTIONS(&path, &settings),
         {"--devices A,B", WEFT__OPTION_TEXT, &devices,
          "two devices to compare; or one, A: with fusion and without"},
-        {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings,
-         "change a value of it; may be given several times"},
         {"--steps N", WEFT__OPTION_INT, &steps, "steps whose losses are compared; default: 5"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__verification v = {.steps = (uint64_t)steps};
-    const char *wrong = !path || !path[0]              ? "CONFIG is missing"
-                        : !devices                     ? "--devices is missing"
+    if (!weft__cli_has_config(command, path)) return WEFT__EXIT_USAGE;
+    const char *wrong = !devices                       ? "--devices is missing"
                         : steps < 1 || steps > 1000000 ? "--steps is 1 to 1000000"
                         : !read_sides(devices, &v)     ? "--devices wants two names, as in cpu,opencl, or one"
                                                        : NULL;

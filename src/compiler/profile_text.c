@@ -9,7 +9,17 @@
 #include "base/text.h"
 #include "compiler/profile.h"
 
-static const char *const stage_names[] = {"forward", "loss", "backward", "optimizer"};
+#define NAME(name, text) text,
+const char *weft_stage_name(weft_stage stage) {
+    static const char *const names[] = {WEFT_STAGE_LIST(NAME)};
+    return (unsigned)stage < WEFT_STAGE_COUNT ? names[stage] : "?";
+}
+
+const char *weft_work_name(weft_work work) {
+    static const char *const names[] = {WEFT_WORK_LIST(NAME)};
+    return (unsigned)work < WEFT_WORK_COUNT ? names[work] : "?";
+}
+#undef NAME
 
 /* ---- the table ---- */
 
@@ -34,7 +44,7 @@ static void say_entry(weft_text *t, const weft_profile_entry *e, double steps, d
         weft__put(t, "%6.0f  ", e->bound / e->seconds * 100);
     else
         weft__put(t, "%6s  ", "-");
-    weft__put(t, "%-9s  %s", stage_names[e->stage], e->name);
+    weft__put(t, "%-9s  %s", weft_stage_name(e->stage), e->name);
     if (*e->path) weft__put(t, "  # ");
     say_path(t, e->path, (double)e->calls > steps);
     weft__put(t, "\n");
@@ -85,7 +95,7 @@ static json_t *event_json(const weft_profile *p, const profile_event *event) {
                          1, "tid", 1, "ts", from, "dur", length);
     const weft_profile_entry *e = &p->commands[event->command];
     return json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:s, s:f, s:f}}", "ph", "X", "name", e->name,
-                     "cat", stage_names[e->stage], "pid", 1, "tid", 2, "ts", from, "dur", length, "args",
+                     "cat", weft_stage_name(e->stage), "pid", 1, "tid", 2, "ts", from, "dur", length, "args",
                      "layer", e->path, "flops", e->flops, "bytes", e->bytes);
 }
 

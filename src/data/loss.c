@@ -25,6 +25,29 @@ static weft_tensor *weights_of(const weft__loss *loss, weft_tensor *target) {
     return weft_add(low, weft_mul(weft_sub(high, low), target));
 }
 
+/* As a cross-entropy of two classes has them: labels that are smoothed lie between the classes, and what
+ * counts against either is weighed by its own weight. */
+static weft_tensor *binary(const weft__loss *loss, weft_tensor *prediction, weft_tensor *target,
+                           weft_reduction reduction) {
+    const double half = loss->smoothing / 2;
+    target = weft__binary_target(prediction, target);
+    if (!loss->weights) {
+        if (half > 0) target = weft_add_scalar(weft_mul_scalar(target, 1 - loss->smoothing), half);
+        return weft_bce_with_logits(prediction, target, reduction);
+    }
+    weft_tensor *each =
+        weft_mul(weft_bce_with_logits(prediction, target, WEFT_NONE), weights_of(loss, target));
+    if (!(half > 0)) return each;
+    each = weft_mul_scalar(each, 1 - loss->smoothing);
+    for (int class = 0; class < 2; class ++) {
+        weft_tensor *all = weft_full_like(target, class);
+        weft_tensor *against =
+            weft_mul(weft_bce_with_logits(prediction, all, WEFT_NONE), weights_of(loss, all));
+        each = weft_add(each, weft_mul_scalar(against, half));
+    }
+    return each;
+}
+
 static weft_tensor *mean_of_sample(weft_tensor *each) {
     while (weft_rank(each) > 1) each = weft_mean(each, -1, false);
     return each;
@@ -38,10 +61,7 @@ static weft_tensor *whole(const weft__loss *loss, weft_tensor *prediction, weft_
                                   &(weft_cross_entropy_options){.reduction = reduction,
                                                                 .smoothing = loss->smoothing,
                                                                 .weights = loss->weights});
-    case WEFT_LOSS_BCE:
-        target = weft__binary_target(prediction, target);
-        if (!loss->weights) return weft_bce_with_logits(prediction, target, reduction);
-        return weft_mul(weft_bce_with_logits(prediction, target, WEFT_NONE), weights_of(loss, target));
+    case WEFT_LOSS_BCE: return binary(loss, prediction, target, reduction);
     case WEFT_LOSS_MSE: return weft_mse(prediction, target, reduction);
     case WEFT_LOSS_L1: return weft_l1(prediction, target, reduction);
     case WEFT_LOSS_HUBER: return weft_huber(prediction, target, 1, reduction);

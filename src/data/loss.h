@@ -6,7 +6,7 @@
 
 typedef struct weft__loss {
     weft_loss_kind kind;
-    double smoothing;     /* of labels, for a cross-entropy */
+    double smoothing;     /* of labels, for a cross-entropy, of two classes too */
     weft_tensor *weights; /* what a sample of each class counts, f32 (classes); NULL: 1 */
 } weft__loss;
 

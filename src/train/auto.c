@@ -33,7 +33,8 @@ typedef struct plan {
 static weft_status train_step(const plan *p, uint64_t position) {
     weft_batch batch;
     WEFT_TRY(weft_loader_get(p->loader, position, &batch));
-    weft_tensor *loss = weft_batch_loss(p->model.loss, weft_forward(p->model.module, batch.x), &batch);
+    weft_tensor *loss;
+    WEFT_TRY(weft__model_loss(&p->model, p->config, p->dataset, &batch, &loss));
     return weft_optimizer_step(p->model.optimizer, loss);
 }
 

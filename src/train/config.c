@@ -275,36 +275,42 @@ bool weft__config_take(weft__config *config, weft__config_key key, char *const *
     return true;
 }
 
+/* Parts between commas, without blanks around them; the text is cut up. */
+static size_t cut_list(char *text, char **parts) {
+    size_t count = 0;
+    for (char *at = text; at;) {
+        char *comma = strchr(at, ',');
+        if (comma) *comma = '\0';
+        while (*at == ' ') at++;
+        for (size_t end = strlen(at); end > 0 && at[end - 1] == ' '; end--) at[end - 1] = '\0';
+        parts[count++] = at;
+        at = comma ? comma + 1 : NULL;
+    }
+    return count;
+}
+
 /* Takes a value written in one text: for lists "[a, b]" or "a,b". */
 static bool take_written(weft__config *config, weft__config_key key, const char *text, char problem[256]) {
     weft__config_kind kind = weft__config_rows[key].kind;
-    char *copy = copy_text(text);
-    char *parts[WEFT__LIST_MAX];
-    size_t count = 0;
-    if (!copy) {
-        snprintf(problem, 256, "out of memory");
-        return false;
-    }
-    bool list = kind == WEFT__KIND_INTS || kind == WEFT__KIND_NUMS || kind == WEFT__KIND_TEXTS;
-    size_t length = strlen(copy);
-    char *at = copy;
-    if (list && length >= 2 && copy[0] == '[' && copy[length - 1] == ']') {
-        copy[length - 1] = '\0';
-        at++;
-    }
-    if (!list) {
-        parts[count++] = copy;
-    } else {
-        while (at && count < WEFT__LIST_MAX) {
-            char *comma = strchr(at, ',');
-            if (comma) *comma = '\0';
-            while (*at == ' ') at++;
-            for (size_t end = strlen(at); end > 0 && at[end - 1] == ' '; end--) at[end - 1] = '\0';
-            parts[count++] = at;
-            at = comma ? comma + 1 : NULL;
+    const bool list = kind == WEFT__KIND_INTS || kind == WEFT__KIND_NUMS || kind == WEFT__KIND_TEXTS;
+    size_t length = strlen(text), count = 1;
+    for (const char *c = text; list && *c; c++) count += *c == ',';
+    char *copy = copy_text(text), **parts = weft__array(NULL, count, sizeof *parts), *at = copy;
+    bool taken = false;
+    if (copy && parts) {
+        if (list && length >= 2 && copy[0] == '[' && copy[length - 1] == ']') {
+            copy[length - 1] = '\0';
+            at++;
         }
+        if (list)
+            count = cut_list(at, parts);
+        else
+            parts[0] = copy;
+        taken = weft__config_take(config, key, parts, count, list, problem);
+    } else {
+        snprintf(problem, 256, "out of memory");
     }
-    bool taken = weft__config_take(config, key, parts, count, list, problem);
+    weft__free(NULL, parts);
     weft__free(NULL, copy);
     return taken;
 }
@@ -603,6 +609,9 @@ static weft_status check_stopping(const weft__config *config) {
                      "there are no validation data to be patient about: data.val_fraction or data.val_path");
     if (config->train_class_weights.count && config->task != WEFT__TASK_CLASSIFICATION)
         return blame(config, WEFT__KEY_train_class_weights, "goes with task: classification");
+    if (config->train_label_smoothing > 0 && config->task == WEFT__TASK_REGRESSION)
+        return blame(config, WEFT__KEY_train_label_smoothing,
+                     "goes with classes or tokens, not with numbers");
     return WEFT_OK;
 }
 

@@ -366,11 +366,13 @@ void weft__config_hash(const weft__config *config, char out[17]) {
     weft__hash_init(&hash);
     for (int i = 0; i < WEFT__KEY_COUNT; i++) {
         weft__config_key key = (weft__config_key)i;
-        char value[VALUE_MAX];
-        weft__config_value(config, key, value, sizeof value);
-        if (!counts(config, key, value)) continue;
-        weft__hash_str(&hash, weft__config_rows[key].key);
-        weft__hash_str(&hash, value);
+        const size_t room = value_bytes(config, key);
+        char *value = malloc(room);
+        if (value && counts(config, key, weft__config_value(config, key, value, room))) {
+            weft__hash_str(&hash, weft__config_rows[key].key);
+            weft__hash_str(&hash, value);
+        }
+        free(value);
     }
     snprintf(out, 17, "%016llx", (unsigned long long)(hash.a ^ weft__mix64(hash.b)));
 }

@@ -75,8 +75,37 @@ static void keep_names(weft_context *ctx, weft__dataset *d, weft_table *table) {
     if (table->target_name) d->target = weft__strdup(ctx, table->target_name);
 }
 
-static weft_status read_csv(weft_context *ctx, const weft__config *config, const char *path, bool target,
-                            weft__dataset *d, weft_array *x, weft_array *y) {
+/* Classes that the training data numbers have no names elsewhere. */
+static weft_status refuse_names(weft_context *ctx, const char *path, const weft_table *table) {
+    size_t row = 0;
+    const char *name = table->classes[0];
+    for (; row < (size_t)table->target.shape[0]; row++) {
+        name = table->classes[((const int32_t *)table->target.data)[row]];
+        if (strspn(name, "0123456789") != strlen(name) || (name[0] == '0' && name[1])) break;
+    }
+    return weft__fail(ctx, WEFT_ERR_FORMAT,
+                      "%s: row %zu, column \"%.100s\": class \"%.100s\", but the training data has numbers "
+                      "from 0 on for its classes",
+                      path, row + 1, table->target_name, name);
+}
+
+static weft_status take_classes(weft_context *ctx, const char *path, const weft_table *table,
+                                weft__dataset *d) {
+    d->classes = weft__array(ctx, table->class_count, sizeof *d->classes);
+    if (!d->classes) return weft__fail_oom(ctx, table->class_count * sizeof *d->classes, path);
+    d->outputs = (int64_t)table->class_count;
+    for (size_t i = 0; i < table->class_count; i++) d->classes[i] = weft__strdup(ctx, table->classes[i]);
+    for (size_t i = 0; i < table->class_count; i++) {
+        if (!d->classes[i]) return weft__fail_oom(ctx, strlen(table->classes[i]), path);
+        if (!is_utf8(d->classes[i]))
+            return weft__fail(ctx, WEFT_ERR_FORMAT,
+                              "%s: the name of class %zu is not UTF-8: convert the file", path, i);
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_csv(weft_context *ctx, const weft__config *config, const char *path,
+                            weft__split split, bool target, weft__dataset *d, weft_array *x, weft_array *y) {
     weft_table table;
     weft_csv_options options = {.columns = (const char *const *)config->data_columns.values,
                                 .column_count = config->data_columns.count,
@@ -99,25 +128,20 @@ static weft_status read_csv(weft_context *ctx, const weft__config *config, const
     else
         WEFT_TRY(weft_read_csv(ctx, path, &options, &table));
     if (target) keep_names(ctx, d, &table);
-    *x = table.features;
-    if (y)
-        *y = table.target;
-    else
-        weft_array_free(ctx, &table.target);
-    table.features = table.target = (weft_array){0};
-    if (target && !d->classes && table.classes) {
-        d->classes = weft__array(ctx, table.class_count, sizeof *d->classes);
-        for (size_t i = 0; d->classes && i < table.class_count; i++)
-            d->classes[i] = weft__strdup(ctx, table.classes[i]);
-        d->outputs = (int64_t)table.class_count;
+    weft_status status = WEFT_OK;
+    if (target && !d->classes && table.classes)
+        status = split == WEFT__TRAIN && d->outputs == 0 ? take_classes(ctx, path, &table, d)
+                                                         : refuse_names(ctx, path, &table);
+    if (status == WEFT_OK) {
+        *x = table.features;
+        if (y)
+            *y = table.target;
+        else
+            weft_array_free(ctx, &table.target);
+        table.features = table.target = (weft_array){0};
     }
     weft_table_free(ctx, &table);
-    for (int64_t i = 0; target && d->classes && i < d->outputs; i++)
-        if (!d->classes[i] || !is_utf8(d->classes[i]))
-            return weft__fail(ctx, WEFT_ERR_FORMAT,
-                              "%s: the name of class %lld is not UTF-8: convert the file", path,
-                              (long long)i);
-    return WEFT_OK;
+    return status;
 }
 
 static weft_status read_json(weft_context *ctx, const weft__config *config, const char *path, bool target,
@@ -137,7 +161,8 @@ static weft_status read_json(weft_context *ctx, const weft__config *config, cons
 static weft_status read_file(weft_context *ctx, const weft__config *config, const char *path,
                              weft__split split, weft__dataset *d, weft_array *x, weft_array *y) {
     char labels[4096];
-    if (config->data_source == WEFT__SOURCE_CSV) return read_csv(ctx, config, path, y != NULL, d, x, y);
+    if (config->data_source == WEFT__SOURCE_CSV)
+        return read_csv(ctx, config, path, split, y != NULL, d, x, y);
     if (config->data_source == WEFT__SOURCE_JSON) return read_json(ctx, config, path, y != NULL, x, y);
     if (config->data_source == WEFT__SOURCE_CIFAR10) {
         weft_array classes = {0};
@@ -412,6 +437,8 @@ static void label_place(weft_context *ctx, const weft__config *config, const wef
                                      : "the last");
     else if (config->data_source == WEFT__SOURCE_JSON)
         snprintf(out, 4352, "%s: %.100s[%zu]", path, config->data_target ? config->data_target : "y", sample);
+    else if (config->data_source == WEFT__SOURCE_CIFAR10) /* records of a label and 3,072 pixels */
+        snprintf(out, 4352, "%s: byte %zu", path, sample * 3073);
     else if (labels_path(ctx, config, path, split, labels) != WEFT_OK)
         snprintf(out, 4352, "%s: sample %zu", path, sample);
     else if (config->data_source == WEFT__SOURCE_IDX) /* a header of 8 bytes, then one for each label */

@@ -1,4 +1,4 @@
-/* Text from a trained gpt. Read next: generate.c. */
+/* Text from a trained language model. Read next: generate.c. */
 #ifndef WEFT_SRC_TRAIN_GENERATE_H
 #define WEFT_SRC_TRAIN_GENERATE_H
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <weft/recurrent.h>
 
 #include "base/text.h"
@@ -274,17 +275,10 @@ static weft_status train(weft__loop *loop) {
     loop->progress.epoch_size = loop->summary.epoch_size;
     loop->progress.started = loop->epoch_started = weft__now();
     weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
-    const weft_fit_options options = {.loss = loop->model.loss,
-                                      .steps = loop->steps,
-                                      .accumulate = (int)loop->config->train_accumulate,
-                                      .label_smoothing = loop->config->train_label_smoothing,
-                                      .replicas = loop->replicas.list,
-                                      .n_replicas = loop->replicas.count,
-                                      .class_weights = loop->class_weights,
-                                      .n_classes = loop->class_weights ? loop->dataset.outputs : 0,
-                                      .on_step = on_step,
-                                      .on_plan = on_plan,
-                                      .user = loop};
+    weft_fit_options options = weft__loop_fit(loop, loop->steps);
+    options.on_step = on_step;
+    options.on_plan = on_plan;
+    options.user = loop;
     WEFT_TRY(weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL));
     return finish(loop);
 }
@@ -331,6 +325,15 @@ static void advise(const weft__loop *loop) {
     (void)same; /* it is passed on already */
 }
 
+/* All steps are done. A process that was killed while it measured what came of them left no scores. */
+static weft_status complete(weft__loop *loop, const char *how) {
+    char path[4096];
+    if (weft__join(path, sizeof path, loop->run.dir, "scores.json") && access(path, F_OK) != 0)
+        WEFT_TRY(weft__loop_score(loop));
+    WEFT_TRY(weft__loop_summary(loop, how));
+    return weft__report_write(loop->run.dir);
+}
+
 weft_status weft__train(weft__config *config, const weft__train_options *options,
                         weft__train_result *result) {
     weft__loop loop;
@@ -341,7 +344,7 @@ weft_status weft__train(weft__config *config, const weft__train_options *options
     result->early = status == WEFT_OK && weft__stopping_over(&loop.stopping, config);
     if (status == WEFT_OK && (loop.first >= loop.steps || result->early)) {
         result->nothing = true;
-        status = weft__loop_summary(&loop, result->early ? "stopped early" : "done");
+        status = complete(&loop, result->early ? "stopped early" : "done");
     } else if (status == WEFT_OK) {
         status = train(&loop);
     }

@@ -129,6 +129,17 @@ static weft_status take_choices(weft__loop *loop) {
     return WEFT_OK;
 }
 
+/* The best checkpoint that the one at hand knows of is marked: the process may have ended before that, or a
+ * later one, which was the best, be damaged. Where it is gone, a run that did not keep it, the next
+ * evaluation is the best. */
+static weft_status restore_best(weft__loop *loop) {
+    weft__stopping *s = &loop->stopping;
+    if (!loop->config->train_keep_best || s->best_step == 0) return WEFT_OK;
+    const weft_status status = weft_checkpoint_mark_best(loop->model.ctx, loop->run.dir, s->best_step);
+    if (status == WEFT_ERR_STATE) *s = (weft__stopping){0};
+    return status == WEFT_ERR_STATE ? WEFT_OK : status;
+}
+
 /* Loads the newest checkpoint, if there is one yet, and cuts the logs back to its step. */
 static weft_status go_on(weft__loop *loop) {
     uint64_t step = 0;
@@ -136,9 +147,7 @@ static weft_status go_on(weft__loop *loop) {
                                           loop->options->strict, &loop->stopping, &step);
     if (status == WEFT_OK) {
         loop->first = loop->saved = step;
-        if (loop->config->train_keep_best &&
-            loop->stopping.best_step == step) /* it may have ended before that */
-            WEFT_TRY(weft_checkpoint_mark_best(loop->model.ctx, loop->run.dir, step));
+        WEFT_TRY(restore_best(loop));
         status = weft__replicas_load(&loop->replicas, loop->config, &loop->dataset, loop->run.dir,
                                      loop->options->strict);
     } else if (status == WEFT_ERR_STATE) { /* it was stopped before its first checkpoint */
@@ -265,6 +274,17 @@ void weft__loop_close(weft__loop *loop) {
     loop->choices = NULL;
     loop->model = (weft__model){0};
     weft__run_close(&loop->run);
+}
+
+weft_fit_options weft__loop_fit(const weft__loop *loop, uint64_t steps) {
+    return (weft_fit_options){.loss = loop->model.loss,
+                              .steps = steps,
+                              .accumulate = (int)loop->config->train_accumulate,
+                              .label_smoothing = loop->config->train_label_smoothing,
+                              .replicas = loop->replicas.list,
+                              .n_replicas = loop->replicas.count,
+                              .class_weights = loop->class_weights,
+                              .n_classes = loop->class_weights ? loop->dataset.outputs : 0};
 }
 
 weft_status weft__loop_summary(weft__loop *loop, const char *status) {

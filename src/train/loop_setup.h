@@ -54,6 +54,9 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
 weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__train_options *options);
 void weft__loop_close(weft__loop *loop);
 
+/* What weft_fit is told of the run, but for callbacks. */
+weft_fit_options weft__loop_fit(const weft__loop *loop, uint64_t steps);
+
 /* Writes summary.json with a status word. */
 weft_status weft__loop_summary(weft__loop *loop, const char *status);
 

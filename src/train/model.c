@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/loss.h"
+#include "train/class_weights.h"
 #include "train/model.h"
 #include "train/model_kind.h"
 
@@ -173,6 +175,17 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
     case WEFT__OPTIMIZER_ADAMW: model->optimizer = weft_adamw(model->module, &adam); break;
     }
     return schedule(model, config, steps);
+}
+
+weft_status weft__model_loss(const weft__model *model, const weft__config *config,
+                             const weft__dataset *dataset, const weft_batch *batch, weft_tensor **loss) {
+    weft__loss how = {.kind = model->loss, .smoothing = config->train_label_smoothing};
+    float *weights = NULL;
+    WEFT_TRY(weft__class_weights(config, dataset, &weights));
+    if (weights) how.weights = weft_from(model->ctx, WEFT_F32, 1, &dataset->outputs, weights);
+    weft__free(NULL, weights);
+    *loss = weft__loss_mean(&how, weft_forward(model->module, batch->x), batch);
+    return weft_tensor_status(*loss);
 }
 
 /* ---- checkpoints ---- */

@@ -45,6 +45,11 @@ weft_status weft__model_build(weft_context *ctx, const weft__config *config, con
 /* Its optimizer, with schedule, for a run of `steps`. */
 weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps);
 
+/* The loss of a batch as training has it, with train.label_smoothing and train.class_weights, for whoever
+ * runs or plans a step without weft_fit. */
+weft_status weft__model_loss(const weft__model *model, const weft__config *config,
+                             const weft__dataset *dataset, const weft_batch *batch, weft_tensor **loss);
+
 /* "gpt-L4-H4-E128", "mlp-784-512-512-10". Returns out. */
 const char *weft__model_name(const weft__config *config, const weft__dataset *dataset, char out[64]);
 

@@ -47,7 +47,8 @@ static weft_status plan_step(weft_context *ctx, const weft__config *c, const wef
     WEFT_TRY(take_batch(ctx, c, dataset, loader, &batch, &planned->batch));
     WEFT_TRY(weft__model_optimizer(&model, c, MANY_STEPS));
     planned->parameters = (uint64_t)weft_parameter_elements(model.module, false);
-    weft_tensor *loss = weft_batch_loss(model.loss, weft_forward(model.module, batch.x), &batch);
+    weft_tensor *loss;
+    WEFT_TRY(weft__model_loss(&model, c, dataset, &batch, &loss));
     return weft_optimizer_plan(model.optimizer, loss, (int)c->train_accumulate, &planned->memory);
 }
 

@@ -1,6 +1,7 @@
 /* Trains some steps of a configuration as a run would, without a run folder, and profiles them.
  * Must not know: how a profile is shown. Read next: src/cli/profile.c. */
 #include <stdlib.h>
+#include <weft/recurrent.h>
 
 #include "train/profile.h"
 
@@ -23,6 +24,8 @@ static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) 
         p->compile = times.compile;
     }
     *stop = false;
+    if (state->epoch_ends && p->loop.config->data_streams)
+        WEFT_TRY(weft_streams_restart(p->loop.model.module));
     return state->step == p->warmup ? begin(p) : WEFT_OK;
 }
 
@@ -32,12 +35,9 @@ weft_status weft__profiling_run(weft__profiling *p, weft__config *config) {
     *loop = (weft__loop){.saved = UINT64_MAX};
     WEFT_TRY(weft__loop_prepare(loop, config, NULL));
     p->prepare = weft__now() - from;
-    const weft_fit_options options = {.loss = loop->model.loss,
-                                      .steps = p->warmup + p->steps,
-                                      .accumulate = (int)config->train_accumulate,
-                                      .label_smoothing = config->train_label_smoothing,
-                                      .on_step = on_step,
-                                      .user = p};
+    weft_fit_options options = weft__loop_fit(loop, p->warmup + p->steps);
+    options.on_step = on_step;
+    options.user = p;
     WEFT_TRY(weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL));
     weft_profile_stop(p->profile);
     weft_profile_total(p->profile, &p->times);

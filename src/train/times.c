@@ -16,10 +16,8 @@ void weft__shares_add(weft__shares *shares, const char *name, double seconds) {
 }
 
 void weft__shares_add_parts(weft__shares *shares, const weft_profile_times *times) {
-    weft__shares_add(shares, "matmul", times->work[WEFT_WORK_MATMUL]);
-    weft__shares_add(shares, "attention", times->work[WEFT_WORK_ATTENTION]);
-    weft__shares_add(shares, "convolution", times->work[WEFT_WORK_CONVOLUTION]);
-    weft__shares_add(shares, "other kernels", times->work[WEFT_WORK_OTHER]);
+    for (int w = 0; w < WEFT_WORK_COUNT; w++)
+        weft__shares_add(shares, weft_work_name((weft_work)w), times->work[w]);
     weft__shares_add(shares, "data", times->data);
     weft__shares_add(shares, "upload", times->upload);
     weft__shares_add(shares, "download", times->download);
@@ -66,8 +64,9 @@ void weft__shares_print(const weft__shares *shares, FILE *out) {
     double percent[WEFT__SHARES];
     weft__shares_percent(shares, percent);
     for (size_t i = 0; i < shares->count; i++)
-        fprintf(out, "  %-13s %10.3f s  %5.1f %%\n", shares->item[i].name, shares->item[i].seconds,
-                percent[i]);
+        if (shares->item[i].seconds > 0)
+            fprintf(out, "  %-13s %10.3f s  %5.1f %%\n", shares->item[i].name, shares->item[i].seconds,
+                    percent[i]);
     fprintf(out, "  %-13s %10.3f s  %5.1f %%\n", "in all", weft__shares_total(shares),
             weft__shares_total(shares) > 0 ? 100.0 : 0.0);
 }

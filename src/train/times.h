@@ -20,8 +20,8 @@ typedef struct weft__shares {
 
 /* Adds to the share of that name, a new one where there is none yet; left out where there is no room. */
 void weft__shares_add(weft__shares *shares, const char *name, double seconds);
-/* The parts of a profile: matmul, attention, convolution, other kernels, data, upload, download,
- * waiting, context, compile, host; all but the context make up its total. */
+/* The parts of a profile: kinds of work, data, upload, download, waiting, context, compile, host; all but the
+ * context make up its total. */
 void weft__shares_add_parts(weft__shares *shares, const weft_profile_times *times);
 
 double weft__shares_total(const weft__shares *shares);
@@ -30,7 +30,7 @@ void weft__shares_percent(const weft__shares *shares, double percent[WEFT__SHARE
 /* How many times faster all would be if that one took no time; 0 where nothing else took any. */
 double weft__shares_without(const weft__shares *shares, const char *name);
 
-/* A line for each, then their sum. */
+/* A line for each that took any time, then their sum. */
 void weft__shares_print(const weft__shares *shares, FILE *out);
 
 #endif

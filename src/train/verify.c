@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <weft/recurrent.h>
 
 #include "graph/graph.h"
 #include "train/progress.h"
@@ -66,11 +67,11 @@ static weft_status open_side(weft__verify_side *side, weft__config *config, uint
     return weft__model_optimizer(&side->model, config, steps + (uint64_t)config->schedule_warmup);
 }
 
-static weft_status batch_loss(weft__verify_side *side, uint64_t position, weft_tensor **loss) {
+static weft_status batch_loss(weft__verify_side *side, const weft__config *config, uint64_t position,
+                              weft_tensor **loss) {
     weft_batch batch;
     WEFT_TRY(weft_loader_get(side->loader, position, &batch));
-    *loss = weft_batch_loss(side->model.loss, weft_forward(side->model.module, batch.x), &batch);
-    return weft_tensor_status(*loss);
+    return weft__model_loss(&side->model, config, &side->dataset, &batch, loss);
 }
 
 /* ---- every node of a step ---- */
@@ -148,7 +149,7 @@ static weft_status gather(weft_context *ctx, graph *g, weft_tensor *const *roots
 }
 
 /* Records the first step on one side, and computes every node of it in one program. */
-static weft_status compute(weft__verify_side *side, graph *g) {
+static weft_status compute(weft__verify_side *side, const weft__config *config, graph *g) {
     weft_context *ctx = side->model.ctx;
     const size_t most = weft_parameter_count(side->model.module);
     weft_tensor **wrt = weft__array(ctx, 2 * most + 2, sizeof *wrt), **roots = wrt + most;
@@ -159,7 +160,7 @@ static weft_status compute(weft__verify_side *side, graph *g) {
         if (weft_parameter_at(side->model.module, i, &info) && !info.frozen && !info.buffer)
             wrt[count++] = info.tensor;
     }
-    weft_status status = batch_loss(side, 0, &roots[0]);
+    weft_status status = batch_loss(side, config, 0, &roots[0]);
     if (status == WEFT_OK && side->compute == WEFT_F16) roots[0] = weft_mul_scalar(roots[0], F16_SCALE);
     if (status == WEFT_OK) status = weft_gradient(roots[0], wrt, count, roots + 1);
     if (status == WEFT_OK) status = gather(ctx, g, roots, count + 1);
@@ -271,8 +272,8 @@ static bool same_node(const entry *x, const entry *y) {
     return x->op == y->op && x->t->dtype == y->t->dtype && weft__shape_equal(x->t, y->t);
 }
 
-static weft_status compare_nodes(weft__verification *v, graph g[2]) {
-    for (int s = 0; s < 2; s++) WEFT_TRY(compute(&v->side[s], &g[s]));
+static weft_status compare_nodes(weft__verification *v, const weft__config *config, graph g[2]) {
+    for (int s = 0; s < 2; s++) WEFT_TRY(compute(&v->side[s], config, &g[s]));
     v->nodes = g[0].count;
     for (size_t i = 0; i < g[0].count && !v->differs; i++) {
         if (g[0].count != g[1].count || !same_node(&g[0].list[i], &g[1].list[i]))
@@ -283,20 +284,29 @@ static weft_status compare_nodes(weft__verification *v, graph g[2]) {
     return WEFT_OK;
 }
 
-/* Steps as training runs them. */
-static weft_status compare_steps(weft__verification *v) {
+/* A step as training runs it on one device, of train.accumulate batches; the mean of their losses. */
+static weft_status run_step(weft__verify_side *side, const weft__config *config, uint64_t step,
+                            double *mean) {
+    const uint64_t parts = (uint64_t)config->train_accumulate;
+    *mean = 0;
+    for (uint64_t k = 0; k < parts; k++) {
+        weft_tensor *loss;
+        weft_scope *scope = weft_scope_open(side->model.ctx);
+        weft_status status =
+            scope ? batch_loss(side, config, step * parts + k, &loss) : weft__fail_oom(NULL, 0, "a scope");
+        if (status == WEFT_OK)
+            status = weft_optimizer_accumulate(side->model.optimizer, loss, (int)k, (int)parts);
+        if (status == WEFT_OK) *mean += weft_item(loss) / (double)parts;
+        weft_scope_close(scope);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+static weft_status compare_steps(weft__verification *v, const weft__config *config) {
     const double tolerance = fmax(LOSS_TOLERANCE, weft__verify_tolerance(v->side[0].compute) / 5);
     for (uint64_t step = 0; step < v->steps && !v->differs; step++) {
-        for (int s = 0; s < 2; s++) {
-            weft__verify_side *side = &v->side[s];
-            weft_tensor *loss;
-            weft_scope *scope = weft_scope_open(side->model.ctx);
-            weft_status status = scope ? batch_loss(side, step, &loss) : WEFT_ERR_OOM;
-            if (status == WEFT_OK) status = weft_optimizer_step(side->model.optimizer, loss);
-            if (status == WEFT_OK) v->loss[s] = weft_item(loss);
-            weft_scope_close(scope);
-            WEFT_TRY(status);
-        }
+        for (int s = 0; s < 2; s++) WEFT_TRY(run_step(&v->side[s], config, step, &v->loss[s]));
         double d = fabs(v->loss[0] - v->loss[1]) / fmax(fabs(v->loss[0]), 1e-6);
         if (!(d <= v->worst_loss)) v->worst_loss = d;
         if (d <= tolerance) continue;
@@ -318,12 +328,14 @@ weft_status weft__verify(weft__verification *v, weft__config *config) {
         status = open_side(&v->side[s], config, v->steps);
         if (status == WEFT_OK && !(scope[s] = weft_scope_open(v->side[s].model.ctx))) status = WEFT_ERR_OOM;
     }
-    if (status == WEFT_OK) status = compare_nodes(v, g);
+    if (status == WEFT_OK) status = compare_nodes(v, config, g);
     for (int s = 0; s < 2; s++) {
         if (v->side[s].model.ctx) weft__free(v->side[s].model.ctx, g[s].list);
         weft_scope_close(scope[s]);
     }
-    return status == WEFT_OK ? compare_steps(v) : status;
+    for (int s = 0; s < 2 && status == WEFT_OK && config->data_streams; s++)
+        status = weft_streams_restart(v->side[s].model.module); /* the nodes were a pass */
+    return status == WEFT_OK ? compare_steps(v, config) : status;
 }
 
 void weft__verification_free(weft__verification *v) {

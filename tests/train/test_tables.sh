@@ -65,6 +65,14 @@ expect 0 '' "$weft" init gpt --data text.txt --out gpt.yaml
 expect 2 'full is for rows' "$weft" train gpt.yaml --set train.batch=full
 expect 0 '' "$weft" verify logistic.yaml --devices cpu,interp --steps 2
 expect 0 'activations' "$weft" plan logistic.yaml
+weighed=(--set train.class_weights=[1,3] --set train.label_smoothing=0.2 --set train.accumulate=2 --set train.batch=16)
+expect 0 '' "$weft" train logistic.yaml --run weighed "${weighed[@]}" --set train.steps=2 --set train.log_every=1 --quiet
+expect 0 '' "$weft" verify logistic.yaml --devices cpu --steps 2 "${weighed[@]}"
+check "verify runs the steps of training" python3 -c '
+import json, re
+trained = [json.loads(l)["loss"] for l in open("weighed/metrics.jsonl")][-1]
+verified = float(re.search("the last: ([0-9.]+)", open("out").read()).group(1))
+assert abs(trained - verified) < 1e-6, (trained, verified)'
 
 # ---- what they have learned ----
 expect 0 '' "$weft" show linear --csv
@@ -117,6 +125,15 @@ for file in model optimizer state; do
 done
 expect 0 '' "$weft" resume early --set train.patience=0 --set train.steps=54 --quiet
 check "without patience it goes on" grep -q '54 of 54\|"step": 54' early/summary.json
+cp -r part lost && rm lost/checkpoints/best
+expect 0 '' "$weft" resume lost --set train.patience=0 --set train.steps=54 --quiet
+check "a resumed run knows its best again" cmp {early,lost}/checkpoints/best/model.safetensors
+expect 0 '' "$weft" train logistic.yaml --run unkept "${noise[@]}" --set train.steps=45 --set train.keep_best=false --quiet
+expect 0 '' "$weft" resume unkept --set train.keep_best=true --set train.steps=54 --quiet
+check "whose best is gone has another one" test -e unkept/checkpoints/best/model.safetensors
+cp -r side unscored && rm unscored/scores.json
+expect 7 'all its steps are done' "$weft" resume unscored
+check "scores are made up for" cmp {side,unscored}/scores.json
 expect 2 'no validation data to be patient about' "$weft" train logistic.yaml --run bad --set train.patience=1 --set data.val_fraction=0
 check "no best but where it is asked for" test ! -e side/checkpoints/best
 
@@ -133,6 +150,9 @@ assert yes["class"] == "yes" and yes["recall"] > 0, yes'
 expect 0 '' "$weft" train logistic.yaml --run listed "${noise[@]}" --set train.epochs=3 --set train.class_weights=[0.5,1.5] --quiet
 expect 2 'train.class_weights: 3 weights, but there are 2 classes' "$weft" train logistic.yaml --run bad "${noise[@]}" --set train.class_weights=[1,2,3]
 expect 2 "train.class_weights: balanced, or a list of numbers.*'heavy'" "$weft" train logistic.yaml --run bad "${noise[@]}" --set train.class_weights=[heavy,1]
+expect 2 'train.class_weights: 70 weights, but there are 2 classes' "$weft" train logistic.yaml --run bad \
+    --set train.class_weights="[$(seq -s, 70)]"
+expect 2 'train.label_smoothing: goes with classes or tokens' "$weft" train linear.yaml --run bad --set train.label_smoothing=0.1
 expect 2 'goes with task: classification' "$weft" train linear.yaml --run bad --set train.class_weights=balanced
 
 # a loss that is no number says what to run
@@ -175,6 +195,9 @@ printf 'a,k\n1,yes\n2,no\n' >named.csv
 printf 'a,k\n1,yes\n2,maybe\n' >unnamed.csv
 expect 3 'unnamed.csv: line 3 .row 2., column 2 ."k".: not one of the given classes, found "maybe"' "$weft" train linear.yaml \
     --run bad --set data.path=named.csv --set data.test_path=unnamed.csv "${class[@]}"
+printf 'a,k\n1,0\n2,maybe\n' >words.csv
+expect 3 'words.csv: row 2, column "k": class "maybe", but the training data has numbers' "$weft" train linear.yaml --run bad \
+    --set data.path=small.csv --set data.test_path=words.csv "${class[@]}"
 # images: ten of 2 x 2, the last cut; packed and cut; a label of the test data that training has not
 { printf '\000\000\010\003\000\000\000\012\000\000\000\002\000\000\000\002'; head -c 40 /dev/zero; } >full-images-idx3-ubyte
 head -c 53 full-images-idx3-ubyte >cut-images-idx3-ubyte

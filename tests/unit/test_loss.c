@@ -1,6 +1,7 @@
 /* Losses: values against plain C written from the definitions, gradients, errors, extreme logits. */
 #include "nn_help.h"
 #include "gradcheck.h"
+#include "data/loss.h"
 
 enum { N = 7, C = 5 };
 
@@ -49,6 +50,29 @@ static void test_cross_entropy(void **state) {
         double wanted = reference_cross_entropy(x, target, cases[i]);
         assert_close(&got, &wanted, 1, 1e-13);
         weft_scope_close(scope);
+    }
+}
+
+/* A logit x is two logits, 0 and x: whatever smooths labels and weighs classes. */
+static void test_binary_is_two_classes(void **state) {
+    weft_context *ctx = *state;
+    const double x[4] = {0.5, -1, 2, -0.25}, both[8] = {0, 0.5, 0, -1, 0, 2, 0, -0.25};
+    const float w[2] = {0.5F, 2};
+    if (!test_on_cpu()) return;
+    const int32_t classes[4] = {1, 0, 0, 1};
+    weft_tensor *weights = weft_from(ctx, WEFT_F32, SHAPE(2), w),
+                *y = weft_from(ctx, WEFT_I32, SHAPE(4), classes);
+    for (int i = 0; i < 4; i++) {
+        weft__loss loss = {
+            .kind = WEFT_LOSS_BCE, .smoothing = i & 1 ? 0.3 : 0, .weights = i & 2 ? weights : NULL};
+        const weft_batch batch = {.y = y};
+        const double got =
+            weft_item(weft__loss_mean(&loss, weft_from(ctx, WEFT_F64, SHAPE(4, 1), x), &batch));
+        const weft_cross_entropy_options o = {.smoothing = loss.smoothing,
+                                              .weights = loss.weights ? weft_cast(weights, WEFT_F64) : NULL};
+        const double wanted =
+            weft_item(weft_cross_entropy(weft_from(ctx, WEFT_F64, SHAPE(4, 2), both), y, &o));
+        assert_close(&got, &wanted, 1, 1e-13);
     }
 }
 
@@ -278,6 +302,7 @@ static void test_gradients(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cross_entropy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_binary_is_two_classes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cross_entropy_weights, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cross_entropy_masked, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cross_entropy_targets, setup, teardown),
