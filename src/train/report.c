@@ -161,6 +161,7 @@ static void shares(FILE *out, const weft__shares *s) {
     weft__shares_percent(s, percent);
     fprintf(out, "<table>\n");
     for (size_t i = 0; i < s->count; i++) {
+        if (!(s->item[i].seconds > 0)) continue;
         fprintf(out, "<tr><td>");
         weft__html_text(out, s->item[i].name, strlen(s->item[i].name));
         fprintf(out,
