@@ -261,7 +261,7 @@ endforeach()
 find_program(PATCH_PROGRAM patch)
 if(PATCH_PROGRAM AND UNIX AND NOT WEFT_SANITIZE AND NOT WEFT_FUZZ)
   weft_add_test(mutants bash tests/mutants/run.sh)
-  set_tests_properties(mutants PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77)
+  set_tests_properties(mutants PROPERTIES TIMEOUT 1200 COST 200 SKIP_RETURN_CODE 77) # builds: not what is last and alone
 endif()
 
 # Against an installation, and the documents; a sanitized library would need a sanitized consumer.

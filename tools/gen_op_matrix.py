@@ -25,8 +25,8 @@ Devices: {devices}.
 - `yes`: compared with a reference written from the definition, on contiguous, transposed, permuted, sliced, stepped,
   flipped, broadcast, padded and reshaped operands, ranks 0 to 8, sizes around the edges of vectors and tiles, and
   special values, within the bounds of `tests/ops/tolerance.h`, on every device. On opencl, where a kernel takes a
-  tenth of a second to compile, each op on each dtype and a sample of the other cells, together with all cells whose
-  kernels are then known.
+  tenth of a second to compile, each op on each dtype, in f32 each of its ways (modes of padding and interpolation, kinds of
+  recurrent layers), and a sample of the other cells, together with all cells whose kernels are then known.
 - `-`: refused with `WEFT_ERR_DTYPE`. Empty: the op has no operand of that dtype, or it refuses complex numbers as
   many others do.
 - gradient: the dtypes in which it agrees with finite differences of fourth order: f64 with the differences, the others
@@ -111,6 +111,8 @@ def page(ops, grads):
             holes += [f"{name} {dtype}" for dtype, cell in zip(DTYPES, row) if not cell]
             holes += [f"{name} {dtype} {device}" for dtype in DTYPES for device in cells
                       if not any(r[1] == dtype for r in cells[device])]
+            some = {r[1] for device in cells for r in cells[device]} # complex numbers are no column of every op
+            holes += [f"{name} {dtype}" for dtype, cell in zip(COMPLEX, row[len(DTYPES):]) if dtype in some and not cell]
             holes += [f"{name} gradient: {text or 'nothing'} {having}" for text, having in known.items()
                       if not text or len(known) > 1]
         lines.append("| " + " | ".join([f"`{name}`"] + row + [first, second]) + " |")

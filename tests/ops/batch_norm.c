@@ -99,6 +99,7 @@ void ops_case_batch_norm(matrix *m) {
         for (int i = 0; i < COUNT(samples); i++) {
             if (m->gpu && i % 3 != 1) continue; /* of each sample several kernels */
             check(m, dtype, samples[i], VIEW_PLAIN, GEN_NORMAL, 3 - i % 4);
+            if (d == 0 && i == 1) ops_another_way(m); /* by given statistics */
             check(m, dtype, samples[i], VIEW_PLAIN, GEN_NORMAL, 7 - i % 4);
         }
         if (dtype != WEFT_BF16 && !m->gpu) check_far(m, dtype, samples[4]);
@@ -125,7 +126,8 @@ void ops_grad_batch_norm(matrix *m) {
     for (int i = 0; i < 4; i++) {
         if (i == 1) continue; /* differences of 1,500 elements */
         const shape channels = SHAPE(samples[i].dim[1]);
-        for (int given = 0; given < 2; given++)
+        for (int given = 0; given < 2; given++) {
+            if (i == 0) ops_another_way(m);
             grad_check(m, &(grad_case){.op = "batch_norm",
                                        .sample = ops_text(m, "%s %d", shape_text(m, samples[i]), given),
                                        .n = given ? 5 : 3,
@@ -133,5 +135,6 @@ void ops_grad_batch_norm(matrix *m) {
                                        .low = -2,
                                        .high = 2,
                                        .build = given ? build_given : build});
+        }
     }
 }

@@ -227,8 +227,10 @@ void ops_case_defined(matrix *m);
 void ops_case_defined(matrix *m) {
     for (int d = 0; d < 4; d++) {
         if (!ops_has_dtype(m, "defined", ops_dtypes[d])) continue;
-        for (int i = 0; i < COUNT(all); i++)
+        for (int i = 0; i < COUNT(all); i++) {
+            if (d == 0) ops_another_way(m);
             for (int v = 0; v < (i ? 1 : VIEW_COUNT); v++) check(m, &all[i], ops_dtypes[d], (view_kind)v);
+        }
     }
     check_others(m);
     check_sources(m);
@@ -241,9 +243,70 @@ static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *cons
     return weft_op_apply(define(ctx, &((const definition *)user)->options), in);
 }
 
+/* ---- gradients of source: (a^2 + 1) b, whose gradients are found in each way that there is ---- */
+
+typedef enum way { DERIVED, GIVEN, GIVEN_ALONE, RECORDED } way;
+
+static void squares_gradient(weft_tensor *const *in, weft_tensor *y, weft_tensor *g, weft_tensor **grads,
+                             void *user) {
+    (void)user;
+    grads[0] = weft_mul(weft_mul_scalar(weft_mul(in[0], in[1]), 2), g);
+    grads[1] = weft_mul(g, weft_div(y, in[1]));
+}
+
+/* GIVEN_ALONE has no expression. */
+static weft_op_options squares(weft_dialect dialect, way how) {
+    static const char *const texts[] = {
+        "void own_squares(__global const double *a, __global const double *b, __global double *out, long n) "
+        "{\n    const size_t i = get_global_id(0);\n"
+        "    if (i < n) out[i] = (a[i] * a[i] + 1) * b[i];\n}\n",
+        "__device__ void own_squares(const double *a, const double *b, double *out, long n) {\n"
+        "    const long i = blockIdx.x * 64 + threadIdx.x;\n"
+        "    if (i < n) out[i] = (a[i] * a[i] + 1) * b[i];\n}\n"};
+    weft_op_options o = {.name = "own_squares",
+                         .arity = 2,
+                         .expression = how == GIVEN_ALONE ? NULL : "(a * a + 1) * b",
+                         .dtypes = 1u << WEFT_F64,
+                         .dialect = dialect,
+                         .source = texts[dialect]};
+    if (how == RECORDED) o.gradient = squares_gradient;
+    if (how == GIVEN || how == GIVEN_ALONE) o.gradients[0] = "2 * a * b * g", o.gradients[1] = "g * y / b";
+    return o;
+}
+
+static weft_tensor *build_source(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                 const void *user) {
+    weft_tensor *wide[2] = {weft_cast(in[0], WEFT_F64), weft_cast(in[1], WEFT_F64)};
+    (void)dtype;
+    return weft_op_apply(define(ctx, user), wide);
+}
+
+/* b is a weight: each of its elements counts for a row of a. */
+static void check_source_gradients(matrix *m) {
+    static const char *const names[] = {"source, derived", "source, given", "source alone, given",
+                                        "source, recorded"};
+    const bool cuda = !strcmp(m->device, "cuda") || m->texts, here = cuda || !strcmp(m->device, "opencl");
+    for (int how = DERIVED; how <= RECORDED; how++) {
+        if (how == GIVEN_ALONE && !here) continue; /* which check_sources has */
+        weft_op_options *o = ops_alloc(m, sizeof *o);
+        *o = squares(cuda ? WEFT_DIALECT_CUDA : WEFT_DIALECT_OPENCL, (way)how);
+        ops_another_way(m);
+        grad_check(m, &(grad_case){.op = "defined",
+                                   .sample = names[how],
+                                   .n = 2,
+                                   .s = {SHAPE(3, 4), SHAPE(4)},
+                                   .low = 0.5,
+                                   .high = 1.5,
+                                   .build = build_source,
+                                   .user = o});
+    }
+}
+
 void ops_grad_defined(matrix *m);
 void ops_grad_defined(matrix *m) {
-    for (int i = 0; i < 4; i++)
+    check_source_gradients(m);
+    for (int i = 0; i < 4; i++) {
+        ops_another_way(m);
         grad_check(m, &(grad_case){.op = "defined",
                                    .sample = all[i].options.name,
                                    .n = all[i].options.arity,
@@ -253,6 +316,7 @@ void ops_grad_defined(matrix *m) {
                                    .avoid = all[i].where,
                                    .build = build,
                                    .user = &all[i]});
+    }
     grad_zero(m, &(grad_case){.op = "defined",
                               .sample = "one",
                               .n = 1,

@@ -169,6 +169,8 @@ void ops_refused(matrix *m, const char *op, weft_dtype column, const char *sampl
                  weft_status status);
 /* Is the result computed element by element or row by row, in a kernel that can compute others beside it? */
 bool ops_joins(const weft_tensor *got);
+/* What follows of the op takes other kernels than before: where samples are chosen, some of it are too. */
+static inline void ops_another_way(matrix *m) { m->met = 0; }
 /* True of one sample in `rarity`; another seed chooses others. */
 bool ops_drawn(const matrix *m, const char *op, weft_dtype column, const char *sample, unsigned rarity);
 /* A condition that must hold: one cell. */

@@ -79,8 +79,10 @@ void ops_case_rotary(matrix *m) {
         ops_refused(m, "rotary", dtype, "position's dtype", weft_rotary(x, line, NULL), WEFT_ERR_DTYPE);
         ops_refused(m, "rotary", dtype, "base", weft_rotary(x, NULL, &(weft_rotary_options){.base = -1}),
                     WEFT_ERR_ARGUMENT);
-        for (int i = 0; i < COUNT(samples); i++)
+        for (int i = 0; i < COUNT(samples); i++) {
+            if (samples[i].options.interleaved && d == 0) ops_another_way(m);
             if (!m->gpu || i < 4) check(m, &samples[i], dtype, VIEW_PLAIN);
+        }
         for (int v = 1; v < VIEW_COUNT && !m->gpu; v++) check(m, &samples[v % 2 + 1], dtype, (view_kind)v);
     }
     ops_flush(m);
@@ -96,7 +98,8 @@ void ops_grad_rotary(matrix *m);
 void ops_grad_rotary(matrix *m) {
     static const turned checked[] = {{{2, {3, 4}}, 0, {.base = 0}},
                                      {{3, {2, 3, 6}}, 1, {.interleaved = true}}};
-    for (int i = 0; i < COUNT(checked); i++)
+    for (int i = 0; i < COUNT(checked); i++) {
+        ops_another_way(m); /* the other pairing */
         grad_check(m, &(grad_case){.op = "rotary",
                                    .sample = shape_text(m, checked[i].s),
                                    .n = 1,
@@ -105,6 +108,7 @@ void ops_grad_rotary(matrix *m) {
                                    .high = 2,
                                    .build = build,
                                    .user = &checked[i]});
+    }
 }
 
 /* ---- sinusoids ---- */

@@ -174,6 +174,7 @@ static void run(matrix *m, const resample_op *op, const method *how, int ways) {
         if (!is_float(dtype)) continue;
         for (int w = 0; w < ways; w++) {
             use u = {op, how[w], {0, 0}, {0, 0}};
+            if (d == 0) ops_another_way(m);
             for (int i = 0; i < op->count; i++)
                 if (!leaves_out(m, op, i)) check_ways(m, &u, dtype, &op->list[i]);
             if (m->gpu) continue;
@@ -190,7 +191,8 @@ static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *cons
 }
 
 static void gradient(matrix *m, const resample_op *op, const method *how, int ways) {
-    for (int w = 0; w < ways; w++)
+    for (int w = 0; w < ways; w++) {
+        ops_another_way(m);
         for (int i = 0; i < op->count; i++) {
             if (shape_count(op->list[i].s) == 0 || leaves_out(m, op, i)) continue;
             use u = {op, how[w], {0, 0}, {0, 0}};
@@ -206,6 +208,7 @@ static void gradient(matrix *m, const resample_op *op, const method *how, int wa
                                 .build = build,
                                 .user = &u});
         }
+    }
 }
 
 #define RESAMPLING(name, op, ...)                                                                            \
