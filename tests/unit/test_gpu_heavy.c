@@ -1,6 +1,6 @@
-/* src/device/gpu: scatter-add, update and attention as texts for CPUs (vectors) and for cards (work-items),
- * run by an OpenCL device, against the interpreter's plain loops in f64; each twice, bit-equal, between
- * guarded buffers. */
+/* src/device/gpu: scatter-add, update, attention and scans as texts for CPUs (vectors) and for cards
+ * (work-items), run by an OpenCL device, against the interpreter's plain loops in f64; each twice, bit-equal,
+ * between guarded buffers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -328,12 +328,58 @@ static void test_attention_takes(void **state) {
     }
 }
 
+/* ---- scans ---- */
+
+/* All equal, so that what each addition rounds off adds up. */
+static void check_scan(weft_dtype dt, int64_t outer, int64_t extent, int64_t inner) {
+    const int64_t n = outer * extent * inner;
+    weft_heavy h = {.kind = WEFT_HEAVY_SCAN,
+                    .as.scan = {.dtype = (uint8_t)dt, .outer = outer, .extent = extent, .inner = inner}};
+    const size_t bytes = (size_t)n * weft_dtype_size(dt);
+    operands o = {.n = 2, .data = {malloc(bytes), malloc(bytes)}, .bytes = {bytes, bytes}};
+    operands want = {.n = 2, .bytes = {(size_t)n * 8, (size_t)n * 8}};
+    for (int i = 0; i < 2; i++) want.data[i] = malloc(want.bytes[i]);
+    for (int64_t i = 0; i < n; i++) {
+        set_value(dt, o.data[0], i, 0.1);
+        set_value(WEFT_F64, want.data[0], i, value(dt, o.data[0], i));
+    }
+    run_twice(&h, &o);
+    h.as.scan.dtype = WEFT_F64;
+    run_on(interp, &h, &want);
+    near("scan", dt, o.data[1], want.data[1], bytes, 4 * 0x1p-24);
+    free_operands(&o), free_operands(&want);
+}
+
+/* Infinities stay what they are. */
+static void check_scan_infinite(void) {
+    const weft_heavy h = {.kind = WEFT_HEAVY_SCAN, .as.scan = {WEFT_F32, false, false, 1, 6, 1}};
+    float x[6] = {1, (float)INFINITY, 2, -1, (float)-INFINITY, 3}, y[6];
+    operands o = {.n = 2, .data = {x, y}, .bytes = {sizeof x, sizeof y}};
+    run_twice(&h, &o);
+    assert_true(y[0] == 1 && isinf(y[1]) && isinf(y[2]) && isinf(y[3]) && isnan(y[4]) && isnan(y[5]));
+}
+
+static void test_scan(void **state) {
+    (void)state;
+    if (!opencl) return skip();
+    weft_target *target = &weft__gpu_of(opencl)->target;
+    const bool wide = target->f64;
+    for (int items = 0; items <= 64; items += 64) {
+        aim(items);
+        target->f64 = wide && items == 0; /* what cards without it do */
+        check_scan(WEFT_F32, 1, 1 << 17, 1);
+        check_scan(WEFT_F32, 2, 300, 2100); /* nothing is cut */
+        check_scan_infinite();
+    }
+    target->f64 = wide;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scatter),          cmocka_unit_test(test_scatter_order),
         cmocka_unit_test(test_update),           cmocka_unit_test(test_attention),
         cmocka_unit_test(test_attention_dtypes), cmocka_unit_test(test_attention_cached),
-        cmocka_unit_test(test_attention_takes),
+        cmocka_unit_test(test_attention_takes),  cmocka_unit_test(test_scan),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }
