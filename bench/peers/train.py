@@ -63,6 +63,38 @@ def cnn(args):
     return train_images(args, net, 64, [1, 28, 28], torch.channels_last)
 
 
+class LSTM(nn.Module):
+    def __init__(self, vocabulary, width, layers):
+        super().__init__()
+        self.table = nn.Embedding(vocabulary, width)
+        self.layers = nn.LSTM(width, width, layers, batch_first=True)
+        self.head = nn.Linear(width, vocabulary)
+
+    def forward(self, x, y, states):
+        out, states = self.layers(self.table(x), states)
+        return functional.cross_entropy(self.head(out).flatten(0, 1), y.flatten()), states
+
+
+def lstm(args):
+    """Streams of a text, whose states go on from step to step."""
+    (ids, vocabulary), streams, stretch, width, layers = peer.characters(args), 32, 64, 256, 2
+    ids = ids[:len(ids) // streams * streams].view(streams, -1)
+    net = LSTM(vocabulary, width, layers)
+    run = peer.compiled(args, net)
+    states, position = (torch.zeros(layers, streams, width), torch.zeros(layers, streams, width)), 0
+
+    def loss():
+        nonlocal states, position
+        if position + stretch + 1 > ids.shape[1]:
+            position = 0
+        x, y = ids[:, position:position + stretch], ids[:, position + 1:position + stretch + 1]
+        position += stretch
+        value, after = run(x, y, states)
+        states = tuple(state.detach() for state in after)
+        return value
+    return stepper(torch.optim.Adam(net.parameters(), lr=1e-3, fused=True), loss)
+
+
 def train_gpt(args, ids, net, batch, context):
     run = peer.compiled(args, net)
     window = torch.arange(context)
@@ -126,7 +158,7 @@ def generate_gpt2(args):
 
 
 # name: what makes its step, timed steps, steps before them
-WORKLOADS = {"xor10000": (xor, 10000, 1), "mlp": (mlp, 400, 20), "cnn": (cnn, 150, 10),
+WORKLOADS = {"xor10000": (xor, 10000, 1), "mlp": (mlp, 400, 20), "cnn": (cnn, 150, 10), "lstm": (lstm, 40, 3),
              "chargpt_small": (chargpt_small, 200, 5),
              "chargpt_big": (chargpt_big, 6, 2), "gpt2_b4t64": (gpt2, 6, 2), "linreg": (linreg, 20, 2),
              "logreg": (logreg, 20, 2), "generate_chargpt": (generate_chargpt, 5, 1),
