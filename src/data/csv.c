@@ -64,7 +64,12 @@ static float read_number(reader *r, size_t column, const char *text, size_t size
         }
         return value;
     case WEFT__NUMBER_EMPTY:
-        fail_cell(r, column, "the cell is missing, expected a number", NULL, 0);
+        fail_cell(
+            r, column,
+            r->rows == 0 && r->header_line == 0
+                ? "the cell is missing, expected a number (set header to yes if line 1 names the columns)"
+                : "the cell is missing, expected a number",
+            NULL, 0);
         return value;
     case WEFT__NUMBER_OVERFLOW:
         fail_cell(r, column, "the number is too large for f32", text, size);

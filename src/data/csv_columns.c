@@ -80,7 +80,8 @@ static weft_status choose_features(weft_context *ctx, const char *file, csv_colu
         c->slot[at] = (ptrdiff_t)c->features++;
     }
     if (c->features > 0) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: no feature columns are left beside the target", file);
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                      "%s: no feature columns are left beside the target; is the delimiter right?", file);
 }
 
 weft_status weft__csv_choose(weft_context *ctx, const char *file, char **names, size_t count,

@@ -55,6 +55,8 @@ static weft_status check_depth(weft_context *ctx, const uint8_t *p, size_t size,
 static weft_status parse_text(weft_context *ctx, const void *bytes, size_t size, const char *name,
                               json_t **root) {
     json_error_t error = {0};
+    const bool marked = size >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0; /* as UTF-8 */
+    if (marked) bytes = (const char *)bytes + 3, size -= 3;
     WEFT_TRY(check_depth(ctx, bytes, size, name));
     *root = json_loadb(size > 0 ? bytes : "", size, JSON_REJECT_DUPLICATES, &error);
     if (*root != NULL) return WEFT_OK;

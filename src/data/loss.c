@@ -97,7 +97,9 @@ weft_tensor *weft__loss_mean(const weft__loss *loss, weft_tensor *prediction, co
         each = weft_mul(each, weft__mask_like(batch->mask, each));
         counts = weft_mul(counts, weft__mask_like(batch->mask, counts));
     }
-    return weft_div(sum_all(each), sum_all(counts));
+    counts =
+        sum_all(counts); /* 0 where all classes of a batch count nothing: then there is nothing to learn */
+    return weft_div(sum_all(each), weft_maximum(counts, weft_full_like(counts, 1e-30)));
 }
 
 weft_tensor *weft_batch_loss(weft_loss_kind kind, weft_tensor *prediction, const weft_batch *batch) {

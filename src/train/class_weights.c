@@ -32,6 +32,7 @@ static weft_status take_list(const weft__texts *list, int64_t classes, float *we
             NULL, WEFT_ERR_ARGUMENT,
             "train.class_weights: %zu weights, but there are %lld classes: balanced, or one for each",
             list->count, (long long)classes);
+    float most = 0;
     for (size_t i = 0; i < list->count; i++) {
         const char *text = list->values[i];
         if (weft__parse_f32(text, strlen(text), &weights[i]) != WEFT__NUMBER_OK || weights[i] < 0)
@@ -39,7 +40,10 @@ static weft_status take_list(const weft__texts *list, int64_t classes, float *we
                 NULL, WEFT_ERR_ARGUMENT,
                 "train.class_weights: balanced, or a list of numbers from 0 on, is wanted, not '%.40s'",
                 text);
+        if (weights[i] > most) most = weights[i];
     }
+    if (!(most > 0))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "train.class_weights: one of them at least is above 0");
     return WEFT_OK;
 }
 

@@ -116,9 +116,11 @@ static weft_status read_csv(weft_context *ctx, const weft__config *config, const
     static const weft_csv_header headers[] = {WEFT_CSV_HEADER_AUTO, WEFT_CSV_HEADER_YES, WEFT_CSV_HEADER_NO};
     if (config->data_columns.count == 0) options.columns = NULL;
     options.header = headers[config->data_header];
-    if (config->data_delimiter) options.delimiter = config->data_delimiter[0];
-    if (config->data_delimiter && config->data_delimiter[1])
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "data.delimiter: one character is wanted, not '%.20s'",
+    const bool tab = config->data_delimiter && strcmp(config->data_delimiter, "tab") == 0;
+    if (config->data_delimiter) options.delimiter = tab ? '\t' : config->data_delimiter[0];
+    if (config->data_delimiter && config->data_delimiter[1] && !tab)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "data.delimiter: one character is wanted, or tab, not '%.20s'",
                           config->data_delimiter);
     if (target)
         options.target_type =
@@ -235,6 +237,8 @@ static weft_status shape_images(weft_context *ctx, const weft__config *config, c
     if (!sees_images(config)) return WEFT_OK;
     if (config->model_image.count == 3)
         memcpy(image, config->model_image.values, sizeof image);
+    else if (x->rank < 3 && d->image[0])
+        memcpy(image, d->image, sizeof image); /* rows of what the training data had as images */
     else if (x->rank == 3 || x->rank == 4)
         memcpy(image + 4 - x->rank, x->shape + 1, (size_t)(x->rank - 1) * sizeof *image);
     else
@@ -464,6 +468,10 @@ static weft_status count_classes(weft_context *ctx, const weft__config *config, 
                               (long long)d->outputs - 1);
         }
     }
+    if (d->outputs == 1)
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: all %lld samples are of one class: there is nothing to tell apart",
+                          config->data_path, (long long)d->x[WEFT__TRAIN].shape[0]);
     if (d->outputs > 1000000)
         return weft__fail(ctx, WEFT_ERR_FORMAT,
                           "%s: %lld classes are more than one can mean; task: regression?", config->data_path,

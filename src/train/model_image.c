@@ -13,13 +13,13 @@ static weft_status activation_of(const weft__config *config, weft_context *ctx,
     char name[32];
     weft__config_choice(WEFT__KEY_model_activation, config->model_activation, name);
     if (weft_activation_parse(name, activation) && *activation != WEFT_IDENTITY) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED,
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                       "model.activation: %s: layers without a nonlinearity between them are one layer", name);
 }
 
 static weft_status check_dtype(weft_context *ctx, weft_dtype dtype) {
     if (dtype == WEFT_F32) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "train.precision: images are learned in f32, bf16 or f16");
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "train.precision: images are learned in f32, bf16 or f16");
 }
 
 static weft_status build_cnn(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
@@ -55,7 +55,7 @@ const weft__model_kind weft__model_cnn = {.build = build_cnn, .describe = descri
 static weft_status build_resnet(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                                 weft__model *model) {
     if (config->model_dropout > 0)
-        return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED,
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
                           "model.dropout: a resnet has none: batch norm and "
                           "data.shift take its place");
     WEFT_TRY(check_dtype(model->ctx, dtype));

@@ -10,7 +10,7 @@ static weft_status build_one(const weft__config *config, const weft__dataset *da
                              int64_t outputs, double ridge, weft__model *model) {
     const int64_t samples = weft__dataset_samples(dataset, WEFT__TRAIN);
     if (dtype != WEFT_F32)
-        return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED,
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
                           "train.precision: linear and logistic are trained in f32, bf16 or f16");
     const weft_init zeros = {.kind = WEFT_INIT_ZEROS};
     model->module =

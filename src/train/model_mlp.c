@@ -14,11 +14,11 @@ static weft_status build(const weft__config *config, const weft__dataset *datase
     sizes[count++] = dataset->outputs;
     weft__config_choice(WEFT__KEY_model_activation, config->model_activation, name);
     if (!weft_activation_parse(name, &activation) || activation == WEFT_IDENTITY)
-        return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED,
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
                           "model.activation: %s: layers without a nonlinearity between them are one layer",
                           name);
     if (dtype != WEFT_F32)
-        return weft__fail(model->ctx, WEFT_ERR_UNSUPPORTED,
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
                           "train.precision: an mlp is trained in f32, bf16 or f16");
     model->module = weft_mlp(model->ctx, sizes, count,
                              &(weft_mlp_options){.activation = activation,

@@ -149,6 +149,8 @@ yes = json.load(open("balanced/scores.json"))["validation"]["classes"][1]
 assert yes["class"] == "yes" and yes["recall"] > 0, yes'
 expect 0 '' "$weft" train logistic.yaml --run listed "${noise[@]}" --set train.epochs=3 --set train.class_weights=[0.5,1.5] --quiet
 expect 2 'train.class_weights: 3 weights, but there are 2 classes' "$weft" train logistic.yaml --run bad "${noise[@]}" --set train.class_weights=[1,2,3]
+expect 2 'one of them at least is above 0' "$weft" train logistic.yaml --run bad "${noise[@]}" --set train.class_weights=[0,0]
+expect 0 '' "$weft" train logistic.yaml --run unweighed "${noise[@]}" --set train.batch=1 --set train.epochs=1 --set train.class_weights=[0,1] --quiet
 expect 2 "train.class_weights: balanced, or a list of numbers.*'heavy'" "$weft" train logistic.yaml --run bad "${noise[@]}" --set train.class_weights=[heavy,1]
 expect 2 'train.class_weights: 70 weights, but there are 2 classes' "$weft" train logistic.yaml --run bad \
     --set train.class_weights="[$(seq -s, 70)]"
@@ -187,6 +189,13 @@ bad lost.json '{"y": [1]}' 'no key "x"'
 class=(--set model.type=logistic --set task=classification)
 bad minus.json '{"x": [[1],[2],[3]], "y": [0,1,-1]}' 'y.2.: class -1, but classes are 0 to 1' "${class[@]}"
 bad half.json '{"x": [[1],[2],[3]], "y": [0,1,0.5]}' 'y.2.: 0.5 has a fraction' "${class[@]}"
+bad same.json '{"x": [[1],[2],[3]], "y": [0,0,0]}' 'all 3 samples are of one class' "${class[@]}"
+bad index.csv ',a,y\n0,1,2\n1,3,4\n' 'line 1 .row 1.*set header to yes'
+printf '\xef\xbb\xbf{"x": [[1],[2],[3]], "y": [0,1,0]}' >marked.json
+expect 0 '' "$weft" train linear.yaml --run marked --quiet --set data.path=marked.json --set train.epochs=1 "${class[@]}"
+printf 'a\ty\n1\t2\n3\t4\n' >tab.csv
+expect 0 '' "$weft" train linear.yaml --run tab --quiet --set data.path=tab.csv --set data.delimiter=tab --set train.epochs=1
+expect 2 'is the delimiter right' "$weft" train linear.yaml --run bad --set data.path=tab.csv
 printf 'a,k\n1,0\n2,1\n3,0\n' >small.csv
 printf 'a,k\n1,0\n2,5\n' >outside.csv
 expect 3 'outside.csv: row 2, column "k": class 5, but the training data has 0 to 1' "$weft" train linear.yaml --run bad \
