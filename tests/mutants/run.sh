@@ -25,11 +25,11 @@ generator="Unix Makefiles"
 command -v ninja >/dev/null && generator=Ninja
 cmake -S "$scratch/tree" -B "$scratch/build" -G "$generator" -DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 >"$scratch/log" 2>&1 ||
     { cat "$scratch/log"; exit 1; }
-# shellcheck disable=SC2086
-build() { cmake --build "$scratch/build" -j "$(nproc)" --target $targets >"$scratch/log" 2>&1; }
-run() { (cd "$scratch/tree" && timeout 100 "$scratch/build/$1" ${2:+$2} ${3:+$3}) >"$scratch/out" 2>&1; }
+build() { cmake --build "$scratch/build" -j "$(nproc)" --target "$@" >"$scratch/log" 2>&1; }
+run() { (cd "$scratch/tree" && timeout 100 "$scratch/build/$1" "${@:2}") >"$scratch/out" 2>&1; }
 
-build || { tail -40 "$scratch/log"; exit 1; }
+# shellcheck disable=SC2086
+build $targets || { tail -40 "$scratch/log"; exit 1; }
 failed=0
 while read -r line; do # without a fault each of the tests must pass, else catching one means nothing
     # shellcheck disable=SC2086
@@ -44,7 +44,7 @@ for patch in "${patches[@]}"; do
     verdict=caught
     if ! patch -d "$scratch/tree" -p1 -s -F3 --no-backup-if-mismatch <"$patch" >"$scratch/log" 2>&1; then
         verdict="does not apply: renew the patch"
-    elif ! build; then
+    elif ! build "${test%% *}"; then
         verdict="does not build: $(grep -m1 error "$scratch/log")"
     else
         # shellcheck disable=SC2086
@@ -54,6 +54,5 @@ for patch in "${patches[@]}"; do
     [ "$verdict" = caught ] || failed=$((failed + 1))
     echo "$name by $test: $verdict"
 done
-build || exit 1
 echo "mutants: cells=${#patches[@]} fail=$failed"
 [ "$failed" = 0 ]
