@@ -54,10 +54,12 @@ static inline char *product(weft_device *device, const weft_heavy_matmul *mm, co
     weft_operand operands[2][4] = {{{0, MARGIN + shift}, {1, MARGIN + shift}, {2, MARGIN}, {4, MARGIN}},
                                    {{0, MARGIN + shift}, {1, MARGIN + shift}, {3, MARGIN}, {4, MARGIN}}};
     const weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL, .path = "test", .as.matmul = *mm};
+    const bool sink =
+        mm->dtype != WEFT_F32; /* another text for each, which is the same where nothing is at fault */
     weft_command list[2];
     for (int i = 0; i < 2; i++)
         list[i] = (weft_command){.kind = WEFT_COMMAND_HEAVY,
-                                 .sink = i == 1,
+                                 .sink = sink,
                                  .after = true,
                                  .heavy = heavy,
                                  .n_operands = 3 + mm->sums,
