@@ -117,14 +117,14 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
     t->op = (uint8_t)op;
     t->dtype = (uint8_t)dtype;
     t->rank = rank;
-    t->numel = 1;
-    for (int i = 0; i < rank; i++) {
-        t->shape[i] = shape[i];
-        if (!weft__mul(t->numel, shape[i], &t->numel)) {
-            release_node(ctx, t);
-            return weft__poison(ctx, where, WEFT_ERR_SHAPE, "%s: the result has more than 2^63 bytes",
-                                op_names[op]);
-        }
+    for (int i = 0; i < rank; i++) t->shape[i] = shape[i];
+    int64_t bytes;
+    if (!weft__numel(rank, shape, &t->numel) ||
+        !weft__mul(t->numel, (int64_t)weft_dtype_size(dtype), &bytes)) {
+        char text[WEFT_SHAPE_TEXT];
+        release_node(ctx, t);
+        return weft__poison(ctx, where, WEFT_ERR_SHAPE, "%s: the result, %s of %s, has more than 2^63 bytes",
+                            op_names[op], weft__shape_text(rank, shape, text), weft_dtype_name(dtype));
     }
     t->n_in = (uint16_t)n_in;
     if (n_in) t->in = memcpy(extra, in, input_bytes);

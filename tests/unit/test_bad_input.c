@@ -340,6 +340,11 @@ static void test_numbers(void **state) {
     REFUSED(weft_dropout(x, -0.1), WEFT_ERR_ARGUMENT, "dropout");
     REFUSED(weft_huber(x, x, 0, WEFT_MEAN), WEFT_ERR_ARGUMENT, "huber");
     REFUSED(weft_mse(x, x, (weft_reduction)9), WEFT_ERR_ARGUMENT, "reduction");
+    REFUSED(weft_cross_entropy(x, weft_argmax(x, -1, false), &(weft_cross_entropy_options){.reduction = 9}),
+            WEFT_ERR_ARGUMENT, "reduction");
+    REFUSED(weft_pad_with(x, I64(0, 3), I64(0, 0), WEFT_PAD_REFLECT), WEFT_ERR_SHAPE,
+            "dimension 1 of f32 [2,3] by 3 and 0; this mode has 0 to 2");
+    REFUSED(weft_tile(x, I64(1, -1)), WEFT_ERR_ARGUMENT, "-1 times dimension 1 of f32 [2,3]");
     REFUSED(weft_cast(x, (weft_dtype)99), WEFT_ERR_DTYPE, "cast");
     REFUSED(weft_cast(x, (weft_dtype)-1), WEFT_ERR_DTYPE, "cast");
 }
@@ -374,6 +379,12 @@ static void test_sources(void **state) {
     ASSERT_POISON(weft_full(ctx, WEFT_F32, 1, NULL, 1), WEFT_ERR_ARGUMENT, "weft_full: the shape is NULL");
     ASSERT_POISON(weft_full(ctx, WEFT_F32, 2, negative, 1), WEFT_ERR_SHAPE, "weft_full: dimension 1");
     ASSERT_POISON(weft_full(ctx, WEFT_F32, 2, huge, 1), WEFT_ERR_SHAPE, "2^63");
+    ASSERT_POISON(weft_full(ctx, WEFT_F64, DIMS(INT64_C(1) << 61), 1), WEFT_ERR_SHAPE, "of f64, has more");
+    for (int empty = 0; empty < 3; empty++) { /* whichever extent is 0, strides must be countable */
+        int64_t shape[3] = {INT64_C(1) << 40, INT64_C(1) << 40, INT64_C(1) << 40};
+        shape[empty] = 0;
+        ASSERT_POISON(weft_full(ctx, WEFT_F32, 3, shape, 1), WEFT_ERR_SHAPE, "2^63");
+    }
     ASSERT_POISON(weft_full(ctx, (weft_dtype)77, 0, NULL, 1), WEFT_ERR_DTYPE, "weft_full");
     ASSERT_POISON(weft_full_i64(NULL, WEFT_I64, 0, NULL, 1), WEFT_ERR_ARGUMENT, "NULL");
     ASSERT_POISON(weft_iota(NULL, WEFT_I32, 0, NULL), WEFT_ERR_ARGUMENT, "weft_iota");
