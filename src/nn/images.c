@@ -79,6 +79,7 @@ weft_module *weft_cnn(weft_context *ctx, const weft_cnn_options *options) {
         append(m, weft_conv2d_layer(ctx, own.channels, list[i], size, size, &conv));
         append(m, weft_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
         append(m, weft_max_pool2d_layer(ctx, &(weft_pool_options){.size = {2, 2}}));
+        if (m->error) return m;
         own = (images_own){list[i], own.rows / 2, own.columns / 2};
         if (own.rows < 1 || own.columns < 1)
             return weft__module_poison(m, WEFT_ERR_ARGUMENT,
@@ -179,8 +180,8 @@ weft_module *weft_resnet(weft_context *ctx, const weft_resnet_options *options) 
 enum { AUTOENCODER_SIZES = 66 };
 
 static weft_tensor *autoencoder_forward(weft_module *m, weft_tensor *x) {
-    const int64_t shape[2] = {x->rank > 0 ? x->shape[0] : 0,
-                              x->rank > 0 && x->shape[0] > 0 ? x->numel / x->shape[0] : 0};
+    int64_t shape[2] = {x->rank > 0 ? x->shape[0] : 0, 1};
+    for (int i = 1; i < x->rank; i++) shape[1] *= x->shape[i];
     weft_tensor *y = x->rank > 2 ? weft_reshape_at(m->where, x, 2, shape) : x;
     y = weft_forward_at(m->where, m->children[1], weft_forward_at(m->where, m->children[0], y));
     return x->rank > 2 && !weft__poisoned(y) ? weft_reshape_at(m->where, y, x->rank, x->shape) : y;

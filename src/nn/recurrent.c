@@ -26,6 +26,10 @@ weft_states *weft__recurrent_states(const weft_module *layer) {
     return ((const recurrent_own *)layer->user)->states;
 }
 
+const int64_t *weft__recurrent_lengths(const weft_module *layer) {
+    return ((const recurrent_own *)layer->user)->lengths;
+}
+
 int weft_states_shape(const weft_module *m, int64_t batch, int64_t shape[3]) {
     const recurrent_own *own = is_recurrent(weft__recurrent_in(m)) ? weft__recurrent_in(m)->user : NULL;
     if (!own) return 0;

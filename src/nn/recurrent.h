@@ -10,6 +10,8 @@ const weft_module *weft__recurrent_in(const weft_module *m);
 
 /* The states of the call under way; NULL: it has none. */
 weft_states *weft__recurrent_states(const weft_module *layer);
+/* And its lengths. */
+const int64_t *weft__recurrent_lengths(const weft_module *layer);
 
 /* Rows of a language model's token table; 0: m is none. */
 int64_t weft__recurrent_vocab(const weft_module *m);

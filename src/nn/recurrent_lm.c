@@ -23,7 +23,7 @@ static weft_tensor *run_layers(weft_module *m, weft_tensor *x) {
     const bool lstm = weft_states_have_c(layers);
     weft_states states = {weft_detach_at(m->where, weft__buffer_of(m, 0)),
                           lstm ? weft_detach_at(m->where, weft__buffer_of(m, 1)) : NULL};
-    weft_tensor *y = weft_forward_from_at(m->where, layers, x, &states, NULL);
+    weft_tensor *y = weft_forward_from_at(m->where, layers, x, &states, weft__recurrent_lengths(layers));
     if (weft__poisoned(y)) return y;
     const weft_dtype kept = m->parameters[0].dtype;
     weft_status status = weft_module_assign(m, "h", as_dtype(m->where, states.h, kept));
@@ -72,38 +72,48 @@ weft_status weft_streams_restart(weft_module *m) {
 
 /* ---- decoding ---- */
 
-/* A piece of the sequence as one program; the states that it leaves outlive the scope. */
+static void free_states(weft_states *states) {
+    weft_free(states->h);
+    weft_free(states->c);
+    *states = (weft_states){NULL, NULL};
+}
+
+/* A piece of the sequence as one program, from *states on; the states that it leaves outlive the scope. */
 static weft_status feed(weft_module *m, weft_states *states, const int32_t *tokens, int64_t count,
                         float *logits) {
     weft_module *root = weft__module_root(m);
-    weft_states next = *states;
     root->decoding = true;
     weft_tensor *y = weft_forward_from_at(
-        NULL, m, weft_from(m->ctx, WEFT_I32, 2, (int64_t[]){1, count}, tokens), &next, NULL);
+        NULL, m, weft_from(m->ctx, WEFT_I32, 2, (int64_t[]){1, count}, tokens), states, NULL);
     root->decoding = false;
     y = weft_cast_at(NULL, weft_narrow_at(NULL, y, 1, count - 1, 1), WEFT_F32);
     WEFT_TRY(weft_tensor_status(y));
-    weft_tensor *all[3] = {y, weft_keep(next.h), next.c ? weft_keep(next.c) : NULL};
-    WEFT_TRY(weft_eval(all, next.c ? 3 : 2));
-    weft_free(states->h);
-    weft_free(states->c);
-    *states = next;
-    return logits ? weft_read(y, logits, (size_t)weft_numel(y) * sizeof *logits) : WEFT_OK;
+    weft_tensor *all[3] = {y, weft_keep(states->h), weft_keep(states->c)};
+    weft_status status = weft_eval(all, states->c ? 3 : 2);
+    if (status == WEFT_OK && logits) status = weft_read(y, logits, (size_t)weft_numel(y) * sizeof *logits);
+    if (status != WEFT_OK) free_states(states);
+    return status;
 }
 
-/* In pieces of 64, 32, ... tokens, so that few programs serve all lengths. */
+/* In pieces of 64, 32, ... tokens, so that few programs serve all lengths. States are replaced at the end
+ * alone: after an error they are those of before. */
 weft_status weft__recurrent_feed(weft_module *m, weft_states *states, const int32_t *tokens, int64_t count,
                                  float *logits) {
+    weft_states now = *states;
+    weft_status status = WEFT_OK;
     int64_t piece = 64;
-    for (int64_t done = 0; done < count; done += piece) {
+    for (int64_t done = 0; done < count && status == WEFT_OK; done += piece) {
         while (piece > count - done) piece /= 2;
+        weft_states before = now;
         weft_scope *scope = weft_scope_open(m->ctx);
-        if (!scope) return WEFT_ERR_OOM;
-        const weft_status status =
-            feed(m, states, tokens + done, piece, done + piece == count ? logits : NULL);
+        status =
+            scope ? feed(m, &now, tokens + done, piece, done + piece == count ? logits : NULL) : WEFT_ERR_OOM;
         weft_scope_close(scope);
-        WEFT_TRY(status);
+        if (done > 0) free_states(&before);
     }
+    if (status != WEFT_OK) return status;
+    free_states(states);
+    *states = now;
     return WEFT_OK;
 }
 

@@ -349,8 +349,8 @@ static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft
     const int64_t states[2] = {rows, in[W]->shape[1]};
     weft_tensor *dx = out[0], *dz = gru ? out[2] : dx;
     weft_tensor *before = weft_narrow_at(where, saved_of(&p, in).states, 0, p.reverse ? 1 : 0, t);
-    grads[X] = dx;
-    if (dx->error || dz->error || before->error) return;
+    grads[X] = dx->error ? dx : dz->error ? dz : before->error ? before : dx;
+    if (grads[X]->error) return;
     weft_tensor *flat = weft__reshape_to(where, dz, 2, gates);
     grads[W] = weft_matmul_at(where, weft_transpose_at(where, flat, 0, 1),
                               weft__reshape_to(where, before, 2, states));

@@ -170,7 +170,53 @@ static weft_status train(weft_context *ctx) {
     return status;
 }
 
-/* The same with a profile, whose memory ends as well; a trace is cut short. */
+/* Convolution, pool and norm, and the gradients of all three. */
+static weft_status image(weft_context *ctx) {
+    weft_scope *scope = weft_scope_open(ctx);
+    if (!scope) return WEFT_ERR_OOM;
+    const float pixels[16] = {1, 5, 2, 0, 3, -1, 4, 2, 0, 1, 7, -3, 2, 2, 1, 6}, taps[4] = {1, -1, 2, 0.5F};
+    weft_tensor *x = weft_from(ctx, WEFT_F32, SHAPE(1, 1, 4, 4), pixels), *grad = NULL;
+    weft_tensor *weight = weft_from(ctx, WEFT_F32, SHAPE(1, 1, 2, 2), taps);
+    weft_tensor *y = weft_conv2d(x, weight, NULL, &(weft_conv_options){.padding = {1, 1}});
+    y = weft_max_pool2d(y, &(weft_pool_options){.size = {3, 3}, .stride = {2, 2}});
+    y = weft_sum(weft_exp(weft_batch_norm(y, NULL, NULL, NULL)), WEFT_ALL_AXES, false);
+    weft_status status = weft_gradient(y, &weight, 1, &grad);
+    if (status == WEFT_OK) status = value_of(weft_sum(weft_square(grad), WEFT_ALL_AXES, false), 0.4924732);
+    weft_scope_close(scope);
+    return status;
+}
+
+/* The gradient of an LSTM's weights. */
+static weft_status sequence(weft_context *ctx) {
+    weft_scope *scope = weft_scope_open(ctx);
+    if (!scope) return WEFT_ERR_OOM;
+    weft_tensor *x = weft_from(ctx, WEFT_F32, SHAPE(2, 1, 4), (float[]){1, 2, -1, 0.5F, 0, 1, 1, -2});
+    weft_tensor *weight = weft_from(ctx, WEFT_F32, SHAPE(4, 1), (float[]){1, -1, 2, 0.5F}), *grad = NULL;
+    weft_tensor *y = weft_recurrent(x, weight, &(weft_recurrent_options){.kind = WEFT_LSTM}, NULL);
+    weft_status status = weft_gradient(weft_sum(y, WEFT_ALL_AXES, false), &weight, 1, &grad);
+    if (status == WEFT_OK) status = value_of(weft_sum(weft_square(grad), WEFT_ALL_AXES, false), 2.0503685e-4);
+    weft_scope_close(scope);
+    return status;
+}
+
+/* What failed left the cache as it was: fed again, it gives what a fresh one does. */
+static weft_status decode(weft_context *ctx) {
+    const weft_recurrent_lm_options options = {.kind = WEFT_LSTM, .vocab = 5, .layers = 1, .width = 2};
+    weft_module *lm = weft_recurrent_lm(ctx, &options);
+    weft_gpt_cache *cache = weft_gpt_cache_new(lm), *fresh = weft_gpt_cache_new(lm);
+    float got[5], wanted[5];
+    weft_status status = cache && fresh ? WEFT_OK : weft_last_status(ctx);
+    if (status == WEFT_OK) status = weft_gpt_feed(cache, (int32_t[]){1, 4, 2}, 3, got);
+    if (status == WEFT_ERR_OOM && cache && fresh) status = weft_gpt_feed(cache, (int32_t[]){1, 4, 2}, 3, got);
+    if (status == WEFT_OK) status = weft_gpt_feed(fresh, (int32_t[]){1, 4, 2}, 3, wanted);
+    if (status == WEFT_OK && memcmp(got, wanted, sizeof got) != 0) status = WEFT_ERR_NUMERIC;
+    weft_gpt_cache_free(cache);
+    weft_gpt_cache_free(fresh);
+    weft_module_free(lm);
+    return status;
+}
+
+/* Training with a profile, whose memory ends as well; a trace is cut short. */
 static weft_status profile(weft_context *ctx) {
     weft_profile *profile = NULL;
     size_t count = 0;
@@ -202,6 +248,18 @@ static void test_train(void **state) {
     (void)state;
     torture_all("train", train);
 }
+static void test_image(void **state) {
+    (void)state;
+    torture_all("image", image);
+}
+static void test_sequence(void **state) {
+    (void)state;
+    torture_all("sequence", sequence);
+}
+static void test_decode(void **state) {
+    (void)state;
+    torture_all("decode", decode);
+}
 static void test_profile(void **state) {
     (void)state;
     torture_all("profile", profile);
@@ -210,6 +268,8 @@ static void test_profile(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_evaluate), cmocka_unit_test(test_differentiate),
                                        cmocka_unit_test(test_assign),   cmocka_unit_test(test_hold),
-                                       cmocka_unit_test(test_train),    cmocka_unit_test(test_profile)};
+                                       cmocka_unit_test(test_train),    cmocka_unit_test(test_image),
+                                       cmocka_unit_test(test_sequence), cmocka_unit_test(test_decode),
+                                       cmocka_unit_test(test_profile)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,15 @@ static void test_linear(void **state) {
                     WEFT_ERR_ARGUMENT, "weft_linear", "0 inputs");
 }
 
+/* A batch of no samples is one of all shapes. */
+static void test_empty_batch(void **state) {
+    weft_context *ctx = *state;
+    weft_module *m = weft_autoencoder(ctx, (int64_t[]){12, 5, 2}, 3, NULL);
+    assert_shape(weft_forward(m, weft_full(ctx, WEFT_F32, SHAPE(0, 3, 4), 0)), SHAPE(0, 3, 4));
+    weft_module *flat = weft_flatten(ctx);
+    assert_shape(weft_forward(flat, weft_full(ctx, WEFT_F32, SHAPE(0, 3, 4), 0)), SHAPE(0, 12));
+}
+
 static void test_embedding(void **state) {
     weft_context *ctx = *state;
     weft_module *m = weft_embedding(ctx, 6, 4, NULL);
@@ -209,6 +218,7 @@ static void test_dropout_modes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_linear, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_empty_batch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_embedding, setup, teardown),
         cmocka_unit_test_setup_teardown(test_attention, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gradients, setup, teardown),

@@ -207,6 +207,27 @@ static void test_training(void **state) {
     assert_numbers("gru losses", losses, gru_losses, 10);
 }
 
+/* Streams go on from the last step of each, also where sequences are shorter than the window. */
+static void test_streams(void **state) {
+    (void)state;
+    weft_context *ctx = open_device("cpu", false);
+    weft_recurrent_lm_options options = {.kind = WEFT_GRU, .vocab = 7, .layers = 1, .width = 4, .streams = 2};
+    weft_module *m = weft_recurrent_lm(ctx, &options);
+    const int64_t steps[2] = {1, 3};
+    float logits[2][3][7], states[2][4], carried[2][4];
+    weft_tensor *tokens = weft_from(ctx, WEFT_I32, SHAPE(2, 3), (int32_t[]){1, 6, 5, 2, 4, 3});
+    weft_tensor *y = weft_forward_from(m, tokens, NULL, steps);
+    assert_ok(weft_read(y, logits, sizeof logits));
+    assert_ok(weft_read(weft_parameter(m, "h"), carried, sizeof carried));
+    assert_memory_equal(logits[0][1], logits[0][2], sizeof logits[0][1]); /* of 0, the head's bias */
+    weft_train(m, false);
+    weft_states last = {NULL, NULL};
+    assert_ok(weft_tensor_status(weft_forward_from(m, tokens, &last, steps)));
+    assert_ok(weft_read(last.h, states, sizeof states));
+    assert_memory_equal(states, carried, sizeof states);
+    weft_close(ctx);
+}
+
 /* ---- programs ---- */
 
 static int products(const weft_program *program) { return heavies(program, WEFT_HEAVY_MATMUL); }
@@ -271,8 +292,8 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layers),   cmocka_unit_test(test_cells),   cmocka_unit_test(test_training),
-        cmocka_unit_test(test_programs), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_layers),  cmocka_unit_test(test_cells),    cmocka_unit_test(test_training),
+        cmocka_unit_test(test_streams), cmocka_unit_test(test_programs), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
