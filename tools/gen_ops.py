@@ -43,9 +43,11 @@ typedef struct weft_rotary_options {
 
 typedef struct weft_cross_entropy_options {
     weft_reduction reduction;
-    bool use_ignore;      /* positions whose target is `ignore` count for nothing, in the mean neither */
+    bool use_ignore;      /* positions whose target is `ignore` count for nothing, in the mean neither, which is 0
+                           * where all are (PyTorch's is NaN) */
     int32_t ignore;
-    double smoothing;     /* label smoothing: that share of the weight is spread over all classes */
+    double smoothing;     /* label smoothing: that share of the weight is spread over all classes, but those whose
+                           * logit is -inf (PyTorch's loss is inf with one) */
     weft_tensor *weights; /* f32 (C): what a target of each class counts for, in the mean too; NULL: 1 */
 } weft_cross_entropy_options;
 

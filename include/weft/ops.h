@@ -35,9 +35,11 @@ typedef struct weft_rotary_options {
 
 typedef struct weft_cross_entropy_options {
     weft_reduction reduction;
-    bool use_ignore;      /* positions whose target is `ignore` count for nothing, in the mean neither */
+    bool use_ignore;      /* positions whose target is `ignore` count for nothing, in the mean neither, which is 0
+                           * where all are (PyTorch's is NaN) */
     int32_t ignore;
-    double smoothing;     /* label smoothing: that share of the weight is spread over all classes */
+    double smoothing;     /* label smoothing: that share of the weight is spread over all classes, but those whose
+                           * logit is -inf (PyTorch's loss is inf with one) */
     weft_tensor *weights; /* f32 (C): what a target of each class counts for, in the mean too; NULL: 1 */
 } weft_cross_entropy_options;
 
@@ -629,7 +631,7 @@ WEFT_API weft_tensor *weft_var(weft_tensor *x, int axis, double correction, bool
 WEFT_API weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, double correction, bool keep);
 #define weft_var(...) weft_var_at(WEFT_HERE, __VA_ARGS__)
 
-/* Standard deviation: the square root of var. */
+/* Standard deviation: the square root of var. Where it is 0 so is its gradient, as in PyTorch. */
 WEFT_API weft_tensor *weft_std(weft_tensor *x, int axis, double correction, bool keep);
 WEFT_API weft_tensor *weft_std_at(const char *where, weft_tensor *x, int axis, double correction, bool keep);
 #define weft_std(...) weft_std_at(WEFT_HERE, __VA_ARGS__)
@@ -699,8 +701,7 @@ WEFT_API weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_ten
 #define weft_update(...) weft_update_at(WEFT_HERE, __VA_ARGS__)
 
 /* Along axis of each row of x the elements at the integers in index, as NumPy's (PyTorch: gather): x (A,
- * n, B), index (A, I, B) -> (A, I, B). An index outside 0..n-1 is an error at the next status, or another
- * row's element. */
+ * n, B), index (A, I, B) -> (A, I, B). An index outside 0..n-1 is an error at the next status. */
 WEFT_API weft_tensor *weft_take_along_axis(weft_tensor *x, weft_tensor *index, int axis);
 WEFT_API weft_tensor *weft_take_along_axis_at(const char *where, weft_tensor *x, weft_tensor *index, int axis);
 #define weft_take_along_axis(...) weft_take_along_axis_at(WEFT_HERE, __VA_ARGS__)
@@ -747,7 +748,8 @@ WEFT_API weft_tensor *weft_square(weft_tensor *x);
 WEFT_API weft_tensor *weft_square_at(const char *where, weft_tensor *x);
 #define weft_square(...) weft_square_at(WEFT_HERE, __VA_ARGS__)
 
-/* x limited to low..high; -HUGE_VAL and HUGE_VAL are no limit. */
+/* x limited to low..high; -HUGE_VAL and HUGE_VAL are no limit. At a limit its gradient is 0, as relu's at
+ * 0. */
 WEFT_API weft_tensor *weft_clamp(weft_tensor *x, double low, double high);
 WEFT_API weft_tensor *weft_clamp_at(const char *where, weft_tensor *x, double low, double high);
 #define weft_clamp(...) weft_clamp_at(WEFT_HERE, __VA_ARGS__)
@@ -772,7 +774,8 @@ WEFT_API weft_tensor *weft_log_softmax(weft_tensor *x, int axis);
 WEFT_API weft_tensor *weft_log_softmax_at(const char *where, weft_tensor *x, int axis);
 #define weft_log_softmax(...) weft_log_softmax_at(WEFT_HERE, __VA_ARGS__)
 
-/* log of the sum of exp(x) along axis, without overflow; -inf over a row of only -inf. */
+/* log of the sum of exp(x) along axis, without overflow; -inf over a row of only -inf, inf where one is
+ * inf. */
 WEFT_API weft_tensor *weft_logsumexp(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_logsumexp_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_logsumexp(...) weft_logsumexp_at(WEFT_HERE, __VA_ARGS__)

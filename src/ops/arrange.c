@@ -45,10 +45,11 @@ weft_tensor *weft_tile_at(const char *where, weft_tensor *x, const int64_t *coun
     if (x->rank && !counts)
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "tile: the counts are NULL");
     int64_t shape[WEFT_MAX_RANK];
+    char text[WEFT_SHAPE_TEXT];
     for (int d = 0; d < x->rank; d++)
         if (counts[d] < 0 || !weft__mul(x->shape[d], counts[d], &shape[d]))
-            return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "tile: %lld times dimension %d",
-                                (long long)counts[d], d);
+            return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "tile: %lld times dimension %d of %s",
+                                (long long)counts[d], d, weft__tensor_text(x, text));
     for (int d = 0; d < x->rank && !weft__poisoned(x); d++) {
         if (counts[d] == 1) continue;
         const int rank = x->rank;
@@ -72,10 +73,12 @@ weft_tensor *weft_repeat_interleave_at(const char *where, weft_tensor *x, int64_
     int d;
     if (!weft__axis(dim, x->rank, &d)) return no_dimension(where, "repeat_interleave", x, dim);
     int64_t outer, inner, shape[WEFT_MAX_RANK];
+    char text[WEFT_SHAPE_TEXT];
     memcpy(shape, x->shape, sizeof shape);
     if (count < 0 || !weft__mul(x->shape[d], count, &shape[d]))
-        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "repeat_interleave: %lld times",
-                            (long long)count);
+        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
+                            "repeat_interleave: %lld times dimension %d of %s", (long long)count, d,
+                            weft__tensor_text(x, text));
     const int rank = x->rank;
     const int64_t n = x->shape[d];
     x = around(where, x, d, &outer, &inner);
@@ -108,6 +111,7 @@ weft_tensor *weft_pad_with_at(const char *where, weft_tensor *x, const int64_t *
     if ((x->rank && (!before || !after)) || (int)mode < 0 || mode > WEFT_PAD_CIRCULAR)
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
                             "pad_with: before or after is NULL, or no mode");
+    char text[WEFT_SHAPE_TEXT];
     for (int d = 0; d < x->rank; d++) {
         const int64_t n = x->shape[d], most = mode == WEFT_PAD_REFLECT    ? n - 1
                                               : mode == WEFT_PAD_CIRCULAR ? n
@@ -116,9 +120,8 @@ weft_tensor *weft_pad_with_at(const char *where, weft_tensor *x, const int64_t *
         if (before[d] == 0 && after[d] == 0) continue;
         if (before[d] < 0 || after[d] < 0 || before[d] > most || after[d] > most)
             return weft__poison(x->ctx, where, WEFT_ERR_SHAPE,
-                                "pad_with: %lld before and %lld after an extent of %lld; the mode has at "
-                                "most %lld",
-                                (long long)before[d], (long long)after[d], (long long)n,
+                                "pad_with: dimension %d of %s by %lld and %lld; this mode has 0 to %lld", d,
+                                weft__tensor_text(x, text), (long long)before[d], (long long)after[d],
                                 (long long)(most < 0 ? 0 : most));
     }
     for (int d = 0; !weft__poisoned(x) && d < x->rank; d++) {

@@ -134,12 +134,18 @@ static weft_tensor *times(const char *where, pair a, pair b) {
     return join(where, sub(mul(a.re, b.re), mul(a.im, b.im)), add(mul(a.re, b.im), mul(a.im, b.re)));
 }
 
+/* A part of b over its larger one, which may be infinite. */
+static weft_tensor *share_of(const char *where, weft_tensor *x, weft_tensor *most) {
+    return select(weft_isinf_at(where, x), sgn(x), divi(x, most));
+}
+
 /* (a conj b) / |b|^2, the larger part of b taken out before, so that no square overflows. What is taken out
- * makes no difference, and has no gradient. Of b = 0: NaN. */
+ * makes no difference, and has no gradient. Of b = 0: NaN; of an infinite one 0. */
 static weft_tensor *over(const char *where, pair a, pair b) {
     weft_tensor *most = weft_maximum_at(where, weft_abs_at(where, b.re), weft_abs_at(where, b.im));
     most = weft_detach_at(where, most);
-    weft_tensor *re = divi(b.re, most), *im = divi(b.im, most), *size = add(mul(b.re, re), mul(b.im, im));
+    weft_tensor *re = share_of(where, b.re, most), *im = share_of(where, b.im, most),
+                *size = add(mul(b.re, re), mul(b.im, im));
     return join(where, divi(add(mul(a.re, re), mul(a.im, im)), size),
                 divi(sub(mul(a.im, re), mul(a.re, im)), size));
 }
@@ -158,7 +164,7 @@ static weft_tensor *root(const char *where, pair z) {
     weft_tensor *sign = select(below, weft_full_like_at(where, none, -1), weft_full_like_at(where, none, 1));
     weft_tensor *t = weft_sqrt_at(where, add(mulc(size, 0.5), mulc(select(right, z.re, neg(z.re)), 0.5)));
     weft_tensor *twice = select(eq(size, none), weft_full_like_at(where, none, 1), mulc(t, 2));
-    weft_tensor *other = divi(z.im, twice);
+    weft_tensor *other = select(weft_isinf_at(where, z.im), z.im, divi(z.im, twice));
     return join(where, select(right, t, mul(sign, other)), select(right, other, mul(sign, t)));
 }
 

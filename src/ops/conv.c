@@ -48,9 +48,12 @@ static weft_tensor *reject_operands(const char *name, const char *where, weft_te
                             name, weft__tensor_text(x, a), weft__tensor_text(weight, b), rank);
     c->n = x->shape[0];
     c->in = x->shape[1];
-    c->out = in ? weight->shape[0] : weight->shape[1] * c->groups;
-    const bool channels = in ? weight->shape[1] == c->in / c->groups : weight->shape[0] == c->in;
-    if (c->in < 1 || c->out < 1 || c->in % c->groups || c->out % c->groups || !channels)
+    bool channels = in ? weight->shape[1] == c->in / c->groups : weight->shape[0] == c->in;
+    if (in)
+        c->out = weight->shape[0];
+    else
+        channels = weft__mul(weight->shape[1], c->groups, &c->out) && channels;
+    if (!channels || c->in < 1 || c->out < 1 || c->in % c->groups || c->out % c->groups)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: weight %s does not fit x %s in %lld groups",
                             name, weft__tensor_text(weight, a), weft__tensor_text(x, b),
                             (long long)c->groups);

@@ -118,7 +118,8 @@ static weft_tensor *read_output(equation *e, const char *at) {
     while (*at == ' ') at++;
     const char *arrow = at;
     if (*at) {
-        if (strncmp(at, "->", 2)) return wrong(e, WEFT_ERR_ARGUMENT, "an operand too many", at);
+        if (strncmp(at, "->", 2))
+            return wrong(e, WEFT_ERR_ARGUMENT, *at == ',' ? "an operand too many" : "no arrow", at);
         at += 2;
         weft_tensor *bad = read_labels(e, &at, labels, &count);
         if (bad) return bad;

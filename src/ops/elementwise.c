@@ -131,15 +131,26 @@ static bool keeps_high(weft_dtype dtype, double high) {
     return !weft_dtype_is_float(dtype) && high >= ldexp(1, bits) - 1;
 }
 
+/* The limit where x is there or beyond, without a gradient, else y; a maximum or minimum would halve it
+ * there. */
+static weft_tensor *limited(const char *where, weft_op beyond, weft_tensor *x, double limit, weft_tensor *y) {
+    weft_tensor *number = weft__number(x->ctx, where, "clamp", (weft_dtype)x->dtype, 0, NULL, limit);
+    return select(weft__elementwise(where, beyond, 2, (weft_tensor *const[]){x, number}), number, y);
+}
+
 weft_tensor *weft_clamp_at(const char *where, weft_tensor *x, double low, double high) {
     weft_tensor *bad = weft__reject("clamp", where, &x, 1);
-    if (bad || !x || (bad = check_dtypes(where, WEFT_OP_MAXIMUM, 1, &x))) return bad;
+    if (bad || !x) return bad;
+    char text[WEFT_SHAPE_TEXT];
+    if (!weft__row_accepts(WEFT_OP_MAXIMUM, (weft_dtype)x->dtype))
+        return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "clamp: %s is not accepted, only %s",
+                            weft__tensor_text(x, text), class_text[rows[WEFT_OP_MAXIMUM].class]);
     if (!(low <= high))
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "clamp: %g to %g is no range", low, high);
-    if (!keeps_low((weft_dtype)x->dtype, low)) x = with_number(where, WEFT_OP_MAXIMUM, x, low);
-    return weft__poisoned(x) || keeps_high((weft_dtype)x->dtype, high)
-               ? x
-               : with_number(where, WEFT_OP_MINIMUM, x, high);
+    const weft_dtype dtype = (weft_dtype)x->dtype;
+    weft_tensor *y = x;
+    if (!keeps_low(dtype, low)) y = limited(where, WEFT_OP_LE, x, low, y);
+    return keeps_high(dtype, high) ? y : limited(where, WEFT_OP_GE, x, high, y);
 }
 
 weft_tensor *weft_full_like_at(const char *where, weft_tensor *x, double value) {

@@ -105,16 +105,7 @@ weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *valu
 }
 
 /* Row (a, b) of x begins at element a * n * B + b of it: an index into all of x as one vector. */
-weft_tensor *weft_take_along_axis_at(const char *where, weft_tensor *x, weft_tensor *index, int dim) {
-    weft_tensor *in[2] = {x, index}, *bad = weft__reject("take_along_axis", where, in, 2);
-    if (bad || !x || (bad = check_index(where, "take_along_axis", index))) return bad;
-    int axis;
-    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
-    bool fits = weft__axis(dim, x->rank, &axis) && index->rank == x->rank;
-    for (int i = 0; fits && i < x->rank; i++) fits = i == axis || index->shape[i] == x->shape[i];
-    if (!fits)
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "take_along_axis: x %s, index %s along axis %d",
-                            weft__tensor_text(x, a), weft__tensor_text(index, b), dim);
+weft_tensor *weft__take_along(const char *where, weft_tensor *x, weft_tensor *index, int axis) {
     const bool wide = index->dtype == WEFT_I64 || x->numel > INT32_MAX;
     const weft_dtype dtype = wide ? WEFT_I64 : WEFT_I32;
     int64_t stride = 1;
@@ -132,4 +123,23 @@ weft_tensor *weft_take_along_axis_at(const char *where, weft_tensor *x, weft_ten
     }
     if (weft__poisoned(at)) return at;
     return weft_gather_at(where, weft__reshape_to(where, x, 1, &x->numel), at, 0);
+}
+
+/* An index outside its row would be another row's element: a gather of 0..n-1 is the identity, but records a
+ * fault. */
+weft_tensor *weft_take_along_axis_at(const char *where, weft_tensor *x, weft_tensor *index, int dim) {
+    weft_tensor *in[2] = {x, index}, *bad = weft__reject("take_along_axis", where, in, 2);
+    if (bad || !x || (bad = check_index(where, "take_along_axis", index))) return bad;
+    int axis;
+    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    bool fits = weft__axis(dim, x->rank, &axis) && index->rank == x->rank;
+    for (int i = 0; fits && i < x->rank; i++) fits = i == axis || index->shape[i] == x->shape[i];
+    if (!fits)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "take_along_axis: x %s, index %s along axis %d",
+                            weft__tensor_text(x, a), weft__tensor_text(index, b), dim);
+    if (x->shape[axis] == x->numel)
+        return weft__take_along(where, x, index, axis); /* there is no other row */
+    weft_tensor *places = weft_iota(x->ctx, weft_dtype_of(index), 1, &x->shape[axis]);
+    index = weft_gather_at(where, places, index, 0);
+    return weft__poisoned(index) ? index : weft__take_along(where, x, index, axis);
 }

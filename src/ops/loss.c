@@ -234,6 +234,7 @@ weft_tensor *weft_cross_entropy_at(const char *where, weft_tensor *logits, weft_
     weft_cross_entropy_options o = options ? *options : (weft_cross_entropy_options){0};
     weft_tensor *bad = reject_classes(where, logits, target, o.smoothing, o.weights);
     if (bad || !logits) return bad;
+    if ((unsigned)o.reduction > WEFT_NONE) return reduce(where, logits, o.reduction);
     uint8_t outer = begin(logits);
     return done(logits, outer, cross_entropy(where, logits, target, o));
 }

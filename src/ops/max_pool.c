@@ -82,7 +82,7 @@ static weft_tensor *spread_apart(const char *where, weft_tensor *g, weft_tensor 
 
 /* Windows that overlap, or leave some out: elements whose places leave the same rest by the stride are in the
  * same taps of windows that lie side by side. Sums of the shifted windows for each rest, laid between each
- * other. */
+ * other. NULL: no tap has that rest. */
 static weft_tensor *spread_rest(const char *where, weft_tensor *g, weft_tensor *place,
                                 const weft_max_params *p, const int64_t *rest, const int64_t *blocks) {
     weft_tensor *sum = NULL;
@@ -113,8 +113,10 @@ static weft_tensor *spread_each(const char *where, weft_tensor *g, weft_tensor *
         whole[rank - 2 + i] = blocks[i] * p->stride[i];
     }
     weft_tensor *sum = NULL;
-    for (int64_t r = 0; r < p->stride[0] * p->stride[1]; r++) {
-        const int64_t rest[2] = {r / p->stride[1], r % p->stride[1]};
+    int64_t rests[2]; /* those behind a window have no tap */
+    for (int i = 0; i < 2; i++) rests[i] = weft__smaller(p->stride[i], (p->size[i] - 1) * p->dilation[i] + 1);
+    for (int64_t r = 0; r < rests[0] * rests[1]; r++) {
+        const int64_t rest[2] = {r / rests[1], r % rests[1]};
         int64_t before[WEFT_MAX_RANK] = {0}, after[WEFT_MAX_RANK] = {0};
         weft_tensor *part = spread_rest(where, g, place, p, rest, blocks);
         if (!part) continue;

@@ -45,6 +45,9 @@ uint64_t weft__next_stream(weft_context *ctx);
 weft_tensor *weft__scatter(const char *where, weft_tensor *index, weft_tensor *source, int axis,
                            int64_t extent);
 
+/* take_along_axis of an index that is known to be within 0..n-1. */
+weft_tensor *weft__take_along(const char *where, weft_tensor *x, weft_tensor *index, int axis);
+
 /* Sums, or products, up to each element along axis; reverse: from there on. f32, f64, i32 or i64. */
 weft_tensor *weft__scan(const char *where, weft_tensor *x, int axis, bool product, bool reverse);
 

@@ -77,9 +77,12 @@ static weft_tensor *max_pool(const char *name, const char *where, weft_tensor *x
         const int k = 2 - dims + i;
         m.size[k] = p[i].size, m.stride[k] = p[i].stride, m.padding[k] = p[i].padding;
         m.dilation[k] = p[i].dilation;
-        bad = weft__window_count(where, name, x->ctx, x->shape[x->rank - dims + i] + 2 * p[i].padding,
-                                 p[i].size, p[i].stride, p[i].dilation, &m.count[k]);
+        int64_t padded;
+        if (!weft__add(x->shape[x->rank - dims + i], 2 * p[i].padding, &padded)) padded = INT64_MAX;
+        bad = weft__window_count(where, name, x->ctx, padded, p[i].size, p[i].stride, p[i].dilation,
+                                 &m.count[k]);
         if (bad) return bad;
+        if (m.count[k] == 1) m.stride[k] = p[i].size; /* of one window any stride is right */
     }
     if (m.size[0] <= WEFT_MAX_TAPS && m.size[1] <= WEFT_MAX_TAPS && m.size[0] * m.size[1] <= WEFT_MAX_TAPS) {
         if (dims == 2) return weft__max_pool(where, x, &m);

@@ -58,8 +58,9 @@ static weft_tensor *wide_of(const char *where, weft_op op, weft_tensor *x) {
     return weft_cast_at(where, x, WEFT_I64);
 }
 
-static weft_tensor *reduce_axis(const char *where, weft_op op, weft_tensor *x, int axis, bool keep) {
-    const char *name = weft__op_name((int)op);
+/* name: of the function that reduces, for messages. */
+static weft_tensor *reduce_axis(const char *where, const char *name, weft_op op, weft_tensor *x, int axis,
+                                bool keep) {
     weft_tensor *bad = weft__reject(name, where, &x, 1);
     uint32_t mask;
     if (bad || !x || (bad = mask_of(where, name, x, axis, &mask))) return bad;
@@ -77,16 +78,16 @@ static weft_tensor *reduce_axis(const char *where, weft_op op, weft_tensor *x, i
 }
 
 weft_tensor *weft_sum_at(const char *where, weft_tensor *x, int axis, bool keep) {
-    return reduce_axis(where, WEFT_OP_SUM, x, axis, keep);
+    return reduce_axis(where, "sum", WEFT_OP_SUM, x, axis, keep);
 }
 weft_tensor *weft_max_at(const char *where, weft_tensor *x, int axis, bool keep) {
-    return reduce_axis(where, WEFT_OP_MAX, x, axis, keep);
+    return reduce_axis(where, "max", WEFT_OP_MAX, x, axis, keep);
 }
 weft_tensor *weft_min_at(const char *where, weft_tensor *x, int axis, bool keep) {
-    return reduce_axis(where, WEFT_OP_MIN, x, axis, keep);
+    return reduce_axis(where, "min", WEFT_OP_MIN, x, axis, keep);
 }
 weft_tensor *weft_prod_at(const char *where, weft_tensor *x, int axis, bool keep) {
-    return reduce_axis(where, WEFT_OP_PROD, x, axis, keep);
+    return reduce_axis(where, "prod", WEFT_OP_PROD, x, axis, keep);
 }
 
 weft_tensor *weft_mean_at(const char *where, weft_tensor *x, int axis, bool keep) {
@@ -123,23 +124,23 @@ weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, double cor
                     (weft_dtype)x->dtype);
 }
 
+/* The p-th root of s, with gradient 0 where s is 0; p > 0. */
+static weft_tensor *root(const char *where, weft_tensor *s, double p) {
+    weft_tensor *none = eq(s, zero(s)), *safe = select(none, weft_full_like_at(where, s, 1), s);
+    safe = p == 2 ? weft_sqrt_at(where, safe) : power(safe, weft_full_like_at(where, safe, 1 / p));
+    return select(none, zero(s), safe);
+}
+
 weft_tensor *weft_std_at(const char *where, weft_tensor *x, int axis, double correction, bool keep) {
     weft_tensor *bad = reject_float("std", where, x);
     if (bad || !x) return bad;
     weft_tensor *v = variance(where, "std", widen(where, x), axis, correction, keep);
-    return as_dtype(where, weft_sqrt_at(where, v), (weft_dtype)x->dtype);
-}
-
-/* The p-th root of s, with gradient 0 where s is 0. */
-static weft_tensor *root(const char *where, weft_tensor *s, double p) {
-    weft_tensor *none = eq(s, zero(s)), *safe = select(none, weft_full_like_at(where, s, 1), s);
-    safe = p == 2 ? weft_sqrt_at(where, safe) : power(safe, weft_full_like_at(where, safe, 1 / p));
-    return p > 0 ? select(none, zero(s), safe) : select(none, weft_full_like_at(where, s, INFINITY), safe);
+    return as_dtype(where, root(where, v, 2), (weft_dtype)x->dtype);
 }
 
 static weft_tensor *norm_of(const char *where, weft_tensor *x, double p, int axis, bool keep) {
     weft_tensor *size = weft_abs_at(where, x);
-    if (isinf(p)) return reduce_axis(where, p > 0 ? WEFT_OP_MAX : WEFT_OP_MIN, size, axis, keep);
+    if (isinf(p)) return reduce_axis(where, "norm", p > 0 ? WEFT_OP_MAX : WEFT_OP_MIN, size, axis, keep);
     if (p == 1) return weft_sum_at(where, size, axis, keep);
     if (p == 2) return root(where, weft_sum_at(where, mul(x, x), axis, keep), p);
     weft_tensor *none = eq(x, zero(x)), *one = weft_full_like_at(where, x, 1);
@@ -165,7 +166,8 @@ static weft_tensor *truth(const char *where, const char *name, weft_op op, weft_
     uint32_t mask;
     if (bad || !x || (bad = mask_of(where, name, x, axis, &mask))) return bad;
     weft_tensor *is = x->dtype == WEFT_BOOL ? x : weft_cast_at(where, x, WEFT_BOOL);
-    if (is->error || reduced_count(x, mask)) return is->error ? is : reduce_axis(where, op, is, axis, keep);
+    if (is->error || reduced_count(x, mask))
+        return is->error ? is : reduce_axis(where, name, op, is, axis, keep);
     int64_t shape[WEFT_MAX_RANK];
     for (int i = 0; i < x->rank; i++) shape[i] = mask >> i & 1u ? 1 : x->shape[i];
     is = weft__constant(x->ctx, where, WEFT_BOOL, x->rank, shape, op == WEFT_OP_MIN, op == WEFT_OP_MIN);
@@ -190,7 +192,7 @@ static weft_tensor *arg_extreme(const char *where, weft_op op, const char *name,
         weft_tensor *index = arg_extreme(where, op, name, weft__reshape_to(where, x, 1, &flat), 0, false);
         return index->error || !keep ? index : weft__reshape_to(where, index, x->rank, ones);
     }
-    weft_tensor *extreme = reduce_axis(where, op, x, axis, true);
+    weft_tensor *extreme = reduce_axis(where, name, op, x, axis, true);
     if (extreme->error) return extreme;
     int at;
     weft__axis(axis, x->rank, &at);
@@ -205,7 +207,7 @@ static weft_tensor *arg_extreme(const char *where, weft_op op, const char *name,
     if (count->error) return count;
     count = weft__reshape_to(where, count, x->rank, column);
     weft_tensor *far = weft__constant(x->ctx, where, WEFT_I32, 0, NULL, INT32_MAX, INT32_MAX);
-    return reduce_axis(where, WEFT_OP_MIN, select(hit, count, far), axis, keep);
+    return reduce_axis(where, name, WEFT_OP_MIN, select(hit, count, far), axis, keep);
 }
 
 weft_tensor *weft_argmax_at(const char *where, weft_tensor *x, int axis, bool keep) {

@@ -62,7 +62,8 @@ weft_tensor *weft_logsumexp_at(const char *where, weft_tensor *x, int axis, bool
         weft_tensor *s = weft_sum_at(where, wide, axis, keep);
         return as_dtype(where, weft_full_like_at(where, s, -INFINITY), weft_dtype_of(x));
     }
-    weft_tensor *m = shift_of(where, wide, axis);
+    weft_tensor *m = weft_detach_at(where, weft_max_at(where, wide, axis, true));
+    m = select(weft_isinf_at(where, m), zero(m), m); /* of inf: inf, as exp gives it */
     weft_tensor *s = weft_sum_at(where, expo(sub(wide, m)), axis, true);
     weft_tensor *y = add(m, logn(not_zero(where, s)));
     y = select(eq(s, zero(s)), weft_full_like_at(where, y, -INFINITY), y);

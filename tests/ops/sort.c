@@ -163,6 +163,10 @@ void ops_case_take_along_axis(matrix *m) {
     operand i = operand_new(m, WEFT_I32, SHAPE(3, 3), VIEW_PLAIN, GEN_NORMAL);
     ops_refused(m, "take_along_axis", WEFT_F32, "index", weft_take_along_axis(x.t, x.t, 0), WEFT_ERR_DTYPE);
     ops_refused(m, "take_along_axis", WEFT_F32, "rows", weft_take_along_axis(x.t, i.t, 1), WEFT_ERR_SHAPE);
+    weft_tensor *next = weft_from(m->ctx, WEFT_I32, 2, (int64_t[]){2, 1}, (int32_t[]){3, 0}); /* of row 1 */
+    weft_tensor *outside = weft_take_along_axis(x.t, next, 1);
+    const bool named = weft_eval(&outside, 1) == WEFT_ERR_INDEX || weft_synchronize(m->ctx) == WEFT_ERR_INDEX;
+    ops_hold(m, "take_along_axis", WEFT_I32, "n: its error", named);
     ops_flush(m);
 }
 

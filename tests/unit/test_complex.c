@@ -102,6 +102,22 @@ static void test_text(void **state) {
     weft_close(ctx);
 }
 
+/* What is divided by infinity is 0, whatever its angle; roots of it lie where C has them. */
+static void test_infinite(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(test_device(), false);
+    const float inf = INFINITY, z[8] = {inf, 0, 2, -inf, -inf, inf, 1e30F, 1e30F};
+    const float quotients[8] = {0, 0, 0, 0, 0, 0, 1e-30F, 0}, roots[6] = {inf, 0, inf, -inf, inf, inf};
+    weft_tensor *t = weft_from(ctx, WEFT_C64, SHAPE(4), z);
+    weft_tensor *a = weft_from(ctx, WEFT_C64, SHAPE(4), (float[]){1, 2, -1, 3, 4, 1, 1, 1});
+    float got[8];
+    assert_ok(weft_read(weft_div(a, t), got, sizeof got));
+    for (int i = 0; i < 8; i++) assert_true(fabsf(got[i] - quotients[i]) <= 1e-36F);
+    assert_ok(weft_read(weft_sqrt(t), got, sizeof got));
+    for (int i = 0; i < 6; i++) assert_true(got[i] == roots[i]);
+    weft_close(ctx);
+}
+
 static weft_tensor *same(weft_module *m, weft_tensor *x) { return (void)m, x; }
 
 static void test_refusals(void **state) {
@@ -124,8 +140,8 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parity), cmocka_unit_test(test_programs),
-                                       cmocka_unit_test(test_descent), cmocka_unit_test(test_text),
-                                       cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parity),   cmocka_unit_test(test_programs),
+                                       cmocka_unit_test(test_descent),  cmocka_unit_test(test_text),
+                                       cmocka_unit_test(test_infinite), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,38 @@ static void test_masked_rows(void **state) {
     }
 }
 
+/* ---- gradients where a function has an edge ---- */
+
+/* That of sum(y * (1, 2, ...)) by x, which has n elements. */
+static void assert_gradient(weft_tensor *y, weft_tensor *x, int n, const double *wanted) {
+    weft_context *ctx = weft_context_of(x);
+    weft_tensor *weights = weft_arange(ctx, WEFT_F64, 1, 1 + (double)weft_numel(y), 1), *grad;
+    y = weft_reshape(y, SHAPE(weft_numel(y)));
+    assert_ok(weft_gradient(weft_sum(weft_mul(y, weights), WEFT_ALL_AXES, false), &x, 1, &grad));
+    double *got = values_of(grad);
+    assert_close(got, wanted, n, 1e-14);
+    free(got);
+}
+
+/* As PyTorch has them: 0 at a limit, and of a deviation that is 0. */
+static void test_edges(void **state) {
+    weft_context *ctx = *state;
+    const double inf = (double)INFINITY, d = sqrt(2.0) / 2;
+    weft_tensor *x = weft_variable_new(ctx, "x", WEFT_F64, SHAPE(5), (double[]){-2, -1, 0, 1, 2});
+    assert_gradient(weft_clamp(x, -1, 1), x, 5, (double[]){0, 0, 3, 0, 0});
+    assert_gradient(weft_clamp(x, -HUGE_VAL, 1), x, 5, (double[]){1, 2, 3, 0, 0});
+    weft_tensor *rows = weft_variable_new(ctx, "rows", WEFT_F64, SHAPE(2, 2), (double[]){3, 3, 4, 2});
+    assert_gradient(weft_std(rows, -1, 1, false), rows, 4, (double[]){0, 0, 2 * d, -2 * d});
+    assert_gradient(weft_std(rows, -1, 0, false), rows, 4, (double[]){0, 0, 1, -1});
+    const weft_pool_options far = {.size = {2}, .stride = {3}}, once = {.size = {2}, .stride = {INT64_MAX}};
+    assert_gradient(weft_max_pool1d(x, &far), x, 5, (double[]){0, 1, 0, 0, 2});
+    assert_gradient(weft_max_pool1d(x, &once), x, 5, (double[]){0, 1, 0, 0, 0});
+    const double large[6] = {inf, 1, inf, inf, -inf, -inf};
+    double *y = values_of(weft_logsumexp(weft_from(ctx, WEFT_F64, SHAPE(3, 2), large), -1, false));
+    assert_true(y[0] == inf && y[1] == inf && y[2] == -inf);
+    free(y);
+}
+
 /* ---- activations ---- */
 
 static double reference(int which, double x) {
@@ -229,6 +261,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_softmax, setup, teardown),
         cmocka_unit_test_setup_teardown(test_masked_rows, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_edges, setup, teardown),
         cmocka_unit_test_setup_teardown(test_activations, setup, teardown),
         cmocka_unit_test_setup_teardown(test_activation_gradients_at, setup, teardown),
         cmocka_unit_test_setup_teardown(test_norms, setup, teardown),
