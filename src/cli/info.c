@@ -12,10 +12,16 @@
 
 static weft_status check_one(const char *dir, uint64_t step, bool check) {
     char path[PATH_BYTES], name[64];
+    uint64_t best = 0;
+    const bool is_best = weft_checkpoint_best(dir, &best) && best == step;
     snprintf(name, sizeof name, "checkpoints/step-%llu", (unsigned long long)step);
     if (!weft__join(path, sizeof path, dir, name)) return WEFT_ERR_ARGUMENT;
     weft_status status = check ? weft_checkpoint_verify(NULL, path) : WEFT_OK;
-    printf("  %s%s\n", name, !check ? "" : status == WEFT_OK ? "  whole" : "  DAMAGED");
+    printf("  %s%s%s\n", name,
+           !check              ? ""
+           : status == WEFT_OK ? "  whole"
+                               : "  DAMAGED",
+           is_best ? "  best" : "");
     if (status != WEFT_OK) weft__complain("%s", weft_last_error(NULL));
     return status;
 }

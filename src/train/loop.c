@@ -328,6 +328,11 @@ static void advise(const weft__loop *loop) {
 /* All steps are done. A process that was killed while it measured what came of them left no scores. */
 static weft_status complete(weft__loop *loop, const char *how) {
     char path[4096];
+    if (loop->before.model[0]) { /* there is a summary */
+        loop->summary.val_loss = loop->before.val_loss;
+        loop->summary.test_loss = loop->before.test_loss;
+        loop->summary.test_accuracy = loop->before.test_accuracy;
+    }
     if (weft__join(path, sizeof path, loop->run.dir, "scores.json") && access(path, F_OK) != 0)
         WEFT_TRY(weft__loop_score(loop));
     WEFT_TRY(weft__loop_summary(loop, how));

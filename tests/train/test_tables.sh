@@ -134,6 +134,8 @@ check "whose best is gone has another one" test -e unkept/checkpoints/best/model
 cp -r side unscored && rm unscored/scores.json
 expect 7 'all its steps are done' "$weft" resume unscored
 check "scores are made up for" cmp {side,unscored}/scores.json
+check "and what it said of them stays" bash -c 'grep -o "\"val_loss\": [0-9.]*" side/summary.json | grep -qFf - unscored/summary.json'
+expect 0 "step-${best#step-}  whole  best" "$weft" info early --check
 expect 2 'no validation data to be patient about' "$weft" train logistic.yaml --run bad --set train.patience=1 --set data.val_fraction=0
 check "no best but where it is asked for" test ! -e side/checkpoints/best
 
