@@ -137,6 +137,12 @@ static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, 
     const int32_t *ids = ids_of(dataset, split, &whole);
     int64_t context = config->model_context, window = 0, count = (int64_t)whole;
     if (split != WEFT__TRAIN && count > 1 && count <= context) context = count - 1;
+    if (options->streams &&
+        options->batch > 0) { /* an epoch is whole steps: states begin anew between them */
+        const int64_t batches = (count / options->batch - 1) / context;
+        const int64_t whole_steps = batches - batches % config->train_accumulate;
+        if (whole_steps < batches && whole_steps > 0) count = options->batch * (whole_steps * context + 1);
+    }
     if (weft__mul(options->batch, context, &window) && count > 0)
         count = limit(most, window, count - 1) + 1; /* the last token is only predicted */
     if (dataset->mapped[split])

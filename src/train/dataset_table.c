@@ -409,7 +409,10 @@ static weft_status measure_channels(weft_context *ctx, weft__dataset *d) {
 }
 
 static weft_status scale(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
     bool images = d->x[WEFT__TRAIN].dtype == WEFT_U8;
+    for (int i = 1; i < WEFT__SPLIT_COUNT && !images; i++) /* bytes are numbers where training data are */
+        if (d->x[i].data) WEFT_TRY(convert(ctx, paths[i], WEFT_F32, &d->x[i]));
     if (images) {
         d->scale = config->data_standardize ? 1.0 / 255.0 : 1;
         for (int i = 1; i < WEFT__SPLIT_COUNT; i++)
@@ -543,7 +546,7 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
     WEFT_TRY(read_file(ctx, config, path, WEFT__TEST, &known, x, NULL));
     weft_status status = shape_images(ctx, config, path, x, &known);
     if (status == WEFT_OK) status = shape_inputs(ctx, path, &known, x);
-    if (status == WEFT_OK && config->model_type == WEFT__MODEL_AUTOENCODER)
+    if (status == WEFT_OK && (config->model_type == WEFT__MODEL_AUTOENCODER || dataset->scale == 0))
         status = convert(ctx, path, WEFT_F32, x);
     if (status == WEFT_OK && x->dtype == WEFT_F32 && dataset->mean)
         scale_rows(x, dataset->features, dataset->mean, dataset->deviation);

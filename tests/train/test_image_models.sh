@@ -60,6 +60,22 @@ expect 2 'model.image' "$weft" train cnn.yaml --run bad "${quick[@]}" --set mode
 expect 3 'no images of 1 x 8 x 8' "$weft" predict cnn small-labels-idx1-ubyte
 expect 2 'a resnet has none' "$weft" train resnet.yaml --run bad "${small[@]}" --set model.dropout=0.1
 
+# numbers of 32 bits to learn from, bytes to test with and to predict from
+{
+    printf '\0\0\x0d\x02\0\0\0\x04\0\0\0\x02'
+    printf '\x3f\x80\0\0\0\0\0\0%.0s' 1 2
+    printf '\0\0\0\0\x3f\x80\0\0%.0s' 1 2
+} >wide-idx2
+printf '\0\0\x08\x02\0\0\0\x02\0\0\0\x02\x01\0\0\x01' >narrow-idx2
+printf '\0\0\x08\x01\0\0\0\x04\0\0\x01\x01' >wide-labels
+printf '\0\0\x08\x01\0\0\0\x02\0\x01' >narrow-labels
+expect 0 '' "$weft" init mlp --data wide-idx2 --out wide.yaml
+expect 0 '' "$weft" train wide.yaml --run wide "${quick[@]}" --set data.test_path=narrow-idx2 --set data.labels=[wide-labels,x,narrow-labels] \
+    --set model.hidden=[4] --set optimizer.lr=0.1
+expect 0 'accuracy 100.00' "$weft" eval wide
+expect 0 '^1' "$weft" predict wide narrow-idx2
+check "in their order" awk '{said = said $1} END {exit said != "01"}' out
+
 # ---- autoencoder ----
 expect 0 '' "$weft" init autoencoder --data small-images-idx3-ubyte --out code.yaml
 expect 0 '' "$weft" train code.yaml --run code "${quick[@]}" --set model.hidden=[16,4] --set train.epochs=200 --set optimizer.lr=0.01
