@@ -169,6 +169,11 @@ if(TARGET test_dnn_plans) # cuDNN loads what it compiles into a driver: here one
     "${test_environment};LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/dnn-driver:$ENV{LD_LIBRARY_PATH}")
 endif()
 
+if(TARGET test_cpu_matmul AND NOT WEFT_SANITIZE) # a CBLAS, where it is installed
+  weft_add_test(test_cpu_matmul_openblas ${CMAKE_COMMAND} -E env WEFT_MATMUL=openblas
+                $<TARGET_FILE:test_cpu_matmul> library)
+endif()
+
 if(TARGET test_gpu_tensor)
   weft_add_cuda_test(test_gpu_tensor_cuda_75 ${CMAKE_COMMAND} -E env FAKE_CUDA_CAPABILITY=75 $<TARGET_FILE:test_gpu_tensor>)
 endif()

@@ -168,16 +168,6 @@ static void grad_cast(const char *where, weft_tensor *node, weft_tensor *g, weft
     grads[0] = wide ? wide : weft_cast_at(where, g, dtype);
 }
 
-/* The matrix that x is the transpose of, when x is recorded so. */
-static bool is_transpose(const weft_tensor *x) {
-    if (x->op != WEFT_OP_PERMUTE) return false;
-    const weft_attr_order *attr = x->attr;
-    for (int i = 0; i < x->rank; i++)
-        if (attr->order[i] != (i == x->rank - 1 ? x->rank - 2 : i == x->rank - 2 ? x->rank - 1 : i))
-            return false;
-    return true;
-}
-
 /* The gradient of an operand that is a recorded transpose is computed transposed, so that the product writes
  * the layout of the tensor behind it (a weight's gradient goes straight into its block). */
 static void grad_matmul(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
@@ -185,10 +175,10 @@ static void grad_matmul(const char *where, weft_tensor *node, weft_tensor *g, we
     g = weft_cast_at(where, g, (weft_dtype)a->dtype); /* of a product of 16 bits in f32 */
     weft_tensor *at = weft_transpose_at(where, a, -1, -2), *bt = weft_transpose_at(where, b, -1, -2);
     weft_tensor *gt = weft_transpose_at(where, g, -1, -2);
-    grads[0] = is_transpose(a) ? weft_transpose_at(where, weft_matmul_at(where, b, gt), -1, -2)
-                               : weft_matmul_at(where, g, bt);
-    grads[1] = is_transpose(b) ? weft_transpose_at(where, weft_matmul_at(where, gt, a), -1, -2)
-                               : weft_matmul_at(where, at, g);
+    grads[0] = weft__is_transpose(a) ? weft_transpose_at(where, weft_matmul_at(where, b, gt), -1, -2)
+                                     : weft_matmul_at(where, g, bt);
+    grads[1] = weft__is_transpose(b) ? weft_transpose_at(where, weft_matmul_at(where, gt, a), -1, -2)
+                                     : weft_matmul_at(where, at, g);
 }
 
 static void grad_gather(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {

@@ -141,12 +141,46 @@ static bool batch_of(weft_heavy_matmul *mm, int n, const int64_t *extent, const 
     return true;
 }
 
+/* The same of a matrix of numbers, which are pairs of what the strides count. */
+static bool is_matrix_of_pairs(int rank, const int64_t *shape, const int64_t *stride) {
+    int64_t half[WEFT_VIEW_RANK];
+    bool even = stride[rank - 1] == 1;
+    for (int i = 0; i < rank - 1; i++) {
+        half[i] = stride[i] / 2;
+        even = even && stride[i] % 2 == 0;
+    }
+    return even && is_matrix(rank - 1, shape, half);
+}
+
+/* The shape in memory, where a complex number is a pair. */
+static int stored_shape(const weft_tensor *x, int64_t *shape) {
+    memcpy(shape, x->shape, (size_t)x->rank * sizeof *shape);
+    if (!is_complex(x)) return x->rank;
+    shape[x->rank] = 2;
+    return x->rank + 1;
+}
+
+/* A matrix, or a batch of them, with strides in elements; flat: contiguous. */
+static weft_status take_matrix(weft_ir *ir, ir_edge edge, const weft_tensor *x, bool flat, operand *out) {
+    int64_t shape[WEFT_MAX_RANK + 1];
+    const int rank = stored_shape(x, shape);
+    const bool pairs = is_complex(x);
+    WEFT_TRY(take_operand(ir, edge, rank, shape,
+                          flat    ? contiguous
+                          : pairs ? is_matrix_of_pairs
+                                  : is_matrix,
+                          out));
+    for (int i = 0; i < rank && pairs; i++) out->stride[i] /= 2;
+    matrix_strides(&x->shape[x->rank - 2], &out->stride[x->rank - 2]);
+    return WEFT_OK;
+}
+
+/* t: a product, or the composite that one of complex matrices is. */
 static weft_status build_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
     const weft_tensor *a = t->in[0], *b = t->in[1];
-    int rank = t->rank;
+    const int rank = a->rank;
+    const bool pairs = is_complex(a);
     operand left, right;
-    WEFT_TRY(take_operand(ir, in[0], rank, a->shape, is_matrix, &left));
-    WEFT_TRY(take_operand(ir, in[1], rank, b->shape, is_matrix, &right));
     weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL};
     weft_heavy_matmul *mm = &heavy.as.matmul;
     mm->dtype = a->dtype;
@@ -154,21 +188,27 @@ static weft_status build_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge
     mm->m = a->shape[rank - 2];
     mm->k = a->shape[rank - 1];
     mm->n = b->shape[rank - 1];
-    if (!batch_of(mm, rank - 2, t->shape, left.stride, right.stride)) { /* contiguous copies merge into one */
-        WEFT_TRY(take_operand(ir, in[0], rank, a->shape, contiguous, &left));
-        WEFT_TRY(take_operand(ir, in[1], rank, b->shape, contiguous, &right));
-        batch_of(mm, rank - 2, t->shape, left.stride, right.stride);
+    if (pairs) mm->conj = (uint8_t)((const weft_product_params *)weft__params_of(t))->conj;
+    if (pairs && !takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
+    WEFT_TRY(take_matrix(ir, in[0], a, false, &left));
+    WEFT_TRY(take_matrix(ir, in[1], b, false, &right));
+    if (!batch_of(mm, rank - 2, a->shape, left.stride, right.stride)) { /* contiguous copies merge into one */
+        WEFT_TRY(take_matrix(ir, in[0], a, true, &left));
+        WEFT_TRY(take_matrix(ir, in[1], b, true, &right));
+        batch_of(mm, rank - 2, a->shape, left.stride, right.stride);
     }
-    matrix_strides(&a->shape[rank - 2], &left.stride[rank - 2]);
-    matrix_strides(&b->shape[rank - 2], &right.stride[rank - 2]);
     mm->a_m = left.stride[rank - 2];
     mm->a_k = left.stride[rank - 1];
     mm->b_k = right.stride[rank - 2];
     mm->b_n = right.stride[rank - 1];
     mm->c_m = mm->n;
     if (!takes(ir, &heavy)) return declined(ir, "matmul");
+    int64_t shape[WEFT_MAX_RANK + 1];
+    const int stored = stored_shape(a, shape);
+    shape[rank - 1] = mm->n;
     int n = heavy_node(ir, t, &heavy, 2, (ir_edge[]){left.edge, right.edge});
-    if (n >= 0) n = heavy_out(ir, n, 0, (weft_dtype)t->dtype, rank, t->shape);
+    const weft_dtype dtype = (weft_dtype)t->dtype;
+    if (n >= 0) n = heavy_out(ir, n, 0, pairs ? weft__part_dtype(dtype) : dtype, stored, shape);
     *out = (ir_edge){n, -1};
     return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
 }
@@ -588,6 +628,7 @@ weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in,
     case WEFT_HEAVY_ATTENTION: return build_attention(ir, t, in, out);
     case WEFT_HEAVY_CONV: return build_conv(ir, t, in, out);
     case WEFT_HEAVY_RECURRENT: return build_recurrent(ir, t, in, out);
+    case WEFT_HEAVY_MATMUL: return build_matmul(ir, t, in, out);
     case WEFT_HEAVY_SOURCE: return build_source(ir, t, in, out);
     default: return WEFT_ERR_UNSUPPORTED;
     }

@@ -18,9 +18,10 @@ static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
         const weft_heavy_matmul *mm = &heavy->as.matmul;
         int64_t batch = 1;
         for (int i = 0; i < mm->batch_rank; i++) batch *= mm->batch[i];
-        snprintf(out, size, "matmul %s %lldx %lldx%lldx%lld %c%c%s%s%s",
+        snprintf(out, size, "matmul %s %lldx %lldx%lldx%lld %c%c%s%s%s%s",
                  weft_dtype_name((weft_dtype)mm->dtype), (long long)batch, (long long)mm->m, (long long)mm->n,
                  (long long)mm->k, mm->a_k == 1 ? 'n' : 't', mm->b_n == 1 ? 'n' : 't',
+                 ((const char *[]){"", " conj a", " conj b", " conj a b"})[mm->conj & 3],
                  mm->sums ? " + sums" : "", mm->epilogue ? " " : "", mm->epilogue ? mm->epilogue->name : "");
         break;
     }

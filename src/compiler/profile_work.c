@@ -56,7 +56,7 @@ static void matmul_work(const weft_heavy_matmul *mm, double *flops, double *byte
         if (mm->b_batch[i] != 0) b *= n;
     }
     double m = (double)mm->m, n = (double)mm->n, k = (double)mm->k;
-    *flops = 2 * c * m * n * k;
+    *flops = (weft_dtype_is_complex((weft_dtype)mm->dtype) ? 8 : 2) * c * m * n * k;
     *bytes = size * (a * m * k + b * k * n);
     size = (double)weft_dtype_size((weft_dtype)mm->out_dtype);
     if (mm->sums) {

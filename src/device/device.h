@@ -48,8 +48,9 @@ typedef struct weft_fault {
  * its loads of argument `product` yield the elements of c, rounded to out_dtype, and c itself is memory only
  * where the kernel writes it. Operands: a, b, the kernel's arguments. */
 typedef struct weft_heavy_matmul {
-    uint8_t dtype;     /* of a and b: f32, f64, f16, bf16, i32, i64 */
+    uint8_t dtype; /* of a and b: f32, f64, f16, bf16, i32, i64; c64, c128: pairs, and strides count them */
     uint8_t out_dtype; /* of c: the same, or f32 */
+    uint8_t conj;      /* of complex numbers, 1: those of a are conjugated, 2: those of b */
     int batch_rank;
     int64_t batch[WEFT_BATCH_DIMS], a_batch[WEFT_BATCH_DIMS], b_batch[WEFT_BATCH_DIMS],
         c_batch[WEFT_BATCH_DIMS];

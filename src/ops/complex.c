@@ -248,37 +248,3 @@ weft_tensor *weft__complex_cast(const char *where, weft_tensor *x, weft_dtype dt
     if (dtype != WEFT_BOOL) return weft_cast_at(where, z.re, dtype);
     return weft_or_at(where, weft_cast_at(where, z.re, dtype), weft_cast_at(where, z.im, dtype));
 }
-
-/* ---- products of matrices ---- */
-
-/* One product of real matrices of twice the width: the rows of a as they lie, (re, im, re, im, ...), times
- * two rows for each of b's, (re, im, ...) and (-im, re, ...). As many multiplications as a complex product
- * has, by what multiplies floats fastest, and a is not copied. */
-weft_tensor *weft__complex_matmul(const char *where, weft_tensor *a, weft_tensor *b) {
-    const int r = b->rank;
-    const int64_t k = a->shape[a->rank - 1], n = b->shape[r - 1];
-    char text[WEFT_SHAPE_TEXT];
-    if (r == WEFT_MAX_RANK || a->rank == WEFT_MAX_RANK)
-        return weft__poison(a->ctx, where, WEFT_ERR_SHAPE,
-                            "matmul: %s: complex matrices have rank %d at most",
-                            weft__tensor_text(r == WEFT_MAX_RANK ? b : a, text), WEFT_MAX_RANK - 1);
-    const pair z = parts_of(where, b);
-    weft_tensor *re = weft_unsqueeze_at(where, z.re, -2), *im = weft_unsqueeze_at(where, z.im, -2);
-    weft_tensor *left[2] = {re, neg(im)}, *right[2] = {im, re};
-    weft_tensor *rows = join(where, weft_concat_at(where, left, 2, -2), weft_concat_at(where, right, 2, -2));
-    if (rows->error) return rows;
-    int64_t shape[WEFT_MAX_RANK];
-    for (int i = 0; i < r; i++) shape[i] = b->shape[i];
-    shape[r - 2] = 2 * b->shape[r - 2];
-    rows = weft_view_as_real_at(where, weft__reshape_to(where, rows, r, shape));
-    shape[r - 1] = 2 * n;
-    weft_tensor *wide = rows->error ? rows : weft__reshape_to(where, rows, r, shape);
-    weft_tensor *flat = weft_view_as_real_at(where, a);
-    for (int i = 0; i < a->rank; i++) shape[i] = i == a->rank - 1 ? 2 * k : a->shape[i];
-    if (!flat->error) flat = weft__reshape_to(where, flat, a->rank, shape);
-    weft_tensor *y = weft_matmul_at(where, flat, wide);
-    if (y->error) return y;
-    for (int i = 0; i < y->rank; i++) shape[i] = i == y->rank - 1 ? n : y->shape[i];
-    shape[y->rank] = 2; /* the rank is that of a or b */
-    return weft_view_as_complex_at(where, weft__reshape_to(where, y, y->rank + 1, shape));
-}

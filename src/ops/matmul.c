@@ -4,6 +4,7 @@
 #include "ops/ops.h"
 
 static weft_tensor *node(const char *where, weft_tensor *a, weft_tensor *b) {
+    if (is_complex(a)) return weft__complex_product(where, a, b);
     int64_t shape[WEFT_MAX_RANK];
     for (int i = 0; i < a->rank; i++) shape[i] = i == a->rank - 1 ? b->shape[b->rank - 1] : a->shape[i];
     return weft__node(a->ctx, where, WEFT_OP_MATMUL, (weft_dtype)a->dtype, a->rank, shape, 2,
@@ -64,7 +65,7 @@ weft_tensor *weft_matmul_at(const char *where, weft_tensor *a, weft_tensor *b) {
         a = weft_cast_at(where, a, WEFT_I32);
         b = weft_cast_at(where, b, WEFT_I32);
     }
-    weft_tensor *y = is_complex(a) ? weft__complex_matmul(where, a, b) : product(where, a, b);
+    weft_tensor *y = product(where, a, b);
     if (y->error) return y;
     if (narrow) y = weft_cast_at(where, y, dtype);
     if (column) y = weft_squeeze_at(where, y, -1);

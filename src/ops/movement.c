@@ -69,6 +69,15 @@ weft_tensor *weft_transpose_at(const char *where, weft_tensor *x, int dim0, int 
     return weft_permute_at(where, x, order);
 }
 
+bool weft__is_transpose(const weft_tensor *x) {
+    if (x->op != WEFT_OP_PERMUTE) return false;
+    const weft_attr_order *attr = x->attr;
+    for (int i = 0; i < x->rank; i++)
+        if (attr->order[i] != (i == x->rank - 1 ? x->rank - 2 : i == x->rank - 2 ? x->rank - 1 : i))
+            return false;
+    return true;
+}
+
 weft_tensor *weft__expand_to(const char *where, weft_tensor *x, int rank, const int64_t *shape) {
     if (x->rank < rank) { /* new leading extents of 1 */
         int64_t ones[WEFT_MAX_RANK];

@@ -26,6 +26,8 @@ weft_tensor *weft__reduce(const char *where, weft_op op, weft_tensor *x, uint32_
 /* x reshaped or expanded if it does not have the shape yet; shapes known to fit. */
 weft_tensor *weft__reshape_to(const char *where, weft_tensor *x, int rank, const int64_t *shape);
 weft_tensor *weft__expand_to(const char *where, weft_tensor *x, int rank, const int64_t *shape);
+/* Is x recorded as the transpose of a matrix, or of a batch of them? */
+bool weft__is_transpose(const weft_tensor *x);
 
 /* A constant of any shape. */
 weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dtype, int rank,
@@ -63,7 +65,13 @@ weft_tensor *weft__complex_row(const char *where, weft_op op, int n, weft_tensor
 weft_tensor *weft__complex_with_number(const char *where, weft_op op, weft_tensor *z, double value);
 weft_tensor *weft__complex_reduce(const char *where, weft_op op, weft_tensor *z, uint32_t mask);
 weft_tensor *weft__complex_cast(const char *where, weft_tensor *x, weft_dtype dtype); /* to or from */
-weft_tensor *weft__complex_matmul(const char *where, weft_tensor *a, weft_tensor *b); /* at least matrices */
+
+/* ---- complex_matmul.c ---- */
+typedef struct weft_product_params {
+    int64_t conj; /* 1: the left operand is conjugated, 2: the right one */
+} weft_product_params;
+/* Of complex matrices with the same batch; what is recorded as a conjugate is read as it lies. */
+weft_tensor *weft__complex_product(const char *where, weft_tensor *a, weft_tensor *b);
 
 /* ---- composites that a device may take whole: composite.c ---- */
 

@@ -375,7 +375,8 @@ static void check_casts(matrix *m, weft_dtype dtype) {
 
 /* ---- products of matrices ---- */
 
-static void check_product(matrix *m, weft_dtype dtype, shape sa, shape sb, view_kind view) {
+/* conj, 1: of the left operand's conjugates, 2: of the right one's. */
+static void check_product(matrix *m, weft_dtype dtype, shape sa, shape sb, view_kind view, int conj) {
     ops_breathe(m);
     operand a = numbers(m, dtype, sa, view, GEN_NORMAL), b = numbers(m, dtype, sb, view, GEN_NORMAL);
     const bool row = sa.rank == 1, column = sb.rank == 1;
@@ -391,26 +392,33 @@ static void check_product(matrix *m, weft_dtype dtype, shape sa, shape sb, view_
         number sum = 0;
         real size = 0;
         for (int64_t i = 0; i < k; i++) {
-            const number x = number_at(a.h, r * k + i), w = number_at(b.h, (batch * k + i) * columns + c);
+            number x = number_at(a.h, r * k + i), w = number_at(b.h, (batch * k + i) * columns + c);
+            if (conj & 1) x = conjl(x);
+            if (conj & 2) w = conjl(w);
             sum += x * w, size += 2 * cabsl(x) * cabsl(w);
         }
         put(y, j, sum, size, 2 * log2l((real)(2 * k + 1)) + 4);
     }
-    check(m, "matmul", dtype,
-          ops_text(m, "complex %s %s %s", view_name(view), shape_text(m, sa), shape_text(m, sb)),
-          weft_matmul(a.t, b.t), y);
+    check(
+        m, "matmul", dtype,
+        ops_text(m, "complex %s %s %s conj %d", view_name(view), shape_text(m, sa), shape_text(m, sb), conj),
+        weft_matmul(conj & 1 ? weft_conj(a.t) : a.t, conj & 2 ? weft_conj(b.t) : b.t), y);
 }
 
 static void check_products(matrix *m, weft_dtype dtype) {
-    check_product(m, dtype, SHAPE(5, 7), SHAPE(7, 3), VIEW_PLAIN);
-    check_product(m, dtype, SHAPE(5, 7), SHAPE(7, 3), VIEW_PERMUTED);
-    check_product(m, dtype, SHAPE(33, 17), SHAPE(17, 65), VIEW_STEPPED);
-    check_product(m, dtype, SHAPE(2, 4, 3), SHAPE(3, 5), VIEW_PLAIN);
-    check_product(m, dtype, SHAPE(2, 4, 3), SHAPE(2, 3, 5), VIEW_PLAIN);
-    check_product(m, dtype, SHAPE(7), SHAPE(7), VIEW_PLAIN);
-    check_product(m, dtype, SHAPE(4, 7), SHAPE(7), VIEW_PLAIN);
-    check_product(m, dtype, SHAPE(3, 0), SHAPE(0, 2), VIEW_PLAIN);
-    if (!m->slow && !m->gpu) check_product(m, dtype, SHAPE(70, 129), SHAPE(129, 66), VIEW_PLAIN);
+    for (int conj = 0; conj < 4; conj++) {
+        if (m->gpu && conj && (conj != 3 || dtype != WEFT_C64)) continue;
+        check_product(m, dtype, SHAPE(5, 7), SHAPE(7, 3), VIEW_PLAIN, conj);
+        if (m->gpu && conj) continue;
+        check_product(m, dtype, SHAPE(5, 7), SHAPE(7, 3), VIEW_PERMUTED, conj);
+        check_product(m, dtype, SHAPE(2, 4, 3), SHAPE(2, 3, 5), VIEW_PLAIN, conj);
+    }
+    check_product(m, dtype, SHAPE(33, 17), SHAPE(17, 65), VIEW_STEPPED, 0);
+    check_product(m, dtype, SHAPE(2, 4, 3), SHAPE(3, 5), VIEW_PLAIN, 0);
+    check_product(m, dtype, SHAPE(7), SHAPE(7), VIEW_PLAIN, 0);
+    check_product(m, dtype, SHAPE(4, 7), SHAPE(7), VIEW_PLAIN, 0);
+    check_product(m, dtype, SHAPE(3, 0), SHAPE(0, 2), VIEW_PLAIN, 0);
+    if (!m->slow && !m->gpu) check_product(m, dtype, SHAPE(70, 129), SHAPE(129, 66), VIEW_PLAIN, 0);
 }
 
 /* ---- what is refused ---- */
@@ -555,9 +563,19 @@ static weft_tensor *inverse_of(weft_tensor *a, weft_tensor *b) {
                                        .build = build,                                                       \
                                        .user = &cases[i].fn});                                               \
     }
+static weft_tensor *adjoint(weft_tensor *a, weft_tensor *b) {
+    return weft_matmul(weft_conj(weft_transpose(a, 0, 1)), b);
+}
+static weft_tensor *by_adjoint(weft_tensor *a, weft_tensor *b) {
+    return weft_matmul(a, weft_transpose(weft_conj(b), 0, 1));
+}
+static weft_tensor *both_conjugates(weft_tensor *a, weft_tensor *b) {
+    return weft_matmul(weft_conj(a), weft_conj(weft_reshape(b, 2, (int64_t[]){3, 2})));
+}
 GRADIENT(complex, SHAPE(2, 3, 2), {"mul", weft_mul}, {"div", weft_div}, {"exp", exp_of}, {"log", log_of},
-         {"sqrt", sqrt_of}, {"prod", prod_of}, {"mean", mean_of}, {"transposed", turned}, {"pieces", pieces},
-         {"inverse", inverse_of})
+         {"sqrt", sqrt_of}, {"prod", prod_of}, {"mean", mean_of}, {"transposed", turned},
+         {"adjoint", adjoint}, {"by adjoint", by_adjoint}, {"both conjugates", both_conjugates},
+         {"pieces", pieces}, {"inverse", inverse_of})
 GRADIENT(real, SHAPE(2, 3, 2), {"of real and imag", real_of}, {"of abs", abs_of})
 GRADIENT(imag, SHAPE(3, 2), {"broadcast", real_of})
 GRADIENT(conj, SHAPE(2, 3, 2), {"product", conj_of})

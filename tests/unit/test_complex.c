@@ -49,8 +49,9 @@ static void test_parity(void **state) {
     weft_close(ctx);
 }
 
-/* A chain of operations is one kernel that reads each operand once and stores pairs; a product is one kernel,
- * which makes the right operand, and one product of floats. */
+/* A chain of operations is one kernel that reads each operand once and stores pairs; a product is one
+ * command, of conjugates too, and so are its gradients: g b^H and a^H g read what they conjugate as it lies.
+ */
 static void test_programs(void **state) {
     (void)state;
     weft_context *ctx = open_device("cpu", false);
@@ -61,7 +62,15 @@ static void test_programs(void **state) {
     assert_plan(newest(ctx), 1, 0);
     weft_tensor *product = weft_matmul(z, v);
     assert_ok(weft_eval(&product, 1));
-    assert_plan(newest(ctx), 1, 1);
+    assert_plan(newest(ctx), 0, 1);
+    weft_tensor *u = weft_matmul(weft_conj(z), weft_transpose(weft_conj(w), 0, 1));
+    assert_ok(weft_eval(&u, 1));
+    assert_plan(newest(ctx), 0, 1);
+    weft_tensor *loss = total(weft_real(weft_mul(weft_matmul(z, v), pattern(ctx, 3, SHAPE(3, 2))))),
+                *grads[2];
+    assert_ok(weft_gradient(loss, (weft_tensor *[]){z, v}, 2, grads));
+    assert_ok(weft_eval(grads, 2));
+    assert_plan(newest(ctx), 1, 2); /* the gradient of the product, and both of its operands */
     weft_close(ctx);
 }
 

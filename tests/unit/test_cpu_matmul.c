@@ -47,7 +47,8 @@ _Static_assert(offsetof(dnnl_version_t, major) == offsetof(weft_dnnl_version, ma
                "the start of dnnl_version_t");
 #endif
 #if __has_include(<cblas.h>)
-_Static_assert(CblasRowMajor == 101 && CblasNoTrans == 111 && CblasTrans == 112, "values");
+_Static_assert(CblasRowMajor == 101 && CblasNoTrans == 111 && CblasTrans == 112 && CblasConjTrans == 113,
+               "values");
 _Static_assert(sizeof(CBLAS_TRANSPOSE) == sizeof(int), "enumerations are int");
 static void cblas_as_declared(int order, int ta, int tb, int n, double alpha, const double *a, double *c) {
     /* compiles only where every argument converts to what the header wants; never called */
@@ -55,6 +56,10 @@ static void cblas_as_declared(int order, int ta, int tb, int n, double alpha, co
                 (const float *)NULL, n, (const float *)NULL, n, 0.0f, (float *)NULL, n);
     cblas_dgemm((CBLAS_LAYOUT)order, (CBLAS_TRANSPOSE)ta, (CBLAS_TRANSPOSE)tb, n, n, n, alpha, a, n, a, n,
                 alpha, c, n);
+    cblas_cgemm((CBLAS_LAYOUT)order, (CBLAS_TRANSPOSE)ta, (CBLAS_TRANSPOSE)tb, n, n, n, (const void *)a,
+                (const void *)a, n, (const void *)a, n, (const void *)a, (void *)c, n);
+    cblas_zgemm((CBLAS_LAYOUT)order, (CBLAS_TRANSPOSE)ta, (CBLAS_TRANSPOSE)tb, n, n, n, (const void *)a,
+                (const void *)a, n, (const void *)a, n, (const void *)a, (void *)c, n);
 }
 #endif
 
@@ -312,6 +317,89 @@ static void test_own_kernels(void **state) {
             }
 }
 
+/* ---- complex numbers: pairs ---- */
+
+static double part(weft_dtype dtype, const void *x, int64_t i) {
+    return dtype == WEFT_C64 ? (double)((const float *)x)[i] : ((const double *)x)[i];
+}
+
+/* c = before (or 0) + a b within class D of sums of 2 k products, and nothing between the rows of c. */
+static void assert_pairs(weft_dtype dtype, const weft_gemm *g, int conj, const void *a, const void *b,
+                         const void *before, const void *c) {
+    const double unit = dtype == WEFT_C64 ? 0x1p-24 : 0x1p-53, left = conj & 1 ? -1 : 1,
+                 right = conj & 2 ? -1 : 1;
+    for (int64_t i = 0; i < g->m; i++) {
+        for (int64_t j = 0; j < g->n; j++) {
+            double sum[2] = {0, 0}, size = 0;
+            const int64_t at = 2 * (i * g->c_m + j);
+            for (int e = 0; e < 2 && g->add; e++) sum[e] = part(dtype, before, at + e), size += fabs(sum[e]);
+            for (int64_t p = 0; p < g->k; p++) {
+                const int64_t x = 2 * (i * g->a_m + p * g->a_k), y = 2 * (p * g->b_k + j * g->b_n);
+                const double xr = part(dtype, a, x), xi = left * part(dtype, a, x + 1);
+                const double yr = part(dtype, b, y), yi = right * part(dtype, b, y + 1);
+                sum[0] += xr * yr - xi * yi, sum[1] += xr * yi + xi * yr;
+                size += fabs(xr * yr) + fabs(xi * yi) + fabs(xr * yi) + fabs(xi * yr);
+            }
+            for (int e = 0; e < 2; e++)
+                assert_true(fabs(part(dtype, c, at + e) - sum[e]) <=
+                            (2 * log2(2 * (double)g->k) + 6) * unit * size + unit * fabs(sum[e]));
+        }
+        const int64_t gap = 2 * (i * g->c_m + g->n);
+        assert_true(part(dtype, c, gap) == part(dtype, before, gap));
+    }
+}
+
+/* One product in every layout and with every operand conjugated; by the library those that it takes. */
+static void check_pairs(const weft_gemm_own *own, weft_dtype dtype, int64_t m, int64_t n, int64_t k,
+                        bool add) {
+    const weft_dtype real = dtype == WEFT_C64 ? WEFT_F32 : WEFT_F64;
+    const size_t size = weft_dtype_size(dtype), bytes = (size_t)(m * (n + 1)) * size;
+    void *a = random_values(real, 4 * m * k, 3), *b = random_values(real, 4 * k * n, 4);
+    void *before = random_values(real, 2 * m * (n + 1), 5), *c = malloc(bytes);
+    for (int way = 0; way < 5 * 4; way++) { /* the last layout has no unit stride at all */
+        const int turned = way % 5, conj = way / 5;
+        weft_gemm g = {.m = m, .n = n, .k = k, .c_m = n + 1, .add = add};
+        g.a_m = turned & 1 ? 1 : k, g.a_k = turned & 1 ? m : 1;
+        g.b_k = turned & 2 ? 1 : n, g.b_n = turned & 2 ? k : 1;
+        if (turned == 4) g.a_m = 2 * k, g.a_k = 2, g.b_k = 2, g.b_n = 2 * k;
+        memcpy(c, before, bytes);
+        if (own) {
+            const size_t need = (dtype == WEFT_C64 ? own->c64_scratch : own->c128_scratch)(&g);
+            char *scratch = aligned_alloc(64, (need + 127) / 64 * 64);
+            memset(scratch + need, 0x77, 64);
+            if (dtype == WEFT_C64)
+                own->c64(&g, conj, a, b, c, scratch);
+            else
+                own->c128(&g, conj, a, b, c, scratch);
+            for (size_t i = 0; i < 64; i++) assert_int_equal(scratch[need + i], 0x77);
+            free(scratch);
+        } else if (weft__library_takes_complex(&g, conj)) {
+            weft__library_complex(&g, dtype, conj, a, b, c);
+        } else {
+            assert_true(turned == 4 || (conj & 1 && !(turned & 1)) || (conj & 2 && !(turned & 2)));
+            continue;
+        }
+        assert_pairs(dtype, &g, conj, a, b, before, c);
+    }
+    free(a), free(b), free(before), free(c);
+}
+
+static void test_complex(void **state) {
+    (void)state;
+    const weft_gemm_own *tables[3] = {&weft__gemm_own_baseline};
+    int count = 1;
+#if defined(__x86_64__)
+    if (weft__cpu_isa() >= WEFT_ISA_AVX2) tables[count++] = &weft__gemm_own_avx2;
+    if (weft__cpu_isa() >= WEFT_ISA_AVX512) tables[count++] = &weft__gemm_own_avx512;
+#endif
+    static const int64_t sizes[][3] = {{1, 1, 1}, {5, 9, 3}, {31, 17, 64}, {17, 45, 401}, {3, 430, 21}};
+    for (int t = 0; t <= count; t++) /* the last time by the library, where it is a CBLAS */
+        for (int s = 0; s < COUNT(sizes) && (t < count || weft__matmul_library()->complex); s++)
+            for (int d = 0; d < 2; d++)
+                check_pairs(t < count ? tables[t] : NULL, d ? WEFT_C128 : WEFT_C64, sizes[s][0], sizes[s][1],
+                            sizes[s][2], (s & 1) != 0);
+}
+
 /* Threads of this process; 0 where the system does not say. */
 static int threads(void) {
     DIR *dir = opendir("/proc/self/task");
@@ -369,7 +457,8 @@ static void test_special_values(void **state) {
     }
 }
 
-int main(void) {
+/* An argument: what depends on the library alone. */
+int main(int argc, char **argv) {
 #if __has_include(<cblas.h>)
     (void)cblas_as_declared;
 #endif
@@ -380,6 +469,10 @@ int main(void) {
         cmocka_unit_test(test_empty),       cmocka_unit_test(test_packed_projection),
         cmocka_unit_test(test_batches),     cmocka_unit_test(test_cut),
         cmocka_unit_test(test_own_kernels), cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_complex),
     };
+    const struct CMUnitTest by_library[] = {cmocka_unit_test(test_library), cmocka_unit_test(test_complex)};
+    (void)argv;
+    if (argc > 1) return cmocka_run_group_tests(by_library, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

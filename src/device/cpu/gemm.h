@@ -141,6 +141,11 @@ typedef struct weft_gemm_own {
     void (*f64)(const weft_gemm *g, const double *a, const double *b, double *c, void *scratch);
     void (*i32)(const weft_gemm *g, const uint32_t *a, const uint32_t *b, uint32_t *c);
     void (*i64)(const weft_gemm *g, const uint64_t *a, const uint64_t *b, uint64_t *c);
+    /* Of complex numbers: pairs, extents and strides count them. conj, 1: a's are conjugated, 2: b's. */
+    void (*c64)(const weft_gemm *g, int conj, const float *a, const float *b, float *c, void *scratch);
+    void (*c128)(const weft_gemm *g, int conj, const double *a, const double *b, double *c, void *scratch);
+    size_t (*c64_scratch)(const weft_gemm *g);
+    size_t (*c128_scratch)(const weft_gemm *g);
     /* Bytes of 64-byte aligned scratch that f32 and f64 need. */
     size_t (*f32_scratch)(const weft_gemm *g);
     size_t (*f64_scratch)(const weft_gemm *g);
@@ -180,9 +185,9 @@ extern const weft_gemm_own weft__gemm_own_avx2, weft__gemm_own_avx512;
 /* heavy.c: the table of weft__cpu_isa(). */
 const weft_gemm_own *weft__gemm_own(void);
 
-/* The matmul library: f32 always, f64 where it is a CBLAS. */
+/* The matmul library: f32 always, f64 and complex numbers where it is a CBLAS. */
 typedef struct weft_matmul_library {
-    bool f32, f64; /* what it serves; both false: own kernels serve all */
+    bool f32, f64, complex; /* what it serves; all false: own kernels serve all */
 } weft_matmul_library;
 
 /* matmul_library.c: opened at the first call, once for the process. Never NULL. */
@@ -192,6 +197,10 @@ bool weft__library_fits(const weft_gemm *g);
 /* One product on the calling thread alone. The library serves the dtype and the product fits. */
 void weft__library_f32(const weft_gemm *g, const float *a, const float *b, float *c);
 void weft__library_f64(const weft_gemm *g, const double *a, const double *b, double *c);
+/* The same of complex numbers, which strides and leading dimensions count: c64 or c128. */
+bool weft__library_takes_complex(const weft_gemm *g, int conj);
+void weft__library_complex(const weft_gemm *g, weft_dtype dtype, int conj, const void *a, const void *b,
+                           void *c);
 
 /* Between these two calls library products run on the calling thread alone, whatever the OpenMP settings. */
 int weft__library_enter(void);

@@ -92,6 +92,7 @@ static int64_t FN(direct)(const weft_gemm *g, const T *a, const T *b, T *c, FN(w
 }
 
 #include "device/cpu/gemm_packed.h"
+#include "device/cpu/gemm_complex.h"
 
 /* ---- the choice ---- */
 

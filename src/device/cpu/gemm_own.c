@@ -79,6 +79,8 @@ static ALWAYS uint32_t bits_of(float f) {
     X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) \
     X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) \
     X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3)
+#define PAIR_LIST(X) \
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(1, 3) X(2, 3) X(3, 3) X(4, 3)
 #define CONV_ROWS 14
 #define CONV_VECS 2
 #define CONV_LIST(X) \
@@ -109,6 +111,7 @@ static ALWAYS uint32_t bits_of(float f) {
     X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
 #define TILE_LIST(X)                                                                                         \
     X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
+#define PAIR_LIST(X) X(1, 1) X(2, 1) X(3, 1) X(1, 2) X(2, 2) X(3, 2)
 #endif
 
 #define INTERLEAVE_LOW(a, b)  __builtin_shufflevector(a, b, LOW_ORDER)
@@ -596,6 +599,10 @@ const weft_gemm_own PASTE(weft__gemm_own_, WEFT_ISA) = {
     .i64 = gemm_i64,
     .f32_scratch = scratch_f32,
     .f64_scratch = scratch_f64,
+    .c64 = pairs_f32,
+    .c128 = pairs_f64,
+    .c64_scratch = pair_scratch_f32,
+    .c128_scratch = pair_scratch_f64,
     .f32_direct = is_direct_f32,
     .f32_calls = calls_f32,
     .f32_pack = pack_f32,

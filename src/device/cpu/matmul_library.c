@@ -138,7 +138,7 @@ static const char *try_mkl(void *handle) {
     void *function;
     memcpy(&function, &call.cblas_sgemm, sizeof function);
     snprintf(description, sizeof description, "MKL (%s), %s", version, origin(function));
-    in_use = (weft_matmul_library){.f32 = true, .f64 = true};
+    in_use = (weft_matmul_library){.f32 = true, .f64 = true, .complex = true};
     kind = LIBRARY_MKL;
     return NULL;
 }
@@ -180,7 +180,7 @@ static const char *try_openblas(void *handle, bool by_name) {
     memcpy(&function, &call.cblas_sgemm, sizeof function);
     snprintf(description, sizeof description, "OpenBLAS (%s; %s), %s", core, call.openblas_get_config(),
              origin(function));
-    in_use = (weft_matmul_library){.f32 = true, .f64 = true};
+    in_use = (weft_matmul_library){.f32 = true, .f64 = true, .complex = true};
     kind = LIBRARY_OPENBLAS;
     return NULL;
 }
@@ -312,7 +312,7 @@ bool weft__library_fits(const weft_gemm *g) {
 }
 
 #define ROW_MAJOR 101
-#define CBLAS(t)  ((t) == 'N' ? 111 : 112)
+#define CBLAS(t)  ((t) == 'N' ? 111 : (t) == 'T' ? 112 : 113)
 
 void weft__library_f32(const weft_gemm *g, const float *a, const float *b, float *c) {
     char ta = 'N', tb = 'N';
@@ -334,4 +334,34 @@ void weft__library_f64(const weft_gemm *g, const double *a, const double *b, dou
     layout(g->k, g->n, g->b_k, g->b_n, &tb, &ldb);
     call.cblas_dgemm(ROW_MAJOR, CBLAS(ta), CBLAS(tb), (int)g->m, (int)g->n, (int)g->k, 1.0, a, (int)lda, b,
                      (int)ldb, g->add ? 1.0 : 0.0, c, (int)ldc);
+}
+
+/* What is conjugated but not turned has no letter in CBLAS. A matrix that is both ways counts as turned. */
+static char letter_of(int64_t rows, int64_t cols, int64_t s_row, int64_t s_col, bool conj, int64_t *leading) {
+    char trans = 0;
+    if (conj) return s_row == 1 && s_col >= rows && (*leading = s_col) ? 'C' : 0;
+    return layout(rows, cols, s_row, s_col, &trans, leading) ? trans : 0;
+}
+
+bool weft__library_takes_complex(const weft_gemm *g, int conj) {
+    int64_t leading;
+    return weft__matmul_library()->complex && weft__library_fits(g) &&
+           letter_of(g->m, g->k, g->a_m, g->a_k, conj & 1, &leading) &&
+           letter_of(g->k, g->n, g->b_k, g->b_n, conj & 2, &leading);
+}
+
+void weft__library_complex(const weft_gemm *g, weft_dtype dtype, int conj, const void *a, const void *b,
+                           void *c) {
+    static const float ones[2] = {1, 0};
+    static const double one[2] = {1, 0}, none[2] = {0, 0};
+    int64_t lda = 1, ldb = 1, ldc = g->m == 1 ? g->n : g->c_m;
+    const int ta = CBLAS(letter_of(g->m, g->k, g->a_m, g->a_k, conj & 1, &lda)),
+              tb = CBLAS(letter_of(g->k, g->n, g->b_k, g->b_n, conj & 2, &ldb));
+    const int m = (int)g->m, n = (int)g->n, k = (int)g->k;
+    if (dtype == WEFT_C64)
+        call.cblas_cgemm(ROW_MAJOR, ta, tb, m, n, k, ones, a, (int)lda, b, (int)ldb,
+                         g->add ? (const void *)ones : none, c, (int)ldc);
+    else
+        call.cblas_zgemm(ROW_MAJOR, ta, tb, m, n, k, one, a, (int)lda, b, (int)ldb, g->add ? one : none, c,
+                         (int)ldc);
 }

@@ -45,7 +45,9 @@ void weft__interp_decline(weft_device *device, unsigned kind_mask) { of(device)-
 void weft__interp_poison_arena(weft_device *device, bool on) { of(device)->poison_arena = on; }
 
 static bool takes(weft_device *device, const weft_heavy *heavy) {
-    return heavy->kind != WEFT_HEAVY_RECURRENT && heavy->kind != WEFT_HEAVY_SOURCE &&
+    const bool pairs =
+        heavy->kind == WEFT_HEAVY_MATMUL && weft_dtype_is_complex((weft_dtype)heavy->as.matmul.dtype);
+    return heavy->kind != WEFT_HEAVY_RECURRENT && heavy->kind != WEFT_HEAVY_SOURCE && !pairs &&
            (of(device)->declined & (1u << heavy->kind)) == 0;
 }
 

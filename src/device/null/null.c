@@ -104,7 +104,9 @@ static bool takes(weft_device *device, const weft_heavy *heavy) {
     if (d->outline.takes) return d->outline.takes(&d->outline.target, heavy);
     if (target) return weft__gpu_takes(target, heavy);
     if (heavy->kind == WEFT_HEAVY_SOURCE) return false;
-    return heavy->kind != WEFT_HEAVY_MATMUL || !(heavy->as.matmul.epilogue || heavy->as.matmul.sums);
+    const weft_heavy_matmul *mm = &heavy->as.matmul;
+    return heavy->kind != WEFT_HEAVY_MATMUL ||
+           !(mm->epilogue || mm->sums || weft_dtype_is_complex((weft_dtype)mm->dtype));
 }
 
 /* ---- programs ---- */
