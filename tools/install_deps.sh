@@ -45,6 +45,8 @@ find_missing() {
     want libjansson-dev header jansson.h
     want libpcre2-dev pcre2_header
     want libcsv-dev header csv.h
+    want libpng-dev header png.h
+    want libturbojpeg0-dev header turbojpeg.h
     want libyaml-dev header yaml.h
     want libprotobuf-c-dev header protobuf-c/protobuf-c.h
     want protobuf-c-compiler has protoc-c

@@ -1,4 +1,4 @@
-/* Reading data files into host arrays: plain files and .gz, idx, npy, csv, JSON matrices, tokens.
+/* Reading data files into host arrays: plain files and .gz, idx, npy, images, csv, JSON matrices, tokens.
  *
  * Every byte of a file is distrusted. A reader is strict, allocates no more than a small multiple of the
  * file's size (of its unpacked size, which is itself capped, for .gz), and reads numbers the same way in
@@ -47,6 +47,39 @@ WEFT_API WEFT_CHECKED weft_status weft_read_npy(weft_context *ctx, const char *p
  * The file appears complete under its name or not at all. */
 WEFT_API WEFT_CHECKED weft_status weft_write_npy(weft_context *ctx, const char *path,
                                                  const weft_array *array);
+
+/* ---- images ---- */
+
+typedef struct weft_image_folder_options {
+    int64_t channels;      /* 1: grey, 3: red, green, blue, whatever a file has; 0: as the first image */
+    int64_t rows, columns; /* of each: the part in the middle that has these proportions is resampled, with a
+                              filter that leaves nothing out. 0: the first one's, which all must have */
+    bool with_classes;     /* each folder within the path is a class of the images in it */
+    const char *const
+        *classes;       /* class i is called classes[i], as in the training data's result; a folder of
+                           another name is an error. NULL: the folders there are, in the order of bytes */
+    size_t class_count; /* of `classes` */
+} weft_image_folder_options;
+
+typedef struct weft_image_folder {
+    weft_array images; /* u8 (N, channels, rows, columns) */
+    weft_array labels; /* i32 (N); empty without classes */
+    char **classes;    /* names, one block; NULL where there are none, or they were given */
+    size_t class_count;
+    char **files; /* the path of each image, one block */
+} weft_image_folder;
+
+/* Frees everything and makes it empty. NULL is allowed. */
+WEFT_API void weft_image_folder_free(weft_context *ctx, weft_image_folder *images);
+
+/* Reads the PNG and JPEG files of a folder and of folders within it, in the order of their paths' bytes, or
+ * one such file (without classes). In a folder those named .png, .jpg or .jpeg are taken, what begins with a
+ * dot is not. Opacity is ignored, as is a turn that a camera noted; of colours the grey is their luma (ITU-R
+ * BT.601). All pixels are in memory at once. NULL options are the defaults. ERR_FORMAT names an image that is
+ * damaged, cut short, of another size or in no class. */
+WEFT_API WEFT_CHECKED weft_status weft_read_image_folder(weft_context *ctx, const char *path,
+                                                         const weft_image_folder_options *options,
+                                                         weft_image_folder *out);
 
 /* ---- csv ---- */
 

@@ -32,13 +32,15 @@ static void print_numbers(const weft__use *use, const float *values) {
     printf("\n");
 }
 
-static weft_status predict_batch(weft__use *use, weft_loader *loader, int64_t b, float *out, int64_t *left) {
+static weft_status predict_batch(weft__use *use, weft_loader *loader, int64_t b, char *const *files,
+                                 float *out, int64_t *left) {
     weft_batch batch;
     size_t outputs = width_of(use), rows = (size_t)weft_loader_batch_size(loader);
     WEFT_TRY(weft_loader_get(loader, (uint64_t)b, &batch));
     WEFT_TRY(weft_read(weft_forward(use->model.module, batch.x), out, rows * outputs * sizeof *out));
     if (use->config.task == WEFT__TASK_REGRESSION) weft__dataset_unscale(&use->dataset, out, (int64_t)rows);
     for (size_t i = 0; i < rows && left[0] > 0; i++, left[0]--) {
+        if (files) printf("%s\t", files[(size_t)b * rows + i]);
         if (use->config.task == WEFT__TASK_CLASSIFICATION)
             print_class(use, out + i * outputs);
         else
@@ -47,7 +49,7 @@ static weft_status predict_batch(weft__use *use, weft_loader *loader, int64_t b,
     return WEFT_OK;
 }
 
-static weft_status predict(weft__use *use, const weft_array *x) {
+static weft_status predict(weft__use *use, const weft_array *x, char *const *files) {
     weft_context *ctx = use->model.ctx;
     weft_loader *loader = NULL;
     int64_t left = x->shape[0];
@@ -60,7 +62,7 @@ static weft_status predict(weft__use *use, const weft_array *x) {
     weft_status status = out ? WEFT_OK : weft__fail_oom(ctx, 0, "predictions");
     for (int64_t b = 0; status == WEFT_OK && b < weft_loader_batches(loader); b++) {
         weft_scope *scope = weft_scope_open(ctx);
-        status = scope ? predict_batch(use, loader, b, out, &left) : weft__fail_oom(ctx, 0, "a scope");
+        status = scope ? predict_batch(use, loader, b, files, out, &left) : weft__fail_oom(ctx, 0, "a scope");
         weft_scope_close(scope);
     }
     weft__free(ctx, out);
@@ -73,22 +75,26 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
-        {"INPUT", WEFT__OPTION_ARG, &input, "a file with rows as the training data has them"},
+        {"INPUT", WEFT__OPTION_ARG, &input,
+         "a file with rows as the training data has them; of images: a folder, or one"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
         {"--device D", WEFT__OPTION_TEXT, &device, "another device than the run's"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__use use;
     weft_array x = {0};
+    char **files = NULL;
     weft_status status =
         weft__use_open(dir, &(weft__use_options){.device = device, .checkpoint = checkpoint}, &use);
     if (status == WEFT_OK && use.config.task == WEFT__TASK_LANGUAGE_MODEL)
         status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
                             "predict: the run's model is one of language: 'weft generate' is for those");
-    if (status == WEFT_OK) status = weft__dataset_inputs(use.model.ctx, &use.dataset, &use.config, input, &x);
-    if (status == WEFT_OK) status = predict(&use, &x);
+    if (status == WEFT_OK)
+        status = weft__dataset_inputs(use.model.ctx, &use.dataset, &use.config, input, &x, &files);
+    if (status == WEFT_OK) status = predict(&use, &x, files);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     if (use.model.ctx) weft_array_free(use.model.ctx, &x);
+    if (use.model.ctx) weft__free(use.model.ctx, files);
     weft__use_close(&use);
     return code;
 }

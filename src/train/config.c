@@ -3,6 +3,7 @@
  * Read next: config_yaml.c. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <weft/text.h>
 
@@ -423,9 +424,11 @@ static bool weaker(const weft__config *config, weft__config_key key, weft__confi
 
 const char *weft__config_source(weft__model_type model, const char *path) {
     static const char *const kinds[] = {"csv", "json", "npy", "bin"};
+    struct stat what;
     size_t size = strlen(path);
     if (weft__config_language(model))
         return size > 4 && strcmp(path + size - 4, ".bin") == 0 ? "tokens" : NULL;
+    if (stat(path, &what) == 0 && S_ISDIR(what.st_mode)) return "images";
     if (size > 3 && strcmp(path + size - 3, ".gz") == 0) size -= 3;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         size_t end = strlen(kinds[i]);
@@ -541,6 +544,12 @@ static weft_status check_targets(const weft__config *config) {
     if (inside && weft__config_given(config, WEFT__KEY_data_labels))
         return blame(config, WEFT__KEY_data_labels,
                      "csv and json hold their targets themselves: data.target says where");
+    if (config->data_source == WEFT__SOURCE_IMAGES) {
+        if (weft__config_given(config, WEFT__KEY_data_labels))
+            return blame(config, WEFT__KEY_data_labels, "the classes of images are the folders they are in");
+        if (config->task == WEFT__TASK_REGRESSION && config->model_type != WEFT__MODEL_AUTOENCODER)
+            return blame(config, WEFT__KEY_task, "folders of images have classes, no numbers to predict");
+    }
     for (int i = 0; i < 2 && !inside; i++)
         if (weft__config_given(config, names[i]))
             return blame(config, names[i], "is for csv and json; idx and npy have files of data.labels");
@@ -570,6 +579,9 @@ static weft_status check_data(const weft__config *config) {
                      "an autoencoder predicts the numbers that it is given: regression");
     if (config->model_image.count != 0 && config->model_image.count != 3)
         return blame(config, WEFT__KEY_model_image, "three numbers are wanted: channels, rows and columns");
+    if (config->model_image.count && config->data_source != WEFT__SOURCE_IMAGES &&
+        config->model_type != WEFT__MODEL_CNN && config->model_type != WEFT__MODEL_RESNET)
+        return blame(config, WEFT__KEY_model_image, "is for cnn and resnet, and for data.source images");
     if (config->model_type == WEFT__MODEL_CNN && config->model_hidden.count != 1)
         return blame(config, WEFT__KEY_model_hidden, "a cnn has one hidden layer after its convolutions");
     if (config->model_type == WEFT__MODEL_LOGISTIC && config->task != WEFT__TASK_CLASSIFICATION)

@@ -54,7 +54,8 @@ typedef enum weft__source {
     WEFT__SOURCE_JSON,
     WEFT__SOURCE_NPY,
     WEFT__SOURCE_TOKENS,
-    WEFT__SOURCE_CIFAR10
+    WEFT__SOURCE_CIFAR10,
+    WEFT__SOURCE_IMAGES
 } weft__source;
 typedef enum weft__model_type {
 #define MODEL(id, name, kind) WEFT__MODEL_##id,

@@ -70,13 +70,20 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
 /* What a loader is to do with the data's images; nothing where they are none. */
 weft_image_options weft__dataset_images(const weft__dataset *dataset);
 
-/* Reads inputs as for training (scaled by the dataset's numbers), from a file of the configuration's kind. */
+/* Reads inputs as for training (scaled by the dataset's numbers), from a file of the configuration's kind, or
+ * a folder of images: their paths are put into *files, one block, which is else NULL. */
 weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
-                                 const char *path, weft_array *x);
+                                 const char *path, weft_array *x, char ***files);
 
 /* ---- between the files of the data set ---- */
 
 weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
 weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
+/* Names of classes as those of the data; those that are not UTF-8 are refused. */
+weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char *const *names, size_t count,
+                                       weft__dataset *dataset);
+/* A folder of images, whose folders are classes where y is not NULL. files may be NULL. */
+weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *config, const char *path,
+                                      weft__dataset *dataset, weft_array *x, weft_array *y, char ***files);
 
 #endif

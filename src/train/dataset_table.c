@@ -52,17 +52,6 @@ static weft_status read_named(weft_context *ctx, const char *path, const weft_cs
     return weft_read_csv(ctx, path, &named, table); /* its message names the column */
 }
 
-static bool is_utf8(const char *text) {
-    uint32_t point;
-    for (size_t left = strlen(text); left > 0;) {
-        int size = weft__utf8_read(text, left, &point);
-        if (size <= 0) return false;
-        text += size;
-        left -= (size_t)size;
-    }
-    return true;
-}
-
 /* What later files are asked for, where the training data has names. */
 static void keep_names(weft_context *ctx, weft__dataset *d, weft_table *table) {
     if (d->columns || strcmp(table->columns[0], "1") == 0) return;
@@ -89,17 +78,28 @@ static weft_status refuse_names(weft_context *ctx, const char *path, const weft_
                       path, row + 1, table->target_name, name);
 }
 
-static weft_status take_classes(weft_context *ctx, const char *path, const weft_table *table,
-                                weft__dataset *d) {
-    d->classes = weft__array(ctx, table->class_count, sizeof *d->classes);
-    if (!d->classes) return weft__fail_oom(ctx, table->class_count * sizeof *d->classes, path);
-    d->outputs = (int64_t)table->class_count;
-    for (size_t i = 0; i < table->class_count; i++) d->classes[i] = weft__strdup(ctx, table->classes[i]);
-    for (size_t i = 0; i < table->class_count; i++) {
-        if (!d->classes[i]) return weft__fail_oom(ctx, strlen(table->classes[i]), path);
-        if (!is_utf8(d->classes[i]))
-            return weft__fail(ctx, WEFT_ERR_FORMAT,
-                              "%s: the name of class %zu is not UTF-8: convert the file", path, i);
+static bool is_utf8(const char *text) {
+    uint32_t point;
+    for (size_t left = strlen(text); left > 0;) {
+        int size = weft__utf8_read(text, left, &point);
+        if (size <= 0) return false;
+        text += size;
+        left -= (size_t)size;
+    }
+    return true;
+}
+
+weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char *const *names, size_t count,
+                                       weft__dataset *d) {
+    d->classes = weft__array(ctx, count, sizeof *d->classes);
+    if (!d->classes) return weft__fail_oom(ctx, count * sizeof *d->classes, path);
+    d->outputs = (int64_t)count;
+    for (size_t i = 0; i < count; i++) d->classes[i] = weft__strdup(ctx, names[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (!d->classes[i]) return weft__fail_oom(ctx, strlen(names[i]), path);
+        if (!is_utf8(d->classes[i])) /* a run folder keeps them as JSON */
+            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the name of class %zu is not UTF-8: convert it",
+                              path, i);
     }
     return WEFT_OK;
 }
@@ -132,8 +132,9 @@ static weft_status read_csv(weft_context *ctx, const weft__config *config, const
     if (target) keep_names(ctx, d, &table);
     weft_status status = WEFT_OK;
     if (target && !d->classes && table.classes)
-        status = split == WEFT__TRAIN && d->outputs == 0 ? take_classes(ctx, path, &table, d)
-                                                         : refuse_names(ctx, path, &table);
+        status = split == WEFT__TRAIN && d->outputs == 0
+                     ? weft__dataset_take_classes(ctx, path, table.classes, table.class_count, d)
+                     : refuse_names(ctx, path, &table);
     if (status == WEFT_OK) {
         *x = table.features;
         if (y)
@@ -166,6 +167,8 @@ static weft_status read_file(weft_context *ctx, const weft__config *config, cons
     if (config->data_source == WEFT__SOURCE_CSV)
         return read_csv(ctx, config, path, split, y != NULL, d, x, y);
     if (config->data_source == WEFT__SOURCE_JSON) return read_json(ctx, config, path, y != NULL, x, y);
+    if (config->data_source == WEFT__SOURCE_IMAGES)
+        return weft__dataset_read_images(ctx, config, path, d, x, y, NULL);
     if (config->data_source == WEFT__SOURCE_CIFAR10) {
         weft_array classes = {0};
         WEFT_TRY(weft_read_cifar10(ctx, path, x, &classes));
@@ -541,10 +544,13 @@ weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *con
 }
 
 weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
-                                 const char *path, weft_array *x) {
+                                 const char *path, weft_array *x, char ***files) {
     weft__dataset known = *dataset; /* its sizes are checked against, nothing of it is freed */
-    WEFT_TRY(read_file(ctx, config, path, WEFT__TEST, &known, x, NULL));
-    weft_status status = shape_images(ctx, config, path, x, &known);
+    *files = NULL;
+    weft_status status = config->data_source == WEFT__SOURCE_IMAGES
+                             ? weft__dataset_read_images(ctx, config, path, &known, x, NULL, files)
+                             : read_file(ctx, config, path, WEFT__TEST, &known, x, NULL);
+    if (status == WEFT_OK) status = shape_images(ctx, config, path, x, &known);
     if (status == WEFT_OK) status = shape_inputs(ctx, path, &known, x);
     if (status == WEFT_OK && (config->model_type == WEFT__MODEL_AUTOENCODER || dataset->scale == 0))
         status = convert(ctx, path, WEFT_F32, x);

@@ -82,6 +82,37 @@ expect 0 '' "$weft" train code.yaml --run code "${quick[@]}" --set model.hidden=
 expect 0 '' "$weft" predict code small-images-idx3-ubyte
 check "it gives pixels back" awk 'NR == 1 {exit !(NF == 64 && $1 > 20 && $1 < 60)}' out
 
+# ---- folders of images ----
+python3 -c '
+import os, struct, zlib
+def png(path, value):  # 6 x 5 pixels of red, green, blue
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    part = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    lines = b"".join(b"\0" + bytes((value + 7 * x + 3 * y) % 256 for x in range(18)) for y in range(5))
+    open(path, "wb").write(b"\x89PNG\r\n\x1a\n" + part(b"IHDR", struct.pack(">IIBBBBB", 6, 5, 8, 2, 0, 0, 0)) +
+                           part(b"IDAT", zlib.compress(lines)) + part(b"IEND", b""))
+for i in range(12):
+    png("animals/" + ("cat", "dog", "owl")[i % 3] + "/%02d.png" % i, 20 + 80 * (i % 3) + i)
+    png("others/" + ("dog", "owl")[i % 2] + "/%02d.png" % i, 100 + 80 * (i % 2) + i)
+png("more/bat/0.png", 1)'
+expect 0 '' "$weft" init cnn --data animals --out animals.yaml
+check "a folder has images" grep -q '^  source: images$' animals.yaml
+animals=("${quick[@]}" --set model.filters=[4])
+expect 0 '' "$weft" train animals.yaml --run animal "${animals[@]}" --set train.epochs=40 --set data.test_path=others
+expect 0 'owl' "$weft" eval animal
+expect 0 '^animals/dog/01.png	dog	0[.]' "$weft" predict animal animals/dog
+expect 0 '^animals/owl/02.png	owl	0[.]' "$weft" predict animal animals/owl/02.png
+expect 0 '' "$weft" train animals.yaml --run tiny "${animals[@]}" --set train.epochs=1 --set model.image=[1,3,3]
+expect 0 '^animals/cat/00.png	' "$weft" predict tiny animals/cat
+expect 0 '' "$weft" init mlp --data animals --out rows.yaml
+expect 0 '' "$weft" train rows.yaml --run rows "${quick[@]}" --set train.epochs=2
+expect 0 '^animals/cat/00.png	' "$weft" predict rows animals
+expect 3 'more/bat: no class' "$weft" train animals.yaml --run bad "${animals[@]}" --set data.test_path=more
+expect 2 'are the folders they are in' "$weft" train animals.yaml --run bad "${animals[@]}" --set data.labels=[small-labels-idx1-ubyte]
+expect 2 'no numbers to predict' "$weft" train animals.yaml --run bad "${animals[@]}" --set task=regression
+head -c 60 animals/cat/03.png >animals/cat/cut.png
+expect 3 'animals/cat/cut.png: damaged, or cut at byte 60' "$weft" train animals.yaml --run bad "${animals[@]}"
+
 # ---- files cut short ----
 head -c 36875 train.bin >short.bin
 expect 3 'short.bin: byte 36875: .*record 11' "$weft" train resnet.yaml --run bad "${small[@]}" --set data.path=short.bin

@@ -1,0 +1,274 @@
+/* Folders of images: a subfolder for each class, or images alone. Must not know: how images are coded.
+ * Read next: image_file.c. */
+#define _POSIX_C_SOURCE 200809L
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "data/image_file.h"
+#include "io/publish.h" /* the texts of errno */
+
+#define DEPTH_MAX 16 /* of folders, so that a link to a folder above ends */
+
+/* Names, each memory of its own. */
+typedef struct names {
+    char **at;
+    size_t count, capacity;
+} names;
+
+static void names_free(weft_context *ctx, names *n) {
+    for (size_t i = 0; i < n->count; i++) weft__free(ctx, n->at[i]);
+    weft__free(ctx, n->at);
+    *n = (names){0};
+}
+
+static weft_status names_add(weft_context *ctx, names *n, char *name) {
+    if (name && weft__grow(ctx, &n->at, &n->capacity, n->count, sizeof *n->at)) {
+        n->at[n->count++] = name;
+        return WEFT_OK;
+    }
+    weft__free(ctx, name);
+    return weft__fail_oom(ctx, 0, "names of images");
+}
+
+static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static char *join(weft_context *ctx, const char *folder, const char *name) {
+    const size_t size = strlen(folder), more = strlen(name);
+    char *path = weft__alloc(ctx, size + more + 2);
+    if (!path) return NULL;
+    memcpy(path, folder, size);
+    path[size] = '/';
+    memcpy(path + size + 1, name, more + 1);
+    return path;
+}
+
+static bool is_image(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot &&
+           (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
+}
+
+/* The paths of what is in a folder, in the order of their bytes: folders, and files that are named like
+ * images. What begins with a dot is left out. */
+static weft_status list(weft_context *ctx, const char *folder, names *folders, names *files) {
+    DIR *dir = opendir(folder);
+    weft_status status = WEFT_OK;
+    struct stat what;
+    if (!dir) return weft__fail_io(ctx, "open", folder, errno);
+    for (const struct dirent *e; status == WEFT_OK && (e = readdir(dir));) {
+        if (e->d_name[0] == '.') continue;
+        char *path = join(ctx, folder, e->d_name);
+        if (path && stat(path, &what) != 0) {
+            status = weft__fail_io(ctx, "look at", path, errno);
+            weft__free(ctx, path);
+        } else if (path && S_ISDIR(what.st_mode) && folders) {
+            status = names_add(ctx, folders, path);
+        } else if (!path || (S_ISREG(what.st_mode) && is_image(e->d_name))) {
+            status = names_add(ctx, files, path);
+        } else {
+            weft__free(ctx, path);
+        }
+    }
+    closedir(dir);
+    if (folders && folders->count) qsort(folders->at, folders->count, sizeof *folders->at, by_bytes);
+    if (files->count) qsort(files->at, files->count, sizeof *files->at, by_bytes);
+    return status;
+}
+
+/* Adds all images of a folder, those of folders within it behind its own. */
+static weft_status collect(weft_context *ctx, const char *folder, int depth, names *files) {
+    names folders = {0}, here = {0};
+    weft_status status = list(ctx, folder, &folders, &here);
+    for (size_t i = 0; i < here.count; i++) { /* they change hands */
+        char *path = here.at[i];
+        if (status == WEFT_OK)
+            status = names_add(ctx, files, path);
+        else
+            weft__free(ctx, path);
+    }
+    weft__free(ctx, here.at);
+    for (size_t i = 0; status == WEFT_OK && i < folders.count; i++)
+        status = depth < DEPTH_MAX ? collect(ctx, folders.at[i], depth + 1, files)
+                                   : weft__fail(ctx, WEFT_ERR_FORMAT, "%s: more than %d folders deep",
+                                                folders.at[i], DEPTH_MAX);
+    names_free(ctx, &folders);
+    return status;
+}
+
+/* ---- classes ---- */
+
+typedef struct found {
+    names files;
+    names classes;
+    int32_t *labels; /* [files.count] */
+    size_t capacity;
+} found;
+
+static weft_status label_as(weft_context *ctx, found *f, size_t from, size_t class) {
+    for (size_t i = from; i < f->files.count; i++) {
+        if (!weft__grow(ctx, &f->labels, &f->capacity, i, sizeof *f->labels))
+            return weft__fail_oom(ctx, f->files.count * sizeof *f->labels, "classes of images");
+        f->labels[i] = (int32_t) class;
+    }
+    return WEFT_OK;
+}
+
+static weft_status class_number(weft_context *ctx, const weft_image_folder_options *o, const char *path,
+                                found *f, size_t *number) {
+    const char *name = strrchr(path, '/') + 1;
+    if (!o->classes) {
+        *number = f->classes.count;
+        return names_add(ctx, &f->classes, weft__strdup(ctx, name));
+    }
+    for (*number = 0; *number < o->class_count; ++*number)
+        if (strcmp(o->classes[*number], name) == 0) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: no class of the training data has this name", path);
+}
+
+/* Each folder in `path` is a class. */
+static weft_status find_classes(weft_context *ctx, const char *path, const weft_image_folder_options *o,
+                                found *f) {
+    names folders = {0}, stray = {0};
+    size_t number = 0;
+    weft_status status = list(ctx, path, &folders, &stray);
+    if (status == WEFT_OK && stray.count > 0)
+        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: is in no folder of a class", stray.at[0]);
+    if (status == WEFT_OK && folders.count == 0)
+        status = weft__fail(ctx, WEFT_ERR_FORMAT,
+                            "%s: has no folders: one is wanted for each class, with its images in it", path);
+    for (size_t i = 0; status == WEFT_OK && i < folders.count; i++) {
+        const size_t before = f->files.count;
+        status = class_number(ctx, o, folders.at[i], f, &number);
+        if (status == WEFT_OK) status = collect(ctx, folders.at[i], 1, &f->files);
+        if (status == WEFT_OK && f->files.count == before)
+            status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: has no images (.png, .jpg, .jpeg)", folders.at[i]);
+        if (status == WEFT_OK) status = label_as(ctx, f, before, number);
+    }
+    names_free(ctx, &folders);
+    names_free(ctx, &stray);
+    return status;
+}
+
+static weft_status find(weft_context *ctx, const char *path, const weft_image_folder_options *o, found *f) {
+    struct stat what;
+    if (o->with_classes) return find_classes(ctx, path, o, f);
+    if (stat(path, &what) != 0) return weft__fail_io(ctx, "open", path, errno);
+    if (!S_ISDIR(what.st_mode)) return names_add(ctx, &f->files, weft__strdup(ctx, path));
+    WEFT_TRY(collect(ctx, path, 0, &f->files));
+    if (f->files.count > 0) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: has no images (.png, .jpg, .jpeg)", path);
+}
+
+/* ---- pixels ---- */
+
+static weft_status read_image(weft_context *ctx, const char *path, int64_t channels, weft__image *out) {
+    weft_bytes bytes;
+    *out = (weft__image){0};
+    WEFT_TRY(weft_read_file(ctx, path, 0, &bytes));
+    const weft_status status = weft__image_decode(ctx, bytes.data, bytes.size, path, channels, out);
+    weft_bytes_free(ctx, &bytes);
+    return status;
+}
+
+/* One image into its place. ctx: NULL where several threads do this at once. */
+static weft_status place(weft_context *ctx, const char *path, const weft_image_folder_options *o,
+                         const int64_t shape[3], uint8_t *planes) {
+    weft__image image;
+    WEFT_TRY(read_image(ctx, path, o->channels, &image));
+    weft_status status = WEFT_OK;
+    if (image.channels > shape[0] || (!o->rows && (image.rows != shape[1] || image.columns != shape[2])))
+        status =
+            weft__fail(ctx, WEFT_ERR_FORMAT,
+                       "%s: is of %lld channels, %lld rows and %lld columns, the first image is of %lld, "
+                       "%lld and %lld: say what all are to be made into (model.image of a configuration)",
+                       path, (long long)image.channels, (long long)image.rows, (long long)image.columns,
+                       (long long)shape[0], (long long)shape[1], (long long)shape[2]);
+    if (status == WEFT_OK) status = weft__image_fit(ctx, &image, shape[1], shape[2], planes);
+    if (status == WEFT_OK && image.channels < shape[0]) /* grey among coloured ones */
+        for (int64_t c = 1; c < shape[0]; c++)
+            memcpy(planes + c * shape[1] * shape[2], planes, (size_t)(shape[1] * shape[2]));
+    weft__image_free(ctx, &image);
+    return status;
+}
+
+/* The shape of all: what is asked for, else the first image's. */
+static weft_status shape_of(weft_context *ctx, const char *first, const weft_image_folder_options *o,
+                            int64_t shape[3]) {
+    weft__image image = {.channels = o->channels, .rows = o->rows, .columns = o->columns};
+    if (!o->channels || !o->rows) {
+        WEFT_TRY(read_image(ctx, first, o->channels, &image));
+        weft__free(ctx, image.pixels);
+    }
+    shape[0] = image.channels;
+    shape[1] = o->rows ? o->rows : image.rows;
+    shape[2] = o->rows ? o->columns : image.columns;
+    return WEFT_OK;
+}
+
+static weft_status read_all(weft_context *ctx, const names *files, const weft_image_folder_options *o,
+                            weft_array *images) {
+    int64_t shape[4] = {(int64_t)files->count}, bytes = 0;
+    int64_t failed = shape[0];
+    WEFT_TRY(shape_of(ctx, files->at[0], o, shape + 1));
+    WEFT_TRY(weft_array_new(ctx, WEFT_U8, 4, shape, images));
+    bytes = shape[1] * shape[2] * shape[3];
+#pragma omp parallel for schedule(dynamic) reduction(min : failed)
+    for (int64_t i = 0; i < shape[0]; i++)
+        if (i < failed &&
+            place(NULL, files->at[i], o, shape + 1, (uint8_t *)images->data + i * bytes) != WEFT_OK)
+            failed = i;
+    if (failed == shape[0]) return WEFT_OK;
+    /* Again, for the message, which is another thread's. */
+    return place(ctx, files->at[failed], o, shape + 1, (uint8_t *)images->data + failed * bytes);
+}
+
+static weft_status check_options(weft_context *ctx, const weft_image_folder_options *o) {
+    const int64_t shape[3] = {o->channels ? o->channels : 1, o->rows, o->columns};
+    int64_t bytes;
+    if ((o->channels == 0 || o->channels == 1 || o->channels == 3) && !o->rows == !o->columns &&
+        o->rows >= 0 && o->columns >= 0 && weft__numel(3, shape, &bytes))
+        return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                      "images of %lld channels, %lld rows and %lld columns: there are 1 (grey) or 3 (red, "
+                      "green, blue) channels, and rows and columns are given together",
+                      (long long)o->channels, (long long)o->rows, (long long)o->columns);
+}
+
+weft_status weft_read_image_folder(weft_context *ctx, const char *path,
+                                   const weft_image_folder_options *options, weft_image_folder *out) {
+    const weft_image_folder_options defaults = {0}, *o = options ? options : &defaults;
+    found f = {0};
+    *out = (weft_image_folder){0};
+    weft_status status = check_options(ctx, o);
+    if (status == WEFT_OK) status = find(ctx, path, o, &f);
+    if (status == WEFT_OK) status = read_all(ctx, &f.files, o, &out->images);
+    const int64_t count = (int64_t)f.files.count;
+    if (status == WEFT_OK && o->with_classes) status = weft_array_new(ctx, WEFT_I32, 1, &count, &out->labels);
+    if (status == WEFT_OK && o->with_classes) memcpy(out->labels.data, f.labels, out->labels.bytes);
+    if (status == WEFT_OK) {
+        out->files = weft__strings_pack(ctx, (const char *const *)f.files.at, f.files.count);
+        out->class_count = o->classes ? 0 : f.classes.count;
+        if (out->class_count)
+            out->classes = weft__strings_pack(ctx, (const char *const *)f.classes.at, f.classes.count);
+        if (!out->files || (out->class_count && !out->classes))
+            status = weft__fail_oom(ctx, 0, "names of images");
+    }
+    names_free(ctx, &f.files);
+    names_free(ctx, &f.classes);
+    weft__free(ctx, f.labels);
+    if (status != WEFT_OK) weft_image_folder_free(ctx, out);
+    return status;
+}
+
+void weft_image_folder_free(weft_context *ctx, weft_image_folder *images) {
+    if (!images) return;
+    weft_array_free(ctx, &images->images);
+    weft_array_free(ctx, &images->labels);
+    weft__free(ctx, images->classes);
+    weft__free(ctx, images->files);
+    *images = (weft_image_folder){0};
+}

@@ -1,0 +1,16 @@
+/* Any bytes as a PNG or JPEG file, as it is and as 8 x 8. What it declares may be 2^28 pixels. */
+#include "bounded.h"
+
+#include "data/image_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    bounded b;
+    weft_context ctx = bounded_context(&b, ((size_t)1 << 30) + (1 << 24));
+    weft__image image;
+    uint8_t planes[3 * 8 * 8];
+    weft_status status = weft__image_decode(&ctx, data, size, "input", 0, &image);
+    if (status == WEFT_OK && image.rows < 4096) status = weft__image_fit(&ctx, &image, 8, 8, planes);
+    weft__image_free(&ctx, &image);
+    bounded_check(&b, &ctx, status);
+    return 0;
+}
