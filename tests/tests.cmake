@@ -108,7 +108,7 @@ else()
   set(test_devices opencl)
 endif()
 set(WEFT_TEST_DEVICES "${test_devices}" CACHE STRING "devices besides the CPU whose tests run")
-set(device_tests test_transformers test_context test_fit test_loss test_loss_scale test_nn_composites test_mixed test_nn_conv test_nn_decode test_nn_layers test_nn_module
+set(device_tests test_transformers test_batchnorm test_moving test_recurrent test_context test_fit test_loss test_loss_scale test_nn_composites test_mixed test_nn_conv test_nn_decode test_nn_layers test_nn_module
     test_optim_laws test_optim_rules test_parity test_random_graph test_random_program)
 function(weft_add_device_tests name)
   foreach(device ${WEFT_TEST_DEVICES})
@@ -202,7 +202,8 @@ if(TARGET test_ops)
   endforeach()
   weft_add_cuda_test(ops_cuda test_ops cuda)
   weft_add_cuda_test(ops_cuda_calls test_ops cuda --op matmul --calls 1) # by cuBLASLt
-  weft_add_cuda_test(grad_cuda test_grad cuda --part 3/14) # a sample
+  weft_add_cuda_test(grad_cuda test_grad cuda --op # what has texts or launches of its own, and one of each other sort
+    matmul,conv2d,recurrent,cumprod,topk,max_pool2d,batch_norm,interpolate2d,complex,defined,gather,cross_entropy,gelu)
   weft_add_cuda_test(grad_cuda_attention test_grad cuda --op attention)
   find_program(PYTHON_PROGRAM python3)
   if(PYTHON_PROGRAM)

@@ -309,7 +309,7 @@ static void run_all(const weft_open_options *options) {
     const char *count = getenv("WEFT_PROGRAMS"), *first = getenv("WEFT_PROGRAM_SEED");
     uint64_t n = count           ? strtoull(count, NULL, 10)
                  : test_on_cpu() ? 1000
-                                 : 50,
+                                 : 40,
              seed = first ? strtoull(first, NULL, 10) : 1;
     weft_context *ctx;
     int stale = 0;

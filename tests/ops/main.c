@@ -1,5 +1,5 @@
 /* A program that goes through a table of ops on one device:
- *     NAME DEVICE [--op NAME] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls WORK]
+ *     NAME DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls WORK]
  *     NAME null --texts FOLDER    writes what a CUDA device would compile, and compares nothing
  * Prints each cell that fails and one line of totals; exit code 1 when one failed, 77 (skipped) where the
  * device is absent. */
@@ -15,12 +15,21 @@ static bool done_before(const op_cases *table, int i) {
     return false;
 }
 
+/* Is the op one of a list of names with commas between them? */
+static bool is_listed(const char *list, const char *name) {
+    const size_t length = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at++)
+        if ((at == list || at[-1] == ',') && (at[length] == ',' || at[length] == 0)) return true;
+    return false;
+}
+
 static void usage(const char *name) {
-    fprintf(stderr,
-            "usage: %s DEVICE [--op NAME] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls "
-            "WORK] [--texts "
-            "FOLDER]\n",
-            name);
+    fprintf(
+        stderr,
+        "usage: %s DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls "
+        "WORK] [--texts "
+        "FOLDER]\n",
+        name);
     exit(2);
 }
 
@@ -87,7 +96,7 @@ int ops_main(int argc, char **argv, const char *title, const op_cases *table, in
     ops_settle(&m);
     for (int i = 0; i < count; i++)
         if (!done_before(table, i) && i % m.parts == m.part - 1 &&
-            (!m.only || !strcmp(m.only, table[i].name)))
+            (!m.only || is_listed(m.only, table[i].name)))
             run_op(&m, &table[i], (uint64_t)i);
     ops_settle(&m);
     if (m.gpu)

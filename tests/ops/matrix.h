@@ -54,7 +54,7 @@ struct matrix {
     weft_context *ctx;
     weft_scope *scope;
     const char *device;
-    const char *only; /* name of the one op to run, or NULL */
+    const char *only; /* names of the ops to run, or NULL */
     int part, parts;  /* every `parts`-th op, from number part - 1 on */
     uint64_t seed, random;
     FILE *record; /* one line a cell, or NULL */
