@@ -2,10 +2,11 @@
  * what the taps of its window give, over tables of where pixels and taps begin. With a stride the pixels of
  * an input fall into classes that meet the same taps. Tasks are images, or bands of rows of them, times
  * ranges of output channels; each packs the weight that it uses once. An element's sum is cut along taps and
- * channels alone, so that no cut changes a bit. Must not know threads. Read next: conv_float.h,
- * conv_weight.c. */
+ * channels alone, so that no cut changes a bit. Kernels of 1 x 1 are matmul.c's. Must not know threads. Read
+ * next: conv_float.h, conv_weight.c. */
 #include <string.h>
 
+#include "device/conv_product.h"
 #include "device/cpu/conv.h"
 
 #define BAND_BYTES 65536 /* of a band in scratch, whose edges are read twice */
@@ -421,7 +422,12 @@ static void set_scratch(conv_plan *p, weft_cpu_work *work) {
 
 weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *c, int threads,
                                    weft_cpu_work *work) {
-    if (c->pass == WEFT_CONV_WEIGHT) return weft__cpu_conv_weight_prepare(ctx, c, work);
+    if (c->pass == WEFT_CONV_WEIGHT) return weft__cpu_conv_weight_prepare(ctx, c, threads, work);
+    if (c->groups == 1 && weft__conv_is_product(c)) {
+        bool swapped;
+        const weft_heavy_matmul mm = weft__conv_product(c, &swapped);
+        return weft__cpu_matmul_prepare(ctx, &mm, threads, work);
+    }
     conv_plan *p = weft__zalloc(ctx, sizeof *p);
     if (!p) return weft__fail_oom(ctx, sizeof *p, "a convolution's plan");
     *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = p, .cost_ns = weft__conv_cost(c)};

@@ -45,7 +45,7 @@ double weft__conv_operations(const weft_heavy_conv *c);
 /* Nanoseconds of one thread for them. */
 double weft__conv_cost(const weft_heavy_conv *c);
 
-weft_status weft__cpu_conv_weight_prepare(weft_context *ctx, const weft_heavy_conv *conv,
+weft_status weft__cpu_conv_weight_prepare(weft_context *ctx, const weft_heavy_conv *conv, int threads,
                                           weft_cpu_work *work);
 
 #endif

@@ -50,31 +50,29 @@ static ALWAYS void FN(conv_tile)(const int mr, const int nv, const weft_conv_gat
 
 /* ---- taps and input channels by output channels: the gradient by the weight ---- */
 
-static ALWAYS void FN(conv_sum)(const int mr, const int nv, const bool part, const weft_conv_weight *g,
-                                VEC acc[CONV_ROWS][CONV_VECS], const int64_t *rows) {
+/* joined: the rows lie side by side. */
+static ALWAYS void FN(conv_weight_tile)(const int mr, const int nv, const bool joined,
+                                        const weft_conv_weight *g, const int64_t *rows, T *to) {
+    VEC acc[CONV_ROWS][CONV_VECS];
+    const T *y = g->y;
+    UNROLL for (int i = 0; i < mr; i++) {
+        UNROLL for (int j = 0; j < nv; j++) {
+            acc[i][j] = SET1((T)0);
+            __builtin_prefetch(to + i * g->to_row + j * VL, 1);
+        }
+    }
     for (const weft_conv_line *line = g->lines, *end = line + g->n_lines; line < end; line++) {
-        const T *x[CONV_ROWS], *y = (const T *)g->y + line->y;
-        UNROLL for (int i = 0; i < mr; i++) x[i] = (const T *)g->x + line->x + rows[i];
+        const T *x[CONV_ROWS], *first = (const T *)g->x + line->x;
+        UNROLL for (int i = 0; i < mr; i++) x[i] = first + (joined ? rows[0] : rows[i]);
         for (int64_t p = 0, at = 0; p < line->n; p++, at += g->step, y += g->wide) {
             VEC yv[CONV_VECS];
-            UNROLL for (int j = 0; j < nv; j++) yv[j] =
-                part && j == nv - 1 ? LOAD_PART(y + j * VL, g->last) : FN(load)(y + j * VL);
+            UNROLL for (int j = 0; j < nv; j++) yv[j] = FN(load)(y + j * VL);
             UNROLL for (int i = 0; i < mr; i++) {
-                const VEC xv = SET1(x[i][at]);
+                const VEC xv = SET1(joined ? x[0][at + i] : x[i][at]);
                 UNROLL for (int j = 0; j < nv; j++) acc[i][j] = FMA(xv, yv[j], acc[i][j]);
             }
         }
     }
-}
-
-static ALWAYS void FN(conv_weight_tile)(const int mr, const int nv, const weft_conv_weight *g,
-                                        const int64_t *rows, T *to) {
-    VEC acc[CONV_ROWS][CONV_VECS];
-    UNROLL for (int i = 0; i < mr; i++) { UNROLL for (int j = 0; j < nv; j++) acc[i][j] = SET1((T)0); }
-    if (g->last < VL)
-        FN(conv_sum)(mr, nv, true, g, acc, rows);
-    else
-        FN(conv_sum)(mr, nv, false, g, acc, rows);
     UNROLL for (int i = 0; i < mr; i++, to += g->to_row) {
         UNROLL for (int j = 0; j < nv; j++)
             FN(store)(to + j * VL, g->add ? FN(load)(to + j * VL) + acc[i][j] : acc[i][j]);
@@ -86,7 +84,10 @@ static ALWAYS void FN(conv_weight_tile)(const int mr, const int nv, const weft_c
         FN(conv_tile)(mr, nv, g, places);                                                                    \
     }                                                                                                        \
     static void FN(conv_weight_##mr##_##nv)(const weft_conv_weight *g, const int64_t *rows, T *to) {         \
-        FN(conv_weight_tile)(mr, nv, g, rows, to);                                                           \
+        FN(conv_weight_tile)(mr, nv, false, g, rows, to);                                                    \
+    }                                                                                                        \
+    static void FN(conv_joined_##mr##_##nv)(const weft_conv_weight *g, const int64_t *rows, T *to) {         \
+        FN(conv_weight_tile)(mr, nv, true, g, rows, to);                                                     \
     }
 CONV_LIST(TILE)
 #undef TILE
@@ -100,26 +101,31 @@ static void FN(conv_gather)(const weft_conv_gather *g, int64_t nv, const weft_co
 #undef TILE
     };
     const weft_split tiles = split_of(count, CONV_ROWS);
-    const int64_t lines = weft__ceil_div(g->ahead_bytes, 64 * tiles.count) * 64;
     for (int64_t t = 0; t < tiles.count; t++) {
-        for (int64_t b = t * lines; b < (t + 1) * lines && b < g->ahead_bytes; b += 64)
-            __builtin_prefetch(g->ahead + b, 0, 2);
+        ask_ahead(g->ahead, g->ahead_bytes, t, tiles.count);
         table[nv][split_size(tiles, t)](g, places + split_at(tiles, t));
     }
 }
 
-static void FN(conv_weight)(const weft_conv_weight *g, int64_t nv, const int64_t *rows, int64_t count) {
-    static void (*const table[CONV_VECS + 1][CONV_ROWS + 1])(const weft_conv_weight *, const int64_t *,
-                                                             T *) = {
-#define TILE(mr, nv) [nv][mr] = FN(conv_weight_##mr##_##nv),
+/* Rows follow each other `joined` at a time, of which a tile is one part where they fill one. */
+static void FN(conv_weight)(const weft_conv_weight *g, int64_t nv, const int64_t *rows, int64_t count,
+                            int64_t joined) {
+    static void (*const table[CONV_VECS + 1][CONV_ROWS + 1][2])(const weft_conv_weight *, const int64_t *,
+                                                                T *) = {
+#define TILE(mr, nv) [nv][mr] = {FN(conv_weight_##mr##_##nv), FN(conv_joined_##mr##_##nv)},
         CONV_LIST(TILE)
 #undef TILE
     };
-    const weft_split tiles = split_of(count, CONV_ROWS);
-    for (int64_t t = 0; t < tiles.count; t++) {
-        const int64_t at = split_at(tiles, t);
-        table[nv][split_size(tiles, t)](g, rows + at, (T *)g->to + at * g->to_row);
-    }
+    const bool is = joined >= CONV_ROWS || joined == count;
+    const int64_t each = is ? joined : count, runs = count / each;
+    const weft_split tiles = split_of(each, CONV_ROWS);
+    for (int64_t r = 0; r < runs; r++)
+        for (int64_t t = 0; t < tiles.count; t++) {
+            const int64_t at = r * each + split_at(tiles, t);
+            for (int k = 0; k < 2; k++)
+                ask_ahead(g->ahead[k], g->ahead_bytes[k], r * tiles.count + t, runs * tiles.count);
+            table[nv][split_size(tiles, t)][is](g, rows + at, (T *)g->to + at * g->to_row);
+        }
 }
 
 /* ---- one channel a group: nothing is summed over channels ---- */
@@ -168,9 +174,10 @@ static void FN(conv_each)(const weft_conv_gather *g, int64_t channels, const wef
 static ALWAYS void FN(each_taps)(const int taps, const weft_conv_weight *g, const int64_t *rows, int64_t c,
                                  int64_t n, T *to) {
     VEC acc[EACH_TAPS];
+    const T *y = (const T *)g->y + c;
     UNROLL for (int t = 0; t < taps; t++) acc[t] = SET1((T)0);
     for (const weft_conv_line *line = g->lines, *end = line + g->n_lines; line < end; line++) {
-        const T *x = (const T *)g->x + line->x + c, *y = (const T *)g->y + line->y + c;
+        const T *x = (const T *)g->x + line->x + c;
         for (int64_t p = 0; p < line->n; p++, x += g->step, y += g->wide) {
             const VEC yv = FN(some)(y, n);
             UNROLL for (int t = 0; t < taps; t++) acc[t] = FMA(FN(some)(x + rows[t], n), yv, acc[t]);

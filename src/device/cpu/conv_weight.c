@@ -26,12 +26,13 @@ typedef struct weight_plan {
     int64_t parts, panels;    /* ranges of output channels; vectors */
     int64_t blocks;
     int64_t *rows;         /* where each row begins in a window */
+    int64_t joined;        /* of which so many follow each other */
     weft_conv_line *lines; /* of a whole band, in parts of at most LINE_PIXELS pixels */
     int64_t *first_line;   /* of part i; the last one: how many there are */
     int64_t n_parts;
-    void *sums; /* (blocks, groups, depth, width) */
+    void *sums; /* (blocks, sets, panels of a call (depth, its vectors)) */
     int *done;  /* (parts, blocks): of two sums that become one, how many are there */
-    size_t band_bytes;
+    size_t band_bytes, y_bytes;
 } weight_plan;
 
 static void plan_free(weft_context *ctx, void *plan) {
@@ -56,57 +57,100 @@ static int64_t panel_at(const weight_plan *p, int64_t i) {
     return least(calls_of(p) * i / p->parts * p->kernels->vectors, p->panels);
 }
 
-static char *sum_of(const weight_plan *p, int64_t block, int64_t group) {
-    return (char *)p->sums + (size_t)((block * p->sets + group) * p->depth * p->width) * p->wide;
+/* How many vectors the call that begins with vector v has, of those up to `end`. */
+static int64_t vectors_at(const weight_plan *p, int64_t v, int64_t end) {
+    return p->each ? end - v : weft__ceil_div(end - v, weft__ceil_div(end - v, p->kernels->vectors));
 }
 
-/* What a band adds to the sums of vectors begin..end; the first one begins them. */
+/* The sum of a call that begins with vector v. */
+static char *sum_of(const weight_plan *p, int64_t block, int64_t set, int64_t v) {
+    return (char *)p->sums +
+           (size_t)(((block * p->sets + set) * p->width + v * p->kernels->lanes) * p->depth) * p->wide;
+}
+
+/* What a part of a band is followed by: of x and y, in memory. */
+typedef struct following {
+    const char *at;
+    int64_t bytes;
+} following;
+
+/* Piece i of n, in whole lines of a cache. */
+static following piece_of(following f, int64_t i, int64_t n) {
+    const int64_t size = weft__ceil_div(f.bytes, 64 * n) * 64, at = least(i * size, f.bytes);
+    return (following){f.at + at, least(size, f.bytes - at)};
+}
+
+/* What a band adds to the sums of vectors begin..end; the first one begins them. A call's channels of y are
+ * packed where others lie between them: pixels that are far apart share sets of the first cache. Meanwhile
+ * memory is asked for `next`, of x and y, a part of which follows each part of the band. */
 static void add_band(const weight_plan *p, const char *x, const char *y, int64_t rows, int64_t block,
-                     int64_t begin, int64_t end, bool first) {
+                     int64_t begin, int64_t end, bool first, const following *next, char *packed) {
     const weft_heavy_conv *c = &p->c;
-    const int64_t lanes = p->kernels->lanes;
+    const int64_t lanes = p->kernels->lanes, wide = c->groups * c->out;
+    const int64_t calls = p->sets * weft__ceil_div(end - begin, p->kernels->vectors);
     for (int64_t i = 0; i < p->n_parts; i++) {
-        int64_t n = 0;
+        int64_t n = 0, pixels = 0, call = i * calls;
         const weft_conv_line *lines = p->lines + p->first_line[i];
-        while (n < p->first_line[i + 1] - p->first_line[i] &&
-               lines[n].y < rows * c->y[1] * c->groups * c->out)
-            n++;
+        for (; n < p->first_line[i + 1] - p->first_line[i] && lines[n].y < rows * c->y[1] * wide; n++)
+            pixels += lines[n].n;
         if (n == 0) break;
         for (int64_t g = 0; g < p->sets; g++)
-            for (int64_t v = begin, nv; v < end; v += nv) {
-                nv =
-                    p->each ? end - v : weft__ceil_div(end - v, weft__ceil_div(end - v, p->kernels->vectors));
-                const int64_t left = p->out - (v + nv - 1) * lanes, first_x = p->each ? v * lanes : g * c->in;
-                const weft_conv_weight w = {.x = x + (size_t)first_x * p->wide,
-                                            .y = y + (size_t)(g * c->out + v * lanes) * p->wide,
-                                            .to = sum_of(p, block, g) + (size_t)(v * lanes) * p->wide,
-                                            .lines = lines,
-                                            .n_lines = n,
-                                            .step = c->stride[1] * c->groups * c->in,
-                                            .wide = c->groups * c->out,
-                                            .to_row = p->width,
-                                            .last = left < lanes ? left : lanes,
-                                            .add = !first || i > 0};
-                if (p->each)
-                    p->kernels->each_weight(&w, least(end * lanes, p->out) - v * lanes, p->rows, p->depth);
-                else
-                    p->kernels->weight(&w, nv, p->rows, p->depth);
+            for (int64_t v = begin, nv; v < end; v += nv, call++) {
+                nv = vectors_at(p, v, end);
+                const int64_t width = nv * lanes, channels = least(width, p->out - v * lanes);
+                const int64_t first_x = p->each ? v * lanes : g * c->in;
+                weft_conv_weight w = {.x = x + (size_t)first_x * p->wide,
+                                      .y = y + (size_t)(lines->y + g * c->out + v * lanes) * p->wide,
+                                      .to = sum_of(p, block, g, v),
+                                      .lines = lines,
+                                      .n_lines = n,
+                                      .step = c->stride[1] * c->groups * c->in,
+                                      .wide = wide,
+                                      .to_row = width,
+                                      .add = !first || i > 0};
+                if (p->each) {
+                    p->kernels->each_weight(&w, channels, p->rows, p->depth);
+                    continue;
+                }
+                for (int k = 0; k < 2; k++) {
+                    const following f = piece_of(next[k], call, calls * p->n_parts);
+                    w.ahead[k] = f.at, w.ahead_bytes[k] = f.bytes;
+                }
+                if (width != wide) {
+                    p->kernels->pack(packed, width, w.y, 1, wide, channels, pixels);
+                    w.y = packed;
+                    w.wide = width;
+                }
+                p->kernels->weight(&w, nv, p->rows, p->depth, p->joined);
             }
     }
+}
+
+/* `bytes` of an operand of `all` bytes, from `from` on: what of them is there. */
+static following follow(const void *operand, int64_t all, int64_t from, int64_t bytes) {
+    from = least(from, all);
+    return (following){(const char *)operand + from, least(bytes, all - from)};
 }
 
 static void do_band(const weight_plan *p, void *const *args, int64_t unit, int64_t block, int64_t begin,
                     int64_t end, bool first, char *scratch) {
     const weft_heavy_conv *c = &p->c;
-    const int64_t at = unit % p->bands * p->band_rows, image = unit / p->bands;
+    const int64_t at = unit % p->bands * p->band_rows, image = unit / p->bands, size = (int64_t)p->size;
     const int64_t rows = least(p->band_rows, c->y[0] - at), wide = c->y[1] * c->groups * c->out;
-    const char *from =
-        (const char *)args[0] + (size_t)(image * c->x[0] * c->x[1] * c->groups * c->in) * p->size;
-    const char *y = (const char *)args[1] + (size_t)((image * c->y[0] + at) * wide) * p->size;
+    const int64_t deep = c->x[1] * c->groups * c->in, x_all = c->n * c->x[0] * deep * size,
+                  y_all = c->n * c->y[0] * wide * size;
+    const int64_t x_at = (image * c->x[0] + at * c->stride[0]) * deep * size,
+                  y_at = (image * c->y[0] + at) * wide * size;
+    const int64_t x_bytes = p->band_rows * c->stride[0] * deep * size, y_bytes = p->band_rows * wide * size;
+    const following next[2] = {
+        follow(args[0], x_all, x_at + x_bytes / (p->band.in_place ? p->n_parts : 1), x_bytes),
+        follow(args[1], y_all, y_at + y_bytes / (p->size == p->wide ? p->n_parts : 1), y_bytes)};
+    const char *from = (const char *)args[0] + image * c->x[0] * deep * size;
+    const char *y = (const char *)args[1] + y_at;
     const char *x = weft__conv_band_fill(&p->band, p->own, from, at * c->stride[0] + p->band.low[0],
                                          p->band.most - (p->band_rows - rows) * c->stride[0], scratch);
     y = weft__conv_wide((weft_dtype)c->dtype, p->own, y, rows * wide, scratch + p->band_bytes);
-    add_band(p, x, y, rows, block, begin, end, first);
+    add_band(p, x, y, rows, block, begin, end, first, next, scratch + p->band_bytes + p->y_bytes);
 }
 
 /* ---- the sums of blocks ---- */
@@ -122,18 +166,15 @@ static void store_row(const weight_plan *p, const void *from, int64_t n, char *t
 
 /* Adds the sums of block `from` to those of block `to`, for vectors begin..end. */
 static void add_block(const weight_plan *p, int64_t begin, int64_t end, int64_t to, int64_t from) {
-    const int64_t at = begin * p->kernels->lanes, n = (end - begin) * p->kernels->lanes;
-    const bool whole = n == p->width; /* rows are one */
-    for (int64_t g = 0; g < p->sets; g++)
-        for (int64_t r = 0; r < (whole ? 1 : p->depth); r++) {
-            const size_t first = (size_t)(r * p->width + at) * p->wide;
-            const void *x = sum_of(p, from, g) + first;
-            void *y = sum_of(p, to, g) + first;
-            if (p->wide == 8)
-                p->own->add_f64(whole ? n * p->depth : n, x, y);
-            else
-                p->own->add_f32(whole ? n * p->depth : n, x, y);
-        }
+    const int64_t n = (end - begin) * p->kernels->lanes * p->depth;
+    for (int64_t g = 0; g < p->sets; g++) {
+        const void *x = sum_of(p, from, g, begin);
+        void *y = sum_of(p, to, g, begin);
+        if (p->wide == 8)
+            p->own->add_f64(n, x, y);
+        else
+            p->own->add_f32(n, x, y);
+    }
 }
 
 /* Neighbours are added when both are there, then pairs, and so on: by whoever comes second, so that threads
@@ -153,16 +194,19 @@ static bool add_up(const weight_plan *p, int64_t part, int64_t block, int64_t be
 
 /* Turns the sums, TURN rows at a time: the weight has channels of x last. */
 static void finish(const weight_plan *p, int64_t begin, int64_t end, char *w, char *scratch) {
-    const int64_t first = begin * p->kernels->lanes, last = least(end * p->kernels->lanes, p->out);
+    const int64_t lanes = p->kernels->lanes;
     for (int64_t g = 0; g < p->sets; g++)
-        for (int64_t r = 0; r < p->depth; r += TURN) {
-            const int64_t n = least(TURN, p->depth - r);
-            const int64_t width = weft__ceil_div(n, p->kernels->lanes) * p->kernels->lanes;
-            p->kernels->pack(scratch, width, sum_of(p, 0, g) + (size_t)(r * p->width + first) * p->wide,
-                             p->width, 1, n, last - first);
-            for (int64_t o = first; o < last; o++)
-                store_row(p, scratch + (size_t)((o - first) * width) * p->wide, n,
-                          w + (size_t)((g * p->out + o) * p->depth + r) * p->size);
+        for (int64_t v = begin, nv; v < end; v += nv) {
+            nv = vectors_at(p, v, end);
+            const int64_t channels = least(nv * lanes, p->out - v * lanes);
+            for (int64_t r = 0; r < p->depth; r += TURN) {
+                const int64_t n = least(TURN, p->depth - r), width = weft__ceil_div(n, lanes) * lanes;
+                p->kernels->pack(scratch, width, sum_of(p, 0, g, v) + (size_t)(r * nv * lanes) * p->wide,
+                                 nv * lanes, 1, n, channels);
+                for (int64_t o = 0; o < channels; o++)
+                    store_row(p, scratch + (size_t)(o * width) * p->wide, n,
+                              w + (size_t)((g * p->out + v * lanes + o) * p->depth + r) * p->size);
+            }
         }
 }
 
@@ -222,6 +266,7 @@ static bool list_rows(weft_context *ctx, weight_plan *p) {
     p->lines = weft__array(ctx, (size_t)(p->band_rows * pieces), sizeof *p->lines);
     p->first_line = weft__array(ctx, (size_t)(p->band_rows * pieces + 1), sizeof *p->first_line);
     if (!p->rows || !p->lines || !p->first_line) return false;
+    p->joined = c->groups == 1 && c->dilation[1] == 1 ? c->size[1] * c->in : c->in;
     for (int64_t i = 0; i < c->size[0]; i++)
         for (int64_t j = 0; j < c->size[1]; j++)
             for (int64_t k = 0; k < c->in; k++)
@@ -242,36 +287,38 @@ static bool list_rows(weft_context *ctx, weight_plan *p) {
     return true;
 }
 
-/* By the shape alone, of whatever length vectors are: as many blocks as their sums have room for, ranges of
- * channels where that is too few. */
-static void cut(weight_plan *p) {
+/* By the shape alone, of whatever length vectors are: as many blocks as their sums have room for. Ranges of
+ * channels, where that is too few, each read all of x, and change no bit. */
+static void cut(weight_plan *p, int threads) {
     const int64_t one = p->sets * p->depth * weft__ceil_div(p->out, 16) * 16 * (int64_t)p->wide;
     int64_t tasks = (int64_t)(weft__conv_operations(&p->c) / TASK_OPERATIONS);
     tasks = tasks < 1 ? 1 : least(tasks, MOST_BLOCKS);
     p->blocks = least(least(tasks, p->c.n * p->bands), PARTIAL_BYTES / one);
     if (p->blocks < 1) p->blocks = 1;
-    p->parts = least(weft__ceil_div(tasks, p->blocks), calls_of(p));
+    p->parts = least(weft__ceil_div(least(tasks, 2 * (int64_t)threads), p->blocks), calls_of(p));
 }
 
-static bool make(weft_context *ctx, weight_plan *p, weft_cpu_work *work) {
+static bool make(weft_context *ctx, weight_plan *p, int threads, weft_cpu_work *work) {
     const weft_heavy_conv *c = &p->c;
     set_band(p);
     p->panels = weft__ceil_div(p->out, p->kernels->lanes);
     p->width = p->panels * p->kernels->lanes;
     if (!list_rows(ctx, p)) return false;
-    cut(p);
+    cut(p, threads);
     p->done = weft__array(ctx, (size_t)(p->parts * p->blocks), sizeof *p->done);
     p->sums = weft__alloc_aligned(ctx, (size_t)(p->blocks * p->sets * p->depth * p->width) * p->wide);
     p->band_bytes = weft__conv_aligned(weft__conv_band_bytes(&p->band));
-    const size_t y = p->size == p->wide ? 0 : (size_t)(p->band_rows * c->y[1] * c->groups * c->out) * p->wide;
-    const size_t turned = (size_t)(TURN * p->width) * p->wide;
-    work->scratch_bytes = p->band_bytes + y;
-    if (work->scratch_bytes < turned) work->scratch_bytes = turned;
+    if (p->size != p->wide)
+        p->y_bytes = weft__conv_aligned((size_t)(p->band_rows * c->y[1] * c->groups * c->out) * p->wide);
+    const size_t panel = (size_t)((p->each ? p->width : p->kernels->vectors * p->kernels->lanes)) * p->wide;
+    work->scratch_bytes = p->band_bytes + p->y_bytes + LINE_PIXELS * panel;
+    if (work->scratch_bytes < TURN * panel) work->scratch_bytes = TURN * panel;
     work->tasks = p->parts * p->blocks;
     return p->done && p->sums;
 }
 
-weft_status weft__cpu_conv_weight_prepare(weft_context *ctx, const weft_heavy_conv *c, weft_cpu_work *work) {
+weft_status weft__cpu_conv_weight_prepare(weft_context *ctx, const weft_heavy_conv *c, int threads,
+                                          weft_cpu_work *work) {
     weight_plan *p = weft__zalloc(ctx, sizeof *p);
     if (!p) return weft__fail_oom(ctx, sizeof *p, "a convolution's plan");
     *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = p, .cost_ns = weft__conv_cost(c)};
@@ -289,7 +336,7 @@ weft_status weft__cpu_conv_weight_prepare(weft_context *ctx, const weft_heavy_co
         work->tasks = 1;
         return WEFT_OK;
     }
-    if (make(ctx, p, work)) return WEFT_OK;
+    if (make(ctx, p, threads, work)) return WEFT_OK;
     plan_free(ctx, p);
     *work = (weft_cpu_work){.tasks = 0};
     return weft__fail_oom(ctx, sizeof *p, "a convolution's tables");

@@ -93,20 +93,24 @@ typedef struct weft_conv_gather {
     int64_t ahead_bytes;
 } weft_conv_gather;
 
-/* to[i, j] = or += the sum over all pixels of lines of x[row i] * y[j], j the channels of a few vectors. */
+/* to[i, j] = or += the sum over all pixels of lines of x[row i] * y[j], j the channels of a few whole
+ * vectors; pixels of y follow each other from line to line. */
 typedef struct weft_conv_weight {
     const void *x, *y;
     void *to;
     const weft_conv_line *lines;
     int64_t n_lines, step, wide; /* from pixel to pixel of x and y */
-    int64_t to_row, last;
+    int64_t to_row;
     bool add;
+    const char *ahead[2]; /* what is read next, asked for meanwhile */
+    int64_t ahead_bytes[2];
 } weft_conv_weight;
 
 typedef struct weft_conv_own {
     int lanes, vectors; /* of a vector, at most of a call */
     void (*gather)(const weft_conv_gather *g, int64_t vectors, const weft_conv_place *places, int64_t count);
-    void (*weight)(const weft_conv_weight *g, int64_t vectors, const int64_t *rows, int64_t count);
+    void (*weight)(const weft_conv_weight *g, int64_t vectors, const int64_t *rows, int64_t count,
+                   int64_t joined);
     /* The same of groups that have one channel: elements of w and y are side by side, as those of x. */
     void (*each)(const weft_conv_gather *g, int64_t channels, const weft_conv_place *places, int64_t count);
     void (*each_weight)(const weft_conv_weight *g, int64_t channels, const int64_t *rows, int64_t count);

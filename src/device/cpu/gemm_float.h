@@ -135,7 +135,10 @@ static void FN(gemm)(const weft_gemm *g, const T *a, const T *b, T *c, void *scr
                 FN(pack)(scratch, h.b_k, part, g->b_n, g->b_k, g->n, h.k);
                 part = scratch;
             }
-            FN(direct)(&h, a + p * g->a_k, part, c, NULL, 0);
+            for (int64_t i = 0; i < g->m; i += IN_PLACE_ROWS) {
+                h.m = g->m - i < IN_PLACE_ROWS ? g->m - i : IN_PLACE_ROWS;
+                FN(direct)(&h, a + i * g->a_m + p * g->a_k, part, c + i * g->c_m, NULL, 0);
+            }
         }
     }
 }

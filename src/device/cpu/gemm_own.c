@@ -45,6 +45,13 @@ static ALWAYS int64_t split_size(weft_split s, int64_t i) { return s.size + (i <
 
 static ALWAYS int64_t split_at(weft_split s, int64_t i) { return i * s.size + (i < s.larger ? i : s.larger); }
 
+/* Piece i of n of what is read next, into the second cache. */
+static ALWAYS void ask_ahead(const char *at, int64_t bytes, int64_t i, int64_t n) {
+    const int64_t size = weft__ceil_div(bytes, 64 * n) * 64,
+                  end = (i + 1) * size < bytes ? (i + 1) * size : bytes;
+    for (int64_t b = i * size; b < end; b += 64) __builtin_prefetch(at + b, 0, 2);
+}
+
 static ALWAYS float float_of(uint32_t bits) {
     float f;
     memcpy(&f, &bits, sizeof f);

@@ -5,6 +5,7 @@
  * image.cl, matmul.c. */
 #include <limits.h>
 
+#include "device/conv_product.h"
 #include "device/gpu/heavy.h"
 #include "device/gpu/product.h"
 #include "device/gpu/template.h"
@@ -138,42 +139,14 @@ static weft_status by_input(weft_launches *launches, const weft_heavy *heavy, bo
     return WEFT_OK;
 }
 
-/* ---- kernels of one tap ---- */
-
-static bool is_plain(const weft_heavy_conv *c) {
-    bool plain = true;
-    for (int i = 0; i < 2; i++) plain = plain && c->size[i] == 1 && c->stride[i] == 1 && c->padding[i] == 0;
-    return plain;
-}
-
-static weft_status plain(weft_launches *launches, const weft_heavy *heavy, bool sink) {
-    const weft_heavy_conv *c = &heavy->as.conv;
-    const int64_t pixels = c->n * c->y[0] * c->y[1], deep = c->groups * c->in, wide = c->groups * c->out;
-    const int64_t each = c->in * c->out;
-    weft_heavy_matmul mm = product_of(c);
-    switch (c->pass) {
-    case WEFT_CONV_FORWARD: /* y = x w^T */
-        mm.m = pixels, mm.n = c->out, mm.k = c->in;
-        mm.a_m = deep, mm.a_k = 1, mm.b_k = 1, mm.b_n = c->in, mm.c_m = wide;
-        mm.a_batch[0] = c->in, mm.b_batch[0] = each, mm.c_batch[0] = c->out;
-        return weft__gpu_product(launches, heavy, &mm, 0, 1, NULL, sink);
-    case WEFT_CONV_INPUT: /* x = y w */
-        mm.m = pixels, mm.n = c->in, mm.k = c->out;
-        mm.a_m = wide, mm.a_k = 1, mm.b_k = c->in, mm.b_n = 1, mm.c_m = deep;
-        mm.a_batch[0] = c->out, mm.b_batch[0] = each, mm.c_batch[0] = c->in;
-        return weft__gpu_product(launches, heavy, &mm, 0, 1, NULL, sink);
-    default: /* w = y^T x */
-        mm.m = c->out, mm.n = c->in, mm.k = pixels;
-        mm.a_m = 1, mm.a_k = wide, mm.b_k = deep, mm.b_n = 1, mm.c_m = c->in;
-        mm.a_batch[0] = c->out, mm.b_batch[0] = c->in, mm.c_batch[0] = each;
-        return weft__gpu_product(launches, heavy, &mm, 1, 0, NULL, sink);
-    }
-}
-
 weft_status weft__gpu_conv(weft_launches *launches, const weft_heavy *heavy, bool sink) {
     const weft_heavy_conv *c = &heavy->as.conv;
     if (weft__gpu_conv_is_direct(launches->target, c)) return weft__gpu_conv_direct(launches, heavy, sink);
-    if (is_plain(c)) return plain(launches, heavy, sink);
+    if (weft__conv_is_product(c)) {
+        bool swapped;
+        const weft_heavy_matmul mm = weft__conv_product(c, &swapped);
+        return weft__gpu_product(launches, heavy, &mm, swapped, !swapped, NULL, sink);
+    }
     switch (c->pass) {
     case WEFT_CONV_FORWARD: return forward(launches, heavy, sink);
     case WEFT_CONV_INPUT: return by_input(launches, heavy, sink);
