@@ -10,9 +10,9 @@
 static void hint(weft__loop *loop, uint64_t step) {
     char name[24], line[600];
     double share;
-    const int64_t only = weft__scores_only(&loop->scores),
-                  most = weft__class_majority(&loop->dataset, &share);
+    const int64_t only = weft__scores_only(&loop->scores);
     if (loop->hinted || only < 0) return;
+    const int64_t most = weft__class_majority(&loop->dataset, &share);
     const weft__config *c = loop->config;
     loop->hinted = true;
     snprintf(

@@ -243,7 +243,7 @@ weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__
     bool tokens = config->task == WEFT__TASK_LANGUAGE_MODEL;
     memset(loop, 0, sizeof *loop);
     loop->options = options;
-    loop->saved = loop->evaluated = UINT64_MAX;
+    loop->saved = UINT64_MAX;
     loop->last = weft__metrics_none(0);
     weft__progress_start(&loop->progress, options->quiet, tokens);
     if (options->resume)

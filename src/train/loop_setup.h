@@ -34,7 +34,6 @@ typedef struct weft__loop {
     float *class_weights;             /* [outputs], or NULL */
     uint64_t steps, first;            /* wanted; done before this process */
     uint64_t saved;                   /* step of the newest checkpoint; UINT64_MAX: none */
-    uint64_t evaluated;               /* last step that was */
     double items;                     /* tokens or samples of a step */
     double rate_seconds;              /* since the last logged step */
     uint64_t rate_steps;

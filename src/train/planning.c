@@ -167,11 +167,12 @@ static weft_status fits(search *s, int64_t batch, bool *yes) {
     return WEFT_OK;
 }
 
-/* Samples to train on: of a text, windows that share no token. */
+/* Samples to train on: of a text, windows that share no token; a stream has a token more than its windows. */
 static int64_t samples_of(const weft__config *config, const weft__dataset *dataset) {
     size_t tokens = dataset->id_count[WEFT__TRAIN];
     if (dataset->corpus) weft_corpus_ids(dataset->corpus, WEFT_CORPUS_TRAIN, &tokens);
-    if (config->task == WEFT__TASK_LANGUAGE_MODEL) return (int64_t)tokens / config->model_context;
+    if (config->task == WEFT__TASK_LANGUAGE_MODEL)
+        return (int64_t)tokens / (config->model_context + config->data_streams);
     return dataset->x[WEFT__TRAIN].rank ? dataset->x[WEFT__TRAIN].shape[0] : 0;
 }
 

@@ -36,6 +36,7 @@ expect 0 '' "$weft" init gru --data text.txt --out gru.yaml
 expect 0 '' "$weft" train gru.yaml --run words "${small[@]}" --set train.epochs=3 --set data.tokenizer=word \
     --set model.untied_head=false --set model.dropout=0.2 --set model.context=8
 expect 0 '' "$weft" generate words --prompt "over and under" --tokens 10
+expect 0 '' "$weft" train lstm.yaml --run largest "${small[@]}" --set train.batch=auto --set train.steps=1 --set schedule.warmup=0
 expect 2 'too few tokens|too few for' "$weft" train lstm.yaml --run few "${small[@]}" --set train.epochs=1 --set train.batch=1000
 
 echo "test_recurrent_models: cells=$cells fail=$fail skip=0"
