@@ -270,6 +270,9 @@ static weft_status finish(weft__loop *loop) {
 
 static weft_status train(weft__loop *loop) {
     introduce(loop);
+    char scores[4096];
+    if (weft__join(scores, sizeof scores, loop->run.dir, "scores.json"))
+        (void)unlink(scores); /* those of fewer steps */
     loop->progress.first = loop->first;
     loop->progress.last = loop->steps;
     loop->progress.epoch_size = loop->summary.epoch_size;

@@ -128,7 +128,8 @@ void weft__progress_end(weft__progress *p, const weft_profile_times *times) {
     end_line(p);
     fprintf(p->out, "\nwhere the time went\n");
     weft__shares_print(&s.parts, p->out);
-    fprintf(p->out, "  (the first three: divided as in %llu of %llu runs of programs, which were timed)\n",
+    fprintf(p->out,
+            "  (what the device does: divided as in %llu of %llu runs of programs, which were timed)\n",
             (unsigned long long)times->timed, (unsigned long long)times->runs);
     fprintf(
         p->out,

@@ -131,6 +131,10 @@ check "a resumed run knows its best again" cmp {early,lost}/checkpoints/best/mod
 expect 0 '' "$weft" train logistic.yaml --run unkept "${noise[@]}" --set train.steps=45 --set train.keep_best=false --quiet
 expect 0 '' "$weft" resume unkept --set train.keep_best=true --set train.steps=54 --quiet
 check "whose best is gone has another one" test -e unkept/checkpoints/best/model.safetensors
+"$weft" resume unkept --set train.steps=1000000 --quiet 2>err & running=$!
+for _ in $(seq 100); do [ -e unkept/scores.json ] && sleep 0.1; done
+{ kill -9 $running && wait $running; } 2>err
+check "scores of fewer steps go when training goes on" test ! -e unkept/scores.json
 cp -r side unscored && rm unscored/scores.json
 expect 7 'all its steps are done' "$weft" resume unscored
 check "scores are made up for" cmp {side,unscored}/scores.json
