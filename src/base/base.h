@@ -138,6 +138,9 @@ static inline int64_t weft__larger(int64_t a, int64_t b) { return a > b ? a : b;
 
 /* ---- dtypes: dtype.c ---- */
 
+/* Of c64 f32, of c128 f64; of what is not complex itself. */
+weft_dtype weft__part_dtype(weft_dtype dtype);
+
 /* Element i of an array; NaN of a dtype that is no real number. */
 double weft__element(weft_dtype dtype, const void *data, int64_t i);
 

@@ -28,6 +28,10 @@ bool weft_dtype_is_float(weft_dtype dtype) { return known(dtype) && rows[dtype].
 
 bool weft_dtype_is_complex(weft_dtype dtype) { return known(dtype) && rows[dtype].kind == KIND_COMPLEX; }
 
+weft_dtype weft__part_dtype(weft_dtype dtype) {
+    return dtype == WEFT_C64 ? WEFT_F32 : dtype == WEFT_C128 ? WEFT_F64 : dtype;
+}
+
 bool weft_dtype_parse(const char *name, weft_dtype *dtype) {
     for (int i = 0; name && i < WEFT_DTYPE_COUNT; i++)
         if (strcmp(rows[i].name, name) == 0) {

@@ -180,9 +180,17 @@ static weft_status link_units(plan *p) {
 
 /* ---- assignments ---- */
 
+/* Bytes of a leaf's storage. A block of floats may hold variables of complex numbers. */
+static int64_t first_byte(const weft_tensor *t) {
+    return t->offset * (int64_t)weft_dtype_size((weft_dtype)t->dtype);
+}
+static int64_t end_byte(const weft_tensor *t) {
+    return (t->offset + t->numel) * (int64_t)weft_dtype_size((weft_dtype)t->dtype);
+}
+
 static bool overlaps(const weft_tensor *a, const weft_tensor *b) {
     return a->leaf == WEFT_LEAF_STORAGE && b->leaf == WEFT_LEAF_STORAGE && a->storage == b->storage &&
-           a->offset < b->offset + b->numel && b->offset < a->offset + a->numel;
+           first_byte(a) < end_byte(b) && first_byte(b) < end_byte(a);
 }
 
 /* Among the first `most` nodes that it reads. */
@@ -242,8 +250,9 @@ static bool same_index_of(const plan *p, const plan_unit *u, const weft_tensor *
     for (int a = 0; a < u->kernel->n_args; a++) {
         const ir_node *node = &p->ir->nodes[u->args[a]];
         if (node->kind != IR_LEAF || !overlaps(node->tensor, variable)) continue;
-        if (u->kernel->n_reduce || node->tensor->offset != variable->offset ||
-            node->tensor->numel != variable->numel || !weft__plan_same_index(u->kernel, a, arg_of(u, value)))
+        if (u->kernel->n_reduce || first_byte(node->tensor) != first_byte(variable) ||
+            end_byte(node->tensor) != end_byte(variable) ||
+            !weft__plan_same_index(u->kernel, a, arg_of(u, value)))
             return false;
     }
     return true;
@@ -272,7 +281,7 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
         const ir_node *x = &p->ir->nodes[p->ir->nodes[u->heavy].in[0].node];
         updates = heavy->kind == WEFT_HEAVY_UPDATE && x->kind == IR_LEAF &&
                   x->tensor->storage == sink->variable->storage &&
-                  x->tensor->offset == sink->variable->offset;
+                  first_byte(x->tensor) == first_byte(sink->variable);
         if (!updates && (can_fault(p, u) || weft__plan_heavy_reads(p, u, sink->variable))) return WEFT_OK;
     }
     bool *later = NULL;
@@ -396,8 +405,7 @@ static int leaf_of(plan *p, const weft_tensor *t) {
 static ir_place place_of_leaf(plan *p, const weft_tensor *t) {
     const program_leaf *leaf = &p->program->leaves[leaf_of(p, t)];
     bool storage = t->leaf == WEFT_LEAF_STORAGE;
-    return (ir_place){leaf->slot,
-                      storage ? t->offset * (int64_t)weft_dtype_size((weft_dtype)t->dtype) : leaf->offset};
+    return (ir_place){leaf->slot, storage ? first_byte(t) : leaf->offset};
 }
 
 static weft_status place_leaves(plan *p) {

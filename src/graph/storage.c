@@ -155,7 +155,9 @@ weft_status weft_set_scalar(weft_tensor *scalar, double value) {
 
 /* ---- blocks ---- */
 
-int64_t weft__variable_offset(const weft_tensor *variable) { return variable->offset; }
+int64_t weft__variable_offset(const weft_tensor *variable) {
+    return weft_dtype_is_complex((weft_dtype)variable->dtype) ? 2 * variable->offset : variable->offset;
+}
 const char *weft__variable_name(const weft_tensor *variable) { return variable->name; }
 
 void weft__variable_share(weft_tensor *variable, const weft_tensor *whole, size_t offset) {
@@ -250,14 +252,15 @@ static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, 
 
 weft_status weft__variables_place(weft_context *ctx, const char *name, weft_tensor *const *variables,
                                   size_t count, weft_tensor **block) {
+    const weft_dtype dtype = count ? weft__part_dtype((weft_dtype)variables[0]->dtype) : WEFT_F32;
     for (size_t i = 0; i < count; i++)
-        if (!(variables[i]->flags & WEFT_NODE_VARIABLE) || variables[i]->dtype != variables[0]->dtype)
+        if (!(variables[i]->flags & WEFT_NODE_VARIABLE) ||
+            weft__part_dtype((weft_dtype)variables[i]->dtype) != dtype)
             return weft__fail(ctx, WEFT_ERR_ARGUMENT, "placing '%s': a block holds variables of one dtype",
                               variables[i]->name ? variables[i]->name : "?");
     size_t *offsets = weft__array(ctx, count + 1, sizeof *offsets);
     if (!offsets) return weft__fail_oom(ctx, count * sizeof *offsets, "a block's layout");
     size_t bytes = block_layout(variables, count, offsets);
-    weft_dtype dtype = count ? (weft_dtype)variables[0]->dtype : WEFT_F32;
     size_t size = weft_dtype_size(dtype);
     int64_t n = (int64_t)(bytes / size);
     weft_tensor *whole = weft_variable_new(ctx, name, dtype, 1, &n, NULL);

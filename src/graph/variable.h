@@ -28,7 +28,8 @@ weft_tensor *weft__variable_filled(weft_context *ctx, const char *name, weft_dty
                                    const void *with, size_t with_bytes);
 
 /* Moves variables of one dtype (in this order, each on a 64-byte border, gaps zero) into one block and
- * returns the block as a one-dimensional variable of that name. The variables stay what they are; reading or
+ * returns the block as a one-dimensional variable of that name. Complex ones count as the floats they are
+ * pairs of, which the block consists of. The variables stay what they are; reading or
  * writing either sees the other. Values are kept. */
 weft_status weft__variables_place(weft_context *ctx, const char *name, weft_tensor *const *variables,
                                   size_t count, weft_tensor **block);
@@ -42,7 +43,7 @@ void weft__variable_share(weft_tensor *variable, const weft_tensor *whole, size_
  * sets storage->rounded. */
 weft_tensor *weft__rounded_part(const char *where, const weft_tensor *variable, weft_dtype dtype);
 
-/* Element of its block at which a variable begins; 0 for one of its own. */
+/* Element of its block at which a variable begins; 0 for one of its own. Of a complex one: which float. */
 int64_t weft__variable_offset(const weft_tensor *variable);
 
 /* Name given to weft_variable_new, interned. */

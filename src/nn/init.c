@@ -74,6 +74,15 @@ static void store(weft_dtype dtype, void *out, int64_t i, double value) {
     }
 }
 
+/* The parts of complex numbers are drawn one after the other: both in +-scale, or normal with half of the
+ * variance each, as PyTorch has it. */
+static int64_t draws_of_a_number(weft_dtype *dtype, double *scale, shape_of_draw draw) {
+    if (!weft_dtype_is_complex(*dtype) || draw == FILL) return 1;
+    if (draw == NORMAL) *scale *= sqrt(0.5);
+    *dtype = weft__part_dtype(*dtype);
+    return 2;
+}
+
 typedef struct drawing {
     weft__parameter parameter;
     uint64_t seed, stream;
@@ -81,11 +90,12 @@ typedef struct drawing {
 
 static void draw_values(weft_context *ctx, const void *with, void *values) {
     const drawing *d = with;
+    weft_dtype dtype = d->parameter.dtype;
     double scale;
     shape_of_draw draw = distribution(&d->parameter, &scale);
-    int64_t numel = 1;
+    int64_t numel = draws_of_a_number(&dtype, &scale, draw);
     for (int i = 0; i < d->parameter.rank; i++) numel *= d->parameter.shape[i];
-    if (d->parameter.dtype == WEFT_F32 && draw != FILL) {
+    if (dtype == WEFT_F32 && draw != FILL) {
         weft__draw(draw == NORMAL ? WEFT_DRAW_NORMAL : WEFT_DRAW_UNIFORM, d->seed, d->stream, scale, numel,
                    values, ctx->device->threads);
         return;
@@ -98,7 +108,7 @@ static void draw_values(weft_context *ctx, const void *with, void *values) {
                 (2.0 * (double)weft__unit_float(weft__random_u32(d->seed, d->stream, 0, (uint64_t)i)) - 1.0);
         else if (draw == NORMAL)
             value = scale * weft__random_normal(d->seed, d->stream, 0, (uint64_t)i);
-        store(d->parameter.dtype, values, i, value);
+        store(dtype, values, i, value);
     }
 }
 
@@ -106,7 +116,7 @@ weft_tensor *weft__init_variable(weft_context *ctx, const weft__parameter *p, ui
     if (p->init.kind == WEFT_INIT_ZEROS)
         return weft_variable_new(ctx, p->full, p->dtype, p->rank, p->shape, NULL);
     double scale;
-    if (distribution(p, &scale) != FILL && !weft_dtype_is_float(p->dtype))
+    if (distribution(p, &scale) != FILL && !weft_dtype_is_float(weft__part_dtype(p->dtype)))
         return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "%s: a buffer of %s cannot be drawn at random",
                             p->full, weft_dtype_name(p->dtype));
     const drawing d = {*p, ctx->seed, stream};

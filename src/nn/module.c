@@ -180,6 +180,10 @@ weft_module *weft_module_child(weft_module *m, const char *name, weft_module *ch
     return child;
 }
 
+static bool is_trainable(weft_dtype dtype) {
+    return weft_dtype_is_float(dtype) || weft_dtype_is_complex(dtype);
+}
+
 static weft_status add_parameter(weft_module *m, const char *name, weft_dtype dtype, int rank,
                                  const int64_t *shape, const weft_init *init, bool buffer) {
     if (!m) return weft_module_status(m);
@@ -187,11 +191,10 @@ static weft_status add_parameter(weft_module *m, const char *name, weft_dtype dt
     if (!may_add(m, buffer ? "buffer" : "parameter", name)) return weft_module_status(m);
     if (rank < 0 || rank > WEFT_MAX_RANK || (rank > 0 && !shape) || !weft__numel(rank, shape, &numel))
         weft__module_poison(m, WEFT_ERR_SHAPE, "%s: '%s' has no valid shape", m->kind, name);
-    else if ((unsigned)dtype >= WEFT_DTYPE_COUNT || (!buffer && !weft_dtype_is_float(dtype)))
-        weft__module_poison(m, WEFT_ERR_DTYPE, "%s: parameter '%s' cannot be %s, it must be a float%s",
-                            m->kind, name, weft_dtype_name(dtype),
-                            weft_dtype_is_complex(dtype) ? ": pairs of floats, seen by weft_view_as_complex"
-                                                         : "");
+    else if ((unsigned)dtype >= WEFT_DTYPE_COUNT || (!buffer && !is_trainable(dtype)))
+        weft__module_poison(m, WEFT_ERR_DTYPE,
+                            "%s: parameter '%s' cannot be %s, it must be a float or complex", m->kind, name,
+                            weft_dtype_name(dtype));
     else if (!weft__grow(m->ctx, &m->parameters, &m->cap_parameters, m->n_parameters, sizeof *m->parameters))
         weft__module_poison(m, WEFT_ERR_OOM, "%s: out of memory for parameter '%s'", m->kind, name);
     if (m->error) return weft_module_status(m);

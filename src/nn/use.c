@@ -272,12 +272,13 @@ bool weft_parameter_at(weft_module *m, size_t i, weft_parameter_info *info) {
     weft_module *owner = NULL;
     weft__parameter *p = weft__module_use(m) == WEFT_OK ? nth(m, i, &owner) : NULL;
     if (!p) return false;
-    *info = (weft_parameter_info){.name = p->full,
-                                  .tensor = p->variable,
-                                  .module = owner,
-                                  .frozen = p->frozen,
-                                  .buffer = p->buffer,
-                                  .compute = owner->compute == WEFT_F32 ? p->dtype : owner->compute};
+    *info = (weft_parameter_info){
+        .name = p->full,
+        .tensor = p->variable,
+        .module = owner,
+        .frozen = p->frozen,
+        .buffer = p->buffer,
+        .compute = owner->compute == WEFT_F32 || weft_dtype_is_complex(p->dtype) ? p->dtype : owner->compute};
     return true;
 }
 

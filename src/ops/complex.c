@@ -12,8 +12,6 @@ static weft_tensor *join(const char *where, weft_tensor *re, weft_tensor *im) {
     return weft_complex_at(where, re, im);
 }
 
-weft_dtype weft__part_dtype(weft_dtype dtype) { return dtype == WEFT_C128 ? WEFT_F64 : WEFT_F32; }
-
 bool weft__complex_takes(weft_op op) {
     switch (op) {
     case WEFT_OP_NEG:

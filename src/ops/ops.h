@@ -55,7 +55,6 @@ weft_tensor *weft__scan(const char *where, weft_tensor *x, int axis, bool produc
 
 /* ---- complex.c ---- */
 static inline bool is_complex(const weft_tensor *x) { return weft_dtype_is_complex((weft_dtype)x->dtype); }
-weft_dtype weft__part_dtype(weft_dtype dtype); /* of c64 f32, of c128 f64 */
 static inline bool weft__has_gradient(const weft_tensor *x) {
     return weft_dtype_is_float((weft_dtype)x->dtype) || is_complex(x);
 }

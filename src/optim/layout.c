@@ -177,17 +177,20 @@ static bool same_range(const weft__slot *a, const weft__slot *b) {
     return a->lr_scale == b->lr_scale && a->weight_decay == b->weight_decay;
 }
 
+static bool belongs(const weft__slot *slot, weft_dtype dtype) {
+    return slot->trained && weft__part_dtype(weft_dtype_of(slot->parameter)) == dtype;
+}
+
 /* The trained slots of a dtype, those of one range together, ranges in the order of their first member. */
 static size_t sort_slots(weft_optimizer *opt, weft_dtype dtype, weft__slot **sorted) {
     size_t n = 0;
     for (size_t i = 0; i < opt->n_slots; i++) {
         weft__slot *first = &opt->slots[i];
-        bool done = !first->trained || weft_dtype_of(first->parameter) != dtype;
+        bool done = !belongs(first, dtype);
         for (size_t j = 0; j < n && !done; j++) done = same_range(sorted[j], first);
         for (size_t j = i; j < opt->n_slots && !done; j++) {
             weft__slot *slot = &opt->slots[j];
-            if (slot->trained && weft_dtype_of(slot->parameter) == dtype && same_range(slot, first))
-                sorted[n++] = slot;
+            if (belongs(slot, dtype) && same_range(slot, first)) sorted[n++] = slot;
         }
     }
     return n;
@@ -241,7 +244,7 @@ weft_status weft__optimizer_round(weft_optimizer *opt) {
 static weft_status make_rounded(weft_optimizer *opt, weft__block *block, weft__slot *const *sorted,
                                 size_t n) {
     weft_dtype compute = block->dtype;
-    for (size_t i = 0; i < n && compute == block->dtype; i++) compute = sorted[i]->compute;
+    for (size_t i = 0; i < n && compute == block->dtype; i++) compute = weft__part_dtype(sorted[i]->compute);
     if (block->dtype != WEFT_F32 || compute == WEFT_F32) return WEFT_OK;
     int64_t numel = weft_numel(block->values);
     weft_tensor *rounded = weft_variable_new(opt->ctx, "rounded parameters", compute, 1, &numel, NULL);

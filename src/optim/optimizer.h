@@ -48,7 +48,7 @@ typedef struct weft__range {
         decay; /* AdamW: what the parameter is multiplied by; else what it adds to the gradient, over it */
 } weft__range;
 
-/* All trained parameters of one dtype. */
+/* All trained parameters of one dtype, complex ones among the floats that they are pairs of. */
 typedef struct weft__block {
     weft_dtype dtype, wide; /* stored, computed */
     size_t count;

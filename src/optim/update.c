@@ -1,6 +1,7 @@
 /* The formulas, recorded over whole blocks: gradients, their norm, clipping, update. Operations come in the
  * order of torch.optim's single-tensor code (adam.py, adamw.py, sgd.py, rmsprop.py), so that roundings agree;
- * but Adam's two corrections are scalars of the step (section 2 of the paper), which saves a division. */
+ * but Adam's two corrections are scalars of the step (section 2 of the paper), which saves a division.
+ * Complex numbers are pairs of floats to all of them, as in PyTorch. */
 #include <math.h>
 #include <weft/profile.h>
 #include "optim/optimizer.h"
@@ -117,6 +118,12 @@ static weft_tensor *adam(const weft_optimizer *opt, const weft__block *block, we
 
 /* ---- gradients ---- */
 
+static weft_tensor *as_floats(weft_tensor *g) {
+    if (weft__poisoned(g) || !weft_dtype_is_complex(weft_dtype_of(g))) return g;
+    const int64_t n = weft_numel(g);
+    return weft_view_as_real_at(where, weft_reshape_at(where, g, 1, &n));
+}
+
 /* Gradients of every block, packed as the parameters are, in wide dtypes. */
 static weft_status gradients(weft_optimizer *opt, weft_tensor *loss, weft_tensor **packed) {
     weft_context *ctx = opt->ctx;
@@ -127,6 +134,7 @@ static weft_status gradients(weft_optimizer *opt, weft_tensor *loss, weft_tensor
     for (size_t b = 0; b < opt->n_blocks; b++)
         for (size_t i = 0; i < opt->blocks[b].count; i++) wrt[at++] = opt->blocks[b].parameters[i];
     weft_status status = weft_gradient(loss, wrt, n, grads);
+    for (size_t i = 0; status == WEFT_OK && i < n; i++) grads[i] = as_floats(grads[i]);
     at = 0;
     for (size_t b = 0; status == WEFT_OK && b < opt->n_blocks; b++) {
         const weft__block *block = &opt->blocks[b];
