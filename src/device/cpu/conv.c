@@ -99,7 +99,6 @@ typedef struct conv_plan {
     const weft_gemm_own *own;
     const weft_conv_own *kernels;
     bool turned; /* gradient by the input */
-    bool each;   /* groups of one channel */
     size_t size, wide;
     int64_t from[2], to[2], n_from, n_to; /* of the tensors read and written; channels of one group */
     int64_t step[2], stride[2];           /* of windows, of pixels of a class */
@@ -282,11 +281,7 @@ static span span_at(const conv_plan *p, int64_t v, int64_t end) {
 static void pack(const conv_plan *p, const char *w, int64_t begin, int64_t end, char *packed) {
     const weft_heavy_conv *c = &p->c;
     const int64_t taps = c->size[0] * c->size[1], depth = taps * c->in; /* of a row of the weight */
-    const int64_t whole = weft__ceil_div(c->groups, p->kernels->lanes) * p->kernels->lanes;
-    for (int64_t t = 0; p->each && t < taps; t++)
-        p->kernels->pack(packed + (size_t)(t * whole) * p->wide, whole, w + (size_t)p->tap[t] * p->wide, taps,
-                         1, c->groups, 1);
-    for (int64_t g = 0; !p->each && g < c->groups; g++)
+    for (int64_t g = 0; g < c->groups; g++)
         for (int64_t v = begin; v < end;) {
             const span s = span_at(p, v, end);
             const int64_t width = s.vectors * p->kernels->lanes;
@@ -322,10 +317,7 @@ static void gather(const conv_plan *p, int64_t q, int64_t rows, const char *x, c
                                         .add = i > 0,
                                         .ahead = ahead,
                                         .ahead_bytes = k == p->classes && i == 0 ? ahead_bytes : 0};
-            if (p->each)
-                p->kernels->each(&g, p->c.groups, k->places, count);
-            else
-                p->kernels->gather(&g, s->vectors, k->places, count);
+            p->kernels->gather(&g, s->vectors, k->places, count);
         }
     }
 }
@@ -347,14 +339,12 @@ static void do_band(const conv_plan *p, void *const *args, int64_t unit, int64_t
     const char *x = weft__conv_band_fill(
         &p->band, p->own, from, q * p->step[0] + p->band.low[0],
         (q_rows - 1) * p->step[0] + p->band.most - (p->q_band - 1) * p->step[0], scratch);
-    const span all = {.vectors = weft__ceil_div(p->c.groups, p->kernels->lanes)};
     /* The next band, and how much of it is not in this one. */
     const int64_t next = p->q_band * p->step[0] * p->from[1] * in * (int64_t)p->size;
     const int64_t left = (p->c.n - image) * p->from[0] * p->from[1] * in * (int64_t)p->size;
     const int64_t at = (q * p->step[0]) * p->from[1] * in * (int64_t)p->size + next;
     const int64_t ahead = at + next <= left ? next : at < left ? left - at : 0;
-    if (p->each) gather(p, q, q_rows, x, packed, y, &all, NULL, 0);
-    for (int64_t g = 0; !p->each && g < p->c.groups; g++)
+    for (int64_t g = 0; g < p->c.groups; g++)
         for (int64_t v = begin; v < end;) {
             const span s = span_at(p, v, end);
             gather(p, q, q_rows, x + (size_t)(g * p->n_from) * p->wide, packed,
@@ -410,9 +400,7 @@ static void set_scratch(conv_plan *p, weft_cpu_work *work) {
     const int64_t taps = p->c.size[0] * p->c.size[1];
     const int64_t most = weft__ceil_div(calls_of(p), p->parts) * p->kernels->vectors * p->kernels->lanes;
     const bool half = is_half(p->c.dtype);
-    const int64_t width =
-        p->each ? weft__ceil_div(p->c.groups, p->kernels->lanes) * p->kernels->lanes : p->c.groups * most;
-    p->packed_bytes = weft__conv_aligned((size_t)(taps * p->n_from * width) * p->wide);
+    p->packed_bytes = weft__conv_aligned((size_t)(taps * p->n_from * p->c.groups * most) * p->wide);
     p->raw_bytes = half ? weft__conv_aligned((size_t)(p->c.groups * p->c.out * taps * p->c.in) * p->wide) : 0;
     p->band_bytes = weft__conv_aligned(weft__conv_band_bytes(&p->band));
     p->result_bytes =
@@ -423,6 +411,7 @@ static void set_scratch(conv_plan *p, weft_cpu_work *work) {
 weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *c, int threads,
                                    weft_cpu_work *work) {
     if (c->pass == WEFT_CONV_WEIGHT) return weft__cpu_conv_weight_prepare(ctx, c, threads, work);
+    if (weft__conv_each(c)) return weft__cpu_conv_each_prepare(ctx, c, work);
     if (c->groups == 1 && weft__conv_is_product(c)) {
         bool swapped;
         const weft_heavy_matmul mm = weft__conv_product(c, &swapped);
@@ -435,7 +424,6 @@ weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *c, 
     p->own = weft__gemm_own();
     p->kernels = c->dtype == WEFT_F64 ? &p->own->conv_f64 : &p->own->conv_f32;
     p->turned = c->pass == WEFT_CONV_INPUT;
-    p->each = weft__conv_each(c);
     p->size = weft_dtype_size((weft_dtype)c->dtype);
     p->wide = wide_size(c->dtype);
     for (int d = 0; d < 2; d++) {

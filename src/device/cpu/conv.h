@@ -45,6 +45,20 @@ double weft__conv_operations(const weft_heavy_conv *c);
 /* Nanoseconds of one thread for them. */
 double weft__conv_cost(const weft_heavy_conv *c);
 
+/* conv_each.c: rows of what is written, of groups that have one channel, with what each reads and the taps
+ * that its pixels meet there. */
+typedef struct weft_conv_rows weft_conv_rows;
+weft_conv_rows *weft__conv_rows_new(weft_context *ctx, const weft_heavy_conv *conv, int64_t lanes);
+void weft__conv_rows_free(weft_context *ctx, weft_conv_rows *rows);
+/* Rows low..high-1 are all that rows begin..end-1 read. */
+void weft__conv_rows_read(const weft_conv_rows *rows, int64_t begin, int64_t end, int64_t *low,
+                          int64_t *high);
+/* All of row `row` by calls of a kernel, in elements of `size` bytes; x begins with row x_first of an image.
+ */
+void weft__conv_rows_do(const weft_conv_rows *rows, int64_t row, size_t size, const char *x, int64_t x_first,
+                        char *w, char *y, void (*kernel)(const weft_conv_each *each));
+
+weft_status weft__cpu_conv_each_prepare(weft_context *ctx, const weft_heavy_conv *conv, weft_cpu_work *work);
 weft_status weft__cpu_conv_weight_prepare(weft_context *ctx, const weft_heavy_conv *conv, int threads,
                                           weft_cpu_work *work);
 

@@ -131,76 +131,144 @@ static void FN(conv_weight)(const weft_conv_weight *g, int64_t nv, const int64_t
 /* ---- one channel a group: nothing is summed over channels ---- */
 
 #define EACH_PIXELS 4
-#define EACH_TAPS   8
+#define EACH_VECS   2
+#define EACH_SIDE   3
 
-static ALWAYS VEC FN(some)(const T *p, int64_t n) { return n < VL ? LOAD_PART(p, n) : FN(load)(p); }
+/* part: n channels of one vector. */
+static ALWAYS VEC FN(some)(const bool part, const T *p, int64_t n) {
+    return part ? LOAD_PART(p, n) : FN(load)(p);
+}
 
-static ALWAYS void FN(each_pixels)(const int mr, const weft_conv_gather *g, const weft_conv_place *places,
-                                   int64_t c, int64_t n, int64_t wide) {
-    VEC acc[EACH_PIXELS];
-    UNROLL for (int i = 0; i < mr; i++) acc[i] = SET1((T)0);
-    const T *w = (const T *)g->w + c;
-    for (int64_t t = 0; t < g->n_runs; t++, w += wide) {
-        const VEC wv = FN(load)(w);
-        UNROLL for (int i = 0; i < mr; i++) acc[i] =
-            FMA(FN(some)((const T *)g->x + places[i].x + g->runs[t].at + c, n), wv, acc[i]);
-    }
+static ALWAYS void FN(each_pixels)(const int mr, const int nv, const bool part, const weft_conv_each *g,
+                                   int64_t c, int64_t pixel) {
+    VEC acc[EACH_PIXELS][EACH_VECS];
+    const int64_t n = g->channels - c;
+    const T *x = (const T *)g->x + pixel * g->step + c, *w = (const T *)g->w + c;
+    UNROLL for (int i = 0; i < mr; i++) { UNROLL for (int v = 0; v < nv; v++) acc[i][v] = SET1((T)0); }
+    for (int64_t row = 0; row < g->rows; row++)
+        for (int64_t column = 0; column < g->columns; column++) {
+            const T *from = x + row * g->x_row + column * g->x_column,
+                    *by = w + row * g->w_row + column * g->w_column;
+            VEC wv[EACH_VECS];
+            UNROLL for (int v = 0; v < nv; v++) wv[v] = FN(load)(by + v * VL);
+            UNROLL for (int i = 0; i < mr; i++) {
+                UNROLL for (int v = 0; v < nv; v++) acc[i][v] =
+                    FMA(FN(some)(part, from + i * g->step + v * VL, n), wv[v], acc[i][v]);
+            }
+        }
     UNROLL for (int i = 0; i < mr; i++) {
-        T *to = (T *)g->y + places[i].y + c;
-        if (n < VL)
-            STORE_PART(to, g->add ? LOAD_PART(to, n) + acc[i] : acc[i], n);
-        else
-            FN(store)(to, g->add ? FN(load)(to) + acc[i] : acc[i]);
-    }
-}
-
-/* Rows of the packed weight are whole vectors of channels. */
-static void FN(conv_each)(const weft_conv_gather *g, int64_t channels, const weft_conv_place *places,
-                          int64_t count) {
-    const int64_t wide = weft__ceil_div(channels, VL) * VL;
-    for (int64_t p = 0; p < count;) {
-        const bool all = p + EACH_PIXELS <= count;
-        for (int64_t c = 0; c < channels; c += VL) {
-            const int64_t n = channels - c < VL ? channels - c : VL;
-            if (all)
-                FN(each_pixels)(EACH_PIXELS, g, places + p, c, n, wide);
+        UNROLL for (int v = 0; v < nv; v++) {
+            T *to = (T *)g->y + (pixel + i) * g->y_step + c + v * VL;
+            if (g->add) acc[i][v] = FN(some)(part, to, n) + acc[i][v];
+            if (part)
+                STORE_PART(to, acc[i][v], n);
             else
-                FN(each_pixels)(1, g, places + p, c, n, wide);
-        }
-        p += all ? EACH_PIXELS : 1;
-    }
-}
-
-static ALWAYS void FN(each_taps)(const int taps, const weft_conv_weight *g, const int64_t *rows, int64_t c,
-                                 int64_t n, T *to) {
-    VEC acc[EACH_TAPS];
-    const T *y = (const T *)g->y + c;
-    UNROLL for (int t = 0; t < taps; t++) acc[t] = SET1((T)0);
-    for (const weft_conv_line *line = g->lines, *end = line + g->n_lines; line < end; line++) {
-        const T *x = (const T *)g->x + line->x + c;
-        for (int64_t p = 0; p < line->n; p++, x += g->step, y += g->wide) {
-            const VEC yv = FN(some)(y, n);
-            UNROLL for (int t = 0; t < taps; t++) acc[t] = FMA(FN(some)(x + rows[t], n), yv, acc[t]);
+                FN(store)(to, acc[i][v]);
         }
     }
-    UNROLL for (int t = 0; t < taps; t++)
-        FN(store)(to + t * g->to_row, g->add ? FN(load)(to + t * g->to_row) + acc[t] : acc[t]);
 }
 
-static void FN(conv_each_weight)(const weft_conv_weight *g, int64_t channels, const int64_t *rows,
-                                 int64_t count) {
-    for (int64_t c = 0; c < channels; c += VL) {
-        const int64_t n = channels - c < VL ? channels - c : VL;
-        T *to = (T *)g->to + c;
-        int64_t t = 0;
-        for (; t + EACH_TAPS <= count; t += EACH_TAPS)
-            FN(each_taps)(EACH_TAPS, g, rows + t, c, n, to + t * g->to_row);
-        for (; t < count; t++) FN(each_taps)(1, g, rows + t, c, n, to + t * g->to_row);
+/* Asks for pixels p..end-1 of the rows that are read next. */
+static ALWAYS void FN(each_ahead)(const weft_conv_each *g, int64_t p, int64_t end) {
+    const int64_t line = 64 / (int64_t)sizeof(T);
+    const T *x = (const T *)g->x + g->x_ahead, *y = (const T *)g->y + g->y_ahead;
+    for (int64_t at = p * g->step; g->x_ahead && at < end * g->step; at += line)
+        __builtin_prefetch(x + at, 0, 2);
+    for (int64_t at = p * g->y_step; g->y_ahead && at < end * g->y_step; at += line)
+        __builtin_prefetch(y + at, 0, 2);
+}
+
+static ALWAYS void FN(each_channels)(const int mr, const weft_conv_each *g, int64_t pixel) {
+    int64_t c = 0;
+    for (; c + EACH_VECS * VL <= g->channels; c += EACH_VECS * VL)
+        FN(each_pixels)(mr, EACH_VECS, false, g, c, pixel);
+    for (; c + VL <= g->channels; c += VL) FN(each_pixels)(mr, 1, false, g, c, pixel);
+    if (c < g->channels) FN(each_pixels)(mr, 1, true, g, c, pixel);
+}
+
+static void FN(conv_each)(const weft_conv_each *g) {
+    const int64_t across = g->columns < DEPTH ? g->columns : DEPTH, down = DEPTH / (across + !across);
+    weft_conv_each h = *g;
+    int64_t row = 0;
+    do {
+        int64_t column = 0;
+        h.rows = g->rows - row < down ? g->rows - row : down;
+        do {
+            int64_t p = 0;
+            h.columns = g->columns - column < across ? g->columns - column : across;
+            h.x = (const T *)g->x + row * g->x_row + column * g->x_column;
+            h.w = (T *)g->w + row * g->w_row + column * g->w_column;
+            for (; p + EACH_PIXELS <= g->pixels; p += EACH_PIXELS) {
+                if (!h.add) FN(each_ahead)(g, p, p + EACH_PIXELS);
+                FN(each_channels)(EACH_PIXELS, &h, p);
+            }
+            for (; p < g->pixels; p++) FN(each_channels)(1, &h, p);
+            h.add = true;
+            column += across;
+        } while (column < g->columns);
+        row += down;
+    } while (row < g->rows);
+}
+
+/* Adds to rows x columns taps of the sums, which w is. */
+static ALWAYS void FN(each_taps)(const int rows, const int columns, const bool part, const weft_conv_each *g,
+                                 int64_t row, int64_t column, int64_t c) {
+    VEC acc[EACH_SIDE][EACH_SIDE];
+    const int64_t n = g->channels - c;
+    const T *x[EACH_SIDE], *y = (const T *)g->y + c;
+    UNROLL for (int i = 0; i < rows; i++) {
+        x[i] = (const T *)g->x + (row + i) * g->x_row + column * g->x_column + c;
+        UNROLL for (int j = 0; j < columns; j++) acc[i][j] = SET1((T)0);
+    }
+    for (int64_t p = 0, at = 0; p < g->pixels; p++, at += g->step, y += g->y_step) {
+        const VEC yv = FN(some)(part, y, n);
+        UNROLL for (int i = 0; i < rows; i++) {
+            UNROLL for (int j = 0; j < columns; j++) acc[i][j] =
+                FMA(FN(some)(part, x[i] + at + j * g->x_column, n), yv, acc[i][j]);
+        }
+    }
+    T *to = (T *)g->w + row * g->w_row + column * g->w_column + c;
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < columns; j++) {
+            T *at = to + i * g->w_row + j * g->w_column;
+            FN(store)(at, FN(load)(at) + acc[i][j]);
+        }
     }
 }
 
+/* Pixels that are read next are asked for a part at a time, once for all taps. */
+#define TAPS(rows, columns)                                                                                  \
+    static void FN(each_taps_##rows##_##columns)(const weft_conv_each *g, int64_t row, int64_t column) {     \
+        int64_t c = 0;                                                                                       \
+        for (; c < g->channels; c += VL) {                                                                   \
+            if (row + column == 0)                                                                           \
+                FN(each_ahead)(g, g->pixels * c / g->channels, g->pixels * (c + VL) / g->channels);          \
+            if (c + VL <= g->channels)                                                                       \
+                FN(each_taps)(rows, columns, false, g, row, column, c);                                      \
+            else                                                                                             \
+                FN(each_taps)(rows, columns, true, g, row, column, c);                                       \
+        }                                                                                                    \
+    }
+#define TAPS_LIST(X) X(1, 1) X(1, 2) X(1, 3) X(2, 1) X(2, 2) X(2, 3) X(3, 1) X(3, 2) X(3, 3)
+TAPS_LIST(TAPS)
+#undef TAPS
+
+static void FN(conv_each_weight)(const weft_conv_each *g) {
+    static void (*const table[EACH_SIDE + 1][EACH_SIDE + 1])(const weft_conv_each *, int64_t, int64_t) = {
+#define TAPS(rows, columns) [rows][columns] = FN(each_taps_##rows##_##columns),
+        TAPS_LIST(TAPS)
+#undef TAPS
+    };
+    const weft_split down = split_of(g->rows, EACH_SIDE), across = split_of(g->columns, EACH_SIDE);
+    for (int64_t i = 0; i < down.count; i++)
+        for (int64_t j = 0; j < across.count; j++)
+            table[split_size(down, i)][split_size(across, j)](g, split_at(down, i), split_at(across, j));
+}
+
+#undef TAPS_LIST
 #undef EACH_PIXELS
-#undef EACH_TAPS
+#undef EACH_VECS
+#undef EACH_SIDE
 
 static void FN(conv_pack)(void *to, int64_t width, const void *from, int64_t s_i, int64_t s_k, int64_t rows,
                           int64_t k) {

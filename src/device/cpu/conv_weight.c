@@ -21,6 +21,7 @@ typedef struct weight_plan {
     weft_conv_band band;
     int64_t band_rows, bands; /* rows of y in a band, bands of an image */
     bool each;                /* groups of one channel, which are one set */
+    weft_conv_rows *each_row; /* of these */
     int64_t sets, out;        /* of output channels, each with its sum; how many it has */
     int64_t depth, width;     /* rows (tap, input channel) of a sum; its columns, whole vectors */
     int64_t parts, panels;    /* ranges of output channels; vectors */
@@ -38,6 +39,7 @@ typedef struct weight_plan {
 static void plan_free(weft_context *ctx, void *plan) {
     weight_plan *p = plan;
     if (!p) return;
+    weft__conv_rows_free(ctx, p->each_row);
     weft__free(ctx, p->rows);
     weft__free(ctx, p->lines);
     weft__free(ctx, p->first_line);
@@ -98,8 +100,7 @@ static void add_band(const weight_plan *p, const char *x, const char *y, int64_t
             for (int64_t v = begin, nv; v < end; v += nv, call++) {
                 nv = vectors_at(p, v, end);
                 const int64_t width = nv * lanes, channels = least(width, p->out - v * lanes);
-                const int64_t first_x = p->each ? v * lanes : g * c->in;
-                weft_conv_weight w = {.x = x + (size_t)first_x * p->wide,
+                weft_conv_weight w = {.x = x + (size_t)(g * c->in) * p->wide,
                                       .y = y + (size_t)(lines->y + g * c->out + v * lanes) * p->wide,
                                       .to = sum_of(p, block, g, v),
                                       .lines = lines,
@@ -108,10 +109,6 @@ static void add_band(const weight_plan *p, const char *x, const char *y, int64_t
                                       .wide = wide,
                                       .to_row = width,
                                       .add = !first || i > 0};
-                if (p->each) {
-                    p->kernels->each_weight(&w, channels, p->rows, p->depth);
-                    continue;
-                }
                 for (int k = 0; k < 2; k++) {
                     const following f = piece_of(next[k], call, calls * p->n_parts);
                     w.ahead[k] = f.at, w.ahead_bytes[k] = f.bytes;
@@ -126,6 +123,23 @@ static void add_band(const weight_plan *p, const char *x, const char *y, int64_t
     }
 }
 
+/* The same of groups that have one channel. */
+static void add_rows(const weight_plan *p, const char *image, char *y, int64_t at, int64_t rows,
+                     int64_t block, bool first, char *scratch) {
+    const int64_t deep = p->c.x[1] * p->c.groups, wide = p->c.y[1] * p->c.groups;
+    char *sum = sum_of(p, block, 0, 0);
+    int64_t low = 0, high;
+    if (first) memset(sum, 0, (size_t)(p->depth * p->width) * p->wide);
+    if (p->size != p->wide) {
+        weft__conv_rows_read(p->each_row, at, at + rows, &low, &high);
+        image = weft__conv_wide((weft_dtype)p->c.dtype, p->own, image + (size_t)(low * deep) * p->size,
+                                (high - low) * deep, scratch);
+    }
+    for (int64_t r = 0; r < rows; r++)
+        weft__conv_rows_do(p->each_row, at + r, p->wide, image, low, sum, y + (size_t)(r * wide) * p->wide,
+                           p->kernels->each_weight);
+}
+
 /* `bytes` of an operand of `all` bytes, from `from` on: what of them is there. */
 static following follow(const void *operand, int64_t all, int64_t from, int64_t bytes) {
     from = least(from, all);
@@ -137,19 +151,22 @@ static void do_band(const weight_plan *p, void *const *args, int64_t unit, int64
     const weft_heavy_conv *c = &p->c;
     const int64_t at = unit % p->bands * p->band_rows, image = unit / p->bands, size = (int64_t)p->size;
     const int64_t rows = least(p->band_rows, c->y[0] - at), wide = c->y[1] * c->groups * c->out;
-    const int64_t deep = c->x[1] * c->groups * c->in, x_all = c->n * c->x[0] * deep * size,
-                  y_all = c->n * c->y[0] * wide * size;
-    const int64_t x_at = (image * c->x[0] + at * c->stride[0]) * deep * size,
-                  y_at = (image * c->y[0] + at) * wide * size;
-    const int64_t x_bytes = p->band_rows * c->stride[0] * deep * size, y_bytes = p->band_rows * wide * size;
-    const following next[2] = {
-        follow(args[0], x_all, x_at + x_bytes / (p->band.in_place ? p->n_parts : 1), x_bytes),
-        follow(args[1], y_all, y_at + y_bytes / (p->size == p->wide ? p->n_parts : 1), y_bytes)};
+    const int64_t deep = c->x[1] * c->groups * c->in, y_at = (image * c->y[0] + at) * wide * size;
     const char *from = (const char *)args[0] + image * c->x[0] * deep * size;
-    const char *y = (const char *)args[1] + y_at;
+    const char *y = weft__conv_wide((weft_dtype)c->dtype, p->own, (const char *)args[1] + y_at, rows * wide,
+                                    scratch + p->band_bytes);
+    if (p->each) {
+        add_rows(p, from, (char *)y, at, rows, block, first, scratch);
+        return;
+    }
+    const int64_t x_at = (image * c->x[0] + at * c->stride[0]) * deep * size;
+    const int64_t x_bytes = p->band_rows * c->stride[0] * deep * size, y_bytes = p->band_rows * wide * size;
+    const following next[2] = {follow(args[0], c->n * c->x[0] * deep * size,
+                                      x_at + x_bytes / (p->band.in_place ? p->n_parts : 1), x_bytes),
+                               follow(args[1], c->n * c->y[0] * wide * size,
+                                      y_at + y_bytes / (p->size == p->wide ? p->n_parts : 1), y_bytes)};
     const char *x = weft__conv_band_fill(&p->band, p->own, from, at * c->stride[0] + p->band.low[0],
                                          p->band.most - (p->band_rows - rows) * c->stride[0], scratch);
-    y = weft__conv_wide((weft_dtype)c->dtype, p->own, y, rows * wide, scratch + p->band_bytes);
     add_band(p, x, y, rows, block, begin, end, first, next, scratch + p->band_bytes + p->y_bytes);
 }
 
@@ -295,7 +312,8 @@ static void cut(weight_plan *p, int threads) {
     tasks = tasks < 1 ? 1 : least(tasks, MOST_BLOCKS);
     p->blocks = least(least(tasks, p->c.n * p->bands), PARTIAL_BYTES / one);
     if (p->blocks < 1) p->blocks = 1;
-    p->parts = least(weft__ceil_div(least(tasks, 2 * (int64_t)threads), p->blocks), calls_of(p));
+    p->parts =
+        least(weft__ceil_div(least(tasks, 2 * (int64_t)threads), p->blocks), p->each ? 1 : calls_of(p));
 }
 
 static bool make(weft_context *ctx, weight_plan *p, int threads, weft_cpu_work *work) {
@@ -303,11 +321,17 @@ static bool make(weft_context *ctx, weight_plan *p, int threads, weft_cpu_work *
     set_band(p);
     p->panels = weft__ceil_div(p->out, p->kernels->lanes);
     p->width = p->panels * p->kernels->lanes;
-    if (!list_rows(ctx, p)) return false;
+    if (p->each) {
+        p->each_row = weft__conv_rows_new(ctx, c, p->kernels->lanes);
+        if (!p->each_row) return false;
+    } else if (!list_rows(ctx, p)) {
+        return false;
+    }
     cut(p, threads);
     p->done = weft__array(ctx, (size_t)(p->parts * p->blocks), sizeof *p->done);
     p->sums = weft__alloc_aligned(ctx, (size_t)(p->blocks * p->sets * p->depth * p->width) * p->wide);
     p->band_bytes = weft__conv_aligned(weft__conv_band_bytes(&p->band));
+    if (p->each) p->band_bytes = weft__conv_aligned((size_t)(p->band.most * c->x[1] * c->groups) * p->wide);
     if (p->size != p->wide)
         p->y_bytes = weft__conv_aligned((size_t)(p->band_rows * c->y[1] * c->groups * c->out) * p->wide);
     const size_t panel = (size_t)((p->each ? p->width : p->kernels->vectors * p->kernels->lanes)) * p->wide;

@@ -106,14 +106,25 @@ typedef struct weft_conv_weight {
     int64_t ahead_bytes[2];
 } weft_conv_weight;
 
+/* Groups that have one channel: pixels that meet the same rectangle of taps, each of which gives its elements
+ * of w, side by side as those of x and y, by those of x: y = or += that; or w, which has rows of whole
+ * vectors, += x by y. */
+typedef struct weft_conv_each {
+    const void *x;
+    void *w, *y;
+    int64_t rows, columns, x_row, x_column, w_row, w_column; /* of taps, and from one to the next */
+    int64_t step, y_step, pixels, channels;                  /* from pixel to pixel of x and y */
+    int64_t x_ahead, y_ahead; /* from x and y to what is read next, asked for meanwhile; 0: nothing */
+    bool add;
+} weft_conv_each;
+
 typedef struct weft_conv_own {
     int lanes, vectors; /* of a vector, at most of a call */
     void (*gather)(const weft_conv_gather *g, int64_t vectors, const weft_conv_place *places, int64_t count);
     void (*weight)(const weft_conv_weight *g, int64_t vectors, const int64_t *rows, int64_t count,
                    int64_t joined);
-    /* The same of groups that have one channel: elements of w and y are side by side, as those of x. */
-    void (*each)(const weft_conv_gather *g, int64_t channels, const weft_conv_place *places, int64_t count);
-    void (*each_weight)(const weft_conv_weight *g, int64_t channels, const int64_t *rows, int64_t count);
+    void (*each)(const weft_conv_each *g);
+    void (*each_weight)(const weft_conv_each *g);
     /* to[p * width + i] = from[i * s_i + p * s_k], 0 from `rows` to `width`, whole vectors. */
     void (*pack)(void *to, int64_t width, const void *from, int64_t s_i, int64_t s_k, int64_t rows,
                  int64_t k);
