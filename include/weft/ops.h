@@ -66,7 +66,8 @@ typedef enum weft_interpolation { WEFT_NEAREST, WEFT_LINEAR } weft_interpolation
 /* Of rows and columns; one dimension uses [0]. */
 typedef struct weft_interpolate_options {
     int64_t size[2];  /* extents of the result; or, where 0, */
-    double scale[2];  /* of x, times this, rounded down */
+    double scale[2];  /* of x, times this, rounded down; as in PyTorch, an extent that so stays the same, or with
+                       * nearest is doubled, is drawn as by its size */
     weft_interpolation mode;
 } weft_interpolate_options;
 

@@ -19,17 +19,6 @@ static weft_tensor *reject_image(const char *name, const char *where, weft_tenso
                         weft__tensor_text(x, text), dims, WEFT_MAX_RANK - 1, dims);
 }
 
-/* Dimension dim of x as two, or these two as one. */
-static weft_tensor *recut(const char *where, weft_tensor *x, int dim, int gone, int count,
-                          const int64_t *extents) {
-    int64_t shape[WEFT_MAX_RANK];
-    int rank = 0;
-    for (int i = 0; i < dim; i++) shape[rank++] = x->shape[i];
-    for (int i = 0; i < count; i++) shape[rank++] = extents[i];
-    for (int i = dim + gone; i < x->rank; i++) shape[rank++] = x->shape[i];
-    return weft__reshape_to(where, x, rank, shape);
-}
-
 /* t, of the dimensions dim ... of a tensor of that rank, as one that broadcasts to it. */
 static weft_tensor *along(const char *where, weft_tensor *t, int dim, int rank) {
     int64_t shape[WEFT_MAX_RANK];
@@ -58,7 +47,8 @@ typedef struct cover {
 
 static cover cover_with(const char *where, weft_tensor *x, int dim, int64_t n) {
     const int64_t extent = x->shape[dim];
-    if (extent % n == 0) return (cover){recut(where, x, dim, 1, 2, (int64_t[]){n, extent / n}), NULL, NULL};
+    if (extent % n == 0)
+        return (cover){weft__recut(where, x, dim, 1, 2, (int64_t[]){n, extent / n}), NULL, NULL};
     const int64_t size = longest_window(extent, n), column[2] = {n, 1};
     weft_tensor *i = weft_reshape_at(where, weft_iota(x->ctx, WEFT_I64, 1, &n), 2, column);
     weft_tensor *of = weft__constant(x->ctx, where, WEFT_I64, 2, column, (double)n, n);
@@ -130,15 +120,16 @@ static double step_of(const drawn *d, int64_t extent, bool wide) {
     return wide ? (double)extent / (double)d->to : (double)((float)extent / (float)d->to);
 }
 
+/* Whole multiples are repetitions; so are, as in PyTorch, extents that stay or double whatever the scale. */
 static weft_tensor *nearest(const char *where, weft_tensor *x, int dim, const drawn *d) {
     const int64_t extent = x->shape[dim], times = d->to / extent;
-    if (d->to == times * extent && (d->scale == 0 || d->scale == (double)times)) {
+    if (d->to == times * extent && (times <= 2 || d->scale == 0 || d->scale == (double)times)) {
         int64_t shape[WEFT_MAX_RANK];
-        x = recut(where, x, dim, 1, 2, (int64_t[]){extent, 1});
+        x = weft__recut(where, x, dim, 1, 2, (int64_t[]){extent, 1});
         if (weft__poisoned(x)) return x;
         for (int i = 0; i < x->rank; i++) shape[i] = i == dim + 1 ? times : x->shape[i];
         x = weft__expand_to(where, x, x->rank, shape);
-        return weft__poisoned(x) ? x : recut(where, x, dim, 2, 1, &d->to);
+        return weft__recut(where, x, dim, 2, 1, &d->to);
     }
     weft_tensor *at = weft_cast_at(where, weft_iota(x->ctx, WEFT_I32, 1, &d->to), WEFT_F32);
     at = weft_cast_at(where, flo(mulc(at, step_of(d, extent, false))), WEFT_I32);
@@ -150,7 +141,7 @@ static weft_tensor *nearest(const char *where, weft_tensor *x, int dim, const dr
 static weft_tensor *linear(const char *where, weft_tensor *x, int dim, const drawn *d) {
     const int64_t extent = x->shape[dim];
     const weft_dtype dtype = (weft_dtype)x->dtype;
-    if (d->to == extent && (d->scale == 0 || d->scale == 1)) return x;
+    if (d->to == extent) return x; /* whatever the scale, as in PyTorch */
     weft_tensor *at = weft_cast_at(where, weft_iota(x->ctx, WEFT_I32, 1, &d->to), dtype);
     at = addc(mulc(addc(at, 0.5), step_of(d, extent, dtype == WEFT_F64)), -0.5);
     at = weft_maximum_at(where, at, zero(at));

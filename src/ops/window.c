@@ -22,9 +22,8 @@ weft_tensor *weft__window_count(const char *where, const char *op, weft_context 
     return NULL;
 }
 
-/* x with `count` extents in place of dimension dim and of the `gone - 1` after it. */
-static weft_tensor *recut(const char *where, weft_tensor *x, int dim, int gone, int count,
-                          const int64_t *extents) {
+weft_tensor *weft__recut(const char *where, weft_tensor *x, int dim, int gone, int count,
+                         const int64_t *extents) {
     int64_t shape[WEFT_MAX_RANK];
     int rank = 0;
     if (weft__poisoned(x)) return x;
@@ -80,12 +79,12 @@ weft_tensor *weft_unfold_at(const char *where, weft_tensor *x, int dim, int64_t 
     if (size == 1) dilation = 1;
     if ((bad = reject_length(where, "unfold", x, length, size, dilation))) return bad;
     int64_t all[WEFT_MAX_RANK], start[WEFT_MAX_RANK] = {0}, stop[WEFT_MAX_RANK], by[WEFT_MAX_RANK];
-    weft_tensor *y = recut(where, x, d, 1, 2, (int64_t[]){1, length});
+    weft_tensor *y = weft__recut(where, x, d, 1, 2, (int64_t[]){1, length});
     if (weft__poisoned(y)) return y;
     for (int i = 0; i < y->rank; i++) all[i] = i == d ? size : y->shape[i];
-    y = recut(where, weft__expand_to(where, y, y->rank, all), d, 2, 1, (int64_t[]){size * length});
+    y = weft__recut(where, weft__expand_to(where, y, y->rank, all), d, 2, 1, (int64_t[]){size * length});
     y = fit(where, y, d, size * (length + dilation));
-    y = recut(where, y, d, 1, 2, (int64_t[]){size, length + dilation});
+    y = weft__recut(where, y, d, 1, 2, (int64_t[]){size, length + dilation});
     if (weft__poisoned(y)) return y;
     for (int i = 0; i < y->rank; i++) {
         stop[i] = i == d + 1 ? (n - 1) * step + 1 : y->shape[i];
@@ -120,12 +119,12 @@ weft_tensor *weft_fold_at(const char *where, weft_tensor *x, int dim, int64_t ex
     if ((bad = reject_length(where, "fold", x, extent, size, dilation))) return bad;
     weft_tensor *y = carry(where, x, x->rank - 1, d);
     if (step > 1 && n > 1) { /* each window's element followed by step - 1 zeros */
-        y = fit(where, recut(where, y, d, 2, 2, (int64_t[]){size * n, 1}), d + 1, step);
-        y = recut(where, y, d, 2, 2, (int64_t[]){size, n * step});
+        y = fit(where, weft__recut(where, y, d, 2, 2, (int64_t[]){size * n, 1}), d + 1, step);
+        y = weft__recut(where, y, d, 2, 2, (int64_t[]){size, n * step});
     }
     y = fit(where, y, d + 1, extent + dilation);
-    y = recut(where, y, d, 2, 1, (int64_t[]){size * (extent + dilation)});
-    y = recut(where, fit(where, y, d, size * extent), d, 1, 2, (int64_t[]){size, extent});
+    y = weft__recut(where, y, d, 2, 1, (int64_t[]){size * (extent + dilation)});
+    y = weft__recut(where, fit(where, y, d, size * extent), d, 1, 2, (int64_t[]){size, extent});
     if (weft__poisoned(y)) return y;
     const weft_dtype dtype = (weft_dtype)y->dtype;
     y = weft_sum_at(where, y, d, false); /* of small integers i64, which wraps to the same values */

@@ -8,6 +8,9 @@
  * tensor. */
 weft_tensor *weft__window_count(const char *where, const char *op, weft_context *ctx, int64_t extent,
                                 int64_t size, int64_t step, int64_t dilation, int64_t *n);
+/* x with `count` extents in place of dimension dim and of the `gone - 1` after it. */
+weft_tensor *weft__recut(const char *where, weft_tensor *x, int dim, int gone, int count,
+                         const int64_t *extents);
 /* The largest elements along dimension dim, NaN first; the gradient goes to the first of equals. */
 weft_tensor *weft__first_largest(const char *where, weft_tensor *w, int dim);
 

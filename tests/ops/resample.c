@@ -11,11 +11,11 @@ typedef struct drawn {
 static const drawn lines[] = {{{3, {2, 3, 7}}, {3}, {0.45}},
                               {{2, {3, 6}}, {2}, {2}},
                               {{1, {5}}, {1}, {2.6}},
-                              {{2, {2, 4}}, {7}, {1.25}},
+                              {{2, {2, 4}}, {7}, {1.2}},
                               {{2, {0, 4}}, {3}, {0.5}}};
 static const drawn images[] = {{{3, {2, 5, 7}}, {3, 4}, {1.5, 0.7}},
                                {{4, {2, 2, 6, 4}}, {3, 2}, {2, 3}},
-                               {{4, {1, 3, 5, 4}}, {1, 1}, {3, 1}},
+                               {{4, {1, 3, 5, 4}}, {1, 1}, {2.1, 1.1}},
                                {{2, {3, 4}}, {5, 9}, {0.34, 2.3}}};
 
 typedef enum method { MEAN, LARGEST, NEAREST, LINEAR } method;
@@ -63,8 +63,11 @@ static int look(const use *u, int d, int64_t extent, int64_t to, int64_t i, int6
         for (int j = 0; j < n; j++) weight[j] = 1 / (real)n;
         return n;
     }
-    const float narrow = u->scale[d] > 0 ? (float)(1 / u->scale[d]) : (float)extent / (float)to;
-    const double wide = u->scale[d] > 0 ? 1 / u->scale[d] : (double)extent / (double)to;
+    /* What stays as long, or is doubled, is so whatever the scale. */
+    const bool whole = to == extent || (u->how == NEAREST && to == 2 * extent),
+               scaled = u->scale[d] > 0 && !whole;
+    const float narrow = scaled ? (float)(1 / u->scale[d]) : (float)extent / (float)to;
+    const double wide = scaled ? 1 / u->scale[d] : (double)extent / (double)to;
     if (u->how == NEAREST) {
         const int64_t j = (int64_t)((float)i * narrow);
         at[0] = j < extent ? j : extent - 1, weight[0] = 1;
