@@ -118,8 +118,9 @@ static weft_tensor *convolve_transposed(const char *name, const char *where, wef
         int64_t span, cut, to;
         const bool more = c->extra[i] < c->stride[i] || c->extra[i] < c->dilation[i];
         if (!more || extent[i] < 1 || c->size[i] < 1 || !weft__mul(extent[i] - 1, c->stride[i], &to) ||
-            !weft__mul(c->size[i] - 1, c->dilation[i], &span) || !weft__add(to, span + 1, &to) ||
-            !weft__add(to, c->extra[i], &p.x[i]) || !weft__mul(c->padding[i], 2, &cut) || cut >= p.x[i])
+            !weft__mul(c->size[i] - 1, c->dilation[i], &span) || !weft__add(to, span, &to) ||
+            !weft__add(to, 1, &to) || !weft__add(to, c->extra[i], &p.x[i]) ||
+            !weft__mul(c->padding[i], 2, &cut) || cut >= p.x[i])
             return weft__poison(
                 x->ctx, where, WEFT_ERR_SHAPE,
                 "%s: an extent of %lld, a kernel of %lld, padding %lld and output padding %lld leave no "

@@ -328,6 +328,12 @@ static void test_shapes(void **state) {
             "layer_norm");
     REFUSED(weft_attention(x, x, x, NULL), WEFT_ERR_SHAPE, "attention");
     REFUSED(weft_mse(x, column, WEFT_MEAN), WEFT_ERR_SHAPE, "mse");
+    const weft_conv_options far = {.dilation = {1, INT64_MAX}}, many = {.groups = INT64_MAX};
+    weft_tensor *image = weft_reshape(x, DIMS(1, 1, 2, 3)), *taps = weft_reshape(x, DIMS(1, 2, 1, 3)),
+                *one = weft_reshape(x, DIMS(1, 1, 3, 2));
+    REFUSED(weft_conv2d(image, one, NULL, &far), WEFT_ERR_SHAPE, "conv2d");
+    REFUSED(weft_conv_transpose2d(image, one, NULL, &far), WEFT_ERR_SHAPE, "conv_transpose2d");
+    REFUSED(weft_conv_transpose2d(image, taps, NULL, &many), WEFT_ERR_SHAPE, "in 9223372036854775807 groups");
 }
 
 static void test_numbers(void **state) {
