@@ -31,8 +31,8 @@ typedef struct weft_attention_options {
     bool causal;    /* query i sees keys up to i + (S - T) */
     double scale;   /* 0: 1 / sqrt(D) */
     double dropout; /* of the weights */
-    weft_tensor *mask; /* bool, true where a query sees a key, or floats that are added to the scores; repeated to
-                        * (B, H, T, S). The matrix of weights is kept then. NULL: none */
+    weft_tensor *mask; /* bool, true where a query sees a key, or floats that are added to the scores, of which -inf
+                        * hides a key; repeated to (B, H, T, S), and no larger in memory than it is. NULL: none */
 } weft_attention_options;
 
 typedef struct weft_rotary_options {

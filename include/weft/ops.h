@@ -23,8 +23,8 @@ typedef struct weft_attention_options {
     bool causal;    /* query i sees keys up to i + (S - T) */
     double scale;   /* 0: 1 / sqrt(D) */
     double dropout; /* of the weights */
-    weft_tensor *mask; /* bool, true where a query sees a key, or floats that are added to the scores; repeated to
-                        * (B, H, T, S). The matrix of weights is kept then. NULL: none */
+    weft_tensor *mask; /* bool, true where a query sees a key, or floats that are added to the scores, of which -inf
+                        * hides a key; repeated to (B, H, T, S), and no larger in memory than it is. NULL: none */
 } weft_attention_options;
 
 typedef struct weft_rotary_options {
@@ -841,7 +841,7 @@ WEFT_API weft_tensor *weft_dropout2d_at(const char *where, weft_tensor *x, doubl
 
 /* Scaled dot-product attention: q (B, H, T, D), k and v (B, G, S, D) -> (B, H, T, D). H is a multiple of
  * G: H / G heads that follow each other share keys and values, which are not copied for it. Never keeps a
- * (T, S) matrix where the device has a kernel for it, unless there is a mask. */
+ * (T, S) matrix where the device has a kernel for it, but for the gradient of a mask. */
 WEFT_API weft_tensor *weft_attention(weft_tensor *q, weft_tensor *k, weft_tensor *v, const weft_attention_options *options);
 WEFT_API weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v, const weft_attention_options *options);
 #define weft_attention(...) weft_attention_at(WEFT_HERE, __VA_ARGS__)

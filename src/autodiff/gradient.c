@@ -85,13 +85,12 @@ static weft_tensor *sum_flow(const char *where, weft_tensor *so_far, weft_tensor
 }
 
 /* A rule that differentiated an expansion has walked over some of our nodes: numbers them again. */
-static uint64_t renumber(walk *w) {
+static void renumber(walk *w) {
     w->mark = ++w->ctx->visit;
     for (size_t i = 0; i < w->count; i++) {
         w->order[i]->mark = w->mark;
         w->order[i]->number = (int)i;
     }
-    return w->mark;
 }
 
 /* ---- recomputing ---- */
@@ -189,9 +188,14 @@ static weft_status apply_rule(const walk *w, weft_tensor *node, weft_tensor *flo
 
 /* ---- one step back ---- */
 
+/* Does anything that gradients are taken of depend on them by way of t? */
+static bool wants(const walk *w, const weft_tensor *t) {
+    return t->mark == w->mark && weft__has_gradient(t) && w->needed[t->number];
+}
+
 /* grads: room for the gradients of all inputs of order[i]. */
 static weft_status step_back(walk *w, size_t i, weft_tensor **grads) {
-    uint64_t mark = w->mark;
+    const uint64_t mark = w->mark;
     weft_tensor *node = w->order[i];
     weft_tensor *const *in;
     int n = flow_inputs(node, &in);
@@ -201,12 +205,14 @@ static weft_status step_back(walk *w, size_t i, weft_tensor **grads) {
     w->ctx->graph->together = chunk ? WEFT_SEGMENT_CHUNK : WEFT_SEGMENT_NONE;
     weft_tensor *values = weft__segment_again(node) ? again(w, node) : node;
     WEFT_TRY(weft_tensor_status(values));
+    w->ctx->graph->wanted = 0;
+    for (int k = 0; k < n && k < 32; k++)
+        if (wants(w, in[k])) w->ctx->graph->wanted |= UINT32_C(1) << k;
     WEFT_TRY(apply_rule(w, values, w->flow[i], grads));
-    if (w->ctx->visit != mark) mark = renumber(w);
+    if (w->ctx->visit != mark) renumber(w);
     for (int k = 0; k < n; k++) {
-        if (!grads[k] || in[k]->mark != mark || !weft__has_gradient(in[k])) continue;
-        int at = in[k]->number;
-        if (!w->needed[at]) continue;
+        if (!grads[k] || !wants(w, in[k])) continue;
+        const int at = in[k]->number;
         WEFT_TRY(weft_tensor_status(grads[k]));
         w->flow[at] = sum_flow(node->where, w->flow[at], grads[k]);
         WEFT_TRY(weft_tensor_status(w->flow[at]));

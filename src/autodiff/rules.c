@@ -252,7 +252,8 @@ weft_status weft__composite_expand(const char *where, const weft_tensor *t, weft
 }
 
 /* node is OUTPUT number `index` of a composite. Only the gradient of output 0 goes through its own gradient
- * composite; other outputs and gradients of gradients expand. */
+ * composite, unless one of an input is wanted that this does not have; other outputs and gradients of
+ * gradients expand. */
 static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     weft_tensor *whole = node->in[0];
     const weft_composite *definition = weft__composite_of(whole);
@@ -261,16 +262,16 @@ static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor
         definition->backward(where, whole, g, grads);
         return WEFT_OK;
     }
-    if (definition->gradient && index == 0) {
-        const weft_composite *gradient = definition->gradient;
+    const weft_composite *own = definition->gradient;
+    if (own && index == 0 && !(node->ctx->graph->wanted >> own->n_outputs)) {
         weft_tensor *in[16], *out[16];
         int n = 0;
         for (int i = 0; i < definition->n_inputs; i++) in[n++] = whole->in[i];
         for (int i = 0; i < definition->n_outputs; i++)
             in[n++] = i == index ? node : weft__composite_output(where, whole, i);
         in[n++] = g;
-        weft__composite(where, gradient, weft__params_of(whole), in, out);
-        for (int i = 0; i < gradient->n_outputs; i++) grads[i] = out[i];
+        weft__composite(where, own, weft__params_of(whole), in, out);
+        for (int i = 0; i < own->n_outputs; i++) grads[i] = out[i];
         return WEFT_OK;
     }
     /* Each input seen through a node of its own, at which the gradient ends: one may depend on another, as

@@ -380,6 +380,23 @@ static weft_status take_shared(weft_ir *ir, const weft_tensor *t, const ir_edge 
     return WEFT_OK;
 }
 
+/* All operands; rows of heads have their channels side by side. */
+static weft_status take_operands(weft_ir *ir, const weft_tensor *t, const ir_edge *in,
+                                 weft_heavy_attention *at, operand *op) {
+    const int out_at = at->masked ? 5 : 4; /* behind it: lse, dout */
+    if (t->in[1]->rank == 5) WEFT_TRY(take_shared(ir, t, in, at, op));
+    for (int i = 0; i < t->n_in; i++) {
+        const bool head = i < 3 || i == out_at || i == out_at + 2, mask = at->masked && i == 4;
+        if (t->in[i]->rank < 5)
+            WEFT_TRY(take_operand(ir, in[i], t->in[i]->rank, t->in[i]->shape,
+                                  head   ? unit_last
+                                  : mask ? NULL
+                                         : contiguous,
+                                  &op[i]));
+    }
+    return WEFT_OK;
+}
+
 /* Strides of batch, head and position in a tensor stored (B, T, parts, H, D), one of its parts. */
 static void stored_strides(const int64_t *shape, int parts, int64_t *out) {
     out[2] = parts * shape[1] * shape[3];
@@ -416,10 +433,25 @@ static weft_status head_outputs(weft_ir *ir, int heavy, int index, int parts, we
     return WEFT_OK;
 }
 
+/* The results of the forward pass; with a mask, lse is in two parts. */
+static weft_status attended(weft_ir *ir, int heavy, const weft_heavy_attention *at, const weft_tensor *q,
+                            ir_edge *out) {
+    const weft_dtype dtype = (weft_dtype)q->dtype;
+    const int64_t lse[4] = {2, at->batch, at->heads, at->t_q};
+    WEFT_TRY(head_outputs(ir, heavy, 0, 1, dtype, q->shape, 1, &out[0]));
+    const int n = heavy_out(ir, heavy, 1, dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, at->masked ? 4 : 3,
+                            at->masked ? lse : lse + 1);
+    out[1] = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
 static weft_status build_attention(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
     const weft_composite *definition = weft__composite_of(t);
     const weft_attention_params *params = weft__params_of(t);
     const weft_tensor *q = t->in[0], *k = t->in[1];
+    const bool masked =
+        definition == &weft__attention_masked || definition->forward == &weft__attention_masked;
+    const int out_at = masked ? 5 : 4; /* behind it: lse, dout */
     weft_heavy heavy = {.kind = WEFT_HEAVY_ATTENTION};
     weft_heavy_attention *at = &heavy.as.attention;
     *at = (weft_heavy_attention){.dtype = (uint8_t)q->dtype,
@@ -433,46 +465,36 @@ static weft_status build_attention(weft_ir *ir, const weft_tensor *t, const ir_e
                                  .t_q = q->shape[2],
                                  .t_k = k->shape[k->rank - 2],
                                  .d = q->shape[3],
-                                 .sharing = k->rank == 5 ? k->shape[2] : 1};
+                                 .sharing = k->rank == 5 ? k->shape[2] : 1,
+                                 .masked = masked,
+                                 .mask_dtype = masked ? t->in[4]->dtype : 0};
     if (!takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
     /* The gradients of q, k and v lie as those three do in a packed projection, whose gradient they then are.
      */
     const int parts = at->t_q == at->t_k ? 3 : 1;
     const int64_t given = at->sharing;
-    operand op[7];
-    ir_edge edges[7];
-    if (k->rank == 5) WEFT_TRY(take_shared(ir, t, in, at, op));
-    for (int i = 0; i < t->n_in; i++) {
-        bool head = i < 3 || i == 4 || i == 6;
-        if (t->in[i]->rank < 5)
-            WEFT_TRY(take_operand(ir, in[i], t->in[i]->rank, t->in[i]->shape, head ? unit_last : contiguous,
-                                  &op[i]));
-        edges[i] = op[i].edge;
-    }
+    operand op[8];
+    ir_edge edges[8];
+    WEFT_TRY(take_operands(ir, t, in, at, op));
+    for (int i = 0; i < t->n_in; i++) edges[i] = op[i].edge;
     head_strides(op[0].stride, at->q);
     if (k->rank < 5) head_strides(op[1].stride, at->k), head_strides(op[2].stride, at->v);
     stored_strides(q->shape, 1, at->out);
+    for (int i = 0; masked && i < 4; i++) at->mask[i] = op[4].stride[i];
     if (at->backward) {
-        head_strides(op[4].stride, at->out);
-        head_strides(op[6].stride, at->dout);
+        head_strides(op[out_at].stride, at->out);
+        head_strides(op[out_at + 2].stride, at->dout);
         stored_strides(q->shape, parts, at->dq);
         stored_strides((int64_t[]){at->batch, at->heads, at->t_k, at->d}, parts, at->dk);
         stored_strides((int64_t[]){at->batch, at->heads, at->t_k, at->d}, parts, at->dv);
     }
     int n = heavy_node(ir, t, &heavy, t->n_in, edges);
     if (n < 0) return weft__ir_failed(ir);
-    weft_dtype dtype = (weft_dtype)q->dtype;
-    if (at->backward) {
-        for (int i = 0; i < 3; i += parts)
-            WEFT_TRY(head_outputs(ir, n, i, parts, dtype,
-                                  (int64_t[]){at->batch, at->heads, i == 0 ? at->t_q : at->t_k, at->d}, given,
-                                  &out[i]));
-        return WEFT_OK;
-    }
-    WEFT_TRY(head_outputs(ir, n, 0, 1, dtype, q->shape, 1, &out[0]));
-    int lse = heavy_out(ir, n, 1, dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32, 3, q->shape);
-    out[1] = (ir_edge){lse, -1};
-    return lse < 0 ? weft__ir_failed(ir) : WEFT_OK;
+    for (int i = 0; at->backward && i < 3; i += parts)
+        WEFT_TRY(head_outputs(ir, n, i, parts, (weft_dtype)q->dtype,
+                              (int64_t[]){at->batch, at->heads, i == 0 ? at->t_q : at->t_k, at->d}, given,
+                              &out[i]));
+    return at->backward ? WEFT_OK : attended(ir, n, at, q, out);
 }
 
 /* ---- convolution: all stored with channels last ---- */

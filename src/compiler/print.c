@@ -34,7 +34,7 @@ static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
                  (long long)heavy->as.scatter.inner);
         break;
     case WEFT_HEAVY_ATTENTION:
-        snprintf(out, size, "attention%s %lldx%lldx%lldx%lld",
+        snprintf(out, size, "attention%s%s %lldx%lldx%lldx%lld", heavy->as.attention.masked ? ".masked" : "",
                  heavy->as.attention.backward ? ".grad"
                  : heavy->as.attention.cached ? ".cached"
                                               : "",

@@ -77,6 +77,11 @@ static void attention_work(const weft_heavy_attention *at, double *flops, double
     double d = (double)at->d, rows = at->backward ? 4 * q + 2 * (k + own) : 2 * (q + own);
     *flops = heads * seen * d * 2 * (at->backward ? 5 : 2);
     *bytes = heads * rows * d * (double)weft_dtype_size((weft_dtype)at->dtype);
+    if (!at->masked) return;
+    const int64_t extent[4] = {at->batch, at->heads, at->t_q, at->t_k};
+    double mask = (double)weft_dtype_size((weft_dtype)at->mask_dtype);
+    for (int i = 0; i < 4; i++) mask *= at->mask[i] ? (double)extent[i] : 1;
+    *bytes += mask;
 }
 
 /* Every product of a tap and an element in its window, those with what is outside the image as well. */

@@ -88,13 +88,20 @@ typedef struct weft_heavy_scatter {
  * h) * t_q + i) * t_k + j of the random key. Forward operands: q, k, v, random key (i32[8], unused without
  * dropout), out, lse (batch, heads, t_q, f32 or f64). Backward operands: q, k, v, key, out, lse, dout, dq,
  * dk, dv. Heads may share keys and values: `sharing` of them that follow each other have one head of k and v,
- * each its own of dk and dv. */
+ * each its own of dk and dv.
+ * With a mask that is an operand behind the key, with any strides: bool, true where a query sees a key, or
+ * numbers, which are added to scores; one of -inf hides a key, whatever the score. lse is (2, batch, heads,
+ * t_q) then: of a query's scores the largest, 0 where it sees no key, and the logarithm of the sum of their
+ * exponentials less that, -inf where it sees none: a score of -1e9 leaves no room for it. */
 typedef struct weft_heavy_attention {
     uint8_t dtype; /* f32, f64, f16, bf16 */
     bool causal, backward, cached;
     double scale, dropout;
     int64_t batch, heads, t_q, t_k, d;
-    int64_t sharing;                      /* 0 counts as 1 */
+    int64_t sharing; /* 0 counts as 1 */
+    bool masked;
+    uint8_t mask_dtype;                   /* bool, or f64 for f64, else f32 */
+    int64_t mask[4];                      /* strides of batch, head, t of queries and of keys; 0: repeated */
     int64_t q[3], k[3], v[3], out[3];     /* strides of batch, head, t */
     int64_t dout[3], dq[3], dk[3], dv[3]; /* backward */
 } weft_heavy_attention;

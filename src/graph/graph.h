@@ -124,6 +124,7 @@ typedef struct weft_graph {
     uint32_t segment;        /* segment being recorded, 0: none */
     uint32_t segments;       /* given out */
     uint8_t together;        /* its kind */
+    uint32_t wanted;         /* bits: of which inputs the gradient rule that runs shall find gradients */
     weft_layer_draws *draws; /* one a layer that draws, in the order of the forward pass */
     size_t n_draws, draws_capacity, draws_at;
     weft_assignment *assignments; /* recorded and not yet made, oldest first */

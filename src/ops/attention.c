@@ -1,9 +1,11 @@
 /* Scaled dot-product attention (Vaswani et al. 2017, eq. 1) as a composite that a device may take whole:
  *   s = q k^T * scale, masked where causal; p = softmax(s); y = dropout(p) v; lse = logsumexp(s)
  * q (B, H, T, D), k and v (B, H, S, D); y (B, H, T, D), lse (B, H, T). A row that sees no key is 0.
- * In decoding, k and v are caches and the mask follows from the position, a number on the device. Where heads
- * share keys and values (Ainslie et al. 2023), those are views (B, heads of theirs, heads that share one, S,
- * D) that repeat them; the sum over the heads that share is the gradient of that view. */
+ * With a mask, lse is in two parts (device.h); where the mask itself wants a gradient, that of all operands
+ * is the expansion's, which has the scores. In decoding, k and v are caches and the mask follows from the
+ * position, a number on the device. Where heads share keys and values (Ainslie et al. 2023), those are views
+ * (B, heads of theirs, heads that share one, S, D) that repeat them; the sum over the heads that share is the
+ * gradient of that view. */
 #include <math.h>
 #include "ops/composite.h"
 #include "ops/ops.h"
@@ -43,8 +45,17 @@ static weft_tensor *repeated(const char *where, weft_tensor *k, const weft_tenso
 
 /* Scores as a mask lets them through: bool, true where a key is seen, or numbers that are added. */
 static weft_tensor *through(const char *where, weft_tensor *s, weft_tensor *mask) {
-    if (weft_dtype_of(mask) != WEFT_BOOL) return add(s, as_dtype(where, mask, weft_dtype_of(s)));
+    if (weft_dtype_of(mask) != WEFT_BOOL) return add(s, mask);
     return select(mask, s, weft_full_like_at(where, s, -(double)INFINITY));
+}
+
+/* (2, B, H, T): the largest of each row of scores, 0 where that is -inf, and the log-sum-exp less that. */
+static weft_tensor *lse_in_parts(const char *where, weft_tensor *s) {
+    weft_tensor *most = weft_detach_at(where, weft_max_at(where, s, -1, true));
+    most = select(eq(most, weft_full_like_at(where, most, -(double)INFINITY)), zero(most), most);
+    weft_tensor *parts[2] = {weft_squeeze_at(where, most, -1),
+                             weft_logsumexp_at(where, sub(s, most), -1, false)};
+    return weft_stack_at(where, parts, 2, 0);
 }
 
 static void expand_from(const char *where, const weft_attention_params *params, weft_tensor *const *in,
@@ -63,7 +74,7 @@ static void expand_from(const char *where, const weft_attention_params *params, 
                    weft_full_like_at(where, s, -(double)INFINITY));
     if (mask) s = through(where, s, mask);
     weft_tensor *p = weft_softmax_at(where, s, -1);
-    out[1] = weft_logsumexp_at(where, s, -1, false);
+    out[1] = mask ? lse_in_parts(where, s) : weft_logsumexp_at(where, s, -1, false);
     if (params->dropout > 0 && !p->error) {
         weft_tensor *bits = weft__random_node(where, in[3], p->rank, p->shape);
         weft_tensor *high = weft_and_at(
@@ -82,6 +93,10 @@ static void expand(const char *where, const void *params, weft_tensor *const *in
 
 static void expand_cached(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
     expand_from(where, params, in, in[3], NULL, out);
+}
+
+static void expand_masked(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
+    expand_from(where, params, in, NULL, in[4], out);
 }
 
 static void gradient_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype,
@@ -123,6 +138,34 @@ const weft_composite weft__attention_cached = {
     .params_bytes = sizeof(weft_attention_params),
     .shape = forward_shape,
     .expand = expand_cached,
+};
+
+static void masked_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype, int *rank,
+                         int64_t *dims) {
+    const bool parts = output == 1;
+    forward_shape(params, in, output, dtype, rank, dims + parts);
+    if (parts) dims[0] = 2, *rank += 1;
+}
+
+static const weft_composite masked_gradient = {
+    .name = "attention.masked.grad",
+    .kind = 2,
+    .n_inputs = 8, /* q, k, v, key, mask, y, lse, dy */
+    .n_outputs = 3,
+    .params_bytes = sizeof(weft_attention_params),
+    .shape = gradient_shape,
+    .forward = &weft__attention_masked,
+};
+
+const weft_composite weft__attention_masked = {
+    .name = "attention.masked",
+    .kind = 2,
+    .n_inputs = 5, /* q, k, v, key, mask */
+    .n_outputs = 2,
+    .params_bytes = sizeof(weft_attention_params),
+    .shape = masked_shape,
+    .expand = expand_masked,
+    .gradient = &masked_gradient,
 };
 
 weft_tensor *weft__attention_over_cache(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v,
@@ -179,10 +222,19 @@ static weft_tensor *reject_mask(const char *where, const weft_tensor *q, const w
     return NULL;
 }
 
+/* The mask as the composite wants it. */
+static weft_tensor *mask_operand(const char *where, weft_tensor *mask, const weft_tensor *q) {
+    int64_t shape[4] = {1, 1, 1, 1};
+    for (int i = 0; i < mask->rank; i++) shape[4 - mask->rank + i] = mask->shape[i];
+    mask = weft_reshape_at(where, mask, 4, shape);
+    if (mask->error || mask->dtype == WEFT_BOOL) return mask;
+    return as_dtype(where, mask, q->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32);
+}
+
 weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v,
                                const weft_attention_options *options) {
     weft_attention_options given = options ? *options : (weft_attention_options){0};
-    weft_tensor *in[4] = {q, k, v, given.mask};
+    weft_tensor *in[5] = {q, k, v, given.mask};
     weft_tensor *bad = weft__reject("attention", where, in, given.mask ? 4 : 3);
     if (!bad && q) bad = reject_operands(where, q, k, v);
     if (!bad && q && given.mask) bad = reject_mask(where, q, k, given.mask);
@@ -195,14 +247,12 @@ weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k
     in[1] = repeated(where, k, q);
     in[2] = repeated(where, v, q);
     in[3] = weft__random_leaf(q->ctx, where, params.dropout > 0 ? weft__next_stream(q->ctx) : 0);
-    for (int i = 1; i < 4; i++)
+    if (given.mask) in[4] = mask_operand(where, given.mask, q);
+    for (int i = 1; i < (given.mask ? 5 : 4); i++)
         if (in[i]->error) return in[i];
     in[3]->value.random.first =
         q->ctx->micro_batch * (uint64_t)(q->shape[0] * q->shape[1] * q->shape[2] * k->shape[2]);
     weft_tensor *out[2];
-    if (given.mask)
-        expand_from(where, &params, in, NULL, given.mask, out);
-    else
-        weft__composite(where, &weft__attention, &params, in, out);
+    weft__composite(where, given.mask ? &weft__attention_masked : &weft__attention, &params, in, out);
     return out[0];
 }

@@ -148,6 +148,8 @@ typedef struct weft_attention_params {
 
 /* Its form for decoding has a position, an i32 scalar, instead of a random key, and no gradient. */
 extern const weft_composite weft__attention_cached;
+/* Has a mask (1 or B, 1 or H, 1 or T, 1 or S) behind the key, bool or of the dtype of scores. */
+extern const weft_composite weft__attention_masked;
 
 /* ---- recurrent.c ---- */
 typedef struct weft_recurrent_params {

@@ -70,15 +70,23 @@ static weft_status attend(weft_context *ctx) {
         int64_t channels;
         weft_dtype dtype;
         double dropout;
-    } heads[] = {{32, WEFT_BF16, 0.1}, {64, WEFT_F16, 0}, {96, WEFT_BF16, 0}, {128, WEFT_BF16, 0}};
+        weft_dtype mask; /* of padding, or added; i32: none */
+    } heads[] = {{32, WEFT_BF16, 0.1, WEFT_I32}, {64, WEFT_F16, 0, WEFT_I32},
+                 {96, WEFT_BF16, 0, WEFT_I32},   {128, WEFT_BF16, 0, WEFT_I32},
+                 {64, WEFT_BF16, 0, WEFT_BOOL},  {128, WEFT_BF16, 0.1, WEFT_F32},
+                 {64, WEFT_F32, 0, WEFT_BOOL}};
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < sizeof heads / sizeof *heads && status == WEFT_OK; i++) {
         weft_tensor *in[3], *results[4];
         for (int k = 0; k < 3; k++)
             in[k] =
                 weft_variable_new(ctx, "part", heads[i].dtype, SHAPE(4, 32, 1024, heads[i].channels), NULL);
-        results[3] = weft_attention(in[0], in[1], in[2],
-                                    &(weft_attention_options){.causal = true, .dropout = heads[i].dropout});
+        weft_attention_options options = {.causal = true, .dropout = heads[i].dropout};
+        if (heads[i].mask == WEFT_BOOL)
+            options.mask = weft_variable_new(ctx, "mask", WEFT_BOOL, SHAPE(4, 1, 1, 1024), NULL);
+        if (heads[i].mask == WEFT_F32)
+            options.mask = weft_variable_new(ctx, "mask", WEFT_F32, SHAPE(32, 1024, 1024), NULL);
+        results[3] = weft_attention(in[0], in[1], in[2], &options);
         status = weft_gradient(weft_sum(results[3], WEFT_ALL_AXES, false), in, 3, results);
         if (status == WEFT_OK) status = weft_eval(results, 4);
     }

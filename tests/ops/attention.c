@@ -8,15 +8,27 @@ typedef struct sample {
     int64_t b, h, t, s, d;
     weft_attention_options options;
     int64_t sharing; /* heads that share keys; 0: one */
-    enum { NO_MASK, PADDING, ADDED } mask;
+    enum { NO_MASK, PADDING, ADDED, TURNED, LENGTHS, SCATTERED, WINDOW, QUERIES } mask;
 } sample;
 
 static int64_t key_heads(const sample *o) { return o->sharing ? o->h / o->sharing : o->h; }
 
 /* What a mask does to key j of query i in a head: hides it, or adds a number. */
 static real masked(const sample *o, int64_t head, int64_t i, int64_t j) {
-    if (o->mask == PADDING) return j < o->s - head / o->h * 2 ? 0 : -HUGE_VALL;
-    return o->mask == ADDED ? (real)((head % o->h * 3 + i * 2 + j) % 5) * 0.25L : 0;
+    bool seen = true;
+    switch (o->mask) {
+    case PADDING: seen = j < o->s - head / o->h * 2; break;
+    case LENGTHS: seen = j < head / o->h * 2; break; /* the first sequence has no keys */
+    case SCATTERED: seen = (head * 3 + i * 5 + j * 7) % 3 != 0 && i % 4 != 1; break;
+    case WINDOW: /* other keys are hidden by numbers */
+        if (i > j + 9 || j > i + 30) return -HUGE_VALL;
+        return (real)((i + j) % 7) * -0.125L;
+    case QUERIES: seen = i % 3 != 2; break;
+    case ADDED:
+    case TURNED: return (real)((head % o->h * 3 + i * 2 + j) % 5) * 0.25L;
+    default: break;
+    }
+    return seen ? 0 : -HUGE_VALL;
 }
 
 static const sample samples[] = {
@@ -36,6 +48,12 @@ static const sample samples[] = {
     {"padded", 3, 2, 5, 6, 8, .options = {0}, .mask = PADDING},
     {"added", 2, 2, 7, 7, 8, .options = {.causal = true}, .mask = ADDED},
     {"padded, shared", 2, 4, 5, 4, 8, .options = {0}, .sharing = 2, .mask = PADDING},
+    {"of lengths", 3, 2, 5, 5, 7, .options = {.causal = true}, .mask = LENGTHS},
+    {"some seen", 2, 2, 9, 70, 8, .options = {.dropout = 0.3}, .mask = SCATTERED},
+    {"a window", 1, 2, 70, 300, 16, .options = {0}, .mask = WINDOW},
+    {"turned", 1, 2, 40, 33, 16, .options = {0}, .mask = TURNED},
+    {"of queries", 1, 2, 6, 7, 31, .options = {.scale = 0.5}, .mask = QUERIES},
+    {"one query, padded", 2, 4, 1, 300, 16, .options = {0}, .sharing = 2, .mask = LENGTHS},
 };
 
 static bool sees(const sample *o, int64_t i, int64_t j) { return !o->options.causal || j <= i + o->s - o->t; }
@@ -95,19 +113,36 @@ static array *expect(matrix *m, const sample *o, const array *q, const array *k,
     return y;
 }
 
-/* (B, 1, 1, S) of bool; (H, T, S) of f32. */
+/* Of bool (B, 1, 1, S), (B, H, T, S) or (T, 1); of f32 (H, T, S), the same by a view of (H, S, T), or (T, S).
+ */
 static weft_tensor *mask_of(weft_context *ctx, const sample *o) {
-    bool seen[64] = {false};
-    float more[256];
+    static const int turned[3] = {0, 2, 1};
+    const bool numbers = o->mask == ADDED || o->mask == TURNED || o->mask == WINDOW;
+    int64_t extent[4] = {o->b, o->h, o->t, o->s}, n = 0;
+    if (o->mask == PADDING || o->mask == LENGTHS) extent[1] = extent[2] = 1;
+    if (o->mask == ADDED || o->mask == TURNED) extent[0] = 1;
+    if (o->mask == WINDOW || o->mask == QUERIES) extent[0] = extent[1] = 1;
+    if (o->mask == QUERIES) extent[3] = 1;
     if (!o->mask) return NULL;
-    if (o->mask == PADDING) {
-        for (int64_t at = 0; at < o->b * o->s; at++)
-            seen[at] = masked(o, at / o->s * o->h, 0, at % o->s) == 0;
-        return weft_from(ctx, WEFT_BOOL, 4, (int64_t[]){o->b, 1, 1, o->s}, seen);
-    }
-    for (int64_t at = 0; at < o->h * o->t * o->s; at++)
-        more[at] = (float)masked(o, at / o->s / o->t, at / o->s % o->t, at % o->s);
-    return weft_from(ctx, WEFT_F32, 3, (int64_t[]){o->h, o->t, o->s}, more);
+    const size_t count = (size_t)(extent[0] * extent[1] * extent[2] * extent[3]);
+    bool *seen = calloc(count, sizeof *seen);
+    float *more = calloc(count, sizeof *more);
+    for (int64_t head = 0; head < extent[0] * extent[1]; head++)
+        for (int64_t at = 0; at < extent[2] * extent[3]; at++, n++) {
+            const int64_t i = o->mask == TURNED ? at % o->t : at / extent[3],
+                          j = o->mask == TURNED ? at / o->t : at % extent[3];
+            const real x = masked(o, extent[1] == 1 ? head * o->h : head, i, j);
+            seen[n] = x == 0;
+            more[n] = (float)x;
+        }
+    const int64_t swapped[3] = {extent[1], extent[3], extent[2]};
+    const int rank = o->mask == QUERIES || o->mask == WINDOW ? 2 : o->mask == ADDED ? 3 : 4;
+    weft_tensor *mask = o->mask == TURNED ? weft_permute(weft_from(ctx, WEFT_F32, 3, swapped, more), turned)
+                        : numbers         ? weft_from(ctx, WEFT_F32, rank, extent + 4 - rank, more)
+                                          : weft_from(ctx, WEFT_BOOL, rank, extent + 4 - rank, seen);
+    free(seen);
+    free(more);
+    return mask;
 }
 
 static void check(matrix *m, const sample *o, weft_dtype dtype, view_kind view) {
@@ -163,7 +198,8 @@ void ops_case_attention(matrix *m) {
                     weft_attention(x.t, x.t, x.t, &(weft_attention_options){.mask = whole.t}),
                     WEFT_ERR_DTYPE);
         for (int i = 0; i < COUNT(samples); i++)
-            if (!samples[i].mask || !m->gpu || dtype == WEFT_F32) check(m, &samples[i], dtype, VIEW_PLAIN);
+            if (samples[i].mask <= PADDING || !m->gpu || dtype == WEFT_F32)
+                check(m, &samples[i], dtype, VIEW_PLAIN);
         for (int v = 1; v < VIEW_COUNT; v++) check(m, &samples[v % 3], dtype, (view_kind)v);
         check_packed(m, dtype);
     }
@@ -184,8 +220,28 @@ static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *cons
     return weft_attention(in[0], in[1], in[2], &options);
 }
 
+/* The mask is the fourth operand. */
+static weft_tensor *build_learned(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                  const void *user) {
+    (void)ctx, (void)dtype;
+    weft_attention_options options = ((const sample *)user)->options;
+    options.mask = in[3];
+    return weft_attention(in[0], in[1], in[2], &options);
+}
+
 void ops_grad_attention(matrix *m);
 void ops_grad_attention(matrix *m) {
+    static const sample learned = {"a mask that learns", 2, 2, 3, 4, 2, .options = {.causal = true}};
+    const shape values = SHAPE(2, 2, 4, 2);
+    if (!m->gpu)
+        grad_check(m, &(grad_case){.op = "attention",
+                                   .sample = learned.name,
+                                   .n = 4,
+                                   .s = {SHAPE(2, 2, 3, 2), values, values, SHAPE(2, 1, 4)},
+                                   .low = -1,
+                                   .high = 1,
+                                   .build = build_learned,
+                                   .user = &learned});
     static const sample checked[] = {
         {"plain", 1, 2, 3, 3, 2, .options = {0}},
         {"causal", 1, 1, 4, 4, 3, .options = {.causal = true}},
@@ -196,10 +252,14 @@ void ops_grad_attention(matrix *m) {
         {"large", 1, 2, 17, 17, 8, .options = {.causal = true}},
         {"shared keys", 2, 4, 3, 3, 2, .options = {.causal = true}, .sharing = 2},
         {"padded", 2, 2, 3, 4, 2, .options = {0}, .mask = PADDING},
-        {"added, shared", 1, 2, 3, 3, 2, .options = {0}, .sharing = 2, .mask = ADDED}};
+        {"added, shared", 1, 2, 3, 3, 2, .options = {0}, .sharing = 2, .mask = ADDED},
+        {"some seen", 1, 2, 6, 5, 2, .options = {.causal = true, .dropout = 0.3}, .mask = SCATTERED},
+        {"of lengths", 2, 1, 3, 3, 2, .options = {0}, .mask = LENGTHS},
+        {"a window", 1, 1, 7, 150, 2, .options = {0}, .mask = WINDOW},
+        {"turned", 1, 2, 3, 4, 2, .options = {0}, .mask = TURNED}};
     for (int i = 0; i < COUNT(checked); i++) {
         const sample *o = &checked[i];
-        if (m->gpu && o->mask) continue; /* many texts; test_transformers has such gradients */
+        if (m->gpu && o->mask && o->mask != PADDING && o->mask != WINDOW) continue; /* a text of each kind */
         shape keys = SHAPE(o->b, key_heads(o), o->s, o->d);
         grad_check(m, &(grad_case){.op = "attention",
                                    .sample = o->name,

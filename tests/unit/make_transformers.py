@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes transformers.inc beside itself: what PyTorch makes of a Llama written by hand, and of its own encoder and decoder
-layers, for test_transformers.c, whose parameters are, in the order of Weft's tree, the numbers of pattern() there.
+layers, and of attention with a mask, for test_transformers.c, whose parameters are, in the order of Weft's tree, the
+numbers of pattern() there.
 
     python make_transformers.py
 """
@@ -137,6 +138,18 @@ def layers(norm_first):
     return [("y", y), ("source", source.grad), ("target", target.grad), ("q_attn", decoder.multihead_attn.in_proj_weight.grad[:WIDTH])]
 
 
+def masked():
+    """Scores with numbers added by head and place: one of -inf, a row of -1e9, a row that sees nothing."""
+    q, k, v = pattern(1, (2, 2, 3, 4)), pattern(2, (2, 2, 5, 4)), pattern(3, (2, 2, 5, 4))
+    mask = pattern(4, (2, 3, 5)).detach()
+    mask[0, 1], mask[0, 0, 2], mask[1, 2] = -1e9, -torch.inf, -torch.inf
+    mask.requires_grad_()
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    (y * 100 * pattern(5, y.shape).detach()).sum().backward()
+    return [("y", y), ("q", q.grad), ("k", k.grad), ("v", v.grad), ("mask", mask.grad)]
+
+
 def line(name, values):
     numbers = ", ".join(f"{float(v):.8e}f" if abs(float(v)) < 1e-4 else f"{float(v):.9g}f" for v in values.detach().flatten())
     return f"static const float {name}[] = {{{numbers}}};\n"
@@ -159,6 +172,8 @@ with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "transformers
         optimizer.step()
         losses.append(loss.detach())
     out.write(line("llama_losses", torch.stack(losses)))
+    for name, values in masked():
+        out.write(line(f"masked_{name}", values))
     for before, norm_first in (("post", False), ("pre", True)):
         for name, values in layers(norm_first):
             out.write(line(f"{before}_{name}", values))

@@ -1,7 +1,7 @@
 /* Attention in 16 bits on tensor cores (gpu/attention_tensor.cl), on a card or on the driver of tests/cuda:
  * results and gradients against those of the processor in f64, of the same rounded numbers; twice the same
  * bits; packed projections, slices that no copy of 16 bytes can read, lengths that fill no tile, dropout,
- * caches; and which cards and shapes get it. */
+ * masks, caches; and which cards and shapes get it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,6 +28,7 @@ typedef struct sample {
     bool causal;
     double scale, dropout;
     int odd; /* elements before q, k and v in what they are slices of: rows are then that much longer */
+    enum { NO_MASK, PADDED, ADDED } mask;
 } sample;
 
 static double worst; /* of all errors, in roundings of the largest number */
@@ -54,7 +55,26 @@ static const sample samples[] = {
     {1, 1, 40, 40, 64, .causal = true, .scale = 0.7},
     {1, 1, 40, 40, 64, .scale = -0.1}, /* not on tensor cores */
     {2, 2, 40, 40, 32, .causal = true, .dropout = 0.3},
+    {2, 1, 70, 150, 64, .mask = PADDED},
+    {1, 2, 129, 140, 32, .causal = true, .scale = 0.3, .mask = ADDED},
 };
+
+/* (b, 1, 1, s) of bool, of which the last sequence sees little; (t, s) of f32, with hidden keys and rows that
+ * see none.
+ */
+static weft_tensor *mask_of(weft_context *ctx, const sample *o) {
+    static bool seen[2 * 150];
+    static float more[129 * 140];
+    if (!o->mask) return NULL;
+    if (o->mask == PADDED) {
+        for (int64_t i = 0; i < o->b * o->s; i++) seen[i] = i % o->s < (i < o->s ? o->s - 3 : 20);
+        return weft_from(ctx, WEFT_BOOL, 4, (int64_t[]){o->b, 1, 1, o->s}, seen);
+    }
+    for (int64_t i = 0; i < o->t * o->s; i++)
+        more[i] = (i % o->s + i / o->s * 3) % 7 == 0 || i / o->s % 11 == 5 ? -INFINITY
+                                                                           : (float)(i % o->s % 5) * -0.25F;
+    return weft_from(ctx, WEFT_F32, 2, (int64_t[]){o->t, o->s}, more);
+}
 
 /* (b, t, h, odd + d) as a variable, of numbers that dtype has; of it, (b, h, t, d). */
 static weft_tensor *operand(weft_context *ctx, weft_dtype dtype, weft_dtype as, const sample *o, int which,
@@ -76,7 +96,8 @@ static void compute(weft_context *ctx, weft_dtype dtype, weft_dtype as, const sa
     for (int i = 0; i < 4; i++) in[i] = operand(ctx, dtype, as, o, i, &part[i]);
     results[0] = weft_attention(
         part[Q], part[K], part[V],
-        &(weft_attention_options){.causal = o->causal, .scale = o->scale, .dropout = o->dropout});
+        &(weft_attention_options){
+            .causal = o->causal, .scale = o->scale, .dropout = o->dropout, .mask = mask_of(ctx, o)});
     weft_tensor *loss = weft_sum(weft_cast(weft_mul(results[0], part[DY]), WEFT_F32), WEFT_ALL_AXES, false);
     assert_int_equal(weft_gradient(loss, in, 3, results + 1), WEFT_OK);
     if (weft_eval(results, RESULTS) != WEFT_OK) fail_msg("%s", weft_last_error(ctx));

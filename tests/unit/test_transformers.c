@@ -179,7 +179,75 @@ static void test_cache(void **state) {
     weft_close(ctx);
 }
 
+/* PyTorch's attention with numbers added to scores: one of -inf, a row of -1e9, whose gradients are those of
+ * equal weights, and a row that sees nothing; `learns`: with the gradient of the mask. */
+static void check_masked(weft_context *ctx, bool learns) {
+    enum { B = 2, H = 2, T = 3, S = 5, D = 4 };
+    float x[B * H * S * D], more[H * T * S];
+    weft_tensor *in[4], *grads[4];
+    for (int64_t i = 0; i < 3; i++) {
+        const int64_t time = i ? S : T;
+        pattern(i + 1, B * H * time * D, 0, x);
+        in[i] = weft_variable_new(ctx, "x", WEFT_F32, 4, (int64_t[]){B, H, time, D}, x);
+    }
+    pattern(4, H * T * S, 0, more);
+    for (int j = 0; j < S; j++) more[S + j] = -1e9F, more[(T + 2) * S + j] = -INFINITY;
+    more[2] = -INFINITY;
+    in[3] = weft_variable_new(ctx, "mask", WEFT_F32, 3, (int64_t[]){H, T, S}, more);
+    weft_tensor *y = weft_attention(in[0], in[1], in[2], &(weft_attention_options){.mask = in[3]});
+    pattern(5, B * H * T * D, 0, x);
+    for (int i = 0; i < B * H * T * D; i++) x[i] *= 100;
+    weft_tensor *weights = weft_from(ctx, WEFT_F32, 4, (int64_t[]){B, H, T, D}, x);
+    weft_tensor *loss = weft_sum(weft_mul(y, weights), WEFT_ALL_AXES, false);
+    assert_ok(weft_gradient(loss, in, learns ? 4 : 3, grads));
+    weft_tensor *all[5] = {y, grads[0], grads[1], grads[2], learns ? grads[3] : y};
+    assert_ok(weft_eval(all, 5));
+    int fused = 0;
+    const weft_program *program = newest(ctx);
+    for (int i = 0; i < program->commands.count; i++) {
+        const weft_command *c = &program->commands.list[i];
+        fused += c->kind == WEFT_COMMAND_HEAVY && c->heavy.kind == WEFT_HEAVY_ATTENTION &&
+                 c->heavy.as.attention.masked;
+    }
+    assert_int_equal(fused, learns ? 1 : 2);
+    NEAR(y, masked_y);
+    NEAR(grads[0], masked_q);
+    NEAR(grads[1], masked_k);
+    NEAR(grads[2], masked_v);
+    if (learns) NEAR(grads[3], masked_mask);
+}
+
+static void test_masked(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    check_masked(ctx, false);
+    if (test_on_cpu()) check_masked(ctx, true);
+    weft_close(ctx);
+}
+
 /* ---- what is kept, and what is refused ---- */
+
+/* An encoder's scores are in no memory, with padding or without. */
+static void test_padding(void **state) {
+    enum { LONG = 512 };
+    (void)state;
+    weft_context *ctx = open_device("cpu", false);
+    weft_module *encoder = weft_transformer_block(ctx, WIDTH, HEADS, NULL);
+    uint64_t peaks[2];
+    for (int i = 0; i < 2; i++) {
+        weft_tensor *x = weft_variable_new(ctx, "x", WEFT_F32, SHAPE(1, LONG << i, WIDTH), NULL),
+                    *mask = weft_variable_new(ctx, "mask", WEFT_BOOL, SHAPE(1, LONG << i), NULL);
+        weft_parameter_info info;
+        assert_true(weft_parameter_find(encoder, "attn.c_attn.weight", &info));
+        weft_tensor *grad, *y = weft_attend(encoder, x, &(weft_attend_options){.mask = mask});
+        assert_ok(weft_gradient(weft_sum(y, WEFT_ALL_AXES, false), &info.tensor, 1, &grad));
+        assert_ok(weft_eval(&grad, 1));
+        peaks[i] = ctx->device->bytes_peak;
+    }
+    assert_true(peaks[1] < LONG * LONG * 4 * HEADS); /* a quarter of the longer one's scores */
+    assert_true(peaks[1] > peaks[0]);
+    weft_close(ctx);
+}
 
 /* Keys and values that heads share are read where the projection and the rotation left them. */
 static void test_shared(void **state) {
@@ -282,6 +350,7 @@ static void test_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_parity),   cmocka_unit_test(test_cache),
                                        cmocka_unit_test(test_shared),   cmocka_unit_test(test_copies),
+                                       cmocka_unit_test(test_masked),   cmocka_unit_test(test_padding),
                                        cmocka_unit_test(test_training), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,50 @@ static int64_t place(const attention_plan *plan, const int64_t *strides, int64_t
     return pair / plan->at.heads * strides[0] + head * strides[1] + t * strides[2];
 }
 
+enum { MASK = 10 }; /* behind all other operands, as `ordered` puts it */
+
+/* Operands as an attention without a mask has them, and the mask. */
+static void *const *ordered(const attention_plan *plan, void *const *args, void **own) {
+    if (!plan->at.masked) return args;
+    for (int i = 0; i < (plan->at.backward ? MASK : 6); i++) own[i] = args[i < 4 ? i : i + 1];
+    own[MASK] = args[4];
+    return own;
+}
+
+/* Element (i, j) of the mask of a pair. */
+static const void *mask_at(const attention_plan *plan, void *const *args, int64_t pair, int64_t i,
+                           int64_t j) {
+    const int64_t *s = plan->at.mask, heads = plan->at.heads;
+    return (const char *)args[MASK] + (pair / heads * s[0] + pair % heads * s[1] + i * s[2] + j * s[3]) *
+                                          (int64_t)weft_dtype_size((weft_dtype)plan->at.mask_dtype);
+}
+
+/* Whether the mask lets any of nq queries from i on see any of nk keys from j on. */
+static bool any_seen(const attention_plan *plan, void *const *args, int64_t pair, int64_t i, int64_t nq,
+                     int64_t j, int64_t nk) {
+    const int64_t step = plan->at.mask[3];
+    if (!plan->at.masked) return true;
+    if (plan->at.mask[2] == 0) nq = nq > 0;
+    for (int64_t r = 0; r < nq; r++) {
+        const void *row = mask_at(plan, args, pair, i + r, j);
+        if (plan->at.mask_dtype == WEFT_BOOL && step == 1) {
+            if (memchr(row, true, (size_t)nk)) return true;
+            continue;
+        }
+        for (int64_t k = 0; k < nk; k++) switch (plan->at.mask_dtype) {
+            case WEFT_BOOL:
+                if (((const uint8_t *)row)[k * step]) return true;
+                break;
+            case WEFT_F64:
+                if (((const double *)row)[k * step] != -(double)INFINITY) return true;
+                break;
+            default:
+                if (((const float *)row)[k * step] != -INFINITY) return true;
+            }
+    }
+    return false;
+}
+
 /* The first query sees keys 0..shift where attention is causal. */
 static int64_t shift_of(const attention_plan *plan, void *const *args) {
     return plan->at.cached ? *(const int32_t *)args[3] : plan->at.t_k - plan->at.t_q;

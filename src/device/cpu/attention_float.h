@@ -10,6 +10,7 @@
 typedef struct FN(space) {
     T *qt, *keep_rows;             /* forward: (d, LANES) queries turned, (LANES, bk) */
     T *s, *keep;                   /* forward (bk, LANES) each; backward (bq, bk) and (bk) */
+    T *bias, *bias_rows;           /* of a mask; forward (bk, LANES), (LANES, bk); backward (bk) */
     T *q, *k, *v, *out, *dout;     /* blocks in T, where the tensors are stored otherwise */
     T *sum_out, *most, *sum, *fix; /* forward: (LANES, d), then (LANES) each */
     T *kt, *vt, *dp, *delta;       /* backward: (d, bk) keys and values turned, (bq, bk), (t_q) */
@@ -27,6 +28,8 @@ static size_t FN(layout)(const attention_plan *plan, char *base, FN(space) * sp)
     sp->s = TAKE(square);
     sp->keep = TAKE(!drop ? 0 : back ? bk : square);
     sp->keep_rows = TAKE(drop && !back ? square : 0);
+    sp->bias = TAKE(!at->masked ? 0 : back ? bk : square);
+    sp->bias_rows = TAKE(at->masked && !back ? square : 0);
     sp->q = TAKE(half ? bq * d : 0);
     sp->k = TAKE(half ? bk * d : 0);
     sp->v = TAKE(half ? bk * d : 0);
@@ -72,6 +75,37 @@ static void FN(keep_block)(const attention_plan *plan, const uint32_t *key, int6
     plan->own->ROWS.turn(nq, nk, sp->keep_rows, plan->bk, 1, LANES, sp->keep);
 }
 
+/* What the mask adds to the scores of query i of a pair from key j on: where it lies, or in buffer. */
+static const T *FN(mask_row)(const attention_plan *plan, void *const *args, int64_t pair, int64_t i,
+                             int64_t j, int64_t n, T *buffer) {
+    const void *from = mask_at(plan, args, pair, i, j);
+    const int64_t step = plan->at.mask[3];
+    if (plan->at.mask_dtype == WEFT_BOOL) {
+        if (step == 1) plan->own->ROWS.open(n, from, buffer);
+        for (int64_t k = 0; k < n && step != 1; k++)
+            buffer[k] = ((const uint8_t *)from)[k * step] ? 0 : -(T)INFINITY;
+        return buffer;
+    }
+    if (step == 1) return from;
+    for (int64_t k = 0; k < n; k++) buffer[k] = ((const T *)from)[k * step];
+    return buffer;
+}
+
+/* Scores of a block forward, as the mask lets them through. */
+static void FN(mask_block)(const attention_plan *plan, void *const *args, int64_t pair, int64_t i, int64_t nq,
+                           int64_t j, int64_t nk, const FN(space) * sp) {
+    const T *rows = FN(mask_row)(plan, args, pair, i, j, nk, sp->bias_rows);
+    if (plan->at.mask[2] == 0) {
+        plan->own->ROWS.mask_keys(nk, sp->s, rows);
+        return;
+    }
+    const int64_t ld = rows == sp->bias_rows ? plan->bk : plan->at.mask[2];
+    for (int64_t r = 1; r < nq && rows == sp->bias_rows; r++)
+        FN(mask_row)(plan, args, pair, i + r, j, nk, sp->bias_rows + r * ld);
+    plan->own->ROWS.turn(nq, nk, rows, ld, 1, LANES, sp->bias);
+    plan->own->ROWS.mask(nk * LANES, sp->s, sp->bias, 0);
+}
+
 /* A single query, as in decoding: nothing is turned that is read once. */
 static void FN(one_query)(const attention_plan *plan, void *const *args, int64_t pair, int64_t i, const T *q,
                           const FN(space) * sp) {
@@ -79,11 +113,19 @@ static void FN(one_query)(const attention_plan *plan, void *const *args, int64_t
     int64_t d = at->d, end = visible(plan, shift_of(plan, args), i + 1), ldk, ldv;
     for (int64_t j = 0; j < end; j += plan->bk) {
         int64_t nk = end - j < plan->bk ? end - j : plan->bk;
+        if (!any_seen(plan, args, pair, i, 1, j, nk)) continue;
         const T *k = FN(fetch)(plan, args[1], at->k, pair, j, nk, sp->k, &ldk);
         const T *v = FN(fetch)(plan, args[2], at->v, pair, j, nk, sp->v, &ldv);
         const weft_gemv dots = {.rows = nk, .k = d, .x_i = ldk, .x_k = 1, .out_i = 1};
         plan->own->GEMV(&dots, k, q, sp->s);
-        T keep = plan->own->ROWS.one(nk, sp->s, (T)at->scale, sp->most, sp->sum);
+        T scale = (T)at->scale;
+        if (at->masked) {
+            const T *bias = FN(mask_row)(plan, args, pair, i, j, nk, sp->bias_rows);
+            plan->own->ROWS.scale(nk, sp->s, scale, sp->s);
+            plan->own->ROWS.mask(nk, sp->s, bias, 0);
+            scale = 1;
+        }
+        T keep = plan->own->ROWS.one(nk, sp->s, scale, sp->most, sp->sum);
         if (keep != 1) plan->own->ROWS.scale(d, sp->sum_out, keep, sp->sum_out);
         if (at->dropout > 0) {
             FN(keep_row)(plan, args[3], pair, i, j, nk, sp->keep);
@@ -124,23 +166,28 @@ static void FN(many_queries)(const attention_plan *plan, void *const *args, int6
                              int64_t nq, const T *q, int64_t ldq, const FN(space) * sp) {
     const weft_heavy_attention *at = &plan->at;
     int64_t d = at->d, off = shift_of(plan, args), end = visible(plan, off, i0 + nq), ldk, ldv;
+    bool begun = false;
     plan->own->ROWS.turn(nq, d, q, ldq, (T)at->scale, LANES, sp->qt);
     for (int64_t j = 0; j < end; j += plan->bk) {
         int64_t nk = end - j < plan->bk ? end - j : plan->bk;
+        if (!any_seen(plan, args, pair, i0, nq, j, nk)) continue;
         const T *k = FN(fetch)(plan, args[1], at->k, pair, j, nk, sp->k, &ldk);
         const T *v = FN(fetch)(plan, args[2], at->v, pair, j, nk, sp->v, &ldv);
         const int64_t first = at->causal ? j - i0 - off : -nk;
         FN(block_scores)(plan, first, nk, k, ldk, sp);
+        if (at->masked) FN(mask_block)(plan, args, pair, i0, nq, j, nk, sp);
         plan->own->ROWS.weights(nk, first, sp->s, sp->most, sp->sum, sp->fix);
-        for (int64_t r = 0; j > 0 && r < nq; r++)
+        for (int64_t r = 0; begun && r < nq; r++)
             if (sp->fix[r] != 1)
                 plan->own->ROWS.scale(d, sp->sum_out + r * d, sp->fix[r], sp->sum_out + r * d);
         if (at->dropout > 0) {
             FN(keep_block)(plan, args[3], pair, i0, nq, j, nk, sp);
             plan->own->ROWS.multiply(nk * LANES, sp->s, sp->keep, sp->s);
         }
-        FN(block_values)(plan, nq, first, nk, v, ldv, j > 0, sp);
+        FN(block_values)(plan, nq, first, nk, v, ldv, begun, sp);
+        begun = true;
     }
+    if (!begun) memset(sp->sum_out, 0, (size_t)(nq * d) * sizeof(T));
 }
 
 static void FN(forward_block)(const attention_plan *plan, void *const *args, int64_t pair, int64_t i0,
@@ -149,13 +196,18 @@ static void FN(forward_block)(const attention_plan *plan, void *const *args, int
     int64_t d = at->d, ldq;
     const T *q = FN(fetch)(plan, args[0], at->q, pair, i0, nq, sp->q, &ldq);
     for (int64_t r = 0; r < LANES; r++) sp->most[r] = -(T)INFINITY, sp->sum[r] = 0;
-    if (nq == 1 || visible(plan, shift_of(plan, args), i0 + nq) == 0)
-        memset(sp->sum_out, 0, (size_t)(nq * d) * sizeof(T));
+    if (nq == 1) memset(sp->sum_out, 0, (size_t)d * sizeof(T));
     if (nq == 1)
         FN(one_query)(plan, args, pair, i0, q, sp);
     else
         FN(many_queries)(plan, args, pair, i0, nq, q, ldq, sp);
-    plan->own->ROWS.finish(nq, sp->most, sp->sum, (T *)args[5] + pair * at->t_q + i0, sp->fix);
+    T *lse = (T *)args[5] + pair * at->t_q + i0;
+    if (at->masked) /* in two parts, so that the greatest numbers leave room for the sums */
+        for (int64_t r = 0; r < nq; r++) {
+            lse[r] = sp->most[r] == -(T)INFINITY ? 0 : sp->most[r];
+            sp->most[r] = 0;
+        }
+    plan->own->ROWS.finish(nq, sp->most, sp->sum, lse + (at->masked ? plan->pairs * at->t_q : 0), sp->fix);
     T *out = sp->sum_out;
     int64_t ldo = d;
     if (!plan->half) {
@@ -199,7 +251,10 @@ static void FN(backward_queries)(const attention_plan *plan, void *const *args, 
                                  int64_t r, int64_t m, int64_t n, const FN(space) * sp) {
     const weft_heavy_attention *at = &plan->at;
     const int64_t d = at->d, bk = plan->bk, off = shift_of(plan, args);
-    const T *lse = (const T *)args[5] + b->pair * at->t_q, *keep = at->dropout > 0 ? sp->keep : NULL;
+    const T *most = (const T *)args[5] + b->pair * at->t_q,
+            *lse = at->masked ? most + plan->pairs * at->t_q : most,
+            *keep = at->dropout > 0 ? sp->keep : NULL,
+            *bias = at->masked ? FN(mask_row)(plan, args, b->pair, b->i + r, b->j, n, sp->bias) : NULL;
     T *s = sp->s + r * bk, *dp = sp->dp + r * bk;
     weft_gemm g = {
         .m = m, .n = n, .k = d, .a_m = b->ldq, .a_k = 1, .b_k = bk, .b_n = 1, .c_m = bk, .ahead = sp->ahead};
@@ -209,6 +264,8 @@ static void FN(backward_queries)(const attention_plan *plan, void *const *args, 
     for (int64_t x = 0, i = b->i + r; x < m; x++, i++) {
         int64_t seen = clip(visible(plan, off, i + 1) - b->j, 0, n);
         if (keep) FN(keep_row)(plan, args[3], b->pair, i, b->j, n, sp->keep);
+        if (bias && x > 0 && at->mask[2] != 0) bias = FN(mask_row)(plan, args, b->pair, i, b->j, n, sp->bias);
+        if (bias) plan->own->ROWS.mask(n, s + x * bk, bias, most[i]);
         plan->own->ROWS.gradient(n, seen, s + x * bk, dp + x * bk, lse[i], sp->delta[i], (T)at->scale, keep);
     }
     const weft_gemm add = {.m = m,
@@ -275,6 +332,7 @@ static void FN(backward_span)(const attention_plan *plan, void *const *args, FN(
     for (b->i = 0; b->i < at->t_q; b->i += bq) {
         b->nq = at->t_q - b->i < bq ? at->t_q - b->i : bq;
         b->nk = clip(visible(plan, shift_of(plan, args), b->i + b->nq) - b->j, 0, width);
+        if (!any_seen(plan, args, b->pair, b->i, b->nq, b->j, b->nk)) b->nk = 0;
         b->dq = dq + b->i * b->lddq;
         if (b->nk > 0 || b->j == 0) FN(backward_block)(plan, args, b, sp); /* the first keys set dq */
     }
@@ -310,10 +368,11 @@ static void FN(backward_pair)(const attention_plan *plan, void *const *args, int
     if (half) FN(put)(plan, args[7], at->dq, pair, 0, at->t_q, dq, d);
 }
 
-static void FN(run)(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+static void FN(run)(const void *plan_, void *const *given, int64_t begin, int64_t end, void *scratch,
                     weft_fault *fault) {
     (void)fault;
     const attention_plan *plan = plan_;
+    void *own[MASK + 1], *const *args = ordered(plan, given, own);
     const weft_heavy_attention *at = &plan->at;
     weft_lookahead ahead;
     FN(space) sp = {.ahead = &ahead};

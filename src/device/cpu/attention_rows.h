@@ -170,6 +170,40 @@ static void FN(attention_weights)(int64_t keys, int64_t first, T *s, T *most, T 
     }
 }
 
+/* What a mask of bools adds: 0 where it is true, else -inf. */
+static void FN(attention_open)(int64_t n, const uint8_t *seen, T *bias) {
+    typedef uint8_t bytes __attribute__((vector_size(VL)));
+    const FN(row_vec) zero = SET1((T)0), nothing = SET1(-(T)INFINITY);
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) {
+        bytes b;
+        memcpy(&b, seen + i, sizeof b);
+        FN(store)(bias + i, FN(choose)(__builtin_convertvector(b, FN(row_int)) != 0, zero, nothing));
+    }
+    for (; i < n; i++) bias[i] = seen[i] ? 0 : -(T)INFINITY;
+}
+
+/* A score with what a mask adds; -inf hides it, whatever it is. */
+static ALWAYS FN(row_vec) FN(masked)(FN(row_vec) s, FN(row_vec) bias) {
+    return FN(choose)(bias == SET1(-(T)INFINITY), bias, s + bias);
+}
+
+/* The scores of n neighbours with what a mask adds, less a number. */
+static void FN(attention_mask)(int64_t n, T *s, const T *bias, T less) {
+    const FN(row_vec) by = SET1(less);
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) FN(store)(s + i, FN(masked)(FN(load)(s + i), FN(load)(bias + i)) - by);
+    if (i < n) STORE_PART(s + i, FN(masked)(LOAD_PART(s + i, n - i), LOAD_PART(bias + i, n - i)) - by, n - i);
+}
+
+/* Those of a block, where a mask adds the same to all lanes. */
+static void FN(attention_mask_keys)(int64_t keys, T *s, const T *bias) {
+    for (int64_t r = 0; r < keys; r++, s += LANES) {
+        const FN(row_vec) b = SET1(bias[r]);
+        UNROLL for (int v = 0; v < ACROSS; v++) FN(store)(s + v * VL, FN(masked)(FN(load)(s + v * VL), b));
+    }
+}
+
 /* The log-sum-exp of n lanes and what their sums are divided by; of a lane that saw nothing, -inf and 0. */
 static void FN(attention_finish)(int64_t n, const T *restrict most, const T *restrict sum, T *restrict lse,
                                  T *restrict factor) {

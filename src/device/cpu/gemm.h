@@ -63,6 +63,9 @@ typedef struct weft_gemv {
         void (*finish)(int64_t n, const T *most, const T *sum, T *lse, T *factor);                           \
         void (*gradient)(int64_t n, int64_t seen, T *s, T *dp, T lse, T delta, T scale, const T *keep);      \
         T (*one)(int64_t n, T *s, T scale, T *most, T *sum);                                                 \
+        void (*open)(int64_t n, const uint8_t *seen, T *bias);                                               \
+        void (*mask)(int64_t n, T *s, const T *bias, T less);                                                \
+        void (*mask_keys)(int64_t keys, T *s, const T *bias);                                                \
         void (*keep)(int64_t n, T *to, uint64_t first, const uint32_t *key, T dropout, T factor);            \
         void (*multiply)(int64_t n, const T *x, const T *y, T *to);                                          \
         T (*dot)(int64_t n, const T *x, const T *y);                                                         \

@@ -628,7 +628,8 @@ const weft_gemm_own PASTE(weft__gemm_own_, WEFT_ISA) = {
 #define ATTENTION(type)                                                                                      \
     {                                                                                                        \
         attention_turn_##type, attention_weights_##type, attention_finish_##type, attention_gradient_##type, \
-            attention_one_##type, attention_keep_##type, multiply_##type, row_dot_##type, row_scale_##type   \
+            attention_one_##type, attention_open_##type, attention_mask_##type, attention_mask_keys_##type,  \
+            attention_keep_##type, multiply_##type, row_dot_##type, row_scale_##type                         \
     }
     .attention_f32 = ATTENTION(f32),
     .attention_f64 = ATTENTION(f64),

@@ -33,6 +33,7 @@ static const char *refuse(const weft_heavy_attention *at, int capability, int ve
     if (at->dtype != WEFT_F16 && at->dtype != WEFT_BF16) return "it computes in f16 and bf16 alone";
     if (capability < 80) return "its attention wants compute capability 8.0";
     if (at->cached) return "keys are in a cache";
+    if (at->masked) return "there is a mask";
     if (weft__sharing(at) > 1) return "heads share keys and values";
     if (at->dropout > 0) return "Weft's own random numbers decide what dropout drops";
     if (at->d % 8 != 0) return "the channels of a head are no multiple of 8";

@@ -195,6 +195,7 @@ static weft_hash work_key(const weft__cuda *d, const weft_heavy_attention *at) {
     weft__hash_bytes(&key, &at->scale, sizeof at->scale);
     weft__hash_bytes(&key, &at->dropout, sizeof at->dropout);
     weft__hash_u64(&key, at->cached);
+    weft__hash_u64(&key, at->masked);
     weft__dnn_attention_hash(&whole, &key);
     return key;
 }

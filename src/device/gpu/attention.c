@@ -135,6 +135,7 @@ static void head_vectors(plan *p, weft_text *to) {
     p->rows = LANES;
     weft__put(to, "#define S8 %s8\n#define INT16 %s16\n#define TO_V convert_%s16\n#define CHANNELS %s\n", sum,
               p->sum == WEFT_F64 ? "long" : "int", sum, p->at->d == p->room ? "D" : "of.d");
+    if (p->at->masked) weft__put(to, "#define SEEN16 convert_%s16\n", p->sum == WEFT_F64 ? "long" : "int");
 }
 
 static void head_items(plan *p, weft_text *to) {
@@ -162,6 +163,9 @@ static weft_status make_text(plan *p) {
     const bool wide = p->sum == WEFT_F64, vectors = p->launches->target->vectors;
     char head[8192];
     weft_text to = weft__text(head, sizeof head);
+    const bool added = p->at->mask_dtype != WEFT_BOOL;
+    if (p->at->masked)
+        weft__put(&to, "#define MASK %s\n%s", added ? "S" : "uchar", added ? "" : "#define MASK_BOOL\n");
     p->cores = on_cores(p->launches->target, p->at);
     p->room = p->cores ? (int)weft__ceil_div(p->at->d, 32) * 32 : room_of(p->at);
     weft__put(&to, "#define D %d\n#define EXP w_exp_%s\n#define LOG w_log_%s\n%s%s", p->room,
@@ -185,7 +189,7 @@ static weft_status make_text(plan *p) {
 /* Operands, from device.h. */
 enum { Q, K, V, KEY, OUT, LSE, DOUT, DQ, DK, DV };
 
-enum { ARGUMENTS_MAX = 56 };
+enum { ARGUMENTS_MAX = 64 };
 typedef struct arguments {
     weft_argument list[ARGUMENTS_MAX];
     int n;
@@ -193,12 +197,17 @@ typedef struct arguments {
 
 static void add(arguments *to, weft_argument argument) { to->list[to->n++] = argument; }
 
+/* A mask is there, behind the key. */
 static void operands(arguments *to, const plan *p, const char *which, bool written) {
+    const int mask = p->at->masked;
     for (; *which; which++) {
         const int i = *which - '0';
         const weft_dtype dtype = i == KEY ? WEFT_I32 : i == LSE ? p->sum : p->dtype;
-        add(to, (weft_argument){
-                    .kind = WEFT_ARGUMENT_OPERAND, .index = i, .dtype = (uint8_t)dtype, .written = written});
+        add(to, (weft_argument){.kind = WEFT_ARGUMENT_OPERAND,
+                                .index = i > KEY ? i + mask : i,
+                                .dtype = (uint8_t)dtype,
+                                .written = written});
+        if (i == KEY && mask) add(to, (weft_argument)READS(KEY + 1, p->at->mask_dtype));
     }
 }
 
@@ -218,6 +227,7 @@ static void scratch(arguments *to, const plan *p) { add(to, (weft_argument)SCRAT
 /* What all but the last kernel of CPUs end with. */
 static void others(arguments *to, const plan *p) {
     const weft_heavy_attention *at = p->at;
+    for (int i = 0; at->masked && i < 4; i++) add(to, (weft_argument)I64(at->mask[i]));
     add(to, (weft_argument)I64(at->heads));
     add(to, (weft_argument)I32(weft__sharing(at)));
     add(to, (weft_argument)I32(at->t_q));

@@ -1,4 +1,5 @@
-/* What attention's texts with work-items share: the numbers that their kernels get, what they open with, dropout.
+/* What attention's texts with work-items share: the numbers that their kernels get, what they open with, dropout,
+ * masks.
  * Read next: attention_items.cl (any device), attention_tensor.cl (tensor cores). */
 
 /* What dropout multiplies the weight of an element by. */
@@ -10,12 +11,33 @@ W_FN S kept(const W_GLOBAL int *key, w_i64 element, S dropout, S factor) {
 #endif
 }
 
+/* With a mask, MASK is its elements' type, and MASK_BOOL where it is true for what is seen; else its numbers are added
+ * to scores. Where it lies is among the operands' places; how, behind those; MASKED is a score as it lets it through. */
+#ifdef MASK
+#define MASK_OPERAND const W_GLOBAL MASK *mask,
+#define MASK_ORIGIN  mask_at,
+#define MASK_PLACES  w_i64 mask_b, mask_h, mask_t, mask_j;
+#ifdef MASK_BOOL
+W_FN S masked(S s, MASK x) { return x ? s : (S)-INFINITY; }
+#else
+W_FN S masked(S s, MASK x) { return x == (S)-INFINITY ? x : s + x; } /* hides whatever the score is */
+#endif
+#define MASKED(s, i, j)                                                                                      \
+    masked(s, mask[of.mask_at + b * of.mask_b + h * of.mask_h + (i) * of.mask_t + (j) * of.mask_j])
+#else
+#define MASK_OPERAND
+#define MASK_ORIGIN
+#define MASK_PLACES
+#define MASKED(s, i, j) (s)
+#endif
+
 #define PLACES(name) name##_b, name##_h, name##_t
 #define AT(name, t)  (name + of.name##_at + b * of.name##_b + h * of.name##_h + (t) * of.name##_t)
 #define KEYS_AT(name, t) \
     (name + of.name##_at + b * of.name##_b + h / of.sharing * of.name##_h + (t) * of.name##_t) /* k and v */
 /* The numbers that all have, after places; and as they are called in a kernel. */
 #define COMMON                                                                                               \
+    MASK_PLACES                                                                                              \
     w_i64 heads;                                                                                             \
     int sharing, t_q, t_k, d;                                                                                         \
     S scale, dropout, factor;                                                                                \
@@ -27,17 +49,17 @@ W_FN S kept(const W_GLOBAL int *key, w_i64 element, S dropout, S factor) {
     const S scale = of.scale, dropout = of.dropout, factor = of.factor;
 
 W_NUMBERS(attention) {
-    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at;
+    w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at;
     w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out);
     COMMON
 };
 W_NUMBERS(attention_dq) {
-    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at, dout_at, dq_at, delta_at;
+    w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at, dout_at, dq_at, delta_at;
     w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out), PLACES(dout), PLACES(dq);
     COMMON
 };
 W_NUMBERS(attention_dkv) {
-    w_i64 q_at, k_at, v_at, key_at, lse_at, dout_at, dk_at, dv_at, delta_at;
+    w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN lse_at, dout_at, dk_at, dv_at, delta_at;
     w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(dout), PLACES(dk), PLACES(dv);
     COMMON
 };

@@ -85,9 +85,22 @@ W_FN void row_sums(W_LOCAL S *part, S v[HIGH]) {
     w_barrier();
 }
 
+/* The log-sum-exp of query i; with a mask in two parts, all queries of one behind those of the other (device.h). */
+#define LSE_AT(i) (of.lse_at + pair * t_q + (i))
+#ifdef MASK
+#define PART_AT(i) (LSE_AT(i) + (w_i64)w_groups(1) * t_q)
+#define PUT_LSE(i, most, sum)                                                                                \
+    lse[LSE_AT(i)] = (sum) == 0 ? (S)0 : (most), lse[PART_AT(i)] = (sum) == 0 ? (S)-INFINITY : LOG(sum)
+#define LSE(i) lse[PART_AT(i)]
+#else
+#define PUT_LSE(i, most, sum) lse[LSE_AT(i)] = (sum) == 0 ? (S)-INFINITY : (most) + LOG(sum)
+#define LSE(i) lse[LSE_AT(i)]
+#endif
+
 #ifndef BACKWARD
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
-                                             const W_GLOBAL int *key, W_GLOBAL T *out, W_GLOBAL S *lse,
+                                             const W_GLOBAL int *key, MASK_OPERAND
+                                             W_GLOBAL T *out, W_GLOBAL S *lse,
                                              W_GLOBAL w_faults *faults, const W_NUMBERS(attention) of) {
     W_LOCAL_ROOM S4 mine4[BR * LD / 4], other4[BC * LD / 4], tile4[BR * PITCH / 4];
     W_LOCAL_ROOM S part[BR * TPR];
@@ -109,7 +122,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
             S best = -INFINITY;
             W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const int at = j + COLUMN(u), seen = at < end && (!causal || at <= i0 + ROW(q_) + shift);
-                s[q_][u] = seen ? s[q_][u] * scale : (S)-INFINITY;
+                s[q_][u] = seen ? MASKED(s[q_][u] * scale, i0 + min(ROW(q_), n - 1), at) : (S)-INFINITY;
                 best = s[q_][u] > best ? s[q_][u] : best;
             }
             part[ROW(q_) * TPR + COLUMN(0)] = best;
@@ -139,8 +152,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
     }
     row_sums(part, sum);
     W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) {
-        if (COLUMN(0) == 0 && ROW(q_) < n)
-            lse[of.lse_at + pair * t_q + i0 + ROW(q_)] = sum[q_] == 0 ? (S)-INFINITY : most[q_] + LOG(sum[q_]);
+        if (COLUMN(0) == 0 && ROW(q_) < n) PUT_LSE(i0 + ROW(q_), most[q_], sum[q_]);
         sum[q_] = sum[q_] == 0 ? (S)0 : (S)1 / sum[q_];
     }
     put(AT(out, i0), of.out_t, n, d, sums, sum);
@@ -214,7 +226,8 @@ W_NUMBERS(attention_row) {
     COMMON
 };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
-                                                 const W_GLOBAL int *key, W_GLOBAL T *out, W_GLOBAL S *lse,
+                                                 const W_GLOBAL int *key, MASK_OPERAND
+                                             W_GLOBAL T *out, W_GLOBAL S *lse,
                                                  W_GLOBAL S *some, W_GLOBAL w_faults *faults,
                                                  const W_NUMBERS(attention_row) of) {
     W_LOCAL_ROOM S weight[ITEMS], part[ITEMS], products[ITEMS * (SHARE + 1)], room[AT_ONCE * ACROSS];
@@ -244,7 +257,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
         }
         w_barrier();
         for (int t = 0; t < SHARE && item < n; t++) s += products[item * (SHARE + 1) + t];
-        s = item < n ? s * scale : (S)-INFINITY;
+        s = item < n ? MASKED(s * scale, i, j + item) : (S)-INFINITY;
         const S best = fmax(most, group_best(part, s, 0)), base = best == (S)-INFINITY ? (S)0 : best;
         const S keep = most == (S)-INFINITY ? (S)0 : EXP(most - base), e = s == (S)-INFINITY ? (S)0 : EXP(s - base);
         most = best;
@@ -264,7 +277,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
     }
     const S total = group_best(part, sum, 1), by = total == 0 ? (S)0 : (S)1 / total;
     W_GLOBAL S *left = some + of.some_at + ((pair * t_q + i) * of.parts + w_group(0) / t_q) * (D + 2);
-    if (item == 0 && of.parts == 1) lse[of.lse_at + pair * t_q + i] = total == 0 ? (S)-INFINITY : most + LOG(total);
+    if (item == 0 && of.parts == 1) PUT_LSE(i, most, total);
     if (item == 0 && of.parts > 1) left[D] = most, left[D + 1] = total;
     W_CARD_UNROLL for (int t = 0; t < D / ACROSS; t++) {
         W_CARD_UNROLL for (int e = 0; e < EACH; e++) room[mine * ACROSS + at + e] = sums[t][e];
@@ -289,7 +302,8 @@ W_NUMBERS(attention_join) {
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_join(const W_GLOBAL S *some, W_GLOBAL T *out, W_GLOBAL S *lse,
                                                   W_GLOBAL w_faults *faults, const W_NUMBERS(attention_join) of) {
     if (of.sink && w_faulted(faults)) return;
-    const w_i64 pair = w_group(1), b = pair / of.heads, h = pair % of.heads, row = pair * of.t_q + w_group(0);
+    const int t_q = of.t_q;
+    const w_i64 pair = w_group(1), b = pair / of.heads, h = pair % of.heads, row = pair * t_q + w_group(0);
     const W_GLOBAL S *parts = some + of.some_at + row * of.parts * (D + 2);
     S best = -INFINITY, total = 0;
     for (int p = 0; p < of.parts; p++) best = fmax(best, parts[p * (D + 2) + D]);
@@ -300,17 +314,22 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_join(const W_GLOBAL S *some, W_GLOB
         for (int p = 0; p < of.parts; p++) sum = fma(EXP(parts[p * (D + 2) + D] - base), parts[p * (D + 2) + c], sum);
         STORE(AT(out, w_group(0)), c, total == 0 ? (S)0 : sum / total);
     }
-    if (w_item(0) == 0) lse[of.lse_at + row] = total == 0 ? (S)-INFINITY : best + LOG(total);
+    if (w_item(0) == 0) PUT_LSE(w_group(0), best, total);
 }
 
 #else
 
-#define LSE(i) (lse[of.lse_at + pair * t_q + (i)])
-#define AGAIN(s, l) EXP((s) * scale - ((l) == (S)-INFINITY ? (S)INFINITY : (l)))
+/* The weight of key j for query i again, from their product. */
+#ifdef MASK
+#define AGAIN(s, i, j, l) EXP(MASKED((s) * scale, i, j) - lse[LSE_AT(i)] - ((l) == (S)-INFINITY ? (S)INFINITY : (l)))
+#else
+#define AGAIN(s, i, j, l) EXP((s) * scale - ((l) == (S)-INFINITY ? (S)INFINITY : (l)))
+#endif
 
 /* dq of a block of queries; and delta, the products of the rows of out and dout. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
-                                                const W_GLOBAL int *key, const W_GLOBAL T *out, const W_GLOBAL S *lse,
+                                                const W_GLOBAL int *key, MASK_OPERAND const W_GLOBAL T *out,
+                                                const W_GLOBAL S *lse,
                                                 const W_GLOBAL T *dout, W_GLOBAL T *dq, W_GLOBAL S *delta,
                                                 W_GLOBAL w_faults *faults, const W_NUMBERS(attention_dq) of) {
     W_LOCAL_ROOM S4 mine4[BR * LD / 4], douts4[BR * LD / 4], keys4[BC * LD / 4], values4[BC * LD / 4], tile4[BR * PITCH / 4];
@@ -346,7 +365,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
         W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++)
             W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const int i = i0 + ROW(q_), at = j + COLUMN(u), seen = at < end && (!causal || at <= i + shift);
-                const S weight = seen ? AGAIN(s[q_][u], norm[q_]) : (S)0;
+                const S weight = seen ? AGAIN(s[q_][u], min(i, t_q - 1), at, norm[q_]) : (S)0;
                 const S by = kept(key + of.key_at, (pair * t_q + i) * t_k + at, dropout, factor);
                 tile[ROW(q_) * PITCH + COLUMN(u)] = weight * (dp[q_][u] * by - mean[q_]) * scale;
             }
@@ -359,7 +378,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
 
 /* dk and dv of a block of keys. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
-                                                 const W_GLOBAL int *key, const W_GLOBAL S *lse, const W_GLOBAL T *dout,
+                                                 const W_GLOBAL int *key, MASK_OPERAND const W_GLOBAL S *lse, const W_GLOBAL T *dout,
                                                  W_GLOBAL T *dk, W_GLOBAL T *dv, const W_GLOBAL S *delta,
                                                  W_GLOBAL w_faults *faults, const W_NUMBERS(attention_dkv) of) {
     W_LOCAL_ROOM S4 keys4[BR * LD / 4], values4[BR * LD / 4], mine4[BC * LD / 4], douts4[BC * LD / 4], tile4[BR * PITCH / 4];
@@ -384,7 +403,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
         W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++)
             W_CARD_UNROLL for (int u = 0; u < COLUMNS; u++) {
                 const int at = i + COLUMN(u), j = j0 + ROW(q_), seen = at < t_q && (!causal || j <= at + shift);
-                const S weight = seen ? AGAIN(s[q_][u], LSE(at)) : (S)0;
+                const S weight = seen ? AGAIN(s[q_][u], at, min(j, t_k - 1), LSE(at)) : (S)0;
                 const S by = kept(key + of.key_at, (pair * t_q + at) * t_k + j, dropout, factor);
                 tile[ROW(q_) * PITCH + COLUMN(u)] = weight * by;
                 s[q_][u] = seen ? weight * (dp[q_][u] * by - delta[of.delta_at + pair * t_q + at]) * scale : (S)0;

@@ -105,6 +105,21 @@ W_FN void hide(float s[MT][BC / 8][4], int rows, int columns, int end, int on, i
             }
 }
 
+#ifdef MASK
+/* Products by scale, as the mask of the pair lets them through; rows and columns are queries and keys or the reverse.
+ * Of what is not there, those of the last. */
+W_FN void mask_tile(float s[MT][BC / 8][4], float scale, const MASK *mask, w_i64 row_step, w_i64 column_step, int rows,
+                    int columns, int last_row, int last_column) {
+    W_UNROLL for (int m = 0; m < MT; m++)
+        W_UNROLL for (int c = 0; c < BC / 8; c++)
+            W_UNROLL for (int i = 0; i < 4; i++) {
+                const w_i64 row = min(rows + MINE(m, i), last_row), column = min(columns + COLUMN(c, i), last_column);
+                s[m][c][i] = masked(s[m][c][i] * scale, mask[row * row_step + column * column_step]);
+            }
+}
+#define MASK_OF_PAIR (mask + of.mask_at + b * of.mask_b + h * of.mask_h)
+#endif
+
 W_FN void clear(float sums[MT][CHUNKS][4]) {
     W_UNROLL for (int m = 0; m < MT; m++)
         W_UNROLL for (int c = 0; c < CHUNKS; c++)
@@ -142,8 +157,15 @@ W_FN float row_most(float x) {
 }
 
 #ifndef BACKWARD
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v, const int *key, T *out, float *lse,
-                                             w_faults *faults, const W_NUMBERS(attention) of) {
+/* Weights are exp2(by s - base). With a mask s has the scale, and the largest is subtracted before that is multiplied,
+ * since a score may be as low as there are numbers. */
+#ifdef MASK
+#define EXPONENT(s, most, base) (((s) - (most)) * LOG2E)
+#else
+#define EXPONENT(s, most, base) fma(s, by, -(base))
+#endif
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v, const int *key, MASK_OPERAND T *out,
+                                             float *lse, w_faults *faults, const W_NUMBERS(attention) of) {
     ROOM(OWN + 2 * TILE);
     uint4 *const mine = room, *const keys = mine + OWN, *const values = keys + TILE;
     OPEN
@@ -164,18 +186,21 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
         load(KEYS_AT(v, j), of.v_t, end - j, BC, d, values);
         w_copy_group();
         dots(mine, keys, s);
+#ifdef MASK
+        mask_tile(s, scale, MASK_OF_PAIR, of.mask_t, of.mask_j, i0, j, t_q - 1, t_k - 1);
+#endif
         if (j + BC > all) hide(s, i0, j, end, causal ? shift : INT_MOST, INT_MOST);
         W_UNROLL for (int m = 0; m < MT; m++)
             W_UNROLL for (int g = 0; g < 2; g++) {
                 float best = -INFINITY, more = 0;
                 W_UNROLL for (int c = 0; c < BC / 8; c++) best = fmax(best, fmax(s[m][c][2 * g], s[m][c][2 * g + 1]));
                 best = fmax(most[m][g], row_most(best));
-                const float base = best == -INFINITY ? 0 : best * by; /* all of them -inf: weights 0, not NaN */
-                const float keep = w_exp2_near(fma(most[m][g], by, -base));
+                const float high = best == -INFINITY ? 0 : best; /* all of them -inf: weights 0, not NaN */
+                const float base = high * by, keep = w_exp2_near(EXPONENT(most[m][g], high, base));
                 most[m][g] = best;
                 W_UNROLL for (int c = 0; c < BC / 8; c++)
                     W_UNROLL for (int i = 2 * g; i < 2 * g + 2; i++) {
-                        const float e = w_exp2_near(fma(s[m][c][i], by, -base));
+                        const float e = w_exp2_near(EXPONENT(s[m][c][i], high, base));
                         const w_i64 row = pair * t_q + i0 + MINE(m, i);
                         more += e;
                         s[m][c][i] = e * kept(key + of.key_at, row * t_k + j + COLUMN(c, i), dropout, factor);
@@ -193,8 +218,15 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
         W_UNROLL for (int g = 0; g < 2; g++) {
             const float total = row_sum(sum[m][g]), part = total == 0 ? 0 : 1 / total;
             const int i = MINE(m, 2 * g);
-            if (LANE % 4 == 0 && i < n)
-                lse[of.lse_at + pair * t_q + i0 + i] = total == 0 ? -INFINITY : fma(most[m][g], scale, LOG(total));
+            const w_i64 to = of.lse_at + pair * t_q + i0 + i;
+#ifdef MASK /* in two parts (device.h) */
+            if (LANE % 4 == 0 && i < n) {
+                lse[to] = total == 0 ? 0 : most[m][g];
+                lse[to + (w_i64)w_groups(1) * t_q] = total == 0 ? -INFINITY : LOG(total);
+            }
+#else
+            if (LANE % 4 == 0 && i < n) lse[to] = total == 0 ? -INFINITY : fma(most[m][g], scale, LOG(total));
+#endif
             W_UNROLL for (int c = 0; c < CHUNKS; c++) sums[m][c][2 * g] *= part, sums[m][c][2 * g + 1] *= part;
         }
     put(AT(out, i0), of.out_t, n, d, sums, 1, mine);
@@ -203,7 +235,18 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const T *q, const T *k, const T *v,
 #else
 
 /* Weights are exp(scale s - lse), and what multiplies them dp - delta: what is subtracted is where the sums begin, but
- * of dp, where dropout scales that. By scale, as s has it; of a row that saw nothing, so that its weights are 0. */
+ * of dp, where dropout scales that, and of s with a mask, where it is in two parts. By scale, as s has it; of a row that
+ * saw nothing, so that its weights are 0. */
+#ifdef MASK
+#define BY           LOG2E
+#define PER          1
+#define BEGIN_S(lse) 0
+#define LESS_LSE(s, most, begin) ((s) - (most) + (begin))
+#else
+#define BY           (scale * LOG2E)
+#define PER          (1 / scale)
+#define BEGIN_S(lse) (lse)
+#endif
 W_FN float begin_of(const float *lse, float per) { return *lse == -INFINITY ? *lse : *lse * -per; }
 #ifdef DROPOUT
 #define BEGIN_DP(delta)         0
@@ -223,9 +266,9 @@ W_FN float row_dot(const uint4 *x, const uint4 *y, int r) {
 }
 
 /* dq of a block of queries; and delta, the products of the rows of out and dout. */
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T *v, const int *key, const T *out,
-                                                const float *lse, const T *dout, T *dq, float *delta, w_faults *faults,
-                                                const W_NUMBERS(attention_dq) of) {
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T *v, const int *key, MASK_OPERAND
+                                                const T *out, const float *lse, const T *dout, T *dq, float *delta,
+                                                w_faults *faults, const W_NUMBERS(attention_dq) of) {
     ROOM(2 * OWN + 2 * STEPS * TILE);
     uint4 *const mine = room, *const douts = mine + OWN, *const keys = douts + OWN, *const values = keys + STEPS * TILE;
     OPEN
@@ -233,8 +276,14 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR);
     const int shift = cached ? key[of.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     const int all = causal ? min(end, i0 + 1 + shift) : end;
-    const float by = scale * LOG2E, per = 1 / scale;
+    const float by = BY, per = PER;
     float sums[MT][CHUNKS][4], mean[MT][2], begin[MT][2];
+#ifdef MASK
+    const w_i64 other_part = (w_i64)w_groups(1) * t_q;
+    float high[MT][2];
+#else
+    const int other_part = 0;
+#endif
     clear(sums);
     load(AT(dout, i0), of.dout_t, n, BR, d, douts);
     load(AT(out, i0), of.out_t, n, BR, d, mine);
@@ -245,7 +294,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
             const int i = MINE(m, 2 * g);
             const w_i64 row = pair * t_q + i0 + i;
             mean[m][g] = row_dot(mine, douts, i);
-            begin[m][g] = i < n ? begin_of(lse + of.lse_at + row, per) : -INFINITY;
+            begin[m][g] = i < n ? begin_of(lse + of.lse_at + other_part + row, per) : -INFINITY;
+#ifdef MASK
+            high[m][g] = i < n ? lse[of.lse_at + row] : 0;
+#endif
             if (LANE % 4 == 0 && i < n) delta[of.delta_at + row] = mean[m][g];
         }
     w_barrier();
@@ -259,7 +311,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
         W_UNROLL for (int m = 0; m < MT; m++)
             W_UNROLL for (int c = 0; c < BC / 8; c++)
                 W_UNROLL for (int i = 0; i < 4; i++)
-                    s[m][c][i] = begin[m][i / 2], dp[m][c][i] = BEGIN_DP(mean[m][i / 2]);
+                    s[m][c][i] = BEGIN_S(begin[m][i / 2]), dp[m][c][i] = BEGIN_DP(mean[m][i / 2]);
         arrive();
         if (STEPS > 1 && next < end) {
             load(KEYS_AT(k, next), of.k_t, end - next, BC, d, keys + other * TILE);
@@ -268,6 +320,13 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
         }
         dots(mine, keys + step * TILE, s);
         dots(douts, values + step * TILE, dp);
+#ifdef MASK
+        mask_tile(s, scale, MASK_OF_PAIR, of.mask_t, of.mask_j, i0, j, t_q - 1, t_k - 1);
+        W_UNROLL for (int m = 0; m < MT; m++)
+            W_UNROLL for (int c = 0; c < BC / 8; c++)
+                W_UNROLL for (int i = 0; i < 4; i++)
+                    s[m][c][i] = LESS_LSE(s[m][c][i], high[m][i / 2], begin[m][i / 2]);
+#endif
         if (next > all) hide(s, i0, j, end, causal ? shift : INT_MOST, INT_MOST);
         W_UNROLL for (int m = 0; m < MT; m++)
             W_UNROLL for (int c = 0; c < BC / 8; c++)
@@ -289,9 +348,9 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const T *q, const T *k, const T 
 }
 
 /* dk and dv of a block of keys. */
-W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T *v, const int *key, const float *lse,
-                                                 const T *dout, T *dk, T *dv, const float *delta, w_faults *faults,
-                                                 const W_NUMBERS(attention_dkv) of) {
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T *v, const int *key, MASK_OPERAND
+                                                 const float *lse, const T *dout, T *dk, T *dv, const float *delta,
+                                                 w_faults *faults, const W_NUMBERS(attention_dkv) of) {
     ROOM(2 * OWN + 2 * STEPS * TILE);
     uint4 *const keys = room, *const values = keys + OWN, *const mine = values + OWN, *const douts = mine + STEPS * TILE;
     OPEN
@@ -299,7 +358,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
     const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[of.key_at] : t_k - t_q;
     const int first = causal && j0 > shift ? (j0 - shift) / BC * BC : 0;
     const int all = causal ? j0 + BR - 1 - shift : 0; /* from that query on all see every key */
-    const float by = scale * LOG2E, per = 1 / scale;
+    const float by = BY, per = PER;
     float sums_k[MT][CHUNKS][4], sums_v[MT][CHUNKS][4];
     clear(sums_k);
     clear(sums_v);
@@ -316,7 +375,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
                 const w_i64 at = pair * t_q + min(i0 + COLUMN(c, i), t_q - 1);
                 mean[c][i] = delta[of.delta_at + at];
                 W_UNROLL for (int m = 0; m < 2 * MT; m++) {
-                    s[m / 2][c][m % 2 * 2 + i] = begin_of(lse + of.lse_at + at, per);
+                    s[m / 2][c][m % 2 * 2 + i] = BEGIN_S(begin_of(lse + of.lse_at + at, per));
                     dp[m / 2][c][m % 2 * 2 + i] = BEGIN_DP(mean[c][i]);
                 }
             }
@@ -328,6 +387,16 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const T *q, const T *k, const T
         }
         dots(keys, mine + step * TILE, s);
         dots(values, douts + step * TILE, dp);
+#ifdef MASK
+        mask_tile(s, scale, MASK_OF_PAIR, of.mask_j, of.mask_t, j0, i0, t_k - 1, t_q - 1);
+        W_UNROLL for (int c = 0; c < BC / 8; c++)
+            W_UNROLL for (int i = 0; i < 2; i++) {
+                const w_i64 at = of.lse_at + pair * t_q + min(i0 + COLUMN(c, i), t_q - 1);
+                const float high = lse[at], begin = begin_of(lse + at + (w_i64)w_groups(1) * t_q, per);
+                W_UNROLL for (int m = 0; m < 2 * MT; m++)
+                    s[m / 2][c][m % 2 * 2 + i] = LESS_LSE(s[m / 2][c][m % 2 * 2 + i], high, begin);
+            }
+#endif
         if (i0 < all || next > t_q) hide(s, j0, i0, t_q, INT_MOST, causal ? shift : INT_MOST);
         W_UNROLL for (int m = 0; m < MT; m++)
             W_UNROLL for (int c = 0; c < BC / 8; c++)

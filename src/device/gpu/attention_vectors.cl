@@ -192,6 +192,56 @@ W_FN void weigh(V *s, int keys, int first, V *most, V *sum, V *keep) {
     }
 }
 
+/* With a mask, MASK is its elements' type, and MASK_BOOL where it is true for what is seen; else its numbers are added
+ * to scores, of which one of -inf hides a key, whatever the score. */
+#ifdef MASK
+#define MASK_OPERAND const W_GLOBAL MASK *mask,
+#define MASK_ORIGIN  mask_at,
+#define MASK_PLACES  w_i64 mask_b, mask_h, mask_t, mask_j;
+#define MASK_AT(i, j)                                                                                        \
+    (mask + of.mask_at + pair / heads * of.mask_b + pair % heads * of.mask_h + (i) * of.mask_t + (j) * of.mask_j)
+#ifdef MASK_BOOL
+#define BIAS(x)      ((x) ? (S)0 : (S)-INFINITY)
+#define BIAS16(p)    select((V)(-INFINITY), (V)(0), SEEN16(vload16(0, p)) != 0)
+#else
+#define BIAS(x)      (x)
+#define BIAS16(p)    vload16(0, p)
+#endif
+W_FN V masked(V s, V bias) { return select(s + bias, bias, bias == (S)-INFINITY); }
+
+/* Whether any of n queries sees any of the keys. */
+W_FN int any_seen(const W_GLOBAL MASK *mask, w_i64 mask_t, w_i64 mask_j, int n, int keys) {
+    for (int i = 0; i < (mask_t ? n : 1); i++)
+        for (int r = 0; r < keys; r++)
+            if (BIAS(mask[i * mask_t + r * mask_j]) != (S)-INFINITY) return 1;
+    return 0;
+}
+
+/* The scores of a block as the mask lets them through, less a number for each lane. */
+W_FN void mask_block(V *s, const W_GLOBAL MASK *mask, w_i64 mask_t, w_i64 mask_j, int n, int keys, const V *less) {
+    for (int r = 0; r < keys && mask_t == 0; r++)
+        for (int l = 0; l < VECS; l++) s[r * VECS + l] = masked(s[r * VECS + l], (V)(BIAS(mask[r * mask_j]))) - less[l];
+    for (int l = 0; l < VECS && mask_t; l++)
+        for (int r = 0; r < keys; r += 16) {
+            V x[16];
+            for (int i = 0; i < 16; i++) {
+                const W_GLOBAL MASK *row = mask + min(l * 16 + i, n - 1) * mask_t + r * mask_j;
+                if (mask_j == 1 && r + 16 <= keys)
+                    x[i] = BIAS16(row);
+                else
+                    for (int c = 0; c < 16; c++) ((S *)&x[i])[c] = r + c < keys ? BIAS(row[c * mask_j]) : (S)0;
+            }
+            transpose(x);
+            for (int i = 0; i < min(16, keys - r); i++)
+                s[(r + i) * VECS + l] = masked(s[(r + i) * VECS + l], x[i]) - less[l];
+        }
+}
+#else
+#define MASK_OPERAND
+#define MASK_ORIGIN
+#define MASK_PLACES
+#endif
+
 #ifdef DROPOUT
 /* Both halves of x m: products of the even lanes and of the odd ones, which are what processors have. */
 W_FN void wide(uint16 x, uint m, uint16 *high, uint16 *low) {
@@ -263,10 +313,17 @@ W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL i
 #define KEYS_LOOK(name, t) look(&next, KEYS_PLACE(name, pair + 1, t), of.name##_t)
 /* The numbers that all have, after places; and as they are called in a kernel. */
 #define COMMON                                                                                               \
+    MASK_PLACES                                                                                              \
     w_i64 heads;                                                                                             \
     int sharing, t_q, t_k, d;                                                                                         \
     S scale, dropout, factor;                                                                                \
     int causal, cached, sink, command;
+/* The log-sum-exp of query i, or with a mask its second part. */
+#ifdef MASK
+#define LSE_AT(i) (of.lse_at + ((w_i64)w_groups(1) + pair) * t_q + (i))
+#else
+#define LSE_AT(i) (of.lse_at + pair * t_q + (i))
+#endif
 #define OPEN                                                                                                 \
     if (of.sink && w_faulted(faults)) return;                                                                \
     const w_i64 heads = of.heads;                                                                            \
@@ -274,12 +331,12 @@ W_FN void keep_block(V *keep, int keys, w_i64 element, int t_k, const W_GLOBAL i
     const S scale = of.scale, dropout = of.dropout, factor = of.factor;
 
 W_NUMBERS(attention) {
-    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at;
+    w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at;
     w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out);
     COMMON
 };
 W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
-                                         const W_GLOBAL int *key, W_GLOBAL T *out, W_GLOBAL S *lse,
+                                         const W_GLOBAL int *key, MASK_OPERAND W_GLOBAL T *out, W_GLOBAL S *lse,
                                          W_GLOBAL w_faults *faults, const W_NUMBERS(attention) of) {
     OPEN
     V rows[KEYS * D / 16], qt[D * VECS], sums[D * VECS], s[KEYS * VECS], most[VECS], sum[VECS], keep[VECS];
@@ -298,8 +355,15 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *
     for (int j = 0; j < end; j += KEYS) {
         const int keys = min(end - j, KEYS), whole = WHOLE(keys), first = causal ? j - i0 - shift : -keys,
                   both = WHOLE(seen_rows(first, 0, keys));
+#ifdef MASK
+        const V nothing[VECS] = {0, 0};
+        if (!any_seen(MASK_AT(i0, j), of.mask_t, of.mask_j, n, keys)) continue;
+#endif
         fetch(KEYS_AT(k, j), of.k_t, keys, whole, d, rows);
         scores(rows, qt, s, both, whole, d, &next);
+#ifdef MASK
+        mask_block(s, MASK_AT(i0, j), of.mask_t, of.mask_j, n, keys, nothing);
+#endif
         weigh(s, keys, first, most, sum, keep);
 #ifdef DROPOUT
         keep_block(kept, keys, (pair * t_q + i0) * t_k + j, t_k, key + of.key_at, dropout, factor);
@@ -309,11 +373,18 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL T *
         add_to_queries(rows, s, sums, keep, both, whole, d, &next);
     }
     for (int l = 0; l < VECS; l++) {
+#ifdef MASK /* in two parts (device.h) */
+        const V base = select(most[l], (V)(0), sum[l] == 0);
+        for (int i = 0; i < 16 && l * 16 + i < n; i++)
+            lse[of.lse_at + pair * t_q + i0 + l * 16 + i] = ((const S *)&base)[i];
+        const V log_sum = LOG(select(sum[l], (V)(1), sum[l] == 0));
+#else
         const V log_sum = most[l] + LOG(select(sum[l], (V)(1), sum[l] == 0));
+#endif
         most[l] = select(log_sum, (V)(-INFINITY), sum[l] == 0);
         keep[l] = select((S)1 / sum[l], (V)(0), sum[l] == 0);
     }
-    for (int i = 0; i < n; i++) lse[of.lse_at + pair * t_q + i0 + i] = ((const S *)most)[i];
+    for (int i = 0; i < n; i++) lse[LSE_AT(i0 + i)] = ((const S *)most)[i];
     turn_back(sums, d, keep, rows);
     put(rows, AT(out, i0), of.out_t, n, d);
 }
@@ -354,12 +425,12 @@ W_FN void dots(const W_GLOBAL T *k, w_i64 stride, int n, int d, const V *q, S sc
 }
 
 W_NUMBERS(attention_row) {
-    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at;
+    w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at;
     w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out);
     COMMON
 };
 W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
-                                             const W_GLOBAL int *key, W_GLOBAL T *out, W_GLOBAL S *lse,
+                                             const W_GLOBAL int *key, MASK_OPERAND W_GLOBAL T *out, W_GLOBAL S *lse,
                                              W_GLOBAL w_faults *faults, const W_NUMBERS(attention_row) of) {
     OPEN
     V query[D / 16], sums[D / 16], s[KEYS / 16], sum = 0;
@@ -370,7 +441,16 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL
     for (int c = 0; c < d; c += 16) query[c / 16] = part(AT(q, i) + c, d - c), sums[c / 16] = 0;
     for (int j = 0; j < end; j += KEYS) {
         const int keys = min(end - j, KEYS);
+#ifdef MASK
+        if (!any_seen(MASK_AT(i, j), of.mask_t, of.mask_j, 1, keys)) continue;
+#endif
         dots(KEYS_AT(k, j), of.k_t, keys, d, query, scale, s);
+#ifdef MASK
+        for (int r = 0; r < keys; r++) {
+            const S bias = BIAS(*MASK_AT(i, j + r));
+            ((S *)s)[r] = bias == (S)-INFINITY ? bias : ((const S *)s)[r] + bias;
+        }
+#endif
         V best = s[0];
         for (int r = 1; r < KEYS / 16; r++) best = select(best, s[r], s[r] > best);
         const S now = fmax(most, lanes_max(best)), base = now == (S)-INFINITY ? 0 : now;
@@ -406,7 +486,11 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GLOBAL
         }
     }
     const S total = lanes_sum(sum);
-    lse[of.lse_at + pair * t_q + i] = total == 0 ? -INFINITY : most + LOG(total);
+#ifdef MASK
+    lse[of.lse_at + pair * t_q + i] = total == 0 ? 0 : most;
+    most = 0;
+#endif
+    lse[LSE_AT(i)] = total == 0 ? -INFINITY : most + LOG(total);
     for (int c = 0; c < d; c++)
         STORE(AT(out, i), c, total == 0 ? (S)0 : ((const S *)sums)[c] / total);
 }
@@ -442,12 +526,13 @@ W_FN void row_dots(const W_GLOBAL T *x, w_i64 stride, const V *y, int n, int d, 
 /* A group has every parts-th block of keys of a pair. What it gives to dq waits in `room`, (parts, pairs, query
  * blocks) of (D, LANES), from its first block on; of a group that has all, the last that a query sees stores it. */
 W_NUMBERS(attention_back) {
-    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at, dout_at, dq_at, dk_at, dv_at, room_at;
+    w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at, dout_at, dq_at, dk_at, dv_at, room_at;
     w_i64 PLACES(q), PLACES(k), PLACES(v), PLACES(out), PLACES(dout), PLACES(dq), PLACES(dk), PLACES(dv);
     COMMON
 };
 W_KERNEL W_ITEMS(1, 1, 1) void attention_back(const W_GLOBAL T *q, const W_GLOBAL T *k, const W_GLOBAL T *v,
-                                              const W_GLOBAL int *key, const W_GLOBAL T *out, const W_GLOBAL S *lse,
+                                              const W_GLOBAL int *key, MASK_OPERAND const W_GLOBAL T *out,
+                                              const W_GLOBAL S *lse,
                                               const W_GLOBAL T *dout, W_GLOBAL T *dq, W_GLOBAL T *dk, W_GLOBAL T *dv,
                                               W_GLOBAL S *room, W_GLOBAL w_faults *faults,
                                               const W_NUMBERS(attention_back) of) {
@@ -479,18 +564,28 @@ W_KERNEL W_ITEMS(1, 1, 1) void attention_back(const W_GLOBAL T *q, const W_GLOBA
                       last = step == KEYS && (j + KEYS >= t_k || (causal && i + n + shift <= j + KEYS));
             W_GLOBAL S *at = room + (w_i64)(i / LANES) * D * LANES;
             if (keys <= 0 && j > first) continue;
+            int some = keys > 0;
+#ifdef MASK
+            V mosts[VECS];
+            some = some && any_seen(MASK_AT(i, j), of.mask_t, of.mask_j, n, keys);
+            if (!some && j > first && !last) continue;
+#endif
             if (j == first)
                 for (int c = 0; c < WHOLE(d) * VECS; c++) dqt[c] = 0;
             else
                 for (int c = 0; c < WHOLE(d) * VECS; c++) dqt[c] = vload16(c, at);
-            if (keys > 0) {
+            if (some) {
                 fetch(AT(q, i), of.q_t, n, LANES, d, queries);
                 fetch(AT(dout, i), of.dout_t, n, LANES, d, douts);
                 turn(queries, d, scale, qt);
                 turn(douts, d, 1, doutt);
                 row_dots(AT(out, i), of.out_t, douts, n, d, delta);
-                for (int r = 0; r < LANES; r++) ((S *)lses)[r] = r < n ? lse[of.lse_at + pair * t_q + i + r] : 0;
+                for (int r = 0; r < LANES; r++) ((S *)lses)[r] = r < n ? lse[LSE_AT(i + r)] : 0;
                 scores(keys_, qt, s, both, whole, d, &next);
+#ifdef MASK
+                for (int r = 0; r < LANES; r++) ((S *)mosts)[r] = r < n ? lse[of.lse_at + pair * t_q + i + r] : 0;
+                mask_block(s, MASK_AT(i, j), of.mask_t, of.mask_j, n, keys, mosts);
+#endif
                 weigh_again(s, keys, before, lses);
                 scores(values, doutt, dp, both, whole, d, &next);
 #ifdef DROPOUT

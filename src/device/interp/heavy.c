@@ -239,7 +239,12 @@ static weft_status update(weft_interp *device, const weft_heavy *heavy, void *co
 
 /* ---- attention ---- */
 
-enum { Q, K, V, KEY, OUT, LSE, DOUT, DQ, DK, DV, ATTENTION_OPERANDS };
+enum { Q, K, V, KEY, OUT, LSE, DOUT, DQ, DK, DV, MASK, ATTENTION_OPERANDS };
+
+/* Its place among the operands; a mask is behind the key. */
+static int operand_at(const weft_heavy_attention *a, int which) {
+    return which == MASK ? KEY + 1 : which > KEY && a->masked ? which + 1 : which;
+}
 
 typedef struct attention {
     const weft_heavy_attention *a;
@@ -253,8 +258,8 @@ typedef struct attention {
 } attention;
 
 static const int64_t *strides_of(const weft_heavy_attention *a, int which) {
-    const int64_t *all[ATTENTION_OPERANDS] = {a->q, a->k,    a->v,  NULL,  a->out,
-                                              NULL, a->dout, a->dq, a->dk, a->dv};
+    const int64_t *all[ATTENTION_OPERANDS] = {a->q,    a->k,  a->v,  NULL,  a->out, NULL,
+                                              a->dout, a->dq, a->dk, a->dv, a->mask};
     return all[which];
 }
 
@@ -273,23 +278,35 @@ static void write_at(const attention *s, int which, int64_t t, int64_t c, double
 
 static bool sees(const attention *s, int64_t i, int64_t j) { return !s->a->causal || j <= i + s->shift; }
 
-/* Row i of the softmax; returns its log-sum-exp, minus infinity where the row sees no key. */
-static double weigh(attention *s, int64_t i) {
+/* A score as the mask lets it through. */
+static double masked(const attention *s, int64_t i, int64_t j, double score) {
+    const weft_heavy_attention *a = s->a;
+    if (!a->masked) return score;
+    const int64_t element = s->b * a->mask[0] + s->h * a->mask[1] + i * a->mask[2] + j * a->mask[3];
+    const weft_value value = get(s->at[MASK], element);
+    if (a->mask_dtype == WEFT_BOOL) return value.i ? score : -HUGE_VAL;
+    return value.f == -HUGE_VAL ? value.f : score + value.f;
+}
+
+/* Row i of the softmax; in parts its largest score, 0 where the row sees no key, and the logarithm of the sum
+ * less that, minus infinity there. */
+static void weigh(attention *s, int64_t i, double parts[2]) {
     const weft_heavy_attention *a = s->a;
     double *row = s->weights + i * a->t_k, most = -HUGE_VAL, sum = 0;
     for (int64_t j = 0; j < a->t_k; j++) {
         double score = 0;
         for (int64_t c = 0; c < a->d; c++) score += read_at(s, Q, i, c) * read_at(s, K, j, c);
-        row[j] = sees(s, i, j) ? score * a->scale : -HUGE_VAL;
+        row[j] = sees(s, i, j) ? masked(s, i, j, score * a->scale) : -HUGE_VAL;
         if (row[j] > most || isnan(row[j])) most = row[j];
     }
+    parts[0] = 0, parts[1] = most;
     if (most == -HUGE_VAL) {
         memset(row, 0, (size_t)a->t_k * sizeof *row);
-        return most;
+        return;
     }
     for (int64_t j = 0; j < a->t_k; j++) sum += row[j] = exp(row[j] - most);
     for (int64_t j = 0; j < a->t_k; j++) row[j] /= sum;
-    return most + log(sum);
+    parts[0] = most, parts[1] = log(sum);
 }
 
 /* A weight is dropped where its uniform number, 24 bits of the stream, is below the probability. */
@@ -309,10 +326,13 @@ static void attend(attention *s) {
     const weft_heavy_attention *a = s->a;
     for (int64_t i = 0; i < a->t_q; i++) {
         const double *row = s->weights + i * a->t_k, *kept = s->kept + i * a->t_k;
-        const double lse = weigh(s, i);
+        double parts[2];
+        weigh(s, i, parts);
         drop(s, i);
         if (a->backward) continue;
-        put(s->at[LSE], (s->b * a->heads + s->h) * a->t_q + i, (weft_value){.f = lse});
+        const int64_t at = (s->b * a->heads + s->h) * a->t_q + i, rows = a->batch * a->heads * a->t_q;
+        put(s->at[LSE], at, (weft_value){.f = a->masked ? parts[0] : parts[0] + parts[1]});
+        if (a->masked) put(s->at[LSE], rows + at, (weft_value){.f = parts[1]});
         for (int64_t c = 0; c < a->d; c++) {
             double sum = 0;
             for (int64_t j = 0; j < a->t_k; j++)
@@ -360,10 +380,15 @@ static void attend_backward(attention *s) {
 static weft_status attention_check(weft_interp *device, const weft_heavy *heavy, const int64_t *bytes) {
     const weft_heavy_attention *a = &heavy->as.attention;
     const weft_dtype dtype = (weft_dtype)a->dtype, lse_dtype = dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
-    const int64_t lse = a->batch * a->heads * a->t_q, words = 8, flat[1] = {1};
-    for (int o = 0; o < (a->backward ? ATTENTION_OPERANDS : DOUT); o++) {
+    const int64_t lse = (a->masked ? 2 : 1) * a->batch * a->heads * a->t_q, words = 8, flat[1] = {1};
+    const int64_t scores[4] = {a->batch, a->heads, a->t_q, a->t_k};
+    if (a->masked)
+        WEFT_TRY(
+            inside(device, heavy, KEY + 1, bytes[KEY + 1], (weft_dtype)a->mask_dtype, 4, scores, a->mask));
+    for (int o = 0; o < (a->backward ? MASK : DOUT); o++) {
+        const int at = operand_at(a, o);
         if (o == LSE) {
-            WEFT_TRY(inside(device, heavy, o, bytes[o], lse_dtype, 1, &lse, flat));
+            WEFT_TRY(inside(device, heavy, at, bytes[at], lse_dtype, 1, &lse, flat));
         } else if (o == KEY) {
             if (a->cached || a->dropout > 0)
                 WEFT_TRY(inside(device, heavy, o, bytes[o], WEFT_I32, 1, a->cached ? flat : &words, flat));
@@ -373,7 +398,7 @@ static weft_status attention_check(weft_interp *device, const weft_heavy *heavy,
                           heads = o == K || o == V ? a->heads / weft__sharing(a) : a->heads,
                           extent[4] = {a->batch, heads, of_keys ? a->t_k : a->t_q, a->d};
             const int64_t stride[4] = {s[0], s[1], s[2], 1};
-            WEFT_TRY(inside(device, heavy, o, bytes[o], dtype, 4, extent, stride));
+            WEFT_TRY(inside(device, heavy, at, bytes[at], dtype, 4, extent, stride));
         }
     }
     return WEFT_OK;
@@ -385,8 +410,9 @@ static weft_status attention_run(weft_interp *device, const weft_heavy *heavy, v
     const weft_heavy_attention *a = &heavy->as.attention;
     const weft_dtype dtype = (weft_dtype)a->dtype;
     attention s = {.a = a, .shift = a->t_k - a->t_q};
-    for (int o = 0; o < weft__interp_heavy_operands(heavy); o++)
-        s.at[o] = (operand){o == LSE && dtype != WEFT_F64 ? WEFT_F32 : dtype, args[o]};
+    for (int o = 0; o < (a->backward ? MASK : DOUT); o++)
+        s.at[o] = (operand){o == LSE && dtype != WEFT_F64 ? WEFT_F32 : dtype, args[operand_at(a, o)]};
+    if (a->masked) s.at[MASK] = (operand){(weft_dtype)a->mask_dtype, args[operand_at(a, MASK)]};
     if (a->dropout > 0) memcpy(s.key, args[KEY], sizeof s.key);
     if (a->cached) s.shift = *(const int32_t *)args[KEY];
     const size_t size = (size_t)(a->t_q * a->t_k);
@@ -513,7 +539,7 @@ int weft__interp_heavy_operands(const weft_heavy *heavy) {
     case WEFT_HEAVY_CONV: return 3;
     case WEFT_HEAVY_SCAN:
     case WEFT_HEAVY_ORDER: return 2;
-    default: return heavy->as.attention.backward ? ATTENTION_OPERANDS : DOUT;
+    default: return (heavy->as.attention.backward ? MASK : DOUT) + heavy->as.attention.masked;
     }
 }
 
