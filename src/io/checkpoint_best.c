@@ -42,6 +42,15 @@ static int replace_link(int folder, const char *target) {
     return -1;
 }
 
+static weft_status link_failed(weft_context *ctx, const char *path, int error) {
+    if (error != EPERM && error != EOPNOTSUPP)
+        return weft__fail_io(ctx, "mark the best checkpoint of", path, error);
+    return weft__fail(ctx, WEFT_ERR_IO,
+                      "%s: this file system has no symbolic links, by which the best checkpoint is marked: "
+                      "keep runs elsewhere, or none as the best (train.keep_best: false)",
+                      path);
+}
+
 weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run, uint64_t step) {
     char name[WEFT__STEP_NAME];
     struct stat there;
@@ -56,7 +65,7 @@ weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run, uint64
     else if (fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) != 0)
         status = weft__fail(ctx, WEFT_ERR_STATE, "%s has no %s to be the best", path, name);
     else if (replace_link(folder, name) != 0)
-        status = weft__fail_io(ctx, "mark the best checkpoint of", path, errno);
+        status = link_failed(ctx, path, errno);
     if (folder >= 0) (void)close(folder);
     weft__free(ctx, path);
     return status;
