@@ -64,7 +64,8 @@ typedef struct weft_fit_options {
     weft_loader *validation; /* evaluated after each epoch, by `loss` */
     weft_fit_fn on_step, on_epoch;
     void *user;
-    double label_smoothing; /* of a cross-entropy; evaluations are without it, and without: */
+    double
+        label_smoothing; /* of a cross-entropy, a binary one too; evaluations are without it, and without: */
     const float
         *class_weights; /* [n_classes] what a sample of each class counts for in the loss of training, whose
                            mean is over these; a binary cross-entropy has two. NULL: 1 each. Copied */
