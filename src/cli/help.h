@@ -16,9 +16,10 @@
 #define weft__help_generate                                                                                  \
     "  weft generate runs/gpt-L4-H4-E128-cpu-1 --prompt 'KING:' --tokens 300 --temperature 0.8\n"
 #define weft__help_predict                                                                                   \
-    "INPUT has the kind of file the model was trained on (idx, csv, json, npy, batches of CIFAR-10). In\n"   \
-    "csv the columns are found by their names; without names, and in the other kinds, it holds inputs\n"     \
-    "only. Prints one line a row: the class and its probability, or the predicted numbers.\n\n"              \
+    "INPUT has the kind of file the model was trained on (idx, csv, json, npy, batches of CIFAR-10),\n"      \
+    "or of images a folder, or one. In csv the columns are found by their names; without names, and in\n"    \
+    "the other kinds, it holds inputs only. Prints one line a row: the class and its probability, or the\n"  \
+    "predicted numbers; of images the name of each before it.\n\n"                                           \
     "  weft predict runs/mlp-4-16-3-cpu-1 flowers.csv\n"
 #define weft__help_eval "  weft eval runs/mlp-784-512-512-10-cpu-1 --json\n"
 #define weft__help_show                                                                                      \

@@ -272,7 +272,6 @@ static bool take_classes(weft_context *ctx, const json_t *array, weft__dataset *
     if (!array) return true;
     if (!json_is_array(array) || json_array_size(array) != (size_t)d->outputs) return false;
     d->classes = weft__array(ctx, (size_t)d->outputs, sizeof *d->classes);
-    if (d->classes) memset(d->classes, 0, (size_t)d->outputs * sizeof *d->classes);
     for (int64_t i = 0; d->classes && i < d->outputs; i++) {
         const char *name = json_string_value(json_array_get(array, (size_t)i));
         d->classes[i] = name ? weft__strdup(ctx, name) : NULL;

@@ -374,7 +374,6 @@ static weft_status measure(weft_context *ctx, const weft_array *array, int64_t c
     *mean = weft__array(ctx, (size_t)columns, sizeof **mean);
     *deviation = weft__array(ctx, (size_t)columns, sizeof **deviation);
     const bool made = sums && *mean && *deviation;
-    if (made) memset(sums, 0, 2 * (size_t)columns * sizeof *sums);
     if (made) measure_columns(array, columns, sums, *mean, *deviation);
     weft__free(ctx, sums);
     return made ? WEFT_OK : weft__fail_oom(ctx, (size_t)columns * 24, "scaling");
