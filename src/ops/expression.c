@@ -215,6 +215,9 @@ weft_status weft__expression_read(weft_context *ctx, weft_expression *e) {
 weft_status weft__expression_accepts(weft_context *ctx, const weft_expression *e, weft_dtype dtype) {
     for (int i = 0; i < e->count; i++) {
         const weft_term *t = &e->terms[i];
+        if (t->kind == WEFT_TERM_NUMBER && !weft__is_value_of(dtype, t->number))
+            return weft__fail(ctx, WEFT_ERR_DTYPE, "%s: \"%s\", column %d: %g is no %s", e->what, e->text,
+                              t->column, t->number, weft_dtype_name(dtype));
         const bool of_truth = t->kind == WEFT_TERM_CALC && e->terms[t->in[rows[t->op].n == 3]].truth;
         if (t->kind != WEFT_TERM_CALC || of_truth || weft__row_accepts((weft_op)t->op, dtype)) continue;
         return weft__fail(ctx, WEFT_ERR_DTYPE, "%s: \"%s\", column %d: there is no %s of %s", e->what,

@@ -32,7 +32,9 @@ bool weft__is_transpose(const weft_tensor *x);
 /* A constant of any shape. */
 weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dtype, int rank,
                             const int64_t *shape, double f, int64_t i);
-/* The same of one number, refused where an integer dtype or bool does not have it. */
+/* Has the dtype the value? Integers and bools lack some. */
+bool weft__is_value_of(weft_dtype dtype, double value);
+/* The same of one number, refused where the dtype lacks it. */
 weft_tensor *weft__number(weft_context *ctx, const char *where, const char *op, weft_dtype dtype, int rank,
                           const int64_t *shape, double value);
 

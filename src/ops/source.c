@@ -16,8 +16,8 @@ weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dty
     return weft__node(ctx, where, WEFT_OP_CONST, dtype, rank, shape, 0, NULL, sizeof attr, &attr);
 }
 
-/* Is it a value of the integer dtype, or of bool? */
-static bool is_value_of(weft_dtype dtype, double value) {
+bool weft__is_value_of(weft_dtype dtype, double value) {
+    if (weft_dtype_is_float(dtype) || weft_dtype_is_complex(dtype)) return true;
     bool sign = dtype == WEFT_I8 || dtype == WEFT_I16 || dtype == WEFT_I32 || dtype == WEFT_I64;
     int bits = dtype == WEFT_BOOL ? 1 : (int)(8 * weft_dtype_size(dtype));
     double top = ldexp(1.0, sign ? bits - 1 : bits);
@@ -28,8 +28,7 @@ weft_tensor *weft__number(weft_context *ctx, const char *where, const char *op, 
                           const int64_t *shape, double value) {
     int64_t whole = value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : 0;
     if (dtype == WEFT_U64 && value >= 0x1p63 && value < 0x1p64) whole = (int64_t)(uint64_t)value;
-    const bool whole_only = !weft_dtype_is_float(dtype) && !weft_dtype_is_complex(dtype);
-    if (whole_only && !is_value_of(dtype, value))
+    if (!weft__is_value_of(dtype, value))
         return weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "%s: %g is no %s", op, value,
                             weft_dtype_name(dtype));
     return weft__constant(ctx, where, dtype, rank, shape, value, whole);

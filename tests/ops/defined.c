@@ -219,6 +219,11 @@ static void check_wrong(matrix *m) {
                  m->ctx,
                  &(weft_op_options){.name = "none", .arity = 1, .expression = "a", .gradients = {"g", "g"}},
                  &op) == WEFT_ERR_ARGUMENT);
+    const weft_op_options half = {
+        .name = "half", .arity = 1, .expression = "a * 0.5", .dtypes = 1u << WEFT_I32};
+    ops_hold(m, "defined", WEFT_I32, "a number that is none",
+             weft_op_define(m->ctx, &half, &op) == WEFT_ERR_DTYPE &&
+                 strstr(weft_last_error(m->ctx), "column 5: 0.5 is no i32"));
     ops_hold(m, "defined", WEFT_F32, "NULL", weft_op_define(m->ctx, NULL, &op) == WEFT_ERR_ARGUMENT);
     ops_refused(m, "defined", WEFT_F32, "NULL op", weft_op_apply(NULL, NULL), WEFT_ERR_ARGUMENT);
 }
