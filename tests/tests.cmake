@@ -200,7 +200,10 @@ if(TARGET test_ops)
       endforeach()
     endforeach()
   endforeach()
-  weft_add_cuda_test(ops_cuda test_ops cuda)
+  weft_add_cuda_test(ops_cuda test_ops cuda --record ${records}/ops-cuda.tsv)
+  if(TEST ops_cuda)
+    set_tests_properties(ops_cuda PROPERTIES FIXTURES_SETUP op_records)
+  endif()
   weft_add_cuda_test(ops_cuda_calls test_ops cuda --op matmul --calls 1) # by cuBLASLt
   weft_add_cuda_test(grad_cuda test_grad cuda --op # what has texts or launches of its own, and one of each other sort
     matmul,conv2d,recurrent,cumprod,topk,max_pool2d,batch_norm,interpolate2d,complex,defined,gather,cross_entropy,gelu)

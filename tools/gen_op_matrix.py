@@ -4,7 +4,8 @@ what is known of its gradients.
     gen_op_matrix.py [--check] FOLDER
 FOLDER holds the records (ops-DEVICE.tsv, or ops-DEVICE.1.tsv and so on for parts, and grad-DEVICE.tsv) that test_ops
 and test_grad write in a build; ctest runs this with --check, which fails when the file is stale, when a cell failed, or
-when the matrix of any device has a hole; a page made with other devices than these records is not compared."""
+when the matrix of any device has a hole (that of cuda, of which there is a record where the tests' driver is, too); a page made
+with other devices than these records is not compared."""
 import csv
 import os
 import re
@@ -14,6 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = "docs/op-matrix.md"
 DTYPES = "f32 f64 f16 bf16 i32 i64 u8 bool i8 i16 u16 u32 u64".split()
 FLOATS = DTYPES[:4]
+APART = ["cuda"] # on a driver of the tests, where there is a compiler for it
 COMPLEX = ["c64", "c128"] # where there is no cell they are refused
 HEAD = """# Ops, dtypes, devices
 
@@ -119,6 +121,14 @@ def page(ops, grads):
     return HEAD.format(devices=", ".join(sorted(ops))) + "\n".join(lines) + "\n", holes
 
 
+def holes_of(name, rows, others):
+    """Cells that the devices `others` compute and that one, which is no part of the page, has not."""
+    functions, _ = public_ops()
+    cells = {device: {(row[0], row[1]) for row in found if row[3] == "value"} for device, found in others.items()}
+    has = {(row[0], row[1]) for row in rows if row[3] == "value"}
+    return [f"{op} {dtype} {name}" for op, dtype in sorted(set.intersection(*cells.values()) - has) if op in functions]
+
+
 def main(arguments):
     check = "--check" in arguments
     folders = [a for a in arguments if a != "--check"]
@@ -128,7 +138,10 @@ def main(arguments):
     if not ops or not grads:
         sys.exit(f"{folders[0]} has no records: run test_ops and test_grad first (ctest -R 'ops_|grad_')")
     bad = failures(ops) + failures(grads)
+    apart = {name: ops.pop(name) for name in APART if name in ops}
     text, holes = page(ops, grads)
+    for name, rows in apart.items():
+        holes += holes_of(name, rows, ops)
     if bad or holes:
         sys.exit("\n".join([f"failed: {b}" for b in bad[:20]] + [f"hole: {h}" for h in holes]))
     path = os.path.join(ROOT, PAGE)
