@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The single operations of `weft bench elementwise` and `weft bench products` in torch, one JSON line each.
+"""The single operations of `weft bench elementwise`, `products` and `order` in torch, one JSON line each.
 
     ops.py elementwise [--compile]
     ops.py products
+    ops.py order
 
 Small products are not here: a call from Python costs more than they do (see products.c)."""
 
@@ -55,10 +56,53 @@ def products(args):
         peer.report(f"gemm_f32_n{n}", args, seconds, parts=parts)
 
 
+def orders():
+    """Name: shape, whether with the gradient of the values, the operation."""
+    million = 1000000
+    return {"sort_1x1m": (1, million, False, lambda x: torch.sort(x, dim=1, stable=True)[0]),
+            "sort_64x50257": (64, 50257, False, lambda x: torch.sort(x, dim=1, stable=True)[0]),
+            "sort_10000x100": (10000, 100, False, lambda x: torch.sort(x, dim=1, stable=True)[0]),
+            "sort_gradient_1x1m": (1, million, True, lambda x: torch.sort(x, dim=1, stable=True)[0]),
+            "top50_64x50257": (64, 50257, False, lambda x: torch.topk(x, 50, 1)[0]),
+            "top10_1x1m": (1, million, False, lambda x: torch.topk(x, 10, 1)[0]),
+            "top50_gradient_64x50257": (64, 50257, True, lambda x: torch.topk(x, 50, 1)[0]),
+            "take_gradient_1000x1000": (1000, 1000, True, lambda x: torch.gather(x, 1, torch.argsort(x, dim=1, stable=True))),
+            "cumsum_1x10m": (1, 10 * million, False, lambda x: torch.cumsum(x, 1)),
+            "cumsum_1mx8": (million, 8, False, lambda x: torch.cumsum(x, 1)),
+            "cumsum_down_4096x4096": (4096, 4096, False, lambda x: torch.cumsum(x, 0)),
+            "cumprod_1000x1000": (1000, 1000, False, lambda x: torch.cumprod(x, 1)),
+            "cumprod_gradient_1000x1000": (1000, 1000, True, lambda x: torch.cumprod(x, 1)),
+            "argmax_1000x1000": (1000, 1000, False, lambda x: torch.argmax(x, 1)),
+            "argmax_1x1m": (1, million, False, lambda x: torch.argmax(x, 1)),
+            "where_1000x1000": (1000, 1000, False, lambda x: torch.where(x > -x, x, x.exp())),
+            "masked_fill_1000x1000": (1000, 1000, False, lambda x: x.masked_fill(x > -x, -1)),
+            "one_hot_10000x100": (1, 10000, False,
+                                  lambda x: functional.one_hot((x.abs() * 99).long(), 100).float())}
+
+
+def order(args):
+    for name, (rows, columns, gradient, run) in orders().items():
+        if args.only and args.only not in name:
+            continue
+        x = (torch.rand(rows, columns) * 2 - 1).requires_grad_(gradient)
+        weights = torch.rand(run(x).shape) if gradient else None
+
+        def step():
+            if gradient:
+                torch.autograd.grad((run(x) * weights).sum(), x)
+            else:
+                with torch.inference_mode():
+                    run(x)
+        seconds, _ = peer.timed(step, args.steps or 9, 2)
+        peer.report(f"order_{name}", args, seconds)
+
+
 def main():
-    args = peer.arguments(["elementwise", "products"], __doc__.split("\n", maxsplit=1)[0])
+    args = peer.arguments(["elementwise", "products", "order"], __doc__.split("\n", maxsplit=1)[0])
     if args.workload == "products":
         products(args)
+    elif args.workload == "order":
+        order(args)
     else:
         elementwise(args)
         adamw(args)

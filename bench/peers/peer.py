@@ -22,6 +22,7 @@ def arguments(workloads, about):
     parser.add_argument("--compile", action="store_true", help="through torch.compile")
     parser.add_argument("--steps", type=int, default=0, help="timed steps; 0: the workload's")
     parser.add_argument("--threads", type=int, default=int(os.environ.get("OMP_NUM_THREADS", "2")))
+    parser.add_argument("--only", help="of single operations, those whose name contains it")
     parser.add_argument("--data", help="a folder with fashion-mnist/*.gz and tinyshakespeare.txt")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

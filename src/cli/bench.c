@@ -38,6 +38,8 @@ const weft__workload weft__workloads[] = {
      1, true, false, NULL, weft__bench_products},
     {"elementwise", "memory-bound chains over 4096 x 4096, and AdamW's update", 9, 2, 1, true, false, NULL,
      weft__bench_elementwise},
+    {"order", "sort, top-k, cumulative sums and products, argmax, choices, some with gradients", 9, 2, 1,
+     true, false, NULL, weft__bench_order},
     {"generate_chargpt", "200 tokens after 16, 6 layers, width 384, batch 1", 5, 1, 1, false, true, NULL,
      weft__bench_generate},
     {"generate_gpt2", "200 tokens after 16, GPT-2 124M, batch 1", 3, 1, 1, false, true, NULL,

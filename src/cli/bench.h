@@ -97,6 +97,9 @@ int64_t weft__bench_parts(const weft__product *product);
 weft_status weft__bench_compile(weft_context *ctx, const weft__product *product, weft_dtype dtype,
                                 int64_t parts, weft_tensor *abc[3], weft_program **program);
 
+/* A variable of numbers between -1 and 1. */
+weft_tensor *weft__bench_some(weft_context *ctx, int rank, const int64_t *shape);
+
 /* ---- a training step ---- */
 
 /* Records the loss of the batch at hand. */
@@ -122,6 +125,7 @@ weft_status weft__bench_linreg(weft__bench *bench);
 weft_status weft__bench_logreg(weft__bench *bench);
 weft_status weft__bench_products(weft__bench *bench);
 weft_status weft__bench_elementwise(weft__bench *bench);
+weft_status weft__bench_order(weft__bench *bench);
 weft_status weft__bench_generate(weft__bench *bench);
 weft_status weft__bench_generate_gpt2(weft__bench *bench);
 
