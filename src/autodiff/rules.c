@@ -183,12 +183,12 @@ static void grad_matmul(const char *where, weft_tensor *node, weft_tensor *g, we
 
 static void grad_gather(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     const weft_attr_axis *attr = node->attr;
-    grads[0] = weft__scatter(where, node->in[1], g, (int)attr->axis, attr->extent);
+    grads[0] = weft__scatter(where, node->in[1], g, (int)attr->axis, attr->extent, attr->unique);
 }
 
 static void grad_scatter_add(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     const weft_attr_axis *attr = node->attr;
-    grads[1] = weft_gather_at(where, g, node->in[0], (int)attr->axis);
+    grads[1] = weft__gather(where, g, node->in[0], (int)attr->axis, attr->unique);
 }
 
 static void grad_update(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {

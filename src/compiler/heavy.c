@@ -229,6 +229,7 @@ static weft_status build_scatter(weft_ir *ir, const weft_tensor *t, const ir_edg
     weft_heavy heavy = {.kind = WEFT_HEAVY_SCATTER};
     heavy.as.scatter = (weft_heavy_scatter){.dtype = (uint8_t)t->dtype,
                                             .index_dtype = (uint8_t)index->dtype,
+                                            .unique = attr->unique != 0,
                                             .outer = extent_of(t->shape, 0, axis),
                                             .count = index->numel,
                                             .rows = attr->extent,

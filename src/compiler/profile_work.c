@@ -113,7 +113,8 @@ static void heavy_work(const weft_heavy *heavy, double *flops, double *bytes) {
         double size = (double)weft_dtype_size((weft_dtype)s->dtype),
                inner = (double)s->outer * (double)s->inner;
         *flops = (double)s->count * inner;
-        double swept = s->in_place ? 0 : s->based ? 2 : 1; /* all rows: copied, or set to zero */
+        const bool touched_only = s->in_place || weft__scatter_is_direct(s);
+        double swept = touched_only ? 0 : s->based ? 2 : 1; /* all rows: copied, or set to zero */
         const double touched_rows = (double)(s->count < s->rows ? s->count : s->rows);
         *bytes = size * inner * ((double)s->count + 2 * touched_rows + swept * (double)s->rows) +
                  (double)s->count * (double)weft_dtype_size((weft_dtype)s->index_dtype);

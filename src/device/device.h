@@ -72,13 +72,18 @@ static inline weft_dtype weft__heavy_sums_dtype(const weft_heavy_matmul *mm) {
 
 /* out (rows, inner) = base, or 0; out[index[i], :] += source[i, :] for i in order, 0 <= i < count. An index
  * outside is a fault and skipped. Deterministic. outer repeats it over leading blocks that share the index.
- * In place when base and out are one buffer.
+ * In place when base and out are one buffer. unique: no index comes twice, so the order is no matter.
  * Operands: index (i32 or i64), source (outer, count, inner), with a base that, out (outer, rows, inner). */
 typedef struct weft_heavy_scatter {
     uint8_t dtype, index_dtype;
-    bool based, in_place;
+    bool based, in_place, unique;
     int64_t outer, count, rows, inner;
 } weft_heavy_scatter;
+
+/* Is each element of out written by its index alone: nothing to set to zero or to the base before? */
+static inline bool weft__scatter_is_direct(const weft_heavy_scatter *sc) {
+    return sc->unique && (sc->in_place || sc->count == sc->rows);
+}
 
 /* Scaled dot-product attention (Vaswani et al. 2017, eq. 1), blocked so that no (t_q, t_k) matrix is kept
  * (Dao et al. 2022, algorithms 1 and 4). Tensors (batch, heads, t, d) with any strides over the first three

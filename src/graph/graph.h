@@ -39,7 +39,8 @@ typedef struct weft_attr_slice {
 } weft_attr_slice;
 typedef struct weft_attr_axis {
     int64_t axis, extent;
-} weft_attr_axis; /* GATHER, SCATTER_ADD, UPDATE */
+    int64_t unique; /* no index comes twice */
+} weft_attr_axis;   /* GATHER, SCATTER_ADD, UPDATE */
 typedef struct weft_attr_scan {
     int64_t axis, product, reverse;
 } weft_attr_scan; /* SCAN */

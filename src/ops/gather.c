@@ -11,36 +11,43 @@ static weft_tensor *check_index(const char *where, const char *op, weft_tensor *
                         weft__tensor_text(index, text));
 }
 
-weft_tensor *weft_gather_at(const char *where, weft_tensor *x, weft_tensor *index, int dim) {
+weft_tensor *weft__gather(const char *where, weft_tensor *x, weft_tensor *index, int axis, bool unique) {
     weft_tensor *in[2] = {x, index}, *bad = weft__reject("gather", where, in, 2);
-    if (bad || !x || (bad = check_index(where, "gather", index))) return bad;
-    int axis, rank = 0;
+    int rank = 0;
     int64_t shape[2 * WEFT_MAX_RANK];
-    if (!weft__axis(dim, x->rank, &axis))
-        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "gather: axis %d of a tensor of rank %d", dim,
-                            x->rank);
+    if (bad || !x) return bad;
+    if (is_complex(x))
+        return weft_view_as_complex_at(
+            where, weft__gather(where, weft_view_as_real_at(where, x), index, axis, unique));
     for (int i = 0; i < axis; i++) shape[rank++] = x->shape[i];
     for (int i = 0; i < index->rank; i++) shape[rank++] = index->shape[i];
     for (int i = axis + 1; i < x->rank; i++) shape[rank++] = x->shape[i];
     if (rank > WEFT_MAX_RANK)
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "gather: the result has rank %d, more than %d",
                             rank, WEFT_MAX_RANK);
-    if (is_complex(x))
-        return weft_view_as_complex_at(where,
-                                       weft_gather_at(where, weft_view_as_real_at(where, x), index, axis));
-    weft_attr_axis attr = {axis, x->shape[axis]};
+    weft_attr_axis attr = {axis, x->shape[axis], unique};
     return weft__node(x->ctx, where, WEFT_OP_GATHER, (weft_dtype)x->dtype, rank, shape, 2, in, sizeof attr,
                       &attr);
 }
 
+weft_tensor *weft_gather_at(const char *where, weft_tensor *x, weft_tensor *index, int dim) {
+    weft_tensor *in[2] = {x, index}, *bad = weft__reject("gather", where, in, 2);
+    if (bad || !x || (bad = check_index(where, "gather", index))) return bad;
+    int axis;
+    if (!weft__axis(dim, x->rank, &axis))
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "gather: axis %d of a tensor of rank %d", dim,
+                            x->rank);
+    return weft__gather(where, x, index, axis, false);
+}
+
 weft_tensor *weft__scatter(const char *where, weft_tensor *index, weft_tensor *source, int axis,
-                           int64_t extent) {
+                           int64_t extent, bool unique) {
     int64_t shape[WEFT_MAX_RANK];
     int rank = 0;
     for (int i = 0; i < axis; i++) shape[rank++] = source->shape[i];
     shape[rank++] = extent;
     for (int i = axis + index->rank; i < source->rank; i++) shape[rank++] = source->shape[i];
-    weft_attr_axis attr = {axis, extent};
+    weft_attr_axis attr = {axis, extent, unique};
     return weft__node(source->ctx, where, WEFT_OP_SCATTER_ADD, (weft_dtype)source->dtype, rank, shape, 2,
                       (weft_tensor *const[]){index, source}, sizeof attr, &attr);
 }
@@ -70,12 +77,12 @@ weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor 
     }
     weft_dtype dtype = (weft_dtype)x->dtype;
     if (weft_dtype_is_float(dtype) || weft_dtype_size(dtype) >= 4)
-        return add(x, weft__scatter(where, index, source, axis, x->shape[axis]));
+        return add(x, weft__scatter(where, index, source, axis, x->shape[axis], false));
     source = weft_cast_at(where, source, WEFT_I32); /* which wraps to the same values */
     return source->error
                ? source
-               : add(x,
-                     weft_cast_at(where, weft__scatter(where, index, source, axis, x->shape[axis]), dtype));
+               : add(x, weft_cast_at(where, weft__scatter(where, index, source, axis, x->shape[axis], false),
+                                     dtype));
 }
 
 weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *value, weft_tensor *offset,
@@ -99,13 +106,13 @@ weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *valu
         weft_tensor *to = weft_view_as_real_at(where, x), *from = weft_view_as_real_at(where, value);
         return weft_view_as_complex_at(where, weft_update_at(where, to, from, offset, axis));
     }
-    weft_attr_axis attr = {axis, value->shape[axis]};
+    weft_attr_axis attr = {.axis = axis, .extent = value->shape[axis]};
     return weft__node(x->ctx, where, WEFT_OP_UPDATE, (weft_dtype)x->dtype, x->rank, x->shape, 3, in,
                       sizeof attr, &attr);
 }
 
 /* Row (a, b) of x begins at element a * n * B + b of it: an index into all of x as one vector. */
-weft_tensor *weft__take_along(const char *where, weft_tensor *x, weft_tensor *index, int axis) {
+weft_tensor *weft__take_along(const char *where, weft_tensor *x, weft_tensor *index, int axis, bool unique) {
     const bool wide = index->dtype == WEFT_I64 || x->numel > INT32_MAX;
     const weft_dtype dtype = wide ? WEFT_I64 : WEFT_I32;
     int64_t stride = 1;
@@ -122,7 +129,7 @@ weft_tensor *weft__take_along(const char *where, weft_tensor *x, weft_tensor *in
         at = weft__poisoned(rows) ? rows : add(at, weft__reshape_to(where, rows, x->rank, along));
     }
     if (weft__poisoned(at)) return at;
-    return weft_gather_at(where, weft__reshape_to(where, x, 1, &x->numel), at, 0);
+    return weft__gather(where, weft__reshape_to(where, x, 1, &x->numel), at, 0, unique);
 }
 
 /* An index outside its row would be another row's element: a gather of 0..n-1 is the identity, but records a
@@ -138,8 +145,8 @@ weft_tensor *weft_take_along_axis_at(const char *where, weft_tensor *x, weft_ten
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "take_along_axis: x %s, index %s along axis %d",
                             weft__tensor_text(x, a), weft__tensor_text(index, b), dim);
     if (x->shape[axis] == x->numel)
-        return weft__take_along(where, x, index, axis); /* there is no other row */
+        return weft__take_along(where, x, index, axis, false); /* there is no other row */
     weft_tensor *places = weft_iota(x->ctx, weft_dtype_of(index), 1, &x->shape[axis]);
     index = weft_gather_at(where, places, index, 0);
-    return weft__poisoned(index) ? index : weft__take_along(where, x, index, axis);
+    return weft__poisoned(index) ? index : weft__take_along(where, x, index, axis, false);
 }

@@ -45,12 +45,15 @@ weft_tensor *weft__random_node(const char *where, weft_tensor *key, int rank, co
 /* The stream of the next random node: of the layer being recorded, or of the context outside any. */
 uint64_t weft__next_stream(weft_context *ctx);
 
-/* Zeros (A, extent, B) with the slices of source (A, I, B) added at index (I) along axis. */
+/* Zeros (A, extent, B) with the slices of source (A, I, B) added at index (I) along axis. unique: no index
+ * comes twice, as those that put something in order. */
 weft_tensor *weft__scatter(const char *where, weft_tensor *index, weft_tensor *source, int axis,
-                           int64_t extent);
-
-/* take_along_axis of an index that is known to be within 0..n-1. */
-weft_tensor *weft__take_along(const char *where, weft_tensor *x, weft_tensor *index, int axis);
+                           int64_t extent, bool unique);
+/* What reads so: x (A, n, B) at index (I). */
+weft_tensor *weft__gather(const char *where, weft_tensor *x, weft_tensor *index, int axis, bool unique);
+/* take_along_axis of an index that is known to be within 0..n-1; unique: and to have each at most once a row.
+ */
+weft_tensor *weft__take_along(const char *where, weft_tensor *x, weft_tensor *index, int axis, bool unique);
 
 /* Sums, or products, up to each element along axis; reverse: from there on. f32, f64, i32 or i64. */
 weft_tensor *weft__scan(const char *where, weft_tensor *x, int axis, bool product, bool reverse);

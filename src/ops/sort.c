@@ -45,7 +45,7 @@ static weft_tensor *choose(const char *where, weft_tensor *x, int d, int64_t cou
                            weft_tensor **index) {
     weft_tensor *places = order(where, x, d, count, descending);
     if (index) *index = places;
-    return weft__poisoned(places) ? places : weft__take_along(where, x, places, d);
+    return weft__poisoned(places) ? places : weft__take_along(where, x, places, d, true);
 }
 
 weft_tensor *weft_sort_at(const char *where, weft_tensor *x, int axis, bool descending, weft_tensor **index) {

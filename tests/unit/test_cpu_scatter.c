@@ -36,7 +36,7 @@ static void assert_sums(weft_dtype dt, int64_t n, const void *out, const double 
 
 /* The definition: one sum after the other in the order of the index, in the accumulator of the dtype. */
 static void check_start(start_kind start, weft_dtype dt, bool wide_index, int64_t outer, int64_t count,
-                        int64_t rows, int64_t inner, int64_t bad) {
+                        int64_t rows, int64_t inner, int64_t bad, bool unique) {
     weft_heavy h = {.kind = WEFT_HEAVY_SCATTER, .path = "wte"};
     h.as.scatter = (weft_heavy_scatter){.dtype = (uint8_t)dt,
                                         .index_dtype = wide_index ? WEFT_I64 : WEFT_I32,
@@ -44,12 +44,14 @@ static void check_start(start_kind start, weft_dtype dt, bool wide_index, int64_
                                         .count = count,
                                         .rows = rows,
                                         .inner = inner,
+                                        .unique = unique,
                                         .based = start != ZEROS,
                                         .in_place = start == IN_PLACE};
     size_t size = weft_dtype_size(dt), bytes = size * (size_t)(outer * rows * inner);
     int64_t *index = malloc((size_t)(count + 1) * 8);
     uint64_t seed = 5;
-    for (int64_t i = 0; i < count; i++) index[i] = (int64_t)(next_random(&seed) % (uint64_t)rows);
+    for (int64_t i = 0; i < count; i++)
+        index[i] = unique ? (i * 7 + 3) % rows : (int64_t)(next_random(&seed) % (uint64_t)rows);
     if (bad >= 0) index[bad] = rows;
     if (bad >= 0 && bad + 1 < count) index[bad + 1] = -1;
     int32_t *narrow = malloc((size_t)(count + 1) * 4);
@@ -97,7 +99,7 @@ static void check_start(start_kind start, weft_dtype dt, bool wide_index, int64_
 static void check_scatter(weft_dtype dt, bool wide_index, int64_t outer, int64_t count, int64_t rows,
                           int64_t inner, int64_t bad) {
     for (start_kind s = ZEROS; s <= IN_PLACE; s++)
-        check_start(s, dt, wide_index, outer, count, rows, inner, bad);
+        check_start(s, dt, wide_index, outer, count, rows, inner, bad, false);
 }
 
 static void test_scatter(void **state) {
@@ -108,6 +110,17 @@ static void test_scatter(void **state) {
     for (int d = 0; d < COUNT(dtypes); d++)
         for (int s = 0; s < COUNT(sizes); s++)
             check_scatter(dtypes[d], s & 1, sizes[s][0], sizes[s][1], sizes[s][2], sizes[s][3], -1);
+}
+
+/* No index twice: all rows, or some of them. */
+static void test_scatter_unique(void **state) {
+    (void)state;
+    static const int64_t sizes[][4] = {{1, 65, 65, 1}, {3, 40, 64, 1}, {1, 70001, 70001, 1}, {2, 50, 50, 3}};
+    for (int d = 0; d < COUNT(dtypes); d++)
+        for (int s = 0; s < COUNT(sizes); s++)
+            for (start_kind k = ZEROS; k <= IN_PLACE; k++)
+                check_start(k, dtypes[d], s & 1, sizes[s][0], sizes[s][1], sizes[s][2], sizes[s][3], -1,
+                            true);
 }
 
 static void test_scatter_empty(void **state) {
@@ -218,11 +231,9 @@ static void test_update(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scatter),
-        cmocka_unit_test(test_scatter_empty),
-        cmocka_unit_test(test_scatter_bad_index),
-        cmocka_unit_test(test_scatter_cut),
-        cmocka_unit_test(test_update),
+        cmocka_unit_test(test_scatter),       cmocka_unit_test(test_scatter_unique),
+        cmocka_unit_test(test_scatter_empty), cmocka_unit_test(test_scatter_bad_index),
+        cmocka_unit_test(test_scatter_cut),   cmocka_unit_test(test_update),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static void check_fault(const weft_fault *got, const weft_fault *want) {
 
 /* ---- scatter-add ---- */
 
-enum { RANDOM, SORTED, REPEATED, BAD };
+enum { RANDOM, SORTED, REPEATED, BAD, UNIQUE };
 
 /* Sums of small multiples of 1/4 are exact, so that any order gives the interpreter's. */
 static void *quarters(weft_dtype dt, size_t n, uint64_t seed) {
@@ -46,6 +46,7 @@ static void check_scatter(weft_dtype dt, weft_dtype index_dt, int kind, int begi
                                         .index_dtype = (uint8_t)index_dt,
                                         .based = begin != FROM_ZERO,
                                         .in_place = begin == IN_PLACE && outer * rows * inner > 0,
+                                        .unique = kind == UNIQUE,
                                         .outer = outer,
                                         .count = count,
                                         .rows = rows,
@@ -58,6 +59,7 @@ static void check_scatter(weft_dtype dt, weft_dtype index_dt, int kind, int begi
     for (int64_t i = 0; i < count; i++) {
         index[i] = kind == SORTED     ? i * rows / count
                    : kind == REPEATED ? rows / 2
+                   : kind == UNIQUE   ? (i * 7 + 3) % rows
                                       : (int64_t)(next_random(&seed) % (uint64_t)rows);
         if (kind == BAD && i >= count / 2) index[i] = i % 3 ? rows + i : -i;
         narrow[i] = (int32_t)index[i];
@@ -85,15 +87,20 @@ static void test_scatter(void **state) {
     static const int64_t sizes[][4] = {{1, 100, 7, 1}, {3, 17, 5, 33},    {1, 300, 65, 128}, {1, 40, 900, 70},
                                        {64, 1, 10, 1}, {2, 50, 50, 1025}, {40, 33, 65, 17},  {2, 0, 5, 33},
                                        {1, 4, 5, 0},   {0, 4, 5, 3}};
+    static const int64_t alone[][4] = {{1, 300, 300, 1}, {3, 40, 64, 1}}; /* rows of one element */
     if (!opencl) return skip();
     for (int items = 0; items <= 64; items += 64)
-        for (int d = 0; d < COUNT(dtypes); d++)
+        for (int d = 0; d < COUNT(dtypes); d++) {
+            aim(items);
+            for (int k = 0; k < 6; k++)
+                check_scatter(dtypes[d], d % 2 ? WEFT_I64 : WEFT_I32, UNIQUE, k % 3, alone[k / 3]);
             for (int s = 0; s < COUNT(sizes); s++) {
                 const weft_dtype index = d % 2 ? WEFT_I64 : WEFT_I32;
                 aim(items);
                 check_scatter(dtypes[d], index, (d + s) % 3, (d + s / 2) % 3, sizes[s]);
                 if (s % 3 == 0) check_scatter(dtypes[d], index, BAD, (d + s) % 3, sizes[s]);
             }
+        }
 }
 
 /* Roundings are those of adding in the order of the index, in f32 for 16 bits. */

@@ -1,7 +1,8 @@
 /* Scatter-add without atomics: a task owns a tile of out (some leading blocks, rows and columns), sets it to
  * zero or to its base, which in place it is already, and walks through the whole index in order, adding what
  * falls into its rows. So every element is summed in the order of the index, whatever the threads. f16 and
- * bf16 are summed in an f32 tile of the scratch and rounded once. Read next: heavy.c. */
+ * bf16 are summed in an f32 tile of the scratch and rounded once. Where no index comes twice and nothing is
+ * to be set before, a task is a part of the index. Read next: heavy.c. */
 #include <string.h>
 
 #include "device/cpu/gemm.h"
@@ -16,6 +17,8 @@ typedef struct scatter_plan {
     int64_t group; /* leading blocks of a task */
     int64_t row_tiles, col_tiles;
     int64_t tile_rows, tile_cols;
+    const struct ones *ones; /* rows of one element, or NULL */
+    int64_t part;            /* of the index that is a task; 0: tasks are tiles */
 } scatter_plan;
 
 bool weft__cpu_scatter_takes(const weft_heavy_scatter *sc) {
@@ -79,6 +82,67 @@ static void begin_rows(const scatter_plan *plan, int64_t rows, int64_t width, co
     }
 }
 
+/* Rows of one element: sums has n of them from r0 on, gets what falls into these. An index that is outside of
+ * all rows is found: every task meets the same first one, so the report does not depend on who is first. */
+#define ONE(name, I, T)                                                                                      \
+    static void one_##name(const scatter_plan *plan, const void *index_, const void *source_, int64_t r0,    \
+                           int64_t n, void *sums_, weft_fault *fault) {                                      \
+        const I *index = index_;                                                                             \
+        const T *source = source_;                                                                           \
+        T *sums = sums_;                                                                                     \
+        const int64_t rows = plan->sc.rows;                                                                  \
+        for (int64_t i = 0; i < plan->sc.count; i++) {                                                       \
+            const int64_t row = index[i];                                                                    \
+            if ((uint64_t)(row - r0) < (uint64_t)n)                                                          \
+                sums[row - r0] += source[i];                                                                 \
+            else if ((uint64_t)row >= (uint64_t)rows)                                                        \
+                weft__cpu_fault(fault, WEFT_FAULT_SCATTER, plan->path, row, rows, i);                        \
+        }                                                                                                    \
+    }                                                                                                        \
+    /* Of indices begin..end-1, none of which comes twice; base: NULL, or where the rows are that out gets   \
+     * with what falls into them. */                                                                         \
+    static void each_##name(const scatter_plan *plan, const void *index_, const void *source_,               \
+                            int64_t begin, int64_t end, const void *base_, void *out_, weft_fault *fault) {  \
+        const I *index = index_;                                                                             \
+        const T *source = source_, *base = base_;                                                            \
+        T *out = out_;                                                                                       \
+        const int64_t rows = plan->sc.rows;                                                                  \
+        for (int64_t i = begin; i < end; i++) {                                                              \
+            const int64_t row = index[i];                                                                    \
+            if ((uint64_t)row < (uint64_t)rows)                                                              \
+                out[row] = (base ? base[row] : 0) + source[i];                                               \
+            else                                                                                             \
+                weft__cpu_fault(fault, WEFT_FAULT_SCATTER, plan->path, row, rows, i);                        \
+        }                                                                                                    \
+    }
+ONE(f32, int32_t, float)
+ONE(f64, int32_t, double)
+ONE(u32, int32_t, uint32_t)
+ONE(u64, int32_t, uint64_t)
+ONE(f32_long, int64_t, float)
+ONE(f64_long, int64_t, double)
+ONE(u32_long, int64_t, uint32_t)
+ONE(u64_long, int64_t, uint64_t)
+
+typedef struct ones {
+    void (*one)(const scatter_plan *plan, const void *index, const void *source, int64_t r0, int64_t n,
+                void *sums, weft_fault *fault);
+    void (*each)(const scatter_plan *plan, const void *index, const void *source, int64_t begin, int64_t end,
+                 const void *base, void *out, weft_fault *fault);
+} ones;
+
+/* Those of one element a row; NULL: there are none. */
+static const ones *ones_of(const weft_heavy_scatter *sc) {
+    static const ones floats[2][2] = {{{one_f32, each_f32}, {one_f64, each_f64}},
+                                      {{one_f32_long, each_f32_long}, {one_f64_long, each_f64_long}}};
+    static const ones integers[2][2] = {{{one_u32, each_u32}, {one_u64, each_u64}},
+                                        {{one_u32_long, each_u32_long}, {one_u64_long, each_u64_long}}};
+    const size_t size = weft_dtype_size((weft_dtype)sc->dtype);
+    if (sc->inner != 1 || size < 4) return NULL;
+    return &(weft_dtype_is_float((weft_dtype)sc->dtype) ? floats
+                                                        : integers)[sc->index_dtype == WEFT_I64][size == 8];
+}
+
 /* One tile: rows r0..r1, columns c0..c1 of leading block `outer`. */
 static void tile(const scatter_plan *plan, void *const *args, int64_t outer, int64_t r0, int64_t r1,
                  int64_t c0, int64_t c1, float *scratch, weft_fault *fault) {
@@ -92,6 +156,10 @@ static void tile(const scatter_plan *plan, void *const *args, int64_t outer, int
             step = is_half(sc) ? width * (int64_t)sizeof(float) : sc->inner * (int64_t)plan->size;
     char *sums = is_half(sc) ? (char *)scratch : out + row0;
     begin_rows(plan, r1 - r0, width, base, sums, (size_t)step);
+    if (plan->ones) {
+        plan->ones->one(plan, args[0], source, r0, r1 - r0, sums, fault);
+        return;
+    }
     for (int64_t i = 0; i < sc->count; i++) {
         int64_t row =
             sc->index_dtype == WEFT_I32 ? ((const int32_t *)args[0])[i] : ((const int64_t *)args[0])[i];
@@ -122,6 +190,23 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
         for (int64_t outer = first; outer < last; outer++)
             tile(plan, args, outer, r0, weft__smaller(r0 + plan->tile_rows, sc->rows), c0,
                  weft__smaller(c0 + plan->tile_cols, sc->inner), scratch, fault);
+    }
+}
+
+/* The same where no index comes twice: a task is a part of the index, of one leading block. */
+static void run_parts(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+                      weft_fault *fault) {
+    const scatter_plan *plan = plan_;
+    const weft_heavy_scatter *sc = &plan->sc;
+    const int64_t parts = weft__ceil_div(sc->count, plan->part);
+    (void)scratch;
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t outer = task / parts, first = task % parts * plan->part;
+        const size_t at = (size_t)(outer * sc->rows) * plan->size;
+        plan->ones->each(plan, args[0], (const char *)args[1] + (size_t)(outer * sc->count) * plan->size,
+                         first, weft__smaller(first + plan->part, sc->count),
+                         sc->based ? (const char *)args[2] + at : NULL, (char *)args[sc->based ? 3 : 2] + at,
+                         fault);
     }
 }
 
@@ -168,6 +253,13 @@ weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_heavy_scatte
     work->cost_ns = (double)sc->outer * (bytes / 6 + 3 * (double)sc->count) + 20;
     int64_t pieces = (int64_t)(work->cost_ns / 10e3);
     pieces = pieces < 1 ? 1 : pieces > 16 ? 16 : pieces;
+    plan->ones = ones_of(sc);
+    if (plan->ones && sc->count > 0 && weft__scatter_is_direct(sc)) {
+        work->run = run_parts;
+        plan->part = weft__ceil_div(sc->count, weft__ceil_div(pieces, sc->outer));
+        work->tasks = sc->outer * weft__ceil_div(sc->count, plan->part);
+        return WEFT_OK;
+    }
     plan->group = weft__ceil_div(sc->outer, pieces);
     cut(plan, weft__ceil_div(pieces, sc->outer));
     work->tasks = weft__ceil_div(sc->outer, plan->group) * plan->row_tiles * plan->col_tiles;

@@ -1,5 +1,5 @@
 /* Scatter-add for GPU backends: how the rows and columns of out are dealt to workers, each of which walks
- * through the whole index. Read next: scatter.cl. */
+ * through the whole index; or the index, where none comes twice. Read next: scatter.cl. */
 #include "device/gpu/heavy.h"
 #include "device/gpu/template.h"
 #include "device/gpu/text.h"
@@ -57,9 +57,55 @@ static cut cut_of(const weft_launches *launches, const weft_heavy_scatter *sc) {
     return c;
 }
 
+static const char *text_of(weft_launches *launches, const weft_heavy_scatter *sc) {
+    return weft__gpu_text(launches, (weft_dtype)sc->dtype,
+                          sc->index_dtype == WEFT_I32 ? "#define INDEX int\n" : "#define INDEX long\n",
+                          weft__text_scatter);
+}
+
+static weft_status launch(weft_launches *launches, const weft_heavy_scatter *sc, const char *name,
+                          weft_argument *arguments, int count, const int64_t *groups) {
+    const char *text = text_of(launches, sc);
+    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a scatter");
+    return weft__launch(launches, &(weft_launch){.name = name,
+                                                 .text = text,
+                                                 .prelude = weft__gpu_prelude((weft_dtype)sc->dtype),
+                                                 .arguments = arguments,
+                                                 .n_arguments = count,
+                                                 .groups = {groups[0], groups[1], groups[2]},
+                                                 .items = {weft__target_items(launches->target), 1, 1}});
+}
+
+/* Of one element a row, no index twice. */
+static weft_status each(weft_launches *launches, const weft_heavy_scatter *sc, bool sink) {
+    const int out = sc->based ? 3 : 2;
+    const bool begun = sc->in_place || !weft__scatter_is_direct(sc); /* what is added to is in out */
+    weft_argument begin[] = {READS(2, sc->dtype), WRITES(out, sc->dtype),
+                             I32(sc->based),      I64(sc->outer * sc->rows),
+                             I32(sink),           FAULT};
+    weft_argument add[] = {READS(0, sc->index_dtype),
+                           READS(1, sc->dtype),
+                           READS(begun ? out : 2, sc->dtype),
+                           WRITES(out, sc->dtype),
+                           I32(begun || sc->based),
+                           I64(sc->outer),
+                           I64(sc->count),
+                           I64(sc->rows),
+                           I32(sink),
+                           FAULT};
+    const int64_t whole[] = {weft__gpu_groups(launches->target, sc->outer * sc->rows), 1, 1};
+    const int64_t groups[] = {weft__gpu_groups(launches->target, sc->count), 1,
+                              weft__smaller(sc->outer, GROUPS_MAX)};
+    if (begun && !sc->in_place)
+        WEFT_TRY(launch(launches, sc, "scatter_begin", begin, (int)(sizeof begin / sizeof *begin), whole));
+    if (sc->count == 0) return WEFT_OK;
+    return launch(launches, sc, "scatter_each", add, (int)(sizeof add / sizeof *add), groups);
+}
+
 weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, bool sink) {
     const weft_heavy_scatter *sc = &heavy->as.scatter;
     if (sc->outer == 0 || sc->rows == 0 || sc->inner == 0) return WEFT_OK;
+    if (sc->unique && sc->inner == 1) return each(launches, sc, sink);
     const weft_dtype dtype = (weft_dtype)sc->dtype, sum = weft__gpu_sum_dtype(dtype);
     const cut c = cut_of(launches, sc);
     const bool room = sum != dtype;
@@ -83,15 +129,6 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
                                  I32(sink),
                                  FAULT};
     if (room) arguments[4] = (weft_argument)SCRATCH(0, (uint8_t)sum);
-    const char *text = weft__gpu_text(
-        launches, dtype, sc->index_dtype == WEFT_I32 ? "#define INDEX int\n" : "#define INDEX long\n",
-        weft__text_scatter);
-    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a scatter");
-    const weft_launch launch = {.name = "scatter",
-                                .text = text,
-                                .prelude = weft__gpu_prelude(dtype),
-                                ARGUMENTS(arguments),
-                                .groups = {c.columns, c.rows, c.outer},
-                                .items = {weft__target_items(launches->target), 1, 1}};
-    return weft__launch(launches, &launch);
+    return launch(launches, sc, "scatter", arguments, (int)(sizeof arguments / sizeof *arguments),
+                  (int64_t[]){c.columns, c.rows, c.outer});
 }

@@ -88,3 +88,37 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_
 #endif
         }
 }
+
+/* Rows of one element where no index comes twice: any worker may add any of them. Rows are set before, by scatter_begin,
+ * where not each of them gets something. */
+W_NUMBERS(scatter_begin) {
+    w_i64 base_at, out_at;
+    int start;
+    w_i64 n;
+    int sink, command;
+};
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter_begin(const W_GLOBAL T *base, W_GLOBAL T *out, W_GLOBAL w_faults *faults,
+                                                 const W_NUMBERS(scatter_begin) of) {
+    if (of.sink && w_faulted(faults)) return;
+    EACH(i, of.n) out[of.out_at + i] = of.start ? base[of.base_at + i] : (T)0;
+}
+
+W_NUMBERS(scatter_each) {
+    w_i64 index_at, source_at, base_at, out_at;
+    int start;
+    w_i64 outer, count, rows;
+    int sink, command;
+};
+W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter_each(const W_GLOBAL INDEX *index, const W_GLOBAL T *source, const W_GLOBAL T *base,
+                                                W_GLOBAL T *out, W_GLOBAL w_faults *faults, const W_NUMBERS(scatter_each) of) {
+    if (of.sink && w_faulted(faults)) return;
+    for (w_i64 o = w_group(2); o < of.outer; o += w_groups(2))
+        EACH(i, of.count) {
+            const w_i64 row = index[of.index_at + i], to = o * of.rows + row;
+            if (row >= 0 && row < of.rows)
+                STORE(out, of.out_at + to,
+                      (of.start ? LOAD(base, of.base_at + to) : (S)0) + LOAD(source, of.source_at + o * of.count + i));
+            else
+                w_fault(faults, of.command, W_FAULT_SCATTER, row, of.rows, i);
+        }
+}
