@@ -70,6 +70,12 @@ static void run(matrix *m, const char *op, bool product) {
         if (!product) check(m, op, dtype, &special, VIEW_PLAIN, GEN_SPECIAL, product);
         if (!m->slow && dtype == WEFT_F32 && !product) check(m, op, dtype, &large, VIEW_PLAIN, gen, product);
     }
+    if (product) { /* what comes to infinity behind a zero does not matter */
+        array *h = array_new(m, WEFT_F32, SHAPE(300));
+        for (int i = 0; i < 300; i++) h->f[i] = i ? 1e30L : 0;
+        ops_check(m, op, WEFT_F32, "a zero and large ones", scan(operand_of(m, h).t, 0, true),
+                  expect(m, h, 0, true, false), TOLERANCE_GIVEN);
+    }
     operand x = operand_new(m, WEFT_F32, SHAPE(2, 3), VIEW_PLAIN, GEN_NORMAL);
     ops_refused(m, op, WEFT_F32, "axis", scan(x.t, 2, product), WEFT_ERR_SHAPE);
     ops_flush(m);

@@ -2,7 +2,8 @@
  * from end to end; f32 accumulates in f64. Read next: heavy.c. */
 #include "device/cpu/gemm.h"
 
-#define COLUMNS    256   /* that a task walks side by side */
+#define COLUMNS    256 /* that a task walks side by side */
+#define LANES      16
 #define TASK_COUNT 16384 /* elements that are worth a task */
 
 typedef struct scan_plan {
@@ -11,28 +12,80 @@ typedef struct scan_plan {
     int64_t group;  /* outer ones of a task */
 } scan_plan;
 
-/* One row of `columns` accumulators in `all`, of type S, over rows `step` elements of type T apart. */
-#define SCAN(name, T, S)                                                                                     \
-    static void name(const weft_heavy_scan *s, const T *x, T *y, int64_t columns, int64_t step, S *all) {    \
-        for (int64_t c = 0; c < columns; c++) all[c] = s->product ? 1 : 0;                                   \
-        if (columns == 1) {                                                                                  \
-            S one = all[0];                                                                                  \
-            for (int64_t i = 0; i < s->extent; i++, x += step, y += step) {                                  \
-                one = s->product ? one * (S)*x : one + (S)*x;                                                \
-                *y = (T)one;                                                                                 \
-            }                                                                                                \
-            return;                                                                                          \
+#define ADD(a, b) ((a) + (b))
+#define MUL(a, b) ((a) * (b))
+
+/* One row of n elements of type T, `step` apart: a chain of operations in type S. */
+#define CHAIN(name, T, S, JOIN, START)                                                                       \
+    static inline void name(int64_t n, int64_t step, const T *x, T *y) {                                     \
+        S all = START;                                                                                       \
+        for (; n > 0; n--, x += step, y += step) {                                                           \
+            all = JOIN(all, (S)*x);                                                                          \
+            *y = (T)all;                                                                                     \
         }                                                                                                    \
-        for (int64_t i = 0; i < s->extent; i++, x += step, y += step)                                        \
-            for (int64_t c = 0; c < columns; c++) {                                                          \
-                all[c] = s->product ? all[c] * (S)x[c] : all[c] + (S)x[c];                                   \
+    }
+
+/* The same four at a time, which waits for one operation on what came before, not for four. S holds what four
+ * elements come to whatever they are: products in the type of their factors may not be. */
+#define FOURS(name, T, S, JOIN, START)                                                                       \
+    static inline void name(int64_t n, int64_t step, const T *x, T *y) {                                     \
+        S all = START;                                                                                       \
+        for (; n >= 4; n -= 4, x += 4 * step, y += 4 * step) {                                               \
+            const S a = (S)x[0], b = JOIN(a, (S)x[step]), right = (S)x[2 * step];                            \
+            const S c = JOIN(b, right), d = JOIN(b, JOIN(right, (S)x[3 * step]));                            \
+            y[0] = (T)JOIN(all, a);                                                                          \
+            y[step] = (T)JOIN(all, b);                                                                       \
+            y[2 * step] = (T)JOIN(all, c);                                                                   \
+            all = JOIN(all, d);                                                                              \
+            y[3 * step] = (T)all;                                                                            \
+        }                                                                                                    \
+        for (; n > 0; n--, x += step, y += step) {                                                           \
+            all = JOIN(all, (S)*x);                                                                          \
+            *y = (T)all;                                                                                     \
+        }                                                                                                    \
+    }
+
+/* Columns side by side, what they came to in `all`; LANES at a time, which compilers make vectors of. */
+#define SIDES(name, T, S, JOIN, START)                                                                       \
+    static void name(int64_t n, int64_t step, const T *restrict x, T *restrict y, int64_t columns,           \
+                     S *restrict all) {                                                                      \
+        for (int64_t c = 0; c < columns; c++) all[c] = START;                                                \
+        for (; n > 0; n--, x += step, y += step) {                                                           \
+            int64_t c = 0;                                                                                   \
+            for (; c + LANES <= columns; c += LANES)                                                         \
+                for (int k = 0; k < LANES; k++) {                                                            \
+                    all[c + k] = JOIN(all[c + k], (S)x[c + k]);                                              \
+                    y[c + k] = (T)all[c + k];                                                                \
+                }                                                                                            \
+            for (; c < columns; c++) {                                                                       \
+                all[c] = JOIN(all[c], (S)x[c]);                                                              \
                 y[c] = (T)all[c];                                                                            \
             }                                                                                                \
+        }                                                                                                    \
     }
-SCAN(scan_f32, float, double)
-SCAN(scan_f64, double, double)
-SCAN(scan_i32, uint32_t, uint32_t)
-SCAN(scan_i64, uint64_t, uint64_t)
+
+#define SCAN(type, T, S, ROW)                                                                                \
+    FOURS(row_sums_##type, T, S, ADD, 0)                                                                     \
+    ROW(row_products_##type, T, S, MUL, 1)                                                                   \
+    SIDES(sums_##type, T, S, ADD, 0)                                                                         \
+    SIDES(products_##type, T, S, MUL, 1)                                                                     \
+    static void scan_##type(const weft_heavy_scan *s, int64_t at, int64_t rows, int64_t columns,             \
+                            void *const *args, void *all) {                                                  \
+        const T *x = (const T *)args[0] + at;                                                                \
+        T *y = (T *)args[1] + at;                                                                            \
+        const int64_t step = s->reverse ? -s->inner : s->inner, next = s->extent * s->inner;                 \
+        for (; rows > 0; rows--, x += next, y += next)                                                       \
+            if (columns > 1)                                                                                 \
+                (s->product ? products_##type : sums_##type)(s->extent, step, x, y, columns, all);           \
+            else if (s->product)                                                                             \
+                row_products_##type(s->extent, step, x, y);                                                  \
+            else                                                                                             \
+                row_sums_##type(s->extent, step, x, y);                                                      \
+    }
+SCAN(f32, float, double, FOURS)
+SCAN(f64, double, double, CHAIN)
+SCAN(i32, uint32_t, uint32_t, FOURS)
+SCAN(i64, uint64_t, uint64_t, FOURS)
 
 static void run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
                 weft_fault *fault) {
@@ -42,23 +95,13 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     for (int64_t task = begin; task < end; task++) {
         const int64_t c0 = task % plan->blocks * COLUMNS, columns = weft__smaller(COLUMNS, s->inner - c0);
         const int64_t first = task / plan->blocks * plan->group;
-        for (int64_t o = first; o < weft__smaller(first + plan->group, s->outer); o++) {
-            const int64_t at = (o * s->extent + (s->reverse ? s->extent - 1 : 0)) * s->inner + c0;
-            const int64_t step = s->reverse ? -s->inner : s->inner;
-            switch (s->dtype) {
-            case WEFT_F32:
-                scan_f32(s, (const float *)args[0] + at, (float *)args[1] + at, columns, step, scratch);
-                break;
-            case WEFT_F64:
-                scan_f64(s, (const double *)args[0] + at, (double *)args[1] + at, columns, step, scratch);
-                break;
-            case WEFT_I32:
-                scan_i32(s, (const uint32_t *)args[0] + at, (uint32_t *)args[1] + at, columns, step, scratch);
-                break;
-            default:
-                scan_i64(s, (const uint64_t *)args[0] + at, (uint64_t *)args[1] + at, columns, step, scratch);
-                break;
-            }
+        const int64_t rows = weft__smaller(plan->group, s->outer - first);
+        const int64_t at = (first * s->extent + (s->reverse ? s->extent - 1 : 0)) * s->inner + c0;
+        switch (s->dtype) {
+        case WEFT_F32: scan_f32(s, at, rows, columns, args, scratch); break;
+        case WEFT_F64: scan_f64(s, at, rows, columns, args, scratch); break;
+        case WEFT_I32: scan_i32(s, at, rows, columns, args, scratch); break;
+        default: scan_i64(s, at, rows, columns, args, scratch); break;
         }
     }
 }

@@ -7,8 +7,11 @@
 #include "device/gpu/text.h"
 
 enum {
-    SHORT = 64,     /* elements of a segment, at least */
-    SEGMENTS = 1024 /* at most, since one worker joins them */
+    SHORT = 64,       /* elements of a segment, at least */
+    SEGMENTS = 1024,  /* at most, since one worker joins them */
+    WIDE = 16,        /* columns of a worker with vectors: as in scan.cl */
+    ENOUGH_WIDE = 64, /* such workers, without cutting anything */
+    ENOUGH = 4096     /* others */
 };
 
 /* What is added up in. */
@@ -18,9 +21,11 @@ static weft_dtype total_of(const weft_target *target, const weft_heavy_scan *s) 
 
 static const char *text_of(weft_launches *launches, const weft_heavy_scan *s) {
     const bool wider = total_of(launches->target, s) != (weft_dtype)s->dtype;
-    char head[64];
-    snprintf(head, sizeof head, "#define A %s\n#define COMPENSATED %d\n", wider ? "double" : "S",
-             !wider && weft_dtype_is_float((weft_dtype)s->dtype));
+    char head[160];
+    snprintf(head, sizeof head,
+             "#define A %s\n#define A16 %s\n#define WIDEN %s\n#define NARROW %s\n#define COMPENSATED %d\n",
+             wider ? "double" : "S", wider ? "double16" : "S16", wider ? "convert_double16" : "",
+             wider ? "convert_float16" : "", !wider && weft_dtype_is_float((weft_dtype)s->dtype));
     return weft__gpu_text(launches, (weft_dtype)s->dtype, head, weft__text_scan);
 }
 
@@ -46,16 +51,19 @@ weft_status weft__gpu_scan(weft_launches *launches, const weft_heavy *heavy, boo
     const weft_heavy_scan *s = &heavy->as.scan;
     const int64_t columns = s->outer * s->inner;
     if (columns == 0 || s->extent == 0) return WEFT_OK;
-    const bool enough = columns >= 4096; /* workers without cutting anything */
-    const int64_t length = enough ? s->extent : weft__larger(SHORT, weft__ceil_div(s->extent, SEGMENTS));
+    const bool vectors = launches->target->vectors;
+    const int64_t workers = vectors ? s->outer * weft__ceil_div(s->inner, WIDE) : columns;
+    const bool whole = s->product || workers >= (vectors ? ENOUGH_WIDE : ENOUGH);
+    const int64_t most = vectors ? ENOUGH_WIDE : SEGMENTS;
+    const int64_t length = whole ? s->extent : weft__larger(SHORT, weft__ceil_div(s->extent, most));
     const int64_t segments = weft__ceil_div(s->extent, length);
     const char *text = text_of(launches, s);
     if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a scan");
     if (segments > 1) {
         const size_t size = weft_dtype_size(total_of(launches->target, s));
         launches->scratch_bytes = columns * segments * (int64_t)size;
-        WEFT_TRY(launch(launches, s, "scan_totals", text, length, columns * segments, sink));
+        WEFT_TRY(launch(launches, s, "scan_totals", text, length, workers * segments, sink));
         WEFT_TRY(launch(launches, s, "scan_join", text, length, columns, sink));
     }
-    return launch(launches, s, "scan_write", text, length, columns * segments, sink);
+    return launch(launches, s, "scan_write", text, length, workers * segments, sink);
 }

@@ -1,56 +1,100 @@
-/* Sums, or products, up to each element along the middle of (outer, extent, inner), which is cut into segments: what
- * each comes to, that joined segment by segment, and each again from there. Workers beside each other have columns
- * beside each other; one that has a segment walks through it. Of one segment the last kernel is all. A: what is added
- * up in, f64 for f32 as on CPUs where there is that, else COMPENSATED. */
+/* Sums, or products, up to each element along the middle of (outer, extent, inner). Where there are few columns sums are
+ * cut into segments: what each comes to, that joined segment by segment, and each again from there. Products are not: of
+ * factors that come to infinity behind a 0 there would be no product. Workers beside each other have columns beside each
+ * other, with vectors WIDE of them. Of one segment the last kernel is all. A: what is added up in, f64 for f32 as on CPUs
+ * where there is that, else COMPENSATED. */
 W_NUMBERS(scan) {
     w_i64 input_at, totals_at, out_at;
     w_i64 outer, extent, inner, length, segments;
     int product, reverse, sink, command;
 };
 
-/* Element 0 of a segment's column, and how far the next one is. */
-W_FN w_i64 place_of(w_i64 worker, w_i64 extent, w_i64 inner, w_i64 length, w_i64 segments, int reverse, w_i64 *n) {
-    const w_i64 c = worker % inner, segment = worker / inner % segments, o = worker / inner / segments;
-    const w_i64 first = segment * length;
-    *n = min(length, extent - first);
-    return (o * extent + (reverse ? extent - 1 - first : first)) * inner + c;
-}
-
 /* all and x. COMPENSATED: of sums, *rest is what the last one rounded off (Kahan 1965), since a chain that is all
  * one sign is far off otherwise; infinities leave none. */
-W_FN A joined(A all, A x, int product, A *rest) {
-    if (product) return all * x;
 #if COMPENSATED
-    const A more = x - *rest, sum = all + more, off = (sum - all) - more;
-    *rest = off - off == 0 ? off : 0;
-    return sum;
+#define JOINED(V, name)                                                                                      \
+    W_FN V name(V all, V x, int product, V *rest) {                                                          \
+        const V more = x - *rest, sum = all + more, off = (sum - all) - more;                                \
+        if (product) return all * x;                                                                         \
+        *rest = off - off == (V)0 ? off : (V)0;                                                              \
+        return sum;                                                                                          \
+    }
 #else
-    return all + x;
+#define JOINED(V, name)                                                                                      \
+    W_FN V name(V all, V x, int product, V *rest) { return product ? all * x : all + x; }
 #endif
+JOINED(A, joined)
+#ifdef VECTORS
+#define WIDE 16
+JOINED(A16, joined16)
+#else
+#define WIDE 1
+#endif
+
+/* What a worker has: columns from element `at` on, n elements of each, and where totals are for them. */
+typedef struct stretch {
+    w_i64 at, n, total;
+    int columns;
+} stretch;
+
+W_FN stretch stretch_of(w_i64 worker, const W_NUMBERS(scan) of) {
+    const w_i64 blocks = (of.inner + WIDE - 1) / WIDE, outer = of.segments * blocks;
+    const w_i64 o = outer == 1 ? worker : worker / outer, rest = worker - o * outer;
+    const w_i64 segment = blocks == 1 ? rest : rest / blocks, c = (rest - segment * blocks) * WIDE;
+    const w_i64 first = segment * of.length;
+    stretch s;
+    s.at = (o * of.extent + (of.reverse ? of.extent - 1 - first : first)) * of.inner + c;
+    s.n = min(of.length, of.extent - first);
+    s.total = (o * of.segments + segment) * of.inner + c;
+    s.columns = (int)min((w_i64)WIDE, of.inner - c);
+    return s;
 }
+
+W_FN w_i64 workers_of(const W_NUMBERS(scan) of) { return of.outer * of.segments * ((of.inner + WIDE - 1) / WIDE); }
 
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_totals(const W_GLOBAL T *input, W_GLOBAL A *totals, W_GLOBAL T *out,
                                                W_GLOBAL w_faults *faults, const W_NUMBERS(scan) of) {
     const w_i64 step = of.reverse ? -of.inner : of.inner;
-    for (w_i64 w = (w_i64)w_group(0) * ITEMS + w_item(0); w < of.outer * of.segments * of.inner;
-         w += (w_i64)w_groups(0) * ITEMS) {
-        w_i64 n, at = of.input_at + place_of(w, of.extent, of.inner, of.length, of.segments, of.reverse, &n);
-        A all = of.product ? 1 : 0, rest = 0;
-        for (; n > 0; n--, at += step) all = joined(all, LOAD(input, at), of.product, &rest);
-        totals[of.totals_at + w] = all;
+    EACH(w, workers_of(of)) {
+        const stretch s = stretch_of(w, of);
+        const W_GLOBAL T *x = input + of.input_at + s.at;
+        W_GLOBAL A *total = totals + of.totals_at + s.total;
+#ifdef VECTORS
+        A16 all = (A16)0, rests = (A16)0;
+        if (s.columns == WIDE) {
+            for (w_i64 i = 0; i < s.n; i++, x += step) all = joined16(all, WIDEN(LOAD16(x)), 0, &rests);
+            vstore16(all, 0, total);
+            continue;
+        }
+        if (of.inner == 1) { /* sixteen sums of neighbours */
+            const W_GLOBAL T *from = of.reverse ? x - s.n + 1 : x;
+            A sum = 0, rest = 0;
+            w_i64 i = 0;
+            for (; i + 16 <= s.n; i += 16) all = joined16(all, WIDEN(LOAD16(from + i)), 0, &rests);
+            for (; i < s.n; i++) sum = joined(sum, LOAD(from, i), 0, &rest);
+            sum += ((all.s0 + all.s1) + (all.s2 + all.s3)) + ((all.s4 + all.s5) + (all.s6 + all.s7));
+            total[0] = sum + (((all.s8 + all.s9) + (all.sa + all.sb)) + ((all.sc + all.sd) + (all.se + all.sf)));
+            continue;
+        }
+#endif
+        for (int c = 0; c < s.columns; c++) {
+            A sum = 0, rest = 0;
+            for (w_i64 k = 0, at = c; k < s.n; k++, at += step) sum = joined(sum, LOAD(x, at), 0, &rest);
+            total[c] = sum;
+        }
     }
 }
 
 /* What comes before each segment, in place of what it comes to. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_join(const W_GLOBAL T *input, W_GLOBAL A *totals, W_GLOBAL T *out,
                                              W_GLOBAL w_faults *faults, const W_NUMBERS(scan) of) {
-    for (w_i64 w = (w_i64)w_group(0) * ITEMS + w_item(0); w < of.outer * of.inner; w += (w_i64)w_groups(0) * ITEMS) {
+    EACH(w, of.outer * of.inner) {
         w_i64 at = of.totals_at + w / of.inner * of.segments * of.inner + w % of.inner;
-        A all = of.product ? 1 : 0, rest = 0;
+        A all = 0, rest = 0;
         for (w_i64 i = 0; i < of.segments; i++, at += of.inner) {
             const A here = totals[at];
             totals[at] = all;
-            all = joined(all, here, of.product, &rest);
+            all = joined(all, here, 0, &rest);
         }
     }
 }
@@ -59,13 +103,48 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_write(const W_GLOBAL T *input, W_GLOBAL 
                                               W_GLOBAL w_faults *faults, const W_NUMBERS(scan) of) {
     if (of.sink && w_faulted(faults)) return;
     const w_i64 step = of.reverse ? -of.inner : of.inner;
-    for (w_i64 w = (w_i64)w_group(0) * ITEMS + w_item(0); w < of.outer * of.segments * of.inner;
-         w += (w_i64)w_groups(0) * ITEMS) {
-        w_i64 n, at = place_of(w, of.extent, of.inner, of.length, of.segments, of.reverse, &n);
-        A all = of.segments > 1 ? totals[of.totals_at + w] : (A)(of.product ? 1 : 0), rest = 0;
-        for (; n > 0; n--, at += step) {
-            all = joined(all, LOAD(input, of.input_at + at), of.product, &rest);
-            STORE(out, of.out_at + at, all);
+    const A none = of.product ? 1 : 0;
+    EACH(w, workers_of(of)) {
+        const stretch s = stretch_of(w, of);
+        const W_GLOBAL T *x = input + of.input_at + s.at;
+        const W_GLOBAL A *total = totals + of.totals_at + s.total;
+        W_GLOBAL T *y = out + of.out_at + s.at;
+        w_i64 done = 0; /* of a row */
+#ifdef VECTORS
+        if (s.columns == WIDE) {
+            A16 all = of.segments > 1 ? vload16(0, total) : (A16)none, rests = (A16)0;
+            for (; done < s.n; done++, x += step, y += step) {
+                all = joined16(all, WIDEN(LOAD16(x)), of.product, &rests);
+                STORE16(y, NARROW(all));
+            }
+            continue;
+        }
+        A before = of.segments > 1 ? total[0] : none, rest_before = 0;
+        if (of.inner == 1 && !of.product) /* what sixteen come to among themselves, and what came before them */
+            for (; done + 16 <= s.n; done += 16, x += 16 * step, y += 16 * step) {
+                A16 v = WIDEN(of.reverse ? LOAD16(x - 15).sfedcba9876543210 : LOAD16(x));
+                v += (A16)((A)0, v.s01234567, v.s89ab, v.scd, v.se);
+                v += (A16)((A)0, (A)0, v.s01234567, v.s89ab, v.scd);
+                v += (A16)((A)0, (A)0, (A)0, (A)0, v.s01234567, v.s89ab);
+                v += (A16)((A)0, (A)0, (A)0, (A)0, (A)0, (A)0, (A)0, (A)0, v.s01234567);
+                const A last = v.sf;
+                v += before;
+                before = joined(before, last, 0, &rest_before);
+                if (of.reverse)
+                    STORE16(y - 15, NARROW(v).sfedcba9876543210);
+                else
+                    STORE16(y, NARROW(v));
+            }
+#endif
+        for (int c = 0; c < s.columns; c++) {
+            A all = of.segments > 1 ? total[c] : none, rest = 0;
+#ifdef VECTORS
+            if (done) all = before, rest = rest_before;
+#endif
+            for (w_i64 k = done, at = c; k < s.n; k++, at += step) {
+                all = joined(all, LOAD(x, at), of.product, &rest);
+                STORE(y, at, all);
+            }
         }
     }
 }
