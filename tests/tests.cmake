@@ -208,6 +208,7 @@ if(TARGET test_ops)
   weft_add_cuda_test(grad_cuda test_grad cuda --op # what has texts or launches of its own, and one of each other sort
     matmul,conv2d,recurrent,cumprod,topk,max_pool2d,batch_norm,interpolate2d,complex,defined,gather,cross_entropy,gelu)
   weft_add_cuda_test(grad_cuda_attention test_grad cuda --op attention)
+  weft_add_cuda_test(grad_cuda_sort test_grad cuda --op sort) # alone: programs without scratch
   find_program(PYTHON_PROGRAM python3)
   if(PYTHON_PROGRAM)
     weft_add_test(op_matrix ${PYTHON_PROGRAM} tools/gen_op_matrix.py --check ${PROJECT_BINARY_DIR}/op-matrix)

@@ -128,12 +128,38 @@ void ops_case_order(matrix *m) {
     ops_flush(m);
 }
 
+/* Gradients that are added to others, of all elements and of the first k: w where they came from, and v. */
+static void add_to(matrix *m, int64_t k) {
+    enum { ROWS = 5, N = 19 };
+    const shape s = SHAPE(ROWS, N);
+    operand x = operand_new(m, WEFT_F32, s, VIEW_PLAIN, GEN_STEPS);
+    operand v = operand_new(m, WEFT_F32, s, VIEW_PLAIN, GEN_NORMAL);
+    operand w = operand_new(m, WEFT_F32, SHAPE(ROWS, k), VIEW_PLAIN, GEN_NORMAL);
+    weft_tensor *best = k == N ? weft_sort(x.t, 1, true, NULL) : weft_topk(x.t, k, 1, true, NULL), *grad;
+    weft_tensor *loss = weft_add(weft_sum(weft_mul(best, w.t), WEFT_ALL_AXES, false),
+                                 weft_sum(weft_mul(x.t, v.t), WEFT_ALL_AXES, false));
+    float got[ROWS * N];
+    bool fine = weft_gradient(loss, &x.t, 1, &grad) == WEFT_OK && weft_read(grad, got, sizeof got) == WEFT_OK;
+    array *places;
+    expect(m, x.h, 1, k, true, &places);
+    for (int64_t i = 0; i < places->n; i++) v.h->f[i / k * N + places->i[i]] += w.h->f[i];
+    for (int64_t i = 0; i < ROWS * N && fine && !m->texts; i++) fine = got[i] == (float)v.h->f[i];
+    ops_hold(m, k == N ? "sort" : "topk", WEFT_F32, "a gradient beside another", fine);
+    ops_flush(m);
+}
+
 void ops_case_sort(matrix *m);
-void ops_case_sort(matrix *m) { run(m, SORT); }
+void ops_case_sort(matrix *m) {
+    run(m, SORT);
+    add_to(m, 19);
+}
 void ops_case_argsort(matrix *m);
 void ops_case_argsort(matrix *m) { run(m, ARGSORT); }
 void ops_case_topk(matrix *m);
-void ops_case_topk(matrix *m) { run(m, TOPK); }
+void ops_case_topk(matrix *m) {
+    run(m, TOPK);
+    add_to(m, 3);
+}
 
 /* ---- take_along_axis ---- */
 

@@ -5,27 +5,37 @@
 
 #include "device/cpu/gemm.h"
 
-enum { BITS = 11, RADIX = 1 << BITS, SMALL = 48 /* elements that insertion is faster for */ };
+enum {
+    SMALL = 48,  /* elements that insertion is faster for */
+    LONG = 4096, /* elements that are worth larger tables of counts */
+    BITS = 8,
+    BITS_LONG = 11 /* of a digit */
+};
 
 #define TASK_COUNT 4096 /* elements that are worth a task */
 
+/* What makes keys of elements: all bits of floats are set where they are floats, of turned where the order is
+ * descending. */
+typedef struct key_form {
+    uint64_t floats, turned;
+} key_form;
+
 typedef struct order_plan {
     weft_heavy_order order;
+    key_form form;
     bool few;      /* by a heap */
+    int bits;      /* of a digit */
     int64_t group; /* rows of a task */
 } order_plan;
 
 #define KEY          uint32_t
-#define KEY_DIGITS   3
 #define KEY_INFINITE UINT32_C(0x7f800000)
 #define NAME(part)   narrow_##part
 #include "device/cpu/order_rows.h"
 #undef KEY
-#undef KEY_DIGITS
 #undef KEY_INFINITE
 #undef NAME
 #define KEY          uint64_t
-#define KEY_DIGITS   6
 #define KEY_INFINITE UINT64_C(0x7ff0000000000000)
 #define NAME(part)   wide_##part
 #include "device/cpu/order_rows.h"
@@ -56,14 +66,16 @@ weft_status weft__cpu_order_prepare(weft_context *ctx, const weft_heavy_order *o
     plan->order = *order;
     if (order->rows == 0 || order->count == 0) return WEFT_OK;
     const int64_t n = order->extent;
+    const size_t size = key_bytes(order);
+    plan->form.floats = weft_dtype_is_float((weft_dtype)order->dtype) ? ~UINT64_C(0) : 0;
+    plan->form.turned = order->descending ? ~UINT64_C(0) : 0;
+    plan->bits = n < LONG ? BITS : BITS_LONG;
     plan->few = order->count <= n / 16;
     plan->group = weft__larger(1, TASK_COUNT / n);
     work->tasks = weft__ceil_div(order->rows, plan->group);
-    work->scratch_bytes = 2 * (size_t)n * (key_bytes(order) + sizeof(uint32_t)) +
-                          (size_t)wide_digits * RADIX * sizeof(uint32_t);
-    work->cost_ns = 20 + (double)order->rows * (double)n *
-                             (plan->few               ? 0.5
-                              : key_bytes(order) == 4 ? 10
-                                                      : 25);
+    work->scratch_bytes = (size_t)(plan->few ? order->count : 2 * n) * (size + sizeof(uint32_t));
+    if (!plan->few)
+        work->scratch_bytes += ((8 * size / (size_t)plan->bits + 1) << plan->bits) * sizeof(uint32_t);
+    work->cost_ns = 20 + (double)order->rows * (double)n * (plan->few ? 0.5 : size == 4 ? 10 : 25);
     return WEFT_OK;
 }

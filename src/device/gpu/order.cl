@@ -2,36 +2,180 @@
  * path"): of RUN elements, which a worker puts in order by exchanging neighbours, all in registers (odd-even
  * transposition), and then of twice as many each time, cut off at `count`, since what comes later is in no answer. Keys
  * are unsigned integers T that compare as the elements do: -0 as 0, NaN last, turned round for descending order. Of equal
- * keys those of the left run come first. INFINITE: the bits of it. */
+ * keys those of the left run come first. With vectors runs are longer, and of each only what is asked for is put in
+ * order. INFINITE: the bits of it. */
 #define RUN   16
 #define PIECE 64 /* of a merged run, for one worker */
 
-W_FN T key_of(T bits, int is_float, int descending) {
-    const T top = (T)1 << (8 * sizeof(T) - 1), size = bits & ~top;
-    T key = bits ^ top;
-    if (is_float) {
-        key = size == 0 ? top : bits & top ? ~bits : bits | top;
-        if (size > INFINITE) key = ~(T)0;
+/* The key of an element that has such bits; floats, turned: all bits set where elements are, order is. No branch, so that
+ * it serves vectors, too. */
+#define KEY_OF(KEY, name)                                                                                    \
+    W_FN KEY name(KEY bits, T floats, T turned) {                                                            \
+        const int sign = 8 * sizeof(T) - 1;                                                                  \
+        const T top = (T)1 << sign;                                                                          \
+        const KEY size = bits & ~top, zero = (size - 1) >> sign, nan = ((T)INFINITE - size) >> sign;         \
+        const KEY some = bits & ~(-zero & floats), flip = (-(some >> sign) & floats) | top;                  \
+        return ((some ^ flip) | (-nan & floats)) ^ turned;                                                   \
     }
-    return descending ? ~key : key;
+KEY_OF(T, key_of)
+
+#ifdef VECTORS
+KEY_OF(S16, keys_of)
+
+/* Lets element `at` sink in a heap of n, whose root comes last. */
+W_FN void sink_in(W_GLOBAL T *key, W_GLOBAL int *place, w_i64 at, w_i64 n) {
+    const T k = key[at];
+    const int p = place[at];
+    for (w_i64 child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && (key[child + 1] > key[child] ||
+                              (key[child + 1] == key[child] && place[child + 1] > place[child])))
+            child++;
+        if (key[child] < k || (key[child] == k && place[child] < p)) break;
+        key[at] = key[child];
+        place[at] = place[child];
+    }
+    key[at] = k;
+    place[at] = p;
 }
 
+/* The first `count` elements of runs of `span`: a heap of the best so far, with which most are only compared. */
+W_NUMBERS(order_heads) {
+    w_i64 input_at, keys_at, places_at, out_at;
+    w_i64 rows, extent, count, runs, room, span;
+    int is_float, descending, last, sink, command;
+};
+W_KERNEL W_ITEMS(1, 1, 1) void order_heads(const W_GLOBAL T *input, W_GLOBAL T *keys, W_GLOBAL int *places,
+                                           W_GLOBAL int *out, W_GLOBAL w_faults *faults, const W_NUMBERS(order_heads) of) {
+    if (of.sink && w_faulted(faults)) return;
+    const T floats = of.is_float ? ~(T)0 : 0, turned = of.descending ? ~(T)0 : 0;
+    FOR_MINE(w, of.rows * of.runs) {
+        const w_i64 row = w / of.runs, first = w % of.runs * of.span;
+        const w_i64 n = min(of.span, of.extent - first), count = min(n, of.count);
+        const W_GLOBAL T *x = input + of.input_at + row * of.extent + first;
+        W_GLOBAL T *key = keys + of.keys_at + w * of.room;
+        W_GLOBAL int *place = places + of.places_at + w * of.room;
+        for (w_i64 i = 0; i < count; i++) {
+            key[i] = key_of(x[i], floats, turned);
+            place[i] = (int)(first + i);
+        }
+        for (w_i64 i = count / 2; i-- > 0;) sink_in(key, place, i, count);
+        T least = key[0]; /* that is not among the best */
+        for (w_i64 i = count, some; i < n; i += some) {
+            some = min(n - i, (w_i64)64);
+            if (some == 64) {
+                const S16 a = keys_of(vload16(0, x + i), floats, turned), b = keys_of(vload16(1, x + i), floats, turned),
+                          c = keys_of(vload16(2, x + i), floats, turned), d = keys_of(vload16(3, x + i), floats, turned);
+                if (!any(min(min(a, b), min(c, d)) < least)) continue;
+            }
+            for (w_i64 k = i; k < i + some; k++) {
+                const T here = key_of(x[k], floats, turned);
+                if (here >= least) continue; /* equal ones come later */
+                key[0] = here;
+                place[0] = (int)(first + k);
+                sink_in(key, place, 0, count);
+                least = key[0];
+            }
+        }
+        for (w_i64 left = count; left-- > 0;) { /* from the last of them to the first */
+            const T k = key[0];
+            const int p = place[0];
+            key[0] = key[left], place[0] = place[left];
+            sink_in(key, place, 0, left);
+            key[left] = k, place[left] = p;
+        }
+        if (of.last)
+            for (w_i64 i = 0; i < count; i++) out[of.out_at + row * of.count + i] = place[i];
+    }
+}
+
+/* Insertion of a few. */
+W_FN void insert_each(W_GLOBAL T *key, W_GLOBAL int *place, int n) {
+    for (int i = 1; i < n; i++) {
+        const T k = key[i];
+        const int p = place[i];
+        int at = i;
+        for (; at > 0 && key[at - 1] > k; at--) {
+            key[at] = key[at - 1];
+            place[at] = place[at - 1];
+        }
+        key[at] = k;
+        place[at] = p;
+    }
+}
+
+/* All of a run of `span`, by bytes, from the last to the first, which keeps equal keys in order. */
+#define DIGITS (int)sizeof(T)
+W_NUMBERS(order_digits) {
+    w_i64 input_at, keys_at, places_at, more_keys_at, more_places_at, out_at;
+    w_i64 rows, extent, count, runs, span;
+    int is_float, descending, last, sink, command;
+};
+W_KERNEL W_ITEMS(1, 1, 1) void order_digits(const W_GLOBAL T *input, W_GLOBAL T *keys, W_GLOBAL int *places,
+                                            W_GLOBAL T *more_keys, W_GLOBAL int *more_places, W_GLOBAL int *out,
+                                            W_GLOBAL w_faults *faults, const W_NUMBERS(order_digits) of) {
+    if (of.sink && w_faulted(faults)) return;
+    const T floats = of.is_float ? ~(T)0 : 0, turned = of.descending ? ~(T)0 : 0;
+    FOR_MINE(w, of.rows * of.runs) {
+        const w_i64 row = w / of.runs, first = w % of.runs * of.span;
+        const int n = (int)min(of.span, of.extent - first);
+        const W_GLOBAL T *x = input + of.input_at + row * of.extent + first;
+        W_GLOBAL T *key = keys + of.keys_at + w * of.span, *from = key, *to = more_keys + of.more_keys_at + w * of.span;
+        W_GLOBAL int *place = places + of.places_at + w * of.span, *at = place,
+                     *next = more_places + of.more_places_at + w * of.span;
+        for (int i = 0; i < n; i++) {
+            from[i] = key_of(x[i], floats, turned);
+            at[i] = (int)first + i;
+        }
+        if (n <= 32) {
+            insert_each(from, at, n);
+        } else {
+            int counts[DIGITS * 256];
+            for (int i = 0; i < DIGITS * 256; i++) counts[i] = 0;
+            for (int i = 0; i < n; i++)
+                for (int d = 0; d < DIGITS; d++) counts[d * 256 + (int)(from[i] >> 8 * d & 255)]++;
+            for (int d = 0; d < DIGITS; d++) {
+                int *count = counts + d * 256, sum = 0;
+                if (count[(int)(from[0] >> 8 * d & 255)] == n) continue; /* the same in all */
+                for (int v = 0; v < 256; v++) {
+                    const int here = count[v];
+                    count[v] = sum;
+                    sum += here;
+                }
+                for (int i = 0; i < n; i++) {
+                    const int to_place = count[(int)(from[i] >> 8 * d & 255)]++;
+                    to[to_place] = from[i];
+                    next[to_place] = at[i];
+                }
+                W_GLOBAL T *spare = from;
+                W_GLOBAL int *room = at;
+                from = to, to = spare, at = next, next = room;
+            }
+        }
+        for (int i = 0; of.last && i < (int)min((w_i64)n, of.count); i++) out[of.out_at + row * of.count + i] = at[i];
+        for (int i = 0; !of.last && from != key && i < n; i++) {
+            key[i] = from[i];
+            place[i] = at[i];
+        }
+    }
+}
+#else
 W_NUMBERS(order_runs) {
     w_i64 input_at, keys_at, places_at, out_at;
-    w_i64 rows, extent, count, runs, room;
+    w_i64 rows, extent, count, runs, room, span;
     int is_float, descending, last, sink, command;
 };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void order_runs(const W_GLOBAL T *input, W_GLOBAL T *keys, W_GLOBAL int *places,
                                               W_GLOBAL int *out, W_GLOBAL w_faults *faults,
                                               const W_NUMBERS(order_runs) of) {
     if (of.sink && w_faulted(faults)) return;
-    for (w_i64 w = (w_i64)w_group(0) * ITEMS + w_item(0); w < of.rows * of.runs; w += (w_i64)w_groups(0) * ITEMS) {
+    FOR_MINE(w, of.rows * of.runs) {
         const w_i64 row = w / of.runs, first = w % of.runs * RUN;
         const int n = (int)min((w_i64)RUN, of.extent - first), most = (int)min((w_i64)n, of.count);
+        const T floats = of.is_float ? ~(T)0 : 0, turned = of.descending ? ~(T)0 : 0;
         T key[RUN];
         int place[RUN];
         W_CARD_UNROLL for (int i = 0; i < RUN; i++) {
-            key[i] = i < n ? key_of(input[of.input_at + row * of.extent + first + i], of.is_float, of.descending) : ~(T)0;
+            key[i] = i < n ? key_of(input[of.input_at + row * of.extent + first + i], floats, turned) : ~(T)0;
             place[i] = (int)first + i;
         }
         W_CARD_UNROLL for (int turn = 0; turn < RUN; turn++) {
@@ -55,6 +199,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void order_runs(const W_GLOBAL T *input, W_GLOBAL 
         }
     }
 }
+#endif
 
 /* Runs `from` that stand for `span` elements each become half as many `to`, a run in `room` elements each. */
 W_NUMBERS(order_merge) {
@@ -67,8 +212,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void order_merge(const W_GLOBAL T *from_keys, cons
                                                W_GLOBAL w_faults *faults, const W_NUMBERS(order_merge) of) {
     if (of.sink && w_faulted(faults)) return;
     const w_i64 merged = (of.runs + 1) / 2;
-    for (w_i64 w = (w_i64)w_group(0) * ITEMS + w_item(0); w < of.rows * merged * of.pieces;
-         w += (w_i64)w_groups(0) * ITEMS) {
+    FOR_MINE(w, of.rows * merged * of.pieces) {
         const w_i64 run = w / of.pieces % merged, row = w / of.pieces / merged, left = row * of.runs + 2 * run;
         const w_i64 n = min(of.room, of.extent - 2 * run * of.span);
         const w_i64 m = 2 * run + 1 < of.runs ? min(of.room, of.extent - (2 * run + 1) * of.span) : 0;

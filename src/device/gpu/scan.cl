@@ -55,7 +55,7 @@ W_FN w_i64 workers_of(const W_NUMBERS(scan) of) { return of.outer * of.segments 
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_totals(const W_GLOBAL T *input, W_GLOBAL A *totals, W_GLOBAL T *out,
                                                W_GLOBAL w_faults *faults, const W_NUMBERS(scan) of) {
     const w_i64 step = of.reverse ? -of.inner : of.inner;
-    EACH(w, workers_of(of)) {
+    FOR_MINE(w, workers_of(of)) {
         const stretch s = stretch_of(w, of);
         const W_GLOBAL T *x = input + of.input_at + s.at;
         W_GLOBAL A *total = totals + of.totals_at + s.total;
@@ -88,7 +88,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_totals(const W_GLOBAL T *input, W_GLOBAL
 /* What comes before each segment, in place of what it comes to. */
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_join(const W_GLOBAL T *input, W_GLOBAL A *totals, W_GLOBAL T *out,
                                              W_GLOBAL w_faults *faults, const W_NUMBERS(scan) of) {
-    EACH(w, of.outer * of.inner) {
+    FOR_MINE(w, of.outer * of.inner) {
         w_i64 at = of.totals_at + w / of.inner * of.segments * of.inner + w % of.inner;
         A all = 0, rest = 0;
         for (w_i64 i = 0; i < of.segments; i++, at += of.inner) {
@@ -104,7 +104,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scan_write(const W_GLOBAL T *input, W_GLOBAL 
     if (of.sink && w_faulted(faults)) return;
     const w_i64 step = of.reverse ? -of.inner : of.inner;
     const A none = of.product ? 1 : 0;
-    EACH(w, workers_of(of)) {
+    FOR_MINE(w, workers_of(of)) {
         const stretch s = stretch_of(w, of);
         const W_GLOBAL T *x = input + of.input_at + s.at;
         const W_GLOBAL A *total = totals + of.totals_at + s.total;

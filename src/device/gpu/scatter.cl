@@ -100,7 +100,7 @@ W_NUMBERS(scatter_begin) {
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter_begin(const W_GLOBAL T *base, W_GLOBAL T *out, W_GLOBAL w_faults *faults,
                                                  const W_NUMBERS(scatter_begin) of) {
     if (of.sink && w_faulted(faults)) return;
-    EACH(i, of.n) out[of.out_at + i] = of.start ? base[of.base_at + i] : (T)0;
+    FOR_MINE(i, of.n) out[of.out_at + i] = of.start ? base[of.base_at + i] : (T)0;
 }
 
 W_NUMBERS(scatter_each) {
@@ -113,7 +113,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter_each(const W_GLOBAL INDEX *index, con
                                                 W_GLOBAL T *out, W_GLOBAL w_faults *faults, const W_NUMBERS(scatter_each) of) {
     if (of.sink && w_faulted(faults)) return;
     for (w_i64 o = w_group(2); o < of.outer; o += w_groups(2))
-        EACH(i, of.count) {
+        FOR_MINE(i, of.count) {
             const w_i64 row = index[of.index_at + i], to = o * of.rows + row;
             if (row >= 0 && row < of.rows)
                 STORE(out, of.out_at + to,

@@ -6,11 +6,11 @@
 /* Before what is done for each i of n: with vectors a group has its own stretch of them, else all work-items of all
  * groups have neighbouring ones. */
 #ifdef VECTORS
-#define EACH(i, n)                                                                                                  \
+#define FOR_MINE(i, n)                                                                                                  \
     for (w_i64 all_ = n, part_ = (all_ + w_groups(0) - 1) / w_groups(0), i = part_ * w_group(0), end_ = min(i + part_, all_); \
          i < end_; i++)
 #else
-#define EACH(i, n) for (w_i64 i = (w_i64)w_group(0) * ITEMS + w_item(0); i < (n); i += (w_i64)w_groups(0) * ITEMS)
+#define FOR_MINE(i, n) for (w_i64 i = (w_i64)w_group(0) * ITEMS + w_item(0); i < (n); i += (w_i64)w_groups(0) * ITEMS)
 #endif
 
 #if FORMAT == 0
