@@ -158,7 +158,7 @@ WEFT_API WEFT_CHECKED weft_status weft_checkpoint_list(weft_context *ctx, const 
 WEFT_API WEFT_CHECKED weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run,
                                                             uint64_t step);
 
-/* The step that it links to; false where none was marked. */
+/* The step that it links to, or is a copy of; false where none was marked. */
 WEFT_API bool weft_checkpoint_best(const char *run, uint64_t *step);
 
 /* Opens and verifies that checkpoint. WEFT_ERR_STATE where none was marked. */

@@ -1,5 +1,6 @@
 /* The best checkpoint of a run: RUN/checkpoints/best is a symbolic link to one of the others, which is spared
- * where old ones are removed. Must not know: what best means. Read next: checkpoint_write.c. */
+ * where old ones are removed; or a copy of it, which is what programs that follow links (scp -r) make. Must
+ * not know: what best means. Read next: checkpoint_write.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -15,18 +16,28 @@
 
 #define BEST "best"
 
+static bool step_of_copy(const char *path, uint64_t *step) {
+    weft_checkpoint *copy;
+    if (weft_checkpoint_open(NULL, path, &copy) != WEFT_OK) return false;
+    *step = weft_checkpoint_state_of(copy)->step;
+    weft_checkpoint_close(copy);
+    return true;
+}
+
 bool weft_checkpoint_best(const char *run, uint64_t *step) {
     char target[WEFT__STEP_NAME];
     char *path = run ? weft__checkpoint_path(NULL, run, BEST) : NULL;
-    const ssize_t size = path ? readlink(path, target, sizeof target - 1) : -1;
+    if (!path) return false;
+    const ssize_t size = readlink(path, target, sizeof target - 1);
+    const bool copied = size < 0 && errno == EINVAL && step_of_copy(path, step);
     weft__free(NULL, path);
-    if (size <= 0) return false;
+    if (size <= 0) return copied;
     target[size] = '\0';
     return weft__checkpoint_step(target, step);
 }
 
-/* A link cannot be changed: a new one is renamed over it. */
-static int replace_link(int folder, const char *target) {
+/* A link cannot be changed: a new one is renamed over it, a copy is removed before. */
+static int replace_link(weft_context *ctx, const char *path, int folder, const char *target) {
     char temp[WEFT__TEMP_SIZE];
     int made = -1;
     for (int attempt = 0; made != 0 && attempt < 16; attempt++) {
@@ -35,7 +46,10 @@ static int replace_link(int folder, const char *target) {
         if (made != 0 && errno != EEXIST) return -1;
     }
     if (made != 0) return -1;
-    if (renameat(folder, temp, folder, BEST) == 0) return fsync(folder);
+    int renamed = renameat(folder, temp, folder, BEST);
+    if (renamed != 0 && errno == EISDIR && weft__folder_remove(ctx, NULL, path, BEST) == WEFT_OK)
+        renamed = renameat(folder, temp, folder, BEST);
+    if (renamed == 0) return fsync(folder);
     const int error = errno;
     (void)unlinkat(folder, temp, 0);
     errno = error;
@@ -64,7 +78,7 @@ weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run, uint64
         status = weft__fail_io(ctx, "open", path, errno);
     else if (fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) != 0)
         status = weft__fail(ctx, WEFT_ERR_STATE, "%s has no %s to be the best", path, name);
-    else if (replace_link(folder, name) != 0)
+    else if (replace_link(ctx, path, folder, name) != 0)
         status = link_failed(ctx, path, errno);
     if (folder >= 0) (void)close(folder);
     weft__free(ctx, path);

@@ -19,6 +19,8 @@ for at in 7 $((last / 2 / 7 * 7 + 7)); do
     check "resumed from step $at to the same bits" cmp {whole,part}/checkpoints/step-"$last"/model.safetensors
     rm -r part
 done
+expect 0 '' "$weft" train lstm.yaml --run parts "${small[@]}" --set train.epochs=2 --set train.accumulate=5
+check "epochs of streams are whole steps" test -d parts/checkpoints/step-$((2 * (last / 2 / 5)))
 expect 0 '' "$weft" train lstm.yaml --run still "${small[@]}" --set train.epochs=2 --set data.streams=false
 check "without streams there are no states" bash -c "! grep -aq '\"h\"' still/checkpoints/step-*/model.safetensors"
 expect 0 'validation loss .* perplexity' "$weft" eval whole

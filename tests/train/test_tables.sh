@@ -128,6 +128,10 @@ check "without patience it goes on" grep -q '54 of 54\|"step": 54' early/summary
 cp -r part lost && rm lost/checkpoints/best
 expect 0 '' "$weft" resume lost --set train.patience=0 --set train.steps=54 --quiet
 check "a resumed run knows its best again" cmp {early,lost}/checkpoints/best/model.safetensors
+cp -rL part copied # as scp -r does
+expect 0 "copied, step ${best#step-}\$" "$weft" eval copied
+expect 0 '' "$weft" resume copied --set train.patience=0 --set train.steps=54 --quiet
+check "whose best is a link again" cmp <(readlink early/checkpoints/best) <(readlink copied/checkpoints/best)
 expect 0 '' "$weft" train logistic.yaml --run unkept "${noise[@]}" --set train.steps=45 --set train.keep_best=false --quiet
 expect 0 '' "$weft" resume unkept --set train.keep_best=true --set train.steps=54 --quiet
 check "whose best is gone has another one" test -e unkept/checkpoints/best/model.safetensors
