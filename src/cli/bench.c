@@ -20,6 +20,8 @@ const weft__workload weft__workloads[] = {
      weft__bench_mlp},
     {"cnn", "two convolutions and two layers on Fashion-MNIST, batch 64, Adam", 150, 10, 1, false, true,
      weft__bench_images, weft__bench_cnn},
+    {"resnet", "a residual network of 8 layers on Fashion-MNIST, batch 64, Adam", 60, 5, 1, false, true,
+     weft__bench_images, weft__bench_resnet},
     {"chargpt_small", "4 layers, 4 heads, width 128, context 64, batch 12, AdamW", 200, 5, 1, false, true,
      weft__bench_characters, weft__bench_chargpt_small},
     {"chargpt_big", "6 layers, 6 heads, width 384, context 256, batch 16, AdamW", 12, 2, 1, false, true,

@@ -117,6 +117,7 @@ weft_status weft__bench_tokens(weft__bench *bench);
 weft_status weft__bench_xor(weft__bench *bench);
 weft_status weft__bench_mlp(weft__bench *bench);
 weft_status weft__bench_cnn(weft__bench *bench);
+weft_status weft__bench_resnet(weft__bench *bench);
 weft_status weft__bench_chargpt_small(weft__bench *bench);
 weft_status weft__bench_chargpt_big(weft__bench *bench);
 weft_status weft__bench_gpt2(weft__bench *bench);

@@ -202,6 +202,12 @@ weft_status weft__bench_cnn(weft__bench *b) {
     return train_images(b, 64);
 }
 
+weft_status weft__bench_resnet(weft__bench *b) {
+    b->module = weft_resnet(
+        b->ctx, &(weft_resnet_options){.channels = 1, .rows = 28, .columns = 28, .classes = 10, .depth = 8});
+    return train_images(b, 64);
+}
+
 /* count ids of our own, each by make. */
 static weft_status make_ids(weft__bench *b, size_t count, int32_t (*make)(size_t i)) {
     b->own_ids = weft__array(b->ctx, count, sizeof *b->own_ids);
