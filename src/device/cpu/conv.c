@@ -314,6 +314,8 @@ static void gather(const conv_plan *p, int64_t q, int64_t rows, const char *x, c
                                         .runs = p->runs + sum->first_run,
                                         .n_runs = sum->n_runs,
                                         .last = s->last,
+                                        .row = k->count[1],
+                                        .step = p->step[1] * p->band.channels,
                                         .add = i > 0,
                                         .ahead = ahead,
                                         .ahead_bytes = k == p->classes && i == 0 ? ahead_bytes : 0};

@@ -9,20 +9,25 @@
 
 /* ---- pixels by channels: the result, and the gradient by the input ---- */
 
-/* n products more of mr pixels, whose channels follow each other, and packed nv vectors. */
-static ALWAYS void FN(conv_steps)(const int mr, const int nv, int64_t n, VEC acc[CONV_ROWS][CONV_VECS],
-                                  const T *const *x, const T *w) {
+/* n products more of mr pixels, whose channels follow each other, and packed nv vectors. even: pixels are
+ * `step` apart, and three of them share a register, of which there are not enough for one pointer each. */
+static ALWAYS void FN(conv_steps)(const int mr, const int nv, const bool even, int64_t n,
+                                  VEC acc[CONV_ROWS][CONV_VECS], const T *const *x, int64_t step,
+                                  const T *w) {
+    const T *at[(CONV_ROWS + 2) / 3];
+    UNROLL for (int i = 0; i < (mr + 2) / 3; i++) at[i] = x[0] + 3 * i * step;
     for (int64_t c = 0; c < n; c++, w += nv * VL) {
         VEC wv[CONV_VECS];
         UNROLL for (int j = 0; j < nv; j++) wv[j] = FN(load)(w + j * VL);
         UNROLL for (int i = 0; i < mr; i++) {
-            const VEC xv = SET1(x[i][c]);
+            const VEC xv = SET1(even ? at[i / 3][i % 3 * step] : x[i][c]);
             UNROLL for (int j = 0; j < nv; j++) acc[i][j] = FMA(xv, wv[j], acc[i][j]);
         }
+        UNROLL for (int i = 0; i < (mr + 2) / 3; i++) at[i]++;
     }
 }
 
-static ALWAYS void FN(conv_tile)(const int mr, const int nv, const weft_conv_gather *g,
+static ALWAYS void FN(conv_tile)(const int mr, const int nv, const bool even, const weft_conv_gather *g,
                                  const weft_conv_place *places) {
     VEC acc[CONV_ROWS][CONV_VECS];
     const T *x[CONV_ROWS], *w = g->w;
@@ -34,8 +39,8 @@ static ALWAYS void FN(conv_tile)(const int mr, const int nv, const weft_conv_gat
     }
     for (const weft_conv_run *run = g->runs, *end = run + g->n_runs; run < end;
          w += run->n * nv * VL, run++) {
-        UNROLL for (int i = 0; i < mr; i++) x[i] = (const T *)g->x + places[i].x + run->at;
-        FN(conv_steps)(mr, nv, run->n, acc, x, w);
+        UNROLL for (int i = 0; i < mr; i++) x[i] = (const T *)g->x + places[even ? 0 : i].x + run->at;
+        FN(conv_steps)(mr, nv, even, run->n, acc, x, g->step, w);
     }
     UNROLL for (int i = 0; i < mr; i++) {
         UNROLL for (int j = 0; j < nv; j++) {
@@ -81,7 +86,10 @@ static ALWAYS void FN(conv_weight_tile)(const int mr, const int nv, const bool j
 
 #define TILE(mr, nv)                                                                                         \
     static void FN(conv_tile_##mr##_##nv)(const weft_conv_gather *g, const weft_conv_place *places) {        \
-        FN(conv_tile)(mr, nv, g, places);                                                                    \
+        FN(conv_tile)(mr, nv, false, g, places);                                                             \
+    }                                                                                                        \
+    static void FN(conv_even_##mr##_##nv)(const weft_conv_gather *g, const weft_conv_place *places) {        \
+        FN(conv_tile)(mr, nv, true, g, places);                                                              \
     }                                                                                                        \
     static void FN(conv_weight_##mr##_##nv)(const weft_conv_weight *g, const int64_t *rows, T *to) {         \
         FN(conv_weight_tile)(mr, nv, false, g, rows, to);                                                    \
@@ -92,19 +100,23 @@ static ALWAYS void FN(conv_weight_tile)(const int mr, const int nv, const bool j
 CONV_LIST(TILE)
 #undef TILE
 
+/* Of rows of g->row pixels, which are even, tiles are parts where they fill one. */
 static void FN(conv_gather)(const weft_conv_gather *g, int64_t nv, const weft_conv_place *places,
                             int64_t count) {
-    static void (*const table[CONV_VECS + 1][CONV_ROWS + 1])(const weft_conv_gather *,
-                                                             const weft_conv_place *) = {
-#define TILE(mr, nv) [nv][mr] = FN(conv_tile_##mr##_##nv),
+    static void (*const table[CONV_VECS + 1][CONV_ROWS + 1][2])(const weft_conv_gather *,
+                                                                const weft_conv_place *) = {
+#define TILE(mr, nv) [nv][mr] = {FN(conv_tile_##mr##_##nv), FN(conv_even_##mr##_##nv)},
         CONV_LIST(TILE)
 #undef TILE
     };
-    const weft_split tiles = split_of(count, CONV_ROWS);
-    for (int64_t t = 0; t < tiles.count; t++) {
-        ask_ahead(g->ahead, g->ahead_bytes, t, tiles.count);
-        table[nv][split_size(tiles, t)](g, places + split_at(tiles, t));
-    }
+    const bool even = g->row >= CONV_ROWS;
+    const int64_t each = even ? g->row : count, rows = count / each;
+    const weft_split tiles = split_of(each, CONV_ROWS);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t t = 0; t < tiles.count; t++) {
+            ask_ahead(g->ahead, g->ahead_bytes, r * tiles.count + t, rows * tiles.count);
+            table[nv][split_size(tiles, t)][even](g, places + r * each + split_at(tiles, t));
+        }
 }
 
 /* Rows follow each other `joined` at a time, of which a tile is one part where they fill one. */

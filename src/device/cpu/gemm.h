@@ -91,6 +91,7 @@ typedef struct weft_conv_gather {
     void *y;
     const weft_conv_run *runs;
     int64_t n_runs, last; /* channels of the last vector */
+    int64_t row, step;    /* pixels in rows of so many, and from one to the next of x */
     bool add;
     const char *ahead; /* what is read next, asked for meanwhile */
     int64_t ahead_bytes;
