@@ -1,5 +1,7 @@
 /* Drawing a token from logits on the host: a pure function, so that every device speaks alike. */
 #include <math.h>
+#include <string.h>
+
 #include "nn/module.h"
 
 static int64_t largest(const float *logits, int64_t count) {
@@ -9,27 +11,36 @@ static int64_t largest(const float *logits, int64_t count) {
     return best;
 }
 
-/* The k-th largest finite logit: the lowest that is still considered. Selection by counting, without memory.
- */
+/* As unsigned integers that compare as finite logits do, and back. */
+static uint32_t key_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits >> 31 ? ~bits : bits | UINT32_C(1) << 31;
+}
+
+static float logit_of(uint32_t key) {
+    const uint32_t bits = key >> 31 ? key & ~(UINT32_C(1) << 31) : ~key;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The k-th largest finite logit, or the least of fewer: the lowest that is still considered. Selection by
+ * counting the bytes of keys, the first of all, then the next of those that have what was chosen. */
 static float threshold(const float *logits, int64_t count, int64_t k) {
-    float bar = INFINITY;
-    for (int64_t taken = 0; taken < k;) {
-        float next = -INFINITY;
-        int64_t equal = 0;
+    uint32_t chosen = 0, mask = 0;
+    for (int shift = 24; shift >= 0; shift -= 8) {
+        int64_t with[256] = {0}, all = 0;
         for (int64_t i = 0; i < count; i++) {
-            if (!isfinite(logits[i]) || logits[i] >= bar) continue;
-            if (logits[i] > next) {
-                next = logits[i];
-                equal = 1;
-            } else if (logits[i] == next) {
-                equal++;
-            }
+            const uint32_t key = key_of(logits[i]);
+            if (isfinite(logits[i]) && (key & mask) == chosen) with[key >> shift & 255]++, all++;
         }
-        if (!equal) break;
-        bar = next;
-        taken += equal;
+        uint32_t byte = 255;
+        for (k = k < all ? k : all; byte > 0 && with[byte] < k; byte--) k -= with[byte];
+        chosen |= byte << shift;
+        mask |= UINT32_C(255) << shift;
     }
-    return bar;
+    return logit_of(chosen);
 }
 
 int64_t weft_sample(const float *logits, int64_t count, double temperature, int64_t top_k, uint64_t seed,

@@ -178,6 +178,22 @@ static void test_sample(void **state) {
     assert_int_equal(weft_sample((float[]){NAN, NAN}, 2, 1.0, 0, 9, 3), -1);
 }
 
+/* Of the k best, those that are as good as the last of them are all considered. */
+static void test_sample_ties(void **state) {
+    (void)state;
+    const float logits[7] = {2, -0.0f, 2, -INFINITY, 0, -3, NAN};
+    static const struct {
+        int64_t k;
+        const char *drawn;
+    } cases[] = {{1, "1010000"}, {2, "1010000"}, {3, "1110100"},
+                 {4, "1110100"}, {5, "1110110"}, {6, "1110110"}};
+    for (int c = 0; c < 6; c++) {
+        char drawn[8] = "0000000";
+        for (uint64_t i = 0; i < 200; i++) drawn[weft_sample(logits, 7, 1e3, cases[c].k, 9, i)] = '1';
+        assert_string_equal(drawn, cases[c].drawn);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cache, setup, teardown),
@@ -186,6 +202,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_gpt_errors, setup, teardown),
         cmocka_unit_test_setup_teardown(test_causality, setup, teardown),
         cmocka_unit_test(test_sample),
+        cmocka_unit_test(test_sample_ties),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
