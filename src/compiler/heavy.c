@@ -319,7 +319,8 @@ static weft_status build_scan(weft_ir *ir, const weft_tensor *t, const ir_edge *
     WEFT_TRY(take_operand(ir, in[0], t->rank, t->shape, contiguous, &x));
     const int axis = (int)attr->axis;
     weft_heavy heavy = {.kind = WEFT_HEAVY_SCAN};
-    heavy.as.scan = (weft_heavy_scan){.dtype = (uint8_t)t->dtype,
+    const weft_dtype dtype = t->dtype == WEFT_U64 ? WEFT_I64 : (weft_dtype)t->dtype; /* the same bits */
+    heavy.as.scan = (weft_heavy_scan){.dtype = (uint8_t)dtype,
                                       .product = attr->product != 0,
                                       .reverse = attr->reverse != 0,
                                       .outer = extent_of(t->shape, 0, axis),

@@ -55,7 +55,7 @@ weft_tensor *weft__gather(const char *where, weft_tensor *x, weft_tensor *index,
  */
 weft_tensor *weft__take_along(const char *where, weft_tensor *x, weft_tensor *index, int axis, bool unique);
 
-/* Sums, or products, up to each element along axis; reverse: from there on. f32, f64, i32 or i64. */
+/* Sums, or products, up to each element along axis; reverse: from there on. Floats, i32, i64 or u64. */
 weft_tensor *weft__scan(const char *where, weft_tensor *x, int axis, bool product, bool reverse);
 
 /* ---- complex.c ---- */

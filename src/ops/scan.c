@@ -9,10 +9,6 @@ weft_tensor *weft__scan(const char *where, weft_tensor *x, int axis, bool produc
         weft_tensor *wide = weft__scan(where, weft_cast_at(where, x, WEFT_F32), axis, product, reverse);
         return as_dtype(where, wide, (weft_dtype)x->dtype);
     }
-    if (x->dtype == WEFT_U64) { /* i64 wraps to the same bits */
-        weft_tensor *same = weft__scan(where, weft_cast_at(where, x, WEFT_I64), axis, product, reverse);
-        return as_dtype(where, same, WEFT_U64);
-    }
     const weft_attr_scan attr = {axis, product, reverse};
     return weft__node(x->ctx, where, WEFT_OP_SCAN, (weft_dtype)x->dtype, x->rank, x->shape, 1, &x,
                       sizeof attr, &attr);
