@@ -3,36 +3,13 @@
  * numbers: REAL and IMAG are views, COMPLEX lays two tensors side by side, and in a kernel the two cancel.
  *   Gradients are those of the parts: of a real loss L by z = x + iy dL/dx + i dL/dy, which is 2 dL/d(conj z)
  * of Wirtinger's calculus and what PyTorch has (its notes "Autograd for Complex Numbers"): the negative of it
- * is the direction of steepest descent. Read next: pair_of in compiler/build.c. */
-#include "ops/ops.h"
+ * is the direction of steepest descent. Read next: complex_functions.c; pairs_of in compiler/build.c. */
+#include "ops/complex.h"
 
 static weft_tensor *real(const char *where, weft_tensor *z) { return weft_real_at(where, z); }
 static weft_tensor *imag(const char *where, weft_tensor *z) { return weft_imag_at(where, z); }
 static weft_tensor *join(const char *where, weft_tensor *re, weft_tensor *im) {
     return weft_complex_at(where, re, im);
-}
-
-bool weft__complex_takes(weft_op op) {
-    switch (op) {
-    case WEFT_OP_NEG:
-    case WEFT_OP_EXP:
-    case WEFT_OP_LOG:
-    case WEFT_OP_SQRT:
-    case WEFT_OP_RECIP:
-    case WEFT_OP_ABS:
-    case WEFT_OP_ISNAN:
-    case WEFT_OP_ISINF:
-    case WEFT_OP_ADD:
-    case WEFT_OP_SUB:
-    case WEFT_OP_MUL:
-    case WEFT_OP_DIV:
-    case WEFT_OP_EQ:
-    case WEFT_OP_NE:
-    case WEFT_OP_WHERE:
-    case WEFT_OP_SUM:
-    case WEFT_OP_PROD: return true;
-    default: return false;
-    }
 }
 
 /* ---- parts ---- */
@@ -122,14 +99,13 @@ weft_tensor *weft_view_as_complex_at(const char *where, weft_tensor *x) {
 
 /* ---- rows of the op table ---- */
 
-typedef struct pair {
-    weft_tensor *re, *im;
-} pair;
+typedef weft_pair pair;
 
+static weft_tensor *joined(const char *where, pair z) { return join(where, z.re, z.im); }
 static pair parts_of(const char *where, weft_tensor *z) { return (pair){real(where, z), imag(where, z)}; }
 
-static weft_tensor *times(const char *where, pair a, pair b) {
-    return join(where, sub(mul(a.re, b.re), mul(a.im, b.im)), add(mul(a.re, b.im), mul(a.im, b.re)));
+pair weft__complex_times(const char *where, pair a, pair b) {
+    return (pair){sub(mul(a.re, b.re), mul(a.im, b.im)), add(mul(a.re, b.im), mul(a.im, b.re))};
 }
 
 /* A part of b over its larger one, which may be infinite. */
@@ -139,31 +115,13 @@ static weft_tensor *share_of(const char *where, weft_tensor *x, weft_tensor *mos
 
 /* (a conj b) / |b|^2, the larger part of b taken out before, so that no square overflows. What is taken out
  * makes no difference, and has no gradient. Of b = 0: NaN; of an infinite one 0. */
-static weft_tensor *over(const char *where, pair a, pair b) {
+static pair over(const char *where, pair a, pair b) {
     weft_tensor *most = weft_maximum_at(where, weft_abs_at(where, b.re), weft_abs_at(where, b.im));
     most = weft_detach_at(where, most);
     weft_tensor *re = share_of(where, b.re, most), *im = share_of(where, b.im, most),
                 *size = add(mul(b.re, re), mul(b.im, im));
-    return join(where, divi(add(mul(a.re, re), mul(a.im, im)), size),
-                divi(sub(mul(a.im, re), mul(a.re, im)), size));
-}
-
-static weft_tensor *exponential(const char *where, pair z) {
-    weft_tensor *size = expo(z.re);
-    return join(where, mul(size, cosine(z.im)), mul(size, sine(z.im)));
-}
-
-/* The root with a real part of at least 0, and the sign of z's imaginary part where that is 0. t is the
- * larger part of it in the half of the plane where z lies, the other one |im z| / 2t. */
-static weft_tensor *root(const char *where, pair z) {
-    weft_tensor *none = zero(z.re), *right = weft_ge_at(where, z.re, none),
-                *size = weft_hypot_at(where, z.re, z.im);
-    weft_tensor *below = weft_or_at(where, lt(z.im, none), lt(weft_recip_at(where, z.im), none)); /* -0 too */
-    weft_tensor *sign = select(below, weft_full_like_at(where, none, -1), weft_full_like_at(where, none, 1));
-    weft_tensor *t = weft_sqrt_at(where, add(mulc(size, 0.5), mulc(select(right, z.re, neg(z.re)), 0.5)));
-    weft_tensor *twice = select(eq(size, none), weft_full_like_at(where, none, 1), mulc(t, 2));
-    weft_tensor *other = select(weft_isinf_at(where, z.im), z.im, divi(z.im, twice));
-    return join(where, select(right, t, mul(sign, other)), select(right, other, mul(sign, t)));
+    return (pair){divi(add(mul(a.re, re), mul(a.im, im)), size),
+                  divi(sub(mul(a.im, re), mul(a.re, im)), size)};
 }
 
 static weft_tensor *of_parts(const char *where, weft_op op, weft_tensor *condition, pair a, pair b) {
@@ -176,20 +134,43 @@ static weft_tensor *of_parts(const char *where, weft_op op, weft_tensor *conditi
     return join(where, weft__elementwise(where, op, n, re), weft__elementwise(where, op, n, im));
 }
 
+/* Functions of one number, by row. */
+static pair (*const functions[WEFT_OP_COUNT])(const char *, pair) = {
+    [WEFT_OP_EXP] = weft__complex_exp, [WEFT_OP_LOG] = weft__complex_log, [WEFT_OP_SQRT] = weft__complex_sqrt,
+    [WEFT_OP_SIN] = weft__complex_sin, [WEFT_OP_COS] = weft__complex_cos, [WEFT_OP_TANH] = weft__complex_tanh,
+};
+
+bool weft__complex_takes(weft_op op) {
+    switch (op) {
+    case WEFT_OP_NEG:
+    case WEFT_OP_RECIP:
+    case WEFT_OP_ABS:
+    case WEFT_OP_ISNAN:
+    case WEFT_OP_ISINF:
+    case WEFT_OP_ADD:
+    case WEFT_OP_SUB:
+    case WEFT_OP_MUL:
+    case WEFT_OP_DIV:
+    case WEFT_OP_POW:
+    case WEFT_OP_EQ:
+    case WEFT_OP_NE:
+    case WEFT_OP_WHERE:
+    case WEFT_OP_SUM:
+    case WEFT_OP_PROD: return true;
+    default: return functions[op] != NULL;
+    }
+}
+
 weft_tensor *weft__complex_row(const char *where, weft_op op, int n, weft_tensor *const *in) {
     const int first = n == 3 ? 1 : 0;
     const pair a = parts_of(where, in[first]), b = n > 1 ? parts_of(where, in[n - 1]) : a;
-    weft_tensor *one = NULL;
+    if (functions[op]) return joined(where, functions[op](where, a));
     switch (op) {
-    case WEFT_OP_MUL: return times(where, a, b);
-    case WEFT_OP_DIV: return over(where, a, b);
+    case WEFT_OP_MUL: return joined(where, weft__complex_times(where, a, b));
+    case WEFT_OP_DIV: return joined(where, over(where, a, b));
+    case WEFT_OP_POW: return joined(where, weft__complex_pow(where, a, b));
     case WEFT_OP_RECIP:
-        one = weft_full_like_at(where, a.re, 1);
-        return over(where, (pair){one, zero(a.re)}, a);
-    case WEFT_OP_EXP: return exponential(where, a);
-    case WEFT_OP_LOG:
-        return join(where, logn(weft_hypot_at(where, a.re, a.im)), weft_atan2_at(where, a.im, a.re));
-    case WEFT_OP_SQRT: return root(where, a);
+        return joined(where, over(where, (pair){weft_full_like_at(where, a.re, 1), zero(a.re)}, a));
     case WEFT_OP_ABS: return weft_hypot_at(where, a.re, a.im);
     case WEFT_OP_ISNAN: return weft_or_at(where, weft_isnan_at(where, a.re), weft_isnan_at(where, a.im));
     case WEFT_OP_ISINF: return weft_or_at(where, weft_isinf_at(where, a.re), weft_isinf_at(where, a.im));
@@ -229,6 +210,26 @@ weft_tensor *weft__complex_reduce(const char *where, weft_op op, weft_tensor *z,
     for (int i = 0; i < z->rank && !z->error; i++)
         if (mask >> i & 1u) z = product_along(where, z, i);
     return z;
+}
+
+/* ---- scans ---- */
+
+/* Products of the 2, 4, 8, ... elements up to each (Hillis and Steele, "Data parallel algorithms", 1986). No
+ * quotients: gradients are right where numbers are 0. */
+static weft_tensor *products_along(const char *where, weft_tensor *z, int axis) {
+    for (int64_t step = 1; !z->error && step < z->shape[axis]; step *= 2) {
+        int64_t before[WEFT_MAX_RANK] = {0}, none[WEFT_MAX_RANK] = {0};
+        before[axis] = step;
+        weft_tensor *rest = weft_narrow_at(where, z, axis, 0, z->shape[axis] - step);
+        z = mul(z, weft_pad_at(where, rest, before, none, 1));
+    }
+    return z;
+}
+
+weft_tensor *weft__complex_scan(const char *where, weft_tensor *z, int axis, bool product) {
+    if (product) return products_along(where, z, axis);
+    return join(where, weft__scan(where, real(where, z), axis, false, false),
+                weft__scan(where, imag(where, z), axis, false, false));
 }
 
 /* ---- casts ---- */

@@ -68,6 +68,7 @@ bool weft__complex_takes(weft_op op);
 weft_tensor *weft__complex_row(const char *where, weft_op op, int n, weft_tensor *const *in);
 weft_tensor *weft__complex_with_number(const char *where, weft_op op, weft_tensor *z, double value);
 weft_tensor *weft__complex_reduce(const char *where, weft_op op, weft_tensor *z, uint32_t mask);
+weft_tensor *weft__complex_scan(const char *where, weft_tensor *z, int axis, bool product);
 weft_tensor *weft__complex_cast(const char *where, weft_tensor *x, weft_dtype dtype); /* to or from */
 
 /* ---- complex_matmul.c ---- */

@@ -117,9 +117,21 @@ static weft_tensor *variance(const char *where, const char *name, weft_tensor *x
     return mulc(weft_sum_at(where, squares, axis, keep), 1 / left);
 }
 
+/* Of complex numbers: a real number, that of both parts. */
+static weft_tensor *reject_number(const char *name, const char *where, weft_tensor *x) {
+    return x && !x->error && is_complex(x) ? NULL : reject_float(name, where, x);
+}
+
+static weft_tensor *variance_of_parts(const char *where, const char *name, weft_tensor *x, int axis,
+                                      double correction, bool keep) {
+    weft_tensor *re = variance(where, name, weft_real_at(where, x), axis, correction, keep);
+    return add(re, variance(where, name, weft_imag_at(where, x), axis, correction, keep));
+}
+
 weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, double correction, bool keep) {
-    weft_tensor *bad = reject_float("var", where, x);
+    weft_tensor *bad = reject_number("var", where, x);
     if (bad || !x) return bad;
+    if (is_complex(x)) return variance_of_parts(where, "var", x, axis, correction, keep);
     return as_dtype(where, variance(where, "var", widen(where, x), axis, correction, keep),
                     (weft_dtype)x->dtype);
 }
@@ -132,8 +144,9 @@ static weft_tensor *root(const char *where, weft_tensor *s, double p) {
 }
 
 weft_tensor *weft_std_at(const char *where, weft_tensor *x, int axis, double correction, bool keep) {
-    weft_tensor *bad = reject_float("std", where, x);
+    weft_tensor *bad = reject_number("std", where, x);
     if (bad || !x) return bad;
+    if (is_complex(x)) return root(where, variance_of_parts(where, "std", x, axis, correction, keep), 2);
     weft_tensor *v = variance(where, "std", widen(where, x), axis, correction, keep);
     return as_dtype(where, root(where, v, 2), (weft_dtype)x->dtype);
 }
@@ -153,8 +166,9 @@ static weft_tensor *norm_of(const char *where, weft_tensor *x, double p, int axi
 }
 
 weft_tensor *weft_norm_at(const char *where, weft_tensor *x, double p, int axis, bool keep) {
-    weft_tensor *bad = reject_float("norm", where, x);
+    weft_tensor *bad = reject_number("norm", where, x);
     if (bad || !x) return bad;
+    if (is_complex(x)) x = weft_abs_at(where, x);
     if (isnan(p)) return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "norm: p is NaN");
     return as_dtype(where, norm_of(where, widen(where, x), p, axis, keep), (weft_dtype)x->dtype);
 }

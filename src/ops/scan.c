@@ -22,6 +22,7 @@ static weft_tensor *scan(const char *where, const char *name, weft_tensor *x, in
     if (!weft__axis(axis, x->rank, &at))
         return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "%s: axis %d of %s", name, axis,
                             weft__tensor_text(x, text));
+    if (is_complex(x)) return weft__complex_scan(where, x, at, product);
     if (!weft_dtype_is_float((weft_dtype)x->dtype) &&
         !weft__dtype_in((weft_dtype)x->dtype, WEFT_CLASS_INTEGER))
         return weft__poison(x->ctx, where, WEFT_ERR_DTYPE, "%s: %s is not accepted", name,

@@ -90,9 +90,12 @@ weft_tensor *weft_arange(weft_context *ctx, weft_dtype dtype, double start, doub
     const int64_t n = count > 0 && count < 0x1p53 ? (int64_t)count : 0;
     weft_tensor *bad = check(ctx, "weft_arange", dtype, 1, &n);
     if (bad) return bad;
-    if (!(fabs(count) < 0x1p53) || (!weft_dtype_is_float(dtype) && (!whole || dtype == WEFT_BOOL)))
+    const bool real = weft_dtype_is_float(weft__part_dtype(dtype));
+    if (!(fabs(count) < 0x1p53) || (!real && (!whole || dtype == WEFT_BOOL)))
         return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_arange: %s from %g to %g by %g",
                             weft_dtype_name(dtype), start, stop, step);
+    if (weft_dtype_is_complex(dtype))
+        return weft_cast_at(where, weft_arange(ctx, weft__part_dtype(dtype), start, stop, step), dtype);
     weft_tensor *y = steps(ctx, dtype, n);
     if (step != 1) y = mulc(y, step);
     if (start != 0) y = addc(y, start);
@@ -103,6 +106,8 @@ weft_tensor *weft_linspace(weft_context *ctx, weft_dtype dtype, double start, do
     const char *where = NULL;
     weft_tensor *bad = check(ctx, "weft_linspace", dtype, 1, &n);
     if (bad) return bad;
+    if (weft_dtype_is_complex(dtype))
+        return weft_cast_at(where, weft_linspace(ctx, weft__part_dtype(dtype), start, stop, n), dtype);
     if (!weft_dtype_is_float(dtype))
         return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "weft_linspace: %s is not a float",
                             weft_dtype_name(dtype));

@@ -9,6 +9,8 @@
 
 typedef long double _Complex number;
 
+static const real pi = 3.14159265358979323846264338328L;
+
 static number number_at(const array *a, int64_t k) { /* an infinity times i is more than that */
     number z;
     memcpy(&z, a->f + 2 * k, sizeof z);
@@ -169,6 +171,15 @@ static number plus_one_i(number a, number b) { return (void)b, a == a ? 1.5L : 0
 static number not_a_number(number a, number b) { return (void)b, isnan(creall(a)) || isnan(cimagl(a)); }
 static number is_infinite(number a, number b) { return (void)b, isinf(creall(a)) || isinf(cimagl(a)); }
 
+static real size_of_sin(number a, number b) { return (void)b, cabsl(csinl(a)); }
+static real size_of_cos(number a, number b) { return (void)b, cabsl(ccosl(a)); }
+static real size_of_tanh(number a, number b) { return (void)b, cabsl(ctanhl(a)); }
+static real size_of_power(number a, number b) { return cabsl(cpowl(a, b)) * (1 + cabsl(b * clogl(a))); }
+static number sine_of(number a, number b) { return (void)b, csinl(a); }
+static number cosine_of(number a, number b) { return (void)b, ccosl(a); }
+static number tanh_of(number a, number b) { return (void)b, ctanhl(a); }
+static number power_of(number a, number b) { return cpowl(a, b); }
+
 static weft_tensor *add_half(weft_tensor *x) { return weft_add_scalar(x, 0.5); }
 static weft_tensor *times_three(weft_tensor *x) { return weft_mul_scalar(x, 3); }
 static weft_tensor *filled(weft_tensor *x) { return weft_full_like(x, 1.5); }
@@ -188,6 +199,10 @@ static const function functions[] = {
     {"exp", weft_exp, NULL, GEN_NORMAL, COMPLEX_RESULT, exponential, size_of_exp, 18},
     {"log", weft_log, NULL, GEN_NORMAL, COMPLEX_RESULT, logarithm, size_of_log, 24},
     {"sqrt", weft_sqrt, NULL, GEN_NORMAL, COMPLEX_RESULT, root, size_of_root, 24},
+    {"sin", weft_sin, NULL, GEN_NORMAL, COMPLEX_RESULT, sine_of, size_of_sin, 24},
+    {"cos", weft_cos, NULL, GEN_NORMAL, COMPLEX_RESULT, cosine_of, size_of_cos, 24},
+    {"tanh", weft_tanh, NULL, GEN_NORMAL, COMPLEX_RESULT, tanh_of, size_of_tanh, 40},
+    {"pow", NULL, weft_pow, GEN_NEAR_ONE, COMPLEX_RESULT, power_of, size_of_power, 40},
     {"abs", weft_abs, NULL, GEN_WIDE, REAL_RESULT, absolute, size_of_a, 10},
     {"angle", weft_angle, NULL, GEN_NORMAL, REAL_RESULT, angle_of, size_of_angle, 12},
     {"conj", weft_conj, NULL, GEN_WIDE, COMPLEX_RESULT, conjugate, NULL, 0},
@@ -231,7 +246,9 @@ static void check_function(matrix *m, const function *f, weft_dtype dtype, shape
     const char *sample = ops_text(m, "complex %s %s", view_name(view), shape_text(m, s));
     operand a = numbers(m, dtype, s, view, f->gen), b = numbers(m, dtype, s, VIEW_PLAIN, f->gen);
     weft_tensor *got = f->one ? f->one(a.t) : f->two(a.t, b.t);
-    m->group = s.rank == 1 && s.dim[0] == 17 ? "complex functions" : NULL;
+    m->group = s.rank != 1 || s.dim[0] != 17           ? NULL
+               : f->steps > 30 || f->gen == GEN_NORMAL ? f->name
+                                                       : "complex functions";
     check(m, f->name, dtype, sample, got, expect(m, f, dtype, a.h, b.h, s));
     m->group = NULL;
 }
@@ -253,7 +270,55 @@ static void check_functions(matrix *m) {
     }
 }
 
-/* Signed zeros, infinities and points on the cuts: as C has them, where it says what is due. */
+/* Signed zeros, infinities and points on the cuts: as C has them, where it says what is due. Numbers whose
+ * squares overflow or vanish, and results that are small beside what they are made of. */
+static void check_edges(matrix *m) {
+    const real inf = INFINITY, big = 3e38L, tiny = 0x1p-149L,
+               t = 0x1p-30L; /* of their squares nothing is seen */
+    static const struct {
+        const char *name;
+        weft_tensor *(*fn)(weft_tensor *x);
+    } fns[] = {{"sqrt", weft_sqrt}, {"log", weft_log}, {"exp", weft_exp},
+               {"sin", weft_sin},   {"cos", weft_cos}, {"tanh", weft_tanh}};
+    const struct {
+        int fn;
+        real at[2], is[2];
+    } cases[] = {
+        {0, {big, big}, {sqrtl(big * (sqrtl(2) + 1) / 2), sqrtl(big * (sqrtl(2) - 1) / 2)}},
+        {0, {0, tiny}, {sqrtl(tiny / 2), sqrtl(tiny / 2)}},
+        {0, {-tiny, -0.0L}, {0, -sqrtl(tiny)}},
+        {1, {big, -big}, {logl(big) + logl(2) / 2, -(pi / 4)}},
+        {1, {1, 0x1p-12L}, {log1pl(0x1p-24L) / 2, atanl(0x1p-12L)}},
+        {1, {-1, -0.0L}, {0, -pi}},
+        {1, {0, 0}, {-inf, 0}},
+        {1, {-inf, 1}, {inf, pi}},
+        {2, {inf, 0}, {inf, 0}},
+        {2, {-inf, 5}, {0, -0.0L}},
+        {2, {700, 0}, {0, 0}}, /* out of range of f32: filled in below */
+        {3, {0, inf}, {0, inf}},
+        {3, {t, t}, {sinl(t) * coshl(t), cosl(t) * sinhl(t)}},
+        {4, {0, -inf}, {inf, 0}},
+        {5, {inf, 1}, {1, 0}},
+        {5, {-60, 0.5L}, {-1, 4 * sinl(0.5L) * cosl(0.5L) * expl(-120)}},
+        {5, {t, -t}, {creall(ctanhl(t)), -creall(ctanhl(t))}},
+    };
+    for (int d = 0; d < 2; d++) {
+        for (int k = 0; k < COUNT(cases) && has(m, both[d]); k++) {
+            ops_breathe(m);
+            array *h = array_new(m, part_of(both[d]), SHAPE(1, 2)), *y = numbers_new(m, both[d], SHAPE(1));
+            real size = 0;
+            for (int i = 0; i < 2; i++) h->f[i] = rounded(h->dtype, cases[k].at[i]), y->f[i] = cases[k].is[i];
+            if (cases[k].at[0] == 700) y->f[0] = both[d] == WEFT_C64 ? inf : expl(700);
+            for (int i = 0; i < 2; i++) size += isinf(y->f[i]) ? 0 : fabsl(y->f[i]);
+            for (int i = 0; i < 2; i++)
+                y->bound[i] = 24 * roundoff(y->dtype) * (cases[k].fn < 2 ? size : fabsl(y->f[i])) +
+                              (isinf(y->f[i]) ? 0 : bound_store(y->dtype, y->f[i]));
+            check(m, fns[cases[k].fn].name, both[d], ops_text(m, "complex edge %d", k),
+                  fns[cases[k].fn].fn(upload(m, both[d], h)), y);
+        }
+    }
+}
+
 static void check_special_points(matrix *m) {
     const real points[][2] = {{-4, 0.0L},       {-4, -0.0L},    {0, 2},       {0, -2}, {4, 0.0L}, {0, 0},
                               {3e-30L, 4e-30L}, {3e30L, 4e30L}, {-1, 1e-20L}, {1, 1},  {-1, -1}};
@@ -272,6 +337,7 @@ static void check_special_points(matrix *m) {
         weft_tensor *far = weft_narrow(z, 0, 6, N - 6);
         check(m, "div", both[d], "complex points", weft_div(far, far), ratio);
     }
+    if (!m->gpu) check_edges(m);
     ops_flush(m);
 }
 
@@ -342,6 +408,54 @@ static void check_reduced(matrix *m, weft_dtype dtype, shape s, int axis) {
     check(m, "sum", dtype, sample, weft_sum(z.t, axis, false), sum);
     check(m, "prod", dtype, sample, weft_prod(z.t, axis, false), prod);
     if (length) check(m, "mean", dtype, sample, weft_mean(z.t, axis, false), mean);
+}
+
+/* ---- statistics, norms, scans, sums by equation ---- */
+
+static void check_statistics(matrix *m, weft_dtype dtype) {
+    ops_breathe(m);
+    enum { N = 4, ROWS = 3 };
+    const weft_dtype part = part_of(dtype);
+    operand z = numbers(m, dtype, SHAPE(ROWS, N), VIEW_PLAIN, GEN_NEAR_ONE),
+            w = numbers(m, dtype, SHAPE(ROWS, N), VIEW_PLAIN, GEN_NORMAL);
+    array *var = array_new(m, part, SHAPE(ROWS)), *std = array_new(m, part, SHAPE(ROWS)),
+          *norm = array_new(m, part, SHAPE(ROWS)), *three = array_new(m, part, SHAPE(ROWS)),
+          *total = numbers_new(m, dtype, SHAPE(ROWS));
+    array *sums = numbers_new(m, dtype, SHAPE(ROWS, N)), *products = numbers_new(m, dtype, SHAPE(ROWS, N));
+    array *const of_real[4] = {var, norm, three, std};
+    for (int i = 0; i < 4; i++) of_real[i]->bound = ops_alloc(m, (ROWS + 1) * sizeof *var->bound);
+    for (int64_t j = 0; j < ROWS; j++) {
+        number mean = 0, sum = 0, product = 1, both_ = 0;
+        real squares = 0, cubes = 0, spread = 0, size = 0, most = 1, cross = 0;
+        for (int64_t k = 0; k < N; k++) mean += number_at(z.h, j * N + k) / N;
+        for (int64_t k = 0; k < N; k++) {
+            const number x = number_at(z.h, j * N + k), y = number_at(w.h, j * N + k);
+            spread += powl(cabsl(x - mean), 2), squares += powl(cabsl(x), 2), cubes += powl(cabsl(x), 3);
+            sum += x, product *= x, size += cabsl(x), most *= cabsl(x);
+            both_ += x * y, cross += 2 * cabsl(x) * cabsl(y);
+            put(sums, j * N + k, sum, size, 2 * N);
+            put(products, j * N + k, product, most, 4 * N);
+        }
+        put(total, j, both_, cross, 2 * N);
+        std->f[j] = sqrtl(spread / (N - 1)), std->bound[j] = 64 * roundoff(part) * squares / std->f[j];
+        var->f[j] = spread / (N - 1), norm->f[j] = sqrtl(squares), three->f[j] = cbrtl(cubes);
+        var->bound[j] = 64 * roundoff(part) * squares, norm->bound[j] = 64 * roundoff(part) * norm->f[j];
+        three->bound[j] = 64 * roundoff(part) * three->f[j];
+    }
+    m->group = "complex statistics";
+    check(m, "var", dtype, "complex", weft_var(z.t, 1, 1, false), var);
+    check(m, "norm", dtype, "complex", weft_norm(z.t, 2, 1, false), norm);
+    if (!m->gpu) check(m, "norm", dtype, "complex, 3", weft_norm(z.t, 3, 1, false), three);
+    check(m, "cumsum", dtype, "complex", weft_cumsum(z.t, 1), sums);
+    check(m, "cumprod", dtype, "complex", weft_cumprod(z.t, -1), products);
+    check(m, "einsum", dtype, "complex", weft_einsum("ij,ij->i", (weft_tensor *const[]){z.t, w.t}, 2), total);
+    check(m, "std", dtype, "complex", weft_std(z.t, 1, 1, false), std);
+    m->group = NULL;
+    if (m->gpu) return;
+    array *range = numbers_new(m, dtype, SHAPE(5));
+    for (int64_t k = 0; k < 5; k++) put(range, k, 0.5L + 0.25L * (real)k, 1, 1);
+    check(m, "cast", dtype, "complex arange", weft_arange(m->ctx, dtype, 0.5, 1.75, 0.25), range);
+    check(m, "cast", dtype, "complex linspace", weft_linspace(m->ctx, dtype, 0.5, 1.5, 5), range);
 }
 
 /* ---- casts ---- */
@@ -440,7 +554,11 @@ static void check_refusals(matrix *m, weft_dtype dtype) {
     ops_refused(m, "max", dtype, "complex", weft_max(z, 0, false), WEFT_ERR_DTYPE);
     ops_refused(m, "argmin", dtype, "complex", weft_argmin(z, 0, false), WEFT_ERR_DTYPE);
     ops_refused(m, "clamp", dtype, "complex", weft_clamp(z, 0, 1), WEFT_ERR_DTYPE);
-    ops_refused(m, "var", dtype, "complex", weft_var(z, 0, 0, false), WEFT_ERR_DTYPE);
+    ops_refused(m, "sort", dtype, "complex", weft_sort(z, 0, false, NULL), WEFT_ERR_DTYPE);
+    ops_refused(m, "mse", dtype, "complex", weft_mse(z, z, WEFT_MEAN), WEFT_ERR_DTYPE);
+    ops_refused(m, "layer_norm", dtype, "complex", weft_layer_norm(z, NULL, NULL, 1e-5), WEFT_ERR_DTYPE);
+    weft_tensor *image = weft_reshape(z, 4, (int64_t[]){1, 1, 3, 3});
+    ops_refused(m, "conv2d", dtype, "complex", weft_conv2d(image, image, NULL, NULL), WEFT_ERR_DTYPE);
     ops_refused(m, "softmax", dtype, "complex", weft_softmax(z, 0), WEFT_ERR_DTYPE);
     ops_refused(m, "add", dtype, "complex and real", weft_add(z, x), WEFT_ERR_DTYPE);
     ops_refused(m, "matmul", dtype, "complex and real", weft_matmul(z, x), WEFT_ERR_DTYPE);
@@ -465,6 +583,7 @@ static void check_all(matrix *m) {
         check_reduced(m, both[d], SHAPE(3, 17), 1);
         check_reduced(m, both[d], SHAPE(0, 3), 0);
         check_reduced(m, both[d], SHAPE(129), 0);
+        check_statistics(m, both[d]);
         check_casts(m, both[d]);
         check_products(m, both[d]);
         check_refusals(m, both[d]);
@@ -523,6 +642,16 @@ static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *cons
     return weft_cast(y, dtype);
 }
 
+static weft_tensor *circular(weft_tensor *a, weft_tensor *b) { return weft_mul(weft_sin(a), weft_cos(b)); }
+static weft_tensor *tanh_of_product(weft_tensor *a, weft_tensor *b) {
+    return weft_tanh(weft_mul_scalar(weft_mul(a, b), 0.1));
+}
+static weft_tensor *statistics(weft_tensor *a, weft_tensor *b) {
+    return weft_add(weft_std(weft_mul(a, b), 1, 1, false), weft_norm(b, 2, 1, false));
+}
+static weft_tensor *scans(weft_tensor *a, weft_tensor *b) {
+    return weft_mul(weft_cumprod(a, 1), weft_cumsum(b, 0));
+}
 static weft_tensor *exp_of(weft_tensor *a, weft_tensor *b) { return weft_mul(weft_exp(a), b); }
 static weft_tensor *log_of(weft_tensor *a, weft_tensor *b) { return weft_mul(weft_log(a), b); }
 static weft_tensor *sqrt_of(weft_tensor *a, weft_tensor *b) {
@@ -575,7 +704,8 @@ static weft_tensor *both_conjugates(weft_tensor *a, weft_tensor *b) {
 GRADIENT(complex, SHAPE(2, 3, 2), {"mul", weft_mul}, {"div", weft_div}, {"exp", exp_of}, {"log", log_of},
          {"sqrt", sqrt_of}, {"prod", prod_of}, {"mean", mean_of}, {"transposed", turned},
          {"adjoint", adjoint}, {"by adjoint", by_adjoint}, {"both conjugates", both_conjugates},
-         {"pieces", pieces}, {"inverse", inverse_of})
+         {"pow", weft_pow}, {"circular", circular}, {"tanh", tanh_of_product}, {"statistics", statistics},
+         {"scans", scans}, {"pieces", pieces}, {"inverse", inverse_of})
 GRADIENT(real, SHAPE(2, 3, 2), {"of real and imag", real_of}, {"of abs", abs_of})
 GRADIENT(imag, SHAPE(3, 2), {"broadcast", real_of})
 GRADIENT(conj, SHAPE(2, 3, 2), {"product", conj_of})
