@@ -17,13 +17,15 @@ typedef struct weft_class_score {
         auc; /* of it against the others; NaN where there are none, or no others, or it was not asked for */
 } weft_class_score;
 
+enum { WEFT_CONFUSION_MOST = 2048 };
+
 typedef struct weft_class_scores {
     int64_t samples, classes;
     double accuracy;
     double auc;                   /* of two classes that of class 1; of more the mean over classes */
     double precision, recall, f1; /* means over the classes that occur or were predicted */
-    int64_t *
-        confusion; /* [classes][classes] samples: a row is what they are, a column what they were taken for */
+    int64_t *confusion; /* [classes][classes] samples: a row is what they are, a column what they were taken
+                           for; NULL of more than WEFT_CONFUSION_MOST classes */
     weft_class_score *each; /* [classes] */
 } weft_class_scores;
 

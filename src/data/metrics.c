@@ -36,7 +36,7 @@ static void count(const scoring *s) {
     int64_t right = 0, counted = 0;
     for (int64_t i = 0; i < o->samples; i++) {
         const int64_t is = s->actual[i], said = choice_of(s, i);
-        o->confusion[is * o->classes + said]++;
+        if (o->confusion) o->confusion[is * o->classes + said]++;
         o->each[is].actual++;
         o->each[said].predicted++;
         if (is == said) o->each[is].right++, right++;
@@ -97,23 +97,59 @@ static double odds_of(const scoring *s, int64_t sample, int64_t class) {
     return (double)logits[class] - largest - log(others);
 }
 
-static weft_status areas(const scoring *s) {
+/* Of a sample, so that the odds of a class need not look at all others: of all but the likeliest they are
+ * what remains of the sum without it, and loses no digits. */
+typedef struct spread {
+    double largest, total; /* logit; sum of exp(logit - largest) */
+    double odds;           /* of the likeliest */
+    int64_t likeliest;
+} spread;
+
+static spread spread_of(const scoring *s, int64_t sample) {
+    const float *logits = s->logits + sample * s->width;
+    spread p = {.likeliest = s->width > 1 ? choice_of(s, sample) : 0};
+    p.largest = (double)logits[p.likeliest];
+    for (int64_t c = 0; c < s->width; c++) p.total += exp((double)logits[c] - p.largest);
+    p.odds = odds_of(s, sample, p.likeliest);
+    return p;
+}
+
+static double score_of(const scoring *s, const spread *p, int64_t sample, int64_t class) {
+    if (s->width == 1) return odds_of(s, sample, class);
+    if (class == p->likeliest) return p->odds;
+    const double above = (double)s->logits[sample * s->width + class] - p->largest;
+    return above - log(p->total - exp(above));
+}
+
+/* list, spreads: [samples] */
+static void rank_all(const scoring *s, ranked *list, spread *spreads) {
     weft_class_scores *o = s->out;
-    ranked *list = weft__array(s->ctx, (size_t)o->samples, sizeof *list);
     int64_t known = 0;
     double sum = 0;
-    if (!list) return weft__fail_oom(s->ctx, (size_t)o->samples * sizeof *list, "the scores of samples");
+    for (int64_t i = 0; i < o->samples; i++) spreads[i] = spread_of(s, i);
     for (int64_t c = 0; c < o->classes; c++) {
-        for (int64_t i = 0; i < o->samples; i++) list[i] = (ranked){odds_of(s, i, c), s->actual[i] == c};
+        for (int64_t i = 0; i < o->samples; i++)
+            list[i] = (ranked){score_of(s, &spreads[i], i, c), s->actual[i] == c};
         qsort(list, (size_t)o->samples, sizeof *list, by_score);
         o->each[c].auc = area(list, o->samples);
         if (isnan(o->each[c].auc)) continue;
         sum += o->each[c].auc;
         known++;
     }
-    weft__free(s->ctx, list);
     if (known > 0) o->auc = o->classes == 2 ? o->each[1].auc : sum / (double)known;
-    return WEFT_OK;
+}
+
+static weft_status areas(const scoring *s) {
+    const size_t samples = (size_t)s->out->samples;
+    ranked *list = weft__array(s->ctx, samples, sizeof *list);
+    spread *spreads = weft__array(s->ctx, samples, sizeof *spreads);
+    if (list && spreads) rank_all(s, list, spreads);
+    const weft_status status =
+        list && spreads ? WEFT_OK
+                        : weft__fail_oom(s->ctx, samples * sizeof *spreads, "the scores of samples");
+    weft__free(s->ctx, list);
+    weft__free(s->ctx, spreads);
+    return status;
 }
 
 static weft_status take_targets(const scoring *s, const weft_array *targets) {
@@ -132,11 +168,12 @@ static weft_status take_targets(const scoring *s, const weft_array *targets) {
 static weft_status score(const scoring *s, const weft_array *targets, bool auc) {
     weft_class_scores *o = s->out;
     const size_t classes = (size_t)o->classes;
-    o->confusion =
-        classes <= SIZE_MAX / classes ? weft__array(s->ctx, classes * classes, sizeof *o->confusion) : NULL;
+    const bool confused = classes <= WEFT_CONFUSION_MOST;
+    o->confusion = confused ? weft__array(s->ctx, classes * classes, sizeof *o->confusion) : NULL;
     o->each = weft__array(s->ctx, classes, sizeof *o->each);
-    if (!o->confusion || !o->each) return weft__fail_oom(s->ctx, classes * classes * 8, "a confusion matrix");
-    memset(o->confusion, 0, classes * classes * sizeof *o->confusion);
+    if ((confused && !o->confusion) || !o->each)
+        return weft__fail_oom(s->ctx, classes * classes * 8, "a confusion matrix");
+    if (confused) memset(o->confusion, 0, classes * classes * sizeof *o->confusion);
     memset(o->each, 0, classes * sizeof *o->each);
     WEFT_TRY(take_targets(s, targets));
     count(s);

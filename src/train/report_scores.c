@@ -46,7 +46,8 @@ static void class_table(FILE *out, const json_t *classes) {
 static void confusion_table(FILE *out, const json_t *classes, const json_t *confusion) {
     const size_t count = json_array_size(classes);
     if (count > CLASSES_SHOWN) {
-        fprintf(out, "<p>%zu classes: scores.json has all of them, and the confusion matrix.</p>\n", count);
+        fprintf(out, "<p>%zu classes: scores.json has all of them%s.</p>\n", count,
+                confusion ? ", and the confusion matrix" : "");
         return;
     }
     fprintf(

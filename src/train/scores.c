@@ -5,12 +5,14 @@
 
 #include "train/scores.h"
 
-#define CLASSES_SHOWN 20 /* as lines; JSON has all */
+#define CLASSES_SHOWN 20        /* as lines; JSON has all */
+#define AREAS_MOST    100000000 /* samples times classes: above them sorting would take minutes */
 
 static weft_status score(const weft__dataset *dataset, weft_array *predictions, weft_array *targets, bool auc,
                          weft__scores *s) {
     if (s->task == WEFT__TASK_CLASSIFICATION) {
-        WEFT_TRY(weft_score_classes(NULL, predictions, targets, auc, &s->classes));
+        const bool few = targets->shape[0] <= AREAS_MOST / (dataset->outputs + 1);
+        WEFT_TRY(weft_score_classes(NULL, predictions, targets, auc && few, &s->classes));
         s->samples = s->classes.samples;
         s->accuracy = s->classes.accuracy;
         return WEFT_OK;
@@ -71,18 +73,21 @@ static void put_classes(json_t *object, const weft_class_scores *c, const weft__
     json_t *each = json_array(), *confusion = json_array();
     char number[24];
     for (int64_t i = 0; i < c->classes; i++) {
-        json_t *row = json_array();
         json_array_append_new(each, class_json(&c->each[i], weft__class_name(dataset, i, number)));
-        for (int64_t j = 0; j < c->classes; j++)
+        json_t *row = c->confusion ? json_array() : NULL;
+        for (int64_t j = 0; row && j < c->classes; j++)
             json_array_append_new(row, json_integer((json_int_t)c->confusion[i * c->classes + j]));
-        json_array_append_new(confusion, row);
+        if (row) json_array_append_new(confusion, row);
     }
     put(object, "precision", c->precision);
     put(object, "recall", c->recall);
     put(object, "f1", c->f1);
     put(object, "auc", c->auc);
     json_object_set_new(object, "classes", each);
-    json_object_set_new(object, "confusion", confusion);
+    if (c->confusion)
+        json_object_set_new(object, "confusion", confusion);
+    else
+        json_decref(confusion);
 }
 
 json_t *weft__scores_json(const weft__scores *s, const weft__dataset *dataset) {
@@ -126,8 +131,8 @@ static void print_classes(FILE *out, const weft_class_scores *c, const weft__dat
     for (int k = 0; k < 4; k++) print_number(out, means[k]);
     fprintf(out, "  %9lld\n", (long long)c->samples);
     if (c->classes > CLASSES_SHOWN) {
-        fprintf(out, "  (the first %d of %lld classes; --json has all, and the confusion matrix)\n",
-                CLASSES_SHOWN, (long long)c->classes);
+        fprintf(out, "  (the first %d of %lld classes; --json has all%s)\n", CLASSES_SHOWN,
+                (long long)c->classes, c->confusion ? ", and the confusion matrix" : "");
         return;
     }
     fprintf(out, "  a row is what they are, a column what they were taken for:\n");

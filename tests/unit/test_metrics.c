@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -120,6 +121,28 @@ static void a_class_that_is_none_is_named(void **state) {
     assert_int_equal(weft_score_classes(NULL, &certain, &which, true, &s), WEFT_OK);
     assert_true(s.auc == 1);
     weft_class_scores_free(NULL, &s);
+}
+
+/* Of so many classes no matrix is made, but everything else. */
+static void many_classes_are_scored(void **state) {
+    (void)state;
+    enum { CLASSES = WEFT_CONFUSION_MOST + 1, SAMPLES = 4 };
+    float *x = calloc((size_t)SAMPLES * CLASSES, sizeof *x);
+    int32_t y[SAMPLES] = {0, 7, 7, CLASSES - 1};
+    weft_class_scores s;
+    assert_non_null(x);
+    for (int i = 0; i < SAMPLES; i++) x[i * CLASSES + y[i]] = 5;
+    x[2 * CLASSES + 1] = 9; /* taken for class 1 */
+    const weft_array logits = array_of(WEFT_F32, SAMPLES, CLASSES, x),
+                     ids = array_of(WEFT_I32, SAMPLES, 0, y);
+    assert_int_equal(weft_score_classes(NULL, &logits, &ids, true, &s), WEFT_OK);
+    assert_null(s.confusion);
+    assert_near(s.accuracy, 0.75);
+    assert_near(s.each[7].recall, 0.5);
+    assert_near(s.each[7].auc, 1);
+    assert_true(isnan(s.each[1].auc) && s.auc == 1);
+    weft_class_scores_free(NULL, &s);
+    free(x);
 }
 
 static void numbers_are_scored_as_elsewhere(void **state) {
@@ -314,6 +337,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_are_scored_as_elsewhere),
         cmocka_unit_test(a_class_that_is_none_is_named),
+        cmocka_unit_test(many_classes_are_scored),
         cmocka_unit_test(numbers_are_scored_as_elsewhere),
         cmocka_unit_test(predictions_come_in_order_and_without_padding),
         cmocka_unit_test(weights_of_classes_turn_training),
