@@ -25,8 +25,8 @@ typedef void (*weft_op_gradient)(weft_tensor *const *in, weft_tensor *y, weft_te
  * d; numbers; + - * / and brackets; == != < <= > >= && || !, whose results are conditions; & | ^ ~ of
  * integers; (T) before a condition makes it 0 or 1; and functions: w_sel(condition, x, y), w_min, w_max,
  * w_abs, w_sign, w_exp, w_exp2, w_expm1, w_log, w_log2, w_log1p, w_sin, w_cos, w_tanh, w_erf, w_sqrt,
- * w_rsqrt, w_recip, w_pow, w_floor, w_ceil, w_round, w_trunc, w_mod, w_isnan, w_isinf, w_sigmoid, w_gelu,
- * w_gelu_tanh, w_not, w_shl, w_shr. */
+ * w_rsqrt, w_recip, w_pow, w_atan2, w_hypot, w_floor, w_ceil, w_round, w_trunc, w_mod, w_isnan, w_isinf,
+ * w_sigmoid, w_gelu, w_gelu_tanh, w_not, w_shl, w_shr. */
 typedef struct weft_op_options {
     const char *name;       /* for messages */
     const char *expression; /* "a * w_sigmoid(b * a)"; may be NULL beside a source */

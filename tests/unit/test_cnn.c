@@ -120,6 +120,8 @@ static const geometry geometries[] = {
     {{2, 18, 9, 9}, {36, 1, 3, 3}, {.groups = 18, .padding = {1, 1}, .stride = {2, 2}}},
     {{2, 20, 11, 12}, {20, 1, 3, 4}, {.groups = 20, .padding = {2, 3}, .stride = {2, 3}, .dilation = {2, 3}}},
     {{1, 2, 8, 9}, {2, 1, 20, 21}, {.groups = 2, .padding = {10, 10}}},
+    {{2, 2, 8, 3}, {2, 1, 4, 2}, {.groups = 2, .padding = {4, 3}, .stride = {2, 1}, .dilation = {1, 2}}},
+    {{2, 6, 5, 4}, {6, 3, 2, 2}, {.groups = 2, .padding = {4, 5}}}, /* windows that hold padding alone */
     {{1, 2, 1, 420}, {2, 1, 1, 400}, {.groups = 2, .padding = {0, 20}}},
     {{2, 33, 9, 9}, {66, 33, 1, 1}, {.groups = 1}},
     {{9, 8, 4, 4}, {4, 8, 4, 4}, {.groups = 1}},

@@ -31,12 +31,13 @@
 /* How many products of k are added in a row, the last time fewer. */
 static ALWAYS int64_t depth_of(int64_t k) { return weft__ceil_div(k, weft__ceil_div(k, DEPTH)); }
 
-/* An extent in parts of at most `most`, as few and as even as can be. */
+/* An extent in parts of at most `most`, as few and as even as can be; none of 0. */
 typedef struct weft_split {
     int64_t count, larger, size; /* `larger` parts of size + 1, then parts of `size` */
 } weft_split;
 
 static ALWAYS weft_split split_of(int64_t extent, int64_t most) {
+    if (extent == 0) return (weft_split){0, 0, 0};
     int64_t count = weft__ceil_div(extent, most);
     return (weft_split){count, extent % count, extent / count};
 }
