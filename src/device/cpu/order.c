@@ -24,7 +24,6 @@ typedef struct order_plan {
     weft_heavy_order order;
     key_form form;
     bool few;      /* by a heap */
-    int bits;      /* of a digit */
     int64_t group; /* rows of a task */
 } order_plan;
 
@@ -69,13 +68,12 @@ weft_status weft__cpu_order_prepare(weft_context *ctx, const weft_heavy_order *o
     const size_t size = key_bytes(order);
     plan->form.floats = weft_dtype_is_float((weft_dtype)order->dtype) ? ~UINT64_C(0) : 0;
     plan->form.turned = order->descending ? ~UINT64_C(0) : 0;
-    plan->bits = n < LONG ? BITS : BITS_LONG;
+    const size_t bits = n < LONG ? BITS : BITS_LONG;
     plan->few = order->count <= n / 16;
     plan->group = weft__larger(1, TASK_COUNT / n);
     work->tasks = weft__ceil_div(order->rows, plan->group);
     work->scratch_bytes = (size_t)(plan->few ? order->count : 2 * n) * (size + sizeof(uint32_t));
-    if (!plan->few)
-        work->scratch_bytes += ((8 * size / (size_t)plan->bits + 1) << plan->bits) * sizeof(uint32_t);
+    if (!plan->few) work->scratch_bytes += ((8 * size / bits + 1) << bits) * sizeof(uint32_t);
     work->cost_ns = 20 + (double)order->rows * (double)n * (plan->few ? 0.5 : size == 4 ? 10 : 25);
     return WEFT_OK;
 }

@@ -75,9 +75,10 @@ static void NAME(small)(KEY *key, int64_t n, uint32_t *place) {
     }
 }
 
-/* All of n keys, by digits of so many bits. keys and places have room for two rows; counts for a table a
- * digit. */
-static void NAME(all)(KEY *keys, uint32_t *places, uint32_t *counts, int64_t n, int bits, int32_t *out) {
+/* All of n keys, by digits of so many bits, a constant where it is called. keys and places have room for two
+ * rows; counts for a table a digit. */
+static inline __attribute__((always_inline)) void NAME(digits)(KEY *keys, uint32_t *places, uint32_t *counts,
+                                                               int64_t n, int bits, int32_t *out) {
     const int digits = ((int)sizeof(KEY) * 8 + bits - 1) / bits;
     const KEY radix = (KEY)1 << bits;
     KEY *from = keys, *to = keys + n;
@@ -109,6 +110,14 @@ static void NAME(all)(KEY *keys, uint32_t *places, uint32_t *counts, int64_t n, 
     for (int64_t i = 0; i < n; i++) out[i] = (int32_t)at[i];
 }
 
+static void NAME(short_row)(KEY *keys, uint32_t *places, uint32_t *counts, int64_t n, int32_t *out) {
+    NAME(digits)(keys, places, counts, n, BITS, out);
+}
+
+static void NAME(long_row)(KEY *keys, uint32_t *places, uint32_t *counts, int64_t n, int32_t *out) {
+    NAME(digits)(keys, places, counts, n, BITS_LONG, out);
+}
+
 /* One row. scratch: keys, then places, of the few or of two rows, then the counts. */
 static void NAME(row)(const order_plan *plan, const KEY *x, void *scratch, int32_t *out) {
     const weft_heavy_order *o = &plan->order;
@@ -125,7 +134,7 @@ static void NAME(row)(const order_plan *plan, const KEY *x, void *scratch, int32
         memcpy(out, places, (size_t)o->count * sizeof *out);
     } else {
         int32_t *all = o->count == n ? out : (int32_t *)scratch;
-        NAME(all)(keys, places, places + 2 * n, n, plan->bits, all);
+        (n < LONG ? NAME(short_row) : NAME(long_row))(keys, places, places + 2 * n, n, all);
         if (all != out) memcpy(out, all, (size_t)o->count * sizeof *out);
     }
 }
