@@ -414,7 +414,7 @@ static void check_reduced(matrix *m, weft_dtype dtype, shape s, int axis) {
 
 static void check_statistics(matrix *m, weft_dtype dtype) {
     ops_breathe(m);
-    enum { N = 4, ROWS = 3 };
+    enum { N = 4, ROWS = 16 };
     const weft_dtype part = part_of(dtype);
     operand z = numbers(m, dtype, SHAPE(ROWS, N), VIEW_PLAIN, GEN_NEAR_ONE),
             w = numbers(m, dtype, SHAPE(ROWS, N), VIEW_PLAIN, GEN_NORMAL);
