@@ -20,6 +20,7 @@ typedef struct weft_target {
     int units;                /* compute units: how many groups it takes to feed the device */
     int64_t local_bytes;      /* of a group */
     int64_t most_local_bytes; /* of one whose launch asks for shared_bytes; 0: none may */
+    int64_t groups_most;      /* along the second and third dimension of a launch; 0: any */
     int vector_bytes;         /* of a register that holds a vector; 0 where unknown, or no matter */
     bool f64;
     int capability; /* of a CUDA card: 90 for 9.0; 0: no such card, and no tensor cores */

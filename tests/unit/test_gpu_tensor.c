@@ -190,6 +190,30 @@ static void test_tiles(void **state) {
     check_shifted(f, &mm, 0, WEFT_TUNER_WAYS);
 }
 
+/* More groups below each other, or items, than a launch may have along that dimension; and without tensor
+ * cores. */
+static void test_flat(void **state) {
+    fixture *f = *state;
+    if (!f->device) skip();
+    f->target->groups_most = 1;
+    weft_heavy_matmul mm = matmul(WEFT_BF16, 136, 100, 48, (layout){0, 1, 0, 0, 0});
+    check(f, &mm);
+    mm.batch_rank = 1;
+    mm.batch[0] = 3, mm.a_batch[0] = 8, mm.b_batch[0] = 0, mm.c_batch[0] = mm.m * mm.n;
+    check(f, &mm);
+    mm.dtype = mm.out_dtype = WEFT_F32;
+    assert_false(is_tensor(f, &mm));
+    const weft_launch l = launch_of(f->target, &mm);
+    assert_true(l.groups[0] > 3 && l.groups[1] == 1 && l.groups[2] == 1);
+    void *a = values(f, WEFT_F32, span(&mm, mm.a_batch, mm.m, mm.a_m, mm.k, mm.a_k), 1);
+    void *b = values(f, WEFT_F32, span(&mm, mm.b_batch, mm.k, mm.b_k, mm.n, mm.b_n), 2);
+    size_t bytes;
+    char *c = product(f->device, &mm, a, b, 0, &bytes);
+    assert_true(matmul_error(&mm, a, b, c) <= 1);
+    f->target->groups_most = f->own.groups_most;
+    free(a), free(b), free(c);
+}
+
 /* Without a tuner: large tiles where they feed all units, else what wastes little; on any machine. */
 static void test_usual(void **state) {
     static const struct {
@@ -255,9 +279,10 @@ static void test_declined(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layouts), cmocka_unit_test(test_edges), cmocka_unit_test(test_places),
-        cmocka_unit_test(test_batches), cmocka_unit_test(test_long),  cmocka_unit_test(test_tiles),
-        cmocka_unit_test(test_usual),   cmocka_unit_test(test_tf32),  cmocka_unit_test(test_declined),
+        cmocka_unit_test(test_layouts),  cmocka_unit_test(test_edges), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_batches),  cmocka_unit_test(test_long),  cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_flat),     cmocka_unit_test(test_usual), cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_declined),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

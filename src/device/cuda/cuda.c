@@ -86,6 +86,7 @@ static weft_target target_of(const weft__cuda_found *f) {
                      .units = f->units > 0 ? f->units : 1,
                      .local_bytes = (int64_t)f->local_bytes,
                      .most_local_bytes = (int64_t)f->most_local_bytes,
+                     .groups_most = WEFT_CUDA_GROUPS,
                      .f64 = true,
                      .capability = f->arch_number};
     while (t.lanes > f->most_items && t.lanes > 1) t.lanes /= 2;

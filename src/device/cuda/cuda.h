@@ -27,6 +27,9 @@ typedef struct weft__cuda_staging {
     void *landing;
 } weft__cuda_staging;
 
+/* Of a launch, along its second and third dimension. */
+enum { WEFT_CUDA_GROUPS = 65535 };
+
 typedef struct weft__cuda {
     weft_gpu_device gpu;
     const weft__cuda_found *found;

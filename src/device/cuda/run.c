@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { PLAIN_RUNS = 2, GROUPS_MOST = 65535 /* along y and z */ };
+enum { PLAIN_RUNS = 2 };
 
 /* ---- arguments ---- */
 
@@ -101,7 +101,8 @@ static weft_status find_function(weft__cuda *d, cuda_launch *to, const weft_laun
                                             from->shared_bytes);
     if (error) return weft__cuda_fail(d, error, from->name);
     weft__gpu_hook.kernels++;
-    if (from->groups[0] > INT32_MAX || from->groups[1] > GROUPS_MOST || from->groups[2] > GROUPS_MOST)
+    if (from->groups[0] > INT32_MAX || from->groups[1] > WEFT_CUDA_GROUPS ||
+        from->groups[2] > WEFT_CUDA_GROUPS)
         return weft__fail(d->gpu.base.ctx, WEFT_ERR_DEVICE, "%s: %s needs more blocks than a launch can have",
                           d->found->spec, from->name);
     return WEFT_OK;

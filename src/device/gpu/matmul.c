@@ -380,6 +380,15 @@ static bool is_narrow(const product *p) {
     return true;
 }
 
+/* How many blocks c has, one below the other. */
+static int64_t blocks_high(const product *p) { return weft__ceil_div(p->mm.m, p->block_m); }
+
+/* Whether groups are more than a launch may have along its second or third dimension. */
+static bool is_flat(const product *p) {
+    const int64_t most = p->target->groups_most;
+    return most && (blocks_high(p) > most || p->items * p->splits > most);
+}
+
 static const char *text_of(weft_launches *launches, const product *p, bool last, const char *text) {
     const bool integers =
         p->sum == WEFT_I32 || p->sum == WEFT_U32 || p->sum == WEFT_I64 || p->sum == WEFT_U64;
@@ -392,9 +401,10 @@ static const char *text_of(weft_launches *launches, const product *p, bool last,
     snprintf(
         head, sizeof head,
         "%s#define WIDE %d\n#define INTEGERS %d\n#define SINK %d\n#define EPILOGUE %d\n#define STRIDE %s\n"
-        "#define SUMS %d\n#define IMAGE %d\n#define SPREAD %d\n",
+        "#define SUMS %d\n#define IMAGE %d\n#define SPREAD %d\n#define FLAT %d\n",
         p->head, !last || p->out == p->sum, integers, p->sink, *epilogue != 0,
-        !p->target->vectors && is_narrow(p) ? "int" : "w_i64", p->sums != 0, kind, kind && p->view->spread);
+        !p->target->vectors && is_narrow(p) ? "int" : "w_i64", p->sums != 0, kind, kind && p->view->spread,
+        is_flat(p));
     snprintf(whole, size, "%s%s%s%s", epilogue, image, weft__text_matmul, text);
     return weft__gpu_text(launches, p->dtype, head, whole);
 }
@@ -402,7 +412,7 @@ static const char *text_of(weft_launches *launches, const product *p, bool last,
 /* As w_product in matmul.cl. */
 typedef struct numbers {
     int64_t a_m, a_k, b_k, b_n, c_m, a_batch[4], b_batch[4], c_batch[4];
-    int32_t m, n, k, splits, part, extent[3], block_m, block_n;
+    int32_t m, n, k, splits, part, extent[3], block_m, block_n, wide, high;
 } numbers;
 
 static numbers numbers_of(const product *p) {
@@ -418,7 +428,9 @@ static numbers numbers_of(const product *p) {
                   .splits = (int32_t)p->splits,
                   .part = (int32_t)p->part,
                   .block_m = (int32_t)p->block_m,
-                  .block_n = (int32_t)p->block_n};
+                  .block_n = (int32_t)p->block_n,
+                  .wide = (int32_t)weft__ceil_div(mm->n, p->block_n),
+                  .high = (int32_t)blocks_high(p)};
     for (int d = 0; d < 4; d++) {
         to.a_batch[d] = mm->a_batch[d], to.b_batch[d] = mm->b_batch[d], to.c_batch[d] = mm->c_batch[d];
         if (d) to.extent[d - 1] = (int32_t)mm->batch[d];
@@ -453,6 +465,8 @@ static int64_t parts_bytes(const product *p) {
 
 static weft_status launch_product(weft_launches *launches, const product *p, const char *text) {
     const weft_heavy_matmul *mm = &p->mm;
+    const int64_t parts = p->items * p->splits;
+    const bool flat = is_flat(p);
     numbers of = numbers_of(p);
     weft_argument arguments[7] = {READS(p->a, p->dtype), READS(p->b, p->dtype), WRITES(2, p->out)};
     int n = 3;
@@ -465,16 +479,16 @@ static weft_status launch_product(weft_launches *launches, const product *p, con
     arguments[n++] = (weft_argument)STRUCT(of);
     if (p->view) arguments[n++] = (weft_argument)STRUCT(p->view->image);
     arguments[n++] = (weft_argument)FAULT;
-    const weft_launch launch = {.name = "matmul",
-                                .text = text,
-                                .links = p->more_bytes == 0,
-                                .shared_bytes = p->more_bytes,
-                                .prelude = p->prelude,
-                                .n_arguments = n,
-                                .arguments = arguments,
-                                .groups = {weft__ceil_div(mm->n, p->block_n),
-                                           weft__ceil_div(mm->m, p->block_m), p->items * p->splits},
-                                .items = {p->group_items, 1, 1}};
+    const weft_launch launch = {
+        .name = "matmul",
+        .text = text,
+        .links = p->more_bytes == 0,
+        .shared_bytes = p->more_bytes,
+        .prelude = p->prelude,
+        .n_arguments = n,
+        .arguments = arguments,
+        .groups = {flat ? of.wide * parts * of.high : of.wide, flat ? 1 : of.high, flat ? 1 : parts},
+        .items = {p->group_items, 1, 1}};
     return launch_with(launches, p, p->splits == 1, launch, 2);
 }
 

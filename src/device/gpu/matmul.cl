@@ -72,7 +72,7 @@ W_FN void put16(W_GLOBAL O *p, int count, S16 v) {
 /* STRIDE: int where all places of a and b in one product fit, else w_i64. As `numbers` in matmul.c. */
 typedef struct w_product {
     w_i64 a_m, a_k, b_k, b_n, c_m, a_batch[4], b_batch[4], c_batch[4];
-    int m, n, k, splits, part, extent[3], block_m, block_n;
+    int m, n, k, splits, part, extent[3], block_m, block_n, wide, high;
 } w_product;
 
 /* Where item `item` of the batch lies. */
@@ -94,18 +94,27 @@ W_NUMBERS(matmul) {
     const W_GLOBAL T *a, const W_GLOBAL T *b, OUT SUMS_OUT W_GLOBAL w_faults *faults,                        \
         const W_NUMBERS(matmul) given
 
-/* Which block a group computes. */
+/* Which block a group computes, of `wide` x `high`, and of which item of the batch and part of k. FLAT: groups lie along
+ * one dimension, of which cards have more than along the others. */
+#if FLAT
+#define BLOCK_ROW    (w_group(0) / of.wide % of.high)
+#define BLOCK_COLUMN (w_group(0) % of.wide)
+#define ITEM_PART    (w_group(0) / of.wide / of.high)
+#else
 #define BLOCK_ROW    w_group(1)
 #define BLOCK_COLUMN w_group(0)
+#define ITEM_PART    w_group(2)
+#endif
 
 /* Opens a kernel: i0, j0, rows and cols of the block; k0 and k1 of the part; a and b at the block's first
  * elements of k = 0, c and sums at its first element. */
 #define BEGIN                                                                                                 \
     if (SINK && w_faulted(faults)) return;                                                                    \
     const w_product of = given.product;                                                                       \
-    const int j0 = BLOCK_COLUMN * of.block_n, i0 = BLOCK_ROW * of.block_m, item = w_group(2) / of.splits;     \
+    const int j0 = BLOCK_COLUMN * of.block_n, i0 = BLOCK_ROW * of.block_m;                                    \
+    const int item_part = ITEM_PART, item = item_part / of.splits;                                            \
     const int rows = min(of.block_m, of.m - i0), cols = min(of.block_n, of.n - j0);                           \
-    const int k0 = w_group(2) % of.splits * of.part, k1 = min(of.k, k0 + of.part);                            \
+    const int k0 = item_part % of.splits * of.part, k1 = min(of.k, k0 + of.part);                             \
     const STRIDE a_m = (STRIDE)of.a_m, a_k = (STRIDE)of.a_k, b_k = (STRIDE)of.b_k, b_n = (STRIDE)of.b_n;      \
     a += given.a_at + item_at(&of, item, of.a_batch) + i0 * a_m;                                              \
     b += given.b_at + item_at(&of, item, of.b_batch) + j0 * b_n;                                              \
@@ -113,7 +122,7 @@ W_NUMBERS(matmul) {
     BEGIN_SUMS                                                                                                \
     BEGIN_C
 #if SUMS /* there is no batch */
-#define BEGIN_SUMS sums += given.sums_at + w_group(2) * (w_i64)of.m + i0;
+#define BEGIN_SUMS sums += given.sums_at + item_part * (w_i64)of.m + i0;
 #else
 #define BEGIN_SUMS
 #endif
@@ -131,5 +140,5 @@ W_NUMBERS(matmul) {
 #define BEGIN_C                                                                                               \
     const w_i64 c_m = of.c_m;                                                                                 \
     c += given.c_at + i0 * c_m + j0;                                                                          \
-    c += of.splits > 1 ? w_group(2) * (w_i64)of.m * of.n : item_at(&of, item, of.c_batch);
+    c += of.splits > 1 ? item_part * (w_i64)of.m * of.n : item_at(&of, item, of.c_batch);
 #endif

@@ -182,11 +182,16 @@ INLINE void store_wide(const W_LOCAL float *from, int row0, int column0, int row
 #define BAND 8
 #undef BLOCK_ROW
 #undef BLOCK_COLUMN
-#define BLOCK_ROW    in_band(0)
-#define BLOCK_COLUMN in_band(1)
-INLINE int in_band(int column) {
-    const int wide = w_groups(0), id = w_group(1) * wide + w_group(0), first = id / (BAND * wide) * BAND;
-    const int high = min(BAND, w_groups(1) - first), at = id - first * wide;
+#if FLAT
+#define BLOCK_ID     (w_group(0) % (of.wide * of.high))
+#else
+#define BLOCK_ID     (w_group(1) * of.wide + w_group(0))
+#endif
+#define BLOCK_ROW    in_band(&of, BLOCK_ID, 0)
+#define BLOCK_COLUMN in_band(&of, BLOCK_ID, 1)
+INLINE int in_band(const w_product *of, int id, int column) {
+    const int wide = of->wide, first = id / (BAND * wide) * BAND;
+    const int high = min(BAND, of->high - first), at = id - first * wide;
     return column ? at / high : first + at % high;
 }
 
@@ -227,7 +232,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
 #endif
             }
 #if SUMS
-    const bool adds = BLOCK_COLUMN == 0 && w_item(0) < rows;
+    const bool adds = j0 == 0 && w_item(0) < rows;
     float line_sum = 0, line_total = 0;
 #endif
     int next = k0, filled = 0, stage = 0;

@@ -46,7 +46,7 @@ INLINE void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2]
 #error an item has one line at most
 #endif
 #define BEGIN_LINE                                                                                           \
-    const int adds = w_group(0) == 0 && w_item(0) < rows;                                                    \
+    const int adds = j0 == 0 && w_item(0) < rows;                                                            \
     S line_sum = 0, line_total = 0;
 #define ADD_LINE                                                                                             \
     if (adds)                                                                                                \

@@ -45,6 +45,7 @@ static const struct card {
       .units = 132,
       .local_bytes = 48 << 10,
       .most_local_bytes = 227 << 10,
+      .groups_most = 65535,
       .capability = 90,
       .f64 = true}},
     {"opencl", {.language = WEFT_OPENCL_C, .lanes = 256, .units = 132, .local_bytes = 48 << 10, .f64 = true}},
