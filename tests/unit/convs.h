@@ -30,6 +30,7 @@ static const geometry geometries[] = {
     {1, 1, 3, 4, {4, 5}, {4, 5}, {1, 1}, {0, 0}, {1, 1}},  /* one window */
     {1, 1, 2, 3, {3, 3}, {5, 5}, {1, 1}, {4, 4}, {1, 1}},  /* windows that are all padding */
     {0, 1, 2, 3, {3, 3}, {2, 2}, {1, 1}, {0, 0}, {1, 1}},
+    {0, 1, 2, 3, {3, 3}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
 };
 
 static inline weft_heavy_conv conv_of(weft_dtype dt, weft_conv_pass pass, const geometry *g) {

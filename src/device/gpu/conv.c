@@ -17,9 +17,10 @@ static bool small(int64_t a, int64_t b, int64_t c) {
 
 bool weft__gpu_conv_takes(const weft_target *target, const weft_heavy_conv *c) {
     bool fine = weft_dtype_is_float((weft_dtype)c->dtype) && weft__gpu_knows(target, (weft_dtype)c->dtype);
+    const int64_t most = c->groups * weft__larger(c->in, c->out);
     for (int i = 0; i < 2; i++)
-        fine = fine && c->padding[i] <= INT_MAX / 4 && small(c->stride[i], c->y[i] + 1, 2) &&
-               small(c->dilation[i], c->size[i], 2);
+        fine = fine && c->padding[i] <= INT_MAX / 4 && small(c->padding[i], most, 1) &&
+               small(c->stride[i], c->y[i] + 1, 2) && small(c->dilation[i], c->size[i], most);
     return fine && small(c->n, c->x[0], c->x[1]) && small(c->n, c->y[0], c->y[1]) &&
            small(c->size[0] * c->x[1], c->dilation[0], c->groups * c->in) &&
            small(c->size[0] * c->y[1], c->dilation[0], c->groups * c->out) &&

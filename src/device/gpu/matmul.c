@@ -145,8 +145,8 @@ typedef struct room {
 } room;
 
 static int64_t bytes_of(const product *p, int64_t m, int64_t n) {
-    const int64_t a = weft__larger((CHUNK + 16) * m, (m + 16) * CHUNK);
-    return (a + CHUNK * n + m * n) * (int64_t)weft_dtype_size(p->sum);
+    const int64_t a = weft__larger((CHUNK + 16) * m, (m + 16) * CHUNK), slack = 16; /* of windows */
+    return (a + CHUNK * n + slack + m * n) * (int64_t)weft_dtype_size(p->sum);
 }
 
 static room room_of(const product *p, const tile *t) {
