@@ -225,6 +225,11 @@ static void test_streams(void **state) {
     assert_ok(weft_tensor_status(weft_forward_from(m, tokens, &last, steps)));
     assert_ok(weft_read(last.h, states, sizeof states));
     assert_memory_equal(states, carried, sizeof states);
+    assert_ok(weft_streams_restart(m));
+    assert_ok(weft_read(weft_parameter(m, "h"), carried, sizeof carried));
+    for (int i = 0; i < 8; i++) assert_true(carried[i / 4][i % 4] == 0);
+    assert_int_equal(weft_streams_restart(weft_gru(ctx, IN, H, NULL)), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_streams_restart(NULL), WEFT_ERR_ARGUMENT);
     weft_close(ctx);
 }
 
