@@ -12,12 +12,13 @@ typedef struct scan_plan {
     int64_t group;  /* outer ones of a task */
 } scan_plan;
 
+#define ALWAYS    inline __attribute__((always_inline))
 #define ADD(a, b) ((a) + (b))
 #define MUL(a, b) ((a) * (b))
 
 /* One row of n elements of type T, `step` apart: a chain of operations in type S. */
 #define CHAIN(name, T, S, JOIN, START)                                                                       \
-    static inline void name(int64_t n, int64_t step, const T *x, T *y) {                                     \
+    static ALWAYS void name(int64_t n, int64_t step, const T *x, T *y) {                                     \
         S all = START;                                                                                       \
         for (; n > 0; n--, x += step, y += step) {                                                           \
             all = JOIN(all, (S)*x);                                                                          \
@@ -28,7 +29,7 @@ typedef struct scan_plan {
 /* The same four at a time, which waits for one operation on what came before, not for four. S holds what four
  * elements come to whatever they are: products in the type of their factors may not be. */
 #define FOURS(name, T, S, JOIN, START)                                                                       \
-    static inline void name(int64_t n, int64_t step, const T *x, T *y) {                                     \
+    static ALWAYS void name(int64_t n, int64_t step, const T *x, T *y) {                                     \
         S all = START;                                                                                       \
         for (; n >= 4; n -= 4, x += 4 * step, y += 4 * step) {                                               \
             const S a = (S)x[0], b = JOIN(a, (S)x[step]), right = (S)x[2 * step];                            \
@@ -79,6 +80,8 @@ typedef struct scan_plan {
                 (s->product ? products_##type : sums_##type)(s->extent, step, x, y, columns, all);           \
             else if (s->product)                                                                             \
                 row_products_##type(s->extent, step, x, y);                                                  \
+            else if (step == 1) /* neighbours: a constant */                                                 \
+                row_sums_##type(s->extent, 1, x, y);                                                         \
             else                                                                                             \
                 row_sums_##type(s->extent, step, x, y);                                                      \
     }
