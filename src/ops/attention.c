@@ -51,10 +51,16 @@ static weft_tensor *through(const char *where, weft_tensor *s, weft_tensor *mask
 
 /* (2, B, H, T): the largest of each row of scores, 0 where that is -inf, and the log-sum-exp less that. */
 static weft_tensor *lse_in_parts(const char *where, weft_tensor *s) {
-    weft_tensor *most = weft_detach_at(where, weft_max_at(where, s, -1, true));
-    most = select(eq(most, weft_full_like_at(where, most, -(double)INFINITY)), zero(most), most);
-    weft_tensor *parts[2] = {weft_squeeze_at(where, most, -1),
-                             weft_logsumexp_at(where, sub(s, most), -1, false)};
+    weft_tensor *parts[2];
+    if (!s->error && s->shape[3] == 0) { /* the largest of nothing does not exist */
+        parts[1] = weft_logsumexp_at(where, s, -1, false);
+        parts[0] = zero(parts[1]);
+    } else {
+        weft_tensor *most = weft_detach_at(where, weft_max_at(where, s, -1, true));
+        most = select(eq(most, weft_full_like_at(where, most, -(double)INFINITY)), zero(most), most);
+        parts[0] = weft_squeeze_at(where, most, -1);
+        parts[1] = weft_logsumexp_at(where, sub(s, most), -1, false);
+    }
     return weft_stack_at(where, parts, 2, 0);
 }
 
