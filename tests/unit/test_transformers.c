@@ -217,11 +217,28 @@ static void check_masked(weft_context *ctx, bool learns) {
     if (learns) NEAR(grads[3], masked_mask);
 }
 
+/* No key at all, and a mask that learns. */
+static void check_no_keys(weft_context *ctx) {
+    enum { T = 3, D = 4 };
+    const float y[T * D] = {0};
+    weft_tensor *in[2] = {weft_variable_new(ctx, "x", WEFT_F32, 4, (int64_t[]){1, 1, T, D}, NULL),
+                          weft_variable_new(ctx, "mask", WEFT_F32, 2, (int64_t[]){T, 0}, NULL)},
+                *none = weft_variable_new(ctx, "x", WEFT_F32, 4, (int64_t[]){1, 1, 0, D}, NULL), *grads[2];
+    weft_tensor *got = weft_attention(in[0], none, none, &(weft_attention_options){.mask = in[1]});
+    assert_ok(weft_gradient(weft_sum(got, WEFT_ALL_AXES, false), in, 2, grads));
+    NEAR(got, y);
+    NEAR(grads[0], y);
+    assert_int_equal(weft_numel(grads[1]), 0);
+}
+
 static void test_masked(void **state) {
     (void)state;
     weft_context *ctx = open_device(NULL, false);
     check_masked(ctx, false);
-    if (test_on_cpu()) check_masked(ctx, true);
+    if (test_on_cpu()) {
+        check_masked(ctx, true);
+        check_no_keys(ctx);
+    }
     weft_close(ctx);
 }
 
