@@ -220,7 +220,7 @@ W_FN S group_best(W_LOCAL S *part, S v, int sum) {
 }
 
 W_NUMBERS(attention_row) {
-    w_i64 q_at, k_at, v_at, key_at, out_at, lse_at;
+    w_i64 q_at, k_at, v_at, key_at, MASK_ORIGIN out_at, lse_at;
     w_i64 some_at, PLACES(q), PLACES(k), PLACES(v), PLACES(out);
     int parts, length;
     COMMON
