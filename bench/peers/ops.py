@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The single operations of `weft bench elementwise`, `products` and `order` in torch, one JSON line each.
+"""The single operations of `weft bench elementwise`, `products`, `order` and `convolutions` in torch, one JSON line each.
 
     ops.py elementwise [--compile]
     ops.py products
     ops.py order
+    ops.py convolutions
 
 Small products are not here: a call from Python costs more than they do (see products.c)."""
 
@@ -97,12 +98,44 @@ def order(args):
         peer.report(f"order_{name}", args, seconds)
 
 
+# name: images, channels, extent, channels of the result, kernel, stride, groups
+LAYERS = {"1x1_64_256_28": (32, 64, 28, 256, 1, 1, 1), "1x1_256_64_28": (32, 256, 28, 64, 1, 1, 1),
+          "1x1_512_512_14": (16, 512, 14, 512, 1, 1, 1), "3x3_16_16_32": (128, 16, 32, 16, 3, 1, 1),
+          "3x3_32_64_14": (64, 32, 14, 64, 3, 1, 1), "3x3_256_256_14": (16, 256, 14, 256, 3, 1, 1),
+          "3x3_512_512_7": (16, 512, 7, 512, 3, 1, 1), "depthwise_64_56": (32, 64, 56, 64, 3, 1, 64),
+          "depthwise_128_28_by2": (32, 128, 28, 128, 3, 2, 128), "depthwise_512_7": (32, 512, 7, 512, 3, 1, 512)}
+
+
+def some_images(*shape):
+    return (torch.rand(*shape) * 2 - 1).contiguous(memory_format=torch.channels_last)
+
+
+def convolutions(args):
+    for name, (n, channels, extent, out, size, stride, groups) in LAYERS.items():
+        x, w = some_images(n, channels, extent, extent), some_images(out, channels // groups, size, size)
+        y = functional.conv2d(x, w, None, stride, size // 2, 1, groups)
+        g = some_images(*y.shape)
+
+        def back(of_x, x=x, w=w, g=g, stride=stride, size=size, groups=groups):
+            return torch.ops.aten.convolution_backward(g, x, w, None, [stride] * 2, [size // 2] * 2, [1, 1], False,
+                                                       [0, 0], groups, [of_x, not of_x, False])
+        passes = {"forward": lambda: functional.conv2d(x, w, None, stride, size // 2, 1, groups),
+                  "input": lambda: back(True), "weight": lambda: back(False)}
+        for what, run in passes.items():
+            if args.only and args.only not in f"conv_{name}_{what}":
+                continue
+            seconds, _ = peer.timed(lambda: run() is None, args.steps or 15, 3)
+            peer.report(f"conv_{name}_{what}", args, seconds)
+
+
 def main():
-    args = peer.arguments(["elementwise", "products", "order"], __doc__.split("\n", maxsplit=1)[0])
+    args = peer.arguments(["elementwise", "products", "order", "convolutions"], __doc__.split("\n", maxsplit=1)[0])
     if args.workload == "products":
         products(args)
     elif args.workload == "order":
         order(args)
+    elif args.workload == "convolutions":
+        convolutions(args)
     else:
         elementwise(args)
         adamw(args)

@@ -95,6 +95,31 @@ def lstm(args):
     return stepper(torch.optim.Adam(net.parameters(), lr=1e-3, fused=True), loss)
 
 
+class Residual(nn.Module):
+    """Two 3 x 3 convolutions with batch norm; the shortcut takes every other pixel and has zeros for new channels."""
+
+    def __init__(self, channels, out):
+        super().__init__()
+        self.stride, self.more = out // channels, out - channels
+        self.conv1 = nn.Conv2d(channels, out, 3, self.stride, 1, bias=False)
+        self.conv2 = nn.Conv2d(out, out, 3, 1, 1, bias=False)
+        self.bn1, self.bn2 = nn.BatchNorm2d(out), nn.BatchNorm2d(out)
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(functional.relu(self.bn1(self.conv1(x)))))
+        if self.more:
+            before = self.more // 2
+            x = functional.pad(x[:, :, ::self.stride, ::self.stride], (0, 0, 0, 0, before, self.more - before))
+        return functional.relu(x + y)
+
+
+def resnet(args):
+    net = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), Residual(16, 16),
+                        Residual(16, 32), Residual(32, 64), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+    net = net.to(memory_format=torch.channels_last)
+    return train_images(args, net, 64, [1, 28, 28], torch.channels_last)
+
+
 def train_gpt(args, ids, net, batch, context):
     run = peer.compiled(args, net)
     window = torch.arange(context)
@@ -158,7 +183,7 @@ def generate_gpt2(args):
 
 
 # name: what makes its step, timed steps, steps before them
-WORKLOADS = {"xor10000": (xor, 10000, 1), "mlp": (mlp, 400, 20), "cnn": (cnn, 150, 10), "lstm": (lstm, 40, 3),
+WORKLOADS = {"xor10000": (xor, 10000, 1), "mlp": (mlp, 400, 20), "cnn": (cnn, 150, 10), "resnet": (resnet, 60, 5), "lstm": (lstm, 40, 3),
              "chargpt_small": (chargpt_small, 200, 5),
              "chargpt_big": (chargpt_big, 6, 2), "gpt2_b4t64": (gpt2, 6, 2), "linreg": (linreg, 20, 2),
              "logreg": (logreg, 20, 2), "generate_chargpt": (generate_chargpt, 5, 1),

@@ -40,6 +40,8 @@ const weft__workload weft__workloads[] = {
      1, true, false, NULL, weft__bench_products},
     {"elementwise", "memory-bound chains over 4096 x 4096, and AdamW's update", 9, 2, 1, true, false, NULL,
      weft__bench_elementwise},
+    {"convolutions", "layers of 1 x 1 and 3 x 3 kernels and depthwise ones, each pass by itself", 15, 3, 1,
+     true, false, NULL, weft__bench_convolutions},
     {"order", "sort, top-k, cumulative sums and products, argmax, choices, some with gradients", 9, 2, 1,
      true, false, NULL, weft__bench_order},
     {"generate_chargpt", "200 tokens after 16, 6 layers, width 384, batch 1", 5, 1, 1, false, true, NULL,

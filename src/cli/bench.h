@@ -127,6 +127,7 @@ weft_status weft__bench_logreg(weft__bench *bench);
 weft_status weft__bench_products(weft__bench *bench);
 weft_status weft__bench_elementwise(weft__bench *bench);
 weft_status weft__bench_order(weft__bench *bench);
+weft_status weft__bench_convolutions(weft__bench *bench);
 weft_status weft__bench_generate(weft__bench *bench);
 weft_status weft__bench_generate_gpt2(weft__bench *bench);
 
