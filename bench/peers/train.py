@@ -183,7 +183,8 @@ def generate_gpt2(args):
 
 
 # name: what makes its step, timed steps, steps before them
-WORKLOADS = {"xor10000": (xor, 10000, 1), "mlp": (mlp, 400, 20), "cnn": (cnn, 150, 10), "resnet": (resnet, 60, 5), "lstm": (lstm, 40, 3),
+WORKLOADS = {"xor10000": (xor, 10000, 1), "mlp": (mlp, 400, 20), "cnn": (cnn, 150, 10), "resnet": (resnet, 60, 5),
+             "lstm": (lstm, 40, 3),
              "chargpt_small": (chargpt_small, 200, 5),
              "chargpt_big": (chargpt_big, 6, 2), "gpt2_b4t64": (gpt2, 6, 2), "linreg": (linreg, 20, 2),
              "logreg": (logreg, 20, 2), "generate_chargpt": (generate_chargpt, 5, 1),
