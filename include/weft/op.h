@@ -28,7 +28,7 @@ typedef void (*weft_op_gradient)(weft_tensor *const *in, weft_tensor *y, weft_te
  * w_rsqrt, w_recip, w_pow, w_atan2, w_hypot, w_floor, w_ceil, w_round, w_trunc, w_mod, w_isnan, w_isinf,
  * w_sigmoid, w_gelu, w_gelu_tanh, w_not, w_shl, w_shr. */
 typedef struct weft_op_options {
-    const char *name;       /* for messages */
+    const char *name; /* for messages; beside a source its function's, at most 63 letters, digits and _ */
     const char *expression; /* "a * w_sigmoid(b * a)"; may be NULL beside a source */
     int arity;              /* how many operands it has, 1 to 4; they broadcast */
     uint32_t dtypes;        /* 1u << WEFT_F32 | 1u << WEFT_I32 ...; 0: all floats */

@@ -21,13 +21,15 @@ bool weft__add(int64_t a, int64_t b, int64_t *out) {
 
 /* A zero among the extents hides no overflow of the others: their product is the largest stride. */
 bool weft__numel(int rank, const int64_t *shape, int64_t *out) {
-    int64_t span = 1;
-    bool empty = false;
-    if (rank < 0) return false;
-    for (int i = 0; i < rank; i++) {
-        if (shape[i] == 0) empty = true;
-        if (!weft__mul(span, shape[i] == 0 ? 1 : shape[i], &span)) return false;
+    int64_t span = 1, signs = 0;
+    bool empty = false, over = rank < 0;
+    for (int i = 0; i < rank; i++) { /* without a branch: each node that is recorded passes here */
+        const bool none = shape[i] == 0;
+        empty |= none;
+        signs |= shape[i];
+        over |= __builtin_mul_overflow(span, shape[i] + none, &span);
     }
+    if (over || signs < 0 || !valid(span)) return false;
     *out = empty ? 0 : span;
     return true;
 }

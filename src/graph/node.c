@@ -118,9 +118,9 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
     t->dtype = (uint8_t)dtype;
     t->rank = rank;
     for (int i = 0; i < rank; i++) t->shape[i] = shape[i];
-    int64_t bytes;
+    int64_t bytes; /* only counted where they might be too many: no number has more than 16 */
     if (!weft__numel(rank, shape, &t->numel) ||
-        !weft__mul(t->numel, (int64_t)weft_dtype_size(dtype), &bytes)) {
+        (t->numel > PTRDIFF_MAX / 16 && !weft__mul(t->numel, (int64_t)weft_dtype_size(dtype), &bytes))) {
         char text[WEFT_SHAPE_TEXT];
         release_node(ctx, t);
         return weft__poison(ctx, where, WEFT_ERR_SHAPE, "%s: the result, %s of %s, has more than 2^63 bytes",

@@ -104,20 +104,23 @@ static weft_status read(weft_defined_op *op, const char *text, const char *lette
     return WEFT_OK;
 }
 
+/* Characters of a function's name that every compiler tells apart (C17, 5.2.4.1). */
+#define SOURCE_NAME_MAX 63
+
 /* The source's one dtype, name and dialect. */
 static weft_status read_source(weft_defined_op *op, const weft_op_options *options) {
     const uint32_t halves = 1u << WEFT_F16 | 1u << WEFT_BF16;
     bool name = !(op->name[0] >= '0' && op->name[0] <= '9');
     for (const char *c = op->name; *c; c++)
         name = name && (*c == '_' || (*c >= '0' && *c <= '9') || ((*c | 32) >= 'a' && (*c | 32) <= 'z'));
-    if (!name || !*op->name || (op->dtypes & (op->dtypes - 1)) || (op->dtypes & halves) ||
-        options->items < 0 || options->items > 256 || (unsigned)options->dialect > WEFT_DIALECT_CUDA ||
-        op->truth)
-        return weft__fail(
-            op->ctx, WEFT_ERR_ARGUMENT,
-            "%s: a source needs a function's name, one dtype of more than 16 bits or an integer, a "
-            "dialect, at most 256 items, and numbers for its result",
-            op->name);
+    if (!name || !*op->name || strlen(op->name) > SOURCE_NAME_MAX || (op->dtypes & (op->dtypes - 1)) ||
+        (op->dtypes & halves) || options->items < 0 || options->items > 256 ||
+        (unsigned)options->dialect > WEFT_DIALECT_CUDA || op->truth)
+        return weft__fail(op->ctx, WEFT_ERR_ARGUMENT,
+                          "%s: a source needs a function's name (at most %d letters, digits and _), one "
+                          "dtype of more than 16 "
+                          "bits or an integer, a dialect, at most 256 items, and numbers for its result",
+                          op->name, SOURCE_NAME_MAX);
     op->source = (weft_source){.name = op->name,
                                .text = kept(op->ctx, options->source),
                                .language = (int)options->dialect,

@@ -176,6 +176,9 @@ static void check_sources(matrix *m) {
     wrong.name = "own product";
     ops_hold(m, "defined", WEFT_F32, "name of a source",
              weft_op_define(m->ctx, &wrong, &op) == WEFT_ERR_ARGUMENT);
+    wrong.name = "a234567890123456789012345678901234567890123456789012345678901234";
+    ops_hold(m, "defined", WEFT_F32, "long name of a source",
+             weft_op_define(m->ctx, &wrong, &op) == WEFT_ERR_ARGUMENT);
 }
 
 static void check_wrong(matrix *m) {
