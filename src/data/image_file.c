@@ -45,7 +45,6 @@ static void drop_opacity(weft__image *p) {
 
 static weft_status read_png(weft_context *ctx, png_image *image, const char *name, size_t size,
                             int64_t channels, weft__image *out) {
-    image->format &= ~(png_uint_32)(PNG_FORMAT_FLAG_LINEAR | PNG_FORMAT_FLAG_COLORMAP);
     if (channels == 0) channels = image->format & PNG_FORMAT_FLAG_COLOR ? 3 : 1;
     image->format = PNG_FORMAT_RGBA;
     WEFT_TRY(image_new(ctx, name, image->height, image->width, 4, out));

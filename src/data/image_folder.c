@@ -52,10 +52,11 @@ static bool is_image(const char *name) {
            (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
 }
 
-/* The paths of what is in a folder, in the order of their bytes: folders, and files that are named like
+/* Adds the paths of what is in a folder, in the order of their bytes: folders, and files that are named like
  * images. What begins with a dot is left out. */
 static weft_status list(weft_context *ctx, const char *folder, names *folders, names *files) {
     DIR *dir = opendir(folder);
+    const size_t before = files->count;
     weft_status status = WEFT_OK;
     struct stat what;
     if (!dir) return weft__fail_io(ctx, "open", folder, errno);
@@ -65,7 +66,7 @@ static weft_status list(weft_context *ctx, const char *folder, names *folders, n
         if (path && stat(path, &what) != 0) {
             status = weft__fail_io(ctx, "look at", path, errno);
             weft__free(ctx, path);
-        } else if (path && S_ISDIR(what.st_mode) && folders) {
+        } else if (path && S_ISDIR(what.st_mode)) {
             status = names_add(ctx, folders, path);
         } else if (!path || (S_ISREG(what.st_mode) && is_image(e->d_name))) {
             status = names_add(ctx, files, path);
@@ -74,23 +75,15 @@ static weft_status list(weft_context *ctx, const char *folder, names *folders, n
         }
     }
     closedir(dir);
-    if (folders && folders->count) qsort(folders->at, folders->count, sizeof *folders->at, by_bytes);
-    if (files->count) qsort(files->at, files->count, sizeof *files->at, by_bytes);
+    if (folders->count) qsort(folders->at, folders->count, sizeof *folders->at, by_bytes);
+    if (files->count > before) qsort(files->at + before, files->count - before, sizeof *files->at, by_bytes);
     return status;
 }
 
 /* Adds all images of a folder, those of folders within it behind its own. */
 static weft_status collect(weft_context *ctx, const char *folder, int depth, names *files) {
-    names folders = {0}, here = {0};
-    weft_status status = list(ctx, folder, &folders, &here);
-    for (size_t i = 0; i < here.count; i++) { /* they change hands */
-        char *path = here.at[i];
-        if (status == WEFT_OK)
-            status = names_add(ctx, files, path);
-        else
-            weft__free(ctx, path);
-    }
-    weft__free(ctx, here.at);
+    names folders = {0};
+    weft_status status = list(ctx, folder, &folders, files);
     for (size_t i = 0; status == WEFT_OK && i < folders.count; i++)
         status = depth < DEPTH_MAX ? collect(ctx, folders.at[i], depth + 1, files)
                                    : weft__fail(ctx, WEFT_ERR_FORMAT, "%s: more than %d folders deep",

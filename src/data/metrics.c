@@ -2,7 +2,6 @@
  * Must not know: modules, devices. Read next: evaluate.c, which makes predictions. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <weft/metrics.h>
 
@@ -173,8 +172,6 @@ static weft_status score(const scoring *s, const weft_array *targets, bool auc) 
     o->each = weft__array(s->ctx, classes, sizeof *o->each);
     if ((confused && !o->confusion) || !o->each)
         return weft__fail_oom(s->ctx, classes * classes * 8, "a confusion matrix");
-    if (confused) memset(o->confusion, 0, classes * classes * sizeof *o->confusion);
-    memset(o->each, 0, classes * sizeof *o->each);
     WEFT_TRY(take_targets(s, targets));
     count(s);
     return auc ? areas(s) : WEFT_OK;

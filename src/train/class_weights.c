@@ -10,7 +10,6 @@ static int64_t *count(const weft__dataset *dataset) {
     const weft_array *y = &dataset->y[WEFT__TRAIN];
     int64_t *counts = weft__array(NULL, (size_t)dataset->outputs, sizeof *counts);
     if (!counts) return NULL;
-    memset(counts, 0, (size_t)dataset->outputs * sizeof *counts);
     for (int64_t i = 0; y->data && i < y->shape[0]; i++) counts[((const int32_t *)y->data)[i]]++;
     return counts;
 }

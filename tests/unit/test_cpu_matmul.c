@@ -275,15 +275,22 @@ static void test_cut(void **state) {
     work.free(NULL, work.plan);
 }
 
-/* Own kernels of every instruction set that this machine runs, against the library. */
-static void test_own_kernels(void **state) {
-    (void)state;
-    const weft_gemm_own *tables[3] = {&weft__gemm_own_baseline};
-    int count = 1;
+/* Own kernels of every instruction set that this machine runs; returns how many there are. */
+static int own_tables(const weft_gemm_own *tables[3]) {
+    int count = 0;
+    tables[count++] = &weft__gemm_own_baseline;
 #if defined(__x86_64__)
     if (weft__cpu_isa() >= WEFT_ISA_AVX2) tables[count++] = &weft__gemm_own_avx2;
     if (weft__cpu_isa() >= WEFT_ISA_AVX512) tables[count++] = &weft__gemm_own_avx512;
 #endif
+    return count;
+}
+
+/* All of them against the library. */
+static void test_own_kernels(void **state) {
+    (void)state;
+    const weft_gemm_own *tables[3];
+    const int count = own_tables(tables);
     static const int64_t sizes[][3] = {{5, 9, 3},       {31, 17, 64},   {70, 90, 300},
                                        {300, 530, 270}, {129, 33, 257}, {60, 900, 401}};
     for (int t = 0; t < count; t++)
@@ -386,12 +393,8 @@ static void check_pairs(const weft_gemm_own *own, weft_dtype dtype, int64_t m, i
 
 static void test_complex(void **state) {
     (void)state;
-    const weft_gemm_own *tables[3] = {&weft__gemm_own_baseline};
-    int count = 1;
-#if defined(__x86_64__)
-    if (weft__cpu_isa() >= WEFT_ISA_AVX2) tables[count++] = &weft__gemm_own_avx2;
-    if (weft__cpu_isa() >= WEFT_ISA_AVX512) tables[count++] = &weft__gemm_own_avx512;
-#endif
+    const weft_gemm_own *tables[3];
+    const int count = own_tables(tables);
     static const int64_t sizes[][3] = {{1, 1, 1}, {5, 9, 3}, {31, 17, 64}, {17, 45, 401}, {3, 430, 21}};
     for (int t = 0; t <= count; t++) /* the last time by the library, where it is a CBLAS */
         for (int s = 0; s < COUNT(sizes) && (t < count || weft__matmul_library()->complex); s++)

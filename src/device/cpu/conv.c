@@ -16,16 +16,11 @@
 
 /* ---- bands ---- */
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static bool is_half(uint8_t dtype) { return dtype == WEFT_F16 || dtype == WEFT_BF16; }
-
-/* Bytes of what is computed with. */
-static size_t wide_size(uint8_t dtype) { return dtype == WEFT_F64 ? 8 : 4; }
 
 size_t weft__conv_band_bytes(const weft_conv_band *band) {
     if (band->in_place) return 0;
-    return (size_t)(band->most * band->wide * band->channels) * wide_size(band->dtype) + 64;
+    return (size_t)(band->most * band->wide * band->channels) * weft__conv_wide_size(band->dtype) + 64;
 }
 
 static void convert(uint8_t dtype, const weft_gemm_own *own, const void *from, int64_t n, void *to) {
@@ -34,7 +29,7 @@ static void convert(uint8_t dtype, const weft_gemm_own *own, const void *from, i
     else if (dtype == WEFT_BF16)
         own->from_bf16(n, from, to);
     else
-        memcpy(to, from, (size_t)n * wide_size(dtype));
+        memcpy(to, from, (size_t)n * weft__conv_wide_size(dtype));
 }
 
 const void *weft__conv_wide(weft_dtype dtype, const weft_gemm_own *own, const void *from, int64_t n,
@@ -46,7 +41,7 @@ const void *weft__conv_wide(weft_dtype dtype, const weft_gemm_own *own, const vo
 
 const void *weft__conv_band_fill(const weft_conv_band *band, const weft_gemm_own *own, const void *image,
                                  int64_t first, int64_t rows, void *scratch) {
-    const size_t size = weft_dtype_size((weft_dtype)band->dtype), wide = wide_size(band->dtype);
+    const size_t size = weft_dtype_size((weft_dtype)band->dtype), wide = weft__conv_wide_size(band->dtype);
     const int64_t c = band->channels;
     if (band->in_place)
         return (const char *)image + (size_t)((first * band->columns + band->low[1]) * c) * size;
@@ -225,7 +220,8 @@ static void plan_free(weft_context *ctx, void *plan) {
 }
 
 static bool list_classes(weft_context *ctx, conv_plan *p) {
-    const int64_t down = least(p->stride[0], p->to[0]), across = least(p->stride[1], p->to[1]);
+    const int64_t down = weft__smaller(p->stride[0], p->to[0]),
+                  across = weft__smaller(p->stride[1], p->to[1]);
     const int64_t taps = p->c.size[0] * p->c.size[1], row = weft__conv_band_row(&p->band);
     const int64_t cuts = weft__ceil_div(taps * p->n_from, CONV_DEPTH) + down * across;
     p->tap = weft__array(ctx, (size_t)taps, sizeof *p->tap);
@@ -260,7 +256,7 @@ static int64_t calls_of(const conv_plan *p) { return weft__ceil_div(p->panels, p
 
 /* Vectors of range i of the output channels. */
 static int64_t panel_at(const conv_plan *p, int64_t i) {
-    return least(calls_of(p) * i / p->parts * p->kernels->vectors, p->panels);
+    return weft__smaller(calls_of(p) * i / p->parts * p->kernels->vectors, p->panels);
 }
 
 typedef struct span {
@@ -271,7 +267,7 @@ typedef struct span {
 static span span_at(const conv_plan *p, int64_t v, int64_t end) {
     const int64_t lanes = p->kernels->lanes, calls = weft__ceil_div(end - v, p->kernels->vectors);
     span s = {.first = v * lanes, .vectors = weft__ceil_div(end - v, calls)};
-    s.channels = least(s.vectors * lanes, p->n_to - s.first);
+    s.channels = weft__smaller(s.vectors * lanes, p->n_to - s.first);
     s.last = s.channels - (s.vectors - 1) * lanes;
     return s;
 }
@@ -304,7 +300,8 @@ static void gather(const conv_plan *p, int64_t q, int64_t rows, const char *x, c
                    const span *s, const char *ahead, int64_t ahead_bytes) {
     const int64_t width = s->vectors * p->kernels->lanes;
     for (const pixel_class *k = p->classes, *end = k + p->n_classes; k < end; k++) {
-        const int64_t count = least(rows, k->count[0] - q) * k->count[1]; /* none in the last band, perhaps */
+        const int64_t count =
+            weft__smaller(rows, k->count[0] - q) * k->count[1]; /* none in the last band, perhaps */
         for (int64_t i = 0; count > 0 && i < k->n_parts; i++) {
             const sum_part *sum = &p->sums[k->first_part + i];
             const int64_t row = k->first_tap * p->n_from + sum->k;
@@ -333,7 +330,7 @@ static void do_band(const conv_plan *p, void *const *args, int64_t unit, int64_t
                     const char *packed, char *scratch) {
     const int64_t q = unit % p->bands * p->q_band, image = unit / p->bands, in = p->c.groups * p->n_from,
                   out = p->c.groups * p->n_to, taps = p->c.size[0] * p->c.size[1];
-    const int64_t first = q * p->stride[0], rows = least(p->q_band * p->stride[0], p->to[0] - first);
+    const int64_t first = q * p->stride[0], rows = weft__smaller(p->q_band * p->stride[0], p->to[0] - first);
     const char *from = (const char *)args[0] + (size_t)(image * p->from[0] * p->from[1] * in) * p->size;
     char *to = (char *)args[2] + (size_t)((image * p->to[0] + first) * p->to[1] * out) * p->size;
     char *y = is_half(p->c.dtype) ? scratch + p->band_bytes : to;
@@ -384,12 +381,13 @@ static void run(const void *plan, void *const *args, int64_t begin, int64_t end,
 static void cut(conv_plan *p, double cost_ns, int threads) {
     const double weight = (double)(p->c.size[0] * p->c.size[1]) * (double)(p->c.groups * p->c.in * p->c.out);
     const double image = p->band.in_place ? 0 : (double)(p->c.n * p->from[0] * p->from[1] * p->band.channels);
-    const int64_t units = p->c.n * p->bands, wish = least((int64_t)(cost_ns / 10e3), 4 * (int64_t)threads);
+    const int64_t units = p->c.n * p->bands,
+                  wish = weft__smaller((int64_t)(cost_ns / 10e3), 4 * (int64_t)threads);
     double best = 0;
     p->parts = p->blocks = 1;
     for (int64_t parts = 1; parts <= wish && parts <= calls_of(p); parts++) {
         if (parts > 1 && (is_half(p->c.dtype) || p->c.groups > 1)) break;
-        const int64_t blocks = least(weft__ceil_div(wish, parts), units);
+        const int64_t blocks = weft__smaller(weft__ceil_div(wish, parts), units);
         const double cost = weight * (double)blocks + image * (double)parts +
                             (parts * blocks < wish ? 1e12 / (double)(parts * blocks) : 0);
         if (parts > 1 && cost >= best) continue;
@@ -424,10 +422,10 @@ weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *c, 
     *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = p, .cost_ns = weft__conv_cost(c)};
     p->c = *c;
     p->own = weft__gemm_own();
-    p->kernels = c->dtype == WEFT_F64 ? &p->own->conv_f64 : &p->own->conv_f32;
+    p->kernels = weft__conv_kernels(p->own, c->dtype);
     p->turned = c->pass == WEFT_CONV_INPUT;
     p->size = weft_dtype_size((weft_dtype)c->dtype);
-    p->wide = wide_size(c->dtype);
+    p->wide = weft__conv_wide_size(c->dtype);
     for (int d = 0; d < 2; d++) {
         p->from[d] = p->turned ? c->y[d] : c->x[d];
         p->to[d] = p->turned ? c->x[d] : c->y[d];

@@ -29,6 +29,12 @@ static inline int64_t weft__conv_band_row(const weft_conv_band *band) {
 const void *weft__conv_band_fill(const weft_conv_band *band, const weft_gemm_own *own, const void *image,
                                  int64_t first, int64_t rows, void *scratch);
 
+/* Bytes of an element that is computed with, and the kernels that do: f64, else f32. */
+static inline size_t weft__conv_wide_size(uint8_t dtype) { return dtype == WEFT_F64 ? 8 : 4; }
+static inline const weft_conv_own *weft__conv_kernels(const weft_gemm_own *own, uint8_t dtype) {
+    return dtype == WEFT_F64 ? &own->conv_f64 : &own->conv_f32;
+}
+
 /* Elements that are computed with, as they are or converted into scratch. */
 const void *weft__conv_wide(weft_dtype dtype, const weft_gemm_own *own, const void *from, int64_t n,
                             void *scratch);

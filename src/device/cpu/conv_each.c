@@ -29,8 +29,6 @@ struct weft_conv_rows {
     int64_t *first_stretch; /* of each side of columns; behind the last one: how many there are */
 };
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static side side_of(const weft_heavy_conv *c, bool turned, int d, int64_t origin) {
     const int64_t stride = c->stride[d], dilation = c->dilation[d];
     if (!turned) return (side){c->y[d], c->size[d], 0, 1, -c->padding[d], dilation};
@@ -49,7 +47,7 @@ static side side_of(const weft_heavy_conv *c, bool turned, int d, int64_t origin
 static int64_t meets(const side *s, int64_t q, int64_t step, int64_t extent, int64_t *first) {
     const int64_t at = q * step + s->at;
     int64_t begin = at < 0 ? weft__ceil_div(-at, s->apart) : 0;
-    int64_t end = at < extent ? least(s->taps, (extent - 1 - at) / s->apart + 1) : 0;
+    int64_t end = at < extent ? weft__smaller(s->taps, (extent - 1 - at) / s->apart + 1) : 0;
     if (begin >= end) begin = end = 0;
     *first = begin;
     return end - begin;
@@ -83,7 +81,7 @@ weft_conv_rows *weft__conv_rows_new(weft_context *ctx, const weft_heavy_conv *c,
         r->to[d] = turned ? c->x[d] : c->y[d];
         r->step[d] = turned ? 1 : c->stride[d];
         r->stride[d] = turned ? c->stride[d] : 1;
-        sides[d] = least(r->stride[d], r->to[d]);
+        sides[d] = weft__smaller(r->stride[d], r->to[d]);
     }
     r->channels = c->groups;
     r->whole = weft__ceil_div(c->groups, lanes) * lanes;
@@ -127,7 +125,7 @@ void weft__conv_rows_read(const weft_conv_rows *r, int64_t begin, int64_t end, i
 void weft__conv_rows_do(const weft_conv_rows *r, int64_t o, size_t size, const char *x, int64_t x_first,
                         char *w, char *y, void (*kernel)(const weft_conv_each *each)) {
     const side *down = &r->rows[o % r->stride[0]];
-    const int64_t q = o / r->stride[0], sides = least(r->stride[1], r->to[1]);
+    const int64_t q = o / r->stride[0], sides = weft__smaller(r->stride[1], r->to[1]);
     int64_t tap;
     const int64_t taps = meets(down, q, r->step[0], r->from[0], &tap);
     const int64_t row = taps > 0 ? q * r->step[0] + down->at + tap * down->apart - x_first : 0;
@@ -181,7 +179,7 @@ static void plan_free(weft_context *ctx, void *plan) {
 static void do_band(const each_plan *p, void *const *args, int64_t task, char *packed, char *scratch) {
     const weft_conv_rows *r = p->rows;
     const int64_t image = task / p->bands, first = task % p->bands * p->band,
-                  last = least(first + p->band, r->to[0]);
+                  last = weft__smaller(first + p->band, r->to[0]);
     const int64_t from_row = r->from[1] * r->channels, to_row = r->to[1] * r->channels;
     const char *x = (const char *)args[0] + (size_t)(image * r->from[0] * from_row) * p->size;
     char *to = (char *)args[2] + (size_t)((image * r->to[0] + first) * to_row) * p->size, *y = to;
@@ -217,9 +215,9 @@ weft_status weft__cpu_conv_each_prepare(weft_context *ctx, const weft_heavy_conv
     if (!p) return weft__fail_oom(ctx, sizeof *p, "a convolution's plan");
     p->c = *c;
     p->own = weft__gemm_own();
-    p->kernels = c->dtype == WEFT_F64 ? &p->own->conv_f64 : &p->own->conv_f32;
+    p->kernels = weft__conv_kernels(p->own, c->dtype);
     p->size = weft_dtype_size((weft_dtype)c->dtype);
-    p->wide = c->dtype == WEFT_F64 ? 8 : 4;
+    p->wide = weft__conv_wide_size(c->dtype);
     p->rows = weft__conv_rows_new(ctx, c, p->kernels->lanes);
     if (!p->rows) {
         plan_free(ctx, p);
@@ -238,7 +236,7 @@ weft_status weft__cpu_conv_each_prepare(weft_context *ctx, const weft_heavy_conv
     if (p->size == p->wide) return WEFT_OK;
     int64_t most = 0, low, high;
     for (int64_t o = 0; o < rows; o += p->band) {
-        weft__conv_rows_read(p->rows, o, least(o + p->band, rows), &low, &high);
+        weft__conv_rows_read(p->rows, o, weft__smaller(o + p->band, rows), &low, &high);
         most = weft__larger(most, high - low);
     }
     p->raw_bytes = weft__conv_aligned((size_t)(c->groups * taps) * p->wide);

@@ -48,15 +48,13 @@ static void plan_free(weft_context *ctx, void *plan) {
     weft__free(ctx, p);
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* ---- a task ---- */
 
 /* As many vectors as a call has are not divided. */
 static int64_t calls_of(const weight_plan *p) { return weft__ceil_div(p->panels, p->kernels->vectors); }
 
 static int64_t panel_at(const weight_plan *p, int64_t i) {
-    return least(calls_of(p) * i / p->parts * p->kernels->vectors, p->panels);
+    return weft__smaller(calls_of(p) * i / p->parts * p->kernels->vectors, p->panels);
 }
 
 /* How many vectors the call that begins with vector v has, of those up to `end`. */
@@ -78,8 +76,8 @@ typedef struct following {
 
 /* Piece i of n, in whole lines of a cache. */
 static following piece_of(following f, int64_t i, int64_t n) {
-    const int64_t size = weft__ceil_div(f.bytes, 64 * n) * 64, at = least(i * size, f.bytes);
-    return (following){f.at + at, least(size, f.bytes - at)};
+    const int64_t size = weft__ceil_div(f.bytes, 64 * n) * 64, at = weft__smaller(i * size, f.bytes);
+    return (following){f.at + at, weft__smaller(size, f.bytes - at)};
 }
 
 /* What a band adds to the sums of vectors begin..end; the first one begins them. A call's channels of y are
@@ -99,7 +97,7 @@ static void add_band(const weight_plan *p, const char *x, const char *y, int64_t
         for (int64_t g = 0; g < p->sets; g++)
             for (int64_t v = begin, nv; v < end; v += nv, call++) {
                 nv = vectors_at(p, v, end);
-                const int64_t width = nv * lanes, channels = least(width, p->out - v * lanes);
+                const int64_t width = nv * lanes, channels = weft__smaller(width, p->out - v * lanes);
                 weft_conv_weight w = {.x = x + (size_t)(g * c->in) * p->wide,
                                       .y = y + (size_t)(lines->y + g * c->out + v * lanes) * p->wide,
                                       .to = sum_of(p, block, g, v),
@@ -142,15 +140,15 @@ static void add_rows(const weight_plan *p, const char *image, char *y, int64_t a
 
 /* `bytes` of an operand of `all` bytes, from `from` on: what of them is there. */
 static following follow(const void *operand, int64_t all, int64_t from, int64_t bytes) {
-    from = least(from, all);
-    return (following){(const char *)operand + from, least(bytes, all - from)};
+    from = weft__smaller(from, all);
+    return (following){(const char *)operand + from, weft__smaller(bytes, all - from)};
 }
 
 static void do_band(const weight_plan *p, void *const *args, int64_t unit, int64_t block, int64_t begin,
                     int64_t end, bool first, char *scratch) {
     const weft_heavy_conv *c = &p->c;
     const int64_t at = unit % p->bands * p->band_rows, image = unit / p->bands, size = (int64_t)p->size;
-    const int64_t rows = least(p->band_rows, c->y[0] - at), wide = c->y[1] * c->groups * c->out;
+    const int64_t rows = weft__smaller(p->band_rows, c->y[0] - at), wide = c->y[1] * c->groups * c->out;
     const int64_t deep = c->x[1] * c->groups * c->in, y_at = (image * c->y[0] + at) * wide * size;
     const char *from = (const char *)args[0] + image * c->x[0] * deep * size;
     const char *y = weft__conv_wide((weft_dtype)c->dtype, p->own, (const char *)args[1] + y_at, rows * wide,
@@ -215,9 +213,9 @@ static void finish(const weight_plan *p, int64_t begin, int64_t end, char *w, ch
     for (int64_t g = 0; g < p->sets; g++)
         for (int64_t v = begin, nv; v < end; v += nv) {
             nv = vectors_at(p, v, end);
-            const int64_t channels = least(nv * lanes, p->out - v * lanes);
+            const int64_t channels = weft__smaller(nv * lanes, p->out - v * lanes);
             for (int64_t r = 0; r < p->depth; r += TURN) {
-                const int64_t n = least(TURN, p->depth - r), width = weft__ceil_div(n, lanes) * lanes;
+                const int64_t n = weft__smaller(TURN, p->depth - r), width = weft__ceil_div(n, lanes) * lanes;
                 p->kernels->pack(scratch, width, sum_of(p, 0, g, v) + (size_t)(r * nv * lanes) * p->wide,
                                  nv * lanes, 1, n, channels);
                 for (int64_t o = 0; o < channels; o++)
@@ -309,11 +307,11 @@ static bool list_rows(weft_context *ctx, weight_plan *p) {
 static void cut(weight_plan *p, int threads) {
     const int64_t one = p->sets * p->depth * weft__ceil_div(p->out, 16) * 16 * (int64_t)p->wide;
     int64_t tasks = (int64_t)(weft__conv_operations(&p->c) / TASK_OPERATIONS);
-    tasks = tasks < 1 ? 1 : least(tasks, MOST_BLOCKS);
-    p->blocks = least(least(tasks, p->c.n * p->bands), PARTIAL_BYTES / one);
+    tasks = tasks < 1 ? 1 : weft__smaller(tasks, MOST_BLOCKS);
+    p->blocks = weft__smaller(weft__smaller(tasks, p->c.n * p->bands), PARTIAL_BYTES / one);
     if (p->blocks < 1) p->blocks = 1;
-    p->parts =
-        least(weft__ceil_div(least(tasks, 2 * (int64_t)threads), p->blocks), p->each ? 1 : calls_of(p));
+    p->parts = weft__smaller(weft__ceil_div(weft__smaller(tasks, 2 * (int64_t)threads), p->blocks),
+                             p->each ? 1 : calls_of(p));
 }
 
 static bool make(weft_context *ctx, weight_plan *p, int threads, weft_cpu_work *work) {
@@ -348,9 +346,9 @@ weft_status weft__cpu_conv_weight_prepare(weft_context *ctx, const weft_heavy_co
     *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = p, .cost_ns = weft__conv_cost(c)};
     p->c = *c;
     p->own = weft__gemm_own();
-    p->kernels = c->dtype == WEFT_F64 ? &p->own->conv_f64 : &p->own->conv_f32;
+    p->kernels = weft__conv_kernels(p->own, c->dtype);
     p->size = weft_dtype_size((weft_dtype)c->dtype);
-    p->wide = c->dtype == WEFT_F64 ? 8 : 4;
+    p->wide = weft__conv_wide_size(c->dtype);
     p->each = weft__conv_each(c);
     p->sets = p->each ? 1 : c->groups;
     p->out = p->each ? c->groups : c->out;

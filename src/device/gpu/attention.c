@@ -159,13 +159,27 @@ static void head_cores(plan *p, weft_text *to) {
               weft__text_attention_common);
 }
 
+/* With a mask, MASK is its elements' type, and MASK_BOOL where it is true for what is seen; else its numbers
+ * are added to scores. Kernels have it behind the key, where it begins among the operands' places, and its
+ * strides behind those. */
+static void head_mask(const weft_heavy_attention *at, weft_text *to) {
+    const bool added = at->mask_dtype != WEFT_BOOL;
+    if (!at->masked) {
+        weft__put(to, "#define MASK_OPERAND\n#define MASK_ORIGIN\n#define MASK_PLACES\n");
+        return;
+    }
+    weft__put(
+        to,
+        "#define MASK %s\n%s#define MASK_OPERAND const W_GLOBAL MASK *mask,\n#define MASK_ORIGIN mask_at,\n"
+        "#define MASK_PLACES w_i64 mask_b, mask_h, mask_t, mask_j;\n",
+        added ? "S" : "uchar", added ? "" : "#define MASK_BOOL\n");
+}
+
 static weft_status make_text(plan *p) {
     const bool wide = p->sum == WEFT_F64, vectors = p->launches->target->vectors;
     char head[8192];
     weft_text to = weft__text(head, sizeof head);
-    const bool added = p->at->mask_dtype != WEFT_BOOL;
-    if (p->at->masked)
-        weft__put(&to, "#define MASK %s\n%s", added ? "S" : "uchar", added ? "" : "#define MASK_BOOL\n");
+    head_mask(p->at, &to);
     p->cores = on_cores(p->launches->target, p->at);
     p->room = p->cores ? (int)weft__ceil_div(p->at->d, 32) * 32 : room_of(p->at);
     weft__put(&to, "#define D %d\n#define EXP w_exp_%s\n#define LOG w_log_%s\n%s%s", p->room,

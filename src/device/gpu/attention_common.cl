@@ -11,12 +11,8 @@ W_FN S kept(const W_GLOBAL int *key, w_i64 element, S dropout, S factor) {
 #endif
 }
 
-/* With a mask, MASK is its elements' type, and MASK_BOOL where it is true for what is seen; else its numbers are added
- * to scores. Where it lies is among the operands' places; how, behind those; MASKED is a score as it lets it through. */
+/* MASKED is a score as a mask (attention.c) lets it through. */
 #ifdef MASK
-#define MASK_OPERAND const W_GLOBAL MASK *mask,
-#define MASK_ORIGIN  mask_at,
-#define MASK_PLACES  w_i64 mask_b, mask_h, mask_t, mask_j;
 #ifdef MASK_BOOL
 W_FN S masked(S s, MASK x) { return x ? s : (S)-INFINITY; }
 #else
@@ -25,9 +21,6 @@ W_FN S masked(S s, MASK x) { return x == (S)-INFINITY ? x : s + x; } /* hides wh
 #define MASKED(s, i, j)                                                                                      \
     masked(s, mask[of.mask_at + b * of.mask_b + h * of.mask_h + (i) * of.mask_t + (j) * of.mask_j])
 #else
-#define MASK_OPERAND
-#define MASK_ORIGIN
-#define MASK_PLACES
 #define MASKED(s, i, j) (s)
 #endif
 

@@ -192,12 +192,8 @@ W_FN void weigh(V *s, int keys, int first, V *most, V *sum, V *keep) {
     }
 }
 
-/* With a mask, MASK is its elements' type, and MASK_BOOL where it is true for what is seen; else its numbers are added
- * to scores, of which one of -inf hides a key, whatever the score. */
+/* Of a mask (attention.c) -inf hides a key, whatever the score. */
 #ifdef MASK
-#define MASK_OPERAND const W_GLOBAL MASK *mask,
-#define MASK_ORIGIN  mask_at,
-#define MASK_PLACES  w_i64 mask_b, mask_h, mask_t, mask_j;
 #define MASK_AT(i, j)                                                                                        \
     (mask + of.mask_at + pair / heads * of.mask_b + pair % heads * of.mask_h + (i) * of.mask_t + (j) * of.mask_j)
 #ifdef MASK_BOOL
@@ -236,10 +232,6 @@ W_FN void mask_block(V *s, const W_GLOBAL MASK *mask, w_i64 mask_t, w_i64 mask_j
                 s[(r + i) * VECS + l] = masked(s[(r + i) * VECS + l], x[i]) - less[l];
         }
 }
-#else
-#define MASK_OPERAND
-#define MASK_ORIGIN
-#define MASK_PLACES
 #endif
 
 #ifdef DROPOUT
