@@ -59,7 +59,7 @@ asan: deps ## build with the address and undefined-behaviour sanitizers in build
 	@$(call run_tests,$(BUILD)-asan)
 
 tsan: TEST_ARGS = -R 'test_(cpu_|context|draw|fit|loader|parity|profile|random)|(ops|grad)_cpu|example' -E 'opencl|cpu_math'
-tsan: deps-lint ## build with the thread sanitizer in build-tsan (clang, LLVM's OpenMP), run the tests that use threads
+tsan: deps-lint ## build with the thread sanitizer in build-tsan (clang), run the tests that use threads
 	@test -f $(BUILD)-tsan/build.ninja -o -f $(BUILD)-tsan/Makefile || \
 		cmake -S . -B $(BUILD)-tsan -G "$(GENERATOR)" -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
 		-DWEFT_SANITIZE=thread >/dev/null
@@ -69,7 +69,7 @@ tsan: deps-lint ## build with the thread sanitizer in build-tsan (clang, LLVM's 
 fuzz: deps-lint ## run each fuzz target for SECONDS=60 seconds (clang)
 	@test -f $(BUILD)-fuzz/build.ninja -o -f $(BUILD)-fuzz/Makefile || \
 		cmake -S . -B $(BUILD)-fuzz -G "$(GENERATOR)" -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
-		-DWEFT_FUZZ=ON -DWEFT_TESTS=ON -DWEFT_OPENMP=OFF -DWEFT_SANITIZE=address,undefined >/dev/null
+		-DWEFT_FUZZ=ON -DWEFT_TESTS=ON -DWEFT_SANITIZE=address,undefined >/dev/null
 	@tools/fuzz.sh $(BUILD)-fuzz $(SECONDS) $(JOBS)
 
 # Of NVIDIA's libraries those that Weft opens, in the major versions by which it names their files; of CUDA 13, or CUDA=12 for

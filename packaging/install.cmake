@@ -19,9 +19,5 @@ install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake ${PROJECT_BINARY_DIR}/weft
 # weft.pc finds its prefix from where it lies, so that an installation can be moved.
 file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
-set(pc_openmp "")
-if(WEFT_OPENMP)
-  set(pc_openmp "${OpenMP_C_FLAGS}")
-endif()
 configure_file(packaging/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

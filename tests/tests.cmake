@@ -30,11 +30,8 @@ if(WEFT_SANITIZE)
   set(test_seconds 600)
   # gcc 12's leak sanitizer falls over the thread-local storage that a library opened at run time has in threads
   list(APPEND test_environment "ASAN_OPTIONS=intercept_tls_get_addr=0")
-  # Libraries without instrumentation stay out; a tool of LLVM's OpenMP says what that orders.
-  if(WEFT_SANITIZE MATCHES "thread")
-    get_filename_component(openmp_folder "${OpenMP_omp_LIBRARY}" DIRECTORY)
-    list(APPEND test_environment "TSAN_OPTIONS=ignore_noninstrumented_modules=1" "WEFT_MATMUL=own"
-         "OMP_TOOL_LIBRARIES=${openmp_folder}/libarcher.so")
+  if(WEFT_SANITIZE MATCHES "thread") # libraries without instrumentation stay out
+    list(APPEND test_environment "TSAN_OPTIONS=ignore_noninstrumented_modules=1" "WEFT_MATMUL=own")
   endif()
 endif()
 # Where each test notes the texts of kernels that it compiles. Those of the CPU's tests that run on OpenCL are counted.

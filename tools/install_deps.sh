@@ -13,14 +13,6 @@ want() {    # want PACKAGE COMMAND...: the package, unless the command succeeds
 }
 has() { command -v "$1"; }
 header() { echo "#include <$1>" | ${CC:-cc} -E -; }
-openmp() { # a compiler that knows -fopenmp and finds its library
-    local program
-    program=$(mktemp)
-    echo 'int main(void) { return 0; }' | ${CC:-cc} -fopenmp -x c - -o "$program"
-    local status=$?
-    rm -f "$program"
-    return $status
-}
 cmocka_header() { # cmocka.h needs its friends first
     printf '#include <%s>\n' stdarg.h stddef.h setjmp.h stdint.h cmocka.h | ${CC:-cc} -E -
 }
@@ -56,13 +48,9 @@ find_missing() {
     want libdnnl2 matmul_library
     want ocl-icd-libopencl1 opencl
     want pocl-opencl-icd opencl
-    if [[ ${CC:-cc} == *clang* ]]; then
-        want libomp-dev openmp
-    fi
     if [ "${1:-}" = --lint ]; then
         want g++ has c++
         want clang has clang
-        want libomp-dev eval "! has clang || CC=clang openmp"
         want clang-format has clang-format
         want clang-tidy has clang-tidy
     fi

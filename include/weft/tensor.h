@@ -25,7 +25,7 @@ typedef struct weft_open_options {
      * card), "auto" (that, or the cpu; weft_profile_choose knows better what suits a program), or a list of
      * which the first that opens is taken: "opencl,cpu"; WEFT_DEVICE in the environment where NULL. */
     const char *device;
-    int threads;     /* 0: as many as the machine has, or OMP_NUM_THREADS */
+    int threads;     /* of the cpu, at most 256; 0: OMP_NUM_THREADS, or one for each processor */
     uint64_t seed;   /* of the random stream */
     weft_log_fn log; /* NULL: no log; what WEFT_DEBUG asks for comes as WEFT_LOG_DEBUG */
     void *log_user;
@@ -40,7 +40,10 @@ typedef struct weft_open_options {
 } weft_open_options;
 
 /* Opens a context on a device. options may be NULL. On failure *ctx is NULL and weft_last_error(NULL)
- * says why. A context is used by one thread at a time; two contexts are independent. */
+ * says why. A context is used by one thread at a time; two contexts are independent.
+ *
+ * After fork: the child may open contexts on the cpu and use those of its parent there. A GPU context stays
+ * with the parent: in the child its functions return WEFT_ERR_DEVICE. */
 WEFT_API WEFT_CHECKED weft_status weft_open(const weft_open_options *options, weft_context **ctx);
 
 /* Frees the context and everything made in it. NULL is fine. */

@@ -20,6 +20,7 @@ static void *hook_buffer_host(const weft_buffer *buffer) { return buffer->host; 
 
 static weft_status hook_upload(weft_context *ctx, weft_buffer *to, size_t offset, const void *from,
                                size_t bytes) {
+    WEFT_TRY(weft__device_usable(ctx->device));
     ctx->device->uploads++;
     ctx->device->bytes_up += bytes;
     weft__span span = weft__profile_enter(ctx, WEFT__DOING_UPLOAD);
@@ -29,6 +30,7 @@ static weft_status hook_upload(weft_context *ctx, weft_buffer *to, size_t offset
 }
 
 static weft_status wait_for_device(weft_context *ctx) {
+    WEFT_TRY(weft__device_usable(ctx->device));
     weft__span span = weft__profile_enter(ctx, WEFT__DOING_DEVICE);
     weft_status status = ctx->device->ops->synchronize(ctx->device);
     weft__profile_leave(ctx, span);
@@ -37,6 +39,7 @@ static weft_status wait_for_device(weft_context *ctx) {
 
 static weft_status hook_download(weft_context *ctx, const weft_buffer *from, size_t offset, void *to,
                                  size_t bytes) {
+    WEFT_TRY(weft__device_usable(ctx->device));
     ctx->device->downloads++;
     ctx->device->bytes_down += bytes;
     if (ctx->compiler->profile && ctx->device->asynchronous) WEFT_TRY(wait_for_device(ctx));

@@ -215,6 +215,7 @@ static weft_status run(weft_program *program, int times) {
 weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs,
                               int times) {
     weft_context *ctx = program->ctx;
+    WEFT_TRY(weft__device_usable(ctx->device));
     WEFT_TRY(bind(program, walk, outputs));
     WEFT_TRY(weft__arena_reserve(program));
     program->slots[SLOT_ARENA] = ctx->compiler->arena;

@@ -3,11 +3,13 @@
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/threads.h"
 #include "data/image_file.h"
 #include "io/publish.h" /* the texts of errno */
 
@@ -202,21 +204,40 @@ static weft_status shape_of(weft_context *ctx, const char *first, const weft_ima
     return WEFT_OK;
 }
 
+typedef struct reading {
+    const names *files;
+    const weft_image_folder_options *options;
+    const int64_t *shape; /* [4] */
+    uint8_t *pixels;
+    _Atomic int64_t next, failed; /* the next file; the first that could not be read */
+} reading;
+
+static void *read_files(void *user) {
+    reading *r = user;
+    const int64_t bytes = r->shape[1] * r->shape[2] * r->shape[3];
+    /* Files are taken in order, so those before a failed one are read, or being read by another thread. */
+    for (int64_t i; (i = r->next++) < r->failed;) {
+        if (place(NULL, r->files->at[i], r->options, r->shape + 1, r->pixels + i * bytes) == WEFT_OK)
+            continue;
+        int64_t failed = r->failed;
+        while (i < failed && !atomic_compare_exchange_weak(&r->failed, &failed, i)) continue;
+    }
+    return NULL;
+}
+
 static weft_status read_all(weft_context *ctx, const names *files, const weft_image_folder_options *o,
                             weft_array *images) {
-    int64_t shape[4] = {(int64_t)files->count}, bytes = 0;
-    int64_t failed = shape[0];
+    int64_t shape[4] = {(int64_t)files->count};
     WEFT_TRY(shape_of(ctx, files->at[0], o, shape + 1));
     WEFT_TRY(weft_array_new(ctx, WEFT_U8, 4, shape, images));
-    bytes = shape[1] * shape[2] * shape[3];
-#pragma omp parallel for schedule(dynamic) reduction(min : failed)
-    for (int64_t i = 0; i < shape[0]; i++)
-        if (i < failed &&
-            place(NULL, files->at[i], o, shape + 1, (uint8_t *)images->data + i * bytes) != WEFT_OK)
-            failed = i;
-    if (failed == shape[0]) return WEFT_OK;
-    /* Again, for the message, which is another thread's. */
-    return place(ctx, files->at[failed], o, shape + 1, (uint8_t *)images->data + failed * bytes);
+    reading r = {.files = files, .options = o, .shape = shape, .pixels = images->data, .failed = shape[0]};
+    const int most = weft__default_threads();
+    weft__parallel(most < shape[0] ? most : (int)shape[0], read_files, &r);
+    /* Again from the first failure on: its message belongs to another thread, or it was a passing one. */
+    const int64_t bytes = shape[1] * shape[2] * shape[3];
+    for (int64_t i = r.failed; i < shape[0]; i++)
+        WEFT_TRY(place(ctx, files->at[i], o, shape + 1, r.pixels + i * bytes));
+    return WEFT_OK;
 }
 
 static weft_status check_options(weft_context *ctx, const weft_image_folder_options *o) {

@@ -1,8 +1,7 @@
 /* Gathers batches in host memory with a thread of its own, one batch ahead of what is asked for. The thread
  * reads the data and writes its two slots; it calls nothing that belongs to a context. Where no thread can be
  * made, batches are gathered when they are asked for. Read next: loader_open.c. */
-#include <pthread.h>
-
+#include "base/threads.h"
 #include "compiler/profile.h"
 #include "data/loader.h"
 
@@ -21,6 +20,7 @@ struct weft__prefetch {
     slot slots[2];
     pthread_t thread;
     bool threaded; /* the lock and conditions below are in use */
+    int forks;     /* weft__forks() when the thread was started */
     bool closing;
     pthread_mutex_t lock;
     pthread_cond_t wanted, filled;
@@ -58,7 +58,8 @@ static void start_thread(weft__prefetch *p) {
     if (pthread_mutex_init(&p->lock, NULL) != 0) return;
     if (pthread_cond_init(&p->wanted, NULL) == 0) {
         if (pthread_cond_init(&p->filled, NULL) == 0) {
-            if (pthread_create(&p->thread, NULL, serve, p) == 0) {
+            p->forks = weft__forks();
+            if (weft__thread_start(&p->thread, serve, p)) {
                 p->threaded = true;
                 return;
             }
@@ -68,6 +69,9 @@ static void start_thread(weft__prefetch *p) {
     }
     pthread_mutex_destroy(&p->lock);
 }
+
+/* A child of fork has no such thread. */
+static bool has_thread(const weft__prefetch *p) { return p->threaded && p->forks == weft__forks(); }
 
 weft_status weft__prefetch_new(weft_loader *loader, weft__prefetch **out) {
     weft_context *ctx = loader->ctx;
@@ -92,7 +96,7 @@ weft_status weft__prefetch_new(weft_loader *loader, weft__prefetch **out) {
 void weft__prefetch_free(weft__prefetch *p) {
     if (!p) return;
     weft_context *ctx = p->loader->ctx;
-    if (p->threaded) {
+    if (has_thread(p)) {
         pthread_mutex_lock(&p->lock);
         p->closing = true;
         pthread_cond_signal(&p->wanted);
@@ -126,7 +130,7 @@ static slot *take_free(weft__prefetch *p) {
 
 const void *weft__prefetch_get(weft__prefetch *p, uint64_t position, int64_t *count) {
     slot *s = &p->slots[0];
-    if (!p->threaded) {
+    if (!has_thread(p)) {
         s->position = position;
         fill(p->loader, s);
     } else {

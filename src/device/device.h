@@ -331,6 +331,7 @@ struct weft_device {
     bool
         asynchronous; /* a run returns before its work is done: faults are taken when the host waits anyway */
     int threads;      /* of the host, for what the host does for it; 0 counts as 1 */
+    int forks;        /* of an asynchronous one: weft__forks() when it was opened */
     uint64_t bytes_in_use, bytes_peak;
     bool tf32;          /* products of f32 may round what they multiply to TF32 */
     uint64_t workspace; /* of these what kernels need besides their operands */
@@ -359,6 +360,11 @@ bool weft__device_cards(void);
  * device named alone is that or an error, which names what there is. */
 weft_status weft__device_open(weft_context *ctx, const char *spec, const weft_open_options *options,
                               weft_device **device);
+/* An error in a child of fork, where the driver of a device that the parent opened does not work. The cpu
+ * does. */
+weft_status weft__device_usable(const weft_device *device);
+/* Why a driver that was loaded when weft__forks() was `forks` cannot be used any more; NULL where it can. */
+const char *weft__device_forked(int forks);
 /* Outlines by specification, as above. */
 weft_status weft__device_outline_of(weft_context *ctx, const char *spec, weft_device_outline *outline);
 extern const weft_device_ops weft__device_cpu, weft__device_cuda, weft__device_opencl, weft__device_null,

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/threads.h"
 #include "device/device.h"
 #include "device/cuda/devices.h"
 #include "device/opencl/hooks.h"
@@ -244,4 +245,18 @@ weft_status weft__device_open(weft_context *ctx, const char *spec, const weft_op
     *device = NULL;
     if (strchr(spec, ',')) return open_list(ctx, spec, spec, true, origin, options, device);
     return open_spec(ctx, spec, origin, options, device);
+}
+
+/* ---- after a fork ---- */
+
+const char *weft__device_forked(int forks) {
+    return forks == weft__forks() ? NULL
+                                  : "this process was forked after its parent had loaded the driver, which "
+                                    "serves the parent alone: fork before devices are looked for, or compute "
+                                    "on the cpu";
+}
+
+weft_status weft__device_usable(const weft_device *device) {
+    const char *why = device->asynchronous ? weft__device_forked(device->forks) : NULL;
+    return why ? weft__fail(device->ctx, WEFT_ERR_DEVICE, "%s: %s", device->name, why) : WEFT_OK;
 }

@@ -1,12 +1,11 @@
 /* Reads a card's gauges beside the training loop: asking a driver takes milliseconds, which no step should.
  * Must not know: which libraries answer. Read next: loop.c. */
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/base.h"
+#include "base/threads.h"
 #include "train/gauging.h"
 
 enum { PERIOD_MS = 500, GAUGES = sizeof(weft_gauges) / sizeof(double) };
@@ -71,16 +70,6 @@ static void *go(void *user) {
     return NULL;
 }
 
-/* Without signals, which are for the thread that trains. */
-static bool start_thread(weft__gauging *g) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = pthread_create(&g->thread, NULL, go, g) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
-}
-
 static void drop(weft__gauging *g) {
     pthread_cond_destroy(&g->wake);
     pthread_mutex_destroy(&g->lock);
@@ -97,7 +86,7 @@ weft__gauging *weft__gauging_start(const weft_context *ctx) {
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&g->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (read_once(g) && start_thread(g)) return g;
+    if (read_once(g) && weft__thread_start(&g->thread, go, g)) return g;
     drop(g);
     return NULL;
 }

@@ -8,10 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
+#include "base/threads.h"
 #include "device/cpu/run.h"
 #include "device/cpu/tiles.h"
 
@@ -28,18 +26,11 @@ typedef struct cpu_buffer {
 static char detail[224];
 static pthread_once_t detail_once = PTHREAD_ONCE_INIT;
 
-static int default_threads(void) {
-#ifdef _OPENMP
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
-}
-
 static void make_detail(void) {
+    const int threads = weft__default_threads();
     snprintf(detail, sizeof detail, "%s%s, %s, %d thread%s", weft__cpu_isa_name(weft__cpu_isa()),
              weft__cpu_isa_known() ? "" : " (WEFT_CPU_ISA: must be baseline, avx2 or avx512)",
-             weft__cpu_matmul_description(), default_threads(), default_threads() == 1 ? "" : "s");
+             weft__cpu_matmul_description(), threads, threads == 1 ? "" : "s");
 }
 
 static void cpu_describe(int i, weft_device_description *d) {
@@ -47,7 +38,7 @@ static void cpu_describe(int i, weft_device_description *d) {
     pthread_once(&detail_once, make_detail);
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     *d = (weft_device_description){
-        .name = "cpu", .detail = detail, .present = true, .threads = default_threads()};
+        .name = "cpu", .detail = detail, .present = true, .threads = weft__default_threads()};
     d->memory = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
 }
 
@@ -61,7 +52,12 @@ static weft_status cpu_open(weft_context *ctx, const char *selector, const weft_
     d->base.ops = &weft__device_cpu;
     d->base.ctx = ctx;
     d->base.name = "cpu";
-    d->base.threads = weft__cpu_start_team(options ? options->threads : 0);
+    d->pool = weft__thread_pool_new(ctx, options ? options->threads : 0);
+    if (!d->pool) {
+        weft__free(ctx, d);
+        return weft__fail_oom(ctx, 4096, "the threads of the cpu device");
+    }
+    d->base.threads = weft__thread_pool_size(d->pool);
     *device = &d->base;
     return WEFT_OK;
 }
@@ -88,7 +84,9 @@ static uint64_t cpu_memory_free(weft_device *device) {
 }
 
 static void cpu_close(weft_device *device) {
-    if (device) weft__free(device->ctx, device);
+    if (!device) return;
+    weft__thread_pool_free(((weft_cpu_device *)device)->pool);
+    weft__free(device->ctx, device);
 }
 
 static weft_status cpu_check_dtype(weft_device *device, weft_dtype dtype) {

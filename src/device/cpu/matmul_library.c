@@ -12,9 +12,6 @@
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "device/cpu/gemm.h"
 #include "device/cpu/matmul_library.h"
@@ -26,7 +23,7 @@ static struct {
 #define LIBRARY_FUNCTION(library, result, name, arguments) result(*name) arguments;
 #include "device/cpu/matmul_library.def"
 #undef LIBRARY_FUNCTION
-    /* OpenMP as the library sees it, where Weft itself is built without. */
+    /* OpenMP as the library sees it. */
     int (*omp_get_max_threads)(void);
     void (*omp_set_num_threads)(int threads);
 } call;
@@ -258,30 +255,17 @@ const char *weft__cpu_matmul_description(void) {
 
 /* ---- calling ---- */
 
-/* oneDNN runs on one thread inside a parallel region; outside one it takes as many as OpenMP allows the
- * calling thread, so that number is set to one meanwhile. MKL and OpenBLAS were made sequential when opened.
- */
+/* oneDNN takes as many threads as OpenMP allows the calling one, so that number is set to one meanwhile. MKL
+ * and OpenBLAS were made sequential when opened. */
 int weft__library_enter(void) {
-    if (kind != LIBRARY_DNNL) return 0;
-#ifdef _OPENMP
-    int threads = omp_get_max_threads();
-    if (threads != 1) omp_set_num_threads(1);
-    return threads;
-#else
-    if (!call.omp_get_max_threads || !call.omp_set_num_threads) return 0;
+    if (kind != LIBRARY_DNNL || !call.omp_get_max_threads || !call.omp_set_num_threads) return 0;
     int threads = call.omp_get_max_threads();
     if (threads != 1) call.omp_set_num_threads(1);
     return threads;
-#endif
 }
 
 void weft__library_leave(int token) {
-    if (token <= 1) return;
-#ifdef _OPENMP
-    omp_set_num_threads(token);
-#else
-    call.omp_set_num_threads(token);
-#endif
+    if (token > 1) call.omp_set_num_threads(token);
 }
 
 /* Whether an operand (rows, cols) with these strides lies row by row ('N') or column by column ('T'), with

@@ -3,9 +3,11 @@
 #define WEFT_DEVICE_CPU_RUN_H
 
 #include "device/cpu/cpu.h"
+#include "device/cpu/thread_pool.h"
 
 typedef struct weft_cpu_device {
     weft_device base;
+    weft_thread_pool *pool;
     weft_fault fault; /* the first since it was last taken */
     bool timing;
 } weft_cpu_device;
@@ -68,8 +70,4 @@ void weft__cpu_team_run(weft_cpu_device *device, weft_executable *executable, in
  * what to restore. */
 unsigned weft__cpu_standard_float_state(void);
 void weft__cpu_restore_float_state(unsigned state);
-
-/* Starts the team of threads that later runs use; fewer where the system grants no more. Returns how many. */
-int weft__cpu_start_team(int threads);
-
 #endif

@@ -1,14 +1,11 @@
-/* A program run by a team of threads: one parallel region a run, in which threads claim chunks of tasks. A
- * thread that the system takes off its core holds up the others only while it has a chunk, not at every
+/* A program run by a team of threads, those of the pool: one call of it a run, in which threads claim chunks.
+ * A thread that the system takes off its core holds up the others only while it has a chunk, not at every
  * barrier; who does what never changes a bit, since tasks are fixed by shapes. A thread claims first in its
  * own part of a unit, which is the same part of every unit: the rows that it wrote lie in its own cache. Must
  * not know: kernels' insides. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
@@ -95,39 +92,39 @@ weft_status weft__cpu_team_build(weft_context *ctx, weft_executable *e) {
     return WEFT_OK;
 }
 
-#ifdef _OPENMP
-
 /* ---- running ---- */
 
 typedef struct run_state {
     weft_cpu_device *device;
     weft_executable *executable;
     int times;
-    _Atomic int64_t done; /* chunks finished in this repetition */
-    int fault_item;       /* of the fault recorded in this run; -1 for an older one */
+    _Atomic int64_t done;   /* chunks finished in this repetition */
+    _Atomic int arrived;    /* threads at its end */
+    _Atomic int repetition; /* begun so far */
+    pthread_mutex_t lock;   /* of the device's fault and of what follows */
+    int fault_item;         /* of the fault recorded in this run; -1 for an older one */
     int64_t fault_task;
 } run_state;
 
 /* The fault of one run is that which comes first in the program, then in the order of tasks, so that the
  * report does not depend on the number of threads. */
 static void merge_fault(run_state *r, const weft_fault *fault, int item, int64_t task) {
-#pragma omp critical(weft_fault)
-    {
-        bool earlier = item < r->fault_item || (item == r->fault_item && task < r->fault_task);
-        if (!r->device->fault.set || earlier) {
-            r->device->fault = *fault;
-            r->fault_item = item;
-            r->fault_task = task;
-        }
+    pthread_mutex_lock(&r->lock);
+    bool earlier = item < r->fault_item || (item == r->fault_item && task < r->fault_task);
+    if (!r->device->fault.set || earlier) {
+        r->device->fault = *fault;
+        r->fault_item = item;
+        r->fault_task = task;
     }
+    pthread_mutex_unlock(&r->lock);
 }
 
 /* Has a command before sink `item` met a fault? All threads that share the sink answer alike: those commands
  * are finished, and what later ones meet does not count. */
 static bool fault_before(run_state *r, int item) {
-    bool answer;
-#pragma omp critical(weft_fault)
-    answer = r->device->fault.set && r->fault_item < item;
+    pthread_mutex_lock(&r->lock);
+    const bool answer = r->device->fault.set && r->fault_item < item;
+    pthread_mutex_unlock(&r->lock);
     return answer;
 }
 
@@ -141,16 +138,19 @@ static void run_tasks(run_state *r, int i, int64_t begin, int64_t end, char *scr
     *fault = (weft_fault){0};
 }
 
-static void wait_for(run_state *r, int64_t chunks) {
-    for (int spin = 0; atomic_load_explicit(&r->done, memory_order_acquire) < chunks; spin++) {
-        if (spin > SPINS) {
-            sched_yield();
-            continue;
-        }
-#if defined(__SSE2__)
-        _mm_pause();
-#endif
+/* One turn of a loop that waits for other threads. */
+static void pause_at(int spin) {
+    if (spin > SPINS) {
+        sched_yield();
+        return;
     }
+#if defined(__SSE2__)
+    _mm_pause();
+#endif
+}
+
+static void wait_for(run_state *r, int64_t chunks) {
+    for (int spin = 0; atomic_load_explicit(&r->done, memory_order_acquire) < chunks; spin++) pause_at(spin);
 }
 
 /* Where chunk i of `chunks` begins. */
@@ -229,54 +229,32 @@ static void begin(run_state *r) {
     r->fault_item = r->device->fault.set ? -1 : e->count;
 }
 
+/* The last thread to arrive begins the next repetition; the others wait for it. */
+static void begin_again(run_state *r, int threads) {
+    const int seen = atomic_load_explicit(&r->repetition, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&r->arrived, 1, memory_order_acq_rel) + 1 == threads) {
+        begin(r);
+        atomic_store_explicit(&r->arrived, 0, memory_order_relaxed);
+        atomic_store_explicit(&r->repetition, seen + 1, memory_order_release);
+        return;
+    }
+    for (int spin = 0; atomic_load_explicit(&r->repetition, memory_order_acquire) == seen; spin++)
+        pause_at(spin);
+}
+
+static void run_thread(void *user, int thread, int threads) {
+    run_state *r = user;
+    const unsigned state = weft__cpu_standard_float_state();
+    for (int t = 0; t < r->times; t++) {
+        if (t > 0) begin_again(r, threads);
+        for (int u = 0; u < r->executable->n_units; u++) share_unit(r, u, thread);
+    }
+    weft__cpu_restore_float_state(state);
+}
+
 void weft__cpu_team_run(weft_cpu_device *d, weft_executable *e, int times) {
-    run_state r = {.device = d, .executable = e, .times = times};
+    run_state r = {.device = d, .executable = e, .times = times, .lock = PTHREAD_MUTEX_INITIALIZER};
     begin(&r);
-#pragma omp parallel num_threads(e->threads)
-    {
-        unsigned state = weft__cpu_standard_float_state();
-        for (int t = 0; t < times; t++) {
-            if (t > 0) {
-#pragma omp barrier
-#pragma omp single
-                begin(&r);
-            }
-            for (int u = 0; u < e->n_units; u++) share_unit(&r, u, omp_get_thread_num());
-        }
-        weft__cpu_restore_float_state(state);
-    }
+    weft__thread_pool_run(d->pool, run_thread, &r);
+    pthread_mutex_destroy(&r.lock);
 }
-
-static void *nothing(void *user) { return user; }
-
-/* libgomp ends the process when it cannot make a thread; plain threads tell first how many there can be. */
-int weft__cpu_start_team(int threads) {
-    int most = omp_get_max_threads();
-    if (threads <= 0) threads = most;
-    if (threads > 256) threads = 256;
-    int granted = 1;
-    pthread_t probe[256];
-    for (; granted < threads; granted++)
-        if (pthread_create(&probe[granted], NULL, nothing, NULL) != 0) break;
-    for (int i = 1; i < granted; i++) pthread_join(probe[i], NULL);
-    int started = 1;
-#pragma omp parallel num_threads(granted)
-    {
-#pragma omp single
-        started = omp_get_num_threads();
-    }
-    return started;
-}
-
-#else
-
-void weft__cpu_team_run(weft_cpu_device *d, weft_executable *e, int times) {
-    (void)d, (void)e, (void)times; /* without OpenMP no program has a team */
-}
-
-int weft__cpu_start_team(int threads) {
-    (void)threads;
-    return 1;
-}
-
-#endif

@@ -1,5 +1,6 @@
 /* The CUDA device: opening it, memory, and the table of what it does. Must not know: what kernels compute.
  * Read next: run.c. */
+#include "base/threads.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/nccl.h"
 #include "device/cuda/nvml.h"
@@ -167,6 +168,7 @@ static weft_status open_cuda(weft_context *ctx, const char *selector, const weft
     d->gpu.base.ctx = ctx;
     d->gpu.base.name = found->spec;
     d->gpu.base.asynchronous = true;
+    d->gpu.base.forks = weft__forks();
     d->found = found;
     d->fast = options && options->allow_nondeterministic;
     d->gpu.base.tf32 = options && options->tf32;

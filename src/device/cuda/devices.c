@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "device/cuda/blas.h"
 #include "device/cuda/devices.h"
 #include "device/cuda/dnn.h"
@@ -18,6 +19,7 @@ enum { CARDS_MOST = 16, LEAST_VERSION = 12000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool looked, driver;
+static int looked_at; /* weft__forks() then */
 static int count;
 static weft__cuda_found found[CARDS_MOST];
 static char why_none[600];
@@ -165,11 +167,13 @@ int weft__cuda_devices(const weft__cuda_found **list, const char **why) {
         snprintf(why_none, sizeof why_none, "%s", reason ? reason : "");
         if (!reason) collect();
         looked = true;
+        looked_at = weft__forks();
     }
+    const char *forked = weft__device_forked(looked_at);
     pthread_mutex_unlock(&lock);
     *list = found;
-    if (why) *why = why_none;
-    return count;
+    if (why) *why = forked ? forked : why_none;
+    return forked ? 0 : count;
 }
 
 bool weft__cuda_driver(void) {

@@ -3,12 +3,11 @@
 #include "device/gpu/compile.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text.h"
+#include "base/threads.h"
 #include "device/gpu/cache.h"
 
 enum { THREADS_MOST = 16 };
@@ -181,14 +180,9 @@ static void *compile_next(void *user) {
 }
 
 static void compile_all(work *w) {
-    pthread_t threads[THREADS_MOST];
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int n = 0;
-    while (n + 1 < w->n_units && n + 1 < processors && n < THREADS_MOST &&
-           pthread_create(&threads[n], NULL, compile_next, w) == 0)
-        n++;
-    compile_next(w);
-    while (n > 0) pthread_join(threads[--n], NULL);
+    int threads = weft__processors() < THREADS_MOST ? weft__processors() : THREADS_MOST;
+    if (threads > w->n_units) threads = w->n_units;
+    weft__parallel(threads, compile_next, w);
 }
 
 /* The compiler's own words go to the log, their beginning into the error. */

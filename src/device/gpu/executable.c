@@ -87,7 +87,7 @@ weft_status weft__gpu_build(weft_gpu_device *d, const weft_commands *commands, b
 
 void weft__gpu_executable_free(weft_device *device, weft_executable *executable) {
     weft_gpu_executable *e = (weft_gpu_executable *)executable;
-    if (!e) return;
+    if (!e || weft__device_forked(device->forks)) return;
     weft__gpu_executable_free(device, (weft_executable *)e->chained);
     weft__gpu_of(device)->backend->empty(weft__gpu_of(device), e);
     weft__free(device->ctx, e->places);

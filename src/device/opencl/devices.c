@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "device/gpu/backend.h"
 #include "device/opencl/devices.h"
 #include "device/opencl/hooks.h"
@@ -13,6 +14,7 @@ enum { PLATFORMS_MOST = 16, DEVICES_MOST = 32 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool looked;
+static int looked_at; /* weft__forks() then */
 static int count;
 static weft__opencl_found found[DEVICES_MOST];
 static const char *why_none;
@@ -123,11 +125,13 @@ int weft__opencl_devices(const weft__opencl_found **list, const char **why) {
         }
         weft__opencl_restore_signals(&signals);
         looked = true;
+        looked_at = weft__forks();
     }
+    const char *forked = weft__device_forked(looked_at);
     pthread_mutex_unlock(&lock);
     *list = found;
-    if (why) *why = why_none;
-    return count;
+    if (why) *why = forked ? forked : why_none;
+    return forked ? 0 : count;
 }
 
 /* ---- contexts ---- */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "device/opencl/opencl.h"
 
 /* ---- errors ---- */
@@ -104,7 +105,7 @@ static uint64_t memory_free(weft_device *device) {
 
 static void close_opencl(weft_device *device) {
     weft__opencl *d = weft__opencl_of(device);
-    if (!d) return;
+    if (!d || weft__device_forked(device->forks)) return; /* a child of fork leaves it to its parent */
     if (d->queue) weft__cl.clFinish(d->queue);
     weft__opencl_compiler_close(d);
     weft__opencl_staging_free(d);
@@ -131,6 +132,7 @@ static weft_status open_opencl(weft_context *ctx, const char *selector, const we
     d->gpu.base.ctx = ctx;
     d->gpu.base.name = found->spec;
     d->gpu.base.asynchronous = true;
+    d->gpu.base.forks = weft__forks();
     d->found = found;
     d->gpu.target = target_of(found);
     weft__opencl_compiler_open(d);
@@ -192,7 +194,7 @@ static int read(weft_device *device, weft_buffer *buffer, size_t at, size_t byte
 static void buffer_free(weft_device *device, weft_buffer *buffer) {
     weft__opencl *d = weft__opencl_of(device);
     weft__opencl_buffer *b = (weft__opencl_buffer *)buffer;
-    if (!b) return;
+    if (!b || weft__device_forked(device->forks)) return;
     weft__gpu_guards_look(device, buffer, d->gpu.guard, read);
     weft__gpu_count_memory(device, 0, buffer->bytes);
     weft__cl.clReleaseMemObject(b->memory); /* which waits for what was submitted */
