@@ -1,28 +1,53 @@
 /* weft eval: a trained model against its validation and test data. */
+#include "base/json.h"
 #include "cli/cli.h"
 #include "train/scores.h"
 #include "train/use.h"
 
-static weft_status measure(weft__use *use, weft__split split, const char *name, json_t *all, bool *first) {
+enum { SPLITS = 2 };
+static const weft__split splits[SPLITS] = {WEFT__VALIDATION, WEFT__TEST};
+static const char *const names[SPLITS] = {"validation", "test"};
+
+static weft_status measure(weft__use *use, weft__split split, weft__scores *scores) {
     weft_loader *loader = NULL;
-    weft__scores scores;
-    if (!weft__dataset_has(&use->dataset, split)) return WEFT_OK;
     WEFT_TRY(weft__dataset_loader(use->model.ctx, &use->dataset, &use->config, split, 0, &loader));
-    const weft_status status = weft__scores_take(&use->model, &use->dataset, loader, true, &scores);
+    const weft_status status = weft__scores_take(&use->model, &use->dataset, loader, true, scores);
     weft_loader_free(loader);
-    if (status == WEFT_OK && all)
-        json_object_set_new(all, name, weft__scores_json(&scores, &use->dataset));
-    else if (status == WEFT_OK)
-        weft__scores_print(stdout, name, &scores, &use->dataset);
-    weft__scores_free(&scores);
-    *first = false;
+    return status;
+}
+
+static weft_status print_json(const weft__use *use, const weft__scores scores[SPLITS]) {
+    weft__json json;
+    char *text;
+    weft__json_build(&json, NULL);
+    json_t *all = json_pack("{s:I}", "step", (json_int_t)use->step);
+    for (int i = 0; i < SPLITS; i++)
+        if (weft__dataset_has(&use->dataset, splits[i]))
+            json_object_set_new(all, names[i], weft__scores_json(&scores[i], &use->dataset));
+    WEFT_TRY(weft__json_text(&json, all, JSON_REAL_PRECISION(9), "the scores", &text, NULL));
+    puts(text);
+    weft__free(NULL, text);
+    return WEFT_OK;
+}
+
+static weft_status evaluate(weft__use *use, bool json, int *measured) {
+    weft__scores scores[SPLITS] = {0};
+    weft_status status = WEFT_OK;
+    for (int i = 0; status == WEFT_OK && i < SPLITS; i++) {
+        if (!weft__dataset_has(&use->dataset, splits[i])) continue;
+        status = measure(use, splits[i], &scores[i]);
+        *measured += 1;
+        if (status == WEFT_OK && !json) weft__scores_print(stdout, names[i], &scores[i], &use->dataset);
+    }
+    if (status == WEFT_OK && json) status = print_json(use, scores);
+    for (int i = 0; i < SPLITS; i++) weft__scores_free(&scores[i]);
     return status;
 }
 
 int weft__command_eval(const weft__command *command, int argc, char **argv) {
     const char *dir = NULL, *device = NULL, *checkpoint = NULL;
-    bool json = false, first = true;
-    int code = 0;
+    bool json = false;
+    int code = 0, measured = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
@@ -34,17 +59,10 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
     const weft__use_options how = {
         .device = device, .precision = WEFT__AS_COMPUTED, .checkpoint = checkpoint, .with_data = true};
     weft_status status = weft__use_open(dir, &how, &use);
-    json_t *all = json ? json_pack("{s:I}", "step", (json_int_t)use.step) : NULL;
     if (status == WEFT_OK && !json) printf("%s, step %llu\n", dir, (unsigned long long)use.step);
-    if (status == WEFT_OK) status = measure(&use, WEFT__VALIDATION, "validation", all, &first);
-    if (status == WEFT_OK) status = measure(&use, WEFT__TEST, "test", all, &first);
-    if (status == WEFT_OK && all) {
-        json_dumpf(all, stdout, JSON_REAL_PRECISION(9));
-        printf("\n");
-    }
-    json_decref(all);
+    if (status == WEFT_OK) status = evaluate(&use, json, &measured);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
-    if (status == WEFT_OK && first) {
+    if (status == WEFT_OK && measured == 0) {
         weft__complain("%s: has neither validation nor test data: data.val_path and data.test_path name them",
                        dir);
         code = WEFT__EXIT_NOTHING;

@@ -6,8 +6,7 @@
 
 #include <weft/data.h>
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "cli/cli.h"
 #include "train/use.h"
 
@@ -18,14 +17,20 @@ static weft_status config_path(const char *out, char path[PATH_BYTES]) {
     const char *slash = strrchr(out, '/');
     const int n = snprintf(path, PATH_BYTES, "%.*sconfig.json", slash ? (int)(slash - out) + 1 : 0, out);
     weft_bytes bytes;
+    weft__json json;
+    json_error_t error;
+    json_t *object;
     if (n < 0 || n >= PATH_BYTES) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", out);
     if (access(path, F_OK) != 0) return WEFT_OK;
     WEFT_TRY(weft_read_file(NULL, path, 1u << 20, &bytes));
-    json_t *object = json_loadb((const char *)bytes.data, bytes.size, 0, NULL);
+    weft__json_open(&json, NULL);
+    const weft_status status =
+        weft__json_load(&json, (const char *)bytes.data, bytes.size, 0, &error, &object);
     const char *type = json_string_value(json_object_get(object, "model_type"));
     const bool same = type && strcmp(type, "gpt2") == 0;
-    json_decref(object);
+    weft__json_close(&json);
     weft_bytes_free(NULL, &bytes);
+    if (status == WEFT_ERR_OOM) return status;
     return same ? WEFT_OK
                 : weft__fail(NULL, WEFT_ERR_ARGUMENT,
                              "export: %s is there already, and of no gpt2: choose another folder for --out",
@@ -36,6 +41,10 @@ static weft_status write_config(const weft__use *use, const char *path) {
     const weft__config *c = &use->config;
     const int64_t vocabulary = use->model.tokens;
     const double dropout = c->model_dropout;
+    weft__json json;
+    char *text;
+    size_t bytes = 0;
+    weft__json_build(&json, NULL);
     json_t *last = vocabulary == 50257 ? json_integer(50256) : json_null(); /* between GPT-2's texts */
     json_t *object =
         json_pack("{s:[s], s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:n, s:f, s:f, s:f, s:f, s:f, s:b, s:O, "
@@ -48,11 +57,9 @@ static weft_status write_config(const weft__use *use, const char *path) {
                   "initializer_range", 0.02, "scale_attn_weights", 1, "bos_token_id", last, "eos_token_id",
                   last, "tie_word_embeddings", !c->model_untied_head, "use_cache", 1, "torch_dtype",
                   c->train_precision == WEFT__PRECISION_F64 ? "float64" : "float32");
-    char *text = object ? json_dumps(object, JSON_INDENT(2)) : NULL;
-    json_decref(object);
-    if (!text) return weft__fail_oom(NULL, 0, "config.json");
-    weft_status status = weft_write_file(NULL, path, text, strlen(text));
-    free(text);
+    WEFT_TRY(weft__json_text(&json, object, JSON_INDENT(2), "config.json", &text, &bytes));
+    weft_status status = weft_write_file(NULL, path, text, bytes);
+    weft__free(NULL, text);
     return status;
 }
 

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "train/model.h"
@@ -65,7 +64,7 @@ static void print_text(const weft__planned *p, const weft__saving *savings, int 
 
 static json_t *kinds_json(const weft_memory_plan *m) {
     json_t *kinds = json_object();
-    for (int k = 0; kinds && k < WEFT_MEMORY_KINDS; k++)
+    for (int k = 0; k < WEFT_MEMORY_KINDS; k++)
         json_object_set_new(kinds, weft_memory_name((weft_memory_kind)k),
                             json_integer((json_int_t)m->kinds[k]));
     return kinds;
@@ -73,7 +72,7 @@ static json_t *kinds_json(const weft_memory_plan *m) {
 
 static json_t *largest_json(const weft_memory_plan *m) {
     json_t *list = json_array();
-    for (int i = 0; list && i < m->n_largest; i++) {
+    for (int i = 0; i < m->n_largest; i++) {
         const weft_memory_buffer *b = &m->largest[i];
         json_array_append_new(list, json_pack("{s:I, s:i, s:s, s:s, s:s}", "bytes", (json_int_t)b->bytes,
                                               "count", b->count, "kind", weft_memory_name(b->kind), "layer",
@@ -84,7 +83,7 @@ static json_t *largest_json(const weft_memory_plan *m) {
 
 static json_t *savings_json(const weft__saving *savings, int count) {
     json_t *list = json_array();
-    for (int i = 0; list && i < count; i++)
+    for (int i = 0; i < count; i++)
         json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "key", savings[i].key, "value",
                                               savings[i].value, "saves", (json_int_t)savings[i].saves,
                                               "total", (json_int_t)savings[i].total));
@@ -93,7 +92,7 @@ static json_t *savings_json(const weft__saving *savings, int count) {
 
 static json_t *work_json(const weft_program_work *w) {
     json_t *work = json_pack("{s:I}", "launches", (json_int_t)w->launches);
-    for (int k = 0; work && k < WEFT_WORK_COUNT; k++)
+    for (int k = 0; k < WEFT_WORK_COUNT; k++)
         json_object_set_new(work, weft_work_name((weft_work)k),
                             json_pack("{s:I, s:f, s:f}", "commands", (json_int_t)w->commands[k], "flops",
                                       w->flops[k], "bytes", w->bytes[k]));
@@ -102,6 +101,9 @@ static json_t *work_json(const weft_program_work *w) {
 
 static weft_status print_json(const weft__planned *p, const weft__saving *savings, int count) {
     const weft_memory_plan *m = &p->memory;
+    weft__json json;
+    char *text;
+    weft__json_build(&json, NULL);
     json_t *object =
         json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:b, s:I, s:o, s:o, s:o, s:o}", "model", p->model,
                   "parameters", (json_int_t)p->parameters, "batch", (json_int_t)p->batch, "accumulate",
@@ -109,11 +111,10 @@ static weft_status print_json(const weft__planned *p, const weft__saving *saving
                   "device_memory", (json_int_t)p->device_memory, "fits", fits(p), "total",
                   (json_int_t)weft_memory_total(m), "memory", kinds_json(m), "largest", largest_json(m),
                   "savings", savings_json(savings, count), "work", work_json(&m->program));
-    char *text = object ? json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
-    json_decref(object);
-    if (!text) return weft__fail_oom(NULL, 0, "the plan");
+    WEFT_TRY(
+        weft__json_text(&json, object, JSON_INDENT(1) | JSON_REAL_PRECISION(12), "the plan", &text, NULL));
     puts(text);
-    free(text);
+    weft__free(NULL, text);
     return WEFT_OK;
 }
 

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/profile.h"
 #include "cli/run.h"
@@ -132,23 +131,25 @@ static json_t *entry_json(const weft_profile_entry *e, double steps) {
 static json_t *part_json(const amdahl *a, size_t i, double steps) {
     const double seconds = a->parts.item[i].seconds, without = weft__shares_total(&a->parts) - seconds;
     json_t *object = json_pack("{s:f, s:f}", "seconds", seconds / steps, "step_without", without / steps);
-    if (object && i < WEFT_WORK_COUNT)
+    if (i < WEFT_WORK_COUNT)
         json_object_set_new(object, "step_at_bound", json_real((without + a->bound[i]) / steps));
     return object;
 }
 
 static weft_status print_json(const weft__profiling *p, const weft_profile_entry *entries, size_t count) {
     weft__shares shares;
+    weft__json json;
+    char *text;
     double steps = (double)p->steps;
+    weft__json_build(&json, NULL);
     by_stage(&p->times, &shares);
     json_t *kernels = json_array(), *times = json_object();
-    for (size_t i = 0; kernels && i < count; i++)
-        json_array_append_new(kernels, entry_json(&entries[i], steps));
-    for (size_t i = 0; times && i < shares.count; i++)
+    for (size_t i = 0; i < count; i++) json_array_append_new(kernels, entry_json(&entries[i], steps));
+    for (size_t i = 0; i < shares.count; i++)
         json_object_set_new(times, shares.item[i].name, json_real(shares.item[i].seconds / steps));
     const amdahl a = amdahl_of(p, entries, count);
     json_t *parts = json_object();
-    for (size_t i = 0; parts && i < a.parts.count; i++)
+    for (size_t i = 0; i < a.parts.count; i++)
         json_object_set_new(parts, a.parts.item[i].name, part_json(&a, i, steps));
     const weft_profile_times *t = &p->times;
     json_t *object =
@@ -159,11 +160,10 @@ static weft_status print_json(const weft__profiling *p, const weft_profile_entry
                   t->busy, "uploads", (double)t->uploads / steps, "downloads", (double)t->downloads / steps,
                   "submissions", (double)t->submissions / steps, "bytes_in_use", (json_int_t)t->bytes_in_use,
                   "bytes_peak", (json_int_t)t->bytes_peak, "stages", times, "kernels", kernels);
-    char *text = object ? json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(object);
-    if (!text) return weft__fail_oom(NULL, 0, "the profile");
+    WEFT_TRY(
+        weft__json_text(&json, object, JSON_INDENT(1) | JSON_REAL_PRECISION(9), "the profile", &text, NULL));
     puts(text);
-    free(text);
+    weft__free(NULL, text);
     return WEFT_OK;
 }
 

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "cli/cli.h"
 #include "train/coefficients.h"
 #include "train/use.h"
@@ -43,16 +42,16 @@ static json_t *output_json(const weft__use *use, const weft__coefficients *c, in
 }
 
 static weft_status print_json(const weft__use *use, const weft__coefficients *c) {
-    char model[64];
+    char model[64], *text;
+    weft__json json;
+    weft__json_build(&json, NULL);
     json_t *outputs = json_array();
     for (int64_t i = 0; i < c->outputs; i++) json_array_append_new(outputs, output_json(use, c, i));
     json_t *all = json_pack("{s:s, s:I, s:o}", "model", weft__model_name(&use->config, &use->dataset, model),
                             "step", (json_int_t)use->step, "outputs", outputs);
-    char *text = all ? json_dumps(all, JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(all);
-    if (!text) return weft__fail_oom(NULL, 0, "coefficients");
+    WEFT_TRY(weft__json_text(&json, all, JSON_REAL_PRECISION(9), "coefficients", &text, NULL));
     printf("%s\n", text);
-    free(text);
+    weft__free(NULL, text);
     return WEFT_OK;
 }
 

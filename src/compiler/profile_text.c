@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "base/text.h"
 #include "compiler/profile.h"
 
@@ -99,15 +98,35 @@ static json_t *event_json(const weft_profile *p, const profile_event *event) {
                      "layer", e->path, "flops", e->flops, "bytes", e->bytes);
 }
 
-static bool write_json(FILE *file, json_t *object, const char *after) {
-    bool written = object && json_dumpf(object, file, JSON_COMPACT | JSON_REAL_PRECISION(12)) == 0;
-    json_decref(object);
-    return written && fputs(after, file) >= 0;
+/* A line of the file: a value of `json`, which is closed. Failing to write sets errno and the file's error.
+ */
+static weft_status write_json(FILE *file, weft__json *json, const json_t *object, const char *after) {
+    char *text;
+    weft_context *ctx = json->ctx;
+    WEFT_TRY(weft__json_text(json, object, JSON_COMPACT | JSON_REAL_PRECISION(12), "an event of a profile",
+                             &text, NULL));
+    fprintf(file, "%s%s", text, after);
+    weft__free(ctx, text);
+    return WEFT_OK;
 }
 
-static json_t *track(int id, const char *name) {
-    return json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "ph", "M", "name", "thread_name", "pid", 1, "tid", id,
-                     "args", "name", name);
+static weft_status write_track(FILE *file, weft_context *ctx, int id, const char *name, const char *after) {
+    weft__json json;
+    weft__json_build(&json, ctx);
+    json_t *track = json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "ph", "M", "name", "thread_name", "pid", 1,
+                              "tid", id, "args", "name", name);
+    return write_json(file, &json, track, after);
+}
+
+static weft_status write_trace(FILE *file, const weft_profile *p) {
+    fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n", file);
+    WEFT_TRY(write_track(file, p->ctx, 1, "host", ",\n"));
+    for (size_t i = 0; i < p->n_events && !ferror(file); i++) {
+        weft__json json;
+        weft__json_build(&json, p->ctx);
+        WEFT_TRY(write_json(file, &json, event_json(p, &p->events[i]), ",\n"));
+    }
+    return write_track(file, p->ctx, 2, weft_device_of(p->ctx), "\n]}\n");
 }
 
 weft_status weft_profile_trace(const weft_profile *p, const char *path) {
@@ -119,15 +138,13 @@ weft_status weft_profile_trace(const weft_profile *p, const char *path) {
                           "weft_profile_trace: the profile was started without options.trace");
     FILE *file = fopen(path, "w");
     if (!file) return weft__fail(p->ctx, WEFT_ERR_IO, "%s: %s", path, strerror(errno));
-    bool written = fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n", file) >= 0 &&
-                   write_json(file, track(1, "host"), ",\n");
-    for (size_t i = 0; written && i < p->n_events; i++)
-        written = write_json(file, event_json(p, &p->events[i]), ",\n");
-    written = written && write_json(file, track(2, weft_device_of(p->ctx)), "\n]}\n");
+    const weft_status status = write_trace(file, p);
+    bool written = !ferror(file);
     int cause = errno;
     if (fclose(file) != 0 && written) {
         written = false;
         cause = errno;
     }
+    if (status != WEFT_OK) return status;
     return written ? WEFT_OK : weft__fail(p->ctx, WEFT_ERR_IO, "%s: %s", path, strerror(cause));
 }

@@ -1,10 +1,10 @@
 /* Nested arrays of numbers from JSON, by jansson. Before it parses, the depth is bounded here (its own
  * limit is 2,048); afterwards an array is measured and checked whole, and only then memory is taken for it.
  * Must not know where the bytes come from. Read next: include/weft/data.h. */
+#include "base/json.h"
 #include "data/parse.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,15 +52,16 @@ static weft_status check_depth(weft_context *ctx, const uint8_t *p, size_t size,
     return WEFT_OK;
 }
 
-static weft_status parse_text(weft_context *ctx, const void *bytes, size_t size, const char *name,
+static weft_status parse_text(weft__json *json, const void *bytes, size_t size, const char *name,
                               json_t **root) {
-    json_error_t error = {0};
+    weft_context *ctx = json->ctx;
+    json_error_t error;
     const bool marked = size >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0; /* as UTF-8 */
     if (marked) bytes = (const char *)bytes + 3, size -= 3;
     WEFT_TRY(check_depth(ctx, bytes, size, name));
-    *root = json_loadb(size > 0 ? bytes : "", size, JSON_REJECT_DUPLICATES, &error);
-    if (*root != NULL) return WEFT_OK;
-    if (json_error_code(&error) == json_error_out_of_memory) return weft__fail_oom(ctx, size, name);
+    const weft_status status =
+        weft__json_load(json, size > 0 ? bytes : "", size, JSON_REJECT_DUPLICATES, &error, root);
+    if (status != WEFT_ERR_FORMAT) return status;
     return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: line %d, column %d, byte %d: %s", name, error.line,
                       error.column, error.position, error.text);
 }
@@ -253,12 +254,13 @@ static weft_status read_one(weft_context *ctx, const char *name, json_t *root,
 weft_status weft__parse_json(weft_context *ctx, const void *bytes, size_t size, const char *name,
                              const weft_json_options *options, size_t count, weft_array *out) {
     for (size_t i = 0; i < count; i++) out[i] = (weft_array){0};
+    weft__json json;
     json_t *root = NULL;
-    WEFT_TRY(parse_text(ctx, bytes, size, name, &root));
-    weft_status status = WEFT_OK;
+    weft__json_open(&json, ctx);
+    weft_status status = parse_text(&json, bytes, size, name, &root);
     for (size_t i = 0; i < count && status == WEFT_OK; i++)
         status = read_one(ctx, name, root, &options[i], &out[i]);
-    json_decref(root);
+    weft__json_close(&json);
     for (size_t i = 0; i < count && status != WEFT_OK; i++) weft_array_free(ctx, &out[i]);
     return status;
 }

@@ -77,19 +77,16 @@ static bool scan_text(scan *s) {
     return s->depth == 0 ? true : refuse(s, "the text ends inside an object or array");
 }
 
-json_t *weft__json_parse(const char *text, size_t bytes, const weft__json_limits *limits, char problem[256]) {
+weft_status weft__json_parse(weft__json *json, const char *text, size_t bytes,
+                             const weft__json_limits *limits, char problem[256], json_t **root) {
     scan s = {.limits = limits, .text = text, .bytes = bytes, .problem = problem};
     json_error_t error;
-    if (limits->depth > DEPTH_MAX || !scan_text(&s)) return NULL;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    if (!root) {
-        snprintf(problem, 256, "%.180s at byte %d", error.text, error.position);
-        return NULL;
-    }
-    if (!json_is_object(root)) {
-        snprintf(problem, 256, "not an object");
-        json_decref(root);
-        return NULL;
-    }
-    return root;
+    *root = NULL;
+    if (limits->depth > DEPTH_MAX || !scan_text(&s)) return WEFT_ERR_FORMAT;
+    const weft_status status = weft__json_load(json, text, bytes, JSON_REJECT_DUPLICATES, &error, root);
+    if (status == WEFT_ERR_FORMAT) snprintf(problem, 256, "%.180s at byte %d", error.text, error.position);
+    if (status != WEFT_OK || json_is_object(*root)) return status;
+    snprintf(problem, 256, "not an object");
+    *root = NULL;
+    return WEFT_ERR_FORMAT;
 }

@@ -3,9 +3,7 @@
 #ifndef WEFT_SRC_IO_JSON_H
 #define WEFT_SRC_IO_JSON_H
 
-#include <jansson.h>
-
-#include "base/base.h"
+#include "base/json.h"
 
 typedef struct weft__json_limits {
     int depth;     /* nesting of objects and arrays; at most 64 */
@@ -14,8 +12,9 @@ typedef struct weft__json_limits {
     bool plain;    /* outside strings only unsigned integers: no sign, fraction, exponent, true, null */
 } weft__json_limits;
 
-/* Parses one JSON object: no duplicate keys, UTF-8, no NUL, nothing after it. NULL on failure, with
- * `problem` (256 bytes) saying what and at which byte. */
-json_t *weft__json_parse(const char *text, size_t bytes, const weft__json_limits *limits, char problem[256]);
+/* Parses one JSON object into a document: no duplicate keys, UTF-8, no NUL, nothing after it. WEFT_ERR_OOM,
+ * or WEFT_ERR_FORMAT, whose message is the caller's to make: `problem` says what and at which byte. */
+weft_status weft__json_parse(weft__json *json, const char *text, size_t bytes,
+                             const weft__json_limits *limits, char problem[256], json_t **root);
 
 #endif

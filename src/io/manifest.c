@@ -64,11 +64,7 @@ static weft_status check_seal(weft_context *ctx, const char *path, const char *t
 static json_t *render_entry(const weft_entry *e, const weft__written_entry *w) {
     char sum[WEFT__SUM_TEXT];
     json_t *shape = json_array();
-    for (int i = 0; shape && i < e->rank; i++)
-        if (json_array_append_new(shape, json_integer(e->shape[i])) != 0) {
-            json_decref(shape);
-            shape = NULL;
-        }
+    for (int i = 0; i < e->rank; i++) json_array_append_new(shape, json_integer(e->shape[i]));
     weft__sum_text(&w->sum, sum);
     return json_pack("{s:s, s:s, s:o, s:I, s:s}", "name", e->name, "dtype", weft_dtype_name(e->dtype),
                      "shape", shape, "offset", (json_int_t)w->offset, "checksum", sum);
@@ -77,12 +73,9 @@ static json_t *render_entry(const weft_entry *e, const weft__written_entry *w) {
 static json_t *render_file(const char *name, const weft_entry *entries, const weft__written_file *written) {
     char header[WEFT__SUM_TEXT], crc[9];
     json_t *tensors = json_array();
-    for (size_t i = 0; tensors && i < written->count; i++) {
+    for (size_t i = 0; i < written->count; i++) {
         const weft__written_entry *w = &written->entries[i];
-        if (json_array_append_new(tensors, render_entry(&entries[w->source], w)) != 0) {
-            json_decref(tensors);
-            tensors = NULL;
-        }
+        json_array_append_new(tensors, render_entry(&entries[w->source], w));
     }
     weft__sum_text(&written->header, header);
     snprintf(crc, sizeof crc, "%08" PRIx32, written->crc);
@@ -91,14 +84,18 @@ static json_t *render_file(const char *name, const weft_entry *entries, const we
                      header, "tensors", tensors);
 }
 
-static weft_status render_state(weft_context *ctx, const weft_checkpoint_state *state, json_t **out) {
+static weft_status render_state(weft__json *json, const weft_checkpoint_state *state, json_t **out) {
+    weft_context *ctx = json->ctx;
     const weft__json_limits limits = {.depth = 60, .values = 10000000, .items = 10000000};
     char problem[256], seed[24];
     const char *extra = state->extra ? state->extra : "{}";
     if (state->step > INT64_MAX || state->data_position > INT64_MAX)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "checkpoint: step or data position past 2^63 - 1");
-    json_t *own = weft__json_parse(extra, strlen(extra), &limits, problem);
-    if (!own) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "checkpoint: extra: %s: give a JSON object", problem);
+    json_t *own;
+    const weft_status status = weft__json_parse(json, extra, strlen(extra), &limits, problem, &own);
+    if (status == WEFT_ERR_FORMAT)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "checkpoint: extra: %s: give a JSON object", problem);
+    WEFT_TRY(status);
     snprintf(seed, sizeof seed, "%" PRIu64, state->seed);
     *out = json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:I, s:s, s:s, s:o}", "magic", MAGIC, "format",
                      WEFT__CHECKPOINT_FORMAT, "byte_order", "little", "weft", weft_version(), "step",
@@ -107,29 +104,31 @@ static weft_status render_state(weft_context *ctx, const weft_checkpoint_state *
                      state->config_hash ? state->config_hash : "", "data_hash",
                      state->data_hash ? state->data_hash : "", "extra", own);
     if (*out) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                      "checkpoint: config_hash or data_hash is not UTF-8, or out of memory");
+    if (json->starved) return weft__fail_oom(ctx, 4096, "a manifest");
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "checkpoint: config_hash or data_hash is not UTF-8");
 }
 
 weft_status weft__manifest_render(weft_context *ctx, const weft_checkpoint_state *state,
                                   const weft_entry *const entries[WEFT__MANIFEST_FILES],
                                   const weft__written_file written[WEFT__MANIFEST_FILES], char **text,
                                   size_t *bytes) {
+    weft__json json;
     json_t *root = NULL, *files;
+    char *body = NULL;
+    size_t body_bytes = 0;
     *text = NULL;
-    WEFT_TRY(render_state(ctx, state, &root));
-    files = json_array();
-    bool good = files && json_object_set_new(root, "files", files) == 0;
-    for (size_t k = 0; good && k < WEFT__MANIFEST_FILES; k++)
-        good = json_array_append_new(files,
-                                     render_file(weft__checkpoint_files[k], entries[k], &written[k])) == 0;
-    char *body = good ? json_dumps(root, JSON_INDENT(1)) : NULL;
-    json_decref(root);
-    if (!body) return weft__fail_oom(ctx, 4096, "a manifest");
-    weft_status status = weft__manifest_seal(ctx, body, strlen(body), text, bytes);
-    json_free_t release = NULL;
-    json_get_alloc_funcs(NULL, &release);
-    release(body);
+    weft__json_build(&json, ctx);
+    weft_status status = render_state(&json, state, &root);
+    if (status != WEFT_OK) {
+        weft__json_close(&json);
+        return status;
+    }
+    json_object_set_new(root, "files", files = json_array());
+    for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++)
+        json_array_append_new(files, render_file(weft__checkpoint_files[k], entries[k], &written[k]));
+    WEFT_TRY(weft__json_text(&json, root, JSON_INDENT(1), "a manifest", &body, &body_bytes));
+    status = weft__manifest_seal(ctx, body, body_bytes, text, bytes);
+    weft__free(ctx, body);
     return status;
 }
 
@@ -180,6 +179,18 @@ static weft_status get_seed(const reader *r, const json_t *o, uint64_t *out) {
     return WEFT_OK;
 }
 
+static weft_status take_extra(const reader *r, const json_t *extra, weft_checkpoint_state *state) {
+    weft__json json;
+    char *text, *copy;
+    size_t bytes = 0;
+    weft__json_build(&json, r->ctx);
+    WEFT_TRY(weft__json_text(&json, extra, JSON_COMPACT, "a manifest", &text, &bytes));
+    state->extra = copy = weft__arena_alloc(r->arena, bytes + 1);
+    if (copy) memcpy(copy, text, bytes + 1);
+    weft__free(r->ctx, text);
+    return copy ? WEFT_OK : weft__fail_oom(r->ctx, bytes + 1, "a manifest");
+}
+
 static weft_status read_state(const reader *r, const json_t *root, weft_checkpoint_state *state) {
     const char *magic, *order;
     uint64_t format, ranks;
@@ -203,13 +214,7 @@ static weft_status read_state(const reader *r, const json_t *root, weft_checkpoi
     WEFT_TRY(get_text(r, root, "", "data_hash", &state->data_hash));
     const json_t *extra = json_object_get(root, "extra");
     if (!json_is_object(extra)) return bad(r, "", "extra", "must be an object");
-    size_t n = json_dumpb(extra, NULL, 0, JSON_COMPACT);
-    char *text = n ? weft__arena_alloc(r->arena, n + 1) : NULL;
-    if (!text) return weft__fail_oom(r->ctx, n + 1, "a manifest");
-    (void)json_dumpb(extra, text, n, JSON_COMPACT);
-    text[n] = 0;
-    state->extra = text;
-    return WEFT_OK;
+    return take_extra(r, extra, state);
 }
 
 static weft_status read_tensor(const reader *r, const json_t *o, weft__manifest_entry *e) {
@@ -265,11 +270,14 @@ weft_status weft__manifest_parse(weft_context *ctx, const char *path, const char
     char problem[256];
     *out = (weft__manifest){.ctx = ctx};
     WEFT_TRY(check_seal(ctx, path, text, bytes));
-    json_t *root = weft__json_parse(text, bytes, &limits, problem);
-    if (!root) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %s", path, problem);
+    weft__json json;
+    json_t *root;
+    weft__json_open(&json, ctx);
     weft__arena_init(&out->arena, ctx);
-    weft_status status = read_manifest(&(reader){ctx, &out->arena, path}, root, out);
-    json_decref(root);
+    weft_status status = weft__json_parse(&json, text, bytes, &limits, problem, &root);
+    if (status == WEFT_ERR_FORMAT) status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %s", path, problem);
+    if (status == WEFT_OK) status = read_manifest(&(reader){ctx, &out->arena, path}, root, out);
+    weft__json_close(&json);
     if (status != WEFT_OK) weft__manifest_free(out);
     return status;
 }

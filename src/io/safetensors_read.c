@@ -290,14 +290,17 @@ static weft_status read_header(weft_safetensors *f) {
     char *text = weft__alloc(f->ctx, (size_t)length);
     if (!text) return weft__fail_oom(f->ctx, (size_t)length, "the header of a safetensors file");
     weft_status status = weft__safetensors_pread(f, 8, text, (size_t)length);
+    weft__json json;
     json_t *root = NULL;
+    weft__json_open(&json, f->ctx);
     if (status == WEFT_OK) {
-        root = weft__json_parse(text, (size_t)length, &limits, problem);
-        if (!root) status = weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: header: %s", f->path, problem);
+        status = weft__json_parse(&json, text, (size_t)length, &limits, problem, &root);
+        if (status == WEFT_ERR_FORMAT)
+            status = weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: header: %s", f->path, problem);
     }
     weft__free(f->ctx, text);
     if (status == WEFT_OK) status = read_entries(f, root);
-    json_decref(root);
+    weft__json_close(&json);
     return status == WEFT_OK ? check_tiling(f) : status;
 }
 

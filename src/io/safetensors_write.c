@@ -82,13 +82,16 @@ static weft_status lay_out(weft_context *ctx, const weft_entry *entries, place *
 
 /* ---- header ---- */
 
+/* A text that jansson did not take: the caller's fault, unless memory was short. */
+static weft_status bad_text(weft_context *ctx, const weft__json *json, const char *what, const char *name,
+                            const char *why) {
+    if (json->starved) return weft__fail_oom(ctx, strlen(name), "the header of a safetensors file");
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "safetensors: %s '%.200s': %s", what, name, why);
+}
+
 static json_t *describe(const weft_entry *e, const weft__written_entry *w) {
     json_t *shape = json_array();
-    for (int i = 0; shape && i < e->rank; i++)
-        if (json_array_append_new(shape, json_integer(e->shape[i])) != 0) {
-            json_decref(shape);
-            shape = NULL;
-        }
+    for (int i = 0; i < e->rank; i++) json_array_append_new(shape, json_integer(e->shape[i]));
     return json_pack("{s:s, s:o, s:[I,I]}", "dtype", weft__safetensors_dtype_name(e->dtype), "shape", shape,
                      "data_offsets", (json_int_t)w->offset, (json_int_t)(w->offset + w->bytes));
 }
@@ -98,12 +101,12 @@ static int by_key(const void *x, const void *y) {
 }
 
 /* Sorted, each value a string. */
-static weft_status describe_metadata(weft_context *ctx, const weft_metadata *metadata, size_t count,
-                                     json_t *root) {
+static weft_status describe_metadata(weft_context *ctx, const weft__json *json, const weft_metadata *metadata,
+                                     size_t count, json_t *root) {
     const weft_metadata **sorted = weft__array(ctx, count, sizeof *sorted);
     json_t *object = json_object();
     weft_status status = WEFT_OK;
-    if (!sorted || !object || json_object_set(root, "__metadata__", object) != 0)
+    if (!sorted || json_object_set_new(root, "__metadata__", object) != 0)
         status = weft__fail_oom(ctx, count * sizeof *sorted, "metadata");
     for (size_t i = 0; status == WEFT_OK && i < count; i++) {
         sorted[i] = &metadata[i];
@@ -114,26 +117,22 @@ static weft_status describe_metadata(weft_context *ctx, const weft_metadata *met
     for (size_t i = 0; status == WEFT_OK && i < count; i++)
         if (json_object_get(object, sorted[i]->key) ||
             json_object_set_new(object, sorted[i]->key, json_string(sorted[i]->value)) != 0)
-            status =
-                weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                           "safetensors: metadata '%.100s': occurs twice, or is not UTF-8", sorted[i]->key);
-    json_decref(object);
+            status = bad_text(ctx, json, "metadata", sorted[i]->key, "occurs twice, or is not UTF-8");
     weft__free(ctx, sorted);
     return status;
 }
 
 /* The length, the JSON, and spaces up to where the data is to begin. */
-static weft_status render(weft_context *ctx, const json_t *root, weft__written_file *out, char **header) {
-    size_t json = json_dumpb(root, NULL, 0, JSON_COMPACT);
-    size_t total = (8 + json + DATA_ALIGNMENT - 1) / DATA_ALIGNMENT * DATA_ALIGNMENT;
-    if (json < 2) return weft__fail_oom(ctx, 0, "the header of a safetensors file");
+static weft_status frame(weft_context *ctx, const char *json, size_t bytes, weft__written_file *out,
+                         char **header) {
+    size_t total = (8 + bytes + DATA_ALIGNMENT - 1) / DATA_ALIGNMENT * DATA_ALIGNMENT;
     if (total - 8 > WEFT__SAFETENSORS_HEADER_MAX)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "safetensors: a header of %zu bytes, at most 100,000,000",
                           total);
     char *text = weft__alloc(ctx, total);
     if (!text) return weft__fail_oom(ctx, total, "the header of a safetensors file");
     memset(text, ' ', total);
-    (void)json_dumpb(root, text + 8, json, JSON_COMPACT);
+    memcpy(text + 8, json, bytes);
     for (int i = 0; i < 8; i++) text[i] = (char)(unsigned char)(((uint64_t)total - 8) >> (8 * i));
     out->header_bytes = total;
     *header = text;
@@ -142,20 +141,24 @@ static weft_status render(weft_context *ctx, const json_t *root, weft__written_f
 
 static weft_status make_header(weft_context *ctx, const weft_entry *entries, const weft_metadata *metadata,
                                size_t metadata_count, weft__written_file *out, char **header) {
+    weft__json json;
+    char *text = NULL;
+    size_t bytes = 0;
+    weft_status status = WEFT_OK;
+    weft__json_build(&json, ctx);
     json_t *root = json_object();
-    weft_status status = root ? WEFT_OK : weft__fail_oom(ctx, 64, "a JSON object");
-    if (status == WEFT_OK && metadata_count) status = describe_metadata(ctx, metadata, metadata_count, root);
+    if (metadata_count) status = describe_metadata(ctx, &json, metadata, metadata_count, root);
     for (size_t i = 0; status == WEFT_OK && i < out->count; i++) {
         const weft_entry *e = &entries[out->entries[i].source];
-        json_t *value = describe(e, &out->entries[i]);
-        if (!value) {
-            status = weft__fail_oom(ctx, 256, "the header of a safetensors file");
-        } else if (json_object_set_new(root, e->name, value) != 0) {
-            status = bad(ctx, e, "the name is not UTF-8");
-        }
+        if (json_object_set_new(root, e->name, describe(e, &out->entries[i])) != 0)
+            status = bad_text(ctx, &json, "entry", e->name, "the name is not UTF-8");
     }
-    if (status == WEFT_OK) status = render(ctx, root, out, header);
-    json_decref(root);
+    if (status == WEFT_OK)
+        status =
+            weft__json_text(&json, root, JSON_COMPACT, "the header of a safetensors file", &text, &bytes);
+    weft__json_close(&json);
+    if (status == WEFT_OK) status = frame(ctx, text, bytes, out, header);
+    weft__free(ctx, text);
     return status;
 }
 

@@ -89,9 +89,10 @@ weft_status weft__tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind, c
 weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ctx, const weft__span *span,
                                        int32_t **ids, size_t *count);
 
-/* Parses JSON that has at most two levels; *root is to be given up with json_decref. */
+/* Parses JSON that has at most two levels. `name` stands in messages. */
 struct json_t;
-weft_status weft__tokenizer_json(weft_context *ctx, const char *name, const char *json, size_t bytes,
+struct weft__json;
+weft_status weft__tokenizer_json(struct weft__json *json, const char *name, const char *text, size_t bytes,
                                  struct json_t **root);
 
 /* From the bytes of encoder.json and of vocab.bpe. */

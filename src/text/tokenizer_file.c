@@ -4,13 +4,13 @@
  * An id is a place in the array, so no file can name one out of range; the kind's index function checks
  * the tokens themselves. Reading takes time linear in the file. Must not know: how kinds cut text. */
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include <weft/data.h>
 #include <weft/io.h>
 
+#include "base/json.h"
 #include "text/bpe.h"
 
 #define FORMAT   "weft-tokenizer"
@@ -41,30 +41,24 @@ static size_t longest(const weft_tokenizer *t) {
 /* A list of `count` texts. */
 static json_t *list(const weft_tokenizer *t, size_t count, bool merges, char *room) {
     json_t *array = json_array();
-    for (size_t i = 0; array && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         size_t bytes = write_token(t, merges ? (size_t)t->bpe->merges[i].left : i, room);
         if (merges) {
             room[bytes++] = ' ';
             bytes += write_token(t, (size_t)t->bpe->merges[i].right, room + bytes);
         }
-        if (json_array_append_new(array, json_stringn(room, bytes)) != 0) {
-            json_decref(array);
-            array = NULL;
-        }
+        if (json_array_append_new(array, json_stringn(room, bytes)) != 0) return NULL;
     }
     return array;
 }
 
 static json_t *describe(const weft_tokenizer *t, char *room) {
     json_t *root = json_pack("{s:s, s:i, s:s}", "format", FORMAT, "version", VERSION, "kind", t->type->name);
-    bool made = root != NULL;
-    if (made && t->type->listed)
-        made = json_object_set_new(root, "vocabulary", list(t, t->count, false, room)) == 0;
+    bool made = true;
+    if (t->type->listed) made = json_object_set_new(root, "vocabulary", list(t, t->count, false, room)) == 0;
     if (made && t->type->merged)
         made = json_object_set_new(root, "merges", list(t, t->bpe->merge_count, true, room)) == 0;
-    if (made) return root;
-    json_decref(root);
-    return NULL;
+    return made ? root : NULL;
 }
 
 weft_status weft_tokenizer_save(const weft_tokenizer *t, const char *path) {
@@ -72,20 +66,16 @@ weft_status weft_tokenizer_save(const weft_tokenizer *t, const char *path) {
     size_t room_bytes = 2 * longest(t) + 2; /* of a merge */
     char *room = weft__alloc(t->ctx, room_bytes);
     if (!room) return weft__fail_oom(t->ctx, room_bytes, "the text of a tokenizer");
+    weft__json json;
+    char *text;
+    size_t bytes = 0;
+    weft__json_build(&json, t->ctx);
     json_t *root = describe(t, room);
     weft__free(t->ctx, room);
-    size_t bytes = root ? json_dumpb(root, NULL, 0, JSON_INDENT(1)) : 0;
-    char *text = bytes ? weft__alloc(t->ctx, bytes + 1) : NULL;
-    weft_status status;
-    if (!text) {
-        status = weft__fail_oom(t->ctx, bytes + 1, "the text of a tokenizer");
-    } else {
-        (void)json_dumpb(root, text, bytes, JSON_INDENT(1));
-        text[bytes] = '\n';
-        status = weft_write_file(t->ctx, path, text, bytes + 1);
-    }
+    WEFT_TRY(weft__json_text(&json, root, JSON_INDENT(1), "the text of a tokenizer", &text, &bytes));
+    text[bytes] = '\n'; /* where its NUL was */
+    weft_status status = weft_write_file(t->ctx, path, text, bytes + 1);
     weft__free(t->ctx, text);
-    json_decref(root);
     return status;
 }
 
@@ -180,23 +170,26 @@ static weft_status read_tokenizer(weft_context *ctx, const char *name, const jso
     return WEFT_OK;
 }
 
-weft_status weft__tokenizer_json(weft_context *ctx, const char *name, const char *json, size_t bytes,
+weft_status weft__tokenizer_json(weft__json *json, const char *name, const char *text, size_t bytes,
                                  json_t **root) {
     json_error_t error;
-    if (!is_flat(json, bytes)) return bad(ctx, name, "JSON", "nested too deeply for a tokenizer");
-    *root = json_loadb(json, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (*root) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: line %d, byte %d: %.160s", name, error.line, error.position,
-                      error.text);
+    if (!is_flat(text, bytes)) return bad(json->ctx, name, "JSON", "nested too deeply for a tokenizer");
+    const weft_status status =
+        weft__json_load(json, text, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error, root);
+    if (status != WEFT_ERR_FORMAT) return status;
+    return weft__fail(json->ctx, WEFT_ERR_FORMAT, "%s: line %d, byte %d: %.160s", name, error.line,
+                      error.position, error.text);
 }
 
-static weft_status parse(weft_context *ctx, const char *name, const char *json, size_t bytes,
+static weft_status parse(weft_context *ctx, const char *name, const char *text, size_t bytes,
                          weft_tokenizer **out) {
+    weft__json json;
     json_t *root;
-    WEFT_TRY(weft__tokenizer_json(ctx, name, json, bytes, &root));
-    weft_status status = json_is_object(root) ? read_tokenizer(ctx, name, root, out)
-                                              : bad(ctx, name, "JSON", "must be an object");
-    json_decref(root);
+    weft__json_open(&json, ctx);
+    weft_status status = weft__tokenizer_json(&json, name, text, bytes, &root);
+    if (status == WEFT_OK && !json_is_object(root)) status = bad(ctx, name, "JSON", "must be an object");
+    if (status == WEFT_OK) status = read_tokenizer(ctx, name, root, out);
+    weft__json_close(&json);
     return status;
 }
 

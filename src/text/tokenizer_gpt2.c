@@ -1,13 +1,13 @@
 /* GPT-2's own files: encoder.json, an object of token to id, and vocab.bpe, a merge a line, the best first;
  * or vocab.json and merges.txt, which are the same. Must not know: how texts are encoded. Read next:
  * corpus.c. */
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <weft/data.h>
 
+#include "base/json.h"
 #include "text/bpe.h"
 
 #define FILE_MAX   ((size_t)256 << 20) /* bytes of a file */
@@ -59,10 +59,12 @@ static weft_status add_tokens(weft_tokenizer *t, const char *name, json_t *root)
 }
 
 static weft_status read_vocabulary(weft_tokenizer *t, const weft__span *json) {
+    weft__json document;
     json_t *root = NULL;
-    weft_status status = weft__tokenizer_json(t->ctx, json->name, json->text, json->bytes, &root);
+    weft__json_open(&document, t->ctx);
+    weft_status status = weft__tokenizer_json(&document, json->name, json->text, json->bytes, &root);
     if (status == WEFT_OK) status = add_tokens(t, json->name, root);
-    json_decref(root);
+    weft__json_close(&document);
     return status;
 }
 

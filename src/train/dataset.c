@@ -7,8 +7,7 @@
 
 #include <weft/io.h>
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "data/parse.h"
 #include "train/dataset.h"
 #include "train/run_dir.h"
@@ -186,21 +185,15 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
 
 static json_t *floats(const float *values, int64_t count) {
     json_t *array = json_array();
-    for (int64_t i = 0; array && i < count; i++)
-        if (json_array_append_new(array, json_real((double)values[i])) != 0) {
-            json_decref(array);
-            return NULL;
-        }
+    for (int64_t i = 0; i < count; i++)
+        if (json_array_append_new(array, json_real((double)values[i])) != 0) return NULL;
     return array;
 }
 
 static json_t *texts(char *const *values, int64_t count) {
     json_t *array = json_array();
-    for (int64_t i = 0; array && i < count; i++)
-        if (json_array_append_new(array, json_string(values[i])) != 0) {
-            json_decref(array);
-            return NULL;
-        }
+    for (int64_t i = 0; i < count; i++)
+        if (json_array_append_new(array, json_string(values[i])) != 0) return NULL;
     return array;
 }
 
@@ -234,9 +227,7 @@ static json_t *describe(const weft__dataset *d) {
     }
     if (made && d->vocabulary > 0)
         made = json_object_set_new(object, "vocabulary", json_integer(d->vocabulary)) == 0;
-    if (made) return object;
-    json_decref(object);
-    return NULL;
+    return made ? object : NULL;
 }
 
 weft_status weft__dataset_save(const weft__dataset *dataset, const char *run) {
@@ -245,52 +236,60 @@ weft_status weft__dataset_save(const weft__dataset *dataset, const char *run) {
     if (!weft__join(path, sizeof path, run, tokenizer ? "tokenizer.json" : "data.json"))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
     if (tokenizer) return weft_tokenizer_save(tokenizer, path);
-    json_t *object = describe(dataset);
-    char *text = object ? json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
-    json_decref(object);
-    if (!text) return weft__fail(NULL, WEFT_ERR_OOM, "%s: no memory left to describe the data", path);
-    weft_status status = weft_write_file(NULL, path, text, strlen(text));
-    free(text);
+    weft__json json;
+    char *text;
+    size_t bytes = 0;
+    weft__json_build(&json, NULL);
+    WEFT_TRY(weft__json_text(&json, describe(dataset), JSON_INDENT(1) | JSON_REAL_PRECISION(17), path, &text,
+                             &bytes));
+    weft_status status = weft_write_file(NULL, path, text, bytes);
+    weft__free(NULL, text);
     return status;
 }
 
-static bool take_floats(weft_context *ctx, const json_t *array, int64_t count, float **out) {
-    if (!array) return true;
+/* The take_* functions return WEFT_OK, WEFT_ERR_FORMAT or WEFT_ERR_OOM, and leave the message to the caller.
+ */
+
+static weft_status take_floats(weft_context *ctx, const json_t *array, int64_t count, float **out) {
+    if (!array) return WEFT_OK;
     const bool single = json_is_number(array) && count == 1; /* as runs of before have it, */
-    if (json_is_number(array) && count > 1) return true;     /* and of classes, for which it says nothing */
-    if (!single && (!json_is_array(array) || json_array_size(array) != (size_t)count)) return false;
+    if (json_is_number(array) && count > 1) return WEFT_OK;  /* and of classes, for which it says nothing */
+    if (!single && (!json_is_array(array) || json_array_size(array) != (size_t)count)) return WEFT_ERR_FORMAT;
     *out = weft__array(ctx, (size_t)count, sizeof **out);
     for (int64_t i = 0; *out && i < count; i++) {
         const json_t *value = single ? array : json_array_get(array, (size_t)i);
-        if (!json_is_number(value) || fabs(json_number_value(value)) > 3e38) return false;
+        if (!json_is_number(value) || fabs(json_number_value(value)) > 3e38) return WEFT_ERR_FORMAT;
         (*out)[i] = (float)json_number_value(value);
     }
-    return *out != NULL;
+    return *out ? WEFT_OK : WEFT_ERR_OOM;
 }
 
-static bool take_classes(weft_context *ctx, const json_t *array, weft__dataset *d) {
-    if (!array) return true;
-    if (!json_is_array(array) || json_array_size(array) != (size_t)d->outputs) return false;
+static weft_status take_classes(weft_context *ctx, const json_t *array, weft__dataset *d) {
+    if (!array) return WEFT_OK;
+    if (!json_is_array(array) || json_array_size(array) != (size_t)d->outputs) return WEFT_ERR_FORMAT;
     d->classes = weft__array(ctx, (size_t)d->outputs, sizeof *d->classes);
     for (int64_t i = 0; d->classes && i < d->outputs; i++) {
         const char *name = json_string_value(json_array_get(array, (size_t)i));
-        d->classes[i] = name ? weft__strdup(ctx, name) : NULL;
-        if (!d->classes[i]) return false;
+        if (!name) return WEFT_ERR_FORMAT;
+        if (!(d->classes[i] = weft__strdup(ctx, name))) return WEFT_ERR_OOM;
     }
-    return d->classes != NULL;
+    return d->classes ? WEFT_OK : WEFT_ERR_OOM;
 }
 
-static bool take_columns(weft_context *ctx, const json_t *array, const json_t *target, weft__dataset *d) {
-    if (!array) return true;
-    if (!json_is_array(array) || json_array_size(array) != (size_t)d->features) return false;
+static weft_status take_columns(weft_context *ctx, const json_t *array, const json_t *target,
+                                weft__dataset *d) {
+    if (!array) return WEFT_OK;
+    if (!json_is_array(array) || json_array_size(array) != (size_t)d->features) return WEFT_ERR_FORMAT;
     const char **names = weft__array(ctx, (size_t)d->features, sizeof *names);
     bool taken = names != NULL;
     for (int64_t i = 0; taken && i < d->features; i++)
         taken = (names[i] = json_string_value(json_array_get(array, (size_t)i))) != NULL;
     if (taken) d->columns = weft__strings_pack(ctx, names, (size_t)d->features);
+    const bool short_of_memory = !names || (taken && !d->columns);
     weft__free(ctx, names);
-    if (json_is_string(target)) d->target = weft__strdup(ctx, json_string_value(target));
-    return d->columns != NULL;
+    if (json_is_string(target) && !(d->target = weft__strdup(ctx, json_string_value(target))))
+        return WEFT_ERR_OOM;
+    return short_of_memory ? WEFT_ERR_OOM : taken ? WEFT_OK : WEFT_ERR_FORMAT;
 }
 
 static int64_t size_of(const json_t *object, const char *key) {
@@ -300,55 +299,63 @@ static int64_t size_of(const json_t *object, const char *key) {
 }
 
 /* Extents whose product is the number of features, and the scaling of channels. */
-static bool take_image(weft_context *ctx, const json_t *object, weft__dataset *d) {
+static weft_status take_image(weft_context *ctx, const json_t *object, weft__dataset *d) {
     const json_t *image = json_object_get(object, "image");
     const json_t *mean = json_object_get(object, "pixel_mean"),
                  *deviation = json_object_get(object, "pixel_deviation");
     int64_t pixels;
-    if (!image) return true;
+    if (!image) return WEFT_OK;
     for (size_t i = 0; i < 3; i++) {
         const json_t *extent = json_array_get(image, i);
         d->image[i] = json_is_integer(extent) ? (int64_t)json_integer_value(extent) : -1;
     }
-    return d->image[0] > 0 && weft__numel(3, d->image, &pixels) && pixels == d->features &&
-           (mean != NULL) == (deviation != NULL) && take_floats(ctx, mean, d->image[0], &d->pixel_mean) &&
-           take_floats(ctx, deviation, d->image[0], &d->pixel_deviation);
+    if (d->image[0] <= 0 || !weft__numel(3, d->image, &pixels) || pixels != d->features ||
+        (mean != NULL) != (deviation != NULL))
+        return WEFT_ERR_FORMAT;
+    WEFT_TRY(take_floats(ctx, mean, d->image[0], &d->pixel_mean));
+    return take_floats(ctx, deviation, d->image[0], &d->pixel_deviation);
 }
 
-static bool take_description(weft_context *ctx, const json_t *object, weft__dataset *d) {
+static weft_status take_description(weft_context *ctx, const json_t *object, weft__dataset *d) {
     d->features = size_of(object, "features");
     d->outputs = size_of(object, "outputs");
     d->vocabulary = size_of(object, "vocabulary");
     d->scale = json_number_value(json_object_get(object, "scale"));
-    if (d->task == WEFT__TASK_LANGUAGE_MODEL) return d->vocabulary > 0;
-    if (d->features == 0 || d->outputs == 0) return false;
+    if (d->task == WEFT__TASK_LANGUAGE_MODEL) return d->vocabulary > 0 ? WEFT_OK : WEFT_ERR_FORMAT;
+    if (d->features == 0 || d->outputs == 0) return WEFT_ERR_FORMAT;
     const json_t *mean = json_object_get(object, "mean"), *deviation = json_object_get(object, "deviation");
     const json_t *middle = json_object_get(object, "target_mean"),
                  *spread = json_object_get(object, "target_deviation");
-    if ((middle != NULL) != (spread != NULL) || !take_floats(ctx, middle, d->outputs, &d->target_mean) ||
-        !take_floats(ctx, spread, d->outputs, &d->target_deviation))
-        return false;
-    return (mean != NULL) == (deviation != NULL) && take_floats(ctx, mean, d->features, &d->mean) &&
-           take_floats(ctx, deviation, d->features, &d->deviation) && take_image(ctx, object, d) &&
-           take_classes(ctx, json_object_get(object, "classes"), d) &&
-           take_columns(ctx, json_object_get(object, "columns"), json_object_get(object, "target"), d);
+    if ((middle != NULL) != (spread != NULL) || (mean != NULL) != (deviation != NULL)) return WEFT_ERR_FORMAT;
+    WEFT_TRY(take_floats(ctx, middle, d->outputs, &d->target_mean));
+    WEFT_TRY(take_floats(ctx, spread, d->outputs, &d->target_deviation));
+    WEFT_TRY(take_floats(ctx, mean, d->features, &d->mean));
+    WEFT_TRY(take_floats(ctx, deviation, d->features, &d->deviation));
+    WEFT_TRY(take_image(ctx, object, d));
+    WEFT_TRY(take_classes(ctx, json_object_get(object, "classes"), d));
+    return take_columns(ctx, json_object_get(object, "columns"), json_object_get(object, "target"), d);
 }
 
 weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config, const char *run,
                                    weft__dataset *dataset) {
     char path[PATH_BYTES];
     weft_bytes bytes;
+    weft__json json;
     json_error_t error;
+    json_t *object;
     memset(dataset, 0, sizeof *dataset);
     dataset->task = (weft__task)config->task;
     if (is_text(config) && has_tokenizer(config)) return load_tokenizer(ctx, run, dataset);
     if (!weft__join(path, sizeof path, run, "data.json"))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
     WEFT_TRY(weft_read_file(ctx, path, 1u << 28, &bytes));
-    json_t *object = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
+    weft__json_open(&json, ctx);
+    weft_status status =
+        weft__json_load(&json, (const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error, &object);
     weft_bytes_free(ctx, &bytes);
-    bool taken = json_is_object(object) && take_description(ctx, object, dataset);
-    json_decref(object);
-    if (!taken) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: does not describe the data of this model", path);
-    return WEFT_OK;
+    if (status == WEFT_OK) status = take_description(ctx, object, dataset);
+    weft__json_close(&json);
+    if (status == WEFT_ERR_FORMAT)
+        return weft__fail(ctx, status, "%s: does not describe the data of this model", path);
+    return status == WEFT_OK ? status : weft__fail_oom(ctx, bytes.size, path);
 }

@@ -8,8 +8,7 @@
 #include <weft/data.h>
 #include <weft/io.h>
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "device/device.h"
 #include "train/history.h"
 
@@ -27,17 +26,14 @@ static uint64_t count_of(const json_t *object, const char *key) {
 
 /* ---- summary ---- */
 
-static bool put_number(json_t *object, const char *key, double value) {
-    return !isfinite(value) || json_object_set_new(object, key, json_real(value)) == 0;
+static void put_number(json_t *object, const char *key, double value) {
+    if (isfinite(value)) json_object_set_new(object, key, json_real(value));
 }
 
 static json_t *shares_json(const weft__shares *shares) {
     json_t *object = json_object();
-    for (size_t i = 0; object && i < shares->count; i++)
-        if (!put_number(object, shares->item[i].name, shares->item[i].seconds)) {
-            json_decref(object);
-            return NULL;
-        }
+    for (size_t i = 0; i < shares->count; i++)
+        put_number(object, shares->item[i].name, shares->item[i].seconds);
     return object;
 }
 
@@ -95,23 +91,26 @@ static void take_shares(const json_t *object, weft__shares *shares) {
 }
 
 weft_status weft__summary_write(const weft__run *run, const weft__summary *s) {
+    weft__json json;
+    char *text;
+    weft__json_build(&json, NULL);
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "model", s->model, "device",
                   s->device, "status", s->status, "parameters", (json_int_t)s->parameters, "step",
                   (json_int_t)s->step, "steps", (json_int_t)s->steps, "epoch_size", (json_int_t)s->epoch_size,
                   "tokens", s->tokens, "phases", shares_json(&s->phases), "parts", shares_json(&s->parts));
-    bool made = object && (!s->n_choices || json_object_set_new(object, "tuned", choices_json(s)) == 0) &&
-                put_number(object, "seconds", s->seconds) && put_number(object, "val_loss", s->val_loss) &&
-                put_number(object, "test_loss", s->test_loss) &&
-                put_number(object, "test_accuracy", s->test_accuracy);
-#define PUT_GAUGE(name, member, title) made = made && put_number(object, #name, s->gauges.member);
+    if (s->n_choices) json_object_set_new(object, "tuned", choices_json(s));
+    put_number(object, "seconds", s->seconds);
+    put_number(object, "val_loss", s->val_loss);
+    put_number(object, "test_loss", s->test_loss);
+    put_number(object, "test_accuracy", s->test_accuracy);
+#define PUT_GAUGE(name, member, title) put_number(object, #name, s->gauges.member);
     WEFT__GAUGES(PUT_GAUGE)
 #undef PUT_GAUGE
-    char *text = made ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(object);
-    if (!text) return weft__fail_oom(NULL, 0, "the summary");
+    WEFT_TRY(
+        weft__json_text(&json, object, JSON_INDENT(2) | JSON_REAL_PRECISION(9), "the summary", &text, NULL));
     weft_status status = weft__run_write(run, "summary.json", text);
-    free(text);
+    weft__free(NULL, text);
     return status;
 }
 
@@ -137,60 +136,54 @@ static void take_summary(const json_t *object, weft__summary *s) {
     take_shares(json_object_get(object, "parts"), &s->parts);
 }
 
-/* The object in the file, to be given back with json_decref. */
-static weft_status load_summary(const char *dir, json_t **object) {
+/* Opens `json`, which is to be closed in any case. WEFT_ERR_IO where there is no file. */
+static weft_status load_summary(const char *dir, weft__json *json, json_t **object) {
     char path[PATH_BYTES];
     weft_bytes bytes;
     json_error_t error;
+    weft__json_open(json, NULL);
     if (!weft__join(path, sizeof path, dir, "summary.json"))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", dir);
     WEFT_TRY(weft_read_file(NULL, path, 1u << 20, &bytes));
-    *object = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
+    const weft_status status =
+        weft__json_load(json, (const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error, object);
     weft_bytes_free(NULL, &bytes);
-    if (json_is_object(*object)) return WEFT_OK;
-    json_decref(*object);
+    if (status == WEFT_ERR_OOM || json_is_object(*object)) return status;
     return weft__fail(NULL, WEFT_ERR_FORMAT, "%s: no summary: %s", path, error.text);
 }
 
 weft_status weft__summary_read(const char *dir, weft__summary *summary) {
+    weft__json json;
     json_t *object;
     memset(summary, 0, sizeof *summary);
     summary->val_loss = summary->test_loss = summary->test_accuracy = (double)NAN;
-    WEFT_TRY(load_summary(dir, &object));
-    take_summary(object, summary);
-    json_decref(object);
+    const weft_status status = load_summary(dir, &json, &object);
+    if (status == WEFT_OK) take_summary(object, summary);
+    weft__json_close(&json);
+    WEFT_TRY(status);
     if (strcmp(summary->status, "running") == 0 && !weft_run_lock_held(dir))
         snprintf(summary->status, sizeof summary->status, "killed"); /* it had no time to say so */
     return WEFT_OK;
 }
 
 weft_status weft__choices_read(const char *dir, weft_tile_choice **list, int *count) {
+    weft__json json;
     json_t *object;
     *list = NULL;
     *count = 0;
-    if (load_summary(dir, &object) != WEFT_OK) return WEFT_OK;
-    const json_t *tuned = json_object_get(object, "tuned");
+    const weft_status status = load_summary(dir, &json, &object);
+    const json_t *tuned = status == WEFT_OK ? json_object_get(object, "tuned") : NULL;
     const size_t n = json_array_size(tuned);
-    *list = weft__array(NULL, n + 1, sizeof **list);
+    *list = status == WEFT_OK ? weft__array(NULL, n + 1, sizeof **list) : NULL;
     for (size_t i = 0; *list && i < n; i++) *count += take_choice(json_array_get(tuned, i), &(*list)[*count]);
-    json_decref(object);
+    weft__json_close(&json);
+    if (status != WEFT_OK) return status == WEFT_ERR_OOM ? status : WEFT_OK;
     return *list ? WEFT_OK : weft__fail_oom(NULL, n * sizeof **list, "what was tuned");
 }
 
 /* ---- metrics ---- */
 
-static weft_status take_line(weft__history *history, const char *text, size_t size, const char *path,
-                             size_t line) {
-    json_error_t error;
-    json_t *object = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    if (!json_is_object(object)) {
-        json_decref(object);
-        return weft__fail(NULL, WEFT_ERR_FORMAT, "%s:%zu: no line of metrics", path, line);
-    }
-    if (!weft__grow(NULL, &history->lines, &history->capacity, history->count, sizeof *history->lines)) {
-        json_decref(object);
-        return weft__fail_oom(NULL, history->count * sizeof *history->lines, "the metrics");
-    }
+static void take_metrics(weft__history *history, const json_t *object) {
     weft__metrics *m = &history->lines[history->count++];
     *m = weft__metrics_none(count_of(object, "step"));
     m->loss = number_of(object, "loss");
@@ -213,8 +206,23 @@ static weft_status take_line(weft__history *history, const char *text, size_t si
 #define TAKE_SCORE(member, title, tag) m->member = number_of(object, #member);
     WEFT__SCORES(TAKE_SCORE)
 #undef TAKE_SCORE
-    json_decref(object);
-    return WEFT_OK;
+}
+
+static weft_status take_line(weft__history *history, const char *text, size_t size, const char *path,
+                             size_t line) {
+    weft__json json;
+    json_error_t error;
+    json_t *object;
+    weft__json_open(&json, NULL);
+    weft_status status = weft__json_load(&json, text, size, JSON_REJECT_DUPLICATES, &error, &object);
+    if (status == WEFT_ERR_FORMAT || (status == WEFT_OK && !json_is_object(object)))
+        status = weft__fail(NULL, WEFT_ERR_FORMAT, "%s:%zu: no line of metrics", path, line);
+    if (status == WEFT_OK &&
+        !weft__grow(NULL, &history->lines, &history->capacity, history->count, sizeof *history->lines))
+        status = weft__fail_oom(NULL, history->count * sizeof *history->lines, "the metrics");
+    if (status == WEFT_OK) take_metrics(history, object);
+    weft__json_close(&json);
+    return status;
 }
 
 weft_status weft__history_read(const char *dir, weft__history *history) {

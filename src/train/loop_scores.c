@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "train/class_weights.h"
 #include "train/loop_scores.h"
 
@@ -58,15 +59,16 @@ weft_status weft__loop_evaluate(weft__loop *loop, const weft_fit_state *state, w
 /* ---- the end ---- */
 
 static weft_status write_scores(const weft__loop *loop, uint64_t step, const weft__scores *test) {
+    weft__json json;
+    char *text;
+    weft__json_build(&json, NULL);
     json_t *all = json_pack("{s:I}", "step", (json_int_t)step);
-    if (all && loop->validation)
+    if (loop->validation)
         json_object_set_new(all, "validation", weft__scores_json(&loop->scores, &loop->dataset));
-    if (all && test) json_object_set_new(all, "test", weft__scores_json(test, &loop->dataset));
-    char *text = all ? json_dumps(all, JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(all);
-    if (!text) return weft__fail_oom(NULL, 0, "scores.json");
+    if (test) json_object_set_new(all, "test", weft__scores_json(test, &loop->dataset));
+    WEFT_TRY(weft__json_text(&json, all, JSON_REAL_PRECISION(9), "scores.json", &text, NULL));
     const weft_status status = weft__run_write(&loop->run, "scores.json", text);
-    free(text);
+    weft__free(NULL, text);
     return status;
 }
 

@@ -9,8 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "compiler/profile.h"
 #include "device/device.h"
 #include "train/class_weights.h"
@@ -74,8 +73,11 @@ static weft_status write_env(const weft__loop *loop) {
     weft_device_description device = {0};
     const char *name = weft_device_of(loop->model.ctx);
     weft_device_describe(loop->model.ctx, &device);
+    weft__json json;
+    char *text;
+    weft__json_build(&json, NULL);
     json_t *words = json_array();
-    for (int i = 0; words && i < loop->options->argc; i++)
+    for (int i = 0; i < loop->options->argc; i++)
         json_array_append_new(words, json_string(loop->options->argv[i]));
     json_t *object = json_pack(
         "{s:s, s:s, s:s, s:i, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:o}", "weft", weft_version(), "device",
@@ -83,11 +85,9 @@ static weft_status write_env(const weft__loop *loop) {
         "device_memory", (json_int_t)device.memory, "system", system.sysname, "release", system.release,
         "machine", system.machine, "processors", (int)sysconf(_SC_NPROCESSORS_ONLN), "compiler", __VERSION__,
         "started", started, "command", words);
-    char *text = object ? json_dumps(object, JSON_INDENT(2)) : NULL;
-    json_decref(object);
-    if (!text) return weft__fail_oom(NULL, 0, "env.json");
+    WEFT_TRY(weft__json_text(&json, object, JSON_INDENT(2), "env.json", &text, NULL));
     weft_status status = weft__run_write(&loop->run, "env.json", text);
-    free(text);
+    weft__free(NULL, text);
     return status;
 }
 

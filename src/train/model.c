@@ -258,7 +258,7 @@ weft_status weft__model_load(weft__model *model, const weft__config *config, con
         weft_optimizer_set_steps(model->optimizer, state->step);
         weft_seed(model->ctx, state->seed, state->step);
     }
-    if (stopping) weft__stopping_read(state->extra, stopping);
+    if (status == WEFT_OK && stopping) status = weft__stopping_read(model->ctx, state->extra, stopping);
     *step = state->step;
     weft_checkpoint_close(checkpoint);
     return status;

@@ -239,7 +239,7 @@ weft_status weft__report_write(const char *dir) {
     if (status == WEFT_OK) {
         head(out, dir, &summary, &history);
         status = charts(out, &history);
-        weft__report_scores(out, dir);
+        if (status == WEFT_OK) status = weft__report_scores(out, dir);
         times(out, &summary);
         samples(out, dir);
         file_section(out, dir, "config.yaml", "Configuration, and where each value came from");

@@ -2,9 +2,9 @@
  * it. */
 #include <string.h>
 
-#include <jansson.h>
 #include <weft/data.h>
 
+#include "base/json.h"
 #include "train/chart.h"
 #include "train/report_scores.h"
 #include "train/run_dir.h"
@@ -98,14 +98,21 @@ static void section(FILE *out, const json_t *all, const char *key, const char *t
     confusion_table(out, classes, json_object_get(scores, "confusion"));
 }
 
-void weft__report_scores(FILE *out, const char *dir) {
+weft_status weft__report_scores(FILE *out, const char *dir) {
     char path[4096];
     weft_bytes bytes;
-    if (!weft__join(path, sizeof path, dir, "scores.json")) return;
-    if (weft_read_file(NULL, path, 1u << 28, &bytes) != WEFT_OK) return;
-    json_t *all = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, NULL);
+    weft__json json;
+    json_error_t error;
+    json_t *all;
+    if (!weft__join(path, sizeof path, dir, "scores.json")) return WEFT_OK;
+    const weft_status read = weft_read_file(NULL, path, 1u << 28, &bytes);
+    if (read != WEFT_OK) return read == WEFT_ERR_OOM ? read : WEFT_OK;
+    weft__json_open(&json, NULL);
+    const weft_status status =
+        weft__json_load(&json, (const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error, &all);
     weft_bytes_free(NULL, &bytes);
     section(out, all, "validation", "Validation data");
     section(out, all, "test", "Test data");
-    json_decref(all);
+    weft__json_close(&json);
+    return status == WEFT_ERR_OOM ? status : WEFT_OK;
 }

@@ -6,6 +6,6 @@
 
 /* Tables of a run's scores.json: of each class, and the confusion matrix. Nothing where there is no such
  * file. */
-void weft__report_scores(FILE *out, const char *dir);
+weft_status weft__report_scores(FILE *out, const char *dir);
 
 #endif

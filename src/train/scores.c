@@ -54,14 +54,13 @@ int64_t weft__scores_only(const weft__scores *s) {
 
 /* ---- JSON ---- */
 
-static bool put(json_t *object, const char *key, double value) {
-    return !isfinite(value) || json_object_set_new(object, key, json_real(value)) == 0;
+static void put(json_t *object, const char *key, double value) {
+    if (isfinite(value)) json_object_set_new(object, key, json_real(value));
 }
 
 static json_t *class_json(const weft_class_score *e, const char *name) {
     json_t *object = json_pack("{s:s, s:I, s:I, s:I}", "class", name, "samples", (json_int_t)e->actual,
                                "predicted", (json_int_t)e->predicted, "right", (json_int_t)e->right);
-    if (!object) return NULL;
     put(object, "precision", e->precision);
     put(object, "recall", e->recall);
     put(object, "f1", e->f1);
@@ -74,25 +73,22 @@ static void put_classes(json_t *object, const weft_class_scores *c, const weft__
     char number[24];
     for (int64_t i = 0; i < c->classes; i++) {
         json_array_append_new(each, class_json(&c->each[i], weft__class_name(dataset, i, number)));
-        json_t *row = c->confusion ? json_array() : NULL;
-        for (int64_t j = 0; row && j < c->classes; j++)
+        if (!c->confusion) continue;
+        json_t *row = json_array();
+        for (int64_t j = 0; j < c->classes; j++)
             json_array_append_new(row, json_integer((json_int_t)c->confusion[i * c->classes + j]));
-        if (row) json_array_append_new(confusion, row);
+        json_array_append_new(confusion, row);
     }
     put(object, "precision", c->precision);
     put(object, "recall", c->recall);
     put(object, "f1", c->f1);
     put(object, "auc", c->auc);
     json_object_set_new(object, "classes", each);
-    if (c->confusion)
-        json_object_set_new(object, "confusion", confusion);
-    else
-        json_decref(confusion);
+    if (c->confusion) json_object_set_new(object, "confusion", confusion);
 }
 
 json_t *weft__scores_json(const weft__scores *s, const weft__dataset *dataset) {
     json_t *object = json_object();
-    if (!object) return NULL;
     put(object, "loss", s->loss);
     put(object, "accuracy", s->accuracy);
     json_object_set_new(object, "samples", json_integer((json_int_t)s->samples));

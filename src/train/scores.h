@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 
-#include <jansson.h>
 #include <weft/metrics.h>
 
+#include "base/json.h"
 #include "train/model.h"
 
 typedef struct weft__scores {
@@ -24,7 +24,8 @@ weft_status weft__scores_take(const weft__model *model, const weft__dataset *dat
                               bool auc, weft__scores *scores);
 void weft__scores_free(weft__scores *scores);
 
-/* {"loss": ..., "accuracy": ..., "classes": [...], "confusion": [[...]]}; NULL when memory is out. */
+/* {"loss": ..., "accuracy": ..., "classes": [...], "confusion": [[...]]}, between weft__json_build and
+ * weft__json_text. */
 json_t *weft__scores_json(const weft__scores *scores, const weft__dataset *dataset);
 
 /* The same as lines to read, behind a name: "validation". */

@@ -3,8 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "train/stopping.h"
 
 bool weft__stopping_look(weft__stopping *s, const weft__config *config, uint64_t step, double loss) {
@@ -36,18 +35,23 @@ void weft__stopping_text(const weft__stopping *s, char out[200]) {
                  (unsigned long long)s->best_step, s->best_loss, s->reference, (long long)s->waited);
 }
 
-void weft__stopping_read(const char *text, weft__stopping *s) {
-    json_int_t step = 0, waited = 0;
-    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+weft_status weft__stopping_read(weft_context *ctx, const char *text, weft__stopping *s) {
+    weft__json json;
+    json_error_t error;
+    json_t *object;
     *s = (weft__stopping){0};
-    const bool taken =
-        object && json_unpack(object, "{s:I, s:F, s:F, s:I}", "best_step", &step, "best_loss", &s->best_loss,
-                              "reference", &s->reference, "waited", &waited) == 0;
-    json_decref(object);
-    if (!taken || step <= 0 || waited < 0) {
-        *s = (weft__stopping){0};
-        return;
-    }
-    s->best_step = (uint64_t)step;
-    s->waited = (int64_t)waited;
+    weft__json_open(&json, ctx);
+    const weft_status status =
+        weft__json_load(&json, text, strlen(text), JSON_REJECT_DUPLICATES, &error, &object);
+    const json_t *step = json_object_get(object, "best_step"), *loss = json_object_get(object, "best_loss"),
+                 *reference = json_object_get(object, "reference"),
+                 *waited = json_object_get(object, "waited");
+    if (json_integer_value(step) > 0 && json_is_number(loss) && json_is_number(reference) &&
+        json_is_integer(waited) && json_integer_value(waited) >= 0)
+        *s = (weft__stopping){.best_step = (uint64_t)json_integer_value(step),
+                              .best_loss = json_number_value(loss),
+                              .reference = json_number_value(reference),
+                              .waited = (int64_t)json_integer_value(waited)};
+    weft__json_close(&json);
+    return status == WEFT_ERR_FORMAT ? WEFT_OK : status; /* a state of no kind that is known */
 }

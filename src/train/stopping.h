@@ -17,8 +17,9 @@ bool weft__stopping_look(weft__stopping *s, const weft__config *config, uint64_t
 /* Has training waited for train.patience evaluations? */
 bool weft__stopping_over(const weft__stopping *s, const weft__config *config);
 
-/* As the text of a JSON object, which a checkpoint keeps, and back; the empty object is none. */
+/* As the text of a JSON object, which a checkpoint keeps, and back. The empty object is none. */
 void weft__stopping_text(const weft__stopping *s, char out[200]);
-void weft__stopping_read(const char *text, weft__stopping *s);
+/* WEFT_ERR_OOM; a text of another kind is none. */
+weft_status weft__stopping_read(weft_context *ctx, const char *text, weft__stopping *s);
 
 #endif

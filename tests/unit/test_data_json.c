@@ -138,7 +138,7 @@ static void test_claimed_shape(void **state) {
     weft_array a;
     assert_int_equal(weft__parse_json(&ctx, text, (size_t)(p - text), "f.json", &o, 1, &a), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(&ctx), "ragged"));
-    assert_true(c.largest < 1 << 16);
+    assert_true(c.largest < 1 << 19); /* jansson has a table of N pointers, the claim is of N * N numbers */
     free(text);
 }
 
