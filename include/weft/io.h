@@ -4,6 +4,9 @@
  * Every byte of a file read here is distrusted: lengths are checked against the file's size before
  * anything is allocated, and no more memory is used than the header of the file is worth.
  * The context of each function may be NULL: it serves memory, errors and log lines, nothing else.
+ * JSON is read and written by jansson. Weft puts its own memory function in front of the one that is set
+ * (json_set_alloc_funcs), once, and passes on to it whatever Weft does not ask for itself. So a program may
+ * use jansson too, with functions of its own; one that links Weft statically into a plugin must not unload it.
  * Objects are used by one thread at a time and must be closed before their context. */
 #ifndef WEFT_IO_H
 #define WEFT_IO_H
@@ -95,7 +98,8 @@ WEFT_API const weft_metadata *weft_safetensors_metadata(const weft_safetensors *
 /* Writes and publishes a safetensors file. Deterministic: names sorted, data in the order of element size
  * (widest first) then name, beginning at a multiple of 64 bytes; no time, path or host inside.
  * metadata may be NULL. WEFT_ERR_ARGUMENT names a bad entry, WEFT_ERR_UNSUPPORTED a dtype that the
- * format lacks (c128), WEFT_ERR_IO the path and cause. Nothing is published on failure. */
+ * format lacks (c128), WEFT_ERR_IO the path and cause. The file is read back and verified before it is
+ * published. Nothing is published on failure. */
 WEFT_API WEFT_CHECKED weft_status weft_safetensors_write(weft_context *ctx, const char *path,
                                                          const weft_entry *entries, size_t count,
                                                          const weft_metadata *metadata,
@@ -117,7 +121,8 @@ typedef struct weft_checkpoint_state {
 typedef struct weft_checkpoint weft_checkpoint;
 
 /* Writes and publishes one checkpoint: a new folder with its files flushed to disk, made visible by one
- * rename, the manifest (state.json: sizes, and CRC-32 plus a 64-bit hash of every array) written last.
+ * rename, the manifest (state.json: sizes, and CRC-32 plus a 64-bit hash of every array) written last. Before
+ * that rename the files are read back and verified as weft_checkpoint_open does.
  * The checksums detect corruption, not tampering. A checkpoint of the same step is replaced. */
 WEFT_API WEFT_CHECKED weft_status weft_checkpoint_write(weft_context *ctx, const char *run,
                                                         const weft_checkpoint_state *state,

@@ -1,6 +1,6 @@
-/* Opening a checkpoint: every byte is verified before anything is handed out. First the manifest (its own
- * checksum), then for each file its size, its header's checksum, the header against the manifest, and each
- * array's checksum: together they cover the file. Read next: run_lock.c. */
+/* Opening a checkpoint: every byte is verified before anything is handed out. First the manifest, by its own
+ * checksum, then each file, by what the manifest says of it (verify.c). A checkpoint that was just written is
+ * opened in the same way before it is published. Read next: run_lock.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -27,7 +27,6 @@ typedef struct opening {
     int fd;
     char *path; /* of the file at hand, for messages */
     size_t path_size;
-    char *buffer; /* [WEFT__SUM_PIECE] */
 } opening;
 
 static const char *name_file(opening *o, const char *name) {
@@ -90,161 +89,51 @@ static weft_status open_manifest(opening *o) {
 
 /* ---- the arrays ---- */
 
-static weft_status check_size(opening *o, const weft__manifest_file *m, uint64_t bytes) {
-    if (bytes == m->bytes) return WEFT_OK;
-    const char *first = NULL; /* the first array that is not whole */
-    uint64_t lowest = UINT64_MAX;
-    for (size_t i = 0; i < m->count; i++) {
-        const weft__manifest_entry *e = &m->entries[i];
-        int64_t size;
-        if (!weft__numel(e->rank, e->shape, &size) ||
-            !weft__mul(size, (int64_t)weft_dtype_size(e->dtype), &size))
-            continue;
-        if (size > 0 && e->offset < lowest && (e->offset >= bytes || bytes - e->offset < (uint64_t)size)) {
-            lowest = e->offset;
-            first = e->name;
-        }
-    }
-    return weft__fail(o->ctx, WEFT_ERR_FORMAT,
-                      "%s: size: %" PRIu64 " bytes, %" PRIu64
-                      " were written%s%.200s%s: damaged, use an earlier checkpoint",
-                      o->path, bytes, m->bytes, first ? ", the first array cut off is '" : "",
-                      first ? first : "", first ? "'" : "");
-}
-
-static weft_status check_header(opening *o, int fd, const weft__manifest_file *m, uint32_t *crc) {
-    weft__sum sum;
-    char text[WEFT__SUM_TEXT];
-    weft__sum_init(&sum);
-    for (uint64_t at = 0; at < m->header_bytes;) {
-        size_t wanted =
-            m->header_bytes - at < WEFT__SUM_PIECE ? (size_t)(m->header_bytes - at) : WEFT__SUM_PIECE;
-        size_t held = 0;
-        while (held < wanted) {
-            ssize_t n = pread(fd, o->buffer + held, wanted - held, (off_t)(at + held));
-            if (n < 0 && errno == EINTR) continue;
-            if (n <= 0) return weft__fail_io(o->ctx, "read", o->path, n < 0 ? errno : EIO);
-            held += (size_t)n;
-        }
-        weft__sum_piece(&sum, o->buffer, wanted);
-        at += wanted;
-    }
-    weft__sum_text(&sum, text);
-    *crc = sum.crc;
-    if (strcmp(text, m->header_sum) == 0) return WEFT_OK;
-    return weft__fail(o->ctx, WEFT_ERR_FORMAT,
-                      "%s: header: checksum %s, %.32s was written: damaged, use an earlier checkpoint",
-                      o->path, text, m->header_sum);
-}
-
-/* The file's own header must say what the manifest says. */
-static weft_status check_entries(opening *o, const weft_safetensors *f, const weft__manifest_file *m) {
-    if (weft__safetensors_header_bytes(f) != m->header_bytes || weft_safetensors_count(f) != m->count)
-        return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s: tensors: %zu in the file, %zu in state.json", o->path,
-                          weft_safetensors_count(f), m->count);
-    for (size_t i = 0; i < m->count; i++) {
-        const weft__manifest_entry *e = &m->entries[i];
-        weft_entry_info info;
-        const char *field = NULL;
-        if (!weft_safetensors_entry(f, i, &info)) return WEFT_ERR_INTERNAL;
-        if (strcmp(info.name, e->name) != 0) {
-            field = "name";
-        } else if (info.dtype != e->dtype) {
-            field = "dtype";
-        } else if (info.rank != e->rank ||
-                   (e->rank && memcmp(info.shape, e->shape, (size_t)e->rank * sizeof(int64_t)))) {
-            field = "shape";
-        } else if (weft__safetensors_offset(f, i) != e->offset) {
-            field = "offset";
-        }
-        if (field)
-            return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s: tensor '%.200s': %s: differs from state.json",
-                              o->path, e->name, field);
-    }
-    return WEFT_OK;
-}
-
-static weft_status check_data(opening *o, weft_safetensors *f, const weft__manifest_file *m, uint32_t crc) {
-    char text[WEFT__SUM_TEXT];
-    for (size_t place = 0; place < m->count; place++) {
-        size_t i = weft__safetensors_nth(f, place);
-        weft_entry_info info;
-        weft__sum sum;
-        if (!weft_safetensors_entry(f, i, &info)) return WEFT_ERR_INTERNAL;
-        weft__sum_init(&sum);
-        for (size_t at = 0; at < info.bytes;) {
-            size_t n = info.bytes - at < WEFT__SUM_PIECE ? info.bytes - at : WEFT__SUM_PIECE;
-            WEFT_TRY(weft_safetensors_read(f, i, at, o->buffer, n));
-            weft__sum_piece(&sum, o->buffer, n);
-            at += n;
-        }
-        weft__sum_text(&sum, text);
-        if (strcmp(text, m->entries[i].sum) != 0)
-            return weft__fail(
-                o->ctx, WEFT_ERR_FORMAT,
-                "%s: tensor '%.200s': checksum %s, %.32s was written: damaged, use an earlier checkpoint",
-                o->path, info.name, text, m->entries[i].sum);
-        crc = weft__crc_join(crc, sum.crc, info.bytes);
-    }
-    snprintf(text, sizeof text, "%08" PRIx32, crc);
-    if (strcmp(text, m->crc) == 0) return WEFT_OK;
-    return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s: crc32: %s, %.16s was written: damaged", o->path, text,
-                      m->crc);
-}
-
 static weft_status open_file(opening *o, size_t k) {
     const weft__manifest_file *m = &o->checkpoint->manifest.files[k];
-    weft_safetensors **f = &o->checkpoint->files[k];
     int fd;
     uint64_t bytes = 0;
-    uint32_t crc = 0;
     WEFT_TRY(open_regular(o, m->name, &fd, &bytes));
-    name_file(o, m->name);
-    weft_status status = check_size(o, m, bytes);
-    if (status == WEFT_OK) status = check_header(o, fd, m, &crc);
-    if (status != WEFT_OK) {
-        (void)close(fd);
-        return status;
-    }
-    WEFT_TRY(weft__safetensors_open_fd(o->ctx, fd, o->path, f));
-    WEFT_TRY(check_entries(o, *f, m));
-    return check_data(o, *f, m, crc);
+    return weft__verify_file(o->ctx, fd, name_file(o, m->name), m, &o->checkpoint->files[k]);
 }
 
 /* ---- opening ---- */
 
 static weft_status open_all(opening *o) {
-    o->fd = open(o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (o->fd < 0) o->fd = open(o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (o->fd < 0) return weft__fail_io(o->ctx, "open the checkpoint", o->dir, errno);
     WEFT_TRY(open_manifest(o));
     for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++) WEFT_TRY(open_file(o, k));
     return WEFT_OK;
 }
 
-weft_status weft_checkpoint_open(weft_context *ctx, const char *dir, weft_checkpoint **out) {
-    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_open: out is NULL");
+weft_status weft__checkpoint_open_at(weft_context *ctx, int fd, const char *dir, weft_checkpoint **out) {
     *out = NULL;
-    if (!dir) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_open: dir is NULL");
-    opening o = {.ctx = ctx, .dir = dir, .fd = -1, .path_size = strlen(dir) + 64};
+    opening o = {.ctx = ctx, .dir = dir, .fd = fd, .path_size = strlen(dir) + 64};
     o.checkpoint = weft__zalloc(ctx, sizeof *o.checkpoint);
     if (o.checkpoint) o.checkpoint->ctx = o.checkpoint->manifest.ctx = ctx;
     o.path = weft__alloc(ctx, o.path_size);
-    o.buffer = weft__alloc(ctx, WEFT__SUM_PIECE);
     weft_status status;
-    if (!o.checkpoint || !o.path || !o.buffer) {
-        status = weft__fail_oom(ctx, WEFT__SUM_PIECE, "opening a checkpoint");
+    if (!o.checkpoint || !o.path) {
+        status = weft__fail_oom(ctx, o.path_size, "opening a checkpoint");
     } else {
         status = open_all(&o);
     }
     if (o.fd >= 0) (void)close(o.fd);
     weft__free(ctx, o.path);
-    weft__free(ctx, o.buffer);
     if (status == WEFT_OK) {
         *out = o.checkpoint;
     } else {
         weft_checkpoint_close(o.checkpoint);
     }
     return status;
+}
+
+weft_status weft_checkpoint_open(weft_context *ctx, const char *dir, weft_checkpoint **out) {
+    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_open: out is NULL");
+    *out = NULL;
+    if (!dir) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_open: dir is NULL");
+    return weft__checkpoint_open_at(ctx, -1, dir, out);
 }
 
 void weft_checkpoint_close(weft_checkpoint *c) {

@@ -55,7 +55,15 @@ static weft_status write_manifest(weft_context *ctx, weft__folder *folder, const
     char *text = NULL;
     size_t bytes = 0;
     weft__writer *writer = NULL;
-    weft_status status = weft__manifest_render(ctx, state, p->entries, p->files, &text, &bytes);
+    weft_arena arena;
+    weft__manifest_file files[WEFT__MANIFEST_FILES];
+    weft_status status = WEFT_OK;
+    weft__arena_init(&arena, ctx);
+    for (size_t k = 0; status == WEFT_OK && k < WEFT__MANIFEST_FILES; k++)
+        status = weft__manifest_describe(&arena, weft__checkpoint_files[k], p->entries[k], &p->files[k],
+                                         &files[k]);
+    if (status == WEFT_OK) status = weft__manifest_render(ctx, state, files, &text, &bytes);
+    weft__arena_free(&arena);
     if (status == WEFT_OK) status = weft__folder_file(folder, "state.json", bytes, &writer);
     if (status == WEFT_OK) status = weft__writer_write(writer, text, bytes);
     if (status == WEFT_OK) {
@@ -64,6 +72,20 @@ static weft_status write_manifest(weft_context *ctx, weft__folder *folder, const
         weft__writer_abandon(writer);
     }
     weft__free(ctx, text);
+    return status;
+}
+
+/* Opens what was written as a reader will, before it is made visible. */
+static weft_status verify(weft_context *ctx, weft__folder *folder, const char *run, const char *name) {
+    weft_checkpoint *readable = NULL;
+    int fd;
+    char *path = weft__checkpoint_path(ctx, run, name);
+    if (!path) return weft__fail_oom(ctx, strlen(run) + WEFT__STEP_NAME, "a path");
+    weft_status status = weft__folder_reopen(folder, &fd);
+    if (status == WEFT_OK) status = weft__checkpoint_open_at(ctx, fd, path, &readable);
+    weft_checkpoint_close(readable);
+    status = weft__fail_unreadable(ctx, status, path);
+    weft__free(ctx, path);
     return status;
 }
 
@@ -92,6 +114,7 @@ weft_status weft__checkpoint_write(weft_context *ctx, const weft__io *io, const 
     if (status == WEFT_OK) status = weft_make_folder(ctx, parent);
     if (status == WEFT_OK) status = weft__folder_open(ctx, io, parent, name, &folder);
     if (status == WEFT_OK) status = write_files(ctx, folder, state, &p);
+    if (status == WEFT_OK) status = verify(ctx, folder, run, name);
     if (status == WEFT_OK) {
         status = weft__folder_commit(folder);
     } else {

@@ -160,6 +160,11 @@ weft_status weft__folder_commit(weft__folder *f) {
     return WEFT_OK;
 }
 
+weft_status weft__folder_reopen(weft__folder *f, int *fd) {
+    *fd = openat(f->parent, f->temp, FOLDER);
+    return *fd >= 0 ? WEFT_OK : weft__fail_io(f->ctx, "read back", f->path, errno);
+}
+
 void weft__folder_abandon(weft__folder *f) {
     if (f) folder_free(f);
 }

@@ -59,29 +59,57 @@ static weft_status check_seal(weft_context *ctx, const char *path, const char *t
                       "%s: checksum: the file's bytes do not match it: damaged or edited", path);
 }
 
-/* ---- rendering ---- */
+/* ---- describing ---- */
 
-static json_t *render_entry(const weft_entry *e, const weft__written_entry *w) {
-    char sum[WEFT__SUM_TEXT];
-    json_t *shape = json_array();
-    for (int i = 0; i < e->rank; i++) json_array_append_new(shape, json_integer(e->shape[i]));
-    weft__sum_text(&w->sum, sum);
-    return json_pack("{s:s, s:s, s:o, s:I, s:s}", "name", e->name, "dtype", weft_dtype_name(e->dtype),
-                     "shape", shape, "offset", (json_int_t)w->offset, "checksum", sum);
+static const char *sum_in(weft_arena *arena, const weft__sum *sum) {
+    char *text = weft__arena_alloc(arena, WEFT__SUM_TEXT);
+    if (text) weft__sum_text(sum, text);
+    return text;
 }
 
-static json_t *render_file(const char *name, const weft_entry *entries, const weft__written_file *written) {
-    char header[WEFT__SUM_TEXT], crc[9];
-    json_t *tensors = json_array();
+weft_status weft__manifest_describe(weft_arena *arena, const char *name, const weft_entry *entries,
+                                    const weft__written_file *written, weft__manifest_file *out) {
+    char *crc = weft__arena_alloc(arena, 9);
+    *out = (weft__manifest_file){.name = name,
+                                 .bytes = written->bytes,
+                                 .crc = crc,
+                                 .header_bytes = written->header_bytes,
+                                 .header_sum = sum_in(arena, &written->header),
+                                 .count = written->count};
+    out->entries = weft__arena_alloc(arena, (written->count ? written->count : 1) * sizeof *out->entries);
+    if (!crc || !out->header_sum || !out->entries)
+        return weft__fail_oom(arena->ctx, written->count, "a manifest");
+    snprintf(crc, 9, "%08" PRIx32, written->crc);
     for (size_t i = 0; i < written->count; i++) {
         const weft__written_entry *w = &written->entries[i];
-        json_array_append_new(tensors, render_entry(&entries[w->source], w));
+        const weft_entry *e = &entries[w->source];
+        weft__manifest_entry *to = &out->entries[i];
+        *to = (weft__manifest_entry){.name = e->name,
+                                     .dtype = e->dtype,
+                                     .rank = e->rank,
+                                     .offset = w->offset,
+                                     .sum = sum_in(arena, &w->sum)};
+        if (!to->sum) return weft__fail_oom(arena->ctx, WEFT__SUM_TEXT, "a manifest");
+        if (e->rank) memcpy(to->shape, e->shape, (size_t)e->rank * sizeof *e->shape);
     }
-    weft__sum_text(&written->header, header);
-    snprintf(crc, sizeof crc, "%08" PRIx32, written->crc);
-    return json_pack("{s:s, s:I, s:s, s:I, s:s, s:o}", "name", name, "bytes", (json_int_t)written->bytes,
-                     "crc32", crc, "header_bytes", (json_int_t)written->header_bytes, "header_checksum",
-                     header, "tensors", tensors);
+    return WEFT_OK;
+}
+
+/* ---- rendering ---- */
+
+static json_t *render_entry(const weft__manifest_entry *e) {
+    json_t *shape = json_array();
+    for (int i = 0; i < e->rank; i++) json_array_append_new(shape, json_integer(e->shape[i]));
+    return json_pack("{s:s, s:s, s:o, s:I, s:s}", "name", e->name, "dtype", weft_dtype_name(e->dtype),
+                     "shape", shape, "offset", (json_int_t)e->offset, "checksum", e->sum);
+}
+
+static json_t *render_file(const weft__manifest_file *f) {
+    json_t *tensors = json_array();
+    for (size_t i = 0; i < f->count; i++) json_array_append_new(tensors, render_entry(&f->entries[i]));
+    return json_pack("{s:s, s:I, s:s, s:I, s:s, s:o}", "name", f->name, "bytes", (json_int_t)f->bytes,
+                     "crc32", f->crc, "header_bytes", (json_int_t)f->header_bytes, "header_checksum",
+                     f->header_sum, "tensors", tensors);
 }
 
 static weft_status render_state(weft__json *json, const weft_checkpoint_state *state, json_t **out) {
@@ -109,11 +137,10 @@ static weft_status render_state(weft__json *json, const weft_checkpoint_state *s
 }
 
 weft_status weft__manifest_render(weft_context *ctx, const weft_checkpoint_state *state,
-                                  const weft_entry *const entries[WEFT__MANIFEST_FILES],
-                                  const weft__written_file written[WEFT__MANIFEST_FILES], char **text,
+                                  const weft__manifest_file files[WEFT__MANIFEST_FILES], char **text,
                                   size_t *bytes) {
     weft__json json;
-    json_t *root = NULL, *files;
+    json_t *root = NULL, *list;
     char *body = NULL;
     size_t body_bytes = 0;
     *text = NULL;
@@ -123,9 +150,8 @@ weft_status weft__manifest_render(weft_context *ctx, const weft_checkpoint_state
         weft__json_close(&json);
         return status;
     }
-    json_object_set_new(root, "files", files = json_array());
-    for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++)
-        json_array_append_new(files, render_file(weft__checkpoint_files[k], entries[k], &written[k]));
+    json_object_set_new(root, "files", list = json_array());
+    for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++) json_array_append_new(list, render_file(&files[k]));
     WEFT_TRY(weft__json_text(&json, root, JSON_INDENT(1), "a manifest", &body, &body_bytes));
     status = weft__manifest_seal(ctx, body, body_bytes, text, bytes);
     weft__free(ctx, body);

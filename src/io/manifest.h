@@ -40,10 +40,13 @@ typedef struct weft__manifest {
 
 extern const char *const weft__checkpoint_files[WEFT__MANIFEST_FILES];
 
-/* The text of a manifest, to be freed with weft__free. entries[k] are those that written[k] was made of. */
+/* Describes a file that was just written of `entries`. What is no entry's own lies in the arena. */
+weft_status weft__manifest_describe(weft_arena *arena, const char *name, const weft_entry *entries,
+                                    const weft__written_file *written, weft__manifest_file *out);
+
+/* The text of a manifest, to be freed with weft__free. */
 weft_status weft__manifest_render(weft_context *ctx, const weft_checkpoint_state *state,
-                                  const weft_entry *const entries[WEFT__MANIFEST_FILES],
-                                  const weft__written_file written[WEFT__MANIFEST_FILES], char **text,
+                                  const weft__manifest_file files[WEFT__MANIFEST_FILES], char **text,
                                   size_t *bytes);
 
 /* Puts the closing checksum to a JSON text that ends in "}\n": for rendering, and for fuzzing the parser
@@ -55,5 +58,16 @@ weft_status weft__manifest_seal(weft_context *ctx, const char *body, size_t body
 weft_status weft__manifest_parse(weft_context *ctx, const char *path, const char *text, size_t bytes,
                                  weft__manifest *out);
 void weft__manifest_free(weft__manifest *manifest);
+
+/* ---- verify.c ---- */
+
+/* Opens a safetensors file by a descriptor, which it takes over, and verifies every byte of it.
+ * WEFT_ERR_FORMAT names what differs from `expected`. */
+weft_status weft__verify_file(weft_context *ctx, int fd, const char *path,
+                              const weft__manifest_file *expected, weft_safetensors **out);
+
+/* The status of a save whose files were verified with `status`: WEFT_OK and WEFT_ERR_OOM as they are, else
+ * WEFT_ERR_IO, with a message that says that the last error was found in what was just written. */
+weft_status weft__fail_unreadable(weft_context *ctx, weft_status status, const char *path);
 
 #endif

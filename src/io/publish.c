@@ -218,6 +218,11 @@ static weft_status publish(weft__writer *w) {
     return WEFT_OK;
 }
 
+weft_status weft__writer_reopen(weft__writer *w, int *fd) {
+    *fd = openat(w->dir, w->temp, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    return *fd >= 0 ? WEFT_OK : weft__fail_io(w->ctx, "read back", w->path, errno);
+}
+
 weft_status weft__writer_commit(weft__writer *w) {
     weft_status status = publish(w);
     writer_free(w);

@@ -3,6 +3,8 @@
  * file:   temporary name in the same folder (O_EXCL) -> write -> fsync -> close -> rename -> fsync(folder)
  * folder: temporary folder -> files inside, each fsynced and closed -> fsync -> rename -> fsync(parent)
  *
+ * Whoever writes what must read back verifies it before the rename.
+ *
  * Must not know: what is in the files. Read next: publish.c, folder.c. */
 #ifndef WEFT_SRC_IO_PUBLISH_H
 #define WEFT_SRC_IO_PUBLISH_H
@@ -56,6 +58,8 @@ weft_status weft__writer_open_at(weft_context *ctx, const weft__io *io, int dir,
                                  const char *path, uint64_t expected, weft__writer **out);
 /* After a failure every further call fails the same way and the temporary file is gone. */
 weft_status weft__writer_write(weft__writer *writer, const void *data, size_t bytes);
+/* Opens what was written so far for reading, to verify it before it is made visible. */
+weft_status weft__writer_reopen(weft__writer *writer, int *fd);
 /* Makes the file visible. Frees the writer in any case. */
 weft_status weft__writer_commit(weft__writer *writer);
 /* Forgets the file and frees the writer. NULL is fine. */
@@ -70,6 +74,8 @@ weft_status weft__folder_open(weft_context *ctx, const weft__io *io, const char 
                               weft__folder **out);
 /* Starts a file in it; to be committed or abandoned before the folder is. */
 weft_status weft__folder_file(weft__folder *folder, const char *name, uint64_t expected, weft__writer **out);
+/* Opens the folder for reading, to verify it before it is made visible. */
+weft_status weft__folder_reopen(weft__folder *folder, int *fd);
 /* Makes the folder visible, replacing one of the same name. Frees it in any case. */
 weft_status weft__folder_commit(weft__folder *folder);
 void weft__folder_abandon(weft__folder *folder);

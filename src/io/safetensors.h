@@ -54,6 +54,10 @@ typedef struct weft__written_file {
 weft_status weft__safetensors_plan(weft_context *ctx, const weft_entry *entries, size_t count,
                                    const weft_metadata *metadata, size_t metadata_count,
                                    weft__written_file *out, char **header);
+/* weft_safetensors_write through an I/O table, for tests that make calls fail. */
+weft_status weft__safetensors_write(weft_context *ctx, const weft__io *io, const char *path,
+                                    const weft_entry *entries, size_t count, const weft_metadata *metadata,
+                                    size_t metadata_count);
 /* Writes header and data, filling in the checksums. */
 weft_status weft__safetensors_stream(weft__writer *writer, const weft_entry *entries, const char *header,
                                      weft__written_file *file);

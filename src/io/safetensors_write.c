@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "io/json.h"
-#include "io/safetensors.h"
+#include "io/manifest.h"
 
 #define DATA_ALIGNMENT 64
 
@@ -235,15 +235,33 @@ weft_status weft__safetensors_stream(weft__writer *writer, const weft_entry *ent
     return status;
 }
 
-weft_status weft_safetensors_write(weft_context *ctx, const char *path, const weft_entry *entries,
-                                   size_t count, const weft_metadata *metadata, size_t metadata_count) {
+/* Reads back what was written, before it is made visible. */
+static weft_status verify(weft__writer *writer, const char *path, const weft_entry *entries,
+                          const weft__written_file *file) {
+    weft_arena arena;
+    weft__manifest_file expected;
+    weft_safetensors *readable = NULL;
+    int fd;
+    weft__arena_init(&arena, file->ctx);
+    weft_status status = weft__manifest_describe(&arena, path, entries, file, &expected);
+    if (status == WEFT_OK) status = weft__writer_reopen(writer, &fd);
+    if (status == WEFT_OK) status = weft__verify_file(file->ctx, fd, path, &expected, &readable);
+    weft_safetensors_close(readable);
+    weft__arena_free(&arena);
+    return weft__fail_unreadable(file->ctx, status, path);
+}
+
+weft_status weft__safetensors_write(weft_context *ctx, const weft__io *io, const char *path,
+                                    const weft_entry *entries, size_t count, const weft_metadata *metadata,
+                                    size_t metadata_count) {
     weft__written_file file;
     weft__writer *writer = NULL;
     char *header;
     if (!path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_safetensors_write: path is NULL");
     WEFT_TRY(weft__safetensors_plan(ctx, entries, count, metadata, metadata_count, &file, &header));
-    weft_status status = weft__writer_open(ctx, NULL, path, file.bytes, &writer);
+    weft_status status = weft__writer_open(ctx, io, path, file.bytes, &writer);
     if (status == WEFT_OK) status = weft__safetensors_stream(writer, entries, header, &file);
+    if (status == WEFT_OK) status = verify(writer, path, entries, &file);
     if (status == WEFT_OK) {
         status = weft__writer_commit(writer);
     } else {
@@ -252,4 +270,9 @@ weft_status weft_safetensors_write(weft_context *ctx, const char *path, const we
     weft__free(ctx, header);
     weft__free(ctx, file.entries);
     return status;
+}
+
+weft_status weft_safetensors_write(weft_context *ctx, const char *path, const weft_entry *entries,
+                                   size_t count, const weft_metadata *metadata, size_t metadata_count) {
+    return weft__safetensors_write(ctx, NULL, path, entries, count, metadata, metadata_count);
 }

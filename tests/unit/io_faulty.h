@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "io/publish.h"
@@ -12,10 +13,12 @@ typedef struct faulty {
     int calls, at; /* the call with this number (from 1) misbehaves; 0: none */
     int error;     /* errno of the failure; 0: the process is killed instead */
     bool shorts;   /* writes take one byte, and every other one is interrupted */
+    bool lies;     /* a write that misbehaves writes one bit wrong and reports success */
     char log[256]; /* one letter a call */
 } faulty;
 
 static inline bool misbehave(faulty *f, char letter) {
+    if (f->lies) return false;
     if (f->calls < (int)sizeof f->log - 1) f->log[f->calls] = letter;
     if (++f->calls != f->at) return false;
     if (f->error == 0) (void)raise(SIGKILL);
@@ -31,6 +34,14 @@ static inline int faulty_mkdir(void *user, int dir, const char *name, mode_t mod
 }
 static inline ssize_t faulty_write(void *user, int fd, const void *data, size_t bytes) {
     faulty *f = user;
+    if (f->lies && ++f->calls == f->at) {
+        char piece[64];
+        if (bytes > sizeof piece) bytes = sizeof piece;
+        memcpy(piece, data, bytes);
+        piece[bytes / 2] ^= 4;
+        return weft__io_system.write(NULL, fd, piece, bytes);
+    }
+    if (f->lies) return weft__io_system.write(NULL, fd, data, bytes < 64 ? bytes : 64);
     if (misbehave(f, 'w')) return -1;
     if (!f->shorts) return weft__io_system.write(NULL, fd, data, bytes);
     if (f->calls % 2) return weft__io_system.write(NULL, fd, data, 1);

@@ -297,6 +297,43 @@ static void test_every_call_fails(void **state) {
     }
 }
 
+/* A disk, or memory, that changes a bit: found before the checkpoint is published and the one before it goes.
+ */
+static void test_every_write_lies(void **state) {
+    (void)state;
+    weft_checkpoint *c;
+    int at = 1;
+    (void)run_folder("lies");
+    assert_int_equal(save(in_scratch("lies"), 1), WEFT_OK);
+    for (;; at++) {
+        faulty f = {.at = at, .lies = true};
+        weft__io io = faulty_io(&f);
+        const weft_status status = save_through(&io, in_scratch("lies"), 1);
+        if (f.calls < at) break;
+        if (status != WEFT_ERR_IO || !strstr(weft_last_error(NULL), "does not read back"))
+            fail_msg("write %d: %s, %s", at, weft_status_name(status), weft_last_error(NULL));
+        assert_int_equal(weft_checkpoint_open_newest(NULL, in_scratch("lies"), true, &c), WEFT_OK);
+        weft_checkpoint_close(c);
+        assert_int_equal(count_hidden(in_scratch("lies/checkpoints")), 0);
+    }
+    assert_true(at > 20);
+    const char *path = in_scratch("lies/one.safetensors");
+    assert_int_equal(weft_safetensors_write(NULL, path, model, 1, NULL, 0), WEFT_OK);
+    for (at = 1;; at++) {
+        weft_safetensors *one;
+        faulty f = {.at = at, .lies = true};
+        weft__io io = faulty_io(&f);
+        const weft_status status = weft__safetensors_write(NULL, &io, path, model, 2, NULL, 0);
+        if (f.calls < at) break;
+        assert_int_equal(status, WEFT_ERR_IO);
+        assert_non_null(strstr(weft_last_error(NULL), "does not read back"));
+        assert_int_equal(weft_safetensors_open(NULL, path, &one), WEFT_OK);
+        assert_int_equal(weft_safetensors_count(one), 1);
+        weft_safetensors_close(one);
+    }
+    assert_true(at > 4);
+}
+
 static void test_killed_at_every_call(void **state) {
     (void)state;
     int killed = 0;
@@ -431,6 +468,7 @@ int main(void) {
         cmocka_unit_test(test_other_damage),
         cmocka_unit_test(test_newer_format),
         cmocka_unit_test(test_every_call_fails),
+        cmocka_unit_test(test_every_write_lies),
         cmocka_unit_test(test_killed_at_every_call),
         cmocka_unit_test(test_fall_back),
         cmocka_unit_test(test_list_and_prune),
