@@ -6,8 +6,8 @@
  * The context of each function may be NULL: it serves memory, errors and log lines, nothing else.
  * JSON is read and written by jansson. Weft puts its own memory function in front of the one that is set
  * (json_set_alloc_funcs), once, and passes on to it whatever Weft does not ask for itself. So a program may
- * use jansson too, with functions of its own; one that links Weft statically into a plugin must not unload it.
- * Objects are used by one thread at a time and must be closed before their context. */
+ * use jansson too, with functions of its own; one that links Weft statically into a plugin must not unload
+ * it. Objects are used by one thread at a time and must be closed before their context. */
 #ifndef WEFT_IO_H
 #define WEFT_IO_H
 

@@ -211,7 +211,7 @@ static bool take_texts(const weft__config_row *row, char *const *texts, size_t c
     }
     while (made.count > 0) weft__free(NULL, made.values[--made.count]);
     weft__free(NULL, made.values);
-    snprintf(problem, 256, "out of memory");
+    problem[0] = '\0';
     return false;
 }
 
@@ -268,7 +268,7 @@ bool weft__config_take(weft__config *config, weft__config_key key, char *const *
     }
     char *copy = copy_text(texts[0]);
     if (!copy) {
-        snprintf(problem, 256, "out of memory");
+        problem[0] = '\0';
         return false;
     }
     clear(config, key);
@@ -309,7 +309,7 @@ static bool take_written(weft__config *config, weft__config_key key, const char 
             parts[0] = copy;
         taken = weft__config_take(config, key, parts, count, list, problem);
     } else {
-        snprintf(problem, 256, "out of memory");
+        problem[0] = '\0';
     }
     weft__free(NULL, parts);
     weft__free(NULL, copy);
@@ -320,7 +320,9 @@ weft_status weft__config_put(weft__config *config, weft__config_key key, const c
                              weft__origin_kind origin, const char *where) {
     char problem[256];
     if (!take_written(config, key, text, problem))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: %s: %s", where, weft__config_rows[key].key, problem);
+        return problem[0] ? weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: %s: %s", where,
+                                       weft__config_rows[key].key, problem)
+                          : weft__fail_oom(NULL, strlen(text), "the configuration");
     config->origin[key] = origin;
     config->line[key] = 0;
     return WEFT_OK;
@@ -409,8 +411,9 @@ static weft_status fill_defaults(weft__config *config) {
         const char *value = weft__config_default(key, (weft__model_type)config->model_type);
         if (config->origin[key] != WEFT__ORIGIN_UNSET || !value) continue;
         if (!take_written(config, key, value, problem))
-            return weft__fail(NULL, WEFT_ERR_INTERNAL, "default of %s: %s", weft__config_rows[key].key,
-                              problem);
+            return problem[0] ? weft__fail(NULL, WEFT_ERR_INTERNAL, "default of %s: %s",
+                                           weft__config_rows[key].key, problem)
+                              : weft__fail_oom(NULL, strlen(value), "the configuration");
         config->origin[key] = WEFT__ORIGIN_DEFAULT;
     }
     return WEFT_OK;

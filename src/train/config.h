@@ -161,8 +161,9 @@ const weft__preset *weft__config_preset(const char *name);
 /* The commented file that `weft init NAME` writes. */
 char *weft__config_template(const weft__preset *preset, const char *data_path);
 
-/* 16 hex digits over all values that training depends on (not where, how long, or how often it logs). */
-void weft__config_hash(const weft__config *config, char out[17]);
+/* 16 hex digits over all values that training depends on (not where, how long, or how often it logs).
+ * WEFT_ERR_OOM. */
+weft_status weft__config_hash(weft_context *ctx, const weft__config *config, char out[17]);
 
 /* ---- between the files of the configuration ---- */
 
@@ -195,8 +196,8 @@ extern const weft__config_row weft__config_rows[WEFT__KEY_COUNT];
 /* The key of that name; WEFT__KEY_COUNT when there is none. */
 weft__config_key weft__config_find(const char *name);
 
-/* Takes a value of one or more texts (list: written as one). On failure `problem` says what is wrong with it.
- */
+/* Takes a value of one or more texts (list: written as one). On failure `problem` says what is wrong with it;
+ * it is empty where memory was short. */
 bool weft__config_take(weft__config *config, weft__config_key key, char *const *texts, size_t count,
                        bool list, char problem[256]);
 

@@ -361,18 +361,20 @@ static bool counts(const weft__config *config, weft__config_key key, const char 
     return strcmp(value, usual ? usual : "") != 0;
 }
 
-void weft__config_hash(const weft__config *config, char out[17]) {
+weft_status weft__config_hash(weft_context *ctx, const weft__config *config, char out[17]) {
     weft_hash hash;
     weft__hash_init(&hash);
     for (int i = 0; i < WEFT__KEY_COUNT; i++) {
         weft__config_key key = (weft__config_key)i;
         const size_t room = value_bytes(config, key);
-        char *value = malloc(room);
-        if (value && counts(config, key, weft__config_value(config, key, value, room))) {
+        char *value = weft__alloc(ctx, room);
+        if (!value) return weft__fail_oom(ctx, room, "the hash of the configuration");
+        if (counts(config, key, weft__config_value(config, key, value, room))) {
             weft__hash_str(&hash, weft__config_rows[key].key);
             weft__hash_str(&hash, value);
         }
-        free(value);
+        weft__free(ctx, value);
     }
     snprintf(out, 17, "%016llx", (unsigned long long)(hash.a ^ weft__mix64(hash.b)));
+    return WEFT_OK;
 }

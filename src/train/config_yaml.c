@@ -113,6 +113,7 @@ static weft_status read_value(reader *r, weft__config_key key, bool *seen) {
         taken = weft__config_take(r->config, key, &one, 1, false, problem);
         weft__free(NULL, one);
     }
+    if (!taken && !problem[0]) return weft__fail_oom(NULL, 0, "the configuration");
     if (!taken)
         return weft__fail(NULL, WEFT_ERR_FORMAT, "%s:%zu:%zu: %s: %s", r->name, line, column,
                           weft__config_key_name(key), problem);

@@ -201,7 +201,7 @@ weft_status weft__model_save(const weft__model *model, const weft__config *confi
     char config_hash[17], data_hash[17], extra[200];
     uint64_t step = weft_optimizer_steps(model->optimizer);
     weft__stopping_text(stopping, extra);
-    weft__config_hash(config, config_hash);
+    WEFT_TRY(weft__config_hash(model->ctx, config, config_hash));
     hash_text(dataset, data_hash);
     const weft_checkpoint_state state = {.step = step,
                                          .seed = (uint64_t)config->train_seed,
@@ -223,7 +223,7 @@ weft_status weft__model_save(const weft__model *model, const weft__config *confi
 static weft_status compare(const weft__model *model, const weft__config *config, const weft__dataset *dataset,
                            const char *run, const weft_checkpoint_state *state) {
     char config_hash[17], data_hash[17];
-    weft__config_hash(config, config_hash);
+    WEFT_TRY(weft__config_hash(model->ctx, config, config_hash));
     if (strcmp(state->config_hash, config_hash) != 0)
         return weft__fail(
             model->ctx, WEFT_ERR_ARGUMENT,

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "failing_alloc.h"
 #include "train/config.h"
 
 static weft_status parse(weft__config *config, const char *text) {
@@ -231,11 +232,11 @@ static void resolved_text_reads_back(void **state) {
     assert_string_equal(second.data_path, "we \"ird: #\\ p\xc3\xa4th");
     assert_string_equal(second.data_columns.values[3], "x, y");
     char hash_a[17], hash_b[17];
-    weft__config_hash(&first, hash_a);
-    weft__config_hash(&second, hash_b);
+    assert_int_equal(weft__config_hash(NULL, &first, hash_a), WEFT_OK);
+    assert_int_equal(weft__config_hash(NULL, &second, hash_b), WEFT_OK);
     assert_string_equal(hash_a, hash_b);
     second.optimizer_lr = 0.2;
-    weft__config_hash(&second, hash_b);
+    assert_int_equal(weft__config_hash(NULL, &second, hash_b), WEFT_OK);
     assert_string_not_equal(hash_a, hash_b);
     free(text);
     weft__config_free(&first);
@@ -255,15 +256,34 @@ static void later_keys_change_no_hash(void **state) {
     for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
         assert_int_equal(parse(&config, first[i].text), WEFT_OK);
         assert_int_equal(weft__config_resolve(&config), WEFT_OK);
-        weft__config_hash(&config, hash);
+        assert_int_equal(weft__config_hash(NULL, &config, hash), WEFT_OK);
         assert_string_equal(hash, first[i].hash);
         weft__config_free(&config);
     }
     assert_int_equal(parse(&config, "data: {path: a}\nmodel: {norm: rms}"), WEFT_OK);
     assert_int_equal(weft__config_resolve(&config), WEFT_OK);
-    weft__config_hash(&config, hash);
+    assert_int_equal(weft__config_hash(NULL, &config, hash), WEFT_OK);
     assert_string_not_equal(hash, first[0].hash);
     weft__config_free(&config);
+}
+
+static weft__config hashed;
+
+static weft_status hash_it(weft_context *ctx) {
+    char whole[17], hash[17] = "";
+    assert_int_equal(weft__config_hash(NULL, &hashed, whole), WEFT_OK);
+    const weft_status status = weft__config_hash(ctx, &hashed, hash);
+    if (status == WEFT_OK) assert_string_equal(hash, whole);
+    return status;
+}
+
+/* A key whose value finds no memory is not left out: the checkpoint could not be resumed. */
+static void no_hash_without_memory(void **state) {
+    (void)state;
+    assert_int_equal(parse(&hashed, "data: {path: a}"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&hashed), WEFT_OK);
+    assert_true(fail_each_allocation(hash_it) >= WEFT__KEY_COUNT);
+    weft__config_free(&hashed);
 }
 
 /* The template holds every key, and works as it is once it has data. */
@@ -362,6 +382,7 @@ int main(void) {
         cmocka_unit_test(devices_share_the_batches_of_a_step),
         cmocka_unit_test(resolved_text_reads_back),
         cmocka_unit_test(later_keys_change_no_hash),
+        cmocka_unit_test(no_hash_without_memory),
         cmocka_unit_test(template_is_complete_and_valid),
         cmocka_unit_test(template_follows_the_data),
         cmocka_unit_test(set_wins_over_the_file),
