@@ -130,13 +130,15 @@ WEFT_API WEFT_CHECKED weft_status weft_checkpoint_write(weft_context *ctx, const
                                                         const weft_entry *optimizer, size_t optimizer_count);
 
 /* Opens the checkpoint in folder `dir` (the step-N folder itself) and verifies every byte of it. On failure
- * *out is NULL and the error names file and array or field: WEFT_ERR_FORMAT for damage,
- * WEFT_ERR_UNSUPPORTED for a newer format, WEFT_ERR_IO for what cannot be read. */
+ * *out is NULL and the error names file and array or field: WEFT_ERR_FORMAT for damage and missing files,
+ * WEFT_ERR_UNSUPPORTED for a newer format, WEFT_ERR_IO for what cannot be read now (no permission, too many
+ * open files, a disk that fails), WEFT_ERR_OOM. */
 WEFT_API WEFT_CHECKED weft_status weft_checkpoint_open(weft_context *ctx, const char *dir,
                                                        weft_checkpoint **out);
 
-/* Opens the newest checkpoint of a run that verifies. A damaged one is passed over with a logged warning
- * and the one before it tried, unless `strict`: then its error is returned. WEFT_ERR_STATE when the run
+/* Opens the newest checkpoint of a run that verifies. A damaged one (WEFT_ERR_FORMAT) is passed over with a
+ * logged warning and the one before it tried, unless `strict`: then its error is returned, as other errors
+ * always are. WEFT_ERR_STATE when the run
  * has no checkpoint at all; when all are damaged, the newest one's error. */
 WEFT_API WEFT_CHECKED weft_status weft_checkpoint_open_newest(weft_context *ctx, const char *run, bool strict,
                                                               weft_checkpoint **out);
@@ -163,7 +165,7 @@ WEFT_API WEFT_CHECKED weft_status weft_checkpoint_list(weft_context *ctx, const 
 WEFT_API WEFT_CHECKED weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run,
                                                             uint64_t step);
 
-/* The step that it links to, or is a copy of; false where none was marked. */
+/* The step that it links to, or is a copy of; false where none was marked, or where that cannot be told. */
 WEFT_API bool weft_checkpoint_best(const char *run, uint64_t *step);
 
 /* Opens and verifies that checkpoint. WEFT_ERR_STATE where none was marked. */

@@ -18,9 +18,10 @@ static weft_status check_one(const char *dir, uint64_t step, bool check) {
     if (!weft__join(path, sizeof path, dir, name)) return WEFT_ERR_ARGUMENT;
     weft_status status = check ? weft_checkpoint_verify(NULL, path) : WEFT_OK;
     printf("  %s%s%s\n", name,
-           !check              ? ""
-           : status == WEFT_OK ? "  whole"
-                               : "  DAMAGED",
+           !check                      ? ""
+           : status == WEFT_OK         ? "  whole"
+           : status == WEFT_ERR_FORMAT ? "  DAMAGED"
+                                       : "  not verified",
            is_best ? "  best" : "");
     if (status != WEFT_OK) weft__complain("%s", weft_last_error(NULL));
     return status;

@@ -25,6 +25,12 @@ void weft__image_free(weft_context *ctx, weft__image *image) {
     *image = (weft__image){0};
 }
 
+/* libpng and libjpeg-turbo tell want of memory from damage by their messages alone. */
+static weft_status fail_decoding(weft_context *ctx, const char *name, size_t size, const char *message) {
+    if (strstr(message, "emory")) return weft__fail_oom(ctx, 0, name);
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: damaged, or cut at byte %zu: %s", name, size, message);
+}
+
 /* ---- PNG ---- */
 
 /* Red, green, blue, opacity to what is wanted, in place; grey is the luma of ITU-R BT.601, as JPEG has it. */
@@ -52,8 +58,7 @@ static weft_status read_png(weft_context *ctx, png_image *image, const char *nam
     const bool read = png_image_finish_read(image, NULL, out->pixels, 0, NULL) != 0;
     if (!read || image->warning_or_error > 1) {
         weft__image_free(ctx, out);
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: damaged, or cut at byte %zu: %s", name, size,
-                          image->message);
+        return fail_decoding(ctx, name, size, image->message);
     }
     drop_opacity(out);
     return WEFT_OK;
@@ -63,8 +68,7 @@ static weft_status decode_png(weft_context *ctx, const void *bytes, size_t size,
                               int64_t channels, weft__image *out) {
     png_image image = {.version = PNG_IMAGE_VERSION};
     if (!png_image_begin_read_from_memory(&image, bytes, size))
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: damaged, or cut at byte %zu: %s", name, size,
-                          image.message);
+        return fail_decoding(ctx, name, size, image.message);
     const weft_status status = read_png(ctx, &image, name, size, channels, out);
     png_image_free(&image);
     return status;
@@ -82,8 +86,8 @@ static weft_status read_jpeg(weft_context *ctx, tjhandle jpeg, const uint8_t *by
     int width = 0, height = 0, sampling = 0, space = 0;
     if ((tjDecompressHeader3(jpeg, bytes, size, &width, &height, &sampling, &space) != 0 && is_cut(jpeg)) ||
         width == 0)
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: damaged, or cut at byte %zu: %s", name, size,
-                          width ? tjGetErrorStr2(jpeg) : "its header ends before the size");
+        return fail_decoding(ctx, name, size,
+                             width ? tjGetErrorStr2(jpeg) : "its header ends before the size");
     if (channels == 0) channels = space == TJCS_GRAY ? 1 : 3;
     WEFT_TRY(image_new(ctx, name, height, width, channels, out));
     if (tjDecompress2(jpeg, bytes, size, out->pixels, width, 0, height, channels == 1 ? TJPF_GRAY : TJPF_RGB,
@@ -91,8 +95,7 @@ static weft_status read_jpeg(weft_context *ctx, tjhandle jpeg, const uint8_t *by
         !is_cut(jpeg))
         return WEFT_OK;
     weft__image_free(ctx, out);
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: damaged, or cut at byte %zu: %s", name, size,
-                      tjGetErrorStr2(jpeg));
+    return fail_decoding(ctx, name, size, tjGetErrorStr2(jpeg));
 }
 
 static weft_status decode_jpeg(weft_context *ctx, const void *bytes, size_t size, const char *name,

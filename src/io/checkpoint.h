@@ -13,6 +13,9 @@ char *weft__checkpoint_path(weft_context *ctx, const char *run, const char *name
 /* The N of "step-N" in its only spelling (no leading zeros); false for other names. */
 bool weft__checkpoint_step(const char *name, uint64_t *step);
 
+/* weft_checkpoint_best that tells "none was marked" (*marked false) from an error. */
+weft_status weft__checkpoint_best(weft_context *ctx, const char *run, bool *marked, uint64_t *step);
+
 /* Opens the checkpoint in the folder that `fd` is open for, which it takes over; -1: `dir` is opened.
  * Messages name `dir`. */
 weft_status weft__checkpoint_open_at(weft_context *ctx, int fd, const char *dir, weft_checkpoint **out);

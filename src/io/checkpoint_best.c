@@ -16,24 +16,39 @@
 
 #define BEST "best"
 
-static bool step_of_copy(const char *path, uint64_t *step) {
+/* A copy that is damaged marks nothing. */
+static weft_status step_of_copy(weft_context *ctx, const char *path, bool *marked, uint64_t *step) {
     weft_checkpoint *copy;
-    if (weft_checkpoint_open(NULL, path, &copy) != WEFT_OK) return false;
+    const weft_status status = weft_checkpoint_open(ctx, path, &copy);
+    if (status != WEFT_OK) return status == WEFT_ERR_FORMAT ? WEFT_OK : status;
     *step = weft_checkpoint_state_of(copy)->step;
+    *marked = true;
     weft_checkpoint_close(copy);
-    return true;
+    return WEFT_OK;
+}
+
+weft_status weft__checkpoint_best(weft_context *ctx, const char *run, bool *marked, uint64_t *step) {
+    char target[WEFT__STEP_NAME];
+    char *path = weft__checkpoint_path(ctx, run, BEST);
+    weft_status status = WEFT_OK;
+    *marked = false;
+    if (!path) return weft__fail_oom(ctx, strlen(run) + 16, "a path");
+    const ssize_t size = readlink(path, target, sizeof target - 1);
+    if (size > 0) {
+        target[size] = '\0';
+        *marked = weft__checkpoint_step(target, step);
+    } else if (size < 0 && errno == EINVAL) {
+        status = step_of_copy(ctx, path, marked, step);
+    } else if (size < 0 && errno != ENOENT && errno != ENOTDIR) {
+        status = weft__fail_io(ctx, "read the link", path, errno);
+    }
+    weft__free(ctx, path);
+    return status;
 }
 
 bool weft_checkpoint_best(const char *run, uint64_t *step) {
-    char target[WEFT__STEP_NAME];
-    char *path = run ? weft__checkpoint_path(NULL, run, BEST) : NULL;
-    if (!path) return false;
-    const ssize_t size = readlink(path, target, sizeof target - 1);
-    const bool copied = size < 0 && errno == EINVAL && step_of_copy(path, step);
-    weft__free(NULL, path);
-    if (size <= 0) return copied;
-    target[size] = '\0';
-    return weft__checkpoint_step(target, step);
+    bool marked;
+    return run && weft__checkpoint_best(NULL, run, &marked, step) == WEFT_OK && marked;
 }
 
 /* A link cannot be changed: a new one is renamed over it, a copy is removed before. */
@@ -87,10 +102,12 @@ weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run, uint64
 
 weft_status weft_checkpoint_open_best(weft_context *ctx, const char *run, weft_checkpoint **out) {
     uint64_t step;
+    bool marked;
     if (!run || !out)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_open_best: run or out is NULL");
     *out = NULL;
-    if (!weft_checkpoint_best(run, &step))
+    WEFT_TRY(weft__checkpoint_best(ctx, run, &marked, &step));
+    if (!marked)
         return weft__fail(ctx, WEFT_ERR_STATE, "%s/checkpoints/" BEST ": no checkpoint was kept as the best",
                           run);
     char *path = weft__checkpoint_path(ctx, run, BEST);

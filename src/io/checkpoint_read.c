@@ -37,13 +37,20 @@ static const char *name_file(opening *o, const char *name) {
 static weft_status open_regular(opening *o, const char *name, int *fd, uint64_t *bytes) {
     struct stat st;
     *fd = openat(o->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (*fd < 0) return weft__fail_io(o->ctx, "open", name_file(o, name), errno);
-    if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        *bytes = (uint64_t)st.st_size;
-        return WEFT_OK;
+    if (*fd < 0 && errno != ENOENT && errno != ELOOP)
+        return weft__fail_io(o->ctx, "open", name_file(o, name), errno);
+    if (*fd < 0)
+        return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s: %s", name_file(o, name),
+                          errno == ENOENT ? "missing, the checkpoint is not whole" : "a link, not a file");
+    weft_status status = WEFT_OK;
+    if (fstat(*fd, &st) != 0) {
+        status = weft__fail_io(o->ctx, "look at", name_file(o, name), errno);
+    } else if (!S_ISREG(st.st_mode)) {
+        status = weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s: not a regular file", name_file(o, name));
     }
-    (void)close(*fd);
-    return weft__fail(o->ctx, WEFT_ERR_IO, "cannot read %s: not a regular file", name_file(o, name));
+    if (status != WEFT_OK) (void)close(*fd);
+    *bytes = status == WEFT_OK ? (uint64_t)st.st_size : 0;
+    return status;
 }
 
 /* ---- the manifest ---- */
@@ -54,8 +61,8 @@ static weft_status read_all(opening *o, int fd, char *out, size_t bytes) {
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return weft__fail_io(o->ctx, "read", o->path, errno);
         if (n == 0)
-            return weft__fail(o->ctx, WEFT_ERR_IO, "%s ends at byte %zu, %zu more were wanted", o->path, at,
-                              bytes - at);
+            return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s ends at byte %zu, %zu more were wanted", o->path,
+                              at, bytes - at);
         at += (size_t)n;
     }
     return WEFT_OK;
@@ -101,6 +108,8 @@ static weft_status open_file(opening *o, size_t k) {
 
 static weft_status open_all(opening *o) {
     if (o->fd < 0) o->fd = open(o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (o->fd < 0 && errno == ENOTDIR)
+        return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s: not the folder of a checkpoint", o->dir);
     if (o->fd < 0) return weft__fail_io(o->ctx, "open the checkpoint", o->dir, errno);
     WEFT_TRY(open_manifest(o));
     for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++) WEFT_TRY(open_file(o, k));
@@ -156,9 +165,6 @@ weft_status weft_checkpoint_verify(weft_context *ctx, const char *dir) {
 
 /* ---- the newest that verifies ---- */
 
-/* Damage may spare an earlier checkpoint; want of memory or a newer format is the machine's or Weft's. */
-static bool is_damage(weft_status status) { return status == WEFT_ERR_FORMAT || status == WEFT_ERR_IO; }
-
 static weft_status open_first_good(weft_context *ctx, const char *run, const uint64_t *steps, size_t count,
                                    bool strict, weft_checkpoint **out) {
     weft_error first = {WEFT_OK, ""};
@@ -174,7 +180,9 @@ static weft_status open_first_good(weft_context *ctx, const char *run, const uin
                 weft__log(ctx, WEFT_LOG_WARNING, "going on from the earlier checkpoint %s of %s", name, run);
             return WEFT_OK;
         }
-        if (strict || !is_damage(status)) return status;
+        /* Damage may have spared an earlier one. Want of memory or of descriptors, a disk that does not
+         * answer and a newer format are no damage: what is newest must not be passed over for them. */
+        if (strict || status != WEFT_ERR_FORMAT) return status;
         if (first.status == WEFT_OK) {
             first.status = status;
             snprintf(first.text, sizeof first.text, "%s", weft_last_error(ctx));

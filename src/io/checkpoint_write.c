@@ -173,11 +173,12 @@ weft_status weft_checkpoint_list(weft_context *ctx, const char *run, uint64_t *s
 weft_status weft_checkpoint_prune(weft_context *ctx, const char *run, size_t keep) {
     size_t count = 0, held;
     uint64_t best = UINT64_MAX;
+    bool marked;
     if (keep == 0)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_prune: keep must be at least 1");
     WEFT_TRY(weft_checkpoint_list(ctx, run, NULL, 0, &count));
     if (count <= keep) return WEFT_OK;
-    (void)weft_checkpoint_best(run, &best);
+    WEFT_TRY(weft__checkpoint_best(ctx, run, &marked, &best)); /* else the best might go */
     uint64_t *steps = weft__array(ctx, count, sizeof *steps);
     char *path = weft__checkpoint_path(ctx, run, NULL);
     weft_status status = steps && path ? WEFT_OK : weft__fail_oom(ctx, count * sizeof *steps, "a list");

@@ -33,7 +33,7 @@ extern const weft__io weft__io_system;
 /* The text of an errno into a buffer of the caller's, which is returned. */
 const char *weft__errno_text(int error, char *buffer, size_t bytes);
 
-/* WEFT_ERR_IO "cannot DO PATH: TEXT". */
+/* WEFT_ERR_IO "cannot DO PATH: TEXT"; WEFT_ERR_OOM where the error is ENOMEM. */
 weft_status weft__fail_io(weft_context *ctx, const char *what, const char *path, int error);
 
 /* Bytes that the file system of an open file still takes; UINT64_MAX when unknown. */

@@ -71,7 +71,7 @@ const char *weft__errno_text(int error, char *buffer, size_t bytes) {
 
 weft_status weft__fail_io(weft_context *ctx, const char *what, const char *path, int error) {
     char text[128];
-    return weft__fail(ctx, WEFT_ERR_IO, "cannot %s %s: %s", what, path,
+    return weft__fail(ctx, error == ENOMEM ? WEFT_ERR_OOM : WEFT_ERR_IO, "cannot %s %s: %s", what, path,
                       weft__errno_text(error, text, sizeof text));
 }
 

@@ -52,7 +52,9 @@ static weft_status check_header(verifying *v, int fd, const weft__manifest_file 
         while (held < wanted) {
             ssize_t n = pread(fd, v->buffer + held, wanted - held, (off_t)(at + held));
             if (n < 0 && errno == EINTR) continue;
-            if (n <= 0) return weft__fail_io(v->ctx, "read", v->path, n < 0 ? errno : EIO);
+            if (n < 0) return weft__fail_io(v->ctx, "read", v->path, errno);
+            if (n == 0)
+                return weft__fail(v->ctx, WEFT_ERR_FORMAT, "%s: size: it shrank while it was read", v->path);
             held += (size_t)n;
         }
         weft__sum_piece(&sum, v->buffer, wanted);

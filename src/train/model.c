@@ -276,16 +276,21 @@ static weft_status open_step(weft_context *ctx, const char *run, const char *whi
     return weft_checkpoint_open(ctx, path, out);
 }
 
+/* The best where `which` is NULL and one is kept. */
+static weft_status open_which(weft_context *ctx, const char *run, const char *which, weft_checkpoint **out) {
+    if (!which) {
+        const weft_status best = weft_checkpoint_open_best(ctx, run, out);
+        if (best != WEFT_ERR_STATE) return best;
+        which = "last"; /* none was marked */
+    }
+    if (strcmp(which, "best") == 0) return weft_checkpoint_open_best(ctx, run, out);
+    if (strcmp(which, "last") == 0) return weft_checkpoint_open_newest(ctx, run, false, out);
+    return open_step(ctx, run, which, out);
+}
+
 weft_status weft__model_use(weft__model *model, const char *run, const char *which, uint64_t *step) {
     weft_checkpoint *checkpoint = NULL;
-    uint64_t best;
-    if (!which) which = weft_checkpoint_best(run, &best) ? "best" : "last";
-    if (strcmp(which, "best") == 0)
-        WEFT_TRY(weft_checkpoint_open_best(model->ctx, run, &checkpoint));
-    else if (strcmp(which, "last") == 0)
-        WEFT_TRY(weft_checkpoint_open_newest(model->ctx, run, false, &checkpoint));
-    else
-        WEFT_TRY(open_step(model->ctx, run, which, &checkpoint));
+    WEFT_TRY(open_which(model->ctx, run, which, &checkpoint));
     const weft_status status = take_weights(model, checkpoint);
     *step = weft_checkpoint_state_of(checkpoint)->step;
     weft_checkpoint_close(checkpoint);

@@ -9,11 +9,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <weft/io.h>
 
 #include "base/base.h"
+#include "failing_alloc.h"
 #include "io/checkpoint.h"
 #include "io_faulty.h"
 #include "io_scratch.h"
@@ -230,10 +232,10 @@ static void test_other_damage(void **state) {
     assert_true(spill(path, foreign, m));
     assert_refused(dir, "model.safetensors", "swapped", 0);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(weft_checkpoint_verify(NULL, dir), WEFT_ERR_IO);
+    assert_int_equal(weft_checkpoint_verify(NULL, dir), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(NULL), "model.safetensors"));
     assert_int_equal(symlink("optimizer.safetensors", path), 0);
-    assert_int_equal(weft_checkpoint_verify(NULL, dir), WEFT_ERR_IO);
+    assert_int_equal(weft_checkpoint_verify(NULL, dir), WEFT_ERR_FORMAT);
     assert_int_equal(unlink(path), 0);
     assert_true(spill(path, data, n));
     assert_int_equal(weft_checkpoint_verify(NULL, dir), WEFT_OK);
@@ -400,6 +402,56 @@ static void test_fall_back(void **state) {
     assert_non_null(strstr(weft_last_error(&ctx), "step-10"));
 }
 
+/* There are descriptors again as soon as the newest checkpoint was given up. */
+static struct rlimit usual;
+
+static void relent(void *user, weft_log_level level, const char *message) {
+    (void)user, (void)level, (void)message;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+}
+
+/* Too many open files are no damage: an older checkpoint is not taken. Nor is want of memory: the best is not
+ * pruned. */
+static void test_no_damage(void **state) {
+    (void)state;
+    weft_context noisy = {.log = relent};
+    weft_checkpoint *c = NULL;
+    char run[8300], dir[8400];
+    snprintf(run, sizeof run, "%s", run_folder("whole"));
+    snprintf(dir, sizeof dir, "%s", in_scratch("whole/checkpoints/step-2"));
+    for (uint64_t step = 1; step <= 2; step++) assert_int_equal(save(run, step), WEFT_OK);
+    assert_int_equal(weft_checkpoint_mark_best(NULL, run, 1), WEFT_OK);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    int free_fd = open(dir, O_RDONLY);
+    assert_true(free_fd >= 0);
+    assert_int_equal(close(free_fd), 0);
+    int whole = 0;
+    for (int more = 1; more <= 4; more++) { /* the folder and its files may be opened one by one */
+        const struct rlimit few = {.rlim_cur = (rlim_t)(free_fd + more), .rlim_max = usual.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        const weft_status status = weft_checkpoint_open_newest(&noisy, run, false, &c);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+        if (status == WEFT_OK)
+            assert_int_equal(weft_checkpoint_state_of(c)->step, 2);
+        else
+            assert_int_equal(status, WEFT_ERR_IO);
+        whole += status == WEFT_OK;
+        weft_checkpoint_close(c);
+    }
+    assert_true(whole >= 1 && whole <= 3);
+    assert_int_equal(save(run, 3), WEFT_OK);
+    failing_alloc f;
+    for (f.fail_at = 1;; f.fail_at++) {
+        f.calls = f.live = 0;
+        weft_context ctx = {.alloc = failing_realloc, .alloc_user = &f};
+        const weft_status status = weft_checkpoint_prune(&ctx, run, 1);
+        assert_int_equal(weft_checkpoint_verify(NULL, in_scratch("whole/checkpoints/step-1")), WEFT_OK);
+        if (status == WEFT_OK) break;
+        assert_int_equal(status, WEFT_ERR_OOM);
+    }
+    assert_true(f.fail_at > 4);
+}
+
 static void test_list_and_prune(void **state) {
     (void)state;
     uint64_t steps[8];
@@ -471,6 +523,7 @@ int main(void) {
         cmocka_unit_test(test_every_write_lies),
         cmocka_unit_test(test_killed_at_every_call),
         cmocka_unit_test(test_fall_back),
+        cmocka_unit_test(test_no_damage),
         cmocka_unit_test(test_list_and_prune),
         cmocka_unit_test(test_the_best_is_spared),
     };
