@@ -1,14 +1,22 @@
-/* weft info: what a run folder holds; with --check every byte of its checkpoints is verified. */
+/* weft info: what a run folder holds; with --check every byte of its checkpoints, and of
+ * the files beside them that have a checksum, is verified. */
 #include <string.h>
+#include <unistd.h>
 
 #include <weft/io.h>
 
 #include "cli/cli.h"
 #include "train/chart.h"
+#include "train/dataset.h"
 #include "train/history.h"
+#include "train/sealed.h"
 
 #define PATH_BYTES      4096
 #define CHECKPOINTS_MAX 4096
+
+static const char *found(weft_status status) {
+    return status == WEFT_OK ? "  whole" : status == WEFT_ERR_FORMAT ? "  DAMAGED" : "  not verified";
+}
 
 static weft_status check_one(const char *dir, uint64_t step, bool check) {
     char path[PATH_BYTES], name[64];
@@ -17,14 +25,27 @@ static weft_status check_one(const char *dir, uint64_t step, bool check) {
     snprintf(name, sizeof name, "checkpoints/step-%llu", (unsigned long long)step);
     if (!weft__join(path, sizeof path, dir, name)) return WEFT_ERR_ARGUMENT;
     weft_status status = check ? weft_checkpoint_verify(NULL, path) : WEFT_OK;
-    printf("  %s%s%s\n", name,
-           !check                      ? ""
-           : status == WEFT_OK         ? "  whole"
-           : status == WEFT_ERR_FORMAT ? "  DAMAGED"
-                                       : "  not verified",
-           is_best ? "  best" : "");
+    printf("  %s%s%s\n", name, check ? found(status) : "", is_best ? "  best" : "");
     if (status != WEFT_OK) weft__complain("%s", weft_last_error(NULL));
     return status;
+}
+
+/* The files beside the checkpoints that have a checksum. */
+static weft_status check_files(const char *dir) {
+    static const char *const names[] = {"data.json", "summary.json", "scores.json"};
+    weft_status worst = WEFT_OK;
+    char tokenizer[PATH_BYTES];
+    const bool has_tokenizer =
+        weft__join(tokenizer, sizeof tokenizer, dir, "tokenizer.json") && access(tokenizer, F_OK) == 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const weft_status status = i ? weft__sealed_check(dir, names[i]) : weft__dataset_check(NULL, dir);
+        if (i && status == WEFT_ERR_STATE) continue; /* none yet */
+        printf("  %s%s%s\n", names[i], i == 0 && has_tokenizer ? ", tokenizer.json" : "", found(status));
+        if (status == WEFT_OK) continue;
+        weft__complain("%s", weft_last_error(NULL));
+        worst = status;
+    }
+    return worst;
 }
 
 /* A folder of one checkpoint, model.safetensors and all. */
@@ -39,7 +60,8 @@ int weft__command_info(const weft__command *command, int argc, char **argv) {
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of a run, or of one checkpoint"},
-        {"--check", WEFT__OPTION_FLAG, &check, "verify every byte of the checkpoints"},
+        {"--check", WEFT__OPTION_FLAG, &check,
+         "verify every byte of the checkpoints and of the files that using them needs"},
     };
     if (!weft__arguments(command, argc, argv, options, 2, &code)) return code;
     if (is_checkpoint(dir) && !weft__is_run(dir)) {
@@ -69,5 +91,6 @@ int weft__command_info(const weft__command *command, int argc, char **argv) {
         weft_status status = check_one(dir, steps[i], check);
         if (status != WEFT_OK) worst = status;
     }
-    return weft__exit_code(worst);
+    const weft_status files = check ? check_files(dir) : WEFT_OK;
+    return weft__exit_code(files != WEFT_OK ? files : worst);
 }

@@ -5,59 +5,12 @@
 
 #include "io/json.h"
 #include "io/manifest.h"
+#include "io/seal.h"
 
 #define MAGIC "weft-checkpoint"
 
 const char *const weft__checkpoint_files[WEFT__MANIFEST_FILES] = {"model.safetensors",
                                                                   "optimizer.safetensors"};
-
-/* The body "{...\n}\n" becomes "{...,\n "checksum": "SUM"\n}\n"; what follows `,` has a fixed length. */
-#define SEAL_BEFORE "\n \"checksum\": \""
-#define SEAL_AFTER  "\"\n}\n"
-#define SEAL_SIZE   (sizeof SEAL_BEFORE - 1 + WEFT__SUM_TEXT - 1 + sizeof SEAL_AFTER - 1)
-
-weft_status weft__manifest_seal(weft_context *ctx, const char *body, size_t body_bytes, char **text,
-                                size_t *bytes) {
-    size_t kept = body_bytes;
-    weft__sum sum;
-    char digits[WEFT__SUM_TEXT];
-    *text = NULL;
-    while (kept && (body[kept - 1] == '\n' || body[kept - 1] == '}')) {
-        kept--;
-        if (body[kept] == '}') break; /* just the closing one */
-    }
-    while (kept && body[kept - 1] == '\n') kept--;
-    char *out = weft__alloc(ctx, kept + 1 + SEAL_SIZE + 1);
-    if (!out) return weft__fail_oom(ctx, kept + 1 + SEAL_SIZE + 1, "a manifest");
-    memcpy(out, body, kept);
-    out[kept++] = ',';
-    weft__sum_init(&sum);
-    weft__sum_all(&sum, out, kept);
-    weft__sum_text(&sum, digits);
-    snprintf(out + kept, SEAL_SIZE + 1, "%s%s%s", SEAL_BEFORE, digits, SEAL_AFTER);
-    *text = out;
-    *bytes = kept + SEAL_SIZE;
-    return WEFT_OK;
-}
-
-static weft_status check_seal(weft_context *ctx, const char *path, const char *text, size_t bytes) {
-    weft__sum sum;
-    char digits[WEFT__SUM_TEXT], seal[SEAL_SIZE + 1];
-    if (bytes <= SEAL_SIZE)
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: checksum: missing, the file is truncated", path);
-    weft__sum_init(&sum);
-    weft__sum_all(&sum, text, bytes - SEAL_SIZE);
-    weft__sum_text(&sum, digits);
-    snprintf(seal, sizeof seal, "%s%s%s", SEAL_BEFORE, digits, SEAL_AFTER);
-    const char *found = text + bytes - SEAL_SIZE;
-    if (memcmp(found, seal, SEAL_SIZE) == 0) return WEFT_OK;
-    if (memcmp(found, SEAL_BEFORE, sizeof SEAL_BEFORE - 1) != 0)
-        return weft__fail(ctx, WEFT_ERR_FORMAT,
-                          "%s: checksum: not where the file must end: truncated, appended to, or edited",
-                          path);
-    return weft__fail(ctx, WEFT_ERR_FORMAT,
-                      "%s: checksum: the file's bytes do not match it: damaged or edited", path);
-}
 
 /* ---- describing ---- */
 
@@ -153,7 +106,7 @@ weft_status weft__manifest_render(weft_context *ctx, const weft_checkpoint_state
     json_object_set_new(root, "files", list = json_array());
     for (size_t k = 0; k < WEFT__MANIFEST_FILES; k++) json_array_append_new(list, render_file(&files[k]));
     WEFT_TRY(weft__json_text(&json, root, JSON_INDENT(1), "a manifest", &body, &body_bytes));
-    status = weft__manifest_seal(ctx, body, body_bytes, text, bytes);
+    status = weft__seal(ctx, body, body_bytes, text, bytes);
     weft__free(ctx, body);
     return status;
 }
@@ -295,7 +248,7 @@ weft_status weft__manifest_parse(weft_context *ctx, const char *path, const char
     const weft__json_limits limits = {.depth = 64, .values = 100000000, .items = 2000000};
     char problem[256];
     *out = (weft__manifest){.ctx = ctx};
-    WEFT_TRY(check_seal(ctx, path, text, bytes));
+    WEFT_TRY(weft__seal_check(ctx, path, text, bytes));
     weft__json json;
     json_t *root;
     weft__json_open(&json, ctx);

@@ -1,8 +1,7 @@
 /* state.json, the manifest of a checkpoint: what the run was at, and for each file its size and checksums,
  * for each array its dtype, shape, place and checksum.
  *
- * The last line of the text is its own checksum over all bytes before it, in a fixed form, so that no byte
- * can change, go or come without being seen. Must not know: files on disk. Read next: manifest.c. */
+ * The text is sealed (seal.h). Must not know: files on disk. Read next: manifest.c. */
 #ifndef WEFT_SRC_IO_MANIFEST_H
 #define WEFT_SRC_IO_MANIFEST_H
 
@@ -48,11 +47,6 @@ weft_status weft__manifest_describe(weft_arena *arena, const char *name, const w
 weft_status weft__manifest_render(weft_context *ctx, const weft_checkpoint_state *state,
                                   const weft__manifest_file files[WEFT__MANIFEST_FILES], char **text,
                                   size_t *bytes);
-
-/* Puts the closing checksum to a JSON text that ends in "}\n": for rendering, and for fuzzing the parser
- * behind the checksum. The result is freed with weft__free. */
-weft_status weft__manifest_seal(weft_context *ctx, const char *body, size_t body_bytes, char **text,
-                                size_t *bytes);
 
 /* Reads a manifest; `path` stands in messages. On success free it with weft__manifest_free. */
 weft_status weft__manifest_parse(weft_context *ctx, const char *path, const char *text, size_t bytes,

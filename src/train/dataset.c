@@ -7,12 +7,14 @@
 
 #include <weft/io.h>
 
-#include "base/json.h"
 #include "data/parse.h"
+#include "io/sum.h"
 #include "train/dataset.h"
 #include "train/run_dir.h"
+#include "train/sealed.h"
 
-#define PATH_BYTES 4096
+#define PATH_BYTES    4096
+#define TOKENIZER_MAX ((size_t)256 << 20) /* bytes of its file */
 
 static bool is_text(const weft__config *config) { return config->task == WEFT__TASK_LANGUAGE_MODEL; }
 
@@ -22,8 +24,52 @@ static weft_status take_tokenizer(weft_context *ctx, const char *path, weft__dat
     return WEFT_OK;
 }
 
+/* The checksum of a file as a whole. */
+static weft_status sum_of(weft_context *ctx, const char *path, char out[WEFT__SUM_TEXT]) {
+    weft_bytes bytes;
+    weft__sum sum;
+    WEFT_TRY(weft_read_file(ctx, path, TOKENIZER_MAX, &bytes));
+    weft__sum_init(&sum);
+    weft__sum_all(&sum, bytes.data, bytes.size);
+    weft__sum_text(&sum, out);
+    weft_bytes_free(ctx, &bytes);
+    return WEFT_OK;
+}
+
+/* data.json, which is sealed and holds the checksum of tokenizer.json. Both are verified. `json` is to be
+ * closed after a failure too. */
+static weft_status read_description(weft_context *ctx, const char *run, weft__json *json, json_t **root) {
+    char path[PATH_BYTES], sum[WEFT__SUM_TEXT];
+    const weft_status status = weft__sealed_read(ctx, run, "data.json", json, root);
+    if (status == WEFT_ERR_STATE)
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s/data.json: missing: the run folder is not whole, or is of an older Weft; bring "
+                          "the file back, or train anew",
+                          run);
+    WEFT_TRY(status);
+    const char *expected = json_string_value(json_object_get(*root, "tokenizer"));
+    if (!expected) return WEFT_OK;
+    if (!weft__join(path, sizeof path, run, "tokenizer.json"))
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
+    WEFT_TRY(sum_of(ctx, path, sum));
+    if (strcmp(sum, expected) == 0) return WEFT_OK;
+    return weft__fail(
+        ctx, WEFT_ERR_FORMAT,
+        "%s: checksum %s, %s was written: damaged or edited; bring the file back, or train anew", path, sum,
+        expected);
+}
+
+weft_status weft__dataset_check(weft_context *ctx, const char *run) {
+    weft__json json;
+    json_t *root;
+    const weft_status status = read_description(ctx, run, &json, &root);
+    weft__json_close(&json);
+    return status;
+}
+
 static weft_status load_tokenizer(weft_context *ctx, const char *run, weft__dataset *dataset) {
     char path[PATH_BYTES];
+    WEFT_TRY(weft__dataset_check(ctx, run));
     if (!weft__join(path, sizeof path, run, "tokenizer.json"))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
     return take_tokenizer(ctx, path, dataset);
@@ -55,6 +101,8 @@ weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, co
     }
     if (run && has_tokenizer(config))
         WEFT_TRY(load_tokenizer(ctx, run, dataset));
+    else if (run)
+        WEFT_TRY(weft__dataset_check(ctx, run));
     else if (config->data_tokenizer_path)
         WEFT_TRY(given_tokenizer(ctx, config, dataset));
     return weft__dataset_read_text(ctx, config, dataset);
@@ -231,20 +279,19 @@ static json_t *describe(const weft__dataset *d) {
 }
 
 weft_status weft__dataset_save(const weft__dataset *dataset, const char *run) {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], sum[WEFT__SUM_TEXT];
     const weft_tokenizer *tokenizer = weft__dataset_tokenizer(dataset);
-    if (!weft__join(path, sizeof path, run, tokenizer ? "tokenizer.json" : "data.json"))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
-    if (tokenizer) return weft_tokenizer_save(tokenizer, path);
     weft__json json;
-    char *text;
-    size_t bytes = 0;
+    if (tokenizer) {
+        if (!weft__join(path, sizeof path, run, "tokenizer.json"))
+            return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
+        WEFT_TRY(weft_tokenizer_save(tokenizer, path));
+        WEFT_TRY(sum_of(NULL, path, sum));
+    }
     weft__json_build(&json, NULL);
-    WEFT_TRY(weft__json_text(&json, describe(dataset), JSON_INDENT(1) | JSON_REAL_PRECISION(17), path, &text,
-                             &bytes));
-    weft_status status = weft_write_file(NULL, path, text, bytes);
-    weft__free(NULL, text);
-    return status;
+    json_t *object = describe(dataset);
+    if (tokenizer) json_object_set_new(object, "tokenizer", json_string(sum));
+    return weft__sealed_write(run, "data.json", &json, object, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
 }
 
 /* The take_* functions return WEFT_OK, WEFT_ERR_FORMAT or WEFT_ERR_OOM, and leave the message to the caller.
@@ -338,24 +385,18 @@ static weft_status take_description(weft_context *ctx, const json_t *object, wef
 
 weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config, const char *run,
                                    weft__dataset *dataset) {
-    char path[PATH_BYTES];
-    weft_bytes bytes;
     weft__json json;
-    json_error_t error;
     json_t *object;
     memset(dataset, 0, sizeof *dataset);
     dataset->task = (weft__task)config->task;
     if (is_text(config) && has_tokenizer(config)) return load_tokenizer(ctx, run, dataset);
-    if (!weft__join(path, sizeof path, run, "data.json"))
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
-    WEFT_TRY(weft_read_file(ctx, path, 1u << 28, &bytes));
-    weft__json_open(&json, ctx);
-    weft_status status =
-        weft__json_load(&json, (const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error, &object);
-    weft_bytes_free(ctx, &bytes);
-    if (status == WEFT_OK) status = take_description(ctx, object, dataset);
+    weft_status status = read_description(ctx, run, &json, &object);
+    if (status == WEFT_OK) {
+        status = take_description(ctx, object, dataset);
+        if (status == WEFT_ERR_OOM) status = weft__fail_oom(ctx, 0, "what describes the data");
+        if (status == WEFT_ERR_FORMAT)
+            status = weft__fail(ctx, status, "%s/data.json: does not describe the data of this model", run);
+    }
     weft__json_close(&json);
-    if (status == WEFT_ERR_FORMAT)
-        return weft__fail(ctx, status, "%s: does not describe the data of this model", path);
-    return status == WEFT_OK ? status : weft__fail_oom(ctx, bytes.size, path);
+    return status;
 }

@@ -47,8 +47,11 @@ void weft__dataset_free(weft_context *ctx, weft__dataset *dataset);
 /* What generate and predict need, without the data itself: from the run folder alone. */
 weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config, const char *run,
                                    weft__dataset *dataset);
-/* Writes tokenizer.json or data.json into a run folder, for the above. */
+/* Writes data.json, and tokenizer.json where there is one, into a run folder, for the above. */
 weft_status weft__dataset_save(const weft__dataset *dataset, const char *run);
+
+/* Verifies both: WEFT_ERR_FORMAT names the one that is damaged or was edited. */
+weft_status weft__dataset_check(weft_context *ctx, const char *run);
 
 /* The tokenizer, or NULL (data.source tokens without data.tokenizer_path). */
 const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset);

@@ -8,9 +8,9 @@
 #include <weft/data.h>
 #include <weft/io.h>
 
-#include "base/json.h"
 #include "device/device.h"
 #include "train/history.h"
+#include "train/sealed.h"
 
 #define PATH_BYTES 4096
 
@@ -92,7 +92,6 @@ static void take_shares(const json_t *object, weft__shares *shares) {
 
 weft_status weft__summary_write(const weft__run *run, const weft__summary *s) {
     weft__json json;
-    char *text;
     weft__json_build(&json, NULL);
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "model", s->model, "device",
@@ -107,11 +106,8 @@ weft_status weft__summary_write(const weft__run *run, const weft__summary *s) {
 #define PUT_GAUGE(name, member, title) put_number(object, #name, s->gauges.member);
     WEFT__GAUGES(PUT_GAUGE)
 #undef PUT_GAUGE
-    WEFT_TRY(
-        weft__json_text(&json, object, JSON_INDENT(2) | JSON_REAL_PRECISION(9), "the summary", &text, NULL));
-    weft_status status = weft__run_write(run, "summary.json", text);
-    weft__free(NULL, text);
-    return status;
+    return weft__sealed_write(run->dir, "summary.json", &json, object,
+                              JSON_INDENT(2) | JSON_REAL_PRECISION(9));
 }
 
 static void copy_text(char *out, size_t bytes, const json_t *object, const char *key) {
@@ -136,28 +132,12 @@ static void take_summary(const json_t *object, weft__summary *s) {
     take_shares(json_object_get(object, "parts"), &s->parts);
 }
 
-/* Opens `json`, which is to be closed in any case. WEFT_ERR_IO where there is no file. */
-static weft_status load_summary(const char *dir, weft__json *json, json_t **object) {
-    char path[PATH_BYTES];
-    weft_bytes bytes;
-    json_error_t error;
-    weft__json_open(json, NULL);
-    if (!weft__join(path, sizeof path, dir, "summary.json"))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", dir);
-    WEFT_TRY(weft_read_file(NULL, path, 1u << 20, &bytes));
-    const weft_status status =
-        weft__json_load(json, (const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error, object);
-    weft_bytes_free(NULL, &bytes);
-    if (status == WEFT_ERR_OOM || json_is_object(*object)) return status;
-    return weft__fail(NULL, WEFT_ERR_FORMAT, "%s: no summary: %s", path, error.text);
-}
-
 weft_status weft__summary_read(const char *dir, weft__summary *summary) {
     weft__json json;
     json_t *object;
     memset(summary, 0, sizeof *summary);
     summary->val_loss = summary->test_loss = summary->test_accuracy = (double)NAN;
-    const weft_status status = load_summary(dir, &json, &object);
+    const weft_status status = weft__sealed_read(NULL, dir, "summary.json", &json, &object);
     if (status == WEFT_OK) take_summary(object, summary);
     weft__json_close(&json);
     WEFT_TRY(status);
@@ -171,13 +151,13 @@ weft_status weft__choices_read(const char *dir, weft_tile_choice **list, int *co
     json_t *object;
     *list = NULL;
     *count = 0;
-    const weft_status status = load_summary(dir, &json, &object);
+    const weft_status status = weft__sealed_read(NULL, dir, "summary.json", &json, &object);
     const json_t *tuned = status == WEFT_OK ? json_object_get(object, "tuned") : NULL;
     const size_t n = json_array_size(tuned);
     *list = status == WEFT_OK ? weft__array(NULL, n + 1, sizeof **list) : NULL;
     for (size_t i = 0; *list && i < n; i++) *count += take_choice(json_array_get(tuned, i), &(*list)[*count]);
     weft__json_close(&json);
-    if (status != WEFT_OK) return status == WEFT_ERR_OOM ? status : WEFT_OK;
+    if (status != WEFT_OK) return status == WEFT_ERR_STATE ? WEFT_OK : status;
     return *list ? WEFT_OK : weft__fail_oom(NULL, n * sizeof **list, "what was tuned");
 }
 

@@ -26,9 +26,10 @@ typedef struct weft__summary {
 } weft__summary;
 
 weft_status weft__summary_write(const weft__run *run, const weft__summary *summary);
-/* WEFT_ERR_IO when there is none, WEFT_ERR_FORMAT. */
+/* WEFT_ERR_STATE where there is none, WEFT_ERR_FORMAT where it is damaged or was edited. */
 weft_status weft__summary_read(const char *dir, weft__summary *summary);
-/* The choices in it, to be freed with weft__free(NULL, *list); none where there is no summary. */
+/* The choices in it, to be freed with weft__free(NULL, *list); none where there is no summary. They go to the
+ * device's library as they are, so WEFT_ERR_FORMAT where the summary is damaged or was edited. */
 weft_status weft__choices_read(const char *dir, struct weft_tile_choice **list, int *count);
 
 typedef struct weft__history {

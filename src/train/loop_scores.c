@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "train/class_weights.h"
 #include "train/loop_scores.h"
+#include "train/sealed.h"
 
 /* Says once that all answers are one class, what that means and what to try. */
 static void hint(weft__loop *loop, uint64_t step) {
@@ -60,16 +60,12 @@ weft_status weft__loop_evaluate(weft__loop *loop, const weft_fit_state *state, w
 
 static weft_status write_scores(const weft__loop *loop, uint64_t step, const weft__scores *test) {
     weft__json json;
-    char *text;
     weft__json_build(&json, NULL);
     json_t *all = json_pack("{s:I}", "step", (json_int_t)step);
     if (loop->validation)
         json_object_set_new(all, "validation", weft__scores_json(&loop->scores, &loop->dataset));
     if (test) json_object_set_new(all, "test", weft__scores_json(test, &loop->dataset));
-    WEFT_TRY(weft__json_text(&json, all, JSON_REAL_PRECISION(9), "scores.json", &text, NULL));
-    const weft_status status = weft__run_write(&loop->run, "scores.json", text);
-    weft__free(NULL, text);
-    return status;
+    return weft__sealed_write(loop->run.dir, "scores.json", &json, all, JSON_REAL_PRECISION(9));
 }
 
 weft_status weft__loop_score(weft__loop *loop) {

@@ -117,10 +117,17 @@ static weft_status take_init(weft__loop *loop) {
     return weft__replicas_init(&loop->replicas, loop->config);
 }
 
-/* What the run's device found out is what it does again: not all ways of cuBLASLt give the same bits. */
+/* What the run's device found out is what it does again: not all algorithms of cuBLASLt give the same bits.
+ */
 static weft_status take_choices(weft__loop *loop) {
     int n = 0;
-    WEFT_TRY(weft__choices_read(loop->run.dir, &loop->choices, &n));
+    const weft_status status = weft__choices_read(loop->run.dir, &loop->choices, &n);
+    if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
+    if (status != WEFT_OK) {
+        weft__progress_say(&loop->progress, "%s: times so far are lost, and what was tuned is tuned again",
+                           weft_last_error(NULL));
+        WEFT_TRY(weft__run_log(&loop->run, loop->first, "%s", weft_last_error(NULL)));
+    }
     for (size_t i = 0; i <= loop->replicas.count; i++) {
         weft_device *device = (i ? loop->replicas.models[i - 1].ctx : loop->model.ctx)->device;
         device->given = loop->choices;
@@ -156,7 +163,9 @@ static weft_status go_on(weft__loop *loop) {
     WEFT_TRY(status);
     WEFT_TRY(take_choices(loop));
     WEFT_TRY(weft__run_cut(&loop->run, loop->first));
-    if (weft__summary_read(loop->run.dir, &loop->before) == WEFT_OK) {
+    status = weft__summary_read(loop->run.dir, &loop->before);
+    if (status != WEFT_OK && status != WEFT_ERR_STATE && status != WEFT_ERR_FORMAT) return status;
+    if (status == WEFT_OK) {
         loop->summary.phases = loop->before.phases;
         loop->summary.parts = loop->before.parts;
     }

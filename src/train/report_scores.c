@@ -2,12 +2,9 @@
  * it. */
 #include <string.h>
 
-#include <weft/data.h>
-
-#include "base/json.h"
 #include "train/chart.h"
 #include "train/report_scores.h"
-#include "train/run_dir.h"
+#include "train/sealed.h"
 
 #define CLASSES_SHOWN 40
 
@@ -99,20 +96,13 @@ static void section(FILE *out, const json_t *all, const char *key, const char *t
 }
 
 weft_status weft__report_scores(FILE *out, const char *dir) {
-    char path[4096];
-    weft_bytes bytes;
     weft__json json;
-    json_error_t error;
     json_t *all;
-    if (!weft__join(path, sizeof path, dir, "scores.json")) return WEFT_OK;
-    const weft_status read = weft_read_file(NULL, path, 1u << 28, &bytes);
-    if (read != WEFT_OK) return read == WEFT_ERR_OOM ? read : WEFT_OK;
-    weft__json_open(&json, NULL);
-    const weft_status status =
-        weft__json_load(&json, (const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error, &all);
-    weft_bytes_free(NULL, &bytes);
+    weft_status status = weft__sealed_read(NULL, dir, "scores.json", &json, &all);
     section(out, all, "validation", "Validation data");
     section(out, all, "test", "Test data");
     weft__json_close(&json);
-    return status == WEFT_ERR_OOM ? status : WEFT_OK;
+    if (status == WEFT_ERR_FORMAT)
+        fprintf(out, "<p>scores.json is damaged or was edited: 'weft eval' measures again.</p>\n");
+    return status == WEFT_ERR_FORMAT || status == WEFT_ERR_STATE ? WEFT_OK : status;
 }

@@ -3,6 +3,7 @@
 #define WEFT_SRC_TRAIN_REPORT_SCORES_H
 
 #include <stdio.h>
+#include <weft/base.h>
 
 /* Tables of a run's scores.json: of each class, and the confusion matrix. Nothing where there is no such
  * file. */

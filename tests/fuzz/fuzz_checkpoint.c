@@ -2,13 +2,14 @@
 #include <stdlib.h>
 
 #include "io/manifest.h"
+#include "io/seal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     weft__manifest m;
     char *text;
     size_t bytes;
     if (weft__manifest_parse(NULL, "fuzz", (const char *)data, size, &m) == WEFT_OK) weft__manifest_free(&m);
-    if (weft__manifest_seal(NULL, (const char *)data, size, &text, &bytes) != WEFT_OK) abort();
+    if (weft__seal(NULL, (const char *)data, size, &text, &bytes) != WEFT_OK) abort();
     if (weft__manifest_parse(NULL, "fuzz", text, bytes, &m) == WEFT_OK) {
         if (!m.state.extra || !m.state.config_hash || !m.state.data_hash || m.state.ranks == 0) abort();
         for (int k = 0; k < WEFT__MANIFEST_FILES; k++)

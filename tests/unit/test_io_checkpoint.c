@@ -17,6 +17,7 @@
 #include "base/base.h"
 #include "failing_alloc.h"
 #include "io/checkpoint.h"
+#include "io/seal.h"
 #include "io_faulty.h"
 #include "io_scratch.h"
 
@@ -262,7 +263,7 @@ static void test_newer_format(void **state) {
     assert_non_null(end);
     format[10] = '2';
     memcpy(end, "\n}\n", 4);
-    assert_int_equal(weft__manifest_seal(NULL, data, strlen(data), &text, &sealed), WEFT_OK);
+    assert_int_equal(weft__seal(NULL, data, strlen(data), &text, &sealed), WEFT_OK);
     assert_true(spill(path, text, sealed));
     assert_int_equal(weft_checkpoint_verify(NULL, in_scratch("newer/checkpoints/step-1")),
                      WEFT_ERR_UNSUPPORTED);

@@ -17,6 +17,7 @@
 #include <weft/data.h>
 
 #include "device/device.h"
+#include "io/seal.h"
 #include "train/events.h"
 #include "train/history.h"
 #include "train/report.h"
@@ -240,11 +241,35 @@ static void choices_come_back(void **state) {
         "{}", "[", "{\"tuned\": 3}", "{\"tuned\": [4, {\"key\": \"00\"}]}",
         "{\"tuned\": [{\"key\": \"00000000000000000000000000000000\", \"kept\": \"zz\"}]}"};
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) { /* nothing is known then */
+        char *sealed;
+        size_t bytes;
         assert_int_equal(weft__run_write(&run, "summary.json", damaged[i]), WEFT_OK);
-        assert_int_equal(weft__choices_read("choices", &read, &n), WEFT_OK);
+        assert_int_equal(weft__choices_read("choices", &read, &n), WEFT_ERR_FORMAT);
+        assert_null(read);
+        assert_int_equal(n, 0);
+        assert_int_equal(weft__seal(NULL, damaged[i], strlen(damaged[i]), &sealed, &bytes), WEFT_OK);
+        assert_int_equal(weft__run_write(&run, "summary.json", sealed), WEFT_OK);
+        if (weft__choices_read("choices", &read, &n) != WEFT_ERR_FORMAT) assert_true(i >= 2);
         assert_int_equal(n, 0);
         weft__free(NULL, read);
+        weft__free(NULL, sealed);
     }
+    /* They go to the device's library as they are: not with one bit that is another. */
+    weft_bytes bytes;
+    assert_int_equal(weft__summary_write(&run, &summary), WEFT_OK);
+    assert_int_equal(weft_read_file(NULL, "choices/summary.json", 0, &bytes), WEFT_OK);
+    for (size_t i = 0; i < bytes.size; i++) {
+        bytes.data[i] ^= 1;
+        assert_int_equal(weft_write_file(NULL, "choices/summary.json", bytes.data, bytes.size), WEFT_OK);
+        assert_int_equal(weft__choices_read("choices", &read, &n), WEFT_ERR_FORMAT);
+        assert_int_equal(n, 0);
+        bytes.data[i] ^= 1;
+    }
+    weft_bytes_free(NULL, &bytes);
+    assert_int_equal(unlink("choices/summary.json"), 0);
+    assert_int_equal(weft__choices_read("choices", &read, &n), WEFT_OK);
+    assert_int_equal(n, 0);
+    weft__free(NULL, read);
     weft__run_close(&run);
 }
 
