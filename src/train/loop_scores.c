@@ -74,7 +74,7 @@ weft_status weft__loop_score(weft__loop *loop) {
     uint64_t step = weft_optimizer_steps(loop->model.optimizer);
     const uint64_t best = loop->stopping.best_step;
     const bool earlier = loop->config->train_keep_best && best && best != step;
-    if (earlier) WEFT_TRY(weft__model_use(&loop->model, loop->run.dir, "best", &step));
+    if (earlier) WEFT_TRY(weft__model_use(&loop->model, loop->config, loop->run.dir, "best", &step));
     if (loop->validation && (earlier || loop->scores.samples == 0)) {
         weft__scores_free(&loop->scores);
         WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, loop->validation, true, &loop->scores));

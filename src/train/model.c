@@ -288,10 +288,12 @@ static weft_status open_which(weft_context *ctx, const char *run, const char *wh
     return open_step(ctx, run, which, out);
 }
 
-weft_status weft__model_use(weft__model *model, const char *run, const char *which, uint64_t *step) {
+weft_status weft__model_use(weft__model *model, const weft__config *config, const char *run,
+                            const char *which, uint64_t *step) {
     weft_checkpoint *checkpoint = NULL;
     WEFT_TRY(open_which(model->ctx, run, which, &checkpoint));
-    const weft_status status = take_weights(model, checkpoint);
+    weft_status status = compare(model, config, NULL, run, weft_checkpoint_state_of(checkpoint));
+    if (status == WEFT_OK) status = take_weights(model, checkpoint);
     *step = weft_checkpoint_state_of(checkpoint)->step;
     weft_checkpoint_close(checkpoint);
     return status;

@@ -64,7 +64,8 @@ weft_status weft__model_load(weft__model *model, const weft__config *config, con
                              const char *run, bool strict, weft__stopping *stopping, uint64_t *step);
 
 /* Loads the weights alone, to be used, and gives their step. which: "best", "last", a step's number; NULL:
- * the best where one is kept, else the last that verifies. */
-weft_status weft__model_use(weft__model *model, const char *run, const char *which, uint64_t *step);
+ * the best where one is kept, else the last that verifies. Refuses those of another configuration. */
+weft_status weft__model_use(weft__model *model, const weft__config *config, const char *run,
+                            const char *which, uint64_t *step);
 
 #endif

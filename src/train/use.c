@@ -49,7 +49,7 @@ weft_status weft__use_open(const char *run, const weft__use_options *options, we
     use->model.ctx = ctx;
     if (!chooses) WEFT_TRY(take_data(use, run, with_data));
     WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));
-    WEFT_TRY(weft__model_use(&use->model, run, options->checkpoint, &use->step));
+    WEFT_TRY(weft__model_use(&use->model, &use->config, run, options->checkpoint, &use->step));
     weft_train(use->model.module, false);
     return WEFT_OK;
 }

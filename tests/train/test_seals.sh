@@ -74,5 +74,14 @@ damage text scores.json '1s/[1-8]/9/'
 expect 3 'scores.json  DAMAGED' "$weft" info damaged --check
 expect 0 '' "$weft" generate damaged --tokens 3
 
+# config.yaml is there to be edited, but not so that other weights than those of the checkpoints were meant.
+damage text config.yaml 's/heads: 2/heads: 4/'
+for words in 'generate damaged --tokens 3' 'eval damaged' 'export damaged --out x.safetensors' 'resume damaged --set train.steps=12'; do
+    # shellcheck disable=SC2086 # words are words
+    expect 2 'configuration .* is not the one' "$weft" $words
+done
+damage text config.yaml 's/save_every: 4/save_every: 2/'
+expect 0 '' "$weft" generate damaged --tokens 3
+
 echo "test_seals: cells=$cells fail=$fail skip=0"
 [ "$fail" = 0 ]
