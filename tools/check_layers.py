@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds the order of the folders of src/: a file includes headers of its own folder, of lower folders
 and of include/weft, and nothing else. Folders of one tier may include one another as long as no
-circle arises."""
+circle arises. JSON is parsed and written by base/json.h alone."""
 
 import re
 import sys
@@ -15,6 +15,8 @@ RANK = {folder: rank for rank, tier in enumerate(TIERS) for folder in tier}
 UNSEEN = {"kernel": {"graph/graph.h", "graph/node.h"}, "device": {"graph/graph.h", "graph/node.h"}}
 # Headers of other projects belong to the command alone; libweft stands on these few.
 COMMAND_ONLY = re.compile(r"<(yaml\.h|curl/.*|protobuf-c/.*)>")
+# What jansson does silently wrong where memory is short; base/json.h says how instead.
+UNSAFE_JSON = re.compile(r"\b(json_load\w*|json_dump\w*|json_v?unpack\w*|json_decref|json_set_alloc_funcs\w*)\s*\(")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<][^">\n]+[">])', re.M)
 
 
@@ -71,6 +73,9 @@ def main():
         if path.parts[0] == "src" and (len(path.parts) < 3 or path.parts[1] not in RANK):
             problems.append(f"{path}: not in one of the folders {', '.join(RANK)}")
             continue
+        if path.parts[:2] != ("src", "base"):
+            for match in UNSAFE_JSON.finditer(text):
+                problems.append(f"{path}:{c_text.line_of(text, match.start(1))}: {match[1]}: use base/json.h")
         for match in INCLUDE.finditer(text):
             count += 1
             if path.parts[0] == "src":

@@ -76,7 +76,10 @@ int weft__command_info(const weft__command *command, int argc, char **argv) {
     }
     weft__summary summary;
     char number[24];
-    if (weft__summary_read(dir, &summary) == WEFT_OK) {
+    const weft_status read = weft__summary_read(dir, &summary);
+    if (read != WEFT_OK && read != WEFT_ERR_STATE && read != WEFT_ERR_FORMAT) /* --check tells of damage */
+        return weft__give_up(NULL, read);
+    if (read == WEFT_OK) {
         printf("%s on %s, %s parameters, %s\n", summary.model, summary.device,
                weft__short_number((double)summary.parameters, number), summary.status);
         printf("step %llu of %llu, %.1f s\n", (unsigned long long)summary.step,

@@ -1,11 +1,13 @@
 /* weft runs: a line for each run of a folder; weft compare: two runs side by side. */
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "io/publish.h"
 #include "train/chart.h"
 #include "train/history.h"
 
@@ -67,28 +69,32 @@ int weft__command_runs(const weft__command *command, int argc, char **argv) {
     char **names = NULL;
     size_t count = 0, capacity = 0;
     DIR *dir = opendir(root);
+    if (!dir && errno != ENOENT) return weft__give_up(NULL, weft__fail_io(NULL, "list", root, errno));
     if (!dir) {
         weft__complain("%s: no such folder: 'weft train' makes runs", root);
         return WEFT__EXIT_NOTHING;
     }
+    weft_status status = WEFT_OK;
     for (struct dirent *entry; (entry = readdir(dir));) {
         if (entry->d_name[0] == '.') continue;
         char *name = weft__strdup(NULL, entry->d_name);
         if (!name || !weft__grow(NULL, &names, &capacity, count, sizeof *names)) {
             weft__free(NULL, name);
+            status = weft__fail_oom(NULL, count * sizeof *names, "the names of runs");
             break;
         }
         names[count++] = name;
     }
     closedir(dir);
     if (count > 0) qsort(names, count, sizeof *names, by_name);
-    printf("%-32s %-9s %17s %10s %8s %s\n", "run", "status", "steps", "best loss", "weights", "rate");
+    if (status == WEFT_OK)
+        printf("%-32s %-9s %17s %10s %8s %s\n", "run", "status", "steps", "best loss", "weights", "rate");
     for (size_t i = 0; i < count; i++) {
-        print_run(root, names[i]);
+        if (status == WEFT_OK) print_run(root, names[i]);
         weft__free(NULL, names[i]);
     }
     weft__free(NULL, names);
-    return WEFT__EXIT_DONE;
+    return status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
 }
 
 static void row(const char *label, double a, double b, bool ratio) {
