@@ -46,25 +46,30 @@ static void give(void *p) {
 
 /* Whether jansson's functions are ours, or end in ours, is tried out: the host may have set its own since. To
  * compare pointers would not do, since two copies of Weft in one process would wrap each other for ever. */
+static bool reaches(weft__json *j, json_malloc_t *there, json_free_t *back) {
+    weft__json *outer = current;
+    json_get_alloc_funcs(there, back);
+    current = j;
+    void *probe = (*there)(1);
+    if (!j->reached) current = NULL; /* the probe is the host's */
+    (*back)(probe);
+    current = outer;
+    return j->reached;
+}
+
 static void take_over(weft__json *j) {
     static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-    weft__json *outer = current;
+    static atomic_bool done;
     json_malloc_t there;
     json_free_t back;
+    if (atomic_load(&done) && reaches(j, &there, &back)) return;
     pthread_mutex_lock(&guard);
-    json_get_alloc_funcs(&there, &back);
-    current = j;
-    void *probe = there(1);
-    if (j->reached) {
-        back(probe);
-    } else { /* the host's */
-        current = NULL;
-        back(probe);
+    if (!reaches(j, &there, &back)) {
         atomic_store_explicit(&next_malloc, there, memory_order_relaxed);
         atomic_store_explicit(&next_free, back, memory_order_relaxed);
         json_set_alloc_funcs(take, give);
     }
-    current = outer;
+    atomic_store(&done, true);
     pthread_mutex_unlock(&guard);
 }
 
