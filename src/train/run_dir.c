@@ -106,10 +106,19 @@ static weft_status write_csv_header(weft__run *run) {
     return write_all(run->csv, "metrics.csv", line, (size_t)bytes);
 }
 
-/* Locks the folder run->dir and opens its files. */
-static weft_status take(weft__run *run) {
+static weft_status refuse_run(const char *dir) {
+    if (!weft__is_run(dir)) return WEFT_OK;
+    return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                      "%s: holds a run already; go on with 'weft resume %s', or choose another --run", dir,
+                      dir);
+}
+
+/* Locks the folder run->dir and opens its files. Where it is to be `new`, the lock tells whether it still is:
+ * another process may have trained in it since it was looked at. */
+static weft_status take(weft__run *run, bool new) {
     char path[PATH_BYTES];
     WEFT_TRY(weft_run_lock_take(NULL, run->dir, &run->lock));
+    if (new) WEFT_TRY(refuse_run(run->dir));
     if (!weft__join(path, sizeof path, run->dir, "samples"))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run->dir);
     WEFT_TRY(weft_make_folder(NULL, path));
@@ -120,11 +129,11 @@ static weft_status take(weft__run *run) {
     return write_csv_header(run);
 }
 
-static weft_status start(weft__run *run, const char *dir, bool tokens) {
+static weft_status start(weft__run *run, const char *dir, bool tokens, bool new) {
     *run = (weft__run){
         .metrics = -1, .csv = -1, .log = -1, .events = -1, .tokens = tokens, .dir = weft__strdup(NULL, dir)};
     if (!run->dir) return weft__fail_oom(NULL, strlen(dir), "the run folder's name");
-    weft_status status = take(run);
+    weft_status status = take(run, new);
     if (status != WEFT_OK) weft__run_close(run);
     return status;
 }
@@ -147,14 +156,11 @@ weft_status weft__run_create(const char *dir, const char *stem, bool tokens, wef
     *run = (weft__run){.metrics = -1, .csv = -1, .log = -1, .events = -1};
     if (!dir) {
         WEFT_TRY(make_numbered(stem, path));
-        return start(run, path, tokens);
+        return start(run, path, tokens, true);
     }
-    if (weft__is_run(dir))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "%s: holds a run already; go on with 'weft resume %s', or choose another --run",
-                          dir, dir);
+    WEFT_TRY(refuse_run(dir));
     WEFT_TRY(weft_make_folder(NULL, dir));
-    return start(run, dir, tokens);
+    return start(run, dir, tokens, true);
 }
 
 weft_status weft__run_open(const char *dir, bool tokens, weft__run *run) {
@@ -162,7 +168,7 @@ weft_status weft__run_open(const char *dir, bool tokens, weft__run *run) {
     if (!weft__is_run(dir))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "%s: no run folder (it has no config.yaml); 'weft runs' lists them", dir);
-    return start(run, dir, tokens);
+    return start(run, dir, tokens, false);
 }
 
 void weft__run_close(weft__run *run) {
