@@ -172,7 +172,8 @@ WEFT_API bool weft_checkpoint_best(const char *run, uint64_t *step);
 WEFT_API WEFT_CHECKED weft_status weft_checkpoint_open_best(weft_context *ctx, const char *run,
                                                             weft_checkpoint **out);
 
-/* Removes all but the best and the newest `keep` (at least 1) checkpoints of a run. */
+/* Removes all but the best and the newest `keep` (at least 1) checkpoints of a run. One that cannot be
+ * removed is an error, after which the others are removed all the same. */
 WEFT_API WEFT_CHECKED weft_status weft_checkpoint_prune(weft_context *ctx, const char *run, size_t keep);
 
 /* ---- the lock of a run folder ---- */

@@ -20,6 +20,10 @@ weft_status weft__checkpoint_best(weft_context *ctx, const char *run, bool *mark
  * Messages name `dir`. */
 weft_status weft__checkpoint_open_at(weft_context *ctx, int fd, const char *dir, weft_checkpoint **out);
 
+/* weft_checkpoint_prune that neither counts nor removes what is newer than the step `newest`: checkpoints
+ * that could not be read when the run went on from an earlier one. */
+weft_status weft__checkpoint_prune(weft_context *ctx, const char *run, size_t keep, uint64_t newest);
+
 /* weft_checkpoint_write through an I/O table, for tests that make calls fail. */
 weft_status weft__checkpoint_write(weft_context *ctx, const weft__io *io, const char *run,
                                    const weft_checkpoint_state *state, const weft_entry *model,

@@ -170,8 +170,8 @@ weft_status weft_checkpoint_list(weft_context *ctx, const char *run, uint64_t *s
     return status;
 }
 
-weft_status weft_checkpoint_prune(weft_context *ctx, const char *run, size_t keep) {
-    size_t count = 0, held;
+weft_status weft__checkpoint_prune(weft_context *ctx, const char *run, size_t keep, uint64_t newest) {
+    size_t count = 0, held, counted = 0;
     uint64_t best = UINT64_MAX;
     bool marked;
     if (keep == 0)
@@ -183,13 +183,19 @@ weft_status weft_checkpoint_prune(weft_context *ctx, const char *run, size_t kee
     char *path = weft__checkpoint_path(ctx, run, NULL);
     weft_status status = steps && path ? WEFT_OK : weft__fail_oom(ctx, count * sizeof *steps, "a list");
     if (status == WEFT_OK) status = weft_checkpoint_list(ctx, run, steps, count, &held);
-    for (size_t i = keep; status == WEFT_OK && i < count && i < held; i++) {
+    const size_t listed = status != WEFT_OK ? 0 : held < count ? held : count;
+    for (size_t i = 0; i < listed; i++) {
         char name[WEFT__STEP_NAME];
-        if (steps[i] == best) continue;
+        if (steps[i] > newest || counted++ < keep || steps[i] == best) continue;
         snprintf(name, sizeof name, "step-%" PRIu64, steps[i]);
-        status = weft__folder_remove(ctx, NULL, path, name);
+        const weft_status removed = weft__folder_remove(ctx, NULL, path, name);
+        if (removed != WEFT_OK) status = removed; /* the others go all the same */
     }
     weft__free(ctx, steps);
     weft__free(ctx, path);
     return status;
+}
+
+weft_status weft_checkpoint_prune(weft_context *ctx, const char *run, size_t keep) {
+    return weft__checkpoint_prune(ctx, run, keep, UINT64_MAX);
 }

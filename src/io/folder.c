@@ -26,23 +26,30 @@ struct weft__folder {
     char temp[WEFT__TEMP_SIZE];
 };
 
-/* Removes a folder and everything below it, at most `depth` levels. Errors leave a temporary behind,
- * which the next start removes. Symbolic links are removed, never followed. */
-static bool remove_tree(const weft__io *io, int dir, const char *name, int depth) {
-    if (io->unlink(io->user, dir, name, 0) == 0) return true;
-    if (errno != EISDIR && errno != EPERM) return errno == ENOENT;
+/* Removes a folder and everything below it, at most `depth` levels, as far as that works: what stays is a
+ * temporary, which the next start removes. Symbolic links are removed, never followed. Returns 0, or the
+ * errno of the first call that failed: what fails after it says only that the folder is not empty. */
+static int remove_tree(const weft__io *io, int dir, const char *name, int depth) {
+    if (io->unlink(io->user, dir, name, 0) == 0 || errno == ENOENT) return 0;
+    int first = errno;
+    if (first != EISDIR && first != EPERM) return first;
     int fd = io->open(io->user, dir, name, FOLDER | O_NOFOLLOW, 0);
-    if (fd < 0) return false;
+    if (fd < 0) return errno == ENOTDIR ? first : errno;
     DIR *stream = depth > 0 ? fdopendir(fd) : NULL;
     if (!stream) {
+        first = depth > 0 ? errno : ENOTEMPTY;
         (void)io->close(io->user, fd);
-        return false;
+        return first;
     }
-    for (const struct dirent *e; (e = readdir(stream));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            (void)remove_tree(io, fd, e->d_name, depth - 1);
+    first = 0;
+    for (const struct dirent *e; (e = readdir(stream));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        const int error = remove_tree(io, fd, e->d_name, depth - 1);
+        if (!first) first = error;
+    }
     closedir(stream);
-    return io->unlink(io->user, dir, name, AT_REMOVEDIR) == 0;
+    if (io->unlink(io->user, dir, name, AT_REMOVEDIR) == 0) return 0;
+    return first ? first : errno;
 }
 
 static void folder_free(weft__folder *f) {
@@ -176,15 +183,18 @@ weft_status weft__folder_remove(weft_context *ctx, const weft__io *io, const cha
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "cannot remove %s/%s: not a name", parent, name);
     int dir = io->open(io->user, AT_FDCWD, parent, FOLDER, 0);
     if (dir < 0) return weft__fail_io(ctx, "open", parent, errno);
-    weft_status status = WEFT_OK;
+    int error = 0;
     if (io->rename(io->user, dir, name, temp, 0) != 0) {
-        if (errno != ENOENT) status = weft__fail_io(ctx, "remove from", parent, errno);
+        error = errno == ENOENT ? 0 : errno;
     } else {
         (void)io->sync(io->user, dir);
-        if (!remove_tree(io, dir, temp, 4)) status = weft__fail_io(ctx, "remove from", parent, errno);
+        error = remove_tree(io, dir, temp, 4);
     }
     (void)io->close(io->user, dir);
-    return status;
+    if (error == 0) return WEFT_OK;
+    char text[128];
+    return weft__fail(ctx, WEFT_ERR_IO, "cannot remove %s/%s: %s", parent, name,
+                      weft__errno_text(error, text, sizeof text));
 }
 
 size_t weft__remove_stale(const weft__io *io, const char *path) {
@@ -198,7 +208,7 @@ size_t weft__remove_stale(const weft__io *io, const char *path) {
         return 0;
     }
     for (const struct dirent *e; (e = readdir(stream));)
-        if (weft__is_temp_name(e->d_name) && remove_tree(io, fd, e->d_name, 4)) gone++;
+        if (weft__is_temp_name(e->d_name) && remove_tree(io, fd, e->d_name, 4) == 0) gone++;
     closedir(stream);
     return gone;
 }

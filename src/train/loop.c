@@ -76,10 +76,13 @@ static weft_status save(weft__loop *loop, uint64_t step) {
     return WEFT_OK;
 }
 
-/* The checkpoint of this step is the best so far. */
-static weft_status mark_best(const weft__loop *loop, uint64_t step) {
-    if (!loop->config->train_keep_best || loop->stopping.best_step != step) return WEFT_OK;
-    return weft_checkpoint_mark_best(loop->model.ctx, loop->run.dir, step);
+/* Saves this step, and marks it where it is the best so far: then the best before it is an old one too. */
+static weft_status keep(weft__loop *loop, uint64_t step) {
+    WEFT_TRY(save(loop, step));
+    if (loop->config->train_keep_best && loop->stopping.best_step == step)
+        WEFT_TRY(weft_checkpoint_mark_best(loop->model.ctx, loop->run.dir, step));
+    weft__model_prune(&loop->model, loop->config, loop->run.dir, step);
+    return WEFT_OK;
 }
 
 static weft_status log_step(weft__loop *loop, const weft_fit_state *state, weft__metrics *m) {
@@ -154,8 +157,7 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
     loop->signal = weft__signals_stop();
     if (d.saves || d.ends || weft__signals_save() || loop->signal) {
         WEFT_TRY(weft_fit_losses(state, NULL, NULL)); /* no weights that come of a loss that is no number */
-        WEFT_TRY(save(loop, state->step));
-        WEFT_TRY(mark_best(loop, state->step));
+        WEFT_TRY(keep(loop, state->step));
     }
     if (d.evaluates && weft__now() - loop->reported > REPORT_SECONDS) {
         weft__progress_phase(p, WEFT__PHASE_REPORT);
@@ -331,6 +333,7 @@ static void advise(const weft__loop *loop) {
 /* All steps are done. A process that was killed while it measured what came of them left no scores. */
 static weft_status complete(weft__loop *loop, const char *how) {
     char path[4096];
+    weft__model_prune(&loop->model, loop->config, loop->run.dir, loop->first);
     if (loop->before.model[0]) { /* there is a summary */
         loop->summary.val_loss = loop->before.val_loss;
         loop->summary.test_loss = loop->before.test_loss;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/loss.h"
+#include "io/checkpoint.h"
 #include "train/class_weights.h"
 #include "train/model.h"
 #include "train/model_kind.h"
@@ -215,7 +216,14 @@ weft_status weft__model_save(const weft__model *model, const weft__config *confi
         status = weft_checkpoint_write(model->ctx, run, &state, weights, weight_count, states, state_count);
     weft_entries_free(model->ctx, weights, weight_count);
     weft_entries_free(model->ctx, states, state_count);
-    return status == WEFT_OK ? weft_checkpoint_prune(model->ctx, run, (size_t)config->train_keep) : status;
+    return status;
+}
+
+void weft__model_prune(const weft__model *model, const weft__config *config, const char *run, uint64_t step) {
+    if (weft__checkpoint_prune(model->ctx, run, (size_t)config->train_keep, step) != WEFT_OK)
+        weft__log(model->ctx, WEFT_LOG_WARNING,
+                  "%s: an old checkpoint takes room until a later save or 'weft resume' removes it",
+                  weft_last_error(model->ctx));
 }
 
 /* Refuses a checkpoint that was made with other data or another model: what followed would not be the same

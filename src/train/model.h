@@ -53,9 +53,13 @@ weft_status weft__model_loss(const weft__model *model, const weft__config *confi
 /* "gpt-L4-H4-E128", "mlp-784-512-512-10". Returns out. */
 const char *weft__model_name(const weft__config *config, const weft__dataset *dataset, char out[64]);
 
-/* Writes the checkpoint of the optimizer's step, and removes all but the best and the newest `keep`. */
+/* Writes the checkpoint of the optimizer's step. */
 weft_status weft__model_save(const weft__model *model, const weft__config *config,
                              const weft__dataset *dataset, const char *run, const weft__stopping *stopping);
+
+/* Removes all but the best and the newest train.keep checkpoints, counted from `step`, which was just written
+ * or read. What cannot be removed is a warning: it takes room, which is no reason to end a run. */
+void weft__model_prune(const weft__model *model, const weft__config *config, const char *run, uint64_t step);
 
 /* Loads the newest checkpoint that verifies (strict: the newest, or fails) and gives its step. Configuration
  * and data must be those that it was made with; dataset NULL: data are not compared. The optimizer, if there

@@ -483,6 +483,23 @@ static void test_list_and_prune(void **state) {
     assert_int_equal(count_hidden(in_scratch("list/checkpoints")), 0);
 }
 
+/* One that cannot be removed keeps none of the others; one newer than the run does not count. */
+static void test_prune_goes_on(void **state) {
+    (void)state;
+    uint64_t steps[8];
+    size_t count;
+    (void)run_folder("prune");
+    for (uint64_t step = 1; step <= 6; step++) assert_int_equal(save(in_scratch("prune"), step), WEFT_OK);
+    assert_int_equal(weft__checkpoint_prune(NULL, in_scratch("prune"), 2, 5), WEFT_OK);
+    assert_int_equal(weft_checkpoint_list(NULL, in_scratch("prune"), steps, 8, &count), WEFT_OK);
+    assert_true(count == 3 && steps[0] == 6 && steps[1] == 5 && steps[2] == 4);
+    assert_int_equal(weft_make_folder(NULL, in_scratch("prune/checkpoints/step-5/1/2/3/4/5")), WEFT_OK);
+    assert_int_equal(weft_checkpoint_prune(NULL, in_scratch("prune"), 1), WEFT_ERR_IO);
+    assert_non_null(strstr(weft_last_error(NULL), "checkpoints/step-5: Directory not empty"));
+    assert_int_equal(weft_checkpoint_list(NULL, in_scratch("prune"), steps, 8, &count), WEFT_OK);
+    assert_true(count == 1 && steps[0] == 6);
+}
+
 static void test_the_best_is_spared(void **state) {
     (void)state;
     char run[512];
@@ -526,6 +543,7 @@ int main(void) {
         cmocka_unit_test(test_fall_back),
         cmocka_unit_test(test_no_damage),
         cmocka_unit_test(test_list_and_prune),
+        cmocka_unit_test(test_prune_goes_on),
         cmocka_unit_test(test_the_best_is_spared),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

@@ -250,6 +250,22 @@ static void test_stale_names(void **state) {
     assert_int_equal(access("/tmp", F_OK), 0);
 }
 
+/* The first call that fails is named, and what can go goes. */
+static void test_remove_fails(void **state) {
+    (void)state;
+    const int last = 8; /* open, rename, fsync, then: unlink, open, two files, the folder; close */
+    for (int at = 4; at <= last; at++) {
+        faulty f = {.at = at, .error = EIO};
+        weft__io io = faulty_io(&f);
+        assert_int_equal(write_folder(NULL, "going", "text"), WEFT_OK);
+        assert_int_equal(weft__folder_remove(NULL, &io, scratch, "going"), WEFT_ERR_IO);
+        assert_non_null(strstr(weft_last_error(NULL), "going: Input/output error"));
+        assert_int_equal(access(in_scratch("going"), F_OK), -1);
+        assert_int_equal(f.calls, 1 + (at < 6 ? at : last));
+        assert_int_equal(weft__remove_stale(NULL, scratch), 1);
+    }
+}
+
 static void test_make_folder(void **state) {
     (void)state;
     struct stat st;
@@ -328,19 +344,13 @@ static void test_full_disk(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_write_file),
-        cmocka_unit_test(test_bad_paths),
-        cmocka_unit_test(test_order_of_calls),
-        cmocka_unit_test(test_short_and_interrupted_writes),
-        cmocka_unit_test(test_every_call_fails),
-        cmocka_unit_test(test_every_call_of_a_folder_fails),
-        cmocka_unit_test(test_killed_at_every_call),
-        cmocka_unit_test(test_lost_reply),
-        cmocka_unit_test(test_replace_without_swap),
-        cmocka_unit_test(test_stale_names),
-        cmocka_unit_test(test_make_folder),
-        cmocka_unit_test(test_file_size_limit),
-        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_write_file),           cmocka_unit_test(test_bad_paths),
+        cmocka_unit_test(test_order_of_calls),       cmocka_unit_test(test_short_and_interrupted_writes),
+        cmocka_unit_test(test_every_call_fails),     cmocka_unit_test(test_every_call_of_a_folder_fails),
+        cmocka_unit_test(test_killed_at_every_call), cmocka_unit_test(test_lost_reply),
+        cmocka_unit_test(test_replace_without_swap), cmocka_unit_test(test_stale_names),
+        cmocka_unit_test(test_remove_fails),         cmocka_unit_test(test_make_folder),
+        cmocka_unit_test(test_file_size_limit),      cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

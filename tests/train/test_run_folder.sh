@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# The run folder between commands: how many checkpoints stay; and, through strace, when calls are late or fail: two runs
+# that begin at once. Everything happens in a temporary folder; the models are tiny.
+# shellcheck source=tests/train/command.sh
+. "$(dirname "$0")/command.sh"
+cat >mlp.yaml <<'YAML'
+task: classification
+data: {source: csv, path: table.csv, val_fraction: 0.2}
+model: {type: mlp, hidden: [8]}
+train: {steps: 12, batch: 8, save_every: 2, eval_every: 2, log_every: 2, keep: 2}
+YAML
+
+# checkpoints RUN: their names in a line, but for links.
+checkpoints() { find "$1/checkpoints" -mindepth 1 -maxdepth 1 -type d -printf '%f ' | tr ' ' '\n' | sort -V | xargs; }
+
+# ---- as many checkpoints as train.keep, whenever a run ends ----
+expect 0 '' "$weft" train mlp.yaml --quiet --run kept --set train.keep=1 --set optimizer.lr=0.001
+check "the last is the best" [ "$(readlink kept/checkpoints/best)" = step-12 ]
+check "the best before it is gone" [ "$(checkpoints kept)" = step-12 ]
+expect 0 '' "$weft" train mlp.yaml --quiet --run done --set train.keep=3 --set train.keep_best=false
+check "three are kept" [ "$(checkpoints done)" = "step-8 step-10 step-12" ]
+expect 7 'nothing to do' "$weft" resume done --set train.keep=2
+check "with nothing to do too" [ "$(checkpoints done)" = "step-10 step-12" ]
+
+# ---- a damaged checkpoint counts for nothing ----
+truncate -s 100 done/checkpoints/step-12/model.safetensors
+expect 7 'cannot be used' "$weft" resume done --set train.steps=10 --set train.keep=1
+check "the last whole one is kept" [ "$(checkpoints done)" = "step-10 step-12" ]
+expect 0 'cannot be used' "$weft" resume done --set train.steps=11 --set train.keep=1
+check "and the one after it" [ "$(checkpoints done)" = "step-11 step-12" ]
+expect 3 'step-11 +whole' "$weft" info done --check
+
+# ---- what cannot be removed ----
+mkdir -p done/checkpoints/step-11/1/2/3/4/5 # deeper than any checkpoint
+rm -r done/checkpoints/step-12
+expect 0 'cannot remove done/checkpoints/step-11: Directory not empty: an old checkpoint takes room' \
+    "$weft" resume done --set train.steps=14
+check "training went on" [ "$(checkpoints done | grep -o 'step-14')" = step-14 ]
+
+if ! strace -f -o trace true 2>/dev/null; then
+    echo "test_run_folder: cells=$cells fail=$fail; the rest is skipped: strace is not installed or may not trace"
+    [ "$fail" = 0 ]
+    exit
+fi
+
+# inject RULE COMMAND...: the command, with calls changed as strace's -e inject=RULE says.
+inject() {
+    local rule=$1
+    shift
+    strace -f -qq -o trace -e "trace=${rule%%:*}" -e "inject=$rule" "$@"
+}
+
+# ---- two runs into one new folder: the first looks at it, then sleeps while the second trains ----
+inject fsync:delay_enter=3000000:when=1 "$weft" train mlp.yaml --quiet --run twice >late 2>&1 &
+late=$!
+for _ in $(seq 100); do # the folder is there before it is flushed
+    [ -d twice ] && break
+    sleep 0.05
+done
+expect 0 '' "$weft" train mlp.yaml --quiet --run twice
+cp twice/metrics.jsonl whole.jsonl
+wait "$late"
+check "the late run ends with 2" [ $? = 2 ]
+check "the late run says why" grep -q "twice: holds a run already" late
+check "the metrics are those of the first run" cmp -s twice/metrics.jsonl whole.jsonl
+expect 0 'done' "$weft" info twice --check
+
+# ---- the disk fails while an old checkpoint is removed ----
+expect 0 'cannot remove flaky/checkpoints/step-[0-9]*: Input/output error' \
+    inject unlinkat:error=EIO:when=4 "$weft" train mlp.yaml --run flaky --set train.keep=1
+check "training went on" [ "$(readlink flaky/checkpoints/best)" = step-12 ]
+
+echo "test_run_folder: cells=$cells fail=$fail"
+[ "$fail" = 0 ]
