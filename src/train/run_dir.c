@@ -122,6 +122,7 @@ static weft_status take(weft__run *run, bool new) {
     if (!weft__join(path, sizeof path, run->dir, "samples"))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run->dir);
     WEFT_TRY(weft_make_folder(NULL, path));
+    (void)weft__remove_stale(NULL, path); /* as the lock did in the folder itself and in checkpoints */
     WEFT_TRY(open_appending(run, "metrics.jsonl", &run->metrics));
     WEFT_TRY(open_appending(run, "metrics.csv", &run->csv));
     WEFT_TRY(open_appending(run, "log.txt", &run->log));

@@ -35,6 +35,7 @@ optimizer: {lr: 0.05}
 train: {steps: %d, batch: 8, eval_every: 4, save_every: 9, log_every: 4, keep: 1, class_weights: balanced}
 device: %s
 """ % (STEPS, DEVICE)}
+KEPT = {"gpt": 3, "rows": 2}  # train.keep and the best
 UNEQUAL = {"tokens_per_second", "samples_per_second", "epoch_seconds", "memory_peak"}
 
 
@@ -127,8 +128,10 @@ def torture(chance, name, kills, saves):
         finish(start("resume", run), {0, 7})
         assert weights(run) == expected, run + ": other weights, optimizer state or scores than the unbroken run"
         assert metrics(run) == expected_metrics, run + ": other metrics than the unbroken run"
-        left = [n for n in os.listdir(os.path.join(run, "checkpoints")) if n.startswith(".")]
+        left = [n for _, folders, files in os.walk(run) for n in folders + files if n.endswith(".tmp")]
         assert not left, "left behind: %s" % left
+        steps = [n for n in os.listdir(os.path.join(run, "checkpoints")) if n.startswith("step-")]
+        assert len(steps) <= KEPT[name], "more checkpoints than are kept: %s" % steps
     return hits, in_save, runs
 
 

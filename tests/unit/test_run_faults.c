@@ -53,9 +53,36 @@ static void test_a_run_since_the_first_look(void **state) {
     assert_int_equal(before.st_size, after.st_size);
 }
 
+/* ---- what a kill leaves behind ---- */
+
+/* Temporary files of a process that is gone are removed with the lock taken, and not without. */
+static void test_temporaries_are_removed(void **state) {
+    (void)state;
+    static const char *const places[] = {"", "/samples", "/checkpoints"};
+    weft__run run, other;
+    char path[64];
+    assert_int_equal(weft__run_create(in_scratch("left"), "x", true, &run), WEFT_OK);
+    assert_int_equal(weft__run_write(&run, "config.yaml", "task: regression\n"), WEFT_OK);
+    assert_int_equal(weft_make_folder(NULL, in_scratch("left/checkpoints")), WEFT_OK);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, sizeof path, "left%s/.step-2.txt.77.0123456789abcdef.tmp", places[i]);
+        assert_true(spill(in_scratch(path), "half", 4));
+    }
+    for (int locked = 1; locked >= 0; locked--) {
+        weft_status status = weft__run_open(in_scratch("left"), true, &other);
+        assert_int_equal(status, locked ? WEFT_ERR_BUSY : WEFT_OK);
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+            snprintf(path, sizeof path, "left%s", places[i]);
+            assert_int_equal(count_hidden(in_scratch(path)), locked);
+        }
+        weft__run_close(locked ? &run : &other);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_since_the_first_look),
+        cmocka_unit_test(test_temporaries_are_removed),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
