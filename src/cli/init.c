@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "io/publish.h"
 #include "train/config.h"
 
 /* Their names. */
@@ -21,14 +22,11 @@ static int write_new(const char *path, const char *text) {
                        errno == EEXIST ? ": choose another name, nothing is overwritten" : "");
         return WEFT__EXIT_IO;
     }
-    size_t bytes = strlen(text);
-    bool written = write(fd, text, bytes) == (ssize_t)bytes;
-    if (close(fd) != 0 || !written) {
-        weft__complain("%s: cannot write it: %s", path, strerror(errno));
-        unlink(path);
-        return WEFT__EXIT_IO;
-    }
-    return WEFT__EXIT_DONE;
+    weft_status status = weft__write_all(NULL, fd, path, text, strlen(text));
+    if (close(fd) != 0 && status == WEFT_OK) status = weft__fail_io(NULL, "write", path, errno);
+    if (status == WEFT_OK) return WEFT__EXIT_DONE;
+    unlink(path);
+    return weft__give_up(NULL, status);
 }
 
 int weft__command_init(const weft__command *command, int argc, char **argv) {

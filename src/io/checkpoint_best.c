@@ -61,10 +61,10 @@ static int replace_link(weft_context *ctx, const char *path, int folder, const c
         if (made != 0 && errno != EEXIST) return -1;
     }
     if (made != 0) return -1;
-    int renamed = renameat(folder, temp, folder, BEST);
+    int renamed = weft__io_system.rename(NULL, folder, temp, BEST, 0);
     if (renamed != 0 && errno == EISDIR && weft__folder_remove(ctx, NULL, path, BEST) == WEFT_OK)
-        renamed = renameat(folder, temp, folder, BEST);
-    if (renamed == 0) return fsync(folder);
+        renamed = weft__io_system.rename(NULL, folder, temp, BEST, 0);
+    if (renamed == 0) return weft__io_system.sync(NULL, folder);
     const int error = errno;
     (void)unlinkat(folder, temp, 0);
     errno = error;
@@ -87,7 +87,7 @@ weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run, uint64
     snprintf(name, sizeof name, "step-%" PRIu64, step);
     char *path = weft__checkpoint_path(ctx, run, NULL);
     if (!path) return weft__fail_oom(ctx, strlen(run) + 16, "a path");
-    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int folder = weft__io_system.open(NULL, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     weft_status status = WEFT_OK;
     if (folder < 0)
         status = weft__fail_io(ctx, "open", path, errno);

@@ -36,7 +36,8 @@ static const char *name_file(opening *o, const char *name) {
 
 static weft_status open_regular(opening *o, const char *name, int *fd, uint64_t *bytes) {
     struct stat st;
-    *fd = openat(o->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    *fd =
+        weft__io_system.open(NULL, o->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (*fd < 0 && errno != ENOENT && errno != ELOOP)
         return weft__fail_io(o->ctx, "open", name_file(o, name), errno);
     if (*fd < 0)
@@ -107,7 +108,8 @@ static weft_status open_file(opening *o, size_t k) {
 /* ---- opening ---- */
 
 static weft_status open_all(opening *o) {
-    if (o->fd < 0) o->fd = open(o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (o->fd < 0)
+        o->fd = weft__io_system.open(NULL, AT_FDCWD, o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (o->fd < 0 && errno == ENOTDIR)
         return weft__fail(o->ctx, WEFT_ERR_FORMAT, "%s: not the folder of a checkpoint", o->dir);
     if (o->fd < 0) return weft__fail_io(o->ctx, "open the checkpoint", o->dir, errno);

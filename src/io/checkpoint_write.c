@@ -153,7 +153,7 @@ weft_status weft_checkpoint_list(weft_context *ctx, const char *run, uint64_t *s
     *count = 0;
     char *path = weft__checkpoint_path(ctx, run, NULL);
     if (!path) return weft__fail_oom(ctx, strlen(run) + 16, "a path");
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = weft__io_system.open(NULL, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
     weft_status status = WEFT_OK;
     if (!stream) {

@@ -216,16 +216,17 @@ size_t weft__remove_stale(const weft__io *io, const char *path) {
 /* ---- folders for good ---- */
 
 static int flush_folder(const char *path) {
-    int fd = open(path, FOLDER);
+    const weft__io *io = &weft__io_system;
+    int fd = io->open(NULL, AT_FDCWD, path, FOLDER, 0);
     if (fd < 0) return -1;
-    int result = fsync(fd);
-    return close(fd) != 0 ? -1 : result;
+    int result = io->sync(NULL, fd);
+    return io->close(NULL, fd) != 0 && errno != EINTR ? -1 : result;
 }
 
 /* Makes PATH, whose parent exists; flushes the parent only when something was made. */
 static weft_status make_one(weft_context *ctx, char *path) {
     struct stat st;
-    if (mkdir(path, 0777) != 0) {
+    if (weft__io_system.mkdir(NULL, AT_FDCWD, path, 0777) != 0) {
         int error = errno;
         if (error == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return WEFT_OK;
         return weft__fail_io(ctx, "create the folder", path, error == EEXIST ? ENOTDIR : error);

@@ -28,7 +28,10 @@ typedef struct weft__io {
     int (*unlink)(void *user, int dir, const char *name, int flags);
 } weft__io;
 
-extern const weft__io weft__io_system;
+extern const weft__io weft__io_system; /* but for `write`, calls that a signal interrupts are made again */
+
+/* Writes all of it to an open file, however many calls that takes. `name` is for the message. */
+weft_status weft__write_all(weft_context *ctx, int fd, const char *name, const void *data, size_t bytes);
 
 /* The text of an errno into a buffer of the caller's, which is returned. */
 const char *weft__errno_text(int error, char *buffer, size_t bytes);

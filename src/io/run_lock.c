@@ -54,7 +54,9 @@ static holder myself(void) {
 /* "host HOST\npid PID\nboot BOOT\n"; false for anything else, such as an empty file. */
 static bool read_holder(int fd, holder *h) {
     char text[HOLDER_SIZE];
-    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    ssize_t n;
+    do n = pread(fd, text, sizeof text - 1, 0);
+    while (n < 0 && errno == EINTR);
     if (n <= 0) return false;
     text[n] = 0;
     memset(h, 0, sizeof *h);
@@ -63,11 +65,11 @@ static bool read_holder(int fd, holder *h) {
     return found == 3 && h->pid > 0;
 }
 
-static bool write_holder(int fd, const holder *h) {
+static weft_status write_holder(weft_context *ctx, const char *run, int fd, const holder *h) {
     char text[HOLDER_SIZE];
     int n = snprintf(text, sizeof text, "host %s\npid %ld\nboot %s\n", h->host, h->pid, h->boot);
-    if (n <= 0 || (size_t)n >= sizeof text || ftruncate(fd, 0) != 0) return false;
-    return pwrite(fd, text, (size_t)n, 0) == (ssize_t)n;
+    if (ftruncate(fd, 0) != 0) return weft__fail_io(ctx, "write the lock of", run, errno);
+    return weft__write_all(ctx, fd, "the lock of a run folder", text, (size_t)n);
 }
 
 /* ---- taking ---- */
@@ -77,7 +79,10 @@ enum { TAKEN, HELD, NO_LOCKS };
 static int try_lock(int fd) {
 #ifdef F_OFD_SETLK
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(fd, F_OFD_SETLK, &whole) == 0) return TAKEN;
+    int result;
+    do result = fcntl(fd, F_OFD_SETLK, &whole);
+    while (result != 0 && errno == EINTR);
+    if (result == 0) return TAKEN;
 #else
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) return TAKEN;
 #endif
@@ -112,8 +117,7 @@ static weft_status take(weft_context *ctx, const char *run, int fd) {
     int lock = try_lock(fd);
     bool known = read_holder(fd, &other);
     if (lock == HELD || (known && still_held(fd, &other, &me, lock))) return busy(ctx, run, &other, known);
-    if (!write_holder(fd, &me)) return weft__fail_io(ctx, "write the lock of", run, errno);
-    return WEFT_OK;
+    return write_holder(ctx, run, fd, &me);
 }
 
 weft_status weft_run_lock_take(weft_context *ctx, const char *run, weft_run_lock **out) {
@@ -129,7 +133,7 @@ weft_status weft_run_lock_take(weft_context *ctx, const char *run, weft_run_lock
     int fd = -1;
     if (status == WEFT_OK) {
         snprintf(path, size, "%s/lock", run);
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        fd = weft__io_system.open(NULL, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         status = fd >= 0 ? take(ctx, run, fd) : weft__fail_io(ctx, "open", path, errno);
     }
     if (status == WEFT_OK) {

@@ -353,7 +353,7 @@ weft_status weft_safetensors_open(weft_context *ctx, const char *path, weft_safe
     if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_safetensors_open: out is NULL");
     *out = NULL;
     if (!path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_safetensors_open: path is NULL");
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = weft__io_system.open(NULL, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return weft__fail_io(ctx, "open", path, errno);
     return weft__safetensors_open_fd(ctx, fd, path, out);
 }

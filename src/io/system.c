@@ -15,14 +15,24 @@
 
 #include "io/publish.h"
 
+/* A signal may interrupt more than writes where files lie elsewhere (NFS, FUSE). What was done all the same
+ * shows as EEXIST or ENOENT, for which callers are prepared, since replies may be lost there too. */
+#define UNINTERRUPTED(result, call)                                                                          \
+    do result = (call);                                                                                      \
+    while (result < 0 && errno == EINTR)
+
 static int system_open(void *user, int dir, const char *name, int flags, mode_t mode) {
+    int fd;
     (void)user;
-    return openat(dir, name, flags, mode);
+    UNINTERRUPTED(fd, openat(dir, name, flags, mode));
+    return fd;
 }
 
 static int system_mkdir(void *user, int dir, const char *name, mode_t mode) {
+    int result;
     (void)user;
-    return mkdirat(dir, name, mode);
+    UNINTERRUPTED(result, mkdirat(dir, name, mode));
+    return result;
 }
 
 static ssize_t system_write(void *user, int fd, const void *data, size_t bytes) {
@@ -31,8 +41,10 @@ static ssize_t system_write(void *user, int fd, const void *data, size_t bytes) 
 }
 
 static int system_sync(void *user, int fd) {
+    int result;
     (void)user;
-    if (fsync(fd) == 0) return 0;
+    UNINTERRUPTED(result, fsync(fd));
+    if (result == 0) return 0;
     return errno == EINVAL ? 0 : -1; /* some file systems have nothing to flush for a folder */
 }
 
@@ -42,23 +54,41 @@ static int system_close(void *user, int fd) {
 }
 
 static int system_rename(void *user, int dir, const char *from, const char *to, unsigned flags) {
+    int result = -1;
     (void)user;
-    if (!(flags & WEFT__IO_SWAP)) return renameat(dir, from, dir, to);
+    if (!(flags & WEFT__IO_SWAP)) {
+        UNINTERRUPTED(result, renameat(dir, from, dir, to));
+        return result;
+    }
 #ifdef RENAME_EXCHANGE
-    return renameat2(dir, from, dir, to, RENAME_EXCHANGE);
+    return renameat2(dir, from, dir, to, RENAME_EXCHANGE); /* not again: that would swap back */
 #else
     errno = ENOSYS;
-    return -1;
+    return result;
 #endif
 }
 
 static int system_unlink(void *user, int dir, const char *name, int flags) {
+    int result;
     (void)user;
-    return unlinkat(dir, name, flags);
+    UNINTERRUPTED(result, unlinkat(dir, name, flags));
+    return result;
 }
 
 const weft__io weft__io_system = {NULL,        system_open,  system_mkdir,  system_write,
                                   system_sync, system_close, system_rename, system_unlink};
+
+weft_status weft__write_all(weft_context *ctx, int fd, const char *name, const void *data, size_t bytes) {
+    const char *at = data;
+    while (bytes > 0) {
+        const ssize_t n = write(fd, at, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return weft__fail_io(ctx, "write", name, n < 0 ? errno : EIO);
+        at += n;
+        bytes -= (size_t)n;
+    }
+    return WEFT_OK;
+}
 
 const char *weft__errno_text(int error, char *buffer, size_t bytes) {
 #ifdef __GLIBC__

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <events.pb-c.h> /* made from events.proto by the build */
 
@@ -44,9 +43,7 @@ static weft_status write_event(int fd, const WeftEvents__Event *event) {
     put_le(record, size, 8);
     put_le(record + 8, masked(crc32c(record, 8)), 4);
     put_le(record + 12 + size, masked(crc32c(record + 12, size)), 4);
-    ssize_t written = write(fd, record, size + 16);
-    if (written == (ssize_t)(size + 16)) return WEFT_OK;
-    return weft__fail_io(NULL, "write", WEFT__EVENTS_FILE, written < 0 ? errno : ENOSPC);
+    return weft__write_all(NULL, fd, WEFT__EVENTS_FILE, record, size + 16);
 }
 
 weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, double wall_time) {

@@ -79,17 +79,6 @@ static weft_status open_appending(const weft__run *run, const char *name, int *f
     return *fd < 0 ? weft__fail_io(NULL, "open", path, errno) : WEFT_OK;
 }
 
-static weft_status write_all(int fd, const char *name, const char *text, size_t bytes) {
-    while (bytes > 0) {
-        ssize_t done = write(fd, text, bytes);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return weft__fail_io(NULL, "write", name, errno);
-        text += done;
-        bytes -= (size_t)done;
-    }
-    return WEFT_OK;
-}
-
 static weft_status write_csv_header(weft__run *run) {
     static const char scores[] = ""
 #define NAME(member, title, tag) "," #member
@@ -103,7 +92,7 @@ static weft_status write_csv_header(weft__run *run) {
                          "step,epoch,loss,lr,grad_norm,%s_per_second,val_loss,val_accuracy,epoch_seconds,"
                          "memory_peak,loss_scale%s\n",
                          run->tokens ? "tokens" : "samples", scores);
-    return write_all(run->csv, "metrics.csv", line, (size_t)bytes);
+    return weft__write_all(NULL, run->csv, "metrics.csv", line, (size_t)bytes);
 }
 
 static weft_status refuse_run(const char *dir) {
@@ -235,8 +224,8 @@ weft_status weft__run_metrics(weft__run *run, const weft__metrics *m) {
     for (size_t i = 0; i < SCORES; i++) put_cell(csv, scores[i], i + 1 < SCORES ? ',' : '\n');
     fclose(json);
     fclose(csv);
-    WEFT_TRY(write_all(run->metrics, "metrics.jsonl", line, strlen(line)));
-    WEFT_TRY(write_all(run->csv, "metrics.csv", row, strlen(row)));
+    WEFT_TRY(weft__write_all(NULL, run->metrics, "metrics.jsonl", line, strlen(line)));
+    WEFT_TRY(weft__write_all(NULL, run->csv, "metrics.csv", row, strlen(row)));
     return weft__events_append(run->events, m, run->tokens, (double)time(NULL));
 }
 
@@ -245,7 +234,8 @@ weft_status weft__run_sync(weft__run *run) {
     static const char *const names[] = {"metrics.jsonl", "metrics.csv", "log.txt"};
     weft_run_lock_beat(run->lock);
     for (int i = 0; i < 3; i++)
-        if (fsync(files[i]) != 0) return weft__fail_io(NULL, "bring to the disk", names[i], errno);
+        if (weft__io_system.sync(NULL, files[i]) != 0)
+            return weft__fail_io(NULL, "bring to the disk", names[i], errno);
     return WEFT_OK;
 }
 
@@ -263,7 +253,7 @@ weft_status weft__run_log(weft__run *run, uint64_t step, const char *fmt, ...) {
     for (char *c = line; *c; c++)
         if (*c == '\n') *c = ' '; /* one line each: cutting back counts on it */
     strcat(line, "\n");
-    return write_all(run->log, "log.txt", line, strlen(line));
+    return weft__write_all(NULL, run->log, "log.txt", line, strlen(line));
 }
 
 weft_status weft__run_write(const weft__run *run, const char *name, const char *text) {
@@ -319,7 +309,7 @@ static weft_status cut_file(const weft__run *run, int fd, const char *name, cons
     }
     size_t size = bytes.size;
     weft_bytes_free(NULL, &bytes);
-    if (kept < size && (ftruncate(fd, (off_t)kept) != 0 || fsync(fd) != 0))
+    if (kept < size && (ftruncate(fd, (off_t)kept) != 0 || weft__io_system.sync(NULL, fd) != 0))
         return weft__fail_io(NULL, "cut back", path, errno);
     return WEFT_OK;
 }

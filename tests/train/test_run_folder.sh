@@ -70,5 +70,10 @@ expect 0 'cannot remove flaky/checkpoints/step-[0-9]*: Input/output error' \
     inject unlinkat:error=EIO:when=4 "$weft" train mlp.yaml --run flaky --set train.keep=1
 check "training went on" [ "$(readlink flaky/checkpoints/best)" = step-12 ]
 
+# ---- signals interrupt writes ----
+expect 0 '' inject write:error=EINTR:when=2+3 "$weft" train mlp.yaml --quiet --run interrupted
+check "the metrics are whole" [ "$(wc -l <interrupted/metrics.jsonl)" = 6 ]
+expect 0 'done' "$weft" info interrupted --check
+
 echo "test_run_folder: cells=$cells fail=$fail"
 [ "$fail" = 0 ]

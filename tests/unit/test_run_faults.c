@@ -14,17 +14,37 @@
 #include <sys/syscall.h>
 
 #include "io_scratch.h"
+#include "train/events.h"
 #include "train/run_dir.h"
 
 /* ---- calls that a test may change ---- */
 
 static void (*before_fsync)(void); /* called once */
+static bool signals;               /* every other call is interrupted, and the others write at most 3 bytes */
+
+static bool interrupted(void) {
+    static unsigned calls;
+    errno = EINTR;
+    return signals && ++calls % 2;
+}
 
 int fsync(int fd) {
     void (*meddle)(void) = before_fsync;
     before_fsync = NULL;
     if (meddle) meddle();
-    return (int)syscall(SYS_fsync, fd);
+    return interrupted() ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+ssize_t write(int fd, const void *data, size_t bytes) {
+    return interrupted() ? -1 : (ssize_t)syscall(SYS_write, fd, data, signals && bytes > 3 ? 3 : bytes);
+}
+
+int renameat(int from_folder, const char *from, int to_folder, const char *to) {
+    return interrupted() ? -1 : renameat2(from_folder, from, to_folder, to, 0);
+}
+
+int unlinkat(int folder, const char *name, int flags) {
+    return interrupted() ? -1 : (int)syscall(SYS_unlinkat, folder, name, flags);
 }
 
 /* ---- two runs, one folder ---- */
@@ -79,10 +99,73 @@ static void test_temporaries_are_removed(void **state) {
     }
 }
 
+/* ---- signals ---- */
+
+static void assert_same_file(const char *name) {
+    char a[64], b[64];
+    size_t a_bytes = 0, b_bytes = 0;
+    snprintf(a, sizeof a, "calm/%s", name);
+    snprintf(b, sizeof b, "signals/%s", name);
+    char *one = slurp(in_scratch(a), &a_bytes), *two = slurp(in_scratch(b), &b_bytes);
+    assert_non_null(one);
+    assert_non_null(two);
+    assert_int_equal(a_bytes, b_bytes);
+    assert_memory_equal(one, two, a_bytes);
+    free(one);
+    free(two);
+}
+
+static void some_work(const char *dir) {
+    weft__run run;
+    assert_int_equal(weft__run_create(in_scratch(dir), "x", true, &run), WEFT_OK);
+    for (uint64_t step = 1; step <= 4; step++) {
+        weft__metrics m = weft__metrics_none(step);
+        m.loss = 1.0 / (double)step;
+        assert_int_equal(weft__events_append(run.events, &m, true, 1.0), WEFT_OK);
+        assert_int_equal(weft__run_metrics(&run, &m), WEFT_OK);
+        assert_int_equal(weft__run_log(&run, step, "a line"), WEFT_OK);
+    }
+    assert_int_equal(weft__run_sync(&run), WEFT_OK);
+    assert_int_equal(weft__run_write(&run, "config.yaml", "task: regression\n"), WEFT_OK);
+    assert_int_equal(weft__run_sample(&run, 4, "a text", 6), WEFT_OK);
+    const weft_checkpoint_state state = {.step = 4};
+    const float weight = 1;
+    const weft_entry entry = {.name = "w", .dtype = WEFT_F32, .data = &weight};
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weft_checkpoint_write(NULL, run.dir, &state, &entry, 1, NULL, 0), WEFT_OK);
+    assert_int_equal(weft_checkpoint_mark_best(NULL, run.dir, 4), WEFT_OK);
+    weft__run_close(&run);
+}
+
+/* Calls that signals interrupt, and writes that do a part, are the library's business: the files are those of
+ * a run without signals. */
+static void test_interrupted_calls(void **state) {
+    (void)state;
+    static const char *const names[] = {"metrics.jsonl",
+                                        "metrics.csv",
+                                        "config.yaml",
+                                        "samples/step-4.txt",
+                                        "checkpoints/step-4/model.safetensors",
+                                        "checkpoints/step-4/state.json"};
+    struct stat calm, disturbed;
+    some_work("calm");
+    signals = true;
+    some_work("signals");
+    signals = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) assert_same_file(names[i]);
+    assert_int_equal(stat(in_scratch("calm/" WEFT__EVENTS_FILE), &calm), 0); /* its times differ */
+    assert_int_equal(stat(in_scratch("signals/" WEFT__EVENTS_FILE), &disturbed), 0);
+    assert_int_equal(calm.st_size, disturbed.st_size);
+    assert_int_equal(count_hidden(in_scratch("signals")), 0);
+    assert_int_equal(count_hidden(in_scratch("signals/checkpoints")), 0);
+    assert_int_equal(count_hidden(in_scratch("signals/samples")), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_since_the_first_look),
         cmocka_unit_test(test_temporaries_are_removed),
+        cmocka_unit_test(test_interrupted_calls),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
