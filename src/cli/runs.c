@@ -26,6 +26,8 @@ static weft_status gather(const char *dir, facts *f) {
                           "%s: no run folder (it has no config.yaml); 'weft runs' lists them", dir);
     WEFT_TRY(weft__summary_read(dir, &f->summary));
     WEFT_TRY(weft__history_read(dir, &history));
+    char damage[WEFT__DAMAGE_TEXT];
+    if (history.damaged) weft__complain("%s/%s", dir, weft__history_damage(&history, damage));
     f->best = weft__history_best(&history);
     f->rate = weft__history_rate(&history);
     f->gauges = weft__history_gauges(&history);

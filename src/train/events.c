@@ -97,7 +97,11 @@ size_t weft__events_until(const uint8_t *bytes, size_t size, uint64_t step) {
     while (size - at >= 16) {
         uint64_t length = get_le(bytes + at, 8);
         if (length > size - at - 16 || length > RECORD_MAX) break;
-        WeftEvents__Event *event = weft_events__event__unpack(NULL, (size_t)length, bytes + at + 12);
+        const uint8_t *head = bytes + at, *record = head + 12;
+        if (get_le(head + 8, 4) != masked(crc32c(head, 8)) ||
+            get_le(record + length, 4) != masked(crc32c(record, (size_t)length)))
+            break; /* TensorBoard reads no further */
+        WeftEvents__Event *event = weft_events__event__unpack(NULL, (size_t)length, record);
         bool later = !event || event->step < 0 || (uint64_t)event->step > step;
         if (event) weft_events__event__free_unpacked(event, NULL);
         if (later) break;

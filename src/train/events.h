@@ -10,7 +10,7 @@
  * empty one. wall_time: seconds since 1970. */
 weft_status weft__events_append(int fd, const weft__metrics *metrics, bool tokens, double wall_time);
 
-/* How many bytes of an event file hold whole records of steps up to `step`. */
+/* How many bytes of an event file hold whole records of steps up to `step`, none of them damaged. */
 size_t weft__events_until(const uint8_t *bytes, size_t size, uint64_t step);
 
 #endif

@@ -188,15 +188,14 @@ static void take_metrics(weft__history *history, const json_t *object) {
 #undef TAKE_SCORE
 }
 
-static weft_status take_line(weft__history *history, const char *text, size_t size, const char *path,
-                             size_t line) {
+/* WEFT_ERR_FORMAT, without a message, for what is no line of metrics. */
+static weft_status take_line(weft__history *history, const char *text, size_t size) {
     weft__json json;
     json_error_t error;
     json_t *object;
     weft__json_open(&json, NULL);
     weft_status status = weft__json_load(&json, text, size, JSON_REJECT_DUPLICATES, &error, &object);
-    if (status == WEFT_ERR_FORMAT || (status == WEFT_OK && !json_is_object(object)))
-        status = weft__fail(NULL, WEFT_ERR_FORMAT, "%s:%zu: no line of metrics", path, line);
+    if (status == WEFT_OK && !json_is_object(object)) status = WEFT_ERR_FORMAT;
     if (status == WEFT_OK &&
         !weft__grow(NULL, &history->lines, &history->capacity, history->count, sizeof *history->lines))
         status = weft__fail_oom(NULL, history->count * sizeof *history->lines, "the metrics");
@@ -217,7 +216,11 @@ weft_status weft__history_read(const char *dir, weft__history *history) {
     for (size_t line = 1; text < last && status == WEFT_OK; line++) {
         const char *end = memchr(text, '\n', (size_t)(last - text));
         if (!end) break;
-        status = take_line(history, text, (size_t)(end - text), path, line);
+        status = take_line(history, text, (size_t)(end - text));
+        if (status == WEFT_ERR_FORMAT) {
+            if (history->damaged++ == 0) history->first_damaged = line;
+            status = WEFT_OK;
+        }
         text = end + 1;
     }
     weft_bytes_free(NULL, &bytes);
@@ -228,6 +231,15 @@ weft_status weft__history_read(const char *dir, weft__history *history) {
 void weft__history_free(weft__history *history) {
     weft__free(NULL, history->lines);
     *history = (weft__history){0};
+}
+
+const char *weft__history_damage(const weft__history *history, char out[WEFT__DAMAGE_TEXT]) {
+    const size_t more = history->damaged - (history->damaged > 0);
+    out[0] = '\0';
+    if (history->damaged > 0)
+        snprintf(out, WEFT__DAMAGE_TEXT, "metrics.jsonl:%zu is damaged%s: not shown in reports",
+                 history->first_damaged, more ? ", and so are lines after it" : "");
+    return out;
 }
 
 double weft__history_best(const weft__history *history) {

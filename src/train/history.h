@@ -35,12 +35,18 @@ weft_status weft__choices_read(const char *dir, struct weft_tile_choice **list, 
 typedef struct weft__history {
     weft__metrics *lines;
     size_t count, capacity;
+    size_t damaged, first_damaged; /* lines that were left out; the number of the first, from 1 */
     bool tokens;
 } weft__history;
 
-/* Reads metrics.jsonl; a torn last line is left out. WEFT_ERR_FORMAT names the line. */
+/* Reads metrics.jsonl; damaged lines and a torn last one are left out: a bad bit in a log must not end a run.
+ */
 weft_status weft__history_read(const char *dir, weft__history *history);
 void weft__history_free(weft__history *history);
+
+#define WEFT__DAMAGE_TEXT 128
+/* "metrics.jsonl:7 is damaged: ..." for whoever shows a history with damaged lines; else "". Returns out. */
+const char *weft__history_damage(const weft__history *history, char out[WEFT__DAMAGE_TEXT]);
 
 /* Least val_loss where there is one, otherwise least loss; NaN when there is nothing. */
 double weft__history_best(const weft__history *history);

@@ -147,6 +147,19 @@ static weft_status restore_best(weft__loop *loop) {
     return status == WEFT_ERR_STATE ? WEFT_OK : status;
 }
 
+/* Cuts the logs back to the step of the checkpoint, and says where they are damaged. */
+static weft_status cut_logs(weft__loop *loop) {
+    weft__history history;
+    char damage[WEFT__DAMAGE_TEXT];
+    WEFT_TRY(weft__run_cut(&loop->run, loop->first));
+    WEFT_TRY(weft__history_read(loop->run.dir, &history));
+    if (history.damaged)
+        weft__log(loop->model.ctx, WEFT_LOG_WARNING, "%s/%s", loop->run.dir,
+                  weft__history_damage(&history, damage));
+    weft__history_free(&history);
+    return WEFT_OK;
+}
+
 /* Loads the newest checkpoint, if there is one yet, and cuts the logs back to its step. */
 static weft_status go_on(weft__loop *loop) {
     uint64_t step = 0;
@@ -162,7 +175,7 @@ static weft_status go_on(weft__loop *loop) {
     }
     WEFT_TRY(status);
     WEFT_TRY(take_choices(loop));
-    WEFT_TRY(weft__run_cut(&loop->run, loop->first));
+    WEFT_TRY(cut_logs(loop));
     status = weft__summary_read(loop->run.dir, &loop->before);
     if (status != WEFT_OK && status != WEFT_ERR_STATE && status != WEFT_ERR_FORMAT) return status;
     if (status == WEFT_OK) {

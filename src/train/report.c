@@ -84,7 +84,10 @@ static void head(FILE *out, const char *dir, const weft__summary *s, const weft_
     weft__html_text(out, s->model, strlen(s->model));
     fprintf(out, " on ");
     weft__html_text(out, s->device, strlen(s->device));
-    fprintf(out, ", trained with Weft %s: %s</p>\n<div class=\"cards\">\n", weft_version(), s->status);
+    fprintf(out, ", trained with Weft %s: %s</p>\n", weft_version(), s->status);
+    char damage[WEFT__DAMAGE_TEXT];
+    if (h->damaged) fprintf(out, "<p>%s</p>\n", weft__history_damage(h, damage));
+    fprintf(out, "<div class=\"cards\">\n");
     number_card(out, "parameters", (double)s->parameters);
     snprintf(text, sizeof text, "%llu of %llu", (unsigned long long)s->step, (unsigned long long)s->steps);
     card(out, "steps", text);

@@ -289,23 +289,25 @@ static bool number_after(const char *line, size_t size, const char *mark, uint64
     return false;
 }
 
-/* Cuts a file of lines before the first one whose step is above `step`, or that is torn. mark stands before
- * the step; "" where lines begin with it (csv, whose first line is a header). */
+/* Cuts a file of lines behind the last one before any whose step is above `step`. A line without a step is
+ * damaged: it stays where good ones follow. mark stands before the step; "" where lines begin with it (csv,
+ * whose first line is a header). */
 static weft_status cut_file(const weft__run *run, int fd, const char *name, const char *mark, uint64_t step) {
     char path[PATH_BYTES];
     weft_bytes bytes;
     if (!weft__join(path, sizeof path, run->dir, name)) return WEFT_ERR_ARGUMENT;
     WEFT_TRY(weft_read_file(NULL, path, 0, &bytes));
     size_t kept = 0;
-    while (kept < bytes.size) {
-        const char *line = (const char *)bytes.data + kept;
-        const char *end = memchr(line, '\n', bytes.size - kept);
+    for (size_t begin = 0, end; begin < bytes.size; begin = end) {
+        const char *line = (const char *)bytes.data + begin;
+        const char *newline = memchr(line, '\n', bytes.size - begin);
+        const bool header = begin == 0 && mark[0] == '\0';
         uint64_t at = 0;
-        bool header = kept == 0 && mark[0] == '\0';
-        if (!end) break;
-        size_t size = (size_t)(end - line);
-        if (!header && (!number_after(line, size, mark, &at) || at > step)) break;
-        kept += size + 1;
+        if (!newline) break; /* torn */
+        end = begin + (size_t)(newline - line) + 1;
+        const bool found = header || number_after(line, (size_t)(newline - line), mark, &at);
+        if (at > step) break;
+        if (found) kept = end;
     }
     size_t size = bytes.size;
     weft_bytes_free(NULL, &bytes);

@@ -30,6 +30,15 @@ expect 0 'cannot be used' "$weft" resume done --set train.steps=11 --set train.k
 check "and the one after it" [ "$(checkpoints done)" = "step-11 step-12" ]
 expect 3 'step-11 +whole' "$weft" info done --check
 
+# ---- a bad bit in the metrics ----
+expect 0 '' "$weft" train mlp.yaml --quiet --run bad
+sed -i '2s/"/b/' bad/metrics.jsonl
+expect 0 'bad/metrics.jsonl:2 is damaged' "$weft" resume bad --set train.steps=14
+check "the other lines are kept" [ "$(grep -c 'step": ' bad/metrics.jsonl)" = 7 ]
+check "the report says so" grep -q 'metrics.jsonl:2 is damaged' bad/report.html
+expect 0 'bad/metrics.jsonl:2 is damaged' "$weft" runs .
+expect 0 'last loss' "$weft" compare bad bad
+
 # ---- what cannot be removed ----
 mkdir -p done/checkpoints/step-11/1/2/3/4/5 # deeper than any checkpoint
 rm -r done/checkpoints/step-12
