@@ -87,13 +87,11 @@ weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run, uint64
     snprintf(name, sizeof name, "step-%" PRIu64, step);
     char *path = weft__checkpoint_path(ctx, run, NULL);
     if (!path) return weft__fail_oom(ctx, strlen(run) + 16, "a path");
-    const int folder = weft__io_system.open(NULL, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    weft_status status = WEFT_OK;
-    if (folder < 0)
-        status = weft__fail_io(ctx, "open", path, errno);
-    else if (fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) != 0)
+    int folder;
+    weft_status status = weft__own_folder(ctx, &weft__io_system, path, &folder);
+    if (status == WEFT_OK && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) != 0)
         status = weft__fail(ctx, WEFT_ERR_STATE, "%s has no %s to be the best", path, name);
-    else if (replace_link(ctx, path, folder, name) != 0)
+    if (status == WEFT_OK && replace_link(ctx, path, folder, name) != 0)
         status = link_failed(ctx, path, errno);
     if (folder >= 0) (void)close(folder);
     weft__free(ctx, path);

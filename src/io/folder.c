@@ -74,6 +74,19 @@ static weft_status folder_failed(weft__folder *f, const char *what, int error) {
     return status;
 }
 
+weft_status weft__own_folder(weft_context *ctx, const weft__io *io, const char *path, int *fd) {
+    struct stat st;
+    *fd = io->open(io->user, AT_FDCWD, path, FOLDER | O_NOFOLLOW, 0);
+    if (*fd >= 0) return WEFT_OK;
+    const int error = errno;
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        return weft__fail(ctx, WEFT_ERR_IO,
+                          "%s is a symbolic link, and Weft removes old files in that folder: put the folder "
+                          "itself there, or link the whole run folder",
+                          path);
+    return weft__fail_io(ctx, "open the folder", path, error);
+}
+
 weft_status weft__folder_open(weft_context *ctx, const weft__io *io, const char *parent, const char *name,
                               weft__folder **out) {
     *out = NULL;
@@ -90,8 +103,11 @@ weft_status weft__folder_open(weft_context *ctx, const weft__io *io, const char 
     }
     snprintf(f->path, size, "%s/%s", parent, name);
     f->name = f->path + strlen(parent) + 1;
-    f->parent = f->io->open(f->io->user, AT_FDCWD, parent, FOLDER, 0);
-    if (f->parent < 0) return folder_failed(f, "open the folder of", errno);
+    const weft_status status = weft__own_folder(ctx, f->io, parent, &f->parent);
+    if (status != WEFT_OK) {
+        folder_free(f);
+        return status;
+    }
     int made = -1;
     for (int attempt = 0; made != 0 && attempt < 16; attempt++) {
         if (!weft__temp_name(name, f->temp)) return folder_failed(f, "create", EINVAL);
@@ -181,9 +197,8 @@ weft_status weft__folder_remove(weft_context *ctx, const weft__io *io, const cha
     if (!io) io = &weft__io_system;
     if (!weft__temp_name(name, temp))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "cannot remove %s/%s: not a name", parent, name);
-    int dir = io->open(io->user, AT_FDCWD, parent, FOLDER, 0);
-    if (dir < 0) return weft__fail_io(ctx, "open", parent, errno);
-    int error = 0;
+    int dir, error = 0;
+    WEFT_TRY(weft__own_folder(ctx, io, parent, &dir));
     if (io->rename(io->user, dir, name, temp, 0) != 0) {
         error = errno == ENOENT ? 0 : errno;
     } else {
@@ -200,7 +215,7 @@ weft_status weft__folder_remove(weft_context *ctx, const weft__io *io, const cha
 size_t weft__remove_stale(const weft__io *io, const char *path) {
     size_t gone = 0;
     if (!io) io = &weft__io_system;
-    int fd = io->open(io->user, AT_FDCWD, path, FOLDER, 0);
+    int fd = io->open(io->user, AT_FDCWD, path, FOLDER | O_NOFOLLOW, 0);
     if (fd < 0) return 0;
     DIR *stream = fdopendir(fd);
     if (!stream) {

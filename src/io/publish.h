@@ -71,6 +71,10 @@ uint64_t weft__writer_bytes(const weft__writer *writer); /* written so far */
 
 /* ---- a folder: folder.c ---- */
 
+/* Opens a folder in which Weft makes, renames and removes what it chooses. A symbolic link is refused:
+ * whoever made it would choose where. Links on the way to it are followed. */
+weft_status weft__own_folder(weft_context *ctx, const weft__io *io, const char *path, int *fd);
+
 typedef struct weft__folder weft__folder;
 
 weft_status weft__folder_open(weft_context *ctx, const weft__io *io, const char *parent, const char *name,
@@ -87,8 +91,8 @@ void weft__folder_abandon(weft__folder *folder);
  * half of it visible. WEFT_OK when it is not there. */
 weft_status weft__folder_remove(weft_context *ctx, const weft__io *io, const char *parent, const char *name);
 
-/* Removes the temporary files and folders that crashed processes left in a folder. Only for who holds
- * the lock of it. Returns how many are gone. */
+/* Removes the temporary files and folders that crashed processes left in a folder, which is no link. Only for
+ * who holds the lock of it. Returns how many are gone. */
 size_t weft__remove_stale(const weft__io *io, const char *path);
 
 #endif

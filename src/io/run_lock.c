@@ -137,7 +137,8 @@ weft_status weft_run_lock_take(weft_context *ctx, const char *run, weft_run_lock
         status = fd >= 0 ? take(ctx, run, fd) : weft__fail_io(ctx, "open", path, errno);
     }
     if (status == WEFT_OK) {
-        (void)weft__remove_stale(NULL, run);
+        snprintf(path, size, "%s/.", run); /* which may be a link itself */
+        (void)weft__remove_stale(NULL, path);
         (void)weft__remove_stale(NULL, checkpoints);
         l->ctx = ctx;
         l->fd = fd;

@@ -102,16 +102,26 @@ static weft_status refuse_run(const char *dir) {
                       dir);
 }
 
+/* A folder of the run, without what a killed process left in it. */
+static weft_status take_folder(const weft__run *run, const char *name) {
+    char path[PATH_BYTES];
+    int fd;
+    if (!weft__join(path, sizeof path, run->dir, name))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run->dir);
+    WEFT_TRY(weft_make_folder(NULL, path));
+    WEFT_TRY(weft__own_folder(NULL, &weft__io_system, path, &fd));
+    close(fd);
+    (void)weft__remove_stale(NULL, path);
+    return WEFT_OK;
+}
+
 /* Locks the folder run->dir and opens its files. Where it is to be `new`, the lock tells whether it still is:
  * another process may have trained in it since it was looked at. */
 static weft_status take(weft__run *run, bool new) {
-    char path[PATH_BYTES];
     WEFT_TRY(weft_run_lock_take(NULL, run->dir, &run->lock));
     if (new) WEFT_TRY(refuse_run(run->dir));
-    if (!weft__join(path, sizeof path, run->dir, "samples"))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run->dir);
-    WEFT_TRY(weft_make_folder(NULL, path));
-    (void)weft__remove_stale(NULL, path); /* as the lock did in the folder itself and in checkpoints */
+    WEFT_TRY(take_folder(run, "checkpoints"));
+    WEFT_TRY(take_folder(run, "samples"));
     WEFT_TRY(open_appending(run, "metrics.jsonl", &run->metrics));
     WEFT_TRY(open_appending(run, "metrics.csv", &run->csv));
     WEFT_TRY(open_appending(run, "log.txt", &run->log));

@@ -30,6 +30,18 @@ expect 0 'cannot be used' "$weft" resume done --set train.steps=11 --set train.k
 check "and the one after it" [ "$(checkpoints done)" = "step-11 step-12" ]
 expect 3 'step-11 +whole' "$weft" info done --check
 
+# ---- links within a run folder ----
+expect 0 '' "$weft" train mlp.yaml --quiet --run mine
+cp -r mine foreign
+rm -r foreign/checkpoints
+ln -s ../mine/checkpoints foreign/checkpoints
+expect 8 'foreign/checkpoints is a symbolic link' "$weft" resume foreign --set train.steps=14
+one_line
+check "nothing was removed" [ "$(checkpoints mine)" = "step-10 step-12" ]
+ln -s mine linked
+expect 0 '' "$weft" resume linked/ --set train.steps=14 --quiet
+check "a link to the folder is followed" [ "$(checkpoints mine)" = "step-12 step-14" ]
+
 # ---- a bad bit in the metrics ----
 expect 0 '' "$weft" train mlp.yaml --quiet --run bad
 sed -i '2s/"/b/' bad/metrics.jsonl

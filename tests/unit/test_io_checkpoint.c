@@ -483,6 +483,31 @@ static void test_list_and_prune(void **state) {
     assert_int_equal(count_hidden(in_scratch("list/checkpoints")), 0);
 }
 
+/* Nothing is written, marked or removed behind a link in a run; reading may follow one. */
+static void test_linked_checkpoints(void **state) {
+    (void)state;
+    uint64_t steps[8];
+    size_t count;
+    (void)run_folder("mine");
+    for (uint64_t step = 1; step <= 3; step++) assert_int_equal(save(in_scratch("mine"), step), WEFT_OK);
+    (void)run_folder("foreign");
+    assert_true(spill(in_scratch("mine/checkpoints/.a.77.0123456789abcdef.tmp"), "x", 1));
+    assert_int_equal(symlink("../mine/checkpoints", in_scratch("foreign/checkpoints")), 0);
+    const char *run = in_scratch("foreign"), *const link = "foreign/checkpoints is a symbolic link";
+    weft_run_lock *lock;
+    assert_int_equal(weft_run_lock_take(NULL, run, &lock), WEFT_OK);
+    assert_int_equal(save(run, 4), WEFT_ERR_IO);
+    assert_non_null(strstr(weft_last_error(NULL), link));
+    assert_int_equal(weft_checkpoint_mark_best(NULL, run, 3), WEFT_ERR_IO);
+    assert_non_null(strstr(weft_last_error(NULL), link));
+    assert_int_equal(weft_checkpoint_prune(NULL, run, 1), WEFT_ERR_IO);
+    assert_non_null(strstr(weft_last_error(NULL), link));
+    weft_run_lock_release(lock);
+    assert_int_equal(weft_checkpoint_list(NULL, run, steps, 8, &count), WEFT_OK);
+    assert_int_equal(count, 3);
+    assert_int_equal(count_hidden(in_scratch("mine/checkpoints")), 1);
+}
+
 /* One that cannot be removed keeps none of the others; one newer than the run does not count. */
 static void test_prune_goes_on(void **state) {
     (void)state;
@@ -543,6 +568,7 @@ int main(void) {
         cmocka_unit_test(test_fall_back),
         cmocka_unit_test(test_no_damage),
         cmocka_unit_test(test_list_and_prune),
+        cmocka_unit_test(test_linked_checkpoints),
         cmocka_unit_test(test_prune_goes_on),
         cmocka_unit_test(test_the_best_is_spared),
     };

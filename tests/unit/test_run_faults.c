@@ -99,6 +99,40 @@ static void test_temporaries_are_removed(void **state) {
     }
 }
 
+/* ---- links ---- */
+
+/* Whoever sends a run folder must not choose what is removed on this machine; linking a run folder is fine.
+ */
+static void test_links(void **state) {
+    (void)state;
+    static const char *const names[] = {"checkpoints", "samples", "metrics.jsonl"};
+    weft__run run;
+    char path[64], link[64];
+    assert_int_equal(weft_make_folder(NULL, in_scratch("elsewhere")), WEFT_OK);
+    assert_true(spill(in_scratch("elsewhere/.a.77.0123456789abcdef.tmp"), "x", 1));
+    assert_true(spill(in_scratch("elsewhere/step-9.txt"), "x", 1));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "linked-%zu", i);
+        snprintf(link, sizeof link, "linked-%zu/%s", i, names[i]);
+        assert_int_equal(weft_make_folder(NULL, in_scratch(path)), WEFT_OK);
+        assert_int_equal(symlink(i < 2 ? "../elsewhere" : "../elsewhere/step-9.txt", in_scratch(link)), 0);
+        assert_int_equal(weft__run_create(in_scratch(path), "x", true, &run), WEFT_ERR_IO);
+        assert_non_null(strstr(weft_last_error(NULL), names[i]));
+        assert_non_null(strstr(weft_last_error(NULL), "symbolic link"));
+    }
+    assert_int_equal(count_hidden(in_scratch("elsewhere")), 1);
+    assert_int_equal(access(in_scratch("elsewhere/step-9.txt"), F_OK), 0);
+    assert_int_equal(unlink(in_scratch("linked-0/checkpoints")), 0);
+    assert_int_equal(symlink("linked-0", in_scratch("whole")), 0);
+    assert_int_equal(weft_make_folder(NULL, in_scratch("linked-0/checkpoints")), WEFT_OK);
+    assert_true(spill(in_scratch("linked-0/.a.77.0123456789abcdef.tmp"), "x", 1));
+    assert_true(spill(in_scratch("linked-0/checkpoints/.a.77.0123456789abcdef.tmp"), "x", 1));
+    assert_int_equal(weft__run_create(in_scratch("whole"), "x", true, &run), WEFT_OK);
+    assert_int_equal(count_hidden(in_scratch("linked-0")), 0);
+    assert_int_equal(count_hidden(in_scratch("linked-0/checkpoints")), 0);
+    weft__run_close(&run);
+}
+
 /* ---- signals ---- */
 
 static void assert_same_file(const char *name) {
@@ -165,6 +199,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_since_the_first_look),
         cmocka_unit_test(test_temporaries_are_removed),
+        cmocka_unit_test(test_links),
         cmocka_unit_test(test_interrupted_calls),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
