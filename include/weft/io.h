@@ -122,7 +122,8 @@ typedef struct weft_checkpoint weft_checkpoint;
 
 /* Writes and publishes one checkpoint: a new folder with its files flushed to disk, made visible by one
  * rename, the manifest (state.json: sizes, and CRC-32 plus a 64-bit hash of every array) written last. Before
- * that rename the files are read back and verified as weft_checkpoint_open does.
+ * that rename the files are read back and verified as weft_checkpoint_open does. The run folder must exist:
+ * one that was moved is not made again.
  * The checksums detect corruption, not tampering. A checkpoint of the same step is replaced. */
 WEFT_API WEFT_CHECKED weft_status weft_checkpoint_write(weft_context *ctx, const char *run,
                                                         const weft_checkpoint_state *state,

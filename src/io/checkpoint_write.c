@@ -111,7 +111,7 @@ weft_status weft__checkpoint_write(weft_context *ctx, const weft__io *io, const 
     for (size_t k = 0; status == WEFT_OK && k < WEFT__MANIFEST_FILES; k++)
         status =
             weft__safetensors_plan(ctx, p.entries[k], p.counts[k], &made_by, 1, &p.files[k], &p.headers[k]);
-    if (status == WEFT_OK) status = weft_make_folder(ctx, parent);
+    if (status == WEFT_OK) status = weft__make_one_folder(ctx, parent);
     if (status == WEFT_OK) status = weft__folder_open(ctx, io, parent, name, &folder);
     if (status == WEFT_OK) status = write_files(ctx, folder, state, &p);
     if (status == WEFT_OK) status = verify(ctx, folder, run, name);

@@ -238,8 +238,7 @@ static int flush_folder(const char *path) {
     return io->close(NULL, fd) != 0 && errno != EINTR ? -1 : result;
 }
 
-/* Makes PATH, whose parent exists; flushes the parent only when something was made. */
-static weft_status make_one(weft_context *ctx, char *path) {
+weft_status weft__make_one_folder(weft_context *ctx, char *path) {
     struct stat st;
     if (weft__io_system.mkdir(NULL, AT_FDCWD, path, 0777) != 0) {
         int error = errno;
@@ -271,10 +270,11 @@ weft_status weft_make_folder(weft_context *ctx, const char *path) {
     if (stat(copy, &st) != 0 || !S_ISDIR(st.st_mode)) {
         for (char *p = copy + 1; status == WEFT_OK && (p = strchr(p, '/')); p++) {
             *p = 0;
-            if (p[-1] != '/' && (stat(copy, &st) != 0 || !S_ISDIR(st.st_mode))) status = make_one(ctx, copy);
+            if (p[-1] != '/' && (stat(copy, &st) != 0 || !S_ISDIR(st.st_mode)))
+                status = weft__make_one_folder(ctx, copy);
             *p = '/';
         }
-        if (status == WEFT_OK) status = make_one(ctx, copy);
+        if (status == WEFT_OK) status = weft__make_one_folder(ctx, copy);
     }
     weft__free(ctx, copy);
     return status;

@@ -71,6 +71,10 @@ uint64_t weft__writer_bytes(const weft__writer *writer); /* written so far */
 
 /* ---- a folder: folder.c ---- */
 
+/* Makes the folder `path`, which is changed meanwhile, but not its parents, and flushes the parent. One that
+ * exists is fine. */
+weft_status weft__make_one_folder(weft_context *ctx, char *path);
+
 /* Opens a folder in which Weft makes, renames and removes what it chooses. A symbolic link is refused:
  * whoever made it would choose where. Links on the way to it are followed. */
 weft_status weft__own_folder(weft_context *ctx, const weft__io *io, const char *path, int *fd);

@@ -90,8 +90,9 @@ static void take_shares(const json_t *object, weft__shares *shares) {
         weft__shares_add(shares, name, json_number_value(value));
 }
 
-weft_status weft__summary_write(const weft__run *run, const weft__summary *s) {
+weft_status weft__summary_write(weft__run *run, const weft__summary *s) {
     weft__json json;
+    WEFT_TRY(weft__run_follow(run));
     weft__json_build(&json, NULL);
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "model", s->model, "device",

@@ -25,7 +25,7 @@ typedef struct weft__summary {
     int n_choices;
 } weft__summary;
 
-weft_status weft__summary_write(const weft__run *run, const weft__summary *summary);
+weft_status weft__summary_write(weft__run *run, const weft__summary *summary);
 /* WEFT_ERR_STATE where there is none, WEFT_ERR_FORMAT where it is damaged or was edited. */
 weft_status weft__summary_read(const char *dir, weft__summary *summary);
 /* The choices in it, to be freed with weft__free(NULL, *list); none where there is no summary. They go to the

@@ -76,6 +76,16 @@ static weft_status save(weft__loop *loop, uint64_t step) {
     return WEFT_OK;
 }
 
+/* Runs what writes several files, a second time where the folder was moved between two of them. */
+static weft_status write_in_folder(weft__loop *loop, uint64_t step,
+                                   weft_status (*write)(weft__loop *, uint64_t)) {
+    WEFT_TRY(weft__run_follow(&loop->run));
+    const int moves = loop->run.moves;
+    const weft_status status = write(loop, step);
+    if (status != WEFT_ERR_IO || weft__run_follow(&loop->run) != WEFT_OK) return status;
+    return loop->run.moves == moves ? status : write(loop, step);
+}
+
 /* Saves this step, and marks it where it is the best so far: then the best before it is an old one too. */
 static weft_status keep(weft__loop *loop, uint64_t step) {
     WEFT_TRY(save(loop, step));
@@ -83,6 +93,11 @@ static weft_status keep(weft__loop *loop, uint64_t step) {
         WEFT_TRY(weft_checkpoint_mark_best(loop->model.ctx, loop->run.dir, step));
     weft__model_prune(&loop->model, loop->config, loop->run.dir, step);
     return WEFT_OK;
+}
+
+static weft_status report(weft__loop *loop, uint64_t step) {
+    (void)step;
+    return weft__report_write(loop->run.dir);
 }
 
 static weft_status log_step(weft__loop *loop, const weft_fit_state *state, weft__metrics *m) {
@@ -157,12 +172,12 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
     loop->signal = weft__signals_stop();
     if (d.saves || d.ends || weft__signals_save() || loop->signal) {
         WEFT_TRY(weft_fit_losses(state, NULL, NULL)); /* no weights that come of a loss that is no number */
-        WEFT_TRY(keep(loop, state->step));
+        WEFT_TRY(write_in_folder(loop, state->step, keep));
     }
     if (d.evaluates && weft__now() - loop->reported > REPORT_SECONDS) {
         weft__progress_phase(p, WEFT__PHASE_REPORT);
         WEFT_TRY(weft__loop_summary(loop, "running"));
-        WEFT_TRY(weft__report_write(loop->run.dir));
+        WEFT_TRY(write_in_folder(loop, state->step, report));
         loop->reported = weft__now();
     }
     *stop = loop->signal != 0 || d.ends;
@@ -255,7 +270,7 @@ static weft_status finish(weft__loop *loop) {
     weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
     WEFT_TRY(weft__loop_summary(loop, loop->signal ? "stopped" : how));
     WEFT_TRY(weft__run_log(&loop->run, loop->saved, "%s", how));
-    WEFT_TRY(weft__report_write(loop->run.dir));
+    WEFT_TRY(write_in_folder(loop, loop->saved, report));
     weft_profile_times times;
     weft_profile_total(loop->profile, &times);
     weft__progress_end(&loop->progress, &times);
@@ -361,6 +376,7 @@ weft_status weft__train(weft__config *config, const weft__train_options *options
     }
     if (status == WEFT_ERR_OOM) advise(&loop);
     if (status != WEFT_OK) note_failure(&loop, status, result);
+    if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir); /* it may have moved */
     result->signal = loop.signal;
     weft__loop_close(&loop);
     return status;

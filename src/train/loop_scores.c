@@ -58,8 +58,9 @@ weft_status weft__loop_evaluate(weft__loop *loop, const weft_fit_state *state, w
 
 /* ---- the end ---- */
 
-static weft_status write_scores(const weft__loop *loop, uint64_t step, const weft__scores *test) {
+static weft_status write_scores(weft__loop *loop, uint64_t step, const weft__scores *test) {
     weft__json json;
+    WEFT_TRY(weft__run_follow(&loop->run));
     weft__json_build(&json, NULL);
     json_t *all = json_pack("{s:I}", "step", (json_int_t)step);
     if (loop->validation)
@@ -74,6 +75,7 @@ weft_status weft__loop_score(weft__loop *loop) {
     uint64_t step = weft_optimizer_steps(loop->model.optimizer);
     const uint64_t best = loop->stopping.best_step;
     const bool earlier = loop->config->train_keep_best && best && best != step;
+    WEFT_TRY(weft__run_follow(&loop->run));
     if (earlier) WEFT_TRY(weft__model_use(&loop->model, loop->config, loop->run.dir, "best", &step));
     if (loop->validation && (earlier || loop->scores.samples == 0)) {
         weft__scores_free(&loop->scores);

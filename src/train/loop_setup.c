@@ -63,7 +63,7 @@ static weft_status make_absolute(weft__config *config) {
 
 /* ---- the run folder ---- */
 
-static weft_status write_env(const weft__loop *loop) {
+static weft_status write_env(weft__loop *loop) {
     struct utsname system;
     char started[32] = "";
     time_t now = time(NULL);
@@ -91,7 +91,7 @@ static weft_status write_env(const weft__loop *loop) {
     return status;
 }
 
-static weft_status write_config(const weft__loop *loop) {
+static weft_status write_config(weft__loop *loop) {
     char *text = weft__config_text(loop->config);
     if (!text) return weft__fail_oom(NULL, 0, "config.yaml");
     weft_status status = weft__run_write(&loop->run, "config.yaml", text);

@@ -71,6 +71,8 @@ weft__metrics weft__metrics_none(uint64_t step) {
 
 /* ---- opening ---- */
 
+static const weft__run closed = {.folder = -1, .metrics = -1, .csv = -1, .log = -1, .events = -1};
+
 static weft_status open_appending(const weft__run *run, const char *name, int *fd) {
     char path[PATH_BYTES];
     if (!weft__join(path, sizeof path, run->dir, name))
@@ -120,6 +122,8 @@ static weft_status take_folder(const weft__run *run, const char *name) {
 static weft_status take(weft__run *run, bool new) {
     WEFT_TRY(weft_run_lock_take(NULL, run->dir, &run->lock));
     if (new) WEFT_TRY(refuse_run(run->dir));
+    run->folder = weft__io_system.open(NULL, AT_FDCWD, run->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (run->folder < 0) return weft__fail_io(NULL, "open the folder", run->dir, errno);
     WEFT_TRY(take_folder(run, "checkpoints"));
     WEFT_TRY(take_folder(run, "samples"));
     WEFT_TRY(open_appending(run, "metrics.jsonl", &run->metrics));
@@ -130,8 +134,9 @@ static weft_status take(weft__run *run, bool new) {
 }
 
 static weft_status start(weft__run *run, const char *dir, bool tokens, bool new) {
-    *run = (weft__run){
-        .metrics = -1, .csv = -1, .log = -1, .events = -1, .tokens = tokens, .dir = weft__strdup(NULL, dir)};
+    *run = closed;
+    run->tokens = tokens;
+    run->dir = weft__strdup(NULL, dir);
     if (!run->dir) return weft__fail_oom(NULL, strlen(dir), "the run folder's name");
     weft_status status = take(run, new);
     if (status != WEFT_OK) weft__run_close(run);
@@ -153,7 +158,7 @@ static weft_status make_numbered(const char *stem, char path[PATH_BYTES]) {
 
 weft_status weft__run_create(const char *dir, const char *stem, bool tokens, weft__run *run) {
     char path[PATH_BYTES];
-    *run = (weft__run){.metrics = -1, .csv = -1, .log = -1, .events = -1};
+    *run = closed;
     if (!dir) {
         WEFT_TRY(make_numbered(stem, path));
         return start(run, path, tokens, true);
@@ -164,7 +169,7 @@ weft_status weft__run_create(const char *dir, const char *stem, bool tokens, wef
 }
 
 weft_status weft__run_open(const char *dir, bool tokens, weft__run *run) {
-    *run = (weft__run){.metrics = -1, .csv = -1, .log = -1, .events = -1};
+    *run = closed;
     if (!weft__is_run(dir))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "%s: no run folder (it has no config.yaml); 'weft runs' lists them", dir);
@@ -173,13 +178,40 @@ weft_status weft__run_open(const char *dir, bool tokens, weft__run *run) {
 
 void weft__run_close(weft__run *run) {
     if (!run->dir) return;
+    if (run->folder >= 0) close(run->folder);
     if (run->metrics >= 0) close(run->metrics);
     if (run->csv >= 0) close(run->csv);
     if (run->log >= 0) close(run->log);
     if (run->events >= 0) close(run->events);
     weft_run_lock_release(run->lock);
     weft__free(NULL, run->dir);
-    *run = (weft__run){.metrics = -1, .csv = -1, .log = -1, .events = -1};
+    *run = closed;
+}
+
+/* ---- moving ---- */
+
+static bool is_at(const char *path, const struct stat *folder) {
+    struct stat there;
+    return stat(path, &there) == 0 && there.st_dev == folder->st_dev && there.st_ino == folder->st_ino;
+}
+
+weft_status weft__run_follow(weft__run *run) {
+    char link[64], now[PATH_BYTES];
+    struct stat folder;
+    if (fstat(run->folder, &folder) != 0) return weft__fail_io(NULL, "look at", run->dir, errno);
+    if (is_at(run->dir, &folder)) return WEFT_OK;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", run->folder);
+    const ssize_t size = readlink(link, now, sizeof now - 1);
+    now[size > 0 ? size : 0] = '\0';
+    if (!is_at(now, &folder))
+        return weft__fail(NULL, WEFT_ERR_IO,
+                          "%s: the folder of this run was moved or removed while it trained", run->dir);
+    char *dir = weft__strdup(NULL, now);
+    if (!dir) return weft__fail_oom(NULL, strlen(now) + 1, "the run folder's name");
+    weft__free(NULL, run->dir);
+    run->dir = dir;
+    run->moves++;
+    return WEFT_OK;
 }
 
 /* ---- growing ---- */
@@ -246,7 +278,7 @@ weft_status weft__run_sync(weft__run *run) {
     for (int i = 0; i < 3; i++)
         if (weft__io_system.sync(NULL, files[i]) != 0)
             return weft__fail_io(NULL, "bring to the disk", names[i], errno);
-    return WEFT_OK;
+    return weft__run_follow(run);
 }
 
 weft_status weft__run_log(weft__run *run, uint64_t step, const char *fmt, ...) {
@@ -266,8 +298,9 @@ weft_status weft__run_log(weft__run *run, uint64_t step, const char *fmt, ...) {
     return weft__write_all(NULL, run->log, "log.txt", line, strlen(line));
 }
 
-weft_status weft__run_write(const weft__run *run, const char *name, const char *text) {
+weft_status weft__run_write(weft__run *run, const char *name, const char *text) {
     char path[PATH_BYTES];
+    WEFT_TRY(weft__run_follow(run));
     if (!weft__join(path, sizeof path, run->dir, name))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run->dir);
     return weft_write_file(NULL, path, text, strlen(text));
@@ -275,6 +308,7 @@ weft_status weft__run_write(const weft__run *run, const char *name, const char *
 
 weft_status weft__run_sample(weft__run *run, uint64_t step, const char *text, size_t bytes) {
     char name[64], path[PATH_BYTES];
+    WEFT_TRY(weft__run_follow(run));
     snprintf(name, sizeof name, "samples/step-%llu.txt", (unsigned long long)step);
     if (!weft__join(path, sizeof path, run->dir, name))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run->dir);

@@ -12,7 +12,9 @@
 #define WEFT__RUNS_ROOT "runs"
 
 typedef struct weft__run {
-    char *dir; /* "runs/gpt-L4-H4-E128-cpu-1" */
+    char *dir;  /* "runs/gpt-L4-H4-E128-cpu-1" */
+    int folder; /* the folder itself, open: dir may lead elsewhere by now */
+    int moves;  /* how often it was found elsewhere */
     weft_run_lock *lock;
     int metrics; /* metrics.jsonl, open for appending; -1: closed */
     int csv;     /* metrics.csv */
@@ -69,7 +71,12 @@ weft_status weft__run_cut(weft__run *run, uint64_t step);
 /* Appends one step to metrics.jsonl, metrics.csv and the TensorBoard events. */
 weft_status weft__run_metrics(weft__run *run, const weft__metrics *metrics);
 
-/* Brings metrics and log to the disk: before a checkpoint that counts on them. */
+/* Looks where the folder is now: somebody may move it while it trains. Then `dir` becomes its new path where
+ * the system tells it (Linux does, by /proc), and otherwise, or where the folder was removed, WEFT_ERR_IO
+ * says so. Called by what writes whole files here; by others before they use `dir`. */
+weft_status weft__run_follow(weft__run *run);
+
+/* Brings metrics and log to the disk, and follows the folder: before a checkpoint that counts on them. */
 weft_status weft__run_sync(weft__run *run);
 
 /* Appends a line to log.txt: time, step, text. */
@@ -79,7 +86,7 @@ weft_status weft__run_log(weft__run *run, uint64_t step, const char *fmt, ...) W
 weft_status weft__run_sample(weft__run *run, uint64_t step, const char *text, size_t bytes);
 
 /* Writes DIR/NAME whole, or nothing. */
-weft_status weft__run_write(const weft__run *run, const char *name, const char *text);
+weft_status weft__run_write(weft__run *run, const char *name, const char *text);
 
 /* Gives the lock back and closes the files. An empty (all zero or closed) run is fine. */
 void weft__run_close(weft__run *run);

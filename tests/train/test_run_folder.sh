@@ -42,6 +42,47 @@ ln -s mine linked
 expect 0 '' "$weft" resume linked/ --set train.steps=14 --quiet
 check "a link to the folder is followed" [ "$(checkpoints mine)" = "step-12 step-14" ]
 
+# ---- a run folder that is moved, and one that is removed, while it trains ----
+# await COMMAND...: waits until it succeeds, at most 60 seconds.
+await() {
+    for _ in $(seq 600); do
+        "$@" && return
+        sleep 0.1
+    done
+    return 1
+}
+has_step() { compgen -G "$1/checkpoints/step-*" >/dev/null; }
+newer() { [ "$(checkpoints "$1")" != "$2" ]; }
+# endless RUN: trains until it is stopped, with half a second or more between what it writes.
+endless() {
+    exec "$weft" train mlp.yaml --run "$1" --set train.steps=100000000 --set train.save_every=16000 \
+        --set train.eval_every=16000 --set train.log_every=16000
+}
+endless before >said 2>&1 &
+training=$!
+check "it saves" await has_step before
+sleep 0.1
+mv before after
+was=$(checkpoints after)
+check "it saves in the new place" await newer after "$was"
+kill "$training"
+wait "$training"
+check "it stops as ever" [ $? = 143 ]
+check "and says where it is" grep -q "resume $PWD/after" said
+check "the old place stays empty" [ ! -e before ]
+expect 0 'stopped' "$weft" info after --check
+endless gone >said 2>&1 &
+training=$!
+check "it saves" await has_step gone
+sleep 0.1
+kill -STOP "$training"
+rm -r gone
+kill -CONT "$training"
+wait "$training"
+check "training ends" [ $? = 8 ]
+check "the error names the folder" grep -q '^weft: .*gone' said
+check "no folder is made again" [ ! -e gone ]
+
 # ---- a bad bit in the metrics ----
 expect 0 '' "$weft" train mlp.yaml --quiet --run bad
 sed -i '2s/"/b/' bad/metrics.jsonl

@@ -453,6 +453,14 @@ static void test_no_damage(void **state) {
     assert_true(f.fail_at > 4);
 }
 
+/* A run folder that is gone is not made again. */
+static void test_no_run_folder(void **state) {
+    (void)state;
+    assert_int_equal(save(in_scratch("gone"), 1), WEFT_ERR_IO);
+    assert_non_null(strstr(weft_last_error(NULL), "gone/checkpoints: No such file"));
+    assert_int_not_equal(access(in_scratch("gone"), F_OK), 0);
+}
+
 static void test_list_and_prune(void **state) {
     (void)state;
     uint64_t steps[8];
@@ -567,6 +575,7 @@ int main(void) {
         cmocka_unit_test(test_killed_at_every_call),
         cmocka_unit_test(test_fall_back),
         cmocka_unit_test(test_no_damage),
+        cmocka_unit_test(test_no_run_folder),
         cmocka_unit_test(test_list_and_prune),
         cmocka_unit_test(test_linked_checkpoints),
         cmocka_unit_test(test_prune_goes_on),

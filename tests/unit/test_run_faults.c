@@ -99,6 +99,34 @@ static void test_temporaries_are_removed(void **state) {
     }
 }
 
+/* ---- a folder that is moved ---- */
+
+static void test_a_moved_folder(void **state) {
+    (void)state;
+    weft__run run;
+    char now[4200];
+    assert_int_equal(weft__run_create(in_scratch("here"), "x", true, &run), WEFT_OK);
+    assert_int_equal(weft_make_folder(NULL, in_scratch("there")), WEFT_OK);
+    assert_int_equal(rename(in_scratch("here"), in_scratch("there/run")), 0);
+    assert_int_equal(weft__run_write(&run, "config.yaml", "task: regression\n"), WEFT_OK);
+    assert_int_equal(weft__run_sample(&run, 4, "a text", 6), WEFT_OK);
+    assert_int_equal(weft__run_sync(&run), WEFT_OK);
+    snprintf(now, sizeof now, "%s", in_scratch("there/run"));
+    assert_string_equal(run.dir, now);
+    assert_int_equal(access(in_scratch("there/run/samples/step-4.txt"), F_OK), 0);
+    assert_int_not_equal(access(in_scratch("here"), F_OK), 0);
+    assert_int_equal(weft_make_folder(NULL, in_scratch("here")), WEFT_OK); /* another one by now */
+    assert_int_equal(weft__run_sync(&run), WEFT_OK);
+    assert_string_equal(run.dir, now);
+    remove_all(now);
+    assert_int_equal(weft__run_sample(&run, 5, "a text", 6), WEFT_ERR_IO);
+    assert_non_null(strstr(weft_last_error(NULL), "there/run: the folder of this run was moved or removed"));
+    assert_int_equal(weft__run_sync(&run), WEFT_ERR_IO);
+    assert_int_equal(weft__run_write(&run, "config.yaml", ""), WEFT_ERR_IO);
+    assert_int_not_equal(access(now, F_OK), 0);
+    weft__run_close(&run);
+}
+
 /* ---- links ---- */
 
 /* Whoever sends a run folder must not choose what is removed on this machine; linking a run folder is fine.
@@ -199,6 +227,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_since_the_first_look),
         cmocka_unit_test(test_temporaries_are_removed),
+        cmocka_unit_test(test_a_moved_folder),
         cmocka_unit_test(test_links),
         cmocka_unit_test(test_interrupted_calls),
     };
