@@ -89,18 +89,22 @@ static int try_lock(int fd) {
     return errno == EAGAIN || errno == EACCES || errno == EWOULDBLOCK ? HELD : NO_LOCKS;
 }
 
+/* Seconds since the holder touched the file, negative where that is in the future: its clock may be ahead. */
+static int64_t silence(int fd) {
+    struct stat st;
+    return fstat(fd, &st) == 0 ? (int64_t)time(NULL) - (int64_t)st.st_mtime : BEAT_SECONDS;
+}
+
 /* With the word of the kernel that the other ran under that nobody holds the lock, it is gone; after a
  * reboot too. Else the text is all there is: a process of this machine can be asked for, one of another
  * machine (or of another container) is alive while it beats. */
 static bool still_held(int fd, const holder *h, const holder *me, int lock) {
-    struct stat st;
     bool same_host = strcmp(h->host, me->host) == 0;
     bool same_kernel = strcmp(h->boot, me->boot) == 0 && strcmp(h->boot, "-") != 0;
     if (lock == TAKEN && (same_kernel || same_host)) return false;
     if (same_host && !same_kernel) return false;
     if (same_host) return h->pid == me->pid || kill((pid_t)h->pid, 0) == 0 || errno == EPERM;
-    if (fstat(fd, &st) != 0) return false;
-    return (int64_t)time(NULL) - (int64_t)st.st_mtime < BEAT_SECONDS;
+    return silence(fd) < BEAT_SECONDS;
 }
 
 static weft_status busy(weft_context *ctx, const char *run, const holder *h, bool known) {
@@ -112,11 +116,26 @@ static weft_status busy(weft_context *ctx, const char *run, const holder *h, boo
                       h->pid, h->host);
 }
 
+/* A beat far in the future tells nothing, and would count for as long. It becomes one of now: a holder that
+ * lives soon beats again, and without one the lock is free when the time is over. */
+static weft_status distrust(weft_context *ctx, const char *run, int fd, const holder *h) {
+    (void)futimens(fd, NULL);
+    return weft__fail(
+        ctx, WEFT_ERR_BUSY,
+        "%s is in use by process %ld on %s, or was: the clocks differ; if that process is gone, try "
+        "again in %d minutes",
+        run, h->pid, h->host, BEAT_SECONDS / 60);
+}
+
 static weft_status take(weft_context *ctx, const char *run, int fd) {
     holder other = {.pid = 0}, me = myself();
     int lock = try_lock(fd);
     bool known = read_holder(fd, &other);
-    if (lock == HELD || (known && still_held(fd, &other, &me, lock))) return busy(ctx, run, &other, known);
+    if (lock == HELD) return busy(ctx, run, &other, known);
+    if (known && still_held(fd, &other, &me, lock)) {
+        if (silence(fd) <= -BEAT_SECONDS) return distrust(ctx, run, fd, &other);
+        return busy(ctx, run, &other, known);
+    }
     return write_holder(ctx, run, fd, &me);
 }
 

@@ -147,6 +147,7 @@ static weft_status look(weft__loop *loop, const weft_fit_state *state, const dut
 
 static weft_status after_step(weft__loop *loop, const weft_fit_state *state, bool *stop) {
     duties d = duties_of(loop, state);
+    weft__run_beat(&loop->run);
     weft__progress *p = &loop->progress;
     weft__metrics m = weft__metrics_none(state->step);
     WEFT_TRY(look(loop, state, &d, &m.loss));
@@ -155,6 +156,7 @@ static weft_status after_step(weft__loop *loop, const weft_fit_state *state, boo
     weft__progress_phase(p, WEFT__PHASE_REPORT);
     if (d.evaluates) {
         WEFT_TRY(weft__loop_evaluate(loop, state, &m));
+        weft__run_beat(&loop->run);
         if (loop->validation && weft__stopping_look(&loop->stopping, loop->config, state->step, m.val_loss))
             d.saves = d.saves || loop->config->train_keep_best;
         d.ends = weft__stopping_over(&loop->stopping, loop->config);

@@ -20,6 +20,7 @@
 #include "train/run_dir.h"
 
 #define PATH_BYTES 4096
+#define BEAT_EVERY 30 /* seconds */
 
 bool weft__join(char *out, size_t bytes, const char *dir, const char *name) {
     int wanted = snprintf(out, bytes, "%s/%s", dir, name);
@@ -271,10 +272,17 @@ weft_status weft__run_metrics(weft__run *run, const weft__metrics *m) {
     return weft__events_append(run->events, m, run->tokens, (double)time(NULL));
 }
 
+void weft__run_beat(weft__run *run) {
+    const time_t now = time(NULL);
+    if (now >= run->beaten && now - run->beaten < BEAT_EVERY) return;
+    run->beaten = now;
+    weft_run_lock_beat(run->lock);
+}
+
 weft_status weft__run_sync(weft__run *run) {
     int files[] = {run->metrics, run->csv, run->log};
     static const char *const names[] = {"metrics.jsonl", "metrics.csv", "log.txt"};
-    weft_run_lock_beat(run->lock);
+    weft__run_beat(run);
     for (int i = 0; i < 3; i++)
         if (weft__io_system.sync(NULL, files[i]) != 0)
             return weft__fail_io(NULL, "bring to the disk", names[i], errno);

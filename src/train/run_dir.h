@@ -3,6 +3,8 @@
 #ifndef WEFT_SRC_TRAIN_RUN_DIR_H
 #define WEFT_SRC_TRAIN_RUN_DIR_H
 
+#include <time.h>
+
 #include <weft/io.h>
 
 #include <weft/tensor.h>
@@ -16,11 +18,12 @@ typedef struct weft__run {
     int folder; /* the folder itself, open: dir may lead elsewhere by now */
     int moves;  /* how often it was found elsewhere */
     weft_run_lock *lock;
-    int metrics; /* metrics.jsonl, open for appending; -1: closed */
-    int csv;     /* metrics.csv */
-    int log;     /* log.txt */
-    int events;  /* TensorBoard's event file */
-    bool tokens; /* the rate is of tokens, otherwise of samples */
+    time_t beaten; /* when other machines were last told that it lives */
+    int metrics;   /* metrics.jsonl, open for appending; -1: closed */
+    int csv;       /* metrics.csv */
+    int log;       /* log.txt */
+    int events;    /* TensorBoard's event file */
+    bool tokens;   /* the rate is of tokens, otherwise of samples */
 } weft__run;
 
 /* One logged step. What was not measured is NaN (memory_peak: 0) and left out. */
@@ -75,6 +78,9 @@ weft_status weft__run_metrics(weft__run *run, const weft__metrics *metrics);
  * the system tells it (Linux does, by /proc), and otherwise, or where the folder was removed, WEFT_ERR_IO
  * says so. Called by what writes whole files here; by others before they use `dir`. */
 weft_status weft__run_follow(weft__run *run);
+
+/* Tells other machines that the run lives: cheap, after each step and whatever else takes long. */
+void weft__run_beat(weft__run *run);
 
 /* Brings metrics and log to the disk, and follows the folder: before a checkpoint that counts on them. */
 weft_status weft__run_sync(weft__run *run);

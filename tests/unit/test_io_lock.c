@@ -75,6 +75,38 @@ static void test_other_machine(void **state) {
     weft_run_lock_release(lock);
 }
 
+static int64_t beat_of(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 ? (int64_t)time(NULL) - (int64_t)st.st_mtime : INT64_MAX;
+}
+
+/* A beat in the future holds the lock for three minutes at most, unless it comes again. */
+static void test_future_beat(void **state) {
+    (void)state;
+    const char *path = in_scratch("lock"), *text = "host elsewhere.example\npid 4242\nboot other-boot\n";
+    const struct timespec day[2] = {{.tv_sec = time(NULL) + 86400}, {.tv_sec = time(NULL) + 86400}};
+    const struct timespec minute[2] = {{.tv_sec = time(NULL) + 60}, {.tv_sec = time(NULL) + 60}};
+    const struct timespec old[2] = {{.tv_sec = time(NULL) - 200}, {.tv_sec = time(NULL) - 200}};
+    weft_run_lock *lock;
+    assert_true(spill(path, text, strlen(text)));
+    for (int beats = 0; beats < 2; beats++) {
+        assert_int_equal(utimensat(AT_FDCWD, path, day, 0), 0);
+        assert_true(weft_run_lock_held(scratch));
+        assert_true(beat_of(path) < -1000); /* looking changes nothing */
+        assert_int_equal(weft_run_lock_take(NULL, scratch, &lock), WEFT_ERR_BUSY);
+        assert_non_null(strstr(weft_last_error(NULL), "process 4242 on elsewhere.example"));
+        assert_non_null(strstr(weft_last_error(NULL), "the clocks differ"));
+        assert_true(beat_of(path) >= 0 && beat_of(path) < 100);
+        assert_int_equal(weft_run_lock_take(NULL, scratch, &lock), WEFT_ERR_BUSY);
+    }
+    assert_int_equal(utimensat(AT_FDCWD, path, minute, 0), 0); /* clocks that differ a little */
+    assert_int_equal(weft_run_lock_take(NULL, scratch, &lock), WEFT_ERR_BUSY);
+    assert_true(beat_of(path) < 0);
+    assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0); /* nobody came back */
+    assert_int_equal(weft_run_lock_take(NULL, scratch, &lock), WEFT_OK);
+    weft_run_lock_release(lock);
+}
+
 /* Of several that start at once exactly one wins. */
 static void test_races(void **state) {
     (void)state;
@@ -112,9 +144,8 @@ static void test_races(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_holder),
-        cmocka_unit_test(test_killed_holder),
-        cmocka_unit_test(test_other_machine),
+        cmocka_unit_test(test_one_holder),    cmocka_unit_test(test_killed_holder),
+        cmocka_unit_test(test_other_machine), cmocka_unit_test(test_future_beat),
         cmocka_unit_test(test_races),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

@@ -127,6 +127,28 @@ static void test_a_moved_folder(void **state) {
     weft__run_close(&run);
 }
 
+/* ---- signs of life ---- */
+
+/* Other machines are told at most twice a minute that the run lives, but each time that this is due. */
+static void test_beats(void **state) {
+    (void)state;
+    const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    weft__run run;
+    struct stat lock;
+    assert_int_equal(weft__run_create(in_scratch("beats"), "x", true, &run), WEFT_OK);
+    for (int due = 1; due >= 0; due--) {
+        assert_int_equal(utimensat(AT_FDCWD, in_scratch("beats/lock"), old, 0), 0);
+        weft__run_beat(&run);
+        assert_int_equal(stat(in_scratch("beats/lock"), &lock), 0);
+        assert_true((lock.st_mtime > 1000) == due);
+    }
+    run.beaten -= 31;
+    weft__run_beat(&run);
+    assert_int_equal(stat(in_scratch("beats/lock"), &lock), 0);
+    assert_true(lock.st_mtime > 1000);
+    weft__run_close(&run);
+}
+
 /* ---- links ---- */
 
 /* Whoever sends a run folder must not choose what is removed on this machine; linking a run folder is fine.
@@ -228,6 +250,7 @@ int main(void) {
         cmocka_unit_test(test_a_run_since_the_first_look),
         cmocka_unit_test(test_temporaries_are_removed),
         cmocka_unit_test(test_a_moved_folder),
+        cmocka_unit_test(test_beats),
         cmocka_unit_test(test_links),
         cmocka_unit_test(test_interrupted_calls),
     };
