@@ -17,18 +17,18 @@ checkpoints() { find "$1/checkpoints" -mindepth 1 -maxdepth 1 -type d -printf '%
 expect 0 '' "$weft" train mlp.yaml --quiet --run kept --set train.keep=1 --set optimizer.lr=0.001
 check "the last is the best" [ "$(readlink kept/checkpoints/best)" = step-12 ]
 check "the best before it is gone" [ "$(checkpoints kept)" = step-12 ]
-expect 0 '' "$weft" train mlp.yaml --quiet --run done --set train.keep=3 --set train.keep_best=false
-check "three are kept" [ "$(checkpoints done)" = "step-8 step-10 step-12" ]
-expect 7 'nothing to do' "$weft" resume done --set train.keep=2
-check "with nothing to do too" [ "$(checkpoints done)" = "step-10 step-12" ]
+expect 0 '' "$weft" train mlp.yaml --quiet --run many --set train.keep=3 --set train.keep_best=false
+check "three are kept" [ "$(checkpoints many)" = "step-8 step-10 step-12" ]
+expect 7 'nothing to do' "$weft" resume many --set train.keep=2
+check "with nothing to do too" [ "$(checkpoints many)" = "step-10 step-12" ]
 
 # ---- a damaged checkpoint counts for nothing ----
-truncate -s 100 done/checkpoints/step-12/model.safetensors
-expect 7 'cannot be used' "$weft" resume done --set train.steps=10 --set train.keep=1
-check "the last whole one is kept" [ "$(checkpoints done)" = "step-10 step-12" ]
-expect 0 'cannot be used' "$weft" resume done --set train.steps=11 --set train.keep=1
-check "and the one after it" [ "$(checkpoints done)" = "step-11 step-12" ]
-expect 3 'step-11 +whole' "$weft" info done --check
+truncate -s 100 many/checkpoints/step-12/model.safetensors
+expect 7 'cannot be used' "$weft" resume many --set train.steps=10 --set train.keep=1
+check "the last whole one is kept" [ "$(checkpoints many)" = "step-10 step-12" ]
+expect 0 'cannot be used' "$weft" resume many --set train.steps=11 --set train.keep=1
+check "and the one after it" [ "$(checkpoints many)" = "step-11 step-12" ]
+expect 3 'step-11 +whole' "$weft" info many --check
 
 # ---- links within a run folder ----
 expect 0 '' "$weft" train mlp.yaml --quiet --run mine
@@ -93,11 +93,11 @@ expect 0 'bad/metrics.jsonl:2 is damaged' "$weft" runs .
 expect 0 'last loss' "$weft" compare bad bad
 
 # ---- what cannot be removed ----
-mkdir -p done/checkpoints/step-11/1/2/3/4/5 # deeper than any checkpoint
-rm -r done/checkpoints/step-12
-expect 0 'cannot remove done/checkpoints/step-11: Directory not empty: an old checkpoint takes room' \
-    "$weft" resume done --set train.steps=14
-check "training went on" [ "$(checkpoints done | grep -o 'step-14')" = step-14 ]
+mkdir -p many/checkpoints/step-11/1/2/3/4/5 # deeper than any checkpoint
+rm -r many/checkpoints/step-12
+expect 0 'cannot remove many/checkpoints/step-11: Directory not empty: an old checkpoint takes room' \
+    "$weft" resume many --set train.steps=14
+check "training went on" [ "$(checkpoints many | grep -o 'step-14')" = step-14 ]
 
 if ! strace -f -o trace true 2>/dev/null; then
     echo "test_run_folder: cells=$cells fail=$fail; the rest is skipped: strace is not installed or may not trace"
