@@ -385,6 +385,29 @@ unsigned cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulD
     return 0;
 }
 
+/* What the real one looks at: the algorithm and its descriptors, not where the operands lie. */
+unsigned cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                                 cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                 const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result) {
+    if (!handle->alive || !shapes_go(desc, a, b, d))
+        return refuse(__func__, "shapes that do not go together");
+    if (algo->data[0] >= ALGORITHMS || algo->data[1] != problem_of(desc, a, b, d) ||
+        !types_go(desc, a, b, c, d))
+        return INVALID;
+    result->workspaceSize = algo->data[0] ? WORKSPACE : 0;
+    return 0;
+}
+
+unsigned cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *algo, unsigned attribute, void *to,
+                                           size_t bytes, size_t *written) {
+    const unsigned side = attribute - CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES;
+    if (side > 3 || bytes != sizeof(uint32_t)) return refuse(__func__, "attribute %u", attribute);
+    const uint32_t alignment = algo->data[2] >> (48 - 16 * side) & 0xffff;
+    *written = sizeof alignment;
+    memcpy(to, &alignment, sizeof alignment);
+    return 0;
+}
+
 static bool is_aligned(const void *p, uint64_t bytes) { return p && bytes && (uintptr_t)p % bytes == 0; }
 
 static uint64_t bytes_of(const struct weft__blas_layout *l) {

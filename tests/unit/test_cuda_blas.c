@@ -1,7 +1,8 @@
 /* src/device/cuda/blas*.c: the declarations against cublasLt.h and descriptors against the library, where
  * those are installed; and with the library of the tests (tests/cuda/blas.c) which products become calls,
  * with which epilogues, with what values beside the CPU's, how an algorithm is chosen and kept, and what
- * becomes of what the library does not do. With a card and the real library, the values. */
+ * becomes of what the library does not do, or of a choice that is forged. With a card and the real library,
+ * the values. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -300,6 +301,55 @@ static void test_choices(void **state) {
     assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
 }
 
+/* One step with a choice from a file, of a device that can keep none itself. */
+static void multiply_given(const weft_tile_choice *given, bool taken) {
+    weft_context *ctx;
+    const int64_t shape[] = {SIDE, SIDE};
+    const fake_blas_state before = *counts();
+    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    ctx->device->given = given;
+    ctx->device->n_given = 1;
+    weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1), *b = filled(ctx, WEFT_F32, 2, shape, 2);
+    assert_int_equal(weft_read(weft_matmul(a, b), second, sizeof second), WEFT_OK);
+    assert_int_equal(counts()->heuristics, before.heuristics + !taken);
+    assert_int_equal(counts()->products, before.products + 1);
+    assert_int_equal(counts()->refused, 0); /* what is forged never gets to cublasLtMatmul */
+    assert_true(isfinite(ctx->device->choices[0].gain));
+    for (int i = 0; i < SIDE * SIDE; i++)
+        assert_true(fabs((double)first[i] - (double)second[i]) <= 1e-4 * (1 + fabs((double)first[i])));
+    weft_close(ctx);
+}
+
+/* An algorithm comes from a run's folder, which may be anybody's: the library is asked before it is used. */
+static void test_forged(void **state) {
+    (void)state;
+    weft_context *ctx;
+    const int64_t shape[] = {SIDE, SIDE};
+    if (!counts()) return skip();
+    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1), *b = filled(ctx, WEFT_F32, 2, shape, 2);
+    assert_int_equal(weft_read(weft_matmul(a, b), first, sizeof first), WEFT_OK);
+    const weft_tile_choice right = ctx->device->choices[0];
+    weft_close(ctx);
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", "off", 1), 0);
+    multiply_given(&right, true);
+    for (int forged = 0; forged < 5; forged++) {
+        weft_tile_choice given = right;
+        weft__blas_algorithm way;
+        memcpy(&way, given.kept, sizeof way);
+        way.algo.data[0] = 1;
+        way.workspace = 1 << 20;
+        if (forged == 0) way.algo.data[0] = 77;                   /* no algorithm */
+        if (forged == 1) way.algo.data[1] ^= 1;                   /* of another problem */
+        if (forged == 2) way.algo.data[2] |= UINT64_C(256) << 32; /* B lies at multiples of 16 bytes */
+        if (forged == 3) way.workspace = 16;                      /* too little */
+        if (forged == 4) way.workspace = UINT64_C(1) << 62;       /* more than there is */
+        memcpy(given.kept, &way, sizeof way);
+        multiply_given(&given, false);
+    }
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
+}
+
 /* An epilogue that costs more than a kernel after the product stays one. */
 static void test_slow_epilogue(void **state) {
     (void)state;
@@ -442,9 +492,10 @@ static void test_descriptors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_descriptors),   cmocka_unit_test(test_products), cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_slow_epilogue), cmocka_unit_test(test_tf32),     cmocka_unit_test(test_without),
-        cmocka_unit_test(test_fails),
+        cmocka_unit_test(test_descriptors),   cmocka_unit_test(test_products),
+        cmocka_unit_test(test_choices),       cmocka_unit_test(test_forged),
+        cmocka_unit_test(test_slow_epilogue), cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_without),       cmocka_unit_test(test_fails),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -157,9 +157,42 @@ static weft_hash key_on_disk(const weft__cuda *d, const weft__blas_plan *plan) {
     return key;
 }
 
+/* Whether the operands are aligned as the algorithm needs it, which cublasLtMatmulAlgoCheck does not look at.
+ */
+static bool aligned(const weft__blas_key *key, const cublasLtMatmulAlgo_t *algo) {
+    static const unsigned sides[] = {
+        CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_C_BYTES, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES};
+    const uint32_t alignments[] = {key->a, key->b, key->c, key->d};
+    for (int i = 0; i < 4; i++) {
+        uint32_t wanted = 0;
+        size_t written = 0;
+        if (weft__blas.cublasLtMatmulAlgoCapGetAttribute(algo, sides[i], &wanted, sizeof wanted, &written) !=
+                CUBLAS_STATUS_SUCCESS ||
+            wanted > alignments[i])
+            return false;
+    }
+    return true;
+}
+
+/* Whether the library may be given an algorithm that was read from a file. To Weft it is 64 opaque bytes, and
+ * a run folder may come from anybody. */
+static bool may_run(const weft__blas_state *state, const weft__blas_plan *plan,
+                    const weft__blas_algorithm *way) {
+    cublasLtMatmulHeuristicResult_t result = {.workspaceSize = SIZE_MAX};
+    if (way->workspace > state->workspace_most || set_pointers(plan, plan->key.bias, plan->key.aux) != 0)
+        return false;
+    return weft__blas.cublasLtMatmulAlgoCheck(state->handle, plan->desc, plan->a, plan->b, plan->d, plan->d,
+                                              &way->algo, &result) == CUBLAS_STATUS_SUCCESS &&
+           result.workspaceSize <= way->workspace && aligned(&plan->key, &way->algo);
+}
+
 static bool load(weft__cuda *d, const weft__blas_plan *plan, kept *found) {
-    return weft__tuner_kept(&d->gpu.tuner, key_on_disk(d, plan), found, sizeof *found) &&
-           found->way.workspace <= d->blas.workspace_most;
+    if (!weft__tuner_kept(&d->gpu.tuner, key_on_disk(d, plan), found, sizeof *found)) return false;
+    if (found->timing.proposed <= 0 || may_run(&d->blas, plan, &found->way)) return true;
+    weft__log(d->gpu.base.ctx, WEFT_LOG_INFO,
+              "%s: cuBLASLt does not take an algorithm that was kept: it is chosen anew", d->found->spec);
+    return false;
 }
 
 static void choose(weft__cuda *d, const weft__blas_plan *plan, kept *found) {

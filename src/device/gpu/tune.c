@@ -6,6 +6,7 @@
 #endif
 #include "device/gpu/tune.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,6 +183,7 @@ void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key
     if (!weft__grow(ctx, &device->choices, &tuner->choices_capacity, (size_t)device->n_choices,
                     sizeof *device->choices))
         return;
+    if (!isfinite(choice->gain)) choice->gain = 1; /* a file's number */
     choice->key = key;
     choice->bytes = bytes <= WEFT_CHOICE_BYTES ? bytes : 0;
     memcpy(choice->kept, answer, choice->bytes);
