@@ -17,6 +17,8 @@ UNSEEN = {"kernel": {"graph/graph.h", "graph/node.h"}, "device": {"graph/graph.h
 COMMAND_ONLY = re.compile(r"<(yaml\.h|curl/.*|protobuf-c/.*)>")
 # What jansson does silently wrong where memory is short; base/json.h says how instead.
 UNSAFE_JSON = re.compile(r"\b(json_load\w*|json_dump\w*|json_v?unpack\w*|json_decref|json_set_alloc_funcs\w*)\s*\(")
+# The command prints names from files, so that it prints by train/print.h.
+PRINTS = re.compile(r"(?<!\w)(printf|puts|vprintf) *\(|(?<!\w)(fprintf|vfprintf|fwrite|json_dumpf) *\([^;]*\bstd(out|err)\b")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<][^">\n]+[">])', re.M)
 
 
@@ -76,6 +78,9 @@ def main():
         if path.parts[:2] != ("src", "base"):
             for match in UNSAFE_JSON.finditer(text):
                 problems.append(f"{path}:{c_text.line_of(text, match.start(1))}: {match[1]}: use base/json.h")
+        if path.parts[1] in ("train", "cli"):
+            problems += [f"{path}:{c_text.line_of(text, match.start())}: prints past train/print.h"
+                         for match in PRINTS.finditer(text)]
         for match in INCLUDE.finditer(text):
             count += 1
             if path.parts[0] == "src":

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/text.h"
 
 #undef weft__fail /* defined here, whatever base.h tells the analyzer */
 #undef weft__fail_oom
@@ -56,22 +57,27 @@ static weft_status record(weft_context *ctx, weft_status status, const char *tex
     return status;
 }
 
-/* Formats, and marks a text that did not fit with "..." after its last whole UTF-8 character. */
-static void format(char *out, size_t size, const char *fmt, va_list args) {
+/* Formats a message for people: every message passes here, so that no name from a file can steer a terminal.
+ * Marks a text that did not fit with "..." after its last whole character. */
+static void format(char *out, size_t size, const char *kept, const char *fmt, va_list args) {
     static const char dots[] = "...";
-    int wanted = vsnprintf(out, size, fmt, args);
-    if (wanted < 0) {
-        out[0] = '\0';
-    } else if ((size_t)wanted >= size) {
-        size_t end = size - sizeof dots;
-        while (end > 0 && ((unsigned char)out[end] & 0xC0u) == 0x80u) end--;
-        memcpy(out + end, dots, sizeof dots);
+    char raw[WEFT_ERROR_SIZE];
+    const int wanted = vsnprintf(raw, sizeof raw, fmt, args);
+    size_t bytes = wanted < 0 ? 0 : (size_t)wanted;
+    bool cut = bytes >= sizeof raw;
+    if (cut) {
+        bytes = sizeof raw - sizeof dots;
+        while (bytes > 0 && ((unsigned char)raw[bytes] & 0xC0u) == 0x80u) bytes--;
     }
+    cut = weft__printable(out, size, raw, bytes, kept) >= size || cut;
+    if (!cut) return;
+    weft__printable(out, size - strlen(dots), raw, bytes, kept);
+    memcpy(out + strlen(out), dots, sizeof dots);
 }
 
 weft_status weft__failv(weft_context *ctx, weft_status status, const char *fmt, va_list args) {
     char text[WEFT_ERROR_SIZE]; /* the arguments may point into the error that is replaced */
-    format(text, sizeof text, fmt, args);
+    format(text, sizeof text, "", fmt, args);
     return record(ctx, status, text[0] ? text : status_text(status));
 }
 
@@ -85,8 +91,8 @@ weft_status weft__fail(weft_context *ctx, weft_status status, const char *fmt, .
 
 /* Appends what fits of `s` at *used. */
 static void append(char *text, size_t size, size_t *used, const char *s) {
-    while (*s && *used + 1 < size) text[(*used)++] = *s++;
-    text[*used] = '\0';
+    weft__printable(text + *used, size - *used, s, strlen(s), "");
+    *used += strlen(text + *used);
 }
 
 /* Written by hand: printf promises nothing about allocating. */
@@ -112,9 +118,19 @@ void weft__log(weft_context *ctx, weft_log_level level, const char *fmt, ...) {
     char text[WEFT_ERROR_SIZE];
     va_list args;
     va_start(args, fmt);
-    format(text, sizeof text, fmt, args);
+    format(text, sizeof text, "\n\t", fmt, args);
     va_end(args);
     ctx->log(ctx->log_user, level, text);
+}
+
+/* In place, since lines may be long: each byte of what would be escaped becomes '?'. */
+static void mask(char *line) {
+    size_t bytes = strlen(line), taken;
+    for (; bytes > 0; line += taken, bytes -= taken) {
+        char piece[WEFT__ESCAPE];
+        const size_t n = weft__printable_next(line, bytes, "\t", piece, &taken);
+        if (n != taken || memcmp(line, piece, n) != 0) memset(line, '?', taken);
+    }
 }
 
 void weft__log_lines(weft_context *ctx, weft_log_level level, char *text) {
@@ -122,6 +138,7 @@ void weft__log_lines(weft_context *ctx, weft_log_level level, char *text) {
     for (char *line = text, *end; line && *line; line = end) {
         end = strchr(line, '\n');
         if (end) *end++ = '\0';
+        mask(line);
         ctx->log(ctx->log_user, level, line);
     }
 }

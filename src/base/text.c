@@ -1,8 +1,11 @@
-/* Text into a buffer that may be too small. Must not know: what is written. */
+/* Text into a buffer that may be too small, and text from files made fit for a terminal. Must not know: what
+ * is written. Read next: utf8.c. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 weft_text weft__text(char *buffer, size_t size) {
     if (size) buffer[0] = '\0';
@@ -16,4 +19,50 @@ void weft__put(weft_text *text, const char *fmt, ...) {
     int n = vsnprintf(room ? text->buffer + text->length : NULL, room, fmt, args);
     va_end(args);
     if (n > 0) text->length += (size_t)n;
+}
+
+/* ---- text for people ---- */
+
+static bool steers(uint32_t point) {
+    return point < 0x20 || (point >= 0x7f && point < 0xa0) || (point >= 0x202a && point <= 0x202e) ||
+           (point >= 0x2066 && point <= 0x2069);
+}
+
+/* "\\u001b", by hand: an error for want of memory is made of this too, and printf promises nothing about
+ * allocating. */
+static size_t escape(char letter, uint32_t value, int digits, char out[WEFT__ESCAPE]) {
+    out[0] = '\\';
+    out[1] = letter;
+    for (int i = 0; i < digits; i++) out[2 + i] = "0123456789abcdef"[value >> 4 * (digits - 1 - i) & 15];
+    return 2 + (size_t)digits;
+}
+
+size_t weft__printable_next(const char *text, size_t bytes, const char *kept, char out[WEFT__ESCAPE],
+                            size_t *taken) {
+    uint32_t point;
+    const int length = weft__utf8_read(text, bytes, &point);
+    *taken = length > 0 ? (size_t)length : 1;
+    if (length <= 0) return escape('x', (unsigned char)*text, 2, out);
+    if (!steers(point) || (point && point < 0x80 && strchr(kept, (int)point))) {
+        memcpy(out, text, *taken);
+        return *taken;
+    }
+    if (point == '\n' || point == '\r' || point == '\t')
+        return escape(point == '\n' ? 'n' : point == '\r' ? 'r' : 't', 0, 0, out);
+    return escape('u', point, 4, out);
+}
+
+size_t weft__printable(char *out, size_t size, const char *text, size_t bytes, const char *kept) {
+    size_t length = 0, used = 0, taken;
+    for (; bytes > 0; text += taken, bytes -= taken) {
+        char piece[WEFT__ESCAPE];
+        const size_t n = weft__printable_next(text, bytes, kept, piece, &taken);
+        if (used == length && size && n < size - used) { /* nothing was left out before */
+            memcpy(out + used, piece, n);
+            used += n;
+        }
+        length += n;
+    }
+    if (size) out[used] = '\0';
+    return length;
 }

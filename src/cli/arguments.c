@@ -11,13 +11,13 @@ static size_t name_size(const weft__option *option) { return strcspn(option->nam
 static bool optional(const weft__option *option) { return option->name[0] == '['; }
 
 static void print_help(const weft__command *command, const weft__option *options, size_t count) {
-    printf("weft %s: %s\n\nusage: weft %s", command->name, command->about, command->name);
+    weft__print(stdout, "weft %s: %s\n\nusage: weft %s", command->name, command->about, command->name);
     for (size_t i = 0; i < count; i++)
-        if (options[i].kind == WEFT__OPTION_ARG) printf(" %s", options[i].name);
-    printf(" [options]\n\n");
-    for (size_t i = 0; i < count; i++) printf("  %-24s %s\n", options[i].name, options[i].doc);
-    printf("  %-24s %s\n", "--help", "this text");
-    if (command->help) printf("\n%s", command->help);
+        if (options[i].kind == WEFT__OPTION_ARG) weft__print(stdout, " %s", options[i].name);
+    weft__print(stdout, " [options]\n\n");
+    for (size_t i = 0; i < count; i++) weft__print(stdout, "  %-24s %s\n", options[i].name, options[i].doc);
+    weft__print(stdout, "  %-24s %s\n", "--help", "this text");
+    if (command->help) weft__print(stdout, "\n%s", command->help);
 }
 
 static bool wrong(const weft__command *command, int *code, const char *what, const char *text) {

@@ -225,9 +225,9 @@ typedef struct printer {
 
 static void put_text(printer *p, const char *key, const char *value) {
     if (p->json)
-        printf("%s\"%s\": \"%s\"", p->first ? "{" : ", ", key, value);
+        weft__print(stdout, "%s\"%s\": \"%s\"", p->first ? "{" : ", ", key, value);
     else
-        printf("%-28s %s\n", key, value);
+        weft__print(stdout, "%-28s %s\n", key, value);
     p->first = false;
 }
 
@@ -235,9 +235,9 @@ static void put_number(printer *p, const char *key, double value) {
     char text[32];
     snprintf(text, sizeof text, isfinite(value) ? "%.6g" : p->json ? "null" : "-", value);
     if (p->json)
-        printf("%s\"%s\": %s", p->first ? "{" : ", ", key, text);
+        weft__print(stdout, "%s\"%s\": %s", p->first ? "{" : ", ", key, text);
     else
-        printf("%-28s %s\n", key, text);
+        weft__print(stdout, "%-28s %s\n", key, text);
     p->first = false;
 }
 
@@ -279,7 +279,7 @@ static void emit(const weft__bench *bench, const timing *t, const costs *c) {
     if (bench->flops > 0) put_number(&p, "gflops_best", bench->flops / t->least / 1e9);
     if (bench->bytes > 0) put_number(&p, "gb_per_s", bench->bytes / t->median / 1e9);
     if (bench->bytes > 0) put_number(&p, "gb_per_s_best", bench->bytes / t->least / 1e9);
-    printf(bench->json ? "}\n" : "\n");
+    weft__print(stdout, bench->json ? "}\n" : "\n");
     fflush(stdout);
 }
 
@@ -362,9 +362,11 @@ static int usage(const char *name, const weft__bench *bench) {
 
 static int list(void) {
     for (size_t i = 0; i < weft__workload_count; i++)
-        printf("%-18s %s\n", weft__workloads[i].name, weft__workloads[i].about);
-    printf("%-18s %s\n", "gemm", "square matrix products by each way there is, their speed and error");
-    printf("%-18s %s\n", "crossover", "nets of many sizes on several devices, and which one 'auto' takes");
+        weft__print(stdout, "%-18s %s\n", weft__workloads[i].name, weft__workloads[i].about);
+    weft__print(stdout, "%-18s %s\n", "gemm",
+                "square matrix products by each way there is, their speed and error");
+    weft__print(stdout, "%-18s %s\n", "crossover",
+                "nets of many sizes on several devices, and which one 'auto' takes");
     return WEFT__EXIT_DONE;
 }
 

@@ -137,25 +137,28 @@ static void show(const cell *c, const side *sides, int n, bool json, tally *t) {
     t->cells++;
     t->exact += fastest == chosen;
     t->near += near;
-    printf(json ? "{\"batch\": %lld, \"width\": %lld, \"depth\": %lld, \"data\": \"%s\""
-                : "%5lld %5lld %5lld  %-8s",
-           (long long)c->batch, (long long)c->width, (long long)c->depth,
-           c->uploads ? "uploaded" : "resident");
+    weft__print(stdout,
+                json ? "{\"batch\": %lld, \"width\": %lld, \"depth\": %lld, \"data\": \"%s\""
+                     : "%5lld %5lld %5lld  %-8s",
+                (long long)c->batch, (long long)c->width, (long long)c->depth,
+                c->uploads ? "uploaded" : "resident");
     for (int k = 0; k < n; k++)
-        printf(json ? ", \"%s\": {\"seconds\": %.4g, \"priced\": %.4g}" : "%.0s %10.1f %10.1f",
-               json ? sides[k].spec : "", (json ? 1 : 1e6) * c->measured[k], (json ? 1 : 1e6) * c->priced[k]);
-    printf(json ? ", \"fastest\": \"%s\", \"chosen\": \"%s\", \"right\": %s}\n" : "  %-9s %-9s %s\n",
-           sides[fastest].spec, sides[chosen].spec,
-           json   ? near ? "true" : "false"
-           : near ? ""
-                  : "WRONG");
+        weft__print(stdout, json ? ", \"%s\": {\"seconds\": %.4g, \"priced\": %.4g}" : "%.0s %10.1f %10.1f",
+                    json ? sides[k].spec : "", (json ? 1 : 1e6) * c->measured[k],
+                    (json ? 1 : 1e6) * c->priced[k]);
+    weft__print(stdout,
+                json ? ", \"fastest\": \"%s\", \"chosen\": \"%s\", \"right\": %s}\n" : "  %-9s %-9s %s\n",
+                sides[fastest].spec, sides[chosen].spec,
+                json   ? near ? "true" : "false"
+                : near ? ""
+                       : "WRONG");
     fflush(stdout);
 }
 
 static void head(const side *sides, int n) {
-    printf("microseconds a step, measured and priced\nbatch width depth  data    ");
-    for (int k = 0; k < n; k++) printf(" %10s %10s", sides[k].spec, "price");
-    printf("  %-9s %-9s\n", "fastest", "chosen");
+    weft__print(stdout, "microseconds a step, measured and priced\nbatch width depth  data    ");
+    for (int k = 0; k < n; k++) weft__print(stdout, " %10s %10s", sides[k].spec, "price");
+    weft__print(stdout, "  %-9s %-9s\n", "fastest", "chosen");
 }
 
 /* ---- all ---- */
@@ -208,9 +211,10 @@ int weft__bench_crossover(const char *devices, bool json) {
     if (status == WEFT_OK && !json) head(sides, n);
     if (status == WEFT_OK) status = run_cells(sides, n, plan, json, &t);
     if (status == WEFT_OK)
-        printf(json ? "{\"cells\": %d, \"fastest_chosen\": %d, \"right\": %d}\n"
-                    : "of %d cells the fastest was chosen in %d, one as fast to a tenth in %d\n",
-               t.cells, t.exact, t.near);
+        weft__print(stdout,
+                    json ? "{\"cells\": %d, \"fastest_chosen\": %d, \"right\": %d}\n"
+                         : "of %d cells the fastest was chosen in %d, one as fast to a tenth in %d\n",
+                    t.cells, t.exact, t.near);
     const int code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     for (int k = 0; k < n; k++) weft_close(sides[k].ctx);
     weft_close(plan);

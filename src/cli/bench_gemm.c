@@ -220,7 +220,7 @@ static weft_status work(way *w, const asked *a, int to) {
             status = ctx ? measure(ctx, a->dtype, size_of(i), &r) : measure_loops(size_of(i), &r);
         if (status == WEFT_OK) tell(to, &r, sizeof r);
     }
-    if (status != WEFT_OK) fprintf(stderr, "weft: bench gemm: %s: %s\n", w->name, weft_last_error(ctx));
+    if (status != WEFT_OK) weft__print(stderr, "weft: bench gemm: %s: %s\n", w->name, weft_last_error(ctx));
     weft_close(ctx);
     return WEFT_OK;
 }
@@ -255,32 +255,34 @@ static weft_status run_way(way *w, const asked *a) {
 static void print_json(const way *w, const char *precision) {
     for (int i = 0; i < SIZES; i++)
         if (w->rows[i].median > 0)
-            printf("{\"workload\": \"gemm\", \"way\": \"%s\", \"device\": \"%s\", \"dtype\": \"%s\", \"n\": "
-                   "%lld, "
-                   "\"gflops\": %.6g, \"gflops_best\": %.6g, \"error\": %.3g}\n",
-                   w->name, w->head.device, precision, (long long)size_of(i), w->rows[i].median,
-                   w->rows[i].best, w->rows[i].error);
+            weft__print(
+                stdout,
+                "{\"workload\": \"gemm\", \"way\": \"%s\", \"device\": \"%s\", \"dtype\": \"%s\", \"n\": "
+                "%lld, "
+                "\"gflops\": %.6g, \"gflops_best\": %.6g, \"error\": %.3g}\n",
+                w->name, w->head.device, precision, (long long)size_of(i), w->rows[i].median, w->rows[i].best,
+                w->rows[i].error);
 }
 
 static void print_table(const way *ways, size_t count, const asked *a) {
-    printf("%6s", "n");
-    for (size_t k = 0; k < count; k++) printf("  %9s %8s", ways[k].name, "error");
-    printf("   GFLOPS, and the largest error by the largest result\n");
+    weft__print(stdout, "%6s", "n");
+    for (size_t k = 0; k < count; k++) weft__print(stdout, "  %9s %8s", ways[k].name, "error");
+    weft__print(stdout, "   GFLOPS, and the largest error by the largest result\n");
     for (int i = 0; i < SIZES; i++) {
         if (!wanted(a, i)) continue;
-        printf("%6lld", (long long)size_of(i));
+        weft__print(stdout, "%6lld", (long long)size_of(i));
         for (size_t k = 0; k < count; k++) {
             const row *r = &ways[k].rows[i];
             if (r->median > 0)
-                printf("  %9.1f %8.1e", r->median, r->error);
+                weft__print(stdout, "  %9.1f %8.1e", r->median, r->error);
             else
-                printf("  %9s %8s", "-", "-");
+                weft__print(stdout, "  %9s %8s", "-", "-");
         }
-        printf("\n");
+        weft__print(stdout, "\n");
     }
     for (size_t k = 0; k < count; k++)
-        printf("%-8s %s: %s\n", ways[k].name, ways[k].head.works ? ways[k].head.device : "none",
-               ways[k].head.detail);
+        weft__print(stdout, "%-8s %s: %s\n", ways[k].name, ways[k].head.works ? ways[k].head.device : "none",
+                    ways[k].head.detail);
 }
 
 static bool dtype_of(const char *name, weft_dtype *dtype) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "train/print.h"
 
 /* The exit codes, as promised in the documentation. 130 and 143: stopped by a signal, after saving. */
 typedef enum weft__exit {

@@ -144,10 +144,10 @@ static void show_sample(const char *run) {
     snprintf(name, sizeof name, "samples/step-%lu.txt", last);
     if (!weft__join(path, sizeof path, run, name)) return;
     if (weft_read_file(NULL, path, 1u << 20, &bytes) != WEFT_OK) return;
-    printf("\nwhat it writes now:\n");
-    printf("----------------------------------------------------------------\n");
-    fwrite(bytes.data, 1, bytes.size, stdout);
-    printf("\n----------------------------------------------------------------\n");
+    weft__print(stdout, "\nwhat it writes now:\n");
+    weft__print(stdout, "----------------------------------------------------------------\n");
+    weft__print_text(stdout, (const char *)bytes.data, bytes.size);
+    weft__print(stdout, "\n----------------------------------------------------------------\n");
     weft_bytes_free(NULL, &bytes);
 }
 
@@ -175,18 +175,20 @@ static int demo_gpt(const char *data, const weft__repeated *settings, const char
     if (status == WEFT_OK) status = weft_make_folder(NULL, WEFT__RUNS_ROOT);
     if (status == WEFT_OK) status = weft_write_file(NULL, file, text.data, text.size);
     if (status == WEFT_OK && !quiet)
-        printf("a gpt learns to write C from %zu files of Weft's own text, %zu characters\n", text.files,
-               text.size);
+        weft__print(stdout, "a gpt learns to write C from %zu files of Weft's own text, %zu characters\n",
+                    text.files, text.size);
     weft__free(NULL, text.data);
     if (status != WEFT_OK) return weft__give_up(NULL, status);
     int code = train(defaults, settings, device, quiet, argc, argv, run);
     if (code != WEFT__EXIT_DONE || quiet) return code;
     show_sample(run);
     const char *weft = weft__program;
-    printf("\nto go on:\n  %s generate %s --prompt 'static int ' --tokens 400\n"
-           "  %s resume %s --set train.steps=6000\n  open %s/report.html\n",
-           weft, run, weft, run, run);
-    printf("your own text:\n  %s init gpt --data FILE --out gpt.yaml && %s train gpt.yaml\n", weft, weft);
+    weft__print(stdout,
+                "\nto go on:\n  %s generate %s --prompt 'static int ' --tokens 400\n"
+                "  %s resume %s --set train.steps=6000\n  open %s/report.html\n",
+                weft, run, weft, run, run);
+    weft__print(stdout, "your own text:\n  %s init gpt --data FILE --out gpt.yaml && %s train gpt.yaml\n",
+                weft, weft);
     return code;
 }
 
@@ -235,12 +237,13 @@ static int demo_mlp(const weft__repeated *settings, const char *device, bool qui
     if (status == WEFT_OK) status = write_spirals(train_file, 3000, 1);
     if (status == WEFT_OK) status = write_spirals(test_file, 600, 2);
     if (status != WEFT_OK) return weft__give_up(NULL, status);
-    if (!quiet) printf("an mlp learns to tell three spirals of points apart\n");
+    if (!quiet) weft__print(stdout, "an mlp learns to tell three spirals of points apart\n");
     int code = train(defaults, settings, device, quiet, argc, argv, run);
     if (code != WEFT__EXIT_DONE || quiet) return code;
-    printf("\nto go on:\n  %s eval %s\n  open %s/report.html\n", weft__program, run, run);
-    printf("your own table:\n  %s init mlp --data FILE.csv --out mlp.yaml  (and data.source: csv)\n",
-           weft__program);
+    weft__print(stdout, "\nto go on:\n  %s eval %s\n  open %s/report.html\n", weft__program, run, run);
+    weft__print(stdout,
+                "your own table:\n  %s init mlp --data FILE.csv --out mlp.yaml  (and data.source: csv)\n",
+                weft__program);
     return code;
 }
 
@@ -258,7 +261,7 @@ static weft_status learn_xor(weft_context *ctx, bool quiet, double answers[4]) {
         weft_tensor *loss = weft_bce_with_logits(weft_forward(net, x), y, WEFT_MEAN);
         weft_status status = weft_optimizer_step(adam, loss);
         if (status == WEFT_OK && !quiet && (epoch == 1 || epoch % 50 == 0))
-            printf("epoch %4d  loss %.5f\n", epoch, weft_item(loss));
+            weft__print(stdout, "epoch %4d  loss %.5f\n", epoch, weft_item(loss));
         weft_scope_close(scope);
         if (status != WEFT_OK) return status;
     }
@@ -278,7 +281,7 @@ static int demo_xor(const char *device, bool quiet) {
     weft_close(ctx);
     if (code != WEFT__EXIT_DONE) return code;
     for (int i = 0; i < 4; i++) {
-        if (!quiet) printf("%d xor %d = %.3f\n", i / 2, i % 2, answers[i]);
+        if (!quiet) weft__print(stdout, "%d xor %d = %.3f\n", i / 2, i % 2, answers[i]);
         bool right = (answers[i] > 0.5) == (i == 1 || i == 2);
         if (!right) code = WEFT__EXIT_FAILED;
     }

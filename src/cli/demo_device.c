@@ -35,7 +35,7 @@ static void say(const demo *d, const char *fmt, ...) {
     va_list args;
     if (d->quiet) return;
     va_start(args, fmt);
-    vprintf(fmt, args);
+    weft__vprint(stdout, fmt, args);
     va_end(args);
     fflush(stdout);
 }

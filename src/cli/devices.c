@@ -44,25 +44,26 @@ bool weft__device_works(const weft_device_description *device, char *text, size_
 static void print_limits(const weft_device_description *d) {
     const bool said = d->detail && strstr(d->detail, "thread");
     const char *unit = d->buffer_limit ? "compute unit" : "thread";
-    if (d->threads > 0 && !said) printf(", %d %s%s", d->threads, unit, d->threads == 1 ? "" : "s");
-    if (d->memory > 0) printf(", %.1f GiB", (double)d->memory / 0x1p30);
+    if (d->threads > 0 && !said)
+        weft__print(stdout, ", %d %s%s", d->threads, unit, d->threads == 1 ? "" : "s");
+    if (d->memory > 0) weft__print(stdout, ", %.1f GiB", (double)d->memory / 0x1p30);
     if (d->buffer_limit > 0)
-        printf(" (%.1f GiB a buffer, %.0f KiB local), %s", (double)d->buffer_limit / 0x1p30,
-               (double)d->local_memory / 0x1p10, d->f64 ? "f64" : "no f64");
+        weft__print(stdout, " (%.1f GiB a buffer, %.0f KiB local), %s", (double)d->buffer_limit / 0x1p30,
+                    (double)d->local_memory / 0x1p10, d->f64 ? "f64" : "no f64");
 }
 
 bool weft__device_print(const weft_device_description *d) {
     char text[300] = "";
     bool works = true;
-    printf("%-8s ", d->name);
+    weft__print(stdout, "%-8s ", d->name);
     if (!d->present) {
-        printf("absent: %s\n", d->reason ? d->reason : "unknown reason");
+        weft__print(stdout, "absent: %s\n", d->reason ? d->reason : "unknown reason");
         return true;
     }
-    printf("%s", d->detail ? d->detail : "");
+    weft__print(stdout, "%s", d->detail ? d->detail : "");
     print_limits(d);
     works = weft__device_works(d, text, sizeof text);
-    printf("; %s\n", text);
+    weft__print(stdout, "; %s\n", text);
     return works;
 }
 

@@ -26,18 +26,20 @@ static int print_drivers(void) {
     const char *wish = getenv("OCL_ICD_VENDORS"), *folder = wish && wish[0] ? wish : "/etc/OpenCL/vendors";
     DIR *dir = opendir(folder);
     int n = 0, broken = 0;
-    printf("OpenCL drivers in %s:", folder);
+    weft__print(stdout, "OpenCL drivers in %s:", folder);
     for (const struct dirent *e; dir && (e = readdir(dir));) {
         char path[4096], library[256];
         if (!strstr(e->d_name, ".icd")) continue;
-        printf("%s %s", n++ ? "," : "", e->d_name);
+        weft__print(stdout, "%s %s", n++ ? "," : "", e->d_name);
         if (!weft__join(path, sizeof path, folder, e->d_name) || driver_opens(path, library)) continue;
-        printf(" (its library '%s' cannot be opened: install its package again, or remove the file)",
-               library);
+        weft__print(stdout,
+                    " (its library '%s' cannot be opened: install its package again, or remove the file)",
+                    library);
         broken++;
     }
-    printf("%s\n",
-           n ? "" : " none (Debian: pocl-opencl-icd, mesa-opencl-icd, intel-opencl-icd, nvidia-opencl-icd)");
+    weft__print(stdout, "%s\n",
+                n ? ""
+                  : " none (Debian: pocl-opencl-icd, mesa-opencl-icd, intel-opencl-icd, nvidia-opencl-icd)");
     if (dir) closedir(dir);
     return broken;
 }
@@ -45,10 +47,11 @@ static int print_drivers(void) {
 static void print_cache(void) {
     char path[WEFT_GPU_CACHE_PATH];
     if (!weft__gpu_cache_folder(path))
-        printf("compiled kernels: not kept, as WEFT_KERNEL_CACHE=off or an empty HOME have it\n");
+        weft__print(stdout,
+                    "compiled kernels: not kept, as WEFT_KERNEL_CACHE=off or an empty HOME have it\n");
     else
-        printf("compiled kernels: %s%s\n", path,
-               weft__gpu_cache_wanted() ? "" : ", where nothing can be kept: it must be the user's own");
+        weft__print(stdout, "compiled kernels: %s%s\n", path,
+                    weft__gpu_cache_wanted() ? "" : ", where nothing can be kept: it must be the user's own");
 }
 
 int weft__command_doctor(const weft__command *command, int argc, char **argv) {
@@ -65,24 +68,26 @@ int weft__command_doctor(const weft__command *command, int argc, char **argv) {
     }
     const char *wish = getenv("WEFT_DEVICE");
     const bool opens = weft_open(NULL, &ctx) == WEFT_OK;
-    printf("a run without --device takes %s, %s%s\n", opens ? weft_device_of(ctx) : "none",
-           wish && wish[0] ? "as WEFT_DEVICE says: " : "which is the default", wish && wish[0] ? wish : "");
-    if (!opens) printf("  that fails: %s\n", weft_last_error(NULL));
+    weft__print(stdout, "a run without --device takes %s, %s%s\n", opens ? weft_device_of(ctx) : "none",
+                wish && wish[0] ? "as WEFT_DEVICE says: " : "which is the default",
+                wish && wish[0] ? wish : "");
+    if (!opens) weft__print(stdout, "  that fails: %s\n", weft_last_error(NULL));
     weft_close(ctx);
     for (int i = 0; i < weft_device_count(); i++) {
         weft_device_description device;
         if (weft_device_info(i, &device) && !weft__device_print(&device)) broken++;
     }
     const int drivers = print_drivers();
-    printf("what devices need (docs/devices.md):\n");
+    weft__print(stdout, "what devices need (docs/devices.md):\n");
     weft__pieces_print(NULL);
     print_cache();
     if (broken)
-        printf("%d device%s above fail%s; WEFT_DEBUG=launch shows each kernel of a run, and without the "
-               "driver's\n"
-               "package the others go on working\n",
-               broken, broken == 1 ? "" : "s", broken == 1 ? "s" : "");
+        weft__print(stdout,
+                    "%d device%s above fail%s; WEFT_DEBUG=launch shows each kernel of a run, and without the "
+                    "driver's\n"
+                    "package the others go on working\n",
+                    broken, broken == 1 ? "" : "s", broken == 1 ? "s" : "");
     if (broken || !opens) return WEFT__EXIT_DEVICE;
-    printf("%s\n", drivers ? "the devices above work" : "all is well");
+    weft__print(stdout, "%s\n", drivers ? "the devices above work" : "all is well");
     return WEFT__EXIT_DONE;
 }

@@ -25,7 +25,7 @@ static weft_status print_json(const weft__use *use, const weft__scores scores[SP
         if (weft__dataset_has(&use->dataset, splits[i]))
             json_object_set_new(all, names[i], weft__scores_json(&scores[i], &use->dataset));
     WEFT_TRY(weft__json_text(&json, all, JSON_REAL_PRECISION(9), "the scores", &text, NULL));
-    puts(text);
+    weft__print(stdout, "%s\n", text);
     weft__free(NULL, text);
     return WEFT_OK;
 }
@@ -59,7 +59,7 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
     const weft__use_options how = {
         .device = device, .precision = WEFT__AS_COMPUTED, .checkpoint = checkpoint, .with_data = true};
     weft_status status = weft__use_open(dir, &how, &use);
-    if (status == WEFT_OK && !json) printf("%s, step %llu\n", dir, (unsigned long long)use.step);
+    if (status == WEFT_OK && !json) weft__print(stdout, "%s, step %llu\n", dir, (unsigned long long)use.step);
     if (status == WEFT_OK) status = evaluate(&use, json, &measured);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     if (status == WEFT_OK && measured == 0) {

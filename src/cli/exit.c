@@ -33,7 +33,7 @@ void weft__complain(const char *fmt, ...) {
     fflush(stdout);
     fputs("weft: ", stderr);
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    weft__vprint(stderr, fmt, args);
     va_end(args);
     fputc('\n', stderr);
 }

@@ -8,7 +8,7 @@
 
 /* user: a bool, set where who read the text has left; that is no error to speak of. */
 static weft_status show(void *user, const char *text, size_t bytes) {
-    if (fwrite(text, 1, bytes, stdout) == bytes && fflush(stdout) == 0) return WEFT_OK;
+    if (weft__print_text(stdout, text, bytes) && fflush(stdout) == 0) return WEFT_OK;
     *(bool *)user = errno == EPIPE;
     return weft__fail(NULL, WEFT_ERR_IO, "standard output: %s", strerror(errno));
 }

@@ -25,7 +25,7 @@ static weft_status check_one(const char *dir, uint64_t step, bool check) {
     snprintf(name, sizeof name, "checkpoints/step-%llu", (unsigned long long)step);
     if (!weft__join(path, sizeof path, dir, name)) return WEFT_ERR_ARGUMENT;
     weft_status status = check ? weft_checkpoint_verify(NULL, path) : WEFT_OK;
-    printf("  %s%s%s\n", name, check ? found(status) : "", is_best ? "  best" : "");
+    weft__print(stdout, "  %s%s%s\n", name, check ? found(status) : "", is_best ? "  best" : "");
     if (status != WEFT_OK) weft__complain("%s", weft_last_error(NULL));
     return status;
 }
@@ -40,7 +40,7 @@ static weft_status check_files(const char *dir) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const weft_status status = i ? weft__sealed_check(dir, names[i]) : weft__dataset_check(NULL, dir);
         if (i && status == WEFT_ERR_STATE) continue; /* none yet */
-        printf("  %s%s%s\n", names[i], i == 0 && has_tokenizer ? ", tokenizer.json" : "", found(status));
+        weft__print(stdout, "  %s%s%s\n", names[i], i == 0 && has_tokenizer ? ", tokenizer.json" : "", found(status));
         if (status == WEFT_OK) continue;
         weft__complain("%s", weft_last_error(NULL));
         worst = status;
@@ -67,7 +67,7 @@ int weft__command_info(const weft__command *command, int argc, char **argv) {
     if (is_checkpoint(dir) && !weft__is_run(dir)) {
         weft_status status = weft_checkpoint_verify(NULL, dir);
         if (status != WEFT_OK) return weft__give_up(NULL, status);
-        printf("%s: whole\n", dir);
+        weft__print(stdout, "%s: whole\n", dir);
         return WEFT__EXIT_DONE;
     }
     if (!weft__is_run(dir)) {
@@ -80,16 +80,16 @@ int weft__command_info(const weft__command *command, int argc, char **argv) {
     if (read != WEFT_OK && read != WEFT_ERR_STATE && read != WEFT_ERR_FORMAT) /* --check tells of damage */
         return weft__give_up(NULL, read);
     if (read == WEFT_OK) {
-        printf("%s on %s, %s parameters, %s\n", summary.model, summary.device,
+        weft__print(stdout, "%s on %s, %s parameters, %s\n", summary.model, summary.device,
                weft__short_number((double)summary.parameters, number), summary.status);
-        printf("step %llu of %llu, %.1f s\n", (unsigned long long)summary.step,
+        weft__print(stdout, "step %llu of %llu, %.1f s\n", (unsigned long long)summary.step,
                (unsigned long long)summary.steps, summary.seconds);
     }
     uint64_t steps[CHECKPOINTS_MAX];
     size_t count = 0;
     weft_status worst = weft_checkpoint_list(NULL, dir, steps, CHECKPOINTS_MAX, &count);
     if (worst != WEFT_OK) return weft__give_up(NULL, worst);
-    printf("checkpoints: %zu\n", count);
+    weft__print(stdout, "checkpoints: %zu\n", count);
     for (size_t i = 0; i < count && i < CHECKPOINTS_MAX; i++) {
         weft_status status = check_one(dir, steps[i], check);
         if (status != WEFT_OK) worst = status;

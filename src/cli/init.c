@@ -51,7 +51,7 @@ int weft__command_init(const weft__command *command, int argc, char **argv) {
     if (out)
         code = write_new(out, text);
     else
-        fputs(text, stdout);
+        weft__print_text(stdout, text, strlen(text));
     free(text);
     return code;
 }

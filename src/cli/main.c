@@ -19,9 +19,10 @@ static const weft__command commands[] = {
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void print_usage(FILE *out) {
-    fprintf(out, "weft %s trains neural networks\n\nusage: weft COMMAND [arguments]\n\n", weft_version());
-    for (size_t i = 0; i < COMMANDS; i++) fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].about);
-    fprintf(out, "\n'weft COMMAND --help' tells more. To begin: %s demo gpt\n", weft__program);
+    weft__print(out, "weft %s trains neural networks\n\nusage: weft COMMAND [arguments]\n\n", weft_version());
+    for (size_t i = 0; i < COMMANDS; i++)
+        weft__print(out, "  %-10s %s\n", commands[i].name, commands[i].about);
+    weft__print(out, "\n'weft COMMAND --help' tells more. To begin: %s demo gpt\n", weft__program);
 }
 
 /* Opens what is closed of 0, 1, 2: otherwise the first file that is opened would become standard output. */
@@ -50,7 +51,7 @@ static int run(int argc, char **argv) {
         return WEFT__EXIT_DONE;
     }
     if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
-        printf("weft %s\n", weft_version());
+        weft__print(stdout, "weft %s\n", weft_version());
         return WEFT__EXIT_DONE;
     }
     for (size_t i = 0; i < COMMANDS; i++)

@@ -4,6 +4,7 @@
 
 #include <weft/tensor.h>
 
+#include "cli/cli.h"
 #include "cli/pieces.h"
 #include "device/cuda/pieces.h"
 #include "device/opencl/devices.h"
@@ -51,15 +52,15 @@ void weft__pieces_print(const char *device) {
         char text[WEFT_PIECE_TEXT];
         if ((device && strcmp(device, p->device) != 0) || strcmp(lost, p->device) == 0) continue;
         const bool there = find(p, text);
-        printf("  %-7s %-9s %s%s%s%s\n", p->device, p->name, there ? "" : "missing, so that ",
-               there ? text : p->without, there ? "" : ": ", there ? "" : text);
+        weft__print(stdout, "  %-7s %-9s %s%s%s%s\n", p->device, p->name, there ? "" : "missing, so that ",
+                    there ? text : p->without, there ? "" : ": ", there ? "" : text);
         if (!there && (i == 0 || strcmp(pieces[i - 1].device, p->device) != 0)) lost = p->device;
     }
 }
 
 void weft__pieces_table(void) {
-    printf("| device | piece | oldest | from | without it |\n| --- | --- | --- | --- | --- |\n");
+    weft__print(stdout, "| device | piece | oldest | from | without it |\n| --- | --- | --- | --- | --- |\n");
     for (int i = 0; i < PIECES; i++)
-        printf("| `%s` | %s | %s | %s | %s |\n", pieces[i].device, pieces[i].name, pieces[i].oldest,
-               pieces[i].from, pieces[i].without);
+        weft__print(stdout, "| `%s` | %s | %s | %s | %s |\n", pieces[i].device, pieces[i].name,
+                    pieces[i].oldest, pieces[i].from, pieces[i].without);
 }

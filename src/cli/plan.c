@@ -19,44 +19,44 @@ static bool fits(const weft__planned *p) {
 /* ---- for people ---- */
 
 static void print_kinds(const weft__planned *p) {
-    printf("\n%-18s %9s\n", "at its peak", "GB");
+    weft__print(stdout, "\n%-18s %9s\n", "at its peak", "GB");
     for (int k = 0; k < WEFT_MEMORY_KINDS; k++)
-        printf("%-18s %9.3f\n", weft_memory_name((weft_memory_kind)k), gb(p->memory.kinds[k]));
-    printf("%-18s %9.3f", "all", gb(weft_memory_total(&p->memory)));
+        weft__print(stdout, "%-18s %9.3f\n", weft_memory_name((weft_memory_kind)k), gb(p->memory.kinds[k]));
+    weft__print(stdout, "%-18s %9.3f", "all", gb(weft_memory_total(&p->memory)));
     if (p->device_memory)
-        printf("  of %.1f GB: %s", gb(p->device_memory),
-               fits(p) ? "fits" : "does not fit (1/16 is left for drivers and others)");
-    printf("\n");
+        weft__print(stdout, "  of %.1f GB: %s", gb(p->device_memory),
+                    fits(p) ? "fits" : "does not fit (1/16 is left for drivers and others)");
+    weft__print(stdout, "\n");
 }
 
 static void print_largest(const weft__planned *p) {
-    printf("\n%-9s %5s  %-12s %s\n", "GB", "", "", "the largest");
+    weft__print(stdout, "\n%-9s %5s  %-12s %s\n", "GB", "", "", "the largest");
     for (int i = 0; i < p->memory.n_largest; i++) {
         const weft_memory_buffer *b = &p->memory.largest[i];
-        printf("%-9.3f %4dx  %-12s %s%s%s\n", gb(b->bytes), b->count, weft_memory_name(b->kind), b->layer,
-               b->layer[0] ? ": " : "", b->what);
+        weft__print(stdout, "%-9.3f %4dx  %-12s %s%s%s\n", gb(b->bytes), b->count, weft_memory_name(b->kind),
+                    b->layer, b->layer[0] ? ": " : "", b->what);
     }
 }
 
 static void print_work(const weft_program_work *w) {
-    printf("\n%-13s %9s %9s %9s\n", "a step", "commands", "GFLOP", "GB");
+    weft__print(stdout, "\n%-13s %9s %9s %9s\n", "a step", "commands", "GFLOP", "GB");
     for (int k = 0; k < WEFT_WORK_COUNT; k++)
         if (w->commands[k])
-            printf("%-13s %9llu %9.4g %9.4g\n", weft_work_name((weft_work)k),
-                   (unsigned long long)w->commands[k], 1e-9 * w->flops[k], 1e-9 * w->bytes[k]);
-    if (w->launches) printf("%llu launches\n", (unsigned long long)w->launches);
+            weft__print(stdout, "%-13s %9llu %9.4g %9.4g\n", weft_work_name((weft_work)k),
+                        (unsigned long long)w->commands[k], 1e-9 * w->flops[k], 1e-9 * w->bytes[k]);
+    if (w->launches) weft__print(stdout, "%llu launches\n", (unsigned long long)w->launches);
 }
 
 static void print_text(const weft__planned *p, const weft__saving *savings, int count) {
-    printf("%s, %.4g million parameters: a step of %lld x %lld samples, planned for %s\n", p->model,
-           1e-6 * (double)p->parameters, (long long)p->parts, (long long)p->batch, p->device);
-    printf("%s: %s\n", p->device, p->detail);
+    weft__print(stdout, "%s, %.4g million parameters: a step of %lld x %lld samples, planned for %s\n",
+                p->model, 1e-6 * (double)p->parameters, (long long)p->parts, (long long)p->batch, p->device);
+    weft__print(stdout, "%s: %s\n", p->device, p->detail);
     print_kinds(p);
     print_largest(p);
-    if (count) printf("\nwhat would take less\n");
+    if (count) weft__print(stdout, "\nwhat would take less\n");
     for (int i = 0; i < count; i++)
-        printf("%s: %s saves %.3f GB; %.3f GB remain\n", savings[i].key, savings[i].value,
-               gb(savings[i].saves), gb(savings[i].total));
+        weft__print(stdout, "%s: %s saves %.3f GB; %.3f GB remain\n", savings[i].key, savings[i].value,
+                    gb(savings[i].saves), gb(savings[i].total));
     print_work(&p->memory.program);
 }
 
@@ -113,7 +113,7 @@ static weft_status print_json(const weft__planned *p, const weft__saving *saving
                   "savings", savings_json(savings, count), "work", work_json(&m->program));
     WEFT_TRY(
         weft__json_text(&json, object, JSON_INDENT(1) | JSON_REAL_PRECISION(12), "the plan", &text, NULL));
-    puts(text);
+    weft__print(stdout, "%s\n", text);
     weft__free(NULL, text);
     return WEFT_OK;
 }

@@ -12,6 +12,9 @@ static size_t width_of(const weft__use *use) {
     return use->model.loss == WEFT_LOSS_BCE ? 1 : (size_t)use->dataset.outputs;
 }
 
+/* Programs read it too. */
+static void print_name(const char *name) { weft__print_text(stdout, name, strlen(name)); }
+
 static void print_class(const weft__use *use, const float *logits) {
     const float both[2] = {0, logits[0]};
     int64_t best = 0;
@@ -21,15 +24,16 @@ static void print_class(const weft__use *use, const float *logits) {
         if (logits[i] > logits[best]) best = i;
     for (int64_t i = 0; i < use->dataset.outputs; i++) sum += exp((double)(logits[i] - logits[best]));
     if (use->dataset.classes)
-        printf("%s", use->dataset.classes[best]);
+        print_name(use->dataset.classes[best]);
     else
-        printf("%lld", (long long)best);
-    printf("\t%.4f\n", 1 / sum);
+        weft__print(stdout, "%lld", (long long)best);
+    weft__print(stdout, "\t%.4f\n", 1 / sum);
 }
 
 static void print_numbers(const weft__use *use, const float *values) {
-    for (int64_t i = 0; i < use->dataset.outputs; i++) printf("%s%.7g", i ? "\t" : "", (double)values[i]);
-    printf("\n");
+    for (int64_t i = 0; i < use->dataset.outputs; i++)
+        weft__print(stdout, "%s%.7g", i ? "\t" : "", (double)values[i]);
+    weft__print(stdout, "\n");
 }
 
 static weft_status predict_batch(weft__use *use, weft_loader *loader, int64_t b, char *const *files,
@@ -40,7 +44,10 @@ static weft_status predict_batch(weft__use *use, weft_loader *loader, int64_t b,
     WEFT_TRY(weft_read(weft_forward(use->model.module, batch.x), out, rows * outputs * sizeof *out));
     if (use->config.task == WEFT__TASK_REGRESSION) weft__dataset_unscale(&use->dataset, out, (int64_t)rows);
     for (size_t i = 0; i < rows && left[0] > 0; i++, left[0]--) {
-        if (files) printf("%s\t", files[(size_t)b * rows + i]);
+        if (files) {
+            print_name(files[(size_t)b * rows + i]);
+            putchar('\t');
+        }
         if (use->config.task == WEFT__TASK_CLASSIFICATION)
             print_class(use, out + i * outputs);
         else

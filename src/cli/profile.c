@@ -14,7 +14,7 @@ weft_status weft__print_profile(weft_profile *profile, uint64_t steps) {
     char *text = length >= 0 ? weft__alloc(NULL, (size_t)length + 1) : NULL;
     if (!text) return weft__fail_oom(NULL, 0, "the text of a profile");
     weft_profile_text(profile, steps, text, (size_t)length + 1);
-    fputs(text, stdout);
+    weft__print(stdout, "%s", text);
     weft__free(NULL, text);
     return WEFT_OK;
 }
@@ -48,19 +48,20 @@ static void print_stages(const weft__profiling *p, const weft_profile_entry sums
     double percent[WEFT__SHARES], steps = (double)p->steps;
     by_stage(&p->times, &shares);
     weft__shares_percent(&shares, percent);
-    printf("\n%-9s %11s %6s %10s %10s %8s %7s %6s\n", "stage", "us a step", "%", "MFLOP", "MB", "GFLOP/s",
-           "GB/s", "%bound");
+    weft__print(stdout, "\n%-9s %11s %6s %10s %10s %8s %7s %6s\n", "stage", "us a step", "%", "MFLOP", "MB",
+                "GFLOP/s", "GB/s", "%bound");
     for (size_t i = 0; i < shares.count; i++) {
         double seconds = shares.item[i].seconds;
-        printf("%-9s %11.1f %6.1f", shares.item[i].name, seconds / steps * 1e6, percent[i]);
+        weft__print(stdout, "%-9s %11.1f %6.1f", shares.item[i].name, seconds / steps * 1e6, percent[i]);
         if (i >= 1 && i <= WEFT_STAGE_COUNT && seconds > 0) {
             const weft_profile_entry *sum = &sums[i - 1];
-            printf(" %10.2f %10.2f %8.1f %7.2f %6.0f", sum->flops / steps / 1e6, sum->bytes / steps / 1e6,
-                   sum->flops / seconds / 1e9, sum->bytes / seconds / 1e9, sum->bound / seconds * 100);
+            weft__print(stdout, " %10.2f %10.2f %8.1f %7.2f %6.0f", sum->flops / steps / 1e6,
+                        sum->bytes / steps / 1e6, sum->flops / seconds / 1e9, sum->bytes / seconds / 1e9,
+                        sum->bound / seconds * 100);
         }
-        printf("\n");
+        weft__print(stdout, "\n");
     }
-    printf("%-9s %11.1f %6.1f\n", "in all", p->times.total / steps * 1e6, 100.0);
+    weft__print(stdout, "%-9s %11.1f %6.1f\n", "in all", p->times.total / steps * 1e6, 100.0);
 }
 
 /* What the step would be without a part, and with what the device does in it at its bound (Amdahl's law). */
@@ -88,35 +89,40 @@ static void print_amdahl(const weft__profiling *p, const amdahl *a) {
     const double steps = (double)p->steps, total = weft__shares_total(&a->parts);
     double percent[WEFT__SHARES];
     weft__shares_percent(&a->parts, percent);
-    printf("\n%-13s %11s %6s %13s %7s %11s %7s\n", "part", "us a step", "%", "step without", "faster",
-           "at its bound", "faster");
+    weft__print(stdout, "\n%-13s %11s %6s %13s %7s %11s %7s\n", "part", "us a step", "%", "step without",
+                "faster", "at its bound", "faster");
     for (size_t i = 0; i < a->parts.count; i++) {
         const double seconds = a->parts.item[i].seconds, without = total - seconds;
         if (!(seconds > 0)) continue;
-        printf("%-13s %11.1f %6.1f %13.1f", a->parts.item[i].name, seconds / steps * 1e6, percent[i],
-               without / steps * 1e6);
-        if (without > 0) printf(" %6.2fx", total / without);
+        weft__print(stdout, "%-13s %11.1f %6.1f %13.1f", a->parts.item[i].name, seconds / steps * 1e6,
+                    percent[i], without / steps * 1e6);
+        if (without > 0) weft__print(stdout, " %6.2fx", total / without);
         if (i < WEFT_WORK_COUNT && without + a->bound[i] > 0)
-            printf(" %11.1f %6.2fx", (without + a->bound[i]) / steps * 1e6, total / (without + a->bound[i]));
-        printf("\n");
+            weft__print(stdout, " %11.1f %6.2fx", (without + a->bound[i]) / steps * 1e6,
+                        total / (without + a->bound[i]));
+        weft__print(stdout, "\n");
     }
 }
 
 static void print_head(const weft__profiling *p) {
     char name[64];
     weft__model_name(p->loop.config, &p->loop.dataset, name);
-    printf("%s, %lld parameters, on %s: %llu steps after %llu\n", name,
-           (long long)weft_parameter_elements(p->loop.model.module, false), weft_device_of(p->loop.model.ctx),
-           (unsigned long long)p->steps, (unsigned long long)p->warmup);
-    printf("%.3f s until the first step (%.3f s to open the device), which took %.3f s, %.3f s of them to "
-           "compile\n",
-           p->prepare, p->times.context, p->first_step, p->compile);
+    weft__print(stdout, "%s, %lld parameters, on %s: %llu steps after %llu\n", name,
+                (long long)weft_parameter_elements(p->loop.model.module, false),
+                weft_device_of(p->loop.model.ctx), (unsigned long long)p->steps,
+                (unsigned long long)p->warmup);
+    weft__print(
+        stdout,
+        "%.3f s until the first step (%.3f s to open the device), which took %.3f s, %.3f s of them to "
+        "compile\n",
+        p->prepare, p->times.context, p->first_step, p->compile);
     const weft_profile_times *t = &p->times;
     const double steps = (double)p->steps;
-    printf("the device is busy %.0f %% of the time; of its memory %.1f MiB are in use, %.1f at most\n",
-           100 * t->busy, (double)t->bytes_in_use / 0x1p20, (double)t->bytes_peak / 0x1p20);
-    printf("a step: %.2f uploads, %.2f downloads, %.2f programs\n\n", (double)t->uploads / steps,
-           (double)t->downloads / steps, (double)t->submissions / steps);
+    weft__print(stdout,
+                "the device is busy %.0f %% of the time; of its memory %.1f MiB are in use, %.1f at most\n",
+                100 * t->busy, (double)t->bytes_in_use / 0x1p20, (double)t->bytes_peak / 0x1p20);
+    weft__print(stdout, "a step: %.2f uploads, %.2f downloads, %.2f programs\n\n", (double)t->uploads / steps,
+                (double)t->downloads / steps, (double)t->submissions / steps);
 }
 
 /* ---- JSON ---- */
@@ -162,7 +168,7 @@ static weft_status print_json(const weft__profiling *p, const weft_profile_entry
                   "bytes_peak", (json_int_t)t->bytes_peak, "stages", times, "kernels", kernels);
     WEFT_TRY(
         weft__json_text(&json, object, JSON_INDENT(1) | JSON_REAL_PRECISION(9), "the profile", &text, NULL));
-    puts(text);
+    weft__print(stdout, "%s\n", text);
     weft__free(NULL, text);
     return WEFT_OK;
 }
@@ -180,7 +186,7 @@ static weft_status show(weft__profiling *p, bool json, const char *trace) {
     WEFT_TRY(weft__print_profile(p->profile, p->steps)); /* which asks for entries anew: these are gone */
     print_stages(p, sums);
     print_amdahl(p, &a);
-    if (trace) printf("\ntrace: %s (ui.perfetto.dev opens it)\n", trace);
+    if (trace) weft__print(stdout, "\ntrace: %s (ui.perfetto.dev opens it)\n", trace);
     return WEFT_OK;
 }
 

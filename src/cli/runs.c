@@ -53,13 +53,14 @@ static void print_run(const char *root, const char *name) {
     facts f;
     if (!weft__join(dir, sizeof dir, root, name) || !weft__is_run(dir)) return;
     if (gather(dir, &f) != WEFT_OK) {
-        printf("%-32s %s\n", name, weft_last_error(NULL));
+        weft__print(stdout, "%-32s %s\n", name, weft_last_error(NULL));
         return;
     }
-    printf("%-32s %-9s %8llu/%-8llu %10s %8s %s/s\n", name, f.summary.status,
-           (unsigned long long)f.summary.step, (unsigned long long)f.summary.steps,
-           weft__short_number(f.best, best), weft__short_number((double)f.summary.parameters, parameters),
-           weft__short_number(f.rate, rate));
+    weft__print(stdout, "%-32s %-9s %8llu/%-8llu %10s %8s %s/s\n", name, f.summary.status,
+                (unsigned long long)f.summary.step, (unsigned long long)f.summary.steps,
+                weft__short_number(f.best, best),
+                weft__short_number((double)f.summary.parameters, parameters),
+                weft__short_number(f.rate, rate));
 }
 
 int weft__command_runs(const weft__command *command, int argc, char **argv) {
@@ -90,7 +91,7 @@ int weft__command_runs(const weft__command *command, int argc, char **argv) {
     closedir(dir);
     if (count > 0) qsort(names, count, sizeof *names, by_name);
     if (status == WEFT_OK)
-        printf("%-32s %-9s %17s %10s %8s %s\n", "run", "status", "steps", "best loss", "weights", "rate");
+        weft__print(stdout, "%-32s %-9s %17s %10s %8s %s\n", "run", "status", "steps", "best loss", "weights", "rate");
     for (size_t i = 0; i < count; i++) {
         if (status == WEFT_OK) print_run(root, names[i]);
         weft__free(NULL, names[i]);
@@ -101,9 +102,9 @@ int weft__command_runs(const weft__command *command, int argc, char **argv) {
 
 static void row(const char *label, double a, double b, bool ratio) {
     char left[24], right[24];
-    printf("%-18s %16s %16s", label, weft__short_number(a, left), weft__short_number(b, right));
-    if (ratio && isfinite(a) && isfinite(b) && a > 0) printf("  x %.3f", b / a);
-    printf("\n");
+    weft__print(stdout, "%-18s %16s %16s", label, weft__short_number(a, left), weft__short_number(b, right));
+    if (ratio && isfinite(a) && isfinite(b) && a > 0) weft__print(stdout, "  x %.3f", b / a);
+    weft__print(stdout, "\n");
 }
 
 int weft__command_compare(const weft__command *command, int argc, char **argv) {
@@ -116,10 +117,10 @@ int weft__command_compare(const weft__command *command, int argc, char **argv) {
     weft_status status = gather(a, &left);
     if (status == WEFT_OK) status = gather(b, &right);
     if (status != WEFT_OK) return weft__give_up(NULL, status);
-    printf("%-18s %16s %16s\n", "", "A", "B");
-    printf("%-18s %16s %16s\n", "model", left.summary.model, right.summary.model);
-    printf("%-18s %16s %16s\n", "device", left.summary.device, right.summary.device);
-    printf("%-18s %16s %16s\n", "status", left.summary.status, right.summary.status);
+    weft__print(stdout, "%-18s %16s %16s\n", "", "A", "B");
+    weft__print(stdout, "%-18s %16s %16s\n", "model", left.summary.model, right.summary.model);
+    weft__print(stdout, "%-18s %16s %16s\n", "device", left.summary.device, right.summary.device);
+    weft__print(stdout, "%-18s %16s %16s\n", "status", left.summary.status, right.summary.status);
     row("parameters", (double)left.summary.parameters, (double)right.summary.parameters, true);
     row("steps", (double)left.summary.step, (double)right.summary.step, true);
     row("seconds", left.summary.seconds, right.summary.seconds, true);

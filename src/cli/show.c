@@ -15,16 +15,17 @@ static const char *unit(const weft__use *use) {
 static void print_text(const weft__use *use, const weft__coefficients *c) {
     char name[24];
     const bool classes = use->config.task == WEFT__TASK_CLASSIFICATION;
-    printf("what %s changes by when a column grows by 1, and, standardised, by its deviation:\n", unit(use));
+    weft__print(stdout, "what %s changes by when a column grows by 1, and, standardised, by its deviation:\n",
+                unit(use));
     for (int64_t i = 0; i < c->outputs; i++) {
-        printf("\n%s%s\n", classes ? "class " : "", weft__output_name(&use->dataset, i, name));
-        printf("  %-24s  %14s  %14s  %14s  %14s\n", "column", "coefficient", "standardised", "mean",
-               "deviation");
+        weft__print(stdout, "\n%s%s\n", classes ? "class " : "", weft__output_name(&use->dataset, i, name));
+        weft__print(stdout, "  %-24s  %14s  %14s  %14s  %14s\n", "column", "coefficient", "standardised",
+                    "mean", "deviation");
         for (int64_t j = 0; j < c->columns; j++)
-            printf("  %-24s  %14.7g  %14.7g  %14.7g  %14.7g\n", weft__column_name(&use->dataset, j, name),
-                   c->original[i * c->columns + j], c->standardised[i * c->columns + j], c->mean[j],
-                   c->deviation[j]);
-        printf("  %-24s  %14.7g  %14.7g\n", "(bias)", c->bias[i], c->bias_standardised[i]);
+            weft__print(stdout, "  %-24s  %14.7g  %14.7g  %14.7g  %14.7g\n",
+                        weft__column_name(&use->dataset, j, name), c->original[i * c->columns + j],
+                        c->standardised[i * c->columns + j], c->mean[j], c->deviation[j]);
+        weft__print(stdout, "  %-24s  %14.7g  %14.7g\n", "(bias)", c->bias[i], c->bias_standardised[i]);
     }
 }
 
@@ -50,37 +51,35 @@ static weft_status print_json(const weft__use *use, const weft__coefficients *c)
     json_t *all = json_pack("{s:s, s:I, s:o}", "model", weft__model_name(&use->config, &use->dataset, model),
                             "step", (json_int_t)use->step, "outputs", outputs);
     WEFT_TRY(weft__json_text(&json, all, JSON_REAL_PRECISION(9), "coefficients", &text, NULL));
-    printf("%s\n", text);
+    weft__print(stdout, "%s\n", text);
     weft__free(NULL, text);
     return WEFT_OK;
 }
 
 /* A cell of csv, in quotes where it must be. */
 static void print_cell(const char *text) {
-    if (!strpbrk(text, ",\"\r\n")) {
-        printf("%s,", text);
-        return;
-    }
-    putchar('"');
-    for (; *text; text++) {
+    const bool quoted = strpbrk(text, ",\"\r\n") != NULL;
+    if (quoted) putchar('"');
+    for (const char *end; *text; text = end) {
+        end = text + strcspn(text + 1, "\"") + 1;
         if (*text == '"') putchar('"');
-        putchar(*text);
+        weft__print_text(stdout, text, (size_t)(end - text));
     }
-    printf("\",");
+    weft__print(stdout, quoted ? "\"," : ",");
 }
 
 static void print_csv(const weft__use *use, const weft__coefficients *c) {
     char name[24];
-    printf("output,column,coefficient,standardised,mean,deviation\n");
+    weft__print(stdout, "output,column,coefficient,standardised,mean,deviation\n");
     for (int64_t i = 0; i < c->outputs; i++) {
         for (int64_t j = 0; j < c->columns; j++) {
             print_cell(weft__output_name(&use->dataset, i, name));
             print_cell(weft__column_name(&use->dataset, j, name));
-            printf("%.9g,%.9g,%.9g,%.9g\n", c->original[i * c->columns + j],
-                   c->standardised[i * c->columns + j], c->mean[j], c->deviation[j]);
+            weft__print(stdout, "%.9g,%.9g,%.9g,%.9g\n", c->original[i * c->columns + j],
+                        c->standardised[i * c->columns + j], c->mean[j], c->deviation[j]);
         }
         print_cell(weft__output_name(&use->dataset, i, name));
-        printf("(bias),%.9g,%.9g,,\n", c->bias[i], c->bias_standardised[i]);
+        weft__print(stdout, "(bias),%.9g,%.9g,,\n", c->bias[i], c->bias_standardised[i]);
     }
 }
 
@@ -91,7 +90,7 @@ static weft_status print_layers(const weft__use *use) {
     char *text = weft__alloc(NULL, (size_t)bytes + 1);
     if (!text) return weft__fail_oom(NULL, (size_t)bytes, "the table of layers");
     weft_summary(use->model.module, text, (size_t)bytes + 1);
-    printf("%s", text);
+    weft__print(stdout, "%s", text);
     weft__free(NULL, text);
     return WEFT_OK;
 }
@@ -102,8 +101,8 @@ static weft_status show(const weft__use *use, bool json, bool csv) {
     const int type = use->config.model_type;
     const bool single = type == WEFT__MODEL_LINEAR || type == WEFT__MODEL_LOGISTIC;
     if (!json && !csv)
-        printf("%s, step %llu\n", weft__model_name(&use->config, &use->dataset, model),
-               (unsigned long long)use->step);
+        weft__print(stdout, "%s, step %llu\n", weft__model_name(&use->config, &use->dataset, model),
+                    (unsigned long long)use->step);
     if (!single && !json && !csv) return print_layers(use);
     weft_status status = weft__coefficients_take(&use->model, &use->config, &use->dataset, &c);
     if (status == WEFT_OK && json)

@@ -120,10 +120,11 @@ int weft__command_tokenize(const weft__command *command, int argc, char **argv) 
                             weft_tokenizer_vocabulary(t));
     if (status == WEFT_OK) status = tokenize(&j, text, &bytes);
     if (status == WEFT_OK)
-        printf("%" PRId64 " tokens of %" PRIu64
-               " bytes of text, %.2f bytes a token, in %d file%s, %.1f MB a second\n",
-               j.written, bytes, (double)bytes / (double)j.written, j.files, j.files == 1 ? "" : "s",
-               1e-6 * (double)bytes / (j.seconds > 0 ? j.seconds : 1e-9));
+        weft__print(stdout,
+                    "%" PRId64 " tokens of %" PRIu64
+                    " bytes of text, %.2f bytes a token, in %d file%s, %.1f MB a second\n",
+                    j.written, bytes, (double)bytes / (double)j.written, j.files, j.files == 1 ? "" : "s",
+                    1e-6 * (double)bytes / (j.seconds > 0 ? j.seconds : 1e-9));
     weft__free(NULL, j.ids);
     weft_tokenizer_free(t);
     return status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);

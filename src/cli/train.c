@@ -25,7 +25,8 @@ int weft__cli_train(weft__config *config, const weft__train_options *options, ch
         return WEFT__EXIT_NOTHING;
     }
     if (result.signal == 0) return WEFT__EXIT_DONE;
-    if (!options->quiet) printf("stopped and saved; go on with: %s resume %s\n", weft__program, result.dir);
+    if (!options->quiet)
+        weft__print(stdout, "stopped and saved; go on with: %s resume %s\n", weft__program, result.dir);
     return 128 + result.signal;
 }
 

@@ -24,17 +24,18 @@ static bool read_sides(const char *devices, weft__verification *v) {
 static void show(const weft__verification *v) {
     const weft__verify_side *side = v->side;
     weft_context *ctx = side[0].model.ctx;
-    printf("%s against %s%s: %lld parameters, %zu nodes of a training step\n", weft_device_of(ctx),
-           weft_device_of(side[1].model.ctx), side[1].no_fusion ? " without fusion" : "",
-           (long long)weft_parameter_elements(side[0].model.module, false), v->nodes);
+    weft__print(stdout, "%s against %s%s: %lld parameters, %zu nodes of a training step\n",
+                weft_device_of(ctx), weft_device_of(side[1].model.ctx),
+                side[1].no_fusion ? " without fusion" : "",
+                (long long)weft_parameter_elements(side[0].model.module, false), v->nodes);
     if (v->differs) {
-        printf("differs: %s\n", v->difference);
+        weft__print(stdout, "differs: %s\n", v->difference);
         return;
     }
-    printf("every node agrees%s%s\n", v->worst > 0 ? "; furthest apart: " : " to the bit",
-           v->worst > 0 ? v->worst_node : "");
-    printf("losses of %llu steps agree to %.2g; the last: %.7g and %.7g\n", (unsigned long long)v->steps,
-           v->worst_loss, v->loss[0], v->loss[1]);
+    weft__print(stdout, "every node agrees%s%s\n", v->worst > 0 ? "; furthest apart: " : " to the bit",
+                v->worst > 0 ? v->worst_node : "");
+    weft__print(stdout, "losses of %llu steps agree to %.2g; the last: %.7g and %.7g\n",
+                (unsigned long long)v->steps, v->worst_loss, v->loss[0], v->loss[1]);
 }
 
 int weft__command_verify(const weft__command *command, int argc, char **argv) {

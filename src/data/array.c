@@ -1,5 +1,6 @@
 /* Host arrays: making, freeing, taking over a file's memory, byte order; and excerpts for messages.
  * Must not know any file format. Read next: file.c. */
+#include "base/text.h"
 #include "data/parse.h"
 
 #include <string.h>
@@ -87,12 +88,12 @@ void weft__to_host_order(weft_dtype dtype, void *data, size_t bytes, bool big_en
 }
 
 const char *weft__excerpt(char out[WEFT__EXCERPT], const void *text, size_t size) {
-    const unsigned char *p = text;
-    size_t room = WEFT__EXCERPT - 6; /* two quotes, "..." and the end */
-    size_t shown = size <= room ? size : room, n = 0;
-    out[n++] = '"';
-    for (size_t i = 0; i < shown; i++) out[n++] = (p[i] >= 0x20 && p[i] < 0x7f) ? (char)p[i] : '?';
-    if (shown < size) {
+    const size_t room = WEFT__EXCERPT - 6; /* two quotes, "..." and the end */
+    const bool cut =
+        weft__printable(out + 1, room + 1, text, size <= room ? size : room, "") > room || size > room;
+    size_t n = 1 + strlen(out + 1);
+    out[0] = '"';
+    if (cut) {
         memcpy(out + n, "...", 3);
         n += 3;
     }

@@ -58,7 +58,7 @@ bool weft__host_is_big_endian(void);
 
 /* ---- text in messages: array.c ---- */
 #define WEFT__EXCERPT 48
-/* Puts text into quotes for a message: shortened, with anything unprintable as '?'. Returns out. */
+/* Puts text into quotes for a message: shortened, and printable. Returns out. */
 const char *weft__excerpt(char out[WEFT__EXCERPT], const void *text, size_t size);
 
 /* ---- labels: labels.c. Distinct class labels in the order of their bytes. ---- */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "text/bpe.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 /* The 68 bytes that are not printable, 0 to ' ', 0x7f to 0xa0 and 0xad, are U+0100 and on in their order. */
 enum { OTHERS = 0x100, SECOND = OTHERS + 0x21, THIRD = SECOND + 0x22 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "text/tokenizer.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 struct weft_decoder {
     const weft_tokenizer *tokenizer;

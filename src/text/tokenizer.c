@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "text/bpe.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 static const weft__tokenizer_type *const types[WEFT_TOKENIZER_KIND_COUNT] = {
     [WEFT_TOKENIZER_CHARACTER] = &weft__tokenizer_character,

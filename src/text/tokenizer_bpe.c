@@ -8,7 +8,7 @@
 #include <pcre2.h>
 
 #include "text/bpe.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #define SPACE "\\t-\\r\\x{85}\\p{Z}" /* PCRE2's \s has U+180E as well, which is no white space any more */
 #define PATTERN                                                                                              \

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "text/tokenizer.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #define POINTS 0x110000u /* code points of Unicode */
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "train/chart.h"
 
 enum {
@@ -20,20 +21,20 @@ typedef struct range {
 } range;
 
 void weft__html_text(FILE *out, const char *text, size_t bytes) {
-    for (size_t i = 0; i < bytes; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c == '<')
+    size_t taken;
+    for (; bytes > 0; text += taken, bytes -= taken) {
+        char piece[WEFT__ESCAPE];
+        const size_t n = weft__printable_next(text, bytes, "\n\t", piece, &taken);
+        if (*piece == '<')
             fputs("&lt;", out);
-        else if (c == '>')
+        else if (*piece == '>')
             fputs("&gt;", out);
-        else if (c == '&')
+        else if (*piece == '&')
             fputs("&amp;", out);
-        else if (c == '"')
+        else if (*piece == '"')
             fputs("&quot;", out);
-        else if (c >= 0x20 || c == '\n' || c == '\t')
-            fputc(c, out);
         else
-            fputs("\xef\xbf\xbd", out); /* control characters are no part of HTML */
+            fwrite(piece, 1, n, out);
     }
 }
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 #include "train/dataset.h"
 
 /* The stream of the permutation that sets validation samples aside. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "train/chart.h"
+#include "train/print.h"
 #include "train/progress.h"
 
 static const char *const phase_names[WEFT__PHASE_COUNT] = {"prepare", "train",  "evaluate",
@@ -21,8 +22,8 @@ double weft__now(void) {
 
 void weft__show_log(void *user, weft_log_level level, const char *message) {
     (void)user;
-    if (level >= WEFT_LOG_WARNING) fprintf(stderr, "weft: %s\n", message);
-    if (level < WEFT_LOG_WARNING && getenv("WEFT_DEBUG")) fprintf(stderr, "%s\n", message);
+    if (level >= WEFT_LOG_WARNING) weft__print(stderr, "weft: %s\n", message);
+    if (level < WEFT_LOG_WARNING && getenv("WEFT_DEBUG")) weft__print(stderr, "%s\n", message);
 }
 
 void weft__progress_start(weft__progress *p, bool quiet, bool tokens) {
@@ -102,7 +103,7 @@ void weft__progress_say(weft__progress *p, const char *fmt, ...) {
     if (!p->out) return;
     end_line(p);
     va_start(args, fmt);
-    vfprintf(p->out, fmt, args);
+    weft__vprint(p->out, fmt, args);
     va_end(args);
     fputc('\n', p->out);
     fflush(p->out);

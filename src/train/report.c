@@ -84,7 +84,9 @@ static void head(FILE *out, const char *dir, const weft__summary *s, const weft_
     weft__html_text(out, s->model, strlen(s->model));
     fprintf(out, " on ");
     weft__html_text(out, s->device, strlen(s->device));
-    fprintf(out, ", trained with Weft %s: %s</p>\n", weft_version(), s->status);
+    fprintf(out, ", trained with Weft %s: ", weft_version());
+    weft__html_text(out, s->status, strlen(s->status));
+    fprintf(out, "</p>\n");
     char damage[WEFT__DAMAGE_TEXT];
     if (h->damaged) fprintf(out, "<p>%s</p>\n", weft__history_damage(h, damage));
     fprintf(out, "<div class=\"cards\">\n");

@@ -17,6 +17,7 @@
 #include "data/parse.h"
 #include "io/publish.h"
 #include "train/events.h"
+#include "base/text.h"
 #include "train/run_dir.h"
 
 #define PATH_BYTES 4096
@@ -290,7 +291,7 @@ weft_status weft__run_sync(weft__run *run) {
 }
 
 weft_status weft__run_log(weft__run *run, uint64_t step, const char *fmt, ...) {
-    char line[2048], stamp[32];
+    char line[2048], raw[1024], stamp[32];
     time_t now = time(NULL);
     struct tm utc;
     stamp[0] = '\0';
@@ -298,8 +299,9 @@ weft_status weft__run_log(weft__run *run, uint64_t step, const char *fmt, ...) {
     int used = snprintf(line, sizeof line, "%s step %llu: ", stamp, (unsigned long long)step);
     va_list args;
     va_start(args, fmt);
-    vsnprintf(line + used, sizeof line - (size_t)used - 1, fmt, args);
+    vsnprintf(raw, sizeof raw, fmt, args);
     va_end(args);
+    weft__printable(line + used, sizeof line - (size_t)used - 1, raw, strlen(raw), "\n\t");
     for (char *c = line; *c; c++)
         if (*c == '\n') *c = ' '; /* one line each: cutting back counts on it */
     strcat(line, "\n");

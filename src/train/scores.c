@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "train/print.h"
 #include "train/scores.h"
 
 #define CLASSES_SHOWN 20        /* as lines; JSON has all */
@@ -106,49 +107,49 @@ json_t *weft__scores_json(const weft__scores *s, const weft__dataset *dataset) {
 
 static void print_number(FILE *out, double value) {
     if (isfinite(value))
-        fprintf(out, "  %9.4f", value);
+        weft__print(out, "  %9.4f", value);
     else
-        fprintf(out, "  %9s", "-");
+        weft__print(out, "  %9s", "-");
 }
 
 static void print_classes(FILE *out, const weft_class_scores *c, const weft__dataset *dataset) {
     char number[24];
-    fprintf(out, "  %-20s  %9s  %9s  %9s  %9s  %9s\n", "class", "precision", "recall", "F1", "ROC AUC",
-            "samples");
+    weft__print(out, "  %-20s  %9s  %9s  %9s  %9s  %9s\n", "class", "precision", "recall", "F1", "ROC AUC",
+                "samples");
     for (int64_t i = 0; i < c->classes && i < CLASSES_SHOWN; i++) {
         const weft_class_score *e = &c->each[i];
         const double values[] = {e->precision, e->recall, e->f1, e->auc};
-        fprintf(out, "  %-20.20s", weft__class_name(dataset, i, number));
+        weft__print(out, "  %-20.20s", weft__class_name(dataset, i, number));
         for (int k = 0; k < 4; k++) print_number(out, values[k]);
-        fprintf(out, "  %9lld\n", (long long)e->actual);
+        weft__print(out, "  %9lld\n", (long long)e->actual);
     }
     const double means[] = {c->precision, c->recall, c->f1, c->auc};
-    fprintf(out, "  %-20s", "mean");
+    weft__print(out, "  %-20s", "mean");
     for (int k = 0; k < 4; k++) print_number(out, means[k]);
-    fprintf(out, "  %9lld\n", (long long)c->samples);
+    weft__print(out, "  %9lld\n", (long long)c->samples);
     if (c->classes > CLASSES_SHOWN) {
-        fprintf(out, "  (the first %d of %lld classes; --json has all%s)\n", CLASSES_SHOWN,
-                (long long)c->classes, c->confusion ? ", and the confusion matrix" : "");
+        weft__print(out, "  (the first %d of %lld classes; --json has all%s)\n", CLASSES_SHOWN,
+                    (long long)c->classes, c->confusion ? ", and the confusion matrix" : "");
         return;
     }
-    fprintf(out, "  a row is what they are, a column what they were taken for:\n");
+    weft__print(out, "  a row is what they are, a column what they were taken for:\n");
     for (int64_t i = 0; i < c->classes; i++) {
-        fprintf(out, "  %-20.20s", weft__class_name(dataset, i, number));
+        weft__print(out, "  %-20.20s", weft__class_name(dataset, i, number));
         for (int64_t j = 0; j < c->classes; j++)
-            fprintf(out, " %6lld", (long long)c->confusion[i * c->classes + j]);
-        fprintf(out, "\n");
+            weft__print(out, " %6lld", (long long)c->confusion[i * c->classes + j]);
+        weft__print(out, "\n");
     }
 }
 
 void weft__scores_print(FILE *out, const char *name, const weft__scores *s, const weft__dataset *dataset) {
-    fprintf(out, "%-10s loss %.6f", name, s->loss);
+    weft__print(out, "%-10s loss %.6f", name, s->loss);
     if (s->task == WEFT__TASK_LANGUAGE_MODEL)
-        fprintf(out, "  perplexity %.2f  accuracy %.2f %%", exp(s->loss), s->accuracy * 100);
-    if (s->task == WEFT__TASK_CLASSIFICATION) fprintf(out, "  accuracy %.2f %%", s->accuracy * 100);
+        weft__print(out, "  perplexity %.2f  accuracy %.2f %%", exp(s->loss), s->accuracy * 100);
+    if (s->task == WEFT__TASK_CLASSIFICATION) weft__print(out, "  accuracy %.2f %%", s->accuracy * 100);
     if (s->task == WEFT__TASK_REGRESSION)
-        fprintf(out, "  R2 %.4f  root mean square error %.6g  mean absolute error %.6g", s->numbers.r2,
-                s->numbers.rmse, s->numbers.mae);
-    fprintf(out, "  (%lld %s)\n", (long long)s->samples,
-            s->task == WEFT__TASK_LANGUAGE_MODEL ? "windows" : "samples");
+        weft__print(out, "  R2 %.4f  root mean square error %.6g  mean absolute error %.6g", s->numbers.r2,
+                    s->numbers.rmse, s->numbers.mae);
+    weft__print(out, "  (%lld %s)\n", (long long)s->samples,
+                s->task == WEFT__TASK_LANGUAGE_MODEL ? "windows" : "samples");
     if (s->task == WEFT__TASK_CLASSIFICATION) print_classes(out, &s->classes, dataset);
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "train/print.h"
 #include "train/times.h"
 
 void weft__shares_add(weft__shares *shares, const char *name, double seconds) {
@@ -65,8 +66,8 @@ void weft__shares_print(const weft__shares *shares, FILE *out) {
     weft__shares_percent(shares, percent);
     for (size_t i = 0; i < shares->count; i++)
         if (shares->item[i].seconds > 0)
-            fprintf(out, "  %-13s %10.3f s  %5.1f %%\n", shares->item[i].name, shares->item[i].seconds,
-                    percent[i]);
-    fprintf(out, "  %-13s %10.3f s  %5.1f %%\n", "in all", weft__shares_total(shares),
-            weft__shares_total(shares) > 0 ? 100.0 : 0.0);
+            weft__print(out, "  %-13s %10.3f s  %5.1f %%\n", shares->item[i].name, shares->item[i].seconds,
+                        percent[i]);
+    weft__print(out, "  %-13s %10.3f s  %5.1f %%\n", "in all", weft__shares_total(shares),
+                weft__shares_total(shares) > 0 ? 100.0 : 0.0);
 }

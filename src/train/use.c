@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/print.h"
 #include "train/progress.h"
 #include "train/run_dir.h"
 #include "train/use.h"
@@ -30,7 +31,7 @@ static weft_status choose(weft__use *use, bool with_data) {
     const bool decodes = !with_data && use->config.task == WEFT__TASK_LANGUAGE_MODEL;
     WEFT_TRY(weft__auto_choose(&use->config, &use->dataset, decodes ? WEFT__TO_DECODE : WEFT__TO_APPLY,
                                &use->choice));
-    fprintf(stderr, "device %s, as auto chooses: %s\n", use->choice.device, use->choice.why);
+    weft__print(stderr, "device %s, as auto chooses: %s\n", use->choice.device, use->choice.why);
     return WEFT_OK;
 }
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "base/text.h"
 
 /* An allocator that counts, and fails from the n-th call on. */
 typedef struct counting {
@@ -87,6 +88,49 @@ static void test_long_message_is_cut_at_a_character(void **state) {
     }
 }
 
+/* What files bring steers no terminal. */
+static void assert_printable(const char *text, size_t bytes, const char *kept, const char *wanted) {
+    char out[64], small[8];
+    assert_int_equal(weft__printable(out, sizeof out, text, bytes, kept), strlen(wanted));
+    assert_string_equal(out, wanted);
+    for (size_t size = 1; size <= sizeof small; size++) { /* whole pieces, and no byte too many */
+        memset(small, 'z', sizeof small);
+        assert_int_equal(weft__printable(small, size, text, bytes, kept), strlen(wanted));
+        assert_true(strlen(small) < size);
+        assert_memory_equal(small, wanted, strlen(small));
+        for (size_t i = size; i < sizeof small; i++) assert_int_equal(small[i], 'z');
+    }
+}
+
+static void test_printable(void **state) {
+    (void)state;
+    weft_context ctx = {0};
+    assert_printable("plain \xc3\xa9 \xe2\x82\xac", 12, "", "plain \xc3\xa9 \xe2\x82\xac");
+    assert_printable("cut \xe2\x82", 6, "", "cut \\xe2\\x82");
+    assert_printable("\033[31m", 5, "", "\\u001b[31m");
+    assert_printable("a\nb\tc\rd", 7, "", "a\\nb\\tc\\rd");
+    assert_printable("a\nb\tc\rd", 7, "\n\t", "a\nb\tc\\rd");
+    assert_printable("\177\302\233", 3, "", "\\u007f\\u009b");
+    assert_printable("\xe2\x80\xae\xe2\x80\xaa\xe2\x81\xa6\xe2\x81\xa9", 12, "",
+                     "\\u202e\\u202a\\u2066\\u2069");
+    assert_printable("\xe2\x80\xa9\xe2\x81\xaa", 6, "", "\xe2\x80\xa9\xe2\x81\xaa"); /* their neighbours */
+    assert_printable("\xff\x9b\xc0\x80", 4, "", "\\xff\\x9b\\xc0\\x80"); /* a lone C1 byte as well */
+    assert_printable("a\0b", 3, "\n", "a\\u0000b");
+    weft__fail(&ctx, WEFT_ERR_FORMAT, "entry '%s'", "\033]0;x\a\n");
+    assert_string_equal(weft_last_error(&ctx), "entry '\\u001b]0;x\\u0007\\n'");
+    weft__fail(&ctx, WEFT_ERR_IO, "outer: %s", weft_last_error(&ctx)); /* escaped once */
+    assert_string_equal(weft_last_error(&ctx), "outer: entry '\\u001b]0;x\\u0007\\n'");
+    weft__fail_oom(&ctx, 1, "\033");
+    assert_string_equal(weft_last_error(&ctx), "out of memory: \\u001b: wanted 1 bytes");
+    char text[WEFT_ERROR_SIZE + 100]; /* escapes make it longer than fits */
+    memset(text, '\033', sizeof text);
+    text[WEFT_ERROR_SIZE / 2] = '\0';
+    weft__fail(&ctx, WEFT_ERR_FORMAT, "%s", text);
+    const size_t n = strlen(weft_last_error(&ctx));
+    assert_true(n < WEFT_ERROR_SIZE && n > WEFT_ERROR_SIZE - 12);
+    assert_string_equal(weft_last_error(&ctx) + n - 9, "\\u001b...");
+}
+
 static void test_status_names(void **state) {
     (void)state;
     assert_string_equal(weft_status_name(WEFT_OK), "OK");
@@ -126,6 +170,11 @@ static void test_log(void **state) {
     ctx.log_user = line;
     weft__log(&ctx, WEFT_LOG_WARNING, "%s %d", "compiled", 7);
     assert_string_equal(line, "2 compiled 7");
+    weft__log(&ctx, WEFT_LOG_WARNING, "a\tb\n%s", "\033[1m");
+    assert_string_equal(line, "2 a\tb\n\\u001b[1m");
+    char lines[] = "first\n\033[1m\xff\xc2\x9b \xc3\xa9";
+    weft__log_lines(&ctx, WEFT_LOG_WARNING, lines);
+    assert_string_equal(line, "2 ?[1m??? \xc3\xa9");
 }
 
 /* ---- memory ---- */
@@ -484,6 +533,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_long_message_is_cut_at_a_character),
+        cmocka_unit_test(test_printable),
         cmocka_unit_test(test_status_names),
         cmocka_unit_test(test_oom_allocates_nothing),
         cmocka_unit_test(test_log),

@@ -201,7 +201,7 @@ static void test_malformed(void **state) {
     expect_message(weft__parse_csv(NULL, "a\0b\n1\n", 6, "f.csv", NULL, &t), WEFT_ERR_FORMAT, "line 1", "NUL",
                    NULL);
     expect_message(weft__parse_csv(NULL, "a\n1\0002\n", 6, "f.csv", NULL, &t), WEFT_ERR_FORMAT, "line 2",
-                   "\"1?2\"", NULL);
+                   "\"1\\u00002\"", NULL);
 }
 
 static void test_nonfinite(void **state) {

@@ -11,7 +11,7 @@
 
 #include "failing_alloc.h"
 #include "io_scratch.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 

@@ -8,7 +8,7 @@
 #include <weft/text.h>
 
 #include "io_scratch.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 

@@ -1,5 +1,5 @@
-/* Strict UTF-8, by table 3-7 of the Unicode standard. Read next: tokenizer.h. */
-#include "text/utf8.h"
+/* Strict UTF-8, by table 3-7 of the Unicode standard. Read next: text.c. */
+#include "base/utf8.h"
 
 /* Length of the sequence that a first byte begins, and the range that its second byte must lie in. */
 static int first_byte(unsigned char c, unsigned char *low, unsigned char *high) {

@@ -1,6 +1,6 @@
 /* Strict UTF-8: no surrogates, no overlong forms, nothing past U+10FFFF. Must not know: what text is for. */
-#ifndef WEFT_SRC_TEXT_UTF8_H
-#define WEFT_SRC_TEXT_UTF8_H
+#ifndef WEFT_SRC_BASE_UTF8_H
+#define WEFT_SRC_BASE_UTF8_H
 
 #include <stddef.h>
 #include <stdint.h>

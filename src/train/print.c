@@ -1,0 +1,41 @@
+/* Printing for people: formats, then escapes. Must not know: what is printed. Read next: base/text.c. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "train/print.h"
+
+static void put(FILE *out, const char *text, size_t bytes) {
+    size_t taken;
+    for (; bytes > 0; text += taken, bytes -= taken) {
+        char piece[WEFT__ESCAPE];
+        fwrite(piece, 1, weft__printable_next(text, bytes, "\n\t", piece, &taken), out);
+    }
+}
+
+void weft__vprint(FILE *out, const char *fmt, va_list args) {
+    char some[1024], *all = NULL;
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(some, sizeof some, fmt, args);
+    if (n >= (int)sizeof some && (all = weft__alloc(NULL, (size_t)n + 1)))
+        vsnprintf(all, (size_t)n + 1, fmt, again);
+    va_end(again);
+    put(out, all ? all : some, all ? (size_t)n : strlen(some));
+    weft__free(NULL, all);
+}
+
+void weft__print(FILE *out, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    weft__vprint(out, fmt, args);
+    va_end(args);
+}
+
+bool weft__print_text(FILE *out, const char *text, size_t bytes) {
+    if (isatty(fileno(out)) == 1)
+        put(out, text, bytes);
+    else
+        fwrite(text, 1, bytes, out);
+    return !ferror(out);
+}
