@@ -28,7 +28,7 @@ typedef struct weft_bytes {
 WEFT_API void weft_bytes_free(weft_context *ctx, weft_bytes *bytes);
 
 /* Reads a whole regular file, unpacking gzip. max_bytes limits the (unpacked) size; 0 means no limit
- * for a plain file and 128 times the file's size + 1 MiB for a packed one. */
+ * for a plain file; a packed one may then become 64 MiB and 32 times its size, at each byte. */
 WEFT_API WEFT_CHECKED weft_status weft_read_file(weft_context *ctx, const char *path, size_t max_bytes,
                                                  weft_bytes *out);
 

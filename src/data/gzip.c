@@ -1,15 +1,17 @@
-/* Gunzip in memory (RFC 1952): every member of the stream, one inflate pass at zlib's speed, output capped.
- * Truncated streams and bytes after the last member are refused. Must not know what is packed: a format's
- * header tells the size through weft__declared_fn. Read next: idx.c. */
+/* Gunzip in memory (RFC 1952): every member of the stream, one inflate pass at zlib's speed, output capped:
+ * by the caller's limit, or by what has been unpacked so far, so that a bomb ends early. Truncated streams
+ * and bytes after the last member are refused. Must not know what is packed: a format's header tells the size
+ * through weft__declared_fn. Read next: idx.c. */
 #include "data/parse.h"
 
 #include <string.h>
 #include <zlib.h>
 
 #define DEFLATE_RATIO_MAX 1032 /* deflate cannot pack tighter: zlib's "technical details" page */
-#define RATIO_DEFAULT     128  /* far above real text and numbers, far below a bomb */
-#define CAP_EXTRA         ((uint64_t)1 << 20)
-#define CHUNK_MAX         ((size_t)1 << 30) /* zlib counts in unsigned int */
+#define RATIO_MOST        32   /* far above real text and numbers, far below a bomb */
+#define FREE_BYTES        ((uint64_t)64 << 20) /* small files may pack tighter */
+#define CHUNK_MAX         ((size_t)1 << 30)    /* zlib counts in unsigned int */
+#define CHUNK_PACED       ((size_t)1 << 20)    /* unpacked between two looks at the ratio */
 
 typedef struct gunzip {
     weft_context *ctx;
@@ -20,6 +22,7 @@ typedef struct gunzip {
     size_t capacity, out_done;
     size_t limit;        /* more than this is refused */
     bool declared;       /* the limit comes from the format's header */
+    bool paced;          /* nor may it run ahead of what it is packed in */
     bool stop_when_full; /* only the head is wanted: a full buffer is success */
 } gunzip;
 
@@ -36,7 +39,23 @@ static voidpf zlib_alloc(voidpf ctx, uInt items, uInt size) {
 
 static void zlib_free(voidpf ctx, voidpf p) { weft__free(ctx, p); }
 
+/* How much so many packed bytes may become where nobody set a limit. */
+static uint64_t allowance(size_t packed) { return FREE_BYTES + (uint64_t)packed * RATIO_MOST; }
+
+static bool too_large(const gunzip *g) {
+    return g->out_done > g->limit || (g->paced && g->out_done > allowance(g->in_done));
+}
+
+static weft_status fail_ratio(const gunzip *g) {
+    return weft__fail(
+        g->ctx, WEFT_ERR_FORMAT,
+        "%s: byte %zu: unpacks to more than 64 MiB and %d times its packed bytes; if that is right, "
+        "unpack the file first",
+        g->name, g->in_done, RATIO_MOST);
+}
+
 static weft_status fail_too_large(const gunzip *g) {
+    if (g->paced && (!g->declared || g->out_done <= g->limit)) return fail_ratio(g);
     if (g->declared) {
         return weft__fail(g->ctx, WEFT_ERR_FORMAT,
                           "%s: unpacks to more than the %zu bytes that its header declares", g->name,
@@ -77,6 +96,7 @@ static int step(gunzip *g, z_stream *z) {
     size_t in = g->in_size - g->in_done, out = g->capacity - g->out_done;
     if (in > CHUNK_MAX) in = CHUNK_MAX;
     if (out > CHUNK_MAX) out = CHUNK_MAX;
+    if (g->paced && out > CHUNK_PACED) out = CHUNK_PACED;
     z->next_in = (z_const Bytef *)(uintptr_t)(g->in + g->in_done); /* zlib only reads it */
     z->avail_in = (uInt)in;
     z->next_out = g->out + g->out_done;
@@ -95,7 +115,7 @@ static weft_status unpack(gunzip *g, z_stream *z) {
             WEFT_TRY(grow(g));
         }
         int code = step(g, z);
-        if (!g->stop_when_full && g->out_done > g->limit) return fail_too_large(g);
+        if (!g->stop_when_full && too_large(g)) return fail_too_large(g);
         if (code == Z_STREAM_END) {
             if (g->in_done == g->in_size) return WEFT_OK;
             if (!weft__is_gzip(g->in + g->in_done, g->in_size - g->in_done)) {
@@ -135,7 +155,8 @@ static weft_status declared_size(const gunzip *g, weft__declared_fn declared, ui
  * last member only) is a hint: when it is right, which is the rule, the buffer never grows. */
 static weft_status choose_sizes(gunzip *g, weft__declared_fn declared, size_t max_bytes) {
     uint64_t possible = (uint64_t)g->in_size * DEFLATE_RATIO_MAX;
-    uint64_t limit = max_bytes != 0 ? max_bytes : (uint64_t)g->in_size * RATIO_DEFAULT + CAP_EXTRA;
+    uint64_t limit = max_bytes != 0 ? max_bytes : allowance(g->in_size);
+    g->paced = max_bytes == 0;
     if (declared != NULL) {
         WEFT_TRY(declared_size(g, declared, &limit));
         if (limit > possible) {
@@ -144,6 +165,7 @@ static weft_status choose_sizes(gunzip *g, weft__declared_fn declared, size_t ma
                 "%s: its header declares %llu bytes, but %zu packed bytes cannot hold more than %llu",
                 g->name, (unsigned long long)limit, g->in_size, (unsigned long long)possible);
         }
+        if (g->paced && limit > allowance(g->in_size)) return fail_ratio(g);
         g->declared = true;
     }
     if (limit > PTRDIFF_MAX / 2) limit = PTRDIFF_MAX / 2;

@@ -15,7 +15,7 @@ typedef weft_status (*weft__declared_fn)(weft_context *ctx, const uint8_t *head,
                                          const char *name, uint64_t *total);
 #define WEFT__HEAD_SIZE 10240 /* bytes shown to a weft__declared_fn, fewer only if the file is shorter */
 
-/* Reads a file. `declared` (may be NULL) bounds a packed one exactly; otherwise max_bytes as in
+/* Reads a file. `declared` (may be NULL) bounds a packed one exactly, besides max_bytes as in
  * weft_read_file. */
 weft_status weft__read_file(weft_context *ctx, const char *path, weft__declared_fn declared, size_t max_bytes,
                             weft_bytes *out);

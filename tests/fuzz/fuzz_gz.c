@@ -4,8 +4,8 @@
 static void unpack(const uint8_t *data, size_t size, weft__declared_fn declared) {
     bounded b;
     /* the old and the new buffer live while one grows; zlib's window and tables; the head */
-    weft_context ctx =
-        bounded_context(&b, declared ? size * 1032 * 2 + (1 << 17) : size * 128 * 3 + (4 << 20));
+    weft_context ctx = bounded_context(&b, declared ? size * 1032 * 2 + (1 << 17)
+                                                    : 3 * (size * 32 + (64 << 20)) + (4 << 20));
     weft_bytes out;
     weft_status status = weft__gunzip(&ctx, data, size, "input", declared, 0, &out);
     if (status == WEFT_OK && out.data[out.size] != 0) abort();
