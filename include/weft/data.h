@@ -151,8 +151,9 @@ typedef struct weft_json_options {
 } weft_json_options;
 
 /* Reads nested arrays of numbers, at most 8 deep, all rows of equal length: {"x": [[...]], "y": [...]} or
- * [[...], ...]. Duplicate keys and more than 64 levels are refused anywhere in the file. NULL options are
- * the defaults. f32 is rounded from f64. */
+ * [[...], ...]. Duplicate keys and more than 64 levels are refused anywhere in the file, which is read
+ * where it lies: memory is taken for it and for the arrays alone. NULL options are the defaults. f32 is
+ * rounded from f64. */
 WEFT_API WEFT_CHECKED weft_status weft_read_json_matrix(weft_context *ctx, const char *path,
                                                         const weft_json_options *options, weft_array *out);
 

@@ -40,7 +40,8 @@ static weft_status check_files(const char *dir) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const weft_status status = i ? weft__sealed_check(dir, names[i]) : weft__dataset_check(NULL, dir);
         if (i && status == WEFT_ERR_STATE) continue; /* none yet */
-        weft__print(stdout, "  %s%s%s\n", names[i], i == 0 && has_tokenizer ? ", tokenizer.json" : "", found(status));
+        weft__print(stdout, "  %s%s%s\n", names[i], i == 0 && has_tokenizer ? ", tokenizer.json" : "",
+                    found(status));
         if (status == WEFT_OK) continue;
         weft__complain("%s", weft_last_error(NULL));
         worst = status;
@@ -81,9 +82,9 @@ int weft__command_info(const weft__command *command, int argc, char **argv) {
         return weft__give_up(NULL, read);
     if (read == WEFT_OK) {
         weft__print(stdout, "%s on %s, %s parameters, %s\n", summary.model, summary.device,
-               weft__short_number((double)summary.parameters, number), summary.status);
+                    weft__short_number((double)summary.parameters, number), summary.status);
         weft__print(stdout, "step %llu of %llu, %.1f s\n", (unsigned long long)summary.step,
-               (unsigned long long)summary.steps, summary.seconds);
+                    (unsigned long long)summary.steps, summary.seconds);
     }
     uint64_t steps[CHECKPOINTS_MAX];
     size_t count = 0;

@@ -91,7 +91,8 @@ int weft__command_runs(const weft__command *command, int argc, char **argv) {
     closedir(dir);
     if (count > 0) qsort(names, count, sizeof *names, by_name);
     if (status == WEFT_OK)
-        weft__print(stdout, "%-32s %-9s %17s %10s %8s %s\n", "run", "status", "steps", "best loss", "weights", "rate");
+        weft__print(stdout, "%-32s %-9s %17s %10s %8s %s\n", "run", "status", "steps", "best loss", "weights",
+                    "rate");
     for (size_t i = 0; i < count; i++) {
         if (status == WEFT_OK) print_run(root, names[i]);
         weft__free(NULL, names[i]);

@@ -1,119 +1,108 @@
-/* Nested arrays of numbers from JSON, by jansson. Before it parses, the depth is bounded here (its own
- * limit is 2,048); afterwards an array is measured and checked whole, and only then memory is taken for it.
- * Must not know where the bytes come from. Read next: include/weft/data.h. */
-#include "base/json.h"
+/* Nested arrays of numbers from JSON, read where they lie: a first pass checks the whole file, a second
+ * measures an array and checks it whole, and only then memory is taken for it and a third fills it. No tree
+ * is built, which would take 22 times the file. Must not know where the bytes come from. Read next:
+ * io/json_read.h. */
 #include "data/parse.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define DEPTH_MAX  64
+#include "io/json_read.h"
+
 #define PLACE_SIZE 192 /* "x[12][3]" in messages */
 
 typedef struct matrix {
     weft_context *ctx;
     const char *name;
-    char label[64]; /* the key as messages show it */
+    weft__json_reader *r; /* where the array begins */
+    char label[64];       /* the key as messages show it */
     weft_json_type type;
-    int rank;
-    int64_t shape[WEFT_ARRAY_MAX_RANK];
+    int rank;                           /* -1: no number was met yet */
+    int64_t shape[WEFT_ARRAY_MAX_RANK]; /* -1: no array of that depth has ended yet */
     int64_t index[WEFT_ARRAY_MAX_RANK]; /* of the element being looked at */
     bool any_real, any_wide;            /* a number with a fraction; an integer beyond i32 */
 } matrix;
 
-/* ---- before parsing ---- */
-
-/* Refuses more than DEPTH_MAX open brackets, and says where. */
-static weft_status check_depth(weft_context *ctx, const uint8_t *p, size_t size, const char *name) {
-    int depth = 0;
-    bool in_string = false;
-    size_t line = 1;
-    for (size_t i = 0; i < size; i++) {
-        uint8_t c = p[i];
-        if (c == '\n') line++;
-        if (in_string) {
-            if (c == '\\')
-                i++;
-            else if (c == '"')
-                in_string = false;
-        } else if (c == '"') {
-            in_string = true;
-        } else if (c == '[' || c == '{') {
-            if (++depth > DEPTH_MAX) {
-                return weft__fail(ctx, WEFT_ERR_FORMAT,
-                                  "%s: line %zu, byte %zu: more than %d levels of brackets", name, line, i,
-                                  DEPTH_MAX);
-            }
-        } else if ((c == ']' || c == '}') && depth > 0) {
-            depth--;
-        }
-    }
-    return WEFT_OK;
-}
-
-static weft_status parse_text(weft__json *json, const void *bytes, size_t size, const char *name,
-                              json_t **root) {
-    weft_context *ctx = json->ctx;
-    json_error_t error;
-    const bool marked = size >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0; /* as UTF-8 */
-    if (marked) bytes = (const char *)bytes + 3, size -= 3;
-    WEFT_TRY(check_depth(ctx, bytes, size, name));
-    const weft_status status =
-        weft__json_load(json, size > 0 ? bytes : "", size, JSON_REJECT_DUPLICATES, &error, root);
-    if (status != WEFT_ERR_FORMAT) return status;
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: line %d, column %d, byte %d: %s", name, error.line,
-                      error.column, error.position, error.text);
+static weft_status fail_text(const weft__json_reader *r, const char *name) {
+    size_t line, column;
+    if (r->no_memory) return weft__fail_oom(r->ctx, 0, name);
+    weft__json_place(r, &line, &column);
+    return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: line %zu, column %zu, byte %zu: %s", name, line, column,
+                      r->at, r->problem);
 }
 
 /* ---- finding the array ---- */
 
-static weft_status fail_key(weft_context *ctx, const char *name, json_t *root, const char *key) {
-    char keys[256] = "", wanted[WEFT__EXCERPT];
-    size_t n = 0;
-    const char *other;
-    json_t *value;
-    json_object_foreach(root, other, value) {
-        char shown[WEFT__EXCERPT];
-        int added = snprintf(keys + n, sizeof keys - n, "%s%s", n > 0 ? ", " : "",
-                             weft__excerpt(shown, other, strlen(other)));
-        if (added < 0 || (size_t)added >= sizeof keys - n) {
-            keys[n] = 0;
-            break;
-        }
-        n += (size_t)added;
-    }
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: no key %s; the file's keys are %s", name,
-                      weft__excerpt(wanted, key, strlen(key)), n > 0 ? keys : "none");
+/* Reads a key of the file, which has been checked, into memory of its own; NULL when that is out. */
+static char *next_key(weft__json_reader *r) {
+    size_t length;
+    const size_t from = (weft__json_peek(r), r->at);
+    weft__json_name(r, NULL, &length);
+    char *key = weft__alloc(r->ctx, r->at - from);
+    r->at = from;
+    if (key) weft__json_name(r, key, &length);
+    return key;
 }
 
-static weft_status find(weft_context *ctx, const char *name, json_t *root, const char *key, json_t **value) {
-    *value = root;
+static weft_status fail_key(weft__json_reader *r, const char *name, const char *key) {
+    char keys[256] = "", shown[WEFT__EXCERPT];
+    size_t used = 0;
+    r->at = 0;
+    weft__json_take(r, '{');
+    for (size_t n = 0; weft__json_more(r, '}', n); n++) {
+        char *other = next_key(r);
+        if (!other) return weft__fail_oom(r->ctx, 0, name);
+        const int added = snprintf(keys + used, sizeof keys - used, "%s%s", n ? ", " : "",
+                                   weft__excerpt(shown, other, strlen(other)));
+        weft__free(r->ctx, other);
+        if (added < 0 || (size_t)added >= sizeof keys - used) {
+            keys[used] = 0;
+            break;
+        }
+        used += (size_t)added;
+        weft__json_skip(r);
+    }
+    return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: no key %s; the file's keys are %s", name,
+                      weft__excerpt(shown, key, strlen(key)), used > 0 ? keys : "none");
+}
+
+/* Moves the reader to the value. */
+static weft_status find(weft__json_reader *r, const char *name, const char *key) {
+    r->at = 0;
+    const bool array = weft__json_peek(r) == '[';
     if (key == NULL) {
-        if (json_is_array(root)) return WEFT_OK;
-        return weft__fail(ctx, WEFT_ERR_FORMAT,
+        if (array) return WEFT_OK;
+        return weft__fail(r->ctx, WEFT_ERR_FORMAT,
                           "%s: the file is an object, expected an array; choose one of its keys", name);
     }
-    if (!json_is_object(root)) {
-        return weft__fail(ctx, WEFT_ERR_FORMAT,
+    if (array) {
+        return weft__fail(r->ctx, WEFT_ERR_FORMAT,
                           "%s: the file is an array, expected an object with the key \"%s\"", name, key);
     }
-    *value = json_object_get(root, key);
-    return *value != NULL ? WEFT_OK : fail_key(ctx, name, root, key);
+    weft__json_take(r, '{');
+    for (size_t n = 0; weft__json_more(r, '}', n); n++) {
+        char *other = next_key(r);
+        if (!other) return weft__fail_oom(r->ctx, 0, name);
+        const bool found = strcmp(other, key) == 0;
+        weft__free(r->ctx, other);
+        if (found) return WEFT_OK;
+        weft__json_skip(r);
+    }
+    return fail_key(r, name, key);
 }
 
 /* ---- measuring ---- */
 
-static const char *type_name(const json_t *value) {
-    switch (json_typeof(value)) {
-    case JSON_OBJECT: return "an object";
-    case JSON_ARRAY: return "an array";
-    case JSON_STRING: return "a string";
-    case JSON_INTEGER:
-    case JSON_REAL: return "a number";
-    case JSON_TRUE:
-    case JSON_FALSE: return "a boolean";
-    default: return "null";
+static const char *type_name(char first) {
+    switch (first) {
+    case '{': return "an object";
+    case '[': return "an array";
+    case '"': return "a string";
+    case 't':
+    case 'f': return "a boolean";
+    case 'n': return "null";
+    default: return "a number";
     }
 }
 
@@ -125,77 +114,72 @@ static const char *path(const matrix *m, int depth, char out[PLACE_SIZE]) {
     return out;
 }
 
-/* The shape, as the first elements at each level show it. */
-static weft_status guess_shape(matrix *m, const json_t *value) {
+static weft_status check_number(matrix *m) {
     char place[PLACE_SIZE];
-    while (json_is_array(value)) {
-        if (m->rank == WEFT_ARRAY_MAX_RANK) {
-            return weft__fail(m->ctx, WEFT_ERR_FORMAT, "%s: %s: arrays nested more than %d deep", m->name,
-                              path(m, m->rank, place), WEFT_ARRAY_MAX_RANK);
-        }
-        m->index[m->rank] = 0;
-        m->shape[m->rank++] = (int64_t)json_array_size(value);
-        if (json_array_size(value) == 0) break;
-        value = json_array_get(value, 0);
-    }
-    return WEFT_OK;
-}
-
-static weft_status check_number(matrix *m, const json_t *value) {
-    char place[PLACE_SIZE];
-    if (json_is_real(value)) {
-        if (m->type == WEFT_JSON_I32 || m->type == WEFT_JSON_I64) {
-            return weft__fail(m->ctx, WEFT_ERR_FORMAT,
-                              "%s: %s: %.17g has a fraction or an exponent, expected an integer", m->name,
-                              path(m, m->rank, place), json_real_value(value));
-        }
-        double real = json_real_value(value);
-        if ((m->type == WEFT_JSON_AUTO || m->type == WEFT_JSON_F32) &&
-            (real >= 0x1.ffffffp127 || real <= -0x1.ffffffp127)) {
-            return weft__fail(m->ctx, WEFT_ERR_FORMAT, "%s: %s: %.17g is too large for f32", m->name,
-                              path(m, m->rank, place), real);
-        }
-        m->any_real = true;
-        return WEFT_OK;
-    }
-    json_int_t integer = json_integer_value(value);
-    if (integer < INT32_MIN || integer > INT32_MAX) {
-        m->any_wide = true;
-        if (m->type == WEFT_JSON_I32) {
-            return weft__fail(m->ctx, WEFT_ERR_FORMAT,
-                              "%s: %s: %" JSON_INTEGER_FORMAT " is too large for i32", m->name,
-                              path(m, m->rank, place), integer);
-        }
-    }
-    return WEFT_OK;
-}
-
-/* Checks that everything below agrees with the shape. */
-static weft_status check(matrix *m, const json_t *value, int depth) {
-    char place[PLACE_SIZE], first[PLACE_SIZE];
-    if (depth == m->rank) {
-        if (json_is_number(value)) return check_number(m, value);
-        return weft__fail(m->ctx, WEFT_ERR_FORMAT, "%s: %s: expected a number, found %s", m->name,
-                          path(m, depth, place), type_name(value));
-    }
-    if (!json_is_array(value)) {
+    weft__json_number n;
+    if (!weft__json_read_number(m->r, &n)) return fail_text(m->r, m->name);
+    m->any_real = m->any_real || n.real;
+    m->any_wide = m->any_wide || n.integer < INT32_MIN || n.integer > INT32_MAX;
+    if (n.real && (m->type == WEFT_JSON_I32 || m->type == WEFT_JSON_I64)) {
         return weft__fail(m->ctx, WEFT_ERR_FORMAT,
-                          "%s: %s: expected an array of %" PRId64 " values, found %s", m->name,
-                          path(m, depth, place), m->shape[depth], type_name(value));
+                          "%s: %s: %.17g has a fraction or an exponent, expected an integer", m->name,
+                          path(m, m->rank, place), n.value);
     }
-    if ((int64_t)json_array_size(value) != m->shape[depth]) {
-        path(m, depth, place);
-        matrix start = *m;
-        memset(start.index, 0, sizeof start.index);
-        return weft__fail(m->ctx, WEFT_ERR_FORMAT, "%s: ragged rows: %s has %zu values, %s has %" PRId64,
-                          m->name, place, json_array_size(value), path(&start, depth, first),
-                          m->shape[depth]);
+    if (n.real && (m->type == WEFT_JSON_AUTO || m->type == WEFT_JSON_F32) &&
+        (n.value >= 0x1.ffffffp127 || n.value <= -0x1.ffffffp127)) {
+        return weft__fail(m->ctx, WEFT_ERR_FORMAT, "%s: %s: %.17g is too large for f32", m->name,
+                          path(m, m->rank, place), n.value);
     }
-    for (int64_t i = 0; i < m->shape[depth]; i++) {
-        m->index[depth] = i;
-        WEFT_TRY(check(m, json_array_get(value, (size_t)i), depth + 1));
+    if (m->type == WEFT_JSON_I32 && m->any_wide) {
+        return weft__fail(m->ctx, WEFT_ERR_FORMAT, "%s: %s: %" PRId64 " is too large for i32", m->name,
+                          path(m, m->rank, place), n.integer);
     }
     return WEFT_OK;
+}
+
+static weft_status check_extent(matrix *m, int depth, int64_t count) {
+    char place[PLACE_SIZE], first[PLACE_SIZE];
+    if (m->shape[depth] < 0) m->shape[depth] = count;
+    if (m->shape[depth] == count) return WEFT_OK;
+    path(m, depth, place);
+    matrix start = *m;
+    memset(start.index, 0, sizeof start.index);
+    return weft__fail(m->ctx, WEFT_ERR_FORMAT, "%s: ragged rows: %s has %" PRId64 " values, %s has %" PRId64,
+                      m->name, place, count, path(&start, depth, first), m->shape[depth]);
+}
+
+static weft_status check(matrix *m, int depth);
+
+static weft_status check_array(matrix *m, int depth) {
+    char place[PLACE_SIZE];
+    if (depth == WEFT_ARRAY_MAX_RANK) {
+        return weft__fail(m->ctx, WEFT_ERR_FORMAT, "%s: %s: arrays nested more than %d deep", m->name,
+                          path(m, depth, place), WEFT_ARRAY_MAX_RANK);
+    }
+    int64_t count = 0;
+    weft__json_take(m->r, '[');
+    for (; weft__json_more(m->r, ']', (size_t)count); count++) {
+        m->index[depth] = count;
+        WEFT_TRY(check(m, depth + 1));
+    }
+    if (m->rank < 0) m->rank = depth + 1; /* the first array that ends, without a number in it */
+    return check_extent(m, depth, count);
+}
+
+/* One element, which must agree with the shape as the elements before it show it. */
+static weft_status check(matrix *m, int depth) {
+    char place[PLACE_SIZE];
+    const char first = weft__json_peek(m->r);
+    const bool number = first == '-' || (first >= '0' && first <= '9');
+    if (m->rank < 0 && first != '[') m->rank = depth;
+    if (first == '[' && depth != m->rank) return check_array(m, depth);
+    if (depth == m->rank && number) return check_number(m);
+    if (depth == m->rank) {
+        return weft__fail(m->ctx, WEFT_ERR_FORMAT, "%s: %s: expected a number, found %s", m->name,
+                          path(m, depth, place), type_name(first));
+    }
+    return weft__fail(m->ctx, WEFT_ERR_FORMAT, "%s: %s: expected an array of %" PRId64 " values, found %s",
+                      m->name, path(m, depth, place), m->shape[depth], type_name(first));
 }
 
 /* ---- filling ---- */
@@ -212,55 +196,53 @@ static weft_dtype result_dtype(const matrix *m) {
     return m->any_wide ? WEFT_I64 : WEFT_I32;
 }
 
-static void store(weft_array *out, size_t i, const json_t *value) {
+static void store(weft_array *out, int64_t i, const weft__json_number *n) {
     switch (out->dtype) {
-    case WEFT_F32:
-        ((float *)out->data)[i] =
-            json_is_integer(value) ? (float)json_integer_value(value) : (float)json_real_value(value);
-        break;
-    case WEFT_F64: ((double *)out->data)[i] = json_number_value(value); break;
-    case WEFT_I32: ((int32_t *)out->data)[i] = (int32_t)json_integer_value(value); break;
-    default: ((int64_t *)out->data)[i] = (int64_t)json_integer_value(value); break;
+    case WEFT_F32: ((float *)out->data)[i] = n->real ? (float)n->value : (float)n->integer; break;
+    case WEFT_F64: ((double *)out->data)[i] = n->value; break;
+    case WEFT_I32: ((int32_t *)out->data)[i] = (int32_t)n->integer; break;
+    default: ((int64_t *)out->data)[i] = n->integer; break;
     }
 }
 
-static void fill(weft_array *out, const json_t *value, int depth, size_t *next) {
-    if (depth == out->rank) {
-        store(out, (*next)++, value);
-        return;
+/* The numbers of an array that was checked; what lies between them tells nothing new. */
+static weft_status fill(weft__json_reader *r, const char *name, weft_array *out, int64_t count) {
+    weft__json_number n;
+    for (int64_t i = 0; i < count; i++) {
+        for (char c = weft__json_peek(r); c == '[' || c == ']' || c == ','; c = weft__json_peek(r)) r->at++;
+        if (!weft__json_read_number(r, &n)) return fail_text(r, name);
+        store(out, i, &n);
     }
-    for (int64_t i = 0; i < out->shape[depth]; i++)
-        fill(out, json_array_get(value, (size_t)i), depth + 1, next);
+    return WEFT_OK;
 }
 
-static weft_status read_one(weft_context *ctx, const char *name, json_t *root,
-                            const weft_json_options *options, weft_array *out) {
+static weft_status read_one(weft__json_reader *r, const char *name, const weft_json_options *options,
+                            weft_array *out) {
     if ((unsigned)options->type > WEFT_JSON_I64) {
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: reading JSON: unknown type %d", name,
+        return weft__fail(r->ctx, WEFT_ERR_ARGUMENT, "%s: reading JSON: unknown type %d", name,
                           (int)options->type);
     }
-    json_t *value = NULL;
-    WEFT_TRY(find(ctx, name, root, options->key, &value));
-    matrix m = {.ctx = ctx, .name = name, .type = options->type};
+    WEFT_TRY(find(r, name, options->key));
+    matrix m = {.ctx = r->ctx, .name = name, .r = r, .type = options->type, .rank = -1};
+    for (int d = 0; d < WEFT_ARRAY_MAX_RANK; d++) m.shape[d] = -1;
     snprintf(m.label, sizeof m.label, "%s", options->key != NULL ? options->key : "the array");
-    WEFT_TRY(guess_shape(&m, value));
-    WEFT_TRY(check(&m, value, 0));
-    WEFT_TRY(weft_array_new(ctx, result_dtype(&m), m.rank, m.shape, out));
-    size_t next = 0;
-    if (out->bytes > 0) fill(out, value, 0, &next);
-    return WEFT_OK;
+    const size_t from = r->at;
+    WEFT_TRY(check(&m, 0));
+    WEFT_TRY(weft_array_new(r->ctx, result_dtype(&m), m.rank, m.shape, out));
+    r->at = from;
+    int64_t count = 0;
+    return weft__numel(m.rank, m.shape, &count) ? fill(r, name, out, count) : WEFT_OK;
 }
 
 weft_status weft__parse_json(weft_context *ctx, const void *bytes, size_t size, const char *name,
                              const weft_json_options *options, size_t count, weft_array *out) {
+    weft__json_reader r;
     for (size_t i = 0; i < count; i++) out[i] = (weft_array){0};
-    weft__json json;
-    json_t *root = NULL;
-    weft__json_open(&json, ctx);
-    weft_status status = parse_text(&json, bytes, size, name, &root);
-    for (size_t i = 0; i < count && status == WEFT_OK; i++)
-        status = read_one(ctx, name, root, &options[i], &out[i]);
-    weft__json_close(&json);
+    const bool marked = size >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0; /* as UTF-8 */
+    weft__json_begin(&r, ctx, (const char *)bytes + (marked ? 3 : 0), size - (marked ? 3 : 0));
+    weft_status status = weft__json_check(&r) ? WEFT_OK : fail_text(&r, name);
+    for (size_t i = 0; i < count && status == WEFT_OK; i++) status = read_one(&r, name, &options[i], &out[i]);
+    weft__json_end(&r);
     for (size_t i = 0; i < count && status != WEFT_OK; i++) weft_array_free(ctx, &out[i]);
     return status;
 }

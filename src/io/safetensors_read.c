@@ -13,7 +13,10 @@
 #include <unistd.h>
 
 #include "io/json.h"
+#include "io/json_read.h"
 #include "io/safetensors.h"
+
+enum { ENTRY_BYTES = 65536 }; /* of the JSON of one entry */
 
 typedef struct entry {
     const char *name;
@@ -170,15 +173,29 @@ static weft_status read_entry(const weft_safetensors *f, const char *name, const
     return WEFT_OK;
 }
 
-static weft_status read_metadata(weft_safetensors *f, const json_t *o) {
-    const char *key;
-    json_t *value;
-    if (!json_is_object(o)) return bad(f, "__metadata__", "value", "must be an object of strings");
-    f->metadata = weft__array(f->ctx, json_object_size(o), sizeof *f->metadata);
-    if (!f->metadata) return weft__fail_oom(f->ctx, json_object_size(o) * sizeof *f->metadata, "metadata");
-    json_object_foreach((json_t *)(uintptr_t)o, key, value) {
-        if (!json_is_string(value)) return bad(f, "__metadata__", key, "must be a string");
-        f->metadata[f->metadata_count++] = (weft_metadata){key, json_string_value(value)};
+/* A string of the header, which was checked, into the pool, which has room for all of them. */
+static const char *pooled(weft__json_reader *r, char **next, bool is_name) {
+    char *text = *next;
+    size_t length = 0;
+    *text = '\0';
+    (void)(is_name ? weft__json_name(r, text, &length) : weft__json_string(r, text, &length));
+    *next += length + 1;
+    return text;
+}
+
+static weft_status read_metadata(weft_safetensors *f, weft__json_reader *r, char **next) {
+    if (weft__json_peek(r) != '{') return bad(f, "__metadata__", "value", "must be an object of strings");
+    const size_t from = r->at;
+    weft__json_skip(r);
+    f->metadata = weft__array(f->ctx, r->members, sizeof *f->metadata);
+    if (!f->metadata) return weft__fail_oom(f->ctx, r->members * sizeof *f->metadata, "metadata");
+    r->at = from;
+    weft__json_take(r, '{');
+    while (weft__json_more(r, '}', f->metadata_count)) {
+        weft_metadata *m = &f->metadata[f->metadata_count++];
+        m->key = pooled(r, next, true);
+        if (weft__json_peek(r) != '"') return bad(f, "__metadata__", m->key, "must be a string");
+        m->value = pooled(r, next, false);
     }
     return WEFT_OK;
 }
@@ -191,54 +208,51 @@ static int by_name(const void *x, const void *y) {
     return strcmp(((const entry *)x)->name, ((const entry *)y)->name);
 }
 
-/* Moves a text out of the JSON document into the pool. */
-static const char *pooled(char **next, const char *text) {
-    size_t n = strlen(text) + 1;
-    char *copy = *next;
-    memcpy(copy, text, n);
-    *next += n;
-    return copy;
+/* The value of one entry: the only tree that is made. */
+static weft_status read_value(const weft_safetensors *f, const char *name, weft__json_reader *r, entry *e) {
+    const weft__json_limits limits = {.depth = 7, .values = ENTRY_BYTES, .items = 64, .plain = true};
+    char problem[256];
+    const bool object = weft__json_peek(r) == '{';
+    const size_t from = r->at;
+    weft__json_skip(r);
+    if (!object) return bad(f, name, "fields", "must be exactly dtype, shape, data_offsets");
+    if (r->at - from > ENTRY_BYTES) return bad(f, name, "fields", "longer than 65,536 bytes");
+    weft__json json;
+    json_t *o = NULL;
+    weft__json_open(&json, f->ctx);
+    weft_status status = weft__json_parse(&json, r->text + from, r->at - from, &limits, problem, &o);
+    if (status == WEFT_OK)
+        status = read_entry(f, name, o, e);
+    else if (status == WEFT_ERR_FORMAT)
+        status = bad(f, name, "fields", problem);
+    weft__json_close(&json);
+    return status;
 }
 
-static weft_status keep_texts(weft_safetensors *f) {
-    size_t total = 1;
-    for (size_t i = 0; i < f->count; i++) total += strlen(f->entries[i].name) + 1;
-    for (size_t i = 0; i < f->metadata_count; i++)
-        total += strlen(f->metadata[i].key) + strlen(f->metadata[i].value) + 2;
-    f->pool = weft__alloc(f->ctx, total);
-    if (!f->pool) return weft__fail_oom(f->ctx, total, "the names of a safetensors file");
-    char *next = f->pool;
-    for (size_t i = 0; i < f->count; i++) f->entries[i].name = pooled(&next, f->entries[i].name);
-    for (size_t i = 0; i < f->metadata_count; i++) {
-        f->metadata[i].key = pooled(&next, f->metadata[i].key);
-        f->metadata[i].value = pooled(&next, f->metadata[i].value);
-    }
-    if (f->count) qsort(f->entries, f->count, sizeof *f->entries, by_name);
-    if (f->metadata_count) qsort(f->metadata, f->metadata_count, sizeof *f->metadata, by_key);
-    return WEFT_OK;
-}
-
-static weft_status read_entries(weft_safetensors *f, const json_t *root) {
-    const char *name;
-    json_t *value;
-    size_t most = json_object_size(root);
-    if (most > WEFT__SAFETENSORS_ENTRIES_MAX)
+static weft_status read_entries(weft_safetensors *f, weft__json_reader *r) {
+    if (r->members > WEFT__SAFETENSORS_ENTRIES_MAX)
         return weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: header: %zu entries, at most 1,000,000", f->path,
-                          most);
+                          r->members);
+    const size_t most = r->members;
     f->entries = weft__array(f->ctx, most, sizeof *f->entries);
-    if (!f->entries)
-        return weft__fail_oom(f->ctx, most * sizeof *f->entries, "the entries of a safetensors file");
-    json_object_foreach((json_t *)(uintptr_t)root, name, value) {
+    f->pool = weft__alloc(f->ctx, r->bytes); /* no text becomes longer */
+    if (!f->entries || !f->pool)
+        return weft__fail_oom(f->ctx, most * sizeof *f->entries + r->bytes,
+                              "the entries of a safetensors file");
+    char *next = f->pool;
+    weft__json_take(r, '{');
+    for (size_t n = 0; weft__json_more(r, '}', n); n++) {
+        const char *name = pooled(r, &next, true);
         if (strcmp(name, "__metadata__") == 0) {
-            WEFT_TRY(read_metadata(f, value));
+            WEFT_TRY(read_metadata(f, r, &next));
             continue;
         }
         if (strlen(name) > WEFT_ENTRY_NAME_MAX) return bad(f, name, "name", "longer than 4096 bytes");
         f->entries[f->count].name = name;
-        WEFT_TRY(read_entry(f, name, value, &f->entries[f->count]));
+        WEFT_TRY(read_value(f, name, r, &f->entries[f->count]));
         f->count++;
     }
-    return keep_texts(f);
+    return WEFT_OK;
 }
 
 /* ---- the tiling ---- */
@@ -280,28 +294,34 @@ static weft_status check_tiling(weft_safetensors *f) {
     return status;
 }
 
+/* All of the text is checked first; then it is read entry by entry, so that no tree of the whole is made. */
+static weft_status read_text(weft_safetensors *f, const char *text, size_t length) {
+    weft__json_reader r;
+    weft__json_begin(&r, f->ctx, text, length);
+    weft_status status = WEFT_OK;
+    if (!weft__json_check(&r) && r.no_memory)
+        status = weft__fail_oom(f->ctx, length, "the header of a safetensors file");
+    else if (r.problem)
+        status =
+            weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: header: %s at byte %zu", f->path, r.problem, 8 + r.at);
+    if (status == WEFT_OK) status = read_entries(f, &r);
+    weft__json_end(&r);
+    return status;
+}
+
 static weft_status read_header(weft_safetensors *f) {
-    /* A header of 100 MB has fewer marks than this; the bound is what keeps the parsed form small. */
-    const weft__json_limits limits = {.depth = 8, .values = 40000000, .items = 64, .plain = true};
     uint64_t length = 0;
-    char problem[256];
     WEFT_TRY(check_length(f, &length));
     f->data = 8 + length;
     char *text = weft__alloc(f->ctx, (size_t)length);
     if (!text) return weft__fail_oom(f->ctx, (size_t)length, "the header of a safetensors file");
     weft_status status = weft__safetensors_pread(f, 8, text, (size_t)length);
-    weft__json json;
-    json_t *root = NULL;
-    weft__json_open(&json, f->ctx);
-    if (status == WEFT_OK) {
-        status = weft__json_parse(&json, text, (size_t)length, &limits, problem, &root);
-        if (status == WEFT_ERR_FORMAT)
-            status = weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: header: %s", f->path, problem);
-    }
-    weft__free(f->ctx, text);
-    if (status == WEFT_OK) status = read_entries(f, root);
-    weft__json_close(&json);
-    return status == WEFT_OK ? check_tiling(f) : status;
+    if (status == WEFT_OK) status = read_text(f, text, (size_t)length);
+    weft__free(f->ctx, text); /* before sorting, which may want as much again */
+    if (status != WEFT_OK) return status;
+    if (f->count) qsort(f->entries, f->count, sizeof *f->entries, by_name);
+    if (f->metadata_count) qsort(f->metadata, f->metadata_count, sizeof *f->metadata, by_key);
+    return check_tiling(f);
 }
 
 /* ---- opening ---- */

@@ -15,7 +15,7 @@
 
 #define FORMAT   "weft-tokenizer"
 #define VERSION  1
-#define FILE_MAX ((size_t)256 << 20) /* bytes of a file */
+#define FILE_MAX ((size_t)64 << 20) /* bytes of a file */
 
 /* ---- writing ---- */
 

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "text/bpe.h"
 
-#define FILE_MAX   ((size_t)256 << 20) /* bytes of a file */
+#define FILE_MAX   ((size_t)64 << 20) /* bytes of a file */
 #define PATH_BYTES 4096
 
 /* The first of the names that is there. */

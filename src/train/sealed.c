@@ -9,7 +9,7 @@
 #include "train/run_dir.h"
 #include "train/sealed.h"
 
-enum { PATH_BYTES = 4096, FILE_MAX = 1 << 28 };
+enum { PATH_BYTES = 4096, FILE_MAX = 1 << 26 };
 
 weft_status weft__sealed_write(const char *dir, const char *name, weft__json *json, const json_t *root,
                                size_t flags) {

@@ -194,7 +194,7 @@ bad word.json '{"x": [[1, 2], [3, "a"]], "y": [1, 2]}' 'x.1..1.: expected a numb
 bad few.json '{"x": [[1, 2], [3, 4]], "y": [1]}' '2 samples, but 1 targets'
 bad empty.json '{"x": [[], []], "y": [1, 2]}' 'row 1 has no numbers'
 bad none.json '{"x": [], "y": []}' 'there are no samples'
-bad cut.json '{"x": [[1],[2]' 'line 1, column 14, byte 14'
+bad cut.json '{"x": [[1],[2]' 'line 1, column 15, byte 14'
 bad lost.json '{"y": [1]}' 'no key "x"'
 class=(--set model.type=logistic --set task=classification)
 bad minus.json '{"x": [[1],[2],[3]], "y": [0,1,-1]}' 'y.2.: class -1, but classes are 0 to 1' "${class[@]}"

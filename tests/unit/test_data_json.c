@@ -1,7 +1,12 @@
 /* src/data/json.c: matrices by key, types, ragged rows, depth, duplicates, malformed text with its place. */
 #include <locale.h>
 
+#include <sys/resource.h>
+
+#include <jansson.h>
+
 #include "data_util.h"
+#include "io/json_read.h"
 
 static weft_status parse(const char *text, const char *key, weft_json_type type, weft_array *out) {
     const weft_json_options o = {.key = key, .type = type};
@@ -96,6 +101,9 @@ static void test_malformed(void **state) {
     refuse("[1e999]", NULL, "line 1", "overflow");
     refuse("[99999999999999999999]", NULL, "line 1", "too big");
     refuse("", NULL, "line 1", "");
+    weft_array a;
+    expect_message(weft__parse_json(NULL, "[1\0]", 4, "f.json", &(weft_json_options){0}, 1, &a),
+                   WEFT_ERR_FORMAT, "byte 2", NULL);
     refuse("\"x\"", NULL, "line 1", "");
     refuse("[[[[[[[[[7]]]]]]]]]", NULL, "more than 8 deep", "");
 }
@@ -111,7 +119,7 @@ static void test_depth(void **state) {
     memset(text + 2, '[', 65);
     memset(text + 67, ']', 65);
     text[132] = 0;
-    refuse(text, NULL, "line 3, byte 66", "more than 64 levels");
+    refuse(text, NULL, "line 3, column 65, byte 66", "more than 64 levels");
     /* brackets in strings are none */
     weft_array a;
     assert_int_equal(
@@ -139,6 +147,92 @@ static void test_claimed_shape(void **state) {
     assert_int_equal(weft__parse_json(&ctx, text, (size_t)(p - text), "f.json", &o, 1, &a), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_error(&ctx), "ragged"));
     assert_true(c.largest < 1 << 19); /* jansson has a table of N pointers, the claim is of N * N numbers */
+    free(text);
+}
+
+/* What jansson takes for JSON is taken here, and nothing else: documents, and one byte changed in each place.
+ */
+static bool agree(const char *text, size_t size) {
+    weft__json_reader r;
+    weft__json_begin(&r, NULL, text, size);
+    const bool taken = weft__json_check(&r);
+    weft__json_end(&r);
+    json_t *tree = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+    const bool right = taken == (tree != NULL);
+    if (!right) print_error("%.*s: taken: %d (%s)\n", (int)size, text, taken, r.problem ? r.problem : "");
+    json_decref(tree);
+    return right;
+}
+
+static void test_beside_jansson(void **state) {
+    (void)state;
+    static const char *const documents[] = {
+        "{\"x\": [[0.5, 1], [-2, 3e2], [1E-7, 10.25e+3]], \"note\": {\"by\": null, \"n\": {}}, \"y\": [0, "
+        "-0, 100]}",
+        " [ true , false , null , \"\\u00e9 \\ud83d\\ude00 \\n\\/\\\\ \xc3\xa9\xf0\x9f\x98\x80\" , [ ] , { } "
+        "] \n\t\r",
+        "{\"a\":9223372036854775807,\"\\u0062\":-9223372036854775808,\"c\":1e308,\"A\":1e-999}",
+        "{\"a\":1,\"a\\u0062\":2,\"ab\":3}",
+        "[{\"k\":{\"k\":1},\"l\":[{\"k\":2}]}]",
+        "[9223372036854775808]",
+        "[-9223372036854775809]",
+        "[1e309]",
+        "[\"\\ud83d\"]",
+        "[\"\\ude00\"]",
+        "[\"\\u0000\"]",
+        "[00]",
+        "[-]",
+        "[.5]",
+        "[1.]",
+        "[+1]",
+        "[0x1]",
+        "[nan]",
+        "[1,]",
+        "{\"a\":1,}",
+        "{\"a\" 1}",
+        "{1:2}",
+        "[1 2]",
+        "\"a\"",
+        "7",
+        "",
+        " ",
+        "[]]",
+        "[1}"};
+    static const char bytes[] = "0123 \"\\,:.-+eEutn[]{}\xc3\x80\x01/\n";
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
+        char text[256];
+        const size_t size = strlen(documents[i]);
+        assert_true(agree(documents[i], size));
+        for (size_t at = 0; at < size; at++) {
+            memcpy(text, documents[i], size);
+            assert_true(agree(text, at)); /* cut */
+            for (size_t b = 0; b < sizeof bytes - 1; b++) {
+                text[at] = bytes[b];
+                assert_true(agree(text, size));
+            }
+        }
+    }
+}
+
+/* No tree is built, which would take 22 times the text. */
+static void test_memory(void **state) {
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
+    skip(); /* a sanitizer's own memory counts too */
+#endif
+    enum { N = 4000000 };
+    struct rusage before, after;
+    char *text = malloc(2 * N + 2);
+    weft_array a;
+    for (size_t i = 0; i < N; i++) memcpy(text + 2 * i, ",0", 2);
+    text[0] = '[';
+    memcpy(text + 2 * (size_t)N, "]", 2);
+    getrusage(RUSAGE_SELF, &before);
+    assert_int_equal(parse(text, NULL, WEFT_JSON_I32, &a), WEFT_OK);
+    getrusage(RUSAGE_SELF, &after);
+    assert_int_equal(a.bytes, 4 * N);
+    assert_in_range(1024 * (after.ru_maxrss - before.ru_maxrss), 0, a.bytes + 2 * N);
+    weft_array_free(NULL, &a);
     free(text);
 }
 
@@ -172,7 +266,8 @@ static void test_locale(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_both),          cmocka_unit_test(test_types),
+        cmocka_unit_test(test_both),          cmocka_unit_test(test_beside_jansson),
+        cmocka_unit_test(test_memory),        cmocka_unit_test(test_types),
         cmocka_unit_test(test_malformed),     cmocka_unit_test(test_depth),
         cmocka_unit_test(test_claimed_shape), cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_locale)};
