@@ -148,9 +148,10 @@ static void loop_row(int64_t n, const float *a, const float *b, float *c, int64_
 /* As many rows as there is time for, the sampled ones among them. */
 static weft_status measure_loops(int64_t n, row *out) {
     const size_t count = (size_t)(n * n);
-    float *a = weft__array(NULL, 3 * count, sizeof *a), *b = a + count, *c = b + count;
+    float *a = weft__array(NULL, 3 * count, sizeof *a);
     double *all = weft__array(NULL, 3 * count, sizeof *all);
     if (a && all) {
+        float *b = a + count, *c = b + count;
         uint64_t state = 1;
         for (size_t i = 0; i < 2 * count; i++) {
             state = state * 6364136223846793005u + 1442695040888963407u;

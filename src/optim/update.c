@@ -129,8 +129,9 @@ static weft_status gradients(weft_optimizer *opt, weft_tensor *loss, weft_tensor
     weft_context *ctx = opt->ctx;
     size_t n = 0, at = 0;
     for (size_t b = 0; b < opt->n_blocks; b++) n += opt->blocks[b].count;
-    weft_tensor **wrt = weft__array(ctx, n, 2 * sizeof *wrt), **grads = wrt + n;
+    weft_tensor **wrt = weft__array(ctx, n, 2 * sizeof *wrt);
     if (!wrt) return weft__fail_oom(ctx, 2 * n * sizeof *wrt, "the list of gradients");
+    weft_tensor **grads = wrt + n;
     for (size_t b = 0; b < opt->n_blocks; b++)
         for (size_t i = 0; i < opt->blocks[b].count; i++) wrt[at++] = opt->blocks[b].parameters[i];
     weft_status status = weft_gradient(loss, wrt, n, grads);

@@ -243,7 +243,7 @@ static weft_status shape_images(weft_context *ctx, const weft__config *config, c
     else if (x->rank < 3 && d->image[0])
         memcpy(image, d->image, sizeof image); /* rows of what the training data had as images */
     else if (x->rank == 3 || x->rank == 4)
-        memcpy(image + 4 - x->rank, x->shape + 1, (size_t)(x->rank - 1) * sizeof *image);
+        memcpy(image + (4 - x->rank), x->shape + 1, (size_t)(x->rank - 1) * sizeof *image);
     else
         return weft__fail(
             ctx, WEFT_ERR_ARGUMENT,

@@ -152,8 +152,9 @@ static weft_status gather(weft_context *ctx, graph *g, weft_tensor *const *roots
 static weft_status compute(weft__verify_side *side, const weft__config *config, graph *g) {
     weft_context *ctx = side->model.ctx;
     const size_t most = weft_parameter_count(side->model.module);
-    weft_tensor **wrt = weft__array(ctx, 2 * most + 2, sizeof *wrt), **roots = wrt + most;
+    weft_tensor **wrt = weft__array(ctx, 2 * most + 2, sizeof *wrt);
     if (!wrt) return weft__fail_oom(ctx, most * sizeof *wrt, "the parameters of a step");
+    weft_tensor **roots = wrt + most;
     size_t count = 0;
     for (size_t i = 0; i < most; i++) {
         weft_parameter_info info;
