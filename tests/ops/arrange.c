@@ -251,7 +251,8 @@ void ops_case_outer(matrix *m) {
                 if (y->f)
                     y->f[k] = a.h->f[k / b.h->n] * b.h->f[k % b.h->n];
                 else
-                    y->i[k] = wrap(dtype, a.h->i[k / b.h->n] * b.h->i[k % b.h->n]);
+                    y->i[k] =
+                        wrap(dtype, (int64_t)((uint64_t)a.h->i[k / b.h->n] * (uint64_t)b.h->i[k % b.h->n]));
             }
             if (dtype == WEFT_BOOL)
                 ops_refused(m, "outer", dtype, "dtype", weft_outer(a.t, b.t), WEFT_ERR_DTYPE);

@@ -112,6 +112,10 @@ static void test_convolutions(void **state) {
 
 /* ---- recurrent layers ---- */
 
+/* What a result takes of the block of results: each begins at a multiple of 64 bytes, as a device's buffers
+ * do. */
+static size_t padded(weft_dtype dt, int64_t n) { return ((size_t)n * weft_dtype_size(dt) + 63) / 64 * 64; }
+
 /* Operands in device.h's order; results, which follow the others, are one block. */
 static void check_recurrent(weft_heavy_recurrent r) {
     const weft_heavy h = {.kind = WEFT_HEAVY_RECURRENT, .as.recurrent = r};
@@ -149,8 +153,8 @@ static void check_recurrent(weft_heavy_recurrent r) {
 #undef ADD
     void *args[16];
     size_t all = 0;
-    for (int i = inputs; i < n; i++) all += (size_t)o[i].n * weft_dtype_size(o[i].dtype);
-    char *results = malloc(all + 1), *to = results;
+    for (int i = inputs; i < n; i++) all += padded(o[i].dtype, o[i].n);
+    char *results = aligned_alloc(64, all), *to = results;
     memset(results, 0x11, all);
     for (int i = 0; i < n; i++) {
         if (i < inputs) {
@@ -159,7 +163,7 @@ static void check_recurrent(weft_heavy_recurrent r) {
                 ((int32_t *)args[i])[e] = (int32_t)(e % (r.t + 1));
         } else {
             args[i] = to;
-            to += (size_t)o[i].n * weft_dtype_size(o[i].dtype);
+            to += padded(o[i].dtype, o[i].n);
         }
     }
     run_all_ways(&h, args, results, all);

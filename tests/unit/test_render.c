@@ -227,18 +227,21 @@ static int close_contexts(void **state) {
     return 0;
 }
 
+static size_t bytes_of(const weft_tensor *t) {
+    return (size_t)weft_numel(t) * weft_dtype_size(weft_dtype_of(t));
+}
+
+/* What it takes among the values of all outputs: each begins where any dtype may. */
+static size_t padded(const weft_tensor *t) { return (bytes_of(t) + 15) / 16 * 16; }
+
 /* Values of all outputs, one behind the other. */
 static unsigned char *values(const board *b, size_t *bytes) {
     *bytes = 0;
-    for (int i = 0; i < b->count; i++)
-        *bytes += (size_t)weft_numel(b->out[i]) * weft_dtype_size(weft_dtype_of(b->out[i]));
+    for (int i = 0; i < b->count; i++) *bytes += padded(b->out[i]);
     unsigned char *data = calloc(*bytes + 1, 1);
     size_t at = 0;
-    for (int i = 0; i < b->count; i++) {
-        const size_t n = (size_t)weft_numel(b->out[i]) * weft_dtype_size(weft_dtype_of(b->out[i]));
-        assert_ok(weft_read(b->out[i], data + at, n));
-        at += n;
-    }
+    for (int i = 0; i < b->count; at += padded(b->out[i++]))
+        assert_ok(weft_read(b->out[i], data + at, bytes_of(b->out[i])));
     return data;
 }
 
@@ -286,8 +289,8 @@ static int compare(const test_case *c, const board *b, const unsigned char *is, 
             wrong++;
             break;
         }
-        is += (size_t)n * weft_dtype_size(dtype);
-        wanted += (size_t)n * weft_dtype_size(dtype);
+        is += padded(b->out[i]);
+        wanted += padded(b->out[i]);
     }
     return wrong;
 }
