@@ -2,7 +2,7 @@
 # Finds out what is missing to build and test Weft and installs it, where apt-get is there (with sudo
 # where needed); elsewhere it prints what is missing and ends with 1.
 #   install_deps.sh            what `make`, `make demo` and `make test` need
-#   install_deps.sh --lint     also what `make lint`, `make tidy` and `make fuzz` need
+#   install_deps.sh --lint     also what `make lint`, `make tidy`, `make ubsan`, `make tsan` and `make fuzz` need
 set -euo pipefail
 
 packages=() # Debian's names
@@ -13,6 +13,14 @@ want() {    # want PACKAGE COMMAND...: the package, unless the command succeeds
 }
 has() { command -v "$1"; }
 header() { echo "#include <$1>" | ${CC:-cc} -E -; }
+clang_runtime() { # clang's sanitizers, which Debian packs apart from it
+    local program
+    program=$(mktemp)
+    echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o "$program"
+    local status=$?
+    rm -f "$program"
+    return $status
+}
 cmocka_header() { # cmocka.h needs its friends first
     printf '#include <%s>\n' stdarg.h stddef.h setjmp.h stdint.h cmocka.h | ${CC:-cc} -E -
 }
@@ -51,6 +59,8 @@ find_missing() {
     if [ "${1:-}" = --lint ]; then
         want g++ has c++
         want clang has clang
+        want libclang-rt-dev clang_runtime
+        want llvm has llvm-symbolizer # names the lines in reports of clang's sanitizers
         want clang-format has clang-format
         want clang-tidy has clang-tidy
     fi
@@ -86,8 +96,12 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -qq
 
-# The matmul library has another name from release to release.
+# The matmul library has another name from release to release, and clang's own package may hold its sanitizers.
 for i in "${!packages[@]}"; do
+    if [ "${packages[$i]}" = libclang-rt-dev ] && ! apt-cache show libclang-rt-dev >/dev/null 2>&1; then
+        unset "packages[$i]"
+        continue
+    fi
     if [ "${packages[$i]}" = libdnnl2 ]; then
         for name in libdnnl2 libdnnl3 libdnnl3.6 libopenblas0; do
             if apt-cache show "$name" >/dev/null 2>&1; then
