@@ -47,8 +47,10 @@ bool weft__is_kept(const weft_render *r, int v, int stage) { return r->kept[v] &
 static bool is_dear(const weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
     if (in->kind == WEFT_INSTR_RANDOM || in->kind == WEFT_INSTR_GATHER) return true;
-    if (in->kind == WEFT_INSTR_LOAD)
-        return r->kernel->views[in->view].count > 1 || r->kernel->views[in->view].map[0].stride[r->lane] != 1;
+    if (in->kind == WEFT_INSTR_LOAD) { /* without lanes no access is a vector */
+        const weft_view *view = &r->kernel->views[in->view];
+        return r->lane < 0 || view->count > 1 || view->map[0].stride[r->lane] != 1;
+    }
     if (in->kind != WEFT_INSTR_CALC) return false;
     return weft__row_dear(in->op) || in->op == WEFT_OP_DIV || in->op == WEFT_OP_SQRT ||
            in->op == WEFT_OP_RSQRT || in->op == WEFT_OP_RECIP;
