@@ -129,15 +129,32 @@ static bool is_kept(const weft_tensor *t) {
     return any;
 }
 
-static weft_tensor *again(const walk *w, weft_tensor *t);
+/* Is it the recomputation of something, seen through movement? */
+static bool moves_again(const weft_tensor *t) {
+    while (is_movement(t) && !t->segment) t = t->in[0];
+    return !t->leaf && !t->again && weft__segment_again(t) &&
+           (t->together == WEFT_SEGMENT_BLOCK || !is_kept(t));
+}
 
-static weft_tensor *twin_of(const walk *w, weft_tensor *t, bool moved) {
+/* Is the node recorded anew where a rule reads it? */
+static bool is_recomputed(const weft_tensor *t) {
+    if (t->leaf || t->again) return false;
+    if (weft__segment_again(t)) return t->together != WEFT_SEGMENT_CHEAP || !is_kept(t);
+    return is_movement(t) && moves_again(t);
+}
+
+/* Is input i of a node that is recomputed recomputed as well? Of the same segment, or behind movement. */
+static bool is_input_recomputed(const weft_tensor *t, int i) {
+    return (!weft__segment_again(t) || t->in[i]->segment == t->segment) && is_recomputed(t->in[i]);
+}
+
+/* The recomputation of t, whose inputs have theirs. Poisoned when memory is gone. */
+static weft_tensor *record_again(const walk *w, weft_tensor *t) {
     weft_context *ctx = w->ctx;
-    if (t->twin_mark == w->stamp) return t->twin;
     weft_tensor **in = weft__array(ctx, (size_t)t->n_in + 1, sizeof *in);
     if (!in) return &ctx->graph->oom;
     for (int i = 0; i < t->n_in; i++)
-        in[i] = moved || t->in[i]->segment == t->segment ? again(w, t->in[i]) : t->in[i];
+        in[i] = t->in[i]->twin_mark == w->stamp && is_input_recomputed(t, i) ? t->in[i]->twin : t->in[i];
     weft_tensor *twin = weft__node(ctx, t->where, (weft_op)t->op, (weft_dtype)t->dtype, t->rank, t->shape,
                                    t->n_in, in, t->attr_bytes, t->attr);
     weft__free(ctx, in);
@@ -149,20 +166,36 @@ static weft_tensor *twin_of(const walk *w, weft_tensor *t, bool moved) {
     return twin;
 }
 
-/* Is it the recomputation of something, seen through movement? */
-static bool moves_again(const weft_tensor *t) {
-    while (is_movement(t) && !t->segment) t = t->in[0];
-    return !t->leaf && !t->again && weft__segment_again(t) &&
-           (t->together == WEFT_SEGMENT_BLOCK || !is_kept(t));
-}
-
 /* The recomputation of a node of a segment: the same op on recomputed inputs; other nodes are kept. Recorded
- * when the backward pass first needs the segment, so that it runs then. */
+ * when the backward pass first needs the segment, so that it runs then. Inputs first, without recursion. */
 static weft_tensor *again(const walk *w, weft_tensor *t) {
-    if (t->leaf || t->again) return t;
-    if (weft__segment_again(t))
-        return t->together == WEFT_SEGMENT_CHEAP && is_kept(t) ? t : twin_of(w, t, false);
-    return is_movement(t) && moves_again(t) ? twin_of(w, t, true) : t;
+    if (!is_recomputed(t)) return t;
+    if (t->twin_mark == w->stamp) return t->twin;
+    frame *stack = NULL;
+    size_t depth = 0, capacity = 0;
+    weft_tensor *twin = NULL, *next = t;
+    while (next || depth) {
+        if (next) {
+            if (!weft__grow(w->ctx, &stack, &capacity, depth, sizeof *stack)) {
+                twin = &w->ctx->graph->oom;
+                break;
+            }
+            stack[depth++] = (frame){next, 0};
+            next = NULL;
+        }
+        frame *top = &stack[depth - 1];
+        if (top->next < top->node->n_in) {
+            const int i = top->next++;
+            weft_tensor *in = top->node->in[i];
+            if (in->twin_mark != w->stamp && is_input_recomputed(top->node, i)) next = in;
+            continue;
+        }
+        twin = record_again(w, top->node);
+        if (twin->error) break;
+        depth--;
+    }
+    weft__free(w->ctx, stack);
+    return twin;
 }
 
 /* The rule of a node, which sees what is to be recomputed of its inputs as that: of cheap segments, whose

@@ -586,7 +586,9 @@ typedef struct frame {
     int next;
 } frame;
 
+/* The one door of the IR: what could not be recorded does not come in. */
 static weft_status push(weft_ir *ir, frame **stack, size_t *depth, size_t *capacity, const weft_tensor *t) {
+    WEFT_TRY(weft_tensor_status(t));
     if (!weft__grow(ir->ctx, stack, capacity, *depth, sizeof **stack)) return weft__ir_failed(ir);
     (*stack)[(*depth)++] = (frame){t, 0};
     return WEFT_OK;
