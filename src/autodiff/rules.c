@@ -122,12 +122,12 @@ static weft_tensor *turn(const char *where, weft_tensor *g, weft_tensor *x, weft
 /* g of f16 or bf16 before it was rounded to that: of a product, or of what was computed in f32 (sums are), or
  * views of one; NULL where g is something else. So the gradient of a weight that is computed with in 16 bits
  * is not rounded. */
-static weft_tensor *unrounded(const char *where, weft_tensor *g) {
+static weft_tensor *unrounded(const char *where, weft_tensor *g, int views) {
     weft_tensor *in = g->n_in > 0 && !g->leaf ? g->in[0] : NULL;
     if (!in || g->error || (g->dtype != WEFT_F16 && g->dtype != WEFT_BF16)) return NULL;
     if (g->op == WEFT_OP_CAST) return in->dtype == WEFT_F32 ? in : NULL;
     const bool view = g->op == WEFT_OP_PERMUTE || g->op == WEFT_OP_RESHAPE;
-    weft_tensor *wide = view ? unrounded(where, in) : NULL;
+    weft_tensor *wide = view && views ? unrounded(where, in, views - 1) : NULL;
     if (g->op != WEFT_OP_MATMUL && !wide) return NULL;
     return weft__node(g->ctx, where, (weft_op)g->op, WEFT_F32, g->rank, g->shape, g->n_in,
                       wide ? &wide : g->in, g->attr_bytes, g->attr);
@@ -164,7 +164,7 @@ static void grad_cast(const char *where, weft_tensor *node, weft_tensor *g, weft
     const weft_dtype dtype = (weft_dtype)node->in[0]->dtype;
     const bool weight =
         (node->in[0]->flags & WEFT_NODE_VARIABLE) && dtype == WEFT_F32; /* else f32 is twice to move */
-    weft_tensor *wide = weight ? unrounded(where, g) : NULL;
+    weft_tensor *wide = weight ? unrounded(where, g, 8) : NULL;
     grads[0] = wide ? wide : weft_cast_at(where, g, dtype);
 }
 

@@ -63,6 +63,7 @@ weft_module *weft_module_new(weft_context *ctx, const char *kind, weft_forward_f
     m->name = m->kind;
     m->forward = forward;
     m->user = user;
+    m->height = 1;
     m->next = ctx->modules;
     ctx->modules = m;
     ctx->hooks.modules_free = free_all;
@@ -153,6 +154,17 @@ static bool may_add(weft_module *m, const char *what, const char *name) {
     return !taken;
 }
 
+/* How deep the tree would be with the child. */
+static int depth_with(const weft_module *m, const weft_module *child) {
+    int depth = child->height;
+    for (; m; m = m->parent) depth++;
+    return depth;
+}
+
+static void raise_heights(weft_module *m, int height) {
+    for (; m && m->height < ++height; m = m->parent) m->height = height;
+}
+
 weft_module *weft_module_child(weft_module *m, const char *name, weft_module *child) {
     if (!m || !child) {
         if (m && is_real(m))
@@ -168,6 +180,14 @@ weft_module *weft_module_child(weft_module *m, const char *name, weft_module *ch
                             m->kind, name, child->kind);
         return child;
     }
+    if (depth_with(m, child) > WEFT_MODULE_DEPTH) {
+        weft__module_poison(
+            m, WEFT_ERR_ARGUMENT,
+            "%s: child '%s' (%s) makes a tree of modules %d levels deep, the limit is %d; put layers "
+            "side by side in one weft_sequential",
+            m->kind, name, child->kind, depth_with(m, child), WEFT_MODULE_DEPTH);
+        return child;
+    }
     if (!weft__grow(m->ctx, &m->children, &m->cap_children, m->n_children, sizeof *m->children)) {
         weft__module_poison(m, WEFT_ERR_OOM, "%s: out of memory for child '%s'", m->kind, name);
         return child;
@@ -175,6 +195,7 @@ weft_module *weft_module_child(weft_module *m, const char *name, weft_module *ch
     unlink_root(child);
     if (m->compute != WEFT_F32) weft_module_compute(child, m->compute);
     child->parent = m;
+    raise_heights(m, child->height);
     child->name = weft__intern(m->ctx, name);
     m->children[m->n_children++] = child;
     return child;

@@ -32,6 +32,7 @@ struct weft_module {
     weft_module *next; /* in the context's list of roots */
     weft_module **children;
     size_t n_children, cap_children;
+    int height; /* levels of modules from here on, counting this one */
     weft__parameter *parameters;
     size_t n_parameters, cap_parameters;
     weft_forward_fn forward;
@@ -54,6 +55,9 @@ struct weft_module {
     weft__on_free *on_free;
     weft_error *error; /* poisoned: why */
 };
+
+/* Walks over a tree of modules recurse, and so do forward functions: no tree may be deeper. */
+enum { WEFT_MODULE_DEPTH = 256 };
 
 /* A built-in layer with `own_bytes` of zeroed private memory at ->user. Never NULL. */
 weft_module *weft__module_make(weft_context *ctx, const char *kind, weft_forward_fn forward,

@@ -3,6 +3,7 @@
  * Operators are C's, / is w_div. Numbers are of the operands' dtype, (T) makes a bool one. Read next:
  * custom.c. */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -36,6 +37,12 @@ static int wrong(reader *r, const char *at, const char *message, const char *nam
         r->status = weft__fail(r->ctx, WEFT_ERR_ARGUMENT, "%s: \"%s\", column %d: %s%.*s", r->e->what,
                                r->e->text, column_of(r, at), message, length, name);
     return -1;
+}
+
+static int too_deep(reader *r, const char *at) {
+    char message[64];
+    snprintf(message, sizeof message, "too deep, %d levels, the limit is %d", r->depth, DEEPEST);
+    return wrong(r, at, message, "", 0);
 }
 
 static void skip(reader *r) {
@@ -146,7 +153,7 @@ static int primary(reader *r) {
 static int unary(reader *r) {
     skip(r);
     const char *from = r->at;
-    if (++r->depth > DEEPEST) return wrong(r, from, "too deep", "", 0);
+    if (++r->depth > DEEPEST) return too_deep(r, from);
     int term = -1;
     if (*from == '-' || *from == '~' || (*from == '!' && from[1] != '=')) {
         r->at++;
@@ -187,7 +194,7 @@ static int operator_at(reader *r) {
 
 /* Operators that bind at least so strongly, from left to right. */
 static int expression(reader *r, int lowest) {
-    if (++r->depth > DEEPEST) return wrong(r, r->at, "too deep", "", 0);
+    if (++r->depth > DEEPEST) return too_deep(r, r->at);
     int left = unary(r);
     for (int i; left >= 0 && (i = operator_at(r)) >= 0 && operators[i].binds >= lowest;) {
         const char *from = r->at;

@@ -28,13 +28,16 @@ static bool is_mask(const weft_tensor *t, const weft_tensor **vector, double *nu
     return true;
 }
 
+/* So many casts, shapes and masks are followed: what is recorded anew for a part recurses over them. */
+enum { FOLLOW_MOST = 64 };
+
 /* The product behind a widening, shapes and a mask; NULL: something else, or it has its values already. */
 static weft_tensor *product_of(weft_tensor *logits) {
     const weft_tensor *vector;
     weft_tensor *t = logits;
     double number;
-    for (;;) {
-        if (t->leaf) return NULL;
+    for (int depth = 0;; depth++) {
+        if (t->leaf || depth == FOLLOW_MOST) return NULL;
         if (t->op == WEFT_OP_CAST || t->op == WEFT_OP_RESHAPE)
             t = t->in[0];
         else if (is_mask(t, &vector, &number))
@@ -78,12 +81,12 @@ void weft__logit_mark(weft_tensor *logits, int64_t parts) {
 
 /* The matrix of classes, narrowed anew where it is narrowed: the gradients of parts are then added up in the
  * dtype that it is kept in. */
-static weft_tensor *narrowed_anew(const char *where, weft_tensor *t) {
-    if (t->leaf) return t;
+static weft_tensor *narrowed_anew(const char *where, weft_tensor *t, int depth) {
+    if (t->leaf || depth == FOLLOW_MOST) return t;
     if (t->op == WEFT_OP_CAST) return weft__rounded_at(where, t->in[0], weft_dtype_of(t));
     if (t->op != WEFT_OP_PERMUTE) return t;
     return weft_permute_at(
-        where, narrowed_anew(where, t->in[0]),
+        where, narrowed_anew(where, t->in[0], depth + 1),
         (int[]){((const weft_attr_order *)t->attr)->order[0], ((const weft_attr_order *)t->attr)->order[1]});
 }
 
@@ -98,7 +101,7 @@ weft_tensor *weft__logit_part(const char *where, weft_tensor *logits, int64_t pa
     *segment = weft__segment_begin(ctx, WEFT_SEGMENT_CHUNK);
     ctx->path = product->path;
     ctx->stage = product->stage;
-    weft_tensor *y = weft_matmul_at(where, x, narrowed_anew(where, product->in[1]));
+    weft_tensor *y = weft_matmul_at(where, x, narrowed_anew(where, product->in[1], 0));
     y = follow(where, logits, product, y);
     ctx->path = path;
     ctx->stage = stage;
