@@ -256,6 +256,24 @@ weft_tensor *weft_unsqueeze_at(const char *where, weft_tensor *x, int dim) {
     return weft__reshape_to(where, x, x->rank + 1, shape);
 }
 
+/* An element of the result chooses among all parts, and so does an element of a part's gradient: more parts
+ * than this are put together in groups first, and those in turn. */
+enum { CONCAT_MOST = 32 };
+
+static weft_tensor *concat_groups(const char *where, weft_tensor *const *parts, int count, int axis) {
+    weft_context *ctx = parts[0]->ctx;
+    weft_tensor **groups = weft__array(ctx, (size_t)count / CONCAT_MOST + 1, sizeof *groups);
+    if (!groups) return &ctx->graph->oom;
+    int n = 0;
+    for (int from = 0; from < count; from += CONCAT_MOST) {
+        const int left = count - from;
+        groups[n++] = weft_concat_at(where, parts + from, left < CONCAT_MOST ? left : CONCAT_MOST, axis);
+    }
+    weft_tensor *all = weft_concat_at(where, groups, n, axis);
+    weft__free(ctx, groups);
+    return all;
+}
+
 weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int count, int dim) {
     if (count <= 0 || !parts)
         return weft__poison(NULL, where, WEFT_ERR_ARGUMENT, "concat: there are no parts");
@@ -280,6 +298,7 @@ weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int co
             return weft__poison(first->ctx, where, WEFT_ERR_SHAPE, "concat: part %d is %s, the first %s", p,
                                 weft__tensor_text(parts[p], a), weft__tensor_text(first, b));
     }
+    if (count > CONCAT_MOST) return concat_groups(where, parts, count, axis);
     weft_tensor *all = NULL;
     int64_t before[WEFT_MAX_RANK] = {0}, after[WEFT_MAX_RANK] = {0};
     for (int p = 0; p < count; p++) {
