@@ -64,12 +64,12 @@ static int load_of(const weft_kernel *kernel, int arg) {
 }
 
 /* A kernel that also stores a value where it reads argument `arg`; false when memory is gone. */
-static bool storing(plan *p, const weft_kernel *kernel, int arg, int value, weft_kernel *to) {
+static bool storing(weft_arena *keep, const weft_kernel *kernel, int arg, int value, weft_kernel *to) {
     const size_t n_code = (size_t)kernel->n_code, n_args = (size_t)kernel->n_args;
     const int load = load_of(kernel, arg);
     *to = *kernel;
-    to->code = weft__arena_alloc(&p->program->keep, (n_code + 1) * sizeof *to->code);
-    to->args = weft__arena_alloc(&p->program->keep, n_args * sizeof *to->args);
+    to->code = weft__arena_alloc(keep, (n_code + 1) * sizeof *to->code);
+    to->args = weft__arena_alloc(keep, n_args * sizeof *to->args);
     if (!to->code || !to->args) return false;
     memcpy(to->code, kernel->code, n_code * sizeof *to->code);
     memcpy(to->args, kernel->args, n_args * sizeof *to->args);
@@ -82,14 +82,14 @@ static bool storing(plan *p, const weft_kernel *kernel, int arg, int value, weft
 
 /* The kernel of unit k as an epilogue: it stores the product as well where others read it, or what they make
  * of it, *sum. */
-static bool as_epilogue(const search *s, int k, int arg, weft_kernel *to, int *sum) {
+static bool as_epilogue(const search *s, weft_arena *keep, int k, int arg, weft_kernel *to, int *sum) {
     const plan_unit *last = &s->p->units[k];
     const int readers = s->readers[last->args[arg]];
     *sum = -1;
     *to = *last->kernel;
     if (readers < 2) return true;
     *sum = weft__plan_shared_sum(s->p, k, arg, readers);
-    return storing(s->p, last->kernel, arg, *sum < 0 ? load_of(last->kernel, arg) : *sum, to);
+    return storing(keep, last->kernel, arg, *sum < 0 ? load_of(last->kernel, arg) : *sum, to);
 }
 
 /* Can unit k be the epilogue of the product that makes its argument? */
@@ -105,11 +105,11 @@ static bool fits(const search *s, int k, int arg) {
     const plan_unit *u = &p->units[product->unit];
     weft_heavy heavy = *ir->nodes[u->heavy].heavy;
     if (heavy.kind != WEFT_HEAVY_MATMUL || u->kernel) return false;
-    if (around(s, product->unit, k) || keeps_from_updating(p, product->unit, k)) return false;
-    if (!as_epilogue(s, k, arg, &kernel, &sum)) return false;
+    if (!as_epilogue(s, &p->ir->arena, k, arg, &kernel, &sum)) return false;
     heavy.as.matmul.epilogue = &kernel;
     heavy.as.matmul.product = arg;
-    return ir->device->ops->takes(ir->device, &heavy);
+    return ir->device->ops->takes(ir->device, &heavy) && !keeps_from_updating(p, product->unit, k) &&
+           !around(s, product->unit, k); /* a search: last */
 }
 
 /* Unit k becomes part of the unit that makes its argument. */
@@ -124,7 +124,7 @@ static weft_status merge(search *s, int k, int arg) {
     weft_kernel kernel;
     int sum;
     product->stored = s->readers[last->args[arg]] > 1;
-    if (!as_epilogue(s, k, arg, &kernel, &sum)) return weft__ir_failed(ir);
+    if (!as_epilogue(s, &p->program->keep, k, arg, &kernel, &sum)) return weft__ir_failed(ir);
     *last->kernel = kernel;
     if (sum >= 0) WEFT_TRY(weft__plan_load_sum(p, k, arg));
     heavy->as.matmul.epilogue = u->kernel = last->kernel;

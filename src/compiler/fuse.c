@@ -3,11 +3,16 @@
  * is a map (one index space) or a row cluster (reductions over some dimensions of it, with elementwise work
  * before, between and after). Then each value that another cluster reads is either stored or, when cheap,
  * recomputed there. */
+#include <stdlib.h>
 #include <string.h>
 #include "compiler/ir.h"
 
+/* Passes compare the members of a kernel with one another, here and in devices: without a limit, compiling a
+ * large graph would take time by the square of its nodes. No network of layers comes near this one. */
+enum { CLUSTER_MOST = 1024 };
+
 /* Limits of recomputing a value in another kernel instead of storing it. */
-enum { SHARED_OPS = 24, SHARED_LOADS = 3, SINGLE_OPS = 64, SINGLE_LOADS = 12 };
+enum { SHARED_OPS = 24, SHARED_LOADS = 3, SINGLE_OPS = 64, SINGLE_LOADS = 12, SINGLE_NODES = 256 };
 
 /* ---- liveness ---- */
 
@@ -36,29 +41,12 @@ static void mark_live(weft_ir *ir) {
 
 /* ---- clusters ---- */
 
-static uint64_t *before_of(const weft_ir *ir, int c) { return ir->clusters[c].before; }
-static bool has(const uint64_t *set, int c) { return set[c >> 6] >> (c & 63) & 1u; }
-
-/* Cluster `c` now runs after `first`; so does all that runs after c. */
-static void order_after(weft_ir *ir, int c, int first) {
-    uint64_t *set = before_of(ir, c);
-    const uint64_t *add = before_of(ir, first);
-    if (has(set, first)) return;
-    for (int w = 0; w < ir->cluster_words; w++) set[w] |= add[w];
-    set[first >> 6] |= UINT64_C(1) << (first & 63);
-    for (int other = 0; other < ir->n_clusters; other++) {
-        uint64_t *later = before_of(ir, other);
-        if (other == c || !has(later, c)) continue;
-        for (int w = 0; w < ir->cluster_words; w++) later[w] |= set[w];
-    }
-}
-
 static int new_cluster(weft_ir *ir, int heavy) {
     ir_cluster *cluster = &ir->clusters[ir->n_clusters];
     memset(cluster, 0, sizeof *cluster);
     cluster->heavy = heavy;
-    cluster->before = weft__arena_alloc(&ir->arena, (size_t)ir->cluster_words * sizeof *cluster->before);
-    return cluster->before ? ir->n_clusters++ : -1;
+    weft__order_new(ir, ir->n_clusters);
+    return ir->n_clusters++;
 }
 
 static bool add_member(weft_ir *ir, int c, int n) {
@@ -80,16 +68,16 @@ static bool add_member(weft_ir *ir, int c, int n) {
     if (node->chunk) cluster->chunk = node->chunk;
     for (int k = 0; k < node->n_in; k++) {
         int first = ir->nodes[node->in[k].node].cluster;
-        if (first >= 0 && first != c) order_after(ir, c, first);
+        if (first >= 0 && first != c && !weft__order_after(ir, c, first)) return false;
     }
     return true;
 }
 
 /* Would n in cluster c read something that has to run after c? */
-static bool makes_cycle(const weft_ir *ir, int c, const ir_node *node) {
+static bool makes_cycle(weft_ir *ir, int c, const ir_node *node) {
     for (int k = 0; k < node->n_in; k++) {
         int other = ir->nodes[node->in[k].node].cluster;
-        if (other >= 0 && other != c && has(before_of(ir, other), c)) return true;
+        if (other >= 0 && other != c && weft__order_precedes(ir, c, other)) return true;
     }
     return false;
 }
@@ -164,9 +152,10 @@ static bool takes_reduction(const weft_ir *ir, const ir_cluster *cluster, const 
     return cluster->folds || all_suit(ir, cluster, &joint);
 }
 
-static bool joinable(const weft_ir *ir, int c, const ir_node *node) {
+static bool joinable(weft_ir *ir, int c, const ir_node *node) {
     const ir_cluster *cluster = &ir->clusters[c];
-    if (cluster->heavy >= 0 || cluster->full == 0 || makes_cycle(ir, c, node)) return false;
+    if (cluster->heavy >= 0 || cluster->full == 0 || cluster->n_members >= CLUSTER_MOST) return false;
+    if (makes_cycle(ir, c, node)) return false;
     if (apart(node->again, node->early, node->chunk, cluster)) return false;
     if (node->kind == IR_REDUCE) return takes_reduction(ir, cluster, node);
     if (node->numel != cluster->full && !(cluster->row && node->numel == cluster->rows)) return false;
@@ -241,26 +230,14 @@ static bool reads_well(const weft_ir *ir, const ir_cluster *a, int b, const ir_c
     return true;
 }
 
-/* Is there a third cluster after a and before b? `before` is closed: all before what is before b are in it.
- */
-static bool between(const weft_ir *ir, int a, int b) {
-    const uint64_t *before = before_of(ir, b);
-    for (int x = 0; has(before, a) && x < ir->n_clusters; x++)
-        if (has(before, x) && has(before_of(ir, x), a)) return true;
-    return false;
-}
-
-static bool mergeable(const weft_ir *ir, int a, int b) {
+static bool mergeable(weft_ir *ir, int a, int b) {
     const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
     ir_cluster joint;
-    if (!same_space(ir, x, y, &joint)) return false;
+    if (x->n_members + y->n_members > CLUSTER_MOST || !same_space(ir, x, y, &joint)) return false;
     if (x->row != y->row && lengthens(ir, x->row ? y : x, &joint)) return false;
     return reads_well(ir, x, b, &joint) && reads_well(ir, y, a, &joint) && all_suit(ir, x, &joint) &&
-           all_suit(ir, y, &joint) && !between(ir, a, b) && !between(ir, b, a);
+           all_suit(ir, y, &joint) && !weft__order_between(ir, a, b) && !weft__order_between(ir, b, a);
 }
-
-static void set_bit(uint64_t *set, int c) { set[c >> 6] |= UINT64_C(1) << (c & 63); }
-static void clear_bit(uint64_t *set, int c) { set[c >> 6] &= ~(UINT64_C(1) << (c & 63)); }
 
 /* Moves all of cluster `from` into `to`. */
 static bool merge_clusters(weft_ir *ir, int to, int from) {
@@ -274,10 +251,6 @@ static bool merge_clusters(weft_ir *ir, int to, int from) {
         members[k] = left ? x->members[i++] : y->members[j++];
         ir->nodes[members[k]].cluster = to;
     }
-    uint64_t *before = x->before;
-    for (int w = 0; w < ir->cluster_words; w++) before[w] |= y->before[w];
-    clear_bit(before, to);
-    clear_bit(before, from);
     x->members = members;
     x->n_members = x->capacity = n;
     x->again = x->again || y->again;
@@ -286,15 +259,7 @@ static bool merge_clusters(weft_ir *ir, int to, int from) {
     set_space(ir, x, &joint);
     y->n_members = 0;
     y->gone = true;
-    for (int c = 0; c < ir->n_clusters; c++) {
-        uint64_t *later = before_of(ir, c);
-        if (c == to || c == from || !(has(later, to) || has(later, from))) continue;
-        if (!has(later, to) || !has(later, from)) /* else it has all that is before them */
-            for (int w = 0; w < ir->cluster_words; w++) later[w] |= before[w];
-        set_bit(later, to);
-        clear_bit(later, from);
-    }
-    return true;
+    return weft__order_merge(ir, to, from);
 }
 
 /* A node joins the operands' clusters: those that fit with its own become one, so that all updates of an
@@ -333,6 +298,8 @@ static bool absorb_rows(weft_ir *ir) {
 /* Reductions over the same rows that read the same value, and small ones of the same form, become one kernel.
  */
 enum { SMALL_SPACE = 1 << 18, MOST_MEMBERS = 48, MOST_ARGUMENTS = 48 };
+/* In a large graph a kernel looks no further than so many others of its size. */
+enum { SIBLINGS_MOST = 1024 };
 
 /* What a kernel of both would have for arguments, at most: OpenCL promises 1,024 bytes for all. */
 static int arguments_of(const weft_ir *ir, const ir_cluster *c) {
@@ -360,20 +327,49 @@ static bool share_input(const weft_ir *ir, const ir_cluster *a, const ir_cluster
     return false;
 }
 
+typedef struct sibling {
+    int64_t full;
+    int cluster;
+} sibling;
+
+static int by_elements(const void *x, const void *y) {
+    const sibling *a = x, *b = y;
+    return a->full != b->full ? (a->full > b->full) - (a->full < b->full) : a->cluster - b->cluster;
+}
+
+/* By cluster with reductions the next one over as many elements, -1: none. NULL: memory is gone. */
+static int *chain_siblings(weft_ir *ir) {
+    const size_t most = (size_t)ir->n_clusters + 1;
+    sibling *list = weft__arena_alloc(&ir->arena, most * sizeof *list);
+    int *next = weft__arena_alloc(&ir->arena, most * sizeof *next), count = 0;
+    if (!list || !next) return NULL;
+    for (int c = 0; c < ir->n_clusters; c++) {
+        next[c] = -1;
+        if (ir->clusters[c].row && !ir->clusters[c].gone) list[count++] = (sibling){ir->clusters[c].full, c};
+    }
+    qsort(list, (size_t)count, sizeof *list, by_elements);
+    for (int i = 0; i + 1 < count; i++)
+        if (list[i].full == list[i + 1].full) next[list[i].cluster] = list[i + 1].cluster;
+    return next;
+}
+
+static bool are_siblings(weft_ir *ir, int a, int b) {
+    const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
+    ir_cluster joint;
+    if (y->gone || x->n_members + y->n_members > MOST_MEMBERS || !same_space(ir, x, y, &joint)) return false;
+    if (arguments_of(ir, x) + arguments_of(ir, y) > MOST_ARGUMENTS) return false;
+    if ((x->full > SMALL_SPACE || joint.folds) && !share_input(ir, x, y)) return false;
+    return !weft__order_precedes(ir, b, a) && !weft__order_precedes(ir, a, b) && mergeable(ir, a, b);
+}
+
 static bool merge_siblings(weft_ir *ir) {
-    for (int a = 0; a < ir->n_clusters; a++)
-        for (int b = a + 1; b < ir->n_clusters; b++) {
-            const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
-            ir_cluster joint;
-            if (x->gone || y->gone || !x->row || !y->row || !same_space(ir, x, y, &joint)) continue;
-            if (has(before_of(ir, a), b) || has(before_of(ir, b), a)) continue;
-            if (x->n_members + y->n_members > MOST_MEMBERS ||
-                arguments_of(ir, x) + arguments_of(ir, y) > MOST_ARGUMENTS)
-                continue;
-            if ((x->full > SMALL_SPACE || joint.folds) && !share_input(ir, x, y)) continue;
-            if (mergeable(ir, a, b) && !merge_clusters(ir, a, b)) return false;
-        }
-    return true;
+    const int *next = chain_siblings(ir);
+    for (int a = 0; next && a < ir->n_clusters; a++) {
+        int left = SIBLINGS_MOST;
+        for (int b = next[a]; b >= 0 && left-- && !ir->clusters[a].gone; b = next[b])
+            if (are_siblings(ir, a, b) && !merge_clusters(ir, a, b)) return false;
+    }
+    return next != NULL;
 }
 
 /* ---- assignment ---- */
@@ -402,24 +398,27 @@ static bool divides_integers(const ir_node *node) {
            !weft_dtype_is_float((weft_dtype)node->dtype);
 }
 
-/* Depends on nothing but constants and counters: computed wherever it is used. */
-static bool floats(const weft_ir *ir, const ir_node *node) {
+/* Depends on nothing but constants and counters: computed wherever it is used, unless that is much. sizes:
+ * nodes behind each value that floats. */
+static bool floats(const weft_ir *ir, int n, int *sizes) {
+    const ir_node *node = &ir->nodes[n];
     if (node->kind != IR_CALC && node->kind != IR_CAST) return false;
     if (node->stored || node->copy || divides_integers(node)) return false;
     for (int k = 0; k < node->n_in; k++) {
         const ir_node *in = &ir->nodes[node->in[k].node];
         if (!ir_is_source(in) && (!ir_is_compute(in) || in->cluster >= 0)) return false;
+        sizes[n] += sizes[node->in[k].node];
     }
-    return true;
+    return ++sizes[n] <= SINGLE_NODES;
 }
 
 static weft_status assign_clusters(weft_ir *ir) {
     size_t count = 0;
     for (size_t i = 0; i < ir->n_nodes; i++) count += ir->nodes[i].live;
-    ir->cluster_words = (int)(count / 64 + 1);
     ir->cluster_capacity = (int)count + 1;
     ir->clusters = weft__arena_alloc(&ir->arena, (count + 1) * sizeof *ir->clusters);
-    if (!ir->clusters) return weft__ir_failed(ir);
+    int *sizes = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *sizes);
+    if (!sizes || !ir->clusters || !weft__order_open(ir, (int)count)) return weft__ir_failed(ir);
     for (size_t i = 0; i < ir->n_nodes; i++) {
         ir_node *node = &ir->nodes[i];
         if (!node->live) continue;
@@ -429,7 +428,7 @@ static weft_status assign_clusters(weft_ir *ir) {
             if (c < 0 || !add_member(ir, c, (int)i)) return weft__ir_failed(ir);
         } else if (node->kind == IR_HEAVY_OUT) {
             node->cluster = ir->nodes[node->in[0].node].cluster;
-        } else if (ir_is_compute(node) && !(ir->fuse && floats(ir, node))) {
+        } else if (ir_is_compute(node) && !(ir->fuse && floats(ir, (int)i, sizes))) {
             WEFT_TRY(assign(ir, (int)i));
         }
     }
@@ -440,6 +439,7 @@ static weft_status assign_clusters(weft_ir *ir) {
 
 typedef struct cone {
     int ops, loads;
+    int nodes;    /* casts as well, which are no ops: SINGLE_NODES ends a chain of them */
     double bytes; /* of those loads */
     bool divides; /* integers: where a guard fails the divisor is 0, and recomputing it there a fault */
 } cone;
@@ -449,22 +449,28 @@ static void store(weft_ir *ir, int n) {
     node->stored = true;
 }
 
-/* Reductions that a recomputed value reads must be stored. */
-static void store_reductions(weft_ir *ir, int n) {
-    const ir_node *node = &ir->nodes[n];
-    for (int k = 0; k < node->n_in; k++) {
-        const ir_node *in = &ir->nodes[node->in[k].node];
-        if (in->stored || !ir_is_compute(in)) continue;
-        if (in->kind == IR_REDUCE)
-            store(ir, node->in[k].node);
-        else
-            store_reductions(ir, node->in[k].node);
+/* Reductions that a recomputed value reads must be stored. done: of these values they are already. */
+static void store_reductions(weft_ir *ir, int n, bool *done, int *stack) {
+    int depth = 0;
+    for (stack[depth++] = n; depth > 0;) {
+        const ir_node *node = &ir->nodes[stack[--depth]];
+        for (int k = 0; k < node->n_in; k++) {
+            const int from = node->in[k].node;
+            const ir_node *in = &ir->nodes[from];
+            if (in->stored || done[from] || !ir_is_compute(in)) continue;
+            if (in->kind == IR_REDUCE) {
+                store(ir, from);
+                continue;
+            }
+            done[from] = true;
+            stack[depth++] = from;
+        }
     }
 }
 
 static cone cone_of(const weft_ir *ir, const cone *cones, int n) {
     const ir_node *node = &ir->nodes[n];
-    cone sum = {.ops = node->kind == IR_CAST ? 0 : 1, .divides = divides_integers(node)};
+    cone sum = {.ops = node->kind == IR_CAST ? 0 : 1, .nodes = 1, .divides = divides_integers(node)};
     for (int k = 0; k < node->n_in; k++) {
         const ir_node *in = &ir->nodes[node->in[k].node];
         if (in->kind == IR_CONST || in->kind == IR_IOTA) continue;
@@ -476,11 +482,13 @@ static cone cone_of(const weft_ir *ir, const cone *cones, int n) {
             sum.bytes += (double)most * (double)weft_dtype_size((weft_dtype)in->dtype);
         } else {
             sum.ops += cones[node->in[k].node].ops;
+            sum.nodes += cones[node->in[k].node].nodes;
             sum.loads += cones[node->in[k].node].loads;
             sum.bytes += cones[node->in[k].node].bytes;
             sum.divides |= cones[node->in[k].node].divides;
         }
         if (sum.ops > 1000) sum.ops = 1000;
+        if (sum.nodes > 1000) sum.nodes = 1000;
         if (sum.loads > 1000) sum.loads = 1000;
     }
     return sum;
@@ -539,7 +547,7 @@ static bool must_store(const weft_ir *ir, const ir_node *node, cone cost, int64_
     if (!crosses) return false;
     if (node->kind == IR_REDUCE || node->kind == IR_GATHER || node->copy || cost.divides) return true;
     if (!ir->fuse) return true;
-    if (widest > 2 * node->numel && cost.ops > 1) return true;
+    if (cost.nodes > SINGLE_NODES || (widest > 2 * node->numel && cost.ops > 1)) return true;
     bool single = node->users == 1;
     return cost.ops > (single ? SINGLE_OPS : SHARED_OPS) ||
            cost.loads > (single ? SINGLE_LOADS : SHARED_LOADS);
@@ -557,8 +565,10 @@ static weft_status choose_stored(weft_ir *ir) {
     cone *cones = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *cones);
     int64_t *widest = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *widest);
     bool *crosses = weft__arena_alloc(&ir->arena, n + 1);
+    bool *done = weft__arena_alloc(&ir->arena, n + 1);
+    int *stack = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *stack);
     const readers *read_by = find_readers(ir);
-    if (!cones || !widest || !crosses || !read_by) return weft__ir_failed(ir);
+    if (!cones || !widest || !crosses || !done || !stack || !read_by) return weft__ir_failed(ir);
     for (size_t i = 0; i < n; i++) {
         const ir_node *node = &ir->nodes[i];
         for (int k = 0; node->live && k < node->n_in; k++) {
@@ -580,7 +590,7 @@ static weft_status choose_stored(weft_ir *ir) {
             (must_store(ir, node, cones[i], widest[i], crosses[i]) ||
              saves_traffic(ir, node, cones[i], read_by[i])))
             store(ir, (int)i);
-        if (!node->stored && crosses[i] && node->cluster >= 0) store_reductions(ir, (int)i);
+        if (!node->stored && crosses[i] && node->cluster >= 0) store_reductions(ir, (int)i, done, stack);
     }
     return WEFT_OK;
 }

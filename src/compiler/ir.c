@@ -43,13 +43,12 @@ int weft__ir_view(weft_ir *ir, int n, const weft_view *view) {
     weft_hash h;
     weft__hash_init(&h);
     weft__view_hash(&h, view);
-    for (size_t i = ir->n_views; i-- > 0;)
-        if (ir->view_hashes[i] == h.a && weft__view_equal(&ir->views[i], view)) return (int)i;
-    size_t capacity = ir->view_capacity;
-    if (!weft__grow(ir->ctx, &ir->view_hashes, &capacity, ir->n_views, sizeof *ir->view_hashes) ||
-        !weft__grow(ir->ctx, &ir->views, &ir->view_capacity, ir->n_views, sizeof *ir->views))
+    size_t probe = 0;
+    for (int i; (i = weft__index_next(&ir->view_index, h.a, &probe)) >= 0;)
+        if (weft__view_equal(&ir->views[i], view)) return i;
+    if (!weft__grow(ir->ctx, &ir->views, &ir->view_capacity, ir->n_views, sizeof *ir->views) ||
+        !weft__index_add(ir->ctx, &ir->view_index, h.a, (int)ir->n_views))
         return -2;
-    ir->view_hashes[ir->n_views] = h.a;
     ir->views[ir->n_views] = *view;
     return (int)ir->n_views++;
 }

@@ -1,9 +1,11 @@
 /* The compiler's own form of a graph: movement is gone, each operand is an edge (node, view). The passes:
  *   ir.c     nodes and views, what the passes share
+ *   index.c  finds entries of arrays by a hash
  *   build.c  tensors -> IR: views folded into edges, composites taken or expanded, big reductions split
  *   layout.c which values are stored with their channels last
  *   sums.c   column sums that a product's device computes with it
  *   space.c  index spaces of kernels: which fit together
+ *   order.c  which kernels run before which, while clusters form
  *   fuse.c   which nodes share a kernel, which values are stored
  *   lower.c  a fused cluster -> a kernel
  *   plan.c   order, lifetimes, one arena, commands
@@ -11,6 +13,7 @@
 #ifndef WEFT_COMPILER_IR_H
 #define WEFT_COMPILER_IR_H
 
+#include "compiler/index.h"
 #include "device/device.h"
 #include "graph/graph.h"
 #include "graph/view.h"
@@ -83,6 +86,11 @@ typedef struct ir_sink {
     bool in_place; /* the node is computed straight into the variable */
 } ir_sink;
 
+/* Numbers of clusters. */
+typedef struct ir_links {
+    int *at, count, capacity;
+} ir_links;
+
 /* A set of nodes computed by one kernel. */
 typedef struct ir_cluster {
     bool row; /* has reductions */
@@ -96,8 +104,11 @@ typedef struct ir_cluster {
                          * (block, row); the last block is shorter where shape[0] * shape[1] > rows */
     int64_t full, rows; /* elements of the full space, and of the space without the reduced dimensions */
     int *members, n_members, capacity;
-    uint64_t *before; /* bit set: clusters and heavies that must run first */
-    int heavy;        /* the HEAVY node, -1 for a kernel */
+    ir_links earlier, later; /* clusters that must run before and after it: order.c */
+    int place;               /* in an order that they allow */
+    int into;                /* the cluster that it was merged into, itself */
+    int mark;                /* stamp of the last search that met it */
+    int heavy;               /* the HEAVY node, -1 for a kernel */
 } ir_cluster;
 
 typedef struct ir_map_entry {
@@ -115,7 +126,7 @@ typedef struct weft_ir {
     size_t n_nodes, node_capacity;
     weft_view *views;
     size_t n_views, view_capacity;
-    uint64_t *view_hashes;
+    ir_index view_index;
     ir_map_entry *map; /* tensor -> edge */
     size_t map_count, map_capacity;
     int *cse; /* hash table of node numbers */
@@ -126,7 +137,9 @@ typedef struct weft_ir {
     ir_sink *sinks;
     size_t n_sinks;
     ir_cluster *clusters;
-    int n_clusters, cluster_capacity, cluster_words;
+    int n_clusters, cluster_capacity;
+    int *order_found, order_stamp; /* of searches in order.c */
+    int64_t *order_places;
 } weft_ir;
 
 /* ---- ir.c ---- */
@@ -178,6 +191,20 @@ bool weft__space_view(const weft_ir *ir, const ir_cluster *space, ir_edge edge, 
                       weft_view *out);
 /* Can the node's views be cut into a space of blocks without becoming longer lists? */
 bool weft__space_suits(const weft_ir *ir, const ir_cluster *space, const ir_node *node);
+
+/* ---- order.c ---- */
+/* Before the first of `most` clusters. False when memory is gone, here and below. */
+bool weft__order_open(weft_ir *ir, int most);
+/* The newest cluster comes last. */
+void weft__order_new(weft_ir *ir, int c);
+/* Cluster c runs after `first`. It must not precede it. */
+bool weft__order_after(weft_ir *ir, int c, int first);
+/* Does b need a, directly or not? In large graphs also where that is too far to say. */
+bool weft__order_precedes(weft_ir *ir, int a, int b);
+/* Is there a third cluster that needs a and that b needs? Likewise. */
+bool weft__order_between(weft_ir *ir, int a, int b);
+/* All of cluster `from` is now in `to`. Nothing may be between the two. */
+bool weft__order_merge(weft_ir *ir, int to, int from);
 
 /* ---- fuse.c ---- */
 weft_status weft__ir_fuse(weft_ir *ir);

@@ -1,8 +1,10 @@
 /* A fused cluster -> a kernel. Values are emitted on demand from the stored members backwards; each is
  * remembered by (node, access), so that what two members share is computed once. An access says at which
- * index of the node the kernel's index reads it: the cluster's own full or row index, or any view. */
+ * index of the node the kernel's index reads it: the cluster's own full or row index, or any view. A chain of
+ * ops may be as long as memory allows, so what is being emitted lies on a stack of our own, not on C's. */
 #include <stdio.h>
 #include <string.h>
+#include "compiler/index.h"
 #include "compiler/ir.h"
 
 typedef enum access_kind { ACCESS_FULL, ACCESS_ROW, ACCESS_VIEW } access_kind;
@@ -17,30 +19,50 @@ typedef struct memo_entry {
     access at;
 } memo_entry;
 
+/* A value being emitted: some of its operands have one already. */
+typedef struct frame {
+    int node, view;
+    access at;
+    bool fold;
+    int in[3], n_in;
+} frame;
+
 typedef struct lowering {
     weft_ir *ir;
     const ir_cluster *cluster;
     int c;
     weft_kernel kernel;
-    size_t code_capacity, view_capacity, arg_capacity, memo_count, memo_capacity;
+    size_t code_capacity, view_capacity, arg_capacity, memo_count, memo_capacity, depth, frame_capacity;
     int *arg_nodes;
     memo_entry *memo;
-    int order[WEFT_VIEW_RANK];         /* kernel dimension -> dimension of the cluster's space */
-    int64_t row_shape[WEFT_VIEW_RANK]; /* parallel extents */
-    int full_view, row_view;           /* of the identity at both levels */
-    int column_view, block_view;       /* of the identity of what is folded; -1 */
-    int failed_node;                   /* its view does not compose: it must be stored */
+    frame *frames;
+    ir_index views, args, viewed, memos; /* of kernel.views, arg_nodes, kernel.code and memo */
+    int order[WEFT_VIEW_RANK];           /* kernel dimension -> dimension of the cluster's space */
+    int64_t row_shape[WEFT_VIEW_RANK];   /* parallel extents */
+    int full_view, row_view;             /* of the identity at both levels */
+    int column_view, block_view;         /* of the identity of what is folded; -1 */
+    int failed_node;                     /* its view does not compose: it must be stored */
     int failed_user; /* or what this node, whose shape the cluster cuts up, sees of it; -1 */
 } lowering;
 
-enum { OUT_OF_MEMORY = -1, TOO_MANY_MAPS = -2 };
+enum {
+    OUT_OF_MEMORY = -1,
+    TOO_MANY_MAPS = -2,
+    PENDING = -3 /* what it needs lies on the stack and comes first */
+};
 
 /* ---- the kernel's parts ---- */
 
 static int add_view(lowering *l, const weft_view *view) {
-    for (int i = 0; i < l->kernel.n_views; i++)
+    weft_hash h;
+    weft__hash_init(&h);
+    weft__view_hash(&h, view);
+    size_t probe = 0;
+    for (int i; (i = weft__index_next(&l->views, h.a, &probe)) >= 0;)
         if (weft__view_equal(&l->kernel.views[i], view)) return i;
-    if (!weft__grow(l->ir->ctx, &l->kernel.views, &l->view_capacity, (size_t)l->kernel.n_views, sizeof *view))
+    if (!weft__grow(l->ir->ctx, &l->kernel.views, &l->view_capacity, (size_t)l->kernel.n_views,
+                    sizeof *view) ||
+        !weft__index_add(l->ir->ctx, &l->views, h.a, l->kernel.n_views))
         return OUT_OF_MEMORY;
     l->kernel.views[l->kernel.n_views] = *view;
     return l->kernel.n_views++;
@@ -52,12 +74,17 @@ static int64_t step_of(const weft_ir *ir, const ir_node *node) {
 }
 
 static int add_arg(lowering *l, int n, bool written) {
-    int at = 0;
-    while (at < l->kernel.n_args && l->arg_nodes[at] != n) at++;
-    if (at == l->kernel.n_args) {
+    const uint64_t hash = weft__index_hash(n, 0, 0, 0);
+    size_t probe = 0;
+    int at;
+    do at = weft__index_next(&l->args, hash, &probe);
+    while (at >= 0 && l->arg_nodes[at] != n);
+    if (at < 0) {
         size_t capacity = l->arg_capacity;
+        at = l->kernel.n_args;
         if (!weft__grow(l->ir->ctx, &l->arg_nodes, &capacity, (size_t)at, sizeof *l->arg_nodes) ||
-            !weft__grow(l->ir->ctx, &l->kernel.args, &l->arg_capacity, (size_t)at, sizeof *l->kernel.args))
+            !weft__grow(l->ir->ctx, &l->kernel.args, &l->arg_capacity, (size_t)at, sizeof *l->kernel.args) ||
+            !weft__index_add(l->ir->ctx, &l->args, hash, at))
             return OUT_OF_MEMORY;
         const ir_node *node = &l->ir->nodes[n];
         const int64_t last = (node->numel - 1) * step_of(l->ir, node);
@@ -124,14 +151,32 @@ static int view_at(lowering *l, ir_edge edge, const ir_node *user, access at) {
 
 /* ---- values ---- */
 
-static int emit(lowering *l, int n, access at, int view);
+static uint64_t memo_hash(int n, access at) { return weft__index_hash(n, (int)at.kind, at.view, 0); }
+
+/* The value that was remembered, -1: none. */
+static int recall(const lowering *l, int n, access at) {
+    const uint64_t hash = memo_hash(n, at);
+    size_t probe = 0;
+    for (int i; (i = weft__index_next(&l->memos, hash, &probe)) >= 0;)
+        if (l->memo[i].node == n && l->memo[i].at.kind == at.kind && l->memo[i].at.view == at.view)
+            return l->memo[i].value;
+    return -1;
+}
 
 static int remember(lowering *l, int n, access at, int value) {
     if (value < 0) return value;
-    if (!weft__grow(l->ir->ctx, &l->memo, &l->memo_capacity, l->memo_count, sizeof *l->memo))
+    if (!weft__grow(l->ir->ctx, &l->memo, &l->memo_capacity, l->memo_count, sizeof *l->memo) ||
+        !weft__index_add(l->ir->ctx, &l->memos, memo_hash(n, at), (int)l->memo_count))
         return OUT_OF_MEMORY;
     l->memo[l->memo_count++] = (memo_entry){n, value, at};
     return value;
+}
+
+/* The value is emitted before all else that is on the stack. */
+static int push(lowering *l, frame f) {
+    if (!weft__grow(l->ir->ctx, &l->frames, &l->frame_capacity, l->depth, sizeof f)) return OUT_OF_MEMORY;
+    l->frames[l->depth++] = f;
+    return PENDING;
 }
 
 static int emit_const(lowering *l, const ir_node *node, double f, int64_t i) {
@@ -143,7 +188,9 @@ static int emit_const(lowering *l, const ir_node *node, double f, int64_t i) {
 
 /* Loads, indices and masks: one of each, however many members need it. */
 static int emit_viewed(lowering *l, weft_instr_kind kind, weft_dtype dtype, int view, int arg) {
-    for (int i = 0; i < l->kernel.n_code; i++) {
+    const uint64_t hash = weft__index_hash((int)kind, view, arg, (int)dtype);
+    size_t probe = 0;
+    for (int i; (i = weft__index_next(&l->viewed, hash, &probe)) >= 0;) {
         const weft_instr *same = &l->kernel.code[i];
         if (same->kind == kind && same->view == view && same->arg == arg && same->dtype == dtype) return i;
     }
@@ -151,7 +198,8 @@ static int emit_viewed(lowering *l, weft_instr_kind kind, weft_dtype dtype, int 
     instr.view = view;
     instr.arg = arg;
     instr.level = level_of(l, view);
-    return add_instr(l, &instr);
+    return weft__index_add(l->ir->ctx, &l->viewed, hash, l->kernel.n_code) ? add_instr(l, &instr)
+                                                                           : OUT_OF_MEMORY;
 }
 
 static int emit_load(lowering *l, int n, int view) {
@@ -163,6 +211,32 @@ static int emit_load(lowering *l, int n, int view) {
 /* Is the value in memory when this kernel runs? */
 static bool in_memory(const lowering *l, const ir_node *node) {
     return node->kind == IR_LEAF || (node->stored && node->cluster != l->c);
+}
+
+/* The value of node n; PENDING where it has to be emitted first. */
+static int value_of(lowering *l, int n, access at, int view) {
+    const ir_node *node = &l->ir->nodes[n];
+    const int known = recall(l, n, at);
+    if (known >= 0) return known;
+    int key;
+    switch ((ir_kind)node->kind) {
+    case IR_CONST: return remember(l, n, at, emit_const(l, node, node->imm_f, node->imm_i));
+    case IR_IOTA:
+        return remember(l, n, at, emit_viewed(l, WEFT_INSTR_INDEX, (weft_dtype)node->dtype, view, -1));
+    case IR_RANDOM:
+        key = add_arg(l, node->in[0].node, false);
+        return key < 0 ? key : remember(l, n, at, emit_viewed(l, WEFT_INSTR_RANDOM, WEFT_I32, view, key));
+    case IR_REDUCE:
+        if (at.kind == ACCESS_VIEW || node->cluster != l->c || node->fold) {
+            l->failed_node = n;
+            return TOO_MANY_MAPS;
+        }
+        return push(l, (frame){.node = n, .view = view, .at = at});
+    case IR_CALC:
+    case IR_CAST:
+    case IR_GATHER: return push(l, (frame){.node = n, .view = view, .at = at});
+    default: return emit_load(l, n, view);
+    }
 }
 
 /* Does no index get through the view's guards? */
@@ -182,12 +256,14 @@ static int emit_seen(lowering *l, int n, int view) {
     if (in_memory(l, node)) return emit_load(l, n, view);
     access through = {ACCESS_VIEW, view};
     bool guarded = weft__view_guarded(&l->kernel.views[view]);
-    if (!guarded) return emit(l, n, through, view);
+    if (!guarded) return value_of(l, n, through, view);
     int mask = emit_viewed(l, WEFT_INSTR_MASK, WEFT_BOOL, view, -1);
     if (node->kind == IR_CONST && node->dtype == WEFT_BOOL && node->imm_i) return mask;
-    int value = emit(l, n, through, view), none = emit_const(l, node, 0, 0);
+    if (mask < 0) return mask;
+    int value = value_of(l, n, through, view);
+    if (value < 0) return value;
+    int none = emit_const(l, node, 0, 0);
     if (none < 0) return none;
-    if (mask < 0 || value < 0) return value < mask ? value : mask;
     weft_instr choose = instr_of(WEFT_INSTR_CALC, (weft_dtype)node->dtype);
     choose.op = WEFT_OP_WHERE;
     choose.a = mask;
@@ -203,9 +279,10 @@ static int emit_operand(lowering *l, const ir_node *user, ir_edge edge, access a
     const ir_node *node = &l->ir->nodes[edge.node];
     const ir_cluster *cluster = l->cluster;
     if (!in_memory(l, node) && at.kind != ACCESS_VIEW) { /* may go on at the cluster's own index */
-        if (edge.view < 0) return emit(l, edge.node, at, at.kind == ACCESS_FULL ? l->full_view : l->row_view);
+        if (edge.view < 0)
+            return value_of(l, edge.node, at, at.kind == ACCESS_FULL ? l->full_view : l->row_view);
         if (node->cluster == l->c && node->numel == cluster->rows && cluster->row)
-            return emit(l, edge.node, (access){ACCESS_ROW, 0}, l->row_view);
+            return value_of(l, edge.node, (access){ACCESS_ROW, 0}, l->row_view);
     }
     int view = view_at(l, edge, user, at);
     if (view ==
@@ -217,20 +294,25 @@ static int emit_operand(lowering *l, const ir_node *user, ir_edge edge, access a
     return view < 0 ? view : emit_seen(l, edge.node, view);
 }
 
-static int emit_calc(lowering *l, const ir_node *node, access at) {
-    int in[3] = {-1, -1, -1};
+/* Of the frame on top of the stack, whose operands may come to lie above it. */
+static int emit_calc(lowering *l, const ir_node *node) {
+    const size_t f = l->depth - 1;
+    const access at = l->frames[f].at;
     weft_instr instr =
         instr_of(node->kind == IR_CAST ? WEFT_INSTR_CAST : WEFT_INSTR_CALC, (weft_dtype)node->dtype);
-    for (int k = 0; k < node->n_in; k++) {
-        in[k] = emit_operand(l, node, node->in[k], at);
-        if (in[k] < 0) return in[k];
-        if (l->kernel.code[in[k]].level > instr.level) instr.level = l->kernel.code[in[k]].level;
+    for (int k; (k = l->frames[f].n_in) < node->n_in; l->frames[f].n_in++) {
+        const int value = emit_operand(l, node, node->in[k], at);
+        if (value < 0) return value;
+        l->frames[f].in[k] = value;
     }
+    const int *in = l->frames[f].in;
+    for (int k = 0; k < node->n_in; k++)
+        if (l->kernel.code[in[k]].level > instr.level) instr.level = l->kernel.code[in[k]].level;
     if (node->kind == IR_CAST && l->kernel.code[in[0]].dtype == node->dtype) return in[0];
     if (node->kind == IR_CALC) instr.op = node->op;
-    instr.a = in[0];
-    instr.b = in[1];
-    instr.c = in[2];
+    instr.a = node->n_in > 0 ? in[0] : -1;
+    instr.b = node->n_in > 1 ? in[1] : -1;
+    instr.c = node->n_in > 2 ? in[2] : -1;
     return add_instr(l, &instr);
 }
 
@@ -336,30 +418,26 @@ static int emit_gather(lowering *l, int n, const ir_node *node, access at) {
     return add_instr(l, &instr);
 }
 
+/* Emits what is on top of the stack, or puts there what it needs. */
+static int emit_top(lowering *l) {
+    const frame f = l->frames[l->depth - 1];
+    const ir_node *node = &l->ir->nodes[f.node];
+    if (f.fold) return emit_fold(l, node);
+    const int value = node->kind == IR_REDUCE   ? emit_reduce(l, node)
+                      : node->kind == IR_GATHER ? emit_gather(l, f.node, node, f.at)
+                                                : emit_calc(l, node);
+    return remember(l, f.node, f.at, value);
+}
+
+/* The value of a stored node and of all that it needs. */
 static int emit(lowering *l, int n, access at, int view) {
-    for (size_t i = 0; i < l->memo_count; i++)
-        if (l->memo[i].node == n && l->memo[i].at.kind == at.kind && l->memo[i].at.view == at.view)
-            return l->memo[i].value;
-    const ir_node *node = &l->ir->nodes[n];
-    int key;
-    switch ((ir_kind)node->kind) {
-    case IR_CONST: return remember(l, n, at, emit_const(l, node, node->imm_f, node->imm_i));
-    case IR_IOTA:
-        return remember(l, n, at, emit_viewed(l, WEFT_INSTR_INDEX, (weft_dtype)node->dtype, view, -1));
-    case IR_RANDOM:
-        key = add_arg(l, node->in[0].node, false);
-        return key < 0 ? key : remember(l, n, at, emit_viewed(l, WEFT_INSTR_RANDOM, WEFT_I32, view, key));
-    case IR_CALC:
-    case IR_CAST: return remember(l, n, at, emit_calc(l, node, at));
-    case IR_GATHER: return remember(l, n, at, emit_gather(l, n, node, at));
-    case IR_REDUCE:
-        if (at.kind == ACCESS_VIEW || node->cluster != l->c || node->fold) {
-            l->failed_node = n;
-            return TOO_MANY_MAPS;
-        }
-        return remember(l, n, at, emit_reduce(l, node));
-    default: return emit_load(l, n, view);
+    const bool fold = l->ir->nodes[n].fold;
+    int value = fold ? push(l, (frame){.node = n, .fold = true}) : value_of(l, n, at, view);
+    while (l->depth && (value >= 0 || value == PENDING)) {
+        value = emit_top(l);
+        if (value != PENDING) l->depth--;
     }
+    return value;
 }
 
 /* ---- stores, name, tidy form ---- */
@@ -377,7 +455,7 @@ static int emit_store(lowering *l, int n) {
     bool full = node->kind != IR_REDUCE && node->numel == l->cluster->full;
     access at = {full ? ACCESS_FULL : ACCESS_ROW, 0};
     int view = full ? l->full_view : l->row_view;
-    int value = node->fold ? emit_fold(l, node) : emit(l, n, at, view);
+    int value = emit(l, n, at, view);
     int arg = value < 0 ? value : add_arg(l, n, true);
     if (arg >= 0) view = stepped(l, view, step_of(l->ir, node));
     if (arg < 0 || view < 0) return arg < 0 ? arg : view;
@@ -574,5 +652,10 @@ weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **k
     weft__free(ir->ctx, l.kernel.args);
     weft__free(ir->ctx, l.arg_nodes);
     weft__free(ir->ctx, l.memo);
+    weft__free(ir->ctx, l.frames);
+    weft__index_free(ir->ctx, &l.views);
+    weft__index_free(ir->ctx, &l.args);
+    weft__index_free(ir->ctx, &l.viewed);
+    weft__index_free(ir->ctx, &l.memos);
     return status;
 }

@@ -1,7 +1,9 @@
 /* The plan: units (kernels, heavy operations, copies) in an order, in phases, the stretches between two
  * barriers; what is computed straight into variables; slots; and the commands. Read next: plan_memory.c. */
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include "compiler/heap.h"
 #include "compiler/plan.h"
 
 static weft_status add_unit(plan *p, plan_unit u) {
@@ -318,25 +320,64 @@ static weft_status place_sinks(plan *p) {
 
 /* ---- order and phases ---- */
 
-static weft_status order_units(plan *p) {
-    p->order = weft__arena_alloc(&p->ir->arena, (size_t)(p->n_units + 1) * sizeof *p->order);
-    if (!p->order) return weft__ir_failed(p->ir);
-    for (int at = 0; at < p->n_units; at++) {
-        int best = -1;
-        for (int i = 0; i < p->n_units; i++) {
-            plan_unit *u = &p->units[i];
-            if (u->placed || (best >= 0 && u->key >= p->units[best].key)) continue;
-            bool ready = true;
-            for (int k = 0; ready && k < u->n_after; k++) ready = p->units[u->after[k]].placed;
-            if (ready) best = i;
-        }
-        if (best < 0)
-            return weft__fail(p->ir->ctx, WEFT_ERR_INTERNAL,
-                              "the kernels of a program depend on each other in a circle");
-        p->units[best].placed = true;
-        p->order[at] = best;
-    }
+typedef struct unit_key {
+    uint64_t key;
+    int unit;
+} unit_key;
+
+static int by_key(const void *x, const void *y) {
+    const unit_key *a = x, *b = y;
+    return a->key != b->key ? (a->key > b->key) - (a->key < b->key) : a->unit - b->unit;
+}
+
+/* By unit its rank among those that are ready at a time: the one recorded first runs first. NULL: memory is
+ * gone. */
+static int *rank_units(const plan *p) {
+    unit_key *list = weft__arena_alloc(&p->ir->arena, (size_t)(p->n_units + 1) * sizeof *list);
+    int *rank = weft__arena_alloc(&p->ir->arena, (size_t)(p->n_units + 1) * sizeof *rank);
+    if (!list || !rank) return NULL;
+    for (int i = 0; i < p->n_units; i++) list[i] = (unit_key){p->units[i].key, i};
+    qsort(list, (size_t)p->n_units, sizeof *list, by_key);
+    for (int i = 0; i < p->n_units; i++) rank[list[i].unit] = i;
+    return rank;
+}
+
+/* By unit the units that run after it: next[first[i]..first[i + 1]). */
+static weft_status list_later(const plan *p, int **first, int **next) {
+    weft_arena *arena = &p->ir->arena;
+    size_t edges = 0;
+    for (int i = 0; i < p->n_units; i++) edges += (size_t)p->units[i].n_after;
+    *first = weft__arena_alloc(arena, (size_t)(p->n_units + 2) * sizeof **first);
+    *next = weft__arena_alloc(arena, (edges + 1) * sizeof **next);
+    if (!*first || !*next) return weft__ir_failed(p->ir);
+    int *end = *first + 1; /* of the list of each unit, once it is filled */
+    for (int i = 0; i < p->n_units; i++)
+        for (int k = 0; k < p->units[i].n_after; k++) end[p->units[i].after[k] + 1]++;
+    for (int i = 0; i < p->n_units; i++) end[i + 1] += end[i];
+    for (int i = 0; i < p->n_units; i++)
+        for (int k = 0; k < p->units[i].n_after; k++) (*next)[end[p->units[i].after[k]]++] = i;
     return WEFT_OK;
+}
+
+static weft_status order_units(plan *p) {
+    const size_t n = (size_t)p->n_units + 1;
+    int64_t *ready = weft__arena_alloc(&p->ir->arena, n * sizeof *ready); /* a heap */
+    int *waits = weft__arena_alloc(&p->ir->arena, n * sizeof *waits), *first, *next, count = 0, at = 0;
+    const int *rank = rank_units(p);
+    p->order = weft__arena_alloc(&p->ir->arena, n * sizeof *p->order);
+    if (!p->order || !ready || !waits || !rank) return weft__ir_failed(p->ir);
+    WEFT_TRY(list_later(p, &first, &next));
+    for (int i = 0; i < p->n_units; i++)
+        if (!(waits[i] = p->units[i].n_after)) weft__heap_push(ready, count++, weft__ranked(rank[i], i));
+    while (count) {
+        const int best = weft__ranked_value(weft__heap_pop(ready, count--));
+        p->order[at++] = best;
+        for (int k = first[best]; k < first[best + 1]; k++)
+            if (!--waits[next[k]]) weft__heap_push(ready, count++, weft__ranked(rank[next[k]], next[k]));
+    }
+    return at == p->n_units ? WEFT_OK
+                            : weft__fail(p->ir->ctx, WEFT_ERR_INTERNAL,
+                                         "the kernels of a program depend on each other in a circle");
 }
 
 static bool runs_after(const plan_unit *u, int earlier) {
@@ -375,35 +416,47 @@ static void find_phases(plan *p) {
 
 static size_t scalar_bytes(const weft_tensor *t) { return t->leaf == WEFT_LEAF_RANDOM ? 32 : 8; }
 
-/* The leaf entry of a tensor: made at its first use. */
+/* The entry of an index over leaves whose tensor, or storage, `what` is; -1. */
+static int entry_of(const ir_index *index, const void *what) {
+    size_t probe = 0; /* equal hashes are equal pointers: mix64 is a bijection */
+    return weft__index_next(index, weft__mix64((uint64_t)(uintptr_t)what), &probe);
+}
+
+static bool add_entry(plan *p, ir_index *index, const void *what, int entry) {
+    return weft__index_add(p->ir->ctx, index, weft__mix64((uint64_t)(uintptr_t)what), entry);
+}
+
+static weft_status index_leaves(plan *p) {
+    for (size_t i = 0; p->walk && i < p->walk->n_leaves; i++)
+        if (!add_entry(p, &p->walked, p->walk->leaves[i], (int)i)) return weft__ir_failed(p->ir);
+    return WEFT_OK;
+}
+
+/* The leaf entry of a tensor: made at its first use. -1: memory is gone. */
 static int leaf_of(plan *p, const weft_tensor *t) {
     weft_program *program = p->program;
-    int walk = -1;
-    for (size_t i = 0; p->walk && i < p->walk->n_leaves; i++)
-        if (p->walk->leaves[i] == t) walk = (int)i;
-    for (int i = 0; i < program->n_leaves; i++)
-        if (walk >= 0 ? program->leaves[i].walk == walk : program->leaves[i].fixed == t) return i;
+    const int walk = entry_of(&p->walked, t), known = entry_of(&p->leaves, t);
+    if (known >= 0) return known;
     program_leaf leaf = {
         .fixed = walk >= 0 ? NULL : (weft_tensor *)(uintptr_t)t, .walk = walk, .slot = SLOT_SCALARS};
     if (t->leaf == WEFT_LEAF_STORAGE) {
-        leaf.slot = -1;
-        for (int i = 0; i < program->n_leaves; i++) {
-            const weft_tensor *other = program->leaves[i].fixed ? program->leaves[i].fixed
-                                                                : p->walk->leaves[program->leaves[i].walk];
-            if (other->leaf == WEFT_LEAF_STORAGE && other->storage == t->storage)
-                leaf.slot = program->leaves[i].slot;
+        leaf.slot = entry_of(&p->storages, t->storage);
+        if (leaf.slot < 0) {
+            leaf.slot = program->commands.n_slots++;
+            if (!add_entry(p, &p->storages, t->storage, leaf.slot)) return -1;
         }
-        if (leaf.slot < 0) leaf.slot = program->commands.n_slots++;
     } else {
         leaf.offset = (int64_t)program->scalars_bytes;
         program->scalars_bytes += (scalar_bytes(t) + 15) & ~(size_t)15;
     }
+    if (!add_entry(p, &p->leaves, t, program->n_leaves)) return -1;
     program->leaves[program->n_leaves] = leaf;
     return program->n_leaves++;
 }
 
-static ir_place place_of_leaf(plan *p, const weft_tensor *t) {
-    const program_leaf *leaf = &p->program->leaves[leaf_of(p, t)];
+/* Of one that has its entry. */
+static ir_place place_of_leaf(const plan *p, const weft_tensor *t) {
+    const program_leaf *leaf = &p->program->leaves[entry_of(&p->leaves, t)];
     bool storage = t->leaf == WEFT_LEAF_STORAGE;
     return (ir_place){leaf->slot, storage ? first_byte(t) : leaf->offset};
 }
@@ -419,11 +472,15 @@ static weft_status place_leaves(plan *p) {
         weft__arena_alloc(&program->keep, (ir->n_outputs + 1) * sizeof *program->output_slots);
     if (!program->leaves || !program->sink_leaf || !program->output_slots) return weft__ir_failed(ir);
     program->commands.n_slots = SLOT_FIRST;
-    for (size_t n = 0; n < ir->n_nodes; n++)
-        if (ir->nodes[n].live && ir->nodes[n].kind == IR_LEAF)
-            ir->nodes[n].place = place_of_leaf(p, ir->nodes[n].tensor);
+    WEFT_TRY(index_leaves(p));
+    for (size_t n = 0; n < ir->n_nodes; n++) {
+        if (!ir->nodes[n].live || ir->nodes[n].kind != IR_LEAF) continue;
+        if (leaf_of(p, ir->nodes[n].tensor) < 0) return weft__ir_failed(ir);
+        ir->nodes[n].place = place_of_leaf(p, ir->nodes[n].tensor);
+    }
     for (size_t s = 0; s < ir->n_sinks; s++) {
         ir_sink *sink = &ir->sinks[s];
+        if (leaf_of(p, sink->variable) < 0) return weft__ir_failed(ir);
         ir_place place = place_of_leaf(p, sink->variable);
         program->sink_leaf[s] = leaf_of(p, sink->variable);
         if (sink->in_place) ir->nodes[sink->node].place = place;
@@ -443,16 +500,19 @@ static ir_place place_of(const plan *p, int n) {
     if (node->pack < 0) return node->place;
     const ir_node *pack = &p->ir->nodes[node->pack];
     ir_place place = place_of(p, node->pack);
-    int i = 0;
-    while (pack->in[i].node != n) i++;
+    const int i = p->part[n];
     place.offset += pack->offsets[i] * (int64_t)weft_dtype_size((weft_dtype)pack->dtype);
     return place;
 }
 
-static weft_status place_parts(const plan *p) {
+static weft_status place_parts(plan *p) {
     weft_ir *ir = p->ir;
     ir_place *places = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *places);
-    if (!places) return weft__ir_failed(ir);
+    p->part = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->part);
+    if (!places || !p->part) return weft__ir_failed(ir);
+    for (size_t n = 0; n < ir->n_nodes; n++)
+        for (int i = ir->nodes[n].n_in - 1; ir->nodes[n].kind == IR_PACK && i >= 0; i--)
+            if (ir->nodes[ir->nodes[n].in[i].node].pack == (int)n) p->part[ir->nodes[n].in[i].node] = i;
     for (size_t n = 0; n < ir->n_nodes; n++) places[n] = place_of(p, (int)n);
     for (size_t n = 0; n < ir->n_nodes; n++) ir->nodes[n].place = places[n];
     return WEFT_OK;
@@ -622,5 +682,8 @@ weft_status weft__plan(weft_ir *ir, weft_program *program, const weft_walk *walk
     plan p = {.ir = ir, .program = program, .walk = walk};
     weft_status status = run_plan(&p);
     weft__free(ir->ctx, p.units);
+    weft__index_free(ir->ctx, &p.walked);
+    weft__index_free(ir->ctx, &p.leaves);
+    weft__index_free(ir->ctx, &p.storages);
     return status;
 }

@@ -14,7 +14,7 @@ typedef struct plan_unit {
     bool chunk;        /* of a part of much: not before it is needed */
     int *after, n_after, after_capacity; /* units that must run before */
     int phase, command;                  /* its number in the program */
-    bool placed, sink, alone;            /* the first of its phase */
+    bool sink, alone;                    /* the first of its phase */
 } plan_unit;
 
 typedef struct plan {
@@ -27,8 +27,10 @@ typedef struct plan {
     int *order;                    /* units as they run */
     int *first_phase, *last_phase; /* per node */
     int *first_out, *next_out; /* per node: a heavy node's first output, and the one after an output, -1 */
+    int *part;                 /* per node in a pack: which part of it */
     int *heir;                 /* per node: the value that takes over its memory, -1 */
     int *region_nodes;         /* of the program's regions */
+    ir_index walked, leaves, storages; /* leaves of the walk and of the program by tensor, slots by storage */
 } plan;
 
 /* ---- plan.c ---- */

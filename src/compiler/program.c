@@ -8,7 +8,7 @@
 static void free_ir(weft_ir *ir) {
     weft__free(ir->ctx, ir->nodes);
     weft__free(ir->ctx, ir->views);
-    weft__free(ir->ctx, ir->view_hashes);
+    weft__index_free(ir->ctx, &ir->view_index);
     weft__free(ir->ctx, ir->map);
     weft__free(ir->ctx, ir->cse);
     weft__arena_free(&ir->arena);

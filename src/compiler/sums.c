@@ -41,14 +41,40 @@ static int summed(const weft_ir *ir, int n, bool *staged) {
     return widened && ir->nodes[node->in[0].node].numel == node->numel ? node->in[0].node : d;
 }
 
-/* Is something reduced on the way to the value? Then a kernel of rows makes it, which adds it up on the way.
- */
-static bool of_rows(const weft_ir *ir, int n, int depth) {
-    const ir_node *node = &ir->nodes[n];
-    if (node->kind == IR_REDUCE || depth > 32) return true;
-    if (node->kind != IR_CALC && node->kind != IR_CAST) return false;
-    for (int k = 0; k < node->n_in; k++)
-        if (of_rows(ir, node->in[k].node, depth + 1)) return true;
+/* What the searches of this pass need, by node. */
+typedef struct search {
+    int *seen; /* the stamp of the last level that met it */
+    int stamp;
+    int *now, *next;             /* a level, and what it reads */
+    int *first_with, *next_with; /* heavy operations whose left operand lies in the node; -1: no more */
+} search;
+
+enum { ROWS_DEPTH = 32 };
+
+/* Is something reduced on the way to the value, or is that too far to say? Then a kernel of rows makes it,
+ * which adds it up on the way. Level by level, each node once a level. */
+static bool of_rows(const weft_ir *ir, int n, search *s) {
+    int count = 1;
+    s->now[0] = n;
+    for (int depth = 0; count; depth++) {
+        int more = 0;
+        if (depth > ROWS_DEPTH) return true;
+        s->stamp++;
+        for (int i = 0; i < count; i++) {
+            const ir_node *node = &ir->nodes[s->now[i]];
+            if (node->kind == IR_REDUCE) return true;
+            for (int k = 0; (node->kind == IR_CALC || node->kind == IR_CAST) && k < node->n_in; k++) {
+                const int in = node->in[k].node;
+                if (s->seen[in] == s->stamp) continue;
+                s->seen[in] = s->stamp;
+                s->next[more++] = in;
+            }
+        }
+        int *level = s->now;
+        s->now = s->next;
+        s->next = level;
+        count = more;
+    }
     return false;
 }
 
@@ -65,31 +91,31 @@ static bool has_rows(const weft_ir *ir, const ir_node *heavy, int d, int64_t col
 }
 
 /* Does node n need node `of`? */
-static bool needs(const weft_ir *ir, int n, int of, bool *seen, int *stack) {
-    int depth = 0;
-    memset(seen, 0, ir->n_nodes);
+static bool needs(const weft_ir *ir, int n, int of, search *s) {
+    int depth = 0, *stack = s->now;
+    s->stamp++;
     for (stack[depth++] = n; depth > 0;) {
         const ir_node *node = &ir->nodes[stack[--depth]];
         for (int k = 0; k < node->n_in; k++) {
             const int in = node->in[k].node;
             if (in == of) return true;
-            if (seen[in]) continue;
-            seen[in] = true;
+            if (s->seen[in] == s->stamp) continue;
+            s->seen[in] = s->stamp;
             stack[depth++] = in;
         }
     }
     return false;
 }
 
-static int product_for(const weft_ir *ir, int n, int d, bool *seen, int *stack) {
-    for (size_t h = 0; h < ir->n_nodes; h++) {
+static int product_for(const weft_ir *ir, int n, int d, search *s) {
+    for (int h = s->first_with[d]; h >= 0; h = s->next_with[h]) {
         const ir_node *heavy = &ir->nodes[h];
         if (!heavy->live || !has_rows(ir, heavy, d, ir->nodes[n].numel)) continue;
         weft_heavy with = *heavy->heavy;
         with.as.matmul.sums = true;
         if (ir->nodes[n].dtype == weft__heavy_sums_dtype(&with.as.matmul) &&
-            ir->device->ops->takes(ir->device, &with) && !needs(ir, (int)h, n, seen, stack))
-            return (int)h;
+            ir->device->ops->takes(ir->device, &with) && !needs(ir, h, n, s))
+            return h;
     }
     return -1;
 }
@@ -142,15 +168,29 @@ static void take(weft_ir *ir, int n, int h) {
     sum->serial = heavy->serial;
 }
 
+static bool open_search(weft_ir *ir, search *s) {
+    const size_t bytes = (ir->n_nodes + 1) * sizeof(int);
+    int **const lists[] = {&s->seen, &s->now, &s->next, &s->first_with, &s->next_with};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (!(*lists[i] = weft__arena_alloc(&ir->arena, bytes))) return false;
+    for (size_t i = 0; i < ir->n_nodes; i++) s->first_with[i] = -1;
+    for (int h = (int)ir->n_nodes - 1; h >= 0; h--) { /* the lists ascend */
+        if (ir->nodes[h].kind != IR_HEAVY || !ir->nodes[h].n_in) continue;
+        const int d = ir->nodes[h].in[0].node;
+        s->next_with[h] = s->first_with[d];
+        s->first_with[d] = h;
+    }
+    return true;
+}
+
 weft_status weft__ir_sums(weft_ir *ir, bool *taken) {
-    bool *seen = weft__arena_alloc(&ir->arena, ir->n_nodes + 1);
-    int *stack = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *stack);
-    if (!seen || !stack) return weft__ir_failed(ir);
+    search s = {0};
+    if (!open_search(ir, &s)) return weft__ir_failed(ir);
     for (int n = 0; n < (int)ir->n_nodes; n++) {
         bool staged;
         const int d = summed(ir, n, &staged);
-        if (d < 0 || (staged && of_rows(ir, d, 0))) continue;
-        const int h = product_for(ir, n, d, seen, stack);
+        if (d < 0 || (staged && of_rows(ir, d, &s))) continue;
+        const int h = product_for(ir, n, d, &s);
         if (h < 0) continue;
         take(ir, n, h);
         *taken = true;

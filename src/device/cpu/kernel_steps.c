@@ -21,32 +21,44 @@ static bool share(const weft_builder *b, int x, int y) {
            q->offset < p->offset + args[x].elements * (int64_t)weft_dtype_size((weft_dtype)args[x].dtype);
 }
 
-/* Does the step read memory of the argument? */
-static bool reads_memory(const weft_builder *b, const weft_step *s, int arg) {
-    if (s->kind == WEFT_STEP_READ && s->arg >= 0 && share(b, s->arg, arg)) return true;
+/* The last step since `begin` that reads memory of the argument, through a base that points there or by
+ * itself; -1: none. */
+static int last_reader(weft_builder *b, int begin, int arg) {
     const weft_step *steps = b->plan->steps;
+    bool *points = weft__array(b->ctx, (size_t)b->plan->n_bases + 1, sizeof *points); /* by base */
+    int last = -1;
+    if (!points) {
+        b->failed = true;
+        return last;
+    }
     for (int i = 0; i < b->plan->n_steps; i++)
-        if (steps[i].kind == WEFT_STEP_POINT && share(b, steps[i].arg, arg) &&
-            (s->a.base == steps[i].slot || s->b.base == steps[i].slot || s->c.base == steps[i].slot))
-            return true;
-    return false;
+        if (steps[i].kind == WEFT_STEP_POINT) points[steps[i].slot] = share(b, steps[i].arg, arg);
+    for (int i = b->plan->n_steps - 1; i >= begin && last < 0; i--) {
+        const weft_ref *const read[] = {&steps[i].a, &steps[i].b, &steps[i].c};
+        if (steps[i].kind == WEFT_STEP_READ && steps[i].arg >= 0 && share(b, steps[i].arg, arg)) last = i;
+        for (int k = 0; k < 3; k++)
+            if (read[k]->base >= 0 && points[read[k]->base]) last = i;
+    }
+    weft__free(b->ctx, points);
+    return last;
 }
 
 /* The step in the list since `begin` that makes the value and may as well write it where c stores it; -1 if
  * there is none. No later step may read memory that it overwrites, in place. */
-static int writer_of(const weft_builder *b, const weft_instr *c, int begin, weft_ref value, int access) {
+static int writer_of(weft_builder *b, const weft_instr *c, int begin, weft_ref value, int access) {
     const weft_kernel_arg *arg = &b->kernel->args[c->arg];
     const weft_dtype dtype = (weft_dtype)arg->dtype;
     if (b->failed || value.base != WEFT_BASE_REGISTER) return -1;
     if (b->plan->accesses[access].kind != WEFT_ACCESS_DIRECT) return -1;
     if (dtype != (weft_dtype)b->kernel->code[c->a].dtype) return -1;
     if (weft__ct_size(weft__ct(dtype)) != weft_dtype_size(dtype)) return -1;
+    const int last = last_reader(b, begin, c->arg);
     for (int i = b->plan->n_steps - 1; i >= begin; i--) {
         const weft_step *s = &b->plan->steps[i];
         const bool one_call = s->kind == WEFT_STEP_CALC || s->kind == WEFT_STEP_READ ||
                               s->kind == WEFT_STEP_ROWS || s->kind == WEFT_STEP_SPREAD;
         if (weft__same_ref(s->out, value)) return one_call && !s->once ? i : -1;
-        if (reads_memory(b, s, c->arg)) return -1;
+        if (i == last) return -1;
     }
     return -1;
 }
@@ -361,25 +373,24 @@ static void extend_lives(weft_builder *b) {
         if (b->registers[i].pinned) b->registers[i].first = 0, b->registers[i].last = b->plan->n_steps;
 }
 
-static bool overlap(const weft_register *x, const weft_register *y) {
-    return x->first <= y->last && y->first <= x->last && x->offset < y->offset + y->bytes &&
-           y->offset < x->offset + x->bytes;
-}
-
-static size_t place_registers(weft_builder *b, size_t end) {
+/* Each at the lowest offset that is free while it lives; `order`: those placed, by offset. */
+static size_t place_registers(weft_builder *b, size_t end, uint32_t *order) {
     const size_t start = end;
+    size_t placed = 0;
     for (size_t i = 0; i < b->n_registers; i++) {
         weft_register *r = &b->registers[i];
         r->bytes = r->first < 0 ? 0 : (r->bytes + 63) / 64 * 64; /* 0: its maker writes elsewhere */
         r->offset = start;
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (size_t j = 0; j < i; j++)
-                if (overlap(r, &b->registers[j])) {
-                    r->offset = b->registers[j].offset + b->registers[j].bytes;
-                    moved = true;
-                }
+        if (!r->bytes) continue;
+        for (size_t j = 0; j < placed; j++) {
+            const weft_register *q = &b->registers[order[j]];
+            if (q->first > r->last || r->first > q->last) continue;
+            if (r->offset + r->bytes <= q->offset) break;
+            if (q->offset + q->bytes > r->offset) r->offset = q->offset + q->bytes;
         }
+        size_t at = placed++;
+        for (; at > 0 && b->registers[order[at - 1]].offset > r->offset; at--) order[at] = order[at - 1];
+        order[at] = (uint32_t)i;
         if (r->offset + r->bytes > end) end = r->offset + r->bytes;
     }
     return end;
@@ -391,19 +402,23 @@ static weft_ref placed(const weft_builder *b, weft_ref r) {
     return (weft_ref){WEFT_BASE_SCRATCH, (uint32_t)b->registers[r.offset].offset};
 }
 
-static void lay_out(weft_builder *b) {
+static bool lay_out(weft_builder *b) {
     weft_kernel_plan *plan = b->plan;
+    uint32_t *order = weft__array(b->ctx, b->n_registers + 1, sizeof *order);
+    if (!order) return false;
     for (int i = 0; i < plan->n_steps; i++) {
         const weft_step *s = &plan->steps[i];
         see(b, s->a, i), see(b, s->b, i), see(b, s->c, i), see(b, s->out, i);
     }
     extend_lives(b);
     size_t bases = ((size_t)plan->n_bases * sizeof(char *) + 63) / 64 * 64;
-    plan->scratch_bytes = place_registers(b, bases);
+    plan->scratch_bytes = place_registers(b, bases, order);
+    weft__free(b->ctx, order);
     for (int i = 0; i < plan->n_steps; i++) {
         weft_step *s = &plan->steps[i];
         s->a = placed(b, s->a), s->b = placed(b, s->b), s->c = placed(b, s->c), s->out = placed(b, s->out);
     }
+    return true;
 }
 
 /* ---- what to fetch ahead ---- */
@@ -521,8 +536,7 @@ static weft_status make(weft_builder *b, uint8_t **needed) {
                           b->kernel->name ? b->kernel->name : "?", b->lacking);
     if (b->failed) return weft__fail_oom(b->ctx, n * sizeof(weft_step), "the plan of a kernel");
     look_ahead(b);
-    lay_out(b);
-    return WEFT_OK;
+    return lay_out(b) ? WEFT_OK : weft__fail_oom(b->ctx, n * sizeof(weft_step), "the plan of a kernel");
 }
 
 weft_status weft__steps_make(weft_context *ctx, const weft_geometry *g, double *cost_ns) {

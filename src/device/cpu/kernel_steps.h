@@ -15,7 +15,15 @@ typedef struct weft_register {
 } weft_register;
 
 /* What is known of the value of an instruction. */
+/* Who uses a value. */
+typedef struct weft_tile_uses {
+    int count, last; /* instructions, and the last of them */
+    bool computed;   /* some do not just store it in its own dtype, which rounds anyway */
+    bool in_place;   /* stored, casts aside, in an argument that is read as well */
+} weft_tile_uses;
+
 typedef struct weft_tile_value {
+    weft_tile_uses uses;
     bool scalar;  /* one element for the whole tile */
     bool full;    /* a FULL vector, else a ROW vector */
     bool alias;   /* a CAST that changes nothing */

@@ -78,18 +78,29 @@ static bool stored_as_computed(weft_dtype d) {
     return d == WEFT_F32 || d == WEFT_F64 || d == WEFT_I32 || d == WEFT_I64 || d == WEFT_U64;
 }
 
-/* Is every user of v a store into its own dtype, which rounds anyway? */
-static bool only_stored(const weft_kernel *k, int v) {
-    for (int i = v + 1; i < k->n_code; i++) {
+/* Users come after what they use: the last one first. */
+static void find_uses(weft_builder *b) {
+    const weft_kernel *k = b->kernel;
+    for (int i = k->n_code - 1; i >= 0; i--) {
         const weft_instr *c = &k->code[i];
-        if (c->a != v && c->b != v && c->c != v) continue;
-        if (c->kind != WEFT_INSTR_STORE || k->args[c->arg].dtype != k->code[v].dtype) return false;
+        const int operands[3] = {c->a, c->b == c->a ? -1 : c->b, c->c == c->a || c->c == c->b ? -1 : c->c};
+        for (int j = 0; j < 3; j++) {
+            if (operands[j] < 0) continue;
+            weft_tile_uses *x = &b->values[operands[j]].uses;
+            if (!x->count++) x->last = i;
+            if (c->kind != WEFT_INSTR_STORE || k->args[c->arg].dtype != k->code[operands[j]].dtype)
+                x->computed = true;
+        }
+        if (c->a < 0) continue;
+        weft_tile_uses *a = &b->values[c->a].uses;
+        if (c->kind == WEFT_INSTR_CAST) a->in_place |= b->values[i].uses.in_place;
+        if (c->kind == WEFT_INSTR_STORE) a->in_place |= k->args[c->arg].read;
     }
-    return true;
 }
 
 /* A cast between dtypes that compute alike and lose nothing, or lose it in the store. */
-static bool cast_is_alias(const weft_kernel *k, int v) {
+static bool cast_is_alias(const weft_builder *b, int v) {
+    const weft_kernel *k = b->kernel;
     weft_dtype to = (weft_dtype)k->code[v].dtype, from = (weft_dtype)k->code[k->code[v].a].dtype;
     if (to == from) return true;
     if (to == WEFT_U64 || from == WEFT_U64) /* the same 64 bits */
@@ -97,7 +108,7 @@ static bool cast_is_alias(const weft_kernel *k, int v) {
     if (weft__ct(to) != weft__ct(from)) return false;
     if (to == WEFT_F32 || to == WEFT_I32 || to == WEFT_I64) return true; /* from what is narrower */
     if (from == WEFT_BOOL) return true;
-    return (to == WEFT_F16 || to == WEFT_BF16) && only_stored(k, v);
+    return (to == WEFT_F16 || to == WEFT_BF16) && !b->values[v].uses.computed;
 }
 
 static void classify_operands(weft_builder *b, const weft_instr *c, weft_tile_value *x) {
@@ -128,20 +139,20 @@ static void find_products(weft_builder *b) {
     const weft_kernel *k = b->kernel;
     if (b->phased || b->plan->columns || !b->spreading) return;
     for (int v = 0; v < k->n_code; v++) {
-        int users = 0, user = -1;
-        for (int i = v + 1; i < k->n_code; i++)
-            if (k->code[i].a == v || k->code[i].b == v || k->code[i].c == v) users++, user = i;
-        b->values[v].product = users == 1 && is_product(b, v, user);
+        const weft_tile_uses *uses = &b->values[v].uses;
+        b->values[v].product = uses->count == 1 && is_product(b, v, uses->last);
     }
 }
 
 void weft__values_classify(weft_builder *b) {
     const weft_kernel *k = b->kernel;
+    find_uses(b);
     for (int v = 0; v < k->n_code && !b->failed; v++) {
         const weft_instr *c = &k->code[v];
-        weft_tile_value *x = &b->values[v];
-        *x = (weft_tile_value){
-            .full = is_full(b, c), .ct = (uint8_t)weft__ct((weft_dtype)c->dtype), .access = -1};
+        weft_tile_value *x = &b->values[v]; /* zeros, but for its uses */
+        x->full = is_full(b, c);
+        x->ct = (uint8_t)weft__ct((weft_dtype)c->dtype);
+        x->access = -1;
         x->ref = x->spread = x->state = WEFT_REF_NOTHING;
         if (c->view >= 0) x->access = access_new(b, &k->views[c->view], c->level);
         if (b->failed) return;
@@ -151,7 +162,7 @@ void weft__values_classify(weft_builder *b) {
             x->scalar = b->row_max <= 1;
             if (b->phased) x->phase++;
         }
-        if (c->kind == WEFT_INSTR_CAST && cast_is_alias(k, v)) {
+        if (c->kind == WEFT_INSTR_CAST && cast_is_alias(b, v)) {
             x->alias = true;
             x->full = b->values[c->a].full;
         }
@@ -298,16 +309,6 @@ static void make_cast(weft_builder *b, const weft_instr *c, weft_tile_value *x) 
 
 /* ---- steps that read ---- */
 
-/* Is the value itself stored into an argument that is also read? Then it must not be looked up late. */
-static bool stored_in_place(const weft_kernel *k, int v) {
-    for (int i = v + 1; i < k->n_code; i++) {
-        const weft_instr *c = &k->code[i];
-        if (c->kind == WEFT_INSTR_CAST && c->a == v && stored_in_place(k, i)) return true;
-        if (c->kind == WEFT_INSTR_STORE && c->a == v && k->args[c->arg].read) return true;
-    }
-    return false;
-}
-
 /* A broadcast operand may be the same in every tile: then it is read once a run. */
 static bool same_in_all_tiles(const weft_builder *b, const weft_instr *c, const weft_tile_value *x) {
     const weft_access *a = &b->plan->accesses[x->access];
@@ -325,13 +326,13 @@ static int access_behind(const weft_builder *b, int v) {
     return code[v].kind == WEFT_INSTR_LOAD ? b->values[v].access : -1;
 }
 
-static void make_read(weft_builder *b, int v, const weft_instr *c, weft_tile_value *x) {
+static void make_read(weft_builder *b, const weft_instr *c, weft_tile_value *x) {
     const weft_kernel *k = b->kernel;
     const weft_access *access = &b->plan->accesses[x->access];
     weft_dtype dtype = (weft_dtype)(c->arg >= 0 ? k->args[c->arg].dtype : c->dtype);
     bool direct = c->kind == WEFT_INSTR_LOAD && access->kind != WEFT_ACCESS_GENERAL && !access->guarded &&
                   !access->empty && access->view->count == 1 && stored_as_computed(dtype);
-    if (direct && !stored_in_place(k, v)) {
+    if (direct && !x->uses.in_place) {
         x->ref = weft__point_add(b, c->arg, x->access);
         b->cost_ns += x->full || !k->n_reduce ? 0.08 * (double)weft_dtype_size(dtype) * !x->scalar : 0;
         return;
@@ -431,6 +432,6 @@ void weft__value_make(weft_builder *b, int v) {
     case WEFT_INSTR_REDUCE: make_rows(b, c, x); break;
     case WEFT_INSTR_STORE:
     case WEFT_INSTR_FOLD: break;
-    default: make_read(b, v, c, x);
+    default: make_read(b, c, x);
     }
 }

@@ -1,0 +1,31 @@
+/* A heap of numbers in an array of the caller's, the lowest on top: a place or a rank, and below it what has
+ * it. */
+#ifndef WEFT_COMPILER_HEAP_H
+#define WEFT_COMPILER_HEAP_H
+
+#include <stdint.h>
+
+static inline int64_t weft__ranked(int rank, int value) { return (int64_t)rank << 32 | (uint32_t)value; }
+static inline int weft__ranked_value(int64_t ranked) { return (int)(uint32_t)ranked; }
+
+/* Onto `count` numbers; there is room for one more. */
+static inline void weft__heap_push(int64_t *heap, int count, int64_t number) {
+    int at = count;
+    for (; at > 0 && number < heap[(at - 1) / 2]; at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
+    heap[at] = number;
+}
+
+/* The lowest of `count` numbers, of which one less is left. */
+static inline int64_t weft__heap_pop(int64_t *heap, int count) {
+    const int64_t lowest = heap[0], last = heap[count - 1];
+    int at = 0;
+    for (int child; (child = 2 * at + 1) < count - 1; at = child) {
+        if (child + 1 < count - 1 && heap[child + 1] < heap[child]) child++;
+        if (last <= heap[child]) break;
+        heap[at] = heap[child];
+    }
+    heap[at] = last;
+    return lowest;
+}
+
+#endif
