@@ -82,7 +82,8 @@ static weft_status write_in_folder(weft__loop *loop, uint64_t step,
     WEFT_TRY(weft__run_follow(&loop->run));
     const int moves = loop->run.moves;
     const weft_status status = write(loop, step);
-    if (status != WEFT_ERR_IO || weft__run_follow(&loop->run) != WEFT_OK) return status;
+    if (status == WEFT_OK) return status;
+    WEFT_TRY(weft__run_follow(&loop->run)); /* removed: that is why */
     return loop->run.moves == moves ? status : write(loop, step);
 }
 
