@@ -39,6 +39,12 @@ const char *weft__errno_text(int error, char *buffer, size_t bytes);
 /* WEFT_ERR_IO "cannot DO PATH: TEXT"; WEFT_ERR_OOM where the error is ENOMEM. */
 weft_status weft__fail_io(weft_context *ctx, const char *what, const char *path, int error);
 
+/* Opens a regular file of a folder (AT_FDCWD: of the working folder), and never waits for it: a pipe under
+ * its name would hold the caller up until somebody opens its other end. `path` is for messages. WEFT_ERR_IO.
+ */
+weft_status weft__open_regular(weft_context *ctx, int dir, const char *name, int flags, const char *path,
+                               int *fd);
+
 /* Bytes that the file system of an open file still takes; UINT64_MAX when unknown. */
 uint64_t weft__free_bytes(int fd);
 

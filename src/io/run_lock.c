@@ -152,7 +152,8 @@ weft_status weft_run_lock_take(weft_context *ctx, const char *run, weft_run_lock
     int fd = -1;
     if (status == WEFT_OK) {
         snprintf(path, size, "%s/lock", run);
-        fd = weft__io_system.open(NULL, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        fd = weft__io_system.open(NULL, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                                   0600);
         status = fd >= 0 ? take(ctx, run, fd) : weft__fail_io(ctx, "open", path, errno);
     }
     if (status == WEFT_OK) {
@@ -175,7 +176,7 @@ bool weft_run_lock_held(const char *run) {
     char path[4096];
     holder other, me = myself();
     if (!run || snprintf(path, sizeof path, "%s/lock", run) >= (int)sizeof path) return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), lock = NO_LOCKS;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), lock = NO_LOCKS;
     if (fd < 0) return false;
 #ifdef F_OFD_GETLK
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -105,6 +105,18 @@ weft_status weft__fail_io(weft_context *ctx, const char *what, const char *path,
                       weft__errno_text(error, text, sizeof text));
 }
 
+weft_status weft__open_regular(weft_context *ctx, int dir, const char *name, int flags, const char *path,
+                               int *fd) {
+    struct stat st;
+    UNINTERRUPTED(*fd, openat(dir, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644));
+    if (*fd < 0 && errno != ENXIO) return weft__fail_io(ctx, "open", path, errno);
+    if (*fd >= 0 && fstat(*fd, &st) == 0 && S_ISREG(st.st_mode)) return WEFT_OK;
+    if (*fd >= 0) (void)close(*fd);
+    *fd = -1; /* ENXIO: a pipe that nobody reads, or a socket */
+    return weft__fail(ctx, WEFT_ERR_IO,
+                      "cannot open %s: not a regular file, but a folder, a pipe or a device", path);
+}
+
 uint64_t weft__free_bytes(int fd) {
     struct statvfs vfs;
     if (fstatvfs(fd, &vfs) != 0) return UINT64_MAX;

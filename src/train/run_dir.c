@@ -79,8 +79,7 @@ static weft_status open_appending(const weft__run *run, const char *name, int *f
     char path[PATH_BYTES];
     if (!weft__join(path, sizeof path, run->dir, name))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run->dir);
-    *fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
-    return *fd < 0 ? weft__fail_io(NULL, "open", path, errno) : WEFT_OK;
+    return weft__open_regular(NULL, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND, path, fd);
 }
 
 static weft_status write_csv_header(weft__run *run) {

@@ -1,6 +1,7 @@
 /* The run folder: names that are never used twice, lines that read back, cutting back to a step, the report.
  */
 #define _GNU_SOURCE /* memmem, nftw */
+#include <fcntl.h>
 #include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #include <cmocka.h>
 
 #include <weft/data.h>
+#include <weft/io.h>
 
 #include "device/device.h"
 #include "io/seal.h"
@@ -359,6 +361,37 @@ static void numbers_are_short_and_exact(void **state) {
     assert_string_equal(weft__number_text(1e300, text), "1e+300");
 }
 
+/* A pipe in the place of a file, with and without somebody at its other end, is refused at once, by its name.
+ */
+static void pipes_in_a_run_are_refused(void **state) {
+    (void)state;
+    static const char *const names[] = {"metrics.jsonl", "metrics.csv", "log.txt", WEFT__EVENTS_FILE};
+    char path[4096];
+    weft__run run;
+    alarm(20); /* what waits, waits forever */
+    assert_int_equal(weft__run_create("piped", "gpt", true, &run), WEFT_OK);
+    assert_int_equal(weft__run_write(&run, "config.yaml", "task: classification\n"), WEFT_OK);
+    weft__run_close(&run);
+    for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
+        assert_true(weft__join(path, sizeof path, "piped", names[i / 2]));
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        const int reader = i % 2 ? open(path, O_RDONLY | O_NONBLOCK) : -1;
+        assert_int_equal(weft__run_open("piped", true, &run), WEFT_ERR_IO);
+        assert_non_null(strstr(weft_last_error(NULL), names[i / 2]));
+        assert_non_null(strstr(weft_last_error(NULL), "not a regular file"));
+        if (reader >= 0) close(reader);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(weft__run_open("piped", true, &run), WEFT_OK);
+        weft__run_close(&run);
+    }
+    assert_int_equal(unlink("piped/lock"), 0);
+    assert_int_equal(mkfifo("piped/lock", 0600), 0);
+    assert_false(weft_run_lock_held("piped"));
+    assert_int_not_equal(weft__run_open("piped", true, &run), WEFT_OK);
+    alarm(0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(numbers_are_never_used_twice, enter, leave),
@@ -369,6 +402,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(choices_come_back, enter, leave),
         cmocka_unit_test_setup_teardown(events_are_cut_between_records, enter, leave),
         cmocka_unit_test_setup_teardown(damaged_lines_are_left_out, enter, leave),
+        cmocka_unit_test_setup_teardown(pipes_in_a_run_are_refused, enter, leave),
         cmocka_unit_test(numbers_are_short_and_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,7 +124,8 @@ bool weft__gpu_cache_load(weft_context *ctx, weft_hash key, void **bytes, size_t
     file_head head;
     struct stat s;
     if (!file_of(key, path)) return false;
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int file =
+        open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* a pipe must not hold us up */
     if (file < 0) return false;
     void *read = NULL;
     bool whole = fstat(file, &s) == 0 && S_ISREG(s.st_mode) && s.st_uid == geteuid() &&
