@@ -48,6 +48,7 @@ extern "C" {
     X(ERR_NUMERIC, "not a finite number")                                                                    \
     X(ERR_STATE, "not possible in this state")                                                               \
     X(ERR_BUSY, "in use by another process")                                                                 \
+    X(ERR_STOPPED, "stopped, as the program asked")                                                          \
     X(ERR_INTERNAL, "a bug in Weft")
 
 typedef enum weft_status {

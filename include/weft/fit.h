@@ -94,7 +94,8 @@ typedef struct weft_history {
 /* Trains m by the optimizer on the loader's batches, beginning at the position that the optimizer's steps
  * have come to: a new one at the first batch, a resumed one where it stopped. history may be NULL.
  * WEFT_ERR_NUMERIC when a loss is not a finite number: the message names step and samples (on a device that
- * works on its own it comes some steps later, see weft_fit_losses); otherwise what failed. */
+ * works on its own it comes some steps later, see weft_fit_losses); WEFT_ERR_STOPPED when the context was
+ * interrupted: the last whole step stands; otherwise what failed. */
 WEFT_API WEFT_CHECKED weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
                                            const weft_fit_options *options, weft_history *history);
 WEFT_API void weft_history_free(weft_history *history);
@@ -104,7 +105,8 @@ WEFT_API uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate
 
 /* Mean loss over everything that the loader holds, in evaluation mode (the mode is restored); *accuracy,
  * which may be NULL, is the share of largest logits that are right, of a binary cross-entropy of logits
- * on the right side of 0; NaN where the loss is neither. */
+ * on the right side of 0; NaN where the loss is neither. WEFT_ERR_STOPPED between two batches when the
+ * context was interrupted. */
 WEFT_API WEFT_CHECKED weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind,
                                                 double *loss, double *accuracy);
 

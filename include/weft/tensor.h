@@ -31,6 +31,12 @@ typedef struct weft_open_options {
     void *log_user;
     weft_alloc_fn alloc; /* NULL: the C library's */
     void *alloc_user;
+    /* Asked whether what is under way should end: between the batches of weft_fit and of an evaluation, and
+     * between the kernels that a device compiles. True ends it with WEFT_ERR_STOPPED. The context stays as
+     * usable as it was, and the model as its last whole step left it. Called by the thread
+     * that uses the context; NULL: nothing ends early. */
+    bool (*interrupted)(void *user);
+    void *interrupted_user;
     bool no_fusion; /* every op a kernel of its own: to see what fusion changes */
     /* Results may differ in their last bits from run to run, where a library is faster so: cuDNN's gradients
      * of attention, in f16 and bf16. Otherwise they never do (PyTorch: use_deterministic_algorithms). */

@@ -26,6 +26,9 @@ struct weft_context {
     void *alloc_user;
     weft_log_fn log;
     void *log_user;
+    bool (*interrupted)(void *user); /* NULL: nothing ends early */
+    void *interrupted_user;
+    bool completes;          /* what is under way would leave the model between two steps: it is not asked */
     weft_error error;        /* the last one */
     double open_seconds;     /* that opening it took */
     uint64_t seed;           /* of the random stream */
@@ -69,6 +72,10 @@ weft_status weft__fail(weft_context *ctx, weft_status status, const char *fmt, .
 weft_status weft__failv(weft_context *ctx, weft_status status, const char *fmt, va_list args);
 /* Out of memory while wanting `bytes` for `what`. */
 weft_status weft__fail_oom(weft_context *ctx, size_t bytes, const char *what);
+/* Whether the program wants what is under way to end (weft_open_options.interrupted). */
+bool weft__interrupted(const weft_context *ctx);
+/* WEFT_ERR_STOPPED where it does. */
+weft_status weft__go_on(weft_context *ctx);
 void weft__log(weft_context *ctx, weft_log_level level, const char *fmt, ...) WEFT_PRINTF(3, 4);
 /* Each line of a text, however long; its newlines become NULs. */
 void weft__log_lines(weft_context *ctx, weft_log_level level, char *text);

@@ -113,6 +113,15 @@ weft_status weft__fail_oom(weft_context *ctx, size_t bytes, const char *what) {
     return record(ctx, WEFT_ERR_OOM, text);
 }
 
+bool weft__interrupted(const weft_context *ctx) {
+    return ctx->interrupted && !ctx->completes && ctx->interrupted(ctx->interrupted_user);
+}
+
+weft_status weft__go_on(weft_context *ctx) {
+    return weft__interrupted(ctx) ? weft__fail(ctx, WEFT_ERR_STOPPED, "stopped, as the program asked")
+                                  : WEFT_OK;
+}
+
 void weft__log(weft_context *ctx, weft_log_level level, const char *fmt, ...) {
     if (!ctx || !ctx->log) return;
     char text[WEFT_ERROR_SIZE];

@@ -23,6 +23,7 @@ int weft__exit_code(weft_status status) {
     case WEFT_ERR_STALE:
     case WEFT_ERR_UNSUPPORTED:
     case WEFT_ERR_STATE:
+    case WEFT_ERR_STOPPED:
     case WEFT_ERR_INTERNAL: break;
     }
     return WEFT__EXIT_FAILED;

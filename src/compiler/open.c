@@ -103,6 +103,8 @@ weft_status weft_open(const weft_open_options *options, weft_context **out) {
     ctx->alloc_user = options->alloc_user;
     ctx->log = options->log;
     ctx->log_user = options->log_user;
+    ctx->interrupted = options->interrupted;
+    ctx->interrupted_user = options->interrupted_user;
     ctx->seed = options->seed;
     ctx->path = "";
     ctx->training = true;

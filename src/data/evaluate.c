@@ -138,6 +138,7 @@ static weft_status add_up(evaluation *e) {
 static weft_status evaluate_all(evaluation *e, weft_module *m, weft_loader *loader) {
     weft_context *ctx = weft_module_context(m);
     for (int64_t b = 0; b < loader->batches; b++) {
+        WEFT_TRY(weft__go_on(ctx));
         weft_scope *scope = weft_scope_open(ctx);
         if (!scope) return weft__fail_oom(ctx, 0, "a scope");
         weft_status status = evaluate_batch(e, m, loader, (uint64_t)b);

@@ -44,6 +44,7 @@ typedef struct weft__fit {
     size_t n_workers;
     uint64_t accumulate; /* batches of a step, */
     uint64_t share;      /* and of it of a worker's, which follow each other */
+    bool assigns;        /* forward passes change buffers: running statistics, states */
     bool planned;
     uint64_t seen;       /* steps whose losses were looked at */
     double loss;         /* of the last of them */
@@ -181,11 +182,21 @@ static weft_status part(fit *f, worker *w, uint64_t step, uint64_t k, weft_fit_s
     return status;
 }
 
+/* A stop may give a step up before its last batch: of gradients that are still being added nothing is kept.
+ * What was assigned on the way would be, and replicas would drift apart: then the step is completed. */
+static weft_status may_leave(const fit *f, uint64_t k) {
+    if (k > 0 && (f->assigns || f->n_workers > 1))
+        for (size_t i = 0; i < f->n_workers; i++) f->workers[i].ctx->completes = true;
+    return weft__go_on(f->ctx);
+}
+
 /* Each worker has its share of the batches under way before the first is waited for. */
 static weft_status parts(fit *f, uint64_t step, weft_fit_state *state) {
     for (uint64_t k = 0; k < f->share; k++)
-        for (size_t i = 0; i < f->n_workers; i++)
+        for (size_t i = 0; i < f->n_workers; i++) {
+            WEFT_TRY(may_leave(f, k + i));
             WEFT_TRY(part(f, &f->workers[i], step, i * f->share + k, state));
+        }
     if (f->n_workers == 1) return WEFT_OK;
     const double started = now();
     WEFT_TRY(weft_optimizer_share(f->optimizers, f->n_workers));
@@ -222,7 +233,9 @@ static weft_status one_step(fit *f, uint64_t step, uint64_t steps, bool *stop) {
                             .val_loss = (double)NAN,
                             .val_accuracy = (double)NAN,
                             .fit = f};
-    WEFT_TRY(parts(f, step, &state));
+    const weft_status status = parts(f, step, &state);
+    for (size_t i = 0; i < f->n_workers; i++) f->workers[i].ctx->completes = false;
+    WEFT_TRY(status);
     if (o->on_step) WEFT_TRY(o->on_step(o->user, &state, stop));
     return state.epoch_ends || step + 1 == steps || *stop ? end_epoch(f, &state, stop) : WEFT_OK;
 }
@@ -305,13 +318,25 @@ static void free_workers(fit *f) {
     weft__free(f->ctx, f->optimizers);
 }
 
+static bool assigns(weft_module *m) {
+    weft_parameter_info info;
+    for (size_t i = 0; weft_parameter_at(m, i, &info); i++)
+        if (info.buffer) return true;
+    return false;
+}
+
 static weft_status train(fit *f, bool *stop) {
     uint64_t steps;
+    weft_status status = WEFT_OK;
     WEFT_TRY(add_workers(f));
     WEFT_TRY(count_steps(f, &steps));
+    f->assigns = assigns(f->m);
     f->seen = weft_optimizer_steps(f->opt);
-    for (uint64_t step = f->seen; step < steps && !*stop; step++) WEFT_TRY(one_step(f, step, steps, stop));
-    return look(f);
+    for (uint64_t step = f->seen; step < steps && !*stop && status == WEFT_OK; step++)
+        status = one_step(f, step, steps, stop);
+    if (status != WEFT_OK && status != WEFT_ERR_STOPPED) return status;
+    WEFT_TRY(look(f)); /* where it was stopped, too: a loss that is no number is the worse news */
+    return status;
 }
 
 weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,

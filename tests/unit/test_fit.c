@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <weft/fit.h>
+#include "base/base.h"
 #include "device.h"
 
 enum { ROWS = 22, INPUTS = 2, WEIGHTS = 2 * 8 + 8 + 8 * 2 + 2 };
@@ -155,6 +156,93 @@ static void stopping_and_going_on_is_as_if_unbroken(void **state) {
     assert_memory_equal(a, b, sizeof a);
     tear_down(&whole);
     tear_down(&cut);
+}
+
+/* A stop at each place where one is asked for, one place later each time. */
+typedef struct asking {
+    int asks, stop_at; /* 0: never */
+} asking;
+
+static bool stops(void *user) {
+    asking *a = user;
+    return ++a->asks == a->stop_at;
+}
+
+static void interrupt(weft_context *ctx, asking *a, int stop_at) {
+    *a = (asking){.stop_at = stop_at};
+    ctx->interrupted = stops;
+    ctx->interrupted_user = a;
+}
+
+/* With batch norm a forward pass assigns. */
+static weft_module *net_of(weft_context *ctx, bool assigns) {
+    if (!assigns) return weft_mlp(ctx, (int64_t[]){INPUTS, 8, 2}, 3, NULL);
+    return weft_sequential(ctx, "net", weft_linear(ctx, INPUTS, 8, NULL), weft_batchnorm(ctx, 8, NULL),
+                           weft_linear(ctx, 8, 2, NULL), NULL);
+}
+
+enum { STOPPED_STEPS = 9, PARTS = 3, MOST = 128 };
+
+/* Trains, stopped wherever that is possible, or never. Gives parameters and buffers, and how often it
+ * stopped. */
+static int train_stopped(bool assigns, bool stopped, float out[MOST]) {
+    setting s;
+    asking a;
+    weft_parameter_info info;
+    int times = 0;
+    size_t at = 0;
+    set_up(&s, 11, 0.05);
+    weft_module *net = net_of(s.ctx, assigns);
+    weft_optimizer *opt = weft_adamw(net, &(weft_adam_options){.lr = 0.05});
+    const weft_fit_options options = {.steps = STOPPED_STEPS, .accumulate = PARTS};
+    for (weft_status status = WEFT_ERR_STOPPED; status != WEFT_OK; times++) {
+        const uint64_t before = weft_optimizer_steps(opt);
+        interrupt(s.ctx, &a, stopped ? times + 1 : 0);
+        status = weft_fit(net, opt, s.loader, &options, NULL);
+        if (status != WEFT_OK) assert_int_equal(status, WEFT_ERR_STOPPED);
+        assert_true(weft_optimizer_steps(opt) >= before && times < 200);
+    }
+    for (size_t i = 0; weft_parameter_at(net, i, &info); i++) {
+        const size_t count = (size_t)weft_numel(info.tensor);
+        assert_true(at + count <= MOST);
+        assert_ok(weft_read(info.tensor, out + at, count * sizeof *out));
+        at += count;
+    }
+    tear_down(&s);
+    return times - 1;
+}
+
+static void wherever_it_is_stopped_it_goes_on_as_if_unbroken(void **state) {
+    (void)state;
+    for (int assigns = 0; assigns < 2; assigns++) {
+        float whole[MOST] = {0}, cut[MOST] = {0};
+        assert_int_equal(train_stopped(assigns, false, whole), 0);
+        assert_true(train_stopped(assigns, true, cut) > 3);
+        assert_memory_equal(whole, cut, sizeof whole);
+    }
+}
+
+static void an_evaluation_is_left_between_two_batches(void **state) {
+    (void)state;
+    setting s;
+    asking a;
+    double whole, loss = 0;
+    int times = 0;
+    set_up(&s, 2, 0.05);
+    for (weft_status status = WEFT_ERR_STOPPED; status != WEFT_OK; times++) {
+        interrupt(s.ctx, &a, times + 1);
+        status = weft_evaluate(s.net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &loss, NULL);
+        assert_true(weft_is_training(s.net) && times < 100);
+        if (status == WEFT_OK) continue;
+        assert_int_equal(status, WEFT_ERR_STOPPED);
+        assert_true(isnan(loss));
+        assert_int_equal(a.asks, times + 1); /* nothing more was begun */
+    }
+    assert_true(times > 11); /* so many batches, and what is compiled */
+    interrupt(s.ctx, &a, 0);
+    assert_ok(weft_evaluate(s.net, s.loader, WEFT_LOSS_CROSS_ENTROPY, &whole, NULL));
+    assert_true(loss == whole);
+    tear_down(&s);
 }
 
 /* 2 x 11 samples a step are 22: the same samples, so the same weights but for rounding. */
@@ -317,6 +405,8 @@ int main(void) {
         cmocka_unit_test(it_learns_and_tells),
         cmocka_unit_test(evaluation_does_not_depend_on_batches),
         cmocka_unit_test(stopping_and_going_on_is_as_if_unbroken),
+        cmocka_unit_test(wherever_it_is_stopped_it_goes_on_as_if_unbroken),
+        cmocka_unit_test(an_evaluation_is_left_between_two_batches),
         cmocka_unit_test(accumulation_is_the_big_batch),
         cmocka_unit_test(replicas_share_a_step),
         cmocka_unit_test(bad_replicas_are_refused),

@@ -79,7 +79,7 @@ static weft__blas_timing time_all(weft__cuda *d, const weft__blas_plan *plan,
     float first = -1, best = -1;
     CUresult error = weft__cu.cuEventCreate(&events[0], CU_EVENT_DEFAULT);
     if (!error) error = weft__cu.cuEventCreate(&events[1], CU_EVENT_DEFAULT);
-    for (int i = 0; i < count && !error; i++) {
+    for (int i = 0; i < count && !error && !weft__interrupted(d->gpu.base.ctx); i++) {
         const float ms = time_one(d, plan, &ways[i], at, events, best);
         if (ms <= 0) continue;
         if (i == 0) first = best = ms;

@@ -28,6 +28,8 @@ typedef struct work {
     weft_gpu_unit *units;
     int n_units;
     atomic_int next;
+    atomic_bool stopped; /* no further unit is begun */
+    pthread_t caller;
 } work;
 
 /* ---- what is new ---- */
@@ -168,8 +170,12 @@ static weft_status write_text(work *w, int k) {
 
 static void *compile_next(void *user) {
     work *w = user;
+    const bool asks = pthread_equal(pthread_self(), w->caller);
     for (int k = w->next++; k < w->n_units; k = w->next++) {
         weft_gpu_unit *u = &w->units[k];
+        if (asks && weft__interrupted(w->ctx)) w->stopped = true;
+        if (w->stopped) break;
+        u->met = true;
         w->c->compile(w->c, u);
         if (u->fresh)
             weft__gpu_hook.compiles++;
@@ -182,6 +188,7 @@ static void *compile_next(void *user) {
 static void compile_all(work *w) {
     int threads = weft__processors() < THREADS_MOST ? weft__processors() : THREADS_MOST;
     if (threads > w->n_units) threads = w->n_units;
+    w->caller = pthread_self();
     weft__parallel(threads, compile_next, w);
 }
 
@@ -224,9 +231,13 @@ static weft_status compile_fresh(work *w) {
     if (w->n_units && weft__gpu_hook.fail_compile && --weft__gpu_hook.fail_compile == 0)
         w->units[0].error = WEFT_GPU_TEST_ERROR;
     for (int k = 0; k < w->n_units; k++) { /* all, since each may hold something */
+        if (!w->units[k].met) continue;
         const weft_status finished = w->c->finish(w->c, &w->units[k]);
         if (status == WEFT_OK) status = finished;
     }
+    if (status == WEFT_OK && w->stopped)
+        return weft__fail(w->ctx, WEFT_ERR_STOPPED, "%s: stopped between two kernels, as the program asked",
+                          w->c->device->name);
     return status == WEFT_OK ? keep(w) : status;
 }
 

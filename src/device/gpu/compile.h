@@ -21,6 +21,7 @@ typedef struct weft_gpu_unit {
     weft_hash key;    /* of what is compiled, by what */
     void *binary;     /* found on disk, or to be kept there; NULL: neither. Freed with weft__free */
     size_t binary_bytes;
+    bool met;                  /* compiled, or found: a stop comes before others */
     bool fresh;                /* compiled here */
     void *module;              /* of the driver's */
     int error;                 /* of the driver's or the compiler's; 0: none */

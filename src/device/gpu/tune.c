@@ -131,7 +131,7 @@ static bool measure_all(weft_tuner *tuner, const weft_tuner_question *q, kept *f
     bool all = make_buffers(device, q, buffers);
     for (int way = 0; all && way < q->ways; way++) {
         seconds[way] = measure(tuner, q, buffers, way);
-        all = seconds[way] > 0 &&
+        all = seconds[way] > 0 && !weft__interrupted(device->ctx) &&
               (way == q->ways - 1 || tuner->seconds + weft__tuner_clock() - from < PROGRAM_SECONDS);
     }
     for (int i = 0; i < 3; i++)

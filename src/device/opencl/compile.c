@@ -84,7 +84,7 @@ static void store(weft__opencl *d, const weft_gpu_module *m) {
 
 void weft__opencl_compiler_close(weft__opencl *d) {
     const bool kept = d->gpu.compiler.n_modules && weft__gpu_cache_wanted();
-    for (size_t i = 0; kept && i < d->gpu.compiler.n_modules; i++)
+    for (size_t i = 0; kept && i < d->gpu.compiler.n_modules && !weft__interrupted(d->gpu.base.ctx); i++)
         if (d->gpu.compiler.modules[i].fresh) store(d, &d->gpu.compiler.modules[i]);
     if (d->gpu.compiler.device) weft__gpu_compiler_close(&d->gpu.compiler);
 }

@@ -19,6 +19,7 @@ typedef struct opencl_executable {
     cl_uint times_index; /* of the argument that tells how many runs the one launch does, */
     int times;           /* and what it says */
     cl_event *events;    /* of the launches of a timed run */
+    bool warm;           /* has run: drivers make the code of a kernel when it is first launched */
 } opencl_executable;
 
 static opencl_executable *executable_of(weft_gpu_executable *e) { return (opencl_executable *)e; }
@@ -199,6 +200,32 @@ static cl_int enqueue_repeated(weft__opencl *d, opencl_executable *e, int *times
     return error ? error : enqueue(d, e, 0);
 }
 
+/* A program that changes no variable may end anywhere. */
+static bool changes_variables(const weft_gpu_executable *e) {
+    for (int i = 0; i < e->commands->count; i++)
+        if (e->commands->list[i].sink) return true;
+    return false;
+}
+
+/* Drivers make the code of a kernel when it is first run, seconds each: then each is waited for, so that a
+ * stop need not wait for all of them. */
+static bool is_cold(const weft__opencl *d, const opencl_executable *e) {
+    return !e->warm && d->gpu.base.ctx->interrupted && !changes_variables(&e->gpu);
+}
+
+static weft_status run_once(weft__opencl *d, opencl_executable *e) {
+    const bool cold = is_cold(d, e);
+    release_events(e);
+    for (int l = 0; l < e->n_launches; l++) {
+        cl_int error = enqueue(d, e, l);
+        if (!error && cold) error = weft__cl.clFinish(d->queue);
+        if (error) return weft__opencl_fail(d, error, "a run");
+        if (cold) WEFT_TRY(weft__go_on(d->gpu.base.ctx));
+    }
+    e->warm = true;
+    return WEFT_OK;
+}
+
 weft_status weft__opencl_run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                              int times) {
     weft__opencl *d = weft__opencl_of(device);
@@ -207,10 +234,7 @@ weft_status weft__opencl_run(weft_device *device, weft_executable *executable, w
     WEFT_TRY(weft__gpu_ready(&d->gpu, &form, buffers, times));
     opencl_executable *e = executable_of(form);
     while (form->repeats && times > 0 && !error) error = enqueue_repeated(d, e, &times);
-    for (; times > 0 && !error; times--) {
-        release_events(e);
-        for (int l = 0; l < e->n_launches && !error; l++) error = enqueue(d, e, l);
-    }
+    for (; times > 0 && !error; times--) WEFT_TRY(run_once(d, e));
     if (!error) error = weft__cl.clFlush(d->queue);
     return error ? weft__opencl_fail(d, error, "a run") : WEFT_OK;
 }
