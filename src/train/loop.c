@@ -44,6 +44,8 @@ typedef struct text {
 
 static weft_status collect(void *user, const char *piece, size_t bytes) {
     text *t = user;
+    if (weft__signals_interrupt(NULL))
+        return weft__fail(NULL, WEFT_ERR_STOPPED, "stopped while a sample was written");
     for (size_t i = 0; i < bytes; i++) {
         if (!weft__grow(NULL, &t->data, &t->capacity, t->size, 1))
             return weft__fail_oom(NULL, t->size, "a sample");
@@ -101,12 +103,10 @@ static weft_status report(weft__loop *loop, uint64_t step) {
     return weft__report_write(loop->run.dir);
 }
 
-static weft_status log_step(weft__loop *loop, const weft_fit_state *state, weft__metrics *m) {
+/* What a line says of a step besides losses. */
+static void describe_step(weft__loop *loop, const weft_fit_state *state, weft__metrics *m) {
     m->lr = state->lr;
-    m->epoch = state->epoch;
     m->grad_norm = weft_optimizer_grad_norm(loop->model.optimizer);
-    m->memory_peak = memory_peak();
-    m->gauges = weft__gauging_take(loop->gauging);
     m->loss_scale = weft_optimizer_loss_scale(loop->model.optimizer);
     if (loop->rate_seconds > 0) m->rate = loop->items * (double)loop->rate_steps / loop->rate_seconds;
     loop->rate_seconds = 0;
@@ -115,6 +115,11 @@ static weft_status log_step(weft__loop *loop, const weft_fit_state *state, weft_
         m->epoch_seconds = weft__now() - loop->epoch_started;
         loop->epoch_started = weft__now();
     }
+}
+
+static weft_status log_step(weft__loop *loop, weft__metrics *m) {
+    m->memory_peak = memory_peak();
+    m->gauges = weft__gauging_take(loop->gauging);
     loop->last = *m;
     return weft__run_metrics(&loop->run, m);
 }
@@ -146,45 +151,97 @@ static weft_status look(weft__loop *loop, const weft_fit_state *state, const dut
     return WEFT_OK;
 }
 
+/* A stop that was asked for: from here on what it takes to save is not interrupted. */
+static void heed_stop(weft__loop *loop) {
+    if (loop->signal || !(loop->signal = weft__signals_stop())) return;
+    weft__signals_mode(WEFT__STOP_UNDER_WAY, NULL);
+    weft__signals_drop_output();
+}
+
+static weft_status evaluate(weft__loop *loop, weft__metrics *m, duties *d) {
+    WEFT_TRY(weft__loop_evaluate(loop, m));
+    weft__run_beat(&loop->run);
+    if (loop->validation && weft__stopping_look(&loop->stopping, loop->config, m->step, m->val_loss))
+        d->saves = d->saves || loop->config->train_keep_best;
+    d->ends = weft__stopping_over(&loop->stopping, loop->config);
+    weft__progress_phase(&loop->progress, WEFT__PHASE_SAMPLE);
+    WEFT_TRY(sample(loop, m->step));
+    weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
+    return WEFT_OK;
+}
+
+/* Evaluates, and says and logs what is known of the step. Cut short by a stop, all of that is due: the
+ * checkpoint keeps what there is to say, and who resumes does it first. */
+static weft_status tell(weft__loop *loop, weft__metrics *m, duties *d) {
+    const weft__stopping before = loop->stopping;
+    const weft__metrics known = *m;
+    loop->stopping.due = (weft__due){0};
+    weft_status status = d->evaluates ? evaluate(loop, m, d) : WEFT_OK;
+    if (status == WEFT_ERR_STOPPED) {
+        loop->stopping = before;
+        loop->stopping.due =
+            (weft__due){known.step, known.epoch, known.loss, known.lr, known.grad_norm, known.loss_scale};
+        return WEFT_OK;
+    }
+    if (status == WEFT_OK && d->logs) status = log_step(loop, m);
+    if (status != WEFT_OK || !d->shows) return status;
+    weft__metrics shown = loop->last;
+    shown.epoch = m->epoch;
+    shown.loss = m->loss;
+    weft__progress_step(&loop->progress, m->step, &shown);
+    return WEFT_OK;
+}
+
+/* Saves where that is due or a stop was asked for. state NULL: the step was made by an earlier process. */
+static weft_status keep_due(weft__loop *loop, const weft_fit_state *state, uint64_t step, const duties *d) {
+    const bool wanted = weft__signals_save();
+    heed_stop(loop);
+    if (!d->saves && !d->ends && !wanted && !loop->signal) return WEFT_OK;
+    if (state)
+        WEFT_TRY(weft_fit_losses(state, NULL, NULL)); /* no weights that come of a loss that is no number */
+    return write_in_folder(loop, step, keep);
+}
+
 static weft_status after_step(weft__loop *loop, const weft_fit_state *state, bool *stop) {
     duties d = duties_of(loop, state);
     weft__run_beat(&loop->run);
-    weft__progress *p = &loop->progress;
     weft__metrics m = weft__metrics_none(state->step);
+    weft__signals_mode(WEFT__STOP_IN_ORDER, NULL); /* there is something to save */
     WEFT_TRY(look(loop, state, &d, &m.loss));
     if (state->epoch_ends && loop->config->data_streams) /* before the states are saved */
         WEFT_TRY(weft_streams_restart(loop->model.module));
-    weft__progress_phase(p, WEFT__PHASE_REPORT);
-    if (d.evaluates) {
-        WEFT_TRY(weft__loop_evaluate(loop, state, &m));
-        weft__run_beat(&loop->run);
-        if (loop->validation && weft__stopping_look(&loop->stopping, loop->config, state->step, m.val_loss))
-            d.saves = d.saves || loop->config->train_keep_best;
-        d.ends = weft__stopping_over(&loop->stopping, loop->config);
-        weft__progress_phase(p, WEFT__PHASE_SAMPLE);
-        WEFT_TRY(sample(loop, state->step));
-        weft__progress_phase(p, WEFT__PHASE_REPORT);
-    }
-    if (d.logs) WEFT_TRY(log_step(loop, state, &m));
-    if (d.shows) {
-        weft__metrics shown = loop->last;
-        shown.epoch = state->epoch;
-        shown.loss = m.loss;
-        weft__progress_step(p, state->step, &shown);
-    }
-    loop->signal = weft__signals_stop();
-    if (d.saves || d.ends || weft__signals_save() || loop->signal) {
-        WEFT_TRY(weft_fit_losses(state, NULL, NULL)); /* no weights that come of a loss that is no number */
-        WEFT_TRY(write_in_folder(loop, state->step, keep));
-    }
-    if (d.evaluates && weft__now() - loop->reported > REPORT_SECONDS) {
-        weft__progress_phase(p, WEFT__PHASE_REPORT);
+    weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
+    m.epoch = state->epoch;
+    if (d.logs) describe_step(loop, state, &m);
+    WEFT_TRY(tell(loop, &m, &d));
+    WEFT_TRY(keep_due(loop, state, state->step, &d));
+    if (d.evaluates && !loop->signal && weft__now() - loop->reported > REPORT_SECONDS) {
+        weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
         WEFT_TRY(weft__loop_summary(loop, "running"));
         WEFT_TRY(write_in_folder(loop, state->step, report));
         loop->reported = weft__now();
     }
     *stop = loop->signal != 0 || d.ends;
-    weft__progress_phase(p, WEFT__PHASE_TRAIN);
+    weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
+    return WEFT_OK;
+}
+
+/* The evaluation that a stop cut short in an earlier process. The checkpoint is written anew, as it would be
+ * had the evaluation not been stopped. */
+static weft_status catch_up(weft__loop *loop, bool *stop) {
+    const weft__due due = loop->stopping.due;
+    weft__metrics m = weft__metrics_none(due.step);
+    duties d = {.evaluates = true, .logs = true, .shows = true, .saves = true};
+    m.epoch = due.epoch;
+    m.loss = due.loss;
+    m.lr = due.lr;
+    m.grad_norm = due.grad_norm;
+    m.loss_scale = due.loss_scale;
+    WEFT_TRY(tell(loop, &m, &d));
+    if (loop->stopping.due.step == 0) loop->saved = UINT64_MAX;
+    WEFT_TRY(keep_due(loop, NULL, due.step, &d));
+    *stop = loop->signal != 0 || d.ends;
+    weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
     return WEFT_OK;
 }
 
@@ -262,14 +319,20 @@ static void say_gauges(weft__loop *loop) {
     if (t.length) weft__progress_say(&loop->progress, "the card, on average: %s", line);
 }
 
+/* What came of all the steps, unless a stop was asked for: then `weft resume` measures it. */
+static weft_status measure(weft__loop *loop) {
+    if (loop->signal) return WEFT_OK;
+    weft__progress_phase(&loop->progress, WEFT__PHASE_EVAL);
+    const weft_status status = weft__loop_score(loop);
+    heed_stop(loop);
+    return status == WEFT_ERR_STOPPED ? WEFT_OK : status;
+}
+
 static weft_status finish(weft__loop *loop) {
+    WEFT_TRY(measure(loop));
     const weft__stopping *stopping = &loop->stopping;
     const bool early = weft__stopping_over(stopping, loop->config);
     const char *how = loop->signal ? "stopped by a signal" : early ? "stopped early" : "done";
-    if (!loop->signal) {
-        weft__progress_phase(&loop->progress, WEFT__PHASE_EVAL);
-        WEFT_TRY(weft__loop_score(loop));
-    }
     weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
     WEFT_TRY(weft__loop_summary(loop, loop->signal ? "stopped" : how));
     WEFT_TRY(weft__run_log(&loop->run, loop->saved, "%s", how));
@@ -302,8 +365,15 @@ static weft_status train(weft__loop *loop) {
     options.on_step = on_step;
     options.on_plan = on_plan;
     options.user = loop;
-    WEFT_TRY(weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL));
-    return finish(loop);
+    bool stop = false;
+    if (loop->stopping.due.step) WEFT_TRY(catch_up(loop, &stop));
+    weft_status status = WEFT_OK;
+    if (!stop) status = weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL);
+    if (status == WEFT_ERR_STOPPED) { /* between two batches of a step */
+        heed_stop(loop);
+        status = write_in_folder(loop, weft_optimizer_steps(loop->model.optimizer), keep);
+    }
+    return status == WEFT_OK ? finish(loop) : status;
 }
 
 /* Adds what to run instead where the loss was no number. */
@@ -367,11 +437,14 @@ weft_status weft__train(weft__config *config, const weft__train_options *options
                         weft__train_result *result) {
     weft__loop loop;
     memset(result, 0, sizeof *result);
-    weft__signals_install();
+    weft__signals_install(options->resume
+                              ? "weft: stopped before another step was made: the run is as it was\n"
+                              : "weft: stopped before the first step: nothing was saved\n");
     weft_status status = weft__loop_open(&loop, config, options);
     if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir);
     result->early = status == WEFT_OK && weft__stopping_over(&loop.stopping, config);
-    if (status == WEFT_OK && (loop.first >= loop.steps || result->early)) {
+    const bool done = loop.first >= loop.steps && !loop.stopping.due.step;
+    if (status == WEFT_OK && (done || result->early)) {
         result->nothing = true;
         status = complete(&loop, result->early ? "stopped early" : "done");
     } else if (status == WEFT_OK) {
@@ -381,6 +454,8 @@ weft_status weft__train(weft__config *config, const weft__train_options *options
     if (status != WEFT_OK) note_failure(&loop, status, result);
     if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir); /* it may have moved */
     result->signal = loop.signal;
+    weft__signals_mode(WEFT__STOP_AT_ONCE, ""); /* all is written */
     weft__loop_close(&loop);
+    weft__signals_restore();
     return status;
 }

@@ -34,11 +34,11 @@ static void hint(weft__loop *loop, uint64_t step) {
 #define HINT_STEPS      10      /* too few to tell anything, even where they are epochs */
 #define AUC_IN_TRAINING 1000000 /* samples times classes above which areas are left to the end */
 
-weft_status weft__loop_evaluate(weft__loop *loop, const weft_fit_state *state, weft__metrics *m) {
+weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m) {
     weft__scores *s = &loop->scores;
     if (!loop->validation) return WEFT_OK;
     weft__progress_phase(&loop->progress, WEFT__PHASE_EVAL);
-    const bool last = state->step == state->steps,
+    const bool last = m->step == loop->steps,
                few = loop->dataset.outputs <= AUC_IN_TRAINING / (weft_loader_samples(loop->validation) + 1);
     weft__scores_free(s);
     WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, loop->validation, last || few, s));
@@ -47,7 +47,7 @@ weft_status weft__loop_evaluate(weft__loop *loop, const weft_fit_state *state, w
     if (s->task == WEFT__TASK_CLASSIFICATION) {
         m->val_f1 = s->classes.f1;
         m->val_auc = s->classes.auc;
-        if (state->epoch >= 1 && state->step >= HINT_STEPS) hint(loop, state->step);
+        if (m->epoch >= 1 && m->step >= HINT_STEPS) hint(loop, m->step);
     } else if (s->task == WEFT__TASK_REGRESSION) {
         m->val_r2 = s->numbers.r2;
         m->val_rmse = s->numbers.rmse;

@@ -5,8 +5,8 @@
 #include "train/loop_setup.h"
 
 /* Measures the model on the validation data, where there are any, for a line of metrics, and says what is
- * odd. */
-weft_status weft__loop_evaluate(weft__loop *loop, const weft_fit_state *state, weft__metrics *m);
+ * odd. m: the step and epoch are there. WEFT_ERR_STOPPED where a stop was asked for on the way. */
+weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m);
 
 /* When training is done: test data, of the best checkpoint where it is kept, whose weights the model then
  * has; scores.json. */

@@ -143,15 +143,16 @@ static weft_status restore_best(weft__loop *loop) {
     weft__stopping *s = &loop->stopping;
     if (!loop->config->train_keep_best || s->best_step == 0) return WEFT_OK;
     const weft_status status = weft_checkpoint_mark_best(loop->model.ctx, loop->run.dir, s->best_step);
-    if (status == WEFT_ERR_STATE) *s = (weft__stopping){0};
+    if (status == WEFT_ERR_STATE) *s = (weft__stopping){.due = s->due};
     return status == WEFT_ERR_STATE ? WEFT_OK : status;
 }
 
-/* Cuts the logs back to the step of the checkpoint, and says where they are damaged. */
+/* Cuts the logs back to the step of the checkpoint, or before it where its evaluation is due, which tells
+ * that step anew; says where they are damaged. */
 static weft_status cut_logs(weft__loop *loop) {
     weft__history history;
     char damage[WEFT__DAMAGE_TEXT];
-    WEFT_TRY(weft__run_cut(&loop->run, loop->first));
+    WEFT_TRY(weft__run_cut(&loop->run, loop->first - (loop->stopping.due.step ? 1 : 0)));
     WEFT_TRY(weft__history_read(loop->run.dir, &history));
     if (history.damaged)
         weft__log(loop->model.ctx, WEFT_LOG_WARNING, "%s/%s", loop->run.dir,

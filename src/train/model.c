@@ -9,6 +9,7 @@
 #include "train/class_weights.h"
 #include "train/model.h"
 #include "train/model_kind.h"
+#include "train/signals.h"
 
 weft_status weft__model_open_context(const weft__config *config, const char *device, weft_log_fn log,
                                      void *user, weft_context **ctx) {
@@ -20,6 +21,7 @@ weft_status weft__model_open_context(const weft__config *config, const char *dev
                                        .tf32 = config->train_precision == WEFT__PRECISION_TF32,
                                        .log = log,
                                        .log_user = user,
+                                       .interrupted = weft__signals_interrupt,
                                        .allow_nondeterministic = !config->train_deterministic};
     return weft_open(&options, ctx);
 }
@@ -199,7 +201,7 @@ weft_status weft__model_save(const weft__model *model, const weft__config *confi
                              const weft__dataset *dataset, const char *run, const weft__stopping *stopping) {
     weft_entry *weights = NULL, *states = NULL;
     size_t weight_count = 0, state_count = 0;
-    char config_hash[17], data_hash[17], extra[200];
+    char config_hash[17], data_hash[17], extra[WEFT__STOPPING_TEXT];
     uint64_t step = weft_optimizer_steps(model->optimizer);
     weft__stopping_text(stopping, extra);
     WEFT_TRY(weft__config_hash(model->ctx, config, config_hash));

@@ -1,52 +1,140 @@
-"""Kills small runs with SIGKILL at random moments, some of them inside a save, and resumes them until they are done; their
-weights, best checkpoints, scores and logs must then equal an unbroken run's byte for byte (rates, times and memory excepted).
-A gpt, and on the cpu a network of rows, which keeps its best checkpoint.
+"""Attacks small runs and resumes them until they are done: kills (SIGKILL, some inside a save), signals that stop, save or
+pause, and several commands in one folder at once. Whatever happened on the way, the verdict is the same: weights, best
+checkpoint, scores and metrics equal those of an unbroken run byte for byte (rates, times and memory excepted), every
+checkpoint is whole, no temporary file is left, and no checkpoint is kept beyond train.keep and the best.
 
-usage: kill_resume.py COMMAND [KILLS [DEVICE]]     seeded by $WEFT_SEED (default 1), which is printed
+usage: kill_resume.py COMMAND [--full] [--device DEVICE] [ATTACK...]
+
+ATTACK is kills, signals or races, or one of them in one scenario: kills:llama. Without --full a sample is made, in less
+than a minute on two cores; --full makes 100 kills, each signal at 20 moments, and 50 races. Seeded by $WEFT_SEED
+(default 1), which is printed. The scenario "device", on opencl or the DEVICE, is part of the sample only by its name.
 """
+import argparse
+import collections
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-COMMAND = os.path.abspath(sys.argv[1])
-KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 20
-DEVICE = sys.argv[3] if len(sys.argv) > 3 else "cpu"
+parser = argparse.ArgumentParser()
+parser.add_argument("command", type=os.path.abspath)
+parser.add_argument("--full", action="store_true")
+parser.add_argument("--device", default="opencl")
+parser.add_argument("attacks", nargs="*")
+ARGUMENTS = parser.parse_intermixed_args()
+COMMAND, FULL = ARGUMENTS.command, ARGUMENTS.full
 SEED = int(os.environ.get("WEFT_SEED", "1"))
-STEPS = 160
-CONFIGS = {"gpt": """
-task: language-model
-data: {path: text.txt, val_fraction: 0.1}
-model: {type: gpt, layers: 1, heads: 2, width: 16, context: 16, dropout: 0.1}
+LATE = 20.0  # seconds from a signal to the end of the process, on a machine that does much else
+UNEQUAL = {"tokens_per_second", "samples_per_second", "epoch_seconds", "memory_peak"}
+
+LANGUAGE = "task: language-model\ndata: {path: text.txt, val_fraction: 0.1}\n"
+TRAIN = "train: {steps: 160, batch: 4, accumulate: 2, eval_every: 20, save_every: 8, log_every: 4, keep: 2}\n"
+CONFIGS = {
+    "llama": LANGUAGE + TRAIN + """
+model: {type: gpt, layers: 1, heads: 2, kv_heads: 1, width: 16, context: 16, dropout: 0.1, bias: false, norm: rms,
+        positions: rotary, mlp: swiglu, untied_head: true}
 optimizer: {lr: 0.01}
 schedule: {warmup: 10, min_lr: 0.001}
-train: {steps: %d, batch: 4, accumulate: 2, eval_every: 20, save_every: 8, log_every: 4, keep: 2}
-device: %s
-""" % (STEPS, DEVICE), "rows": """
+""",
+    "lstm": LANGUAGE + TRAIN + """
+model: {type: lstm, layers: 1, embedding: 8, width: 16, context: 12, dropout: 0.1}
+optimizer: {lr: 0.01}
+""",
+    "resnet": """
+task: classification
+data: {path: small-images-idx3-ubyte, source: idx, val_fraction: 0.3, shift: 1, flip: true}
+model: {type: resnet, depth: 8, width: 4}
+optimizer: {lr: 0.05}
+train: {steps: 60, batch: 8, accumulate: 2, eval_every: 6, save_every: 5, log_every: 3, keep: 1}
+""",
+    "tables": """
 task: classification
 data: {path: rows.csv, source: csv, val_fraction: 0.3, test_path: rows.csv}
 model: {type: mlp, hidden: [8], dropout: 0.2}
 optimizer: {lr: 0.05}
-train: {steps: %d, batch: 8, eval_every: 4, save_every: 9, log_every: 4, keep: 1, class_weights: balanced}
+train: {steps: 4000, batch: 8, eval_every: 10, save_every: 9, log_every: 10, keep: 1, patience: 30,
+        class_weights: balanced}
+""",
+    "device": LANGUAGE + """
+model: {type: gpt, layers: 1, heads: 2, width: 16, context: 16, dropout: 0.1}
+optimizer: {lr: 0.01}
+schedule: {warmup: 10, min_lr: 0.001}
+train: {steps: 60, batch: 4, accumulate: 2, eval_every: 20, save_every: 6, log_every: 4, keep: 2}
 device: %s
-""" % (STEPS, DEVICE)}
-KEPT = {"gpt": 3, "rows": 2}  # train.keep and the best
-UNEQUAL = {"tokens_per_second", "samples_per_second", "epoch_seconds", "memory_peak"}
+""" % ARGUMENTS.device}
+KEEP = {"llama": 2, "lstm": 2, "resnet": 1, "tables": 1, "device": 2}
+
+# What is sent at a moment, and what the command then ends with; None: it goes on. A stop before the first step has the
+# same code as one that was saved.
+SIGNALS = {
+    "TERM": ([signal.SIGTERM], {143}),
+    "INT": ([signal.SIGINT], {130}),
+    "INT twice": ([signal.SIGINT, signal.SIGINT], {130}),
+    "HUP": ([signal.SIGHUP], {129}),
+    "USR1": ([signal.SIGUSR1], None),
+    "STOP, CONT": ([signal.SIGSTOP, signal.SIGCONT], None)}
+DONE = {0, 7}
+ORDERED = {0, 7, 129, 130, 143}
+
+Scenario = collections.namedtuple("Scenario", "name threads")
+Whole = collections.namedtuple("Whole", "weights metrics seconds")
+
+# ---- the command ----
 
 
-def start(*words):
-    env = dict(os.environ, OMP_NUM_THREADS="1", WEFT_DEVICE=DEVICE)
-    return subprocess.Popen([COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
+def start(scenario, *words):
+    env = dict(os.environ, OMP_NUM_THREADS=str(scenario.threads))
+    return subprocess.Popen([COMMAND, *words, "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
 
 
-def finish(process, wanted):
-    _, errors = process.communicate(timeout=300)
-    assert process.returncode in wanted, (process.returncode, errors.decode())
+def begin(scenario, run):
+    """Trains, or goes on where the folder is a run already. What was ended before it became one is begun again."""
+    if os.path.exists(os.path.join(run, "config.yaml")):
+        return start(scenario, "resume", run)
+    return start(scenario, "train", scenario.name + ".yaml", "--run", run)
+
+
+def finish(process, codes):
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode in codes, (process.returncode, errors.decode())
+    return process.returncode
+
+
+def is_saving(run):
+    """True while a checkpoint is being written: its temporary folder is there."""
+    try:
+        return any(name.startswith(".") for name in os.listdir(os.path.join(run, "checkpoints")))
+    except FileNotFoundError:
+        return False
+
+
+# ---- the verdict ----
+
+
+def checkpoints(run):
+    folder = os.path.join(run, "checkpoints")
+    return sorted(int(name[5:]) for name in os.listdir(folder) if name.startswith("step-"))
+
+
+def best(run):
+    link = os.path.join(run, "checkpoints", "best")
+    return int(os.readlink(link)[5:]) if os.path.islink(link) else None
+
+
+def weights(run):
+    """The files of the last and of the best checkpoint, and what was made of them at the end."""
+    paths = ["scores.json"]
+    for step in {checkpoints(run)[-1], best(run)} - {None}:
+        paths += ["checkpoints/step-%d/%s" % (step, name)
+                  for name in ("model.safetensors", "optimizer.safetensors", "state.json")]
+    files = {"best": best(run)}
+    for path in paths:
+        with open(os.path.join(run, path), "rb") as file:
+            files[path] = file.read()
+    return files
 
 
 def metrics(run):
@@ -55,89 +143,145 @@ def metrics(run):
     return [{k: v for k, v in line.items() if k not in UNEQUAL} for line in lines]
 
 
-def weights(run):
-    """Files of the last and of the best checkpoint, and what was made of them at the end."""
-    folder, files = os.path.join(run, "checkpoints"), {}
-    steps = {"step-%d" % STEPS}
-    if os.path.islink(os.path.join(folder, "best")):
-        files["best"] = os.readlink(os.path.join(folder, "best"))
-        steps.add(files["best"])
-    paths = [os.path.join(folder, step, name) for step in sorted(steps)
-             for name in ("model.safetensors", "optimizer.safetensors", "state.json")]
-    for path in paths + [os.path.join(run, "scores.json")]:
-        with open(path, "rb") as file:
-            files[os.path.relpath(path, run)] = file.read()
-    return files
+def verdict(scenario, run, whole):
+    """What must hold of a run that was attacked and then came to its end."""
+    assert weights(run) == whole.weights, run + ": other weights, optimizer state or scores than the unbroken run"
+    assert metrics(run) == whole.metrics, run + ": other metrics than the unbroken run"
+    info = subprocess.run([COMMAND, "info", run, "--check"], capture_output=True, text=True, check=False)
+    assert info.returncode == 0 and "DAMAGED" not in info.stdout, (run, info.stdout, info.stderr)
+    left = [name for _, folders, files in os.walk(run) for name in folders + files if name.endswith(".tmp")]
+    assert not left, "%s: left behind: %s" % (run, left)
+    more = set(checkpoints(run)[:-KEEP[scenario.name]]) - {best(run)}
+    assert not more, "%s: checkpoints that should be gone: %s" % (run, more)
 
 
-def saving(run):
-    """True while a checkpoint is being written: its temporary folder is there."""
-    try:
-        return any(name.startswith(".") for name in os.listdir(os.path.join(run, "checkpoints")))
-    except FileNotFoundError:
-        return False
-
-
-def kill_once(process, run, inside_save, delay):
-    """Waits for the moment and kills. Returns (was running, was inside a save)."""
-    begun = time.monotonic()
-    while process.poll() is None:
-        now = time.monotonic() - begun
-        if inside_save and now >= delay and saving(run):
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            return True, saving(run)
-        if not inside_save and now >= delay:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            return True, saving(run)
-        if not inside_save:
-            time.sleep(0.001)
-    return False, False
-
-
-def torture(chance, name, kills, saves):
-    """Kills runs of a configuration so often, so many times within a save. Returns what came of it."""
-    config = name + ".yaml"
-    with open(config, "w", encoding="utf-8") as file:
-        file.write(CONFIGS[name])
-    finish(start("train", config, "--run", name + "-first"), {0})  # which compiles a device's kernels
+def unbroken(scenario):
+    with open(scenario.name + ".yaml", "w", encoding="utf-8") as file:
+        file.write(CONFIGS[scenario.name])
+    name = "%s-%d" % scenario
+    finish(begin(scenario, name + "-first"), {0})  # which compiles a device's kernels
     began = time.monotonic()
-    finish(start("train", config, "--run", name + "-whole"), {0})
-    length = time.monotonic() - began
-    expected, expected_metrics = weights(name + "-whole"), metrics(name + "-whole")
-    hits = in_save = runs = 0
-    while hits < kills or in_save < saves:
-        run = "%s-killed-%d" % (name, runs)
+    finish(begin(scenario, name + "-whole"), {0})
+    return Whole(weights(name + "-whole"), metrics(name + "-whole"), time.monotonic() - began)
+
+
+# ---- the attacks: each waits for its moment, and tells what it did to the process, or nothing where that had ended ----
+
+
+def wait_for(process, seconds, run=None):
+    """False where the process ended before. run: the moment is inside the first save after it."""
+    moment = time.monotonic() + seconds
+    while process.poll() is None:
+        if time.monotonic() >= moment and (run is None or is_saving(run)):
+            return True
+        if run is None:
+            time.sleep(0.001)
+    return False
+
+
+def kill(process, run, seconds, inside_save):
+    if not wait_for(process, seconds, run if inside_save else None):
+        return None
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    return "inside a save" if is_saving(run) else "elsewhere"
+
+
+def send(process, run, seconds, name):
+    """A stop must be heeded at once; what is no stop must not end the run."""
+    numbers, codes = SIGNALS[name]
+    if name == "USR1":  # before its handlers are installed, it ends a process
+        while process.poll() is None and not os.path.exists(os.path.join(run, "lock")):
+            time.sleep(0.001)
+    if not wait_for(process, seconds):
+        return None
+    for number in numbers:
+        process.send_signal(number)
+        time.sleep(0.02)
+    sent = time.monotonic()
+    if codes is None:
+        return name
+    finish(process, ORDERED if name != "INT twice" else ORDERED | {-2})
+    took = time.monotonic() - sent
+    assert took < LATE, "%s: %.1f seconds from SIG%s to the end" % (run, took, name)
+    slowest[name] = max(slowest[name], took)
+    return name
+
+
+slowest = collections.Counter()
+
+
+def attacked(chance, scenario, whole, label, attack, moments):
+    """Runs under attack until each of the moments (seconds, argument) was one of a running process; counts what was done.
+    """
+    done, runs, moments = collections.Counter(), 0, list(moments)
+    while moments:
+        run = "%s-%d-%s-%d" % (*scenario, label, runs)
         runs += 1
-        assert runs <= 10 * kills, "too few kills hit a running process"
-        process = start("train", config, "--run", run)
-        while True:
-            inside = in_save < saves or chance.random() < 0.3
-            hit, was_saving = kill_once(process, run, inside, chance.uniform(0, 0.6 * length))
-            hits += hit
-            in_save += was_saving
-            process.stderr.close()
-            if not hit or hits >= 2 * kills:
+        process = begin(scenario, run)
+        while moments:
+            what = attack(process, run, *moments[0])
+            if what is None:  # it had come to its end: earlier, next time
+                moments[0] = (chance.uniform(0, 0.6) * moments[0][0], moments[0][1])
                 break
-            if os.path.exists(os.path.join(run, "config.yaml")):
-                process = start("resume", run)
-            else:  # killed before it was a run: nothing is lost, the folder may be taken again
-                shutil.rmtree(run, ignore_errors=True)
-                process = start("train", config, "--run", run)
-        finish(start("resume", run), {0, 7})
-        assert weights(run) == expected, run + ": other weights, optimizer state or scores than the unbroken run"
-        assert metrics(run) == expected_metrics, run + ": other metrics than the unbroken run"
-        left = [n for _, folders, files in os.walk(run) for n in folders + files if n.endswith(".tmp")]
-        assert not left, "left behind: %s" % left
-        steps = [n for n in os.listdir(os.path.join(run, "checkpoints")) if n.startswith("step-")]
-        assert len(steps) <= KEPT[name], "more checkpoints than are kept: %s" % steps
-    return hits, in_save, runs
+            done[what] += 1
+            moments.pop(0)
+            if process.poll() is not None:
+                process = begin(scenario, run)
+        finish(process, DONE)
+        finish(start(scenario, "resume", run), DONE)
+        verdict(scenario, run, whole)
+    done["runs"] += runs
+    return done
 
 
-def main():
-    chance = random.Random(SEED)
-    print("seed %d" % SEED)
+def kills(chance, scenario, whole, count):
+    """Two in five of them inside a save."""
+    return attacked(chance, scenario, whole, "killed", kill,
+                    [(chance.uniform(0, 0.6 * whole.seconds), i % 5 < 2) for i in range(count)])
+
+
+def signals(chance, scenario, whole, count):
+    """Each signal at so many moments, spread over the whole run."""
+    moments = [((i + chance.random()) / count * whole.seconds, name) for i in range(count) for name in SIGNALS]
+    chance.shuffle(moments)
+    return attacked(chance, scenario, whole, "signalled", send, moments)
+
+
+def races(chance, scenario, whole, count):
+    """Commands that begin in one folder at once: one of them has it, the others are told so."""
+    done = collections.Counter()
+    for i in range(count):
+        run = "%s-%d-raced-%d" % (*scenario, i)
+        if i % 2:  # a race of resumes, in a run that was killed
+            process = begin(scenario, run)
+            if kill(process, run, chance.uniform(0.3, 0.9) * whole.seconds, False) is None:
+                finish(process, {0})
+        codes = []
+        for process in [begin(scenario, run) for _ in range(3)]:
+            codes.append(finish(process, {0, 2, 7, 9}))
+        assert codes.count(0) == 1 or 7 in codes, "%s: ended with %s" % (run, codes)
+        finish(start(scenario, "resume", run), DONE)
+        verdict(scenario, run, whole)
+        done["races"] += 1
+        done["told that the folder is taken"] += codes.count(9) + codes.count(2)
+    return done
+
+
+# ---- the plan ----
+
+ATTACKS = {"kills": kills, "signals": signals, "races": races}
+EVERY = [Scenario(name, threads) for name in CONFIGS for threads in (1, 2)]
+# Attack, scenario, how many: of a signal that is so many moments each.
+PLAN = {
+    True: [("kills", scenario, 10) for scenario in EVERY] + [("signals", scenario, 2) for scenario in EVERY] +
+          [("races", Scenario(name, 2), 10) for name in CONFIGS],
+    False: [("kills", Scenario("llama", 1), 6), ("kills", Scenario("tables", 1), 5), ("kills", Scenario("lstm", 2), 3),
+            ("signals", Scenario("llama", 1), 1), ("signals", Scenario("tables", 2), 1),
+            ("races", Scenario("tables", 1), 4), ("kills", Scenario("device", 1), 4)]}
+
+
+def write_data(chance):
     words = ["the", "loom", "weft", "warp", "thread", "and", "shuttle", "cloth", "a", "of", "\n"]
     with open("text.txt", "w", encoding="utf-8") as file:
         file.write(" ".join(chance.choice(words) for _ in range(3000)))
@@ -146,15 +290,51 @@ def main():
         for _ in range(60):
             a, b = chance.random(), chance.random()
             file.write("%g,%g,%s\n" % (a, b, "left" if a + 0.3 * chance.random() > b else "right"))
-    of_rows = KILLS // 3 if DEVICE == "cpu" else 0  # elsewhere it is the kernels that cost
-    done = [torture(chance, "gpt", KILLS - of_rows, 3)]
-    if of_rows:
-        done.append(torture(chance, "rows", of_rows, 0))
-    hits, in_save, runs = map(sum, zip(*done))
-    print("kill_resume: kills=%d inside_a_save=%d runs=%d equal=%d fail=0" % (hits, in_save, runs, runs))
+    labels = [i % 3 for i in range(60)]
+    with open("small-images-idx3-ubyte", "wb") as file:  # a square in one of three places, with noise
+        file.write(bytes([0, 0, 8, 3, 0, 0, 0, 60, 0, 0, 0, 8, 0, 0, 0, 8]))
+        for label in labels:
+            file.write(bytes(chance.randrange(60) + 150 * (label * 2 <= x < label * 2 + 3)
+                             for _ in range(8) for x in range(8)))
+    with open("small-labels-idx1-ubyte", "wb") as file:
+        file.write(bytes([0, 0, 8, 1, 0, 0, 0, 60]) + bytes(labels))
+
+
+def has_device():
+    found = subprocess.run([COMMAND, "devices"], capture_output=True, text=True, check=False).stdout
+    return any(line.startswith(ARGUMENTS.device + ":") for line in found.splitlines())
+
+
+def is_wanted(attack, scenario):
+    if ARGUMENTS.attacks:
+        return attack in ARGUMENTS.attacks or attack + ":" + scenario.name in ARGUMENTS.attacks
+    return FULL or scenario.name != "device"
+
+
+def main():
+    chance = random.Random(SEED)
+    print("seed %d" % SEED)
+    write_data(chance)
+    wholes = {}
+    for name, scenario, count in PLAN[FULL]:
+        if not is_wanted(name, scenario):
+            continue
+        if scenario.name == "device" and not has_device():
+            print("%s: skipped, there is no device %s" % (name, ARGUMENTS.device))
+            continue
+        if scenario not in wholes:
+            wholes[scenario] = unbroken(scenario)
+        began = time.monotonic()
+        done = ATTACKS[name](chance, scenario, wholes[scenario], count)
+        print("%-8s %-7s %d threads: %s (%.0f s)" % (name, *scenario, ", ".join(
+            "%s %d" % item for item in sorted(done.items())), time.monotonic() - began), flush=True)
+    for name, seconds in sorted(slowest.items()):
+        print("SIG%s: %.2f s to the end, at most" % (name, seconds))
+    print("kill_resume: fail=0")
 
 
 with tempfile.TemporaryDirectory(prefix="weft-kill-") as folder:
+    os.environ["WEFT_KERNEL_CACHE"] = os.path.join(folder, "kernels")
     os.chdir(folder)
     try:
         main()

@@ -294,7 +294,10 @@ expect 0 'killed +killed +[1-9][0-9]*/1000000' "$weft" runs .
 for signal in INT:130 TERM:143; do
     "$weft" train gpt.yaml --run "stop-$signal" --set train.steps=1000000 >stop.out 2>&1 &
     pid=$!
-    sleep 0.7
+    for _ in $(seq 100); do
+        grep -qs 'step 10/' stop.out && break
+        sleep 0.1
+    done
     kill -"${signal%:*}" $pid
     wait $pid
     got=$?

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# kill -9 at random moments, resume, and the same bits: see kill_resume.py.
+# Kills, signals and races, resumed, and the same bits: see kill_resume.py. Here a sample of them.
 set -eu
 if ! command -v python3 >/dev/null; then
     echo "kill_resume: skipped, python3 is not installed"
     exit 0
 fi
-exec python3 "$(dirname "$0")/kill_resume.py" "${WEFT_COMMAND:?names the weft command}" "${WEFT_KILLS:-20}"
+exec python3 "$(dirname "$0")/kill_resume.py" "${WEFT_COMMAND:?names the weft command}"

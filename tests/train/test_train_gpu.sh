@@ -99,6 +99,6 @@ if [ "$gpu" = cuda ] && "$weft" devices | grep -q 'cuBLASLt  *[1-9]'; then
 fi
 "$weft" train gpt.yaml --device "$gpu:99" 2>&1 | grep -q "there is none; there are $gpu:0" || fail "$gpu:99"
 if [ "$gpu" != cuda ] && command -v python3 >/dev/null; then # kill -9, resume, and the same bits
-    python3 "$here/kill_resume.py" "$weft" 4 "$gpu" || fail "killed and resumed"
+    python3 "$here/kill_resume.py" "$weft" --device "$gpu" kills:device || fail "killed and resumed"
 fi
 echo "training on $gpu: $models"
