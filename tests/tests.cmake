@@ -48,8 +48,8 @@ if(WEFT_SANITIZE)
   # gcc 12's leak sanitizer falls over the thread-local storage that a library opened at run time has in threads
   list(APPEND test_environment "ASAN_OPTIONS=intercept_tls_get_addr=0" "UBSAN_OPTIONS=print_stacktrace=1"
        "LSAN_OPTIONS=print_suppressions=0:suppressions=${PROJECT_SOURCE_DIR}/tests/leaks.supp")
-  if(WEFT_SANITIZE MATCHES "thread") # libraries without instrumentation stay out
-    list(APPEND test_environment "TSAN_OPTIONS=ignore_noninstrumented_modules=1" "WEFT_MATMUL=own")
+  if(WEFT_SANITIZE MATCHES "thread") # libraries without instrumentation stay out; a child of fork may start threads
+    list(APPEND test_environment "TSAN_OPTIONS=ignore_noninstrumented_modules=1:die_after_fork=0" "WEFT_MATMUL=own")
   endif()
 endif()
 # Where each test notes the texts of kernels that it compiles. Those of the CPU's tests that run on OpenCL are counted.
