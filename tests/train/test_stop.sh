@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Stops at the places where the command used to wait: an evaluation, a step of many batches, output that nobody takes, a
 # pipe in the place of a file, and all that comes before the first step. What is resumed then equals an unbroken run.
+# shellcheck source=tests/train/command.sh
 . "$(dirname "$0")/command.sh"
 
 # A second of steps is much less than the evaluation (some 60 times as many tokens) or than a step of 400 batches.
