@@ -257,6 +257,7 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     WEFT_TRY(make_loaders(loop));
     WEFT_TRY(weft__class_weights(config, &loop->dataset, &loop->class_weights));
     WEFT_TRY(count_steps(loop));
+    config->schedule_warmup = weft__model_warmup(config, loop->steps); /* config.yaml holds what was used */
     WEFT_TRY(weft__replicas_open(&loop->replicas, config, &loop->dataset, loop->steps, on_log, loop));
     if (!run) WEFT_TRY(take_init(loop));
     return weft__model_optimizer(&loop->model, config, loop->steps);

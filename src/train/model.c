@@ -110,13 +110,17 @@ weft_status weft__model_init(weft__model *model, const weft__config *config) {
     return config->model_init ? weft_gpt_load(model->module, config->model_init) : WEFT_OK;
 }
 
+int64_t weft__model_warmup(const weft__config *config, uint64_t steps) {
+    const bool fits = (uint64_t)config->schedule_warmup < steps;
+    return fits || weft__config_given(config, WEFT__KEY_schedule_warmup) ? config->schedule_warmup
+                                                                         : (int64_t)(steps / 10);
+}
+
 /* The rate's course, and in f16 the scale of the loss. */
 static weft_status schedule(const weft__model *model, const weft__config *config, uint64_t steps) {
     static const weft_schedule_kind kinds[] = {WEFT_SCHEDULE_CONSTANT, WEFT_SCHEDULE_STEP,
                                                WEFT_SCHEDULE_COSINE, WEFT_SCHEDULE_LINEAR};
-    uint64_t warmup = (uint64_t)config->schedule_warmup;
-    if (warmup >= steps && !weft__config_given(config, WEFT__KEY_schedule_warmup))
-        warmup = steps / 10; /* the default is too long for so short a run */
+    const uint64_t warmup = (uint64_t)weft__model_warmup(config, steps);
     if (warmup >= steps)
         return weft__fail(
             model->ctx, WEFT_ERR_ARGUMENT,

@@ -42,6 +42,8 @@ weft_status weft__model_init(weft__model *model, const weft__config *config);
  * it is used in, "bf16" or "f16" for a gpt with weights of f32, which weft__model_load then rounds. */
 weft_status weft__model_build(weft_context *ctx, const weft__config *config, const weft__dataset *dataset,
                               const char *precision, weft__model *model);
+/* Steps of warm-up of a run of `steps`: a tenth where the default is too long for so short a run. */
+int64_t weft__model_warmup(const weft__config *config, uint64_t steps);
 /* Its optimizer, with schedule, for a run of `steps`. */
 weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps);
 

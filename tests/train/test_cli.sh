@@ -137,6 +137,12 @@ expect 0 'train.batch [0-9]+: the largest' "$weft" train gpt.yaml --run fitting 
 check "the run keeps its batch" grep -Eq '^  batch: [0-9]+ ' fitting/config.yaml
 expect 0 '' "$weft" resume fitting --set train.steps=2 --quiet
 
+# The warm-up that a short run gets by default is kept with it.
+grep -v warmup gpt.yaml >short.yaml
+expect 0 '' "$weft" train short.yaml --run short --set train.steps=20 --quiet
+expect 7 'nothing to do' "$weft" resume short
+expect 0 '' "$weft" resume short --set train.steps=22 --quiet
+
 expect 0 '' env WEFT_CONFIG=gpt.yaml "$weft" train --quiet
 check "quiet prints nothing" test ! -s out
 check "a number is not used twice" test -d runs/gpt-L1-H2-E16-cpu-2
