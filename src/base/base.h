@@ -129,7 +129,8 @@ void weft__shell_leave(weft_context *ctx, weft_shell *shell);
 void weft__shell_free(weft_context *ctx, weft_shell *shell);
 void weft__shells_free(weft_context *ctx); /* for weft_close */
 
-/* The same pointer for equal strings, valid until the context closes; "" on failure. */
+/* The same pointer for equal strings, valid until the context closes; "" for NULL; NULL when memory runs out.
+ */
 const char *weft__intern(weft_context *ctx, const char *s); /* strings.c */
 /* Frees every interned string: for weft_close. */
 void weft__strings_free(weft_context *ctx);

@@ -49,13 +49,13 @@ static struct weft_strings *strings_of(weft_context *ctx) {
 const char *weft__intern(weft_context *ctx, const char *s) {
     if (!s || !*s) return "";
     struct weft_strings *set = strings_of(ctx);
-    if (!set) return "";
-    if (4 * (set->count + 1) > 3 * set->capacity && !rehash(ctx, set)) return "";
+    if (!set) return NULL;
+    if (4 * (set->count + 1) > 3 * set->capacity && !rehash(ctx, set)) return NULL;
     const char **slot = find(set->slots, set->capacity, s);
     if (!*slot) {
         size_t bytes = strlen(s) + 1;
         char *text = weft__arena_alloc(&set->texts, bytes);
-        if (!text) return "";
+        if (!text) return NULL;
         *slot = memcpy(text, s, bytes);
         set->count++;
     }

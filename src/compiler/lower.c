@@ -617,7 +617,7 @@ static weft_status finish(lowering *l, weft_arena *keep, weft_kernel **out) {
     kernel->code = weft__arena_alloc(keep, (size_t)k->n_code * sizeof *k->code + 1);
     kernel->views = weft__arena_alloc(keep, (size_t)k->n_views * sizeof *k->views + 1);
     kernel->args = weft__arena_alloc(keep, (size_t)k->n_args * sizeof *k->args + 1);
-    if (!kernel->code || !kernel->views || !kernel->args) return weft__ir_failed(l->ir);
+    if (!k->name || !kernel->code || !kernel->views || !kernel->args) return weft__ir_failed(l->ir);
     memcpy(kernel->code, k->code, (size_t)k->n_code * sizeof *k->code);
     memcpy(kernel->views, k->views, (size_t)k->n_views * sizeof *k->views);
     memcpy(kernel->args, k->args, (size_t)k->n_args * sizeof *k->args);

@@ -78,7 +78,7 @@ static weft_tensor *leaf(weft_context *ctx, const char *op, const char *name, we
     t->leaf = WEFT_LEAF_STORAGE;
     t->name = weft__intern(ctx, name);
     t->storage = weft__storage_new(ctx, (size_t)bytes);
-    if (!t->storage) return &ctx->graph->oom;
+    if (!t->name || !t->storage) return &ctx->graph->oom;
     if (!data || !bytes) return t;
     weft_status status = weft__storage_reserve(ctx, t->storage);
     if (status == WEFT_OK) status = ctx->hooks.upload(ctx, t->storage->buffer, 0, data, (size_t)bytes);

@@ -52,6 +52,12 @@ void weft__put_live_lanes(weft_render *r, const char *end, const char *index) {
 
 /* ---- numbers ---- */
 
+static const char *interned(weft_render *r, const char *text) {
+    const char *known = weft__intern(r->launches->ctx, text);
+    if (!known) r->failed = true;
+    return known ? known : "";
+}
+
 static const char *literal(weft_render *r, weft_argument_kind kind, weft_argument value) {
     char digits[64];
     weft_text text = weft__text(digits, sizeof digits);
@@ -59,10 +65,10 @@ static const char *literal(weft_render *r, weft_argument_kind kind, weft_argumen
         weft__put_float(&text, value.f, kind == WEFT_ARGUMENT_F32 ? WEFT_RENDER_F32 : WEFT_RENDER_F64);
     else
         weft__put_integer(&text, value.i, kind == WEFT_ARGUMENT_I32 ? WEFT_RENDER_I32 : WEFT_RENDER_I64);
-    if (digits[0] != '-') return weft__intern(r->launches->ctx, digits);
+    if (digits[0] != '-') return interned(r, digits);
     char negative[80];
     snprintf(negative, sizeof negative, "(%s)", digits);
-    return weft__intern(r->launches->ctx, negative);
+    return interned(r, negative);
 }
 
 static const char *number(weft_render *r, weft_argument_kind kind, weft_argument value, const char *fmt,
@@ -77,7 +83,7 @@ static const char *number(weft_render *r, weft_argument_kind kind, weft_argument
         return "";
     }
     weft_render_number *n = &r->numbers[r->n_numbers++];
-    *n = (weft_render_number){weft__intern(r->launches->ctx, name), value};
+    *n = (weft_render_number){interned(r, name), value};
     n->argument.kind = (uint8_t)kind;
     return n->name;
 }
@@ -314,14 +320,14 @@ static bool put_shared(weft_render *r, const char *name) {
 }
 
 /* The kernel's name as an identifier. */
-static const char *identifier(const weft_render *r) {
+static const char *identifier(weft_render *r) {
     char name[128];
     snprintf(name, sizeof name, "%s", r->kernel->name && r->kernel->name[0] ? r->kernel->name : "kernel");
     for (char *p = name; *p; p++) {
         const bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_';
         if (!letter && (p == name || *p < '0' || *p > '9')) *p = '_';
     }
-    return weft__intern(r->launches->ctx, name);
+    return interned(r, name);
 }
 
 static void put_all(weft_render *r, const cut *c, const char *name) {
@@ -414,7 +420,7 @@ static const char *write_text(weft_render *r, const cut *c, const char *name) {
         }
         r->text = weft__text(memory, size);
         put_all(r, c, name);
-        if (pass == 1) return memory;
+        if (pass == 1) return r->failed ? NULL : memory;
         size = r->text.length + 1;
         memory = weft__arena_alloc(r->launches->arena, size);
         if (!memory) return NULL;

@@ -59,7 +59,8 @@ weft_module *weft_module_new(weft_context *ctx, const char *kind, weft_forward_f
         return (weft_module *)(uintptr_t)&no_module;
     }
     m->ctx = ctx;
-    m->kind = weft__intern(ctx, kind ? kind : "module");
+    const char *known = weft__intern(ctx, kind ? kind : "module");
+    m->kind = known ? known : "module";
     m->name = m->kind;
     m->forward = forward;
     m->user = user;
@@ -67,6 +68,7 @@ weft_module *weft_module_new(weft_context *ctx, const char *kind, weft_forward_f
     m->next = ctx->modules;
     ctx->modules = m;
     ctx->hooks.modules_free = free_all;
+    if (!known) return weft__module_poison(m, WEFT_ERR_OOM, "%s: out of memory", kind);
     return kind && forward ? m
                            : weft__module_poison(m, WEFT_ERR_ARGUMENT, "a module needs a kind and a forward");
 }
@@ -188,7 +190,8 @@ weft_module *weft_module_child(weft_module *m, const char *name, weft_module *ch
             m->kind, name, child->kind, depth_with(m, child), WEFT_MODULE_DEPTH);
         return child;
     }
-    if (!weft__grow(m->ctx, &m->children, &m->cap_children, m->n_children, sizeof *m->children)) {
+    const char *known = weft__intern(m->ctx, name);
+    if (!known || !weft__grow(m->ctx, &m->children, &m->cap_children, m->n_children, sizeof *m->children)) {
         weft__module_poison(m, WEFT_ERR_OOM, "%s: out of memory for child '%s'", m->kind, name);
         return child;
     }
@@ -196,7 +199,7 @@ weft_module *weft_module_child(weft_module *m, const char *name, weft_module *ch
     if (m->compute != WEFT_F32) weft_module_compute(child, m->compute);
     child->parent = m;
     raise_heights(m, child->height);
-    child->name = weft__intern(m->ctx, name);
+    child->name = known;
     m->children[m->n_children++] = child;
     return child;
 }
@@ -210,18 +213,19 @@ static weft_status add_parameter(weft_module *m, const char *name, weft_dtype dt
     if (!m) return weft_module_status(m);
     int64_t numel = 0;
     if (!may_add(m, buffer ? "buffer" : "parameter", name)) return weft_module_status(m);
+    const char *known = weft__intern(m->ctx, name);
     if (rank < 0 || rank > WEFT_MAX_RANK || (rank > 0 && !shape) || !weft__numel(rank, shape, &numel))
         weft__module_poison(m, WEFT_ERR_SHAPE, "%s: '%s' has no valid shape", m->kind, name);
     else if ((unsigned)dtype >= WEFT_DTYPE_COUNT || (!buffer && !is_trainable(dtype)))
         weft__module_poison(m, WEFT_ERR_DTYPE,
                             "%s: parameter '%s' cannot be %s, it must be a float or complex", m->kind, name,
                             weft_dtype_name(dtype));
-    else if (!weft__grow(m->ctx, &m->parameters, &m->cap_parameters, m->n_parameters, sizeof *m->parameters))
+    else if (!known ||
+             !weft__grow(m->ctx, &m->parameters, &m->cap_parameters, m->n_parameters, sizeof *m->parameters))
         weft__module_poison(m, WEFT_ERR_OOM, "%s: out of memory for parameter '%s'", m->kind, name);
     if (m->error) return weft_module_status(m);
     weft__parameter *p = &m->parameters[m->n_parameters++];
-    *p =
-        (weft__parameter){.name = weft__intern(m->ctx, name), .dtype = dtype, .rank = rank, .buffer = buffer};
+    *p = (weft__parameter){.name = known, .dtype = dtype, .rank = rank, .buffer = buffer};
     if (rank) memcpy(p->shape, shape, (size_t)rank * sizeof *shape);
     if (init) p->init = *init;
     if (p->init.kind == WEFT_INIT_DEFAULT)

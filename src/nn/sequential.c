@@ -16,7 +16,10 @@ static void append(weft_module *m, weft_module *child) {
 
 static weft_module *sequential(weft_context *ctx, const char *name) {
     weft_module *m = weft__module_make(ctx, "sequential", sequential_forward, 0);
-    if (!m->error && name && *name) m->name = weft__intern(ctx, name);
+    if (m->error || !name || !*name) return m;
+    const char *known = weft__intern(ctx, name);
+    if (!known) return weft__module_poison(m, WEFT_ERR_OOM, "%s: out of memory", name);
+    m->name = known;
     return m;
 }
 

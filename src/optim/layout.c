@@ -77,6 +77,8 @@ weft_status weft_optimizer_group(weft_optimizer *opt, const weft_group_options *
                          options->weight_decay};
     weft_parameter_info info;
     size_t matched = 0;
+    if (options->pattern && !group.pattern)
+        return weft__fail_oom(ctx, strlen(options->pattern) + 1, "a parameter group");
     for (size_t i = 0; weft_parameter_at(opt->module, i, &info); i++)
         matched += !info.buffer && in_group(&group, &info);
     if (!matched)

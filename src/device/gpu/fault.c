@@ -3,6 +3,7 @@
 
 int weft__gpu_path_number(weft_context *ctx, weft_gpu_paths *paths, const char *path) {
     path = weft__intern(ctx, path); /* programs come and go, the table stays as long as the layers are few */
+    if (!path) return -1;
     for (size_t i = 0; i < paths->count; i++)
         if (paths->list[i] == path) return (int)i;
     if (!weft__grow(ctx, &paths->list, &paths->capacity, paths->count, sizeof *paths->list)) return -1;
