@@ -200,16 +200,16 @@ static weft_status write_spirals(const char *path, int points, uint64_t seed) {
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return weft__fail_oom(NULL, 0, "the spirals");
     static const char *const names[] = {"red", "green", "blue"};
-    fprintf(out, "x,y,spiral\n");
+    bool made = fprintf(out, "x,y,spiral\n") > 0;
     for (int i = 0; i < points; i++) {
         double along = (double)(i / 3) / (double)(points / 3), radius = 0.1 + along;
         double angle = along * 7 + i % 3 * 2.0943951023931953;
         double noise_x = weft__random_normal(seed, 1, 0, (uint64_t)i),
                noise_y = weft__random_normal(seed, 2, 0, (uint64_t)i);
-        fprintf(out, "%.5f,%.5f,%s\n", radius * cos(angle) + 0.03 * noise_x,
-                radius * sin(angle) + 0.03 * noise_y, names[i % 3]);
+        made = made && fprintf(out, "%.5f,%.5f,%s\n", radius * cos(angle) + 0.03 * noise_x,
+                               radius * sin(angle) + 0.03 * noise_y, names[i % 3]) > 0;
     }
-    bool made = fclose(out) == 0;
+    if (fclose(out) != 0) made = false;
     weft_status status =
         made ? weft_write_file(NULL, path, text, bytes) : weft__fail_oom(NULL, 0, "the spirals");
     free(text);

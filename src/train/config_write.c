@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "data/parse.h"
 #include "train/config.h"
 
@@ -152,72 +153,70 @@ static size_t value_bytes(const weft__config *config, weft__config_key key) {
 }
 
 /* Prints "section:" where a new one begins, and gives the key's name within it. */
-static const char *open_section(FILE *out, const char *key, char section[32]) {
+static const char *open_section(weft_text *out, const char *key, char section[32]) {
     const char *dot = strchr(key, '.');
     size_t size = dot ? (size_t)(dot - key) : 0;
     if (strlen(section) != size || strncmp(section, key, size) != 0) {
         snprintf(section, 32, "%.*s", (int)size, key);
-        fprintf(out, size ? "\n%s:\n" : "\n", section);
+        weft__put(out, size ? "\n%s:\n" : "\n", section);
     }
     return dot ? dot + 1 : key;
 }
 
-char *weft__config_text(const weft__config *config) {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    if (!out) return NULL;
+/* false when memory runs out. */
+static bool put_config(weft_text *out, const weft__config *config) {
     char section[32] = "";
-    bool failed = false;
-    fprintf(out, "# What this run was made with; behind each value, where it came from.\n");
+    weft__put(out, "# What this run was made with; behind each value, where it came from.\n");
     for (int i = 0; i < WEFT__KEY_COUNT; i++) {
         weft__config_key key = (weft__config_key)i;
         char origin[512];
         size_t room = value_bytes(config, key);
         char *value = malloc(room);
-        if (!value) {
-            failed = true;
-            break;
-        }
+        if (!value) return false;
         bool set = config->origin[key] != WEFT__ORIGIN_UNSET;
         const char *name = open_section(out, weft__config_rows[key].key, section);
-        fprintf(out, "%s%s%s:%s%s  # %s\n", section[0] ? "  " : "", set ? "" : "# ", name, set ? " " : "",
-                weft__config_value(config, key, value, room),
-                weft__config_origin(config, key, origin, sizeof origin));
+        weft__put(out, "%s%s%s:%s%s  # %s\n", section[0] ? "  " : "", set ? "" : "# ", name, set ? " " : "",
+                  weft__config_value(config, key, value, room),
+                  weft__config_origin(config, key, origin, sizeof origin));
         free(value);
     }
-    failed = ferror(out) || failed;
-    if (fclose(out) != 0 || failed) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return true;
+}
+
+char *weft__config_text(const weft__config *config) {
+    weft_text out = weft__text(NULL, 0); /* first the length alone: a stream in memory may lose parts */
+    char *text = put_config(&out, config) ? malloc(out.length + 1) : NULL;
+    if (!text) return NULL;
+    out = weft__text(text, out.length + 1);
+    if (put_config(&out, config)) return text;
+    free(text);
+    return NULL;
 }
 
 /* "a|b" as "a, b". */
-static void print_words(FILE *out, const char *words) {
+static void put_words(weft_text *out, const char *words) {
     for (const char *c = words; *c; c++) {
         if (*c == '|')
-            fprintf(out, ", ");
+            weft__put(out, ", ");
         else
-            fputc(*c, out);
+            weft__put(out, "%c", *c);
     }
 }
 
 /* What a line of the template shows behind "#": range or choices. */
-static void print_range(FILE *out, const weft__config_row *row) {
+static void put_range(weft_text *out, const weft__config_row *row) {
     if (row->kind == WEFT__KIND_CHOICE) {
-        fprintf(out, " (");
-        print_words(out, row->choices);
-        fprintf(out, ")");
+        weft__put(out, " (");
+        put_words(out, row->choices);
+        weft__put(out, ")");
     } else if (row->kind == WEFT__KIND_BOOL) {
-        fprintf(out, " (true, false)");
+        weft__put(out, " (true, false)");
     } else if (row->kind == WEFT__KIND_INT || row->kind == WEFT__KIND_INTS) {
         if (row->low_int <= 0) return;
-        fprintf(out, " (at least %lld", (long long)row->low_int);
-        if (row->choices) fprintf(out, ", ");
-        if (row->choices) print_words(out, row->choices);
-        fprintf(out, ")");
+        weft__put(out, " (at least %lld", (long long)row->low_int);
+        if (row->choices) weft__put(out, ", ");
+        if (row->choices) put_words(out, row->choices);
+        weft__put(out, ")");
     }
 }
 
@@ -268,21 +267,12 @@ static const char *preset_value(const weft__preset *preset, const weft__config_r
     return weft__config_default((weft__config_key)(row - weft__config_rows), preset->model);
 }
 
-char *weft__config_template(const weft__preset *preset, const char *data_path) {
+/* path: of the data, as YAML; source: their kind. Both may be NULL. */
+static void put_template(weft_text *out, const weft__preset *preset, const char *path, const char *source) {
     const weft__model_type model = preset->model;
-    char *text = NULL;
-    size_t bytes = 0, room = data_path ? 4 * strlen(data_path) + 8 : 8;
-    char *path = malloc(room);
-    FILE *out = path ? open_memstream(&text, &bytes) : NULL;
-    if (!out) {
-        free(path);
-        return NULL;
-    }
-    const char *source = data_path ? weft__config_source(model, data_path) : NULL;
-    path[0] = '\0';
-    if (data_path) append_text(path, room, data_path);
     char section[32] = "", type[32];
-    fprintf(
+    weft__config_choice(WEFT__KEY_model_type, (int)model, type);
+    weft__put(
         out,
         "# Train with: weft train THIS_FILE    Any value may be changed there: --set train.steps=500\n"
         "# Every key that Weft knows is here. Lines that begin with # are not set or keep their default.\n");
@@ -290,23 +280,32 @@ char *weft__config_template(const weft__preset *preset, const char *data_path) {
         const weft__config_row *row = &weft__config_rows[i];
         const char *name = open_section(out, row->key, section);
         const char *indent = section[0] ? "  " : "", *given = preset_value(preset, row);
-        if (i == WEFT__KEY_model_type) given = weft__config_choice(WEFT__KEY_model_type, (int)model, type);
-        if (i == WEFT__KEY_data_path && data_path) given = path;
+        if (i == WEFT__KEY_model_type) given = type;
+        if (i == WEFT__KEY_data_path && path) given = path;
         if (i == WEFT__KEY_data_source && source) given = source;
         bool here = weft__config_for((weft__config_key)i, model);
-        fprintf(out, "%s# %s", indent, row->doc);
-        print_range(out, row);
-        if (!here) fprintf(out, " [not for %s]", weft__config_choice(WEFT__KEY_model_type, (int)model, type));
+        weft__put(out, "%s# %s", indent, row->doc);
+        put_range(out, row);
+        if (!here) weft__put(out, " [not for %s]", type);
         bool active = given && here && i != WEFT__KEY_device;
-        fprintf(out, "\n%s%s%s:%s%s\n", indent, active ? "" : "# ", name, given ? " " : "",
-                given ? given : "");
+        weft__put(out, "\n%s%s%s:%s%s\n", indent, active ? "" : "# ", name, given ? " " : "",
+                  given ? given : "");
     }
+}
+
+char *weft__config_template(const weft__preset *preset, const char *data_path) {
+    const char *source = data_path ? weft__config_source(preset->model, data_path) : NULL;
+    const size_t room = data_path ? 4 * strlen(data_path) + 8 : 0;
+    char *path = data_path ? malloc(room) : NULL;
+    if (data_path && !path) return NULL;
+    if (path) path[0] = '\0';
+    if (path) append_text(path, room, data_path);
+    weft_text out = weft__text(NULL, 0);
+    put_template(&out, preset, path, source);
+    char *text = malloc(out.length + 1);
+    out = weft__text(text, text ? out.length + 1 : 0);
+    put_template(&out, preset, path, source);
     free(path);
-    bool failed = ferror(out) != 0;
-    if (fclose(out) != 0 || failed) {
-        free(text);
-        return NULL;
-    }
     return text;
 }
 

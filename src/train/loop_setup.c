@@ -1,6 +1,7 @@
 /* Sets a run up: data, model, run folder, checkpoint.
  * Must not know: steps. Read next: loop.c. */
 #define _XOPEN_SOURCE 700 /* realpath */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,9 @@ static weft_status make_absolute(weft__config *config) {
     const size_t count = sizeof paths / sizeof *paths;
     for (size_t i = 0; i < count + config->data_labels.count; i++) {
         char **path = i < count ? paths[i] : &config->data_labels.values[i - count];
+        errno = 0;
         char *whole = *path ? absolute(*path) : NULL;
+        if (!whole && errno == ENOMEM) return weft__fail_oom(NULL, strlen(*path), "a path");
         if (!whole) continue; /* reading it reports what is wrong */
         char *copy = weft__strdup(NULL, whole);
         free(whole);
