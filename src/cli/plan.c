@@ -133,19 +133,18 @@ static weft_status plan(weft__config *config, bool json) {
     weft__dataset dataset;
     weft__planned planned;
     weft__saving savings[WEFT__SAVINGS];
+    int count = 0;
     const char *device = config->devices.count ? config->devices.values[0] : NULL;
     weft_status status = weft__model_vocab(config);
     if (status != WEFT_OK) return status;
     status = weft__planning_data(config, &dataset);
     if (status == WEFT_OK) status = settle_batch(config, &dataset, device);
     if (status == WEFT_OK) status = weft__planning_step(config, &dataset, device, &planned);
-    if (status == WEFT_OK) {
-        const int count = weft__planning_savings(config, &dataset, &planned, savings);
-        if (json)
-            status = print_json(&planned, savings, count);
-        else
-            print_text(&planned, savings, count);
-    }
+    if (status == WEFT_OK) status = weft__planning_savings(config, &dataset, &planned, savings, &count);
+    if (status == WEFT_OK && json)
+        status = print_json(&planned, savings, count);
+    else if (status == WEFT_OK)
+        print_text(&planned, savings, count);
     weft__dataset_free(NULL, &dataset);
     return status;
 }

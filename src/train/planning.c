@@ -96,43 +96,54 @@ static void offer(weft__saving *savings, int *count, weft__saving s) {
     if (at < WEFT__SAVINGS) savings[at] = s;
 }
 
-static void try_one(const weft__config *changed, weft__config_key key, const weft__dataset *dataset,
-                    const weft__planned *planned, weft__saving *savings, int *count) {
+/* A configuration with one change, and the savings so far. */
+typedef struct attempt {
+    weft__config changed; /* owns nothing */
+    const weft__dataset *dataset;
+    const weft__planned *planned;
+    weft__saving *savings;
+    int *count;
+} attempt;
+
+static weft_status try_one(attempt *a, weft__config_key key) {
     weft__planned other;
     weft__saving s = {.key = weft__config_key_name(key)};
-    const uint64_t now = weft_memory_total(&planned->memory);
-    if (weft__planning_step(changed, dataset, planned->device, &other) != WEFT_OK) return;
+    const uint64_t now = weft_memory_total(&a->planned->memory);
+    const weft_status status = weft__planning_step(&a->changed, a->dataset, a->planned->device, &other);
+    if (status != WEFT_OK) return status == WEFT_ERR_OOM ? status : WEFT_OK;
     s.total = weft_memory_total(&other.memory);
     s.saves = now > s.total ? now - s.total : 0;
-    weft__config_value(changed, key, s.value, sizeof s.value);
-    if (s.saves > now / 100) offer(savings, count, s);
+    weft__config_value(&a->changed, key, s.value, sizeof s.value);
+    if (s.saves > now / 100) offer(a->savings, a->count, s);
+    return WEFT_OK;
 }
 
-int weft__planning_savings(const weft__config *config, const weft__dataset *dataset,
-                           const weft__planned *planned, weft__saving savings[WEFT__SAVINGS]) {
-    int count = 0;
+weft_status weft__planning_savings(const weft__config *config, const weft__dataset *dataset,
+                                   const weft__planned *planned, weft__saving savings[WEFT__SAVINGS],
+                                   int *count) {
+    attempt a = {*config, dataset, planned, savings, count};
+    *count = 0;
     for (int what = config->train_recompute + 1; what <= (int)WEFT_RECOMPUTE_BLOCK; what++) {
-        weft__config changed = *config; /* owns nothing */
-        changed.train_recompute = what;
-        try_one(&changed, WEFT__KEY_train_recompute, dataset, planned, savings, &count);
+        a.changed.train_recompute = what;
+        WEFT_TRY(try_one(&a, WEFT__KEY_train_recompute));
     }
+    a.changed = *config;
     if (weft__config_for(WEFT__KEY_train_head_chunks, (weft__model_type)config->model_type) &&
         config->train_head_chunks < 8) {
-        weft__config changed = *config;
-        changed.train_head_chunks = 8;
-        try_one(&changed, WEFT__KEY_train_head_chunks, dataset, planned, savings, &count);
+        a.changed.train_head_chunks = 8;
+        WEFT_TRY(try_one(&a, WEFT__KEY_train_head_chunks));
     }
+    a.changed = *config;
     if (planned->batch > 1) {
-        weft__config changed = *config;
-        changed.train_batch = planned->batch / 2;
-        try_one(&changed, WEFT__KEY_train_batch, dataset, planned, savings, &count);
+        a.changed.train_batch = planned->batch / 2;
+        WEFT_TRY(try_one(&a, WEFT__KEY_train_batch));
     }
+    a.changed = *config;
     if (config->train_precision == WEFT__PRECISION_F32) {
-        weft__config changed = *config;
-        changed.train_precision = WEFT__PRECISION_BF16;
-        try_one(&changed, WEFT__KEY_train_precision, dataset, planned, savings, &count);
+        a.changed.train_precision = WEFT__PRECISION_BF16;
+        WEFT_TRY(try_one(&a, WEFT__KEY_train_precision));
     }
-    return count;
+    return WEFT_OK;
 }
 
 void weft__planning_advice(const weft__config *config, const weft__dataset *dataset, const char *device,
@@ -141,8 +152,9 @@ void weft__planning_advice(const weft__config *config, const weft__dataset *data
     weft__saving savings[WEFT__SAVINGS];
     size_t used = 0;
     text[0] = 0;
+    int count = 0;
     if (weft__planning_step(config, dataset, device, &planned) != WEFT_OK) return;
-    const int count = weft__planning_savings(config, dataset, &planned, savings);
+    if (weft__planning_savings(config, dataset, &planned, savings, &count) != WEFT_OK) return;
     for (int i = 0; i < count && used < size; i++) {
         const int n = snprintf(text + used, size - used, "%s%s=%s saves %.2f GB", i ? ", " : "",
                                savings[i].key, savings[i].value, 1e-9 * (double)savings[i].saves);

@@ -36,9 +36,11 @@ typedef struct weft__saving {
 
 enum { WEFT__SAVINGS = 8 };
 
-/* Those that save anything, the most first; returns how many. */
-int weft__planning_savings(const weft__config *config, const weft__dataset *dataset,
-                           const weft__planned *planned, weft__saving savings[WEFT__SAVINGS]);
+/* Those that save anything, the most first, *count of them. A change that cannot be planned saves nothing;
+ * WEFT_ERR_OOM where the host's memory runs out. */
+weft_status weft__planning_savings(const weft__config *config, const weft__dataset *dataset,
+                                   const weft__planned *planned, weft__saving savings[WEFT__SAVINGS],
+                                   int *count);
 
 /* "train.recompute: block would save 4.8 GB; ...", for an error; "" where nothing would. */
 void weft__planning_advice(const weft__config *config, const weft__dataset *dataset, const char *device,
