@@ -92,7 +92,21 @@ weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, dou
     return write_event(fd, &event);
 }
 
-size_t weft__events_until(const uint8_t *bytes, size_t size, uint64_t step) {
+/* protobuf-c's memory: a failed allocation is noted, since the message is NULL for a malformed record too. */
+static void *take(void *failed, size_t bytes) {
+    void *p = weft__alloc(NULL, bytes);
+    if (!p) *(bool *)failed = true;
+    return p;
+}
+
+static void give(void *failed, void *p) {
+    (void)failed;
+    weft__free(NULL, p);
+}
+
+weft_status weft__events_until(const uint8_t *bytes, size_t size, uint64_t step, size_t *end) {
+    bool failed = false;
+    ProtobufCAllocator memory = {take, give, &failed};
     size_t at = 0;
     while (size - at >= 16) {
         uint64_t length = get_le(bytes + at, 8);
@@ -101,11 +115,13 @@ size_t weft__events_until(const uint8_t *bytes, size_t size, uint64_t step) {
         if (get_le(head + 8, 4) != masked(crc32c(head, 8)) ||
             get_le(record + length, 4) != masked(crc32c(record, (size_t)length)))
             break; /* TensorBoard reads no further */
-        WeftEvents__Event *event = weft_events__event__unpack(NULL, (size_t)length, record);
+        WeftEvents__Event *event = weft_events__event__unpack(&memory, (size_t)length, record);
         bool later = !event || event->step < 0 || (uint64_t)event->step > step;
-        if (event) weft_events__event__free_unpacked(event, NULL);
+        if (event) weft_events__event__free_unpacked(event, &memory);
+        if (failed) return weft__fail_oom(NULL, (size_t)length, "the TensorBoard events");
         if (later) break;
         at += (size_t)length + 16;
     }
-    return at;
+    *end = at;
+    return WEFT_OK;
 }

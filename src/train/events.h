@@ -10,7 +10,8 @@
  * empty one. wall_time: seconds since 1970. */
 weft_status weft__events_append(int fd, const weft__metrics *metrics, bool tokens, double wall_time);
 
-/* How many bytes of an event file hold whole records of steps up to `step`, none of them damaged. */
-size_t weft__events_until(const uint8_t *bytes, size_t size, uint64_t step);
+/* *end: how many bytes of an event file hold whole records of steps up to `step`, none of them damaged.
+ * WEFT_ERR_OOM. */
+weft_status weft__events_until(const uint8_t *bytes, size_t size, uint64_t step, size_t *end);
 
 #endif

@@ -389,8 +389,10 @@ static weft_status cut_events(const weft__run *run, uint64_t step) {
     weft_bytes bytes;
     if (!weft__join(path, sizeof path, run->dir, WEFT__EVENTS_FILE)) return WEFT_ERR_ARGUMENT;
     WEFT_TRY(weft_read_file(NULL, path, 0, &bytes));
-    size_t kept = weft__events_until(bytes.data, bytes.size, step), size = bytes.size;
+    size_t kept = 0, size = bytes.size;
+    const weft_status status = weft__events_until(bytes.data, size, step, &kept);
     weft_bytes_free(NULL, &bytes);
+    if (status != WEFT_OK) return status;
     if (kept < size && ftruncate(run->events, (off_t)kept) != 0)
         return weft__fail_io(NULL, "cut back", path, errno);
     return WEFT_OK;
