@@ -421,13 +421,14 @@ static void advise(const weft__loop *loop) {
 /* All steps are done. A process that was killed while it measured what came of them left no scores. */
 static weft_status complete(weft__loop *loop, const char *how) {
     char path[4096];
+    const bool ended = strcmp(loop->before.status, how) == 0; /* then the summary has the scores too */
     weft__model_prune(&loop->model, loop->config, loop->run.dir, loop->first);
-    if (loop->before.model[0]) { /* there is a summary */
+    if (ended) {
         loop->summary.val_loss = loop->before.val_loss;
         loop->summary.test_loss = loop->before.test_loss;
         loop->summary.test_accuracy = loop->before.test_accuracy;
     }
-    if (weft__join(path, sizeof path, loop->run.dir, "scores.json") && access(path, F_OK) != 0)
+    if (!weft__join(path, sizeof path, loop->run.dir, "scores.json") || access(path, F_OK) != 0 || !ended)
         WEFT_TRY(weft__loop_score(loop));
     WEFT_TRY(weft__loop_summary(loop, how));
     return weft__report_write(loop->run.dir);
