@@ -28,7 +28,8 @@ static void print_usage(FILE *out) {
 /* Opens what is closed of 0, 1, 2: otherwise the first file that is opened would become standard output. */
 static void hold_standard_files(void) {
     for (int fd = 0; fd < 3; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd)
             _exit(WEFT__EXIT_IO);
 }
 
@@ -68,8 +69,10 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* write() reports it */
     signal(SIGXFSZ, SIG_IGN);
     int code = run(argc, argv);
+    errno = 0;
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == WEFT__EXIT_DONE) {
-        if (errno != EPIPE) weft__complain("standard output: %s", strerror(errno)); /* who read it has left */
+        if (errno != EPIPE) /* who read it has left */
+            weft__complain("standard output: %s", errno ? strerror(errno) : "a part of it is lost");
         code = WEFT__EXIT_IO;
     }
     return code;
