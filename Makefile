@@ -24,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo lint format tidy asan ubsan tsan fuzz cuda test-cuda test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps deps-lint
+.PHONY: all test demo lint format tidy asan ubsan tsan faults fuzz cuda test-cuda test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -76,6 +76,12 @@ tsan: deps-lint ## build the tests that use threads with the thread sanitizer in
 		-DWEFT_TEST_EXCEPT='cpu_math|tiny_gpt|mnist|char_rnn|devices')
 	$(call compile,$(BUILD)-tsan)
 	@$(call run_tests,$(BUILD)-tsan)
+
+POINTS ?= all
+faults: deps ## every allocation and system call of whole commands fails in turn (an hour or more; POINTS=2000: so many of them)
+	@$(MAKE) --no-print-directory all
+	@for kind in alloc calls; do WEFT_FAULT_POINTS=$(POINTS) WEFT_BINARY_DIR=$(abspath $(BUILD)) WEFT_COMMAND=$(abspath $(BUILD))/weft \
+		bash tests/faults/run.sh $$kind || [ $$? = 77 ] || exit 1; done
 
 fuzz: COMPILER = -DCMAKE_C_COMPILER=clang
 fuzz: deps-lint ## run each fuzz target for SECONDS=60 seconds (clang)

@@ -232,6 +232,19 @@ if(TARGET test_ops)
   endif()
 endif()
 
+# For tests/faults: the library that makes allocations fail, and a program of the library beside the command.
+include(CheckSymbolExists)
+check_symbol_exists(__GLIBC__ "features.h" WEFT_HAS_GLIBC)
+if(WEFT_HAS_GLIBC AND TARGET weft AND NOT WEFT_SANITIZE AND NOT WEFT_PORTABLE AND NOT WEFT_FUZZ)
+  add_library(fault_preload SHARED tests/faults/preload.c)
+  add_executable(fault_program tests/faults/program.c)
+  weft_own(fault_program)
+  target_link_libraries(fault_program PRIVATE weft_static ${WEFT_LIBRARIES})
+  target_link_libraries(fault_preload PRIVATE ${CMAKE_DL_LIBS})
+  set_target_properties(fault_preload fault_program PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/faults
+                        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/faults)
+endif()
+
 file(GLOB test_scripts CONFIGURE_DEPENDS tests/*/test_*.sh)
 weft_choose(test_scripts)
 foreach(script ${test_scripts})
