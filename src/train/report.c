@@ -1,6 +1,7 @@
 /* report.html: what a run was, how it went and what came out, in one file without script or network.
  * Must not know: the loop; it reads the run folder as anybody could. Read next: progress.c. */
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include <weft/data.h>
 #include <weft/io.h>
 
+#include "io/publish.h"
 #include "train/chart.h"
 #include "train/history.h"
 #include "train/report.h"
@@ -190,26 +192,42 @@ static void times(FILE *out, const weft__summary *s) {
     shares(out, &s->phases);
 }
 
-static void file_section(FILE *out, const char *dir, const char *name, const char *title) {
+/* What cannot be read is a line of the report: only want of memory ends that. */
+static weft_status missing(FILE *out, weft_status status) {
+    const char *why = weft_last_error(NULL);
+    if (status == WEFT_OK || status == WEFT_ERR_OOM) return status;
+    fprintf(out, "<p class=\"missing\">");
+    weft__html_text(out, why, strlen(why));
+    fprintf(out, "</p>\n");
+    return WEFT_OK;
+}
+
+static weft_status read_part(FILE *out, const char *path, size_t most, weft_bytes *bytes) {
+    *bytes = (weft_bytes){0};
+    return missing(out, weft_read_file(NULL, path, most, bytes));
+}
+
+static weft_status file_section(FILE *out, const char *dir, const char *name, const char *title) {
     char path[PATH_BYTES];
     weft_bytes bytes;
-    if (!weft__join(path, sizeof path, dir, name)) return;
-    if (weft_read_file(NULL, path, 1u << 20, &bytes) != WEFT_OK) return;
+    if (!weft__join(path, sizeof path, dir, name)) return WEFT_OK;
+    WEFT_TRY(read_part(out, path, 1u << 20, &bytes));
     fprintf(out, "<h2></h2><details><summary>%s</summary><pre>", title);
     weft__html_text(out, (const char *)bytes.data, bytes.size);
     fprintf(out, "</pre></details>\n");
     weft_bytes_free(NULL, &bytes);
+    return WEFT_OK;
 }
 
 /* The newest samples, newest first. */
-static void samples(FILE *out, const char *dir) {
+static weft_status samples(FILE *out, const char *dir) {
     char folder[PATH_BYTES], path[PATH_BYTES], name[64];
     unsigned long long steps[SAMPLES_SHOWN] = {0};
     size_t count = 0;
-    if (!weft__join(folder, sizeof folder, dir, "samples")) return;
+    if (!weft__join(folder, sizeof folder, dir, "samples")) return WEFT_OK;
     DIR *listing = opendir(folder);
-    if (!listing) return;
-    for (struct dirent *entry; (entry = readdir(listing));) {
+    if (!listing) return errno == ENOENT ? WEFT_OK : missing(out, weft__fail_io(NULL, "list", folder, errno));
+    for (struct dirent *entry; (errno = 0, entry = readdir(listing));) {
         if (strncmp(entry->d_name, "step-", 5) != 0) continue;
         unsigned long long step = strtoull(entry->d_name + 5, NULL, 10);
         size_t at = count < SAMPLES_SHOWN ? count++ : SAMPLES_SHOWN - 1;
@@ -217,45 +235,64 @@ static void samples(FILE *out, const char *dir) {
         for (; at > 0 && steps[at - 1] < step; at--) steps[at] = steps[at - 1];
         steps[at] = step;
     }
+    const int error = errno;
     closedir(listing);
+    if (error) WEFT_TRY(missing(out, weft__fail_io(NULL, "list", folder, error)));
     for (size_t i = 0; i < count; i++) {
         weft_bytes bytes;
         snprintf(name, sizeof name, "step-%llu.txt", steps[i]);
         if (!weft__join(path, sizeof path, folder, name)) continue;
-        if (weft_read_file(NULL, path, 1u << 24, &bytes) != WEFT_OK) continue;
+        WEFT_TRY(read_part(out, path, 1u << 24, &bytes));
         fprintf(out, "<h2>Sample after step %llu</h2><pre>", steps[i]);
         weft__html_text(out, (const char *)bytes.data, bytes.size < SAMPLE_MAX ? bytes.size : SAMPLE_MAX);
         fprintf(out, "</pre>\n");
         weft_bytes_free(NULL, &bytes);
     }
+    return WEFT_OK;
+}
+
+static weft_status put_report(FILE *out, const char *dir, const weft__summary *summary,
+                              const weft__history *history) {
+    head(out, dir, summary, history);
+    WEFT_TRY(charts(out, history));
+    WEFT_TRY(weft__report_scores(out, dir));
+    times(out, summary);
+    WEFT_TRY(samples(out, dir));
+    WEFT_TRY(file_section(out, dir, "config.yaml", "Configuration, and where each value came from"));
+    WEFT_TRY(file_section(out, dir, "env.json", "Machine and versions"));
+    fprintf(out, "</body></html>\n");
+    return WEFT_OK;
+}
+
+/* Into memory of a fixed size, which tells when it is full: a stream whose memory grows drops what it finds
+ * no memory for. *fits: whether all of it is there. */
+static weft_status put_in(char *text, size_t size, const char *dir, const weft__summary *summary,
+                          const weft__history *history, bool *fits) {
+    FILE *out = fmemopen(text, size, "w");
+    if (!out) return weft__fail_oom(NULL, size, "the report");
+    const weft_status status = put_report(out, dir, summary, history);
+    *fits = fflush(out) == 0 && !ferror(out) && ftell(out) + 1 < (long)size;
+    if (fclose(out) != 0) *fits = false;
+    return status;
 }
 
 weft_status weft__report_write(const char *dir) {
     weft__summary summary;
     weft__history history;
     char path[PATH_BYTES], *text = NULL;
-    size_t bytes = 0;
+    bool fits = false;
     if (!weft__join(path, sizeof path, dir, "report.html"))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", dir);
     WEFT_TRY(weft__history_read(dir, &history));
     weft_status status = weft__summary_read(dir, &summary);
-    FILE *out = status == WEFT_OK ? open_memstream(&text, &bytes) : NULL;
-    if (status == WEFT_OK && !out) status = weft__fail_oom(NULL, 0, "the report");
-    if (status == WEFT_OK) {
-        head(out, dir, &summary, &history);
-        status = charts(out, &history);
-        if (status == WEFT_OK) status = weft__report_scores(out, dir);
-        times(out, &summary);
-        samples(out, dir);
-        file_section(out, dir, "config.yaml", "Configuration, and where each value came from");
-        file_section(out, dir, "env.json", "Machine and versions");
-        fprintf(out, "</body></html>\n");
+    for (size_t size = 1u << 17; status == WEFT_OK && !fits; size *= 2) {
+        weft__free(NULL, text);
+        text = weft__alloc(NULL, size);
+        status = text ? put_in(text, size, dir, &summary, &history, &fits)
+                      : weft__fail_oom(NULL, size, "the report");
     }
     weft__history_free(&history);
-    bool written = out && !ferror(out);
-    if (out && fclose(out) != 0) written = false;
-    if (status == WEFT_OK)
-        status = written ? weft_write_file(NULL, path, text, bytes) : weft__fail_oom(NULL, 0, "the report");
-    free(text);
+    if (status == WEFT_OK) status = weft_write_file(NULL, path, text, strlen(text));
+    weft__free(NULL, text);
     return status;
 }
