@@ -6,6 +6,7 @@
 #include <weft/io.h>
 
 #include "cli/cli.h"
+#include "io/checkpoint.h"
 #include "train/chart.h"
 #include "train/dataset.h"
 #include "train/history.h"
@@ -18,10 +19,8 @@ static const char *found(weft_status status) {
     return status == WEFT_OK ? "  whole" : status == WEFT_ERR_FORMAT ? "  DAMAGED" : "  not verified";
 }
 
-static weft_status check_one(const char *dir, uint64_t step, bool check) {
+static weft_status check_one(const char *dir, uint64_t step, bool is_best, bool check) {
     char path[PATH_BYTES], name[64];
-    uint64_t best = 0;
-    const bool is_best = weft_checkpoint_best(dir, &best) && best == step;
     snprintf(name, sizeof name, "checkpoints/step-%llu", (unsigned long long)step);
     if (!weft__join(path, sizeof path, dir, name)) return WEFT_ERR_ARGUMENT;
     weft_status status = check ? weft_checkpoint_verify(NULL, path) : WEFT_OK;
@@ -88,11 +87,14 @@ int weft__command_info(const weft__command *command, int argc, char **argv) {
     }
     uint64_t steps[CHECKPOINTS_MAX];
     size_t count = 0;
+    uint64_t best = 0;
+    bool marked = false;
     weft_status worst = weft_checkpoint_list(NULL, dir, steps, CHECKPOINTS_MAX, &count);
+    if (worst == WEFT_OK) worst = weft__checkpoint_best(NULL, dir, &marked, &best);
     if (worst != WEFT_OK) return weft__give_up(NULL, worst);
     weft__print(stdout, "checkpoints: %zu\n", count);
     for (size_t i = 0; i < count && i < CHECKPOINTS_MAX; i++) {
-        weft_status status = check_one(dir, steps[i], check);
+        weft_status status = check_one(dir, steps[i], marked && best == steps[i], check);
         if (status != WEFT_OK) worst = status;
     }
     const weft_status files = check ? check_files(dir) : WEFT_OK;
