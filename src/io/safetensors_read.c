@@ -361,7 +361,12 @@ weft_status weft__safetensors_open_fd(weft_context *ctx, int fd, const char *pat
         return weft__fail_oom(ctx, sizeof *f, "a safetensors file");
     }
     f->fd = fd;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+    if (fstat(fd, &st) != 0) {
+        const int error = errno;
+        weft_safetensors_close(f);
+        return weft__fail_io(ctx, "look at", path, error);
+    }
+    if (!S_ISREG(st.st_mode)) {
         weft_safetensors_close(f);
         return weft__fail(ctx, WEFT_ERR_IO, "cannot read %s: not a regular file", path);
     }

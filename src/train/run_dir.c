@@ -31,8 +31,9 @@ bool weft__join(char *out, size_t bytes, const char *dir, const char *name) {
 bool weft__is_run(const char *dir) {
     char path[PATH_BYTES];
     struct stat info;
-    return weft__join(path, sizeof path, dir, "config.yaml") && stat(path, &info) == 0 &&
-           S_ISREG(info.st_mode);
+    if (!weft__join(path, sizeof path, dir, "config.yaml")) return false;
+    if (stat(path, &info) == 0) return S_ISREG(info.st_mode);
+    return errno != ENOENT && errno != ENOTDIR; /* it may be one: whoever reads it says what is wrong */
 }
 
 const char *weft__number_text(double value, char out[WEFT__NUMBER_TEXT]) {
