@@ -252,7 +252,7 @@ weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k
     if (params.scale == 0) params.scale = 1.0 / sqrt((double)(q->shape[3] > 0 ? q->shape[3] : 1));
     in[1] = repeated(where, k, q);
     in[2] = repeated(where, v, q);
-    in[3] = weft__random_leaf(q->ctx, where, params.dropout > 0 ? weft__next_stream(q->ctx) : 0);
+    in[3] = params.dropout > 0 ? weft__random_next(q->ctx, where) : weft__random_leaf(q->ctx, where, 0);
     if (given.mask) in[4] = mask_operand(where, given.mask, q);
     for (int i = 1; i < (given.mask ? 5 : 4); i++)
         if (in[i]->error) return in[i];

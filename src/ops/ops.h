@@ -42,8 +42,8 @@ weft_tensor *weft__number(weft_context *ctx, const char *where, const char *op, 
 weft_tensor *weft__random_leaf(weft_context *ctx, const char *where, uint64_t stream);
 /* 32 random bits an element under that key. */
 weft_tensor *weft__random_node(const char *where, weft_tensor *key, int rank, const int64_t *shape);
-/* The stream of the next random node: of the layer being recorded, or of the context outside any. */
-uint64_t weft__next_stream(weft_context *ctx);
+/* The same with the next stream: of the layer being recorded, or of the context outside any. */
+weft_tensor *weft__random_next(weft_context *ctx, const char *where);
 
 /* Zeros (A, extent, B) with the slices of source (A, I, B) added at index (I) along axis. unique: no index
  * comes twice, as those that put something in order. */

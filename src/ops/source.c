@@ -129,8 +129,12 @@ weft_tensor *weft_eye(weft_context *ctx, weft_dtype dtype, int64_t rows, int64_t
 
 /* ---- random ---- */
 
-uint64_t weft__next_stream(weft_context *ctx) {
-    if (!ctx->path || !*ctx->path) return weft__mix64(UINT64_C(0x5eed) + ctx->random_ordinal++);
+/* The stream of the next draw; false when memory runs out. */
+static bool next_stream(weft_context *ctx, uint64_t *stream) {
+    if (!ctx->path || !*ctx->path) {
+        *stream = weft__mix64(UINT64_C(0x5eed) + ctx->random_ordinal++);
+        return true;
+    }
     weft_graph *graph = ctx->graph;
     weft_layer_draws *draws = NULL;
     for (size_t i = 0; i < graph->n_draws && !draws; i++) { /* layers draw in the same order in every pass */
@@ -141,7 +145,7 @@ uint64_t weft__next_stream(weft_context *ctx) {
     }
     if (!draws) {
         if (!weft__grow(ctx, &graph->draws, &graph->draws_capacity, graph->n_draws, sizeof *graph->draws))
-            return 0;
+            return false;
         draws = &graph->draws[graph->n_draws++];
         *draws = (weft_layer_draws){.path = ctx->path, .step = ctx->step, .micro_batch = ctx->micro_batch};
     }
@@ -152,7 +156,8 @@ uint64_t weft__next_stream(weft_context *ctx) {
     weft__hash_init(&h);
     weft__hash_str(&h, ctx->path);
     weft__hash_u64(&h, draws->count++);
-    return h.a;
+    *stream = h.a;
+    return true;
 }
 
 weft_tensor *weft__random_leaf(weft_context *ctx, const char *where, uint64_t stream) {
@@ -162,6 +167,11 @@ weft_tensor *weft__random_leaf(weft_context *ctx, const char *where, uint64_t st
     t->leaf = WEFT_LEAF_RANDOM;
     t->value.random.stream = stream;
     return t;
+}
+
+weft_tensor *weft__random_next(weft_context *ctx, const char *where) {
+    uint64_t stream;
+    return next_stream(ctx, &stream) ? weft__random_leaf(ctx, where, stream) : &ctx->graph->oom;
 }
 
 weft_tensor *weft__random_node(const char *where, weft_tensor *key, int rank, const int64_t *shape) {
@@ -181,8 +191,7 @@ static weft_tensor *unit(const char *where, weft_tensor *bits) {
 }
 
 weft_tensor *weft__uniform_of_layer(const char *where, weft_context *ctx, int rank, const int64_t *shape) {
-    return unit(where,
-                weft__random_node(where, weft__random_leaf(ctx, where, weft__next_stream(ctx)), rank, shape));
+    return unit(where, weft__random_node(where, weft__random_next(ctx, where), rank, shape));
 }
 
 weft_tensor *weft_random_uniform(weft_context *ctx, int rank, const int64_t *shape) {
@@ -193,7 +202,7 @@ weft_tensor *weft_random_uniform(weft_context *ctx, int rank, const int64_t *sha
 weft_tensor *weft_random_bits(weft_context *ctx, int rank, const int64_t *shape) {
     weft_tensor *bad = check(ctx, "weft_random_bits", WEFT_I32, rank, shape);
     if (bad) return bad;
-    return weft__random_node(NULL, weft__random_leaf(ctx, NULL, weft__next_stream(ctx)), rank, shape);
+    return weft__random_node(NULL, weft__random_next(ctx, NULL), rank, shape);
 }
 
 /* Box and Muller 1958: sqrt(-2 log(1 - u)) cos(2 pi v). */
