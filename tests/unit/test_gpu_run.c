@@ -71,6 +71,10 @@ static int said_by(int (*call)(const char *run, char *device), const char *run, 
     assert_true(dup2(kept, STDERR_FILENO) >= 0);
     const ssize_t size = pread(file, message, sizeof message - 1, 0);
     message[size > 0 ? size : 0] = '\0';
+    for (char *end; strncmp(message, "weft: ", 6) != 0 && (end = strstr(message, " generated.\n"));) {
+        end += strlen(" generated.\n"); /* a driver's compiler counts its warnings there */
+        memmove(message, end, strlen(end) + 1);
+    }
     close(kept);
     close(file);
     return code;
