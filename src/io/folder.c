@@ -184,7 +184,7 @@ weft_status weft__folder_commit(weft__folder *f) {
 }
 
 weft_status weft__folder_reopen(weft__folder *f, int *fd) {
-    *fd = openat(f->parent, f->temp, FOLDER);
+    *fd = f->io->open(f->io->user, f->parent, f->temp, FOLDER, 0);
     return *fd >= 0 ? WEFT_OK : weft__fail_io(f->ctx, "read back", f->path, errno);
 }
 

@@ -219,7 +219,7 @@ static weft_status publish(weft__writer *w) {
 }
 
 weft_status weft__writer_reopen(weft__writer *w, int *fd) {
-    *fd = openat(w->dir, w->temp, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    *fd = w->io->open(w->io->user, w->dir, w->temp, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
     return *fd >= 0 ? WEFT_OK : weft__fail_io(w->ctx, "read back", w->path, errno);
 }
 
