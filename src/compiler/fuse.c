@@ -327,29 +327,20 @@ static bool share_input(const weft_ir *ir, const ir_cluster *a, const ir_cluster
     return false;
 }
 
-typedef struct sibling {
-    int64_t full;
-    int cluster;
-} sibling;
-
-static int by_elements(const void *x, const void *y) {
-    const sibling *a = x, *b = y;
-    return a->full != b->full ? (a->full > b->full) - (a->full < b->full) : a->cluster - b->cluster;
-}
-
 /* By cluster with reductions the next one over as many elements, -1: none. NULL: memory is gone. */
 static int *chain_siblings(weft_ir *ir) {
     const size_t most = (size_t)ir->n_clusters + 1;
-    sibling *list = weft__arena_alloc(&ir->arena, most * sizeof *list);
+    ir_keyed *list = weft__arena_alloc(&ir->arena, most * sizeof *list);
     int *next = weft__arena_alloc(&ir->arena, most * sizeof *next), count = 0;
     if (!list || !next) return NULL;
     for (int c = 0; c < ir->n_clusters; c++) {
         next[c] = -1;
-        if (ir->clusters[c].row && !ir->clusters[c].gone) list[count++] = (sibling){ir->clusters[c].full, c};
+        if (ir->clusters[c].row && !ir->clusters[c].gone)
+            list[count++] = (ir_keyed){(uint64_t)ir->clusters[c].full, c};
     }
-    qsort(list, (size_t)count, sizeof *list, by_elements);
+    qsort(list, (size_t)count, sizeof *list, weft__by_key);
     for (int i = 0; i + 1 < count; i++)
-        if (list[i].full == list[i + 1].full) next[list[i].cluster] = list[i + 1].cluster;
+        if (list[i].key == list[i + 1].key) next[list[i].number] = list[i + 1].number;
     return next;
 }
 

@@ -2,6 +2,11 @@
 #include <string.h>
 #include "compiler/ir.h"
 
+int weft__by_key(const void *x, const void *y) {
+    const ir_keyed *a = x, *b = y;
+    return a->key != b->key ? (a->key > b->key) - (a->key < b->key) : a->number - b->number;
+}
+
 weft_status weft__ir_failed(weft_ir *ir) { return weft__fail_oom(ir->ctx, 0, "compiling a program"); }
 
 int weft__ir_node(weft_ir *ir, ir_kind kind, weft_dtype dtype, int rank, const int64_t *shape, int n_in,

@@ -86,6 +86,13 @@ typedef struct ir_sink {
     bool in_place; /* the node is computed straight into the variable */
 } ir_sink;
 
+/* A number to be sorted by a key of its own: weft__by_key, for qsort, which takes equal keys by number. */
+typedef struct ir_keyed {
+    uint64_t key;
+    int number;
+} ir_keyed;
+int weft__by_key(const void *x, const void *y);
+
 /* Numbers of clusters. */
 typedef struct ir_links {
     int *at, count, capacity;

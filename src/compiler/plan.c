@@ -320,25 +320,15 @@ static weft_status place_sinks(plan *p) {
 
 /* ---- order and phases ---- */
 
-typedef struct unit_key {
-    uint64_t key;
-    int unit;
-} unit_key;
-
-static int by_key(const void *x, const void *y) {
-    const unit_key *a = x, *b = y;
-    return a->key != b->key ? (a->key > b->key) - (a->key < b->key) : a->unit - b->unit;
-}
-
 /* By unit its rank among those that are ready at a time: the one recorded first runs first. NULL: memory is
  * gone. */
 static int *rank_units(const plan *p) {
-    unit_key *list = weft__arena_alloc(&p->ir->arena, (size_t)(p->n_units + 1) * sizeof *list);
+    ir_keyed *list = weft__arena_alloc(&p->ir->arena, (size_t)(p->n_units + 1) * sizeof *list);
     int *rank = weft__arena_alloc(&p->ir->arena, (size_t)(p->n_units + 1) * sizeof *rank);
     if (!list || !rank) return NULL;
-    for (int i = 0; i < p->n_units; i++) list[i] = (unit_key){p->units[i].key, i};
-    qsort(list, (size_t)p->n_units, sizeof *list, by_key);
-    for (int i = 0; i < p->n_units; i++) rank[list[i].unit] = i;
+    for (int i = 0; i < p->n_units; i++) list[i] = (ir_keyed){p->units[i].key, i};
+    qsort(list, (size_t)p->n_units, sizeof *list, weft__by_key);
+    for (int i = 0; i < p->n_units; i++) rank[list[i].number] = i;
     return rank;
 }
 

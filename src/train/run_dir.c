@@ -14,10 +14,10 @@
 
 #include <weft/data.h>
 
+#include "base/text.h"
 #include "data/parse.h"
 #include "io/publish.h"
 #include "train/events.h"
-#include "base/text.h"
 #include "train/run_dir.h"
 
 #define PATH_BYTES 4096
