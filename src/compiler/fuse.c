@@ -348,9 +348,10 @@ static bool are_siblings(weft_ir *ir, int a, int b) {
     const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
     ir_cluster joint;
     if (y->gone || x->n_members + y->n_members > MOST_MEMBERS || !same_space(ir, x, y, &joint)) return false;
+    if (weft__order_reaches(ir, a, b)) return false;
     if (arguments_of(ir, x) + arguments_of(ir, y) > MOST_ARGUMENTS) return false;
     if ((x->full > SMALL_SPACE || joint.folds) && !share_input(ir, x, y)) return false;
-    return !weft__order_precedes(ir, b, a) && !weft__order_precedes(ir, a, b) && mergeable(ir, a, b);
+    return !weft__order_precedes(ir, b, a) && mergeable(ir, a, b);
 }
 
 static bool merge_siblings(weft_ir *ir) {

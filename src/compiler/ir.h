@@ -115,6 +115,7 @@ typedef struct ir_cluster {
     int place;               /* in an order that they allow */
     int into;                /* the cluster that it was merged into, itself */
     int mark;                /* stamp of the last search that met it */
+    int ahead;               /* stamp of the last search ahead that met it */
     int heavy;               /* the HEAVY node, -1 for a kernel */
 } ir_cluster;
 
@@ -147,6 +148,8 @@ typedef struct weft_ir {
     int n_clusters, cluster_capacity;
     int *order_found, order_stamp; /* of searches in order.c */
     int64_t *order_places;
+    int ahead_of, ahead_stamp, ahead_count, ahead_met; /* the search ahead of order.c; ahead_of is -1: none */
+    int64_t *ahead_places;
 } weft_ir;
 
 /* ---- ir.c ---- */
@@ -208,6 +211,8 @@ void weft__order_new(weft_ir *ir, int c);
 bool weft__order_after(weft_ir *ir, int c, int first);
 /* Does b need a, directly or not? In large graphs also where that is too far to say. */
 bool weft__order_precedes(weft_ir *ir, int a, int b);
+/* The same, for one a and many b in turn: each search goes on where the last one ended. */
+bool weft__order_reaches(weft_ir *ir, int a, int b);
 /* Is there a third cluster that needs a and that b needs? Likewise. */
 bool weft__order_between(weft_ir *ir, int a, int b);
 /* All of cluster `from` is now in `to`. Nothing may be between the two. */

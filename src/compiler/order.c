@@ -35,7 +35,9 @@ static bool push(weft_ir *ir, ir_links *list, int c) {
 bool weft__order_open(weft_ir *ir, int most) {
     ir->order_found = weft__arena_alloc(&ir->arena, (size_t)(2 * most + 2) * sizeof *ir->order_found);
     ir->order_places = weft__arena_alloc(&ir->arena, (size_t)(most + 1) * sizeof *ir->order_places);
-    return ir->order_found && ir->order_places;
+    ir->ahead_places = weft__arena_alloc(&ir->arena, (size_t)(most + 1) * sizeof *ir->ahead_places);
+    ir->ahead_of = -1;
+    return ir->order_found && ir->order_places && ir->ahead_places;
 }
 
 void weft__order_new(weft_ir *ir, int c) { ir->clusters[c].into = ir->clusters[c].place = c; }
@@ -64,6 +66,31 @@ static bool leads(weft_ir *ir, int a, int b, bool around) {
 
 bool weft__order_precedes(weft_ir *ir, int a, int b) { return leads(ir, a, b, false); }
 bool weft__order_between(weft_ir *ir, int a, int b) { return leads(ir, a, b, true); }
+
+/* Forwards from a, from place to place, and no further than to b. */
+bool weft__order_reaches(weft_ir *ir, int a, int b) {
+    const int last = ir->clusters[b].place;
+    if (ir->ahead_of != a) {
+        ir->ahead_of = a;
+        ir->ahead_stamp++;
+        ir->ahead_count = 1;
+        ir->ahead_met = 0;
+        ir->ahead_places[0] = weft__ranked(ir->clusters[a].place, a);
+    }
+    while (ir->ahead_count && ir->ahead_places[0] < weft__ranked(last, 0)) {
+        const int at = weft__ranked_value(weft__heap_pop(ir->ahead_places, ir->ahead_count--));
+        const ir_links *list = &ir->clusters[at].later;
+        if (++ir->ahead_met > SEARCH_MOST) return true;
+        for (int k = 0; k < list->count; k++) {
+            const int c = find(ir, list->at[k]);
+            ir_cluster *cluster = &ir->clusters[c];
+            if (cluster->ahead == ir->ahead_stamp) continue;
+            cluster->ahead = ir->ahead_stamp;
+            weft__heap_push(ir->ahead_places, ir->ahead_count++, weft__ranked(cluster->place, c));
+        }
+    }
+    return ir->clusters[b].ahead == ir->ahead_stamp;
+}
 
 /* Cluster `from` and what comes before it (or after it) between two places, into found. Returns how many
  * there are. */
@@ -110,6 +137,7 @@ static void move_before(weft_ir *ir, int last, int first) {
 }
 
 bool weft__order_after(weft_ir *ir, int c, int first) {
+    ir->ahead_of = -1;
     if (!push(ir, &ir->clusters[c].earlier, first) || !push(ir, &ir->clusters[first].later, c)) return false;
     if (ir->clusters[first].place > ir->clusters[c].place) move_before(ir, first, c);
     return true;
@@ -128,6 +156,7 @@ static bool append(weft_ir *ir, ir_links *to, ir_links *from) {
 
 bool weft__order_merge(weft_ir *ir, int to, int from) {
     ir_cluster *x = &ir->clusters[to], *y = &ir->clusters[from];
+    ir->ahead_of = -1;
     if (x->place < y->place)
         move_before(ir, from, to);
     else

@@ -52,6 +52,13 @@ static weft_tensor *stacked(weft_context *ctx, weft_tensor *x, int n) {
     return total(weft_mul(all, all));
 }
 
+/* Each layer has reductions of its own, which could join those of all others. */
+static weft_tensor *softmaxes(weft_context *ctx, weft_tensor *x, int n) {
+    (void)ctx;
+    for (int i = 0; i < n; i++) x = weft_softmax(x, 0);
+    return total(weft_mul(x, x));
+}
+
 static weft_tensor *scalars(weft_context *ctx, weft_tensor *x, int n) {
     weft_tensor **list = malloc((size_t)n * sizeof *list);
     assert_non_null(list);
@@ -134,7 +141,12 @@ static void test_branches(void **state) {
 
 static void test_stacked(void **state) {
     (void)state;
-    check(stacked, 125);
+    check(stacked, 200);
+}
+
+static void test_softmaxes(void **state) {
+    (void)state;
+    check(softmaxes, 100);
 }
 
 static void test_scalars(void **state) {
@@ -159,7 +171,8 @@ int main(void) {
     mallopt(M_PERTURB, 0);
 #endif
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain),   cmocka_unit_test(test_branches),
-                                       cmocka_unit_test(test_stacked), cmocka_unit_test(test_scalars),
-                                       cmocka_unit_test(test_matmuls), cmocka_unit_test(test_step)};
+                                       cmocka_unit_test(test_stacked), cmocka_unit_test(test_softmaxes),
+                                       cmocka_unit_test(test_scalars), cmocka_unit_test(test_matmuls),
+                                       cmocka_unit_test(test_step)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

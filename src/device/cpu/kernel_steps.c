@@ -1,6 +1,7 @@
 /* The order of a tile program: one list, or phases separated by reductions, with what is kept between them or
  * made again; stores; and at the end registers laid over scratch by lifetime. Must not know: how a single
  * instruction is computed (kernel_values.c). Read next: kernel_run.c. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/cpu/kernel_steps.h"
@@ -373,24 +374,41 @@ static void extend_lives(weft_builder *b) {
         if (b->registers[i].pinned) b->registers[i].first = 0, b->registers[i].last = b->plan->n_steps;
 }
 
-/* Each at the lowest offset that is free while it lives; `order`: those placed, by offset. */
-static size_t place_registers(weft_builder *b, size_t end, uint32_t *order) {
-    const size_t start = end;
-    size_t placed = 0;
-    for (size_t i = 0; i < b->n_registers; i++) {
-        weft_register *r = &b->registers[i];
+static int by_first(const void *x, const void *y) {
+    const uint64_t *a = x, *b = y;
+    return (*a > *b) - (*a < *b);
+}
+
+/* Forgets those of `live` that are dead at step `at`; returns how many are left. */
+static size_t drop_dead(const weft_builder *b, uint64_t *live, size_t n, int at) {
+    size_t left = 0;
+    for (size_t j = 0; j < n; j++)
+        if (b->registers[live[j]].last >= at) live[left++] = live[j];
+    return left;
+}
+
+/* In the order of their first use, each at the lowest offset that is free while it lives. `order` has room
+ * for two numbers a register: those to place, by first use, and those alive, by offset. */
+static size_t place_registers(weft_builder *b, size_t end, uint64_t *order) {
+    const size_t start = end, n = b->n_registers;
+    uint64_t *live = order + n;
+    size_t n_live = 0;
+    for (size_t i = 0; i < n; i++) order[i] = (uint64_t)(b->registers[i].first + 1) << 32 | i;
+    qsort(order, n, sizeof *order, by_first);
+    for (size_t i = 0; i < n; i++) {
+        weft_register *r = &b->registers[(uint32_t)order[i]];
         r->bytes = r->first < 0 ? 0 : (r->bytes + 63) / 64 * 64; /* 0: its maker writes elsewhere */
         r->offset = start;
         if (!r->bytes) continue;
-        for (size_t j = 0; j < placed; j++) {
-            const weft_register *q = &b->registers[order[j]];
-            if (q->first > r->last || r->first > q->last) continue;
+        n_live = drop_dead(b, live, n_live, r->first);
+        for (size_t j = 0; j < n_live; j++) {
+            const weft_register *q = &b->registers[live[j]];
             if (r->offset + r->bytes <= q->offset) break;
             if (q->offset + q->bytes > r->offset) r->offset = q->offset + q->bytes;
         }
-        size_t at = placed++;
-        for (; at > 0 && b->registers[order[at - 1]].offset > r->offset; at--) order[at] = order[at - 1];
-        order[at] = (uint32_t)i;
+        size_t at = n_live++;
+        for (; at > 0 && b->registers[live[at - 1]].offset > r->offset; at--) live[at] = live[at - 1];
+        live[at] = (uint32_t)order[i];
         if (r->offset + r->bytes > end) end = r->offset + r->bytes;
     }
     return end;
@@ -404,7 +422,7 @@ static weft_ref placed(const weft_builder *b, weft_ref r) {
 
 static bool lay_out(weft_builder *b) {
     weft_kernel_plan *plan = b->plan;
-    uint32_t *order = weft__array(b->ctx, b->n_registers + 1, sizeof *order);
+    uint64_t *order = weft__array(b->ctx, 2 * b->n_registers + 1, sizeof *order);
     if (!order) return false;
     for (int i = 0; i < plan->n_steps; i++) {
         const weft_step *s = &plan->steps[i];
