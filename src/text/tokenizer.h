@@ -71,7 +71,7 @@ weft_status weft__tokenizer_add(weft_tokenizer *t, const char *token, size_t byt
 static inline const char *weft__token(const weft_tokenizer *t, size_t id, size_t *bytes) {
     size_t begin = id ? t->ends[id - 1] : 0;
     *bytes = t->ends[id] - begin;
-    return t->text + begin;
+    return t->text ? t->text + begin : ""; /* all tokens may be empty */
 }
 
 /* ---- the table from tokens to ids ---- */

@@ -109,7 +109,8 @@ fi
 inject() {
     local rule=$1
     shift
-    strace -f -qq -o trace -e "trace=${rule%%:*}" -e "inject=$rule" "$@"
+    # The leak sanitizer cannot work in a process that is traced.
+    ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 strace -f -qq -o trace -e "trace=${rule%%:*}" -e "inject=$rule" "$@"
 }
 
 # ---- two runs into one new folder: the first looks at it, then sleeps while the second trains ----
@@ -131,6 +132,14 @@ expect 0 'done' "$weft" info twice --check
 expect 0 'cannot remove flaky/checkpoints/step-[0-9]*: Input/output error' \
     inject unlinkat:error=EIO:when=4 "$weft" train mlp.yaml --run flaky --set train.keep=1
 check "training went on" [ "$(readlink flaky/checkpoints/best)" = step-12 ]
+
+# ---- the disk fails while a folder is looked at ----
+expect 8 'cannot look at new/config.yaml: Input/output error' \
+    inject newfstatat:error=EIO -P new/config.yaml "$weft" train mlp.yaml --quiet --run new
+expect 8 'cannot look at flaky/samples: Input/output error' \
+    inject newfstatat:error=EIO -P flaky/samples "$weft" resume flaky --set train.steps=14
+expect 8 'cannot open flaky/metrics.jsonl: Input/output error' \
+    inject newfstatat:error=EIO -P flaky/metrics.jsonl "$weft" resume flaky --set train.steps=14
 
 # ---- signals interrupt writes ----
 expect 0 '' inject write:error=EINTR:when=2+3 "$weft" train mlp.yaml --quiet --run interrupted

@@ -9,7 +9,12 @@
 #include <string.h>
 #include <weft/weft.h>
 
-enum { OPS = 100000, STACK = 256 << 10, MODULES = 40000 };
+#ifdef WEFT_SANITIZED
+enum { STACK = 1 << 20 }; /* a sanitizer surrounds each local variable with bytes of its own */
+#else
+enum { STACK = 256 << 10 };
+#endif
+enum { OPS = 100000, MODULES = 40000 };
 
 /* Asserts of cmocka jump, so a thread only reports. */
 static void *run(void *scenario) {

@@ -25,14 +25,6 @@
 
 enum { N = 1 << 20 };
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
 /* Runs it in a child of fork; whether that ended with 0. */
 static bool in_child(bool (*run)(void *user), void *user) {
     fflush(NULL);
@@ -308,7 +300,7 @@ static void test_dlclose(void **state) {
     assert_true(in_child(close_library, path));
 }
 
-#ifndef SANITIZED /* which map terabytes */
+#ifndef WEFT_SANITIZED /* which map terabytes */
 /* What a thread's stack takes is refused; a context computes with its own thread then, to the same bits. */
 static bool compute_alone(void *user) {
     const family *f = user;
@@ -348,7 +340,7 @@ int main(void) {
         cmocka_unit_test(test_pool),        cmocka_unit_test(test_parallel),
         cmocka_unit_test(test_default),     cmocka_unit_test(test_signals),
         cmocka_unit_test(test_fork),        cmocka_unit_test(test_fork_loader),
-#ifndef SANITIZED
+#ifndef WEFT_SANITIZED
         cmocka_unit_test(test_no_threads),
 #endif
         cmocka_unit_test(test_fork_opencl),

@@ -71,7 +71,7 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     const gemv_plan *plan = plan_;
     const weft_heavy_matmul *mm = &plan->mm;
     const char *matrix = args[plan->left ? 1 : 0], *vector = args[plan->left ? 0 : 1];
-    void *sums = (char *)scratch + plan->v_bytes;
+    void *sums = plan->v_bytes > 0 ? (char *)scratch + plan->v_bytes : scratch;
     for (int64_t task = begin; task < end; task++) {
         int64_t first = task / plan->parts * plan->group, last = first + plan->group,
                 part = task % plan->parts;
