@@ -242,8 +242,12 @@ weft_status weft__make_one_folder(weft_context *ctx, char *path) {
     struct stat st;
     if (weft__io_system.mkdir(NULL, AT_FDCWD, path, 0777) != 0) {
         int error = errno;
-        if (error == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return WEFT_OK;
-        return weft__fail_io(ctx, "create the folder", path, error == EEXIST ? ENOTDIR : error);
+        if (error == EEXIST) {
+            if (stat(path, &st) != 0) return weft__fail_io(ctx, "look at", path, errno);
+            if (S_ISDIR(st.st_mode)) return WEFT_OK;
+            error = ENOTDIR;
+        }
+        return weft__fail_io(ctx, "create the folder", path, error);
     }
     char *slash = strrchr(path, '/');
     int result;

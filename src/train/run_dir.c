@@ -28,12 +28,22 @@ bool weft__join(char *out, size_t bytes, const char *dir, const char *name) {
     return wanted > 0 && (size_t)wanted < bytes;
 }
 
-bool weft__is_run(const char *dir) {
+static weft_status find_run(const char *dir, bool *found) {
     char path[PATH_BYTES];
     struct stat info;
-    if (!weft__join(path, sizeof path, dir, "config.yaml")) return false;
-    if (stat(path, &info) == 0) return S_ISREG(info.st_mode);
-    return errno != ENOENT && errno != ENOTDIR; /* it may be one: whoever reads it says what is wrong */
+    *found = false;
+    if (!weft__join(path, sizeof path, dir, "config.yaml")) return WEFT_OK;
+    if (stat(path, &info) == 0)
+        *found = S_ISREG(info.st_mode);
+    else if (errno != ENOENT && errno != ENOTDIR)
+        return weft__fail_io(NULL, "look at", path, errno);
+    return WEFT_OK;
+}
+
+bool weft__is_run(const char *dir) {
+    bool found;
+    return find_run(dir, &found) != WEFT_OK ||
+           found; /* after an error, whoever reads it says what is wrong */
 }
 
 const char *weft__number_text(double value, char out[WEFT__NUMBER_TEXT]) {
@@ -100,7 +110,9 @@ static weft_status write_csv_header(weft__run *run) {
 }
 
 static weft_status refuse_run(const char *dir) {
-    if (!weft__is_run(dir)) return WEFT_OK;
+    bool found;
+    WEFT_TRY(find_run(dir, &found));
+    if (!found) return WEFT_OK;
     return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                       "%s: holds a run already; go on with 'weft resume %s', or choose another --run", dir,
                       dir);
