@@ -59,8 +59,8 @@ asan: deps ## build with the address and undefined-behaviour sanitizers in build
 	@$(call run_tests,$(BUILD)-asan)
 
 # Left out is what clang's sanitizers cannot see or what takes its time elsewhere: drivers and their compilers, instruction
-# counts, long trainings.
-NOT_SANITIZED = opencl|gpu|cuda|nvrtc|dnn|render|on_a_card|bench|compare|instructions|table$$|texts|test_models|kill_resume|example
+# counts, long trainings, plans of large models.
+NOT_SANITIZED = opencl|gpu|cuda|nvrtc|dnn|render|on_a_card|bench|compare|instructions|table$$|texts|test_models|kill_resume|example|planning|recompute
 ubsan: COMPILER = -DCMAKE_C_COMPILER=clang
 ubsan: deps-lint ## build the tests of the CPU with clang's undefined-behaviour and address sanitizers in build-ubsan, run them
 	$(call configure,$(BUILD)-ubsan,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=address$(,)undefined$(,)float-cast-overflow \
