@@ -157,11 +157,25 @@ typedef struct weft_hash {
     uint64_t a, b;
 } weft_hash;
 void weft__hash_init(weft_hash *h);
-void weft__hash_u64(weft_hash *h, uint64_t v);
+
+#define WEFT__GOLDEN UINT64_C(0x9e3779b97f4a7c15) /* 2^64 over the golden ratio */
+
+/* The finaliser of splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+ * OOPSLA 2014, in Stafford's variant 13). */
+static inline uint64_t weft__mix64(uint64_t x) {
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+/* Inline: the walk over a graph calls it for each number of each node. */
+static inline void weft__hash_u64(weft_hash *h, uint64_t v) {
+    h->a = weft__mix64((h->a ^ v) + WEFT__GOLDEN);
+    h->b = weft__mix64(((h->b << 29) | (h->b >> 35)) + v * UINT64_C(0xff51afd7ed558ccd) + 1);
+}
 void weft__hash_bytes(weft_hash *h, const void *data, size_t bytes);
 void weft__hash_str(weft_hash *h, const char *s);
 static inline bool weft__hash_equal(weft_hash x, weft_hash y) { return x.a == y.a && x.b == y.b; }
-uint64_t weft__mix64(uint64_t x); /* finaliser of splitmix64 */
 
 /* ---- Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): random.c ----
  */
