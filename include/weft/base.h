@@ -27,7 +27,9 @@ extern "C" {
 #define WEFT_PRINTF(fmt, args)
 #endif
 
-/* The caller's place in the source, "file.c:12". Op macros pass it so that errors can name it. */
+/* The caller's location in the source, "file.c:12". Op macros pass it so that errors can name it. Functions
+ * that end in _at take a location; NULL: none is known. Weft copies it. The copies stay until weft_close, one
+ * of each location. */
 #define WEFT_STRINGIFY_(x) #x
 #define WEFT_STRINGIFY(x)  WEFT_STRINGIFY_(x)
 #define WEFT_HERE          __FILE__ ":" WEFT_STRINGIFY(__LINE__)

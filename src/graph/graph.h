@@ -60,7 +60,7 @@ enum {
 
 struct weft_tensor {
     weft_context *ctx;
-    const char *where, *path; /* the user's file and line; the layer */
+    const char *where, *path; /* the user's file and line; the layer: both interned */
     weft_scope *scope;        /* owner; NULL once kept */
     weft_tensor *next, *prev; /* in the scope's list, or the context's list of kept tensors */
     weft_tensor **in;
@@ -115,17 +115,24 @@ typedef struct weft_assignment {
     uint64_t id, mark;           /* stamp of the walk that found it due */
 } weft_assignment;
 
+/* A location that was given before, and its copy. */
+typedef struct weft_location {
+    const char *given, *copy;
+} weft_location;
+enum { WEFT_LOCATION_BITS = 6 };
+
 /* State of recording that hangs on the context. */
 typedef struct weft_graph {
     weft_tensor *free_nodes; /* recycled structs */
     weft_scope *free_scopes;
-    weft_tensor *kept;       /* list of kept tensors and variables */
-    weft_arena nodes;        /* where structs come from */
-    uint64_t serial;         /* nodes recorded */
-    uint32_t segment;        /* segment being recorded, 0: none */
-    uint32_t segments;       /* given out */
-    uint8_t together;        /* its kind */
-    uint32_t wanted;         /* bits: of which inputs the gradient rule that runs shall find gradients */
+    weft_tensor *kept; /* list of kept tensors and variables */
+    weft_arena nodes;  /* where structs come from */
+    uint64_t serial;   /* nodes recorded */
+    uint32_t segment;  /* segment being recorded, 0: none */
+    uint32_t segments; /* given out */
+    uint8_t together;  /* its kind */
+    uint32_t wanted;   /* bits: of which inputs the gradient rule that runs shall find gradients */
+    weft_location locations[1 << WEFT_LOCATION_BITS]; /* by the address that was given */
     weft_layer_draws *draws; /* one a layer that draws, in the order of the forward pass */
     size_t n_draws, draws_capacity, draws_at;
     weft_assignment *assignments; /* recorded and not yet made, oldest first */

@@ -72,8 +72,21 @@ static void release_node(weft_context *ctx, weft_tensor *t) {
     graph->free_nodes = t;
 }
 
+/* A copy of where that lives as long as the context: a caller may free its own, and write another there.
+ * Most addresses were given before and hold the same characters; an address of our own needs no look. */
+static const char *location(weft_context *ctx, const char *where) {
+    const uint64_t mixed = (uint64_t)(uintptr_t)where * WEFT__GOLDEN;
+    weft_location *known = &ctx->graph->locations[mixed >> (64 - WEFT_LOCATION_BITS)];
+    if (known->given == where && (known->copy == where || strcmp(known->copy, where) == 0))
+        return known->copy;
+    const char *copy = weft__intern(ctx, where);
+    if (copy) *known = (weft_location){where, copy};
+    return copy;
+}
+
 static weft_tensor *blank_node(weft_context *ctx, const char *where) {
     weft_graph *graph = ctx->graph;
+    if (where && !(where = location(ctx, where))) return NULL;
     weft_tensor *t = graph->free_nodes;
     if (t) {
         graph->free_nodes = t->next;

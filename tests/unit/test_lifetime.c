@@ -1,6 +1,6 @@
 /* What a program in good faith frees too early: tensors that recorded work reads, scopes out of order, models
- * before their optimizers, contexts with all of it open. Each has a value that can be trusted or an error
- * that says what to do; the address sanitizer sees the rest. */
+ * before their optimizers, strings after the call, contexts with all of it open. Each has a value that can be
+ * trusted or an error that says what to do; the address sanitizer sees the rest. */
 #include <weft/loader.h>
 #include "core_help.h"
 
@@ -302,6 +302,104 @@ static void test_cache_outlives_model(void **state) {
     weft_gpt_cache_free(freed); /* the other one is left to the context */
 }
 
+/* ---- strings of the caller, which are gone or hold something else when Weft shows them ---- */
+
+/* Overwrites text, frees it, and returns NULL. */
+static char *gone(char *text) {
+    memset(text, 'X', strlen(text));
+    free(text);
+    return NULL;
+}
+
+static void assert_says(const char *text) {
+    if (!strstr(weft_last_error(NULL), text)) print_error("%s\n", weft_last_error(NULL));
+    assert_non_null(strstr(weft_last_error(NULL), text));
+}
+
+/* One buffer for the locations of two ops, as bindings to other languages have it. */
+static void test_location_freed(void **state) {
+    weft_context *ctx = *state;
+    weft_tensor *w = weft_variable_new(ctx, "w", WEFT_F32, SHAPE(2), (float[]){1, 2});
+    weft_scope *scope = weft_scope_open(ctx);
+    char *where = strdup("model.py:12");
+    weft_tensor *y = weft_exp_at(where, w), *again = weft_exp_at(where, w);
+    strcpy(where, "model.py:34");
+    weft_tensor *z = weft_neg_at(where, w), *bad = weft_matmul_at(where, w, NULL);
+    where = gone(where);
+    assert_ok(weft_write(w, (float[]){3, 4}, 2 * sizeof(float)));
+    float got[2];
+    assert_int_equal(weft_read(y, got, sizeof got), WEFT_ERR_STALE);
+    assert_says("model.py:12: exp");
+    assert_int_equal(weft_read(again, got, sizeof got), WEFT_ERR_STALE);
+    assert_says("model.py:12: exp");
+    assert_int_equal(weft_read(z, got, sizeof got), WEFT_ERR_STALE);
+    assert_says("model.py:34: neg");
+    assert_int_equal(weft_tensor_status(bad), WEFT_ERR_ARGUMENT);
+    assert_says("model.py:34: ");
+    weft_scope_close(scope);
+    assert_int_equal(weft_tensor_status(z), WEFT_ERR_STATE); /* freed tensors name their location too */
+    assert_says("model.py:34: ");
+    weft_free(w);
+}
+
+/* More locations than the table of the last ones has entries, in one buffer; and none at all. */
+static void test_many_locations(void **state) {
+    weft_context *ctx = *state;
+    weft_tensor *w = weft_variable_new(ctx, "w", WEFT_F32, SHAPE(2), (float[]){1, 2}), *y[200];
+    char where[200][32], wanted[40];
+    for (int i = 0; i < 200; i++) {
+        snprintf(where[i], sizeof where[i], "loop.py:%d", i);
+        y[i] = weft_exp_at(where[i], w);
+    }
+    weft_tensor *nowhere = weft_exp_at(NULL, w);
+    memset(where, 'X', sizeof where);
+    assert_ok(weft_write(w, (float[]){3, 4}, 2 * sizeof(float)));
+    for (int i = 0; i < 200; i++) {
+        snprintf(wanted, sizeof wanted, "loop.py:%d: exp", i);
+        assert_int_equal(weft_eval(&y[i], 1), WEFT_ERR_STALE);
+        assert_says(wanted);
+    }
+    assert_int_equal(weft_eval(&nowhere, 1), WEFT_ERR_STALE);
+    assert_null(strstr(weft_last_error(ctx), ".py"));
+    weft_free(w);
+}
+
+static weft_tensor *double_it(weft_module *m, weft_tensor *x) {
+    return weft_mul(x, weft_parameter(m, "weight"));
+}
+
+static void test_names_freed(void **state) {
+    weft_context *ctx = *state;
+    char *kind = strdup("scaling"), *weight = strdup("weight"), *layer = strdup("layer"),
+         *pattern = strdup("layer.*"), *op_name = strdup("twice"), *expression = strdup("a + a");
+    weft_module *root = weft_module_new(ctx, "root", double_it, NULL),
+                *child = weft_module_new(ctx, kind, double_it, NULL);
+    assert_ok(weft_module_parameter(child, weight, WEFT_F32, SHAPE(2), NULL));
+    weft_module_child(root, layer, child);
+    weft_optimizer *opt = weft_sgd(root, &(weft_sgd_options){.lr = 1});
+    assert_ok(weft_optimizer_group(opt, &(weft_group_options){.pattern = pattern, .lr_scale = 1e-30}));
+    weft_defined_op *op;
+    assert_ok(
+        weft_op_define(ctx, &(weft_op_options){.name = op_name, .expression = expression, .arity = 1}, &op));
+    gone(kind), gone(weight), gone(layer), gone(pattern), gone(op_name), gone(expression);
+    weft_parameter_info info;
+    assert_true(weft_parameter_find(root, "layer.weight", &info));
+    assert_string_equal(weft_module_kind(child), "scaling");
+    assert_string_equal(weft_module_path(child), "layer");
+    float before[2], after[2];
+    assert_ok(weft_read(info.tensor, before, sizeof before));
+    weft_tensor *x = weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){1, 2});
+    assert_ok(weft_optimizer_step(opt, weft_sum(weft_forward(child, x), WEFT_ALL_AXES, false)));
+    assert_ok(weft_read(info.tensor, after, sizeof after));
+    assert_memory_equal(before, after, sizeof before); /* the rate of the pattern is next to 0 */
+    assert_values(weft_op_apply(op, &x), 2, 4);
+    weft_tensor *wide = weft_cast(x, WEFT_I32);
+    assert_int_equal(weft_tensor_status(weft_op_apply(op, &wide)), WEFT_ERR_DTYPE);
+    assert_says("twice: ");
+    weft_optimizer_free(opt);
+    weft_module_free(root);
+}
+
 /* Everything still there: work that nobody asked for, programs, scopes, what was freed and is read. */
 static void test_close_with_all_open(void **state) {
     (void)state;
@@ -336,6 +434,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_module_freed_first, setup, teardown),
         cmocka_unit_test_setup_teardown(test_optimizer_freed_before_a_step, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cache_outlives_model, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_location_freed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_locations, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_names_freed, setup, teardown),
         cmocka_unit_test(test_close_with_all_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
