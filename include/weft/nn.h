@@ -453,7 +453,7 @@ typedef struct weft_parameter_info {
 /* Parameters and buffers of m and below, in the order in which they were added, depth first. 0 with
  * weft_last_error set when they could not be made. */
 WEFT_API size_t weft_parameter_count(weft_module *m);
-WEFT_API bool weft_parameter_at(weft_module *m, size_t i, weft_parameter_info *info);
+WEFT_API bool weft_parameter_get(weft_module *m, size_t i, weft_parameter_info *info);
 /* By the name from the root on. */
 WEFT_API bool weft_parameter_find(weft_module *m, const char *name, weft_parameter_info *info);
 /* Number of elements of all parameters; of those that are not frozen. Buffers do not count. */
@@ -489,7 +489,7 @@ WEFT_API weft_status weft_module_buffer(weft_module *m, const char *name, weft_d
 WEFT_API weft_module *weft_module_child(weft_module *m, const char *name, weft_module *child);
 
 /* The i-th child; NULL when there is none. */
-WEFT_API weft_module *weft_module_child_at(const weft_module *m, size_t i);
+WEFT_API weft_module *weft_module_child_get(const weft_module *m, size_t i);
 
 /* The parameter or buffer of m (not of its children) with that name. In a forward function a buffer is what
  * passes recorded before have assigned, without a gradient. */

@@ -202,7 +202,7 @@ WEFT_API void weft_optimizer_set_steps(weft_optimizer *opt, uint64_t steps);
  * (RMSprop) after the parameter's full name; with scaling also "loss_scale", "loss_scale.good" and
  * "loss_scale.updates". */
 WEFT_API size_t weft_optimizer_state_count(weft_optimizer *opt);
-WEFT_API bool weft_optimizer_state_at(weft_optimizer *opt, size_t i, weft_named_tensor *state);
+WEFT_API bool weft_optimizer_state_get(weft_optimizer *opt, size_t i, weft_named_tensor *state);
 
 /* Entries for weft_checkpoint_write; free them with weft_entries_free. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_entries(weft_optimizer *opt, weft_entry **entries,

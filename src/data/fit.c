@@ -320,7 +320,7 @@ static void free_workers(fit *f) {
 
 static bool assigns(weft_module *m) {
     weft_parameter_info info;
-    for (size_t i = 0; weft_parameter_at(m, i, &info); i++)
+    for (size_t i = 0; weft_parameter_get(m, i, &info); i++)
         if (info.buffer) return true;
     return false;
 }

@@ -74,7 +74,7 @@ static weft_status check(const reading *r, weft_module *gpt) {
     weft_parameter_info p;
     weft_entry_info info;
     size_t at;
-    for (size_t i = 0; weft_parameter_at(gpt, i, &p); i++) WEFT_TRY(entry_of(r, &p, &at, &info));
+    for (size_t i = 0; weft_parameter_get(gpt, i, &p); i++) WEFT_TRY(entry_of(r, &p, &at, &info));
     for (size_t i = 0; weft_safetensors_entry(r->file, i, &info); i++)
         if (!is_known(gpt, info.name))
             return weft__fail(r->ctx, WEFT_ERR_FORMAT,
@@ -149,7 +149,7 @@ weft_status weft_gpt_load(weft_module *gpt, const char *path) {
     r.crossed = has_crossed(&r);
     weft_status status = weft__module_use(gpt);
     if (status == WEFT_OK) status = check(&r, gpt);
-    for (size_t i = 0; status == WEFT_OK && weft_parameter_at(gpt, i, &p); i++) status = fill(&r, &p);
+    for (size_t i = 0; status == WEFT_OK && weft_parameter_get(gpt, i, &p); i++) status = fill(&r, &p);
     weft_safetensors_close(r.file);
     return status;
 }
@@ -186,7 +186,7 @@ weft_status weft_gpt_save(weft_module *gpt, const char *path) {
     weft_scope *scope = weft_scope_open(ctx);
     weft_parameter_info p;
     const int64_t tokens = weft__gpt_options_of(gpt)->tokens;
-    for (size_t i = 0; i < count && weft_parameter_at(gpt, i, &p); i++) {
+    for (size_t i = 0; i < count && weft_parameter_get(gpt, i, &p); i++) {
         const bool table = strcmp(p.name, "wte.weight") == 0 || strcmp(p.name, "lm_head.weight") == 0;
         list[i] = (weft_named_tensor){p.name, is_crossed(p.name) ? weft_transpose(p.tensor, 0, 1)
                                               : table            ? weft_narrow(p.tensor, 0, 0, tokens)

@@ -131,7 +131,7 @@ weft_context *weft_module_context(const weft_module *m) { return m ? m->ctx : NU
 const char *weft_module_kind(const weft_module *m) { return m ? m->kind : ""; }
 void *weft_module_user(const weft_module *m) { return m ? m->user : NULL; }
 
-weft_module *weft_module_child_at(const weft_module *m, size_t i) {
+weft_module *weft_module_child_get(const weft_module *m, size_t i) {
     return m && i < m->n_children ? m->children[i] : NULL;
 }
 

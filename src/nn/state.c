@@ -167,7 +167,7 @@ static weft_status named_parameters(weft_module *m, weft_named_tensor **list, si
     if (n == 0) WEFT_TRY(weft__module_use(m));
     *list = weft__array(m->ctx, n + 1, sizeof **list);
     if (!*list) return weft__fail_oom(m->ctx, n * sizeof **list, "a list of parameters");
-    for (size_t i = 0; i < n && weft_parameter_at(m, i, &info); i++)
+    for (size_t i = 0; i < n && weft_parameter_get(m, i, &info); i++)
         (*list)[i] = (weft_named_tensor){info.name, info.tensor};
     *count = n;
     return WEFT_OK;

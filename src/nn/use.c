@@ -268,7 +268,7 @@ static weft__parameter *nth(weft_module *m, size_t i, weft_module **owner) {
 
 size_t weft_parameter_count(weft_module *m) { return weft__module_use(m) == WEFT_OK ? count_tree(m) : 0; }
 
-bool weft_parameter_at(weft_module *m, size_t i, weft_parameter_info *info) {
+bool weft_parameter_get(weft_module *m, size_t i, weft_parameter_info *info) {
     weft_module *owner = NULL;
     weft__parameter *p = weft__module_use(m) == WEFT_OK ? nth(m, i, &owner) : NULL;
     if (!p) return false;
@@ -283,7 +283,7 @@ bool weft_parameter_at(weft_module *m, size_t i, weft_parameter_info *info) {
 }
 
 bool weft_parameter_find(weft_module *m, const char *name, weft_parameter_info *info) {
-    for (size_t i = 0; weft_parameter_at(m, i, info); i++)
+    for (size_t i = 0; weft_parameter_get(m, i, info); i++)
         if (strcmp(info->name, name) == 0) return true;
     return false;
 }
@@ -291,7 +291,7 @@ bool weft_parameter_find(weft_module *m, const char *name, weft_parameter_info *
 int64_t weft_parameter_elements(weft_module *m, bool trainable_only) {
     int64_t total = 0;
     weft_parameter_info info;
-    for (size_t i = 0; weft_parameter_at(m, i, &info); i++)
+    for (size_t i = 0; weft_parameter_get(m, i, &info); i++)
         if (!info.buffer && !(trainable_only && info.frozen)) total += weft_numel(info.tensor);
     return total;
 }

@@ -79,7 +79,7 @@ weft_status weft_optimizer_group(weft_optimizer *opt, const weft_group_options *
     size_t matched = 0;
     if (options->pattern && !group.pattern)
         return weft__fail_oom(ctx, strlen(options->pattern) + 1, "a parameter group");
-    for (size_t i = 0; weft_parameter_at(opt->module, i, &info); i++)
+    for (size_t i = 0; weft_parameter_get(opt->module, i, &info); i++)
         matched += !info.buffer && in_group(&group, &info);
     if (!matched)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_optimizer_group: no parameter matches '%s'",
@@ -131,7 +131,7 @@ static weft_status find_trained(weft_optimizer *opt) {
     for (size_t i = 0; i < opt->n_slots; i++) opt->slots[i].trained = false;
     weft_parameter_info info;
     size_t trained = 0;
-    for (size_t i = 0; weft_parameter_at(opt->module, i, &info); i++) {
+    for (size_t i = 0; weft_parameter_get(opt->module, i, &info); i++) {
         if (info.frozen || info.buffer) continue;
         weft__slot *slot = NULL;
         WEFT_TRY(slot_of(opt, &info, &slot));

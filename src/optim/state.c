@@ -7,7 +7,7 @@ size_t weft_optimizer_state_count(weft_optimizer *opt) {
     return opt->n_slots * weft__optimizer_states(opt) + (opt->scaling.scale ? WEFT__SCALING_STATES : 0);
 }
 
-bool weft_optimizer_state_at(weft_optimizer *opt, size_t i, weft_named_tensor *state) {
+bool weft_optimizer_state_get(weft_optimizer *opt, size_t i, weft_named_tensor *state) {
     if (i >= weft_optimizer_state_count(opt)) return false;
     const size_t n = weft__optimizer_states(opt), of_slots = opt->n_slots * n;
     weft_tensor *t = i < of_slots ? opt->slots[i / n].state[i % n] : weft__scaling_state(opt, i - of_slots);
@@ -20,7 +20,7 @@ static weft_status states(weft_optimizer *opt, weft_named_tensor **list, size_t 
     *count = weft_optimizer_state_count(opt);
     *list = weft__array(opt->ctx, *count + 1, sizeof **list);
     if (!*list) return weft__fail_oom(opt->ctx, *count * sizeof **list, "a list of state tensors");
-    for (size_t i = 0; i < *count; i++) weft_optimizer_state_at(opt, i, &(*list)[i]);
+    for (size_t i = 0; i < *count; i++) weft_optimizer_state_get(opt, i, &(*list)[i]);
     return WEFT_OK;
 }
 
@@ -58,7 +58,7 @@ static weft_status check_pair(weft_optimizer *to, weft_optimizer *from) {
                           weft_optimizer_state_count(from), n);
     for (size_t i = 0; i < n; i++) {
         weft_named_tensor a = {0}, b = {0};
-        if (!weft_optimizer_state_at(to, i, &a) || !weft_optimizer_state_at(from, i, &b) ||
+        if (!weft_optimizer_state_get(to, i, &a) || !weft_optimizer_state_get(from, i, &b) ||
             strcmp(a.name, b.name) != 0 || !weft__shape_equal(a.tensor, b.tensor) ||
             a.tensor->dtype != b.tensor->dtype)
             return weft__fail(ctx, WEFT_ERR_SHAPE,
@@ -90,7 +90,7 @@ weft_status weft_optimizer_copy(weft_optimizer *to, weft_optimizer *from) {
     WEFT_TRY(weft__optimizer_layout(to));
     WEFT_TRY(check_pair(to, from));
     WEFT_TRY(weft_module_copy(to->module, from->module));
-    for (size_t i = 0; weft_optimizer_state_at(to, i, &a) && weft_optimizer_state_at(from, i, &b); i++)
+    for (size_t i = 0; weft_optimizer_state_get(to, i, &a) && weft_optimizer_state_get(from, i, &b); i++)
         WEFT_TRY(copy_state(a.tensor, b.tensor));
     to->steps = from->steps;
     to->schedule = from->schedule;

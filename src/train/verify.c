@@ -158,7 +158,7 @@ static weft_status compute(weft__verify_side *side, const weft__config *config, 
     size_t count = 0;
     for (size_t i = 0; i < most; i++) {
         weft_parameter_info info;
-        if (weft_parameter_at(side->model.module, i, &info) && !info.frozen && !info.buffer)
+        if (weft_parameter_get(side->model.module, i, &info) && !info.frozen && !info.buffer)
             wrt[count++] = info.tensor;
     }
     weft_status status = batch_loss(side, config, 0, &roots[0]);

@@ -312,7 +312,7 @@ static void test_written(void **state) {
     free_copy(&b);
     assert_ok(weft_module_save(gpt, in_scratch("own.safetensors"))); /* Weft's own is read as well */
     assert_ok(weft_gpt_load(other, in_scratch("own.safetensors")));
-    for (size_t i = 0; weft_parameter_at(gpt, i, &p) && weft_parameter_at(other, i, &q); i++) {
+    for (size_t i = 0; weft_parameter_get(gpt, i, &p) && weft_parameter_get(other, i, &q); i++) {
         static float x[4 * WIDTH * WIDTH], y[4 * WIDTH * WIDTH];
         const size_t bytes = (size_t)weft_numel(p.tensor) * sizeof *x;
         assert_ok(weft_read(p.tensor, x, bytes));

@@ -39,7 +39,7 @@ static weft_tensor *pattern(weft_context *ctx, weft_tensor *to, int by, double b
 static void set_weights(weft_module *net, weft_dtype dtype) {
     weft_parameter_info info;
     int number = 0;
-    for (size_t i = 0; weft_parameter_at(net, i, &info); i++) {
+    for (size_t i = 0; weft_parameter_get(net, i, &info); i++) {
         if (info.buffer) continue;
         const bool matrix = weft_rank(info.tensor) > 1;
         const double inputs = matrix ? (double)(weft_numel(info.tensor) / weft_dim(info.tensor, 0)) : 1;

@@ -97,7 +97,7 @@ static void load_weights(const parity_run *run, weft_module *net, weft_safetenso
     weft_parameter_info parameter;
     size_t count = weft_parameter_count(net);
     assert_int_equal(count + 2, weft_safetensors_count(file)); /* and two batches */
-    for (size_t i = 0; weft_parameter_at(net, i, &parameter); i++) {
+    for (size_t i = 0; weft_parameter_get(net, i, &parameter); i++) {
         weft_entry_info info;
         float *values = read_entry(file, parameter.name, &info);
         size_t n = info.bytes / sizeof *values;

@@ -139,7 +139,7 @@ static void test_recomputed(void **state) {
     assert_ok(weft_module_recompute(m, WEFT_RECOMPUTE_BLOCK));
     weft_optimizer *opt = weft_sgd(m, &(weft_sgd_options){.lr = 0.01});
     assert_ok(weft_optimizer_step(opt, loss_of(m, 2.0F)));
-    assert_true(carried(weft_module_child_at(m, 0)) == 2.0);
+    assert_true(carried(weft_module_child_get(m, 0)) == 2.0);
 }
 
 static void test_elsewhere(void **state) {

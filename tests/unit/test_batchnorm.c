@@ -86,7 +86,7 @@ static void steps(weft_module *m, weft_optimizer *opt, int first, int last, int 
 }
 
 static weft_tensor *statistics(weft_module *m) {
-    return weft_parameter(weft_module_child_at(m, 1), "running_var");
+    return weft_parameter(weft_module_child_get(m, 1), "running_var");
 }
 
 /* Passes of accumulated steps and recomputed ones move the statistics as those of single steps do where the
@@ -100,7 +100,7 @@ static void test_training(void **state) {
         weft_optimizer *opt = weft_sgd(m, &(weft_sgd_options){.lr = 1e-30});
         for (size_t p = 0; p < weft_parameter_count(m); p++) { /* the same for each network */
             weft_parameter_info info;
-            assert_true(weft_parameter_at(m, p, &info));
+            assert_true(weft_parameter_get(m, p, &info));
             if (!info.buffer) {
                 weft_tensor *from = pattern(ctx, 7, 0, weft_rank(info.tensor), weft_shape(info.tensor));
                 assert_ok(weft_assign(&info.tensor, &from, 1));

@@ -29,7 +29,7 @@ static void set_parameters(weft_module *net) {
     weft_parameter_info info;
     assert_int_equal(weft_parameter_count(net), COUNT(cnn_means));
     for (size_t i = 0; i < COUNT(cnn_means); i++) {
-        assert_true(weft_parameter_at(net, i, &info));
+        assert_true(weft_parameter_get(net, i, &info));
         const int64_t n = weft_numel(info.tensor);
         float *data = malloc((size_t)n * sizeof *data);
         spread(n, (uint32_t)i, bounds[i / 2], data);
@@ -71,7 +71,7 @@ static void test_pytorch(void **state) {
             fail_msg("loss %zu is %.9g, PyTorch's %.9g", i, loss, cnn_losses[i]);
     }
     for (size_t i = 0; i < COUNT(cnn_means); i++) {
-        assert_true(weft_parameter_at(net, i, &info));
+        assert_true(weft_parameter_get(net, i, &info));
         const double mean = weft_item(weft_mean(weft_abs(info.tensor), WEFT_ALL_AXES, false));
         if (!(fabs(mean - cnn_means[i]) <= 1e-5))
             fail_msg("parameter %zu: mean size %.9g, PyTorch's %.9g", i, mean, cnn_means[i]);

@@ -143,7 +143,7 @@ static void test_cards_share_a_step(void **state) {
         const weft_fit_options options = {
             .steps = STEPS, .accumulate = 2, .replicas = &other, .n_replicas = (size_t)cards - 1};
         assert_int_equal(weft_fit(n[0].net, n[0].opt, n[0].loader, &options, NULL), WEFT_OK);
-        assert_true(weft_parameter_at(n[cards - 1].net, 0, &info));
+        assert_true(weft_parameter_get(n[cards - 1].net, 0, &info));
         assert_int_equal(weft_read(info.tensor, weights[way], sizeof *weights), WEFT_OK);
         for (int i = 0; i < cards; i++) close_copy(&n[i]);
     }

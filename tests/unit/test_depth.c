@@ -152,7 +152,7 @@ static weft_status too_deep_downwards(void) {
     for (int i = 0; i < 300 && weft_module_status(m) == WEFT_OK; i++)
         m = weft_module_child(m, "next", weft_sequential(ctx, NULL, NULL));
     int levels = 0;
-    for (m = root; m; m = weft_module_child_at(m, 0)) levels++;
+    for (m = root; m; m = weft_module_child_get(m, 0)) levels++;
     weft_close(ctx);
     return levels == 256 ? WEFT_OK : WEFT_ERR_INTERNAL;
 }

@@ -51,7 +51,7 @@ static void read_weights(setting *s, float out[WEIGHTS]) {
     size_t at = 0;
     for (size_t i = 0; i < weft_parameter_count(s->net); i++) {
         weft_parameter_info info;
-        assert_true(weft_parameter_at(s->net, i, &info));
+        assert_true(weft_parameter_get(s->net, i, &info));
         size_t count = (size_t)weft_numel(info.tensor);
         assert_int_equal(weft_read(info.tensor, out + at, count * sizeof *out), WEFT_OK);
         at += count;
@@ -202,7 +202,7 @@ static int train_stopped(bool assigns, bool stopped, float out[MOST]) {
         if (status != WEFT_OK) assert_int_equal(status, WEFT_ERR_STOPPED);
         assert_true(weft_optimizer_steps(opt) >= before && times < 200);
     }
-    for (size_t i = 0; weft_parameter_at(net, i, &info); i++) {
+    for (size_t i = 0; weft_parameter_get(net, i, &info); i++) {
         const size_t count = (size_t)weft_numel(info.tensor);
         assert_true(at + count <= MOST);
         assert_ok(weft_read(info.tensor, out + at, count * sizeof *out));

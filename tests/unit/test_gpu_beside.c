@@ -62,7 +62,7 @@ static int read_values(net *n) {
     int used = 0;
     for (size_t i = 0; i < weft_parameter_count(n->module); i++) {
         weft_parameter_info info;
-        assert_true(weft_parameter_at(n->module, i, &info));
+        assert_true(weft_parameter_get(n->module, i, &info));
         const int count = (int)weft_numel(info.tensor);
         assert_true(used + count <= VALUES);
         assert_int_equal(weft_read(info.tensor, n->values + used, (size_t)count * sizeof(float)), WEFT_OK);

@@ -81,7 +81,7 @@ static size_t values_of(net *n, weft_tensor *loss, char values[VALUES]) {
     assert_int_equal(weft_read(loss, values, used), WEFT_OK);
     for (size_t i = 0; i < weft_parameter_count(n->module); i++) {
         weft_parameter_info info;
-        assert_true(weft_parameter_at(n->module, i, &info));
+        assert_true(weft_parameter_get(n->module, i, &info));
         const size_t bytes = (size_t)weft_numel(info.tensor) * weft_dtype_size(weft_dtype_of(info.tensor));
         assert_true(used + bytes <= VALUES);
         assert_int_equal(weft_read(info.tensor, values + used, bytes), WEFT_OK);

@@ -150,7 +150,7 @@ static void test_resident_data_are_uploaded_once(void **state) {
         const size_t n = weft_parameter_count(net);
         for (size_t i = 0; i < n; i++) {
             weft_parameter_info info;
-            assert_true(weft_parameter_at(net, i, &info));
+            assert_true(weft_parameter_get(net, i, &info));
             assert_int_equal(weft_read(info.tensor, values, (size_t)weft_numel(info.tensor) * sizeof *values),
                              WEFT_OK);
         }

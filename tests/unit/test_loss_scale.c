@@ -52,13 +52,13 @@ static double *all_of(weft_module *m, weft_optimizer *opt, int64_t *count) {
     int64_t at = 0;
     weft_parameter_info info;
     weft_named_tensor state;
-    for (size_t i = 0; weft_parameter_at(m, i, &info); i++) {
+    for (size_t i = 0; weft_parameter_get(m, i, &info); i++) {
         double *v = values_of(info.tensor);
         memcpy(out + at, v, (size_t)weft_numel(info.tensor) * sizeof *v);
         at += weft_numel(info.tensor);
         free(v);
     }
-    for (size_t i = 0; weft_optimizer_state_at(opt, i, &state); i++) {
+    for (size_t i = 0; weft_optimizer_state_get(opt, i, &state); i++) {
         if (strncmp(state.name, "loss_scale", 10) == 0) continue;
         double *v = values_of(state.tensor);
         memcpy(out + at, v, (size_t)weft_numel(state.tensor) * sizeof *v);

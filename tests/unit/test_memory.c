@@ -262,8 +262,8 @@ static void test_weights_in_pieces(void **state) {
         weft_optimizer *adam = weft_adam(net[d], &(weft_adam_options){.lr = 0.01});
         assert_ok(weft_optimizer_status(adam));
     }
-    for (size_t i = 0; weft_parameter_at(net[0], i, &info[0]); i++) {
-        assert_true(weft_parameter_at(net[1], i, &info[1]));
+    for (size_t i = 0; weft_parameter_get(net[0], i, &info[0]); i++) {
+        assert_true(weft_parameter_get(net[1], i, &info[1]));
         const size_t bytes = (size_t)weft_numel(info[0].tensor) * 4;
         assert_true(bytes <= LARGE);
         for (int d = 0; d < 2; d++) assert_ok(weft_read(info[d].tensor, values[d], bytes));

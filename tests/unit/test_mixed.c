@@ -16,7 +16,7 @@ static weft_tensor *input(weft_context *ctx, int64_t rows, int64_t columns, int 
 
 static weft_tensor *parameter(weft_module *m, size_t i) {
     weft_parameter_info info;
-    assert_true(weft_parameter_at(m, i, &info));
+    assert_true(weft_parameter_get(m, i, &info));
     return info.tensor;
 }
 
@@ -230,7 +230,7 @@ static void test_kept_rounded(void **state) {
     steps_of(ctx, m, opt, 1);
     assert_current(ctx, m);
     if (!test_on_cpu()) return; /* what follows is the host's, and each layout compiles kernels */
-    weft_freeze(weft_module_child_at(m, 2), true); /* another layout */
+    weft_freeze(weft_module_child_get(m, 2), true); /* another layout */
     steps_of(ctx, m, opt, 1);
     assert_current(ctx, m);
     weft_optimizer *second = weft_sgd(m, &(weft_sgd_options){.lr = 0.1});
@@ -244,7 +244,7 @@ static void test_kept_rounded(void **state) {
     steps_of(ctx, m, opt, 1);
     assert_ok(weft_module_compute(m, dtype));
     assert_current(ctx, m);
-    assert_int_equal(weft_module_recompute(weft_module_child_at(m, 3), true), WEFT_OK);
+    assert_int_equal(weft_module_recompute(weft_module_child_get(m, 3), true), WEFT_OK);
     steps_of(ctx, m, opt, 1);
     assert_current(ctx, m);
 }

@@ -12,7 +12,7 @@ static weft_tensor *forward(weft_module *m, weft_tensor *x) {
         if (weft_module_assign(m, "seen", weft_add_scalar(seen, 1)) != WEFT_OK) return NULL;
         y = weft_dropout(y, 0.25);
     }
-    return weft_forward(weft_module_child_at(m, 0), weft_tanh(y));
+    return weft_forward(weft_module_child_get(m, 0), weft_tanh(y));
 }
 
 static weft_module *network(weft_context *ctx) {
@@ -66,7 +66,7 @@ static void moved(const char *from, const char *to, float within) {
         const float loss = step(&then);
         assert_true(fabsf(loss - losses[i]) <= within);
     }
-    for (size_t p = 0; weft_parameter_at(still.net, p, &a) && weft_parameter_at(then.net, p, &b); p++) {
+    for (size_t p = 0; weft_parameter_get(still.net, p, &a) && weft_parameter_get(then.net, p, &b); p++) {
         const size_t n = (size_t)weft_numel(a.tensor);
         assert_ok(weft_read(a.tensor, left, n * sizeof *left));
         assert_ok(weft_read(b.tensor, right, n * sizeof *right));

@@ -129,7 +129,7 @@ static void check_layer(weft_context *ctx, weft_module *layer, weft_tensor *x) {
     weft_tensor *variables[64];
     size_t n = 0;
     weft_parameter_info info;
-    for (size_t i = 0; weft_parameter_at(layer, i, &info) && n < 60; i++) {
+    for (size_t i = 0; weft_parameter_get(layer, i, &info) && n < 60; i++) {
         double
             values[400]; /* of order one: where weights are tiny, norms bend too much for the differences */
         int64_t size = weft_numel(info.tensor);

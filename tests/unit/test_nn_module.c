@@ -26,17 +26,18 @@ static void test_names(void **state) {
     assert_int_equal(weft_parameter_count(gpt), 2 + 2 * 12 + 2);
     weft_parameter_info info;
     for (size_t i = 0; i < COUNT(names); i++) {
-        assert_true(weft_parameter_at(gpt, i, &info));
+        assert_true(weft_parameter_get(gpt, i, &info));
         assert_string_equal(info.name, names[i]);
     }
     assert_true(weft_parameter_find(gpt, "ln_f.bias", &info));
     assert_false(weft_parameter_find(gpt, "lm_head.weight", &info));
     assert_int_equal(weft_parameter_elements(gpt, false),
                      11 * 4 + 8 * 4 + 2 * (8 + 48 + 12 + 16 + 4 + 8 + 64 + 16 + 64 + 4) + 8);
-    assert_string_equal(weft_module_path(weft_module_child_at(weft_module_child_at(gpt, 2), 1)), "h.0.attn");
+    assert_string_equal(weft_module_path(weft_module_child_get(weft_module_child_get(gpt, 2), 1)),
+                        "h.0.attn");
     weft_module *net = weft_sequential(ctx, "xor", weft_linear(ctx, 2, 8, NULL),
                                        weft_activation(ctx, WEFT_TANH), weft_linear(ctx, 8, 1, NULL), NULL);
-    assert_true(weft_parameter_at(net, 2, &info));
+    assert_true(weft_parameter_get(net, 2, &info));
     assert_string_equal(info.name, "2.weight");
     assert_string_equal(weft_module_path(net), "xor");
 }
@@ -46,7 +47,7 @@ static void test_names(void **state) {
 static void moments(weft_context *ctx, weft_init init, double *mean, double *deviation, double *largest) {
     weft_module *m = weft_linear(ctx, 64, 256, &(weft_linear_options){.weight = init, .no_bias = true});
     weft_parameter_info info;
-    assert_true(weft_parameter_at(m, 0, &info));
+    assert_true(weft_parameter_get(m, 0, &info));
     double *w = values_of(info.tensor), sum = 0.0, square = 0.0;
     int n = 64 * 256;
     *largest = 0.0;
@@ -96,7 +97,7 @@ static void test_initialisers(void **state) {
 
 static double first_weight(weft_module *m) {
     weft_parameter_info info;
-    assert_true(weft_parameter_at(m, 0, &info));
+    assert_true(weft_parameter_get(m, 0, &info));
     double *w = values_of(info.tensor), first = w[0];
     free(w);
     return first;
@@ -119,7 +120,7 @@ static void test_draws(void **state) {
 /* ---- modules of one's own ---- */
 
 static weft_tensor *scaled(weft_module *m, weft_tensor *x) {
-    weft_tensor *y = weft_forward(weft_module_child_at(m, 0), x);
+    weft_tensor *y = weft_forward(weft_module_child_get(m, 0), x);
     return weft_add(weft_mul(y, weft_parameter(m, "scale")), weft_parameter(m, "offset"));
 }
 
@@ -192,7 +193,7 @@ static void test_poison(void **state) {
 static void test_summary(void **state) {
     weft_context *ctx = *state;
     weft_module *net = weft_mlp(ctx, (int64_t[]){784, 512, 10}, 3, NULL);
-    weft_freeze(weft_module_child_at(net, 0), true);
+    weft_freeze(weft_module_child_get(net, 0), true);
     char text[2000], cut[20];
     int64_t length = weft_summary(net, text, sizeof text);
     assert_int_equal(length, (int64_t)strlen(text));
@@ -220,7 +221,7 @@ static void test_files(void **state) {
     assert_ok(weft_module_load(b, path)); /* unused: nothing is drawn */
     weft_parameter_info x, y;
     assert_true(weft_parameter_count(b) == weft_parameter_count(a));
-    for (size_t i = 0; weft_parameter_at(a, i, &x) && weft_parameter_at(b, i, &y); i++) {
+    for (size_t i = 0; weft_parameter_get(a, i, &x) && weft_parameter_get(b, i, &y); i++) {
         double *v = values_of(x.tensor), *w = values_of(y.tensor);
         assert_memory_equal(v, w, (size_t)weft_numel(x.tensor) * sizeof *v);
         free(v);

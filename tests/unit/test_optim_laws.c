@@ -37,7 +37,7 @@ static double *all_of(weft_module *m, int64_t *count) {
     int64_t n = weft_parameter_elements(m, false), at = 0;
     double *out = calloc((size_t)n + 1, sizeof *out);
     weft_parameter_info info;
-    for (size_t i = 0; weft_parameter_at(m, i, &info); i++) {
+    for (size_t i = 0; weft_parameter_get(m, i, &info); i++) {
         double *v = values_of(info.tensor);
         memcpy(out + at, v, (size_t)weft_numel(info.tensor) * sizeof *v);
         at += weft_numel(info.tensor);
@@ -50,7 +50,7 @@ static double *all_of(weft_module *m, int64_t *count) {
 /* Makes b's parameters those of a. */
 static void copy_parameters(weft_module *a, weft_module *b) {
     weft_parameter_info from, to;
-    for (size_t i = 0; weft_parameter_at(a, i, &from) && weft_parameter_at(b, i, &to); i++) {
+    for (size_t i = 0; weft_parameter_get(a, i, &from) && weft_parameter_get(b, i, &to); i++) {
         double *v = values_of(from.tensor);
         assert_ok(weft_write(to.tensor, v, (size_t)weft_numel(to.tensor) * sizeof *v));
         free(v);
@@ -156,7 +156,7 @@ static void test_groups(void **state) {
     weft_parameter_info info;
     weft_scope *scope = weft_scope_open(ctx);
     for (size_t i = 0; i < 4; i++) {
-        assert_true(weft_parameter_at(net, i, &info));
+        assert_true(weft_parameter_get(net, i, &info));
         variables[i] = info.tensor;
         p[i] = values_of(info.tensor);
     }
@@ -179,7 +179,7 @@ static void test_groups(void **state) {
 
 static void test_freezing(void **state) {
     weft_context *ctx = *state;
-    weft_module *net = net_of(ctx, 0.0), *first = weft_module_child_at(net, 0);
+    weft_module *net = net_of(ctx, 0.0), *first = weft_module_child_get(net, 0);
     weft_optimizer *opt = adamw_of(net);
     step_whole(ctx, net, opt, 0);
     weft_freeze(first, true);
@@ -210,9 +210,9 @@ static void test_freezing_keeps_state(void **state) {
     for (int step = 0; step < 2; step++) {
         step_whole(ctx, a, x, step);
         step_whole(ctx, b, y, step);
-        weft_freeze(weft_module_child_at(b, 0), true); /* a new layout and back */
+        weft_freeze(weft_module_child_get(b, 0), true); /* a new layout and back */
         assert_ok(weft_optimizer_group(y, &(weft_group_options){.pattern = "2.*"}));
-        weft_freeze(weft_module_child_at(b, 0), false);
+        weft_freeze(weft_module_child_get(b, 0), false);
     }
     step_whole(ctx, a, x, 2);
     step_whole(ctx, b, y, 2);
@@ -322,11 +322,11 @@ static void test_state(void **state) {
     for (int step = 0; step < 3; step++) step_whole(ctx, a, x, step);
     assert_int_equal(weft_optimizer_state_count(x), 8);
     weft_named_tensor named;
-    assert_true(weft_optimizer_state_at(x, 0, &named));
+    assert_true(weft_optimizer_state_get(x, 0, &named));
     assert_string_equal(named.name, "m.0.weight");
-    assert_true(weft_optimizer_state_at(x, 3, &named));
+    assert_true(weft_optimizer_state_get(x, 3, &named));
     assert_string_equal(named.name, "v.0.bias");
-    assert_false(weft_optimizer_state_at(x, 8, &named));
+    assert_false(weft_optimizer_state_get(x, 8, &named));
     weft_entry *entries = NULL;
     size_t count = 0;
     assert_ok(weft_optimizer_entries(x, &entries, &count));

@@ -97,7 +97,7 @@ static void reference_step(const rule_case *c, bool decays, int t, double *p, do
 
 static void read_parameters(weft_module *m, double *p) {
     weft_parameter_info info;
-    for (size_t i = 0; weft_parameter_at(m, i, &info); i++) {
+    for (size_t i = 0; weft_parameter_get(m, i, &info); i++) {
         double *v = values_of(info.tensor);
         memcpy(p + (i ? IN * OUT : 0), v, (size_t)weft_numel(info.tensor) * sizeof *v);
         free(v);
@@ -220,7 +220,7 @@ static void test_scheduled_steps(void **state) {
         weft_scope_close(scope);
     }
     weft_parameter_info info;
-    assert_true(weft_parameter_at(net, 0, &info));
+    assert_true(weft_parameter_get(net, 0, &info));
     double got = weft_item(info.tensor);
     assert_close(&got, &wanted, 1, 1e-15);
     assert_int_equal(weft_optimizer_schedule(opt, &(weft_schedule){.kind = WEFT_SCHEDULE_COSINE, .lr = 1.0}),

@@ -43,7 +43,7 @@ static size_t fill(weft_module *m, weft_tensor **parameters) {
     for (size_t k = 0; k < n; k++) {
         weft_parameter_info info;
         float data[512];
-        assert_true(weft_parameter_at(m, k, &info));
+        assert_true(weft_parameter_get(m, k, &info));
         const int64_t count = weft_numel(info.tensor);
         assert_true(count <= (int64_t)COUNT(data));
         pattern(data, count, 5 + (int)(k % 3), 16);

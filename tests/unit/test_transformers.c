@@ -21,7 +21,7 @@ static weft_tensor *pattern_of(weft_context *ctx, int64_t number, int64_t time, 
 static void fill(weft_module *m) {
     float data[3 * WIDTH * WIDTH];
     weft_parameter_info info;
-    for (size_t p = 0; weft_parameter_at(m, p, &info); p++) {
+    for (size_t p = 0; weft_parameter_get(m, p, &info); p++) {
         const bool scale = strstr(info.name, "ln_") && strstr(info.name, "weight");
         const int64_t n = weft_numel(info.tensor);
         assert_true(n <= (int64_t)COUNT(data));
