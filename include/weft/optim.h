@@ -73,7 +73,8 @@ WEFT_API const char *weft_optimizer_kind(const weft_optimizer *opt);
 /* ---- steps ---- */
 
 /* Computes loss (one element), its gradients, and changes the parameters. The loss can be read afterwards.
- * Frozen parameters stay. Errors leave everything as it was. */
+ * Frozen parameters stay. A loss that depends on none of the others is WEFT_ERR_ARGUMENT. Errors leave
+ * everything as it was. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss);
 
 /* The same in `of` parts: calls with k = 0, 1, ... of - 1 add up gradients, and the last one divides by `of`

@@ -8,6 +8,9 @@
 weft_status weft__vjp(const char *where, weft_tensor *const *out, weft_tensor *const *g, int n_out,
                       weft_tensor *const *wrt, size_t n_wrt, weft_tensor **grads);
 
+/* Does a float lead from loss back to one of wrt, not counting weft_detach, conditions and indices? */
+weft_status weft__gradient_reaches(weft_tensor *loss, weft_tensor *const *wrt, size_t count, bool *reaches);
+
 /* The gradient rule of a node's op: adds to grads[k] for each float input k. rules.c */
 weft_status weft__gradient_rule(weft_tensor *node, weft_tensor *g, weft_tensor **grads);
 

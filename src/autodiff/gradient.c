@@ -383,6 +383,16 @@ static weft_status refuse_lost(weft_tensor *loss, weft_tensor *const *wrt, size_
     return status;
 }
 
+weft_status weft__gradient_reaches(weft_tensor *loss, weft_tensor *const *wrt, size_t count, bool *reaches) {
+    walk w = {.ctx = loss->ctx, .all = true};
+    const uint64_t mark = ++loss->ctx->visit;
+    weft_status status = visit(&w, loss, mark);
+    *reaches = false;
+    for (size_t i = 0; i < count && !*reaches; i++) *reaches = wrt[i]->mark == mark;
+    weft__free(w.ctx, w.order);
+    return status;
+}
+
 weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t count, weft_tensor **grads) {
     if (count && (!wrt || !grads))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_gradient: a list is NULL");

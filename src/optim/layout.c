@@ -170,8 +170,8 @@ void weft__optimizer_release(weft_optimizer *opt) {
     opt->laid_out = false;
 }
 
-static weft_status make_number(weft_context *ctx, weft_dtype dtype, weft__number *number) {
-    *number = (weft__number){weft_keep(weft_scalar_of(ctx, dtype, 0.0)), 0.0};
+static weft_status make_number(weft_context *ctx, weft_dtype dtype, weft__step_number *number) {
+    *number = (weft__step_number){weft_keep(weft_scalar_of(ctx, dtype, 0.0)), 0.0};
     return weft_tensor_status(number->scalar);
 }
 

@@ -17,10 +17,10 @@ typedef struct weft__hyper {
 } weft__hyper;
 
 /* A number that changes from step to step: an input of the program, set only when it changes. */
-typedef struct weft__number {
+typedef struct weft__step_number {
     weft_tensor *scalar; /* kept */
     double value;
-} weft__number;
+} weft__step_number;
 
 typedef struct weft__group {
     const char *pattern; /* interned */
@@ -43,8 +43,8 @@ typedef struct weft__slot {
 typedef struct weft__range {
     int64_t end;
     double lr_scale, weight_decay;
-    weft__number step; /* what the direction is multiplied by */
-    weft__number
+    weft__step_number step; /* what the direction is multiplied by */
+    weft__step_number
         decay; /* AdamW: what the parameter is multiplied by; else what it adds to the gradient, over it */
 } weft__range;
 
@@ -60,7 +60,7 @@ typedef struct weft__block {
     weft_tensor *sum;                 /* of gradients, while accumulating; in wide; NULL until needed */
     weft__range *ranges;
     size_t n_ranges;
-    weft__number epsilon; /* Adam: eps sqrt(1 - beta2^t) */
+    weft__step_number epsilon; /* Adam: eps sqrt(1 - beta2^t) */
 } weft__block;
 
 enum { WEFT__BLOCKS = 4 }; /* float dtypes */

@@ -3,7 +3,9 @@
  * but Adam's two corrections are scalars of the step (section 2 of the paper), which saves a division.
  * Complex numbers are pairs of floats to all of them, as in PyTorch. */
 #include <math.h>
+#include <stdio.h>
 #include <weft/profile.h>
+#include "autodiff/autodiff.h"
 #include "optim/optimizer.h"
 #include "ops/build.h"
 
@@ -18,7 +20,7 @@ static weft_tensor *as(weft_tensor *t, weft_dtype dtype) { return weft__optimize
 
 /* ---- numbers of a step ---- */
 
-static weft_status set(weft__number *number, double value) {
+static weft_status set(weft__step_number *number, double value) {
     if (number->value == value) return WEFT_OK;
     WEFT_TRY(weft_set_scalar(number->scalar, value));
     number->value = value;
@@ -124,6 +126,24 @@ static weft_tensor *as_floats(weft_tensor *g) {
     return weft_view_as_real_at(where, weft_reshape_at(where, g, 1, &n));
 }
 
+/* A step of a loss that depends on no parameter would change nothing, or decay the weights alone. */
+static weft_status refuse_unreached(const weft_optimizer *opt, weft_tensor *loss, weft_tensor *const *wrt,
+                                    size_t n) {
+    bool reaches;
+    WEFT_TRY(weft__gradient_reaches(loss, wrt, n, &reaches));
+    if (reaches) return WEFT_OK;
+    char names[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < n && i < 3 && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s'%s'", i ? ", " : "",
+                                 weft__variable_name(wrt[i]));
+    return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
+                      "%s%s%s: the loss depends on none of the %zu parameters to train (%s%s): compute it "
+                      "with the optimizer's module, and without weft_detach on the way",
+                      loss->where ? loss->where : "", loss->where ? ": " : "", weft_optimizer_kind(opt), n,
+                      names, n > 3 ? ", ..." : "");
+}
+
 /* Gradients of every block, packed as the parameters are, in wide dtypes. */
 static weft_status gradients(weft_optimizer *opt, weft_tensor *loss, weft_tensor **packed) {
     weft_context *ctx = opt->ctx;
@@ -134,7 +154,8 @@ static weft_status gradients(weft_optimizer *opt, weft_tensor *loss, weft_tensor
     weft_tensor **grads = wrt + n;
     for (size_t b = 0; b < opt->n_blocks; b++)
         for (size_t i = 0; i < opt->blocks[b].count; i++) wrt[at++] = opt->blocks[b].parameters[i];
-    weft_status status = weft_gradient(loss, wrt, n, grads);
+    weft_status status = weft_gradient(weft__scaled_loss(opt, loss), wrt, n, grads);
+    if (status == WEFT_OK) status = refuse_unreached(opt, loss, wrt, n);
     for (size_t i = 0; status == WEFT_OK && i < n; i++) grads[i] = as_floats(grads[i]);
     at = 0;
     for (size_t b = 0; status == WEFT_OK && b < opt->n_blocks; b++) {
@@ -211,7 +232,7 @@ static weft_status record(weft_optimizer *opt, weft_tensor *loss, weft__phase ph
                           weft__sinks *sinks) {
     weft_tensor *g[WEFT__BLOCKS] = {NULL};
     sinks->count = 0;
-    if (phase != WEFT__APPLY) WEFT_TRY(gradients(opt, weft__scaled_loss(opt, loss), g));
+    if (phase != WEFT__APPLY) WEFT_TRY(gradients(opt, loss, g));
     for (size_t b = 0; b < opt->n_blocks && phase != WEFT__WHOLE; b++) {
         weft__block *block = &opt->blocks[b];
         WEFT_TRY(ensure_sum(opt->ctx, block));

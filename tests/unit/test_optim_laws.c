@@ -348,6 +348,64 @@ static void test_state(void **state) {
     assert_same(a, b, 0.0);
 }
 
+/* ---- losses that depend on no parameter ---- */
+
+static void assert_refused(weft_status status, const char *where) {
+    const char *said = weft_last_error(NULL);
+    assert_int_equal(status, WEFT_ERR_ARGUMENT);
+    if (!strstr(said, where) || !strstr(said, "none of the 4 parameters") || !strstr(said, "'0.weight'"))
+        print_error("%s\n", said);
+    assert_non_null(strstr(said, where));
+    assert_non_null(strstr(said, "none of the 4 parameters to train ('0.weight', '0.bias', "));
+}
+
+/* Steps of every sort refuse such a loss and leave everything as it was. */
+static void test_loss_of_nothing(void **state) {
+    weft_context *ctx = *state;
+    weft_module *net = net_of(ctx, 0.0), *other = net_of(ctx, 0.0);
+    weft_optimizer *opt = adamw_of(net);
+    int64_t n;
+    double *before = all_of(net, &n);
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *loss = loss_of(ctx, other, 0, 0, 4); /* of another module */
+    weft_tensor *constant =
+        weft_mean_at("model.py:7", weft_detach(loss_of(ctx, net, 0, 0, 4)), WEFT_ALL_AXES, false);
+    weft_memory_plan plan;
+    weft_program *program = NULL;
+    assert_refused(weft_optimizer_step(opt, loss), "test_optim_laws.c:");
+    assert_refused(weft_optimizer_step(opt, loss), "test_optim_laws.c:"); /* no program was kept */
+    assert_refused(weft_optimizer_step(opt, constant), "model.py:7: adamw: ");
+    assert_refused(weft_optimizer_accumulate(opt, constant, 0, 2), "model.py:7: ");
+    assert_refused(weft_optimizer_add(opt, constant), "model.py:7: ");
+    assert_refused(weft_optimizer_plan(opt, constant, 1, &plan), "model.py:7: ");
+    assert_refused(weft_optimizer_hold(opt, constant, &program), "model.py:7: ");
+    assert_null(program);
+    assert_int_equal(weft_optimizer_steps(opt), 0);
+    double *after = all_of(net, &n);
+    assert_memory_equal(before, after, (size_t)n * sizeof *before);
+    assert_ok(weft_optimizer_step(opt, loss_of(ctx, net, 0, 0, 4)));
+    weft_scope_close(scope);
+    free(before), free(after);
+}
+
+/* One parameter is enough, also where its gradient is 0. */
+static void test_loss_of_one(void **state) {
+    weft_context *ctx = *state;
+    weft_module *net = net_of(ctx, 0.0);
+    weft_optimizer *opt = adamw_of(net);
+    assert_ok(weft_optimizer_scale_loss(opt, NULL));
+    weft_parameter_info info;
+    assert_true(weft_parameter_find(net, "0.bias", &info));
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *sum = weft_sum(info.tensor, WEFT_ALL_AXES, false), *detached = weft_detach(sum);
+    assert_refused(weft_optimizer_step(opt, detached), "test_optim_laws.c:");
+    assert_ok(weft_optimizer_step(opt, sum));
+    weft_scope_close(scope);
+    scope = weft_scope_open(ctx);
+    assert_ok(weft_optimizer_step(opt, weft_sum(weft_sign(info.tensor), WEFT_ALL_AXES, false)));
+    weft_scope_close(scope);
+}
+
 /* ---- determinism ---- */
 
 static double *train(uint64_t seed, int64_t *n) {
@@ -382,6 +440,8 @@ int main(void) {
         cmocka_unit_test(test_held_many),
         cmocka_unit_test_setup_teardown(test_two_optimizers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_state, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_loss_of_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_loss_of_one, setup, teardown),
         cmocka_unit_test(test_same_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
