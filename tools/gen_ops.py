@@ -9,7 +9,18 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEAD = """/* Tensor functions. Written by tools/gen_ops.py from src/ops/ops.def: do not edit.
  *
  * Each takes and returns tensors of one context; a failure gives a poisoned tensor. The macro of the same name
- * passes the caller's file and line on; the plain function is for bindings and function pointers. */
+ * passes the caller's file and line on; the plain function is for bindings and function pointers.
+ *
+ * Brackets behind a description name the dtypes that an op takes: [float]; [number], floats and integers; [integer],
+ * with bool; [any]. Complex numbers are taken by ops that are defined for them: by exp, mul and eq, not by lt.
+ *
+ * [broadcasts]: operands of unequal shapes are repeated as in NumPy. Shapes are aligned at their last dimensions. Two
+ * extents must be equal, or one of them 1, which is repeated; dimensions that an operand lacks count as 1. Other shapes
+ * are WEFT_ERR_SHAPE.
+ *
+ * Dtypes are never converted: operands of unequal dtypes are WEFT_ERR_DTYPE, also where one is a bool or a scalar
+ * tensor. Convert one with weft_cast. A number that is no tensor (weft_add_scalar) takes the dtype of x; one that x's
+ * dtype does not hold, such as 0.5 for an i32, is WEFT_ERR_ARGUMENT. */
 #ifndef WEFT_OPS_H
 #define WEFT_OPS_H
 
@@ -23,6 +34,7 @@ extern "C" {
 /* For the axis of a reduction: over all dimensions. */
 #define WEFT_ALL_AXES INT_MIN
 
+/* What a loss gives: the mean or the sum of what its elements lose (cross_entropy: its rows), or each of them. */
 typedef enum weft_reduction { WEFT_MEAN, WEFT_SUM, WEFT_NONE } weft_reduction;
 
 typedef enum weft_pad_mode { WEFT_PAD_REFLECT, WEFT_PAD_REPLICATE, WEFT_PAD_CIRCULAR } weft_pad_mode;
@@ -113,7 +125,8 @@ def rows(text):
         if m:
             names = {"1": ["x"], "2": ["a", "b"], "3": ["condition", "a", "b"]}[m.group(1)]
             doc = strings(line)[-1]
-            doc += f". [{m.group(3).lower()}{' -> bool' if m.group(4) == 'BOOL' else ''}]"
+            broadcasts = "" if m.group(1) == "1" else "; broadcasts"
+            doc += f". [{m.group(3).lower()}{' -> bool' if m.group(4) == 'BOOL' else ''}{broadcasts}]"
             yield m.group(2), ", ".join("weft_tensor *" + n for n in names), ", ".join(names), doc
         m = re.match(r'W_FUNC\((\w+), \((.*?)\), \((.*?)\), "(.*)"\)', line)
         if m:

@@ -1,7 +1,18 @@
 /* Tensor functions. Written by tools/gen_ops.py from src/ops/ops.def: do not edit.
  *
  * Each takes and returns tensors of one context; a failure gives a poisoned tensor. The macro of the same name
- * passes the caller's file and line on; the plain function is for bindings and function pointers. */
+ * passes the caller's file and line on; the plain function is for bindings and function pointers.
+ *
+ * Brackets behind a description name the dtypes that an op takes: [float]; [number], floats and integers; [integer],
+ * with bool; [any]. Complex numbers are taken by ops that are defined for them: by exp, mul and eq, not by lt.
+ *
+ * [broadcasts]: operands of unequal shapes are repeated as in NumPy. Shapes are aligned at their last dimensions. Two
+ * extents must be equal, or one of them 1, which is repeated; dimensions that an operand lacks count as 1. Other shapes
+ * are WEFT_ERR_SHAPE.
+ *
+ * Dtypes are never converted: operands of unequal dtypes are WEFT_ERR_DTYPE, also where one is a bool or a scalar
+ * tensor. Convert one with weft_cast. A number that is no tensor (weft_add_scalar) takes the dtype of x; one that x's
+ * dtype does not hold, such as 0.5 for an i32, is WEFT_ERR_ARGUMENT. */
 #ifndef WEFT_OPS_H
 #define WEFT_OPS_H
 
@@ -15,6 +26,7 @@ extern "C" {
 /* For the axis of a reduction: over all dimensions. */
 #define WEFT_ALL_AXES INT_MIN
 
+/* What a loss gives: the mean or the sum of what its elements lose (cross_entropy: its rows), or each of them. */
 typedef enum weft_reduction { WEFT_MEAN, WEFT_SUM, WEFT_NONE } weft_reduction;
 
 typedef enum weft_pad_mode { WEFT_PAD_REFLECT, WEFT_PAD_REPLICATE, WEFT_PAD_CIRCULAR } weft_pad_mode;
@@ -231,112 +243,112 @@ WEFT_API weft_tensor *weft_not(weft_tensor *x);
 WEFT_API weft_tensor *weft_not_at(const char *where, weft_tensor *x);
 #define weft_not(...) weft_not_at(WEFT_HERE, __VA_ARGS__)
 
-/* a + b. [number] */
+/* a + b. [number; broadcasts] */
 WEFT_API weft_tensor *weft_add(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_add_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_add(...) weft_add_at(WEFT_HERE, __VA_ARGS__)
 
-/* a - b. [number] */
+/* a - b. [number; broadcasts] */
 WEFT_API weft_tensor *weft_sub(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_sub_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_sub(...) weft_sub_at(WEFT_HERE, __VA_ARGS__)
 
-/* a * b. [number] */
+/* a * b. [number; broadcasts] */
 WEFT_API weft_tensor *weft_mul(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_mul_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_mul(...) weft_mul_at(WEFT_HERE, __VA_ARGS__)
 
-/* a / b; integers truncate, x / 0 gives 0 and a fault. [number] */
+/* a / b; integers truncate, x / 0 gives 0 and a fault. [number; broadcasts] */
 WEFT_API weft_tensor *weft_div(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_div_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_div(...) weft_div_at(WEFT_HERE, __VA_ARGS__)
 
-/* remainder with the sign of b. [number] */
+/* remainder with the sign of b. [number; broadcasts] */
 WEFT_API weft_tensor *weft_mod(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_mod_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_mod(...) weft_mod_at(WEFT_HERE, __VA_ARGS__)
 
-/* the larger; NaN where either is. [number] */
+/* the larger; NaN where either is. [number; broadcasts] */
 WEFT_API weft_tensor *weft_maximum(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_maximum_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_maximum(...) weft_maximum_at(WEFT_HERE, __VA_ARGS__)
 
-/* the smaller; NaN where either is. [number] */
+/* the smaller; NaN where either is. [number; broadcasts] */
 WEFT_API weft_tensor *weft_minimum(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_minimum_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_minimum(...) weft_minimum_at(WEFT_HERE, __VA_ARGS__)
 
-/* a to the power b. [float] */
+/* a to the power b. [float; broadcasts] */
 WEFT_API weft_tensor *weft_pow(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_pow_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_pow(...) weft_pow_at(WEFT_HERE, __VA_ARGS__)
 
-/* angle of the point (b, a), from -pi to pi; 0 gradient at the origin. [float] */
+/* angle of the point (b, a), from -pi to pi; 0 gradient at the origin. [float; broadcasts] */
 WEFT_API weft_tensor *weft_atan2(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_atan2_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_atan2(...) weft_atan2_at(WEFT_HERE, __VA_ARGS__)
 
-/* sqrt(a^2 + b^2) without overflow on the way; 0 gradient at the origin. [float] */
+/* sqrt(a^2 + b^2) without overflow on the way; 0 gradient at the origin. [float; broadcasts] */
 WEFT_API weft_tensor *weft_hypot(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_hypot_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_hypot(...) weft_hypot_at(WEFT_HERE, __VA_ARGS__)
 
-/* a equal to b. [any -> bool] */
+/* a equal to b. [any -> bool; broadcasts] */
 WEFT_API weft_tensor *weft_eq(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_eq_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_eq(...) weft_eq_at(WEFT_HERE, __VA_ARGS__)
 
-/* a not equal to b. [any -> bool] */
+/* a not equal to b. [any -> bool; broadcasts] */
 WEFT_API weft_tensor *weft_ne(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_ne_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_ne(...) weft_ne_at(WEFT_HERE, __VA_ARGS__)
 
-/* a less than b. [any -> bool] */
+/* a less than b. [any -> bool; broadcasts] */
 WEFT_API weft_tensor *weft_lt(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_lt_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_lt(...) weft_lt_at(WEFT_HERE, __VA_ARGS__)
 
-/* a at most b. [any -> bool] */
+/* a at most b. [any -> bool; broadcasts] */
 WEFT_API weft_tensor *weft_le(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_le_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_le(...) weft_le_at(WEFT_HERE, __VA_ARGS__)
 
-/* a greater than b. [any -> bool] */
+/* a greater than b. [any -> bool; broadcasts] */
 WEFT_API weft_tensor *weft_gt(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_gt_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_gt(...) weft_gt_at(WEFT_HERE, __VA_ARGS__)
 
-/* a at least b. [any -> bool] */
+/* a at least b. [any -> bool; broadcasts] */
 WEFT_API weft_tensor *weft_ge(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_ge_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_ge(...) weft_ge_at(WEFT_HERE, __VA_ARGS__)
 
-/* bitwise and. [integer] */
+/* bitwise and. [integer; broadcasts] */
 WEFT_API weft_tensor *weft_and(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_and_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_and(...) weft_and_at(WEFT_HERE, __VA_ARGS__)
 
-/* bitwise or. [integer] */
+/* bitwise or. [integer; broadcasts] */
 WEFT_API weft_tensor *weft_or(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_or_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_or(...) weft_or_at(WEFT_HERE, __VA_ARGS__)
 
-/* bitwise exclusive or. [integer] */
+/* bitwise exclusive or. [integer; broadcasts] */
 WEFT_API weft_tensor *weft_xor(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_xor_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_xor(...) weft_xor_at(WEFT_HERE, __VA_ARGS__)
 
-/* a shifted left by b modulo the width. [integer] */
+/* a shifted left by b modulo the width. [integer; broadcasts] */
 WEFT_API weft_tensor *weft_shl(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_shl_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_shl(...) weft_shl_at(WEFT_HERE, __VA_ARGS__)
 
-/* a shifted right by b modulo the width, arithmetic. [integer] */
+/* a shifted right by b modulo the width, arithmetic. [integer; broadcasts] */
 WEFT_API weft_tensor *weft_shr(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_shr_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_shr(...) weft_shr_at(WEFT_HERE, __VA_ARGS__)
 
-/* b where a is true, else c. [any] */
+/* a where the condition, a bool, is true, else b. [any; broadcasts] */
 WEFT_API weft_tensor *weft_where(weft_tensor *condition, weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_where_at(const char *where, weft_tensor *condition, weft_tensor *a, weft_tensor *b);
 #define weft_where(...) weft_where_at(WEFT_HERE, __VA_ARGS__)
@@ -867,28 +879,31 @@ WEFT_API weft_tensor *weft_recurrent(weft_tensor *x, weft_tensor *weight, const 
 WEFT_API weft_tensor *weft_recurrent_at(const char *where, weft_tensor *x, weft_tensor *weight, const weft_recurrent_options *options, weft_tensor **last);
 #define weft_recurrent(...) weft_recurrent_at(WEFT_HERE, __VA_ARGS__)
 
-/* -log softmax(logits)[target]: logits (..., C), target (...) integer classes. A class outside 0..C-1 is
- * an error at the next status. */
+/* -log softmax(logits)[target] of each row, reduced as options say: logits (..., C), target (...) integer
+ * classes. A class outside 0..C-1 is an error at the next status. */
 WEFT_API weft_tensor *weft_cross_entropy(weft_tensor *logits, weft_tensor *target, const weft_cross_entropy_options *options);
 WEFT_API weft_tensor *weft_cross_entropy_at(const char *where, weft_tensor *logits, weft_tensor *target, const weft_cross_entropy_options *options);
 #define weft_cross_entropy(...) weft_cross_entropy_at(WEFT_HERE, __VA_ARGS__)
 
-/* Binary cross-entropy of sigmoid(logits) against target in 0..1 of the same shape, without overflow. */
+/* Binary cross-entropy of sigmoid(logits) against target in 0..1, without overflow, reduced; operands as
+ * mse. */
 WEFT_API weft_tensor *weft_bce_with_logits(weft_tensor *logits, weft_tensor *target, weft_reduction reduction);
 WEFT_API weft_tensor *weft_bce_with_logits_at(const char *where, weft_tensor *logits, weft_tensor *target, weft_reduction reduction);
 #define weft_bce_with_logits(...) weft_bce_with_logits_at(WEFT_HERE, __VA_ARGS__)
 
-/* (x - target)^2 */
+/* (x - target)^2 of each element, reduced. Losses do not broadcast: x and target are floats of one shape
+ * and dtype, else it is WEFT_ERR_SHAPE or WEFT_ERR_DTYPE. Of f16 and bf16 the loss is an f32. */
 WEFT_API weft_tensor *weft_mse(weft_tensor *x, weft_tensor *target, weft_reduction reduction);
 WEFT_API weft_tensor *weft_mse_at(const char *where, weft_tensor *x, weft_tensor *target, weft_reduction reduction);
 #define weft_mse(...) weft_mse_at(WEFT_HERE, __VA_ARGS__)
 
-/* |x - target| */
+/* |x - target| of each element, reduced; operands as mse. */
 WEFT_API weft_tensor *weft_l1(weft_tensor *x, weft_tensor *target, weft_reduction reduction);
 WEFT_API weft_tensor *weft_l1_at(const char *where, weft_tensor *x, weft_tensor *target, weft_reduction reduction);
 #define weft_l1(...) weft_l1_at(WEFT_HERE, __VA_ARGS__)
 
-/* 0.5 d^2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target (Huber 1964). */
+/* 0.5 d^2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target (Huber 1964), reduced; operands
+ * as mse. */
 WEFT_API weft_tensor *weft_huber(weft_tensor *x, weft_tensor *target, double delta, weft_reduction reduction);
 WEFT_API weft_tensor *weft_huber_at(const char *where, weft_tensor *x, weft_tensor *target, double delta, weft_reduction reduction);
 #define weft_huber(...) weft_huber_at(WEFT_HERE, __VA_ARGS__)
