@@ -195,7 +195,7 @@ static weft_status measure_recording(weft__bench *bench, costs *c) {
             weft_scope_close(scope);
             WEFT_TRY(status);
         }
-        seconds[i] = (weft__now() - from) / BLOCK;
+        seconds[i] = (weft__now() - from) / (double)BLOCK;
     }
     c->record = median(seconds, REPEATS) / c->nodes * 1e9;
     return WEFT_OK;

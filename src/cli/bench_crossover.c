@@ -91,7 +91,7 @@ static weft_status measure(side *s, int k, cell *c) {
     weft_scope *scope = weft_scope_open(s->ctx);
     weft_status status = scope ? open_net(s->ctx, c, &n) : weft__fail_oom(s->ctx, 0, "a scope");
     for (int i = 0; i < 2 && status == WEFT_OK; i++) status = time_steps(&n, c, 1, &seconds); /* compiles */
-    const double wanted = ceil(CELL_SECONDS / BLOCKS / (seconds + 1e-9));
+    const double wanted = ceil(CELL_SECONDS / (double)BLOCKS / (seconds + 1e-9));
     const int64_t steps = wanted > 1000 ? 1000 : (int64_t)wanted;
     for (int b = 0; b < BLOCKS && status == WEFT_OK; b++) {
         status = time_steps(&n, c, steps, &seconds);

@@ -110,7 +110,7 @@ static weft_status time_runs(weft_context *ctx, weft_program *program, double fl
         for (int64_t k = 0; k < runs; k++) WEFT_TRY(weft_run(program));
         WEFT_TRY(weft_synchronize(ctx));
         const double took = (weft__now() - from) / (double)runs;
-        if (i == -1) runs = (int64_t)fmax(1, fmin(ENOUGH / BLOCKS / took, 10000));
+        if (i == -1) runs = (int64_t)fmax(1, fmin(ENOUGH / (double)BLOCKS / took, 10000));
         if (i >= 0) seconds[i] = took;
     }
     qsort(seconds, BLOCKS, sizeof *seconds, ascending);

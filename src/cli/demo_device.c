@@ -72,7 +72,7 @@ static weft_status transfers(weft_tensor *t, float *out, float *in, double secon
 
 static weft_status show_memory(demo *d) {
     const int64_t n = TRANSFER_FLOATS;
-    const double mb = TRANSFER_FLOATS * 4.0 / 0x1p20, gb = TRANSFER_FLOATS * 4e-9;
+    const double mb = (double)TRANSFER_FLOATS * 4.0 / 0x1p20, gb = (double)TRANSFER_FLOATS * 4e-9;
     double seconds[2] = {0};
     float *out = weft__array(NULL, TRANSFER_FLOATS, sizeof *out),
           *in = weft__array(NULL, TRANSFER_FLOATS, sizeof *in);
@@ -175,7 +175,7 @@ static weft_status show_products(demo *d) {
                              : weft__fail_oom(NULL, 3 * count * sizeof *values, "a product");
     for (size_t i = 0; status == WEFT_OK && i <= count; i++) values[i] = value((int64_t)i);
     if (status == WEFT_OK) status = show_product(d, SMALL, values, &d->times[0]);
-    const double longer = pow((double)LARGE / SMALL, 3) * d->device.product_seconds;
+    const double longer = pow((double)LARGE / (double)SMALL, 3) * d->device.product_seconds;
     if (status == WEFT_OK && !d->wrong && longer > MOST_SECONDS)
         say(d, "%d x %d product is left out: it would take %.0f seconds\n", LARGE, LARGE, longer);
     else if (status == WEFT_OK && !d->wrong)

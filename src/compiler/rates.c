@@ -114,13 +114,13 @@ static weft__point point_of(const weft__rates *r, double size, double ns, int co
 }
 
 static void derive(const double ns[SAMPLES], weft__rates *r) {
-    r->launch_ns = positive(ns[RUN_MANY] - ns[RUN_ONE]) / MANY;
-    r->submit_ns = positive((ns[RUN_OFTEN] - ns[RUN_ONE]) / MANY - r->launch_ns);
+    r->launch_ns = positive(ns[RUN_MANY] - ns[RUN_ONE]) / (double)MANY;
+    r->submit_ns = positive((ns[RUN_OFTEN] - ns[RUN_ONE]) / (double)MANY - r->launch_ns);
     r->wait_ns = positive(ns[RUN_ONE] - r->launch_ns - r->submit_ns);
     if (ns[READ_LITTLE] > r->wait_ns) r->wait_ns = ns[READ_LITTLE];
-    r->upload_ns = positive(ns[WRITE_OFTEN] - ns[WRITE_LITTLE]) / MANY;
-    r->upload_ns_a_byte = positive(ns[WRITE_MUCH] - ns[WRITE_LITTLE]) / TRANSFER_BYTES;
-    r->download_ns_a_byte = positive(ns[READ_MUCH] - ns[READ_LITTLE]) / TRANSFER_BYTES;
+    r->upload_ns = positive(ns[WRITE_OFTEN] - ns[WRITE_LITTLE]) / (double)MANY;
+    r->upload_ns_a_byte = positive(ns[WRITE_MUCH] - ns[WRITE_LITTLE]) / (double)TRANSFER_BYTES;
+    r->download_ns_a_byte = positive(ns[READ_MUCH] - ns[READ_LITTLE]) / (double)TRANSFER_BYTES;
     for (int i = 0; i < WEFT__POINTS; i++) {
         const double n = (double)products[i].n, bytes = 2 * sizeof(float) * (double)moves[i].n;
         r->products[i] = point_of(r, 2 * n * n * n, ns[PRODUCT + i], products[i].copies);

@@ -51,7 +51,7 @@ static weft_status reserve(weft_decoder *d, size_t more) {
 
 /* Moves what is whole from in to out; at the `end` what is not whole is malformed. */
 static size_t drain(weft_decoder *d, bool end) {
-    static const char replacement[3] = "\xef\xbf\xbd"; /* U+FFFD */
+    static const char replacement[3] = {'\xef', '\xbf', '\xbd'}; /* U+FFFD */
     size_t at = 0, used = 0;
     uint32_t point;
     while (at < d->in_used) {

@@ -81,7 +81,9 @@ static bool limits(const weft__series *series, size_t count, range *x, range *y)
     return true;
 }
 
-static double place_x(range x, double value) { return LEFT + (value - x.low) / (x.high - x.low) * COLUMNS; }
+static double place_x(range x, double value) {
+    return (double)LEFT + (value - x.low) / (x.high - x.low) * (double)COLUMNS;
+}
 static double place_y(range y, double value) {
     return HEIGHT - BOTTOM - (value - y.low) / (y.high - y.low) * (HEIGHT - BOTTOM - TOP);
 }

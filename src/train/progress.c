@@ -64,7 +64,7 @@ static void clock_text(double seconds, char out[32]) {
 
 static void draw_bar(const weft__progress *p, double share) {
     enum { CELLS = 24 };
-    int full = (int)(share * CELLS + 0.5);
+    int full = (int)(share * (double)CELLS + 0.5);
     if (p->color) fputs("\033[36m", p->out);
     for (int i = 0; i < CELLS; i++) fputs(i < full ? "\xe2\x94\x81" : " ", p->out);
     if (p->color) fputs("\033[0m", p->out);

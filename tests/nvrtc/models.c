@@ -22,7 +22,7 @@ static const model models[] = {
     {.name = "mlp", .batch = 128, .in = 784, .classes = 10},
     {.name = "mlp with dropout", .batch = 128, .in = 784, .classes = 10, .dropout = 0.1, .clip = 1},
     {.name = "chargpt", .batch = 12, .in = 64, .gpt = {65, 64, 2, 4, 128, .dropout = 0.1}, .clip = 1},
-    {.name = "gpt2", .batch = 4, .in = 1024, .gpt = {50304, 1024, 2, 12, 768}, .clip = 1},
+    {.name = "gpt2", .batch = 4, .in = 1024, .gpt = {50304, 1024, 2, 12, .width = 768}, .clip = 1},
     {.name = "gpt2 bf16", .batch = 4, .in = 1024, .gpt = {50304, 1024, 2, 12, 768, .dtype = WEFT_BF16}},
 };
 

@@ -427,7 +427,7 @@ static void check_statistics(matrix *m, weft_dtype dtype) {
     for (int64_t j = 0; j < ROWS; j++) {
         number mean = 0, sum = 0, product = 1, both_ = 0;
         real squares = 0, cubes = 0, spread = 0, size = 0, most = 1, cross = 0;
-        for (int64_t k = 0; k < N; k++) mean += number_at(z.h, j * N + k) / N;
+        for (int64_t k = 0; k < N; k++) mean += number_at(z.h, j * N + k) / (long double)N;
         for (int64_t k = 0; k < N; k++) {
             const number x = number_at(z.h, j * N + k), y = number_at(w.h, j * N + k);
             spread += powl(cabsl(x - mean), 2), squares += powl(cabsl(x), 2), cubes += powl(cabsl(x), 3);

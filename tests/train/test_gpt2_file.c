@@ -218,7 +218,8 @@ static void test_other_sizes(void **state) {
     for (int j = 0; j < WIDTH; j++) {
         double sum = 0;
         for (int i = 0; i < VOCAB; i++) sum += (double)wte[i * WIDTH + j];
-        for (int i = VOCAB; i < ROWS; i++) assert_true(fabs((double)table[i][j] - sum / VOCAB) < 1e-6);
+        for (int i = VOCAB; i < ROWS; i++)
+            assert_true(fabs((double)table[i][j] - sum / (double)VOCAB) < 1e-6);
     }
     int64_t vocab = 0;
     assert_ok(weft_gpt_file_vocab(NULL, published, &vocab));

@@ -474,11 +474,11 @@ static void test_normal_moments(void **state) {
         pairs += x * last, last = x;
     }
     const double sigma = 1.0 / sqrt((double)N); /* five standard errors each */
-    assert_true(fabs(m1 / N) < 5 * sigma);
-    assert_true(fabs(m2 / N - 1) < 5 * sqrt(2.0) * sigma);
-    assert_true(fabs(m3 / N) < 5 * sqrt(15.0) * sigma);
-    assert_true(fabs(m4 / N - 3) < 5 * sqrt(96.0) * sigma);
-    assert_true(fabs(pairs / N) < 5 * sigma);
+    assert_true(fabs(m1 / (double)N) < 5 * sigma);
+    assert_true(fabs(m2 / (double)N - 1) < 5 * sqrt(2.0) * sigma);
+    assert_true(fabs(m3 / (double)N) < 5 * sqrt(15.0) * sigma);
+    assert_true(fabs(m4 / (double)N - 3) < 5 * sqrt(96.0) * sigma);
+    assert_true(fabs(pairs / (double)N) < 5 * sigma);
     assert_true(weft__random_normal(1, 2, 3, 17) == weft__random_normal(1, 2, 3, 17));
     /* from elements 2i and 2i+1 */
     double u = ((double)weft__random_u32(1, 2, 3, 34) + 1) * 0x1p-32;
@@ -517,7 +517,7 @@ static void test_permutation_is_fair(void **state) {
         for (uint64_t i = 0; i < 4; i++) code = code * 4 + (unsigned)weft__permute(seed, 1, 4, i);
         count[code]++;
     }
-    double chi = 0, expected = SEEDS / 24.0;
+    double chi = 0, expected = (double)SEEDS / 24.0;
     int orders = 0;
     for (int i = 0; i < 256; i++) {
         if (!count[i]) continue;

@@ -216,8 +216,8 @@ static void test_first_values(void **state) {
         assert_true(weft_parameter_find(m, "w", &info));
         assert_ok(weft_read(info.tensor, v, sizeof v));
         for (int i = 0; i < 2 * N; i++) {
-            square[i % 2] += (double)(v[i] * v[i]) / N;
-            both += i % 2 ? (double)(v[i] * v[i - 1]) / N : 0;
+            square[i % 2] += (double)(v[i] * v[i]) / (double)N;
+            both += i % 2 ? (double)(v[i] * v[i - 1]) / (double)N : 0;
             assert_true((double)fabsf(v[i]) <= cases[c].most);
         }
         for (int i = 0; i < 2; i++) assert_true(fabs(square[i] / cases[c].square - 1) < 0.1);

@@ -383,7 +383,7 @@ static void test_tf32(void **state) {
     multiply(&(weft_open_options){.device = "cuda", .tf32 = true}, second, NULL);
     for (int i = 0; i < SIDE * SIDE; i++)
         difference = fmax(difference, fabs((double)first[i] - (double)second[i]));
-    assert_true(difference > 1e-6 * SIDE && difference < 1e-3 * SIDE);
+    assert_true(difference > 1e-6 * (double)SIDE && difference < 1e-3 * (double)SIDE);
 }
 
 /* ---- without ---- */

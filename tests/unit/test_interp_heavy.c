@@ -475,7 +475,7 @@ static void test_attention_dropout(void **state) {
                     if (weft__unit_float(bits) < 0.4f)
                         dropped++;
                     else
-                        sum += p.v[((b * H + h) * TK + j) * D] / TK / 0.6;
+                        sum += p.v[((b * H + h) * TK + j) * D] / (double)TK / 0.6;
                 }
                 assert_true(fabs(p.out[((b * TQ + i) * H + h) * D] - sum) < 1e-13);
             }

@@ -20,7 +20,7 @@ static double reference_cross_entropy(const double *x, const int32_t *target, we
         double sum = 0.0, loss = 0.0;
         for (int c = 0; c < C; c++) sum += exp(x[r * C + c]);
         for (int c = 0; c < C; c++) {
-            double weight = o.smoothing / C + (c == target[r] ? 1.0 - o.smoothing : 0.0);
+            double weight = o.smoothing / (double)C + (c == target[r] ? 1.0 - o.smoothing : 0.0);
             loss -= weight * (x[r * C + c] - log(sum));
         }
         losses += loss;

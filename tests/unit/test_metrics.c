@@ -246,7 +246,7 @@ static double share_of_ones(int64_t outputs, const float *weights, int64_t batch
         WEFT_OK);
     assert_int_equal(weft_evaluate_all(s.net, whole, kind, &loss, &predictions, &targets), WEFT_OK);
     assert_int_equal(weft_score_classes(NULL, &predictions, &targets, true, &scores), WEFT_OK);
-    const double share = (double)scores.each[1].predicted / N;
+    const double share = (double)scores.each[1].predicted / (double)N;
     weft_class_scores_free(NULL, &scores);
     weft_array_free(NULL, &predictions);
     weft_array_free(NULL, &targets);

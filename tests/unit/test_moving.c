@@ -71,7 +71,7 @@ static void moved(const char *from, const char *to, float within) {
         assert_ok(weft_read(a.tensor, left, n * sizeof *left));
         assert_ok(weft_read(b.tensor, right, n * sizeof *right));
         for (size_t i = 0; i < n; i++) assert_true(fabsf(left[i] - right[i]) <= within);
-        if (a.buffer) assert_true(left[0] == STEPS && right[0] == STEPS);
+        if (a.buffer) assert_true(left[0] == (float)STEPS && right[0] == (float)STEPS);
     }
     assert_true(weft_optimizer_lr(still.opt) == weft_optimizer_lr(then.opt));
     weft_close(still.ctx);

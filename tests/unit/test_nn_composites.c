@@ -181,9 +181,9 @@ static void test_norms(void **state) {
     for (int i = 0; i < W; i++) x[i] += 1e3; /* a large mean: one-pass variance fails here */
     for (int r = 0; r < R; r++) {
         double mean = 0.0, var = 0.0, square = 0.0;
-        for (int i = 0; i < W; i++) mean += x[r * W + i] / W;
-        for (int i = 0; i < W; i++) var += (x[r * W + i] - mean) * (x[r * W + i] - mean) / W;
-        for (int i = 0; i < W; i++) square += x[r * W + i] * x[r * W + i] / W;
+        for (int i = 0; i < W; i++) mean += x[r * W + i] / (double)W;
+        for (int i = 0; i < W; i++) var += (x[r * W + i] - mean) * (x[r * W + i] - mean) / (double)W;
+        for (int i = 0; i < W; i++) square += x[r * W + i] * x[r * W + i] / (double)W;
         for (int i = 0; i < W; i++) {
             wanted[r * W + i] = (x[r * W + i] - mean) / sqrt(var + 1e-5) * gamma[i] + beta[i];
             rms[r * W + i] = x[r * W + i] / sqrt(square + 1e-5) * gamma[i];

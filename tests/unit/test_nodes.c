@@ -50,7 +50,7 @@ static void test_gpt2(void **state) {
     /* of a layer one gradient of a weight has few tiles and its sum over rows in parts */
     assert_in_range(work.launches, 148 + 24, 245 + 12);
     assert_true(work.bytes[WEFT_WORK_OTHER] < 38.4e9 && work.bytes[WEFT_WORK_OTHER] > 30e9);
-    assert_true(fabs(work.flops[WEFT_WORK_MATMUL] / (6.0 * 123.57e6 * ROWS) - 1) < 0.01);
+    assert_true(fabs(work.flops[WEFT_WORK_MATMUL] / (6.0 * 123.57e6 * (double)ROWS) - 1) < 0.01);
     assert_true(fabs(work.flops[WEFT_WORK_ATTENTION] / 4.334e12 - 1) < 0.01);
     weft_close(n.ctx);
 }
@@ -65,7 +65,7 @@ static void test_mlp(void **state) {
                                 zeros(n.ctx, WEFT_I32, SHAPE(BATCH)), NULL);
     weft_null_counts counts;
     const weft_program_work work = plan(&n, &counts);
-    const double product = 2.0 * BATCH * IN * HIDDEN, head = 2.0 * BATCH * HIDDEN * OUT;
+    const double product = 2.0 * (BATCH * IN * HIDDEN), head = 2.0 * (BATCH * HIDDEN * OUT);
     assert_in_range(counts.chained, 1, strcmp(*state, "null:cuda") == 0 ? 6 : 10); /* side by side: on CUDA */
     assert_true(fabs(work.flops[WEFT_WORK_MATMUL] / (2 * product + 3 * head) - 1) < 0.01);
     weft_close(n.ctx);

@@ -66,9 +66,9 @@ static double gradient(const double *p, const double *x, double *g) {
     for (int o = 0; o < OUT; o++) {
         double y = p[IN * OUT + o];
         for (int i = 0; i < IN; i++) y += p[o * IN + i] * x[i];
-        loss += y * y / OUT;
-        for (int i = 0; i < IN; i++) g[o * IN + i] = 2.0 * y / OUT * x[i];
-        g[IN * OUT + o] = 2.0 * y / OUT;
+        loss += y * y / (double)OUT;
+        for (int i = 0; i < IN; i++) g[o * IN + i] = 2.0 * y / (double)OUT * x[i];
+        g[IN * OUT + o] = 2.0 * y / (double)OUT;
     }
     return loss;
 }

@@ -195,7 +195,7 @@ static void check_launches(const char *device, bool profiled) {
     }
     fclose(file);
     assert_int_equal(products, 5); /* forward two, and their three gradients */
-    assert_true(product_flops == 2.0 * BATCH * HIDDEN * (2 * IN + 3 * OUT));
+    assert_true(product_flops == 2.0 * (BATCH * HIDDEN * (2 * IN + 3 * OUT)));
     assert_true(layers[0] && layers[2] && lines > products);
 }
 
@@ -232,9 +232,9 @@ static void test_stages_and_operations(void **state) {
             }
         }
         const bool epilogue = strcmp(devices[d], "interp") == 0;
-        double first = 2.0 * BATCH * IN * HIDDEN, second = 2.0 * BATCH * HIDDEN * OUT;
-        assert_true(flops[WEFT_STAGE_FORWARD] == first + second + (epilogue ? 2.0 * BATCH * HIDDEN : 0));
-        const double sums = BATCH * (HIDDEN + OUT), slope = 4.0 * BATCH * HIDDEN;
+        double first = 2.0 * (BATCH * IN * HIDDEN), second = 2.0 * (BATCH * HIDDEN * OUT);
+        assert_true(flops[WEFT_STAGE_FORWARD] == first + second + (epilogue ? 2.0 * (BATCH * HIDDEN) : 0));
+        const double sums = BATCH * (HIDDEN + OUT), slope = 4.0 * (BATCH * HIDDEN);
         assert_true(flops[WEFT_STAGE_BACKWARD] == first + 2 * second + (epilogue ? sums + slope : 0));
         assert_true(flops[WEFT_STAGE_LOSS] == 0 && flops[WEFT_STAGE_OPTIMIZER] == 0);
         assert_true(bytes == 4.0 * ((epilogue ? BATCH * HIDDEN + 2 * HIDDEN + OUT : 0) +

@@ -127,7 +127,7 @@ static weft_memory_plan plan(int layers, weft_recompute what, int chunks) {
 
 /* What a layer keeps for the backward pass, in batches of vectors of its width in bf16. */
 static double a_layer(weft_recompute what) {
-    const double unit = 2.0 * GPT2_BATCH * GPT2_TIME * GPT2_WIDTH;
+    const double unit = 2.0 * (GPT2_BATCH * GPT2_TIME * GPT2_WIDTH);
     const uint64_t more = plan(8, what, 8).kinds[WEFT_MEMORY_ACTIVATIONS],
                    less = plan(4, what, 8).kinds[WEFT_MEMORY_ACTIVATIONS];
     return (double)(more - less) / 4 / unit;

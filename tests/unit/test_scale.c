@@ -126,7 +126,7 @@ static double least(record what, int n) {
 static void check(record what, int n) {
     const double few = least(what, n), many = least(what, MORE * n);
     print_message("%d: %.3f s, %d: %.3f s, %.1f times as long\n", n, few, MORE * n, many, many / few);
-    assert_true(many < MOST * few);
+    assert_true(many < (double)MOST * few);
 }
 
 static void test_chain(void **state) {

@@ -68,7 +68,7 @@ static float time_sweep(weft__cuda *d, CUdeviceptr to, size_t bytes, const CUeve
     if (!error) error = weft__cu.cuEventRecord(events[1], d->stream);
     if (!error) error = weft__cu.cuEventSynchronize(events[1]);
     if (!error) error = weft__cu.cuEventElapsedTime(&ms, events[0], events[1]);
-    return error ? 0 : ms / RUNS;
+    return error ? 0 : ms / (float)RUNS;
 }
 
 static weft__blas_timing time_all(weft__cuda *d, const weft__blas_plan *plan,
