@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Installs the build folder $1 into a temporary prefix, moves it, and builds and runs the consumer
-# against it: by CMake and by pkg-config, shared and static.
+# against it: by CMake, also by one that knows C++ alone, and by pkg-config, shared and static, also by another compiler.
+# Then it takes in the tree as a subproject, which is configured and not built.
 set -euo pipefail
 
 build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
+tree=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -27,15 +29,48 @@ if [ "$soname" != "libweft.so.$major" ]; then
     exit 1
 fi
 
-cmake -S "$here" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$work/cmake.log" 2>&1 &&
-    cmake --build "$work/cmake" >>"$work/cmake.log" 2>&1 || {
-    cat "$work/cmake.log"
-    exit 1
-}
-mkdir "$work/make"
-make -s -C "$here" OUT="$work/make" LIBDIR="$libdir" "$work/make/consumer" "$work/make/consumer_static"
+# What is installed must not name the folders that it was built from and in.
+for file in $(find "$prefix" -type f); do
+    if grep -aq -F -e "$tree/" -e "$build" "$file"; then
+        echo "$file names the build's folders: $(grep -aoE "[[:print:]]*($tree|$build)[[:print:]]*" "$file" | sort -u | head -n 3)"
+        exit 1
+    fi
+done
 
-for program in "$work"/cmake/consumer_shared "$work"/cmake/consumer_static \
-    "$work"/make/consumer "$work"/make/consumer_static; do
+by_cmake() { # by_cmake FOLDER NAME OPTIONS...: configures and builds in $work/NAME
+    local folder=$1 name=$2
+    shift 2
+    cmake -S "$folder" -B "$work/$name" -DCMAKE_PREFIX_PATH="$prefix" "$@" >"$work/$name.log" 2>&1 &&
+        cmake --build "$work/$name" >>"$work/$name.log" 2>&1 || {
+        cat "$work/$name.log"
+        exit 1
+    }
+    programs+=("$work/$name/consumer_shared" "$work/$name/consumer_static")
+}
+by_make() { # by_make NAME COMPILER
+    mkdir "$work/$1"
+    make -s -C "$here" CC="$2" OUT="$work/$1" LIBDIR="$libdir" "$work/$1/consumer" "$work/$1/consumer_static"
+    programs+=("$work/$1/consumer" "$work/$1/consumer_static")
+}
+programs=()
+by_cmake "$here" cmake
+by_make make "$CC"
+if command -v c++ >/dev/null; then
+    mkdir "$work/cxx-source"
+    cp "$here/consumer.c" "$work/cxx-source/consumer.cpp"
+    sed 's/LANGUAGES C)/LANGUAGES CXX)/; s/consumer[.]c)/consumer.cpp)/; s/C_STANDARD/CXX_STANDARD/' "$here/CMakeLists.txt" \
+        >"$work/cxx-source/CMakeLists.txt"
+    by_cmake "$work/cxx-source" cxx
+fi
+for other in gcc clang; do
+    if command -v $other >/dev/null; then by_make "make-$other" $other; fi
+done
+for program in "${programs[@]}"; do
     echo "${program#"$work"/}: $(LD_LIBRARY_PATH=$libdir "$program")"
 done
+
+cmake -S "$here/subproject" -B "$work/subproject" -DWEFT_TREE="$tree" -DCMAKE_BUILD_TYPE= >"$work/subproject.log" 2>&1 || {
+    cat "$work/subproject.log"
+    exit 1
+}
+echo "subproject: configured"
