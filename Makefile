@@ -24,36 +24,39 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo lint format tidy asan ubsan tsan faults fuzz cuda test-cuda test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps deps-lint
+.PHONY: all test demo lint format tidy asan ubsan tsan faults fuzz cuda test-cuda test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps check-deps check-deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
 	$(call compile,$(BUILD))
 
-deps:
+deps: ## install what is missing to build and test, by sudo where you are not root
+	@tools/install_deps.sh --sudo
+# What the targets below need. Only root has it installed: others are told the command.
+check-deps:
 	@tools/install_deps.sh
-deps-lint:
+check-deps-lint:
 	@tools/install_deps.sh --lint
 
-test: deps ## install what is missing, build, run all tests (TEST_ARGS="-R gpt" for some)
+test: check-deps ## build and run all tests (TEST_ARGS="-R gpt" for some)
 	@$(MAKE) --no-print-directory all
 	@$(call run_tests,$(BUILD))
 
-demo: deps ## install what is missing, build, train a small GPT on Weft's own source text
+demo: check-deps ## build, train a small GPT on Weft's own source text
 	@$(MAKE) --no-print-directory all
 	@$(BUILD)/weft demo gpt $(DEMO_ARGS)
 
-lint: deps-lint ## format, layers, lengths, names, headers, generated files, flags, quick clang-tidy
+lint: check-deps-lint ## format, layers, lengths, names, headers, generated files, flags, quick clang-tidy
 	@$(MAKE) --no-print-directory all; built=$$?; tools/lint.sh $(BUILD) && exit $$built
 
 format: ## write all C files as clang-format does
 	@tools/check_format.sh --fix
 
-tidy: deps-lint ## clang-tidy with the path-sensitive analyzer (minutes)
+tidy: check-deps-lint ## clang-tidy with the path-sensitive analyzer (minutes)
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
 	@tools/tidy.sh $(BUILD) $(JOBS)
 
-asan: deps ## build with the address and undefined-behaviour sanitizers in build-asan, run all tests
+asan: check-deps ## build with the address and undefined-behaviour sanitizers in build-asan, run all tests
 	$(call configure,$(BUILD)-asan,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=address$(,)undefined)
 	$(call compile,$(BUILD)-asan)
 	@$(call run_tests,$(BUILD)-asan)
@@ -62,7 +65,7 @@ asan: deps ## build with the address and undefined-behaviour sanitizers in build
 # counts, long trainings, plans of large models.
 NOT_SANITIZED = opencl|gpu|cuda|nvrtc|dnn|render|on_a_card|bench|compare|instructions|table$$|texts|test_models|kill_resume|example|planning|recompute
 ubsan: COMPILER = -DCMAKE_C_COMPILER=clang
-ubsan: deps-lint ## build the tests of the CPU with clang's undefined-behaviour and address sanitizers in build-ubsan, run them
+ubsan: check-deps-lint ## build the tests of the CPU with clang's undefined-behaviour and address sanitizers in build-ubsan, run them
 	$(call configure,$(BUILD)-ubsan,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=address$(,)undefined$(,)float-cast-overflow \
 		-DWEFT_TEST_EXCEPT='$(NOT_SANITIZED)')
 	$(call compile,$(BUILD)-ubsan)
@@ -70,7 +73,7 @@ ubsan: deps-lint ## build the tests of the CPU with clang's undefined-behaviour 
 
 tsan: COMPILER = -DCMAKE_C_COMPILER=clang
 tsan: TEST_ARGS = -E 'interp|op_matrix'
-tsan: deps-lint ## build the tests that use threads with the thread sanitizer in build-tsan (clang), run them
+tsan: check-deps-lint ## build the tests that use threads with the thread sanitizer in build-tsan (clang), run them
 	$(call configure,$(BUILD)-tsan,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=thread \
 		-DWEFT_TEST_MATCH='test_(cpu_|context|draw|fit|loader|parity|profile|random|threads|ops|grad)|example' \
 		-DWEFT_TEST_EXCEPT='cpu_math|tiny_gpt|mnist|char_rnn|devices')
@@ -78,13 +81,13 @@ tsan: deps-lint ## build the tests that use threads with the thread sanitizer in
 	@$(call run_tests,$(BUILD)-tsan)
 
 POINTS ?= all
-faults: deps ## every allocation and system call of whole commands fails in turn (an hour or more; POINTS=2000: so many of them)
+faults: check-deps ## every allocation and system call of whole commands fails in turn (an hour or more; POINTS=2000: so many of them)
 	@$(MAKE) --no-print-directory all
 	@for kind in alloc calls; do WEFT_FAULT_POINTS=$(POINTS) WEFT_BINARY_DIR=$(abspath $(BUILD)) WEFT_COMMAND=$(abspath $(BUILD))/weft \
 		bash tests/faults/run.sh $$kind || [ $$? = 77 ] || exit 1; done
 
 fuzz: COMPILER = -DCMAKE_C_COMPILER=clang
-fuzz: deps-lint ## run each fuzz target for SECONDS=60 seconds (clang)
+fuzz: check-deps-lint ## run each fuzz target for SECONDS=60 seconds (clang)
 	$(call configure,$(BUILD)-fuzz,-DCMAKE_BUILD_TYPE=Debug \
 		-DWEFT_FUZZ=ON -DWEFT_TESTS=ON -DWEFT_SANITIZE=address$(,)undefined)
 	@tools/fuzz.sh $(BUILD)-fuzz $(SECONDS) $(JOBS)
@@ -105,10 +108,10 @@ test-nvrtc: all ## compile what CUDA would run (goldens, models, the op matrix) 
 		$(BUILD)/test_ops null --texts $(BUILD)/nvrtc | tail -1 && $(BUILD)/test_grad null --texts $(BUILD)/nvrtc | tail -1 && \
 		$(BUILD)/test_nvrtc $(BUILD)/nvrtc
 
-mutants: deps ## plant faults into copies of the tree: each must be caught by the test that it names (minutes)
+mutants: check-deps ## plant faults into copies of the tree: each must be caught by the test that it names (minutes)
 	@WEFT_MUTANTS=1 tests/mutants/run.sh
 
-portable: deps ## build in build-portable the command and tests that need libc alone; run them in an empty root
+portable: check-deps ## build in build-portable the command and tests that need libc alone; run them in an empty root
 	$(call configure,$(BUILD)-portable,-DWEFT_PORTABLE=ON)
 	$(call compile,$(BUILD)-portable)
 	@tools/portable.sh $(BUILD)-portable
@@ -124,7 +127,7 @@ bench-opencl: all ## products on the OpenCL device beside those of the processor
 	@bench/compare --table --weft $(BUILD)/weft $(BENCH_ARGS) --options "--device opencl $(if $(BENCH),--only $(BENCH))" products \
 		-- $(BUILD)/weft bench products --json --device cpu $(if $(BENCH),--only $(BENCH)) -- $(BUILD)/peers/clblast $(BENCH)
 
-instructions: deps ## write what a step of this build executes to tests/bench/instructions.tsv, which a test asserts
+instructions: check-deps ## write what a step of this build executes to tests/bench/instructions.tsv, which a test asserts
 	@$(MAKE) --no-print-directory all
 	@WEFT_BINARY_DIR=$(abspath $(BUILD)) tests/bench/test_instructions.sh --update
 
