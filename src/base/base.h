@@ -151,6 +151,10 @@ weft_dtype weft__part_dtype(weft_dtype dtype);
 
 /* Element i of an array; NaN of a dtype that is no real number. */
 double weft__element(weft_dtype dtype, const void *data, int64_t i);
+/* Writes a number as the dtype has it, and no byte more: f of floats and bools, the low bits of i of
+ * integers.
+ */
+void weft__store_number(weft_dtype dtype, void *to, double f, int64_t i);
 
 /* ---- hashing: hash.c. Two independent 64-bit lanes. ---- */
 typedef struct weft_hash {

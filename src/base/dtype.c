@@ -82,6 +82,24 @@ uint16_t weft_f32_to_f16(float value) {
     return (uint16_t)(sign | ((rest - 0x38000000u) >> 13));
 }
 
+void weft__store_number(weft_dtype dtype, void *to, double f, int64_t i) {
+    const uint64_t bits = (uint64_t)i;
+    switch (dtype) {
+    case WEFT_F32: memcpy(to, &(float){(float)f}, 4); return;
+    case WEFT_F64: memcpy(to, &f, 8); return;
+    case WEFT_F16: memcpy(to, &(uint16_t){weft_f32_to_f16((float)f)}, 2); return;
+    case WEFT_BF16: memcpy(to, &(uint16_t){weft_f32_to_bf16((float)f)}, 2); return;
+    case WEFT_BOOL: memcpy(to, &(uint8_t){f != 0}, 1); return;
+    case WEFT_I8:
+    case WEFT_U8: memcpy(to, &(uint8_t){(uint8_t)bits}, 1); return;
+    case WEFT_I16:
+    case WEFT_U16: memcpy(to, &(uint16_t){(uint16_t)bits}, 2); return;
+    case WEFT_I32:
+    case WEFT_U32: memcpy(to, &(uint32_t){(uint32_t)bits}, 4); return;
+    default: memcpy(to, &bits, 8); return;
+    }
+}
+
 double weft__element(weft_dtype dtype, const void *data, int64_t i) {
     switch (dtype) {
     case WEFT_F32: return (double)((const float *)data)[i];

@@ -18,6 +18,8 @@
 #include <xlocale.h>
 #endif
 
+_Static_assert(FLT_EVAL_METHOD != 2, "the x87 rounds twice, so that the fast path would not be exact");
+
 /* A double needs at most 767 digits to be told from a tie with its neighbours; one more stands for all
  * further ones. */
 #define DIGITS_MAX 768

@@ -25,7 +25,7 @@ weft_status weft__probe_fill(weft__probe *p, weft_dtype dtype) {
     uint64_t state = 1;
     for (size_t i = 0; i < count; i++) {
         state = state * 6364136223846793005U + 1442695040888963407U;
-        const bool low = dtype == WEFT_F64 && i % 2 == 0; /* little endian */
+        const bool low = dtype == WEFT_F64 && i % 2 == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
         words[i] = low ? (uint32_t)(state >> 32) : halves[dtype] | ((uint32_t)(state >> 32) & free[dtype]);
     }
     const weft_status status =

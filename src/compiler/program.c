@@ -115,20 +115,6 @@ void weft__program_free(weft_program *program) {
 
 /* ---- running ---- */
 
-/* Writes a number in the leaf's dtype. */
-static void write_number(char *to, const weft_tensor *t) {
-    double f = t->value.number.f;
-    int64_t i = t->value.number.i;
-    switch ((weft_dtype)t->dtype) {
-    case WEFT_F32: memcpy(to, &(float){(float)f}, 4); break;
-    case WEFT_F64: memcpy(to, &f, 8); break;
-    case WEFT_F16: memcpy(to, &(uint16_t){weft_f32_to_f16((float)f)}, 2); break;
-    case WEFT_BF16: memcpy(to, &(uint16_t){weft_f32_to_bf16((float)f)}, 2); break;
-    case WEFT_BOOL: *to = f != 0; break;
-    default: memcpy(to, &i, 8); break; /* little-endian: the low bytes are the number in any width */
-    }
-}
-
 /* Key, step and first element of a random node, as kernel.h lays them out. */
 static void write_random(char *to, const weft_context *ctx, const weft_tensor *t) {
     uint32_t words[8] = {0};
@@ -150,7 +136,10 @@ static weft_status bind(weft_program *program, const weft_walk *walk, weft_stora
             if (!t->storage->buffer) WEFT_TRY(weft__memory_for(ctx, weft__storage_place(ctx, t->storage), t));
             program->slots[leaf->slot] = t->storage->buffer;
             break;
-        case WEFT_LEAF_SCALAR: write_number(program->scalars_host + leaf->offset, t); break;
+        case WEFT_LEAF_SCALAR:
+            weft__store_number((weft_dtype)t->dtype, program->scalars_host + leaf->offset, t->value.number.f,
+                               t->value.number.i);
+            break;
         default: write_random(program->scalars_host + leaf->offset, ctx, t); break;
         }
     }

@@ -30,12 +30,12 @@ if [ "$soname" != "libweft.so.$major" ]; then
 fi
 
 # What is installed must not name the folders that it was built from and in.
-for file in $(find "$prefix" -type f); do
+while read -r file; do
     if grep -aq -F -e "$tree/" -e "$build" "$file"; then
         echo "$file names the build's folders: $(grep -aoE "[[:print:]]*($tree|$build)[[:print:]]*" "$file" | sort -u | head -n 3)"
         exit 1
     fi
-done
+done < <(find "$prefix" -type f)
 
 by_cmake() { # by_cmake FOLDER NAME OPTIONS...: configures and builds in $work/NAME
     local folder=$1 name=$2
@@ -68,6 +68,18 @@ done
 for program in "${programs[@]}"; do
     echo "${program#"$work"/}: $(LD_LIBRARY_PATH=$libdir "$program")"
 done
+
+# A machine that is not supported is refused in words.
+if [ "$(uname -m)" = x86_64 ] && ! grep -q clang <<<"$CC"; then
+    if cmake -S "$tree" -B "$work/narrow" -DCMAKE_C_COMPILER="$CC" -DCMAKE_C_FLAGS=-m32 \
+        -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY >"$work/narrow.log" 2>&1 ||
+        ! grep -q "needs a 64-bit machine" "$work/narrow.log"; then
+        echo "a 32-bit machine is not refused:"
+        cat "$work/narrow.log"
+        exit 1
+    fi
+    echo "32 bits: refused"
+fi
 
 cmake -S "$here/subproject" -B "$work/subproject" -DWEFT_TREE="$tree" -DCMAKE_BUILD_TYPE= >"$work/subproject.log" 2>&1 || {
     cat "$work/subproject.log"

@@ -529,8 +529,32 @@ static void test_permutation_is_fair(void **state) {
     assert_true(chi < 49.7); /* one in a thousand for a fair draw; the seeds are fixed */
 }
 
+/* Each dtype holds a number in its own width, on machines of either byte order. */
+static void test_store_number(void **state) {
+    (void)state;
+    static const int64_t numbers[] = {0, 1, 2, 100, -1, -100};
+    for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
+        const size_t size = weft_dtype_size((weft_dtype)dtype);
+        const bool has_sign = weft_dtype_is_float((weft_dtype)dtype) || dtype == WEFT_I8 ||
+                              dtype == WEFT_I16 || dtype == WEFT_I32 || dtype == WEFT_I64;
+        if (weft_dtype_is_complex((weft_dtype)dtype)) continue; /* no scalar leaf has such a dtype */
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+            if ((numbers[i] < 0 && !has_sign) || (dtype == WEFT_BOOL && numbers[i] > 1)) continue;
+            union {
+                unsigned char bytes[16];
+                uint64_t aligned;
+            } to;
+            memset(to.bytes, 0xa5, sizeof to.bytes);
+            weft__store_number((weft_dtype)dtype, to.bytes, (double)numbers[i], numbers[i]);
+            assert_true(weft__element((weft_dtype)dtype, to.bytes, 0) == (double)numbers[i]);
+            for (size_t k = size; k < sizeof to.bytes; k++) assert_int_equal(to.bytes[k], 0xa5);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_store_number),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_long_message_is_cut_at_a_character),
         cmocka_unit_test(test_printable),

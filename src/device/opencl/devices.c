@@ -22,8 +22,12 @@ static const char *why_none;
 /* ---- looking ---- */
 
 static cl_ulong number(cl_device_id id, cl_uint what) {
-    cl_ulong value = 0; /* little-endian: the low bytes are the number in any width */
-    return weft__cl.clGetDeviceInfo(id, what, sizeof value, &value, NULL) == 0 ? value : 0;
+    cl_ulong value = 0;
+    cl_uint word;
+    size_t bytes = 0;
+    if (weft__cl.clGetDeviceInfo(id, what, sizeof value, &value, &bytes) != 0) return 0;
+    memcpy(&word, &value, sizeof word);
+    return bytes == sizeof word ? word : value;
 }
 
 /* Without spaces at its ends, which drivers leave there. */
