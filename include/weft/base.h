@@ -1,7 +1,18 @@
 /* Statuses, errors, logging and allocation: what every other part of Weft speaks in.
  *
  * Errors are values. No function of the library aborts, exits or prints: it returns a status, and
- * the message (what, where, what to do) is read with weft_last_error(). */
+ * the message (what, where, what to do) is read with weft_last_error().
+ *
+ * Arguments of every function:
+ * - A pointer must be given, unless its comment says that NULL is allowed. Options may be NULL: all defaults.
+ *   NULL for another one is WEFT_ERR_ARGUMENT, and the message names function and argument. A function that
+ * makes a tensor, module or optimizer returns a poisoned one, other functions that make something return
+ * NULL.
+ * - Functions that only ask (how many, which, is it) answer 0, NULL, "", false, NaN or -1 for NULL. A result
+ * that nobody wants may be NULL there.
+ * - Functions that free or close do nothing with NULL.
+ * - Numbers out of range, rank and extents among them, are errors. But a count must not be larger than the
+ * array that it belongs to: only the caller knows how long that is. */
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
 

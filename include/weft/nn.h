@@ -264,7 +264,8 @@ WEFT_API weft_module *weft_resnet(weft_context *ctx, const weft_resnet_options *
 WEFT_API weft_module *weft_autoencoder(weft_context *ctx, const int64_t *sizes, int count,
                                        const weft_mlp_options *options);
 
-/* One after the other; the list ends with NULL. Children are named "0", "1", ... name: for messages. */
+/* One after the other; the list ends with NULL, or has `count` modules, at most 65,535. Children are named
+ * "0", "1", ... name: for messages. */
 WEFT_API weft_module *weft_sequential(weft_context *ctx, const char *name, ...);
 WEFT_API weft_module *weft_sequential_of(weft_context *ctx, const char *name, weft_module *const *children,
                                          size_t count);

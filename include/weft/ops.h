@@ -404,12 +404,12 @@ WEFT_API weft_tensor *weft_unsqueeze(weft_tensor *x, int dim);
 WEFT_API weft_tensor *weft_unsqueeze_at(const char *where, weft_tensor *x, int dim);
 #define weft_unsqueeze(...) weft_unsqueeze_at(WEFT_HERE, __VA_ARGS__)
 
-/* The parts one after the other along axis; other extents and dtypes must agree. */
+/* The parts, 1 to 65,536, one after the other along axis; other extents and dtypes must agree. */
 WEFT_API weft_tensor *weft_concat(weft_tensor *const *parts, int count, int axis);
 WEFT_API weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int count, int axis);
 #define weft_concat(...) weft_concat_at(WEFT_HERE, __VA_ARGS__)
 
-/* Parts of one shape along a new dimension. */
+/* 1 to 65,536 parts of one shape along a new dimension. */
 WEFT_API weft_tensor *weft_stack(weft_tensor *const *parts, int count, int axis);
 WEFT_API weft_tensor *weft_stack_at(const char *where, weft_tensor *const *parts, int count, int axis);
 #define weft_stack(...) weft_stack_at(WEFT_HERE, __VA_ARGS__)

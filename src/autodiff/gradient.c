@@ -394,8 +394,9 @@ weft_status weft__gradient_reaches(weft_tensor *loss, weft_tensor *const *wrt, s
 }
 
 weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t count, weft_tensor **grads) {
-    if (count && (!wrt || !grads))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_gradient: a list is NULL");
+    WEFT_NEED(NULL, loss);
+    WEFT_NEED_ARRAY(loss->ctx, wrt, count);
+    WEFT_NEED_ARRAY(loss->ctx, grads, count);
     WEFT_TRY(weft_tensor_status(loss));
     char text[WEFT_SHAPE_TEXT];
     if (loss->numel != 1 || !weft_dtype_is_float((weft_dtype)loss->dtype))

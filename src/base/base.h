@@ -10,7 +10,6 @@
 typedef struct weft_scope weft_scope;
 typedef struct weft_tensor weft_tensor;
 struct weft_buffer;
-struct weft_buffer;
 
 #define WEFT_ERROR_SIZE 1024 /* bytes kept of a message */
 
@@ -72,6 +71,13 @@ weft_status weft__fail(weft_context *ctx, weft_status status, const char *fmt, .
 weft_status weft__failv(weft_context *ctx, weft_status status, const char *fmt, va_list args);
 /* Out of memory while wanting `bytes` for `what`. */
 weft_status weft__fail_oom(weft_context *ctx, size_t bytes, const char *what);
+/* A copy of the thread's last error, for a poisoned object that has no context to own one: one a thread,
+ * until the next. */
+weft_error *weft__orphan_error(void);
+/* WEFT_ERR_ARGUMENT where a public function was given NULL for an argument that it needs. */
+weft_status weft__fail_null(weft_context *ctx, const char *function, const char *argument);
+/* The same for a count that no array can have. */
+weft_status weft__fail_count(weft_context *ctx, const char *function, const char *argument, size_t count);
 /* Whether the program wants what is under way to end (weft_open_options.interrupted). */
 bool weft__interrupted(const weft_context *ctx);
 /* WEFT_ERR_STOPPED where it does. */
@@ -90,6 +96,30 @@ void weft__log_lines(weft_context *ctx, weft_log_level level, char *text);
     do {                                                                                                     \
         weft_status weft_try_status_ = (call);                                                               \
         if (weft_try_status_ != WEFT_OK) return weft_try_status_;                                            \
+    } while (0)
+
+/* Returns from a public function, with that error, where an argument that it needs is NULL. ctx may be NULL.
+ */
+#define WEFT_NEED(ctx, argument)                                                                             \
+    do {                                                                                                     \
+        if (!(argument)) return weft__fail_null(ctx, __func__, #argument);                                   \
+    } while (0)
+
+/* The same for an array of `count` elements, which is needed unless there are none; and returns where memory
+ * cannot hold so many. */
+#define WEFT_NEED_ARRAY(ctx, array, count)                                                                   \
+    do {                                                                                                     \
+        if ((count) != 0) WEFT_NEED(ctx, array);                                                             \
+        if ((size_t)(count) > PTRDIFF_MAX / sizeof *(array))                                                 \
+            return weft__fail_count(ctx, __func__, #count, (size_t)(count));                                 \
+    } while (0)
+
+/* The same for a function that returns `result` after an error. */
+#define WEFT_NEED_OR(result, ctx, argument)                                                                  \
+    do {                                                                                                     \
+        if (argument) break;                                                                                 \
+        weft__fail_null(ctx, __func__, #argument);                                                           \
+        return result;                                                                                       \
     } while (0)
 
 /* ---- memory: memory.c. ctx may be NULL: then plain malloc. All return NULL on failure. ---- */

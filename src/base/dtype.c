@@ -35,7 +35,7 @@ weft_dtype weft__part_dtype(weft_dtype dtype) {
 bool weft_dtype_parse(const char *name, weft_dtype *dtype) {
     for (int i = 0; name && i < WEFT_DTYPE_COUNT; i++)
         if (strcmp(rows[i].name, name) == 0) {
-            *dtype = (weft_dtype)i;
+            if (dtype) *dtype = (weft_dtype)i;
             return true;
         }
     return false;

@@ -89,6 +89,21 @@ weft_status weft__fail(weft_context *ctx, weft_status status, const char *fmt, .
     return status;
 }
 
+weft_error *weft__orphan_error(void) {
+    static _Thread_local weft_error orphan;
+    orphan = thread_error;
+    return &orphan;
+}
+
+weft_status weft__fail_null(weft_context *ctx, const char *function, const char *argument) {
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: %s is NULL, but it must be given", function, argument);
+}
+
+weft_status weft__fail_count(weft_context *ctx, const char *function, const char *argument, size_t count) {
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: %s is %zu, more than memory can hold", function, argument,
+                      count);
+}
+
 /* Appends what fits of `s` at *used. */
 static void append(char *text, size_t size, size_t *used, const char *s) {
     weft__printable(text + *used, size - *used, s, strlen(s), "");

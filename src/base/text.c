@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 
 weft_text weft__text(char *buffer, size_t size) {
+    if (!buffer) size = 0;
     if (size) buffer[0] = '\0';
     return (weft_text){buffer, size, 0};
 }

@@ -6,12 +6,12 @@
 #include "base/base.h"
 
 typedef struct weft_text {
-    char *buffer; /* may be NULL where size is 0 */
+    char *buffer; /* NULL where size is 0 */
     size_t size;
     size_t length; /* of the whole text, without its NUL */
 } weft_text;
 
-/* An empty text. */
+/* An empty text; of one without a buffer only the length is counted. */
 weft_text weft__text(char *buffer, size_t size);
 void weft__put(weft_text *text, const char *fmt, ...) WEFT_PRINTF(2, 3);
 

@@ -146,7 +146,7 @@ static weft_status one_context(weft_tensor *const *tensors, size_t count) {
 
 weft_status weft_eval(weft_tensor *const *tensors, size_t count) {
     if (!count) return WEFT_OK;
-    if (!tensors) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_eval: the list is NULL");
+    WEFT_NEED_ARRAY(NULL, tensors, count);
     WEFT_TRY(one_context(tensors, count));
     weft_context *ctx = tensors[0]->ctx;
     weft_tensor *few[16], **roots = count <= 16 ? few : weft__array(ctx, count, sizeof *roots);
@@ -174,10 +174,10 @@ static weft_status check_size(const weft_tensor *t, const char *what, size_t byt
 }
 
 weft_status weft_read(weft_tensor *t, void *out, size_t bytes) {
-    if (!t) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_read: the tensor is NULL");
+    WEFT_NEED(NULL, t);
     WEFT_TRY(weft_tensor_status(t));
     WEFT_TRY(check_size(t, "weft_read", bytes));
-    if (bytes && !out) return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "weft_read: the buffer is NULL");
+    if (bytes) WEFT_NEED(t->ctx, out);
     weft_context *ctx = t->ctx;
     if (t->leaf == WEFT_LEAF_SCALAR || t->leaf == WEFT_LEAF_RANDOM) {
         weft_tensor *copy = weft__node(ctx, t->where, WEFT_OP_RESHAPE, (weft_dtype)t->dtype, t->rank,
@@ -217,13 +217,13 @@ double weft_item(weft_tensor *t) {
 }
 
 weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {
-    if (!t) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_write: the tensor is NULL");
+    WEFT_NEED(NULL, t);
     WEFT_TRY(weft_tensor_status(t));
     if (t->leaf != WEFT_LEAF_STORAGE)
         return weft__fail(t->ctx, WEFT_ERR_ARGUMENT,
                           "weft_write: only variables and tensors made by weft_from can be written");
     WEFT_TRY(check_size(t, "weft_write", bytes));
-    if (bytes && !data) return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "weft_write: the data is NULL");
+    if (bytes) WEFT_NEED(t->ctx, data);
     weft_context *ctx = t->ctx;
     size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
     WEFT_TRY(bytes == t->storage->bytes ? weft__storage_reserve(ctx, t->storage)
@@ -265,7 +265,8 @@ static weft_status make_sinks(weft_tensor *const *variables, weft_tensor *const 
 
 weft_status weft_assign(weft_tensor *const *variables, weft_tensor *const *values, size_t count) {
     if (!count) return WEFT_OK;
-    if (!variables || !values) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_assign: a list is NULL");
+    WEFT_NEED_ARRAY(NULL, variables, count);
+    WEFT_NEED_ARRAY(NULL, values, count);
     weft_context *ctx = variables[0] ? variables[0]->ctx : NULL;
     ir_sink few[16], *sinks = count <= 16 ? few : weft__array(ctx, count, sizeof *sinks);
     if (!sinks) return weft__fail_oom(ctx, count * sizeof *sinks, "assignments");
@@ -276,9 +277,8 @@ weft_status weft_assign(weft_tensor *const *variables, weft_tensor *const *value
 }
 
 weft_tensor *weft_to(weft_tensor *t, weft_context *ctx) {
-    if (!t || !ctx)
-        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_to: the %s is NULL",
-                            t ? "context" : "tensor");
+    WEFT_NEED_OR_POISON(ctx, NULL, t);
+    WEFT_NEED_OR_POISON(NULL, NULL, ctx);
     if (t->error) return weft__poison(ctx, NULL, t->error->status, "%s", t->error->text);
     size_t bytes = (size_t)t->numel * weft_dtype_size((weft_dtype)t->dtype);
     void *data = weft__alloc(ctx, bytes + 1);
@@ -322,11 +322,12 @@ static weft_status hold(weft_program *program, weft_tensor *const *outputs, size
 }
 
 weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_tensor *const *variables,
-                         weft_tensor *const *values, size_t n_assign, weft_program **out) {
-    if (out) *out = NULL;
-    if (!out || (n_outputs && !outputs) || (n_assign && (!variables || !values)))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                          "weft_compile: a list or the place of the program is NULL");
+                         weft_tensor *const *values, size_t n_assign, weft_program **program) {
+    WEFT_NEED(NULL, program);
+    *program = NULL;
+    WEFT_NEED_ARRAY(NULL, outputs, n_outputs);
+    WEFT_NEED_ARRAY(NULL, variables, n_assign);
+    WEFT_NEED_ARRAY(NULL, values, n_assign);
     WEFT_TRY(one_context(outputs, n_outputs));
     weft_tensor *any = n_outputs ? outputs[0] : n_assign ? variables[0] : NULL;
     if (!any) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_compile: nothing to compute");
@@ -344,17 +345,20 @@ weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_ten
         status = weft__walk(ctx, outputs, n_outputs, sinks, n_assign, NULL, &walk); /* stale? */
     if (status == WEFT_OK) status = weft__all_sinks(ctx, sinks, n_assign, walk, &all);
     if (status == WEFT_OK)
-        status = weft__program_new(ctx, outputs, n_outputs, all, n_assign + walk->n_due, NULL, out);
+        status = weft__program_new(ctx, outputs, n_outputs, all, n_assign + walk->n_due, NULL, program);
     weft__free(ctx, sinks);
     weft__free(ctx, all);
-    if (status == WEFT_OK && (status = hold(*out, outputs, n_outputs)) != WEFT_OK) {
-        weft_program_free(*out);
-        *out = NULL;
+    if (status == WEFT_OK && (status = hold(*program, outputs, n_outputs)) != WEFT_OK) {
+        weft_program_free(*program);
+        *program = NULL;
     }
     return status;
 }
 
-weft_status weft_run(weft_program *program) { return weft__run_times(program, 1); }
+weft_status weft_run(weft_program *program) {
+    WEFT_NEED(NULL, program);
+    return weft__run_times(program, 1);
+}
 
 bool weft__program_random(const weft_program *program) {
     for (int i = 0; i < program->n_leaves; i++) {
@@ -365,7 +369,6 @@ bool weft__program_random(const weft_program *program) {
 }
 
 weft_status weft__run_times(weft_program *program, int times) {
-    if (!program) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_run: the program is NULL");
     weft_context *ctx = program->ctx;
     weft_storage *few[16] = {NULL}, **storages = program->n_outputs <= 16
                                                      ? few

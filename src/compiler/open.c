@@ -92,7 +92,7 @@ static weft_status eval_hook(weft_context *ctx, weft_tensor *const *tensors, siz
 
 weft_status weft_open(const weft_open_options *options, weft_context **out) {
     static const weft_open_options none;
-    if (!out) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_open: no place for the context");
+    if (!out) return weft__fail_null(NULL, "weft_open", "ctx");
     *out = NULL;
     if (!options) options = &none;
     weft_context *ctx =
@@ -164,7 +164,7 @@ void weft_seed(weft_context *ctx, uint64_t seed, uint64_t step) {
 const char *weft_device_of(const weft_context *ctx) { return ctx ? ctx->device->name : ""; }
 
 weft_status weft_synchronize(weft_context *ctx) {
-    if (!ctx) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_synchronize: the context is NULL");
+    WEFT_NEED(NULL, ctx);
     WEFT_TRY(wait_for_device(ctx));
     return weft__report_fault(ctx);
 }

@@ -98,14 +98,14 @@ static void leave_out(weft_profile *p, weft__traffic was, double spent) {
     p->before.submissions += now.submissions - was.submissions;
 }
 
-weft_status weft_profile_peaks(weft_profile *p, double *flops, double *bytes) {
-    if (!p) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_profile_peaks: the profile is NULL");
-    const weft__traffic was = weft__profile_traffic(p);
+weft_status weft_profile_peaks(weft_profile *profile, double *flops, double *bytes) {
+    WEFT_NEED(NULL, profile);
+    const weft__traffic was = weft__profile_traffic(profile);
     const double from = weft__profile_now();
-    const weft_status status = measure(p);
-    if (p->running) leave_out(p, was, weft__profile_now() - from);
-    if (flops) *flops = p->peak_flops[WEFT_F32];
-    if (bytes) *bytes = p->peak_bytes;
+    const weft_status status = measure(profile);
+    if (profile->running) leave_out(profile, was, weft__profile_now() - from);
+    if (flops) *flops = profile->peak_flops[WEFT_F32];
+    if (bytes) *bytes = profile->peak_bytes;
     return status;
 }
 

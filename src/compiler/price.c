@@ -73,17 +73,17 @@ static void consider_cards(const weft_profile *p, weft_device_choice *choice) {
     }
 }
 
-weft_status weft_profile_choose(const weft_profile *p, const char *devices, weft_device_choice *choice) {
+weft_status weft_profile_choose(const weft_profile *profile, const char *devices,
+                                weft_device_choice *choice) {
     char spec[100];
-    if (!p || !choice)
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_profile_choose: the %s is NULL",
-                          p ? "place of the choice" : "profile");
+    WEFT_NEED(NULL, profile);
+    WEFT_NEED(profile->ctx, choice);
     *choice = (weft_device_choice){.seconds = 0};
     if (!devices || !*devices) devices = "auto";
     for (const char *list = devices; weft__device_next(&list, spec, sizeof spec);) {
         const bool automatic = strcmp(spec, "auto") == 0;
-        WEFT_TRY(consider(p, automatic ? "cpu" : spec, choice));
-        if (automatic) consider_cards(p, choice);
+        WEFT_TRY(consider(profile, automatic ? "cpu" : spec, choice));
+        if (automatic) consider_cards(profile, choice);
     }
     return WEFT_OK;
 }

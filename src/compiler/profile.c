@@ -30,12 +30,12 @@ weft__traffic weft__profile_traffic(const weft_profile *p) {
                            now.submissions - was->submissions};
 }
 
-weft_status weft_profile_start(weft_context *ctx, const weft_profile_options *options, weft_profile **out) {
+weft_status weft_profile_start(weft_context *ctx, const weft_profile_options *options,
+                               weft_profile **profile) {
     static const weft_profile_options none = {0};
-    if (!ctx || !out)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_profile_start: the %s is NULL",
-                          ctx ? "place of the profile" : "context");
-    *out = NULL;
+    WEFT_NEED(NULL, ctx);
+    WEFT_NEED(ctx, profile);
+    *profile = NULL;
     if (!options) options = &none;
     if (options->every < 0)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_profile_start: options.every is %d", options->every);
@@ -50,7 +50,7 @@ weft_status weft_profile_start(weft_context *ctx, const weft_profile_options *op
     p->before = traffic_now(p);
     weft__arena_init(&p->names, ctx);
     p->started_ns = p->since_ns = weft__profile_now();
-    *out = ctx->compiler->profile = p;
+    *profile = ctx->compiler->profile = p;
     return WEFT_OK;
 }
 
@@ -221,6 +221,7 @@ static void add_program(const weft_profile *p, const profile_program *program, d
 }
 
 void weft_profile_total(const weft_profile *p, weft_profile_times *times) {
+    if (!times) return;
     *times = (weft_profile_times){0};
     if (!p) return;
     double ns[WEFT__DOING_COUNT];

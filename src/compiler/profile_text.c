@@ -129,16 +129,15 @@ static weft_status write_trace(FILE *file, const weft_profile *p) {
     return write_track(file, p->ctx, 2, weft_device_of(p->ctx), "\n]}\n");
 }
 
-weft_status weft_profile_trace(const weft_profile *p, const char *path) {
-    if (!p || !path)
-        return weft__fail(p ? p->ctx : NULL, WEFT_ERR_ARGUMENT, "weft_profile_trace: the %s is NULL",
-                          p ? "path" : "profile");
-    if (!p->options.trace)
-        return weft__fail(p->ctx, WEFT_ERR_STATE,
+weft_status weft_profile_trace(const weft_profile *profile, const char *path) {
+    WEFT_NEED(NULL, profile);
+    WEFT_NEED(profile->ctx, path);
+    if (!profile->options.trace)
+        return weft__fail(profile->ctx, WEFT_ERR_STATE,
                           "weft_profile_trace: the profile was started without options.trace");
     FILE *file = fopen(path, "w");
-    if (!file) return weft__fail(p->ctx, WEFT_ERR_IO, "%s: %s", path, strerror(errno));
-    const weft_status status = write_trace(file, p);
+    if (!file) return weft__fail(profile->ctx, WEFT_ERR_IO, "%s: %s", path, strerror(errno));
+    const weft_status status = write_trace(file, profile);
     bool written = !ferror(file);
     int cause = errno;
     if (fclose(file) != 0 && written) {
@@ -146,5 +145,5 @@ weft_status weft_profile_trace(const weft_profile *p, const char *path) {
         cause = errno;
     }
     if (status != WEFT_OK) return status;
-    return written ? WEFT_OK : weft__fail(p->ctx, WEFT_ERR_IO, "%s: %s", path, strerror(cause));
+    return written ? WEFT_OK : weft__fail(profile->ctx, WEFT_ERR_IO, "%s: %s", path, strerror(cause));
 }

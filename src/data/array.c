@@ -13,9 +13,11 @@ void weft_array_free(weft_context *ctx, weft_array *array) {
 
 weft_status weft_array_new(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape,
                            weft_array *out) {
+    WEFT_NEED(ctx, out);
     *out = (weft_array){0};
     size_t size = weft_dtype_size(dtype);
     if (size == 0) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "array: unknown dtype %d", (int)dtype);
+    if (rank != 0) WEFT_NEED(ctx, shape);
     if (rank < 0 || rank > WEFT_ARRAY_MAX_RANK) {
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "array: rank %d, expected 0 to %d", rank,
                           WEFT_ARRAY_MAX_RANK);
@@ -30,6 +32,14 @@ weft_status weft_array_new(weft_context *ctx, weft_dtype dtype, int rank, const 
     *out = (weft_array){.dtype = dtype, .rank = rank, .data = data, .bytes = (size_t)bytes};
     if (rank > 0) memcpy(out->shape, shape, (size_t)rank * sizeof *shape);
     return WEFT_OK;
+}
+
+bool weft__array_elements(const weft_array *a, int64_t *count) {
+    int64_t bytes;
+    return (unsigned)a->dtype < WEFT_DTYPE_COUNT && a->rank <= WEFT_ARRAY_MAX_RANK &&
+           weft__numel(a->rank, a->shape, count) &&
+           weft__mul(*count, (int64_t)weft_dtype_size(a->dtype), &bytes) &&
+           (a->bytes == 0 || a->bytes == (size_t)bytes) && (a->data || bytes == 0);
 }
 
 void weft__array_take(weft_bytes *bytes, size_t offset, weft_array *array) {

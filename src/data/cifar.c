@@ -40,7 +40,10 @@ weft_status weft__parse_cifar10(weft_context *ctx, const void *bytes, size_t siz
 
 weft_status weft_read_cifar10(weft_context *ctx, const char *path, weft_array *images, weft_array *labels) {
     weft_bytes bytes;
+    WEFT_NEED(ctx, images);
+    WEFT_NEED(ctx, labels);
     *images = *labels = (weft_array){0};
+    WEFT_NEED(ctx, path);
     WEFT_TRY(weft_read_file(ctx, path, 0, &bytes));
     weft_status status = weft__parse_cifar10(ctx, bytes.data, bytes.size, path, images, labels);
     weft_bytes_free(ctx, &bytes);

@@ -474,7 +474,9 @@ weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, c
 weft_status weft_read_csv(weft_context *ctx, const char *path, const weft_csv_options *options,
                           weft_table *out) {
     weft_bytes bytes;
+    WEFT_NEED(ctx, out);
     *out = (weft_table){0};
+    WEFT_NEED(ctx, path);
     WEFT_TRY(weft__read_file(ctx, path, NULL, options != NULL ? options->max_bytes : 0, &bytes));
     weft_status status = weft__parse_csv(ctx, bytes.data, bytes.size, path, options, out);
     weft_bytes_free(ctx, &bytes);

@@ -163,6 +163,9 @@ static weft_status evaluate(evaluation *e, weft_module *m, weft_loader *loader, 
 
 weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
                           double *accuracy) {
+    WEFT_NEED(NULL, m);
+    WEFT_NEED(weft_module_context(m), loader);
+    WEFT_NEED(weft_module_context(m), loss);
     const bool classes = kind == WEFT_LOSS_CROSS_ENTROPY || kind == WEFT_LOSS_BCE;
     evaluation e = {.kind = kind, .wants_right = accuracy && classes};
     const weft_status status = evaluate(&e, m, loader, loss);
@@ -173,6 +176,11 @@ weft_status weft_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind ki
 
 weft_status weft_evaluate_all(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,
                               weft_array *predictions, weft_array *targets) {
+    WEFT_NEED(NULL, m);
+    WEFT_NEED(weft_module_context(m), loader);
+    WEFT_NEED(weft_module_context(m), loss);
+    WEFT_NEED(weft_module_context(m), predictions);
+    WEFT_NEED(weft_module_context(m), targets);
     evaluation e = {.kind = kind, .predictions = predictions, .targets = targets};
     *predictions = *targets = (weft_array){0};
     if (loader->text || !loader->options.in_order)

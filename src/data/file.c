@@ -106,7 +106,6 @@ static weft_status read_raw(weft_context *ctx, int fd, const char *path, size_t 
 weft_status weft__read_file(weft_context *ctx, const char *path, weft__declared_fn declared, size_t max_bytes,
                             weft_bytes *out) {
     *out = (weft_bytes){0};
-    if (path == NULL) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "reading a file: its path is NULL");
     int fd;
     do fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a pipe must not hold us up */
     while (fd < 0 && errno == EINTR);
@@ -125,5 +124,8 @@ weft_status weft__read_file(weft_context *ctx, const char *path, weft__declared_
 }
 
 weft_status weft_read_file(weft_context *ctx, const char *path, size_t max_bytes, weft_bytes *out) {
+    WEFT_NEED(ctx, out);
+    *out = (weft_bytes){0};
+    WEFT_NEED(ctx, path);
     return weft__read_file(ctx, path, NULL, max_bytes, out);
 }

@@ -54,7 +54,7 @@ typedef struct weft__fit {
 } fit;
 
 uint64_t weft_fit_epoch_steps(const weft_loader *loader, int accumulate) {
-    uint64_t batches = (uint64_t)loader->batches, of = accumulate > 1 ? (uint64_t)accumulate : 1;
+    uint64_t batches = loader ? (uint64_t)loader->batches : 0, of = accumulate > 1 ? (uint64_t)accumulate : 1;
     return (batches + of - 1) / of;
 }
 
@@ -129,9 +129,14 @@ static weft_status look(fit *f) {
 }
 
 weft_status weft_fit_losses(const weft_fit_state *state, double *loss, double *mean) {
-    fit *f = state->fit;
     if (loss) *loss = (double)NAN;
     if (mean) *mean = (double)NAN;
+    WEFT_NEED(NULL, state);
+    fit *f = state->fit;
+    if (!f)
+        return weft__fail(
+            NULL, WEFT_ERR_ARGUMENT,
+            "weft_fit_losses: state.fit is NULL; it takes the state that weft_fit gives a callback");
     WEFT_TRY(look(f));
     if (loss) *loss = f->loss;
     if (mean) *mean = f->epoch_sum / (double)f->epoch_done;
@@ -276,6 +281,8 @@ static weft_status add_weights(const fit *f, worker *w) {
 }
 
 static weft_status add_worker(fit *f, const weft_replica *r) {
+    if (!r->loader)
+        return weft__fail(f->ctx, WEFT_ERR_ARGUMENT, "fit: replica %zu has no loader", f->n_workers);
     WEFT_TRY(weft_module_status(r->module));
     WEFT_TRY(weft_optimizer_status(r->optimizer));
     if (weft_optimizer_steps(r->optimizer) != weft_optimizer_steps(f->opt) ||
@@ -294,12 +301,15 @@ static weft_status add_worker(fit *f, const weft_replica *r) {
 
 static weft_status add_workers(fit *f) {
     const weft_fit_options *o = f->options;
-    const size_t n = o->n_replicas + 1;
-    f->share = f->accumulate / n;
-    if (f->accumulate % n)
+    if (o->n_replicas > 0 && !o->replicas)
+        return weft__fail(f->ctx, WEFT_ERR_ARGUMENT, "fit: options.replicas is NULL, but there are %zu",
+                          o->n_replicas);
+    const size_t n = o->n_replicas + 1; /* 0: more than there can be */
+    if (n == 0 || f->accumulate % n)
         return weft__fail(f->ctx, WEFT_ERR_ARGUMENT,
                           "fit: the %llu batches of a step cannot be shared among %zu devices alike",
                           (unsigned long long)f->accumulate, n);
+    f->share = f->accumulate / n;
     f->workers = weft__array(f->ctx, n, sizeof *f->workers);
     f->optimizers = weft__array(f->ctx, n, sizeof *f->optimizers);
     if (!f->workers || !f->optimizers) return weft__fail_oom(f->ctx, n * sizeof *f->workers, "replicas");
@@ -344,6 +354,9 @@ weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
     static const weft_fit_options none = {0};
     if (history) *history = (weft_history){0};
     if (!options) options = &none;
+    WEFT_NEED(NULL, m);
+    WEFT_NEED(weft_module_context(m), opt);
+    WEFT_NEED(weft_module_context(m), loader);
     WEFT_TRY(weft_module_status(m));
     WEFT_TRY(weft_optimizer_status(opt));
     fit f = {.ctx = weft_module_context(m),

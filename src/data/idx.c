@@ -117,7 +117,9 @@ weft_status weft__parse_idx(weft_context *ctx, const void *bytes, size_t size, c
 
 weft_status weft_read_idx(weft_context *ctx, const char *path, weft_array *out) {
     weft_bytes bytes;
+    WEFT_NEED(ctx, out);
     *out = (weft_array){0};
+    WEFT_NEED(ctx, path);
     WEFT_TRY(weft__read_file(ctx, path, weft__idx_declared, 0, &bytes));
     weft_status status = take(ctx, &bytes, path, out);
     weft_bytes_free(ctx, &bytes);

@@ -256,7 +256,9 @@ weft_status weft_read_image_folder(weft_context *ctx, const char *path,
                                    const weft_image_folder_options *options, weft_image_folder *out) {
     const weft_image_folder_options defaults = {0}, *o = options ? options : &defaults;
     found f = {0};
+    WEFT_NEED(ctx, out);
     *out = (weft_image_folder){0};
+    WEFT_NEED(ctx, path);
     weft_status status = check_options(ctx, o);
     if (status == WEFT_OK) status = find(ctx, path, o, &f);
     if (status == WEFT_OK) status = read_all(ctx, &f.files, o, &out->images);

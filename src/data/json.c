@@ -247,18 +247,24 @@ weft_status weft__parse_json(weft_context *ctx, const void *bytes, size_t size, 
     return status;
 }
 
-weft_status weft_read_json_matrices(weft_context *ctx, const char *file, const weft_json_options *options,
+weft_status weft_read_json_matrices(weft_context *ctx, const char *path, const weft_json_options *options,
                                     size_t count, weft_array *out) {
     weft_bytes bytes;
+    WEFT_NEED_ARRAY(ctx, out, count);
     for (size_t i = 0; i < count; i++) out[i] = (weft_array){0};
-    WEFT_TRY(weft__read_file(ctx, file, NULL, 0, &bytes));
-    weft_status status = weft__parse_json(ctx, bytes.data, bytes.size, file, options, count, out);
+    WEFT_NEED(ctx, path);
+    WEFT_NEED_ARRAY(ctx, options, count);
+    WEFT_TRY(weft__read_file(ctx, path, NULL, 0, &bytes));
+    weft_status status = weft__parse_json(ctx, bytes.data, bytes.size, path, options, count, out);
     weft_bytes_free(ctx, &bytes);
     return status;
 }
 
-weft_status weft_read_json_matrix(weft_context *ctx, const char *file, const weft_json_options *options,
+weft_status weft_read_json_matrix(weft_context *ctx, const char *path, const weft_json_options *options,
                                   weft_array *out) {
     static const weft_json_options defaults = {0};
-    return weft_read_json_matrices(ctx, file, options != NULL ? options : &defaults, 1, out);
+    WEFT_NEED(ctx, out);
+    *out = (weft_array){0};
+    WEFT_NEED(ctx, path);
+    return weft_read_json_matrices(ctx, path, options != NULL ? options : &defaults, 1, out);
 }

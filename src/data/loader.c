@@ -7,6 +7,7 @@
 
 #include "compiler/profile.h"
 #include "data/loader.h"
+#include "data/parse.h"
 #include "graph/variable.h"
 
 #define DEVICE_BYTES (INT64_C(1) << 30)
@@ -96,16 +97,12 @@ void weft__loader_copy(const weft_loader *loader, const weft__side *side, const 
 
 /* The bytes of an array of the caller's own are what its shape says; so is its field, or it is 0. */
 static weft_status measure(weft_context *ctx, const char *what, weft_array *array) {
-    int64_t bytes;
-    if ((unsigned)array->dtype >= WEFT_DTYPE_COUNT || array->rank > WEFT_ARRAY_MAX_RANK ||
-        !weft__numel(array->rank, array->shape, &bytes) ||
-        !weft__mul(bytes, (int64_t)weft_dtype_size(array->dtype), &bytes))
-        return weft__fail(ctx, WEFT_ERR_SHAPE, "loader: the %s have no valid dtype and shape", what);
-    if (array->bytes && array->bytes != (size_t)bytes)
+    int64_t count;
+    if (!weft__array_elements(array, &count))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "loader: the shape of the %s makes %lld bytes, but their field bytes is %zu", what,
-                          (long long)bytes, array->bytes);
-    array->bytes = (size_t)bytes;
+                          "loader: dtype, shape and bytes (%zu) of the %s do not fit together", array->bytes,
+                          what);
+    array->bytes = (size_t)count * weft_dtype_size(array->dtype);
     return WEFT_OK;
 }
 
@@ -231,8 +228,6 @@ static weft_status make_slots(weft_loader *loader) {
 }
 
 static weft_status start(weft_context *ctx, const weft_loader_options *options, weft_loader **out) {
-    *out = NULL;
-    if (!ctx) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "loader: no context was given");
     if (!options || options->batch < 1)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "loader: options.batch must say how many samples a batch has");
@@ -273,6 +268,10 @@ static weft_status take_arrays(weft_loader *loader) {
 
 weft_status weft_loader_new(weft_context *ctx, const weft_array *inputs, const weft_array *targets,
                             const weft_loader_options *options, weft_loader **out) {
+    WEFT_NEED(ctx, out);
+    *out = NULL;
+    WEFT_NEED(NULL, ctx);
+    WEFT_NEED(ctx, inputs);
     WEFT_TRY(start(ctx, options, out));
     weft_status status = WEFT_OK;
     if (!inputs || !inputs->data || inputs->rank < 1) {
@@ -331,6 +330,10 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
 
 weft_status weft_loader_mapped(weft_context *ctx, const weft_tokens *tokens, int64_t first, int64_t count,
                                int64_t context, const weft_loader_options *options, weft_loader **out) {
+    WEFT_NEED(ctx, out);
+    *out = NULL;
+    WEFT_NEED(NULL, ctx);
+    WEFT_NEED(ctx, tokens);
     WEFT_TRY(start(ctx, options, out));
     weft_status status = WEFT_OK;
     if (!tokens || first < 0 || count < 0 || first > weft_tokens_count(tokens) - count) {
@@ -346,6 +349,10 @@ weft_status weft_loader_mapped(weft_context *ctx, const weft_tokens *tokens, int
 
 weft_status weft_loader_tokens(weft_context *ctx, const int32_t *ids, size_t count, int64_t context,
                                const weft_loader_options *options, weft_loader **out) {
+    WEFT_NEED(ctx, out);
+    *out = NULL;
+    WEFT_NEED(NULL, ctx);
+    WEFT_NEED_ARRAY(ctx, ids, count);
     WEFT_TRY(start(ctx, options, out));
     return finish(out, take_tokens(*out, ids, count, context));
 }
@@ -438,6 +445,8 @@ static weft_status get(weft_loader *loader, uint64_t position, weft_batch *batch
 }
 
 weft_status weft_loader_get(weft_loader *loader, uint64_t position, weft_batch *batch) {
+    WEFT_NEED(NULL, loader);
+    WEFT_NEED(loader->ctx, batch);
     weft__span span = weft__profile_enter(loader->ctx, WEFT__DOING_DATA);
     weft_status status = get(loader, position, batch);
     weft__profile_leave(loader->ctx, span);
@@ -446,12 +455,13 @@ weft_status weft_loader_get(weft_loader *loader, uint64_t position, weft_batch *
 
 /* ---- asking ---- */
 
-int64_t weft_loader_batches(const weft_loader *loader) { return loader->batches; }
-int64_t weft_loader_samples(const weft_loader *loader) { return loader->samples; }
-int64_t weft_loader_batch_size(const weft_loader *loader) { return loader->options.batch; }
-bool weft_loader_on_device(const weft_loader *loader) { return loader->prefetch == NULL; }
+int64_t weft_loader_batches(const weft_loader *loader) { return loader ? loader->batches : 0; }
+int64_t weft_loader_samples(const weft_loader *loader) { return loader ? loader->samples : 0; }
+int64_t weft_loader_batch_size(const weft_loader *loader) { return loader ? loader->options.batch : 0; }
+bool weft_loader_on_device(const weft_loader *loader) { return loader && !loader->prefetch; }
 
 int weft_loader_sample_shape(const weft_loader *loader, int64_t shape[WEFT_ARRAY_MAX_RANK]) {
-    for (int i = 1; i < loader->x.rank; i++) shape[i - 1] = loader->x.shape[i];
+    if (!loader) return 0;
+    for (int i = 1; shape && i < loader->x.rank; i++) shape[i - 1] = loader->x.shape[i];
     return loader->x.rank - 1;
 }

@@ -47,7 +47,10 @@ static weft_status read_files(weft_context *ctx, const char *inputs, const char 
 weft_status weft_loader_open(weft_context *ctx, const char *inputs, const char *targets,
                              const weft_loader_options *options, weft_loader **out) {
     weft_array x = {0}, y = {0};
+    WEFT_NEED(ctx, out);
     *out = NULL;
+    WEFT_NEED(NULL, ctx);
+    WEFT_NEED(ctx, inputs);
     weft_status status = read_files(ctx, inputs, targets, &x, &y);
     if (status == WEFT_OK) status = weft_loader_new(ctx, &x, y.data ? &y : NULL, options, out);
     if (status != WEFT_OK) {

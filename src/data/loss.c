@@ -1,6 +1,8 @@
-/* Losses by their kind, over batches that may be padded. Built on the public headers alone.
+/* Losses by their kind, over batches that may be padded.
  * Must not know: optimizers, loops. Read next: fit.c. */
 #include "data/loss.h"
+
+#include "graph/graph.h"
 
 weft_tensor *weft__binary_target(weft_tensor *prediction, weft_tensor *target) {
     const weft_dtype dtype = weft_dtype_of(target);
@@ -103,5 +105,14 @@ weft_tensor *weft__loss_mean(const weft__loss *loss, weft_tensor *prediction, co
 }
 
 weft_tensor *weft_batch_loss(weft_loss_kind kind, weft_tensor *prediction, const weft_batch *batch) {
+    weft_context *ctx = weft_context_of(prediction);
+    WEFT_NEED_OR_POISON(ctx, NULL, prediction);
+    WEFT_NEED_OR_POISON(ctx, NULL, batch);
+    if ((unsigned)kind > WEFT_LOSS_HUBER)
+        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_batch_loss: there is no loss of kind %d",
+                            (int)kind);
+    if (!batch->y)
+        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT,
+                            "weft_batch_loss: the batch has no targets, batch.y is NULL");
     return weft__loss_mean(&(weft__loss){.kind = kind}, prediction, batch);
 }

@@ -5,7 +5,7 @@
 
 #include <weft/metrics.h>
 
-#include "base/base.h"
+#include "data/parse.h"
 
 /* ---- classes ---- */
 
@@ -179,12 +179,15 @@ static weft_status score(const scoring *s, const weft_array *targets, bool auc) 
 
 static int64_t elements(const weft_array *a) {
     int64_t n = 0;
-    return a && a->data && weft__numel(a->rank, a->shape, &n) ? n : 0;
+    return weft__array_elements(a, &n) ? n : 0;
 }
 
 weft_status weft_score_classes(weft_context *ctx, const weft_array *logits, const weft_array *targets,
                                bool auc, weft_class_scores *out) {
+    WEFT_NEED(ctx, out);
     *out = (weft_class_scores){.auc = (double)NAN};
+    WEFT_NEED(ctx, logits);
+    WEFT_NEED(ctx, targets);
     const int64_t samples = elements(targets), all = elements(logits);
     if (samples < 1 || all < samples || all % samples != 0 || logits->dtype != WEFT_F32 ||
         (targets->dtype != WEFT_I32 && targets->dtype != WEFT_U8))
@@ -237,7 +240,10 @@ static double r2_of(double errors, double squares, int64_t rows) {
 
 weft_status weft_score_numbers(weft_context *ctx, const weft_array *predictions, const weft_array *targets,
                                weft_number_scores *out) {
+    WEFT_NEED(ctx, out);
     *out = (weft_number_scores){0};
+    WEFT_NEED(ctx, predictions);
+    WEFT_NEED(ctx, targets);
     const int64_t all = elements(predictions);
     if (all < 1 || all != elements(targets) || targets->rank < 1 || predictions->dtype != WEFT_F32 ||
         targets->dtype != WEFT_F32)

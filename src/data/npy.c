@@ -310,7 +310,9 @@ weft_status weft__parse_npy(weft_context *ctx, const void *bytes, size_t size, c
 
 weft_status weft_read_npy(weft_context *ctx, const char *path, weft_array *out) {
     weft_bytes bytes;
+    WEFT_NEED(ctx, out);
     *out = (weft_array){0};
+    WEFT_NEED(ctx, path);
     WEFT_TRY(weft__read_file(ctx, path, weft__npy_declared, 0, &bytes));
     return take_all(ctx, &bytes, path, out);
 }
@@ -345,11 +347,9 @@ static size_t format_header(const weft_array *array, const char *descr, char *ou
 }
 
 static weft_status check_array(weft_context *ctx, const char *path, const weft_array *array) {
-    int64_t numel = 0, bytes = 0;
-    if (array == NULL || array->rank < 0 || array->rank > WEFT_ARRAY_MAX_RANK ||
-        !weft__numel(array->rank, array->shape, &numel) ||
-        !weft__mul(numel, (int64_t)weft_dtype_size(array->dtype), &bytes) || (size_t)bytes != array->bytes ||
-        (array->data == NULL && bytes > 0)) {
+    int64_t count;
+    if (!weft__array_elements(array, &count) ||
+        array->bytes != (size_t)count * weft_dtype_size(array->dtype)) {
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "%s: writing npy: the array's rank, shape and bytes do not fit together", path);
     }
@@ -379,7 +379,8 @@ static weft_status write_file(weft_context *ctx, const char *path, const weft_ar
 }
 
 weft_status weft_write_npy(weft_context *ctx, const char *path, const weft_array *array) {
-    if (path == NULL) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "writing npy: its path is NULL");
+    WEFT_NEED(ctx, path);
+    WEFT_NEED(ctx, array);
     WEFT_TRY(check_array(ctx, path, array));
     if (!weft__host_is_big_endian() || array->bytes == 0) return write_file(ctx, path, array, array->data);
     void *swapped = weft__alloc(ctx, array->bytes);

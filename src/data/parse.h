@@ -49,6 +49,10 @@ weft_status weft__parse_tokens(weft_context *ctx, const void *bytes, size_t size
 
 /* ---- arrays: array.c ---- */
 
+/* The number of elements of an array of the caller's, whose bytes may be 0; false where dtype, rank, shape,
+ * bytes and data do not fit together. */
+bool weft__array_elements(const weft_array *a, int64_t *count);
+
 /* Turns the end of a file into an array without a copy: the payload from byte `offset` on is moved to the
  * front of `bytes`, whose memory the array takes over. The caller has checked the sizes and the dtype. */
 void weft__array_take(weft_bytes *bytes, size_t offset, weft_array *array);

@@ -182,9 +182,9 @@ static weft_status expand(weft_tokens *t, const char *path) {
 }
 
 weft_status weft_tokens_open(weft_context *ctx, const char *path, weft_tokens **out) {
-    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokens_open: out is NULL");
+    WEFT_NEED(ctx, out);
     *out = NULL;
-    if (!path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokens_open: path is NULL");
+    WEFT_NEED(ctx, path);
     weft_tokens *t = weft__zalloc(ctx, sizeof *t);
     if (!t) return weft__fail_oom(ctx, sizeof *t, "files of tokens");
     t->ctx = ctx;
@@ -206,15 +206,15 @@ void weft_tokens_free(weft_tokens *t) {
 
 /* ---- reading ---- */
 
-int64_t weft_tokens_count(const weft_tokens *t) { return t->count; }
+int64_t weft_tokens_count(const weft_tokens *tokens) { return tokens ? tokens->count : 0; }
 
-int32_t weft_tokens_largest(const weft_tokens *t) { return t->largest; }
+int32_t weft_tokens_largest(const weft_tokens *tokens) { return tokens ? tokens->largest : 0; }
 
-uint64_t weft_tokens_hash(const weft_tokens *t) { return t->hash; }
+uint64_t weft_tokens_hash(const weft_tokens *tokens) { return tokens ? tokens->hash : 0; }
 
 size_t weft_tokens_read(const weft_tokens *t, int64_t first, size_t count, int32_t *ids) {
-    size_t done = 0, low = 0, high = t->shard_count;
-    if (first < 0 || first >= t->count) return 0;
+    size_t done = 0, low = 0, high = t ? t->shard_count : 0;
+    if (!t || !ids || first < 0 || first >= t->count) return 0;
     while (high - low > 1) { /* the last one that does not begin behind */
         size_t middle = (low + high) / 2;
         if (t->shards[middle].first <= first)
@@ -233,7 +233,8 @@ size_t weft_tokens_read(const weft_tokens *t, int64_t first, size_t count, int32
 /* ---- writing ---- */
 
 weft_status weft_tokens_write(weft_context *ctx, const char *path, const int32_t *ids, size_t count) {
-    if (!path || (!ids && count)) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokens_write: NULL");
+    WEFT_NEED(ctx, path);
+    WEFT_NEED_ARRAY(ctx, ids, count);
     if (count > HEADER_COUNTS)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokens_write: %zu tokens: a file has at most %zu",
                           count, HEADER_COUNTS);

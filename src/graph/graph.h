@@ -160,6 +160,14 @@ weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const 
 /* A tensor that carries an error; ctx may be NULL: then one that belongs to the thread. */
 weft_tensor *weft__poison(weft_context *ctx, const char *where, weft_status status, const char *fmt, ...)
     WEFT_PRINTF(4, 5);
+/* Returns a poisoned tensor from a public function where an argument that it needs is NULL (base.h:
+ * WEFT_NEED). */
+#define WEFT_NEED_OR_POISON(ctx, where, argument)                                                            \
+    do {                                                                                                     \
+        if (!(argument))                                                                                     \
+            return weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "%s: %s is NULL, but it must be given",       \
+                                __func__, #argument);                                                        \
+    } while (0)
 static inline bool weft__poisoned(const weft_tensor *t) { return !t || t->error; }
 
 /* Makes t carry storage: an evaluated node becomes a leaf and lets its inputs go. */

@@ -153,11 +153,8 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
 
 /* Where there is no context to own a poison: one a thread, with the last such cause. */
 static weft_tensor *orphan(void) {
-    static _Thread_local weft_error cause;
     static _Thread_local weft_tensor poison;
-    cause.status = weft_last_status(NULL);
-    snprintf(cause.text, sizeof cause.text, "%s", weft_last_error(NULL));
-    poison = (weft_tensor){.path = "", .rank = -1, .numel = -1, .error = &cause};
+    poison = (weft_tensor){.path = "", .rank = -1, .numel = -1, .error = weft__orphan_error()};
     return &poison;
 }
 
@@ -275,10 +272,7 @@ void weft_free(weft_tensor *t) {
 /* ---- scopes ---- */
 
 weft_scope *weft_scope_open(weft_context *ctx) {
-    if (!ctx) {
-        weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_scope_open: the context is NULL");
-        return NULL;
-    }
+    WEFT_NEED_OR(NULL, NULL, ctx);
     weft_graph *graph = ctx->graph;
     weft_scope *scope = graph->free_scopes;
     if (scope) {
@@ -421,7 +415,7 @@ weft_dtype weft_dtype_of(const weft_tensor *t) { return t ? (weft_dtype)t->dtype
 weft_context *weft_context_of(const weft_tensor *t) { return t ? t->ctx : NULL; }
 
 weft_status weft_tensor_status(const weft_tensor *t) {
-    if (!t) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "the tensor is NULL");
+    WEFT_NEED(NULL, t);
     if (!t->error) return WEFT_OK;
     const char *where = is_freed(t) ? t->where : NULL; /* other errors name it themselves */
     return weft__fail(t->ctx, t->error->status, "%s%s%s", where ? where : "", where ? ": " : "",

@@ -58,8 +58,8 @@ static weft_tensor *leaf(weft_context *ctx, const char *op, const char *name, we
                          const int64_t *shape, const void *data) {
     int64_t numel, bytes;
     if (!ctx || (rank && !shape))
-        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "%s: the %s is NULL", op,
-                            ctx ? "shape" : "context");
+        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "%s: %s is NULL, but it must be given", op,
+                            ctx ? "shape" : "ctx");
     if ((unsigned)dtype >= WEFT_DTYPE_COUNT)
         return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "%s: unknown dtype %d", op, (int)dtype);
     if (rank < 0 || rank > WEFT_MAX_RANK)
@@ -90,13 +90,16 @@ weft_tensor *weft_from(weft_context *ctx, weft_dtype dtype, int rank, const int6
     if (!data && ctx && rank >= 0 && rank <= WEFT_MAX_RANK && (shape || !rank)) {
         int64_t numel = 0;
         if (weft__numel(rank, shape, &numel) && numel > 0)
-            return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "weft_from: data is NULL");
+            return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT,
+                                "weft_from: data is NULL, but it must be given");
     }
     return leaf(ctx, "weft_from", "data", dtype, rank, shape, data);
 }
 
 weft_tensor *weft_variable_new(weft_context *ctx, const char *name, weft_dtype dtype, int rank,
                                const int64_t *shape, const void *data) {
+    WEFT_NEED_OR_POISON(NULL, NULL, ctx);
+    if (rank != 0) WEFT_NEED_OR_POISON(ctx, NULL, shape);
     weft_tensor *t =
         leaf(ctx, name ? name : "weft_variable_new", name ? name : "variable", dtype, rank, shape, data);
     if (t->error) return t;
@@ -127,7 +130,7 @@ static weft_attr_const number_of(weft_dtype dtype, double value) {
 }
 
 weft_tensor *weft_scalar_of(weft_context *ctx, weft_dtype dtype, double value) {
-    if (!ctx) return weft__poison(NULL, NULL, WEFT_ERR_ARGUMENT, "weft_scalar: the context is NULL");
+    WEFT_NEED_OR_POISON(NULL, NULL, ctx);
     if ((unsigned)dtype >= WEFT_DTYPE_COUNT || dtype == WEFT_C64 || dtype == WEFT_C128)
         return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "weft_scalar: %s is not accepted",
                             weft_dtype_name(dtype));
@@ -141,12 +144,14 @@ weft_tensor *weft_scalar_of(weft_context *ctx, weft_dtype dtype, double value) {
 }
 
 weft_tensor *weft_scalar(weft_context *ctx, float value) {
+    WEFT_NEED_OR_POISON(NULL, NULL, ctx);
     return weft_scalar_of(ctx, WEFT_F32, (double)value);
 }
 
 weft_status weft_set_scalar(weft_tensor *scalar, double value) {
-    if (!scalar || scalar->leaf != WEFT_LEAF_SCALAR)
-        return weft__fail(scalar ? scalar->ctx : NULL, WEFT_ERR_ARGUMENT,
+    WEFT_NEED(NULL, scalar);
+    if (scalar->leaf != WEFT_LEAF_SCALAR)
+        return weft__fail(scalar->ctx, WEFT_ERR_ARGUMENT,
                           "weft_set_scalar: not a tensor made by weft_scalar");
     scalar->value.number = number_of((weft_dtype)scalar->dtype, value);
     scalar->epoch = ++scalar->ctx->epoch;

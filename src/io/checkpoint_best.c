@@ -48,7 +48,8 @@ weft_status weft__checkpoint_best(weft_context *ctx, const char *run, bool *mark
 
 bool weft_checkpoint_best(const char *run, uint64_t *step) {
     bool marked;
-    return run && weft__checkpoint_best(NULL, run, &marked, step) == WEFT_OK && marked;
+    uint64_t found;
+    return run && weft__checkpoint_best(NULL, run, &marked, step ? step : &found) == WEFT_OK && marked;
 }
 
 /* A link cannot be changed: a new one is renamed over it, a copy is removed before. */
@@ -83,7 +84,7 @@ static weft_status link_failed(weft_context *ctx, const char *path, int error) {
 weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run, uint64_t step) {
     char name[WEFT__STEP_NAME];
     struct stat there;
-    if (!run) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_mark_best: run is NULL");
+    WEFT_NEED(ctx, run);
     snprintf(name, sizeof name, "step-%" PRIu64, step);
     char *path = weft__checkpoint_path(ctx, run, NULL);
     if (!path) return weft__fail_oom(ctx, strlen(run) + 16, "a path");
@@ -102,9 +103,9 @@ weft_status weft_checkpoint_mark_best(weft_context *ctx, const char *run, uint64
 weft_status weft_checkpoint_open_best(weft_context *ctx, const char *run, weft_checkpoint **out) {
     uint64_t step;
     bool marked;
-    if (!run || !out)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_open_best: run or out is NULL");
+    WEFT_NEED(ctx, out);
     *out = NULL;
+    WEFT_NEED(ctx, run);
     WEFT_TRY(weft__checkpoint_best(ctx, run, &marked, &step));
     if (!marked)
         return weft__fail(ctx, WEFT_ERR_STATE, "%s/checkpoints/" BEST ": no checkpoint was kept as the best",

@@ -141,9 +141,9 @@ weft_status weft__checkpoint_open_at(weft_context *ctx, int fd, const char *dir,
 }
 
 weft_status weft_checkpoint_open(weft_context *ctx, const char *dir, weft_checkpoint **out) {
-    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_open: out is NULL");
+    WEFT_NEED(ctx, out);
     *out = NULL;
-    if (!dir) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_open: dir is NULL");
+    WEFT_NEED(ctx, dir);
     return weft__checkpoint_open_at(ctx, -1, dir, out);
 }
 
@@ -155,10 +155,11 @@ void weft_checkpoint_close(weft_checkpoint *c) {
 }
 
 const weft_checkpoint_state *weft_checkpoint_state_of(const weft_checkpoint *c) { return &c->manifest.state; }
-weft_safetensors *weft_checkpoint_model(weft_checkpoint *c) { return c->files[0]; }
-weft_safetensors *weft_checkpoint_optimizer(weft_checkpoint *c) { return c->files[1]; }
+weft_safetensors *weft_checkpoint_model(weft_checkpoint *c) { return c ? c->files[0] : NULL; }
+weft_safetensors *weft_checkpoint_optimizer(weft_checkpoint *c) { return c ? c->files[1] : NULL; }
 
 weft_status weft_checkpoint_verify(weft_context *ctx, const char *dir) {
+    WEFT_NEED(ctx, dir);
     weft_checkpoint *c;
     WEFT_TRY(weft_checkpoint_open(ctx, dir, &c));
     weft_checkpoint_close(c);
@@ -198,8 +199,9 @@ static weft_status open_first_good(weft_context *ctx, const char *run, const uin
 weft_status weft_checkpoint_open_newest(weft_context *ctx, const char *run, bool strict,
                                         weft_checkpoint **out) {
     size_t count = 0, held = 0;
-    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_open_newest: out is NULL");
+    WEFT_NEED(ctx, out);
     *out = NULL;
+    WEFT_NEED(ctx, run);
     WEFT_TRY(weft_checkpoint_list(ctx, run, NULL, 0, &count));
     if (count == 0)
         return weft__fail(ctx, WEFT_ERR_STATE, "%s/checkpoints holds no checkpoint: nothing was saved yet",

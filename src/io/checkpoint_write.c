@@ -103,8 +103,6 @@ weft_status weft__checkpoint_write(weft_context *ctx, const weft__io *io, const 
     plan p = {.entries = {model, optimizer}, .counts = {model_count, optimizer_count}};
     char name[WEFT__STEP_NAME];
     weft__folder *folder = NULL;
-    if (!run || !state)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_write: run or state is NULL");
     snprintf(name, sizeof name, "step-%" PRIu64, state->step);
     char *parent = weft__checkpoint_path(ctx, run, NULL);
     weft_status status = parent ? WEFT_OK : weft__fail_oom(ctx, strlen(run) + 16, "a path");
@@ -131,6 +129,10 @@ weft_status weft__checkpoint_write(weft_context *ctx, const weft__io *io, const 
 weft_status weft_checkpoint_write(weft_context *ctx, const char *run, const weft_checkpoint_state *state,
                                   const weft_entry *model, size_t model_count, const weft_entry *optimizer,
                                   size_t optimizer_count) {
+    WEFT_NEED(ctx, run);
+    WEFT_NEED(ctx, state);
+    WEFT_NEED_ARRAY(ctx, model, model_count);
+    WEFT_NEED_ARRAY(ctx, optimizer, optimizer_count);
     return weft__checkpoint_write(ctx, NULL, run, state, model, model_count, optimizer, optimizer_count);
 }
 
@@ -148,8 +150,9 @@ static void insert_step(uint64_t *steps, size_t capacity, size_t count, uint64_t
 weft_status weft_checkpoint_list(weft_context *ctx, const char *run, uint64_t *steps, size_t capacity,
                                  size_t *count) {
     uint64_t step;
-    if (!run || !count || (capacity && !steps))
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_list: run, steps or count is NULL");
+    WEFT_NEED(ctx, run);
+    WEFT_NEED(ctx, count);
+    if (capacity > 0) WEFT_NEED(ctx, steps);
     *count = 0;
     char *path = weft__checkpoint_path(ctx, run, NULL);
     if (!path) return weft__fail_oom(ctx, strlen(run) + 16, "a path");
@@ -197,5 +200,6 @@ weft_status weft__checkpoint_prune(weft_context *ctx, const char *run, size_t ke
 }
 
 weft_status weft_checkpoint_prune(weft_context *ctx, const char *run, size_t keep) {
+    WEFT_NEED(ctx, run);
     return weft__checkpoint_prune(ctx, run, keep, UINT64_MAX);
 }

@@ -264,7 +264,8 @@ weft_status weft__make_one_folder(weft_context *ctx, char *path) {
 }
 
 weft_status weft_make_folder(weft_context *ctx, const char *path) {
-    if (!path || !*path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_make_folder: no path");
+    WEFT_NEED(ctx, path);
+    if (!*path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_make_folder: the path is empty");
     char *copy = weft__strdup(ctx, path);
     if (!copy) return weft__fail_oom(ctx, strlen(path) + 1, "a path");
     size_t length = strlen(copy);

@@ -236,8 +236,9 @@ void weft__writer_abandon(weft__writer *w) {
 uint64_t weft__writer_bytes(const weft__writer *w) { return w->bytes; }
 
 weft_status weft_write_file(weft_context *ctx, const char *path, const void *data, size_t bytes) {
-    if (!path || (!data && bytes))
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_write_file: path or data is NULL");
+    WEFT_NEED(ctx, path);
+    if (bytes > 0) WEFT_NEED(ctx, data);
+    if (bytes > PTRDIFF_MAX) return weft__fail_count(ctx, __func__, "bytes", bytes);
     weft__writer *w;
     WEFT_TRY(weft__writer_open(ctx, NULL, path, bytes, &w));
     weft_status status = weft__writer_write(w, data, bytes);

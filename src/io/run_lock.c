@@ -140,9 +140,10 @@ static weft_status take(weft_context *ctx, const char *run, int fd) {
 }
 
 weft_status weft_run_lock_take(weft_context *ctx, const char *run, weft_run_lock **out) {
-    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_run_lock_take: out is NULL");
+    WEFT_NEED(ctx, out);
     *out = NULL;
-    if (!run || !*run) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_run_lock_take: no run folder");
+    WEFT_NEED(ctx, run);
+    if (!*run) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_run_lock_take: no run folder");
     size_t size = strlen(run) + sizeof "/lock";
     weft_run_lock *l = weft__zalloc(ctx, sizeof *l);
     char *path = weft__alloc(ctx, size);

@@ -375,9 +375,9 @@ weft_status weft__safetensors_open_fd(weft_context *ctx, int fd, const char *pat
 }
 
 weft_status weft_safetensors_open(weft_context *ctx, const char *path, weft_safetensors **out) {
-    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_safetensors_open: out is NULL");
+    WEFT_NEED(ctx, out);
     *out = NULL;
-    if (!path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_safetensors_open: path is NULL");
+    WEFT_NEED(ctx, path);
     int fd = weft__io_system.open(NULL, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return weft__fail_io(ctx, "open", path, errno);
     return weft__safetensors_open_fd(ctx, fd, path, out);
@@ -385,9 +385,9 @@ weft_status weft_safetensors_open(weft_context *ctx, const char *path, weft_safe
 
 weft_status weft_safetensors_open_memory(weft_context *ctx, const char *name, const void *data, size_t bytes,
                                          weft_safetensors **out) {
-    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_safetensors_open_memory: out is NULL");
+    WEFT_NEED(ctx, out);
     *out = NULL;
-    if (!data) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_safetensors_open_memory: data is NULL");
+    WEFT_NEED(ctx, data);
     weft_safetensors *f = new_file(ctx, name ? name : "memory");
     if (!f) return weft__fail_oom(ctx, sizeof *f, "a safetensors file");
     f->memory = data;
@@ -413,7 +413,7 @@ size_t weft_safetensors_count(const weft_safetensors *f) { return f ? f->count :
 bool weft_safetensors_entry(const weft_safetensors *f, size_t i, weft_entry_info *info) {
     if (!f || i >= f->count) return false;
     const entry *e = &f->entries[i];
-    *info = (weft_entry_info){e->name, e->dtype, e->rank, e->shape, (size_t)(e->end - e->begin)};
+    if (info) *info = (weft_entry_info){e->name, e->dtype, e->rank, e->shape, (size_t)(e->end - e->begin)};
     return true;
 }
 
@@ -421,24 +421,26 @@ bool weft_safetensors_find(const weft_safetensors *f, const char *name, size_t *
     entry key = {.name = name};
     if (!f || !name || f->count == 0) return false;
     const entry *e = bsearch(&key, f->entries, f->count, sizeof *e, by_name);
-    if (e) *i = (size_t)(e - f->entries);
+    if (e && i) *i = (size_t)(e - f->entries);
     return e != NULL;
 }
 
-weft_status weft_safetensors_read(weft_safetensors *f, size_t i, size_t offset, void *out, size_t bytes) {
-    if (!f || (!out && bytes)) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_safetensors_read: NULL");
-    if (i >= f->count)
-        return weft__fail(f->ctx, WEFT_ERR_INDEX, "%s: no entry %zu, there are %zu", f->path, i, f->count);
-    const entry *e = &f->entries[i];
+weft_status weft_safetensors_read(weft_safetensors *file, size_t i, size_t offset, void *out, size_t bytes) {
+    WEFT_NEED(NULL, file);
+    if (bytes > 0) WEFT_NEED(file->ctx, out);
+    if (i >= file->count)
+        return weft__fail(file->ctx, WEFT_ERR_INDEX, "%s: no entry %zu, there are %zu", file->path, i,
+                          file->count);
+    const entry *e = &file->entries[i];
     if (offset > e->end - e->begin || bytes > e->end - e->begin - offset)
-        return weft__fail(f->ctx, WEFT_ERR_INDEX,
-                          "%s: entry '%.200s' has %" PRIu64 " bytes, %zu wanted from byte %zu", f->path,
+        return weft__fail(file->ctx, WEFT_ERR_INDEX,
+                          "%s: entry '%.200s' has %" PRIu64 " bytes, %zu wanted from byte %zu", file->path,
                           e->name, e->end - e->begin, bytes, offset);
-    return weft__safetensors_pread(f, f->data + e->begin + offset, out, bytes);
+    return weft__safetensors_pread(file, file->data + e->begin + offset, out, bytes);
 }
 
 const weft_metadata *weft_safetensors_metadata(const weft_safetensors *f, size_t *count) {
-    *count = f ? f->metadata_count : 0;
+    if (count) *count = f ? f->metadata_count : 0;
     return f ? f->metadata : NULL;
 }
 

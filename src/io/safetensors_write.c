@@ -167,8 +167,6 @@ weft_status weft__safetensors_plan(weft_context *ctx, const weft_entry *entries,
                                    weft__written_file *out, char **header) {
     *out = (weft__written_file){.ctx = ctx, .count = count};
     *header = NULL;
-    if ((count && !entries) || (metadata_count && !metadata))
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "safetensors: entries or metadata is NULL");
     if (count > WEFT__SAFETENSORS_ENTRIES_MAX)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "safetensors: %zu entries, at most 1,000,000", count);
     out->entries = weft__array(ctx, count, sizeof *out->entries);
@@ -257,7 +255,6 @@ weft_status weft__safetensors_write(weft_context *ctx, const weft__io *io, const
     weft__written_file file;
     weft__writer *writer = NULL;
     char *header;
-    if (!path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_safetensors_write: path is NULL");
     WEFT_TRY(weft__safetensors_plan(ctx, entries, count, metadata, metadata_count, &file, &header));
     weft_status status = weft__writer_open(ctx, io, path, file.bytes, &writer);
     if (status == WEFT_OK) status = weft__safetensors_stream(writer, entries, header, &file);
@@ -274,5 +271,8 @@ weft_status weft__safetensors_write(weft_context *ctx, const weft__io *io, const
 
 weft_status weft_safetensors_write(weft_context *ctx, const char *path, const weft_entry *entries,
                                    size_t count, const weft_metadata *metadata, size_t metadata_count) {
+    WEFT_NEED(ctx, path);
+    WEFT_NEED_ARRAY(ctx, entries, count);
+    WEFT_NEED_ARRAY(ctx, metadata, metadata_count);
     return weft__safetensors_write(ctx, NULL, path, entries, count, metadata, metadata_count);
 }

@@ -24,7 +24,9 @@ void weft__attention_decode(weft_module *attention, weft__decode *step) {
 
 weft_tensor *weft_attend_at(const char *where, weft_module *m, weft_tensor *x,
                             const weft_attend_options *options) {
-    if (!m || m->error) return weft_forward_at(where, m, x);
+    WEFT_NEED_OR_POISON(weft_context_of(x), where, m);
+    WEFT_NEED_OR_POISON(m->ctx, where, x);
+    if (m->error) return weft_forward_at(where, m, x);
     const weft_attend_options *outer = m->attend;
     m->attend = options;
     weft_tensor *y = weft_forward_at(where, m, x);
@@ -185,6 +187,7 @@ static weft_module *attention(weft_context *ctx, weft_forward_fn forward, int64_
 
 weft_module *weft_multihead_attention(weft_context *ctx, int64_t width, int64_t heads,
                                       const weft_multihead_attention_options *options) {
+    if (!ctx) return weft__module_without_context(__func__);
     return attention(ctx, attention_forward, width, 0, heads, options);
 }
 

@@ -82,6 +82,7 @@ weft_module *weft__norm_of_kind(weft_context *ctx, weft_norm_kind kind, int64_t 
 
 weft_module *weft_transformer_block(weft_context *ctx, int64_t width, int64_t heads,
                                     const weft_transformer_block_options *options) {
+    if (!ctx) return weft__module_without_context(__func__);
     weft_transformer_block_options o = options ? *options : (weft_transformer_block_options){0};
     weft_module *m = weft__module_make(ctx, "transformer_block", block_forward, sizeof(bool));
     if (!m->error) { /* else it may be that which all get for want of memory */

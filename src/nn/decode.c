@@ -68,6 +68,7 @@ static weft_status make_caches(weft_gpt_cache *cache, const weft_gpt_options *o)
 }
 
 weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) {
+    WEFT_NEED_OR(NULL, NULL, gpt);
     if (weft_module_status(gpt) != WEFT_OK) return NULL;
     weft_context *ctx = gpt->ctx;
     const weft_gpt_options *o = weft__gpt_options_of(gpt);
@@ -166,7 +167,7 @@ static int64_t padded_length(const weft_gpt_cache *cache, int64_t count, int64_t
 }
 
 weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, float *logits) {
-    if (!cache) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_gpt_feed: the cache is NULL");
+    WEFT_NEED(NULL, cache);
     weft_context *ctx = cache->ctx;
     if (!cache->gpt)
         return weft__fail(ctx, WEFT_ERR_STATE,

@@ -142,6 +142,8 @@ static weft_status check_module(weft_module *gpt) {
 }
 
 weft_status weft_gpt_load(weft_module *gpt, const char *path) {
+    WEFT_NEED(NULL, gpt);
+    WEFT_NEED(gpt->ctx, path);
     WEFT_TRY(check_module(gpt));
     reading r = {.ctx = gpt->ctx, .path = path};
     weft_parameter_info p;
@@ -155,6 +157,8 @@ weft_status weft_gpt_load(weft_module *gpt, const char *path) {
 }
 
 weft_status weft_gpt_file_vocab(weft_context *ctx, const char *path, int64_t *vocab) {
+    WEFT_NEED(ctx, path);
+    WEFT_NEED(ctx, vocab);
     reading r = {.ctx = ctx, .path = path};
     weft_entry_info info;
     size_t at;
@@ -169,6 +173,8 @@ weft_status weft_gpt_file_vocab(weft_context *ctx, const char *path, int64_t *vo
 /* ---- writing ---- */
 
 weft_status weft_gpt_save(weft_module *gpt, const char *path) {
+    WEFT_NEED(NULL, gpt);
+    WEFT_NEED(gpt->ctx, path);
     static const weft_metadata metadata = {"format", "pt"}; /* which readers of published weights ask for */
     WEFT_TRY(check_module(gpt));
     weft_context *ctx = gpt->ctx;

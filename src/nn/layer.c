@@ -142,8 +142,8 @@ const char *weft_activation_name(weft_activation_kind kind) {
 
 bool weft_activation_parse(const char *name, weft_activation_kind *kind) {
     for (int i = 0; i < WEFT_ACTIVATION_COUNT; i++)
-        if (strcmp(name, activation_names[i]) == 0) {
-            *kind = (weft_activation_kind)i;
+        if (name && strcmp(name, activation_names[i]) == 0) {
+            if (kind) *kind = (weft_activation_kind)i;
             return true;
         }
     return false;
@@ -171,6 +171,7 @@ static weft_tensor *activation_forward(weft_module *m, weft_tensor *x) {
 }
 
 weft_module *weft_activation(weft_context *ctx, weft_activation_kind kind) {
+    if (!ctx) return weft__module_without_context(__func__);
     bool known = (unsigned)kind < WEFT_ACTIVATION_COUNT;
     weft_module *m = weft__module_make(ctx, known ? activation_names[kind] : "activation", activation_forward,
                                        sizeof kind);

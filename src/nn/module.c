@@ -8,7 +8,14 @@ static const weft_error no_memory = {WEFT_ERR_OOM, "out of memory while making a
 static const weft_module no_module = {
     .kind = "none", .name = "none", .error = (weft_error *)(uintptr_t)&no_memory};
 
-static bool is_real(const weft_module *m) { return m && m != &no_module; }
+static bool is_real(const weft_module *m) { return m && m->ctx; }
+
+weft_module *weft__module_without_context(const char *function) {
+    static _Thread_local weft_module poison;
+    weft__fail_null(NULL, function, "ctx");
+    poison = (weft_module){.kind = "none", .name = "none", .error = weft__orphan_error()};
+    return &poison;
+}
 
 /* ---- making ---- */
 
@@ -49,10 +56,7 @@ static void free_all(weft_context *ctx) {
 }
 
 weft_module *weft_module_new(weft_context *ctx, const char *kind, weft_forward_fn forward, void *user) {
-    if (!ctx || !kind || !forward) {
-        weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_module_new: context, kind and forward must be given");
-        if (!ctx) return (weft_module *)(uintptr_t)&no_module;
-    }
+    if (!ctx) return weft__module_without_context(__func__);
     weft_module *m = weft__zalloc(ctx, sizeof *m);
     if (!m) {
         weft__fail_oom(ctx, sizeof *m, "a module");
@@ -69,12 +73,14 @@ weft_module *weft_module_new(weft_context *ctx, const char *kind, weft_forward_f
     ctx->modules = m;
     ctx->hooks.modules_free = free_all;
     if (!known) return weft__module_poison(m, WEFT_ERR_OOM, "%s: out of memory", kind);
-    return kind && forward ? m
-                           : weft__module_poison(m, WEFT_ERR_ARGUMENT, "a module needs a kind and a forward");
+    if (kind && forward) return m;
+    return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_module_new: %s is NULL, but it must be given",
+                               kind ? "forward" : "kind");
 }
 
 weft_module *weft__module_make(weft_context *ctx, const char *kind, weft_forward_fn forward,
                                size_t own_bytes) {
+    if (!ctx) return weft__module_without_context(kind);
     weft_module *m = weft_module_new(ctx, kind, forward, NULL);
     if (m->error || !own_bytes) return m;
     m->user = weft__zalloc(ctx, own_bytes);
@@ -96,6 +102,8 @@ weft_module *weft__module_poison(weft_module *m, weft_status status, const char 
 }
 
 weft_status weft_module_on_free(weft_module *m, void (*call)(void *user), void *user) {
+    WEFT_NEED(NULL, m);
+    WEFT_NEED(m->ctx, call);
     if (!is_real(m)) return weft_module_status(m);
     weft__on_free *entry = weft__zalloc(m->ctx, sizeof *entry);
     if (!entry) return weft__fail_oom(m->ctx, sizeof *entry, "a module");
@@ -117,7 +125,7 @@ void weft_module_cancel_free(weft_module *m, void (*call)(void *user), void *use
 /* ---- asking ---- */
 
 weft_status weft_module_status(const weft_module *m) {
-    if (!m) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "the module is NULL");
+    WEFT_NEED(NULL, m);
     if (m->error) return weft__fail(m->ctx, m->error->status, "%s", m->error->text);
     return WEFT_OK;
 }
@@ -141,7 +149,8 @@ weft_module *weft_module_child_get(const weft_module *m, size_t i) {
 static bool may_add(weft_module *m, const char *what, const char *name) {
     if (m->error || !is_real(m)) return false;
     if (!name || !*name) {
-        weft__module_poison(m, WEFT_ERR_ARGUMENT, "%s: a %s needs a name", m->kind, what);
+        weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_module_%s: name is %s, but a %s of %s needs one",
+                            what, name ? "empty" : "NULL", what, m->kind);
         return false;
     }
     if (weft__module_root(m)->used) {
@@ -168,9 +177,12 @@ static void raise_heights(weft_module *m, int height) {
 }
 
 weft_module *weft_module_child(weft_module *m, const char *name, weft_module *child) {
-    if (!m || !child) {
-        if (m && is_real(m))
-            weft__module_poison(m, WEFT_ERR_ARGUMENT, "%s: child '%s' is NULL", m->kind, name);
+    WEFT_NEED_OR(child, NULL, m);
+    if (!child) {
+        if (is_real(m))
+            weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                                "weft_module_child: child is NULL, but it must be given ('%s' of %s)",
+                                name ? name : "", m->kind);
         return child;
     }
     if (child->error && is_real(m) && !m->error)
@@ -210,11 +222,14 @@ static bool is_trainable(weft_dtype dtype) {
 
 static weft_status add_parameter(weft_module *m, const char *name, weft_dtype dtype, int rank,
                                  const int64_t *shape, const weft_init *init, bool buffer) {
-    if (!m) return weft_module_status(m);
     int64_t numel = 0;
     if (!may_add(m, buffer ? "buffer" : "parameter", name)) return weft_module_status(m);
     const char *known = weft__intern(m->ctx, name);
-    if (rank < 0 || rank > WEFT_MAX_RANK || (rank > 0 && !shape) || !weft__numel(rank, shape, &numel))
+    if (rank != 0 && !shape)
+        weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                            "weft_module_%s: shape is NULL, but it must be given ('%s' of %s)",
+                            buffer ? "buffer" : "parameter", name, m->kind);
+    else if (rank < 0 || rank > WEFT_MAX_RANK || !weft__numel(rank, shape, &numel))
         weft__module_poison(m, WEFT_ERR_SHAPE, "%s: '%s' has no valid shape", m->kind, name);
     else if ((unsigned)dtype >= WEFT_DTYPE_COUNT || (!buffer && !is_trainable(dtype)))
         weft__module_poison(m, WEFT_ERR_DTYPE,
@@ -236,10 +251,12 @@ static weft_status add_parameter(weft_module *m, const char *name, weft_dtype dt
 
 weft_status weft_module_parameter(weft_module *m, const char *name, weft_dtype dtype, int rank,
                                   const int64_t *shape, const weft_init *init) {
+    WEFT_NEED(NULL, m);
     return add_parameter(m, name, dtype, rank, shape, init, false);
 }
 
 weft_status weft_module_buffer(weft_module *m, const char *name, weft_dtype dtype, int rank,
                                const int64_t *shape, const weft_init *init) {
+    WEFT_NEED(NULL, m);
     return add_parameter(m, name, dtype, rank, shape, init, true);
 }

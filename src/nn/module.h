@@ -63,6 +63,10 @@ enum { WEFT_MODULE_DEPTH = 256 };
 weft_module *weft__module_make(weft_context *ctx, const char *kind, weft_forward_fn forward,
                                size_t own_bytes);
 
+/* Where a constructor has no context, which would own a poisoned module: one a thread, with the last such
+ * cause. */
+weft_module *weft__module_without_context(const char *function);
+
 /* Poisons m, unless it is already, and returns it. */
 weft_module *weft__module_poison(weft_module *m, weft_status status, const char *fmt, ...) WEFT_PRINTF(3, 4);
 

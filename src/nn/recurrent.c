@@ -33,6 +33,7 @@ const int64_t *weft__recurrent_lengths(const weft_module *layer) {
 int weft_states_shape(const weft_module *m, int64_t batch, int64_t shape[3]) {
     const recurrent_own *own = is_recurrent(weft__recurrent_in(m)) ? weft__recurrent_in(m)->user : NULL;
     if (!own) return 0;
+    if (!shape) return own->cell ? 2 : 3;
     shape[0] = own->layers * own->directions;
     shape[!own->cell] = batch;
     shape[1 + !own->cell] = own->hidden;
@@ -185,9 +186,11 @@ static weft_tensor *recurrent_forward(weft_module *m, weft_tensor *x) {
 #undef weft_forward_from
 weft_tensor *weft_forward_from_at(const char *where, weft_module *m, weft_tensor *x, weft_states *states,
                                   const int64_t *lengths) {
+    WEFT_NEED_OR_POISON(weft_context_of(x), where, m);
+    WEFT_NEED_OR_POISON(m->ctx, where, x);
     weft_module *layer = (weft_module *)weft__recurrent_in(m);
     if (!is_recurrent(layer)) {
-        if (!m || !m->ctx || m->error || !x || weft__poisoned(x)) return weft_forward_at(where, m, x);
+        if (!m->ctx || m->error || x->error) return weft_forward_at(where, m, x);
         return weft__poison(m->ctx, where, WEFT_ERR_ARGUMENT,
                             "forward: %s has no states; weft_forward runs it", m->kind);
     }

@@ -59,6 +59,7 @@ int64_t weft__recurrent_vocab(const weft_module *m) {
 }
 
 weft_status weft_streams_restart(weft_module *m) {
+    WEFT_NEED(NULL, m);
     WEFT_TRY(weft_module_status(m));
     if (weft__recurrent_vocab(m) == 0)
         return weft__fail(m->ctx, WEFT_ERR_ARGUMENT, "%s keeps no states", m->kind);
@@ -120,6 +121,7 @@ weft_status weft__recurrent_feed(weft_module *m, weft_states *states, const int3
 /* ---- making one ---- */
 
 weft_module *weft_recurrent_lm(weft_context *ctx, const weft_recurrent_lm_options *options) {
+    if (!ctx) return weft__module_without_context(__func__);
     weft_recurrent_lm_options o = options ? *options : (weft_recurrent_lm_options){0};
     static const char *const kinds[] = {[WEFT_RNN_TANH] = "rnn_lm",
                                         [WEFT_RNN_RELU] = "rnn_lm",

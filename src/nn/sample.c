@@ -45,6 +45,12 @@ static float threshold(const float *logits, int64_t count, int64_t k) {
 
 int64_t weft_sample(const float *logits, int64_t count, double temperature, int64_t top_k, uint64_t seed,
                     uint64_t draw) {
+    WEFT_NEED_OR(-1, NULL, logits);
+    if (count > INT32_MAX) {
+        weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_sample: count is %lld, more than there are tokens",
+                   (long long)count);
+        return -1;
+    }
     int64_t best = largest(logits, count);
     if (best < 0 || !(temperature > 0.0)) return best;
     float bar = top_k > 0 && top_k < count ? threshold(logits, count, top_k) : -INFINITY;

@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include "nn/module.h"
 
+/* More than any network has: a larger count is a mistake, and the list would be read behind its end. */
+enum { MOST_LAYERS = 65535 };
+
 static weft_tensor *sequential_forward(weft_module *m, weft_tensor *x) {
     for (size_t i = 0; i < m->n_children; i++) x = weft_forward_at(m->where, m->children[i], x);
     return x;
@@ -35,7 +38,12 @@ weft_module *weft_sequential(weft_context *ctx, const char *name, ...) {
 weft_module *weft_sequential_of(weft_context *ctx, const char *name, weft_module *const *children,
                                 size_t count) {
     weft_module *m = sequential(ctx, name);
-    for (size_t i = 0; i < count; i++) append(m, children[i]);
+    if (!m->error && (count > MOST_LAYERS || (count > 0 && !children)))
+        return weft__module_poison(
+            m, WEFT_ERR_ARGUMENT,
+            "weft_sequential_of: children is %s, count is %zu; at most %d layers are taken",
+            children ? "given" : "NULL", count, MOST_LAYERS);
+    for (size_t i = 0; i < count && !m->error; i++) append(m, children[i]);
     return m;
 }
 
@@ -43,9 +51,10 @@ weft_module *weft_mlp(weft_context *ctx, const int64_t *sizes, int count, const 
     weft_mlp_options o = options ? *options : (weft_mlp_options){0};
     weft_module *m = weft__module_make(ctx, "mlp", sequential_forward, 0);
     if (m->error) return m;
-    if (!sizes || count < 2)
-        return weft__module_poison(m, WEFT_ERR_ARGUMENT, "weft_mlp: at least two sizes are needed, got %d",
-                                   count);
+    if (!sizes || count < 2 || count > MOST_LAYERS)
+        return weft__module_poison(m, WEFT_ERR_ARGUMENT,
+                                   "weft_mlp: sizes is %s, count is %d; 2 to %d sizes are taken",
+                                   sizes ? "given" : "NULL", count, MOST_LAYERS);
     weft_linear_options linear = {.no_bias = o.no_bias, .dtype = o.dtype, .weight = o.weight};
     for (int i = 0; i + 1 < count; i++) {
         append(m, weft_linear(ctx, sizes[i], sizes[i + 1], &linear));

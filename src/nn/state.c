@@ -38,6 +38,14 @@ static weft_status read_source(void *user, size_t offset, void *out, size_t byte
 
 weft_status weft_entries_new(weft_context *ctx, const weft_named_tensor *tensors, size_t count,
                              weft_entry **entries) {
+    WEFT_NEED(ctx, entries);
+    *entries = NULL;
+    WEFT_NEED_ARRAY(ctx, tensors, count);
+    for (size_t i = 0; i < count; i++) {
+        WEFT_TRY(weft_tensor_status(tensors[i].tensor));
+        if (!tensors[i].name)
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_entries_new: tensor %zu has no name", i);
+    }
     weft_entry *list = weft__array(ctx, count + 1, sizeof *list);
     source *sources = weft__array(ctx, count + 1, sizeof *sources);
     if (!list || !sources) {
@@ -48,11 +56,6 @@ weft_status weft_entries_new(weft_context *ctx, const weft_named_tensor *tensors
     list[count].user = sources; /* behind the last one: who owns them all */
     for (size_t i = 0; i < count; i++) {
         weft_tensor *t = tensors[i].tensor;
-        weft_status status = weft_tensor_status(t);
-        if (status != WEFT_OK) {
-            weft_entries_free(ctx, list, count);
-            return status;
-        }
         sources[i] = (source){t, NULL, (size_t)t->numel * weft_dtype_size(weft_dtype_of(t))};
         list[i] = (weft_entry){.name = tensors[i].name,
                                .dtype = weft_dtype_of(t),
@@ -67,6 +70,7 @@ weft_status weft_entries_new(weft_context *ctx, const weft_named_tensor *tensors
 
 void weft_entries_free(weft_context *ctx, weft_entry *entries, size_t count) {
     if (!entries) return;
+    for (count = 0; entries[count].name;) count++; /* the list knows its end better than the caller */
     source *sources = entries[count].user;
     for (size_t i = 0; i < count; i++) weft__free(ctx, sources[i].data);
     weft__free(ctx, sources);
@@ -137,6 +141,8 @@ static weft_status load_entries(weft_context *ctx, const weft_named_tensor *tens
     if (!what) what = "loading";
     for (size_t i = 0; i < count; i++) {
         WEFT_TRY(weft_tensor_status(tensors[i].tensor));
+        if (!tensors[i].name)
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: tensor %zu has no name", what, i);
         WEFT_TRY(check_entry(ctx, &tensors[i], file, round, what, &at, &info));
         if (info.bytes > most) most = info.bytes;
     }
@@ -154,6 +160,8 @@ static weft_status load_entries(weft_context *ctx, const weft_named_tensor *tens
 
 weft_status weft_entries_load(weft_context *ctx, const weft_named_tensor *tensors, size_t count,
                               weft_safetensors *file, const char *what) {
+    WEFT_NEED_ARRAY(ctx, tensors, count);
+    WEFT_NEED(ctx, file);
     return load_entries(ctx, tensors, count, file, false, what);
 }
 
@@ -209,6 +217,8 @@ static weft_status copy_all(weft_context *ctx, const weft_named_tensor *to, cons
 }
 
 weft_status weft_module_copy(weft_module *to, weft_module *from) {
+    WEFT_NEED(NULL, to);
+    WEFT_NEED(to->ctx, from);
     weft_named_tensor *a = NULL, *b = NULL;
     size_t n_a = 0, n_b = 0;
     WEFT_TRY(weft_module_status(to));
@@ -226,6 +236,9 @@ weft_status weft_module_copy(weft_module *to, weft_module *from) {
 }
 
 weft_status weft_module_entries(weft_module *m, weft_entry **entries, size_t *count) {
+    WEFT_NEED(NULL, m);
+    WEFT_NEED(m->ctx, entries);
+    WEFT_NEED(m->ctx, count);
     weft_named_tensor *list = NULL;
     WEFT_TRY(named_parameters(m, &list, count));
     weft_status status = weft_entries_new(m->ctx, list, *count, entries);
@@ -234,6 +247,8 @@ weft_status weft_module_entries(weft_module *m, weft_entry **entries, size_t *co
 }
 
 weft_status weft_module_save(weft_module *m, const char *path) {
+    WEFT_NEED(NULL, m);
+    WEFT_NEED(m->ctx, path);
     weft_entry *entries = NULL;
     size_t count = 0;
     WEFT_TRY(weft_module_entries(m, &entries, &count));
@@ -267,14 +282,20 @@ static weft_status load_module(weft_module *m, weft_safetensors *file, bool roun
 }
 
 weft_status weft_module_load_from(weft_module *m, weft_safetensors *file) {
+    WEFT_NEED(NULL, m);
+    WEFT_NEED(m->ctx, file);
     return load_module(m, file, false);
 }
 
 weft_status weft_module_load_rounded(weft_module *m, weft_safetensors *file) {
+    WEFT_NEED(NULL, m);
+    WEFT_NEED(m->ctx, file);
     return load_module(m, file, true);
 }
 
 weft_status weft_module_load(weft_module *m, const char *path) {
+    WEFT_NEED(NULL, m);
+    WEFT_NEED(m->ctx, path);
     WEFT_TRY(weft_module_status(m));
     weft_safetensors *file = NULL;
     WEFT_TRY(weft_safetensors_open(m->ctx, path, &file));

@@ -68,7 +68,10 @@ weft_status weft__module_use(weft_module *m) {
     return WEFT_OK;
 }
 
-weft_status weft_module_prepare(weft_module *m) { return weft__module_use(m); }
+weft_status weft_module_prepare(weft_module *m) {
+    WEFT_NEED(NULL, m);
+    return weft__module_use(m);
+}
 
 const char *weft_module_path(weft_module *m) {
     return m && weft__module_use(m) == WEFT_OK && m->path ? m->path : "";
@@ -78,8 +81,7 @@ const char *weft_module_path(weft_module *m) {
 
 /* What cannot be run, as a poisoned tensor; NULL when all is well. */
 static weft_tensor *reject_call(const char *where, weft_module *m, weft_tensor *x) {
-    if (!x || weft__poisoned(x)) return x;
-    if (!m) return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "forward: the module is NULL");
+    if (x->error) return x;
     if (m->ctx && m->ctx != x->ctx)
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,
                             "forward: the input of %s belongs to another context; copy it with weft_to",
@@ -107,8 +109,10 @@ uint32_t weft__recompute_begin(const weft_module *m, weft_recompute kind) {
 }
 
 weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) {
+    WEFT_NEED_OR_POISON(weft_context_of(x), where, m);
+    WEFT_NEED_OR_POISON(m->ctx, where, x);
     weft_tensor *bad = reject_call(where, m, x);
-    if (bad || !x) return bad;
+    if (bad) return bad;
     weft_context *ctx = m->ctx;
     const char *path = ctx->path, *outer_where = m->where;
     const bool training = ctx->training, running = m->running;
@@ -165,8 +169,10 @@ static weft_status find_buffer(weft_module *m, const char *name, weft_tensor **v
 weft_status weft_module_assign(weft_module *m, const char *name, weft_tensor *value) {
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
     weft_tensor *variable = NULL;
+    WEFT_NEED(NULL, m);
+    WEFT_NEED(m->ctx, name);
+    WEFT_NEED(m->ctx, value);
     WEFT_TRY(weft_module_status(m));
-    if (!name) return weft__fail(m->ctx, WEFT_ERR_ARGUMENT, "%s: the name of a buffer is NULL", m->kind);
     WEFT_TRY(find_buffer(m, name, &variable));
     WEFT_TRY(weft_tensor_status(value));
     if (value->ctx != m->ctx)
@@ -200,6 +206,7 @@ static void recompute_tree(weft_module *m, weft_recompute what) {
 }
 
 weft_status weft_module_recompute(weft_module *m, weft_recompute what) {
+    WEFT_NEED(NULL, m);
     WEFT_TRY(weft_module_status(m));
     if ((unsigned)what > WEFT_RECOMPUTE_BLOCK)
         return weft__fail(m->ctx, WEFT_ERR_ARGUMENT, "weft_module_recompute: unknown policy %d", (int)what);
@@ -214,6 +221,7 @@ static void compute_tree(weft_module *m, weft_dtype dtype) {
 }
 
 weft_status weft_module_compute(weft_module *m, weft_dtype dtype) {
+    WEFT_NEED(NULL, m);
     WEFT_TRY(weft_module_status(m));
     if (dtype != WEFT_F32 && dtype != WEFT_BF16 && dtype != WEFT_F16)
         return weft__fail(m->ctx, WEFT_ERR_UNSUPPORTED,
@@ -271,7 +279,7 @@ size_t weft_parameter_count(weft_module *m) { return weft__module_use(m) == WEFT
 bool weft_parameter_get(weft_module *m, size_t i, weft_parameter_info *info) {
     weft_module *owner = NULL;
     weft__parameter *p = weft__module_use(m) == WEFT_OK ? nth(m, i, &owner) : NULL;
-    if (!p) return false;
+    if (!p || !info) return false;
     *info = (weft_parameter_info){
         .name = p->full,
         .tensor = p->variable,
@@ -283,7 +291,7 @@ bool weft_parameter_get(weft_module *m, size_t i, weft_parameter_info *info) {
 }
 
 bool weft_parameter_find(weft_module *m, const char *name, weft_parameter_info *info) {
-    for (size_t i = 0; weft_parameter_get(m, i, info); i++)
+    for (size_t i = 0; name && weft_parameter_get(m, i, info); i++)
         if (strcmp(info->name, name) == 0) return true;
     return false;
 }
@@ -297,8 +305,10 @@ int64_t weft_parameter_elements(weft_module *m, bool trainable_only) {
 }
 
 weft_tensor *weft_parameter(weft_module *m, const char *name) {
-    if (!m || !m->ctx) return NULL;
+    WEFT_NEED_OR_POISON(NULL, NULL, m);
+    if (!m->ctx) return weft__poison(NULL, NULL, weft_module_status(m), "weft_parameter: %s", m->error->text);
     const char *where = m->where;
+    WEFT_NEED_OR_POISON(m->ctx, where, name);
     if (weft__module_use(m) != WEFT_OK)
         return weft__poison(m->ctx, where, weft_last_status(m->ctx), "%s",
                             m->error ? m->error->text : m->kind);

@@ -169,35 +169,38 @@ static weft_status define(weft_defined_op *op, const weft_op_options *options) {
     return WEFT_OK;
 }
 
-weft_status weft_op_define(weft_context *ctx, const weft_op_options *options, weft_defined_op **out) {
-    if (out) *out = NULL;
-    if (!ctx || !options || !out || !options->name || (!options->expression && !options->source) ||
-        options->arity < 1 || options->arity > WEFT_OP_OPERANDS)
-        return weft__fail(
-            ctx, WEFT_ERR_ARGUMENT,
-            "weft_op_define: the context, a name, expression and source, or the place for the op is NULL, or "
-            "the arity is not in 1..%d",
-            WEFT_OP_OPERANDS);
-    weft_defined_op *op = weft__arena_alloc(&ctx->graph->nodes, sizeof *op);
-    if (!op) return weft__fail_oom(ctx, sizeof *op, "the definition of an op");
+weft_status weft_op_define(weft_context *ctx, const weft_op_options *options, weft_defined_op **op) {
+    WEFT_NEED(NULL, ctx);
+    WEFT_NEED(ctx, op);
+    *op = NULL;
+    WEFT_NEED(ctx, options);
+    WEFT_NEED(ctx, options->name);
+    if (!options->expression && !options->source)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_op_define: '%s' has neither expression nor source",
+                          options->name);
+    if (options->arity < 1 || options->arity > WEFT_OP_OPERANDS)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_op_define: '%s': arity is %d, not in 1..%d",
+                          options->name, options->arity, WEFT_OP_OPERANDS);
+    weft_defined_op *made = weft__arena_alloc(&ctx->graph->nodes, sizeof *made);
+    if (!made) return weft__fail_oom(ctx, sizeof *made, "the definition of an op");
     const uint32_t floats = 1u << WEFT_F32 | 1u << WEFT_F64 | 1u << WEFT_F16 | 1u << WEFT_BF16;
-    *op = (weft_defined_op){.ctx = ctx,
-                            .name = kept(ctx, options->name),
-                            .arity = options->arity,
-                            .dtypes = options->dtypes ? options->dtypes : floats,
-                            .gradient = options->gradient,
-                            .user = options->user};
-    if (!op->name) return weft__fail_oom(ctx, 1, "the definition of an op");
-    WEFT_TRY(define(op, options));
-    *out = op;
+    *made = (weft_defined_op){.ctx = ctx,
+                              .name = kept(ctx, options->name),
+                              .arity = options->arity,
+                              .dtypes = options->dtypes ? options->dtypes : floats,
+                              .gradient = options->gradient,
+                              .user = options->user};
+    if (!made->name) return weft__fail_oom(ctx, 1, "the definition of an op");
+    WEFT_TRY(define(made, options));
+    *op = made;
     return WEFT_OK;
 }
 
 /* ---- applying ---- */
 
 weft_tensor *weft_op_apply_at(const char *where, const weft_defined_op *op, weft_tensor *const *in) {
-    if (!op || !in)
-        return weft__poison(NULL, where, WEFT_ERR_ARGUMENT, "weft_op_apply: the op or its operands are NULL");
+    WEFT_NEED_OR_POISON(NULL, where, op);
+    WEFT_NEED_OR_POISON(op->ctx, where, in);
     weft_tensor *bad = weft__reject(op->name, where, in, op->arity);
     if (bad || !in[0]) return bad;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];

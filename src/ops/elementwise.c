@@ -115,7 +115,10 @@ weft_tensor *weft_mul_scalar_at(const char *where, weft_tensor *x, double value)
     return with_number(where, WEFT_OP_MUL, x, value);
 }
 
-weft_tensor *weft_square_at(const char *where, weft_tensor *x) { return mul(x, x); }
+weft_tensor *weft_square_at(const char *where, weft_tensor *x) {
+    WEFT_NEED_OR_POISON(NULL, where, x);
+    return mul(x, x);
+}
 
 /* A limit that every value of an integer dtype keeps: there is nothing to do, and it need not be such a
  * value. */
@@ -159,4 +162,7 @@ weft_tensor *weft_full_like_at(const char *where, weft_tensor *x, double value) 
     return weft__number(x->ctx, where, "full_like", (weft_dtype)x->dtype, x->rank, x->shape, value);
 }
 
-weft_tensor *weft_zeros_like_at(const char *where, weft_tensor *x) { return weft_full_like_at(where, x, 0); }
+weft_tensor *weft_zeros_like_at(const char *where, weft_tensor *x) {
+    WEFT_NEED_OR_POISON(NULL, where, x);
+    return weft_full_like_at(where, x, 0);
+}

@@ -260,6 +260,18 @@ weft_tensor *weft_unsqueeze_at(const char *where, weft_tensor *x, int dim) {
  * than this are put together in groups first, and those in turn. */
 enum { CONCAT_MOST = 32 };
 
+/* More parts than any program joins: a larger count is a mistake, and the list would be read behind its end.
+ */
+enum { MOST_PARTS = 65536 };
+
+static weft_tensor *check_parts(const char *op, const char *where, weft_tensor *const *parts, int count) {
+    if (!parts || count < 1 || count > MOST_PARTS)
+        return weft__poison(NULL, where, WEFT_ERR_ARGUMENT,
+                            "%s: parts is %s, count is %d; 1 to %d parts are joined", op,
+                            parts ? "given" : "NULL", count, MOST_PARTS);
+    return weft__reject(op, where, parts, count);
+}
+
 static weft_tensor *concat_groups(const char *where, weft_tensor *const *parts, int count, int axis) {
     weft_context *ctx = parts[0]->ctx;
     weft_tensor **groups = weft__array(ctx, (size_t)count / CONCAT_MOST + 1, sizeof *groups);
@@ -275,10 +287,8 @@ static weft_tensor *concat_groups(const char *where, weft_tensor *const *parts, 
 }
 
 weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int count, int dim) {
-    if (count <= 0 || !parts)
-        return weft__poison(NULL, where, WEFT_ERR_ARGUMENT, "concat: there are no parts");
-    weft_tensor *bad = weft__reject("concat", where, parts, count);
-    if (bad || !parts[0]) return bad;
+    weft_tensor *bad = check_parts("concat", where, parts, count);
+    if (bad) return bad;
     weft_tensor *first = parts[0];
     int axis;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
@@ -312,10 +322,8 @@ weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int co
 }
 
 weft_tensor *weft_stack_at(const char *where, weft_tensor *const *parts, int count, int axis) {
-    if (count <= 0 || !parts)
-        return weft__poison(NULL, where, WEFT_ERR_ARGUMENT, "stack: there are no parts");
-    weft_tensor *bad = weft__reject("stack", where, parts, count);
-    if (bad || !parts[0]) return bad;
+    weft_tensor *bad = check_parts("stack", where, parts, count);
+    if (bad) return bad;
     int rank = parts[0]->rank, at;
     if (rank == WEFT_MAX_RANK || !weft__axis(axis, rank + 1, &at))
         return weft__poison(parts[0]->ctx, where, WEFT_ERR_SHAPE,

@@ -38,8 +38,8 @@ weft_tensor *weft__number(weft_context *ctx, const char *where, const char *op, 
 static weft_tensor *check(weft_context *ctx, const char *op, weft_dtype dtype, int rank,
                           const int64_t *shape) {
     if (!ctx || (rank && !shape))
-        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "%s: the %s is NULL", op,
-                            ctx ? "shape" : "context");
+        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "%s: %s is NULL, but it must be given", op,
+                            ctx ? "shape" : "ctx");
     if (rank < 0 || rank > WEFT_MAX_RANK)
         return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: rank %d is not in 0..%d", op, rank,
                             WEFT_MAX_RANK);
@@ -207,6 +207,8 @@ weft_tensor *weft_random_bits(weft_context *ctx, int rank, const int64_t *shape)
 
 /* Box and Muller 1958: sqrt(-2 log(1 - u)) cos(2 pi v). */
 weft_tensor *weft_random_normal(weft_context *ctx, int rank, const int64_t *shape) {
+    weft_tensor *bad = check(ctx, "weft_random_normal", WEFT_F32, rank, shape);
+    if (bad) return bad;
     const char *where = NULL;
     weft_tensor *u = weft_random_uniform(ctx, rank, shape), *v = weft_random_uniform(ctx, rank, shape);
     if (u->error || v->error) return u->error ? u : v;

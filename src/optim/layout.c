@@ -62,12 +62,14 @@ static void assign_group(const weft_optimizer *opt, weft__slot *slot, const weft
 }
 
 weft_status weft_optimizer_group(weft_optimizer *opt, const weft_group_options *options) {
+    WEFT_NEED(NULL, opt);
+    WEFT_NEED(opt->ctx, options);
     WEFT_TRY(weft_optimizer_status(opt));
     weft_context *ctx = opt->ctx;
     if (opt->held || opt->next_part)
         return weft__fail(ctx, WEFT_ERR_STATE, "weft_optimizer_group: a step is %s: groups are fixed",
                           opt->held ? "held" : "being accumulated");
-    if (!options || (!options->pattern && !options->match) || !(options->lr_scale >= 0.0) ||
+    if ((!options->pattern && !options->match) || !(options->lr_scale >= 0.0) ||
         !(options->weight_decay >= 0.0))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "weft_optimizer_group: a pattern or function is needed, and rate and "

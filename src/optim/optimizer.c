@@ -2,13 +2,27 @@
 #include <math.h>
 #include "optim/optimizer.h"
 
-static const weft_error no_memory = {WEFT_ERR_OOM, "no module, or out of memory while making an optimizer"};
+static const weft_error no_memory = {WEFT_ERR_OOM, "out of memory while making an optimizer"};
 static const weft_optimizer no_optimizer = {.error = (weft_error *)(uintptr_t)&no_memory};
 static const weft_error no_module = {
     WEFT_ERR_STATE,
     "the optimizer's module was freed, and the optimizer with it: free a module after its last step"};
 
-static bool is_real(const weft_optimizer *opt) { return opt && opt != &no_optimizer; }
+static const char *const names[] = {
+    [WEFT__SGD] = "sgd", [WEFT__RMSPROP] = "rmsprop", [WEFT__ADAM] = "adam", [WEFT__ADAMW] = "adamw"};
+
+static bool is_real(const weft_optimizer *opt) { return opt && opt->ctx; }
+
+/* Where there is no context to own a poisoned optimizer: one a thread, with the last such cause. */
+static weft_optimizer *without_context(const weft_module *m, weft__optimizer_kind kind) {
+    static _Thread_local weft_optimizer poison;
+    if (m)
+        (void)weft_module_status(m);
+    else
+        weft__fail_null(NULL, names[kind], "m");
+    poison = (weft_optimizer){.error = weft__orphan_error()};
+    return &poison;
+}
 
 /* ---- life ---- */
 
@@ -75,9 +89,10 @@ static weft_status check_hyper(weft_context *ctx, const char *kind, const weft__
 
 static weft_optimizer *make(weft_module *m, weft__optimizer_kind kind, const weft__hyper *hyper) {
     weft_context *ctx = weft_module_context(m);
-    weft_optimizer *opt = ctx ? weft__zalloc(ctx, sizeof *opt) : NULL;
+    if (!ctx) return without_context(m, kind);
+    weft_optimizer *opt = weft__zalloc(ctx, sizeof *opt);
     if (!opt) {
-        if (ctx) weft__fail_oom(ctx, sizeof *opt, "an optimizer");
+        weft__fail_oom(ctx, sizeof *opt, "an optimizer");
         return (weft_optimizer *)(uintptr_t)&no_optimizer;
     }
     opt->ctx = ctx;
@@ -143,15 +158,11 @@ weft_optimizer *weft_adamw(weft_module *m, const weft_adam_options *options) {
 /* ---- asking ---- */
 
 weft_status weft_optimizer_status(const weft_optimizer *opt) {
-    if (!opt) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "the optimizer is NULL");
+    WEFT_NEED(NULL, opt);
     return opt->error ? weft__fail(opt->ctx, opt->error->status, "%s", opt->error->text) : WEFT_OK;
 }
 
-const char *weft_optimizer_kind(const weft_optimizer *opt) {
-    static const char *const names[] = {
-        [WEFT__SGD] = "sgd", [WEFT__RMSPROP] = "rmsprop", [WEFT__ADAM] = "adam", [WEFT__ADAMW] = "adamw"};
-    return opt ? names[opt->kind] : "";
-}
+const char *weft_optimizer_kind(const weft_optimizer *opt) { return opt ? names[opt->kind] : ""; }
 
 uint64_t weft_optimizer_steps(const weft_optimizer *opt) { return opt ? opt->steps : 0; }
 
@@ -164,8 +175,10 @@ double weft_optimizer_lr(const weft_optimizer *opt) {
 }
 
 weft_status weft_optimizer_schedule(weft_optimizer *opt, const weft_schedule *schedule) {
+    WEFT_NEED(NULL, opt);
+    WEFT_NEED(opt->ctx, schedule);
     WEFT_TRY(weft_optimizer_status(opt));
-    if (!schedule || !(schedule->lr >= 0.0) || !(schedule->min_lr >= 0.0) || !(schedule->factor >= 0.0))
+    if (!(schedule->lr >= 0.0) || !(schedule->min_lr >= 0.0) || !(schedule->factor >= 0.0))
         return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
                           "schedule: lr, min_lr and factor must not be negative");
     bool falls = schedule->kind == WEFT_SCHEDULE_COSINE || schedule->kind == WEFT_SCHEDULE_LINEAR;
@@ -178,6 +191,7 @@ weft_status weft_optimizer_schedule(weft_optimizer *opt, const weft_schedule *sc
 }
 
 weft_status weft_optimizer_set_lr(weft_optimizer *opt, double lr) {
+    WEFT_NEED(NULL, opt);
     return weft_optimizer_schedule(opt, &(weft_schedule){.kind = WEFT_SCHEDULE_CONSTANT, .lr = lr});
 }
 

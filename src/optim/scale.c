@@ -35,6 +35,7 @@ static void release(weft__scaling *s) {
 }
 
 weft_status weft_optimizer_scale_loss(weft_optimizer *opt, const weft_loss_scale_options *options) {
+    WEFT_NEED(NULL, opt);
     WEFT_TRY(weft_optimizer_status(opt));
     weft_loss_scale_options o = options ? *options : (weft_loss_scale_options){0};
     if (o.init == 0.0) o.init = 65536.0;

@@ -4,6 +4,7 @@
 #include <weft/optim.h>
 
 double weft_schedule_lr(const weft_schedule *s, uint64_t step) {
+    if (!s) return (double)NAN;
     if (step < s->warmup) return s->lr * (double)(step + 1) / (double)(s->warmup + 1);
     uint64_t past = step - s->warmup;
     switch (s->kind) {
@@ -36,8 +37,8 @@ const char *weft_schedule_name(weft_schedule_kind kind) {
 
 bool weft_schedule_parse(const char *name, weft_schedule_kind *kind) {
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *kind = (weft_schedule_kind)i;
+        if (name && strcmp(name, names[i]) == 0) {
+            if (kind) *kind = (weft_schedule_kind)i;
             return true;
         }
     return false;

@@ -11,6 +11,7 @@ bool weft_optimizer_state_get(weft_optimizer *opt, size_t i, weft_named_tensor *
     if (i >= weft_optimizer_state_count(opt)) return false;
     const size_t n = weft__optimizer_states(opt), of_slots = opt->n_slots * n;
     weft_tensor *t = i < of_slots ? opt->slots[i / n].state[i % n] : weft__scaling_state(opt, i - of_slots);
+    if (!state) return false;
     *state = (weft_named_tensor){weft__variable_name(t), t};
     return true;
 }
@@ -25,6 +26,9 @@ static weft_status states(weft_optimizer *opt, weft_named_tensor **list, size_t 
 }
 
 weft_status weft_optimizer_entries(weft_optimizer *opt, weft_entry **entries, size_t *count) {
+    WEFT_NEED(NULL, opt);
+    WEFT_NEED(opt->ctx, entries);
+    WEFT_NEED(opt->ctx, count);
     weft_named_tensor *list = NULL;
     WEFT_TRY(states(opt, &list, count));
     weft_status status = weft_entries_new(opt->ctx, list, *count, entries);
@@ -33,6 +37,8 @@ weft_status weft_optimizer_entries(weft_optimizer *opt, weft_entry **entries, si
 }
 
 weft_status weft_optimizer_load_from(weft_optimizer *opt, weft_safetensors *file) {
+    WEFT_NEED(NULL, opt);
+    WEFT_NEED(opt->ctx, file);
     weft_named_tensor *list = NULL;
     size_t count = 0;
     WEFT_TRY(states(opt, &list, &count));
@@ -82,6 +88,8 @@ static weft_status copy_state(weft_tensor *to, weft_tensor *from) {
 }
 
 weft_status weft_optimizer_copy(weft_optimizer *to, weft_optimizer *from) {
+    WEFT_NEED(NULL, to);
+    WEFT_NEED(to->ctx, from);
     weft_named_tensor a, b;
     WEFT_TRY(weft_optimizer_status(to));
     WEFT_TRY(weft_optimizer_status(from));

@@ -5,15 +5,15 @@
 #include "optim/optimizer.h"
 
 /* What weft__derive_run hands to build(). */
-typedef struct plan {
+typedef struct step_plan {
     weft_optimizer *opt;
     weft_tensor *loss;
     weft__phase phase;
     int parts;
-} plan;
+} step_plan;
 
 static weft_status build(void *user, weft_context *ctx, weft_derived *derived) {
-    const plan *p = user;
+    const step_plan *p = user;
     weft__sinks sinks;
     (void)ctx;
     WEFT_TRY(weft__optimizer_record(p->opt, p->loss, p->phase, p->parts, &sinks));
@@ -25,8 +25,6 @@ static weft_status build(void *user, weft_context *ctx, weft_derived *derived) {
 /* Is this a loss that the optimizer can use, and is everything in place? */
 static weft_status prepare(weft_optimizer *opt, weft_tensor *loss) {
     WEFT_TRY(weft_optimizer_status(opt));
-    if (!loss)
-        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT, "%s: the loss is NULL", weft_optimizer_kind(opt));
     WEFT_TRY(weft_tensor_status(loss));
     if (weft_context_of(loss) != opt->ctx)
         return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT, "%s: the loss belongs to another context",
@@ -42,7 +40,7 @@ static weft_status prepare(weft_optimizer *opt, weft_tensor *loss) {
 /* Runs it, or where a plan is wanted fills in that of its program. */
 static weft_status run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
                        weft_memory_plan *wanted) {
-    plan p = {opt, loss, phase, parts};
+    step_plan p = {opt, loss, phase, parts};
     weft_hash key;
     weft__hash_init(&key);
     weft__hash_str(&key, "optimizer");
@@ -62,6 +60,8 @@ static void steps_done(weft_optimizer *opt, uint64_t steps) {
 }
 
 weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss) {
+    WEFT_NEED(NULL, opt);
+    WEFT_NEED(opt->ctx, loss);
     WEFT_TRY(prepare(opt, loss));
     if (opt->next_part) opt->next_part = 0; /* an accumulation that was given up */
     WEFT_TRY(weft__optimizer_numbers(opt));
@@ -71,6 +71,8 @@ weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss) {
 }
 
 weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int k, int of) {
+    WEFT_NEED(NULL, opt);
+    WEFT_NEED(opt->ctx, loss);
     WEFT_TRY(weft_optimizer_status(opt));
     if (of < 1 || k < 0 || k >= of || (k != 0 && k != opt->next_part))
         return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
@@ -94,6 +96,7 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
 /* ---- shared by several ---- */
 
 weft_status weft_optimizer_part(weft_optimizer *opt, int k) {
+    WEFT_NEED(NULL, opt);
     WEFT_TRY(weft_optimizer_status(opt));
     if (k < 0)
         return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT, "%s: part %d of a step", weft_optimizer_kind(opt), k);
@@ -102,6 +105,8 @@ weft_status weft_optimizer_part(weft_optimizer *opt, int k) {
 }
 
 weft_status weft_optimizer_add(weft_optimizer *opt, weft_tensor *loss) {
+    WEFT_NEED(NULL, opt);
+    WEFT_NEED(opt->ctx, loss);
     WEFT_TRY(prepare(opt, loss));
     WEFT_TRY(run(opt, loss, opt->next_part ? WEFT__MIDDLE : WEFT__FIRST, 1, NULL));
     opt->next_part++;
@@ -112,7 +117,6 @@ weft_status weft_optimizer_add(weft_optimizer *opt, weft_tensor *loss) {
 static weft_status comparable(weft_optimizer *const *list, size_t n) {
     weft_context *ctx = list[0]->ctx;
     for (size_t i = 0; i < n; i++) {
-        WEFT_TRY(weft_optimizer_status(list[i]));
         if (!list[i]->next_part)
             return weft__fail(ctx, WEFT_ERR_STATE, "%s: optimizer %zu of %zu has added no gradients",
                               weft_optimizer_kind(list[0]), i, n);
@@ -128,15 +132,20 @@ static weft_status comparable(weft_optimizer *const *list, size_t n) {
     return WEFT_OK;
 }
 
-weft_status weft_optimizer_share(weft_optimizer *const *list, size_t n) {
-    if (!list || !n) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_optimizer_share: no optimizers");
-    weft_context *ctx = list[0]->ctx;
-    WEFT_TRY(comparable(list, n));
+weft_status weft_optimizer_share(weft_optimizer *const *optimizers, size_t n) {
+    WEFT_NEED(NULL, optimizers);
+    if (n == 0)
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "weft_optimizer_share: n is 0; at least one optimizer shares");
+    WEFT_NEED_ARRAY(NULL, optimizers, n);
+    for (size_t i = 0; i < n; i++) WEFT_TRY(weft_optimizer_status(optimizers[i]));
+    weft_context *ctx = optimizers[0]->ctx;
+    WEFT_TRY(comparable(optimizers, n));
     if (n == 1) return WEFT_OK;
     weft_tensor **sums = weft__array(ctx, n, sizeof *sums);
     weft_status status = sums ? WEFT_OK : weft__fail_oom(ctx, n * sizeof *sums, "a list of sums");
-    for (size_t b = 0; b < list[0]->n_blocks && status == WEFT_OK; b++) {
-        for (size_t i = 0; i < n; i++) sums[i] = list[i]->blocks[b].sum;
+    for (size_t b = 0; b < optimizers[0]->n_blocks && status == WEFT_OK; b++) {
+        for (size_t i = 0; i < n; i++) sums[i] = optimizers[i]->blocks[b].sum;
         status = weft__sum_shared(sums, n);
     }
     weft__free(ctx, sums);
@@ -144,6 +153,7 @@ weft_status weft_optimizer_share(weft_optimizer *const *list, size_t n) {
 }
 
 weft_status weft_optimizer_apply(weft_optimizer *opt, int parts) {
+    WEFT_NEED(NULL, opt);
     WEFT_TRY(weft_optimizer_status(opt));
     if (parts < 1 || !opt->next_part)
         return weft__fail(opt->ctx, WEFT_ERR_STATE, "%s: no gradients were added, or %d parts of them",
@@ -171,33 +181,40 @@ static void leave_out(const weft_optimizer *opt, const weft_tensor *block, weft_
         out->kinds[WEFT_MEMORY_DATA] -= block->storage->bytes;
 }
 
-weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, weft_memory_plan *out) {
+weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, weft_memory_plan *plan) {
+    WEFT_NEED(NULL, opt);
+    WEFT_NEED(opt->ctx, loss);
+    WEFT_NEED(opt->ctx, plan);
     WEFT_TRY(weft_optimizer_status(opt));
-    if (!out || of < 1)
-        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT, "%s: a plan needs a place and at least one part",
+    if (of < 1)
+        return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT, "%s: a plan needs at least one part",
                           weft_optimizer_kind(opt));
-    *out = (weft_memory_plan){0};
+    *plan = (weft_memory_plan){0};
     WEFT_TRY(prepare(opt, loss));
-    WEFT_TRY(run(opt, loss, of > 1 ? WEFT__FIRST : WEFT__WHOLE, of, out));
+    WEFT_TRY(run(opt, loss, of > 1 ? WEFT__FIRST : WEFT__WHOLE, of, plan));
     for (size_t b = 0; b < opt->n_blocks; b++) {
-        out->parameters += bytes_of(opt->blocks[b].values) + bytes_of(opt->blocks[b].rounded);
-        out->states += bytes_of(opt->blocks[b].sum);
-        leave_out(opt, opt->blocks[b].values, out);
-        leave_out(opt, opt->blocks[b].rounded, out);
-        leave_out(opt, opt->blocks[b].sum, out);
-        for (size_t s = 0; s < weft__optimizer_states(opt); s++) leave_out(opt, opt->blocks[b].state[s], out);
+        plan->parameters += bytes_of(opt->blocks[b].values) + bytes_of(opt->blocks[b].rounded);
+        plan->states += bytes_of(opt->blocks[b].sum);
+        leave_out(opt, opt->blocks[b].values, plan);
+        leave_out(opt, opt->blocks[b].rounded, plan);
+        leave_out(opt, opt->blocks[b].sum, plan);
         for (size_t s = 0; s < weft__optimizer_states(opt); s++)
-            out->states += bytes_of(opt->blocks[b].state[s]);
+            leave_out(opt, opt->blocks[b].state[s], plan);
+        for (size_t s = 0; s < weft__optimizer_states(opt); s++)
+            plan->states += bytes_of(opt->blocks[b].state[s]);
         for (size_t s = 0; of > 1 && s < weft__optimizer_states(opt);
              s++) /* the last part's, not the first's */
-            out->pending += opt->blocks[b].state[s]->storage->buffer ? 0 : bytes_of(opt->blocks[b].state[s]);
+            plan->pending += opt->blocks[b].state[s]->storage->buffer ? 0 : bytes_of(opt->blocks[b].state[s]);
     }
-    out->kinds[WEFT_MEMORY_PARAMETERS] = out->parameters;
-    out->kinds[WEFT_MEMORY_STATES] = out->states;
+    plan->kinds[WEFT_MEMORY_PARAMETERS] = plan->parameters;
+    plan->kinds[WEFT_MEMORY_STATES] = plan->states;
     return WEFT_OK;
 }
 
 weft_status weft_optimizer_hold(weft_optimizer *opt, weft_tensor *loss, weft_program **program) {
+    WEFT_NEED(NULL, opt);
+    WEFT_NEED(opt->ctx, loss);
+    WEFT_NEED(opt->ctx, program);
     WEFT_TRY(prepare(opt, loss));
     weft__sinks sinks;
     weft__span span = weft__profile_enter(opt->ctx, WEFT__DOING_COMPILE);
@@ -217,6 +234,8 @@ static bool settled(const weft_optimizer *opt, const weft_program *program) {
 }
 
 weft_status weft_optimizer_run_many(weft_optimizer *opt, weft_program *program, uint64_t steps) {
+    WEFT_NEED(NULL, opt);
+    WEFT_NEED(opt->ctx, program);
     const uint64_t most = 1 << 20; /* so that a fault shows before long */
     while (steps > 0) {
         WEFT_TRY(weft_optimizer_status(opt));
@@ -231,5 +250,7 @@ weft_status weft_optimizer_run_many(weft_optimizer *opt, weft_program *program, 
 }
 
 weft_status weft_optimizer_run(weft_optimizer *opt, weft_program *program) {
+    WEFT_NEED(NULL, opt);
+    WEFT_NEED(opt->ctx, program);
     return weft_optimizer_run_many(opt, program, 1);
 }

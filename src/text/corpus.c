@@ -85,9 +85,9 @@ weft_status weft_corpus_open(weft_context *ctx, const char *path, const weft_cor
                              weft_corpus **out) {
     static const weft_corpus_options defaults;
     const weft_corpus_options *o = options ? options : &defaults;
-    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_corpus_open: out is NULL");
+    WEFT_NEED(ctx, out);
     *out = NULL;
-    if (!path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_corpus_open: path is NULL");
+    WEFT_NEED(ctx, path);
     WEFT_TRY(check_options(ctx, o));
     weft_corpus *c = weft__zalloc(ctx, sizeof *c);
     if (!c) return weft__fail_oom(ctx, sizeof *c, "a corpus");
@@ -115,17 +115,18 @@ void weft_corpus_free(weft_corpus *c) {
 }
 
 const int32_t *weft_corpus_ids(const weft_corpus *c, weft_corpus_part part, size_t *count) {
-    bool known = (unsigned)part < WEFT_CORPUS_PART_COUNT;
-    *count = known ? c->counts[part] : 0;
+    bool known = c && (unsigned)part < WEFT_CORPUS_PART_COUNT;
+    if (count) *count = known ? c->counts[part] : 0;
     return known ? c->parts[part] : NULL;
 }
 
-const weft_tokenizer *weft_corpus_tokenizer(const weft_corpus *c) { return c->tokenizer; }
+const weft_tokenizer *weft_corpus_tokenizer(const weft_corpus *c) { return c ? c->tokenizer : NULL; }
 
-uint64_t weft_corpus_bytes(const weft_corpus *c) { return c->bytes; }
+uint64_t weft_corpus_bytes(const weft_corpus *c) { return c ? c->bytes : 0; }
 
 uint64_t weft_corpus_hash(const weft_corpus *c) {
     weft_hash h;
+    if (!c) return 0;
     weft__hash_init(&h);
     weft__hash_bytes(&h, c->tokenizer->text, c->tokenizer->text_used);
     weft__hash_bytes(&h, c->tokenizer->ends, c->tokenizer->count * sizeof *c->tokenizer->ends);

@@ -15,7 +15,9 @@ struct weft_decoder {
 };
 
 weft_status weft_decoder_open(const weft_tokenizer *tokenizer, weft_decoder **out) {
-    if (!out || !tokenizer) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_decoder_open: NULL");
+    WEFT_NEED(NULL, out);
+    *out = NULL;
+    WEFT_NEED(NULL, tokenizer);
     *out = weft__zalloc(tokenizer->ctx, sizeof **out);
     if (!*out) return weft__fail_oom(tokenizer->ctx, sizeof **out, "a decoder");
     (*out)->tokenizer = tokenizer;
@@ -73,30 +75,34 @@ static size_t drain(weft_decoder *d, bool end) {
     return used;
 }
 
-weft_status weft_decoder_push(weft_decoder *d, int32_t id, const char **text, size_t *bytes) {
+weft_status weft_decoder_push(weft_decoder *decoder, int32_t id, const char **text, size_t *bytes) {
     size_t n;
-    if (!d || !text || !bytes) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_decoder_push: NULL");
-    const weft_tokenizer *t = d->tokenizer;
+    WEFT_NEED(NULL, decoder);
+    WEFT_NEED(decoder->tokenizer->ctx, text);
+    WEFT_NEED(decoder->tokenizer->ctx, bytes);
+    const weft_tokenizer *t = decoder->tokenizer;
     const char *token = weft_tokenizer_token(t, id, &n);
     if (!token)
         return weft__fail(t->ctx, WEFT_ERR_INDEX, "tokenizer: id %" PRId32 ": the vocabulary has %zu", id,
                           t->count);
-    WEFT_TRY(reserve(d, n + 1));
+    WEFT_TRY(reserve(decoder, n + 1));
     bool word = t->spaced && id != t->newline;
-    if (word && d->spaced) d->in[d->in_used++] = ' ';
-    memcpy(d->in + d->in_used, token, n);
-    d->in_used += n;
-    d->spaced = word;
-    *bytes = drain(d, false);
-    *text = d->out;
+    if (word && decoder->spaced) decoder->in[decoder->in_used++] = ' ';
+    memcpy(decoder->in + decoder->in_used, token, n);
+    decoder->in_used += n;
+    decoder->spaced = word;
+    *bytes = drain(decoder, false);
+    *text = decoder->out;
     return WEFT_OK;
 }
 
-weft_status weft_decoder_finish(weft_decoder *d, const char **text, size_t *bytes) {
-    if (!d || !text || !bytes) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_decoder_finish: NULL");
-    WEFT_TRY(reserve(d, 0));
-    *bytes = drain(d, true);
-    *text = d->out;
-    d->spaced = false;
+weft_status weft_decoder_finish(weft_decoder *decoder, const char **text, size_t *bytes) {
+    WEFT_NEED(NULL, decoder);
+    WEFT_NEED(decoder->tokenizer->ctx, text);
+    WEFT_NEED(decoder->tokenizer->ctx, bytes);
+    WEFT_TRY(reserve(decoder, 0));
+    *bytes = drain(decoder, true);
+    *text = decoder->out;
+    decoder->spaced = false;
     return WEFT_OK;
 }

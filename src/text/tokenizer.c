@@ -24,7 +24,7 @@ bool weft_tokenizer_kind_parse(const char *name, weft_tokenizer_kind *kind) {
     if (strcmp(name, "char") == 0) name = "character";
     for (int k = 0; k < WEFT_TOKENIZER_KIND_COUNT; k++)
         if (strcmp(types[k]->name, name) == 0) {
-            *kind = (weft_tokenizer_kind)k;
+            if (kind) *kind = (weft_tokenizer_kind)k;
             return true;
         }
     return false;
@@ -162,11 +162,12 @@ weft_status weft__tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind, c
 
 weft_status weft_tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind, const char *text, size_t bytes,
                                  const weft_tokenizer_options *options, weft_tokenizer **out) {
-    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_build: out is NULL");
+    WEFT_NEED(ctx, out);
     *out = NULL;
     if (!known(kind))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_build: no kind %d", (int)kind);
-    if (kind != WEFT_TOKENIZER_BYTE && (!text || bytes == 0))
+    if (kind != WEFT_TOKENIZER_BYTE) WEFT_NEED_ARRAY(ctx, text, bytes);
+    if (kind != WEFT_TOKENIZER_BYTE && bytes == 0)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_build: the corpus is empty");
     const weft__span span = {"text", text, bytes};
     return weft__tokenizer_build(ctx, kind, &span, 1, options ? options->max_vocabulary : 0, out);
@@ -182,12 +183,16 @@ void weft_tokenizer_free(weft_tokenizer *t) {
     weft__free(t->ctx, t);
 }
 
-weft_tokenizer_kind weft_tokenizer_kind_of(const weft_tokenizer *t) { return t->kind; }
+weft_tokenizer_kind weft_tokenizer_kind_of(const weft_tokenizer *t) {
+    return t ? t->kind : WEFT_TOKENIZER_KIND_COUNT;
+}
 
-size_t weft_tokenizer_vocabulary(const weft_tokenizer *t) { return t->count; }
+size_t weft_tokenizer_vocabulary(const weft_tokenizer *t) { return t ? t->count : 0; }
 
 const char *weft_tokenizer_token(const weft_tokenizer *t, int32_t id, size_t *bytes) {
+    size_t ignored;
     if (!t || id < 0 || (size_t)id >= t->count) return NULL;
+    if (!bytes) bytes = &ignored;
     if (id != t->newline) return weft__token(t, (size_t)id, bytes);
     *bytes = 1;
     return "\n";
@@ -195,17 +200,18 @@ const char *weft_tokenizer_token(const weft_tokenizer *t, int32_t id, size_t *by
 
 /* ---- encoding ---- */
 
-weft_status weft_tokenizer_encode(const weft_tokenizer *t, const char *text, size_t bytes, int32_t *ids,
-                                  size_t capacity, size_t *count) {
-    if (!t || !count || (!text && bytes))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_tokenizer_encode: NULL");
+weft_status weft_tokenizer_encode(const weft_tokenizer *tokenizer, const char *text, size_t bytes,
+                                  int32_t *ids, size_t capacity, size_t *count) {
+    WEFT_NEED(NULL, tokenizer);
+    WEFT_NEED(tokenizer->ctx, count);
+    WEFT_NEED_ARRAY(tokenizer->ctx, text, bytes);
     const weft__span span = {"text", text, bytes};
     weft__ids out = {.ids = ids, .capacity = ids ? capacity : 0};
-    WEFT_TRY(t->type->encode(t, &span, &out));
+    WEFT_TRY(tokenizer->type->encode(tokenizer, &span, &out));
     *count = out.count;
     if (!ids || out.count <= capacity) return WEFT_OK;
-    return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_encode: %zu ids, room for %zu", out.count,
-                      capacity);
+    return weft__fail(tokenizer->ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_encode: %zu ids, room for %zu",
+                      out.count, capacity);
 }
 
 weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ctx, const weft__span *span,
@@ -229,20 +235,21 @@ weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ct
 
 /* ---- decoding ---- */
 
-weft_status weft_tokenizer_decode(const weft_tokenizer *t, const int32_t *ids, size_t count, char *out,
-                                  size_t capacity, size_t *bytes) {
+weft_status weft_tokenizer_decode(const weft_tokenizer *tokenizer, const int32_t *ids, size_t count,
+                                  char *out, size_t capacity, size_t *bytes) {
     size_t used = 0;
     bool spaced = false; /* a space stands before the next word */
-    if (!t || !bytes || (!ids && count))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_tokenizer_decode: NULL");
+    WEFT_NEED(NULL, tokenizer);
+    WEFT_NEED(tokenizer->ctx, bytes);
+    WEFT_NEED_ARRAY(tokenizer->ctx, ids, count);
     for (size_t i = 0; i < count; i++) {
         size_t n;
-        const char *token = weft_tokenizer_token(t, ids[i], &n);
+        const char *token = weft_tokenizer_token(tokenizer, ids[i], &n);
         if (!token)
-            return weft__fail(t->ctx, WEFT_ERR_INDEX,
+            return weft__fail(tokenizer->ctx, WEFT_ERR_INDEX,
                               "tokenizer: id %" PRId32 " at position %zu: the vocabulary has %zu", ids[i], i,
-                              t->count);
-        bool word = t->spaced && ids[i] != t->newline;
+                              tokenizer->count);
+        bool word = tokenizer->spaced && ids[i] != tokenizer->newline;
         if (word && spaced) {
             if (out && used < capacity) out[used] = ' ';
             used++;
@@ -253,6 +260,6 @@ weft_status weft_tokenizer_decode(const weft_tokenizer *t, const int32_t *ids, s
     }
     *bytes = used;
     if (!out || used <= capacity) return WEFT_OK;
-    return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_decode: %zu bytes, room for %zu", used,
-                      capacity);
+    return weft__fail(tokenizer->ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_decode: %zu bytes, room for %zu",
+                      used, capacity);
 }

@@ -61,21 +61,22 @@ static json_t *describe(const weft_tokenizer *t, char *room) {
     return made ? root : NULL;
 }
 
-weft_status weft_tokenizer_save(const weft_tokenizer *t, const char *path) {
-    if (!t || !path) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_tokenizer_save: NULL");
-    size_t room_bytes = 2 * longest(t) + 2; /* of a merge */
-    char *room = weft__alloc(t->ctx, room_bytes);
-    if (!room) return weft__fail_oom(t->ctx, room_bytes, "the text of a tokenizer");
+weft_status weft_tokenizer_save(const weft_tokenizer *tokenizer, const char *path) {
+    WEFT_NEED(NULL, tokenizer);
+    WEFT_NEED(tokenizer->ctx, path);
+    size_t room_bytes = 2 * longest(tokenizer) + 2; /* of a merge */
+    char *room = weft__alloc(tokenizer->ctx, room_bytes);
+    if (!room) return weft__fail_oom(tokenizer->ctx, room_bytes, "the text of a tokenizer");
     weft__json json;
     char *text;
     size_t bytes = 0;
-    weft__json_build(&json, t->ctx);
-    json_t *root = describe(t, room);
-    weft__free(t->ctx, room);
+    weft__json_build(&json, tokenizer->ctx);
+    json_t *root = describe(tokenizer, room);
+    weft__free(tokenizer->ctx, room);
     WEFT_TRY(weft__json_text(&json, root, JSON_INDENT(1), "the text of a tokenizer", &text, &bytes));
     text[bytes] = '\n'; /* where its NUL was */
-    weft_status status = weft_write_file(t->ctx, path, text, bytes + 1);
-    weft__free(t->ctx, text);
+    weft_status status = weft_write_file(tokenizer->ctx, path, text, bytes + 1);
+    weft__free(tokenizer->ctx, text);
     return status;
 }
 
@@ -194,15 +195,16 @@ static weft_status parse(weft_context *ctx, const char *name, const char *text, 
 }
 
 weft_status weft_tokenizer_parse(weft_context *ctx, const char *json, size_t bytes, weft_tokenizer **out) {
-    if (!out || (!json && bytes)) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_parse: NULL");
+    WEFT_NEED(ctx, out);
     *out = NULL;
+    WEFT_NEED_ARRAY(ctx, json, bytes);
     return parse(ctx, "tokenizer", json ? json : "", bytes, out);
 }
 
 weft_status weft_tokenizer_load(weft_context *ctx, const char *path, weft_tokenizer **out) {
-    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_load: out is NULL");
+    WEFT_NEED(ctx, out);
     *out = NULL;
-    if (!path) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_load: path is NULL");
+    WEFT_NEED(ctx, path);
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return weft_tokenizer_load_gpt2(ctx, path, out);
     weft_bytes file = {0};

@@ -106,9 +106,9 @@ weft_status weft_tokenizer_load_gpt2(weft_context *ctx, const char *folder, weft
     static const char *const vocabularies[2] = {"encoder.json", "vocab.json"};
     static const char *const merges[2] = {"vocab.bpe", "merges.txt"};
     char path[PATH_BYTES], merges_path[PATH_BYTES];
-    if (!out) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_load_gpt2: out is NULL");
+    WEFT_NEED(ctx, out);
     *out = NULL;
-    if (!folder) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_tokenizer_load_gpt2: folder is NULL");
+    WEFT_NEED(ctx, folder);
     WEFT_TRY(find(ctx, folder, vocabularies, path));
     WEFT_TRY(find(ctx, folder, merges, merges_path));
     weft_bytes json = {0}, lines = {0};

@@ -370,8 +370,8 @@ static void test_sources(void **state) {
     weft_context *ctx = ((fixture *)*state)->ctx;
     const int64_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, negative[2] = {2, -1}, huge[2] = {INT64_MAX / 2, 4};
     const float v[2] = {1, 2};
-    ASSERT_POISON(weft_from(NULL, WEFT_F32, 0, NULL, v), WEFT_ERR_ARGUMENT, "weft_from: the context is NULL");
-    ASSERT_POISON(weft_from(ctx, WEFT_F32, 1, NULL, v), WEFT_ERR_ARGUMENT, "weft_from: the shape is NULL");
+    ASSERT_POISON(weft_from(NULL, WEFT_F32, 0, NULL, v), WEFT_ERR_ARGUMENT, "weft_from: ctx is NULL");
+    ASSERT_POISON(weft_from(ctx, WEFT_F32, 1, NULL, v), WEFT_ERR_ARGUMENT, "weft_from: shape is NULL");
     ASSERT_POISON(weft_from(ctx, WEFT_F32, DIMS(2), NULL), WEFT_ERR_ARGUMENT, "weft_from: data is NULL");
     ASSERT_POISON(weft_from(ctx, WEFT_F32, 9, nine, v), WEFT_ERR_SHAPE, "weft_from: rank 9 is not in 0..8");
     ASSERT_POISON(weft_from(ctx, WEFT_F32, -1, nine, v), WEFT_ERR_SHAPE, "weft_from: rank -1");
@@ -380,9 +380,9 @@ static void test_sources(void **state) {
     ASSERT_POISON(weft_from(ctx, (weft_dtype)77, 0, NULL, v), WEFT_ERR_DTYPE, "weft_from: unknown dtype 77");
     ASSERT_POISON(weft_variable_new(NULL, "w", WEFT_F32, 0, NULL, v), WEFT_ERR_ARGUMENT, "NULL");
     ASSERT_POISON(weft_variable_new(ctx, "w", WEFT_F32, 9, nine, v), WEFT_ERR_SHAPE, "w: rank 9");
-    ASSERT_POISON(weft_full(NULL, WEFT_F32, 0, NULL, 1), WEFT_ERR_ARGUMENT, "weft_full: the context is NULL");
+    ASSERT_POISON(weft_full(NULL, WEFT_F32, 0, NULL, 1), WEFT_ERR_ARGUMENT, "weft_full: ctx is NULL");
     ASSERT_POISON(weft_full(ctx, WEFT_F32, 9, nine, 1), WEFT_ERR_SHAPE, "weft_full: rank 9");
-    ASSERT_POISON(weft_full(ctx, WEFT_F32, 1, NULL, 1), WEFT_ERR_ARGUMENT, "weft_full: the shape is NULL");
+    ASSERT_POISON(weft_full(ctx, WEFT_F32, 1, NULL, 1), WEFT_ERR_ARGUMENT, "weft_full: shape is NULL");
     ASSERT_POISON(weft_full(ctx, WEFT_F32, 2, negative, 1), WEFT_ERR_SHAPE, "weft_full: dimension 1");
     ASSERT_POISON(weft_full(ctx, WEFT_F32, 2, huge, 1), WEFT_ERR_SHAPE, "2^63");
     ASSERT_POISON(weft_full(ctx, WEFT_F64, DIMS(INT64_C(1) << 61), 1), WEFT_ERR_SHAPE, "of f64, has more");
@@ -401,8 +401,8 @@ static void test_sources(void **state) {
     ASSERT_POISON(weft_random_uniform(ctx, 9, nine), WEFT_ERR_SHAPE, "rank 9");
     ASSERT_POISON(weft_random_normal(NULL, 0, NULL), WEFT_ERR_ARGUMENT, "weft_random");
     ASSERT_POISON(weft_random_bits(NULL, 0, NULL), WEFT_ERR_ARGUMENT, "weft_random_bits");
-    ASSERT_POISON(weft_to(NULL, ctx), WEFT_ERR_ARGUMENT, "weft_to: the tensor is NULL");
-    ASSERT_POISON(weft_to(((fixture *)*state)->x, NULL), WEFT_ERR_ARGUMENT, "weft_to: the context is NULL");
+    ASSERT_POISON(weft_to(NULL, ctx), WEFT_ERR_ARGUMENT, "weft_to: t is NULL");
+    ASSERT_POISON(weft_to(((fixture *)*state)->x, NULL), WEFT_ERR_ARGUMENT, "weft_to: ctx is NULL");
     ASSERT_POISON(weft_to(((fixture *)*state)->poison, ctx), WEFT_ERR_SHAPE, "reshape: f32 [2,3]");
 }
 

@@ -111,7 +111,7 @@ static void a_class_that_is_none_is_named(void **state) {
     assert_int_equal(weft_score_classes(NULL, &logits, &ids, true, &s), WEFT_ERR_INDEX);
     assert_non_null(strstr(weft_last_error(NULL), "sample 2 has class 2"));
     assert_int_equal(weft_score_classes(NULL, &none, &ids, true, &s), WEFT_ERR_SHAPE);
-    assert_int_equal(weft_score_classes(NULL, &logits, NULL, true, &s), WEFT_ERR_SHAPE);
+    assert_int_equal(weft_score_classes(NULL, &logits, NULL, true, &s), WEFT_ERR_ARGUMENT);
     weft_class_scores_free(NULL, &s);
     weft_class_scores_free(NULL, NULL);
     /* scores that float cannot tell from 1 are told apart */
