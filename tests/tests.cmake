@@ -147,6 +147,10 @@ if(NOT CMOCKA_LIBRARY)
   set(test_sources)
 endif()
 weft_choose(test_sources)
+find_program(PYTHON_PROGRAM python3)
+if(NOT PYTHON_PROGRAM)
+  list(FILTER test_sources EXCLUDE REGEX "/test_arguments[.]c$")
+endif()
 foreach(source ${test_sources})
   get_filename_component(name ${source} NAME_WE)
   get_filename_component(folder ${source} DIRECTORY)
@@ -180,6 +184,16 @@ foreach(source ${test_sources})
     endif()
   endif()
 endforeach()
+if(TARGET test_arguments) # its calls are made from the public headers
+  set(calls_folder ${PROJECT_BINARY_DIR}/generated-tests)
+  file(GLOB public_headers CONFIGURE_DEPENDS include/weft/*.h)
+  file(MAKE_DIRECTORY ${calls_folder}/arguments)
+  add_custom_command(OUTPUT ${calls_folder}/arguments/calls.inc
+                     COMMAND ${PYTHON_PROGRAM} tests/arguments/make_calls.py ${calls_folder}/arguments/calls.inc
+                     DEPENDS tests/arguments/make_calls.py ${public_headers} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} VERBATIM)
+  target_sources(test_arguments PRIVATE ${calls_folder}/arguments/calls.inc)
+  target_include_directories(test_arguments PRIVATE ${calls_folder})
+endif()
 if(TARGET test_dnn_plans) # cuDNN loads what it compiles into a driver: here one that forgets it
   add_library(dnn_driver SHARED tests/dnn/driver/cuda.c)
   set_target_properties(dnn_driver PROPERTIES OUTPUT_NAME cuda VERSION 1 LIBRARY_OUTPUT_DIRECTORY
