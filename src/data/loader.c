@@ -231,6 +231,9 @@ static weft_status start(weft_context *ctx, const weft_loader_options *options, 
     if (!options || options->batch < 1)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "loader: options.batch must say how many samples a batch has");
+    if (options->classes < 0)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: options.classes is %lld; give their number, or 0",
+                          (long long)options->classes);
     weft_loader *loader = weft__zalloc(ctx, sizeof *loader);
     if (!loader) return weft__fail_oom(ctx, sizeof *loader, "a loader");
     loader->ctx = ctx;

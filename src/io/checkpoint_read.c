@@ -154,7 +154,9 @@ void weft_checkpoint_close(weft_checkpoint *c) {
     weft__free(c->ctx, c);
 }
 
-const weft_checkpoint_state *weft_checkpoint_state_of(const weft_checkpoint *c) { return &c->manifest.state; }
+const weft_checkpoint_state *weft_checkpoint_state_of(const weft_checkpoint *c) {
+    return c ? &c->manifest.state : NULL;
+}
 weft_safetensors *weft_checkpoint_model(weft_checkpoint *c) { return c ? c->files[0] : NULL; }
 weft_safetensors *weft_checkpoint_optimizer(weft_checkpoint *c) { return c ? c->files[1] : NULL; }
 

@@ -83,6 +83,15 @@ static weft_tensor *add_bias(const char *where, weft_tensor *y, weft_tensor *bia
     return add(y, weft__reshape_to(where, bias, 3, (const int64_t[]){bias->shape[0], 1, 1}));
 }
 
+/* A stride beyond the end, and the dilation of a single element, say nothing: devices get numbers that they
+ * can multiply. */
+static void set_window(weft_conv_params *p, const conv *c, int i, int64_t extent) {
+    p->size[i] = c->size[i];
+    p->stride[i] = weft__smaller(c->stride[i], extent);
+    p->padding[i] = c->padding[i];
+    p->dilation[i] = c->size[i] == 1 ? 1 : c->dilation[i];
+}
+
 static weft_tensor *convolve(const char *name, const char *where, weft_tensor *x, weft_tensor *weight,
                              weft_tensor *bias, conv *c) {
     const int64_t extent[2] = {c->rows, c->columns};
@@ -99,8 +108,8 @@ static weft_tensor *convolve(const char *name, const char *where, weft_tensor *x
         weft_tensor *bad = weft__window_count(where, name, x->ctx, padded, c->size[i], c->stride[i],
                                               c->dilation[i], &p.y[i]);
         if (bad) return bad;
-        p.x[i] = extent[i], p.size[i] = c->size[i], p.stride[i] = c->stride[i];
-        p.padding[i] = c->padding[i], p.dilation[i] = c->dilation[i];
+        p.x[i] = extent[i];
+        set_window(&p, c, i, padded);
     }
     return add_bias(where, weft__convolve(where, &p, x, weight), bias);
 }
@@ -127,9 +136,9 @@ static weft_tensor *convolve_transposed(const char *name, const char *where, wef
                 "result; output padding is less than stride or dilation",
                 name, (long long)extent[i], (long long)c->size[i], (long long)c->padding[i],
                 (long long)c->extra[i]);
+        set_window(&p, c, i, p.x[i]);
         p.x[i] -= cut;
-        p.y[i] = extent[i], p.size[i] = c->size[i], p.stride[i] = c->stride[i];
-        p.padding[i] = c->padding[i], p.dilation[i] = c->dilation[i];
+        p.y[i] = extent[i];
     }
     return add_bias(where, weft__convolve(where, &p, x, weight), bias);
 }

@@ -235,9 +235,10 @@ weft_tensor *weft_argmin_at(const char *where, weft_tensor *x, int axis, bool ke
 weft_tensor *weft_sum_to_at(const char *where, weft_tensor *x, int rank, const int64_t *shape) {
     weft_tensor *bad = weft__reject("sum_to", where, &x, 1);
     if (bad || !x) return bad;
-    if (rank < 0 || (rank && !shape))
-        return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "sum_to: %s",
-                            rank < 0 ? "negative rank" : "the shape is NULL");
+    if (rank && !shape) return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "sum_to: the shape is NULL");
+    if (rank < 0 || rank > WEFT_MAX_RANK)
+        return weft__poison(x->ctx, where, WEFT_ERR_SHAPE, "sum_to: rank %d is not in 0..%d", rank,
+                            WEFT_MAX_RANK);
     uint32_t mask = 0;
     int lead = x->rank - rank;
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
