@@ -25,9 +25,9 @@ CANNOT_SUCCEED = {
 
 # They give an answer and cannot fail: where there is none, or nothing to ask, it is NULL.
 ASKING = ["weft_keep", "weft_shape", "weft_context_of", "weft_checkpoint_model", "weft_checkpoint_optimizer",
-          "weft_checkpoint_state_of",
-          "weft_safetensors_metadata", "weft_module_context", "weft_module_user", "weft_tokenizer_token",
-          "weft_tokenizer_kind_name", "weft_corpus_ids", "weft_corpus_tokenizer", "weft_profile_entries"]
+          "weft_checkpoint_state_of", "weft_safetensors_metadata", "weft_module_context", "weft_module_user",
+          "weft_tokenizer_token", "weft_tokenizer_kind_name", "weft_corpus_ids", "weft_corpus_tokenizer",
+          "weft_profile_entries"]
 
 # What is done with a result before it is freed.
 USES = {"weft_loader *": "use_loader", "weft_program *": "use_program"}
@@ -77,7 +77,8 @@ BY_TYPE = {
     "weft_tokenizer *": "good_tokenizer()", "weft_decoder *": "good_decoder()", "weft_corpus *": "good_corpus()",
     "weft_array *": "good_array()", "weft_batch *": "good_batch()", "weft_entry *": "good_entries()",
     "weft_named_tensor *": "good_named_tensors()", "weft_metadata *": "good_metadata()",
-    "weft_json_options *": "good_json_options()", "weft_op_options *": "good_op_options()", "weft_pool_options *": "good_pool_options()",
+    "weft_json_options *": "good_json_options()", "weft_op_options *": "good_op_options()",
+    "weft_pool_options *": "good_pool_options()",
     "weft_interpolate_options *": "good_interpolate_options()", "weft_loader_options *": "good_loader_options()",
     "weft_fit_options *": "good_fit_options()", "weft_cnn_options *": "good_cnn_options()",
     "weft_resnet_options *": "good_resnet_options()", "weft_gpt_options *": "good_gpt_options()",
@@ -93,12 +94,14 @@ BY_NAME = {
     "char *dir": '"run/checkpoints/step-1"', "char *folder": '"gpt2"',
     "int count": "2", "int64_t count": "2", "size_t count": "2", "size_t n": "1", "int rank": "2", "size_t bytes": "16",
     "size_t capacity": "8", "size_t size": "TEXT_SIZE", "int of": "2", "int axis": "1", "int dim": "1", "int dim0": "0",
-    "weft_tensor *bias": "good_vector(2)", "weft_tensor *gamma": "good_vector(2)", "weft_tensor *beta": "good_vector(2)",
+    "weft_tensor *bias": "good_vector(2)", "weft_tensor *gamma": "good_vector(2)",
+    "weft_tensor *beta": "good_vector(2)",
     "weft_tensor *mask": "good_mask()", "weft_tensor *condition": "good_mask()", "weft_tensor *loss": "good_loss()",
     "weft_tensor *position": "good_index(4)", "weft_tensor *index": "good_index(2)", "size_t *bytes": "good_count()",
     "int64_t *order": "good_order()", "weft_array *targets": "good_labels()", "weft_array *labels": "good_labels()",
     "weft_reduction reduction": "WEFT_MEAN", "weft_loader *loader": "good_loader()",
-    "int64_t *lengths": "NULL", "void *user": "NULL", "int k": "0", "size_t max_bytes": "0", "char *devices": '"cpu"', "int64_t first": "0",
+    "int64_t *lengths": "NULL", "void *user": "NULL", "int k": "0", "size_t max_bytes": "0",
+    "char *devices": '"cpu"', "int64_t first": "0",
     "char *text": "good_text()", "char *out": "good_text()", "weft_tensor *scalar": "good_scalar()",
     "weft_tensor **variables": "good_variables()", "weft_tensor **values": "good_values()",
     "weft_tensor **outputs": "good_values()", "weft_program *program": "good_program()",
@@ -131,7 +134,8 @@ BY_PARAMETER = {
     "weft_module_load.path": '"model.safetensors"', "weft_module_parameter.m": "good_fresh_module()",
     "weft_module_buffer.m": "good_fresh_module()", "weft_module_child.m": "good_fresh_module()",
     "weft_module_child.child": "good_other_module()",
-    "weft_module_user.m": "good_fresh_module()", "weft_parameter.name": '"weight"', "weft_parameter_find.name": '"weight"',
+    "weft_module_user.m": "good_fresh_module()", "weft_parameter.name": '"weight"',
+    "weft_parameter_find.name": '"weight"',
     "weft_module_copy.to": "good_other_module()", "weft_optimizer_copy.to": "good_other_optimizer()",
     "weft_optimizer_apply.opt": "good_optimizers()[0]", "weft_optimizer_run.program": "good_held()",
     "weft_optimizer_run_many.program": "good_held()", "weft_forward_from.m": "good_lstm()",
@@ -228,7 +232,7 @@ class Headers:
         self.functions = [(plain(m[1]), m[2], split(m[3])) for m in DECLARATION.finditer(text)]
         self.names = {name for _, name, _ in self.functions}
         if len(self.functions) != text.count("WEFT_API"):
-            sys.exit(f"make_calls.py: {text.count('WEFT_API')} functions, of which {len(self.functions)} are understood")
+            sys.exit(f"make_calls.py: {text.count('WEFT_API')} functions, but {len(self.functions)} are understood")
         self.structs = {m[1]: list(fields_of(m[2])) for m in STRUCT.finditer(text)}
         self.enums = set(ENUM.findall(text))
         self.callbacks = set(CALLBACK.findall(text))

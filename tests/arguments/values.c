@@ -39,7 +39,6 @@ static struct {
     weft_entry *entries;
     void *blocks[256];
     int n_blocks;
-    size_t live; /* bytes that the context has */
 } made;
 
 void good_forget(void) { memset(&made, 0, sizeof made); }

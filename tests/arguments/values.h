@@ -15,8 +15,8 @@ void good_end(void);    /* frees all that is below */
 void good_forget(void); /* the call destroyed some of it: leaves it to the end of the process */
 
 /* ---- memory of the caller's ---- */
-void *good_zeros(size_t bytes); /* 64 places at least, so that counts up to 16 are in bounds */
-void *good_place(void);         /* for results: a pointer that is NULL */
+void *good_zeros(size_t bytes);
+void *good_place(void); /* for results: a pointer that is NULL */
 void *good_bytes(void);
 char *good_text(void); /* TEXT_SIZE bytes */
 int *good_order(void);
