@@ -294,7 +294,7 @@ weft_status weft_loader_new(weft_context *ctx, const weft_array *inputs, const w
 /* ids NULL: the loader's mapped ones. */
 static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t count, int64_t context) {
     int64_t n = (int64_t)count, batch = loader->options.batch, total;
-    if (context < 1 || n < context + 1)
+    if (context < 1 || context > n - 1)
         return weft__fail(
             loader->ctx, WEFT_ERR_ARGUMENT,
             "loader: %lld tokens are too few for windows of %lld: a longer text or a shorter context",

@@ -105,7 +105,7 @@ BY_NAME = {
     "char *text": "good_text()", "char *out": "good_text()", "weft_tensor *scalar": "good_scalar()",
     "weft_tensor **variables": "good_variables()", "weft_tensor **values": "good_values()",
     "weft_tensor **outputs": "good_values()", "weft_program *program": "good_program()",
-"int64_t in": "4", "int64_t out": "4",
+    "int64_t in": "4", "int64_t out": "4",
 }
 
 # Valid values by function and parameter.
