@@ -28,12 +28,7 @@
 #include "arguments/values.h"
 #include "base/base.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(SANITIZED)
+#ifdef WEFT_SANITIZED
 enum { SECONDS = 60, WATCHED = 1 };
 /* What is too large is NULL as elsewhere; what a call leaks in a child that ends is not looked for here. */
 const char *__asan_default_options(void);
