@@ -168,7 +168,7 @@ WEFT_API weft_tensor *weft_recip(weft_tensor *x);
 WEFT_API weft_tensor *weft_recip_at(const char *where, weft_tensor *x);
 #define weft_recip(...) weft_recip_at(WEFT_HERE, __VA_ARGS__)
 
-/* absolute value. [number] */
+/* absolute value; gradient 0 at 0 and at NaN. [number] */
 WEFT_API weft_tensor *weft_abs(weft_tensor *x);
 WEFT_API weft_tensor *weft_abs_at(const char *where, weft_tensor *x);
 #define weft_abs(...) weft_abs_at(WEFT_HERE, __VA_ARGS__)
@@ -208,7 +208,7 @@ WEFT_API weft_tensor *weft_isinf(weft_tensor *x);
 WEFT_API weft_tensor *weft_isinf_at(const char *where, weft_tensor *x);
 #define weft_isinf(...) weft_isinf_at(WEFT_HERE, __VA_ARGS__)
 
-/* max(x, 0). [number] */
+/* max(x, 0); gradient 0 at 0, 1 at NaN. [number] */
 WEFT_API weft_tensor *weft_relu(weft_tensor *x);
 WEFT_API weft_tensor *weft_relu_at(const char *where, weft_tensor *x);
 #define weft_relu(...) weft_relu_at(WEFT_HERE, __VA_ARGS__)
@@ -268,12 +268,14 @@ WEFT_API weft_tensor *weft_mod(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_mod_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_mod(...) weft_mod_at(WEFT_HERE, __VA_ARGS__)
 
-/* the larger; NaN where either is. [number; broadcasts] */
+/* the larger; NaN where either is, with gradient 1 for both; equal ones get half of it each. [number;
+ * broadcasts] */
 WEFT_API weft_tensor *weft_maximum(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_maximum_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_maximum(...) weft_maximum_at(WEFT_HERE, __VA_ARGS__)
 
-/* the smaller; NaN where either is. [number; broadcasts] */
+/* the smaller; NaN where either is, with gradient 1 for both; equal ones get half of it each. [number;
+ * broadcasts] */
 WEFT_API weft_tensor *weft_minimum(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_minimum_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_minimum(...) weft_minimum_at(WEFT_HERE, __VA_ARGS__)
@@ -618,12 +620,12 @@ WEFT_API weft_tensor *weft_sum(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_sum_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_sum(...) weft_sum_at(WEFT_HERE, __VA_ARGS__)
 
-/* Largest element along axis; NaN wins; ties share the gradient. The axis must not be empty. */
+/* Largest element along axis; NaN wins; ties share the gradient, as NaNs do. The axis must not be empty. */
 WEFT_API weft_tensor *weft_max(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_max_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_max(...) weft_max_at(WEFT_HERE, __VA_ARGS__)
 
-/* Smallest element along axis; NaN wins; ties share the gradient. The axis must not be empty. */
+/* Smallest element along axis; NaN wins; ties share the gradient, as NaNs do. The axis must not be empty. */
 WEFT_API weft_tensor *weft_min(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_min_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_min(...) weft_min_at(WEFT_HERE, __VA_ARGS__)
@@ -762,7 +764,7 @@ WEFT_API weft_tensor *weft_square_at(const char *where, weft_tensor *x);
 #define weft_square(...) weft_square_at(WEFT_HERE, __VA_ARGS__)
 
 /* x limited to low..high; -HUGE_VAL and HUGE_VAL are no limit. At a limit its gradient is 0, as relu's at
- * 0. */
+ * 0; at NaN too. */
 WEFT_API weft_tensor *weft_clamp(weft_tensor *x, double low, double high);
 WEFT_API weft_tensor *weft_clamp_at(const char *where, weft_tensor *x, double low, double high);
 #define weft_clamp(...) weft_clamp_at(WEFT_HERE, __VA_ARGS__)
@@ -798,7 +800,7 @@ WEFT_API weft_tensor *weft_silu(weft_tensor *x);
 WEFT_API weft_tensor *weft_silu_at(const char *where, weft_tensor *x);
 #define weft_silu(...) weft_silu_at(WEFT_HERE, __VA_ARGS__)
 
-/* x where x > 0, else slope * x. */
+/* x where x > 0, else slope * x; at NaN its gradient is slope. */
 WEFT_API weft_tensor *weft_leaky_relu(weft_tensor *x, double slope);
 WEFT_API weft_tensor *weft_leaky_relu_at(const char *where, weft_tensor *x, double slope);
 #define weft_leaky_relu(...) weft_leaky_relu_at(WEFT_HERE, __VA_ARGS__)
@@ -808,7 +810,7 @@ WEFT_API weft_tensor *weft_softplus(weft_tensor *x);
 WEFT_API weft_tensor *weft_softplus_at(const char *where, weft_tensor *x);
 #define weft_softplus(...) weft_softplus_at(WEFT_HERE, __VA_ARGS__)
 
-/* x where x > 0, else alpha * (exp(x) - 1). */
+/* x where x > 0, else alpha * (exp(x) - 1); at NaN its gradient is 1. */
 WEFT_API weft_tensor *weft_elu(weft_tensor *x, double alpha);
 WEFT_API weft_tensor *weft_elu_at(const char *where, weft_tensor *x, double alpha);
 #define weft_elu(...) weft_elu_at(WEFT_HERE, __VA_ARGS__)

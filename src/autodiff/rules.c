@@ -81,10 +81,11 @@ static void grad_sum(const char *where, weft_tensor *node, weft_tensor *g, weft_
     grads[0] = weft__expand_to(where, g, node->in[0]->rank, node->in[0]->shape);
 }
 
-/* Ties share the gradient equally. */
+/* Ties share the gradient equally; where one is NaN, all NaNs do. */
 static void grad_extreme(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     weft_tensor *x = node->in[0];
-    weft_tensor *hit = select(eq(x, node), weft_full_like_at(where, x, 1), zero(x));
+    weft_tensor *hit =
+        select(either(eq(x, node), weft_isnan_at(where, x)), weft_full_like_at(where, x, 1), zero(x));
     uint32_t mask = ((const weft_attr_axes *)node->attr)->mask;
     if (hit->error) {
         grads[0] = hit;

@@ -30,7 +30,7 @@ weft_tensor *weft_softplus_at(const char *where, weft_tensor *x) {
 weft_tensor *weft_elu_at(const char *where, weft_tensor *x, double alpha) {
     weft_tensor *bad = reject_float("elu", where, x);
     if (bad || !x) return bad;
-    weft_tensor *a = widen(where, x), *positive = gt(a, zero(a));
-    weft_tensor *low = mulc(weft_expm1_at(where, select(positive, zero(a), a)), alpha);
-    return as_dtype(where, select(positive, a, low), weft_dtype_of(x));
+    weft_tensor *a = widen(where, x), *negative = le(a, zero(a));
+    weft_tensor *low = mulc(weft_expm1_at(where, select(negative, a, zero(a))), alpha);
+    return as_dtype(where, select(negative, low, a), weft_dtype_of(x));
 }

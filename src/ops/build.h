@@ -21,7 +21,11 @@
 #define select(c, a, b) weft_where_at(where, c, a, b)
 #define eq(a, b)        weft_eq_at(where, a, b)
 #define lt(a, b)        weft_lt_at(where, a, b)
+#define le(a, b)        weft_le_at(where, a, b)
 #define gt(a, b)        weft_gt_at(where, a, b)
+#define ge(a, b)        weft_ge_at(where, a, b)
+#define both(a, b)      weft_and_at(where, a, b)
+#define either(a, b)    weft_or_at(where, a, b)
 #define addc(a, v)      weft_add_scalar_at(where, a, v)
 #define mulc(a, v)      weft_mul_scalar_at(where, a, v)
 #define subc_r(v, a)    weft_add_scalar_at(where, weft_neg_at(where, a), v) /* v - a */

@@ -11,15 +11,12 @@ typedef weft_pair pair;
 static weft_tensor *number(const char *where, weft_tensor *like, double value) {
     return weft_full_like_at(where, like, value);
 }
-static weft_tensor *both(const char *where, weft_tensor *a, weft_tensor *b) {
-    return weft_and_at(where, a, b);
-}
 static weft_tensor *absolute(const char *where, weft_tensor *x) { return weft_abs_at(where, x); }
 static bool is_wide(weft_tensor *x) { return weft_dtype_of(x) == WEFT_F64; }
 
 /* An angle's part times a size, 0 where the part is: 0 times infinity. */
 static weft_tensor *sized(const char *where, weft_tensor *size, weft_tensor *part) {
-    weft_tensor *none = both(where, eq(part, zero(part)), weft_isinf_at(where, size));
+    weft_tensor *none = both(eq(part, zero(part)), weft_isinf_at(where, size));
     return select(none, part, mul(select(none, number(where, size, 1), size), part));
 }
 
@@ -37,7 +34,7 @@ pair weft__complex_exp(const char *where, pair z) {
 static weft_tensor *log_size(const char *where, pair z) {
     weft_tensor *turned = gt(absolute(where, z.im), absolute(where, z.re));
     weft_tensor *x = absolute(where, select(turned, z.im, z.re)), *y = select(turned, z.re, z.im);
-    weft_tensor *near = both(where, gt(x, number(where, x, 0.5)), lt(x, number(where, x, 2)));
+    weft_tensor *near = both(gt(x, number(where, x, 0.5)), lt(x, number(where, x, 2)));
     weft_tensor *one = number(where, x, 1), *near_x = select(near, x, one),
                 *near_y = select(near, y, zero(y));
     weft_tensor *square = mul(addc(near_x, -1), addc(near_x, 1));
@@ -81,14 +78,14 @@ pair weft__complex_sqrt(const char *where, pair given) {
 
 /* exp(w log z); of z = 0: 1 for w = 0, z for w = 1, 0 for other w of a positive real part, else NaN. */
 pair weft__complex_pow(const char *where, pair z, pair w) {
-    weft_tensor *none = both(where, eq(z.re, zero(z.re)), eq(z.im, zero(z.im)));
+    weft_tensor *none = both(eq(z.re, zero(z.re)), eq(z.im, zero(z.im)));
     weft_tensor *shown = add(zero(z.re), zero(w.re)),
                 *one = number(where, shown, 1); /* of the result's shape */
     pair safe = {select(none, number(where, z.re, 1), z.re), select(none, zero(z.im), z.im)};
     pair log = weft__complex_log(where, safe);
     pair y = weft__complex_exp(where, weft__complex_times(where, log, w));
-    weft_tensor *real = eq(w.im, zero(w.im)), *first = both(where, real, eq(w.re, number(where, w.re, 1)));
-    weft_tensor *nothing = both(where, real, eq(w.re, zero(w.re))), *grows = gt(w.re, zero(w.re));
+    weft_tensor *real = eq(w.im, zero(w.im)), *first = both(real, eq(w.re, number(where, w.re, 1)));
+    weft_tensor *nothing = both(real, eq(w.re, zero(w.re))), *grows = gt(w.re, zero(w.re));
     weft_tensor *rest = select(grows, zero(shown), number(where, shown, NAN));
     weft_tensor *re = select(first, z.re, select(nothing, one, rest)),
                 *im = select(first, z.im, select(nothing, zero(shown), rest));

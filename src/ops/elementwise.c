@@ -120,25 +120,26 @@ weft_tensor *weft_square_at(const char *where, weft_tensor *x) {
     return mul(x, x);
 }
 
-/* A limit that every value of an integer dtype keeps: there is nothing to do, and it need not be such a
- * value. */
+/* A limit that every value of the dtype keeps: there is nothing to do, and it need not be such a value. */
 static bool keeps_low(weft_dtype dtype, double low) {
     bool has_sign = dtype == WEFT_I8 || dtype == WEFT_I16 || dtype == WEFT_I32 || dtype == WEFT_I64;
     int bits = (int)(8 * weft_dtype_size(dtype));
-    return !weft_dtype_is_float(dtype) && low <= (has_sign ? -ldexp(1, bits - 1) : 0);
+    return low == -HUGE_VAL || (!weft_dtype_is_float(dtype) && low <= (has_sign ? -ldexp(1, bits - 1) : 0));
 }
 
 static bool keeps_high(weft_dtype dtype, double high) {
     bool has_sign = dtype == WEFT_I8 || dtype == WEFT_I16 || dtype == WEFT_I32 || dtype == WEFT_I64;
     int bits = (int)(8 * weft_dtype_size(dtype)) - (has_sign ? 1 : 0);
-    return !weft_dtype_is_float(dtype) && high >= ldexp(1, bits) - 1;
+    return high == HUGE_VAL || (!weft_dtype_is_float(dtype) && high >= ldexp(1, bits) - 1);
 }
 
-/* The limit where x is there or beyond, without a gradient, else y; a maximum or minimum would halve it
- * there. */
-static weft_tensor *limited(const char *where, weft_op beyond, weft_tensor *x, double limit, weft_tensor *y) {
-    weft_tensor *number = weft__number(x->ctx, where, "clamp", (weft_dtype)x->dtype, 0, NULL, limit);
-    return select(weft__elementwise(where, beyond, 2, (weft_tensor *const[]){x, number}), number, y);
+/* x where it is inside the limit; else, without a gradient, the limit or NaN. A maximum or minimum alone
+ * would have half of one at the limit, and all of it at NaN. */
+static weft_tensor *limited(const char *where, weft_op inside, weft_op farthest, weft_tensor *x,
+                            double limit) {
+    weft_tensor *in[2] = {x, weft__number(x->ctx, where, "clamp", (weft_dtype)x->dtype, 0, NULL, limit)};
+    weft_tensor *outside = weft_detach_at(where, weft__elementwise(where, farthest, 2, in));
+    return select(weft__elementwise(where, inside, 2, in), x, outside);
 }
 
 weft_tensor *weft_clamp_at(const char *where, weft_tensor *x, double low, double high) {
@@ -151,9 +152,8 @@ weft_tensor *weft_clamp_at(const char *where, weft_tensor *x, double low, double
     if (!(low <= high))
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "clamp: %g to %g is no range", low, high);
     const weft_dtype dtype = (weft_dtype)x->dtype;
-    weft_tensor *y = x;
-    if (!keeps_low(dtype, low)) y = limited(where, WEFT_OP_LE, x, low, y);
-    return keeps_high(dtype, high) ? y : limited(where, WEFT_OP_GE, x, high, y);
+    if (!keeps_low(dtype, low)) x = limited(where, WEFT_OP_GT, WEFT_OP_MAXIMUM, x, low);
+    return keeps_high(dtype, high) ? x : limited(where, WEFT_OP_LT, WEFT_OP_MINIMUM, x, high);
 }
 
 weft_tensor *weft_full_like_at(const char *where, weft_tensor *x, double value) {

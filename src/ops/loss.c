@@ -66,9 +66,10 @@ weft_tensor *weft_huber_at(const char *where, weft_tensor *x, weft_tensor *targe
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "huber: delta %g must be positive", delta);
     uint8_t outer = begin(x);
     weft_tensor *d = sub(widen(where, x), widen(where, target)), *size = weft_abs_at(where, d);
-    weft_tensor *near = mulc(mul(d, d), 0.5), *far = mulc(addc(size, -0.5 * delta), delta);
-    weft_tensor *inside = weft_le_at(where, size, weft_full_like_at(where, size, delta));
-    return done(x, outer, reduce(where, select(inside, near, far), reduction));
+    weft_tensor *outside = gt(size, weft_full_like_at(where, size, delta)),
+                *inner = select(outside, zero(d), d);
+    weft_tensor *near = mulc(mul(inner, inner), 0.5), *far = mulc(addc(size, -0.5 * delta), delta);
+    return done(x, outer, reduce(where, select(outside, far, near), reduction));
 }
 
 /* x * ([x > 0] - target) + log1p(exp(-|x|)): no cancellation where the target is 0 or 1. */

@@ -237,7 +237,7 @@ static back back_gru(const steps *s, weft_tensor *const *gate, weft_tensor *befo
 static back back_plain(const steps *s, weft_tensor *h, weft_tensor *dh) {
     const char *where = s->where;
     back b = {.dx = {tanh_back(where, h, dh)}};
-    if (s->p.kind == WEFT_RNN_RELU) b.dx[0] = select(gt(h, zero(h)), dh, zero(dh));
+    if (s->p.kind == WEFT_RNN_RELU) b.dx[0] = select(le(h, zero(h)), zero(dh), dh);
     b.dz[0] = b.dx[0];
     return b;
 }

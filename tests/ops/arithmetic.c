@@ -70,7 +70,31 @@ static int64_t clamped_integer(int64_t v, weft_dtype t) {
                                    .high = high_,                                                            \
                                    .build = build,                                                           \
                                    .user = &op_##op_});                                                      \
+        if (!strcmp(#op_, "clamp")) gradient_at_limits(m);                                                   \
     }
+
+static weft_tensor *build_clamp(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                const void *user) {
+    const double *limits = user;
+    (void)ctx, (void)dtype;
+    return weft_clamp(in[0], limits[0], limits[1]);
+}
+
+/* At a limit and beyond it clamp has no gradient, nor at NaN, which stays; with one limit alone neither. */
+static void gradient_at_limits(matrix *m) {
+    const double limits[3][2] = {{0, 3}, {0, HUGE_VAL}, {-HUGE_VAL, 3}}, nan = (double)NAN,
+                 x[7] = {-1, 0, 1, 3, 4, nan, -HUGE_VAL},
+                 want[3][7] = {{0, 0, 1, 0, 0, 0, 0}, {0, 0, 1, 1, 1, 0, 0}, {1, 1, 1, 0, 0, 0, 1}};
+    for (int i = 0; i < 3; i++)
+        grad_expect(m,
+                    &(grad_case){.op = "clamp",
+                                 .sample = ops_text(m, "limits %d", i),
+                                 .n = 1,
+                                 .s = {SHAPE(7)},
+                                 .build = build_clamp,
+                                 .user = limits[i]},
+                    x, want[i]);
+}
 
 /* A number that the dtype cannot hold is refused, never cut off. */
 static void refusals_add_scalar(matrix *m) {

@@ -207,6 +207,37 @@ static weft_tensor *build_integer(weft_context *ctx, weft_dtype dtype, weft_tens
     return weft_cast(((const binary_ref *)user)->fn(v, v), dtype);
 }
 
+/* x with numbers of its own, before or behind them. */
+typedef struct beside {
+    const binary_ref *ref;
+    const double *other;
+    bool swapped;
+} beside;
+
+static weft_tensor *build_beside(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                 const void *user) {
+    const beside *u = user;
+    weft_tensor *other =
+        weft_cast(weft_from(ctx, WEFT_F64, weft_rank(in[0]), weft_shape(in[0]), u->other), dtype);
+    return u->swapped ? u->ref->fn(other, in[0]) : u->ref->fn(in[0], other);
+}
+
+/* Where one of two is NaN the larger and the smaller are NaN, and both operands get the gradient, as in
+ * PyTorch. */
+static void gradient_at_nan(matrix *m, const binary_ref *ref) {
+    const double nan = (double)NAN, x[4] = {nan, 1, nan, 1}, other[4] = {1, nan, nan, 1},
+                 want[4] = {1, 1, 1, 0.5};
+    for (int swapped = 0; swapped < 2; swapped++)
+        grad_expect(m,
+                    &(grad_case){.op = ref->name,
+                                 .sample = swapped ? "NaN, second operand" : "NaN",
+                                 .n = 1,
+                                 .s = {SHAPE(4)},
+                                 .build = build_beside,
+                                 .user = &(beside){ref, other, swapped}},
+                    x, want);
+}
+
 static void gradient(matrix *m, const binary_ref *ref, double low, double high, avoid where) {
     static const shape pairs[][2] = {{{0, {0}}, {0, {0}}},         {{2, {3, 4}}, {2, {3, 4}}},
                                      {{2, {3, 1}}, {1, {4}}},      {{1, {4}}, {2, {3, 4}}},
@@ -234,6 +265,7 @@ static void gradient(matrix *m, const binary_ref *ref, double low, double high, 
                                  .build = build_alias,
                                  .user = ref},
                     x, one);
+        gradient_at_nan(m, ref);
         return;
     }
     grad_check(m, &(grad_case){.op = ref->name,
@@ -246,19 +278,27 @@ static void gradient(matrix *m, const binary_ref *ref, double low, double high, 
                                .user = ref});
 }
 
-/* 0 to a power: no 0 * inf. */
-static weft_tensor *build_powers(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
-                                 const void *user) {
-    const double powers[3] = {0, 1, 2};
-    (void)user;
-    return weft_pow(in[0], weft_cast(weft_from(ctx, WEFT_F64, DIMS(3), powers), dtype));
-}
-
+/* 0 to a power: no 0 * inf, by either operand; NaN and a pole stay. */
 static void gradient_at_zero(matrix *m) {
-    const double x[3] = {0, 0, 0}, want[3] = {0, 1, 0};
+    static const binary_ref pow_ = {.name = "pow", .fn = weft_pow};
+    const double nan = (double)NAN, inf = HUGE_VAL, zeros[5] = {0}, powers[5] = {0, 1, 2, nan, -1},
+                 by_zero[3] = {0, 1, 0}, by_power[5] = {0, 0, 0, nan, -inf};
     grad_expect(m,
-                &(grad_case){.op = "pow", .sample = "of 0", .n = 1, .s = {SHAPE(3)}, .build = build_powers},
-                x, want);
+                &(grad_case){.op = "pow",
+                             .sample = "of 0",
+                             .n = 1,
+                             .s = {SHAPE(3)},
+                             .build = build_beside,
+                             .user = &(beside){&pow_, powers, false}},
+                zeros, by_zero);
+    grad_expect(m,
+                &(grad_case){.op = "pow",
+                             .sample = "of 0, by the power",
+                             .n = 1,
+                             .s = {SHAPE(5)},
+                             .build = build_beside,
+                             .user = &(beside){&pow_, zeros, true}},
+                powers, by_power);
 }
 
 static void grad_binary(matrix *m, const binary_ref *ref, void (*kind)(matrix *, const grad_case *),

@@ -86,12 +86,25 @@ static void gradient(matrix *m, const activation *op, avoid where) {
                                .user = op});
 }
 
+/* At kinks and where x is NaN or infinite, as PyTorch's. */
+static void gradient_at(matrix *m, const activation *op, double at_zero, double at_nan, double below) {
+    const double x[5] = {0, (double)NAN, 1, HUGE_VAL, -HUGE_VAL}, want[5] = {at_zero, at_nan, 1, 1, below};
+    grad_expect(
+        m,
+        &(grad_case){.op = op->name, .sample = "kinks", .n = 1, .s = {SHAPE(5)}, .build = build, .user = op},
+        x, want);
+}
+
 #define ACTIVATION(name_, fn_, reference_, how_, tail_, where_)                                              \
     static const activation op_##name_ = {#name_, fn_, reference_, how_, tail_};                             \
     void ops_case_##name_(matrix *m);                                                                        \
     void ops_case_##name_(matrix *m) { run(m, &op_##name_); }                                                \
     void ops_grad_##name_(matrix *m);                                                                        \
-    void ops_grad_##name_(matrix *m) { gradient(m, &op_##name_, where_); }
+    void ops_grad_##name_(matrix *m) {                                                                       \
+        gradient(m, &op_##name_, where_);                                                                    \
+        if (op_##name_.fn == call_leaky) gradient_at(m, &op_##name_, 0.25, 0.25, 0.25);                      \
+        if (op_##name_.fn == call_elu) gradient_at(m, &op_##name_, 1.5, 1, 0);                               \
+    }
 ACTIVATION(gelu, weft_gelu, gelu, TOLERANCE_GIVEN, true, AVOID_NOTHING)
 ACTIVATION(gelu_tanh, weft_gelu_tanh, gelu_tanh, TOLERANCE_GIVEN, true, AVOID_NOTHING)
 ACTIVATION(gelu_slope, weft_gelu_slope, gelu_slope, TOLERANCE_GIVEN, true, AVOID_NOTHING)

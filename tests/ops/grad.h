@@ -36,8 +36,8 @@ void grad_check(matrix *m, const grad_case *c);
 void grad_zero(matrix *m, const grad_case *c);
 /* There is no gradient: weft_gradient fails, and its message says "not differentiable" and names the op. */
 void grad_none(matrix *m, const grad_case *c);
-/* The gradient of the sum of the result at x (f64) is want, to twelve digits: at kinks, ties and infinities.
- */
+/* The gradient of the sum of the result at x (f64) is want, to twelve digits: at kinks, ties, infinities and
+ * NaN. */
 void grad_expect(matrix *m, const grad_case *c, const double *x, const double *want);
 
 #endif

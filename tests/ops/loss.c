@@ -129,11 +129,36 @@ static void gradient_pair(matrix *m, const pair_loss *op) {
     }
 }
 
+static weft_tensor *build_of_zeros(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                   const void *user) {
+    (void)ctx, (void)dtype;
+    return ((const pair_loss *)user)->fn(in[0], weft_zeros_like(in[0]), WEFT_SUM);
+}
+
+/* Where a prediction is NaN or infinite, as PyTorch's: l1 stops a NaN as abs does, huber lets it pass, and
+ * its slope at infinity is delta. */
+static void gradient_at_infinity(matrix *m, const pair_loss *op) {
+    const double nan = (double)NAN, inf = HUGE_VAL, x[5] = {nan, inf, -inf, 0.5, 2},
+                 l1_want[5] = {0, 1, -1, 1, 1}, huber_want[5] = {nan, 0.75, -0.75, 0.5, 0.75};
+    if (op != &l1_ && op != &huber_) return;
+    grad_expect(m,
+                &(grad_case){.op = op->name,
+                             .sample = "infinite",
+                             .n = 1,
+                             .s = {SHAPE(5)},
+                             .build = build_of_zeros,
+                             .user = op},
+                x, op == &l1_ ? l1_want : huber_want);
+}
+
 #define PAIR_LOSS(name, ref)                                                                                 \
     void ops_case_##name(matrix *m);                                                                         \
     void ops_case_##name(matrix *m) { run_pair(m, &ref); }                                                   \
     void ops_grad_##name(matrix *m);                                                                         \
-    void ops_grad_##name(matrix *m) { gradient_pair(m, &ref); }
+    void ops_grad_##name(matrix *m) {                                                                        \
+        gradient_pair(m, &ref);                                                                              \
+        gradient_at_infinity(m, &ref);                                                                       \
+    }
 PAIR_LOSS(mse, mse_)
 PAIR_LOSS(l1, l1_)
 PAIR_LOSS(huber, huber_)

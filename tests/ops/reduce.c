@@ -367,6 +367,14 @@ static void grad_ties(matrix *m, const reduction *r) {
         m,
         &(grad_case){.op = r->name, .sample = "ties", .n = 1, .s = {SHAPE(2, 3)}, .build = build, .user = &u},
         x, r->kind == MAX ? high : low);
+    /* NaNs share it where there are any, as in PyTorch's max and min. */
+    const double nan = (double)NAN, some[6] = {nan, 1, nan, 1, 2, 2}, shares[6] = {0.5, 0, 0.5, 0, 0.5, 0.5},
+                 least[6] = {0.5, 0, 0.5, 1, 0, 0};
+    u.axis = 1;
+    grad_expect(
+        m,
+        &(grad_case){.op = r->name, .sample = "NaN", .n = 1, .s = {SHAPE(2, 3)}, .build = build, .user = &u},
+        some, r->kind == MAX ? shares : least);
 }
 
 static void grad_zeros(matrix *m) {

@@ -77,12 +77,14 @@ static void gradient(matrix *m, const char *name, const unary_ref *ref,
                              .user = ref});
 }
 
-/* At a kink, where the table says what the gradient is: 0 for relu and abs. */
+/* At a kink, where the table says what the gradient is: 0 for relu and abs. At NaN relu lets it pass and abs
+ * stops it, as PyTorch's do. */
 static void gradient_at_zero(matrix *m, const char *name, const unary_ref *ref) {
-    const double x[3] = {-2, 0, 3}, relu[3] = {0, 0, 1}, abs_[3] = {-1, 0, 1};
+    const double nan = (double)NAN, inf = HUGE_VAL, x[6] = {-2, 0, 3, nan, inf, -inf},
+                 relu[6] = {0, 0, 1, 1, 1, 0}, abs_[6] = {-1, 0, 1, 0, 1, -1};
     if (strcmp(name, "relu") && strcmp(name, "abs")) return;
     grad_expect(
-        m, &(grad_case){.op = name, .sample = "kink", .n = 1, .s = {SHAPE(3)}, .build = build, .user = ref},
+        m, &(grad_case){.op = name, .sample = "kink", .n = 1, .s = {SHAPE(6)}, .build = build, .user = ref},
         x, strcmp(name, "relu") ? abs_ : relu);
 }
 

@@ -1,5 +1,5 @@
 /*
-kernel row_max_eq_where_sum_sum (rows 8; reduce 16)
+kernel row_max_eq_isnan_or_where (rows 8; reduce 16)
   arg0 f32 in 128
   arg1 f32 out 8
   arg2 f32 in 128
@@ -7,27 +7,29 @@ kernel row_max_eq_where_sum_sum (rows 8; reduce 16)
   v0 f32 = load arg0[i0*16 + r0]
   v1 f32 row = reduce max v0
   v2 bool = eq v0, v1
-  v3 f32 row = const 1
-  v4 f32 row = const 0
-  v5 f32 = where v2, v3, v4
-  v6 f32 = load arg2[i0*16 + r0]
-  v7 f32 row = reduce sum v6
-  v8 f32 row = reduce sum v5
-  v9 f32 row = div v7, v8
-  v10 f32 = mul v5, v9
+  v3 bool = isnan v0
+  v4 bool = or v2, v3
+  v5 f32 row = const 1
+  v6 f32 row = const 0
+  v7 f32 = where v4, v5, v6
+  v8 f32 = load arg2[i0*16 + r0]
+  v9 f32 row = reduce sum v8
+  v10 f32 row = reduce sum v7
+  v11 f32 row = div v9, v10
+  v12 f32 = mul v7, v11
   store arg1[i0] = v1
-  store arg3[i0*16 + r0] = v10
+  store arg3[i0*16 + r0] = v12
 */
-W_NUMBERS(row_max_eq_where_sum_sum) {
+W_NUMBERS(row_max_eq_isnan_or_where) {
     long arg0_at, arg1_at, arg2_at, arg3_at;
     int per, units, strip_size, n_i0, n_r0, s0_i0;
 };
-W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_where_sum_sum(
+W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_isnan_or_where(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
     const W_GLOBAL float *arg2_,
     W_GLOBAL float *arg3_,
-    const W_NUMBERS(row_max_eq_where_sum_sum) of) {
+    const W_NUMBERS(row_max_eq_isnan_or_where) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
@@ -41,40 +43,44 @@ W_KERNEL W_ITEMS(256, 1, 1) void row_max_eq_where_sum_sum(
         const int i0 = first_lane + lane;
         if (i0 < n_i0) {
             float t1 = -INFINITY;
-            float t7 = 0.0f;
+            float t9 = 0.0f;
             for (int strip = 0; strip < n_r0; strip += 32) {
-                float p7 = 0.0f;
+                float p9 = 0.0f;
                 const int end = min(strip + 32, n_r0);
                 for (int r0 = strip; r0 < end; r0 += 1) {
                     const float v0 = arg0[i0*s0_i0 + r0];
                     t1 = w_max_f32(t1, v0);
-                    const float v6 = arg2[i0*s0_i0 + r0];
-                    p7 = p7 + v6;
+                    const float v8 = arg2[i0*s0_i0 + r0];
+                    p9 = p9 + v8;
                 }
-                t7 = t7 + p7;
+                t9 = t9 + p9;
             }
             const float v1 = t1;
-            const float v7 = t7;
-            float t8 = 0.0f;
+            const float v9 = t9;
+            float t10 = 0.0f;
             for (int strip = 0; strip < n_r0; strip += 32) {
-                float p8 = 0.0f;
+                float p10 = 0.0f;
                 const int end = min(strip + 32, n_r0);
                 for (int r0 = strip; r0 < end; r0 += 1) {
                     const float v0 = arg0[i0*s0_i0 + r0];
                     const int v2 = w_bool(v0 == v1);
-                    const float v5 = w_sel_f32(v2, 1.0f, 0.0f);
-                    p8 = p8 + v5;
+                    const int v3 = w_isnan_f32(v0);
+                    const int v4 = v2 | v3;
+                    const float v7 = w_sel_f32(v4, 1.0f, 0.0f);
+                    p10 = p10 + v7;
                 }
-                t8 = t8 + p8;
+                t10 = t10 + p10;
             }
-            const float v8 = t8;
-            const float v9 = w_div_f32(v7, v8);
+            const float v10 = t10;
+            const float v11 = w_div_f32(v9, v10);
             for (int r0 = 0; r0 < n_r0; r0 += 1) {
                 const float v0 = arg0[i0*s0_i0 + r0];
                 const int v2 = w_bool(v0 == v1);
-                const float v5 = w_sel_f32(v2, 1.0f, 0.0f);
-                const float v10 = v5 * v9;
-                arg3[i0*s0_i0 + r0] = v10;
+                const int v3 = w_isnan_f32(v0);
+                const int v4 = v2 | v3;
+                const float v7 = w_sel_f32(v4, 1.0f, 0.0f);
+                const float v12 = v7 * v11;
+                arg3[i0*s0_i0 + r0] = v12;
             }
             arg1[i0] = v1;
         }
