@@ -2,6 +2,7 @@
  * here. A rule gets the node and the gradient g of its output, and returns one for each float input. */
 #include <string.h>
 #include "autodiff/autodiff.h"
+#include "ops/composite.h"
 
 /* Not differentiable, against "no gradient flows" (NULL). */
 static weft_tensor not_differentiable;
@@ -112,10 +113,51 @@ static void grad_prod(const char *where, weft_tensor *node, weft_tensor *g, weft
     grads[0] = mul(g, select(none, divi(node, others), select(one, one_zero, zero(x))));
 }
 
+/* ---- elementwise rows ---- */
+
+/* -g q for the whole number q with rest = a - q b: the gradient of a remainder by b. floor(a / b) is one more
+ * than q where the quotient is rounded up to a whole number, as 1 / 0.1 is. Only an infinite b, and one
+ * beside which a is nothing, are their own remainder: q is -1. */
+static weft_tensor *divisor(const char *where, weft_tensor *g, weft_tensor *a, weft_tensor *b,
+                            weft_tensor *rest) {
+    const weft_dtype dtype = weft_dtype_of(g);
+    g = widen(where, g), a = widen(where, a), b = widen(where, b), rest = widen(where, rest);
+    weft_tensor *q = weft_round_at(where, divi(sub(a, rest), b));
+    q = select(eq(rest, b), weft_full_like_at(where, q, -1), q);
+    return as_dtype(where, neg(mul(g, q)), dtype);
+}
+
+/* A part x of (a, b) over their length, and the power of 2 over that length that both are multiplied by:
+ * neither it nor a quotient by it leaves the normal numbers. In f32 of 16-bit floats, so that the length is
+ * not rounded to them. Part and length are 0 and 1 at the origin. */
+typedef struct direction {
+    weft_tensor *part, *length, *scale;
+} direction;
+
+static direction direction_of(const char *where, weft_tensor *x, weft_tensor *a, weft_tensor *b) {
+    x = widen(where, x), a = widen(where, a), b = widen(where, b);
+    const bool wide = weft_dtype_of(a) == WEFT_F64;
+    const double most = wide ? 0x1p1000 : 0x1p100, shift = wide ? 0x1p200 : 0x1p40;
+    weft_tensor *length = weft_hypot_at(where, a, b), *one = weft_full_like_at(where, length, 1);
+    weft_tensor *big = gt(length, weft_full_like_at(where, length, most)),
+                *tiny = lt(length, weft_full_like_at(where, length, 1 / most));
+    weft_tensor *scale = select(big, weft_full_like_at(where, one, 1 / shift),
+                                select(tiny, weft_full_like_at(where, one, shift), one));
+    length = weft_hypot_at(where, mul(a, scale), mul(b, scale));
+    length = select(eq(length, zero(length)), one, length);
+    return (direction){divi(mul(x, scale), length), length, scale};
+}
+
+/* g x / sqrt(a^2 + b^2): the gradient of hypot by x, one of a and b; 0 at the origin. */
+static weft_tensor *along(const char *where, weft_tensor *g, weft_tensor *x, weft_tensor *a, weft_tensor *b) {
+    const direction d = direction_of(where, x, a, b);
+    return as_dtype(where, mul(widen(where, g), d.part), weft_dtype_of(g));
+}
+
 /* g x / (a^2 + b^2): what atan2 turns where a or b moves; 0 at the origin. */
 static weft_tensor *turn(const char *where, weft_tensor *g, weft_tensor *x, weft_tensor *a, weft_tensor *b) {
-    weft_tensor *radius = weft_hypot_at(where, a, b), *none = zero(g);
-    return select(eq(radius, zero(radius)), none, mul(g, divi(divi(x, radius), radius)));
+    const direction d = direction_of(where, x, a, b);
+    return as_dtype(where, mul(widen(where, g), mul(divi(d.part, d.length), d.scale)), weft_dtype_of(g));
 }
 
 /* ---- op files ---- */

@@ -278,6 +278,62 @@ static void gradient(matrix *m, const binary_ref *ref, double low, double high, 
                                .user = ref});
 }
 
+/* x is the divisor of `other`: minus the whole number of times that it fits, exactly as many as the remainder
+ * says. 1 / 0.1 is rounded up to 10, but 0.1 (as f64) fits nine times only; 3e15 / 7 is beyond f32. */
+static void gradient_of_divisor(matrix *m) {
+    static const binary_ref mod_ = {.name = "mod", .fn = weft_mod};
+    const double x[7] = {0.1, -0.1, 0.1, 7, 2.5, HUGE_VAL, HUGE_VAL},
+                 other[7] = {1, 1, 380, 3e15 + 1, -0.5, 1, -1},
+                 want[7] = {-9, 10, -3799, -428571428571428, 1, 0, 1};
+    grad_expect(m,
+                &(grad_case){.op = "mod",
+                             .sample = "large quotients",
+                             .n = 1,
+                             .s = {SHAPE(7)},
+                             .build = build_beside,
+                             .user = &(beside){&mod_, other, true}},
+                x, want);
+}
+
+/* hypot of (1, 1), (4, 3), (3, 4) and (6, 6) in units of which a length has few bits, or none: the least
+ * number of each dtype, and one of which f64 cannot hold 6 sqrt(2). The gradient is of the length that the
+ * numbers have, 1 / sqrt(2), 0.8, 0.6 and 1 / sqrt(2). x moves the first operand, from 0. */
+static const double legs[2][4] = {{1, 4, 3, 6}, {1, 3, 4, 6}};
+static const struct {
+    weft_dtype dtype;
+    double unit;
+} units[] = {{WEFT_BF16, 0x1p-133}, {WEFT_F16, 0x1p-24}, {WEFT_F32, 0x1p-149}, {WEFT_F64, 0x1p1021}};
+
+static weft_tensor *build_length(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
+                                 const void *user) {
+    const int i = *(const int *)user;
+    weft_tensor *leg[2];
+    for (int k = 0; k < 2; k++) {
+        double size[4];
+        for (int j = 0; j < 4; j++) size[j] = legs[k][j] * units[i].unit;
+        leg[k] = weft_cast(weft_from(ctx, WEFT_F64, DIMS(4), size), units[i].dtype);
+    }
+    weft_tensor *moved = weft_add(leg[0], weft_cast(in[0], units[i].dtype));
+    return weft_cast(weft_hypot(moved, leg[1]), dtype);
+}
+
+static void gradient_of_length(matrix *m) {
+    const double x[4] = {0};
+    for (int i = 0; i < COUNT(units); i++) {
+        double want[4];
+        for (int j = 0; j < 4; j++) want[j] = legs[0][j] / hypot(legs[0][j], legs[1][j]);
+        grad_expect(m,
+                    &(grad_case){.op = "hypot",
+                                 .sample = ops_text(m, "tiny and huge %s", weft_dtype_name(units[i].dtype)),
+                                 .n = 1,
+                                 .s = {SHAPE(4)},
+                                 .build = build_length,
+                                 .user = &i,
+                                 .within = 3 * (double)roundoff(units[i].dtype)},
+                    x, want);
+    }
+}
+
 /* 0 to a power: no 0 * inf, by either operand; NaN and a pole stay. */
 static void gradient_at_zero(matrix *m) {
     static const binary_ref pow_ = {.name = "pow", .fn = weft_pow};
@@ -304,6 +360,8 @@ static void gradient_at_zero(matrix *m) {
 static void grad_binary(matrix *m, const binary_ref *ref, void (*kind)(matrix *, const grad_case *),
                         double low, double high, avoid where) {
     if (!strcmp(ref->name, "pow")) gradient_at_zero(m);
+    if (!strcmp(ref->name, "mod")) gradient_of_divisor(m);
+    if (!strcmp(ref->name, "hypot")) gradient_of_length(m);
     if (kind == grad_check)
         gradient(m, ref, low, high, where);
     else

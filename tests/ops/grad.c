@@ -351,7 +351,7 @@ static void check_plain(matrix *m, const grad_pending *p) {
         }
     }
     conclude(m, &p->c, WEFT_F64, p->plain, status,
-             p->want       ? o.worst / 1e-12
+             p->want       ? o.worst / (p->c.within > 0 ? p->c.within : 1e-12)
              : o.worst > 0 ? HUGE_VAL
                            : 0,
              ops_text(m, "element %lld is %.12g, not %.12g", (long long)o.at, o.a, o.numeric));

@@ -27,6 +27,7 @@ typedef struct grad_case {
     weft_tensor *(*build)(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user);
     const void *user;
     const char *blames; /* grad_none: what the message names; NULL: op */
+    double within;      /* grad_expect: how far a gradient may be off, relative from 1 on; 0: 1e-12 */
 } grad_case;
 
 /* These record a case, which on a GPU's backend is checked later, with others: main.c calls grad_settle. */
@@ -36,8 +37,8 @@ void grad_check(matrix *m, const grad_case *c);
 void grad_zero(matrix *m, const grad_case *c);
 /* There is no gradient: weft_gradient fails, and its message says "not differentiable" and names the op. */
 void grad_none(matrix *m, const grad_case *c);
-/* The gradient of the sum of the result at x (f64) is want, to twelve digits: at kinks, ties, infinities and
- * NaN. */
+/* The gradient of the sum of the result at x (f64) is want, to twelve digits or `within`: at kinks, ties,
+ * infinities and NaN. */
 void grad_expect(matrix *m, const grad_case *c, const double *x, const double *want);
 
 #endif
