@@ -14,6 +14,9 @@ weft_status weft__gradient_reaches(weft_tensor *loss, weft_tensor *const *wrt, s
 /* The gradient rule of a node's op: adds to grads[k] for each float input k. rules.c */
 weft_status weft__gradient_rule(weft_tensor *node, weft_tensor *g, weft_tensor **grads);
 
+/* The gradient by x of the node y, a PROD or a SCAN of products of x, from that of y. products.c */
+weft_tensor *weft__products_gradient(const char *where, weft_tensor *y, weft_tensor *g);
+
 /* The outputs of a composite by its expansion; a gradient without one is the autodiff of its forward's. */
 weft_status weft__composite_expand(const char *where, const weft_tensor *composite, weft_tensor **out);
 

@@ -95,24 +95,6 @@ static void grad_extreme(const char *where, weft_tensor *node, weft_tensor *g, w
     grads[0] = mul(hit, divi(g, weft__reduce(where, WEFT_OP_SUM, hit, mask)));
 }
 
-/* y / x, with the product of the others where x is 0. */
-static void grad_prod(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
-    weft_tensor *x = node->in[0];
-    uint32_t mask = ((const weft_attr_axes *)node->attr)->mask;
-    weft_tensor *is_zero = eq(x, zero(x));
-    weft_tensor *others = select(is_zero, weft_full_like_at(where, x, 1), x);
-    if (others->error) {
-        grads[0] = others;
-        return;
-    }
-    weft_tensor *count =
-        weft__reduce(where, WEFT_OP_SUM, weft_cast_at(where, is_zero, (weft_dtype)x->dtype), mask);
-    weft_tensor *rest = weft__reduce(where, WEFT_OP_PROD, others, mask);
-    weft_tensor *one_zero = select(is_zero, weft__expand_to(where, rest, x->rank, x->shape), zero(x));
-    weft_tensor *none = eq(count, zero(count)), *one = eq(count, weft_full_like_at(where, count, 1));
-    grads[0] = mul(g, select(none, divi(node, others), select(one, one_zero, zero(x))));
-}
-
 /* ---- elementwise rows ---- */
 
 /* -g q for the whole number q with rest = a - q b: the gradient of a remainder by b. floor(a / b) is one more
@@ -144,8 +126,9 @@ static direction direction_of(const char *where, weft_tensor *x, weft_tensor *a,
     weft_tensor *scale = select(big, weft_full_like_at(where, one, 1 / shift),
                                 select(tiny, weft_full_like_at(where, one, shift), one));
     length = weft_hypot_at(where, mul(a, scale), mul(b, scale));
-    length = select(eq(length, zero(length)), one, length);
-    return (direction){divi(mul(x, scale), length), length, scale};
+    weft_tensor *origin = eq(length, zero(length));
+    length = select(origin, one, length);
+    return (direction){select(origin, zero(x), divi(mul(x, scale), length)), length, scale};
 }
 
 /* g x / sqrt(a^2 + b^2): the gradient of hypot by x, one of a and b; 0 at the origin. */
@@ -252,26 +235,14 @@ static void grad_pack(const char *where, weft_tensor *node, weft_tensor *g, weft
     }
 }
 
-/* Of sums: those of g from the other end. Of products, with y as if the first 0 were not there where that is
- * the only one up to an element: sums of g y / x before that 0, of g y at it, and nothing behind it. */
 static void grad_scan(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     const weft_attr_scan *attr = node->attr;
-    const int axis = (int)attr->axis;
-    if (!attr->product) {
-        grads[0] = weft__scan(where, g, axis, false, !attr->reverse);
-        return;
-    }
-    weft_tensor *x = node->in[0], *one = weft_full_like_at(where, x, 1), *is_zero = eq(x, zero(x));
-    weft_tensor *zeros =
-        weft__scan(where, weft_cast_at(where, is_zero, WEFT_I32), axis, false, attr->reverse);
-    weft_tensor *before = eq(zeros, zero(zeros)),
-                *up_to_second = eq(zeros, weft_full_like_at(where, zeros, 1));
-    weft_tensor *first = weft_and_at(where, is_zero, up_to_second);
-    weft_tensor *others = weft__scan(where, select(first, one, x), axis, true, attr->reverse);
-    weft_tensor *sums = weft__scan(where, mul(g, node), axis, false, !attr->reverse);
-    weft_tensor *at_first =
-        weft__scan(where, select(up_to_second, mul(g, others), zero(x)), axis, false, !attr->reverse);
-    grads[0] = select(before, divi(sums, select(is_zero, one, x)), select(first, at_first, zero(x)));
+    grads[0] = attr->product ? weft__products_gradient(where, node, g)
+                             : weft__scan(where, g, (int)attr->axis, false, !attr->reverse);
+}
+
+static void grad_prod(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
+    grads[0] = weft__products_gradient(where, node, g);
 }
 
 /* ---- composites: through OUTPUT nodes, whose gradients the driver collects ---- */

@@ -188,46 +188,19 @@ weft_tensor *weft__complex_with_number(const char *where, weft_op op, weft_tenso
 
 /* ---- reductions ---- */
 
-/* x of one dimension more than fits the mask's: (before, length, after) -> (before, 1, after), by halves: the
- * order does not depend on anything but the length. */
-static weft_tensor *product_along(const char *where, weft_tensor *z, int dim) {
-    while (!z->error && z->shape[dim] > 1) {
-        const int64_t n = z->shape[dim], half = n / 2;
-        weft_tensor *rest = n % 2 ? weft_narrow_at(where, z, dim, n - 1, 1) : NULL;
-        z = mul(weft_narrow_at(where, z, dim, 0, half), weft_narrow_at(where, z, dim, half, half));
-        if (rest) z = weft_concat_at(where, (weft_tensor *const[]){z, rest}, 2, dim);
-    }
-    if (z->error || z->shape[dim] == 1) return z;
-    int64_t shape[WEFT_MAX_RANK];
-    for (int i = 0; i < z->rank; i++) shape[i] = i == dim ? 1 : z->shape[i];
-    return weft__constant(z->ctx, where, (weft_dtype)z->dtype, z->rank, shape, 1, 1); /* of nothing */
-}
-
 weft_tensor *weft__complex_reduce(const char *where, weft_op op, weft_tensor *z, uint32_t mask) {
     if (op == WEFT_OP_SUM)
         return join(where, weft__reduce(where, op, real(where, z), mask),
                     weft__reduce(where, op, imag(where, z), mask));
     for (int i = 0; i < z->rank && !z->error; i++)
-        if (mask >> i & 1u) z = product_along(where, z, i);
+        if (mask >> i & 1u) z = weft__product_along(where, z, i);
     return z;
 }
 
 /* ---- scans ---- */
 
-/* Products of the 2, 4, 8, ... elements up to each (Hillis and Steele, "Data parallel algorithms", 1986). No
- * quotients: gradients are right where numbers are 0. */
-static weft_tensor *products_along(const char *where, weft_tensor *z, int axis) {
-    for (int64_t step = 1; !z->error && step < z->shape[axis]; step *= 2) {
-        int64_t before[WEFT_MAX_RANK] = {0}, none[WEFT_MAX_RANK] = {0};
-        before[axis] = step;
-        weft_tensor *rest = weft_narrow_at(where, z, axis, 0, z->shape[axis] - step);
-        z = mul(z, weft_pad_at(where, rest, before, none, 1));
-    }
-    return z;
-}
-
 weft_tensor *weft__complex_scan(const char *where, weft_tensor *z, int axis, bool product) {
-    if (product) return products_along(where, z, axis);
+    if (product) return weft__products_along(where, z, axis);
     return join(where, weft__scan(where, real(where, z), axis, false, false),
                 weft__scan(where, imag(where, z), axis, false, false));
 }

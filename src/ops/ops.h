@@ -57,6 +57,10 @@ weft_tensor *weft__take_along(const char *where, weft_tensor *x, weft_tensor *in
 
 /* Sums, or products, up to each element along axis; reverse: from there on. Floats, i32, i64 or u64. */
 weft_tensor *weft__scan(const char *where, weft_tensor *x, int axis, bool product, bool reverse);
+/* Products of floats or complex numbers along a dimension, which becomes 1, and up to each element, in an
+ * order that its extent alone decides. scan.c */
+weft_tensor *weft__product_along(const char *where, weft_tensor *x, int dim);
+weft_tensor *weft__products_along(const char *where, weft_tensor *x, int axis);
 
 /* ---- complex.c ---- */
 static inline bool is_complex(const weft_tensor *x) { return weft_dtype_is_complex((weft_dtype)x->dtype); }

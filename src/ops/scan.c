@@ -32,6 +32,34 @@ static weft_tensor *scan(const char *where, const char *name, weft_tensor *x, in
     return weft__scan(where, x, at, product, false);
 }
 
+/* ---- products by multiplications alone, of which every derivative is right where numbers are 0 ---- */
+
+weft_tensor *weft__product_along(const char *where, weft_tensor *x, int dim) {
+    while (!x->error && x->shape[dim] > 1) {
+        const int64_t n = x->shape[dim], half = n / 2;
+        weft_tensor *rest = n % 2 ? weft_narrow_at(where, x, dim, n - 1, 1) : NULL;
+        x = mul(weft_narrow_at(where, x, dim, 0, half), weft_narrow_at(where, x, dim, half, half));
+        if (rest) x = weft_concat_at(where, (weft_tensor *const[]){x, rest}, 2, dim);
+    }
+    if (x->error || x->shape[dim] == 1) return x;
+    int64_t shape[WEFT_MAX_RANK];
+    for (int i = 0; i < x->rank; i++) shape[i] = i == dim ? 1 : x->shape[i];
+    return weft__constant(x->ctx, where, (weft_dtype)x->dtype, x->rank, shape, 1, 1); /* of nothing */
+}
+
+/* Of the 2, 4, 8, ... elements up to each (Hillis and Steele, "Data parallel algorithms", 1986). */
+weft_tensor *weft__products_along(const char *where, weft_tensor *x, int axis) {
+    for (int64_t step = 1; !x->error && step < x->shape[axis]; step *= 2) {
+        int64_t before[WEFT_MAX_RANK] = {0}, none[WEFT_MAX_RANK] = {0};
+        before[axis] = step;
+        weft_tensor *rest = weft_narrow_at(where, x, axis, 0, x->shape[axis] - step);
+        x = mul(x, weft_pad_at(where, rest, before, none, 1));
+    }
+    return x;
+}
+
+/* ---- public functions ---- */
+
 weft_tensor *weft_cumsum_at(const char *where, weft_tensor *x, int axis) {
     return scan(where, "cumsum", x, axis, false);
 }

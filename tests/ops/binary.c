@@ -318,7 +318,14 @@ static weft_tensor *build_length(weft_context *ctx, weft_dtype dtype, weft_tenso
 }
 
 static void gradient_of_length(matrix *m) {
+    static const binary_ref hypot_ = {.name = "hypot", .fn = weft_hypot};
     const double x[4] = {0};
+    const grad_case plain = {.n = 1, .build = build_beside, .user = &(beside){&hypot_, x, false}};
+    grad_expect(
+        m, /* the second derivative at the origin */
+        &(grad_case){
+            .op = "hypot", .sample = "slope", .n = 1, .s = {SHAPE(4)}, .build = grad_slope, .user = &plain},
+        x, x);
     for (int i = 0; i < COUNT(units); i++) {
         double want[4];
         for (int j = 0; j < 4; j++) want[j] = legs[0][j] / hypot(legs[0][j], legs[1][j]);

@@ -381,6 +381,18 @@ static weft_tensor *build_rms_norm(weft_context *ctx, weft_dtype dtype, weft_ten
     return weft_rms_norm(in[0], in[1], 1e-3);
 }
 
+/* Of a norm by x. PyTorch's layer_norm holds mean and deviation fixed there and disagrees with differences of
+ * its own second derivative. */
+static void third_derivative(matrix *m, const char *op,
+                             weft_tensor *(*build_norm)(weft_context *, weft_dtype, weft_tensor *const *,
+                                                        const void *)) {
+    const grad_case plain = {
+        .op = op, .n = 3, .s = {SHAPE(3, 4), SHAPE(4), SHAPE(4)}, .low = -2, .high = 2, .build = build_norm};
+    grad_case slope = plain;
+    slope.sample = "slope", slope.build = grad_slope, slope.user = &plain;
+    grad_check(m, &slope);
+}
+
 void ops_case_layer_norm(matrix *m);
 void ops_case_layer_norm(matrix *m) { run_norm(m, "layer_norm", true); }
 void ops_case_rms_norm(matrix *m);
@@ -399,6 +411,7 @@ void ops_grad_layer_norm(matrix *m) {
                                    .high = 2,
                                    .build = build_layer_norm});
     }
+    third_derivative(m, "layer_norm", build_layer_norm);
 }
 
 void ops_grad_rms_norm(matrix *m);
@@ -414,4 +427,5 @@ void ops_grad_rms_norm(matrix *m) {
                                    .high = 2,
                                    .build = build_rms_norm});
     }
+    third_derivative(m, "rms_norm", build_rms_norm);
 }

@@ -619,6 +619,16 @@ void grad_expect(matrix *m, const grad_case *c, const double *x, const double *w
     check_values(m, c, "at", x, want);
 }
 
+weft_tensor *grad_slope(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
+    const grad_case *c = user;
+    weft_tensor *y = c->build(ctx, dtype, in, c->user), *slope = y;
+    const int64_t n = weft_numel(y);
+    if (weft_tensor_status(y) != WEFT_OK) return y;
+    weft_tensor *places = weft_reshape(weft_iota(ctx, WEFT_I32, 1, &n), weft_rank(y), weft_shape(y));
+    weft_tensor *loss = weighted_sum(y, weft_cast(weft_add_scalar(places, 1), weft_dtype_of(y)));
+    return weft_gradient(loss, in, 1, &slope) == WEFT_OK ? slope : NULL;
+}
+
 void grad_none(matrix *m, const grad_case *c) {
     function f;
     open_operands(m, c, WEFT_F64, &f);

@@ -41,4 +41,8 @@ void grad_none(matrix *m, const grad_case *c);
  * infinities and NaN. */
 void grad_expect(matrix *m, const grad_case *c, const double *x, const double *want);
 
+/* A build function: the gradient by the first operand of what another case (`user`) builds, as 1, 2, 3, ...
+ * times its elements. So a check of it is one of second and third derivatives. */
+weft_tensor *grad_slope(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user);
+
 #endif

@@ -143,4 +143,13 @@ void ops_grad_cumprod(matrix *m) {
         &(grad_case){
             .op = "cumprod", .sample = "zeros", .n = 1, .s = {SHAPE(3, 5)}, .build = build, .user = &u},
         x, want);
+    /* L = a x + b xy + c xyz has slopes a + by + cyz, bx + cxz and cxy, whose sum has slopes b + c(y + z),
+     * b + c(x + z) and c(x + y); (a, b, c) is (1, 2, 3), (4, 5, 6) and (7, 8, 9). */
+    const double some[9] = {0, 2, 0, 2, 0, 0, 0, 0, 3}, second[9] = {8, 2, 6, 5, 17, 12, 35, 35, 0};
+    const grad_case plain = {
+        .op = "cumprod", .n = 1, .s = {SHAPE(3, 3)}, .low = 0.5, .high = 1.5, .build = build, .user = &u};
+    grad_case slope = plain;
+    slope.sample = "slope", slope.build = grad_slope, slope.user = &plain;
+    grad_expect(m, &slope, some, second);
+    grad_check(m, &slope);
 }
