@@ -188,6 +188,31 @@ static void run(matrix *m, const resample_op *op, const method *how, int ways) {
     ops_flush(m);
 }
 
+/* Of long lines in f32: the centre of element i is (i + 1/2) step - 1/2, its step rounded to f32 as PyTorch's
+ * is, and itself rounded once: half a unit in its last place times what neighbours differ by, which is 1.5e-5
+ * of it near 345. */
+static void check_centres(matrix *m) {
+    static const int64_t extents[][2] = {{345, 270}, {456, 270}, {224, 1080}};
+    for (int i = 0; i < (m->gpu ? 1 : COUNT(extents)); i++) {
+        const int64_t extent = extents[i][0], to = extents[i][1];
+        const real step = (real)((float)extent / (float)to);
+        operand x = operand_new(m, WEFT_F32, SHAPE(extent), VIEW_PLAIN, GEN_NORMAL);
+        array *y = array_new(m, WEFT_F32, SHAPE(to));
+        y->bound = ops_alloc(m, (size_t)to * sizeof *y->bound);
+        for (int64_t k = 0; k < to; k++) {
+            const real at = fminl(fmaxl(((real)k + 0.5L) * step - 0.5L, 0), (real)(extent - 1));
+            const int64_t low = (int64_t)at, high = low + 1 < extent ? low + 1 : low;
+            const real a = x.h->f[low], b = x.h->f[high], unit = ulp_of(WEFT_F32, at);
+            y->f[k] = a + (b - a) * (at - (real)low);
+            y->bound[k] = 0.51L * unit * fabsl(b - a) + 4 * roundoff(WEFT_F32) * (fabsl(a) + fabsl(b));
+        }
+        ops_check(m, "interpolate1d", WEFT_F32, ops_text(m, "centres %d to %d", (int)extent, (int)to),
+                  weft_interpolate1d(x.t, &(weft_interpolate_options){.size = {to}, .mode = WEFT_LINEAR}), y,
+                  TOLERANCE_GIVEN);
+    }
+    ops_flush(m);
+}
+
 static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
     (void)ctx, (void)dtype;
     return record(in[0], user);
@@ -218,6 +243,7 @@ static void gradient(matrix *m, const resample_op *op, const method *how, int wa
     void ops_case_##name(matrix *m);                                                                         \
     void ops_case_##name(matrix *m) {                                                                        \
         run(m, &op, (const method[]){__VA_ARGS__}, COUNT(((const method[]){__VA_ARGS__})));                  \
+        if (&op == &line_between) check_centres(m);                                                          \
     }                                                                                                        \
     void ops_grad_##name(matrix *m);                                                                         \
     void ops_grad_##name(matrix *m) {                                                                        \
