@@ -4,6 +4,7 @@
  *   Gradients are those of the parts: of a real loss L by z = x + iy dL/dx + i dL/dy, which is 2 dL/d(conj z)
  * of Wirtinger's calculus and what PyTorch has (its notes "Autograd for Complex Numbers"): the negative of it
  * is the direction of steepest descent. Read next: complex_functions.c; pairs_of in compiler/build.c. */
+#include <math.h>
 #include "ops/complex.h"
 
 static weft_tensor *real(const char *where, weft_tensor *z) { return weft_real_at(where, z); }
@@ -108,20 +109,44 @@ pair weft__complex_times(const char *where, pair a, pair b) {
     return (pair){sub(mul(a.re, b.re), mul(a.im, b.im)), add(mul(a.re, b.im), mul(a.im, b.re))};
 }
 
+static weft_tensor *is_infinite(const char *where, pair z) {
+    return either(weft_isinf_at(where, z.re), weft_isinf_at(where, z.im));
+}
+
+/* A part of an infinite number: 1, -1, or 0 where it is not that part which is infinite. */
+static weft_tensor *corner(const char *where, weft_tensor *infinite, weft_tensor *x) {
+    return select(infinite, select(weft_isinf_at(where, x), sgn(x), zero(x)), x);
+}
+
 /* A part of b over its larger one, which may be infinite. */
 static weft_tensor *share_of(const char *where, weft_tensor *x, weft_tensor *most) {
     return select(weft_isinf_at(where, x), sgn(x), divi(x, most));
 }
 
+/* A value without a gradient, of a case in which the others' would be 0 times infinity. */
+static weft_tensor *alone(const char *where, weft_tensor *x) { return weft_detach_at(where, x); }
+
 /* (a conj b) / |b|^2, the larger part of b taken out before, so that no square overflows. What is taken out
- * makes no difference, and has no gradient. Of b = 0: NaN; of an infinite one 0. */
+ * makes no difference, and has no gradient. As C's annex G has it: infinite by finite is infinite, finite by
+ * infinite 0, whether or not their other part is NaN; by 0 both parts of a are divided by b's real one. */
 static pair over(const char *where, pair a, pair b) {
-    weft_tensor *most = weft_maximum_at(where, weft_abs_at(where, b.re), weft_abs_at(where, b.im));
-    most = weft_detach_at(where, most);
+    weft_tensor *endless = is_infinite(where, a), *under = is_infinite(where, b);
+    weft_tensor *by_zero = both(eq(b.re, zero(b.re)), eq(b.im, zero(b.im))),
+                *pole = weft_recip_at(where, b.re);
+    const pair at_zero = {alone(where, mul(a.re, pole)), alone(where, mul(a.im, pole))};
+    b.re = select(both(under, weft_isnan_at(where, b.re)), zero(b.re), b.re);
+    b.im = select(both(under, weft_isnan_at(where, b.im)), zero(b.im), b.im);
+    weft_tensor *most =
+        alone(where, weft_maximum_at(where, weft_abs_at(where, b.re), weft_abs_at(where, b.im)));
     weft_tensor *re = share_of(where, b.re, most), *im = share_of(where, b.im, most),
                 *size = add(mul(b.re, re), mul(b.im, im));
-    return (pair){divi(add(mul(a.re, re), mul(a.im, im)), size),
-                  divi(sub(mul(a.im, re), mul(a.re, im)), size)};
+    pair up = {add(mul(a.re, re), mul(a.im, im)), sub(mul(a.im, re), mul(a.re, im))};
+    weft_tensor *lost = both(endless, both(weft_isnan_at(where, up.re), weft_isnan_at(where, up.im)));
+    const pair c = {corner(where, endless, a.re), corner(where, endless, a.im)};
+    up.re = select(lost, alone(where, mulc(add(mul(c.re, re), mul(c.im, im)), HUGE_VAL)), up.re);
+    up.im = select(lost, alone(where, mulc(sub(mul(c.im, re), mul(c.re, im)), HUGE_VAL)), up.im);
+    return (pair){select(by_zero, at_zero.re, divi(up.re, size)),
+                  select(by_zero, at_zero.im, divi(up.im, size))};
 }
 
 static weft_tensor *of_parts(const char *where, weft_op op, weft_tensor *condition, pair a, pair b) {

@@ -14,23 +14,36 @@ static weft_tensor *number(const char *where, weft_tensor *like, double value) {
 static weft_tensor *absolute(const char *where, weft_tensor *x) { return weft_abs_at(where, x); }
 static bool is_wide(weft_tensor *x) { return weft_dtype_of(x) == WEFT_F64; }
 
-/* An angle's part times a size, 0 where the part is: 0 times infinity. */
-static weft_tensor *sized(const char *where, weft_tensor *size, weft_tensor *part) {
-    weft_tensor *none = both(eq(part, zero(part)), weft_isinf_at(where, size));
-    return select(none, part, mul(select(none, number(where, size, 1), size), part));
+static weft_tensor *is_nan(const char *where, weft_tensor *x) { return weft_isnan_at(where, x); }
+static weft_tensor *is_inf(const char *where, weft_tensor *x) { return weft_isinf_at(where, x); }
+
+/* A part of a direction, 1 where it is NaN and `known` says that the size decides. */
+static weft_tensor *part_or_one(const char *where, weft_tensor *part, weft_tensor *known) {
+    return select(both(is_nan(where, part), known), number(where, part, 1), part);
+}
+
+/* A size times a part of a direction. It is 0 where the part is, or where `vanishes` (NULL: nowhere) says
+ * that the size is, whatever the other one: NaN or infinite. */
+static weft_tensor *sized(const char *where, weft_tensor *size, weft_tensor *part, weft_tensor *vanishes) {
+    weft_tensor *turned = eq(part, zero(part)), *one = number(where, size, 1);
+    weft_tensor *none = both(vanishes ? either(turned, vanishes) : turned, is_nan(where, mul(size, part)));
+    return select(none, select(turned, part, size), mul(select(none, one, size), select(none, one, part)));
 }
 
 /* ---- exponentials ---- */
 
+/* e^x of x = -inf is 0 in every direction, of x = inf infinite; its real part has no sign where y has none.
+ */
 pair weft__complex_exp(const char *where, pair z) {
-    weft_tensor *size = expo(z.re);
-    return (pair){sized(where, size, cosine(z.im)), sized(where, size, sine(z.im))};
+    weft_tensor *size = expo(z.re), *nothing = eq(z.re, number(where, z.re, -HUGE_VAL));
+    return (pair){mul(size, part_or_one(where, cosine(z.im), is_inf(where, z.re))),
+                  sized(where, size, sine(z.im), nothing)};
 }
 
 /* ---- logarithms ---- */
 
 /* log |z|: where it is near 0 by log1p, of (x - 1) (x + 1) + y^2 for the larger part x and the other one y;
- * elsewhere log x + log1p((y/x)^2) / 2, in which nothing overflows. */
+ * elsewhere log x + log1p((y/x)^2) / 2, in which nothing overflows. An infinite part wins, over NaN too. */
 static weft_tensor *log_size(const char *where, pair z) {
     weft_tensor *turned = gt(absolute(where, z.im), absolute(where, z.re));
     weft_tensor *x = absolute(where, select(turned, z.im, z.re)), *y = select(turned, z.re, z.im);
@@ -39,10 +52,10 @@ static weft_tensor *log_size(const char *where, pair z) {
                 *near_y = select(near, y, zero(y));
     weft_tensor *square = mul(addc(near_x, -1), addc(near_x, 1));
     weft_tensor *precise = mulc(weft_log1p_at(where, add(square, mul(near_y, near_y))), 0.5);
-    weft_tensor *plain = weft_or_at(where, weft_isinf_at(where, x), eq(x, zero(x)));
-    weft_tensor *ratio = divi(select(plain, zero(y), y), select(plain, one, x));
+    weft_tensor *endless = either(is_inf(where, z.re), is_inf(where, z.im));
+    weft_tensor *ratio = divi(select(endless, zero(y), y), select(either(endless, eq(x, zero(x))), one, x));
     weft_tensor *far = add(logn(x), mulc(weft_log1p_at(where, mul(ratio, ratio)), 0.5));
-    return select(near, precise, far);
+    return select(endless, number(where, x, HUGE_VAL), select(near, precise, far));
 }
 
 pair weft__complex_log(const char *where, pair z) {
@@ -69,14 +82,17 @@ pair weft__complex_sqrt(const char *where, pair given) {
                 *size = weft_hypot_at(where, z.re, z.im);
     weft_tensor *below = weft_or_at(where, lt(z.im, none), lt(weft_recip_at(where, z.im), none)); /* -0 too */
     weft_tensor *sign = select(below, number(where, none, -1), one);
+    weft_tensor *endless = is_inf(where, z.im); /* both parts of the root are, whatever the real part */
     weft_tensor *t = weft_sqrt_at(where, add(mulc(size, 0.5), mulc(select(right, z.re, neg(z.re)), 0.5)));
+    t = select(endless, size, t);
     weft_tensor *twice = select(eq(size, none), one, mulc(t, 2));
-    weft_tensor *other = select(weft_isinf_at(where, z.im), z.im, divi(z.im, twice));
+    weft_tensor *other = select(endless, z.im, divi(z.im, twice));
     return (pair){mul(select(right, t, mul(sign, other)), back),
                   mul(select(right, other, mul(sign, t)), back)};
 }
 
-/* exp(w log z); of z = 0: 1 for w = 0, z for w = 1, 0 for other w of a positive real part, else NaN. */
+/* exp(w log z); of z = 0: 1 for w = 0, z for w = 1, 0 for other w of a positive real part, infinite for those
+ * of a negative one, else NaN. */
 pair weft__complex_pow(const char *where, pair z, pair w) {
     weft_tensor *none = both(eq(z.re, zero(z.re)), eq(z.im, zero(z.im)));
     weft_tensor *shown = add(zero(z.re), zero(w.re)),
@@ -87,7 +103,8 @@ pair weft__complex_pow(const char *where, pair z, pair w) {
     weft_tensor *real = eq(w.im, zero(w.im)), *first = both(real, eq(w.re, number(where, w.re, 1)));
     weft_tensor *nothing = both(real, eq(w.re, zero(w.re))), *grows = gt(w.re, zero(w.re));
     weft_tensor *rest = select(grows, zero(shown), number(where, shown, NAN));
-    weft_tensor *re = select(first, z.re, select(nothing, one, rest)),
+    weft_tensor *pole = select(lt(w.re, zero(w.re)), number(where, shown, HUGE_VAL), rest);
+    weft_tensor *re = select(first, z.re, select(nothing, one, pole)),
                 *im = select(first, z.im, select(nothing, zero(shown), rest));
     return (pair){select(none, re, y.re), select(none, im, y.im)};
 }
@@ -107,24 +124,31 @@ static pair hyperbolic(const char *where, weft_tensor *x) {
 
 pair weft__complex_sin(const char *where, pair z) {
     pair h = hyperbolic(where, z.im);
-    return (pair){sized(where, h.re, sine(z.re)), sized(where, h.im, cosine(z.re))};
+    weft_tensor *flat = eq(z.im, zero(z.im)), *decided = either(is_inf(where, z.im), flat);
+    return (pair){sized(where, h.re, sine(z.re), NULL), mul(h.im, part_or_one(where, cosine(z.re), decided))};
 }
 
 pair weft__complex_cos(const char *where, pair z) {
     pair h = hyperbolic(where, z.im);
-    return (pair){sized(where, h.re, cosine(z.re)), neg(sized(where, h.im, sine(z.re)))};
+    return (pair){mul(h.re, part_or_one(where, cosine(z.re), is_inf(where, z.im))),
+                  neg(sized(where, h.im, sine(z.re), eq(z.im, zero(z.im))))};
 }
 
 /* (sinh x cosh x + i sin y cos y) / (sinh^2 x + cos^2 y), in which nothing cancels; far from 0 the real part
- * is 1 or -1, and the other one 4 sin y cos y e^-2|x|. */
+ * is 1 or -1, and the other one 4 sin y cos y e^-2|x|. A part that is 0 stays it beside NaN. */
 pair weft__complex_tanh(const char *where, pair z) {
     const double border = is_wide(z.re) ? 20 : 10;
     weft_tensor *size = absolute(where, z.re), *far = gt(size, number(where, size, border));
+    weft_tensor *endless = is_inf(where, z.re);
     pair h = hyperbolic(where, select(far, zero(z.re), z.re));
     weft_tensor *c = cosine(z.im), *turn = mul(sine(z.im), c);
     weft_tensor *under = select(far, number(where, size, 1), add(mul(h.im, h.im), mul(c, c)));
     weft_tensor *falls = mulc(expo(mulc(size, -2)), 4);
-    weft_tensor *im = select(far, mul(turn, falls), divi(turn, under));
-    return (pair){select(far, sgn(z.re), divi(mul(h.im, h.re), under)),
-                  select(weft_isinf_at(where, z.re), mul(zero(size), sgn(z.im)), im)};
+    weft_tensor *side = select(both(is_nan(where, c), weft_not_at(where, endless)), c, sgn(z.re));
+    weft_tensor *re = select(far, side, divi(mul(h.im, h.re), under)),
+                *im = select(far, mul(turn, falls), divi(turn, under));
+    weft_tensor *still = both(eq(z.re, zero(z.re)), is_nan(where, re)),
+                *level = both(eq(z.im, zero(z.im)), is_nan(where, im));
+    weft_tensor *limit = mul(zero(size), sgn(part_or_one(where, turn, endless)));
+    return (pair){select(still, z.re, re), select(endless, limit, select(level, z.im, im))};
 }

@@ -319,6 +319,68 @@ static void check_edges(matrix *m) {
     }
 }
 
+/* A product's parts as weft has them: without the infinities that C's annex G makes of NaN and NaN. */
+static number plain_product(number a, number b) {
+    const real re = creall(a) * creall(b) - cimagl(a) * cimagl(b),
+               im = creall(a) * cimagl(b) + cimagl(a) * creall(b);
+    number z;
+    memcpy(&z, (real[2]){re, im}, sizeof z);
+    return z;
+}
+static number plain_square(number a, number b) { return (void)b, plain_product(a, a); }
+/* The imaginary part of sin is infinite at x + i inf for x infinite or NaN; C leaves its sign open. */
+static number sine_at(number a, number b) {
+    number z = csinl(a);
+    if (!isfinite(creall(a)) && isinf(cimagl(a))) memcpy(&z, (real[2]){NAN, cimagl(a)}, sizeof z);
+    return (void)b, z;
+}
+
+/* All numbers of parts that are NaN, 0, -0, 1, -1, infinite and 2.5, and all pairs of them: functions and
+ * quotients as C's annex G has them, sums and products part by part. */
+static void check_infinite(matrix *m) {
+    static const struct {
+        const char *name;
+        weft_tensor *(*one)(weft_tensor *x);
+        weft_tensor *(*two)(weft_tensor *a, weft_tensor *b);
+        number (*value)(number a, number b);
+    } fns[] = {{"exp", weft_exp, NULL, exponential},
+               {"log", weft_log, NULL, logarithm},
+               {"sqrt", weft_sqrt, NULL, root},
+               {"sin", weft_sin, NULL, sine_at},
+               {"cos", weft_cos, NULL, cosine_of},
+               {"tanh", weft_tanh, NULL, tanh_of},
+               {"recip", weft_recip, NULL, inverse},
+               {"div", NULL, weft_div, quotient},
+               {"square", weft_square, NULL, plain_square},
+               {"mul", NULL, weft_mul, plain_product},
+               {"add", NULL, weft_add, sum_of},
+               {"sub", NULL, weft_sub, difference}};
+    const real parts[8] = {NAN, 0, -0.0L, 1, -1, INFINITY, -INFINITY, 2.5L};
+    enum { N = 64 * 64 };
+    for (int d = 0; d < 2 && has(m, both[d]); d++) {
+        array *a = array_new(m, part_of(both[d]), SHAPE(N, 2)), *b = array_new(m, a->dtype, SHAPE(N, 2));
+        for (int k = 0; k < N; k++) {
+            a->f[2 * k] = parts[k & 7], a->f[2 * k + 1] = parts[k >> 3 & 7];
+            b->f[2 * k] = parts[k >> 6 & 7], b->f[2 * k + 1] = parts[k >> 9];
+        }
+        weft_tensor *x = upload(m, both[d], a), *y = upload(m, both[d], b);
+        m->group = "infinite complex numbers";
+        for (int i = 0; i < COUNT(fns); i++) {
+            array *want = numbers_new(m, both[d], SHAPE(N));
+            for (int k = 0; k < N; k++) {
+                const number z = fns[i].value(number_at(a, k), number_at(b, k));
+                memcpy(want->f + 2 * k, &z, sizeof z);
+                for (int j = 2 * k; j < 2 * k + 2; j++)
+                    want->bound[j] =
+                        isfinite(want->f[j]) ? 40 * roundoff(want->dtype) * (1 + fabsl(want->f[j])) : 0;
+            }
+            check(m, fns[i].name, both[d], "infinite", fns[i].one ? fns[i].one(x) : fns[i].two(x, y), want);
+        }
+        m->group = NULL;
+        ops_flush(m);
+    }
+}
+
 static void check_special_points(matrix *m) {
     const real points[][2] = {{-4, 0.0L},       {-4, -0.0L},    {0, 2},       {0, -2}, {4, 0.0L}, {0, 0},
                               {3e-30L, 4e-30L}, {3e30L, 4e30L}, {-1, 1e-20L}, {1, 1},  {-1, -1}};
@@ -339,6 +401,7 @@ static void check_special_points(matrix *m) {
     }
     if (!m->gpu) check_edges(m);
     ops_flush(m);
+    check_infinite(m);
 }
 
 /* ---- where, concat, gather, scatter_add, update, reductions ---- */
