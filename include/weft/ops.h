@@ -810,6 +810,11 @@ WEFT_API weft_tensor *weft_softplus(weft_tensor *x);
 WEFT_API weft_tensor *weft_softplus_at(const char *where, weft_tensor *x);
 #define weft_softplus(...) weft_softplus_at(WEFT_HERE, __VA_ARGS__)
 
+/* x / (1 + |x|); NaN at infinity, as PyTorch's. */
+WEFT_API weft_tensor *weft_softsign(weft_tensor *x);
+WEFT_API weft_tensor *weft_softsign_at(const char *where, weft_tensor *x);
+#define weft_softsign(...) weft_softsign_at(WEFT_HERE, __VA_ARGS__)
+
 /* x where x > 0, else alpha * (exp(x) - 1); at NaN its gradient is 1. */
 WEFT_API weft_tensor *weft_elu(weft_tensor *x, double alpha);
 WEFT_API weft_tensor *weft_elu_at(const char *where, weft_tensor *x, double alpha);

@@ -27,6 +27,13 @@ weft_tensor *weft_softplus_at(const char *where, weft_tensor *x) {
     return as_dtype(where, add(select(positive, a, zero(a)), tail), weft_dtype_of(x));
 }
 
+weft_tensor *weft_softsign_at(const char *where, weft_tensor *x) {
+    weft_tensor *bad = reject_float("softsign", where, x);
+    if (bad || !x) return bad;
+    weft_tensor *a = widen(where, x);
+    return as_dtype(where, divi(a, addc(weft_abs_at(where, a), 1.0)), weft_dtype_of(x));
+}
+
 weft_tensor *weft_elu_at(const char *where, weft_tensor *x, double alpha) {
     weft_tensor *bad = reject_float("elu", where, x);
     if (bad || !x) return bad;

@@ -21,6 +21,7 @@ static real gelu_tanh_slope(real x) {
 static real silu(real x) { return x / (1 + expl(-x)); }
 static real leaky(real x) { return x > 0 ? x : 0.25L * x; }
 static real softplus(real x) { return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x)); }
+static real softsign(real x) { return x / (1 + fabsl(x)); }
 static real elu(real x) { return x > 0 ? x : 1.5L * expm1l(x); }
 
 static weft_tensor *call_leaky(weft_tensor *x) { return weft_leaky_relu(x, 0.25); }
@@ -112,6 +113,7 @@ ACTIVATION(gelu_tanh_slope, weft_gelu_tanh_slope, gelu_tanh_slope, TOLERANCE_GIV
 ACTIVATION(silu, weft_silu, silu, TOLERANCE_GIVEN, false, AVOID_NOTHING)
 ACTIVATION(leaky_relu, call_leaky, leaky, TOLERANCE_BASIC, false, AVOID_ZERO)
 ACTIVATION(softplus, weft_softplus, softplus, TOLERANCE_SOFTPLUS, false, AVOID_NOTHING)
+ACTIVATION(softsign, weft_softsign, softsign, TOLERANCE_SOFTPLUS, false, AVOID_ZERO)
 ACTIVATION(elu, call_elu, elu, TOLERANCE_SOFTPLUS, false, AVOID_ZERO)
 
 /* ---- along one axis ---- */
