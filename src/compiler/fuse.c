@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/ir.h"
+#include "kernel/rows.h"
 
 /* Passes compare the members of a kernel with one another, here and in devices: without a limit, compiling a
  * large graph would take time by the square of its nodes. No network of layers comes near this one. */
@@ -390,12 +391,45 @@ static bool divides_integers(const ir_node *node) {
            !weft_dtype_is_float((weft_dtype)node->dtype);
 }
 
-/* Depends on nothing but constants and counters: computed wherever it is used, unless that is much. sizes:
- * nodes behind each value that floats. */
-static bool floats(const weft_ir *ir, int n, int *sizes) {
+/* Values that depend on nothing but constants and counters may float: they have no kernel of their own, but
+ * are computed wherever they are used. */
+typedef struct floating {
+    int *sizes;      /* nodes behind each value that floats */
+    int64_t *widest; /* elements of the largest value that would compute it anew */
+} floating;
+
+/* The largest reader of a value computes it anew, or what reads that, where the reader floats as well. */
+static bool find_widest(weft_ir *ir, floating *f) {
+    const size_t n = ir->n_nodes;
+    bool *free_of_leaves = weft__arena_alloc(&ir->arena, n + 1);
+    f->sizes = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *f->sizes);
+    f->widest = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *f->widest);
+    if (!free_of_leaves || !f->sizes || !f->widest) return false;
+    for (size_t i = 0; i < n; i++) {
+        const ir_node *node = &ir->nodes[i];
+        free_of_leaves[i] = ir_is_source(node) || node->kind == IR_CALC || node->kind == IR_CAST;
+        for (int k = 0; k < node->n_in; k++)
+            free_of_leaves[i] = free_of_leaves[i] && free_of_leaves[node->in[k].node];
+    }
+    for (size_t i = n; i-- > 0;) { /* readers come later */
+        const ir_node *node = &ir->nodes[i];
+        int64_t most = node->numel;
+        if (free_of_leaves[i] && f->widest[i] > most) most = f->widest[i];
+        for (int k = 0; node->live && k < node->n_in; k++)
+            if (f->widest[node->in[k].node] < most) f->widest[node->in[k].node] = most;
+    }
+    return true;
+}
+
+/* Unless it is much: many nodes, or an expensive function that is repeated, as the sines of positions would
+ * be in each head. */
+static bool floats(const weft_ir *ir, int n, const floating *f) {
     const ir_node *node = &ir->nodes[n];
+    int *sizes = f->sizes;
     if (node->kind != IR_CALC && node->kind != IR_CAST) return false;
     if (node->stored || node->copy || divides_integers(node)) return false;
+    const bool repeated = node->numel > 1 && f->widest[n] > 2 * node->numel;
+    if (repeated && node->kind == IR_CALC && weft__row_dear(node->op)) return false;
     for (int k = 0; k < node->n_in; k++) {
         const ir_node *in = &ir->nodes[node->in[k].node];
         if (!ir_is_source(in) && (!ir_is_compute(in) || in->cluster >= 0)) return false;
@@ -409,8 +443,9 @@ static weft_status assign_clusters(weft_ir *ir) {
     for (size_t i = 0; i < ir->n_nodes; i++) count += ir->nodes[i].live;
     ir->cluster_capacity = (int)count + 1;
     ir->clusters = weft__arena_alloc(&ir->arena, (count + 1) * sizeof *ir->clusters);
-    int *sizes = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *sizes);
-    if (!sizes || !ir->clusters || !weft__order_open(ir, (int)count)) return weft__ir_failed(ir);
+    floating f;
+    if (!find_widest(ir, &f) || !ir->clusters || !weft__order_open(ir, (int)count))
+        return weft__ir_failed(ir);
     for (size_t i = 0; i < ir->n_nodes; i++) {
         ir_node *node = &ir->nodes[i];
         if (!node->live) continue;
@@ -420,7 +455,7 @@ static weft_status assign_clusters(weft_ir *ir) {
             if (c < 0 || !add_member(ir, c, (int)i)) return weft__ir_failed(ir);
         } else if (node->kind == IR_HEAVY_OUT) {
             node->cluster = ir->nodes[node->in[0].node].cluster;
-        } else if (ir_is_compute(node) && !(ir->fuse && floats(ir, (int)i, sizes))) {
+        } else if (ir_is_compute(node) && !(ir->fuse && floats(ir, (int)i, &f))) {
             WEFT_TRY(assign(ir, (int)i));
         }
     }

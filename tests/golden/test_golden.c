@@ -91,6 +91,7 @@ static void with_gradients(board *s, weft_tensor *y, weft_tensor *x, weft_tensor
     GOLDEN(gelu, out(s, weft_gelu(s->a)))                                                                    \
     GOLDEN(gelu_gradient, with_gradients(s, weft_gelu(s->a), s->a, NULL))                                    \
     GOLDEN(silu_gradient, with_gradients(s, weft_silu(s->a), s->a, NULL))                                    \
+    GOLDEN(rotary, out(s, weft_rotary(s->cube, NULL, NULL)))                                                 \
     GOLDEN(softplus, out(s, weft_softplus(s->a)))                                                            \
     GOLDEN(where, out(s, weft_where(s->mask, s->a, weft_neg(s->b))))                                         \
     GOLDEN(integers, out(s, weft_mod(weft_shr(weft_mul_scalar(s->i, 3), s->i), weft_add_scalar(s->i, 5))))   \
