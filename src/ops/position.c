@@ -74,7 +74,9 @@ weft_tensor *weft_rotary_at(const char *where, weft_tensor *x, weft_tensor *posi
     angle = weft_unsqueeze_at(where, angle, o.interleaved ? -1 : -2);
     weft_tensor *pairs = paired(where, wide, o.interleaved);
     weft_tensor *swapped = weft_flip_at(where, pairs, o.interleaved ? -1 : -2);
-    weft_tensor *y = add(mul(pairs, cosine(angle)), mul(swapped, mul(sign, sine(angle))));
+    weft_tensor *along =
+        mul(pairs, cosine(angle)); /* one after the other: compilers choose the order in a call */
+    weft_tensor *y = add(along, mul(swapped, mul(sign, sine(angle))));
     return as_dtype(where, weft_reshape_at(where, y, x->rank, x->shape), weft_dtype_of(x));
 }
 

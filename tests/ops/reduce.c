@@ -385,16 +385,17 @@ static void grad_zeros(matrix *m) {
         &(grad_case){.op = "prod", .sample = "zeros", .n = 1, .s = {SHAPE(3, 3)}, .build = build, .user = &u},
         x, want);
     /* L = a xyz has slopes ayz, axz and axy, whose sum has slopes a(y + z), a(x + z) and a(x + y); a is 1, 2
-     * and
-     * 3. A NaN beside a 0 is not hidden by it. */
+     * and 3. A NaN beside a 0 is not hidden by it. */
     const double second[9] = {5, 3, 2, 6, 6, 0, 15, 12, 9}, nan = (double)NAN, few[3] = {0, nan, 3},
                  nans[3] = {nan, nan, nan};
     const grad_case plain = {
         .op = "prod", .n = 1, .s = {SHAPE(3, 3)}, .low = 0.5, .high = 1.5, .build = build, .user = &u};
     grad_case slope = plain, beside_nan = plain;
     slope.sample = "slope", slope.build = grad_slope, slope.user = &plain;
-    grad_expect(m, &slope, x, second);
-    grad_check(m, &slope);
+    if (!m->gpu) { /* where these are 26 kernels more, of ops that GPUs are tested with elsewhere */
+        grad_expect(m, &slope, x, second);
+        grad_check(m, &slope);
+    }
     beside_nan.sample = "NaN", beside_nan.s[0] = SHAPE(1, 3);
     grad_expect(m, &beside_nan, few, nans);
 }

@@ -36,6 +36,48 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_exp(
 }
 
 /*
+kernel map_mul_cos (rows 8, 8)
+  arg0 f32 in 8
+  arg1 f32 out 64
+  v0 i32 = index i0
+  v1 f32 = cast v0
+  v2 f32 = load arg0[i1]
+  v3 f32 = mul v1, v2
+  v4 f32 = cos v3
+  store arg1[i0*8 + i1] = v4
+*/
+W_NUMBERS(map_mul_cos) {
+    long arg0_at, arg1_at;
+    int per, units, strip_size, strips, n_i1, s0_i0;
+};
+W_KERNEL W_ITEMS(256, 1, 1) void map_mul_cos(
+    const W_GLOBAL float *arg0_,
+    W_GLOBAL float *arg1_,
+    const W_NUMBERS(map_mul_cos) of) {
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = rest % strips * strip_size;
+        rest /= strips;
+        const int i0 = rest;
+        const int i1 = first_lane + lane;
+        if (i1 < n_i1) {
+            const int v0 = convert_int((int)(i0));
+            const float v1 = convert_float(v0);
+            const float v2 = arg0[i1];
+            const float v3 = v1 * v2;
+            const float v4 = w_cos_f32(v3);
+            arg1[i0*s0_i0 + i1] = v4;
+        }
+    }
+}
+
+/*
 kernel map_mul_add_mul_sin_mul (rows 8, 2, 8)
   arg0 f32 in 8
   arg1 f32 out 128
@@ -87,48 +129,6 @@ W_KERNEL W_ITEMS(256, 1, 1) void map_mul_add_mul_sin_mul(
             const float v10 = w_sin_f32(v9);
             const float v11 = v5 * v10;
             arg1[i0*s0_i0 + i1*s0_i1 + i2] = v11;
-        }
-    }
-}
-
-/*
-kernel map_mul_cos (rows 8, 8)
-  arg0 f32 in 8
-  arg1 f32 out 64
-  v0 i32 = index i0
-  v1 f32 = cast v0
-  v2 f32 = load arg0[i1]
-  v3 f32 = mul v1, v2
-  v4 f32 = cos v3
-  store arg1[i0*8 + i1] = v4
-*/
-W_NUMBERS(map_mul_cos) {
-    long arg0_at, arg1_at;
-    int per, units, strip_size, strips, n_i1, s0_i0;
-};
-W_KERNEL W_ITEMS(256, 1, 1) void map_mul_cos(
-    const W_GLOBAL float *arg0_,
-    W_GLOBAL float *arg1_,
-    const W_NUMBERS(map_mul_cos) of) {
-    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
-    W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    const int per = of.per, units = of.units, strip_size = of.strip_size, strips = of.strips, n_i1 = of.n_i1, s0_i0 = of.s0_i0;
-    const int lane = w_item(0);
-    const int first = w_group(0)*per;
-    const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int first_lane = rest % strips * strip_size;
-        rest /= strips;
-        const int i0 = rest;
-        const int i1 = first_lane + lane;
-        if (i1 < n_i1) {
-            const int v0 = convert_int((int)(i0));
-            const float v1 = convert_float(v0);
-            const float v2 = arg0[i1];
-            const float v3 = v1 * v2;
-            const float v4 = w_cos_f32(v3);
-            arg1[i0*s0_i0 + i1] = v4;
         }
     }
 }
