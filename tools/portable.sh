@@ -17,7 +17,7 @@ for program in "$build"/test_*; do
     ldd "$program" | awk '$1 ~ /^libcmocka/ && $3 ~ /^\// { print $3 }' | while read -r library; do
         if [ ! -e "$build/$(basename "$library")" ]; then cp -L "$library" "$build/"; fi
     done
-    break
+    if compgen -G "$build/libcmocka*" >/dev/null; then break; fi # not every test uses it
 done
 programs=("$build/weft")
 for program in "$build"/test_*; do
