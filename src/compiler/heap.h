@@ -1,12 +1,8 @@
-/* A heap of numbers in an array of the caller's, the lowest on top: a place or a rank, and below it what has
- * it. */
+/* A heap of ranked numbers in an array of the caller's, the lowest on top. */
 #ifndef WEFT_COMPILER_HEAP_H
 #define WEFT_COMPILER_HEAP_H
 
-#include <stdint.h>
-
-static inline int64_t weft__ranked(int rank, int value) { return (int64_t)rank << 32 | (uint32_t)value; }
-static inline int weft__ranked_value(int64_t ranked) { return (int)(uint32_t)ranked; }
+#include "base/ranked.h"
 
 /* Onto `count` numbers; there is room for one more. */
 static inline void weft__heap_push(int64_t *heap, int count, int64_t number) {

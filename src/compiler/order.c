@@ -112,11 +112,6 @@ static int reach(weft_ir *ir, int from, bool before, int low, int high, int *fou
     return count;
 }
 
-static int by_place(const void *x, const void *y) {
-    const int64_t *a = x, *b = y;
-    return (*a > *b) - (*a < *b);
-}
-
 /* Moves `last` and all before it in front of `first` and all after it. No third one lies between the two. */
 static void move_before(weft_ir *ir, int last, int first) {
     const int low = ir->clusters[first].place, high = ir->clusters[last].place;
@@ -125,8 +120,8 @@ static void move_before(weft_ir *ir, int last, int first) {
     const int n = n_before + reach(ir, first, false, low, high, found + n_before);
     int64_t *sorted = ir->order_places; /* place, cluster */
     for (int i = 0; i < n; i++) sorted[i] = weft__ranked(ir->clusters[found[i]].place, found[i]);
-    qsort(sorted, (size_t)n_before, sizeof *sorted, by_place);
-    qsort(sorted + n_before, (size_t)(n - n_before), sizeof *sorted, by_place);
+    qsort(sorted, (size_t)n_before, sizeof *sorted, weft__by_rank);
+    qsort(sorted + n_before, (size_t)(n - n_before), sizeof *sorted, weft__by_rank);
     int *places = found; /* all of them, ascending: two sorted lists become one */
     int *clusters = found + n;
     for (int i = 0; i < n; i++) clusters[i] = weft__ranked_value(sorted[i]);

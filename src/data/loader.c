@@ -277,7 +277,7 @@ weft_status weft_loader_new(weft_context *ctx, const weft_array *inputs, const w
     WEFT_NEED(ctx, inputs);
     WEFT_TRY(start(ctx, options, out));
     weft_status status = WEFT_OK;
-    if (!inputs || !inputs->data || inputs->rank < 1) {
+    if (!inputs->data || inputs->rank < 1) {
         status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: inputs must be an array of samples, (N, ...)");
     } else if (targets && (targets->rank < 1 || targets->shape[0] != inputs->shape[0])) {
         status =
@@ -339,7 +339,7 @@ weft_status weft_loader_mapped(weft_context *ctx, const weft_tokens *tokens, int
     WEFT_NEED(ctx, tokens);
     WEFT_TRY(start(ctx, options, out));
     weft_status status = WEFT_OK;
-    if (!tokens || first < 0 || count < 0 || first > weft_tokens_count(tokens) - count) {
+    if (first < 0 || count < 0 || first > weft_tokens_count(tokens) - count) {
         status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "loader: the files do not have %lld tokens from %lld on",
                             (long long)count, (long long)first);
     } else {

@@ -160,13 +160,14 @@ weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const 
 /* A tensor that carries an error; ctx may be NULL: then one that belongs to the thread. */
 weft_tensor *weft__poison(weft_context *ctx, const char *where, weft_status status, const char *fmt, ...)
     WEFT_PRINTF(4, 5);
+/* The same where a public function was given NULL for an argument that it needs. */
+weft_tensor *weft__poison_null(weft_context *ctx, const char *where, const char *function,
+                               const char *argument);
 /* Returns a poisoned tensor from a public function where an argument that it needs is NULL (base.h:
  * WEFT_NEED). */
 #define WEFT_NEED_OR_POISON(ctx, where, argument)                                                            \
     do {                                                                                                     \
-        if (!(argument))                                                                                     \
-            return weft__poison(ctx, where, WEFT_ERR_ARGUMENT, "%s: %s is NULL, but it must be given",       \
-                                __func__, #argument);                                                        \
+        if (!(argument)) return weft__poison_null(ctx, where, __func__, #argument);                          \
     } while (0)
 static inline bool weft__poisoned(const weft_tensor *t) { return !t || t->error; }
 

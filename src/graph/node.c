@@ -189,6 +189,12 @@ weft_tensor *weft__poison(weft_context *ctx, const char *where, weft_status stat
     return t;
 }
 
+weft_tensor *weft__poison_null(weft_context *ctx, const char *where, const char *function,
+                               const char *argument) {
+    const weft_status status = weft__fail_null(ctx, function, argument);
+    return weft__poison(ctx, where, status, "%s", weft_last_error(ctx));
+}
+
 uint32_t weft__segment_begin(weft_context *ctx, weft_segment kind) {
     weft_graph *graph = ctx->graph;
     uint32_t outer = graph->segment;

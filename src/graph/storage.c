@@ -57,9 +57,7 @@ weft_status weft__storage_place(weft_context *ctx, weft_storage *storage) {
 static weft_tensor *leaf(weft_context *ctx, const char *op, const char *name, weft_dtype dtype, int rank,
                          const int64_t *shape, const void *data) {
     int64_t numel, bytes;
-    if (!ctx || (rank && !shape))
-        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "%s: %s is NULL, but it must be given", op,
-                            ctx ? "shape" : "ctx");
+    if (!ctx || (rank && !shape)) return weft__poison_null(ctx, NULL, op, ctx ? "shape" : "ctx");
     if ((unsigned)dtype >= WEFT_DTYPE_COUNT)
         return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "%s: unknown dtype %d", op, (int)dtype);
     if (rank < 0 || rank > WEFT_MAX_RANK)
@@ -89,9 +87,7 @@ weft_tensor *weft_from(weft_context *ctx, weft_dtype dtype, int rank, const int6
                        const void *data) {
     if (!data && ctx && rank >= 0 && rank <= WEFT_MAX_RANK && (shape || !rank)) {
         int64_t numel = 0;
-        if (weft__numel(rank, shape, &numel) && numel > 0)
-            return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT,
-                                "weft_from: data is NULL, but it must be given");
+        if (weft__numel(rank, shape, &numel) && numel > 0) WEFT_NEED_OR_POISON(ctx, NULL, data);
     }
     return leaf(ctx, "weft_from", "data", dtype, rank, shape, data);
 }

@@ -109,12 +109,12 @@ weft_status weft__open_regular(weft_context *ctx, int dir, const char *name, int
                                int *fd) {
     struct stat st;
     UNINTERRUPTED(*fd, openat(dir, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644));
-    bool pipe = *fd < 0 && errno == ENXIO; /* one that nobody reads, or a socket */
     int error = *fd < 0 || fstat(*fd, &st) != 0 ? errno : 0;
     if (error == 0 && S_ISREG(st.st_mode)) return WEFT_OK;
     if (*fd >= 0) (void)close(*fd);
     *fd = -1;
-    if (error != 0 && !pipe) return weft__fail_io(ctx, "open", path, error);
+    if (error != 0 && error != ENXIO) /* a pipe that nobody reads, or a socket */
+        return weft__fail_io(ctx, "open", path, error);
     return weft__fail(ctx, WEFT_ERR_IO,
                       "cannot open %s: not a regular file, but a folder, a pipe or a device", path);
 }

@@ -37,9 +37,7 @@ weft_tensor *weft__number(weft_context *ctx, const char *where, const char *op, 
 /* Rank, extents and dtype of a tensor to be made; NULL when fine. */
 static weft_tensor *check(weft_context *ctx, const char *op, weft_dtype dtype, int rank,
                           const int64_t *shape) {
-    if (!ctx || (rank && !shape))
-        return weft__poison(ctx, NULL, WEFT_ERR_ARGUMENT, "%s: %s is NULL, but it must be given", op,
-                            ctx ? "shape" : "ctx");
+    if (!ctx || (rank && !shape)) return weft__poison_null(ctx, NULL, op, ctx ? "shape" : "ctx");
     if (rank < 0 || rank > WEFT_MAX_RANK)
         return weft__poison(ctx, NULL, WEFT_ERR_SHAPE, "%s: rank %d is not in 0..%d", op, rank,
                             WEFT_MAX_RANK);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ranked.h"
 #include "device/cpu/kernel_steps.h"
 
 #define KEEP_MOST   ((size_t)1 << 20)  /* bytes of values kept between phases, a thread */
@@ -374,13 +375,8 @@ static void extend_lives(weft_builder *b) {
         if (b->registers[i].pinned) b->registers[i].first = 0, b->registers[i].last = b->plan->n_steps;
 }
 
-static int by_first(const void *x, const void *y) {
-    const uint64_t *a = x, *b = y;
-    return (*a > *b) - (*a < *b);
-}
-
 /* Forgets those of `live` that are dead at step `at`; returns how many are left. */
-static size_t drop_dead(const weft_builder *b, uint64_t *live, size_t n, int at) {
+static size_t drop_dead(const weft_builder *b, int64_t *live, size_t n, int at) {
     size_t left = 0;
     for (size_t j = 0; j < n; j++)
         if (b->registers[live[j]].last >= at) live[left++] = live[j];
@@ -389,14 +385,15 @@ static size_t drop_dead(const weft_builder *b, uint64_t *live, size_t n, int at)
 
 /* In the order of their first use, each at the lowest offset that is free while it lives. `order` has room
  * for two numbers a register: those to place, by first use, and those alive, by offset. */
-static size_t place_registers(weft_builder *b, size_t end, uint64_t *order) {
+static size_t place_registers(weft_builder *b, size_t end, int64_t *order) {
     const size_t start = end, n = b->n_registers;
-    uint64_t *live = order + n;
+    int64_t *live = order + n;
     size_t n_live = 0;
-    for (size_t i = 0; i < n; i++) order[i] = (uint64_t)(b->registers[i].first + 1) << 32 | i;
-    qsort(order, n, sizeof *order, by_first);
+    for (size_t i = 0; i < n; i++) order[i] = weft__ranked(b->registers[i].first + 1, (int)i);
+    qsort(order, n, sizeof *order, weft__by_rank);
     for (size_t i = 0; i < n; i++) {
-        weft_register *r = &b->registers[(uint32_t)order[i]];
+        const int number = weft__ranked_value(order[i]);
+        weft_register *r = &b->registers[number];
         r->bytes = r->first < 0 ? 0 : (r->bytes + 63) / 64 * 64; /* 0: its maker writes elsewhere */
         r->offset = start;
         if (!r->bytes) continue;
@@ -408,7 +405,7 @@ static size_t place_registers(weft_builder *b, size_t end, uint64_t *order) {
         }
         size_t at = n_live++;
         for (; at > 0 && b->registers[live[at - 1]].offset > r->offset; at--) live[at] = live[at - 1];
-        live[at] = (uint32_t)order[i];
+        live[at] = number;
         if (r->offset + r->bytes > end) end = r->offset + r->bytes;
     }
     return end;
@@ -422,7 +419,7 @@ static weft_ref placed(const weft_builder *b, weft_ref r) {
 
 static bool lay_out(weft_builder *b) {
     weft_kernel_plan *plan = b->plan;
-    uint64_t *order = weft__array(b->ctx, 2 * b->n_registers + 1, sizeof *order);
+    int64_t *order = weft__array(b->ctx, 2 * b->n_registers + 1, sizeof *order);
     if (!order) return false;
     for (int i = 0; i < plan->n_steps; i++) {
         const weft_step *s = &plan->steps[i];

@@ -1,0 +1,17 @@
+/* Numbers by rank: a rank and, below it, the number that has it, in one word that can be compared and sorted.
+ * Must not know: what is ranked. Read next: compiler/heap.h. */
+#ifndef WEFT_BASE_RANKED_H
+#define WEFT_BASE_RANKED_H
+
+#include <stdint.h>
+
+static inline int64_t weft__ranked(int rank, int value) { return (int64_t)rank << 32 | (uint32_t)value; }
+static inline int weft__ranked_value(int64_t ranked) { return (int)(uint32_t)ranked; }
+
+/* For qsort: by rank, then by number. */
+static inline int weft__by_rank(const void *x, const void *y) {
+    const int64_t *a = x, *b = y;
+    return (*a > *b) - (*a < *b);
+}
+
+#endif
