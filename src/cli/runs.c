@@ -29,7 +29,7 @@ static weft_status gather(const char *dir, facts *f) {
     char damage[WEFT__DAMAGE_TEXT];
     if (history.damaged) weft__complain("%s/%s", dir, weft__history_damage(&history, damage));
     f->best = weft__history_best(&history);
-    f->rate = weft__history_rate(&history);
+    f->rate = history.rate;
     f->gauges = weft__history_gauges(&history);
     f->last = f->epoch_seconds = (double)NAN;
     double sum = 0;
@@ -71,7 +71,7 @@ int weft__command_runs(const weft__command *command, int argc, char **argv) {
     if (!weft__arguments(command, argc, argv, options, 1, &code)) return code;
     char **names = NULL;
     size_t count = 0, capacity = 0;
-    DIR *dir = opendir(root);
+    DIR *dir = weft__opendir(root);
     if (!dir && errno != ENOENT) return weft__give_up(NULL, weft__fail_io(NULL, "list", root, errno));
     if (!dir) {
         weft__complain("%s: no such folder: 'weft train' makes runs", root);

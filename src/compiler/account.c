@@ -134,10 +134,11 @@ static void keep_largest(weft_memory_plan *plan, const weft_memory_buffer *group
     }
 }
 
-void weft__account(const weft_program *program, weft_memory_plan *plan) {
+weft_status weft__account(const weft_program *program, weft_memory_plan *plan) {
     enum { GROUPS = 256 };
     weft_context *ctx = program->ctx;
     weft_memory_buffer *groups = weft__array(ctx, GROUPS, sizeof *groups);
+    if (!groups) return weft__fail_oom(ctx, GROUPS * sizeof *groups, "the plan of the memory");
     const int peak = peak_of(program);
     uint64_t sum = 0;
     int count = 0;
@@ -147,9 +148,10 @@ void weft__account(const weft_program *program, weft_memory_plan *plan) {
         if (!alive(r, peak)) continue;
         plan->kinds[r->kind] += (uint64_t)r->bytes;
         sum += (uint64_t)r->bytes;
-        if (groups && count < GROUPS) gather(program, r, groups, &count);
+        if (count < GROUPS) gather(program, r, groups, &count);
     }
     plan->kinds[WEFT_MEMORY_SCRATCH] += plan->work - sum;
-    if (groups) keep_largest(plan, groups, count);
+    keep_largest(plan, groups, count);
     weft__free(ctx, groups);
+    return WEFT_OK;
 }

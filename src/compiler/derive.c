@@ -122,14 +122,15 @@ static void add_leaves(weft_context *ctx, const weft_walk *walk, const weft_prog
     }
 }
 
-static void fill_plan(weft_context *ctx, const weft_walk *walk, const weft_program *program,
-                      weft_memory_plan *plan) {
+static weft_status fill_plan(weft_context *ctx, const weft_walk *walk, const weft_program *program,
+                             weft_memory_plan *plan) {
     const weft_device_ops *ops = ctx->device->ops;
-    weft__account(program, plan);
+    WEFT_TRY(weft__account(program, plan));
     add_leaves(ctx, walk, program, plan);
     plan->kinds[WEFT_MEMORY_WORKSPACE] = ctx->device->workspace;
     plan->threads = ops->threads_of ? ops->threads_of(program->executable) : 0;
     plan->program = weft__program_work(program);
+    return WEFT_OK;
 }
 
 /* What forward passes assign comes last, and belongs to the graph at hand. */
@@ -158,7 +159,7 @@ static weft_status derive(weft_context *ctx, const weft_derivation *derivation, 
     weft_program *program;
     weft_status status = find(ctx, derivation, roots, n_roots, &walk, &program);
     if (status == WEFT_OK && plan) {
-        fill_plan(ctx, walk, program, plan);
+        status = fill_plan(ctx, walk, program, plan);
     } else if (status == WEFT_OK) {
         status = run(program, walk, roots, n_roots);
     }

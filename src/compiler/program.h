@@ -144,8 +144,9 @@ const weft_kernel *weft__command_kernel(const weft_command *command);
 const char *weft__command_text(const weft_command *command, char name[WEFT_COMMAND_TEXT], const char **path);
 
 /* ---- account.c ---- */
-/* What the program's values take where most of them are alive: classes and largest buffers of *plan. */
-void weft__account(const weft_program *program, weft_memory_plan *plan);
+/* What the program's values take where most of them are alive: classes and largest buffers of *plan; or
+ * WEFT_ERR_OOM. */
+weft_status weft__account(const weft_program *program, weft_memory_plan *plan);
 /* The largest of those values, `most` at most; returns how many. */
 int weft__account_largest(const weft_program *program, const program_region **largest, int most);
 /* What a value is, into name, and the layer that it belongs to. */

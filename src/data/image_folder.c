@@ -11,7 +11,7 @@
 
 #include "base/threads.h"
 #include "data/image_file.h"
-#include "io/publish.h" /* the texts of errno */
+#include "io/publish.h"
 
 #define DEPTH_MAX 16 /* of folders, so that a link to a folder above ends */
 
@@ -57,7 +57,7 @@ static bool is_image(const char *name) {
 /* Adds the paths of what is in a folder, in the order of their bytes: folders, and files that are named like
  * images. What begins with a dot is left out. */
 static weft_status list(weft_context *ctx, const char *folder, names *folders, names *files) {
-    DIR *dir = opendir(folder);
+    DIR *dir = weft__opendir(folder);
     const size_t before = files->count;
     weft_status status = WEFT_OK;
     struct stat what;

@@ -9,6 +9,7 @@
 #ifndef WEFT_SRC_IO_PUBLISH_H
 #define WEFT_SRC_IO_PUBLISH_H
 
+#include <dirent.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -29,6 +30,9 @@ typedef struct weft__io {
 } weft__io;
 
 extern const weft__io weft__io_system; /* but for `write`, calls that a signal interrupts are made again */
+/* ftruncate and opendir, made again likewise. */
+int weft__truncate(int fd, off_t size);
+DIR *weft__opendir(const char *folder);
 
 /* Writes all of it to an open file, however many calls that takes. `name` is for the message. */
 weft_status weft__write_all(weft_context *ctx, int fd, const char *name, const void *data, size_t bytes);

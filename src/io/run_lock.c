@@ -68,7 +68,7 @@ static bool read_holder(int fd, holder *h) {
 static weft_status write_holder(weft_context *ctx, const char *run, int fd, const holder *h) {
     char text[HOLDER_SIZE];
     int n = snprintf(text, sizeof text, "host %s\npid %ld\nboot %s\n", h->host, h->pid, h->boot);
-    if (ftruncate(fd, 0) != 0) return weft__fail_io(ctx, "write the lock of", run, errno);
+    if (weft__truncate(fd, 0) != 0) return weft__fail_io(ctx, "write the lock of", run, errno);
     return weft__write_all(ctx, fd, "the lock of a run folder", text, (size_t)n);
 }
 
@@ -196,8 +196,7 @@ void weft_run_lock_beat(weft_run_lock *l) {
  * processes lock two files of one name. */
 void weft_run_lock_release(weft_run_lock *l) {
     if (!l) return;
-    int ignored = ftruncate(l->fd, 0);
-    (void)ignored;
+    (void)weft__truncate(l->fd, 0);
     (void)close(l->fd);
     weft__free(l->ctx, l);
 }

@@ -75,6 +75,19 @@ static int system_unlink(void *user, int dir, const char *name, int flags) {
     return result;
 }
 
+int weft__truncate(int fd, off_t size) {
+    int result;
+    UNINTERRUPTED(result, ftruncate(fd, size));
+    return result;
+}
+
+DIR *weft__opendir(const char *folder) {
+    DIR *dir;
+    do dir = opendir(folder);
+    while (!dir && errno == EINTR);
+    return dir;
+}
+
 const weft__io weft__io_system = {NULL,        system_open,  system_mkdir,  system_write,
                                   system_sync, system_close, system_rename, system_unlink};
 

@@ -53,15 +53,17 @@ static weft_status read_named(weft_context *ctx, const char *path, const weft_cs
 }
 
 /* What later files are asked for, where the training data has names. */
-static void keep_names(weft_context *ctx, weft__dataset *d, weft_table *table) {
-    if (d->columns || strcmp(table->columns[0], "1") == 0) return;
+static weft_status keep_names(weft_context *ctx, weft__dataset *d, weft_table *table) {
+    if (d->columns || strcmp(table->columns[0], "1") == 0) return WEFT_OK;
     for (size_t i = 0; i < table->column_count; i++)
         for (size_t j = 0; j < i && table->column_count <= 4096; j++)
-            if (strcmp(table->columns[i], table->columns[j]) == 0) return; /* no way to tell them apart */
+            if (strcmp(table->columns[i], table->columns[j]) == 0)
+                return WEFT_OK; /* no way to tell them apart */
     d->columns = table->columns;
     table->columns = NULL;
     d->features = (int64_t)table->column_count;
-    if (table->target_name) d->target = weft__strdup(ctx, table->target_name);
+    if (!table->target_name || (d->target = weft__strdup(ctx, table->target_name))) return WEFT_OK;
+    return weft__fail_oom(ctx, strlen(table->target_name) + 1, "the name of the target's column");
 }
 
 /* Classes that the training data numbers have no names elsewhere. */
@@ -129,9 +131,8 @@ static weft_status read_csv(weft_context *ctx, const weft__config *config, const
         WEFT_TRY(read_named(ctx, path, &options, d, &table));
     else
         WEFT_TRY(weft_read_csv(ctx, path, &options, &table));
-    if (target) keep_names(ctx, d, &table);
-    weft_status status = WEFT_OK;
-    if (target && !d->classes && table.classes)
+    weft_status status = target ? keep_names(ctx, d, &table) : WEFT_OK;
+    if (status == WEFT_OK && target && !d->classes && table.classes)
         status = split == WEFT__TRAIN && d->outputs == 0
                      ? weft__dataset_take_classes(ctx, path, table.classes, table.class_count, d)
                      : refuse_names(ctx, path, &table);

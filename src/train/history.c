@@ -205,6 +205,24 @@ static weft_status take_line(weft__history *history, const char *text, size_t si
     return status;
 }
 
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static weft_status take_rate(weft__history *history) {
+    size_t count = 0;
+    double *rates = weft__array(NULL, history->count + 1, sizeof *rates);
+    if (!rates)
+        return weft__fail_oom(NULL, (history->count + 1) * sizeof *rates, "the rates of metrics.jsonl");
+    for (size_t i = 0; i < history->count; i++)
+        if (isfinite(history->lines[i].rate)) rates[count++] = history->lines[i].rate;
+    qsort(rates, count, sizeof *rates, ascending);
+    history->rate = count > 0 ? rates[count / 2] : (double)NAN;
+    weft__free(NULL, rates);
+    return WEFT_OK;
+}
+
 weft_status weft__history_read(const char *dir, weft__history *history) {
     char path[PATH_BYTES];
     weft_bytes bytes;
@@ -225,6 +243,7 @@ weft_status weft__history_read(const char *dir, weft__history *history) {
         text = end + 1;
     }
     weft_bytes_free(NULL, &bytes);
+    if (status == WEFT_OK) status = take_rate(history);
     if (status != WEFT_OK) weft__history_free(history);
     return status;
 }
@@ -251,25 +270,6 @@ double weft__history_best(const weft__history *history) {
         if (isfinite(m->loss) && !(m->loss >= least)) least = m->loss;
     }
     return isfinite(best) ? best : least;
-}
-
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double weft__history_rate(const weft__history *history) {
-    double *rates = weft__array(NULL, history->count + 1, sizeof *rates), median = (double)NAN;
-    size_t count = 0;
-    if (!rates) return median;
-    for (size_t i = 0; i < history->count; i++)
-        if (isfinite(history->lines[i].rate)) rates[count++] = history->lines[i].rate;
-    if (count > 0) {
-        qsort(rates, count, sizeof *rates, ascending);
-        median = rates[count / 2];
-    }
-    weft__free(NULL, rates);
-    return median;
 }
 
 /* Of the member at an offset. */

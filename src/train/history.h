@@ -36,6 +36,7 @@ typedef struct weft__history {
     weft__metrics *lines;
     size_t count, capacity;
     size_t damaged, first_damaged; /* lines that were left out; the number of the first, from 1 */
+    double rate;                   /* median of the lines; NaN where no line tells one */
     bool tokens;
 } weft__history;
 
@@ -50,8 +51,6 @@ const char *weft__history_damage(const weft__history *history, char out[WEFT__DA
 
 /* Least val_loss where there is one, otherwise least loss; NaN when there is nothing. */
 double weft__history_best(const weft__history *history);
-/* Median rate of the lines; NaN when there is none. */
-double weft__history_rate(const weft__history *history);
 /* What the card said of itself, on average of the lines that tell; NaN where none does. */
 weft_gauges weft__history_gauges(const weft__history *history);
 

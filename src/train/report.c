@@ -100,7 +100,7 @@ static void head(FILE *out, const char *dir, const weft__summary *s, const weft_
     number_card(out, "validation loss", s->val_loss);
     number_card(out, "test loss", s->test_loss);
     number_card(out, "test accuracy", s->test_accuracy);
-    number_card(out, s->tokens ? "tokens a second" : "samples a second", weft__history_rate(h));
+    number_card(out, s->tokens ? "tokens a second" : "samples a second", h->rate);
     const weft_gauges gauges = weft__history_gauges(h);
     number_card(out, "part of the time the card was in use", gauges.utilisation);
     number_card(out, "watts of the card", gauges.power);
@@ -225,7 +225,7 @@ static weft_status samples(FILE *out, const char *dir) {
     unsigned long long steps[SAMPLES_SHOWN] = {0};
     size_t count = 0;
     if (!weft__join(folder, sizeof folder, dir, "samples")) return WEFT_OK;
-    DIR *listing = opendir(folder);
+    DIR *listing = weft__opendir(folder);
     if (!listing) return errno == ENOENT ? WEFT_OK : missing(out, weft__fail_io(NULL, "list", folder, errno));
     for (struct dirent *entry; (errno = 0, entry = readdir(listing));) {
         if (strncmp(entry->d_name, "step-", 5) != 0) continue;

@@ -377,7 +377,7 @@ static weft_status cut_file(const weft__run *run, int fd, const char *name, cons
     }
     size_t size = bytes.size;
     weft_bytes_free(NULL, &bytes);
-    if (kept < size && (ftruncate(fd, (off_t)kept) != 0 || weft__io_system.sync(NULL, fd) != 0))
+    if (kept < size && (weft__truncate(fd, (off_t)kept) != 0 || weft__io_system.sync(NULL, fd) != 0))
         return weft__fail_io(NULL, "cut back", path, errno);
     return WEFT_OK;
 }
@@ -385,7 +385,7 @@ static weft_status cut_file(const weft__run *run, int fd, const char *name, cons
 static weft_status cut_samples(const weft__run *run, uint64_t step) {
     char folder[PATH_BYTES], path[PATH_BYTES];
     if (!weft__join(folder, sizeof folder, run->dir, "samples")) return WEFT_ERR_ARGUMENT;
-    DIR *dir = opendir(folder);
+    DIR *dir = weft__opendir(folder);
     if (!dir) return weft__fail_io(NULL, "open", folder, errno);
     for (struct dirent *entry; (entry = readdir(dir));) {
         uint64_t at = 0;
@@ -406,7 +406,7 @@ static weft_status cut_events(const weft__run *run, uint64_t step) {
     const weft_status status = weft__events_until(bytes.data, size, step, &kept);
     weft_bytes_free(NULL, &bytes);
     if (status != WEFT_OK) return status;
-    if (kept < size && ftruncate(run->events, (off_t)kept) != 0)
+    if (kept < size && weft__truncate(run->events, (off_t)kept) != 0)
         return weft__fail_io(NULL, "cut back", path, errno);
     return WEFT_OK;
 }

@@ -298,7 +298,7 @@ def judge(folders, name, fault, call, folder, result):
         wrong.append("calls it damage: %s" % DAMAGE.search(result.err + result.out).group())
     if result.code == 0:
         got = folders.result(name, folder, result.out)
-        if "cannot " in result.err + result.out:  # a warning: an old checkpoint stays until the next start
+        if "an old checkpoint takes room" in result.err + result.out:  # a warning: it stays until the next start
             got = {path: got[path] for path in got if path in folders.wanted[name] or not path.startswith("checkpoints")}
         if fault.error not in MEMORY and got.get("report.html") == LACKS:  # which the report tells
             got["report.html"] = folders.wanted[name]["report.html"]

@@ -4,8 +4,8 @@
 # shellcheck source=tests/train/command.sh
 . "$(dirname "$0")/command.sh"
 
-# A second of steps is much less than the evaluation (some 60 times as many tokens) or than a step of 400 batches.
-for i in $(seq 4000); do echo "the weft goes over and under the warp, line $((i * 7919 % 1000))"; done >long.txt
+# A second of steps is much less than the evaluation (some 180 times as many tokens) or than a step of 400 batches.
+for i in $(seq 12000); do echo "the weft goes over and under the warp, line $((i * 7919 % 1000))"; done >long.txt
 cat >slow.yaml <<'END'
 task: language-model
 data: {path: long.txt, val_fraction: 0.5}

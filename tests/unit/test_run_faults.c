@@ -43,6 +43,8 @@ int renameat(int from_folder, const char *from, int to_folder, const char *to) {
     return interrupted() ? -1 : renameat2(from_folder, from, to_folder, to, 0);
 }
 
+int ftruncate(int fd, off_t size) { return interrupted() ? -1 : (int)syscall(SYS_ftruncate, fd, size); }
+
 int unlinkat(int folder, const char *name, int flags) {
     return interrupted() ? -1 : (int)syscall(SYS_unlinkat, folder, name, flags);
 }
