@@ -49,13 +49,14 @@ static weft_tensor *spread(const char *where, weft_tensor *g, int dim, int64_t s
         start += (n - 1) * step;
         step = -step;
     }
+    /* Each in its place of a slot of `step`, so that slices that share out x are boxes of one space. */
+    const int64_t lead = start % step, first = start - lead;
+    const int64_t used = n * step < extent - first ? n * step : extent - first;
     int64_t slots[4] = {outer, n, 1, inner}, flat[3] = {outer, n * step, inner};
-    int64_t none[4] = {0, 0, 0, 0}, gaps[4] = {0, 0, step - 1, 0};
-    g = weft_pad_at(where, weft__reshape_to(where, g, 4, slots), none, gaps, 0);
-    g = weft__reshape_to(where, g, 3, flat);
-    int64_t used = (n - 1) * step + 1;
-    g = weft_narrow_at(where, g, 1, 0, used);
-    int64_t before[3] = {0, start, 0}, after[3] = {0, extent - start - used, 0};
+    int64_t ahead[4] = {0, 0, lead, 0}, behind[4] = {0, 0, step - 1 - lead, 0};
+    g = weft_pad_at(where, weft__reshape_to(where, g, 4, slots), ahead, behind, 0);
+    g = weft_narrow_at(where, weft__reshape_to(where, g, 3, flat), 1, 0, used);
+    int64_t before[3] = {0, first, 0}, after[3] = {0, extent - first - used, 0};
     g = weft_pad_at(where, g, before, after, 0);
     return g->error ? g : weft__reshape_to(where, g, rank, shape);
 }

@@ -131,20 +131,20 @@ weft_status weft__bench_logreg(weft__bench *b) { return fit_line(b, WEFT_LOSS_BC
 
 /* ---- networks over batches: an ordinary loop, recorded anew at each step ---- */
 
-/* Ten classes of images, half of whose pixels are 0, a tenth of the labels wrong. */
-static weft_status make_images(weft__bench *b) {
-    int64_t rows = 60000;
-    WEFT_TRY(weft_array_new(b->ctx, WEFT_U8, 2, (int64_t[]){rows, 784}, &b->x));
+/* Ten classes of square images, half of whose pixels are 0, a tenth of the labels wrong. */
+static weft_status make_images(weft__bench *b, int64_t rows, int64_t channels, int64_t side) {
+    const int64_t pixels = channels * side * side;
+    WEFT_TRY(weft_array_new(b->ctx, WEFT_U8, 2, (int64_t[]){rows, pixels}, &b->x));
     WEFT_TRY(weft_array_new(b->ctx, WEFT_U8, 1, &rows, &b->y));
     uint8_t *x = b->x.data, *y = b->y.data;
     uint64_t state = 20170825;
     for (int64_t i = 0; i < rows; i++) {
         int label = (int)(weft__mix64((uint64_t)i) % 10);
-        for (int64_t j = 0; j < 784; j++) {
+        for (int64_t j = 0; j < pixels; j++) {
             state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-            uint64_t spot = weft__mix64((uint64_t)(label * 49 + j / 28 / 4 * 7 + j % 28 / 4)) % 180;
+            uint64_t spot = weft__mix64((uint64_t)(label * 49 + j / side / 4 * 7 + j % side / 4)) % 180;
             uint64_t value = spot + (state >> 33) % 120;
-            x[i * 784 + j] = (uint8_t)(value > 148 ? value < 255 ? value : 255 : 0);
+            x[i * pixels + j] = (uint8_t)(value > 148 ? value < 255 ? value : 255 : 0);
         }
         y[i] = (uint8_t)((state >> 40) % 10 ? label : (int)(state >> 50) % 10);
     }
@@ -162,7 +162,19 @@ weft_status weft__bench_images(weft__bench *b) {
         b->x.shape[1] = 784;
         b->data_kind = "real";
     } else {
-        WEFT_TRY(make_images(b));
+        WEFT_TRY(make_images(b, 60000, 1, 28));
+    }
+    b->data_bytes = b->x.bytes + b->y.bytes;
+    return WEFT_OK;
+}
+
+weft_status weft__bench_color_images(weft__bench *b) {
+    char path[4096];
+    if (find_file(b, "cifar10/train-4000.bin.gz", "data_batch_1.bin", path)) {
+        WEFT_TRY(weft_read_cifar10(b->ctx, path, &b->x, &b->y));
+        b->data_kind = "real";
+    } else {
+        WEFT_TRY(make_images(b, 4000, 3, 32));
     }
     b->data_bytes = b->x.bytes + b->y.bytes;
     return WEFT_OK;
@@ -206,6 +218,12 @@ weft_status weft__bench_resnet(weft__bench *b) {
     b->module = weft_resnet(
         b->ctx, &(weft_resnet_options){.channels = 1, .rows = 28, .columns = 28, .classes = 10, .depth = 8});
     return train_images(b, 64);
+}
+
+weft_status weft__bench_resnet20(weft__bench *b) {
+    b->module = weft_resnet(
+        b->ctx, &(weft_resnet_options){.channels = 3, .rows = 32, .columns = 32, .classes = 10, .depth = 20});
+    return train_images(b, 128);
 }
 
 /* count ids of our own, each by make. */
@@ -262,6 +280,28 @@ weft_status weft__bench_chargpt_big(weft__bench *b) {
     const weft_gpt_options options = {
         .vocab = b->vocabulary, .context = 256, .layers = 6, .heads = 6, .width = 384};
     return train_gpt(b, &options, 16, 256);
+}
+
+static weft_gpt_options llama_options(const weft__bench *b) {
+    return (weft_gpt_options){.vocab = b->vocabulary,
+                              .no_bias = true,
+                              .norm = WEFT_NORM_RMS,
+                              .positions = WEFT_POSITION_ROTARY,
+                              .swiglu = true};
+}
+
+weft_status weft__bench_llama_small(weft__bench *b) {
+    weft_gpt_options options = llama_options(b);
+    options.context = 64, options.layers = 4, options.width = 128;
+    options.heads = 4, options.kv_heads = 2;
+    return train_gpt(b, &options, 12, 64);
+}
+
+weft_status weft__bench_llama(weft__bench *b) {
+    weft_gpt_options options = llama_options(b);
+    options.context = 256, options.layers = 6, options.width = 256;
+    options.heads = 8, options.kv_heads = 4;
+    return train_gpt(b, &options, 8, 256);
 }
 
 weft_status weft__bench_gpt2(weft__bench *b) {

@@ -169,7 +169,7 @@ static bool move(weft_view *view, const weft_tensor *t) {
 static bool see_part(const weft_ir *ir, int *node, weft_view *view) {
     const ir_node *pack = &ir->nodes[*node];
     weft_map *last = &view->map[view->count - 1];
-    if (pack->kind != IR_PACK || pack->imm_i != 2) return false;
+    if (pack->kind != IR_PACK || pack->imm_i != IR_PACK_PAIRS) return false;
     weft_view halved = *view, whole;
     weft_map *map = &halved.map[view->count - 1];
     const int64_t which = last->offset & 1;
@@ -293,18 +293,19 @@ static int split_reduction(weft_ir *ir, const weft_tensor *t, const int64_t *sha
     return join_sums(ir, t, shape, sum, reduce_node(ir, t, edge, 3, rest, 0, 1u << 1, t->rank, shape));
 }
 
-/* Dimension 1 counted behind the others. */
-static uint32_t last_mask(uint32_t mask, int rank) {
-    return (mask & 1u) | (mask >> 2) << 1 | (mask >> 1 & 1u) << (rank - 1);
+static uint32_t mask_in_order(uint32_t mask, int rank, const int *order) {
+    uint32_t out = 0;
+    for (int d = 0; d < rank; d++) out |= (mask >> order[d] & 1u) << d;
+    return out;
 }
 
 static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out) {
     const weft_tensor *x = t->in[0];
     uint32_t mask = ((const weft_attr_axes *)t->attr)->mask;
     int64_t from[WEFT_MAX_RANK], to[WEFT_MAX_RANK];
-    int first, last, n = -2;
-    const bool turned = weft__ir_channels_last(ir, x->rank, x->shape, 1, &in, from);
-    if (turned) mask = last_mask(mask, x->rank);
+    int first, last, n = -2, order[WEFT_MAX_RANK];
+    const bool turned = weft__ir_in_order(ir, x->rank, x->shape, 1, &in, order, from);
+    if (turned) mask = mask_in_order(mask, x->rank, order);
     for (int i = 0; i < x->rank; i++) {
         if (!turned) from[i] = x->shape[i];
         to[i] = mask >> i & 1u ? 1 : from[i];
@@ -318,7 +319,7 @@ static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, i
     }
     if (n == -2) n = reduce_node(ir, t, in, x->rank, from, 0, mask, t->rank, to);
     *out = (ir_edge){n, -1};
-    if (n >= 0 && turned) *out = weft__ir_channels_first(ir, n, t->rank, to);
+    if (n >= 0 && turned) *out = weft__ir_shown(ir, n, t->rank, to, order);
     return n < 0 || out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
 }
 
@@ -465,11 +466,19 @@ static weft_status build_complex(weft_ir *ir, const weft_tensor *t, ir_edge *in,
     int n = new_node(ir, IR_PACK, t, 2, in);
     if (n < 0) return weft__ir_failed(ir);
     ir_node *pack = &ir->nodes[n];
-    pack->imm_i = 2;
+    pack->imm_i = IR_PACK_PAIRS;
     pack->offsets = weft__arena_alloc(&ir->arena, 2 * sizeof *pack->offsets);
     if (!pack->offsets) return weft__ir_failed(ir);
     pack->offsets[0] = 0, pack->offsets[1] = 1;
-    for (int i = 0; i < 2; i++) ir->nodes[in[i].node].pack = n;
+    for (int i = 0; i < 2; i++) {
+        ir_node *part = &ir->nodes[in[i].node];
+        weft_view lies;
+        weft__view_identity(&lies, part->rank, part->shape);
+        for (int d = 0; d < part->rank; d++) lies.map[0].stride[d] *= 2;
+        part->pack = n;
+        part->lies = weft__ir_view(ir, in[i].node, &lies);
+        if (part->lies == -2) return weft__ir_failed(ir);
+    }
     *out = (ir_edge){n, -1};
     return WEFT_OK;
 }
@@ -490,8 +499,9 @@ static weft_status build_plain(weft_ir *ir, const weft_tensor *t, ir_edge *in, i
         return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "%s of complex numbers", weft__op_name(t->op));
     if (simplify(ir, t, in, out)) return WEFT_OK;
     int64_t stored[WEFT_MAX_RANK];
+    int order[WEFT_MAX_RANK];
     const bool each = (kind == IR_CALC || kind == IR_CAST) && t->n_in > 0;
-    const bool turned = each && weft__ir_channels_last(ir, t->rank, t->shape, t->n_in, in, stored);
+    const bool turned = each && weft__ir_in_order(ir, t->rank, t->shape, t->n_in, in, order, stored);
     int n = shaped_node(ir, kind, t, turned ? stored : t->shape, t->n_in, in);
     if (n < 0) return weft__ir_failed(ir);
     if (kind == IR_CONST) {
@@ -501,7 +511,7 @@ static weft_status build_plain(weft_ir *ir, const weft_tensor *t, ir_edge *in, i
     }
     n = weft__ir_unify(ir, n);
     *out = (ir_edge){n, -1};
-    if (n >= 0 && turned) *out = weft__ir_channels_first(ir, n, t->rank, stored);
+    if (n >= 0 && turned) *out = weft__ir_shown(ir, n, t->rank, stored, order);
     return n < 0 || out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
 }
 

@@ -275,13 +275,6 @@ static bool merge_operands(weft_ir *ir, int n) {
     return true;
 }
 
-/* Real and imaginary parts are made of the same values mostly. */
-static bool merge_pairs(weft_ir *ir, const ir_node *pack) {
-    if (pack->imm_i != 2) return true;
-    const int a = ir->nodes[pack->in[0].node].cluster, b = ir->nodes[pack->in[1].node].cluster;
-    return a < 0 || b < 0 || a == b || !mergeable(ir, a, b) || merge_clusters(ir, a, b);
-}
-
 /* What is computed once a row and read by a row kernel only at that row becomes part of it. */
 static bool absorb_rows(weft_ir *ir) {
     for (size_t i = 0; i < ir->n_nodes; i++) {
@@ -343,6 +336,19 @@ static int *chain_siblings(weft_ir *ir) {
     for (int i = 0; i + 1 < count; i++)
         if (list[i].key == list[i + 1].key) next[list[i].number] = list[i + 1].number;
     return next;
+}
+
+/* Parts of a block that are made of the same values; real and imaginary ones are mostly. */
+static bool merge_parts(weft_ir *ir, const ir_node *pack) {
+    for (int i = 0; i < pack->n_in && pack->imm_i != IR_PACK_IN_TURN; i++)
+        for (int j = 0; j < i; j++) {
+            const int a = ir->nodes[pack->in[i].node].cluster, b = ir->nodes[pack->in[j].node].cluster;
+            if (a < 0 || b < 0 || a == b) continue;
+            if (pack->imm_i != IR_PACK_PAIRS && !share_input(ir, &ir->clusters[a], &ir->clusters[b]))
+                continue;
+            if (mergeable(ir, a, b) && !merge_clusters(ir, a, b)) return false;
+        }
+    return true;
 }
 
 static bool are_siblings(weft_ir *ir, int a, int b) {
@@ -449,7 +455,7 @@ static weft_status assign_clusters(weft_ir *ir) {
     for (size_t i = 0; i < ir->n_nodes; i++) {
         ir_node *node = &ir->nodes[i];
         if (!node->live) continue;
-        if (node->kind == IR_PACK && ir->fuse && !merge_pairs(ir, node)) return weft__ir_failed(ir);
+        if (node->kind == IR_PACK && ir->fuse && !merge_parts(ir, node)) return weft__ir_failed(ir);
         if (node->kind == IR_HEAVY || node->kind == IR_PACK) {
             int c = new_cluster(ir, (int)i);
             if (c < 0 || !add_member(ir, c, (int)i)) return weft__ir_failed(ir);
@@ -623,8 +629,10 @@ static weft_status choose_stored(weft_ir *ir) {
 }
 
 weft_status weft__ir_fuse(weft_ir *ir) {
-    bool taken = false;
+    bool apart = false, taken = false;
     mark_live(ir);
+    if (ir->fuse) WEFT_TRY(weft__ir_parts(ir, &apart));
+    if (apart) mark_live(ir);
     if (ir->fuse) WEFT_TRY(weft__ir_sums(ir, &taken));
     if (taken) mark_live(ir);
     WEFT_TRY(weft__ir_base_scatters(ir));

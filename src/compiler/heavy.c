@@ -11,34 +11,57 @@ typedef struct operand {
     int64_t stride[WEFT_VIEW_RANK];
 } operand;
 
+/* The strides of a map over the shape; false where a device cannot address it. */
+static bool strides_of(const weft_map *map, const int64_t *shape, int64_t *stride) {
+    for (int i = 0; i < map->rank; i++) {
+        stride[i] = shape[i] == 1 ? 0 : map->stride[i];
+        if (stride[i] < 0) return false;
+    }
+    return !map->guarded;
+}
+
 static bool addressable(const weft_ir *ir, ir_edge edge, int rank, const int64_t *shape, operand *out) {
     weft_view view;
     if (ir_is_source(&ir->nodes[edge.node]) || !weft__ir_edge_view(ir, edge, rank, shape, &view))
         return false;
-    const weft_map *map = &view.map[0];
-    if (view.count != 1 || weft__view_guarded(&view)) return false;
-    for (int i = 0; i < rank; i++) {
-        out->stride[i] = shape[i] == 1 ? 0 : map->stride[i];
-        if (out->stride[i] < 0) return false;
-    }
-    return true;
+    out->edge = edge;
+    return view.count == 1 && strides_of(&view.map[0], shape, out->stride);
 }
 
 static void store(weft_ir *ir, int n) {
     if (ir->nodes[n].kind != IR_LEAF) ir->nodes[n].stored = true;
 }
 
+typedef bool accepts(int rank, const int64_t *shape, const int64_t *stride);
+
+/* An operand that is a transposition of a reshaped value: copies the reshaped value, which other readers can
+ * share, and reads the copy by transposed strides. False for any other operand. */
+static bool copy_within(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape, accepts *direct,
+                        operand *out) {
+    weft_view outer, inner = {.count = 1};
+    if (!weft__ir_edge_view(ir, edge, rank, shape, &outer) || outer.count != 2) return false;
+    inner.map[0] = outer.map[1];
+    outer.count = 1;
+    if (!direct || inner.map[0].rank > WEFT_MAX_RANK || !strides_of(&outer.map[0], shape, out->stride) ||
+        !direct(rank, shape, out->stride))
+        return false;
+    edge.view = weft__ir_view(ir, edge.node, &inner);
+    if (edge.view == -2) return false;
+    const int copy = weft__ir_unify(ir, weft__ir_copy(ir, edge, inner.map[0].rank, inner.map[0].extent));
+    out->edge = (ir_edge){copy, copy < 0 ? -2 : weft__ir_view(ir, copy, &outer)};
+    return out->edge.view != -2;
+}
+
 /* The operand itself, or a row-major copy of it where `direct` does not accept its strides. */
-static weft_status take_operand(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape,
-                                bool (*direct)(int rank, const int64_t *shape, const int64_t *stride),
+static weft_status take_operand(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape, accepts *direct,
                                 operand *out) {
-    out->edge = edge;
-    if (!addressable(ir, edge, rank, shape, out) || (direct && !direct(rank, shape, out->stride))) {
+    const bool fits =
+        addressable(ir, edge, rank, shape, out) && (!direct || direct(rank, shape, out->stride));
+    if (!fits && !copy_within(ir, edge, rank, shape, direct, out)) {
         const int copy =
             weft__ir_unify(ir, weft__ir_copy(ir, edge, rank, shape)); /* one for all its readers */
         if (copy < 0) return weft__ir_failed(ir);
-        out->edge = (ir_edge){copy, -1};
-        addressable(ir, out->edge, rank, shape, out);
+        addressable(ir, (ir_edge){copy, -1}, rank, shape, out);
     }
     store(ir, out->edge.node);
     return WEFT_OK;
@@ -550,7 +573,7 @@ static weft_status build_conv(weft_ir *ir, const weft_tensor *t, const ir_edge *
                                   [WEFT_CONV_WEIGHT] = {wide, c->size[0], c->size[1], c->in}};
     const int result = heavy_out(ir, n, 0, (weft_dtype)c->dtype, 4, stored[c->pass]);
     if (result < 0) return weft__ir_failed(ir);
-    *out = weft__ir_channels_first(ir, result, 4, stored[c->pass]);
+    *out = weft__ir_shown(ir, result, 4, stored[c->pass], (int[]){0, 2, 3, 1});
     return out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
 }
 

@@ -19,6 +19,7 @@ int weft__ir_node(weft_ir *ir, ir_kind kind, weft_dtype dtype, int rank, const i
                       .n_in = n_in,
                       .cluster = -1,
                       .pack = -1,
+                      .lies = -1,
                       .sink = -1,
                       .unit = -1,
                       .numel = 1,
@@ -45,6 +46,7 @@ static bool covers(const weft_ir *ir, int n, const weft_view *view) {
 
 int weft__ir_view(weft_ir *ir, int n, const weft_view *view) {
     if (weft__view_is_identity(view) && covers(ir, n, view)) return -1;
+    if (ir->nodes[n].kind == IR_CONST && !weft__view_guarded(view)) return -1; /* alike from everywhere */
     weft_hash h;
     weft__hash_init(&h);
     weft__view_hash(&h, view);
@@ -90,4 +92,37 @@ int weft__ir_copy(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape) {
     ir->nodes[n].serial = ir->nodes[edge.node].serial;
     ir->nodes[n].tensor = ir->nodes[edge.node].tensor;
     return n;
+}
+
+weft_status weft__ir_sort(weft_ir *ir) {
+    const size_t n = ir->n_nodes;
+    ir_node *old = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *old);
+    int *number = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *number), count = 0, depth = 0;
+    int *stack = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *stack);
+    int *next = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *next);
+    if (!old || !number || !stack || !next) return weft__ir_failed(ir);
+    memcpy(old, ir->nodes, n * sizeof *old);
+    for (size_t i = 0; i < n; i++) number[i] = -1;
+    for (size_t i = 0; i < n; i++) {
+        if (number[i] < 0) stack[depth++] = (int)i;
+        while (depth > 0) {
+            const int at = stack[depth - 1];
+            if (next[at] < old[at].n_in) {
+                const int in = old[at].in[next[at]++].node;
+                if (number[in] < 0) stack[depth++] = in;
+            } else {
+                number[at] = count++;
+                depth--;
+            }
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        ir_node *node = &ir->nodes[number[i]];
+        *node = old[i];
+        for (int k = 0; k < node->n_in; k++) node->in[k].node = number[node->in[k].node];
+        if (node->pack >= 0) node->pack = number[node->pack];
+    }
+    for (size_t i = 0; i < ir->n_outputs; i++) ir->output_nodes[i] = number[ir->output_nodes[i]];
+    for (size_t i = 0; i < ir->n_sinks; i++) ir->sinks[i].node = number[ir->sinks[i].node];
+    return WEFT_OK;
 }

@@ -2,7 +2,8 @@
  *   ir.c     nodes and views, what the passes share
  *   index.c  finds entries of arrays by a hash
  *   build.c  tensors -> IR: views folded into edges, composites taken or expanded, big reductions split
- *   layout.c which values are stored with their channels last
+ *   layout.c in which order of dimensions values are stored
+ *   parts.c  concatenations and gradients of slices, stored part by part
  *   sums.c   column sums that a product's device computes with it
  *   space.c  index spaces of kernels: which fit together
  *   order.c  which kernels run before which, while clusters form
@@ -29,11 +30,15 @@ typedef enum ir_kind {
     IR_GATHER,    /* in: table (identity view), index */
     IR_HEAVY,     /* one heavy operation; its results are HEAVY_OUT */
     IR_HEAVY_OUT, /* in: heavy; of a product: 0 the product, 1 sums */
-    IR_PACK       /* parts at offsets of one block, one after the other, or of imm 2 in steps of 2 */
+    IR_PACK       /* parts in one block, from `offsets` on; imm: how they lie there */
 } ir_kind;
 
-/* Operand: element i of the consumer's index space is element view(i) of node. view -1: row-major identity.
- */
+/* How the parts of a PACK lie: one after the other, or side by side, each as its `lies` says; pairs are the
+ * real and imaginary parts of complex numbers. */
+enum { IR_PACK_IN_TURN, IR_PACK_APART, IR_PACK_PAIRS };
+
+/* Operand: element i of the consumer's index space is element view(i) of node. view -1: row-major identity,
+ * or all of a constant, whatever its shape. */
 typedef struct ir_edge {
     int node, view;
 } ir_edge;
@@ -55,11 +60,12 @@ typedef struct ir_node {
     bool fold;      /* a REDUCE that adds up the rows of a block of its cluster's space */
     bool copy;      /* a CAST that only moves data: must stay a node of its own */
     int rank, n_in;
-    int users;      /* edges that read it */
-    int cluster;    /* fused kernel it belongs to; -1: none, recomputed where used */
-    int pack;       /* PACK that it lies in, -1 */
-    int sink;       /* index of the assignment that it is the value of, -1 */
-    int unit;       /* scheduled unit that makes it, -1 */
+    int users;   /* edges that read it */
+    int cluster; /* fused kernel it belongs to; -1: none, recomputed where used */
+    int pack;    /* PACK that it lies in, -1 */
+    int lies;    /* how: view from its index to an element of the block from its offset on; -1: in one run */
+    int sink;    /* index of the assignment that it is the value of, -1 */
+    int unit;    /* scheduled unit that makes it, -1 */
     uint32_t axes;  /* REDUCE: mask over shape_in */
     int rank_in;    /* REDUCE: the operand's index space */
     int64_t *shape; /* rank extents */
@@ -164,6 +170,8 @@ bool weft__ir_edge_view(const weft_ir *ir, ir_edge edge, int rank, const int64_t
 int weft__ir_copy(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape);
 weft_status weft__ir_failed(weft_ir *ir); /* out of memory */
 
+weft_status weft__ir_sort(weft_ir *ir); /* operands come before their users again */
+
 /* ---- build.c ---- */
 /* The earlier node equal to the newest one, which is then dropped; or the newest. */
 int weft__ir_unify(weft_ir *ir, int newest);
@@ -171,17 +179,22 @@ weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_ou
                            size_t n_sinks);
 
 /* ---- layout.c ---- */
-/* Turns operands over (N, C, ...) into operands over (N, ..., C), the shape then in `stored`, where the
- * largest of them lies so; else false. */
-bool weft__ir_channels_last(weft_ir *ir, int rank, const int64_t *shape, int n_in, ir_edge *in,
-                            int64_t *stored);
-/* Node n, stored (N, ..., C), seen as (N, C, ...). View -2: memory is gone. */
-ir_edge weft__ir_channels_first(weft_ir *ir, int n, int rank, const int64_t *stored);
+/* Where the largest operand is stored in another order of dimensions than the shape's: turns all operands
+ * into that order, with stored[i] = shape[order[i]]. Else false. */
+bool weft__ir_in_order(weft_ir *ir, int rank, const int64_t *shape, int n_in, ir_edge *in, int *order,
+                       int64_t *stored);
+/* Node n, stored in that order, seen over the shape. View -2: memory is gone. */
+ir_edge weft__ir_shown(weft_ir *ir, int n, int rank, const int64_t *stored, const int *order);
 
 /* ---- heavy.c: heavy tensors -> HEAVY nodes whose operands a device can address ---- */
 weft_status weft__ir_heavy(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out);
 /* Sums of a scatter-add and another value become scatter-adds to that base. Users are counted. */
 weft_status weft__ir_base_scatters(weft_ir *ir);
+
+/* ---- parts.c ---- */
+/* Stored values that are assembled from parts become blocks of them. Users are counted before; where *taken,
+ * they have to be counted again. */
+weft_status weft__ir_parts(weft_ir *ir, bool *taken);
 
 /* ---- sums.c ---- */
 /* Column sums of what a product reads as its left operand become a result of the product, where the device

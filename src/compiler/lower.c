@@ -68,9 +68,13 @@ static int add_view(lowering *l, const weft_view *view) {
     return l->kernel.n_views++;
 }
 
-/* Elements from one of its values to the next where it is stored. */
-static int64_t step_of(const weft_ir *ir, const ir_node *node) {
-    return node->pack >= 0 && ir->nodes[node->pack].imm_i == 2 ? 2 : 1;
+/* Elements from the node's first one on that it touches where it is stored. */
+static int64_t reach_of(const weft_ir *ir, const ir_node *node) {
+    if (node->lies < 0 || !node->numel) return node->numel;
+    const weft_map *lies = &ir->views[node->lies].map[0];
+    int64_t last = 0;
+    for (int d = 0; d < lies->rank; d++) last += (lies->extent[d] - 1) * lies->stride[d];
+    return last + 1;
 }
 
 static int add_arg(lowering *l, int n, bool written) {
@@ -87,9 +91,8 @@ static int add_arg(lowering *l, int n, bool written) {
             !weft__index_add(l->ir->ctx, &l->args, hash, at))
             return OUT_OF_MEMORY;
         const ir_node *node = &l->ir->nodes[n];
-        const int64_t last = (node->numel - 1) * step_of(l->ir, node);
         l->arg_nodes[at] = n;
-        l->kernel.args[at] = (weft_kernel_arg){.dtype = node->dtype, .elements = node->numel ? last + 1 : 0};
+        l->kernel.args[at] = (weft_kernel_arg){.dtype = node->dtype, .elements = reach_of(l->ir, node)};
         l->kernel.n_args++;
     }
     if (written)
@@ -442,12 +445,13 @@ static int emit(lowering *l, int n, access at, int view) {
 
 /* ---- stores, name, tidy form ---- */
 
-/* The same view in steps: it is the identity. */
-static int stepped(lowering *l, int view, int64_t step) {
-    weft_view apart = l->kernel.views[view];
-    if (step == 1) return view;
-    for (int d = 0; d < apart.map[0].rank; d++) apart.map[0].stride[d] *= step;
-    return add_view(l, &apart);
+/* Where the node is stored, over the rows or the full space. */
+static int place_view(lowering *l, int n, bool full) {
+    const ir_edge place = {n, l->ir->nodes[n].lies};
+    weft_view view;
+    if (place.view < 0) return full ? l->full_view : l->row_view;
+    return (full ? full_view(l, place, &view) : row_view(l, place, &view)) ? add_view(l, &view)
+                                                                           : TOO_MANY_MAPS;
 }
 
 static int emit_store(lowering *l, int n) {
@@ -457,7 +461,7 @@ static int emit_store(lowering *l, int n) {
     int view = full ? l->full_view : l->row_view;
     int value = emit(l, n, at, view);
     int arg = value < 0 ? value : add_arg(l, n, true);
-    if (arg >= 0) view = stepped(l, view, step_of(l->ir, node));
+    if (arg >= 0) view = place_view(l, n, full);
     if (arg < 0 || view < 0) return arg < 0 ? arg : view;
     weft_instr instr = instr_of(WEFT_INSTR_STORE, (weft_dtype)node->dtype);
     instr.a = value;

@@ -581,7 +581,7 @@ static weft_status make_command(plan *p, const plan_unit *u, weft_command *comma
 /* Zeroes the gaps between the parts of a pack. */
 static weft_status zero_gaps(plan *p, const ir_node *pack, weft_command *list, int *count) {
     int64_t size = (int64_t)weft_dtype_size((weft_dtype)pack->dtype), end = 0;
-    if (pack->imm_i == 2) return WEFT_OK; /* pairs */
+    if (pack->imm_i != IR_PACK_IN_TURN) return WEFT_OK; /* there are none */
     for (int i = 0; i <= pack->n_in; i++) {
         int64_t start = i < pack->n_in ? pack->offsets[i] : pack->numel;
         if (start > end) {

@@ -120,42 +120,6 @@ static int product_for(const weft_ir *ir, int n, int d, search *s) {
     return -1;
 }
 
-/* ---- order ---- */
-
-/* Operands come before their users again. */
-static weft_status sort(weft_ir *ir) {
-    const size_t n = ir->n_nodes;
-    ir_node *old = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *old);
-    int *number = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *number), count = 0, depth = 0;
-    int *stack = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *stack);
-    int *next = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *next);
-    if (!old || !number || !stack || !next) return weft__ir_failed(ir);
-    memcpy(old, ir->nodes, n * sizeof *old);
-    for (size_t i = 0; i < n; i++) number[i] = -1;
-    for (size_t i = 0; i < n; i++) {
-        if (number[i] < 0) stack[depth++] = (int)i;
-        while (depth > 0) {
-            const int at = stack[depth - 1];
-            if (next[at] < old[at].n_in) {
-                const int in = old[at].in[next[at]++].node;
-                if (number[in] < 0) stack[depth++] = in;
-            } else {
-                number[at] = count++;
-                depth--;
-            }
-        }
-    }
-    for (size_t i = 0; i < n; i++) {
-        ir_node *node = &ir->nodes[number[i]];
-        *node = old[i];
-        for (int k = 0; k < node->n_in; k++) node->in[k].node = number[node->in[k].node];
-        if (node->pack >= 0) node->pack = number[node->pack];
-    }
-    for (size_t i = 0; i < ir->n_outputs; i++) ir->output_nodes[i] = number[ir->output_nodes[i]];
-    for (size_t i = 0; i < ir->n_sinks; i++) ir->sinks[i].node = number[ir->sinks[i].node];
-    return WEFT_OK;
-}
-
 /* Node n becomes a result of the product. */
 static void take(weft_ir *ir, int n, int h) {
     ir_node *sum = &ir->nodes[n];
@@ -195,5 +159,5 @@ weft_status weft__ir_sums(weft_ir *ir, bool *taken) {
         take(ir, n, h);
         *taken = true;
     }
-    return *taken ? sort(ir) : WEFT_OK;
+    return *taken ? weft__ir_sort(ir) : WEFT_OK;
 }

@@ -49,7 +49,7 @@ static weft_tensor *reject_vector(const char *where, weft_tensor *x, const char 
                         weft__tensor_text(v, a), weft__tensor_text(x, b));
 }
 
-/* ---- the variance of columns, as a composite for the sake of its gradient ---- */
+/* ---- variance and scaling as composites, whose gradients need fewer passes than derived ones ---- */
 
 static void variance_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype,
                            int *rank, int64_t *dims) {
@@ -82,6 +82,37 @@ static const weft_composite variance_of_rows = {.name = "variance",
                                                 .expand = variance_expand,
                                                 .backward = variance_backward};
 
+static void scaled_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype, int *rank,
+                         int64_t *dims) {
+    (void)params, (void)output;
+    *dtype = (weft_dtype)in[0]->dtype;
+    *rank = 2;
+    dims[0] = in[0]->shape[0], dims[1] = in[0]->shape[1];
+}
+
+/* Of rows (R, C), their mean (C) and a factor (C). */
+static void scaled_expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
+    (void)where, (void)params;
+    out[0] = mul(sub(in[0], in[1]), in[2]);
+}
+
+/* The gradient of the mean needs the sum of g, which is also the gradient of beta. One pass over the rows
+ * gives both sums. */
+static void scaled_backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
+    weft_tensor *const *in = whole->in;
+    grads[0] = mul(g, in[2]);
+    grads[1] = neg(mul(weft_sum_at(where, g, 0, false), in[2]));
+    grads[2] = weft_sum_at(where, mul(g, sub(in[0], in[1])), 0, false);
+}
+
+static const weft_composite scaled_rows = {.name = "scale",
+                                           .kind = -1,
+                                           .n_inputs = 3,
+                                           .n_outputs = 1,
+                                           .shape = scaled_shape,
+                                           .expand = scaled_expand,
+                                           .backward = scaled_backward};
+
 weft_tensor *weft__batch_moments(const char *where, weft_tensor *x, weft_tensor **mean,
                                  weft_tensor **variance) {
     weft_tensor *bad = reject_input(where, x, false);
@@ -108,10 +139,10 @@ weft_tensor *weft_batch_norm_at(const char *where, weft_tensor *x, weft_tensor *
         bad = reject_vector(where, x, "beta", beta);
     if (!bad && !mean) bad = weft__batch_moments(where, x, &mean, &variance);
     if (bad) return bad;
-    weft_tensor *d = sub(rows_of(where, widen(where, x)), widen(where, mean));
+    weft_tensor *rows = rows_of(where, widen(where, x)), *y;
     weft_tensor *factor = weft_rsqrt_at(where, addc(widen(where, variance), o.eps == 0.0 ? 1e-5 : o.eps));
     if (gamma) factor = mul(factor, widen(where, gamma)); /* of a channel, before it meets the rows */
-    weft_tensor *y = mul(d, factor);
+    weft__composite(where, &scaled_rows, NULL, (weft_tensor *[]){rows, widen(where, mean), factor}, &y);
     if (beta) y = add(y, widen(where, beta));
     y = as_dtype(where, y, (weft_dtype)x->dtype);
     return weft__poisoned(y) ? y : from_rows(where, y, x);

@@ -100,6 +100,9 @@ static void with_gradients(board *s, weft_tensor *y, weft_tensor *x, weft_tensor
     GOLDEN(flip_slice, out(s, weft_slice(s->a, (int64_t[]){-1, 1}, NULL, (int64_t[]){-2, 3})))               \
     GOLDEN(pad, out(s, weft_pad(s->a, (int64_t[]){1, 0}, (int64_t[]){0, 2}, 7)))                             \
     GOLDEN(concat, out(s, weft_concat((weft_tensor *[]){s->a, s->b, s->a}, 3, 1)))                           \
+    GOLDEN(                                                                                                  \
+        parts,                                                                                               \
+        out(s, weft_concat((weft_tensor *[]){weft_exp(s->tall), weft_mul(weft_exp(s->tall), s->up)}, 2, 1))) \
     GOLDEN(stack, out(s, weft_stack((weft_tensor *[]){s->a, weft_exp(s->b)}, 2, 0)))                         \
     GOLDEN(reshape_of_transpose, out(s, weft_exp(weft_reshape(weft_transpose(s->a, 0, 1), SHAPE(4, 32)))))   \
     GOLDEN(iota, out(s, weft_add(weft_iota(s->ctx, WEFT_I32, SHAPE(8, 16)), s->i)))                          \

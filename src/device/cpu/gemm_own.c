@@ -25,6 +25,7 @@
 #define IN_PLACE_ROWS    384 /* of a multiplied at once where they are not: what stays in the second cache */
 #define TILE_STEP        8   /* elements from column to column of a packed tile of a, a power of two */
 #define B_AHEAD          16  /* rows of a packed panel of b fetched before they are used */
+#define PACK_AHEAD       8   /* rows that are packed next, fetched before they are */
 #define C_AHEAD          24  /* products between the fetches of two rows of c, at the end of a tile's sum */
 #define DIRECT_BYTES     65536 /* of b: no packing below */
 

@@ -151,8 +151,10 @@ static void FN(pack_b)(T *to, const weft_gemm *g, const T *b) {
         for (int64_t t = 0, j = 0; t < panels.count; t++) {
             int64_t nv = split_size(panels, t);
             T *at = to + j * g->k + p * nv * VL;
-            for (int64_t v = 0; v < nv; v++, j += VL, at += VL)
+            for (int64_t v = 0; v < nv; v++, j += VL, at += VL) {
+                __builtin_prefetch(b + j + PACK_AHEAD * g->b_k);
                 FN(store)(at, g->n - j < VL ? LOAD_PART(b + j, g->n - j) : FN(load)(b + j));
+            }
         }
 }
 
@@ -176,6 +178,7 @@ static void FN(pack_a)(T *to, const weft_gemm *g, const T *a) {
         for (int64_t r = 0; r < tiles.count; r++) {
             int64_t rows = split_size(tiles, r);
             T *at = to + (r * g->k + p) * TILE_STEP;
+            __builtin_prefetch(from + PACK_AHEAD * g->a_k);
             if (rows == TILE_ROWS)
                 memcpy(at, from, TILE_ROWS * sizeof(T));
             else
@@ -246,11 +249,18 @@ static int64_t FN(span)(int64_t n) {
     return weft__ceil_div(weft__ceil_div(n, weft__ceil_div(n, COLUMNS)), VL) * VL;
 }
 
+/* How many rows of a turned matrix a, which is stored column by column, are packed at once. Columns are read
+ * in runs of that length, so it is as many rows as the second cache has room for, in even blocks. */
+static int64_t FN(turned_rows)(int64_t m, int64_t span) {
+    const int64_t most = BLOCK_ROWS + COLUMNS - span;
+    return weft__ceil_div(weft__ceil_div(m, weft__ceil_div(m, most)), TILE_ROWS) * TILE_ROWS;
+}
+
 static void FN(packed)(const weft_gemm *g, const T *a, const T *b, T *c, T *scratch) {
     int64_t depth = depth_of(g->k), span = FN(span)(g->n);
     T *packed_b = scratch, *packed_a = scratch + span * depth;
     bool in_place = g->a_k == 1 && g->n <= IN_PLACE_COLUMNS;
-    int64_t block = in_place ? IN_PLACE_ROWS : BLOCK_ROWS;
+    const int64_t block = in_place ? IN_PLACE_ROWS : g->a_k == 1 ? BLOCK_ROWS : FN(turned_rows)(g->m, span);
     for (int64_t j = 0; j < g->n; j += span)
         for (int64_t p = 0; p < g->k; p += depth) {
             weft_gemm h = *g;
@@ -275,9 +285,10 @@ static void FN(packed)(const weft_gemm *g, const T *a, const T *b, T *c, T *scra
 /* Elements of scratch for g and whatever is no larger in any dimension. The last tile's last vectors are
  * stored whole. */
 static int64_t FN(packed_scratch)(const weft_gemm *g) {
-    int64_t rows = g->m < BLOCK_ROWS ? g->m : BLOCK_ROWS, cols = g->n < COLUMNS ? g->n : COLUMNS;
+    const int64_t most = BLOCK_ROWS + COLUMNS, rows = g->m < most ? g->m : most;
+    const int64_t cols = g->n < COLUMNS ? g->n : COLUMNS;
     return (g->k < DEPTH ? g->k : DEPTH) *
-               (weft__ceil_div(cols, VL) * VL + weft__ceil_div(rows, TILE_ROWS) * TILE_STEP) +
+               (weft__ceil_div(cols, VL) * VL + (weft__ceil_div(rows, TILE_ROWS) + 1) * TILE_STEP) +
            TILE_STEP * VL;
 }
 

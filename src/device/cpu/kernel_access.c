@@ -245,39 +245,35 @@ static bool outside(const walk *w) { /* guards of dimensions that the box does n
     return false;
 }
 
-/* n runs of `size` elements of the buffer, which begin `pitch` elements apart. */
-static void load_runs(const walk *w, int64_t at, int64_t n, int64_t size, int64_t offset, int64_t pitch,
-                      int64_t stride) {
-    const weft_tile_load load = w->frame->plan->tiles->load[w->step->dtype];
-    const char *from = w->buffer + offset * (int64_t)w->size;
-    char *out = w->out + at * (int64_t)w->ct_size;
-    for (int64_t i = 0; i < n; i++) {
-        load(size, out, from, stride);
-        from += pitch * (int64_t)w->size;
-        out += size * (int64_t)w->ct_size;
-    }
-}
-
-/* The box of one map without guards: runs along the last dimension, nothing to look at. */
+/* The box of one map without guards, from dimension `level` on: nothing to look at. Returns its elements. */
 static int64_t plain_box(const walk *w, int level, int64_t at, int64_t offset) {
-    const weft_local *l = &w->access->local[level], *in = l + 1;
-    const int64_t *chunk = w->frame->chunk, n = l->unit * chunk[l->by];
-    if (level == w->access->n_local - 1) {
+    const weft_step *s = w->step;
+    const weft_tiles *tiles = w->frame->plan->tiles;
+    const int64_t *chunk = w->frame->chunk;
+    const int left = w->access->n_local - level;
+    const bool loads = s->kind == WEFT_STEP_READ && s->source == WEFT_INSTR_LOAD;
+    const weft_local *l = &w->access->local[level];
+    const int64_t n = l->unit * chunk[l->by];
+    if (left == 1) {
         run_of(w, at, n, offset, l->stride);
         return n;
     }
-    int64_t here = at;
-    if (level < w->access->n_local - 2) {
+    if (left > 3 || !(loads || s->kind == WEFT_STEP_WRITE)) {
+        int64_t here = at;
         for (int64_t i = 0; i < n; i++) here += plain_box(w, level + 1, here, offset + i * l->stride);
         return here - at;
     }
-    const int64_t size = in->unit * chunk[in->by];
-    if (w->step->kind == WEFT_STEP_READ && w->step->source == WEFT_INSTR_LOAD) {
-        load_runs(w, at, n, size, offset, l->stride, in->stride);
-        return n * size;
+    weft_tile_box box = {.n = {1, 1, 1}};
+    for (int i = 0; i < left; i++) {
+        box.n[3 - left + i] = l[i].unit * chunk[l[i].by];
+        box.stride[3 - left + i] = l[i].stride;
     }
-    for (int64_t i = 0; i < n; i++, here += size) run_of(w, here, size, offset + i * l->stride, in->stride);
-    return here - at;
+    char *from = w->buffer + offset * (int64_t)w->size;
+    if (loads)
+        tiles->load_box[s->dtype](&box, w->out + at * (int64_t)w->ct_size, from);
+    else
+        tiles->store_box[s->dtype](&box, from, w->a + at * (int64_t)w->ct_size);
+    return box.n[0] * box.n[1] * box.n[2];
 }
 
 /* Nested loops over the box; the last dimension is a run, whose ends guards cut off. */

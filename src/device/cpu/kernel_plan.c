@@ -179,7 +179,7 @@ static void cut_space(weft_geometry *g) {
     if (plan->columns) {
         const int64_t last = plan->extent[plan->parallel.first + plan->parallel.count - 1];
         int64_t width = rows / 8 < 128 ? 128 : rows / 8;
-        if (last >= 128 && last < width)
+        if ((last >= 128 || (last >= 16 && last * length >= most)) && last < width)
             width = last; /* beyond it the next row begins, not the next column */
         width = (width < most ? width : most) / 16 * 16;
         cut(plan->extent, &plan->parallel, width);

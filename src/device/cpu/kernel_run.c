@@ -41,7 +41,7 @@ static void add_part(accumulator *acc, const weft_step *s, int64_t n, const char
     if (++acc->parts == s->group) climb(acc, s, n);
 }
 
-/* FULL elements of one chunk: rows are reduced first, columns row by row. */
+/* FULL elements of one chunk, reduced by themselves first. */
 static void add_chunk(const weft_frame *f, const weft_step *s) {
     accumulator *acc = (accumulator *)(void *)weft__ref(f, s->out);
     const char *a = weft__ref(f, s->a);
@@ -52,8 +52,12 @@ static void add_chunk(const weft_frame *f, const weft_step *s) {
         add_part(acc, s, 1, acc->data + s->bytes);
         return;
     }
-    const int64_t size = n * (int64_t)weft__ct_size((weft_ct)s->ct);
-    for (int64_t i = f->count[WEFT_COUNT_FULL] / n; i > 0; i--, a += size) add_part(acc, s, n, a);
+    const int64_t rows = f->count[WEFT_COUNT_FULL] / n;
+    if (rows > 1) {
+        s->fn.products(rows, n, acc->data + s->bytes, a, NULL);
+        a = acc->data + s->bytes;
+    }
+    add_part(acc, s, n, a);
 }
 
 /* All rows of a tile. */

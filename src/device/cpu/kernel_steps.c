@@ -144,9 +144,8 @@ static weft_step *accumulator_step(weft_builder *b, weft_step_kind kind, const w
 static void begin_reduction(weft_builder *b, int v) {
     const weft_instr *c = &b->kernel->code[v];
     const weft_nest *r = &b->plan->reduction;
-    int64_t parts = b->plan->columns ? r->total : r->tiles;
     weft_step *s = accumulator_step(b, WEFT_STEP_INIT, c);
-    weft_ref state = weft__register_new(b, weft__accumulator_bytes(s->bytes, parts, s->group), b->phased);
+    weft_ref state = weft__register_new(b, weft__accumulator_bytes(s->bytes, r->tiles, s->group), b->phased);
     s->out = b->values[v].state = state;
 }
 
@@ -154,6 +153,7 @@ static void add_to_reduction(weft_builder *b, int v) {
     const weft_instr *c = &b->kernel->code[v];
     weft_ref a = weft__value_vector(b, c->a, true);
     weft_step *s = accumulator_step(b, WEFT_STEP_ADD, c);
+    if (b->plan->columns) s->fn.products = b->plan->tiles->columns[c->op][s->ct];
     s->out = b->values[v].state;
     s->a = a;
     b->cost_ns += 0.1;

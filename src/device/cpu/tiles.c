@@ -250,7 +250,7 @@ DUOS_(MUL, a *b)
     }
 #define COLUMNS_(name, join, value, ct)                                                                      \
     COLUMNS_OF_(name, join, value, ct, 64)                                                                   \
-    COLUMNS_OF_(name, join, value, ct, 32)                                                                   \
+    COLUMNS_OF_(name, join, value, ct, 16)                                                                   \
     COLUMNS_OF_(name, join, value, ct, 8)                                                                    \
     COLUMNS_OF_(name, join, value, ct, 1)                                                                    \
     static void name##ct(int64_t rows, int64_t n, void *out, const void *pa, const void *pb) {               \
@@ -258,7 +258,7 @@ DUOS_(MUL, a *b)
         ct_##ct *o = out;                                                                                    \
         int64_t j = 0;                                                                                       \
         for (; j + 64 <= n; j += 64) name##64_##ct(rows, n, o + j, p + j, by);                               \
-        for (; j + 32 <= n; j += 32) name##32_##ct(rows, n, o + j, p + j, by);                               \
+        for (; j + 16 <= n; j += 16) name##16_##ct(rows, n, o + j, p + j, by);                               \
         for (; j + 8 <= n; j += 8) name##8_##ct(rows, n, o + j, p + j, by);                                  \
         for (; j < n; j++) name##1_##ct(rows, n, o + j, p + j, by);                                          \
     }
@@ -418,15 +418,32 @@ static void dot_f64(int64_t rows, int64_t n, void *out, const void *pa, const vo
     X(U64, uint64_t, u64, s, v)                                                                              \
     X(BOOL, uint8_t, i32, s != 0, (uint8_t)(v != 0))
 
+/* Visits the runs of a box, each at p. Runs of a length known to the compiler become a few vector moves. */
+#define BOX_(row, run, step)                                                                                 \
+    for (int64_t i = 0; i < b.n[0]; i++, row += b.stride[0])                                                 \
+        for (int64_t j = 0; j < b.n[1]; j++, step) {                                                         \
+            __auto_type p = row + j * b.stride[1];                                                           \
+            run;                                                                                             \
+        }
+
 #define STORAGE_(dtype, S, ct, get, put)                                                                     \
+    W_FN void load_run_##dtype(int64_t n, ct_##ct *restrict o, const S *restrict p) {                        \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            const S s = p[i];                                                                                \
+            o[i] = get;                                                                                      \
+        }                                                                                                    \
+    }                                                                                                        \
+    W_FN void store_run_##dtype(int64_t n, S *restrict o, const ct_##ct *restrict a) {                       \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            const ct_##ct v = a[i];                                                                          \
+            o[i] = put;                                                                                      \
+        }                                                                                                    \
+    }                                                                                                        \
     static void load_##dtype(int64_t n, void *out, const void *from, int64_t stride) {                       \
         const S *restrict p = from;                                                                          \
         ct_##ct *restrict o = out;                                                                           \
         if (stride == 1) {                                                                                   \
-            for (int64_t i = 0; i < n; i++) {                                                                \
-                const S s = p[i];                                                                            \
-                o[i] = get;                                                                                  \
-            }                                                                                                \
+            load_run_##dtype(n, o, p);                                                                       \
         } else if (stride == 0) {                                                                            \
             const S s = *p;                                                                                  \
             const ct_##ct x = get;                                                                           \
@@ -442,15 +459,40 @@ static void dot_f64(int64_t rows, int64_t n, void *out, const void *pa, const vo
         const ct_##ct *restrict a = pa;                                                                      \
         S *restrict o = to;                                                                                  \
         if (stride == 1) {                                                                                   \
-            for (int64_t i = 0; i < n; i++) {                                                                \
-                const ct_##ct v = a[i];                                                                      \
-                o[i] = put;                                                                                  \
-            }                                                                                                \
+            store_run_##dtype(n, o, a);                                                                      \
         } else {                                                                                             \
             for (int64_t i = 0; i < n; i++) {                                                                \
                 const ct_##ct v = a[i];                                                                      \
                 o[i * stride] = put;                                                                         \
             }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void load_box_##dtype(const weft_tile_box *box, void *out, const void *from) {                    \
+        const weft_tile_box b = *box;                                                                        \
+        const S *row = from;                                                                                 \
+        ct_##ct *o = out;                                                                                    \
+        if (b.stride[2] == 1 && b.n[2] == 32) {                                                              \
+            BOX_(row, load_run_##dtype(32, o, p), o += 32)                                                   \
+        } else if (b.stride[2] == 1 && b.n[2] == 16) {                                                       \
+            BOX_(row, load_run_##dtype(16, o, p), o += 16)                                                   \
+        } else if (b.stride[2] == 1 && b.n[2] == 8) {                                                        \
+            BOX_(row, load_run_##dtype(8, o, p), o += 8)                                                     \
+        } else {                                                                                             \
+            BOX_(row, load_##dtype(b.n[2], o, p, b.stride[2]), o += b.n[2])                                  \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void store_box_##dtype(const weft_tile_box *box, void *to, const void *pa) {                      \
+        const weft_tile_box b = *box;                                                                        \
+        const ct_##ct *a = pa;                                                                               \
+        S *row = to;                                                                                         \
+        if (b.stride[2] == 1 && b.n[2] == 32) {                                                              \
+            BOX_(row, store_run_##dtype(32, p, a), a += 32)                                                  \
+        } else if (b.stride[2] == 1 && b.n[2] == 16) {                                                       \
+            BOX_(row, store_run_##dtype(16, p, a), a += 16)                                                  \
+        } else if (b.stride[2] == 1 && b.n[2] == 8) {                                                        \
+            BOX_(row, store_run_##dtype(8, p, a), a += 8)                                                    \
+        } else {                                                                                             \
+            BOX_(row, store_##dtype(b.n[2], p, b.stride[2], a), a += b.n[2])                                 \
         }                                                                                                    \
     }                                                                                                        \
     GATHER_(dtype, S, ct, get, i32)                                                                          \
@@ -706,9 +748,11 @@ static void random_words(int64_t n, int32_t *restrict out, int64_t start, int64_
         [WEFT_I32] = cast_##from##_I32,   [WEFT_I64] = cast_##from##_I64, [WEFT_U8] = cast_##from##_U8,      \
         [WEFT_U16] = cast_##from##_U16,   [WEFT_U32] = cast_##from##_U32, [WEFT_U64] = cast_##from##_U64,    \
         [WEFT_BOOL] = cast_##from##_BOOL}
-#define LOAD_ROW_(dtype, S, ct, get, put)   [WEFT_##dtype] = load_##dtype,
-#define STORE_ROW_(dtype, S, ct, get, put)  [WEFT_##dtype] = store_##dtype,
-#define GATHER_ROW_(dtype, S, ct, get, put) [WEFT_##dtype] = {gather_##dtype##_i32, gather_##dtype##_i64},
+#define LOAD_ROW_(dtype, S, ct, get, put)      [WEFT_##dtype] = load_##dtype,
+#define STORE_ROW_(dtype, S, ct, get, put)     [WEFT_##dtype] = store_##dtype,
+#define LOAD_BOX_ROW_(dtype, S, ct, get, put)  [WEFT_##dtype] = load_box_##dtype,
+#define STORE_BOX_ROW_(dtype, S, ct, get, put) [WEFT_##dtype] = store_box_##dtype,
+#define GATHER_ROW_(dtype, S, ct, get, put)    [WEFT_##dtype] = {gather_##dtype##_i32, gather_##dtype##_i64},
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b)  PASTE_(a, b)
@@ -744,6 +788,8 @@ const weft_tiles PASTE(weft__tiles_, WEFT_ISA) = {
         },
     .load = {STORAGE_LIST(LOAD_ROW_)},
     .store = {STORAGE_LIST(STORE_ROW_)},
+    .load_box = {STORAGE_LIST(LOAD_BOX_ROW_)},
+    .store_box = {STORAGE_LIST(STORE_BOX_ROW_)},
     .gather = {STORAGE_LIST(GATHER_ROW_)},
     .expand = {expand_f32, expand_f64, expand_i32, expand_i64, expand_i64},
     .repeat = {repeat_f32, repeat_f64, repeat_i32, repeat_i64, repeat_i64},

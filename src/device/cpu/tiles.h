@@ -29,6 +29,12 @@ typedef void (*weft_tile_products)(int64_t rows, int64_t length, void *out, cons
 typedef void (*weft_tile_join)(int64_t n, void *so_far, const void *next);
 typedef void (*weft_tile_load)(int64_t n, void *out, const void *from, int64_t stride);
 typedef void (*weft_tile_store)(int64_t n, void *to, int64_t stride, const void *a);
+/* A box of memory with three dimensions, the last one innermost. The tile holds its elements without gaps. */
+typedef struct weft_tile_box {
+    int64_t n[3], stride[3];
+} weft_tile_box;
+typedef void (*weft_tile_load_box)(const weft_tile_box *box, void *out, const void *from);
+typedef void (*weft_tile_store_box)(const weft_tile_box *box, void *to, const void *a);
 /* out[i] = from[i * stride + index[i] * pitch]; 0 for an index outside 0..bound-1. Returns the first such i,
  * or -1. */
 typedef int64_t (*weft_tile_gather)(int64_t n, void *out, const void *from, int64_t stride, const void *index,
@@ -52,6 +58,8 @@ typedef struct weft_tiles {
     weft_tile_join join[WEFT_OP_COUNT][WEFT_CT_COUNT];
     weft_tile_load load[WEFT_DTYPE_COUNT];
     weft_tile_store store[WEFT_DTYPE_COUNT];
+    weft_tile_load_box load_box[WEFT_DTYPE_COUNT];
+    weft_tile_store_box store_box[WEFT_DTYPE_COUNT];
     weft_tile_gather gather[WEFT_DTYPE_COUNT][2]; /* index i32, i64 */
     weft_tile_spread expand[WEFT_CT_COUNT], repeat[WEFT_CT_COUNT];
     /* out[i] = start + i * stride as i32 or i64 */
