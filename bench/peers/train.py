@@ -11,6 +11,7 @@ from torch.nn import functional
 
 import peer
 from gpt import GPT
+from llama import Llama
 
 
 def stepper(optimizer, loss_of):
@@ -32,8 +33,8 @@ def xor(args):
     return stepper(sgd, lambda: functional.binary_cross_entropy_with_logits(run(x), y))
 
 
-def train_images(args, net, batch, shape, memory=torch.contiguous_format):
-    x, y = peer.images(args)
+def train_images(args, net, batch, shape, memory=torch.contiguous_format, images=peer.images):
+    x, y = images(args)
     x = x.view(len(x), *shape).contiguous(memory_format=memory)
     run = peer.compiled(args, net)
 
@@ -120,6 +121,18 @@ def resnet(args):
     return train_images(args, net, 64, [1, 28, 28], torch.channels_last)
 
 
+def resnet20(args):
+    blocks, channels = [], 16
+    for out in (16, 32, 64):
+        for _ in range(3):
+            blocks.append(Residual(channels, out))
+            channels = out
+    net = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), *blocks,
+                        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+    net = net.to(memory_format=torch.channels_last)
+    return train_images(args, net, 128, [3, 32, 32], torch.channels_last, peer.color_images)
+
+
 def train_gpt(args, ids, net, batch, context):
     run = peer.compiled(args, net)
     window = torch.arange(context)
@@ -139,6 +152,16 @@ def chargpt_small(args):
 def chargpt_big(args):
     ids, vocabulary = peer.characters(args)
     return train_gpt(args, ids, GPT(vocabulary, 256, 6, 6, 384), 16, 256)
+
+
+def llama_small(args):
+    ids, vocabulary = peer.characters(args)
+    return train_gpt(args, ids, Llama(vocabulary, 64, 4, 4, 2, 128), 12, 64)
+
+
+def llama(args):
+    ids, vocabulary = peer.characters(args)
+    return train_gpt(args, ids, Llama(vocabulary, 256, 6, 8, 4, 256), 8, 256)
 
 
 def gpt2(args):
@@ -183,10 +206,10 @@ def generate_gpt2(args):
 
 
 # name: what makes its step, timed steps, steps before them
-WORKLOADS = {"xor10000": (xor, 10000, 1), "mlp": (mlp, 400, 20), "cnn": (cnn, 150, 10), "resnet": (resnet, 60, 5),
+WORKLOADS = {"xor10000": (xor, 10000, 1), "mlp": (mlp, 400, 20), "cnn": (cnn, 150, 10), "resnet": (resnet, 60, 5), "resnet20": (resnet20, 20, 3),
              "lstm": (lstm, 40, 3),
              "chargpt_small": (chargpt_small, 200, 5),
-             "chargpt_big": (chargpt_big, 6, 2), "gpt2_b4t64": (gpt2, 6, 2), "linreg": (linreg, 20, 2),
+             "chargpt_big": (chargpt_big, 6, 2), "llama_small": (llama_small, 200, 5), "llama": (llama, 6, 2), "gpt2_b4t64": (gpt2, 6, 2), "linreg": (linreg, 20, 2),
              "logreg": (logreg, 20, 2), "generate_chargpt": (generate_chargpt, 5, 1),
              "generate_gpt2": (generate_gpt2, 2, 1)}
 

@@ -38,11 +38,13 @@ count() {
     fi
     sed -n "s/^==[0-9]*== Collected : //p" "$out" | awk -v steps="$steps" '{ printf "%.0f\n", $1 / steps }'
 }
-# measure NAME: of a step of the held XOR program; of the ordinary loop; of the small GPT with a batch of one text
+# measure NAME: of a step of the held XOR program; of the ordinary loop; of the small GPT and Llama with a batch of one
+# text
 measure() {
     case $1 in
     xor_held) count weft_optimizer_run 1000 xor10000 ;;
     xor_loop) count weft__bench_loop 1000 xor10000 ;;
+    llama_small) count 'time_blocks*' 1 llama_small --batch 1 --warmup 1 ;;
     gpt_small) count 'time_blocks*' 1 chargpt_small --batch 1 --warmup 1 ;;
     esac
 }
@@ -52,7 +54,7 @@ known=$(grep "^$compiler"$'\t' "$table")
 if [ "${1:-}" != --update ] && [ -z "$known" ]; then
     skip "$table has no figure for $compiler: 'make instructions' adds them"
 fi
-for name in xor_held xor_loop gpt_small; do
+for name in xor_held xor_loop gpt_small llama_small; do
     now=$(measure $name) || exit 1
     if [ "${1:-}" = --update ]; then
         sed -i "/^$compiler\t$name\t/d" "$table"
