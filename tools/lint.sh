@@ -23,6 +23,14 @@ python3 tools/check_symbols.py "$build" || status=1
 python3 tools/check_flags.py "$build" || status=1
 tools/tidy.sh --quick "$build" || status=1
 
+if for patch in tests/mutants/*.patch; do
+    patch -p1 -s -F3 --dry-run <"$patch" >/dev/null || { echo "$patch does not apply: renew it"; false; } || break
+done; then
+    echo "mutants: all planted faults apply"
+else
+    status=1
+fi
+
 if command -v shellcheck >/dev/null; then
     if git ls-files '*.sh' .ci/run 2>/dev/null | xargs -r shellcheck -S warning; then
         echo "shell: ok"
