@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device/gpu/program.h"
+#include "device/gpu/backend/program.h"
 #include "graph/graph.h"
 
 /* As of a card of a hundred multiprocessors, once of the oldest compute capability and once of a new one.

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <weft/weft.h>
 
-#include "device/gpu/hooks.h"
+#include "device/gpu/backend/hooks.h"
 #include "device/opencl/hooks.h"
 #include "twice.h"
 

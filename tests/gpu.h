@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "device/cuda/cuda.h"
-#include "device/gpu/hooks.h"
+#include "device/gpu/backend/hooks.h"
 #include "opencl.h"
 
 static inline char *test_gpu(void) {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device/gpu/hooks.h"
+#include "device/gpu/backend/hooks.h"
 
 static FILE *file;
 

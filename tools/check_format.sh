@@ -13,7 +13,7 @@ fi
 version=$("$tool" --version | sed -n 's/.*version \([0-9]*\).*/\1/p')
 
 # Generated files are formatted by what writes them.
-mapfile -t files < <(find src include tests bench examples -name '*.[ch]' -print0 2>/dev/null |
+mapfile -t files < <(find src include tests bench examples '(' -name '*.[ch]' -o -path 'src/*.inc' ')' -print0 2>/dev/null |
     xargs -0 -r grep -LE '(Generated|Written) by tools/' | sort)
 
 if [ "${1:-}" = --fix ]; then

@@ -67,7 +67,7 @@ def main():
         if lines > limit:
             problems.append(f"{where}: {what} has {lines} lines, more than {limit}")
 
-    paths = c_text.files("src/**/*.[ch]", "include/**/*.h", "tests/**/*.[ch]", "bench/**/*.[ch]",
+    paths = c_text.files("src/**/*.[ch]", "src/**/*.inc", "include/**/*.h", "tests/**/*.[ch]", "bench/**/*.[ch]",
                          "examples/**/*.[ch]", "**/tools/*.py", "tests/**/*.py", "bench/**/*.py")
     paths = [p for p in paths if not p.parts[0].startswith("build")]
     for path in paths:

@@ -1,7 +1,7 @@
 /* What every part of Weft stands on: the context, failing with a message, memory, checked sizes,
  * logging, hashing. Knows nothing of tensors. Read next: graph/graph.h. */
-#ifndef WEFT_SRC_BASE_H
-#define WEFT_SRC_BASE_H
+#ifndef WEFT_SRC_BASE_BASE_H
+#define WEFT_SRC_BASE_BASE_H
 
 #include <stdarg.h>
 #include <weft/base.h>

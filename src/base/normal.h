@@ -1,6 +1,7 @@
 /* The two functions that Box and Muller's method needs, in double, the same bits on every machine: plain
  * arithmetic in one order, which loops over arrays vectorise. Polynomials and reduction of the logarithm as
- * in fdlibm (Sun Microsystems 1993, e_log.c, k_sin.c, k_cos.c). Read next: random.c, device/cpu/draw.c. */
+ * in fdlibm (Sun Microsystems 1993, e_log.c, k_sin.c, k_cos.c). Read next: random.c, device/cpu/tile/draw.c.
+ */
 #ifndef WEFT_BASE_NORMAL_H
 #define WEFT_BASE_NORMAL_H
 

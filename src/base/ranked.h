@@ -1,5 +1,5 @@
 /* Numbers by rank: a rank and, below it, the number that has it, in one word that can be compared and sorted.
- * Must not know: what is ranked. Read next: compiler/heap.h. */
+ * Must not know: what is ranked. Read next: compiler/passes/heap.h. */
 #ifndef WEFT_BASE_RANKED_H
 #define WEFT_BASE_RANKED_H
 

@@ -11,7 +11,7 @@
 #include "cli/profile.h"
 #include "compiler/program.h"
 #include "device/device.h"
-#include "train/progress.h"
+#include "train/run/progress.h"
 
 const weft__workload weft__workloads[] = {
     {"xor200", "2-8-1, batch 4, SGD, 200 epochs", 200, 0, 10, false, false, NULL, weft__bench_xor},

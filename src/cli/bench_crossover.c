@@ -1,14 +1,14 @@
 /* weft bench crossover: training steps of nets of many sizes on several devices, what each was priced at, and
  * how often the cheapest by price was the fastest. Must not know: how prices are made. Read next:
- * compiler/price.c. */
+ * compiler/profile/price.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench.h"
 #include "cli/cli.h"
-#include "compiler/price.h"
-#include "train/progress.h"
+#include "compiler/profile/price.h"
+#include "train/run/progress.h"
 
 enum { SIDES = 4, OUTPUTS = 10, DEEPEST = 8, BLOCKS = 5 };
 #define CELL_SECONDS 0.06 /* of timed steps, on each device */

@@ -11,7 +11,7 @@
 
 #include "cli/bench.h"
 #include "cli/cli.h"
-#include "train/progress.h"
+#include "train/run/progress.h"
 
 enum { SIZES = 6, LEAST = 128, SAMPLED = 8, BLOCKS = 5 };
 #define ENOUGH 0.2 /* seconds, of one size; of the loops at most */

@@ -14,8 +14,8 @@
 #include "cli/cli.h"
 #include "cli/demo.h"
 #include "cli/run.h"
-#include "train/progress.h"
-#include "train/run_dir.h"
+#include "train/run/progress.h"
+#include "train/run/run_dir.h"
 
 #define PATH_BYTES 4096
 

@@ -8,7 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/demo.h"
-#include "train/progress.h"
+#include "train/run/progress.h"
 
 enum { TRANSFER_FLOATS = 16 << 20, SMALL = 64, LARGE = 1024, STEPS = 30, BATCH = 64, IN = 256, OUT = 10 };
 #define TOLERANCE    1e-4 /* of the largest value, and of a loss */

@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/devices.h"
 #include "cli/pieces.h"
-#include "train/progress.h"
+#include "train/run/progress.h"
 
 /* 1 2 3 + 10 20 30 */
 static weft_status add_three(weft_context *ctx, float out[3]) {

@@ -9,8 +9,8 @@
 #include "cli/cli.h"
 #include "cli/devices.h"
 #include "cli/pieces.h"
-#include "device/gpu/cache.h"
-#include "train/run_dir.h"
+#include "device/gpu/backend/cache.h"
+#include "train/run/run_dir.h"
 
 /* The library that a vendor's file names in its first line. */
 static bool driver_opens(const char *file, char library[256]) {

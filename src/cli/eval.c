@@ -1,8 +1,8 @@
 /* weft eval: a trained model against its validation and test data. */
 #include "base/json.h"
 #include "cli/cli.h"
-#include "train/scores.h"
-#include "train/use.h"
+#include "train/report/scores.h"
+#include "train/model/use.h"
 
 enum { SPLITS = 2 };
 static const weft__split splits[SPLITS] = {WEFT__VALIDATION, WEFT__TEST};

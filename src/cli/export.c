@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
-#include "train/use.h"
+#include "train/model/use.h"
 
 enum { PATH_BYTES = 4096 };
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "train/generate.h"
-#include "train/use.h"
+#include "train/model/generate.h"
+#include "train/model/use.h"
 
 /* user: a bool, set where who read the text has left; that is no error to speak of. */
 static weft_status show(void *user, const char *text, size_t bytes) {

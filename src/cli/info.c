@@ -7,10 +7,10 @@
 
 #include "cli/cli.h"
 #include "io/checkpoint.h"
-#include "train/chart.h"
-#include "train/dataset.h"
-#include "train/history.h"
-#include "train/sealed.h"
+#include "train/report/chart.h"
+#include "train/dataset/dataset.h"
+#include "train/run/history.h"
+#include "train/run/sealed.h"
 
 #define PATH_BYTES      4096
 #define CHECKPOINTS_MAX 4096

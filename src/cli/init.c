@@ -7,12 +7,12 @@
 
 #include "cli/cli.h"
 #include "io/publish.h"
-#include "train/config.h"
+#include "train/config/config.h"
 
 /* Their names. */
 #define MODEL(id, name, kind) #name ", "
 static const char models[] =
-#include "train/models.def"
+#include "train/model/models.def"
     "gpt2, llama";
 
 static int write_new(const char *path, const char *text) {

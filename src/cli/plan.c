@@ -1,13 +1,13 @@
 /* weft plan: what a training step takes of a device's memory, what would take less, and what the step comes
- * to, before anything is on the device. Read next: train/planning.c. */
+ * to, before anything is on the device. Read next: train/analysis/planning.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/run.h"
-#include "train/model.h"
-#include "train/planning.h"
+#include "train/model/model.h"
+#include "train/analysis/planning.h"
 
 static double gb(uint64_t bytes) { return 1e-9 * (double)bytes; }
 

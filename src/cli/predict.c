@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "train/use.h"
+#include "train/model/use.h"
 
 #define BATCH 256
 

@@ -1,5 +1,5 @@
 /* weft profile: where the time of training steps goes, by kernel and by stage.
- * Must not know: how it is collected. Read next: train/profile.c. */
+ * Must not know: how it is collected. Read next: train/analysis/profile.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "cli/profile.h"
 #include "cli/run.h"
-#include "train/profile.h"
+#include "train/analysis/profile.h"
 
 weft_status weft__print_profile(weft_profile *profile, uint64_t steps) {
     int64_t length = weft_profile_text(profile, steps, NULL, 0);

@@ -3,7 +3,7 @@
 #define WEFT_SRC_CLI_RUN_H
 
 #include "cli/cli.h"
-#include "train/loop.h"
+#include "train/run/loop.h"
 
 /* The options of all commands that take a configuration. */
 #define WEFT__CONFIG_OPTIONS(path, settings)                                                                 \

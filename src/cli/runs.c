@@ -8,8 +8,8 @@
 
 #include "cli/cli.h"
 #include "io/publish.h"
-#include "train/chart.h"
-#include "train/history.h"
+#include "train/report/chart.h"
+#include "train/run/history.h"
 
 #define PATH_BYTES 4096
 

@@ -1,12 +1,12 @@
 /* weft show: what a trained model has learned: coefficients and bias by column, or for others the table of
- * its layers. Must not know: how they are computed. Read next: train/coefficients.c. */
+ * its layers. Must not know: how they are computed. Read next: train/report/coefficients.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
-#include "train/coefficients.h"
-#include "train/use.h"
+#include "train/report/coefficients.h"
+#include "train/model/use.h"
 
 static const char *unit(const weft__use *use) {
     return use->config.task == WEFT__TASK_CLASSIFICATION ? "the log odds" : "the prediction";

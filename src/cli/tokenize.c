@@ -8,7 +8,7 @@
 #include <weft/text.h>
 
 #include "cli/cli.h"
-#include "train/progress.h"
+#include "train/run/progress.h"
 
 #define BLOCK ((size_t)4 << 20) /* bytes of text, about */
 

@@ -1,11 +1,11 @@
 /* weft verify: does another device, or the unfused program, compute the same training step?
- * Must not know: how it is compared. Read next: train/verify.c. */
+ * Must not know: how it is compared. Read next: train/analysis/verify.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/run.h"
-#include "train/verify.h"
+#include "train/analysis/verify.h"
 
 /* "cpu,opencl": two devices; "cpu": fused against unfused on one. */
 static bool read_sides(const char *devices, weft__verification *v) {

@@ -5,7 +5,7 @@
 
 #include <weft/memory.h>
 #include <weft/profile.h>
-#include "compiler/ir.h"
+#include "compiler/passes/ir.h"
 
 /* Slots of a program: where the buffers of one run are bound. */
 enum { SLOT_ARENA, SLOT_SCALARS, SLOT_FIRST };

@@ -1,6 +1,6 @@
 /* weft_fit: the loop over batches, steps and epochs.
  * Built on the public headers alone but for the names of samples in messages.
- * Must not know: files, terminals. Read next: train/loop.c, which drives it for the command. */
+ * Must not know: files, terminals. Read next: train/run/loop.c, which drives it for the command. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include <weft/ops.h>
 
-#include "compiler/profile.h"
+#include "compiler/profile/profile.h"
 #include "data/loader.h"
 #include "data/parse.h"
 #include "graph/variable.h"

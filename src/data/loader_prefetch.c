@@ -2,7 +2,7 @@
  * reads the data and writes its two slots; it calls nothing that belongs to a context. Where no thread can be
  * made, batches are gathered when they are asked for. Read next: loader_open.c. */
 #include "base/threads.h"
-#include "compiler/profile.h"
+#include "compiler/profile/profile.h"
 #include "data/loader.h"
 
 typedef enum slot_state { EMPTY, WANTED, FULL } slot_state;

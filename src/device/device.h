@@ -17,7 +17,8 @@ typedef struct weft_buffer {
     bool zero;  /* fresh from the system: all bytes are 0, and not in memory yet */
 } weft_buffer;
 
-/* What a bad value is; numbers as in gpu/prelude/opencl.cl. compiler/program.c has status and text. */
+/* What a bad value is; numbers as in gpu/prelude/opencl.cl. compiler/runtime/program.c has status and text.
+ */
 typedef enum weft_fault_kind {
     WEFT_FAULT_NONE,
     WEFT_FAULT_GATHER,

@@ -12,7 +12,7 @@
 
 #include "base/threads.h"
 #include "device/device.h"
-#include "device/cuda/devices.h"
+#include "device/cuda/driver/devices.h"
 #include "device/opencl/hooks.h"
 
 static const weft_device_ops *const kinds[] = {

@@ -1,7 +1,7 @@
 /* Assignments that a forward pass records: a variable is to become a value when the results of that pass are
  * computed, in the same program. Until then, or until the scope closes in which they were recorded, they wait
- * here, in their order. Must not know: modules, programs. Read next: compiler/walk.c, which finds those that
- * a graph makes due. */
+ * here, in their order. Must not know: modules, programs. Read next: compiler/runtime/walk.c, which finds
+ * those that a graph makes due. */
 #include "graph/graph.h"
 
 /* What is in no scope may be freed by its user before the assignment is gone. */

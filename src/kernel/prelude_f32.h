@@ -4,11 +4,11 @@
  * or vectors of them, of which a comparison yields -1 or 0 (device/gpu/prelude). W_F32, W_I32, W_U32   float,
  * int, unsigned int W_FN                  before a function W_MASK(c), w_bool(c)  a comparison as all ones or
  * 0; as 1 or 0 w_bits(x), w_float(i), w_uns(i), w_sig(u)       bits as another type w_to_f32(i), w_to_i32(x),
- * w_root(x), w_remainder(x, y), w_fma_f32(a, b, c) Bounds in ULP: tests/unit/test_cpu_math.c. Coefficients
- * were fitted for these intervals by the exchange algorithm of Remez (relative error, 40 digits) and rounded
- * to f32. Sources: Cody and Waite, "Software Manual for the Elementary Functions" (1980), for argument
- * reduction; Muller, "Elementary Functions", 3rd ed. (2016), chapters 3, 4 and 11; Dekker (1971) for split
- * products. No guard against a second inclusion: a text may have it for numbers and for vectors. */
+ * w_root(x), w_remainder(x, y), w_fma_f32(a, b, c) Bounds in ULP: tests/unit/device/cpu/test_cpu_math.c.
+ * Coefficients were fitted for these intervals by the exchange algorithm of Remez (relative error, 40 digits)
+ * and rounded to f32. Sources: Cody and Waite, "Software Manual for the Elementary Functions" (1980), for
+ * argument reduction; Muller, "Elementary Functions", 3rd ed. (2016), chapters 3, 4 and 11; Dekker (1971) for
+ * split products. No guard against a second inclusion: a text may have it for numbers and for vectors. */
 
 #define W_SIGN (-0x7fffffff - 1)
 

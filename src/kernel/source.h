@@ -55,7 +55,7 @@ typedef enum weft_argument_kind {
     WEFT_ARGUMENT_F64,
     WEFT_ARGUMENT_STRUCT, /* a struct of `i` bytes, declared alike in C and in the text, aligned to 8 */
     WEFT_ARGUMENT_FAULT,  /* `W_GLOBAL w_faults *`, and the number of the command, an int */
-    /* of programs (device/gpu/program.h), which have no others: */
+    /* of programs (device/gpu/backend/program.h), which have no others: */
     WEFT_ARGUMENT_BUFFER,  /* slot `index`, a pointer */
     WEFT_ARGUMENT_FAULTS,  /* the record */
     WEFT_ARGUMENT_NUMBERS, /* the struct of `i` bytes */
@@ -96,7 +96,7 @@ typedef struct weft_launches {
     weft_context *ctx;
     weft_arena *arena; /* for arguments and texts that are made: lives as long as the executable */
     const weft_target *target;
-    struct weft_tuner *tuner; /* device/gpu/tune.h; NULL: nothing is measured */
+    struct weft_tuner *tuner; /* device/gpu/backend/tune.h; NULL: nothing is measured */
     int count;
     size_t capacity;
     weft_launch *list;

@@ -2,7 +2,7 @@
  * The caches are variables which the same program that computes the logits updates. */
 #include <math.h>
 #include <string.h>
-#include "compiler/derive.h"
+#include "compiler/runtime/derive.h"
 #include "nn/module.h"
 #include "nn/recurrent.h"
 #include "ops/build.h"

@@ -3,7 +3,7 @@
  * training deep feedforward neural networks", 2010, eq. 16; He et al., "Delving deep into rectifiers", 2015,
  * eq. 10 and 14. */
 #include <math.h>
-#include "device/cpu/draw.h"
+#include "device/cpu/tile/draw.h"
 #include "device/device.h"
 #include "nn/module.h"
 

@@ -3,7 +3,8 @@
  * numbers: REAL and IMAG are views, COMPLEX lays two tensors side by side, and in a kernel the two cancel.
  *   Gradients are those of the parts: of a real loss L by z = x + iy dL/dx + i dL/dy, which is 2 dL/d(conj z)
  * of Wirtinger's calculus and what PyTorch has (its notes "Autograd for Complex Numbers"): the negative of it
- * is the direction of steepest descent. Read next: complex_functions.c; pairs_of in compiler/build.c. */
+ * is the direction of steepest descent. Read next: complex_functions.c; pairs_of in compiler/passes/build.c.
+ */
 #include <math.h>
 #include "ops/complex.h"
 

@@ -1,7 +1,7 @@
 /* Products of complex matrices: a composite that a device may take whole, reading conjugated operands as they
  * lie, so that neither conj nor gradients, which are g b^H and a^H g, copy anything. Elsewhere it is one
  * product of real matrices of twice the width. Must not know: devices. Read next: complex.c, matmul.c;
- * device/cpu/gemm_complex.h. */
+ * device/cpu/gemm/gemm_complex.inc. */
 #include "ops/ops.h"
 
 static void shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype, int *rank,

@@ -1,6 +1,6 @@
 /* Running a step: looked up by the loss's graph and the layout, recorded and compiled only the first time. */
-#include "compiler/derive.h"
-#include "compiler/profile.h"
+#include "compiler/runtime/derive.h"
+#include "compiler/profile/profile.h"
 #include "compiler/program.h"
 #include "optim/optimizer.h"
 

@@ -2,7 +2,7 @@
  * gets there. It is strict where the library is: descriptors have their sizes and their order, an algorithm
  * serves the problem that it was proposed for, and addresses are aligned as was promised. Must not know:
  * Weft, apart from the declarations. Read next: fake.h. */
-#include "device/cuda/blas.h"
+#include "device/cuda/blas/blas.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "fake.h"
 
 #define BLAS_FUNCTION(result, name, arguments) __attribute__((visibility("default"))) result name arguments;
-#include "device/cuda/blas.def"
+#include "device/cuda/blas/blas.def"
 #undef BLAS_FUNCTION
 
 __attribute__((visibility("default"))) fake_blas_state fake_blas;

@@ -10,7 +10,7 @@
 
 #define EXPORT                                __attribute__((visibility("default")))
 #define DNN_FUNCTION(result, name, arguments) EXPORT result name arguments;
-#include "device/cuda/dnn.def"
+#include "device/cuda/dnn/dnn.def"
 #undef DNN_FUNCTION
 
 EXPORT fake_cudnn_state fake_cudnn;

@@ -23,7 +23,7 @@ typedef struct fake_cudnn_state {
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "device/cuda/dnn.h"
+#include "device/cuda/dnn/dnn.h"
 #include "fake.h"
 
 enum { FAKE_TENSORS = 64, FAKE_OPERATIONS = 32 };

@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "device/cuda/api.h"
+#include "device/cuda/driver/api.h"
 #include "items.h"
 
 #define CUDA_FUNCTION(name, arguments) __attribute__((visibility("default"))) CUresult name arguments;
-#include "device/cuda/cuda.def"
+#include "device/cuda/driver/cuda.def"
 #undef CUDA_FUNCTION
 #define API __attribute__((visibility("default"))) CUresult
 

@@ -1,6 +1,6 @@
 /* NCCL for tests: the sum over the cards of a group, computed when the group ends, once all that their
  * streams hold has happened. Must not know: Weft, apart from the declarations. Read next: fake.h. */
-#include "device/cuda/nccl.h"
+#include "device/cuda/nccl/nccl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "fake.h"
 
 #define NCCL_FUNCTION(result, name, arguments) __attribute__((visibility("default"))) result name arguments;
-#include "device/cuda/nccl.def"
+#include "device/cuda/nccl/nccl.def"
 #undef NCCL_FUNCTION
 
 __attribute__((visibility("default"))) fake_nccl_state fake_nccl;

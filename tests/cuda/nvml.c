@@ -1,12 +1,12 @@
 /* NVML for tests: cards that say what is easy to check, the second ten times what the first does. It knows
  * them by the places that driver.c gives them, and nothing else of it. Read next: fake.h. */
-#include "device/cuda/nvml.h"
+#include "device/cuda/nvml/nvml.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define NVML_FUNCTION(name, arguments) __attribute__((visibility("default"))) nvmlReturn_t name arguments;
-#include "device/cuda/nvml.def"
+#include "device/cuda/nvml/nvml.def"
 #undef NVML_FUNCTION
 
 enum { UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6 };

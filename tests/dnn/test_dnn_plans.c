@@ -16,15 +16,15 @@
 #endif
 #include <weft/weft.h>
 
-#include "device/cuda/dnn_attention.h"
-#include "device/cuda/dnn_convolution.h"
+#include "device/cuda/dnn/dnn_attention.h"
+#include "device/cuda/dnn/dnn_convolution.h"
 
 #ifdef HAS_HEADERS
 #define DNN_FUNCTION(result, name, arguments)                                                                \
     _Static_assert(__builtin_types_compatible_p(__typeof__(weft__dnn.name), __typeof__(&name)),              \
                    #name " is declared otherwise");
 #define DNN_CONSTANT(name, value) _Static_assert((name) == (value), #name " has another value");
-#include "device/cuda/dnn.def"
+#include "device/cuda/dnn/dnn.def"
 #undef DNN_FUNCTION
 #undef DNN_CONSTANT
 #endif

@@ -16,7 +16,7 @@
 #include "device/interp/interp.h"
 #include "graph/random_graph.h"
 #include "graph/shadow.h"
-#include "unit/plan_race.h"
+#include "unit/compiler/plan_race.h"
 
 typedef struct machines {
     weft_context *record, *fused, *plain, *one, *interp, *interp_plain;

@@ -20,7 +20,7 @@
 
 #include "base/text.h"
 #include "cuda_texts.h"
-#include "device/cuda/nvrtc.h"
+#include "device/cuda/driver/nvrtc.h"
 #include "device/gpu/gpu.h"
 #include "nvrtc/models.h"
 
@@ -28,7 +28,7 @@
 #define NVRTC_FUNCTION(result, name, arguments)                                                              \
     _Static_assert(__builtin_types_compatible_p(result(*) arguments, __typeof__(&name)),                     \
                    #name " is declared otherwise");
-#include "device/cuda/nvrtc.def"
+#include "device/cuda/driver/nvrtc.def"
 #undef NVRTC_FUNCTION
 #endif
 

@@ -3,7 +3,7 @@
  * where it is small, else three random directions.
  *   Where each text costs a compilation (run.c), one kernel computes what a case takes in all dtypes, chosen
  * cases wait until there are enough for a program of 50 kernels, and all are checked by running that. */
-#include "device/gpu/hooks.h"
+#include "device/gpu/backend/hooks.h"
 #include "ops/grad.h"
 
 enum { JACOBIAN_MOST = 64, DIRECTIONS = 3, GRAD_DTYPES = 4, PROGRAM_CASES = 25 };

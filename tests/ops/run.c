@@ -5,7 +5,7 @@
  * of 50 and more kernels; the others are spare: each is computed if the device has compiled its kernels
  * already, and else left out. Read next: test_ops.c, which goes through the table of ops. */
 #include <stdarg.h>
-#include "device/gpu/hooks.h"
+#include "device/gpu/backend/hooks.h"
 #include "graph/graph.h"
 #include "ops/matrix.h"
 

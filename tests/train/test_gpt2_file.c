@@ -16,7 +16,7 @@
 #include <weft/io.h>
 #include <weft/nn.h>
 #include <weft/optim.h>
-#include "../unit/io_scratch.h"
+#include "unit/io_scratch.h"
 #include "device.h"
 
 enum { LAYERS = 2, HEADS = 2, WIDTH = 8, CONTEXT = 12, VOCAB = 17, BATCH = 2, STEPS = 3, MOST = 64 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every network of src/train/models.def by every command that is for it. README's table of models is what this test ran: it
+# Every network of src/train/model/models.def by every command that is for it. README's table of models is what this test ran: it
 # fails where the two differ, and WEFT_UPDATE=1 writes the table.
 # shellcheck source=tests/train/command.sh
 . "${WEFT_SOURCE_DIR:-.}/tests/train/command.sh"
@@ -77,7 +77,7 @@ while read -r name kind; do
     cell uses "$name" "$kind"
     cell "$weft" verify "$name.yaml" --devices cpu,interp --steps 2 "${steps[@]}" --set train.steps=4
     echo "$row" >>table
-done < <(sed -n 's/^MODEL([A-Z]*, \([a-z0-9]*\), \([A-Z]*\))$/\1 \2/p' "$source/src/train/models.def")
+done < <(sed -n 's/^MODEL([A-Z]*, \([a-z0-9]*\), \([A-Z]*\))$/\1 \2/p' "$source/src/train/model/models.def")
 
 # README: between the two marks
 if [ -n "${WEFT_UPDATE:-}" ]; then

@@ -11,7 +11,7 @@
 
 #include "base/threads.h"
 #include "device/cpu/run.h"
-#include "device/cpu/tiles.h"
+#include "device/cpu/tile/tiles.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cpu/tiles.h"
+#include "device/cpu/tile/tiles.h"
 
 static const char *const isa_names[] = {"baseline", "avx2", "avx512"};
 

@@ -2,8 +2,8 @@
  * Read next: run.c. */
 #include "base/threads.h"
 #include "device/cuda/cuda.h"
-#include "device/cuda/nccl.h"
-#include "device/cuda/nvml.h"
+#include "device/cuda/nccl/nccl.h"
+#include "device/cuda/nvml/nvml.h"
 
 #include <stdio.h>
 #include <string.h>

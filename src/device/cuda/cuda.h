@@ -3,11 +3,11 @@
 #ifndef WEFT_DEVICE_CUDA_CUDA_H
 #define WEFT_DEVICE_CUDA_CUDA_H
 
-#include "device/cuda/blas.h"
-#include "device/cuda/devices.h"
-#include "device/cuda/dnn_heavy.h"
+#include "device/cuda/blas/blas.h"
+#include "device/cuda/driver/devices.h"
+#include "device/cuda/dnn/dnn_heavy.h"
 #include "device/cuda/hooks.h"
-#include "device/gpu/executable.h"
+#include "device/gpu/backend/executable.h"
 
 typedef struct weft__cuda_buffer {
     weft_buffer base;

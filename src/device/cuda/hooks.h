@@ -1,4 +1,4 @@
-/* What tests change of the CUDA device, besides gpu/hooks.h. Read next: cuda.h. */
+/* What tests change of the CUDA device, besides gpu/backend/hooks.h. Read next: cuda.h. */
 #ifndef WEFT_DEVICE_CUDA_HOOKS_H
 #define WEFT_DEVICE_CUDA_HOOKS_H
 

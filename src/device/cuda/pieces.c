@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/cuda/blas.h"
-#include "device/cuda/devices.h"
-#include "device/cuda/dnn.h"
-#include "device/cuda/nccl.h"
-#include "device/cuda/nvml.h"
-#include "device/cuda/nvrtc.h"
+#include "device/cuda/blas/blas.h"
+#include "device/cuda/driver/devices.h"
+#include "device/cuda/dnn/dnn.h"
+#include "device/cuda/nccl/nccl.h"
+#include "device/cuda/nvml/nvml.h"
+#include "device/cuda/driver/nvrtc.h"
 
 static const char *find_driver(char *text) {
     const char *why = weft__cuda_open_library();

@@ -1,7 +1,7 @@
 /* Programs of the CUDA device: the launches of all commands with their arguments laid out once. A program
  * that runs for the third time becomes a graph, which is one submission a step; launches that the plan says
  * are independent are so in it. A run waits for nothing. Must not know: kernel forms, heavy operations. Read
- * next: gpu/executable.c, graph.c. */
+ * next: gpu/backend/executable.c, graph.c. */
 #include "device/cuda/run.h"
 
 #include <string.h>

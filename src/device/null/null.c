@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "device/gpu/program.h"
+#include "device/gpu/backend/program.h"
 #include "device/null/null.h"
 #include "device/testing.h"
 
@@ -98,7 +98,8 @@ static weft_status zero(weft_device *device, weft_buffer *to, size_t offset, siz
     return weft__testing_inside(device, to, offset, bytes, "zeros");
 }
 
-/* No epilogue: what `auto` prices is planned here, with a price for each kernel (compiler/price.c). */
+/* No epilogue: what `auto` prices is planned here, with a price for each kernel (compiler/profile/price.c).
+ */
 static bool takes(weft_device *device, const weft_heavy *heavy) {
     const null_device *d = (const null_device *)device;
     const weft_target *target = d->target;

@@ -14,7 +14,7 @@ typedef struct weft_null_counts {
     uint64_t kernels, heavy, copies, zeros;
     uint64_t bytes; /* that kernels, copies and zeros would have read and written */
     /* of the program that was built last, for a card: */
-    int launches, chained; /* at first, and once they are chained (gpu/chain.c) */
+    int launches, chained; /* at first, and once they are chained (gpu/backend/chain.c) */
     bool repeats;          /* then one launch does several runs */
 } weft_null_counts;
 

@@ -1,8 +1,8 @@
 /* Modules of texts as programs of OpenCL, made of their sources or of what was found on disk. Must not know:
- * what they compute. Read next: gpu/compile.c. */
+ * what they compute. Read next: gpu/backend/compile.c. */
 #include <string.h>
 
-#include "device/gpu/cache.h"
+#include "device/gpu/backend/cache.h"
 #include "device/opencl/opencl.h"
 
 /* Denormals, NaN and infinity as IEEE 754 has them, which is what there is without further options. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "device/gpu/backend.h"
+#include "device/gpu/backend/backend.h"
 #include "device/opencl/devices.h"
 #include "device/opencl/hooks.h"
 

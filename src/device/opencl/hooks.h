@@ -1,4 +1,4 @@
-/* What tests change of the OpenCL device, besides gpu/hooks.h. Read next: opencl.h. */
+/* What tests change of the OpenCL device, besides gpu/backend/hooks.h. Read next: opencl.h. */
 #ifndef WEFT_DEVICE_OPENCL_HOOKS_H
 #define WEFT_DEVICE_OPENCL_HOOKS_H
 

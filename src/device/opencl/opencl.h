@@ -3,7 +3,7 @@
 #ifndef WEFT_DEVICE_OPENCL_OPENCL_H
 #define WEFT_DEVICE_OPENCL_OPENCL_H
 
-#include "device/gpu/executable.h"
+#include "device/gpu/backend/executable.h"
 #include "device/opencl/devices.h"
 #include "device/opencl/hooks.h"
 

@@ -1,6 +1,7 @@
 /* Programs of the OpenCL device: the launches of all commands, each a kernel object whose arguments are set
  * once and whose buffers are bound again only when a slot holds another one. A run enqueues them, in order,
- * and waits for nothing. Must not know: kernel forms, heavy operations. Read next: gpu/executable.c. */
+ * and waits for nothing. Must not know: kernel forms, heavy operations. Read next: gpu/backend/executable.c.
+ */
 #include "device/opencl/opencl.h"
 
 enum { RUN_AHEAD = 1024 }; /* launches between two marks */

@@ -1,0 +1,662 @@
+/* Tensors -> IR. Movement becomes views on edges; equal nodes become one; a composite is taken by the device
+ * as a heavy operation or expanded; a reduction of much into little is split into two fixed stages. */
+#include <string.h>
+#include <weft/profile.h>
+#include "autodiff/autodiff.h"
+#include "compiler/passes/ir.h"
+
+/* ---- tensor -> edge ---- */
+
+static size_t slot_of(const weft_ir *ir, const void *key) {
+    size_t at = (size_t)weft__mix64((uint64_t)(uintptr_t)key) & (ir->map_capacity - 1);
+    while (ir->map[at].key && ir->map[at].key != key) at = (at + 1) & (ir->map_capacity - 1);
+    return at;
+}
+
+static bool find(const weft_ir *ir, const void *key, ir_edge *edge) {
+    if (!ir->map_capacity) return false;
+    size_t at = slot_of(ir, key);
+    *edge = ir->map[at].edge;
+    return ir->map[at].key != NULL;
+}
+
+static weft_status remember(weft_ir *ir, const void *key, ir_edge edge) {
+    if (2 * (ir->map_count + 1) > ir->map_capacity) {
+        size_t old = ir->map_capacity, capacity = old ? 2 * old : 1024;
+        ir_map_entry *from = ir->map, *to = weft__array(ir->ctx, capacity, sizeof *to);
+        if (!to) return weft__ir_failed(ir);
+        ir->map = to;
+        ir->map_capacity = capacity;
+        for (size_t i = 0; i < old; i++)
+            if (from[i].key) ir->map[slot_of(ir, from[i].key)] = from[i];
+        weft__free(ir->ctx, from);
+    }
+    size_t at = slot_of(ir, key);
+    if (!ir->map[at].key) ir->map_count++;
+    ir->map[at] = (ir_map_entry){key, edge};
+    return WEFT_OK;
+}
+
+/* ---- complex numbers are pairs of floats here: a last dimension of 2 more ---- */
+
+typedef struct pairs {
+    weft_dtype dtype;
+    int rank;
+    int64_t shape[WEFT_MAX_RANK + 1];
+} pairs;
+
+static pairs pairs_of(const weft_tensor *t) {
+    pairs p = {.dtype = (weft_dtype)t->dtype, .rank = t->rank};
+    memcpy(p.shape, t->shape, (size_t)t->rank * sizeof *p.shape);
+    if (!is_complex(t)) return p;
+    p.dtype = weft__part_dtype(p.dtype);
+    p.shape[p.rank++] = 2;
+    return p;
+}
+
+/* ---- equal nodes become one ---- */
+
+static uint64_t node_hash(const ir_node *node) {
+    weft_hash h;
+    weft__hash_init(&h);
+    weft__hash_u64(&h, (uint64_t)node->kind | (uint64_t)node->op << 8 | (uint64_t)node->dtype << 16 |
+                           (uint64_t)node->axes << 24 | (uint64_t)node->again << 63);
+    weft__hash_bytes(&h, node->shape, (size_t)node->rank * sizeof *node->shape);
+    weft__hash_bytes(&h, node->in, (size_t)node->n_in * sizeof *node->in);
+    weft__hash_bytes(&h, &node->imm_f, sizeof node->imm_f);
+    weft__hash_u64(&h, (uint64_t)node->imm_i);
+    if (node->rank_in) weft__hash_bytes(&h, node->shape_in, (size_t)node->rank_in * sizeof *node->shape_in);
+    return h.a;
+}
+
+static bool node_same(const ir_node *x, const ir_node *y) {
+    return x->kind == y->kind && x->op == y->op && x->dtype == y->dtype && x->axes == y->axes &&
+           x->rank == y->rank && x->n_in == y->n_in && x->rank_in == y->rank_in && x->imm_i == y->imm_i &&
+           x->copy == y->copy && x->again == y->again && memcmp(&x->imm_f, &y->imm_f, sizeof x->imm_f) == 0 &&
+           memcmp(x->shape, y->shape, (size_t)x->rank * sizeof *x->shape) == 0 &&
+           memcmp(x->in, y->in, (size_t)x->n_in * sizeof *x->in) == 0 &&
+           (!x->rank_in || memcmp(x->shape_in, y->shape_in, (size_t)x->rank_in * sizeof *x->shape_in) == 0);
+}
+
+int weft__ir_unify(weft_ir *ir, int newest) {
+    if (newest < 0) return newest;
+    if (2 * (ir->cse_count + 1) > ir->cse_capacity) {
+        size_t capacity = ir->cse_capacity ? 2 * ir->cse_capacity : 1024;
+        int *table = weft__array(ir->ctx, capacity, sizeof *table);
+        if (!table) return -1;
+        for (size_t i = 0; i < ir->cse_capacity; i++) {
+            if (!ir->cse[i]) continue;
+            size_t at = node_hash(&ir->nodes[ir->cse[i] - 1]) & (capacity - 1);
+            while (table[at]) at = (at + 1) & (capacity - 1);
+            table[at] = ir->cse[i];
+        }
+        weft__free(ir->ctx, ir->cse);
+        ir->cse = table;
+        ir->cse_capacity = capacity;
+    }
+    size_t at = node_hash(&ir->nodes[newest]) & (ir->cse_capacity - 1);
+    for (; ir->cse[at]; at = (at + 1) & (ir->cse_capacity - 1))
+        if (node_same(&ir->nodes[ir->cse[at] - 1], &ir->nodes[newest])) {
+            ir->n_nodes--;
+            return ir->cse[at] - 1;
+        }
+    ir->cse[at] = newest + 1;
+    ir->cse_count++;
+    return newest;
+}
+
+/* The node computes t, or a step on the way to it. */
+static void comes_from(ir_node *node, const weft_tensor *t, weft_op op) {
+    node->op = (uint8_t)op;
+    node->tensor = t;
+    node->path = t->path;
+    node->again = t->again;
+    node->early = !t->again && t->stage != WEFT_STAGE_BACKWARD && t->stage != WEFT_STAGE_OPTIMIZER;
+    node->chunk = t->together == WEFT_SEGMENT_CHUNK ? t->segment : 0;
+    node->serial = t->serial;
+}
+
+static int shaped_node(weft_ir *ir, ir_kind kind, const weft_tensor *t, const int64_t *shape, int n_in,
+                       const ir_edge *in) {
+    int n = weft__ir_node(ir, kind, (weft_dtype)t->dtype, t->rank, shape, n_in, in);
+    if (n >= 0) comes_from(&ir->nodes[n], t, (weft_op)t->op);
+    return n;
+}
+
+static int new_node(weft_ir *ir, ir_kind kind, const weft_tensor *t, int n_in, const ir_edge *in) {
+    const pairs p = pairs_of(t);
+    int n = weft__ir_node(ir, kind, p.dtype, p.rank, p.shape, n_in, in);
+    if (n >= 0) comes_from(&ir->nodes[n], t, (weft_op)t->op);
+    return n;
+}
+
+/* ---- movement ---- */
+
+static bool move(weft_view *view, const weft_tensor *t) {
+    const pairs to = pairs_of(t);
+    const size_t bytes = (size_t)t->rank * sizeof *to.shape;
+    int64_t first[WEFT_MAX_RANK + 1] = {0}, second[WEFT_MAX_RANK + 1] = {0};
+    switch (t->op) {
+    case WEFT_OP_RESHAPE: return weft__view_reshape(view, to.rank, to.shape);
+    case WEFT_OP_PERMUTE: {
+        int order[WEFT_MAX_RANK + 1];
+        for (int i = 0; i < to.rank; i++)
+            order[i] = i < t->rank ? ((const weft_attr_order *)t->attr)->order[i] : i;
+        return weft__view_permute(view, order);
+    }
+    case WEFT_OP_EXPAND: return weft__view_expand(view, to.shape);
+    case WEFT_OP_PAD:
+        memcpy(first, ((const weft_attr_pad *)t->attr)->lo, bytes);
+        memcpy(second, ((const weft_attr_pad *)t->attr)->hi, bytes);
+        return weft__view_pad(view, first, second);
+    case WEFT_OP_SLICE:
+        second[t->rank] = 1;
+        memcpy(first, ((const weft_attr_slice *)t->attr)->start, bytes);
+        memcpy(second, ((const weft_attr_slice *)t->attr)->step, bytes);
+        return weft__view_slice(view, first, to.shape, second);
+    default: { /* REAL, IMAG: every second element */
+        const pairs from = pairs_of(t->in[0]);
+        int64_t extent[WEFT_MAX_RANK + 1];
+        for (int i = 0; i < from.rank; i++) extent[i] = i < t->rank ? t->shape[i] : 1, second[i] = 1;
+        first[t->rank] = t->op == WEFT_OP_IMAG;
+        return weft__view_slice(view, first, extent, second) && weft__view_reshape(view, t->rank, t->shape);
+    }
+    }
+}
+
+/* What a view sees of pairs that have been laid side by side, where it sees but one part of them, is seen of
+ * that part. */
+static bool see_part(const weft_ir *ir, int *node, weft_view *view) {
+    const ir_node *pack = &ir->nodes[*node];
+    weft_map *last = &view->map[view->count - 1];
+    if (pack->kind != IR_PACK || pack->imm_i != IR_PACK_PAIRS) return false;
+    weft_view halved = *view, whole;
+    weft_map *map = &halved.map[view->count - 1];
+    const int64_t which = last->offset & 1;
+    for (int d = 0; d < last->rank; d++) {
+        if (last->extent[d] > 1 && last->stride[d] % 2 != 0) return false;
+        map->stride[d] = last->extent[d] > 1 ? last->stride[d] / 2 : 0;
+    }
+    map->offset = (last->offset - which) / 2;
+    const ir_edge from = ir->nodes[pack->in[which].node].in[0];
+    if (from.view >= 0 && !weft__view_compose(&halved, &ir->views[from.view], &whole)) return false;
+    *view = from.view >= 0 ? whole : halved;
+    *node = from.node;
+    return true;
+}
+
+static weft_status build_movement(weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out) {
+    const pairs x = pairs_of(t->in[0]);
+    weft_view view;
+    if (!weft__ir_edge_view(ir, in, x.rank, x.shape, &view) || !move(&view, t)) {
+        int copy = weft__ir_copy(ir, in, x.rank, x.shape); /* the list of maps is full */
+        if (copy < 0) return weft__ir_failed(ir);
+        in = (ir_edge){copy, -1};
+        weft__view_identity(&view, x.rank, x.shape);
+        if (!move(&view, t))
+            return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "%s: no view of a contiguous tensor",
+                              weft__op_name(t->op));
+    }
+    while (see_part(ir, &in.node, &view)) {
+    }
+    *out = (ir_edge){in.node, weft__ir_view(ir, in.node, &view)};
+    return out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+/* ---- reductions ---- */
+
+/* Into how many fixed blocks the reduced extent is cut, 1 for none: depends on the shape alone. Columns and
+ * sums of everything of the same length have the same blocks, so that one kernel can fold both. */
+static int64_t reduction_blocks(int64_t rows, int64_t length, bool inner) {
+    int64_t target = 1;
+    if (inner && rows < 64 && length > 8192) target = length / 4096 > 256 ? 256 : length / 4096;
+    if (inner ? rows == 1 && length >= 8192 : length >= 256) target = length / 32 > 64 ? 64 : length / 32;
+    if (!inner && rows > 16384) target = 1; /* enough columns for every thread */
+    for (int64_t blocks = target; 2 * blocks >= target && blocks > 1;
+         blocks--) /* an even cut leaves no rest */
+        if (length % blocks == 0) return blocks;
+    for (int64_t blocks = target + 1; blocks <= 4 * target && target > 1 && length / blocks >= 32; blocks++)
+        if (length % blocks == 0) return blocks;
+    return target;
+}
+
+/* The single run of reduced dimensions first..last-1, if they are adjacent. */
+static bool one_run(int rank, uint32_t mask, int *first, int *last) {
+    *first = 0;
+    while (*first < rank && !(mask >> *first & 1u)) ++*first;
+    *last = *first;
+    while (*last < rank && (mask >> *last & 1u)) ++*last;
+    return (mask >> *last) == 0;
+}
+
+/* The tensor is a reduction, or a product of which one is made. `rows`: see imm_i of ir_node. */
+static int reduce_node(weft_ir *ir, const weft_tensor *t, ir_edge in, int rank_in, const int64_t *shape_in,
+                       int64_t rows, uint32_t mask, int rank, const int64_t *shape) {
+    int n = weft__ir_node(ir, IR_REDUCE, (weft_dtype)t->dtype, rank, shape, 1, &in);
+    if (n < 0) return n;
+    ir_node *node = &ir->nodes[n];
+    comes_from(node, t, t->op == WEFT_OP_MATMUL ? WEFT_OP_SUM : (weft_op)t->op);
+    node->axes = mask;
+    node->imm_i = rows;
+    node->rank_in = rank_in;
+    node->shape_in = weft__arena_alloc(&ir->arena, (size_t)(rank_in + 1) * sizeof *shape_in);
+    if (!node->shape_in) return -1;
+    memcpy(node->shape_in, shape_in, (size_t)rank_in * sizeof *shape_in);
+    return weft__ir_unify(ir, n);
+}
+
+/* Sees elements first..first+length-1 of the middle one of three dimensions. */
+static bool part_of(const weft_ir *ir, ir_edge in, const int64_t flat[3], int64_t first, int64_t length,
+                    weft_view *view) {
+    const int64_t start[3] = {0, first, 0}, extent[3] = {flat[0], length, flat[2]}, step[3] = {1, 1, 1};
+    return weft__ir_edge_view(ir, in, 3, flat, view) && weft__view_slice(view, start, extent, step);
+}
+
+static int join_sums(weft_ir *ir, const weft_tensor *t, const int64_t *shape, int a, int b) {
+    if (a < 0 || b < 0) return -1;
+    int n = shaped_node(ir, IR_CALC, t, shape, 2, (ir_edge[]){{a, -1}, {b, -1}});
+    if (n < 0) return -1;
+    ir->nodes[n].op = WEFT_OP_ADD;
+    return weft__ir_unify(ir, n);
+}
+
+/* (rows, after) -> (blocks, block, after), the last block shorter -> sums of blocks -> sum of sums. */
+static int fold_rows(weft_ir *ir, const weft_tensor *t, const int64_t *shape, ir_edge in, int64_t rows,
+                     int64_t after, int64_t blocks) {
+    const int64_t block = (rows + blocks - 1) / blocks, count = (rows + block - 1) / block;
+    const int64_t cut[4] = {1, count, block, after}, partial[2] = {count, after};
+    const int sum = reduce_node(ir, t, in, 4, cut, rows, 1u << 2, 2, partial);
+    if (sum < 0) return sum;
+    return reduce_node(ir, t, (ir_edge){sum, -1}, 2, partial, 0, 1u << 0, t->rank, shape);
+}
+
+/* (before, length, after) -> (before, blocks, block, after) -> sums of blocks -> sum of sums. What blocks do
+ * not hold, less than one element a block, is added up apart, which only a sum may be: guards would cost
+ * more. Not so where one pass shall do it with others of those rows. */
+static int split_reduction(weft_ir *ir, const weft_tensor *t, const int64_t *shape, ir_edge in,
+                           const int64_t flat[3], int64_t blocks) {
+    const int64_t block = flat[1] / blocks, even = blocks * block;
+    const int64_t cut[4] = {flat[0], blocks, block, flat[2]}, partial[4] = {flat[0], blocks, 1, flat[2]};
+    const int64_t joined[3] = {flat[0], blocks, flat[2]}, rest[3] = {flat[0], flat[1] - even, flat[2]};
+    weft_view view, after;
+    if (flat[1] == ir->ragged && flat[0] == 1 && even < flat[1] && in.view < 0)
+        return fold_rows(ir, t, shape, in, flat[1], flat[2], blocks);
+    if (!part_of(ir, in, flat, 0, even, &view) || !weft__view_reshape(&view, 4, cut)) return -2;
+    if (rest[1] && !part_of(ir, in, flat, even, rest[1], &after)) return -2;
+    ir_edge edge = {in.node, weft__ir_view(ir, in.node, &view)};
+    if (edge.view == -2) return -1;
+    int sum = reduce_node(ir, t, edge, 4, cut, 0, 1u << 2, 4, partial);
+    if (sum >= 0) sum = reduce_node(ir, t, (ir_edge){sum, -1}, 3, joined, 0, 1u << 1, t->rank, shape);
+    if (sum < 0 || rest[1] == 0) return sum;
+    edge.view = weft__ir_view(ir, in.node, &after);
+    if (edge.view == -2) return -1;
+    return join_sums(ir, t, shape, sum, reduce_node(ir, t, edge, 3, rest, 0, 1u << 1, t->rank, shape));
+}
+
+static uint32_t mask_in_order(uint32_t mask, int rank, const int *order) {
+    uint32_t out = 0;
+    for (int d = 0; d < rank; d++) out |= (mask >> order[d] & 1u) << d;
+    return out;
+}
+
+static weft_status build_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out) {
+    const weft_tensor *x = t->in[0];
+    uint32_t mask = ((const weft_attr_axes *)t->attr)->mask;
+    int64_t from[WEFT_MAX_RANK], to[WEFT_MAX_RANK];
+    int first, last, n = -2, order[WEFT_MAX_RANK];
+    const bool turned = weft__ir_in_order(ir, x->rank, x->shape, 1, &in, order, from);
+    if (turned) mask = mask_in_order(mask, x->rank, order);
+    for (int i = 0; i < x->rank; i++) {
+        if (!turned) from[i] = x->shape[i];
+        to[i] = mask >> i & 1u ? 1 : from[i];
+    }
+    if (ir->fuse && x->numel > 0 && one_run(x->rank, mask, &first, &last)) {
+        int64_t flat[3] = {1, 1, 1};
+        for (int i = 0; i < x->rank; i++) flat[i < first ? 0 : i < last ? 1 : 2] *= from[i];
+        int64_t blocks = reduction_blocks(flat[0] * flat[2], flat[1], flat[2] == 1);
+        if (blocks > 1 && (t->op == WEFT_OP_SUM || flat[1] % blocks == 0))
+            n = split_reduction(ir, t, to, in, flat, blocks);
+    }
+    if (n == -2) n = reduce_node(ir, t, in, x->rank, from, 0, mask, t->rank, to);
+    *out = (ir_edge){n, -1};
+    if (n >= 0 && turned) *out = weft__ir_shown(ir, n, t->rank, to, order);
+    return n < 0 || out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+/* ---- products of a long matrix and a vector ---- */
+
+enum { THIN_MOST = 64, THIN_LONG = 8192 }; /* columns; rows */
+
+/* Sees operand `in` of shape (rows, columns), or turned, as (rows, columns) in one map; with `repeat` it is a
+ * vector of the rows, or of the columns, and repeated along the others. */
+static bool thin_view(const weft_ir *ir, ir_edge in, const weft_tensor *x, const int64_t *shape, bool turned,
+                      int repeat, weft_view *view) {
+    const int64_t vector[2] = {repeat == 0 ? 1 : shape[0], repeat == 1 ? 1 : shape[1]};
+    if (!weft__ir_edge_view(ir, in, 2, x->shape, view)) return false;
+    if (repeat >= 0) {
+        if (!weft__view_reshape(view, 2, vector) || !weft__view_expand(view, shape)) return false;
+    } else if (turned && !weft__view_permute(view, (int[]){1, 0}))
+        return false;
+    return view->count == 1 && !weft__view_guarded(view);
+}
+
+/* X w and X^T r for X of many rows and few columns: the elementwise product over X and its sums, so that one
+ * kernel does both, and what lies between them, in one pass over X. -2: another product. */
+static int build_thin(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
+    const weft_tensor *a = t->in[0], *b = t->in[1];
+    if (!ir->fuse || t->rank != 2 || (a->dtype != WEFT_F32 && a->dtype != WEFT_F64)) return -2;
+    const int64_t m = a->shape[0], k = a->shape[1], n = b->shape[1];
+    const bool right = m == 1; /* the vector is a */
+    if (m != 1 && n != 1) return -2;
+    const int64_t across = right ? n : m; /* of the matrix: the side that stays */
+    const bool sum_rows = k >= THIN_LONG && across <= THIN_MOST && across > 1;
+    const bool sum_columns = across >= THIN_LONG && k <= THIN_MOST && k > 1;
+    if (!sum_rows && !sum_columns) return -2;
+    const int64_t shape[2] = {sum_rows ? k : across, sum_rows ? across : k};
+    const int64_t blocks = reduction_blocks(shape[1], shape[0], false);
+    const bool turned = right != sum_rows;
+    weft_view matrix, vector;
+    if (!thin_view(ir, in[right], right ? b : a, shape, turned, -1, &matrix) ||
+        matrix.map[0].stride[1] != 1 ||
+        !thin_view(ir, in[!right], right ? a : b, shape, false, sum_rows ? 1 : 0, &vector))
+        return -2;
+    const ir_edge edges[2] = {{in[right].node, weft__ir_view(ir, in[right].node, &matrix)},
+                              {in[!right].node, weft__ir_view(ir, in[!right].node, &vector)}};
+    if (edges[0].view == -2 || edges[1].view == -2) return -1;
+    int product = weft__ir_node(ir, IR_CALC, (weft_dtype)t->dtype, 2, shape, 2, edges);
+    if (product < 0) return -1;
+    comes_from(&ir->nodes[product], t, WEFT_OP_MUL);
+    product = weft__ir_unify(ir, product);
+    if (product < 0) return -1;
+    const int64_t flat[3] = {1, shape[0], shape[1]};
+    if (shape[0] % blocks) ir->ragged = shape[0];
+    if (sum_rows) return split_reduction(ir, t, t->shape, (ir_edge){product, -1}, flat, blocks);
+    return reduce_node(ir, t, (ir_edge){product, -1}, 2, shape, 0, 1u << 1, t->rank, t->shape);
+}
+
+static weft_status build_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    const int n = build_thin(ir, t, in);
+    *out = (ir_edge){n, -1};
+    return n == -2 ? weft__ir_heavy(ir, t, in, out) : n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+/* ---- the other ops ---- */
+
+static bool is_one(const weft_ir *ir, ir_edge edge) {
+    const ir_node *node = &ir->nodes[edge.node];
+    if (node->kind != IR_CONST || (edge.view >= 0 && weft__view_guarded(&ir->views[edge.view]))) return false;
+    return weft_dtype_is_float((weft_dtype)node->dtype) ? node->imm_f == 1.0 : node->imm_i == 1;
+}
+
+/* Padded parts of one value side by side are a view of it again: the gradient of slices that share out a
+ * tensor. (x + 0 is x but for the sign of a zero.) */
+static bool join_parts(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    weft_view x, y, joined;
+    if (in[0].node != in[1].node || in[0].view < 0 || in[1].view < 0) return false;
+    if (!weft__ir_edge_view(ir, in[0], t->rank, t->shape, &x) ||
+        !weft__ir_edge_view(ir, in[1], t->rank, t->shape, &y) || !weft__view_join(&x, &y, &joined))
+        return false;
+    *out = (ir_edge){in[0].node, weft__ir_view(ir, in[0].node, &joined)};
+    return out->view != -2;
+}
+
+/* x * 1 is x, exactly; a cast of what is kept rounded has nothing to do. */
+static bool simplify(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    if (t->op == WEFT_OP_ADD) return join_parts(ir, t, in, out);
+    if (t->op == WEFT_OP_CAST && t->n_in == 2) {
+        *out = in[1];
+        return true;
+    }
+    if (t->op != WEFT_OP_MUL) return false;
+    if (is_one(ir, in[1])) {
+        *out = in[0];
+        return true;
+    }
+    *out = in[1];
+    return is_one(ir, in[0]);
+}
+
+static weft_status build_gather(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
+    const weft_tensor *x = t->in[0];
+    uint8_t kind = ir->nodes[in[0].node].kind;
+    if (in[0].view >= 0 && weft__view_is_identity(&ir->views[in[0].view])) in[0].view = -1; /* a prefix */
+    if (in[0].view >= 0 || kind == IR_CONST || kind == IR_IOTA ||
+        kind == IR_RANDOM) { /* the table is read by address */
+        int copy = weft__ir_copy(ir, in[0], x->rank, x->shape);
+        if (copy < 0) return weft__ir_failed(ir);
+        in[0] = (ir_edge){copy, -1};
+    }
+    int n = new_node(ir, IR_GATHER, t, 2, in);
+    if (n < 0) return weft__ir_failed(ir);
+    ir->nodes[n].imm_i = ((const weft_attr_axis *)t->attr)->axis;
+    n = weft__ir_unify(ir, n);
+    *out = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+/* Each part becomes a stored node of its own that lies in the pack; operands come before their users. */
+static weft_status build_pack(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
+    for (int i = 0; i < t->n_in; i++) {
+        const ir_node *part = &ir->nodes[in[i].node];
+        bool direct = in[i].view < 0 && part->pack < 0 && part->kind != IR_LEAF && part->kind != IR_PACK &&
+                      !ir_is_source(part) && part->numel == t->in[i]->numel;
+        for (int k = 0; direct && k < i; k++) direct = in[k].node != in[i].node;
+        if (direct) continue;
+        int copy = weft__ir_copy(ir, in[i], t->in[i]->rank, t->in[i]->shape);
+        if (copy < 0) return weft__ir_failed(ir);
+        in[i] = (ir_edge){copy, -1};
+    }
+    int n = new_node(ir, IR_PACK, t, t->n_in, in);
+    if (n < 0) return weft__ir_failed(ir);
+    ir->nodes[n].offsets = weft__arena_alloc(&ir->arena, (size_t)t->n_in * sizeof(int64_t));
+    if (!ir->nodes[n].offsets) return weft__ir_failed(ir);
+    memcpy(ir->nodes[n].offsets, t->attr, (size_t)t->n_in * sizeof(int64_t));
+    for (int i = 0; i < t->n_in; i++) ir->nodes[in[i].node].pack = n;
+    *out = (ir_edge){n, -1};
+    return WEFT_OK;
+}
+
+/* Real and imaginary parts side by side: two parts of a pack that lie in steps of 2. */
+static weft_status build_complex(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
+    for (int i = 0; i < 2; i++) {
+        int copy = weft__ir_copy(ir, in[i], t->rank, t->shape);
+        if (copy < 0) return weft__ir_failed(ir);
+        in[i] = (ir_edge){copy, -1};
+    }
+    int n = new_node(ir, IR_PACK, t, 2, in);
+    if (n < 0) return weft__ir_failed(ir);
+    ir_node *pack = &ir->nodes[n];
+    pack->imm_i = IR_PACK_PAIRS;
+    pack->offsets = weft__arena_alloc(&ir->arena, 2 * sizeof *pack->offsets);
+    if (!pack->offsets) return weft__ir_failed(ir);
+    pack->offsets[0] = 0, pack->offsets[1] = 1;
+    for (int i = 0; i < 2; i++) {
+        ir_node *part = &ir->nodes[in[i].node];
+        weft_view lies;
+        weft__view_identity(&lies, part->rank, part->shape);
+        for (int d = 0; d < part->rank; d++) lies.map[0].stride[d] *= 2;
+        part->pack = n;
+        part->lies = weft__ir_view(ir, in[i].node, &lies);
+        if (part->lies == -2) return weft__ir_failed(ir);
+    }
+    *out = (ir_edge){n, -1};
+    return WEFT_OK;
+}
+
+static weft_status build_leaf(weft_ir *ir, const weft_tensor *t, ir_edge *out) {
+    int n = new_node(ir, IR_LEAF, t, 0, NULL);
+    *out = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+static weft_status build_plain(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
+    ir_kind kind = t->op == WEFT_OP_CONST    ? IR_CONST
+                   : t->op == WEFT_OP_IOTA   ? IR_IOTA
+                   : t->op == WEFT_OP_RANDOM ? IR_RANDOM
+                   : t->op == WEFT_OP_CAST   ? IR_CAST
+                                             : IR_CALC;
+    if (is_complex(t))
+        return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "%s of complex numbers", weft__op_name(t->op));
+    if (simplify(ir, t, in, out)) return WEFT_OK;
+    int64_t stored[WEFT_MAX_RANK];
+    int order[WEFT_MAX_RANK];
+    const bool each = (kind == IR_CALC || kind == IR_CAST) && t->n_in > 0;
+    const bool turned = each && weft__ir_in_order(ir, t->rank, t->shape, t->n_in, in, order, stored);
+    int n = shaped_node(ir, kind, t, turned ? stored : t->shape, t->n_in, in);
+    if (n < 0) return weft__ir_failed(ir);
+    if (kind == IR_CONST) {
+        const weft_attr_const *attr = t->attr;
+        ir->nodes[n].imm_f = attr->f;
+        ir->nodes[n].imm_i = attr->i;
+    }
+    n = weft__ir_unify(ir, n);
+    *out = (ir_edge){n, -1};
+    if (n >= 0 && turned) *out = weft__ir_shown(ir, n, t->rank, stored, order);
+    return n < 0 || out->view == -2 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+static weft_status build_graph(weft_ir *ir, const weft_tensor *root);
+
+/* The outputs of a composite: as a heavy operation where the device takes it, else by its expansion. */
+static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out) {
+    const weft_tensor *whole = t->in[0];
+    const weft_composite *definition = weft__composite_of(whole);
+    int index = (int)((const weft_attr_output *)t->attr)->index;
+    const char *keys = (const char *)whole->shape; /* addresses in the composite stand for its outputs */
+    if (find(ir, keys + index, out)) return WEFT_OK;
+    ir_edge in[16], results[16];
+    for (int i = 0; i < whole->n_in; i++)
+        if (!find(ir, whole->in[i], &in[i]))
+            return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a composite before its inputs");
+    weft_status status = weft__ir_heavy(ir, whole, in, results);
+    if (status == WEFT_ERR_UNSUPPORTED) { /* declined */
+        weft_tensor *expanded[16];
+        uint8_t stage = ir->ctx->stage;
+        ir->ctx->stage = whole->stage;
+        status = weft__composite_expand(whole->where, whole, expanded);
+        ir->ctx->stage = stage;
+        WEFT_TRY(status);
+        for (int i = 0; i < definition->n_outputs; i++) {
+            WEFT_TRY(build_graph(ir, expanded[i]));
+            find(ir, expanded[i], &results[i]);
+        }
+    } else if (status != WEFT_OK) {
+        return status;
+    }
+    for (int i = 0; i < definition->n_outputs; i++) WEFT_TRY(remember(ir, keys + i, results[i]));
+    *out = results[index];
+    return WEFT_OK;
+}
+
+static weft_status build_tensor(weft_ir *ir, const weft_tensor *t) {
+    ir_edge small[8], *in = small, out = {-1, -1};
+    if (t->n_in > 8 && !(in = weft__arena_alloc(&ir->arena, (size_t)t->n_in * sizeof *in)))
+        return weft__ir_failed(ir);
+    if (t->op == WEFT_OP_OUTPUT) {
+        WEFT_TRY(build_output(ir, t, &out));
+        return remember(ir, t, out);
+    }
+    if (t->op == WEFT_OP_COMPOSITE) return remember(ir, t, (ir_edge){-1, -1});
+    for (int i = 0; i < t->n_in; i++)
+        if (!find(ir, t->in[i], &in[i]))
+            return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "an op before its inputs");
+    switch (t->op) {
+    case WEFT_OP_INPUT: WEFT_TRY(build_leaf(ir, t, &out)); break;
+    case WEFT_OP_RESHAPE:
+    case WEFT_OP_PERMUTE:
+    case WEFT_OP_EXPAND:
+    case WEFT_OP_PAD:
+    case WEFT_OP_SLICE:
+    case WEFT_OP_REAL:
+    case WEFT_OP_IMAG: WEFT_TRY(build_movement(ir, t, in[0], &out)); break;
+    case WEFT_OP_DETACH:
+    case WEFT_OP_VIEW_AS_REAL:
+    case WEFT_OP_VIEW_AS_COMPLEX: out = in[0]; break;
+    case WEFT_OP_COMPLEX: WEFT_TRY(build_complex(ir, t, in, &out)); break;
+    case WEFT_OP_SUM:
+    case WEFT_OP_MAX:
+    case WEFT_OP_MIN:
+    case WEFT_OP_PROD: WEFT_TRY(build_reduce(ir, t, in[0], &out)); break;
+    case WEFT_OP_GATHER: WEFT_TRY(build_gather(ir, t, in, &out)); break;
+    case WEFT_OP_PACK: WEFT_TRY(build_pack(ir, t, in, &out)); break;
+    case WEFT_OP_MATMUL: WEFT_TRY(build_matmul(ir, t, in, &out)); break;
+    case WEFT_OP_SCATTER_ADD:
+    case WEFT_OP_SCAN:
+    case WEFT_OP_ORDER:
+    case WEFT_OP_UPDATE: WEFT_TRY(weft__ir_heavy(ir, t, in, &out)); break;
+    default: WEFT_TRY(build_plain(ir, t, in, &out)); break;
+    }
+    return remember(ir, t, out);
+}
+
+/* ---- walking ---- */
+
+typedef struct frame {
+    const weft_tensor *t;
+    int next;
+} frame;
+
+/* The one door of the IR: what could not be recorded does not come in. */
+static weft_status push(weft_ir *ir, frame **stack, size_t *depth, size_t *capacity, const weft_tensor *t) {
+    WEFT_TRY(weft_tensor_status(t));
+    if (!weft__grow(ir->ctx, stack, capacity, *depth, sizeof **stack)) return weft__ir_failed(ir);
+    (*stack)[(*depth)++] = (frame){t, 0};
+    return WEFT_OK;
+}
+
+static weft_status build_graph(weft_ir *ir, const weft_tensor *root) {
+    frame *stack = NULL;
+    size_t depth = 0, capacity = 0;
+    ir_edge seen;
+    weft_status status = find(ir, root, &seen) ? WEFT_OK : push(ir, &stack, &depth, &capacity, root);
+    while (depth && status == WEFT_OK) {
+        frame *top = &stack[depth - 1];
+        int inputs = top->t->leaf ? 0 : top->t->n_in;
+        if (top->next < inputs) {
+            const weft_tensor *next = top->t->in[top->next++];
+            if (!find(ir, next, &seen)) status = push(ir, &stack, &depth, &capacity, next);
+            continue;
+        }
+        const weft_tensor *t = top->t;
+        depth--;
+        if (!find(ir, t, &seen)) status = build_tensor(ir, t);
+    }
+    weft__free(ir->ctx, stack);
+    return status;
+}
+
+/* A stored node with exactly these values that nobody else has a claim on; it may well be read by others. */
+static int claim(weft_ir *ir, const weft_tensor *t) {
+    ir_edge edge;
+    if (!find(ir, t, &edge)) return -1;
+    const ir_node *node = &ir->nodes[edge.node];
+    const pairs p = pairs_of(t);
+    bool free = edge.view < 0 &&
+                (ir_is_compute(node) || node->kind == IR_HEAVY_OUT || node->kind == IR_PACK) &&
+                !node->claimed && node->pack < 0 && node->numel == (is_complex(t) ? 2 : 1) * t->numel;
+    int n = free ? edge.node : weft__ir_copy(ir, edge, p.rank, p.shape);
+    if (n >= 0) ir->nodes[n].stored = ir->nodes[n].claimed = true;
+    return n;
+}
+
+weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks,
+                           size_t n_sinks) {
+    for (size_t i = 0; i < n_outputs; i++) WEFT_TRY(build_graph(ir, outputs[i]));
+    for (size_t i = 0; i < n_sinks; i++) WEFT_TRY(build_graph(ir, sinks[i].value));
+    ir->outputs = outputs;
+    ir->n_outputs = n_outputs;
+    ir->sinks = sinks;
+    ir->n_sinks = n_sinks;
+    ir->output_nodes = weft__arena_alloc(&ir->arena, (n_outputs + 1) * sizeof *ir->output_nodes);
+    if (!ir->output_nodes) return weft__ir_failed(ir);
+    for (size_t i = 0; i < n_sinks; i++) {
+        sinks[i].node = claim(ir, sinks[i].value);
+        if (sinks[i].node < 0) return weft__ir_failed(ir);
+        ir->nodes[sinks[i].node].sink = (int)i;
+    }
+    for (size_t i = 0; i < n_outputs; i++) {
+        ir->output_nodes[i] = claim(ir, outputs[i]);
+        if (ir->output_nodes[i] < 0) return weft__ir_failed(ir);
+    }
+    return WEFT_OK;
+}

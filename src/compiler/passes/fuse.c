@@ -1,0 +1,647 @@
+/* Fusion: which nodes one kernel computes, and which values are stored. Greedy, in topological order: a node
+ * joins the newest cluster of its operands whose index space fits and with which no cycle arises. A cluster
+ * is a map (one index space) or a row cluster (reductions over some dimensions of it, with elementwise work
+ * before, between and after). Then each value that another cluster reads is either stored or, when cheap,
+ * recomputed there. */
+#include <stdlib.h>
+#include <string.h>
+#include "compiler/passes/ir.h"
+#include "kernel/rows.h"
+
+/* Passes compare the members of a kernel with one another, here and in devices: without a limit, compiling a
+ * large graph would take time by the square of its nodes. No network of layers comes near this one. */
+enum { CLUSTER_MOST = 1024 };
+
+/* Limits of recomputing a value in another kernel instead of storing it. */
+enum { SHARED_OPS = 24, SHARED_LOADS = 3, SINGLE_OPS = 64, SINGLE_LOADS = 12, SINGLE_NODES = 256 };
+
+/* ---- liveness ---- */
+
+static void mark_live(weft_ir *ir) {
+    for (size_t i = 0; i < ir->n_nodes; i++) {
+        ir->nodes[i].live = false;
+        ir->nodes[i].users = 0;
+    }
+    for (size_t i = 0; i < ir->n_outputs; i++) ir->nodes[ir->output_nodes[i]].live = true;
+    for (size_t i = 0; i < ir->n_sinks; i++) ir->nodes[ir->sinks[i].node].live = true;
+    for (size_t i = ir->n_nodes; i-- > 0;) { /* operands come first */
+        const ir_node *node = &ir->nodes[i];
+        for (int k = 0; node->live && k < node->n_in; k++) {
+            ir->nodes[node->in[k].node].live = true;
+            ir->nodes[node->in[k].node].users++;
+        }
+    }
+    for (size_t i = 0; i < ir->n_nodes; i++) /* a heavy operation writes all its results, read or not */
+        if (ir->nodes[i].kind == IR_HEAVY_OUT && ir->nodes[ir->nodes[i].in[0].node].live)
+            ir->nodes[i].live = true;
+    for (size_t i = 0; i < ir->n_nodes; i++) { /* a block that nobody reads has no place for its parts */
+        const int pack = ir->nodes[i].pack;
+        if (pack >= 0 && !ir->nodes[pack].live) ir->nodes[i].pack = -1;
+    }
+}
+
+/* ---- clusters ---- */
+
+static int new_cluster(weft_ir *ir, int heavy) {
+    ir_cluster *cluster = &ir->clusters[ir->n_clusters];
+    memset(cluster, 0, sizeof *cluster);
+    cluster->heavy = heavy;
+    weft__order_new(ir, ir->n_clusters);
+    return ir->n_clusters++;
+}
+
+static bool add_member(weft_ir *ir, int c, int n) {
+    ir_cluster *cluster = &ir->clusters[c];
+    if (cluster->n_members == cluster->capacity) {
+        int capacity = cluster->capacity ? 2 * cluster->capacity : 8;
+        int *members = weft__arena_alloc(&ir->arena, (size_t)capacity * sizeof *members);
+        if (!members) return false;
+        if (cluster->n_members)
+            memcpy(members, cluster->members, (size_t)cluster->n_members * sizeof *members);
+        cluster->members = members;
+        cluster->capacity = capacity;
+    }
+    cluster->members[cluster->n_members++] = n;
+    ir_node *node = &ir->nodes[n];
+    node->cluster = c;
+    cluster->again = cluster->again || node->again;
+    cluster->early = cluster->early || node->early;
+    if (node->chunk) cluster->chunk = node->chunk;
+    for (int k = 0; k < node->n_in; k++) {
+        int first = ir->nodes[node->in[k].node].cluster;
+        if (first >= 0 && first != c && !weft__order_after(ir, c, first)) return false;
+    }
+    return true;
+}
+
+/* Would n in cluster c read something that has to run after c? */
+static bool makes_cycle(weft_ir *ir, int c, const ir_node *node) {
+    for (int k = 0; k < node->n_in; k++) {
+        int other = ir->nodes[node->in[k].node].cluster;
+        if (other >= 0 && other != c && weft__order_precedes(ir, c, other)) return true;
+    }
+    return false;
+}
+
+/* ---- what is not to be computed at once ---- */
+
+/* A value that is recomputed would be there from the forward pass on, and chunks all together. */
+static bool apart(bool again, bool early, uint32_t chunk, const ir_cluster *other) {
+    return (again && other->early) || (early && other->again) ||
+           (chunk && other->chunk && chunk != other->chunk);
+}
+
+/* ---- do index spaces fit ---- */
+
+/* Does the edge repeat a row value over the reduced dimensions of the cluster's space? */
+static bool repeats_rows(const weft_ir *ir, const ir_cluster *cluster, ir_edge edge) {
+    weft_view view;
+    if (edge.view < 0 || !weft__space_view(ir, cluster, edge, cluster->shape, &view) || view.count != 1 ||
+        weft__view_guarded(&view) || view.map[0].offset)
+        return false;
+    int64_t step = 1;
+    for (int i = cluster->rank - 1; i >= 0; i--) {
+        bool reduced = cluster->axes >> i & 1u;
+        if (cluster->shape[i] != 1 && view.map[0].stride[i] != (reduced ? 0 : step)) return false;
+        if (!reduced) step *= cluster->shape[i];
+    }
+    return true;
+}
+
+/* Can the elementwise node read operand `edge`, a member of the cluster, by the index that computes it? The
+ * reduction of a whole vector (a gradient's norm) ends its kernel: what reads it then runs in parallel, and
+ * updates variables in place. */
+static bool reads_member(const weft_ir *ir, const ir_cluster *cluster, const ir_node *node, ir_edge edge) {
+    const ir_node *member = &ir->nodes[edge.node];
+    if (member->kind == IR_REDUCE && weft__space_folds(cluster, member)) return false;
+    if (member->numel == node->numel) return edge.view < 0;
+    return cluster->row && cluster->rank > 1 && node->numel == cluster->full &&
+           member->numel == cluster->rows && repeats_rows(ir, cluster, edge);
+}
+
+/* Would a view of a member become a longer list over the space? An index is then divided for every element,
+ * which costs more than to store the values and read them again. */
+static bool lengthens(const weft_ir *ir, const ir_cluster *cluster, const ir_cluster *space) {
+    for (int i = 0; i < cluster->n_members; i++) {
+        const ir_node *node = &ir->nodes[cluster->members[i]];
+        for (int k = 0; k < node->n_in; k++) {
+            weft_view view;
+            if (node->in[k].view < 0 || node->numel != space->full) continue;
+            if (!weft__ir_edge_view(ir, node->in[k], space->rank, space->shape, &view) ||
+                view.count > ir->views[node->in[k].view].count)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Do the views of all members suit the space, if it is one of blocks? */
+static bool all_suit(const weft_ir *ir, const ir_cluster *cluster, const ir_cluster *space) {
+    for (int i = 0; space->folds && i < cluster->n_members; i++)
+        if (!weft__space_suits(ir, space, &ir->nodes[cluster->members[i]])) return false;
+    return true;
+}
+
+static bool takes_reduction(const weft_ir *ir, const ir_cluster *cluster, const ir_node *node) {
+    const ir_node *from = &ir->nodes[node->in[0].node];
+    ir_cluster own, joint;
+    weft__space_of(node, &own);
+    if (node->in[0].view >= 0 || from->numel != own.full || from->fold) return false;
+    if (!cluster->row)
+        return from->numel == cluster->full && all_suit(ir, cluster, &own) && !lengthens(ir, cluster, &own);
+    if (!weft__space_join(ir, cluster, &own, &joint)) return false;
+    return cluster->folds || all_suit(ir, cluster, &joint);
+}
+
+static bool joinable(weft_ir *ir, int c, const ir_node *node) {
+    const ir_cluster *cluster = &ir->clusters[c];
+    if (cluster->heavy >= 0 || cluster->full == 0 || cluster->n_members >= CLUSTER_MOST) return false;
+    if (makes_cycle(ir, c, node)) return false;
+    if (apart(node->again, node->early, node->chunk, cluster)) return false;
+    if (node->kind == IR_REDUCE) return takes_reduction(ir, cluster, node);
+    if (node->numel != cluster->full && !(cluster->row && node->numel == cluster->rows)) return false;
+    if (cluster->folds && !weft__space_suits(ir, cluster, node)) return false;
+    for (int k = 0; k < node->n_in; k++) {
+        ir_edge edge = node->in[k];
+        if (ir->nodes[edge.node].cluster != c) continue;
+        if (node->kind == IR_GATHER || !reads_member(ir, cluster, node, edge)) return false;
+    }
+    return true;
+}
+
+/* Gives the cluster a space in which its reductions have their places. */
+static void set_space(weft_ir *ir, ir_cluster *cluster, const ir_cluster *space) {
+    cluster->row = space->row;
+    cluster->rank = space->rank;
+    memcpy(cluster->shape, space->shape, sizeof cluster->shape);
+    cluster->axes = space->axes;
+    cluster->folds = space->folds;
+    cluster->full = space->full;
+    cluster->rows = space->rows;
+    for (int i = 0; i < cluster->n_members; i++) {
+        ir_node *node = &ir->nodes[cluster->members[i]];
+        if (node->kind == IR_REDUCE) node->fold = weft__space_folds(cluster, node);
+    }
+}
+
+/* Before the reduction becomes a member. */
+static void become_row(weft_ir *ir, ir_cluster *cluster, ir_node *reduce) {
+    ir_cluster own, joint;
+    weft__space_of(reduce, &own);
+    if (!cluster->row)
+        set_space(ir, cluster, &own);
+    else if (weft__space_join(ir, cluster, &own, &joint))
+        set_space(ir, cluster, &joint);
+    reduce->fold = weft__space_folds(cluster, reduce);
+}
+
+static void become_map(ir_cluster *cluster, const ir_node *node) {
+    if (cluster->n_members && node->rank <= cluster->rank) return; /* the finest shape describes the space */
+    cluster->rank = node->rank;
+    memcpy(cluster->shape, node->shape, (size_t)node->rank * sizeof *node->shape);
+    cluster->full = cluster->rows = node->numel;
+}
+
+/* ---- joining clusters ---- */
+
+/* Their joint space, if there is one. */
+static bool same_space(const weft_ir *ir, const ir_cluster *a, const ir_cluster *b, ir_cluster *joint) {
+    if (a->heavy >= 0 || b->heavy >= 0 || a->full == 0 || b->full == 0) return false;
+    if (apart(a->again, a->early, a->chunk, b)) return false;
+    if (a->row && b->row) return a->full == b->full && weft__space_join(ir, a, b, joint);
+    const ir_cluster *row = a->row ? a : b, *map = a->row ? b : a;
+    *joint = row->row || row->rank > map->rank ? *row : *map; /* the finest shape describes the space */
+    return map->full == row->full || (row->row && map->full == row->rows);
+}
+
+/* Do the members of a read those of b only at the index that computes them, in the space of `row`? */
+static bool reads_well(const weft_ir *ir, const ir_cluster *a, int b, const ir_cluster *row) {
+    for (int i = 0; i < a->n_members; i++) {
+        const ir_node *node = &ir->nodes[a->members[i]];
+        for (int k = 0; k < node->n_in; k++) {
+            ir_edge edge = node->in[k];
+            const ir_node *member = &ir->nodes[edge.node];
+            if (member->cluster != b) continue;
+            bool fine = node->kind == IR_REDUCE
+                            ? edge.view < 0 && member->numel == row->full
+                            : node->kind != IR_GATHER && reads_member(ir, row, node, edge);
+            if (!fine) return false;
+        }
+    }
+    return true;
+}
+
+static bool mergeable(weft_ir *ir, int a, int b) {
+    const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
+    ir_cluster joint;
+    if (x->n_members + y->n_members > CLUSTER_MOST || !same_space(ir, x, y, &joint)) return false;
+    if (x->row != y->row && lengthens(ir, x->row ? y : x, &joint)) return false;
+    return reads_well(ir, x, b, &joint) && reads_well(ir, y, a, &joint) && all_suit(ir, x, &joint) &&
+           all_suit(ir, y, &joint) && !weft__order_between(ir, a, b) && !weft__order_between(ir, b, a);
+}
+
+/* Moves all of cluster `from` into `to`. */
+static bool merge_clusters(weft_ir *ir, int to, int from) {
+    ir_cluster *x = &ir->clusters[to], *y = &ir->clusters[from], joint;
+    same_space(ir, x, y, &joint);
+    int n = x->n_members + y->n_members,
+        *members = weft__arena_alloc(&ir->arena, (size_t)n * sizeof *members);
+    if (!members) return false;
+    for (int i = 0, j = 0, k = 0; k < n; k++) { /* both are in topological order */
+        bool left = j == y->n_members || (i < x->n_members && x->members[i] < y->members[j]);
+        members[k] = left ? x->members[i++] : y->members[j++];
+        ir->nodes[members[k]].cluster = to;
+    }
+    x->members = members;
+    x->n_members = x->capacity = n;
+    x->again = x->again || y->again;
+    x->early = x->early || y->early;
+    if (y->chunk) x->chunk = y->chunk;
+    set_space(ir, x, &joint);
+    y->n_members = 0;
+    y->gone = true;
+    return weft__order_merge(ir, to, from);
+}
+
+/* A node joins the operands' clusters: those that fit with its own become one, so that all updates of an
+ * optimizer, say, are one kernel. */
+static bool merge_operands(weft_ir *ir, int n) {
+    const ir_node *node = &ir->nodes[n];
+    for (int k = 0; k < node->n_in; k++) {
+        int other = ir->nodes[node->in[k].node].cluster;
+        if (other < 0 || other == node->cluster || ir->clusters[other].heavy >= 0) continue;
+        if (mergeable(ir, node->cluster, other) && !merge_clusters(ir, node->cluster, other)) return false;
+    }
+    return true;
+}
+
+/* What is computed once a row and read by a row kernel only at that row becomes part of it. */
+static bool absorb_rows(weft_ir *ir) {
+    for (size_t i = 0; i < ir->n_nodes; i++) {
+        const ir_node *node = &ir->nodes[i];
+        for (int k = 0; node->live && k < node->n_in; k++) {
+            int c = node->cluster, other = ir->nodes[node->in[k].node].cluster;
+            if (c < 0 || other < 0 || c == other || !ir->clusters[c].row || ir->clusters[other].row) continue;
+            if (ir->clusters[other].full != ir->clusters[c].rows) continue;
+            if (mergeable(ir, c, other) && !merge_clusters(ir, c, other)) return false;
+        }
+    }
+    return true;
+}
+
+/* Reductions over the same rows that read the same value, and small ones of the same form, become one kernel.
+ */
+enum { SMALL_SPACE = 1 << 18, MOST_MEMBERS = 48, MOST_ARGUMENTS = 48 };
+/* In a large graph a kernel looks no further than so many others of its size. */
+enum { SIBLINGS_MOST = 1024 };
+
+/* What a kernel of both would have for arguments, at most: OpenCL promises 1,024 bytes for all. */
+static int arguments_of(const weft_ir *ir, const ir_cluster *c) {
+    int count = 0;
+    for (int i = 0; i < c->n_members; i++) {
+        const ir_node *node = &ir->nodes[c->members[i]];
+        count += node->kind == IR_REDUCE || node->stored;
+        for (int k = 0; k < node->n_in; k++) {
+            const ir_node *in = &ir->nodes[node->in[k].node];
+            count += in->kind != IR_CONST && in->cluster != node->cluster;
+        }
+    }
+    return count;
+}
+
+static bool share_input(const weft_ir *ir, const ir_cluster *a, const ir_cluster *b) {
+    for (int i = 0; i < a->n_members; i++)
+        for (int k = 0; k < ir->nodes[a->members[i]].n_in; k++) {
+            int from = ir->nodes[a->members[i]].in[k].node;
+            if (ir_is_source(&ir->nodes[from]) || ir->nodes[from].numel < a->full) continue;
+            for (int j = 0; j < b->n_members; j++)
+                for (int l = 0; l < ir->nodes[b->members[j]].n_in; l++)
+                    if (ir->nodes[b->members[j]].in[l].node == from) return true;
+        }
+    return false;
+}
+
+/* By cluster with reductions the next one over as many elements, -1: none. NULL: memory is gone. */
+static int *chain_siblings(weft_ir *ir) {
+    const size_t most = (size_t)ir->n_clusters + 1;
+    ir_keyed *list = weft__arena_alloc(&ir->arena, most * sizeof *list);
+    int *next = weft__arena_alloc(&ir->arena, most * sizeof *next), count = 0;
+    if (!list || !next) return NULL;
+    for (int c = 0; c < ir->n_clusters; c++) {
+        next[c] = -1;
+        if (ir->clusters[c].row && !ir->clusters[c].gone)
+            list[count++] = (ir_keyed){(uint64_t)ir->clusters[c].full, c};
+    }
+    qsort(list, (size_t)count, sizeof *list, weft__by_key);
+    for (int i = 0; i + 1 < count; i++)
+        if (list[i].key == list[i + 1].key) next[list[i].number] = list[i + 1].number;
+    return next;
+}
+
+/* Parts of a block that are made of the same values; real and imaginary ones are mostly. */
+static bool merge_parts(weft_ir *ir, const ir_node *pack) {
+    for (int i = 0; i < pack->n_in && pack->imm_i != IR_PACK_IN_TURN; i++)
+        for (int j = 0; j < i; j++) {
+            const int a = ir->nodes[pack->in[i].node].cluster, b = ir->nodes[pack->in[j].node].cluster;
+            if (a < 0 || b < 0 || a == b) continue;
+            if (pack->imm_i != IR_PACK_PAIRS && !share_input(ir, &ir->clusters[a], &ir->clusters[b]))
+                continue;
+            if (mergeable(ir, a, b) && !merge_clusters(ir, a, b)) return false;
+        }
+    return true;
+}
+
+static bool are_siblings(weft_ir *ir, int a, int b) {
+    const ir_cluster *x = &ir->clusters[a], *y = &ir->clusters[b];
+    ir_cluster joint;
+    if (y->gone || x->n_members + y->n_members > MOST_MEMBERS || !same_space(ir, x, y, &joint)) return false;
+    if (weft__order_reaches(ir, a, b)) return false;
+    if (arguments_of(ir, x) + arguments_of(ir, y) > MOST_ARGUMENTS) return false;
+    if ((x->full > SMALL_SPACE || joint.folds) && !share_input(ir, x, y)) return false;
+    return !weft__order_precedes(ir, b, a) && mergeable(ir, a, b);
+}
+
+static bool merge_siblings(weft_ir *ir) {
+    const int *next = chain_siblings(ir);
+    for (int a = 0; next && a < ir->n_clusters; a++) {
+        int left = SIBLINGS_MOST;
+        for (int b = next[a]; b >= 0 && left-- && !ir->clusters[a].gone; b = next[b])
+            if (are_siblings(ir, a, b) && !merge_clusters(ir, a, b)) return false;
+    }
+    return next != NULL;
+}
+
+/* ---- assignment ---- */
+
+static weft_status assign(weft_ir *ir, int n) {
+    ir_node *node = &ir->nodes[n];
+    int best = -1;
+    for (int k = 0; ir->fuse && k < node->n_in; k++) {
+        int c = ir->nodes[node->in[k].node].cluster;
+        if (c > best && joinable(ir, c, node)) best = c;
+    }
+    if (best < 0) best = new_cluster(ir, -1);
+    if (best < 0) return weft__ir_failed(ir);
+    ir_cluster *cluster = &ir->clusters[best];
+    if (node->kind == IR_REDUCE) {
+        become_row(ir, cluster, node);
+    } else if (!cluster->row) {
+        become_map(cluster, node);
+    }
+    bool fine = add_member(ir, best, n) && (!ir->fuse || merge_operands(ir, n));
+    return fine ? WEFT_OK : weft__ir_failed(ir);
+}
+
+static bool divides_integers(const ir_node *node) {
+    return node->kind == IR_CALC && (node->op == WEFT_OP_DIV || node->op == WEFT_OP_MOD) &&
+           !weft_dtype_is_float((weft_dtype)node->dtype);
+}
+
+/* Values that depend on nothing but constants and counters may float: they have no kernel of their own, but
+ * are computed wherever they are used. */
+typedef struct floating {
+    int *sizes;      /* nodes behind each value that floats */
+    int64_t *widest; /* elements of the largest value that would compute it anew */
+} floating;
+
+/* The largest reader of a value computes it anew, or what reads that, where the reader floats as well. */
+static bool find_widest(weft_ir *ir, floating *f) {
+    const size_t n = ir->n_nodes;
+    bool *free_of_leaves = weft__arena_alloc(&ir->arena, n + 1);
+    f->sizes = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *f->sizes);
+    f->widest = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *f->widest);
+    if (!free_of_leaves || !f->sizes || !f->widest) return false;
+    for (size_t i = 0; i < n; i++) {
+        const ir_node *node = &ir->nodes[i];
+        free_of_leaves[i] = ir_is_source(node) || node->kind == IR_CALC || node->kind == IR_CAST;
+        for (int k = 0; k < node->n_in; k++)
+            free_of_leaves[i] = free_of_leaves[i] && free_of_leaves[node->in[k].node];
+    }
+    for (size_t i = n; i-- > 0;) { /* readers come later */
+        const ir_node *node = &ir->nodes[i];
+        int64_t most = node->numel;
+        if (free_of_leaves[i] && f->widest[i] > most) most = f->widest[i];
+        for (int k = 0; node->live && k < node->n_in; k++)
+            if (f->widest[node->in[k].node] < most) f->widest[node->in[k].node] = most;
+    }
+    return true;
+}
+
+/* Unless it is much: many nodes, or an expensive function that is repeated, as the sines of positions would
+ * be in each head. */
+static bool floats(const weft_ir *ir, int n, const floating *f) {
+    const ir_node *node = &ir->nodes[n];
+    int *sizes = f->sizes;
+    if (node->kind != IR_CALC && node->kind != IR_CAST) return false;
+    if (node->stored || node->copy || divides_integers(node)) return false;
+    const bool repeated = node->numel > 1 && f->widest[n] > 2 * node->numel;
+    if (repeated && node->kind == IR_CALC && weft__row_dear(node->op)) return false;
+    for (int k = 0; k < node->n_in; k++) {
+        const ir_node *in = &ir->nodes[node->in[k].node];
+        if (!ir_is_source(in) && (!ir_is_compute(in) || in->cluster >= 0)) return false;
+        sizes[n] += sizes[node->in[k].node];
+    }
+    return ++sizes[n] <= SINGLE_NODES;
+}
+
+static weft_status assign_clusters(weft_ir *ir) {
+    size_t count = 0;
+    for (size_t i = 0; i < ir->n_nodes; i++) count += ir->nodes[i].live;
+    ir->cluster_capacity = (int)count + 1;
+    ir->clusters = weft__arena_alloc(&ir->arena, (count + 1) * sizeof *ir->clusters);
+    floating f;
+    if (!find_widest(ir, &f) || !ir->clusters || !weft__order_open(ir, (int)count))
+        return weft__ir_failed(ir);
+    for (size_t i = 0; i < ir->n_nodes; i++) {
+        ir_node *node = &ir->nodes[i];
+        if (!node->live) continue;
+        if (node->kind == IR_PACK && ir->fuse && !merge_parts(ir, node)) return weft__ir_failed(ir);
+        if (node->kind == IR_HEAVY || node->kind == IR_PACK) {
+            int c = new_cluster(ir, (int)i);
+            if (c < 0 || !add_member(ir, c, (int)i)) return weft__ir_failed(ir);
+        } else if (node->kind == IR_HEAVY_OUT) {
+            node->cluster = ir->nodes[node->in[0].node].cluster;
+        } else if (ir_is_compute(node) && !(ir->fuse && floats(ir, (int)i, &f))) {
+            WEFT_TRY(assign(ir, (int)i));
+        }
+    }
+    return !ir->fuse || (absorb_rows(ir) && merge_siblings(ir)) ? WEFT_OK : weft__ir_failed(ir);
+}
+
+/* ---- what is stored ---- */
+
+typedef struct cone {
+    int ops, loads;
+    int nodes;    /* casts as well, which are no ops: SINGLE_NODES ends a chain of them */
+    double bytes; /* of those loads */
+    bool divides; /* integers: where a guard fails the divisor is 0, and recomputing it there a fault */
+} cone;
+
+static void store(weft_ir *ir, int n) {
+    ir_node *node = &ir->nodes[n];
+    node->stored = true;
+}
+
+/* Reductions that a recomputed value reads must be stored. done: of these values they are already. */
+static void store_reductions(weft_ir *ir, int n, bool *done, int *stack) {
+    int depth = 0;
+    for (stack[depth++] = n; depth > 0;) {
+        const ir_node *node = &ir->nodes[stack[--depth]];
+        for (int k = 0; k < node->n_in; k++) {
+            const int from = node->in[k].node;
+            const ir_node *in = &ir->nodes[from];
+            if (in->stored || done[from] || !ir_is_compute(in)) continue;
+            if (in->kind == IR_REDUCE) {
+                store(ir, from);
+                continue;
+            }
+            done[from] = true;
+            stack[depth++] = from;
+        }
+    }
+}
+
+static cone cone_of(const weft_ir *ir, const cone *cones, int n) {
+    const ir_node *node = &ir->nodes[n];
+    cone sum = {.ops = node->kind == IR_CAST ? 0 : 1, .nodes = 1, .divides = divides_integers(node)};
+    for (int k = 0; k < node->n_in; k++) {
+        const ir_node *in = &ir->nodes[node->in[k].node];
+        if (in->kind == IR_CONST || in->kind == IR_IOTA) continue;
+        if (in->kind == IR_RANDOM) {
+            sum.ops += 8;
+        } else if (in->stored || !ir_is_compute(in) || in->kind == IR_REDUCE) {
+            const int64_t most = in->numel < node->numel ? in->numel : node->numel;
+            sum.loads++;
+            sum.bytes += (double)most * (double)weft_dtype_size((weft_dtype)in->dtype);
+        } else {
+            sum.ops += cones[node->in[k].node].ops;
+            sum.nodes += cones[node->in[k].node].nodes;
+            sum.loads += cones[node->in[k].node].loads;
+            sum.bytes += cones[node->in[k].node].bytes;
+            sum.divides |= cones[node->in[k].node].divides;
+        }
+        if (sum.ops > 1000) sum.ops = 1000;
+        if (sum.nodes > 1000) sum.nodes = 1000;
+        if (sum.loads > 1000) sum.loads = 1000;
+    }
+    return sum;
+}
+
+/* Two kernels beside its own that read a value, or what is computed from it element by element and not
+ * stored; -1. */
+typedef struct readers {
+    int kernel[2];
+    bool passed_on; /* what alone reads it, in its own kernel, is as small and would be stored in its place */
+} readers;
+
+static void add_reader(readers *r, int kernel) {
+    if (kernel < 0 || kernel == r->kernel[0]) return;
+    if (r->kernel[0] < 0)
+        r->kernel[0] = kernel;
+    else
+        r->kernel[1] = kernel;
+}
+
+static readers *find_readers(weft_ir *ir) {
+    readers *all = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *all);
+    if (!all) return NULL;
+    for (size_t i = 0; i < ir->n_nodes; i++) all[i] = (readers){.kernel = {-1, -1}};
+    for (size_t i = ir->n_nodes; i-- > 0;) { /* users come later */
+        const ir_node *node = &ir->nodes[i];
+        for (int k = 0; node->live && k < node->n_in; k++) {
+            const int from = node->in[k].node;
+            if (ir->nodes[from].cluster != node->cluster) {
+                add_reader(&all[from], node->cluster);
+            } else if ((node->kind == IR_CALC || node->kind == IR_CAST) && !node->stored &&
+                       node->numel == ir->nodes[from].numel) {
+                add_reader(&all[from], all[i].kernel[0]);
+                add_reader(&all[from], all[i].kernel[1]);
+                all[from].passed_on =
+                    ir->nodes[from].users == 1 && weft_dtype_size((weft_dtype)node->dtype) <=
+                                                      weft_dtype_size((weft_dtype)ir->nodes[from].dtype);
+            }
+        }
+    }
+    return all;
+}
+
+/* Would two kernels read more to compute the value anew than they and its own would move for it? One would
+ * read as much, but what it would have stored in place of a value of 16 bits is f32. */
+static bool saves_traffic(const weft_ir *ir, const ir_node *node, cone cost, readers by) {
+    const double size = (double)weft_dtype_size((weft_dtype)node->dtype), bytes = size * (double)node->numel;
+    if (by.passed_on || cost.ops == 0) return false; /* a conversion alone would be a kernel of its own */
+    if (by.kernel[1] >= 0) return 2 * cost.bytes > 3 * bytes;
+    return by.kernel[0] >= 0 && size == 2 && node->cluster >= 0 && ir->clusters[node->cluster].row &&
+           cost.loads >= SHARED_LOADS && cost.bytes >= 2 * bytes;
+}
+
+/* Does some edge outside its cluster read the value in a way that must store it? */
+static bool must_store(const weft_ir *ir, const ir_node *node, cone cost, int64_t widest, bool crosses) {
+    if (!crosses) return false;
+    if (node->kind == IR_REDUCE || node->kind == IR_GATHER || node->copy || cost.divides) return true;
+    if (!ir->fuse) return true;
+    if (cost.nodes > SINGLE_NODES || (widest > 2 * node->numel && cost.ops > 1)) return true;
+    bool single = node->users == 1;
+    return cost.ops > (single ? SINGLE_OPS : SHARED_OPS) ||
+           cost.loads > (single ? SINGLE_LOADS : SHARED_LOADS);
+}
+
+/* What recomputation begins with is stored, not what it could be computed of in turn, which is more; and so
+ * is what one chunk hands to the next, which would keep all that it is made of. */
+static void keep(weft_ir *ir, int n) {
+    const ir_node *node = &ir->nodes[n];
+    if (ir_is_compute(node) && node->cluster >= 0 && !node->copy) store(ir, n);
+}
+
+static weft_status choose_stored(weft_ir *ir) {
+    size_t n = ir->n_nodes;
+    cone *cones = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *cones);
+    int64_t *widest = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *widest);
+    bool *crosses = weft__arena_alloc(&ir->arena, n + 1);
+    bool *done = weft__arena_alloc(&ir->arena, n + 1);
+    int *stack = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *stack);
+    const readers *read_by = find_readers(ir);
+    if (!cones || !widest || !crosses || !done || !stack || !read_by) return weft__ir_failed(ir);
+    for (size_t i = 0; i < n; i++) {
+        const ir_node *node = &ir->nodes[i];
+        for (int k = 0; node->live && k < node->n_in; k++) {
+            int from = node->in[k].node;
+            if (node->again && ir->nodes[from].early) keep(ir, from);
+            if (node->chunk && ir->nodes[from].chunk && node->chunk != ir->nodes[from].chunk) keep(ir, from);
+            if (node->cluster >= 0 && node->cluster == ir->nodes[from].cluster) continue;
+            crosses[from] = true;
+            if (node->numel > widest[from]) widest[from] = node->numel;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        ir_node *node = &ir->nodes[i];
+        if (!node->live) continue;
+        if (node->kind == IR_HEAVY_OUT || node->kind == IR_PACK || node->pack >= 0) node->stored = true;
+        if (!ir_is_compute(node)) continue;
+        cones[i] = cone_of(ir, cones, (int)i);
+        if (!node->stored && node->cluster >= 0 &&
+            (must_store(ir, node, cones[i], widest[i], crosses[i]) ||
+             saves_traffic(ir, node, cones[i], read_by[i])))
+            store(ir, (int)i);
+        if (!node->stored && crosses[i] && node->cluster >= 0) store_reductions(ir, (int)i, done, stack);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__ir_fuse(weft_ir *ir) {
+    bool apart = false, taken = false;
+    mark_live(ir);
+    if (ir->fuse) WEFT_TRY(weft__ir_parts(ir, &apart));
+    if (apart) mark_live(ir);
+    if (ir->fuse) WEFT_TRY(weft__ir_sums(ir, &taken));
+    if (taken) mark_live(ir);
+    WEFT_TRY(weft__ir_base_scatters(ir));
+    for (size_t i = 0; i < ir->n_nodes; i++) { /* known before clusters form, so that nothing of it floats */
+        ir_node *node = &ir->nodes[i];
+        if (node->live && node->kind == IR_GATHER && ir->nodes[node->in[0].node].kind != IR_LEAF)
+            ir->nodes[node->in[0].node].stored = true;
+        if (node->live && node->pack >= 0) node->stored = true;
+    }
+    WEFT_TRY(assign_clusters(ir));
+    return choose_stored(ir);
+}

@@ -1,0 +1,311 @@
+/* Where the values of a plan lie. Lifetimes are counted in phases, so commands of one phase may run side by
+ * side. The arena is packed greedily, largest value first, each at the lowest offset free over its lifetime.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "compiler/passes/plan.h"
+
+/* ---- lifetimes ---- */
+
+int weft__plan_holder(const plan *p, int n) {
+    for (;;) {
+        if (p->heir[n] >= 0)
+            n = p->heir[n];
+        else if (p->ir->nodes[n].pack >= 0)
+            n = p->ir->nodes[n].pack;
+        else
+            return n;
+    }
+}
+
+/* Once lifetimes are known. */
+static bool in_arena(const plan *p, int n) {
+    const ir_node *node = &p->ir->nodes[n];
+    return node->live && node->stored && node->place.slot < 0 && node->pack < 0 && p->first_phase[n] >= 0;
+}
+
+static void live_at(plan *p, int n, int phase) {
+    n = weft__plan_holder(p, n);
+    if (p->first_phase[n] < 0 || phase < p->first_phase[n]) p->first_phase[n] = phase;
+    if (phase > p->last_phase[n]) p->last_phase[n] = phase;
+}
+
+static void find_lifetimes(plan *p) {
+    weft_ir *ir = p->ir;
+    for (size_t n = 0; n < ir->n_nodes; n++) p->first_phase[n] = p->last_phase[n] = -1;
+    for (int i = 0; i < p->n_units; i++)
+        for (int k = 0, n; (n = weft__plan_reads(p, &p->units[i], k)) >= 0; k++)
+            live_at(p, n, p->units[i].phase);
+    for (size_t n = 0; n < ir->n_nodes; n++)
+        if (ir->nodes[n].live && ir->nodes[n].stored && ir->nodes[n].unit >= 0)
+            live_at(p, (int)n, p->units[ir->nodes[n].unit].phase);
+}
+
+static int64_t node_bytes(const ir_node *node) {
+    return (node->numel * (int64_t)weft_dtype_size((weft_dtype)node->dtype) + 63) & ~INT64_C(63);
+}
+
+/* ---- splitting phases ---- */
+
+/* Barriers are not worth less memory than this, nor less than 1/SPLIT_SHARE of all. */
+enum { SPLIT_BYTES = 4 << 20, SPLIT_SHARE = 64 };
+
+typedef struct pressure {
+    int64_t *live; /* bytes, by phase; its differences at first */
+    int64_t *born,
+        *dead;   /* bytes, by unit: that it makes in its phase, that nothing else reads from there on */
+    int *reader; /* by node: the unit that reads it in its last phase, -1: none, -2: several */
+} pressure;
+
+/* The phase in which most is alive. */
+static int measure(const plan *p, const pressure *m) {
+    weft_ir *ir = p->ir;
+    int phases = p->units[p->order[p->n_units - 1]].phase + 1, worst = 0;
+    memset(m->live, 0, (size_t)(phases + 1) * sizeof *m->live);
+    memset(m->born, 0, (size_t)p->n_units * sizeof *m->born);
+    memset(m->dead, 0, (size_t)p->n_units * sizeof *m->dead);
+    for (size_t n = 0; n < ir->n_nodes; n++) m->reader[n] = -1;
+    for (int i = 0; i < p->n_units; i++)
+        for (int k = 0, n; (n = weft__plan_reads(p, &p->units[i], k)) >= 0; k++) {
+            n = weft__plan_holder(p, n);
+            if (p->units[i].phase == p->last_phase[n] && m->reader[n] != i)
+                m->reader[n] = m->reader[n] == -1 ? i : -2;
+        }
+    for (int n = 0; n < (int)ir->n_nodes; n++) {
+        int unit = ir->nodes[n].unit, in = weft__plan_holder(p, n);
+        if (unit >= 0 && in_arena(p, in) && ir->nodes[in].kind != IR_PACK &&
+            p->units[unit].phase == p->first_phase[in])
+            m->born[unit] += node_bytes(&ir->nodes[in]);
+        if (!in_arena(p, n)) continue;
+        int64_t bytes = node_bytes(&ir->nodes[n]);
+        m->live[p->first_phase[n]] += bytes;
+        m->live[p->last_phase[n] + 1] -= bytes;
+        if (m->reader[n] >= 0) m->dead[m->reader[n]] += bytes;
+    }
+    for (int f = 1; f < phases; f++) {
+        m->live[f] += m->live[f - 1];
+        if (m->live[f] > m->live[worst]) worst = f;
+    }
+    return worst;
+}
+
+/* Parts a phase: first the units that end more than they make. False where that saves too little. */
+static bool split(plan *p, const pressure *m, int phase, int *moved) {
+    int from = 0, to, n = 0;
+    int64_t ends = 0, begins = 0;
+    while (p->units[p->order[from]].phase < phase) from++;
+    for (to = from; to < p->n_units && p->units[p->order[to]].phase == phase; to++) {
+        int i = p->order[to];
+        if (m->dead[i] > m->born[i])
+            ends += m->dead[i];
+        else
+            begins += m->born[i];
+    }
+    int64_t saved = ends < begins ? ends : begins;
+    if (saved < SPLIT_BYTES || saved < m->live[phase] / SPLIT_SHARE) return false;
+    for (int second = 0; second < 2; second++)
+        for (int at = from; at < to; at++) {
+            int i = p->order[at];
+            if ((m->dead[i] > m->born[i]) == second) continue;
+            moved[n++] = i;
+            p->units[i].phase += second;
+        }
+    memcpy(p->order + from, moved, (size_t)n * sizeof *moved);
+    for (int at = to; at < p->n_units; at++) p->units[p->order[at]].phase++;
+    return true;
+}
+
+/* A layer's two products in the backward pass are independent, but one of them reads the layer's input last:
+ * the other one's result may lie there if it comes after. At the peak that is worth a barrier. */
+static weft_status relieve(plan *p) {
+    weft_arena *arena = &p->ir->arena;
+    size_t units = (size_t)p->n_units + 1;
+    pressure m = {.live = weft__arena_alloc(arena, 2 * units * sizeof *m.live), /* a split adds a phase */
+                  .born = weft__arena_alloc(arena, units * sizeof *m.born),
+                  .dead = weft__arena_alloc(arena, units * sizeof *m.dead),
+                  .reader = weft__arena_alloc(arena, (p->ir->n_nodes + 1) * sizeof *m.reader)};
+    int *moved = weft__arena_alloc(arena, units * sizeof *moved);
+    if (!m.live || !m.born || !m.dead || !m.reader || !moved) return weft__ir_failed(p->ir);
+    while (p->n_units && split(p, &m, measure(p, &m), moved)) find_lifetimes(p);
+    return WEFT_OK;
+}
+
+/* ---- handing memory over ---- */
+
+/* Makes of two arguments of a kernel one that is read and written. */
+static void merge_args(const plan *p, plan_unit *u, int in, int out) {
+    weft_kernel *kernel = u->kernel;
+    if (weft__plan_product(p, u) > in) p->ir->nodes[u->heavy].heavy->as.matmul.product--;
+    kernel->args[out].read = true;
+    kernel->n_args--;
+    for (int a = in; a < kernel->n_args; a++) {
+        kernel->args[a] = kernel->args[a + 1];
+        u->args[a] = u->args[a + 1];
+    }
+    for (int i = 0; i < kernel->n_code; i++) {
+        int *arg = &kernel->code[i].arg;
+        if (*arg == in) *arg = out;
+        if (*arg > in) --*arg;
+    }
+}
+
+/* Is the unit the last to read node n? */
+static bool dies_in(const plan *p, int n, const plan_unit *u, const int *last_readers) {
+    return in_arena(p, n) && p->last_phase[n] == u->phase && last_readers[n] == 1;
+}
+
+/* The argument whose memory `out` may take over, -1: nothing reads it after the unit. */
+static int dying_arg(const plan *p, const plan_unit *u, int out, const int *last_readers) {
+    const weft_kernel *kernel = u->kernel;
+    const ir_node *value = &p->ir->nodes[u->args[out]];
+    if (!kernel->args[out].written || kernel->args[out].read || value->place.slot >= 0) return -1;
+    for (int in = 0; in < kernel->n_args; in++) {
+        int n = u->args[in];
+        const ir_node *node = &p->ir->nodes[n];
+        if (!kernel->args[in].read || kernel->args[in].written || !dies_in(p, n, u, last_readers)) continue;
+        if (node->numel == value->numel && node->dtype == value->dtype &&
+            weft__plan_same_index(kernel, in, out))
+            return in;
+    }
+    return -1;
+}
+
+/* Value `to` lies where `from` lay. */
+static void inherit(plan *p, int to, int from) {
+    p->heir[from] = to;
+    live_at(p, to, p->first_phase[from]);
+    p->first_phase[from] = p->last_phase[from] = -1;
+}
+
+/* The sum of a scatter-add lies where its base lay. */
+static void hand_base(plan *p, const plan_unit *u, const int *last_readers) {
+    const ir_node *node = &p->ir->nodes[u->heavy];
+    if (node->heavy->kind != WEFT_HEAVY_SCATTER || !node->heavy->as.scatter.based) return;
+    const int from = node->in[2].node;
+    int to = 0; /* it comes after its operands */
+    while (p->ir->nodes[to].kind != IR_HEAVY_OUT || p->ir->nodes[to].in[0].node != u->heavy ||
+           !p->ir->nodes[to].live)
+        to++;
+    if (p->ir->nodes[to].place.slot >= 0 || !dies_in(p, from, u, last_readers)) return;
+    inherit(p, to, from);
+    node->heavy->as.scatter.in_place = true;
+}
+
+/* A value that nothing reads after a kernel hands its memory to one that the kernel computes element by
+ * element: the gradient of an activation lies where that of its result lay. */
+static weft_status hand_over(plan *p) {
+    weft_ir *ir = p->ir;
+    int *last_readers = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *last_readers);
+    if (!last_readers) return weft__ir_failed(ir);
+    for (int i = 0; i < p->n_units; i++)
+        for (int k = 0, n; (n = weft__plan_reads(p, &p->units[i], k)) >= 0; k++)
+            last_readers[n] += p->units[i].phase == p->last_phase[n];
+    for (int at = 0; at < p->n_units; at++) {
+        plan_unit *u = &p->units[p->order[at]];
+        if (u->heavy >= 0) hand_base(p, u, last_readers);
+        for (int out = 0; u->kernel && out < u->kernel->n_args; out++) {
+            int in = dying_arg(p, u, out, last_readers);
+            if (in < 0) continue;
+            int from = u->args[in], to = u->args[out];
+            inherit(p, to, from);
+            merge_args(p, u, in, out);
+            if (in < out) out--;
+        }
+    }
+    return WEFT_OK;
+}
+
+/* ---- places ---- */
+
+/* Lowest offset at which `bytes` are free during the region's phases; placed regions are sorted by offset. */
+static int64_t fit(const program_region *placed, int n, const program_region *want) {
+    int64_t at = 0;
+    for (int i = 0; i < n; i++) {
+        const program_region *r = &placed[i];
+        if (r->last < want->first || r->first > want->last) continue;
+        if (at + want->bytes <= r->offset) break;
+        if (r->offset + r->bytes > at) at = r->offset + r->bytes;
+    }
+    return at;
+}
+
+typedef struct region_of {
+    int64_t bytes;
+    int node;
+} region_of;
+
+static int largest_first(const void *x, const void *y) {
+    const region_of *a = x, *b = y;
+    return a->bytes != b->bytes ? (a->bytes < b->bytes) - (a->bytes > b->bytes) : a->node - b->node;
+}
+
+static weft_status place_arena(plan *p) {
+    weft_ir *ir = p->ir;
+    weft_program *program = p->program;
+    region_of *list = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *list);
+    if (!list) return weft__ir_failed(ir);
+    int count = 0;
+    for (int n = 0; n < (int)ir->n_nodes; n++)
+        if (in_arena(p, n)) list[count++] = (region_of){node_bytes(&ir->nodes[n]), n};
+    qsort(list, (size_t)count, sizeof *list, largest_first);
+    program_region *placed = weft__arena_alloc(&program->keep, (size_t)(count + 1) * sizeof *placed);
+    p->region_nodes = weft__arena_alloc(&ir->arena, (size_t)(count + 1) * sizeof *p->region_nodes);
+    if (!placed || !p->region_nodes) return weft__ir_failed(ir);
+    for (int i = 0; i < count; i++) {
+        int n = list[i].node, at = i;
+        program_region r = {.bytes = list[i].bytes,
+                            .first = p->first_phase[n],
+                            .last = p->last_phase[n],
+                            .command = -1,
+                            .kind = WEFT_MEMORY_SCRATCH};
+        r.offset = fit(placed, i, &r);
+        ir->nodes[n].place = (ir_place){SLOT_ARENA, r.offset};
+        if (r.offset + r.bytes > program->arena_bytes) program->arena_bytes = r.offset + r.bytes;
+        for (; at > 0 && placed[at - 1].offset > r.offset; at--) {
+            placed[at] = placed[at - 1];
+            p->region_nodes[at] = p->region_nodes[at - 1];
+        }
+        placed[at] = r;
+        p->region_nodes[at] = n;
+    }
+    program->regions = placed;
+    program->n_regions = count;
+    return WEFT_OK;
+}
+
+/* What lies in a region first names it: the heirs of a value come later. */
+weft_status weft__plan_name_regions(const plan *p) {
+    const weft_ir *ir = p->ir;
+    program_region *regions = p->program->regions;
+    int *of = weft__arena_alloc(&p->ir->arena, (ir->n_nodes + 1) * sizeof *of); /* 0: none */
+    if (!of) return weft__ir_failed(p->ir);
+    for (int i = 0; i < p->program->n_regions; i++) of[p->region_nodes[i]] = i + 1;
+    for (int n = 0; n < (int)ir->n_nodes; n++) {
+        const ir_node *node = &ir->nodes[n];
+        const int i = node->live && node->stored ? of[weft__plan_holder(p, n)] : 0;
+        if (!i) continue;
+        program_region *r = &regions[i - 1];
+        if (node->kind == IR_PACK) r->kind = WEFT_MEMORY_GRADIENTS;
+        if (node->unit < 0 || (r->command >= 0 && r->command <= p->units[node->unit].command)) continue;
+        const uint8_t stage = p->units[node->unit].stage;
+        r->command = p->units[node->unit].command;
+        if (r->kind != WEFT_MEMORY_GRADIENTS)
+            r->kind = stage == WEFT_STAGE_FORWARD || stage == WEFT_STAGE_LOSS ? WEFT_MEMORY_ACTIVATIONS
+                                                                              : WEFT_MEMORY_SCRATCH;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__plan_memory(plan *p) {
+    weft_ir *ir = p->ir;
+    p->first_phase = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->first_phase);
+    p->last_phase = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->last_phase);
+    p->heir = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *p->heir);
+    if (!p->first_phase || !p->last_phase || !p->heir) return weft__ir_failed(ir);
+    for (size_t n = 0; n < ir->n_nodes; n++) p->heir[n] = -1;
+    find_lifetimes(p);
+    WEFT_TRY(hand_over(p));
+    WEFT_TRY(relieve(p));
+    WEFT_TRY(hand_over(p)); /* in smaller phases more values end */
+    return place_arena(p);
+}

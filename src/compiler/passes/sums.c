@@ -1,0 +1,163 @@
+/* Sums of the rows of a product's left operand: a bias has the column sums of dy for its gradient, the
+ * weights have dy^T x, which reads all of dy as well, so that a device may do both in one pass. What is left
+ * of a kernel that made dy and added it up is then elementwise, and may be the epilogue of the product before
+ * it. Must not know: why devices decline. Read next: epilogue.c. */
+#include <string.h>
+#include "compiler/passes/ir.h"
+
+/* ---- column sums ---- */
+
+/* Does the reduction add up dimension `axis` alone, -1: leading ones, of all `numel` elements in order? */
+static bool sums_axis(const ir_node *r, int axis, int64_t numel) {
+    int64_t all = 1;
+    bool kept = false;
+    if (r->op != WEFT_OP_SUM || r->in[0].view >= 0 || r->imm_i) return false;
+    for (int d = 0; d < r->rank_in; d++) {
+        const bool reduced = r->axes >> d & 1u;
+        all *= r->shape_in[d];
+        if (r->shape_in[d] == 1) continue;
+        if (axis < 0 ? reduced && kept : reduced != (d == axis)) return false;
+        kept = kept || !reduced;
+    }
+    return all == numel;
+}
+
+/* The value whose columns node n adds up, at once or in two stages of blocks (build.c); -1: none. */
+static int summed(const weft_ir *ir, int n, bool *staged) {
+    const ir_node *r = &ir->nodes[n], *first = r;
+    if (r->kind != IR_REDUCE || !r->live || r->numel < 2) return -1;
+    const ir_node *in = &ir->nodes[r->in[0].node];
+    *staged = in->kind == IR_REDUCE && in->rank_in == 4;
+    if (*staged) { /* (1, blocks, block, columns) -> (1, blocks, columns) -> columns */
+        first = in;
+        if (first->users != 1 || first->shape_in[0] != 1 || first->shape_in[3] != r->numel ||
+            !sums_axis(r, -1, first->numel))
+            return -1;
+    }
+    const int d = first->in[0].node;
+    const ir_node *node = &ir->nodes[d];
+    if (!sums_axis(first, *staged ? 2 : -1, node->numel)) return -1;
+    const bool widened = node->kind == IR_CAST && !node->copy && node->in[0].view < 0;
+    return widened && ir->nodes[node->in[0].node].numel == node->numel ? node->in[0].node : d;
+}
+
+/* What the searches of this pass need, by node. */
+typedef struct search {
+    int *seen; /* the stamp of the last level that met it */
+    int stamp;
+    int *now, *next;             /* a level, and what it reads */
+    int *first_with, *next_with; /* heavy operations whose left operand lies in the node; -1: no more */
+} search;
+
+enum { ROWS_DEPTH = 32 };
+
+/* Is something reduced on the way to the value, or is that too far to say? Then a kernel of rows makes it,
+ * which adds it up on the way. Level by level, each node once a level. */
+static bool of_rows(const weft_ir *ir, int n, search *s) {
+    int count = 1;
+    s->now[0] = n;
+    for (int depth = 0; count; depth++) {
+        int more = 0;
+        if (depth > ROWS_DEPTH) return true;
+        s->stamp++;
+        for (int i = 0; i < count; i++) {
+            const ir_node *node = &ir->nodes[s->now[i]];
+            if (node->kind == IR_REDUCE) return true;
+            for (int k = 0; (node->kind == IR_CALC || node->kind == IR_CAST) && k < node->n_in; k++) {
+                const int in = node->in[k].node;
+                if (s->seen[in] == s->stamp) continue;
+                s->seen[in] = s->stamp;
+                s->next[more++] = in;
+            }
+        }
+        int *level = s->now;
+        s->now = s->next;
+        s->next = level;
+        count = more;
+    }
+    return false;
+}
+
+/* ---- the product ---- */
+
+/* Its left operand is all of node d, columns of which are its rows. */
+static bool has_rows(const weft_ir *ir, const ir_node *heavy, int d, int64_t columns) {
+    if (heavy->kind != IR_HEAVY || heavy->heavy->kind != WEFT_HEAVY_MATMUL || heavy->in[0].node != d)
+        return false;
+    const weft_heavy_matmul *mm = &heavy->heavy->as.matmul;
+    return !mm->sums && mm->batch_rank == 0 && mm->m == columns && mm->m * mm->k == ir->nodes[d].numel &&
+           mm->a_m == 1 && mm->a_k == mm->m &&
+           (heavy->in[0].view < 0 || ir->views[heavy->in[0].view].map[0].offset == 0);
+}
+
+/* Does node n need node `of`? */
+static bool needs(const weft_ir *ir, int n, int of, search *s) {
+    int depth = 0, *stack = s->now;
+    s->stamp++;
+    for (stack[depth++] = n; depth > 0;) {
+        const ir_node *node = &ir->nodes[stack[--depth]];
+        for (int k = 0; k < node->n_in; k++) {
+            const int in = node->in[k].node;
+            if (in == of) return true;
+            if (s->seen[in] == s->stamp) continue;
+            s->seen[in] = s->stamp;
+            stack[depth++] = in;
+        }
+    }
+    return false;
+}
+
+static int product_for(const weft_ir *ir, int n, int d, search *s) {
+    for (int h = s->first_with[d]; h >= 0; h = s->next_with[h]) {
+        const ir_node *heavy = &ir->nodes[h];
+        if (!heavy->live || !has_rows(ir, heavy, d, ir->nodes[n].numel)) continue;
+        weft_heavy with = *heavy->heavy;
+        with.as.matmul.sums = true;
+        if (ir->nodes[n].dtype == weft__heavy_sums_dtype(&with.as.matmul) &&
+            ir->device->ops->takes(ir->device, &with) && !needs(ir, h, n, s))
+            return h;
+    }
+    return -1;
+}
+
+/* Node n becomes a result of the product. */
+static void take(weft_ir *ir, int n, int h) {
+    ir_node *sum = &ir->nodes[n];
+    const ir_node *heavy = &ir->nodes[h];
+    heavy->heavy->as.matmul.sums = true;
+    sum->kind = IR_HEAVY_OUT;
+    sum->in[0] = (ir_edge){h, -1};
+    sum->imm_i = 1;
+    sum->path = heavy->path;
+    sum->serial = heavy->serial;
+}
+
+static bool open_search(weft_ir *ir, search *s) {
+    const size_t bytes = (ir->n_nodes + 1) * sizeof(int);
+    int **const lists[] = {&s->seen, &s->now, &s->next, &s->first_with, &s->next_with};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (!(*lists[i] = weft__arena_alloc(&ir->arena, bytes))) return false;
+    for (size_t i = 0; i < ir->n_nodes; i++) s->first_with[i] = -1;
+    for (int h = (int)ir->n_nodes - 1; h >= 0; h--) { /* the lists ascend */
+        if (ir->nodes[h].kind != IR_HEAVY || !ir->nodes[h].n_in) continue;
+        const int d = ir->nodes[h].in[0].node;
+        s->next_with[h] = s->first_with[d];
+        s->first_with[d] = h;
+    }
+    return true;
+}
+
+weft_status weft__ir_sums(weft_ir *ir, bool *taken) {
+    search s = {0};
+    if (!open_search(ir, &s)) return weft__ir_failed(ir);
+    for (int n = 0; n < (int)ir->n_nodes; n++) {
+        bool staged;
+        const int d = summed(ir, n, &staged);
+        if (d < 0 || (staged && of_rows(ir, d, &s))) continue;
+        const int h = product_for(ir, n, d, &s);
+        if (h < 0) continue;
+        take(ir, n, h);
+        *taken = true;
+    }
+    return *taken ? weft__ir_sort(ir) : WEFT_OK;
+}

@@ -1,0 +1,176 @@
+/* Derived programs: see derive.h. */
+#include <string.h>
+#include "compiler/runtime/derive.h"
+#include "compiler/profile/profile.h"
+
+struct weft_derived {
+    weft_context *ctx;
+    ir_sink *sinks;
+    size_t n_sinks, capacity;
+};
+
+weft_status weft__derived_assign(weft_derived *derived, weft_tensor *variable, weft_tensor *value) {
+    char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+    WEFT_TRY(weft_tensor_status(variable));
+    WEFT_TRY(weft_tensor_status(value));
+    if (!weft__shape_equal(variable, value) || variable->dtype != value->dtype)
+        return weft__fail(derived->ctx, WEFT_ERR_SHAPE, "assigning %s to '%s', which is %s",
+                          weft__tensor_text(value, a), variable->name ? variable->name : "?",
+                          weft__tensor_text(variable, b));
+    if (!weft__grow(derived->ctx, &derived->sinks, &derived->capacity, derived->n_sinks,
+                    sizeof *derived->sinks))
+        return weft__fail_oom(derived->ctx, sizeof *derived->sinks, "assignments");
+    derived->sinks[derived->n_sinks++] = (ir_sink){.variable = variable, .value = value};
+    return WEFT_OK;
+}
+
+/* A walk that stays as it is while recording walks other graphs. */
+static weft_status keep_walk(weft_context *ctx, const weft_walk *walk, weft_walk *kept) {
+    *kept = *walk;
+    kept->leaves = weft__array(ctx, walk->n_leaves + 1, sizeof *kept->leaves);
+    kept->due = weft__array(ctx, walk->n_due + 1, sizeof *kept->due);
+    if (!kept->leaves || !kept->due) return weft__fail_oom(ctx, 0, "deriving a step");
+    if (walk->n_leaves) memcpy(kept->leaves, walk->leaves, walk->n_leaves * sizeof *kept->leaves);
+    if (walk->n_due) memcpy(kept->due, walk->due, walk->n_due * sizeof *kept->due);
+    return WEFT_OK;
+}
+
+/* Compiles what the derivation and the forward passes assign, and the roots. */
+static weft_status compile(weft_context *ctx, const weft_derived *derived, weft_tensor *const *roots,
+                           size_t n_roots, const weft_walk *walk, weft_program **program) {
+    ir_sink *all = NULL;
+    WEFT_TRY(weft__all_sinks(ctx, derived->sinks, derived->n_sinks, walk, &all));
+    weft_status status =
+        weft__program_new(ctx, roots, n_roots, all, derived->n_sinks + walk->n_due, walk, program);
+    weft__free(ctx, all);
+    WEFT_TRY(status);
+    (*program)->key = walk->key;
+    if (weft__cache_add(ctx->compiler, *program)) return WEFT_OK;
+    weft__program_free(*program);
+    return weft__fail_oom(ctx, 0, "the program cache");
+}
+
+/* Builds and compiles what the derivation adds to the roots. */
+static weft_status build(weft_context *ctx, const weft_derivation *derivation, weft_tensor *const *roots,
+                         size_t n_roots, const weft_walk *walk, weft_program **program) {
+    weft_derived derived = {.ctx = ctx};
+    weft_walk kept;
+    weft_status status = keep_walk(ctx, walk, &kept);
+    weft_scope *scope = weft_scope_open(ctx);
+    if (!scope) status = weft__fail_oom(ctx, 0, "deriving a step");
+    if (status == WEFT_OK) status = derivation->build(derivation->user, ctx, &derived);
+    if (status == WEFT_OK) status = compile(ctx, &derived, roots, n_roots, &kept, program);
+    weft_scope_close(scope);
+    weft__free(ctx, derived.sinks);
+    weft__free(ctx, kept.leaves);
+    weft__free(ctx, kept.due);
+    return status;
+}
+
+/* The roots, and what was kept in open scopes and would go stale. */
+static weft_status gather_roots(weft_context *ctx, const weft_derivation *derivation, weft_tensor ***out,
+                                size_t *count) {
+    size_t n = derivation->n_roots, at = 0;
+    for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
+        for (weft_tensor *t = scope->nodes; t; t = t->next)
+            n += (t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error;
+    weft_tensor **roots = weft__array(ctx, n + 1, sizeof *roots);
+    if (!roots) return weft__fail_oom(ctx, n * sizeof *roots, "the outputs of a step");
+    uint64_t mark = ++ctx->visit;
+    for (size_t i = 0; i < derivation->n_roots; i++) {
+        weft_tensor *t = derivation->roots[i];
+        if (t->mark != mark) roots[at++] = t;
+        t->mark = mark;
+    }
+    for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
+        for (weft_tensor *t = scope->nodes; t; t = t->next) {
+            if (!(t->flags & WEFT_NODE_KEPT) || t->leaf || t->error || t->mark == mark) continue;
+            t->mark = mark;
+            roots[at++] = t;
+        }
+    *out = roots;
+    *count = at;
+    return WEFT_OK;
+}
+
+/* The program, and a walk that is valid for it. */
+static weft_status find(weft_context *ctx, const weft_derivation *derivation, weft_tensor *const *roots,
+                        size_t n_roots, weft_walk **walk, weft_program **program) {
+    WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, walk));
+    *program = weft__cache_find(ctx->compiler, (*walk)->key);
+    if (*program) return WEFT_OK;
+    weft__span span = weft__profile_enter(ctx, WEFT__DOING_COMPILE);
+    weft_status status = build(ctx, derivation, roots, n_roots, *walk, program);
+    weft__profile_leave(ctx, span);
+    WEFT_TRY(status);
+    return weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, walk);
+}
+
+/* What a run of the program would take from the device, and what it reads there. */
+static void add_leaves(weft_context *ctx, const weft_walk *walk, const weft_program *program,
+                       weft_memory_plan *plan) {
+    const weft_buffer *arena = ctx->compiler->arena;
+    uint64_t has = arena ? arena->bytes : 0, mark = ++ctx->visit;
+    plan->pending = plan->work > has ? plan->work - has : 0;
+    for (int i = 0; i < program->n_leaves; i++) {
+        const program_leaf *leaf = &program->leaves[i];
+        const weft_tensor *t = leaf->fixed ? leaf->fixed : walk->leaves[leaf->walk];
+        if (t->leaf != WEFT_LEAF_STORAGE || t->storage->mark == mark) continue;
+        t->storage->mark = mark;
+        if (!t->storage->buffer) plan->pending += t->storage->bytes;
+        plan->kinds[WEFT_MEMORY_DATA] += t->storage->bytes; /* and what else the caller knows */
+    }
+}
+
+static weft_status fill_plan(weft_context *ctx, const weft_walk *walk, const weft_program *program,
+                             weft_memory_plan *plan) {
+    const weft_device_ops *ops = ctx->device->ops;
+    WEFT_TRY(weft__account(program, plan));
+    add_leaves(ctx, walk, program, plan);
+    plan->kinds[WEFT_MEMORY_WORKSPACE] = ctx->device->workspace;
+    plan->threads = ops->threads_of ? ops->threads_of(program->executable) : 0;
+    plan->program = weft__program_work(program);
+    return WEFT_OK;
+}
+
+/* What forward passes assign comes last, and belongs to the graph at hand. */
+static weft_status run(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
+                       size_t n_roots) {
+    ir_sink *all = NULL;
+    if (!walk->n_due) return weft__run_once(program, walk, roots, n_roots, program->sinks);
+    WEFT_TRY(weft__all_sinks(program->ctx, program->sinks, program->n_sinks - walk->n_due, walk, &all));
+    weft_status status = weft__run_once(program, walk, roots, n_roots, all);
+    weft__free(program->ctx, all);
+    return status;
+}
+
+/* Runs it, or where a plan is wanted only fills that in. */
+static weft_status derive(weft_context *ctx, const weft_derivation *derivation, weft_memory_plan *plan) {
+    for (size_t i = 0; i < derivation->n_roots; i++) {
+        WEFT_TRY(weft_tensor_status(derivation->roots[i]));
+        if (derivation->roots[i]->leaf)
+            return weft__fail(ctx, WEFT_ERR_STATE,
+                              "the loss has been evaluated already: record it anew for each step");
+    }
+    weft_tensor **roots = NULL;
+    size_t n_roots = 0;
+    WEFT_TRY(gather_roots(ctx, derivation, &roots, &n_roots));
+    weft_walk *walk;
+    weft_program *program;
+    weft_status status = find(ctx, derivation, roots, n_roots, &walk, &program);
+    if (status == WEFT_OK && plan) {
+        status = fill_plan(ctx, walk, program, plan);
+    } else if (status == WEFT_OK) {
+        status = run(program, walk, roots, n_roots);
+    }
+    weft__free(ctx, roots);
+    return status;
+}
+
+weft_status weft__derive_run(weft_context *ctx, const weft_derivation *derivation) {
+    return derive(ctx, derivation, NULL);
+}
+
+weft_status weft__derive_plan(weft_context *ctx, const weft_derivation *derivation, weft_memory_plan *plan) {
+    return derive(ctx, derivation, plan);
+}

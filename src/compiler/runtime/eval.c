@@ -1,0 +1,397 @@
+/* Asking for values: evaluation through the program cache, reading, writing, assigning, and programs held by
+ * hand. */
+#include <math.h>
+#include <string.h>
+#include "compiler/runtime/derive.h"
+#include "compiler/program.h"
+
+/* ---- running a graph ---- */
+
+static void release_all(weft_context *ctx, weft_storage **storages, size_t n) {
+    for (size_t i = 0; i < n; i++) weft__storage_release(ctx, storages[i]);
+    weft__free(ctx, storages);
+}
+
+/* Storage for each root. */
+static weft_status new_storages(weft_context *ctx, weft_tensor *const *roots, size_t n, weft_storage ***out) {
+    weft_storage **storages = weft__array(ctx, n + 1, sizeof *storages);
+    if (!storages) return weft__fail_oom(ctx, n * sizeof *storages, "the results of a program");
+    for (size_t i = 0; i < n; i++) {
+        size_t bytes = (size_t)roots[i]->numel * weft_dtype_size((weft_dtype)roots[i]->dtype);
+        storages[i] = weft__storage_new(ctx, bytes);
+        weft_status status =
+            storages[i] ? weft__memory_for(ctx, weft__pool_take(ctx, bytes, &storages[i]->buffer), roots[i])
+                        : weft__fail_oom(ctx, sizeof **storages, "a result");
+        if (status != WEFT_OK) {
+            release_all(ctx, storages, n);
+            return status;
+        }
+    }
+    *out = storages;
+    return WEFT_OK;
+}
+
+/* Roots carry their values, variables have a new version. */
+static void settle(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, weft_storage **storages,
+                   const ir_sink *sinks, size_t n_sinks) {
+    if (n_sinks) ctx->epoch++;
+    for (size_t i = 0; i < n_sinks; i++) {
+        sinks[i].variable->storage->write_epoch = ctx->epoch;
+        weft__assignments_forget(ctx, sinks[i].variable->storage);
+    }
+    for (size_t i = 0; i < n_roots; i++) {
+        weft__node_settle(roots[i], storages[i]);
+        storages[i]->write_epoch = 0;
+    }
+}
+
+weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
+                           size_t n_roots, const ir_sink *sinks) {
+    weft_context *ctx = program->ctx;
+    weft_storage **storages;
+    WEFT_TRY(new_storages(ctx, roots, n_roots, &storages));
+    weft_status status = weft__program_run(program, walk, storages, 1);
+    if (status != WEFT_OK) {
+        release_all(ctx, storages, n_roots);
+        return status;
+    }
+    settle(ctx, roots, n_roots, storages, sinks, program->n_sinks);
+    weft__free(ctx, storages);
+    return WEFT_OK;
+}
+
+/* The program of a graph that was walked; sinks: with those that are due. */
+static weft_status run_program(weft_context *ctx, weft_tensor *const *roots, size_t n_roots, ir_sink *sinks,
+                               size_t n_sinks, const weft_walk *walk) {
+    weft_program *program = weft__cache_find(ctx->compiler, walk->key);
+    if (!program) {
+        weft_hash key = walk->key;
+        WEFT_TRY(weft__program_new(ctx, roots, n_roots, sinks, n_sinks, walk, &program));
+        program->key = key;
+        if (!weft__cache_add(ctx->compiler, program)) {
+            weft__program_free(program);
+            return weft__fail_oom(ctx, 0, "the program cache");
+        }
+    }
+    return weft__run_once(program, walk, roots, n_roots, sinks);
+}
+
+weft_status weft__all_sinks(weft_context *ctx, const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
+                            ir_sink **all) {
+    *all = weft__array(ctx, n_sinks + walk->n_due + 1, sizeof **all);
+    if (!*all) return weft__fail_oom(ctx, (n_sinks + walk->n_due) * sizeof **all, "assignments");
+    if (n_sinks) memcpy(*all, sinks, n_sinks * sizeof **all);
+    if (walk->n_due) memcpy(*all + n_sinks, walk->due, walk->n_due * sizeof **all);
+    return WEFT_OK;
+}
+
+/* The roots, and what was kept in open scopes and would go stale: outputs of a program that assigns. */
+static weft_status gather_kept(weft_context *ctx, weft_tensor *const *roots, size_t n_roots,
+                               weft_tensor ***out, size_t *count) {
+    size_t n = 0, capacity = 0;
+    weft_walk *walk;
+    *out = NULL;
+    for (; n < n_roots; n++) {
+        if (!weft__grow(ctx, out, &capacity, n, sizeof **out))
+            return weft__fail_oom(ctx, (n + 1) * sizeof **out, "a list of tensors");
+        (*out)[n] = roots[n];
+    }
+    for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
+        for (weft_tensor *t = scope->nodes; t; t = t->next) {
+            bool listed = !(t->flags & WEFT_NODE_KEPT) || t->leaf || t->error;
+            for (size_t i = 0; i < n_roots && !listed; i++) listed = roots[i] == t;
+            if (listed || weft__walk(ctx, &t, 1, NULL, 0, NULL, &walk) != WEFT_OK)
+                continue; /* is stale already */
+            if (!weft__grow(ctx, out, &capacity, n, sizeof **out))
+                return weft__fail_oom(ctx, (n + 1) * sizeof **out, "kept tensors");
+            (*out)[n++] = t;
+        }
+    *count = n;
+    return WEFT_OK;
+}
+
+static weft_status run_assigning(weft_context *ctx, weft_tensor *const *roots, size_t n_roots,
+                                 const ir_sink *sinks, size_t n_sinks) {
+    weft_tensor **all_roots = NULL;
+    ir_sink *all = NULL;
+    weft_walk *walk;
+    weft_status status = gather_kept(ctx, roots, n_roots, &all_roots, &n_roots);
+    if (status == WEFT_OK) status = weft__walk(ctx, all_roots, n_roots, sinks, n_sinks, NULL, &walk);
+    if (status == WEFT_OK) status = weft__all_sinks(ctx, sinks, n_sinks, walk, &all);
+    if (status == WEFT_OK) status = run_program(ctx, all_roots, n_roots, all, n_sinks + walk->n_due, walk);
+    weft__free(ctx, all);
+    weft__free(ctx, all_roots);
+    return status;
+}
+
+static weft_status run_graph(weft_context *ctx, weft_tensor *const *roots, size_t n_roots) {
+    weft_walk *walk;
+    WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, NULL, &walk));
+    return walk->n_due ? run_assigning(ctx, roots, n_roots, NULL, 0)
+                       : run_program(ctx, roots, n_roots, NULL, 0, walk);
+}
+
+/* ---- evaluation ---- */
+
+static weft_status one_context(weft_tensor *const *tensors, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!tensors[i]) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_eval: tensor %zu is NULL", i);
+        WEFT_TRY(weft_tensor_status(tensors[i]));
+        if (tensors[i]->ctx != tensors[0]->ctx)
+            return weft__fail(tensors[i]->ctx, WEFT_ERR_ARGUMENT,
+                              "weft_eval: tensor %zu belongs to another context", i);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_eval(weft_tensor *const *tensors, size_t count) {
+    if (!count) return WEFT_OK;
+    WEFT_NEED_ARRAY(NULL, tensors, count);
+    WEFT_TRY(one_context(tensors, count));
+    weft_context *ctx = tensors[0]->ctx;
+    weft_tensor *few[16], **roots = count <= 16 ? few : weft__array(ctx, count, sizeof *roots);
+    if (!roots) return weft__fail_oom(ctx, count * sizeof *roots, "a list of tensors");
+    size_t n = 0;
+    uint64_t mark = ++ctx->visit;
+    for (size_t i = 0; i < count; i++) {
+        if (tensors[i]->leaf || tensors[i]->mark == mark) continue;
+        tensors[i]->mark = mark;
+        roots[n++] = tensors[i];
+    }
+    weft_status status = n ? run_graph(ctx, roots, n) : WEFT_OK;
+    if (roots != few) weft__free(ctx, roots);
+    return status;
+}
+
+/* ---- values ---- */
+
+static weft_status check_size(const weft_tensor *t, const char *what, size_t bytes) {
+    size_t own = (size_t)t->numel * weft_dtype_size((weft_dtype)t->dtype);
+    char text[WEFT_SHAPE_TEXT];
+    if (bytes == own) return WEFT_OK;
+    return weft__fail(t->ctx, WEFT_ERR_ARGUMENT, "%s: %s has %zu bytes, the buffer %zu", what,
+                      weft__tensor_text(t, text), own, bytes);
+}
+
+weft_status weft_read(weft_tensor *t, void *out, size_t bytes) {
+    WEFT_NEED(NULL, t);
+    WEFT_TRY(weft_tensor_status(t));
+    WEFT_TRY(check_size(t, "weft_read", bytes));
+    if (bytes) WEFT_NEED(t->ctx, out);
+    weft_context *ctx = t->ctx;
+    if (t->leaf == WEFT_LEAF_SCALAR || t->leaf == WEFT_LEAF_RANDOM) {
+        weft_tensor *copy = weft__node(ctx, t->where, WEFT_OP_RESHAPE, (weft_dtype)t->dtype, t->rank,
+                                       t->shape, 1, &t, 0, NULL);
+        return weft_read(copy, out, bytes);
+    }
+    WEFT_TRY(weft_eval(&t, 1));
+    WEFT_TRY(weft__storage_place(ctx, t->storage));
+    if (!bytes) return WEFT_OK;
+    size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
+    return ctx->hooks.download(ctx, t->storage->buffer, offset, out, bytes);
+}
+
+weft_status weft__item(weft_tensor *t, double *out) {
+    *out = (double)NAN;
+    WEFT_TRY(weft_tensor_status(t));
+    if (t->numel != 1) {
+        char text[WEFT_SHAPE_TEXT];
+        return weft__fail(t->ctx, WEFT_ERR_SHAPE, "weft_item: %s has not one element",
+                          weft__tensor_text(t, text));
+    }
+    if (weft_dtype_is_complex((weft_dtype)t->dtype)) {
+        char text[WEFT_SHAPE_TEXT];
+        return weft__fail(t->ctx, WEFT_ERR_DTYPE,
+                          "weft_item: %s is no real number; take weft_real or weft_abs",
+                          weft__tensor_text(t, text));
+    }
+    _Alignas(16) char value[16]; /* of the largest dtype */
+    WEFT_TRY(weft_read(t, value, weft_dtype_size((weft_dtype)t->dtype)));
+    *out = weft__element((weft_dtype)t->dtype, value, 0);
+    return WEFT_OK;
+}
+
+double weft_item(weft_tensor *t) {
+    double value;
+    return weft__item(t, &value) == WEFT_OK ? value : (double)NAN;
+}
+
+weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {
+    WEFT_NEED(NULL, t);
+    WEFT_TRY(weft_tensor_status(t));
+    if (t->leaf != WEFT_LEAF_STORAGE)
+        return weft__fail(t->ctx, WEFT_ERR_ARGUMENT,
+                          "weft_write: only variables and tensors made by weft_from can be written");
+    WEFT_TRY(check_size(t, "weft_write", bytes));
+    if (bytes) WEFT_NEED(t->ctx, data);
+    weft_context *ctx = t->ctx;
+    size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
+    WEFT_TRY(bytes == t->storage->bytes ? weft__storage_reserve(ctx, t->storage)
+                                        : weft__storage_place(ctx, t->storage));
+    if (bytes) WEFT_TRY(ctx->hooks.upload(ctx, t->storage->buffer, offset, data, bytes));
+    t->storage->write_epoch = ++ctx->epoch;
+    t->epoch = ctx->epoch;
+    weft__assignments_forget(ctx, t->storage);
+    return WEFT_OK;
+}
+
+/* ---- assignments ---- */
+
+static weft_status make_sinks(weft_tensor *const *variables, weft_tensor *const *values, size_t count,
+                              ir_sink *sinks) {
+    for (size_t i = 0; i < count; i++) {
+        char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
+        WEFT_TRY(weft_tensor_status(variables[i]));
+        WEFT_TRY(weft_tensor_status(values[i]));
+        weft_context *ctx = variables[i]->ctx;
+        if (ctx != variables[0]->ctx || ctx != values[i]->ctx)
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                              "weft_assign: target %zu or its value belongs to another context", i);
+        if (variables[i]->leaf != WEFT_LEAF_STORAGE)
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                              "weft_assign: target %zu is neither a variable nor data", i);
+        if (!weft__shape_equal(variables[i], values[i]) || variables[i]->dtype != values[i]->dtype)
+            return weft__fail(ctx, WEFT_ERR_SHAPE, "weft_assign: '%s' is %s, the value %s",
+                              variables[i]->name ? variables[i]->name : "data",
+                              weft__tensor_text(variables[i], a), weft__tensor_text(values[i], b));
+        for (size_t k = 0; k < i; k++)
+            if (variables[k] == variables[i])
+                return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_assign: '%s' is assigned twice",
+                                  variables[i]->name);
+        sinks[i] = (ir_sink){.variable = variables[i], .value = values[i]};
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_assign(weft_tensor *const *variables, weft_tensor *const *values, size_t count) {
+    if (!count) return WEFT_OK;
+    WEFT_NEED_ARRAY(NULL, variables, count);
+    WEFT_NEED_ARRAY(NULL, values, count);
+    weft_context *ctx = variables[0] ? variables[0]->ctx : NULL;
+    ir_sink few[16], *sinks = count <= 16 ? few : weft__array(ctx, count, sizeof *sinks);
+    if (!sinks) return weft__fail_oom(ctx, count * sizeof *sinks, "assignments");
+    weft_status status = make_sinks(variables, values, count, sinks);
+    if (status == WEFT_OK) status = run_assigning(ctx, NULL, 0, sinks, count);
+    if (sinks != few) weft__free(ctx, sinks);
+    return status;
+}
+
+weft_tensor *weft_to(weft_tensor *t, weft_context *ctx) {
+    WEFT_NEED_OR_POISON(ctx, NULL, t);
+    WEFT_NEED_OR_POISON(NULL, NULL, ctx);
+    if (t->error) return weft__poison(ctx, NULL, t->error->status, "%s", t->error->text);
+    size_t bytes = (size_t)t->numel * weft_dtype_size((weft_dtype)t->dtype);
+    void *data = weft__alloc(ctx, bytes + 1);
+    if (!data) return &ctx->graph->oom;
+    weft_status status = weft_read(t, data, bytes);
+    weft_tensor *copy = status == WEFT_OK
+                            ? weft_from(ctx, (weft_dtype)t->dtype, t->rank, t->shape, data)
+                            : weft__poison(ctx, NULL, status, "weft_to: %s", weft_last_error(t->ctx));
+    weft__free(ctx, data);
+    return copy;
+}
+
+/* ---- held programs ---- */
+
+static weft_status hold(weft_program *program, weft_tensor *const *outputs, size_t n_outputs) {
+    weft_context *ctx = program->ctx;
+    program->prev = NULL;
+    program->next = ctx->compiler->by_hand;
+    if (program->next) program->next->prev = program;
+    ctx->compiler->by_hand = program;
+    program->held =
+        weft__array(ctx, (size_t)program->n_leaves + n_outputs + program->n_sinks + 1, sizeof *program->held);
+    program->outputs = weft__array(ctx, n_outputs + 1, sizeof *program->outputs);
+    if (!program->held || !program->outputs)
+        return weft__fail_oom(ctx, n_outputs * sizeof *outputs, "a program");
+    for (int i = 0; i < program->n_leaves; i++) /* before the outputs let them go */
+        weft__node_hold(program->held[program->n_held++] = program->leaves[i].fixed);
+    for (size_t i = 0; i < program->n_sinks; i++) {
+        weft__node_hold(program->held[program->n_held++] = program->sinks[i].variable);
+        weft__assignments_forget(ctx, program->sinks[i].variable->storage); /* the program's from now on */
+    }
+    weft_storage **storages;
+    WEFT_TRY(new_storages(ctx, outputs, n_outputs, &storages));
+    for (size_t i = 0; i < n_outputs; i++) {
+        weft__node_settle(outputs[i], storages[i]);
+        program->outputs[i] = outputs[i];
+        weft__node_hold(program->held[program->n_held++] = outputs[i]);
+    }
+    weft__free(ctx, storages);
+    return WEFT_OK;
+}
+
+weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs, weft_tensor *const *variables,
+                         weft_tensor *const *values, size_t n_assign, weft_program **program) {
+    WEFT_NEED(NULL, program);
+    *program = NULL;
+    WEFT_NEED_ARRAY(NULL, outputs, n_outputs);
+    WEFT_NEED_ARRAY(NULL, variables, n_assign);
+    WEFT_NEED_ARRAY(NULL, values, n_assign);
+    WEFT_TRY(one_context(outputs, n_outputs));
+    weft_tensor *any = n_outputs ? outputs[0] : n_assign ? variables[0] : NULL;
+    if (!any) return weft__fail(NULL, WEFT_ERR_ARGUMENT, "weft_compile: nothing to compute");
+    weft_context *ctx = any->ctx;
+    for (size_t i = 0; i < n_outputs; i++)
+        if (outputs[i]->leaf)
+            return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_compile: output %zu is already evaluated", i);
+    ir_sink *sinks = weft__array(ctx, n_assign + 1, sizeof *sinks), *all = NULL;
+    if (!sinks) return weft__fail_oom(ctx, n_assign * sizeof *sinks, "assignments");
+    weft_status status = make_sinks(variables, values, n_assign, sinks);
+    weft_walk *walk;
+    if (status == WEFT_OK && n_assign && variables[0]->ctx != ctx)
+        status = weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_compile: the variables belong to another context");
+    if (status == WEFT_OK)
+        status = weft__walk(ctx, outputs, n_outputs, sinks, n_assign, NULL, &walk); /* stale? */
+    if (status == WEFT_OK) status = weft__all_sinks(ctx, sinks, n_assign, walk, &all);
+    if (status == WEFT_OK)
+        status = weft__program_new(ctx, outputs, n_outputs, all, n_assign + walk->n_due, NULL, program);
+    weft__free(ctx, sinks);
+    weft__free(ctx, all);
+    if (status == WEFT_OK && (status = hold(*program, outputs, n_outputs)) != WEFT_OK) {
+        weft_program_free(*program);
+        *program = NULL;
+    }
+    return status;
+}
+
+weft_status weft_run(weft_program *program) {
+    WEFT_NEED(NULL, program);
+    return weft__run_times(program, 1);
+}
+
+bool weft__program_random(const weft_program *program) {
+    for (int i = 0; i < program->n_leaves; i++) {
+        const weft_tensor *leaf = program->leaves[i].fixed;
+        if (!leaf || leaf->leaf == WEFT_LEAF_RANDOM) return true;
+    }
+    return false;
+}
+
+weft_status weft__run_times(weft_program *program, int times) {
+    weft_context *ctx = program->ctx;
+    weft_storage *few[16] = {NULL}, **storages = program->n_outputs <= 16
+                                                     ? few
+                                                     : weft__array(ctx, program->n_outputs, sizeof *storages);
+    if (!storages) return weft__fail_oom(ctx, program->n_outputs * sizeof *storages, "a run");
+    for (size_t i = 0; i < program->n_outputs; i++) storages[i] = program->outputs[i]->storage;
+    weft_status status = weft__program_run(program, NULL, storages, times);
+    if (storages != few) weft__free(ctx, storages);
+    if (status != WEFT_OK) return status;
+    ctx->epoch++; /* what was recorded before on outputs or variables is stale now */
+    for (size_t i = 0; i < program->n_sinks; i++)
+        program->sinks[i].variable->storage->write_epoch = ctx->epoch;
+    for (size_t i = 0; i < program->n_outputs; i++) program->outputs[i]->storage->write_epoch = ctx->epoch;
+    return WEFT_OK;
+}
+
+void weft_program_free(weft_program *program) {
+    if (!program) return;
+    weft_context *ctx = program->ctx;
+    if (program->next) program->next->prev = program->prev;
+    *(program->prev ? &program->prev->next : &ctx->compiler->by_hand) = program->next;
+    for (size_t i = 0; i < program->n_held; i++) weft__node_let_go(program->held[i]);
+    weft__free(ctx, program->held);
+    weft__free(ctx, program->outputs);
+    weft__program_free(program);
+}

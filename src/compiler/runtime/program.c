@@ -1,0 +1,218 @@
+/* A program: compiled once from a graph, then bound and run. */
+#include <stdio.h>
+#include <string.h>
+#include "compiler/profile/profile.h"
+
+/* ---- making ---- */
+
+static void free_ir(weft_ir *ir) {
+    weft__free(ir->ctx, ir->nodes);
+    weft__free(ir->ctx, ir->views);
+    weft__index_free(ir->ctx, &ir->view_index);
+    weft__free(ir->ctx, ir->map);
+    weft__free(ir->ctx, ir->cse);
+    weft__arena_free(&ir->arena);
+}
+
+static void log_text(weft_context *ctx, const weft_program *program, int what) {
+    size_t size = weft__program_print(program, what, NULL, 0) + 1;
+    char *text = weft__alloc(ctx, size);
+    if (!text) return;
+    weft__program_print(program, what, text, size);
+    weft__log_lines(ctx, WEFT_LOG_DEBUG, text);
+    weft__free(ctx, text);
+}
+
+static weft_status compile(weft_program *program, weft_tensor *const *outputs, size_t n_outputs,
+                           const ir_sink *sinks, size_t n_sinks, const weft_walk *walk) {
+    weft_context *ctx = program->ctx;
+    weft_compiler *compiler = ctx->compiler;
+    weft_ir ir = {.ctx = ctx, .device = ctx->device, .fuse = compiler->fuse};
+    weft__arena_init(&ir.arena, ctx);
+    program->sinks = weft__arena_alloc(&program->keep, (n_sinks + 1) * sizeof *sinks);
+    if (!program->sinks) return weft__fail_oom(ctx, n_sinks * sizeof *sinks, "a program");
+    if (n_sinks) memcpy(program->sinks, sinks, n_sinks * sizeof *sinks);
+    program->n_sinks = n_sinks;
+    weft_scope *scope = weft_scope_open(ctx); /* of expansions */
+    weft_status status =
+        scope ? weft__ir_build(&ir, outputs, n_outputs, program->sinks, n_sinks) : WEFT_ERR_OOM;
+    if (status == WEFT_OK) status = weft__ir_fuse(&ir);
+    if (status == WEFT_OK) status = weft__plan(&ir, program, walk);
+    for (size_t n = 0; n < ir.n_nodes; n++) program->n_nodes += ir.nodes[n].live;
+    weft_scope_close(scope);
+    free_ir(&ir);
+    return status;
+}
+
+static weft_status check_epilogue(const weft_program *program, const weft_heavy_matmul *mm) {
+    int64_t elements = mm->m * mm->n;
+    for (int i = 0; i < mm->batch_rank; i++) elements *= mm->batch[i];
+    if (!weft__kernel_is_epilogue(mm->epilogue, mm->product) || weft__kernel_rows(mm->epilogue) != elements ||
+        mm->epilogue->args[mm->product].dtype != mm->out_dtype)
+        return weft__fail(program->ctx, WEFT_ERR_INTERNAL, "%s is no epilogue of its product",
+                          mm->epilogue->name);
+    return WEFT_OK;
+}
+
+/* No device checks again what is checked here. */
+static weft_status check(const weft_program *program, const weft_command *command) {
+    for (int k = 0; k < command->n_operands; k++)
+        if (command->operands[k].slot < 0 || command->operands[k].slot >= program->commands.n_slots)
+            return weft__fail(program->ctx, WEFT_ERR_INTERNAL, "%s: operand %d has no place",
+                              command->kernel ? command->kernel->name : "a command", k);
+    const weft_kernel *kernel = weft__command_kernel(command);
+    if (kernel && !command->kernel) WEFT_TRY(check_epilogue(program, &command->heavy.as.matmul));
+    return kernel ? weft__kernel_verify(program->ctx, kernel) : WEFT_OK;
+}
+
+static weft_status prepare(weft_program *program) {
+    weft_context *ctx = program->ctx;
+    const weft_device_ops *ops = ctx->device->ops;
+    for (int i = 0; i < program->commands.count; i++) WEFT_TRY(check(program, &program->commands.list[i]));
+    program->slots =
+        weft__arena_alloc(&program->keep, (size_t)(program->commands.n_slots + 1) * sizeof *program->slots);
+    size_t bytes = program->scalars_bytes ? program->scalars_bytes : 16;
+    program->scalars_host = weft__arena_alloc(&program->keep, bytes);
+    program->scalars_sent = weft__arena_alloc(&program->keep, bytes);
+    if (!program->slots || !program->scalars_host || !program->scalars_sent)
+        return weft__fail_oom(ctx, bytes, "a program");
+    weft_status status = ops->buffer_new(ctx->device, bytes, &program->scalars);
+    if (status == WEFT_OK) status = ops->build(ctx->device, &program->commands, &program->executable);
+    return status == WEFT_ERR_OOM ? weft__memory_gone(ctx, program) : status;
+}
+
+weft_status weft__program_new(weft_context *ctx, weft_tensor *const *outputs, size_t n_outputs,
+                              const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
+                              weft_program **out) {
+    weft_program *program = weft__zalloc(ctx, sizeof *program);
+    if (!program) return weft__fail_oom(ctx, sizeof *program, "a program");
+    weft__span span = weft__profile_enter(ctx, WEFT__DOING_COMPILE);
+    program->ctx = ctx;
+    weft__arena_init(&program->keep, ctx);
+    weft_status status = compile(program, outputs, n_outputs, sinks, n_sinks, walk);
+    if (status == WEFT_OK && (ctx->compiler->debug & ~DEBUG_LAUNCH))
+        log_text(ctx, program, ctx->compiler->debug);
+    if (status == WEFT_OK) status = prepare(program);
+    weft__cache_note_compile(ctx, walk);
+    weft__profile_leave(ctx, span);
+    if (status != WEFT_OK) {
+        weft__program_free(program);
+        return status;
+    }
+    *out = program;
+    return WEFT_OK;
+}
+
+void weft__program_free(weft_program *program) {
+    if (!program) return;
+    weft_context *ctx = program->ctx;
+    const weft_device_ops *ops = ctx->device->ops;
+    if (program->executable) ops->executable_free(ctx->device, program->executable);
+    if (program->scalars) ops->buffer_free(ctx->device, program->scalars);
+    weft__arena_free(&program->keep);
+    weft__free(ctx, program);
+}
+
+/* ---- running ---- */
+
+/* Key, step and first element of a random node, as kernel.h lays them out. */
+static void write_random(char *to, const weft_context *ctx, const weft_tensor *t) {
+    uint32_t words[8] = {0};
+    weft__philox_key(ctx->seed, t->value.random.stream, words);
+    words[2] = (uint32_t)ctx->step;
+    words[3] = (uint32_t)(ctx->step >> 32);
+    words[4] = (uint32_t)t->value.random.first;
+    words[5] = (uint32_t)(t->value.random.first >> 32);
+    memcpy(to, words, sizeof words);
+}
+
+static weft_status bind(weft_program *program, const weft_walk *walk, weft_storage *const *outputs) {
+    weft_context *ctx = program->ctx;
+    for (int i = 0; i < program->n_leaves; i++) {
+        const program_leaf *leaf = &program->leaves[i];
+        const weft_tensor *t = leaf->fixed ? leaf->fixed : walk->leaves[leaf->walk];
+        switch ((weft_leaf)t->leaf) {
+        case WEFT_LEAF_STORAGE:
+            if (!t->storage->buffer) WEFT_TRY(weft__memory_for(ctx, weft__storage_place(ctx, t->storage), t));
+            program->slots[leaf->slot] = t->storage->buffer;
+            break;
+        case WEFT_LEAF_SCALAR:
+            weft__store_number((weft_dtype)t->dtype, program->scalars_host + leaf->offset, t->value.number.f,
+                               t->value.number.i);
+            break;
+        default: write_random(program->scalars_host + leaf->offset, ctx, t); break;
+        }
+    }
+    for (size_t i = 0; i < program->n_outputs; i++)
+        program->slots[program->output_slots[i]] = outputs[i]->buffer;
+    return WEFT_OK;
+}
+
+weft_status weft__report_fault(weft_context *ctx) {
+    static const char *const texts[WEFT_FAULT_KINDS] = {
+        [WEFT_FAULT_NONE] = "a bad value",
+        [WEFT_FAULT_GATHER] = "gather: index out of range",
+        [WEFT_FAULT_DIVIDE] = "div or mod: integer division by zero",
+        [WEFT_FAULT_SCATTER] = "scatter_add: index out of range",
+        [WEFT_FAULT_UPDATE] = "update: offset out of range",
+    };
+    weft_fault fault = {0};
+    WEFT_TRY(ctx->device->ops->take_fault(ctx->device, &fault));
+    if (!fault.set) return WEFT_OK;
+    const char *path = fault.path ? fault.path : "", *colon = *path ? ": " : "", *text = texts[fault.kind];
+    const long long value = fault.value, last = fault.bound - 1;
+    char element[48] = ""; /* where a card computed the value, there is no number */
+    if (fault.element >= 0) snprintf(element, sizeof element, " (element %lld)", (long long)fault.element);
+    if (fault.kind == WEFT_FAULT_DIVIDE)
+        return weft__fail(ctx, WEFT_ERR_NUMERIC,
+                          "%s%s%s%s; nothing was updated; keep zeros out of the divisor, with weft_where say",
+                          path, colon, text, element);
+    if (last < 0) /* an index into nothing */
+        return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s%s; nothing was updated", path, colon, text, element);
+    return weft__fail(ctx, WEFT_ERR_INDEX, "%s%s%s: %lld is not in 0..%lld%s; nothing was updated", path,
+                      colon, text, value, last, element);
+}
+
+/* Numbers go to the device in one piece, and only where one of them is another than at the last run. */
+static weft_status send_scalars(weft_program *program) {
+    weft_context *ctx = program->ctx;
+    const size_t bytes = program->scalars_bytes;
+    if (program->scalars->host) {
+        memcpy(program->scalars->host, program->scalars_host, bytes);
+        return WEFT_OK;
+    }
+    if (program->sent && memcmp(program->scalars_sent, program->scalars_host, bytes) == 0) return WEFT_OK;
+    program->sent = false;
+    WEFT_TRY(ctx->hooks.upload(ctx, program->scalars, 0, program->scalars_host, bytes));
+    memcpy(program->scalars_sent, program->scalars_host, bytes);
+    program->sent = true;
+    return WEFT_OK;
+}
+
+/* On the device: at once, or one by one where each run is watched. */
+static weft_status run(weft_program *program, int times) {
+    weft_device *device = program->ctx->device;
+    weft_compiler *compiler = program->ctx->compiler;
+    if (!compiler->profile && !(compiler->debug & DEBUG_LAUNCH))
+        return device->ops->run(device, program->executable, program->slots, times);
+    for (int i = 0; i < times; i++)
+        WEFT_TRY(compiler->profile ? weft__profile_run(compiler->profile, program)
+                                   : weft__program_run_aloud(program));
+    return WEFT_OK;
+}
+
+weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs,
+                              int times) {
+    weft_context *ctx = program->ctx;
+    WEFT_TRY(weft__device_usable(ctx->device));
+    WEFT_TRY(bind(program, walk, outputs));
+    WEFT_TRY(weft__arena_reserve(program));
+    program->slots[SLOT_ARENA] = ctx->compiler->arena;
+    program->slots[SLOT_SCALARS] = program->scalars;
+    if (program->scalars_bytes) WEFT_TRY(send_scalars(program));
+    ctx->compiler->runs += (uint64_t)times;
+    ctx->device->submissions++;
+    const weft_status status = run(program, times);
+    if (status != WEFT_OK) return status == WEFT_ERR_OOM ? weft__memory_gone(ctx, program) : status;
+    return ctx->device->asynchronous ? WEFT_OK : weft__report_fault(ctx);
+}

@@ -1,0 +1,79 @@
+/* Positions that put rows in order, all or the first few. Elements become keys, unsigned integers that
+ * compare as they do (-0 as 0, NaN last; turned round for descending order), and one thread orders a row.
+ * Read next: order_rows.inc. */
+#include <string.h>
+
+#include "device/cpu/gemm/gemm.h"
+
+enum {
+    SMALL = 48,  /* elements that insertion is faster for */
+    LONG = 4096, /* elements that are worth larger tables of counts */
+    BITS = 8,
+    BITS_LONG = 11 /* of a digit */
+};
+
+#define TASK_COUNT 4096 /* elements that are worth a task */
+
+/* What makes keys of elements: all bits of floats are set where they are floats, of turned where the order is
+ * descending. */
+typedef struct key_form {
+    uint64_t floats, turned;
+} key_form;
+
+typedef struct order_plan {
+    weft_heavy_order order;
+    key_form form;
+    bool few;      /* by a heap */
+    int64_t group; /* rows of a task */
+} order_plan;
+
+#define KEY          uint32_t
+#define KEY_INFINITE UINT32_C(0x7f800000)
+#define NAME(part)   narrow_##part
+#include "device/cpu/heavy/order_rows.inc"
+#undef KEY
+#undef KEY_INFINITE
+#undef NAME
+#define KEY          uint64_t
+#define KEY_INFINITE UINT64_C(0x7ff0000000000000)
+#define NAME(part)   wide_##part
+#include "device/cpu/heavy/order_rows.inc"
+
+static size_t key_bytes(const weft_heavy_order *o) { return weft_dtype_size((weft_dtype)o->dtype); }
+
+static void run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
+                weft_fault *fault) {
+    const order_plan *plan = plan_;
+    const weft_heavy_order *o = &plan->order;
+    const bool narrow = key_bytes(o) == 4;
+    (void)fault;
+    for (int64_t row = begin * plan->group; row < weft__smaller(end * plan->group, o->rows); row++) {
+        int32_t *out = (int32_t *)args[1] + row * o->count;
+        if (narrow)
+            narrow_row(plan, (const uint32_t *)args[0] + row * o->extent, scratch, out);
+        else
+            wide_row(plan, (const uint64_t *)args[0] + row * o->extent, scratch, out);
+    }
+}
+
+static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
+
+weft_status weft__cpu_order_prepare(weft_context *ctx, const weft_heavy_order *order, weft_cpu_work *work) {
+    order_plan *plan = weft__zalloc(ctx, sizeof *plan);
+    if (!plan) return weft__fail_oom(ctx, sizeof *plan, "the plan of an order");
+    *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan};
+    plan->order = *order;
+    if (order->rows == 0 || order->count == 0) return WEFT_OK;
+    const int64_t n = order->extent;
+    const size_t size = key_bytes(order);
+    plan->form.floats = weft_dtype_is_float((weft_dtype)order->dtype) ? ~UINT64_C(0) : 0;
+    plan->form.turned = order->descending ? ~UINT64_C(0) : 0;
+    const size_t bits = n < LONG ? BITS : BITS_LONG;
+    plan->few = order->count <= n / 16;
+    plan->group = weft__larger(1, TASK_COUNT / n);
+    work->tasks = weft__ceil_div(order->rows, plan->group);
+    work->scratch_bytes = (size_t)(plan->few ? order->count : 2 * n) * (size + sizeof(uint32_t));
+    if (!plan->few) work->scratch_bytes += ((8 * size / bits + 1) << bits) * sizeof(uint32_t);
+    work->cost_ns = 20 + (double)order->rows * (double)n * (plan->few ? 0.5 : size == 4 ? 10 : 25);
+    return WEFT_OK;
+}

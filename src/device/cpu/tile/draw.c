@@ -1,0 +1,43 @@
+/* Draws in parallel: pieces of fixed size, which threads share. Read next: draw_tile.c. */
+#include <stdatomic.h>
+
+#include "base/threads.h"
+#include "device/cpu/cpu.h"
+#include "device/cpu/tile/draw.h"
+
+#define PIECE 65536 /* elements */
+
+static weft_draw_fn *draw_fn(void) {
+#if defined(__x86_64__)
+    if (weft__cpu_isa() == WEFT_ISA_AVX512) return weft__draw_avx512;
+    if (weft__cpu_isa() == WEFT_ISA_AVX2) return weft__draw_avx2;
+#endif
+    return weft__draw_baseline;
+}
+
+typedef struct drawing {
+    weft_draw_fn *draw;
+    weft_draw_kind kind;
+    const uint32_t *key;
+    double scale;
+    int64_t n;
+    float *out;
+    _Atomic int64_t next; /* piece */
+} drawing;
+
+static void *draw_pieces(void *user) {
+    drawing *d = user;
+    for (int64_t first; (first = d->next++ * PIECE) < d->n;)
+        d->draw(d->kind, d->key, d->scale, first, d->n - first < PIECE ? d->n - first : PIECE,
+                d->out + first);
+    return NULL;
+}
+
+void weft__draw(weft_draw_kind kind, uint64_t seed, uint64_t stream, double scale, int64_t n, float *out,
+                int threads) {
+    uint32_t key[2];
+    weft__philox_key(seed, stream, key);
+    drawing d = {.draw = draw_fn(), .kind = kind, .key = key, .scale = scale, .n = n, .out = out};
+    const int64_t pieces = (n + PIECE - 1) / PIECE;
+    weft__parallel(threads < pieces ? threads : (int)pieces, draw_pieces, &d);
+}

@@ -1,0 +1,158 @@
+/* Products of programs as calls of cuBLASLt: which it takes, the launches of one, the call itself. Must not
+ * know: descriptors, algorithms. Read next: blas_problem.c, blas_plan.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/cuda/blas/blas_plan.h"
+#include "kernel/source.h"
+
+enum { ALIGNED = 16 };
+
+/* ---- which ---- */
+
+/* Largest power of two, up to 16, that divides where an operand lies. */
+static uint32_t alignment(const weft__cuda *d, const weft_command *command, int operand) {
+    if (!command || operand < 0) return ALIGNED;
+    const int64_t at = (int64_t)d->gpu.guard + command->operands[operand].offset;
+    uint32_t bytes = ALIGNED;
+    while (at % bytes != 0) bytes /= 2;
+    return bytes;
+}
+
+/* The plan of a product, NULL where templates do it. Without the command: where its operands lie as they
+ * should. */
+static weft__blas_plan *plan_of(weft__cuda *d, const weft_heavy_matmul *mm, const weft_command *command,
+                                weft__blas_operands *operands) {
+    weft__blas_key key = {.a = 0};
+    if (!weft__blas_problem_of(mm, d->gpu.base.tf32, &key.problem, operands)) return NULL;
+    key.a = alignment(d, command, operands->a);
+    key.b = alignment(d, command, operands->b);
+    key.d = alignment(d, command, operands->d);
+    key.c = alignment(d, command, operands->c);
+    key.bias = operands->narrow ? ALIGNED : alignment(d, command, operands->bias);
+    key.aux = alignment(d, command, operands->aux);
+    return weft__blas_plan_of(d, &key);
+}
+
+/* Whether a product with its epilogue takes less than without and a kernel after it, which reads and writes
+ * at least the result. Where nothing was measured it does. */
+static bool pays(const weft__blas_plan *fused, const weft__blas_plan *alone) {
+    const int sweeps = 2 + (fused->key.problem.based || weft__blas_has_aux(&fused->key.problem));
+    return fused->timing.ms <= 0 || alone->timing.ms <= 0 ||
+           fused->timing.ms <= alone->timing.ms + (float)sweeps * fused->timing.sweep;
+}
+
+bool weft__blas_suits(weft__cuda *d, const weft_heavy *heavy) {
+    weft__blas_operands operands;
+    if (heavy->kind != WEFT_HEAVY_MATMUL || !(heavy->as.matmul.epilogue || heavy->as.matmul.sums))
+        return true;
+    weft_heavy_matmul plain = heavy->as.matmul, with = plain;
+    plain.epilogue = NULL;
+    plain.sums = false;
+    if (with.sums && !with.epilogue && weft__heavy_sums_dtype(&with) == WEFT_F32)
+        with.out_dtype = WEFT_F32; /* a gradient's, which an epilogue makes of it */
+    if (weft__cuda_enter(d) != 0) return true;
+    const weft__blas_plan *alone = plan_of(d, &plain, NULL, &operands);
+    const weft__blas_plan *fused = alone ? plan_of(d, &with, NULL, &operands) : NULL;
+    weft__cuda_leave(d);
+    return !alone || (fused && pays(fused, alone));
+}
+
+/* ---- the call ---- */
+
+static CUdeviceptr take(void *const **at) {
+    CUdeviceptr p;
+    memcpy(&p, *(*at)++, sizeof p);
+    return p;
+}
+
+/* Addresses are in the order of weft__blas_offer's arguments. */
+static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
+    const weft__blas_plan *plan = (const weft__blas_plan *)call;
+    const weft__blas_problem *p = &plan->key.problem;
+    weft__blas_places at = {0};
+    at.a = take(&addresses);
+    at.b = take(&addresses);
+    at.d = take(&addresses);
+    if (p->based) at.c = take(&addresses);
+    if (weft__blas_has_bias(p)) at.bias = take(&addresses);
+    if (weft__blas_has_aux(p)) at.aux = take(&addresses);
+    if (plan->way.workspace) at.workspace = take(&addresses);
+    const unsigned error = weft__blas_multiply(&d->blas, plan, &plan->way, &at, stream);
+    if (!error) return 0;
+    snprintf(d->said, sizeof d->said, "cuBLASLt refuses a product of %lld x %lld x %lld: %s",
+             (long long)p->d.columns, (long long)p->d.rows, (long long)weft__blas_k(p),
+             weft__blas.cublasLtGetStatusName(error));
+    return error == CUBLAS_STATUS_ALLOC_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- launches ---- */
+
+/* Bias in f32 as `type` in the scratch, by a kernel. */
+static weft_status narrow(weft_launches *launches, int bias, weft_dtype dtype, int64_t n) {
+    weft_kernel_arg args[] = {{.dtype = WEFT_F32, .read = true, .elements = n},
+                              {.dtype = (uint8_t)dtype, .written = true, .elements = n}};
+    weft_instr code[] = {
+        {.kind = WEFT_INSTR_LOAD, .dtype = WEFT_F32, .a = -1, .b = -1, .c = -1, .arg = 0, .view = 0},
+        {.kind = WEFT_INSTR_CAST, .dtype = (uint8_t)dtype, .a = 0, .b = -1, .c = -1, .arg = -1, .view = -1},
+        {.kind = WEFT_INSTR_STORE, .dtype = (uint8_t)dtype, .a = 1, .b = -1, .c = -1, .arg = 1, .view = 0}};
+    weft_view view;
+    weft__view_identity(&view, 1, &n);
+    const weft_kernel kernel = {.name = "narrow_bias",
+                                .path = "",
+                                .n_parallel = 1,
+                                .extent = {n},
+                                .n_args = 2,
+                                .n_views = 1,
+                                .n_code = 3,
+                                .args = args,
+                                .views = &view,
+                                .code = code};
+    int l = launches->count;
+    WEFT_TRY(weft__render(launches, &kernel, false));
+    for (; l < launches->count; l++) {
+        launches->list[l].shares = true;
+        for (int i = 0; i < launches->list[l].n_arguments; i++) {
+            weft_argument *a = &launches->list[l].arguments[i];
+            if (a->kind != WEFT_ARGUMENT_OPERAND) continue;
+            if (a->index == 1) a->kind = WEFT_ARGUMENT_SCRATCH, a->i = 0;
+            a->index = bias;
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_dtype dtype_of(int32_t type) { return type == CUDA_R_16BF ? WEFT_BF16 : WEFT_F16; }
+
+weft_status weft__blas_offer(weft__cuda *d, weft_launches *launches, const weft_command *command) {
+    weft__blas_operands of;
+    weft_argument arguments[7];
+    int n = 0;
+    if (command->kind != WEFT_COMMAND_HEAVY || command->heavy.kind != WEFT_HEAVY_MATMUL) return WEFT_OK;
+    if (launches->tuner && launches->tuner->forced) return WEFT_OK; /* a template is being timed */
+    weft__blas_plan *plan = plan_of(d, &command->heavy.as.matmul, command, &of);
+    if (!plan) return WEFT_OK;
+    plan->call.run = run;
+    const weft__blas_problem *p = &plan->key.problem;
+    const int64_t room = of.narrow ? (p->d.rows * 2 + 255) / 256 * 256 : 0;
+    const int operands[] = {of.a, of.b, of.d, of.c, of.narrow ? -1 : of.bias, of.aux};
+    for (int i = 0; i < 6; i++) {
+        if (i == 4 && of.narrow) arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH};
+        if (operands[i] < 0) continue;
+        arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_OPERAND,
+                                         .index = operands[i],
+                                         .written = i == 2 || i == 5 ||
+                                                    (i == 4 && p->epilogue == CUBLASLT_EPILOGUE_BGRADB)};
+    }
+    if (plan->way.workspace)
+        arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH, .i = room, .written = true};
+    if (of.narrow) WEFT_TRY(narrow(launches, of.bias, dtype_of(p->d.type), p->d.rows));
+    launches->scratch_bytes = room + (int64_t)plan->way.workspace;
+    const weft_launch launch = {.name = "cublasLt",
+                                .call = &plan->call,
+                                .n_arguments = n,
+                                .arguments = arguments,
+                                .groups = {1, 1, 1},
+                                .items = {1, 1, 1}};
+    return weft__launch(launches, &launch);
+}

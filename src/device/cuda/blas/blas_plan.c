@@ -1,0 +1,290 @@
+/* How each product is done by cuBLASLt: descriptors made once, the algorithm chosen once, the call of it. Its
+ * heuristics propose some, which are timed, and the choice lies on disk from then on: equal bits are promised
+ * on one machine, and algorithms add in different orders. Where nothing can be kept, the heuristics' first is
+ * taken, for the same reason. Must not know: kernels, commands. Read next: blas_problem.c,
+ * gpu/backend/cache.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* secure_getenv */
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/blas/blas_plan.h"
+#include "device/gpu/backend/cache.h"
+
+#define SECONDS_MOST 3.0 /* of an opened device, for timing; what comes later takes the first */
+enum { PROPOSED = 16, ALIGNMENT = 16, WORKSPACE_HOPPER = 32 << 20, WORKSPACE = 4 << 20 };
+
+/* What lies on disk. */
+typedef struct kept {
+    weft__blas_algorithm way;
+    weft__blas_timing timing;
+} kept;
+
+/* ---- descriptors ---- */
+
+static unsigned set(cublasLtMatmulDesc_t desc, unsigned attribute, const void *value, size_t bytes) {
+    return weft__blas.cublasLtMatmulDescSetAttribute(desc, attribute, value, bytes);
+}
+
+static unsigned make_desc(weft__blas_plan *plan) {
+    const weft__blas_problem *p = &plan->key.problem;
+    cublasLtMatmulDesc_t *desc = &plan->desc;
+    unsigned error = weft__blas.cublasLtMatmulDescCreate(desc, (unsigned)p->compute, (unsigned)p->scale);
+    if (!error) error = set(*desc, CUBLASLT_MATMUL_DESC_TRANSA, &p->a.transposed, sizeof p->a.transposed);
+    if (!error) error = set(*desc, CUBLASLT_MATMUL_DESC_TRANSB, &p->b.transposed, sizeof p->b.transposed);
+    if (!error) error = set(*desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &p->epilogue, sizeof p->epilogue);
+    if (!error && weft__blas_has_bias(p))
+        error = set(*desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &p->d.type, sizeof p->d.type);
+    if (!error && weft__blas_has_aux(p))
+        error = set(*desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &p->d.ld, sizeof p->d.ld);
+    if (!error && weft__blas_has_aux(p) && p->batch > 1)
+        error = set(*desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, &p->d.step, sizeof p->d.step);
+    return error;
+}
+
+static unsigned make_layout(const weft__blas_problem *p, const weft__blas_matrix *m,
+                            cublasLtMatrixLayout_t *layout) {
+    const int32_t batch = (int32_t)p->batch;
+    unsigned error = weft__blas.cublasLtMatrixLayoutCreate(layout, (unsigned)m->type, (uint64_t)m->rows,
+                                                           (uint64_t)m->columns, m->ld);
+    if (!error && batch > 1)
+        error = weft__blas.cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                            &batch, sizeof batch);
+    if (!error && batch > 1)
+        error = weft__blas.cublasLtMatrixLayoutSetAttribute(
+            *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &m->step, sizeof m->step);
+    return error;
+}
+
+unsigned weft__blas_describe(weft__blas_plan *plan) {
+    const weft__blas_problem *p = &plan->key.problem;
+    unsigned error = make_desc(plan);
+    if (!error) error = make_layout(p, &p->a, &plan->a);
+    if (!error) error = make_layout(p, &p->b, &plan->b);
+    if (!error) error = make_layout(p, &p->d, &plan->d);
+    return error;
+}
+
+void weft__blas_undescribe(weft__blas_plan *plan) {
+    if (plan->a) weft__blas.cublasLtMatrixLayoutDestroy(plan->a);
+    if (plan->b) weft__blas.cublasLtMatrixLayoutDestroy(plan->b);
+    if (plan->d) weft__blas.cublasLtMatrixLayoutDestroy(plan->d);
+    if (plan->desc) weft__blas.cublasLtMatmulDescDestroy(plan->desc);
+}
+
+/* Bias and aux are part of the descriptor, and the heuristics look at where they lie. */
+static unsigned set_pointers(const weft__blas_plan *plan, CUdeviceptr bias, CUdeviceptr aux) {
+    const weft__blas_problem *p = &plan->key.problem;
+    unsigned error = 0;
+    if (weft__blas_has_bias(p))
+        error = set(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    if (!error && weft__blas_has_aux(p))
+        error = set(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux, sizeof aux);
+    return error;
+}
+
+/* ---- the call ---- */
+
+static const void *pointer(CUdeviceptr p) { return (const void *)(uintptr_t)p; }
+
+unsigned weft__blas_multiply(const weft__blas_state *state, const weft__blas_plan *plan,
+                             const weft__blas_algorithm *way, const weft__blas_places *at, CUstream stream) {
+    const weft__blas_problem *p = &plan->key.problem;
+    const double alpha = p->alpha, beta = p->based;
+    const float alpha_f32 = (float)alpha, beta_f32 = (float)beta;
+    const bool wide = p->scale == CUDA_R_64F;
+    const unsigned error = set_pointers(plan, at->bias, at->aux);
+    if (error) return error;
+    return weft__blas.cublasLtMatmul(
+        state->handle, plan->desc, wide ? (const void *)&alpha : &alpha_f32, pointer(at->a), plan->a,
+        pointer(at->b), plan->b, wide ? (const void *)&beta : &beta_f32, pointer(p->based ? at->c : at->d),
+        plan->d, (void *)(uintptr_t)at->d, plan->d, &way->algo, (void *)(uintptr_t)at->workspace,
+        (size_t)way->workspace, stream);
+}
+
+/* ---- proposals ---- */
+
+static unsigned prefer(const weft__blas_plan *plan, uint64_t workspace,
+                       cublasLtMatmulPreference_t preference) {
+    static const unsigned sides[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    const uint32_t alignments[] = {plan->key.a, plan->key.b, plan->key.c, plan->key.d};
+    const uint32_t in_f32 = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    const int32_t out = plan->key.problem.d.type;
+    unsigned error = weft__blas.cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+    for (int i = 0; i < 4 && !error; i++)
+        error = weft__blas.cublasLtMatmulPreferenceSetAttribute(preference, sides[i], &alignments[i],
+                                                                sizeof alignments[i]);
+    if (!error && (out == CUDA_R_16F || out == CUDA_R_16BF)) /* parts of sums are not rounded to it */
+        error = weft__blas.cublasLtMatmulPreferenceSetAttribute(
+            preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &in_f32, sizeof in_f32);
+    return error;
+}
+
+/* How many there are, the best first as far as the library can tell. */
+static int propose(const weft__blas_state *state, const weft__blas_plan *plan,
+                   weft__blas_algorithm ways[PROPOSED]) {
+    cublasLtMatmulHeuristicResult_t results[PROPOSED];
+    cublasLtMatmulPreference_t preference = NULL;
+    int count = 0, n = 0;
+    unsigned error = set_pointers(plan, plan->key.bias, plan->key.aux); /* which are not read here */
+    if (!error) error = weft__blas.cublasLtMatmulPreferenceCreate(&preference);
+    if (!error) error = prefer(plan, state->workspace_most, preference);
+    if (!error)
+        error =
+            weft__blas.cublasLtMatmulAlgoGetHeuristic(state->handle, plan->desc, plan->a, plan->b, plan->d,
+                                                      plan->d, preference, PROPOSED, results, &count);
+    if (preference) weft__blas.cublasLtMatmulPreferenceDestroy(preference);
+    for (int i = 0; i < count && !error; i++)
+        if (results[i].state == CUBLAS_STATUS_SUCCESS && results[i].workspaceSize <= state->workspace_most)
+            ways[n++] = (weft__blas_algorithm){results[i].algo, results[i].workspaceSize};
+    return n;
+}
+
+/* ---- choosing ---- */
+
+static weft_hash key_on_disk(const weft__cuda *d, const weft__blas_plan *plan) {
+    char version[32];
+    weft_hash key;
+    weft__blas_version(version);
+    weft__hash_init(&key);
+    weft__hash_str(&key, version);
+    weft__hash_str(&key, d->found->detail); /* the card and its driver */
+    weft__hash_bytes(&key, &plan->key, sizeof plan->key);
+    return key;
+}
+
+/* Whether the operands are aligned as the algorithm needs it, which cublasLtMatmulAlgoCheck does not look at.
+ */
+static bool aligned(const weft__blas_key *key, const cublasLtMatmulAlgo_t *algo) {
+    static const unsigned sides[] = {
+        CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_C_BYTES, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES};
+    const uint32_t alignments[] = {key->a, key->b, key->c, key->d};
+    for (int i = 0; i < 4; i++) {
+        uint32_t wanted = 0;
+        size_t written = 0;
+        if (weft__blas.cublasLtMatmulAlgoCapGetAttribute(algo, sides[i], &wanted, sizeof wanted, &written) !=
+                CUBLAS_STATUS_SUCCESS ||
+            wanted > alignments[i])
+            return false;
+    }
+    return true;
+}
+
+/* Whether the library may be given an algorithm that was read from a file. To Weft it is 64 opaque bytes, and
+ * a run folder may come from anybody. */
+static bool may_run(const weft__blas_state *state, const weft__blas_plan *plan,
+                    const weft__blas_algorithm *way) {
+    cublasLtMatmulHeuristicResult_t result = {.workspaceSize = SIZE_MAX};
+    if (way->workspace > state->workspace_most || set_pointers(plan, plan->key.bias, plan->key.aux) != 0)
+        return false;
+    return weft__blas.cublasLtMatmulAlgoCheck(state->handle, plan->desc, plan->a, plan->b, plan->d, plan->d,
+                                              &way->algo, &result) == CUBLAS_STATUS_SUCCESS &&
+           result.workspaceSize <= way->workspace && aligned(&plan->key, &way->algo);
+}
+
+static bool load(weft__cuda *d, const weft__blas_plan *plan, kept *found) {
+    if (!weft__tuner_kept(&d->gpu.tuner, key_on_disk(d, plan), found, sizeof *found)) return false;
+    if (found->timing.proposed <= 0 || may_run(&d->blas, plan, &found->way)) return true;
+    weft__log(d->gpu.base.ctx, WEFT_LOG_INFO,
+              "%s: cuBLASLt does not take an algorithm that was kept: it is chosen anew", d->found->spec);
+    return false;
+}
+
+static void choose(weft__cuda *d, const weft__blas_plan *plan, kept *found) {
+    weft__blas_algorithm ways[PROPOSED];
+    const weft__blas_problem *p = &plan->key.problem;
+    const double work = (double)p->d.rows * (double)p->d.columns * (double)weft__blas_k(p) * (double)p->batch;
+    memset(found, 0, sizeof *found);
+    found->timing.gain = 1;
+    found->timing.proposed = propose(&d->blas, plan, ways);
+    if (found->timing.proposed > 0 && weft__tuner_asks(&d->gpu.tuner, work) &&
+        d->blas.seconds < SECONDS_MOST && weft__gpu_cache_wanted()) {
+        const double from = weft__tuner_clock();
+        found->timing = weft__blas_fastest(d, plan, ways, found->timing.proposed);
+        d->blas.seconds += weft__tuner_clock() - from;
+    }
+    if (found->timing.proposed) found->way = ways[found->timing.chosen];
+}
+
+static const char *name_of(const weft__blas_problem *p) {
+    return p->a.type == CUDA_R_16BF                     ? "bf16"
+           : p->a.type == CUDA_R_16F                    ? "f16"
+           : p->a.type == CUDA_R_64F                    ? "f64"
+           : p->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? "tf32"
+                                                        : "f32";
+}
+
+/* As Weft's matrices are, in rows. */
+static void remember(weft__cuda *d, const weft__blas_plan *plan, const kept *found) {
+    const weft__blas_problem *p = &plan->key.problem;
+    weft_tile_choice choice = {.gain = found->timing.gain};
+    snprintf(choice.what, sizeof choice.what, "product %s %lldx %lldx%lldx%lld %c%c%s", name_of(p),
+             (long long)p->batch, (long long)p->d.columns, (long long)p->d.rows, (long long)weft__blas_k(p),
+             p->b.transposed ? 't' : 'n', p->a.transposed ? 't' : 'n',
+             p->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? p->based ? " +c" : "" : " epilogue");
+    snprintf(choice.chosen, sizeof choice.chosen, "cuBLASLt %d of %d", found->timing.chosen + 1,
+             found->timing.proposed);
+    _Static_assert(sizeof *found <= WEFT_CHOICE_BYTES, "a choice");
+    weft__tuner_note(&d->gpu.tuner, &choice, key_on_disk(d, plan), found, sizeof *found);
+}
+
+static weft__blas_plan *add(weft__cuda *d, const weft__blas_key *key) {
+    weft__blas_plan *plan = weft__zalloc(d->gpu.base.ctx, sizeof *plan);
+    kept found = {.timing = {.gain = 1}};
+    if (!plan) return NULL;
+    memcpy(&plan->key, key, sizeof plan->key);
+    plan->next = d->blas.plans;
+    d->blas.plans = plan;
+    if (weft__blas_describe(plan) != 0) return plan;
+    if (!load(d, plan, &found)) {
+        choose(d, plan, &found);
+        weft__gpu_cache_store(d->gpu.base.ctx, key_on_disk(d, plan), &found, sizeof found);
+    }
+    plan->way = found.way;
+    plan->timing = found.timing;
+    plan->usable = found.timing.proposed > 0;
+    if (plan->usable) remember(d, plan, &found);
+    return plan;
+}
+
+/* ---- opening ---- */
+
+static bool open_state(weft__cuda *d) {
+    weft__blas_state *state = &d->blas;
+    const char *wish = secure_getenv("WEFT_MATMUL");
+    if (state->opened) return state->handle;
+    state->opened = true;
+    state->workspace_most = d->found->capability >= 90 ? WORKSPACE_HOPPER : WORKSPACE;
+    if ((wish && strcmp(wish, "own") == 0) || weft__blas_open()) return false;
+    const unsigned error = weft__blas.cublasLtCreate(&state->handle);
+    if (!error) return true;
+    state->handle = NULL;
+    weft__log(d->gpu.base.ctx, WEFT_LOG_WARNING, "%s: products run on own kernels: cublasLtCreate says %s",
+              d->found->spec, weft__blas.cublasLtGetStatusName(error));
+    return false;
+}
+
+weft__blas_plan *weft__blas_plan_of(weft__cuda *d, const weft__blas_key *key) {
+    if (!open_state(d)) return NULL;
+    weft__blas_plan *plan = d->blas.plans;
+    while (plan && memcmp(&plan->key, key, sizeof *key) != 0) plan = plan->next;
+    if (!plan) plan = add(d, key);
+    return plan && plan->usable ? plan : NULL;
+}
+
+void weft__blas_close(weft__cuda *d) {
+    while (d->blas.plans) {
+        weft__blas_plan *plan = d->blas.plans;
+        d->blas.plans = plan->next;
+        weft__blas_undescribe(plan);
+        weft__free(d->gpu.base.ctx, plan);
+    }
+    if (d->blas.handle) weft__blas.cublasLtDestroy(d->blas.handle);
+    d->blas.handle = NULL;
+}

@@ -1,0 +1,121 @@
+/* Which of the algorithms that cuBLASLt proposes is the fastest, on memory of its own. Must not know: where
+ * the choice is kept. Read next: blas_plan.c. */
+#include "device/cuda/blas/blas_plan.h"
+
+#define BETTER 0.97F /* of the time of the library's first, or that stays */
+#define FAR    1.25F /* times the best's: it will not become better than that */
+enum { RUNS = 3, RANDOM_BYTES = 4 << 20 };
+
+static size_t bytes_of(const weft__blas_problem *p, const weft__blas_matrix *m) {
+    const size_t size = m->type == CUDA_R_64F ? 8 : m->type == CUDA_R_32F ? 4 : 2;
+    return (size_t)((m->columns - 1) * m->ld + m->rows + (p->batch - 1) * m->step) * size;
+}
+
+enum { A, B, D, C, BIAS, AUX, WORKSPACE, BUFFERS };
+
+static bool fits(const size_t bytes[BUFFERS]) {
+    size_t all = 0, unused = 0, total = 0;
+    for (int i = 0; i < BUFFERS; i++) all += bytes[i];
+    return weft__cu.cuMemGetInfo_v2(&unused, &total) == 0 && all <= unused / 2;
+}
+
+/* Numbers between a half and two, of random bits as far as RANDOM_BYTES go: how fast a card multiplies
+ * depends on what it multiplies. */
+static CUresult fill(weft__cuda *d, CUdeviceptr to, size_t bytes, int32_t type) {
+    const size_t step = type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
+    const size_t some = bytes < RANDOM_BYTES ? bytes : RANDOM_BYTES;
+    unsigned char *values = weft__alloc(d->gpu.base.ctx, some + 1);
+    uint32_t state = 12345;
+    if (!values) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; i < some; i++) {
+        state = state * 1664525u + 1013904223u;
+        values[i] = (unsigned char)(state >> 24);
+        if (i % step == step - 1) values[i] = type == CUDA_R_16F ? 0x38 : 0x3f;
+        if (step == 8 && i % step == 6) values[i] |= 0xe0;
+    }
+    CUresult error = weft__cu.cuMemsetD8Async(to, 0x3c, bytes, d->stream);
+    if (!error) error = weft__cuda_put(d, to, values, some);
+    weft__free(d->gpu.base.ctx, values);
+    return error;
+}
+
+/* Milliseconds of a run, the least of some after a first one, which may load a kernel; of one alone where
+ * that is far from the best so far, if there is one. Negative where it fails. */
+static float time_one(weft__cuda *d, const weft__blas_plan *plan, const weft__blas_algorithm *way,
+                      const weft__blas_places *at, const CUevent events[2], float best) {
+    float least = -1;
+    if (weft__blas_multiply(&d->blas, plan, way, at, d->stream)) return -1;
+    for (int run = 0; run < RUNS && (run == 0 || best <= 0 || least < FAR * best); run++) {
+        float ms;
+        CUresult error = weft__cu.cuEventRecord(events[0], d->stream);
+        if (error || weft__blas_multiply(&d->blas, plan, way, at, d->stream)) return -1;
+        error = weft__cu.cuEventRecord(events[1], d->stream);
+        if (!error) error = weft__cu.cuEventSynchronize(events[1]);
+        if (!error) error = weft__cu.cuEventElapsedTime(&ms, events[0], events[1]);
+        if (error) return -1;
+        if (least < 0 || ms < least) least = ms;
+    }
+    return least;
+}
+
+/* Milliseconds of writing D once. */
+static float time_sweep(weft__cuda *d, CUdeviceptr to, size_t bytes, const CUevent events[2]) {
+    float ms = 0;
+    CUresult error = weft__cu.cuMemsetD8Async(to, 0x3c, bytes, d->stream);
+    if (!error) error = weft__cu.cuEventRecord(events[0], d->stream);
+    for (int run = 0; run < RUNS && !error; run++)
+        error = weft__cu.cuMemsetD8Async(to, 0x3c, bytes, d->stream);
+    if (!error) error = weft__cu.cuEventRecord(events[1], d->stream);
+    if (!error) error = weft__cu.cuEventSynchronize(events[1]);
+    if (!error) error = weft__cu.cuEventElapsedTime(&ms, events[0], events[1]);
+    return error ? 0 : ms / (float)RUNS;
+}
+
+static weft__blas_timing time_all(weft__cuda *d, const weft__blas_plan *plan,
+                                  const weft__blas_algorithm *ways, int count, const weft__blas_places *at,
+                                  size_t d_bytes) {
+    weft__blas_timing timing = {.gain = 1, .proposed = count};
+    CUevent events[2] = {NULL, NULL};
+    float first = -1, best = -1;
+    CUresult error = weft__cu.cuEventCreate(&events[0], CU_EVENT_DEFAULT);
+    if (!error) error = weft__cu.cuEventCreate(&events[1], CU_EVENT_DEFAULT);
+    for (int i = 0; i < count && !error && !weft__interrupted(d->gpu.base.ctx); i++) {
+        const float ms = time_one(d, plan, &ways[i], at, events, best);
+        if (ms <= 0) continue;
+        if (i == 0) first = best = ms;
+        if (best > 0 && (ms >= best || ms >= BETTER * first)) continue;
+        best = ms;
+        timing.chosen = i;
+    }
+    if (first > 0 && best > 0) timing.gain = (double)(first / best);
+    if (best > 0) timing.ms = best, timing.sweep = time_sweep(d, at->d, d_bytes, events);
+    for (int i = 0; i < 2; i++)
+        if (events[i]) weft__cu.cuEventDestroy_v2(events[i]);
+    return timing;
+}
+
+weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
+                                     const weft__blas_algorithm *ways, int count) {
+    const weft__blas_problem *p = &plan->key.problem;
+    size_t bytes[BUFFERS] = {bytes_of(p, &p->a), bytes_of(p, &p->b), bytes_of(p, &p->d)};
+    CUdeviceptr memory[BUFFERS] = {0};
+    const weft_error error = d->gpu.base.ctx->error; /* what fails here is nobody else's business */
+    weft__blas_timing timing = {.gain = 1, .proposed = count};
+    bytes[C] = p->based ? bytes[D] : 0;
+    bytes[BIAS] = weft__blas_has_bias(p) ? (size_t)(p->d.rows + p->d.columns) * 8 : 0;
+    bytes[AUX] = weft__blas_has_aux(p) ? bytes[D] : 0;
+    for (int i = 0; i < count; i++)
+        if (ways[i].workspace > bytes[WORKSPACE]) bytes[WORKSPACE] = (size_t)ways[i].workspace;
+    bool made = fits(bytes);
+    for (int i = 0; i < BUFFERS && made; i++)
+        made = !bytes[i] || weft__cuda_memory(d, bytes[i], "room to time products", &memory[i]) == WEFT_OK;
+    for (int i = 0; i < BUFFERS && made; i++)
+        made = !bytes[i] || fill(d, memory[i], bytes[i], i == A || i == B ? p->a.type : p->d.type) == 0;
+    const weft__blas_places at = {memory[A],    memory[B],   memory[D],        memory[C],
+                                  memory[BIAS], memory[AUX], memory[WORKSPACE]};
+    if (made) timing = time_all(d, plan, ways, count, &at, bytes[D]);
+    for (int i = 0; i < BUFFERS; i++)
+        if (memory[i]) weft__cu.cuMemFree_v2(memory[i]);
+    d->gpu.base.ctx->error = error;
+    return timing;
+}

@@ -1,0 +1,141 @@
+/* Finding libraries of CUDA: in $WEFT_CUDA_PATH; where the loader looks; where `make cuda` puts them,
+ * beside the program; in the toolkit's folder; and in Python's packages, since `pip install` brings NVIDIA's
+ * libraries where no toolkit is. A folder that the user names counts before all others, and a virtual
+ * environment before the system. Must not know: what the libraries do. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* secure_getenv */
+#endif
+#include "device/cuda/blas/search.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct place {
+    const char *variable; /* of the environment, with the folder; NULL: the pattern is the whole */
+    const char *pattern;  /* behind it */
+} place;
+
+/* A folder of Python's packages: each has one of its own, or "cu13" for all. */
+#define PACKAGES(variable, folder)                                                                           \
+    { variable, folder "/nvidia/*/lib" }
+
+static const place named[] = {
+    {"WEFT_CUDA_PATH", ""},
+    {"WEFT_CUDA_PATH", "/lib64"},
+    {"WEFT_CUDA_PATH", "/lib"},
+    PACKAGES("WEFT_CUDA_PATH", ""),
+};
+static const place others[] = {
+    PACKAGES("VIRTUAL_ENV", "/lib/python3*/site-packages"),
+    {"CONDA_PREFIX", "/lib"},
+    PACKAGES("CONDA_PREFIX", "/lib/python3*/site-packages"),
+    {"CUDA_PATH", "/lib64"},
+    {"CUDA_HOME", "/lib64"},
+    {NULL, "/usr/local/cuda/lib64"},
+    {NULL, "/usr/local/cuda-1[23]*/lib64"},
+    PACKAGES("HOME", "/.local/lib/python3*/site-packages"),
+    PACKAGES(NULL, "/usr/local/lib/python3*/[sd]i[ts][et]-packages"),
+    PACKAGES(NULL, "/usr/lib/python3*/[sd]i[ts][et]-packages"),
+};
+
+/* The last of the pattern's files that opens: the newest version, as far as names tell. */
+static void *open_pattern(const char *pattern, char path[WEFT_CUDA_PATH_SIZE]) {
+    glob_t found;
+    void *library = NULL;
+    if (glob(pattern, 0, NULL, &found) != 0) return NULL;
+    for (size_t i = found.gl_pathc; i-- > 0 && !library;) {
+        library = dlopen(found.gl_pathv[i], RTLD_NOW | RTLD_LOCAL);
+        if (library) snprintf(path, WEFT_CUDA_PATH_SIZE, "%s", found.gl_pathv[i]);
+    }
+    globfree(&found);
+    return library;
+}
+
+static void *open_in(const char *folder, const char *pattern, const char *name,
+                     char path[WEFT_CUDA_PATH_SIZE]) {
+    char whole[WEFT_CUDA_PATH_SIZE];
+    const int n = snprintf(whole, sizeof whole, "%s%s/%s", folder, pattern, name);
+    return n > 0 && n < (int)sizeof whole ? open_pattern(whole, path) : NULL;
+}
+
+static void *open_places(const place *places, size_t n_places, const char *name,
+                         char path[WEFT_CUDA_PATH_SIZE]) {
+    void *library = NULL;
+    for (const place *p = places; p < places + n_places && !library; p++) {
+        const char *folder = p->variable ? secure_getenv(p->variable) : "";
+        if (folder && (!p->variable || *folder == '/')) library = open_in(folder, p->pattern, name, path);
+    }
+    return library;
+}
+
+/* In build/cuda, where the program that runs is build/weft, or one of its tests. */
+static void *open_beside(const char *name, char path[WEFT_CUDA_PATH_SIZE]) {
+    char program[WEFT_CUDA_PATH_SIZE];
+    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n <= 0) return NULL;
+    program[n] = 0;
+    char *end = strrchr(program, '/');
+    if (!end) return NULL;
+    *end = 0;
+    return open_in(program, "/cuda/nvidia/*/lib", name, path);
+}
+
+static bool oldest_first;
+
+void weft__cuda_libraries_for(int driver) { oldest_first = driver < 13000; }
+
+static void *search(const weft__cuda_library *l, char path[WEFT_CUDA_PATH_SIZE]) {
+    const char *files[WEFT_CUDA_FILES];
+    void *library = NULL;
+    for (int i = 0; i < l->n_files; i++) files[i] = l->files[oldest_first ? l->n_files - 1 - i : i];
+    for (int i = 0; i < l->n_files && !library; i++)
+        library = open_places(named, sizeof named / sizeof *named, files[i], path);
+    for (int i = 0; i < l->n_files && !library; i++) {
+        library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
+        if (library) snprintf(path, WEFT_CUDA_PATH_SIZE, "%s", files[i]);
+    }
+    for (int i = 0; i < l->n_files && !library; i++) library = open_beside(files[i], path);
+    for (int i = 0; i < l->n_files && !library; i++)
+        library = open_places(others, sizeof others / sizeof *others, files[i], path);
+    return library;
+}
+
+/* The first function that is missing, or NULL. */
+static const char *resolve(const weft__cuda_library *l, void *library) {
+    for (int i = 0; i < l->n_wanted; i++) {
+        void *symbol = dlsym(library, l->wanted[i].name);
+        if (!symbol) return l->wanted[i].name;
+        memcpy((char *)l->table + l->wanted[i].at, &symbol, sizeof symbol);
+    }
+    return NULL;
+}
+
+static void look(weft__cuda_library *l, const char *file) {
+    void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : search(l, l->path);
+    if (file) snprintf(l->path, sizeof l->path, "%s", file);
+    const char *missing = library ? resolve(l, library) : NULL;
+    l->reason[0] = 0;
+    if (!library)
+        snprintf(
+            l->reason, sizeof l->reason,
+            "%.100s cannot be opened: install %s (the CUDA toolkit; or pip install %s, in the environment "
+            "that is active; $WEFT_CUDA_PATH names any other folder)",
+            file ? file : l->files[0], l->title, l->package);
+    else if (missing)
+        snprintf(l->reason, sizeof l->reason, "%.150s has no %s: install a newer %s", l->path, missing,
+                 l->title);
+}
+
+const char *weft__cuda_library_open(weft__cuda_library *library, const char *file) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!library->looked) look(library, file);
+    library->looked = true;
+    pthread_mutex_unlock(&lock);
+    return library->reason[0] ? library->reason : NULL;
+}

@@ -1,0 +1,28 @@
+/* Convolutions as graphs of cuDNN. Read next: dnn_convolution.c. */
+#ifndef WEFT_DEVICE_CUDA_DNN_DNN_CONVOLUTION_H
+#define WEFT_DEVICE_CUDA_DNN_DNN_CONVOLUTION_H
+
+#include "device/cuda/dnn/dnn.h"
+
+typedef enum weft_dnn_direction {
+    WEFT_DNN_FORWARD, /* y from x and w */
+    WEFT_DNN_DATA,    /* the gradient of x from those of y, and w */
+    WEFT_DNN_FILTER   /* the gradient of w from those of y, and x */
+} weft_dnn_direction;
+
+/* In memory x (n, height, width, c), w (k, r, s, c / groups), y (n, out_height, out_width, k); ids 1, 2
+ * and 3. */
+typedef struct weft_dnn_convolution {
+    weft_dnn_direction direction;
+    uint8_t dtype; /* f32, f16, bf16: sums are in f32 */
+    bool tf32;     /* f32 may be rounded to TF32 before it is multiplied */
+    int64_t n, height, width, c, k, r, s, groups;
+    int64_t stride[2], padding[2], dilation[2]; /* along height, width */
+} weft_dnn_convolution;
+
+void weft__dnn_convolution_graph(weft_dnn_graph *graph, const weft_dnn_convolution *convolution);
+/* The notes (weft_dnn_wish) of engines that would round elements before they multiply them, or would not give
+ * the same bits twice. */
+unsigned weft__dnn_convolution_notes(const weft_dnn_convolution *convolution);
+
+#endif

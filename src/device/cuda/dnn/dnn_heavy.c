@@ -1,0 +1,281 @@
+/* cuDNN for an open device, and attention by it, where it can: a plan for each problem, kept in memory and on
+ * disk, and its execution as a call in place of launches. All else is left to Weft's own template, with a
+ * line in the log that says why. Must not know: graphs of operations. Read next: dnn_attention.c, run.c. */
+#include "device/cuda/dnn/dnn_heavy.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "device/cuda/dnn/dnn_attention.h"
+#include "device/cuda/run.h"
+#include "device/gpu/backend/cache.h"
+
+/* Bytes for the gradient of scores, which a backward pass in one order keeps, and this part of a card's
+ * memory at most: beyond, it is done in parts of the batch, one after the other in the same memory. */
+#define MEMORY_MOST ((int64_t)512 << 20)
+enum { MEMORY_PART = 16 };
+
+int64_t weft__dnn_memory(const weft__cuda *d) {
+    if (weft__cuda_hook.dnn_memory) return weft__cuda_hook.dnn_memory;
+    return weft__smaller(MEMORY_MOST, (int64_t)(d->found->memory / MEMORY_PART));
+}
+
+/* A problem, and what is done about it. */
+typedef struct weft_dnn_work {
+    weft_call call;
+    weft_hash key;
+    weft_heavy_attention whole;
+    weft_dnn_attention part;
+    weft_dnn_plan plan; /* without one the template does it */
+    float scale;
+} weft_dnn_work;
+
+/* ---- executing ---- */
+
+enum { VALUES_MOST = WEFT_DNN_IDS };
+typedef struct pack {
+    int64_t ids[VALUES_MOST];
+    void *values[VALUES_MOST];
+    int count;
+} pack;
+
+static void put(pack *to, int64_t id, void *value) {
+    to->ids[to->count] = id;
+    to->values[to->count++] = value;
+}
+
+/* Operands of the call, in order; their strides in the whole. */
+enum { OPERANDS_MOST = 9 };
+typedef struct operand {
+    int index; /* of the command */
+    int64_t id;
+    const int64_t *strides; /* NULL: lse, f32 */
+} operand;
+
+static int operands_of(const weft_heavy_attention *at, operand list[OPERANDS_MOST]) {
+    const operand all[OPERANDS_MOST] = {
+        {0, WEFT_DNN_Q, at->q},     {1, WEFT_DNN_K, at->k},   {2, WEFT_DNN_V, at->v},
+        {4, WEFT_DNN_OUT, at->out}, {5, WEFT_DNN_LSE, NULL},  {6, WEFT_DNN_DOUT, at->dout},
+        {7, WEFT_DNN_DQ, at->dq},   {8, WEFT_DNN_DK, at->dk}, {9, WEFT_DNN_DV, at->dv}};
+    const int count = at->backward ? OPERANDS_MOST : 5;
+    for (int i = 0; i < count; i++) list[i] = all[i];
+    return count;
+}
+
+static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+static char *address(void *const *addresses, int i) {
+    return (char *)(uintptr_t) * (const CUdeviceptr *)addresses[i];
+}
+
+/* Part (b, h) of the problem. */
+static unsigned execute(weft_dnn *dnn, const weft_dnn_work *w, void *const *addresses, int64_t b, int64_t h,
+                        char words[WEFT_DNN_WORDS]) {
+    const weft_heavy_attention *whole = &w->whole, *part = &w->part.at;
+    const int64_t first = b * part->batch, head = h * part->heads;
+    float scale = w->scale, hidden = -INFINITY, one = 1;
+    operand operands[OPERANDS_MOST];
+    const int n = operands_of(whole, operands);
+    pack values = {.count = 0};
+    for (int i = 0; i < n; i++) {
+        const int64_t *s = operands[i].strides;
+        const int64_t bytes =
+            s ? 2 * (first * s[0] + head * s[1]) : 4 * (first * whole->heads + head) * whole->t_q;
+        put(&values, operands[i].id, address(addresses, i) + bytes);
+    }
+    put(&values, WEFT_DNN_SCALE, &scale);
+    if (whole->causal) put(&values, WEFT_DNN_HIDDEN, &hidden);
+    char *scratch = address(addresses, n);
+    if (whole->backward) {
+        put(&values, WEFT_DNN_ONE, &one);
+        put(&values, WEFT_DNN_DOTS, scratch);
+        scratch += aligned(w->part.dots);
+        if (w->part.fast) put(&values, WEFT_DNN_GATHERED, scratch);
+        scratch += aligned(w->part.gathered);
+    }
+    return weft__dnn_execute(dnn->card.handle, &w->plan, values.count, values.ids, values.values, scratch,
+                             words);
+}
+
+static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
+    const weft_dnn_work *w = (const weft_dnn_work *)call;
+    char words[WEFT_DNN_WORDS];
+    unsigned error = 0;
+    (void)stream; /* the handle's */
+    for (int64_t b = 0; b < w->part.batches && !error; b++)
+        for (int64_t h = 0; h < w->part.heads && !error; h++)
+            error = execute(&d->dnn, w, addresses, b, h, words);
+    if (!error) return 0;
+    snprintf(d->said, sizeof d->said, "cuDNN: %.190s", words);
+    return CUDA_ERROR_UNKNOWN;
+}
+
+/* ---- plans ---- */
+
+weft_hash weft__dnn_key(const weft__cuda *d) {
+    weft_hash key;
+    weft__hash_init(&key);
+    weft__hash_str(&key, d->found->detail); /* card and driver */
+    weft__hash_u64(&key, (uint64_t)weft__dnn_version());
+    return key;
+}
+
+bool weft__dnn_load(weft__cuda *d, weft_hash key, weft_dnn_plan *plan) {
+    weft_context *ctx = d->gpu.base.ctx;
+    void *saved = NULL;
+    size_t bytes = 0;
+    if (!weft__gpu_cache_load(ctx, key, &saved, &bytes)) return false;
+    const bool done = weft__dnn_plan_load(&d->dnn.card, saved, bytes, plan);
+    weft__free(ctx, saved);
+    d->dnn.loaded += done;
+    return done;
+}
+
+bool weft__dnn_build(weft__cuda *d, weft_hash key, weft_dnn_graph *graph, const weft_dnn_wish *wish,
+                     weft_dnn_plan *plan, char words[WEFT_DNN_WORDS]) {
+    size_t bytes = 0;
+    const bool done = weft__dnn_plan(&d->dnn.card, graph, wish, plan, words);
+    char *saved = done ? weft__dnn_plan_save(d->gpu.base.ctx, plan, &bytes) : NULL;
+    if (saved) weft__gpu_cache_store(d->gpu.base.ctx, key, saved, bytes);
+    weft__free(d->gpu.base.ctx, saved);
+    d->dnn.built += done;
+    return done;
+}
+
+static bool build(weft__cuda *d, weft_dnn_work *w, weft_hash key, char words[WEFT_DNN_WORDS]) {
+    const weft_dnn_wish wish = {.workspace = 2 * weft__dnn_memory(d), /* there is more to keep */
+                                .notes = w->part.fast ? 0 : 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
+    weft_dnn_graph graph = {.error = 0};
+    weft__dnn_attention_graph(&graph, &w->part);
+    const bool done = weft__dnn_build(d, key, &graph, &wish, &w->plan, words);
+    weft__dnn_graph_free(&graph);
+    return done;
+}
+
+static bool plan(weft__cuda *d, weft_dnn_work *w, char words[WEFT_DNN_WORDS]) {
+    w->scale = (float)w->whole.scale;
+    w->call.run = run;
+    if (!weft__dnn_attention_part(&w->whole, d->found->capability, weft__dnn_version(), d->fast,
+                                  weft__dnn_memory(d), &w->part, words))
+        return false;
+    weft_hash key = weft__dnn_key(d);
+    weft__dnn_attention_hash(&w->part, &key);
+    return weft__dnn_load(d, key, &w->plan) || build(d, w, key, words);
+}
+
+/* ---- problems ---- */
+
+static void open_library(weft__cuda *d) {
+    weft_dnn *dnn = &d->dnn;
+    char words[WEFT_DNN_WORDS];
+    const char *why = weft__dnn_open();
+    unsigned status = 0;
+    dnn->opened = true;
+    if (!why) status = weft__dnn.cudnnCreate(&dnn->card.handle);
+    if (status) {
+        dnn->card.handle = NULL;
+        weft__dnn_words(status, "a handle", words);
+        why = words;
+    }
+    if (!why && (status = weft__dnn.cudnnSetStream(dnn->card.handle, d->stream)) != 0) {
+        weft__dnn.cudnnDestroy(dnn->card.handle);
+        dnn->card.handle = NULL;
+        weft__dnn_words(status, "its stream", words);
+        why = words;
+    }
+    if (why)
+        weft__log(d->gpu.base.ctx, WEFT_LOG_INFO,
+                  "%s: attention and convolutions run on Weft's own kernels: %s", d->gpu.base.name, why);
+}
+
+static weft_hash work_key(const weft__cuda *d, const weft_heavy_attention *at) {
+    const weft_dnn_attention whole = {.at = *at, .fast = d->fast};
+    weft_hash key;
+    weft__hash_init(&key);
+    weft__hash_bytes(&key, &at->scale, sizeof at->scale);
+    weft__hash_bytes(&key, &at->dropout, sizeof at->dropout);
+    weft__hash_u64(&key, at->cached);
+    weft__hash_u64(&key, at->masked);
+    weft__dnn_attention_hash(&whole, &key);
+    return key;
+}
+
+/* NULL: memory is gone. */
+static weft_dnn_work *work_of(weft__cuda *d, const weft_heavy *heavy) {
+    const weft_heavy_attention *at = &heavy->as.attention;
+    weft_context *ctx = d->gpu.base.ctx;
+    weft_dnn *dnn = &d->dnn;
+    const weft_hash key = work_key(d, at);
+    char words[WEFT_DNN_WORDS];
+    for (size_t i = 0; i < dnn->n_works; i++)
+        if (weft__hash_equal(dnn->works[i]->key, key)) return dnn->works[i];
+    if (!weft__grow(ctx, &dnn->works, &dnn->capacity, dnn->n_works, sizeof(weft_dnn_work *))) return NULL;
+    weft_dnn_work *w = weft__zalloc(ctx, sizeof *w);
+    if (!w) return NULL;
+    w->key = key;
+    w->whole = *at;
+    dnn->works[dnn->n_works++] = w;
+    if (!plan(d, w, words))
+        weft__log(ctx, WEFT_LOG_INFO,
+                  "%s: attention%s of %lld x %lld heads, %lld queries, %lld channels%s%s runs on Weft's own "
+                  "kernel, not cuDNN's: %s",
+                  d->gpu.base.name, at->backward ? "'s gradient" : "", (long long)at->batch,
+                  (long long)at->heads, (long long)at->t_q, (long long)at->d,
+                  heavy->path && heavy->path[0] ? ", " : "", heavy->path ? heavy->path : "", words);
+    return w;
+}
+
+/* Every operand begins at a multiple of 16 bytes. */
+static bool begins_aligned(const weft_command *command) {
+    for (int i = 0; i < command->n_operands; i++)
+        if (command->operands[i].offset % 16 != 0) return false;
+    return true;
+}
+
+static weft_status offer_attention(weft__cuda *d, weft_launches *launches, const weft_heavy *heavy) {
+    const weft_heavy_attention *at = &heavy->as.attention;
+    weft_argument arguments[OPERANDS_MOST + 1];
+    operand operands[OPERANDS_MOST];
+    weft_dnn_work *w = work_of(d, heavy);
+    if (!w) return weft__fail_oom(d->gpu.base.ctx, sizeof *w, "cuDNN's part of a program");
+    if (!w->plan.descriptor) return WEFT_OK;
+    const int n = operands_of(at, operands);
+    for (int i = 0; i < n; i++)
+        arguments[i] = (weft_argument){.kind = WEFT_ARGUMENT_OPERAND,
+                                       .index = operands[i].index,
+                                       .dtype = operands[i].strides ? at->dtype : WEFT_F32,
+                                       .written = operands[i].index >= (at->backward ? 7 : 4)};
+    arguments[n] = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH, .dtype = WEFT_F32, .written = true};
+    launches->scratch_bytes =
+        aligned(w->part.dots) + aligned(w->part.gathered) + aligned(w->plan.workspace) + 256;
+    return weft__launch(launches,
+                        &(weft_launch){.name = at->backward ? "cudnn_attention_gradient" : "cudnn_attention",
+                                       .call = &w->call,
+                                       .arguments = arguments,
+                                       .n_arguments = n + 1,
+                                       .groups = {1, 1, 1},
+                                       .items = {1, 1, 1}});
+}
+
+weft_status weft__dnn_offer(weft__cuda *d, weft_launches *launches, const weft_command *command) {
+    const weft_heavy *heavy = &command->heavy;
+    if (command->kind != WEFT_COMMAND_HEAVY || !begins_aligned(command)) return WEFT_OK;
+    const uint8_t dtype = heavy->as.attention.dtype;
+    const bool attends = heavy->kind == WEFT_HEAVY_ATTENTION && (dtype == WEFT_F16 || dtype == WEFT_BF16);
+    if (!attends && heavy->kind != WEFT_HEAVY_CONV) return WEFT_OK;
+    if (!d->dnn.opened) open_library(d);
+    if (!d->dnn.card.handle) return WEFT_OK;
+    return attends ? offer_attention(d, launches, heavy) : weft__dnn_offer_convolution(d, launches, heavy);
+}
+
+void weft__dnn_close(weft__cuda *d) {
+    weft_dnn *dnn = &d->dnn;
+    weft__dnn_images_free(d);
+    for (size_t i = 0; i < dnn->n_works; i++) {
+        weft__dnn_plan_free(&dnn->works[i]->plan);
+        weft__free(d->gpu.base.ctx, dnn->works[i]);
+    }
+    weft__free(d->gpu.base.ctx, dnn->works);
+    if (dnn->card.handle) weft__dnn.cudnnDestroy(dnn->card.handle);
+    *dnn = (weft_dnn){.opened = false};
+}

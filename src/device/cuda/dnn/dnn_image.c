@@ -1,0 +1,149 @@
+/* Convolutions by cuDNN, where it can: a plan for each problem, kept in memory and on disk, and its execution
+ * as a call in place of launches. All else is left to Weft's own templates, with a line in the log that says
+ * why. f32 stays f32: engines that round before they multiply are for devices that allow TF32. Must not know:
+ * graphs of operations. Read next: dnn_convolution.c, dnn_heavy.c. */
+#include <stdio.h>
+
+#include "device/cuda/dnn/dnn_convolution.h"
+#include "device/cuda/dnn/dnn_heavy.h"
+#include "device/cuda/run.h"
+
+/* A problem, and what is done about it. */
+typedef struct weft_dnn_image {
+    weft_call call;
+    weft_hash key;
+    weft_dnn_convolution what;
+    weft_dnn_plan plan; /* without one the template does it */
+} weft_dnn_image;
+
+/* Which of x, w and y, 1 to 3, the operands are: the last one is written. */
+static const int ids[3][3] = {
+    [WEFT_DNN_FORWARD] = {1, 2, 3}, [WEFT_DNN_DATA] = {3, 2, 1}, [WEFT_DNN_FILTER] = {1, 3, 2}};
+
+static weft_dnn_convolution convolution_of(const weft_heavy_conv *c, bool tf32) {
+    static const weft_dnn_direction directions[] = {[WEFT_CONV_FORWARD] = WEFT_DNN_FORWARD,
+                                                    [WEFT_CONV_INPUT] = WEFT_DNN_DATA,
+                                                    [WEFT_CONV_WEIGHT] = WEFT_DNN_FILTER};
+    weft_dnn_convolution to = {.direction = directions[c->pass],
+                               .dtype = c->dtype,
+                               .tf32 = tf32 && c->dtype == WEFT_F32,
+                               .n = c->n,
+                               .height = c->x[0],
+                               .width = c->x[1],
+                               .c = c->groups * c->in,
+                               .k = c->groups * c->out,
+                               .r = c->size[0],
+                               .s = c->size[1],
+                               .groups = c->groups};
+    for (int d = 0; d < 2; d++)
+        to.stride[d] = c->stride[d], to.padding[d] = c->padding[d], to.dilation[d] = c->dilation[d];
+    return to;
+}
+
+/* Of a gradient by the input, rows that no window has are not what cuDNN takes the extents of y for. */
+static bool extents_fit(const weft_heavy_conv *c) {
+    for (int d = 0; d < 2; d++) {
+        const int64_t span = c->dilation[d] * (c->size[d] - 1) + 1;
+        if (c->y[d] != (c->x[d] + 2 * c->padding[d] - span) / c->stride[d] + 1) return false;
+    }
+    return c->n > 0;
+}
+
+static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses, CUstream stream) {
+    const weft_dnn_image *w = (const weft_dnn_image *)call;
+    char words[WEFT_DNN_WORDS];
+    int64_t names[3];
+    void *values[4];
+    (void)stream; /* the handle's */
+    for (int i = 0; i < 3; i++) names[i] = ids[w->what.direction][i];
+    for (int i = 0; i < 4; i++) values[i] = (void *)(uintptr_t) * (const CUdeviceptr *)addresses[i];
+    if (!weft__dnn_execute(d->dnn.card.handle, &w->plan, 3, names, values, values[3], words)) return 0;
+    snprintf(d->said, sizeof d->said, "cuDNN: %.190s", words);
+    return CUDA_ERROR_UNKNOWN;
+}
+
+static weft_hash key_of(const weft_dnn_convolution *what, bool fast) {
+    const int64_t facts[] = {what->direction,   what->dtype,       what->tf32,
+                             what->n,           what->height,      what->width,
+                             what->c,           what->k,           what->r,
+                             what->s,           what->groups,      what->stride[0],
+                             what->stride[1],   what->padding[0],  what->padding[1],
+                             what->dilation[0], what->dilation[1], fast};
+    weft_hash key;
+    weft__hash_init(&key);
+    weft__hash_str(&key, "convolution");
+    weft__hash_bytes(&key, facts, sizeof facts);
+    return key;
+}
+
+static void plan(weft__cuda *d, weft_dnn_image *w, const char *path) {
+    static const char *const names[] = {"convolution", "a convolution's gradient by its input",
+                                        "a convolution's gradient by its weight"};
+    const weft_dnn_convolution *c = &w->what;
+    weft_dnn_wish wish = {.workspace = weft__dnn_memory(d), .notes = weft__dnn_convolution_notes(c)};
+    if (d->fast) wish.notes &= ~(1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+    char words[WEFT_DNN_WORDS];
+    weft_dnn_graph graph = {.error = 0};
+    weft_hash key = weft__dnn_key(d);
+    weft__hash_bytes(&key, &w->key, sizeof w->key);
+    if (weft__dnn_load(d, key, &w->plan)) return;
+    weft__dnn_convolution_graph(&graph, c);
+    const bool done = weft__dnn_build(d, key, &graph, &wish, &w->plan, words);
+    weft__dnn_graph_free(&graph);
+    if (!done)
+        weft__log(d->gpu.base.ctx, WEFT_LOG_INFO,
+                  "%s: %s of %lld x %lld x %lld x %lld by %lld x %lld to %lld channels%s%s runs on Weft's "
+                  "own kernel, not "
+                  "cuDNN's: %s",
+                  d->gpu.base.name, names[c->direction], (long long)c->n, (long long)c->c,
+                  (long long)c->height, (long long)c->width, (long long)c->r, (long long)c->s,
+                  (long long)c->k, path && path[0] ? ", " : "", path ? path : "", words);
+}
+
+/* NULL: memory is gone. */
+static weft_dnn_image *image_of(weft__cuda *d, const weft_dnn_convolution *what, const char *path) {
+    weft_context *ctx = d->gpu.base.ctx;
+    weft_dnn *dnn = &d->dnn;
+    const weft_hash key = key_of(what, d->fast);
+    for (size_t i = 0; i < dnn->n_images; i++)
+        if (weft__hash_equal(dnn->images[i]->key, key)) return dnn->images[i];
+    if (!weft__grow(ctx, &dnn->images, &dnn->images_capacity, dnn->n_images, sizeof(weft_dnn_image *)))
+        return NULL;
+    weft_dnn_image *w = weft__zalloc(ctx, sizeof *w);
+    if (!w) return NULL;
+    *w = (weft_dnn_image){.call = {.run = run}, .key = key, .what = *what};
+    dnn->images[dnn->n_images++] = w;
+    plan(d, w, path);
+    return w;
+}
+
+weft_status weft__dnn_offer_convolution(weft__cuda *d, weft_launches *launches, const weft_heavy *heavy) {
+    static const char *const names[] = {"cudnn_convolution", "cudnn_convolution_input",
+                                        "cudnn_convolution_weight"};
+    const weft_heavy_conv *c = &heavy->as.conv;
+    weft_argument arguments[4];
+    if (c->dtype == WEFT_F64 || !extents_fit(c)) return WEFT_OK;
+    const weft_dnn_convolution what = convolution_of(c, d->gpu.base.tf32);
+    weft_dnn_image *w = image_of(d, &what, heavy->path);
+    if (!w) return weft__fail_oom(d->gpu.base.ctx, sizeof *w, "cuDNN's part of a program");
+    if (!w->plan.descriptor) return WEFT_OK;
+    for (int i = 0; i < 3; i++)
+        arguments[i] =
+            (weft_argument){.kind = WEFT_ARGUMENT_OPERAND, .index = i, .dtype = c->dtype, .written = i == 2};
+    arguments[3] = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH, .dtype = WEFT_F32, .written = true};
+    launches->scratch_bytes = w->plan.workspace + 256;
+    return weft__launch(launches, &(weft_launch){.name = names[what.direction],
+                                                 .call = &w->call,
+                                                 .arguments = arguments,
+                                                 .n_arguments = 4,
+                                                 .groups = {1, 1, 1},
+                                                 .items = {1, 1, 1}});
+}
+
+void weft__dnn_images_free(weft__cuda *d) {
+    for (size_t i = 0; i < d->dnn.n_images; i++) {
+        weft__dnn_plan_free(&d->dnn.images[i]->plan);
+        weft__free(d->gpu.base.ctx, d->dnn.images[i]);
+    }
+    weft__free(d->gpu.base.ctx, d->dnn.images);
+}

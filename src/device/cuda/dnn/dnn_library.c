@@ -1,0 +1,72 @@
+/* cuDNN's library, and which versions of it are used. Must not know: what it computes. Read next:
+ * dnn_graph.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/cuda/dnn/dnn.h"
+#include "device/cuda/blas/search.h"
+
+weft__dnn_functions weft__dnn;
+const char *weft__dnn_file;
+
+static const char *const files[] = {"libcudnn.so.9"};
+
+static const weft__cuda_symbol wanted[] = {
+#define DNN_FUNCTION(result, name, arguments) {#name, offsetof(weft__dnn_functions, name)},
+#include "device/cuda/dnn/dnn.def"
+#undef DNN_FUNCTION
+};
+
+static weft__cuda_library library = {.title = "cuDNN",
+                                     .package = "nvidia-cudnn-cu13",
+                                     .files = files,
+                                     .n_files = sizeof files / sizeof *files,
+                                     .wanted = wanted,
+                                     .n_wanted = sizeof wanted / sizeof *wanted,
+                                     .table = &weft__dnn};
+
+/* Before 9.10 a mask cannot be -inf, and before 9.6 the accumulator of dq is not cleared; the first two of
+ * 9.10 give wrong gradients. */
+void weft__dnn_judge(int version, char why[240]) {
+    const int major = version / 10000, minor = version / 100 % 100, patch = version % 100;
+    why[0] = 0;
+    if (version == 91000 || version == 91001)
+        snprintf(why, 240, "cuDNN %d.%d.%d computes wrong gradients of attention: install 9.10.2 or later",
+                 major, minor, patch);
+    else if (version < 91002)
+        snprintf(why, 240, "cuDNN %d.%d.%d is too old: install 9.10.2 or later (pip install %s)", major,
+                 minor, patch, library.package);
+}
+
+const char *weft__dnn_open(void) {
+    static char why[240];
+    const char *reason = weft__cuda_library_open(&library, weft__dnn_file);
+    if (reason) return reason;
+    weft__dnn_judge(weft__dnn_version(), why);
+    return why[0] ? why : NULL;
+}
+
+int weft__dnn_version(void) { return (int)weft__dnn.cudnnGetVersion(); }
+
+void weft__dnn_describe(char text[96]) {
+    const char *reason = weft__dnn_open();
+    const int v = reason && library.reason[0] ? 0 : weft__dnn_version();
+    if (!reason)
+        snprintf(text, 96, "cuDNN %d.%d.%d", v / 10000, v / 100 % 100, v % 100);
+    else if (v)
+        snprintf(text, 96, "cuDNN %d.%d.%d not used (attention on own kernels: pip install -U %s)", v / 10000,
+                 v / 100 % 100, v % 100, library.package);
+    else
+        snprintf(text, 96, "no cuDNN (attention on own kernels: pip install %s)", library.package);
+}
+
+void weft__dnn_words(unsigned status, const char *what, char words[WEFT_DNN_WORDS]) {
+    char said[200] = "";
+    weft__dnn.cudnnGetLastErrorString(said, sizeof said);
+    said[sizeof said - 1] = 0;
+    said[strcspn(said, "\n")] = 0;
+    snprintf(words, WEFT_DNN_WORDS, "%.60s: %.50s%s%s", what, weft__dnn.cudnnGetErrorString(status),
+             said[0] ? ": " : "", said);
+}
+
+void weft__dnn_forget(void) { library.looked = false; }

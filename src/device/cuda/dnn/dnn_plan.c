@@ -1,0 +1,171 @@
+/* Plans: cuDNN's heuristics name engines for a graph, the best first; the first that builds and is as wished
+ * is taken. Must not know: what graphs compute, where plans are kept. Read next: dnn_keep.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/cuda/dnn/dnn.h"
+
+enum { CONFIGURATIONS = 64 /* looked at, of a mode */, NOTES = 16 };
+
+cudnnBackendDescriptor_t weft__dnn_properties(weft_dnn_graph *g, const char *json) {
+    cudnnBackendDescriptor_t to = weft__dnn_make(g, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    weft__dnn_set(g, to, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                  (int64_t)strlen(json) + 1, json);
+    weft__dnn_finish(g, to);
+    return to;
+}
+
+/* Whether an engine has one of the notes. */
+static bool noted(weft_dnn_graph *g, cudnnBackendDescriptor_t configuration, unsigned notes) {
+    cudnnBackendDescriptor_t engine = weft__dnn_make(g, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    unsigned list[NOTES];
+    int64_t count = 0;
+    if (!engine ||
+        weft__dnn.cudnnBackendGetAttribute(configuration, CUDNN_ATTR_ENGINECFG_ENGINE,
+                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &engine) != 0 ||
+        weft__dnn.cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                           CUDNN_TYPE_NUMERICAL_NOTE, NOTES, &count, list) != 0)
+        return true; /* who knows */
+    for (int64_t i = 0; i < count && i < NOTES; i++)
+        if (list[i] < 32 && notes >> list[i] & 1) return true;
+    return false;
+}
+
+/* A new plan for a card, from a configuration or a text: 0, or a status. */
+static unsigned make(const weft_dnn_card *card, unsigned from, unsigned type, int64_t bytes, const void *what,
+                     weft_dnn_plan *plan) {
+    int64_t count = 0;
+    *plan = (weft_dnn_plan){.descriptor = NULL};
+    unsigned status =
+        weft__dnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan->descriptor);
+    if (!status)
+        status =
+            card->handle
+                ? weft__dnn.cudnnBackendSetAttribute(plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_HANDLE,
+                                                     CUDNN_TYPE_HANDLE, 1, &card->handle)
+                : weft__dnn.cudnnBackendSetAttribute(plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP,
+                                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &card->properties);
+    if (!status) status = weft__dnn.cudnnBackendSetAttribute(plan->descriptor, from, type, bytes, what);
+    if (!status) status = weft__dnn.cudnnBackendFinalize(plan->descriptor);
+    if (!status)
+        status =
+            weft__dnn.cudnnBackendGetAttribute(plan->descriptor, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                               CUDNN_TYPE_INT64, 1, &count, &plan->workspace);
+    return status;
+}
+
+static bool build(const weft_dnn_card *card, cudnnBackendDescriptor_t configuration,
+                  const weft_dnn_wish *wish, weft_dnn_plan *plan, char words[WEFT_DNN_WORDS]) {
+    const unsigned status = make(card, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                 1, &configuration, plan);
+    if (!status && plan->workspace <= wish->workspace) return true;
+    if (status)
+        weft__dnn_words(status, "a plan", words);
+    else
+        snprintf(words, WEFT_DNN_WORDS, "it wants %lld bytes of memory", (long long)plan->workspace);
+    weft__dnn_plan_free(plan);
+    return false;
+}
+
+/* What cuDNN proposes in a mode; descriptors of the graph's. */
+static int propose(const weft_dnn_card *card, weft_dnn_graph *g, cudnnBackendDescriptor_t operations,
+                   unsigned mode, cudnnBackendDescriptor_t list[CONFIGURATIONS]) {
+    cudnnBackendDescriptor_t from = weft__dnn_make(g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    int64_t count = 0;
+    weft__dnn_link(g, from, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, operations);
+    weft__dnn_set(g, from, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    if (!card->handle) weft__dnn_link(g, from, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, card->properties);
+    weft__dnn_finish(g, from);
+    for (int i = 0; i < CONFIGURATIONS; i++) list[i] = weft__dnn_make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    if (g->error ||
+        weft__dnn.cudnnBackendGetAttribute(from, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                           CONFIGURATIONS, &count, list) != 0)
+        return 0;
+    return count < CONFIGURATIONS ? (int)count : CONFIGURATIONS;
+}
+
+static bool search(const weft_dnn_card *card, weft_dnn_graph *found, cudnnBackendDescriptor_t operations,
+                   unsigned mode, const weft_dnn_wish *wish, weft_dnn_plan *plan,
+                   char words[WEFT_DNN_WORDS]) {
+    cudnnBackendDescriptor_t list[CONFIGURATIONS];
+    const int count = propose(card, found, operations, mode, list);
+    for (int i = 0; i < count; i++) {
+        weft_dnn_graph engine = {.error = 0};
+        const bool refused = wish->notes && noted(&engine, list[i], wish->notes);
+        weft__dnn_graph_free(&engine);
+        if (refused)
+            snprintf(words, WEFT_DNN_WORDS, "its engines compute in another precision or order");
+        else if (build(card, list[i], wish, plan, words))
+            return true;
+    }
+    return false;
+}
+
+bool weft__dnn_plan(const weft_dnn_card *card, weft_dnn_graph *g, const weft_dnn_wish *wish,
+                    weft_dnn_plan *plan, char words[WEFT_DNN_WORDS]) {
+    const unsigned modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+    cudnnBackendDescriptor_t operations = weft__dnn_make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    weft__dnn_set(g, operations, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                  g->n_operations, g->operations);
+    if (card->handle)
+        weft__dnn_set(g, operations, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &card->handle);
+    weft__dnn_finish(g, operations);
+    snprintf(words, WEFT_DNN_WORDS, "%s", g->error ? g->words : "it knows no engine for it");
+    bool done = false;
+    for (int m = 0; m < 2 && !g->error && !done; m++) {
+        weft_dnn_graph found = {.error = 0};
+        done = search(card, &found, operations, modes[m], wish, plan, words);
+        if (found.error) memcpy(words, found.words, WEFT_DNN_WORDS);
+        weft__dnn_graph_free(&found);
+    }
+    return done;
+}
+
+char *weft__dnn_plan_save(weft_context *ctx, const weft_dnn_plan *plan, size_t *bytes) {
+    const unsigned what = CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION;
+    int64_t count = 0;
+    if (weft__dnn.cudnnBackendGetAttribute(plan->descriptor, what, CUDNN_TYPE_CHAR, 0, &count, NULL) != 0 ||
+        count <= 0)
+        return NULL;
+    char *saved = weft__alloc(ctx, (size_t)count + 1);
+    if (!saved) return NULL;
+    if (weft__dnn.cudnnBackendGetAttribute(plan->descriptor, what, CUDNN_TYPE_CHAR, count, &count, saved) !=
+        0) {
+        weft__free(ctx, saved);
+        return NULL;
+    }
+    *bytes = (size_t)count;
+    return saved;
+}
+
+bool weft__dnn_plan_load(const weft_dnn_card *card, const char *saved, size_t bytes, weft_dnn_plan *plan) {
+    if (make(card, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)bytes, saved,
+             plan) == 0)
+        return true;
+    weft__dnn_plan_free(plan);
+    return false;
+}
+
+void weft__dnn_plan_free(weft_dnn_plan *plan) {
+    if (plan->descriptor) weft__dnn.cudnnBackendDestroyDescriptor(plan->descriptor);
+    plan->descriptor = NULL;
+}
+
+unsigned weft__dnn_execute(cudnnHandle_t handle, const weft_dnn_plan *plan, int count, const int64_t *ids,
+                           void *const *values, void *workspace, char words[WEFT_DNN_WORDS]) {
+    weft_dnn_graph g = {.error = 0};
+    cudnnBackendDescriptor_t pack = weft__dnn_make(&g, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    weft__dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids);
+    weft__dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, values);
+    weft__dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    weft__dnn_finish(&g, pack);
+    unsigned status = g.error;
+    if (!status) {
+        status = weft__dnn.cudnnBackendExecute(handle, plan->descriptor, pack);
+        if (status) weft__dnn_words(status, "an execution", words);
+    } else {
+        memcpy(words, g.words, WEFT_DNN_WORDS);
+    }
+    weft__dnn_graph_free(&g);
+    return status;
+}

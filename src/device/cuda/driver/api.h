@@ -1,0 +1,54 @@
+/* The CUDA driver as Weft sees it: types and constants by hand, functions found in the library that is opened
+ * at run time. Must not know: devices of Weft. Read next: library.c. */
+#ifndef WEFT_DEVICE_CUDA_DRIVER_API_H
+#define WEFT_DEVICE_CUDA_DRIVER_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUkern_st *CUkernel;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
+
+#ifndef __cuda_cuda_h__ /* the vendor's header, beside which a test includes this one */
+typedef unsigned CUresult;
+typedef unsigned CUdevice_attribute;
+typedef unsigned CUfunction_attribute;
+typedef unsigned CUstreamCaptureMode;
+typedef struct CUDA_KERNEL_NODE_PARAMS_v2 {
+#define CUDA_NODE(type, name) type name;
+#include "device/cuda/driver/cuda.def"
+#undef CUDA_NODE
+} CUDA_KERNEL_NODE_PARAMS_v2;
+enum {
+#define CUDA_CONSTANT(name, value) name = (value),
+#include "device/cuda/driver/cuda.def"
+#undef CUDA_CONSTANT
+};
+#endif
+
+/* The functions; all there once weft__cuda_open_library has returned NULL. */
+typedef struct weft__cuda_functions {
+#define CUDA_FUNCTION(name, arguments) CUresult(*name) arguments;
+#include "device/cuda/driver/cuda.def"
+#undef CUDA_FUNCTION
+} weft__cuda_functions;
+extern weft__cuda_functions weft__cu;
+
+/* Opens the driver, once a process; NULL, or why that cannot be and what helps. Thread-safe. */
+const char *weft__cuda_open_library(void);
+void weft__cuda_forget_library(void);
+
+/* "CUDA_ERROR_NOT_FOUND: named symbol not found" */
+const char *weft__cuda_error_name(CUresult error, char text[160]);
+
+#endif

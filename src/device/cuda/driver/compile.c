@@ -1,0 +1,71 @@
+/* Modules of texts as cubins, by NVRTC or from the disk, loaded by the driver. Must not know: what they
+ * compute. Read next: gpu/backend/compile.c, nvrtc.c. */
+#include "device/cuda/cuda.h"
+#include "device/cuda/driver/nvrtc.h"
+
+enum { TOGETHER = 8 };
+
+static weft__cuda *of(weft_gpu_compiler *compiler) { return weft__cuda_of(compiler->device); }
+
+static void compile_text(weft__cuda *d, weft_gpu_unit *u) {
+    weft_nvrtc_job job = {.text = u->text, .arch = d->found->arch};
+    u->fresh = true;
+    weft__nvrtc_compile(&job);
+    u->job = job.program;
+    u->error = (int)job.error;
+}
+
+static void compile(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
+    if (!u->binary) compile_text(of(compiler), u);
+}
+
+/* The cubin of what was compiled here. */
+static weft_status take(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
+    weft_context *ctx = compiler->device->ctx;
+    weft_nvrtc_job job = {
+        .text = u->text, .arch = of(compiler)->found->arch, .program = u->job, .error = (unsigned)u->error};
+    u->job = NULL;
+    if (!u->error) return weft__nvrtc_take(ctx, &job, u->launch->name, &u->binary, &u->binary_bytes);
+    char *log = weft__nvrtc_log(ctx, &job);
+    const weft_status status = weft__gpu_refused(compiler, u, log ? log : "its words are lost");
+    weft__free(ctx, log);
+    weft__nvrtc_drop(&job);
+    return status;
+}
+
+static CUresult load(weft_gpu_unit *u) {
+    CUmodule module = NULL;
+    const CUresult error = weft__cu.cuModuleLoadData(&module, u->binary);
+    u->module = error ? NULL : module;
+    return error;
+}
+
+static weft_status finish(weft_gpu_compiler *compiler, weft_gpu_unit *u) {
+    weft__cuda *d = of(compiler);
+    if (!u->fresh && load(u) == 0)
+        return u->error ? weft__gpu_refused(compiler, u, "a test's wish") : WEFT_OK;
+    if (!u->fresh) { /* another card's, say */
+        weft__free(d->gpu.base.ctx, u->binary);
+        u->binary = NULL;
+        compile_text(d, u);
+    }
+    WEFT_TRY(take(compiler, u));
+    const CUresult error = load(u);
+    return error ? weft__cuda_fail(d, error, "loading kernels") : WEFT_OK;
+}
+
+static void release(weft_gpu_compiler *compiler, void *module) {
+    (void)compiler;
+    weft__cu.cuModuleUnload(module);
+}
+
+void weft__cuda_compiler_open(weft__cuda *d) {
+    d->gpu.compiler = (weft_gpu_compiler){.device = &d->gpu.base,
+                                          .language = WEFT_CUDA_C,
+                                          .identity = d->found->compiler,
+                                          .options = weft__nvrtc_options(),
+                                          .together = TOGETHER,
+                                          .compile = compile,
+                                          .finish = finish,
+                                          .release = release};
+}

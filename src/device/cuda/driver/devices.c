@@ -1,0 +1,240 @@
+/* Finding the CUDA cards and choosing one by its number or name; the context of each. Must not know: buffers.
+ * Read next: cuda.c. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "device/cuda/blas/blas.h"
+#include "device/cuda/driver/devices.h"
+#include "device/cuda/dnn/dnn.h"
+#include "device/cuda/hooks.h"
+#include "device/cuda/nccl/nccl.h"
+#include "device/cuda/nvml/nvml.h"
+#include "device/cuda/driver/nvrtc.h"
+#include "device/cuda/blas/search.h"
+#include "device/gpu/backend/backend.h"
+
+enum { CARDS_MOST = 16, LEAST_VERSION = 12000 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool looked, driver;
+static int looked_at; /* weft__forks() then */
+static int count;
+static weft__cuda_found found[CARDS_MOST];
+static char why_none[600];
+
+/* ---- looking ---- */
+
+static int number(CUdevice id, CUdevice_attribute what) {
+    int value = 0;
+    return weft__cu.cuDeviceGetAttribute(&value, what, id) == 0 ? value : 0;
+}
+
+/* "580.65.06", which the driver's own interface does not tell; "" where the system does not either. */
+static void driver_release(char to[32]) {
+    FILE *file = fopen("/sys/module/nvidia/version", "r");
+    to[0] = 0;
+    if (file && !fgets(to, 32, file)) to[0] = 0;
+    if (file) fclose(file);
+    to[strcspn(to, "\n")] = 0;
+}
+
+void weft__cuda_driver_version(char text[80]) {
+    char release[32];
+    int version = 0;
+    if (weft__cu.cuDriverGetVersion(&version) != 0) version = 0;
+    driver_release(release);
+    snprintf(text, 80, "%.30s%sCUDA %d.%d%s", release, release[0] ? " (" : "", version / 1000,
+             version % 1000 / 10, release[0] ? ")" : "");
+}
+
+/* What NVRTC is to compile for: code for 8.6 runs on 8.9, not on 9.0. 0: it knows nothing that runs there. */
+static int target_of(int capability) {
+    for (int c = capability; c >= capability / 10 * 10; c--)
+        if (weft__nvrtc_knows(c)) return c;
+    return 0;
+}
+
+/* What Weft needs that is missing. */
+static void check(weft__cuda_found *f, int version, const char *no_compiler) {
+    int major = 0, minor = 0;
+    if (no_compiler) {
+        snprintf(f->reason, sizeof f->reason,
+                 "its driver is there, the compiler of kernels is not: %s; until then opencl serves the card",
+                 no_compiler);
+        return;
+    }
+    weft__nvrtc_version(&major, &minor);
+    if (number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
+        snprintf(f->reason, sizeof f->reason,
+                 "it is set to let nobody compute on it: nvidia-smi -c DEFAULT, by the administrator");
+    else if (major > version / 1000)
+        snprintf(
+            f->reason, sizeof f->reason,
+            "NVRTC %d.%d makes code for drivers of CUDA %d, and this one is for CUDA %d.%d: install NVRTC %d "
+            "(PyPI: nvidia-cuda-nvrtc-cu%d) or a newer driver; until then opencl serves the card",
+            major, minor, major, version / 1000, version % 1000 / 10, version / 1000, version / 1000);
+    else if (!target_of(f->capability))
+        snprintf(f->reason, sizeof f->reason,
+                 "NVRTC %d.%d does not compile for compute capability %d.%d: install %s; until then opencl "
+                 "serves the card",
+                 major, minor, f->capability / 10, f->capability % 10,
+                 f->capability < 75 ? "NVRTC 12 (PyPI: nvidia-cuda-nvrtc-cu12)"
+                                    : "a newer one (PyPI: nvidia-cuda-nvrtc)");
+}
+
+static void describe(weft__cuda_found *f, int i, int version, const char *no_compiler) {
+    char release[32], products[80], attention[96];
+    size_t memory = 0;
+    int major = 0, minor = 0;
+    *f = (weft__cuda_found){.id = 0};
+    snprintf(f->spec, sizeof f->spec, "cuda:%d", i);
+    snprintf(f->name, sizeof f->name, "card %d", i);
+    if (weft__cu.cuDeviceGet(&f->id, i) != 0) {
+        snprintf(f->reason, sizeof f->reason, "its driver does not hand it out: nvidia-smi tells more");
+        return;
+    }
+    if (weft__cu.cuDeviceGetName(f->name, sizeof f->name, f->id) != 0) snprintf(f->name, 8, "card");
+    if (weft__cu.cuDeviceGetPCIBusId(f->bus, sizeof f->bus, f->id) != 0) f->bus[0] = 0;
+    if (weft__cu.cuDeviceTotalMem_v2(&memory, f->id) == 0) f->memory = memory;
+    f->capability = 10 * number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                    number(f->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    f->units = number(f->id, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    f->most_items = number(f->id, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    f->local_bytes = (uint64_t)number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    f->most_local_bytes = (uint64_t)number(f->id, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    check(f, version, no_compiler);
+    if (!no_compiler) {
+        f->arch_number = target_of(f->capability);
+        snprintf(f->arch, sizeof f->arch, "sm_%d", f->arch_number);
+        weft__nvrtc_version(&major, &minor);
+    }
+    snprintf(f->compiler, sizeof f->compiler, "NVRTC %d.%d %s", major, minor, f->arch);
+    driver_release(release);
+    const char *no_products = weft__blas_open();
+    if (no_products)
+        snprintf(products, sizeof products, "no cuBLASLt (products on own kernels: %s)",
+                 strncmp(no_products, "WEFT", 4) == 0 ? no_products : "pip install nvidia-cublas");
+    else
+        weft__blas_version(products);
+    weft__dnn_describe(attention);
+    snprintf(f->detail, sizeof f->detail,
+             "%.120s, compute capability %d.%d, driver %.30s%sCUDA %d.%d%s, NVRTC %d.%d, %s, %s", f->name,
+             f->capability / 10, f->capability % 10, release, release[0] ? " (" : "", version / 1000,
+             version % 1000 / 10, release[0] ? ")" : "", major, minor, products, attention);
+}
+
+static void collect(void) {
+    char said[160];
+    int n = 0, version = 0;
+    CUresult error = weft__cu.cuInit(0);
+    if (!error) error = weft__cu.cuDriverGetVersion(&version);
+    if (!error) error = weft__cu.cuDeviceGetCount(&n);
+    if (!error && version < LEAST_VERSION) {
+        char text[80];
+        weft__cuda_driver_version(text);
+        snprintf(
+            why_none, sizeof why_none,
+            "the driver, %s, is older than CUDA 12: install a newer one (525 or later); until then opencl "
+            "serves its cards",
+            text);
+        return;
+    }
+    if (error || n < 1) {
+        snprintf(why_none, sizeof why_none,
+                 "the CUDA driver finds no card (%s): is there one, do CUDA_VISIBLE_DEVICES and this user's "
+                 "rights let it be seen, and was the machine started since the driver was installed? "
+                 "nvidia-smi tells more",
+                 error ? weft__cuda_error_name(error, said) : "none");
+        return;
+    }
+    weft__cuda_libraries_for(version);
+    const char *no_compiler = weft__nvrtc_open();
+    for (count = 0; count < n && count < CARDS_MOST; count++) {
+        weft__cuda_found f;
+        describe(&f, count, version, no_compiler);
+        found[count] = f;
+    }
+}
+
+int weft__cuda_devices(const weft__cuda_found **list, const char **why) {
+    pthread_mutex_lock(&lock);
+    if (!looked) {
+        const char *reason = weft__cuda_open_library();
+        count = 0;
+        driver = !reason;
+        snprintf(why_none, sizeof why_none, "%s", reason ? reason : "");
+        if (!reason) collect();
+        looked = true;
+        looked_at = weft__forks();
+    }
+    const char *forked = weft__device_forked(looked_at);
+    pthread_mutex_unlock(&lock);
+    *list = found;
+    if (why) *why = forked ? forked : why_none;
+    return forked ? 0 : count;
+}
+
+bool weft__cuda_driver(void) {
+    const weft__cuda_found *list;
+    (void)weft__cuda_devices(&list, NULL);
+    return driver;
+}
+
+/* ---- contexts ---- */
+
+CUcontext weft__cuda_context_take(const weft__cuda_found *given, CUresult *error) {
+    weft__cuda_found *f = &found[given - found];
+    pthread_mutex_lock(&lock);
+    *error = f->lost ? CUDA_ERROR_CONTEXT_IS_DESTROYED : 0;
+    if (!*error && !f->context) {
+        *error = weft__cu.cuDevicePrimaryCtxRetain(&f->context, f->id);
+        if (*error) f->context = NULL;
+        weft__gpu_hook.contexts += !*error;
+    }
+    f->users += !*error;
+    CUcontext context = *error ? NULL : f->context;
+    pthread_mutex_unlock(&lock);
+    return context;
+}
+
+void weft__cuda_context_give(const weft__cuda_found *given, bool lost) {
+    weft__cuda_found *f = &found[given - found];
+    pthread_mutex_lock(&lock);
+    f->lost = f->lost || lost;
+    if (--f->users == 0 && f->lost) {
+        weft__cu.cuDevicePrimaryCtxReset_v2(f->id);
+        weft__cu.cuDevicePrimaryCtxRelease_v2(f->id);
+        f->context = NULL;
+        f->lost = false;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void weft__cuda_forget(void) {
+    weft__nccl_forget();
+    for (int i = 0; i < count; i++) {
+        if (found[i].context) weft__cu.cuDevicePrimaryCtxRelease_v2(found[i].id);
+        found[i].context = NULL;
+    }
+    looked = false;
+    weft__cuda_forget_library();
+    weft__nvrtc_forget();
+    weft__blas_forget();
+    weft__dnn_forget();
+    weft__nvml_forget();
+}
+
+/* ---- choosing ---- */
+
+const weft__cuda_found *weft__cuda_choose(weft_context *ctx, const char *selector) {
+    const weft__cuda_found *list;
+    const char *why;
+    weft_gpu_name names[CARDS_MOST];
+    const int n = weft__cuda_devices(&list, &why);
+    for (int i = 0; i < n; i++)
+        names[i] = (weft_gpu_name){list[i].spec, list[i].name, "", list[i].reason, false, true};
+    const int chosen = weft__gpu_choose(ctx, "cuda", selector, names, n, why);
+    return chosen < 0 ? NULL : &list[chosen];
+}

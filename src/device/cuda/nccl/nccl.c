@@ -1,0 +1,158 @@
+/* NCCL, opened at run time: without it sums over cards go by way of the host. Communicators are made once for
+ * a set of cards, as contexts are once for a card. Must not know: what is summed. Read next: search.c. */
+#include <pthread.h>
+#include <stdio.h>
+
+#include "device/cuda/cuda.h"
+#include "device/cuda/nccl/nccl.h"
+#include "device/cuda/blas/search.h"
+
+const char *weft__nccl_file;
+
+static weft__nccl_functions nccl;
+static const char *const files[] = {"libnccl.so.2"};
+static const weft__cuda_symbol wanted[] = {
+#define NCCL_FUNCTION(result, name, arguments) {#name, offsetof(weft__nccl_functions, name)},
+#include "device/cuda/nccl/nccl.def"
+#undef NCCL_FUNCTION
+};
+static weft__cuda_library library = {.title = "NCCL",
+                                     .package = "nvidia-nccl-cu13",
+                                     .files = files,
+                                     .n_files = 1,
+                                     .wanted = wanted,
+                                     .n_wanted = sizeof wanted / sizeof *wanted,
+                                     .table = &nccl};
+
+const char *weft__nccl_open(void) { return weft__cuda_library_open(&library, weft__nccl_file); }
+
+int weft__nccl_version(void) {
+    int version = 0;
+    return nccl.ncclGetVersion(&version) == 0 ? version : 0;
+}
+
+/* ---- communicators ---- */
+
+enum { CARDS_MOST = 64, CLIQUES_MOST = 8 };
+
+/* Cards that sum together, in this order. */
+typedef struct clique {
+    int n, cards[CARDS_MOST];
+    CUcontext contexts[CARDS_MOST]; /* of which the communicators are: another one is another clique */
+    ncclComm_t comms[CARDS_MOST];
+} clique;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static clique cliques[CLIQUES_MOST];
+static int n_cliques;
+
+static void drop(clique *c) {
+    for (int i = 0; i < c->n; i++) nccl.ncclCommAbort(c->comms[i]);
+    *c = cliques[--n_cliques];
+}
+
+void weft__nccl_forget(void) {
+    while (n_cliques > 0) drop(&cliques[0]);
+    library.looked = false;
+}
+
+static clique *find(const clique *like) {
+    for (int k = 0; k < n_cliques; k++) {
+        bool same = cliques[k].n == like->n;
+        for (int i = 0; same && i < like->n; i++)
+            same = cliques[k].cards[i] == like->cards[i] && cliques[k].contexts[i] == like->contexts[i];
+        if (same) return &cliques[k];
+    }
+    return NULL;
+}
+
+static ncclResult_t take(clique *wanted_one, clique **out) {
+    *out = find(wanted_one);
+    if (*out) return 0;
+    const ncclResult_t error = nccl.ncclCommInitAll(wanted_one->comms, wanted_one->n, wanted_one->cards);
+    if (error) return error;
+    if (n_cliques == CLIQUES_MOST) drop(&cliques[0]);
+    cliques[n_cliques] = *wanted_one;
+    *out = &cliques[n_cliques++];
+    return 0;
+}
+
+/* ---- a sum ---- */
+
+/* Whether these are different cards, and which. */
+static bool describe(weft_device *const *devices, size_t n, clique *c) {
+    if (n > CARDS_MOST) return false;
+    for (size_t i = 0; i < n; i++) {
+        const weft__cuda *d = weft__cuda_of(devices[i]);
+        c->cards[i] = d->found->id;
+        c->contexts[i] = d->context;
+        for (size_t k = 0; k < i; k++)
+            if (c->cards[k] == c->cards[i]) return false;
+    }
+    c->n = (int)n;
+    return true;
+}
+
+static ncclResult_t submit(const clique *c, weft_device *const *devices, weft_buffer *const *buffers,
+                           weft_dtype dtype, size_t count) {
+    const ncclDataType_t type = dtype == WEFT_F64 ? ncclFloat64 : ncclFloat32;
+    ncclResult_t error = nccl.ncclGroupStart();
+    if (error) return error;
+    for (int i = 0; i < c->n && !error; i++) {
+        const weft__cuda *d = weft__cuda_of(devices[i]);
+        const weft__cuda_buffer *b = (const weft__cuda_buffer *)buffers[i];
+        void *const at = (void *)(uintptr_t)(b->memory + d->gpu.guard); // NOLINT(performance-no-int-to-ptr)
+        error = nccl.ncclAllReduce(at, at, count, type, ncclSum, c->comms[i], d->stream);
+    }
+    const ncclResult_t ended = nccl.ncclGroupEnd();
+    return error ? error : ended;
+}
+
+/* Before the sum (or after it) buffers of large uploads: see transfer.c. */
+static CUresult order(weft_device *device, weft_buffer *buffer, bool before) {
+    weft__cuda *d = weft__cuda_of(device);
+    CUresult error = weft__cuda_enter(d);
+    if (error) return error;
+    error = before ? weft__cuda_before_use(d, (weft__cuda_buffer *)buffer)
+                   : weft__cuda_after_use(d, (weft__cuda_buffer *)buffer);
+    weft__cuda_leave(d);
+    return error;
+}
+
+static weft_status order_all(weft_device *const *devices, weft_buffer *const *buffers, size_t n,
+                             bool before) {
+    for (size_t i = 0; i < n; i++) {
+        const CUresult error = order(devices[i], buffers[i], before);
+        if (error) return weft__cuda_fail(weft__cuda_of(devices[i]), error, "a sum over cards");
+        weft__gpu_of(devices[i])->unseen = true;
+    }
+    return WEFT_OK;
+}
+
+static weft_status sum(clique *like, weft_device *const *devices, weft_buffer *const *buffers,
+                       weft_dtype dtype, size_t count) {
+    clique *c;
+    ncclResult_t error = take(like, &c);
+    if (!error) {
+        error = submit(c, devices, buffers, dtype, count);
+        if (error) drop(c); /* which answers with errors from now on */
+    }
+    if (!error) return WEFT_OK;
+    return weft__fail(devices[0]->ctx, WEFT_ERR_DEVICE,
+                      "%s and %d more cards: NCCL does not sum over them: %s; NCCL_DEBUG=WARN tells more",
+                      devices[0]->name, like->n - 1, nccl.ncclGetErrorString(error));
+}
+
+weft_status weft__nccl_sum(weft_device *const *devices, weft_buffer *const *buffers, size_t n,
+                           weft_dtype dtype, size_t count, bool *done) {
+    clique like = {0};
+    *done = false;
+    if (weft__nccl_open() || !describe(devices, n, &like)) return WEFT_OK;
+    WEFT_TRY(order_all(devices, buffers, n, true));
+    pthread_mutex_lock(&lock);
+    const weft_status status = sum(&like, devices, buffers, dtype, count);
+    pthread_mutex_unlock(&lock);
+    WEFT_TRY(status);
+    *done = true;
+    return order_all(devices, buffers, n, false);
+}

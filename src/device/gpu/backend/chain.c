@@ -1,0 +1,428 @@
+/* Chains: launches of one group each, one after the other, as one launch of one group that calls them,
+ * waiting in between only for what its own work-items wrote. A launch costs microseconds, and so does all the
+ * work of a small net's step, which becomes one launch. Which of the functions is called, with which slots
+ * and numbers, comes from memory: a kernel takes too few arguments for that, and a compiler meets each
+ * function once.
+ *
+ * Chains are made where they pay: in programs that ran often, since each chain is a text of its own that
+ * takes seconds to compile (and not beside the runs: PoCL compiles most of it at the first launch, holding a
+ * lock that every launch takes); that change variables, as steps do; and that have few groups for their
+ * launches, so that launching is what takes time.
+ *
+ * Larger steps, on CUDA, have launches side by side in the same way: those of one phase, which do not wait
+ * for each other and leave the card half empty, are one launch, whose groups are dealt out among them. Must
+ * not know: what the kernels compute. Read next: prelude/links.cl. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "device/gpu/backend/hooks.h"
+#include "device/gpu/backend/program.h"
+#include "device/gpu/backend/text.h"
+
+enum {
+    CHAIN_AFTER = 200, /* runs: what chains save pays for seconds of compiling them only later */
+    GROUPS_MEAN = 2,   /* of a launch in a program where launching is what takes time */
+    KINDS_MOST = 32,   /* compilers take long for long functions */
+    LINKS_MOST = 500,
+    SLOTS_MOST = 100,  /* OpenCL promises 1,024 bytes of arguments */
+    WORDS_MOST = 7000, /* and 64 KiB of constants */
+    LINK_WORDS = 2
+};
+
+typedef struct chain {
+    weft_gpu_program *program;
+    const weft_launch *first; /* of `count` */
+    bool beside;              /* each other, not one after the other */
+    int count;
+    int kind[LINKS_MOST]; /* the first link with the same text */
+    int n_kinds;
+    int slots[SLOTS_MOST];
+    int n_slots;
+    size_t words;
+    bool faults;
+    unsigned prelude;
+} chain;
+
+/* ---- which launches ---- */
+
+static bool may_link(const weft_launch *l) {
+    return l->links && l->groups[0] == 1 && l->groups[1] == 1 && l->groups[2] == 1;
+}
+
+/* Not with what others of the phase need for themselves. */
+static bool may_stand(const weft_gpu_program *p, const weft_launch *l) {
+    bool may = l->links && !l->call && l->shared_bytes == 0;
+    for (int a = 0; a < l->n_arguments; a++)
+        may =
+            may && (l->arguments[a].kind != WEFT_ARGUMENT_BUFFER || l->arguments[a].index != p->scratch_slot);
+    return may;
+}
+
+static int64_t groups_of(const weft_launch *l) { return l->groups[0] * l->groups[1] * l->groups[2]; }
+
+static int slot_at(chain *c, int slot) {
+    int i = 0;
+    while (i < c->n_slots && c->slots[i] != slot) i++;
+    if (i == c->n_slots && i < SLOTS_MOST) c->slots[c->n_slots++] = slot;
+    return i;
+}
+
+/* The words of a link: before its slots and numbers, which function it calls and how many words it has. */
+static size_t link_words(const weft_launch *l) {
+    size_t words = LINK_WORDS;
+    for (int a = 0; a < l->n_arguments; a++) {
+        const weft_argument *argument = &l->arguments[a];
+        words += argument->kind == WEFT_ARGUMENT_NUMBERS ? (size_t)argument->i / 8
+                                                         : argument->kind == WEFT_ARGUMENT_BUFFER;
+    }
+    return words;
+}
+
+/* Takes one more launch in, unless that is too much. */
+static bool extend(chain *c, const weft_launch *l) {
+    const chain before = *c;
+    if (!(c->beside ? may_stand(c->program, l) : may_link(l)) || c->count == LINKS_MOST ||
+        memcmp(c->first->items, l->items, sizeof l->items) != 0)
+        return false;
+    int same = 0;
+    while (same < c->count && strcmp(c->first[same].text, l->text) != 0) same++;
+    bool fits = same < c->count || c->n_kinds < KINDS_MOST;
+    c->words += link_words(l);
+    for (int a = 0; a < l->n_arguments; a++) {
+        const weft_argument *argument = &l->arguments[a];
+        c->faults = c->faults || argument->kind == WEFT_ARGUMENT_FAULTS;
+        fits = fits && (argument->kind != WEFT_ARGUMENT_BUFFER || slot_at(c, argument->index) < SLOTS_MOST);
+    }
+    if (!fits || c->words > WORDS_MOST) {
+        *c = before;
+        return false;
+    }
+    c->n_kinds += same == c->count;
+    c->kind[c->count++] = same;
+    c->prelude |= l->prelude;
+    return true;
+}
+
+/* The first link that calls the same function: a text may have several. */
+static int call_of(const chain *c, int link) {
+    int same = c->kind[link];
+    while (c->kind[same] != c->kind[link] || strcmp(c->first[same].name, c->first[link].name) != 0) same++;
+    return same;
+}
+
+/* The longest chain from launch l on. */
+static chain chain_from(weft_gpu_program *p, int l) {
+    chain c = {.program = p, .first = &p->launches.list[l]};
+    while (l < p->launches.count && extend(&c, &p->launches.list[l])) l++;
+    return c;
+}
+
+/* Does launch l wait for nothing of the launch before it? */
+static bool is_beside(const weft_gpu_program *p, const weft_commands *commands, int l) {
+    for (int c = p->commands[l - 1] + 1; c <= p->commands[l]; c++)
+        if (commands->list[c].after) return false;
+    return p->commands[l - 1] != p->commands[l];
+}
+
+/* As many from launch l on as the card can take at once. */
+static chain beside_from(weft_gpu_program *p, const weft_commands *commands, int l) {
+    chain c = {.program = p, .first = &p->launches.list[l], .beside = true};
+    const int64_t most = (int64_t)GROUPS_MEAN * p->launches.target->units;
+    int64_t groups = 0;
+    for (; l < p->launches.count && (c.count == 0 || is_beside(p, commands, l)); l++) {
+        groups += groups_of(&p->launches.list[l]);
+        if (groups > most || !extend(&c, &p->launches.list[l])) break;
+    }
+    return c;
+}
+
+/* ---- names ---- */
+
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static bool begins(const char *line, const char *word) { return strncmp(line, word, strlen(word)) == 0; }
+
+/* The name that a line defines, up to *end; NULL: none. */
+static const char *defined(const char *line, bool macro, const char **end) {
+    const char *name = line;
+    if (macro && begins(line, "#define ")) {
+        name = line + strlen("#define ");
+        for (*end = name; is_letter(**end); ++*end) continue;
+        return name;
+    }
+    if (!macro && begins(line, "typedef struct ")) {
+        name = line + strlen("typedef struct ");
+        for (*end = name; is_letter(**end); ++*end) continue;
+        return name;
+    }
+    if (macro || !(begins(line, "W_FN ") || begins(line, "INLINE ") || begins(line, "W_KERNEL ")))
+        return NULL;
+    do { /* the last name before parameters: attributes have parentheses as well */
+        const char *open = strchr(name, '(');
+        if (!open) return NULL;
+        *end = open;
+        for (name = open; name > line && is_letter(name[-1]);) name--;
+        if (!begins(name, "W_ITEMS") && !begins(name, "__attribute__")) return name;
+        int depth = 0;
+        for (name = open; *name; name++)
+            if ((depth += (*name == '(') - (*name == ')')) == 0) break;
+    } while (*name);
+    return NULL;
+}
+
+/* Lets functions of a link have names of their own for as long as its text lasts, macros no longer. */
+static void put_names(weft_text *out, const char *text, bool macros, bool end, const char *tag, int link) {
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        const char *to;
+        line += *line == '\n';
+        const char *name = defined(line, macros, &to);
+        if (!name) continue;
+        const int n = (int)(to - name);
+        if (end)
+            weft__put(out, "#undef %.*s\n", n, name);
+        else
+            weft__put(out, "#define %.*s %.*s_%s_%d\n", n, name, n, name, tag, link);
+    }
+}
+
+/* ---- text ---- */
+
+static bool has_memory(const chain *c, int link) { return strstr(c->first[link].text, "W_SHARED(") != NULL; }
+
+/* Of launches side by side: which of its groups this is, and how many there are. */
+static const char place_of_groups[] = "__shared__ int w_place[6];\n"
+                                      "#undef w_group\n#undef w_groups\n"
+                                      "#define w_group(dim) w_place[dim]\n"
+                                      "#define w_groups(dim) w_place[3 + (dim)]\n"
+                                      "W_FN void stand(int group, int x, int y, int z) {\n"
+                                      "    if (w_item(0) == 0) {\n"
+                                      "        w_place[0] = group % x, w_place[1] = group / x % y;\n"
+                                      "        w_place[2] = group / x / y;\n"
+                                      "        w_place[3] = x, w_place[4] = y, w_place[5] = z;\n"
+                                      "    }\n"
+                                      "    w_barrier();\n"
+                                      "}\n";
+
+static void put_functions(const chain *c, weft_text *out, const char *tag) {
+    weft__put(out, "%s%s", weft__text_prelude_links, c->beside ? place_of_groups : "");
+    for (int i = 0; i < c->count; i++) {
+        const char *text = c->first[i].text;
+        if (c->kind[i] != i) continue;
+        put_names(out, text, false, false, tag, i);
+        weft__put(out, "%s\n", text);
+        put_names(out, text, false, true, tag, i);
+        put_names(out, text, true, true, tag, i);
+    }
+    weft__put(out, "%s", weft__text_prelude_kernels);
+}
+
+/* A call of a link's function, with what its words say: in the loop those that `l` points at, for whichever
+ * link calls that function; else those at `word`. */
+static void put_call(chain *c, weft_text *out, const char *tag, int link, bool loop, size_t word) {
+    const weft_launch *l = &c->first[link];
+    char name[128];
+    snprintf(name, sizeof name, "%s_%s_%d", l->name, tag, c->kind[link]);
+    weft__put(out, "%s(", name);
+    word += LINK_WORDS;
+    for (int i = 0; i < l->n_arguments; i++) {
+        const weft_argument *a = &l->arguments[i];
+        if (a->kind == WEFT_ARGUMENT_FAULTS)
+            weft__put(out, "faults, ");
+        else if (a->kind == WEFT_ARGUMENT_NUMBERS)
+            weft__put(out, "*(W_CONSTANT W_NUMBERS(%s) *)(%s + %zu)", name, loop ? "l" : "n", word);
+        else if (loop)
+            weft__put(out, "b[l[%zu]], ", word++);
+        else
+            weft__put(out, "b%d, ", slot_at(c, a->index)), word++;
+    }
+    if (has_memory(c, link)) weft__put(out, ", &memory.link%d", c->kind[link]);
+    weft__put(out, ");");
+}
+
+/* Each function once, since compilers take long. */
+static void put_loop(chain *c, weft_text *out, const char *tag) {
+    weft__put(out, "        W_ANY b[] = {");
+    for (int s = 0; s < c->n_slots; s++) weft__put(out, "%sb%d", s ? ", " : "", s);
+    weft__put(out, "};\n        for (W_CONSTANT long *l = n; l[0] >= 0; l += l[1]) {\n"
+                   "            switch ((int)l[0]) {\n");
+    for (int i = 0; i < c->count; i++) {
+        if (call_of(c, i) != i) continue;
+        weft__put(out, "            case %d: ", i);
+        put_call(c, out, tag, i, true, 0);
+        weft__put(out, " break;\n");
+    }
+    weft__put(out, "            }\n            w_fence_all();\n        }\n");
+}
+
+/* All in turn: work-items that wait for each other would do so in a branch there, of which PoCL 3.1 dies. */
+static void put_calls(chain *c, weft_text *out, const char *tag) {
+    size_t word = 0;
+    for (int i = 0; i < c->count; i++) {
+        weft__put(out, "        ");
+        put_call(c, out, tag, i, false, word);
+        weft__put(out, "\n        w_barrier_all();\n");
+        word += link_words(&c->first[i]);
+    }
+}
+
+/* Each by its groups. */
+static void put_parts(chain *c, weft_text *out, const char *tag) {
+    size_t word = 0;
+    int64_t begin = 0;
+    weft__put(out, "    const int group = (int)blockIdx.x;\n    n += n_at;\n");
+    for (int i = 0; i < c->count; i++) {
+        const weft_launch *l = &c->first[i];
+        const int64_t end = begin + groups_of(l);
+        weft__put(out, "    %sif (group < %lld) {\n        stand(group - %lld, %lld, %lld, %lld);\n        ",
+                  i ? "else " : "", (long long)end, (long long)begin, (long long)l->groups[0],
+                  (long long)l->groups[1], (long long)l->groups[2]);
+        put_call(c, out, tag, i, false, word);
+        weft__put(out, "\n    }\n");
+        word += link_words(l);
+        begin = end;
+    }
+    weft__put(out, "}\n");
+}
+
+static void put_text(chain *c, weft_text *out, const char *tag) {
+    const int *items = c->first->items;
+    bool memory = false;
+    put_functions(c, out, tag);
+    weft__put(out, "W_KERNEL W_ITEMS(%d, %d, %d) void chain(W_CONSTANT long *n, long n_at, int times",
+              items[0], items[1], items[2]);
+    if (c->faults) weft__put(out, ", W_GLOBAL w_faults *faults");
+    for (int s = 0; s < c->n_slots; s++) weft__put(out, ", W_ANY b%d", s);
+    weft__put(out, ") {\n");
+    for (int i = 0; i < c->count; i++) {
+        if (c->kind[i] != i || !has_memory(c, i)) continue;
+        weft__put(out, "%s        W_SHARED(%s_%s_%d) link%d;\n", memory ? "" : "    W_LOCAL_ROOM union {\n",
+                  c->first[i].name, tag, i, i);
+        memory = true;
+    }
+    if (memory) weft__put(out, "    } memory;\n");
+    if (c->beside) {
+        put_parts(c, out, tag);
+        return;
+    }
+    weft__put(out, "    n += n_at;\n    for (int time = 0; time < times; time++) {\n");
+    if (c->program->launches.target->vectors)
+        put_loop(c, out, tag);
+    else
+        put_calls(c, out, tag);
+    weft__put(out, "    }\n}\n");
+}
+
+/* Its names bear a hash of the text, so that chains can stand in one program. */
+static char *write_text(chain *c) {
+    char tag[20] = "0000000000000000", *memory = NULL;
+    size_t size = 0;
+    for (int pass = 0; pass < 3; pass++) {
+        weft_text out = weft__text(memory, size);
+        put_text(c, &out, tag);
+        if (pass == 0) {
+            size = out.length + 1;
+            memory = weft__arena_alloc(c->program->launches.arena, size);
+            if (!memory) return NULL;
+        } else if (pass == 1) {
+            weft_hash hash;
+            weft__hash_init(&hash);
+            weft__hash_str(&hash, memory);
+            snprintf(tag, sizeof tag, "%016" PRIx64, hash.a);
+        }
+    }
+    return memory;
+}
+
+/* ---- the launch ---- */
+
+static weft_status add_words(chain *c) {
+    weft_gpu_program *p = c->program;
+    int64_t *words = weft__array(p->launches.ctx, p->n_words + c->words + 1, sizeof *words);
+    if (!words) return weft__fail_oom(p->launches.ctx, c->words * sizeof *words, "a chain of launches");
+    if (p->n_words) memcpy(words, p->words, p->n_words * sizeof *words);
+    weft__free(p->launches.ctx, p->words);
+    p->words = words;
+    for (int i = 0; i < c->count; i++) {
+        int64_t *link = words + p->n_words, *to = link + LINK_WORDS;
+        for (int a = 0; a < c->first[i].n_arguments; a++) {
+            const weft_argument *argument = &c->first[i].arguments[a];
+            if (argument->kind == WEFT_ARGUMENT_BUFFER) *to++ = slot_at(c, argument->index);
+            if (argument->kind != WEFT_ARGUMENT_NUMBERS) continue;
+            memcpy(to, argument->numbers, (size_t)argument->i);
+            to += argument->i / 8;
+        }
+        link[0] = call_of(c, i);
+        link[1] = to - link;
+        p->n_words += (size_t)(to - link);
+    }
+    words[p->n_words++] = -1;
+    return WEFT_OK;
+}
+
+static weft_status make_launch(chain *c, weft_launch *to) {
+    weft_gpu_program *p = c->program;
+    const size_t most = (size_t)c->n_slots + 3;
+    weft_argument *arguments = weft__arena_alloc(p->launches.arena, most * sizeof *arguments);
+    const char *text = write_text(c);
+    if (!arguments || !text) return weft__fail_oom(p->launches.ctx, 4096, "a chain of launches");
+    int n = 0;
+    arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_WORDS, .i = (int64_t)p->n_words};
+    arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_TIMES};
+    if (c->faults) arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_FAULTS, .written = true};
+    for (int s = 0; s < c->n_slots; s++)
+        arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_BUFFER, .written = true, .index = c->slots[s]};
+    int64_t groups = 0;
+    for (int i = 0; i < c->count; i++) groups += groups_of(&c->first[i]);
+    WEFT_TRY(add_words(c));
+    *to = (weft_launch){.name = "chain",
+                        .text = text,
+                        .prelude = c->prelude,
+                        .shares = !c->beside,
+                        .n_arguments = n,
+                        .arguments = arguments,
+                        .groups = {c->beside ? groups : 1, 1, 1}};
+    memcpy(to->items, c->first->items, sizeof to->items);
+    return WEFT_OK;
+}
+
+bool weft__gpu_chain_now(int64_t *runs, int times) {
+    const int64_t enough = weft__gpu_hook.chain_after ? weft__gpu_hook.chain_after : CHAIN_AFTER + 1;
+    const bool late = *runs >= enough;
+    *runs += times;
+    return !late && *runs >= enough;
+}
+
+/* Launches then wait for each other, which must not be for little. */
+static bool pays_beside(weft_gpu_program *p, const weft_commands *commands) {
+    int kept = 0;
+    if (p->launches.target->language != WEFT_CUDA_C || p->launches.target->vectors) return false;
+    for (int l = 0; l < p->launches.count; kept++) {
+        const int count = beside_from(p, commands, l).count;
+        l += count > 1 ? count : 1;
+    }
+    return 4 * kept <= 3 * p->launches.count;
+}
+
+weft_status weft__gpu_chain(weft_gpu_program *p, const weft_commands *commands) {
+    weft_launch *list = p->launches.list;
+    int64_t groups = 0;
+    int kept = 0;
+    for (int l = 0; l < p->launches.count; l++) groups += groups_of(&list[l]);
+    const bool beside = groups > GROUPS_MEAN * p->launches.count;
+    if (beside && !pays_beside(p, commands)) return WEFT_OK;
+    for (int l = 0; l < p->launches.count;) {
+        chain c = beside ? beside_from(p, commands, l) : chain_from(p, l);
+        weft_launch launch = list[l];
+        if (c.count > 1) WEFT_TRY(make_launch(&c, &launch));
+        p->repeats = !beside && c.count == p->launches.count && c.count > 1;
+        p->commands[kept] = p->commands[l];
+        list[kept++] = launch;
+        l += c.count > 1 ? c.count : 1;
+    }
+    p->launches.count = kept;
+    return WEFT_OK;
+}

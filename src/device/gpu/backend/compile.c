@@ -1,0 +1,269 @@
+/* Which texts are new, which share a module, and compiling those modules at once. Read next: cache.h, then a
+ * backend's compile.c. */
+#include "device/gpu/backend/compile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/threads.h"
+#include "device/gpu/backend/cache.h"
+
+enum { THREADS_MOST = 16 };
+
+/* A text that the device has not met. */
+typedef struct fresh {
+    const weft_launch *launch;
+    weft_gpu_text text; /* its module: number of the unit */
+} fresh;
+
+typedef struct work {
+    weft_gpu_compiler *c;
+    weft_context *ctx;
+    weft_arena arena;
+    weft_hash *keys; /* of the launches */
+    fresh *list;
+    size_t count, capacity;
+    weft_gpu_unit *units;
+    int n_units;
+    atomic_int next;
+    atomic_bool stopped; /* no further unit is begun */
+    pthread_t caller;
+} work;
+
+/* ---- what is new ---- */
+
+static weft_hash key_of(const weft_launch *launch) {
+    weft_hash key;
+    weft__hash_init(&key);
+    if (launch->call) return key;
+    weft__hash_u64(&key, launch->prelude);
+    weft__hash_str(&key, launch->text);
+    return key;
+}
+
+/* Where the text is, or belongs, among those of the device, which are in the order of their keys. */
+static size_t place_of(const weft_gpu_compiler *c, weft_hash key) {
+    size_t from = 0, to = c->n_texts;
+    while (from < to) {
+        const size_t middle = from + (to - from) / 2;
+        const weft_hash at = c->texts[middle].key;
+        if (at.a < key.a || (at.a == key.a && at.b < key.b))
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+static weft_gpu_text *find(const weft_gpu_compiler *c, weft_hash key) {
+    const size_t place = place_of(c, key);
+    return place < c->n_texts && weft__hash_equal(c->texts[place].key, key) ? &c->texts[place] : NULL;
+}
+
+/* A text that is new becomes one of the device's, without a module as yet. */
+static weft_status meet(work *w, const weft_launch *launch, weft_hash key) {
+    weft_gpu_compiler *c = w->c;
+    const size_t place = place_of(c, key);
+    if (place < c->n_texts && weft__hash_equal(c->texts[place].key, key)) return WEFT_OK;
+    if (!weft__grow(w->ctx, &w->list, &w->capacity, w->count, sizeof *w->list) ||
+        !weft__grow(w->ctx, &c->texts, &c->text_capacity, c->n_texts, sizeof *c->texts))
+        return weft__fail_oom(w->ctx, sizeof *w->list, "a kernel");
+    memmove(&c->texts[place + 1], &c->texts[place], (c->n_texts - place) * sizeof *c->texts);
+    c->texts[place] = (weft_gpu_text){.key = key, .module = -1};
+    c->n_texts++;
+    w->list[w->count++] = (fresh){.launch = launch, .text = {.key = key, .module = -1}};
+    return WEFT_OK;
+}
+
+/* What was not compiled was not met. */
+static void forget_failed(weft_gpu_compiler *c) {
+    size_t kept = 0;
+    for (size_t i = 0; i < c->n_texts; i++)
+        if (c->texts[i].module >= 0) c->texts[kept++] = c->texts[i];
+    c->n_texts = kept;
+}
+
+static weft_status collect(work *w, const weft_launch *launches, int count) {
+    w->keys = weft__arena_alloc(&w->arena, ((size_t)count + 1) * sizeof *w->keys);
+    if (!w->keys) return weft__fail_oom(w->ctx, (size_t)count * sizeof *w->keys, "kernels");
+    for (int i = 0; i < count; i++) {
+        w->keys[i] = key_of(&launches[i]);
+        if (!launches[i].call) WEFT_TRY(meet(w, &launches[i], w->keys[i]));
+    }
+    if (w->count && weft__gpu_hook.known_only) {
+        weft__gpu_hook.refused++;
+        return weft__fail(w->ctx, WEFT_ERR_DEVICE, "%s: kernel %s is not compiled", w->c->device->name,
+                          w->list[0].launch->name);
+    }
+    weft__gpu_hook.texts += (int)w->count;
+    for (size_t i = 0; weft__gpu_hook.met && i < w->count; i++)
+        weft__gpu_hook.met(w->list[i].text.key.a, w->list[i].text.key.b);
+    return WEFT_OK;
+}
+
+/* ---- units ---- */
+
+static bool goes_into(const work *w, const weft_gpu_unit *u, const fresh *f) {
+    return u->launch->shares && f->launch->shares && u->launch->prelude == f->launch->prelude &&
+           u->texts < w->c->together;
+}
+
+/* Which unit each new text is compiled in. */
+static weft_status divide(work *w) {
+    w->units = weft__arena_alloc(&w->arena, (w->count + 1) * sizeof *w->units);
+    if (!w->units) return weft__fail_oom(w->ctx, w->count * sizeof *w->units, "kernels");
+    for (size_t i = 0; i < w->count; i++) {
+        fresh *f = &w->list[i];
+        int k = 0;
+        while (k < w->n_units && !goes_into(w, &w->units[k], f)) k++;
+        if (k == w->n_units) w->units[w->n_units++].launch = f->launch;
+        w->units[k].texts++;
+        f->text.module = k;
+        f->text.shares = f->launch->shares;
+    }
+    return WEFT_OK;
+}
+
+void weft__gpu_kernel_name(const weft_gpu_text *text, const char *name, char to[WEFT_GPU_NAME]) {
+    if (text->shares)
+        snprintf(to, WEFT_GPU_NAME, "k_%016" PRIx64, text->key.a);
+    else
+        snprintf(to, WEFT_GPU_NAME, "%s", name);
+}
+
+static void put_text(const work *w, int k, weft_text *out) {
+    const weft_gpu_unit *u = &w->units[k];
+    const char *parts[WEFT_GPU_PARTS];
+    const int n = weft__gpu_parts(w->c->language, u->launch->prelude, parts);
+    for (int i = 0; i < n; i++) weft__put(out, "%s", parts[i]);
+    for (size_t i = 0; i < w->count; i++) {
+        const fresh *f = &w->list[i];
+        char name[WEFT_GPU_NAME];
+        if (f->text.module != k) continue;
+        weft__gpu_kernel_name(&f->text, f->launch->name, name);
+        if (f->text.shares) weft__put(out, "#define %s %s\n", f->launch->name, name);
+        weft__put(out, "%s", f->launch->text);
+        if (f->text.shares) weft__put(out, "\n#undef %s\n", f->launch->name);
+    }
+}
+
+/* The text of a unit, and the hash of all that its binary depends on. */
+static weft_status write_text(work *w, int k) {
+    weft_gpu_unit *u = &w->units[k];
+    weft_text length = weft__text(NULL, 0);
+    put_text(w, k, &length);
+    char *text = weft__arena_alloc(&w->arena, length.length + 1);
+    if (!text) return weft__fail_oom(w->ctx, length.length, "a kernel's text");
+    weft_text out = weft__text(text, length.length + 1);
+    put_text(w, k, &out);
+    u->text = text;
+    weft__hash_init(&u->key);
+    weft__hash_str(&u->key, w->c->identity);
+    weft__hash_str(&u->key, w->c->options);
+    weft__hash_str(&u->key, text);
+    return WEFT_OK;
+}
+
+/* ---- compiling ---- */
+
+static void *compile_next(void *user) {
+    work *w = user;
+    const bool asks = pthread_equal(pthread_self(), w->caller);
+    for (int k = w->next++; k < w->n_units; k = w->next++) {
+        weft_gpu_unit *u = &w->units[k];
+        if (asks && weft__interrupted(w->ctx)) w->stopped = true;
+        if (w->stopped) break;
+        u->met = true;
+        w->c->compile(w->c, u);
+        if (u->fresh)
+            weft__gpu_hook.compiles++;
+        else
+            weft__gpu_hook.from_cache++;
+    }
+    return NULL;
+}
+
+static void compile_all(work *w) {
+    int threads = weft__processors() < THREADS_MOST ? weft__processors() : THREADS_MOST;
+    if (threads > w->n_units) threads = w->n_units;
+    w->caller = pthread_self();
+    weft__parallel(threads, compile_next, w);
+}
+
+/* The compiler's own words go to the log, their beginning into the error. */
+weft_status weft__gpu_refused(weft_gpu_compiler *c, const weft_gpu_unit *u, const char *words) {
+    weft_device *device = c->device;
+    weft__log(device->ctx, WEFT_LOG_DEBUG, "%s", u->text);
+    return weft__fail(device->ctx, WEFT_ERR_DEVICE, "%s: its compiler refuses kernel %s%s: %.600s",
+                      device->name, u->launch->name, u->texts > 1 ? " or one of those beside it" : "", words);
+}
+
+/* Texts become known when all of them are compiled. */
+static weft_status keep(work *w) {
+    weft_gpu_compiler *c = w->c;
+    const size_t first = c->n_modules;
+    for (int k = 0; k < w->n_units; k++) {
+        weft_gpu_unit *u = &w->units[k];
+        if (!weft__grow(w->ctx, &c->modules, &c->module_capacity, c->n_modules, sizeof *c->modules))
+            return weft__fail_oom(w->ctx, sizeof *c->modules, "a kernel");
+        c->modules[c->n_modules++] = (weft_gpu_module){u->module, u->key, u->fresh};
+        u->module = NULL; /* is the device's */
+        if (u->fresh && u->binary) weft__gpu_cache_store(w->ctx, u->key, u->binary, u->binary_bytes);
+    }
+    for (size_t i = 0; i < w->count; i++) {
+        weft_gpu_text *text = find(c, w->list[i].text.key);
+        *text = w->list[i].text;
+        text->module += (int)first;
+    }
+    return WEFT_OK;
+}
+
+static weft_status compile_fresh(work *w) {
+    for (int k = 0; k < w->n_units; k++) {
+        WEFT_TRY(write_text(w, k));
+        if (!weft__gpu_cache_load(w->ctx, w->units[k].key, &w->units[k].binary, &w->units[k].binary_bytes))
+            w->units[k].binary = NULL;
+    }
+    compile_all(w);
+    weft_status status = WEFT_OK;
+    if (w->n_units && weft__gpu_hook.fail_compile && --weft__gpu_hook.fail_compile == 0)
+        w->units[0].error = WEFT_GPU_TEST_ERROR;
+    for (int k = 0; k < w->n_units; k++) { /* all, since each may hold something */
+        if (!w->units[k].met) continue;
+        const weft_status finished = w->c->finish(w->c, &w->units[k]);
+        if (status == WEFT_OK) status = finished;
+    }
+    if (status == WEFT_OK && w->stopped)
+        return weft__fail(w->ctx, WEFT_ERR_STOPPED, "%s: stopped between two kernels, as the program asked",
+                          w->c->device->name);
+    return status == WEFT_OK ? keep(w) : status;
+}
+
+weft_status weft__gpu_compile(weft_gpu_compiler *c, const weft_launch *launches, int count,
+                              const weft_gpu_text **texts) {
+    work w = {.c = c, .ctx = c->device->ctx};
+    weft__arena_init(&w.arena, w.ctx);
+    weft_status status = collect(&w, launches, count);
+    if (status == WEFT_OK) status = divide(&w);
+    if (status == WEFT_OK) status = compile_fresh(&w);
+    if (status != WEFT_OK) forget_failed(c);
+    for (int i = 0; status == WEFT_OK && i < count; i++) texts[i] = find(c, w.keys[i]);
+    for (int k = 0; k < w.n_units; k++) {
+        weft__free(w.ctx, w.units[k].binary);
+        if (w.units[k].module) c->release(c, w.units[k].module);
+    }
+    weft__free(w.ctx, w.list);
+    weft__arena_free(&w.arena);
+    return status;
+}
+
+void weft__gpu_compiler_close(weft_gpu_compiler *c) {
+    for (size_t i = 0; i < c->n_modules; i++) c->release(c, c->modules[i].module);
+    weft__free(c->device->ctx, c->modules);
+    weft__free(c->device->ctx, c->texts);
+    c->modules = NULL;
+    c->texts = NULL;
+    c->n_modules = c->n_texts = c->module_capacity = c->text_capacity = 0;
+}

@@ -1,0 +1,161 @@
+/* Launches of all commands of a program, in order, each with its slots and one struct of its numbers. Must
+ * not know: how they are compiled and run. Read next: command.c, chain.c. */
+#include <string.h>
+
+#include "device/gpu/backend/executable.h"
+
+/* ---- the numbers of a launch ---- */
+
+enum { NUMBERS_MOST = 1024 }; /* what OpenCL promises of all arguments */
+
+/* Bytes as C lays out the members of a struct. */
+typedef struct packed {
+    size_t length;
+    union {
+        char bytes[NUMBERS_MOST];
+        int64_t aligned;
+    } as;
+} packed;
+
+static bool pack(packed *to, const void *value, size_t bytes, size_t alignment) {
+    const size_t at = (to->length + alignment - 1) / alignment * alignment;
+    if (at + bytes > NUMBERS_MOST) return false;
+    memcpy(to->as.bytes + at, value, bytes);
+    to->length = at + bytes;
+    return true;
+}
+
+/* Of an argument that has one. */
+static bool pack_number(packed *to, const weft_argument *a) {
+    switch ((weft_argument_kind)a->kind) {
+    case WEFT_ARGUMENT_OPERAND:
+        return pack(to, &(int64_t){a->i / (int64_t)weft_dtype_size((weft_dtype)a->dtype)}, 8, 8);
+    case WEFT_ARGUMENT_FAULT:
+    case WEFT_ARGUMENT_I32: return pack(to, &(int32_t){(int32_t)a->i}, 4, 4);
+    case WEFT_ARGUMENT_I64: return pack(to, &a->i, 8, 8);
+    case WEFT_ARGUMENT_F32: return pack(to, &(float){(float)a->f}, 4, 4);
+    case WEFT_ARGUMENT_F64: return pack(to, &a->f, 8, 8);
+    case WEFT_ARGUMENT_STRUCT: return pack(to, a->numbers, (size_t)a->i, 8);
+    default: return true;
+    }
+}
+
+/* ---- a launch of a program ---- */
+
+/* Operand and scratch as slots from byte i on, a fault's i the number of the command's layer. */
+static weft_status settle_argument(weft_gpu_program *p, const weft_command *command,
+                                   const weft_gpu_wish *wish, weft_argument *a) {
+    weft_context *ctx = p->launches.ctx;
+    switch ((weft_argument_kind)a->kind) {
+    case WEFT_ARGUMENT_OPERAND:
+        a->i += command->operands[a->index].offset + wish->guard;
+        a->index = command->operands[a->index].slot;
+        break;
+    case WEFT_ARGUMENT_SCRATCH:
+        a->i += wish->guard;
+        a->index = p->scratch_slot;
+        a->kind = WEFT_ARGUMENT_OPERAND;
+        break;
+    case WEFT_ARGUMENT_FAULT:
+        a->i = weft__gpu_path_number(ctx, wish->paths, weft__gpu_path(command));
+        if (a->i < 0) return weft__fail_oom(ctx, sizeof a->i, "the layers of a program");
+        break;
+    default: break;
+    }
+    return WEFT_OK;
+}
+
+static weft_status settle(weft_gpu_program *p, const weft_command *command, const weft_gpu_wish *wish,
+                          weft_launch *launch) {
+    packed numbers = {.length = 0};
+    bool fits = true;
+    int n = 0;
+    for (int i = 0; i < launch->n_arguments; i++) {
+        weft_argument *a = &launch->arguments[i];
+        WEFT_TRY(settle_argument(p, command, wish, a));
+        fits = fits && pack_number(&numbers, a);
+        if (a->kind == WEFT_ARGUMENT_OPERAND || a->kind == WEFT_ARGUMENT_FAULT) {
+            a->kind = a->kind == WEFT_ARGUMENT_FAULT ? WEFT_ARGUMENT_FAULTS : WEFT_ARGUMENT_BUFFER;
+            launch->arguments[n++] = *a;
+        }
+    }
+    fits = fits && pack(&numbers, "", 0, 8);
+    void *kept = weft__arena_alloc(p->launches.arena, numbers.length);
+    weft_argument *arguments =
+        weft__arena_alloc(p->launches.arena, (size_t)(n + 1) * sizeof *launch->arguments);
+    if (!fits) return weft__fail(p->launches.ctx, WEFT_ERR_INTERNAL, "%s: too many numbers", launch->name);
+    if (!kept || !arguments) return weft__fail_oom(p->launches.ctx, numbers.length, "a launch");
+    memcpy(arguments, launch->arguments, (size_t)n * sizeof *arguments);
+    arguments[n] = (weft_argument){.kind = WEFT_ARGUMENT_NUMBERS,
+                                   .i = (int64_t)numbers.length,
+                                   .numbers = memcpy(kept, numbers.as.bytes, numbers.length)};
+    launch->arguments = arguments;
+    launch->n_arguments = n + 1;
+    return WEFT_OK;
+}
+
+/* Of a call: the addresses of operands and scratch, in order. */
+static weft_status settle_call(weft_gpu_program *p, const weft_command *command, const weft_gpu_wish *wish,
+                               weft_launch *launch) {
+    for (int i = 0; i < launch->n_arguments; i++) {
+        WEFT_TRY(settle_argument(p, command, wish, &launch->arguments[i]));
+        launch->arguments[i].kind = WEFT_ARGUMENT_BUFFER;
+    }
+    return WEFT_OK;
+}
+
+/* By a library of the device's where it has one for that, else by templates. What a fault must keep from
+ * happening is a kernel's, which looks for one. */
+static weft_status launch_command(weft_gpu_program *p, const weft_commands *commands, int number, int *taken,
+                                  const weft_gpu_wish *wish) {
+    const weft_command *command = &commands->list[number];
+    const int before = p->launches.count;
+    if (wish->device && wish->device->backend->offer && !command->sink) {
+        WEFT_TRY(wish->device->backend->offer(wish->device, &p->launches, command));
+        *taken = 1;
+        if (p->launches.count > before) return WEFT_OK;
+    }
+    return weft__gpu_command(&p->launches, command, commands->count - number, taken);
+}
+
+static bool has_groups(const weft_launch *l) {
+    return l->groups[0] > 0 && l->groups[1] > 0 && l->groups[2] > 0;
+}
+
+static weft_status add_command(weft_gpu_program *p, const weft_commands *commands, int number, int *taken,
+                               size_t *capacity, const weft_gpu_wish *wish) {
+    const weft_command *command = &commands->list[number];
+    weft_launches *launches = &p->launches;
+    int kept = launches->count, l = kept;
+    launches->scratch_bytes = 0;
+    WEFT_TRY(launch_command(p, commands, number, taken, wish));
+    p->scratch_bytes = weft__larger(p->scratch_bytes, launches->scratch_bytes);
+    for (; l < launches->count; l++) {
+        weft_launch *launch = &launches->list[l];
+        if (!has_groups(launch)) continue;
+        if (!weft__grow(launches->ctx, &p->commands, capacity, (size_t)kept, sizeof *p->commands))
+            return weft__fail_oom(launches->ctx, sizeof *p->commands, "a program");
+        WEFT_TRY(launch->call ? settle_call(p, command, wish, launch) : settle(p, command, wish, launch));
+        launches->list[kept] = *launch;
+        p->commands[kept++] = number;
+    }
+    launches->count = kept;
+    return WEFT_OK;
+}
+
+weft_status weft__gpu_program(weft_gpu_program *p, const weft_commands *commands, const weft_gpu_wish *wish) {
+    size_t capacity = 0;
+    bool changes = false;
+    p->scratch_slot = commands->n_slots;
+    for (int i = 0, taken; i < commands->count; i += taken) {
+        WEFT_TRY(add_command(p, commands, i, &taken, &capacity, wish));
+        changes = changes || commands->list[i].sink;
+    }
+    return wish->chain && changes ? weft__gpu_chain(p, commands) : WEFT_OK;
+}
+
+void weft__gpu_program_free(weft_gpu_program *p) {
+    weft__free(p->launches.ctx, p->commands);
+    weft__free(p->launches.ctx, p->launches.list);
+    weft__free(p->launches.ctx, p->words);
+}

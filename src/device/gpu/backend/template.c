@@ -1,0 +1,44 @@
+/* Heads of the templates' texts. Read next: storage.cl. */
+#include "device/gpu/backend/template.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "device/gpu/backend/text.h"
+
+/* Integers wrap, so they are added as unsigned ones. */
+static const struct storage {
+    const char *stored, *sum;
+    int format;
+} storage[] = {
+    [WEFT_F32] = {"float", "float", 0},   [WEFT_F64] = {"double", "double", 0},
+    [WEFT_F16] = {"w_u16", "float", 1},   [WEFT_BF16] = {"w_u16", "float", 2},
+    [WEFT_I8] = {"uchar", "uchar", 0},    [WEFT_U8] = {"uchar", "uchar", 0},
+    [WEFT_I16] = {"ushort", "ushort", 0}, [WEFT_U16] = {"ushort", "ushort", 0},
+    [WEFT_I32] = {"uint", "uint", 0},     [WEFT_U32] = {"uint", "uint", 0},
+    [WEFT_I64] = {"ulong", "ulong", 0},   [WEFT_U64] = {"ulong", "ulong", 0},
+};
+
+bool weft__gpu_knows(const weft_target *target, weft_dtype dtype) {
+    const size_t known = sizeof storage / sizeof *storage;
+    return (size_t)dtype < known && storage[dtype].stored && (dtype != WEFT_F64 || target->f64);
+}
+
+weft_dtype weft__gpu_sum_dtype(weft_dtype dtype) {
+    return dtype == WEFT_F16 || dtype == WEFT_BF16 ? WEFT_F32 : dtype;
+}
+
+unsigned weft__gpu_prelude(weft_dtype dtype) { return dtype == WEFT_F64 ? WEFT_PRELUDE_F64 : 0; }
+
+const char *weft__gpu_text(weft_launches *launches, weft_dtype dtype, const char *more, const char *text) {
+    const size_t size = 512 + strlen(more) + strlen(weft__text_storage) + strlen(text);
+    const struct storage *s = &storage[dtype];
+    char *whole = weft__arena_alloc(launches->arena, size);
+    if (!whole) return NULL;
+    weft_text to = weft__text(whole, size);
+    weft__put(&to,
+              "#define T %s\n#define S %s\n#define S16 %s16\n#define FORMAT %d\n#define ITEMS %d\n%s%s%s%s",
+              s->stored, s->sum, s->sum, s->format, weft__target_items(launches->target),
+              launches->target->vectors ? "#define VECTORS\n" : "", more, weft__text_storage, text);
+    return whole;
+}

@@ -1,0 +1,40 @@
+/* Which parts of the prelude stand before a text. Read next: text.h. */
+#include "device/gpu/backend/text.h"
+#include "device/gpu/gpu.h"
+
+/* What rendered kernels call, for numbers; after vectors.cl once more, for vectors. */
+static int put_lanes(unsigned prelude, bool vectors, const char **parts) {
+    int n = 0;
+    parts[n++] = weft__text_prelude_words;
+    parts[n++] = vectors ? weft__text_prelude_access_vectors : weft__text_prelude_access;
+    parts[n++] = weft__text_prelude_half;
+    parts[n++] = weft__text_prelude_int;
+    parts[n++] = weft__text_prelude_integers;
+    if (prelude & WEFT_PRELUDE_F32) {
+        parts[n++] = weft__text_prelude_f32;
+        parts[n++] = weft__text_prelude_angle;
+    }
+    if (prelude & WEFT_PRELUDE_F64) {
+        parts[n++] = weft__text_prelude_access_f64;
+        parts[n++] = weft__text_prelude_f64;
+    }
+    if (prelude & WEFT_PRELUDE_RANDOM) parts[n++] = weft__text_prelude_random;
+    return n;
+}
+
+int weft__gpu_parts(weft_language language, unsigned prelude, const char *parts[WEFT_GPU_PARTS]) {
+    int n = 0;
+    parts[n++] = language == WEFT_CUDA_C ? weft__text_prelude_cuda : weft__text_prelude_opencl;
+    parts[n++] = weft__text_prelude_common;
+    parts[n++] = weft__text_prelude_kernels;
+    if (prelude & WEFT_PRELUDE_TENSOR) parts[n++] = weft__text_prelude_tensor;
+    if (!(prelude & WEFT_PRELUDE_LANES)) return n;
+    const bool vectors = prelude & WEFT_PRELUDE_VECTORS;
+    if (vectors) parts[n++] = weft__text_prelude_overloads;
+    n += put_lanes(prelude, false, parts + n);
+    if (vectors) {
+        parts[n++] = weft__text_prelude_vectors;
+        n += put_lanes(prelude, true, parts + n);
+    }
+    return n;
+}

@@ -1,0 +1,217 @@
+/* The tuner. It builds a program of the operation alone for each way and times it on memory of its own,
+ * filled with random numbers: cards multiply zeros faster. Must not know: operations, OpenCL. Read next:
+ * cache.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* secure_getenv */
+#endif
+#include "device/gpu/backend/tune.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "device/gpu/backend/cache.h"
+
+#define CLASS_SECONDS   0.05 /* of timed runs, for all ways of a class */
+#define PROGRAM_SECONDS 2.0  /* of everything, compiling too; what is left over is tuned at the next start */
+#define WORTH           8e6  /* multiplications below which a choice is not worth its price */
+#define BETTER          0.97 /* of the usual way's time, or the usual way stays */
+#define FILL_BYTES      ((size_t)1 << 20)
+#define BYTES_MOST      ((int64_t)1 << 30)
+enum { RUNS_MOST = 20 };
+
+/* What lies on disk. */
+typedef struct kept {
+    int32_t ways, way;
+    double gain;
+} kept;
+
+/* ---- opening and closing ---- */
+
+void weft__tuner_open(weft_tuner *tuner, weft_device *device, const char *identity, bool usually) {
+    const char *wish = secure_getenv("WEFT_TUNE");
+    *tuner = (weft_tuner){.device = device, .on = usually};
+    if (wish && *wish) tuner->on = strcmp(wish, "on") == 0;
+    weft__hash_init(&tuner->identity);
+    weft__hash_str(&tuner->identity, identity);
+}
+
+void weft__tuner_close(weft_tuner *tuner) {
+    if (!tuner->device) return;
+    weft__free(tuner->device->ctx, tuner->known);
+    weft__free(tuner->device->ctx, tuner->device->choices);
+    tuner->device->choices = NULL;
+    tuner->device->n_choices = 0;
+}
+
+void weft__tuner_begin(weft_tuner *tuner) {
+    if (!tuner->forced) tuner->seconds = 0;
+}
+
+bool weft__tuner_asks(const weft_tuner *tuner, double work) {
+    return tuner && (tuner->forced || (tuner->on && work >= WORTH));
+}
+
+/* ---- measuring ---- */
+
+double weft__tuner_clock(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Seconds of one run, the least of several; negative when it failed. */
+static double time_runs(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
+                        double limit) {
+    const weft_device_ops *ops = device->ops;
+    double best = -1;
+    const double end = weft__tuner_clock() + limit;
+    for (int run = -1; run < RUNS_MOST && (run < 1 || weft__tuner_clock() < end);
+         run++) { /* the first warms up */
+        const double from = weft__tuner_clock();
+        if (ops->run(device, executable, buffers, 1) != WEFT_OK || ops->synchronize(device) != WEFT_OK)
+            return -1;
+        const double seconds = weft__tuner_clock() - from;
+        if (run >= 0 && (best < 0 || seconds < best)) best = seconds;
+    }
+    return best;
+}
+
+static double measure(weft_tuner *tuner, const weft_tuner_question *q, weft_buffer *const *buffers, int way) {
+    weft_operand operands[] = {{0, 0}, {1, 0}, {2, 0}};
+    weft_command command = {
+        .kind = WEFT_COMMAND_HEAVY, .after = true, .heavy = *q->heavy, .n_operands = 3, .operands = operands};
+    const weft_commands commands = {.count = 1, .n_slots = 3, .list = &command};
+    weft_device *device = tuner->device;
+    weft_executable *executable = NULL;
+    double seconds = -1;
+    tuner->forced = way + 1;
+    if (device->ops->build(device, &commands, &executable) == WEFT_OK) {
+        seconds = time_runs(device, executable, buffers, CLASS_SECONDS / q->ways);
+        device->ops->executable_free(device, executable);
+    }
+    tuner->forced = 0;
+    return seconds;
+}
+
+/* Numbers between a half and two, whatever float they are read as. */
+static bool fill(weft_device *device, weft_buffer *buffer, size_t bytes) {
+    const size_t piece = bytes < FILL_BYTES ? bytes : FILL_BYTES;
+    uint32_t *words = weft__alloc(device->ctx, FILL_BYTES);
+    bool filled = words != NULL;
+    for (size_t i = 0; filled && 4 * i < piece; i++)
+        words[i] = 0x3f003f00u | ((uint32_t)weft__mix64(i) & 0x00ff00ffu);
+    for (size_t at = 0; filled && at < bytes; at += piece) {
+        const size_t some = bytes - at < piece ? bytes - at : piece;
+        filled = device->ops->upload(device, buffer, at, words, some) == WEFT_OK;
+    }
+    weft__free(device->ctx, words);
+    return filled;
+}
+
+static bool make_buffers(weft_device *device, const weft_tuner_question *q, weft_buffer *buffers[3]) {
+    bool made = q->bytes[0] + q->bytes[1] + q->bytes[2] <= BYTES_MOST;
+    for (int i = 0; i < 3; i++) {
+        const size_t bytes = (size_t)q->bytes[i];
+        made = made && device->ops->buffer_new(device, bytes, &buffers[i]) == WEFT_OK &&
+               fill(device, buffers[i], bytes);
+    }
+    return made;
+}
+
+/* Measures all ways; false when time or memory did not last. */
+static bool measure_all(weft_tuner *tuner, const weft_tuner_question *q, kept *found) {
+    weft_device *device = tuner->device;
+    const weft_error error = device->ctx->error; /* what fails here is nobody else's business */
+    const uint64_t peak = device->bytes_peak;
+    weft_buffer *buffers[3] = {NULL};
+    double seconds[WEFT_TUNER_WAYS], from = weft__tuner_clock();
+    bool all = make_buffers(device, q, buffers);
+    for (int way = 0; all && way < q->ways; way++) {
+        seconds[way] = measure(tuner, q, buffers, way);
+        all = seconds[way] > 0 && !weft__interrupted(device->ctx) &&
+              (way == q->ways - 1 || tuner->seconds + weft__tuner_clock() - from < PROGRAM_SECONDS);
+    }
+    for (int i = 0; i < 3; i++)
+        if (buffers[i]) device->ops->buffer_free(device, buffers[i]);
+    device->ctx->error = error;
+    device->bytes_peak = peak > device->bytes_in_use ? peak : device->bytes_in_use;
+    tuner->seconds += weft__tuner_clock() - from;
+    if (!all) return false;
+    int best = q->usual;
+    for (int way = 0; way < q->ways; way++)
+        if (seconds[way] < seconds[best] && seconds[way] < BETTER * seconds[q->usual]) best = way;
+    *found = (kept){.ways = q->ways, .way = best, .gain = seconds[q->usual] / seconds[best]};
+    return true;
+}
+
+/* ---- choosing ---- */
+
+static weft_hash key_on_disk(const weft_tuner *tuner, weft_hash class) {
+    weft__hash_u64(&class, tuner->identity.a);
+    weft__hash_u64(&class, tuner->identity.b);
+    return class;
+}
+
+bool weft__tuner_kept(const weft_tuner *tuner, weft_hash key, void *to, size_t bytes) {
+    const weft_device *device = tuner->device;
+    void *found;
+    size_t size;
+    for (int i = 0; i < device->n_given; i++) {
+        const weft_tile_choice *choice = &device->given[i];
+        if (!weft__hash_equal(choice->key, key) || choice->bytes != bytes) continue;
+        memcpy(to, choice->kept, bytes);
+        return true;
+    }
+    if (!weft__gpu_cache_load(device->ctx, key, &found, &size)) return false;
+    if (size == bytes) memcpy(to, found, size);
+    weft__free(device->ctx, found);
+    return size == bytes;
+}
+
+static bool load(weft_tuner *tuner, const weft_tuner_question *q, kept *found) {
+    return weft__tuner_kept(tuner, key_on_disk(tuner, q->key), found, sizeof *found) &&
+           found->ways == q->ways && found->way >= 0 && found->way < q->ways;
+}
+
+void weft__tuner_note(weft_tuner *tuner, weft_tile_choice *choice, weft_hash key, const void *answer,
+                      size_t bytes) {
+    weft_device *device = tuner->device;
+    weft_context *ctx = device->ctx;
+    if (!weft__grow(ctx, &device->choices, &tuner->choices_capacity, (size_t)device->n_choices,
+                    sizeof *device->choices))
+        return;
+    if (!isfinite(choice->gain)) choice->gain = 1; /* a file's number */
+    choice->key = key;
+    choice->bytes = bytes <= WEFT_CHOICE_BYTES ? bytes : 0;
+    memcpy(choice->kept, answer, choice->bytes);
+    device->choices[device->n_choices++] = *choice;
+    weft__log(ctx, WEFT_LOG_INFO, "%s: %s, and what is like it: %s, %.2f times as fast as the usual way",
+              device->name, choice->what, choice->chosen, choice->gain);
+}
+
+/* For later questions too. */
+static void remember(weft_tuner *tuner, const weft_tuner_question *q, const kept *found) {
+    weft_context *ctx = tuner->device->ctx;
+    if (!weft__grow(ctx, &tuner->known, &tuner->known_capacity, tuner->n_known, sizeof *tuner->known)) return;
+    tuner->known[tuner->n_known++] = (struct weft_tuner_choice){.key = q->key, .way = found->way};
+    weft_tile_choice choice = {.gain = found->gain};
+    memcpy(choice.what, q->what, sizeof choice.what);
+    memcpy(choice.chosen, q->names[found->way], sizeof choice.chosen);
+    weft__tuner_note(tuner, &choice, key_on_disk(tuner, q->key), found, sizeof *found);
+}
+
+int weft__tuner_choose(weft_tuner *tuner, const weft_tuner_question *q) {
+    kept found;
+    if (tuner->forced) return tuner->forced <= q->ways ? tuner->forced - 1 : q->usual;
+    for (size_t i = 0; i < tuner->n_known; i++)
+        if (weft__hash_equal(tuner->known[i].key, q->key)) return tuner->known[i].way;
+    if (!load(tuner, q, &found)) {
+        if (tuner->seconds >= PROGRAM_SECONDS || !measure_all(tuner, q, &found)) return q->usual;
+        weft__gpu_cache_store(tuner->device->ctx, key_on_disk(tuner, q->key), &found, sizeof found);
+    }
+    remember(tuner, q, &found);
+    return found.way;
+}

@@ -1,0 +1,374 @@
+/* Attention for GPU backends: which kernels, how they are cut, what they get. Forward a launch; backward two,
+ * of which the second needs sums of the first. Must not know: how launches are run. Read next:
+ * attention_vectors.cl (CPUs), attention_items.cl (GPUs), attention_tensor.cl (tensor cores). */
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "device/gpu/heavy/heavy.h"
+#include "device/gpu/backend/template.h"
+#include "device/gpu/backend/text.h"
+
+#define CHANNELS_MAX      256
+#define REGISTER_CHANNELS 64    /* of heads whose items have four rows */
+#define ROWS_FEW          8     /* below, each query is a group of its own */
+#define GROUPS_MAX        65535 /* of the second dimension */
+
+/* Of single queries on cards: groups there should be, and keys that one has at least. */
+enum { GROUPS_WANTED = 256, KEYS_LEAST = 128 };
+
+/* Queries and keys of a block with vectors, as in attention_vectors.cl. */
+enum { LANES = 32, KEYS = 64 };
+
+/* Rows of a group and of a block that it walks over, with work-items, and rows of an item: four take fewer
+ * reads of local memory, as long as there are registers. */
+typedef struct tile {
+    int rows, others, high;
+} tile;
+static const tile tiles[] = {{64, 32, 4}, {32, 32, 4}, {32, 32, 2}, {16, 16, 2},
+                             {16, 8, 2},  {8, 8, 2},   {8, 4, 2}};
+
+/* What a group does on tensor cores: rows of 16 that a warp has and others of a step, as registers allow, for
+ * heads of up to 32, 64, 96 and 128 channels; steps in local memory at once, and bytes of that. */
+typedef struct core {
+    int rows, others, steps, bytes;
+} core;
+static const struct {
+    int rows, others;
+} cores[2][4] = {{{2, 64}, {2, 64}, {2, 32}, {2, 32}}, {{2, 32}, {2, 32}, {1, 32}, {1, 32}}}; /* backward */
+enum {
+    CORE_CHANNELS = 128,
+    CORE_ITEMS = 128,
+    CORE_LOCAL = 48 << 10,
+    LOCAL_OF_GROUP = 1 << 10 /* the driver's */
+};
+
+/* Whether tensor cores do it: of single queries they would do sixteen. */
+static bool on_cores(const weft_target *target, const weft_heavy_attention *at) {
+    const int least = at->dtype == WEFT_F16 ? 75 : at->dtype == WEFT_BF16 ? 80 : INT_MAX;
+    return target->capability >= least && target->local_bytes >= CORE_LOCAL && at->d <= CORE_CHANNELS &&
+           at->scale > 0 && (at->backward || at->t_q >= ROWS_FEW);
+}
+
+static int core_rows(const core *c) { return CORE_ITEMS / 32 * 16 * c->rows; }
+
+static int core_bytes(const core *c, const weft_heavy_attention *at, int steps) {
+    const int row = (int)weft__ceil_div(at->d, 32) * 64;
+    return row * (at->backward ? 2 * core_rows(c) + 2 * steps * c->others : core_rows(c) + 2 * c->others);
+}
+
+/* Twice as many rows a warp are faster where all units have work all the same, and registers remain: random
+ * numbers take many. Backward, the next step is on its way during one where two groups have room for it, as
+ * many as registers allow. The bits are always the same. */
+static core core_of(const weft_target *target, const weft_heavy_attention *at) {
+    const int64_t room = (at->d - 1) / 32;
+    core c = {.rows = cores[at->backward][room].rows, .others = cores[at->backward][room].others};
+    const int64_t length = weft__smaller(at->t_q, at->t_k), rows = CORE_ITEMS / 32 * 16 * 2;
+    if (at->batch * at->heads * (length / rows) < target->units || at->dropout > 0) c.rows = 1;
+    c.bytes = core_bytes(&c, at, 2);
+    c.steps = c.bytes <= CORE_LOCAL || 2 * (c.bytes + LOCAL_OF_GROUP) <= target->most_local_bytes ? 2 : 1;
+    c.bytes = core_bytes(&c, at, c.steps);
+    return c;
+}
+
+/* Room for channels. */
+static int room_of(const weft_heavy_attention *at) {
+    int room = 32;
+    while (room < at->d) room *= 2;
+    return room;
+}
+
+/* At most eight share a row. */
+static int items_of(const weft_target *target, const tile *t) {
+    return (int)weft__smaller(target->lanes, t->rows / t->high * weft__smaller(8, t->others));
+}
+
+static bool fits(const weft_target *target, const weft_heavy_attention *at, const tile *t) {
+    const int64_t row = room_of(at) + 4, size = at->dtype == WEFT_F64 ? 8 : 4;
+    const int items = items_of(target, t);
+    const int64_t rows = at->backward ? 2 * (t->rows + t->others) : t->rows + t->others;
+    if (t->high * items < t->rows) return false;
+    return (rows * row + t->rows * (t->others + 8) + t->high * items) * size <= target->local_bytes;
+}
+
+/* The first tile that local memory and registers hold and that leaves no unit without work, or else the one
+ * of as many others with the most groups and items; NULL: none is held. */
+static const tile *tile_of(const weft_target *target, const weft_heavy_attention *at) {
+    const tile *first = NULL;
+    const int64_t length = weft__smaller(at->t_q, at->t_k);
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+        const tile *t = &tiles[i];
+        if (t->high > 2 && (at->dtype == WEFT_F64 || at->d > REGISTER_CHANNELS || at->dropout > 0)) continue;
+        if (!fits(target, at, t)) continue;
+        if (first && t->others != first->others) break;
+        if (at->batch * at->heads * weft__ceil_div(length, t->rows) >= target->units) return t;
+        if (!first || t->rows <= first->rows) first = t;
+    }
+    return first;
+}
+
+bool weft__gpu_attention_takes(const weft_target *target, const weft_heavy_attention *at) {
+    if (!weft__gpu_knows(target, (weft_dtype)at->dtype) || !weft_dtype_is_float((weft_dtype)at->dtype))
+        return false;
+    if (at->d > CHANNELS_MAX || at->t_q > INT_MAX / 2 || at->t_k > INT_MAX / 2) return false;
+    if (at->batch * at->heads > GROUPS_MAX) return false;
+    return target->vectors || tile_of(target, at);
+}
+
+/* ---- texts ---- */
+
+typedef struct plan {
+    weft_launches *launches;
+    const weft_heavy_attention *at;
+    weft_dtype dtype, sum;
+    bool sink, cores;
+    int room, items, rows; /* rows of a group */
+    int shared_bytes;
+    int64_t pairs, scratch; /* bytes */
+    const char *text;
+} plan;
+
+/* Definitions that stand before the text, behind those of all texts. */
+static void head_vectors(plan *p, weft_text *to) {
+    const char *sum = p->sum == WEFT_F64 ? "double" : "float";
+    p->items = 1;
+    p->rows = LANES;
+    weft__put(to, "#define S8 %s8\n#define INT16 %s16\n#define TO_V convert_%s16\n#define CHANNELS %s\n", sum,
+              p->sum == WEFT_F64 ? "long" : "int", sum, p->at->d == p->room ? "D" : "of.d");
+    if (p->at->masked) weft__put(to, "#define SEEN16 convert_%s16\n", p->sum == WEFT_F64 ? "long" : "int");
+}
+
+static void head_items(plan *p, weft_text *to) {
+    const tile *t = tile_of(p->launches->target, p->at);
+    p->items = items_of(p->launches->target, t);
+    p->rows = t->rows;
+    weft__put(to,
+              "#undef ITEMS\n#define ITEMS %d\n#define S4 %s4\n#define BR %d\n#define BC %d\n#define TPR "
+              "%d\n#define HIGH %d\n%s",
+              p->items, p->sum == WEFT_F64 ? "double" : "float", t->rows, t->others,
+              t->high * p->items / t->rows, t->high, weft__text_attention_common);
+}
+
+static void head_cores(plan *p, weft_text *to) {
+    const core c = core_of(p->launches->target, p->at);
+    p->items = CORE_ITEMS;
+    p->rows = core_rows(&c);
+    p->shared_bytes = c.bytes > CORE_LOCAL ? c.bytes : 0;
+    weft__put(to, "#undef ITEMS\n#define ITEMS %d\n#define MT %d\n#define BC %d\n#define STEPS %d\n%s%s",
+              p->items, c.rows, c.others, c.steps, p->shared_bytes ? "#define MORE\n" : "",
+              weft__text_attention_common);
+}
+
+/* With a mask, MASK is its elements' type, and MASK_BOOL where it is true for what is seen; else its numbers
+ * are added to scores. Kernels have it behind the key, where it begins among the operands' places, and its
+ * strides behind those. */
+static void head_mask(const weft_heavy_attention *at, weft_text *to) {
+    const bool added = at->mask_dtype != WEFT_BOOL;
+    if (!at->masked) {
+        weft__put(to, "#define MASK_OPERAND\n#define MASK_ORIGIN\n#define MASK_PLACES\n");
+        return;
+    }
+    weft__put(
+        to,
+        "#define MASK %s\n%s#define MASK_OPERAND const W_GLOBAL MASK *mask,\n#define MASK_ORIGIN mask_at,\n"
+        "#define MASK_PLACES w_i64 mask_b, mask_h, mask_t, mask_j;\n",
+        added ? "S" : "uchar", added ? "" : "#define MASK_BOOL\n");
+}
+
+static weft_status make_text(plan *p) {
+    const bool wide = p->sum == WEFT_F64, vectors = p->launches->target->vectors;
+    char head[8192];
+    weft_text to = weft__text(head, sizeof head);
+    head_mask(p->at, &to);
+    p->cores = on_cores(p->launches->target, p->at);
+    p->room = p->cores ? (int)weft__ceil_div(p->at->d, 32) * 32 : room_of(p->at);
+    weft__put(&to, "#define D %d\n#define EXP w_exp_%s\n#define LOG w_log_%s\n%s%s", p->room,
+              wide ? "f64" : "f32", wide ? "f64" : "f32", p->at->dropout > 0 ? "#define DROPOUT\n" : "",
+              p->at->backward && !vectors ? "#define BACKWARD\n" : "");
+    if (vectors)
+        head_vectors(p, &to);
+    else if (p->cores)
+        head_cores(p, &to);
+    else
+        head_items(p, &to);
+    p->text = weft__gpu_text(p->launches, p->dtype, head,
+                             vectors    ? weft__text_attention_vectors
+                             : p->cores ? weft__text_attention_tensor
+                                        : weft__text_attention_items);
+    return p->text ? WEFT_OK : weft__fail_oom(p->launches->ctx, sizeof head, "the text of an attention");
+}
+
+/* ---- launches ---- */
+
+/* Operands, from device.h. */
+enum { Q, K, V, KEY, OUT, LSE, DOUT, DQ, DK, DV };
+
+enum { ARGUMENTS_MAX = 64 };
+typedef struct arguments {
+    weft_argument list[ARGUMENTS_MAX];
+    int n;
+} arguments;
+
+static void add(arguments *to, weft_argument argument) { to->list[to->n++] = argument; }
+
+/* A mask is there, behind the key. */
+static void operands(arguments *to, const plan *p, const char *which, bool written) {
+    const int mask = p->at->masked;
+    for (; *which; which++) {
+        const int i = *which - '0';
+        const weft_dtype dtype = i == KEY ? WEFT_I32 : i == LSE ? p->sum : p->dtype;
+        add(to, (weft_argument){.kind = WEFT_ARGUMENT_OPERAND,
+                                .index = i > KEY ? i + mask : i,
+                                .dtype = (uint8_t)dtype,
+                                .written = written});
+        if (i == KEY && mask) add(to, (weft_argument)READS(KEY + 1, p->at->mask_dtype));
+    }
+}
+
+static void places(arguments *to, const plan *p, const char *which) {
+    const weft_heavy_attention *at = p->at;
+    const int64_t *strides[] = {at->q, at->k, at->v, NULL, at->out, NULL, at->dout, at->dq, at->dk, at->dv};
+    for (; *which; which++)
+        for (int d = 0; d < 3; d++) add(to, (weft_argument)I64(strides[*which - '0'][d]));
+}
+
+static void number(arguments *to, const plan *p, double v) {
+    add(to, p->sum == WEFT_F64 ? (weft_argument){.kind = WEFT_ARGUMENT_F64, .f = v} : (weft_argument)F32(v));
+}
+
+static void scratch(arguments *to, const plan *p) { add(to, (weft_argument)SCRATCH(0, (uint8_t)p->sum)); }
+
+/* What all but the last kernel of CPUs end with. */
+static void others(arguments *to, const plan *p) {
+    const weft_heavy_attention *at = p->at;
+    for (int i = 0; at->masked && i < 4; i++) add(to, (weft_argument)I64(at->mask[i]));
+    add(to, (weft_argument)I64(at->heads));
+    add(to, (weft_argument)I32(weft__sharing(at)));
+    add(to, (weft_argument)I32(at->t_q));
+    add(to, (weft_argument)I32(at->t_k));
+    add(to, (weft_argument)I32(at->d));
+    number(to, p, at->scale);
+    number(to, p, at->dropout);
+    number(to, p, 1 / (1 - at->dropout));
+    add(to, (weft_argument)I32(at->causal));
+    add(to, (weft_argument)I32(at->cached));
+    add(to, (weft_argument)I32(p->sink));
+    add(to, (weft_argument)FAULT);
+}
+
+static weft_status launch(const plan *p, const char *name, int64_t groups, arguments *list) {
+    if (groups == 0 || p->pairs == 0) return WEFT_OK;
+    unsigned prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | weft__gpu_prelude(p->dtype);
+    if (p->launches->target->vectors) prelude |= WEFT_PRELUDE_VECTORS;
+    if (p->cores) prelude |= WEFT_PRELUDE_TENSOR;
+    if (p->at->dropout > 0) prelude |= WEFT_PRELUDE_RANDOM;
+    const weft_launch one = {.name = name,
+                             .text = p->text,
+                             .prelude = prelude,
+                             .arguments = list->list,
+                             .n_arguments = list->n,
+                             .groups = {groups, p->pairs, 1},
+                             .items = {p->items, 1, 1},
+                             .shared_bytes = p->shared_bytes};
+    return weft__launch(p->launches, &one);
+}
+
+/* Few queries, a group each; or several, which share the keys, where that would leave units without work. By
+ * shape alone, since it decides in which order is added. */
+static weft_status forward_rows(const plan *p) {
+    const weft_heavy_attention *at = p->at;
+    const int64_t rows = p->pairs * at->t_q, wanted = weft__ceil_div(GROUPS_WANTED, weft__larger(1, rows));
+    const int64_t blocks = weft__larger(1, weft__ceil_div(at->t_k, KEYS_LEAST));
+    const int64_t length = weft__ceil_div(blocks, wanted) * KEYS_LEAST,
+                  parts = weft__ceil_div(blocks * KEYS_LEAST, length);
+    p->launches->scratch_bytes = (rows * parts + 1) * (p->room + 2) * (int64_t)weft_dtype_size(p->sum);
+    arguments to = {.n = 0}, join = {.n = 0};
+    operands(&to, p, "0123", false);
+    operands(&to, p, "45", true);
+    scratch(&to, p);
+    places(&to, p, "0124");
+    add(&to, (weft_argument)I32(parts));
+    add(&to, (weft_argument)I32(length));
+    others(&to, p);
+    WEFT_TRY(launch(p, "attention_row", at->t_q * parts, &to));
+    if (parts == 1) return WEFT_OK;
+    scratch(&join, p);
+    operands(&join, p, "45", true);
+    places(&join, p, "4");
+    add(&join, (weft_argument)I32(parts));
+    add(&join, (weft_argument)I32(length));
+    others(&join, p);
+    return launch(p, "attention_join", at->t_q, &join);
+}
+
+static weft_status forward(const plan *p) {
+    if (p->at->t_q < ROWS_FEW && !p->launches->target->vectors) return forward_rows(p);
+    arguments to = {.n = 0};
+    operands(&to, p, "0123", false);
+    operands(&to, p, "45", true);
+    places(&to, p, "0124");
+    others(&to, p);
+    if (p->at->t_q < ROWS_FEW) return launch(p, "attention_row", p->at->t_q, &to);
+    return launch(p, "attention", weft__ceil_div(p->at->t_q, p->rows), &to);
+}
+
+/* Key blocks of a pair are dealt to as many groups as it takes to feed the device; each sums its own dq. */
+static weft_status backward_vectors(const plan *p) {
+    const weft_heavy_attention *at = p->at;
+    const int64_t blocks = weft__ceil_div(at->t_q, LANES), key_blocks = weft__ceil_div(at->t_k, KEYS);
+    int64_t parts = weft__ceil_div(2 * (int64_t)p->launches->target->units, p->pairs);
+    if (parts > key_blocks) parts = key_blocks;
+    if (parts < 1) parts = 1;
+    p->launches->scratch_bytes =
+        (parts * p->pairs * blocks + 1) * p->room * LANES * (int64_t)weft_dtype_size(p->sum);
+    arguments to = {.n = 0}, last = {.n = 0};
+    operands(&to, p, "0123456", false);
+    operands(&to, p, "789", true);
+    scratch(&to, p);
+    places(&to, p, "01246789");
+    others(&to, p);
+    WEFT_TRY(launch(p, "attention_back", parts, &to));
+    if (parts == 1) return WEFT_OK;
+    scratch(&last, p);
+    operands(&last, p, "7", true);
+    places(&last, p, "7");
+    add(&last, (weft_argument)I64(at->heads));
+    add(&last, (weft_argument)I32(at->t_q));
+    add(&last, (weft_argument)I32(at->d));
+    add(&last, (weft_argument)I32(parts));
+    add(&last, (weft_argument)I32(p->sink));
+    add(&last, (weft_argument)FAULT);
+    return launch(p, "attention_dq", blocks, &last);
+}
+
+static weft_status backward_items(const plan *p) {
+    const weft_heavy_attention *at = p->at;
+    p->launches->scratch_bytes = (p->pairs * at->t_q + 1) * (int64_t)weft_dtype_size(p->sum);
+    arguments to = {.n = 0}, last = {.n = 0};
+    operands(&to, p, "0123456", false);
+    operands(&to, p, "7", true);
+    scratch(&to, p);
+    places(&to, p, "012467");
+    others(&to, p);
+    WEFT_TRY(launch(p, "attention_dq", weft__ceil_div(at->t_q, p->rows), &to));
+    operands(&last, p, "012356", false);
+    operands(&last, p, "89", true);
+    scratch(&last, p);
+    places(&last, p, "012689");
+    others(&last, p);
+    return launch(p, "attention_dkv", weft__ceil_div(at->t_k, p->rows), &last);
+}
+
+weft_status weft__gpu_attention(weft_launches *launches, const weft_heavy *heavy, bool sink) {
+    const weft_heavy_attention *at = &heavy->as.attention;
+    plan p = {.launches = launches,
+              .at = at,
+              .dtype = (weft_dtype)at->dtype,
+              .sum = weft__gpu_sum_dtype((weft_dtype)at->dtype),
+              .sink = sink,
+              .pairs = at->batch * at->heads};
+    if (p.pairs == 0 || at->d == 0) return WEFT_OK;
+    WEFT_TRY(make_text(&p));
+    if (!at->backward) return forward(&p);
+    return launches->target->vectors ? backward_vectors(&p) : backward_items(&p);
+}

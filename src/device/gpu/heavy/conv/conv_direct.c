@@ -1,0 +1,103 @@
+/* Convolutions whose groups have few channels, for GPU backends: which they are, and in how many parts
+ * windows are added up for the weight, by shape alone. Read next: conv_direct.cl. */
+#include <limits.h>
+#include <stdio.h>
+
+#include "device/gpu/heavy/heavy.h"
+#include "device/gpu/backend/template.h"
+#include "device/gpu/backend/text.h"
+
+#define FEW        4     /* channels of a group, on cards */
+#define TAPS_MOST  64    /* that vectors keep in local memory */
+#define WORK       16384 /* pixels of sixteen channels that are worth a group of vectors */
+#define PART       4096  /* windows that are added up by one */
+#define PARTS_MOST 64
+
+bool weft__gpu_conv_is_direct(const weft_target *target, const weft_heavy_conv *c) {
+    int64_t all;
+    if (c->groups < 2 || !weft__mul(c->groups * weft__larger(c->in, c->out), c->size[0] * c->size[1], &all) ||
+        all * weft__smaller(c->in, c->out) > INT_MAX / 2)
+        return false;
+    return target->vectors
+               ? c->in == 1 && c->out == 1 && c->groups >= 8 && c->size[0] * c->size[1] <= TAPS_MOST
+               : c->in <= FEW && c->out <= FEW;
+}
+
+/* As w_direct in conv_direct.cl. */
+typedef struct numbers {
+    int32_t n, groups, in, out, x[2], size[2], y[2], stride[2], padding[2], dilation[2], part;
+} numbers;
+
+static numbers numbers_of(const weft_heavy_conv *c) {
+    numbers to = {.n = (int32_t)c->n,
+                  .groups = (int32_t)c->groups,
+                  .in = (int32_t)c->in,
+                  .out = (int32_t)c->out,
+                  .part = 1};
+    for (int d = 0; d < 2; d++) {
+        to.x[d] = (int32_t)c->x[d], to.size[d] = (int32_t)c->size[d], to.y[d] = (int32_t)c->y[d];
+        to.stride[d] = (int32_t)c->stride[d], to.padding[d] = (int32_t)c->padding[d];
+        to.dilation[d] = (int32_t)c->dilation[d];
+    }
+    return to;
+}
+
+static const char *text_of(weft_launches *launches, const weft_heavy_conv *c, bool sink, const char *text) {
+    char head[96];
+    snprintf(head, sizeof head, "#define PASS %d\n#define SINK %d\n#define TAPS %d\n", c->pass, sink,
+             TAPS_MOST);
+    return weft__gpu_text(launches, (weft_dtype)c->dtype, head, text);
+}
+
+static weft_status launch_sum(weft_launches *launches, const weft_heavy_conv *c, int parts, bool sink) {
+    const weft_dtype dtype = (weft_dtype)c->dtype, sum = weft__gpu_sum_dtype(dtype);
+    const int64_t count = c->groups * c->out * c->size[0] * c->size[1] * c->in;
+    const int items = weft__target_items(launches->target);
+    weft_argument arguments[] = {SCRATCH(0, sum), WRITES(2, dtype), I32(parts), I32(count), FAULT};
+    arguments[0].written = false;
+    const char *text = text_of(launches, c, sink, weft__text_conv_direct_sum);
+    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a convolution");
+    return weft__launch(launches,
+                        &(weft_launch){.name = "conv_sum",
+                                       .text = text,
+                                       .prelude = weft__gpu_prelude(dtype),
+                                       ARGUMENTS(arguments),
+                                       .groups = {weft__smaller(weft__ceil_div(count, items), 1024), 1, 1},
+                                       .items = {items, 1, 1}});
+}
+
+weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *heavy, bool sink) {
+    const weft_heavy_conv *c = &heavy->as.conv;
+    const weft_dtype dtype = (weft_dtype)c->dtype, sum = weft__gpu_sum_dtype(dtype);
+    const bool weight = c->pass == WEFT_CONV_WEIGHT, input = c->pass == WEFT_CONV_INPUT,
+               vectors = launches->target->vectors;
+    const int items = weft__target_items(launches->target);
+    const int64_t *to = input ? c->x : c->y, lines = c->n * to[0], pixels = lines * to[1];
+    const int64_t elements =
+        c->groups * (input ? c->in : c->out) * (weight ? c->size[0] * c->size[1] * c->in : pixels);
+    numbers of = numbers_of(c);
+    if (elements == 0) return WEFT_OK;
+    int64_t groups = vectors ? weft__ceil_div(c->groups, 16) : weft__ceil_div(elements, items), parts = 1;
+    if (weight) {
+        const int64_t most = vectors ? lines : pixels; /* that are dealt out: lines of windows, or windows */
+        parts = weft__larger(1, weft__smaller(PARTS_MOST, weft__ceil_div(pixels, PART)));
+        of.part = (int32_t)weft__larger(1, weft__ceil_div(most, weft__smaller(parts, weft__larger(1, most))));
+        parts = weft__larger(1, weft__ceil_div(most, of.part));
+        launches->scratch_bytes = parts * elements * (int64_t)weft_dtype_size(sum);
+    } else if (vectors) {
+        of.part = (int32_t)weft__larger(
+            1, weft__smaller(lines, WORK / weft__larger(1, to[1] * c->size[0] * c->size[1])));
+        parts = weft__ceil_div(lines, of.part);
+    }
+    weft_argument arguments[] = {READS(0, dtype), READS(1, dtype), WRITES(2, dtype), STRUCT(of), FAULT};
+    if (weight) arguments[2] = (weft_argument)SCRATCH(0, sum);
+    const char *text = text_of(launches, c, sink, weft__text_conv_direct);
+    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a convolution");
+    WEFT_TRY(weft__launch(launches, &(weft_launch){.name = "conv_direct",
+                                                   .text = text,
+                                                   .prelude = weft__gpu_prelude(dtype),
+                                                   ARGUMENTS(arguments),
+                                                   .groups = {groups, parts, 1},
+                                                   .items = {items, 1, 1}}));
+    return weight ? launch_sum(launches, c, (int)parts, sink) : WEFT_OK;
+}

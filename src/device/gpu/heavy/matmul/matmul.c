@@ -1,0 +1,614 @@
+/* Matrix products for GPU backends: which text, which tile, how many groups. Must not know: how launches are
+ * run. Read next: matmul.cl, then matmul_vectors.cl (CPUs), matmul_tiles.cl (GPUs), matmul_tensor.cl (tensor
+ * cores), matmul_rows.cl (few rows, all). */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device/gpu/heavy/heavy.h"
+#include "device/gpu/heavy/matmul/product.h"
+#include "device/gpu/backend/template.h"
+#include "device/gpu/backend/text.h"
+#include "device/gpu/backend/tune.h"
+
+#define FEW_ROWS 4   /* up to so many, b is read where it lies */
+#define CHUNK    128 /* as in matmul.cl; lengths of parts of k are multiples of it */
+#define BEYOND   512 /* lines beyond the last that a text may ask for the place of */
+
+/* A product as it is launched. */
+typedef struct product {
+    const weft_target *target;
+    weft_dtype dtype, out, sum;
+    bool sink;
+    int a, b; /* operands: swapped where c has one column */
+    weft_heavy_matmul mm;
+    const weft_gpu_view *view; /* NULL: no operand is windows of images */
+    int64_t items;             /* of the batch */
+    int64_t splits, part;      /* k is cut into `splits` parts */
+    int64_t block_m, block_n;  /* of c, a group */
+    weft_epilogue epilogue;    /* where mm has one */
+    int sums;                  /* operand; 0: none */
+    int group_items;
+    int way, ways; /* which of the tiles, all of which add in the same order */
+    unsigned prelude;
+    int more_bytes; /* of local memory that the launch asks for */
+    char name[32];  /* of the tile */
+    char head[640]; /* definitions of the text */
+} product;
+
+/* A column becomes one row of the transposed product. */
+static bool is_column(const weft_heavy_matmul *mm) { return mm->n == 1 && mm->c_m == 1 && mm->m > 1; }
+
+#define EPILOGUE_ARGUMENTS 32 /* of a launch, which has no place for more */
+
+static bool takes_epilogue(const weft_target *target, const weft_heavy_matmul *mm) {
+    const weft_kernel *k = mm->epilogue;
+    for (int i = 0; i < k->n_code; i++)
+        if (k->code[i].dtype == WEFT_F64 && !target->f64) return false;
+    return k->n_args <= EPILOGUE_ARGUMENTS && weft__kernel_has_rows(k, is_column(mm) ? mm->m : mm->n);
+}
+
+/* Sums of a are for tiles of work-items: those beside the first column of c have parts of a at hand. */
+static bool takes_sums(const weft_target *target, const weft_heavy_matmul *mm) {
+    return !target->vectors && mm->batch_rank == 0 && mm->m > FEW_ROWS && mm->n > 0 && !is_column(mm);
+}
+
+bool weft__gpu_matmul_takes(const weft_target *target, const weft_heavy_matmul *mm) {
+    if (mm->sums && !takes_sums(target, mm)) return false;
+    if (!weft__gpu_knows(target, (weft_dtype)mm->dtype)) return false;
+    if (mm->m > INT_MAX / 2 || mm->n > INT_MAX / 2 || mm->k > INT_MAX / 2) return false;
+    if (mm->epilogue && !takes_epilogue(target, mm)) return false;
+    switch (mm->dtype) {
+    case WEFT_F32:
+    case WEFT_F64:
+    case WEFT_I32:
+    case WEFT_U32:
+    case WEFT_I64:
+    case WEFT_U64: return mm->out_dtype == mm->dtype;
+    case WEFT_F16:
+    case WEFT_BF16: return mm->out_dtype == mm->dtype || mm->out_dtype == WEFT_F32;
+    default: return false;
+    }
+}
+
+static int64_t round_up(int64_t a, int64_t b) { return weft__ceil_div(a, b) * b; }
+
+static product product_of(const weft_launches *launches, const weft_heavy_matmul *mm, int a, int b,
+                          const weft_gpu_view *view, bool sink) {
+    product p = {.target = launches->target,
+                 .dtype = (weft_dtype)mm->dtype,
+                 .out = (weft_dtype)mm->out_dtype,
+                 .sum = weft__gpu_sum_dtype((weft_dtype)mm->dtype),
+                 .sink = sink,
+                 .a = a,
+                 .b = b,
+                 .mm = *mm,
+                 .view = view,
+                 .items = 1,
+                 .splits = 1,
+                 .part = mm->k,
+                 .prelude = weft__gpu_prelude((weft_dtype)mm->dtype)};
+    if (mm->sums) p.sums = mm->epilogue ? 2 + mm->epilogue->n_args : 3;
+    if (!view && is_column(mm)) {
+        p.a = b, p.b = a;
+        p.mm.m = 1, p.mm.n = mm->m, p.mm.c_m = mm->m;
+        p.mm.a_m = mm->b_n, p.mm.a_k = mm->b_k;
+        p.mm.b_n = mm->a_m, p.mm.b_k = mm->a_k;
+        for (int d = 0; d < mm->batch_rank; d++)
+            p.mm.a_batch[d] = mm->b_batch[d], p.mm.b_batch[d] = mm->a_batch[d];
+    }
+    for (int d = p.mm.batch_rank; d < WEFT_BATCH_DIMS; d++) {
+        p.mm.batch[d] = 1;
+        p.mm.a_batch[d] = p.mm.b_batch[d] = p.mm.c_batch[d] = 0;
+    }
+    for (int d = 0; d < WEFT_BATCH_DIMS; d++) p.items *= p.mm.batch[d];
+    return p;
+}
+
+/* A stride of a dimension of extent 1 is whatever suits. */
+static bool unit(int64_t stride, int64_t extent) { return stride == 1 || extent <= 1; }
+static bool a_lines(const product *p) { return unit(p->mm.a_k, p->mm.k); }
+static bool b_lines(const product *p) { return unit(p->mm.b_n, p->mm.n); }
+
+/* Cuts k for products of few tiles, by shape alone, since it decides in which order is added. */
+static void split(product *p, int64_t tiles, int64_t wanted, int64_t least) {
+    if (tiles >= wanted || p->mm.k < 2 * least || (p->view && p->view->spread)) return;
+    const int64_t splits = weft__smaller(weft__ceil_div(wanted, tiles), p->mm.k / least);
+    p->part = round_up(weft__ceil_div(p->mm.k, splits), CHUNK);
+    p->splits = weft__ceil_div(p->mm.k, p->part);
+}
+
+/* ---- CPUs ---- */
+
+/* Tiles that registers hold with what is multiplied: 24 vectors of 64 bytes, or 12 where there are 16
+ * narrower registers. */
+typedef struct tile {
+    int rows, vectors;
+    double rate; /* relative */
+} tile;
+static const tile tiles4[] = {{6, 4, 1}, {12, 2, 0.97}, {24, 1, 0.85}}, /* elements of 4 bytes */
+    tiles8[] = {{6, 2, 1}, {12, 1, 0.97}}, narrow4[] = {{6, 1, 1}}, narrow8[] = {{2, 1, 1}};
+
+static const tile *tiles_of(const product *p, int *count) {
+    const bool wide = weft_dtype_size(p->sum) == 8;
+    const bool narrow = p->target->vector_bytes > 0 && p->target->vector_bytes < 64;
+    *count = narrow ? 1
+             : wide ? (int)(sizeof tiles8 / sizeof *tiles8)
+                    : (int)(sizeof tiles4 / sizeof *tiles4);
+    return narrow ? wide ? narrow8 : narrow4 : wide ? tiles8 : tiles4;
+}
+
+/* The largest block that local memory holds. */
+typedef struct room {
+    int m, n;
+} room;
+
+static int64_t bytes_of(const product *p, int64_t m, int64_t n) {
+    const int64_t a = weft__larger((CHUNK + 16) * m, (m + 16) * CHUNK), slack = 16; /* of windows */
+    return (a + CHUNK * n + slack + m * n) * (int64_t)weft_dtype_size(p->sum);
+}
+
+static room room_of(const product *p, const tile *t) {
+    int64_t m = 264, n = 1024 / (int64_t)weft_dtype_size(p->sum);
+    while (n > t->vectors * 16 && bytes_of(p, m, n) > p->target->local_bytes) n /= 2;
+    while (m > 24 && bytes_of(p, m, n) > p->target->local_bytes) m -= 24;
+    while (m > t->rows && bytes_of(p, m, n) > p->target->local_bytes) m -= t->rows;
+    return (room){.m = (int)(m / t->rows * t->rows), .n = (int)n};
+}
+
+/* Element-steps of one core: products at `rate` 32 a step, copies into local memory at far fewer; what is
+ * outside of c is computed as well. */
+static double cost_of(const product *p, const tile *t, int64_t m, int64_t n) {
+    const double k = (double)p->part, work = (double)(m * n) * k / (32 * t->rate);
+    const double copies = (double)m * k * 0.15 + (double)n * k * (b_lines(p) ? 0.15 : 0.35);
+    const int64_t groups = weft__ceil_div(p->mm.m, m) * weft__ceil_div(p->mm.n, n) * p->items * p->splits;
+    return (work + copies + 300) * (double)weft__ceil_div(groups, weft__larger(p->target->units, 1));
+}
+
+static void choose_block(product *p, const tile *t, const room *r, double *best, const tile **chosen) {
+    const int64_t cols = t->vectors * 16, m = p->mm.m, n = p->mm.n;
+    const int64_t m0 = weft__ceil_div(m, r->m), n0 = weft__ceil_div(n, r->n);
+    for (int64_t i = m0; i < m0 + 8; i++) {
+        for (int64_t j = n0; j < n0 + 8; j++) {
+            const int64_t block_m = round_up(weft__ceil_div(m, i), t->rows);
+            const int64_t block_n = round_up(weft__ceil_div(n, j), cols);
+            const double cost = cost_of(p, t, block_m, block_n);
+            if (cost >= *best) continue;
+            *best = cost;
+            *chosen = t;
+            p->block_m = block_m;
+            p->block_n = block_n;
+        }
+    }
+}
+
+/* `way`: the tile, or -1 for what costs least. */
+static const char *plan_vectors(product *p, int way) {
+    const tile *list = tiles_of(p, &p->ways), *t = list;
+    split(p, weft__ceil_div(p->mm.m, 48) * weft__ceil_div(p->mm.n, 64) * p->items, 4, 1024);
+    double best = INFINITY;
+    for (int i = 0; i < p->ways; i++) {
+        const room r = room_of(p, &list[i]);
+        if (way >= 0 && i != way) continue;
+        if (way < 0 && i > 0 && bytes_of(p, r.m, r.n) > p->target->local_bytes) continue;
+        choose_block(p, &list[i], &r, &best, &t);
+    }
+    const room r = room_of(p, t);
+    p->way = (int)(t - list);
+    snprintf(p->name, sizeof p->name, "%d x %d", t->rows, t->vectors * 16);
+    snprintf(p->head, sizeof p->head,
+             "#define ROWS %d\n#define WIDTH %d\n#define BLOCK_M %d\n#define BLOCK_N %d\n"
+             "#define A_LINES %d\n#define B_LINES %d\n",
+             t->rows, t->vectors, r.m, r.n, a_lines(p), b_lines(p));
+    return weft__text_matmul_vectors;
+}
+
+/* ---- GPUs ---- */
+
+/* Patches of 4 x 4 sums of an item, and the part of the largest group that works together. What costs least
+ * is found among the first ones; the others are for tuning. */
+static const struct patches {
+    int m, n, share;
+} patches[] = {{2, 2, 1}, {2, 1, 1}, {1, 1, 1}, {2, 2, 4}, {1, 2, 2}};
+enum { PATCHES = sizeof patches / sizeof *patches, PATCHES_USUAL = 3 };
+
+/* Items of a group beside each other: as many as below each other, or half. */
+static int wide_of(int items) {
+    int wide = 1;
+    while (2 * wide * 2 * wide <= items && wide < 16) wide *= 2;
+    return wide;
+}
+
+static const char *plan_tiles(product *p, int way) {
+    const int64_t size = (int64_t)weft_dtype_size(p->sum), groups = 2 * (int64_t)p->target->units;
+    int depth = 16, i = way < 0 ? 0 : way, wide = 1, high = 1;
+    split(p, weft__ceil_div(p->mm.m, 64) * weft__ceil_div(p->mm.n, 64) * p->items, 64, 512);
+    for (; i < PATCHES; i++) { /* the largest that leaves all units busy */
+        p->group_items = (int)weft__larger(1, p->target->lanes / patches[i].share);
+        wide = wide_of(p->group_items), high = p->group_items / wide;
+        p->block_m = high * 4 * patches[i].m;
+        p->block_n = wide * 4 * patches[i].n;
+        const int64_t tiles = weft__ceil_div(p->mm.m, p->block_m) * weft__ceil_div(p->mm.n, p->block_n);
+        if (way >= 0 || i == PATCHES_USUAL - 1 || tiles * p->items * p->splits >= groups) break;
+    }
+    while (depth > 4 && (p->block_m + p->block_n + 8) * depth * size > p->target->local_bytes) depth /= 2;
+    p->way = i, p->ways = PATCHES;
+    snprintf(p->name, sizeof p->name, "%d x %d by %d", (int)p->block_m, (int)p->block_n, p->group_items);
+    snprintf(p->head, sizeof p->head,
+             "#define S4 %s\n#define WIDE_ITEMS %d\n#define HIGH_ITEMS %d\n#define PATCH_M %d\n"
+             "#define PATCH_N %d\n#define DEPTH %d\n#define A_LINES %d\n#define B_LINES %d\n"
+             "#undef ITEMS\n#define ITEMS %d\n",
+             size == 4            ? p->sum == WEFT_F32 ? "float4" : "uint4"
+             : p->sum == WEFT_F64 ? "double4"
+                                  : "ulong4",
+             wide, high, patches[i].m, patches[i].n, depth, a_lines(p), b_lines(p), p->group_items);
+    return weft__text_matmul_tiles;
+}
+
+/* ---- tensor cores ---- */
+
+/* Tiles of warps_m x warps_n warps, with `stages` parts in local memory, each so many pieces of 16 bytes
+ * deep: 48 KiB in all, what every card has, but for the first. A warp's sums are registers, of which the
+ * first two have too few for sums in two levels. The rate is a guess, relative, by what a tile reads for a
+ * product. */
+static const struct tensor_tile {
+    int m, n, pieces, warps_m, warps_n, stages;
+    double rate;
+} tensor_tiles[] = {{128, 256, 4, 2, 4, 3, 1.1}, {128, 128, 4, 2, 2, 3, 1},  {128, 128, 4, 2, 4, 3, 0.9},
+                    {128, 64, 4, 2, 2, 4, 0.8},  {64, 64, 8, 2, 2, 3, 0.65}, {64, 32, 8, 2, 2, 4, 0.5},
+                    {32, 64, 8, 1, 4, 4, 0.5}};
+enum { TENSOR_TILES = sizeof tensor_tiles / sizeof *tensor_tiles, ONE_LEVEL = 2 };
+_Static_assert((int)TENSOR_TILES <= (int)WEFT_TUNER_WAYS, "the tuner knows all");
+
+static int64_t tensor_bytes(const struct tensor_tile *t) {
+    return (int64_t)(t->m + t->n) * t->pieces * t->stages * 16;
+}
+
+/* Which products they compute, of more than FEW_ROWS rows: by device, dtype and what was asked for, since
+ * their bits are not those of the other texts. */
+static bool uses_tensor(const product *p) {
+    const weft_target *t = p->target;
+    if (t->local_bytes < 48 << 10) return false;
+    switch (p->dtype) {
+    case WEFT_F16: return t->capability >= 75;
+    case WEFT_BF16: return t->capability >= 80;
+    case WEFT_F32: return t->capability >= 80 && t->tf32;
+    default: return false;
+    }
+}
+
+/* How many elements may be copied at once where lines are `stride` apart, at most 16 bytes of them. */
+static int width_of(const product *p, int64_t stride, const int64_t *batch) {
+    int width = 16 / (int)weft_dtype_size(p->dtype);
+    for (; width > 1; width /= 2) {
+        bool all = stride % width == 0;
+        for (int d = 0; d < WEFT_BATCH_DIMS; d++) all = all && (p->mm.batch[d] <= 1 || batch[d] % width == 0);
+        if (all) break;
+    }
+    return width;
+}
+
+/* What c costs by a tile: rounds of as many groups as there are units, and a little for each group, since it
+ * takes what others could have. */
+static double tensor_cost(const product *p, const struct tensor_tile *t) {
+    const int64_t groups =
+        weft__ceil_div(p->mm.m, t->m) * weft__ceil_div(p->mm.n, t->n) * p->items * p->splits;
+    const int64_t units = weft__larger(p->target->units, 1);
+    const double rounds = (double)weft__ceil_div(groups, units) + 0.1 * (double)groups / (double)units;
+    return rounds * t->m * t->n / t->rate;
+}
+
+static const char *plan_tensor(product *p, int way) {
+    const weft_heavy_matmul *mm = &p->mm;
+    split(p, weft__ceil_div(mm->m, 64) * weft__ceil_div(mm->n, 64) * p->items, 64, 512);
+    if (p->splits == 1) /* gradients of weights: a long k and tiles for half of a large card */
+        split(p, weft__ceil_div(mm->m, 128) * weft__ceil_div(mm->n, 64) * p->items, 200, 4096);
+    const bool two_levels = p->splits > 1 || p->out == p->sum;
+    const int first = two_levels ? ONE_LEVEL : tensor_bytes(tensor_tiles) > p->target->most_local_bytes;
+    const struct tensor_tile *list = tensor_tiles + first, *t = list;
+    p->ways = TENSOR_TILES - first;
+    for (int i = 0; i < p->ways; i++)
+        if (way < 0 ? tensor_cost(p, &list[i]) < tensor_cost(p, t) : i == way) t = &list[i];
+    p->way = (int)(t - list);
+    p->block_m = t->m, p->block_n = t->n;
+    p->group_items = 32 * t->warps_m * t->warps_n;
+    p->prelude |= WEFT_PRELUDE_TENSOR;
+    p->more_bytes = tensor_bytes(t) > p->target->local_bytes ? (int)tensor_bytes(t) : 0;
+    snprintf(p->name, sizeof p->name, "tensor %d x %d by %d", t->m, t->n, p->group_items);
+    snprintf(
+        p->head, sizeof p->head,
+        "#define TILE_M %d\n#define TILE_N %d\n#define PIECES %d\n#define WARPS_M %d\n#define WARPS_N %d\n"
+        "#define STAGES %d\n#define A_LINES %d\n#define B_LINES %d\n#define A_WIDTH %d\n#define B_WIDTH %d\n"
+        "#define SHORT %d\n#define MORE %d\n#undef ITEMS\n#define ITEMS %d\n",
+        t->m, t->n, t->pieces, t->warps_m, t->warps_n, t->stages, a_lines(p), b_lines(p),
+        width_of(p, a_lines(p) ? mm->a_m : mm->a_k, mm->a_batch),
+        width_of(p, b_lines(p) ? mm->b_k : mm->b_n, mm->b_batch), two_levels, p->more_bytes > 0,
+        p->group_items);
+    return weft__text_matmul_tensor;
+}
+
+/* ---- few rows ---- */
+
+/* Columns of a group on CPUs: as many lines of memory as the prefetcher likes, of as many groups as feed the
+ * device; `most` at most. */
+static int64_t columns_of(const product *p, int64_t most) {
+    const int64_t groups = weft__larger(1, p->target->units / p->items) * weft__ceil_div(p->mm.n, most);
+    return weft__larger(64, round_up(weft__ceil_div(p->mm.n, groups), 16));
+}
+
+static const char *plan_rows(product *p) {
+    const bool vectors = p->target->vectors, wide = weft_dtype_size(p->sum) == 8;
+    const int rows = p->mm.m == 1 ? 1 : FEW_ROWS;
+    /* of a group of items: 32 neighbours read what lies together, columns of b or their k */
+    int columns =
+        (int)(b_lines(p) ? weft__smaller(32, p->group_items) : weft__larger(1, p->group_items / 32));
+    int at_once = 1;
+    p->block_n = columns;
+    if (vectors) {
+        const int64_t size = wide ? 8 : 4, fit = (p->target->local_bytes / size - rows * CHUNK) / (2 * rows);
+        at_once = (int)weft__smaller(8, (wide ? 8 : 16) / rows);
+        const bool one_group = rows == 1 && p->mm.n > 32 && p->mm.n * p->mm.k <= 8192; /* not worth several */
+        if (b_lines(p))
+            columns = (int)weft__larger(64, weft__smaller(1024, fit / 64 * 64));
+        else
+            columns = one_group ? 128 : 32;
+        p->block_n = b_lines(p) ? columns_of(p, columns) : columns;
+    }
+    p->block_m = rows;
+    p->ways = 1;
+    split(p, weft__ceil_div(p->mm.n, columns) * p->items, vectors ? 4 : 64, vectors ? 4096 : 512);
+    snprintf(p->head, sizeof p->head,
+             "#define ROWS %d\n#define COLUMNS %d\n#define AT_ONCE %d\n#define B_LINES %d\n", rows, columns,
+             at_once, b_lines(p));
+    return weft__text_matmul_rows;
+}
+
+/* ---- launches ---- */
+
+/* Of the text that stores c, or of the one before it. */
+/* Whether all places of a and b in one product, and those a tile beyond, fit in 32 bits. */
+static bool is_narrow(const product *p) {
+    const int64_t extents[] = {p->mm.m, p->mm.k, p->mm.k, p->mm.n};
+    const int64_t strides[] = {p->mm.a_m, p->mm.a_k, p->mm.b_k, p->mm.b_n};
+    if (p->view && p->view->image.end > INT32_MAX / 2) return false;
+    for (int i = 0; i < 4; i++) {
+        int64_t most;
+        const int64_t stride = strides[i] < 0 ? -strides[i] : strides[i];
+        if (!weft__mul(extents[i] + BEYOND, stride, &most) || most > INT32_MAX / 2) return false;
+    }
+    return true;
+}
+
+/* How many blocks c has, one below the other. */
+static int64_t blocks_high(const product *p) { return weft__ceil_div(p->mm.m, p->block_m); }
+
+/* Whether groups are more than a launch may have along its second or third dimension. */
+static bool is_flat(const product *p) {
+    const int64_t most = p->target->groups_most;
+    return most && (blocks_high(p) > most || p->items * p->splits > most);
+}
+
+static const char *text_of(weft_launches *launches, const product *p, bool last, const char *text) {
+    const bool integers =
+        p->sum == WEFT_I32 || p->sum == WEFT_U32 || p->sum == WEFT_I64 || p->sum == WEFT_U64;
+    const char *epilogue = last && p->epilogue.text ? p->epilogue.text : "";
+    const int kind = p->view && text != weft__text_matmul_sum ? p->view->kind : 0;
+    const char *image = kind ? weft__text_image : "";
+    const size_t size = strlen(epilogue) + strlen(image) + strlen(weft__text_matmul) + strlen(text) + 1;
+    char head[sizeof p->head + 192], *whole = weft__arena_alloc(launches->arena, size);
+    if (!whole) return NULL;
+    snprintf(
+        head, sizeof head,
+        "%s#define WIDE %d\n#define INTEGERS %d\n#define SINK %d\n#define EPILOGUE %d\n#define STRIDE %s\n"
+        "#define SUMS %d\n#define IMAGE %d\n#define SPREAD %d\n#define FLAT %d\n",
+        p->head, !last || p->out == p->sum, integers, p->sink, *epilogue != 0,
+        !p->target->vectors && is_narrow(p) ? "int" : "w_i64", p->sums != 0, kind, kind && p->view->spread,
+        is_flat(p));
+    snprintf(whole, size, "%s%s%s%s", epilogue, image, weft__text_matmul, text);
+    return weft__gpu_text(launches, p->dtype, head, whole);
+}
+
+/* As w_product in matmul.cl. */
+typedef struct numbers {
+    int64_t a_m, a_k, b_k, b_n, c_m, a_batch[4], b_batch[4], c_batch[4];
+    int32_t m, n, k, splits, part, extent[3], block_m, block_n, wide, high;
+} numbers;
+
+static numbers numbers_of(const product *p) {
+    const weft_heavy_matmul *mm = &p->mm;
+    numbers to = {.a_m = mm->a_m,
+                  .a_k = mm->a_k,
+                  .b_k = mm->b_k,
+                  .b_n = mm->b_n,
+                  .c_m = mm->c_m,
+                  .m = (int32_t)mm->m,
+                  .n = (int32_t)mm->n,
+                  .k = (int32_t)mm->k,
+                  .splits = (int32_t)p->splits,
+                  .part = (int32_t)p->part,
+                  .block_m = (int32_t)p->block_m,
+                  .block_n = (int32_t)p->block_n,
+                  .wide = (int32_t)weft__ceil_div(mm->n, p->block_n),
+                  .high = (int32_t)blocks_high(p)};
+    for (int d = 0; d < 4; d++) {
+        to.a_batch[d] = mm->a_batch[d], to.b_batch[d] = mm->b_batch[d], to.c_batch[d] = mm->c_batch[d];
+        if (d) to.extent[d - 1] = (int32_t)mm->batch[d];
+    }
+    return to;
+}
+
+/* Adds a launch with those arguments; those of the epilogue stand for its argument number `c` where the
+ * launch is the last. */
+static weft_status launch_with(weft_launches *launches, const product *p, bool last, weft_launch launch,
+                               int c) {
+    const weft_epilogue *e = &p->epilogue;
+    if (!last || !e->text) return weft__launch(launches, &launch);
+    const int count = launch.n_arguments - 1 + e->n_arguments;
+    weft_argument *all = weft__arena_alloc(launches->arena, (size_t)count * sizeof *all);
+    if (!all) return weft__fail_oom(launches->ctx, (size_t)count * sizeof *all, "a launch");
+    for (int i = 0; i < count; i++) {
+        const bool behind = i >= c + e->n_arguments, own = i < c || behind;
+        all[i] = own ? launch.arguments[behind ? i - e->n_arguments + 1 : i] : e->arguments[i - c];
+        if (!own && all[i].kind == WEFT_ARGUMENT_OPERAND) all[i].index += 2; /* behind a and b */
+    }
+    launch.arguments = all;
+    launch.n_arguments = count;
+    launch.prelude |= e->prelude;
+    return weft__launch(launches, &launch);
+}
+
+/* Bytes of the parts of c where k is cut; parts of the sums lie behind. */
+static int64_t parts_bytes(const product *p) {
+    return p->items * p->splits * p->mm.m * p->mm.n * (int64_t)weft_dtype_size(p->sum);
+}
+
+static weft_status launch_product(weft_launches *launches, const product *p, const char *text) {
+    const weft_heavy_matmul *mm = &p->mm;
+    const int64_t parts = p->items * p->splits;
+    const bool flat = is_flat(p);
+    numbers of = numbers_of(p);
+    weft_argument arguments[7] = {READS(p->a, p->dtype), READS(p->b, p->dtype), WRITES(2, p->out)};
+    int n = 3;
+    if (p->sums) arguments[n++] = (weft_argument)WRITES(p->sums, p->sum);
+    if (p->splits > 1) {
+        of.c_m = mm->n;
+        arguments[2] = (weft_argument)SCRATCH(0, p->sum);
+        if (p->sums) arguments[3] = (weft_argument)SCRATCH(parts_bytes(p), p->sum);
+    }
+    arguments[n++] = (weft_argument)STRUCT(of);
+    if (p->view) arguments[n++] = (weft_argument)STRUCT(p->view->image);
+    arguments[n++] = (weft_argument)FAULT;
+    const weft_launch launch = {
+        .name = "matmul",
+        .text = text,
+        .links = p->more_bytes == 0,
+        .shared_bytes = p->more_bytes,
+        .prelude = p->prelude,
+        .n_arguments = n,
+        .arguments = arguments,
+        .groups = {flat ? of.wide * parts * of.high : of.wide, flat ? 1 : of.high, flat ? 1 : parts},
+        .items = {p->group_items, 1, 1}};
+    return launch_with(launches, p, p->splits == 1, launch, 2);
+}
+
+#define SUM_EACH 1024 /* elements of a group */
+
+static weft_status launch_sum(weft_launches *launches, product *p) {
+    const weft_heavy_matmul *mm = &p->mm;
+    const int lanes = p->target->vectors ? p->target->lanes : 1, each = SUM_EACH / lanes;
+    snprintf(p->head, sizeof p->head, "#define EACH %d\n#define LANES %d\n", each, lanes);
+    const char *text = text_of(launches, p, true, weft__text_matmul_sum);
+    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
+    const numbers of = numbers_of(p);
+    weft_argument arguments[6] = {SCRATCH(0, p->sum), WRITES(2, p->out)};
+    int n = 2;
+    arguments[0].written = false;
+    if (p->sums) {
+        arguments[n] = (weft_argument)SCRATCH(parts_bytes(p), p->sum);
+        arguments[n++].written = false;
+        arguments[n++] = (weft_argument)WRITES(p->sums, p->sum);
+    }
+    arguments[n++] = (weft_argument)STRUCT(of);
+    arguments[n++] = (weft_argument)FAULT;
+    const weft_launch launch = {
+        .name = "matmul_sum",
+        .text = text,
+        .links = true,
+        .prelude = weft__gpu_prelude(p->dtype),
+        .n_arguments = n,
+        .arguments = arguments,
+        .groups = {weft__ceil_div(mm->m * weft__ceil_div(mm->n, lanes), each), p->items, 1},
+        .items = {weft__target_items(p->target), 1, 1}};
+    return launch_with(launches, p, true, launch, 1);
+}
+
+/* ---- which tile ---- */
+
+static const char *plan(product *p, int way) {
+    p->group_items = weft__target_items(p->target);
+    if (!p->view && p->mm.m <= FEW_ROWS) return plan_rows(p);
+    if (!p->view && uses_tensor(p)) return plan_tensor(p, way);
+    return p->target->vectors ? plan_vectors(p, way) : plan_tiles(p, way);
+}
+
+static int bucket(int64_t n) {
+    int at = 0;
+    while (n > (int64_t)1 << at) at++;
+    return at;
+}
+
+/* What products that share a choice have in common. */
+static weft_hash class_of(const product *p) {
+    const uint64_t facts[] = {(uint64_t)p->dtype,         (uint64_t)p->out,
+                              (uint64_t)a_lines(p),       (uint64_t)b_lines(p),
+                              (uint64_t)bucket(p->items), (uint64_t)bucket(p->mm.m),
+                              (uint64_t)bucket(p->mm.n),  (uint64_t)bucket(p->mm.k),
+                              (uint64_t)p->ways,          (uint64_t)p->prelude};
+    weft_hash key;
+    weft__hash_init(&key);
+    weft__hash_str(&key, "tile of a product");
+    weft__hash_bytes(&key, facts, sizeof facts);
+    return key;
+}
+
+/* Elements from the first to the last. */
+static int64_t span(const int64_t *batch, const int64_t *strides, int rank, int64_t rows, int64_t row,
+                    int64_t columns, int64_t column) {
+    int64_t last = (rows - 1) * row + (columns - 1) * column;
+    for (int d = 0; d < rank; d++) last += (batch[d] - 1) * strides[d];
+    return last + 1;
+}
+
+/* Asks the tuner where the work is worth it: the usual tile of `p` is known. */
+static int tuned(weft_launches *launches, const weft_heavy *heavy, const product *p) {
+    if (heavy->kind != WEFT_HEAVY_MATMUL) return p->way;
+    const weft_heavy_matmul *mm = &heavy->as.matmul;
+    const double work = (double)mm->m * (double)mm->n * (double)mm->k * (double)p->items;
+    weft_heavy alone = *heavy;
+    alone.as.matmul.epilogue = NULL;
+    alone.as.matmul.sums = false;
+    weft_tuner_question q = {.heavy = &alone, .usual = p->way, .ways = p->ways};
+    if (p->ways < 2 || !weft__tuner_asks(launches->tuner, work)) return p->way;
+    const int64_t size = (int64_t)weft_dtype_size(p->dtype);
+    q.key = class_of(p);
+    q.bytes[0] = span(mm->batch, mm->a_batch, mm->batch_rank, mm->m, mm->a_m, mm->k, mm->a_k) * size;
+    q.bytes[1] = span(mm->batch, mm->b_batch, mm->batch_rank, mm->k, mm->b_k, mm->n, mm->b_n) * size;
+    q.bytes[2] = span(mm->batch, mm->c_batch, mm->batch_rank, mm->m, mm->c_m, mm->n, 1) *
+                 (int64_t)weft_dtype_size(p->out);
+    snprintf(q.what, sizeof q.what, "product %s %lldx %lldx%lldx%lld %c%c", weft_dtype_name(p->dtype),
+             (long long)p->items, (long long)mm->m, (long long)mm->n, (long long)mm->k,
+             a_lines(p) ? 'n' : 't', b_lines(p) ? 'n' : 't');
+    for (int way = 0; way < p->ways; way++) {
+        product one = *p;
+        plan(&one, way);
+        memcpy(q.names[way], one.name, sizeof one.name);
+    }
+    return weft__tuner_choose(launches->tuner, &q);
+}
+
+weft_status weft__gpu_product(weft_launches *launches, const weft_heavy *heavy, const weft_heavy_matmul *mm,
+                              int a, int b, const weft_gpu_view *view, bool sink) {
+    product p = product_of(launches, mm, a, b, view, sink);
+    if (p.mm.m == 0 || p.mm.n == 0 || p.items == 0) return WEFT_OK;
+    const product unplanned = p;
+    const char *text = plan(&p, -1);
+    const int way = tuned(launches, heavy, &p);
+    if (way != p.way) {
+        p = unplanned;
+        text = plan(&p, way);
+    }
+    if (p.mm.epilogue)
+        WEFT_TRY(weft__render_epilogue(launches, p.mm.epilogue, p.mm.product, p.mm.n, &p.epilogue));
+    text = text_of(launches, &p, p.splits == 1, text);
+    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a product");
+    WEFT_TRY(launch_product(launches, &p, text));
+    if (p.splits == 1) return WEFT_OK;
+    launches->scratch_bytes = parts_bytes(&p);
+    if (p.sums) launches->scratch_bytes += p.splits * p.mm.m * (int64_t)weft_dtype_size(p.sum);
+    return launch_sum(launches, &p);
+}
+
+weft_status weft__gpu_matmul(weft_launches *launches, const weft_heavy *heavy, bool sink) {
+    return weft__gpu_product(launches, heavy, &heavy->as.matmul, 0, 1, NULL, sink);
+}

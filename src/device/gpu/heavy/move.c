@@ -1,0 +1,69 @@
+/* COPY and ZERO as launches of move.cl: in words of 8 bytes where places and size allow it, else byte by
+ * byte. Read next: move.cl. */
+#include <stdio.h>
+
+#include "device/gpu/gpu.h"
+#include "device/gpu/backend/template.h"
+#include "device/gpu/backend/text.h"
+
+enum {
+    BYTES_OF_GROUP = 1 << 14, /* below it a group costs more than it moves */
+    STRETCHES = 8,            /* of zeros, in one launch, */
+    STRETCH_BYTES = 1024      /* of so many bytes at most */
+};
+
+/* As w_stretches in move.cl: elements from the first stretch's begin on. */
+typedef struct stretches {
+    int64_t at[STRETCHES], count[STRETCHES];
+} stretches;
+
+/* A launch of `bytes`, in words or not. */
+static weft_status move(weft_launches *launches, const char *name, int64_t bytes, bool words,
+                        weft_argument *arguments, int n) {
+    const int items = weft__target_items(launches->target);
+    const int64_t groups = weft__smaller(bytes / BYTES_OF_GROUP + 1, 8 * launches->target->units);
+    char head[32];
+    snprintf(head, sizeof head, "#define STRETCHES %d\n", STRETCHES);
+    const char *text = weft__gpu_text(launches, words ? WEFT_U64 : WEFT_U8, head, weft__text_move);
+    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a copy");
+    return weft__launch(launches, &(weft_launch){.name = name,
+                                                 .text = text,
+                                                 .links = true,
+                                                 .n_arguments = n,
+                                                 .arguments = arguments,
+                                                 .groups = {groups, 1, 1},
+                                                 .items = {items, 1, 1}});
+}
+
+weft_status weft__gpu_copy(weft_launches *launches, const weft_command *command) {
+    const int64_t bytes = command->bytes;
+    const bool words = (bytes | command->operands[0].offset | command->operands[1].offset) % 8 == 0;
+    const weft_dtype dtype = words ? WEFT_U64 : WEFT_U8;
+    weft_argument arguments[] = {READS(0, dtype), WRITES(1, dtype), I64(words ? bytes / 8 : bytes),
+                                 I32(command->sink), FAULT};
+    return move(launches, "copy", bytes, words, arguments, 5);
+}
+
+/* Whether one launch does both. */
+static bool go_together(const weft_command *a, const weft_command *b) {
+    return b->kind == WEFT_COMMAND_ZERO && weft__larger(a->bytes, b->bytes) <= STRETCH_BYTES &&
+           a->sink == b->sink && a->operands->slot == b->operands->slot;
+}
+
+weft_status weft__gpu_zero(weft_launches *launches, const weft_command *commands, int count, int *taken) {
+    stretches to = {.count = {0}};
+    int64_t together = 0;
+    int n = 1;
+    while (n < count && n < STRETCHES && go_together(commands, &commands[n])) n++;
+    for (int i = 0; i < n; i++) together |= commands[i].bytes | commands[i].operands->offset;
+    const bool words = together % 8 == 0;
+    const int64_t size = words ? 8 : 1;
+    const weft_dtype dtype = words ? WEFT_U64 : WEFT_U8;
+    for (int i = 0; i < n; i++) {
+        to.at[i] = (commands[i].operands->offset - commands->operands->offset) / size;
+        to.count[i] = commands[i].bytes / size;
+    }
+    weft_argument arguments[] = {WRITES(0, dtype), STRUCT(to), I32(n), I32(commands->sink), FAULT};
+    *taken = n;
+    return move(launches, "zero", commands->bytes, words, arguments, 5);
+}

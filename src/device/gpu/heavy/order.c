@@ -1,0 +1,153 @@
+/* The positions that put rows in order for GPU backends: runs, merged until one is left; on CPUs as few runs
+ * as feed them. Two halves of the scratch are read and written in turn, each with a row of keys and then of
+ * places. Read next: order.cl. */
+#include "device/gpu/heavy/heavy.h"
+#include "device/gpu/backend/template.h"
+#include "device/gpu/backend/text.h"
+
+enum {
+    RUN = 16,   /* as in order.cl, of a card */
+    PIECE = 64, /* likewise */
+    FEW = 16,   /* times as few as there are: what is asked for is picked out, not put in order with all */
+    SPAN = 1024 /* elements that are worth a worker with vectors */
+};
+
+int64_t weft__gpu_groups(const weft_target *target, int64_t workers) {
+    const int64_t most = target->vectors ? 16 * (int64_t)target->units : 1 << 20;
+    return weft__smaller(weft__ceil_div(workers, weft__target_items(target)), most);
+}
+
+typedef struct ordering {
+    const weft_heavy_order *order;
+    const char *text;
+    uint8_t key;
+    bool few;
+    int64_t runs, span, room; /* of a row; elements of a run, and what is kept of them */
+    int64_t half, places;     /* bytes of a half of the scratch, and to the places in it */
+} ordering;
+
+static weft_status launch(weft_launches *launches, const char *name, const char *text,
+                          weft_argument *arguments, int count, int64_t workers) {
+    return weft__launch(launches,
+                        &(weft_launch){.name = name,
+                                       .text = text,
+                                       .n_arguments = count,
+                                       .arguments = arguments,
+                                       .groups = {weft__gpu_groups(launches->target, workers), 1, 1},
+                                       .items = {weft__target_items(launches->target), 1, 1}});
+}
+
+static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink) {
+    const weft_heavy_order *o = s->order;
+    const weft_argument is_float = I32(weft_dtype_is_float((weft_dtype)o->dtype)), last = I32(s->runs == 1);
+    const int64_t workers = o->rows * s->runs;
+    if (launches->target->vectors && !s->few) {
+        weft_argument arguments[] = {READS(0, s->key),
+                                     SCRATCH(0, s->key),
+                                     SCRATCH(s->places, WEFT_I32),
+                                     SCRATCH(s->half, s->key),
+                                     SCRATCH(s->half + s->places, WEFT_I32),
+                                     WRITES(1, WEFT_I32),
+                                     I64(o->rows),
+                                     I64(o->extent),
+                                     I64(o->count),
+                                     I64(s->runs),
+                                     I64(s->span),
+                                     is_float,
+                                     I32(o->descending),
+                                     last,
+                                     I32(sink),
+                                     FAULT};
+        const int count = (int)(sizeof arguments / sizeof *arguments);
+        return launch(launches, "order_digits", s->text, arguments, count, workers);
+    }
+    weft_argument arguments[] = {READS(0, s->key),
+                                 SCRATCH(0, s->key),
+                                 SCRATCH(s->places, WEFT_I32),
+                                 WRITES(1, WEFT_I32),
+                                 I64(o->rows),
+                                 I64(o->extent),
+                                 I64(o->count),
+                                 I64(s->runs),
+                                 I64(s->room),
+                                 I64(s->span),
+                                 is_float,
+                                 I32(o->descending),
+                                 last,
+                                 I32(sink),
+                                 FAULT};
+    const int count = (int)(sizeof arguments / sizeof *arguments);
+    if (launches->scratch_bytes == 0) /* of one run of a card, in registers */
+        arguments[1] = (weft_argument)WRITES(1, s->key), arguments[2] = (weft_argument)WRITES(1, WEFT_I32);
+    return launch(launches, s->few ? "order_heads" : "order_runs", s->text, arguments, count, workers);
+}
+
+/* Merges runs by twos: half as many, of twice the span. */
+static weft_status merge(weft_launches *launches, ordering *s, int level, bool sink) {
+    const weft_heavy_order *o = s->order;
+    const int64_t wide = weft__smaller(2 * s->span, o->count), pieces = weft__ceil_div(wide, PIECE);
+    const int64_t merged = (s->runs + 1) / 2, from = level % 2 ? s->half : 0, to = s->half - from;
+    weft_argument arguments[] = {SCRATCH(from, s->key),
+                                 SCRATCH(from + s->places, WEFT_I32),
+                                 SCRATCH(to, s->key),
+                                 SCRATCH(to + s->places, WEFT_I32),
+                                 WRITES(1, WEFT_I32),
+                                 I64(o->rows),
+                                 I64(o->extent),
+                                 I64(o->count),
+                                 I64(s->runs),
+                                 I64(s->span),
+                                 I64(s->room),
+                                 I64(wide),
+                                 I64(pieces),
+                                 I32(merged == 1),
+                                 I32(sink),
+                                 FAULT};
+    const int count = (int)(sizeof arguments / sizeof *arguments);
+    s->runs = merged;
+    s->span *= 2;
+    s->room = wide;
+    return launch(launches, "order_merge", s->text, arguments, count, o->rows * merged * pieces);
+}
+
+/* Elements of a row of runs at the level that needs most: the last run of each counts as full. */
+static int64_t most_room(const ordering *s) {
+    int64_t most = s->runs * s->room, span = s->span;
+    for (int64_t runs = s->runs; runs > 1; span *= 2, runs = (runs + 1) / 2)
+        most = weft__larger(most, (runs + 1) / 2 * weft__smaller(2 * span, s->order->count));
+    return most;
+}
+
+/* How a row is cut. With vectors: into as many runs as feed the device, all rows together. */
+static void cut(ordering *s, const weft_target *target) {
+    const weft_heavy_order *o = s->order;
+    s->span = RUN;
+    s->few = target->vectors && o->count <= o->extent / FEW;
+    if (target->vectors) {
+        const int64_t wanted = weft__larger(1, 4 * (int64_t)target->units / o->rows);
+        const int64_t least = weft__larger(SPAN, s->few ? FEW * o->count : 0);
+        s->span = weft__smaller(o->extent, weft__larger(least, weft__ceil_div(o->extent, wanted)));
+    }
+    s->runs = weft__ceil_div(o->extent, s->span);
+    s->room = target->vectors && !s->few ? s->span : weft__smaller(s->span, o->count);
+}
+
+weft_status weft__gpu_order(weft_launches *launches, const weft_heavy *heavy, bool sink) {
+    const weft_heavy_order *o = &heavy->as.order;
+    if (o->rows == 0 || o->count == 0) return WEFT_OK;
+    const bool narrow = weft_dtype_size((weft_dtype)o->dtype) == 4, vectors = launches->target->vectors;
+    ordering s = {.order = o, .key = narrow ? WEFT_U32 : WEFT_U64};
+    cut(&s, launches->target);
+    const int64_t room = o->rows * most_room(&s);
+    s.places = room * (narrow ? 4 : 8);
+    s.half = s.places + (room * 4 + 7) / 8 * 8;
+    s.text =
+        weft__gpu_text(launches, (weft_dtype)s.key,
+                       narrow ? "#define INFINITE 0x7f800000u\n" : "#define INFINITE 0x7ff0000000000000ul\n",
+                       weft__text_order);
+    if (!s.text) return weft__fail_oom(launches->ctx, 0, "the text of an order");
+    if (s.runs > 1 || vectors) launches->scratch_bytes = 2 * s.half;
+    WEFT_TRY(runs_of(launches, &s, sink));
+    for (int level = 0; s.runs > 1; level++) WEFT_TRY(merge(launches, &s, level, sink));
+    return WEFT_OK;
+}

@@ -1,0 +1,69 @@
+/* Sums and products up to each element for GPU backends: how many segments there are depends on shapes alone,
+ * so bits do too. Read next: scan.cl. */
+#include <stdio.h>
+
+#include "device/gpu/heavy/heavy.h"
+#include "device/gpu/backend/template.h"
+#include "device/gpu/backend/text.h"
+
+enum {
+    SHORT = 64,       /* elements of a segment, at least */
+    SEGMENTS = 1024,  /* at most, since one worker joins them */
+    WIDE = 16,        /* columns of a worker with vectors: as in scan.cl */
+    ENOUGH_WIDE = 64, /* such workers, without cutting anything */
+    ENOUGH = 4096     /* others */
+};
+
+/* What is added up in. */
+static weft_dtype total_of(const weft_target *target, const weft_heavy_scan *s) {
+    return s->dtype == WEFT_F32 && target->f64 ? WEFT_F64 : (weft_dtype)s->dtype;
+}
+
+static const char *text_of(weft_launches *launches, const weft_heavy_scan *s) {
+    const bool wider = total_of(launches->target, s) != (weft_dtype)s->dtype;
+    char head[160];
+    snprintf(head, sizeof head,
+             "#define A %s\n#define A16 %s\n#define WIDEN %s\n#define NARROW %s\n#define COMPENSATED %d\n",
+             wider ? "double" : "S", wider ? "double16" : "S16", wider ? "convert_double16" : "",
+             wider ? "convert_float16" : "", !wider && weft_dtype_is_float((weft_dtype)s->dtype));
+    return weft__gpu_text(launches, (weft_dtype)s->dtype, head, weft__text_scan);
+}
+
+static weft_status launch(weft_launches *launches, const weft_heavy_scan *s, const char *name,
+                          const char *text, int64_t length, int64_t workers, bool sink) {
+    const int items = weft__target_items(launches->target);
+    const int64_t segments = weft__ceil_div(s->extent, length);
+    const weft_dtype total = total_of(launches->target, s);
+    weft_argument arguments[] = {READS(0, s->dtype), SCRATCH(0, total), WRITES(1, s->dtype), I64(s->outer),
+                                 I64(s->extent),     I64(s->inner),     I64(length),         I64(segments),
+                                 I32(s->product),    I32(s->reverse),   I32(sink),           FAULT};
+    if (segments == 1) arguments[1] = (weft_argument)WRITES(1, s->dtype); /* not used */
+    return weft__launch(launches,
+                        &(weft_launch){.name = name,
+                                       .text = text,
+                                       .prelude = weft__gpu_prelude(total),
+                                       ARGUMENTS(arguments),
+                                       .groups = {weft__gpu_groups(launches->target, workers), 1, 1},
+                                       .items = {items, 1, 1}});
+}
+
+weft_status weft__gpu_scan(weft_launches *launches, const weft_heavy *heavy, bool sink) {
+    const weft_heavy_scan *s = &heavy->as.scan;
+    const int64_t columns = s->outer * s->inner;
+    if (columns == 0 || s->extent == 0) return WEFT_OK;
+    const bool vectors = launches->target->vectors;
+    const int64_t workers = vectors ? s->outer * weft__ceil_div(s->inner, WIDE) : columns;
+    const bool whole = s->product || workers >= (vectors ? ENOUGH_WIDE : ENOUGH);
+    const int64_t most = vectors ? ENOUGH_WIDE : SEGMENTS;
+    const int64_t length = whole ? s->extent : weft__larger(SHORT, weft__ceil_div(s->extent, most));
+    const int64_t segments = weft__ceil_div(s->extent, length);
+    const char *text = text_of(launches, s);
+    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a scan");
+    if (segments > 1) {
+        const size_t size = weft_dtype_size(total_of(launches->target, s));
+        launches->scratch_bytes = columns * segments * (int64_t)size;
+        WEFT_TRY(launch(launches, s, "scan_totals", text, length, workers * segments, sink));
+        WEFT_TRY(launch(launches, s, "scan_join", text, length, columns, sink));
+    }
+    return launch(launches, s, "scan_write", text, length, workers * segments, sink);
+}

@@ -1,0 +1,134 @@
+/* Scatter-add for GPU backends: how the rows and columns of out are dealt to workers, each of which walks
+ * through the whole index; or the index, where none comes twice. Read next: scatter.cl. */
+#include "device/gpu/heavy/heavy.h"
+#include "device/gpu/backend/template.h"
+#include "device/gpu/backend/text.h"
+
+#define ROOM       (1 << 21) /* f16 and bf16: sums kept at a time */
+#define WORK       65536     /* elements that are worth a group */
+#define GROUPS_MAX 65535     /* of the second and third dimension */
+
+bool weft__gpu_scatter_takes(const weft_target *target, const weft_heavy_scatter *sc) {
+    return (sc->index_dtype == WEFT_I32 || sc->index_dtype == WEFT_I64) &&
+           weft__gpu_knows(target, (weft_dtype)sc->dtype);
+}
+
+typedef struct cut {
+    int64_t width, tile; /* columns and rows of a worker, which takes further rows until all are done */
+    int64_t columns, rows, outer; /* groups */
+    int64_t workers;              /* of a group */
+} cut;
+
+/* Columns are balanced whatever the index holds; rows are cut too where columns are few or most of the work
+ * is to begin them. */
+static cut cut_of(const weft_launches *launches, const weft_heavy_scatter *sc) {
+    const weft_target *target = launches->target;
+    const int items = weft__target_items(target);
+    const double begun = sc->in_place ? 0 : (double)sc->rows; /* rows that are set first */
+    const double elements = (double)sc->outer * (double)sc->inner * (begun + 2 * (double)sc->count);
+    const int64_t pieces =
+        (int64_t)weft__larger(1, weft__smaller(8 * (int64_t)target->units, (int64_t)(elements / WORK)));
+    cut c = {.width = weft__smaller(sc->inner, items),
+             .workers = 1,
+             .outer = weft__smaller(sc->outer, GROUPS_MAX)};
+    int64_t wanted = weft__ceil_div(pieces, c.outer);
+    if (target->vectors) {
+        const bool by_rows = begun >= 2 * (double)sc->count || sc->inner < 64;
+        c.width = sc->inner;
+        if (!by_rows) {
+            c.width =
+                weft__ceil_div(weft__ceil_div(sc->inner, 16), weft__smaller(wanted, sc->inner / 32)) * 16;
+            wanted = 1;
+        } else if (sc->rows < 2 * sc->count) {
+            wanted = weft__smaller(wanted, 4);
+        }
+    } else {
+        c.workers = items / c.width;
+        wanted *= c.workers;
+    }
+    c.columns = weft__ceil_div(sc->inner, c.width);
+    wanted = weft__larger(1, weft__smaller(wanted / c.columns, weft__smaller(sc->rows, GROUPS_MAX)));
+    c.tile = weft__ceil_div(sc->rows, wanted);
+    c.rows = weft__ceil_div(sc->rows, c.tile * c.workers);
+    if (weft__gpu_sum_dtype((weft_dtype)sc->dtype) != (weft_dtype)sc->dtype) {
+        const int64_t others = c.columns * c.rows * c.outer * c.workers * c.width;
+        c.tile = weft__larger(1, weft__smaller(c.tile, ROOM / weft__larger(1, others)));
+    }
+    return c;
+}
+
+static const char *text_of(weft_launches *launches, const weft_heavy_scatter *sc) {
+    return weft__gpu_text(launches, (weft_dtype)sc->dtype,
+                          sc->index_dtype == WEFT_I32 ? "#define INDEX int\n" : "#define INDEX long\n",
+                          weft__text_scatter);
+}
+
+static weft_status launch(weft_launches *launches, const weft_heavy_scatter *sc, const char *name,
+                          weft_argument *arguments, int count, const int64_t *groups) {
+    const char *text = text_of(launches, sc);
+    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of a scatter");
+    return weft__launch(launches, &(weft_launch){.name = name,
+                                                 .text = text,
+                                                 .prelude = weft__gpu_prelude((weft_dtype)sc->dtype),
+                                                 .arguments = arguments,
+                                                 .n_arguments = count,
+                                                 .groups = {groups[0], groups[1], groups[2]},
+                                                 .items = {weft__target_items(launches->target), 1, 1}});
+}
+
+/* Of one element a row, no index twice. */
+static weft_status each(weft_launches *launches, const weft_heavy_scatter *sc, bool sink) {
+    const int out = sc->based ? 3 : 2;
+    const bool begun = sc->in_place || !weft__scatter_is_direct(sc); /* what is added to is in out */
+    weft_argument begin[] = {READS(2, sc->dtype), WRITES(out, sc->dtype),
+                             I32(sc->based),      I64(sc->outer * sc->rows),
+                             I32(sink),           FAULT};
+    weft_argument add[] = {READS(0, sc->index_dtype),
+                           READS(1, sc->dtype),
+                           READS(begun ? out : 2, sc->dtype),
+                           WRITES(out, sc->dtype),
+                           I32(begun || sc->based),
+                           I64(sc->outer),
+                           I64(sc->count),
+                           I64(sc->rows),
+                           I32(sink),
+                           FAULT};
+    const int64_t whole[] = {weft__gpu_groups(launches->target, sc->outer * sc->rows), 1, 1};
+    const int64_t groups[] = {weft__gpu_groups(launches->target, sc->count), 1,
+                              weft__smaller(sc->outer, GROUPS_MAX)};
+    if (begun && !sc->in_place)
+        WEFT_TRY(launch(launches, sc, "scatter_begin", begin, (int)(sizeof begin / sizeof *begin), whole));
+    if (sc->count == 0) return WEFT_OK;
+    return launch(launches, sc, "scatter_each", add, (int)(sizeof add / sizeof *add), groups);
+}
+
+weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, bool sink) {
+    const weft_heavy_scatter *sc = &heavy->as.scatter;
+    if (sc->outer == 0 || sc->rows == 0 || sc->inner == 0) return WEFT_OK;
+    if (sc->unique && sc->inner == 1) return each(launches, sc, sink);
+    const weft_dtype dtype = (weft_dtype)sc->dtype, sum = weft__gpu_sum_dtype(dtype);
+    const cut c = cut_of(launches, sc);
+    const bool room = sum != dtype;
+    const int out = sc->based ? 3 : 2, start = !sc->based ? 0 : sc->in_place && !room ? 2 : 1;
+    if (room)
+        launches->scratch_bytes =
+            c.columns * c.rows * c.outer * c.workers * c.tile * c.width * (int64_t)weft_dtype_size(sum);
+    /* Without a base its argument, and without a room that of the room, is out, where nothing reads them. */
+    weft_argument arguments[] = {READS(0, sc->index_dtype),
+                                 READS(1, sc->dtype),
+                                 READS(2, sc->dtype),
+                                 WRITES(out, sc->dtype),
+                                 WRITES(out, sc->dtype),
+                                 I32(start),
+                                 I64(sc->outer),
+                                 I64(sc->count),
+                                 I64(sc->rows),
+                                 I64(sc->inner),
+                                 I64(c.tile),
+                                 I64(c.width),
+                                 I32(sink),
+                                 FAULT};
+    if (room) arguments[4] = (weft_argument)SCRATCH(0, (uint8_t)sum);
+    return launch(launches, sc, "scatter", arguments, (int)(sizeof arguments / sizeof *arguments),
+                  (int64_t[]){c.columns, c.rows, c.outer});
+}

@@ -1,0 +1,54 @@
+/* Assignment into a slice for GPU backends: rows are dealt to groups. Read next: update.cl. */
+#include "device/gpu/heavy/heavy.h"
+#include "device/gpu/backend/template.h"
+#include "device/gpu/backend/text.h"
+
+#define WORK 32768 /* elements of a group */
+
+/* Bits are copied: an unsigned integer of the element's size stands for every dtype. */
+static weft_dtype bits_of(uint8_t dtype) {
+    switch (weft_dtype_size((weft_dtype)dtype)) {
+    case 1: return WEFT_U8;
+    case 2: return WEFT_U16;
+    case 4: return WEFT_U32;
+    default: return WEFT_U64;
+    }
+}
+
+bool weft__gpu_update_takes(const weft_target *target, const weft_heavy_update *update) {
+    (void)target;
+    return weft_dtype_size((weft_dtype)update->dtype) <= 8;
+}
+
+weft_status weft__gpu_update(weft_launches *launches, const weft_heavy *heavy, bool sink) {
+    const weft_heavy_update *up = &heavy->as.update;
+    const int items = weft__target_items(launches->target);
+    const uint8_t dtype = (uint8_t)bits_of(up->dtype);
+    const int64_t rows = up->outer * (up->in_place ? up->extent : up->total);
+    if (rows == 0 || up->inner == 0) return WEFT_OK;
+    const int64_t most = 64 * (int64_t)launches->target->units, least = weft__ceil_div(WORK, up->inner);
+    int64_t block = weft__ceil_div(rows, most);
+    if (block < least) block = least;
+    weft_argument arguments[] = {READS(0, dtype),
+                                 READS(1, dtype),
+                                 READS(2, WEFT_I32),
+                                 WRITES(3, dtype),
+                                 I32(up->in_place),
+                                 I64(up->outer),
+                                 I64(up->total),
+                                 I64(up->extent),
+                                 I64(up->inner),
+                                 I64(block),
+                                 I32(up->inner < items ? up->inner : items),
+                                 I32(sink),
+                                 FAULT};
+    const char *text = weft__gpu_text(launches, (weft_dtype)dtype, "", weft__text_update);
+    if (!text) return weft__fail_oom(launches->ctx, 0, "the text of an update");
+    const weft_launch launch = {.name = "update",
+                                .text = text,
+                                .links = true,
+                                ARGUMENTS(arguments),
+                                .groups = {weft__ceil_div(rows, block), 1, 1},
+                                .items = {items, 1, 1}};
+    return weft__launch(launches, &launch);
+}

@@ -1,0 +1,125 @@
+/* Chooses the device of a run by the price of one of its steps, planned on the device `null`. Must not know:
+ * prices. Read next: compiler/profile/price.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/profile.h>
+
+#include "device/device.h"
+#include "train/analysis/auto.h"
+#include "train/run/progress.h"
+
+#define MANY_STEPS (UINT64_C(1) << 40) /* of a schedule: more than any warm-up */
+
+bool weft__auto_chooses(const weft__config *config) {
+    weft_device_description d;
+    if (!config->device || strcmp(config->device, "auto") != 0 || !weft__device_cards()) return false;
+    for (int i = 0; weft_device_info(i, &d); i++)
+        if (d.present && d.card) return true;
+    return false;
+}
+
+/* ---- one step ---- */
+
+typedef struct plan {
+    const weft__config *config;
+    const weft__dataset *dataset;
+    weft__model model;
+    weft_loader *loader;   /* to train */
+    weft_gpt_cache *cache; /* to decode */
+    void *zeros;           /* to apply: a batch */
+} plan;
+
+static weft_status train_step(const plan *p, uint64_t position) {
+    weft_batch batch;
+    WEFT_TRY(weft_loader_get(p->loader, position, &batch));
+    weft_tensor *loss;
+    WEFT_TRY(weft__model_loss(&p->model, p->config, p->dataset, &batch, &loss));
+    return weft_optimizer_step(p->model.optimizer, loss);
+}
+
+static weft_status decode_step(const plan *p) {
+    const int32_t token = 0;
+    return weft_gpt_feed(p->cache, &token, 1, p->zeros);
+}
+
+static weft_status apply_step(const plan *p) {
+    const weft__config *c = p->config;
+    const bool text = c->task == WEFT__TASK_LANGUAGE_MODEL;
+    const int64_t shape[2] = {c->train_batch, text ? c->model_context : p->dataset->features};
+    weft_tensor *x = weft_from(p->model.ctx, text ? WEFT_I32 : WEFT_F32, 2, shape, p->zeros);
+    weft_tensor *y = weft_argmax(weft_forward(p->model.module, x), -1, false);
+    return weft_eval(&y, 1);
+}
+
+static weft_status step(const plan *p, weft__purpose purpose, uint64_t position) {
+    weft_scope *scope = weft_scope_open(p->model.ctx);
+    if (!scope) return weft__fail_oom(p->model.ctx, 0, "a scope");
+    const weft_status status = purpose == WEFT__TO_TRAIN   ? train_step(p, position)
+                               : purpose == WEFT__TO_APPLY ? apply_step(p)
+                                                           : decode_step(p);
+    weft_scope_close(scope);
+    return status;
+}
+
+static weft_status prepare(plan *p, weft__purpose purpose) {
+    const weft__config *c = p->config;
+    weft_context *ctx = p->model.ctx;
+    const int64_t width = c->task == WEFT__TASK_LANGUAGE_MODEL ? c->model_context : p->dataset->features;
+    int64_t numbers = 0;
+    const char *precision = purpose == WEFT__TO_TRAIN ? NULL : weft__model_rounded(c);
+    WEFT_TRY(weft__model_build(ctx, c, p->dataset, precision, &p->model));
+    if (purpose == WEFT__TO_TRAIN) {
+        WEFT_TRY(weft__dataset_loader(ctx, p->dataset, c, WEFT__TRAIN, 0, &p->loader));
+        return weft__model_optimizer(&p->model, c, MANY_STEPS);
+    }
+    weft_train(p->model.module, false);
+    if (!weft__mul(c->train_batch, width, &numbers)) numbers = INT64_MAX;
+    if (purpose == WEFT__TO_DECODE) {
+        p->cache = weft_gpt_cache_new(p->model.module);
+        if (!p->cache) return weft_last_status(ctx);
+        numbers = p->model.rows;
+    }
+    p->zeros = weft__array(NULL, (size_t)numbers, sizeof(float));
+    return p->zeros ? WEFT_OK : weft__fail_oom(NULL, (size_t)numbers, "a batch");
+}
+
+static weft_status price(plan *p, weft__purpose purpose, weft_device_choice *choice) {
+    weft_profile *profile = NULL;
+    WEFT_TRY(prepare(p, purpose));
+    WEFT_TRY(step(p, purpose, 0)); /* parameters are drawn, data uploaded: once */
+    WEFT_TRY(weft_profile_start(p->model.ctx, NULL, &profile));
+    weft_status status = step(p, purpose, 1);
+    weft_profile_stop(profile);
+    if (status == WEFT_OK) status = weft_profile_choose(profile, "auto", choice);
+    weft_profile_free(profile);
+    return status;
+}
+
+/* What keeps a card from being considered; the plan on `null` is nobody's. */
+static void on_log(void *user, weft_log_level level, const char *message) {
+    if (level >= WEFT_LOG_WARNING) weft__show_log(user, level, message);
+}
+
+weft_status weft__auto_choose(const weft__config *config, const weft__dataset *dataset, weft__purpose purpose,
+                              weft__auto *choice) {
+    weft__config known = *config; /* owns nothing */
+    plan p = {.config = &known, .dataset = dataset};
+    weft_context *ctx = NULL;
+    weft_device_choice best;
+    if (!known.train_batch) known.train_batch = 8; /* auto: it depends on the device */
+    if (purpose != WEFT__TO_TRAIN && known.train_batch == WEFT__BATCH_FULL) known.train_batch = 256;
+    WEFT_TRY(weft_open(
+        &(weft_open_options){.device = "null", .seed = (uint64_t)config->train_seed, .log = on_log}, &ctx));
+    p.model.ctx = ctx;
+    const weft_status status = price(&p, purpose, &best);
+    if (status == WEFT_OK) {
+        snprintf(choice->device, sizeof choice->device, "%s", best.device);
+        snprintf(choice->why, sizeof choice->why, "a step is priced at %s", best.prices);
+    }
+    weft__free(NULL, p.zeros);
+    weft_gpt_cache_free(p.cache);
+    weft_loader_free(p.loader);
+    weft_close(ctx);
+    return status;
+}

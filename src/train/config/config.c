@@ -1,0 +1,665 @@
+/* The table of keys at work: taking values, defaults, how keys go together, the nearest key.
+ * Must not know: YAML (config_yaml.c), how files are written (config_write.c), models.
+ * Read next: config_yaml.c. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <weft/text.h>
+
+#include "data/parse.h"
+#include "train/config/config.h"
+
+/* Bits of models, by name and by kind. */
+enum {
+#define MODEL(id, name, kind) id = 1 << WEFT__MODEL_##id,
+#include "train/model/models.def"
+    ALL = (1 << WEFT__MODEL_TYPE_COUNT) - 1
+};
+enum { LANGUAGE_KIND, VECTORS_KIND };
+enum {
+    LANGUAGE = 0
+#define MODEL(id, name, kind) +(kind##_KIND == LANGUAGE_KIND ? id : 0)
+#include "train/model/models.def"
+    ,
+    VECTORS = ALL - LANGUAGE
+};
+
+const weft__config_row weft__config_rows[WEFT__KEY_COUNT] = {
+#define KEY(field, key, kind, low, high, choices, models, language, vectors, doc)                            \
+    [WEFT__KEY_##field] = {key,                                                                              \
+                           WEFT__KIND_##kind,                                                                \
+                           (double)(low),                                                                    \
+                           (double)(high),                                                                   \
+                           (int64_t)low,                                                                     \
+                           (int64_t)high,                                                                    \
+                           choices,                                                                          \
+                           models,                                                                           \
+                           {language, vectors},                                                              \
+                           doc,                                                                              \
+                           offsetof(weft__config, field)},
+#include "train/config/config_keys.def"
+#undef KEY
+};
+
+bool weft__config_language(weft__model_type model) { return (LANGUAGE >> model & 1) != 0; }
+
+bool weft__config_for(weft__config_key key, weft__model_type model) {
+    return (weft__config_rows[key].models >> model & 1) != 0;
+}
+
+const char *weft__config_default(weft__config_key key, weft__model_type model) {
+    static const struct {
+        weft__model_type model;
+        weft__config_key key;
+        const char *value;
+    } own[] = {
+#define DEFAULT(id, field, value) {WEFT__MODEL_##id, WEFT__KEY_##field, value},
+#include "train/model/models.def"
+        {WEFT__MODEL_TYPE_COUNT, WEFT__KEY_COUNT, NULL},
+    };
+    if (!weft__config_for(key, model)) return NULL;
+    for (size_t i = 0; own[i].value; i++)
+        if (own[i].model == model && own[i].key == key) return own[i].value;
+    return weft__config_rows[key].defaults[weft__config_language(model) ? LANGUAGE_KIND : VECTORS_KIND];
+}
+
+const char *weft__config_key_name(weft__config_key key) { return weft__config_rows[key].key; }
+
+static void *field_of(weft__config *config, weft__config_key key) {
+    return (char *)config + weft__config_rows[key].offset;
+}
+
+/* Copies that come from and go back to the C library: a configuration is there before any context. */
+static char *copy_text(const char *text) { return weft__strdup(NULL, text); }
+
+static void clear(weft__config *config, weft__config_key key) {
+    const weft__config_row *row = &weft__config_rows[key];
+    if (row->kind == WEFT__KIND_TEXT || row->kind == WEFT__KIND_PATH) {
+        char **text = field_of(config, key);
+        weft__free(NULL, *text);
+        *text = NULL;
+    } else if (row->kind == WEFT__KIND_TEXTS) {
+        weft__texts *texts = field_of(config, key);
+        for (size_t i = 0; i < texts->count; i++) weft__free(NULL, texts->values[i]);
+        weft__free(NULL, texts->values);
+        *texts = (weft__texts){0};
+    }
+}
+
+void weft__config_init(weft__config *config) { memset(config, 0, sizeof *config); }
+
+void weft__config_free(weft__config *config) {
+    for (int key = 0; key < WEFT__KEY_COUNT; key++) clear(config, (weft__config_key)key);
+    weft__free(NULL, config->file);
+    weft__config_init(config);
+}
+
+weft__config_key weft__config_find(const char *name) {
+    for (int key = 0; key < WEFT__KEY_COUNT; key++)
+        if (strcmp(weft__config_rows[key].key, name) == 0) return (weft__config_key)key;
+    return WEFT__KEY_COUNT;
+}
+
+bool weft__config_given(const weft__config *config, weft__config_key key) {
+    return config->origin[key] > WEFT__ORIGIN_DEFAULT && config->origin[key] != WEFT__ORIGIN_FOUND;
+}
+
+/* ---- values ---- */
+
+/* Whole numbers exactly, up to 64 bits; "1e6" is one too. */
+static bool parse_int(const char *text, int64_t *out) {
+    const char *digit = text + (*text == '-' || *text == '+');
+    uint64_t value = 0;
+    bool plain = *digit != '\0';
+    for (; *digit && plain; digit++) {
+        plain = *digit >= '0' && *digit <= '9' && value <= (UINT64_MAX - 9) / 10;
+        if (plain) value = value * 10 + (uint64_t)(*digit - '0');
+    }
+    if (plain && value <= INT64_MAX) {
+        *out = *text == '-' ? -(int64_t)value : (int64_t)value;
+        return true;
+    }
+    double number = 0;
+    if (weft__parse_f64(text, strlen(text), &number) != WEFT__NUMBER_OK) return false;
+    if (number < -9007199254740992.0 || number > 9007199254740992.0) return false;
+    *out = (int64_t)number;
+    return (double)*out == number;
+}
+
+/* The place of a word in "a|b|c"; false where it is none of them. */
+static bool find_word(const char *words, const char *text, int *out) {
+    size_t length = strlen(text);
+    const char *at = words;
+    for (int i = 0; at; i++) {
+        const char *end = strchr(at, '|');
+        size_t size = end ? (size_t)(end - at) : strlen(at);
+        if (size == length && memcmp(at, text, size) == 0) {
+            *out = i;
+            return true;
+        }
+        at = end ? end + 1 : NULL;
+    }
+    return false;
+}
+
+/* "a b c"; "" of NULL. */
+static const char *list_words(const char *words, char *list, size_t bytes) {
+    snprintf(list, bytes, "%s", words ? words : "");
+    for (char *bar = list; (bar = strchr(bar, '|'));) *bar = ' ';
+    return list;
+}
+
+static bool take_int(const weft__config_row *row, const char *text, int64_t *out, char problem[256]) {
+    int word;
+    if (row->choices && find_word(row->choices, text, &word)) {
+        *out = -word;
+        return true;
+    }
+    if (!parse_int(text, out)) {
+        char words[64];
+        snprintf(problem, 256, "a whole number%s%s is wanted, not '%.60s'", row->choices ? " or " : "",
+                 list_words(row->choices, words, sizeof words), text);
+        return false;
+    }
+    if (*out >= row->low_int && *out <= row->high_int) return true;
+    snprintf(problem, 256, "%.60s is outside %lld to %lld", text, (long long)row->low_int,
+             (long long)row->high_int);
+    return false;
+}
+
+static bool take_num(const weft__config_row *row, const char *text, double *out, char problem[256]) {
+    if (weft__parse_f64(text, strlen(text), out) != WEFT__NUMBER_OK) {
+        snprintf(problem, 256, "a number is wanted, not '%.60s'", text);
+        return false;
+    }
+    if (*out >= row->low && *out <= row->high) return true;
+    snprintf(problem, 256, "%.60s is outside %.9g to %.9g", text, row->low, row->high);
+    return false;
+}
+
+static bool take_bool(const char *text, bool *out, char problem[256]) {
+    *out = strcmp(text, "true") == 0;
+    if (*out || strcmp(text, "false") == 0) return true;
+    snprintf(problem, 256, "true or false is wanted, not '%.60s'", text);
+    return false;
+}
+
+static bool take_choice(const weft__config_row *row, const char *text, int *out, char problem[256]) {
+    char list[160];
+    if (find_word(row->choices, text, out)) return true;
+    snprintf(problem, 256, "one of these is wanted, not '%.60s': %s", text,
+             list_words(row->choices, list, sizeof list));
+    return false;
+}
+
+static bool take_texts(const weft__config_row *row, char *const *texts, size_t count, weft__texts *out,
+                       char problem[256]) {
+    if ((double)count > row->high) {
+        snprintf(problem, 256, "at most %g values are wanted, not %zu", row->high, count);
+        return false;
+    }
+    weft__texts made = {0, weft__array(NULL, count + 1, sizeof(char *))};
+    while (made.values && made.count < count) {
+        made.values[made.count] = copy_text(texts[made.count]);
+        if (!made.values[made.count]) break;
+        made.count++;
+    }
+    if (made.values && made.count == count) {
+        *out = made;
+        return true;
+    }
+    while (made.count > 0) weft__free(NULL, made.values[--made.count]);
+    weft__free(NULL, made.values);
+    problem[0] = '\0';
+    return false;
+}
+
+static bool take_list(const weft__config_row *row, char *const *texts, size_t count, void *field,
+                      char problem[256]) {
+    if (count < 1 || count > WEFT__LIST_MAX) {
+        snprintf(problem, 256, "1 to %d values are wanted, not %zu", WEFT__LIST_MAX, count);
+        return false;
+    }
+    weft__ints ints = {.count = count};
+    weft__nums nums = {.count = count};
+    for (size_t i = 0; i < count; i++) {
+        bool taken = row->kind == WEFT__KIND_INTS ? take_int(row, texts[i], &ints.values[i], problem)
+                                                  : take_num(row, texts[i], &nums.values[i], problem);
+        if (!taken) return false;
+    }
+    if (row->kind == WEFT__KIND_INTS)
+        *(weft__ints *)field = ints;
+    else
+        *(weft__nums *)field = nums;
+    return true;
+}
+
+bool weft__config_take(weft__config *config, weft__config_key key, char *const *texts, size_t count,
+                       bool list, char problem[256]) {
+    const weft__config_row *row = &weft__config_rows[key];
+    void *field = field_of(config, key);
+    bool wants_list =
+        row->kind == WEFT__KIND_INTS || row->kind == WEFT__KIND_NUMS || row->kind == WEFT__KIND_TEXTS;
+    if (!wants_list && (list || count != 1)) {
+        snprintf(problem, 256, "one value is wanted, not a list");
+        return false;
+    }
+    switch (row->kind) {
+    case WEFT__KIND_INT: return take_int(row, texts[0], field, problem);
+    case WEFT__KIND_NUM: return take_num(row, texts[0], field, problem);
+    case WEFT__KIND_BOOL: return take_bool(texts[0], field, problem);
+    case WEFT__KIND_CHOICE: return take_choice(row, texts[0], field, problem);
+    case WEFT__KIND_INTS:
+    case WEFT__KIND_NUMS: return take_list(row, texts, count, field, problem);
+    case WEFT__KIND_TEXTS: {
+        weft__texts made;
+        if (!take_texts(row, texts, count, &made, problem)) return false;
+        clear(config, key);
+        *(weft__texts *)field = made;
+        return true;
+    }
+    case WEFT__KIND_TEXT:
+    case WEFT__KIND_PATH: break;
+    }
+    if (texts[0][0] == '\0') {
+        snprintf(problem, 256, "a text is wanted, not an empty one");
+        return false;
+    }
+    char *copy = copy_text(texts[0]);
+    if (!copy) {
+        problem[0] = '\0';
+        return false;
+    }
+    clear(config, key);
+    *(char **)field = copy;
+    return true;
+}
+
+/* Parts between commas, without blanks around them; the text is cut up. */
+static size_t cut_list(char *text, char **parts) {
+    size_t count = 0;
+    for (char *at = text; at;) {
+        char *comma = strchr(at, ',');
+        if (comma) *comma = '\0';
+        while (*at == ' ') at++;
+        for (size_t end = strlen(at); end > 0 && at[end - 1] == ' '; end--) at[end - 1] = '\0';
+        parts[count++] = at;
+        at = comma ? comma + 1 : NULL;
+    }
+    return count;
+}
+
+/* Takes a value written in one text: for lists "[a, b]" or "a,b". */
+static bool take_written(weft__config *config, weft__config_key key, const char *text, char problem[256]) {
+    weft__config_kind kind = weft__config_rows[key].kind;
+    const bool list = kind == WEFT__KIND_INTS || kind == WEFT__KIND_NUMS || kind == WEFT__KIND_TEXTS;
+    size_t length = strlen(text), count = 1;
+    for (const char *c = text; list && *c; c++) count += *c == ',';
+    char *copy = copy_text(text), **parts = weft__array(NULL, count, sizeof *parts), *at = copy;
+    bool taken = false;
+    if (copy && parts) {
+        if (list && length >= 2 && copy[0] == '[' && copy[length - 1] == ']') {
+            copy[length - 1] = '\0';
+            at++;
+        }
+        if (list)
+            count = cut_list(at, parts);
+        else
+            parts[0] = copy;
+        taken = weft__config_take(config, key, parts, count, list, problem);
+    } else {
+        problem[0] = '\0';
+    }
+    weft__free(NULL, parts);
+    weft__free(NULL, copy);
+    return taken;
+}
+
+weft_status weft__config_put(weft__config *config, weft__config_key key, const char *text,
+                             weft__origin_kind origin, const char *where) {
+    char problem[256];
+    if (!take_written(config, key, text, problem))
+        return problem[0] ? weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: %s: %s", where,
+                                       weft__config_rows[key].key, problem)
+                          : weft__fail_oom(NULL, strlen(text), "the configuration");
+    config->origin[key] = origin;
+    config->line[key] = 0;
+    return WEFT_OK;
+}
+
+weft_status weft__config_set(weft__config *config, const char *assignment) {
+    const char *equals = strchr(assignment, '=');
+    char name[64];
+    if (!equals || equals == assignment)
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "--set %s: key=value is wanted, as in --set train.steps=100", assignment);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - assignment > 63 ? 63 : equals - assignment),
+             assignment);
+    weft__config_key key = weft__config_find(name);
+    if (key == WEFT__KEY_COUNT) {
+        const char *near = weft__config_nearest(name);
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "--set %s: unknown key %s%s%s%s", assignment, name,
+                          near ? "; did you mean " : "; 'weft init gpt' lists all keys", near ? near : "",
+                          near ? "?" : "");
+    }
+    return weft__config_put(config, key, equals + 1, WEFT__ORIGIN_SET, "--set");
+}
+
+/* ---- the nearest key ---- */
+
+#define NAME_MAX_BYTES 63
+
+/* Least number of insertions, deletions, replacements and swaps of neighbours (Damerau, Levenshtein). */
+static size_t distance(const char *a, const char *b) {
+    size_t rows[3][NAME_MAX_BYTES + 2];
+    size_t a_size = strnlen(a, NAME_MAX_BYTES), b_size = strnlen(b, NAME_MAX_BYTES);
+    for (size_t j = 0; j <= b_size; j++) rows[0][j] = j;
+    for (size_t i = 1; i <= a_size; i++) {
+        size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *above2 = rows[(i + 1) % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= b_size; j++) {
+            size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
+            if (above[j] + 1 < best) best = above[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && above2[j - 2] + 1 < best)
+                best = above2[j - 2] + 1;
+            row[j] = best;
+        }
+    }
+    return rows[a_size % 3][b_size];
+}
+
+const char *weft__config_nearest(const char *unknown) {
+    const char *dot = strrchr(unknown, '.');
+    const char *last = dot ? dot + 1 : unknown;
+    const char *nearest = NULL;
+    size_t least = 4 + strlen(last) / 4; /* what differs in more than this was not a slip of the hand */
+    for (int key = 0; key < WEFT__KEY_COUNT; key++) {
+        const char *name = weft__config_rows[key].key;
+        const char *name_dot = strrchr(name, '.');
+        const char *name_last = name_dot ? name_dot + 1 : name;
+        size_t whole = 2 * distance(unknown, name);
+        size_t part = 2 * distance(last, name_last) + 1; /* right name in the wrong section */
+        if (part < whole && distance(last, name_last) * 3 <= strlen(last)) whole = part;
+        size_t common = strlen(last) < strlen(name_last) ? strlen(last) : strlen(name_last);
+        if (common >= 3 && whole > 4 && strncmp(last, name_last, common) == 0) whole = 4; /* batchsize */
+        if (whole < least || (whole == least && !nearest)) {
+            least = whole;
+            nearest = name;
+        }
+    }
+    return nearest;
+}
+
+/* ---- defaults and what must fit together ---- */
+
+static weft_status fill_defaults(weft__config *config) {
+    const char *device = getenv("WEFT_DEVICE");
+    char problem[256];
+    if (config->origin[WEFT__KEY_device] == WEFT__ORIGIN_UNSET && device && device[0])
+        WEFT_TRY(weft__config_put(config, WEFT__KEY_device, device, WEFT__ORIGIN_ENVIRONMENT, "WEFT_DEVICE"));
+    if (config->origin[WEFT__KEY_model_type] == WEFT__ORIGIN_UNSET) {
+        /* a task of vectors is a task for an mlp */
+        bool vectors =
+            config->origin[WEFT__KEY_task] != WEFT__ORIGIN_UNSET && config->task != WEFT__TASK_LANGUAGE_MODEL;
+        config->model_type = vectors ? WEFT__MODEL_MLP : WEFT__MODEL_GPT;
+        config->origin[WEFT__KEY_model_type] = WEFT__ORIGIN_DEFAULT;
+    }
+    for (int i = 0; i < WEFT__KEY_COUNT; i++) {
+        weft__config_key key = (weft__config_key)i;
+        const char *value = weft__config_default(key, (weft__model_type)config->model_type);
+        if (config->origin[key] != WEFT__ORIGIN_UNSET || !value) continue;
+        if (!take_written(config, key, value, problem))
+            return problem[0] ? weft__fail(NULL, WEFT_ERR_INTERNAL, "default of %s: %s",
+                                           weft__config_rows[key].key, problem)
+                              : weft__fail_oom(NULL, strlen(value), "the configuration");
+        config->origin[key] = WEFT__ORIGIN_DEFAULT;
+    }
+    return WEFT_OK;
+}
+
+/* Whether `key` was given by a source that yields to that of `other`: a file yields to --set. */
+static bool weaker(const weft__config *config, weft__config_key key, weft__config_key other) {
+    return !weft__config_given(config, key) ||
+           (config->origin[key] == WEFT__ORIGIN_FILE && config->origin[other] == WEFT__ORIGIN_SET);
+}
+
+const char *weft__config_source(weft__model_type model, const char *path) {
+    static const char *const kinds[] = {"csv", "json", "npy", "bin"};
+    struct stat what;
+    size_t size = strlen(path);
+    if (weft__config_language(model))
+        return size > 4 && strcmp(path + size - 4, ".bin") == 0 ? "tokens" : NULL;
+    if (stat(path, &what) == 0 && S_ISDIR(what.st_mode)) return "images";
+    if (size > 3 && strcmp(path + size - 3, ".gz") == 0) size -= 3;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t end = strlen(kinds[i]);
+        if (size > end && path[size - end - 1] == '.' && strncmp(path + size - end, kinds[i], end) == 0)
+            return i == 3 ? "cifar10" : kinds[i];
+    }
+    return NULL;
+}
+
+/* A value that follows from others, unless somebody gave another one. */
+static void follow_int(weft__config *config, weft__config_key key, int64_t value) {
+    if (weft__config_given(config, key)) return;
+    *(int64_t *)field_of(config, key) = value;
+    config->origin[key] = WEFT__ORIGIN_FOUND;
+}
+
+/* Values that follow from others where nobody gave them, or where what was given yields to --set. */
+static void follow(weft__config *config) {
+    if (config->data_tokenizer_path &&
+        weaker(config, WEFT__KEY_data_tokenizer, WEFT__KEY_data_tokenizer_path)) {
+        config->data_tokenizer = WEFT_TOKENIZER_BPE;
+        config->origin[WEFT__KEY_data_tokenizer] = WEFT__ORIGIN_FOUND;
+    }
+    const char *source = config->data_path
+                             ? weft__config_source((weft__model_type)config->model_type, config->data_path)
+                             : NULL;
+    if (source && weaker(config, WEFT__KEY_data_source, WEFT__KEY_data_path)) {
+        find_word(weft__config_rows[WEFT__KEY_data_source].choices, source, &config->data_source);
+        config->origin[WEFT__KEY_data_source] = WEFT__ORIGIN_FOUND;
+    }
+    if (config->data_val_path && weaker(config, WEFT__KEY_data_val_fraction, WEFT__KEY_data_val_path)) {
+        config->data_val_fraction = 0;
+        config->origin[WEFT__KEY_data_val_fraction] = WEFT__ORIGIN_FOUND;
+    }
+    bool shape = weft__config_given(config, WEFT__KEY_model_layers) ||
+                 weft__config_given(config, WEFT__KEY_model_width);
+    if (config->model_type == WEFT__MODEL_MLP && shape &&
+        !weft__config_given(config, WEFT__KEY_model_hidden)) {
+        int64_t layers = config->model_layers > 0 ? config->model_layers : 2;
+        int64_t width = config->model_width > 0 ? config->model_width : 512;
+        if (layers > WEFT__LIST_MAX) layers = WEFT__LIST_MAX + 1; /* refused by check() */
+        config->model_hidden.count = (size_t)layers;
+        for (size_t i = 0; i < (size_t)layers && i < WEFT__LIST_MAX; i++)
+            config->model_hidden.values[i] = width;
+        config->origin[WEFT__KEY_model_hidden] = WEFT__ORIGIN_FOUND;
+    }
+    /* epochs given and steps not: the default number of steps does not count, and the other way round */
+    bool steps = weft__config_given(config, WEFT__KEY_train_steps) && config->train_steps > 0;
+    bool epochs = weft__config_given(config, WEFT__KEY_train_epochs) && config->train_epochs > 0;
+    if (epochs && (!steps || weaker(config, WEFT__KEY_train_steps, WEFT__KEY_train_epochs))) {
+        config->train_steps = 0;
+        config->origin[WEFT__KEY_train_steps] = WEFT__ORIGIN_UNSET;
+    } else if (steps && (!epochs || weaker(config, WEFT__KEY_train_epochs, WEFT__KEY_train_steps))) {
+        config->train_epochs = 0;
+        config->origin[WEFT__KEY_train_epochs] = WEFT__ORIGIN_UNSET;
+    }
+    if (config->train_patience > 0 && weaker(config, WEFT__KEY_train_keep_best, WEFT__KEY_train_patience)) {
+        config->train_keep_best = true;
+        config->origin[WEFT__KEY_train_keep_best] = WEFT__ORIGIN_FOUND;
+    }
+    if (config->train_batch == WEFT__BATCH_FULL) { /* an epoch is a step */
+        follow_int(config, WEFT__KEY_train_eval_every, 20);
+        follow_int(config, WEFT__KEY_train_save_every, 0);
+    }
+    if (config->optimizer_type == WEFT__OPTIMIZER_SGD &&
+        config->origin[WEFT__KEY_schedule_min_lr] == WEFT__ORIGIN_DEFAULT &&
+        config->schedule_min_lr > config->optimizer_lr)
+        config->schedule_min_lr = 0;
+}
+
+void weft__config_one_device(weft__config *config) {
+    if (config->devices.count && !weft__config_given(config, WEFT__KEY_device)) {
+        clear(config, WEFT__KEY_device);
+        config->device = config->devices.values[0];
+        config->devices.values[0] = NULL;
+        config->origin[WEFT__KEY_device] = WEFT__ORIGIN_FOUND;
+    }
+    clear(config, WEFT__KEY_devices);
+    config->origin[WEFT__KEY_devices] = WEFT__ORIGIN_UNSET;
+}
+
+/* "file.yaml:7: key" of the key to blame. */
+static weft_status blame(const weft__config *config, weft__config_key key, const char *what) {
+    char origin[256];
+    weft_status status = config->origin[key] == WEFT__ORIGIN_FILE ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT;
+    return weft__fail(NULL, status, "%s: %s: %s", weft__config_origin(config, key, origin, sizeof origin),
+                      weft__config_rows[key].key, what);
+}
+
+/* One device that is asked for by --device or --set counts more than several in a file; else the first of
+ * several is the run's device. */
+static weft_status follow_devices(weft__config *config) {
+    const bool asked = config->origin[WEFT__KEY_device] == WEFT__ORIGIN_SET ||
+                       config->origin[WEFT__KEY_device] == WEFT__ORIGIN_FLAG;
+    if (!config->devices.count) return WEFT_OK;
+    for (size_t i = 0; i < config->devices.count; i++)
+        if (!config->devices.values[i][0])
+            return blame(config, WEFT__KEY_devices, "a name of a device is wanted, not an empty one");
+    if (asked && config->origin[WEFT__KEY_devices] == WEFT__ORIGIN_FILE) {
+        weft__config_one_device(config);
+        return WEFT_OK;
+    }
+    if (asked || config->origin[WEFT__KEY_device] == WEFT__ORIGIN_FILE) return WEFT_OK; /* see check() */
+    return weft__config_put(config, WEFT__KEY_device, config->devices.values[0], WEFT__ORIGIN_FOUND,
+                            "devices");
+}
+
+/* What a source would ignore is refused. */
+static weft_status check_targets(const weft__config *config) {
+    const bool inside = config->data_source == WEFT__SOURCE_CSV || config->data_source == WEFT__SOURCE_JSON;
+    static const weft__config_key names[] = {WEFT__KEY_data_target, WEFT__KEY_data_columns};
+    if (config->task == WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
+    if (inside && weft__config_given(config, WEFT__KEY_data_labels))
+        return blame(config, WEFT__KEY_data_labels,
+                     "csv and json hold their targets themselves: data.target says where");
+    if (config->data_source == WEFT__SOURCE_IMAGES) {
+        if (weft__config_given(config, WEFT__KEY_data_labels))
+            return blame(config, WEFT__KEY_data_labels, "the classes of images are the folders they are in");
+        if (config->task == WEFT__TASK_REGRESSION && config->model_type != WEFT__MODEL_AUTOENCODER)
+            return blame(config, WEFT__KEY_task, "folders of images have classes, no numbers to predict");
+    }
+    for (int i = 0; i < 2 && !inside; i++)
+        if (weft__config_given(config, names[i]))
+            return blame(config, names[i], "is for csv and json; idx and npy have files of data.labels");
+    return WEFT_OK;
+}
+
+static weft_status check_data(const weft__config *config) {
+    bool text = config->data_source == WEFT__SOURCE_TEXT || config->data_source == WEFT__SOURCE_BYTES ||
+                config->data_source == WEFT__SOURCE_TOKENS;
+    if (!config->data_path)
+        return weft__fail(NULL, config->file ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT,
+                          "%s: data.path is missing: name the training data there or by --set data.path=FILE",
+                          config->file ? config->file : "configuration");
+    const bool language = weft__config_language((weft__model_type)config->model_type);
+    if (language != (config->task == WEFT__TASK_LANGUAGE_MODEL))
+        return blame(config, WEFT__KEY_task,
+                     "language-model goes with models of language, as gpt; classification and regression "
+                     "with others, as mlp");
+    if (text != language)
+        return blame(
+            config, WEFT__KEY_data_source,
+            "text, bytes and tokens go with models of language, as gpt; the others with others, as mlp");
+    if (config->model_type == WEFT__MODEL_LINEAR && config->task != WEFT__TASK_REGRESSION)
+        return blame(config, WEFT__KEY_task, "linear predicts numbers: logistic is the one for classes");
+    if (config->model_type == WEFT__MODEL_AUTOENCODER && config->task != WEFT__TASK_REGRESSION)
+        return blame(config, WEFT__KEY_task,
+                     "an autoencoder predicts the numbers that it is given: regression");
+    if (config->model_image.count != 0 && config->model_image.count != 3)
+        return blame(config, WEFT__KEY_model_image, "three numbers are wanted: channels, rows and columns");
+    if (config->model_image.count && config->data_source != WEFT__SOURCE_IMAGES &&
+        config->model_type != WEFT__MODEL_CNN && config->model_type != WEFT__MODEL_RESNET)
+        return blame(config, WEFT__KEY_model_image, "is for cnn and resnet, and for data.source images");
+    if (config->model_type == WEFT__MODEL_CNN && config->model_hidden.count != 1)
+        return blame(config, WEFT__KEY_model_hidden, "a cnn has one hidden layer after its convolutions");
+    if (config->model_type == WEFT__MODEL_LOGISTIC && config->task != WEFT__TASK_CLASSIFICATION)
+        return blame(config, WEFT__KEY_task, "logistic predicts classes: linear is the one for numbers");
+    if (language && config->train_batch == WEFT__BATCH_FULL)
+        return blame(config, WEFT__KEY_train_batch, "full is for rows: a text has windows everywhere");
+    if (config->data_val_path && config->data_val_fraction > 0)
+        return blame(config, WEFT__KEY_data_val_fraction,
+                     "must be 0 or absent where data.val_path names the validation data");
+    if (language && config->data_source == WEFT__SOURCE_TEXT &&
+        config->data_tokenizer == WEFT_TOKENIZER_BPE && !config->data_tokenizer_path)
+        return blame(
+            config, WEFT__KEY_data_tokenizer,
+            "bpe is read from files: data.tokenizer_path names the folder of encoder.json and vocab.bpe");
+    if (config->data_source == WEFT__SOURCE_BYTES && config->data_tokenizer_path)
+        return blame(config, WEFT__KEY_data_tokenizer_path, "bytes are their own tokens: leave it out");
+    return check_targets(config);
+}
+
+static weft_status check_devices(const weft__config *config) {
+    const long long n = (long long)config->devices.count, of = (long long)config->train_accumulate;
+    char what[256];
+    if (n == 0) return WEFT_OK;
+    if (strcmp(config->device, config->devices.values[0]) != 0)
+        return blame(config, WEFT__KEY_devices, "give device or devices, not both");
+    if (of % n == 0) return WEFT_OK;
+    snprintf(what, sizeof what,
+             "%lld of them cannot share the batches of a step (train.accumulate: %lld) alike: "
+             "train.accumulate: %lld can be shared",
+             n, of, of * n);
+    return blame(config, WEFT__KEY_devices, what);
+}
+
+static weft_status check_stopping(const weft__config *config) {
+    if (config->train_patience > 0 && !config->data_val_path && config->data_val_fraction == 0)
+        return blame(config, WEFT__KEY_train_patience,
+                     "there are no validation data to be patient about: data.val_fraction or data.val_path");
+    if (config->train_class_weights.count && config->task != WEFT__TASK_CLASSIFICATION)
+        return blame(config, WEFT__KEY_train_class_weights, "goes with task: classification");
+    if (config->train_label_smoothing > 0 && config->task == WEFT__TASK_REGRESSION)
+        return blame(config, WEFT__KEY_train_label_smoothing,
+                     "goes with classes or tokens, not with numbers");
+    return WEFT_OK;
+}
+
+static weft_status check(const weft__config *config) {
+    WEFT_TRY(check_data(config));
+    WEFT_TRY(check_devices(config));
+    WEFT_TRY(check_stopping(config));
+    if (config->model_type == WEFT__MODEL_GPT && config->model_width % config->model_heads != 0)
+        return blame(config, WEFT__KEY_model_heads, "the heads must divide model.width evenly");
+    if (config->model_type == WEFT__MODEL_GPT && config->model_kv_heads > 0 &&
+        config->model_heads % config->model_kv_heads != 0)
+        return blame(config, WEFT__KEY_model_kv_heads, "they must divide model.heads evenly");
+    if (config->model_hidden.count > WEFT__LIST_MAX)
+        return blame(config, WEFT__KEY_model_layers, "an mlp has at most 64 hidden layers");
+    if (config->optimizer_betas.count != 2)
+        return blame(config, WEFT__KEY_optimizer_betas, "two numbers are wanted, as in [0.9, 0.999]");
+    if (config->optimizer_nesterov && config->optimizer_momentum == 0)
+        return blame(config, WEFT__KEY_optimizer_nesterov, "needs optimizer.momentum above 0");
+    bool falls =
+        config->schedule_type == WEFT__SCHEDULE_COSINE || config->schedule_type == WEFT__SCHEDULE_LINEAR;
+    if (falls && config->schedule_min_lr > config->optimizer_lr)
+        return blame(config, WEFT__KEY_schedule_min_lr, "is above optimizer.lr");
+    if (config->train_steps == 0 && config->train_epochs == 0)
+        return blame(config, WEFT__KEY_train_steps,
+                     "neither train.steps nor train.epochs says how long to train");
+    if (config->train_steps > 0 && config->train_epochs > 0)
+        return blame(config, WEFT__KEY_train_epochs, "only one of train.steps and train.epochs may be given");
+    return WEFT_OK;
+}
+
+weft_status weft__config_resolve(weft__config *config) {
+    WEFT_TRY(fill_defaults(config));
+    follow(config);
+    WEFT_TRY(follow_devices(config));
+    return check(config);
+}

@@ -1,0 +1,204 @@
+/* The configuration of a run: typed values, where each came from, and their files.
+ * Must not know: models, devices, loops. Read next: config_keys.def, then config.c. */
+#ifndef WEFT_SRC_TRAIN_CONFIG_CONFIG_H
+#define WEFT_SRC_TRAIN_CONFIG_CONFIG_H
+
+#include <stdio.h>
+
+#include "base/base.h"
+
+#define WEFT__LIST_MAX 64 /* members of INTS and NUMS */
+
+typedef struct weft__ints {
+    size_t count;
+    int64_t values[WEFT__LIST_MAX];
+} weft__ints;
+typedef struct weft__nums {
+    size_t count;
+    double values[WEFT__LIST_MAX];
+} weft__nums;
+typedef struct weft__texts {
+    size_t count;
+    char **values;
+} weft__texts;
+
+/* The C type of each kind of key. */
+#define WEFT__CONFIG_INT    int64_t
+#define WEFT__CONFIG_NUM    double
+#define WEFT__CONFIG_BOOL   bool
+#define WEFT__CONFIG_CHOICE int
+#define WEFT__CONFIG_TEXT   char *
+#define WEFT__CONFIG_PATH   char *
+#define WEFT__CONFIG_INTS   weft__ints
+#define WEFT__CONFIG_NUMS   weft__nums
+#define WEFT__CONFIG_TEXTS  weft__texts
+
+typedef enum weft__config_key {
+#define KEY(field, key, kind, low, high, choices, models, language, vectors, doc) WEFT__KEY_##field,
+#include "train/config/config_keys.def"
+#undef KEY
+    WEFT__KEY_COUNT
+} weft__config_key;
+
+/* Values of the CHOICE keys, in the order of their texts. */
+typedef enum weft__task {
+    WEFT__TASK_LANGUAGE_MODEL,
+    WEFT__TASK_CLASSIFICATION,
+    WEFT__TASK_REGRESSION
+} weft__task;
+typedef enum weft__source {
+    WEFT__SOURCE_TEXT,
+    WEFT__SOURCE_BYTES,
+    WEFT__SOURCE_IDX,
+    WEFT__SOURCE_CSV,
+    WEFT__SOURCE_JSON,
+    WEFT__SOURCE_NPY,
+    WEFT__SOURCE_TOKENS,
+    WEFT__SOURCE_CIFAR10,
+    WEFT__SOURCE_IMAGES
+} weft__source;
+typedef enum weft__model_type {
+#define MODEL(id, name, kind) WEFT__MODEL_##id,
+#include "train/model/models.def"
+    WEFT__MODEL_TYPE_COUNT
+} weft__model_type;
+typedef enum weft__optimizer_type {
+    WEFT__OPTIMIZER_SGD,
+    WEFT__OPTIMIZER_RMSPROP,
+    WEFT__OPTIMIZER_ADAM,
+    WEFT__OPTIMIZER_ADAMW
+} weft__optimizer_type;
+typedef enum weft__schedule_type {
+    WEFT__SCHEDULE_CONSTANT,
+    WEFT__SCHEDULE_STEP,
+    WEFT__SCHEDULE_COSINE,
+    WEFT__SCHEDULE_LINEAR
+} weft__schedule_type;
+#define WEFT__BATCH_FULL (-1) /* of train.batch: all rows; 0: auto */
+typedef enum weft__precision {
+    WEFT__PRECISION_F32,
+    WEFT__PRECISION_BF16,
+    WEFT__PRECISION_F16,
+    WEFT__PRECISION_F64,
+    WEFT__PRECISION_TF32
+} weft__precision;
+
+/* The values of train.recompute are those of weft_recompute. */
+
+typedef enum weft__origin_kind {
+    WEFT__ORIGIN_UNSET, /* no value: 0, NULL or an empty list */
+    WEFT__ORIGIN_DEFAULT,
+    WEFT__ORIGIN_ENVIRONMENT,
+    WEFT__ORIGIN_FILE,
+    WEFT__ORIGIN_SET,  /* --set */
+    WEFT__ORIGIN_FLAG, /* --device and the like */
+    WEFT__ORIGIN_FOUND /* follows from other keys or from the data */
+} weft__origin_kind;
+
+typedef struct weft__config {
+#define KEY(field, key, kind, low, high, choices, models, language, vectors, doc) WEFT__CONFIG_##kind field;
+#include "train/config/config_keys.def"
+#undef KEY
+    weft__origin_kind origin[WEFT__KEY_COUNT];
+    int line[WEFT__KEY_COUNT]; /* in the file, from 1 */
+    char *file;                /* path of the file, or NULL */
+} weft__config;
+
+/* Makes it empty; frees what is in it. Memory is the C library's (no context exists yet). */
+void weft__config_init(weft__config *config);
+void weft__config_free(weft__config *config);
+
+/* Reads a YAML file over what is there. WEFT_ERR_IO, or WEFT_ERR_FORMAT "file:line:column: what". */
+weft_status weft__config_read(weft__config *config, const char *path);
+/* The same from memory; `name` stands in messages and origins. What the fuzz target calls. */
+weft_status weft__config_parse(weft__config *config, const char *text, size_t bytes, const char *name);
+
+/* "key=value", the value as in YAML or a list a,b,c. WEFT_ERR_ARGUMENT. */
+weft_status weft__config_set(weft__config *config, const char *assignment);
+/* One key from a flag or the environment. WEFT_ERR_ARGUMENT, with `where` in the message. */
+weft_status weft__config_put(weft__config *config, weft__config_key key, const char *text,
+                             weft__origin_kind origin, const char *where);
+
+/* Fills in defaults (by model.type, and WEFT_DEVICE from the environment) and checks how keys go together. */
+weft_status weft__config_resolve(weft__config *config);
+
+/* Takes the first of several devices as the one, where none is given, and forgets the others: for use. */
+void weft__config_one_device(weft__config *config);
+
+/* Whether the key was given by anybody rather than defaulted. */
+bool weft__config_given(const weft__config *config, weft__config_key key);
+
+const char *weft__config_key_name(weft__config_key key);
+/* Whether a model of this type learns from tokens. */
+bool weft__config_language(weft__model_type model);
+/* Whether a key has a meaning for a model, and what it is where nobody gives it; NULL: not set. */
+bool weft__config_for(weft__config_key key, weft__model_type model);
+const char *weft__config_default(weft__config_key key, weft__model_type model);
+/* The chosen text of a CHOICE key: "adamw". Into a buffer of the caller's. */
+const char *weft__config_choice(weft__config_key key, int choice, char buffer[32]);
+/* A value as YAML, "" when unset. Returns buffer. */
+const char *weft__config_value(const weft__config *config, weft__config_key key, char *buffer, size_t bytes);
+/* "default", "gpt.yaml:7", "--set", ... Returns buffer. */
+const char *weft__config_origin(const weft__config *config, weft__config_key key, char *buffer, size_t bytes);
+
+/* The kind of file that a name tells, "csv" of "a.csv.gz"; NULL where it tells none. */
+const char *weft__config_source(weft__model_type model, const char *path);
+
+/* The key with the least edit distance to an unknown one; NULL when none is near. */
+const char *weft__config_nearest(const char *unknown);
+
+/* The resolved file with origins as comments, as a string to be freed with free(); NULL when memory is out.
+ */
+char *weft__config_text(const weft__config *config);
+/* What `weft init` knows: a model's defaults, or other values over them. */
+typedef struct weft__preset {
+    const char *name; /* "gpt", "mlp", "gpt2" */
+    weft__model_type model;
+    const char *const (*values)[2]; /* key and value, ended by NULL; or NULL */
+} weft__preset;
+/* NULL when there is none of that name. */
+const weft__preset *weft__config_preset(const char *name);
+/* The commented file that `weft init NAME` writes. */
+char *weft__config_template(const weft__preset *preset, const char *data_path);
+
+/* 16 hex digits over all values that training depends on (not where, how long, or how often it logs).
+ * WEFT_ERR_OOM. */
+weft_status weft__config_hash(weft_context *ctx, const weft__config *config, char out[17]);
+
+/* ---- between the files of the configuration ---- */
+
+typedef enum weft__config_kind {
+    WEFT__KIND_INT,
+    WEFT__KIND_NUM,
+    WEFT__KIND_BOOL,
+    WEFT__KIND_CHOICE,
+    WEFT__KIND_TEXT,
+    WEFT__KIND_PATH,
+    WEFT__KIND_INTS,
+    WEFT__KIND_NUMS,
+    WEFT__KIND_TEXTS
+} weft__config_kind;
+
+typedef struct weft__config_row {
+    const char *key;
+    weft__config_kind kind;
+    double low, high;
+    int64_t low_int, high_int;
+    const char *choices;
+    unsigned models;         /* bit of each weft__model_type */
+    const char *defaults[2]; /* of language models, of others: see weft__config_default */
+    const char *doc;
+    size_t offset; /* of the field in weft__config */
+} weft__config_row;
+
+extern const weft__config_row weft__config_rows[WEFT__KEY_COUNT];
+
+/* The key of that name; WEFT__KEY_COUNT when there is none. */
+weft__config_key weft__config_find(const char *name);
+
+/* Takes a value of one or more texts (list: written as one). On failure `problem` says what is wrong with it;
+ * it is empty where memory was short. */
+bool weft__config_take(weft__config *config, weft__config_key key, char *const *texts, size_t count,
+                       bool list, char problem[256]);
+
+#endif

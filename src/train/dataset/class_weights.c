@@ -1,0 +1,73 @@
+/* Counts of classes in the training data, and weights made of them.
+ * Must not know: losses. Read next: weft/fit.h. */
+#include <string.h>
+
+#include "data/parse.h"
+#include "train/dataset/class_weights.h"
+
+/* Samples of each class, [outputs]; NULL when memory is out. */
+static int64_t *count(const weft__dataset *dataset) {
+    const weft_array *y = &dataset->y[WEFT__TRAIN];
+    int64_t *counts = weft__array(NULL, (size_t)dataset->outputs, sizeof *counts);
+    if (!counts) return NULL;
+    for (int64_t i = 0; y->data && i < y->shape[0]; i++) counts[((const int32_t *)y->data)[i]]++;
+    return counts;
+}
+
+int64_t weft__class_majority(const weft__dataset *dataset, double *share) {
+    int64_t *counts = count(dataset), best = 0, all = 0;
+    for (int64_t c = 0; counts && c < dataset->outputs; c++) {
+        all += counts[c];
+        if (counts[c] > counts[best]) best = c;
+    }
+    *share = all > 0 ? (double)counts[best] / (double)all : 0;
+    weft__free(NULL, counts);
+    return best;
+}
+
+static weft_status take_list(const weft__texts *list, int64_t classes, float *weights) {
+    if ((int64_t)list->count != classes)
+        return weft__fail(
+            NULL, WEFT_ERR_ARGUMENT,
+            "train.class_weights: %zu weights, but there are %lld classes: balanced, or one for each",
+            list->count, (long long)classes);
+    float most = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const char *text = list->values[i];
+        if (weft__parse_f32(text, strlen(text), &weights[i]) != WEFT__NUMBER_OK || weights[i] < 0)
+            return weft__fail(
+                NULL, WEFT_ERR_ARGUMENT,
+                "train.class_weights: balanced, or a list of numbers from 0 on, is wanted, not '%.40s'",
+                text);
+        if (weights[i] > most) most = weights[i];
+    }
+    if (!(most > 0))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "train.class_weights: one of them at least is above 0");
+    return WEFT_OK;
+}
+
+static weft_status balance(const weft__dataset *dataset, float *weights) {
+    int64_t *counts = count(dataset);
+    if (!counts) return weft__fail_oom(NULL, (size_t)dataset->outputs * sizeof *counts, "weights of classes");
+    const double samples = (double)dataset->y[WEFT__TRAIN].shape[0];
+    for (int64_t c = 0; c < dataset->outputs; c++)
+        weights[c] = counts[c] ? (float)(samples / ((double)dataset->outputs * (double)counts[c])) : 0;
+    weft__free(NULL, counts);
+    return WEFT_OK;
+}
+
+weft_status weft__class_weights(const weft__config *config, const weft__dataset *dataset, float **weights) {
+    const weft__texts *list = &config->train_class_weights;
+    *weights = NULL;
+    if (list->count == 0) return WEFT_OK;
+    *weights = weft__array(NULL, (size_t)dataset->outputs, sizeof **weights);
+    if (!*weights)
+        return weft__fail_oom(NULL, (size_t)dataset->outputs * sizeof **weights, "weights of classes");
+    const bool balanced = list->count == 1 && strcmp(list->values[0], "balanced") == 0;
+    const weft_status status =
+        balanced ? balance(dataset, *weights) : take_list(list, dataset->outputs, *weights);
+    if (status == WEFT_OK) return WEFT_OK;
+    weft__free(NULL, *weights);
+    *weights = NULL;
+    return status;
+}

@@ -1,0 +1,402 @@
+/* The data of a run as a whole: reading, loaders, and the files that let a trained model be used without its
+ * data. Must not know: formats (dataset_text.c, dataset_table.c). Read next: dataset_table.c. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/io.h>
+
+#include "data/parse.h"
+#include "io/sum.h"
+#include "train/dataset/dataset.h"
+#include "train/run/run_dir.h"
+#include "train/run/sealed.h"
+
+#define PATH_BYTES    4096
+#define TOKENIZER_MAX ((size_t)256 << 20) /* bytes of its file */
+
+static bool is_text(const weft__config *config) { return config->task == WEFT__TASK_LANGUAGE_MODEL; }
+
+static weft_status take_tokenizer(weft_context *ctx, const char *path, weft__dataset *dataset) {
+    WEFT_TRY(weft_tokenizer_load(ctx, path, &dataset->tokenizer));
+    dataset->vocabulary = (int64_t)weft_tokenizer_vocabulary(dataset->tokenizer);
+    return WEFT_OK;
+}
+
+/* The checksum of a file as a whole. */
+static weft_status sum_of(weft_context *ctx, const char *path, char out[WEFT__SUM_TEXT]) {
+    weft_bytes bytes;
+    weft__sum sum;
+    WEFT_TRY(weft_read_file(ctx, path, TOKENIZER_MAX, &bytes));
+    weft__sum_init(&sum);
+    weft__sum_all(&sum, bytes.data, bytes.size);
+    weft__sum_text(&sum, out);
+    weft_bytes_free(ctx, &bytes);
+    return WEFT_OK;
+}
+
+/* data.json, which is sealed and holds the checksum of tokenizer.json. Both are verified. `json` is to be
+ * closed after a failure too. */
+static weft_status read_description(weft_context *ctx, const char *run, weft__json *json, json_t **root) {
+    char path[PATH_BYTES], sum[WEFT__SUM_TEXT];
+    const weft_status status = weft__sealed_read(ctx, run, "data.json", json, root);
+    if (status == WEFT_ERR_STATE)
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s/data.json: missing: the run folder is not whole, or is of an older Weft; bring "
+                          "the file back, or train anew",
+                          run);
+    WEFT_TRY(status);
+    const char *expected = json_string_value(json_object_get(*root, "tokenizer"));
+    if (!expected) return WEFT_OK;
+    if (!weft__join(path, sizeof path, run, "tokenizer.json"))
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
+    WEFT_TRY(sum_of(ctx, path, sum));
+    if (strcmp(sum, expected) == 0) return WEFT_OK;
+    return weft__fail(
+        ctx, WEFT_ERR_FORMAT,
+        "%s: checksum %s, %s was written: damaged or edited; bring the file back, or train anew", path, sum,
+        expected);
+}
+
+weft_status weft__dataset_check(weft_context *ctx, const char *run) {
+    weft__json json;
+    json_t *root;
+    const weft_status status = read_description(ctx, run, &json, &root);
+    weft__json_close(&json);
+    return status;
+}
+
+static weft_status load_tokenizer(weft_context *ctx, const char *run, weft__dataset *dataset) {
+    char path[PATH_BYTES];
+    WEFT_TRY(weft__dataset_check(ctx, run));
+    if (!weft__join(path, sizeof path, run, "tokenizer.json"))
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
+    return take_tokenizer(ctx, path, dataset);
+}
+
+/* A run has one in its folder where its data are text, or where it was given one for its tokens. */
+static bool has_tokenizer(const weft__config *config) {
+    return config->data_source != WEFT__SOURCE_TOKENS || config->data_tokenizer_path;
+}
+
+static weft_status given_tokenizer(weft_context *ctx, const weft__config *config, weft__dataset *dataset) {
+    const char *path = config->data_tokenizer_path;
+    char name[32];
+    WEFT_TRY(take_tokenizer(ctx, path, dataset));
+    const char *kind = weft_tokenizer_kind_name(weft_tokenizer_kind_of(dataset->tokenizer));
+    weft__config_choice(WEFT__KEY_data_tokenizer, config->data_tokenizer, name);
+    if (!weft__config_given(config, WEFT__KEY_data_tokenizer) || strcmp(kind, name) == 0) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: is a tokenizer of kind %s, data.tokenizer asks for %s",
+                      path, kind, name);
+}
+
+weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, const char *run,
+                               weft__dataset *dataset) {
+    memset(dataset, 0, sizeof *dataset);
+    dataset->task = (weft__task)config->task;
+    if (!is_text(config)) {
+        if (run) WEFT_TRY(weft__dataset_describe(ctx, config, run, dataset));
+        return weft__dataset_read_tables(ctx, config, dataset);
+    }
+    if (run && has_tokenizer(config))
+        WEFT_TRY(load_tokenizer(ctx, run, dataset));
+    else if (run)
+        WEFT_TRY(weft__dataset_check(ctx, run));
+    else if (config->data_tokenizer_path)
+        WEFT_TRY(given_tokenizer(ctx, config, dataset));
+    return weft__dataset_read_text(ctx, config, dataset);
+}
+
+void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
+    weft_corpus_free(dataset->corpus);
+    weft_tokenizer_free(dataset->tokenizer);
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
+        weft__free(ctx, dataset->ids[i]);
+        weft_tokens_free(dataset->files[i]);
+        weft_array_free(ctx, &dataset->x[i]);
+        weft_array_free(ctx, &dataset->y[i]);
+    }
+    weft__free(ctx, dataset->mean);
+    weft__free(ctx, dataset->deviation);
+    weft__free(ctx, dataset->pixel_mean);
+    weft__free(ctx, dataset->pixel_deviation);
+    weft__free(ctx, dataset->target_mean);
+    weft__free(ctx, dataset->target_deviation);
+    for (int64_t i = 0; dataset->classes && i < dataset->outputs; i++) weft__free(ctx, dataset->classes[i]);
+    weft__free(ctx, dataset->classes);
+    weft__free(ctx, dataset->columns);
+    weft__free(ctx, dataset->target);
+    memset(dataset, 0, sizeof *dataset);
+}
+
+const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset) {
+    if (dataset->tokenizer) return dataset->tokenizer;
+    return dataset->corpus ? weft_corpus_tokenizer(dataset->corpus) : NULL;
+}
+
+/* NULL where they are mapped. */
+static const int32_t *ids_of(const weft__dataset *dataset, weft__split split, size_t *count) {
+    static const weft_corpus_part parts[] = {WEFT_CORPUS_TRAIN, WEFT_CORPUS_VALIDATION, WEFT_CORPUS_TEST};
+    if (dataset->corpus) return weft_corpus_ids(dataset->corpus, parts[split], count);
+    *count = dataset->id_count[split];
+    return dataset->ids[split];
+}
+
+int64_t weft__dataset_samples(const weft__dataset *dataset, weft__split split) {
+    size_t count = 0;
+    if (dataset->task != WEFT__TASK_LANGUAGE_MODEL)
+        return dataset->x[split].data ? dataset->x[split].shape[0] : 0;
+    (void)ids_of(dataset, split, &count);
+    return (int64_t)count;
+}
+
+bool weft__dataset_has(const weft__dataset *dataset, weft__split split) {
+    return weft__dataset_samples(dataset, split) > (dataset->task == WEFT__TASK_LANGUAGE_MODEL);
+}
+
+void weft__dataset_unscale(const weft__dataset *d, float *values, int64_t rows) {
+    for (int64_t i = 0; d->target_mean && i < rows * d->outputs; i++) {
+        const int64_t column = i % d->outputs;
+        values[i] =
+            (float)((double)values[i] * (double)d->target_deviation[column] + (double)d->target_mean[column]);
+    }
+}
+
+/* What `most` batches of so many elements take of `all`; most 0: everything. */
+static int64_t limit(int64_t most, int64_t batch, int64_t all) {
+    int64_t wanted;
+    return most > 0 && weft__mul(most, batch, &wanted) && wanted < all ? wanted : all;
+}
+
+/* The array's first rows. */
+static weft_array first_rows(const weft_array *array, int64_t rows) {
+    weft_array first = *array;
+    if (first.data) first.shape[0] = rows;
+    first.bytes = 0; /* of what its shape says */
+    return first;
+}
+
+static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                               weft__split split, int64_t most, const weft_loader_options *options,
+                               weft_loader **out) {
+    size_t whole = 0;
+    const int32_t *ids = ids_of(dataset, split, &whole);
+    int64_t context = config->model_context, window = 0, count = (int64_t)whole;
+    if (split != WEFT__TRAIN && count > 1 && count <= context) context = count - 1;
+    if (options->streams &&
+        options->batch > 0) { /* an epoch is whole steps: states begin anew between them */
+        const int64_t batches = (count / options->batch - 1) / context;
+        const int64_t whole_steps = batches - batches % config->train_accumulate;
+        if (whole_steps < batches && whole_steps > 0) count = options->batch * (whole_steps * context + 1);
+    }
+    if (weft__mul(options->batch, context, &window) && count > 0)
+        count = limit(most, window, count - 1) + 1; /* the last token is only predicted */
+    if (dataset->mapped[split])
+        return weft_loader_mapped(ctx, dataset->mapped[split], dataset->mapped_first[split], count, context,
+                                  options, out);
+    return weft_loader_tokens(ctx, ids, (size_t)count, context, options, out);
+}
+
+weft_image_options weft__dataset_images(const weft__dataset *d) {
+    return (weft_image_options){.channels = d->image[0],
+                                .rows = d->image[1],
+                                .columns = d->image[2],
+                                .mean = d->pixel_mean,
+                                .deviation = d->pixel_deviation};
+}
+
+weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                                 weft__split split, int64_t most, weft_loader **out) {
+    int64_t batch = config->train_batch ? config->train_batch : 1; /* auto, not chosen */
+    if (batch == WEFT__BATCH_FULL) batch = weft__dataset_samples(dataset, WEFT__TRAIN);
+    weft_loader_options options = {.batch = batch,
+                                   .in_order = split != WEFT__TRAIN,
+                                   .streams = split == WEFT__TRAIN && config->data_streams,
+                                   .seed = (uint64_t)config->train_seed,
+                                   .scale = dataset->scale,
+                                   .drop_last =
+                                       split == WEFT__TRAIN && config->model_type == WEFT__MODEL_RESNET,
+                                   .images = weft__dataset_images(dataset)};
+    options.images.shift = config->data_shift;
+    options.images.flip = config->data_flip;
+    if (dataset->task == WEFT__TASK_LANGUAGE_MODEL)
+        return text_loader(ctx, dataset, config, split, most, &options, out);
+    const int64_t rows = limit(most, options.batch, dataset->x[split].shape[0]);
+    const weft_array x = first_rows(&dataset->x[split], rows), y = first_rows(&dataset->y[split], rows);
+    if (options.batch > rows) options.batch = rows; /* the whole set is one batch */
+    if (dataset->task == WEFT__TASK_CLASSIFICATION) options.classes = dataset->outputs;
+    return weft_loader_new(ctx, &x, &y, &options, out);
+}
+
+/* ---- what a trained model needs of its data ---- */
+
+static json_t *floats(const float *values, int64_t count) {
+    json_t *array = json_array();
+    for (int64_t i = 0; i < count; i++)
+        if (json_array_append_new(array, json_real((double)values[i])) != 0) return NULL;
+    return array;
+}
+
+static json_t *texts(char *const *values, int64_t count) {
+    json_t *array = json_array();
+    for (int64_t i = 0; i < count; i++)
+        if (json_array_append_new(array, json_string(values[i])) != 0) return NULL;
+    return array;
+}
+
+static json_t *describe(const weft__dataset *d) {
+    json_t *object = json_pack("{s:I, s:I, s:f}", "features", (json_int_t)d->features, "outputs",
+                               (json_int_t)d->outputs, "scale", d->scale);
+    bool made = object != NULL;
+    if (made && d->target_mean) {
+        made = json_object_set_new(object, "target_mean", floats(d->target_mean, d->outputs)) == 0;
+        made = made &&
+               json_object_set_new(object, "target_deviation", floats(d->target_deviation, d->outputs)) == 0;
+    }
+    if (made && d->mean) {
+        made = json_object_set_new(object, "mean", floats(d->mean, d->features)) == 0;
+        made = made && json_object_set_new(object, "deviation", floats(d->deviation, d->features)) == 0;
+    }
+    if (made && d->image[0])
+        made = json_object_set_new(object, "image",
+                                   json_pack("[I, I, I]", (json_int_t)d->image[0], (json_int_t)d->image[1],
+                                             (json_int_t)d->image[2])) == 0;
+    if (made && d->pixel_mean) {
+        made = json_object_set_new(object, "pixel_mean", floats(d->pixel_mean, d->image[0])) == 0;
+        made = made &&
+               json_object_set_new(object, "pixel_deviation", floats(d->pixel_deviation, d->image[0])) == 0;
+    }
+    if (made && d->classes) made = json_object_set_new(object, "classes", texts(d->classes, d->outputs)) == 0;
+    json_t *names = made && d->columns ? texts(d->columns, d->features) : NULL;
+    if (names) { /* names that are not UTF-8 are not kept: columns go by position then */
+        made = json_object_set_new(object, "columns", names) == 0;
+        if (d->target) json_object_set_new(object, "target", json_string(d->target));
+    }
+    if (made && d->vocabulary > 0)
+        made = json_object_set_new(object, "vocabulary", json_integer(d->vocabulary)) == 0;
+    return made ? object : NULL;
+}
+
+weft_status weft__dataset_save(const weft__dataset *dataset, const char *run) {
+    char path[PATH_BYTES], sum[WEFT__SUM_TEXT];
+    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(dataset);
+    weft__json json;
+    if (tokenizer) {
+        if (!weft__join(path, sizeof path, run, "tokenizer.json"))
+            return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run);
+        WEFT_TRY(weft_tokenizer_save(tokenizer, path));
+        WEFT_TRY(sum_of(NULL, path, sum));
+    }
+    weft__json_build(&json, NULL);
+    json_t *object = describe(dataset);
+    if (tokenizer) json_object_set_new(object, "tokenizer", json_string(sum));
+    return weft__sealed_write(run, "data.json", &json, object, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+}
+
+/* The take_* functions return WEFT_OK, WEFT_ERR_FORMAT or WEFT_ERR_OOM, and leave the message to the caller.
+ */
+
+static weft_status take_floats(weft_context *ctx, const json_t *array, int64_t count, float **out) {
+    if (!array) return WEFT_OK;
+    const bool single = json_is_number(array) && count == 1; /* as runs of before have it, */
+    if (json_is_number(array) && count > 1) return WEFT_OK;  /* and of classes, for which it says nothing */
+    if (!single && (!json_is_array(array) || json_array_size(array) != (size_t)count)) return WEFT_ERR_FORMAT;
+    *out = weft__array(ctx, (size_t)count, sizeof **out);
+    for (int64_t i = 0; *out && i < count; i++) {
+        const json_t *value = single ? array : json_array_get(array, (size_t)i);
+        if (!json_is_number(value) || fabs(json_number_value(value)) > 3e38) return WEFT_ERR_FORMAT;
+        (*out)[i] = (float)json_number_value(value);
+    }
+    return *out ? WEFT_OK : WEFT_ERR_OOM;
+}
+
+static weft_status take_classes(weft_context *ctx, const json_t *array, weft__dataset *d) {
+    if (!array) return WEFT_OK;
+    if (!json_is_array(array) || json_array_size(array) != (size_t)d->outputs) return WEFT_ERR_FORMAT;
+    d->classes = weft__array(ctx, (size_t)d->outputs, sizeof *d->classes);
+    for (int64_t i = 0; d->classes && i < d->outputs; i++) {
+        const char *name = json_string_value(json_array_get(array, (size_t)i));
+        if (!name) return WEFT_ERR_FORMAT;
+        if (!(d->classes[i] = weft__strdup(ctx, name))) return WEFT_ERR_OOM;
+    }
+    return d->classes ? WEFT_OK : WEFT_ERR_OOM;
+}
+
+static weft_status take_columns(weft_context *ctx, const json_t *array, const json_t *target,
+                                weft__dataset *d) {
+    if (!array) return WEFT_OK;
+    if (!json_is_array(array) || json_array_size(array) != (size_t)d->features) return WEFT_ERR_FORMAT;
+    const char **names = weft__array(ctx, (size_t)d->features, sizeof *names);
+    bool taken = names != NULL;
+    for (int64_t i = 0; taken && i < d->features; i++)
+        taken = (names[i] = json_string_value(json_array_get(array, (size_t)i))) != NULL;
+    if (taken) d->columns = weft__strings_pack(ctx, names, (size_t)d->features);
+    const bool short_of_memory = !names || (taken && !d->columns);
+    weft__free(ctx, names);
+    if (json_is_string(target) && !(d->target = weft__strdup(ctx, json_string_value(target))))
+        return WEFT_ERR_OOM;
+    return short_of_memory ? WEFT_ERR_OOM : taken ? WEFT_OK : WEFT_ERR_FORMAT;
+}
+
+static int64_t size_of(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    int64_t size = json_is_integer(value) ? (int64_t)json_integer_value(value) : 0;
+    return size > 0 && size <= 1 << 30 ? size : 0;
+}
+
+/* Extents whose product is the number of features, and the scaling of channels. */
+static weft_status take_image(weft_context *ctx, const json_t *object, weft__dataset *d) {
+    const json_t *image = json_object_get(object, "image");
+    const json_t *mean = json_object_get(object, "pixel_mean"),
+                 *deviation = json_object_get(object, "pixel_deviation");
+    int64_t pixels;
+    if (!image) return WEFT_OK;
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *extent = json_array_get(image, i);
+        d->image[i] = json_is_integer(extent) ? (int64_t)json_integer_value(extent) : -1;
+    }
+    if (d->image[0] <= 0 || !weft__numel(3, d->image, &pixels) || pixels != d->features ||
+        (mean != NULL) != (deviation != NULL))
+        return WEFT_ERR_FORMAT;
+    WEFT_TRY(take_floats(ctx, mean, d->image[0], &d->pixel_mean));
+    return take_floats(ctx, deviation, d->image[0], &d->pixel_deviation);
+}
+
+static weft_status take_description(weft_context *ctx, const json_t *object, weft__dataset *d) {
+    d->features = size_of(object, "features");
+    d->outputs = size_of(object, "outputs");
+    d->vocabulary = size_of(object, "vocabulary");
+    d->scale = json_number_value(json_object_get(object, "scale"));
+    if (d->task == WEFT__TASK_LANGUAGE_MODEL) return d->vocabulary > 0 ? WEFT_OK : WEFT_ERR_FORMAT;
+    if (d->features == 0 || d->outputs == 0) return WEFT_ERR_FORMAT;
+    const json_t *mean = json_object_get(object, "mean"), *deviation = json_object_get(object, "deviation");
+    const json_t *middle = json_object_get(object, "target_mean"),
+                 *spread = json_object_get(object, "target_deviation");
+    if ((middle != NULL) != (spread != NULL) || (mean != NULL) != (deviation != NULL)) return WEFT_ERR_FORMAT;
+    WEFT_TRY(take_floats(ctx, middle, d->outputs, &d->target_mean));
+    WEFT_TRY(take_floats(ctx, spread, d->outputs, &d->target_deviation));
+    WEFT_TRY(take_floats(ctx, mean, d->features, &d->mean));
+    WEFT_TRY(take_floats(ctx, deviation, d->features, &d->deviation));
+    WEFT_TRY(take_image(ctx, object, d));
+    WEFT_TRY(take_classes(ctx, json_object_get(object, "classes"), d));
+    return take_columns(ctx, json_object_get(object, "columns"), json_object_get(object, "target"), d);
+}
+
+weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config, const char *run,
+                                   weft__dataset *dataset) {
+    weft__json json;
+    json_t *object;
+    memset(dataset, 0, sizeof *dataset);
+    dataset->task = (weft__task)config->task;
+    if (is_text(config) && has_tokenizer(config)) return load_tokenizer(ctx, run, dataset);
+    weft_status status = read_description(ctx, run, &json, &object);
+    if (status == WEFT_OK) {
+        status = take_description(ctx, object, dataset);
+        if (status == WEFT_ERR_OOM) status = weft__fail_oom(ctx, 0, "what describes the data");
+        if (status == WEFT_ERR_FORMAT)
+            status = weft__fail(ctx, status, "%s/data.json: does not describe the data of this model", run);
+    }
+    weft__json_close(&json);
+    return status;
+}

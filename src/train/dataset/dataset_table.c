@@ -1,0 +1,561 @@
+/* Data of classification and regression: idx, npy, csv and json files into arrays, split, checked and scaled.
+ * Must not know: text, models. Read next: dataset_text.c. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "train/dataset/dataset.h"
+
+/* The stream of the permutation that sets validation samples aside. */
+#define STREAM_SPLIT UINT64_C(0x73706c69742e7766)
+
+/* Where the labels lie that belong to the inputs of a split: as given, or by the names of the idx
+ * collections. */
+static weft_status labels_path(weft_context *ctx, const weft__config *config, const char *inputs,
+                               weft__split split, char out[4096]) {
+    if ((size_t)split < config->data_labels.count) {
+        snprintf(out, 4096, "%s", config->data_labels.values[split]);
+        return WEFT_OK;
+    }
+    const char *slash = strrchr(inputs, '/'), *name = slash ? slash + 1 : inputs,
+               *at = strstr(name, "images-idx3");
+    if (!at)
+        return weft__fail(
+            ctx, WEFT_ERR_ARGUMENT,
+            "data.labels: no file of labels is given for %s: name it there (one for each of path, "
+            "val_path, test_path)",
+            inputs);
+    int wanted =
+        snprintf(out, 4096, "%.*slabels-idx1%s", (int)(at - inputs), inputs, at + strlen("images-idx3"));
+    if (wanted >= 4096) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", inputs);
+    return WEFT_OK;
+}
+
+/* Reads columns by the names that the training data gave them, in whatever order the file has them and
+ * whatever else it has. A file that names none is taken as it is. */
+static weft_status read_named(weft_context *ctx, const char *path, const weft_csv_options *options,
+                              const weft__dataset *d, weft_table *table) {
+    weft_csv_options named = *options;
+    named.columns = (const char *const *)d->columns;
+    named.column_count = (size_t)d->features;
+    if (options->target_column != 0 && d->target) {
+        named.target = d->target;
+        named.target_column = 0;
+    }
+    weft_status status = weft_read_csv(ctx, path, &named, table);
+    if (status != WEFT_ERR_FORMAT && status != WEFT_ERR_ARGUMENT) return status;
+    if (weft_read_csv(ctx, path, options, table) == WEFT_OK) {
+        if (strcmp(table->columns[0], "1") == 0) return WEFT_OK;
+        weft_table_free(ctx, table);
+    }
+    return weft_read_csv(ctx, path, &named, table); /* its message names the column */
+}
+
+/* What later files are asked for, where the training data has names. */
+static weft_status keep_names(weft_context *ctx, weft__dataset *d, weft_table *table) {
+    if (d->columns || strcmp(table->columns[0], "1") == 0) return WEFT_OK;
+    for (size_t i = 0; i < table->column_count; i++)
+        for (size_t j = 0; j < i && table->column_count <= 4096; j++)
+            if (strcmp(table->columns[i], table->columns[j]) == 0)
+                return WEFT_OK; /* no way to tell them apart */
+    d->columns = table->columns;
+    table->columns = NULL;
+    d->features = (int64_t)table->column_count;
+    if (!table->target_name || (d->target = weft__strdup(ctx, table->target_name))) return WEFT_OK;
+    return weft__fail_oom(ctx, strlen(table->target_name) + 1, "the name of the target's column");
+}
+
+/* Classes that the training data numbers have no names elsewhere. */
+static weft_status refuse_names(weft_context *ctx, const char *path, const weft_table *table) {
+    size_t row = 0;
+    const char *name = table->classes[0];
+    for (; row < (size_t)table->target.shape[0]; row++) {
+        name = table->classes[((const int32_t *)table->target.data)[row]];
+        if (strspn(name, "0123456789") != strlen(name) || (name[0] == '0' && name[1])) break;
+    }
+    return weft__fail(ctx, WEFT_ERR_FORMAT,
+                      "%s: row %zu, column \"%.100s\": class \"%.100s\", but the training data has numbers "
+                      "from 0 on for its classes",
+                      path, row + 1, table->target_name, name);
+}
+
+static bool is_utf8(const char *text) {
+    uint32_t point;
+    for (size_t left = strlen(text); left > 0;) {
+        int size = weft__utf8_read(text, left, &point);
+        if (size <= 0) return false;
+        text += size;
+        left -= (size_t)size;
+    }
+    return true;
+}
+
+weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char *const *names, size_t count,
+                                       weft__dataset *d) {
+    d->classes = weft__array(ctx, count, sizeof *d->classes);
+    if (!d->classes) return weft__fail_oom(ctx, count * sizeof *d->classes, path);
+    d->outputs = (int64_t)count;
+    for (size_t i = 0; i < count; i++) d->classes[i] = weft__strdup(ctx, names[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (!d->classes[i]) return weft__fail_oom(ctx, strlen(names[i]), path);
+        if (!is_utf8(d->classes[i])) /* a run folder keeps them as JSON */
+            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the name of class %zu is not UTF-8: convert it",
+                              path, i);
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_csv(weft_context *ctx, const weft__config *config, const char *path,
+                            weft__split split, bool target, weft__dataset *d, weft_array *x, weft_array *y) {
+    weft_table table;
+    weft_csv_options options = {.columns = (const char *const *)config->data_columns.values,
+                                .column_count = config->data_columns.count,
+                                .target = target ? config->data_target : NULL,
+                                .target_column = target && !config->data_target ? -1 : 0,
+                                .classes = (const char *const *)d->classes,
+                                .class_count = d->classes ? (size_t)d->outputs : 0};
+    static const weft_csv_header headers[] = {WEFT_CSV_HEADER_AUTO, WEFT_CSV_HEADER_YES, WEFT_CSV_HEADER_NO};
+    if (config->data_columns.count == 0) options.columns = NULL;
+    options.header = headers[config->data_header];
+    const bool tab = config->data_delimiter && strcmp(config->data_delimiter, "tab") == 0;
+    if (config->data_delimiter) options.delimiter = tab ? '\t' : config->data_delimiter[0];
+    if (config->data_delimiter && config->data_delimiter[1] && !tab)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "data.delimiter: one character is wanted, or tab, not '%.20s'",
+                          config->data_delimiter);
+    if (target)
+        options.target_type =
+            config->task == WEFT__TASK_CLASSIFICATION ? WEFT_CSV_TARGET_CLASS : WEFT_CSV_TARGET_NUMBER;
+    if (d->columns)
+        WEFT_TRY(read_named(ctx, path, &options, d, &table));
+    else
+        WEFT_TRY(weft_read_csv(ctx, path, &options, &table));
+    weft_status status = target ? keep_names(ctx, d, &table) : WEFT_OK;
+    if (status == WEFT_OK && target && !d->classes && table.classes)
+        status = split == WEFT__TRAIN && d->outputs == 0
+                     ? weft__dataset_take_classes(ctx, path, table.classes, table.class_count, d)
+                     : refuse_names(ctx, path, &table);
+    if (status == WEFT_OK) {
+        *x = table.features;
+        if (y)
+            *y = table.target;
+        else
+            weft_array_free(ctx, &table.target);
+        table.features = table.target = (weft_array){0};
+    }
+    weft_table_free(ctx, &table);
+    return status;
+}
+
+static weft_status read_json(weft_context *ctx, const weft__config *config, const char *path, bool target,
+                             weft_array *x, weft_array *y) {
+    const weft_json_options members[] = {
+        {config->data_columns.count > 0 ? config->data_columns.values[0] : "x", WEFT_JSON_F32},
+        {config->data_target ? config->data_target : "y",
+         config->task == WEFT__TASK_CLASSIFICATION ? WEFT_JSON_I32 : WEFT_JSON_F32}};
+    weft_array arrays[2] = {0};
+    WEFT_TRY(weft_read_json_matrices(ctx, path, members, target ? 2 : 1, arrays));
+    *x = arrays[0];
+    if (target) *y = arrays[1];
+    return WEFT_OK;
+}
+
+/* Inputs of one file, and its targets where y is not NULL. */
+static weft_status read_file(weft_context *ctx, const weft__config *config, const char *path,
+                             weft__split split, weft__dataset *d, weft_array *x, weft_array *y) {
+    char labels[4096];
+    if (config->data_source == WEFT__SOURCE_CSV)
+        return read_csv(ctx, config, path, split, y != NULL, d, x, y);
+    if (config->data_source == WEFT__SOURCE_JSON) return read_json(ctx, config, path, y != NULL, x, y);
+    if (config->data_source == WEFT__SOURCE_IMAGES)
+        return weft__dataset_read_images(ctx, config, path, d, x, y, NULL);
+    if (config->data_source == WEFT__SOURCE_CIFAR10) {
+        weft_array classes = {0};
+        WEFT_TRY(weft_read_cifar10(ctx, path, x, &classes));
+        if (y)
+            *y = classes;
+        else
+            weft_array_free(ctx, &classes);
+        return WEFT_OK;
+    }
+    bool idx = config->data_source == WEFT__SOURCE_IDX;
+    WEFT_TRY(idx ? weft_read_idx(ctx, path, x) : weft_read_npy(ctx, path, x));
+    if (!y) return WEFT_OK;
+    WEFT_TRY(labels_path(ctx, config, path, split, labels));
+    return idx ? weft_read_idx(ctx, labels, y) : weft_read_npy(ctx, labels, y);
+}
+
+/* ---- dtypes and shapes ---- */
+
+static size_t elements(const weft_array *array) {
+    size_t size = weft_dtype_size(array->dtype);
+    return size ? array->bytes / size : 0;
+}
+
+/* The array in another dtype (f32, or i32 for classes). */
+static weft_status convert(weft_context *ctx, const char *path, weft_dtype dtype, weft_array *array) {
+    weft_array made;
+    if (array->dtype == dtype) return WEFT_OK;
+    WEFT_TRY(weft_array_new(ctx, dtype, array->rank, array->shape, &made));
+    for (size_t i = 0; i < elements(array); i++) {
+        double value = weft__element(array->dtype, array->data, (int64_t)i);
+        bool fits =
+            dtype == WEFT_I32 ? value >= 0 && value <= INT32_MAX && value == floor(value) : !isnan(value);
+        if (!fits) {
+            weft_array_free(ctx, &made);
+            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: element %zu is %g, which is no %s", path, i, value,
+                              dtype == WEFT_I32 ? "class" : "number");
+        }
+        if (dtype == WEFT_I32)
+            ((int32_t *)made.data)[i] = (int32_t)value;
+        else
+            ((float *)made.data)[i] = (float)value;
+    }
+    weft_array_free(ctx, array);
+    *array = made;
+    return WEFT_OK;
+}
+
+/* Refuses numbers that are none: they would turn every weight into one. */
+static weft_status check_finite(weft_context *ctx, const char *path, const weft_array *array) {
+    const float *values = array->data;
+    size_t count = elements(array), row = count / (size_t)array->shape[0];
+    if (array->dtype != WEFT_F32) return WEFT_OK;
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return weft__fail(ctx, WEFT_ERR_FORMAT,
+                              "%s: sample %zu, number %zu is %f: mend it or leave the sample out", path,
+                              i / row, i % row, (double)values[i]);
+    return WEFT_OK;
+}
+
+static bool sees_images(const weft__config *config) {
+    return config->model_type == WEFT__MODEL_CNN || config->model_type == WEFT__MODEL_RESNET;
+}
+
+/* Channels, rows and columns of the samples: as the file or model.image has them. */
+static weft_status shape_images(weft_context *ctx, const weft__config *config, const char *path,
+                                const weft_array *x, weft__dataset *d) {
+    int64_t image[3] = {1, 0, 0}, pixels;
+    if (!sees_images(config)) return WEFT_OK;
+    if (config->model_image.count == 3)
+        memcpy(image, config->model_image.values, sizeof image);
+    else if (x->rank < 3 && d->image[0])
+        memcpy(image, d->image, sizeof image); /* rows of what the training data had as images */
+    else if (x->rank == 3 || x->rank == 4)
+        memcpy(image + (4 - x->rank), x->shape + 1, (size_t)(x->rank - 1) * sizeof *image);
+    else
+        return weft__fail(
+            ctx, WEFT_ERR_ARGUMENT,
+            "%s: has rows of numbers: model.image must say how many channels, rows and columns they are, "
+            "as [1, 8, 8]",
+            path);
+    const bool fits = weft__numel(3, image, &pixels) && x->shape[0] > 0 &&
+                      (size_t)pixels == elements(x) / (size_t)x->shape[0];
+    if (!fits || (d->image[0] && memcmp(d->image, image, sizeof image) != 0))
+        return weft__fail(
+            ctx, WEFT_ERR_FORMAT, "%s: samples of %zu numbers are no images of %lld x %lld x %lld", path,
+            x->shape[0] > 0 ? elements(x) / (size_t)x->shape[0] : 0,
+            (long long)(fits ? d->image[0] : image[0]), (long long)(fits ? d->image[1] : image[1]),
+            (long long)(fits ? d->image[2] : image[2]));
+    memcpy(d->image, image, sizeof image);
+    return WEFT_OK;
+}
+
+/* Samples become vectors (N, features); targets (N) for classes, (N, outputs) for numbers. */
+static weft_status shape_inputs(weft_context *ctx, const char *path, weft__dataset *d, weft_array *x) {
+    if (x->rank < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: a single number is no data", path);
+    int64_t features = 1;
+    for (int i = 1; i < x->rank; i++) features *= x->shape[i];
+    if (x->shape[0] < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there are no samples", path);
+    if (features < 1)
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: row 1 has no numbers, nor has any of the %lld rows",
+                          path, (long long)x->shape[0]);
+    if (d->features > 0 && d->features != features)
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: samples of %lld numbers, but the model takes %lld", path,
+                          (long long)features, (long long)d->features);
+    d->features = features;
+    x->rank = 2;
+    x->shape[1] = features;
+    if (x->dtype == WEFT_U8) return WEFT_OK;
+    WEFT_TRY(convert(ctx, path, WEFT_F32, x));
+    return check_finite(ctx, path, x);
+}
+
+static weft_status shape_targets(weft_context *ctx, const char *path, weft__dataset *d, int64_t rows,
+                                 weft_array *y) {
+    if (!y->data || y->rank < 1 || y->shape[0] != rows)
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %lld samples, but %lld targets", path, (long long)rows,
+                          y->data && y->rank > 0 ? (long long)y->shape[0] : 0LL);
+    int64_t width = 1;
+    for (int i = 1; i < y->rank; i++) width *= y->shape[i];
+    if (d->task == WEFT__TASK_REGRESSION) {
+        if (d->outputs > 0 && d->outputs != width)
+            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %lld numbers to predict, but the model gives %lld",
+                              path, (long long)width, (long long)d->outputs);
+        d->outputs = width;
+        y->rank = 2;
+        y->shape[1] = width;
+        WEFT_TRY(convert(ctx, path, WEFT_F32, y));
+        return check_finite(ctx, path, y);
+    }
+    if (width != 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: one class a sample is wanted", path);
+    y->rank = 1;
+    return convert(ctx, path, WEFT_I32, y);
+}
+
+/* ---- splitting and scaling ---- */
+
+/* Rows `first`.. of a keyed permutation into a new array. */
+static weft_status pick(weft_context *ctx, const weft_array *from, uint64_t seed, int64_t first,
+                        int64_t count, weft_array *out) {
+    int64_t shape[WEFT_ARRAY_MAX_RANK];
+    memcpy(shape, from->shape, sizeof shape);
+    shape[0] = count;
+    WEFT_TRY(weft_array_new(ctx, from->dtype, from->rank, shape, out));
+    size_t bytes = from->bytes / (size_t)from->shape[0];
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t row = weft__permute(seed, STREAM_SPLIT, (uint64_t)from->shape[0], (uint64_t)(first + i));
+        memcpy((char *)out->data + (size_t)i * bytes, (const char *)from->data + row * bytes, bytes);
+    }
+    return WEFT_OK;
+}
+
+static weft_status set_aside(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    int64_t rows = d->x[WEFT__TRAIN].shape[0],
+            kept = rows - (int64_t)((double)rows * config->data_val_fraction);
+    if (kept == rows) return WEFT_OK;
+    if (kept < 1)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "data.val_fraction: leaves nothing of %lld samples to train on", (long long)rows);
+    weft_array *pairs[][2] = {{&d->x[WEFT__TRAIN], &d->x[WEFT__VALIDATION]},
+                              {&d->y[WEFT__TRAIN], &d->y[WEFT__VALIDATION]}};
+    for (int i = 0; i < 2; i++) {
+        weft_array whole = *pairs[i][0], train = {0};
+        weft_status status = pick(ctx, &whole, (uint64_t)config->train_seed, kept, rows - kept, pairs[i][1]);
+        if (status == WEFT_OK) status = pick(ctx, &whole, (uint64_t)config->train_seed, 0, kept, &train);
+        if (status != WEFT_OK) return status;
+        weft_array_free(ctx, &whole);
+        *pairs[i][0] = train;
+    }
+    return WEFT_OK;
+}
+
+/* Mean and deviation of each column of a (N, columns) array, row by row, in f64; sums: [2 * columns] zeros.
+ */
+static void measure_columns(const weft_array *array, int64_t columns, double *sums, float *mean,
+                            float *deviation) {
+    const int64_t rows = array->shape[0];
+    const float *values = array->data;
+    double *squares = sums + columns;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t c = 0; c < columns; c++) sums[c] += (double)values[i * columns + c];
+    for (int64_t c = 0; c < columns; c++) sums[c] /= (double)rows;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t c = 0; c < columns; c++) {
+            const double off = (double)values[i * columns + c] - sums[c];
+            squares[c] += off * off;
+        }
+    for (int64_t c = 0; c < columns; c++) {
+        const double spread = sqrt(squares[c] / (double)rows),
+                     rounding = (double)rows * 2.2e-16 * fabs(sums[c]);
+        mean[c] = (float)sums[c];
+        deviation[c] = (float)spread;
+        if (!(spread > rounding) || !(deviation[c] > 0) || !isfinite(deviation[c]))
+            deviation[c] = 1; /* a constant column stays 0 */
+    }
+}
+
+/* Of all columns, where they are not known from before. */
+static weft_status measure(weft_context *ctx, const weft_array *array, int64_t columns, float **mean,
+                           float **deviation) {
+    if (*mean) return WEFT_OK;
+    double *sums = weft__array(ctx, 2 * (size_t)columns, sizeof *sums);
+    *mean = weft__array(ctx, (size_t)columns, sizeof **mean);
+    *deviation = weft__array(ctx, (size_t)columns, sizeof **deviation);
+    const bool made = sums && *mean && *deviation;
+    if (made) measure_columns(array, columns, sums, *mean, *deviation);
+    weft__free(ctx, sums);
+    return made ? WEFT_OK : weft__fail_oom(ctx, (size_t)columns * 24, "scaling");
+}
+
+static void scale_rows(weft_array *array, int64_t columns, const float *mean, const float *deviation) {
+    float *values = array->data;
+    const size_t rows = elements(array) / (size_t)columns;
+    for (size_t i = 0; i < rows; i++, values += columns)
+        for (int64_t c = 0; c < columns; c++) values[c] = (values[c] - mean[c]) / deviation[c];
+}
+
+/* Mean and deviation of each channel of u8 images, after their scale. */
+static weft_status measure_channels(weft_context *ctx, weft__dataset *d) {
+    const size_t channels = (size_t)d->image[0], pixels = (size_t)(d->image[1] * d->image[2]);
+    const uint8_t *values = d->x[WEFT__TRAIN].data;
+    const size_t samples = (size_t)d->x[WEFT__TRAIN].shape[0];
+    if (d->pixel_mean) return WEFT_OK;
+    d->pixel_mean = weft__array(ctx, channels, sizeof *d->pixel_mean);
+    d->pixel_deviation = weft__array(ctx, channels, sizeof *d->pixel_deviation);
+    if (!d->pixel_mean || !d->pixel_deviation) return weft__fail_oom(ctx, channels * 8, "scaling");
+    for (size_t c = 0; c < channels; c++) {
+        uint64_t sum = 0, squares = 0; /* exact: below 2^64 for 2^48 pixels */
+        for (size_t i = 0; i < samples; i++)
+            for (size_t k = 0; k < pixels; k++) {
+                const uint64_t v = values[(i * channels + c) * pixels + k];
+                sum += v, squares += v * v;
+            }
+        const double n = (double)samples * (double)pixels, mean = (double)sum / n;
+        const double deviation = sqrt((double)squares / n - mean * mean);
+        d->pixel_mean[c] = (float)(mean * d->scale);
+        d->pixel_deviation[c] = deviation > 0 ? (float)(deviation * d->scale) : 1.0F;
+    }
+    return WEFT_OK;
+}
+
+static weft_status scale(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
+    bool images = d->x[WEFT__TRAIN].dtype == WEFT_U8;
+    for (int i = 1; i < WEFT__SPLIT_COUNT && !images; i++) /* bytes are numbers where training data are */
+        if (d->x[i].data) WEFT_TRY(convert(ctx, paths[i], WEFT_F32, &d->x[i]));
+    if (images) {
+        d->scale = config->data_standardize ? 1.0 / 255.0 : 1;
+        for (int i = 1; i < WEFT__SPLIT_COUNT; i++)
+            if (d->x[i].data && d->x[i].dtype != WEFT_U8)
+                return weft__fail(ctx, WEFT_ERR_FORMAT, "data: training inputs are u8, others are not");
+    }
+    if (!config->data_standardize) return WEFT_OK;
+    if (images && d->image[0]) WEFT_TRY(measure_channels(ctx, d));
+    if (!images) WEFT_TRY(measure(ctx, &d->x[WEFT__TRAIN], d->features, &d->mean, &d->deviation));
+    const bool numbers = d->task == WEFT__TASK_REGRESSION;
+    if (numbers)
+        WEFT_TRY(measure(ctx, &d->y[WEFT__TRAIN], d->outputs, &d->target_mean, &d->target_deviation));
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
+        if (!d->x[i].data) continue;
+        if (!images) scale_rows(&d->x[i], d->features, d->mean, d->deviation);
+        if (numbers) scale_rows(&d->y[i], d->outputs, d->target_mean, d->target_deviation);
+    }
+    return WEFT_OK;
+}
+
+/* Where the label of a sample stands: row and column, index, or byte. */
+static void label_place(weft_context *ctx, const weft__config *config, const weft__dataset *d,
+                        const char *path, weft__split split, size_t sample, char out[4352]) {
+    char labels[4096];
+    if (config->data_source == WEFT__SOURCE_CSV)
+        snprintf(out, 4352, "%s: row %zu, column \"%.100s\"", path, sample + 1,
+                 config->data_target ? config->data_target
+                 : d->target         ? d->target
+                                     : "the last");
+    else if (config->data_source == WEFT__SOURCE_JSON)
+        snprintf(out, 4352, "%s: %.100s[%zu]", path, config->data_target ? config->data_target : "y", sample);
+    else if (config->data_source == WEFT__SOURCE_CIFAR10) /* records of a label and 3,072 pixels */
+        snprintf(out, 4352, "%s: byte %zu", path, sample * 3073);
+    else if (labels_path(ctx, config, path, split, labels) != WEFT_OK)
+        snprintf(out, 4352, "%s: sample %zu", path, sample);
+    else if (config->data_source == WEFT__SOURCE_IDX) /* a header of 8 bytes, then one for each label */
+        snprintf(out, 4352, "%s: byte %zu", labels, sample + 8);
+    else
+        snprintf(out, 4352, "%s: element %zu", labels, sample);
+}
+
+/* Classes are counted in the training data; what is found elsewhere must be among them. */
+static weft_status count_classes(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
+    if (d->task != WEFT__TASK_CLASSIFICATION) return WEFT_OK;
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
+        const int32_t *labels = d->y[i].data;
+        for (size_t j = 0; labels && j < elements(&d->y[i]); j++) {
+            if (i == WEFT__TRAIN && !d->classes && labels[j] >= d->outputs)
+                d->outputs = (int64_t)labels[j] + 1;
+            if (labels[j] >= 0 && labels[j] < d->outputs) continue;
+            char place[4352];
+            label_place(ctx, config, d, paths[i], (weft__split)i, j, place);
+            return weft__fail(ctx, WEFT_ERR_INDEX, "%.700s: class %d, but %s 0 to %lld", place, labels[j],
+                              i == WEFT__TRAIN && labels[j] < 0 ? "classes are" : "the training data has",
+                              (long long)d->outputs - 1);
+        }
+    }
+    if (d->outputs == 1)
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: all %lld samples are of one class: there is nothing to tell apart",
+                          config->data_path, (long long)d->x[WEFT__TRAIN].shape[0]);
+    if (d->outputs > 1000000)
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: %lld classes are more than one can mean; task: regression?", config->data_path,
+                          (long long)d->outputs);
+    return WEFT_OK;
+}
+
+/* ---- an autoencoder: inputs are targets ---- */
+
+/* The same number in every place. */
+static weft_status fill(weft_context *ctx, int64_t count, float value, float **out) {
+    if (*out) return WEFT_OK;
+    *out = weft__array(ctx, (size_t)count, sizeof **out);
+    if (!*out) return weft__fail_oom(ctx, (size_t)count * sizeof **out, "scaling");
+    for (int64_t i = 0; i < count; i++) (*out)[i] = value;
+    return WEFT_OK;
+}
+
+/* Pixels are scaled to 0..1, all alike, as numbers are column by column. */
+static weft_status scale_pixels(weft_context *ctx, weft__dataset *d) {
+    WEFT_TRY(fill(ctx, d->features, 0, &d->mean));
+    WEFT_TRY(fill(ctx, d->features, 255, &d->deviation));
+    WEFT_TRY(fill(ctx, d->features, 0, &d->target_mean));
+    return fill(ctx, d->features, 255, &d->target_deviation);
+}
+
+static weft_status take_inputs_as_targets(weft_context *ctx, const weft__config *config, const char *path,
+                                          weft__dataset *d, weft_array *x, weft_array *y) {
+    d->outputs = d->features;
+    if (x->dtype == WEFT_U8) {
+        WEFT_TRY(convert(ctx, path, WEFT_F32, x));
+        if (config->data_standardize) WEFT_TRY(scale_pixels(ctx, d));
+    }
+    WEFT_TRY(weft_array_new(ctx, x->dtype, x->rank, x->shape, y));
+    memcpy(y->data, x->data, x->bytes);
+    return WEFT_OK;
+}
+
+static weft_status read_split(weft_context *ctx, const weft__config *config, const char *path,
+                              weft__split split, weft__dataset *d) {
+    const bool itself = config->model_type == WEFT__MODEL_AUTOENCODER;
+    weft_array *x = &d->x[split], *y = &d->y[split];
+    WEFT_TRY(read_file(ctx, config, path, split, d, x, itself ? NULL : y));
+    WEFT_TRY(shape_images(ctx, config, path, x, d));
+    WEFT_TRY(shape_inputs(ctx, path, d, x));
+    return itself ? take_inputs_as_targets(ctx, config, path, d, x, y)
+                  : shape_targets(ctx, path, d, x->shape[0], y);
+}
+
+weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
+    weft_hash hash;
+    weft__hash_init(&hash);
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
+        if (!paths[i]) continue;
+        WEFT_TRY(read_split(ctx, config, paths[i], (weft__split)i, d));
+        weft__hash_bytes(&hash, d->x[i].data, d->x[i].bytes);
+        weft__hash_bytes(&hash, d->y[i].data, d->y[i].bytes);
+    }
+    d->hash = hash.a ^ weft__mix64(hash.b);
+    WEFT_TRY(count_classes(ctx, config, d));
+    if (!paths[WEFT__VALIDATION]) WEFT_TRY(set_aside(ctx, config, d));
+    return scale(ctx, config, d);
+}
+
+weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                                 const char *path, weft_array *x, char ***files) {
+    weft__dataset known = *dataset; /* its sizes are checked against, nothing of it is freed */
+    *files = NULL;
+    weft_status status = config->data_source == WEFT__SOURCE_IMAGES
+                             ? weft__dataset_read_images(ctx, config, path, &known, x, NULL, files)
+                             : read_file(ctx, config, path, WEFT__TEST, &known, x, NULL);
+    if (status == WEFT_OK) status = shape_images(ctx, config, path, x, &known);
+    if (status == WEFT_OK) status = shape_inputs(ctx, path, &known, x);
+    if (status == WEFT_OK && (config->model_type == WEFT__MODEL_AUTOENCODER || dataset->scale == 0))
+        status = convert(ctx, path, WEFT_F32, x);
+    if (status == WEFT_OK && x->dtype == WEFT_F32 && dataset->mean)
+        scale_rows(x, dataset->features, dataset->mean, dataset->deviation);
+    if (status != WEFT_OK) weft_array_free(ctx, x);
+    return status;
+}

@@ -1,0 +1,105 @@
+/* Data of language models: text and bytes through a corpus, tokens from npy or mapped 16-bit files.
+ * Must not know: tables, models. Read next: build.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "train/dataset/dataset.h"
+
+/* The ids of an npy file. */
+static weft_status read_ids(weft_context *ctx, const char *path, int32_t **ids, size_t *count) {
+    weft_array array;
+    WEFT_TRY(weft_read_npy(ctx, path, &array));
+    size_t size = weft_dtype_size(array.dtype);
+    *count = size ? array.bytes / size : 0;
+    *ids = weft__array(ctx, *count + 1, sizeof **ids);
+    weft_status status = *ids ? WEFT_OK : weft__fail_oom(ctx, *count * sizeof **ids, "the tokens");
+    for (size_t i = 0; status == WEFT_OK && i < *count; i++) {
+        int64_t id = -1;
+        switch (array.dtype) {
+        case WEFT_U8: id = ((const uint8_t *)array.data)[i]; break;
+        case WEFT_U16: id = ((const uint16_t *)array.data)[i]; break;
+        case WEFT_I32: id = ((const int32_t *)array.data)[i]; break;
+        case WEFT_I64: id = ((const int64_t *)array.data)[i]; break;
+        default:
+            status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: tokens are u8, u16, i32 or i64, not %s", path,
+                                weft_dtype_name(array.dtype));
+            continue;
+        }
+        if (id < 0 || id > 1 << 24)
+            status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: token %zu is %lld, outside 0 to %d", path, i,
+                                (long long)id, 1 << 24);
+        (*ids)[i] = (int32_t)id;
+    }
+    weft_array_free(ctx, &array);
+    return status;
+}
+
+static bool is_npy(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return strstr(slash ? slash + 1 : path, ".npy") != NULL;
+}
+
+static weft_status read_split(weft_context *ctx, const char *path, int split, weft__dataset *d,
+                              int32_t *largest, weft_hash *hash) {
+    int32_t most = 0;
+    if (is_npy(path)) {
+        WEFT_TRY(read_ids(ctx, path, &d->ids[split], &d->id_count[split]));
+        for (size_t j = 0; j < d->id_count[split]; j++)
+            if (d->ids[split][j] > most) most = d->ids[split][j];
+        weft__hash_bytes(hash, d->ids[split], d->id_count[split] * sizeof **d->ids);
+    } else {
+        WEFT_TRY(weft_tokens_open(ctx, path, &d->files[split]));
+        d->mapped[split] = d->files[split];
+        d->id_count[split] = (size_t)weft_tokens_count(d->files[split]);
+        most = weft_tokens_largest(d->files[split]);
+        weft__hash_u64(hash, weft_tokens_hash(d->files[split]));
+    }
+    if (most > *largest) *largest = most;
+    if (d->vocabulary == 0 || most < d->vocabulary) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: token %d, but the model knows 0 to %lld", path, most,
+                      (long long)d->vocabulary - 1);
+}
+
+/* The end of the training part, as of a text. */
+static weft_status set_aside(weft_context *ctx, double fraction, weft__dataset *d) {
+    size_t all = d->id_count[WEFT__TRAIN], kept = (size_t)((double)all * (1 - fraction));
+    d->id_count[WEFT__VALIDATION] = all - kept;
+    d->id_count[WEFT__TRAIN] = kept;
+    d->mapped[WEFT__VALIDATION] = d->mapped[WEFT__TRAIN];
+    d->mapped_first[WEFT__VALIDATION] = (int64_t)kept;
+    if (d->mapped[WEFT__TRAIN]) return WEFT_OK;
+    d->ids[WEFT__VALIDATION] = weft__array(ctx, all - kept + 1, sizeof **d->ids);
+    if (!d->ids[WEFT__VALIDATION]) return weft__fail_oom(ctx, all - kept, "the tokens");
+    memcpy(d->ids[WEFT__VALIDATION], d->ids[WEFT__TRAIN] + kept, (all - kept) * sizeof **d->ids);
+    return WEFT_OK;
+}
+
+static weft_status read_tokens(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
+    weft_hash hash;
+    weft__hash_init(&hash);
+    int32_t largest = 0;
+    if (d->vocabulary == 0) d->vocabulary = config->model_vocab; /* until it is known better */
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++)
+        if (paths[i]) WEFT_TRY(read_split(ctx, paths[i], i, d, &largest, &hash));
+    if (!d->tokenizer) d->vocabulary = (int64_t)largest + 1;
+    d->hash = hash.a ^ weft__mix64(hash.b);
+    return paths[WEFT__VALIDATION] ? WEFT_OK : set_aside(ctx, config->data_val_fraction, d);
+}
+
+weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    static const weft_tokenizer_kind kinds[] = {WEFT_TOKENIZER_CHARACTER, WEFT_TOKENIZER_BYTE,
+                                                WEFT_TOKENIZER_WORD, WEFT_TOKENIZER_BPE};
+    if (config->data_source == WEFT__SOURCE_TOKENS) return read_tokens(ctx, config, d);
+    bool bytes = config->data_source == WEFT__SOURCE_BYTES;
+    const weft_corpus_options options = {.kind = bytes ? WEFT_TOKENIZER_BYTE : kinds[config->data_tokenizer],
+                                         .max_vocabulary = (size_t)config->data_max_vocabulary,
+                                         .tokenizer = d->tokenizer,
+                                         .validation_path = config->data_val_path,
+                                         .test_path = config->data_test_path,
+                                         .validation_fraction = config->data_val_fraction};
+    WEFT_TRY(weft_corpus_open(ctx, config->data_path, &options, &d->corpus));
+    d->vocabulary = (int64_t)weft_tokenizer_vocabulary(weft_corpus_tokenizer(d->corpus));
+    d->hash = weft_corpus_hash(d->corpus);
+    return WEFT_OK;
+}

@@ -1,0 +1,314 @@
+/* Makes what a configuration asks for, by nothing but the public headers, and keeps it in checkpoints.
+ * Must not know: networks (model_kind.h), the loop.
+ * Read next: model_gpt.c, loop.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "data/loss.h"
+#include "io/checkpoint.h"
+#include "train/dataset/class_weights.h"
+#include "train/model/model.h"
+#include "train/model/model_kind.h"
+#include "train/run/signals.h"
+
+weft_status weft__model_open_context(const weft__config *config, const char *device, weft_log_fn log,
+                                     void *user, weft_context **ctx) {
+    if (config->device && strcmp(config->device, "null") == 0)
+        return weft__fail(NULL, WEFT_ERR_DEVICE,
+                          "device null computes nothing: it is for 'weft bench' and tests");
+    const weft_open_options options = {.device = device[0] ? device : config->device,
+                                       .seed = (uint64_t)config->train_seed,
+                                       .tf32 = config->train_precision == WEFT__PRECISION_TF32,
+                                       .log = log,
+                                       .log_user = user,
+                                       .interrupted = weft__signals_interrupt,
+                                       .allow_nondeterministic = !config->train_deterministic};
+    return weft_open(&options, ctx);
+}
+
+static const weft__model_kind *kind_of(const weft__config *config) {
+    static const weft__model_kind *const kinds[] = {
+#define MODEL(id, name, kind) &weft__model_##name,
+#include "train/model/models.def"
+    };
+    return kinds[config->model_type];
+}
+
+const char *weft__model_name(const weft__config *config, const weft__dataset *dataset, char out[64]) {
+    kind_of(config)->describe(config, dataset, out);
+    return out;
+}
+
+weft_dtype weft__model_compute(const weft__config *config) {
+    static const weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_F64, WEFT_F32};
+    return dtypes[config->train_precision];
+}
+
+const char *weft__model_rounded(const weft__config *config) {
+    return kind_of(config)->rounds ? weft_dtype_name(weft__model_compute(config)) : NULL;
+}
+
+/* The dtype of the weights to be used, where they were trained in `trained`. */
+static weft_status narrow(const weft__config *config, weft_context *ctx, weft_dtype trained,
+                          const char *precision, weft_dtype *dtype) {
+    const bool rounds = trained == WEFT_F32 && kind_of(config)->rounds;
+    *dtype = trained;
+    if (!precision || strcmp(precision, weft_dtype_name(trained)) == 0) return WEFT_OK;
+    if (rounds && weft_dtype_parse(precision, dtype) && (*dtype == WEFT_BF16 || *dtype == WEFT_F16))
+        return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "--precision %s: a model trained in %s is used in %s%s",
+                      precision, weft_dtype_name(trained), weft_dtype_name(trained),
+                      rounds ? ", bf16 or f16" : "");
+}
+
+weft_status weft__model_take_tokens(const weft__config *config, const weft__dataset *dataset,
+                                    weft__model *model) {
+    if (dataset->vocabulary < 1) return weft__fail(model->ctx, WEFT_ERR_STATE, "the data has no vocabulary");
+    if (config->model_vocab && config->model_vocab < dataset->vocabulary)
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT, "model.vocab: %lld, but the data has %lld tokens",
+                          (long long)config->model_vocab, (long long)dataset->vocabulary);
+    model->rows = config->model_vocab ? config->model_vocab : dataset->vocabulary;
+    model->tokens = config->model_tokens ? config->model_tokens : dataset->vocabulary;
+    const bool known = weft__dataset_tokenizer(dataset) != NULL;
+    if (model->tokens < dataset->vocabulary || model->tokens > model->rows ||
+        (known && model->tokens > dataset->vocabulary))
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                          "model.tokens: %lld, but the data has %lld tokens, and the table %lld rows",
+                          (long long)model->tokens, (long long)dataset->vocabulary, (long long)model->rows);
+    return WEFT_OK;
+}
+
+weft_status weft__model_build(weft_context *ctx, const weft__config *config, const weft__dataset *dataset,
+                              const char *precision, weft__model *model) {
+    const weft_dtype compute = weft__model_compute(config);
+    const weft_dtype trained = compute == WEFT_F64 ? WEFT_F64 : WEFT_F32;
+    weft_dtype dtype;
+    *model = (weft__model){.ctx = ctx};
+    WEFT_TRY(narrow(config, ctx, trained, precision, &dtype));
+    model->rounded = dtype != trained;
+    WEFT_TRY(kind_of(config)->build(config, dataset, dtype, model));
+    if (compute != trained && !precision) WEFT_TRY(weft_module_compute(model->module, compute));
+    return weft_module_recompute(model->module, (weft_recompute)config->train_recompute);
+}
+
+weft_status weft__model_vocab(weft__config *config) {
+    int64_t tokens = 0;
+    if (!config->model_init || (config->model_vocab && config->model_tokens)) return WEFT_OK;
+    WEFT_TRY(weft_gpt_file_vocab(NULL, config->model_init, &tokens));
+    if (!config->model_vocab) {
+        config->model_vocab = tokens;
+        config->origin[WEFT__KEY_model_vocab] = WEFT__ORIGIN_FOUND;
+    }
+    const bool knows = config->data_source != WEFT__SOURCE_TOKENS || config->data_tokenizer_path;
+    if (config->model_tokens || knows || tokens > config->model_vocab) return WEFT_OK;
+    config->model_tokens = tokens; /* what the data happen to lack are tokens all the same */
+    config->origin[WEFT__KEY_model_tokens] = WEFT__ORIGIN_FOUND;
+    return WEFT_OK;
+}
+
+weft_status weft__model_init(weft__model *model, const weft__config *config) {
+    return config->model_init ? weft_gpt_load(model->module, config->model_init) : WEFT_OK;
+}
+
+int64_t weft__model_warmup(const weft__config *config, uint64_t steps) {
+    const bool fits = (uint64_t)config->schedule_warmup < steps;
+    return fits || weft__config_given(config, WEFT__KEY_schedule_warmup) ? config->schedule_warmup
+                                                                         : (int64_t)(steps / 10);
+}
+
+/* The rate's course, and in f16 the scale of the loss. */
+static weft_status schedule(const weft__model *model, const weft__config *config, uint64_t steps) {
+    static const weft_schedule_kind kinds[] = {WEFT_SCHEDULE_CONSTANT, WEFT_SCHEDULE_STEP,
+                                               WEFT_SCHEDULE_COSINE, WEFT_SCHEDULE_LINEAR};
+    const uint64_t warmup = (uint64_t)weft__model_warmup(config, steps);
+    if (warmup >= steps)
+        return weft__fail(
+            model->ctx, WEFT_ERR_ARGUMENT,
+            "schedule.warmup: %llu steps of warm-up leave nothing of %llu steps: --set schedule.warmup=%llu",
+            (unsigned long long)warmup, (unsigned long long)steps, (unsigned long long)steps / 10);
+    const weft_schedule course = {.kind = kinds[config->schedule_type],
+                                  .lr = config->optimizer_lr,
+                                  .warmup = warmup,
+                                  .steps = steps,
+                                  .min_lr = config->schedule_min_lr,
+                                  .every = config->schedule_every > 0 ? (uint64_t)config->schedule_every
+                                                                      : (steps + 2) / 3,
+                                  .factor = config->schedule_factor};
+    WEFT_TRY(weft_optimizer_schedule(model->optimizer, &course));
+    if (config->train_precision != WEFT__PRECISION_F16) return WEFT_OK;
+    return weft_optimizer_scale_loss(model->optimizer,
+                                     &(weft_loss_scale_options){.init = config->train_loss_scale,
+                                                                .interval = config->train_loss_scale_every});
+}
+
+weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps) {
+    const double lr = config->optimizer_lr, decay = config->optimizer_weight_decay + model->ridge,
+                 clip = config->optimizer_clip;
+    const weft_adam_options adam = {.lr = lr,
+                                    .beta1 = config->optimizer_betas.values[0],
+                                    .beta2 = config->optimizer_betas.values[1],
+                                    .eps = config->optimizer_eps,
+                                    .weight_decay = decay,
+                                    .decay_matrices_only = true,
+                                    .clip = clip,
+                                    .track_norm = true};
+    if (model->ridge > 0 && config->optimizer_type == WEFT__OPTIMIZER_ADAMW)
+        return weft__fail(
+            model->ctx, WEFT_ERR_ARGUMENT,
+            "model.ridge: is a part of the loss, beside which adamw decays weights: choose adam, "
+            "rmsprop or sgd, or optimizer.weight_decay");
+    switch ((weft__optimizer_type)config->optimizer_type) {
+    case WEFT__OPTIMIZER_SGD:
+        model->optimizer = weft_sgd(model->module, &(weft_sgd_options){.lr = lr,
+                                                                       .momentum = config->optimizer_momentum,
+                                                                       .nesterov = config->optimizer_nesterov,
+                                                                       .weight_decay = decay,
+                                                                       .decay_matrices_only = true,
+                                                                       .clip = clip,
+                                                                       .track_norm = true});
+        break;
+    case WEFT__OPTIMIZER_RMSPROP:
+        model->optimizer =
+            weft_rmsprop(model->module, &(weft_rmsprop_options){.lr = lr,
+                                                                .alpha = config->optimizer_alpha,
+                                                                .eps = config->optimizer_eps,
+                                                                .momentum = config->optimizer_momentum,
+                                                                .weight_decay = decay,
+                                                                .decay_matrices_only = true,
+                                                                .clip = clip,
+                                                                .track_norm = true});
+        break;
+    case WEFT__OPTIMIZER_ADAM: model->optimizer = weft_adam(model->module, &adam); break;
+    case WEFT__OPTIMIZER_ADAMW: model->optimizer = weft_adamw(model->module, &adam); break;
+    }
+    return schedule(model, config, steps);
+}
+
+weft_status weft__model_loss(const weft__model *model, const weft__config *config,
+                             const weft__dataset *dataset, const weft_batch *batch, weft_tensor **loss) {
+    weft__loss how = {.kind = model->loss, .smoothing = config->train_label_smoothing};
+    float *weights = NULL;
+    WEFT_TRY(weft__class_weights(config, dataset, &weights));
+    if (weights) how.weights = weft_from(model->ctx, WEFT_F32, 1, &dataset->outputs, weights);
+    weft__free(NULL, weights);
+    *loss = weft__loss_mean(&how, weft_forward(model->module, batch->x), batch);
+    return weft_tensor_status(*loss);
+}
+
+/* ---- checkpoints ---- */
+
+static void hash_text(const weft__dataset *dataset, char out[17]) {
+    snprintf(out, 17, "%016llx", (unsigned long long)dataset->hash);
+}
+
+weft_status weft__model_save(const weft__model *model, const weft__config *config,
+                             const weft__dataset *dataset, const char *run, const weft__stopping *stopping) {
+    weft_entry *weights = NULL, *states = NULL;
+    size_t weight_count = 0, state_count = 0;
+    char config_hash[17], data_hash[17], extra[WEFT__STOPPING_TEXT];
+    uint64_t step = weft_optimizer_steps(model->optimizer);
+    weft__stopping_text(stopping, extra);
+    WEFT_TRY(weft__config_hash(model->ctx, config, config_hash));
+    hash_text(dataset, data_hash);
+    const weft_checkpoint_state state = {.step = step,
+                                         .seed = (uint64_t)config->train_seed,
+                                         .data_position = step * (uint64_t)config->train_accumulate,
+                                         .config_hash = config_hash,
+                                         .data_hash = data_hash,
+                                         .extra = extra};
+    weft_status status = weft_module_entries(model->module, &weights, &weight_count);
+    if (status == WEFT_OK) status = weft_optimizer_entries(model->optimizer, &states, &state_count);
+    if (status == WEFT_OK)
+        status = weft_checkpoint_write(model->ctx, run, &state, weights, weight_count, states, state_count);
+    weft_entries_free(model->ctx, weights, weight_count);
+    weft_entries_free(model->ctx, states, state_count);
+    return status;
+}
+
+void weft__model_prune(const weft__model *model, const weft__config *config, const char *run, uint64_t step) {
+    if (weft__checkpoint_prune(model->ctx, run, (size_t)config->train_keep, step) != WEFT_OK)
+        weft__log(model->ctx, WEFT_LOG_WARNING,
+                  "%s: an old checkpoint takes room until a later save or 'weft resume' removes it",
+                  weft_last_error(model->ctx));
+}
+
+/* Refuses a checkpoint that was made with other data or another model: what followed would not be the same
+ * run. */
+static weft_status compare(const weft__model *model, const weft__config *config, const weft__dataset *dataset,
+                           const char *run, const weft_checkpoint_state *state) {
+    char config_hash[17], data_hash[17];
+    WEFT_TRY(weft__config_hash(model->ctx, config, config_hash));
+    if (strcmp(state->config_hash, config_hash) != 0)
+        return weft__fail(
+            model->ctx, WEFT_ERR_ARGUMENT,
+            "%s: the configuration (config.yaml, --set) is not the one that its checkpoints were made with: "
+            "change it back, or train anew",
+            run);
+    if (!dataset) return WEFT_OK;
+    hash_text(dataset, data_hash);
+    if (strcmp(state->data_hash, data_hash) != 0)
+        return weft__fail(
+            model->ctx, WEFT_ERR_FORMAT,
+            "%s: the data is not what its checkpoints were made with (%s now, %s then): bring it back, or "
+            "train anew",
+            config->data_path, data_hash, state->data_hash);
+    return WEFT_OK;
+}
+
+static weft_status take_weights(weft__model *model, weft_checkpoint *checkpoint) {
+    return (model->rounded ? weft_module_load_rounded
+                           : weft_module_load_from)(model->module, weft_checkpoint_model(checkpoint));
+}
+
+weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
+                             const char *run, bool strict, weft__stopping *stopping, uint64_t *step) {
+    weft_checkpoint *checkpoint = NULL;
+    WEFT_TRY(weft_checkpoint_open_newest(model->ctx, run, strict, &checkpoint));
+    const weft_checkpoint_state *state = weft_checkpoint_state_of(checkpoint);
+    weft_status status = compare(model, config, dataset, run, state);
+    if (status == WEFT_OK) status = take_weights(model, checkpoint);
+    if (status == WEFT_OK) {
+        status = weft_optimizer_load_from(model->optimizer, weft_checkpoint_optimizer(checkpoint));
+        weft_optimizer_set_steps(model->optimizer, state->step);
+        weft_seed(model->ctx, state->seed, state->step);
+    }
+    if (status == WEFT_OK && stopping) status = weft__stopping_read(model->ctx, state->extra, stopping);
+    *step = state->step;
+    weft_checkpoint_close(checkpoint);
+    return status;
+}
+
+/* A checkpoint by its step's number. */
+static weft_status open_step(weft_context *ctx, const char *run, const char *which, weft_checkpoint **out) {
+    char path[4096];
+    const bool number = which[0] && strspn(which, "0123456789") == strlen(which);
+    if (!number || snprintf(path, sizeof path, "%s/checkpoints/step-%s", run, which) >= (int)sizeof path)
+        return weft__fail(
+            ctx, WEFT_ERR_ARGUMENT,
+            "--checkpoint %.40s: best, last or the number of a step is wanted; 'weft info %s' lists them",
+            which, run);
+    return weft_checkpoint_open(ctx, path, out);
+}
+
+/* The best where `which` is NULL and one is kept. */
+static weft_status open_which(weft_context *ctx, const char *run, const char *which, weft_checkpoint **out) {
+    if (!which) {
+        const weft_status best = weft_checkpoint_open_best(ctx, run, out);
+        if (best != WEFT_ERR_STATE) return best;
+        which = "last"; /* none was marked */
+    }
+    if (strcmp(which, "best") == 0) return weft_checkpoint_open_best(ctx, run, out);
+    if (strcmp(which, "last") == 0) return weft_checkpoint_open_newest(ctx, run, false, out);
+    return open_step(ctx, run, which, out);
+}
+
+weft_status weft__model_use(weft__model *model, const weft__config *config, const char *run,
+                            const char *which, uint64_t *step) {
+    weft_checkpoint *checkpoint = NULL;
+    WEFT_TRY(open_which(model->ctx, run, which, &checkpoint));
+    weft_status status = compare(model, config, NULL, run, weft_checkpoint_state_of(checkpoint));
+    if (status == WEFT_OK) status = take_weights(model, checkpoint);
+    *step = weft_checkpoint_state_of(checkpoint)->step;
+    weft_checkpoint_close(checkpoint);
+    return status;
+}

@@ -1,0 +1,44 @@
+/* model.type gpt. Read next: weft/nn.h. */
+#include <stdio.h>
+
+#include "train/model/model_kind.h"
+
+/* Choices of config_keys.def; those of norms and positions are the library's. */
+enum { GELU, SWIGLU };
+enum { HALVES, NEIGHBOURS };
+
+static weft_status build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                         weft__model *model) {
+    WEFT_TRY(weft__model_take_tokens(config, dataset, model));
+    model->module =
+        weft_gpt(model->ctx,
+                 &(weft_gpt_options){.vocab = model->rows,
+                                     .context = config->model_context,
+                                     .layers = config->model_layers,
+                                     .heads = config->model_heads,
+                                     .width = config->model_width,
+                                     .dropout = config->model_dropout,
+                                     .no_bias = !config->model_bias,
+                                     .untied_head = config->model_untied_head,
+                                     .head_chunks = config->train_head_chunks,
+                                     .dtype = dtype,
+                                     .tokens = model->tokens,
+                                     .norm = (weft_norm_kind)config->model_norm,
+                                     .positions = (weft_position_kind)config->model_positions,
+                                     .swiglu = config->model_mlp == SWIGLU,
+                                     .kv_heads = config->model_kv_heads,
+                                     .hidden = config->model_mlp_width,
+                                     .eps = config->model_norm_eps,
+                                     .rotation = {.base = config->model_rotary_base,
+                                                  .interleaved = config->model_rotary_pairs == NEIGHBOURS}});
+    model->loss = WEFT_LOSS_CROSS_ENTROPY;
+    return WEFT_OK;
+}
+
+static void describe(const weft__config *config, const weft__dataset *dataset, char out[64]) {
+    (void)dataset;
+    snprintf(out, 64, "gpt-L%lld-H%lld-E%lld", (long long)config->model_layers,
+             (long long)config->model_heads, (long long)config->model_width);
+}
+
+const weft__model_kind weft__model_gpt = {.rounds = true, .build = build, .describe = describe};

@@ -1,0 +1,104 @@
+/* model.type cnn, resnet and autoencoder. Read next: weft/nn.h. */
+#include <stdio.h>
+
+#include "train/model/model_kind.h"
+
+/* Of images, too, numbers can be predicted. */
+static weft_loss_kind loss_of(const weft__config *config) {
+    return config->task == WEFT__TASK_REGRESSION ? WEFT_LOSS_MSE : WEFT_LOSS_CROSS_ENTROPY;
+}
+
+static weft_status activation_of(const weft__config *config, weft_context *ctx,
+                                 weft_activation_kind *activation) {
+    char name[32];
+    weft__config_choice(WEFT__KEY_model_activation, config->model_activation, name);
+    if (weft_activation_parse(name, activation) && *activation != WEFT_IDENTITY) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                      "model.activation: %s: layers without a nonlinearity between them are one layer", name);
+}
+
+static weft_status check_dtype(weft_context *ctx, weft_dtype dtype) {
+    if (dtype == WEFT_F32) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_ARGUMENT, "train.precision: images are learned in f32, bf16 or f16");
+}
+
+static weft_status build_cnn(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                             weft__model *model) {
+    weft_activation_kind activation = WEFT_RELU;
+    WEFT_TRY(check_dtype(model->ctx, dtype));
+    WEFT_TRY(activation_of(config, model->ctx, &activation));
+    model->loss = loss_of(config);
+    model->module = weft_cnn(model->ctx, &(weft_cnn_options){.channels = dataset->image[0],
+                                                             .rows = dataset->image[1],
+                                                             .columns = dataset->image[2],
+                                                             .classes = dataset->outputs,
+                                                             .filters = config->model_filters.values,
+                                                             .filter_count = (int)config->model_filters.count,
+                                                             .size = config->model_kernel,
+                                                             .hidden = config->model_hidden.values[0],
+                                                             .activation = activation,
+                                                             .dropout = config->model_dropout,
+                                                             .no_bias = !config->model_bias,
+                                                             .dtype = dtype});
+    return weft_module_status(model->module);
+}
+
+static void describe_cnn(const weft__config *config, const weft__dataset *dataset, char out[64]) {
+    int used = snprintf(out, 64, "cnn-%lldx%lldx%lld", (long long)dataset->image[0],
+                        (long long)dataset->image[1], (long long)dataset->image[2]);
+    for (size_t i = 0; i < config->model_filters.count && used > 0 && used < 44; i++)
+        used += snprintf(out + used, 64 - (size_t)used, "-%lld", (long long)config->model_filters.values[i]);
+}
+
+const weft__model_kind weft__model_cnn = {.build = build_cnn, .describe = describe_cnn};
+
+static weft_status build_resnet(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                                weft__model *model) {
+    if (config->model_dropout > 0)
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                          "model.dropout: a resnet has none: batch norm and "
+                          "data.shift take its place");
+    WEFT_TRY(check_dtype(model->ctx, dtype));
+    model->loss = loss_of(config);
+    model->module = weft_resnet(model->ctx, &(weft_resnet_options){.channels = dataset->image[0],
+                                                                   .rows = dataset->image[1],
+                                                                   .columns = dataset->image[2],
+                                                                   .classes = dataset->outputs,
+                                                                   .depth = config->model_depth,
+                                                                   .width = config->model_width,
+                                                                   .dtype = dtype});
+    return weft_module_status(model->module);
+}
+
+static void describe_resnet(const weft__config *config, const weft__dataset *dataset, char out[64]) {
+    snprintf(out, 64, "resnet-%lld-%lldx%lldx%lld", (long long)config->model_depth,
+             (long long)dataset->image[0], (long long)dataset->image[1], (long long)dataset->image[2]);
+}
+
+const weft__model_kind weft__model_resnet = {.build = build_resnet, .describe = describe_resnet};
+
+static weft_status build_autoencoder(const weft__config *config, const weft__dataset *dataset,
+                                     weft_dtype dtype, weft__model *model) {
+    int64_t sizes[WEFT__LIST_MAX + 1] = {dataset->features};
+    weft_activation_kind activation = WEFT_RELU;
+    int count = 1;
+    WEFT_TRY(check_dtype(model->ctx, dtype));
+    WEFT_TRY(activation_of(config, model->ctx, &activation));
+    for (size_t i = 0; i < config->model_hidden.count; i++) sizes[count++] = config->model_hidden.values[i];
+    model->loss = WEFT_LOSS_MSE;
+    model->module = weft_autoencoder(model->ctx, sizes, count,
+                                     &(weft_mlp_options){.activation = activation,
+                                                         .no_bias = !config->model_bias,
+                                                         .dropout = config->model_dropout,
+                                                         .dtype = dtype});
+    return weft_module_status(model->module);
+}
+
+static void describe_autoencoder(const weft__config *config, const weft__dataset *dataset, char out[64]) {
+    int used = snprintf(out, 64, "autoencoder-%lld", (long long)dataset->features);
+    for (size_t i = 0; i < config->model_hidden.count && used > 0 && used < 44; i++)
+        used += snprintf(out + used, 64 - (size_t)used, "-%lld", (long long)config->model_hidden.values[i]);
+}
+
+const weft__model_kind weft__model_autoencoder = {.build = build_autoencoder,
+                                                  .describe = describe_autoencoder};

@@ -1,0 +1,49 @@
+/* model.type linear and logistic: one layer, whose weights 'weft show' explains.
+ * Must not know: how data are scaled (dataset.h). Read next: weft/nn.h. */
+#include <stdio.h>
+
+#include "train/model/model_kind.h"
+
+/* Least squares has one answer whatever it begins with, and so has logistic regression: it begins with 0. The
+ * optimizer adds what a ridge does to the gradient: ridge is per sum over samples, the loss is a mean. */
+static weft_status build_one(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                             int64_t outputs, double ridge, weft__model *model) {
+    const int64_t samples = weft__dataset_samples(dataset, WEFT__TRAIN);
+    if (dtype != WEFT_F32)
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                          "train.precision: linear and logistic are trained in f32, bf16 or f16");
+    const weft_init zeros = {.kind = WEFT_INIT_ZEROS};
+    model->module =
+        weft_linear(model->ctx, dataset->features, outputs,
+                    &(weft_linear_options){
+                        .no_bias = !config->model_bias, .weight = zeros, .bias = zeros, .dtype = dtype});
+    model->ridge = samples > 0 ? ridge / (double)samples : 0;
+    return WEFT_OK;
+}
+
+static weft_status build_linear(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                                weft__model *model) {
+    model->loss = WEFT_LOSS_MSE; /* a mean over the outputs too */
+    return build_one(config, dataset, dtype, dataset->outputs,
+                     2 * config->model_ridge / (double)dataset->outputs, model);
+}
+
+static weft_status build_logistic(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                                  weft__model *model) {
+    const bool binary = dataset->outputs == 2; /* one logit, which is that of class 1 */
+    model->loss = binary ? WEFT_LOSS_BCE : WEFT_LOSS_CROSS_ENTROPY;
+    return build_one(config, dataset, dtype, binary ? 1 : dataset->outputs, config->model_ridge, model);
+}
+
+static void describe_linear(const weft__config *config, const weft__dataset *dataset, char out[64]) {
+    (void)config;
+    snprintf(out, 64, "linear-%lld-%lld", (long long)dataset->features, (long long)dataset->outputs);
+}
+
+static void describe_logistic(const weft__config *config, const weft__dataset *dataset, char out[64]) {
+    (void)config;
+    snprintf(out, 64, "logistic-%lld-%lld", (long long)dataset->features, (long long)dataset->outputs);
+}
+
+const weft__model_kind weft__model_linear = {.build = build_linear, .describe = describe_linear};
+const weft__model_kind weft__model_logistic = {.build = build_logistic, .describe = describe_logistic};

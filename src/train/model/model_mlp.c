@@ -1,0 +1,39 @@
+/* model.type mlp. Read next: weft/nn.h. */
+#include <stdio.h>
+
+#include "train/model/model_kind.h"
+
+static weft_status build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
+                         weft__model *model) {
+    int64_t sizes[WEFT__LIST_MAX + 2];
+    int count = 0;
+    char name[32];
+    weft_activation_kind activation = WEFT_RELU;
+    sizes[count++] = dataset->features;
+    for (size_t i = 0; i < config->model_hidden.count; i++) sizes[count++] = config->model_hidden.values[i];
+    sizes[count++] = dataset->outputs;
+    weft__config_choice(WEFT__KEY_model_activation, config->model_activation, name);
+    if (!weft_activation_parse(name, &activation) || activation == WEFT_IDENTITY)
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                          "model.activation: %s: layers without a nonlinearity between them are one layer",
+                          name);
+    if (dtype != WEFT_F32)
+        return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
+                          "train.precision: an mlp is trained in f32, bf16 or f16");
+    model->module = weft_mlp(model->ctx, sizes, count,
+                             &(weft_mlp_options){.activation = activation,
+                                                 .no_bias = !config->model_bias,
+                                                 .dropout = config->model_dropout,
+                                                 .dtype = dtype});
+    model->loss = config->task == WEFT__TASK_REGRESSION ? WEFT_LOSS_MSE : WEFT_LOSS_CROSS_ENTROPY;
+    return WEFT_OK;
+}
+
+static void describe(const weft__config *config, const weft__dataset *dataset, char out[64]) {
+    int used = snprintf(out, 64, "mlp-%lld", (long long)dataset->features);
+    for (size_t i = 0; i < config->model_hidden.count && used > 0 && used < 40; i++)
+        used += snprintf(out + used, 64 - (size_t)used, "-%lld", (long long)config->model_hidden.values[i]);
+    if (used > 0 && used < 63) snprintf(out + used, 64 - (size_t)used, "-%lld", (long long)dataset->outputs);
+}
+
+const weft__model_kind weft__model_mlp = {.build = build, .describe = describe};

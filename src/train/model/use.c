@@ -1,0 +1,63 @@
+/* Opens trained models. Must not know: what they are used for. Read next: src/cli/generate.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/print.h"
+#include "train/run/progress.h"
+#include "train/run/run_dir.h"
+#include "train/model/use.h"
+
+weft_status weft__use_config(const char *run, const char *device, weft__config *config) {
+    char path[4096];
+    const char *environment = getenv("WEFT_DEVICE");
+    if (!weft__is_run(run) || !weft__join(path, sizeof path, run, "config.yaml"))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "%s: no run folder (it has no config.yaml); 'weft runs' lists them", run);
+    WEFT_TRY(weft__config_read(config, path));
+    weft__config_one_device(config);
+    if (device) return weft__config_put(config, WEFT__KEY_device, device, WEFT__ORIGIN_FLAG, "--device");
+    if (environment && environment[0])
+        return weft__config_put(config, WEFT__KEY_device, environment, WEFT__ORIGIN_ENVIRONMENT,
+                                "WEFT_DEVICE");
+    return WEFT_OK;
+}
+
+/* The data, or what describes it. */
+static weft_status take_data(weft__use *use, const char *run, bool whole) {
+    return (whole ? weft__dataset_read : weft__dataset_describe)(NULL, &use->config, run, &use->dataset);
+}
+
+static weft_status choose(weft__use *use, bool with_data) {
+    const bool decodes = !with_data && use->config.task == WEFT__TASK_LANGUAGE_MODEL;
+    WEFT_TRY(weft__auto_choose(&use->config, &use->dataset, decodes ? WEFT__TO_DECODE : WEFT__TO_APPLY,
+                               &use->choice));
+    weft__print(stderr, "device %s, as auto chooses: %s\n", use->choice.device, use->choice.why);
+    return WEFT_OK;
+}
+
+weft_status weft__use_open(const char *run, const weft__use_options *options, weft__use *use) {
+    const char *precision = options->precision;
+    const bool with_data = options->with_data;
+    weft_context *ctx = NULL;
+    memset(use, 0, sizeof *use);
+    WEFT_TRY(weft__use_config(run, options->device, &use->config));
+    WEFT_TRY(weft__config_resolve(&use->config));
+    if (precision && !precision[0]) precision = weft__model_rounded(&use->config);
+    const bool chooses = weft__auto_chooses(&use->config);
+    if (chooses) WEFT_TRY(take_data(use, run, with_data));
+    if (chooses) WEFT_TRY(choose(use, with_data));
+    WEFT_TRY(weft__model_open_context(&use->config, use->choice.device, weft__show_log, NULL, &ctx));
+    use->model.ctx = ctx;
+    if (!chooses) WEFT_TRY(take_data(use, run, with_data));
+    WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));
+    WEFT_TRY(weft__model_use(&use->model, &use->config, run, options->checkpoint, &use->step));
+    weft_train(use->model.module, false);
+    return WEFT_OK;
+}
+
+void weft__use_close(weft__use *use) {
+    weft__dataset_free(NULL, &use->dataset);
+    weft_close(use->model.ctx);
+    weft__config_free(&use->config);
+    memset(use, 0, sizeof *use);
+}

@@ -1,0 +1,157 @@
+/* Scores of a model on a part of its data, as JSON and as lines.
+ * Must not know: the loop. Read next: weft/metrics.h. */
+#include <math.h>
+#include <string.h>
+
+#include "train/print.h"
+#include "train/report/scores.h"
+
+#define CLASSES_SHOWN 20        /* as lines; JSON has all */
+#define AREAS_MOST    100000000 /* samples times classes: above them sorting would take minutes */
+
+static weft_status score(const weft__dataset *dataset, weft_array *predictions, weft_array *targets, bool auc,
+                         weft__scores *s) {
+    if (s->task == WEFT__TASK_CLASSIFICATION) {
+        const bool few = targets->shape[0] <= AREAS_MOST / (dataset->outputs + 1);
+        WEFT_TRY(weft_score_classes(NULL, predictions, targets, auc && few, &s->classes));
+        s->samples = s->classes.samples;
+        s->accuracy = s->classes.accuracy;
+        return WEFT_OK;
+    }
+    weft__dataset_unscale(dataset, predictions->data, predictions->shape[0]);
+    weft__dataset_unscale(dataset, targets->data, targets->shape[0]);
+    s->samples = targets->shape[0];
+    return weft_score_numbers(NULL, predictions, targets, &s->numbers);
+}
+
+weft_status weft__scores_take(const weft__model *model, const weft__dataset *dataset, weft_loader *loader,
+                              bool auc, weft__scores *s) {
+    weft_array predictions, targets;
+    *s = (weft__scores){.task = dataset->task, .accuracy = (double)NAN};
+    if (s->task == WEFT__TASK_LANGUAGE_MODEL) {
+        WEFT_TRY(weft_evaluate(model->module, loader, model->loss, &s->loss, &s->accuracy));
+        s->samples = weft_loader_samples(loader);
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_evaluate_all(model->module, loader, model->loss, &s->loss, &predictions, &targets));
+    const weft_status status = score(dataset, &predictions, &targets, auc, s);
+    weft_array_free(NULL, &predictions);
+    weft_array_free(NULL, &targets);
+    return status;
+}
+
+void weft__scores_free(weft__scores *s) { weft_class_scores_free(NULL, &s->classes); }
+
+const char *weft__class_name(const weft__dataset *dataset, int64_t class, char out[24]) {
+    if (dataset->classes) return dataset->classes[class];
+    snprintf(out, 24, "%lld", (long long)class);
+    return out;
+}
+
+int64_t weft__scores_only(const weft__scores *s) {
+    const weft_class_scores *c = &s->classes;
+    for (int64_t i = 0; i < c->classes; i++)
+        if (c->each[i].predicted == c->samples && c->each[i].actual < c->samples) return i;
+    return -1;
+}
+
+/* ---- JSON ---- */
+
+static void put(json_t *object, const char *key, double value) {
+    if (isfinite(value)) json_object_set_new(object, key, json_real(value));
+}
+
+static json_t *class_json(const weft_class_score *e, const char *name) {
+    json_t *object = json_pack("{s:s, s:I, s:I, s:I}", "class", name, "samples", (json_int_t)e->actual,
+                               "predicted", (json_int_t)e->predicted, "right", (json_int_t)e->right);
+    put(object, "precision", e->precision);
+    put(object, "recall", e->recall);
+    put(object, "f1", e->f1);
+    put(object, "auc", e->auc);
+    return object;
+}
+
+static void put_classes(json_t *object, const weft_class_scores *c, const weft__dataset *dataset) {
+    json_t *each = json_array(), *confusion = json_array();
+    char number[24];
+    for (int64_t i = 0; i < c->classes; i++) {
+        json_array_append_new(each, class_json(&c->each[i], weft__class_name(dataset, i, number)));
+        if (!c->confusion) continue;
+        json_t *row = json_array();
+        for (int64_t j = 0; j < c->classes; j++)
+            json_array_append_new(row, json_integer((json_int_t)c->confusion[i * c->classes + j]));
+        json_array_append_new(confusion, row);
+    }
+    put(object, "precision", c->precision);
+    put(object, "recall", c->recall);
+    put(object, "f1", c->f1);
+    put(object, "auc", c->auc);
+    json_object_set_new(object, "classes", each);
+    if (c->confusion) json_object_set_new(object, "confusion", confusion);
+}
+
+json_t *weft__scores_json(const weft__scores *s, const weft__dataset *dataset) {
+    json_t *object = json_object();
+    put(object, "loss", s->loss);
+    put(object, "accuracy", s->accuracy);
+    json_object_set_new(object, "samples", json_integer((json_int_t)s->samples));
+    if (s->task == WEFT__TASK_LANGUAGE_MODEL) put(object, "perplexity", exp(s->loss));
+    if (s->task == WEFT__TASK_CLASSIFICATION) put_classes(object, &s->classes, dataset);
+    if (s->task == WEFT__TASK_REGRESSION) {
+        put(object, "r2", s->numbers.r2);
+        put(object, "rmse", s->numbers.rmse);
+        put(object, "mae", s->numbers.mae);
+    }
+    return object;
+}
+
+/* ---- lines ---- */
+
+static void print_number(FILE *out, double value) {
+    if (isfinite(value))
+        weft__print(out, "  %9.4f", value);
+    else
+        weft__print(out, "  %9s", "-");
+}
+
+static void print_classes(FILE *out, const weft_class_scores *c, const weft__dataset *dataset) {
+    char number[24];
+    weft__print(out, "  %-20s  %9s  %9s  %9s  %9s  %9s\n", "class", "precision", "recall", "F1", "ROC AUC",
+                "samples");
+    for (int64_t i = 0; i < c->classes && i < CLASSES_SHOWN; i++) {
+        const weft_class_score *e = &c->each[i];
+        const double values[] = {e->precision, e->recall, e->f1, e->auc};
+        weft__print(out, "  %-20.20s", weft__class_name(dataset, i, number));
+        for (int k = 0; k < 4; k++) print_number(out, values[k]);
+        weft__print(out, "  %9lld\n", (long long)e->actual);
+    }
+    const double means[] = {c->precision, c->recall, c->f1, c->auc};
+    weft__print(out, "  %-20s", "mean");
+    for (int k = 0; k < 4; k++) print_number(out, means[k]);
+    weft__print(out, "  %9lld\n", (long long)c->samples);
+    if (c->classes > CLASSES_SHOWN) {
+        weft__print(out, "  (the first %d of %lld classes; --json has all%s)\n", CLASSES_SHOWN,
+                    (long long)c->classes, c->confusion ? ", and the confusion matrix" : "");
+        return;
+    }
+    weft__print(out, "  a row is what they are, a column what they were taken for:\n");
+    for (int64_t i = 0; i < c->classes; i++) {
+        weft__print(out, "  %-20.20s", weft__class_name(dataset, i, number));
+        for (int64_t j = 0; j < c->classes; j++)
+            weft__print(out, " %6lld", (long long)c->confusion[i * c->classes + j]);
+        weft__print(out, "\n");
+    }
+}
+
+void weft__scores_print(FILE *out, const char *name, const weft__scores *s, const weft__dataset *dataset) {
+    weft__print(out, "%-10s loss %.6f", name, s->loss);
+    if (s->task == WEFT__TASK_LANGUAGE_MODEL)
+        weft__print(out, "  perplexity %.2f  accuracy %.2f %%", exp(s->loss), s->accuracy * 100);
+    if (s->task == WEFT__TASK_CLASSIFICATION) weft__print(out, "  accuracy %.2f %%", s->accuracy * 100);
+    if (s->task == WEFT__TASK_REGRESSION)
+        weft__print(out, "  R2 %.4f  root mean square error %.6g  mean absolute error %.6g", s->numbers.r2,
+                    s->numbers.rmse, s->numbers.mae);
+    weft__print(out, "  (%lld %s)\n", (long long)s->samples,
+                s->task == WEFT__TASK_LANGUAGE_MODEL ? "windows" : "samples");
+    if (s->task == WEFT__TASK_CLASSIFICATION) print_classes(out, &s->classes, dataset);
+}

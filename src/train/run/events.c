@@ -1,0 +1,127 @@
+/* TensorBoard events: protobuf messages in TFRecord frames (length, its checksum, message, its checksum;
+ * checksums are CRC-32C, masked as that format does). Must not know: when steps are logged. Read next:
+ * run_dir.c. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <events.pb-c.h> /* made from events.proto by the build */
+
+#include "io/publish.h"
+#include "train/run/events.h"
+
+#define RECORD_MAX 2048
+
+/* CRC-32C (Castagnoli), bit by bit: records are short and rare. */
+static uint32_t crc32c(const uint8_t *bytes, size_t size) {
+    uint32_t crc = UINT32_MAX;
+    for (size_t i = 0; i < size; i++) {
+        crc ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (0x82f63b78u & (0u - (crc & 1u)));
+    }
+    return ~crc;
+}
+
+static uint32_t masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }
+
+static void put_le(uint8_t *out, uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; i++) out[i] = (uint8_t)(value >> 8 * i);
+}
+
+static uint64_t get_le(const uint8_t *in, int bytes) {
+    uint64_t value = 0;
+    for (int i = 0; i < bytes; i++) value |= (uint64_t)in[i] << 8 * i;
+    return value;
+}
+
+static weft_status write_event(int fd, const WeftEvents__Event *event) {
+    uint8_t record[RECORD_MAX];
+    size_t size = weft_events__event__get_packed_size(event);
+    if (size > sizeof record - 16) return weft__fail(NULL, WEFT_ERR_INTERNAL, "an event of %zu bytes", size);
+    weft_events__event__pack(event, record + 12);
+    put_le(record, size, 8);
+    put_le(record + 8, masked(crc32c(record, 8)), 4);
+    put_le(record + 12 + size, masked(crc32c(record + 12, size)), 4);
+    return weft__write_all(NULL, fd, WEFT__EVENTS_FILE, record, size + 16);
+}
+
+weft_status weft__events_append(int fd, const weft__metrics *m, bool tokens, double wall_time) {
+    const struct {
+        const char *tag;
+        double value;
+    } numbers[] = {{"loss/train", m->loss},
+                   {"loss/validation", m->val_loss},
+                   {"accuracy/validation", m->val_accuracy},
+                   {"learning_rate", m->lr},
+                   {"gradient_norm", m->grad_norm},
+                   {"loss_scale", m->loss_scale},
+                   {tokens ? "tokens_per_second" : "samples_per_second", m->rate},
+#define SCORE(member, title, tag) {tag, m->member},
+                   WEFT__SCORES(SCORE)
+#undef SCORE
+#define GAUGE(name, member, title) {#name, m->gauges.member},
+                       WEFT__GAUGES(GAUGE)
+#undef GAUGE
+    };
+    enum { NUMBERS = sizeof numbers / sizeof *numbers };
+    WeftEvents__Value values[NUMBERS], *list[NUMBERS];
+    WeftEvents__Summary summary = WEFT_EVENTS__SUMMARY__INIT;
+    struct stat info;
+    if (fstat(fd, &info) != 0) return weft__fail_io(NULL, "look at", WEFT__EVENTS_FILE, errno);
+    if (info.st_size == 0) {
+        WeftEvents__Event first = WEFT_EVENTS__EVENT__INIT;
+        char version[] = "brain.Event:2";
+        first.wall_time = wall_time;
+        first.file_version = version;
+        WEFT_TRY(write_event(fd, &first));
+    }
+    for (int i = 0; i < NUMBERS; i++) {
+        if (!isfinite(numbers[i].value)) continue;
+        WeftEvents__Value *value = &values[summary.n_value];
+        weft_events__value__init(value);
+        memcpy(&value->tag, &numbers[i].tag, sizeof value->tag); /* only read */
+        value->simple_value = (float)numbers[i].value;
+        list[summary.n_value++] = value;
+    }
+    summary.value = list;
+    WeftEvents__Event event = WEFT_EVENTS__EVENT__INIT;
+    event.wall_time = wall_time;
+    event.step = (int64_t)m->step;
+    event.summary = &summary;
+    return write_event(fd, &event);
+}
+
+/* protobuf-c's memory: a failed allocation is noted, since the message is NULL for a malformed record too. */
+static void *take(void *failed, size_t bytes) {
+    void *p = weft__alloc(NULL, bytes);
+    if (!p) *(bool *)failed = true;
+    return p;
+}
+
+static void give(void *failed, void *p) {
+    (void)failed;
+    weft__free(NULL, p);
+}
+
+weft_status weft__events_until(const uint8_t *bytes, size_t size, uint64_t step, size_t *end) {
+    bool failed = false;
+    ProtobufCAllocator memory = {take, give, &failed};
+    size_t at = 0;
+    while (size - at >= 16) {
+        uint64_t length = get_le(bytes + at, 8);
+        if (length > size - at - 16 || length > RECORD_MAX) break;
+        const uint8_t *head = bytes + at, *record = head + 12;
+        if (get_le(head + 8, 4) != masked(crc32c(head, 8)) ||
+            get_le(record + length, 4) != masked(crc32c(record, (size_t)length)))
+            break; /* TensorBoard reads no further */
+        WeftEvents__Event *event = weft_events__event__unpack(&memory, (size_t)length, record);
+        bool later = !event || event->step < 0 || (uint64_t)event->step > step;
+        if (event) weft_events__event__free_unpacked(event, &memory);
+        if (failed) return weft__fail_oom(NULL, (size_t)length, "the TensorBoard events");
+        if (later) break;
+        at += (size_t)length + 16;
+    }
+    *end = at;
+    return WEFT_OK;
+}

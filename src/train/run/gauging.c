@@ -1,0 +1,121 @@
+/* Reads a card's gauges beside the training loop: asking a driver takes milliseconds, which no step should.
+ * Must not know: which libraries answer. Read next: loop.c. */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/base.h"
+#include "base/threads.h"
+#include "train/run/gauging.h"
+
+enum { PERIOD_MS = 500, GAUGES = sizeof(weft_gauges) / sizeof(double) };
+
+typedef struct sums {
+    double sum[GAUGES];
+    uint64_t count[GAUGES];
+} sums;
+
+struct weft__gauging {
+    const weft_context *ctx;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stops;
+    sums since, all;
+};
+
+static void add(sums *s, const double *values) {
+    for (int i = 0; i < GAUGES; i++) {
+        if (!isfinite(values[i])) continue;
+        s->sum[i] += values[i];
+        s->count[i]++;
+    }
+}
+
+static weft_gauges means(const sums *s) {
+    weft_gauges gauges;
+    double values[GAUGES];
+    for (int i = 0; i < GAUGES; i++) values[i] = s->count[i] ? s->sum[i] / (double)s->count[i] : (double)NAN;
+    memcpy(&gauges, values, sizeof gauges);
+    return gauges;
+}
+
+static bool read_once(weft__gauging *g) {
+    weft_gauges gauges;
+    double values[GAUGES];
+    if (!weft_device_gauges(g->ctx, &gauges)) return false;
+    memcpy(values, &gauges, sizeof values);
+    pthread_mutex_lock(&g->lock);
+    add(&g->since, values);
+    add(&g->all, values);
+    pthread_mutex_unlock(&g->lock);
+    return true;
+}
+
+static void *go(void *user) {
+    weft__gauging *g = user;
+    struct timespec next;
+    bool stops = false;
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    while (!stops) {
+        next.tv_nsec += PERIOD_MS * 1000000L;
+        if (next.tv_nsec >= 1000000000L) next.tv_sec++, next.tv_nsec -= 1000000000L;
+        pthread_mutex_lock(&g->lock);
+        while (!g->stops && pthread_cond_timedwait(&g->wake, &g->lock, &next) == 0) {
+        }
+        stops = g->stops;
+        pthread_mutex_unlock(&g->lock);
+        if (!stops) (void)read_once(g);
+    }
+    return NULL;
+}
+
+static void drop(weft__gauging *g) {
+    pthread_cond_destroy(&g->wake);
+    pthread_mutex_destroy(&g->lock);
+    weft__free(NULL, g);
+}
+
+weft__gauging *weft__gauging_start(const weft_context *ctx) {
+    weft__gauging *g = weft__zalloc(NULL, sizeof *g);
+    pthread_condattr_t monotonic;
+    if (!g) return NULL;
+    g->ctx = ctx;
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&g->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    if (read_once(g) && weft__thread_start(&g->thread, go, g)) return g;
+    drop(g);
+    return NULL;
+}
+
+weft_gauges weft__gauging_take(weft__gauging *g) {
+    static const sums none;
+    if (!g) return means(&none);
+    pthread_mutex_lock(&g->lock);
+    const weft_gauges gauges = means(&g->since);
+    g->since = none;
+    pthread_mutex_unlock(&g->lock);
+    return gauges;
+}
+
+weft_gauges weft__gauging_all(weft__gauging *g) {
+    static const sums none;
+    if (!g) return means(&none);
+    pthread_mutex_lock(&g->lock);
+    const weft_gauges gauges = means(&g->all);
+    pthread_mutex_unlock(&g->lock);
+    return gauges;
+}
+
+void weft__gauging_stop(weft__gauging *g) {
+    if (!g) return;
+    pthread_mutex_lock(&g->lock);
+    g->stops = true;
+    pthread_cond_signal(&g->wake);
+    pthread_mutex_unlock(&g->lock);
+    pthread_join(g->thread, NULL);
+    drop(g);
+}

@@ -1,0 +1,462 @@
+/* The training loop of the command: what happens after each step of weft_fit (evaluate, sample, log, save,
+ * stop), and how a run ends. Must not know: how models and data are made. Read next: src/cli/train.c. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <weft/recurrent.h>
+
+#include "base/text.h"
+#include "train/report/chart.h"
+#include "train/model/generate.h"
+#include "train/run/loop_scores.h"
+#include "train/run/loop_setup.h"
+#include "train/analysis/planning.h"
+#include "train/report/report.h"
+#include "train/run/signals.h"
+
+#define SAMPLE_TOKENS  300
+#define REPORT_SECONDS 2.0 /* the report is not written more often, but always at the end */
+
+/* ---- what is due ---- */
+
+/* every > 0: each so many steps; 0 given: never; not given: at the end of each epoch. The last step always.
+ */
+static bool due(const weft__loop *loop, weft__config_key key, int64_t every, const weft_fit_state *state) {
+    if (state->step == state->steps) return true;
+    if (every > 0) return state->step % (uint64_t)every == 0;
+    return loop->config->origin[key] == WEFT__ORIGIN_UNSET && state->epoch_ends;
+}
+
+static uint64_t memory_peak(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+}
+
+/* ---- the parts of a step's end ---- */
+
+typedef struct text {
+    char *data;
+    size_t size, capacity;
+} text;
+
+static weft_status collect(void *user, const char *piece, size_t bytes) {
+    text *t = user;
+    if (weft__signals_interrupt(NULL))
+        return weft__fail(NULL, WEFT_ERR_STOPPED, "stopped while a sample was written");
+    for (size_t i = 0; i < bytes; i++) {
+        if (!weft__grow(NULL, &t->data, &t->capacity, t->size, 1))
+            return weft__fail_oom(NULL, t->size, "a sample");
+        t->data[t->size++] = piece[i];
+    }
+    return WEFT_OK;
+}
+
+static weft_status sample(weft__loop *loop, uint64_t step) {
+    text made = {0};
+    const weft__generation wanted = {
+        .tokens = SAMPLE_TOKENS, .temperature = 0.8, .seed = (uint64_t)loop->config->train_seed + step};
+    if (loop->config->task != WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
+    if (!loop->cache) loop->cache = weft_gpt_cache_new(loop->model.module);
+    if (!loop->cache) return weft_last_status(loop->model.ctx);
+    weft_status status = weft__generate(loop->cache, weft__dataset_tokenizer(&loop->dataset),
+                                        loop->model.tokens, loop->model.rows, &wanted, collect, &made);
+    if (status == WEFT_OK) status = weft__run_sample(&loop->run, step, made.data ? made.data : "", made.size);
+    weft__free(NULL, made.data);
+    return status;
+}
+
+static weft_status save(weft__loop *loop, uint64_t step) {
+    if (loop->saved == step) return WEFT_OK;
+    weft__progress_phase(&loop->progress, WEFT__PHASE_SAVE);
+    WEFT_TRY(weft__run_log(&loop->run, step, "saving"));
+    WEFT_TRY(weft__run_sync(&loop->run)); /* the checkpoint says that the logs reach this step */
+    WEFT_TRY(weft__model_save(&loop->model, loop->config, &loop->dataset, loop->run.dir, &loop->stopping));
+    loop->saved = step;
+    return WEFT_OK;
+}
+
+/* Runs what writes several files, a second time where the folder was moved between two of them. */
+static weft_status write_in_folder(weft__loop *loop, uint64_t step,
+                                   weft_status (*write)(weft__loop *, uint64_t)) {
+    WEFT_TRY(weft__run_follow(&loop->run));
+    const int moves = loop->run.moves;
+    const weft_status status = write(loop, step);
+    if (status == WEFT_OK) return status;
+    WEFT_TRY(weft__run_follow(&loop->run)); /* removed: that is why */
+    return loop->run.moves == moves ? status : write(loop, step);
+}
+
+/* Saves this step, and marks it where it is the best so far: then the best before it is an old one too. */
+static weft_status keep(weft__loop *loop, uint64_t step) {
+    WEFT_TRY(save(loop, step));
+    if (loop->config->train_keep_best && loop->stopping.best_step == step)
+        WEFT_TRY(weft_checkpoint_mark_best(loop->model.ctx, loop->run.dir, step));
+    weft__model_prune(&loop->model, loop->config, loop->run.dir, step);
+    return WEFT_OK;
+}
+
+static weft_status report(weft__loop *loop, uint64_t step) {
+    (void)step;
+    return weft__report_write(loop->run.dir);
+}
+
+/* What a line says of a step besides losses. */
+static void describe_step(weft__loop *loop, const weft_fit_state *state, weft__metrics *m) {
+    m->lr = state->lr;
+    m->grad_norm = weft_optimizer_grad_norm(loop->model.optimizer);
+    m->loss_scale = weft_optimizer_loss_scale(loop->model.optimizer);
+    if (loop->rate_seconds > 0) m->rate = loop->items * (double)loop->rate_steps / loop->rate_seconds;
+    loop->rate_seconds = 0;
+    loop->rate_steps = 0;
+    if (state->epoch_ends) {
+        m->epoch_seconds = weft__now() - loop->epoch_started;
+        loop->epoch_started = weft__now();
+    }
+}
+
+static weft_status log_step(weft__loop *loop, weft__metrics *m) {
+    m->memory_peak = memory_peak();
+    m->gauges = weft__gauging_take(loop->gauging);
+    loop->last = *m;
+    return weft__run_metrics(&loop->run, m);
+}
+
+/* What is to be done after a step. */
+typedef struct duties {
+    bool evaluates, logs, shows, saves;
+    bool ends; /* no better evaluation was seen for long enough */
+} duties;
+
+static duties duties_of(const weft__loop *loop, const weft_fit_state *state) {
+    const weft__config *c = loop->config;
+    const bool regular = state->step % (uint64_t)c->train_log_every == 0;
+    duties d = {.evaluates = due(loop, WEFT__KEY_train_eval_every, c->train_eval_every, state),
+                .saves = due(loop, WEFT__KEY_train_save_every, c->train_save_every, state)};
+    d.logs = d.evaluates || state->epoch_ends || regular;
+    d.shows = d.evaluates || regular || weft__progress_stale(&loop->progress);
+    return d;
+}
+
+/* Looks at the loss where it is shown, which waits for the device. */
+static weft_status look(weft__loop *loop, const weft_fit_state *state, const duties *d, double *loss) {
+    const double from = weft__now();
+    if (d->logs || d->shows || d->saves) WEFT_TRY(weft_fit_losses(state, loss, NULL));
+    if (state->step > loop->first + 1) { /* the first is mostly compiling */
+        loop->rate_seconds += state->seconds_data + state->seconds_step + weft__now() - from;
+        loop->rate_steps++;
+    }
+    return WEFT_OK;
+}
+
+/* A stop that was asked for: from here on what it takes to save is not interrupted. */
+static void heed_stop(weft__loop *loop) {
+    if (loop->signal || !(loop->signal = weft__signals_stop())) return;
+    weft__signals_mode(WEFT__STOP_UNDER_WAY, NULL);
+    weft__signals_drop_output();
+}
+
+static weft_status evaluate(weft__loop *loop, weft__metrics *m, duties *d) {
+    WEFT_TRY(weft__loop_evaluate(loop, m));
+    weft__run_beat(&loop->run);
+    if (loop->validation && weft__stopping_look(&loop->stopping, loop->config, m->step, m->val_loss))
+        d->saves = d->saves || loop->config->train_keep_best;
+    d->ends = weft__stopping_over(&loop->stopping, loop->config);
+    weft__progress_phase(&loop->progress, WEFT__PHASE_SAMPLE);
+    WEFT_TRY(sample(loop, m->step));
+    weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
+    return WEFT_OK;
+}
+
+/* Evaluates, and says and logs what is known of the step. Cut short by a stop, all of that is due: the
+ * checkpoint keeps what there is to say, and who resumes does it first. */
+static weft_status tell(weft__loop *loop, weft__metrics *m, duties *d) {
+    const weft__stopping before = loop->stopping;
+    const weft__metrics known = *m;
+    loop->stopping.due = (weft__due){0};
+    weft_status status = d->evaluates ? evaluate(loop, m, d) : WEFT_OK;
+    if (status == WEFT_ERR_STOPPED) {
+        loop->stopping = before;
+        loop->stopping.due =
+            (weft__due){known.step, known.epoch, known.loss, known.lr, known.grad_norm, known.loss_scale};
+        return WEFT_OK;
+    }
+    if (status == WEFT_OK && d->logs) status = log_step(loop, m);
+    if (status != WEFT_OK || !d->shows) return status;
+    weft__metrics shown = loop->last;
+    shown.epoch = m->epoch;
+    shown.loss = m->loss;
+    weft__progress_step(&loop->progress, m->step, &shown);
+    return WEFT_OK;
+}
+
+/* Saves where that is due or a stop was asked for. state NULL: the step was made by an earlier process. */
+static weft_status keep_due(weft__loop *loop, const weft_fit_state *state, uint64_t step, const duties *d) {
+    const bool wanted = weft__signals_save();
+    heed_stop(loop);
+    if (!d->saves && !d->ends && !wanted && !loop->signal) return WEFT_OK;
+    if (state)
+        WEFT_TRY(weft_fit_losses(state, NULL, NULL)); /* no weights that come of a loss that is no number */
+    return write_in_folder(loop, step, keep);
+}
+
+static weft_status after_step(weft__loop *loop, const weft_fit_state *state, bool *stop) {
+    duties d = duties_of(loop, state);
+    weft__run_beat(&loop->run);
+    weft__metrics m = weft__metrics_none(state->step);
+    weft__signals_mode(WEFT__STOP_IN_ORDER, NULL); /* there is something to save */
+    WEFT_TRY(look(loop, state, &d, &m.loss));
+    if (state->epoch_ends && loop->config->data_streams) /* before the states are saved */
+        WEFT_TRY(weft_streams_restart(loop->model.module));
+    weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
+    m.epoch = state->epoch;
+    if (d.logs) describe_step(loop, state, &m);
+    WEFT_TRY(tell(loop, &m, &d));
+    WEFT_TRY(keep_due(loop, state, state->step, &d));
+    if (d.evaluates && !loop->signal && weft__now() - loop->reported > REPORT_SECONDS) {
+        weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
+        WEFT_TRY(weft__loop_summary(loop, "running"));
+        WEFT_TRY(write_in_folder(loop, state->step, report));
+        loop->reported = weft__now();
+    }
+    *stop = loop->signal != 0 || d.ends;
+    weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
+    return WEFT_OK;
+}
+
+/* The evaluation that a stop cut short in an earlier process. The checkpoint is written anew, as it would be
+ * had the evaluation not been stopped. */
+static weft_status catch_up(weft__loop *loop, bool *stop) {
+    const weft__due due = loop->stopping.due;
+    weft__metrics m = weft__metrics_none(due.step);
+    duties d = {.evaluates = true, .logs = true, .shows = true, .saves = true};
+    m.epoch = due.epoch;
+    m.loss = due.loss;
+    m.lr = due.lr;
+    m.grad_norm = due.grad_norm;
+    m.loss_scale = due.loss_scale;
+    WEFT_TRY(tell(loop, &m, &d));
+    if (loop->stopping.due.step == 0) loop->saved = UINT64_MAX;
+    WEFT_TRY(keep_due(loop, NULL, due.step, &d));
+    *stop = loop->signal != 0 || d.ends;
+    weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
+    return WEFT_OK;
+}
+
+static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) {
+    return after_step(user, state, stop);
+}
+
+/* ---- beginning and end ---- */
+
+static void introduce(weft__loop *loop) {
+    char number[24];
+    const weft__summary *s = &loop->summary;
+    loop->introduced = true;
+    weft__progress_say(&loop->progress, "%s, %s parameters, on %s", s->model,
+                       weft__short_number((double)s->parameters, number), s->device);
+    weft_device_description device;
+    weft_device_describe(loop->model.ctx, &device);
+    const char *wish = loop->config->device && loop->config->device[0] ? loop->config->device : NULL;
+    const char *why = loop->choice.why[0] ? loop->choice.why : "there is no graphics card";
+    const bool automatic = wish && strcmp(wish, "auto") == 0;
+    weft__progress_say(&loop->progress, "device %s, %s%s: %s", s->device,
+                       automatic ? "as auto chooses: "
+                       : wish    ? "as it is asked for: "
+                                 : "the default",
+                       automatic ? why
+                       : wish    ? wish
+                                 : "",
+                       device.detail ? device.detail : "");
+    for (size_t i = 0; i < loop->replicas.count; i++)
+        weft__progress_say(&loop->progress, "and %s, with which it shares the batches of a step",
+                           weft_device_of(loop->replicas.models[i].ctx));
+    weft__progress_say(&loop->progress, "%s: %llu steps%s, %llu an epoch", loop->run.dir,
+                       (unsigned long long)loop->steps, loop->first > 0 ? " in all, resumed" : "",
+                       (unsigned long long)s->epoch_size);
+}
+
+/* Code, stacks and buffers that a first step, an evaluation and a checkpoint are yet to touch: 1.2 to 2.1 MiB
+ * of a small model on the CPU. */
+enum { YET_TO_RUN = 3 << 19 };
+
+/* What the process will need at its peak: what it has taken so far, data included, and what a step takes. */
+static void on_plan(void *user, const weft_memory_plan *plan) {
+    weft__loop *loop = user;
+    weft_device_description device;
+    weft_device_describe(loop->model.ctx, &device);
+    const double mb = 1 << 20, total = (double)(memory_peak() + plan->pending + YET_TO_RUN) / mb;
+    double parameters = (double)plan->parameters / mb, states = (double)plan->states / mb,
+           work = (double)plan->work / mb, rest = total - parameters - states - work;
+    weft__progress_say(&loop->progress,
+                       "memory: %.1f MB: parameters %.1f, optimizer %.1f, activations and gradients %.1f, "
+                       "data and program %.1f",
+                       total, parameters, states, work, rest > 0 ? rest : 0);
+    if (plan->threads > 0)
+        weft__progress_say(
+            &loop->progress, "a step runs on %d thread%s%s", plan->threads, plan->threads == 1 ? "" : "s",
+            plan->threads < device.threads ? ": sharing it would cost more than it saves" : "");
+}
+
+/* What the card said of itself, on average. */
+static void say_gauges(weft__loop *loop) {
+    const weft_gauges g = weft__gauging_all(loop->gauging);
+    const struct {
+        double value;
+        const char *unit;
+    } parts[] = {{100 * g.utilisation, " % of the time in use"},
+                 {g.power, " W"},
+                 {g.clock, " MHz"},
+                 {g.temperature, " degrees Celsius"},
+                 {g.memory_used / 0x1p20, " MiB of its memory in use"}};
+    char line[200];
+    weft_text t = weft__text(line, sizeof line);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (isfinite(parts[i].value))
+            weft__put(&t, "%s%.0f%s", t.length ? ", " : "", parts[i].value, parts[i].unit);
+    if (t.length) weft__progress_say(&loop->progress, "the card, on average: %s", line);
+}
+
+/* What came of all the steps, unless a stop was asked for: then `weft resume` measures it. */
+static weft_status measure(weft__loop *loop) {
+    if (loop->signal) return WEFT_OK;
+    weft__progress_phase(&loop->progress, WEFT__PHASE_EVAL);
+    const weft_status status = weft__loop_score(loop);
+    heed_stop(loop);
+    return status == WEFT_ERR_STOPPED ? WEFT_OK : status;
+}
+
+static weft_status finish(weft__loop *loop) {
+    WEFT_TRY(measure(loop));
+    const weft__stopping *stopping = &loop->stopping;
+    const bool early = weft__stopping_over(stopping, loop->config);
+    const char *how = loop->signal ? "stopped by a signal" : early ? "stopped early" : "done";
+    weft__progress_phase(&loop->progress, WEFT__PHASE_REPORT);
+    WEFT_TRY(weft__loop_summary(loop, loop->signal ? "stopped" : how));
+    WEFT_TRY(weft__run_log(&loop->run, loop->saved, "%s", how));
+    WEFT_TRY(write_in_folder(loop, loop->saved, report));
+    weft_profile_times times;
+    weft_profile_total(loop->profile, &times);
+    weft__progress_end(&loop->progress, &times);
+    say_gauges(loop);
+    weft__loop_say_scores(loop);
+    if (early)
+        weft__progress_say(
+            &loop->progress,
+            "stopped early: the last %lld evaluations were not better; --set train.patience=0 goes on",
+            (long long)stopping->waited);
+    weft__progress_say(&loop->progress, "report: %s/report.html", loop->run.dir);
+    return WEFT_OK;
+}
+
+static weft_status train(weft__loop *loop) {
+    introduce(loop);
+    char scores[4096];
+    if (weft__join(scores, sizeof scores, loop->run.dir, "scores.json"))
+        (void)unlink(scores); /* those of fewer steps */
+    loop->progress.first = loop->first;
+    loop->progress.last = loop->steps;
+    loop->progress.epoch_size = loop->summary.epoch_size;
+    loop->progress.started = loop->epoch_started = weft__now();
+    weft__progress_phase(&loop->progress, WEFT__PHASE_TRAIN);
+    weft_fit_options options = weft__loop_fit(loop, loop->steps);
+    options.on_step = on_step;
+    options.on_plan = on_plan;
+    options.user = loop;
+    bool stop = false;
+    if (loop->stopping.due.step) WEFT_TRY(catch_up(loop, &stop));
+    weft_status status = WEFT_OK;
+    if (!stop) status = weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL);
+    if (status == WEFT_ERR_STOPPED) { /* between two batches of a step */
+        heed_stop(loop);
+        status = write_in_folder(loop, weft_optimizer_steps(loop->model.optimizer), keep);
+    }
+    return status == WEFT_OK ? finish(loop) : status;
+}
+
+/* Adds what to run instead where the loss was no number. */
+static void advise_rate(const weft__loop *loop, weft__train_result *result) {
+    const weft__config *c = loop->config;
+    const size_t used = strlen(result->error);
+    const bool raw = c->task != WEFT__TASK_LANGUAGE_MODEL && !c->data_standardize;
+    snprintf(result->error + used, sizeof result->error - used,
+             "; try --set optimizer.lr=%g, which is %g now%s%s", c->optimizer_lr / 10, c->optimizer_lr,
+             c->optimizer_clip > 0 ? "" : ", or --set optimizer.clip=1",
+             raw ? ", or --set data.standardize=true" : "");
+}
+
+/* Keeps the message of a failure, and notes it in the run folder as far as that still works. */
+static void note_failure(weft__loop *loop, weft_status status, weft__train_result *result) {
+    snprintf(result->error, sizeof result->error, "%s", weft_last_error(NULL));
+    if (!loop->run.dir) return;
+    if ((status == WEFT_ERR_NUMERIC || status == WEFT_ERR_DEVICE) && loop->saved != UINT64_MAX) {
+        size_t used = strlen(result->error);
+        snprintf(result->error + used, sizeof result->error - used, "; the checkpoint of step %llu is kept",
+                 (unsigned long long)loop->saved);
+    }
+    if (status == WEFT_ERR_NUMERIC && loop->introduced) advise_rate(loop, result);
+    uint64_t step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : 0;
+    bool noted = weft__run_log(&loop->run, step, "%s", result->error) == WEFT_OK;
+    if (loop->introduced && noted && /* else the summary is that of an earlier process */
+        weft__loop_summary(loop, status == WEFT_ERR_NUMERIC ? "diverged" : "failed") == WEFT_OK)
+        noted = weft__report_write(loop->run.dir) == WEFT_OK;
+    (void)noted; /* what went wrong first is what counts */
+    if (loop->progress.line_shown) fputc('\n', loop->progress.out);
+}
+
+/* Adds to an error for want of memory what would take less, by plans. */
+static void advise(const weft__loop *loop) {
+    char error[WEFT_ERROR_SIZE], advice[400];
+    snprintf(error, sizeof error, "%s", weft_last_error(NULL));
+    if (!loop->config || !loop->model.ctx) return;
+    weft__planning_advice(loop->config, &loop->dataset, weft_device_of(loop->model.ctx), advice,
+                          sizeof advice);
+    const weft_status same =
+        weft__fail(NULL, WEFT_ERR_OOM, "%s%s%s", error, advice[0] ? "; by plan: " : "", advice);
+    (void)same; /* it is passed on already */
+}
+
+/* All steps are done. A process that was killed while it measured what came of them left no scores. */
+static weft_status complete(weft__loop *loop, const char *how) {
+    char path[4096];
+    const bool ended = strcmp(loop->before.status, how) == 0; /* then the summary has the scores too */
+    weft__model_prune(&loop->model, loop->config, loop->run.dir, loop->first);
+    if (ended) {
+        loop->summary.val_loss = loop->before.val_loss;
+        loop->summary.test_loss = loop->before.test_loss;
+        loop->summary.test_accuracy = loop->before.test_accuracy;
+    }
+    if (!weft__join(path, sizeof path, loop->run.dir, "scores.json") || access(path, F_OK) != 0 || !ended)
+        WEFT_TRY(weft__loop_score(loop));
+    WEFT_TRY(weft__loop_summary(loop, how));
+    return weft__report_write(loop->run.dir);
+}
+
+weft_status weft__train(weft__config *config, const weft__train_options *options,
+                        weft__train_result *result) {
+    weft__loop loop;
+    memset(result, 0, sizeof *result);
+    weft__signals_install(options->resume
+                              ? "weft: stopped before another step was made: the run is as it was\n"
+                              : "weft: stopped before the first step: nothing was saved\n");
+    weft_status status = weft__loop_open(&loop, config, options);
+    if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir);
+    result->early = status == WEFT_OK && weft__stopping_over(&loop.stopping, config);
+    const bool done = loop.first >= loop.steps && !loop.stopping.due.step;
+    if (status == WEFT_OK && (done || result->early)) {
+        result->nothing = true;
+        status = complete(&loop, result->early ? "stopped early" : "done");
+    } else if (status == WEFT_OK) {
+        status = train(&loop);
+    }
+    if (status == WEFT_ERR_OOM) advise(&loop);
+    if (status != WEFT_OK) note_failure(&loop, status, result);
+    if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir); /* it may have moved */
+    result->signal = loop.signal;
+    weft__signals_mode(WEFT__STOP_AT_ONCE, ""); /* all is written */
+    weft__loop_close(&loop);
+    weft__signals_restore();
+    return status;
+}

@@ -1,0 +1,115 @@
+/* What the loop measures, and what it says of that.
+ * Must not know: steps, checkpoints but the best. Read next: scores.c. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "train/dataset/class_weights.h"
+#include "train/run/loop_scores.h"
+#include "train/run/sealed.h"
+
+/* Says once that all answers are one class, what that means and what to try. */
+static void hint(weft__loop *loop, uint64_t step) {
+    char name[24], line[600];
+    double share;
+    const int64_t only = weft__scores_only(&loop->scores);
+    if (loop->hinted || only < 0) return;
+    const int64_t most = weft__class_majority(&loop->dataset, &share);
+    const weft__config *c = loop->config;
+    loop->hinted = true;
+    snprintf(
+        line, sizeof line,
+        "all %lld validation samples are taken for class %.60s%s: after %llu steps the network tells nothing "
+        "apart. Try a %s learning rate (--set optimizer.lr=%g), more epochs%s%s",
+        (long long)loop->scores.samples, weft__class_name(&loop->dataset, only, name),
+        only == most ? ", which most of the training data have" : "", (unsigned long long)step,
+        c->optimizer_lr >= 0.01 ? "lower" : "higher",
+        c->optimizer_lr >= 0.01 ? c->optimizer_lr / 10 : c->optimizer_lr * 10,
+        c->train_class_weights.count ? "" : ", or --set train.class_weights=balanced",
+        c->data_standardize ? "" : ", or --set data.standardize=true");
+    weft__progress_say(&loop->progress, "%s", line);
+    const weft_status noted = weft__run_log(&loop->run, step, "%s", line);
+    (void)noted; /* writing the metrics tells what is wrong with the disk */
+}
+
+#define HINT_STEPS      10      /* too few to tell anything, even where they are epochs */
+#define AUC_IN_TRAINING 1000000 /* samples times classes above which areas are left to the end */
+
+weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m) {
+    weft__scores *s = &loop->scores;
+    if (!loop->validation) return WEFT_OK;
+    weft__progress_phase(&loop->progress, WEFT__PHASE_EVAL);
+    const bool last = m->step == loop->steps,
+               few = loop->dataset.outputs <= AUC_IN_TRAINING / (weft_loader_samples(loop->validation) + 1);
+    weft__scores_free(s);
+    WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, loop->validation, last || few, s));
+    loop->summary.val_loss = m->val_loss = s->loss;
+    m->val_accuracy = s->accuracy;
+    if (s->task == WEFT__TASK_CLASSIFICATION) {
+        m->val_f1 = s->classes.f1;
+        m->val_auc = s->classes.auc;
+        if (m->epoch >= 1 && m->step >= HINT_STEPS) hint(loop, m->step);
+    } else if (s->task == WEFT__TASK_REGRESSION) {
+        m->val_r2 = s->numbers.r2;
+        m->val_rmse = s->numbers.rmse;
+        m->val_mae = s->numbers.mae;
+    }
+    return WEFT_OK;
+}
+
+/* ---- the end ---- */
+
+static weft_status write_scores(weft__loop *loop, uint64_t step, const weft__scores *test) {
+    weft__json json;
+    WEFT_TRY(weft__run_follow(&loop->run));
+    weft__json_build(&json, NULL);
+    json_t *all = json_pack("{s:I}", "step", (json_int_t)step);
+    if (loop->validation)
+        json_object_set_new(all, "validation", weft__scores_json(&loop->scores, &loop->dataset));
+    if (test) json_object_set_new(all, "test", weft__scores_json(test, &loop->dataset));
+    return weft__sealed_write(loop->run.dir, "scores.json", &json, all, JSON_REAL_PRECISION(9));
+}
+
+weft_status weft__loop_score(weft__loop *loop) {
+    weft__summary *s = &loop->summary;
+    weft__scores test;
+    uint64_t step = weft_optimizer_steps(loop->model.optimizer);
+    const uint64_t best = loop->stopping.best_step;
+    const bool earlier = loop->config->train_keep_best && best && best != step;
+    WEFT_TRY(weft__run_follow(&loop->run));
+    if (earlier) WEFT_TRY(weft__model_use(&loop->model, loop->config, loop->run.dir, "best", &step));
+    if (loop->validation && (earlier || loop->scores.samples == 0)) {
+        weft__scores_free(&loop->scores);
+        WEFT_TRY(weft__scores_take(&loop->model, &loop->dataset, loop->validation, true, &loop->scores));
+        s->val_loss = loop->scores.loss;
+    }
+    if (!loop->test) return write_scores(loop, step, NULL);
+    weft_status status = weft__scores_take(&loop->model, &loop->dataset, loop->test, true, &test);
+    s->test_loss = test.loss;
+    s->test_accuracy = test.accuracy;
+    loop->test_r2 = test.task == WEFT__TASK_REGRESSION ? test.numbers.r2 : (double)NAN;
+    if (status == WEFT_OK) status = write_scores(loop, step, &test);
+    weft__scores_free(&test);
+    return status;
+}
+
+void weft__loop_say_scores(weft__loop *loop) {
+    weft__progress *p = &loop->progress;
+    const weft__summary *s = &loop->summary;
+    const weft__scores *v = &loop->scores;
+    const bool numbers = v->task == WEFT__TASK_REGRESSION && v->samples > 0;
+    if (isfinite(s->val_loss)) weft__progress_say(p, "\nvalidation loss %.4f", s->val_loss);
+    if (v->samples > 0 && v->task == WEFT__TASK_LANGUAGE_MODEL)
+        weft__progress_say(p, "validation perplexity %.2f", exp(v->loss));
+    if (v->samples > 0 && isfinite(v->accuracy))
+        weft__progress_say(p, "validation accuracy %.2f %%", v->accuracy * 100);
+    if (numbers)
+        weft__progress_say(p, "validation R2 %.4f, root mean square error %.4g", v->numbers.r2,
+                           v->numbers.rmse);
+    if (isfinite(s->test_loss)) weft__progress_say(p, "test loss %.4f", s->test_loss);
+    if (isfinite(s->test_accuracy)) weft__progress_say(p, "test accuracy %.2f %%", s->test_accuracy * 100);
+    if (s->test_loss >= 0 && isfinite(loop->test_r2)) weft__progress_say(p, "test R2 %.4f", loop->test_r2);
+    const uint64_t done = weft_optimizer_steps(loop->model.optimizer);
+    if (loop->config->train_keep_best && loop->stopping.best_step && loop->stopping.best_step != done)
+        weft__progress_say(p, "these are of step %llu, the best, which eval, predict and generate use",
+                           (unsigned long long)loop->stopping.best_step);
+}

@@ -1,0 +1,329 @@
+/* Sets a run up: data, model, run folder, checkpoint.
+ * Must not know: steps. Read next: loop.c. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "compiler/profile/profile.h"
+#include "device/device.h"
+#include "train/dataset/class_weights.h"
+#include "train/run/loop_setup.h"
+#include "train/analysis/planning.h"
+
+#define TIMED_EVERY 100 /* runs of a program: a timed one takes longer, by up to a third */
+
+/* The library's log lines go to log.txt, but for what WEFT_DEBUG asks for; that and warnings are shown. */
+static void on_log(void *user, weft_log_level level, const char *message) {
+    weft__loop *loop = user;
+    static const char *const names[] = {"debug", "info", "warning", "error"};
+    if (loop->run.dir && !(level == WEFT_LOG_DEBUG && getenv("WEFT_DEBUG"))) {
+        uint64_t step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : loop->first;
+        weft_status ignored = weft__run_log(&loop->run, step, "%s: %s", names[level], message);
+        (void)ignored; /* a log that cannot be written is noticed when the loop writes to it */
+    }
+    weft__show_log(NULL, level, message);
+}
+
+/* The absolute path of a file, or of a pattern of names in a folder; NULL where there is none. */
+static char *absolute(const char *path) {
+    char folder[4096], both[8192];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *whole = realpath(path, NULL);
+    if (whole || !strpbrk(name, "*?[")) return whole;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (!(whole = realpath(folder, NULL))) return NULL;
+    int n = snprintf(both, sizeof both, "%s/%s", whole, name);
+    free(whole);
+    return n > 0 && (size_t)n < sizeof both ? strdup(both) : NULL;
+}
+
+/* Paths of data become absolute, so that a run can be resumed from any folder. */
+static weft_status make_absolute(weft__config *config) {
+    char **paths[] = {&config->data_path, &config->data_val_path, &config->data_test_path,
+                      &config->data_tokenizer_path, &config->model_init};
+    const size_t count = sizeof paths / sizeof *paths;
+    for (size_t i = 0; i < count + config->data_labels.count; i++) {
+        char **path = i < count ? paths[i] : &config->data_labels.values[i - count];
+        errno = 0;
+        char *whole = *path ? absolute(*path) : NULL;
+        if (!whole && errno == ENOMEM) return weft__fail_oom(NULL, strlen(*path), "a path");
+        if (!whole) continue; /* reading it reports what is wrong */
+        char *copy = weft__strdup(NULL, whole);
+        free(whole);
+        if (!copy) return weft__fail_oom(NULL, strlen(*path), "a path");
+        weft__free(NULL, *path);
+        *path = copy;
+    }
+    return WEFT_OK;
+}
+
+/* ---- the run folder ---- */
+
+static weft_status write_env(weft__loop *loop) {
+    struct utsname system;
+    char started[32] = "";
+    time_t now = time(NULL);
+    struct tm utc;
+    if (uname(&system) != 0) memset(&system, 0, sizeof system);
+    if (gmtime_r(&now, &utc)) strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    weft_device_description device = {0};
+    const char *name = weft_device_of(loop->model.ctx);
+    weft_device_describe(loop->model.ctx, &device);
+    weft__json json;
+    char *text;
+    weft__json_build(&json, NULL);
+    json_t *words = json_array();
+    for (int i = 0; i < loop->options->argc; i++)
+        json_array_append_new(words, json_string(loop->options->argv[i]));
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:i, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:o}", "weft", weft_version(), "device",
+        name, "device_detail", device.detail ? device.detail : "", "device_threads", device.threads,
+        "device_memory", (json_int_t)device.memory, "system", system.sysname, "release", system.release,
+        "machine", system.machine, "processors", (int)sysconf(_SC_NPROCESSORS_ONLN), "compiler", __VERSION__,
+        "started", started, "command", words);
+    WEFT_TRY(weft__json_text(&json, object, JSON_INDENT(2), "env.json", &text, NULL));
+    weft_status status = weft__run_write(&loop->run, "env.json", text);
+    weft__free(NULL, text);
+    return status;
+}
+
+static weft_status write_config(weft__loop *loop) {
+    char *text = weft__config_text(loop->config);
+    if (!text) return weft__fail_oom(NULL, 0, "config.yaml");
+    weft_status status = weft__run_write(&loop->run, "config.yaml", text);
+    free(text);
+    return status;
+}
+
+/* A new folder. config.yaml comes last: it is what makes the folder a run. */
+static weft_status create(weft__loop *loop, bool tokens) {
+    char stem[128];
+    snprintf(stem, sizeof stem, "%s-%s", loop->summary.model, loop->summary.device);
+    for (char *c = stem; *c; c++)
+        if (*c == ':') *c = '-'; /* opencl:0 */
+    WEFT_TRY(weft__run_create(loop->options->dir, stem, tokens, &loop->run));
+    WEFT_TRY(weft__dataset_save(&loop->dataset, loop->run.dir));
+    WEFT_TRY(write_env(loop));
+    return write_config(loop);
+}
+
+/* The first weights, where they are not drawn. */
+static weft_status take_init(weft__loop *loop) {
+    WEFT_TRY(weft__model_init(&loop->model, loop->config));
+    return weft__replicas_init(&loop->replicas, loop->config);
+}
+
+/* What the run's device found out is what it does again: not all algorithms of cuBLASLt give the same bits.
+ */
+static weft_status take_choices(weft__loop *loop) {
+    int n = 0;
+    const weft_status status = weft__choices_read(loop->run.dir, &loop->choices, &n);
+    if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
+    if (status != WEFT_OK) {
+        weft__progress_say(&loop->progress, "%s: times so far are lost, and what was tuned is tuned again",
+                           weft_last_error(NULL));
+        WEFT_TRY(weft__run_log(&loop->run, loop->first, "%s", weft_last_error(NULL)));
+    }
+    for (size_t i = 0; i <= loop->replicas.count; i++) {
+        weft_device *device = (i ? loop->replicas.models[i - 1].ctx : loop->model.ctx)->device;
+        device->given = loop->choices;
+        device->n_given = n;
+    }
+    return WEFT_OK;
+}
+
+/* The best checkpoint that the one at hand knows of is marked: the process may have ended before that, or a
+ * later one, which was the best, be damaged. Where it is gone, a run that did not keep it, the next
+ * evaluation is the best. */
+static weft_status restore_best(weft__loop *loop) {
+    weft__stopping *s = &loop->stopping;
+    if (!loop->config->train_keep_best || s->best_step == 0) return WEFT_OK;
+    const weft_status status = weft_checkpoint_mark_best(loop->model.ctx, loop->run.dir, s->best_step);
+    if (status == WEFT_ERR_STATE) *s = (weft__stopping){.due = s->due};
+    return status == WEFT_ERR_STATE ? WEFT_OK : status;
+}
+
+/* Cuts the logs back to the step of the checkpoint, or before it where its evaluation is due, which tells
+ * that step anew; says where they are damaged. */
+static weft_status cut_logs(weft__loop *loop) {
+    weft__history history;
+    char damage[WEFT__DAMAGE_TEXT];
+    WEFT_TRY(weft__run_cut(&loop->run, loop->first - (loop->stopping.due.step ? 1 : 0)));
+    WEFT_TRY(weft__history_read(loop->run.dir, &history));
+    if (history.damaged)
+        weft__log(loop->model.ctx, WEFT_LOG_WARNING, "%s/%s", loop->run.dir,
+                  weft__history_damage(&history, damage));
+    weft__history_free(&history);
+    return WEFT_OK;
+}
+
+/* Loads the newest checkpoint, if there is one yet, and cuts the logs back to its step. */
+static weft_status go_on(weft__loop *loop) {
+    uint64_t step = 0;
+    weft_status status = weft__model_load(&loop->model, loop->config, &loop->dataset, loop->run.dir,
+                                          loop->options->strict, &loop->stopping, &step);
+    if (status == WEFT_OK) {
+        loop->first = loop->saved = step;
+        WEFT_TRY(restore_best(loop));
+        status = weft__replicas_load(&loop->replicas, loop->config, &loop->dataset, loop->run.dir,
+                                     loop->options->strict);
+    } else if (status == WEFT_ERR_STATE) { /* it was stopped before its first checkpoint */
+        status = take_init(loop);
+    }
+    WEFT_TRY(status);
+    WEFT_TRY(take_choices(loop));
+    WEFT_TRY(cut_logs(loop));
+    status = weft__summary_read(loop->run.dir, &loop->before);
+    if (status != WEFT_OK && status != WEFT_ERR_STATE && status != WEFT_ERR_FORMAT) return status;
+    if (status == WEFT_OK) {
+        loop->summary.phases = loop->before.phases;
+        loop->summary.parts = loop->before.parts;
+    }
+    WEFT_TRY(write_config(loop));
+    return weft__run_log(&loop->run, loop->first, "resumed");
+}
+
+/* ---- everything ---- */
+
+static weft_status make_loaders(weft__loop *loop) {
+    weft_context *ctx = loop->model.ctx;
+    weft_loader **loaders[] = {&loop->loader, &loop->validation, &loop->test};
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++)
+        if (i == WEFT__TRAIN || weft__dataset_has(&loop->dataset, (weft__split)i))
+            WEFT_TRY(weft__dataset_loader(ctx, &loop->dataset, loop->config, (weft__split)i,
+                                          i == WEFT__VALIDATION ? loop->config->train_eval_batches : 0,
+                                          loaders[i]));
+    return WEFT_OK;
+}
+
+static weft_status count_steps(weft__loop *loop) {
+    const weft__config *c = loop->config;
+    int64_t batches = 0;
+    loop->steps = (uint64_t)c->train_steps;
+    if (loop->steps == 0) {
+        if (!weft__mul(c->train_epochs, weft_loader_batches(loop->loader), &batches))
+            return weft__fail(NULL, WEFT_ERR_ARGUMENT, "train.epochs: %lld are too many",
+                              (long long)c->train_epochs);
+        loop->steps = ((uint64_t)batches + (uint64_t)c->train_accumulate - 1) / (uint64_t)c->train_accumulate;
+    }
+    loop->items = (double)weft_loader_batch_size(loop->loader) * (double)c->train_accumulate;
+    if (c->task == WEFT__TASK_LANGUAGE_MODEL) loop->items *= (double)c->model_context;
+    return WEFT_OK;
+}
+
+static void describe(weft__loop *loop) {
+    weft__summary *s = &loop->summary;
+    weft__model_name(loop->config, &loop->dataset, s->model);
+    snprintf(s->device, sizeof s->device, "%s", weft_device_of(loop->model.ctx));
+    s->parameters = (uint64_t)weft_parameter_elements(loop->model.module, false);
+    s->steps = loop->steps;
+    s->epoch_size = weft_fit_epoch_steps(loop->loader, (int)loop->config->train_accumulate);
+    s->tokens = loop->config->task == WEFT__TASK_LANGUAGE_MODEL;
+    loop->test_r2 = s->val_loss = s->test_loss = s->test_accuracy = (double)NAN;
+}
+
+/* train.batch: auto becomes a number, which the run keeps. */
+static weft_status choose_batch(weft__loop *loop, weft__config *config) {
+    weft_device *device = loop->model.ctx->device;
+    if (config->train_batch) return WEFT_OK;
+    const uint64_t memory_free = device->ops->memory_free ? device->ops->memory_free(device) : 0;
+    WEFT_TRY(weft__planning_batch(config, &loop->dataset, device->name, memory_free));
+    weft__progress_say(&loop->progress, "train.batch %lld: the largest whose step fits into the memory of %s",
+                       (long long)config->train_batch, device->name);
+    return WEFT_OK;
+}
+
+weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const char *run) {
+    WEFT_TRY(make_absolute(config));
+    WEFT_TRY(weft__model_vocab(config));
+    weft_context *ctx = NULL;
+    const bool chooses = weft__auto_chooses(config);
+    if (chooses) WEFT_TRY(weft__dataset_read(NULL, config, run, &loop->dataset));
+    if (chooses) WEFT_TRY(weft__auto_choose(config, &loop->dataset, WEFT__TO_TRAIN, &loop->choice));
+    WEFT_TRY(weft__model_open_context(config, loop->choice.device, on_log, loop, &ctx));
+    loop->config = config;
+    loop->model.ctx = ctx;
+    WEFT_TRY(weft_profile_start(ctx, &(weft_profile_options){.every = TIMED_EVERY}, &loop->profile));
+    weft__span span = weft__profile_enter(ctx, WEFT__DOING_DATA);
+    weft_status status = chooses ? WEFT_OK : weft__dataset_read(NULL, config, run, &loop->dataset);
+    weft__profile_leave(ctx, span);
+    WEFT_TRY(status);
+    WEFT_TRY(choose_batch(loop, config));
+    WEFT_TRY(weft__model_build(ctx, config, &loop->dataset, NULL, &loop->model));
+    WEFT_TRY(make_loaders(loop));
+    WEFT_TRY(weft__class_weights(config, &loop->dataset, &loop->class_weights));
+    WEFT_TRY(count_steps(loop));
+    config->schedule_warmup = weft__model_warmup(config, loop->steps); /* config.yaml holds what was used */
+    WEFT_TRY(weft__replicas_open(&loop->replicas, config, &loop->dataset, loop->steps, on_log, loop));
+    if (!run) WEFT_TRY(take_init(loop));
+    return weft__model_optimizer(&loop->model, config, loop->steps);
+}
+
+weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__train_options *options) {
+    bool tokens = config->task == WEFT__TASK_LANGUAGE_MODEL;
+    memset(loop, 0, sizeof *loop);
+    loop->options = options;
+    loop->saved = UINT64_MAX;
+    loop->last = weft__metrics_none(0);
+    weft__progress_start(&loop->progress, options->quiet, tokens);
+    if (options->resume)
+        WEFT_TRY(weft__run_open(options->dir, tokens, &loop->run)); /* nobody else may be in it */
+    WEFT_TRY(weft__loop_prepare(loop, config, options->resume ? options->dir : NULL));
+    describe(loop);
+    WEFT_TRY(options->resume ? go_on(loop) : create(loop, tokens));
+    loop->gauging = weft__gauging_start(loop->model.ctx);
+    return weft__loop_summary(loop, "running");
+}
+
+void weft__loop_close(weft__loop *loop) {
+    weft_context *ctx = loop->model.ctx;
+    weft__gauging_stop(loop->gauging);
+    loop->gauging = NULL;
+    weft_gpt_cache_free(loop->cache);
+    weft__replicas_close(&loop->replicas);
+    weft_loader_free(loop->loader);
+    weft_loader_free(loop->validation);
+    weft_loader_free(loop->test);
+    weft__scores_free(&loop->scores);
+    weft__free(NULL, loop->class_weights);
+    loop->class_weights = NULL;
+    weft__dataset_free(NULL, &loop->dataset);
+    weft_profile_free(loop->profile);
+    weft_close(ctx);
+    weft__free(NULL, loop->choices);
+    loop->choices = NULL;
+    loop->model = (weft__model){0};
+    weft__run_close(&loop->run);
+}
+
+weft_fit_options weft__loop_fit(const weft__loop *loop, uint64_t steps) {
+    return (weft_fit_options){.loss = loop->model.loss,
+                              .steps = steps,
+                              .accumulate = (int)loop->config->train_accumulate,
+                              .label_smoothing = loop->config->train_label_smoothing,
+                              .replicas = loop->replicas.list,
+                              .n_replicas = loop->replicas.count,
+                              .class_weights = loop->class_weights,
+                              .n_classes = loop->class_weights ? loop->dataset.outputs : 0};
+}
+
+weft_status weft__loop_summary(weft__loop *loop, const char *status) {
+    weft__summary now = loop->summary; /* the phases of earlier processes, to which this one's are added */
+    weft_profile_times times;
+    weft_profile_total(loop->profile, &times);
+    weft__progress_summary(&loop->progress, &times, &now);
+    now.step = loop->model.optimizer ? weft_optimizer_steps(loop->model.optimizer) : loop->first;
+    snprintf(now.status, sizeof now.status, "%s", status);
+    const weft_device *device = loop->model.ctx ? loop->model.ctx->device : NULL;
+    now.choices = device ? device->choices : NULL;
+    now.n_choices = device ? device->n_choices : 0;
+    now.gauges = weft__gauging_all(loop->gauging);
+    return weft__summary_write(&loop->run, &now);
+}

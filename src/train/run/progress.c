@@ -1,0 +1,147 @@
+/* Progress on the terminal, and the clock of the phases.
+ * Must not know: models, files. Read next: loop.c. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "train/report/chart.h"
+#include "train/print.h"
+#include "train/run/progress.h"
+
+static const char *const phase_names[WEFT__PHASE_COUNT] = {"prepare", "train",  "evaluate",
+                                                           "save",    "sample", "report"};
+
+double weft__now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void weft__show_log(void *user, weft_log_level level, const char *message) {
+    (void)user;
+    if (level >= WEFT_LOG_WARNING) weft__print(stderr, "weft: %s\n", message);
+    if (level < WEFT_LOG_WARNING && getenv("WEFT_DEBUG")) weft__print(stderr, "%s\n", message);
+}
+
+void weft__progress_start(weft__progress *p, bool quiet, bool tokens) {
+    const char *no_color = getenv("NO_COLOR");
+    memset(p, 0, sizeof *p);
+    p->out = quiet ? NULL : stdout;
+    p->bar = !quiet && isatty(STDOUT_FILENO) == 1;
+    p->color = p->bar && !(no_color && no_color[0]);
+    p->tokens = tokens;
+    p->started = p->phase_from = weft__now();
+}
+
+double weft__progress_phase(weft__progress *p, weft__phase phase) {
+    double now = weft__now(), spent = now - p->phase_from;
+    p->seconds[p->phase] += spent;
+    p->phase = phase;
+    p->phase_from = now;
+    return spent;
+}
+
+static void end_line(weft__progress *p) {
+    if (p->line_shown) fputs("\r\033[K", p->out);
+    p->line_shown = false;
+}
+
+/* "1:02:03", "4:05" */
+static void clock_text(double seconds, char out[32]) {
+    if (!(seconds >= 0 && seconds < 1e7)) {
+        snprintf(out, 32, "?");
+        return;
+    }
+    long whole = lround(seconds);
+    if (whole >= 3600)
+        snprintf(out, 32, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        snprintf(out, 32, "%ld:%02ld", whole / 60, whole % 60);
+}
+
+static void draw_bar(const weft__progress *p, double share) {
+    enum { CELLS = 24 };
+    int full = (int)(share * (double)CELLS + 0.5);
+    if (p->color) fputs("\033[36m", p->out);
+    for (int i = 0; i < CELLS; i++) fputs(i < full ? "\xe2\x94\x81" : " ", p->out);
+    if (p->color) fputs("\033[0m", p->out);
+    fputc(' ', p->out);
+}
+
+bool weft__progress_stale(const weft__progress *p) {
+    return p->bar && (!p->line_shown || weft__now() - p->drawn >= 0.1);
+}
+
+void weft__progress_step(weft__progress *p, uint64_t done, const weft__metrics *m) {
+    double now = weft__now();
+    char rate[24], left[32];
+    if (!p->out || p->last == 0) return;
+    if (p->bar && done < p->last && !weft__progress_stale(p)) return;
+    p->drawn = now;
+    double steps = (double)(done - p->first), spent = now - p->started;
+    clock_text(steps > 0 ? spent / steps * (double)(p->last - done) : (double)NAN, left);
+    end_line(p);
+    if (p->bar) draw_bar(p, (double)done / (double)p->last);
+    fprintf(p->out, "step %llu/%llu", (unsigned long long)done, (unsigned long long)p->last);
+    if (isfinite(m->epoch) && p->epoch_size > 0) fprintf(p->out, "  epoch %.2f", m->epoch);
+    if (isfinite(m->loss)) fprintf(p->out, "  loss %.4f", m->loss);
+    if (isfinite(m->val_loss)) fprintf(p->out, "  val %.4f", m->val_loss);
+    if (isfinite(m->lr)) fprintf(p->out, "  lr %.2e", m->lr);
+    if (isfinite(m->rate))
+        fprintf(p->out, "  %s %s/s", weft__short_number(m->rate, rate), p->tokens ? "tokens" : "samples");
+    fprintf(p->out, "  %s left", left);
+    if (!p->bar) fputc('\n', p->out);
+    p->line_shown = p->bar;
+    fflush(p->out);
+}
+
+void weft__progress_say(weft__progress *p, const char *fmt, ...) {
+    va_list args;
+    if (!p->out) return;
+    end_line(p);
+    va_start(args, fmt);
+    weft__vprint(p->out, fmt, args);
+    va_end(args);
+    fputc('\n', p->out);
+    fflush(p->out);
+}
+
+void weft__progress_summary(const weft__progress *p, const weft_profile_times *times, weft__summary *s) {
+    double now = weft__now(), spent = 0;
+    for (int i = 0; i < WEFT__PHASE_COUNT; i++) {
+        double seconds = p->seconds[i] + ((int)p->phase == i ? now - p->phase_from : 0);
+        weft__shares_add(&s->phases, phase_names[i], seconds);
+        spent += seconds;
+    }
+    weft__shares_add_parts(&s->parts, times);
+    const double counted = times->total + times->context;
+    if (spent > counted) weft__shares_add(&s->parts, "host", spent - counted);
+    s->seconds = weft__shares_total(&s->phases);
+}
+
+void weft__progress_end(weft__progress *p, const weft_profile_times *times) {
+    weft__summary s = {.seconds = 0};
+    if (!p->out) return;
+    weft__progress_summary(p, times, &s);
+    end_line(p);
+    fprintf(p->out, "\nwhere the time went\n");
+    weft__shares_print(&s.parts, p->out);
+    fprintf(p->out,
+            "  (what the device does: divided as in %llu of %llu runs of programs, which were timed)\n",
+            (unsigned long long)times->timed, (unsigned long long)times->runs);
+    fprintf(
+        p->out,
+        "the device was busy %.0f %% of the time; %llu uploads, %llu downloads, %llu programs; %.1f MiB of "
+        "its memory at most\n",
+        100 * times->busy, (unsigned long long)times->uploads, (unsigned long long)times->downloads,
+        (unsigned long long)times->submissions, (double)times->bytes_peak / 0x1p20);
+    double faster = weft__shares_without(&s.parts, "matmul");
+    if (faster > 0) fprintf(p->out, "if matmul took no time, this run would be %.2f times faster\n", faster);
+    for (size_t i = 0; i < s.phases.count; i++)
+        fprintf(p->out, "%s%s %.2f s", i ? ", " : "", s.phases.item[i].name, s.phases.item[i].seconds);
+    fprintf(p->out, "\n");
+    fflush(p->out);
+}

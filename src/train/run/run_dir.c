@@ -1,0 +1,421 @@
+/* The folder of a run. Lines are appended with one write each, so that a kill leaves at most a torn last
+ * line, which weft__run_cut removes on resume. Must not know: what the numbers mean. Read next: history.c,
+ * which reads them back. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <weft/data.h>
+
+#include "base/text.h"
+#include "data/parse.h"
+#include "io/publish.h"
+#include "train/run/events.h"
+#include "train/run/run_dir.h"
+
+#define PATH_BYTES 4096
+#define BEAT_EVERY 30 /* seconds */
+
+bool weft__join(char *out, size_t bytes, const char *dir, const char *name) {
+    int wanted = snprintf(out, bytes, "%s/%s", dir, name);
+    return wanted > 0 && (size_t)wanted < bytes;
+}
+
+static weft_status find_run(const char *dir, bool *found) {
+    char path[PATH_BYTES];
+    struct stat info;
+    *found = false;
+    if (!weft__join(path, sizeof path, dir, "config.yaml")) return WEFT_OK;
+    if (stat(path, &info) == 0)
+        *found = S_ISREG(info.st_mode);
+    else if (errno != ENOENT && errno != ENOTDIR)
+        return weft__fail_io(NULL, "look at", path, errno);
+    return WEFT_OK;
+}
+
+bool weft__is_run(const char *dir) {
+    bool found;
+    return find_run(dir, &found) != WEFT_OK ||
+           found; /* after an error, whoever reads it says what is wrong */
+}
+
+const char *weft__number_text(double value, char out[WEFT__NUMBER_TEXT]) {
+    bool single = (double)(float)value == value;
+    if (value == floor(value) && fabs(value) < 1e15) {
+        snprintf(out, WEFT__NUMBER_TEXT, "%.0f", value); /* 20, not 2e+01 */
+        return out;
+    }
+    for (int digits = 1; digits <= 17; digits++) {
+        float back32 = 0;
+        double back64 = 0;
+        snprintf(out, WEFT__NUMBER_TEXT, "%.*g", digits, value);
+        if (single && weft__parse_f32(out, strlen(out), &back32) == WEFT__NUMBER_OK &&
+            (double)back32 == value)
+            break;
+        if (weft__parse_f64(out, strlen(out), &back64) == WEFT__NUMBER_OK && back64 == value) break;
+    }
+    return out;
+}
+
+weft__metrics weft__metrics_none(uint64_t step) {
+    double none = (double)NAN;
+    return (weft__metrics){.step = step,
+                           .loss = none,
+                           .lr = none,
+                           .grad_norm = none,
+                           .rate = none,
+                           .val_loss = none,
+                           .val_accuracy = none,
+                           .epoch = none,
+                           .epoch_seconds = none,
+                           .gauges = {none, none, none, none, none, none},
+#define NONE(member, title, tag) .member = none,
+                           WEFT__SCORES(NONE)
+#undef NONE
+                               .loss_scale = none};
+}
+
+/* ---- opening ---- */
+
+static const weft__run closed = {.folder = -1, .metrics = -1, .csv = -1, .log = -1, .events = -1};
+
+static weft_status open_appending(const weft__run *run, const char *name, int *fd) {
+    char path[PATH_BYTES];
+    if (!weft__join(path, sizeof path, run->dir, name))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run->dir);
+    return weft__open_regular(NULL, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND, path, fd);
+}
+
+static weft_status write_csv_header(weft__run *run) {
+    static const char scores[] = ""
+#define NAME(member, title, tag) "," #member
+        WEFT__SCORES(NAME);
+#undef NAME
+    char line[256];
+    struct stat info;
+    if (fstat(run->csv, &info) != 0) return weft__fail_io(NULL, "look at", "metrics.csv", errno);
+    if (info.st_size > 0) return WEFT_OK;
+    int bytes = snprintf(line, sizeof line,
+                         "step,epoch,loss,lr,grad_norm,%s_per_second,val_loss,val_accuracy,epoch_seconds,"
+                         "memory_peak,loss_scale%s\n",
+                         run->tokens ? "tokens" : "samples", scores);
+    return weft__write_all(NULL, run->csv, "metrics.csv", line, (size_t)bytes);
+}
+
+static weft_status refuse_run(const char *dir) {
+    bool found;
+    WEFT_TRY(find_run(dir, &found));
+    if (!found) return WEFT_OK;
+    return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                      "%s: holds a run already; go on with 'weft resume %s', or choose another --run", dir,
+                      dir);
+}
+
+/* A folder of the run, without what a killed process left in it. */
+static weft_status take_folder(const weft__run *run, const char *name) {
+    char path[PATH_BYTES];
+    int fd;
+    if (!weft__join(path, sizeof path, run->dir, name))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run->dir);
+    WEFT_TRY(weft_make_folder(NULL, path));
+    WEFT_TRY(weft__own_folder(NULL, &weft__io_system, path, &fd));
+    close(fd);
+    (void)weft__remove_stale(NULL, path);
+    return WEFT_OK;
+}
+
+/* Locks the folder run->dir and opens its files. Where it is to be `new`, the lock tells whether it still is:
+ * another process may have trained in it since it was looked at. */
+static weft_status take(weft__run *run, bool new) {
+    WEFT_TRY(weft_run_lock_take(NULL, run->dir, &run->lock));
+    if (new) WEFT_TRY(refuse_run(run->dir));
+    run->folder = weft__io_system.open(NULL, AT_FDCWD, run->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (run->folder < 0) return weft__fail_io(NULL, "open the folder", run->dir, errno);
+    WEFT_TRY(take_folder(run, "checkpoints"));
+    WEFT_TRY(take_folder(run, "samples"));
+    WEFT_TRY(open_appending(run, "metrics.jsonl", &run->metrics));
+    WEFT_TRY(open_appending(run, "metrics.csv", &run->csv));
+    WEFT_TRY(open_appending(run, "log.txt", &run->log));
+    WEFT_TRY(open_appending(run, WEFT__EVENTS_FILE, &run->events));
+    return write_csv_header(run);
+}
+
+static weft_status start(weft__run *run, const char *dir, bool tokens, bool new) {
+    *run = closed;
+    run->tokens = tokens;
+    run->dir = weft__strdup(NULL, dir);
+    if (!run->dir) return weft__fail_oom(NULL, strlen(dir), "the run folder's name");
+    weft_status status = take(run, new);
+    if (status != WEFT_OK) weft__run_close(run);
+    return status;
+}
+
+/* runs/STEM-N: mkdir decides who gets a number, so two runs never share one. */
+static weft_status make_numbered(const char *stem, char path[PATH_BYTES]) {
+    WEFT_TRY(weft_make_folder(NULL, WEFT__RUNS_ROOT));
+    for (unsigned number = 1; number < 1000000; number++) {
+        int wanted = snprintf(path, PATH_BYTES, "%s/%s-%u", WEFT__RUNS_ROOT, stem, number);
+        if (wanted < 0 || wanted >= PATH_BYTES) break;
+        if (mkdir(path, 0777) == 0) return WEFT_OK;
+        if (errno != EEXIST) return weft__fail_io(NULL, "make", path, errno);
+    }
+    return weft__fail(NULL, WEFT_ERR_IO, "%s: no free number for %s; give a folder by --run", WEFT__RUNS_ROOT,
+                      stem);
+}
+
+weft_status weft__run_create(const char *dir, const char *stem, bool tokens, weft__run *run) {
+    char path[PATH_BYTES];
+    *run = closed;
+    if (!dir) {
+        WEFT_TRY(make_numbered(stem, path));
+        return start(run, path, tokens, true);
+    }
+    WEFT_TRY(refuse_run(dir));
+    WEFT_TRY(weft_make_folder(NULL, dir));
+    return start(run, dir, tokens, true);
+}
+
+weft_status weft__run_open(const char *dir, bool tokens, weft__run *run) {
+    *run = closed;
+    if (!weft__is_run(dir))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "%s: no run folder (it has no config.yaml); 'weft runs' lists them", dir);
+    return start(run, dir, tokens, false);
+}
+
+void weft__run_close(weft__run *run) {
+    if (!run->dir) return;
+    if (run->folder >= 0) close(run->folder);
+    if (run->metrics >= 0) close(run->metrics);
+    if (run->csv >= 0) close(run->csv);
+    if (run->log >= 0) close(run->log);
+    if (run->events >= 0) close(run->events);
+    weft_run_lock_release(run->lock);
+    weft__free(NULL, run->dir);
+    *run = closed;
+}
+
+/* ---- moving ---- */
+
+static bool is_at(const char *path, const struct stat *folder) {
+    struct stat there;
+    return stat(path, &there) == 0 && there.st_dev == folder->st_dev && there.st_ino == folder->st_ino;
+}
+
+weft_status weft__run_follow(weft__run *run) {
+    char link[64], now[PATH_BYTES];
+    struct stat folder;
+    if (fstat(run->folder, &folder) != 0) return weft__fail_io(NULL, "look at", run->dir, errno);
+    if (is_at(run->dir, &folder)) return WEFT_OK;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", run->folder);
+    const ssize_t size = readlink(link, now, sizeof now - 1);
+    now[size > 0 ? size : 0] = '\0';
+    if (!is_at(now, &folder))
+        return weft__fail(NULL, WEFT_ERR_IO,
+                          "%s: the folder of this run was moved or removed while it trained", run->dir);
+    char *dir = weft__strdup(NULL, now);
+    if (!dir) return weft__fail_oom(NULL, strlen(now) + 1, "the run folder's name");
+    weft__free(NULL, run->dir);
+    run->dir = dir;
+    run->moves++;
+    return WEFT_OK;
+}
+
+/* ---- growing ---- */
+
+static void put(FILE *out, const char *key, double value) {
+    char text[WEFT__NUMBER_TEXT];
+    if (isfinite(value)) fprintf(out, ", \"%s\": %s", key, weft__number_text(value, text));
+}
+
+static void put_cell(FILE *out, double value, char after) {
+    char text[WEFT__NUMBER_TEXT];
+    fprintf(out, "%s%c", isfinite(value) ? weft__number_text(value, text) : "", after);
+}
+
+weft_status weft__run_metrics(weft__run *run, const weft__metrics *m) {
+    char line[1024], row[1024];
+    FILE *json = fmemopen(line, sizeof line, "w"), *csv = fmemopen(row, sizeof row, "w");
+    if (!json || !csv) {
+        if (json) fclose(json);
+        if (csv) fclose(csv);
+        return weft__fail_oom(NULL, sizeof line, "a line of metrics");
+    }
+    fprintf(json, "{\"step\": %llu", (unsigned long long)m->step);
+    put(json, "epoch", m->epoch);
+    put(json, "loss", m->loss);
+    put(json, "lr", m->lr);
+    put(json, "grad_norm", m->grad_norm);
+    put(json, run->tokens ? "tokens_per_second" : "samples_per_second", m->rate);
+    put(json, "val_loss", m->val_loss);
+    put(json, "val_accuracy", m->val_accuracy);
+    put(json, "epoch_seconds", m->epoch_seconds);
+    if (m->memory_peak > 0) fprintf(json, ", \"memory_peak\": %llu", (unsigned long long)m->memory_peak);
+#define PUT_GAUGE(name, member, title) put(json, #name, m->gauges.member);
+    WEFT__GAUGES(PUT_GAUGE)
+#undef PUT_GAUGE
+    put(json, "loss_scale", m->loss_scale);
+#define PUT_SCORE(member, title, tag) put(json, #member, m->member);
+    WEFT__SCORES(PUT_SCORE)
+#undef PUT_SCORE
+    fprintf(json, "}\n");
+    fprintf(csv, "%llu,", (unsigned long long)m->step);
+    double cells[] = {m->epoch, m->loss,     m->lr,           m->grad_norm,
+                      m->rate,  m->val_loss, m->val_accuracy, m->epoch_seconds};
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) put_cell(csv, cells[i], ',');
+    fprintf(csv, "%llu,", (unsigned long long)m->memory_peak);
+    const double scores[] = {m->loss_scale,
+#define SCORE(member, title, tag) m->member,
+                             WEFT__SCORES(SCORE)
+#undef SCORE
+    };
+    enum { SCORES = sizeof scores / sizeof *scores };
+    for (size_t i = 0; i < SCORES; i++) put_cell(csv, scores[i], i + 1 < SCORES ? ',' : '\n');
+    fclose(json);
+    fclose(csv);
+    WEFT_TRY(weft__write_all(NULL, run->metrics, "metrics.jsonl", line, strlen(line)));
+    WEFT_TRY(weft__write_all(NULL, run->csv, "metrics.csv", row, strlen(row)));
+    return weft__events_append(run->events, m, run->tokens, (double)time(NULL));
+}
+
+void weft__run_beat(weft__run *run) {
+    const time_t now = time(NULL);
+    if (now >= run->beaten && now - run->beaten < BEAT_EVERY) return;
+    run->beaten = now;
+    weft_run_lock_beat(run->lock);
+}
+
+weft_status weft__run_sync(weft__run *run) {
+    int files[] = {run->metrics, run->csv, run->log};
+    static const char *const names[] = {"metrics.jsonl", "metrics.csv", "log.txt"};
+    weft__run_beat(run);
+    for (int i = 0; i < 3; i++)
+        if (weft__io_system.sync(NULL, files[i]) != 0)
+            return weft__fail_io(NULL, "bring to the disk", names[i], errno);
+    return weft__run_follow(run);
+}
+
+weft_status weft__run_log(weft__run *run, uint64_t step, const char *fmt, ...) {
+    char line[2048], raw[1024], stamp[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    stamp[0] = '\0';
+    if (gmtime_r(&now, &utc)) strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    int used = snprintf(line, sizeof line, "%s step %llu: ", stamp, (unsigned long long)step);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(raw, sizeof raw, fmt, args);
+    va_end(args);
+    weft__printable(line + used, sizeof line - (size_t)used - 1, raw, strlen(raw), "\n\t");
+    for (char *c = line; *c; c++)
+        if (*c == '\n') *c = ' '; /* one line each: cutting back counts on it */
+    strcat(line, "\n");
+    return weft__write_all(NULL, run->log, "log.txt", line, strlen(line));
+}
+
+weft_status weft__run_write(weft__run *run, const char *name, const char *text) {
+    char path[PATH_BYTES];
+    WEFT_TRY(weft__run_follow(run));
+    if (!weft__join(path, sizeof path, run->dir, name))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run->dir);
+    return weft_write_file(NULL, path, text, strlen(text));
+}
+
+weft_status weft__run_sample(weft__run *run, uint64_t step, const char *text, size_t bytes) {
+    char name[64], path[PATH_BYTES];
+    WEFT_TRY(weft__run_follow(run));
+    snprintf(name, sizeof name, "samples/step-%llu.txt", (unsigned long long)step);
+    if (!weft__join(path, sizeof path, run->dir, name))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", run->dir);
+    return weft_write_file(NULL, path, text, bytes);
+}
+
+/* ---- cutting back ---- */
+
+/* Reads a number behind `mark` in a line of `size` bytes; false when there is none. */
+static bool number_after(const char *line, size_t size, const char *mark, uint64_t *out) {
+    size_t length = strlen(mark);
+    for (size_t i = 0; i + length < size; i++) {
+        if (memcmp(line + i, mark, length) != 0) continue;
+        uint64_t value = 0;
+        size_t digits = 0;
+        for (size_t j = i + length; j < size && line[j] >= '0' && line[j] <= '9' && digits < 19;
+             j++, digits++)
+            value = value * 10 + (uint64_t)(line[j] - '0');
+        *out = value;
+        return digits > 0;
+    }
+    return false;
+}
+
+/* Cuts a file of lines behind the last one before any whose step is above `step`. A line without a step is
+ * damaged: it stays where good ones follow. mark stands before the step; "" where lines begin with it (csv,
+ * whose first line is a header). */
+static weft_status cut_file(const weft__run *run, int fd, const char *name, const char *mark, uint64_t step) {
+    char path[PATH_BYTES];
+    weft_bytes bytes;
+    if (!weft__join(path, sizeof path, run->dir, name)) return WEFT_ERR_ARGUMENT;
+    WEFT_TRY(weft_read_file(NULL, path, 0, &bytes));
+    size_t kept = 0;
+    for (size_t begin = 0, end; begin < bytes.size; begin = end) {
+        const char *line = (const char *)bytes.data + begin;
+        const char *newline = memchr(line, '\n', bytes.size - begin);
+        const bool header = begin == 0 && mark[0] == '\0';
+        uint64_t at = 0;
+        if (!newline) break; /* torn */
+        end = begin + (size_t)(newline - line) + 1;
+        const bool found = header || number_after(line, (size_t)(newline - line), mark, &at);
+        if (at > step) break;
+        if (found) kept = end;
+    }
+    size_t size = bytes.size;
+    weft_bytes_free(NULL, &bytes);
+    if (kept < size && (weft__truncate(fd, (off_t)kept) != 0 || weft__io_system.sync(NULL, fd) != 0))
+        return weft__fail_io(NULL, "cut back", path, errno);
+    return WEFT_OK;
+}
+
+static weft_status cut_samples(const weft__run *run, uint64_t step) {
+    char folder[PATH_BYTES], path[PATH_BYTES];
+    if (!weft__join(folder, sizeof folder, run->dir, "samples")) return WEFT_ERR_ARGUMENT;
+    DIR *dir = weft__opendir(folder);
+    if (!dir) return weft__fail_io(NULL, "open", folder, errno);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        uint64_t at = 0;
+        bool later = strncmp(entry->d_name, "step-", 5) == 0 &&
+                     number_after(entry->d_name, strlen(entry->d_name), "step-", &at) && at > step;
+        if (later && weft__join(path, sizeof path, folder, entry->d_name)) unlink(path);
+    }
+    closedir(dir);
+    return WEFT_OK;
+}
+
+static weft_status cut_events(const weft__run *run, uint64_t step) {
+    char path[PATH_BYTES];
+    weft_bytes bytes;
+    if (!weft__join(path, sizeof path, run->dir, WEFT__EVENTS_FILE)) return WEFT_ERR_ARGUMENT;
+    WEFT_TRY(weft_read_file(NULL, path, 0, &bytes));
+    size_t kept = 0, size = bytes.size;
+    const weft_status status = weft__events_until(bytes.data, size, step, &kept);
+    weft_bytes_free(NULL, &bytes);
+    if (status != WEFT_OK) return status;
+    if (kept < size && weft__truncate(run->events, (off_t)kept) != 0)
+        return weft__fail_io(NULL, "cut back", path, errno);
+    return WEFT_OK;
+}
+
+weft_status weft__run_cut(weft__run *run, uint64_t step) {
+    WEFT_TRY(cut_file(run, run->metrics, "metrics.jsonl", "\"step\": ", step));
+    WEFT_TRY(cut_file(run, run->csv, "metrics.csv", "", step));
+    WEFT_TRY(write_csv_header(run));
+    WEFT_TRY(cut_file(run, run->log, "log.txt", " step ", step));
+    WEFT_TRY(cut_events(run, step));
+    return cut_samples(run, step);
+}

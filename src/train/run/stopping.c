@@ -1,0 +1,93 @@
+/* Early stopping, as a state that checkpoints keep, so that a resumed run stops where it would have.
+ * Must not know: how losses are computed, checkpoints. Read next: loop.c. */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "train/run/stopping.h"
+
+bool weft__stopping_look(weft__stopping *s, const weft__config *config, uint64_t step, double loss) {
+    const bool first = s->best_step == 0;
+    if (!isfinite(loss)) loss = (double)INFINITY;
+    const bool best = first || loss < s->best_loss;
+    if (first || loss < s->reference - config->train_min_delta) {
+        s->reference = loss;
+        s->waited = 0;
+    } else {
+        s->waited++;
+    }
+    if (!best) return false;
+    s->best_loss = loss;
+    s->best_step = step;
+    return true;
+}
+
+bool weft__stopping_over(const weft__stopping *s, const weft__config *config) {
+    return config->train_patience > 0 && s->waited >= config->train_patience;
+}
+
+/* ---- text ---- */
+
+/* The numbers of a due evaluation by their names; what is no finite number is not written. */
+static const struct {
+    const char *key;
+    size_t offset;
+} numbers[] = {{"epoch", offsetof(weft__due, epoch)},
+               {"loss", offsetof(weft__due, loss)},
+               {"lr", offsetof(weft__due, lr)},
+               {"grad_norm", offsetof(weft__due, grad_norm)},
+               {"loss_scale", offsetof(weft__due, loss_scale)}};
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
+
+static double *number(weft__due *due, int i) { return (double *)((char *)due + numbers[i].offset); }
+
+static void put_due(weft_text *t, weft__due due) {
+    weft__put(t, "%s\"due\": {\"step\": %llu", t->length > 1 ? ", " : "", (unsigned long long)due.step);
+    for (int i = 0; i < NUMBERS; i++)
+        if (isfinite(*number(&due, i))) weft__put(t, ", \"%s\": %.17g", numbers[i].key, *number(&due, i));
+    weft__put(t, "}");
+}
+
+void weft__stopping_text(const weft__stopping *s, char out[WEFT__STOPPING_TEXT]) {
+    weft_text t = weft__text(out, WEFT__STOPPING_TEXT);
+    weft__put(&t, "{");
+    if (s->best_step != 0 && isfinite(s->best_loss) && isfinite(s->reference))
+        weft__put(&t, "\"best_step\": %llu, \"best_loss\": %.17g, \"reference\": %.17g, \"waited\": %lld",
+                  (unsigned long long)s->best_step, s->best_loss, s->reference, (long long)s->waited);
+    if (s->due.step != 0) put_due(&t, s->due);
+    weft__put(&t, "}");
+}
+
+static void read_due(const json_t *object, weft__due *due) {
+    const json_int_t step = json_integer_value(json_object_get(object, "step"));
+    if (step <= 0) return;
+    due->step = (uint64_t)step;
+    for (int i = 0; i < NUMBERS; i++) {
+        const json_t *value = json_object_get(object, numbers[i].key);
+        *number(due, i) = value ? json_number_value(value) : (double)NAN;
+    }
+}
+
+weft_status weft__stopping_read(weft_context *ctx, const char *text, weft__stopping *s) {
+    weft__json json;
+    json_error_t error;
+    json_t *object;
+    *s = (weft__stopping){0};
+    weft__json_open(&json, ctx);
+    const weft_status status =
+        weft__json_load(&json, text, strlen(text), JSON_REJECT_DUPLICATES, &error, &object);
+    const json_t *step = json_object_get(object, "best_step"), *loss = json_object_get(object, "best_loss"),
+                 *reference = json_object_get(object, "reference"),
+                 *waited = json_object_get(object, "waited");
+    if (json_integer_value(step) > 0 && json_is_number(loss) && json_is_number(reference) &&
+        json_is_integer(waited) && json_integer_value(waited) >= 0)
+        *s = (weft__stopping){.best_step = (uint64_t)json_integer_value(step),
+                              .best_loss = json_number_value(loss),
+                              .reference = json_number_value(reference),
+                              .waited = (int64_t)json_integer_value(waited)};
+    read_due(json_object_get(object, "due"), &s->due);
+    weft__json_close(&json);
+    return status == WEFT_ERR_FORMAT ? WEFT_OK : status; /* a state of no kind that is known */
+}

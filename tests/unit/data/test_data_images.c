@@ -1,0 +1,295 @@
+/* src/data/image_*.c: PNG and JPEG of each kind, cut at every byte; resampling as Pillow does it; folders. */
+#include "data_util.h"
+
+#include <png.h>
+#include <sys/stat.h>
+#include <turbojpeg.h>
+
+#include "data/image_file.h"
+#include "unit/failing_alloc.h"
+
+#define ROOM 65536
+
+/* Channel c of pixel (y, x) of the images made here. */
+static uint8_t pixel(int64_t y, int64_t x, int64_t c) {
+    return (uint8_t)((x * 37 + y * 91 + c * 50 + x * y * 5) % 256);
+}
+
+static size_t make_png(int rows, int columns, png_uint_32 format, uint8_t out[ROOM]) {
+    static uint8_t pixels[ROOM];
+    png_image image = {.version = PNG_IMAGE_VERSION,
+                       .width = (png_uint_32)columns,
+                       .height = (png_uint_32)rows,
+                       .format = format};
+    const int channels = (int)PNG_IMAGE_SAMPLE_CHANNELS(format);
+    png_alloc_size_t size = ROOM;
+    for (int i = 0; i < rows * columns; i++)
+        for (int c = 0; c < channels; c++)
+            pixels[i * channels + c] = c == 3 ? (uint8_t)(i * 11) : pixel(i / columns, i % columns, c);
+    assert_true(png_image_write_to_memory(&image, out, &size, 0, pixels, 0, NULL));
+    return size;
+}
+
+/* All pixels are (200, 100, 50), or 77. */
+static size_t make_jpeg(int rows, int columns, bool colour, uint8_t out[ROOM]) {
+    static uint8_t pixels[ROOM];
+    uint8_t *made = NULL;
+    unsigned long size = 0;
+    tjhandle jpeg = tjInitCompress();
+    for (int i = 0; i < rows * columns; i++)
+        memcpy(pixels + (colour ? 3 * i : i), colour ? "\xc8\x64\x32" : "M", colour ? 3 : 1);
+    assert_int_equal(tjCompress2(jpeg, pixels, columns, 0, rows, colour ? TJPF_RGB : TJPF_GRAY, &made, &size,
+                                 colour ? TJSAMP_420 : TJSAMP_GRAY, 95, 0),
+                     0);
+    assert_true(size <= ROOM);
+    memcpy(out, made, size);
+    tjFree(made);
+    tjDestroy(jpeg);
+    return size;
+}
+
+static void assert_near(int got, int wanted, int by) {
+    if (abs(got - wanted) > by) fail_msg("%d is not within %d of %d", got, by, wanted);
+}
+
+static void test_png(void **state) {
+    (void)state;
+    static uint8_t file[ROOM];
+    static const png_uint_32 formats[] = {PNG_FORMAT_GRAY, PNG_FORMAT_RGB, PNG_FORMAT_RGBA};
+    weft__image image;
+    for (int f = 0; f < 3; f++) {
+        const size_t size = make_png(5, 7, formats[f], file);
+        const int channels = f == 0 ? 1 : 3;
+        assert_int_equal(weft__image_decode(NULL, file, size, "f.png", 0, &image), WEFT_OK);
+        assert_int_equal(image.rows, 5);
+        assert_int_equal(image.columns, 7);
+        assert_int_equal(image.channels, channels);
+        for (int i = 0; i < 35; i++)
+            for (int c = 0; c < channels; c++)
+                assert_int_equal(image.pixels[i * channels + c], pixel(i / 7, i % 7, c));
+        weft__image_free(NULL, &image);
+        for (size_t cut = 8; cut < size - 12; cut++) { /* the last 12 bytes are the mark of the end */
+            expect_message(weft__image_decode(NULL, file, cut, "f.png", 0, &image), WEFT_ERR_FORMAT,
+                           "f.png: damaged, or cut at byte", NULL);
+            assert_null(image.pixels);
+        }
+    }
+    const size_t size = make_png(5, 7, PNG_FORMAT_RGB, file); /* its luma */
+    assert_int_equal(weft__image_decode(NULL, file, size, "f.png", 1, &image), WEFT_OK);
+    for (int i = 0; i < 35; i++)
+        assert_near(image.pixels[i],
+                    (int)(0.299 * pixel(i / 7, i % 7, 0) + 0.587 * pixel(i / 7, i % 7, 1) +
+                          0.114 * pixel(i / 7, i % 7, 2) + 0.5),
+                    1);
+    weft__image_free(NULL, &image);
+}
+
+static void test_jpeg(void **state) {
+    (void)state;
+    static uint8_t file[ROOM];
+    static const int colours[] = {200, 100, 50};
+    weft__image image;
+    size_t size = make_jpeg(21, 35, true, file);
+    assert_int_equal(weft__image_decode(NULL, file, size, "f.jpg", 0, &image), WEFT_OK);
+    assert_int_equal(image.channels, 3);
+    assert_int_equal(image.rows, 21);
+    assert_int_equal(image.columns, 35);
+    for (int i = 0; i < 21 * 35 * 3; i++) assert_near(image.pixels[i], colours[i % 3], 2);
+    weft__image_free(NULL, &image);
+    assert_int_equal(weft__image_decode(NULL, file, size, "f.jpg", 1, &image), WEFT_OK);
+    for (int i = 0; i < 21 * 35; i++) assert_near(image.pixels[i], 124, 2);
+    weft__image_free(NULL, &image);
+    for (size_t cut = 3; cut < size - 4; cut++)
+        expect_message(weft__image_decode(NULL, file, cut, "f.jpg", 0, &image), WEFT_ERR_FORMAT,
+                       "f.jpg: damaged, or cut at byte", NULL);
+    for (size_t i = 0; i + 9 < size; i++) /* the header says 65,500 x 65,500 */
+        if (file[i] == 0xff && file[i + 1] == 0xc0) memcpy(file + i + 5, "\xff\xdc\xff\xdc", 4);
+    expect_message(weft__image_decode(NULL, file, size, "f.jpg", 0, &image), WEFT_ERR_FORMAT,
+                   "f.jpg: says that it has 65500 x 65500 pixels", NULL);
+    size = make_jpeg(8, 9, false, file);
+    assert_int_equal(weft__image_decode(NULL, file, size, "f.jpg", 3, &image), WEFT_OK);
+    for (int i = 0; i < 8 * 9 * 3; i++) assert_near(image.pixels[i], 77, 1);
+    weft__image_free(NULL, &image);
+    expect_message(weft__image_decode(NULL, "GIF89a", 6, "f.gif", 0, &image), WEFT_ERR_FORMAT,
+                   "f.gif: byte 0: begins neither as PNG nor as JPEG", NULL);
+    expect_message(weft__image_decode(NULL, "", 0, "empty", 0, &image), WEFT_ERR_FORMAT, "empty: byte 0",
+                   NULL);
+}
+
+/* Pillow 12.0: ImageOps.fit(image, (columns, rows), BILINEAR), which rounds in between. */
+static void test_fit(void **state) {
+    (void)state;
+    static const struct {
+        int64_t rows, columns, channels, to_rows, to_columns;
+        uint8_t pixels[72];
+    } cases[] = {
+        {9, 14, 3, 4, 4, {117, 125, 116, 147, 123, 128, 150, 129, 131, 153, 149, 128, 118, 134, 133, 114,
+                          121, 121, 111, 121, 122, 119, 127, 122, 130, 139, 138, 135, 138, 124, 136, 122,
+                          136, 116, 120, 149, 115, 124, 121, 124, 127, 127, 123, 121, 106, 108, 127, 143}},
+        {5, 4, 1, 8, 9, {40,  47,  65,  82,  100, 117, 134, 152, 158, 81,  88,  107, 124, 143, 162,
+                         180, 198, 205, 121, 129, 148, 162, 144, 126, 140, 160, 167, 162, 170, 190,
+                         199, 131, 63,  72,  93,  100, 145, 154, 175, 185, 118, 51,  61,  82,  91,
+                         72,  81,  103, 120, 105, 89,  107, 129, 138, 27,  36,  59,  83,  106, 129,
+                         141, 152, 156, 68,  77,  101, 125, 150, 174, 143, 104, 90}},
+        {40, 30, 1, 3, 5, {129, 131, 129, 128, 127, 135, 146, 124, 118, 127, 131, 134, 119, 122, 124}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t pixels[1200], planes[72];
+        const int64_t columns = cases[i].columns, channels = cases[i].channels;
+        const int64_t count = channels * cases[i].to_rows * cases[i].to_columns;
+        for (int64_t k = 0; k < cases[i].rows * columns * channels; k++)
+            pixels[k] = pixel(k / channels / columns, k / channels % columns, k % channels);
+        const weft__image image = {pixels, cases[i].rows, columns, channels};
+        assert_int_equal(weft__image_fit(NULL, &image, cases[i].to_rows, cases[i].to_columns, planes),
+                         WEFT_OK);
+        for (int64_t k = 0; k < count; k++) assert_near(planes[k], cases[i].pixels[k], 1);
+    }
+}
+
+/* ---- folders ---- */
+
+static char root[64];
+
+static const char *path_of(const char *name) {
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    return path;
+}
+
+static void put(const char *name, const void *data, size_t size) {
+    FILE *file = fopen(path_of(name), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int make_folders(void **state) {
+    (void)state;
+    static uint8_t file[ROOM];
+    strcpy(root, "/tmp/weft-images-XXXXXX");
+    assert_non_null(mkdtemp(root));
+    static const char *const folders[] = {"all",   "all/cat", "all/cat/more", "all/ant",
+                                          "empty", "one",     "one/dog"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        assert_int_equal(mkdir(path_of(folders[i]), 0700), 0);
+    size_t size = make_png(4, 4, PNG_FORMAT_RGB, file);
+    put("all/ant/b.png", file, size);
+    put("all/cat/more/a.PNG", file, size);
+    put("all/cat/.hidden.png", "no", 2);
+    put("all/cat/notes.txt", "no", 2);
+    put("one/dog/x.png", file, size);
+    size = make_jpeg(8, 8, true, file);
+    put("all/ant/a.jpeg", file, size);
+    size = make_png(6, 9, PNG_FORMAT_GRAY, file);
+    put("all/cat/z.png", file, size);
+    return 0;
+}
+
+static int remove_folders(void **state) {
+    (void)state;
+    char command[96];
+    snprintf(command, sizeof command, "rm -r %s", root);
+    return system(command); /* NOLINT(cert-env33-c): a path of this test's own */
+}
+
+static void test_folder(void **state) {
+    (void)state;
+    static const char *const files[] = {"ant/a.jpeg", "ant/b.png", "cat/z.png", "cat/more/a.PNG"};
+    const weft_image_folder_options options = {.channels = 3, .rows = 4, .columns = 4, .with_classes = true};
+    weft_image_folder f;
+    assert_int_equal(weft_read_image_folder(NULL, path_of("all"), &options, &f), WEFT_OK);
+    assert_int_equal(f.class_count, 2);
+    assert_string_equal(f.classes[0], "ant");
+    assert_string_equal(f.classes[1], "cat");
+    assert_int_equal(f.images.rank, 4);
+    assert_int_equal(f.images.bytes, 4 * 3 * 4 * 4);
+    assert_int_equal(f.labels.shape[0], 4);
+    for (int i = 0; i < 4; i++) {
+        assert_non_null(strstr(f.files[i], files[i]));
+        assert_int_equal(((int32_t *)f.labels.data)[i], i / 2);
+    }
+    const uint8_t *images = f.images.data;
+    for (int i = 0; i < 48; i++) assert_near(images[i], i < 16 ? 200 : i < 32 ? 100 : 50, 2);
+    for (int i = 0; i < 48; i++) {
+        assert_int_equal(images[48 + i], pixel(i % 16 / 4, i % 4, i / 16));
+        assert_int_equal(images[3 * 48 + i], images[48 + i]);
+        assert_int_equal(images[2 * 48 + i], images[2 * 48 + i % 16]); /* grey in three planes */
+    }
+    weft_image_folder_free(NULL, &f);
+}
+
+static void test_folder_alone(void **state) {
+    (void)state;
+    weft_image_folder f;
+    assert_int_equal(weft_read_image_folder(NULL, path_of("all/cat/more"), NULL, &f), WEFT_OK);
+    assert_int_equal(f.images.shape[0], 1);
+    assert_int_equal(f.images.shape[1], 3);
+    assert_null(f.labels.data);
+    assert_null(f.classes);
+    weft_image_folder_free(NULL, &f);
+    assert_int_equal(weft_read_image_folder(NULL, path_of("all/cat/z.png"), NULL, &f), WEFT_OK);
+    assert_int_equal(f.images.shape[1], 1);
+    assert_int_equal(f.images.shape[2], 6);
+    assert_int_equal(f.images.shape[3], 9);
+    weft_image_folder_free(NULL, &f);
+    const weft_image_folder_options larger = {.rows = 1, .columns = 3};
+    assert_int_equal(weft_read_image_folder(NULL, path_of("all"), &larger, &f), WEFT_OK);
+    assert_int_equal(f.images.shape[0], 4);
+    weft_image_folder_free(NULL, &f);
+}
+
+static void refuse(const char *path, weft_image_folder_options options, weft_status status,
+                   const char *word) {
+    weft_image_folder f;
+    expect_message(weft_read_image_folder(NULL, path_of(path), &options, &f), status, word, NULL);
+    assert_null(f.images.data);
+    assert_null(f.files);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    static const char *const known[] = {"ant", "cat"};
+    refuse("nowhere", (weft_image_folder_options){0}, WEFT_ERR_IO, "nowhere");
+    refuse("nowhere", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_IO, "nowhere");
+    refuse("empty", (weft_image_folder_options){0}, WEFT_ERR_FORMAT, "empty: has no images");
+    refuse("empty", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT, "has no folders");
+    refuse("all/cat", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,
+           "z.png: is in no folder of a class");
+    refuse("one", (weft_image_folder_options){.with_classes = true, .classes = known, .class_count = 2},
+           WEFT_ERR_FORMAT, "one/dog: no class of the training data has this name");
+    refuse("all", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,
+           "ant/b.png: is of 3 channels, 4 rows and 4 columns, the first image is of 3, 8 and 8");
+    refuse("all", (weft_image_folder_options){.rows = 3}, WEFT_ERR_ARGUMENT,
+           "rows and columns are given together");
+    refuse("all", (weft_image_folder_options){.channels = 2}, WEFT_ERR_ARGUMENT, "2 channels");
+    put("one/dog/y.jpg", "\xff\xd8\xff", 3);
+    refuse("one", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,
+           "one/dog/y.jpg: damaged");
+    assert_int_equal(unlink(path_of("one/dog/y.jpg")), 0);
+    assert_int_equal(mkdir(path_of("one/eel"), 0700), 0);
+    refuse("one", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,
+           "one/eel: has no images");
+    assert_int_equal(rmdir(path_of("one/eel")), 0);
+}
+
+static weft_status read_folder(weft_context *ctx) {
+    const weft_image_folder_options options = {.channels = 1, .rows = 4, .columns = 4, .with_classes = true};
+    weft_image_folder f;
+    WEFT_TRY(weft_read_image_folder(ctx, path_of("all"), &options, &f));
+    weft_image_folder_free(ctx, &f);
+    return WEFT_OK;
+}
+
+static void test_memory(void **state) {
+    (void)state;
+    assert_true(fail_each_allocation(read_folder) > 10);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_png),    cmocka_unit_test(test_jpeg),         cmocka_unit_test(test_fit),
+        cmocka_unit_test(test_folder), cmocka_unit_test(test_folder_alone), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_memory),
+    };
+    return cmocka_run_group_tests(tests, make_folders, remove_folders);
+}

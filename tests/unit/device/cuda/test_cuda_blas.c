@@ -1,0 +1,501 @@
+/* src/device/cuda/blas*.c: the declarations against cublasLt.h and descriptors against the library, where
+ * those are installed; and with the library of the tests (tests/cuda/blas.c) which products become calls,
+ * with which epilogues, with what values beside the CPU's, how an algorithm is chosen and kept, and what
+ * becomes of what the library does not do, or of a choice that is forged. With a card and the real library,
+ * the values. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#if __has_include(<cublasLt.h>)
+#include <cublasLt.h>
+#endif
+#include <weft/weft.h>
+
+#include "base/base.h"
+#include "cuda/fake.h"
+#include "device/cuda/blas/blas_plan.h"
+
+#if __has_include(<cublasLt.h>)
+#define BLAS_FUNCTION(result, name, arguments)                                                               \
+    _Static_assert(__builtin_types_compatible_p(result(*) arguments, __typeof__(&name)),                     \
+                   #name " is declared otherwise");
+#define BLAS_CONSTANT(name, value) _Static_assert((int)(name) == (value), #name " has another value");
+#include "device/cuda/blas/blas.def"
+#undef BLAS_FUNCTION
+#undef BLAS_CONSTANT
+_Static_assert(sizeof(cublasLtMatmulAlgo_t) == 64, "an algorithm is kept as 64 bytes");
+_Static_assert(sizeof(cublasLtMatmulHeuristicResult_t) == 96 &&
+                   offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) == 64 &&
+                   offsetof(cublasLtMatmulHeuristicResult_t, state) == 72,
+               "a proposal lies otherwise");
+#endif
+
+/* What the library of the tests counts; NULL where it is another, or none. */
+static fake_blas_state *counts(void) {
+    const weft__cuda_found *list;
+    if (!weft__cuda_devices(&list, NULL) || list[0].reason[0]) return NULL;
+    void *library = dlopen("libcublasLt.so.13", RTLD_NOLOAD | RTLD_NOW);
+    return library ? dlsym(library, "fake_blas") : NULL;
+}
+
+/* Whether there is a card, or what stands for one, and a library for it. */
+static bool ready(void) {
+    const weft__cuda_found *list;
+    return weft__cuda_devices(&list, NULL) && !list[0].reason[0] && !weft__blas_open();
+}
+
+static char folder[] = "/tmp/weft_test_blas_XXXXXX";
+
+static int setup(void **state) {
+    (void)state;
+    weft__cuda_hook.call_worth = 1;
+    return mkdtemp(folder) && setenv("WEFT_KERNEL_CACHE", folder, 1) == 0 ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    char command[sizeof folder + 16];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+/* ---- products ---- */
+
+typedef enum follows {
+    NOTHING,
+    BIAS,      /* as the result is */
+    WIDE_BIAS, /* f32, rounded to what the result is */
+    BASE,      /* and a matrix */
+    BIAS_BASE,
+    SCALED,
+    WIDENED, /* stored as f32 */
+    GELU,
+    BIAS_GELU,
+    BIAS_GELU_AUX, /* and what GELU is of is kept as well */
+    DGELU,
+    SUMS, /* of a as well, beside f32 */
+    RELU
+} follows;
+
+typedef struct product {
+    const char *name;
+    weft_dtype dtype;
+    int64_t batch, m, n, k;
+    bool at, bt, once; /* stored transposed; b serves the whole batch */
+    int64_t margin;    /* columns of a beside those that are multiplied */
+    follows then;
+    bool call, epilogue; /* that it becomes */
+} product;
+
+static const product products[] = {
+    {"nn", WEFT_F32, 1, 24, 17, 40, .call = true},
+    {"nt", WEFT_F32, 1, 24, 17, 40, .bt = true, .call = true},
+    {"tn", WEFT_F32, 1, 24, 17, 40, .at = true, .call = true},
+    {"tt", WEFT_F32, 1, 24, 17, 40, .at = true, .bt = true, .call = true},
+    {"f64", WEFT_F64, 1, 9, 33, 21, .bt = true, .call = true},
+    {"f16", WEFT_F16, 1, 24, 16, 40, .call = true},
+    {"bf16", WEFT_BF16, 1, 24, 16, 40, .at = true, .call = true},
+    {"batch", WEFT_F32, 3, 12, 10, 14, .bt = true, .call = true},
+    {"batch of one b", WEFT_F32, 3, 12, 10, 14, .at = true, .once = true, .call = true},
+    {"part of a", WEFT_F32, 1, 24, 17, 40, .margin = 3, .call = true},
+    {"column", WEFT_F32, 1, 24, 1, 40, .then = NOTHING},
+    {"row", WEFT_F32, 1, 1, 24, 40, .then = NOTHING},
+    {"integers", WEFT_I32, 1, 24, 17, 40, .then = NOTHING},
+    {"bias", WEFT_F32, 1, 24, 17, 40, .then = BIAS, .call = true, .epilogue = true},
+    {"bias of a batch", WEFT_F32, 3, 12, 10, 14, .then = BIAS, .call = true, .epilogue = true},
+    {"bf16 bias", WEFT_BF16, 1, 24, 16, 40, .then = BIAS, .call = true, .epilogue = true},
+    {"f32 bias", WEFT_BF16, 1, 24, 16, 40, .then = WIDE_BIAS, .call = true, .epilogue = true},
+    {"f32 bias", WEFT_F16, 1, 24, 16, 40, .then = WIDE_BIAS, .call = true, .epilogue = true},
+    {"base", WEFT_F32, 1, 24, 17, 40, .bt = true, .then = BASE, .call = true, .epilogue = true},
+    {"base", WEFT_BF16, 2, 24, 17, 40, .then = BASE, .call = true, .epilogue = true},
+    {"bias, base", WEFT_F32, 1, 24, 17, 40, .then = BIAS_BASE, .call = true, .epilogue = true},
+    {"scaled", WEFT_F64, 1, 24, 17, 40, .then = SCALED, .call = true},
+    {"widened", WEFT_BF16, 1, 24, 16, 40, .at = true, .then = WIDENED, .call = true},
+    {"gelu", WEFT_BF16, 1, 24, 16, 40, .then = GELU, .call = true, .epilogue = true},
+    {"gelu of f32", WEFT_F32, 1, 24, 16, 40, .then = GELU, .call = true},
+    {"bias, gelu", WEFT_F16, 1, 24, 16, 40, .then = BIAS_GELU, .call = true, .epilogue = true},
+    {"bias, gelu, aux", WEFT_BF16, 1, 24, 16, 40, .then = BIAS_GELU_AUX, .call = true, .epilogue = true},
+    {"odd bias, gelu, aux", WEFT_BF16, 1, 24, 15, 40, .then = BIAS_GELU_AUX, .call = true},
+    {"dgelu", WEFT_BF16, 1, 24, 16, 40, .bt = true, .then = DGELU, .call = true, .epilogue = true},
+    {"sums", WEFT_F32, 1, 24, 17, 40, .at = true, .then = SUMS, .call = true, .epilogue = true},
+    {"sums of bf16", WEFT_BF16, 1, 24, 16, 40, .at = true, .then = SUMS, .call = true, .epilogue = true},
+    {"relu", WEFT_F32, 1, 24, 17, 40, .then = RELU, .call = true},
+};
+
+static weft_tensor *filled(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape, int seed) {
+    int64_t count = 1;
+    for (int d = 0; d < rank; d++) count *= shape[d];
+    float *x = malloc((size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++) x[i] = (float)((i * 37 + seed * 11) % 101) / 50 - 1;
+    weft_tensor *t = weft_keep(weft_cast(weft_from(ctx, WEFT_F32, rank, shape, x), dtype));
+    assert_int_equal(weft_eval(&t, 1), WEFT_OK);
+    free(x);
+    return t;
+}
+
+/* (batch, rows, columns), of memory where it lies transposed or in wider rows. */
+static weft_tensor *matrix(weft_context *ctx, const product *p, int64_t batch, int64_t rows, int64_t columns,
+                           bool transposed, int64_t margin, int seed) {
+    const int64_t lines = transposed ? columns : rows, length = (transposed ? rows : columns) + margin;
+    const int64_t shape[] = {batch, lines, length}, start[] = {0, 0, margin ? 1 : 0};
+    weft_tensor *t = filled(ctx, p->dtype, 3, shape, seed);
+    if (margin) t = weft_slice(t, start, (int64_t[]){batch, lines, length - margin + 1}, NULL);
+    return transposed ? weft_transpose(t, 1, 2) : t;
+}
+
+static weft_tensor *after(weft_context *ctx, const product *p, weft_tensor *y, weft_tensor **aux) {
+    const int64_t shape[] = {p->batch, p->m, p->n};
+    const bool wide = p->then == WIDE_BIAS;
+    weft_tensor *bias = filled(ctx, wide ? WEFT_F32 : p->dtype, 1, &p->n, 3);
+    weft_tensor *base = filled(ctx, p->dtype, 3, shape, 4);
+    if (wide) bias = weft_cast(bias, p->dtype);
+    switch (p->then) {
+    case NOTHING: return y;
+    case BIAS:
+    case WIDE_BIAS: return weft_add(y, bias);
+    case BASE: return weft_add(base, y);
+    case BIAS_BASE: return weft_add(base, weft_add(y, bias));
+    case SCALED: return weft_mul(y, weft_full(ctx, p->dtype, 0, NULL, 0.125));
+    case SUMS:
+    case WIDENED: return weft_cast(y, WEFT_F32);
+    case GELU: return weft_gelu_tanh(y);
+    case BIAS_GELU: return weft_gelu_tanh(weft_add(y, bias));
+    case BIAS_GELU_AUX: *aux = weft_keep(weft_add(y, bias)); return weft_gelu_tanh(*aux);
+    case DGELU: return weft_mul(y, weft_gelu_tanh_slope(base));
+    case RELU: return weft_relu(y);
+    }
+    return NULL;
+}
+
+static void read_as_f32(weft_tensor *t, float *to, size_t count) {
+    assert_int_equal(weft_read(weft_cast(t, WEFT_F32), to, count * sizeof *to), WEFT_OK);
+}
+
+enum { MOST = 4096 };
+typedef struct values {
+    float y[MOST], aux[MOST];
+} values;
+
+/* Several times, of which the last are graphs on cuda. */
+static void compute(weft_context *ctx, const product *p, values *to) {
+    const size_t count = (size_t)(p->batch * p->m * p->n);
+    for (int run = 0; run < 4; run++) {
+        weft_scope *scope = weft_scope_open(ctx);
+        weft_tensor *out[2] = {NULL, NULL};
+        weft_tensor *a = matrix(ctx, p, p->batch, p->m, p->k, p->at, p->margin, 1);
+        weft_tensor *b = matrix(ctx, p, p->once ? 1 : p->batch, p->k, p->n, p->bt, 0, 2);
+        memset(to, 0, sizeof *to);
+        out[0] = weft_keep(after(ctx, p, weft_matmul(a, b), &out[1]));
+        if (p->then == SUMS) out[1] = weft_keep(weft_sum(weft_transpose(a, 1, 2), 1, false));
+        if (weft_eval(out, out[1] ? 2 : 1) != WEFT_OK) fail_msg("%s: %s", p->name, weft_last_error(ctx));
+        read_as_f32(out[0], to->y, count);
+        if (out[1]) read_as_f32(out[1], to->aux, (size_t)weft_numel(out[1]));
+        weft_scope_close(scope);
+    }
+}
+
+static void compare(const product *p, const float *x, const float *y) {
+    const double bound = p->dtype == WEFT_F64   ? 1e-6 /* as f32 shows it */
+                         : p->dtype == WEFT_F32 ? 1e-5
+                         : p->dtype == WEFT_F16 ? 4e-3
+                                                : 3e-2;
+    for (int i = 0; i < MOST; i++)
+        if (!(fabs((double)x[i] - (double)y[i]) <= bound * (1 + fabs((double)y[i]))))
+            fail_msg("%s: element %d is %g, not %g", p->name, i, (double)x[i], (double)y[i]);
+}
+
+static void test_products(void **state) {
+    static values own, right;
+    (void)state;
+    weft_context *cuda, *cpu;
+    fake_blas_state *c = counts(), before = {0};
+    if (!ready()) return skip();
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &cuda), WEFT_OK);
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cpu"}, &cpu), WEFT_OK);
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        const product *p = &products[i];
+        if (c) before = *c;
+        compute(cpu, p, &right);
+        compute(cuda, p, &own);
+        if (c &&
+            ((c->products > before.products) != p->call || (c->epilogues > before.epilogues) != p->epilogue))
+            fail_msg("%s: %ld calls, %ld with epilogues", p->name, c->products - before.products,
+                     c->epilogues - before.epilogues);
+        compare(p, own.y, right.y);
+        compare(p, own.aux, right.aux);
+    }
+    weft_close(cuda);
+    weft_close(cpu);
+    if (!c) return;
+    assert_int_equal(c->objects, 0);
+    assert_int_equal(c->refused, 0);
+}
+
+/* ---- choices ---- */
+
+enum { SIDE = 200 }; /* as many multiplications as a choice is worth */
+
+/* Of two matrices: its bits, and the number of the algorithm. */
+static long multiply(const weft_open_options *options, float *to, int *choices) {
+    weft_context *ctx;
+    const int64_t shape[] = {SIDE, SIDE};
+    assert_int_equal(weft_open(options, &ctx), WEFT_OK);
+    weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1), *b = filled(ctx, WEFT_F32, 2, shape, 2);
+    assert_int_equal(weft_read(weft_matmul(a, b), to, (size_t)(SIDE * SIDE) * sizeof *to), WEFT_OK);
+    if (choices) *choices = ctx->device->n_choices;
+    weft_close(ctx);
+    return counts() ? counts()->last : 0;
+}
+
+static const weft_open_options on_cuda = {.device = "cuda"};
+static float first[SIDE * SIDE], second[SIDE * SIDE];
+
+static void test_choices(void **state) {
+    (void)state;
+    int choices;
+    fake_blas_state *c = counts();
+    if (!c) return skip();
+    const long asked = c->heuristics, done = c->products;
+    const long chosen = multiply(&on_cuda, first, &choices);
+    assert_int_equal(c->heuristics, asked + 1);
+    assert_true(c->products > done + 3 * 2); /* timed */
+    assert_int_equal(choices, 1);
+    const fake_blas_state before = *c;
+    assert_int_equal(multiply(&on_cuda, second, &choices), chosen);
+    assert_int_equal(c->heuristics, before.heuristics);
+    assert_int_equal(c->products, before.products + 1);
+    assert_int_equal(choices, 1);
+    assert_memory_equal(first, second, sizeof first);
+    weft_context *ctx; /* a choice that was given counts more than the disk's, and the clock */
+    const int64_t shape[] = {SIDE, SIDE};
+    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1), *b = filled(ctx, WEFT_F32, 2, shape, 2);
+    assert_int_equal(weft_read(weft_matmul(a, b), second, sizeof second), WEFT_OK);
+    weft_tile_choice given = ctx->device->choices[0];
+    weft_close(ctx);
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", "off", 1), 0);
+    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    ctx->device->given = &given;
+    ctx->device->n_given = 1;
+    a = filled(ctx, WEFT_F32, 2, shape, 1), b = filled(ctx, WEFT_F32, 2, shape, 2);
+    const long known = c->heuristics;
+    assert_int_equal(weft_read(weft_matmul(a, b), second, sizeof second), WEFT_OK);
+    assert_int_equal(c->heuristics, known);
+    assert_int_equal(c->last, chosen);
+    assert_memory_equal(first, second, sizeof first);
+    weft_close(ctx);
+    const long multiplied = c->products; /* without either it is not the clock's to choose */
+    assert_int_equal(multiply(&on_cuda, second, &choices), 0);
+    assert_int_equal(c->products, multiplied + 1);
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
+}
+
+/* One step with a choice from a file, of a device that can keep none itself. */
+static void multiply_given(const weft_tile_choice *given, bool taken) {
+    weft_context *ctx;
+    const int64_t shape[] = {SIDE, SIDE};
+    const fake_blas_state before = *counts();
+    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    ctx->device->given = given;
+    ctx->device->n_given = 1;
+    weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1), *b = filled(ctx, WEFT_F32, 2, shape, 2);
+    assert_int_equal(weft_read(weft_matmul(a, b), second, sizeof second), WEFT_OK);
+    assert_int_equal(counts()->heuristics, before.heuristics + !taken);
+    assert_int_equal(counts()->products, before.products + 1);
+    assert_int_equal(counts()->refused, 0); /* what is forged never gets to cublasLtMatmul */
+    assert_true(isfinite(ctx->device->choices[0].gain));
+    for (int i = 0; i < SIDE * SIDE; i++)
+        assert_true(fabs((double)first[i] - (double)second[i]) <= 1e-4 * (1 + fabs((double)first[i])));
+    weft_close(ctx);
+}
+
+/* An algorithm comes from a run's folder, which may be anybody's: the library is asked before it is used. */
+static void test_forged(void **state) {
+    (void)state;
+    weft_context *ctx;
+    const int64_t shape[] = {SIDE, SIDE};
+    if (!counts()) return skip();
+    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1), *b = filled(ctx, WEFT_F32, 2, shape, 2);
+    assert_int_equal(weft_read(weft_matmul(a, b), first, sizeof first), WEFT_OK);
+    const weft_tile_choice right = ctx->device->choices[0];
+    weft_close(ctx);
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", "off", 1), 0);
+    multiply_given(&right, true);
+    for (int forged = 0; forged < 5; forged++) {
+        weft_tile_choice given = right;
+        weft__blas_algorithm way;
+        memcpy(&way, given.kept, sizeof way);
+        way.algo.data[0] = 1;
+        way.workspace = 1 << 20;
+        if (forged == 0) way.algo.data[0] = 77;                   /* no algorithm */
+        if (forged == 1) way.algo.data[1] ^= 1;                   /* of another problem */
+        if (forged == 2) way.algo.data[2] |= UINT64_C(256) << 32; /* B lies at multiples of 16 bytes */
+        if (forged == 3) way.workspace = 16;                      /* too little */
+        if (forged == 4) way.workspace = UINT64_C(1) << 62;       /* more than there is */
+        memcpy(given.kept, &way, sizeof way);
+        multiply_given(&given, false);
+    }
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
+}
+
+/* An epilogue that costs more than a kernel after the product stays one. */
+static void test_slow_epilogue(void **state) {
+    (void)state;
+    weft_context *ctx;
+    const int64_t shape[] = {SIDE, SIDE + 1};
+    fake_blas_state before, *c = counts();
+    if (!c) return skip();
+    c->slow_bias = 1;
+    for (int run = 0; run < 2; run++) { /* timed, and read from the disk */
+        before = *c;
+        assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+        weft_tensor *a = filled(ctx, WEFT_F32, 2, (int64_t[]){SIDE, SIDE}, 1);
+        weft_tensor *b = filled(ctx, WEFT_F32, 2, shape, 2), *bias = filled(ctx, WEFT_F32, 1, &shape[1], 3);
+        weft_tensor *y = weft_add(weft_matmul(a, b), bias);
+        assert_int_equal(weft_eval(&y, 1), WEFT_OK);
+        weft_close(ctx);
+    }
+    c->slow_bias = 0;
+    assert_int_equal(c->products - before.products, 1);
+    assert_int_equal(c->epilogues, before.epilogues);
+}
+
+/* f32 is f32, unless that is given away; and 16-bit results are of sums in f32, as tests/cuda/blas.c sees to.
+ */
+static void test_tf32(void **state) {
+    (void)state;
+    double difference = 0;
+    const weft__cuda_found *list;
+    if (!ready() || !weft__cuda_devices(&list, NULL) || list[0].capability < 80) return skip();
+    multiply(&on_cuda, first, NULL);
+    multiply(&(weft_open_options){.device = "cuda", .tf32 = true}, second, NULL);
+    for (int i = 0; i < SIDE * SIDE; i++)
+        difference = fmax(difference, fabs((double)first[i] - (double)second[i]));
+    assert_true(difference > 1e-6 * (double)SIDE && difference < 1e-3 * (double)SIDE);
+}
+
+/* ---- without ---- */
+
+static int warnings;
+static void on_log(void *user, weft_log_level level, const char *message) {
+    (void)user;
+    warnings += level == WEFT_LOG_WARNING && strstr(message, "products run on own kernels") != NULL;
+}
+
+static void works_without_calls(void) {
+    weft_context *cpu;
+    const fake_blas_state before = *counts();
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cpu"}, &cpu), WEFT_OK);
+    weft_close(cpu);
+    multiply(&(weft_open_options){.device = "cpu"}, first, NULL);
+    multiply(&(weft_open_options){.device = "cuda", .log = on_log}, second, NULL);
+    assert_int_equal(counts()->products, before.products);
+    for (int i = 0; i < SIDE * SIDE; i++)
+        assert_true(fabs((double)first[i] - (double)second[i]) <= 1e-4 * (1 + fabs((double)first[i])));
+}
+
+static void test_without(void **state) {
+    (void)state;
+    fake_blas_state *c = counts();
+    weft_device_description d;
+    if (!c) return skip();
+    c->decline = 1; /* known to the disk already: another problem */
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", "off", 1), 0);
+    works_without_calls();
+    c->decline = 0;
+    c->no_handle = 1;
+    works_without_calls();
+    assert_int_equal(warnings, 1);
+    c->no_handle = 0;
+    assert_int_equal(setenv("WEFT_MATMUL", "own", 1), 0);
+    works_without_calls();
+    assert_int_equal(unsetenv("WEFT_MATMUL"), 0);
+    weft__blas_file = "libabsent.so";
+    weft__cuda_forget();
+    works_without_calls();
+    weft__device_cuda.describe(0, &d);
+    assert_true(d.present);
+    assert_non_null(strstr(d.detail, "no cuBLASLt (products on own kernels: pip install nvidia-cublas)"));
+    weft__blas_file = NULL;
+    weft__cuda_forget();
+    weft__device_cuda.describe(0, &d);
+    assert_non_null(strstr(d.detail, "cuBLASLt 13.1.2"));
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
+}
+
+/* A call that fails is an error with the library's word; the next one works. */
+static void test_fails(void **state) {
+    (void)state;
+    weft_context *ctx;
+    const int64_t shape[] = {24, 24};
+    fake_blas_state *c = counts();
+    if (!c) return skip();
+    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1);
+    for (int plain = 0; plain < 2; plain++) { /* and while it is captured */
+        weft__cuda_hook.plain = plain ? 1000 : 1;
+        c->fail = 1;
+        assert_int_equal(weft_read(weft_matmul(a, a), first, sizeof(float) * 24 * 24), WEFT_ERR_DEVICE);
+        assert_non_null(strstr(weft_last_error(ctx),
+                               "cuBLASLt refuses a product of 24 x 24 x 24: CUBLAS_STATUS_EXECUTION_FAILED"));
+        assert_int_equal(weft_read(weft_matmul(a, a), first, sizeof(float) * 24 * 24), WEFT_OK);
+    }
+    weft__cuda_hook.plain = 0;
+    weft_close(ctx);
+    assert_int_equal(c->objects, 0);
+}
+
+/* ---- descriptors, by whichever library there is ---- */
+
+static void test_descriptors(void **state) {
+    (void)state;
+    char version[32];
+    cublasLtHandle_t handle = NULL;
+    if (weft__blas_open()) {
+        print_message("skipped: %s\n", weft__blas_open());
+        return skip();
+    }
+    weft__blas_version(version);
+    const int32_t epilogues[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS,
+                                 CUBLASLT_EPILOGUE_GELU_AUX | CUBLASLT_EPILOGUE_BIAS,
+                                 CUBLASLT_EPILOGUE_DGELU};
+    for (size_t i = 0; i < sizeof epilogues / sizeof *epilogues; i++)
+        for (int batch = 1; batch < 3; batch++) {
+            weft__blas_plan plan = {.key.problem = {.a = {64, 128, 64, 64 * 128, CUDA_R_16BF, CUBLAS_OP_T},
+                                                    .b = {64, 32, 64, 0, CUDA_R_16BF, CUBLAS_OP_N},
+                                                    .d = {128, 32, 128, 128 * 32, CUDA_R_16BF, CUBLAS_OP_N},
+                                                    .alpha = 1,
+                                                    .batch = batch,
+                                                    .compute = CUBLAS_COMPUTE_32F,
+                                                    .scale = CUDA_R_32F,
+                                                    .epilogue = epilogues[i]}};
+            assert_int_equal(weft__blas_describe(&plan), 0);
+            weft__blas_undescribe(&plan);
+        }
+    const unsigned error = weft__blas.cublasLtCreate(&handle);
+    print_message("%s: descriptors are right; cublasLtCreate says %s\n", version,
+                  weft__blas.cublasLtGetStatusName(error));
+    if (!error) weft__blas.cublasLtDestroy(handle);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_descriptors),   cmocka_unit_test(test_products),
+        cmocka_unit_test(test_choices),       cmocka_unit_test(test_forged),
+        cmocka_unit_test(test_slow_epilogue), cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_without),       cmocka_unit_test(test_fails),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

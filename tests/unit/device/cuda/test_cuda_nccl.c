@@ -1,0 +1,164 @@
+/* Several cards: sums by NCCL, a training step that two cards share. On the driver and the NCCL of the tests
+ * (tests/cuda/nccl.c), which are of two cards; the declarations against nccl.h where that is installed. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#endif
+#include <weft/weft.h>
+
+#include "cuda/fake.h"
+#include "device/cuda/hooks.h"
+#include "device/cuda/nccl/nccl.h"
+
+#if __has_include(<nccl.h>)
+#define NCCL_FUNCTION(result, name, arguments)                                                               \
+    _Static_assert(                                                                                          \
+        __builtin_types_compatible_p(__typeof__(((weft__nccl_functions *)0)->name), __typeof__(&name)),      \
+        #name " is declared otherwise");
+#define NCCL_CONSTANT(name, value) _Static_assert((name) == (value), #name " has another value");
+#include "device/cuda/nccl/nccl.def"
+#undef NCCL_FUNCTION
+#undef NCCL_CONSTANT
+#endif
+
+/* What the NCCL of the tests counts; NULL where it is another, of machines with who knows how many cards. */
+static fake_nccl_state *counts(void) {
+    if (weft__nccl_open()) return NULL;
+    void *library = dlopen("libnccl.so.2", RTLD_NOLOAD | RTLD_NOW);
+    return library ? dlsym(library, "fake_nccl") : NULL;
+}
+
+/* What each of two devices has after a sum of 1, 2, 3 ... and 10, 20, 30 ...; whether they made it. */
+static bool sum_over(const char *const specs[2], weft_dtype dtype, weft_status wanted) {
+    enum { COUNT = 100000, SPARE = 3 };
+    static double values[COUNT + SPARE], got[COUNT + SPARE];
+    const size_t size = weft_dtype_size(dtype), bytes = (COUNT + SPARE) * size;
+    weft_context ctx[2] = {{0}};
+    weft_device *devices[2];
+    weft_buffer *buffers[2];
+    bool done = false;
+    for (int d = 0; d < 2; d++) {
+        for (int i = 0; i < COUNT + SPARE; i++)
+            if (dtype == WEFT_F32)
+                ((float *)values)[i] = (float)((i + 1) * (d ? 10 : 1));
+            else
+                values[i] = (i + 1) * (d ? 10 : 1);
+        assert_int_equal(weft__device_open(&ctx[d], specs[d], NULL, &devices[d]), WEFT_OK);
+        assert_int_equal(devices[d]->ops->buffer_new(devices[d], bytes, &buffers[d]), WEFT_OK);
+        assert_int_equal(devices[d]->ops->upload(devices[d], buffers[d], 0, values, bytes), WEFT_OK);
+    }
+    assert_int_equal(devices[0]->ops->sum(devices, buffers, 2, dtype, COUNT, &done), wanted);
+    for (int d = 0; d < 2; d++) {
+        assert_int_equal(devices[d]->ops->download(devices[d], buffers[d], 0, got, bytes), WEFT_OK);
+        for (int i = 0; i < COUNT + SPARE; i++) {
+            const double is = dtype == WEFT_F32 ? (double)((float *)got)[i] : got[i];
+            assert_true(is == (i + 1) * (done && i < COUNT ? 11.0 : d ? 10.0 : 1.0));
+        }
+        devices[d]->ops->buffer_free(devices[d], buffers[d]);
+        devices[d]->ops->close(devices[d]);
+    }
+    if (wanted != WEFT_OK) assert_non_null(strstr(weft_last_error(&ctx[0]), "cuda:0 and 1 more cards: NCCL"));
+    for (int d = 0; d < 2; d++) weft__strings_free(&ctx[d]);
+    return done;
+}
+
+static void test_sums_over_cards(void **state) {
+    (void)state;
+    static const char *const cards[2] = {"cuda:0", "cuda:1"}, *const same[2] = {"cuda:0", "cuda:0"};
+    fake_nccl_state *c = counts();
+    if (!c) return skip();
+    assert_int_equal(weft__nccl_version(), 22801);
+    assert_true(sum_over(cards, WEFT_F32, WEFT_OK));
+    assert_true(sum_over(cards, WEFT_F64, WEFT_OK));
+    assert_int_equal(c->cliques, 1);
+    assert_false(sum_over(same, WEFT_F32, WEFT_OK)); /* the host does it */
+    c->fail = 1;
+    assert_false(sum_over(cards, WEFT_F32, WEFT_ERR_DEVICE));
+    assert_true(sum_over(cards, WEFT_F32, WEFT_OK)); /* with new communicators */
+    assert_int_equal(c->cliques, 2);
+    weft__nccl_file = "libabsent.so";
+    weft__cuda_forget();
+    assert_false(sum_over(cards, WEFT_F32, WEFT_OK));
+    weft__nccl_file = NULL;
+    weft__cuda_forget();
+    assert_int_equal(c->sums, 3);
+    assert_int_equal(c->refused, 0);
+}
+
+/* ---- a step that two cards share is that of one, to the bit ---- */
+
+enum { ROWS = 24, IN = 4, WIDTH = 8, CLASSES = 3, STEPS = 6 };
+
+typedef struct copy {
+    weft_context *ctx;
+    weft_module *net;
+    weft_optimizer *opt;
+    weft_loader *loader;
+} copy;
+
+static void make(copy *c, const char *device) {
+    static float x[ROWS][IN];
+    static int32_t y[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        for (int k = 0; k < IN; k++) x[i][k] = (float)((i * 37 + k * 11) % 19) / 10 - 1;
+        y[i] = i * 5 % CLASSES;
+    }
+    const weft_array xs = {WEFT_F32, 2, {ROWS, IN}, x, sizeof x}, ys = {WEFT_I32, 1, {ROWS}, y, sizeof y};
+    assert_int_equal(weft_open(&(weft_open_options){.device = device, .seed = 3}, &c->ctx), WEFT_OK);
+    c->net = weft_mlp(c->ctx, (int64_t[]){IN, WIDTH, CLASSES}, 3, &(weft_mlp_options){.dropout = 0.2});
+    c->opt = weft_adamw(c->net, &(weft_adam_options){.lr = 0.05, .clip = 1});
+    assert_int_equal(
+        weft_loader_new(c->ctx, &xs, &ys, &(weft_loader_options){.batch = 6, .classes = CLASSES}, &c->loader),
+        WEFT_OK);
+}
+
+static void close_copy(copy *c) {
+    weft_loader_free(c->loader);
+    weft_close(c->ctx);
+}
+
+static void test_cards_share_a_step(void **state) {
+    (void)state;
+    float weights[3][IN * WIDTH];
+    fake_nccl_state *c = counts();
+    if (!c) return skip();
+    const long sums = c->sums;
+    for (int way = 0; way < 3; way++) { /* one card; two; two without NCCL */
+        copy n[2];
+        const int cards = way ? 2 : 1;
+        weft_parameter_info info;
+        weft__nccl_file = way == 2 ? "libabsent.so" : NULL;
+        weft__cuda_forget();
+        for (int i = 0; i < cards; i++) make(&n[i], i ? "cuda:1" : "cuda:0");
+        const weft_replica other = {n[cards - 1].net, n[cards - 1].opt, n[cards - 1].loader};
+        const weft_fit_options options = {
+            .steps = STEPS, .accumulate = 2, .replicas = &other, .n_replicas = (size_t)cards - 1};
+        assert_int_equal(weft_fit(n[0].net, n[0].opt, n[0].loader, &options, NULL), WEFT_OK);
+        assert_true(weft_parameter_get(n[cards - 1].net, 0, &info));
+        assert_int_equal(weft_read(info.tensor, weights[way], sizeof *weights), WEFT_OK);
+        for (int i = 0; i < cards; i++) close_copy(&n[i]);
+    }
+    weft__nccl_file = NULL;
+    weft__cuda_forget();
+    assert_memory_equal(weights[0], weights[1], sizeof *weights);
+    assert_memory_equal(weights[0], weights[2], sizeof *weights);
+    assert_int_equal(c->sums - sums, STEPS);
+    assert_int_equal(c->refused, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums_over_cards),
+        cmocka_unit_test(test_cards_share_a_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

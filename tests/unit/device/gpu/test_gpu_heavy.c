@@ -1,0 +1,392 @@
+/* src/device/gpu: scatter-add, update, attention and scans as texts for CPUs (vectors) and for cards
+ * (work-items), run by an OpenCL device, against the interpreter's plain loops in f64; each twice, bit-equal,
+ * between guarded buffers. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "opencl.h"
+#include "unit/cpu_work.h"
+#include "gpu_heavy.h"
+
+static void check_fault(const weft_fault *got, const weft_fault *want) {
+    assert_int_equal(got->set != 0, want->set != 0);
+    if (!want->set) return;
+    assert_int_equal(got->kind, want->kind);
+    assert_string_equal(got->path, want->path);
+    assert_int_equal(got->value, want->value);
+    assert_int_equal(got->bound, want->bound);
+    assert_int_equal(got->element, want->element);
+}
+
+/* ---- scatter-add ---- */
+
+enum { RANDOM, SORTED, REPEATED, BAD, UNIQUE };
+
+/* Sums of small multiples of 1/4 are exact, so that any order gives the interpreter's. */
+static void *quarters(weft_dtype dt, size_t n, uint64_t seed) {
+    void *values = random_values(dt, (int64_t)n, seed);
+    for (int64_t i = 0; weft_dtype_is_float(dt) && i < (int64_t)n; i++)
+        set_value(dt, values, i, floor(8 * value(dt, values, i)) / 4);
+    return values;
+}
+
+enum { FROM_ZERO, ON_A_BASE, IN_PLACE };
+
+static void check_scatter(weft_dtype dt, weft_dtype index_dt, int kind, int begin, const int64_t *size) {
+    const int64_t outer = size[0], count = size[1], rows = size[2], inner = size[3];
+    weft_heavy h = {.kind = WEFT_HEAVY_SCATTER, .path = "wte"};
+    h.as.scatter = (weft_heavy_scatter){.dtype = (uint8_t)dt,
+                                        .index_dtype = (uint8_t)index_dt,
+                                        .based = begin != FROM_ZERO,
+                                        .in_place = begin == IN_PLACE && outer * rows * inner > 0,
+                                        .unique = kind == UNIQUE,
+                                        .outer = outer,
+                                        .count = count,
+                                        .rows = rows,
+                                        .inner = inner};
+    const size_t each = weft_dtype_size(dt), n = (size_t)(outer * count * inner),
+                 m = (size_t)(outer * rows * inner);
+    uint64_t seed = 5;
+    int64_t *index = malloc((size_t)count * 8 + 1);
+    int32_t *narrow = malloc((size_t)count * 4 + 1);
+    for (int64_t i = 0; i < count; i++) {
+        index[i] = kind == SORTED     ? i * rows / count
+                   : kind == REPEATED ? rows / 2
+                   : kind == UNIQUE   ? (i * 7 + 3) % rows
+                                      : (int64_t)(next_random(&seed) % (uint64_t)rows);
+        if (kind == BAD && i >= count / 2) index[i] = i % 3 ? rows + i : -i;
+        narrow[i] = (int32_t)index[i];
+    }
+    void *source = quarters(dt, n, 8), *base = quarters(dt, m, 9), *out = quarters(dt, m, 10);
+    const int to = begin == FROM_ZERO ? 2 : 3;
+    operands o = {.n = to + 1,
+                  .data = {index_dt == WEFT_I64 ? (void *)index : (void *)narrow, source, base},
+                  .bytes = {(size_t)count * weft_dtype_size(index_dt), n * each, m * each, m * each}};
+    o.data[to] = begin == IN_PLACE ? base : out;
+    operands want = o;
+    if (begin != FROM_ZERO) want.data[2] = copy_of(base, m * each);
+    want.data[to] = begin == IN_PLACE ? want.data[2] : copy_of(out, m * each);
+    const weft_fault fault = run_twice(&h, &o), expected = run_on(interp, &h, &want);
+    check_fault(&fault, &expected);
+    assert_int_equal(expected.set != 0, kind == BAD && count > 0 && outer > 0);
+    assert_memory_equal(o.data[to], want.data[to], m * each);
+    if (begin == ON_A_BASE) free(want.data[2]);
+    free(index), free(narrow), free(source), free(base), free(out), free(want.data[to]);
+}
+
+static void test_scatter(void **state) {
+    (void)state;
+    static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64, WEFT_F16, WEFT_BF16, WEFT_I32, WEFT_I64, WEFT_U8};
+    static const int64_t sizes[][4] = {{1, 100, 7, 1}, {3, 17, 5, 33},    {1, 300, 65, 128}, {1, 40, 900, 70},
+                                       {64, 1, 10, 1}, {2, 50, 50, 1025}, {40, 33, 65, 17},  {2, 0, 5, 33},
+                                       {1, 4, 5, 0},   {0, 4, 5, 3}};
+    static const int64_t alone[][4] = {{1, 300, 300, 1}, {3, 40, 64, 1}}; /* rows of one element */
+    if (!opencl) return skip();
+    for (int items = 0; items <= 64; items += 64)
+        for (int d = 0; d < COUNT(dtypes); d++) {
+            aim(items);
+            for (int k = 0; k < 6; k++)
+                check_scatter(dtypes[d], d % 2 ? WEFT_I64 : WEFT_I32, UNIQUE, k % 3, alone[k / 3]);
+            for (int s = 0; s < COUNT(sizes); s++) {
+                const weft_dtype index = d % 2 ? WEFT_I64 : WEFT_I32;
+                aim(items);
+                check_scatter(dtypes[d], index, (d + s) % 3, (d + s / 2) % 3, sizes[s]);
+                if (s % 3 == 0) check_scatter(dtypes[d], index, BAD, (d + s) % 3, sizes[s]);
+            }
+        }
+}
+
+/* Roundings are those of adding in the order of the index, in f32 for 16 bits. */
+static void test_scatter_order(void **state) {
+    (void)state;
+    enum { N = 1000 };
+    if (!opencl) return skip();
+    for (int way = 0; way < 4; way++) {
+        const weft_dtype dt = way & 1 ? WEFT_BF16 : WEFT_F32;
+        static int32_t index[N];
+        char out[8];
+        void *source = random_values(dt, N, 3);
+        operands o = {.n = 3,
+                      .data = {index, source, out},
+                      .bytes = {sizeof index, N * weft_dtype_size(dt), weft_dtype_size(dt)}};
+        weft_heavy h = {.kind = WEFT_HEAVY_SCATTER};
+        h.as.scatter = (weft_heavy_scatter){
+            .dtype = (uint8_t)dt, .index_dtype = WEFT_I32, .outer = 1, .count = N, .rows = 1, .inner = 1};
+        volatile float sum = 0;
+        for (int i = 0; i < N; i++) sum += (float)value(dt, source, i);
+        aim(way & 2 ? 64 : 0);
+        run_twice(&h, &o);
+        const float got = (float)value(dt, out, 0);
+        assert_true(got == (dt == WEFT_F32 ? sum : weft_bf16_to_f32(weft_f32_to_bf16(sum))));
+        free(source);
+    }
+}
+
+/* ---- update ---- */
+
+static void check_update(weft_dtype dt, bool in_place, const int64_t *size, int32_t offset) {
+    const int64_t outer = size[0], total = size[1], extent = size[2], inner = size[3];
+    weft_heavy h = {.kind = WEFT_HEAVY_UPDATE, .path = "cache"};
+    h.as.update = (weft_heavy_update){.dtype = (uint8_t)dt,
+                                      .in_place = in_place,
+                                      .outer = outer,
+                                      .total = total,
+                                      .extent = extent,
+                                      .inner = inner};
+    const size_t each = weft_dtype_size(dt), whole = (size_t)(outer * total * inner) * each,
+                 part = (size_t)(outer * extent * inner) * each;
+    void *input = random_values(dt, outer * total * inner, 3),
+         *more = random_values(dt, outer * extent * inner, 4);
+    operands o = {.n = 4,
+                  .data = {input, more, &offset, in_place ? input : calloc(whole + 1, 1)},
+                  .bytes = {whole, part, sizeof offset, whole}};
+    operands want = o;
+    want.data[0] = copy_of(input, whole);
+    want.data[3] = in_place ? want.data[0] : calloc(whole + 1, 1);
+    const weft_fault fault = run_twice(&h, &o), expected = run_on(interp, &h, &want);
+    check_fault(&fault, &expected);
+    assert_memory_equal(o.data[3], want.data[3], whole);
+    if (!in_place) free(o.data[3]), free(want.data[3]);
+    free(input), free(more), free(want.data[0]);
+}
+
+static void test_update(void **state) {
+    (void)state;
+    static const weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_I64, WEFT_BOOL};
+    static const int64_t sizes[][4] = {{3, 7, 2, 5}, {2, 300, 33, 65}, {12, 64, 1, 64},
+                                       {1, 9, 9, 1}, {1, 9, 3, 7},     {2, 4, 1, 300}};
+    if (!opencl) return skip();
+    for (int items = 0; items <= 64; items += 64)
+        for (int d = 0; d < COUNT(dtypes); d++)
+            for (int s = 0; s < COUNT(sizes); s++) {
+                const int32_t last = (int32_t)(sizes[s][1] - sizes[s][2]),
+                              offsets[] = {0, last, last + 1, -1};
+                aim(items);
+                for (int k = 0; k < 8; k++) check_update(dtypes[d], k & 1, sizes[s], offsets[k / 2]);
+            }
+}
+
+/* ---- attention ---- */
+
+/* Operands of attention, as in device.h. */
+enum { Q, K, V, KEY, OUT, LSE, DOUT, DQ, DK, DV };
+
+typedef struct attention_case {
+    int64_t batch, heads, t_q, t_k, d;
+    bool causal,
+        packed; /* q, k, v and their gradients beside each other in one tensor: (batch, t, 3, heads, d) */
+    double dropout;
+    int32_t position; /* of a cache, less 1; 0: there is none */
+} attention_case;
+
+static void contiguous(int64_t *stride, int64_t heads, int64_t t, int64_t width) {
+    stride[0] = heads * t * width, stride[1] = t * width, stride[2] = width;
+}
+
+static weft_heavy_attention attention_of(weft_dtype dt, const attention_case *c) {
+    weft_heavy_attention a = {.dtype = (uint8_t)dt,
+                              .causal = c->causal,
+                              .cached = c->position != 0,
+                              .scale = 1 / sqrt((double)c->d),
+                              .dropout = c->dropout,
+                              .batch = c->batch,
+                              .heads = c->heads,
+                              .t_q = c->t_q,
+                              .t_k = c->t_k,
+                              .d = c->d};
+    int64_t *all[] = {a.q, a.k, a.v, a.out, a.dout, a.dq, a.dk, a.dv};
+    for (int i = 0; i < COUNT(all); i++)
+        contiguous(all[i], c->heads, i == 1 || i == 2 || i > 5 ? c->t_k : c->t_q, c->d);
+    for (int i = 0; c->packed && i < COUNT(all); i++) {
+        const int64_t columns = (i == 3 || i == 4 ? 1 : 3) * c->heads * c->d;
+        all[i][0] = c->t_q * columns, all[i][1] = c->d, all[i][2] = columns;
+    }
+    return a;
+}
+
+/* Tensors of a dtype, which hold the same values for each. What is written is filled with a pattern. */
+static operands attention_operands(weft_dtype dt, weft_dtype like, const attention_case *c) {
+    const int64_t nq = c->batch * c->heads * c->t_q * c->d, nk = c->batch * c->heads * c->t_k * c->d;
+    const int64_t rows = c->batch * c->heads * c->t_q, n[] = {nq, nk, nk, 0, nq, rows, nq, nq, nk, nk};
+    const weft_dtype lse = dt == WEFT_F64 ? WEFT_F64 : WEFT_F32;
+    operands o = {.n = COUNT(n)};
+    for (int i = 0; i < COUNT(n); i++) {
+        const bool three = c->packed && (i < KEY || i > DOUT), first = i == Q || i == DQ;
+        const size_t each = weft_dtype_size(i == LSE ? lse : dt);
+        if (i == KEY) {
+            static const int32_t key[8] = {0x12345678, -77, 5, 0, -2, 3, 0, 0}; /* begins past 2^32 */
+            const int32_t position = c->position - 1;
+            o.bytes[i] = sizeof key;
+            o.data[i] = copy_of(key, sizeof key);
+            if (c->position) memcpy(o.data[i], &position, sizeof position);
+        } else if (three && !first) {
+            const int base = i < KEY ? Q : DQ;
+            o.data[i] = o.data[base], o.bytes[i] = o.bytes[base];
+            o.offset[i] = (size_t)((i - base) * c->heads * c->d) * each;
+        } else {
+            const int64_t count = three ? 3 * n[i] : n[i];
+            void *values = random_values(like, count, (uint64_t)i + 1);
+            o.bytes[i] = (size_t)count * each;
+            o.data[i] = malloc(o.bytes[i] + 1);
+            memset(o.data[i], 0x3c, o.bytes[i]);
+            for (int64_t e = 0; (i < KEY || i == DOUT) && e < count; e++)
+                set_value(dt, o.data[i], e, value(like, values, e));
+            free(values);
+        }
+    }
+    return o;
+}
+
+static void check_attention(weft_dtype dt, const attention_case *c) {
+    static const char *const names[] = {"", "", "", "", "out", "lse", "", "dq", "dk", "dv"};
+    const double u = dt == WEFT_F64 ? 0x1p-53 : 0x1p-24, root = sqrt((double)c->d),
+                 stored = dt == WEFT_F16    ? 0x1p-11
+                          : dt == WEFT_BF16 ? 0x1p-8
+                                            : 0;
+    const double slack = 2 * root + 2 * log2((double)c->t_k) + 8 + (2 * log2((double)c->d) + 4) * root;
+    weft_heavy h = {.kind = WEFT_HEAVY_ATTENTION, .as.attention = attention_of(dt, c)};
+    weft_heavy reference = {.kind = WEFT_HEAVY_ATTENTION, .as.attention = attention_of(WEFT_F64, c)};
+    operands o = attention_operands(dt, dt, c), want = attention_operands(WEFT_F64, dt, c);
+    for (int back = 0; back < (c->position ? 1 : 2); back++) {
+        h.as.attention.backward = reference.as.attention.backward = back;
+        o.n = want.n = back ? OPERANDS_MAX : DOUT;
+        run_twice(&h, &o);
+        run_on(interp, &reference, &want);
+        for (int i = back ? DQ : OUT; i < o.n; i++)
+            near(names[i], i == LSE && dt != WEFT_F64 ? WEFT_F32 : dt, o.data[i], want.data[i], o.bytes[i],
+                 (back ? 4 : 1) * (slack * u + (i == LSE ? 0 : 2 * stored)));
+    }
+    o.n = want.n = OPERANDS_MAX;
+    free_operands(&o), free_operands(&want);
+}
+
+static void test_attention(void **state) {
+    (void)state;
+    static const int64_t sizes[][5] = {{2, 2, 1, 1, 1},     {1, 2, 17, 17, 8},    {1, 3, 16, 15, 1},
+                                       {2, 3, 64, 64, 64},  {1, 1, 257, 257, 64}, {1, 2, 63, 65, 64},
+                                       {1, 2, 65, 63, 64},  {1, 1, 33, 70, 65},   {2, 2, 31, 31, 128},
+                                       {1, 2, 1, 257, 64},  {1, 1, 3, 100, 65},   {2, 2, 70, 200, 32},
+                                       {2, 2, 150, 130, 20}};
+    if (!opencl) return skip();
+    for (int items = 0; items <= 64; items += 64)
+        for (int s = 0; s < COUNT(sizes); s++)
+            for (int causal = 0; causal < 2; causal++) {
+                const int64_t *n = sizes[s];
+                const attention_case c = {
+                    n[0], n[1], n[2], n[3], n[4], causal, n[2] == n[3] && (s + causal) % 2, 0, 0};
+                aim(items);
+                check_attention(WEFT_F32, &c);
+            }
+}
+
+static void test_attention_dtypes(void **state) {
+    (void)state;
+    static const weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_F64};
+    if (!opencl) return skip();
+    for (int items = 0; items <= 64; items += 64)
+        for (int d = 0; d < (items ? 2 : COUNT(dtypes)); d++) { /* conversions are the same text for both */
+            const attention_case odd = {1, 2, 63, 65, 33, true, false, 0.3, 0},
+                                 even = {2, 1, 40, 40, 64, true, true, 0.2, 0},
+                                 one = {1, 2, 1, 67, 64, true, false, 0.3, 0};
+            aim(items);
+            check_attention(dtypes[d], &odd);
+            check_attention(dtypes[d], &even);
+            check_attention(dtypes[d], &one);
+        }
+}
+
+/* The position of a cache is known on the device only; keys after it are not looked at. */
+static void test_attention_cached(void **state) {
+    (void)state;
+    static const int64_t queries[] = {1, 5, 40};
+    static const int32_t positions[] = {1, 30, 281, 300, -3}; /* 0, 29, ...; before the first key */
+    if (!opencl) return skip();
+    for (int items = 0; items <= 64; items += 64)
+        for (int q = 0; q < COUNT(queries); q++)
+            for (int p = 0; p < COUNT(positions); p++) {
+                const attention_case c = {2, 2, queries[q], 320, 64, true, false, 0, positions[p]};
+                aim(items);
+                check_attention(WEFT_F32, &c);
+            }
+}
+
+/* Wide heads and small local memory are the compiler's to expand. */
+static void test_attention_takes(void **state) {
+    (void)state;
+    const attention_case wide = {1, 1, 4, 4, 257, false, false, 0, 0},
+                         fits = {1, 1, 4, 4, 256, false, false, 0, 0};
+    if (!opencl) return skip();
+    for (int items = 0; items <= 64; items += 64) {
+        weft_heavy h = {.kind = WEFT_HEAVY_ATTENTION, .as.attention = attention_of(WEFT_F32, &wide)};
+        aim(items);
+        assert_false(opencl->ops->takes(opencl, &h));
+        h.as.attention = attention_of(WEFT_F32, &fits);
+        h.as.attention.backward = true;
+        assert_true(opencl->ops->takes(opencl, &h));
+        weft__gpu_of(opencl)->target.local_bytes = 1024;
+        assert_int_equal(opencl->ops->takes(opencl, &h), items == 0);
+    }
+}
+
+/* ---- scans ---- */
+
+/* All equal, so that what each addition rounds off adds up. */
+static void check_scan(weft_dtype dt, int64_t outer, int64_t extent, int64_t inner) {
+    const int64_t n = outer * extent * inner;
+    weft_heavy h = {.kind = WEFT_HEAVY_SCAN,
+                    .as.scan = {.dtype = (uint8_t)dt, .outer = outer, .extent = extent, .inner = inner}};
+    const size_t bytes = (size_t)n * weft_dtype_size(dt);
+    operands o = {.n = 2, .data = {malloc(bytes), malloc(bytes)}, .bytes = {bytes, bytes}};
+    operands want = {.n = 2, .bytes = {(size_t)n * 8, (size_t)n * 8}};
+    for (int i = 0; i < 2; i++) want.data[i] = malloc(want.bytes[i]);
+    for (int64_t i = 0; i < n; i++) {
+        set_value(dt, o.data[0], i, 0.1);
+        set_value(WEFT_F64, want.data[0], i, value(dt, o.data[0], i));
+    }
+    run_twice(&h, &o);
+    h.as.scan.dtype = WEFT_F64;
+    run_on(interp, &h, &want);
+    near("scan", dt, o.data[1], want.data[1], bytes, 4 * 0x1p-24);
+    free_operands(&o), free_operands(&want);
+}
+
+/* Infinities stay what they are. */
+static void check_scan_infinite(void) {
+    const weft_heavy h = {.kind = WEFT_HEAVY_SCAN, .as.scan = {WEFT_F32, false, false, 1, 6, 1}};
+    float x[6] = {1, (float)INFINITY, 2, -1, (float)-INFINITY, 3}, y[6];
+    operands o = {.n = 2, .data = {x, y}, .bytes = {sizeof x, sizeof y}};
+    run_twice(&h, &o);
+    assert_true(y[0] == 1 && isinf(y[1]) && isinf(y[2]) && isinf(y[3]) && isnan(y[4]) && isnan(y[5]));
+}
+
+static void test_scan(void **state) {
+    (void)state;
+    if (!opencl) return skip();
+    weft_target *target = &weft__gpu_of(opencl)->target;
+    const bool wide = target->f64;
+    for (int items = 0; items <= 64; items += 64) {
+        aim(items);
+        target->f64 = wide && items == 0; /* what cards without it do */
+        check_scan(WEFT_F32, 1, 1 << 17, 1);
+        check_scan(WEFT_F32, 2, 300, 2100); /* nothing is cut */
+        check_scan_infinite();
+    }
+    target->f64 = wide;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scatter),          cmocka_unit_test(test_scatter_order),
+        cmocka_unit_test(test_update),           cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_attention_dtypes), cmocka_unit_test(test_attention_cached),
+        cmocka_unit_test(test_attention_takes),  cmocka_unit_test(test_scan),
+    };
+    return cmocka_run_group_tests(tests, open_devices, close_devices);
+}

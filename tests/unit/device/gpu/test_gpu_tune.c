@@ -1,0 +1,132 @@
+/* src/device/gpu/backend/tune.c on the OpenCL device there is: what was measured is used again and kept on
+ * disk, within limits, and changes no bit; nothing is measured where it was not asked for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <weft/weft.h>
+#include "opencl.h"
+
+enum { N = 224 }; /* more than WORTH multiplications */
+
+static char folder[] = "/tmp/weft_test_tune_XXXXXX";
+
+static int setup(void **state) {
+    *state = NULL;
+    if (test_without_opencl()) return 0;
+    *state = folder;
+    return mkdtemp(folder) && setenv("WEFT_KERNEL_CACHE", folder, 1) == 0 ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    char command[sizeof folder + 16];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return *state ? system(command) : 0;
+}
+
+/* Processors with vectors of less than 64 bytes have one tile, so there is nothing to choose from. */
+static bool has_one_tile(void) {
+    weft_context *ctx;
+    assert_int_equal(weft_open(&(weft_open_options){.device = "opencl"}, &ctx), WEFT_OK);
+    const int bytes = weft__opencl_of(ctx->device)->gpu.target.vector_bytes;
+    weft_close(ctx);
+    if (bytes == 0 || bytes >= 64) return false;
+    print_message("vectors of %d bytes: their products have one tile, and nothing is measured\n", bytes);
+    return true;
+}
+
+typedef struct outcome {
+    int choices, kernels; /* kernels that were made */
+    double seconds;       /* the tuner's, of the last program */
+    char chosen[32];
+    float values[N * N];
+} outcome;
+
+/* A product of N x N matrices, and one more of nearly that size. */
+static void run(const char *tune, outcome *to) {
+    weft_context *ctx;
+    const int64_t shape[] = {N, N};
+    float *x = malloc(sizeof to->values);
+    for (int i = 0; i < N * N; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
+    assert_int_equal(setenv("WEFT_TUNE", tune, 1), 0);
+    const int before = weft__gpu_hook.kernels;
+    assert_int_equal(weft_open(&(weft_open_options){.device = "opencl"}, &ctx), WEFT_OK);
+    weft_tensor *a = weft_from(ctx, WEFT_F32, 2, shape, x);
+    weft_tensor *part = weft_slice(a, (int64_t[]){0, 0}, (int64_t[]){N - 5, N}, NULL);
+    weft_tensor *out[] = {weft_matmul(a, weft_transpose(a, 0, 1)),
+                          weft_matmul(part, weft_transpose(a, 0, 1))};
+    assert_int_equal(weft_eval(out, 2), WEFT_OK);
+    assert_int_equal(weft_read(out[0], to->values, sizeof to->values), WEFT_OK);
+    const weft__opencl *d = weft__opencl_of(ctx->device);
+    to->choices = ctx->device->n_choices;
+    to->kernels = weft__gpu_hook.kernels - before;
+    to->seconds = d->gpu.tuner.seconds;
+    memset(to->chosen, 0, sizeof to->chosen);
+    if (to->choices) memcpy(to->chosen, ctx->device->choices[0].chosen, sizeof to->chosen);
+    weft_close(ctx);
+    free(x);
+}
+
+static void test_kept(void **state) {
+    static outcome off, first, second;
+    if (!*state || has_one_tile()) skip();
+    run("off", &off);
+    run("on", &first);
+    run("on", &second);
+    assert_int_equal(off.choices, 0);
+    assert_int_equal(first.choices, 1); /* one class */
+    assert_true(first.seconds > 0 && first.kernels > off.kernels);
+    assert_int_equal(second.choices, 1);
+    assert_string_equal(second.chosen, first.chosen);
+    assert_true(second.seconds == 0 && second.kernels == off.kernels); /* read, not measured */
+    assert_memory_equal(off.values, first.values, sizeof off.values);
+    assert_memory_equal(off.values, second.values, sizeof off.values);
+}
+
+static void test_nothing_on_disk(void **state) {
+    static outcome first, second;
+    if (!*state || has_one_tile()) skip();
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", "off", 1), 0);
+    run("on", &first);
+    run("on", &second);
+    assert_true(first.seconds > 0 && second.seconds > 0);
+    assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
+}
+
+/* A program's time is over; small products are nobody's worry; a card asks for itself, a processor does not.
+ */
+static void test_limits(void **state) {
+    weft_context *ctx;
+    weft_tuner tuner;
+    if (!*state) skip();
+    assert_int_equal(setenv("WEFT_TUNE", "on", 1), 0);
+    assert_int_equal(weft_open(&(weft_open_options){.device = "opencl"}, &ctx), WEFT_OK);
+    weft_tuner *own = &weft__gpu_of(ctx->device)->tuner;
+    weft_tuner_question q = {.key = {1, 2}, .usual = 1, .ways = 3};
+    assert_true(weft__tuner_asks(own, 1e9));
+    assert_false(weft__tuner_asks(own, 1e3));
+    assert_false(weft__tuner_asks(NULL, 1e9));
+    own->seconds = 2;
+    assert_int_equal(weft__tuner_choose(own, &q), 1);
+    assert_int_equal(ctx->device->n_choices, 0);
+    weft__tuner_begin(own);
+    assert_true(own->seconds == 0);
+    assert_int_equal(unsetenv("WEFT_TUNE"), 0);
+    weft__tuner_open(&tuner, ctx->device, "a card", true);
+    assert_true(weft__tuner_asks(&tuner, 1e9));
+    weft__tuner_open(&tuner, ctx->device, "a processor", false);
+    assert_false(weft__tuner_asks(&tuner, 1e9));
+    weft_close(ctx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kept), cmocka_unit_test(test_nothing_on_disk),
+                                       cmocka_unit_test(test_limits)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

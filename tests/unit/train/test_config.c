@@ -1,0 +1,392 @@
+/* The configuration: what it accepts, what each malformed class is answered with, and that what it writes
+ * reads back the same. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "unit/failing_alloc.h"
+#include "train/config/config.h"
+
+static weft_status parse(weft__config *config, const char *text) {
+    weft__config_init(config);
+    return weft__config_parse(config, text, strlen(text), "t.yaml");
+}
+
+static void accepts_every_kind(void **state) {
+    (void)state;
+    weft__config config;
+    char origin[64];
+    assert_int_equal(parse(&config, "task: language-model\n"
+                                    "data:\n  path: \"a b.txt\"\n  source: text\n"
+                                    "model: {type: gpt, layers: 2, bias: false}\n"
+                                    "optimizer:\n  lr: 3e-4\n  betas: [0.8, 0.95]\n"
+                                    "train:\n  steps: 1e3\n  seed: 9223372036854775807\n  save_every: ~\n"),
+                     WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_string_equal(config.data_path, "a b.txt");
+    assert_int_equal(config.model_layers, 2);
+    assert_false(config.model_bias);
+    assert_true(config.optimizer_lr == 3e-4);
+    assert_int_equal(config.optimizer_betas.count, 2);
+    assert_true(config.optimizer_betas.values[1] == 0.95);
+    assert_int_equal(config.train_steps, 1000);
+    assert_true(config.train_seed == INT64_MAX);
+    assert_int_equal(config.train_save_every, 500); /* ~ leaves the default */
+    assert_string_equal(weft__config_origin(&config, WEFT__KEY_optimizer_lr, origin, sizeof origin),
+                        "t.yaml:7");
+    assert_string_equal(weft__config_origin(&config, WEFT__KEY_model_width, origin, sizeof origin),
+                        "default");
+    weft__config_free(&config);
+}
+
+/* Text, and what the message must hold. */
+static void refuses_with_place_and_cause(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"model:\n  layer: 3\n", "t.yaml:2:3: unknown key model.layer; did you mean model.layers?"},
+        {"lr: 0.1\n", "t.yaml:1:1: unknown key lr; did you mean optimizer.lr?"},
+        {"trian:\n  steps: 3\n", "t.yaml:1:1: unknown key trian"},
+        {"model:\n  layers: three\n", "t.yaml:2:11: model.layers: a whole number is wanted"},
+        {"model:\n  layers: 2.5\n", "a whole number is wanted"},
+        {"model:\n  layers: 0\n", "outside 1 to 1000"},
+        {"model:\n  layers: 99999999999999999999\n", "a whole number is wanted"},
+        {"model:\n  layers: [1]\n", "one value is wanted, not a list"},
+        {"model:\n  layers: {a: 1}\n", "a value is wanted here"},
+        {"model:\n  bias: yes\n", "true or false is wanted"},
+        {"optimizer:\n  lr: 0,1\n", "a number is wanted"},
+        {"optimizer:\n  lr: nan\n", "a number is wanted"},
+        {"optimizer:\n  lr: 1e999\n", "a number is wanted"},
+        {"optimizer:\n  lr: -1\n", "outside"},
+        {"optimizer:\n  type: adamx\n", "one of these is wanted, not 'adamx': sgd rmsprop adam adamw"},
+        {"optimizer:\n  betas: [0.9, 2]\n", "outside 1e-06 to"},
+        {"optimizer:\n  betas: []\n", "1 to 64 values"},
+        {"data:\n  path: ''\n", "a text is wanted"},
+        {"data:\n  labels: [a, b, c, d]\n", "at most 3 values"},
+        {"task: regression\ntask: regression\n", "t.yaml:2:7: the key stands here a second time"},
+        {"train: 3\n", "keys are wanted under a section"},
+        {"- a\n- b\n", "'key: value' lines are wanted"},
+        {"", "the file is empty"},
+        {"a: &x 1\n", "unknown key a"},
+        {"task: &x regression\n", "anchors"},
+        {"task: *x\n", "t.yaml:1:7"},
+        {"task: !!str regression\n", "tags"},
+        {"task: regression\n---\ntask: regression\n", "one document"},
+        {"task: [regression\n", "t.yaml:2"},
+        {"task: \"a\\0b\"\n", "NUL"},
+        {"task: \xff\xfe\xfd\n", "t.yaml"},
+        {"task:\tregression\n  x\n", "t.yaml"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__config config;
+        assert_int_equal(parse(&config, cases[i].text), WEFT_ERR_FORMAT);
+        if (!strstr(weft_last_error(NULL), cases[i].message))
+            fail_msg("case %zu: '%s' lacks '%s'", i, weft_last_error(NULL), cases[i].message);
+        weft__config_free(&config);
+    }
+}
+
+static void refuses_what_does_not_fit_together(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"task: language-model\n", "data.path is missing"},
+        {"data: {path: a}\nmodel: {heads: 3}\n", "t.yaml:2: model.heads: the heads must divide"},
+        {"data: {path: a}\ntask: regression\nmodel: {type: gpt}\n", "goes with models of language"},
+        {"data: {path: a, source: csv}\n", "text, bytes and tokens go with"},
+        {"data: {path: a, val_path: b, val_fraction: 0.2}\n", "data.val_fraction: must be 0"},
+        {"task: classification\ndata: {path: a, source: csv, labels: [b]}\n",
+         "t.yaml:2: data.labels: csv and json"},
+        {"task: regression\ndata: {path: a, source: npy, target: y}\n", "data.target: is for csv and json"},
+        {"data: {path: a}\noptimizer: {betas: [0.9]}\n", "two numbers"},
+        {"data: {path: a}\noptimizer: {nesterov: true}\n", "needs optimizer.momentum"},
+        {"data: {path: a}\nschedule: {min_lr: 1}\n", "above optimizer.lr"},
+        {"data: {path: a}\ntrain: {steps: 0}\n", "how long to train"},
+        {"data: {path: a}\ntrain: {steps: 10, epochs: 1}\n", "only one of"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__config config;
+        assert_int_equal(parse(&config, cases[i].text), WEFT_OK);
+        assert_int_not_equal(weft__config_resolve(&config), WEFT_OK);
+        if (!strstr(weft_last_error(NULL), cases[i].message))
+            fail_msg("case %zu: '%s' lacks '%s'", i, weft_last_error(NULL), cases[i].message);
+        weft__config_free(&config);
+    }
+}
+
+static void set_overrides_and_is_checked(void **state) {
+    (void)state;
+    weft__config config;
+    assert_int_equal(parse(&config, "data: {path: a}\nmodel: {type: mlp}\ntask: classification\n"), WEFT_OK);
+    assert_int_equal(weft__config_set(&config, "model.hidden=[32, 16,8]"), WEFT_OK);
+    assert_int_equal(weft__config_set(&config, "data.path=x=y.idx"), WEFT_OK);
+    assert_int_equal(weft__config_set(&config, "train.epochs=2"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_int_equal(config.model_hidden.count, 3);
+    assert_int_equal(config.model_hidden.values[2], 8);
+    assert_string_equal(config.data_path, "x=y.idx");
+    assert_int_equal(weft__config_set(&config, "train.epochs"), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft__config_set(&config, "train.epoch=1"), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(NULL), "did you mean train.epochs?"));
+    assert_int_equal(weft__config_set(&config, "model.hidden=4,x"), WEFT_ERR_ARGUMENT);
+    weft__config_free(&config);
+}
+
+static void epochs_and_steps_replace_each_other(void **state) {
+    (void)state;
+    weft__config config;
+    assert_int_equal(parse(&config, "data: {path: a}\ntrain: {epochs: 3}\n"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_int_equal(config.train_steps, 0);
+    assert_int_equal(config.train_epochs, 3);
+    weft__config_free(&config);
+}
+
+static void device_comes_from_the_environment_last(void **state) {
+    (void)state;
+    weft__config config;
+    char origin[64];
+    setenv("WEFT_DEVICE", "interp", 1);
+    assert_int_equal(parse(&config, "data: {path: a}\n"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_string_equal(config.device, "interp");
+    assert_string_equal(weft__config_origin(&config, WEFT__KEY_device, origin, sizeof origin), "environment");
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, "data: {path: a}\ndevice: cpu\n"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_string_equal(config.device, "cpu");
+    weft__config_free(&config);
+    unsetenv("WEFT_DEVICE");
+}
+
+static void devices_share_the_batches_of_a_step(void **state) {
+    (void)state;
+    weft__config config;
+    static const char text[] = "data: {path: a}\ndevices: [opencl:0, opencl:1]\ntrain: {accumulate: 4}\n";
+    assert_int_equal(parse(&config, text), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_string_equal(config.device, "opencl:0");
+    assert_int_equal(config.devices.count, 2);
+    char *written = weft__config_text(&config); /* which names both, and is no contradiction */
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, written), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_int_equal(config.devices.count, 2);
+    free(written);
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, text), WEFT_OK); /* one that is asked for by hand counts more */
+    assert_int_equal(weft__config_put(&config, WEFT__KEY_device, "cpu", WEFT__ORIGIN_FLAG, "--device"),
+                     WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_string_equal(config.device, "cpu");
+    assert_int_equal(config.devices.count, 0);
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, text), WEFT_OK); /* to use the model one is enough */
+    weft__config_one_device(&config);
+    assert_string_equal(config.device, "opencl:0");
+    assert_int_equal(config.devices.count, 0);
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, "data: {path: a}\ndevice: cpu\ndevices: [opencl:0, opencl:1]\n"),
+                     WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_ERR_FORMAT);
+    assert_non_null(strstr(weft_last_error(NULL), "give device or devices, not both"));
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, "data: {path: a}\ndevices: [cpu, cpu, cpu]\ntrain: {accumulate: 4}\n"),
+                     WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_ERR_FORMAT);
+    assert_non_null(strstr(weft_last_error(NULL), "train.accumulate: 12"));
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, "data: {path: a}\ndevices: [cpu, \"\"]\n"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_ERR_FORMAT);
+    assert_non_null(strstr(weft_last_error(NULL), "devices: a name of a device is wanted"));
+    weft__config_free(&config);
+}
+
+/* What is written reads back to the same values, awkward texts included. */
+static void resolved_text_reads_back(void **state) {
+    (void)state;
+    weft__config first, second;
+    assert_int_equal(parse(&first,
+                           "task: regression\nmodel: {type: mlp, hidden: [7]}\n"
+                           "data: {source: csv, path: \"we \\\"ird: #\\\\ p\xc3\xa4th\", columns: [\"1\", "
+                           "'true', a-b, \"x, y\"]}\noptimizer: {lr: 0.1, clip: 0.30000000000000004}\n"),
+                     WEFT_OK);
+    assert_int_equal(weft__config_resolve(&first), WEFT_OK);
+    char *text = weft__config_text(&first);
+    assert_non_null(text);
+    assert_int_equal(parse(&second, text), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&second), WEFT_OK);
+    for (int i = 0; i < WEFT__KEY_COUNT; i++) {
+        char a[512], b[512];
+        weft__config_value(&first, (weft__config_key)i, a, sizeof a);
+        weft__config_value(&second, (weft__config_key)i, b, sizeof b);
+        assert_string_equal(a, b);
+    }
+    assert_string_equal(second.data_path, "we \"ird: #\\ p\xc3\xa4th");
+    assert_string_equal(second.data_columns.values[3], "x, y");
+    char hash_a[17], hash_b[17];
+    assert_int_equal(weft__config_hash(NULL, &first, hash_a), WEFT_OK);
+    assert_int_equal(weft__config_hash(NULL, &second, hash_b), WEFT_OK);
+    assert_string_equal(hash_a, hash_b);
+    second.optimizer_lr = 0.2;
+    assert_int_equal(weft__config_hash(NULL, &second, hash_b), WEFT_OK);
+    assert_string_not_equal(hash_a, hash_b);
+    free(text);
+    weft__config_free(&first);
+    weft__config_free(&second);
+}
+
+/* Checkpoints of the first version are known again: keys that came later, as they are by themselves, change
+ * no hash. */
+static void later_keys_change_no_hash(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *hash;
+    } first[] = {{"data: {path: a}", "22f0c607f26b8a60"},
+                 {"model: {type: mlp}\ndata: {path: a}", "25f741d72207548b"}};
+    char hash[17];
+    weft__config config;
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+        assert_int_equal(parse(&config, first[i].text), WEFT_OK);
+        assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+        assert_int_equal(weft__config_hash(NULL, &config, hash), WEFT_OK);
+        assert_string_equal(hash, first[i].hash);
+        weft__config_free(&config);
+    }
+    assert_int_equal(parse(&config, "data: {path: a}\nmodel: {norm: rms}"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_int_equal(weft__config_hash(NULL, &config, hash), WEFT_OK);
+    assert_string_not_equal(hash, first[0].hash);
+    weft__config_free(&config);
+}
+
+static weft__config hashed;
+
+static weft_status hash_it(weft_context *ctx) {
+    char whole[17], hash[17] = "";
+    assert_int_equal(weft__config_hash(NULL, &hashed, whole), WEFT_OK);
+    const weft_status status = weft__config_hash(ctx, &hashed, hash);
+    if (status == WEFT_OK) assert_string_equal(hash, whole);
+    return status;
+}
+
+/* A key whose value finds no memory is not left out: the checkpoint could not be resumed. */
+static void no_hash_without_memory(void **state) {
+    (void)state;
+    assert_int_equal(parse(&hashed, "data: {path: a}"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&hashed), WEFT_OK);
+    assert_true(fail_each_allocation(hash_it) >= WEFT__KEY_COUNT);
+    weft__config_free(&hashed);
+}
+
+/* The template holds every key, and works as it is once it has data. */
+static void template_is_complete_and_valid(void **state) {
+    (void)state;
+    static const char *const names[] = {
+#define MODEL(id, name, kind) #name,
+#include "train/model/models.def"
+        "gpt2", "llama"};
+    assert_null(weft__config_preset("gpt3"));
+    for (int preset = 0; preset < (int)(sizeof names / sizeof *names); preset++) {
+        const weft__model_type model = weft__config_preset(names[preset])->model;
+        weft__config config;
+        char *text = weft__config_template(weft__config_preset(names[preset]), "some data.txt");
+        assert_non_null(text);
+        for (int i = 0; i < WEFT__KEY_COUNT; i++) {
+            const char *key = weft__config_rows[i].key, *dot = strrchr(key, '.');
+            char line[64];
+            snprintf(line, sizeof line, "%s:", dot ? dot + 1 : key);
+            if (!strstr(text, line)) fail_msg("the template lacks %s", key);
+        }
+        assert_int_equal(parse(&config, text), WEFT_OK);
+        assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+        assert_int_equal(config.model_type, model);
+        if (preset < (int)WEFT__MODEL_TYPE_COUNT) { /* the choices of the key are those of the table */
+            char choice[32];
+            assert_string_equal(weft__config_choice(WEFT__KEY_model_type, preset, choice), names[preset]);
+        }
+        assert_string_equal(config.data_path, "some data.txt");
+        weft__config_free(&config);
+        free(text);
+    }
+}
+
+/* The name of the data tells its kind, and a path of any length fits. */
+static void template_follows_the_data(void **state) {
+    (void)state;
+    char longest[3000];
+    memset(longest, '"', sizeof longest); /* each is written as two characters */
+    memcpy(longest + sizeof longest - 8, ".csv.gz", 8);
+    const struct {
+        const char *path;
+        int source;
+    } cases[] = {{"iris.csv", WEFT__SOURCE_CSV}, {"a/b.json", WEFT__SOURCE_JSON},
+                 {"x.npy.gz", WEFT__SOURCE_NPY}, {"csv", WEFT__SOURCE_IDX},
+                 {"t10k.gz", WEFT__SOURCE_IDX},  {"a.csv.bak", WEFT__SOURCE_IDX},
+                 {longest, WEFT__SOURCE_CSV}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__config config;
+        char *text = weft__config_template(weft__config_preset("mlp"), cases[i].path);
+        assert_non_null(text);
+        assert_int_equal(parse(&config, text), WEFT_OK);
+        assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+        assert_int_equal(config.data_source, cases[i].source);
+        assert_string_equal(config.data_path, cases[i].path);
+        weft__config_free(&config);
+        free(text);
+    }
+}
+
+/* Of two values of which only one may be given, the file's yields to --set. */
+static void set_wins_over_the_file(void **state) {
+    (void)state;
+    weft__config config;
+    assert_int_equal(parse(&config, "data: {path: a, val_fraction: 0.2}\ntrain: {epochs: 5}\n"), WEFT_OK);
+    assert_int_equal(weft__config_set(&config, "train.steps=7"), WEFT_OK);
+    assert_int_equal(weft__config_set(&config, "data.val_path=b"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_true(config.train_steps == 7 && config.train_epochs == 0 && config.data_val_fraction == 0);
+    weft__config_free(&config);
+    assert_int_equal(parse(&config, "data: {path: a}\ntrain: {steps: 5}\n"), WEFT_OK);
+    assert_int_equal(weft__config_set(&config, "train.epochs=7"), WEFT_OK);
+    assert_int_equal(weft__config_resolve(&config), WEFT_OK);
+    assert_true(config.train_steps == 0 && config.train_epochs == 7);
+    weft__config_free(&config);
+}
+
+static void nearest_key_is_near(void **state) {
+    (void)state;
+    assert_string_equal(weft__config_nearest("model.haeds"), "model.heads");
+    assert_string_equal(weft__config_nearest("optimiser.lr"), "optimizer.lr");
+    assert_string_equal(weft__config_nearest("train.lr"), "optimizer.lr");
+    assert_string_equal(weft__config_nearest("train.batchsize"), "train.batch");
+    assert_null(weft__config_nearest("zzzzqqqq"));
+}
+
+int main(void) {
+    unsetenv("WEFT_DEVICE");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accepts_every_kind),
+        cmocka_unit_test(refuses_with_place_and_cause),
+        cmocka_unit_test(refuses_what_does_not_fit_together),
+        cmocka_unit_test(set_overrides_and_is_checked),
+        cmocka_unit_test(epochs_and_steps_replace_each_other),
+        cmocka_unit_test(device_comes_from_the_environment_last),
+        cmocka_unit_test(devices_share_the_batches_of_a_step),
+        cmocka_unit_test(resolved_text_reads_back),
+        cmocka_unit_test(later_keys_change_no_hash),
+        cmocka_unit_test(no_hash_without_memory),
+        cmocka_unit_test(template_is_complete_and_valid),
+        cmocka_unit_test(template_follows_the_data),
+        cmocka_unit_test(set_wins_over_the_file),
+        cmocka_unit_test(nearest_key_is_near),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

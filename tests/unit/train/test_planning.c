@@ -1,0 +1,109 @@
+/* Plans of a configuration: by device, what saves, and the batch that fits; without data, card or memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include <weft/nn.h>
+
+#include "train/analysis/planning.h"
+
+#define GB UINT64_C(1000000000)
+
+static void gpt2(weft__config *config) {
+    static const char *const values[] = {"data.source=tokens",   "data.path=/nowhere/there.bin",
+                                         "model.layers=12",      "model.heads=12",
+                                         "model.width=768",      "model.context=1024",
+                                         "model.vocab=50304",    "train.batch=64",
+                                         "train.precision=bf16", "train.steps=10"};
+    weft__config_init(config);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        assert_int_equal(weft__config_set(config, values[i]), WEFT_OK);
+    assert_int_equal(weft__config_resolve(config), WEFT_OK);
+}
+
+static uint64_t total(const weft__config *config, const weft__dataset *data, const char *device) {
+    weft__planned planned;
+    assert_int_equal(weft__planning_step(config, data, device, &planned), WEFT_OK);
+    return weft_memory_total(&planned.memory);
+}
+
+/* Parameters in f32 and bf16 and two states of f32: 14 bytes each, and gradients 4. */
+static void test_step(void **state) {
+    weft__config config;
+    weft__dataset data;
+    weft__planned p;
+    (void)state;
+    gpt2(&config);
+    assert_int_equal(weft__planning_data(&config, &data), WEFT_OK);
+    assert_int_equal(weft__planning_step(&config, &data, "cuda", &p), WEFT_OK);
+    assert_string_equal(p.device, "cuda");
+    assert_true(p.absent && p.device_memory == UINT64_C(80) << 30);
+    const uint64_t n = p.parameters;
+    assert_in_range(p.memory.kinds[WEFT_MEMORY_PARAMETERS], 6 * n, 6 * n + (1 << 20));
+    assert_in_range(p.memory.kinds[WEFT_MEMORY_STATES], 8 * n, 8 * n + (1 << 20));
+    assert_in_range(p.memory.kinds[WEFT_MEMORY_GRADIENTS], 4 * n, 4 * n + (1 << 20));
+    assert_in_range(p.memory.kinds[WEFT_MEMORY_DATA], 2 * 64 * 1024 * 4, 2 * 64 * 1024 * 4 + 4096);
+    assert_true(p.memory.kinds[WEFT_MEMORY_ACTIVATIONS] > 20 * GB);
+    assert_string_equal(p.memory.largest[0].layer, "h.*.mlp.c_fc");
+    assert_int_equal(p.memory.largest[0].count, 24);
+    assert_true(p.memory.program.launches > 150);
+    weft__saving savings[WEFT__SAVINGS];
+    int count = 0;
+    assert_int_equal(weft__planning_savings(&config, &data, &p, savings, &count), WEFT_OK);
+    assert_true(count >= 5);
+    assert_string_equal(savings[0].key, "train.recompute");
+    assert_string_equal(savings[0].value, "block");
+    assert_true(savings[0].saves > 20 * GB && savings[0].total < 7 * GB);
+    assert_int_equal(weft__planning_step(&config, &data, "interp", &p), WEFT_ERR_DEVICE);
+    assert_non_null(strstr(weft_last_error(NULL), "opencl, cuda"));
+    weft__dataset_free(NULL, &data);
+    weft__config_free(&config);
+}
+
+/* The largest multiple of 8 that fits; nothing smaller than 1 is tried. */
+static void test_batch(void **state) {
+    weft__config config;
+    weft__dataset data;
+    (void)state;
+    gpt2(&config);
+    assert_int_equal(weft__config_set(&config, "train.batch=auto"), WEFT_OK);
+    assert_int_equal(config.train_batch, 0);
+    char value[16];
+    assert_string_equal(weft__config_value(&config, WEFT__KEY_train_batch, value, sizeof value), "auto");
+    assert_int_equal(weft__planning_data(&config, &data), WEFT_OK);
+    const uint64_t memory = 8 * GB, most = memory - weft__planning_reserve(memory);
+    assert_int_equal(weft__planning_batch(&config, &data, "cpu", memory), WEFT_OK);
+    assert_true(config.train_batch >= 8 && config.train_batch % 8 == 0);
+    assert_true(total(&config, &data, "cpu") <= most);
+    config.train_batch += 8;
+    assert_true(total(&config, &data, "cpu") > most);
+    assert_int_equal(weft__planning_batch(&config, &data, "cpu", 2 * GB), WEFT_ERR_OOM);
+    assert_non_null(strstr(weft_last_error(NULL), "not even a batch of 1 fits on cpu"));
+    assert_non_null(strstr(weft_last_error(NULL), "the largest: 0.50 GB of gradients of the parameters"));
+    assert_non_null(strstr(weft_last_error(NULL), "train.recompute=block saves"));
+    assert_int_equal(weft__planning_batch(&config, &data, "cpu", 0), WEFT_ERR_UNSUPPORTED);
+    weft__dataset_free(NULL, &data);
+    weft__config_free(&config);
+}
+
+static void test_bad_values(void **state) {
+    weft__config config;
+    (void)state;
+    weft__config_init(&config);
+    assert_int_equal(weft__config_set(&config, "train.recompute=sometimes"), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(NULL), "none gelu norm block"));
+    assert_int_equal(weft__config_set(&config, "train.batch=much"), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(NULL), "a whole number or auto"));
+    assert_int_equal(weft__config_set(&config, "train.batch=0"), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft__config_set(&config, "train.head_chunks=-1"), WEFT_ERR_ARGUMENT);
+    weft__config_free(&config);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_step), cmocka_unit_test(test_batch),
+                                       cmocka_unit_test(test_bad_values)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
