@@ -237,9 +237,22 @@ void weft__node_settle(weft_tensor *t, weft_storage *storage) {
     t->epoch = t->ctx->epoch;
 }
 
+/* Moves a kept node out of its closing scope, whose list is dropped as a whole: neighbours may be gone
+ * already. */
+static void promote(weft_tensor *t) {
+    t->scope = NULL;
+    link_node(t);
+}
+
+/* A leaf that is the newest node has no readers yet. It leaves its scope at once, so that weft_free can free
+ * it before the scope closes: the outermost one closes with the context. */
 weft_tensor *weft_keep(weft_tensor *t) {
     if (!t || !t->ctx || t == &t->ctx->graph->oom || is_freed(t)) return t;
     t->flags = (uint8_t)((t->flags | WEFT_NODE_KEPT) & ~WEFT_NODE_HELD);
+    if (t->scope && t->leaf && !t->error && t->serial == t->ctx->graph->serial) {
+        unlink_node(t);
+        promote(t);
+    }
     return t;
 }
 
@@ -252,13 +265,6 @@ void weft__node_let_go(weft_tensor *t) {
     if (--t->holds > 0 || !(t->flags & WEFT_NODE_HELD)) return;
     t->flags &= (uint8_t)~WEFT_NODE_HELD;
     weft_free(t);
-}
-
-/* Moves a kept node out of its closing scope, whose list is dropped as a whole: neighbours may be gone
- * already. */
-static void promote(weft_tensor *t) {
-    t->scope = NULL;
-    link_node(t);
 }
 
 void weft_free(weft_tensor *t) {

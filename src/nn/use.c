@@ -215,9 +215,12 @@ weft_status weft_module_recompute(weft_module *m, weft_recompute what) {
     return WEFT_OK;
 }
 
-static void compute_tree(weft_module *m, weft_dtype dtype) {
+/* Returns whether this changes anything. */
+static bool compute_tree(weft_module *m, weft_dtype dtype) {
+    bool changes = m->compute != dtype;
     m->compute = dtype;
-    for (size_t i = 0; i < m->n_children; i++) compute_tree(m->children[i], dtype);
+    for (size_t i = 0; i < m->n_children; i++) changes |= compute_tree(m->children[i], dtype);
+    return changes;
 }
 
 weft_status weft_module_compute(weft_module *m, weft_dtype dtype) {
@@ -227,8 +230,7 @@ weft_status weft_module_compute(weft_module *m, weft_dtype dtype) {
         return weft__fail(m->ctx, WEFT_ERR_UNSUPPORTED,
                           "weft_module_compute: %s computes in f32, bf16 or f16, not in %s", m->kind,
                           weft_dtype_name(dtype));
-    compute_tree(m, dtype);
-    weft__module_root(m)->freezes++; /* optimizers keep what it rounds to */
+    if (compute_tree(m, dtype)) weft__module_root(m)->freezes++; /* optimizers keep rounded parameters */
     return WEFT_OK;
 }
 

@@ -106,6 +106,30 @@ static void test_variable_freed(void **state) {
     assert_float_equal(weft_item(loss), 61, 1e-6);
 }
 
+/* A program may never open a scope, and what it frees must be free all the same. An optimizer frees the old
+ * block of parameters when it lays them out anew. */
+static void test_variable_freed_without_a_scope(void **state) {
+    weft_context *ctx = *state;
+    const size_t kept = count_kept(ctx), temporaries = ctx->root_scope->count;
+    weft_tensor *v = weft_variable_new(ctx, "v", WEFT_F32, SHAPE(2), (float[]){1, 2});
+    weft_tensor *y = weft_neg(v);
+    weft_free(v);
+    assert_values(y, -1, -2);
+    weft_module *m = weft_mlp(ctx, (const int64_t[]){64, 64}, 2, NULL);
+    weft_optimizer *opt = weft_adam(m, &(weft_adam_options){.lr = 0.1});
+    for (int i = 0; i < 2; i++) {
+        weft_scope *scope = weft_scope_open(ctx);
+        assert_ok(weft_module_compute(m, i == 0 ? WEFT_F32 : WEFT_BF16));
+        y = weft_forward(m, weft_from(ctx, WEFT_F32, SHAPE(1, 64), (const float[64]){1}));
+        assert_ok(weft_optimizer_step(opt, weft_mean(y, WEFT_ALL_AXES, false)));
+        weft_scope_close(scope);
+    }
+    weft_optimizer_free(opt);
+    weft_module_free(m);
+    assert_int_equal(count_kept(ctx), kept);
+    assert_int_equal(ctx->root_scope->count, temporaries + 1); /* y */
+}
+
 /* A kept tensor that could not be evaluated is poisoned, and holds nothing more. */
 static void test_poisoned_at_the_end(void **state) {
     weft_context *ctx = *state;
@@ -424,6 +448,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_freed_in_an_inner_scope, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kept_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_variable_freed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_variable_freed_without_a_scope, setup, teardown),
         cmocka_unit_test_setup_teardown(test_poisoned_at_the_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_assigned_below_a_reader, setup, teardown),
         cmocka_unit_test_setup_teardown(test_program_of_freed, setup, teardown),
