@@ -17,6 +17,12 @@ if [ -e tools/gen_ops.py ]; then
         status=1
     fi
 fi
+if python3 tools/gen_configuration.py --check; then
+    echo "generated: docs/configuration.md is up to date"
+else
+    echo "generated: docs/configuration.md is stale: tools/gen_configuration.py"
+    status=1
+fi
 python3 tools/check_headers.py || status=1
 python3 tools/check_symbols.py "$build" || status=1
 

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Writes the tables of keys in docs/configuration.md from src/train/config_keys.def and src/train/models.def.
+With --check: fails when the page is stale. Text outside the two marks is written by hand and stays."""
+
+import ast
+import re
+import sys
+
+import c_text
+
+PAGE = "docs/configuration.md"
+BEGIN = "<!-- keys: begin; written by tools/gen_configuration.py -->\n"
+END = "<!-- keys: end -->\n"
+SECTIONS = {"task": "The task", "data": "Data", "model": "Model", "optimizer": "Optimizer", "schedule": "Learning-rate schedule",
+            "train": "Training", "device": "Devices"}
+FIELDS = ("field", "key", "kind", "low", "high", "choices", "models", "language", "vectors", "doc")
+
+
+def calls(text, name):
+    """The arguments of each call of a macro, as strings; a C string is unquoted, NULL is None."""
+    for match in re.finditer(rf"^{name}\(", text, re.M):
+        arguments, at = [], match.end()
+        while text[at - 1] != ")":
+            token = re.compile(r'\s*("(?:\\.|[^"\\])*"|[^,()"]+?)\s*[,)]\s*').match(text, at)
+            word = token[1]
+            arguments.append(ast.literal_eval(word) if word[0] == '"' else None if word == "NULL" else word)
+            at = token.end()
+            while text[at - 1].isspace():
+                at -= 1
+        yield arguments
+
+
+def read():
+    """The keys as dictionaries, the models of each kind, and the defaults of single models by field."""
+    models, defaults = {"LANGUAGE": [], "VECTORS": []}, {}
+    table = re.sub(r"/\*.*?\*/", "", c_text.read("src/train/models.def"), flags=re.S)
+    for _, name, kind in calls(table, "MODEL"):
+        models[kind].append(name)
+    for model, field, value in calls(table, "DEFAULT"):
+        defaults.setdefault(field, {})[model.lower()] = value
+    keys = [dict(zip(FIELDS, row)) for row in calls(c_text.read("src/train/config_keys.def"), "KEY")]
+    return keys, models, defaults
+
+
+def taken_by(key, models):
+    """The models that a key has a meaning for."""
+    everything = models["LANGUAGE"] + models["VECTORS"]
+    names = [n for word in key["models"].split("|")
+             for n in {"ALL": everything, **models}.get(word.strip(), [word.strip().lower()])]
+    return [n for n in everything if n in names]
+
+
+def values(key):
+    """What a key may be set to."""
+    kind, low, high, choices = key["kind"], float(key["low"]), float(key["high"]), key["choices"]
+    words = ", ".join(f"`{c}`" for c in choices.split("|")) if choices else ""
+    least = "" if low == 0 and kind in ("INT", "INTS") else f", at least {key['low']}"
+    between = f"{key['low']} to {key['high']}"
+    return {"CHOICE": words, "BOOL": "`true`, `false`", "TEXT": "text", "PATH": "path", "TEXTS": "list of texts",
+            "INT": f"integer{least}" + (f", or {words}" if words else ""), "INTS": f"list of integers{least}",
+            "NUM": f"number, {between}" if high < 1e9 else f"number{least or ', at least 0'}",
+            "NUMS": f"list of numbers, {between}"}[kind]
+
+
+def default(key, models, own):
+    """The default, by model where models differ."""
+    taken = taken_by(key, models)
+    usual = {n: own.get(n, key["language"] if n in models["LANGUAGE"] else key["vectors"]) for n in taken}
+    by_value = {}
+    for name, value in usual.items():
+        by_value.setdefault(f"`{value}`" if value is not None else "not set", []).append(name)
+    if len(taken) > 4:  # what most have goes first, without their names
+        most = max(by_value, key=lambda value: len(by_value[value]))
+        others = [f"{', '.join(names)}: {value}" for value, names in by_value.items() if value != most]
+        return "; ".join([most, *others])
+    if len(by_value) == 1:
+        return next(iter(by_value))
+    return "; ".join(f"{', '.join(names)}: {value}" for value, names in by_value.items())
+
+
+def tables():
+    keys, models, defaults = read()
+    everything = models["LANGUAGE"] + models["VECTORS"]
+    names = {key["key"] for key in keys}
+    out, open_section = [], None
+    for key in keys:
+        section = key["key"].split(".")[0].replace("devices", "device")
+        if section != open_section:
+            out.append(f"\n### {SECTIONS[section]}\n| key | values | default | models | meaning |\n| --- | --- | --- | --- | --- |\n")
+            open_section = section
+        taken = taken_by(key, models)
+        who = "all" if taken == everything else "all but " + ", ".join(models["LANGUAGE"]) \
+            if taken == models["VECTORS"] else ", ".join(taken)
+        shown = "`gpt`; with another `task`: `mlp`" if key["key"] == "model.type" \
+            else default(key, models, defaults.get(key["field"], {}))
+        doc = re.sub(r"\w+\.\w+", lambda m: f"`{m[0]}`" if m[0] in names else m[0], key["doc"])
+        out.append(f"| `{key['key']}` | {values(key)} | {shown} | {who} | {doc} |\n")
+    return "".join(out).lstrip("\n")
+
+
+def main():
+    page = c_text.read(PAGE)
+    head, rest = page.split(BEGIN)
+    wanted = head + BEGIN + tables() + END + rest.split(END)[1]
+    if "--check" in sys.argv[1:]:
+        return 0 if page == wanted else 1
+    (c_text.ROOT / PAGE).write_text(wanted, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
