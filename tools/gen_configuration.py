@@ -89,7 +89,7 @@ def tables():
             out.append(f"\n### {SECTIONS[section]}\n| key | values | default | models | meaning |\n| --- | --- | --- | --- | --- |\n")
             open_section = section
         taken = taken_by(key, models)
-        who = "all" if taken == everything else "all but " + ", ".join(models["LANGUAGE"]) \
+        who = "all" if taken == everything else "tables and images" \
             if taken == models["VECTORS"] else ", ".join(taken)
         shown = "`gpt`; with another `task`: `mlp`" if key["key"] == "model.type" \
             else default(key, models, defaults.get(key["field"], {}))
