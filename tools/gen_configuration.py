@@ -11,8 +11,8 @@ import c_text
 PAGE = "docs/configuration.md"
 BEGIN = "<!-- keys: begin; written by tools/gen_configuration.py -->\n"
 END = "<!-- keys: end -->\n"
-SECTIONS = {"task": "The task", "data": "Data", "model": "Model", "optimizer": "Optimizer", "schedule": "Learning-rate schedule",
-            "train": "Training", "device": "Devices"}
+SECTIONS = {"task": "The task", "data": "Data", "model": "Model", "optimizer": "Optimizer",
+            "schedule": "Learning-rate schedule", "train": "Training", "device": "Devices"}
 FIELDS = ("field", "key", "kind", "low", "high", "choices", "models", "language", "vectors", "doc")
 
 
@@ -52,14 +52,12 @@ def taken_by(key, models):
 
 def values(key):
     """What a key may be set to."""
-    kind, low, high, choices = key["kind"], float(key["low"]), float(key["high"]), key["choices"]
+    kind, low, high, choices = key["kind"], key["low"], key["high"], key["choices"]
     words = ", ".join(f"`{c}`" for c in choices.split("|")) if choices else ""
-    least = "" if low == 0 and kind in ("INT", "INTS") else f", at least {key['low']}"
-    between = f"{key['low']} to {key['high']}"
+    span = f"{low} to {high}" if float(high) <= 1e6 else f"at least {low}"
     return {"CHOICE": words, "BOOL": "`true`, `false`", "TEXT": "text", "PATH": "path", "TEXTS": "list of texts",
-            "INT": f"integer{least}" + (f", or {words}" if words else ""), "INTS": f"list of integers{least}",
-            "NUM": f"number, {between}" if high < 1e9 else f"number{least or ', at least 0'}",
-            "NUMS": f"list of numbers, {between}"}[kind]
+            "INT": f"integer, {span}" + (f", or {words}" if words else ""), "INTS": f"list of integers, {span}",
+            "NUM": f"number, {span}", "NUMS": f"list of numbers, {span}"}[kind]
 
 
 def default(key, models, own):
@@ -86,7 +84,8 @@ def tables():
     for key in keys:
         section = key["key"].split(".")[0].replace("devices", "device")
         if section != open_section:
-            out.append(f"\n### {SECTIONS[section]}\n| key | values | default | models | meaning |\n| --- | --- | --- | --- | --- |\n")
+            out.append(f"\n### {SECTIONS[section]}\n| key | values | default | models | meaning |\n")
+            out.append("| --- | --- | --- | --- | --- |\n")
             open_section = section
         taken = taken_by(key, models)
         who = "all" if taken == everything else "tables and images" \
