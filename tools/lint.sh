@@ -9,6 +9,7 @@ status=0
 tools/check_format.sh || status=1
 python3 tools/check_layers.py || status=1
 python3 tools/check_sizes.py || status=1
+python3 tools/check_prose.py || status=1
 if [ -e tools/gen_ops.py ]; then
     if python3 tools/gen_ops.py --check; then
         echo "generated: include/weft/ops.h is up to date"
