@@ -1,18 +1,18 @@
-/* Statuses, errors, logging and allocation: what every other part of Weft speaks in.
+/* Statuses, errors, logging and allocation. All other headers use them.
  *
- * Errors are values. No function of the library aborts, exits or prints: it returns a status, and
- * the message (what, where, what to do) is read with weft_last_error().
+ * Errors are values. No function of the library aborts, exits or prints. A function that can fail returns a
+ * status, and weft_last_error() returns the message: what failed, where, and what to do.
  *
  * Arguments of every function:
- * - A pointer must be given, unless its comment says that NULL is allowed. Options may be NULL: all defaults.
- *   NULL for another one is WEFT_ERR_ARGUMENT, and the message names function and argument. A function that
- * makes a tensor, module or optimizer returns a poisoned one, other functions that make something return
- * NULL.
- * - Functions that only ask (how many, which, is it) answer 0, NULL, "", false, NaN or -1 for NULL. A result
- * that nobody wants may be NULL there.
- * - Functions that free or close do nothing with NULL.
- * - Numbers out of range, rank and extents among them, are errors. But a count must not be larger than the
- * array that it belongs to: only the caller knows how long that is. */
+ * - A pointer must be given, unless the function's comment says that NULL is allowed. Options may be NULL:
+ *   all defaults. Any other NULL is WEFT_ERR_ARGUMENT, and the message names the function and the argument.
+ * - After such an error, a function that makes a tensor, module or optimizer returns a poisoned one. Other
+ *   functions that make something return NULL.
+ * - Functions that only ask (how many, which, is it) answer 0, NULL, "", false, NaN or -1 for NULL. They
+ *   accept NULL for a result that you do not need.
+ * - Functions that free or close something ignore NULL.
+ * - A number out of range is an error, also as a rank or an extent. But Weft cannot check a count against
+ *   the array that it belongs to: only the caller knows the length of that array. */
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
 
@@ -38,9 +38,9 @@ extern "C" {
 #define WEFT_PRINTF(fmt, args)
 #endif
 
-/* The caller's location in the source, "file.c:12". Op macros pass it so that errors can name it. Functions
- * that end in _at take a location; NULL: none is known. Weft copies it. The copies stay until weft_close, one
- * of each location. */
+/* The caller's source location, "file.c:12". The op macros pass it, so that errors can name it. Functions
+ * that end in _at take a location; NULL means that it is not known. Weft copies each location once and
+ * keeps the copy until weft_close. */
 #define WEFT_STRINGIFY_(x) #x
 #define WEFT_STRINGIFY(x)  WEFT_STRINGIFY_(x)
 #define WEFT_HERE          __FILE__ ":" WEFT_STRINGIFY(__LINE__)
@@ -75,11 +75,11 @@ typedef struct weft_context weft_context;
 /* The name of a status, such as "ERR_SHAPE"; never NULL. */
 WEFT_API const char *weft_status_name(weft_status status);
 
-/* The message of the last error of a context, or with NULL the last error of the calling thread.
- * "" when there was none. Valid until the next error of that context or thread. */
+/* The message of the last error of a context; with NULL, of the last error of the calling thread. "" if
+ * there was none. Valid until the next error of that context or thread. */
 WEFT_API const char *weft_last_error(const weft_context *ctx);
 
-/* The code that belongs to weft_last_error(). */
+/* The status that belongs to weft_last_error(). */
 WEFT_API weft_status weft_last_status(const weft_context *ctx);
 
 /* "0.1.0" */
@@ -95,8 +95,8 @@ typedef enum weft_log_level {
 /* Receives each log line, without a newline. Without a callback nothing is logged. */
 typedef void (*weft_log_fn)(void *user, weft_log_level level, const char *message);
 
-/* The one function through which a context allocates host memory, in the manner of realloc:
- * old NULL allocates, size 0 frees and returns NULL, NULL otherwise means failure and keeps old. */
+/* A context allocates all its host memory through this function. It works like realloc: old NULL allocates;
+ * size 0 frees and returns NULL. Any other NULL result means failure, and old stays valid. */
 typedef void *(*weft_alloc_fn)(void *user, void *old, size_t size);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Element types. f16 and bf16 are stored so and computed in f32; they are uint16_t in C. */
+/* Element types. f16 and bf16 values are uint16_t in C; Weft computes with them in f32. */
 #ifndef WEFT_DTYPE_H
 #define WEFT_DTYPE_H
 
@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/* X(NAME, "name", size in bytes, kind), kind one of FLOAT, INT, UINT, BOOL, COMPLEX. Files hold the name. */
+/* X(NAME, "name", size in bytes, kind). The kind is FLOAT, INT, UINT, BOOL or COMPLEX. Files store the
+ * name. */
 #define WEFT_DTYPE_LIST(X)                                                                                   \
     X(F32, "f32", 4, FLOAT)                                                                                  \
     X(F64, "f64", 8, FLOAT)                                                                                  \
@@ -39,16 +40,16 @@ WEFT_API size_t weft_dtype_size(weft_dtype dtype);
 /* "f32" and so on; "?" for an unknown value. Never NULL. */
 WEFT_API const char *weft_dtype_name(weft_dtype dtype);
 
-/* The dtype of that name; false when there is none. */
+/* Looks up a dtype by name; false if there is none. */
 WEFT_API bool weft_dtype_parse(const char *name, weft_dtype *dtype);
 
-/* True for f32, f64, f16 and bf16: dtypes that have gradients. */
+/* True for f32, f64, f16 and bf16. These dtypes have gradients. */
 WEFT_API bool weft_dtype_is_float(weft_dtype dtype);
 
-/* True for c64 and c128, pairs of f32 and f64: the real part first. They have gradients too. */
+/* True for c64 and c128, which are pairs of f32 and f64 with the real part first. They have gradients too. */
 WEFT_API bool weft_dtype_is_complex(weft_dtype dtype);
 
-/* Conversions of the 16-bit floats, rounding to nearest even. NaN stays NaN. */
+/* Convert 16-bit floats, rounding to nearest even. NaN stays NaN. */
 WEFT_API float weft_f16_to_f32(uint16_t bits);
 WEFT_API uint16_t weft_f32_to_f16(float value);
 WEFT_API float weft_bf16_to_f32(uint16_t bits);

@@ -1,12 +1,13 @@
-/* Batches: from arrays in host memory, from files, or windows of a text, to tensors on the device.
+/* Loaders make batches, as tensors on the device, from arrays in host memory, from files, or from windows
+ * of a text.
  *
- * A data set that fits is uploaded once and batches are gathered on the device: what moves at each step is
- * the samples' numbers. A larger one stays in host memory, and a thread that touches nothing else gathers the
- * next batch while this one is computed with.
+ * A data set that fits is uploaded once, and batches are gathered on the device. Each step then uploads
+ * only the indices of its samples. A larger data set stays in host memory. A background thread gathers the
+ * next batch while the device computes.
  *
- * What batch number `position` holds is a pure function of the seed and the position, on every device: a run
- * that goes on at a position sees what it would have seen. A batch that is the whole of a set on the device
- * has its samples as they lie there. Batches of 3 x 4 samples are batches of 12, cut in three. */
+ * The content of batch `position` depends only on the seed and the position, on every device. So a run that
+ * resumes at a position sees the same batches. If one batch is a whole data set on the device, its samples
+ * keep their stored order. Three micro-batches of 4 samples have the same samples as one batch of 12. */
 #ifndef WEFT_LOADER_H
 #define WEFT_LOADER_H
 
@@ -20,80 +21,87 @@ extern "C" {
 
 typedef struct weft_loader weft_loader;
 
-/* Samples that are images. */
+/* Options for samples that are images. */
 typedef struct weft_image_options {
-    int64_t channels, rows, columns; /* of a sample, whatever its shape; channels 0: they are none */
-    int64_t shift; /* not in_order: each is moved by up to so many pixels along rows and along columns, zeros
-                      come in from outside: a crop of the padded image */
-    bool flip;     /* not in_order: one in two is mirrored, left and right */
+    int64_t channels, rows, columns; /* of a sample, whatever its shape; channels 0: samples are not images */
+    int64_t shift; /* shuffled loaders: shifts each image by up to this number of pixels along rows and along
+                      columns. Zeros come in from outside, as in a crop of the padded image */
+    bool flip;     /* shuffled loaders: mirrors every second image, on average, left to right */
     const float *mean, *deviation; /* [channels]: x, times scale, becomes (x - mean) / deviation; or NULL */
 } weft_image_options;
 
 typedef struct weft_loader_options {
-    int64_t batch;   /* samples in a batch; must be set */
-    bool in_order;   /* do not shuffle; windows of a text: one after the other, each token predicted once */
-    bool streams;    /* of a text: row b of all batches is part b of the text, window after window, for models
-                        that carry their states; what is left at the ends is left out */
-    bool drop_last;  /* leave out the samples that do not fill a batch, instead of padding it */
-    uint64_t seed;   /* of the order; 0: the context's */
-    double scale;    /* not 0: inputs become f32 and are multiplied with it (1/255 for images) */
-    int64_t classes; /* not 0: targets must be 0..classes-1, checked at once */
-    int64_t device_bytes; /* a data set up to this size is put on the device; 0: 1 GiB; negative: never */
-    weft_image_options images; /* how a sample is moved depends on seed, epoch and sample alone */
+    int64_t batch; /* samples in a batch; must be set */
+    bool in_order; /* do not shuffle; windows of a text follow each other, and each token is predicted once */
+    bool streams;  /* for a text and models that carry their states: row b of all batches is part b of the
+                      text, window after window. Tokens left over at the ends of the parts are dropped */
+    bool drop_last;       /* drop the samples that do not fill a batch, instead of padding the batch */
+    uint64_t seed;        /* seed of the order; 0: the context's */
+    double scale;         /* if not 0, inputs become f32 and are multiplied by it (1/255 for images) */
+    int64_t classes;      /* if not 0, targets must be 0..classes-1; checked when the loader is made */
+    int64_t device_bytes; /* a data set up to this size is stored on the device; 0: 1 GiB; negative: never */
+    weft_image_options images; /* random changes depend only on seed, epoch and sample */
 } weft_loader_options;
 
-/* One batch. The tensors are valid until the next weft_loader_get or the end of the scope they were made in.
- */
+/* One batch. The tensors are valid until the next weft_loader_get or until their scope closes, whichever is
+ * first. */
 typedef struct weft_batch {
-    weft_tensor *x; /* (batch, ...); of text: i32 (batch, context) */
-    weft_tensor *y; /* (batch, ...); NULL without targets; of text: i32 (batch, context), the next tokens */
-    weft_tensor *mask; /* f32, 1 for what counts and 0 for padding: (batch), of text in order (batch,
-                          context); NULL where no batch of this loader is ever padded */
-    int64_t count;     /* ones in the mask */
+    weft_tensor *x;    /* (batch, ...); text: i32 (batch, context) */
+    weft_tensor *y;    /* (batch, ...); NULL without targets; text: i32 (batch, context), the next tokens */
+    weft_tensor *mask; /* f32, 1 for real samples and 0 for padding: (batch); for text in order (batch,
+                          context). NULL if no batch of this loader is ever padded */
+    int64_t count;     /* number of ones in the mask */
     int64_t epoch;     /* passes over the data before this batch */
 } weft_batch;
 
-/* Batches of inputs (N, ...) and targets (N, ...) or NULL. The arrays are borrowed until the loader is freed;
- * their field `bytes` may be 0.
- * i64 becomes i32, range-checked. WEFT_ERR_SHAPE when the numbers of samples differ, WEFT_ERR_INDEX names the
- * sample whose class is out of range, WEFT_ERR_ARGUMENT for options, WEFT_ERR_OOM. */
+/* Makes batches of inputs (N, ...) and targets (N, ...) or NULL. The arrays are borrowed until the loader
+ * is freed; their field `bytes` may be 0. i64 becomes i32, with a range check.
+ *
+ * WEFT_ERR_SHAPE: inputs and targets have different numbers of samples. WEFT_ERR_INDEX names a sample whose
+ * class is out of range. WEFT_ERR_ARGUMENT: options. WEFT_ERR_OOM. */
 WEFT_API WEFT_CHECKED weft_status weft_loader_new(weft_context *ctx, const weft_array *inputs,
                                                   const weft_array *targets,
                                                   const weft_loader_options *options, weft_loader **out);
 
-/* Batches of windows of `context` tokens at random places of ids[0..count), or all of them in order. ids are
- * borrowed. options->batch is the number of windows. WEFT_ERR_ARGUMENT when there are too few tokens. */
+/* Makes batches of windows of `context` tokens, at random places of ids[0..count) or in order. ids are
+ * borrowed. options->batch is the number of windows. WEFT_ERR_ARGUMENT if there are too few tokens. */
 WEFT_API WEFT_CHECKED weft_status weft_loader_tokens(weft_context *ctx, const int32_t *ids, size_t count,
                                                      int64_t context, const weft_loader_options *options,
                                                      weft_loader **out);
 
-/* The same of tokens first .. first + count - 1 of mapped files, which are borrowed: what is not put on the
- * device (4 bytes a token) stays where it is. */
+/* The same for tokens first .. first + count - 1 of mapped files, which are borrowed. Tokens that are not
+ * stored on the device (4 bytes each) stay in the files. */
 WEFT_API WEFT_CHECKED weft_status weft_loader_mapped(weft_context *ctx, const weft_tokens *tokens,
                                                      int64_t first, int64_t count, int64_t context,
                                                      const weft_loader_options *options, weft_loader **out);
 
-/* Batches from files, told apart by their names: idx or ubyte, npy, csv (all columns but the last are inputs,
- * the last one is the target; `targets` NULL), json (members x and y; `targets` NULL), bin (CIFAR-10's, with
- * its labels; `targets` NULL); each may end in .gz. The file `targets` holds idx or npy targets, or is NULL.
- */
+/* Makes batches from files. The end of the name tells the format, and each may be followed by .gz:
+ * - idx or ubyte: inputs; targets in the file `targets`
+ * - npy: inputs; targets in the file `targets`
+ * - csv: the last column is the target, the others are inputs; `targets` NULL
+ * - json: members x and y; `targets` NULL
+ * - bin: CIFAR-10 with its labels; `targets` NULL
+ *
+ * The file `targets` has idx or npy targets, or is NULL. */
 WEFT_API WEFT_CHECKED weft_status weft_loader_open(weft_context *ctx, const char *inputs, const char *targets,
                                                    const weft_loader_options *options, weft_loader **out);
 
-/* NULL is fine. Must come before weft_close of its context. */
+/* NULL is allowed. Call it before weft_close of its context. */
 WEFT_API void weft_loader_free(weft_loader *loader);
 
-/* The batch of that position, from 0 on without end: epoch after epoch. */
+/* Returns the batch at `position`. Positions count from 0 without end, epoch after epoch. */
 WEFT_API WEFT_CHECKED weft_status weft_loader_get(weft_loader *loader, uint64_t position, weft_batch *batch);
 
-/* Batches of an epoch (of text at random places: as many as hold the number of its tokens), and samples. */
+/* The number of batches in an epoch, and of samples. For text at random places an epoch has as many batches
+ * as hold the number of its tokens. */
 WEFT_API int64_t weft_loader_batches(const weft_loader *loader);
 WEFT_API int64_t weft_loader_samples(const weft_loader *loader);
-/* Samples in a full batch, and extents of one input sample (rank without the batch). */
+/* The number of samples in a full batch; and the extents of one input sample: the result is their number,
+ * without the batch. */
 WEFT_API int64_t weft_loader_batch_size(const weft_loader *loader);
 WEFT_API int weft_loader_sample_shape(const weft_loader *loader, int64_t shape[WEFT_ARRAY_MAX_RANK]);
 
-/* True when the data lies on the device. */
+/* True if the data is stored on the device. */
 WEFT_API bool weft_loader_on_device(const weft_loader *loader);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* Contexts, scopes, devices and tensors.
  *
- * A tensor function records a node and returns at once; values are computed when asked for. A failed
- * function returns a poisoned tensor, never NULL; ops pass it on, and the first function that returns
- * a status reports the first cause. */
+ * A tensor function records a node and returns at once. Values are computed when you ask for them. A failed
+ * function returns a poisoned tensor, never NULL, and ops pass it on. The first function that returns a
+ * status reports the first cause. */
 #ifndef WEFT_TENSOR_H
 #define WEFT_TENSOR_H
 
@@ -21,41 +21,47 @@ typedef struct weft_program weft_program;
 /* ---- context ---- */
 
 typedef struct weft_open_options {
-    /* "cpu" (default), "cuda", "opencl", "opencl:1", "opencl:NAME" (part of its name), "gpu" (the first
-     * card), "auto" (that, or the cpu; weft_profile_choose knows better what suits a program), or a list of
-     * which the first that opens is taken: "opencl,cpu"; WEFT_DEVICE in the environment where NULL. */
+    /* The device, or a list of devices of which the first that opens is taken: "opencl,cpu".
+     * - "cpu" (default), "cuda", "opencl"
+     * - "opencl:1", "opencl:NAME": by number, by part of its name
+     * - "gpu": the first graphics card
+     * - "auto": the first graphics card, or else the cpu; weft_profile_choose chooses by the program's work
+     *
+     * NULL: WEFT_DEVICE in the environment. */
     const char *device;
     int threads;     /* of the cpu, at most 256; 0: OMP_NUM_THREADS, or one for each processor */
     uint64_t seed;   /* of the random stream */
-    weft_log_fn log; /* NULL: no log; what WEFT_DEBUG asks for comes as WEFT_LOG_DEBUG */
+    weft_log_fn log; /* NULL: no log. Messages that WEFT_DEBUG asks for have level WEFT_LOG_DEBUG */
     void *log_user;
     weft_alloc_fn alloc; /* NULL: the C library's */
     void *alloc_user;
-    /* Asked whether what is under way should end: between the batches of weft_fit and of an evaluation, and
-     * between the kernels that a device compiles. True ends it with WEFT_ERR_STOPPED. The context stays as
-     * usable as it was, and the model as its last whole step left it. Called by the thread
-     * that uses the context; NULL: nothing ends early. */
+    /* Weft asks this function whether to stop early; NULL: nothing stops early. It asks between the batches
+     * of weft_fit and of an evaluation, and between the kernels that a device compiles, in the thread that
+     * uses the context. True ends the call with WEFT_ERR_STOPPED. The context stays usable, and the model is
+     * as its last complete step left it. */
     bool (*interrupted)(void *user);
     void *interrupted_user;
-    bool no_fusion; /* every op a kernel of its own: to see what fusion changes */
-    /* Results may differ in their last bits from run to run, where a library is faster so: cuDNN's gradients
-     * of attention, in f16 and bf16. Otherwise they never do (PyTorch: use_deterministic_algorithms). */
+    bool no_fusion; /* make every op a kernel of its own, to see what fusion changes */
+    /* Allow results whose last bits differ from run to run if a library is faster that way: cuDNN's gradients
+     * of attention in f16 and bf16. Without it results are always the same. (PyTorch:
+     * use_deterministic_algorithms.) */
     bool allow_nondeterministic;
-    bool tf32; /* cuda: products of f32 may round what they multiply to TF32, 10 binary digits behind the
-                * point, which tensor cores take; else f32 is f32 */
+    bool tf32; /* cuda: f32 matmuls may round their operands to TF32 (10 binary digits after the point) and
+                  use tensor cores; default: no such rounding */
 } weft_open_options;
 
-/* Opens a context on a device. options may be NULL. On failure *ctx is NULL and weft_last_error(NULL)
- * says why. A context is used by one thread at a time; two contexts are independent.
+/* Opens a context on a device. options may be NULL. On failure *ctx is NULL and weft_last_error(NULL) says
+ * why. Only one thread at a time may use a context. Two contexts are independent.
  *
- * After fork: the child may open contexts on the cpu and use those of its parent there. A GPU context stays
+ * After fork, the child may open contexts on the cpu and use its parent's cpu contexts. A GPU context stays
  * with the parent: in the child its functions return WEFT_ERR_DEVICE. */
 WEFT_API WEFT_CHECKED weft_status weft_open(const weft_open_options *options, weft_context **ctx);
 
-/* Frees the context and everything made in it. NULL is fine. */
+/* Frees the context and everything made in it. NULL is allowed. */
 WEFT_API void weft_close(weft_context *ctx);
 
-/* Sets seed and step of the random stream: the next step draws what step `step` of a run draws. */
+/* Sets the seed and the step of the random stream. The next step then draws what step `step` of a run
+ * draws. */
 WEFT_API void weft_seed(weft_context *ctx, uint64_t seed, uint64_t step);
 
 /* ---- devices ---- */
@@ -63,112 +69,115 @@ WEFT_API void weft_seed(weft_context *ctx, uint64_t seed, uint64_t step);
 typedef struct weft_device_description {
     const char *name;   /* "cpu" */
     const char *detail; /* instruction set, matmul library, driver */
-    const char *reason; /* why it is absent, and the remedy; NULL when present */
+    const char *reason; /* why it is absent, and what to do; NULL if present */
     bool present;
     int threads;     /* or compute units */
     uint64_t memory; /* bytes */
-    /* of GPU backends, else 0 */
+    /* for GPU backends, otherwise 0 */
     uint64_t buffer_limit; /* bytes of the largest buffer */
     uint64_t local_memory; /* bytes that a group of work-items shares */
-    bool f64;              /* it computes in f64 */
-    bool card;             /* a graphics card */
+    bool f64;              /* supports f64 */
+    bool card;             /* is a graphics card */
 } weft_device_description;
 
-/* How many devices Weft knows on this machine, absent ones included. Looks for drivers of cards. */
+/* The number of devices that Weft knows on this machine, including absent ones. Looks for GPU drivers. */
 WEFT_API int weft_device_count(void);
 
-/* Describes device i; false when there is none. Strings live as long as the process. */
+/* Describes device i; false if there is none. Strings live as long as the process. */
 WEFT_API bool weft_device_info(int i, weft_device_description *info);
 
-/* Name of the context's device, as options.device names it: "opencl:0". */
+/* The name of the context's device, as in options.device: "opencl:0". */
 WEFT_API const char *weft_device_of(const weft_context *ctx);
 
 /* Describes the context's device. */
 WEFT_API void weft_device_describe(const weft_context *ctx, weft_device_description *info);
 
-/* What a card says of itself at the moment, whoever uses it besides. NaN: it does not tell. */
+/* What a graphics card reports about itself now, for all processes that use it. NaN: not reported. */
 typedef struct weft_gauges {
-    double utilisation;         /* 0 to 1: the part of the last moments in which anything ran on it */
+    double utilisation;         /* 0 to 1: the fraction of the last moments in which anything ran on it */
     double memory_used;         /* bytes, of all processes */
     double power;               /* watts */
     double clock, memory_clock; /* MHz: of its processors, of its memory */
     double temperature;         /* degrees Celsius */
 } weft_gauges;
 
-/* Reads them, which takes milliseconds; false, and all NaN, where the context's device has none. Another
- * thread may do so while one uses the context. */
+/* Reads these values, which takes milliseconds. False, with all values NaN, if the context's device has
+ * none. Another thread may call it while one thread uses the context. */
 WEFT_API bool weft_device_gauges(const weft_context *ctx, weft_gauges *gauges);
 
-/* Waits until all submitted work is done; reports what went wrong in it. */
+/* Waits until all submitted work is done, and reports errors in it. */
 WEFT_API WEFT_CHECKED weft_status weft_synchronize(weft_context *ctx);
 
 /* ---- scopes ---- */
 
-/* Opens a scope: it owns every temporary recorded until it is closed. Scopes nest. NULL when memory is gone.
+/* Opens a scope, which owns every temporary recorded until it closes. Scopes nest. NULL if memory is short.
  */
 WEFT_API weft_scope *weft_scope_open(weft_context *ctx);
 
-/* Evaluates what was kept in it, then frees its temporaries (and those of scopes still open inside, which are
- * closed with it). Errors in kept tensors are reported by weft_last_error and the log. A temporary used after
- * that is WEFT_ERR_STATE as long as nothing else has taken its place: it is a mistake, weft_keep it. Closing
- * a scope that is not open does nothing and is WEFT_ERR_STATE in weft_last_error. */
+/* Evaluates the tensors that were kept in the scope, then frees its temporaries. Scopes that are still open
+ * inside are closed, too. weft_last_error and the log report errors in kept tensors.
+ *
+ * Using a temporary after that is a mistake: weft_keep it instead. It is WEFT_ERR_STATE as long as no other
+ * tensor has taken its place. Closing a scope that is not open does nothing and sets weft_last_error to
+ * WEFT_ERR_STATE. */
 WEFT_API void weft_scope_close(weft_scope *scope);
 
-/* Makes t an output: it survives its scope, evaluated at the latest when the scope closes, and lives until
- * weft_free or weft_close. Returns t. */
+/* Makes t an output: it survives its scope and lives until weft_free or weft_close. It is evaluated when
+ * the scope closes, at the latest. Returns t. */
 WEFT_API weft_tensor *weft_keep(weft_tensor *t);
 
-/* Frees a kept tensor. What was recorded and reads it stays valid: it lives on, unseen, until its last reader
- * is evaluated or freed with its scope. Other tensors belong to their scope; NULL and temporaries are
- * ignored. */
+/* Frees a kept tensor. Nodes that read it stay valid: they keep it alive until the last of them is
+ * evaluated or freed with its scope. NULL and temporaries, which belong to their scope, are ignored. */
 WEFT_API void weft_free(weft_tensor *t);
 
 /* ---- making tensors ---- */
 
-/* A tensor with the values at data (row-major, shape[0..rank)), copied to the device. */
+/* Makes a tensor with the values at data (row-major, shape[0..rank)), copied to the device. */
 WEFT_API weft_tensor *weft_from(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape,
                                 const void *data);
 
-/* A tensor whose values are all `value`: a constant, part of the program. */
+/* Makes a tensor whose values are all `value`: a constant, part of the program. */
 WEFT_API weft_tensor *weft_full(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape,
                                 double value);
 WEFT_API weft_tensor *weft_full_i64(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape,
                                     int64_t value);
 
-/* A rank-0 f32 tensor whose value is an input of the program: a new value never compiles anything. */
+/* Makes a rank-0 tensor whose value is an input of the program: a new value compiles nothing. weft_scalar
+ * is f32. */
 WEFT_API weft_tensor *weft_scalar(weft_context *ctx, float value);
 WEFT_API weft_tensor *weft_scalar_of(weft_context *ctx, weft_dtype dtype, double value);
 
-/* 0, 1, 2, ... counted along the last dimension of a tensor of that shape. */
+/* Counts 0, 1, 2, ... along the last dimension of a tensor of that shape. */
 WEFT_API weft_tensor *weft_iota(weft_context *ctx, weft_dtype dtype, int rank, const int64_t *shape);
 
-/* start, start + step, ... before stop, as a vector; computed in f32 for 16-bit floats. */
+/* A vector of start, start + step, ... before stop. 16-bit floats are computed in f32. */
 WEFT_API weft_tensor *weft_arange(weft_context *ctx, weft_dtype dtype, double start, double stop,
                                   double step);
-/* n numbers from start to stop, both included and exact, at equal distances. */
+/* n numbers from start to stop at equal distances. Both ends are included and exact. */
 WEFT_API weft_tensor *weft_linspace(weft_context *ctx, weft_dtype dtype, double start, double stop,
                                     int64_t n);
-/* A matrix of 1 on its diagonal, 0 elsewhere. */
+/* A matrix with 1 on its diagonal and 0 elsewhere. */
 WEFT_API weft_tensor *weft_eye(weft_context *ctx, weft_dtype dtype, int64_t rows, int64_t columns);
 
-/* Uniform in [0, 1), f32; and standard normal, f32. Another draw at each call. */
+/* f32 random numbers, uniform in [0, 1) or standard normal. Each call draws new ones. */
 WEFT_API weft_tensor *weft_random_uniform(weft_context *ctx, int rank, const int64_t *shape);
 WEFT_API weft_tensor *weft_random_normal(weft_context *ctx, int rank, const int64_t *shape);
-/* 32 random bits each, i32. */
+/* 32 random bits in each i32. */
 WEFT_API weft_tensor *weft_random_bits(weft_context *ctx, int rank, const int64_t *shape);
 
-/* A variable: named storage that lives until weft_free, is read like any tensor and changed by weft_assign,
- * weft_write and optimizers. Its first value is data, or zeros where data is NULL. */
+/* Makes a variable: named storage that lives until weft_free. You read it like any tensor; weft_assign,
+ * weft_write and optimizers change it. Its first value is data, or zeros if data is NULL. */
 WEFT_API weft_tensor *weft_variable_new(weft_context *ctx, const char *name, weft_dtype dtype, int rank,
                                         const int64_t *shape, const void *data);
 
 /* ---- asking ---- */
 
-/* -1 for a poisoned tensor. */
+/* The rank; -1 for a poisoned tensor. */
 WEFT_API int weft_rank(const weft_tensor *t);
-/* Extent of dimension `dim`; negative counts from the end. -1 when there is none. */
+/* The extent of dimension `dim`; a negative `dim` counts from the end. -1 if there is none. */
 WEFT_API int64_t weft_dim(const weft_tensor *t, int dim);
-/* Number of elements; -1 for a poisoned tensor. */
+/* The number of elements; -1 for a poisoned tensor. The next functions return the shape, dtype and context.
+ */
 WEFT_API int64_t weft_numel(const weft_tensor *t);
 WEFT_API const int64_t *weft_shape(const weft_tensor *t);
 WEFT_API weft_dtype weft_dtype_of(const weft_tensor *t);
@@ -178,13 +187,14 @@ WEFT_API weft_status weft_tensor_status(const weft_tensor *t);
 
 /* ---- values ---- */
 
-/* Computes the tensors in one program. Poisoned or stale ones are reported. A bad value met on the way (an
- * index out of range: WEFT_ERR_INDEX; an integer divided by 0: WEFT_ERR_NUMERIC) is reported here where the
- * device is done when this returns, as cpu is, and else by the next read or weft_synchronize; no variable is
- * changed after it until then. */
+/* Computes the tensors in one program. Reports poisoned and stale tensors.
+ *
+ * A bad value found by the device is WEFT_ERR_INDEX (an index out of range) or WEFT_ERR_NUMERIC (an integer
+ * divided by 0). weft_eval reports it if the device is done when weft_eval returns, as the cpu is.
+ * Otherwise the next read or weft_synchronize reports it. Until then no variable is changed. */
 WEFT_API WEFT_CHECKED weft_status weft_eval(weft_tensor *const *tensors, size_t count);
 
-/* Evaluates t and copies its values, row-major, to out, which holds `bytes`, exactly the tensor's size. */
+/* Evaluates t and copies its values, row-major, to out. `bytes` must be exactly the tensor's size. */
 WEFT_API WEFT_CHECKED weft_status weft_read(weft_tensor *t, void *out, size_t bytes);
 
 /* The value of a one-element tensor as a double; NaN after an error. */
@@ -193,40 +203,44 @@ WEFT_API double weft_item(weft_tensor *t);
 /* Replaces the values of a variable or of a tensor made by weft_from. */
 WEFT_API WEFT_CHECKED weft_status weft_write(weft_tensor *t, const void *data, size_t bytes);
 
-/* Evaluates values[i] and makes them the new values of variables[i], in one program, ordered after all
- * readers in it. Shapes and dtypes must agree. */
+/* Evaluates values[i] and makes them the new values of variables[i], in one program. Reads of the old
+ * values in this program come first. Shapes and dtypes must agree. */
 WEFT_API WEFT_CHECKED weft_status weft_assign(weft_tensor *const *variables, weft_tensor *const *values,
                                               size_t count);
 
 /* Copies the values of t into another context, as a tensor of its innermost scope. */
 WEFT_API weft_tensor *weft_to(weft_tensor *t, weft_context *ctx);
 
-/* Writes a readable form of t's values into buffer (at most `size` bytes with the closing NUL), long
- * dimensions shortened with "...". Returns the length that the whole text has, or -1 after an error. */
+/* Writes the values of t as text into buffer, at most `size` bytes with the closing NUL. Long dimensions
+ * are shortened with "...". Returns the length of the whole text, or -1 after an error. */
 WEFT_API int64_t weft_format(weft_tensor *t, char *buffer, size_t size);
 
-/* ---- programs held by hand ---- */
+/* ---- compiled programs ---- */
 
-/* Compiles the graph of `outputs` with the assignments variables[i] <- values[i] into a program that
- * weft_run replays, with nothing rebuilt or hashed. Tensors made by weft_from, weft_scalar and variables are
- * its inputs: change them with weft_write and weft_set_scalar. outputs are re-evaluated in place at each run.
- * The program keeps outputs, inputs and variables alive, whoever else frees them; it is freed with
- * weft_program_free or with the context. */
+/* Compiles the graph of `outputs`, with the assignments variables[i] <- values[i], into a program. weft_run
+ * replays it without recording or hashing anything.
+ *
+ * Tensors made by weft_from and weft_scalar, and variables, are inputs: change them with weft_write and
+ * weft_set_scalar. Each run recomputes the outputs in place. The program keeps outputs, inputs and
+ * variables alive, even if you free them. Free it with weft_program_free or with the context. */
 WEFT_API WEFT_CHECKED weft_status weft_compile(weft_tensor *const *outputs, size_t n_outputs,
                                                weft_tensor *const *variables, weft_tensor *const *values,
                                                size_t n_assign, weft_program **program);
 WEFT_API WEFT_CHECKED weft_status weft_run(weft_program *program);
 WEFT_API void weft_program_free(weft_program *program);
-/* Changes the value of a tensor made by weft_scalar, for the next run of a held program. */
+/* Sets the value of a tensor made by weft_scalar, for the next run of a compiled program. */
 WEFT_API WEFT_CHECKED weft_status weft_set_scalar(weft_tensor *scalar, double value);
 
 /* ---- gradients ---- */
 
-/* Records d(loss)/d(wrt[i]) for each i into grads[i]. loss has one element. A tensor that loss does not
- * depend on gets zeros. Fails where an op on the way is not differentiable, where loss depends on a tensor
- * only through integers or bools, and with WEFT_ERR_STATE where it cannot be known whether it depends on a
- * variable, as something made of variables was evaluated before (weft_read, weft_eval): take gradients first.
- */
+/* Records d(loss)/d(wrt[i]) for each i into grads[i]. loss has one element. If loss does not depend on a
+ * tensor, its gradient is zeros.
+ *
+ * Errors:
+ * - An op between them is not differentiable.
+ * - loss depends on a tensor only through integers or bools.
+ * - WEFT_ERR_STATE: a tensor made of variables was evaluated before (weft_read, weft_eval), so the
+ *   dependence on a variable is unknown. Take gradients first. */
 WEFT_API WEFT_CHECKED weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t count,
                                                 weft_tensor **grads);
 

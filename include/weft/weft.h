@@ -1,4 +1,4 @@
-/* Weft: training neural networks in C on whatever the machine has. This header includes all the others. */
+/* Weft trains neural networks in C, on the devices that a machine has. This header includes all others. */
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
