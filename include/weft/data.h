@@ -180,9 +180,9 @@ WEFT_API WEFT_CHECKED weft_status weft_read_json_matrices(weft_context *ctx, con
 
 typedef struct weft_tokens weft_tokens;
 
-/* Maps files of 16-bit tokens, which may be larger than memory. Two formats are accepted: plain
- * little-endian u16, as nanoGPT writes them, or the same after llm.c's header (256 i32: 20240520, 1, number
- * of tokens), whose count must be right.
+/* Maps files of 16-bit tokens, which may be larger than memory. Two formats are accepted:
+ * - plain little-endian u16, as nanoGPT writes them
+ * - the same after llm.c's header (256 i32: 20240520, 1, number of tokens), whose count must be right
  *
  * `path` is a file or a pattern ("data/train_*.bin"). The files of a pattern follow each other in the order
  * of their names. Opening reads everything once, for the three functions below. Do not shorten a mapped

@@ -74,10 +74,9 @@ typedef struct weft_fit_options {
                                    two classes. NULL: 1 each. Copied */
     int64_t n_classes;
     void (*on_plan)(void *user, const weft_memory_plan *plan); /* called once, before the first step runs */
-    /* Data parallelism. The module, optimizer and loader of the call and those of the replicas compute the
-     * micro-batches of a step together; each computes a contiguous part of them. `accumulate` is a multiple
-     * of n_replicas + 1. The result is that of one device, except for the order in which gradients are added.
-     * Copied. */
+    /* Data parallelism: the model of the call and those of the replicas share the micro-batches of a step.
+     * Each computes a contiguous part of them. `accumulate` is a multiple of n_replicas + 1. The result is
+     * that of one device, except for the order in which gradients are added. Copied. */
     const weft_replica *replicas;
     size_t n_replicas;
 } weft_fit_options;

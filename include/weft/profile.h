@@ -1,5 +1,5 @@
-/* Measures where the time of a context goes: each kernel, matmul and attention with its time,
- * floating-point operations and bytes; the stages of a training step; the work of the host. */
+/* Measures where the time of a context goes: in kernels, matmuls and attention, in the stages of a training
+ * step, and on the host. Each entry has a time, floating-point operations and bytes. */
 #ifndef WEFT_PROFILE_H
 #define WEFT_PROFILE_H
 
