@@ -33,7 +33,7 @@ LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*')
 def sentences(blocks):
     """(line, words) of each sentence. A block is a list of (line, text): a paragraph or an item of a list."""
     for block in blocks:
-        words, line = [], None
+        words = []
         for number, text in block:
             text = re.sub(r"`[^`]*`", "code", text) + " "
             at = 0
@@ -46,8 +46,7 @@ def sentences(blocks):
                 words, at = [], end.end()
             words += [(number, word) for word in text[at:].split() if re.search(r"\w", word)]
         if words:
-            line = words[0][0]
-            yield line, [word for _, word in words]
+            yield words[0][0], [word for _, word in words]
 
 
 def join_code(text):
@@ -63,7 +62,7 @@ def markdown_blocks(text):
     text = c_text.blank(text, re.compile(r"<!--.*?-->", re.S))
     text = c_text.blank(text, re.compile(r"^```.*?^```[^\n]*$", re.S | re.M))
     text = re.sub(r"!?\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)", lambda m: m[1], text)
-    block, code = [], False
+    block = []
     for number, line in enumerate(join_code(text).split("\n"), 1):
         starts = ITEM.match(line)
         code = bool(re.match(r" {4}", line)) and not starts and not block
