@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of keys in docs/configuration.md from src/train/config_keys.def and src/train/models.def.
+"""Writes the tables of keys in docs/configuration.md from src/train/config/config_keys.def and src/train/model/models.def.
 With --check: fails when the page is stale. Text outside the two marks is written by hand and stays."""
 
 import ast
@@ -33,12 +33,12 @@ def calls(text, name):
 def read():
     """The keys as dictionaries, the models of each kind, and the defaults of single models by field."""
     models, defaults = {"LANGUAGE": [], "VECTORS": []}, {}
-    table = re.sub(r"/\*.*?\*/", "", c_text.read("src/train/models.def"), flags=re.S)
+    table = re.sub(r"/\*.*?\*/", "", c_text.read("src/train/model/models.def"), flags=re.S)
     for _, name, kind in calls(table, "MODEL"):
         models[kind].append(name)
     for model, field, value in calls(table, "DEFAULT"):
         defaults.setdefault(field, {})[model.lower()] = value
-    keys = [dict(zip(FIELDS, row)) for row in calls(c_text.read("src/train/config_keys.def"), "KEY")]
+    keys = [dict(zip(FIELDS, row)) for row in calls(c_text.read("src/train/config/config_keys.def"), "KEY")]
     return keys, models, defaults
 
 
