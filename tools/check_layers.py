@@ -8,11 +8,11 @@ import sys
 
 import c_text
 
-TIERS = [["base"], ["graph"], ["kernel"], ["ops"], ["autodiff"], ["device"], ["compiler"],
+TIERS = [["base"], ["graph"], ["kernel"], ["heavy"], ["ops"], ["autodiff"], ["device"], ["compiler"],
          ["nn", "optim", "data", "text", "io"], ["train"], ["cli"]]
 RANK = {folder: rank for rank, tier in enumerate(TIERS) for folder in tier}
 # Lower folders that are out of sight all the same: kernels and devices know nothing of nodes.
-UNSEEN = {"kernel": {"graph/graph.h", "graph/node.h"}, "device": {"graph/graph.h", "graph/node.h"}}
+UNSEEN = {"kernel": {"graph/graph.h", "graph/node.h"}, "heavy": {"graph/graph.h", "graph/node.h"}, "device": {"graph/graph.h", "graph/node.h"}}
 # Headers of other projects belong to the command alone; libweft stands on these few.
 COMMAND_ONLY = re.compile(r"<(yaml\.h|curl/.*|protobuf-c/.*)>")
 # What jansson does silently wrong where memory is short; base/json.h says how instead.

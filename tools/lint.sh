@@ -30,9 +30,11 @@ python3 tools/check_symbols.py "$build" || status=1
 python3 tools/check_flags.py "$build" || status=1
 tools/tidy.sh --quick "$build" || status=1
 
-if for patch in tests/mutants/*.patch; do
-    patch -p1 -s -F3 --dry-run <"$patch" >/dev/null || { echo "$patch does not apply: renew it"; false; } || break
-done; then
+stale=0
+for patch in tests/mutants/*.patch; do
+    patch -p1 -s -F3 --dry-run <"$patch" >/dev/null || { echo "$patch does not apply: renew it"; stale=1; }
+done
+if [ $stale = 0 ]; then
     echo "mutants: all planted faults apply"
 else
     status=1

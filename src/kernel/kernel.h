@@ -85,6 +85,8 @@ bool weft__instr_can_fault(const weft_instr *instr);
 
 /* Products of the parallel, the folded and the reduction extents. */
 int64_t weft__kernel_rows(const weft_kernel *kernel);
+/* Adds the operations and bytes that it needs at least (cost.c). */
+void weft__kernel_cost(const weft_kernel *kernel, double *flops, double *bytes);
 int64_t weft__kernel_block_rows(const weft_kernel *kernel);
 int64_t weft__kernel_row_length(const weft_kernel *kernel);
 

@@ -117,7 +117,7 @@ extern const weft_composite weft__attention;
 
 static const weft_composite attention_gradient = {
     .name = "attention.grad",
-    .kind = 2,
+    .kind = WEFT_HEAVY_ATTENTION,
     .n_inputs = 7, /* q, k, v, key, y, lse, dy */
     .n_outputs = 3,
     .params_bytes = sizeof(weft_attention_params),
@@ -127,7 +127,7 @@ static const weft_composite attention_gradient = {
 
 const weft_composite weft__attention = {
     .name = "attention",
-    .kind = 2,
+    .kind = WEFT_HEAVY_ATTENTION,
     .n_inputs = 4, /* q, k, v, key */
     .n_outputs = 2,
     .params_bytes = sizeof(weft_attention_params),
@@ -138,7 +138,7 @@ const weft_composite weft__attention = {
 
 const weft_composite weft__attention_cached = {
     .name = "attention.cached",
-    .kind = 2,
+    .kind = WEFT_HEAVY_ATTENTION,
     .n_inputs = 4, /* q, k, v, position */
     .n_outputs = 2,
     .params_bytes = sizeof(weft_attention_params),
@@ -155,7 +155,7 @@ static void masked_shape(const void *params, weft_tensor *const *in, int output,
 
 static const weft_composite masked_gradient = {
     .name = "attention.masked.grad",
-    .kind = 2,
+    .kind = WEFT_HEAVY_ATTENTION,
     .n_inputs = 8, /* q, k, v, key, mask, y, lse, dy */
     .n_outputs = 3,
     .params_bytes = sizeof(weft_attention_params),
@@ -165,7 +165,7 @@ static const weft_composite masked_gradient = {
 
 const weft_composite weft__attention_masked = {
     .name = "attention.masked",
-    .kind = 2,
+    .kind = WEFT_HEAVY_ATTENTION,
     .n_inputs = 5, /* q, k, v, key, mask */
     .n_outputs = 2,
     .params_bytes = sizeof(weft_attention_params),

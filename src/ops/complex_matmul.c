@@ -59,7 +59,7 @@ static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft
 
 static const weft_composite complex_product = {
     .name = "matmul",
-    .kind = 0,
+    .kind = WEFT_HEAVY_MATMUL,
     .n_inputs = 2,
     .n_outputs = 1,
     .params_bytes = sizeof(weft_product_params),

@@ -155,7 +155,7 @@ static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft
 
 static const weft_composite convolution = {
     .name = "conv",
-    .kind = 4,
+    .kind = WEFT_HEAVY_CONV,
     .n_inputs = 2,
     .n_outputs = 1,
     .params_bytes = sizeof(weft_conv_params),

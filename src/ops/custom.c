@@ -151,7 +151,7 @@ static weft_status define(weft_defined_op *op, const weft_op_options *options) {
                               options->gradients[i]);
     }
     op->forward = (weft_composite){.name = op->name,
-                                   .kind = op->source.text ? WEFT_COMPOSITE_SOURCE : -1,
+                                   .kind = op->source.text ? WEFT_HEAVY_SOURCE : WEFT_HEAVY_NONE,
                                    .n_outputs = 1,
                                    .params_bytes = sizeof(weft_defined_params),
                                    .shape = shape_of,

@@ -3,6 +3,7 @@
 #define WEFT_OPS_OPS_H
 
 #include "graph/graph.h"
+#include "heavy/heavy.h"
 #include "ops/build.h"
 
 typedef enum weft_dtype_class {
@@ -87,7 +88,7 @@ weft_tensor *weft__complex_product(const char *where, weft_tensor *a, weft_tenso
 typedef struct weft_composite weft_composite;
 struct weft_composite {
     const char *name;
-    int kind; /* weft_heavy_kind that a device may take it as */
+    weft_heavy_kind kind; /* which a device may take it as, or WEFT_HEAVY_NONE */
     int n_outputs;
     size_t params_bytes; /* at most WEFT_PARAMS_BYTES */
     /* Dtype and shape of an output. */
@@ -138,8 +139,6 @@ weft_tensor *weft__convolve(const char *where, const weft_conv_params *params, w
                             weft_tensor *b);
 
 /* ---- custom.c: ops that a program defines ---- */
-enum { WEFT_COMPOSITE_SOURCE = 8 }; /* its weft_heavy_kind */
-
 typedef struct weft_source {
     const char *name, *text;
     int language, items; /* weft_dialect; of a group */

@@ -321,7 +321,7 @@ static void expand_gradient(const char *where, const void *params, weft_tensor *
 #define GRADIENT(id, inputs, outputs, more)                                                                  \
     static const weft_composite id##_gradient = {                                                            \
         .name = #id ".grad",                                                                                 \
-        .kind = 5,                                                                                           \
+        .kind = WEFT_HEAVY_RECURRENT,                                                                        \
         .n_inputs = (inputs) + (outputs) + 1,                                                                \
         .n_outputs = more,                                                                                   \
         .params_bytes = sizeof(weft_recurrent_params),                                                       \
@@ -363,7 +363,7 @@ static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft
 #define DEFINE(id, inputs, outputs)                                                                          \
     static const weft_composite id##_whole = {                                                               \
         .name = #id,                                                                                         \
-        .kind = 5,                                                                                           \
+        .kind = WEFT_HEAVY_RECURRENT,                                                                        \
         .n_inputs = inputs,                                                                                  \
         .n_outputs = outputs,                                                                                \
         .params_bytes = sizeof(weft_recurrent_params),                                                       \

@@ -1,6 +1,6 @@
 /* Sorting: one node finds the positions that put rows in order, all of them or the first k; values are taken
  * from there, so that gradients go back to where they came from. Read next: gather.c; device/device.h,
- * weft_heavy_order. */
+ * weft_heavy_argsort. */
 #include "ops/ops.h"
 
 /* What compares as x does, in a dtype that devices put in order. */

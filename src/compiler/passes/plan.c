@@ -263,7 +263,7 @@ static bool same_index_of(const plan *p, const plan_unit *u, const weft_tensor *
 /* Can the unit meet a bad index or divisor? Then no variable may have changed before it has run. (The slice
  * assignment of a cache checks its offset before it writes.) */
 static bool can_fault(const plan *p, const plan_unit *u) {
-    if (u->heavy >= 0) return p->ir->nodes[u->heavy].heavy->kind == WEFT_HEAVY_SCATTER;
+    if (u->heavy >= 0) return weft__heavy_class(p->ir->nodes[u->heavy].heavy)->faults;
     for (int i = 0; u->kernel && i < u->kernel->n_code; i++)
         if (weft__instr_can_fault(&u->kernel->code[i])) return true;
     return false;
@@ -280,9 +280,9 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
     weft_heavy *heavy = u->heavy >= 0 ? p->ir->nodes[u->heavy].heavy : NULL;
     bool updates = false; /* a cache, not a parameter: faults elsewhere do not matter to it */
     if (heavy) {
-        const ir_node *x = &p->ir->nodes[p->ir->nodes[u->heavy].in[0].node];
-        updates = heavy->kind == WEFT_HEAVY_UPDATE && x->kind == IR_LEAF &&
-                  x->tensor->storage == sink->variable->storage &&
+        const int base = weft__heavy_class(heavy)->assigns ? weft__heavy_base(heavy) : -1;
+        const ir_node *x = base < 0 ? NULL : &p->ir->nodes[p->ir->nodes[u->heavy].in[base].node];
+        updates = x && x->kind == IR_LEAF && x->tensor->storage == sink->variable->storage &&
                   first_byte(x->tensor) == first_byte(sink->variable);
         if (!updates && (can_fault(p, u) || weft__plan_heavy_reads(p, u, sink->variable))) return WEFT_OK;
     }
@@ -296,7 +296,7 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
         if (i != w &&
             ((!updates && can_fault(p, &p->units[i])) || reads_variable(p, &p->units[i], sink->variable)))
             WEFT_TRY(weft__plan_after(p, w, i));
-    if (updates) heavy->as.update.in_place = true;
+    if (updates) weft__heavy_class(heavy)->take_base(heavy);
     sink->in_place = u->sink = true;
     return WEFT_OK;
 }

@@ -177,18 +177,18 @@ static void inherit(plan *p, int to, int from) {
     p->first_phase[from] = p->last_phase[from] = -1;
 }
 
-/* The sum of a scatter-add lies where its base lay. */
+/* The result of a heavy operation lies where its base lay. */
 static void hand_base(plan *p, const plan_unit *u, const int *last_readers) {
     const ir_node *node = &p->ir->nodes[u->heavy];
-    if (node->heavy->kind != WEFT_HEAVY_SCATTER || !node->heavy->as.scatter.based) return;
-    const int from = node->in[2].node;
+    const int base = weft__heavy_base(node->heavy), from = base < 0 ? -1 : node->in[base].node;
+    if (base < 0 || weft__heavy_class(node->heavy)->assigns) return;
     int to = 0; /* it comes after its operands */
     while (p->ir->nodes[to].kind != IR_HEAVY_OUT || p->ir->nodes[to].in[0].node != u->heavy ||
            !p->ir->nodes[to].live)
         to++;
     if (p->ir->nodes[to].place.slot >= 0 || !dies_in(p, from, u, last_readers)) return;
     inherit(p, to, from);
-    node->heavy->as.scatter.in_place = true;
+    weft__heavy_class(node->heavy)->take_base(node->heavy);
 }
 
 /* A value that nothing reads after a kernel hands its memory to one that the kernel computes element by

@@ -113,7 +113,7 @@ static int product_for(const weft_ir *ir, int n, int d, search *s) {
         if (!heavy->live || !has_rows(ir, heavy, d, ir->nodes[n].numel)) continue;
         weft_heavy with = *heavy->heavy;
         with.as.matmul.sums = true;
-        if (ir->nodes[n].dtype == weft__heavy_sums_dtype(&with.as.matmul) &&
+        if (ir->nodes[n].dtype == weft__matmul_sums_dtype(&with.as.matmul) &&
             ir->device->ops->takes(ir->device, &with) && !needs(ir, h, n, s))
             return h;
     }

@@ -3,78 +3,8 @@
 #include "base/text.h"
 #include "compiler/program.h"
 
-static void recurrent_text(const weft_heavy *heavy, char *out, size_t size) {
-    static const char *const names[] = {
-        [WEFT_RNN_TANH] = "rnn", [WEFT_RNN_RELU] = "rnn relu", [WEFT_LSTM] = "lstm", [WEFT_GRU] = "gru"};
-    const weft_heavy_recurrent *r = &heavy->as.recurrent;
-    snprintf(out, size, "%s%s%s%s %lldx%lldx%lld", names[r->kind], r->backward ? ".grad" : "",
-             r->reverse ? " reverse" : "", r->masked ? " masked" : "", (long long)r->t, (long long)r->batch,
-             (long long)r->width);
-}
-
-static void heavy_text(const weft_heavy *heavy, char *out, size_t size) {
-    switch (heavy->kind) {
-    case WEFT_HEAVY_MATMUL: {
-        const weft_heavy_matmul *mm = &heavy->as.matmul;
-        int64_t batch = 1;
-        for (int i = 0; i < mm->batch_rank; i++) batch *= mm->batch[i];
-        snprintf(out, size, "matmul %s %lldx %lldx%lldx%lld %c%c%s%s%s%s",
-                 weft_dtype_name((weft_dtype)mm->dtype), (long long)batch, (long long)mm->m, (long long)mm->n,
-                 (long long)mm->k, mm->a_k == 1 ? 'n' : 't', mm->b_n == 1 ? 'n' : 't',
-                 ((const char *[]){"", " conj a", " conj b", " conj a b"})[mm->conj & 3],
-                 mm->sums ? " + sums" : "", mm->epilogue ? " " : "", mm->epilogue ? mm->epilogue->name : "");
-        break;
-    }
-    case WEFT_HEAVY_SCATTER:
-        snprintf(out, size, "scatter_add%s %lld into %lldx%lld",
-                 heavy->as.scatter.in_place ? " in place"
-                 : heavy->as.scatter.based  ? " to base"
-                                            : "",
-                 (long long)heavy->as.scatter.count, (long long)heavy->as.scatter.rows,
-                 (long long)heavy->as.scatter.inner);
-        break;
-    case WEFT_HEAVY_ATTENTION:
-        snprintf(out, size, "attention%s%s %lldx%lldx%lldx%lld", heavy->as.attention.masked ? ".masked" : "",
-                 heavy->as.attention.backward ? ".grad"
-                 : heavy->as.attention.cached ? ".cached"
-                                              : "",
-                 (long long)heavy->as.attention.batch, (long long)heavy->as.attention.heads,
-                 (long long)heavy->as.attention.t_q, (long long)heavy->as.attention.d);
-        break;
-    case WEFT_HEAVY_CONV: {
-        static const char *const pass[] = {"", ".input", ".weight"};
-        const weft_heavy_conv *c = &heavy->as.conv;
-        snprintf(out, size, "conv%s %s %lldx%lldx%lldx%lld to %lldx%lldx%lld by %lldx%lld", pass[c->pass],
-                 weft_dtype_name((weft_dtype)c->dtype), (long long)c->n, (long long)(c->groups * c->in),
-                 (long long)c->x[0], (long long)c->x[1], (long long)(c->groups * c->out), (long long)c->y[0],
-                 (long long)c->y[1], (long long)c->size[0], (long long)c->size[1]);
-        break;
-    }
-    case WEFT_HEAVY_RECURRENT: recurrent_text(heavy, out, size); break;
-    case WEFT_HEAVY_SOURCE:
-        snprintf(out, size, "source %s %lld", heavy->as.source.name, (long long)heavy->as.source.n);
-        break;
-    case WEFT_HEAVY_SCAN:
-        snprintf(out, size, "scan of %s%s %lldx%lldx%lld", heavy->as.scan.product ? "products" : "sums",
-                 heavy->as.scan.reverse ? " from the end" : "", (long long)heavy->as.scan.outer,
-                 (long long)heavy->as.scan.extent, (long long)heavy->as.scan.inner);
-        break;
-    case WEFT_HEAVY_ORDER:
-        snprintf(out, size, "order %s %lldx%lld to %lld", weft_dtype_name((weft_dtype)heavy->as.order.dtype),
-                 (long long)heavy->as.order.rows, (long long)heavy->as.order.extent,
-                 (long long)heavy->as.order.count);
-        break;
-    default:
-        snprintf(out, size, "update%s %lldx%lldx%lld", heavy->as.update.in_place ? " in place" : "",
-                 (long long)heavy->as.update.outer, (long long)heavy->as.update.extent,
-                 (long long)heavy->as.update.inner);
-        break;
-    }
-}
-
 const weft_kernel *weft__command_kernel(const weft_command *command) {
-    const bool product = command->kind == WEFT_COMMAND_HEAVY && command->heavy.kind == WEFT_HEAVY_MATMUL;
-    return product ? command->heavy.as.matmul.epilogue : command->kernel;
+    return command->kind == WEFT_COMMAND_HEAVY ? weft__heavy_epilogue(&command->heavy) : command->kernel;
 }
 
 const char *weft__command_text(const weft_command *command, char name[WEFT_COMMAND_TEXT], const char **path) {
@@ -86,7 +16,7 @@ const char *weft__command_text(const weft_command *command, char name[WEFT_COMMA
         break;
     case WEFT_COMMAND_HEAVY:
         if (command->heavy.path) *path = command->heavy.path;
-        heavy_text(&command->heavy, name, WEFT_COMMAND_TEXT);
+        weft__heavy_class(&command->heavy)->describe(&command->heavy, name, WEFT_COMMAND_TEXT);
         break;
     case WEFT_COMMAND_COPY: snprintf(name, WEFT_COMMAND_TEXT, "copy to variable"); break;
     case WEFT_COMMAND_ZERO: snprintf(name, WEFT_COMMAND_TEXT, "zero"); break;

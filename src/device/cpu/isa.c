@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cpu/gemm/gemm.h"
 #include "device/cpu/tile/tiles.h"
 
 static const char *const isa_names[] = {"baseline", "avx2", "avx512"};
@@ -69,3 +70,11 @@ weft_ct weft__ct(weft_dtype dtype) {
 }
 
 size_t weft__ct_size(weft_ct ct) { return ct == WEFT_CT_F32 || ct == WEFT_CT_I32 ? 4 : 8; }
+
+const weft_gemm_own *weft__gemm_own(void) {
+#if defined(__x86_64__)
+    if (weft__cpu_isa() == WEFT_ISA_AVX512) return &weft__gemm_own_avx512;
+    if (weft__cpu_isa() == WEFT_ISA_AVX2) return &weft__gemm_own_avx2;
+#endif
+    return &weft__gemm_own_baseline;
+}

@@ -45,10 +45,7 @@ void weft__interp_decline(weft_device *device, unsigned kind_mask) { of(device)-
 void weft__interp_poison_arena(weft_device *device, bool on) { of(device)->poison_arena = on; }
 
 static bool takes(weft_device *device, const weft_heavy *heavy) {
-    const bool pairs =
-        heavy->kind == WEFT_HEAVY_MATMUL && weft_dtype_is_complex((weft_dtype)heavy->as.matmul.dtype);
-    return heavy->kind != WEFT_HEAVY_RECURRENT && heavy->kind != WEFT_HEAVY_SOURCE && !pairs &&
-           (of(device)->declined & (1u << heavy->kind)) == 0;
+    return weft__interp_heavy_takes(heavy) && (of(device)->declined & (1u << heavy->kind)) == 0;
 }
 
 /* ---- memory ---- */
@@ -116,7 +113,7 @@ static weft_status refuse(weft_device *device, int i, const weft_command *c, con
 static int operands_of(const weft_command *c) {
     switch (c->kind) {
     case WEFT_COMMAND_KERNEL: return c->kernel->n_args;
-    case WEFT_COMMAND_HEAVY: return weft__interp_heavy_operands(&c->heavy);
+    case WEFT_COMMAND_HEAVY: return weft__heavy_class(&c->heavy)->operands(&c->heavy);
     case WEFT_COMMAND_COPY: return 2;
     default: return 1;
     }

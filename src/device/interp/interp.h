@@ -74,14 +74,14 @@ void weft__shadow_close(weft_shadow *shadow);
 const char *weft__shadow_read(weft_shadow *shadow, int arg, int64_t element, int64_t row, int64_t inner);
 const char *weft__shadow_write(weft_shadow *shadow, int arg, int64_t element, int64_t row, int64_t inner);
 
-/* ---- kernel.c, heavy.c ---- */
+/* ---- kernel.c, heavy/heavy.c ---- */
 
 /* Runs one kernel, args[i] at the address of argument i, whose size is taken from the kernel. */
 weft_status weft__interp_kernel(weft_interp *device, const weft_kernel *kernel, void *const *args);
 /* Runs one heavy operation; bytes[i] is what lies behind args[i]. */
 weft_status weft__interp_heavy(weft_interp *device, const weft_heavy *heavy, void *const *args,
                                const int64_t *bytes);
-int weft__interp_heavy_operands(const weft_heavy *heavy);
+bool weft__interp_heavy_takes(const weft_heavy *heavy);
 void weft__interp_fault(weft_interp *device, weft_fault_kind kind, const char *path, int64_t value,
                         int64_t bound, int64_t element);
 

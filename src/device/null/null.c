@@ -143,12 +143,6 @@ static void count_command(weft_null_counts *counts, const weft_command *c) {
 }
 
 static void log_command(weft_context *ctx, int i, const weft_command *c) {
-    static const char *const heavy_names[] = {
-        [WEFT_HEAVY_MATMUL] = "matmul",       [WEFT_HEAVY_SCATTER] = "scatter",
-        [WEFT_HEAVY_ATTENTION] = "attention", [WEFT_HEAVY_UPDATE] = "update",
-        [WEFT_HEAVY_CONV] = "convolution",    [WEFT_HEAVY_RECURRENT] = "recurrent layer",
-        [WEFT_HEAVY_SCAN] = "scan",           [WEFT_HEAVY_ORDER] = "order",
-        [WEFT_HEAVY_SOURCE] = "source"};
     const char *marks = c->sink ? c->after ? " after sink" : " sink" : c->after ? " after" : "";
     char text[800];
     switch (c->kind) {
@@ -157,7 +151,7 @@ static void log_command(weft_context *ctx, int i, const weft_command *c) {
         weft__log(ctx, WEFT_LOG_DEBUG, "null: %d%s: %s", i, marks, text);
         break;
     case WEFT_COMMAND_HEAVY:
-        weft__log(ctx, WEFT_LOG_DEBUG, "null: %d%s: %s  # %s", i, marks, heavy_names[c->heavy.kind],
+        weft__log(ctx, WEFT_LOG_DEBUG, "null: %d%s: %s  # %s", i, marks, weft__heavy_class(&c->heavy)->name,
                   c->heavy.path ? c->heavy.path : "");
         break;
     case WEFT_COMMAND_COPY:

@@ -332,7 +332,7 @@ static void run_attention(fixture *f, problem *p, bool backward) {
     const int64_t bytes[10] = {sizeof p->q,   sizeof p->k,    sizeof p->v,  sizeof p->key, sizeof p->out,
                                sizeof p->lse, sizeof p->dout, sizeof p->dq, sizeof p->dk,  sizeof p->dv};
     p->h.as.attention.backward = backward;
-    assert_int_equal(weft__interp_heavy_operands(&p->h), backward ? 10 : 6);
+    assert_int_equal(weft__heavy_class(&p->h)->operands(&p->h), backward ? 10 : 6);
     assert_int_equal(run_heavy(f, &p->h, args, bytes), WEFT_OK);
 }
 

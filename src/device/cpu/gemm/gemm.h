@@ -246,23 +246,4 @@ static inline int64_t weft__largest_block(int64_t extent, int64_t blocks) {
 bool weft__cpu_gemv_takes(const weft_heavy_matmul *mm);
 weft_status weft__cpu_gemv_prepare(weft_context *ctx, const weft_heavy_matmul *mm, weft_cpu_work *work);
 
-/* matmul.c, attention.c, conv.c, recurrent.c, scatter.c, update.c: what heavy.c calls. */
-weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *conv, int threads,
-                                   weft_cpu_work *work);
-weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *mm, int threads,
-                                     weft_cpu_work *work);
-weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_attention *at, const char *path,
-                                        weft_cpu_work *work);
-weft_status weft__cpu_recurrent_prepare(weft_context *ctx, const weft_heavy_recurrent *r, int threads,
-                                        weft_cpu_work *work);
-bool weft__cpu_recurrent_takes(const weft_heavy_recurrent *r);
-weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_heavy_scatter *sc, const char *path,
-                                      weft_cpu_work *work);
-weft_status weft__cpu_update_prepare(weft_context *ctx, const weft_heavy_update *up, const char *path,
-                                     weft_cpu_work *work);
-weft_status weft__cpu_scan_prepare(weft_context *ctx, const weft_heavy_scan *scan, weft_cpu_work *work);
-weft_status weft__cpu_order_prepare(weft_context *ctx, const weft_heavy_order *order, weft_cpu_work *work);
-bool weft__cpu_matmul_takes(const weft_heavy_matmul *mm);
-bool weft__cpu_scatter_takes(const weft_heavy_scatter *sc);
-
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/cpu/gemm/gemm.h"
+#include "device/cpu/heavy/heavy.h"
 
 #define HALF_DEPTH 512 /* f16 and bf16: products summed in f32 between conversions of blocks of a and b */
 #define HALF_ROWS  256 /* f16 and bf16: largest block, which bounds the scratch */
@@ -375,8 +376,9 @@ static size_t scratch_for(matmul_plan *plan) {
     return bytes;
 }
 
-weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *given, int threads,
-                                     weft_cpu_work *work) {
+weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul *given, const char *path,
+                                     int threads, weft_cpu_work *work) {
+    (void)path;
     weft_heavy_matmul folded = *given, *mm = &folded;
     if (mm->dtype == WEFT_U32) mm->dtype = mm->out_dtype = WEFT_I32; /* which wraps to the same values */
     if (mm->dtype == WEFT_U64) mm->dtype = mm->out_dtype = WEFT_I64;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/cpu/gemm/gemm.h"
+#include "device/cpu/heavy/heavy.h"
 
 #define LANES   WEFT_ATTENTION_LANES /* queries of a block of scores, side by side */
 #define KEYS    128                  /* keys of one, below each other */
@@ -191,9 +191,13 @@ static double cost_of(const attention_plan *plan) {
     return (scores * (products + others) + keys) * wide + 50 * (double)plan->pairs;
 }
 
+bool weft__cpu_attention_takes(const weft_heavy_attention *at) {
+    return weft_dtype_is_float((weft_dtype)at->dtype);
+}
+
 weft_status weft__cpu_attention_prepare(weft_context *ctx, const weft_heavy_attention *at, const char *path,
-                                        weft_cpu_work *work) {
-    (void)path;
+                                        int threads, weft_cpu_work *work) {
+    (void)path, (void)threads;
     attention_plan *plan = weft__zalloc(ctx, sizeof *plan);
     if (!plan) return weft__fail_oom(ctx, sizeof *plan, "an attention plan");
     plan->at = *at;

@@ -408,14 +408,16 @@ static void set_scratch(conv_plan *p, weft_cpu_work *work) {
     work->scratch_bytes = p->packed_bytes + p->raw_bytes + p->band_bytes + p->result_bytes;
 }
 
-weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *c, int threads,
+bool weft__cpu_conv_takes(const weft_heavy_conv *c) { return weft_dtype_is_float((weft_dtype)c->dtype); }
+
+weft_status weft__cpu_conv_prepare(weft_context *ctx, const weft_heavy_conv *c, const char *path, int threads,
                                    weft_cpu_work *work) {
     if (c->pass == WEFT_CONV_WEIGHT) return weft__cpu_conv_weight_prepare(ctx, c, threads, work);
     if (weft__conv_each(c)) return weft__cpu_conv_each_prepare(ctx, c, work);
     if (c->groups == 1 && weft__conv_is_product(c)) {
         bool swapped;
         const weft_heavy_matmul mm = weft__conv_product(c, &swapped);
-        return weft__cpu_matmul_prepare(ctx, &mm, threads, work);
+        return weft__cpu_matmul_prepare(ctx, &mm, path, threads, work);
     }
     conv_plan *p = weft__zalloc(ctx, sizeof *p);
     if (!p) return weft__fail_oom(ctx, sizeof *p, "a convolution's plan");

@@ -3,7 +3,7 @@
 #ifndef WEFT_DEVICE_CPU_HEAVY_CONV_H
 #define WEFT_DEVICE_CPU_HEAVY_CONV_H
 
-#include "device/cpu/gemm/gemm.h"
+#include "device/cpu/heavy/heavy.h"
 
 #define CONV_DEPTH 384 /* products added in a row */
 

@@ -1,29 +1,27 @@
-/* Heavy operations of the CPU device: which it takes, and each as work cut into tasks. Read next: matmul.c,
- * attention.c, conv.c, recurrent.c, scatter.c, update.c. */
-#include "device/cpu/gemm/gemm.h"
+/* The table of the CPU device's heavy operations. Read next: gemm/matmul.c, attention.c, conv.c. */
+#include "device/cpu/heavy/heavy.h"
 
-const weft_gemm_own *weft__gemm_own(void) {
-#if defined(__x86_64__)
-    if (weft__cpu_isa() == WEFT_ISA_AVX512) return &weft__gemm_own_avx512;
-    if (weft__cpu_isa() == WEFT_ISA_AVX2) return &weft__gemm_own_avx2;
-#endif
-    return &weft__gemm_own_baseline;
-}
-
-bool weft__cpu_heavy_takes(const weft_heavy *heavy) {
-    switch (heavy->kind) {
-    case WEFT_HEAVY_MATMUL: return weft__cpu_matmul_takes(&heavy->as.matmul);
-    case WEFT_HEAVY_ATTENTION: return weft_dtype_is_float((weft_dtype)heavy->as.attention.dtype);
-    case WEFT_HEAVY_SCATTER: return weft__cpu_scatter_takes(&heavy->as.scatter);
-    case WEFT_HEAVY_UPDATE: return weft_dtype_size((weft_dtype)heavy->as.update.dtype) > 0;
-    case WEFT_HEAVY_CONV: return weft_dtype_is_float((weft_dtype)heavy->as.conv.dtype);
-    case WEFT_HEAVY_RECURRENT: return weft__cpu_recurrent_takes(&heavy->as.recurrent);
-    case WEFT_HEAVY_SCAN:
-    case WEFT_HEAVY_ORDER: return true;
-    case WEFT_HEAVY_SOURCE: return false;
+#define W_HEAVY(KIND, member, OP)                                                                            \
+    static bool takes_##member(const weft_heavy *heavy) {                                                    \
+        return weft__cpu_##member##_takes(&heavy->as.member);                                                \
+    }                                                                                                        \
+    static weft_status prepare_##member(weft_context *ctx, const weft_heavy *heavy, int threads,             \
+                                        weft_cpu_work *work) {                                               \
+        return weft__cpu_##member##_prepare(ctx, &heavy->as.member, heavy->path, threads, work);             \
     }
-    return false;
-}
+#include "heavy/heavy.def"
+#undef W_HEAVY
+
+static const struct {
+    bool (*takes)(const weft_heavy *heavy);
+    weft_status (*prepare)(weft_context *ctx, const weft_heavy *heavy, int threads, weft_cpu_work *work);
+} table[] = {
+#define W_HEAVY(KIND, member, OP) [WEFT_HEAVY_##KIND] = {takes_##member, prepare_##member},
+#include "heavy/heavy.def"
+#undef W_HEAVY
+};
+
+bool weft__cpu_heavy_takes(const weft_heavy *heavy) { return table[heavy->kind].takes(heavy); }
 
 weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, int threads,
                                     weft_cpu_work *work) {
@@ -31,17 +29,5 @@ weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, 
     if (!weft__cpu_heavy_takes(heavy))
         return weft__fail(ctx, WEFT_ERR_INTERNAL, "cpu: a heavy operation that the device does not take: %s",
                           heavy->path ? heavy->path : "");
-    switch (heavy->kind) {
-    case WEFT_HEAVY_MATMUL: return weft__cpu_matmul_prepare(ctx, &heavy->as.matmul, threads, work);
-    case WEFT_HEAVY_ATTENTION:
-        return weft__cpu_attention_prepare(ctx, &heavy->as.attention, heavy->path, work);
-    case WEFT_HEAVY_SCATTER: return weft__cpu_scatter_prepare(ctx, &heavy->as.scatter, heavy->path, work);
-    case WEFT_HEAVY_UPDATE: return weft__cpu_update_prepare(ctx, &heavy->as.update, heavy->path, work);
-    case WEFT_HEAVY_CONV: return weft__cpu_conv_prepare(ctx, &heavy->as.conv, threads, work);
-    case WEFT_HEAVY_RECURRENT: return weft__cpu_recurrent_prepare(ctx, &heavy->as.recurrent, threads, work);
-    case WEFT_HEAVY_SCAN: return weft__cpu_scan_prepare(ctx, &heavy->as.scan, work);
-    case WEFT_HEAVY_ORDER: return weft__cpu_order_prepare(ctx, &heavy->as.order, work);
-    case WEFT_HEAVY_SOURCE: break;
-    }
-    return WEFT_ERR_INTERNAL;
+    return table[heavy->kind].prepare(ctx, heavy, threads, work);
 }

@@ -3,7 +3,7 @@
  * elementwise work), gemm_packed.inc (its product). */
 #include <string.h>
 
-#include "device/cpu/gemm/gemm.h"
+#include "device/cpu/heavy/heavy.h"
 
 #define SAVED     4  /* parts that a gated kind saves for its gradient */
 #define ROWS_MOST 32 /* sequences of a task: with the packed matrix, what stays in the second cache */
@@ -73,8 +73,9 @@ bool weft__cpu_recurrent_takes(const weft_heavy_recurrent *r) {
 
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
-weft_status weft__cpu_recurrent_prepare(weft_context *ctx, const weft_heavy_recurrent *r, int threads,
-                                        weft_cpu_work *work) {
+weft_status weft__cpu_recurrent_prepare(weft_context *ctx, const weft_heavy_recurrent *r, const char *path,
+                                        int threads, weft_cpu_work *work) {
+    (void)path;
     static const double rate[] = {[WEFT_ISA_BASELINE] = 12, [WEFT_ISA_AVX2] = 50, [WEFT_ISA_AVX512] = 130};
     recurrent_plan *plan = weft__zalloc(ctx, sizeof *plan);
     if (!plan) return weft__fail_oom(ctx, sizeof *plan, "a recurrent plan");

@@ -1,6 +1,6 @@
 /* Sums and products up to each element. A task is a group of rows, or of columns of one block, each walked
  * from end to end; f32 accumulates in f64. Read next: heavy.c. */
-#include "device/cpu/gemm/gemm.h"
+#include "device/cpu/heavy/heavy.h"
 
 #define COLUMNS    256 /* that a task walks side by side */
 #define LANES      16
@@ -111,7 +111,14 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
 
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
-weft_status weft__cpu_scan_prepare(weft_context *ctx, const weft_heavy_scan *scan, weft_cpu_work *work) {
+bool weft__cpu_scan_takes(const weft_heavy_scan *scan) {
+    (void)scan;
+    return true;
+}
+
+weft_status weft__cpu_scan_prepare(weft_context *ctx, const weft_heavy_scan *scan, const char *path,
+                                   int threads, weft_cpu_work *work) {
+    (void)path, (void)threads;
     scan_plan *plan = weft__zalloc(ctx, sizeof *plan);
     if (!plan) return weft__fail_oom(ctx, sizeof *plan, "the plan of a scan");
     *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan};

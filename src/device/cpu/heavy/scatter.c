@@ -5,7 +5,7 @@
  * to be set before, a task is a part of the index. Read next: heavy.c. */
 #include <string.h>
 
-#include "device/cpu/gemm/gemm.h"
+#include "device/cpu/heavy/heavy.h"
 
 #define HALF_TILE 65536 /* f16 and bf16: elements of the f32 tile */
 
@@ -240,7 +240,8 @@ static void cut(scatter_plan *plan, int64_t pieces) {
 }
 
 weft_status weft__cpu_scatter_prepare(weft_context *ctx, const weft_heavy_scatter *sc, const char *path,
-                                      weft_cpu_work *work) {
+                                      int threads, weft_cpu_work *work) {
+    (void)threads;
     scatter_plan *plan = weft__zalloc(ctx, sizeof *plan);
     if (!plan) return weft__fail_oom(ctx, sizeof *plan, "a scatter plan");
     plan->sc = *sc;

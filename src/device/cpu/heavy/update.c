@@ -2,7 +2,7 @@
  * ranges of rows of out, so that a copy that is not in place is shared. Read next: heavy.c. */
 #include <string.h>
 
-#include "device/cpu/gemm/gemm.h"
+#include "device/cpu/heavy/heavy.h"
 
 #define TASK_BYTES 131072 /* about ten microseconds of copying */
 
@@ -46,8 +46,13 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
 
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
+bool weft__cpu_update_takes(const weft_heavy_update *up) {
+    return weft_dtype_size((weft_dtype)up->dtype) > 0;
+}
+
 weft_status weft__cpu_update_prepare(weft_context *ctx, const weft_heavy_update *up, const char *path,
-                                     weft_cpu_work *work) {
+                                     int threads, weft_cpu_work *work) {
+    (void)threads;
     update_plan *plan = weft__zalloc(ctx, sizeof *plan);
     if (!plan) return weft__fail_oom(ctx, sizeof *plan, "an update plan");
     plan->up = *up;

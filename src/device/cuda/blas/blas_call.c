@@ -49,7 +49,7 @@ bool weft__blas_suits(weft__cuda *d, const weft_heavy *heavy) {
     weft_heavy_matmul plain = heavy->as.matmul, with = plain;
     plain.epilogue = NULL;
     plain.sums = false;
-    if (with.sums && !with.epilogue && weft__heavy_sums_dtype(&with) == WEFT_F32)
+    if (with.sums && !with.epilogue && weft__matmul_sums_dtype(&with) == WEFT_F32)
         with.out_dtype = WEFT_F32; /* a gradient's, which an epilogue makes of it */
     if (weft__cuda_enter(d) != 0) return true;
     const weft__blas_plan *alone = plan_of(d, &plain, NULL, &operands);

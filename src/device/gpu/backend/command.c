@@ -4,34 +4,24 @@
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
 
-bool weft__gpu_takes(const weft_target *target, const weft_heavy *heavy) {
-    switch (heavy->kind) {
-    case WEFT_HEAVY_MATMUL: return weft__gpu_matmul_takes(target, &heavy->as.matmul);
-    case WEFT_HEAVY_SCATTER: return weft__gpu_scatter_takes(target, &heavy->as.scatter);
-    case WEFT_HEAVY_ATTENTION: return weft__gpu_attention_takes(target, &heavy->as.attention);
-    case WEFT_HEAVY_UPDATE: return weft__gpu_update_takes(target, &heavy->as.update);
-    case WEFT_HEAVY_CONV: return weft__gpu_conv_takes(target, &heavy->as.conv);
-    case WEFT_HEAVY_SCAN: return weft__gpu_knows(target, (weft_dtype)heavy->as.scan.dtype);
-    case WEFT_HEAVY_ORDER: return true;
-    case WEFT_HEAVY_SOURCE: return weft__gpu_source_takes(target, &heavy->as.source);
-    case WEFT_HEAVY_RECURRENT: return weft__gpu_recurrent_takes(target, &heavy->as.recurrent);
+#define W_HEAVY(KIND, member, OP)                                                                            \
+    static bool takes_##member(const weft_target *target, const weft_heavy *heavy) {                         \
+        return weft__gpu_##member##_takes(target, &heavy->as.member);                                        \
     }
-    return false;
-}
+#include "heavy/heavy.def"
+#undef W_HEAVY
 
-static weft_status launch_heavy(weft_launches *launches, const weft_heavy *heavy, bool sink) {
-    switch (heavy->kind) {
-    case WEFT_HEAVY_MATMUL: return weft__gpu_matmul(launches, heavy, sink);
-    case WEFT_HEAVY_SCATTER: return weft__gpu_scatter(launches, heavy, sink);
-    case WEFT_HEAVY_ATTENTION: return weft__gpu_attention(launches, heavy, sink);
-    case WEFT_HEAVY_UPDATE: return weft__gpu_update(launches, heavy, sink);
-    case WEFT_HEAVY_CONV: return weft__gpu_conv(launches, heavy, sink);
-    case WEFT_HEAVY_SCAN: return weft__gpu_scan(launches, heavy, sink);
-    case WEFT_HEAVY_ORDER: return weft__gpu_order(launches, heavy, sink);
-    case WEFT_HEAVY_SOURCE: return weft__gpu_source(launches, heavy, sink);
-    case WEFT_HEAVY_RECURRENT: return weft__gpu_recurrent(launches, heavy, sink);
-    }
-    return weft__fail(launches->ctx, WEFT_ERR_INTERNAL, "gpu: a heavy operation of an unknown kind");
+static const struct {
+    bool (*takes)(const weft_target *target, const weft_heavy *heavy);
+    weft_status (*launch)(weft_launches *launches, const weft_heavy *heavy, bool sink);
+} table[] = {
+#define W_HEAVY(KIND, member, OP) [WEFT_HEAVY_##KIND] = {takes_##member, weft__gpu_##member},
+#include "heavy/heavy.def"
+#undef W_HEAVY
+};
+
+bool weft__gpu_takes(const weft_target *target, const weft_heavy *heavy) {
+    return table[heavy->kind].takes(target, heavy);
 }
 
 static weft_status launch_kernel(weft_launches *launches, const weft_kernel *kernel, bool sink) {
@@ -46,7 +36,8 @@ weft_status weft__gpu_command(weft_launches *launches, const weft_command *comma
     *taken = 1;
     switch (command->kind) {
     case WEFT_COMMAND_KERNEL: return launch_kernel(launches, command->kernel, command->sink);
-    case WEFT_COMMAND_HEAVY: return launch_heavy(launches, &command->heavy, command->sink);
+    case WEFT_COMMAND_HEAVY:
+        return table[command->heavy.kind].launch(launches, &command->heavy, command->sink);
     case WEFT_COMMAND_COPY: return weft__gpu_copy(launches, command);
     case WEFT_COMMAND_ZERO: return weft__gpu_zero(launches, commands, count, taken);
     }

@@ -7,35 +7,17 @@
 #include "device/device.h"
 #include "kernel/source.h"
 
-bool weft__gpu_matmul_takes(const weft_target *target, const weft_heavy_matmul *matmul);
-weft_status weft__gpu_matmul(weft_launches *launches, const weft_heavy *heavy, bool sink);
+#define W_HEAVY(KIND, member, OP)                                                                            \
+    bool weft__gpu_##member##_takes(const weft_target *target, const weft_heavy_##member *heavy);            \
+    weft_status weft__gpu_##member(weft_launches *launches, const weft_heavy *heavy, bool sink);
+#include "heavy/heavy.def"
+#undef W_HEAVY
 
-bool weft__gpu_conv_takes(const weft_target *target, const weft_heavy_conv *conv);
-weft_status weft__gpu_conv(weft_launches *launches, const weft_heavy *heavy, bool sink);
-/* conv_direct.c: of groups of so few channels that products would be mostly empty. */
+/* conv_direct.c: of groups of so few channels that matmuls would be mostly empty. */
 bool weft__gpu_conv_is_direct(const weft_target *target, const weft_heavy_conv *conv);
 weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *heavy, bool sink);
 
-bool weft__gpu_attention_takes(const weft_target *target, const weft_heavy_attention *attention);
-weft_status weft__gpu_attention(weft_launches *launches, const weft_heavy *heavy, bool sink);
-
-bool weft__gpu_scatter_takes(const weft_target *target, const weft_heavy_scatter *scatter);
-weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, bool sink);
-
-bool weft__gpu_recurrent_takes(const weft_target *target, const weft_heavy_recurrent *recurrent);
-weft_status weft__gpu_recurrent(weft_launches *launches, const weft_heavy *heavy, bool sink);
-
-bool weft__gpu_update_takes(const weft_target *target, const weft_heavy_update *update);
-weft_status weft__gpu_update(weft_launches *launches, const weft_heavy *heavy, bool sink);
-
-/* order.c: groups for so many workers, each of which takes further work until all is done. */
+/* argsort.c: groups for so many workers, each of which takes further work until all is done. */
 int64_t weft__gpu_groups(const weft_target *target, int64_t workers);
-
-weft_status weft__gpu_scan(weft_launches *launches, const weft_heavy *heavy, bool sink);
-
-bool weft__gpu_source_takes(const weft_target *target, const weft_heavy_source *source);
-weft_status weft__gpu_source(weft_launches *launches, const weft_heavy *heavy, bool sink);
-
-weft_status weft__gpu_order(weft_launches *launches, const weft_heavy *heavy, bool sink);
 
 #endif

@@ -47,6 +47,10 @@ static weft_status launch(weft_launches *launches, const weft_heavy_scan *s, con
                                        .items = {items, 1, 1}});
 }
 
+bool weft__gpu_scan_takes(const weft_target *target, const weft_heavy_scan *scan) {
+    return weft__gpu_knows(target, (weft_dtype)scan->dtype);
+}
+
 weft_status weft__gpu_scan(weft_launches *launches, const weft_heavy *heavy, bool sink) {
     const weft_heavy_scan *s = &heavy->as.scan;
     const int64_t columns = s->outer * s->inner;

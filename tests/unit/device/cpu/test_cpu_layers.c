@@ -231,7 +231,7 @@ static void check_rows(const weft_heavy *h, weft_dtype dt, int64_t from, weft_dt
     const int64_t bytes[2] = {from * (int64_t)weft_dtype_size(dt), to * (int64_t)weft_dtype_size(to_dt)};
     run_all_ways(h, args, args[1], (size_t)bytes[1]);
     assert_int_equal(weft__interp_heavy((weft_interp *)interp, h, (void *[]){args[0], want}, bytes), WEFT_OK);
-    if (h->kind == WEFT_HEAVY_ORDER || !weft_dtype_is_float(dt))
+    if (h->kind == WEFT_HEAVY_ARGSORT || !weft_dtype_is_float(dt))
         assert_memory_equal(args[1], want, (size_t)bytes[1]);
     free(args[0]), free(args[1]), free(want);
 }
@@ -251,8 +251,8 @@ static void test_scans_and_orders(void **state) {
         }
         for (int i = 0; i < COUNT(orders) * 2; i++) {
             const int64_t *o = orders[i / 2];
-            const weft_heavy h = {.kind = WEFT_HEAVY_ORDER,
-                                  .as.order = {(uint8_t)dtypes[d], i & 1, o[0], o[1], o[2]}};
+            const weft_heavy h = {.kind = WEFT_HEAVY_ARGSORT,
+                                  .as.argsort = {(uint8_t)dtypes[d], i & 1, o[0], o[1], o[2]}};
             check_rows(&h, dtypes[d], o[0] * o[1], WEFT_I32, o[0] * o[2]);
         }
     }

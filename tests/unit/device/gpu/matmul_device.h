@@ -23,7 +23,7 @@ static inline weft_buffer *buffer_of(weft_device *device, const void *content, s
 
 /* Sums of a over k, within class D. */
 static inline void check_sums(const weft_heavy_matmul *mm, const void *a, const char *sums) {
-    const weft_dtype dtype = weft__heavy_sums_dtype(mm);
+    const weft_dtype dtype = weft__matmul_sums_dtype(mm);
     for (int64_t i = 0; i < mm->m; i++) {
         double sum = 0, size = 0;
         for (int64_t k = 0; k < mm->k; k++) {
@@ -80,7 +80,7 @@ static inline char *product(weft_device *device, const weft_heavy_matmul *mm, co
     ops->executable_free(device, executable);
     if (mm->sums) {
         const size_t all = (size_t)mm->m * 8 + 2 * (size_t)MARGIN,
-                     end = MARGIN + (size_t)mm->m * weft_dtype_size(weft__heavy_sums_dtype(mm));
+                     end = MARGIN + (size_t)mm->m * weft_dtype_size(weft__matmul_sums_dtype(mm));
         char *sums = malloc(all);
         assert_int_equal(ops->download(device, buffers[4], 0, sums, all), WEFT_OK);
         for (size_t i = 0; i < all; i++) assert_true((i >= MARGIN && i < end) || sums[i] == 0x55);

@@ -1,12 +1,12 @@
 /* The positions that put rows in order for GPU backends: runs, merged until one is left; on CPUs as few runs
  * as feed them. Two halves of the scratch are read and written in turn, each with a row of keys and then of
- * places. Read next: order.cl. */
+ * places. Read next: argsort.cl. */
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/text.h"
 
 enum {
-    RUN = 16,   /* as in order.cl, of a card */
+    RUN = 16,   /* as in argsort.cl, of a card */
     PIECE = 64, /* likewise */
     FEW = 16,   /* times as few as there are: what is asked for is picked out, not put in order with all */
     SPAN = 1024 /* elements that are worth a worker with vectors */
@@ -18,7 +18,7 @@ int64_t weft__gpu_groups(const weft_target *target, int64_t workers) {
 }
 
 typedef struct ordering {
-    const weft_heavy_order *order;
+    const weft_heavy_argsort *order;
     const char *text;
     uint8_t key;
     bool few;
@@ -38,7 +38,7 @@ static weft_status launch(weft_launches *launches, const char *name, const char 
 }
 
 static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink) {
-    const weft_heavy_order *o = s->order;
+    const weft_heavy_argsort *o = s->order;
     const weft_argument is_float = I32(weft_dtype_is_float((weft_dtype)o->dtype)), last = I32(s->runs == 1);
     const int64_t workers = o->rows * s->runs;
     if (launches->target->vectors && !s->few) {
@@ -84,7 +84,7 @@ static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink
 
 /* Merges runs by twos: half as many, of twice the span. */
 static weft_status merge(weft_launches *launches, ordering *s, int level, bool sink) {
-    const weft_heavy_order *o = s->order;
+    const weft_heavy_argsort *o = s->order;
     const int64_t wide = weft__smaller(2 * s->span, o->count), pieces = weft__ceil_div(wide, PIECE);
     const int64_t merged = (s->runs + 1) / 2, from = level % 2 ? s->half : 0, to = s->half - from;
     weft_argument arguments[] = {SCRATCH(from, s->key),
@@ -120,7 +120,7 @@ static int64_t most_room(const ordering *s) {
 
 /* How a row is cut. With vectors: into as many runs as feed the device, all rows together. */
 static void cut(ordering *s, const weft_target *target) {
-    const weft_heavy_order *o = s->order;
+    const weft_heavy_argsort *o = s->order;
     s->span = RUN;
     s->few = target->vectors && o->count <= o->extent / FEW;
     if (target->vectors) {
@@ -132,8 +132,13 @@ static void cut(ordering *s, const weft_target *target) {
     s->room = target->vectors && !s->few ? s->span : weft__smaller(s->span, o->count);
 }
 
-weft_status weft__gpu_order(weft_launches *launches, const weft_heavy *heavy, bool sink) {
-    const weft_heavy_order *o = &heavy->as.order;
+bool weft__gpu_argsort_takes(const weft_target *target, const weft_heavy_argsort *argsort) {
+    (void)target, (void)argsort;
+    return true;
+}
+
+weft_status weft__gpu_argsort(weft_launches *launches, const weft_heavy *heavy, bool sink) {
+    const weft_heavy_argsort *o = &heavy->as.argsort;
     if (o->rows == 0 || o->count == 0) return WEFT_OK;
     const bool narrow = weft_dtype_size((weft_dtype)o->dtype) == 4, vectors = launches->target->vectors;
     ordering s = {.order = o, .key = narrow ? WEFT_U32 : WEFT_U64};
@@ -144,7 +149,7 @@ weft_status weft__gpu_order(weft_launches *launches, const weft_heavy *heavy, bo
     s.text =
         weft__gpu_text(launches, (weft_dtype)s.key,
                        narrow ? "#define INFINITE 0x7f800000u\n" : "#define INFINITE 0x7ff0000000000000ul\n",
-                       weft__text_order);
+                       weft__text_argsort);
     if (!s.text) return weft__fail_oom(launches->ctx, 0, "the text of an order");
     if (s.runs > 1 || vectors) launches->scratch_bytes = 2 * s.half;
     WEFT_TRY(runs_of(launches, &s, sink));

@@ -1,9 +1,9 @@
 /* Positions that put rows in order, all or the first few. Elements become keys, unsigned integers that
  * compare as they do (-0 as 0, NaN last; turned round for descending order), and one thread orders a row.
- * Read next: order_rows.inc. */
+ * Read next: argsort_rows.inc. */
 #include <string.h>
 
-#include "device/cpu/gemm/gemm.h"
+#include "device/cpu/heavy/heavy.h"
 
 enum {
     SMALL = 48,  /* elements that insertion is faster for */
@@ -21,7 +21,7 @@ typedef struct key_form {
 } key_form;
 
 typedef struct order_plan {
-    weft_heavy_order order;
+    weft_heavy_argsort order;
     key_form form;
     bool few;      /* by a heap */
     int64_t group; /* rows of a task */
@@ -30,21 +30,21 @@ typedef struct order_plan {
 #define KEY          uint32_t
 #define KEY_INFINITE UINT32_C(0x7f800000)
 #define NAME(part)   narrow_##part
-#include "device/cpu/heavy/order_rows.inc"
+#include "device/cpu/heavy/argsort_rows.inc"
 #undef KEY
 #undef KEY_INFINITE
 #undef NAME
 #define KEY          uint64_t
 #define KEY_INFINITE UINT64_C(0x7ff0000000000000)
 #define NAME(part)   wide_##part
-#include "device/cpu/heavy/order_rows.inc"
+#include "device/cpu/heavy/argsort_rows.inc"
 
-static size_t key_bytes(const weft_heavy_order *o) { return weft_dtype_size((weft_dtype)o->dtype); }
+static size_t key_bytes(const weft_heavy_argsort *o) { return weft_dtype_size((weft_dtype)o->dtype); }
 
 static void run(const void *plan_, void *const *args, int64_t begin, int64_t end, void *scratch,
                 weft_fault *fault) {
     const order_plan *plan = plan_;
-    const weft_heavy_order *o = &plan->order;
+    const weft_heavy_argsort *o = &plan->order;
     const bool narrow = key_bytes(o) == 4;
     (void)fault;
     for (int64_t row = begin * plan->group; row < weft__smaller(end * plan->group, o->rows); row++) {
@@ -58,7 +58,14 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
 
 static void plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }
 
-weft_status weft__cpu_order_prepare(weft_context *ctx, const weft_heavy_order *order, weft_cpu_work *work) {
+bool weft__cpu_argsort_takes(const weft_heavy_argsort *order) {
+    (void)order;
+    return true;
+}
+
+weft_status weft__cpu_argsort_prepare(weft_context *ctx, const weft_heavy_argsort *order, const char *path,
+                                      int threads, weft_cpu_work *work) {
+    (void)path, (void)threads;
     order_plan *plan = weft__zalloc(ctx, sizeof *plan);
     if (!plan) return weft__fail_oom(ctx, sizeof *plan, "the plan of an order");
     *work = (weft_cpu_work){.run = run, .free = plan_free, .plan = plan};

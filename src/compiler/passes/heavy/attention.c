@@ -1,0 +1,150 @@
+/* Attention: heads are stored (B, T, H, D) and shown as (B, H, T, D), so that they are never copied. Read
+ * next: heavy/attention.h. */
+#include "compiler/passes/heavy/heavy.h"
+
+static void head_strides(const int64_t *stride, int64_t *out) {
+    for (int i = 0; i < 3; i++) out[i] = stride[i];
+}
+
+/* Keys or values (B, heads of theirs, heads that share one, S, D) that are there once for all that share. */
+static bool is_shared(int rank, const int64_t *shape, const int64_t *stride) {
+    return stride[2] == 0 && weft__ir_unit_last(rank, shape, stride);
+}
+
+/* Keys and values that heads share, as they lie; or, where one of them cannot be addressed so, copies of both
+ * with one for each head. */
+static weft_status take_shared(weft_ir *ir, const weft_tensor *t, const ir_edge *in, weft_heavy_attention *at,
+                               heavy_operand *op) {
+    bool lie = true;
+    for (int i = 1; i < 3; i++)
+        lie = lie && weft__ir_addressable(ir, in[i], 5, t->in[i]->shape, &op[i]) &&
+              is_shared(5, t->in[i]->shape, op[i].stride);
+    for (int i = 1; i < 3; i++) {
+        const int64_t *s = op[i].stride;
+        int64_t *to = i == 1 ? at->k : at->v;
+        WEFT_TRY(weft__ir_take_operand(ir, in[i], 5, t->in[i]->shape, lie ? is_shared : weft__ir_contiguous,
+                                       &op[i]));
+        to[0] = s[0];
+        to[1] = lie ? s[1] : s[2];
+        to[2] = s[3];
+    }
+    if (!lie) at->sharing = 1;
+    return WEFT_OK;
+}
+
+/* All operands; rows of heads have their channels side by side. */
+static weft_status take_operands(weft_ir *ir, const weft_tensor *t, const ir_edge *in,
+                                 weft_heavy_attention *at, heavy_operand *op) {
+    const int out_at = at->masked ? 5 : 4; /* behind it: lse, dout */
+    if (t->in[1]->rank == 5) WEFT_TRY(take_shared(ir, t, in, at, op));
+    for (int i = 0; i < t->n_in; i++) {
+        const bool head = i < 3 || i == out_at || i == out_at + 2, mask = at->masked && i == 4;
+        if (t->in[i]->rank < 5)
+            WEFT_TRY(weft__ir_take_operand(ir, in[i], t->in[i]->rank, t->in[i]->shape,
+                                           head   ? weft__ir_unit_last
+                                           : mask ? NULL
+                                                  : weft__ir_contiguous,
+                                           &op[i]));
+    }
+    return WEFT_OK;
+}
+
+/* Strides of batch, head and position in a tensor stored (B, T, parts, H, D), one of its parts. */
+static void stored_strides(const int64_t *shape, int parts, int64_t *out) {
+    out[2] = parts * shape[1] * shape[3];
+    out[1] = shape[3];
+    out[0] = shape[2] * out[2];
+}
+
+/* Results index.. of a heavy node, `parts` of them side by side in one node, of logical shape (B, H, T, D);
+ * that of keys and values which heads share (B, heads of theirs, heads that share one, T, D), each its own.
+ */
+static weft_status head_outputs(weft_ir *ir, int heavy, int index, int parts, weft_dtype dtype,
+                                const int64_t *shape, int64_t sharing, ir_edge *out) {
+    int64_t stored[5] = {shape[0], shape[2], parts, shape[1], shape[3]};
+    int n = weft__ir_heavy_out(ir, heavy, index, dtype, 5, stored);
+    int64_t *offsets = weft__arena_alloc(&ir->arena, (size_t)parts * sizeof *offsets);
+    if (n < 0 || !offsets) return weft__ir_failed(ir);
+    ir->nodes[n].offsets = offsets;
+    ir->nodes[n].n_results = parts;
+    for (int i = 0; i < parts; i++) {
+        weft_view view;
+        offsets[i] = i * shape[1] * shape[3];
+        weft__view_identity(&view, 5, stored);
+        weft__view_slice(&view, (int64_t[]){0, 0, i, 0, 0},
+                         (int64_t[]){stored[0], stored[1], 1, stored[3], stored[4]},
+                         (int64_t[]){1, 1, 1, 1, 1});
+        weft__view_reshape(&view, 4, (int64_t[]){stored[0], stored[1], stored[3], stored[4]});
+        weft__view_permute(&view, (int[]){0, 2, 1, 3});
+        if (sharing > 1 && index + i > 0)
+            weft__view_reshape(&view, 5,
+                               (int64_t[]){shape[0], shape[1] / sharing, sharing, shape[2], shape[3]});
+        out[i] = (ir_edge){n, weft__ir_view(ir, n, &view)};
+        if (out[i].view == -2) return weft__ir_failed(ir);
+    }
+    return WEFT_OK;
+}
+
+/* The results of the forward pass; with a mask, lse is in two parts. */
+static weft_status attended(weft_ir *ir, int heavy, const weft_heavy_attention *at, const weft_tensor *q,
+                            ir_edge *out) {
+    const weft_dtype dtype = (weft_dtype)q->dtype;
+    const int64_t lse[4] = {2, at->batch, at->heads, at->t_q};
+    WEFT_TRY(head_outputs(ir, heavy, 0, 1, dtype, q->shape, 1, &out[0]));
+    const int n = weft__ir_heavy_out(ir, heavy, 1, dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32,
+                                     at->masked ? 4 : 3, at->masked ? lse : lse + 1);
+    out[1] = (ir_edge){n, -1};
+    return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
+}
+
+weft_status weft__build_attention(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
+    const weft_composite *definition = weft__composite_of(t);
+    const weft_attention_params *params = weft__params_of(t);
+    const weft_tensor *q = t->in[0], *k = t->in[1];
+    const bool masked =
+        definition == &weft__attention_masked || definition->forward == &weft__attention_masked;
+    const int out_at = masked ? 5 : 4; /* behind it: lse, dout */
+    weft_heavy heavy = {.kind = WEFT_HEAVY_ATTENTION};
+    weft_heavy_attention *at = &heavy.as.attention;
+    *at = (weft_heavy_attention){.dtype = (uint8_t)q->dtype,
+                                 .causal = params->causal != 0,
+                                 .backward = definition->forward != NULL,
+                                 .cached = definition == &weft__attention_cached,
+                                 .scale = params->scale,
+                                 .dropout = params->dropout,
+                                 .batch = q->shape[0],
+                                 .heads = q->shape[1],
+                                 .t_q = q->shape[2],
+                                 .t_k = k->shape[k->rank - 2],
+                                 .d = q->shape[3],
+                                 .sharing = k->rank == 5 ? k->shape[2] : 1,
+                                 .masked = masked,
+                                 .mask_dtype = masked ? t->in[4]->dtype : 0};
+    if (!weft__ir_takes(ir, &heavy)) return WEFT_ERR_UNSUPPORTED;
+    /* The gradients of q, k and v lie as those three do in a packed projection, whose gradient they then are.
+     */
+    const int parts = at->t_q == at->t_k ? 3 : 1;
+    const int64_t given = at->sharing;
+    heavy_operand op[8];
+    ir_edge edges[8];
+    WEFT_TRY(take_operands(ir, t, in, at, op));
+    for (int i = 0; i < t->n_in; i++) edges[i] = op[i].edge;
+    head_strides(op[0].stride, at->q);
+    if (k->rank < 5) head_strides(op[1].stride, at->k), head_strides(op[2].stride, at->v);
+    stored_strides(q->shape, 1, at->out);
+    for (int i = 0; masked && i < 4; i++) at->mask[i] = op[4].stride[i];
+    if (at->backward) {
+        head_strides(op[out_at].stride, at->out);
+        head_strides(op[out_at + 2].stride, at->dout);
+        stored_strides(q->shape, parts, at->dq);
+        stored_strides((int64_t[]){at->batch, at->heads, at->t_k, at->d}, parts, at->dk);
+        stored_strides((int64_t[]){at->batch, at->heads, at->t_k, at->d}, parts, at->dv);
+    }
+    int n = weft__ir_heavy_node(ir, t, &heavy, t->n_in, edges);
+    if (n < 0) return weft__ir_failed(ir);
+    for (int i = 0; at->backward && i < 3; i += parts)
+        WEFT_TRY(head_outputs(ir, n, i, parts, (weft_dtype)q->dtype,
+                              (int64_t[]){at->batch, at->heads, i == 0 ? at->t_q : at->t_k, at->d}, given,
+                              &out[i]));
+    return at->backward ? WEFT_OK : attended(ir, n, at, q, out);
+}

@@ -1,0 +1,13 @@
+/* A program's own source, which is OpenCL C or CUDA C++: never for the CPU device. */
+#include "device/cpu/heavy/heavy.h"
+
+bool weft__cpu_source_takes(const weft_heavy_source *source) {
+    (void)source;
+    return false;
+}
+
+weft_status weft__cpu_source_prepare(weft_context *ctx, const weft_heavy_source *source, const char *path,
+                                     int threads, weft_cpu_work *work) {
+    (void)path, (void)threads, (void)work;
+    return weft__fail(ctx, WEFT_ERR_UNSUPPORTED, "cpu: %s is source for a GPU", source->name);
+}

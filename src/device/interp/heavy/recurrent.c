@@ -1,0 +1,14 @@
+/* Recurrent layers: the compiler expands them, so that their steps are checked as well. */
+#include "device/interp/heavy/heavy.h"
+
+bool weft__interp_recurrent_takes(const weft_heavy_recurrent *heavy) {
+    (void)heavy;
+    return false;
+}
+
+weft_status weft__interp_recurrent(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                                   const int64_t *bytes) {
+    (void)args, (void)bytes;
+    return weft__fail(device->base.ctx, WEFT_ERR_UNSUPPORTED, "interp: %s is not run",
+                      weft__heavy_class(heavy)->name);
+}

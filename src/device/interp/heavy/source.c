@@ -1,0 +1,14 @@
+/* A program's own source: only a GPU has a compiler for it. */
+#include "device/interp/heavy/heavy.h"
+
+bool weft__interp_source_takes(const weft_heavy_source *heavy) {
+    (void)heavy;
+    return false;
+}
+
+weft_status weft__interp_source(weft_interp *device, const weft_heavy *heavy, void *const *args,
+                                const int64_t *bytes) {
+    (void)args, (void)bytes;
+    return weft__fail(device->base.ctx, WEFT_ERR_UNSUPPORTED, "interp: %s is not run",
+                      weft__heavy_class(heavy)->name);
+}

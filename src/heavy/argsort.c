@@ -1,0 +1,36 @@
+/* What the compiler and the profile know of an argsort. Read next: argsort.h. */
+#include <math.h>
+#include <stdio.h>
+#include "heavy/heavy.h"
+
+static int operands(const weft_heavy *heavy) {
+    (void)heavy;
+    return WEFT_ARGSORT_OPERANDS;
+}
+
+/* A pass over keys and positions for each doubling of the length that is sorted. */
+static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
+    const weft_heavy_argsort *o = &heavy->as.argsort;
+    const double all = (double)o->rows * (double)o->extent, levels = log2(fmax(2, (double)o->count));
+    *flops = all * levels;
+    *bytes = all * weft__heavy_size(o->dtype) + levels * 2 * all * (4 + weft__heavy_size(o->dtype));
+}
+
+static void describe(const weft_heavy *heavy, char *text, size_t size) {
+    const weft_heavy_argsort *o = &heavy->as.argsort;
+    snprintf(text, size, "order %s %lldx%lld to %lld", weft_dtype_name((weft_dtype)o->dtype),
+             (long long)o->rows, (long long)o->extent, (long long)o->count);
+}
+
+static const char *check(const weft_heavy *heavy) {
+    const weft_heavy_argsort *o = &heavy->as.argsort;
+    if (!weft__heavy_extents(3, (int64_t[]){o->rows, o->extent, o->count})) return "a negative extent";
+    return o->count > o->extent ? "more positions than elements" : NULL;
+}
+
+const weft_heavy_class weft__heavy_argsort = {.name = "order",
+                                              .work = WEFT_WORK_OTHER,
+                                              .operands = operands,
+                                              .cost = cost,
+                                              .describe = describe,
+                                              .check = check};

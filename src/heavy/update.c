@@ -1,0 +1,45 @@
+/* What the compiler and the profile know of an update. Read next: update.h. */
+#include <stdio.h>
+#include "heavy/heavy.h"
+
+static int operands(const weft_heavy *heavy) {
+    (void)heavy;
+    return WEFT_UPDATE_OPERANDS;
+}
+
+static int base(const weft_heavy *heavy) {
+    (void)heavy;
+    return WEFT_UPDATE_INPUT;
+}
+
+static void take_base(weft_heavy *heavy) { heavy->as.update.in_place = true; }
+
+static void cost(const weft_heavy *heavy, double *flops, double *bytes) {
+    const weft_heavy_update *u = &heavy->as.update;
+    (void)flops;
+    *bytes = 2 * weft__heavy_size(u->dtype) * (double)u->outer * (double)u->inner *
+             (double)(u->in_place ? u->extent : u->total);
+}
+
+static void describe(const weft_heavy *heavy, char *text, size_t size) {
+    const weft_heavy_update *u = &heavy->as.update;
+    snprintf(text, size, "update%s %lldx%lldx%lld", u->in_place ? " in place" : "", (long long)u->outer,
+             (long long)u->extent, (long long)u->inner);
+}
+
+static const char *check(const weft_heavy *heavy) {
+    const weft_heavy_update *u = &heavy->as.update;
+    if (!weft__heavy_extents(4, (int64_t[]){u->outer, u->total, u->extent, u->inner}))
+        return "a negative extent";
+    return u->extent > u->total ? "a slice longer than what it is part of" : NULL;
+}
+
+const weft_heavy_class weft__heavy_update = {.name = "update",
+                                             .work = WEFT_WORK_OTHER,
+                                             .operands = operands,
+                                             .base = base,
+                                             .assigns = true,
+                                             .take_base = take_base,
+                                             .cost = cost,
+                                             .describe = describe,
+                                             .check = check};
