@@ -35,10 +35,12 @@ static weft_status take_shared(weft_ir *ir, const weft_tensor *t, const ir_edge 
 /* All operands; rows of heads have their channels side by side. */
 static weft_status take_operands(weft_ir *ir, const weft_tensor *t, const ir_edge *in,
                                  weft_heavy_attention *at, heavy_operand *op) {
-    const int out_at = at->masked ? 5 : 4; /* behind it: lse, dout */
+    const int out_at = weft__attention_operand(at, WEFT_ATTENTION_OUT);
+    const int dout_at = weft__attention_operand(at, WEFT_ATTENTION_DOUT);
+    const int mask_at = at->masked ? weft__attention_operand(at, WEFT_ATTENTION_MASK) : -1;
     if (t->in[1]->rank == 5) WEFT_TRY(take_shared(ir, t, in, at, op));
     for (int i = 0; i < t->n_in; i++) {
-        const bool head = i < 3 || i == out_at || i == out_at + 2, mask = at->masked && i == 4;
+        const bool head = i <= WEFT_ATTENTION_V || i == out_at || i == dout_at, mask = i == mask_at;
         if (t->in[i]->rank < 5)
             WEFT_TRY(weft__ir_take_operand(ir, in[i], t->in[i]->rank, t->in[i]->shape,
                                            head   ? weft__ir_unit_last
@@ -103,7 +105,6 @@ weft_status weft__build_attention(weft_ir *ir, const weft_tensor *t, const ir_ed
     const weft_tensor *q = t->in[0], *k = t->in[1];
     const bool masked =
         definition == &weft__attention_masked || definition->forward == &weft__attention_masked;
-    const int out_at = masked ? 5 : 4; /* behind it: lse, dout */
     weft_heavy heavy = {.kind = WEFT_HEAVY_ATTENTION};
     weft_heavy_attention *at = &heavy.as.attention;
     *at = (weft_heavy_attention){.dtype = (uint8_t)q->dtype,
@@ -129,13 +130,15 @@ weft_status weft__build_attention(weft_ir *ir, const weft_tensor *t, const ir_ed
     ir_edge edges[8];
     WEFT_TRY(take_operands(ir, t, in, at, op));
     for (int i = 0; i < t->n_in; i++) edges[i] = op[i].edge;
-    head_strides(op[0].stride, at->q);
-    if (k->rank < 5) head_strides(op[1].stride, at->k), head_strides(op[2].stride, at->v);
+    head_strides(op[WEFT_ATTENTION_Q].stride, at->q);
+    if (k->rank < 5)
+        head_strides(op[WEFT_ATTENTION_K].stride, at->k), head_strides(op[WEFT_ATTENTION_V].stride, at->v);
     stored_strides(q->shape, 1, at->out);
-    for (int i = 0; masked && i < 4; i++) at->mask[i] = op[4].stride[i];
+    for (int i = 0; masked && i < 4; i++)
+        at->mask[i] = op[weft__attention_operand(at, WEFT_ATTENTION_MASK)].stride[i];
     if (at->backward) {
-        head_strides(op[out_at].stride, at->out);
-        head_strides(op[out_at + 2].stride, at->dout);
+        head_strides(op[weft__attention_operand(at, WEFT_ATTENTION_OUT)].stride, at->out);
+        head_strides(op[weft__attention_operand(at, WEFT_ATTENTION_DOUT)].stride, at->dout);
         stored_strides(q->shape, parts, at->dq);
         stored_strides((int64_t[]){at->batch, at->heads, at->t_k, at->d}, parts, at->dk);
         stored_strides((int64_t[]){at->batch, at->heads, at->t_k, at->d}, parts, at->dv);

@@ -48,11 +48,11 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     const bool narrow = key_bytes(o) == 4;
     (void)fault;
     for (int64_t row = begin * plan->group; row < weft__smaller(end * plan->group, o->rows); row++) {
-        int32_t *out = (int32_t *)args[1] + row * o->count;
+        int32_t *out = (int32_t *)args[WEFT_ARGSORT_OUT] + row * o->count;
         if (narrow)
-            narrow_row(plan, (const uint32_t *)args[0] + row * o->extent, scratch, out);
+            narrow_row(plan, (const uint32_t *)args[WEFT_ARGSORT_INPUT] + row * o->extent, scratch, out);
         else
-            wide_row(plan, (const uint64_t *)args[0] + row * o->extent, scratch, out);
+            wide_row(plan, (const uint64_t *)args[WEFT_ARGSORT_INPUT] + row * o->extent, scratch, out);
     }
 }
 

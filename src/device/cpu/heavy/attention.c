@@ -33,13 +33,12 @@ static int64_t place(const attention_plan *plan, const int64_t *strides, int64_t
     return pair / plan->at.heads * strides[0] + head * strides[1] + t * strides[2];
 }
 
-enum { MASK = 10 }; /* behind all other operands, as `ordered` puts it */
-
-/* Operands as an attention without a mask has them, and the mask. */
+/* Operands by the numbers of heavy/attention.h, into own. */
 static void *const *ordered(const attention_plan *plan, void *const *args, void **own) {
     if (!plan->at.masked) return args;
-    for (int i = 0; i < (plan->at.backward ? MASK : 6); i++) own[i] = args[i < 4 ? i : i + 1];
-    own[MASK] = args[4];
+    for (int i = 0; i <= (plan->at.backward ? WEFT_ATTENTION_DV : WEFT_ATTENTION_LSE); i++)
+        own[i] = args[weft__attention_operand(&plan->at, i)];
+    own[WEFT_ATTENTION_MASK] = args[weft__attention_operand(&plan->at, WEFT_ATTENTION_MASK)];
     return own;
 }
 
@@ -47,8 +46,9 @@ static void *const *ordered(const attention_plan *plan, void *const *args, void 
 static const void *mask_at(const attention_plan *plan, void *const *args, int64_t pair, int64_t i,
                            int64_t j) {
     const int64_t *s = plan->at.mask, heads = plan->at.heads;
-    return (const char *)args[MASK] + (pair / heads * s[0] + pair % heads * s[1] + i * s[2] + j * s[3]) *
-                                          (int64_t)weft_dtype_size((weft_dtype)plan->at.mask_dtype);
+    return (const char *)args[WEFT_ATTENTION_MASK] +
+           (pair / heads * s[0] + pair % heads * s[1] + i * s[2] + j * s[3]) *
+               (int64_t)weft_dtype_size((weft_dtype)plan->at.mask_dtype);
 }
 
 /* Whether the mask lets any of nq queries from i on see any of nk keys from j on. */
@@ -79,7 +79,7 @@ static bool any_seen(const attention_plan *plan, void *const *args, int64_t pair
 
 /* The first query sees keys 0..shift where attention is causal. */
 static int64_t shift_of(const attention_plan *plan, void *const *args) {
-    return plan->at.cached ? *(const int32_t *)args[3] : plan->at.t_k - plan->at.t_q;
+    return plan->at.cached ? *(const int32_t *)args[WEFT_ATTENTION_KEY] : plan->at.t_k - plan->at.t_q;
 }
 
 /* How many keys the queries before i see at most. */

@@ -72,8 +72,8 @@ typedef struct scan_plan {
     SIDES(products_##type, T, S, MUL, 1)                                                                     \
     static void scan_##type(const weft_heavy_scan *s, int64_t at, int64_t rows, int64_t columns,             \
                             void *const *args, void *all) {                                                  \
-        const T *x = (const T *)args[0] + at;                                                                \
-        T *y = (T *)args[1] + at;                                                                            \
+        const T *x = (const T *)args[WEFT_SCAN_INPUT] + at;                                                  \
+        T *y = (T *)args[WEFT_SCAN_OUT] + at;                                                                \
         const int64_t step = s->reverse ? -s->inner : s->inner, next = s->extent * s->inner;                 \
         for (; rows > 0; rows--, x += next, y += next)                                                       \
             if (columns > 1)                                                                                 \

@@ -147,22 +147,23 @@ static const ones *ones_of(const weft_heavy_scatter *sc) {
 static void tile(const scatter_plan *plan, void *const *args, int64_t outer, int64_t r0, int64_t r1,
                  int64_t c0, int64_t c1, float *scratch, weft_fault *fault) {
     const weft_heavy_scatter *sc = &plan->sc;
-    const char *source = (const char *)args[1] + (size_t)(outer * sc->count * sc->inner + c0) * plan->size;
+    const char *source =
+        (const char *)args[WEFT_SCATTER_SOURCE] + (size_t)(outer * sc->count * sc->inner + c0) * plan->size;
     size_t first = (size_t)(outer * sc->rows * sc->inner + c0) * plan->size,
            row0 = (size_t)(r0 * sc->inner) * plan->size;
-    const char *base = sc->based ? (const char *)args[2] + first + row0 : NULL;
-    char *out = (char *)args[sc->based ? 3 : 2] + first;
+    const char *base = sc->based ? (const char *)args[WEFT_SCATTER_BASE] + first + row0 : NULL;
+    char *out = (char *)args[weft__scatter_out(sc)] + first;
     int64_t width = c1 - c0,
             step = is_half(sc) ? width * (int64_t)sizeof(float) : sc->inner * (int64_t)plan->size;
     char *sums = is_half(sc) ? (char *)scratch : out + row0;
     begin_rows(plan, r1 - r0, width, base, sums, (size_t)step);
     if (plan->ones) {
-        plan->ones->one(plan, args[0], source, r0, r1 - r0, sums, fault);
+        plan->ones->one(plan, args[WEFT_SCATTER_INDEX], source, r0, r1 - r0, sums, fault);
         return;
     }
     for (int64_t i = 0; i < sc->count; i++) {
-        int64_t row =
-            sc->index_dtype == WEFT_I32 ? ((const int32_t *)args[0])[i] : ((const int64_t *)args[0])[i];
+        int64_t row = sc->index_dtype == WEFT_I32 ? ((const int32_t *)args[WEFT_SCATTER_INDEX])[i]
+                                                  : ((const int64_t *)args[WEFT_SCATTER_INDEX])[i];
         if (row < 0 || row >= sc->rows) {
             /* every task meets the same first one, so the report does not depend on who is first */
             weft__cpu_fault(fault, WEFT_FAULT_SCATTER, plan->path, row, sc->rows, i);
@@ -203,10 +204,11 @@ static void run_parts(const void *plan_, void *const *args, int64_t begin, int64
     for (int64_t task = begin; task < end; task++) {
         const int64_t outer = task / parts, first = task % parts * plan->part;
         const size_t at = (size_t)(outer * sc->rows) * plan->size;
-        plan->ones->each(plan, args[0], (const char *)args[1] + (size_t)(outer * sc->count) * plan->size,
+        plan->ones->each(plan, args[WEFT_SCATTER_INDEX],
+                         (const char *)args[WEFT_SCATTER_SOURCE] + (size_t)(outer * sc->count) * plan->size,
                          first, weft__smaller(first + plan->part, sc->count),
-                         sc->based ? (const char *)args[2] + at : NULL, (char *)args[sc->based ? 3 : 2] + at,
-                         fault);
+                         sc->based ? (const char *)args[WEFT_SCATTER_BASE] + at : NULL,
+                         (char *)args[weft__scatter_out(sc)] + at, fault);
     }
 }
 

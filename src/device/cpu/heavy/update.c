@@ -19,10 +19,10 @@ static void run(const void *plan_, void *const *args, int64_t begin, int64_t end
     (void)scratch;
     const update_plan *plan = plan_;
     const weft_heavy_update *up = &plan->up;
-    const char *input = args[0], *value = args[1];
-    char *out = args[3];
+    const char *input = args[WEFT_UPDATE_INPUT], *value = args[WEFT_UPDATE_VALUE];
+    char *out = args[WEFT_UPDATE_OUT];
     int32_t offset;
-    memcpy(&offset, args[2], sizeof offset);
+    memcpy(&offset, args[WEFT_UPDATE_OFFSET], sizeof offset);
     int64_t extent = up->extent, bound = up->total - extent + 1;
     if (offset < 0 || offset >= bound) {
         weft__cpu_fault(fault, WEFT_FAULT_UPDATE, plan->path, offset, bound, 0);

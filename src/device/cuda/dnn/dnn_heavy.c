@@ -54,9 +54,11 @@ typedef struct operand {
 
 static int operands_of(const weft_heavy_attention *at, operand list[OPERANDS_MOST]) {
     const operand all[OPERANDS_MOST] = {
-        {0, WEFT_DNN_Q, at->q},     {1, WEFT_DNN_K, at->k},   {2, WEFT_DNN_V, at->v},
-        {4, WEFT_DNN_OUT, at->out}, {5, WEFT_DNN_LSE, NULL},  {6, WEFT_DNN_DOUT, at->dout},
-        {7, WEFT_DNN_DQ, at->dq},   {8, WEFT_DNN_DK, at->dk}, {9, WEFT_DNN_DV, at->dv}};
+        {WEFT_ATTENTION_Q, WEFT_DNN_Q, at->q},    {WEFT_ATTENTION_K, WEFT_DNN_K, at->k},
+        {WEFT_ATTENTION_V, WEFT_DNN_V, at->v},    {WEFT_ATTENTION_OUT, WEFT_DNN_OUT, at->out},
+        {WEFT_ATTENTION_LSE, WEFT_DNN_LSE, NULL}, {WEFT_ATTENTION_DOUT, WEFT_DNN_DOUT, at->dout},
+        {WEFT_ATTENTION_DQ, WEFT_DNN_DQ, at->dq}, {WEFT_ATTENTION_DK, WEFT_DNN_DK, at->dk},
+        {WEFT_ATTENTION_DV, WEFT_DNN_DV, at->dv}};
     const int count = at->backward ? OPERANDS_MOST : 5;
     for (int i = 0; i < count; i++) list[i] = all[i];
     return count;

@@ -42,12 +42,12 @@ static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink
     const weft_argument is_float = I32(weft_dtype_is_float((weft_dtype)o->dtype)), last = I32(s->runs == 1);
     const int64_t workers = o->rows * s->runs;
     if (launches->target->vectors && !s->few) {
-        weft_argument arguments[] = {READS(0, s->key),
+        weft_argument arguments[] = {READS(WEFT_ARGSORT_INPUT, s->key),
                                      SCRATCH(0, s->key),
                                      SCRATCH(s->places, WEFT_I32),
                                      SCRATCH(s->half, s->key),
                                      SCRATCH(s->half + s->places, WEFT_I32),
-                                     WRITES(1, WEFT_I32),
+                                     WRITES(WEFT_ARGSORT_OUT, WEFT_I32),
                                      I64(o->rows),
                                      I64(o->extent),
                                      I64(o->count),
@@ -61,10 +61,10 @@ static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink
         const int count = (int)(sizeof arguments / sizeof *arguments);
         return launch(launches, "order_digits", s->text, arguments, count, workers);
     }
-    weft_argument arguments[] = {READS(0, s->key),
+    weft_argument arguments[] = {READS(WEFT_ARGSORT_INPUT, s->key),
                                  SCRATCH(0, s->key),
                                  SCRATCH(s->places, WEFT_I32),
-                                 WRITES(1, WEFT_I32),
+                                 WRITES(WEFT_ARGSORT_OUT, WEFT_I32),
                                  I64(o->rows),
                                  I64(o->extent),
                                  I64(o->count),
@@ -78,7 +78,8 @@ static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink
                                  FAULT};
     const int count = (int)(sizeof arguments / sizeof *arguments);
     if (launches->scratch_bytes == 0) /* of one run of a card, in registers */
-        arguments[1] = (weft_argument)WRITES(1, s->key), arguments[2] = (weft_argument)WRITES(1, WEFT_I32);
+        arguments[1] = (weft_argument)WRITES(WEFT_ARGSORT_OUT, s->key),
+        arguments[2] = (weft_argument)WRITES(WEFT_ARGSORT_OUT, WEFT_I32);
     return launch(launches, s->few ? "order_heads" : "order_runs", s->text, arguments, count, workers);
 }
 
@@ -91,7 +92,7 @@ static weft_status merge(weft_launches *launches, ordering *s, int level, bool s
                                  SCRATCH(from + s->places, WEFT_I32),
                                  SCRATCH(to, s->key),
                                  SCRATCH(to + s->places, WEFT_I32),
-                                 WRITES(1, WEFT_I32),
+                                 WRITES(WEFT_ARGSORT_OUT, WEFT_I32),
                                  I64(o->rows),
                                  I64(o->extent),
                                  I64(o->count),

@@ -34,10 +34,19 @@ static weft_status launch(weft_launches *launches, const weft_heavy_scan *s, con
     const int items = weft__target_items(launches->target);
     const int64_t segments = weft__ceil_div(s->extent, length);
     const weft_dtype total = total_of(launches->target, s);
-    weft_argument arguments[] = {READS(0, s->dtype), SCRATCH(0, total), WRITES(1, s->dtype), I64(s->outer),
-                                 I64(s->extent),     I64(s->inner),     I64(length),         I64(segments),
-                                 I32(s->product),    I32(s->reverse),   I32(sink),           FAULT};
-    if (segments == 1) arguments[1] = (weft_argument)WRITES(1, s->dtype); /* not used */
+    weft_argument arguments[] = {READS(WEFT_SCAN_INPUT, s->dtype),
+                                 SCRATCH(0, total),
+                                 WRITES(WEFT_SCAN_OUT, s->dtype),
+                                 I64(s->outer),
+                                 I64(s->extent),
+                                 I64(s->inner),
+                                 I64(length),
+                                 I64(segments),
+                                 I32(s->product),
+                                 I32(s->reverse),
+                                 I32(sink),
+                                 FAULT};
+    if (segments == 1) arguments[1] = (weft_argument)WRITES(WEFT_SCAN_OUT, s->dtype); /* not used */
     return weft__launch(launches,
                         &(weft_launch){.name = name,
                                        .text = text,

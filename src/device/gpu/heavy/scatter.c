@@ -78,14 +78,17 @@ static weft_status launch(weft_launches *launches, const weft_heavy_scatter *sc,
 
 /* Of one element a row, no index twice. */
 static weft_status each(weft_launches *launches, const weft_heavy_scatter *sc, bool sink) {
-    const int out = sc->based ? 3 : 2;
+    const int out = weft__scatter_out(sc);
     const bool begun = sc->in_place || !weft__scatter_is_direct(sc); /* what is added to is in out */
-    weft_argument begin[] = {READS(2, sc->dtype), WRITES(out, sc->dtype),
-                             I32(sc->based),      I64(sc->outer * sc->rows),
-                             I32(sink),           FAULT};
-    weft_argument add[] = {READS(0, sc->index_dtype),
-                           READS(1, sc->dtype),
-                           READS(begun ? out : 2, sc->dtype),
+    weft_argument begin[] = {READS(WEFT_SCATTER_BASE, sc->dtype),
+                             WRITES(out, sc->dtype),
+                             I32(sc->based),
+                             I64(sc->outer * sc->rows),
+                             I32(sink),
+                             FAULT};
+    weft_argument add[] = {READS(WEFT_SCATTER_INDEX, sc->index_dtype),
+                           READS(WEFT_SCATTER_SOURCE, sc->dtype),
+                           READS(begun ? out : WEFT_SCATTER_BASE, sc->dtype),
                            WRITES(out, sc->dtype),
                            I32(begun || sc->based),
                            I64(sc->outer),
@@ -109,14 +112,14 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
     const weft_dtype dtype = (weft_dtype)sc->dtype, sum = weft__gpu_sum_dtype(dtype);
     const cut c = cut_of(launches, sc);
     const bool room = sum != dtype;
-    const int out = sc->based ? 3 : 2, start = !sc->based ? 0 : sc->in_place && !room ? 2 : 1;
+    const int out = weft__scatter_out(sc), start = !sc->based ? 0 : sc->in_place && !room ? 2 : 1;
     if (room)
         launches->scratch_bytes =
             c.columns * c.rows * c.outer * c.workers * c.tile * c.width * (int64_t)weft_dtype_size(sum);
     /* Without a base its argument, and without a room that of the room, is out, where nothing reads them. */
-    weft_argument arguments[] = {READS(0, sc->index_dtype),
-                                 READS(1, sc->dtype),
-                                 READS(2, sc->dtype),
+    weft_argument arguments[] = {READS(WEFT_SCATTER_INDEX, sc->index_dtype),
+                                 READS(WEFT_SCATTER_SOURCE, sc->dtype),
+                                 READS(WEFT_SCATTER_BASE, sc->dtype),
                                  WRITES(out, sc->dtype),
                                  WRITES(out, sc->dtype),
                                  I32(start),

@@ -29,10 +29,10 @@ weft_status weft__gpu_update(weft_launches *launches, const weft_heavy *heavy, b
     const int64_t most = 64 * (int64_t)launches->target->units, least = weft__ceil_div(WORK, up->inner);
     int64_t block = weft__ceil_div(rows, most);
     if (block < least) block = least;
-    weft_argument arguments[] = {READS(0, dtype),
-                                 READS(1, dtype),
-                                 READS(2, WEFT_I32),
-                                 WRITES(3, dtype),
+    weft_argument arguments[] = {READS(WEFT_UPDATE_INPUT, dtype),
+                                 READS(WEFT_UPDATE_VALUE, dtype),
+                                 READS(WEFT_UPDATE_OFFSET, WEFT_I32),
+                                 WRITES(WEFT_UPDATE_OUT, dtype),
                                  I32(up->in_place),
                                  I64(up->outer),
                                  I64(up->total),

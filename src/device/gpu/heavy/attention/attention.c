@@ -201,7 +201,6 @@ static weft_status make_text(plan *p) {
 /* ---- launches ---- */
 
 /* Operands, from device.h. */
-enum { Q, K, V, KEY, OUT, LSE, DOUT, DQ, DK, DV };
 
 enum { ARGUMENTS_MAX = 64 };
 typedef struct arguments {
@@ -209,27 +208,45 @@ typedef struct arguments {
     int n;
 } arguments;
 
+/* The operands by short names, and lists of them. */
+enum {
+    Q = WEFT_ATTENTION_Q,
+    K = WEFT_ATTENTION_K,
+    V = WEFT_ATTENTION_V,
+    KEY = WEFT_ATTENTION_KEY,
+    OUT = WEFT_ATTENTION_OUT,
+    LSE = WEFT_ATTENTION_LSE,
+    DOUT = WEFT_ATTENTION_DOUT,
+    DQ = WEFT_ATTENTION_DQ,
+    DK = WEFT_ATTENTION_DK,
+    DV = WEFT_ATTENTION_DV,
+    END = -1
+};
+#define LIST(...) ((const int[]){__VA_ARGS__, END})
+
 static void add(arguments *to, weft_argument argument) { to->list[to->n++] = argument; }
 
-/* A mask is there, behind the key. */
-static void operands(arguments *to, const plan *p, const char *which, bool written) {
+/* Operands by their names, in an order. A mask is there, behind the key. */
+static void operands(arguments *to, const plan *p, const int *which, bool written) {
     const int mask = p->at->masked;
-    for (; *which; which++) {
-        const int i = *which - '0';
+    for (; *which != END; which++) {
+        const int i = *which;
         const weft_dtype dtype = i == KEY ? WEFT_I32 : i == LSE ? p->sum : p->dtype;
         add(to, (weft_argument){.kind = WEFT_ARGUMENT_OPERAND,
-                                .index = i > KEY ? i + mask : i,
+                                .index = weft__attention_operand(p->at, i),
                                 .dtype = (uint8_t)dtype,
                                 .written = written});
-        if (i == KEY && mask) add(to, (weft_argument)READS(KEY + 1, p->at->mask_dtype));
+        if (i == KEY && mask)
+            add(to,
+                (weft_argument)READS(weft__attention_operand(p->at, WEFT_ATTENTION_MASK), p->at->mask_dtype));
     }
 }
 
-static void places(arguments *to, const plan *p, const char *which) {
+static void places(arguments *to, const plan *p, const int *which) {
     const weft_heavy_attention *at = p->at;
     const int64_t *strides[] = {at->q, at->k, at->v, NULL, at->out, NULL, at->dout, at->dq, at->dk, at->dv};
-    for (; *which; which++)
-        for (int d = 0; d < 3; d++) add(to, (weft_argument)I64(strides[*which - '0'][d]));
+    for (; *which != END; which++)
+        for (int d = 0; d < 3; d++) add(to, (weft_argument)I64(strides[*which][d]));
 }
 
 static void number(arguments *to, const plan *p, double v) {
@@ -283,18 +300,18 @@ static weft_status forward_rows(const plan *p) {
                   parts = weft__ceil_div(blocks * KEYS_LEAST, length);
     p->launches->scratch_bytes = (rows * parts + 1) * (p->room + 2) * (int64_t)weft_dtype_size(p->sum);
     arguments to = {.n = 0}, join = {.n = 0};
-    operands(&to, p, "0123", false);
-    operands(&to, p, "45", true);
+    operands(&to, p, LIST(Q, K, V, KEY), false);
+    operands(&to, p, LIST(OUT, LSE), true);
     scratch(&to, p);
-    places(&to, p, "0124");
+    places(&to, p, LIST(Q, K, V, OUT));
     add(&to, (weft_argument)I32(parts));
     add(&to, (weft_argument)I32(length));
     others(&to, p);
     WEFT_TRY(launch(p, "attention_row", at->t_q * parts, &to));
     if (parts == 1) return WEFT_OK;
     scratch(&join, p);
-    operands(&join, p, "45", true);
-    places(&join, p, "4");
+    operands(&join, p, LIST(OUT, LSE), true);
+    places(&join, p, LIST(OUT));
     add(&join, (weft_argument)I32(parts));
     add(&join, (weft_argument)I32(length));
     others(&join, p);
@@ -304,9 +321,9 @@ static weft_status forward_rows(const plan *p) {
 static weft_status forward(const plan *p) {
     if (p->at->t_q < ROWS_FEW && !p->launches->target->vectors) return forward_rows(p);
     arguments to = {.n = 0};
-    operands(&to, p, "0123", false);
-    operands(&to, p, "45", true);
-    places(&to, p, "0124");
+    operands(&to, p, LIST(Q, K, V, KEY), false);
+    operands(&to, p, LIST(OUT, LSE), true);
+    places(&to, p, LIST(Q, K, V, OUT));
     others(&to, p);
     if (p->at->t_q < ROWS_FEW) return launch(p, "attention_row", p->at->t_q, &to);
     return launch(p, "attention", weft__ceil_div(p->at->t_q, p->rows), &to);
@@ -322,16 +339,16 @@ static weft_status backward_vectors(const plan *p) {
     p->launches->scratch_bytes =
         (parts * p->pairs * blocks + 1) * p->room * LANES * (int64_t)weft_dtype_size(p->sum);
     arguments to = {.n = 0}, last = {.n = 0};
-    operands(&to, p, "0123456", false);
-    operands(&to, p, "789", true);
+    operands(&to, p, LIST(Q, K, V, KEY, OUT, LSE, DOUT), false);
+    operands(&to, p, LIST(DQ, DK, DV), true);
     scratch(&to, p);
-    places(&to, p, "01246789");
+    places(&to, p, LIST(Q, K, V, OUT, DOUT, DQ, DK, DV));
     others(&to, p);
     WEFT_TRY(launch(p, "attention_back", parts, &to));
     if (parts == 1) return WEFT_OK;
     scratch(&last, p);
-    operands(&last, p, "7", true);
-    places(&last, p, "7");
+    operands(&last, p, LIST(DQ), true);
+    places(&last, p, LIST(DQ));
     add(&last, (weft_argument)I64(at->heads));
     add(&last, (weft_argument)I32(at->t_q));
     add(&last, (weft_argument)I32(at->d));
@@ -345,16 +362,16 @@ static weft_status backward_items(const plan *p) {
     const weft_heavy_attention *at = p->at;
     p->launches->scratch_bytes = (p->pairs * at->t_q + 1) * (int64_t)weft_dtype_size(p->sum);
     arguments to = {.n = 0}, last = {.n = 0};
-    operands(&to, p, "0123456", false);
-    operands(&to, p, "7", true);
+    operands(&to, p, LIST(Q, K, V, KEY, OUT, LSE, DOUT), false);
+    operands(&to, p, LIST(DQ), true);
     scratch(&to, p);
-    places(&to, p, "012467");
+    places(&to, p, LIST(Q, K, V, OUT, DOUT, DQ));
     others(&to, p);
     WEFT_TRY(launch(p, "attention_dq", weft__ceil_div(at->t_q, p->rows), &to));
-    operands(&last, p, "012356", false);
-    operands(&last, p, "89", true);
+    operands(&last, p, LIST(Q, K, V, KEY, LSE, DOUT), false);
+    operands(&last, p, LIST(DK, DV), true);
     scratch(&last, p);
-    places(&last, p, "012689");
+    places(&last, p, LIST(Q, K, V, DOUT, DK, DV));
     others(&last, p);
     return launch(p, "attention_dkv", weft__ceil_div(at->t_k, p->rows), &last);
 }
