@@ -88,20 +88,42 @@ typedef struct weft_device_outline {
     bool (*takes)(const weft_target *target, const weft_heavy *heavy);
 } weft_device_outline;
 
-typedef struct weft_device_ops {
-    const char *name; /* of the kind: "opencl" */
-    /* How many devices of the kind there are; 1 where describe tells why there is none. */
+/* What a device may offer besides. NULL has the default that stands here; ask by weft__device_NAME
+ * (extras.c). */
+typedef struct weft_device_extras {
+    /* How many devices of the kind there are; 1 where describe tells why there is none. NULL: there is one.
+     */
     int (*count)(void);
+    /* Describes a device for plans, opening nothing. NULL: not for this kind. */
+    weft_status (*outline)(weft_context *ctx, const char *selector, weft_device_outline *outline);
+    /* Bytes that buffers may yet take. NULL: 0, not known. */
+    uint64_t (*memory_free)(weft_device *device);
+    /* How many threads of the host run a program. NULL: 0. */
+    int (*threads_of)(const weft_executable *executable);
+    /* How many launches of kernels a run is. NULL: 0, the host computes. */
+    int (*launches_of)(const weft_executable *executable);
+    /* Switches timing of the commands on or off; their timings in the last run. NULL: there are none. */
+    void (*set_timing)(weft_device *device, bool on);
+    const weft_timing *(*timings)(weft_device *device, const weft_executable *executable);
+    /* Makes the first `count` elements of buffers[i], of devices[i], the sum of all n; f32 or f64. *done:
+     * false where these devices cannot. NULL: none can. */
+    weft_status (*sum)(weft_device *const *devices, weft_buffer *const *buffers, size_t n, weft_dtype dtype,
+                       size_t count, bool *done);
+    /* Fills in what the card says of itself, which is all NaN before; false: it cannot be asked. May be
+     * called by another thread than the device's. NULL: it cannot. */
+    bool (*gauges)(const weft_device *device, weft_gauges *gauges);
+} weft_device_extras;
+
+/* What every device must have. */
+typedef struct weft_device_ops {
+    const char *name;                 /* of the kind: "opencl" */
+    const weft_device_extras *extras; /* NULL: none */
     /* Fills in what device i is or why it is absent; never fails. */
     void (*describe)(int i, weft_device_description *description);
     /* selector: what stands behind "opencl:" in the specification, "" where nothing does. */
     weft_status (*open)(weft_context *ctx, const char *selector, const weft_open_options *options,
                         weft_device **device);
     void (*close)(weft_device *device);
-    /* Describes one for plans, opening nothing; NULL: not for this kind. */
-    weft_status (*outline)(weft_context *ctx, const char *selector, weft_device_outline *outline);
-    /* Bytes that buffers may yet take; NULL, or 0: not known. */
-    uint64_t (*memory_free)(weft_device *device);
     /* Refuses, by name, a dtype that the device lacks. */
     weft_status (*check_dtype)(weft_device *device, weft_dtype dtype);
     weft_status (*buffer_new)(weft_device *device, size_t bytes, weft_buffer **buffer);
@@ -117,10 +139,6 @@ typedef struct weft_device_ops {
     /* Compiles the commands, which stay alive with the executable. */
     weft_status (*build)(weft_device *device, const weft_commands *commands, weft_executable **executable);
     void (*executable_free)(weft_device *device, weft_executable *executable);
-    /* How many threads of the host run it; NULL: none do. */
-    int (*threads_of)(const weft_executable *executable);
-    /* How many launches of kernels a run is; NULL: there are none. */
-    int (*launches_of)(const weft_executable *executable);
     /* Submits one run, and need not wait for it; buffers[i] is bound to slot i. Repeats it `times` times. */
     weft_status (*run)(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                        int times);
@@ -128,16 +146,6 @@ typedef struct weft_device_ops {
     weft_status (*synchronize)(weft_device *device);
     /* Moves the recorded fault out; fault->set is 0 when there is none. Waits for the work. */
     weft_status (*take_fault)(weft_device *device, weft_fault *fault);
-    /* Timings of the commands of the last run, when switched on. */
-    void (*set_timing)(weft_device *device, bool on);
-    const weft_timing *(*timings)(weft_device *device, const weft_executable *executable);
-    /* Makes the first `count` elements of buffers[i], of devices[i], the sum of all n; f32 or f64. *done:
-     * false where these devices cannot. NULL: none can. */
-    weft_status (*sum)(weft_device *const *devices, weft_buffer *const *buffers, size_t n, weft_dtype dtype,
-                       size_t count, bool *done);
-    /* Fills in what the card says of itself, which is all NaN before; false: it cannot be asked. May be
-     * called by another thread than the device's. NULL: there is none. */
-    bool (*gauges)(const weft_device *device, weft_gauges *gauges);
 } weft_device_ops;
 
 /* What a device found out by measuring, of ways that compute the same. */
@@ -171,11 +179,20 @@ struct weft_device {
     uint64_t bytes_up, bytes_down;
 };
 
+/* extras.c: what a device offers besides, or the default */
+int weft__device_count(const weft_device_ops *kind);
+uint64_t weft__device_memory_free(weft_device *device);
+int weft__device_threads_of(const weft_device *device, const weft_executable *executable);
+int weft__device_launches_of(const weft_device *device, const weft_executable *executable);
+void weft__device_set_timing(weft_device *device, bool on);
+const weft_timing *weft__device_timings(weft_device *device, const weft_executable *executable);
+weft_status weft__device_sum(weft_device *const *devices, weft_buffer *const *buffers, size_t n,
+                             weft_dtype dtype, size_t count, bool *done);
+bool weft__device_gauges(const weft_device *device, weft_gauges *gauges);
+
 /* registry.c */
 int weft__device_kinds(void);
 const weft_device_ops *weft__device_kind(int i);
-/* How many devices of kinds that have one each; the kind itself checks what it is asked for. */
-int weft__device_one(void);
 /* The next of a list, without spaces around it; false at its end. */
 bool weft__device_next(const char **list, char *spec, size_t size);
 /* False where the machine shows no sign of a graphics card, so that no driver need be loaded to look for one.

@@ -32,13 +32,11 @@ int weft__device_kinds(void) { return KINDS; }
 
 const weft_device_ops *weft__device_kind(int i) { return i >= 0 && i < KINDS ? kinds[i] : NULL; }
 
-int weft__device_one(void) { return 1; }
-
 /* ---- all devices ---- */
 
 int weft_device_count(void) {
     int n = ABSENT;
-    for (int k = 0; k < KINDS; k++) n += kinds[k]->count();
+    for (int k = 0; k < KINDS; k++) n += weft__device_count(kinds[k]);
     return n;
 }
 
@@ -46,7 +44,7 @@ bool weft_device_info(int i, weft_device_description *info) {
     if (i < 0 || !info) return false;
     *info = (weft_device_description){0};
     for (int k = 0; k < KINDS; k++) {
-        const int n = kinds[k]->count();
+        const int n = weft__device_count(kinds[k]);
         if (i < n) {
             kinds[k]->describe(i, info);
             return true;
@@ -63,7 +61,7 @@ void weft_device_describe(const weft_context *ctx, weft_device_description *info
     if (!info) return;
     *info = (weft_device_description){0};
     const weft_device *device = ctx ? ctx->device : NULL;
-    const int n = device ? device->ops->count() : 0;
+    const int n = device ? weft__device_count(device->ops) : 0;
     for (int i = 0; i < n; i++) {
         weft_device_description found = {0};
         device->ops->describe(i, &found);
@@ -76,7 +74,7 @@ bool weft_device_gauges(const weft_context *ctx, weft_gauges *gauges) {
     if (!gauges) return false;
     *gauges = (weft_gauges){none, none, none, none, none, none};
     const weft_device *device = ctx ? ctx->device : NULL;
-    return device && device->ops->gauges && device->ops->gauges(device, gauges);
+    return device && weft__device_gauges(device, gauges);
 }
 
 /* "cpu, opencl, interp, null, gpu, auto" */
@@ -102,7 +100,7 @@ static const char *selector_of(const char *spec, const char *kind) {
 
 static weft_status open_kind(weft_context *ctx, const weft_device_ops *kind, const char *selector, bool named,
                              const weft_open_options *options, weft_device **device) {
-    const bool one = kind->count == weft__device_one; /* "cpu:0" is the cpu, "cpu:1" is nothing */
+    const bool one = !kind->extras || !kind->extras->count; /* "cpu:0" is the cpu, "cpu:1" is nothing */
     if (named && !*selector)
         return weft__fail(ctx, WEFT_ERR_DEVICE, "device \"%s:\": %s is missing behind the colon", kind->name,
                           one ? "0" : "a number or a part of a name");
@@ -210,9 +208,10 @@ static weft_status open_spec(weft_context *ctx, const char *spec, const char *or
 static weft_status outline_named(weft_context *ctx, const char *spec, weft_device_outline *outline) {
     for (int i = 0; i < KINDS; i++) {
         const char *selector = selector_of(spec, kinds[i]->name);
-        if (!selector || !kinds[i]->outline) continue;
+        const weft_device_extras *extras = kinds[i]->extras;
+        if (!selector || !extras || !extras->outline) continue;
         *outline = (weft_device_outline){.absent = false};
-        return kinds[i]->outline(ctx, selector, outline);
+        return extras->outline(ctx, selector, outline);
     }
     return weft__fail(ctx, WEFT_ERR_DEVICE,
                       "device \"%s\": plans are made for cpu, opencl, cuda, gpu and auto", spec);

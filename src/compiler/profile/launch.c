@@ -36,10 +36,10 @@ void weft__program_say(const weft_program *program, const weft_timing *timings) 
 weft_status weft__program_run_aloud(weft_program *program) {
     weft_device *device = program->ctx->device;
     const weft_device_ops *ops = device->ops;
-    ops->set_timing(device, true);
+    weft__device_set_timing(device, true);
     weft_status status = ops->run(device, program->executable, program->slots, 1);
     if (status == WEFT_OK) status = ops->synchronize(device);
-    if (status == WEFT_OK) weft__program_say(program, ops->timings(device, program->executable));
-    ops->set_timing(device, false);
+    if (status == WEFT_OK) weft__program_say(program, weft__device_timings(device, program->executable));
+    weft__device_set_timing(device, false);
     return status;
 }

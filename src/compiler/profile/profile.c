@@ -177,15 +177,15 @@ weft_status weft__profile_run(weft_profile *p, weft_program *program) {
     profile_program *booked = &p->programs[number];
     const bool aloud = p->ctx->compiler->debug & DEBUG_LAUNCH;
     bool timed = is_timed(p, booked) || aloud;
-    if (timed) device->ops->set_timing(device, true);
+    if (timed) weft__device_set_timing(device, true);
     weft__span span = weft__profile_switch(p, WEFT__DOING_RUN);
     weft_status status = device->ops->run(device, program->executable, program->slots, 1);
     if (status == WEFT_OK && timed) status = device->ops->synchronize(device);
     weft__profile_back(p, span);
-    const weft_timing *timings = timed ? device->ops->timings(device, program->executable) : NULL;
+    const weft_timing *timings = timed ? weft__device_timings(device, program->executable) : NULL;
     if (status == WEFT_OK && timings) take_timings(p, booked, timings, span.from_ns);
     if (status == WEFT_OK && aloud) weft__program_say(program, timings);
-    if (timed) device->ops->set_timing(device, false);
+    if (timed) weft__device_set_timing(device, false);
     booked->runs++;
     booked->seconds += 1e-9 * (p->since_ns - span.from_ns);
     return status;

@@ -21,9 +21,8 @@ weft_work weft__command_kind(const weft_command *command) {
 }
 
 weft_program_work weft__program_work(const weft_program *program) {
-    const weft_device_ops *ops = program->ctx->device->ops;
     weft_program_work work = {0};
-    if (ops->launches_of) work.launches = (uint64_t)ops->launches_of(program->executable);
+    work.launches = (uint64_t)weft__device_launches_of(program->ctx->device, program->executable);
     for (int i = 0; i < program->commands.count; i++) {
         double flops, bytes;
         const weft_work kind = weft__command_kind(&program->commands.list[i]);

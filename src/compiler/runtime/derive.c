@@ -124,11 +124,10 @@ static void add_leaves(weft_context *ctx, const weft_walk *walk, const weft_prog
 
 static weft_status fill_plan(weft_context *ctx, const weft_walk *walk, const weft_program *program,
                              weft_memory_plan *plan) {
-    const weft_device_ops *ops = ctx->device->ops;
     WEFT_TRY(weft__account(program, plan));
     add_leaves(ctx, walk, program, plan);
     plan->kinds[WEFT_MEMORY_WORKSPACE] = ctx->device->workspace;
-    plan->threads = ops->threads_of ? ops->threads_of(program->executable) : 0;
+    plan->threads = weft__device_threads_of(program->ctx->device, program->executable);
     plan->program = weft__program_work(program);
     return WEFT_OK;
 }

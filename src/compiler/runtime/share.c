@@ -10,7 +10,7 @@ static weft_status by_devices(weft_tensor *const *list, size_t n, bool *done) {
     weft_context *ctx = list[0]->ctx;
     const weft_device_ops *ops = ctx->device->ops;
     *done = false;
-    bool same = ops->sum != NULL && n > 1;
+    bool same = n > 1;
     for (size_t i = 1; same && i < n; i++) same = list[i]->ctx->device->ops == ops;
     if (!same) return WEFT_OK;
     weft_device **devices = weft__array(ctx, n, sizeof *devices);
@@ -22,7 +22,8 @@ static weft_status by_devices(weft_tensor *const *list, size_t n, bool *done) {
         same = same && buffers[i];
     }
     if (status == WEFT_OK && same)
-        status = ops->sum(devices, buffers, n, weft_dtype_of(list[0]), (size_t)weft_numel(list[0]), done);
+        status =
+            weft__device_sum(devices, buffers, n, weft_dtype_of(list[0]), (size_t)weft_numel(list[0]), done);
     weft__free(ctx, devices);
     weft__free(ctx, buffers);
     return status;

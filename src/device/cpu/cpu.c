@@ -210,14 +210,20 @@ void weft__cpu_fault(weft_fault *fault, weft_fault_kind kind, const char *path, 
 
 static int cpu_threads_of(const weft_executable *executable) { return executable->threads; }
 
+static const weft_device_extras extras = {
+    .outline = cpu_outline,
+    .memory_free = cpu_memory_free,
+    .threads_of = cpu_threads_of,
+    .set_timing = cpu_set_timing,
+    .timings = cpu_timings,
+};
+
 const weft_device_ops weft__device_cpu = {
     .name = "cpu",
-    .count = weft__device_one,
+    .extras = &extras,
     .describe = cpu_describe,
     .open = cpu_open,
     .close = cpu_close,
-    .outline = cpu_outline,
-    .memory_free = cpu_memory_free,
     .check_dtype = cpu_check_dtype,
     .buffer_new = cpu_buffer_new,
     .buffer_free = cpu_buffer_free,
@@ -227,10 +233,7 @@ const weft_device_ops weft__device_cpu = {
     .takes = cpu_takes,
     .build = weft__cpu_build,
     .executable_free = weft__cpu_executable_free,
-    .threads_of = cpu_threads_of,
     .run = weft__cpu_run,
     .synchronize = cpu_synchronize,
     .take_fault = cpu_take_fault,
-    .set_timing = cpu_set_timing,
-    .timings = cpu_timings,
 };

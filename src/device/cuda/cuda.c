@@ -282,14 +282,23 @@ static bool gauges(const weft_device *device, weft_gauges *to) {
     return found->bus[0] && weft__nvml_read(found->bus, to);
 }
 
+static const weft_device_extras extras = {
+    .count = count,
+    .outline = outline,
+    .memory_free = memory_free,
+    .launches_of = weft__gpu_launches_of,
+    .set_timing = set_timing,
+    .timings = weft__cuda_timings,
+    .sum = weft__nccl_sum,
+    .gauges = gauges,
+};
+
 const weft_device_ops weft__device_cuda = {
     .name = "cuda",
-    .count = count,
+    .extras = &extras,
     .describe = describe,
     .open = open_cuda,
     .close = close_cuda,
-    .outline = outline,
-    .memory_free = memory_free,
     .check_dtype = check_dtype,
     .buffer_new = buffer_new,
     .buffer_free = buffer_free,
@@ -299,12 +308,7 @@ const weft_device_ops weft__device_cuda = {
     .takes = takes,
     .build = weft__cuda_build,
     .executable_free = weft__gpu_executable_free,
-    .launches_of = weft__gpu_launches_of,
     .run = weft__cuda_run,
     .synchronize = weft__cuda_synchronize,
     .take_fault = weft__cuda_take_fault,
-    .set_timing = set_timing,
-    .timings = weft__cuda_timings,
-    .sum = weft__nccl_sum,
-    .gauges = gauges,
 };

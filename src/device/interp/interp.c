@@ -277,9 +277,14 @@ static const weft_timing *timings(weft_device *device, const weft_executable *ex
     return of(device)->timing ? ((const interp_executable *)executable)->timings : NULL;
 }
 
+static const weft_device_extras extras = {
+    .set_timing = set_timing,
+    .timings = timings,
+};
+
 const weft_device_ops weft__device_interp = {
     .name = "interp",
-    .count = weft__device_one,
+    .extras = &extras,
     .describe = describe,
     .open = open_interp,
     .close = weft__testing_close,
@@ -295,6 +300,4 @@ const weft_device_ops weft__device_interp = {
     .run = run,
     .synchronize = weft__testing_synchronize,
     .take_fault = take_fault,
-    .set_timing = set_timing,
-    .timings = timings,
 };

@@ -265,9 +265,16 @@ const weft_device_outline *weft__null_outline(const weft_device *device) {
                                                                    : NULL;
 }
 
+static const weft_device_extras extras = {
+    .count = count_null,
+    .launches_of = launches_of,
+    .set_timing = set_timing,
+    .timings = timings,
+};
+
 const weft_device_ops weft__device_null = {
     .name = "null",
-    .count = count_null,
+    .extras = &extras,
     .describe = describe,
     .open = open_null,
     .close = weft__testing_close,
@@ -280,10 +287,7 @@ const weft_device_ops weft__device_null = {
     .takes = takes,
     .build = build,
     .executable_free = executable_free,
-    .launches_of = launches_of,
     .run = run,
     .synchronize = weft__testing_synchronize,
     .take_fault = take_fault,
-    .set_timing = set_timing,
-    .timings = timings,
 };

@@ -242,14 +242,21 @@ static void set_timing(weft_device *device, bool on) {
     d->queue = d->gpu.timing ? d->timed : d->plain;
 }
 
+static const weft_device_extras extras = {
+    .count = count,
+    .outline = outline,
+    .memory_free = memory_free,
+    .launches_of = weft__gpu_launches_of,
+    .set_timing = set_timing,
+    .timings = weft__opencl_timings,
+};
+
 const weft_device_ops weft__device_opencl = {
     .name = "opencl",
-    .count = count,
+    .extras = &extras,
     .describe = describe,
     .open = open_opencl,
     .close = close_opencl,
-    .outline = outline,
-    .memory_free = memory_free,
     .check_dtype = check_dtype,
     .buffer_new = buffer_new,
     .buffer_free = buffer_free,
@@ -259,10 +266,7 @@ const weft_device_ops weft__device_opencl = {
     .takes = takes,
     .build = weft__opencl_build,
     .executable_free = weft__gpu_executable_free,
-    .launches_of = weft__gpu_launches_of,
     .run = weft__opencl_run,
     .synchronize = weft__opencl_synchronize,
     .take_fault = weft__opencl_take_fault,
-    .set_timing = set_timing,
-    .timings = weft__opencl_timings,
 };

@@ -233,7 +233,7 @@ static void describe(weft__loop *loop) {
 static weft_status choose_batch(weft__loop *loop, weft__config *config) {
     weft_device *device = loop->model.ctx->device;
     if (config->train_batch) return WEFT_OK;
-    const uint64_t memory_free = device->ops->memory_free ? device->ops->memory_free(device) : 0;
+    const uint64_t memory_free = weft__device_memory_free(device);
     WEFT_TRY(weft__planning_batch(config, &loop->dataset, device->name, memory_free));
     weft__progress_say(&loop->progress, "train.batch %lld: the largest whose step fits into the memory of %s",
                        (long long)config->train_batch, device->name);

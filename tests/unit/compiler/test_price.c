@@ -90,8 +90,8 @@ static weft_context *open_scripted(weft_device_ops *ops) {
     ops->synchronize = synchronize;
     ops->upload = upload;
     ops->download = download;
-    ops->set_timing = set_timing;
-    ops->timings = timings;
+    static const weft_device_extras extras = {.set_timing = set_timing, .timings = timings};
+    ops->extras = &extras;
     ctx->device->ops = ops;
     clock_ns = 0;
     pending = false;

@@ -613,12 +613,12 @@ static void test_timings_and_checks(void **state) {
     int32_t got[16];
     make_faulty(&x);
     const weft_device_ops *ops = x.f.device->ops;
-    ops->set_timing(x.f.device, true);
+    weft__device_set_timing(x.f.device, true);
     run_faulty(&x, (const int32_t[]){0, 0, 0, 0}, 1, got);
-    const weft_timing *t = ops->timings(x.f.device, x.e);
+    const weft_timing *t = weft__device_timings(x.f.device, x.e);
     assert_true(t && t[2].end_ns >= t[2].start_ns && t[2].start_ns >= t[1].end_ns);
-    ops->set_timing(x.f.device, false);
-    assert_null(ops->timings(x.f.device, x.e));
+    weft__device_set_timing(x.f.device, false);
+    assert_null(weft__device_timings(x.f.device, x.e));
     ((weft_interp_buffer *)x.slots[2])->memory[WEFT_INTERP_GUARD + 64] ^= 1;
     assert_int_equal(ops->run(x.f.device, x.e, x.slots, 1), WEFT_ERR_INTERNAL);
     assert_says(&x.f, "wrote outside a buffer");

@@ -248,10 +248,10 @@ static void test_timings(void **state) {
         assert_int_equal(d->ops->buffer_new(d, NUMEL * 4, &buffers[1]), WEFT_OK);
         memset(buffers[1]->host, 0, NUMEL * 4);
         assert_int_equal(d->ops->build(d, &p->commands, &e), WEFT_OK);
-        assert_null(d->ops->timings(d, e));
-        d->ops->set_timing(d, true);
+        assert_null(weft__device_timings(d, e));
+        weft__device_set_timing(d, true);
         assert_int_equal(d->ops->run(d, e, buffers, 1), WEFT_OK);
-        const weft_timing *t = d->ops->timings(d, e);
+        const weft_timing *t = weft__device_timings(d, e);
         assert_non_null(t);
         for (int i = 0; i < p->commands.count; i++) {
             assert_true(t[i].end_ns >= t[i].start_ns && t[i].start_ns > 0);

@@ -104,7 +104,7 @@ static void test_without_library(void **state) {
     weft__cuda_hook.library = "libabsent.so";
     weft__cuda_forget();
     refuses("libabsent.so cannot be opened: it comes with the driver");
-    assert_int_equal(weft__device_cuda.count(), 1);
+    assert_int_equal(weft__device_count(&weft__device_cuda), 1);
     weft__device_cuda.describe(0, &info);
     assert_string_equal(info.name, "cuda");
     assert_false(info.present);

@@ -218,12 +218,12 @@ static void types_and_times(int items) {
     weft__gpu_hook.chain_after = 2; /* the second run has them */
     assert_int_equal(ops->upload(device, slots[0], 0, a, BYTES), WEFT_OK);
     for (int timed = 0; timed < 4; timed++) {
-        ops->set_timing(device, timed == 1);
+        weft__device_set_timing(device, timed == 1);
         for (int i = 1; i < 4; i++) assert_int_equal(ops->zero(device, slots[i], 0, BYTES), WEFT_OK);
         assert_int_equal(ops->run(device, e, slots, 1 + 4 * timed), WEFT_OK);
         for (int i = 0; i < 2; i++)
             assert_int_equal(ops->download(device, slots[i + 2], 0, got[i], BYTES), WEFT_OK);
-        const weft_timing *times = ops->timings(device, e);
+        const weft_timing *times = weft__device_timings(device, e);
         assert_true((times != NULL) == (timed == 1));
         for (int i = 0; times && i < COMMANDS; i++) assert_true(times[i].end_ns > times[i].start_ns);
         assert_memory_equal(got[0], wanted, BYTES);

@@ -43,7 +43,7 @@ static void test_without_library(void **state) {
     assert_int_equal(weft__device_open(&ctx, "opencl", NULL, &device), WEFT_ERR_DEVICE);
     assert_non_null(
         strstr(weft_last_error(&ctx), "libabsent.so cannot be opened: install the OpenCL loader"));
-    assert_int_equal(weft__device_opencl.count(), 1);
+    assert_int_equal(weft__device_count(&weft__device_opencl), 1);
     weft__device_opencl.describe(0, &info);
     assert_string_equal(info.name, "opencl");
     assert_false(info.present);

@@ -1,0 +1,50 @@
+/* What a device may leave out, with the defaults. Read next: device.h. */
+#include "device/device.h"
+
+static const weft_device_extras none;
+
+static const weft_device_extras *extras_of(const weft_device_ops *kind) {
+    return kind->extras ? kind->extras : &none;
+}
+
+int weft__device_count(const weft_device_ops *kind) {
+    const weft_device_extras *e = extras_of(kind);
+    return e->count ? e->count() : 1;
+}
+
+uint64_t weft__device_memory_free(weft_device *device) {
+    const weft_device_extras *e = extras_of(device->ops);
+    return e->memory_free ? e->memory_free(device) : 0;
+}
+
+int weft__device_threads_of(const weft_device *device, const weft_executable *executable) {
+    const weft_device_extras *e = extras_of(device->ops);
+    return e->threads_of ? e->threads_of(executable) : 0;
+}
+
+int weft__device_launches_of(const weft_device *device, const weft_executable *executable) {
+    const weft_device_extras *e = extras_of(device->ops);
+    return e->launches_of ? e->launches_of(executable) : 0;
+}
+
+void weft__device_set_timing(weft_device *device, bool on) {
+    const weft_device_extras *e = extras_of(device->ops);
+    if (e->set_timing) e->set_timing(device, on);
+}
+
+const weft_timing *weft__device_timings(weft_device *device, const weft_executable *executable) {
+    const weft_device_extras *e = extras_of(device->ops);
+    return e->timings ? e->timings(device, executable) : NULL;
+}
+
+weft_status weft__device_sum(weft_device *const *devices, weft_buffer *const *buffers, size_t n,
+                             weft_dtype dtype, size_t count, bool *done) {
+    const weft_device_extras *e = extras_of(devices[0]->ops);
+    *done = false;
+    return e->sum ? e->sum(devices, buffers, n, dtype, count, done) : WEFT_OK;
+}
+
+bool weft__device_gauges(const weft_device *device, weft_gauges *gauges) {
+    const weft_device_extras *e = extras_of(device->ops);
+    return e->gauges && e->gauges(device, gauges);
+}
