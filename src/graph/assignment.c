@@ -1,10 +1,12 @@
-/* Assignments that a forward pass records: a variable is to become a value when the results of that pass are
- * computed, in the same program. Until then, or until the scope closes in which they were recorded, they wait
- * here, in their order. Must not know: modules, programs. Read next: compiler/runtime/walk.c, which finds
- * those that a graph makes due. */
+/* Assignments that a forward pass records, as batch norm does for its running statistics. An assignment gives
+ * a variable a new value. The program that computes the result of the pass performs it, once. Until then
+ * assignments are queued here in recording order. An assignment is dropped if the scope that it was recorded
+ * in closes first.
+ * Must not know: modules, programs.
+ * Read next: compiler/runtime/walk.c, which finds the assignments that a program has to perform. */
 #include "graph/graph.h"
 
-/* What is in no scope may be freed by its user before the assignment is gone. */
+/* Tensors in no scope need a hold: their user may free them before the assignment is performed. */
 static void hold(weft_tensor *t) {
     if (!t->scope) weft__node_hold(t);
 }
@@ -40,7 +42,7 @@ void weft__assignments_belong(weft_context *ctx, uint64_t since, weft_tensor *re
     weft_graph *graph = ctx->graph;
     for (size_t i = graph->n_assignments; i-- > 0 && graph->assignments[i].id > since;) {
         weft_assignment *a = &graph->assignments[i];
-        if (a->result) continue; /* of a pass within this one */
+        if (a->result) continue; /* belongs to a pass within this one */
         if (weft__poisoned(result)) {
             forget(ctx, i);
         } else {

@@ -1,9 +1,13 @@
-/* Making, poisoning, settling and freeing nodes, and the scopes that own them. Structs are recycled through a
- * free list, so that recording costs tens of nanoseconds; inputs and attributes lie in the scope's arena.
+/* Nodes and scopes: making, poisoning, settling and freeing them. Structs are recycled through a free list,
+ * so that recording a node costs tens of nanoseconds. Inputs and attributes of a node lie in the arena of its
+ * scope.
  *
- * What a node reads outlives it. Inputs belong to its scope, whose nodes are freed newest first, or to a
- * scope around that, or to no scope: these are held (`holds`) until their reader is evaluated or freed. A
- * freed struct is an error to whoever still uses it, until it is recycled: a scope's last results at last. */
+ * A node's inputs outlive it. An input belongs to the same scope (whose nodes are freed newest first), to an
+ * outer scope, or to no scope. An input in no scope is held (`holds`) until the node is evaluated or freed. A
+ * freed struct carries an error for whoever still uses it, until the struct is recycled. The results of a
+ * scope that were recorded last are recycled last.
+ *
+ * Must not know: what ops compute, devices. Read next: storage.c, then ops/ops.h. */
 #include <stdio.h>
 #include <string.h>
 #include "graph/graph.h"
@@ -46,7 +50,7 @@ static void hold_inputs(const weft_tensor *t) {
         if (!t->in[i]->scope) weft__node_hold(t->in[i]);
 }
 
-/* Inputs are never moved out of their scope while a reader of the same scope is unevaluated. */
+/* Lets go of the inputs. Inputs never leave a scope while a node of that scope still needs them. */
 static void drop_inputs(weft_tensor *t) {
     for (int i = 0; i < t->n_in; i++)
         if (!t->in[i]->scope) weft__node_let_go(t->in[i]);
@@ -72,8 +76,9 @@ static void release_node(weft_context *ctx, weft_tensor *t) {
     graph->free_nodes = t;
 }
 
-/* A copy of where that lives as long as the context: a caller may free its own, and write another there.
- * Most addresses were given before and hold the same characters; an address of our own needs no look. */
+/* Returns a copy of `where` that lives as long as the context, since a caller may free or overwrite its own.
+ * A small table finds most locations by address; the text must match too, unless the address is that of our
+ * copy. */
 static const char *location(weft_context *ctx, const char *where) {
     const uint64_t mixed = (uint64_t)(uintptr_t)where * WEFT__GOLDEN;
     weft_location *known = &ctx->graph->locations[mixed >> (64 - WEFT_LOCATION_BITS)];
@@ -131,7 +136,7 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
     t->dtype = (uint8_t)dtype;
     t->rank = rank;
     for (int i = 0; i < rank; i++) t->shape[i] = shape[i];
-    int64_t bytes; /* only counted where they might be too many: no number has more than 16 */
+    int64_t bytes; /* Counted only for huge shapes: no dtype has more than 16 bytes. */
     if (!weft__numel(rank, shape, &t->numel) ||
         (t->numel > PTRDIFF_MAX / 16 && !weft__mul(t->numel, (int64_t)weft_dtype_size(dtype), &bytes))) {
         char text[WEFT_SHAPE_TEXT];
@@ -151,7 +156,7 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
     return t;
 }
 
-/* Where there is no context to own a poison: one a thread, with the last such cause. */
+/* Returns the thread's poisoned tensor, for errors without a context. The next such error overwrites it. */
 static weft_tensor *orphan(void) {
     static _Thread_local weft_tensor poison;
     poison = (weft_tensor){.path = "", .rank = -1, .numel = -1, .error = weft__orphan_error()};
@@ -237,15 +242,16 @@ void weft__node_settle(weft_tensor *t, weft_storage *storage) {
     t->epoch = t->ctx->epoch;
 }
 
-/* Moves a kept node out of its closing scope, whose list is dropped as a whole: neighbours may be gone
- * already. */
+/* Moves a kept node out of its closing scope. The scope's list is dropped as a whole, and neighbours in it
+ * may be freed already, so the node is not unlinked. */
 static void promote(weft_tensor *t) {
     t->scope = NULL;
     link_node(t);
 }
 
-/* A leaf that is the newest node has no readers yet. It leaves its scope at once, so that weft_free can free
- * it before the scope closes: the outermost one closes with the context. */
+/* Keeps a tensor beyond its scope. A leaf that is the newest node has no readers yet, so it leaves its scope
+ * at once. weft_free can then free it before the scope closes. The outermost scope closes only with the
+ * context. */
 weft_tensor *weft_keep(weft_tensor *t) {
     if (!t || !t->ctx || t == &t->ctx->graph->oom || is_freed(t)) return t;
     t->flags = (uint8_t)((t->flags | WEFT_NODE_KEPT) & ~WEFT_NODE_HELD);
@@ -269,7 +275,7 @@ void weft__node_let_go(weft_tensor *t) {
 
 void weft_free(weft_tensor *t) {
     if (!t || !(t->flags & WEFT_NODE_KEPT)) return;
-    if (t->holds > 0) { /* the last program or node that holds it frees it */
+    if (t->holds > 0) { /* the last hold that is taken back frees the node */
         t->flags |= WEFT_NODE_HELD;
         return;
     }
@@ -308,8 +314,8 @@ weft_scope *weft_scope_open(weft_context *ctx) {
 
 static bool is_pending(const weft_tensor *t) { return (t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error; }
 
-/* Evaluates what was kept in the scope in one program; where that fails, one by one, so that a tensor that
- * cannot be computed takes no other with it. What is left carries its error. */
+/* Evaluates all kept tensors of a scope in one program. If the program fails, evaluates them one by one, so
+ * that a tensor that cannot be computed does not fail the others. Failed tensors carry their error. */
 static void evaluate_kept(weft_scope *scope) {
     weft_context *ctx = scope->ctx;
     size_t count = 0;
@@ -429,7 +435,7 @@ weft_context *weft_context_of(const weft_tensor *t) { return t ? t->ctx : NULL; 
 weft_status weft_tensor_status(const weft_tensor *t) {
     WEFT_NEED(NULL, t);
     if (!t->error) return WEFT_OK;
-    const char *where = is_freed(t) ? t->where : NULL; /* other errors name it themselves */
+    const char *where = is_freed(t) ? t->where : NULL; /* other errors contain the location already */
     return weft__fail(t->ctx, t->error->status, "%s%s%s", where ? where : "", where ? ": " : "",
                       t->error->text);
 }

@@ -1,4 +1,6 @@
-/* The number of every op, made from the op table. Tables are indexed by it; files and messages use names. */
+/* The number of every op, made from the op table. Tables are indexed by it. Files and messages use the op's
+ * name, since numbers change when the table grows.
+ * Must not know: what ops mean. Read next: ops/ops.def. */
 #ifndef WEFT_GRAPH_OPCODE_H
 #define WEFT_GRAPH_OPCODE_H
 

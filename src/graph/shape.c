@@ -1,4 +1,5 @@
-/* Shapes: broadcasting, axes, and their text in messages. */
+/* Shapes: broadcasting, axes, and the text of shapes in messages.
+ * Must not know: ops, values. Read next: node.c. */
 #include <stdio.h>
 #include <string.h>
 #include "graph/graph.h"
@@ -22,7 +23,8 @@ bool weft__shape_equal(const weft_tensor *a, const weft_tensor *b) {
 const char *weft__shape_text(int rank, const int64_t *shape, char *buffer) {
     size_t n = 0;
     buffer[n++] = '[';
-    for (int i = 0; i < rank && i <= WEFT_MAX_RANK; i++) /* one dimension too many can be shown */
+    for (int i = 0; i < rank && i <= WEFT_MAX_RANK; i++) /* an error message may show a shape with one
+                                                          * dimension too many */
         n += (size_t)snprintf(buffer + n, WEFT_SHAPE_TEXT - n, i ? ",%lld" : "%lld", (long long)shape[i]);
     snprintf(buffer + n, WEFT_SHAPE_TEXT - n, "]");
     return buffer;

@@ -1,4 +1,6 @@
-/* Storage on the device, and the leaves that are bound to it: data, scalars, variables. */
+/* Device storage, and the leaves that are bound to it: data, scalars, variables, blocks of variables.
+ * Must not know: devices; it reaches them through the hooks of the context.
+ * Read next: variable.h, then optim/layout.c, which packs parameters into blocks. */
 #include <string.h>
 #include "graph/graph.h"
 
@@ -19,7 +21,7 @@ void weft__storage_release(weft_context *ctx, weft_storage *storage) {
 
 /* ---- first values ---- */
 
-/* Writes the first values of a storage to its new place, where there are zeros. */
+/* Writes the first values of a storage to its new buffer, which holds zeros. */
 static weft_status fill(weft_context *ctx, const weft_storage *storage, struct weft_buffer *to) {
     if (!storage->fill || !storage->bytes) return WEFT_OK;
     char *host = ctx->hooks.buffer_host(to);
@@ -53,7 +55,8 @@ weft_status weft__storage_place(weft_context *ctx, weft_storage *storage) {
 
 /* ---- leaves ---- */
 
-/* A leaf over new storage that holds a copy of data, or first values that are yet to be made. */
+/* Returns a leaf over new storage. With data, the storage holds a copy; without, it has no buffer yet and its
+ * first values follow when it is placed. */
 static weft_tensor *leaf(weft_context *ctx, const char *op, const char *name, weft_dtype dtype, int rank,
                          const int64_t *shape, const void *data) {
     int64_t numel, bytes;
@@ -183,7 +186,8 @@ weft_tensor *weft__rounded_part(const char *where, const weft_tensor *variable, 
     return t;
 }
 
-/* Bytes of the block with each variable on a 64-byte border; also the last of count + 1 offsets. */
+/* Computes where each variable of a block begins, at multiples of 64 bytes. Writes count + 1 offsets in
+ * bytes; the last one is the size of the block, which is also returned. */
 static size_t block_layout(weft_tensor *const *variables, size_t count, size_t *offsets) {
     size_t end = 0;
     for (size_t i = 0; i < count; i++) {
@@ -195,7 +199,7 @@ static size_t block_layout(weft_tensor *const *variables, size_t count, size_t *
     return end;
 }
 
-/* A variable's values, or its first ones, into host memory that holds zeros. */
+/* Copies the values of a variable, or its first values, to host memory that holds zeros. */
 static weft_status values_of(weft_context *ctx, const weft_tensor *v, char *to) {
     const weft_storage *storage = v->storage;
     const size_t size = weft_dtype_size((weft_dtype)v->dtype), bytes = (size_t)v->numel * size;
@@ -205,16 +209,18 @@ static weft_status values_of(weft_context *ctx, const weft_tensor *v, char *to) 
     return WEFT_OK;
 }
 
-enum { PIECE = 16 << 20 }; /* bytes of a block that the host makes at a time */
+enum { PIECE = 16 << 20 }; /* bytes of a block that the host prepares at a time */
 
-/* The end of the piece that begins with variable `first`: what fits, and one variable at least. */
+/* The end of the piece that begins with variable `first`. A piece has at most PIECE bytes, or one
+ * variable. */
 static size_t piece_end(const size_t *offsets, size_t count, size_t first) {
     size_t end = first + 1;
     while (end < count && offsets[end + 1] - offsets[first] <= PIECE) end++;
     return end;
 }
 
-/* Values made on the host, a piece at a time, so that a large model is never there as a whole. */
+/* Prepares the values on the host piece by piece, so that a large model never lies in host memory as a
+ * whole. */
 static weft_status block_upload(weft_context *ctx, weft_tensor *const *variables, size_t count,
                                 const size_t *offsets, struct weft_buffer *to) {
     size_t room = 0;
@@ -237,7 +243,8 @@ static weft_status block_upload(weft_context *ctx, weft_tensor *const *variables
     return status;
 }
 
-/* A block of nothing but zeros gets no place yet; another one is filled where it lies, or by uploads. */
+/* Fills a block with the values of its variables. A block of zeros gets no buffer yet. Other blocks are
+ * written in place if the host can reach their memory, else uploaded. */
 static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, size_t count,
                               const size_t *offsets, weft_storage *block) {
     bool zeros = true;

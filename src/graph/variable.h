@@ -1,4 +1,5 @@
-/* Variables: named storage that graphs read and steps change. Parameters, optimizer state, caches. */
+/* Variables: named storage that graphs read and steps change. Used for parameters, optimizer state, caches.
+ * Must not know: who updates them. Read next: graph.h, storage.c. */
 #ifndef WEFT_GRAPH_VARIABLE_H
 #define WEFT_GRAPH_VARIABLE_H
 
@@ -7,46 +8,52 @@
 
 struct weft_buffer;
 
-/* Storage, shared by a block and the variables that lie in it. */
+/* Memory on the device. A block and the variables within it share one storage. */
 typedef struct weft_storage {
-    struct weft_buffer *buffer; /* NULL until placed on the device */
+    struct weft_buffer *buffer; /* NULL until the storage has memory on the device */
     size_t bytes;
-    uint64_t write_epoch; /* context epoch of the last write: readers recorded before it are stale */
-    int users;            /* variables and tensors that refer to it */
-    weft_tensor *rounded; /* a variable over the same elements in f16 or bf16: see weft__rounded_part; NULL */
-    uint64_t mark;        /* stamp and number of the walk that numbers storages */
+    uint64_t write_epoch; /* context epoch of the last write: nodes that were recorded before it and read the
+                           * storage are stale */
+    int users;            /* number of variables and tensors that refer to it */
+    weft_tensor *rounded; /* a variable with the same elements in f16 or bf16, see weft__rounded_part; NULL:
+                           * none */
+    uint64_t mark;        /* stamp of the walk that numbers storages, and the number that it gave */
     int number;
-    void (*fill)(weft_context *ctx, const void *with, void *values); /* first values, NULL: zeros */
-    void *with;                                                      /* what fill needs; own memory */
+    void (*fill)(weft_context *ctx, const void *with, void *values); /* writes the first values; NULL:
+                                                                      * zeros */
+    void *with;                                                      /* argument of fill; the storage owns
+                                                                      * it */
 } weft_storage;
 
-/* A variable whose first values are made where they are to lie, when they are needed first and nothing else
- * was written: fill(ctx, copy of `with`, values), which are zeros until then. */
+/* Returns a variable whose first values are made late: when they are first needed, if nothing was written
+ * until then. fill(ctx, copy of `with`, values) writes them; `values` holds zeros before. Late values go
+ * straight to their place, without a second copy of the model. */
 weft_tensor *weft__variable_filled(weft_context *ctx, const char *name, weft_dtype dtype, int rank,
                                    const int64_t *shape,
                                    void (*fill)(weft_context *ctx, const void *with, void *values),
                                    const void *with, size_t with_bytes);
 
-/* Moves variables of one dtype (in this order, each on a 64-byte border, gaps zero) into one block and
- * returns the block as a one-dimensional variable of that name. Complex ones count as the floats they are
- * pairs of, which the block consists of. The variables stay what they are; reading or
- * writing either sees the other. Values are kept. */
+/* Moves variables of one dtype into one block and returns the block, a one-dimensional variable called
+ * `name`. The variables keep their order and values; each begins at a multiple of 64 bytes, and gaps are
+ * zero. A complex variable counts as floats, two for each element. A write to a variable changes the block,
+ * and the other way round. */
 weft_status weft__variables_place(weft_context *ctx, const char *name, weft_tensor *const *variables,
                                   size_t count, weft_tensor **block);
 
-/* From now on `variable` is what lies in `whole`, another variable, from byte `offset` on: writing either
- * changes both. */
+/* From now on `variable` shares the storage of `whole`, another variable, from byte `offset` on. A write to
+ * either changes both. */
 void weft__variable_share(weft_tensor *variable, const weft_tensor *whole, size_t offset);
 
-/* What holds the values of a variable (its block's, in the order of its elements) rounded to dtype, as a leaf
- * of the innermost scope; NULL where nothing does, or the variable was written since. Who writes both at once
- * sets storage->rounded. */
+/* Returns a leaf of the innermost scope that holds a variable's values rounded to dtype. The copy must lie in
+ * the order of the variable's block. Returns NULL if there is no copy, or the variable was written after the
+ * copy. Whoever writes both at once sets storage->rounded. */
 weft_tensor *weft__rounded_part(const char *where, const weft_tensor *variable, weft_dtype dtype);
 
-/* Element of its block at which a variable begins; 0 for one of its own. Of a complex one: which float. */
+/* Index of the variable's first element within its block; 0 if it is in none. For complex variables the index
+ * counts floats. */
 int64_t weft__variable_offset(const weft_tensor *variable);
 
-/* Name given to weft_variable_new, interned. */
+/* The name given to weft_variable_new, interned. */
 const char *weft__variable_name(const weft_tensor *variable);
 
 #endif

@@ -1,7 +1,8 @@
-/* Views: movement of tensors as index arithmetic. Every function ends in `simplify`, which folds
- * neighbouring maps of a list into one wherever one affine guarded map can say the same, so that a reshape
- * is no more than a row-major map put in front. Maps are kept in one canonical form, so that equal accesses
- * mostly compare and hash equal. Must not know: nodes, kernels, dtypes. Read next: kernel/kernel.h. */
+/* Views: the movement of tensors as index arithmetic. Every function ends in `simplify`. It merges
+ * neighbouring maps of a list wherever one affine guarded map can say the same. A reshape therefore only puts
+ * a row-major map in front. Maps have one canonical form, so that equal accesses usually compare and hash as
+ * equal.
+ * Must not know: nodes, kernels, dtypes. Read next: kernel/kernel.h. */
 #include <string.h>
 
 #include "graph/view.h"
@@ -16,7 +17,7 @@ static bool map_empty(const weft_map *m) {
     return false;
 }
 
-/* No index is let through, though there are some. */
+/* Whether the guards reject every index, though the index space is not empty. */
 static bool map_dead(const weft_map *m) {
     for (int d = 0; d < m->rank; d++)
         if (m->lo[d] >= m->hi[d]) return !map_empty(m);
@@ -40,7 +41,8 @@ void weft__map_identity(weft_map *map, int rank, const int64_t *shape) {
     }
 }
 
-/* A map of m's index space that lets nothing through; its rank is at least 1. */
+/* Makes m reject every index, keeping its index space. The rank must be at least 1, since the guard needs a
+ * dimension. */
 static void map_kill(weft_map *m) {
     m->guarded = true;
     m->offset = 0;
@@ -50,9 +52,12 @@ static void map_kill(weft_map *m) {
     }
 }
 
-/* The canonical form: guards within the extents, stride 0 where only one index is let through; an index space
- * without valid index has map_kill's form. An empty one has no guards but keeps its strides: kernels use
- * those of the parallel dimensions where the reduction is over nothing. */
+/* Brings a map into canonical form:
+ *   - guards lie within the extents;
+ *   - a dimension whose guard admits one index has stride 0;
+ *   - a map that admits no index has the form that map_kill gives;
+ *   - an empty map has no guards but keeps its strides. Kernels use the strides of the parallel dimensions if
+ *     a reduction is over nothing. */
 static void map_canonical(weft_map *m) {
     m->guarded = false;
     if (map_empty(m)) {
@@ -75,10 +80,10 @@ static void map_canonical(weft_map *m) {
     }
 }
 
-/* Makes dimensions k and k + 1 one, where the access stays affine. */
+/* Merges dimensions k and k + 1 if the access stays affine; else returns false. */
 static bool map_merge(weft_map *m, int k) {
     const int64_t inner = m->extent[k + 1], pitch = inner * m->stride[k + 1];
-    if (width(m, k) == 1) { /* the outer stride is never walked: choose what fits */
+    if (width(m, k) == 1) { /* the outer stride is never used, so any value fits */
         m->offset += m->lo[k] * (m->stride[k] - pitch);
         m->hi[k] = m->lo[k] * inner + m->hi[k + 1];
         m->lo[k] = m->lo[k] * inner + m->lo[k + 1];
@@ -97,22 +102,28 @@ static bool map_merge(weft_map *m, int k) {
     return true;
 }
 
-/* ---- folding two maps into one ----
- * `outer` yields a linear index L = base + sum |stride[d]| t[d], where t[d] counts the indices that its guard
- * lets through, from the end where the stride is negative. Base and strides are written as digits of the
- * mixed-radix system that inner's extents are. As long as no digit sum overflows, inner's index k is
- * base[k] + sum digit[d][k] t[d], affine in t; where one overflows, k must merge with the dimension outside
- * it. */
+/* ---- merging two maps into one ----
+ * `outer` yields a linear index L, which inner splits over its extents:
+ *
+ *     L = base + sum over d of |stride[d]| t[d]
+ *
+ * t[d] counts the indices that outer's guard admits, from the end where the stride is negative. Base and
+ * strides are written as digits of a mixed-radix system whose radices are inner's extents. While no digit sum
+ * overflows, inner's index k is affine in t:
+ *
+ *     index k = base[k] + sum over d of digit[d][k] t[d]
+ *
+ * If a digit overflows, dimension k must merge with dimension k - 1 first. */
 typedef struct folding {
     weft_map inner;
-    int rank;                                      /* of outer */
+    int rank;                                      /* rank of outer */
     int64_t base[WEFT_VIEW_RANK];                  /* [k] */
     int64_t digit[WEFT_VIEW_RANK][WEFT_VIEW_RANK]; /* [d][k] */
-    int64_t first[WEFT_VIEW_RANK];                 /* smallest t[d] that is valid */
-    int64_t last[WEFT_VIEW_RANK];                  /* largest */
+    int64_t first[WEFT_VIEW_RANK];                 /* smallest valid t[d] */
+    int64_t last[WEFT_VIEW_RANK];                  /* largest valid t[d] */
 } folding;
 
-/* Writes v as digits; false when it has too many. */
+/* Writes v as digits; false if v has too many digits. */
 static bool to_digits(const weft_map *inner, int64_t v, int64_t *digits) {
     for (int k = inner->rank - 1; k >= 0; k--) {
         digits[k] = v % inner->extent[k];
@@ -133,7 +144,7 @@ static int64_t digit_most(const folding *f, int k) {
     return sum;
 }
 
-/* Finds digits without overflow, merging dimensions of inner as needed. */
+/* Finds digits that do not overflow. Merges dimensions of inner where needed. */
 static bool fold_digits(folding *f, const weft_map *outer) {
     int64_t base = outer->offset;
     f->rank = outer->rank;
@@ -158,7 +169,7 @@ static bool fold_digits(folding *f, const weft_map *outer) {
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
-/* Shrinks the ranges of t by inner's guard of dimension k; false when nothing is left. */
+/* Narrows the ranges of t to what inner's guard of dimension k admits; false if nothing is left. */
 static bool narrow(folding *f, int k) {
     for (int d = 0; d < f->rank; d++) {
         const int64_t c = f->digit[d][k];
@@ -176,7 +187,8 @@ static bool narrow(folding *f, int k) {
 
 enum { GUARD_BOX, GUARD_NEVER, GUARD_OTHER };
 
-/* Turns inner's guards into ranges of t, if what they let through is a box. */
+/* Turns inner's guards into ranges of t. GUARD_BOX: they are a box; GUARD_NEVER: they admit nothing;
+ * GUARD_OTHER: they are no box. */
 static int fold_guards(folding *f) {
     bool inside = false;
     for (int round = 0; !inside && round < 2 * WEFT_VIEW_RANK; round++) {
@@ -189,7 +201,7 @@ static int fold_guards(folding *f) {
     return inside ? GUARD_BOX : GUARD_OTHER;
 }
 
-/* out = outer, then inner, as one map; false when that cannot be said so. Both are canonical. */
+/* Merges two canonical maps: *out does outer, then inner. False if one map cannot say this. */
 static bool fold(const weft_map *outer, const weft_map *inner, weft_map *out) {
     if (map_empty(outer) || map_dead(outer)) {
         *out = *outer;
@@ -236,11 +248,11 @@ static bool fold(const weft_map *outer, const weft_map *inner, weft_map *out) {
     return true;
 }
 
-/* Folds what can be folded in a list; returns its new length. */
+/* Merges neighbouring maps of a list where possible. Returns the new length of the list. */
 static int simplify(weft_map *list, int count) {
     for (int i = 0; i < count; i++) {
         map_canonical(&list[i]);
-        if (i > 0 && map_dead(&list[i]) && list[0].rank == 0) { /* rank 0 has no guard to say "never" */
+        if (i > 0 && map_dead(&list[i]) && list[0].rank == 0) { /* rank 0 has no guard to reject with */
             static const int64_t one[1] = {1};
             weft__map_identity(&list[0], 0, one);
             weft__map_identity(&list[1], 1, one);
@@ -253,7 +265,7 @@ static int simplify(weft_map *list, int count) {
             for (int j = i + 1; j + 1 < count; j++) list[j] = list[j + 1];
             count--;
             if (map_empty(&list[0]) || map_dead(&list[0])) return 1;
-            i = i > 0 ? i - 1 : 0; /* the new map may fold with the one outside it */
+            i = i > 0 ? i - 1 : 0; /* the new map may merge with the map before it */
         } else {
             i++;
         }
@@ -286,7 +298,7 @@ bool weft__view_reshape(weft_view *view, int rank, const int64_t *shape) {
     return weft__view_compose(&front, view, view);
 }
 
-/* Puts the changed first map in place; a list may fold now. */
+/* Replaces the first map by the changed one. The list may become shorter. */
 static bool view_moved(weft_view *view, const weft_map *moved) {
     view->map[0] = *moved;
     view->count = simplify(view->map, view->count);
@@ -352,7 +364,8 @@ bool weft__view_guarded(const weft_view *view) {
     return false;
 }
 
-/* The stride of a dimension along which only one index passes says nothing: joining may choose it. */
+/* Joins two maps whose guards are neighbouring boxes. A dimension whose guard admits one index may have any
+ * stride, so joining may choose it. */
 static bool join_maps(const weft_map *x, const weft_map *y, weft_map *out) {
     int across = -1;
     *out = *x;
