@@ -1,4 +1,5 @@
-/* The dtype table, the conversions of 16-bit floats, and elements as numbers. */
+/* The dtype table, the conversions of 16-bit floats, and elements as numbers.
+ * Must not know: tensors. Read next: include/weft/dtype.h. */
 #include <math.h>
 #include <string.h>
 
@@ -55,6 +56,7 @@ static float float_of(uint32_t bits) {
 
 float weft_bf16_to_f32(uint16_t bits) { return float_of((uint32_t)bits << 16); }
 
+/* Rounds to nearest, ties to even. A NaN keeps its upper bits and becomes quiet. */
 uint16_t weft_f32_to_bf16(float value) {
     uint32_t u = bits_of(value);
     if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40u);
@@ -70,6 +72,7 @@ float weft_f16_to_f32(uint16_t bits) {
     return sign ? -magnitude : magnitude;
 }
 
+/* Rounds to nearest, ties to even. Every NaN becomes the quiet NaN with the same sign. */
 uint16_t weft_f32_to_f16(float value) {
     uint32_t u = bits_of(value), sign = (u >> 16) & 0x8000u, rest = u & 0x7fffffffu;
     if (rest > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);

@@ -1,6 +1,7 @@
-/* Hashing of graphs, paths and texts: two lanes that mix every word differently, so that one colliding
- * does not make the other collide. The same on every machine (words are read as little endian), since
- * random streams are named by it. Not meant against an adversary. Read next: strings.c. */
+/* Hashing of graphs, paths and texts. A hash has two lanes that mix every word differently, so that a
+ * collision in one does not imply one in the other. Hashes are the same on every machine (words are read as
+ * little endian), since they name random streams. They do not resist an adversary.
+ * Must not know: what is hashed. Read next: strings.c. */
 #include <string.h>
 
 #include "base/base.h"
@@ -18,7 +19,7 @@ void weft__hash_bytes(weft_hash *h, const void *data, size_t bytes) {
     size_t left = bytes;
     for (; left >= 8; left -= 8, p += 8) weft__hash_u64(h, load(p, 8));
     if (left) weft__hash_u64(h, load(p, left));
-    weft__hash_u64(h, bytes); /* tells apart what ends in zeros */
+    weft__hash_u64(h, bytes); /* tells texts apart that differ in trailing zeros */
 }
 
 void weft__hash_str(weft_hash *h, const char *s) { weft__hash_bytes(h, s, strlen(s)); }

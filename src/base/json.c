@@ -1,9 +1,11 @@
 /* jansson's memory and its failures, see json.h.
  *
- * jansson has one pair of memory functions for the whole process, which a host program may use as well. Weft
- * puts its own pair in front once. They hand everything on to the pair that was there, except on a thread on
- * which Weft parses or builds a document at this moment. So memory of the host's stays the host's, and can be
- * freed as before. Must not know: what documents mean. Read next: io/json.c. */
+ * jansson has one pair of memory functions for the whole process, and a host program may use jansson too.
+ * Weft puts its own pair in front, once. This pair forwards every call to the host's pair, except on a thread
+ * on which Weft parses or builds a document at that moment. So memory of the host stays with the host's
+ * functions.
+ *
+ * Must not know: what documents mean. Read next: io/json.c. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdatomic.h>
@@ -14,10 +16,11 @@
 static _Atomic(json_malloc_t) next_malloc;
 static _Atomic(json_free_t) next_free;
 
-/* The document that gets this thread's memory; NULL: jansson works for somebody else. */
+/* The document that gets this thread's allocations; NULL: jansson works for the host program. */
 static _Thread_local weft__json *current;
 
-/* The parser does not survive a failed allocation, so it is left. The builder's functions do. */
+/* Allocates for jansson. The parser is left by longjmp if memory is short, since it does not survive a failed
+ * allocation. The builder's functions do survive. */
 static void *take(size_t bytes) {
     weft__json *j = current;
     if (!j) return atomic_load_explicit(&next_malloc, memory_order_relaxed)(bytes);
@@ -44,14 +47,15 @@ static void give(void *p) {
     }
 }
 
-/* Whether jansson's functions are ours, or end in ours, is tried out: the host may have set its own since. To
- * compare pointers would not do, since two copies of Weft in one process would wrap each other for ever. */
+/* Tests by an allocation whether jansson's functions are ours, or forward to ours: the host may have replaced
+ * them. Comparing pointers is not enough, since two copies of Weft in one process would wrap each other
+ * without end. */
 static bool reaches(weft__json *j, json_malloc_t *there, json_free_t *back) {
     weft__json *outer = current;
     json_get_alloc_funcs(there, back);
     current = j;
     void *probe = (*there)(1);
-    if (!j->reached) current = NULL; /* the probe is the host's */
+    if (!j->reached) current = NULL; /* the host's functions made the probe and must free it */
     (*back)(probe);
     current = outer;
     return j->reached;
@@ -104,7 +108,8 @@ void weft__json_build(weft__json *j, weft_context *ctx) {
     current = j;
 }
 
-/* Twice into memory of a known size: a dump that allocates as it goes may lose parts of the text. */
+/* Writes twice, into memory of a known size: a dump that allocates while it writes may lose parts of the
+ * text. */
 static weft_status dump(weft__json *j, const json_t *root, size_t flags, const char *what, char **text,
                         size_t *bytes) {
     weft_context *ctx = j->ctx;

@@ -1,7 +1,7 @@
-/* Host memory: allocation through the context, aligned blocks, growing arrays, the arena.
- * Every byte the library owns comes from `reallocate`, so that tests can make any allocation fail.
- * Failures return NULL and set no error: the caller knows what the memory was for and says so with
- * weft__fail_oom. Must not know: what is stored. Read next: strings.c. */
+/* Host memory: allocation through the context, aligned blocks, growing arrays, the arena. All memory of the
+ * library comes from `reallocate`, so that tests can make any allocation fail. Functions here return NULL on
+ * failure and set no error. The caller knows the purpose of the memory and calls weft__fail_oom.
+ * Must not know: what is stored. Read next: strings.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static void *reallocate(weft_context *ctx, void *old, size_t bytes) {
     return realloc(old, bytes);
 }
 
-/* Size 0 would mean "free" to the allocator; a size past PTRDIFF_MAX is an overflow of somebody's. */
+/* Size 0 would mean "free" to the allocator. A size above PTRDIFF_MAX is an overflow in the caller. */
 void *weft__realloc(weft_context *ctx, void *old, size_t bytes) {
     if (bytes > PTRDIFF_MAX) return NULL;
     return reallocate(ctx, old, bytes ? bytes : 1);
@@ -49,7 +49,10 @@ char *weft__strdup(weft_context *ctx, const char *s) {
     return copy;
 }
 
-/* ---- aligned blocks: the allocator's own pointer lies just below the aligned one ---- */
+/* ---- aligned blocks ----
+ * An aligned block is part of a larger one. The pointer to free stands right before it:
+ *
+ *     | unused | pointer to all of it | data, at a multiple of 64 bytes | */
 
 #define ALIGNMENT 64
 
@@ -73,7 +76,7 @@ void weft__free_aligned(weft_context *ctx, void *p) {
 
 /* ---- growing arrays ---- */
 
-/* array_pointer is a T**; it is read and written as bytes because T is not known here. */
+/* array_pointer is a T**. It is read and written as bytes, because T is not known here. */
 bool weft__grow(weft_context *ctx, void *array_pointer, size_t *capacity, size_t count, size_t size) {
     if (count < *capacity) return true;
     size_t wanted = *capacity < 8 ? 8 : *capacity, bytes;
@@ -104,7 +107,8 @@ _Static_assert(sizeof(weft_arena_block) % ARENA_ALIGN == 0, "data would start un
 
 void weft__arena_init(weft_arena *arena, weft_context *ctx) { *arena = (weft_arena){.ctx = ctx}; }
 
-/* A block with room for `bytes`, twice the newest one: after a few resets one block holds a whole step. */
+/* Adds a block with room for `bytes`, twice as large as the newest one. After a few resets one block holds
+ * all memory of a step. */
 static weft_arena_block *arena_add(weft_arena *arena, size_t bytes) {
     const size_t header = sizeof(weft_arena_block);
     size_t size = ARENA_MIN_BLOCK - header;
@@ -119,7 +123,7 @@ static weft_arena_block *arena_add(weft_arena *arena, size_t bytes) {
     if (!block) return NULL;
     *block = (weft_arena_block){.size = size};
     weft_arena_block *top = arena->block;
-    if (top && top->size - top->used > size - bytes) { /* a big piece does not end a half-empty block */
+    if (top && top->size - top->used > size - bytes) { /* keep using a half-empty block */
         block->older = top->older;
         top->older = block;
     } else {
@@ -132,7 +136,7 @@ static weft_arena_block *arena_add(weft_arena *arena, size_t bytes) {
 void *weft__arena_alloc(weft_arena *arena, size_t bytes) {
     if (bytes > PTRDIFF_MAX / 2) return NULL;
     size_t rounded = (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-    if (rounded == 0) rounded = ARENA_ALIGN; /* distinct pointers, even for nothing */
+    if (rounded == 0) rounded = ARENA_ALIGN; /* pointers are distinct, even for 0 bytes */
     weft_arena_block *block = arena->block;
     if (!block || block->size - block->used < rounded) block = arena_add(arena, rounded);
     if (!block) return NULL;
@@ -150,7 +154,7 @@ void weft__arena_free(weft_arena *arena) {
 }
 
 void weft__arena_reset(weft_arena *arena) {
-    weft_arena_block *kept = arena->block; /* the largest */
+    weft_arena_block *kept = arena->block; /* the largest block */
     for (weft_arena_block *b = kept; b; b = b->older)
         if (b->size > kept->size) kept = b;
     while (arena->block) {

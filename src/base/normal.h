@@ -1,14 +1,14 @@
-/* The two functions that Box and Muller's method needs, in double, the same bits on every machine: plain
- * arithmetic in one order, which loops over arrays vectorise. Polynomials and reduction of the logarithm as
- * in fdlibm (Sun Microsystems 1993, e_log.c, k_sin.c, k_cos.c). Read next: random.c, device/cpu/tile/draw.c.
- */
+/* The logarithm and cosine that Box and Muller's method needs, in double. They give the same bits on every
+ * machine: plain arithmetic in one order, which compilers vectorise in loops over arrays. The polynomials,
+ * and the reduction of the logarithm, are those of fdlibm (Sun Microsystems 1993, e_log.c, k_sin.c, k_cos.c).
+ * Must not know: where the bits come from. Read next: random.c, device/cpu/tile/draw.c. */
 #ifndef WEFT_BASE_NORMAL_H
 #define WEFT_BASE_NORMAL_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* log(u) for 0 < u <= 1, not subnormal. */
+/* log(u) for 0 < u <= 1. u must not be subnormal. */
 static inline double weft__log_unit(double u) {
     uint64_t bits;
     memcpy(&bits, &u, sizeof bits);
@@ -30,7 +30,7 @@ static inline double weft__log_unit(double u) {
            ((half - (s * (half + (even + odd)) + k * 1.90821492927058770002e-10)) - f);
 }
 
-/* cos(2 pi v / 2^32): the nearest quarter turn is taken off exactly. */
+/* cos(2 pi v / 2^32). The nearest quarter turn is subtracted exactly. */
 static inline double weft__cos_turn(uint32_t v) {
     uint32_t quarter = (v + (UINT32_C(1) << 29)) >> 30;
     double x = (double)(int32_t)(v - (quarter << 30)) * (6.283185307179586476925 * 0x1p-32), z = x * x;

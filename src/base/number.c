@@ -1,8 +1,9 @@
-/* Decimal numbers from text, correctly rounded and free of the locale: [+-] digits [. digits] [e [+-]
- * digits]. Nearly all take the exact fast path (W. Clinger, "How to read floating point numbers accurately",
- * PLDI 1990): a significand below 2^53 times or divided by a power of ten up to 10^22, both exact, so that
- * one rounding remains. The rest go to strtod_l in the C locale, reduced to as many digits as can matter.
- * Must not know what the numbers are for. Read next: data/csv.c. */
+/* Decimal numbers from text, correctly rounded and independent of the locale: [+-] digits [. digits] [e [+-]
+ * digits]. Nearly all numbers take the exact fast path of W. Clinger ("How to read floating point numbers
+ * accurately", PLDI 1990). It multiplies or divides a significand below 2^53 by a power of ten up to 10^22.
+ * Both are exact, so only one rounding remains. Other numbers go to strtod_l in the C locale, shortened to as
+ * many digits as can matter.
+ * Must not know: what the numbers are for. Read next: data/csv.c. */
 #define _GNU_SOURCE /* strtod_l, strtof_l */
 #include "base/number.h"
 #include "base/base.h"
@@ -20,21 +21,21 @@
 
 _Static_assert(FLT_EVAL_METHOD != 2, "the x87 rounds twice, so that the fast path would not be exact");
 
-/* A double needs at most 767 digits to be told from a tie with its neighbours; one more stands for all
- * further ones. */
+/* At most 767 digits tell a double from a tie with its neighbours. One more digit stands for all further
+ * ones. */
 #define DIGITS_MAX 768
 
 typedef struct decimal {
-    const char *digits, *digits_end; /* significand as written, possibly with a point in it */
+    const char *digits, *digits_end; /* the significand as written, maybe with a point in it */
     bool negative;
-    bool fits;            /* `significand` is the whole of it */
+    bool fits;            /* `significand` holds all digits */
     uint64_t significand; /* without the point */
-    int64_t exponent;     /* of ten, for `significand` as an integer (of all digits) */
+    int64_t exponent;     /* power of ten of the significand as an integer (of all digits) */
 } decimal;
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Case-insensitive comparison of a whole word, in ASCII whatever the locale. */
+/* Compares a whole word, ignoring case. ASCII, whatever the locale. */
 static bool is_word(const char *p, const char *end, const char *word) {
     size_t n = strlen(word);
     if ((size_t)(end - p) != n) return false;
@@ -44,7 +45,7 @@ static bool is_word(const char *p, const char *end, const char *word) {
     return true;
 }
 
-/* The digits and the point; false without a digit. */
+/* Reads the digits and the point. Returns false if there is no digit. */
 static bool scan_significand(const char **at, const char *end, decimal *d) {
     const char *p = *at;
     bool point = false, any = false;
@@ -66,7 +67,7 @@ static bool scan_significand(const char **at, const char *end, decimal *d) {
     return any;
 }
 
-/* The exponent after 'e'; saturates, far beyond what any number of digits could bring back. */
+/* Reads the exponent after 'e'. The value saturates, at a size that no number of digits could balance. */
 static bool scan_exponent(const char **at, const char *end, decimal *d) {
     const char *p = *at;
     bool negative = false, any = false;
@@ -102,9 +103,8 @@ static weft__number_kind scan(const char *p, const char *end, decimal *d, double
     return p == end ? WEFT__NUMBER_OK : WEFT__NUMBER_TEXT;
 }
 
-/* Writes the number as digits and an exponent, without point and leading zeros, at most DIGITS_MAX + 1
- * digits: if a digit that is left out is not 0, the last one is made odd by a 1, which keeps every
- * comparison. */
+/* Writes the number as digits and an exponent, without point and leading zeros. It has at most DIGITS_MAX + 1
+ * digits. If a digit that is left out is not 0, a 1 is appended: every comparison then keeps its result. */
 static void canonical(const decimal *d, char out[DIGITS_MAX + 32]) {
     size_t n = 0, count = 0;
     int64_t dropped = 0;
@@ -131,7 +131,7 @@ static void canonical(const decimal *d, char out[DIGITS_MAX + 32]) {
     snprintf(out + n, 24, "e%" PRId64, exponent);
 }
 
-/* The hard case, for one of the two types. */
+/* Converts by strtod_l or strtof_l, for the type whose pointer is not NULL. */
 static weft__number_kind convert_hard(const decimal *d, double *as_f64, float *as_f32) {
     char text[DIGITS_MAX + 32];
     canonical(d, text);
@@ -173,8 +173,9 @@ weft__number_kind weft__parse_f64(const char *text, size_t size, double *out) {
     return status == WEFT__NUMBER_OK ? to_f64(&d, out) : status;
 }
 
-/* Rounding to f64 and then to f32 is right unless the f64 lies exactly between two f32: then the digits
- * beyond the f64 decide. Subnormal f32 have other ties and go the hard way altogether. */
+/* Whether rounding to f64 and then to f32 could be wrong. It is wrong only if the f64 lies exactly between
+ * two f32, since digits beyond the f64 then decide. Subnormal f32 have other ties, so they always take the
+ * slow path. */
 static bool rounds_twice(double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -191,7 +192,7 @@ weft__number_kind weft__parse_f32(const char *text, size_t size, float *out) {
     if (rounds_twice(value))
         status = convert_hard(&d, NULL, out);
     else if (fabs(value) > 0x1.ffffffp127)
-        return WEFT__NUMBER_OVERFLOW; /* past the tie above FLT_MAX */
+        return WEFT__NUMBER_OVERFLOW; /* beyond the tie above FLT_MAX */
     else
         *out = (float)value;
     if (status == WEFT__NUMBER_OK && isinf(*out)) return WEFT__NUMBER_OVERFLOW;

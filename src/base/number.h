@@ -1,4 +1,5 @@
-/* Decimal numbers from text: number.c. */
+/* Decimal numbers from text.
+ * Must not know: what the numbers are for. Read next: number.c. */
 #ifndef WEFT_SRC_BASE_NUMBER_H
 #define WEFT_SRC_BASE_NUMBER_H
 
@@ -8,11 +9,11 @@ typedef enum weft__number_kind {
     WEFT__NUMBER_OK,
     WEFT__NUMBER_EMPTY,
     WEFT__NUMBER_TEXT,      /* not a decimal number */
-    WEFT__NUMBER_NONFINITE, /* nan or inf, in words; *out is set */
+    WEFT__NUMBER_NONFINITE, /* nan or inf, written as words; *out is set */
     WEFT__NUMBER_OVERFLOW,  /* too large for the type */
     WEFT__NUMBER_NO_MEMORY
 } weft__number_kind;
-/* Read a whole decimal number (blanks around it allowed), correctly rounded, in any locale. */
+/* Reads a whole decimal number, correctly rounded, in any locale. Blanks around it are allowed. */
 weft__number_kind weft__parse_f64(const char *text, size_t size, double *out);
 weft__number_kind weft__parse_f32(const char *text, size_t size, float *out);
 

@@ -1,7 +1,8 @@
-/* The random stream: Philox 4x32-10 and what is drawn from it. A number is a pure function of (seed,
- * stream, step, element), hence the same in any order, on any thread and on any device. Devices render
- * weft__random_u32 for themselves; its counter and key are defined here and nowhere else.
- * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. */
+/* The random stream: Philox 4x32-10 and the distributions drawn from it. A number is a pure function of
+ * (seed, stream, step, element). It is therefore the same in any order, on any thread and on any device.
+ * Devices render weft__random_u32 themselves; only this file defines its counter and key. Source: Salmon,
+ * Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+ * Must not know: devices, layers. Read next: normal.h. */
 #include <math.h>
 
 #include "base/base.h"
@@ -28,8 +29,8 @@ void weft__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-/* Philox has a key of 64 bits; seed and stream are mixed into it, so that neighbours of either share
- * nothing. */
+/* Mixes seed and stream into the 64 bits of a Philox key, so that neighbouring seeds or streams have
+ * unrelated numbers. */
 void weft__philox_key(uint64_t seed, uint64_t stream, uint32_t key[2]) {
     uint64_t k = weft__mix64(seed + UINT64_C(0x9e3779b97f4a7c15)) ^ stream;
     k = weft__mix64(k + UINT64_C(0xd1b54a32d192ed03));
@@ -37,7 +38,7 @@ void weft__philox_key(uint64_t seed, uint64_t stream, uint32_t key[2]) {
     key[1] = (uint32_t)(k >> 32);
 }
 
-/* Counter: block of four elements (low, high word), step (low, high word). */
+/* Draws a block of four elements. Counter: block (low, high word), step (low, high word). */
 static void draw_four(uint64_t seed, uint64_t stream, uint64_t step, uint64_t block, uint32_t out[4]) {
     uint32_t key[2];
     weft__philox_key(seed, stream, key);
@@ -60,18 +61,19 @@ double weft__random_normal(uint64_t seed, uint64_t stream, uint64_t step, uint64
     return sqrt(-2.0 * weft__log_unit(u)) * weft__cos_turn(four[i % 2 * 2 + 1]);
 }
 
-/* Bits of the smallest power of two that holds 0..n-1. */
+/* Bits of the largest number in 0..n-1. */
 static int bits_for(uint64_t n) {
     int bits = 0;
     while (bits < 64 && (n - 1) >> bits) bits++;
     return bits;
 }
 
-#define PERMUTE_ROUNDS 8 /* with 6 the orders of four values are visibly uneven */
+#define PERMUTE_ROUNDS 8 /* with 6 rounds, permutations of four values are visibly uneven */
 
-/* A Feistel network on `bits` bits whose halves take turns to be changed: each round can be undone,
- * hence a bijection of 0..2^bits-1; values past n are mapped on until they fall below it (Black and
- * Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002), twice on average at most. */
+/* A Feistel network on `bits` bits: the halves change in turn. Each round can be undone, so it is a
+ * bijection of 0..2^bits-1. A result of n or more is mapped again until it is below n (cycle walking:
+ * Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). That takes two turns at most,
+ * on average. */
 uint64_t weft__permute(uint64_t seed, uint64_t stream, uint64_t n, uint64_t i) {
     if (n < 2 || i >= n) return i;
     const int bits = bits_for(n), low_bits = bits - bits / 2;

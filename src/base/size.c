@@ -1,8 +1,9 @@
-/* Sizes of shapes and buffers: the only place where they are multiplied or added, so that an overflow
- * is refused when a tensor is recorded and never reaches an allocation. Read next: random.c. */
+/* Sizes of shapes and buffers. Only this file multiplies and adds them, so that an overflow is refused when a
+ * tensor is recorded and never reaches an allocation.
+ * Must not know: tensors. Read next: random.c. */
 #include "base/base.h"
 
-/* A size that can be held by a pointer difference. */
+/* Whether a pointer difference can hold the size. */
 static bool valid(int64_t v) { return v >= 0 && v <= (int64_t)PTRDIFF_MAX; }
 
 bool weft__mul(int64_t a, int64_t b, int64_t *out) {
@@ -19,11 +20,11 @@ bool weft__add(int64_t a, int64_t b, int64_t *out) {
     return true;
 }
 
-/* A zero among the extents hides no overflow of the others: their product is the largest stride. */
+/* A zero among the extents hides no overflow of the others, since their product is the largest stride. */
 bool weft__numel(int rank, const int64_t *shape, int64_t *out) {
     int64_t span = 1, signs = 0;
     bool empty = false, over = rank < 0;
-    for (int i = 0; i < rank; i++) { /* without a branch: each node that is recorded passes here */
+    for (int i = 0; i < rank; i++) { /* without a branch, since every recorded node comes here */
         const bool none = shape[i] == 0;
         empty |= none;
         signs |= shape[i];

@@ -1,16 +1,17 @@
-/* Statuses, the last error of a context and of a thread, log lines, the version.
- * Nothing here allocates: a failure must be reportable when memory is gone, and a message may be
- * made of parts of the message before it. Must not know: anything but base.h. Read next: memory.c. */
+/* Statuses, the last error of a context and of a thread, log lines, the version. Nothing here allocates: an
+ * error must be reportable when memory is short. The arguments of a message may point into the message that
+ * it replaces.
+ * Must not know: anything but base.h. Read next: memory.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "base/text.h"
 
-#undef weft__fail /* defined here, whatever base.h tells the analyzer */
+#undef weft__fail /* base.h wraps these two for the analyzer; here they are defined */
 #undef weft__fail_oom
 
-/* What weft_last_error(NULL) tells. */
+/* The error that weft_last_error(NULL) returns. */
 static _Thread_local weft_error thread_error;
 
 const char *weft_status_name(weft_status status) {
@@ -23,7 +24,7 @@ const char *weft_status_name(weft_status status) {
     return "unknown status";
 }
 
-/* The sentence that belongs to a status, for failures that bring no message of their own. */
+/* The sentence for a status, used when a failure has no message of its own. */
 static const char *status_text(weft_status status) {
     switch (status) {
 #define TEXT(name, text)                                                                                     \
@@ -45,7 +46,7 @@ const char *weft_version(void) {
         WEFT_VERSION_PATCH);
 }
 
-/* `text` is a buffer of the caller's, never one of the two errors. */
+/* Stores an error. `text` must be a buffer of the caller, not one of the two stored errors. */
 static weft_status record(weft_context *ctx, weft_status status, const char *text) {
     size_t bytes = strlen(text) + 1;
     thread_error.status = status;
@@ -57,8 +58,8 @@ static weft_status record(weft_context *ctx, weft_status status, const char *tex
     return status;
 }
 
-/* Formats a message for people: every message passes here, so that no name from a file can steer a terminal.
- * Marks a text that did not fit with "..." after its last whole character. */
+/* Formats a message. Every message is formatted here, so that no name from a file can send control characters
+ * to a terminal. A text that does not fit ends in "..." after its last whole character. */
 static void format(char *out, size_t size, const char *kept, const char *fmt, va_list args) {
     static const char dots[] = "...";
     char raw[WEFT_ERROR_SIZE];
@@ -76,7 +77,7 @@ static void format(char *out, size_t size, const char *kept, const char *fmt, va
 }
 
 weft_status weft__failv(weft_context *ctx, weft_status status, const char *fmt, va_list args) {
-    char text[WEFT_ERROR_SIZE]; /* the arguments may point into the error that is replaced */
+    char text[WEFT_ERROR_SIZE]; /* a copy, since the arguments may point into the error that is replaced */
     format(text, sizeof text, "", fmt, args);
     return record(ctx, status, text[0] ? text : status_text(status));
 }
@@ -104,13 +105,13 @@ weft_status weft__fail_count(weft_context *ctx, const char *function, const char
                       count);
 }
 
-/* Appends what fits of `s` at *used. */
+/* Appends as much of `s` as fits at *used. */
 static void append(char *text, size_t size, size_t *used, const char *s) {
     weft__printable(text + *used, size - *used, s, strlen(s), "");
     *used += strlen(text + *used);
 }
 
-/* Written by hand: printf promises nothing about allocating. */
+/* Formats by hand, since printf may allocate. */
 weft_status weft__fail_oom(weft_context *ctx, size_t bytes, const char *what) {
     char text[WEFT_ERROR_SIZE];
     char digits[24];
@@ -147,7 +148,7 @@ void weft__log(weft_context *ctx, weft_log_level level, const char *fmt, ...) {
     ctx->log(ctx->log_user, level, text);
 }
 
-/* In place, since lines may be long: each byte of what would be escaped becomes '?'. */
+/* Replaces each byte that would be escaped by '?'. Works in place, since lines may be long. */
 static void mask(char *line) {
     size_t bytes = strlen(line), taken;
     for (; bytes > 0; line += taken, bytes -= taken) {

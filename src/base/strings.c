@@ -1,13 +1,13 @@
-/* Interned strings: a hash set with open addressing whose texts lie in an arena, both freed with the
- * context. Layer paths and names are compared by pointer because of it. Must not know: what the
- * strings mean. Read next: hash.c. */
+/* Interned strings: a hash set with open addressing, whose texts lie in an arena. Both are freed with the
+ * context. Layer paths and names can therefore be compared by pointer.
+ * Must not know: what the strings mean. Read next: hash.c. */
 #include <string.h>
 
 #include "base/base.h"
 
 struct weft_strings {
     weft_arena texts;
-    const char **slots; /* capacity of them, a power of two, NULL = free */
+    const char **slots; /* `capacity` entries, a power of two; NULL: free */
     size_t capacity;
     size_t count; /* at most three quarters of capacity */
 };

@@ -1,5 +1,5 @@
-/* Text into a buffer that may be too small, and text from files made fit for a terminal. Must not know: what
- * is written. Read next: utf8.c. */
+/* Text in a buffer of limited size, and text from files made safe for a terminal.
+ * Must not know: what is written. Read next: utf8.c. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,8 +29,8 @@ static bool steers(uint32_t point) {
            (point >= 0x2066 && point <= 0x2069);
 }
 
-/* "\\u001b", by hand: an error for want of memory is made of this too, and printf promises nothing about
- * allocating. */
+/* Writes an escape such as "\\u001b". By hand, since printf may allocate and messages about memory come here
+ * too. */
 static size_t escape(char letter, uint32_t value, int digits, char out[WEFT__ESCAPE]) {
     out[0] = '\\';
     out[1] = letter;

@@ -1,4 +1,5 @@
-/* Starting threads, see threads.h. Read next: device/cpu/thread_pool.c, which keeps them. */
+/* Starting threads, see threads.h.
+ * Must not know: what threads compute. Read next: device/cpu/thread_pool.c, which keeps threads. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
@@ -23,7 +24,8 @@ int weft__processors(void) {
 
 int weft__default_threads(void) {
     const char *wanted = getenv("OMP_NUM_THREADS");
-    long n = wanted ? strtol(wanted, NULL, 10) : 0; /* the first number of OpenMP's list, one a level */
+    long n = wanted ? strtol(wanted, NULL, 10) : 0; /* the first number of OpenMP's list, which has one for
+                                                     * each level */
     if (n < 1) n = weft__processors();
     return n > WEFT__THREADS_MOST ? WEFT__THREADS_MOST : (int)n;
 }

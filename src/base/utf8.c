@@ -1,7 +1,9 @@
-/* Strict UTF-8, by table 3-7 of the Unicode standard. Read next: text.c. */
+/* Strict UTF-8, by table 3-7 of the Unicode standard.
+ * Must not know: what text is for. Read next: text.c. */
 #include "base/utf8.h"
 
-/* Length of the sequence that a first byte begins, and the range that its second byte must lie in. */
+/* The length of the sequence that starts with byte c, and the range of its second byte. 0: no sequence
+ * does. */
 static int first_byte(unsigned char c, unsigned char *low, unsigned char *high) {
     *low = 0x80;
     *high = 0xbf;
