@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes include/weft/ops.h from src/ops/ops.def. With --check: fails when the file is stale."""
+"""Writes include/weft/ops.h from src/ops/ops.def. With --check it writes nothing and fails if the file is stale."""
 import os
 import re
 import sys
@@ -8,19 +8,26 @@ import textwrap
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEAD = """/* Tensor functions. Written by tools/gen_ops.py from src/ops/ops.def: do not edit.
  *
- * Each takes and returns tensors of one context; a failure gives a poisoned tensor. The macro of the same name
- * passes the caller's file and line on; the plain function is for bindings and function pointers.
+ * Each function takes and returns tensors of one context. A failure gives a poisoned tensor. The macro of
+ * the same name passes the caller's file and line on. The plain function is for bindings and function
+ * pointers.
  *
- * Brackets behind a description name the dtypes that an op takes: [float]; [number], floats and integers; [integer],
- * with bool; [any]. Complex numbers are taken by ops that are defined for them: by exp, mul and eq, not by lt.
+ * Brackets after a description name the dtypes that an op takes:
+ * - [float]: all floats
+ * - [number]: floats and integers
+ * - [integer]: integers and bool
+ * - [any]: every dtype that is not complex
+ * - An arrow names the dtype of the result.
  *
- * [broadcasts]: operands of unequal shapes are repeated as in NumPy. Shapes are aligned at their last dimensions. Two
- * extents must be equal, or one of them 1, which is repeated; dimensions that an operand lacks count as 1. Other shapes
- * are WEFT_ERR_SHAPE.
+ * Complex numbers are taken by the ops that are defined for them: by exp, mul and eq, not by lt.
  *
- * Dtypes are never converted: operands of unequal dtypes are WEFT_ERR_DTYPE, also where one is a bool or a scalar
- * tensor. Convert one with weft_cast. A number that is no tensor (weft_add_scalar) takes the dtype of x; one that x's
- * dtype does not hold, such as 0.5 for an i32, is WEFT_ERR_ARGUMENT. */
+ * [broadcasts]: operands of unequal shapes are repeated as in NumPy. Shapes are aligned at their last
+ * dimensions. Two extents must be equal, or one of them 1, which is repeated. Dimensions that an operand
+ * lacks count as 1. Other shapes are WEFT_ERR_SHAPE.
+ *
+ * Dtypes are never converted. Operands of unequal dtypes are WEFT_ERR_DTYPE, also if one is a bool or a
+ * scalar tensor. Convert one with weft_cast. A C number (weft_add_scalar) takes the dtype of x. A number
+ * that this dtype does not have, such as 0.5 for i32, is WEFT_ERR_ARGUMENT. */
 #ifndef WEFT_OPS_H
 #define WEFT_OPS_H
 
@@ -31,68 +38,74 @@ HEAD = """/* Tensor functions. Written by tools/gen_ops.py from src/ops/ops.def:
 extern "C" {
 #endif
 
-/* For the axis of a reduction: over all dimensions. */
+/* As the axis of a reduction: reduces all dimensions. */
 #define WEFT_ALL_AXES INT_MIN
 
-/* What a loss gives: the mean or the sum of what its elements lose (cross_entropy: its rows), or each of them. */
+/* What a loss returns: the mean or the sum of the losses of its elements (cross_entropy: of its rows), or
+ * all losses. */
 typedef enum weft_reduction { WEFT_MEAN, WEFT_SUM, WEFT_NONE } weft_reduction;
 
 typedef enum weft_pad_mode { WEFT_PAD_REFLECT, WEFT_PAD_REPLICATE, WEFT_PAD_CIRCULAR } weft_pad_mode;
 
 typedef struct weft_attention_options {
     bool causal;    /* query i sees keys up to i + (S - T) */
-    double scale;   /* 0: 1 / sqrt(D) */
-    double dropout; /* of the weights */
-    weft_tensor *mask; /* bool, true where a query sees a key, or floats that are added to the scores, of which -inf
-                        * hides a key; repeated to (B, H, T, S), and no larger in memory than it is. NULL: none */
+    double scale;   /* factor of the scores; 0: 1 / sqrt(D) */
+    double dropout; /* probability that a weight is dropped */
+    /* A bool mask is true where a query sees a key. A float mask is added to the scores; -inf hides a key.
+     * The mask broadcasts to (B, H, T, S) without copies in memory. NULL: no mask. */
+    weft_tensor *mask;
 } weft_attention_options;
 
 typedef struct weft_rotary_options {
     double base;      /* 0: 10000 */
-    bool interleaved; /* channels 2 i and 2 i + 1 are a pair, as Su et al. and GPT-J have it; else i and D / 2 + i, as
-                       * the published weights of Llama and GPT-NeoX want it */
+    /* true: channels 2 i and 2 i + 1 are a pair, as in Su et al. and GPT-J. false: channels i and D / 2 +
+     * i are a pair, as in the published weights of Llama and GPT-NeoX. */
+    bool interleaved;
 } weft_rotary_options;
 
 typedef struct weft_cross_entropy_options {
     weft_reduction reduction;
-    bool use_ignore;      /* positions whose target is `ignore` count for nothing, in the mean neither, which is 0
-                           * where all are (PyTorch's is NaN) */
+    /* Positions with the target `ignore` do not count, neither in the loss nor in the mean. If all
+     * positions are ignored, the mean is 0 (PyTorch: NaN). */
+    bool use_ignore;
     int32_t ignore;
-    double smoothing;     /* label smoothing: that share of the weight is spread over all classes, but those whose
-                           * logit is -inf (PyTorch's loss is inf with one) */
-    weft_tensor *weights; /* f32 (C): what a target of each class counts for, in the mean too; NULL: 1 */
+    /* Label smoothing: this share of the weight is spread over all classes except those whose logit is
+     * -inf (PyTorch's loss is inf if there is one). */
+    double smoothing;
+    weft_tensor *weights; /* f32 (C): weight of a target of each class, also in the mean; NULL: 1 */
 } weft_cross_entropy_options;
 
-/* Of rows and columns; one dimension uses [0]. */
+/* [0] is for rows, [1] for columns. Functions of one dimension use [0]. */
 typedef struct weft_conv_options {
     int64_t stride[2];   /* 0: 1 */
-    int64_t padding[2];  /* zeros around x; of a transposed convolution what is cut off */
+    int64_t padding[2];  /* zeros around x; a transposed convolution cuts this many off each end */
     int64_t dilation[2]; /* 0: 1 */
     int64_t groups;      /* 0: 1 */
-    int64_t output_padding[2]; /* of transposed ones: more at the end, less than stride or dilation */
+    int64_t output_padding[2]; /* transposed: elements added at the end, fewer than stride or dilation */
 } weft_conv_options;
 
-/* Of rows and columns; one dimension uses [0]. */
+/* [0] is for rows, [1] for columns. Functions of one dimension use [0]. */
 typedef struct weft_pool_options {
     int64_t size[2];        /* must be set */
     int64_t stride[2];      /* 0: size */
-    int64_t padding[2];     /* at most half of size; -inf for a maximum, 0 for a mean */
+    int64_t padding[2];     /* at most half of size; its value is -inf for a maximum, 0 for a mean */
     int64_t dilation[2];    /* 0: 1 */
-    bool exclude_padding;   /* a mean is over what is not padding */
+    bool exclude_padding;   /* a mean counts only elements that are not padding */
 } weft_pool_options;
 
 typedef enum weft_interpolation { WEFT_NEAREST, WEFT_LINEAR } weft_interpolation;
 
-/* Of rows and columns; one dimension uses [0]. */
+/* [0] is for rows, [1] for columns. Functions of one dimension use [0]. */
 typedef struct weft_interpolate_options {
-    int64_t size[2];  /* extents of the result; or, where 0, */
-    double scale[2];  /* of x, times this, rounded down; as in PyTorch, an extent that so stays the same, or with
-                       * nearest is doubled, is drawn as by its size */
+    int64_t size[2]; /* extents of the result; 0: given by scale */
+    /* The extent of the result is the extent of x times scale, rounded down. If it equals the extent of x,
+     * or with WEFT_NEAREST twice the extent, the ratio of the extents replaces scale, as in PyTorch. */
+    double scale[2];
     weft_interpolation mode;
 } weft_interpolate_options;
 
 typedef struct weft_batch_norm_options {
-    weft_tensor *mean, *variance; /* (C), as running ones in evaluation; NULL: those of the batch */
+    weft_tensor *mean, *variance; /* (C), the running ones in evaluation; NULL: those of the batch */
     double eps;                   /* 0: 1e-5 */
 } weft_batch_norm_options;
 
@@ -100,10 +113,10 @@ typedef enum weft_recurrent_kind { WEFT_RNN_TANH, WEFT_RNN_RELU, WEFT_LSTM, WEFT
 
 typedef struct weft_recurrent_options {
     weft_recurrent_kind kind;
-    bool reverse;                   /* from the last step of time to the first */
-    weft_tensor *bias_ih, *bias_hh; /* (G), added to x and to the recurrent product; NULL: 0 */
-    weft_tensor *h, *c;             /* first states (B, H), c of an LSTM alone; NULL: 0 */
-    weft_tensor *lengths;           /* (B) integers, how many steps each sequence has; NULL: all */
+    bool reverse;                   /* walks from the last time step to the first */
+    weft_tensor *bias_ih, *bias_hh; /* (G), added to x and to the recurrent matmul; NULL: 0 */
+    weft_tensor *h, *c;             /* first states (B, H), c only for an LSTM; NULL: 0 */
+    weft_tensor *lengths;           /* (B) integers: the number of steps of each sequence; NULL: T */
 } weft_recurrent_options;
 """
 TAIL = """
@@ -119,7 +132,7 @@ def strings(text):
 
 
 def rows(text):
-    """(name, parameters, arguments, doc) of each public function, in the order of the table."""
+    """Yields (name, parameters, arguments, doc) of each public function, in the order of the table."""
     for line in text.splitlines():
         m = re.match(r"W_ELEM([123])\(\w+,\s*(\w+),\s*(\w+),\s*(\w+),", line)
         if m:

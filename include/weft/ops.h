@@ -1,18 +1,25 @@
 /* Tensor functions. Written by tools/gen_ops.py from src/ops/ops.def: do not edit.
  *
- * Each takes and returns tensors of one context; a failure gives a poisoned tensor. The macro of the same name
- * passes the caller's file and line on; the plain function is for bindings and function pointers.
+ * Each function takes and returns tensors of one context. A failure gives a poisoned tensor. The macro of
+ * the same name passes the caller's file and line on. The plain function is for bindings and function
+ * pointers.
  *
- * Brackets behind a description name the dtypes that an op takes: [float]; [number], floats and integers; [integer],
- * with bool; [any]. Complex numbers are taken by ops that are defined for them: by exp, mul and eq, not by lt.
+ * Brackets after a description name the dtypes that an op takes:
+ * - [float]: all floats
+ * - [number]: floats and integers
+ * - [integer]: integers and bool
+ * - [any]: every dtype that is not complex
+ * - An arrow names the dtype of the result.
  *
- * [broadcasts]: operands of unequal shapes are repeated as in NumPy. Shapes are aligned at their last dimensions. Two
- * extents must be equal, or one of them 1, which is repeated; dimensions that an operand lacks count as 1. Other shapes
- * are WEFT_ERR_SHAPE.
+ * Complex numbers are taken by the ops that are defined for them: by exp, mul and eq, not by lt.
  *
- * Dtypes are never converted: operands of unequal dtypes are WEFT_ERR_DTYPE, also where one is a bool or a scalar
- * tensor. Convert one with weft_cast. A number that is no tensor (weft_add_scalar) takes the dtype of x; one that x's
- * dtype does not hold, such as 0.5 for an i32, is WEFT_ERR_ARGUMENT. */
+ * [broadcasts]: operands of unequal shapes are repeated as in NumPy. Shapes are aligned at their last
+ * dimensions. Two extents must be equal, or one of them 1, which is repeated. Dimensions that an operand
+ * lacks count as 1. Other shapes are WEFT_ERR_SHAPE.
+ *
+ * Dtypes are never converted. Operands of unequal dtypes are WEFT_ERR_DTYPE, also if one is a bool or a
+ * scalar tensor. Convert one with weft_cast. A C number (weft_add_scalar) takes the dtype of x. A number
+ * that this dtype does not have, such as 0.5 for i32, is WEFT_ERR_ARGUMENT. */
 #ifndef WEFT_OPS_H
 #define WEFT_OPS_H
 
@@ -23,68 +30,74 @@
 extern "C" {
 #endif
 
-/* For the axis of a reduction: over all dimensions. */
+/* As the axis of a reduction: reduces all dimensions. */
 #define WEFT_ALL_AXES INT_MIN
 
-/* What a loss gives: the mean or the sum of what its elements lose (cross_entropy: its rows), or each of them. */
+/* What a loss returns: the mean or the sum of the losses of its elements (cross_entropy: of its rows), or
+ * all losses. */
 typedef enum weft_reduction { WEFT_MEAN, WEFT_SUM, WEFT_NONE } weft_reduction;
 
 typedef enum weft_pad_mode { WEFT_PAD_REFLECT, WEFT_PAD_REPLICATE, WEFT_PAD_CIRCULAR } weft_pad_mode;
 
 typedef struct weft_attention_options {
     bool causal;    /* query i sees keys up to i + (S - T) */
-    double scale;   /* 0: 1 / sqrt(D) */
-    double dropout; /* of the weights */
-    weft_tensor *mask; /* bool, true where a query sees a key, or floats that are added to the scores, of which -inf
-                        * hides a key; repeated to (B, H, T, S), and no larger in memory than it is. NULL: none */
+    double scale;   /* factor of the scores; 0: 1 / sqrt(D) */
+    double dropout; /* probability that a weight is dropped */
+    /* A bool mask is true where a query sees a key. A float mask is added to the scores; -inf hides a key.
+     * The mask broadcasts to (B, H, T, S) without copies in memory. NULL: no mask. */
+    weft_tensor *mask;
 } weft_attention_options;
 
 typedef struct weft_rotary_options {
     double base;      /* 0: 10000 */
-    bool interleaved; /* channels 2 i and 2 i + 1 are a pair, as Su et al. and GPT-J have it; else i and D / 2 + i, as
-                       * the published weights of Llama and GPT-NeoX want it */
+    /* true: channels 2 i and 2 i + 1 are a pair, as in Su et al. and GPT-J. false: channels i and D / 2 +
+     * i are a pair, as in the published weights of Llama and GPT-NeoX. */
+    bool interleaved;
 } weft_rotary_options;
 
 typedef struct weft_cross_entropy_options {
     weft_reduction reduction;
-    bool use_ignore;      /* positions whose target is `ignore` count for nothing, in the mean neither, which is 0
-                           * where all are (PyTorch's is NaN) */
+    /* Positions with the target `ignore` do not count, neither in the loss nor in the mean. If all
+     * positions are ignored, the mean is 0 (PyTorch: NaN). */
+    bool use_ignore;
     int32_t ignore;
-    double smoothing;     /* label smoothing: that share of the weight is spread over all classes, but those whose
-                           * logit is -inf (PyTorch's loss is inf with one) */
-    weft_tensor *weights; /* f32 (C): what a target of each class counts for, in the mean too; NULL: 1 */
+    /* Label smoothing: this share of the weight is spread over all classes except those whose logit is
+     * -inf (PyTorch's loss is inf if there is one). */
+    double smoothing;
+    weft_tensor *weights; /* f32 (C): weight of a target of each class, also in the mean; NULL: 1 */
 } weft_cross_entropy_options;
 
-/* Of rows and columns; one dimension uses [0]. */
+/* [0] is for rows, [1] for columns. Functions of one dimension use [0]. */
 typedef struct weft_conv_options {
     int64_t stride[2];   /* 0: 1 */
-    int64_t padding[2];  /* zeros around x; of a transposed convolution what is cut off */
+    int64_t padding[2];  /* zeros around x; a transposed convolution cuts this many off each end */
     int64_t dilation[2]; /* 0: 1 */
     int64_t groups;      /* 0: 1 */
-    int64_t output_padding[2]; /* of transposed ones: more at the end, less than stride or dilation */
+    int64_t output_padding[2]; /* transposed: elements added at the end, fewer than stride or dilation */
 } weft_conv_options;
 
-/* Of rows and columns; one dimension uses [0]. */
+/* [0] is for rows, [1] for columns. Functions of one dimension use [0]. */
 typedef struct weft_pool_options {
     int64_t size[2];        /* must be set */
     int64_t stride[2];      /* 0: size */
-    int64_t padding[2];     /* at most half of size; -inf for a maximum, 0 for a mean */
+    int64_t padding[2];     /* at most half of size; its value is -inf for a maximum, 0 for a mean */
     int64_t dilation[2];    /* 0: 1 */
-    bool exclude_padding;   /* a mean is over what is not padding */
+    bool exclude_padding;   /* a mean counts only elements that are not padding */
 } weft_pool_options;
 
 typedef enum weft_interpolation { WEFT_NEAREST, WEFT_LINEAR } weft_interpolation;
 
-/* Of rows and columns; one dimension uses [0]. */
+/* [0] is for rows, [1] for columns. Functions of one dimension use [0]. */
 typedef struct weft_interpolate_options {
-    int64_t size[2];  /* extents of the result; or, where 0, */
-    double scale[2];  /* of x, times this, rounded down; as in PyTorch, an extent that so stays the same, or with
-                       * nearest is doubled, is drawn as by its size */
+    int64_t size[2]; /* extents of the result; 0: given by scale */
+    /* The extent of the result is the extent of x times scale, rounded down. If it equals the extent of x,
+     * or with WEFT_NEAREST twice the extent, the ratio of the extents replaces scale, as in PyTorch. */
+    double scale[2];
     weft_interpolation mode;
 } weft_interpolate_options;
 
 typedef struct weft_batch_norm_options {
-    weft_tensor *mean, *variance; /* (C), as running ones in evaluation; NULL: those of the batch */
+    weft_tensor *mean, *variance; /* (C), the running ones in evaluation; NULL: those of the batch */
     double eps;                   /* 0: 1e-5 */
 } weft_batch_norm_options;
 
@@ -92,10 +105,10 @@ typedef enum weft_recurrent_kind { WEFT_RNN_TANH, WEFT_RNN_RELU, WEFT_LSTM, WEFT
 
 typedef struct weft_recurrent_options {
     weft_recurrent_kind kind;
-    bool reverse;                   /* from the last step of time to the first */
-    weft_tensor *bias_ih, *bias_hh; /* (G), added to x and to the recurrent product; NULL: 0 */
-    weft_tensor *h, *c;             /* first states (B, H), c of an LSTM alone; NULL: 0 */
-    weft_tensor *lengths;           /* (B) integers, how many steps each sequence has; NULL: all */
+    bool reverse;                   /* walks from the last time step to the first */
+    weft_tensor *bias_ih, *bias_hh; /* (G), added to x and to the recurrent matmul; NULL: 0 */
+    weft_tensor *h, *c;             /* first states (B, H), c only for an LSTM; NULL: 0 */
+    weft_tensor *lengths;           /* (B) integers: the number of steps of each sequence; NULL: T */
 } weft_recurrent_options;
 
 /* -x. [number] */
@@ -168,7 +181,7 @@ WEFT_API weft_tensor *weft_recip(weft_tensor *x);
 WEFT_API weft_tensor *weft_recip_at(const char *where, weft_tensor *x);
 #define weft_recip(...) weft_recip_at(WEFT_HERE, __VA_ARGS__)
 
-/* absolute value; gradient 0 at 0 and at NaN. [number] */
+/* absolute value; the gradient is 0 at 0 and at NaN. [number] */
 WEFT_API weft_tensor *weft_abs(weft_tensor *x);
 WEFT_API weft_tensor *weft_abs_at(const char *where, weft_tensor *x);
 #define weft_abs(...) weft_abs_at(WEFT_HERE, __VA_ARGS__)
@@ -208,7 +221,7 @@ WEFT_API weft_tensor *weft_isinf(weft_tensor *x);
 WEFT_API weft_tensor *weft_isinf_at(const char *where, weft_tensor *x);
 #define weft_isinf(...) weft_isinf_at(WEFT_HERE, __VA_ARGS__)
 
-/* max(x, 0); gradient 0 at 0, 1 at NaN. [number] */
+/* max(x, 0); the gradient is 0 at 0 and 1 at NaN. [number] */
 WEFT_API weft_tensor *weft_relu(weft_tensor *x);
 WEFT_API weft_tensor *weft_relu_at(const char *where, weft_tensor *x);
 #define weft_relu(...) weft_relu_at(WEFT_HERE, __VA_ARGS__)
@@ -228,7 +241,7 @@ WEFT_API weft_tensor *weft_gelu_slope(weft_tensor *x);
 WEFT_API weft_tensor *weft_gelu_slope_at(const char *where, weft_tensor *x);
 #define weft_gelu_slope(...) weft_gelu_slope_at(WEFT_HERE, __VA_ARGS__)
 
-/* GELU by tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as GPT-2 has it. [float] */
+/* GELU by tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2. [float] */
 WEFT_API weft_tensor *weft_gelu_tanh(weft_tensor *x);
 WEFT_API weft_tensor *weft_gelu_tanh_at(const char *where, weft_tensor *x);
 #define weft_gelu_tanh(...) weft_gelu_tanh_at(WEFT_HERE, __VA_ARGS__)
@@ -258,7 +271,7 @@ WEFT_API weft_tensor *weft_mul(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_mul_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_mul(...) weft_mul_at(WEFT_HERE, __VA_ARGS__)
 
-/* a / b; integers truncate, x / 0 gives 0 and a fault. [number; broadcasts] */
+/* a / b; integers truncate; an integer divided by 0 gives 0 and a fault. [number; broadcasts] */
 WEFT_API weft_tensor *weft_div(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_div_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_div(...) weft_div_at(WEFT_HERE, __VA_ARGS__)
@@ -268,14 +281,14 @@ WEFT_API weft_tensor *weft_mod(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_mod_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_mod(...) weft_mod_at(WEFT_HERE, __VA_ARGS__)
 
-/* the larger; NaN where either is, with gradient 1 for both; equal ones get half of it each. [number;
- * broadcasts] */
+/* the larger; NaN where either is NaN, with gradient 1 for both; equal elements get half of the gradient
+ * each. [number; broadcasts] */
 WEFT_API weft_tensor *weft_maximum(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_maximum_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_maximum(...) weft_maximum_at(WEFT_HERE, __VA_ARGS__)
 
-/* the smaller; NaN where either is, with gradient 1 for both; equal ones get half of it each. [number;
- * broadcasts] */
+/* the smaller; NaN where either is NaN, with gradient 1 for both; equal elements get half of the gradient
+ * each. [number; broadcasts] */
 WEFT_API weft_tensor *weft_minimum(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_minimum_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_minimum(...) weft_minimum_at(WEFT_HERE, __VA_ARGS__)
@@ -285,12 +298,12 @@ WEFT_API weft_tensor *weft_pow(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_pow_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_pow(...) weft_pow_at(WEFT_HERE, __VA_ARGS__)
 
-/* angle of the point (b, a), from -pi to pi; 0 gradient at the origin. [float; broadcasts] */
+/* angle of the point (b, a), from -pi to pi; the gradient is 0 at the origin. [float; broadcasts] */
 WEFT_API weft_tensor *weft_atan2(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_atan2_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_atan2(...) weft_atan2_at(WEFT_HERE, __VA_ARGS__)
 
-/* sqrt(a^2 + b^2) without overflow on the way; 0 gradient at the origin. [float; broadcasts] */
+/* sqrt(a^2 + b^2) without intermediate overflow; the gradient is 0 at the origin. [float; broadcasts] */
 WEFT_API weft_tensor *weft_hypot(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_hypot_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_hypot(...) weft_hypot_at(WEFT_HERE, __VA_ARGS__)
@@ -350,12 +363,12 @@ WEFT_API weft_tensor *weft_shr(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_shr_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_shr(...) weft_shr_at(WEFT_HERE, __VA_ARGS__)
 
-/* a where the condition, a bool, is true, else b. [any; broadcasts] */
+/* a where the condition, a bool, is true; else b. [any; broadcasts] */
 WEFT_API weft_tensor *weft_where(weft_tensor *condition, weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_where_at(const char *where, weft_tensor *condition, weft_tensor *a, weft_tensor *b);
 #define weft_where(...) weft_where_at(WEFT_HERE, __VA_ARGS__)
 
-/* x with another shape of as many elements; one extent may be -1: what is left. A view. */
+/* x with another shape of equal size. One extent may be -1; it is then computed from the others. A view. */
 WEFT_API weft_tensor *weft_reshape(weft_tensor *x, int rank, const int64_t *shape);
 WEFT_API weft_tensor *weft_reshape_at(const char *where, weft_tensor *x, int rank, const int64_t *shape);
 #define weft_reshape(...) weft_reshape_at(WEFT_HERE, __VA_ARGS__)
@@ -365,23 +378,23 @@ WEFT_API weft_tensor *weft_permute(weft_tensor *x, const int *order);
 WEFT_API weft_tensor *weft_permute_at(const char *where, weft_tensor *x, const int *order);
 #define weft_permute(...) weft_permute_at(WEFT_HERE, __VA_ARGS__)
 
-/* Swaps two dimensions (negative: from the end). A view. */
+/* Swaps two dimensions. Negative ones count from the end. A view. */
 WEFT_API weft_tensor *weft_transpose(weft_tensor *x, int dim0, int dim1);
 WEFT_API weft_tensor *weft_transpose_at(const char *where, weft_tensor *x, int dim0, int dim1);
 #define weft_transpose(...) weft_transpose_at(WEFT_HERE, __VA_ARGS__)
 
-/* x repeated along extents of 1 and new leading dimensions, by NumPy's broadcasting rule. A view. */
+/* Repeats x along extents of 1 and along new leading dimensions, as NumPy's broadcasting does. A view. */
 WEFT_API weft_tensor *weft_expand(weft_tensor *x, int rank, const int64_t *shape);
 WEFT_API weft_tensor *weft_expand_at(const char *where, weft_tensor *x, int rank, const int64_t *shape);
 #define weft_expand(...) weft_expand_at(WEFT_HERE, __VA_ARGS__)
 
-/* x with `value` around: before[i] and after[i] elements at the ends of dimension i. */
+/* Adds elements of `value` around x: before[i] at the start of dimension i, after[i] at its end. */
 WEFT_API weft_tensor *weft_pad(weft_tensor *x, const int64_t *before, const int64_t *after, double value);
 WEFT_API weft_tensor *weft_pad_at(const char *where, weft_tensor *x, const int64_t *before, const int64_t *after, double value);
 #define weft_pad(...) weft_pad_at(WEFT_HERE, __VA_ARGS__)
 
-/* Elements start, start + step, ... before stop of each dimension, as Python counts them (negative from
- * the end, clamped; negative steps flip; NULL: all). A view. */
+/* Elements start, start + step, ... before stop of each dimension, as in Python: negative positions count
+ * from the end, positions are clamped, negative steps flip. NULL takes all elements. A view. */
 WEFT_API weft_tensor *weft_slice(weft_tensor *x, const int64_t *start, const int64_t *stop, const int64_t *step);
 WEFT_API weft_tensor *weft_slice_at(const char *where, weft_tensor *x, const int64_t *start, const int64_t *stop, const int64_t *step);
 #define weft_slice(...) weft_slice_at(WEFT_HERE, __VA_ARGS__)
@@ -406,40 +419,40 @@ WEFT_API weft_tensor *weft_unsqueeze(weft_tensor *x, int dim);
 WEFT_API weft_tensor *weft_unsqueeze_at(const char *where, weft_tensor *x, int dim);
 #define weft_unsqueeze(...) weft_unsqueeze_at(WEFT_HERE, __VA_ARGS__)
 
-/* The parts, 1 to 65,536, one after the other along axis; other extents and dtypes must agree. */
+/* Joins 1 to 65,536 parts along axis. Their other extents and their dtypes must agree. */
 WEFT_API weft_tensor *weft_concat(weft_tensor *const *parts, int count, int axis);
 WEFT_API weft_tensor *weft_concat_at(const char *where, weft_tensor *const *parts, int count, int axis);
 #define weft_concat(...) weft_concat_at(WEFT_HERE, __VA_ARGS__)
 
-/* 1 to 65,536 parts of one shape along a new dimension. */
+/* Joins 1 to 65,536 parts of one shape along a new dimension, which becomes dimension axis. */
 WEFT_API weft_tensor *weft_stack(weft_tensor *const *parts, int count, int axis);
 WEFT_API weft_tensor *weft_stack_at(const char *where, weft_tensor *const *parts, int count, int axis);
 #define weft_stack(...) weft_stack_at(WEFT_HERE, __VA_ARGS__)
 
-/* x moved by `shift` places along a dimension (WEFT_ALL_AXES: as if flat); what leaves at one end enters
- * at the other. */
+/* Moves x by `shift` places along a dimension. Elements that leave at one end enter at the other.
+ * WEFT_ALL_AXES rolls x as if it were flat. */
 WEFT_API weft_tensor *weft_roll(weft_tensor *x, int64_t shift, int dim);
 WEFT_API weft_tensor *weft_roll_at(const char *where, weft_tensor *x, int64_t shift, int dim);
 #define weft_roll(...) weft_roll_at(WEFT_HERE, __VA_ARGS__)
 
-/* x repeated as a whole, counts[i] times along dimension i (PyTorch: repeat). */
+/* Repeats x as a whole, counts[i] times along dimension i (PyTorch: repeat). */
 WEFT_API weft_tensor *weft_tile(weft_tensor *x, const int64_t *counts);
 WEFT_API weft_tensor *weft_tile_at(const char *where, weft_tensor *x, const int64_t *counts);
 #define weft_tile(...) weft_tile_at(WEFT_HERE, __VA_ARGS__)
 
-/* Each slice of x along a dimension `count` times in a row (NumPy: repeat). */
+/* Repeats each slice of x along a dimension `count` times in a row (NumPy: repeat). */
 WEFT_API weft_tensor *weft_repeat_interleave(weft_tensor *x, int64_t count, int dim);
 WEFT_API weft_tensor *weft_repeat_interleave_at(const char *where, weft_tensor *x, int64_t count, int dim);
 #define weft_repeat_interleave(...) weft_repeat_interleave_at(WEFT_HERE, __VA_ARGS__)
 
-/* x with what it has itself around: mirrored without its edge (WEFT_PAD_REFLECT, less than the extent),
- * its edge repeated (WEFT_PAD_REPLICATE), or as if it went round (WEFT_PAD_CIRCULAR, at most the extent).
- * For a constant: pad. */
+/* Pads x with elements of its own. WEFT_PAD_REFLECT mirrors x without its edge, by less than the extent.
+ * WEFT_PAD_REPLICATE repeats the edge. WEFT_PAD_CIRCULAR continues at the other end, by at most the
+ * extent. To pad with a constant, use pad. */
 WEFT_API weft_tensor *weft_pad_with(weft_tensor *x, const int64_t *before, const int64_t *after, weft_pad_mode mode);
 WEFT_API weft_tensor *weft_pad_with_at(const char *where, weft_tensor *x, const int64_t *before, const int64_t *after, weft_pad_mode mode);
 #define weft_pad_with(...) weft_pad_with_at(WEFT_HERE, __VA_ARGS__)
 
-/* Elements (i, i + offset) of two dimensions, which become the last one. A view. */
+/* Elements (i, i + offset) of dimensions dim0 and dim1. The diagonal becomes the last dimension. A view. */
 WEFT_API weft_tensor *weft_diagonal(weft_tensor *x, int64_t offset, int dim0, int dim1);
 WEFT_API weft_tensor *weft_diagonal_at(const char *where, weft_tensor *x, int64_t offset, int dim0, int dim1);
 #define weft_diagonal(...) weft_diagonal_at(WEFT_HERE, __VA_ARGS__)
@@ -459,66 +472,67 @@ WEFT_API weft_tensor *weft_triu(weft_tensor *x, int64_t k);
 WEFT_API weft_tensor *weft_triu_at(const char *where, weft_tensor *x, int64_t k);
 #define weft_triu(...) weft_triu_at(WEFT_HERE, __VA_ARGS__)
 
-/* Products of every element of a with every one of b: (m) and (n) -> (m, n); other shapes as if flat. (The
- * dot product of two vectors is their matmul.) */
+/* Multiplies every element of a by every element of b: (m) and (n) -> (m, n). Other shapes are treated as
+ * flat. The dot product of two vectors is their matmul. */
 WEFT_API weft_tensor *weft_outer(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_outer_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_outer(...) weft_outer_at(WEFT_HERE, __VA_ARGS__)
 
-/* value, a constant, where mask is true, else x; broadcast against each other. */
+/* The constant `value` where mask is true, else x. Both are broadcast against each other. */
 WEFT_API weft_tensor *weft_masked_fill(weft_tensor *x, weft_tensor *mask, double value);
 WEFT_API weft_tensor *weft_masked_fill_at(const char *where, weft_tensor *x, weft_tensor *mask, double value);
 #define weft_masked_fill(...) weft_masked_fill_at(WEFT_HERE, __VA_ARGS__)
 
-/* Integers (...) -> (..., classes): 1 at the class, else 0; all 0 for a class outside 0..classes-1. */
+/* Integers (...) -> (..., classes): 1 at the class, else 0. A class outside 0..classes-1 gives all 0. */
 WEFT_API weft_tensor *weft_one_hot(weft_tensor *index, int64_t classes, weft_dtype dtype);
 WEFT_API weft_tensor *weft_one_hot_at(const char *where, weft_tensor *index, int64_t classes, weft_dtype dtype);
 #define weft_one_hot(...) weft_one_hot_at(WEFT_HERE, __VA_ARGS__)
 
-/* All windows of `size` elements, `dilation` apart, that begin every `step` along dim: their number takes
- * the place of dim, their elements are a new last dimension. A view whose windows overlap. */
+/* Windows of `size` elements, `dilation` apart, that begin every `step` elements along dim. Dimension dim
+ * then counts windows, and a new last dimension holds their elements. A view whose windows overlap. */
 WEFT_API weft_tensor *weft_unfold(weft_tensor *x, int dim, int64_t size, int64_t step, int64_t dilation);
 WEFT_API weft_tensor *weft_unfold_at(const char *where, weft_tensor *x, int dim, int64_t size, int64_t step, int64_t dilation);
 #define weft_unfold(...) weft_unfold_at(WEFT_HERE, __VA_ARGS__)
 
-/* Windows (unfold's result: their number in dim, their elements last) added up to a dimension of `extent`,
- * each element over the windows that hold it, in order: the gradient of unfold. */
+/* Adds windows up to a dimension of `extent`: the gradient of unfold. x has the shape of unfold's result:
+ * dim counts windows, the last dimension holds their elements. Each element is the sum over the windows
+ * that contain it, in order. */
 WEFT_API weft_tensor *weft_fold(weft_tensor *x, int dim, int64_t extent, int64_t step, int64_t dilation);
 WEFT_API weft_tensor *weft_fold_at(const char *where, weft_tensor *x, int dim, int64_t extent, int64_t step, int64_t dilation);
 #define weft_fold(...) weft_fold_at(WEFT_HERE, __VA_ARGS__)
 
-/* Convolution (as a correlation) of x (N, C, L) with weight (O, C / groups, K), bias (O) or NULL -> (N, O,
+/* Convolution (as a cross-correlation): x (N, C, L), weight (O, C / groups, K), bias (O) or NULL -> (N, O,
  * (L + 2 padding - dilation (K - 1) - 1) / stride + 1). */
 WEFT_API weft_tensor *weft_conv1d(weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
 WEFT_API weft_tensor *weft_conv1d_at(const char *where, weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
 #define weft_conv1d(...) weft_conv1d_at(WEFT_HERE, __VA_ARGS__)
 
-/* Convolution (as a correlation) of x (N, C, H, W) with weight (O, C / groups, KH, KW), bias (O) or NULL
- * -> (N, O, OH, OW), with OH and OW as in conv1d. */
+/* Convolution (as a cross-correlation): x (N, C, H, W), weight (O, C / groups, KH, KW), bias (O) or NULL
+ * -> (N, O, OH, OW). OH and OW are computed as in conv1d. */
 WEFT_API weft_tensor *weft_conv2d(weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
 WEFT_API weft_tensor *weft_conv2d_at(const char *where, weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
 #define weft_conv2d(...) weft_conv2d_at(WEFT_HERE, __VA_ARGS__)
 
-/* What conv1d's gradient by its input is: x (N, C, L), weight (C, O / groups, K), bias (O) or NULL -> (N,
- * O, (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1). */
+/* Transposed convolution, the gradient of conv1d by its input: x (N, C, L), weight (C, O / groups, K),
+ * bias (O) or NULL -> (N, O, (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1). */
 WEFT_API weft_tensor *weft_conv_transpose1d(weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
 WEFT_API weft_tensor *weft_conv_transpose1d_at(const char *where, weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
 #define weft_conv_transpose1d(...) weft_conv_transpose1d_at(WEFT_HERE, __VA_ARGS__)
 
-/* What conv2d's gradient by its input is: x (N, C, H, W), weight (C, O / groups, KH, KW), bias (O) or NULL
- * -> (N, O, OH, OW), with OH and OW as in conv_transpose1d. */
+/* Transposed convolution, the gradient of conv2d by its input: x (N, C, H, W), weight (C, O / groups, KH,
+ * KW), bias (O) or NULL -> (N, O, OH, OW). OH and OW are computed as in conv_transpose1d. */
 WEFT_API weft_tensor *weft_conv_transpose2d(weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
 WEFT_API weft_tensor *weft_conv_transpose2d_at(const char *where, weft_tensor *x, weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options);
 #define weft_conv_transpose2d(...) weft_conv_transpose2d_at(WEFT_HERE, __VA_ARGS__)
 
-/* Largest element of each window of the last dimension; NaN wins; the gradient goes to the first of
- * equals. */
+/* Largest element of each window of the last dimension. NaN counts as the largest. If elements are equal,
+ * the first one gets the gradient. */
 WEFT_API weft_tensor *weft_max_pool1d(weft_tensor *x, const weft_pool_options *options);
 WEFT_API weft_tensor *weft_max_pool1d_at(const char *where, weft_tensor *x, const weft_pool_options *options);
 #define weft_max_pool1d(...) weft_max_pool1d_at(WEFT_HERE, __VA_ARGS__)
 
-/* Largest element of each window of the last two dimensions; NaN wins; the gradient goes to the first of
- * equals, row by row. */
+/* Largest element of each window of the last two dimensions. NaN counts as the largest. If elements are
+ * equal, the first one, row by row, gets the gradient. */
 WEFT_API weft_tensor *weft_max_pool2d(weft_tensor *x, const weft_pool_options *options);
 WEFT_API weft_tensor *weft_max_pool2d_at(const char *where, weft_tensor *x, const weft_pool_options *options);
 #define weft_max_pool2d(...) weft_max_pool2d_at(WEFT_HERE, __VA_ARGS__)
@@ -533,47 +547,48 @@ WEFT_API weft_tensor *weft_avg_pool2d(weft_tensor *x, const weft_pool_options *o
 WEFT_API weft_tensor *weft_avg_pool2d_at(const char *where, weft_tensor *x, const weft_pool_options *options);
 #define weft_avg_pool2d(...) weft_avg_pool2d_at(WEFT_HERE, __VA_ARGS__)
 
-/* Means of `size` windows that cover the last dimension, of L elements: window i is floor(i L / size) to
- * ceil((i + 1) L / size). Size 1: the mean of all. */
+/* Means of `size` windows that cover the last dimension, of L elements. Window i reaches from floor(i L /
+ * size) to ceil((i + 1) L / size), exclusive. Size 1 gives the mean of all. */
 WEFT_API weft_tensor *weft_adaptive_avg_pool1d(weft_tensor *x, int64_t size);
 WEFT_API weft_tensor *weft_adaptive_avg_pool1d_at(const char *where, weft_tensor *x, int64_t size);
 #define weft_adaptive_avg_pool1d(...) weft_adaptive_avg_pool1d_at(WEFT_HERE, __VA_ARGS__)
 
-/* Means of rows x columns windows that cover the last two dimensions, as adaptive_avg_pool1d has them. 1 x
- * 1: global average pooling. */
+/* Means of rows x columns windows that cover the last two dimensions, placed as in adaptive_avg_pool1d. 1
+ * x 1 is global average pooling. */
 WEFT_API weft_tensor *weft_adaptive_avg_pool2d(weft_tensor *x, int64_t rows, int64_t columns);
 WEFT_API weft_tensor *weft_adaptive_avg_pool2d_at(const char *where, weft_tensor *x, int64_t rows, int64_t columns);
 #define weft_adaptive_avg_pool2d(...) weft_adaptive_avg_pool2d_at(WEFT_HERE, __VA_ARGS__)
 
-/* Largest elements of `size` windows that cover the last dimension, as adaptive_avg_pool1d has them; NaN
- * wins; the gradient goes to the first of equals. */
+/* Largest elements of `size` windows that cover the last dimension, placed as in adaptive_avg_pool1d. NaN
+ * counts as the largest. If elements are equal, the first one gets the gradient. */
 WEFT_API weft_tensor *weft_adaptive_max_pool1d(weft_tensor *x, int64_t size);
 WEFT_API weft_tensor *weft_adaptive_max_pool1d_at(const char *where, weft_tensor *x, int64_t size);
 #define weft_adaptive_max_pool1d(...) weft_adaptive_max_pool1d_at(WEFT_HERE, __VA_ARGS__)
 
-/* Largest elements of rows x columns windows that cover the last two dimensions; NaN wins; the gradient
- * goes to the first of equals, row by row. */
+/* Largest elements of rows x columns windows that cover the last two dimensions. NaN counts as the
+ * largest. If elements are equal, the first one, row by row, gets the gradient. */
 WEFT_API weft_tensor *weft_adaptive_max_pool2d(weft_tensor *x, int64_t rows, int64_t columns);
 WEFT_API weft_tensor *weft_adaptive_max_pool2d_at(const char *where, weft_tensor *x, int64_t rows, int64_t columns);
 #define weft_adaptive_max_pool2d(...) weft_adaptive_max_pool2d_at(WEFT_HERE, __VA_ARGS__)
 
-/* The last dimension drawn to another extent: the nearest element before, or linear between the centres of
- * elements (PyTorch's nearest and linear, align_corners false). */
+/* Resamples the last dimension to another extent. WEFT_NEAREST takes the nearest element before.
+ * WEFT_LINEAR interpolates between the centres of elements. Both are as in PyTorch with align_corners
+ * false. */
 WEFT_API weft_tensor *weft_interpolate1d(weft_tensor *x, const weft_interpolate_options *options);
 WEFT_API weft_tensor *weft_interpolate1d_at(const char *where, weft_tensor *x, const weft_interpolate_options *options);
 #define weft_interpolate1d(...) weft_interpolate1d_at(WEFT_HERE, __VA_ARGS__)
 
-/* The last two dimensions drawn to other extents (upsampling): nearest, or bilinear, as interpolate1d. */
+/* Resamples the last two dimensions to other extents (upsampling): nearest, or bilinear, as interpolate1d. */
 WEFT_API weft_tensor *weft_interpolate2d(weft_tensor *x, const weft_interpolate_options *options);
 WEFT_API weft_tensor *weft_interpolate2d_at(const char *where, weft_tensor *x, const weft_interpolate_options *options);
 #define weft_interpolate2d(...) weft_interpolate2d_at(WEFT_HERE, __VA_ARGS__)
 
-/* re + i im: c64 of f32, c128 of f64 (broadcast against each other). */
+/* re + i im: c64 from f32, c128 from f64. Both are broadcast against each other. */
 WEFT_API weft_tensor *weft_complex(weft_tensor *re, weft_tensor *im);
 WEFT_API weft_tensor *weft_complex_at(const char *where, weft_tensor *re, weft_tensor *im);
 #define weft_complex(...) weft_complex_at(WEFT_HERE, __VA_ARGS__)
 
-/* The real part of complex numbers, a view; anything else is itself. */
+/* The real part of complex numbers, a view. Other dtypes are returned unchanged. */
 WEFT_API weft_tensor *weft_real(weft_tensor *x);
 WEFT_API weft_tensor *weft_real_at(const char *where, weft_tensor *x);
 #define weft_real(...) weft_real_at(WEFT_HERE, __VA_ARGS__)
@@ -583,7 +598,7 @@ WEFT_API weft_tensor *weft_imag(weft_tensor *x);
 WEFT_API weft_tensor *weft_imag_at(const char *where, weft_tensor *x);
 #define weft_imag(...) weft_imag_at(WEFT_HERE, __VA_ARGS__)
 
-/* re - i im; what is not complex is itself. */
+/* re - i im of complex numbers. Other dtypes are returned unchanged. */
 WEFT_API weft_tensor *weft_conj(weft_tensor *x);
 WEFT_API weft_tensor *weft_conj_at(const char *where, weft_tensor *x);
 #define weft_conj(...) weft_conj_at(WEFT_HERE, __VA_ARGS__)
@@ -593,167 +608,170 @@ WEFT_API weft_tensor *weft_angle(weft_tensor *x);
 WEFT_API weft_tensor *weft_angle_at(const char *where, weft_tensor *x);
 #define weft_angle(...) weft_angle_at(WEFT_HERE, __VA_ARGS__)
 
-/* Complex numbers as pairs, a new last dimension of 2: real part, imaginary part. A view. */
+/* Complex numbers as pairs of real and imaginary part, in a new last dimension of 2. A view. */
 WEFT_API weft_tensor *weft_view_as_real(weft_tensor *x);
 WEFT_API weft_tensor *weft_view_as_real_at(const char *where, weft_tensor *x);
 #define weft_view_as_real(...) weft_view_as_real_at(WEFT_HERE, __VA_ARGS__)
 
-/* Pairs, a last dimension of 2 of f32 or f64, as complex numbers. A view. */
+/* Pairs of f32 or f64 in a last dimension of 2 as complex numbers. A view. */
 WEFT_API weft_tensor *weft_view_as_complex(weft_tensor *x);
 WEFT_API weft_tensor *weft_view_as_complex_at(const char *where, weft_tensor *x);
 #define weft_view_as_complex(...) weft_view_as_complex_at(WEFT_HERE, __VA_ARGS__)
 
-/* x as another dtype. Float to integer truncates and saturates, NaN gives 0; to bool: x != 0; complex to
- * real drops the imaginary part. */
+/* x converted to another dtype. Float to integer truncates and saturates; NaN gives 0. To bool: x != 0.
+ * Complex to real drops the imaginary part. */
 WEFT_API weft_tensor *weft_cast(weft_tensor *x, weft_dtype dtype);
 WEFT_API weft_tensor *weft_cast_at(const char *where, weft_tensor *x, weft_dtype dtype);
 #define weft_cast(...) weft_cast_at(WEFT_HERE, __VA_ARGS__)
 
-/* x, through which no gradient flows. */
+/* x, but no gradient flows through the result. */
 WEFT_API weft_tensor *weft_detach(weft_tensor *x);
 WEFT_API weft_tensor *weft_detach_at(const char *where, weft_tensor *x);
 #define weft_detach(...) weft_detach_at(WEFT_HERE, __VA_ARGS__)
 
-/* Sum along axis; f16, bf16 and f32 accumulate in f32 in a fixed blocked order; bools and integers below
- * 64 bits give i64. 0 over nothing. */
+/* Sum along axis; 0 over nothing. f16, bf16 and f32 accumulate in f32, in a fixed blocked order. Bools and
+ * integers below 64 bits give i64. */
 WEFT_API weft_tensor *weft_sum(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_sum_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_sum(...) weft_sum_at(WEFT_HERE, __VA_ARGS__)
 
-/* Largest element along axis; NaN wins; ties share the gradient, as NaNs do. The axis must not be empty. */
+/* Largest element along axis, which must not be empty. NaN counts as the largest. Equal elements share the
+ * gradient, and so do NaNs. */
 WEFT_API weft_tensor *weft_max(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_max_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_max(...) weft_max_at(WEFT_HERE, __VA_ARGS__)
 
-/* Smallest element along axis; NaN wins; ties share the gradient, as NaNs do. The axis must not be empty. */
+/* Smallest element along axis, which must not be empty. NaN counts as the smallest. Equal elements share
+ * the gradient, and so do NaNs. */
 WEFT_API weft_tensor *weft_min(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_min_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_min(...) weft_min_at(WEFT_HERE, __VA_ARGS__)
 
-/* Product along axis; bools and integers below 64 bits give i64. 1 over nothing. */
+/* Product along axis; 1 over nothing. Bools and integers below 64 bits give i64. */
 WEFT_API weft_tensor *weft_prod(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_prod_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_prod(...) weft_prod_at(WEFT_HERE, __VA_ARGS__)
 
-/* Arithmetic mean along axis, of floats. */
+/* Arithmetic mean of floats along axis. */
 WEFT_API weft_tensor *weft_mean(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_mean_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_mean(...) weft_mean_at(WEFT_HERE, __VA_ARGS__)
 
-/* Variance along axis in two passes, divided by n - correction: 0 for that of a population, 1 for the
- * estimate from a sample. */
+/* Variance along axis: squared distances from the mean, divided by n - correction. 0 gives the variance of
+ * a population, 1 the estimate from a sample. Computed in two passes. */
 WEFT_API weft_tensor *weft_var(weft_tensor *x, int axis, double correction, bool keep);
 WEFT_API weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, double correction, bool keep);
 #define weft_var(...) weft_var_at(WEFT_HERE, __VA_ARGS__)
 
-/* Standard deviation: the square root of var. Where it is 0 so is its gradient, as in PyTorch. */
+/* Standard deviation: the square root of var. Where it is 0, its gradient is 0, as in PyTorch. */
 WEFT_API weft_tensor *weft_std(weft_tensor *x, int axis, double correction, bool keep);
 WEFT_API weft_tensor *weft_std_at(const char *where, weft_tensor *x, int axis, double correction, bool keep);
 #define weft_std(...) weft_std_at(WEFT_HERE, __VA_ARGS__)
 
-/* p-norm along axis: (sum of |x|^p)^(1/p) for any p, the largest and smallest |x| for inf and -inf, the
- * number of elements other than 0 for 0. At 0 its gradient is 0. */
+/* p-norm along axis: (sum of |x|^p)^(1/p) for any other p, the largest |x| for p = inf, the smallest |x|
+ * for p = -inf, the number of nonzero elements for p = 0. Where the norm is 0, its gradient is 0. */
 WEFT_API weft_tensor *weft_norm(weft_tensor *x, double p, int axis, bool keep);
 WEFT_API weft_tensor *weft_norm_at(const char *where, weft_tensor *x, double p, int axis, bool keep);
 #define weft_norm(...) weft_norm_at(WEFT_HERE, __VA_ARGS__)
 
-/* Is any element along axis other than 0? A bool; false over nothing. */
+/* True if any element along axis is not 0. A bool; false over nothing. */
 WEFT_API weft_tensor *weft_any(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_any_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_any(...) weft_any_at(WEFT_HERE, __VA_ARGS__)
 
-/* Are all elements along axis other than 0? A bool; true over nothing. */
+/* True if all elements along axis are not 0. A bool; true over nothing. */
 WEFT_API weft_tensor *weft_all(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_all_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_all(...) weft_all_at(WEFT_HERE, __VA_ARGS__)
 
-/* Index (i32) of the first largest element along axis; of the first NaN where there is one. */
+/* Index (i32) of the first largest element along axis, or of the first NaN if there is one. */
 WEFT_API weft_tensor *weft_argmax(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_argmax_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_argmax(...) weft_argmax_at(WEFT_HERE, __VA_ARGS__)
 
-/* Index (i32) of the first smallest element along axis; of the first NaN where there is one. */
+/* Index (i32) of the first smallest element along axis, or of the first NaN if there is one. */
 WEFT_API weft_tensor *weft_argmin(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_argmin_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_argmin(...) weft_argmin_at(WEFT_HERE, __VA_ARGS__)
 
-/* x summed over the dimensions that broadcasting `shape` to x's shape would repeat: the gradient of
- * expand. */
+/* Sums x over the dimensions that broadcasting from `shape` to x's shape repeats: the gradient of expand. */
 WEFT_API weft_tensor *weft_sum_to(weft_tensor *x, int rank, const int64_t *shape);
 WEFT_API weft_tensor *weft_sum_to_at(const char *where, weft_tensor *x, int rank, const int64_t *shape);
 #define weft_sum_to(...) weft_sum_to_at(WEFT_HERE, __VA_ARGS__)
 
-/* Matrix product (..., m, k) x (..., k, n) -> (..., m, n); leading dimensions broadcast; a vector operand
- * as in NumPy. */
+/* Matrix product (..., m, k) x (..., k, n) -> (..., m, n). Leading dimensions broadcast. Vector operands
+ * are treated as in NumPy. */
 WEFT_API weft_tensor *weft_matmul(weft_tensor *a, weft_tensor *b);
 WEFT_API weft_tensor *weft_matmul_at(const char *where, weft_tensor *a, weft_tensor *b);
 #define weft_matmul(...) weft_matmul_at(WEFT_HERE, __VA_ARGS__)
 
-/* Einstein's summation as in NumPy: \"ij,jk->ik\". A letter for each dimension of each operand, up to 32;
- * letters that the output lacks are summed, one repeated in an operand takes its diagonal, \"...\" stands
- * for dimensions that broadcast, and without \"->\" the output is the ellipsis and the letters that appear
- * once, in order. Pairs are contracted by matmul, the cheapest first. */
+/* Einstein summation as in NumPy, for example `ij,jk->ik`. Each dimension of up to 32 operands has a
+ * letter. Letters that the output lacks are summed. A letter repeated in one operand takes its diagonal.
+ * `...` stands for dimensions that broadcast. Without `->` the output has the ellipsis, then the letters
+ * that occur once, in alphabetical order (capitals first). Pairs of operands are contracted by matmul, the
+ * cheapest pair first. */
 WEFT_API weft_tensor *weft_einsum(const char *equation, weft_tensor *const *operands, int count);
 WEFT_API weft_tensor *weft_einsum_at(const char *where, const char *equation, weft_tensor *const *operands, int count);
 #define weft_einsum(...) weft_einsum_at(WEFT_HERE, __VA_ARGS__)
 
-/* Slices of x along axis at the integers in index (any shape), NumPy's take: x (A, n, B), index (I) -> (A,
- * I, B). An index outside 0..n-1 is an error at the next status. */
+/* Slices of x along axis at the positions in index, as NumPy's take: x (A, n, B), index (I) of any shape
+ * -> (A, I, B). The next status reports an index outside 0..n-1. */
 WEFT_API weft_tensor *weft_gather(weft_tensor *x, weft_tensor *index, int axis);
 WEFT_API weft_tensor *weft_gather_at(const char *where, weft_tensor *x, weft_tensor *index, int axis);
 #define weft_gather(...) weft_gather_at(WEFT_HERE, __VA_ARGS__)
 
-/* x plus the slices of source added at index along axis, repeated indices added in order: x (A, n, B),
- * index (I), source (A, I, B) -> (A, n, B). Deterministic. */
+/* x plus slices of source, added at the positions in index along axis: x (A, n, B), index (I), source (A,
+ * I, B) -> (A, n, B). Slices of equal index are added in order, so the result is deterministic. */
 WEFT_API weft_tensor *weft_scatter_add(weft_tensor *x, weft_tensor *index, weft_tensor *source, int axis);
 WEFT_API weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor *index, weft_tensor *source, int axis);
 #define weft_scatter_add(...) weft_scatter_add_at(WEFT_HERE, __VA_ARGS__)
 
-/* x with value written over elements offset.. of axis; offset is an i32 scalar tensor, an input of the
- * program. */
+/* x with value written over elements from offset on, along axis. offset is an i32 scalar tensor, an input
+ * of the program. */
 WEFT_API weft_tensor *weft_update(weft_tensor *x, weft_tensor *value, weft_tensor *offset, int axis);
 WEFT_API weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *value, weft_tensor *offset, int axis);
 #define weft_update(...) weft_update_at(WEFT_HERE, __VA_ARGS__)
 
-/* Along axis of each row of x the elements at the integers in index, as NumPy's (PyTorch: gather): x (A,
- * n, B), index (A, I, B) -> (A, I, B). An index outside 0..n-1 is an error at the next status. */
+/* Picks elements along axis in each row of x, as NumPy's take_along_axis (PyTorch: gather): x (A, n, B),
+ * index (A, I, B) -> (A, I, B). The next status reports an index outside 0..n-1. */
 WEFT_API weft_tensor *weft_take_along_axis(weft_tensor *x, weft_tensor *index, int axis);
 WEFT_API weft_tensor *weft_take_along_axis_at(const char *where, weft_tensor *x, weft_tensor *index, int axis);
 #define weft_take_along_axis(...) weft_take_along_axis_at(WEFT_HERE, __VA_ARGS__)
 
-/* Sums of the elements up to each along axis. Floats accumulate in f32 or wider; bools and integers below
- * 64 bits give i64. */
+/* Sum of the elements up to each one along axis. Floats accumulate in f32 or wider. Bools and integers
+ * below 64 bits give i64. */
 WEFT_API weft_tensor *weft_cumsum(weft_tensor *x, int axis);
 WEFT_API weft_tensor *weft_cumsum_at(const char *where, weft_tensor *x, int axis);
 #define weft_cumsum(...) weft_cumsum_at(WEFT_HERE, __VA_ARGS__)
 
-/* Products of the elements up to each along axis, as in cumsum; its gradient is right where elements are
- * 0. */
+/* Product of the elements up to each one along axis, with the dtypes of cumsum. The gradient is right also
+ * where elements are 0. */
 WEFT_API weft_tensor *weft_cumprod(weft_tensor *x, int axis);
 WEFT_API weft_tensor *weft_cumprod_at(const char *where, weft_tensor *x, int axis);
 #define weft_cumprod(...) weft_cumprod_at(WEFT_HERE, __VA_ARGS__)
 
-/* x in order along axis, and in *index where each element was. */
+/* Sorts x along axis. *index, if index is not NULL, gets the position that each element had. */
 WEFT_API weft_tensor *weft_sort(weft_tensor *x, int axis, bool descending, weft_tensor **index);
 WEFT_API weft_tensor *weft_sort_at(const char *where, weft_tensor *x, int axis, bool descending, weft_tensor **index);
 #define weft_sort(...) weft_sort_at(WEFT_HERE, __VA_ARGS__)
 
-/* The positions along axis that put x in order. */
+/* The positions along axis that sort x. */
 WEFT_API weft_tensor *weft_argsort(weft_tensor *x, int axis, bool descending);
 WEFT_API weft_tensor *weft_argsort_at(const char *where, weft_tensor *x, int axis, bool descending);
 #define weft_argsort(...) weft_argsort_at(WEFT_HERE, __VA_ARGS__)
 
-/* The k largest (or smallest) elements along axis, in that order, and in *index where they were. */
+/* The k largest (or smallest) elements along axis, sorted. *index, if index is not NULL, gets the
+ * positions that they had. */
 WEFT_API weft_tensor *weft_topk(weft_tensor *x, int64_t k, int axis, bool largest, weft_tensor **index);
 WEFT_API weft_tensor *weft_topk_at(const char *where, weft_tensor *x, int64_t k, int axis, bool largest, weft_tensor **index);
 #define weft_topk(...) weft_topk_at(WEFT_HERE, __VA_ARGS__)
 
-/* x + value, a constant of the program. */
+/* x + value. The value is a constant of the program. */
 WEFT_API weft_tensor *weft_add_scalar(weft_tensor *x, double value);
 WEFT_API weft_tensor *weft_add_scalar_at(const char *where, weft_tensor *x, double value);
 #define weft_add_scalar(...) weft_add_scalar_at(WEFT_HERE, __VA_ARGS__)
 
-/* x * value, a constant of the program. */
+/* x * value. The value is a constant of the program. */
 WEFT_API weft_tensor *weft_mul_scalar(weft_tensor *x, double value);
 WEFT_API weft_tensor *weft_mul_scalar_at(const char *where, weft_tensor *x, double value);
 #define weft_mul_scalar(...) weft_mul_scalar_at(WEFT_HERE, __VA_ARGS__)
@@ -763,8 +781,8 @@ WEFT_API weft_tensor *weft_square(weft_tensor *x);
 WEFT_API weft_tensor *weft_square_at(const char *where, weft_tensor *x);
 #define weft_square(...) weft_square_at(WEFT_HERE, __VA_ARGS__)
 
-/* x limited to low..high; -HUGE_VAL and HUGE_VAL are no limit. At a limit its gradient is 0, as relu's at
- * 0; at NaN too. */
+/* x limited to low..high; -HUGE_VAL and HUGE_VAL set no limit. The gradient is 0 at a limit (as relu's is
+ * at 0) and at NaN. */
 WEFT_API weft_tensor *weft_clamp(weft_tensor *x, double low, double high);
 WEFT_API weft_tensor *weft_clamp_at(const char *where, weft_tensor *x, double low, double high);
 #define weft_clamp(...) weft_clamp_at(WEFT_HERE, __VA_ARGS__)
@@ -779,7 +797,7 @@ WEFT_API weft_tensor *weft_full_like(weft_tensor *x, double value);
 WEFT_API weft_tensor *weft_full_like_at(const char *where, weft_tensor *x, double value);
 #define weft_full_like(...) weft_full_like_at(WEFT_HERE, __VA_ARGS__)
 
-/* exp(x - max) / sum of it along axis. A row of only -inf gives 0, with gradient 0. */
+/* exp(x - max) divided by its sum along axis. A row of only -inf gives 0, with gradient 0. */
 WEFT_API weft_tensor *weft_softmax(weft_tensor *x, int axis);
 WEFT_API weft_tensor *weft_softmax_at(const char *where, weft_tensor *x, int axis);
 #define weft_softmax(...) weft_softmax_at(WEFT_HERE, __VA_ARGS__)
@@ -789,8 +807,8 @@ WEFT_API weft_tensor *weft_log_softmax(weft_tensor *x, int axis);
 WEFT_API weft_tensor *weft_log_softmax_at(const char *where, weft_tensor *x, int axis);
 #define weft_log_softmax(...) weft_log_softmax_at(WEFT_HERE, __VA_ARGS__)
 
-/* log of the sum of exp(x) along axis, without overflow; -inf over a row of only -inf, inf where one is
- * inf. */
+/* log of the sum of exp(x) along axis, without overflow. A row of only -inf gives -inf; a row with inf
+ * gives inf. */
 WEFT_API weft_tensor *weft_logsumexp(weft_tensor *x, int axis, bool keep);
 WEFT_API weft_tensor *weft_logsumexp_at(const char *where, weft_tensor *x, int axis, bool keep);
 #define weft_logsumexp(...) weft_logsumexp_at(WEFT_HERE, __VA_ARGS__)
@@ -800,7 +818,7 @@ WEFT_API weft_tensor *weft_silu(weft_tensor *x);
 WEFT_API weft_tensor *weft_silu_at(const char *where, weft_tensor *x);
 #define weft_silu(...) weft_silu_at(WEFT_HERE, __VA_ARGS__)
 
-/* x where x > 0, else slope * x; at NaN its gradient is slope. */
+/* x where x > 0, else slope * x. At NaN the gradient is slope. */
 WEFT_API weft_tensor *weft_leaky_relu(weft_tensor *x, double slope);
 WEFT_API weft_tensor *weft_leaky_relu_at(const char *where, weft_tensor *x, double slope);
 #define weft_leaky_relu(...) weft_leaky_relu_at(WEFT_HERE, __VA_ARGS__)
@@ -810,12 +828,12 @@ WEFT_API weft_tensor *weft_softplus(weft_tensor *x);
 WEFT_API weft_tensor *weft_softplus_at(const char *where, weft_tensor *x);
 #define weft_softplus(...) weft_softplus_at(WEFT_HERE, __VA_ARGS__)
 
-/* x / (1 + |x|); NaN at infinity, as PyTorch's. */
+/* x / (1 + |x|). At infinity it is NaN, as in PyTorch. */
 WEFT_API weft_tensor *weft_softsign(weft_tensor *x);
 WEFT_API weft_tensor *weft_softsign_at(const char *where, weft_tensor *x);
 #define weft_softsign(...) weft_softsign_at(WEFT_HERE, __VA_ARGS__)
 
-/* x where x > 0, else alpha * (exp(x) - 1); at NaN its gradient is 1. */
+/* x where x > 0, else alpha * (exp(x) - 1). At NaN the gradient is 1. */
 WEFT_API weft_tensor *weft_elu(weft_tensor *x, double alpha);
 WEFT_API weft_tensor *weft_elu_at(const char *where, weft_tensor *x, double alpha);
 #define weft_elu(...) weft_elu_at(WEFT_HERE, __VA_ARGS__)
@@ -830,87 +848,90 @@ WEFT_API weft_tensor *weft_rms_norm(weft_tensor *x, weft_tensor *gamma, double e
 WEFT_API weft_tensor *weft_rms_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, double eps);
 #define weft_rms_norm(...) weft_rms_norm_at(WEFT_HERE, __VA_ARGS__)
 
-/* (x - mean) / sqrt(var + eps) * gamma + beta of x (N, C, ...), mean and var over each of `groups` groups
- * of channels (Wu and He 2018), gamma and beta (C). */
+/* (x - mean) / sqrt(var + eps) * gamma + beta of x (N, C, ...). Each of `groups` groups of channels has
+ * its own mean and var (Wu and He 2018). gamma and beta are (C). */
 WEFT_API weft_tensor *weft_group_norm(weft_tensor *x, int64_t groups, weft_tensor *gamma, weft_tensor *beta, double eps);
 WEFT_API weft_tensor *weft_group_norm_at(const char *where, weft_tensor *x, int64_t groups, weft_tensor *gamma, weft_tensor *beta, double eps);
 #define weft_group_norm(...) weft_group_norm_at(WEFT_HERE, __VA_ARGS__)
 
-/* group_norm of x (N, C, ...), rank 3 at least, whose groups are single channels (Ulyanov et al. 2016). */
+/* group_norm of x (N, C, ...) with one channel a group (Ulyanov et al. 2016). The rank must be at least 3. */
 WEFT_API weft_tensor *weft_instance_norm(weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, double eps);
 WEFT_API weft_tensor *weft_instance_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, double eps);
 #define weft_instance_norm(...) weft_instance_norm_at(WEFT_HERE, __VA_ARGS__)
 
-/* (x - mean) / sqrt(var + eps) * gamma + beta of x (N, C, ...), mean and var (that of all, not the
- * unbiased one) of each channel (Ioffe and Szegedy 2015), gamma and beta (C). */
+/* (x - mean) / sqrt(var + eps) * gamma + beta of x (N, C, ...). Each channel has its own mean and biased
+ * variance (Ioffe and Szegedy 2015). gamma and beta are (C). */
 WEFT_API weft_tensor *weft_batch_norm(weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, const weft_batch_norm_options *options);
 WEFT_API weft_tensor *weft_batch_norm_at(const char *where, weft_tensor *x, weft_tensor *gamma, weft_tensor *beta, const weft_batch_norm_options *options);
 #define weft_batch_norm(...) weft_batch_norm_at(WEFT_HERE, __VA_ARGS__)
 
-/* x with each element zeroed with probability p and the rest divided by 1 - p; drawn anew at each step. */
+/* Zeroes each element of x with probability p and divides the others by 1 - p. Each step draws new
+ * numbers. */
 WEFT_API weft_tensor *weft_dropout(weft_tensor *x, double p);
 WEFT_API weft_tensor *weft_dropout_at(const char *where, weft_tensor *x, double p);
 #define weft_dropout(...) weft_dropout_at(WEFT_HERE, __VA_ARGS__)
 
-/* x (N, C, ...) with each channel of each sample zeroed with probability p and the rest divided by 1 - p;
- * drawn anew at each step. */
+/* Zeroes each channel of each sample of x (N, C, ...) with probability p and divides the others by 1 - p.
+ * Each step draws new numbers. */
 WEFT_API weft_tensor *weft_dropout2d(weft_tensor *x, double p);
 WEFT_API weft_tensor *weft_dropout2d_at(const char *where, weft_tensor *x, double p);
 #define weft_dropout2d(...) weft_dropout2d_at(WEFT_HERE, __VA_ARGS__)
 
-/* Scaled dot-product attention: q (B, H, T, D), k and v (B, G, S, D) -> (B, H, T, D). H is a multiple of
- * G: H / G heads that follow each other share keys and values, which are not copied for it. Never keeps a
- * (T, S) matrix where the device has a kernel for it, but for the gradient of a mask. */
+/* Scaled dot-product attention: q (B, H, T, D), k and v (B, G, S, D) -> (B, H, T, D). H must be a multiple
+ * of G: each group of H / G consecutive query heads shares a KV head, without copies (grouped-query
+ * attention). On devices with an attention kernel no (T, S) matrix is kept, except for the gradient of a
+ * mask. */
 WEFT_API weft_tensor *weft_attention(weft_tensor *q, weft_tensor *k, weft_tensor *v, const weft_attention_options *options);
 WEFT_API weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v, const weft_attention_options *options);
 #define weft_attention(...) weft_attention_at(WEFT_HERE, __VA_ARGS__)
 
-/* Rotary position embedding (Su et al. 2021) of x (..., T, D), D even: pair i of channels at position p is
- * turned by the angle p / base^(2 i / D). position: a scalar, that of the first row, or (T); NULL: 0, 1,
- * ... Angles are f32 (f64 for f64). */
+/* Rotary position embedding (Su et al. 2021) of x (..., T, D), D even. Pair i of channels at position p is
+ * turned by the angle p / base^(2 i / D). position is a scalar (the position of the first row) or (T);
+ * NULL: 0, 1, ... Angles are f32 (f64 for f64). */
 WEFT_API weft_tensor *weft_rotary(weft_tensor *x, weft_tensor *position, const weft_rotary_options *options);
 WEFT_API weft_tensor *weft_rotary_at(const char *where, weft_tensor *x, weft_tensor *position, const weft_rotary_options *options);
 #define weft_rotary(...) weft_rotary_at(WEFT_HERE, __VA_ARGS__)
 
-/* Sinusoidal position vectors (Vaswani et al. 2017) of integers position (...) -> (..., width) f32: sin(p
- * / base^(2 i / width)) in channel 2 i, cos in 2 i + 1. base 0: 10000. */
+/* Sinusoidal position vectors (Vaswani et al. 2017): integers position (...) -> (..., width) f32. Channel
+ * 2 i is sin(p / base^(2 i / width)), channel 2 i + 1 its cos. base 0 means 10000. */
 WEFT_API weft_tensor *weft_sinusoids(weft_tensor *position, int64_t width, double base);
 WEFT_API weft_tensor *weft_sinusoids_at(const char *where, weft_tensor *position, int64_t width, double base);
 #define weft_sinusoids(...) weft_sinusoids_at(WEFT_HERE, __VA_ARGS__)
 
-/* A layer of an RNN, LSTM (Hochreiter and Schmidhuber 1997) or GRU (Cho et al. 2014) over all steps of
- * time, from the products of its inputs: x (T, B, G), weight (G, H) -> h (T, B, H). G is H, 4 H (input,
- * forget, cell, output gate) or 3 H (reset, update, new), as in PyTorch. Behind its length a sequence has
- * 0 and keeps its states. last, where not NULL, gets the last h (B, H) and, of an LSTM, c. */
+/* A layer of an RNN, LSTM (Hochreiter and Schmidhuber 1997) or GRU (Cho et al. 2014) over all time steps:
+ * x (T, B, G), weight (G, H) -> h (T, B, H). x holds the inputs already multiplied by the input weights. G
+ * is H for an RNN, 4 H for an LSTM (input, forget, cell, output gate), 3 H for a GRU (reset, update, new),
+ * as in PyTorch. Past the end of a sequence, outputs are 0 and the state no longer changes. `last`, if not
+ * NULL, gets the last h (B, H) and, of an LSTM, the last c. */
 WEFT_API weft_tensor *weft_recurrent(weft_tensor *x, weft_tensor *weight, const weft_recurrent_options *options, weft_tensor **last);
 WEFT_API weft_tensor *weft_recurrent_at(const char *where, weft_tensor *x, weft_tensor *weight, const weft_recurrent_options *options, weft_tensor **last);
 #define weft_recurrent(...) weft_recurrent_at(WEFT_HERE, __VA_ARGS__)
 
-/* -log softmax(logits)[target] of each row, reduced as options say: logits (..., C), target (...) integer
- * classes. A class outside 0..C-1 is an error at the next status. */
+/* -log softmax(logits)[target] of each row, reduced as the options say: logits (..., C), target (...)
+ * integer classes. The next status reports a class outside 0..C-1. */
 WEFT_API weft_tensor *weft_cross_entropy(weft_tensor *logits, weft_tensor *target, const weft_cross_entropy_options *options);
 WEFT_API weft_tensor *weft_cross_entropy_at(const char *where, weft_tensor *logits, weft_tensor *target, const weft_cross_entropy_options *options);
 #define weft_cross_entropy(...) weft_cross_entropy_at(WEFT_HERE, __VA_ARGS__)
 
-/* Binary cross-entropy of sigmoid(logits) against target in 0..1, without overflow, reduced; operands as
- * mse. */
+/* Binary cross-entropy of sigmoid(logits) against target in 0..1, without overflow, reduced. Operands as
+ * in mse. */
 WEFT_API weft_tensor *weft_bce_with_logits(weft_tensor *logits, weft_tensor *target, weft_reduction reduction);
 WEFT_API weft_tensor *weft_bce_with_logits_at(const char *where, weft_tensor *logits, weft_tensor *target, weft_reduction reduction);
 #define weft_bce_with_logits(...) weft_bce_with_logits_at(WEFT_HERE, __VA_ARGS__)
 
-/* (x - target)^2 of each element, reduced. Losses do not broadcast: x and target are floats of one shape
- * and dtype, else it is WEFT_ERR_SHAPE or WEFT_ERR_DTYPE. Of f16 and bf16 the loss is an f32. */
+/* (x - target)^2 of each element, reduced. Losses do not broadcast: x and target must be floats of one
+ * shape and dtype, else the result is WEFT_ERR_SHAPE or WEFT_ERR_DTYPE. For f16 and bf16 the loss is f32. */
 WEFT_API weft_tensor *weft_mse(weft_tensor *x, weft_tensor *target, weft_reduction reduction);
 WEFT_API weft_tensor *weft_mse_at(const char *where, weft_tensor *x, weft_tensor *target, weft_reduction reduction);
 #define weft_mse(...) weft_mse_at(WEFT_HERE, __VA_ARGS__)
 
-/* |x - target| of each element, reduced; operands as mse. */
+/* |x - target| of each element, reduced. Operands as in mse. */
 WEFT_API weft_tensor *weft_l1(weft_tensor *x, weft_tensor *target, weft_reduction reduction);
 WEFT_API weft_tensor *weft_l1_at(const char *where, weft_tensor *x, weft_tensor *target, weft_reduction reduction);
 #define weft_l1(...) weft_l1_at(WEFT_HERE, __VA_ARGS__)
 
-/* 0.5 d^2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target (Huber 1964), reduced; operands
- * as mse. */
+/* 0.5 d^2 where |d| <= delta, else delta (|d| - delta / 2), with d = x - target (Huber 1964), reduced.
+ * Operands as in mse. */
 WEFT_API weft_tensor *weft_huber(weft_tensor *x, weft_tensor *target, double delta, weft_reduction reduction);
 WEFT_API weft_tensor *weft_huber_at(const char *where, weft_tensor *x, weft_tensor *target, double delta, weft_reduction reduction);
 #define weft_huber(...) weft_huber_at(WEFT_HERE, __VA_ARGS__)

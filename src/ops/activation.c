@@ -1,6 +1,7 @@
-/* Activations made of table ops. Where a branch could overflow, its operand is replaced before the function
- * and not after it: the gradient of the branch that is not taken must stay finite, or 0 * inf makes NaN of
- * it. */
+/* Activations made of table ops. If a branch could overflow, its operand is replaced before the function, not
+ * its result after the function. The gradient of the branch that is not taken must stay finite, since 0 * inf
+ * would make it NaN.
+ * Must not know: layers, devices. Read next: composite.h. */
 #include "ops/composite.h"
 
 weft_tensor *weft_silu_at(const char *where, weft_tensor *x) {
@@ -17,8 +18,8 @@ weft_tensor *weft_leaky_relu_at(const char *where, weft_tensor *x, double slope)
     return as_dtype(where, select(gt(a, zero(a)), a, mulc(a, slope)), weft_dtype_of(x));
 }
 
-/* max(x, 0) + log1p(exp(-|x|)), with selections instead of max and abs: both have gradient 0 at 0, where
- * softplus has 1/2. */
+/* max(x, 0) + log1p(exp(-|x|)). Choices replace max and abs, since both have gradient 0 at 0, where softplus
+ * has 1/2. */
 weft_tensor *weft_softplus_at(const char *where, weft_tensor *x) {
     weft_tensor *bad = reject_float("softplus", where, x);
     if (bad || !x) return bad;

@@ -1,10 +1,11 @@
 /* Rearranging and selecting by place: roll, tile, repeat_interleave, padding by modes, diagonals, triangles,
- * outer. All are made of movement, choices by a mask of indices, and concat: no kernel and no gradient of
- * their own. Must not know: what else ops do. Read next: movement.c. */
+ * outer. All are made of movement, choices by a mask of indices, and concat. They have no kernel and no
+ * gradient of their own.
+ * Must not know: kernels, layers. Read next: movement.c. */
 #include <string.h>
 #include "ops/ops.h"
 
-/* x as (outer, extent, inner) around dimension dim. */
+/* x as (outer, extent, inner), with dimension dim in the middle. */
 static weft_tensor *around(const char *where, weft_tensor *x, int dim, int64_t *outer, int64_t *inner) {
     *outer = *inner = 1;
     for (int i = 0; i < x->rank; i++) {
@@ -87,9 +88,9 @@ weft_tensor *weft_repeat_interleave_at(const char *where, weft_tensor *x, int64_
     return weft__poisoned(x) ? x : weft__reshape_to(where, x, rank, shape);
 }
 
-/* ---- padding with what is there ---- */
+/* ---- padding with elements of x ---- */
 
-/* What stands before (or after) x along d: `count` elements. */
+/* The `count` elements that stand before (or after) x along d. */
 static weft_tensor *border(const char *where, weft_tensor *x, int d, int64_t count, bool before,
                            weft_pad_mode mode) {
     const int64_t n = x->shape[d];
@@ -155,7 +156,7 @@ weft_tensor *weft_diagonal_at(const char *where, weft_tensor *x, int64_t offset,
     }
     order[rank] = a;
     order[rank + 1] = b;
-    if (offset >= 0 && offset < m) { /* never past either end */
+    if (offset >= 0 && offset < m) { /* the diagonal stays within both extents */
         length = n < m - offset ? n : m - offset;
         first = offset;
     } else if (offset < 0 && offset > -n) {
@@ -181,13 +182,13 @@ weft_tensor *weft_trace_at(const char *where, weft_tensor *x) {
     return weft_sum_at(where, weft_diagonal_at(where, x, 0, -2, -1), -1, false);
 }
 
-/* True where column - row <= k. */
+/* A mask that is true where column - row <= k. */
 static weft_tensor *lower(const char *where, weft_tensor *x, int64_t k) {
     const int64_t rows[2] = {x->shape[x->rank - 2], 1}, columns = x->shape[x->rank - 1];
     weft_tensor *row = weft_iota(x->ctx, WEFT_I64, 1, rows),
                 *column = weft_iota(x->ctx, WEFT_I64, 1, &columns);
     if (weft__poisoned(row) || weft__poisoned(column)) return weft__poisoned(row) ? row : column;
-    const int64_t far = rows[0] + columns; /* as far as any */
+    const int64_t far = rows[0] + columns; /* no |column - row| is larger */
     k = k > far ? far : k < -far ? -far : k;
     weft_tensor *limit = weft__constant(x->ctx, where, WEFT_I64, 0, NULL, (double)k, k);
     return weft_le_at(where, column, add(weft__reshape_to(where, row, 2, rows), limit));

@@ -1,11 +1,17 @@
-/* Scaled dot-product attention (Vaswani et al. 2017, eq. 1) as a composite that a device may take whole:
- *   s = q k^T * scale, masked where causal; p = softmax(s); y = dropout(p) v; lse = logsumexp(s)
- * q (B, H, T, D), k and v (B, H, S, D); y (B, H, T, D), lse (B, H, T). A row that sees no key is 0.
- * With a mask, lse is in two parts (device.h); where the mask itself wants a gradient, that of all operands
- * is the expansion's, which has the scores. In decoding, k and v are caches and the mask follows from the
- * position, a number on the device. Where heads share keys and values (Ainslie et al. 2023), those are views
- * (B, heads of theirs, heads that share one, S, D) that repeat them; the sum over the heads that share is the
- * gradient of that view. */
+/* Scaled dot-product attention (Vaswani et al. 2017, eq. 1), as a composite that a device may compute as a
+ * whole:
+ *
+ *     s = q k^T * scale, masked if causal; p = softmax(s); y = dropout(p) v; lse = logsumexp(s)
+ *     q (B, H, T, D), k and v (B, H, S, D); y (B, H, T, D), lse (B, H, T). A row that sees no key is 0.
+ *
+ * With a mask, lse is stored in two parts (see device/device.h). If the mask itself needs a gradient, all
+ * gradients come from the expansion, which has the scores. In decoding, k and v are caches, and the mask
+ * follows from the position, a number on the device.
+ *
+ * In grouped-query attention (Ainslie et al. 2023), k and v are views (B, KV heads, query heads per KV head,
+ * S, D) that repeat them. The gradient of this view sums over the query heads of a KV head.
+ *
+ * Must not know: layers, devices. Read next: softmax.c, device/device.h. */
 #include <math.h>
 #include "ops/composite.h"
 #include "ops/ops.h"
@@ -18,7 +24,7 @@ static void forward_shape(const void *params, weft_tensor *const *in, int output
     for (int i = 0; i < *rank; i++) dims[i] = in[0]->shape[i];
 }
 
-/* True at (i, j) where key j is seen by query i: j <= i + position, which is S - T where it is not given. */
+/* True at (i, j) if query i sees key j: j <= i + position. Without a position, it is S - T. */
 static weft_tensor *causal_mask(const char *where, weft_context *ctx, int64_t t, int64_t s,
                                 weft_tensor *position) {
     int64_t column[2] = {t, 1};
@@ -28,14 +34,14 @@ static weft_tensor *causal_mask(const char *where, weft_context *ctx, int64_t t,
     return weft_le_at(where, j, position ? add(i, position) : addc(i, (double)(s - t)));
 }
 
-/* Keys or values (B, H, S, D), one for each head of q. */
+/* Keys or values as (B, H, S, D), one for each query head. */
 static weft_tensor *by_head(const char *where, weft_tensor *k, const weft_tensor *q) {
     if (k->rank == 4) return k;
     return weft_reshape_at(where, k, 4, (int64_t[]){q->shape[0], q->shape[1], k->shape[3], k->shape[4]});
 }
 
-/* Keys or values (B, fewer heads, S, D), each repeated for the heads of q that share it; as they are where
- * none do. */
+/* Keys or values (B, KV heads, S, D), repeated as a view for the query heads. Returned unchanged if no heads
+ * share them. */
 static weft_tensor *repeated(const char *where, weft_tensor *k, const weft_tensor *q) {
     if (weft__poisoned(k) || k->shape[1] == q->shape[1]) return k;
     const int64_t one[5] = {k->shape[0], k->shape[1], 1, k->shape[2], k->shape[3]},
@@ -43,16 +49,17 @@ static weft_tensor *repeated(const char *where, weft_tensor *k, const weft_tenso
     return weft_expand_at(where, weft_reshape_at(where, k, 5, one), 5, all);
 }
 
-/* Scores as a mask lets them through: bool, true where a key is seen, or numbers that are added. */
+/* Scores after a mask: a bool mask is true where a key is seen, a mask of numbers is added. */
 static weft_tensor *through(const char *where, weft_tensor *s, weft_tensor *mask) {
     if (weft_dtype_of(mask) != WEFT_BOOL) return add(s, mask);
     return select(mask, s, weft_full_like_at(where, s, -(double)INFINITY));
 }
 
-/* (2, B, H, T): the largest of each row of scores, 0 where that is -inf, and the log-sum-exp less that. */
+/* The log-sum-exp in two parts, (2, B, H, T): the maximum of each row of scores (0 if that is -inf), and the
+ * log-sum-exp minus this maximum. */
 static weft_tensor *lse_in_parts(const char *where, weft_tensor *s) {
     weft_tensor *parts[2];
-    if (!s->error && s->shape[3] == 0) { /* the largest of nothing does not exist */
+    if (!s->error && s->shape[3] == 0) { /* the maximum of nothing does not exist */
         parts[1] = weft_logsumexp_at(where, s, -1, false);
         parts[0] = zero(parts[1]);
     } else {
@@ -187,7 +194,7 @@ weft_tensor *weft__attention_over_cache(const char *where, weft_tensor *q, weft_
     return out[0];
 }
 
-/* NULL when shapes and dtypes of q, k and v fit. */
+/* NULL if shapes and dtypes of q, k and v fit; else a poisoned tensor. */
 static weft_tensor *reject_operands(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v) {
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT], c[WEFT_SHAPE_TEXT];
     weft__tensor_text(q, a);
@@ -208,7 +215,7 @@ static weft_tensor *reject_operands(const char *where, weft_tensor *q, weft_tens
     return NULL;
 }
 
-/* NULL when the mask broadcasts to (B, H, T, S). */
+/* NULL if the mask broadcasts to (B, H, T, S); else a poisoned tensor. */
 static weft_tensor *reject_mask(const char *where, const weft_tensor *q, const weft_tensor *k,
                                 weft_tensor *mask) {
     const int64_t scores[4] = {q->shape[0], q->shape[1], q->shape[2], k->shape[2]};
@@ -228,7 +235,7 @@ static weft_tensor *reject_mask(const char *where, const weft_tensor *q, const w
     return NULL;
 }
 
-/* The mask as the composite wants it. */
+/* The mask in the form that the composite takes: rank 4, bool or of the dtype of scores. */
 static weft_tensor *mask_operand(const char *where, weft_tensor *mask, const weft_tensor *q) {
     int64_t shape[4] = {1, 1, 1, 1};
     for (int i = 0; i < mask->rank; i++) shape[4 - mask->rank + i] = mask->shape[i];

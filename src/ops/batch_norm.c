@@ -1,7 +1,7 @@
-/* Batch normalisation: each channel by the mean and variance that it has over all else. Recorded with the
- * channels last, as convolutions leave them, so that every pass reads memory in its order. Statistics are
- * taken in two passes (mean first): one pass loses all digits where the mean is large. Must not know: running
- * statistics, which are the layer's (nn/batchnorm.c). Read next: norm.c, for the other norms. */
+/* Batch normalisation: each channel is normalised by its mean and variance over all other dimensions. Nodes
+ * are recorded with the channels last, as convolutions store them, so that every pass reads memory in order.
+ * Statistics take two passes (mean first): a single pass loses all digits if the mean is large.
+ * Must not know: running statistics, which belong to the layer (nn/batchnorm.c). Read next: norm.c. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 
@@ -14,7 +14,7 @@ static weft_tensor *rows_of(const char *where, weft_tensor *x) {
     return weft__poisoned(x) ? x : weft_reshape_at(where, x, 2, (int64_t[]){rows, channels});
 }
 
-/* And back, as like is. */
+/* Rows (R, C) back to the shape of `like`. */
 static weft_tensor *from_rows(const char *where, weft_tensor *y, const weft_tensor *like) {
     int64_t shape[WEFT_MAX_RANK] = {like->shape[0]};
     int order[WEFT_MAX_RANK] = {0};
@@ -39,7 +39,7 @@ static weft_tensor *reject_input(const char *where, weft_tensor *x, bool alone) 
                         weft__tensor_text(x, text));
 }
 
-/* NULL when v is a vector of x's channels, or is not given. */
+/* NULL if v is a vector with one element a channel of x, or NULL; else a poisoned tensor. */
 static weft_tensor *reject_vector(const char *where, weft_tensor *x, const char *what, weft_tensor *v) {
     weft_tensor *bad = v ? weft__reject("batch_norm", where, (weft_tensor *[]){x, v}, 2) : NULL;
     if (bad || !v || (v->rank == 1 && v->shape[0] == x->shape[1])) return bad;
@@ -49,7 +49,7 @@ static weft_tensor *reject_vector(const char *where, weft_tensor *x, const char 
                         weft__tensor_text(v, a), weft__tensor_text(x, b));
 }
 
-/* ---- variance and scaling as composites, whose gradients need fewer passes than derived ones ---- */
+/* ---- variance and scaling, as composites whose gradients need fewer passes than derived ones ---- */
 
 static void variance_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype,
                            int *rank, int64_t *dims) {
@@ -59,7 +59,7 @@ static void variance_shape(const void *params, weft_tensor *const *in, int outpu
     dims[0] = in[1]->shape[0];
 }
 
-/* Of rows (R, C) and their mean (C). */
+/* The variance of rows in[0] (R, C) with mean in[1] (C). */
 static void variance_expand(const char *where, const void *params, weft_tensor *const *in,
                             weft_tensor **out) {
     (void)params;
@@ -67,8 +67,8 @@ static void variance_expand(const char *where, const void *params, weft_tensor *
     out[0] = weft_mean_at(where, mul(d, d), 0, false);
 }
 
-/* How it changes with the mean is the sum of all d, which is 0 whatever the rows are, and so are that sum's
- * gradients: leaving it out saves a pass over the rows. */
+/* The gradient by the mean is a sum of all d, which is 0 for any rows, and so are its own gradients. Leaving
+ * it out saves a pass over the rows. */
 static void variance_backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
     weft_tensor *const *in = whole->in;
     grads[0] = mul(sub(in[0], in[1]), mulc(g, 2.0 / (double)in[0]->shape[0]));
@@ -90,7 +90,7 @@ static void scaled_shape(const void *params, weft_tensor *const *in, int output,
     dims[0] = in[0]->shape[0], dims[1] = in[0]->shape[1];
 }
 
-/* Of rows (R, C), their mean (C) and a factor (C). */
+/* (rows - mean) * factor: rows (R, C), mean (C), factor (C). */
 static void scaled_expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
     (void)where, (void)params;
     out[0] = mul(sub(in[0], in[1]), in[2]);
@@ -141,7 +141,7 @@ weft_tensor *weft_batch_norm_at(const char *where, weft_tensor *x, weft_tensor *
     if (bad) return bad;
     weft_tensor *rows = rows_of(where, widen(where, x)), *y;
     weft_tensor *factor = weft_rsqrt_at(where, addc(widen(where, variance), o.eps == 0.0 ? 1e-5 : o.eps));
-    if (gamma) factor = mul(factor, widen(where, gamma)); /* of a channel, before it meets the rows */
+    if (gamma) factor = mul(factor, widen(where, gamma)); /* a channel at a time */
     weft__composite(where, &scaled_rows, NULL, (weft_tensor *[]){rows, widen(where, mean), factor}, &y);
     if (beta) y = add(y, widen(where, beta));
     y = as_dtype(where, y, (weft_dtype)x->dtype);

@@ -1,5 +1,6 @@
 /* Short names for code that records ops: composites, gradient rules, optimizers. A function that uses them
- * has a variable `where` (the user's place) in scope. */
+ * needs a variable `where`, the user's location, in scope.
+ * Must not know: devices. Read next: composite.h. */
 #ifndef WEFT_OPS_BUILD_H
 #define WEFT_OPS_BUILD_H
 
@@ -31,25 +32,27 @@
 #define subc_r(v, a)    weft_add_scalar_at(where, weft_neg_at(where, a), v) /* v - a */
 #define zero(a)         weft_zeros_like_at(where, a)
 
-/* One dimension of n elements with parts[i] (any shapes) laid row-major at element offsets[i], zero
- * elsewhere. Parts do not overlap and are in the order of their offsets. */
+/* Places parts[i] (of any shapes, row-major) at element offsets[i] of a vector of n elements. Other elements
+ * are 0. Parts do not overlap and are in the order of their offsets. */
 weft_tensor *weft__pack(const char *where, weft_tensor *const *parts, const int64_t *offsets, int count,
                         int64_t n);
 
-/* Causal attention over caches (B, H, S, D) whose queries are at position, position + 1, ...: key j is seen
- * by query i where j <= position + i (an i32 scalar). What lies beyond must be finite. No gradient. */
+/* Causal attention over caches (B, H, S, D), for queries at positions position, position + 1, ... Query i
+ * sees key j if j <= position + i; position is an i32 scalar. Cached values beyond must be finite. No
+ * gradient. */
 weft_tensor *weft__attention_over_cache(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v,
                                         weft_tensor *position);
 
-/* x cast to dtype; of a variable whose rounded values are kept beside it, those: a CAST with two inputs. */
+/* x cast to dtype. If a rounded copy of variable x is kept, this is a CAST with two inputs that reads the
+ * copy. */
 weft_tensor *weft__rounded_at(const char *where, weft_tensor *x, weft_dtype dtype);
 
-/* Mean and variance (of all, biased) of each channel of x (N, C, ...), in f32 where x is stored in 16 bits;
- * NULL, or why there are none. */
+/* Computes the mean and the biased variance of each channel of x (N, C, ...), in f32 if x is stored in 16
+ * bits. Returns NULL, or a poisoned tensor that says why there are none. */
 weft_tensor *weft__batch_moments(const char *where, weft_tensor *x, weft_tensor **mean,
                                  weft_tensor **variance);
 
-/* Dropout and attention draw from the stream of the layer being recorded: see ops/random.c. */
+/* Uniform numbers of the stream of the layer that is being recorded; used by dropout. See ops/source.c. */
 weft_tensor *weft__uniform_of_layer(const char *where, weft_context *ctx, int rank, const int64_t *shape);
 
 #endif

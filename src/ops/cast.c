@@ -1,4 +1,5 @@
-/* Conversions of dtype, and stopping gradients. */
+/* Conversions of dtype, and detach, which stops gradients.
+ * Must not know: optimizers. Read next: graph/variable.h for rounded copies. */
 #include "ops/ops.h"
 
 weft_tensor *weft_cast_at(const char *where, weft_tensor *x, weft_dtype dtype) {
@@ -11,8 +12,8 @@ weft_tensor *weft_cast_at(const char *where, weft_tensor *x, weft_dtype dtype) {
     return weft__node(x->ctx, where, WEFT_OP_CAST, dtype, x->rank, x->shape, 1, &x, 0, NULL);
 }
 
-/* Gradients flow to the variable as through any cast; what is read is what holds its rounded values, if
- * anything does. */
+/* Reads the rounded copy of a variable if there is one. The gradient still flows to the variable, as through
+ * any cast. */
 weft_tensor *weft__rounded_at(const char *where, weft_tensor *x, weft_dtype dtype) {
     const bool variable = x && !x->error && x->leaf == WEFT_LEAF_STORAGE && x->dtype != dtype;
     weft_tensor *part = variable ? weft__rounded_part(where, x, dtype) : NULL;

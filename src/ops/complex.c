@@ -1,10 +1,12 @@
-/* Complex numbers: pairs of floats, the real part first, as C and NumPy lay them out. What is computed of
- * them is recorded as ops of their parts, which every device has, so that devices and kernels know no complex
- * numbers: REAL and IMAG are views, COMPLEX lays two tensors side by side, and in a kernel the two cancel.
- *   Gradients are those of the parts: of a real loss L by z = x + iy dL/dx + i dL/dy, which is 2 dL/d(conj z)
- * of Wirtinger's calculus and what PyTorch has (its notes "Autograd for Complex Numbers"): the negative of it
- * is the direction of steepest descent. Read next: complex_functions.c; pairs_of in compiler/passes/build.c.
- */
+/* Complex numbers: pairs of floats, the real part first, as in C and NumPy. Their ops are recorded as ops of
+ * the parts, so devices and kernels know no complex numbers. REAL and IMAG are views. COMPLEX interleaves two
+ * tensors. Within a kernel they cancel out.
+ *
+ * Gradients are those of the parts. A real loss L has the gradient dL/dx + i dL/dy by z = x + iy. That is 2
+ * dL/d(conj z) in Wirtinger's calculus, and what PyTorch defines (its notes "Autograd for Complex Numbers").
+ * Its negative is the direction of steepest descent.
+ *
+ * Must not know: devices. Read next: complex_functions.c; pairs_of in compiler/passes/build.c. */
 #include <math.h>
 #include "ops/complex.h"
 
@@ -114,22 +116,23 @@ static weft_tensor *is_infinite(const char *where, pair z) {
     return either(weft_isinf_at(where, z.re), weft_isinf_at(where, z.im));
 }
 
-/* A part of an infinite number: 1, -1, or 0 where it is not that part which is infinite. */
+/* A part of an infinite number: 1 or -1 if this part is infinite, else 0. Finite numbers are unchanged. */
 static weft_tensor *corner(const char *where, weft_tensor *infinite, weft_tensor *x) {
     return select(infinite, select(weft_isinf_at(where, x), sgn(x), zero(x)), x);
 }
 
-/* A part of b over its larger one, which may be infinite. */
+/* A part of b divided by its larger part, which may be infinite. */
 static weft_tensor *share_of(const char *where, weft_tensor *x, weft_tensor *most) {
     return select(weft_isinf_at(where, x), sgn(x), divi(x, most));
 }
 
-/* A value without a gradient, of a case in which the others' would be 0 times infinity. */
+/* A value without a gradient, for cases in which the gradient would be 0 times infinity. */
 static weft_tensor *alone(const char *where, weft_tensor *x) { return weft_detach_at(where, x); }
 
-/* (a conj b) / |b|^2, the larger part of b taken out before, so that no square overflows. What is taken out
- * makes no difference, and has no gradient. As C's annex G has it: infinite by finite is infinite, finite by
- * infinite 0, whether or not their other part is NaN; by 0 both parts of a are divided by b's real one. */
+/* (a conj b) / |b|^2. The larger part of b is divided out first, so that no square overflows. This factor
+ * cancels, so it needs no gradient. Special cases are those of C's annex G:
+ *   - infinite by finite is infinite, finite by infinite is 0, whether or not the other part is NaN;
+ *   - by 0, both parts of a are divided by the real part of b. */
 static pair over(const char *where, pair a, pair b) {
     weft_tensor *endless = is_infinite(where, a), *under = is_infinite(where, b);
     weft_tensor *by_zero = both(eq(b.re, zero(b.re)), eq(b.im, zero(b.im))),
@@ -160,7 +163,7 @@ static weft_tensor *of_parts(const char *where, weft_op op, weft_tensor *conditi
     return join(where, weft__elementwise(where, op, n, re), weft__elementwise(where, op, n, im));
 }
 
-/* Functions of one number, by row. */
+/* Functions of one complex number, by op. */
 static pair (*const functions[WEFT_OP_COUNT])(const char *, pair) = {
     [WEFT_OP_EXP] = weft__complex_exp, [WEFT_OP_LOG] = weft__complex_log, [WEFT_OP_SQRT] = weft__complex_sqrt,
     [WEFT_OP_SIN] = weft__complex_sin, [WEFT_OP_COS] = weft__complex_cos, [WEFT_OP_TANH] = weft__complex_tanh,

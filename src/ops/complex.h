@@ -1,4 +1,5 @@
-/* Complex numbers as their parts, between the files that compute with them. */
+/* Complex numbers as pairs of parts, for the files that compute with them.
+ * Must not know: devices. Read next: complex.c. */
 #ifndef WEFT_OPS_COMPLEX_H
 #define WEFT_OPS_COMPLEX_H
 

@@ -1,7 +1,8 @@
-/* Functions of complex numbers by those of their parts. Where a formula is not the definition it keeps
- * precision or range: Kahan, "Branch Cuts for Complex Elementary Functions", 1987; Abramowitz and Stegun,
- * 4.3.49 to 4.5.51; results at infinity and on the cuts are those of C's annex G. Gradients are those of the
- * formulas. Must not know: devices. Read next: complex.c. */
+/* Functions of complex numbers, made of functions of their parts. Where a formula is not the definition, it
+ * keeps precision or range: Kahan, "Branch Cuts for Complex Elementary Functions", 1987; Abramowitz and
+ * Stegun, 4.3.49 to 4.5.51. Results at infinity and on the branch cuts are those of C's annex G. Gradients
+ * are those of the formulas.
+ * Must not know: devices. Read next: complex.c. */
 #include <float.h>
 #include <math.h>
 #include "ops/complex.h"
@@ -17,13 +18,13 @@ static bool is_wide(weft_tensor *x) { return weft_dtype_of(x) == WEFT_F64; }
 static weft_tensor *is_nan(const char *where, weft_tensor *x) { return weft_isnan_at(where, x); }
 static weft_tensor *is_inf(const char *where, weft_tensor *x) { return weft_isinf_at(where, x); }
 
-/* A part of a direction, 1 where it is NaN and `known` says that the size decides. */
+/* A part of a direction. It is 1 where it is NaN and `known` says that the size alone decides the result. */
 static weft_tensor *part_or_one(const char *where, weft_tensor *part, weft_tensor *known) {
     return select(both(is_nan(where, part), known), number(where, part, 1), part);
 }
 
-/* A size times a part of a direction. It is 0 where the part is, or where `vanishes` (NULL: nowhere) says
- * that the size is, whatever the other one: NaN or infinite. */
+/* A size times a part of a direction. The product of 0 with NaN or infinity is 0 here: where the part is 0,
+ * or where `vanishes` (NULL: nowhere) says that the size is 0. */
 static weft_tensor *sized(const char *where, weft_tensor *size, weft_tensor *part, weft_tensor *vanishes) {
     weft_tensor *turned = eq(part, zero(part)), *one = number(where, size, 1);
     weft_tensor *none = both(vanishes ? either(turned, vanishes) : turned, is_nan(where, mul(size, part)));
@@ -32,8 +33,8 @@ static weft_tensor *sized(const char *where, weft_tensor *size, weft_tensor *par
 
 /* ---- exponentials ---- */
 
-/* e^x of x = -inf is 0 in every direction, of x = inf infinite; its real part has no sign where y has none.
- */
+/* e^x is 0 in every direction for x = -inf, and infinite for x = inf. The real part of the latter has no sign
+ * where y has none. */
 pair weft__complex_exp(const char *where, pair z) {
     weft_tensor *size = expo(z.re), *nothing = eq(z.re, number(where, z.re, -HUGE_VAL));
     return (pair){mul(size, part_or_one(where, cosine(z.im), is_inf(where, z.re))),
@@ -42,8 +43,9 @@ pair weft__complex_exp(const char *where, pair z) {
 
 /* ---- logarithms ---- */
 
-/* log |z|: where it is near 0 by log1p, of (x - 1) (x + 1) + y^2 for the larger part x and the other one y;
- * elsewhere log x + log1p((y/x)^2) / 2, in which nothing overflows. An infinite part wins, over NaN too. */
+/* log |z|. x is the larger part of z, y the smaller one. Near |z| = 1 it is log1p((x - 1) (x + 1) + y^2) / 2.
+ * Elsewhere it is log x + log1p((y/x)^2) / 2, in which nothing overflows. If a part is infinite, the result
+ * is infinite, even beside NaN. */
 static weft_tensor *log_size(const char *where, pair z) {
     weft_tensor *turned = gt(absolute(where, z.im), absolute(where, z.re));
     weft_tensor *x = absolute(where, select(turned, z.im, z.re)), *y = select(turned, z.re, z.im);
@@ -64,9 +66,9 @@ pair weft__complex_log(const char *where, pair z) {
 
 /* ---- powers ---- */
 
-/* The root with a real part of at least 0, and the sign of z's imaginary part where that is 0. t is the
- * larger part of it in the half of the plane where z lies, the other one |im z| / 2t. Numbers whose size
- * would overflow, or lose bits below the smallest, are multiplied by a power of 4 before. */
+/* The root with a real part of at least 0. Where that is 0, the root has the sign of z's imaginary part. t is
+ * the part of the root that is larger in z's half of the plane; the other part is |im z| / 2t. Numbers whose
+ * size would overflow, or lose bits below the smallest number, are first multiplied by a power of 4. */
 pair weft__complex_sqrt(const char *where, pair given) {
     const double most = is_wide(given.re) ? DBL_MAX / 4 : (double)FLT_MAX / 4,
                  least = is_wide(given.re) ? DBL_MIN * 0x1p54 : (double)FLT_MIN * 0x1p26;
@@ -82,7 +84,7 @@ pair weft__complex_sqrt(const char *where, pair given) {
                 *size = weft_hypot_at(where, z.re, z.im);
     weft_tensor *below = weft_or_at(where, lt(z.im, none), lt(weft_recip_at(where, z.im), none)); /* -0 too */
     weft_tensor *sign = select(below, number(where, none, -1), one);
-    weft_tensor *endless = is_inf(where, z.im); /* both parts of the root are, whatever the real part */
+    weft_tensor *endless = is_inf(where, z.im); /* both parts of the root are infinite */
     weft_tensor *t = weft_sqrt_at(where, add(mulc(size, 0.5), mulc(select(right, z.re, neg(z.re)), 0.5)));
     t = select(endless, size, t);
     weft_tensor *twice = select(eq(size, none), one, mulc(t, 2));
@@ -91,12 +93,15 @@ pair weft__complex_sqrt(const char *where, pair given) {
                   mul(select(right, other, mul(sign, t)), back)};
 }
 
-/* exp(w log z); of z = 0: 1 for w = 0, z for w = 1, 0 for other w of a positive real part, infinite for those
- * of a negative one, else NaN. */
+/* exp(w log z). For z = 0 it is:
+ *   - 1 for w = 0, z for w = 1;
+ *   - 0 for other w with a positive real part;
+ *   - infinite for w with a negative real part;
+ *   - else NaN. */
 pair weft__complex_pow(const char *where, pair z, pair w) {
     weft_tensor *none = both(eq(z.re, zero(z.re)), eq(z.im, zero(z.im)));
     weft_tensor *shown = add(zero(z.re), zero(w.re)),
-                *one = number(where, shown, 1); /* of the result's shape */
+                *one = number(where, shown, 1); /* of the shape of the result */
     pair safe = {select(none, number(where, z.re, 1), z.re), select(none, zero(z.im), z.im)};
     pair log = weft__complex_log(where, safe);
     pair y = weft__complex_exp(where, weft__complex_times(where, log, w));
@@ -111,8 +116,8 @@ pair weft__complex_pow(const char *where, pair z, pair w) {
 
 /* ---- circular and hyperbolic functions ---- */
 
-/* cosh x and sinh x: by e^x in two halves, whose product does not overflow before the result; sinh of what is
- * small by expm1. */
+/* cosh x and sinh x. e^x is computed as the product of two halves, which overflows no earlier than the
+ * result. sinh of small x uses expm1. */
 static pair hyperbolic(const char *where, weft_tensor *x) {
     weft_tensor *up = expo(mulc(x, 0.5)), *down = expo(mulc(x, -0.5));
     weft_tensor *grows = mul(mulc(up, 0.5), up), *falls = mul(mulc(down, 0.5), down);
@@ -134,8 +139,8 @@ pair weft__complex_cos(const char *where, pair z) {
                   neg(sized(where, h.im, sine(z.re), eq(z.im, zero(z.im))))};
 }
 
-/* (sinh x cosh x + i sin y cos y) / (sinh^2 x + cos^2 y), in which nothing cancels; far from 0 the real part
- * is 1 or -1, and the other one 4 sin y cos y e^-2|x|. A part that is 0 stays it beside NaN. */
+/* (sinh x cosh x + i sin y cos y) / (sinh^2 x + cos^2 y), in which nothing cancels. Far from 0 the real part
+ * is 1 or -1, and the imaginary part is 4 sin y cos y e^-2|x|. A part that is 0 stays 0 beside NaN. */
 pair weft__complex_tanh(const char *where, pair z) {
     const double border = is_wide(z.re) ? 20 : 10;
     weft_tensor *size = absolute(where, z.re), *far = gt(size, number(where, size, border));

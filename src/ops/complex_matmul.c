@@ -1,7 +1,7 @@
-/* Products of complex matrices: a composite that a device may take whole, reading conjugated operands as they
- * lie, so that neither conj nor gradients, which are g b^H and a^H g, copy anything. Elsewhere it is one
- * product of real matrices of twice the width. Must not know: devices. Read next: complex.c, matmul.c;
- * device/cpu/gemm/gemm_complex.inc. */
+/* The matmul of complex matrices, as a composite that a device may compute as a whole. Such a device reads
+ * conjugated operands in place. So neither conj nor the gradients, g b^H and a^H g, copy a matrix. On other
+ * devices it is one matmul of real matrices of twice the width.
+ * Must not know: devices. Read next: complex.c, matmul.c; device/cpu/gemm/gemm_complex.inc. */
 #include "ops/ops.h"
 
 static void shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype, int *rank,
@@ -12,8 +12,12 @@ static void shape(const void *params, weft_tensor *const *in, int output, weft_d
     for (int i = 0; i < *rank; i++) dims[i] = in[i == *rank - 1]->shape[i];
 }
 
-/* The rows of a as they lie, (re, im, re, im, ...), times two rows for each of b's, (re, im, ...) and (-im,
- * re, ...): as many multiplications as a complex product has, and a is not copied. */
+/* Multiplies a in place, as rows of floats, by a matrix with two rows for each row of b:
+ *
+ *     (re, im, re, im, ...)  x  | (re, im, ...)  |
+ *                               | (-im, re, ...) |
+ *
+ * This takes as many multiplications as a complex product and copies only b. */
 static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
     const int64_t conj = ((const weft_product_params *)params)->conj;
     weft_tensor *a = in[0], *b = in[1];
@@ -43,8 +47,9 @@ static void expand(const char *where, const void *params, weft_tensor *const *in
 
 static weft_tensor *turned(const char *where, weft_tensor *x) { return weft_transpose_at(where, x, -1, -2); }
 
-/* Of a' b', where ' is what is conjugated: that of a' is g (b')^H, and that of a is that or its conjugate.
- * What is a recorded transpose gets its gradient transposed, as in autodiff/rules.c. */
+/* Gradients of a' b', where ' is conjugation if asked for. The gradient of a' is g (b')^H; the gradient of a
+ * is that or its conjugate. An operand that is recorded as a transpose gets its gradient transposed, as in
+ * autodiff/rules.c. */
 static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
     const int64_t conj = ((const weft_product_params *)weft__params_of(whole))->conj;
     const bool ca = conj & 1, cb = conj & 2;
@@ -68,7 +73,7 @@ static const weft_composite complex_product = {
     .backward = backward,
 };
 
-/* What x is recorded as the conjugate of, seen through movements; NULL: it is none. */
+/* The tensor that x is recorded as the conjugate of, looking through movements; NULL: x is no conjugate. */
 static weft_tensor *unconjugated(const char *where, weft_tensor *x) {
     if (x->error || x->leaf || x->n_in == 0) return NULL;
     weft_tensor *in = x->in[0];

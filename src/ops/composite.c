@@ -1,5 +1,6 @@
-/* Composites that a device may take whole: one node that carries its expansion, and a node for each output.
- */
+/* Composites that a device may compute as a whole. A composite is one node, which carries its definition and
+ * params, and one OUTPUT node for each output.
+ * Must not know: which composites exist. Read next: ops.h, compiler/passes/build.c, which expands them. */
 #include <string.h>
 #include "ops/ops.h"
 

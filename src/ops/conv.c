@@ -1,16 +1,16 @@
-/* Convolutions and transposed ones of lines and images: what they refuse, and their bias. A line is an image
- * of one row; a transposed convolution is the gradient of one by its input. Must not know: devices, layers.
- * Read next: convolve.c. */
+/* Convolutions and transposed convolutions of lines and images: checks of their arguments, and the bias. A
+ * line is an image of one row. A transposed convolution is the gradient of a convolution by its input.
+ * Must not know: devices, layers. Read next: convolve.c. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
-/* Options without zeros that stand for defaults, and the extents. */
+/* The extents, and the options with defaults filled in. */
 typedef struct conv {
     int64_t stride[2], padding[2], dilation[2], extra[2], groups;
-    int64_t n, in, out;    /* batch, channels of x, of the result */
-    int64_t rows, columns; /* of x */
-    int64_t size[2];       /* of the kernel */
+    int64_t n, in, out;    /* batch, channels of x, channels of the result */
+    int64_t rows, columns; /* extents of x */
+    int64_t size[2];       /* extents of the kernel */
 } conv;
 
 static weft_tensor *take_options(const char *name, const char *where, weft_context *ctx,
@@ -30,8 +30,8 @@ static weft_tensor *take_options(const char *name, const char *where, weft_conte
                         "%s: stride, padding, dilation and groups must not be negative", name);
 }
 
-/* NULL when x (N, C, ...), weight and bias fit together; in: the dimension of weight that counts x's
- * channels. */
+/* NULL if x (N, C, ...), weight and bias fit together; else a poisoned tensor. in: the dimension of weight
+ * that counts x's channels. */
 static weft_tensor *reject_operands(const char *name, const char *where, weft_tensor *x, weft_tensor *weight,
                                     weft_tensor *bias, int rank, int in, conv *c) {
     weft_tensor *all[3] = {x, weight, bias}, *bad = weft__reject(name, where, all, bias ? 3 : 2);
@@ -67,7 +67,7 @@ static weft_tensor *reject_operands(const char *name, const char *where, weft_te
     return NULL;
 }
 
-/* The options of a convolution along columns alone. */
+/* The options of a convolution along columns only. */
 static weft_conv_options along_columns(const weft_conv_options *options) {
     weft_conv_options o = options ? *options : (weft_conv_options){.groups = 1};
     o.stride[1] = o.stride[0], o.stride[0] = 1;
@@ -77,14 +77,14 @@ static weft_conv_options along_columns(const weft_conv_options *options) {
     return o;
 }
 
-/* y + bias, a number for each channel. */
+/* y + bias, one number for each channel. */
 static weft_tensor *add_bias(const char *where, weft_tensor *y, weft_tensor *bias) {
     if (!bias || weft__poisoned(y)) return y;
     return add(y, weft__reshape_to(where, bias, 3, (const int64_t[]){bias->shape[0], 1, 1}));
 }
 
-/* A stride beyond the end, and the dilation of a single element, say nothing: devices get numbers that they
- * can multiply. */
+/* Sets the window of dimension i. A stride beyond the end, and the dilation of a single element, have no
+ * effect. They are replaced by small numbers, so that devices can multiply them without overflow. */
 static void set_window(weft_conv_params *p, const conv *c, int i, int64_t extent) {
     p->size[i] = c->size[i];
     p->stride[i] = weft__smaller(c->stride[i], extent);
@@ -114,7 +114,7 @@ static weft_tensor *convolve(const char *name, const char *where, weft_tensor *x
     return add_bias(where, weft__convolve(where, &p, x, weight), bias);
 }
 
-/* The gradient of a convolution by its input, x being that of its result. */
+/* The gradient of a convolution by its input. x is the gradient of the convolution's result. */
 static weft_tensor *convolve_transposed(const char *name, const char *where, weft_tensor *x,
                                         weft_tensor *weight, weft_tensor *bias, conv *c) {
     const int64_t extent[2] = {c->rows, c->columns};
@@ -143,13 +143,13 @@ static weft_tensor *convolve_transposed(const char *name, const char *where, wef
     return add_bias(where, weft__convolve(where, &p, x, weight), bias);
 }
 
-/* ---- in one dimension and two ---- */
+/* ---- for one dimension and two ---- */
 
 typedef weft_tensor *(*compute_fn)(const char *name, const char *where, weft_tensor *x, weft_tensor *weight,
                                    weft_tensor *bias, conv *c);
 
-/* Lines are images of one row. The channels of x are counted by dimension 1 of the weight, or of a
- * transposed one by 0. */
+/* Lines are images of one row. Dimension 1 of the weight counts the channels of x; for a transposed
+ * convolution it is dimension 0. */
 static weft_tensor *run(const char *name, compute_fn compute, int dims, const char *where, weft_tensor *x,
                         weft_tensor *weight, weft_tensor *bias, const weft_conv_options *options) {
     conv c = {0};

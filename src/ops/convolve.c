@@ -1,10 +1,17 @@
-/* Convolution of images as a composite that a device may take whole, with its two gradients: y of x and w,
- * x's gradient of y's and w, w's of x and y's. Each is linear in both operands, and the gradients of each are
- * the other two. Expanded, they are products: the windows of x are the rows of a matrix (N OH OW, KH KW C),
- * the weight is the other one, and groups are a batch of such products. A product's operand has one stride a
- * side, so the matrix of windows is copied by a kernel before the product, KH KW times x; the gradient by the
- * weight reads the same copy, that by x is a product and fold. All results have their channels last and are
- * seen as (N, C, H, W). Must not know: devices, options. Read next: conv.c, window.c. */
+/* Convolution of images, as a composite that a device may compute as a whole. It has two gradients: of x
+ * (from the gradient of y, and w), and of w (from x and the gradient of y). Each of the three is linear in
+ * both operands, and its gradients are the other two.
+ *
+ * The expansion is a matmul. The windows of x are the rows of one matrix, the weight is the other matrix, and
+ * groups are a batch of matmuls:
+ *
+ *     windows of x (N OH OW, KH KW C)  x  weight (KH KW C, O)  =  y (N OH OW, O)
+ *
+ * An operand of a matmul has one stride a dimension, so a kernel first copies the matrix of windows, KH KW
+ * times the size of x. The gradient of the weight reads the same copy. The gradient of x is a matmul, then
+ * fold. All results have their channels last and are seen as (N, C, H, W).
+ *
+ * Must not know: devices, options. Read next: conv.c, window.c. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 
@@ -78,13 +85,13 @@ static weft_tensor *forward(const char *where, weft_tensor *x, weft_tensor *w, c
     return weft__poisoned(y) ? y : weft__reshape_to(where, y, 4, dims);
 }
 
-/* A product of 16-bit floats before it is rounded to that: windows are added up in f32. */
+/* A matmul of 16-bit floats before its result is rounded, since windows are added up in f32. */
 static weft_tensor *unrounded(const char *where, weft_tensor *y) {
     if (weft__poisoned(y) || !is_half((weft_dtype)y->dtype)) return y;
     return weft__node(y->ctx, where, WEFT_OP_MATMUL, WEFT_F32, y->rank, y->shape, 2, y->in, 0, NULL);
 }
 
-/* What the windows of every pixel of y add up to, without the padding around. */
+/* The sum of the windows of all pixels of y, without the padding. */
 static weft_tensor *input(const char *where, weft_tensor *y, weft_tensor *w, const params_of_conv *c) {
     const int64_t windows[7] = {c->groups, c->n, c->y[0], c->y[1], c->size[0], c->size[1], c->in};
     const int64_t seen[6] = {c->n, c->groups * c->in, c->y[0], c->y[1], c->size[0], c->size[1]};
@@ -138,15 +145,15 @@ static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft
     const params_of_conv *c = weft__params_of(whole);
     weft_tensor *const *in = whole->in;
     switch ((weft_conv_op)c->op) {
-    case WEFT_CONV_OP_FORWARD: /* x, w */
+    case WEFT_CONV_OP_FORWARD: /* in[0] is x, in[1] w */
         grads[0] = with(where, c, WEFT_CONV_OP_INPUT, g, in[1]);
         grads[1] = with(where, c, WEFT_CONV_OP_WEIGHT, in[0], g);
         break;
-    case WEFT_CONV_OP_INPUT: /* y, w */
+    case WEFT_CONV_OP_INPUT: /* in[0] is y, in[1] w */
         grads[0] = with(where, c, WEFT_CONV_OP_FORWARD, g, in[1]);
         grads[1] = with(where, c, WEFT_CONV_OP_WEIGHT, g, in[0]);
         break;
-    case WEFT_CONV_OP_WEIGHT: /* x, y */
+    case WEFT_CONV_OP_WEIGHT: /* in[0] is x, in[1] y */
         grads[0] = with(where, c, WEFT_CONV_OP_INPUT, in[1], g);
         grads[1] = with(where, c, WEFT_CONV_OP_FORWARD, in[0], g);
         break;

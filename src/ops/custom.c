@@ -1,6 +1,7 @@
-/* Ops of one's own: an expression recorded as nodes, which kernels are then made of as of any other. One with
- * gradients of its own is a composite that no device takes, so that the reverse walk finds them. Must not
- * know: kernels. Read next: expression.c. */
+/* Ops that a program defines. An expression is recorded as nodes, which the compiler fuses into kernels as
+ * any others. An op with gradients of its own, or with a source, is a composite, so that the reverse walk
+ * finds these gradients. Only a device that runs the source's dialect takes such a composite whole.
+ * Must not know: kernels. Read next: expression.c. */
 #include <string.h>
 #include <weft/op.h>
 
@@ -13,7 +14,7 @@ struct weft_defined_op {
     int arity;
     uint32_t dtypes;
     bool truth, has_gradient;
-    weft_source source; /* text NULL: there is none */
+    weft_source source; /* text is NULL if the op has no source */
     weft_expression *value, *gradients[WEFT_OP_OPERANDS];
     weft_op_gradient gradient;
     void *user;
@@ -22,7 +23,7 @@ struct weft_defined_op {
 
 static const weft_defined_op *op_of(const void *params) { return ((const weft_defined_params *)params)->op; }
 
-/* The expression of operands of one shape, in f32 where they have 16 bits. */
+/* Records the expression on operands of one shape. 16-bit operands are computed in f32. */
 static weft_tensor *record(const char *where, const weft_expression *e, weft_tensor *const *in, int n) {
     weft_tensor *wide[WEFT_EXPRESSION_OPERANDS];
     for (int i = 0; i < n; i++) {
@@ -31,7 +32,7 @@ static weft_tensor *record(const char *where, const weft_expression *e, weft_ten
     }
     weft_tensor *y = weft__expression_record(where, e, wide);
     if (y->error) return y;
-    y = weft__expand_to(where, y, in[0]->rank, in[0]->shape); /* of numbers alone */
+    y = weft__expand_to(where, y, in[0]->rank, in[0]->shape); /* for an expression of numbers only */
     return y->error || y->dtype == WEFT_BOOL ? y : as_dtype(where, y, (weft_dtype)in[0]->dtype);
 }
 
@@ -56,14 +57,15 @@ static void expand(const char *where, const void *params, weft_tensor *const *in
             op->name, dialects[op->source.language], weft_device_of(op->ctx));
 }
 
-/* in: the operands, the result and its gradient, in the order of the letters of `gradients`. */
+/* Records the gradients. in: the operands, the result and its gradient, in the order of the letters of
+ * `gradients`. */
 static void expand_gradient(const char *where, const void *params, weft_tensor *const *in,
                             weft_tensor **out) {
     const weft_defined_op *op = op_of(params);
     weft_tensor *given[WEFT_EXPRESSION_OPERANDS];
     memcpy(given, in, (size_t)(op->arity + 2) * sizeof *in);
-    /* The result recorded anew, which is the same one to the compiler: what a gradient owes to it then
-     * reaches the operands here, and not once more through the one outside. */
+    /* Records the result again; the compiler unifies both copies. A second derivative then reaches the
+     * operands through this copy, and not once more through the one outside. */
     weft__composite(where, &op->forward, params, in, &given[op->arity]);
     for (int i = 0; i < op->arity; i++) {
         out[i] = NULL;
@@ -104,10 +106,10 @@ static weft_status read(weft_defined_op *op, const char *text, const char *lette
     return WEFT_OK;
 }
 
-/* Characters of a function's name that every compiler tells apart (C17, 5.2.4.1). */
+/* Number of characters of a function's name that every compiler tells apart (C17, 5.2.4.1). */
 #define SOURCE_NAME_MAX 63
 
-/* The source's one dtype, name and dialect. */
+/* Checks and stores the source: it must have one dtype, a function's name and a dialect. */
 static weft_status read_source(weft_defined_op *op, const weft_op_options *options) {
     const uint32_t halves = 1u << WEFT_F16 | 1u << WEFT_BF16;
     bool name = !(op->name[0] >= '0' && op->name[0] <= '9');

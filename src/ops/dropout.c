@@ -1,9 +1,10 @@
 /* Dropout (Srivastava et al. 2014), scaled at training time. The mask is a function of the layer's random
- * stream, so backward draws it again instead of keeping it. */
+ * stream. The backward pass draws it again instead of keeping it.
+ * Must not know: layers. Read next: source.c. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 
-/* One draw for each element of the first `drawn` dimensions. */
+/* Draws one number for each element of the first `drawn` dimensions. The other dimensions share it. */
 static weft_tensor *drop(const char *name, const char *where, weft_tensor *x, int drawn, double p) {
     if (!(p >= 0.0 && p <= 1.0))
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: probability %g is not in 0..1", name, p);

@@ -1,13 +1,16 @@
-/* Einstein's summation: an equation is read into labels of dimensions, operands lose repeated labels by
- * diagonals, and pairs are contracted, the cheapest first, until one is left. A pair is a matrix product over
- * (batch, rows, inner) and (batch, inner, columns), or a product element by element where nothing is summed.
- * Made of other ops: no kernel and no gradient of its own. Read next: matmul.c, arrange.c. */
+/* Einstein summation. The equation is read into labels of dimensions. Labels that repeat within an operand
+ * become diagonals. Then pairs of operands are contracted, the cheapest first, until one is left. A pair is a
+ * matmul over (batch, rows, inner) and (batch, inner, columns), or an elementwise multiplication if nothing
+ * is summed.
+ * Must not know: kernels; einsum is made of other ops and has no gradient of its own.
+ * Read next: matmul.c, arrange.c. */
 #include <string.h>
 #include "ops/ops.h"
 
+/* Labels 0 to 51 are the letters A-Z, a-z. The dimensions of an ellipsis have the last labels. */
 enum { LETTERS = 52, LABELS = LETTERS + WEFT_MAX_RANK, MOST_OPERANDS = 32 };
 
-/* An operand, or what some were contracted to: dimension i has label[i], each label once. */
+/* An operand, or the result of a contraction. Dimension i has label[i]; each label occurs once. */
 typedef struct term {
     weft_tensor *x;
     int label[WEFT_MAX_RANK];
@@ -16,11 +19,11 @@ typedef struct term {
 typedef struct equation {
     const char *where, *text;
     weft_context *ctx;
-    int n_terms, n_out, dots; /* dimensions that the longest ellipsis stands for */
+    int n_terms, n_out, dots; /* dots: number of dimensions that the longest ellipsis stands for */
     bool dotted_out;
     term terms[MOST_OPERANDS];
     int out[WEFT_MAX_RANK];
-    int seen[LABELS]; /* how often it stands among the inputs */
+    int seen[LABELS]; /* how often the label occurs among the inputs */
     int64_t extent[LABELS];
 } equation;
 
@@ -34,7 +37,7 @@ static int label_of(char c) {
     return c >= 'a' && c <= 'z' ? c - 'a' + 26 : -1;
 }
 
-/* The labels of one operand up to ',' or the arrow; -1 stands for an ellipsis. */
+/* Reads the labels of one operand, up to ',' or the arrow. -1 stands for an ellipsis. */
 static weft_tensor *read_labels(const equation *e, const char **at, int *labels, int *count) {
     *count = 0;
     bool dotted = false;
@@ -55,7 +58,8 @@ static weft_tensor *read_labels(const equation *e, const char **at, int *labels,
     return NULL;
 }
 
-/* Gives every dimension of the operand its label; those of an ellipsis end with the last. */
+/* Gives each dimension of the operand its label. The dimensions of an ellipsis get labels from the end, so
+ * that they are aligned at the last one. */
 static weft_tensor *read_operand(equation *e, const char **at, weft_tensor *x, int *full) {
     int labels[WEFT_MAX_RANK + 1], count, n = 0;
     const char *start = *at;
@@ -88,7 +92,7 @@ static weft_tensor *read_operand(equation *e, const char **at, weft_tensor *x, i
     return NULL;
 }
 
-/* Repeated labels become diagonals; an extent of 1 under a longer label is no dimension. */
+/* Turns repeated labels into diagonals. Drops extents of 1 whose label has a longer extent elsewhere. */
 static void simplify(const equation *e, term *t, const int *full) {
     int rank = t->x->rank;
     memcpy(t->label, full, (size_t)rank * sizeof *full);
@@ -170,7 +174,7 @@ static int place_of(const term *t, int label) {
     return -1;
 }
 
-/* Is the label needed beside terms a and b? */
+/* Whether the output, or a term other than a and b, needs the label. */
 static bool needed(const equation *e, int label, int a, int b) {
     for (int i = 0; i < e->n_out; i++)
         if (e->out[i] == label) return true;
@@ -179,7 +183,7 @@ static bool needed(const equation *e, int label, int a, int b) {
     return false;
 }
 
-/* Sums over the labels that only term t has. */
+/* Sums term `at` over the labels that nothing else needs. */
 static void sum_alone(equation *e, int at, int other) {
     term *t = &e->terms[at];
     uint32_t mask = 0;
@@ -200,7 +204,8 @@ static void sum_alone(equation *e, int at, int other) {
     if (!weft__poisoned(t->x)) t->x = weft__reshape_to(e->where, t->x, n, shape);
 }
 
-/* Which labels of a pair are what: of both and kept, of one, of both and summed. */
+/* The roles of labels in a pair. BATCH: in both and kept. ROWS, COLUMNS: in one. INNER: in both and
+ * summed. */
 typedef enum group { BATCH, ROWS, COLUMNS, INNER, GROUPS } group;
 
 static double cost_of(const equation *e, int a, int b) {
@@ -211,7 +216,8 @@ static double cost_of(const equation *e, int a, int b) {
     return cost;
 }
 
-/* t with its dimensions in the order of three groups, each as one; without the first where that is empty. */
+/* t with its dimensions merged into three groups, in the given order. The first group is left out if it is
+ * empty. */
 static weft_tensor *grouped(const char *where, const term *t, const int (*labels)[2 * WEFT_MAX_RANK],
                             const int *counts, const group *order) {
     int by[WEFT_MAX_RANK], n = 0;
@@ -226,7 +232,7 @@ static weft_tensor *grouped(const char *where, const term *t, const int (*labels
     return weft__poisoned(x) ? x : weft__reshape_to(where, x, 3 - from, shape + from);
 }
 
-/* Contracts terms a < b into a; b's place is closed. */
+/* Contracts terms a < b into a and removes b. */
 static void contract(equation *e, int a, int b) {
     int labels[GROUPS][2 * WEFT_MAX_RANK], counts[GROUPS] = {0}, rank = 0;
     sum_alone(e, a, b);

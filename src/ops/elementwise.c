@@ -1,4 +1,5 @@
-/* Recording the rows of the op table: broadcasting and dtypes of elementwise ops. */
+/* Recording of the elementwise ops of the table: dtypes, broadcasting, arithmetic with C numbers.
+ * Must not know: kernels, gradients. Read next: ops.def, movement.c. */
 #include <math.h>
 #include "ops/ops.h"
 
@@ -36,7 +37,7 @@ static const char *const class_text[] = {"a float dtype", "a real number, not bo
 
 static weft_tensor *check_dtypes(const char *where, weft_op op, int n, weft_tensor *const *in) {
     char a[WEFT_SHAPE_TEXT], b[WEFT_SHAPE_TEXT];
-    int first = n == 3 ? 1 : 0; /* where: the first operand is the condition */
+    int first = n == 3 ? 1 : 0; /* the first operand of WHERE is the condition */
     if (n == 3 && in[0]->dtype != WEFT_BOOL)
         return weft__poison(in[0]->ctx, where, WEFT_ERR_DTYPE, "%s: the condition is %s, not bool",
                             weft__op_name((int)op), weft__tensor_text(in[0], a));
@@ -79,7 +80,7 @@ bool weft__row_accepts(weft_op op, weft_dtype dtype) {
                                         : weft__dtype_in(dtype, (weft_dtype_class)rows[op].class);
 }
 
-/* ---- the public functions of the rows ---- */
+/* ---- the public functions of the table ---- */
 
 #define W_ELEM1(id, name, dtypes, result, expr, grad, doc)                                                   \
     weft_tensor *weft_##name##_at(const char *where, weft_tensor *x) {                                       \
@@ -96,7 +97,7 @@ bool weft__row_accepts(weft_op op, weft_dtype dtype) {
     }
 #include "ops/ops.def"
 
-/* ---- arithmetic with numbers ---- */
+/* ---- arithmetic with C numbers ---- */
 
 static weft_tensor *with_number(const char *where, weft_op op, weft_tensor *x, double value) {
     weft_tensor *bad = weft__reject(weft__op_name((int)op), where, &x, 1);
@@ -120,7 +121,8 @@ weft_tensor *weft_square_at(const char *where, weft_tensor *x) {
     return mul(x, x);
 }
 
-/* A limit that every value of the dtype keeps: there is nothing to do, and it need not be such a value. */
+/* Whether no value of the dtype is beyond the limit. Then clamp has nothing to do, and the dtype need not
+ * hold the limit. */
 static bool keeps_low(weft_dtype dtype, double low) {
     bool has_sign = dtype == WEFT_I8 || dtype == WEFT_I16 || dtype == WEFT_I32 || dtype == WEFT_I64;
     int bits = (int)(8 * weft_dtype_size(dtype));
@@ -133,8 +135,8 @@ static bool keeps_high(weft_dtype dtype, double high) {
     return high == HUGE_VAL || (!weft_dtype_is_float(dtype) && high >= ldexp(1, bits) - 1);
 }
 
-/* x where it is inside the limit; else, without a gradient, the limit or NaN. A maximum or minimum alone
- * would have half of one at the limit, and all of it at NaN. */
+/* x inside the limit. Outside it is the limit, or NaN, without a gradient. A maximum or minimum alone would
+ * have half a gradient at the limit, and a whole one at NaN. */
 static weft_tensor *limited(const char *where, weft_op inside, weft_op farthest, weft_tensor *x,
                             double limit) {
     weft_tensor *in[2] = {x, weft__number(x->ctx, where, "clamp", (weft_dtype)x->dtype, 0, NULL, limit)};

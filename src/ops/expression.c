@@ -1,7 +1,8 @@
-/* Reads a scalar expression of C by recursive descent. Functions are those that the rows of ops.def call: a
- * row whose expression is w_name(a, b) makes w_name a function of two; so a new row is a new function.
- * Operators are C's, / is w_div. Numbers are of the operands' dtype, (T) makes a bool one. Read next:
- * custom.c. */
+/* Reads a scalar expression of C by recursive descent. Its functions are those that ops.def calls: a table
+ * entry whose expression is w_name(a, b) makes w_name a function of two arguments. A new entry is therefore a
+ * new function. Operators are those of C; / is w_div. Numbers have the operands' dtype. (T) turns a bool into
+ * a number.
+ * Must not know: devices. Read next: custom.c. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "base/number.h"
 #include "ops/expression.h"
 
-/* The rows with what they are written as. */
+/* The elementwise ops, with the expression of each in ops.def and its number of operands. */
 static const struct {
     const char *text;
     int n;
@@ -56,7 +57,8 @@ static int add_term(reader *r, const char *from, weft_term term) {
     return r->e->count++;
 }
 
-/* Row `op` on terms, whose kinds must fit: conditions first, numbers where there are no bits. */
+/* Adds op `op` on terms. A condition and a number must not be mixed, and only ops on bits accept
+ * conditions. */
 static int calc(reader *r, const char *from, weft_op op, const int *in) {
     weft_term term = {.kind = WEFT_TERM_CALC, .op = (uint8_t)op, .in = {-1, -1, -1}};
     const bool bits = op == WEFT_OP_AND || op == WEFT_OP_OR || op == WEFT_OP_XOR || op == WEFT_OP_NOT;
@@ -81,7 +83,7 @@ static int calc(reader *r, const char *from, weft_op op, const int *in) {
 
 static int expression(reader *r, int lowest);
 
-/* The row that is written as w_name(a, b) with so many letters. */
+/* The op whose expression is the function's name with n arguments; -1: none. */
 static int function_named(const char *name, size_t length, int n) {
     static const char *const letters[] = {"", "(a)", "(a, b)", "(a, b, c)"};
     for (int op = 0; op < WEFT_OP_COUNT; op++)
@@ -111,7 +113,7 @@ static int call(reader *r, const char *name, size_t length) {
                  (int)length);
 }
 
-/* A number, an operand, a call, or what is in brackets. */
+/* Reads a number, an operand, a call, or an expression in brackets. */
 static int primary(reader *r) {
     skip(r);
     const char *from = r->at;
@@ -173,7 +175,7 @@ static int unary(reader *r) {
     return term;
 }
 
-/* C's operators, the longer ones first, and how strongly they bind. */
+/* C's operators, longer ones first, and how strongly they bind. */
 static const struct {
     const char *text;
     weft_op op;
@@ -192,7 +194,7 @@ static int operator_at(reader *r) {
     return -1;
 }
 
-/* Operators that bind at least so strongly, from left to right. */
+/* Reads operators that bind at least as strongly as `lowest`, from left to right. */
 static int expression(reader *r, int lowest) {
     if (++r->depth > DEEPEST) return too_deep(r, r->at);
     int left = unary(r);

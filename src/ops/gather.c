@@ -1,7 +1,11 @@
 /* Reading and writing by index: gather, its transpose scatter-add, and update, the slice assignment of
- * caches. gather:  x (A, n, B), index (I) -> (A, I, B); gradient: scatter of dy into zeros (A, n, B) scatter:
- * index (I), source (A, I, B) -> (A, n, B), repeated indices added in order update:  x (A, n, B), value (A,
- * m, B), offset -> x with elements offset..offset+m-1 replaced */
+ * caches.
+ *
+ *     gather:       x (A, n, B), index (I) -> (A, I, B). Gradient: dy scattered into zeros (A, n, B).
+ *     scatter_add:  index (I), source (A, I, B) -> (A, n, B). Slices of equal index are added in order.
+ *     update:       x (A, n, B), value (A, m, B), offset -> x with elements offset..offset+m-1 replaced.
+ *
+ * Must not know: kernels. Read next: sort.c, autodiff/rules.c. */
 #include "ops/ops.h"
 
 static weft_tensor *check_index(const char *where, const char *op, weft_tensor *index) {
@@ -78,7 +82,7 @@ weft_tensor *weft_scatter_add_at(const char *where, weft_tensor *x, weft_tensor 
     weft_dtype dtype = (weft_dtype)x->dtype;
     if (weft_dtype_is_float(dtype) || weft_dtype_size(dtype) >= 4)
         return add(x, weft__scatter(where, index, source, axis, x->shape[axis], false));
-    source = weft_cast_at(where, source, WEFT_I32); /* which wraps to the same values */
+    source = weft_cast_at(where, source, WEFT_I32); /* wraps to the same values */
     return source->error
                ? source
                : add(x, weft_cast_at(where, weft__scatter(where, index, source, axis, x->shape[axis], false),
@@ -111,7 +115,8 @@ weft_tensor *weft_update_at(const char *where, weft_tensor *x, weft_tensor *valu
                       sizeof attr, &attr);
 }
 
-/* Row (a, b) of x begins at element a * n * B + b of it: an index into all of x as one vector. */
+/* Row (a, b) of x begins at element a * n * B + b. So one gather over x as a vector reads elements of all
+ * rows. */
 weft_tensor *weft__take_along(const char *where, weft_tensor *x, weft_tensor *index, int axis, bool unique) {
     const bool wide = index->dtype == WEFT_I64 || x->numel > INT32_MAX;
     const weft_dtype dtype = wide ? WEFT_I64 : WEFT_I32;
@@ -132,8 +137,8 @@ weft_tensor *weft__take_along(const char *where, weft_tensor *x, weft_tensor *in
     return weft__gather(where, weft__reshape_to(where, x, 1, &x->numel), at, 0, unique);
 }
 
-/* An index outside its row would be another row's element: a gather of 0..n-1 is the identity, but records a
- * fault. */
+/* Checks the index, then gathers. An index outside its row would read an element of another row. The check is
+ * a gather of 0..n-1: the identity, which records a fault for an index that is out of range. */
 weft_tensor *weft_take_along_axis_at(const char *where, weft_tensor *x, weft_tensor *index, int dim) {
     weft_tensor *in[2] = {x, index}, *bad = weft__reject("take_along_axis", where, in, 2);
     if (bad || !x || (bad = check_index(where, "take_along_axis", index))) return bad;

@@ -1,9 +1,10 @@
-/* Logits in parts: a loss over many rows and classes records the product that makes its logits once for each
- * part of the rows, so that only a part of them is ever there. Must not know: losses. Read next: loss.c. */
+/* Logits in parts. The matmul that makes the logits of a loss is recorded once for each part of the rows.
+ * Then only one part of the logits is in memory at a time.
+ * Must not know: losses. Read next: loss.c. */
 #include "ops/head.h"
 #include "ops/ops.h"
 
-/* A part holds no more than this where nobody says how many there are. */
+/* Maximum size of a part if the user does not set the number of parts. */
 #define PART_BYTES (INT64_C(1) << 30)
 
 int64_t weft__logit_parts_of(int64_t rows, int64_t classes, weft_dtype dtype) {
@@ -14,7 +15,8 @@ int64_t weft__logit_parts_of(int64_t rows, int64_t classes, weft_dtype dtype) {
     return parts < rows ? parts : rows;
 }
 
-/* Classes that take no probability: chosen by a vector over the classes to be a number. */
+/* Whether t is a mask of classes: a vector over the classes chooses between logits and a number. *vector and
+ * *number get both. */
 static bool is_mask(const weft_tensor *t, const weft_tensor **vector, double *number) {
     if (t->op != WEFT_OP_WHERE) return false;
     const weft_tensor *which = t->in[0], *other = t->in[2];
@@ -28,10 +30,11 @@ static bool is_mask(const weft_tensor *t, const weft_tensor **vector, double *nu
     return true;
 }
 
-/* So many casts, shapes and masks are followed: what is recorded anew for a part recurses over them. */
+/* Maximum number of casts, shapes and masks between the matmul and the loss. Recording a part recurses over
+ * them. */
 enum { FOLLOW_MOST = 64 };
 
-/* The product behind a widening, shapes and a mask; NULL: something else, or it has its values already. */
+/* The matmul under a cast, shapes and a mask. NULL: there is none, or it is evaluated already. */
 static weft_tensor *product_of(weft_tensor *logits) {
     const weft_tensor *vector;
     weft_tensor *t = logits;
@@ -49,7 +52,7 @@ static weft_tensor *product_of(weft_tensor *logits) {
     return rows && t->shape[1] == logits->shape[logits->rank - 1] ? t : NULL;
 }
 
-/* What the logits make of their product, of a part of its rows. */
+/* Records for a part of the matmul's rows what `logits` records for all rows. */
 static weft_tensor *follow(const char *where, const weft_tensor *logits, const weft_tensor *product,
                            weft_tensor *part) {
     const weft_tensor *vector;
@@ -79,8 +82,8 @@ void weft__logit_mark(weft_tensor *logits, int64_t parts) {
     product->parts = (uint32_t)weft__smaller(parts, product->shape[0]);
 }
 
-/* The matrix of classes, narrowed anew where it is narrowed: the gradients of parts are then added up in the
- * dtype that it is kept in. */
+/* The matrix of classes. A cast of it is recorded again for the part. So the gradients of parts are added up
+ * in the dtype in which the matrix is kept. */
 static weft_tensor *narrowed_anew(const char *where, weft_tensor *t, int depth) {
     if (t->leaf || depth == FOLLOW_MOST) return t;
     if (t->op == WEFT_OP_CAST) return weft__rounded_at(where, t->in[0], weft_dtype_of(t));

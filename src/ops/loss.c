@@ -1,11 +1,13 @@
-/* Losses. Operands are never broadcast: a difference of shapes is an error that names both. The loss of f16
- * and bf16 operands is computed and returned in f32. */
+/* Losses. Operands are never broadcast: a difference of shapes is an error that names both. Losses of f16 and
+ * bf16 operands are computed and returned in f32.
+ * Must not know: layers. Read next: head.c for logits in parts. */
 #include <weft/profile.h>
 #include "ops/composite.h"
 #include "ops/head.h"
 #include "ops/ops.h"
 
-/* What is recorded until the matching done is the loss, for profiles; unless a gradient is being recorded. */
+/* Marks nodes recorded until the matching done as the loss, for profiles. Nodes of a gradient keep their
+ * stage. */
 static uint8_t begin(const weft_tensor *x) {
     uint8_t outer = x->ctx->stage;
     if (outer == WEFT_STAGE_FORWARD) x->ctx->stage = WEFT_STAGE_LOSS;
@@ -28,7 +30,7 @@ static weft_tensor *reduce(const char *where, weft_tensor *x, weft_reduction red
                : weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "loss: unknown reduction %d", (int)reduction);
 }
 
-/* NULL when both are floats of one shape and dtype. */
+/* NULL if both are floats of one shape and dtype; else a poisoned tensor. */
 static weft_tensor *reject_pair(const char *name, const char *where, weft_tensor *x, weft_tensor *target) {
     weft_tensor *bad = weft__reject(name, where, (weft_tensor *[]){x, target}, 2);
     if (!bad && x) bad = reject_float(name, where, x);
@@ -72,7 +74,7 @@ weft_tensor *weft_huber_at(const char *where, weft_tensor *x, weft_tensor *targe
     return done(x, outer, reduce(where, select(outside, far, near), reduction));
 }
 
-/* x * ([x > 0] - target) + log1p(exp(-|x|)): no cancellation where the target is 0 or 1. */
+/* x * ([x > 0] - target) + log1p(exp(-|x|)). Nothing cancels where the target is 0 or 1. */
 weft_tensor *weft_bce_with_logits_at(const char *where, weft_tensor *logits, weft_tensor *target,
                                      weft_reduction reduction) {
     weft_tensor *bad = reject_pair("bce_with_logits", where, logits, target);
@@ -116,9 +118,9 @@ static weft_tensor *reject_classes(const char *where, weft_tensor *logits, weft_
     return reject_float("cross_entropy", where, weights);
 }
 
-/* The target classes of a cross-entropy, which of them count for nothing (NULL: none), and what each class
- * counts for (C) (NULL: 1). A class goes through a gather of 0..C-1, which is the identity but records a
- * fault where it is out of range. */
+/* The targets of a cross-entropy. ignored: positions that do not count (NULL: none). weights: weight of each
+ * class (C) (NULL: 1). The class passes through a gather of 0..C-1. That is the identity, but it records a
+ * fault for a class out of range. */
 typedef struct classes {
     weft_tensor *target, *ignored, *weights;
 } classes;
@@ -137,15 +139,15 @@ static classes check_classes(const char *where, weft_tensor *logits, weft_tensor
     return c;
 }
 
-/* 1 where a class is the row's target, else 0, as a bool (..., C). */
+/* A bool (..., C): true where a class is the row's target. */
 static weft_tensor *one_hot(const char *where, weft_tensor *logits, weft_tensor *target) {
     return eq(weft_unsqueeze_at(where, target, -1),
               weft_iota(logits->ctx, WEFT_I32, logits->rank, logits->shape));
 }
 
-/* Minus the log-probability of the target of each row (...), with label smoothing. Everything is one row
- * kernel: the logits are read once. Weights go with the classes whose probabilities they are, as PyTorch's.
- * Smoothing spreads over the classes that there are: those that a mask gave -inf take no share. */
+/* Minus the log-probability of the target of each row (...), with label smoothing. All of it is one row
+ * kernel, which reads the logits once. The weight of a class multiplies its own probability, as in PyTorch.
+ * Smoothing covers only classes whose logit is not -inf: masked classes take no share. */
 static weft_tensor *row_losses(const char *where, weft_tensor *logits, classes c, double smoothing) {
     weft_tensor *hot = one_hot(where, logits, c.target);
     weft_tensor *x = widen(where, logits);
@@ -167,7 +169,7 @@ static weft_tensor *row_losses(const char *where, weft_tensor *logits, classes c
     return add(mulc(nll, 1.0 - smoothing), mulc(spread, smoothing));
 }
 
-/* The losses of rows, 0 where the target counts for nothing. */
+/* The losses of rows; 0 where the target is ignored. */
 static weft_tensor *counted_losses(const char *where, weft_tensor *logits, classes c,
                                    const weft_cross_entropy_options *o) {
     weft_tensor *losses = row_losses(where, logits, c, o->smoothing);
@@ -182,7 +184,7 @@ static classes rows_of(const char *where, classes c, int64_t first, int64_t coun
     return c;
 }
 
-/* A sum over parts of the rows, or with WEFT_NONE the losses of all. */
+/* The losses in parts of the rows: their sum, or with WEFT_NONE all of them. */
 static weft_tensor *part_losses(const char *where, weft_tensor *logits, classes c, int64_t parts,
                                 const weft_cross_entropy_options *o) {
     weft_context *ctx = logits->ctx;
@@ -218,7 +220,7 @@ static weft_tensor *cross_entropy(const char *where, weft_tensor *logits, weft_t
     const bool plain = !o.use_ignore && !c.weights;
     if (summed && !(mean && !plain)) return mean ? mulc(losses, 1.0 / (double)target->numel) : losses;
     if (plain || !mean) return reduce(where, losses, o.reduction);
-    /* The mean over what the positions count for; 0 where none does. */
+    /* The mean: the sum divided by the sum of weights that count; 0 if that is 0. */
     weft_tensor *each = c.weights ? weft_gather_at(where, c.weights, c.target, 0)
                                   : weft__constant(losses->ctx, where, weft_dtype_of(losses), target->rank,
                                                    target->shape, 1, 1);

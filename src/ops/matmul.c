@@ -1,6 +1,7 @@
-/* Matrix product: y (..., m, n) = a (..., m, k) b (..., k, n), leading dimensions broadcast.
- * A matrix b shared by all of a's batches is one product over (batch * m) rows, so that neither it nor its
- * gradients are copied or summed over the batch. Gradients: da = dy b^T, db = a^T dy. */
+/* Matrix multiplication: y (..., m, n) = a (..., m, k) b (..., k, n). Leading dimensions broadcast. A matrix
+ * b that all batches of a share is one matmul over (batch * m) rows. So neither b nor its gradient is copied
+ * or summed over the batch. Gradients: da = dy b^T, db = a^T dy.
+ * Must not know: devices. Read next: complex_matmul.c, autodiff/rules.c. */
 #include "ops/ops.h"
 
 static weft_tensor *node(const char *where, weft_tensor *a, weft_tensor *b) {
@@ -11,7 +12,7 @@ static weft_tensor *node(const char *where, weft_tensor *a, weft_tensor *b) {
                       (weft_tensor *const[]){a, b}, 0, NULL);
 }
 
-/* Both at least matrices. */
+/* The matmul of two tensors of rank 2 or more. */
 static weft_tensor *product(const char *where, weft_tensor *a, weft_tensor *b) {
     int64_t m = a->shape[a->rank - 2], k = a->shape[a->rank - 1], n = b->shape[b->rank - 1];
     char ta[WEFT_SHAPE_TEXT], tb[WEFT_SHAPE_TEXT];

@@ -1,14 +1,15 @@
-/* Maxima over small windows of the last dimensions, as a composite of the largest elements and of which they
- * are: the gradient goes to these alone. Every element of a window is a slice of x, so that both are
- * elementwise and run over the memory of x as it lies. No device takes it whole. Must not know: convolution.
- * Read next: pool.c. */
+/* Maxima over small windows of the last dimensions, as a composite with two outputs: the largest elements,
+ * and their places within the windows. The gradient goes to these places alone. Each element of a window is a
+ * slice of x. So both outputs are elementwise and read x in its memory order. No device computes it as a
+ * whole.
+ * Must not know: convolution. Read next: pool.c. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
 static int64_t taps_of(const weft_max_params *p) { return p->size[0] * p->size[1]; }
 
-/* Lines are images of one row: dimension i of the window counted from the end of x. */
+/* The dimension of a tensor for dimension i of the window. Lines are images of one row. */
 static int dim_of(int rank, int i) { return rank - 2 + i; }
 
 static void shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype, int *rank,
@@ -20,14 +21,14 @@ static void shape(const void *params, weft_tensor *const *in, int output, weft_d
     for (int i = 0; i < 2; i++) dims[dim_of(*rank, i)] = p->count[i];
 }
 
-/* WEFT_MAX_TAPS places fit a byte. */
+/* A constant u8: places within a window, up to WEFT_MAX_TAPS, fit into a byte. */
 static weft_tensor *number(const char *where, weft_tensor *like, int64_t value) {
     return weft__poisoned(like)
                ? like
                : weft__constant(like->ctx, where, WEFT_U8, like->rank, like->shape, (double)value, value);
 }
 
-/* Element `tap` of all windows of x, which is padded. */
+/* Element `tap` of all windows of x. x is padded already. */
 static weft_tensor *element(const char *where, weft_tensor *x, const weft_max_params *p, int64_t tap) {
     const int64_t at[2] = {tap / p->size[1], tap % p->size[1]};
     int64_t start[WEFT_MAX_RANK] = {0}, stop[WEFT_MAX_RANK], step[WEFT_MAX_RANK];
@@ -42,7 +43,7 @@ static weft_tensor *element(const char *where, weft_tensor *x, const weft_max_pa
     return weft_slice_at(where, x, start, stop, step);
 }
 
-/* Of equal ones the first is the largest; the first that is not a number is larger than all numbers. */
+/* Among equal elements the first is the largest. The first NaN is larger than all numbers. */
 static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
     const weft_max_params *p = params;
     int64_t around[WEFT_MAX_RANK] = {0};
@@ -61,7 +62,8 @@ static void expand(const char *where, const void *params, weft_tensor *const *in
 
 /* ---- the gradient ---- */
 
-/* Windows side by side that share no element: each element asks whether it is its window's. */
+/* The gradient for adjacent windows that share no element: each element asks whether it is its window's
+ * largest. */
 static weft_tensor *spread_apart(const char *where, weft_tensor *g, weft_tensor *place,
                                  const weft_max_params *p) {
     const int64_t taps = taps_of(p), window[3] = {p->size[0], 1, p->size[1]};
@@ -80,9 +82,14 @@ static weft_tensor *spread_apart(const char *where, weft_tensor *g, weft_tensor 
     return weft__reshape_to(where, select(chosen, g, zero(g)), rank, whole);
 }
 
-/* Windows that overlap, or leave some out: elements whose places leave the same rest by the stride are in the
- * same taps of windows that lie side by side. Sums of the shifted windows for each rest, laid between each
- * other. NULL: no tap has that rest. */
+/* The gradient for windows that overlap or leave elements out. Take the elements whose index has remainder
+ * `rest` by the stride. They meet the same taps, in consecutive windows. So their gradient is a sum of
+ * shifted windows; the sums of all remainders are then interleaved. NULL: no tap has this remainder.
+ *
+ *     stride 2, size 3:   index      0  1  2  3  4  5  6
+ *                         window 0   0  1  2                  remainder 0 meets taps 0 and 2,
+ *                         window 1         0  1  2            remainder 1 meets tap 1
+ *                         window 2               0  1  2 */
 static weft_tensor *spread_rest(const char *where, weft_tensor *g, weft_tensor *place,
                                 const weft_max_params *p, const int64_t *rest, const int64_t *blocks) {
     weft_tensor *sum = NULL;
@@ -113,7 +120,7 @@ static weft_tensor *spread_each(const char *where, weft_tensor *g, weft_tensor *
         whole[rank - 2 + i] = blocks[i] * p->stride[i];
     }
     weft_tensor *sum = NULL;
-    int64_t rests[2]; /* those behind a window have no tap */
+    int64_t rests[2]; /* larger remainders have no tap */
     for (int i = 0; i < 2; i++) rests[i] = weft__smaller(p->stride[i], (p->size[i] - 1) * p->dilation[i] + 1);
     for (int64_t r = 0; r < rests[0] * rests[1]; r++) {
         const int64_t rest[2] = {r / rests[1], r % rests[1]};
@@ -134,7 +141,7 @@ static weft_tensor *spread_each(const char *where, weft_tensor *g, weft_tensor *
     return sum;
 }
 
-/* Leading dimensions as one where two more would be too many. */
+/* Merges leading dimensions if two more dimensions would be too many. */
 static weft_tensor *room_for_two(const char *where, weft_tensor *t) {
     int64_t shape[WEFT_MAX_RANK] = {1};
     if (weft__poisoned(t) || t->rank + 2 <= WEFT_MAX_RANK) return t;

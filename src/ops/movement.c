@@ -1,5 +1,6 @@
-/* Movement: reshape, permute, expand, pad, slice and what is made of them. All are views; concat is a choice
- * between guarded views, so that each element is read once. */
+/* Movement: reshape, permute, expand, pad, slice, and functions made of them. All are views. concat is a
+ * choice between guarded views, so that each element is read once.
+ * Must not know: kernels. Read next: arrange.c, graph/view.h. */
 #include <string.h>
 #include "ops/ops.h"
 
@@ -79,7 +80,7 @@ bool weft__is_transpose(const weft_tensor *x) {
 }
 
 weft_tensor *weft__expand_to(const char *where, weft_tensor *x, int rank, const int64_t *shape) {
-    if (x->rank < rank) { /* new leading extents of 1 */
+    if (x->rank < rank) { /* add leading extents of 1 */
         int64_t ones[WEFT_MAX_RANK];
         for (int i = 0; i < rank; i++) ones[i] = i < rank - x->rank ? 1 : x->shape[i - (rank - x->rank)];
         x = weft__reshape_to(where, x, rank, ones);
@@ -107,7 +108,7 @@ weft_tensor *weft_expand_at(const char *where, weft_tensor *x, int rank, const i
     return weft__expand_to(where, x, rank, shape);
 }
 
-/* Zeros around. */
+/* Adds zeros around x. */
 static weft_tensor *pad_zeros(const char *where, weft_tensor *x, const int64_t *before,
                               const int64_t *after) {
     weft_attr_pad attr = {{0}, {0}};
@@ -128,7 +129,7 @@ static weft_tensor *pad_zeros(const char *where, weft_tensor *x, const int64_t *
                       &attr);
 }
 
-/* True inside the padding's border. */
+/* A bool that is true where the padded tensor holds x. */
 static weft_tensor *pad_mask(const char *where, weft_tensor *x, const int64_t *before, const int64_t *after) {
     weft_tensor *ones = weft__constant(x->ctx, where, WEFT_BOOL, x->rank, x->shape, 1, 1);
     return ones->error ? ones : pad_zeros(where, ones, before, after);
@@ -145,7 +146,7 @@ weft_tensor *weft_pad_at(const char *where, weft_tensor *x, const int64_t *befor
     return select(pad_mask(where, x, before, after), padded, weft_full_like_at(where, padded, value));
 }
 
-/* Python's slice(start, stop, step).indices(extent), with the number of elements. */
+/* Computes Python's slice(start, stop, step).indices(extent). Returns the number of elements. */
 static int64_t slice_indices(int64_t extent, int64_t *start, int64_t stop, int64_t step) {
     int64_t low = step < 0 ? -1 : 0, high = step < 0 ? extent - 1 : extent;
     *start = *start < 0 ? *start + extent : *start;
@@ -176,7 +177,7 @@ weft_tensor *weft_slice_at(const char *where, weft_tensor *x, const int64_t *sta
         int64_t by = step ? step[i] : 1;
         if (by == 0)
             return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "slice: step 0 in dimension %d", i);
-        if (by > x->shape[i]) by = x->shape[i] + 1; /* as far as any: nothing overflows */
+        if (by > x->shape[i]) by = x->shape[i] + 1; /* reaches beyond any end, and nothing overflows */
         if (by < -x->shape[i]) by = -x->shape[i] - 1;
         int64_t from = start ? start[i] : by > 0 ? 0 : -1;
         if (stop || by > 0)
@@ -256,12 +257,11 @@ weft_tensor *weft_unsqueeze_at(const char *where, weft_tensor *x, int dim) {
     return weft__reshape_to(where, x, x->rank + 1, shape);
 }
 
-/* An element of the result chooses among all parts, and so does an element of a part's gradient: more parts
- * than this are put together in groups first, and those in turn. */
+/* Each element of a concatenation chooses among all parts, and so does each element of a part's gradient.
+ * More parts than this are therefore joined in groups first, and the groups in turn. */
 enum { CONCAT_MOST = 32 };
 
-/* More parts than any program joins: a larger count is a mistake, and the list would be read behind its end.
- */
+/* No program joins more parts. A larger count is a mistake, and the list would be read past its end. */
 enum { MOST_PARTS = 65536 };
 
 static weft_tensor *check_parts(const char *op, const char *where, weft_tensor *const *parts, int count) {

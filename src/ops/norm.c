@@ -1,8 +1,9 @@
-/* Normalisation over the last dimension, or over groups of channels: one row kernel each. The variance is
- * taken in two passes over the row (mean first): one pass loses all digits where the mean is large. */
+/* Normalisation over the last dimension, or over groups of channels; each is one row kernel. The variance
+ * takes two passes over the row (mean first): a single pass loses all digits if the mean is large.
+ * Must not know: layers. Read next: batch_norm.c. */
 #include "ops/composite.h"
 
-/* NULL when `p` (which may be NULL) is a vector as long as the last dimension of x. */
+/* NULL if `p` is a vector as long as the last dimension of x, or NULL; else a poisoned tensor. */
 static weft_tensor *reject_vector(const char *name, const char *what, const char *where, weft_tensor *x,
                                   weft_tensor *p) {
     if (!p) return NULL;
@@ -27,7 +28,7 @@ static weft_tensor *reject_norm(const char *name, const char *where, weft_tensor
     return bad ? bad : reject_vector(name, "beta", where, x, beta);
 }
 
-/* normal * gamma + beta, where they are given, in the dtype of x. */
+/* normal * gamma + beta, in the dtype of x. gamma and beta may be NULL. */
 static weft_tensor *scale_shift(const char *where, weft_tensor *x, weft_tensor *normal, weft_tensor *gamma,
                                 weft_tensor *beta) {
     if (gamma) normal = mul(normal, widen(where, gamma));

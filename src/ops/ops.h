@@ -1,4 +1,5 @@
-/* What op files share: the dtype classes of the table, and recording an op by its number. */
+/* What the files of ops share: the dtype classes of the table, and functions that record nodes of an op.
+ * Must not know: devices, layers. Read next: elementwise.c, movement.c, and build.h for the short names. */
 #ifndef WEFT_OPS_OPS_H
 #define WEFT_OPS_OPS_H
 
@@ -15,51 +16,52 @@ typedef enum weft_dtype_class {
 
 bool weft__dtype_in(weft_dtype dtype, weft_dtype_class class);
 
-/* Does the row of the table accept the dtype? */
+/* Whether the op's table entry accepts the dtype. */
 bool weft__row_accepts(weft_op op, weft_dtype dtype);
 
-/* Records elementwise op `op` of the table on n operands, broadcast against each other. */
+/* Records elementwise op `op` of the table on n operands, which are broadcast against each other. */
 weft_tensor *weft__elementwise(const char *where, weft_op op, int n, weft_tensor *const *in);
 
-/* Records reduction `op` over the dimensions of mask, which stay as extents of 1. */
+/* Records reduction `op` over the dimensions in mask. They remain as extents of 1. */
 weft_tensor *weft__reduce(const char *where, weft_op op, weft_tensor *x, uint32_t mask);
 
-/* x reshaped or expanded if it does not have the shape yet; shapes known to fit. */
+/* x reshaped or expanded to a shape, or x itself if it has that shape. The caller knows that the shape
+ * fits. */
 weft_tensor *weft__reshape_to(const char *where, weft_tensor *x, int rank, const int64_t *shape);
 weft_tensor *weft__expand_to(const char *where, weft_tensor *x, int rank, const int64_t *shape);
-/* Is x recorded as the transpose of a matrix, or of a batch of them? */
+/* Whether x is recorded as the transpose of a matrix, or of a batch of matrices. */
 bool weft__is_transpose(const weft_tensor *x);
 
-/* A constant of any shape. */
+/* A constant of a shape. f is its value in floats, i in integers. */
 weft_tensor *weft__constant(weft_context *ctx, const char *where, weft_dtype dtype, int rank,
                             const int64_t *shape, double f, int64_t i);
-/* Has the dtype the value? Integers and bools lack some. */
+/* Whether the dtype can hold the value. Integers and bools cannot hold all. */
 bool weft__is_value_of(weft_dtype dtype, double value);
-/* The same of one number, refused where the dtype lacks it. */
+/* A constant of one value, given as a double. Poisoned if the dtype cannot hold it; op names the caller in
+ * the message. */
 weft_tensor *weft__number(weft_context *ctx, const char *where, const char *op, weft_dtype dtype, int rank,
                           const int64_t *shape, double value);
 
-/* The key of a random node: a leaf of eight words made at each run from seed, stream and step. */
+/* The key of a random node: a leaf of eight words, computed at each run from seed, stream and step. */
 weft_tensor *weft__random_leaf(weft_context *ctx, const char *where, uint64_t stream);
-/* 32 random bits an element under that key. */
+/* 32 random bits for each element, drawn with that key. */
 weft_tensor *weft__random_node(const char *where, weft_tensor *key, int rank, const int64_t *shape);
-/* The same with the next stream: of the layer being recorded, or of the context outside any. */
+/* A key with the next stream: of the layer that is being recorded, or of the context outside layers. */
 weft_tensor *weft__random_next(weft_context *ctx, const char *where);
 
 /* Zeros (A, extent, B) with the slices of source (A, I, B) added at index (I) along axis. unique: no index
- * comes twice, as those that put something in order. */
+ * occurs twice, as with positions that sort something. */
 weft_tensor *weft__scatter(const char *where, weft_tensor *index, weft_tensor *source, int axis,
                            int64_t extent, bool unique);
-/* What reads so: x (A, n, B) at index (I). */
+/* The reverse: reads the slices of x (A, n, B) at index (I). */
 weft_tensor *weft__gather(const char *where, weft_tensor *x, weft_tensor *index, int axis, bool unique);
-/* take_along_axis of an index that is known to be within 0..n-1; unique: and to have each at most once a row.
- */
+/* take_along_axis with an index that is known to be within 0..n-1. unique: no index occurs twice in a row. */
 weft_tensor *weft__take_along(const char *where, weft_tensor *x, weft_tensor *index, int axis, bool unique);
 
-/* Sums, or products, up to each element along axis; reverse: from there on. Floats, i32, i64 or u64. */
+/* Running sums or products along axis; reverse: from the end. Dtypes: floats, i32, i64, u64. */
 weft_tensor *weft__scan(const char *where, weft_tensor *x, int axis, bool product, bool reverse);
-/* Products of floats or complex numbers along a dimension, which becomes 1, and up to each element, in an
- * order that its extent alone decides. scan.c */
+/* Products of floats or complex numbers along a dimension. product_along: of all, the extent becomes 1.
+ * products_along: running products. The order of multiplications depends on the extent alone. scan.c */
 weft_tensor *weft__product_along(const char *where, weft_tensor *x, int dim);
 weft_tensor *weft__products_along(const char *where, weft_tensor *x, int axis);
 
@@ -68,22 +70,24 @@ static inline bool is_complex(const weft_tensor *x) { return weft_dtype_is_compl
 static inline bool weft__has_gradient(const weft_tensor *x) {
     return weft_dtype_is_float((weft_dtype)x->dtype) || is_complex(x);
 }
-/* Is the row computed of complex numbers? Then: the row, a row with a number (ADD or MUL), a reduction. */
+/* complex_takes: whether complex numbers have the op. The others record it: an elementwise op, an op with a
+ * number (ADD or MUL), a reduction. */
 bool weft__complex_takes(weft_op op);
 weft_tensor *weft__complex_row(const char *where, weft_op op, int n, weft_tensor *const *in);
 weft_tensor *weft__complex_with_number(const char *where, weft_op op, weft_tensor *z, double value);
 weft_tensor *weft__complex_reduce(const char *where, weft_op op, weft_tensor *z, uint32_t mask);
 weft_tensor *weft__complex_scan(const char *where, weft_tensor *z, int axis, bool product);
-weft_tensor *weft__complex_cast(const char *where, weft_tensor *x, weft_dtype dtype); /* to or from */
+weft_tensor *weft__complex_cast(const char *where, weft_tensor *x, weft_dtype dtype); /* to or from complex */
 
 /* ---- complex_matmul.c ---- */
 typedef struct weft_product_params {
-    int64_t conj; /* 1: the left operand is conjugated, 2: the right one */
+    int64_t conj; /* bit 0: the left operand is conjugated; bit 1: the right one */
 } weft_product_params;
-/* Of complex matrices with the same batch; what is recorded as a conjugate is read as it lies. */
+/* The matmul of complex matrices with the same batch. Operands that are recorded as a conjugate are read from
+ * the original, without a copy. */
 weft_tensor *weft__complex_product(const char *where, weft_tensor *a, weft_tensor *b);
 
-/* ---- composites that a device may take whole: composite.c ---- */
+/* ---- composites that a device may compute as a whole: composite.c ---- */
 
 typedef struct weft_composite weft_composite;
 struct weft_composite {
@@ -91,16 +95,18 @@ struct weft_composite {
     weft_heavy_kind kind; /* which a device may take it as, or WEFT_HEAVY_NONE */
     int n_outputs;
     size_t params_bytes; /* at most WEFT_PARAMS_BYTES */
-    /* Dtype and shape of an output. */
+    /* Computes dtype and shape of an output. */
     void (*shape)(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype, int *rank,
                   int64_t *dims);
-    /* The same outputs by other ops. NULL in a gradient: autodiff of the forward's expansion. */
+    /* Records the same outputs by other ops. NULL in a gradient: the compiler differentiates the expansion of
+     * the forward composite. */
     void (*expand)(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out);
-    /* The composite of its gradients, with the same params: inputs are those of the forward, its outputs, and
-     * the gradient of output 0; outputs the gradients of inputs 0..n-1. NULL: autodiff of the expansion. */
+    /* The composite of the gradients, with the same params. Its inputs are the inputs and the outputs of the
+     * forward composite, and the gradient of output 0. Its outputs are the gradients of inputs 0..n-1. NULL:
+     * the gradients of the expansion. */
     const weft_composite *gradient;
-    const weft_composite *forward; /* set in a gradient */
-    /* Instead of both: the gradients of all inputs, recorded from that of output 0. */
+    const weft_composite *forward; /* set in a gradient composite */
+    /* Used instead of both, if set: records the gradients of all inputs from the gradient of output 0. */
     void (*backward)(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads);
     int n_inputs;
 };
@@ -119,34 +125,36 @@ static inline const void *weft__params_of(const weft_tensor *t) {
     return (const char *)t->attr + sizeof(weft_attr_composite);
 }
 
-/* Records a composite; out[] gets its outputs. */
+/* Records a composite and writes its outputs to out[]. */
 void weft__composite(const char *where, const weft_composite *definition, const void *params,
                      weft_tensor *const *in, weft_tensor **out);
 
-/* Output i of a recorded one. */
+/* Output i of a recorded composite. */
 weft_tensor *weft__composite_output(const char *where, weft_tensor *whole, int i);
 
 /* ---- convolve.c ---- */
 
 typedef enum weft_conv_op { WEFT_CONV_OP_FORWARD, WEFT_CONV_OP_INPUT, WEFT_CONV_OP_WEIGHT } weft_conv_op;
-/* x (n, groups in, x[0], x[1]), w (groups out, in, size[0], size[1]), y (n, groups out, y[0], y[1]). */
+/* Shapes: x (n, groups in, x[0], x[1]), w (groups out, in, size[0], size[1]), y (n, groups out, y[0],
+ * y[1]). */
 typedef struct weft_conv_params {
     int64_t op, n, groups, in, out;
     int64_t x[2], size[2], y[2], stride[2], padding[2], dilation[2];
 } weft_conv_params;
-/* y of x and w; x's gradient of y's and w; w's gradient of x and y's. */
+/* Records a convolution or one of its gradients. Operands a, b -> result: x, w -> y; the gradient of y, w ->
+ * the gradient of x; x, the gradient of y -> the gradient of w. */
 weft_tensor *weft__convolve(const char *where, const weft_conv_params *params, weft_tensor *a,
                             weft_tensor *b);
 
 /* ---- custom.c: ops that a program defines ---- */
 typedef struct weft_source {
     const char *name, *text;
-    int language, items; /* weft_dialect; of a group */
+    int language, items; /* weft_dialect; work-items of a group */
 } weft_source;
 
 typedef struct weft_defined_params {
     const struct weft_defined_op *op;
-    const weft_source *source; /* NULL: there is none */
+    const weft_source *source; /* NULL: the op has no source */
 } weft_defined_params;
 
 /* ---- attention.c ---- */
@@ -155,14 +163,17 @@ typedef struct weft_attention_params {
     int64_t causal;
 } weft_attention_params;
 
-/* Its form for decoding has a position, an i32 scalar, instead of a random key, and no gradient. */
+/* The form for decoding. Its fourth input is a position, an i32 scalar, instead of a random key. No
+ * gradient. */
 extern const weft_composite weft__attention_cached;
-/* Has a mask (1 or B, 1 or H, 1 or T, 1 or S) behind the key, bool or of the dtype of scores. */
+/* The form with a mask (1 or B, 1 or H, 1 or T, 1 or S) after the key. The mask is bool or of the dtype of
+ * scores. */
 extern const weft_composite weft__attention_masked;
 
 /* ---- recurrent.c ---- */
 typedef struct weft_recurrent_params {
-    int64_t kind, reverse, masked, back; /* weft_recurrent_kind; has lengths; is the walk back */
+    int64_t kind, reverse, masked,
+        back; /* kind: weft_recurrent_kind; masked: has lengths; back: is the backward walk */
 } weft_recurrent_params;
 
 #endif

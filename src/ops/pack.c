@@ -1,12 +1,13 @@
-/* Pack: several tensors laid into one block, as gradients are for the optimizer. Producers write their part
- * in place where they can. */
+/* Pack: several tensors placed in one block, as the optimizer wants gradients. Kernels write their part in
+ * place where they can.
+ * Must not know: optimizers. Read next: optim/update.c, compiler/passes/. */
 #include "ops/ops.h"
 
 weft_tensor *weft__pack(const char *where, weft_tensor *const *parts, const int64_t *offsets, int count,
                         int64_t n) {
     weft_tensor *bad = weft__reject("pack", where, parts, count);
     if (bad || count <= 0) return bad;
-    if ((size_t)count * sizeof *offsets > UINT16_MAX) /* what a node's attributes may hold */
+    if ((size_t)count * sizeof *offsets > UINT16_MAX) /* limit of a node's attributes */
         return weft__poison(parts[0]->ctx, where, WEFT_ERR_UNSUPPORTED, "pack: %d parts are more than %d",
                             count, (int)(UINT16_MAX / sizeof *offsets));
     int64_t end = 0;

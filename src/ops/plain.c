@@ -1,4 +1,6 @@
-/* The functions behind the macros of ops.h, for bindings and function pointers: the same without a place. */
+/* The functions behind the macros of ops.h, without the caller's location. Bindings and function pointers use
+ * them.
+ * Must not know: what ops do. Read next: ops.def. */
 #include <weft/ops.h>
 
 #define W_ELEM1(id, name, dtypes, result, expr, grad, doc)                                                   \

@@ -1,7 +1,8 @@
-/* Pooling over windows, large ones one dimension after the other: the first largest element of an image is
- * the first of its row in the first of such rows. A maximum is the sum of its window with all but its first
- * largest element put to 0, whose gradient is that choice. Must not know: convolution. Read next: window.c.
- */
+/* Pooling over windows. Large windows are pooled one dimension after the other. The order of dimensions keeps
+ * the first of equal elements: the first largest element of an image is the first of its row, in the first
+ * such row. A maximum is recorded as the sum of its window in which all elements but the first largest are 0.
+ * So its gradient is this choice.
+ * Must not know: convolution. Read next: window.c, max_pool.c. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -32,7 +33,7 @@ static weft_tensor *take_options(const char *name, const char *where, weft_tenso
     return NULL;
 }
 
-/* The windows of dimension dim, `outside` around. */
+/* The windows of dimension dim. `outside` is the value of the padding. */
 static weft_tensor *windows(const char *where, weft_tensor *x, int dim, const pool *p, double outside) {
     int64_t around[WEFT_MAX_RANK] = {0};
     if (weft__poisoned(x)) return x;
@@ -56,7 +57,7 @@ static weft_tensor *largest(const char *where, weft_tensor *x, int dim, const po
     return weft__poisoned(w) ? w : weft__first_largest(where, w, w->rank - 1);
 }
 
-/* Sums of windows, divided by how many elements of each are not padding where those count alone. */
+/* The sums of windows. With `exclude`, each is divided by the number of its elements that are not padding. */
 static weft_tensor *total(const char *where, weft_tensor *x, int dim, const pool *p) {
     weft_tensor *sum = weft_sum_at(where, windows(where, x, dim, p, 0), -1, false);
     if (!p->exclude || weft__poisoned(sum)) return sum;
@@ -82,7 +83,7 @@ static weft_tensor *max_pool(const char *name, const char *where, weft_tensor *x
         bad = weft__window_count(where, name, x->ctx, padded, p[i].size, p[i].stride, p[i].dilation,
                                  &m.count[k]);
         if (bad) return bad;
-        if (m.count[k] == 1) m.stride[k] = p[i].size; /* of one window any stride is right */
+        if (m.count[k] == 1) m.stride[k] = p[i].size; /* with one window any stride is right */
     }
     if (m.size[0] <= WEFT_MAX_TAPS && m.size[1] <= WEFT_MAX_TAPS && m.size[0] * m.size[1] <= WEFT_MAX_TAPS) {
         if (dims == 2) return weft__max_pool(where, x, &m);

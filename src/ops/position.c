@@ -1,6 +1,7 @@
 /* Positions as numbers: rotary embedding (Su et al., "RoFormer", 2021, eq. 34) and sinusoids (Vaswani et al.,
- * "Attention is all you need", 2017, 3.5). Composites of other ops: a rotation is one kernel, whose tables of
- * sines and cosines are the same nodes in every layer. Must not know: attention. */
+ * "Attention is all you need", 2017, 3.5). Both are made of other ops. A rotation is one kernel, and its
+ * tables of sines and cosines are the same nodes in every layer.
+ * Must not know: attention. Read next: nn/attention.c. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 
@@ -14,7 +15,7 @@ static weft_tensor *reject_position(const char *name, const char *where, weft_te
                         weft__tensor_text(position, text));
 }
 
-/* Angles p / base^(2 i / width) of positions (...) for i = 0..width/2-1: (..., width/2). */
+/* Angles p / base^(2 i / width) for positions (...) and i = 0..width/2-1: (..., width/2). */
 static weft_tensor *angles(const char *where, weft_tensor *position, int64_t width, double base,
                            weft_dtype dtype) {
     const int64_t pairs = (width + 1) / 2;
@@ -23,7 +24,7 @@ static weft_tensor *angles(const char *where, weft_tensor *position, int64_t wid
     return mul(weft_unsqueeze_at(where, weft_cast_at(where, position, dtype), -1), rate);
 }
 
-/* Positions (T) of the rows of x. */
+/* The positions (T) of the rows of x. */
 static weft_tensor *positions_of(const char *where, const weft_tensor *x, weft_tensor *position) {
     weft_tensor *row = weft_iota(x->ctx, WEFT_I32, 1, &x->shape[x->rank - 2]);
     if (!position) return row;
@@ -49,7 +50,7 @@ static weft_tensor *reject_rotary(const char *where, weft_tensor *x, weft_tensor
     return NULL;
 }
 
-/* The channels of x as pairs: (..., T, 2, D/2), or (..., T, D/2, 2). */
+/* The channels of x as pairs: (..., T, 2, D/2), or interleaved (..., T, D/2, 2). */
 static weft_tensor *paired(const char *where, weft_tensor *x, bool interleaved) {
     int64_t shape[WEFT_MAX_RANK];
     for (int i = 0; i < x->rank; i++) shape[i] = x->shape[i];
@@ -59,7 +60,7 @@ static weft_tensor *paired(const char *where, weft_tensor *x, bool interleaved) 
     return weft_reshape_at(where, x, x->rank + 1, shape);
 }
 
-/* (a, b) turned is (a, b) cos + (-b, a) sin. */
+/* Turns each pair: (a, b) becomes (a, b) cos + (-b, a) sin. */
 weft_tensor *weft_rotary_at(const char *where, weft_tensor *x, weft_tensor *position,
                             const weft_rotary_options *options) {
     weft_rotary_options o = options ? *options : (weft_rotary_options){0};
@@ -74,8 +75,8 @@ weft_tensor *weft_rotary_at(const char *where, weft_tensor *x, weft_tensor *posi
     angle = weft_unsqueeze_at(where, angle, o.interleaved ? -1 : -2);
     weft_tensor *pairs = paired(where, wide, o.interleaved);
     weft_tensor *swapped = weft_flip_at(where, pairs, o.interleaved ? -1 : -2);
-    weft_tensor *along =
-        mul(pairs, cosine(angle)); /* one after the other: compilers choose the order in a call */
+    /* A statement of its own: C does not fix the order of arguments, and nodes are recorded in that order. */
+    weft_tensor *along = mul(pairs, cosine(angle));
     weft_tensor *y = add(along, mul(swapped, mul(sign, sine(angle))));
     return as_dtype(where, weft_reshape_at(where, y, x->rank, x->shape), weft_dtype_of(x));
 }

@@ -1,13 +1,25 @@
-/* A recurrent layer over all steps of time, as a composite that a device may take whole. x holds the products
- * of its inputs, W_ih x; with z = W_hh h, b and d the two biases, of each step:
- *   RNN   h' = tanh or relu(x + b + z + d)
- *   LSTM  i, f, o = sigmoid, g = tanh of their parts of x + b + z + d; c' = f c + i g; h' = o tanh(c')
- *   GRU   r, u = sigmoid of theirs; n = tanh(x + b + r (z + d)); h' = n + u (h - n)
- * Output 0 has all states, (T + 1, B, H): the first, then h of each step (reverse: each step, then the
- * first), so that h before and after are views of it; an LSTM's last c follows. The others are for the
- * gradient: gates (T, 4, B, H), of a GRU r, u, n and z + d of n; and c (T, B, H), in f32 where the rest has
- * 16 bits. The gradient goes back through time with one product a step; those of weights and biases are one
- * product and one sum over all steps. Must not know: layers, devices. */
+/* A recurrent layer over all time steps, as a composite that a device may compute as a whole. x holds the
+ * inputs already multiplied by their weights, W_ih x. With z = W_hh h and the two biases b and d, each step
+ * computes:
+ *
+ *     RNN   h' = tanh or relu(x + b + z + d)
+ *     LSTM  i, f, o = sigmoid, g = tanh of their parts of x + b + z + d; c' = f c + i g; h' = o tanh(c')
+ *     GRU   r, u = sigmoid of theirs; n = tanh(x + b + r (z + d)); h' = n + u (h - n)
+ *
+ * Output 0 holds all states, (T + 1, B, H), or T + 2 of an LSTM:
+ *
+ *     row       0     1    2   ...   T           T + 1
+ *     forward   h0    h of step 0, 1, ... T-1    last c (LSTM)
+ *     reverse   h of step 0, 1, ... T-1    h0    last c (LSTM)
+ *
+ * So the states before and after each step are views of it. The other outputs are for the gradient. Output 1
+ * holds the gates (T, 4, B, H): of an LSTM i, f, g, o, of a GRU r, u, n and z + d of n. Output 2 holds c (T,
+ * B, H), in f32 if the rest has 16 bits.
+ *
+ * The gradient walks back through time with one matmul a step. The gradients of weights and biases are one
+ * matmul and one sum over all steps.
+ *
+ * Must not know: layers, devices. Read next: device/device.h, nn/recurrent.c. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 
@@ -17,23 +29,23 @@ enum { GATE_PARTS = 4 };
 
 static const int gates_of[] = {[WEFT_RNN_TANH] = 1, [WEFT_RNN_RELU] = 1, [WEFT_LSTM] = 4, [WEFT_GRU] = 3};
 
-/* ---- steps of time ---- */
+/* ---- time steps ---- */
 
-/* What all steps read. */
+/* The values that all steps share. */
 typedef struct steps {
     const char *where;
     weft_recurrent_params p;
     weft_dtype dtype, wide;
-    int64_t t, batch, width; /* of h */
+    int64_t t, batch, width; /* t: number of steps; width: extent of h */
     weft_tensor *const *in;
-    weft_tensor *live; /* (T, B, 1): is the step one of the sequence; NULL: all are */
+    weft_tensor *live; /* (T, B, 1): true while the sequence lasts; NULL: all last T steps */
 } steps;
 
 static weft_tensor *step_of(const char *where, weft_tensor *x, int64_t t) {
     return weft_squeeze_at(where, weft_narrow_at(where, x, 0, t, 1), 0);
 }
 
-/* Part k of the last dimension. */
+/* Part k of the last dimension, which holds the gates side by side. */
 static weft_tensor *part_of(const steps *s, weft_tensor *x, int64_t k) {
     return weft_narrow_at(s->where, x, -1, k * s->width, s->width);
 }
@@ -55,13 +67,13 @@ static void find_live(steps *s, weft_tensor *lengths) {
     s->live = weft__reshape_to(where, lt(t, lengths), 3, (int64_t[]){s->t, s->batch, 1});
 }
 
-/* `yes` where step t is one of its sequence, else no. */
+/* `yes` where step t belongs to its sequence, else `no`. */
 static weft_tensor *if_live(const steps *s, int64_t t, weft_tensor *yes, weft_tensor *no) {
     const char *where = s->where;
     return s->live ? select(step_of(where, s->live, t), yes, no) : yes;
 }
 
-/* a (B, K) b (K, N) in the wide dtype. */
+/* The matmul a (B, K) b (K, N) in the wide dtype. */
 static weft_tensor *wide_product(const steps *s, weft_tensor *a, weft_tensor *b) {
     weft_tensor *bad = weft__reject("recurrent", s->where, (weft_tensor *[]){a, b}, 2);
     if (bad) return bad;
@@ -69,7 +81,7 @@ static weft_tensor *wide_product(const steps *s, weft_tensor *a, weft_tensor *b)
                       (weft_tensor *[]){a, b}, 0, NULL);
 }
 
-/* Step after step of one shape, laid one behind the other; `more` rows of that shape follow or go before. */
+/* Joins `count` rows of equal size into a tensor of the given shape. */
 static weft_tensor *lay(const steps *s, weft_tensor **rows, int64_t count, int rank, const int64_t *shape) {
     int64_t *offsets = weft__array(rows[0]->ctx, (size_t)count, sizeof *offsets), n = 1;
     if (!offsets) return &rows[0]->ctx->graph->oom;
@@ -82,7 +94,8 @@ static weft_tensor *lay(const steps *s, weft_tensor **rows, int64_t count, int r
 
 /* ---- forward ---- */
 
-/* One step: x (B, G) with its biases, z the recurrent product. gates: four parts. */
+/* One step: x (B, G) with its biases, z the recurrent matmul. gates gets four parts; *c is read and
+ * replaced. */
 static weft_tensor *cell(const steps *s, weft_tensor *x, weft_tensor *z, weft_tensor *h, weft_tensor **c,
                          weft_tensor **gates) {
     const char *where = s->where;
@@ -106,7 +119,7 @@ typedef struct lists {
     weft_tensor **states, **gates, **cells;
 } lists;
 
-/* Biases as they are added to x and, of a GRU, to z. */
+/* The biases to add to x and, for a GRU, to z. Other kinds add both to x. */
 static void biases(const steps *s, weft_tensor **to_x, weft_tensor **to_z) {
     const char *where = s->where;
     *to_x = widen(where, s->in[BIAS_X]), *to_z = widen(where, s->in[BIAS_H]);
@@ -137,7 +150,7 @@ static void run_forward(const steps *s, const lists *l) {
     if (c) l->states[s->t + 1] = as_dtype(where, c, s->dtype);
 }
 
-/* Outputs of a forward composite: 1 for a plain RNN, 2 for a GRU, 3 for an LSTM. */
+/* Shapes of the outputs of a forward composite: an RNN has 1, a GRU 2, an LSTM 3. */
 static void forward_shape(const void *params, weft_tensor *const *in, int output, weft_dtype *dtype,
                           int *rank, int64_t *dims) {
     const weft_recurrent_params *p = params;
@@ -178,7 +191,8 @@ static void expand(const char *where, const void *params, weft_tensor *const *in
 
 /* ---- backward ---- */
 
-/* Where the gradient composite finds what the forward one read and made. */
+/* The inputs of the gradient composite that the forward composite computed, and the gradient of its output
+ * 0. */
 typedef struct saved {
     weft_tensor *states, *gates, *cells, *g;
 } saved;
@@ -192,7 +206,7 @@ static saved saved_of(const weft_recurrent_params *p, weft_tensor *const *in) {
                                : 1]};
 }
 
-/* (1 - y^2) by */
+/* (1 - y^2) * by */
 static weft_tensor *tanh_back(const char *where, weft_tensor *y, weft_tensor *by) {
     return mul(by, subc_r(1.0, mul(y, y)));
 }
@@ -201,8 +215,8 @@ static weft_tensor *sigmoid_back(const char *where, weft_tensor *y, weft_tensor 
     return mul(by, mul(y, subc_r(1.0, y)));
 }
 
-/* What one step back makes of dh: the gradients of x and of z, part by part, of c before it, and what of dh
- * passes h by the product. */
+/* The results of one step back from dh. dx, dz: the gradients of x and z, by parts. dc: the gradient of the c
+ * before. pass: the part of dh that reaches the h before without a matmul. */
 typedef struct back {
     weft_tensor *dx[GATE_PARTS], *dz[GATE_PARTS], *dc, *pass;
 } back;
@@ -242,15 +256,15 @@ static back back_plain(const steps *s, weft_tensor *h, weft_tensor *dh) {
     return b;
 }
 
-/* Parts side by side, 0 where the step is none of its sequence. */
+/* The parts side by side; 0 where the step is past the end of its sequence. */
 static weft_tensor *side_by_side(const steps *s, int64_t t, weft_tensor *const *parts) {
     weft_tensor *all = weft_concat_at(s->where, parts, gates_of[s->p.kind], -1);
     if (weft__poisoned(all)) return all;
     return as_dtype(s->where, if_live(s, t, all, weft_zeros_like_at(s->where, all)), s->dtype);
 }
 
-/* Walks back through time; dx and dz (of a GRU) get each step's gradients. *dh and *dc: of the first states.
- */
+/* Walks back through time. dx, and for a GRU dz, get the gradients of each step. *dh and *dc get the
+ * gradients of the first states; *dc holds the gradient of the last c at the start. */
 static void run_backward(const steps *s, const saved *v, weft_tensor **dx, weft_tensor **dz, weft_tensor **dh,
                          weft_tensor **dc) {
     const char *where = s->where;
@@ -292,7 +306,7 @@ static void gradient_shape(const void *params, weft_tensor *const *in, int outpu
     for (int i = 0; i < *rank; i++) dims[i] = like->shape[i];
 }
 
-/* Outputs: of x, of the first h, and of the first c, or of a GRU's z + d. */
+/* Outputs: the gradients of x, of the first h, and of the first c (LSTM) or of z + d (GRU). */
 static void expand_gradient(const char *where, const void *params, weft_tensor *const *in,
                             weft_tensor **out) {
     const weft_recurrent_params *p = params;
@@ -333,7 +347,7 @@ GRADIENT(gru, 6, 2, 3)
 GRADIENT(lstm, 7, 3, 3)
 #undef GRADIENT
 
-/* The gradients of all inputs: a walk back, then what is summed over all steps. */
+/* Records the gradients of all inputs: first the walk back, then the sums over all steps. */
 static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
     weft_recurrent_params p = *(const weft_recurrent_params *)weft__params_of(whole);
     const bool lstm = p.kind == WEFT_LSTM, gru = p.kind == WEFT_GRU;
@@ -378,7 +392,7 @@ DEFINE(lstm, 7, 3)
 
 /* ---- the public function ---- */
 
-/* A state or bias of that shape, zeros where none was given. */
+/* A state or bias of that shape, or zeros if t is NULL. */
 static weft_tensor *given(const char *where, const weft_tensor *x, weft_tensor *t, int rank,
                           const int64_t *shape, const char *what) {
     if (!t) return weft__constant(x->ctx, where, (weft_dtype)x->dtype, rank, shape, 0, 0);

@@ -1,5 +1,6 @@
-/* Reductions of the table over any set of dimensions, and what is made of them: mean, variance, norms, any
- * and all, argmax. */
+/* Reductions of the table over any set of dimensions, and functions made of them: mean, variance, norms, any
+ * and all, argmax.
+ * Must not know: kernels. Read next: scan.c, norm.c. */
 #include <math.h>
 #include "ops/composite.h"
 #include "ops/ops.h"
@@ -22,7 +23,7 @@ weft_tensor *weft__reduce(const char *where, weft_op op, weft_tensor *x, uint32_
     return weft__node(x->ctx, where, op, (weft_dtype)x->dtype, x->rank, shape, 1, &x, sizeof attr, &attr);
 }
 
-/* Turns an axis argument into a mask of dimensions. */
+/* Converts an axis argument to a mask of dimensions. Returns NULL or a poisoned tensor. */
 static weft_tensor *mask_of(const char *where, const char *op, weft_tensor *x, int axis, uint32_t *mask) {
     int at = 0;
     *mask = (1u << x->rank) - 1u;
@@ -50,7 +51,7 @@ static int64_t reduced_count(const weft_tensor *x, uint32_t mask) {
     return n;
 }
 
-/* What sums and products of x are made of: of bools and integers below 64 bits i64, as in PyTorch. */
+/* x as sums and products read it: bools and integers below 64 bits become i64, as in PyTorch. */
 static weft_tensor *wide_of(const char *where, weft_op op, weft_tensor *x) {
     const weft_dtype dtype = (weft_dtype)x->dtype;
     const bool adds = op == WEFT_OP_SUM || op == WEFT_OP_PROD;
@@ -58,7 +59,7 @@ static weft_tensor *wide_of(const char *where, weft_op op, weft_tensor *x) {
     return weft_cast_at(where, x, WEFT_I64);
 }
 
-/* name: of the function that reduces, for messages. */
+/* name: the function that the user called, for messages. */
 static weft_tensor *reduce_axis(const char *where, const char *name, weft_op op, weft_tensor *x, int axis,
                                 bool keep) {
     weft_tensor *bad = weft__reject(name, where, &x, 1);
@@ -103,7 +104,7 @@ weft_tensor *weft_mean_at(const char *where, weft_tensor *x, int axis, bool keep
     return as_dtype(where, mulc(sum, 1.0 / (double)reduced_count(x, mask)), dtype);
 }
 
-/* Sum of squared distances from the mean, divided by what is left of the count. */
+/* Sum of squared distances from the mean, divided by the count minus the correction. */
 static weft_tensor *variance(const char *where, const char *name, weft_tensor *x, int axis, double correction,
                              bool keep) {
     uint32_t mask;
@@ -117,7 +118,8 @@ static weft_tensor *variance(const char *where, const char *name, weft_tensor *x
     return mulc(weft_sum_at(where, squares, axis, keep), 1 / left);
 }
 
-/* Of complex numbers: a real number, that of both parts. */
+/* NULL if x is a float or complex number. The variance of complex numbers is real: the sum of both parts'
+ * variances. */
 static weft_tensor *reject_number(const char *name, const char *where, weft_tensor *x) {
     return x && !x->error && is_complex(x) ? NULL : reject_float(name, where, x);
 }
@@ -136,7 +138,7 @@ weft_tensor *weft_var_at(const char *where, weft_tensor *x, int axis, double cor
                     (weft_dtype)x->dtype);
 }
 
-/* The p-th root of s, with gradient 0 where s is 0; p > 0. */
+/* The p-th root of s, for p > 0. The gradient is 0 where s is 0. */
 static weft_tensor *root(const char *where, weft_tensor *s, double p) {
     weft_tensor *none = eq(s, zero(s)), *safe = select(none, weft_full_like_at(where, s, 1), s);
     safe = p == 2 ? weft_sqrt_at(where, safe) : power(safe, weft_full_like_at(where, safe, 1 / p));
@@ -162,7 +164,7 @@ static weft_tensor *norm_of(const char *where, weft_tensor *x, double p, int axi
     powers = select(none, p > 0 ? zero(x) : weft_full_like_at(where, x, INFINITY), powers);
     weft_tensor *sum = weft_sum_at(where, powers, axis, keep);
     if (p > 0) return root(where, sum, p);
-    return power(sum, weft_full_like_at(where, sum, 1 / p)); /* inf, where an element is 0, becomes 0 */
+    return power(sum, weft_full_like_at(where, sum, 1 / p)); /* if an element is 0, inf becomes 0 */
 }
 
 weft_tensor *weft_norm_at(const char *where, weft_tensor *x, double p, int axis, bool keep) {
@@ -173,7 +175,7 @@ weft_tensor *weft_norm_at(const char *where, weft_tensor *x, double p, int axis,
     return as_dtype(where, norm_of(where, widen(where, x), p, axis, keep), (weft_dtype)x->dtype);
 }
 
-/* Over nothing: false for any, true for all. */
+/* any or all. Over nothing: false for any, true for all. */
 static weft_tensor *truth(const char *where, const char *name, weft_op op, weft_tensor *x, int axis,
                           bool keep) {
     weft_tensor *bad = weft__reject(name, where, &x, 1);
@@ -196,7 +198,7 @@ weft_tensor *weft_all_at(const char *where, weft_tensor *x, int axis, bool keep)
     return truth(where, "all", WEFT_OP_MIN, x, axis, keep);
 }
 
-/* The smallest index at which x equals its extreme, or is NaN where the extreme is: one row kernel. */
+/* The smallest index at which x equals its extreme value, or is NaN if that is NaN. One row kernel. */
 static weft_tensor *arg_extreme(const char *where, weft_op op, const char *name, weft_tensor *x, int axis,
                                 bool keep) {
     weft_tensor *bad = weft__reject(name, where, &x, 1);

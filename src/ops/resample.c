@@ -1,12 +1,12 @@
-/* Dimensions drawn to another extent: adaptive pools (each window as long as it must be) and interpolation,
- * one dimension after the other. Where one extent divides the other both are reshapes. Else elements are
- * gathered at places that the kernel itself computes, in f32 as PyTorch does, and gradients are scattered
- * back. Must not know: layers. Read next: pool.c, gather.c. */
+/* Resampling of dimensions to other extents: adaptive pools (windows of unequal length) and interpolation,
+ * one dimension after the other. If one extent divides the other, both are reshapes. Else elements are
+ * gathered at positions that the kernel computes, in f32 as PyTorch does, and gradients are scattered back.
+ * Must not know: layers. Read next: pool.c, gather.c. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
-/* NULL when x is of floats and has the last `dims` dimensions. */
+/* NULL if x is a float tensor whose last `dims` dimensions are not empty; else a poisoned tensor. */
 static weft_tensor *reject_image(const char *name, const char *where, weft_tensor *x, int dims) {
     weft_tensor *bad = reject_float(name, where, x);
     if (bad || !x) return bad;
@@ -19,7 +19,8 @@ static weft_tensor *reject_image(const char *name, const char *where, weft_tenso
                         weft__tensor_text(x, text), dims, WEFT_MAX_RANK - 1, dims);
 }
 
-/* t, of the dimensions dim ... of a tensor of that rank, as one that broadcasts to it. */
+/* t has some of the dimensions from dim on, of a tensor of that rank. Returns t reshaped so that it
+ * broadcasts. */
 static weft_tensor *along(const char *where, weft_tensor *t, int dim, int rank) {
     int64_t shape[WEFT_MAX_RANK];
     if (weft__poisoned(t)) return t;
@@ -29,8 +30,9 @@ static weft_tensor *along(const char *where, weft_tensor *t, int dim, int rank) 
 
 /* ---- adaptive pools ---- */
 
-/* The longest of `n` windows that cover an extent: one begins as late after i * extent / n as any can, and i
- * * extent modulo n is any multiple of what divides both. */
+/* Length of the longest of `n` windows that cover an extent. Window i begins at floor(i * extent / n). i *
+ * extent mod n takes all multiples of the greatest common divisor, so the largest remainder gives the longest
+ * window. */
 static int64_t longest_window(int64_t extent, int64_t n) {
     int64_t divisor = extent, rest = n;
     while (rest) {
@@ -40,7 +42,8 @@ static int64_t longest_window(int64_t extent, int64_t n) {
     return (extent - divisor + n - 1) / n + 1;
 }
 
-/* Windows of one dimension: n of `size` places, of which `there` (NULL: all) are the window's. */
+/* The windows of one dimension: n windows of `size` places. `there` says which places belong to the window
+ * (NULL: all); counts is their number. */
 typedef struct cover {
     weft_tensor *windows, *there, *counts;
 } cover;
@@ -77,7 +80,7 @@ static weft_tensor *largest_of_windows(const char *where, weft_tensor *x, int di
     return weft__first_largest(where, w, dim + 1);
 }
 
-/* to: extents of the last dimensions. */
+/* to: the new extents of the last dimensions. */
 static weft_tensor *pool(const char *name, const char *where, weft_tensor *x, int dims, const int64_t *to,
                          bool mean) {
     weft_tensor *bad = reject_image(name, where, x, dims);
@@ -109,10 +112,10 @@ weft_tensor *weft_adaptive_max_pool2d_at(const char *where, weft_tensor *x, int6
 
 /* ---- interpolation ---- */
 
-/* A step of the result is `by` elements. */
+/* The new extent of a dimension, and the scale that the user gave. */
 typedef struct drawn {
     int64_t to;
-    double scale; /* 0: none given */
+    double scale; /* 0: no scale was given */
 } drawn;
 
 static double step_of(const drawn *d, int64_t extent, bool wide) {
@@ -120,10 +123,10 @@ static double step_of(const drawn *d, int64_t extent, bool wide) {
     return wide ? (double)extent / (double)d->to : (double)((float)extent / (float)d->to);
 }
 
-/* Where the centres of `to` elements lie, counted in steps: (i + 1/2) step - 1/2, rounded once, as a fused
- * multiplication and addition has it. A second rounding moves a place near 300 by 3e-5. (PyTorch on a CPU
- * rounds once for gradients and for channels that lie last, else twice.) The first part of the step has so
- * few digits that its products are exact, up to 2^12 elements in f32; the rest is small beside it. */
+/* Positions of the centres of `to` elements: (i + 1/2) step - 1/2, rounded once, as a fused multiply-add
+ * does. A second rounding would move a position near 300 by 3e-5. (PyTorch on a CPU rounds once for gradients
+ * and for channels-last images, else twice.) The first part of the step has few digits, so its products are
+ * exact, up to 2^12 elements in f32. The rest of the step is small beside it. */
 static weft_tensor *centres(const char *where, weft_context *ctx, weft_dtype dtype, int64_t to, double step) {
     const int digits = dtype == WEFT_F64 ? 20 : 11;
     int exponent;
@@ -134,7 +137,8 @@ static weft_tensor *centres(const char *where, weft_context *ctx, weft_dtype dty
     return step == most ? whole : add(whole, mulc(at, step - most));
 }
 
-/* Whole multiples are repetitions; so are, as in PyTorch, extents that stay or double whatever the scale. */
+/* Nearest elements. Whole multiples of the extent are repetitions. As in PyTorch, an extent that stays or
+ * doubles is treated so whatever the scale is. */
 static weft_tensor *nearest(const char *where, weft_tensor *x, int dim, const drawn *d) {
     const int64_t extent = x->shape[dim], times = d->to / extent;
     if (d->to == times * extent && (times <= 2 || d->scale == 0 || d->scale == (double)times)) {
@@ -151,11 +155,11 @@ static weft_tensor *nearest(const char *where, weft_tensor *x, int dim, const dr
     return weft_gather_at(where, x, at, dim);
 }
 
-/* Between the two elements whose centres are around that of the result's. */
+/* Interpolates between the two elements whose centres surround the centre of the result's element. */
 static weft_tensor *linear(const char *where, weft_tensor *x, int dim, const drawn *d) {
     const int64_t extent = x->shape[dim];
     const weft_dtype dtype = (weft_dtype)x->dtype;
-    if (d->to == extent) return x; /* whatever the scale, as in PyTorch */
+    if (d->to == extent) return x; /* whatever the scale is, as in PyTorch */
     weft_tensor *at = centres(where, x->ctx, dtype, d->to, step_of(d, extent, dtype == WEFT_F64));
     at = weft_maximum_at(where, at, zero(at));
     weft_tensor *low = weft_cast_at(where, at, WEFT_I32);
@@ -163,7 +167,7 @@ static weft_tensor *linear(const char *where, weft_tensor *x, int dim, const dra
     low = weft_minimum_at(where, low, last);
     weft_tensor *high = weft_minimum_at(where, addc(low, 1), last);
     weft_tensor *part = sub(at, weft_cast_at(where, low, dtype));
-    part = weft_clamp_at(where, part, 0, 1); /* a scale may point beyond the last element */
+    part = weft_clamp_at(where, part, 0, 1); /* a scale may point past the last element */
     part = along(where, part, dim, x->rank);
     return add(mul(weft_gather_at(where, x, low, dim), subc_r(1, part)),
                mul(weft_gather_at(where, x, high, dim), part));

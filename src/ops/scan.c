@@ -1,5 +1,6 @@
-/* Sums and products up to each element: cumsum, cumprod. One node, which every device computes; small
- * integers are widened as those of a sum are. Read next: reduce.c; device/device.h, weft_heavy_scan. */
+/* Running sums and products: cumsum, cumprod. Each is one node, which every device must compute. Small
+ * integers are widened, as in sums.
+ * Must not know: kernels. Read next: reduce.c; device/device.h, weft_heavy_scan. */
 #include "ops/composite.h"
 #include "ops/ops.h"
 
@@ -32,7 +33,7 @@ static weft_tensor *scan(const char *where, const char *name, weft_tensor *x, in
     return weft__scan(where, x, at, product, false);
 }
 
-/* ---- products by multiplications alone, of which every derivative is right where numbers are 0 ---- */
+/* ---- products by multiplications alone: all their derivatives are right, also where numbers are 0 ---- */
 
 weft_tensor *weft__product_along(const char *where, weft_tensor *x, int dim) {
     while (!x->error && x->shape[dim] > 1) {
@@ -47,7 +48,8 @@ weft_tensor *weft__product_along(const char *where, weft_tensor *x, int dim) {
     return weft__constant(x->ctx, where, (weft_dtype)x->dtype, x->rank, shape, 1, 1); /* of nothing */
 }
 
-/* Of the 2, 4, 8, ... elements up to each (Hillis and Steele, "Data parallel algorithms", 1986). */
+/* Multiplies the 2, 4, 8, ... elements up to each element (Hillis and Steele, "Data parallel algorithms",
+ * 1986). */
 weft_tensor *weft__products_along(const char *where, weft_tensor *x, int axis) {
     for (int64_t step = 1; !x->error && step < x->shape[axis]; step *= 2) {
         int64_t before[WEFT_MAX_RANK] = {0}, none[WEFT_MAX_RANK] = {0};

@@ -1,20 +1,22 @@
-/* Softmax and its logarithms, shifted by the row's maximum so that exp never overflows. The maximum is a
- * constant for the gradient: it cancels out. A row of only -inf has maximum -inf, sum 0: both are replaced,
- * so that neither value nor gradient becomes NaN. Each is one row kernel. */
+/* Softmax and its logarithms. They subtract the row's maximum, so that exp never overflows. The maximum
+ * cancels out, so it is a constant for the gradient. A row of only -inf has maximum -inf and sum 0. Both are
+ * replaced, so that neither the value nor the gradient becomes NaN. Each function is one row kernel.
+ * Must not know: attention, losses. Read next: attention.c, loss.c. */
 #include "ops/composite.h"
 
-/* The maximum along axis, 0 where it is -inf; no gradient flows through it. */
+/* The maximum along axis, or 0 where it is -inf. No gradient flows through it. */
 static weft_tensor *shift_of(const char *where, weft_tensor *x, int axis) {
     weft_tensor *m = weft_detach_at(where, weft_max_at(where, x, axis, true));
     return select(eq(m, weft_full_like_at(where, m, -INFINITY)), zero(m), m);
 }
 
-/* s, 1 where it is 0. */
+/* s, or 1 where s is 0. */
 static weft_tensor *not_zero(const char *where, weft_tensor *s) {
     return select(eq(s, zero(s)), weft_full_like_at(where, s, 1.0), s);
 }
 
-/* NULL when the axis exists; *empty when the reduced extent is 0 (the maximum of nothing does not exist). */
+/* NULL if the axis exists, else a poisoned tensor. *empty: the reduced extent is 0, so there is no
+ * maximum. */
 static weft_tensor *reject_axis(const char *name, const char *where, weft_tensor *x, int axis, bool *empty) {
     weft_tensor *bad = reject_float(name, where, x);
     int at = 0;
@@ -63,7 +65,7 @@ weft_tensor *weft_logsumexp_at(const char *where, weft_tensor *x, int axis, bool
         return as_dtype(where, weft_full_like_at(where, s, -INFINITY), weft_dtype_of(x));
     }
     weft_tensor *m = weft_detach_at(where, weft_max_at(where, wide, axis, true));
-    m = select(weft_isinf_at(where, m), zero(m), m); /* of inf: inf, as exp gives it */
+    m = select(weft_isinf_at(where, m), zero(m), m); /* a row with inf gives inf, by exp */
     weft_tensor *s = weft_sum_at(where, expo(sub(wide, m)), axis, true);
     weft_tensor *y = add(m, logn(not_zero(where, s)));
     y = select(eq(s, zero(s)), weft_full_like_at(where, y, -INFINITY), y);

@@ -1,9 +1,9 @@
-/* Sorting: one node finds the positions that put rows in order, all of them or the first k; values are taken
- * from there, so that gradients go back to where they came from. Read next: gather.c; device/device.h,
- * weft_heavy_argsort. */
+/* Sorting. One node, ORDER (argsort or top-k), finds the positions that sort rows: all of them or the first
+ * k. Values are gathered at these positions, so their gradients go back to where they came from.
+ * Must not know: kernels. Read next: gather.c; heavy/argsort.h. */
 #include "ops/ops.h"
 
-/* What compares as x does, in a dtype that devices put in order. */
+/* A tensor that compares as x does, in a dtype that devices can sort. */
 static weft_tensor *comparable(const char *where, weft_tensor *x) {
     const weft_dtype dtype = (weft_dtype)x->dtype;
     if (dtype == WEFT_F32 || dtype == WEFT_F64 || dtype == WEFT_I32 || dtype == WEFT_I64) return x;
@@ -15,7 +15,7 @@ static weft_tensor *comparable(const char *where, weft_tensor *x) {
     return weft_cast_at(where, x, dtype == WEFT_U32 ? WEFT_I64 : WEFT_I32);
 }
 
-/* Positions of the first `count` in order along dimension d. */
+/* The positions of the first `count` sorted elements along dimension d. */
 static weft_tensor *order(const char *where, weft_tensor *x, int d, int64_t count, bool descending) {
     x = weft_transpose_at(where, comparable(where, x), d, -1);
     if (weft__poisoned(x)) return x;

@@ -1,5 +1,6 @@
-/* Sources: constants, iota and what is made of it, and random numbers, a pure function of seed, stream, step
- * and element. */
+/* Tensors without inputs: constants, iota and functions made of it, and random numbers. A random number is a
+ * pure function of seed, stream, step and element.
+ * Must not know: devices, layers. Read next: base/random.c. */
 #include <math.h>
 #include "ops/composite.h"
 #include "ops/ops.h"
@@ -34,7 +35,7 @@ weft_tensor *weft__number(weft_context *ctx, const char *where, const char *op, 
     return weft__constant(ctx, where, dtype, rank, shape, value, whole);
 }
 
-/* Rank, extents and dtype of a tensor to be made; NULL when fine. */
+/* Checks rank, extents and dtype of a new tensor. Returns NULL or a poisoned tensor. */
 static weft_tensor *check(weft_context *ctx, const char *op, weft_dtype dtype, int rank,
                           const int64_t *shape) {
     if (!ctx || (rank && !shape)) return weft__poison_null(ctx, NULL, op, ctx ? "shape" : "ctx");
@@ -76,7 +77,7 @@ weft_tensor *weft_iota(weft_context *ctx, weft_dtype dtype, int rank, const int6
     return t->error ? t : weft__expand_to(NULL, t, rank, shape);
 }
 
-/* What weft_iota makes of n, wide enough to compute with. */
+/* 0, 1, ... n-1 in a dtype that is wide enough to compute with. */
 static weft_tensor *steps(weft_context *ctx, weft_dtype dtype, int64_t n) {
     return weft_iota(ctx, weft_dtype_is_float(dtype) ? is_half(dtype) ? WEFT_F32 : dtype : WEFT_I64, 1, &n);
 }
@@ -110,7 +111,7 @@ weft_tensor *weft_linspace(weft_context *ctx, weft_dtype dtype, double start, do
         return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "weft_linspace: %s is not a float",
                             weft_dtype_name(dtype));
     const double step = n > 1 ? (stop - start) / (double)(n - 1) : 0;
-    weft_tensor *i = steps(ctx, dtype, n); /* from the nearer end, so that both are exact */
+    weft_tensor *i = steps(ctx, dtype, n); /* counts from the nearer end, so that both ends are exact */
     weft_tensor *up = addc(mulc(i, step), start), *down = addc(mulc(addc(i, 1.0 - (double)n), step), stop);
     weft_tensor *first = lt(i, weft_full_like_at(where, i, (double)(n - n / 2)));
     return as_dtype(where, select(first, up, down), dtype);
@@ -127,7 +128,8 @@ weft_tensor *weft_eye(weft_context *ctx, weft_dtype dtype, int64_t rows, int64_t
 
 /* ---- random ---- */
 
-/* The stream of the next draw; false when memory runs out. */
+/* Gives the stream of the next random node; false if memory runs out. The stream is a hash of the layer's
+ * path and of the number of nodes that the layer recorded in this step. */
 static bool next_stream(weft_context *ctx, uint64_t *stream) {
     if (!ctx->path || !*ctx->path) {
         *stream = weft__mix64(UINT64_C(0x5eed) + ctx->random_ordinal++);
@@ -135,7 +137,7 @@ static bool next_stream(weft_context *ctx, uint64_t *stream) {
     }
     weft_graph *graph = ctx->graph;
     weft_layer_draws *draws = NULL;
-    for (size_t i = 0; i < graph->n_draws && !draws; i++) { /* layers draw in the same order in every pass */
+    for (size_t i = 0; i < graph->n_draws && !draws; i++) { /* passes have one order of layers */
         size_t at = (graph->draws_at + i) % graph->n_draws;
         if (graph->draws[at].path != ctx->path) continue;
         draws = &graph->draws[at];
@@ -179,7 +181,7 @@ weft_tensor *weft__random_node(const char *where, weft_tensor *key, int rank, co
     return t;
 }
 
-/* Uniform in [0, 1) with 24 bits, of 32 random bits each. */
+/* Uniform in [0, 1) with 24 bits, from 32 random bits an element. */
 static weft_tensor *unit(const char *where, weft_tensor *bits) {
     if (bits->error) return bits;
     weft_tensor *eight = weft__constant(bits->ctx, where, WEFT_I32, 0, NULL, 8, 8);

@@ -1,8 +1,18 @@
 /* Sliding windows: unfold shows all windows of a dimension, fold adds such windows up. Both are movement and
- * one sum, no kernel of their own: L elements repeated `size` times in a row and cut into rows of L +
- * dilation are shifted by `dilation` from row to row, so element (j, q) of the cut is element q + j *
- * dilation of x. Views fold that into one map whose strides overlap. Gradients come from those of movement:
- * each element sums the windows that hold it. Must not know: convolution. Read next: conv.c, pool.c. */
+ * one sum, without a kernel of their own. unfold repeats the L elements `size` times in a row, and cuts the
+ * result into rows of L + dilation. Each row is then shifted by `dilation` against the row before:
+ *
+ *     L = 4, size 3, dilation 1:   0 1 2 3 0 1 2 3 0 1 2 3   repeated
+ *
+ *                                  0 1 2 3 0                 rows of 5: element (j, q) is q + j of x
+ *                                  1 2 3 0 1
+ *                                  2 3 - - -
+ *
+ * Column q of the rows is window q, and a slice keeps whole windows. In general, element (j, q) is element q
+ * + j * dilation of x. Views merge these movements into one map whose strides overlap. The gradients are
+ * those of movement: each element sums the windows that contain it.
+ *
+ * Must not know: convolution. Read next: conv.c, pool.c. */
 #include "ops/ops.h"
 #include "ops/window.h"
 
@@ -33,7 +43,7 @@ weft_tensor *weft__recut(const char *where, weft_tensor *x, int dim, int gone, i
     return weft__reshape_to(where, x, rank, shape);
 }
 
-/* Cut off, or zeros added, at the end of a dimension. */
+/* Cuts a dimension at its end, or adds zeros there, to reach the extent. */
 static weft_tensor *fit(const char *where, weft_tensor *x, int dim, int64_t extent) {
     int64_t none[WEFT_MAX_RANK] = {0}, after[WEFT_MAX_RANK] = {0};
     if (weft__poisoned(x)) return x;
@@ -42,7 +52,7 @@ static weft_tensor *fit(const char *where, weft_tensor *x, int dim, int64_t exte
     return weft_pad_at(where, x, none, after, 0);
 }
 
-/* Dimension `from` moved to place `to`. */
+/* Moves dimension `from` to place `to`. */
 static weft_tensor *carry(const char *where, weft_tensor *x, int from, int to) {
     int order[WEFT_MAX_RANK], n = 0;
     if (weft__poisoned(x)) return x;
@@ -54,7 +64,7 @@ static weft_tensor *carry(const char *where, weft_tensor *x, int from, int to) {
     return weft_permute_at(where, x, order);
 }
 
-/* Rows of L + dilation must be countable. */
+/* Checks that the rows of L + dilation elements can be counted. */
 static weft_tensor *reject_length(const char *where, const char *op, weft_tensor *x, int64_t length,
                                   int64_t size, int64_t dilation) {
     int64_t row, all;
@@ -118,7 +128,7 @@ weft_tensor *weft_fold_at(const char *where, weft_tensor *x, int dim, int64_t ex
     if (size == 1) dilation = 1;
     if ((bad = reject_length(where, "fold", x, extent, size, dilation))) return bad;
     weft_tensor *y = carry(where, x, x->rank - 1, d);
-    if (step > 1 && n > 1) { /* each window's element followed by step - 1 zeros */
+    if (step > 1 && n > 1) { /* put step - 1 zeros after each window's element */
         y = fit(where, weft__recut(where, y, d, 2, 2, (int64_t[]){size * n, 1}), d + 1, step);
         y = weft__recut(where, y, d, 2, 2, (int64_t[]){size, n * step});
     }
@@ -127,6 +137,6 @@ weft_tensor *weft_fold_at(const char *where, weft_tensor *x, int dim, int64_t ex
     y = weft__recut(where, fit(where, y, d, size * extent), d, 1, 2, (int64_t[]){size, extent});
     if (weft__poisoned(y)) return y;
     const weft_dtype dtype = (weft_dtype)y->dtype;
-    y = weft_sum_at(where, y, d, false); /* of small integers i64, which wraps to the same values */
+    y = weft_sum_at(where, y, d, false); /* i64 of small integers: wraps the same */
     return y->error ? y : weft_cast_at(where, y, dtype);
 }
