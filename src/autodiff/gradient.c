@@ -1,17 +1,20 @@
-/* The driver of reverse mode: order the graph between outputs and variables, walk it backwards, add up what
- * flows into each node. Broadcasts become sums, so nothing is ever added to concurrently. */
+/* The driver of reverse mode. It sorts the graph between outputs and variables, walks it backwards, and adds
+ * up the gradients that flow into each node. Nodes of checkpoint regions are recorded again when their
+ * gradients need them. Broadcasts become sums, so no two gradients are ever added to one element
+ * concurrently.
+ * Must not know: gradients of single ops. Read next: rules.c. */
 #include <weft/profile.h>
 #include "autodiff/autodiff.h"
 
 typedef struct walk {
     weft_context *ctx;
-    weft_tensor **order; /* inputs before users */
+    weft_tensor **order; /* inputs before their readers */
     weft_tensor **flow;  /* gradient of order[i] so far */
-    bool *needed;        /* does order[i] lead to a wrt */
-    bool all;            /* also through integers and bools: see is_followed */
+    bool *needed;        /* whether order[i] leads to a wrt */
+    bool all;            /* also walks through integers and bools: see is_followed */
     size_t count, capacity;
     uint64_t mark;
-    uint64_t stamp; /* of this gradient: which recomputations are its own */
+    uint64_t stamp; /* stamp of this gradient: tells its own recomputed copies from older ones */
 } walk;
 
 typedef struct frame {
@@ -27,15 +30,15 @@ static weft_status push_order(walk *w, weft_tensor *t) {
     return WEFT_OK;
 }
 
-/* What gradients flow through from a node to its inputs: an OUTPUT hands on to its composite's inputs. */
+/* The inputs that gradients flow to. An OUTPUT passes them on to the inputs of its composite. */
 static int flow_inputs(weft_tensor *t, weft_tensor *const **in) {
     if (t->op == WEFT_OP_OUTPUT) t = t->in[0];
     *in = t->in;
     return t->n_in;
 }
 
-/* Does the walk go from a node to its input k? Through floats; when `all`, through all but a detach, and not
- * into what merely chooses among floats: conditions and indices. */
+/* Whether the walk goes from a node to its input k. It goes through floats. With `all` it goes through all
+ * dtypes, but not through a detach, and not to conditions and indices, which only choose among floats. */
 static bool is_followed(const walk *w, const weft_tensor *node, int k, const weft_tensor *input) {
     if (!w->all) return weft__has_gradient(input);
     if (node->op == WEFT_OP_DETACH) return false;
@@ -49,7 +52,7 @@ static bool is_followed(const walk *w, const weft_tensor *node, int k, const wef
     }
 }
 
-/* Depth-first, without recursion; numbers the nodes of this walk. */
+/* Depth-first walk without recursion. Numbers the nodes. */
 static weft_status visit(walk *w, weft_tensor *root, uint64_t mark) {
     frame *stack = NULL;
     size_t depth = 0, capacity = 0;
@@ -84,7 +87,7 @@ static weft_tensor *sum_flow(const char *where, weft_tensor *so_far, weft_tensor
     return so_far ? add(so_far, more) : more;
 }
 
-/* A rule that differentiated an expansion has walked over some of our nodes: numbers them again. */
+/* Numbers the nodes again. A rule that differentiated an expansion has walked over some of them. */
 static void renumber(walk *w) {
     w->mark = ++w->ctx->visit;
     for (size_t i = 0; i < w->count; i++) {
@@ -93,7 +96,7 @@ static void renumber(walk *w) {
     }
 }
 
-/* ---- recomputing ---- */
+/* ---- recomputed copies ---- */
 
 static bool is_movement(const weft_tensor *t) {
     switch ((weft_op)t->op) {
@@ -115,7 +118,8 @@ static bool is_constant(const weft_tensor *t) {
     return t->op == WEFT_OP_CONST;
 }
 
-/* Of a cheap segment: what it reduces, and what is made of that alone, one value for each of its rows. */
+/* Whether a node of a CHEAP segment is kept: the results of reductions, and nodes computed only from them.
+ * Both have one value a row. */
 static bool is_kept(const weft_tensor *t) {
     if (is_reduction(t)) return true;
     if (t->op == WEFT_OP_EXPAND) return false;
@@ -129,26 +133,27 @@ static bool is_kept(const weft_tensor *t) {
     return any;
 }
 
-/* Is it the recomputation of something, seen through movement? */
+/* Whether t, seen through movement, is a node that is recomputed. */
 static bool moves_again(const weft_tensor *t) {
     while (is_movement(t) && !t->segment) t = t->in[0];
     return !t->leaf && !t->again && weft__segment_again(t) &&
            (t->together == WEFT_SEGMENT_BLOCK || !is_kept(t));
 }
 
-/* Is the node recorded anew where a rule reads it? */
+/* Whether a rule reads a recomputed copy of the node. */
 static bool is_recomputed(const weft_tensor *t) {
     if (t->leaf || t->again) return false;
     if (weft__segment_again(t)) return t->together != WEFT_SEGMENT_CHEAP || !is_kept(t);
     return is_movement(t) && moves_again(t);
 }
 
-/* Is input i of a node that is recomputed recomputed as well? Of the same segment, or behind movement. */
+/* Whether input i of a recomputed node is recomputed too: if it belongs to the same segment, or is only
+ * movement. */
 static bool is_input_recomputed(const weft_tensor *t, int i) {
     return (!weft__segment_again(t) || t->in[i]->segment == t->segment) && is_recomputed(t->in[i]);
 }
 
-/* The recomputation of t, whose inputs have theirs. Poisoned when memory is gone. */
+/* Records the copy of t. Its inputs have their copies already. Poisoned if memory runs out. */
 static weft_tensor *record_again(const walk *w, weft_tensor *t) {
     weft_context *ctx = w->ctx;
     weft_tensor **in = weft__array(ctx, (size_t)t->n_in + 1, sizeof *in);
@@ -166,8 +171,9 @@ static weft_tensor *record_again(const walk *w, weft_tensor *t) {
     return twin;
 }
 
-/* The recomputation of a node of a segment: the same op on recomputed inputs; other nodes are kept. Recorded
- * when the backward pass first needs the segment, so that it runs then. Inputs first, without recursion. */
+/* Returns the recomputed copy of a node of a segment: the same op on recomputed inputs. Other nodes are
+ * returned as they are. Copies are recorded when the backward pass first needs the segment, so they are also
+ * computed then. Inputs come first, without recursion. */
 static weft_tensor *again(const walk *w, weft_tensor *t) {
     if (!is_recomputed(t)) return t;
     if (t->twin_mark == w->stamp) return t->twin;
@@ -198,9 +204,9 @@ static weft_tensor *again(const walk *w, weft_tensor *t) {
     return twin;
 }
 
-/* The rule of a node, which sees what is to be recomputed of its inputs as that: of cheap segments, whose
- * nodes others read too. Not so the chunks: they all read one value, and whoever computes it again with its
- * gradient, which ends the chunks, would keep them waiting. */
+/* Applies the rule of a node, whose inputs from CHEAP segments are replaced by recomputed copies meanwhile.
+ * Chunks are an exception. All chunks read one value, and its recomputed copy would join the kernel of its
+ * gradient. That gradient needs all chunks, so each chunk would have to wait. */
 static weft_status apply_rule(const walk *w, weft_tensor *node, weft_tensor *flow, weft_tensor **grads) {
     weft_tensor *reads = node->op == WEFT_OP_OUTPUT ? node->in[0] : node, *kept[64];
     const int n = reads->together == WEFT_SEGMENT_CHUNK ? 0 : reads->n_in < 64 ? reads->n_in : 64;
@@ -219,14 +225,15 @@ static weft_status apply_rule(const walk *w, weft_tensor *node, weft_tensor *flo
     return status;
 }
 
-/* ---- one step back ---- */
+/* ---- one step of the walk ---- */
 
-/* Does anything that gradients are taken of depend on them by way of t? */
+/* Whether a gradient by t is needed: t leads to a wrt. */
 static bool wants(const walk *w, const weft_tensor *t) {
     return t->mark == w->mark && weft__has_gradient(t) && w->needed[t->number];
 }
 
-/* grads: room for the gradients of all inputs of order[i]. */
+/* Applies the rule of order[i] and adds the results to the gradients of its inputs. grads has room for all of
+ * them. */
 static weft_status step_back(walk *w, size_t i, weft_tensor **grads) {
     const uint64_t mark = w->mark;
     weft_tensor *node = w->order[i];
@@ -253,7 +260,7 @@ static weft_status step_back(walk *w, size_t i, weft_tensor **grads) {
     return WEFT_OK;
 }
 
-/* needed[i]: is order[i] one of wrt, or does it read one that is. */
+/* Sets needed[i]: order[i] is a wrt, or reads a needed node. */
 static void find_needed(walk *w, uint64_t mark, weft_tensor *const *wrt, size_t n_wrt) {
     for (size_t i = 0; i < n_wrt; i++)
         if (wrt[i]->mark == mark) w->needed[wrt[i]->number] = true;
@@ -311,7 +318,7 @@ weft_status weft__vjp(const char *where, weft_tensor *const *out, weft_tensor *c
     return status;
 }
 
-/* The first op that makes an integer or bool of a float which leads to a wrt; NULL: there is none. */
+/* The first op that makes an integer or bool of a float that depends on a wrt; NULL: there is none. */
 static const weft_tensor *first_rounding(walk *w) {
     for (size_t i = 0; i < w->count; i++) {
         weft_tensor *const *in;
@@ -326,7 +333,8 @@ static const weft_tensor *first_rounding(walk *w) {
     return NULL;
 }
 
-/* What was made of variables and has been evaluated since, which let its inputs go; NULL: there is none. */
+/* The first leaf that was computed from variables and evaluated, and so has dropped its inputs; NULL: there
+ * is none. */
 static const weft_tensor *first_evaluated(const walk *w) {
     for (size_t i = 0; i < w->count; i++) {
         const weft_tensor *t = w->order[i];
@@ -337,7 +345,8 @@ static const weft_tensor *first_evaluated(const walk *w) {
     return NULL;
 }
 
-/* A variable that the loss is not seen to depend on, where it cannot be seen. */
+/* Fails if the loss may depend on a variable through an evaluated tensor, where the dependence is no longer
+ * visible. */
 static weft_status refuse_evaluated(const walk *w, weft_tensor *const *wrt, const bool *lost, size_t count) {
     const weft_tensor *t = first_evaluated(w);
     size_t i = 0;
@@ -351,8 +360,8 @@ static weft_status refuse_evaluated(const walk *w, weft_tensor *const *wrt, cons
         t->where ? t->where : "gradient", wrt[i]->name ? wrt[i]->name : "?");
 }
 
-/* Fails where the loss depends on a tensor, but only through integers or bools, or may depend on it through
- * what was evaluated: a gradient of zeros would be a silent mistake. */
+/* Fails if the loss depends on a tensor only through integers or bools, or may depend on it through an
+ * evaluated tensor. A gradient of zeros would hide the mistake. */
 static weft_status refuse_lost(weft_tensor *loss, weft_tensor *const *wrt, size_t count,
                                weft_tensor *const *grads) {
     walk floats = {.ctx = loss->ctx}, all = {.ctx = loss->ctx, .all = true};

@@ -1,12 +1,13 @@
-/* The gradients of products along dimensions and of products up to each element. Recorded as a composite: by
- * quotients, which are fast and exact where no element is 0, and where some are by the products that remain.
- * Gradients of that gradient would be wrong at 0, where a product of others stands for a quotient. They are
- * those of multiplications alone, of which each derivative is right. Must not know: kernels. Read next:
- * rules.c; ops/scan.c. */
+/* The gradients of products along dimensions (PROD) and of running products (SCAN). The gradient is recorded
+ * as a composite. It divides the product by each element, which is fast, and exact where no element is 0.
+ * Where elements are 0 it uses the product of the others. Differentiating this formula again would be wrong
+ * at 0, since a product stands in for a quotient there. So the second derivative is that of plain
+ * multiplications, whose derivatives are all right.
+ * Must not know: kernels. Read next: rules.c; ops/scan.c. */
 #include "autodiff/autodiff.h"
 #include "ops/composite.h"
 
-/* What the products run over: a scan, or a reduction of the dimensions in `mask`. */
+/* The dimensions of the products: a scan along `axis`, or a reduction of the dimensions in `mask`. */
 typedef struct products {
     uint32_t mask;
     int32_t axis;
@@ -23,10 +24,10 @@ static void shape_of(const void *params, weft_tensor *const *in, int output, wef
     for (int i = 0; i < *rank; i++) dims[i] = in[X]->shape[i];
 }
 
-/* ---- the gradient, by quotients ---- */
+/* ---- the gradient, by division ---- */
 
-/* y / x, with the product of the others where x is the one element that is 0. Where others are 0 it is y,
- * which is 0, or NaN beside an infinity or NaN. */
+/* g * y / x. If x is the only 0, it is g times the product of the other elements. If other elements are 0 it
+ * is g * y, which is 0, or NaN beside an infinity or NaN. */
 static weft_tensor *of_reduction(const char *where, weft_tensor *x, weft_tensor *y, weft_tensor *g,
                                  uint32_t mask) {
     weft_tensor *is_zero = eq(x, zero(x)), *others = select(is_zero, weft_full_like_at(where, x, 1), x);
@@ -38,8 +39,9 @@ static weft_tensor *of_reduction(const char *where, weft_tensor *x, weft_tensor 
     return mul(g, select(none, divi(y, others), select(both(one, is_zero), rest, y)));
 }
 
-/* With y as if the first 0 were not there where that is the only one up to an element: sums of g y / x before
- * that 0, of g y at it, and nothing behind it. */
+/* The gradient of a running product. Before the first 0 it is the sum of g y from there on, divided by x. At
+ * the first 0 it is the same sum, with y computed as if this 0 were a 1, up to the second 0. After the first
+ * 0 it is 0. */
 static weft_tensor *of_scan(const char *where, weft_tensor *x, weft_tensor *y, weft_tensor *g, int axis,
                             bool reverse) {
     weft_tensor *one = weft_full_like_at(where, x, 1), *is_zero = eq(x, zero(x));
@@ -73,7 +75,7 @@ static weft_tensor *multiplied(const char *where, const products *p, weft_tensor
     return x;
 }
 
-/* A node of its own, at which a gradient ends, in f32 where t has 16 bits. */
+/* A new node over t at which a gradient ends, in f32 if t has 16 bits. */
 static weft_tensor *end_of(const char *where, weft_tensor *t) {
     t = widen(where, t);
     return t->error ? t
@@ -81,7 +83,8 @@ static weft_tensor *end_of(const char *where, weft_tensor *t) {
                                  &t, 0, NULL);
 }
 
-/* y is seen as what x makes it, so that it has no gradient of its own. */
+/* y is computed again from x. So the gradient by y reaches x through this copy, and y gets none of its
+ * own. */
 static void backward(const char *where, weft_tensor *whole, weft_tensor *h, weft_tensor **grads) {
     const weft_dtype dtype = (weft_dtype)whole->in[X]->dtype;
     weft_tensor *x = end_of(where, whole->in[X]), *g = end_of(where, whole->in[G]);
@@ -93,7 +96,7 @@ static void backward(const char *where, weft_tensor *whole, weft_tensor *h, weft
     }
     weft_status status = weft__vjp(where, &y, &g, 1, &x, 1, &slope);
     if (status == WEFT_OK && slope) status = weft__vjp(where, &slope, &given, 1, wrt, 2, found);
-    if (status != WEFT_OK) { /* these rules fail for want of memory alone */
+    if (status != WEFT_OK) { /* these rules fail only if memory runs out */
         grads[X] = &whole->ctx->graph->oom;
         return;
     }

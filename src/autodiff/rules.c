@@ -1,10 +1,12 @@
-/* The gradient of every op. Rows have theirs in ops.def; movement, reductions and op files have a function
- * here. A rule gets the node and the gradient g of its output, and returns one for each float input. */
+/* The gradient of every op. Elementwise ops have theirs in ops.def. Movement, reductions and ops with a file
+ * of their own have a function here. A rule gets the node and the gradient g of its output. It returns a
+ * gradient for each float input.
+ * Must not know: the order of the reverse walk. Read next: gradient.c, products.c. */
 #include <string.h>
 #include "autodiff/autodiff.h"
 #include "ops/composite.h"
 
-/* Not differentiable, against "no gradient flows" (NULL). */
+/* NO_GRAD: not differentiable, an error if the gradient is needed. ZERO_GRAD: no gradient flows. */
 static weft_tensor not_differentiable;
 #define NO_GRAD   (&not_differentiable)
 #define ZERO_GRAD NULL
@@ -33,7 +35,8 @@ static void grad_pad(const char *where, weft_tensor *node, weft_tensor *g, weft_
         grads[0] = weft_narrow_at(where, grads[0], i, attr->lo[i], node->in[0]->shape[i]);
 }
 
-/* g put back at start, start + step, ... of an extent, zeros between: over (A, n, B). */
+/* Puts g back at start, start + step, ... of a dimension of `extent`, with zeros between, seen as (A, n,
+ * B). */
 static weft_tensor *spread(const char *where, weft_tensor *g, int dim, int64_t start, int64_t step,
                            int64_t extent) {
     int rank = g->rank;
@@ -44,12 +47,15 @@ static weft_tensor *spread(const char *where, weft_tensor *g, int dim, int64_t s
         if (i > dim) inner *= g->shape[i];
     }
     if (n == 0) return weft__constant(g->ctx, where, (weft_dtype)g->dtype, g->rank, shape, 0, 0);
-    if (step < 0) { /* element i of g belongs to start + i * step: the last one is the first */
+    if (step < 0) { /* element i of g belongs at start + i * step, so the last element comes first */
         g = weft_flip_at(where, g, dim);
         start += (n - 1) * step;
         step = -step;
     }
-    /* Each in its place of a slot of `step`, so that slices that share out x are boxes of one space. */
+    /* Each element gets a slot of `step` elements, in which it stands at `lead`. Slices that interleave are
+     * then boxes of one index space.
+     *
+     *     step 3, lead 1:   0 g0 0 | 0 g1 0 | 0 g2 0 | ... */
     const int64_t lead = start % step, first = start - lead;
     const int64_t used = n * step < extent - first ? n * step : extent - first;
     int64_t slots[4] = {outer, n, 1, inner}, flat[3] = {outer, n * step, inner};
@@ -77,13 +83,13 @@ static void grad_slice(const char *where, weft_tensor *node, weft_tensor *g, wef
     grads[0] = g;
 }
 
-/* ---- reductions; y keeps extents of 1 ---- */
+/* ---- reductions: y keeps extents of 1 ---- */
 
 static void grad_sum(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     grads[0] = weft__expand_to(where, g, node->in[0]->rank, node->in[0]->shape);
 }
 
-/* Ties share the gradient equally; where one is NaN, all NaNs do. */
+/* Equal elements share the gradient equally. If the extreme is NaN, all NaNs share it. */
 static void grad_extreme(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     weft_tensor *x = node->in[0];
     weft_tensor *hit =
@@ -96,11 +102,11 @@ static void grad_extreme(const char *where, weft_tensor *node, weft_tensor *g, w
     grads[0] = mul(hit, divi(g, weft__reduce(where, WEFT_OP_SUM, hit, mask)));
 }
 
-/* ---- elementwise rows ---- */
+/* ---- elementwise ops ---- */
 
-/* -g q for the whole number q with rest = a - q b: the gradient of a remainder by b. floor(a / b) is one more
- * than q where the quotient is rounded up to a whole number, as 1 / 0.1 is. Only an infinite b, and one
- * beside which a is nothing, are their own remainder: q is -1. */
+/* The gradient of a remainder by b: -g q, with the whole number q for which rest = a - q b. floor(a / b) may
+ * be one too large if the quotient was rounded up to a whole number, as 1 / 0.1 is. So q is rounded from (a -
+ * rest) / b. If b is infinite, or a vanishes beside b, the remainder is b itself and q is -1. */
 static weft_tensor *divisor(const char *where, weft_tensor *g, weft_tensor *a, weft_tensor *b,
                             weft_tensor *rest) {
     const weft_dtype dtype = weft_dtype_of(g);
@@ -110,9 +116,9 @@ static weft_tensor *divisor(const char *where, weft_tensor *g, weft_tensor *a, w
     return as_dtype(where, neg(mul(g, q)), dtype);
 }
 
-/* A part x of (a, b) over their length, and the power of 2 over that length that both are multiplied by:
- * neither it nor a quotient by it leaves the normal numbers. In f32 of 16-bit floats, so that the length is
- * not rounded to them. Part and length are 0 and 1 at the origin. */
+/* A part x of the vector (a, b) divided by its length. Both are first multiplied by a power of 2, `scale`, so
+ * that neither the length nor a quotient by it leaves the normal numbers. 16-bit floats are computed in f32,
+ * so that the length is not rounded to 16 bits. At the origin the part is 0 and the length 1. */
 typedef struct direction {
     weft_tensor *part, *length, *scale;
 } direction;
@@ -132,23 +138,23 @@ static direction direction_of(const char *where, weft_tensor *x, weft_tensor *a,
     return (direction){select(origin, zero(x), divi(mul(x, scale), length)), length, scale};
 }
 
-/* g x / sqrt(a^2 + b^2): the gradient of hypot by x, one of a and b; 0 at the origin. */
+/* g x / sqrt(a^2 + b^2): the gradient of hypot by x, which is a or b. 0 at the origin. */
 static weft_tensor *along(const char *where, weft_tensor *g, weft_tensor *x, weft_tensor *a, weft_tensor *b) {
     const direction d = direction_of(where, x, a, b);
     return as_dtype(where, mul(widen(where, g), d.part), weft_dtype_of(g));
 }
 
-/* g x / (a^2 + b^2): what atan2 turns where a or b moves; 0 at the origin. */
+/* g x / (a^2 + b^2): the gradient of atan2 by a (x = b) and, negated, by b (x = a). 0 at the origin. */
 static weft_tensor *turn(const char *where, weft_tensor *g, weft_tensor *x, weft_tensor *a, weft_tensor *b) {
     const direction d = direction_of(where, x, a, b);
     return as_dtype(where, mul(widen(where, g), mul(divi(d.part, d.length), d.scale)), weft_dtype_of(g));
 }
 
-/* ---- op files ---- */
+/* ---- ops with a file of their own ---- */
 
-/* g of f16 or bf16 before it was rounded to that: of a product, or of what was computed in f32 (sums are), or
- * views of one; NULL where g is something else. So the gradient of a weight that is computed with in 16 bits
- * is not rounded. */
+/* The value that g had before it was rounded to f16 or bf16: the f32 result of a matmul, or of a computation
+ * in f32 (as sums are), or a view of these. NULL if g is something else. So the gradient of an f32 weight is
+ * not rounded if the layer computes in 16 bits. */
 static weft_tensor *unrounded(const char *where, weft_tensor *g, int views) {
     weft_tensor *in = g->n_in > 0 && !g->leaf ? g->in[0] : NULL;
     if (!in || g->error || (g->dtype != WEFT_F16 && g->dtype != WEFT_BF16)) return NULL;
@@ -160,7 +166,8 @@ static weft_tensor *unrounded(const char *where, weft_tensor *g, int views) {
                       wide ? &wide : g->in, g->attr_bytes, g->attr);
 }
 
-/* Complex numbers: the gradient of z = x + iy is that of x plus i times that of y (ops/complex.c). */
+/* Complex numbers: the gradient by z = x + iy is the gradient by x plus i times the gradient by y
+ * (ops/complex.c). */
 static void grad_complex(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     (void)node;
     grads[0] = weft_real_at(where, g);
@@ -190,16 +197,17 @@ static void grad_view_as_complex(const char *where, weft_tensor *node, weft_tens
 static void grad_cast(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     const weft_dtype dtype = (weft_dtype)node->in[0]->dtype;
     const bool weight =
-        (node->in[0]->flags & WEFT_NODE_VARIABLE) && dtype == WEFT_F32; /* else f32 is twice to move */
+        (node->in[0]->flags & WEFT_NODE_VARIABLE) && dtype == WEFT_F32; /* for others f32 would be slower */
     weft_tensor *wide = weight ? unrounded(where, g, 8) : NULL;
     grads[0] = wide ? wide : weft_cast_at(where, g, dtype);
 }
 
-/* The gradient of an operand that is a recorded transpose is computed transposed, so that the product writes
- * the layout of the tensor behind it (a weight's gradient goes straight into its block). */
+/* The gradient of an operand that is recorded as a transpose is computed transposed. The matmul then
+ * writes the layout of the tensor behind the transpose, and the gradient of a weight goes straight into
+ * its block. */
 static void grad_matmul(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     weft_tensor *a = node->in[0], *b = node->in[1];
-    g = weft_cast_at(where, g, (weft_dtype)a->dtype); /* of a product of 16 bits in f32 */
+    g = weft_cast_at(where, g, (weft_dtype)a->dtype); /* for a matmul of 16-bit floats with an f32 result */
     weft_tensor *at = weft_transpose_at(where, a, -1, -2), *bt = weft_transpose_at(where, b, -1, -2);
     weft_tensor *gt = weft_transpose_at(where, g, -1, -2);
     grads[0] = weft__is_transpose(a) ? weft_transpose_at(where, weft_matmul_at(where, b, gt), -1, -2)
@@ -246,14 +254,14 @@ static void grad_prod(const char *where, weft_tensor *node, weft_tensor *g, weft
     grads[0] = weft__products_gradient(where, node, g);
 }
 
-/* ---- composites: through OUTPUT nodes, whose gradients the driver collects ---- */
+/* ---- composites: gradients arrive at their OUTPUT nodes ---- */
 
 weft_status weft__composite_expand(const char *where, const weft_tensor *t, weft_tensor **out) {
     const weft_composite *definition = weft__composite_of(t);
     const void *params = weft__params_of(t);
     if (definition->expand) {
         definition->expand(where, params, t->in, out);
-    } else { /* a gradient: of output 0 of its forward, with respect to the inputs that have one */
+    } else { /* a gradient composite: the gradient of output 0 of its forward composite */
         const weft_composite *forward = definition->forward;
         weft_tensor *y[4];
         forward->expand(where, params, t->in, y);
@@ -266,9 +274,9 @@ weft_status weft__composite_expand(const char *where, const weft_tensor *t, weft
     return WEFT_OK;
 }
 
-/* node is OUTPUT number `index` of a composite. Only the gradient of output 0 goes through its own gradient
- * composite, unless one of an input is wanted that this does not have; other outputs and gradients of
- * gradients expand. */
+/* The rule of an OUTPUT node. The gradient of output 0 is recorded by the composite's own gradient, unless
+ * the gradient of an input is needed that this does not compute. Other outputs, and gradients of gradients,
+ * use the expansion. */
 static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor *g, weft_tensor **grads) {
     weft_tensor *whole = node->in[0];
     const weft_composite *definition = weft__composite_of(whole);
@@ -289,8 +297,9 @@ static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor
         for (int i = 0; i < own->n_outputs; i++) grads[i] = out[i];
         return WEFT_OK;
     }
-    /* Each input seen through a node of its own, at which the gradient ends: one may depend on another, as
-     * what a forward pass saved depends on what it read, and the driver goes on from all of them. */
+    /* Each input is replaced by a new node over it, at which the gradient ends. One input may depend on
+     * another, as saved values depend on inputs of the forward pass. The driver then continues from all
+     * inputs. */
     weft_tensor *out[16] = {NULL}, *in[16], *kept[16];
     for (int i = 0; i < whole->n_in; i++) {
         kept[i] = whole->in[i];
@@ -305,16 +314,16 @@ static weft_status grad_output(const char *where, weft_tensor *node, weft_tensor
     return weft__vjp(where, &out[index], &g, 1, in, (size_t)whole->n_in, grads);
 }
 
-/* ---- second derivatives of gelu, whose first is a row ---- */
+/* ---- second derivatives of gelu; the first derivative is an op ---- */
 
-/* phi(x) (2 - x^2) with the density phi of the normal distribution. */
+/* phi(x) (2 - x^2), where phi is the density of the normal distribution. */
 static weft_tensor *gelu_bend(const char *where, weft_tensor *x) {
     weft_tensor *square = mul(x, x);
     return mul(mulc(expo(mulc(square, -0.5)), 0.39894228040143267794), subc_r(2.0, square));
 }
 
-/* Of x s(z), z = 2 sqrt(2/pi) (x + 0.044715 x^3), s the sigmoid: s (1 - s) (2 z' + x (z'' + (1 - 2 s) z'^2)).
- */
+/* The second derivative of x s(z), with z = 2 sqrt(2/pi) (x + 0.044715 x^3) and the sigmoid s: s (1 - s) (2
+ * z' + x (z'' + (1 - 2 s) z'^2)). */
 static weft_tensor *gelu_tanh_bend(const char *where, weft_tensor *x) {
     weft_tensor *square = mul(x, x);
     weft_tensor *z = mulc(mul(x, addc(mulc(square, 0.044715), 1.0)), 1.59576912160573071176);
