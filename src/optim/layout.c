@@ -1,5 +1,10 @@
-/* Which parameters are trained, in which group, and where they lie: one block a dtype, sorted by rate and
- * decay so that groups are ranges. State tensors mirror the parameters' offsets. */
+/* The layout: which parameters are trained, in which group, and where they lie. There is one block a dtype.
+ * Within it parameters are sorted by rate and decay, so that a group is a range:
+ *
+ *     values   | W1 W2 W3 (decay 0.1)      | b1 b2 (decay 0) |    state blocks have the same offsets
+ *              range 0 --------------- end | range 1 --- end |
+ *
+ * Must not know: formulas. Read next: graph/variable.h, update.c. */
 #include <stdio.h>
 #include <string.h>
 #include "optim/optimizer.h"
@@ -23,8 +28,8 @@ const char *weft__optimizer_state_name(const weft_optimizer *opt, size_t i) {
 
 /* ---- groups ---- */
 
-/* Does name match pattern, where * stands for any run of characters? Linear but for backtracking to the last
- * *. */
+/* Whether name matches pattern, in which * stands for any characters. Linear, except that it retries from the
+ * last *. */
 static bool matches(const char *pattern, const char *name) {
     const char *star = NULL, *retry = NULL;
     while (*name) {
@@ -127,7 +132,7 @@ static weft_status slot_of(weft_optimizer *opt, const weft_parameter_info *info,
     return WEFT_OK;
 }
 
-/* Marks what is trained now. */
+/* Marks the slots of all parameters that are trained now. */
 static weft_status find_trained(weft_optimizer *opt) {
     WEFT_TRY(weft_module_prepare(opt->module));
     for (size_t i = 0; i < opt->n_slots; i++) opt->slots[i].trained = false;
@@ -185,7 +190,8 @@ static bool belongs(const weft__slot *slot, weft_dtype dtype) {
     return slot->trained && weft__part_dtype(weft_dtype_of(slot->parameter)) == dtype;
 }
 
-/* The trained slots of a dtype, those of one range together, ranges in the order of their first member. */
+/* Sorts the trained slots of a dtype so that slots of one range are adjacent. Ranges keep the order of their
+ * first slots. Returns the number of slots. */
 static size_t sort_slots(weft_optimizer *opt, weft_dtype dtype, weft__slot **sorted) {
     size_t n = 0;
     for (size_t i = 0; i < opt->n_slots; i++) {
@@ -200,7 +206,7 @@ static size_t sort_slots(weft_optimizer *opt, weft_dtype dtype, weft__slot **sor
     return n;
 }
 
-/* Lays out parameters and states, and notes offsets. */
+/* Moves parameters and states into blocks and notes the offsets. */
 static weft_status place(weft_optimizer *opt, weft__block *block, weft__slot *const *sorted, size_t n) {
     weft_context *ctx = opt->ctx;
     block->count = n;
@@ -243,8 +249,8 @@ weft_status weft__optimizer_round(weft_optimizer *opt) {
     return WEFT_OK;
 }
 
-/* Where layers compute in 16 bits, the update writes what they read, too: so it is rounded once a step, all
- * of it by one kernel, and not parameter by parameter. One dtype of several is served. */
+/* Makes the rounded copy if layers compute in 16 bits. The update then writes it with the parameters, so they
+ * are rounded once a step by one kernel, not one by one. Only one 16-bit dtype a block is served. */
 static weft_status make_rounded(weft_optimizer *opt, weft__block *block, weft__slot *const *sorted,
                                 size_t n) {
     weft_dtype compute = block->dtype;
@@ -290,7 +296,7 @@ static weft_status make_blocks(weft_optimizer *opt, weft__slot **sorted) {
     return WEFT_OK;
 }
 
-/* True while every trained parameter lies where the layout put it: another optimizer may have taken it. */
+/* Whether every trained parameter still lies in its block. Another optimizer may have moved it. */
 static bool in_place(const weft_optimizer *opt) {
     for (size_t b = 0; b < opt->n_blocks; b++) {
         const weft__block *block = &opt->blocks[b];

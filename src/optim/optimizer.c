@@ -1,4 +1,5 @@
-/* Making and asking optimizers. */
+/* Making optimizers and asking about them.
+ * Must not know: formulas. Read next: layout.c, update.c. */
 #include <math.h>
 #include "optim/optimizer.h"
 
@@ -13,7 +14,8 @@ static const char *const names[] = {
 
 static bool is_real(const weft_optimizer *opt) { return opt && opt->ctx; }
 
-/* Where there is no context to own a poisoned optimizer: one a thread, with the last such cause. */
+/* Returns the thread's poisoned optimizer, for errors without a context. The next such error overwrites
+ * it. */
 static weft_optimizer *without_context(const weft_module *m, weft__optimizer_kind kind) {
     static _Thread_local weft_optimizer poison;
     if (m)
@@ -38,7 +40,7 @@ static void release(weft_optimizer *opt) {
     if (opt->error != &no_memory) weft__free(ctx, opt->error);
 }
 
-/* The module is freed: who still holds the optimizer gets an error from it. */
+/* The module was freed. Only a shell remains, which reports an error to whoever still holds the optimizer. */
 static void module_gone(void *user) {
     weft_optimizer *opt = user;
     release(opt);
@@ -57,7 +59,7 @@ void weft_optimizer_free(weft_optimizer *opt) {
     weft__free(opt->ctx, opt);
 }
 
-/* Keeps the last error of the context as the cause. Returns opt. */
+/* Stores the last error of the context as the cause. Returns opt. */
 static weft_optimizer *poison(weft_optimizer *opt) {
     opt->error = weft__alloc(opt->ctx, sizeof *opt->error);
     if (opt->error)

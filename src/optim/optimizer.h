@@ -1,5 +1,6 @@
-/* Inside of an optimizer: what it trains and how its memory is laid out. Read next: layout.c (which parameter
- * lies where), update.c (the formulas), step.c (running them). */
+/* The inside of an optimizer: which parameters it trains, and the layout of its memory.
+ * Must not know: files, the insides of modules. Read next: layout.c (where parameters lie), update.c (the
+ * formulas), step.c (running them). */
 #ifndef WEFT_OPTIM_OPTIMIZER_H
 #define WEFT_OPTIM_OPTIMIZER_H
 
@@ -10,13 +11,13 @@ typedef enum weft__optimizer_kind { WEFT__SGD, WEFT__RMSPROP, WEFT__ADAM, WEFT__
 
 enum { WEFT__STATES = 2 }; /* most state tensors of a parameter */
 
-/* Options of all kinds in one. */
+/* The options of all kinds. */
 typedef struct weft__hyper {
     double lr, momentum, alpha, beta1, beta2, eps, weight_decay, clip;
     bool nesterov, decay_matrices_only, track_norm;
 } weft__hyper;
 
-/* A number that changes from step to step: an input of the program, set only when it changes. */
+/* A number that changes from step to step: an input of the program, set only if it changes. */
 typedef struct weft__step_number {
     weft_tensor *scalar; /* kept */
     double value;
@@ -29,48 +30,49 @@ typedef struct weft__group {
     double lr_scale, weight_decay;
 } weft__group;
 
-/* A trainable parameter and its state, which survives a new layout. */
+/* A trainable parameter and its state. Both survive a new layout. */
 typedef struct weft__slot {
     weft_tensor *parameter;
     const char *name;
-    weft_tensor *state[WEFT__STATES]; /* NULL where the kind has none */
-    bool trained;                     /* in the present layout */
-    weft_dtype compute;               /* what its layer computes in */
+    weft_tensor *state[WEFT__STATES]; /* NULL if the kind has no such state */
+    bool trained;                     /* is part of the present layout */
+    weft_dtype compute;               /* dtype that its layer computes in */
     double lr_scale, weight_decay;
 } weft__slot;
 
-/* Elements before `end` (and from the range before it on) of a block share rate and decay. */
+/* A range of a block's elements with the same rate and decay. It reaches from the end of the range before to
+ * `end`. */
 typedef struct weft__range {
     int64_t end;
     double lr_scale, weight_decay;
-    weft__step_number step; /* what the direction is multiplied by */
+    weft__step_number step; /* factor of the update's direction */
     weft__step_number
-        decay; /* AdamW: what the parameter is multiplied by; else what it adds to the gradient, over it */
+        decay; /* AdamW: factor of the parameter; else: factor in gradient += decay * parameter */
 } weft__range;
 
-/* All trained parameters of one dtype, complex ones among the floats that they are pairs of. */
+/* All trained parameters of one dtype. Complex ones count as pairs of floats. */
 typedef struct weft__block {
-    weft_dtype dtype, wide; /* stored, computed */
+    weft_dtype dtype, wide; /* dtype of storage, dtype of computation */
     size_t count;
     weft_tensor **parameters; /* [count], in the order of their offsets */
     int64_t *offsets;
-    weft_tensor *values;              /* the block, a vector */
-    weft_tensor *rounded;             /* the same in what layers compute in, written with it; or NULL */
-    weft_tensor *state[WEFT__STATES]; /* blocks too */
-    weft_tensor *sum;                 /* of gradients, while accumulating; in wide; NULL until needed */
+    weft_tensor *values;              /* the block's values, a vector */
+    weft_tensor *rounded;             /* values in the dtype of computation, written with them; or NULL */
+    weft_tensor *state[WEFT__STATES]; /* blocks of the state tensors */
+    weft_tensor *sum;                 /* sum of gradients while accumulating, in wide; NULL until needed */
     weft__range *ranges;
     size_t n_ranges;
     weft__step_number epsilon; /* Adam: eps sqrt(1 - beta2^t) */
 } weft__block;
 
-enum { WEFT__BLOCKS = 4 }; /* float dtypes */
+enum { WEFT__BLOCKS = 4 }; /* number of float dtypes */
 
-/* Dynamic scaling of the loss: see scale.c. The variables are on the device, and NULL without it. */
+/* Dynamic loss scaling, see scale.c. The variables are on the device; NULL if the loss is not scaled. */
 typedef struct weft__scaling {
     double growth, backoff;
     int64_t interval;
     weft_tensor *scale;   /* f32 */
-    weft_tensor *good;    /* i32: steps with finite gradients since the scale last changed */
+    weft_tensor *good;    /* i32: steps with finite gradients since the last change of scale */
     weft_tensor *updates; /* i32: steps that changed the parameters */
 } weft__scaling;
 enum { WEFT__SCALING_STATES = 3 };
@@ -78,68 +80,71 @@ enum { WEFT__SCALING_STATES = 3 };
 struct weft_optimizer {
     weft_shell shell;
     weft_context *ctx;
-    weft_module *module; /* NULL once it was freed, and all of this with it but the shell */
+    weft_module *module; /* NULL after it was freed; then only the shell of the optimizer is left */
     weft__optimizer_kind kind;
     weft__hyper hyper;
     weft_schedule schedule;
-    uint64_t steps; /* done */
+    uint64_t steps; /* steps done */
     weft__group *groups;
     size_t n_groups, cap_groups;
     weft__slot *slots;
     size_t n_slots, cap_slots;
     weft__block blocks[WEFT__BLOCKS];
     size_t n_blocks;
-    weft_tensor *norm; /* variable of one element; NULL when it is not tracked */
+    weft_tensor *norm; /* variable of one element; NULL if the norm is not tracked */
     weft__scaling scaling;
-    uint64_t identity;     /* of the layout: part of the program's key */
-    uint64_t freeze_count; /* of the module when it was laid out */
+    uint64_t identity;     /* identity of the layout: part of the program's key */
+    uint64_t freeze_count; /* the module's count when it was laid out */
     bool laid_out, held;
-    int next_part; /* of an accumulated step: 0 when none is under way; of a shared one how many were added */
-    weft_error *error; /* poisoned: why */
+    int next_part;     /* next micro-batch to accumulate, 0: none; of a shared step: number added so far */
+    weft_error *error; /* poisoned: the cause */
 };
 
-/* How many state tensors a kind has, and what they are called. */
+/* The number of state tensors that a kind has, and their names. */
 size_t weft__optimizer_states(const weft_optimizer *opt);
 const char *weft__optimizer_state_name(const weft_optimizer *opt, size_t i);
 
-/* Makes the layout fit the module: which parameters are frozen, groups, who else moved them. */
+/* Updates the layout if parameters were frozen or thawed, groups were added, or others moved parameters. */
 weft_status weft__optimizer_layout(weft_optimizer *opt);
 void weft__optimizer_release(weft_optimizer *opt);
-/* Brings rounded values up to date with parameters that somebody else has written. */
+/* Rounds parameters again that somebody else has written. */
 weft_status weft__optimizer_round(weft_optimizer *opt);
 
-/* What a step assigns. */
+/* The assignments of a step: for each block its values, rounded values, sum and states; then the norm and the
+ * loss scaling. */
 typedef struct weft__sinks {
     weft_tensor *variable[5 * WEFT__BLOCKS + 4], *value[5 * WEFT__BLOCKS + 4];
     size_t count;
 } weft__sinks;
 
-/* APPLY: of a sum that is complete, without a loss. */
+/* WHOLE: one step. FIRST, MIDDLE, LAST: micro-batches of an accumulated step. APPLY: the update from a
+ * complete sum, without a loss. */
 typedef enum weft__phase { WEFT__WHOLE, WEFT__FIRST, WEFT__MIDDLE, WEFT__LAST, WEFT__APPLY } weft__phase;
 
-/* Records gradients of loss and the updates of a phase; parts: of an accumulated step. */
+/* Records the gradients of loss and the updates of a phase. parts: number of micro-batches of the step. */
 weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
                                    weft__sinks *sinks);
 
-/* Adds an assignment, in the variable's dtype. */
+/* Adds an assignment. Casts the value to the variable's dtype. */
 void weft__optimizer_sink(weft__sinks *sinks, weft_tensor *variable, weft_tensor *value);
 
-/* t in another dtype, where it has not got it. */
+/* t cast to dtype, if it has another one. */
 weft_tensor *weft__optimizer_as(weft_tensor *t, weft_dtype dtype);
 
-/* Of an optimizer that scales: what gradients are of; whether all of them, divided by the scale here, are
- * finite (a bool); and the assignments that follow from that. */
+/* For loss scaling. scaled_loss: the loss times the scale, of which gradients are taken. unscale: divides all
+ * gradients by the scale and returns a bool that says whether all are finite (NULL without scaling).
+ * scaling_sinks: adds the assignments that follow from this bool. */
 weft_tensor *weft__scaled_loss(const weft_optimizer *opt, weft_tensor *loss);
 weft_tensor *weft__unscale(const weft_optimizer *opt, weft_tensor **gradients);
 void weft__scaling_sinks(const weft_optimizer *opt, weft_tensor *finite, weft__sinks *sinks);
-/* Adam's 1 - beta^t, t of the updates that were made and this one. */
+/* Adam's 1 - beta^t. t counts the updates made so far and this one. */
 weft_tensor *weft__correction(const weft_optimizer *opt, double beta, weft_dtype dtype);
 
-/* The i-th state tensor of the scaling. */
+/* State tensor i of the loss scaling. */
 weft_tensor *weft__scaling_state(const weft_optimizer *opt, size_t i);
 void weft__scaling_release(weft_optimizer *opt);
 
-/* Sets the numbers of the next step. */
+/* Computes the numbers of the next step, such as its rate. */
 weft_status weft__optimizer_numbers(weft_optimizer *opt);
 
 #endif

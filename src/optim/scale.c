@@ -1,9 +1,9 @@
-/* Dynamic scaling of the loss (Micikevicius et al. 2018, "Mixed precision training", 3.2), with the habits of
- * PyTorch's GradScaler: gradients are of the loss times a scale, so that f16 holds them, and are divided by
- * it before anything looks at them. A step whose gradients are not all finite changes nothing but the scale,
- * which becomes smaller; after many steps that are, it becomes larger. Scale, counter and decision stay on
- * the device: the host learns of them where it asks. Must not know: the rules of optimizers. Read next:
- * update.c. */
+/* Dynamic loss scaling (Micikevicius et al. 2018, "Mixed precision training", 3.2), with the behaviour of
+ * PyTorch's GradScaler. Gradients are taken of the loss times a scale, so that f16 can hold them. They are
+ * divided by the scale before anything else reads them. If a gradient is not finite, the step changes only
+ * the scale, which becomes smaller. After many steps with finite gradients the scale becomes larger. Scale,
+ * counters and the decision stay on the device; the host reads them only when asked.
+ * Must not know: the formulas of optimizers. Read next: update.c. */
 #include <float.h>
 #include <math.h>
 #include "optim/optimizer.h"
@@ -55,7 +55,7 @@ weft_status weft_optimizer_scale_loss(weft_optimizer *opt, const weft_loss_scale
     release(status == WEFT_OK ? &opt->scaling : &s);
     if (status != WEFT_OK) return status;
     opt->scaling = s;
-    opt->identity = ++opt->ctx->identities; /* other programs */
+    opt->identity = ++opt->ctx->identities; /* other programs are needed */
     return WEFT_OK;
 }
 
@@ -84,6 +84,8 @@ weft_tensor *weft__scaled_loss(const weft_optimizer *opt, weft_tensor *loss) {
     return opt->scaling.scale ? mul(loss, weft__optimizer_as(opt->scaling.scale, weft_dtype_of(loss))) : loss;
 }
 
+/* Tests |g| <= max, which is false for infinities and for NaN. The smallest of all results says whether all
+ * are true. */
 weft_tensor *weft__unscale(const weft_optimizer *opt, weft_tensor **gradients) {
     if (!opt->scaling.scale) return NULL;
     weft_tensor *inverse = weft_recip_at(where, opt->scaling.scale), *all = NULL;
@@ -112,5 +114,5 @@ void weft__scaling_sinks(const weft_optimizer *opt, weft_tensor *finite, weft__s
 
 weft_tensor *weft__correction(const weft_optimizer *opt, double beta, weft_dtype dtype) {
     weft_tensor *t = weft__optimizer_as(addc(opt->scaling.updates, 1.0), dtype);
-    return neg(weft_expm1_at(where, mulc(t, log(beta)))); /* nothing is cancelled */
+    return neg(weft_expm1_at(where, mulc(t, log(beta)))); /* expm1 avoids cancellation */
 }

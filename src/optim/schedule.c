@@ -1,4 +1,5 @@
-/* Learning-rate schedules: pure functions of the step. */
+/* Learning-rate schedules: pure functions of the step.
+ * Must not know: optimizers. Read next: step.c. */
 #include <math.h>
 #include <string.h>
 #include <weft/optim.h>

@@ -1,4 +1,6 @@
-/* The state of an optimizer as named tensors, for checkpoints and for another optimizer of its kind. */
+/* The state of an optimizer as named tensors, for checkpoints, and copying it to another optimizer of its
+ * kind.
+ * Must not know: file formats. Read next: nn/state.c, which reads and writes named tensors. */
 #include <string.h>
 #include "optim/optimizer.h"
 
@@ -44,7 +46,7 @@ weft_status weft_optimizer_load_from(weft_optimizer *opt, weft_safetensors *file
     WEFT_TRY(states(opt, &list, &count));
     weft_status status = weft_entries_load(opt->ctx, list, count, file, "optimizer");
     weft__free(opt->ctx, list);
-    return status == WEFT_OK ? weft__optimizer_round(opt) : status; /* the weights were read before it */
+    return status == WEFT_OK ? weft__optimizer_round(opt) : status; /* after the weights */
 }
 
 /* ---- to another optimizer ---- */

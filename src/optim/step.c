@@ -1,10 +1,12 @@
-/* Running a step: looked up by the loss's graph and the layout, recorded and compiled only the first time. */
+/* Running a step. Its program is found by the graph of the loss and the layout. It is recorded and compiled
+ * only if it is not found.
+ * Must not know: formulas. Read next: update.c, compiler/runtime/derive.h. */
 #include "compiler/runtime/derive.h"
 #include "compiler/profile/profile.h"
 #include "compiler/program.h"
 #include "optim/optimizer.h"
 
-/* What weft__derive_run hands to build(). */
+/* The arguments of build(), which weft__derive_run calls. */
 typedef struct step_plan {
     weft_optimizer *opt;
     weft_tensor *loss;
@@ -22,7 +24,7 @@ static weft_status build(void *user, weft_context *ctx, weft_derived *derived) {
     return WEFT_OK;
 }
 
-/* Is this a loss that the optimizer can use, and is everything in place? */
+/* Checks the loss and updates the layout. */
 static weft_status prepare(weft_optimizer *opt, weft_tensor *loss) {
     WEFT_TRY(weft_optimizer_status(opt));
     WEFT_TRY(weft_tensor_status(loss));
@@ -37,14 +39,14 @@ static weft_status prepare(weft_optimizer *opt, weft_tensor *loss) {
     return weft__optimizer_layout(opt);
 }
 
-/* Runs it, or where a plan is wanted fills in that of its program. */
+/* Runs the step; or, if `wanted` is not NULL, fills it with the memory plan of its program. */
 static weft_status run(weft_optimizer *opt, weft_tensor *loss, weft__phase phase, int parts,
                        weft_memory_plan *wanted) {
     step_plan p = {opt, loss, phase, parts};
     weft_hash key;
     weft__hash_init(&key);
     weft__hash_str(&key, "optimizer");
-    weft__hash_u64(&key, opt->identity); /* layout and options */
+    weft__hash_u64(&key, opt->identity); /* stands for layout and options */
     weft__hash_u64(&key, (uint64_t)phase);
     weft__hash_u64(&key, phase == WEFT__LAST ? (uint64_t)parts : 0);
     weft_derivation derivation = {.roots = &loss, .n_roots = 1, .key = key, .build = build, .user = &p};
@@ -63,7 +65,7 @@ weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss) {
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, loss);
     WEFT_TRY(prepare(opt, loss));
-    if (opt->next_part) opt->next_part = 0; /* an accumulation that was given up */
+    if (opt->next_part) opt->next_part = 0; /* gives up an unfinished accumulation */
     WEFT_TRY(weft__optimizer_numbers(opt));
     WEFT_TRY(run(opt, loss, WEFT__WHOLE, 1, NULL));
     steps_done(opt, 1);
@@ -88,12 +90,12 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
         steps_done(opt, 1);
     } else {
         opt->next_part = k + 1;
-        opt->ctx->micro_batch = (uint64_t)k + 1; /* what is recorded next belongs to it */
+        opt->ctx->micro_batch = (uint64_t)k + 1; /* for nodes recorded next */
     }
     return WEFT_OK;
 }
 
-/* ---- shared by several ---- */
+/* ---- steps that several optimizers share ---- */
 
 weft_status weft_optimizer_part(weft_optimizer *opt, int k) {
     WEFT_NEED(NULL, opt);
@@ -113,7 +115,7 @@ weft_status weft_optimizer_add(weft_optimizer *opt, weft_tensor *loss) {
     return WEFT_OK;
 }
 
-/* Can what these have summed be added? */
+/* Checks that the gradient sums of all optimizers have the same blocks. */
 static weft_status comparable(weft_optimizer *const *list, size_t n) {
     weft_context *ctx = list[0]->ctx;
     for (size_t i = 0; i < n; i++) {
@@ -169,13 +171,14 @@ weft_status weft_optimizer_apply(weft_optimizer *opt, int parts) {
     return status;
 }
 
-/* ---- ahead of a step ---- */
+/* ---- planning and holding a step ---- */
 
 static uint64_t bytes_of(const weft_tensor *t) {
     return t ? (uint64_t)weft_numel(t) * weft_dtype_size(weft_dtype_of(t)) : 0;
 }
 
-/* A block of the optimizer's is no data, where the program that was planned just now reads it. */
+/* Subtracts a block of the optimizer from the data of the plan, if the planned program reads it. The caller
+ * counts it as parameters or states. */
 static void leave_out(const weft_optimizer *opt, const weft_tensor *block, weft_memory_plan *out) {
     if (block && block->storage->mark == opt->ctx->visit)
         out->kinds[WEFT_MEMORY_DATA] -= block->storage->bytes;
@@ -203,7 +206,7 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
         for (size_t s = 0; s < weft__optimizer_states(opt); s++)
             plan->states += bytes_of(opt->blocks[b].state[s]);
         for (size_t s = 0; of > 1 && s < weft__optimizer_states(opt);
-             s++) /* the last part's, not the first's */
+             s++) /* only the last micro-batch uses the states */
             plan->pending += opt->blocks[b].state[s]->storage->buffer ? 0 : bytes_of(opt->blocks[b].state[s]);
     }
     plan->kinds[WEFT_MEMORY_PARAMETERS] = plan->parameters;
@@ -226,7 +229,7 @@ weft_status weft_optimizer_hold(weft_optimizer *opt, weft_tensor *loss, weft_pro
     return WEFT_OK;
 }
 
-/* Does the next step read the same numbers as all that follow? */
+/* Whether the next step reads the same numbers as all later ones. Then many steps can run at once. */
 static bool settled(const weft_optimizer *opt, const weft_program *program) {
     bool adam = (opt->kind == WEFT__ADAM || opt->kind == WEFT__ADAMW) && !opt->scaling.scale;
     return !adam && opt->schedule.kind == WEFT_SCHEDULE_CONSTANT && opt->steps >= opt->schedule.warmup &&
@@ -236,7 +239,7 @@ static bool settled(const weft_optimizer *opt, const weft_program *program) {
 weft_status weft_optimizer_run_many(weft_optimizer *opt, weft_program *program, uint64_t steps) {
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, program);
-    const uint64_t most = 1 << 20; /* so that a fault shows before long */
+    const uint64_t most = 1 << 20; /* so that a fault is reported soon */
     while (steps > 0) {
         WEFT_TRY(weft_optimizer_status(opt));
         WEFT_TRY(weft__optimizer_layout(opt));

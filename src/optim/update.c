@@ -1,7 +1,8 @@
-/* The formulas, recorded over whole blocks: gradients, their norm, clipping, update. Operations come in the
- * order of torch.optim's single-tensor code (adam.py, adamw.py, sgd.py, rmsprop.py), so that roundings agree;
- * but Adam's two corrections are scalars of the step (section 2 of the paper), which saves a division.
- * Complex numbers are pairs of floats to all of them, as in PyTorch. */
+/* The formulas, recorded over whole blocks: gradients, their norm, clipping, update. Operations have the
+ * order of torch.optim's single-tensor code (adam.py, adamw.py, sgd.py, rmsprop.py), so that roundings agree.
+ * One thing differs: Adam's two bias corrections are scalars of the step (section 2 of the paper), which
+ * saves a division an element. Complex numbers count as pairs of floats, as in PyTorch.
+ * Must not know: how programs run. Read next: scale.c, step.c. */
 #include <math.h>
 #include <stdio.h>
 #include <weft/profile.h>
@@ -9,13 +10,13 @@
 #include "optim/optimizer.h"
 #include "ops/build.h"
 
-static const char *const where = NULL; /* the loss carries the user's place */
+static const char *const where = NULL; /* the loss has the user's location */
 
 weft_tensor *weft__optimizer_as(weft_tensor *t, weft_dtype dtype) {
     return weft__poisoned(t) || weft_dtype_of(t) == dtype ? t : weft_cast_at(where, t, dtype);
 }
 
-/* t in the dtype that the block computes in, or is stored in. */
+/* t cast to a dtype, if it has another one. */
 static weft_tensor *as(weft_tensor *t, weft_dtype dtype) { return weft__optimizer_as(t, dtype); }
 
 /* ---- numbers of a step ---- */
@@ -27,6 +28,11 @@ static weft_status set(weft__step_number *number, double value) {
     return WEFT_OK;
 }
 
+/* With first = 1 - beta1^t and second = sqrt(1 - beta2^t), Adam's update is
+ *
+ *     rate (m / first) / (sqrt(v) / second + eps)  =  (rate second / first) m / (sqrt(v) + second eps)
+ *
+ * so both corrections go into numbers of the step, and no element pays for them. */
 weft_status weft__optimizer_numbers(weft_optimizer *opt) {
     const weft__hyper *h = &opt->hyper;
     double lr = weft_schedule_lr(&opt->schedule, opt->steps), t = (double)(opt->steps + 1);
@@ -50,7 +56,8 @@ static bool same_number(const weft__range *a, const weft__range *b, bool decay) 
     return a->lr_scale == b->lr_scale && (!decay || a->weight_decay == b->weight_decay);
 }
 
-/* The number of each element's range: a scalar, or chosen by the element's place in the block. */
+/* The rate or decay of each element: a scalar if all ranges agree, else chosen by the element's index in the
+ * block. */
 static weft_tensor *by_range(weft_context *ctx, const weft__block *block, bool decay) {
     size_t last = block->n_ranges - 1;
     weft_tensor *value = decay ? block->ranges[last].decay.scalar : block->ranges[last].step.scalar;
@@ -72,7 +79,8 @@ static bool decays(const weft__block *block) {
     return false;
 }
 
-/* ---- rules: p the parameters, g the gradient, state in and out, all in the block's wide dtype ---- */
+/* ---- rules: p are the parameters, g the gradient. The rule reads and replaces state. All in the wide dtype
+ * ---- */
 
 static weft_tensor *sgd(const weft_optimizer *opt, const weft__block *block, weft_tensor *p, weft_tensor *g,
                         weft_tensor **state) {
@@ -96,7 +104,7 @@ static weft_tensor *rmsprop(const weft_optimizer *opt, const weft__block *block,
     return sub(p, mul(rate, state[1]));
 }
 
-/* start + weight (end - start), written from the nearer end as torch.lerp does. */
+/* start + weight (end - start), computed from the nearer end as torch.lerp does. */
 static weft_tensor *lerp(weft_tensor *start, weft_tensor *end, double weight) {
     weft_tensor *d = sub(end, start);
     return weight < 0.5 ? add(start, mulc(d, weight)) : sub(end, mulc(d, 1.0 - weight));
@@ -110,7 +118,7 @@ static weft_tensor *adam(const weft_optimizer *opt, const weft__block *block, we
     state[0] = lerp(state[0], g, 1.0 - h->beta1);
     state[1] = add(mulc(state[1], h->beta2), mul(mulc(g, 1.0 - h->beta2), g));
     weft_tensor *epsilon = block->epsilon.scalar, *rate = by_range(opt->ctx, block, false);
-    if (opt->scaling.scale) { /* skipped steps do not count, and the device alone knows of them */
+    if (opt->scaling.scale) { /* skipped steps do not count, and only the device knows how many there were */
         weft_tensor *second = weft_sqrt_at(where, weft__correction(opt, h->beta2, block->wide));
         rate = mul(rate, divi(second, weft__correction(opt, h->beta1, block->wide)));
         epsilon = mul(epsilon, second);
@@ -126,7 +134,7 @@ static weft_tensor *as_floats(weft_tensor *g) {
     return weft_view_as_real_at(where, weft_reshape_at(where, g, 1, &n));
 }
 
-/* A step of a loss that depends on no parameter would change nothing, or decay the weights alone. */
+/* Fails if the loss depends on no parameter: a step would change nothing, or only decay the weights. */
 static weft_status refuse_unreached(const weft_optimizer *opt, weft_tensor *loss, weft_tensor *const *wrt,
                                     size_t n) {
     bool reaches;
@@ -144,7 +152,7 @@ static weft_status refuse_unreached(const weft_optimizer *opt, weft_tensor *loss
                       names, n > 3 ? ", ..." : "");
 }
 
-/* Gradients of every block, packed as the parameters are, in wide dtypes. */
+/* Records the gradients of every block, packed in the parameters' layout, in wide dtypes. */
 static weft_status gradients(weft_optimizer *opt, weft_tensor *loss, weft_tensor **packed) {
     weft_context *ctx = opt->ctx;
     size_t n = 0, at = 0;
@@ -175,7 +183,7 @@ void weft__optimizer_sink(weft__sinks *sinks, weft_tensor *variable, weft_tensor
     sinks->value[sinks->count++] = as(value, weft_dtype_of(variable));
 }
 
-/* The sum of gradients so far, a block of its own. */
+/* Makes the block that sums gradients over micro-batches. */
 static weft_status ensure_sum(weft_context *ctx, weft__block *block) {
     if (block->sum) return WEFT_OK;
     int64_t n = weft_numel(block->values);
@@ -185,7 +193,8 @@ static weft_status ensure_sum(weft_context *ctx, weft__block *block) {
     return WEFT_OK;
 }
 
-/* Norm over all blocks; clips the gradients to the limit as torch.nn.utils.clip_grad_norm_ does. */
+/* Records the norm over all blocks. Clips the gradients to the limit as torch.nn.utils.clip_grad_norm_
+ * does. */
 static void norm_and_clip(weft_optimizer *opt, weft_tensor **g, weft__sinks *sinks) {
     if (!opt->norm) return;
     weft_dtype dtype = weft_dtype_of(opt->norm);
@@ -203,13 +212,13 @@ static void norm_and_clip(weft_optimizer *opt, weft_tensor **g, weft__sinks *sin
     for (size_t b = 0; b < opt->n_blocks; b++) g[b] = mul(g[b], as(factor, opt->blocks[b].wide));
 }
 
-/* A new value, or the old one of a step that is skipped. */
+/* The new value, or the old one if the step is skipped. */
 static weft_tensor *kept(weft_tensor *finite, weft_tensor *variable, weft_tensor *value) {
     value = as(value, weft_dtype_of(variable));
     return finite ? select(finite, value, variable) : value;
 }
 
-/* finite: NULL, or whether the step is made; else everything stays. */
+/* finite: a bool, false if the step must be skipped and all values stay; NULL: the step is always made. */
 static void update_block(weft_optimizer *opt, weft__block *block, weft_tensor *g, weft_tensor *finite,
                          weft__sinks *sinks) {
     size_t n = weft__optimizer_states(opt);
