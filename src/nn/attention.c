@@ -1,26 +1,27 @@
 /* Multi-head attention, of a sequence to itself or to a memory. Queries, keys and values are views of packed
- * projections; heads are a permuted view, and heads that share keys and values are told so: nothing is copied
- * before the attention kernel reads it. In decoding, keys and values go to a cache and the step looks at all
- * of it, masked by position. Read next: block.c. */
+ * projections. Heads are a permuted view, and query heads that share keys and values are passed as such. So
+ * nothing is copied before the attention kernel reads it. In decoding, keys and values go into a cache, and a
+ * step attends to the whole cache, masked by position.
+ * Must not know: kernels. Read next: block.c, ops/attention.c. */
 #include "nn/module.h"
 #include "ops/build.h"
 
 typedef struct attention_own {
-    int64_t width, heads, kv_heads, memory_width; /* 0: of the sequence to itself */
+    int64_t width, heads, kv_heads, memory_width; /* memory_width is 0 for self-attention */
     bool causal, rotary;
     weft_rotary_options rotation;
     double dropout;
     weft__decode *decode;
 } attention_own;
 
-/* Children. */
+/* Indices of the children. */
 enum { C_ATTN, C_PROJ, Q_ATTN };
 
 void weft__attention_decode(weft_module *attention, weft__decode *step) {
     ((attention_own *)attention->user)->decode = step;
 }
 
-/* ---- what is seen besides the input ---- */
+/* ---- masks and memory, given by weft_attend ---- */
 
 weft_tensor *weft_attend_at(const char *where, weft_module *m, weft_tensor *x,
                             const weft_attend_options *options) {
@@ -44,7 +45,7 @@ static weft_attend_options given_to(const weft_module *m) {
     return m ? *m->attend : (weft_attend_options){0};
 }
 
-/* A mask of padding (B, S) as one of scores. */
+/* A padding mask (B, S) as a mask of scores (B, 1, 1, S). Other masks are returned unchanged. */
 static weft_tensor *score_mask(const char *where, weft_tensor *mask) {
     if (weft__poisoned(mask) || mask->rank != 2) return mask;
     return weft_reshape_at(where, mask, 4, (int64_t[]){mask->shape[0], 1, 1, mask->shape[1]});
@@ -52,7 +53,7 @@ static weft_tensor *score_mask(const char *where, weft_tensor *mask) {
 
 /* ---- heads ---- */
 
-/* `heads` heads of x (B, T, C) from channel `from` on: (B, heads, T, D). */
+/* A view of `heads` heads of x (B, T, C), from channel `from` on: (B, heads, T, D). */
 static weft_tensor *head_view(const char *where, const attention_own *own, weft_tensor *x, int64_t from,
                               int64_t heads) {
     if (weft__poisoned(x)) return x;
@@ -62,8 +63,8 @@ static weft_tensor *head_view(const char *where, const attention_own *own, weft_
     return weft_permute_at(where, v, (int[]){0, 2, 1, 3});
 }
 
-/* Attention of q (1, H, T, D) at positions position..position+T-1 over the caches, which get k and v first.
- */
+/* Updates the caches with k and v, then attends from q (1, H, T, D) at positions position..position+T-1 to
+ * them. */
 static weft_tensor *decode_step(const char *where, weft__decode *step, weft_tensor *q, weft_tensor *k,
                                 weft_tensor *v) {
     if (weft__poisoned(q)) return q;
@@ -72,7 +73,7 @@ static weft_tensor *decode_step(const char *where, weft__decode *step, weft_tens
     return weft__attention_over_cache(where, q, step->next_keys, step->next_values, step->position);
 }
 
-/* The heads joined and projected. */
+/* Joins the heads of y (B, H, T, D) and projects them. */
 static weft_tensor *projected(weft_module *m, weft_tensor *y, double dropout) {
     const attention_own *own = m->user;
     const char *where = m->where;

@@ -1,6 +1,7 @@
-/* Batch normalisation as a layer: by the batch's statistics in training, whose running means are buffers that
- * the forward pass assigns; by those in evaluation. What is computed is in ops/batch_norm.c. Must not know:
- * devices, optimizers. Read next: use.c, for what becomes of an assignment. */
+/* Batch normalisation as a layer. In training it normalises by the statistics of the batch, and the forward
+ * pass assigns their running means to buffers. In evaluation it normalises by the buffers. ops/batch_norm.c
+ * has the formulas.
+ * Must not know: devices, optimizers. Read next: use.c, graph/assignment.c. */
 #include "nn/module.h"
 #include "ops/build.h"
 
@@ -8,10 +9,10 @@ typedef struct batchnorm_own {
     int64_t channels;
     double eps, momentum;
     bool affine, biased, tracked, cumulative;
-    size_t mean, variance, count; /* which buffers */
+    size_t mean, variance, count; /* indices of the buffers */
 } batchnorm_own;
 
-/* running <- running + weight (value - running), written as PyTorch does. */
+/* Assigns running + weight (value - running), in the form that PyTorch computes. */
 static weft_status follow(weft_module *m, const char *name, size_t buffer, weft_tensor *weight,
                           weft_tensor *value) {
     const char *where = m->where;
@@ -19,7 +20,8 @@ static weft_status follow(weft_module *m, const char *name, size_t buffer, weft_
     return weft_module_assign(m, name, add(mul(value, weight), mul(old, rest)));
 }
 
-/* Of a batch of `count` values a channel; the running variance is the unbiased one. */
+/* Updates the running statistics with a batch of `count` values a channel. The running variance is the
+ * unbiased one. */
 static weft_status track(weft_module *m, weft_tensor *mean, weft_tensor *variance, int64_t count) {
     const batchnorm_own *own = m->user;
     const char *where = m->where;

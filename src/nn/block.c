@@ -1,5 +1,6 @@
-/* The transformer block: attention, to a memory too where it is a decoder's, and an MLP, plain or gated; each
- * with a norm and a residual around it. Read next: gpt.c. */
+/* The transformer block: self-attention, in a decoder also attention to a memory, and an MLP, plain or gated.
+ * Each has a norm and a residual connection.
+ * Must not know: language models. Read next: attention.c, gpt.c. */
 #include "nn/module.h"
 #include "ops/build.h"
 
@@ -9,7 +10,7 @@ typedef struct feed_own {
     weft_activation_kind activation;
     double dropout;
     int64_t hidden;
-    bool gated; /* what c_fc makes is the gate and what it lets through, packed */
+    bool gated; /* c_fc makes both the gate and the values that it multiplies, packed */
 } feed_own;
 
 static weft_tensor *activated(const char *where, const feed_own *own, weft_tensor *x) {
@@ -32,7 +33,7 @@ static weft_tensor *feed_forward(weft_module *m, weft_tensor *x) {
     return m->ctx->training && own->dropout > 0.0 ? weft_dropout_at(where, y, own->dropout) : y;
 }
 
-/* Channels between; 0: they would be too many. */
+/* The number of hidden channels; 0: too many. */
 static int64_t hidden_of(int64_t width, const weft_transformer_block_options *o) {
     int64_t hidden = o->hidden;
     if (hidden) return hidden;
@@ -61,7 +62,7 @@ static weft_module *feed(weft_context *ctx, int64_t width, const weft_transforme
 
 /* ---- the block ---- */
 
-/* Children are a norm and what it stands before, or behind, in turn. */
+/* Children alternate: a norm, then its branch. With post_norm the norm follows the residual sum. */
 static weft_tensor *block_forward(weft_module *m, weft_tensor *x) {
     const char *where = m->where;
     const bool post = *(const bool *)m->user;
@@ -85,7 +86,7 @@ weft_module *weft_transformer_block(weft_context *ctx, int64_t width, int64_t he
     if (!ctx) return weft__module_without_context(__func__);
     weft_transformer_block_options o = options ? *options : (weft_transformer_block_options){0};
     weft_module *m = weft__module_make(ctx, "transformer_block", block_forward, sizeof(bool));
-    if (!m->error) { /* else it may be that which all get for want of memory */
+    if (!m->error) { /* else m may be the constant module that reports missing memory */
         m->unit = true;
         *(bool *)m->user = o.post_norm;
     }

@@ -1,5 +1,6 @@
-/* Layers of images and signals: convolutions with their weights, pools, flatten. What they compute is in
- * ops/conv.c, ops/pool.c and ops/resample.c. Must not know: devices. Read next: linear.c. */
+/* Layers of images and signals: convolutions with their weights, pools, flatten. The computation is in
+ * ops/conv.c, ops/pool.c and ops/resample.c.
+ * Must not know: devices. Read next: linear.c. */
 #include <math.h>
 #include "nn/module.h"
 
@@ -18,7 +19,8 @@ static weft_tensor *conv_forward(weft_module *m, weft_tensor *x) {
                    &own->options);
 }
 
-/* shape: of the weight, whose dimensions from 1 on count what a result is made of. */
+/* shape: of the weight. The product of its dimensions from 1 on is the fan-in, which bounds the first values.
+ */
 static weft_module *conv(weft_context *ctx, const char *kind, conv_fn fn, int64_t in, int64_t out, int rank,
                          const int64_t *shape, const weft_conv_layer_options *options) {
     const weft_conv_layer_options o = options ? *options : (weft_conv_layer_options){.no_bias = false};
@@ -104,7 +106,7 @@ weft_module *weft_avg_pool2d_layer(weft_context *ctx, const weft_pool_options *o
     return pool(ctx, "avg_pool2d", (pool_own){.fn = weft_avg_pool2d_at}, options);
 }
 
-/* ---- pools to an extent, interpolation ---- */
+/* ---- adaptive pools, interpolation ---- */
 
 typedef struct adaptive_own {
     int64_t size[2];

@@ -1,5 +1,7 @@
-/* Decoding with a key/value cache: one program serves all positions, because the position is an input of it.
- * The caches are variables which the same program that computes the logits updates. */
+/* Decoding with a cache of keys and values. The position is an input of the program, so one program serves
+ * all positions. The caches are variables that the program updates when it computes the logits. Recurrent
+ * models keep their states instead.
+ * Must not know: kernels, sampling. Read next: attention.c, sample.c. */
 #include <math.h>
 #include <string.h>
 #include "compiler/runtime/derive.h"
@@ -10,11 +12,11 @@
 struct weft_gpt_cache {
     weft_shell shell;
     weft_context *ctx;
-    weft_module *gpt; /* NULL once it was freed, and all of this with it but the shell */
+    weft_module *gpt; /* NULL after it was freed; then only the shell of the cache is left */
     int64_t length, capacity, layers;
     uint64_t identity;
     weft__decode *steps; /* [layers] */
-    weft_states states;  /* of a recurrent model, instead */
+    weft_states states;  /* states of a recurrent model, used instead of steps */
     int64_t vocab;
 };
 
@@ -33,7 +35,7 @@ static void release(weft_gpt_cache *cache) {
     weft_free(cache->states.c);
 }
 
-/* The model is freed: who still holds the cache gets an error from it. */
+/* The model was freed. Only a shell remains, which reports an error to whoever still holds the cache. */
 static void model_gone(void *user) {
     weft_gpt_cache *cache = user;
     release(cache);
@@ -120,7 +122,8 @@ static weft_status assign_caches(void *user, weft_context *ctx, weft_derived *de
     return WEFT_OK;
 }
 
-/* Feeds `count` tokens padded to `padded`; logits (vocab) of the last one where wanted. */
+/* Feeds `count` tokens, padded to `padded` tokens. Writes the logits (vocab) of the last token. Padding comes
+ * after the tokens, which therefore do not see it. The next step overwrites its keys and values. */
 static weft_status feed_padded(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, int64_t padded,
                                float *logits) {
     weft_module *gpt = cache->gpt;
@@ -153,8 +156,8 @@ static weft_status feed_padded(weft_gpt_cache *cache, const int32_t *tokens, int
     return weft_read(out, logits, (size_t)weft_numel(out) * sizeof *logits);
 }
 
-/* Length that a prompt of `count` tokens is padded to: 16, 32, 64, ... where that fits, else 1 token a step.
- */
+/* The length to which `count` tokens are padded: 16, 32, 64, ... if that fits into the cache, else 1. *taken
+ * gets the number of tokens of this step. Few lengths mean few programs. */
 static int64_t padded_length(const weft_gpt_cache *cache, int64_t count, int64_t *taken) {
     int64_t room = cache->capacity - cache->length, padded = LEAST_PROMPT;
     if (count > 1 && padded <= room) {

@@ -1,6 +1,8 @@
-/* GPT-2: Radford et al., "Language models are unsupervised multitask learners", 2019; and, by options, Llama:
- * Touvron et al., "LLaMA: Open and efficient foundation language models", 2023. The head is the token table
- * transposed, unless untied. Decoding goes through decode.c, which sets the fields below for one step. */
+/* GPT-2 (Radford et al., "Language models are unsupervised multitask learners", 2019) and, by options, Llama
+ * (Touvron et al., "LLaMA: Open and efficient foundation language models", 2023). The head is the token table
+ * transposed, unless it is untied.
+ * Must not know: files, sampling. Read next: decode.c, which sets the fields below for one decoding step,
+ * gpt_file.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,10 +12,11 @@
 
 typedef struct gpt_own {
     weft_gpt_options o;
-    weft_tensor *position, *last; /* of the decoding step under way, or NULL */
+    weft_tensor *position, *last; /* inputs of the current decoding step, or NULL */
 } gpt_own;
 
-/* Children: wte, wpe where positions are learned, h.0 ... h.(layers-1), ln_f, and lm_head where untied. */
+/* Indices of the children. They are: wte, wpe if positions are learned, h.0 ... h.(layers-1), ln_f, and
+ * lm_head if untied. */
 enum { TOKENS, POSITIONS };
 
 static weft_module *block_of(const weft_module *gpt, int64_t i) {
@@ -36,7 +39,7 @@ void weft__gpt_decode(weft_module *gpt, weft_tensor *position, weft_tensor *last
     }
 }
 
-/* Vectors x (B, T, width) of tokens with those of their positions. */
+/* Adds position vectors to the token vectors x (B, T, width). */
 static weft_tensor *placed(weft_module *m, const gpt_own *own, weft_tensor *x, int64_t time) {
     const char *where = m->where;
     const weft_position_kind kind = own->o.positions;
@@ -52,8 +55,7 @@ static weft_tensor *placed(weft_module *m, const gpt_own *own, weft_tensor *x, i
                                 : weft_narrow_at(where, table, 0, 0, time));
 }
 
-/* The logits, without those of rows that stand for no token: they take no probability, and get no gradient.
- */
+/* Sets the logits of rows that stand for no token to -inf. They take no probability and get no gradient. */
 static weft_tensor *masked(weft_module *m, const gpt_own *own, weft_tensor *logits) {
     const char *where = m->where;
     if (own->o.tokens == own->o.vocab || weft__poisoned(logits)) return logits;
@@ -62,7 +64,7 @@ static weft_tensor *masked(weft_module *m, const gpt_own *own, weft_tensor *logi
     return select(lt(row, end), logits, weft_full_like_at(where, logits, -INFINITY));
 }
 
-/* Logits of hidden states, marked for the losses that shall make them in parts. */
+/* The logits of hidden states x. Marks them, so that losses compute them in parts. */
 static weft_tensor *head(weft_module *m, const gpt_own *own, weft_tensor *x) {
     const char *where = m->where;
     weft_tensor *table = weft__computed(m, m->children[TOKENS]->parameters[0].variable), *y;

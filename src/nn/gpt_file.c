@@ -1,7 +1,10 @@
-/* Weights of a GPT under the names and in the shapes that GPT-2's are published in: names may begin with
- * "transformer.", matrices of blocks are (in, out), which is Weft's (out, in) transposed, what is no weight
- * (the mask of attention) is passed over, and so is a head that is the token table. Must not know:
- * safetensors' bytes, training. Read next: decode.c. */
+/* Files of weights in the format in which GPT-2 was published:
+ *   - names may begin with "transformer.";
+ *   - matrices of blocks are (in, out), the transpose of Weft's (out, in);
+ *   - entries that are no weights, such as attention masks, are skipped;
+ *   - a head that equals the token table is skipped.
+ *
+ * Must not know: the bytes of safetensors, training. Read next: decode.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +18,7 @@ static bool ends_in(const char *name, const char *end) {
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-/* A matrix that the published files have transposed. */
+/* Whether the published files store this matrix transposed. */
 static bool is_crossed(const char *name) {
     return strncmp(name, "h.", 2) == 0 && (ends_in(name, ".c_attn.weight") ||
                                            ends_in(name, ".c_proj.weight") || ends_in(name, ".c_fc.weight"));
@@ -27,7 +30,7 @@ typedef struct reading {
     weft_context *ctx;
     weft_safetensors *file;
     const char *path;
-    bool crossed; /* the file has matrices as they are published */
+    bool crossed; /* the file stores matrices transposed, as published */
 } reading;
 
 static bool find(const reading *r, const char *name, size_t *at, weft_entry_info *info) {
@@ -39,7 +42,7 @@ static bool find(const reading *r, const char *name, size_t *at, weft_entry_info
     return weft_safetensors_entry(r->file, *at, info);
 }
 
-/* The entry of a parameter; a head that is not there is the token table. */
+/* Finds the entry of a parameter and checks its shape. A missing head is the token table. */
 static weft_status entry_of(const reading *r, const weft_parameter_info *p, size_t *at,
                             weft_entry_info *info) {
     const weft_tensor *t = p->tensor;
@@ -62,7 +65,7 @@ static weft_status entry_of(const reading *r, const weft_parameter_info *p, size
                       weft__tensor_text(t, here), crossed ? " transposed" : "");
 }
 
-/* Whether some parameter has this name, or it is none of a weight. */
+/* Whether some parameter has this name, or the entry is known to be no weight. */
 static bool is_known(weft_module *gpt, const char *name) {
     weft_parameter_info info;
     if (strncmp(name, PREFIX, sizeof PREFIX - 1) == 0) name += sizeof PREFIX - 1;
@@ -92,8 +95,8 @@ static void store(weft_dtype dtype, void *to, int64_t i, double value) {
             dtype == WEFT_F16 ? weft_f32_to_f16((float)value) : weft_f32_to_bf16((float)value);
 }
 
-/* Fills a parameter. Rows of the token table that the file lacks become the mean of its own, so that what
- * they stand for is about as likely as any token is. */
+/* Fills a parameter. Rows of the token table that the file lacks become the mean of its rows, so that these
+ * tokens are about as likely as any other. */
 static void convert(const weft_tensor *t, const weft_entry_info *info, bool crossed, const void *from,
                     void *to) {
     const weft_dtype dtype = (weft_dtype)t->dtype;
@@ -127,7 +130,7 @@ static weft_status fill(const reading *r, const weft_parameter_info *p) {
     return status;
 }
 
-/* Published are (width, 3 width). */
+/* Whether the file has transposed matrices: (width, 3 width). */
 static bool has_crossed(const reading *r) {
     weft_entry_info info;
     size_t at;
@@ -175,7 +178,7 @@ weft_status weft_gpt_file_vocab(weft_context *ctx, const char *path, int64_t *vo
 weft_status weft_gpt_save(weft_module *gpt, const char *path) {
     WEFT_NEED(NULL, gpt);
     WEFT_NEED(gpt->ctx, path);
-    static const weft_metadata metadata = {"format", "pt"}; /* which readers of published weights ask for */
+    static const weft_metadata metadata = {"format", "pt"}; /* readers of published weights require it */
     WEFT_TRY(check_module(gpt));
     weft_context *ctx = gpt->ctx;
     const weft_gpt_options *o = weft__gpt_options_of(gpt);

@@ -1,18 +1,18 @@
-/* Networks of images by name: a convolutional net as LeNet, a residual one (He et al. 2016), and an
- * autoencoder, which takes any vectors. Made of public modules and tensor functions alone. Must not know:
- * devices, files. Read next: conv.c, batchnorm.c. */
+/* Networks for images, by name: a convolutional net like LeNet, a residual net (He et al. 2016), and an
+ * autoencoder, which takes any vectors. They are made of public modules and tensor functions only.
+ * Must not know: devices, files. Read next: conv.c, batchnorm.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "nn/module.h"
 #include "ops/build.h"
 
-/* What all of them know of their input. */
+/* The size of the input images. */
 typedef struct images_own {
     int64_t channels, rows, columns;
 } images_own;
 
-/* x as images (N, C, H, W), which may come as rows of C H W numbers; or why it cannot be. */
+/* x as images (N, C, H, W). Rows of C H W numbers are accepted too. Poisoned if x is neither. */
 static weft_tensor *as_images(weft_module *m, weft_tensor *x) {
     const images_own *own = m->user;
     const int64_t pixels = own->channels * own->rows * own->columns;
@@ -26,7 +26,7 @@ static weft_tensor *as_images(weft_module *m, weft_tensor *x) {
                         (long long)shape[3], (long long)pixels);
 }
 
-/* One child after the other. */
+/* Runs the children one after the other. */
 static weft_tensor *children_forward(weft_module *m, weft_tensor *x) {
     x = as_images(m, x);
     for (size_t i = 0; i < m->n_children && !weft__poisoned(x); i++)
@@ -48,7 +48,7 @@ static weft_module *images(weft_context *ctx, const char *kind, const images_own
         (long long)own->channels, (long long)own->rows, (long long)own->columns, (long long)classes);
 }
 
-/* Children of a network in a row are called by their numbers. */
+/* Adds a child, named by its number. */
 static void append(weft_module *m, weft_module *child) {
     char name[32];
     snprintf(name, sizeof name, "%zu", m->n_children);
@@ -101,9 +101,9 @@ typedef struct block_own {
     int64_t in, out, stride;
 } block_own;
 
-/* x where the block halves it and adds channels: every second pixel, zeros in the new channels (option A of
- * the paper). By a convolution with a 1 x 1 kernel of zeros and ones, whose gradient every device has fast.
- */
+/* The shortcut of a block that halves the image and adds channels: every second pixel, zeros in the new
+ * channels (option A of the paper). It is a convolution with a 1 x 1 kernel of zeros and ones, whose gradient
+ * is fast on every device. */
 static weft_tensor *shortcut(const char *where, weft_tensor *x, const block_own *own) {
     const int64_t rows[4] = {own->out, 1, 1, 1}, columns[4] = {1, own->in, 1, 1};
     const weft_conv_options options = {.stride = {own->stride, own->stride}};

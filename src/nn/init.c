@@ -1,13 +1,14 @@
-/* First values of parameters, drawn on the host from the Philox stream of (seed, name), where they are to lie
- * and when they are needed: the same on every device. Glorot and Bengio, "Understanding the difficulty of
- * training deep feedforward neural networks", 2010, eq. 16; He et al., "Delving deep into rectifiers", 2015,
- * eq. 10 and 14. */
+/* First values of parameters. The host draws them from the Philox stream of (seed, name), straight into their
+ * place, when they are first needed. They are the same on every device. Formulas: Glorot and Bengio,
+ * "Understanding the difficulty of training deep feedforward neural networks", 2010, eq. 16; He et al.,
+ * "Delving deep into rectifiers", 2015, eq. 10 and 14.
+ * Must not know: layers. Read next: base/random.c, device/cpu/tile/draw.c. */
 #include <math.h>
 #include "device/cpu/tile/draw.h"
 #include "device/device.h"
 #include "nn/module.h"
 
-/* Inputs and outputs of one unit: shape (out, in, rest...); a vector counts as (1, n). */
+/* Fan-in and fan-out of a parameter of shape (out, in, rest...). A vector counts as (1, n). */
 static void fans(const weft__parameter *p, double *in, double *out) {
     double rest = 1.0;
     for (int i = 2; i < p->rank; i++) rest *= (double)p->shape[i];
@@ -17,7 +18,7 @@ static void fans(const weft__parameter *p, double *in, double *out) {
     if (*out < 1.0) *out = 1.0;
 }
 
-/* Standard deviation of the scaled initialisers. */
+/* Standard deviation of the Xavier and He initialisers. */
 static double deviation(const weft__parameter *p) {
     double in, out, value = p->init.value;
     fans(p, &in, &out);
@@ -28,7 +29,7 @@ static double deviation(const weft__parameter *p) {
 
 typedef enum { FILL, UNIFORM, NORMAL } shape_of_draw;
 
-/* The distribution: a constant, uniform in +-scale, or normal with deviation scale. */
+/* The distribution: the constant *scale, uniform in +-*scale, or normal with deviation *scale. */
 static shape_of_draw distribution(const weft__parameter *p, double *scale) {
     double value = p->init.value;
     switch (p->init.kind) {
@@ -74,8 +75,8 @@ static void store(weft_dtype dtype, void *out, int64_t i, double value) {
     }
 }
 
-/* The parts of complex numbers are drawn one after the other: both in +-scale, or normal with half of the
- * variance each, as PyTorch has it. */
+/* Number of draws for one number. The parts of a complex number are drawn one after the other, as in PyTorch:
+ * uniform in +-scale each, or normal with half of the variance each. Changes *dtype to that of the parts. */
 static int64_t draws_of_a_number(weft_dtype *dtype, double *scale, shape_of_draw draw) {
     if (!weft_dtype_is_complex(*dtype) || draw == FILL) return 1;
     if (draw == NORMAL) *scale *= sqrt(0.5);

@@ -1,4 +1,5 @@
-/* Layers around one function: norms, dropout, activations. */
+/* Layers around one tensor function: norms, dropout, activations.
+ * Must not know: formulas, which are in ops/. Read next: linear.c. */
 #include <string.h>
 #include "nn/module.h"
 
@@ -6,8 +7,8 @@
 
 typedef struct norm_own {
     double eps;
-    int64_t width;  /* channels of a groupnorm */
-    int64_t groups; /* of a groupnorm */
+    int64_t width;  /* for a groupnorm: number of channels */
+    int64_t groups; /* only for a groupnorm */
 } norm_own;
 
 static weft_tensor *reject_width(weft_module *m, weft_tensor *x) {

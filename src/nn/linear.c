@@ -1,4 +1,5 @@
-/* Layers with a weight matrix: linear and embedding. */
+/* Layers with a weight matrix: linear and embedding.
+ * Must not know: devices. Read next: module.h, init.c. */
 #include <math.h>
 #include "nn/module.h"
 #include "ops/build.h"
@@ -31,7 +32,7 @@ weft_module *weft_linear(weft_context *ctx, int64_t in, int64_t out, const weft_
                                    "weft_linear: %lld inputs and %lld outputs: both must be positive",
                                    (long long)in, (long long)out);
     *(linear_own *)m->user = (linear_own){in, out, !o.no_bias};
-    weft_init fan_in = {WEFT_INIT_HE_UNIFORM, 2.2360679774997897}; /* slope sqrt(5): +-1/sqrt(in) */
+    weft_init fan_in = {WEFT_INIT_HE_UNIFORM, 2.2360679774997897}; /* slope sqrt(5) gives +-1/sqrt(in) */
     weft_init weight = weft__init_or(o.weight, fan_in);
     weft_module_parameter(m, "weight", o.dtype, 2, (int64_t[]){out, in}, &weight);
     if (o.no_bias) return m;
@@ -40,7 +41,7 @@ weft_module *weft_linear(weft_context *ctx, int64_t in, int64_t out, const weft_
     return m;
 }
 
-/* Rounded behind the gather, so that the gradients of rows are added up in the table's dtype. */
+/* Rounds after the gather, not before. So the gradients of rows are summed in the table's dtype. */
 static weft_tensor *embedding_forward(weft_module *m, weft_tensor *x) {
     return weft__computed(m, weft_gather_at(m->where, m->parameters[0].variable, x, 0));
 }

@@ -1,9 +1,9 @@
-/* The tree of modules: making, poisoning, joining and freeing them. Nothing here touches a value: see use.c.
- */
+/* The tree of modules: making, poisoning, joining and freeing modules.
+ * Must not know: values of parameters. Read next: use.c. */
 #include <string.h>
 #include "nn/module.h"
 
-/* What a constructor returns when there is not even memory for a poisoned module. Never written to. */
+/* The module that a constructor returns if there is no memory for a poisoned one. Never written to. */
 static const weft_error no_memory = {WEFT_ERR_OOM, "out of memory while making a module"};
 static const weft_module no_module = {
     .kind = "none", .name = "none", .error = (weft_error *)(uintptr_t)&no_memory};
@@ -96,8 +96,7 @@ weft_module *weft__module_poison(weft_module *m, weft_status status, const char 
     va_end(args);
     weft_error *error = weft__alloc(m->ctx, sizeof *error);
     if (error) *error = m->ctx->error;
-    m->error =
-        error ? error : (weft_error *)(uintptr_t)&no_memory; /* the cause is lost, not that there is one */
+    m->error = error ? error : (weft_error *)(uintptr_t)&no_memory; /* poisoned without its cause */
     return m;
 }
 
@@ -145,7 +144,8 @@ weft_module *weft_module_child_get(const weft_module *m, size_t i) {
 
 /* ---- joining ---- */
 
-/* Refuses additions to a tree in use, and names that are taken. */
+/* Whether a child or parameter of that name may be added. Poisons m if its tree is in use or the name is
+ * taken. */
 static bool may_add(weft_module *m, const char *what, const char *name) {
     if (m->error || !is_real(m)) return false;
     if (!name || !*name) {
@@ -165,7 +165,7 @@ static bool may_add(weft_module *m, const char *what, const char *name) {
     return !taken;
 }
 
-/* How deep the tree would be with the child. */
+/* The depth of the tree after adding the child. */
 static int depth_with(const weft_module *m, const weft_module *child) {
     int depth = child->height;
     for (; m; m = m->parent) depth++;

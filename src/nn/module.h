@@ -1,5 +1,5 @@
-/* Inside of a module: a tree of layers, each with parameters that become variables when the root is first
- * used. Knows tensor functions, nothing of optimizers. Read next: module.c, use.c, then any layer. */
+/* The inside of a module: a tree of layers. Their parameters become variables when the root is first used.
+ * Must not know: optimizers, devices. Read next: module.c, use.c, then any layer. */
 #ifndef WEFT_NN_MODULE_H
 #define WEFT_NN_MODULE_H
 
@@ -7,9 +7,9 @@
 #include "graph/graph.h"
 
 typedef struct weft__parameter {
-    const char *name;      /* in its module, interned */
-    const char *full;      /* from the root on, interned; NULL until the root is used */
-    weft_tensor *variable; /* NULL until then */
+    const char *name;      /* name within its module, interned */
+    const char *full;      /* name from the root on, interned; NULL until the root is used */
+    weft_tensor *variable; /* NULL until the root is used */
     weft_init init;
     weft_dtype dtype;
     int rank;
@@ -25,102 +25,102 @@ typedef struct weft__on_free {
 
 struct weft_module {
     weft_context *ctx;
-    const char *kind; /* "linear" */
-    const char *name; /* in its parent; of a root what it was named, or its kind */
-    const char *path; /* from the root on, of a root its name; NULL until used */
+    const char *kind; /* type of the layer, such as "linear" */
+    const char *name; /* name within its parent; of a root: the given name, or its kind */
+    const char *path; /* names from the root on, of a root its own; NULL until used */
     weft_module *parent;
     weft_module *next; /* in the context's list of roots */
     weft_module **children;
     size_t n_children, cap_children;
-    int height; /* levels of modules from here on, counting this one */
+    int height; /* levels of the tree from this module down, which counts as 1 */
     weft__parameter *parameters;
     size_t n_parameters, cap_parameters;
     weft_forward_fn forward;
     void *user;
-    bool owns_user;    /* user is private memory of a built-in layer */
-    bool used;         /* root: parameters exist and the tree is fixed */
-    bool evaluating;   /* not training */
-    uint8_t recompute; /* weft_recompute: what is computed again in the backward pass */
-    uint8_t cheap;     /* weft_recompute that recomputes all of it at little cost; 0: none does */
-    bool unit;         /* what WEFT_RECOMPUTE_BLOCK recomputes as a whole */
-    bool decoding;     /* root: evaluating for now, whatever the mode */
-    bool running;      /* a forward call is under way */
-    const weft_attend_options *attend; /* of the weft_attend under way */
-    weft_dtype compute;                /* bf16 or f16, from parameters of f32; WEFT_F32: in what they are */
-    uint64_t freezes;                  /* root: calls of weft_freeze in the tree */
-    const char *where;                 /* the user's place of the forward call under way */
-    bool ran;                          /* has given something, */
-    int out_rank;                      /* last of this shape */
+    bool owns_user;    /* user is private memory of a built-in layer, freed with the module */
+    bool used;         /* root: the variables exist and the tree is fixed */
+    bool evaluating;   /* evaluation mode, not training */
+    uint8_t recompute; /* weft_recompute: the policy set for this module */
+    uint8_t cheap;     /* lowest weft_recompute under which this cheap layer is recomputed; 0: none */
+    bool unit;         /* WEFT_RECOMPUTE_BLOCK recomputes it as a whole */
+    bool decoding;     /* root: evaluates during a decoding step, whatever the mode */
+    bool running;      /* a forward call is running */
+    const weft_attend_options *attend; /* options of the running weft_attend */
+    weft_dtype compute; /* bf16 or f16: used instead of f32; WEFT_F32: the dtype of parameters */
+    uint64_t freezes;   /* root: number of calls of weft_freeze in the tree */
+    const char *where;  /* the user's location of the running forward call */
+    bool ran;           /* has returned an output */
+    int out_rank;       /* shape of the last output */
     int64_t out_shape[WEFT_MAX_RANK];
     weft__on_free *on_free;
-    weft_error *error; /* poisoned: why */
+    weft_error *error; /* poisoned: the cause */
 };
 
-/* Walks over a tree of modules recurse, and so do forward functions: no tree may be deeper. */
+/* Maximum depth of a tree. Walks over modules recurse, and so do forward functions. */
 enum { WEFT_MODULE_DEPTH = 256 };
 
-/* A built-in layer with `own_bytes` of zeroed private memory at ->user. Never NULL. */
+/* Makes a built-in layer with `own_bytes` of zeroed private memory in ->user. Never NULL. */
 weft_module *weft__module_make(weft_context *ctx, const char *kind, weft_forward_fn forward,
                                size_t own_bytes);
 
-/* Where a constructor has no context, which would own a poisoned module: one a thread, with the last such
- * cause. */
+/* The thread's poisoned module, for a constructor that got no context. The next such error overwrites it. */
 weft_module *weft__module_without_context(const char *function);
 
-/* Poisons m, unless it is already, and returns it. */
+/* Poisons m, unless it is poisoned already, and returns it. */
 weft_module *weft__module_poison(weft_module *m, weft_status status, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
 weft_module *weft__module_root(weft_module *m);
 
-/* Makes the variables of m's whole tree. */
+/* Makes the variables of the whole tree that m belongs to. */
 weft_status weft__module_use(weft_module *m);
 
-/* Begins a segment (graph/graph.h) where m's policy is to recompute what is of that kind, and the module is
- * in training; to be ended by weft__segment_end in any case. */
+/* Begins a segment (graph/graph.h) if m is in training and its policy recomputes layers of that kind. End it
+ * by weft__segment_end in any case. */
 uint32_t weft__recompute_begin(const weft_module *m, weft_recompute kind);
 
-/* t as m computes with it. */
+/* t in the dtype that m computes in. */
 weft_tensor *weft__computed(const weft_module *m, weft_tensor *t);
 
-/* The i-th parameter of m, in the order of adding; for a module in use. */
+/* Parameter i of m, in the order of adding, in the dtype of computation. The module must be in use. */
 static inline weft_tensor *weft__parameter_of(const weft_module *m, size_t i) {
     return weft__computed(m, m->parameters[i].variable);
 }
 
-/* The i-th, a buffer, as a forward pass reads it: with what passes before have assigned, computed or not. */
+/* Buffer i of m, as a forward pass must read it: with the assignments of earlier passes, whether computed or
+ * not. */
 weft_tensor *weft__buffer_of(const weft_module *m, size_t i);
 
-/* `init`, or `otherwise` where it is the default. */
+/* `init`; if it is the default, `otherwise`. */
 static inline weft_init weft__init_or(weft_init init, weft_init otherwise) {
     return init.kind == WEFT_INIT_DEFAULT ? otherwise : init;
 }
 
-/* The variable of a parameter, whose first values are drawn when they are needed; stream: of its name. */
+/* The variable of a parameter. Its first values are drawn when they are needed. stream: hash of the name. */
 weft_tensor *weft__init_variable(weft_context *ctx, const weft__parameter *parameter, uint64_t stream);
 
 /* Applies an activation. */
 weft_tensor *weft__activate(const char *where, weft_activation_kind kind, weft_tensor *x);
 
-/* A norm of that kind. */
+/* Makes a norm of the given kind. */
 weft_module *weft__norm_of_kind(weft_context *ctx, weft_norm_kind kind, int64_t width,
                                 const weft_norm_options *options);
 
-/* What an attention layer needs for one decoding step: its caches (1, heads of keys, S, D), and afterwards
- * their new values. */
+/* Inputs of an attention layer for one decoding step: its caches (1, KV heads, S, D). The step stores their
+ * new values. */
 typedef struct weft__decode {
-    weft_tensor *position; /* i32 scalar: tokens before this step */
+    weft_tensor *position; /* i32 scalar: number of tokens before this step */
     weft_tensor *keys, *values;
     weft_tensor *next_keys, *next_values;
 } weft__decode;
 
-/* Sets (NULL: clears) the decoding step of a multihead attention layer. */
+/* Sets the decoding step of a multi-head attention layer; NULL clears it. */
 void weft__attention_decode(weft_module *attention, weft__decode *step);
 
-/* Sets or clears the decoding step of a GPT; steps: one for each layer; last: index of the token whose logits
- * are wanted, i32 (1). */
+/* Sets the decoding step of a GPT. steps: one for each layer. last: index of the token whose logits are
+ * wanted, i32 (1). NULLs clear it. */
 void weft__gpt_decode(weft_module *gpt, weft_tensor *position, weft_tensor *last, weft__decode *steps);
 
-/* The options a GPT was made with; NULL for another module. */
+/* The options that a GPT was made with; NULL if the module is no GPT. */
 const weft_gpt_options *weft__gpt_options_of(const weft_module *gpt);
 
 #endif

@@ -1,5 +1,6 @@
-/* Recurrent layers and cells: for each layer and direction one product of all steps' inputs, then
- * ops/recurrent.c's walk through time. Inside, time comes first, so that what a step reads lies side by side.
+/* Recurrent layers and cells. Each layer and direction is one matmul for the inputs of all steps, then the
+ * walk through time of ops/recurrent.c. Inside, time is the first dimension, so that the data of a step is
+ * contiguous.
  * Must not know: devices. Read next: recurrent_lm.c. */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@ typedef struct recurrent_own {
     int directions;
     bool biased, time_first, cell;
     double dropout;
-    weft_states *states; /* of the call under way */
+    weft_states *states; /* states and lengths of the running call */
     const int64_t *lengths;
 } recurrent_own;
 
@@ -47,7 +48,7 @@ bool weft_states_have_c(const weft_module *m) {
 
 /* ---- forward ---- */
 
-/* The lengths as a tensor, once they are known to be lengths. */
+/* The lengths as a tensor; poisoned if one is out of range. */
 static weft_tensor *lengths_tensor(weft_module *m, const weft_tensor *x, const int64_t *lengths) {
     weft_context *ctx = m->ctx;
     const int64_t steps = x->shape[0], batch = x->shape[1];
@@ -65,7 +66,7 @@ static weft_tensor *lengths_tensor(weft_module *m, const weft_tensor *x, const i
     return t;
 }
 
-/* State number `at`, (B, hidden), as the module computes with it. */
+/* State number `at`, (B, hidden), in the dtype of computation. */
 static weft_tensor *state_at(const weft_module *m, weft_tensor *states, int64_t at) {
     const recurrent_own *own = m->user;
     if (!states) return NULL;
@@ -73,7 +74,7 @@ static weft_tensor *state_at(const weft_module *m, weft_tensor *states, int64_t 
     return weft__computed(m, states);
 }
 
-/* One direction of one layer: x (T, B, inputs) -> (T, B, hidden). */
+/* Runs one direction of one layer: x (T, B, inputs) -> (T, B, hidden). last gets the last h and c. */
 static weft_tensor *run_direction(weft_module *m, weft_tensor *x, size_t at, bool reverse,
                                   weft_tensor *lengths, weft_tensor **last) {
     const recurrent_own *own = m->user;
@@ -93,7 +94,7 @@ static weft_tensor *run_direction(weft_module *m, weft_tensor *x, size_t at, boo
                              weft__parameter_of(m, first + WEIGHT_HH), &options, last);
 }
 
-/* What runs through the layers: x (T, B, in), and the last states of each. */
+/* Runs all layers on x (T, B, in). h and c get the last states of each layer and direction. */
 static weft_tensor *run_layers(weft_module *m, weft_tensor *x, weft_tensor *lengths, weft_tensor **h,
                                weft_tensor **c) {
     const recurrent_own *own = m->user;
@@ -125,7 +126,7 @@ static weft_tensor *shape_error(const weft_module *m, const weft_tensor *x, cons
                         (long long)own->in);
 }
 
-/* NULL when the states of the call fit x (T, B, in). */
+/* NULL if the states of the call fit x (T, B, in); else a poisoned tensor. */
 static weft_tensor *reject_states(const weft_module *m, const weft_tensor *x) {
     const recurrent_own *own = m->user;
     int64_t want[3];
@@ -149,7 +150,7 @@ static weft_tensor *reject_states(const weft_module *m, const weft_tensor *x) {
     return NULL;
 }
 
-/* The states of all layers become those of the call. */
+/* Stores the last states of all layers in the states of the call. */
 static void give_states(weft_module *m, weft_tensor **h, weft_tensor **c) {
     const recurrent_own *own = m->user;
     const int count = (int)own->layers * own->directions;
@@ -211,7 +212,7 @@ weft_tensor *weft_forward_from(weft_module *m, weft_tensor *x, weft_states *stat
     return weft_forward_from_at(NULL, m, x, states, lengths);
 }
 
-/* ---- making them ---- */
+/* ---- making layers and cells ---- */
 
 static void add_parameters(weft_module *m, const recurrent_own *own, int64_t layer, int direction,
                            weft_dtype dtype) {

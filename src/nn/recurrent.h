@@ -1,23 +1,24 @@
-/* What recurrent layers and the language model around them share. */
+/* Functions that recurrent layers, their language model and decoding share.
+ * Must not know: devices. Read next: recurrent.c, recurrent_lm.c. */
 #ifndef WEFT_NN_RECURRENT_H
 #define WEFT_NN_RECURRENT_H
 
 #include <weft/recurrent.h>
 #include "nn/module.h"
 
-/* The layer that has the states of m: that of a language model, else m itself. */
+/* The layer that holds the states of m: the layers of a language model, or m itself. */
 const weft_module *weft__recurrent_in(const weft_module *m);
 
-/* The states of the call under way; NULL: it has none. */
+/* The states of the running call; NULL: it has none. */
 weft_states *weft__recurrent_states(const weft_module *layer);
-/* And its lengths. */
+/* The lengths of the running call; NULL: it has none. */
 const int64_t *weft__recurrent_lengths(const weft_module *layer);
 
-/* Rows of a language model's token table; 0: m is none. */
+/* The number of rows of a language model's token table; 0: m is no language model. */
 int64_t weft__recurrent_vocab(const weft_module *m);
 
-/* Runs a language model over so many tokens of one sequence, in evaluation, from the states on, which become
- * the last ones (NULL members: 0); logits (vocab) of what follows. */
+/* Runs a language model over `count` tokens of one sequence, in evaluation. Starts from the states (NULL
+ * members: 0) and replaces them by the last ones. Writes the logits (vocab) of the next token. */
 weft_status weft__recurrent_feed(weft_module *m, weft_states *states, const int32_t *tokens, int64_t count,
                                  float *logits);
 

@@ -1,5 +1,6 @@
-/* A recurrent language model: token table, layers, head. Tokens are turned first, so that everything inside
- * has time first and nothing is copied. Read next: recurrent.c. */
+/* A recurrent language model: token table, layers, head. Tokens are transposed first, so that all layers have
+ * time as the first dimension and nothing else is copied.
+ * Must not know: sampling. Read next: recurrent.c, decode.c. */
 #include "nn/recurrent.h"
 #include "ops/composite.h"
 
@@ -14,7 +15,7 @@ static weft_tensor *drop(const lm_own *own, const char *where, weft_tensor *x) {
     return drops ? weft_dropout_at(where, x, own->o.dropout) : x;
 }
 
-/* In training with streams, from the states that the pass before left to those that it leaves. */
+/* In training with streams, starts from the states that the pass before stored, and stores its own. */
 static weft_tensor *run_layers(weft_module *m, weft_tensor *x) {
     const lm_own *own = m->user;
     weft_module *layers = m->children[LAYERS];
@@ -79,7 +80,8 @@ static void free_states(weft_states *states) {
     *states = (weft_states){NULL, NULL};
 }
 
-/* A piece of the sequence as one program, from *states on; the states that it leaves outlive the scope. */
+/* Feeds one piece of the sequence as one program, starting from *states. The new states are kept beyond the
+ * scope. */
 static weft_status feed(weft_module *m, weft_states *states, const int32_t *tokens, int64_t count,
                         float *logits) {
     weft_module *root = weft__module_root(m);
@@ -96,8 +98,8 @@ static weft_status feed(weft_module *m, weft_states *states, const int32_t *toke
     return status;
 }
 
-/* In pieces of 64, 32, ... tokens, so that few programs serve all lengths. States are replaced at the end
- * alone: after an error they are those of before. */
+/* Feeds pieces of 64, 32, ... tokens, so that few programs serve all lengths. *states is replaced only at the
+ * end: after an error it is unchanged. */
 weft_status weft__recurrent_feed(weft_module *m, weft_states *states, const int32_t *tokens, int64_t count,
                                  float *logits) {
     weft_states now = *states;

@@ -1,4 +1,5 @@
-/* Drawing a token from logits on the host: a pure function, so that every device speaks alike. */
+/* Drawing a token from logits, on the host. A pure function, so that every device gives the same text.
+ * Must not know: models. Read next: base/random.c. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ static int64_t largest(const float *logits, int64_t count) {
     return best;
 }
 
-/* As unsigned integers that compare as finite logits do, and back. */
+/* Maps finite floats to unsigned integers of the same order, and back. */
 static uint32_t key_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -25,8 +26,8 @@ static float logit_of(uint32_t key) {
     return x;
 }
 
-/* The k-th largest finite logit, or the least of fewer: the lowest that is still considered. Selection by
- * counting the bytes of keys, the first of all, then the next of those that have what was chosen. */
+/* The k-th largest finite logit, or the smallest if there are fewer. Selects by counting bytes: first the
+ * highest byte of all keys, then the next byte of the keys that begin with the chosen bytes. */
 static float threshold(const float *logits, int64_t count, int64_t k) {
     uint32_t chosen = 0, mask = 0;
     for (int shift = 24; shift >= 0; shift -= 8) {

@@ -1,9 +1,10 @@
-/* Modules that run their children one after the other: sequential and MLP. */
+/* Modules that run their children one after the other: sequential and MLP.
+ * Must not know: what children compute. Read next: module.h. */
 #include <stdarg.h>
 #include <stdio.h>
 #include "nn/module.h"
 
-/* More than any network has: a larger count is a mistake, and the list would be read behind its end. */
+/* No network has more. A larger count is a mistake, and the list would be read past its end. */
 enum { MOST_LAYERS = 65535 };
 
 static weft_tensor *sequential_forward(weft_module *m, weft_tensor *x) {

@@ -1,12 +1,12 @@
-/* Tensors in files: entries that read device memory when they are written, and strict loading. The file
- * format is not known here: see <weft/io.h>. */
+/* Tensors in files: entries that read device memory when they are written, strict loading, and copies between
+ * modules.
+ * Must not know: the file format, see <weft/io.h>. Read next: use.c, io/. */
 #include <string.h>
 #include "nn/module.h"
 
 /* ---- writing ---- */
 
-/* A tensor being written: its values are fetched when the first bytes are asked for, and dropped after the
- * last. */
+/* A tensor that is being written. Its values are fetched with the first bytes and freed after the last. */
 typedef struct source {
     weft_tensor *tensor;
     char *data;
@@ -53,7 +53,7 @@ weft_status weft_entries_new(weft_context *ctx, const weft_named_tensor *tensors
         weft__free(ctx, sources);
         return weft__fail_oom(ctx, (count + 1) * sizeof *list, "a list of entries");
     }
-    list[count].user = sources; /* behind the last one: who owns them all */
+    list[count].user = sources; /* the element after the last entry holds the memory to free */
     for (size_t i = 0; i < count; i++) {
         weft_tensor *t = tensors[i].tensor;
         sources[i] = (source){t, NULL, (size_t)t->numel * weft_dtype_size(weft_dtype_of(t))};
@@ -70,7 +70,7 @@ weft_status weft_entries_new(weft_context *ctx, const weft_named_tensor *tensors
 
 void weft_entries_free(weft_context *ctx, weft_entry *entries, size_t count) {
     if (!entries) return;
-    for (count = 0; entries[count].name;) count++; /* the list knows its end better than the caller */
+    for (count = 0; entries[count].name;) count++; /* the list marks its own end */
     source *sources = entries[count].user;
     for (size_t i = 0; i < count; i++) weft__free(ctx, sources[i].data);
     weft__free(ctx, sources);
@@ -79,8 +79,8 @@ void weft_entries_free(weft_context *ctx, weft_entry *entries, size_t count) {
 
 /* ---- reading ---- */
 
-/* Finds the entry of a tensor and checks its dtype, which may be f32 for bf16 and f16 where that is to be
- * rounded, and its shape. */
+/* Finds the entry of a tensor and checks its dtype and shape. With `round`, bf16 and f16 tensors also accept
+ * f32. */
 static weft_status check_entry(weft_context *ctx, const weft_named_tensor *named, weft_safetensors *file,
                                bool round, const char *what, size_t *at, weft_entry_info *info) {
     const weft_tensor *t = named->tensor;
@@ -97,7 +97,7 @@ static weft_status check_entry(weft_context *ctx, const weft_named_tensor *named
                       weft__shape_text(info->rank, info->shape, in_file), weft__tensor_text(t, wanted));
 }
 
-/* Names an entry that no tensor asked for. */
+/* Fails if the file has an entry that no tensor asked for, and names it. */
 static weft_status check_superfluous(weft_context *ctx, const weft_named_tensor *tensors, size_t count,
                                      weft_safetensors *file, const char *what) {
     size_t n = weft_safetensors_count(file);
@@ -115,12 +115,12 @@ static weft_status check_superfluous(weft_context *ctx, const weft_named_tensor 
     return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: two tensors have one name", what);
 }
 
-/* Reads an entry into its tensor by way of a buffer that holds it. */
+/* Reads an entry into its tensor through a buffer that is large enough for it. */
 static weft_status load_entry(weft_tensor *t, weft_safetensors *file, size_t at, const weft_entry_info *info,
                               char *buffer) {
     size_t bytes = info->bytes;
     WEFT_TRY(weft_safetensors_read(file, at, 0, buffer, bytes));
-    if (info->dtype != weft_dtype_of(t)) { /* f32 to bf16 or f16, where it stands */
+    if (info->dtype != weft_dtype_of(t)) { /* f32 to bf16 or f16, in place */
         const float *from = (const float *)(const void *)buffer;
         uint16_t *to = (uint16_t *)(void *)buffer;
         bytes = (size_t)t->numel * sizeof *to;
@@ -167,7 +167,7 @@ weft_status weft_entries_load(weft_context *ctx, const weft_named_tensor *tensor
 
 /* ---- modules ---- */
 
-/* Parameters and buffers of m by name; the array is to be freed with weft__free. */
+/* Lists parameters and buffers of m with their names. Free the array with weft__free. */
 static weft_status named_parameters(weft_module *m, weft_named_tensor **list, size_t *count) {
     WEFT_TRY(weft_module_status(m));
     weft_parameter_info info;
@@ -257,7 +257,7 @@ weft_status weft_module_save(weft_module *m, const char *path) {
     return status;
 }
 
-/* Undoes a use, after a load that failed: the next use draws what was overwritten. */
+/* Undoes a first use after a failed load. The next use draws the overwritten values again. */
 static void unuse(weft_module *m) {
     m->used = false;
     for (size_t i = 0; i < m->n_parameters; i++) {

@@ -1,10 +1,11 @@
-/* The table of a model: layers, what they gave last, parameters. */
+/* The table of a model: layers, the shapes of their last outputs, parameters.
+ * Must not know: how layers compute. Read next: module.h. */
 #include <stdio.h>
 #include <string.h>
 #include "base/text.h"
 #include "nn/module.h"
 
-/* 1234567 as "1,234,567"; buffer of 32. */
+/* Writes 1234567 as "1,234,567" into a buffer of 32 bytes. */
 static const char *grouped(int64_t n, char *buffer) {
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%lld", (long long)n), at = 0;

@@ -1,5 +1,6 @@
-/* Using a module: making its variables at the first use, running forward with the layer's path and random
- * stream, modes, freezing, and walking over parameters. */
+/* Using modules: making variables at the first use, forward calls with the layer's path and random stream,
+ * buffers, modes, freezing, and lists of parameters.
+ * Must not know: what layers compute, optimizers. Read next: state.c, graph/assignment.c. */
 #include <stdio.h>
 #include <string.h>
 #include "nn/module.h"
@@ -7,7 +8,7 @@
 
 /* ---- first use ---- */
 
-/* "prefix.name", or name where the prefix is empty; interned. */
+/* "prefix.name", or name if the prefix is empty; interned. */
 static const char *join(weft_context *ctx, const char *prefix, const char *name) {
     if (!*prefix) return weft__intern(ctx, name);
     size_t a = strlen(prefix), b = strlen(name);
@@ -21,7 +22,8 @@ static const char *join(weft_context *ctx, const char *prefix, const char *name)
     return interned;
 }
 
-/* Which of the roots of that name this one is: two networks of one kind start with different weights. */
+/* The number of used roots that have the same name. It is hashed into the streams, so that two networks of
+ * one kind start with different weights. */
 static uint64_t root_number(const weft_module *root) {
     uint64_t n = 0;
     for (const weft_module *m = root->ctx->modules; m; m = m->next)
@@ -79,7 +81,7 @@ const char *weft_module_path(weft_module *m) {
 
 /* ---- forward ---- */
 
-/* What cannot be run, as a poisoned tensor; NULL when all is well. */
+/* NULL if m can run on x; else a poisoned tensor. */
 static weft_tensor *reject_call(const char *where, weft_module *m, weft_tensor *x) {
     if (x->error) return x;
     if (m->ctx && m->ctx != x->ctx)
@@ -97,7 +99,7 @@ weft_tensor *weft__computed(const weft_module *m, weft_tensor *t) {
     return narrows ? weft__rounded_at(m->where, t, m->compute) : t;
 }
 
-/* What crosses the border between modules that compute in different dtypes. */
+/* Casts t at the border between modules that compute in different dtypes. */
 static weft_tensor *cross(const char *where, weft_tensor *t, weft_dtype from, weft_dtype to) {
     return from == to || !t || weft_dtype_of(t) != from ? t : weft_cast_at(where, t, to);
 }
@@ -118,7 +120,7 @@ weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) 
     const bool training = ctx->training, running = m->running;
     const uint64_t assigned = ctx->graph->assignments_made;
     m->running = true;
-    ctx->path = m->path; /* names errors, and is the layer's random stream */
+    ctx->path = m->path; /* names the layer in errors, and its random stream */
     ctx->training = !m->evaluating && !weft__module_root(m)->decoding;
     m->where = where;
     const uint32_t segment =
@@ -144,7 +146,7 @@ weft_tensor *weft_forward_at(const char *where, weft_module *m, weft_tensor *x) 
 #undef weft_forward
 weft_tensor *weft_forward(weft_module *m, weft_tensor *x) { return weft_forward_at(NULL, m, x); }
 
-/* ---- buffers that change ---- */
+/* ---- buffers that forward passes assign ---- */
 
 weft_tensor *weft__buffer_of(const weft_module *m, size_t i) {
     weft_tensor *variable = m->parameters[i].variable;
@@ -152,7 +154,7 @@ weft_tensor *weft__buffer_of(const weft_module *m, size_t i) {
     return next ? weft_detach_at(m->where, next) : variable;
 }
 
-/* The buffer that a forward pass of m may assign. */
+/* Finds a buffer that the running forward pass of m may assign. */
 static weft_status find_buffer(weft_module *m, const char *name, weft_tensor **variable) {
     WEFT_TRY(weft__module_use(m));
     if (!m->running)
@@ -215,7 +217,7 @@ weft_status weft_module_recompute(weft_module *m, weft_recompute what) {
     return WEFT_OK;
 }
 
-/* Returns whether this changes anything. */
+/* Sets the dtype of computation in a tree. Returns whether this changes anything. */
 static bool compute_tree(weft_module *m, weft_dtype dtype) {
     bool changes = m->compute != dtype;
     m->compute = dtype;
@@ -230,7 +232,7 @@ weft_status weft_module_compute(weft_module *m, weft_dtype dtype) {
         return weft__fail(m->ctx, WEFT_ERR_UNSUPPORTED,
                           "weft_module_compute: %s computes in f32, bf16 or f16, not in %s", m->kind,
                           weft_dtype_name(dtype));
-    if (compute_tree(m, dtype)) weft__module_root(m)->freezes++; /* optimizers keep rounded parameters */
+    if (compute_tree(m, dtype)) weft__module_root(m)->freezes++; /* optimizers then round again */
     return WEFT_OK;
 }
 
@@ -253,7 +255,7 @@ uint64_t weft_freeze_count(const weft_module *m) {
     return m->freezes;
 }
 
-/* ---- walking over parameters ---- */
+/* ---- lists of parameters ---- */
 
 static size_t count_tree(const weft_module *m) {
     size_t n = m->n_parameters;
@@ -261,7 +263,7 @@ static size_t count_tree(const weft_module *m) {
     return n;
 }
 
-/* The i-th one of the tree, which has more than i. */
+/* Parameter i of the tree, in depth-first order. The tree must have more than i. */
 static weft__parameter *nth(weft_module *m, size_t i, weft_module **owner) {
     if (i < m->n_parameters) {
         *owner = m;
