@@ -24,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo lint format tidy asan ubsan tsan faults fuzz cuda test-cuda test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps check-deps check-deps-lint
+.PHONY: all test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda test-cuda test-nvrtc mutants portable bench bench-compare bench-opencl instructions install clean help deps check-deps check-deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -38,7 +38,11 @@ check-deps:
 check-deps-lint:
 	@tools/install_deps.sh --lint
 
-test: check-deps ## build and run all tests (TEST_ARGS="-R gpt" for some)
+test: check-deps ## build and run the tests of a few minutes (TEST_ARGS="-R gpt" for some)
+	@$(MAKE) --no-print-directory all
+	@$(call run_tests,$(BUILD)) -LE repeated
+
+test-all: check-deps ## also run them again on OpenCL and on a simulated CUDA driver, with the whole op matrix
 	@$(MAKE) --no-print-directory all
 	@$(call run_tests,$(BUILD))
 

@@ -335,6 +335,15 @@ if(BASH_PROGRAM AND NOT WEFT_SANITIZE AND NOT WEFT_FUZZ AND NOT WEFT_PORTABLE)
   endif()
 endif()
 
+# `make test` leaves out what runs once more on another device, since a driver compiles each of its kernels; and planted
+# faults. `make test-all` runs everything.
+get_property(every_test DIRECTORY PROPERTY TESTS)
+foreach(name ${every_test})
+  if(name MATCHES "_(opencl|cuda)(_[0-9]+)?$|^(ops|grad)_(opencl|cuda)|^(texts|op_matrix|mutants)$")
+    set_tests_properties(${name} PROPERTIES LABELS repeated)
+  endif()
+endforeach()
+
 if(WEFT_FUZZ)
   file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
   foreach(source ${fuzz_sources})
