@@ -14,14 +14,14 @@
 
 /* As of a card of a hundred multiprocessors, once of the oldest compute capability and once of a new one.
  * What the new one alone gets is for CUDA_TEXTS_NEW and later, and its file is named so. */
-static const weft_target cuda_texts_targets[] = {{.language = WEFT_CUDA_C,
+static const weft_target cuda_texts_targets[] = {{.dialect = WEFT_DIALECT_CUDA,
                                                   .lanes = 256,
                                                   .units = 100,
                                                   .local_bytes = 48 << 10,
                                                   .most_local_bytes = 99 << 10,
                                                   .f64 = true,
                                                   .capability = 75},
-                                                 {.language = WEFT_CUDA_C,
+                                                 {.dialect = WEFT_DIALECT_CUDA,
                                                   .lanes = 256,
                                                   .units = 100,
                                                   .local_bytes = 48 << 10,
@@ -44,7 +44,7 @@ static struct {
 /* Keeps a text that is new. */
 static inline bool cuda_texts_keep(const weft_launch *launch, int target) {
     const char *parts[WEFT_GPU_PARTS];
-    const int n = weft__gpu_parts(WEFT_CUDA_C, launch->prelude, parts);
+    const int n = weft__gpu_parts(WEFT_DIALECT_CUDA, launch->prelude, parts);
     char path[1024];
     weft_hash key;
     weft__hash_init(&key);

@@ -233,8 +233,6 @@ void weft__writer_abandon(weft__writer *w) {
     if (w) writer_free(w);
 }
 
-uint64_t weft__writer_bytes(const weft__writer *w) { return w->bytes; }
-
 weft_status weft_write_file(weft_context *ctx, const char *path, const void *data, size_t bytes) {
     WEFT_NEED(ctx, path);
     if (bytes > 0) WEFT_NEED(ctx, data);

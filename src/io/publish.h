@@ -77,7 +77,6 @@ weft_status weft__writer_reopen(weft__writer *writer, int *fd);
 weft_status weft__writer_commit(weft__writer *writer);
 /* Forgets the file and frees the writer. NULL is fine. */
 void weft__writer_abandon(weft__writer *writer);
-uint64_t weft__writer_bytes(const weft__writer *writer); /* written so far */
 
 /* ---- a folder: folder.c ---- */
 

@@ -28,7 +28,6 @@ uint64_t weft__safetensors_offset(const weft_safetensors *file, size_t i);
 size_t weft__safetensors_nth(const weft_safetensors *file, size_t place);
 /* Bytes before the data (length, JSON and padding), and of the whole file. */
 uint64_t weft__safetensors_header_bytes(const weft_safetensors *file);
-uint64_t weft__safetensors_bytes(const weft_safetensors *file);
 /* Reads raw bytes of the file. */
 weft_status weft__safetensors_pread(weft_safetensors *file, uint64_t offset, void *out, size_t bytes);
 

@@ -449,4 +449,3 @@ uint64_t weft__safetensors_offset(const weft_safetensors *f, size_t i) {
 }
 size_t weft__safetensors_nth(const weft_safetensors *f, size_t place) { return f->order[place]; }
 uint64_t weft__safetensors_header_bytes(const weft_safetensors *f) { return f->data; }
-uint64_t weft__safetensors_bytes(const weft_safetensors *f) { return f->size; }

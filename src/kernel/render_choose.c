@@ -54,7 +54,7 @@ static double access_cost(const weft_render *r, const weft_view *view, int d) {
 static int lanes_along(const weft_render *r, int d) {
     const weft_kernel *k = r->kernel;
     const int most = r->target->lanes;
-    int lanes = r->target->language == WEFT_CUDA_C ? 32 : 64; /* in step; OpenCL does not say */
+    int lanes = r->target->dialect == WEFT_DIALECT_CUDA ? 32 : 64; /* in step; OpenCL does not say */
     const int64_t rows = weft__kernel_rows(k) / weft__kernel_block_rows(k);
     if (r->target->vectors || d < k->n_parallel || rows < ROWS_MANY * (int64_t)r->target->units) return most;
     while (lanes < most && k->extent[d] > (int64_t)lanes * EACH_MOST) lanes *= 2;

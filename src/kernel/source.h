@@ -5,16 +5,15 @@
 #ifndef WEFT_KERNEL_SOURCE_H
 #define WEFT_KERNEL_SOURCE_H
 
+#include <weft/op.h>
 #include "base/base.h"
 #include "kernel/kernel.h"
-
-typedef enum weft_language { WEFT_OPENCL_C, WEFT_CUDA_C } weft_language;
 
 /* What text depends on of a device. A row is computed by `lanes` lanes at once. On CPUs they are elements of
  * a vector type and a group is one work-item (compilers vectorise explicit vectors well, work-items badly);
  * on GPUs they are the work-items of a group. */
 typedef struct weft_target {
-    weft_language language;
+    weft_dialect dialect;
     bool vectors;             /* lanes are elements of vectors of one work-item; else work-items of a group */
     int lanes;                /* a power of two: 16 with vectors, else items of a group, at most 256 */
     int units;                /* compute units: how many groups it takes to feed the device */

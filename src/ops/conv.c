@@ -95,7 +95,7 @@ static void set_window(weft_conv_params *p, const conv *c, int i, int64_t extent
 static weft_tensor *convolve(const char *name, const char *where, weft_tensor *x, weft_tensor *weight,
                              weft_tensor *bias, conv *c) {
     const int64_t extent[2] = {c->rows, c->columns};
-    weft_conv_params p = {.op = WEFT_CONV_OP_FORWARD,
+    weft_conv_params p = {.pass = WEFT_CONV_FORWARD,
                           .n = c->n,
                           .groups = c->groups,
                           .in = c->in / c->groups,
@@ -118,7 +118,7 @@ static weft_tensor *convolve(const char *name, const char *where, weft_tensor *x
 static weft_tensor *convolve_transposed(const char *name, const char *where, weft_tensor *x,
                                         weft_tensor *weight, weft_tensor *bias, conv *c) {
     const int64_t extent[2] = {c->rows, c->columns};
-    weft_conv_params p = {.op = WEFT_CONV_OP_INPUT,
+    weft_conv_params p = {.pass = WEFT_CONV_INPUT,
                           .n = c->n,
                           .groups = c->groups,
                           .in = c->out / c->groups,

@@ -34,7 +34,7 @@ static void shape(const void *params, weft_tensor *const *in, int output, weft_d
     (void)output;
     *dtype = (weft_dtype)in[0]->dtype;
     *rank = 4;
-    of[c->op == WEFT_CONV_OP_FORWARD ? 1 : c->op == WEFT_CONV_OP_INPUT ? 0 : 2](c, dims);
+    of[c->pass == WEFT_CONV_FORWARD ? 1 : c->pass == WEFT_CONV_INPUT ? 0 : 2](c, dims);
 }
 
 /* ---- the expansions ---- */
@@ -127,35 +127,35 @@ static weft_tensor *weight(const char *where, weft_tensor *x, weft_tensor *y, co
 
 static void expand(const char *where, const void *params, weft_tensor *const *in, weft_tensor **out) {
     static weft_tensor *(*const of[])(const char *, weft_tensor *, weft_tensor *, const params_of_conv *) = {
-        [WEFT_CONV_OP_FORWARD] = forward, [WEFT_CONV_OP_INPUT] = input, [WEFT_CONV_OP_WEIGHT] = weight};
+        [WEFT_CONV_FORWARD] = forward, [WEFT_CONV_INPUT] = input, [WEFT_CONV_WEIGHT] = weight};
     const params_of_conv *c = params;
-    out[0] = of[c->op](where, in[0], in[1], c);
+    out[0] = of[c->pass](where, in[0], in[1], c);
 }
 
 /* ---- the composite ---- */
 
-static weft_tensor *with(const char *where, const params_of_conv *c, weft_conv_op op, weft_tensor *a,
+static weft_tensor *with(const char *where, const params_of_conv *c, weft_conv_pass pass, weft_tensor *a,
                          weft_tensor *b) {
     params_of_conv other = *c;
-    other.op = op;
+    other.pass = pass;
     return weft__convolve(where, &other, a, b);
 }
 
 static void backward(const char *where, weft_tensor *whole, weft_tensor *g, weft_tensor **grads) {
     const params_of_conv *c = weft__params_of(whole);
     weft_tensor *const *in = whole->in;
-    switch ((weft_conv_op)c->op) {
-    case WEFT_CONV_OP_FORWARD: /* in[0] is x, in[1] w */
-        grads[0] = with(where, c, WEFT_CONV_OP_INPUT, g, in[1]);
-        grads[1] = with(where, c, WEFT_CONV_OP_WEIGHT, in[0], g);
+    switch ((weft_conv_pass)c->pass) {
+    case WEFT_CONV_FORWARD: /* in[0] is x, in[1] w */
+        grads[0] = with(where, c, WEFT_CONV_INPUT, g, in[1]);
+        grads[1] = with(where, c, WEFT_CONV_WEIGHT, in[0], g);
         break;
-    case WEFT_CONV_OP_INPUT: /* in[0] is y, in[1] w */
-        grads[0] = with(where, c, WEFT_CONV_OP_FORWARD, g, in[1]);
-        grads[1] = with(where, c, WEFT_CONV_OP_WEIGHT, g, in[0]);
+    case WEFT_CONV_INPUT: /* in[0] is y, in[1] w */
+        grads[0] = with(where, c, WEFT_CONV_FORWARD, g, in[1]);
+        grads[1] = with(where, c, WEFT_CONV_WEIGHT, g, in[0]);
         break;
-    case WEFT_CONV_OP_WEIGHT: /* in[0] is x, in[1] y */
-        grads[0] = with(where, c, WEFT_CONV_OP_INPUT, in[1], g);
-        grads[1] = with(where, c, WEFT_CONV_OP_FORWARD, in[0], g);
+    case WEFT_CONV_WEIGHT: /* in[0] is x, in[1] y */
+        grads[0] = with(where, c, WEFT_CONV_INPUT, in[1], g);
+        grads[1] = with(where, c, WEFT_CONV_FORWARD, in[0], g);
         break;
     }
 }

@@ -54,7 +54,7 @@ static void expand(const char *where, const void *params, weft_tensor *const *in
             op->ctx, where, WEFT_ERR_UNSUPPORTED,
             "%s: its source is %s, which device %s does not run, or its derivative is asked for, "
             "and it has no expression",
-            op->name, dialects[op->source.language], weft_device_of(op->ctx));
+            op->name, dialects[op->source.dialect], weft_device_of(op->ctx));
 }
 
 /* Records the gradients. in: the operands, the result and its gradient, in the order of the letters of
@@ -125,7 +125,7 @@ static weft_status read_source(weft_defined_op *op, const weft_op_options *optio
                           op->name, SOURCE_NAME_MAX);
     op->source = (weft_source){.name = op->name,
                                .text = kept(op->ctx, options->source),
-                               .language = (int)options->dialect,
+                               .dialect = (int)options->dialect,
                                .items = options->items ? options->items : 64};
     return op->source.text ? WEFT_OK : weft__fail_oom(op->ctx, 1, "the definition of an op");
 }

@@ -134,11 +134,10 @@ weft_tensor *weft__composite_output(const char *where, weft_tensor *whole, int i
 
 /* ---- convolve.c ---- */
 
-typedef enum weft_conv_op { WEFT_CONV_OP_FORWARD, WEFT_CONV_OP_INPUT, WEFT_CONV_OP_WEIGHT } weft_conv_op;
 /* Shapes: x (n, groups in, x[0], x[1]), w (groups out, in, size[0], size[1]), y (n, groups out, y[0],
  * y[1]). */
 typedef struct weft_conv_params {
-    int64_t op, n, groups, in, out;
+    int64_t pass, n, groups, in, out;
     int64_t x[2], size[2], y[2], stride[2], padding[2], dilation[2];
 } weft_conv_params;
 /* Records a convolution or one of its gradients. Operands a, b -> result: x, w -> y; the gradient of y, w ->
@@ -149,7 +148,7 @@ weft_tensor *weft__convolve(const char *where, const weft_conv_params *params, w
 /* ---- custom.c: ops that a program defines ---- */
 typedef struct weft_source {
     const char *name, *text;
-    int language, items; /* weft_dialect; work-items of a group */
+    int dialect, items; /* weft_dialect; work-items of a group */
 } weft_source;
 
 typedef struct weft_defined_params {

@@ -190,7 +190,7 @@ static weft_status render_epilogue(weft_launches *launches, const weft_heavy_mat
 
 /* The text of a program's kernels and of products' epilogues, each after its form as a comment. */
 static char *rendered(weft_context *ctx, const weft_program *program, int which) {
-    const weft_target target = {.language = which == CUDA ? WEFT_CUDA_C : WEFT_OPENCL_C,
+    const weft_target target = {.dialect = which == CUDA ? WEFT_DIALECT_CUDA : WEFT_DIALECT_OPENCL,
                                 .vectors = which == VECTORS,
                                 .lanes = which == VECTORS ? 16
                                          : which == ITEMS ? 64

@@ -90,7 +90,7 @@ static char *read_golden(const char *path) {
         WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | WEFT_PRELUDE_F64 | WEFT_PRELUDE_RANDOM | WEFT_PRELUDE_TENSOR;
     static const char form[] = "/*\nkernel ";
     const char *parts[WEFT_GPU_PARTS];
-    const int n = weft__gpu_parts(WEFT_CUDA_C, prelude, parts);
+    const int n = weft__gpu_parts(WEFT_DIALECT_CUDA, prelude, parts);
     char *golden = read_file(path, 0), name[128], *whole;
     size_t size = 1;
     if (!golden) return NULL;

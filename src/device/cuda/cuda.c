@@ -82,7 +82,7 @@ static weft_status open_streams(weft__cuda *d) {
 /* Groups are as large as OpenCL's, whose kernels these are; local memory is what a block has without asking.
  */
 static weft_target target_of(const weft__cuda_found *f) {
-    weft_target t = {.language = WEFT_CUDA_C,
+    weft_target t = {.dialect = WEFT_DIALECT_CUDA,
                      .lanes = 256,
                      .units = f->units > 0 ? f->units : 1,
                      .local_bytes = (int64_t)f->local_bytes,

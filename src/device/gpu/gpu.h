@@ -10,7 +10,7 @@
 
 /* What stands before a text, in order: returns how many, at most WEFT_GPU_PARTS. */
 enum { WEFT_GPU_PARTS = 27 };
-int weft__gpu_parts(weft_language language, unsigned prelude, const char *parts[WEFT_GPU_PARTS]);
+int weft__gpu_parts(weft_dialect dialect, unsigned prelude, const char *parts[WEFT_GPU_PARTS]);
 
 /* ---- command.c ---- */
 

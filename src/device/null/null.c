@@ -40,7 +40,7 @@ static const struct card {
     weft_target target;
 } cards[] = {
     {"cuda",
-     {.language = WEFT_CUDA_C,
+     {.dialect = WEFT_DIALECT_CUDA,
       .lanes = 256,
       .units = 132,
       .local_bytes = 48 << 10,
@@ -48,7 +48,8 @@ static const struct card {
       .groups_most = 65535,
       .capability = 90,
       .f64 = true}},
-    {"opencl", {.language = WEFT_OPENCL_C, .lanes = 256, .units = 132, .local_bytes = 48 << 10, .f64 = true}},
+    {"opencl",
+     {.dialect = WEFT_DIALECT_OPENCL, .lanes = 256, .units = 132, .local_bytes = 48 << 10, .f64 = true}},
 };
 
 static weft_status open_null(weft_context *ctx, const char *selector, const weft_open_options *options,

@@ -58,7 +58,7 @@ static void release(weft_gpu_compiler *compiler, void *module) {
 void weft__opencl_compiler_open(weft__opencl *d) {
     d->gpu.compiler =
         (weft_gpu_compiler){.device = &d->gpu.base,
-                            .language = d->gpu.target.language,
+                            .dialect = d->gpu.target.dialect,
                             .identity = d->found->detail, /* device, platform, driver, versions */
                             .options = options,
                             .together = d->found->cpu ? 1 << 20 : TOGETHER_ON_CARDS,

@@ -70,7 +70,7 @@ static weft_status open_queue(weft__opencl *d) {
  */
 static weft_target target_of(const weft__opencl_found *f) {
     const bool items = weft__opencl_hook.items > 0;
-    weft_target t = {.language = WEFT_OPENCL_C,
+    weft_target t = {.dialect = WEFT_DIALECT_OPENCL,
                      .vectors = f->cpu && !items,
                      .lanes = items    ? weft__opencl_hook.items
                               : f->cpu ? 16

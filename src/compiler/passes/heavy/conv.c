@@ -24,14 +24,11 @@ static weft_status channels_last(weft_ir *ir, ir_edge edge, const int64_t *shape
 static void copy_pair(const int64_t *from, int64_t *to) { to[0] = from[0], to[1] = from[1]; }
 
 weft_status weft__build_conv(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {
-    static const uint8_t pass[] = {[WEFT_CONV_OP_FORWARD] = WEFT_CONV_FORWARD,
-                                   [WEFT_CONV_OP_INPUT] = WEFT_CONV_INPUT,
-                                   [WEFT_CONV_OP_WEIGHT] = WEFT_CONV_WEIGHT};
     const weft_conv_params *params = weft__params_of(t);
     weft_heavy heavy = {.kind = WEFT_HEAVY_CONV};
     weft_heavy_conv *c = &heavy.as.conv;
     *c = (weft_heavy_conv){.dtype = t->in[0]->dtype,
-                           .pass = pass[params->op],
+                           .pass = (uint8_t)params->pass,
                            .n = params->n,
                            .groups = params->groups,
                            .in = params->in,

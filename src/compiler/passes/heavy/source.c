@@ -8,7 +8,7 @@ weft_status weft__build_source(weft_ir *ir, const weft_tensor *t, const ir_edge 
                               .as.source = {.name = source->name,
                                             .text = source->text,
                                             .dtype = x->dtype,
-                                            .language = (uint8_t)source->language,
+                                            .dialect = (uint8_t)source->dialect,
                                             .arity = t->n_in,
                                             .items = source->items,
                                             .n = x->numel}};

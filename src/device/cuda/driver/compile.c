@@ -61,7 +61,7 @@ static void release(weft_gpu_compiler *compiler, void *module) {
 
 void weft__cuda_compiler_open(weft__cuda *d) {
     d->gpu.compiler = (weft_gpu_compiler){.device = &d->gpu.base,
-                                          .language = WEFT_CUDA_C,
+                                          .dialect = WEFT_DIALECT_CUDA,
                                           .identity = d->found->compiler,
                                           .options = weft__nvrtc_options(),
                                           .together = TOGETHER,

@@ -399,7 +399,7 @@ bool weft__gpu_chain_now(int64_t *runs, int times) {
 /* Launches then wait for each other, which must not be for little. */
 static bool pays_beside(weft_gpu_program *p, const weft_commands *commands) {
     int kept = 0;
-    if (p->launches.target->language != WEFT_CUDA_C || p->launches.target->vectors) return false;
+    if (p->launches.target->dialect != WEFT_DIALECT_CUDA || p->launches.target->vectors) return false;
     for (int l = 0; l < p->launches.count; kept++) {
         const int count = beside_from(p, commands, l).count;
         l += count > 1 ? count : 1;

@@ -136,7 +136,7 @@ void weft__gpu_kernel_name(const weft_gpu_text *text, const char *name, char to[
 static void put_text(const work *w, int k, weft_text *out) {
     const weft_gpu_unit *u = &w->units[k];
     const char *parts[WEFT_GPU_PARTS];
-    const int n = weft__gpu_parts(w->c->language, u->launch->prelude, parts);
+    const int n = weft__gpu_parts(w->c->dialect, u->launch->prelude, parts);
     for (int i = 0; i < n; i++) weft__put(out, "%s", parts[i]);
     for (size_t i = 0; i < w->count; i++) {
         const fresh *f = &w->list[i];

@@ -39,7 +39,7 @@ typedef struct weft_gpu_module {
 typedef struct weft_gpu_compiler weft_gpu_compiler;
 struct weft_gpu_compiler {
     weft_device *device;
-    weft_language language;
+    weft_dialect dialect;
     const char *identity, *options; /* all that a binary depends on besides its sources */
     int together;                   /* texts in a module, at most */
     /* Makes the module of a unit, or all that can be done for it in any thread; sets `fresh` where that did

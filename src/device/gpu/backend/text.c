@@ -22,9 +22,9 @@ static int put_lanes(unsigned prelude, bool vectors, const char **parts) {
     return n;
 }
 
-int weft__gpu_parts(weft_language language, unsigned prelude, const char *parts[WEFT_GPU_PARTS]) {
+int weft__gpu_parts(weft_dialect dialect, unsigned prelude, const char *parts[WEFT_GPU_PARTS]) {
     int n = 0;
-    parts[n++] = language == WEFT_CUDA_C ? weft__text_prelude_cuda : weft__text_prelude_opencl;
+    parts[n++] = dialect == WEFT_DIALECT_CUDA ? weft__text_prelude_cuda : weft__text_prelude_opencl;
     parts[n++] = weft__text_prelude_common;
     parts[n++] = weft__text_prelude_kernels;
     if (prelude & WEFT_PRELUDE_TENSOR) parts[n++] = weft__text_prelude_tensor;

@@ -14,7 +14,7 @@ static const char *const types[] = {
     [WEFT_I64] = "long",  [WEFT_U64] = "ulong"};
 
 bool weft__gpu_source_takes(const weft_target *target, const weft_heavy_source *s) {
-    return s->language == (uint8_t)target->language && s->dtype < sizeof types / sizeof *types &&
+    return s->dialect == (uint8_t)target->dialect && s->dtype < sizeof types / sizeof *types &&
            types[s->dtype] && (s->dtype != WEFT_F64 || target->f64);
 }
 

@@ -179,7 +179,7 @@ static void test_cache(void **state) {
 /* Whether the text of an attention multiplies on tensor cores; what it asks for of local memory, where there
  * may be `most` of it. */
 static bool on_cores(int capability, weft_heavy_attention at, int64_t most, int *asked) {
-    const weft_target target = {.language = WEFT_CUDA_C,
+    const weft_target target = {.dialect = WEFT_DIALECT_CUDA,
                                 .lanes = 256,
                                 .units = 100,
                                 .local_bytes = 48 << 10,

@@ -72,7 +72,7 @@ typedef struct fixture {
 
 static void compile(fixture *f) {
     const char *parts[WEFT_GPU_PARTS];
-    const int n = weft__gpu_parts(WEFT_CUDA_C, WEFT_PRELUDE_TENSOR, parts);
+    const int n = weft__gpu_parts(WEFT_DIALECT_CUDA, WEFT_PRELUDE_TENSOR, parts);
     size_t size = sizeof kernels, bytes = 0;
     for (int i = 0; i < n; i++) size += strlen(parts[i]);
     char *text = calloc(1, size);

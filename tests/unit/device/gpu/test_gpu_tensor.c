@@ -230,7 +230,7 @@ static void test_usual(void **state) {
     };
     (void)state;
     for (int i = 0; i < COUNT(cases); i++) {
-        const weft_target target = {.language = WEFT_CUDA_C,
+        const weft_target target = {.dialect = WEFT_DIALECT_CUDA,
                                     .lanes = 256,
                                     .units = 132,
                                     .local_bytes = 48 << 10,
