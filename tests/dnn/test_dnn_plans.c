@@ -244,9 +244,9 @@ static void test_versions(void **state) {
 static void test_convolution(void **state) {
     (void)state;
     for (const card *c = cards; c < cards + CARDS; c++)
-        for (int direction = 0; direction < 3; direction++)
+        for (int pass = 0; pass < 3; pass++)
             for (int wide = 0; wide < 2; wide++) {
-                const weft_dnn_convolution at = {.direction = (weft_dnn_direction)direction,
+                const weft_dnn_convolution at = {.pass = (weft_conv_pass)pass,
                                                  .dtype = wide ? WEFT_F32 : WEFT_BF16,
                                                  .n = 16,
                                                  .height = 28,
@@ -255,7 +255,7 @@ static void test_convolution(void **state) {
                                                  .k = 128,
                                                  .r = 3,
                                                  .s = 3,
-                                                 .groups = 1 + 3 * (direction == 0),
+                                                 .groups = 1 + 3 * (pass == WEFT_CONV_FORWARD),
                                                  .stride = {2, 2},
                                                  .padding = {1, 1},
                                                  .dilation = {1, 1}};
@@ -266,8 +266,7 @@ static void test_convolution(void **state) {
                 weft__dnn_convolution_graph(&graph, &at);
                 if (graph.error) fail_msg("%s", graph.words);
                 if (!weft__dnn_plan(&c->card, &graph, &wish, &plan, words))
-                    fail_msg("%d, direction %d, %s: %s", c->capability, direction, wide ? "f32" : "bf16",
-                             words);
+                    fail_msg("%d, pass %d, %s: %s", c->capability, pass, wide ? "f32" : "bf16", words);
                 weft__dnn_graph_free(&graph);
                 check_kept(c, &plan);
             }

@@ -33,11 +33,11 @@ static cudnnBackendDescriptor_t law(weft_dnn_graph *g, const weft_dnn_convolutio
     return to;
 }
 
-/* How the operation of a direction names its parts. */
-typedef struct direction {
+/* How the operation of a pass names its parts. */
+typedef struct pass_names {
     unsigned operation, x, w, y, law, alpha, beta;
-} direction;
-static const direction directions[] = {
+} pass_names;
+static const pass_names passes[] = {
     {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
@@ -53,7 +53,7 @@ static const direction directions[] = {
 };
 
 void weft__dnn_convolution_graph(weft_dnn_graph *g, const weft_dnn_convolution *c) {
-    const direction *a = &directions[c->direction];
+    const pass_names *a = &passes[c->pass];
     const unsigned type = c->dtype == WEFT_F32    ? CUDNN_DATA_FLOAT
                           : c->dtype == WEFT_BF16 ? CUDNN_DATA_BFLOAT16
                                                   : CUDNN_DATA_HALF;

@@ -3,17 +3,12 @@
 #define WEFT_DEVICE_CUDA_DNN_DNN_CONVOLUTION_H
 
 #include "device/cuda/dnn/dnn.h"
-
-typedef enum weft_dnn_direction {
-    WEFT_DNN_FORWARD, /* y from x and w */
-    WEFT_DNN_DATA,    /* the gradient of x from those of y, and w */
-    WEFT_DNN_FILTER   /* the gradient of w from those of y, and x */
-} weft_dnn_direction;
+#include "heavy/conv.h"
 
 /* In memory x (n, height, width, c), w (k, r, s, c / groups), y (n, out_height, out_width, k); ids 1, 2
  * and 3. */
 typedef struct weft_dnn_convolution {
-    weft_dnn_direction direction;
+    weft_conv_pass pass;
     uint8_t dtype; /* f32, f16, bf16: sums are in f32 */
     bool tf32;     /* f32 may be rounded to TF32 before it is multiplied */
     int64_t n, height, width, c, k, r, s, groups;

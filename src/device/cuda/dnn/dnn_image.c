@@ -18,13 +18,10 @@ typedef struct weft_dnn_image {
 
 /* Which of x, w and y, 1 to 3, the operands are: the last one is written. */
 static const int ids[3][3] = {
-    [WEFT_DNN_FORWARD] = {1, 2, 3}, [WEFT_DNN_DATA] = {3, 2, 1}, [WEFT_DNN_FILTER] = {1, 3, 2}};
+    [WEFT_CONV_FORWARD] = {1, 2, 3}, [WEFT_CONV_INPUT] = {3, 2, 1}, [WEFT_CONV_WEIGHT] = {1, 3, 2}};
 
 static weft_dnn_convolution convolution_of(const weft_heavy_conv *c, bool tf32) {
-    static const weft_dnn_direction directions[] = {[WEFT_CONV_FORWARD] = WEFT_DNN_FORWARD,
-                                                    [WEFT_CONV_INPUT] = WEFT_DNN_DATA,
-                                                    [WEFT_CONV_WEIGHT] = WEFT_DNN_FILTER};
-    weft_dnn_convolution to = {.direction = directions[c->pass],
+    weft_dnn_convolution to = {.pass = (weft_conv_pass)c->pass,
                                .dtype = c->dtype,
                                .tf32 = tf32 && c->dtype == WEFT_F32,
                                .n = c->n,
@@ -55,7 +52,7 @@ static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses
     int64_t names[3];
     void *values[4];
     (void)stream; /* the handle's */
-    for (int i = 0; i < 3; i++) names[i] = ids[w->what.direction][i];
+    for (int i = 0; i < 3; i++) names[i] = ids[w->what.pass][i];
     for (int i = 0; i < 4; i++) values[i] = (void *)(uintptr_t) * (const CUdeviceptr *)addresses[i];
     if (!weft__dnn_execute(d->dnn.card.handle, &w->plan, 3, names, values, values[3], words)) return 0;
     snprintf(d->said, sizeof d->said, "cuDNN: %.190s", words);
@@ -63,7 +60,7 @@ static CUresult run(weft__cuda *d, const weft_call *call, void *const *addresses
 }
 
 static weft_hash key_of(const weft_dnn_convolution *what, bool fast) {
-    const int64_t facts[] = {what->direction,   what->dtype,       what->tf32,
+    const int64_t facts[] = {what->pass,        what->dtype,       what->tf32,
                              what->n,           what->height,      what->width,
                              what->c,           what->k,           what->r,
                              what->s,           what->groups,      what->stride[0],
@@ -95,9 +92,9 @@ static void plan(weft__cuda *d, weft_dnn_image *w, const char *path) {
                   "%s: %s of %lld x %lld x %lld x %lld by %lld x %lld to %lld channels%s%s runs on Weft's "
                   "own kernel, not "
                   "cuDNN's: %s",
-                  d->gpu.base.name, names[c->direction], (long long)c->n, (long long)c->c,
-                  (long long)c->height, (long long)c->width, (long long)c->r, (long long)c->s,
-                  (long long)c->k, path && path[0] ? ", " : "", path ? path : "", words);
+                  d->gpu.base.name, names[c->pass], (long long)c->n, (long long)c->c, (long long)c->height,
+                  (long long)c->width, (long long)c->r, (long long)c->s, (long long)c->k,
+                  path && path[0] ? ", " : "", path ? path : "", words);
 }
 
 /* NULL: memory is gone. */
@@ -132,7 +129,7 @@ weft_status weft__dnn_offer_convolution(weft__cuda *d, weft_launches *launches, 
             (weft_argument){.kind = WEFT_ARGUMENT_OPERAND, .index = i, .dtype = c->dtype, .written = i == 2};
     arguments[3] = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH, .dtype = WEFT_F32, .written = true};
     launches->scratch_bytes = w->plan.workspace + 256;
-    return weft__launch(launches, &(weft_launch){.name = names[what.direction],
+    return weft__launch(launches, &(weft_launch){.name = names[what.pass],
                                                  .call = &w->call,
                                                  .arguments = arguments,
                                                  .n_arguments = 4,
