@@ -1,6 +1,7 @@
-/* The best checkpoint of a run: RUN/checkpoints/best is a symbolic link to one of the others, which is spared
- * where old ones are removed; or a copy of it, which is what programs that follow links (scp -r) make. Must
- * not know: what best means. Read next: checkpoint_write.c. */
+/* Marks and opens the best checkpoint of a run. RUN/checkpoints/best is a symbolic link to one of the
+ * checkpoints, which pruning then keeps. `best` may also be a copy of a checkpoint: programs that follow
+ * links (such as scp -r) make copies. Must not know: which metric decides what is best. Read next:
+ * checkpoint_write.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -16,7 +17,7 @@
 
 #define BEST "best"
 
-/* A copy that is damaged marks nothing. */
+/* Reads the step from a copy of a checkpoint. A damaged copy counts as no mark, so it is not an error. */
 static weft_status step_of_copy(weft_context *ctx, const char *path, bool *marked, uint64_t *step) {
     weft_checkpoint *copy;
     const weft_status status = weft_checkpoint_open(ctx, path, &copy);
@@ -52,7 +53,8 @@ bool weft_checkpoint_best(const char *run, uint64_t *step) {
     return run && weft__checkpoint_best(NULL, run, &marked, step ? step : &found) == WEFT_OK && marked;
 }
 
-/* A link cannot be changed: a new one is renamed over it, a copy is removed before. */
+/* Points the link at another checkpoint. A link cannot be changed in place, so a new link is renamed over
+ * the old one. If `best` is a folder (a copy), the folder is removed first. Returns 0, or -1 with errno. */
 static int replace_link(weft_context *ctx, const char *path, int folder, const char *target) {
     char temp[WEFT__TEMP_SIZE];
     int made = -1;

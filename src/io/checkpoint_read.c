@@ -1,6 +1,7 @@
-/* Opening a checkpoint: every byte is verified before anything is handed out. First the manifest, by its own
- * checksum, then each file, by what the manifest says of it (verify.c). A checkpoint that was just written is
- * opened in the same way before it is published. Read next: run_lock.c. */
+/* Opens checkpoints. Every byte is verified before the caller gets the checkpoint. The manifest is
+ * verified first, by its own checksum. Each file is then verified by what the manifest says about it
+ * (verify.c). A checkpoint that was just written is opened in the same way before it is published. Read
+ * next: run_lock.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -19,13 +20,13 @@ struct weft_checkpoint {
     weft_safetensors *files[WEFT__MANIFEST_FILES];
 };
 
-/* What opening needs on the way. */
+/* What the steps of opening share. */
 typedef struct opening {
     weft_context *ctx;
     weft_checkpoint *checkpoint;
-    const char *dir; /* as given */
+    const char *dir; /* as the caller gave it */
     int fd;
-    char *path; /* of the file at hand, for messages */
+    char *path; /* path of the current file, for messages */
     size_t path_size;
 } opening;
 
@@ -170,6 +171,8 @@ weft_status weft_checkpoint_verify(weft_context *ctx, const char *dir) {
 
 /* ---- the newest that verifies ---- */
 
+/* Tries the checkpoints from the newest to the oldest and opens the first one that is not damaged. With
+ * `strict` the newest one must be good. If all are damaged, the error is that of the newest. */
 static weft_status open_first_good(weft_context *ctx, const char *run, const uint64_t *steps, size_t count,
                                    bool strict, weft_checkpoint **out) {
     weft_error first = {WEFT_OK, ""};
@@ -185,8 +188,9 @@ static weft_status open_first_good(weft_context *ctx, const char *run, const uin
                 weft__log(ctx, WEFT_LOG_WARNING, "going on from the earlier checkpoint %s of %s", name, run);
             return WEFT_OK;
         }
-        /* Damage may have spared an earlier one. Want of memory or of descriptors, a disk that does not
-         * answer and a newer format are no damage: what is newest must not be passed over for them. */
+        /* An earlier checkpoint may be undamaged, so damage is skipped. These errors are no damage: too
+         * little memory, too few descriptors, a disk that does not answer, a newer format. They must not
+         * make a run continue from an older checkpoint. */
         if (strict || status != WEFT_ERR_FORMAT) return status;
         if (first.status == WEFT_OK) {
             first.status = status;

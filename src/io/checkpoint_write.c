@@ -1,4 +1,5 @@
-/* Writing, listing and removing checkpoints. Read next: checkpoint_read.c. */
+/* Writes, lists and removes checkpoints. Must not know: what the arrays mean. Read next:
+ * checkpoint_read.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -75,7 +76,8 @@ static weft_status write_manifest(weft_context *ctx, weft__folder *folder, const
     return status;
 }
 
-/* Opens what was written as a reader will, before it is made visible. */
+/* Opens the unpublished checkpoint exactly as a reader will. A checkpoint that cannot be read is never
+ * published. */
 static weft_status verify(weft_context *ctx, weft__folder *folder, const char *run, const char *name) {
     weft_checkpoint *readable = NULL;
     int fd;
@@ -138,7 +140,8 @@ weft_status weft_checkpoint_write(weft_context *ctx, const char *run, const weft
 
 /* ---- listing and removing ---- */
 
-/* Insertion into an array that is kept newest first and at its capacity. */
+/* Inserts a step into an array that is sorted, newest first. The array holds the `capacity` newest steps,
+ * so a full array drops its oldest step. */
 static void insert_step(uint64_t *steps, size_t capacity, size_t count, uint64_t step) {
     size_t held = count < capacity ? count : capacity, i = held;
     if (capacity == 0 || (held == capacity && steps[held - 1] > step)) return;
@@ -181,7 +184,8 @@ weft_status weft__checkpoint_prune(weft_context *ctx, const char *run, size_t ke
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_checkpoint_prune: keep must be at least 1");
     WEFT_TRY(weft_checkpoint_list(ctx, run, NULL, 0, &count));
     if (count <= keep) return WEFT_OK;
-    WEFT_TRY(weft__checkpoint_best(ctx, run, &marked, &best)); /* else the best might go */
+    /* an unreadable mark must stop here: pruning might remove the best checkpoint */
+    WEFT_TRY(weft__checkpoint_best(ctx, run, &marked, &best));
     uint64_t *steps = weft__array(ctx, count, sizeof *steps);
     char *path = weft__checkpoint_path(ctx, run, NULL);
     weft_status status = steps && path ? WEFT_OK : weft__fail_oom(ctx, count * sizeof *steps, "a list");
@@ -192,7 +196,7 @@ weft_status weft__checkpoint_prune(weft_context *ctx, const char *run, size_t ke
         if (steps[i] > newest || counted++ < keep || steps[i] == best) continue;
         snprintf(name, sizeof name, "step-%" PRIu64, steps[i]);
         const weft_status removed = weft__folder_remove(ctx, NULL, path, name);
-        if (removed != WEFT_OK) status = removed; /* the others go all the same */
+        if (removed != WEFT_OK) status = removed; /* a failure does not stop the removal of the others */
     }
     weft__free(ctx, steps);
     weft__free(ctx, path);

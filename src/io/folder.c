@@ -1,5 +1,5 @@
-/* A folder of files, published by one rename; removing folders and what crashes left behind.
- * Must not know: what the files hold. Read next: safetensors.h. */
+/* Publishes a folder of files by one rename. Also removes folders, and temporary files that crashed
+ * processes left behind. Must not know: what the files hold. Read next: safetensors.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -20,15 +20,16 @@ struct weft__folder {
     weft_context *ctx;
     const weft__io *io;
     int parent, fd;
-    bool created;     /* `temp` exists and is to be removed on failure */
+    bool created;     /* `temp` exists and must be removed on failure */
     char *path;       /* PARENT/NAME, for messages */
     const char *name; /* the end of path */
     char temp[WEFT__TEMP_SIZE];
 };
 
-/* Removes a folder and everything below it, at most `depth` levels, as far as that works: what stays is a
- * temporary, which the next start removes. Symbolic links are removed, never followed. Returns 0, or the
- * errno of the first call that failed: what fails after it says only that the folder is not empty. */
+/* Removes a folder and everything below it, down to `depth` levels. Symbolic links are removed, never
+ * followed. An error does not stop the removal. What remains has a temporary name, so the next start
+ * removes it. Returns 0, or the errno of the first call that failed. Later errors only say that a folder
+ * is not empty. */
 static int remove_tree(const weft__io *io, int dir, const char *name, int depth) {
     if (io->unlink(io->user, dir, name, 0) == 0 || errno == ENOENT) return 0;
     int first = errno;
@@ -133,8 +134,9 @@ weft_status weft__folder_file(weft__folder *f, const char *name, uint64_t expect
     return status;
 }
 
-/* A folder of that name is there: swap the two, so that at no instant there is none; the old one, now
- * under the temporary name, is removed. Without the swap it is renamed away first. */
+/* Replaces the existing folder of the same name. The two folders swap names, so the name always exists.
+ * The old folder then has the temporary name and is removed later. If the file system cannot swap, the old
+ * folder is renamed away first. Returns 0, or -1 with errno. */
 static int replace(weft__folder *f) {
     char old[WEFT__TEMP_SIZE];
     if (f->io->rename(f->io->user, f->parent, f->temp, f->name, WEFT__IO_SWAP) == 0) return 0;
@@ -151,7 +153,7 @@ static int replace(weft__folder *f) {
     return 0;
 }
 
-/* As in publish.c: a lost reply of NFS. */
+/* NFS can report ENOENT although the rename succeeded, see publish.c. */
 static bool renamed_after_all(weft__folder *f, const struct stat *ours) {
     struct stat there;
     return fstatat(f->parent, f->name, &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == ours->st_dev &&
@@ -174,9 +176,9 @@ weft_status weft__folder_commit(weft__folder *f) {
             return folder_failed(f, "rename a temporary folder to", errno);
         }
     }
-    f->created = replaced; /* what bears the temporary name now is the old one, or nothing */
+    f->created = replaced; /* the temporary name now belongs to the old folder, or to nothing */
     if (f->io->sync(f->io->user, f->parent) != 0) {
-        f->created = false; /* which of the two survives a power loss is not known: keep both */
+        f->created = false; /* a power loss may undo the rename, so keep both folders */
         return folder_failed(f, "flush the folder of", errno);
     }
     folder_free(f);
@@ -228,7 +230,7 @@ size_t weft__remove_stale(const weft__io *io, const char *path) {
     return gone;
 }
 
-/* ---- folders for good ---- */
+/* ---- permanent folders ---- */
 
 static int flush_folder(const char *path) {
     const weft__io *io = &weft__io_system;
@@ -238,6 +240,7 @@ static int flush_folder(const char *path) {
     return io->close(NULL, fd) != 0 && errno != EINTR ? -1 : result;
 }
 
+/* Creates one folder and flushes its parent, so that the new folder survives a power loss. */
 weft_status weft__make_one_folder(weft_context *ctx, char *path) {
     struct stat st;
     if (weft__io_system.mkdir(NULL, AT_FDCWD, path, 0777) != 0) {

@@ -1,7 +1,12 @@
-/* Strict JSON: one scan of the text for depth, amount and kinds of numbers, then jansson.
- * jansson itself refuses: malformed UTF-8, control characters and NUL in strings, lone surrogates,
- * leading zeros, integers past 64 bits, duplicate keys (after unescaping), text after the value.
- * It accepts -0, allows depth 2048 and allocates as it reads: hence the scan. Read next: json.h's users. */
+/* Parses strict JSON in two passes. The first pass scans the text and limits the depth, the number of
+ * values and the kinds of numbers. The second pass is jansson.
+ *
+ * jansson itself refuses malformed UTF-8, control characters and NUL in strings, lone surrogates, leading
+ * zeros, integers of more than 64 bits, duplicate keys (after unescaping) and text after the value. But
+ * jansson accepts -0, allows a depth of 2048 and allocates memory while it reads. That is why the scan
+ * comes first.
+ *
+ * Must not know: what the document means. Read next: the files that include json.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +29,7 @@ static bool refuse(scan *s, const char *why) {
     return false;
 }
 
-/* From an opening quote to the closing one. */
+/* Moves from an opening quote to the closing quote. */
 static bool skip_string(scan *s) {
     for (s->at++; s->at < s->bytes; s->at++) {
         if (s->text[s->at] == '\\') {
@@ -52,7 +57,8 @@ static bool scan_mark(scan *s, char c) {
     return true;
 }
 
-/* At a minus sign: "-0" itself, not "-0.5" nor the exponent of "1e-05". */
+/* Tells whether the minus sign at this place begins the number -0. "-0.5" is fine, and so is the exponent
+ * of "1e-05". */
 static bool minus_zero(const scan *s) {
     char before = s->at ? s->text[s->at - 1] : ' ';
     if (before == 'e' || before == 'E' || s->at + 1 >= s->bytes || s->text[s->at + 1] != '0') return false;

@@ -1,5 +1,5 @@
-/* What jansson does not check, looked for in the text before jansson sees it (and allocates).
- * Must not know: what the document means. Read next: safetensors_read.c. */
+/* Checks what jansson does not check. The text is scanned before jansson sees it, because jansson
+ * allocates memory while it reads. Must not know: what the document means. Read next: safetensors_read.c. */
 #ifndef WEFT_SRC_IO_JSON_H
 #define WEFT_SRC_IO_JSON_H
 
@@ -7,13 +7,15 @@
 
 typedef struct weft__json_limits {
     int depth;     /* nesting of objects and arrays; at most 64 */
-    size_t values; /* commas, colons and brackets: bounds what the parsed document costs */
-    size_t items;  /* of one array */
-    bool plain;    /* outside strings only unsigned integers: no sign, fraction, exponent, true, null */
+    size_t values; /* commas, colons and brackets: limits the memory of the parsed document */
+    size_t items;  /* elements of one array */
+    /* outside strings, allow only unsigned integers: no sign, fraction, exponent, true or null */
+    bool plain;
 } weft__json_limits;
 
-/* Parses one JSON object into a document: no duplicate keys, UTF-8, no NUL, nothing after it. WEFT_ERR_OOM,
- * or WEFT_ERR_FORMAT, whose message is the caller's to make: `problem` says what and at which byte. */
+/* Parses one JSON object into a document. Duplicate keys, invalid UTF-8, NUL, and text after the object
+ * are errors. Returns WEFT_OK, WEFT_ERR_OOM or WEFT_ERR_FORMAT. For WEFT_ERR_FORMAT the caller makes the
+ * message: `problem` says what is wrong and at which byte. */
 weft_status weft__json_parse(weft__json *json, const char *text, size_t bytes,
                              const weft__json_limits *limits, char problem[256], json_t **root);
 

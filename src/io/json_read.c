@@ -1,6 +1,7 @@
-/* The reader of json_read.h: RFC 8259, as strict as jansson with JSON_REJECT_DUPLICATES. Keys of open objects
- * are kept as hashes: two that are equal by accident would refuse a file, never accept one. Must not know:
- * what the document means. Read next: base/number.c. */
+/* Implements the reader of json_read.h. It follows RFC 8259 and is as strict as jansson with
+ * JSON_REJECT_DUPLICATES. To find duplicate keys, the reader keeps a hash of each key of the open objects.
+ * A hash collision would refuse a valid file, but never accept a bad one. Must not know: what the document
+ * means. Read next: base/number.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ void weft__json_end(weft__json_reader *r) {
     r->n_keys = r->capacity = 0;
 }
 
-/* Where something else stands, or nothing. */
+/* Reports that the next byte is not what was expected, or that the text ended. */
 static bool expected(weft__json_reader *r, const char *why) {
     return stop(r, r->at < r->bytes ? why : "unexpected end of file");
 }
@@ -60,7 +61,7 @@ bool weft__json_more(weft__json_reader *r, char close, size_t count) {
 
 /* ---- strings ---- */
 
-/* Four hexadecimal digits; beyond 0xffff: none. */
+/* Reads four hexadecimal digits. Returns UINT32_MAX if there are not four. */
 static uint32_t hex4(const weft__json_reader *r) {
     uint32_t value = 0;
     for (size_t i = 0; i < 4; i++) {
@@ -76,7 +77,7 @@ static uint32_t hex4(const weft__json_reader *r) {
     return value;
 }
 
-/* After "\u". */
+/* Reads the code point after "\u", with the second half of a surrogate pair if there is one. */
 static bool read_code(weft__json_reader *r, uint32_t *point) {
     uint32_t low;
     *point = hex4(r);
@@ -95,7 +96,7 @@ static bool read_code(weft__json_reader *r, uint32_t *point) {
     return true;
 }
 
-/* One character of a string. */
+/* Reads one character of a string and resolves its escape. */
 static bool read_character(weft__json_reader *r, uint32_t *point) {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
     const unsigned char c = (unsigned char)r->text[r->at];
@@ -116,6 +117,8 @@ static bool read_character(weft__json_reader *r, uint32_t *point) {
     return true;
 }
 
+/* Reads a string and computes its FNV-1a hash. The hash is that of the unescaped bytes, so two spellings
+ * of one key are equal. */
 static bool read_string(weft__json_reader *r, char *out, size_t *length, uint64_t *hash) {
     *length = 0;
     *hash = 14695981039346656037u;
@@ -157,11 +160,11 @@ static const char *pass_digits(const char *p, const char *end) {
     return p;
 }
 
-/* Where the number ends; NULL: it is none. */
+/* Returns the end of the number at p, or NULL if there is no valid number. */
 static const char *end_of_number(const char *p, const char *end, bool *real) {
     p += p < end && *p == '-';
     const char *after = pass_digits(p, end);
-    if (after == p || (*p == '0' && after > p + 1)) return NULL; /* nothing; a leading zero */
+    if (after == p || (*p == '0' && after > p + 1)) return NULL; /* no digit, or a leading zero */
     p = after;
     if (p < end && *p == '.') {
         *real = true;
@@ -180,13 +183,13 @@ static const char *end_of_number(const char *p, const char *end, bool *real) {
     return p;
 }
 
-/* False where it does not fit. */
+/* Returns false if the number does not fit into int64_t. */
 static bool to_integer(const char *text, const char *end, int64_t *out) {
     const bool negative = *text == '-';
     int64_t value = 0;
     for (text += negative; text < end; text++)
         if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_sub_overflow(value, *text - '0', &value)) /* downwards, where there is one more */
+            __builtin_sub_overflow(value, *text - '0', &value)) /* counts down: there is one more */
             return false;
     if (!negative && value == INT64_MIN) return false;
     *out = negative ? value : -value;
@@ -225,7 +228,7 @@ static int by_hash(const void *x, const void *y) {
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
-/* Of the keys from `first` on. */
+/* Checks that the keys from index `first` on differ from each other. */
 static bool all_differ(weft__json_reader *r, size_t first) {
     const size_t n = r->n_keys - first;
     if (n < 2) return true;

@@ -1,6 +1,6 @@
-/* JSON read where it lies, without a tree: jansson's takes 16 to 22 times the text. Strict, as json.h is: a
- * file that jansson refuses is refused here too. Must not know: what the document means. Read next:
- * json_read.c, then data/json.c, which is read by it. */
+/* Reads JSON in place, without building a tree. A tree of jansson takes 16 to 22 times the size of the
+ * text. The reader is as strict as json.h: it refuses each file that jansson refuses. Must not know: what
+ * the document means. Read next: json_read.c, then data/json.c, which uses the reader. */
 #ifndef WEFT_SRC_IO_JSON_READ_H
 #define WEFT_SRC_IO_JSON_READ_H
 
@@ -12,44 +12,47 @@ typedef struct weft__json_reader {
     weft_context *ctx;
     const char *text;
     size_t bytes, at;            /* at: the next byte */
-    const char *problem;         /* why it stopped, at byte `at`; NULL: it did not */
-    bool no_memory;              /* that was why */
-    bool checked;                /* by weft__json_check: keys differ */
-    int depth;                   /* open brackets */
+    const char *problem;         /* why the reader stopped, at byte `at`; NULL while it has not */
+    bool no_memory;              /* the reader stopped because memory was short */
+    bool checked;                /* weft__json_check accepted the text, so keys are unique */
+    int depth;                   /* number of open brackets */
     size_t members;              /* of the object that was skipped last */
-    struct weft__json_key *keys; /* of open objects */
+    struct weft__json_key *keys; /* keys of the open objects */
     size_t n_keys, capacity;
 } weft__json_reader;
 
 typedef struct weft__json_number {
     bool real; /* written with a fraction or an exponent */
     int64_t integer;
-    double value; /* in any case */
+    double value; /* valid for both kinds */
 } weft__json_number;
 
-/* All functions pass blanks first. Those that return bool say false with `problem` set, except where it is
- * told. */
+/* Each function skips blanks first. A function that returns bool returns false on an error and sets
+ * `problem`. Functions for which false is no error say so below. */
 
 void weft__json_begin(weft__json_reader *r, weft_context *ctx, const void *text, size_t bytes);
-/* Gives back what duplicate keys were looked for with. */
+/* Frees the memory used to find duplicate keys. */
 void weft__json_end(weft__json_reader *r);
-/* The next byte, 0 at the end. */
+/* Returns the next byte, or 0 at the end of the text. */
 char weft__json_peek(weft__json_reader *r);
-/* Whether the next byte is c, which is then read; no problem. */
+/* Reads the next byte if it is c. Returns whether it was; false is no error. */
 bool weft__json_take(weft__json_reader *r, char c);
-/* Whether an element follows the `count` ones before it; no problem where the object or array is closed. */
+/* Tells whether another element follows after `count` elements. When the object or array is closed, the
+ * result is false without an error. */
 bool weft__json_more(weft__json_reader *r, char close, size_t count);
-/* A string; `out` (NULL: it is only checked) has room for as many bytes as its text, since it never becomes
- * longer. A NUL is put behind it in place of the closing quote. */
+/* Reads a string into `out`, and a NUL after it. If `out` is NULL the string is only checked. `out` must
+ * have as many bytes as the quoted text: a string never becomes longer, and the NUL takes the place of the
+ * closing quote. */
 bool weft__json_string(weft__json_reader *r, char *out, size_t *length);
-/* A key and the colon after it. */
+/* Reads a key and the colon after it. */
 bool weft__json_name(weft__json_reader *r, char *out, size_t *length);
 bool weft__json_read_number(weft__json_reader *r, weft__json_number *number);
-/* Any value, checked in all its depth, duplicate keys included. */
+/* Skips one value of any type. The value is checked completely, including duplicate keys. */
 bool weft__json_skip(weft__json_reader *r);
-/* An object or an array, and nothing after it; then the reader is at the beginning again. */
+/* Checks that the text is one object or array with nothing after it. The reader is then back at the
+ * beginning. */
 bool weft__json_check(weft__json_reader *r);
-/* Where it stopped, both from 1. */
+/* Returns where the reader stopped; line and column count from 1. */
 void weft__json_place(const weft__json_reader *r, size_t *line, size_t *column);
 
 #endif

@@ -1,4 +1,5 @@
-/* Rendering and reading state.json, see manifest.h. Read next: checkpoint_write.c. */
+/* Writes and reads state.json, see manifest.h. Must not know: files on disk. Read next:
+ * checkpoint_write.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -145,7 +146,8 @@ static weft_status get_count(const reader *r, const json_t *o, const char *where
     return WEFT_OK;
 }
 
-/* Decimal, all 64 bits: JSON's integers end at 2^63 - 1 here. */
+/* The seed is a string of decimal digits, because integers of jansson end at 2^63 - 1 and seeds have 64
+ * bits. */
 static weft_status get_seed(const reader *r, const json_t *o, uint64_t *out) {
     const char *p = json_string_value(json_object_get(o, "seed"));
     uint64_t v = 0;

@@ -1,7 +1,9 @@
-/* One file, published: written under a temporary name, flushed, renamed, and its folder flushed.
+/* Publishes one file: write it under a temporary name, flush it, rename it, flush its folder.
  *
- * fsync is never tried again on the same descriptor after a failure (the kernel may have dropped the
- * pages): the file is given up, and whoever wants it writes it anew. Read next: folder.c. */
+ * After fsync fails, it is never tried again on the same descriptor, because the kernel may have dropped
+ * the pages. The file is given up, and the caller has to write it again.
+ *
+ * Must not know: what the file holds. Read next: folder.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -20,12 +22,12 @@ struct weft__writer {
     weft_context *ctx;
     const weft__io *io;
     int dir, fd;
-    bool own_dir;      /* dir is closed here, and the file is renamed: not within a temporary folder */
-    bool created;      /* `temp` exists and is to be removed on failure */
-    char *path, *name; /* for messages; name points into path where own_dir */
+    bool own_dir;      /* this writer closes dir and renames the file: false within a temporary folder */
+    bool created;      /* `temp` exists and must be removed on failure */
+    char *path, *name; /* for messages; name points into path if own_dir */
     char temp[WEFT__TEMP_SIZE];
     uint64_t expected, bytes;
-    uint64_t limit;     /* RLIMIT_FSIZE: writing past it would raise SIGXFSZ */
+    uint64_t limit;     /* RLIMIT_FSIZE; a write past it would raise SIGXFSZ */
     weft_status status; /* of the first failure */
 };
 
@@ -37,7 +39,7 @@ static void writer_free(weft__writer *w) {
     weft__free(w->ctx, w);
 }
 
-/* Closes and removes the file at once, so that a full disk is relieved even before the caller gives up. */
+/* Closes and removes the file at once. On a full disk this frees the space before the caller gives up. */
 static weft_status give_up(weft__writer *w, weft_status status) {
     if (w->fd >= 0) (void)w->io->close(w->io->user, w->fd);
     w->fd = -1;
@@ -164,7 +166,7 @@ weft_status weft__writer_write(weft__writer *w, const void *data, size_t bytes) 
     if (w->status != WEFT_OK) return w->status;
     while (bytes > 0) {
         size_t chunk =
-            bytes < ((size_t)1 << 30) ? bytes : (size_t)1 << 30; /* Linux writes below 2 GiB a call */
+            bytes < ((size_t)1 << 30) ? bytes : (size_t)1 << 30; /* Linux writes less than 2 GiB per call */
         if (w->bytes + chunk > w->limit) return write_failed(w, bytes, EFBIG);
         ssize_t n = w->io->write(w->io->user, w->fd, p, chunk);
         if (n < 0 && errno == EINTR) continue;
@@ -176,7 +178,8 @@ weft_status weft__writer_write(weft__writer *w, const void *data, size_t bytes) 
     return WEFT_OK;
 }
 
-/* NFS may report ENOENT for a rename whose reply was lost: then the target is our file. */
+/* NFS can lose the reply of a rename. The repeated rename then reports ENOENT, although the target is
+ * already our file. */
 static bool renamed_after_all(weft__writer *w, const struct stat *ours) {
     struct stat there;
     return fstatat(w->dir, w->name, &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == ours->st_dev &&
@@ -187,7 +190,8 @@ static weft_status flush(weft__writer *w) {
     if (w->io->sync(w->io->user, w->fd) != 0) return write_failed(w, 0, errno);
     int fd = w->fd;
     w->fd = -1;
-    /* EINTR: the descriptor is gone on Linux, and fsync has succeeded. Others report lost writes. */
+    /* After EINTR Linux has closed the descriptor, and fsync already succeeded. Other errors report lost
+     * writes. */
     if (w->io->close(w->io->user, fd) != 0 && errno != EINTR) {
         int error = errno;
         (void)give_up(w, WEFT_ERR_IO);

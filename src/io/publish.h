@@ -1,9 +1,12 @@
-/* The one way in which Weft makes a file or a folder of files visible: all of it, on disk, or nothing.
+/* The only way in which Weft makes a file or a folder visible. Readers see the complete file on disk, or
+ * nothing.
  *
- * file:   temporary name in the same folder (O_EXCL) -> write -> fsync -> close -> rename -> fsync(folder)
- * folder: temporary folder -> files inside, each fsynced and closed -> fsync -> rename -> fsync(parent)
+ *     file:    temporary name in the same folder (O_EXCL) -> write -> fsync -> close -> rename
+ *              -> fsync(folder)
+ *     folder:  temporary folder -> files inside, each fsynced and closed -> fsync -> rename
+ *              -> fsync(parent)
  *
- * Whoever writes what must read back verifies it before the rename.
+ * Writers of files that must read back verify the files before the rename.
  *
  * Must not know: what is in the files. Read next: publish.c, folder.c. */
 #ifndef WEFT_SRC_IO_PUBLISH_H
@@ -15,8 +18,8 @@
 
 #include "base/base.h"
 
-/* The system calls that change the disk, so that tests can make any of them fail. As in POSIX:
- * -1 and errno. `rename` replaces (flags 0) or swaps two names (WEFT__IO_SWAP). */
+/* The system calls that change the disk. Tests replace them to make any call fail. They return what POSIX
+ * calls return: -1 and errno. `rename` replaces the target (flags 0) or swaps two names (WEFT__IO_SWAP). */
 #define WEFT__IO_SWAP 1u
 typedef struct weft__io {
     void *user;
@@ -29,32 +32,32 @@ typedef struct weft__io {
     int (*unlink)(void *user, int dir, const char *name, int flags);
 } weft__io;
 
-extern const weft__io weft__io_system; /* but for `write`, calls that a signal interrupts are made again */
-/* ftruncate and opendir, made again likewise. */
+extern const weft__io weft__io_system; /* repeats calls that a signal interrupts, except `write` */
+/* ftruncate and opendir, also repeated after a signal. */
 int weft__truncate(int fd, off_t size);
 DIR *weft__opendir(const char *folder);
 
-/* Writes all of it to an open file, however many calls that takes. `name` is for the message. */
+/* Writes all bytes to an open file, in as many calls as needed. `name` appears in the message. */
 weft_status weft__write_all(weft_context *ctx, int fd, const char *name, const void *data, size_t bytes);
 
-/* The text of an errno into a buffer of the caller's, which is returned. */
+/* Returns the text of an errno. The text may be in the caller's buffer. */
 const char *weft__errno_text(int error, char *buffer, size_t bytes);
 
-/* WEFT_ERR_IO "cannot DO PATH: TEXT"; WEFT_ERR_OOM where the error is ENOMEM. */
+/* Returns WEFT_ERR_IO with the message "cannot WHAT PATH: TEXT", or WEFT_ERR_OOM if the error is ENOMEM. */
 weft_status weft__fail_io(weft_context *ctx, const char *what, const char *path, int error);
 
-/* Opens a regular file of a folder (AT_FDCWD: of the working folder), and never waits for it: a pipe under
- * its name would hold the caller up until somebody opens its other end. `path` is for messages. WEFT_ERR_IO.
- */
+/* Opens a regular file in a folder (AT_FDCWD: the working folder) and never blocks. A pipe of that name
+ * would otherwise block the caller until another process opens its other end. `path` appears in messages.
+ * Returns WEFT_OK or WEFT_ERR_IO. */
 weft_status weft__open_regular(weft_context *ctx, int dir, const char *name, int flags, const char *path,
                                int *fd);
 
-/* Bytes that the file system of an open file still takes; UINT64_MAX when unknown. */
+/* Returns the free bytes of the file system of an open file, or UINT64_MAX if unknown. */
 uint64_t weft__free_bytes(int fd);
 
-#define WEFT__TEMP_SIZE 256 /* bytes of a temporary name with its NUL */
+#define WEFT__TEMP_SIZE 256 /* bytes of a temporary name, with its NUL */
 
-/* ".NAME.PID.RANDOM.tmp"; false when NAME is empty, ".", "..", too long or has a slash. */
+/* Makes a name ".NAME.PID.RANDOM.tmp". Returns false if NAME is empty, ".", "..", too long or has a slash. */
 bool weft__temp_name(const char *name, char out[WEFT__TEMP_SIZE]);
 bool weft__is_temp_name(const char *name);
 
@@ -62,50 +65,53 @@ bool weft__is_temp_name(const char *name);
 
 typedef struct weft__writer weft__writer;
 
-/* Starts a file. `expected` is the final size if known (0: unknown), for the message of a full disk. io NULL:
- * the system's. */
+/* Starts a file. `expected` is the final size (0: unknown); it appears in the message about a full disk.
+ * If io is NULL, the writer uses the system's calls. */
 weft_status weft__writer_open(weft_context *ctx, const weft__io *io, const char *path, uint64_t expected,
                               weft__writer **out);
-/* The same inside a folder that is itself temporary: `dir` is borrowed, the name is final at once. */
+/* Starts a file inside a temporary folder. `dir` is borrowed, and the file gets its final name at once. */
 weft_status weft__writer_open_at(weft_context *ctx, const weft__io *io, int dir, const char *name,
                                  const char *path, uint64_t expected, weft__writer **out);
-/* After a failure every further call fails the same way and the temporary file is gone. */
+/* Appends bytes. After a failure every further call fails with the same status, and the temporary file is
+ * removed. */
 weft_status weft__writer_write(weft__writer *writer, const void *data, size_t bytes);
-/* Opens what was written so far for reading, to verify it before it is made visible. */
+/* Opens the bytes written so far for reading, to verify them before the file is made visible. */
 weft_status weft__writer_reopen(weft__writer *writer, int *fd);
-/* Makes the file visible. Frees the writer in any case. */
+/* Makes the file visible. Frees the writer, also on failure. */
 weft_status weft__writer_commit(weft__writer *writer);
-/* Forgets the file and frees the writer. NULL is fine. */
+/* Removes the temporary file and frees the writer. NULL is allowed. */
 void weft__writer_abandon(weft__writer *writer);
 
 /* ---- a folder: folder.c ---- */
 
-/* Makes the folder `path`, which is changed meanwhile, but not its parents, and flushes the parent. One that
- * exists is fine. */
+/* Makes one folder, but not its parents, and flushes the parent. The function changes `path` while it runs
+ * and restores it. It is no error if the folder exists. */
 weft_status weft__make_one_folder(weft_context *ctx, char *path);
 
-/* Opens a folder in which Weft makes, renames and removes what it chooses. A symbolic link is refused:
- * whoever made it would choose where. Links on the way to it are followed. */
+/* Opens a folder in which Weft creates, renames and removes files of its choice. A symbolic link is
+ * refused, because whoever made the link would choose the place. Links in the path to the folder are
+ * followed. */
 weft_status weft__own_folder(weft_context *ctx, const weft__io *io, const char *path, int *fd);
 
 typedef struct weft__folder weft__folder;
 
+/* Starts a folder under a temporary name within `parent`. */
 weft_status weft__folder_open(weft_context *ctx, const weft__io *io, const char *parent, const char *name,
                               weft__folder **out);
-/* Starts a file in it; to be committed or abandoned before the folder is. */
+/* Starts a file in the folder. Commit or abandon the file before the folder. */
 weft_status weft__folder_file(weft__folder *folder, const char *name, uint64_t expected, weft__writer **out);
 /* Opens the folder for reading, to verify it before it is made visible. */
 weft_status weft__folder_reopen(weft__folder *folder, int *fd);
-/* Makes the folder visible, replacing one of the same name. Frees it in any case. */
+/* Makes the folder visible and replaces a folder of the same name. Frees `folder`, also on failure. */
 weft_status weft__folder_commit(weft__folder *folder);
 void weft__folder_abandon(weft__folder *folder);
 
-/* Removes PARENT/NAME with what is in it: hidden under a temporary name first, so that a crash leaves no
- * half of it visible. WEFT_OK when it is not there. */
+/* Removes PARENT/NAME and everything in it. The folder first gets a temporary name, so that a crash leaves
+ * no half of it visible. It is no error if there is no such folder. */
 weft_status weft__folder_remove(weft_context *ctx, const weft__io *io, const char *parent, const char *name);
 
-/* Removes the temporary files and folders that crashed processes left in a folder, which is no link. Only for
- * who holds the lock of it. Returns how many are gone. */
+/* Removes the temporary files and folders that crashed processes left in a folder. The folder must not be
+ * a symbolic link. Only the holder of the folder's lock may call this. Returns how many were removed. */
 size_t weft__remove_stale(const weft__io *io, const char *path);
 
 #endif

@@ -1,7 +1,11 @@
-/* One process at a time in a run folder. The lock is the kernel's (an open file description lock, which
- * ends with its holder however that ends); the text in the file says who holds it. Where file systems are
- * shared between machines and their locks cannot be relied on, a holder on another machine counts as alive
- * while it touches the file (the beat). Must not know: what is in the folder, but for stale temporaries. */
+/* Lets only one process at a time use a run folder. The kernel keeps the lock (an open file description
+ * lock), so the lock ends when the process ends, however it ends. The text in the lock file names the
+ * holder.
+ *
+ * Locks of file systems that several machines share are not reliable. A holder on another machine
+ * therefore touches the lock file regularly (the beat), and counts as alive while it does.
+ *
+ * Must not know: what is in the folder, except temporary files of crashed processes. Read next: publish.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* F_OFD_SETLK */
 #endif
@@ -20,7 +24,7 @@
 
 #include "io/checkpoint.h"
 
-#define BEAT_SECONDS 180 /* a holder elsewhere that was silent for so long is gone */
+#define BEAT_SECONDS 180 /* a holder on another machine is gone after this much silence */
 #define HOLDER_SIZE  512
 
 struct weft_run_lock {
@@ -33,7 +37,7 @@ typedef struct holder {
     long pid;
 } holder;
 
-/* ---- who ---- */
+/* ---- who holds it ---- */
 
 static holder myself(void) {
     holder h = {.pid = (long)getpid()};
@@ -51,7 +55,7 @@ static holder myself(void) {
     return h;
 }
 
-/* "host HOST\npid PID\nboot BOOT\n"; false for anything else, such as an empty file. */
+/* Reads "host HOST\npid PID\nboot BOOT\n". Returns false for anything else, such as an empty file. */
 static bool read_holder(int fd, holder *h) {
     char text[HOLDER_SIZE];
     ssize_t n;
@@ -89,15 +93,18 @@ static int try_lock(int fd) {
     return errno == EAGAIN || errno == EACCES || errno == EWOULDBLOCK ? HELD : NO_LOCKS;
 }
 
-/* Seconds since the holder touched the file, negative where that is in the future: its clock may be ahead. */
+/* Returns the seconds since the holder touched the file. The result is negative if the clock of the
+ * holder's machine is ahead. */
 static int64_t silence(int fd) {
     struct stat st;
     return fstat(fd, &st) == 0 ? (int64_t)time(NULL) - (int64_t)st.st_mtime : BEAT_SECONDS;
 }
 
-/* With the word of the kernel that the other ran under that nobody holds the lock, it is gone; after a
- * reboot too. Else the text is all there is: a process of this machine can be asked for, one of another
- * machine (or of another container) is alive while it beats. */
+/* Decides whether the holder named in the file still has the lock. `lock` is the result of try_lock.
+ * - If this kernel granted the lock and ran the holder too, the holder is gone.
+ * - After a reboot of this machine the holder is gone.
+ * - Otherwise only the text helps. A process of this machine is looked up by its number. A process of
+ *   another machine, or of another container, is alive while it beats. */
 static bool still_held(int fd, const holder *h, const holder *me, int lock) {
     bool same_host = strcmp(h->host, me->host) == 0;
     bool same_kernel = strcmp(h->boot, me->boot) == 0 && strcmp(h->boot, "-") != 0;
@@ -116,8 +123,9 @@ static weft_status busy(weft_context *ctx, const char *run, const holder *h, boo
                       h->pid, h->host);
 }
 
-/* A beat far in the future tells nothing, and would count for as long. It becomes one of now: a holder that
- * lives soon beats again, and without one the lock is free when the time is over. */
+/* Handles a beat far in the future. Such a beat says nothing, and would keep the lock until that time. The
+ * file gets the current time instead: a live holder soon beats again, and otherwise the lock is free after
+ * BEAT_SECONDS. */
 static weft_status distrust(weft_context *ctx, const char *run, int fd, const holder *h) {
     (void)futimens(fd, NULL);
     return weft__fail(
@@ -158,7 +166,7 @@ weft_status weft_run_lock_take(weft_context *ctx, const char *run, weft_run_lock
         status = fd >= 0 ? take(ctx, run, fd) : weft__fail_io(ctx, "open", path, errno);
     }
     if (status == WEFT_OK) {
-        snprintf(path, size, "%s/.", run); /* which may be a link itself */
+        snprintf(path, size, "%s/.", run); /* the run folder itself may be a link */
         (void)weft__remove_stale(NULL, path);
         (void)weft__remove_stale(NULL, checkpoints);
         l->ctx = ctx;
@@ -192,8 +200,8 @@ void weft_run_lock_beat(weft_run_lock *l) {
     if (l) (void)futimens(l->fd, NULL);
 }
 
-/* The text goes first: an empty file names nobody. The file stays, since removing it would let two
- * processes lock two files of one name. */
+/* Empties the file first, so that it names nobody. The file stays: if it were removed, two processes could
+ * lock two files of the same name. */
 void weft_run_lock_release(weft_run_lock *l) {
     if (!l) return;
     (void)weft__truncate(l->fd, 0);

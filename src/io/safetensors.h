@@ -1,6 +1,11 @@
-/* Inside of the safetensors files: 8 bytes little-endian length n, n bytes of JSON, data.
+/* The private interface of safetensors files:
  *
- *   {"__metadata__": {"k": "v"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
+ *     +----------------+------------------------------+----------------------------------+
+ *     | 8 bytes: n,    | n bytes: JSON, padded with   | data of the arrays, no gaps,     |
+ *     | little-endian  | spaces when Weft writes it   | up to the last byte of the file  |
+ *     +----------------+------------------------------+----------------------------------+
+ *
+ *     {"__metadata__": {"k": "v"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
  *
  * Offsets count from the end of the JSON. Must not know: checkpoints. Read next: safetensors_read.c,
  * safetensors_write.c, checkpoint.h. */
@@ -15,26 +20,27 @@
 #define WEFT__SAFETENSORS_HEADER_MAX  ((uint64_t)100000000)
 #define WEFT__SAFETENSORS_ENTRIES_MAX ((size_t)1000000)
 
-/* The format's name of a dtype, NULL when it has none (c128), and back. */
+/* Converts between dtypes and the names of the format. The name is NULL if the format has none (c128). */
 const char *weft__safetensors_dtype_name(weft_dtype dtype);
 bool weft__safetensors_dtype(const char *name, weft_dtype *dtype);
 
-/* Opens a file by descriptor, which the result owns (also on failure: it is closed). */
+/* Opens a file by its descriptor, which the result owns. On failure the descriptor is closed. */
 weft_status weft__safetensors_open_fd(weft_context *ctx, int fd, const char *path, weft_safetensors **out);
 
-/* Where entry i lies, from the file's beginning; its place in the order of offsets, by
- * `weft__safetensors_nth`. */
+/* weft__safetensors_offset returns where entry i begins, from the beginning of the file.
+ * weft__safetensors_nth returns the index of the entry that comes at `place` when entries are sorted by
+ * offset. */
 uint64_t weft__safetensors_offset(const weft_safetensors *file, size_t i);
 size_t weft__safetensors_nth(const weft_safetensors *file, size_t place);
-/* Bytes before the data (length, JSON and padding), and of the whole file. */
+/* Return the bytes before the data (length, JSON and padding), and the bytes of the whole file. */
 uint64_t weft__safetensors_header_bytes(const weft_safetensors *file);
 /* Reads raw bytes of the file. */
 weft_status weft__safetensors_pread(weft_safetensors *file, uint64_t offset, void *out, size_t bytes);
 
-/* What was written for one entry, in the order of names. */
+/* What was written for one entry. Entries are sorted by name. */
 typedef struct weft__written_entry {
     size_t source;   /* its index in the caller's array */
-    uint64_t offset; /* from the file's beginning */
+    uint64_t offset; /* from the beginning of the file */
     uint64_t bytes;
     weft__sum sum;
 } weft__written_entry;
@@ -48,16 +54,17 @@ typedef struct weft__written_file {
     uint32_t crc; /* of the whole file */
 } weft__written_file;
 
-/* Lays the file out: header and offsets, before a byte is written. On success `header` (weft__free) holds
- * the first out->header_bytes bytes of the file. */
+/* Computes the layout of the file, header and offsets, before any byte is written. On success `header`
+ * holds the first out->header_bytes bytes of the file. The caller frees it with weft__free. */
 weft_status weft__safetensors_plan(weft_context *ctx, const weft_entry *entries, size_t count,
                                    const weft_metadata *metadata, size_t metadata_count,
                                    weft__written_file *out, char **header);
-/* weft_safetensors_write through an I/O table, for tests that make calls fail. */
+/* Does the same as weft_safetensors_write through a table of I/O calls. Tests use the table to make calls
+ * fail. */
 weft_status weft__safetensors_write(weft_context *ctx, const weft__io *io, const char *path,
                                     const weft_entry *entries, size_t count, const weft_metadata *metadata,
                                     size_t metadata_count);
-/* Writes header and data, filling in the checksums. */
+/* Writes header and data, and fills in the checksums. */
 weft_status weft__safetensors_stream(weft__writer *writer, const weft_entry *entries, const char *header,
                                      weft__written_file *file);
 

@@ -1,6 +1,9 @@
-/* Reading safetensors, strictly: sizes first, then the JSON's form, then names, dtypes and shapes, then
- * that the ranges tile the data from its first byte to the file's last. Only then is the file usable;
- * array data is read on demand by pread, so that a file that shrinks is an error and not a SIGBUS.
+/* Reads safetensors files strictly. The checks come in this order: sizes, form of the JSON, names, dtypes
+ * and shapes. The last check is that the ranges cover the data without gap or overlap, up to the end of
+ * the file. Only then can the caller use the file.
+ *
+ * Array data is read on demand by pread. A file that shrinks is therefore an error and not a SIGBUS.
+ *
  * Must not know: what the arrays are for. Read next: safetensors_write.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -16,7 +19,7 @@
 #include "io/json_read.h"
 #include "io/safetensors.h"
 
-enum { ENTRY_BYTES = 65536 }; /* of the JSON of one entry */
+enum { ENTRY_BYTES = 65536 }; /* most bytes of JSON for one entry */
 
 typedef struct entry {
     const char *name;
@@ -28,15 +31,15 @@ typedef struct entry {
 
 struct weft_safetensors {
     weft_context *ctx;
-    int fd;                      /* -1: in memory */
+    int fd;                      /* -1: the file is in memory */
     const unsigned char *memory; /* [size] or NULL */
     uint64_t size;               /* of the file */
     uint64_t data;               /* where the data begins */
     char *path;                  /* for messages */
-    entry *entries;              /* [count], by name */
-    uint32_t *order;             /* [count], indices by (begin, end) */
+    entry *entries;              /* [count], sorted by name */
+    uint32_t *order;             /* [count], indices sorted by (begin, end) */
     size_t count;
-    char *pool; /* the texts */
+    char *pool; /* holds all strings */
     weft_metadata *metadata;
     size_t metadata_count;
 };
@@ -103,7 +106,7 @@ static weft_status bad(const weft_safetensors *f, const char *entry_name, const 
     return weft__fail(f->ctx, WEFT_ERR_FORMAT, "%s: entry '%.200s': %s: %s", f->path, entry_name, field, why);
 }
 
-/* The length of the JSON, by the rules of the file's size. */
+/* Reads the length of the JSON and checks it against the size of the file. */
 static weft_status check_length(weft_safetensors *f, uint64_t *length) {
     unsigned char head[9];
     if (f->size < 10)
@@ -134,7 +137,7 @@ static weft_status check_length(weft_safetensors *f, uint64_t *length) {
 
 /* ---- the header's meaning ---- */
 
-/* An integer that is not negative; jansson holds at most INT64_MAX. */
+/* Reads an integer that is not negative. jansson holds at most INT64_MAX. */
 static bool unsigned_value(const json_t *v, uint64_t *out) {
     if (!json_is_integer(v) || json_integer_value(v) < 0) return false;
     *out = (uint64_t)json_integer_value(v);
@@ -173,7 +176,8 @@ static weft_status read_entry(const weft_safetensors *f, const char *name, const
     return WEFT_OK;
 }
 
-/* A string of the header, which was checked, into the pool, which has room for all of them. */
+/* Copies a string of the header into the pool. The string was checked before, and the pool has room for
+ * all strings. */
 static const char *pooled(weft__json_reader *r, char **next, bool is_name) {
     char *text = *next;
     size_t length = 0;
@@ -208,7 +212,7 @@ static int by_name(const void *x, const void *y) {
     return strcmp(((const entry *)x)->name, ((const entry *)y)->name);
 }
 
-/* The value of one entry: the only tree that is made. */
+/* Reads the value of one entry. Only this small value becomes a jansson tree. */
 static weft_status read_value(const weft_safetensors *f, const char *name, weft__json_reader *r, entry *e) {
     const weft__json_limits limits = {.depth = 7, .values = ENTRY_BYTES, .items = 64, .plain = true};
     char problem[256];
@@ -235,7 +239,7 @@ static weft_status read_entries(weft_safetensors *f, weft__json_reader *r) {
                           r->members);
     const size_t most = r->members;
     f->entries = weft__array(f->ctx, most, sizeof *f->entries);
-    f->pool = weft__alloc(f->ctx, r->bytes); /* no text becomes longer */
+    f->pool = weft__alloc(f->ctx, r->bytes); /* unescaping never makes a string longer */
     if (!f->entries || !f->pool)
         return weft__fail_oom(f->ctx, most * sizeof *f->entries + r->bytes,
                               "the entries of a safetensors file");
@@ -255,7 +259,7 @@ static weft_status read_entries(weft_safetensors *f, weft__json_reader *r) {
     return WEFT_OK;
 }
 
-/* ---- the tiling ---- */
+/* ---- ranges of the data ---- */
 
 typedef struct range {
     uint64_t begin, end;
@@ -294,7 +298,7 @@ static weft_status check_tiling(weft_safetensors *f) {
     return status;
 }
 
-/* All of the text is checked first; then it is read entry by entry, so that no tree of the whole is made. */
+/* Checks the whole text first, then reads it entry by entry. No tree of the whole text is built. */
 static weft_status read_text(weft_safetensors *f, const char *text, size_t length) {
     weft__json_reader r;
     weft__json_begin(&r, f->ctx, text, length);
@@ -317,7 +321,7 @@ static weft_status read_header(weft_safetensors *f) {
     if (!text) return weft__fail_oom(f->ctx, (size_t)length, "the header of a safetensors file");
     weft_status status = weft__safetensors_pread(f, 8, text, (size_t)length);
     if (status == WEFT_OK) status = read_text(f, text, (size_t)length);
-    weft__free(f->ctx, text); /* before sorting, which may want as much again */
+    weft__free(f->ctx, text); /* sorting may need as much memory again */
     if (status != WEFT_OK) return status;
     if (f->count) qsort(f->entries, f->count, sizeof *f->entries, by_name);
     if (f->metadata_count) qsort(f->metadata, f->metadata_count, sizeof *f->metadata, by_key);

@@ -1,6 +1,10 @@
-/* Writing safetensors: the whole layout is known before the first byte is written, so data streams from
- * wherever it is in pieces of at most 1 MiB, checksummed on the way. The same entries give the same
- * bytes: names sorted, wide elements first, nothing of time or place. Read next: checkpoint.h. */
+/* Writes safetensors files. The whole layout is known before the first byte is written. The data is
+ * therefore streamed in pieces of at most 1 MiB, and checksums are computed on the way.
+ *
+ * The same entries always give the same bytes: names are sorted, wide elements come first, and no time or
+ * path is stored.
+ *
+ * Must not know: what the arrays are for. Read next: checkpoint.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +42,7 @@ static weft_status check_entry(weft_context *ctx, const weft_entry *e, uint64_t 
 
 typedef struct place {
     const weft_entry *entry;
-    size_t rank; /* in the order of names */
+    size_t rank; /* index in the order of names */
 } place;
 
 static int by_name(const void *x, const void *y) {
@@ -52,7 +56,7 @@ static int by_width(const void *x, const void *y) {
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* Sorts, checks and gives every entry its offset within the data. */
+/* Checks and sorts the entries, and gives each entry its offset within the data. */
 static weft_status lay_out(weft_context *ctx, const weft_entry *entries, place *places,
                            weft__written_file *out) {
     uint64_t at = 0;
@@ -76,13 +80,13 @@ static weft_status lay_out(weft_context *ctx, const weft_entry *entries, place *
         if (__builtin_add_overflow(at, e->bytes, &at) || at > INT64_MAX - WEFT__SAFETENSORS_HEADER_MAX - 16)
             return bad(ctx, places[i].entry, "the file would be larger than 2^63 bytes");
     }
-    out->bytes = at; /* of the data so far */
+    out->bytes = at; /* of the data only; the header is added later */
     return WEFT_OK;
 }
 
 /* ---- header ---- */
 
-/* A text that jansson did not take: the caller's fault, unless memory was short. */
+/* Reports a string that jansson did not take. This is the caller's fault, unless memory was short. */
 static weft_status bad_text(weft_context *ctx, const weft__json *json, const char *what, const char *name,
                             const char *why) {
     if (json->starved) return weft__fail_oom(ctx, strlen(name), "the header of a safetensors file");
@@ -100,7 +104,7 @@ static int by_key(const void *x, const void *y) {
     return strcmp((*(const weft_metadata *const *)x)->key, (*(const weft_metadata *const *)y)->key);
 }
 
-/* Sorted, each value a string. */
+/* Adds the metadata, sorted by key. All values are strings. */
 static weft_status describe_metadata(weft_context *ctx, const weft__json *json, const weft_metadata *metadata,
                                      size_t count, json_t *root) {
     const weft_metadata **sorted = weft__array(ctx, count, sizeof *sorted);
@@ -122,7 +126,7 @@ static weft_status describe_metadata(weft_context *ctx, const weft__json *json, 
     return status;
 }
 
-/* The length, the JSON, and spaces up to where the data is to begin. */
+/* Makes the header: the length, the JSON, and spaces up to the aligned beginning of the data. */
 static weft_status frame(weft_context *ctx, const char *json, size_t bytes, weft__written_file *out,
                          char **header) {
     size_t total = (8 + bytes + DATA_ALIGNMENT - 1) / DATA_ALIGNMENT * DATA_ALIGNMENT;
@@ -233,7 +237,7 @@ weft_status weft__safetensors_stream(weft__writer *writer, const weft_entry *ent
     return status;
 }
 
-/* Reads back what was written, before it is made visible. */
+/* Reads back what was written, before the file is made visible. */
 static weft_status verify(weft__writer *writer, const char *path, const weft_entry *entries,
                           const weft__written_file *file) {
     weft_arena arena;

@@ -1,11 +1,12 @@
-/* Sealing and checking, see seal.h. Read next: sum.h. */
+/* Seals and checks texts, see seal.h. Must not know: what the text means. Read next: sum.h. */
 #include <stdio.h>
 #include <string.h>
 
 #include "io/seal.h"
 #include "io/sum.h"
 
-/* The body "{...\n}\n" becomes "{...,\n "checksum": "SUM"\n}\n"; what follows `,` has a fixed length. */
+/* The body "{...\n}\n" becomes "{...,\n \"checksum\": \"SUM\"\n}\n". The part after the comma has a fixed
+ * length. */
 #define SEAL_BEFORE "\n \"checksum\": \""
 #define SEAL_AFTER  "\"\n}\n"
 #define SEAL_SIZE   (sizeof SEAL_BEFORE - 1 + WEFT__SUM_TEXT - 1 + sizeof SEAL_AFTER - 1)
@@ -17,7 +18,7 @@ weft_status weft__seal(weft_context *ctx, const char *body, size_t body_bytes, c
     *text = NULL;
     while (kept && (body[kept - 1] == '\n' || body[kept - 1] == '}')) {
         kept--;
-        if (body[kept] == '}') break; /* just the closing one */
+        if (body[kept] == '}') break; /* only the last bracket */
     }
     while (kept && body[kept - 1] == '\n') kept--;
     char *out = weft__alloc(ctx, kept + 1 + SEAL_SIZE + 1);

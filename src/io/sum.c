@@ -1,4 +1,4 @@
-/* Checksums, see sum.h. Read next: manifest.c. */
+/* Computes checksums, see sum.h. Must not know: what the bytes mean. Read next: manifest.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <zlib.h>

@@ -1,8 +1,11 @@
-/* Checksums of files and arrays: CRC-32 (finds every burst of up to 32 bits) and 64 bits of hash, written
- * "crc:hash" in lower-case hexadecimal. They detect corruption, not tampering.
+/* Checksums of files and arrays. A checksum has two parts: a CRC-32, which finds every burst of up to 32
+ * wrong bits, and a hash of 64 bits. Its text is "crc:hash" in lower-case hexadecimal. Checksums detect
+ * corruption, not tampering.
  *
- * The hash is taken piece by piece, each WEFT__SUM_PIECE bytes but the last: the pieces are part of the
- * definition, so data must be fed in just such pieces. Read next: manifest.h. */
+ * The hash is computed in pieces of WEFT__SUM_PIECE bytes; only the last piece may be shorter. The pieces
+ * are part of the definition, so callers must pass the data in exactly these pieces.
+ *
+ * Must not know: what the bytes mean. Read next: manifest.h. */
 #ifndef WEFT_SRC_IO_SUM_H
 #define WEFT_SRC_IO_SUM_H
 
@@ -17,12 +20,12 @@ typedef struct weft__sum {
 } weft__sum;
 
 void weft__sum_init(weft__sum *sum);
-/* One piece: at most WEFT__SUM_PIECE bytes, and only the last may be shorter. */
+/* Adds one piece of WEFT__SUM_PIECE bytes. Only the last piece may be shorter. */
 void weft__sum_piece(weft__sum *sum, const void *data, size_t bytes);
-/* Any amount of memory, cut into pieces. */
+/* Adds any amount of memory, in pieces. */
 void weft__sum_all(weft__sum *sum, const void *data, size_t bytes);
 void weft__sum_text(const weft__sum *sum, char out[WEFT__SUM_TEXT]);
-/* CRC-32 of two runs of bytes, one after the other, from those of each. */
+/* Returns the CRC-32 of two sequences of bytes in a row, given the CRC-32 of each. */
 uint32_t weft__crc_join(uint32_t first, uint32_t second, uint64_t second_bytes);
 
 #endif

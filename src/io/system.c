@@ -1,5 +1,5 @@
-/* The system calls behind publishing, the texts of their errors, and temporary names.
- * Must not know: in which order the calls are made. Read next: publish.c. */
+/* The system calls behind publishing, the texts of their errors, and temporary names. Must not know: the
+ * order of the calls. Read next: publish.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* renameat2, getrandom */
 #endif
@@ -15,8 +15,9 @@
 
 #include "io/publish.h"
 
-/* A signal may interrupt more than writes where files lie elsewhere (NFS, FUSE). What was done all the same
- * shows as EEXIST or ENOENT, for which callers are prepared, since replies may be lost there too. */
+/* Repeats a call that a signal interrupted. On NFS and FUSE, signals can interrupt more calls than write.
+ * If the interrupted call did succeed, the repeated call fails with EEXIST or ENOENT. Callers handle these
+ * errors, because such file systems may also lose replies. */
 #define UNINTERRUPTED(result, call)                                                                          \
     do result = (call);                                                                                      \
     while (result < 0 && errno == EINTR)
@@ -61,7 +62,7 @@ static int system_rename(void *user, int dir, const char *from, const char *to, 
         return result;
     }
 #ifdef RENAME_EXCHANGE
-    return renameat2(dir, from, dir, to, RENAME_EXCHANGE); /* not again: that would swap back */
+    return renameat2(dir, from, dir, to, RENAME_EXCHANGE); /* never repeated: a second call would swap back */
 #else
     errno = ENOSYS;
     return result;
@@ -126,7 +127,7 @@ weft_status weft__open_regular(weft_context *ctx, int dir, const char *name, int
     if (error == 0 && S_ISREG(st.st_mode)) return WEFT_OK;
     if (*fd >= 0) (void)close(*fd);
     *fd = -1;
-    if (error != 0 && error != ENXIO) /* a pipe that nobody reads, or a socket */
+    if (error != 0 && error != ENXIO) /* ENXIO: a socket, or a pipe without a reader */
         return weft__fail_io(ctx, "open", path, error);
     return weft__fail(ctx, WEFT_ERR_IO,
                       "cannot open %s: not a regular file, but a folder, a pipe or a device", path);
@@ -140,7 +141,8 @@ uint64_t weft__free_bytes(int fd) {
     return bytes;
 }
 
-/* Unpredictable where the system has a source, and different in each call in any case: O_EXCL decides. */
+/* Returns random bits from the system if it has a source. The fallback is predictable, but each call gives
+ * other bits. O_EXCL keeps this safe. */
 static uint64_t random_bits(void) {
     uint64_t bits;
     if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) == (ssize_t)sizeof bits) return bits;

@@ -1,7 +1,11 @@
-/* Verifies every byte of a safetensors file against a description of it: the file's size, its header's
- * checksum, the header against the description, and each array's checksum. Together they cover the file. This
- * is the one check of files: a file is published after it passed, and a checkpoint is opened by it. Must not
- * know: where the description comes from. Read next: checkpoint_read.c. */
+/* Verifies every byte of a safetensors file against a description of the file. The checks are: size of the
+ * file, checksum of the header, header against description, checksum of each array. Together they cover
+ * the whole file.
+ *
+ * All checks of files use this code: a new file is published after it passed, and opening a checkpoint
+ * runs it.
+ *
+ * Must not know: where the description comes from. Read next: checkpoint_read.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -21,7 +25,7 @@ typedef struct verifying {
 
 static weft_status check_size(verifying *v, const weft__manifest_file *m, uint64_t bytes) {
     if (bytes == m->bytes) return WEFT_OK;
-    const char *first = NULL; /* the first array that is not whole */
+    const char *first = NULL; /* the first array that is cut off */
     uint64_t lowest = UINT64_MAX;
     for (size_t i = 0; i < m->count; i++) {
         const weft__manifest_entry *e = &m->entries[i];
@@ -68,7 +72,7 @@ static weft_status check_header(verifying *v, int fd, const weft__manifest_file 
                       v->path, text, m->header_sum);
 }
 
-/* The file's own header must say what the manifest says. */
+/* Checks that the header of the file says the same as the manifest. */
 static weft_status check_entries(verifying *v, const weft_safetensors *f, const weft__manifest_file *m) {
     if (weft__safetensors_header_bytes(f) != m->header_bytes || weft_safetensors_count(f) != m->count)
         return weft__fail(v->ctx, WEFT_ERR_FORMAT, "%s: tensors: %zu in the file, %zu in state.json", v->path,
